@@ -1,0 +1,154 @@
+package rdzv
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What torch's store does with MASTER_PORT, in the words of Python's own sockets.
+const torchStore = `
+import socket, sys
+s = socket.socket(socket.AF_INET6)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+s.bind(("::", int(sys.argv[1])))
+s.listen(2048)
+c = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10)
+s.accept()[0].close()
+print("served")
+`
+
+func TestAWorkerListensOnAHeldPort(t *testing.T) {
+	for name, family := range map[string]int{"dual stack": unix.AF_INET6, "IPv4 alone": unix.AF_INET} {
+		t.Run(name, func(t *testing.T) {
+			h, err := holdPort(family, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", torchStore, strconv.Itoa(h.Port())).CombinedOutput()
+			if err != nil || string(out) != "served\n" {
+				t.Errorf("a socket with SO_REUSEADDR on held port %d: %v\n%s", h.Port(), err, out)
+			}
+		})
+	}
+}
+
+func TestHoldersHaveDistinctPorts(t *testing.T) {
+	ports := map[int]bool{}
+	for range 100 {
+		h := hold(t, 0)
+		if ports[h.Port()] {
+			t.Errorf("port %d is held twice", h.Port())
+		}
+		ports[h.Port()] = true
+	}
+}
+
+func TestAHeldPortIsHandedOutToNobody(t *testing.T) {
+	h := hold(t, 0)
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
+		for range 500 {
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Addr().(*net.TCPAddr).Port == h.Port() {
+				t.Fatalf("the held port %d was handed out to %s", h.Port(), address)
+			}
+			l.Close()
+		}
+	}
+}
+
+func TestAGivenPortIsHeld(t *testing.T) {
+	free := hold(t, 0)
+	free.Close()
+	if h := hold(t, free.Port()); h.Port() != free.Port() {
+		t.Errorf("asked for %d, got %d", free.Port(), h.Port())
+	}
+}
+
+// A job that runs again at once finds its port free: the connections that the
+// earlier run has closed are no owners.
+func TestConnectionsThatTheKernelRemembersDoNotTakeThePort(t *testing.T) {
+	h := hold(t, 0)
+	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", torchStore, strconv.Itoa(h.Port())).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	h.Close()
+	hold(t, h.Port())
+}
+
+func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
+	held := hold(t, 0)
+	loopback := listen(t, "127.0.0.1:0", nil)
+	sharing := listen(t, "[::]:0", func(fd uintptr) { // a server of this user that shares its port with its like
+		unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	for name, port := range map[string]int{"by another holder": held.Port(), "by a server on loopback": loopback, "by a server with SO_REUSEPORT": sharing} {
+		h, err := HoldPort(port)
+		if err == nil {
+			h.Close()
+		}
+		if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), strconv.Itoa(port)) {
+			t.Errorf("taken %s: %v", name, err)
+		}
+	}
+	for _, port := range []int{-1, 65536} {
+		if _, err := HoldPort(port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(port)) {
+			t.Errorf("port %d: %v", port, err)
+		}
+	}
+}
+
+func TestAProgramDoesNotInheritAHeldPort(t *testing.T) {
+	h := hold(t, 0)
+	for _, f := range []*os.File{h.held, h.name} {
+		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("%s: flags %#x, %v; want close-on-exec", f.Name(), flags, err)
+		}
+	}
+	h.Close()
+	if err := h.Close(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("closed twice: %v", err)
+	}
+}
+
+func hold(t *testing.T, port int) *HeldPort {
+	t.Helper()
+	h, err := HoldPort(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// listen returns the port of a server that lives as long as the test.
+func listen(t *testing.T, address string, option func(fd uintptr)) int {
+	t.Helper()
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		if option == nil {
+			return nil
+		}
+		return c.Control(option)
+	}}
+	l, err := config.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}

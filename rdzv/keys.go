@@ -1,0 +1,27 @@
+package rdzv
+
+import (
+	"net/url"
+	"strconv"
+)
+
+// version is the first number in every value, and in the keys' prefix. A reader
+// refuses a value of another version.
+const version = 1
+
+// keys builds every key of one attempt of one job. Nothing else builds keys.
+type keys struct{ prefix string }
+
+func keysOf(job string, attempt int) keys {
+	return keys{"/rdzv/v1/" + url.PathEscape(job) + "/" + strconv.Itoa(attempt) + "/"}
+}
+
+func (k keys) members() string          { return k.prefix + "member/" }
+func (k keys) member(id string) string  { return k.members() + id }
+func (k keys) seat(id string) string    { return k.prefix + "seat/" + id }
+func (k keys) outcomes() string         { return k.prefix + "outcome/" }
+func (k keys) outcome(id string) string { return k.outcomes() + id }
+func (k keys) signals() string          { return k.prefix + "signal/" }
+func (k keys) world() string            { return k.signals() + "world" }
+func (k keys) verdict() string          { return k.signals() + "verdict" }
+func (k keys) gone() string             { return k.signals() + "gone" }

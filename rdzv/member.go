@@ -1,0 +1,47 @@
+package rdzv
+
+// Any stands for a rank or size that the launcher did not give.
+const Any = -1
+
+// Member is what one agent says of itself before there is a world.
+type Member struct {
+	// ID names the agent; no other agent of the job, ever, has the same.
+	ID string `json:"id"`
+	// Host is the node's name, for people.
+	Host string `json:"host"`
+	// Node tells nodes apart: agents with the same value share one. Empty: this
+	// agent is a node of its own, as agents started by hand are.
+	Node string `json:"node,omitempty"`
+	// PID is the agent's process id, for people.
+	PID int `json:"pid"`
+
+	// Rank, LocalRank and LocalSize are those of the launcher's task, or Any.
+	Rank      int `json:"rank"`
+	LocalRank int `json:"local_rank"`
+	LocalSize int `json:"local_size"`
+	// Slots is how many workers the agent runs, at least 1.
+	Slots int `json:"slots"`
+
+	// Hosting is true for the agent in whose process the store is.
+	Hosting bool `json:"hosting,omitempty"`
+	// Addr is the agent's own address on its connection to the store, and Via the
+	// store's. Both are empty where there is no connection, as when hosting.
+	Addr string `json:"addr,omitempty"`
+	Via  string `json:"via,omitempty"`
+	// MasterPort is the port that the agent holds for torch's store, should it run
+	// rank 0; 0 if it holds none.
+	MasterPort int `json:"master_port,omitempty"`
+
+	// Line is a digest of what the agent runs, compared among members. Empty is
+	// not compared.
+	Line string `json:"line,omitempty"`
+	// Problem is why the agent cannot run its workers; empty if it can.
+	Problem Problem `json:"problem,omitzero"`
+}
+
+// Problem is something that keeps a member from running its workers. It goes
+// into the member so that the problems of all nodes are told together.
+type Problem struct {
+	Code int    `json:"code"` // the job's exit code, such as 127
+	Text string `json:"text"`
+}

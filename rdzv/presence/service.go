@@ -1,0 +1,36 @@
+package presence
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// DefaultTimeout is how long a peer may be silent before it counts as lost.
+const DefaultTimeout = 10 * time.Second
+
+// MinTimeout is the shortest silence that can be told from a slow peer: gRPC
+// servers ping at most once a second, and three pings may go astray.
+const MinTimeout = 3 * time.Second
+
+const (
+	serviceName = "rdzv.v1.Presence"
+	method      = "/" + serviceName + "/Attend"
+	goodbye     = "bye"
+)
+
+// The messages are protobuf's well-known StringValue, because a gRPC server of
+// etcd encodes protobuf messages and nothing else: the agent sends its id, the
+// server answers with its generation, the agent ends with the word goodbye.
+var streamDesc = grpc.StreamDesc{StreamName: "Attend", ServerStreams: true, ClientStreams: true}
+
+// ServerOptions make a gRPC server ping its clients often enough for [Patient]
+// connections with the given timeout on both ends. The server never gives up a
+// client by itself: its own timer would count the time in which it was stopped.
+func ServerOptions(timeout time.Duration) []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{
+		Time:    max(timeout/5, time.Second),
+		Timeout: 24 * time.Hour,
+	})}
+}

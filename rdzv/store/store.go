@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"google.golang.org/grpc"
+
+	"rdzv/rdzv/presence"
+)
+
+// Config says where a store keeps its files and whom it serves.
+type Config struct {
+	// Dir is an existing directory in which the store makes a private one of its
+	// own, such as the user's runtime directory or /tmp. Required.
+	Dir string
+
+	// PeerTimeout is how long an agent may be silent before it counts as lost;
+	// default presence.DefaultTimeout, at least presence.MinTimeout. Raising it
+	// delays the news of an unplugged node; lowering it costs idle traffic.
+	PeerTimeout time.Duration
+}
+
+// Server is a running store.
+type Server struct {
+	etcd   *embed.Etcd
+	client *clientv3.Client
+	roll   *presence.Roll
+	grpc   *grpc.Server
+	dir    *dir
+
+	timeout time.Duration // of a silent agent
+	wg      sync.WaitGroup
+}
+
+// Start runs a store and returns when it answers. ctx bounds only the start.
+func Start(ctx context.Context, c Config) (*Server, error) {
+	if c.PeerTimeout == 0 {
+		c.PeerTimeout = presence.DefaultTimeout
+	}
+	if c.PeerTimeout < presence.MinTimeout {
+		return nil, fmt.Errorf("cannot start the store with a peer timeout of %v: the shortest is %v", c.PeerTimeout, presence.MinTimeout)
+	}
+	d, err := newDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e, err := startEtcd(ctx, d.path)
+	if err != nil {
+		d.remove()
+		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)
+	}
+	s := &Server{etcd: e, client: v3client.New(e.Server), dir: d}
+	s.roll = presence.NewRoll(e.Server.Cluster().ID().String())
+	s.timeout = c.PeerTimeout
+	return s, nil
+}
+
+// Serve answers the other agents on l until Close, and returns at once. The
+// peers of the connections that l hands out must have been verified. A store
+// that serves nobody is its own process's alone.
+func (s *Server) Serve(l net.Listener) {
+	s.grpc = v3rpc.Server(s.etcd.Server, nil, nil, presence.ServerOptions(s.timeout)...)
+	s.roll.Register(s.grpc)
+	s.wg.Go(func() { s.grpc.Serve(patientListener{l, s.timeout}) })
+}
+
+// patientListener limits the silence of every connection's peer.
+type patientListener struct {
+	net.Listener
+	timeout time.Duration
+}
+
+func (l patientListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return presence.Patient(conn, l.timeout), nil
+}
+
+// Client returns a client that calls the server in this process. It is closed by
+// Close.
+func (s *Server) Client() *clientv3.Client { return s.client }
+
+// Lost gives the id of each agent that went without saying goodbye.
+func (s *Server) Lost() <-chan string { return s.roll.Lost() }
+
+// Drain waits until all agents that came have said goodbye, or ctx ends.
+func (s *Server) Drain(ctx context.Context) error { return s.roll.Empty(ctx) }
+
+// Close ends the service at once and removes the store's files. Whoever is still
+// connected sees the connection break.
+func (s *Server) Close() error {
+	s.roll.Close()
+	if s.grpc != nil {
+		s.grpc.Stop()
+	}
+	s.wg.Wait()
+	s.client.Close() // its error is its context's, which this call itself ends
+	s.etcd.Close()
+	return errors.Join(s.dir.remove())
+}
