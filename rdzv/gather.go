@@ -44,10 +44,21 @@ func (l *Leader) begin(ctx context.Context) error {
 		return err
 	}
 	p.world.Job, p.world.Attempt = l.config.Job, l.config.Attempt
+	p.world.StoreHost = storeHost(l.members)
 	if _, err := l.client.Put(ctx, l.keys.world(), encode(p.world)); err != nil {
 		return fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
 	}
 	return nil
+}
+
+// storeHost is the node of the store, "" where no member hosts it.
+func storeHost(members []Member) string {
+	for _, m := range members {
+		if m.Hosting {
+			return m.Host
+		}
+	}
+	return ""
 }
 
 func (l *Leader) writeSeats(ctx context.Context) error {

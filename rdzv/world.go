@@ -12,6 +12,9 @@ type World struct {
 	MasterAddr string `json:"master_addr"`
 	MasterPort int    `json:"master_port"`
 
+	// StoreHost is the node whose agent hosts the store.
+	StoreHost string `json:"store_host"`
+
 	// Digest is a short fingerprint of the seats, equal on all agents.
 	Digest string `json:"digest"`
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/wrap"
 )
 
 // exec runs one agent: it meets the others, runs the workers with the place that
@@ -30,6 +29,9 @@ type agent struct {
 	session *rdzv.Session // in the job
 	world   rdzv.World
 	port    *rdzv.HeldPort // MASTER_PORT, where this agent may run rank 0
+
+	ends      []end // of its workers
+	oomBefore int   // out-of-memory kills before they began
 }
 
 // run is the walk of one agent from its placement to its exit code.
@@ -42,11 +44,8 @@ func (g *agent) run() int {
 	}
 	defer g.conn.close()
 
-	results, err := g.work()
-	if err != nil {
-		g.say.line("%v", err)
-	}
-	return g.leave(results)
+	g.work()
+	return g.leave()
 }
 
 // join meets the other agents and becomes a member. Signals end it.
@@ -87,25 +86,39 @@ const settleMargin = 5 * time.Second
 
 func (g *agent) settleTimeout() time.Duration { return g.grace + settleMargin }
 
-// work runs the workers and returns how they ended; none if the job ended before
-// they began.
-func (g *agent) work() ([]wrap.Result, error) {
-	stop := g.endOnSignal()
-	defer stop()
+// work runs the workers, unless the job ends before they begin.
+func (g *agent) work() {
+	defer g.endOnSignal()()
 	var err error
 	if g.world, err = g.session.World(context.Background()); err != nil {
 		g.tellEnd()
-		return nil, g.settle(nil)
+		g.settle(nil)
+		return
 	}
-	return g.runWorkers()
+	defer g.tellAtEnd()()
+	if err := g.runWorkers(); err != nil {
+		g.cannotRun(err)
+	}
 }
 
-// leave says how the workers ended, hears how the job did, and reports it.
-func (g *agent) leave(results []wrap.Result) int {
+// tellAtEnd makes the end of the job known to the user as soon as it is known
+// here. The returned function waits until that is done.
+func (g *agent) tellAtEnd() (wait func()) {
+	told := make(chan struct{})
+	context.AfterFunc(g.session.Context(), func() {
+		defer close(told)
+		g.tellEnd()
+	})
+	return func() { <-told }
+}
+
+// leave waits until all agents have settled, hears how the job ended, and
+// reports it.
+func (g *agent) leave() int {
 	summary, err := g.session.Leave(context.Background())
 	if err != nil && !errors.Is(err, rdzv.ErrStoreLost) {
 		g.say.detail("%v", err)
 	}
-	g.report(summary, results)
+	g.report(summary)
 	return jobCode(summary)
 }

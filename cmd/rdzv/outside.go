@@ -91,3 +91,25 @@ func (o *outside) until(limit time.Duration) (context.Context, func()) {
 		<-done
 	}
 }
+
+// endOnSignal makes each signal from outside end the job on all nodes, until the
+// returned function is called. The first counts.
+func (g *agent) endOnSignal() (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case s := <-g.outside.ending:
+				number := int(s.(syscall.Signal))
+				g.tell(func(ctx context.Context) error { return g.session.End(ctx, number) })
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-done
+	}
+}

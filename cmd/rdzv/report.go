@@ -1,9 +1,10 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -12,21 +13,20 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
-	"rdzv/wrap"
 )
 
 // couldNotJoin says why there is no job, and returns the exit code.
 func (g *agent) couldNotJoin(err error) int {
-	var late *meet.NotFoundError
+	var nowhere *meet.NotFoundError
 	switch {
 	case errors.Is(err, errLate):
 		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
-		if errors.As(err, &late) {
-			g.say.hint(late.Error())
+		if errors.As(err, &nowhere) {
+			g.say.line("%v", nowhere)
 		}
 		return codeIncomplete
 	case isSignal(err):
-		g.say.news("%v", err)
+		g.say.news("%v before the job had begun", err)
 		return errorCode(err)
 	default:
 		return g.say.fail(errorCode(err), err)
@@ -38,66 +38,42 @@ func isSignal(err error) bool {
 	return errors.As(err, &s)
 }
 
-// endOnSignal makes the next signal from outside end the job on all nodes, until
-// the returned function is called.
-func (g *agent) endOnSignal() (stop func()) {
-	stopped, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case s := <-g.outside.ending:
-				g.end(s.(syscall.Signal))
-			case <-stopped:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(stopped)
-		<-done
-	}
-}
-
-func (g *agent) end(s syscall.Signal) {
-	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
-	defer cancel()
-	if err := g.session.End(ctx, int(s)); err != nil {
-		g.say.detail("%v", err)
-	}
-}
-
-// tellEnd says at once, in one line, why the job ended before its workers ran.
+// tellEnd says in one line, as soon as it is known, why the job has ended. The
+// agent whose worker failed first says more when all have settled, see report.
 func (g *agent) tellEnd() {
-	if v := g.session.Verdict(); v != nil && v.Kind != rdzv.Unready && v.Kind != rdzv.Incomplete {
-		g.say.line("%s", endLine(v, g.joinTimeout))
-	}
-}
-
-// report says, when all agents have settled, how the job ended. Success is
-// silent.
-func (g *agent) report(s rdzv.Summary, results []wrap.Result) {
-	v := s.Verdict
+	v := g.session.Verdict()
 	switch {
 	case v == nil:
-		g.say.line("lost the agent that hosted the store of job %q", g.name)
+		g.say.line("%s", g.storeLost())
 	case v.Kind == rdzv.Done:
-	case v.Kind == rdzv.Failed && v.By != g.self.ID:
-		g.say.line("%s", endLine(v, 0))
+	case v.Kind == rdzv.Unready && g.conn.hosting():
+		g.say.line("%s", v.Text)
+	case v.Kind == rdzv.Unready:
+		first, _, _ := strings.Cut(v.Text, "\n")
+		g.say.line("%s", first)
 	default:
 		g.say.line("%s", endLine(v, g.joinTimeout))
-		for _, f := range s.Failures {
-			g.say.line("rank %d on %s failed too: %s", f.Rank, f.Host, statusLine(f.Code, f.Signal))
-		}
 	}
 }
 
-// endLine is one line, or for Unready one for each problem, on the job's end.
+// storeLost says whose loss has ended the job for this agent.
+func (g *agent) storeLost() string {
+	if g.world.StoreHost == "" {
+		return fmt.Sprintf("lost the agent that hosted the store of job %q", g.name)
+	}
+	return fmt.Sprintf("lost the agent on %s, which hosted the store", g.world.StoreHost)
+}
+
+// endLine is one line on the job's end.
 func endLine(v *rdzv.Verdict, joinTimeout time.Duration) string {
 	switch v.Kind {
 	case rdzv.Failed:
-		return fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
+		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, statusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
+		if v.Text != "" {
+			line += ": " + v.Text
+		}
+		return line
 	case rdzv.Ended:
 		return fmt.Sprintf("the job was ended by %s to the agent on %s (pid %d)", signalName(syscall.Signal(v.Signal)), v.Host, v.PID)
 	case rdzv.Lost:
@@ -107,6 +83,98 @@ func endLine(v *rdzv.Verdict, joinTimeout time.Duration) string {
 	default:
 		return v.Text
 	}
+}
+
+// failure is the report on the worker that failed first, as --report writes it.
+type failure struct {
+	Job       string   `json:"job"`
+	Program   []string `json:"program"`
+	Rank      int      `json:"rank"`
+	LocalRank int      `json:"local_rank"`
+	WorldSize int      `json:"world_size"`
+	Host      string   `json:"host"`
+	PID       int      `json:"pid"`
+	ExitCode  int      `json:"exit_code"`        // as a shell shows it: 128+n for signal n
+	Signal    string   `json:"signal,omitempty"` // such as SIGKILL
+	OOM       bool     `json:"out_of_memory,omitempty"`
+	Seconds   float64  `json:"seconds"` // from its start to its end
+	Message   string   `json:"message,omitempty"`
+	Stderr    []string `json:"stderr,omitempty"` // its last words
+	Others    []other  `json:"others,omitempty"` // that failed before they were stopped
+}
+
+type other struct {
+	Rank    int    `json:"rank"`
+	Host    string `json:"host"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+// report says, when all agents have settled, what is known of the worker that
+// failed first. Only its own agent does.
+func (g *agent) report(s rdzv.Summary) {
+	v := s.Verdict
+	if v == nil || v.Kind != rdzv.Failed || v.By != g.self.ID {
+		return
+	}
+	end := g.ends[v.Rank-g.world.Seat.Rank]
+	f := failure{
+		Job: g.name, Program: g.program, Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: g.world.Size,
+		Host: v.Host, PID: v.PID, ExitCode: workerCode(v.Code, v.Signal), OOM: end.oom, Seconds: v.Took.Seconds(),
+		Message: v.Text, Stderr: end.words,
+	}
+	if v.Signal != 0 {
+		f.Signal = signalName(syscall.Signal(v.Signal))
+	}
+	for _, o := range s.Failures {
+		f.Others = append(f.Others, other{o.Rank, o.Host, statusLine(o.Code, o.Signal), o.Text})
+	}
+	g.say.line("%s", f.text(statusLine(v.Code, v.Signal)+" after "+roundTime(v.Took)))
+	if g.options.report != "" {
+		if err := writeReport(g.options.report, f); err != nil {
+			g.say.line("%v", err)
+		}
+	}
+}
+
+// text is the report for people.
+func (f failure) text(status string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
+	fmt.Fprintf(&b, "  program  %s\n", strings.Join(f.Program, " "))
+	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
+	fmt.Fprintf(&b, "  how      %s\n", status)
+	if f.OOM {
+		b.WriteString("           the kernel ran out of memory in this cgroup meanwhile and killed a process\n")
+	}
+	if f.Message != "" {
+		fmt.Fprintf(&b, "  message  %s\n", f.Message)
+	}
+	if len(f.Stderr) > 0 {
+		b.WriteString("  its last words on standard error:\n")
+		for _, line := range f.Stderr {
+			b.WriteString("  | " + line + "\n")
+		}
+	}
+	for _, o := range f.Others {
+		fmt.Fprintf(&b, "rank %d on %s failed on its own too: %s", o.Rank, o.Host, o.Status)
+		if o.Message != "" {
+			b.WriteString(": " + o.Message)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func writeReport(path string, f failure) error {
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(b, '\n'), 0o666)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the report %q: %w", path, err)
+	}
+	return nil
 }
 
 // statusLine says how a worker ended.
@@ -127,8 +195,12 @@ func signalName(s syscall.Signal) string {
 
 // roundTime is a duration for people: 0.3s, 12.4s, 12m4s.
 func roundTime(d time.Duration) string {
-	if d < time.Minute {
-		return d.Round(100 * time.Millisecond).String()
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	default:
+		return d.Round(time.Second).String()
 	}
-	return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"rdzv/envmap"
@@ -38,15 +40,19 @@ func (g *agent) holdPort() (err error) {
 }
 
 // runWorkers runs the workers until the job has ended and nothing of them lives.
-func (g *agent) runWorkers() ([]wrap.Result, error) {
+func (g *agent) runWorkers() error {
+	g.ends = make([]end, g.slots)
+	defer g.closeErrorFiles()
 	tree, err := g.tree()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	g.oomBefore = oomKills(os.DirFS("/"))
+	_, err = wrap.Run(g.session.Context(), tree)
 	if g.port != nil {
-		defer g.port.Close()
+		g.port.Close()
 	}
-	return wrap.Run(g.session.Context(), tree)
+	return err
 }
 
 // tree is all workers of this agent.
@@ -83,6 +89,12 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 		Interface: g.networkInterface(), NCCLConfigured: ncclConfigured(g.env),
 		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices,
 	}
+	var err error
+	if g.ends[i].file, err = newErrorFile(); err != nil {
+		g.say.detail("%v", err) // the worker then has none
+	} else {
+		id.ErrorFile = g.ends[i].file.path()
+	}
 	environ, notes, err := envmap.Torch(g.app.environ, id, envmap.TorchOptions{
 		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", OwnTasks: g.ownTasks(),
 	})
@@ -107,25 +119,79 @@ func (g *agent) networkInterface() string {
 // tellTimeout bounds each word to the store, which answers in milliseconds.
 const tellTimeout = 5 * time.Second
 
+// end is what the report needs to know of a worker's end.
+type end struct {
+	file  *errorFile // nil if it could not be made
+	words []string   // its last words on standard error, or its traceback
+	oom   bool       // the kernel ran out of memory while it ran
+}
+
 // ended takes in the end of a worker; a failure is told to the job at once.
 func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
 	w := rdzv.Worker{
 		Rank: g.world.Seat.Rank + i, LocalRank: g.world.Seat.LocalRank + i,
 		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
 	}
-	if r.ExitCode() != 0 && !r.Stopped {
-		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
-		defer cancel()
-		if err := g.session.Fail(ctx, w); err != nil {
-			g.say.detail("%v", err)
-		}
+	if r.ExitCode() == 0 || r.Stopped {
+		return w
 	}
+	w.Text = g.lastWords(i, r)
+	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })
 	return w
 }
 
+// lastWords keeps what the worker said of its failure, and returns its one line:
+// what it wrote for torch's errors module, else what its standard error ends with.
+func (g *agent) lastWords(i int, r wrap.Result) string {
+	e := &g.ends[i]
+	e.words = lastWords(r.Stderr)
+	e.oom = r.Signal == syscall.SIGKILL && oomKills(os.DirFS("/")) > g.oomBefore
+	line := summaryLine(e.words)
+	if r.Err != nil {
+		line = r.Err.Error()
+	}
+	if e.file == nil {
+		return line
+	}
+	message, traceback := e.file.message()
+	if traceback != "" {
+		e.words = strings.Split(traceback, "\n")
+	}
+	if message != "" {
+		return message
+	}
+	return line
+}
+
+func (g *agent) closeErrorFiles() {
+	for _, e := range g.ends {
+		if e.file != nil {
+			e.file.close()
+		}
+	}
+}
+
 // settle says to the job that all workers of this agent have ended.
-func (g *agent) settle(workers []rdzv.Worker) error {
+func (g *agent) settle(workers []rdzv.Worker) {
+	g.tell(func(ctx context.Context) error { return g.session.Settle(ctx, workers) })
+}
+
+// tell says something to the job. That it cannot is no news for the user: the
+// store is lost then, and that is told already.
+func (g *agent) tell(word func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 	defer cancel()
-	return g.session.Settle(ctx, workers)
+	if err := word(ctx); err != nil {
+		g.say.detail("%v", err)
+	}
+}
+
+// cannotRun ends the job because this agent could not run its workers, or could
+// not end them.
+func (g *agent) cannotRun(err error) {
+	g.say.line("%v", err)
+	seat := g.world.Seat
+	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: codeExec, Text: err.Error()}
+	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })
+	g.settle([]rdzv.Worker{w})
 }
