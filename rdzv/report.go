@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -30,7 +31,26 @@ func (s *Session) End(ctx context.Context, signal int) error {
 
 // propose writes the verdict unless there is one.
 func (s *Session) propose(ctx context.Context, v Verdict) error {
+	ctx, cancel := s.whileThere(ctx)
+	defer cancel()
 	return propose(ctx, s.client, s.keys, v)
+}
+
+// whileThere is ctx, ended by the loss of the store: nobody will answer then.
+func (s *Session) whileThere(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	s.wg.Go(func() {
+		select {
+		case <-s.lost:
+			cancel(ErrStoreLost)
+		case <-done:
+		}
+	})
+	return ctx, sync.OnceFunc(func() {
+		close(done)
+		cancel(context.Canceled)
+	})
 }
 
 func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict) error {
@@ -44,6 +64,8 @@ func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict) er
 // Settle says how all workers of this agent have ended; an agent that started
 // none gives none.
 func (s *Session) Settle(ctx context.Context, workers []Worker) error {
+	ctx, cancel := s.whileThere(ctx)
+	defer cancel()
 	o := Outcome{Host: s.config.Self.Host, Workers: workers}
 	if _, err := s.client.Put(ctx, s.keys.outcome(s.config.Self.ID), encode(o)); err != nil {
 		return fmt.Errorf("cannot tell the job how the workers ended: %w", err)

@@ -80,17 +80,21 @@ func printable(line string) string {
 	}, line)
 }
 
-// summaryLine is the one line of lastWords that names the failure: the first line
-// behind a traceback that is not indented. Of a chain it is the first cause.
+// summaryLine is the one line of lastWords that names the failure: behind the last
+// traceback the first line that is not indented. Empty where there is none.
 func summaryLine(lines []string) string {
-	if len(lines) == 0 || !startsTraceback(lines[0]) {
+	last := len(lines) - 1
+	for last >= 0 && !startsTraceback(lines[last]) {
+		last--
+	}
+	if last < 0 {
 		return ""
 	}
-	if strings.Contains(lines[0], tracebacks[1]) {
-		return strings.TrimSpace(lines[0])
+	if strings.Contains(lines[last], tracebacks[1]) {
+		return strings.TrimSpace(lines[last])
 	}
-	for _, line := range lines[1:] {
-		if line != "" && line[0] != ' ' && line[0] != '\t' && strings.Contains(line, ":") {
+	for _, line := range lines[last+1:] {
+		if line != "" && line[0] != ' ' && line[0] != '\t' {
 			return line
 		}
 	}
