@@ -57,7 +57,7 @@ func choose(env Env, choice Launcher) (recogniser, string, error) {
 // check finds numbers that contradict one another.
 func check(p Placement) error {
 	for _, c := range []struct{ index, count string }{
-		{"rank", "size"}, {"local rank", "local size"}, {"node rank", "nodes"},
+		{"rank", "size"}, {"local rank", "local size"}, {"node rank", "nodes"}, {"local rank", "size"}, {"node rank", "size"},
 	} {
 		i, _ := p.number(c.index)
 		n, _ := p.number(c.count)
@@ -65,7 +65,7 @@ func check(p Placement) error {
 			return contradiction(p, c.index, c.count)
 		}
 	}
-	for _, c := range []struct{ part, whole string }{{"local size", "size"}, {"nodes", "size"}, {"local rank", "size"}} {
+	for _, c := range []struct{ part, whole string }{{"local size", "size"}, {"nodes", "size"}} {
 		part, _ := p.number(c.part)
 		whole, _ := p.number(c.whole)
 		if part != Unknown && whole != Unknown && part > whole {

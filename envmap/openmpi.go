@@ -58,10 +58,10 @@ func mpirunPort(uri string) string {
 }
 
 func readOpenMPI5(r *reader) {
-	if len(setOf(r.env, ompiWorld...)) > 0 {
+	if len(setOf(r.env, ompiWorld...)) > 0 || !r.env.has("PRTE_LAUNCHED") {
 		readOMPIWorld(r)
 	} else {
-		r.take("rank", &r.p.Rank, "PMIX_RANK")
+		r.must("rank", &r.p.Rank, "PMIX_RANK")
 		r.untold("size", "plain prterun does not tell it: use mpirun, or prterun --personality ompi")
 	}
 	r.job(r.env["PMIX_NAMESPACE"], "PMIX_NAMESPACE="+r.env["PMIX_NAMESPACE"])

@@ -40,15 +40,12 @@ func readSlurmStep(r *reader) {
 	readSlurmJob(r)
 }
 
+// readSlurmSizes takes the step's sizes. In a heterogeneous step (measured: within one job and over two) they are those of
+// all components, as are rank and node rank.
 func readSlurmSizes(r *reader) {
-	if het := r.env["SLURM_HET_SIZE"]; het != "" && het != "1" {
-		r.p.MPMD = true
-		r.must("size", &r.p.Size, "SLURM_NTASKS", "SLURM_NPROCS")
-		r.take("nodes", &r.p.Nodes, "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
-		return
-	}
 	r.must("size", &r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
 	r.take("nodes", &r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
+	r.p.MPMD = r.env.has("SLURM_HET_SIZE") && r.env["SLURM_HET_SIZE"] != "1"
 }
 
 // readSlurmLocalSize takes this node's entry of SLURM_STEP_TASKS_PER_NODE ("2,1(x2)"), and where that does not help the
