@@ -71,6 +71,7 @@ func nothingLeft(t *testing.T) {
 				syscall.Kill(p.PID, syscall.SIGKILL)
 			}
 		}
+		reapAdopted()
 		if left, _ := proctree.Children(); len(left) > 0 {
 			t.Errorf("children left: %v", named(left))
 		}
@@ -78,6 +79,15 @@ func nothingLeft(t *testing.T) {
 			t.Errorf("%d descriptors open, %d before", now, fds)
 		}
 	})
+}
+
+// reapAdopted takes in the zombies that this process, once it has called Run, inherits from agents that a test has
+// killed.
+func reapAdopted() {
+	pids, _ := proctree.Children()
+	for _, pid := range pids {
+		syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+	}
 }
 
 func openFiles(t *testing.T) int {

@@ -22,6 +22,9 @@ type Result struct {
 	Core bool
 	// Stopped says that it had been told to stop before it ended, by Run or (Stop.Delivered) by others.
 	Stopped bool
+	// Outside is a signal that had reached the worker's whole process group before it ended, known if Tree.Source is set:
+	// the last SIGTERM, SIGINT, SIGHUP or SIGQUIT, or the signal it died of. Then its end may be no failure of its own.
+	Outside syscall.Signal
 	// Took is how long it ran.
 	Took time.Duration
 	// Stderr is the end of its standard error, at most 64 KiB, if it was captured.

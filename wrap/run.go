@@ -26,13 +26,18 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	r := newRun(&t)
 	defer r.calls.wait()
 	defer r.closeStreams()
+	if ctx.Err() != nil {
+		return r.neverStarted()
+	}
 	spec, err := r.spec()
 	if err != nil {
 		return nil, err
 	}
-	if r.guard, err = startGuard(false); err != nil {
+	if r.guard, err = startGuard(t.Source != nil); err != nil {
 		return nil, err
 	}
+	r.listen()
+	defer r.jobControl()()
 	r.handOver(ctx, spec)
 	r.supervise(ctx)
 	return r.finish()
@@ -47,10 +52,12 @@ type run struct {
 	own     []*os.File   // those of them that are ours to close
 	pumps   []*pump      // by worker, nil where there is none
 	states  []state
-	live    int // workers that have not ended
+	live    int  // workers that have not ended
+	aborted bool // ctx ended before the watchdog had its workers
 	calls   *calls
 	gone    bool // the watchdog has said that nothing is left
 	left    []int
+	deaf    <-chan struct{} // closed when the source has heard all reports of the sentinel; nil without one
 }
 
 // state is what is known of a worker.
@@ -58,6 +65,7 @@ type state struct {
 	pid    int
 	began  time.Time // when it was told to have started
 	ended  bool
+	paused bool   // stopped by a terminal or shell
 	result Result // written by its call of Ended
 }
 
@@ -118,15 +126,16 @@ func (r *run) stderr(i int, w Worker) (*os.File, error) {
 	return in, nil
 }
 
-// handOver gives the watchdog its workers, unless ctx ends first. What goes wrong here is noticed in supervise: the
-// watchdog is then gone.
+// handOver gives the watchdog its workers. If ctx ends meanwhile or that fails, the watchdog is killed before it has
+// started any, which finish takes from there.
 func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
 	hurry := context.AfterFunc(ctx, func() { _ = r.guard.socket.SetWriteDeadline(time.Unix(1, 0)) })
 	err := r.guard.guardIt(spec, r.streams)
-	if !hurry() || err != nil {
-		_ = r.guard.socket.SetWriteDeadline(time.Time{})
+	if !hurry() {
+		_ = r.guard.socket.SetWriteDeadline(time.Time{}) // orders can still be given if all had gone through
 	}
 	if err != nil {
+		r.aborted = ctx.Err() != nil
 		_ = r.guard.process.Kill()
 	}
 	for _, f := range r.own {
@@ -215,17 +224,24 @@ func (r *run) take(e watchdog.Record) {
 	case watchdog.Refused:
 		r.ended(e.Index, refused(r.tree.Workers[e.Index], syscall.Errno(e.A)))
 	case watchdog.Skipped:
-		r.ended(e.Index, Result{Signal: syscall.SIGTERM, Stopped: true})
+		r.ended(e.Index, skipped)
 	case watchdog.Ended:
 		result := Result{PID: r.states[e.Index].pid, Stopped: e.C == 1, Took: time.Duration(e.B)}
 		result.fill(syscall.WaitStatus(e.A))
 		r.ended(e.Index, result)
+	case watchdog.Paused:
+		r.paused(e.Index, syscall.Signal(e.A))
+	case watchdog.Resumed:
+		r.states[e.Index].paused = false
 	case watchdog.Left:
 		r.left = append(r.left, int(e.A))
 	case watchdog.Gone:
 		r.gone = true
 	}
 }
+
+// skipped is the Result of a worker that was stopped before it was started.
+var skipped = Result{Signal: syscall.SIGTERM, Stopped: true}
 
 func (r *run) started(i, pid int) {
 	s := &r.states[i]
@@ -251,6 +267,7 @@ func (r *run) ended(i int, result Result) {
 		if p != nil {
 			result.Stderr = p.text(until)
 		}
+		result.Outside = r.outside(s.began, result)
 		s.result = result
 		if r.tree.Ended != nil {
 			r.tree.Ended(i, result)
@@ -261,14 +278,28 @@ func (r *run) ended(i int, result Result) {
 // finish lets go of the watchdog, does its work if it did not, and returns what Run returns.
 func (r *run) finish() ([]Result, error) {
 	r.guard.end()
+	r.stopListening()
 	err := r.leftovers()
 	r.closeStreams()
+	return r.results(), err
+}
+
+// neverStarted is for a ctx that had ended before anything was started.
+func (r *run) neverStarted() ([]Result, error) {
+	for i := range r.states {
+		r.ended(i, skipped)
+	}
+	return r.results(), nil
+}
+
+// results waits for the last call and returns what they all told.
+func (r *run) results() []Result {
 	r.calls.wait()
 	var results []Result
 	for i := range r.states {
 		results = append(results, r.states[i].result)
 	}
-	return results, err
+	return results
 }
 
 // leftovers kills the tree if the watchdog died before it could, and tells what could not be killed.
@@ -284,14 +315,21 @@ func (r *run) leftovers() error {
 	for i := range r.states {
 		r.lost(i, statuses)
 	}
-	if len(left) > 0 {
+	switch {
+	case len(left) > 0:
 		return errors.Join(ErrWatchdog, &LeftError{left})
+	case r.aborted:
+		return nil
 	}
 	return ErrWatchdog
 }
 
 // lost ends worker i, of whose end the watchdog did not live to tell.
 func (r *run) lost(i int, statuses map[int]syscall.WaitStatus) {
+	if r.aborted {
+		r.ended(i, skipped)
+		return
+	}
 	s := &r.states[i]
 	result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}
 	if status, ok := statuses[result.PID]; ok {

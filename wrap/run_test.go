@@ -6,18 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
-
-var exits = role("exits", func() {
-	code, _ := strconv.Atoi(os.Getenv(argEnv))
-	os.Exit(code)
-})
 
 var sleeps = role("sleeps", func() {
 	fmt.Println("ready")

@@ -43,6 +43,13 @@ type Tree struct {
 	Started func(i, pid int)
 	Ended   func(i int, r Result)
 
+	// Source, if set, is told while Run lasts which of its signals the workers have had too; it costs one process of
+	// about 100 kB, the sentinel. Result.Outside comes from it as well.
+	Source *Source
+	// JobControl stops this process when a terminal or a shell has stopped all live workers (SIGTSTP, SIGTTIN, SIGTTOU), so
+	// that its parent, a shell, sees the job stopped. While Run lasts these signals do not stop it otherwise.
+	JobControl bool
+
 	// Signals are sent, each once, to every live worker. May be nil.
 	Signals <-chan syscall.Signal
 	// Kill, once closed, kills the tree at once: the second Ctrl-C. May be nil.

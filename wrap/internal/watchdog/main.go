@@ -75,10 +75,10 @@ func becomeSubreaper() bool {
 // The signals get a handler and not SIG_IGN, which the workers would inherit; those ignored from the start
 // (nohup) stay so, for this process and for the workers.
 func swallowSignals() <-chan os.Signal {
-	ignored := ignoredSignals()
+	ignored := IgnoredSignals()
 	all := make(chan os.Signal, 1)
 	for s := syscall.Signal(1); s <= 64; s++ {
-		if s != syscall.SIGCHLD && ignored&(1<<(s-1)) == 0 {
+		if s != syscall.SIGCHLD && !ignored.Has(s) {
 			signal.Notify(all, s)
 		}
 	}

@@ -1,8 +1,6 @@
 package watchdog
 
 import (
-	"os"
-	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -25,7 +23,7 @@ func (w *watch) dump(i int) bool {
 	if w.workers[i].dumped {
 		return false
 	}
-	if caught := signalSet(pid, "SigCgt:"); caught&(1<<(syscall.SIGABRT-1)) == 0 || !forbidCore(pid) {
+	if caught := signalSet(pid, "SigCgt:"); !caught.Has(syscall.SIGABRT) || !forbidCore(pid) {
 		return false
 	}
 	w.workers[i].dumped = true
@@ -51,42 +49,4 @@ func prlimit(pid int, set, get *syscall.Rlimit) syscall.Errno {
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_CORE,
 		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(get)), 0, 0)
 	return errno
-}
-
-// ignoredSignals is the set of signals that this process ignores; bit n-1 stands for signal n.
-func ignoredSignals() uint64 {
-	return signalSet(os.Getpid(), "SigIgn:")
-}
-
-// signalSet reads one of the signal sets in /proc/PID/status; it is empty when that cannot be read.
-func signalSet(pid int, name string) uint64 {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0
-	}
-	return signalSetIn(string(text), name)
-}
-
-func signalSetIn(text, name string) uint64 {
-	for line := range lines(text) {
-		if len(line) > len(name) && line[:len(name)] == name {
-			set, _ := strconv.ParseUint(line[len(name)+1:], 16, 64)
-			return set
-		}
-	}
-	return 0
-}
-
-// lines yields the lines of text without their ends.
-func lines(text string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for from, i := 0, 0; i < len(text); i++ {
-			if text[i] == '\n' {
-				if !yield(text[from:i]) {
-					return
-				}
-				from = i + 1
-			}
-		}
-	}
 }
