@@ -14,7 +14,7 @@ build: bin/rdzv
 # go knows what has changed; the version is ours to stamp, for a copy without git has one too.
 bin/rdzv:
 	@scripts/need-go
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/rdzv
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
 
 demo:
 	@scripts/install-missing demo

@@ -77,8 +77,8 @@ func check(p Placement) error {
 
 // contradiction names two numbers that cannot both be true, with their sources.
 func contradiction(p Placement, a, b string) error {
-	text := "cannot tell the placement: " + p.explained(a).told()
-	if other := p.explained(b); other.Value != "unknown" {
+	text := "cannot tell the placement: " + p.Source(a).told()
+	if other := p.Source(b); other.Value != "unknown" {
 		text += " does not go with " + other.told()
 	}
 	return &Error{Text: text, Hint: hintLauncher}
@@ -102,7 +102,7 @@ func others(r *reader, chosen recogniser, choice Launcher) {
 		}
 		if choice == "" && !l.host && disagree(r.env, r.p, l) {
 			r.err = &Error{
-				Text: "cannot tell the launcher: " + string(chosen.name) + " says " + r.p.explained("rank").told() + " of " + r.p.explained("size").told() +
+				Text: "cannot tell the launcher: " + string(chosen.name) + " says " + r.p.Source("rank").told() + " of " + r.p.Source("size").told() +
 					", " + string(l.name) + " says " + r.env.shown(seen...),
 				Hint: "--launcher " + string(chosen.name) + " or --launcher " + string(l.name) + " decides",
 			}
@@ -140,7 +140,7 @@ func reason(chosen, l recogniser, seen []string, choice Launcher) string {
 	case l.name == Torchrun && !slices.Contains(seen, "TORCHELASTIC_RUN_ID"):
 		return "set by hand, " + string(chosen.name) + " goes first"
 	case l.host && !chosen.host:
-		return string(chosen.name) + " was started inside " + string(l.name) + ", which counts the launcher's daemons, not these tasks"
+		return string(chosen.name) + " runs inside " + string(l.name) + ", whose numbers are those of " + string(chosen.name) + "'s daemons"
 	}
 	return string(chosen.name) + " goes first"
 }

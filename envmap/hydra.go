@@ -38,7 +38,4 @@ func readHydra(r *reader) {
 	r.must("size", &r.p.Size, "PMI_SIZE")
 	r.take("local rank", &r.p.LocalRank, "MPI_LOCALRANKID")
 	r.take("local size", &r.p.LocalSize, "MPI_LOCALNRANKS")
-	if r.err == nil && r.p.LocalSize != r.p.Size {
-		r.advise("Hydra does not tell nodes in the environment: rdzv exec agrees on them and sets NODE_RANK")
-	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // direct are the packages that envmap may import: they make it pure, and cheap before main.
-var direct = []string{"errors", "io/fs", "maps", "slices", "strconv", "strings"}
+var direct = []string{"errors", "io/fs", "maps", "path", "slices", "strconv", "strings"}
 
 // forbidden must not come in by a detour either.
 var forbidden = map[string]string{

@@ -6,7 +6,5 @@ func seenKubernetes(env Env) []string { return setOf(env, "JOB_COMPLETION_INDEX"
 func readKubernetes(r *reader) {
 	r.must("rank", &r.p.Rank, "JOB_COMPLETION_INDEX")
 	onePerNode(r, "a pod is a node")
-	if r.err == nil {
-		r.advise("a Kubernetes Job does not tell its size: give --nodes N, the Job's completions")
-	}
+	r.untold("size", "a Kubernetes Job does not tell it: give --nodes N, the Job's completions")
 }

@@ -11,7 +11,4 @@ func readMVAPICH2(r *reader) {
 	r.must("size", &r.p.Size, "MV2_COMM_WORLD_SIZE")
 	r.take("local rank", &r.p.LocalRank, "MV2_COMM_WORLD_LOCAL_RANK")
 	r.take("local size", &r.p.LocalSize, "MV2_COMM_WORLD_LOCAL_SIZE")
-	if r.err == nil && r.p.LocalSize != r.p.Size {
-		r.advise("MVAPICH2 does not tell nodes: rdzv exec agrees on them and sets NODE_RANK")
-	}
 }

@@ -46,7 +46,6 @@ func readOpenMPI4(r *reader) {
 	if id != "" {
 		r.job(r.env[id]+mpirunPort(r.env["OMPI_MCA_orte_hnp_uri"]), id+"="+r.env[id]+", port of mpirun")
 	}
-	adviseNodeRank(r)
 }
 
 // mpirunPort returns "-PORT" of mpirun's own address. The job id is 16 bits of a hash, so that two mpiruns may share it;
@@ -63,11 +62,10 @@ func readOpenMPI5(r *reader) {
 		readOMPIWorld(r)
 	} else {
 		r.take("rank", &r.p.Rank, "PMIX_RANK")
-		r.advise("plain prterun does not tell the number of tasks: use mpirun, or prterun --personality ompi")
+		r.untold("size", "plain prterun does not tell it: use mpirun, or prterun --personality ompi")
 	}
 	r.job(r.env["PMIX_NAMESPACE"], "PMIX_NAMESPACE="+r.env["PMIX_NAMESPACE"])
 	readDaemon(r)
-	adviseNodeRank(r)
 }
 
 func readOMPIWorld(r *reader) {
@@ -92,12 +90,6 @@ func readDaemon(r *reader) {
 	}
 	if n, err := number(name, id[i+len("@0."):]); err == nil {
 		r.found("daemon", &r.p.Daemon, n, name+"="+id)
-	}
-}
-
-func adviseNodeRank(r *reader) {
-	if r.err == nil && r.p.LocalSize != r.p.Size && r.p.Nodes != 1 {
-		r.advise("Open MPI does not tell a node rank: rdzv exec agrees on one and sets NODE_RANK")
 	}
 }
 

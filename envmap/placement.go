@@ -1,6 +1,9 @@
 package envmap
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Placement says which of the launcher's tasks this process is. Numbers are of tasks, not of workers: where a launcher
 // starts one task per node and the agent several workers, the world is larger. Unknown where the launcher does not tell.
@@ -25,7 +28,7 @@ type Placement struct {
 	PerNode string
 	// Master is the name or address of rank 0's host where the launcher tells it (Kubeflow, torchrun), "" elsewhere.
 	Master string
-	// Advice holds a sentence for each thing that the user should know of this placement: how to get what is Unknown.
+	// Advice holds a sentence for each thing that the user should know of this placement.
 	Advice []string
 
 	rows []Explained
@@ -48,8 +51,8 @@ func (p Placement) Explain() []Explained {
 			rows = append(rows, row)
 		}
 	}
-	for _, what := range []string{"rank", "size", "local rank", "local size", "node rank", "nodes"} {
-		rows = append(rows, p.explained(what))
+	for _, n := range numbers {
+		rows = append(rows, p.Source(n.what))
 	}
 	for _, row := range p.rows {
 		if _, isNumber := p.number(row.What); !isNumber && row.What != "launcher" {
@@ -62,14 +65,30 @@ func (p Placement) Explain() []Explained {
 	return rows
 }
 
-// explained returns the row of one number, also when nothing told it.
-func (p Placement) explained(what string) Explained {
+// numbers are the rows of an explanation that are numbers, with the variable in which a worker has each.
+var numbers = []struct{ what, variable string }{
+	{"rank", "RANK"}, {"size", "WORLD_SIZE"}, {"local rank", "LOCAL_RANK"}, {"local size", "LOCAL_WORLD_SIZE"},
+	{"node rank", "NODE_RANK"}, {"nodes", "GROUP_WORLD_SIZE"},
+}
+
+// Source returns the line of one number, "rank", "size", "local rank", "local size", "node rank" or "nodes": where it
+// came from, or, in Note, why it is unknown and how to get it.
+func (p Placement) Source(what string) Explained {
 	for _, row := range p.rows {
 		if row.What == what {
 			return row
 		}
 	}
-	return Explained{What: what, Value: "unknown", Note: "this launcher does not tell it"}
+	row := Explained{What: what, Value: "unknown"}
+	for _, n := range numbers {
+		if n.what == what {
+			row.Note = string(p.Launcher) + " does not tell it; rdzv exec agrees on it and sets " + n.variable
+		}
+	}
+	if p.Launcher == None {
+		row.Note = strings.Replace(row.Note, string(None)+" does not tell", "no launcher tells", 1)
+	}
+	return row
 }
 
 // number returns the number that a row's first column names.

@@ -65,6 +65,11 @@ func (r *reader) ignore(note string, names ...string) {
 	}
 }
 
+// untold says how to get a number that nothing here tells.
+func (r *reader) untold(what, note string) {
+	r.p.rows = append(r.p.rows, Explained{What: what, Value: "unknown", Note: note})
+}
+
 func (r *reader) advise(text string) { r.p.Advice = append(r.p.Advice, text) }
 
 // same checks that a second variable, if set, tells the same number.

@@ -23,6 +23,11 @@ func slurmStep(env Env) string {
 }
 
 func readSlurm(r *reader) {
+	readSlurmStep(r)
+	r.ignore("PMI of another step", "PMI_JOBID", "PMI_RANK", "PMI_SIZE")
+}
+
+func readSlurmStep(r *reader) {
 	r.must("rank", &r.p.Rank, "SLURM_PROCID")
 	if r.err == nil && slurmStep(r.env) == "" {
 		r.err = &Error{Text: "cannot tell the placement: SLURM_PROCID=" + r.env["SLURM_PROCID"] + " is set, but SLURM_STEP_ID is not: this is the body of a batch script, not a task",
@@ -94,7 +99,7 @@ func seenSlurmPMI(env Env) []string {
 }
 
 func readSlurmPMI(r *reader) {
-	readSlurm(r)
+	readSlurmStep(r)
 	r.same(r.p.Rank, "SLURM_PROCID", "PMI_RANK")
 }
 

@@ -74,7 +74,7 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	w := &worker{env: env, set: map[string]int{}}
+	w := &worker{env: env, set: map[string]int{}, launchers: id.Launcher == Torchrun || id.Launcher == Kubeflow}
 	w.strip(o.OwnTasks)
 	w.identity(id, device)
 	w.settings(id)
@@ -98,6 +98,8 @@ type worker struct {
 	set   map[string]int // name to index in vars
 	unset []string
 	notes []string
+
+	launchers bool // the identity variables in env are the launcher's
 }
 
 func (w *worker) put(name, value string) {
@@ -109,9 +111,10 @@ func (w *worker) put(name, value string) {
 	w.vars = append(w.vars, KV{name, value})
 }
 
-// replace sets an identity variable and says so if the user had another value there.
+// replace sets an identity variable and says so if the user had another value there. torchrun and Kubeflow set these
+// themselves: there it is the launcher's value, and no surprise.
 func (w *worker) replace(name, value string) {
-	if old, ok := w.env[name]; ok && old != value {
+	if old, ok := w.env[name]; ok && old != value && !w.launchers {
 		w.notes = append(w.notes, name+"="+old+" in the environment is replaced by "+value)
 	}
 	w.put(name, value)

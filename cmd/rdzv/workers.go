@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/wrap"
+)
+
+// member is what this agent says of itself.
+func (g *agent) member() rdzv.Member {
+	m := rdzv.Member{
+		ID: newID(), Host: host(), PID: os.Getpid(),
+		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize, Slots: g.slots,
+		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Problem: g.problem,
+	}
+	if g.place.Launcher != envmap.None {
+		m.Node = nodeID() // by hand each agent is a node: so many were asked for
+	}
+	if g.port != nil {
+		m.MasterPort = g.port.Port()
+	}
+	return m
+}
+
+// holdPort takes a port for torch's store if rank 0 may be one of this agent's
+// workers, and keeps it until the agent ends.
+func (g *agent) holdPort() (err error) {
+	mayBeRank0 := g.place.Rank == 0 || g.place.Rank == envmap.Unknown && g.conn.hosting()
+	if !mayBeRank0 || g.port != nil {
+		return nil
+	}
+	g.port, err = rdzv.HoldPort(g.masterPort)
+	return err
+}
+
+// runWorkers runs the workers until the job has ended and nothing of them lives.
+func (g *agent) runWorkers() ([]wrap.Result, error) {
+	tree, err := g.tree()
+	if err != nil {
+		return nil, err
+	}
+	if g.port != nil {
+		defer g.port.Close()
+	}
+	return wrap.Run(g.session.Context(), tree)
+}
+
+// tree is all workers of this agent.
+func (g *agent) tree() (wrap.Tree, error) {
+	t := wrap.Tree{Grace: g.grace, Linger: true, Signals: g.outside.pass}
+	ended := make([]rdzv.Worker, 0, g.slots)
+	t.Ended = func(i int, r wrap.Result) {
+		ended = append(ended, g.ended(i, r))
+		if len(ended) == g.slots {
+			g.settle(ended)
+		}
+	}
+	for i := range g.slots {
+		environ, err := g.workerEnviron(i)
+		if err != nil {
+			return t, err
+		}
+		w := wrap.Worker{Path: g.path, Args: g.program, Env: environ, Stdout: g.stdout, Stderr: g.stderr, Capture: !g.noCapture}
+		if i == 0 {
+			w.Stdin = g.stdin
+		}
+		t.Workers = append(t.Workers, w)
+	}
+	return t, nil
+}
+
+// workerEnviron is the environment of the agent's i-th worker.
+func (g *agent) workerEnviron(i int) ([]string, error) {
+	w, seat := g.world, g.world.Seat
+	id := envmap.Identity{
+		Rank: seat.Rank + i, WorldSize: w.Size, LocalRank: seat.LocalRank + i, LocalWorldSize: seat.LocalSize,
+		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
+		RunID: w.Job, Attempt: w.Attempt, Launcher: g.place.Launcher,
+		Interface: g.networkInterface(), NCCLConfigured: ncclConfigured(g.env),
+		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices,
+	}
+	environ, notes, err := envmap.Torch(g.app.environ, id, envmap.TorchOptions{
+		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", OwnTasks: g.ownTasks(),
+	})
+	for _, note := range notes {
+		g.say.news("rank %d: %s", id.Rank, note)
+	}
+	return environ, err
+}
+
+// networkInterface is the interface that this node is reached by; none where all
+// are on one node.
+func (g *agent) networkInterface() string {
+	if g.world.Nodes == 1 {
+		return ""
+	}
+	if name := interfaceOf(g.conn.local()); name != "" && name != "lo" {
+		return name
+	}
+	return interfaceOf(g.world.MasterAddr)
+}
+
+// tellTimeout bounds each word to the store, which answers in milliseconds.
+const tellTimeout = 5 * time.Second
+
+// ended takes in the end of a worker; a failure is told to the job at once.
+func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
+	w := rdzv.Worker{
+		Rank: g.world.Seat.Rank + i, LocalRank: g.world.Seat.LocalRank + i,
+		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
+	}
+	if r.ExitCode() != 0 && !r.Stopped {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		defer cancel()
+		if err := g.session.Fail(ctx, w); err != nil {
+			g.say.detail("%v", err)
+		}
+	}
+	return w
+}
+
+// settle says to the job that all workers of this agent have ended.
+func (g *agent) settle(workers []rdzv.Worker) error {
+	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+	defer cancel()
+	return g.session.Settle(ctx, workers)
+}
