@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -31,6 +32,7 @@ type job struct {
 
 	mu    sync.Mutex
 	wires map[string][]net.Conn // by agent
+	dead  map[string]bool       // agents that can connect no more
 	close func()
 }
 
@@ -43,7 +45,7 @@ func start(t *testing.T, c LeaderConfig) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{t: t, ctx: ctx, store: s, led: make(chan error, 1), wires: map[string][]net.Conn{}}
+	j := &job{t: t, ctx: ctx, store: s, led: make(chan error, 1), wires: map[string][]net.Conn{}, dead: map[string]bool{}}
 	j.close = sync.OnceFunc(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("closing the store: %v", err)
@@ -78,11 +80,14 @@ func cmpOr(a, b string) string {
 func (j *job) client(id string) *clientv3.Client {
 	j.t.Helper()
 	client, err := Dial(func(ctx context.Context) (net.Conn, error) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.dead[id] {
+			return nil, errors.New("dead")
+		}
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", j.address)
 		if err == nil {
-			j.mu.Lock()
 			j.wires[id] = append(j.wires[id], conn)
-			j.mu.Unlock()
 		}
 		return conn, err
 	}, presence.DefaultTimeout)
@@ -104,10 +109,10 @@ func (j *job) reset(id string) {
 }
 
 // kill breaks an agent's connection for good, as its death would.
-func (j *job) kill(id string, client *clientv3.Client) {
-	j.t.Helper()
-	conn := client.ActiveConnection()
-	conn.Close() // no goodbye, and no way back
+func (j *job) kill(id string) {
+	j.mu.Lock()
+	j.dead[id] = true
+	j.mu.Unlock()
 	j.reset(id)
 }
 

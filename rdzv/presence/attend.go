@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -30,8 +31,8 @@ type Attendance struct {
 
 // Attend says to the store at the other end of conn that the agent is here, and
 // returns when it was answered. It waits for a first connection as long as ctx
-// allows; one that breaks before the answer is made again once. ctx bounds only
-// the call.
+// allows; one that breaks before the answer is made again at once or not at all.
+// ctx bounds only the call.
 func Attend(ctx context.Context, conn *grpc.ClientConn, id string) (*Attendance, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
@@ -168,9 +169,16 @@ func (a *Attendance) ended() bool {
 	return a.leaving || a.ctx.Err() != nil
 }
 
-// reopen tries once, for as long as the server waits: later it would be refused.
+// reopen tries for as long as the server waits: later it would be refused. It
+// gives up at once when no connection can be made, which is what the end of the
+// store's process looks like.
 func (a *Attendance) reopen(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, redial+10*time.Millisecond)
 	defer cancel()
-	return a.open(ctx)
+	for {
+		err := a.open(ctx)
+		if status.Code(err) != codes.Unavailable || a.conn.GetState() == connectivity.TransientFailure {
+			return err
+		}
+	}
 }

@@ -76,9 +76,7 @@ func (r *Roll) Empty(ctx context.Context) error {
 func (r *Roll) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	select {
-	case <-r.done:
-	default:
+	if !r.closed() {
 		close(r.done)
 	}
 }
@@ -169,11 +167,20 @@ func (r *Roll) broke(id string, number int) {
 	case <-back.C:
 	case <-r.done:
 	}
-	if !r.bury(id, number) {
+	if !r.bury(id, number) || r.closed() {
 		return
 	}
 	select {
 	case r.lost <- id:
 	case <-r.done:
+	}
+}
+
+func (r *Roll) closed() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
 	}
 }
