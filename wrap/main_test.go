@@ -170,3 +170,6 @@ func pause() {
 		_ = syscall.Pause()
 	}
 }
+
+// ctxNever is for agents that end with their workers.
+var ctxNever = context.Background()
