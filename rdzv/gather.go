@@ -123,7 +123,7 @@ func (l *Leader) lossOf(m Member) Verdict {
 	if seat, seated := l.seats[m.ID]; seated {
 		v.Rank, v.LocalRank = seat.Rank, seat.LocalRank
 	}
-	v.Text = fmt.Sprintf("the agent of %s (process %d on %s)", ranks(v.Rank, m.Slots), m.PID, m.Host)
+	v.Text = fmt.Sprintf("lost the agent of %s (process %d on %s): it went without a word", ranks(v.Rank, m.Slots), m.PID, m.Host)
 	return v
 }
 

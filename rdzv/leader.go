@@ -157,7 +157,7 @@ func (l *Leader) lose(ctx context.Context, id string) error {
 	l.lost[id] = true
 	i, known := l.byID[id]
 	if !known { // it had come in and not even said what it was
-		return l.say(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any, Text: "an agent that had just come in"})
+		return l.say(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any, Text: "lost an agent that had just come in: it went without a word"})
 	}
 	return l.say(ctx, l.lossOf(l.members[i]))
 }

@@ -76,8 +76,6 @@ func endLine(v *rdzv.Verdict, joinTimeout time.Duration) string {
 		return line
 	case rdzv.Ended:
 		return fmt.Sprintf("the job was ended by %s to the agent on %s (pid %d)", signalName(syscall.Signal(v.Signal)), v.Host, v.PID)
-	case rdzv.Lost:
-		return "lost " + v.Text + ": it went without a word"
 	case rdzv.Incomplete:
 		return "cannot start the job: " + v.Text + " (--join-timeout)"
 	default:
