@@ -61,7 +61,10 @@ func (g *agent) storeLost() string {
 	if g.world.StoreHost == "" {
 		return fmt.Sprintf("lost the agent that hosted the store of job %q", g.name)
 	}
-	return fmt.Sprintf("lost the agent on %s, which hosted the store", g.world.StoreHost)
+	if g.world.StoreRank == rdzv.Any {
+		return fmt.Sprintf("lost the agent on %s, which hosted the store", g.world.StoreHost)
+	}
+	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", g.world.StoreRank, g.world.StoreHost)
 }
 
 // endLine is one line on the job's end.
