@@ -27,6 +27,7 @@ type Changes struct {
 	Set   []KV     // in the order in which they are printed
 	Unset []string // variables that are there and must go, sorted
 	Notes []string // sentences for the user: what was replaced, and what will not work
+	Kept  []string // settings that the user has made himself, and that stay
 }
 
 // Torch returns the whole environment of a worker: environ with the changes of [TorchChanges] made, and their notes.
@@ -78,6 +79,9 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	w.strip(o.OwnTasks)
 	w.identity(id, device)
 	w.settings(id)
+	if !o.OwnTasks {
+		w.secondProgram(id)
+	}
 	w.notes = append(w.notes, device.notes...)
 	for _, kv := range device.set {
 		w.put(kv.Name, kv.Value)
@@ -98,6 +102,7 @@ type worker struct {
 	set   map[string]int // name to index in vars
 	unset []string
 	notes []string
+	kept  []string
 
 	launchers bool // the identity variables in env are the launcher's
 }
@@ -122,10 +127,13 @@ func (w *worker) replace(name, value string) {
 
 // offer sets a variable that the user has not set, not under any of its names.
 func (w *worker) offer(name, value string, names ...string) {
-	if _, there := w.env[name]; there || slices.ContainsFunc(names, w.env.has) {
-		return
+	if _, there := w.env[name]; there {
+		w.kept = append(w.kept, name)
+	} else if i := slices.IndexFunc(names, w.env.has); i >= 0 {
+		w.kept = append(w.kept, names[i])
+	} else {
+		w.put(name, value)
 	}
-	w.put(name, value)
 }
 
 func (w *worker) identity(id Identity, device device) {
@@ -185,6 +193,15 @@ func (w *worker) settings(id Identity) {
 	}
 }
 
+// secondProgram lets a task of Open MPI 4 run one MPI program after another, as a worker that is a shell script does:
+// PMIx's shared memory takes a rank once ("getting local rank failed"), its hash table any number of times (measured,
+// 4.1.4). Open MPI 5 is the worse for it.
+func (w *worker) secondProgram(id Identity) {
+	if id.Launcher == OpenMPI4 {
+		w.offer("PMIX_MCA_gds", "hash")
+	}
+}
+
 // openMPI sets the variables that mpirun gives its ranks. NODE_RANK is, as there, the local rank.
 func (w *worker) openMPI(id Identity) {
 	w.put("OMPI_COMM_WORLD_RANK", itoa(id.Rank))
@@ -197,7 +214,7 @@ func (w *worker) openMPI(id Identity) {
 func (w *worker) changes() Changes {
 	slices.Sort(w.unset)
 	gone := slices.DeleteFunc(w.unset, func(name string) bool { _, set := w.set[name]; return set })
-	return Changes{Set: w.vars, Unset: gone, Notes: w.notes}
+	return Changes{Set: w.vars, Unset: gone, Notes: w.notes, Kept: w.kept}
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,6 +1,7 @@
 package envmap
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,9 @@ func TestTorchKeepsTheUsersSettings(t *testing.T) {
 		if c.sets(name) || slices.Contains(c.Unset, name) {
 			t.Errorf("%s is not kept", name)
 		}
+	}
+	if want := slices.Sorted(maps.Keys(env)); !slices.Equal(slices.Sorted(slices.Values(c.Kept)), want) {
+		t.Errorf("kept %q, want %q", c.Kept, want)
 	}
 	if c.sets("TORCH_NCCL_ASYNC_ERROR_HANDLING") {
 		t.Error("the user's older name is overruled by the newer one")
@@ -155,6 +159,25 @@ func entries(env Env) []string {
 		list = append(list, name+"="+value)
 	}
 	return list
+}
+
+// TestSecondMPIProgram: held live by mpirun; here is when the variable is set.
+func TestSecondMPIProgram(t *testing.T) {
+	id := second
+	id.Launcher = OpenMPI4
+	if c := changes(t, Env{}, id, TorchOptions{}); c.value("PMIX_MCA_gds") != "hash" {
+		t.Error("PMIX_MCA_gds is not set")
+	}
+	if c := changes(t, Env{"PMIX_MCA_gds": "ds21"}, id, TorchOptions{}); c.sets("PMIX_MCA_gds") {
+		t.Error("the user's PMIX_MCA_gds is replaced")
+	}
+	if c := changes(t, Env{}, id, TorchOptions{OwnTasks: true}); c.sets("PMIX_MCA_gds") {
+		t.Error("a worker that is no task has a PMIx variable")
+	}
+	id.Launcher = OpenMPI5
+	if c := changes(t, Env{}, id, TorchOptions{}); c.sets("PMIX_MCA_gds") {
+		t.Error("Open MPI 5 has it too")
+	}
 }
 
 func TestAsOpenMPI(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 )
 
@@ -34,14 +33,16 @@ func assign(members []Member) (plan, error) {
 		return cmp.Compare(a.Rank, b.Rank)
 	})
 	p := plan{seats: seat(nodesOf(tasks))}
+	p.world.Agents, p.world.StoreRank = len(members), Any
 	for _, s := range p.seats {
 		p.world.Size += s.Slots
 		p.world.Nodes = max(p.world.Nodes, s.Node+1)
 	}
-	p.world.Agents = len(members)
 	first := tasks[slices.IndexFunc(tasks, func(m Member) bool { return p.seats[m.ID].Rank == 0 })]
-	p.world.MasterAddr = masterAddr(first, members, p.world.Nodes)
-	p.world.MasterPort = first.MasterPort
+	p.world.MasterAddr, p.world.MasterPort = masterAddr(first, members, p.world.Nodes), first.MasterPort
+	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
+		p.world.StoreHost, p.world.StoreRank = members[i].Host, p.seats[members[i].ID].Rank
+	}
 	p.world.Digest = digest(p)
 	return p, nil
 }
@@ -62,7 +63,11 @@ func checkRanks(members []Member) error {
 	byRank := map[int]Member{}
 	for _, m := range members {
 		if (m.Rank == Any) != (members[0].Rank == Any) {
-			return fmt.Errorf("cannot seat the agents: %s has a rank from its launcher and %s has none", name(m), name(members[0]))
+			with, without := m, members[0]
+			if m.Rank == Any {
+				with, without = without, with
+			}
+			return fmt.Errorf("cannot seat the agents: %s has a rank from its launcher and %s has none", name(with), name(without))
 		}
 		if m.Rank == Any {
 			continue
@@ -77,8 +82,6 @@ func checkRanks(members []Member) error {
 	}
 	return nil
 }
-
-func name(m Member) string { return fmt.Sprintf("process %d on %s", m.PID, m.Host) }
 
 // nodesOf groups the tasks by node; nodes come in the order of their first task.
 func nodesOf(tasks []Member) [][]Member {
@@ -96,28 +99,21 @@ func nodesOf(tasks []Member) [][]Member {
 	return nodes
 }
 
+// seat numbers the workers, node after node.
 func seat(nodes [][]Member) map[string]Seat {
-	single := true // one worker per task: the launcher's ranks hold, and may alternate between nodes
-	for _, node := range nodes {
-		for _, m := range node {
-			single = single && m.Slots == 1 && m.Rank != Any
-		}
-	}
+	kept := keepsRanks(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
-		size := 0
-		for _, m := range node {
-			size += m.Slots
-		}
-		local := 0
+		size, local := slots(node), 0
+		keptLocal := kept && keepsLocalRanks(node)
 		for _, m := range node {
 			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: n, Slots: m.Slots}
-			if single {
+			if kept {
 				s.Rank = m.Rank
 			}
-			if single && m.LocalRank != Any && m.LocalSize == size {
-				s.LocalRank = m.LocalRank // the launcher may count a node's tasks in another order
+			if keptLocal {
+				s.LocalRank = m.LocalRank
 			}
 			seats[m.ID] = s
 			rank += m.Slots
@@ -127,34 +123,38 @@ func seat(nodes [][]Member) map[string]Seat {
 	return seats
 }
 
-// masterAddr picks the address of rank 0's node that the other nodes reach it by:
-// its own end of its connection to the store, or, where it is on the store's
-// node, the address that most members came in by.
-func masterAddr(first Member, members []Member, nodes int) string {
-	const loopback = "127.0.0.1"
-	if nodes == 1 {
-		return loopback
-	}
-	if routable(first.Addr) {
-		return first.Addr
-	}
-	votes := map[string]int{}
-	best := loopback
-	for _, m := range members {
-		if !routable(m.Via) {
-			continue
-		}
-		votes[m.Via]++
-		if votes[m.Via] > votes[best] {
-			best = m.Via
+// keepsRanks tells whether the launcher's ranks are the workers', which may then
+// alternate between nodes: every task has one worker.
+func keepsRanks(nodes [][]Member) bool {
+	for _, node := range nodes {
+		for _, m := range node {
+			if m.Slots != 1 || m.Rank == Any {
+				return false
+			}
 		}
 	}
-	return best
+	return true
 }
 
-func routable(addr string) bool {
-	a, err := netip.ParseAddr(addr)
-	return err == nil && !a.IsLoopback()
+// keepsLocalRanks tells whether the launcher has numbered all tasks of a node
+// from 0. It may count them in another order than that of their ranks.
+func keepsLocalRanks(node []Member) bool {
+	seen := make([]bool, len(node))
+	for _, m := range node {
+		if m.LocalSize != len(node) || m.LocalRank < 0 || m.LocalRank >= len(node) || seen[m.LocalRank] {
+			return false
+		}
+		seen[m.LocalRank] = true
+	}
+	return true
+}
+
+func slots(node []Member) int {
+	n := 0
+	for _, m := range node {
+		n += m.Slots
+	}
+	return n
 }
 
 func digest(p plan) string {

@@ -7,8 +7,12 @@ import "errors"
 // jobs may run one after another.
 var ErrClosed = errors.New("the job of this store is over")
 
+// ErrFull is returned by [Join] and [Session.World] when the store's job runs
+// with all its agents and this is one more.
+var ErrFull = errors.New("the job of this store has all its agents already")
+
 // ErrStoreLost is the cause of [Session.Context]'s end when the store, and with
-// it the agent that hosted it, is gone.
+// it the agent that hosted it, is gone. Calls that need the store return it too.
 var ErrStoreLost = errors.New("lost the store")
 
 // ErrLeft is the cause after [Session.Leave].

@@ -9,18 +9,33 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// opsPerTxn is the most operations that etcd takes in one transaction.
+const opsPerTxn = 128
+
 // arrive takes in a member; with the last one the world can begin.
 func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error {
+	if _, known := l.agents[id]; known || l.begun {
+		return nil // said twice, or one too many: it finds that it has no seat
+	}
 	m, err := decode[Member](key, value)
+	if err == nil {
+		err = m.check()
+	}
+	if err == nil && m.ID != id {
+		err = fmt.Errorf("it calls itself %.64q", m.ID)
+	}
 	if err != nil {
-		return err
+		return l.say(ctx, unready(fmt.Sprintf("cannot take in agent %.64q: %v", id, err), 0))
 	}
-	if m.ID != id || l.begun {
-		return nil // not ours, or too late: nobody waits for it
+	a := &agent{Member: m}
+	l.agents[id] = a
+	l.order = append(l.order, a)
+	if l.early[id] {
+		a.lost = true
+		return l.say(ctx, l.lossOf(a))
 	}
-	l.byID[id] = len(l.members)
-	l.members = append(l.members, m)
-	if len(l.members) < l.config.Agents || l.verdict != nil {
+	l.open++
+	if len(l.order) < l.config.Agents || l.verdict != nil {
 		return nil
 	}
 	return l.begin(ctx)
@@ -29,135 +44,89 @@ func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error
 // begin seats the members, all of whom are here, or says why it cannot.
 func (l *Leader) begin(ctx context.Context) error {
 	l.begun = true
-	if v, ok := l.problems(); ok {
-		return l.say(ctx, v)
+	if text, code := l.problems(); text != "" {
+		return l.say(ctx, unready(text, code))
 	}
-	if m, ok := l.gone(); ok {
-		return l.say(ctx, l.lossOf(m))
+	if text := l.differentLines(); text != "" {
+		return l.say(ctx, unready(text, 0))
 	}
-	p, err := assign(l.members)
+	p, err := assign(l.members())
 	if err != nil {
-		return l.say(ctx, l.unready(err.Error(), 0))
+		return l.say(ctx, unready(err.Error(), 0))
 	}
-	l.seats = p.seats
-	if err := l.writeSeats(ctx); err != nil {
-		return err
+	for _, a := range l.order {
+		a.seat = p.seats[a.ID]
 	}
 	p.world.Job, p.world.Attempt = l.config.Job, l.config.Attempt
-	p.world.StoreHost = storeHost(l.members)
-	if _, err := l.client.Put(ctx, l.keys.world(), encode(p.world)); err != nil {
-		return fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
+	return l.publish(ctx, p)
+}
+
+func (l *Leader) members() []Member {
+	members := make([]Member, len(l.order))
+	for i, a := range l.order {
+		members[i] = a.Member
+	}
+	return members
+}
+
+// publish writes the seats, and with the last of them the world, unless the job
+// has ended meanwhile: no worker is started for nothing.
+func (l *Leader) publish(ctx context.Context, p plan) error {
+	ops := make([]clientv3.Op, 0, len(l.order)+1)
+	for _, a := range l.order {
+		ops = append(ops, clientv3.OpPut(l.keys.seat(a.ID), encode(a.seat)))
+	}
+	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(p.world)))
+	for some := range slices.Chunk(ops, opsPerTxn) {
+		if _, err := commit(ctx, l.client, []clientv3.Cmp{absent(l.keys.verdict())}, some, nil); err != nil {
+			return fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
+		}
 	}
 	return nil
 }
 
-// storeHost is the node of the store, "" where no member hosts it.
-func storeHost(members []Member) string {
-	for _, m := range members {
-		if m.Hosting {
-			return m.Host
+// told is how many problems are told, and how many agents named, before the rest
+// is only counted.
+const told = 8
+
+// problems gathers what keeps members from running, a line each, and the code of
+// the first to say so.
+func (l *Leader) problems() (text string, code int) {
+	var texts []string
+	for _, a := range l.order {
+		if a.Problem.Code == 0 {
+			continue
+		}
+		if code == 0 {
+			code = a.Problem.Code
+		}
+		texts = append(texts, a.Host+": "+a.Problem.Text)
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	if more := len(texts) - told; more > 0 {
+		texts = append(texts[:told], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "\n"), code
+}
+
+// differentLines tells of two members that do not run the same thing.
+func (l *Leader) differentLines() string {
+	var first *agent
+	for _, a := range l.order {
+		switch {
+		case a.Line == "":
+		case first == nil:
+			first = a
+		case a.Line != first.Line:
+			return fmt.Sprintf("%s and %s run different lines: is one of them of another job?", name(first.Member), name(a.Member))
 		}
 	}
 	return ""
 }
 
-func (l *Leader) writeSeats(ctx context.Context) error {
-	for some := range slices.Chunk(l.members, seatsPerTxn) {
-		ops := make([]clientv3.Op, 0, len(some))
-		for _, m := range some {
-			ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(l.seats[m.ID])))
-		}
-		if _, err := l.client.Txn(ctx).Then(ops...).Commit(); err != nil {
-			return fmt.Errorf("cannot write the seats of job %q: %w", l.config.Job, err)
-		}
-	}
-	return nil
-}
-
-// problems gathers what keeps members from running, and whether they run the
-// same line at all.
-func (l *Leader) problems() (Verdict, bool) {
-	var texts []string
-	code := 0
-	for _, m := range l.members {
-		if m.Problem.Code == 0 {
-			continue
-		}
-		if code == 0 {
-			code = m.Problem.Code
-		}
-		texts = append(texts, m.Host+": "+m.Problem.Text)
-	}
-	if code != 0 {
-		slices.Sort(texts)
-		return l.unready(strings.Join(slices.Compact(texts), "\n"), code), true
-	}
-	first := l.members[0]
-	for _, m := range l.members[1:] {
-		if m.Line != "" && first.Line != "" && m.Line != first.Line {
-			return l.unready(fmt.Sprintf("%s and %s run different lines: is one of them of another job?", name(first), name(m)), 0), true
-		}
-	}
-	return Verdict{}, false
-}
-
 // unready is the verdict on a job that could not begin. Code 0 leaves the exit
 // code to the reader.
-func (l *Leader) unready(text string, code int) Verdict {
+func unready(text string, code int) Verdict {
 	return Verdict{Kind: Unready, Rank: Any, LocalRank: Any, Text: text, Code: code}
-}
-
-// gone finds a member that was lost before the world began.
-func (l *Leader) gone() (Member, bool) {
-	for _, m := range l.members {
-		if l.lost[m.ID] {
-			return m, true
-		}
-	}
-	return Member{}, false
-}
-
-// lossOf is the verdict on an agent that went without a word.
-func (l *Leader) lossOf(m Member) Verdict {
-	v := Verdict{Kind: Lost, By: m.ID, Host: m.Host, PID: m.PID, Rank: m.Rank, LocalRank: m.LocalRank}
-	if seat, seated := l.seats[m.ID]; seated {
-		v.Rank, v.LocalRank = seat.Rank, seat.LocalRank
-	}
-	v.Text = fmt.Sprintf("the agent of %s (process %d on %s)", ranks(v.Rank, m.Slots), m.PID, m.Host)
-	return v
-}
-
-// ranks names n ranks from first on, for people.
-func ranks(first, n int) string {
-	switch {
-	case first == Any:
-		return "a node"
-	case n == 1:
-		return fmt.Sprintf("rank %d", first)
-	default:
-		return fmt.Sprintf("ranks %d to %d", first, first+n-1)
-	}
-}
-
-// settle takes in how an agent's workers ended. An outcome with a failure that
-// no verdict preceded is the verdict: its agent could not say it itself.
-func (l *Leader) settle(ctx context.Context, id, key string, value []byte) error {
-	o, err := decode[Outcome](key, value)
-	if err != nil {
-		return err
-	}
-	if l.settled[id] {
-		return nil
-	}
-	l.settled[id] = true
-	l.outcomes = append(l.outcomes, o)
-	for _, w := range o.Workers {
-		if !w.ok() {
-			return l.say(ctx, failure(id, o.Host, w))
-		}
-	}
-	if l.begun && l.unsettled() == 0 {
-		return l.say(ctx, Verdict{Kind: Done, Rank: Any, LocalRank: Any})
-	}
-	return nil
 }

@@ -9,7 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// LeaderConfig says what job to lead.
+// LeaderConfig says what job to lead. The callbacks are called by Run's
+// goroutine, which does nothing else meanwhile: they must return soon.
 type LeaderConfig struct {
 	Job     string
 	Attempt int
@@ -19,18 +20,26 @@ type LeaderConfig struct {
 	JoinTimeout time.Duration
 	// SettleTimeout is as in Config.
 	SettleTimeout time.Duration
+	// ExitTimeout ends the job this long after its first worker ended well, if
+	// others still run; 0 lets them.
+	ExitTimeout time.Duration
+	// StraggleNotice is how long after the first worker ended well Straggling is
+	// told of those that still run; default 10 s.
+	StraggleNotice time.Duration
+
 	// Lost gives the ids of agents that went without a word. Nil: none can.
 	Lost <-chan string
 	// Waiting is told every few seconds who is there while somebody is missing.
-	// It must return soon. May be nil.
+	// May be nil.
 	Waiting func(Roster)
+	// Straggling is told once who still runs. May be nil.
+	Straggling func(Stragglers)
 }
+
+const defaultStraggleNotice = 10 * time.Second
 
 // waitingPeriod is how often Waiting is told.
 const waitingPeriod = 5 * time.Second
-
-// seatsPerTxn is the most operations that etcd takes in one transaction.
-const seatsPerTxn = 128
 
 // Leader gathers the members of a job, seats them, and at the end says when all
 // have settled. The host of the store runs one, on the store's own client,
@@ -42,81 +51,91 @@ type Leader struct {
 	events clientv3.WatchChan
 	cancel context.CancelFunc // of the watch
 
-	members []Member       // in the order of the store
-	byID    map[string]int // index in members
-	seats   map[string]Seat
-	begun   bool // all members are here
+	agents map[string]*agent // by id
+	order  []*agent          // in the order of the store
+	early  map[string]bool   // ids that were lost before their member was seen
+	begun  bool              // all agents are here
+	open   int               // agents that have neither settled nor been lost
 
 	verdict  *Verdict
-	outcomes []Outcome       // in the order of the store
-	settled  map[string]bool // ids whose outcome is in
-	lost     map[string]bool // ids that went without a word
+	outcomes []Outcome // in the order of the store
+	straggle straggle
+
+	joinBy, settleBy <-chan time.Time // nil where there is no limit
+	overdue          bool             // settleBy is past
 }
 
-// NewLeader starts to watch the job. It must have returned before the first
-// agent can reach the store: what came before is not seen. ctx bounds the call.
+// agent is what the leader knows of one.
+type agent struct {
+	Member
+	seat    Seat
+	settled bool
+	lost    bool
+	ended   []Worker // while others of its workers run
+}
+
+// NewLeader starts to watch the job; Run must follow. It must have returned
+// before the first agent can reach the store: what came before is not seen. ctx
+// bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
 	}
-	l := &Leader{config: c, client: client, keys: keysOf(c.Job, c.Attempt), byID: map[string]int{}, settled: map[string]bool{}, lost: map[string]bool{}}
-	watching, cancel := context.WithCancel(context.Background())
-	l.cancel = cancel
+	if c.StraggleNotice == 0 {
+		c.StraggleNotice = defaultStraggleNotice
+	}
+	l := &Leader{config: c, client: client, keys: keysOf(c.Job, c.Attempt), agents: map[string]*agent{}, early: map[string]bool{}}
 	// One watch over the whole attempt keeps members, outcomes and the verdict in
 	// the one order that all agents see.
-	l.events = client.Watch(watching, l.keys.prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	if err := created(ctx, l.events); err != nil {
-		cancel()
+	var err error
+	if l.events, l.cancel, err = watch(ctx, client, l.keys.prefix); err != nil {
 		return nil, fmt.Errorf("cannot watch job %q: %w", c.Job, err)
 	}
 	return l, nil
 }
 
-// Run leads the job until all have settled; then it returns. It returns early
-// when ctx ends, and with an error when the store fails it.
+// Run leads the job until all have settled; then it returns nil. It returns ctx's
+// cause when ctx ends, and another error when the store fails it: then nobody
+// leads, and the host should close the store, which tells all.
 func (l *Leader) Run(ctx context.Context) error {
 	defer l.cancel()
-	joinTimeout, settleTimeout := timer(l.config.JoinTimeout), timer(0)
-	defer joinTimeout.Stop()
-	defer settleTimeout.Stop()
 	waiting := time.NewTicker(waitingPeriod)
 	defer waiting.Stop()
-	for {
-		var err error
-		ended := l.verdict != nil
-		select {
-		case response := <-l.events:
-			err = l.take(ctx, response)
-		case id := <-l.config.Lost:
-			err = l.lose(ctx, id)
-		case <-joinTimeout.C:
-			err = l.giveUp(ctx)
-		case <-waiting.C:
-			l.tellWaiting()
-		case <-settleTimeout.C:
-			return l.finish(ctx)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		switch {
-		case err != nil:
+	if l.config.JoinTimeout > 0 {
+		l.joinBy = time.After(l.config.JoinTimeout)
+	}
+	for l.verdict == nil || l.open > 0 && !l.overdue {
+		if err := l.step(ctx, waiting.C); err != nil {
 			return err
-		case l.verdict != nil && l.unsettled() == 0:
-			return l.finish(ctx)
-		case l.verdict != nil && !ended:
-			settleTimeout.Reset(l.config.SettleTimeout)
 		}
 	}
+	return l.finish(ctx)
 }
 
-// timer fires after d, or never for 0 unless it is reset.
-func timer(d time.Duration) *time.Timer {
-	t := time.NewTimer(max(d, time.Hour))
-	t.Stop()
-	if d > 0 {
-		t.Reset(d)
+// step takes in the next thing that happens.
+func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
+	select {
+	case response, open := <-l.events:
+		if !open {
+			return ErrStoreLost
+		}
+		return l.take(ctx, response)
+	case id := <-l.config.Lost:
+		return l.lose(ctx, id)
+	case <-l.joinBy:
+		return l.giveUp(ctx)
+	case <-waiting:
+		l.tellWaiting()
+	case <-l.straggle.notice:
+		l.tellStraggling()
+	case <-l.straggle.limit:
+		return l.stopStragglers(ctx)
+	case <-l.settleBy:
+		l.overdue = true
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return t
+	return nil
 }
 
 // take takes in what the store says.
@@ -125,6 +144,9 @@ func (l *Leader) take(ctx context.Context, response clientv3.WatchResponse) erro
 		return fmt.Errorf("cannot follow job %q: %w", l.config.Job, err)
 	}
 	for _, e := range response.Events {
+		if e.Type != clientv3.EventTypePut {
+			continue
+		}
 		if err := l.event(ctx, string(e.Kv.Key), e.Kv.Value); err != nil {
 			return err
 		}
@@ -139,46 +161,33 @@ func (l *Leader) event(ctx context.Context, key string, value []byte) error {
 	if id, ok := strings.CutPrefix(key, l.keys.outcomes()); ok {
 		return l.settle(ctx, id, key, value)
 	}
+	if id, ok := strings.CutPrefix(key, l.keys.progresses()); ok {
+		l.progress(id, key, value)
+	}
 	if key == l.keys.verdict() && l.verdict == nil {
-		v, err := decode[Verdict](key, value)
-		if err != nil {
-			return err
-		}
-		l.verdict = &v
+		l.end(key, value)
 	}
 	return nil
 }
 
-// lose takes in that an agent is gone. It matters only while it had not settled.
-func (l *Leader) lose(ctx context.Context, id string) error {
-	if l.settled[id] {
-		return nil
+// end takes in the verdict. One that cannot be read is one all the same: nobody
+// else can read it either, so that all stop their workers.
+func (l *Leader) end(key string, value []byte) {
+	v, err := decode[Verdict](key, value)
+	if err != nil {
+		v = unready(err.Error(), 0)
 	}
-	l.lost[id] = true
-	i, known := l.byID[id]
-	if !known { // it had come in and not even said what it was
-		return l.say(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any, Text: "an agent that had just come in"})
-	}
-	return l.say(ctx, l.lossOf(l.members[i]))
+	l.verdict = &v
+	l.settleBy = time.After(l.config.SettleTimeout)
 }
 
-// say writes the verdict unless there is one; the watch brings back which held.
-func (l *Leader) say(ctx context.Context, v Verdict) error {
+// say writes the verdict unless there is one, or a key exists that makes it
+// wrong; the watch brings back which held.
+func (l *Leader) say(ctx context.Context, v Verdict, but ...string) error {
 	if l.verdict != nil {
 		return nil
 	}
-	return propose(ctx, l.client, l.keys, v)
-}
-
-// unsettled counts the members that have still to settle.
-func (l *Leader) unsettled() int {
-	n := 0
-	for _, m := range l.members {
-		if !l.settled[m.ID] && !l.lost[m.ID] {
-			n++
-		}
-	}
-	return n
+	return propose(ctx, l.client, l.keys, v, but...)
 }
 
 // finish tells all that there is nothing more to wait for.
@@ -187,7 +196,8 @@ func (l *Leader) finish(ctx context.Context) error {
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
-	if _, err := l.client.Put(ctx, l.keys.gone(), encode(s)); err != nil {
+	put := clientv3.OpPut(l.keys.gone(), encode(s))
+	if _, err := commit(ctx, l.client, nil, []clientv3.Op{put}, nil); err != nil {
 		return fmt.Errorf("cannot tell job %q that all have settled: %w", l.config.Job, err)
 	}
 	return nil

@@ -17,8 +17,13 @@ type Summary struct {
 	Code int
 	// Settled is true when every agent's outcome is in, or known to be missing.
 	Settled bool
+	// Unsettled names the agents that had not settled when the time was up, for
+	// people.
+	Unsettled string
 	// Failures are the workers that failed before they were told to stop, in the
-	// order of the store; only the agent that the verdict is about has them.
+	// order of the store, without the one that the verdict is about. Only who
+	// reports has them: the agent that the verdict is about, or the store's host
+	// for an agent that was lost.
 	Failures []Failure
 }
 
@@ -32,43 +37,68 @@ type Failure struct {
 // leader's word, which is bound by the same timeout.
 const leaveMargin = 2 * time.Second
 
-// Leave waits until all agents have settled, at most a little longer than the
-// settle timeout, then says goodbye to the store. It must be called once, after
-// Settle, also when World failed. No agent leaves sooner, so that the store
-// outlives those who need it and all know the same end.
+// Leave waits for the job's end, then until all agents have settled, at most a
+// little longer than the settle timeout, then says goodbye to the store. It must
+// be called, after Settle, also when World failed; a second call returns what the
+// first one did. No agent leaves sooner, so that the store outlives those who need
+// it and all know the same end. ctx makes it leave at once: the others take this
+// agent for lost unless it has settled.
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
-	err := s.waitGone(ctx)
-	sum := Summary{Verdict: s.Verdict()}
-	if err == nil {
-		sum.Settled = s.settlement.Unsettled == 0
-		sum.Code = s.settlement.Code
-		sum.Failures, err = s.failures(ctx, sum.Verdict)
-	}
-	s.close(ErrLeft)
-	return sum, err
+	s.leave.Do(func() {
+		s.left = s.waitGone(ctx)
+		s.summary, s.left = s.sum(ctx, s.left)
+		s.close(ErrLeft, s.left == nil)
+	})
+	return s.summary, s.left
 }
 
 func (s *Session) waitGone(ctx context.Context) error {
-	bound := time.NewTimer(s.config.SettleTimeout + leaveMargin)
-	defer bound.Stop()
 	select {
-	case <-s.gone:
-		return nil
-	case <-s.lost:
-		return ErrStoreLost
-	case <-bound.C:
-		return fmt.Errorf("the other agents have not settled after %v", s.config.SettleTimeout+leaveMargin)
+	case <-s.ctx.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	limit := s.config.SettleTimeout + leaveMargin
+	bound := time.NewTimer(limit)
+	defer bound.Stop()
+	var err error
+	select {
+	case <-s.gone:
+	case <-s.store.Done():
+		err = context.Cause(s.store)
+	case <-bound.C:
+		err = fmt.Errorf("the other agents have not settled after %v", limit)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	select {
+	case <-s.gone: // it may have come together with the store's end
+		return nil
+	default:
+		return err
+	}
+}
+
+// sum gathers what this agent knows of the job. err is why it is not all.
+func (s *Session) sum(ctx context.Context, err error) (Summary, error) {
+	sum := Summary{Verdict: s.Verdict()}
+	if err != nil {
+		return sum, err
+	}
+	sum.Code, sum.Unsettled = s.settlement.Code, s.settlement.Unsettled
+	sum.Settled = sum.Unsettled == ""
+	sum.Failures, err = s.failures(ctx, sum.Verdict)
+	return sum, err
 }
 
 // failures reads all outcomes, which costs their number, on the one agent that
 // reports the job's failure.
 func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
-	if v == nil || v.Kind != Failed || v.By != s.config.Self.ID {
+	if !s.reports(v) {
 		return nil, nil
 	}
+	ctx, done := s.while(ctx)
+	defer done()
 	outcomes, err := outcomesOf(ctx, s.client, s.keys)
 	if err != nil {
 		return nil, err
@@ -84,9 +114,23 @@ func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
 	return failed, nil
 }
 
+// reports tells whether this agent is the one that reports the job's failure.
+func (s *Session) reports(v *Verdict) bool {
+	switch {
+	case v == nil:
+		return false
+	case v.Kind == Failed:
+		return v.By == s.config.Self.ID
+	default:
+		return v.Kind == Lost && s.config.Self.Hosting
+	}
+}
+
 // outcomesOf reads all outcomes in the order in which they came.
 func outcomesOf(ctx context.Context, client *clientv3.Client, k keys) ([]Outcome, error) {
-	answer, err := client.Get(ctx, k.outcomes(), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	answer, err := again(ctx, func() (*clientv3.GetResponse, error) {
+		return client.Get(ctx, k.outcomes(), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the outcomes: %w", err)
 	}

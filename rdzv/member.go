@@ -1,11 +1,21 @@
 package rdzv
 
+import (
+	"fmt"
+
+	"rdzv/rdzv/presence"
+)
+
 // Any stands for a rank or size that the launcher did not give.
 const Any = -1
 
+// maxSlots is more workers than one agent can have.
+const maxSlots = 1 << 16
+
 // Member is what one agent says of itself before there is a world.
 type Member struct {
-	// ID names the agent; no other agent of the job, ever, has the same.
+	// ID names the agent; no other agent of the job, ever, has the same. It is as
+	// presence.CheckID wants it.
 	ID string `json:"id"`
 	// Host is the node's name, for people.
 	Host string `json:"host"`
@@ -42,6 +52,20 @@ type Member struct {
 // Problem is something that keeps a member from running its workers. It goes
 // into the member so that the problems of all nodes are told together.
 type Problem struct {
-	Code int    `json:"code"` // the job's exit code, such as 127
-	Text string `json:"text"`
+	Code int    `json:"code"` // the job's exit code, such as 127; not 0
+	Text string `json:"text"` // at most 2 KiB are kept
 }
+
+// check refuses a member that contradicts itself.
+func (m Member) check() error {
+	if err := presence.CheckID(m.ID); err != nil {
+		return err
+	}
+	if m.Slots < 1 || m.Slots > maxSlots {
+		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, maxSlots)
+	}
+	return nil
+}
+
+// name names an agent that has no ranks yet, for people.
+func name(m Member) string { return fmt.Sprintf("process %d on %s", m.PID, m.Host) }

@@ -1,9 +1,11 @@
 package rdzv
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Outcome is how the workers of one agent ended. An agent whose workers were
-// never started has none.
+// Outcome is how the workers of one agent ended.
 type Outcome struct {
 	Host    string   `json:"host"`
 	Workers []Worker `json:"workers"`
@@ -18,7 +20,7 @@ type Worker struct {
 	Signal    int           `json:"signal,omitempty"`  // what it died of
 	Stopped   bool          `json:"stopped,omitempty"` // it was told to stop before it ended
 	Took      time.Duration `json:"took"`
-	Text      string        `json:"text,omitempty"` // what it said of its failure, one line
+	Text      string        `json:"text,omitempty"` // what it said of its failure, one line; at most 2 KiB are kept
 }
 
 // ok tells whether the worker succeeded.
@@ -27,18 +29,45 @@ func (w Worker) ok() bool { return w.Code == 0 && w.Signal == 0 }
 // failedAlone tells whether the worker failed and nobody had told it to stop.
 func (w Worker) failedAlone() bool { return !w.ok() && !w.Stopped }
 
+// outcome is what one agent says of its workers, small enough to be read. The
+// texts give way where there are too many.
+func outcome(host string, workers []Worker) Outcome {
+	o := Outcome{Host: host, Workers: slices.Clone(workers)}
+	budget := maxValue / 4
+	for i := range o.Workers {
+		w := &o.Workers[i]
+		w.Text = clip(w.Text)
+		if budget -= len(w.Text); budget < 0 {
+			w.Text = ""
+		}
+	}
+	return o
+}
+
+// failed finds the worker whose failure is the outcome's: one that failed on its
+// own if there is one.
+func (o Outcome) failed() (Worker, bool) {
+	for _, is := range []func(Worker) bool{Worker.failedAlone, func(w Worker) bool { return !w.ok() }} {
+		if i := slices.IndexFunc(o.Workers, is); i >= 0 {
+			return o.Workers[i], true
+		}
+	}
+	return Worker{}, false
+}
+
 // settlement is the value of signal/gone.
 type settlement struct {
-	// Code is the first exit code other than 0 in the order of the outcomes, where
-	// a job was ended by a signal; 128+n for a worker that died of signal n.
+	// Code is the exit code of a job that was ended by a signal, see endedCode.
 	Code int `json:"code"`
-	// Unsettled is how many agents had said nothing when the time was up.
-	Unsettled int `json:"unsettled,omitempty"`
+	// Unsettled names the agents that had said nothing when the time was up; empty
+	// if there are none.
+	Unsettled string `json:"unsettled,omitempty"`
 }
 
 // endedCode is the exit code of a job that a signal ended: 128+signal if a worker
-// died of it, else the first other code, 0 if all workers ended well (they had
-// a handler that wrote a checkpoint).
+// died of it, else the first other code in the order of the outcomes, 128+n for
+// a worker that died of signal n, and 0 if all workers ended well (they had a
+// handler that wrote a checkpoint).
 func endedCode(signal int, outcomes []Outcome) int {
 	code := 0
 	for _, o := range outcomes {

@@ -3,7 +3,6 @@ package rdzv
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -29,45 +28,54 @@ func (s *Session) End(ctx context.Context, signal int) error {
 	})
 }
 
+// Lose says that something without which this agent's workers must not run is
+// gone, such as the launcher that started them.
+func (s *Session) Lose(ctx context.Context, what string) error {
+	return s.propose(ctx, Verdict{
+		Kind: Lost, By: s.config.Self.ID, Host: s.config.Self.Host, PID: s.config.Self.PID,
+		Rank: Any, LocalRank: Any, Text: what,
+	})
+}
+
 // propose writes the verdict unless there is one.
 func (s *Session) propose(ctx context.Context, v Verdict) error {
-	ctx, cancel := s.whileThere(ctx)
-	defer cancel()
+	ctx, done := s.while(ctx)
+	defer done()
 	return propose(ctx, s.client, s.keys, v)
 }
 
-// whileThere is ctx, ended by the loss of the store: nobody will answer then.
-func (s *Session) whileThere(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	s.wg.Go(func() {
-		select {
-		case <-s.lost:
-			cancel(ErrStoreLost)
-		case <-done:
-		}
-	})
-	return ctx, sync.OnceFunc(func() {
-		close(done)
-		cancel(context.Canceled)
-	})
-}
-
-func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict) error {
-	_, err := client.Txn(ctx).If(absent(k.verdict())).Then(clientv3.OpPut(k.verdict(), encode(v))).Commit()
-	if err != nil {
+// propose writes the verdict unless there is one, or a key exists that makes it
+// wrong.
+func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) error {
+	v.Text = clip(v.Text)
+	conditions := []clientv3.Cmp{absent(k.verdict())}
+	for _, key := range but {
+		conditions = append(conditions, absent(key))
+	}
+	if _, err := commit(ctx, client, conditions, []clientv3.Op{clientv3.OpPut(k.verdict(), encode(v))}, nil); err != nil {
 		return fmt.Errorf("cannot tell the job of its end (%v): %w", &v, err)
 	}
 	return nil
 }
 
 // Settle says how all workers of this agent have ended; an agent that started
-// none gives none.
+// none gives none. A worker that failed before anybody said so ends the job, as
+// do workers that are missing.
 func (s *Session) Settle(ctx context.Context, workers []Worker) error {
-	ctx, cancel := s.whileThere(ctx)
-	defer cancel()
-	o := Outcome{Host: s.config.Self.Host, Workers: workers}
-	if _, err := s.client.Put(ctx, s.keys.outcome(s.config.Self.ID), encode(o)); err != nil {
+	return s.tell(ctx, s.keys.outcome(s.config.Self.ID), workers)
+}
+
+// Progress says which workers of this agent have ended while others of it still
+// run. An agent that keeps this to itself is not seen to have stragglers.
+func (s *Session) Progress(ctx context.Context, ended []Worker) error {
+	return s.tell(ctx, s.keys.progress(s.config.Self.ID), ended)
+}
+
+func (s *Session) tell(ctx context.Context, key string, workers []Worker) error {
+	ctx, done := s.while(ctx)
+	defer done()
+	put := clientv3.OpPut(key, encode(outcome(s.config.Self.Host, workers)))
+	if _, err := commit(ctx, s.client, nil, []clientv3.Op{put}, nil); err != nil {
 		return fmt.Errorf("cannot tell the job how the workers ended: %w", err)
 	}
 	return nil

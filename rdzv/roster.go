@@ -19,10 +19,11 @@ type Roster struct {
 func (r Roster) String() string {
 	s := fmt.Sprintf("%d of %d agents are here", r.Here, r.Agents)
 	switch {
+	case r.Here >= r.Agents:
 	case len(r.Missing) > 0:
-		s += "; waiting for " + plural("rank", len(r.Missing)) + " " + list(r.Missing)
-	case len(r.Hosts) > 0 && r.Here < r.Agents:
-		s += " (" + plural("node", len(r.Hosts)) + " " + strings.Join(r.Hosts, ", ") + ")"
+		s += "; waiting for " + plural("rank", len(r.Missing)) + " " + some(r.Missing, strconv.Itoa)
+	case len(r.Hosts) > 0:
+		s += " (" + plural("node", len(r.Hosts)) + " " + some(r.Hosts, strings.Clone) + ")"
 	}
 	return s
 }
@@ -34,31 +35,29 @@ func plural(noun string, n int) string {
 	return noun + "s"
 }
 
-// listed is how many ranks are named before the rest is only counted.
-const listed = 8
-
-func list(ranks []int) string {
-	names := make([]string, 0, listed)
-	for _, r := range ranks[:min(len(ranks), listed)] {
-		names = append(names, strconv.Itoa(r))
+// some names the first things, and counts the rest.
+func some[T any](things []T, text func(T) string) string {
+	names := make([]string, 0, told)
+	for _, t := range things[:min(len(things), told)] {
+		names = append(names, text(t))
 	}
 	s := strings.Join(names, ", ")
-	if more := len(ranks) - listed; more > 0 {
+	if more := len(things) - told; more > 0 {
 		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
 }
 
 func (l *Leader) roster() Roster {
-	r := Roster{Here: len(l.members), Agents: l.config.Agents}
+	r := Roster{Here: len(l.order), Agents: l.config.Agents}
 	here := map[int]bool{}
-	for _, m := range l.members {
-		here[m.Rank] = true
-		r.Hosts = append(r.Hosts, m.Host)
+	for _, a := range l.order {
+		here[a.Rank] = true
+		r.Hosts = append(r.Hosts, a.Host)
 	}
 	slices.Sort(r.Hosts)
 	r.Hosts = slices.Compact(r.Hosts)
-	if !here[Any] {
+	if len(l.order) > 0 && !here[Any] {
 		for rank := range r.Agents {
 			if !here[rank] {
 				r.Missing = append(r.Missing, rank)
@@ -79,8 +78,9 @@ func (l *Leader) giveUp(ctx context.Context) error {
 	if l.begun {
 		return nil
 	}
-	return l.say(ctx, Verdict{
-		Kind: Incomplete, Rank: Any, LocalRank: Any,
-		Text: fmt.Sprintf("%v after %v", l.roster(), l.config.JoinTimeout),
-	})
+	text := fmt.Sprintf("%v after %v", l.roster(), l.config.JoinTimeout)
+	if problems, _ := l.problems(); problems != "" {
+		text += "\n" + problems
+	}
+	return l.say(ctx, Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Text: text})
 }

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Job     string // name shared by all agents of this run and by no other run in the store
 	Attempt int    // which try at running the workers; 0 is the first
-	Self    Member // what this agent says of itself; Self.ID must be unique
+	Self    Member // what this agent says of itself; see there for what is required
 
 	// SettleTimeout is how long after the verdict the slowest agent may take to
 	// stop its workers; Leave waits a little longer than that for the others.
@@ -25,7 +25,8 @@ type Config struct {
 
 const defaultSettleTimeout = 15 * time.Second
 
-// Session is an agent's part in a job, from Join to Leave.
+// Session is an agent's part in a job, from Join to Leave. Its methods may be
+// called by several goroutines at once.
 type Session struct {
 	config Config
 	client *clientv3.Client
@@ -33,46 +34,56 @@ type Session struct {
 
 	ctx        context.Context // the job's; ends with the verdict, or the store's loss
 	cancel     context.CancelCauseFunc
-	watching   context.CancelFunc
+	store      context.Context // ends when the store is lost, or cannot be followed
+	lose       context.CancelCauseFunc
 	attendance *presence.Attendance // nil in the process of the store
+	watching   context.CancelFunc
 	wg         sync.WaitGroup
 
 	started chan struct{} // closed when world is set
 	gone    chan struct{} // closed when settlement is set
-	lost    chan struct{} // closed when the store is lost
 
-	world      World
-	settlement settlement
+	mu         sync.Mutex
+	world      *World
+	verdict    *Verdict
+	settlement *settlement
 
-	mu      sync.Mutex
-	verdict *Verdict
+	leave   sync.Once
+	summary Summary
+	left    error
 }
 
-// Join makes this agent a member of the job and returns. It first watches the
-// job's signals, so that none is missed, then takes its place on the store's
-// roll, then says what it is. ctx bounds the call alone.
+// Join makes this agent a member of the job and returns. It first takes its
+// place on the store's roll, then watches the job's signals, so that none is
+// missed, then says what it is. It waits for a connection to the store as long
+// as ctx allows, and fails at once if that breaks for good; ctx bounds the call
+// alone.
 //
-// It returns [ErrClosed] when the job in this store is over.
+// It returns [ErrClosed] or [ErrFull] when the job in this store has no place
+// for this agent.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
 	}
+	if err := c.Self.check(); err != nil {
+		return nil, err
+	}
+	c.Self.Problem.Text = clip(c.Self.Problem.Text)
 	s := &Session{
-		config: c, client: client, keys: keysOf(c.Job, c.Attempt),
-		started: make(chan struct{}), gone: make(chan struct{}), lost: make(chan struct{}),
+		config: c, client: client, keys: keysOf(c.Job, c.Attempt), watching: func() {},
+		started: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.store, s.lose = context.WithCancelCause(context.Background())
 	if err := s.join(ctx); err != nil {
-		s.close(err)
+		// Only who was turned away is known not to be a member, who nobody waits for.
+		s.close(err, err == ErrClosed || err == ErrFull)
 		return nil, err
 	}
 	return s, nil
 }
 
 func (s *Session) join(ctx context.Context) error {
-	if err := s.watch(ctx); err != nil {
-		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
-	}
 	if conn := s.client.ActiveConnection(); conn != nil {
 		var err error
 		if s.attendance, err = presence.Attend(ctx, conn, s.config.Self.ID); err != nil {
@@ -80,31 +91,54 @@ func (s *Session) join(ctx context.Context) error {
 		}
 		s.wg.Go(s.attend)
 	}
+	ctx, done := s.while(ctx)
+	defer done()
+	if err := s.watch(ctx); err != nil {
+		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
+	}
 	return s.announce(ctx)
 }
 
-// announce puts the member, unless the job has a verdict already.
-func (s *Session) announce(ctx context.Context) error {
-	answer, err := s.client.Txn(ctx).
-		If(absent(s.keys.verdict())).
-		Then(clientv3.OpPut(s.keys.member(s.config.Self.ID), encode(s.config.Self))).
-		Commit()
-	if err != nil {
-		return fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
+// attend waits for the loss of the store.
+func (s *Session) attend() {
+	select {
+	case <-s.attendance.Lost():
+		s.lose(ErrStoreLost)
+		s.cancel(ErrStoreLost)
+	case <-s.attendance.Left():
 	}
-	if !answer.Succeeded {
-		return ErrClosed
-	}
-	return nil
 }
 
-// absent is the condition that makes a put create-only.
-func absent(key string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+// while returns ctx, ended by the loss of the store.
+func (s *Session) while(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.store, func() { cancel(context.Cause(s.store)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// announce puts the member, if the job has still a place for it.
+func (s *Session) announce(ctx context.Context) error {
+	self := s.keys.member(s.config.Self.ID)
+	answer, err := commit(ctx, s.client,
+		[]clientv3.Cmp{absent(s.keys.verdict()), absent(s.keys.world())},
+		[]clientv3.Op{clientv3.OpPut(self, encode(s.config.Self))},
+		[]clientv3.Op{clientv3.OpGet(self, clientv3.WithCountOnly()), clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly())})
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
+	case answer.Succeeded:
+		return nil
+	case answer.Responses[0].GetResponseRange().Count > 0:
+		return nil // the connection broke before the answer to an earlier try
+	case answer.Responses[1].GetResponseRange().Count > 0:
+		return ErrClosed
+	default:
+		return ErrFull
+	}
 }
 
 // Context lives as long as the job runs. The cause of its end is a *[Verdict],
-// [ErrStoreLost] or [ErrLeft].
+// [ErrStoreLost] or [ErrLeft], or what keeps this agent from following the job.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // World waits until all agents are here and returns the world that they agreed
@@ -123,39 +157,43 @@ func (s *Session) World(ctx context.Context) (World, error) {
 
 // seated gets this agent's own seat, which was written before the world.
 func (s *Session) seated(ctx context.Context) (World, error) {
+	if s.ctx.Err() != nil {
+		return World{}, context.Cause(s.ctx)
+	}
+	ctx, done := s.while(ctx)
+	defer done()
 	key := s.keys.seat(s.config.Self.ID)
-	answer, err := s.client.Get(ctx, key)
+	answer, err := again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
 	if len(answer.Kvs) == 0 {
-		return World{}, fmt.Errorf("cannot find this agent's seat in job %q", s.config.Job)
+		return World{}, ErrFull // it came together with the last one
 	}
-	w := s.world
+	w := *s.world
 	w.Seat, err = decode[Seat](key, answer.Kvs[0].Value)
 	return w, err
 }
 
-// attend waits for the loss of the store.
-func (s *Session) attend() {
-	select {
-	case <-s.attendance.Lost():
-		close(s.lost)
-		s.cancel(ErrStoreLost)
-	case <-s.attendance.Left():
-	}
+// Verdict is how the job ended, nil while it has not.
+func (s *Session) Verdict() *Verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.verdict
 }
 
-// close ends what Join has started.
-func (s *Session) close(cause error) {
+// close ends what Join has started. Without a goodbye the leader takes this agent
+// for lost, and does not wait for it.
+func (s *Session) close(cause error, goodbye bool) {
 	s.cancel(cause)
-	if s.watching != nil {
-		s.watching()
-	}
-	if s.attendance != nil {
+	if s.attendance != nil && goodbye {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		s.attendance.Leave(ctx)
+	} else if s.attendance != nil {
+		s.attendance.Abandon()
 	}
+	s.watching()
 	s.wg.Wait()
+	s.lose(cause)
 }

@@ -8,76 +8,102 @@ import (
 )
 
 // watch starts to follow the job's signals and returns once the store has
-// confirmed it. A watch that begins now, before anything is read, is served at
-// once; one that begins in the past waits for a loop of etcd's that runs every
-// 100 ms.
+// confirmed it.
 func (s *Session) watch(ctx context.Context) error {
-	watching, cancel := context.WithCancel(context.Background())
-	s.watching = cancel
-	events := s.client.Watch(watching, s.keys.signals(), clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	if err := created(ctx, events); err != nil {
+	events, cancel, err := watch(ctx, s.client, s.keys.signals())
+	if err != nil {
 		return err
 	}
+	s.watching = cancel
 	s.wg.Go(func() { s.follow(events) })
 	return nil
+}
+
+// watch follows all keys with a prefix, from now until cancel; ctx bounds only
+// the wait for the store's confirmation. A watch that begins now, before anything
+// is read, is served at once; one that begins in the past waits for a loop of
+// etcd's that runs every 100 ms.
+func watch(ctx context.Context, client *clientv3.Client, prefix string) (clientv3.WatchChan, context.CancelFunc, error) {
+	watching, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, cancel)
+	events := client.Watch(watching, prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	err := created(watching, events)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return events, cancel, nil
 }
 
 // created waits until the store has confirmed a watch.
 func created(ctx context.Context, events clientv3.WatchChan) error {
 	select {
 	case first, open := <-events:
-		if !open || !first.Created {
+		switch {
+		case !open:
+			return ErrStoreLost
+		case !first.Created:
 			return fmt.Errorf("the watch was refused: %w", first.Err())
 		}
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 }
 
-// follow takes in one signal after the other until the watch ends.
+// follow takes in one signal after the other until the watch ends, which it does
+// by itself only with the store in this process, or if the store refuses it.
 func (s *Session) follow(events clientv3.WatchChan) {
+	why := ErrStoreLost
 	for response := range events {
 		for _, e := range response.Events {
-			if err := s.signal(string(e.Kv.Key), e.Kv.Value); err != nil {
+			if err := s.signal(e); err != nil {
 				s.cancel(err)
 			}
 		}
-		if err := response.Err(); err != nil && s.ctx.Err() == nil {
-			s.cancel(fmt.Errorf("cannot follow job %q: %w", s.config.Job, err))
+		if err := response.Err(); err != nil {
+			why = fmt.Errorf("%w: cannot follow job %q: %v", ErrStoreLost, s.config.Job, err)
 		}
 	}
+	s.lose(why)
+	s.cancel(why)
 }
 
-func (s *Session) signal(key string, value []byte) (err error) {
-	switch key {
-	case s.keys.world():
-		if s.world, err = decode[World](key, value); err == nil {
-			close(s.started)
+// signal takes in a signal, each one only once.
+func (s *Session) signal(e *clientv3.Event) (err error) {
+	key, value := string(e.Kv.Key), e.Kv.Value
+	switch {
+	case e.Type != clientv3.EventTypePut:
+		return nil
+	case key == s.keys.world():
+		err = take(s, &s.world, key, value, s.started)
+	case key == s.keys.verdict():
+		if err = take(s, &s.verdict, key, value, nil); err == nil {
+			s.cancel(s.verdict)
 		}
-	case s.keys.verdict():
-		var v Verdict
-		if v, err = decode[Verdict](key, value); err == nil {
-			s.end(&v)
-		}
-	case s.keys.gone():
-		if s.settlement, err = decode[settlement](key, value); err == nil {
-			close(s.gone)
-		}
+	case key == s.keys.gone():
+		err = take(s, &s.settlement, key, value, s.gone)
 	}
 	return err
 }
 
-func (s *Session) end(v *Verdict) {
+// take decodes a signal into its place in s, and closes known.
+func take[T any](s *Session, place **T, key string, value []byte, known chan struct{}) error {
+	if *place != nil {
+		return nil
+	}
+	v, err := decode[T](key, value)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
-	s.verdict = v
+	*place = &v
 	s.mu.Unlock()
-	s.cancel(v)
-}
-
-// Verdict is how the job ended, nil while it has not.
-func (s *Session) Verdict() *Verdict {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.verdict
+	if known != nil {
+		close(known)
+	}
+	return nil
 }

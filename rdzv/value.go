@@ -3,11 +3,16 @@ package rdzv
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 )
 
-// maxValue bounds a value read from the store, in bytes. The largest that is
-// written is the outcome of an agent with hundreds of workers.
+// maxValue bounds a value in the store, in bytes. The largest is the outcome of
+// an agent with hundreds of workers that all failed.
 const maxValue = 256 << 10
+
+// maxText bounds a text for people in a value, in bytes.
+const maxText = 2 << 10
 
 // envelope carries the version beside the value, so that a reader can tell a
 // value of another release of rdzv from a broken one.
@@ -29,11 +34,29 @@ func decode[T any](key string, b []byte) (T, error) {
 	if len(b) > maxValue {
 		return e.Value, fmt.Errorf("cannot read %q: %d bytes, at most %d are allowed", key, len(b), maxValue)
 	}
-	if err := json.Unmarshal(b, &e); err != nil {
+	// The version first: the fields of another one may have other types.
+	var any envelope[json.RawMessage]
+	if err := json.Unmarshal(b, &any); err != nil {
 		return e.Value, fmt.Errorf("cannot read %q: %v", key, err)
 	}
-	if e.Version != version {
-		return e.Value, fmt.Errorf("cannot read %q: version %d, this is a rdzv of version %d", key, e.Version, version)
+	if any.Version != version {
+		return e.Value, fmt.Errorf("cannot read %q: version %d, this is a rdzv of version %d", key, any.Version, version)
+	}
+	if err := json.Unmarshal(any.Value, &e.Value); err != nil {
+		return e.Value, fmt.Errorf("cannot read %q: %v", key, err)
 	}
 	return e.Value, nil
+}
+
+// clip shortens a text for people to maxText, at a whole character.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - len("...")
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
 }

@@ -12,8 +12,11 @@ type World struct {
 	MasterAddr string `json:"master_addr"`
 	MasterPort int    `json:"master_port"`
 
-	// StoreHost is the node whose agent hosts the store.
-	StoreHost string `json:"store_host"`
+	// StoreHost is the node whose agent hosts the store, and StoreRank that agent's
+	// first rank: what to name when the store is lost. Empty and Any if no agent
+	// said that it does.
+	StoreHost string `json:"store_host,omitempty"`
+	StoreRank int    `json:"store_rank"`
 
 	// Digest is a short fingerprint of the seats, equal on all agents.
 	Digest string `json:"digest"`

@@ -36,8 +36,9 @@ type agent struct {
 
 // run is the walk of one agent from its placement to its exit code.
 func (g *agent) run() int {
-	g.outside = listen()
+	g.outside = listen(g.joinTimeout)
 	defer g.outside.close()
+	defer g.watchLauncher()()
 
 	if err := g.join(); err != nil {
 		return g.couldNotJoin(err)
@@ -50,8 +51,7 @@ func (g *agent) run() int {
 
 // join meets the other agents and becomes a member. Signals end it.
 func (g *agent) join() error {
-	ctx, cancel := g.outside.until(g.joinTimeout)
-	defer cancel()
+	ctx := g.outside.joining
 	err := g.connect(ctx)
 	for err == nil {
 		if err = g.enter(ctx); err == nil {
@@ -88,7 +88,7 @@ func (g *agent) settleTimeout() time.Duration { return g.grace + settleMargin }
 
 // work runs the workers, unless the job ends before they begin.
 func (g *agent) work() {
-	defer g.endOnSignal()()
+	g.outside.joined(g.session)
 	var err error
 	if g.world, err = g.session.World(context.Background()); err != nil {
 		g.tellEnd()

@@ -2,114 +2,160 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
+	"errors"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"rdzv/rdzv"
+	"rdzv/wrap"
 )
 
 // ending are the signals that end the job, on all nodes.
-var ending = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+var ending = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
 // passing are those that reach this agent's workers and mean nothing to rdzv.
-var passing = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
+var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
 
-// outside is what other processes, and the terminal, tell this one.
+// outside is what other processes and the terminal tell this one. While the
+// agents have not met, a signal ends the looking for each other; afterwards it
+// ends the job.
 type outside struct {
-	ending  chan os.Signal
-	passing chan os.Signal
-	pass    chan syscall.Signal // what passing brought
-	stop    chan struct{}
-	wg      sync.WaitGroup
+	source *wrap.Source
+	pass   chan syscall.Signal // for the workers: what they have not had
+	kill   chan struct{}       // closed by the second Ctrl-C
+	stop   chan struct{}
+	wg     sync.WaitGroup
+
+	joining context.Context
+	cancel  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	session *rdzv.Session
+	first   *wrap.Event // the first that ends
+	killed  bool
 }
 
-func listen() *outside {
-	o := &outside{ending: make(chan os.Signal, 4), passing: make(chan os.Signal, 16), pass: make(chan syscall.Signal), stop: make(chan struct{})}
-	signal.Notify(o.ending, ending...)
-	signal.Notify(o.passing, passing...)
-	o.wg.Go(o.forward)
+// listen begins to listen, and bounds the joining.
+func listen(limit time.Duration) *outside {
+	o := &outside{
+		source: wrap.Signals(slices.Concat(ending, passing)...),
+		pass:   make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}),
+	}
+	o.joining, o.cancel = context.WithCancelCause(context.Background())
+	o.wg.Go(func() { o.run(limit) })
 	return o
 }
 
-// forward hands on what is passed to the workers; before there are any, it is
-// lost on them as it would be on a program that has not been started.
-func (o *outside) forward() {
+func (o *outside) close() {
+	close(o.stop)
+	o.wg.Wait()
+	o.source.Close()
+	o.cancel(context.Canceled)
+}
+
+// signalled is why something ended: a signal from outside.
+type signalled struct{ signal syscall.Signal }
+
+func (s signalled) Error() string { return "ended by " + signalName(s.signal) }
+func (s signalled) ExitCode() int { return codeSignal + int(s.signal) }
+
+// errLate is why the joining ended: its time was up.
+var errLate = errors.New("time is up")
+
+func (o *outside) run(limit time.Duration) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	if limit == 0 {
+		late.Stop()
+	}
 	for {
 		select {
-		case s := <-o.passing:
-			select {
-			case o.pass <- s.(syscall.Signal):
-			case <-o.stop:
-				return
-			}
+		case e := <-o.source.C:
+			o.take(e)
+		case <-late.C:
+			o.cancel(errLate)
 		case <-o.stop:
 			return
 		}
 	}
 }
 
-func (o *outside) close() {
-	signal.Stop(o.ending)
-	signal.Stop(o.passing)
-	close(o.stop)
-	o.wg.Wait()
+// take takes in one signal.
+func (o *outside) take(e wrap.Event) {
+	if slices.Contains(ending, e.Signal) {
+		o.end(e)
+		return
+	}
+	if e.Shared {
+		return // the workers have had it
+	}
+	select {
+	case o.pass <- e.Signal:
+	case <-o.stop:
+	}
 }
 
-// signalled is why something ended: a signal from outside.
-type signalled struct{ signal syscall.Signal }
+// end makes the first of these signals end the job, and the second Ctrl-C kill
+// what is left of this agent's workers.
+func (o *outside) end(e wrap.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.first != nil {
+		if e.Signal == syscall.SIGINT && !o.killed {
+			o.killed = true
+			close(o.kill)
+		}
+		return
+	}
+	o.first = &e
+	o.cancel(signalled{e.Signal})
+	if o.session != nil {
+		o.tell(o.session)
+	}
+}
 
-func (s signalled) Error() string { return fmt.Sprintf("ended by %s", signalName(s.signal)) }
-func (s signalled) ExitCode() int { return codeSignal + int(s.signal) }
+// joined makes signals end this session from now on, also one that came just now.
+func (o *outside) joined(s *rdzv.Session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.session = s
+	if o.first != nil {
+		o.tell(s)
+	}
+}
 
-// errLate is why something ended: its time was up.
-var errLate = fmt.Errorf("time is up")
+// tell says to the job, beside the listening, that this signal ended it.
+func (o *outside) tell(s *rdzv.Session) {
+	signal := int(o.first.Signal)
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		defer cancel()
+		s.End(ctx, signal) // an error means that the store is lost, which ends the job too
+	})
+}
 
-// until is a context that ends with the first signal, or after a time.
-func (o *outside) until(limit time.Duration) (context.Context, func()) {
+// stopFor says how to stop the workers of a job that ended for this cause: those
+// that have had the signal themselves get no other.
+func (o *outside) stopFor(cause error) *wrap.Stop {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	stop := &wrap.Stop{Err: cause}
+	if o.first != nil && o.first.Shared {
+		stop.Delivered, stop.At = true, o.first.At
+	}
+	var v *rdzv.Verdict
+	if errors.As(cause, &v) {
+		stop.Stacks = v.Kind == rdzv.Straggling
+	}
+	return stop
+}
+
+// stopping is a context for wrap.Run that ends with the job.
+func (g *agent) stopping() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var late <-chan time.Time
-		if limit > 0 {
-			t := time.NewTimer(limit)
-			defer t.Stop()
-			late = t.C
-		}
-		select {
-		case s := <-o.ending:
-			cancel(signalled{s.(syscall.Signal)})
-		case <-late:
-			cancel(errLate)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		cancel(context.Canceled)
-		<-done
-	}
-}
-
-// endOnSignal makes each signal from outside end the job on all nodes, until the
-// returned function is called. The first counts.
-func (g *agent) endOnSignal() (stop func()) {
-	stopped, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case s := <-g.outside.ending:
-				number := int(s.(syscall.Signal))
-				g.tell(func(ctx context.Context) error { return g.session.End(ctx, number) })
-			case <-stopped:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(stopped)
-		<-done
-	}
+	job := g.session.Context()
+	context.AfterFunc(job, func() { cancel(g.outside.stopFor(context.Cause(job))) })
+	return ctx
 }

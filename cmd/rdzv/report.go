@@ -61,7 +61,10 @@ func (g *agent) storeLost() string {
 	if g.world.StoreHost == "" {
 		return fmt.Sprintf("lost the agent that hosted the store of job %q", g.name)
 	}
-	return fmt.Sprintf("lost the agent on %s, which hosted the store", g.world.StoreHost)
+	if g.world.StoreRank == rdzv.Any {
+		return fmt.Sprintf("lost the agent on %s, which hosted the store", g.world.StoreHost)
+	}
+	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", g.world.StoreRank, g.world.StoreHost)
 }
 
 // endLine is one line on the job's end.
@@ -76,8 +79,6 @@ func endLine(v *rdzv.Verdict, joinTimeout time.Duration) string {
 		return line
 	case rdzv.Ended:
 		return fmt.Sprintf("the job was ended by %s to the agent on %s (pid %d)", signalName(syscall.Signal(v.Signal)), v.Host, v.PID)
-	case rdzv.Lost:
-		return "lost " + v.Text + ": it went without a word"
 	case rdzv.Incomplete:
 		return "cannot start the job: " + v.Text + " (--join-timeout)"
 	default:

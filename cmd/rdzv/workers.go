@@ -48,7 +48,7 @@ func (g *agent) runWorkers() error {
 		return err
 	}
 	g.oomBefore = oomKills(os.DirFS("/"))
-	_, err = wrap.Run(g.session.Context(), tree)
+	_, err = wrap.Run(g.stopping(), tree)
 	if g.port != nil {
 		g.port.Close()
 	}
@@ -57,7 +57,10 @@ func (g *agent) runWorkers() error {
 
 // tree is all workers of this agent.
 func (g *agent) tree() (wrap.Tree, error) {
-	t := wrap.Tree{Grace: g.grace, Linger: true, Signals: g.outside.pass}
+	t := wrap.Tree{
+		Grace: g.grace, Linger: true, JobControl: true,
+		Source: g.outside.source, Signals: g.outside.pass, Kill: g.outside.kill,
+	}
 	ended := make([]rdzv.Worker, 0, g.slots)
 	t.Ended = func(i int, r wrap.Result) {
 		ended = append(ended, g.ended(i, r))
@@ -133,6 +136,11 @@ func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
 		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
 	}
 	if r.ExitCode() == 0 || r.Stopped {
+		return w
+	}
+	if r.Outside != 0 { // a launcher or the terminal has ended it, and with it the job
+		w.Stopped = true
+		g.tell(func(ctx context.Context) error { return g.session.End(ctx, int(r.Outside)) })
 		return w
 	}
 	w.Text = g.lastWords(i, r)

@@ -3,7 +3,6 @@ package meet
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -79,22 +78,6 @@ func (c *Config) oneNode() bool { return c.Nodes == 1 || c.Size > 0 && c.LocalSi
 // byHand says that no launcher gave this agent a rank.
 func (c *Config) byHand() bool { return c.Rank < 0 }
 
-// secret gives the key that the token makes for this job; nil with --insecure.
-func (c *Config) tokenKey() (*Key, error) {
-	if c.Insecure {
-		return nil, nil
-	}
-	token, err := c.Token()
-	if err != nil {
-		return nil, err
-	}
-	if len(token) < MinSecret {
-		return nil, errShortToken
-	}
-	k := DeriveKey(token, c.Job)
-	return &k, nil
-}
-
 // here gives the interfaces and addresses of this host that others can reach, as --net narrows them.
 func (c *Config) here() ([]Interface, error) {
 	all, err := c.Interfaces()
@@ -127,11 +110,12 @@ func (c *Config) listenAddrs() ([]netip.Addr, error) {
 // env gives the value of one variable of the environment, "" if it is not set.
 func (c *Config) env(name string) string { return c.Env[name] }
 
-var _ fmt.Formatter = Config{}
+// from says that the launcher is one of those, or may be: none was named.
+func (c *Config) from(launchers ...string) bool {
+	return c.Launcher == "" || slices.Contains(launchers, c.Launcher)
+}
 
 func sorted(addrs []netip.Addr) []netip.Addr {
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
 }
-
-var _ io.Closer = (*gate)(nil)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -50,12 +51,7 @@ func prefixes(addrs []net.Addr) []netip.Prefix {
 var local = []string{"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr", "podman", "nerdctl", "weave", "kube-", "dummy"}
 
 func leadsNowhere(name string) bool {
-	for _, prefix := range local {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // usable picks the interfaces, each with the addresses, by which other hosts can reach this one: up, not loopback, not local to this host.

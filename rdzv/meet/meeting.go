@@ -23,6 +23,13 @@ type Meeting struct {
 	gate    *gate   // of the host
 	dialer  *dialer // of the others; of the host once it dials itself
 
+	// Moved is closed when, by hand, another agent turns out to host as well, and has the lower id: the two found each other too late. Stop the store and
+	// look Again; the members of this store will do the same when it is gone. It may come at any time until Agreed.
+	Moved <-chan struct{}
+
+	moved chan struct{}
+	once  sync.Once
+
 	mu    sync.Mutex
 	first net.Conn // the connection that Meet verified, until somebody takes it
 	tasks sync.WaitGroup
@@ -84,6 +91,26 @@ func (m *Meeting) JoinLine() string {
 	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.reveal()
 }
 
+// move makes way for another host.
+func (m *Meeting) move(to netip.AddrPort) {
+	m.once.Do(func() {
+		m.gate.decide(movedError{to})
+		close(m.moved)
+	})
+}
+
+// Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it will not move.
+func (m *Meeting) Agreed() {
+	m.mu.Lock()
+	stop := m.stop
+	m.stop = nil
+	m.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	m.tasks.Wait()
+}
+
 // aloneAfter is how long a host by hand waits in silence for the first of the others.
 const aloneAfter = 3 * time.Second
 
@@ -95,6 +122,9 @@ func (m *Meeting) serve(ctx context.Context) error {
 	m.gate.decide(nil)
 	if m.session.byHand() {
 		m.background(m.sayAlone)
+	}
+	if m.plan.announce {
+		m.background(m.announce)
 	}
 	return nil
 }
@@ -130,11 +160,14 @@ func (m *Meeting) sayAlone(ctx context.Context) {
 	}
 }
 
-// Close ends everything that Meet left running. Connections that were given out live on, and so does the store.
+// Close ends everything that Meet left running. Connections that were given out live on, and so does the store. It must be the very last act
+// of the agent: under Hydra it tells the launcher that this task is done, and a task that ends without that takes others with it.
 func (m *Meeting) Close() {
 	m.release()
+	m.session.end()
 }
 
+// release lets go of all that belongs to this store.
 func (m *Meeting) release() {
 	m.mu.Lock()
 	stop, conn := m.stop, m.first

@@ -15,22 +15,21 @@ func (s *session) namedStore(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := s.tokenKey()
+	p, err := s.planByToken()
 	if err != nil {
 		return nil, err
 	}
-	p := s.planFor(key)
 	p.hosts = false
 	if port != 0 {
 		p.ports, p.named = []int{port}, true
 	}
 	p.hint = fmt.Sprintf("the agent on host %q hosts the store: has it started? The other nodes must run the same line, or all be given the same --job NAME", host)
-	p.sources = []source{s.name(host, p.ports)}
+	p.sources = []source{s.names([]string{host}, 0, p.ports)}
 	if p.addrs, err = s.owned(ctx, host); err != nil {
 		return nil, err
 	}
 	if len(p.addrs) > 0 {
-		p.sources = []source{s.fixed(host, p.addrs, p.ports)}
+		p.sources = []source{fixed(host, 0, p.addrs, p.ports)}
 		p.elect = electByLock
 	}
 	return p, nil

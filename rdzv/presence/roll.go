@@ -76,9 +76,7 @@ func (r *Roll) Empty(ctx context.Context) error {
 func (r *Roll) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	select {
-	case <-r.done:
-	default:
+	if !r.closed() {
 		close(r.done)
 	}
 }
@@ -90,6 +88,9 @@ func (r *Roll) attend(stream grpc.ServerStream) error {
 		return err
 	}
 	id := hello.Value
+	if err := CheckID(id); err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
 	number, ok := r.enter(id)
 	if !ok {
 		return status.Errorf(codes.FailedPrecondition, "agent %q was lost before", id)
@@ -133,6 +134,10 @@ func (r *Roll) enter(id string) (number int, ok bool) {
 func (r *Roll) leave(id string, number int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.strike(id, number)
+}
+
+func (r *Roll) strike(id string, number int) bool {
 	if r.here[id] != number {
 		return false
 	}
@@ -143,6 +148,17 @@ func (r *Roll) leave(id string, number int) bool {
 	return true
 }
 
+// bury is leave for an agent that may not come back.
+func (r *Roll) bury(id string, number int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	dead := r.strike(id, number)
+	if dead {
+		r.gone[id] = true
+	}
+	return dead
+}
+
 // broke waits for the agent to come back, and reports it lost if it does not.
 func (r *Roll) broke(id string, number int) {
 	back := time.NewTimer(redial)
@@ -151,14 +167,20 @@ func (r *Roll) broke(id string, number int) {
 	case <-back.C:
 	case <-r.done:
 	}
-	if !r.leave(id, number) {
+	if !r.bury(id, number) || r.closed() {
 		return
 	}
-	r.mu.Lock()
-	r.gone[id] = true
-	r.mu.Unlock()
 	select {
 	case r.lost <- id:
 	case <-r.done:
+	}
+}
+
+func (r *Roll) closed() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
 	}
 }

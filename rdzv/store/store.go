@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"sync"
@@ -59,7 +59,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)
 	}
 	s := &Server{etcd: e, client: v3client.New(e.Server), dir: d}
-	s.roll = presence.NewRoll(e.Server.Cluster().ID().String())
+	s.roll = presence.NewRoll(rand.Text()) // etcd's cluster id is the same for all that start alike
 	s.timeout = c.PeerTimeout
 	return s, nil
 }
@@ -107,5 +107,5 @@ func (s *Server) Close() error {
 	s.wg.Wait()
 	s.client.Close() // its error is its context's, which this call itself ends
 	s.etcd.Close()
-	return errors.Join(s.dir.remove())
+	return s.dir.remove()
 }

@@ -1,0 +1,55 @@
+package rdzv
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// commit writes a transaction, again where the connection broke under it: all
+// that agents and leader write may be written twice. It ends with ctx, and its
+// error is then ctx's cause.
+func commit(ctx context.Context, client *clientv3.Client, ifs []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	return again(ctx, func() (*clientv3.TxnResponse, error) {
+		return client.Txn(ctx).If(ifs...).Then(then...).Else(otherwise...).Commit()
+	})
+}
+
+// again makes a call until it does not fail for want of a connection.
+func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		answer, err := call()
+		switch {
+		case err == nil:
+			return answer, nil
+		case ctx.Err() != nil:
+			return answer, context.Cause(ctx)
+		case !unavailable(err):
+			return answer, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return answer, context.Cause(ctx)
+		}
+	}
+}
+
+// unavailable tells whether a call failed because the server did not get it, or
+// could not answer.
+func unavailable(err error) bool {
+	var coded interface{ Code() codes.Code } // etcd's own errors
+	if errors.As(err, &coded) {
+		return coded.Code() == codes.Unavailable
+	}
+	return status.Code(err) == codes.Unavailable
+}
+
+// absent is the condition that makes a put create-only.
+func absent(key string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+}

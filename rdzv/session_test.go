@@ -1,0 +1,250 @@
+package rdzv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAgentsAgreeAndAllSucceed(t *testing.T) {
+	for _, n := range []int{1, 2, 4, 64} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: n})
+			sessions := j.agents(n)
+			worlds := j.worlds(sessions)
+			ranks := map[int]bool{}
+			for i, w := range worlds {
+				ranks[w.Seat.Rank] = true
+				w.Seat = worlds[0].Seat
+				if w != worlds[0] {
+					t.Errorf("agent %d: world %+v, agent 0: %+v", i, w, worlds[0])
+				}
+			}
+			if w := worlds[0]; len(ranks) != n || w.Size != n || w.Agents != n || w.Nodes != n || w.StoreHost != "node0" || w.StoreRank != 0 {
+				t.Errorf("%d ranks of %+v", len(ranks), w)
+			}
+			for i, sum := range j.finish(sessions, succeeded) {
+				if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled || sum.Code != 0 || len(sum.Failures) > 0 {
+					t.Errorf("agent %d: %+v, verdict %+v", i, sum, sum.Verdict)
+				}
+				if cause := j.ended(sessions[i]); cause != sum.Verdict {
+					t.Errorf("agent %d: context ended with %v", i, cause)
+				}
+			}
+			if err := <-j.led; err != nil {
+				t.Errorf("the leader: %v", err)
+			}
+			if err := j.store.Drain(j.ctx); err != nil {
+				t.Errorf("somebody is still here: %v", err)
+			}
+		})
+	}
+}
+
+func TestOfManyFailuresTheFirstIsTheVerdict(t *testing.T) {
+	const n = 64
+	j := start(t, LeaderConfig{Agents: n})
+	sessions := j.agents(n)
+	j.worlds(sessions)
+	failed := func(i int) Worker {
+		return Worker{Rank: i, PID: 2000 + i, Code: 1 + i, Text: fmt.Sprint("text of ", i)}
+	}
+	each(sessions, func(i int, s *Session) {
+		if err := s.Fail(j.ctx, failed(i)); err != nil {
+			t.Errorf("agent %d: %v", i, err)
+		}
+	})
+	first := j.ended(sessions[0]).(*Verdict)
+	if first.Kind != Failed || first.Code != first.Rank+1 || first.By != sessions[first.Rank].config.Self.ID || first.Text != fmt.Sprint("text of ", first.Rank) {
+		t.Errorf("verdict %+v", first)
+	}
+	for i, sum := range j.finish(sessions, failed) {
+		if *sum.Verdict != *first || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum.Verdict)
+		}
+		if reported := len(sum.Failures); i == first.Rank && reported != n-1 || i != first.Rank && reported != 0 {
+			t.Errorf("agent %d reports %d failures; rank %d failed first", i, reported, first.Rank)
+		}
+	}
+}
+
+func TestOnlyWorkersThatFailedOnTheirOwnAreReported(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 4})
+	sessions := j.agents(4)
+	ranks := map[int]int{}
+	for i, w := range j.worlds(sessions) {
+		ranks[i] = w.Seat.Rank
+	}
+	workers := []Worker{{Rank: ranks[0], Code: 3}, {Rank: ranks[1], Code: 4}, {Rank: ranks[2], Signal: 15, Stopped: true}, {Rank: ranks[3]}}
+	if err := sessions[0].Fail(j.ctx, workers[0]); err != nil {
+		t.Fatal(err)
+	}
+	sums := j.finish(sessions, func(i int) Worker { return workers[i] })
+	if f := sums[0].Failures; len(f) != 1 || f[0].Rank != ranks[1] || f[0].Host != "node1" {
+		t.Errorf("failures %+v, want rank %d's alone", f, ranks[1])
+	}
+	if err := sums[0].Verdict.Error(); err != fmt.Sprintf("rank %d on node0 failed first: exit 3", ranks[0]) {
+		t.Errorf("verdict %q", err)
+	}
+}
+
+// An agent may be unable to say that its worker failed and still settle.
+func TestAnOutcomeWithAFailureIsAVerdict(t *testing.T) {
+	for name, workers := range map[string][]Worker{
+		"failed":              {{Rank: 0}, {Rank: 1, Code: 9}},
+		"failed and stopped":  {{Rank: 0, Signal: 15, Stopped: true}, {Rank: 1, Code: 9}},
+		"stopped by its own":  {{Rank: 0}, {Rank: 1, Code: 9, Stopped: true}},
+		"signal and text too": {{Rank: 0}, {Rank: 1, Code: 9, Text: strings.Repeat("é", maxText)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 2})
+			m := member(0)
+			m.Slots = 2
+			s, other := j.join(m), j.join(member(1))
+			j.settle(s, workers...)
+			j.settle(other, succeeded(2))
+			sum := j.leave(other)
+			if v := sum.Verdict; v.Kind != Failed || v.Rank != 1 || v.Code != 9 || len(v.Text) > maxText {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+func TestAJobThatASignalEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		workers []Worker
+		code    int
+	}{
+		"died of it":          {[]Worker{{Code: 7}, {Signal: 2, Stopped: true}}, 130},
+		"wrote checkpoints":   {[]Worker{{Stopped: true}, {Stopped: true}}, 0},
+		"killed after grace":  {[]Worker{{Stopped: true}, {Signal: 9, Stopped: true}}, 137},
+		"ended with a code":   {[]Worker{{Stopped: true}, {Code: 5, Stopped: true}}, 5},
+		"of another's signal": {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 143},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 2})
+			sessions := j.agents(2)
+			j.worlds(sessions)
+			if err := sessions[1].End(j.ctx, 2); err != nil {
+				t.Fatal(err)
+			}
+			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 || v.Host != "node1" {
+				t.Errorf("verdict %+v", v)
+			}
+			for i, sum := range j.finish(sessions, func(i int) Worker { return test.workers[i] }) {
+				if sum.Code != test.code || sum.Failures != nil {
+					t.Errorf("agent %d: code %d, failures %v; want %d, none", i, sum.Code, sum.Failures, test.code)
+				}
+			}
+		})
+	}
+}
+
+func TestAllProblemsAreToldTogether(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 4})
+	sessions := make([]*Session, 4)
+	problems := []Problem{{}, {127, "cannot find train.py"}, {126, "cannot execute train.py"}, {127, "cannot find train.py"}}
+	for i := range sessions {
+		m := member(i)
+		m.Hosting, m.Problem = i == 0, problems[i]
+		sessions[i] = j.join(m)
+	}
+	_, err := sessions[0].World(j.ctx)
+	var v *Verdict
+	if !errors.As(err, &v) || v.Kind != Unready || v.Code != 127 {
+		t.Fatalf("World: %v, verdict %+v", err, v)
+	}
+	if want := "node1: cannot find train.py\nnode2: cannot execute train.py\nnode3: cannot find train.py"; v.Error() != want {
+		t.Errorf("told %q, want %q", v.Error(), want)
+	}
+	each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
+}
+
+func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
+	ranked := func(i, rank int) Member { m := member(i); m.Rank = rank; return m }
+	line := func(i int, line string) Member { m := member(i); m.Line = line; return m }
+	for name, test := range map[string]struct {
+		members []Member
+		want    string
+	}{
+		"same rank":       {[]Member{ranked(0, 1), ranked(1, 1)}, "cannot seat the agents: process 1000 on node0 and process 1001 on node1 both have rank 1 from their launcher"},
+		"rank too high":   {[]Member{ranked(0, 0), ranked(1, 2)}, "cannot seat the agents: process 1001 on node1 has rank 2 of 2"},
+		"some have ranks": {[]Member{ranked(0, 0), member(1)}, "cannot seat the agents: process 1000 on node0 has a rank from its launcher and process 1001 on node1 has none"},
+		"other lines":     {[]Member{line(0, ""), line(1, "a"), line(2, "b")}, "process 1001 on node1 and process 1002 on node2 run different lines: is one of them of another job?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: len(test.members)})
+			var sessions []*Session
+			for _, m := range test.members {
+				sessions = append(sessions, j.join(m))
+			}
+			v, ok := j.ended(sessions[0]).(*Verdict)
+			if !ok || v.Kind != Unready || v.Code != 0 || v.Text != test.want {
+				t.Errorf("verdict %+v\nwant text %q", v, test.want)
+			}
+			each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
+		})
+	}
+}
+
+func TestNotAllCome(t *testing.T) {
+	ranked := member(0)
+	ranked.Rank = 1
+	withProblem := member(0)
+	withProblem.Problem = Problem{127, "cannot find train.py"}
+	for name, test := range map[string]struct {
+		member Member
+		want   string
+	}{
+		"ranks":     {ranked, "1 of 3 agents are here; waiting for ranks 0, 2 after 1ms"},
+		"no ranks":  {member(0), "1 of 3 agents are here (node node0) after 1ms"},
+		"a problem": {withProblem, "1 of 3 agents are here (node node0) after 1ms\nnode0: cannot find train.py"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 3, JoinTimeout: longEnough})
+			s := j.join(test.member)
+			_, err := s.World(j.ctx)
+			want := strings.ReplaceAll(test.want, "1ms", longEnough.String())
+			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Text != want {
+				t.Errorf("World: %v, want %q", err, want)
+			}
+			j.settle(s)
+			j.leave(s)
+		})
+	}
+}
+
+func TestAnAgentThatComesTooLate(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	j.worlds(sessions)
+	late := member(2)
+	if _, err := Join(j.ctx, j.client("late"), Config{Job: "test", Self: late}); err != ErrFull {
+		t.Errorf("into a full world: %v", err)
+	}
+	j.finish(sessions, succeeded)
+	late.ID = "later"
+	if _, err := Join(j.ctx, j.client("later"), Config{Job: "test", Self: late}); err != ErrClosed {
+		t.Errorf("into a closed job: %v", err)
+	}
+	if err := j.store.Drain(j.ctx); err != nil {
+		t.Errorf("who was turned away is still here: %v", err)
+	}
+}
+
+func TestAnAgentThatLeavesTwiceHearsTheSame(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 1})
+	s := j.agents(1)[0]
+	j.worlds([]*Session{s})
+	first := j.finish([]*Session{s}, succeeded)[0]
+	if second := j.leave(s); second.Verdict != first.Verdict {
+		t.Errorf("first %+v, then %+v", first, second)
+	}
+}
+
+// longEnough is how long these jobs wait for agents that never come: enough for
+// one that does.
+const longEnough = 2 * time.Second

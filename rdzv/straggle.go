@@ -1,0 +1,108 @@
+package rdzv
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// straggle is what the leader knows of workers that ended well while others run.
+type straggle struct {
+	first         *Worker          // to end well
+	notice, limit <-chan time.Time // nil until there is a first, and once past
+}
+
+// Stragglers are the ranks that still run while another ended well long ago.
+type Stragglers struct {
+	First   int           // rank that ended first
+	After   time.Duration // how long ago
+	Running []Straggler   // those that still run, in the order of their agents' arrival
+	// ExitTimeout is when they will be stopped, counted like After; 0 is never.
+	ExitTimeout time.Duration
+}
+
+// Straggler is a rank that still runs, and where.
+type Straggler struct {
+	Rank int
+	Host string
+}
+
+// String is for people: "ranks 1 (node1), 3 (node2) still run 10s after rank 0
+// ended well".
+func (s Stragglers) String() string {
+	text := plural("rank", len(s.Running)) + " " + some(s.Running, func(w Straggler) string { return fmt.Sprintf("%d (%s)", w.Rank, w.Host) })
+	verb := "still run"
+	if len(s.Running) == 1 {
+		verb = "still runs"
+	}
+	return fmt.Sprintf("%s %s %v after rank %d ended well", text, verb, s.After, s.First)
+}
+
+// progress takes in which workers of an agent have ended. What cannot be read is
+// left out: the agent's outcome is what counts.
+func (l *Leader) progress(id, key string, value []byte) {
+	a := l.agents[id]
+	if a == nil {
+		return
+	}
+	o, err := decode[Outcome](key, value)
+	if err != nil {
+		return
+	}
+	a.ended = o.Workers
+	l.endedWell(o.Workers)
+}
+
+// endedWell starts the clock with the first worker that ended well.
+func (l *Leader) endedWell(workers []Worker) {
+	if l.straggle.first != nil || l.verdict != nil {
+		return
+	}
+	for _, w := range workers {
+		if !w.ok() {
+			continue
+		}
+		l.straggle.first = &w
+		l.straggle.notice = time.After(l.config.StraggleNotice)
+		if l.config.ExitTimeout > 0 {
+			l.straggle.limit = time.After(l.config.ExitTimeout)
+		}
+		return
+	}
+}
+
+func (l *Leader) tellStraggling() {
+	if l.config.Straggling == nil || l.verdict != nil {
+		return
+	}
+	if s := l.stragglers(l.config.StraggleNotice); len(s.Running) > 0 {
+		l.config.Straggling(s)
+	}
+}
+
+func (l *Leader) stopStragglers(ctx context.Context) error {
+	s := l.stragglers(l.config.ExitTimeout)
+	if len(s.Running) == 0 {
+		return nil // the last ones end this moment
+	}
+	return l.say(ctx, Verdict{Kind: Straggling, Rank: Any, LocalRank: Any, Text: s.String()})
+}
+
+func (l *Leader) stragglers(after time.Duration) Stragglers {
+	s := Stragglers{First: l.straggle.first.Rank, After: after, ExitTimeout: l.config.ExitTimeout}
+	for _, a := range l.order {
+		if a.settled || a.lost {
+			continue
+		}
+		ended := map[int]bool{}
+		for _, w := range a.ended {
+			ended[w.Rank] = true
+		}
+		for rank := a.seat.Rank; rank < a.seat.Rank+a.Slots; rank++ {
+			if !ended[rank] {
+				s.Running = append(s.Running, Straggler{rank, a.Host})
+			}
+		}
+	}
+	return s
+}
