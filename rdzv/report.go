@@ -28,6 +28,15 @@ func (s *Session) End(ctx context.Context, signal int) error {
 	})
 }
 
+// Lose says that something without which this agent's workers must not run is
+// gone, such as the launcher that started them.
+func (s *Session) Lose(ctx context.Context, what string) error {
+	return s.propose(ctx, Verdict{
+		Kind: Lost, By: s.config.Self.ID, Host: s.config.Self.Host, PID: s.config.Self.PID,
+		Rank: Any, LocalRank: Any, Text: what,
+	})
+}
+
 // propose writes the verdict unless there is one.
 func (s *Session) propose(ctx context.Context, v Verdict) error {
 	ctx, done := s.while(ctx)

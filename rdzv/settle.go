@@ -50,7 +50,7 @@ func (l *Leader) lose(ctx context.Context, id string) error {
 		return nil // one too many
 	case a == nil:
 		l.early[id] = true
-		v := Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any, Text: "an agent that had just come in"}
+		v := Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any, Text: "lost an agent that had just come in: it went without a word"}
 		return l.say(ctx, v, l.keys.member(id))
 	case a.settled || a.lost:
 		return nil
@@ -62,7 +62,7 @@ func (l *Leader) lose(ctx context.Context, id string) error {
 
 // lossOf is the verdict on an agent that went without a word.
 func (l *Leader) lossOf(a *agent) Verdict {
-	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Text: l.nameOf(a)}
+	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Text: "lost " + l.nameOf(a) + ": it went without a word"}
 	if l.seated(a) {
 		v.Rank, v.LocalRank = a.seat.Rank, a.seat.LocalRank
 	}

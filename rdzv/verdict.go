@@ -42,8 +42,6 @@ func (v *Verdict) Error() string {
 		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.Status())
 	case Ended:
 		return fmt.Sprintf("ended by signal %d on %s", v.Signal, v.Host)
-	case Lost:
-		return fmt.Sprintf("lost %s", v.Text)
 	default:
 		return v.Text
 	}

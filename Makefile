@@ -1,0 +1,65 @@
+# make            the static binary bin/rdzv
+# make demo       PyTorch trains on 4 ranks under Open MPI; again, and it continues
+# make test       everything CI runs: unit tests and stories with -race, then real launchers
+# make unit | integration | lint | fuzz | cover | bench | clean
+# Go is presupposed; what else is missing, demo, test and lint install with apt-get, saying so.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+FUZZTIME ?= 10s
+export PYTHON
+
+build: bin/rdzv
+.PHONY: build bin/rdzv demo test unit integration lint fuzz cover bench clean
+
+# go knows what has changed; the version is ours to stamp, for a copy without git has one too.
+bin/rdzv:
+	@scripts/need-go
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
+
+demo:
+	@scripts/install-missing demo
+	@$(MAKE) --no-print-directory bin/rdzv
+	@scripts/demo
+
+test:
+	@scripts/need-go
+	@scripts/install-missing test
+	@$(MAKE) --no-print-directory unit integration
+
+unit:
+	CGO_ENABLED=1 go test -race $$(go list ./... | grep -v '^rdzv/integration')
+
+integration: bin/rdzv
+	go test -count=1 -timeout 8m ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
+
+SHELL_FILES = .ci/run scripts/* integration/testbed/hosts integration/testbed/slurm bench/*.sh
+
+lint:
+	@scripts/need-go
+	@scripts/install-missing lint
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w these:" $$unformatted; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+	shellcheck $(SHELL_FILES)
+
+# Every fuzz test for FUZZTIME, one after another, as go test can do only one at a time.
+fuzz:
+	@for package in $$(go list ./...); do \
+		for name in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$name"; go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+cover:
+	@mkdir -p bin
+	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '^rdzv/integration')
+	go tool cover -func bin/cover.out | tail -n 1
+
+bench: bin/rdzv
+	@scripts/install-missing test
+	@rm -f bin/bench.jsonl
+	bench/bench.py latency --launchers torchrun-tuned,openmpi,rdzv,rdzv-mpirun --n 2,4,16 --out bin/bench.jsonl
+	bench/report.py --ratio openmpi bin/bench.jsonl
+
+clean:
+	rm -rf bin snapshot.pt snapshot.pt.new

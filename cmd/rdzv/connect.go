@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/store"
+)
+
+// connection is this agent's way to the store of its job.
+type connection struct {
+	client  *clientv3.Client
+	meeting *meet.Meeting // nil where there is nobody to meet
+	hosted  *hosted       // nil where another agent hosts
+	addr    string        // of this end, "" in the store's own process
+	dir     string        // runtime directory
+}
+
+func (c *connection) hosting() bool { return c.hosted != nil }
+func (c *connection) local() string { return c.addr }
+
+// remote is the store's address as this agent dialled it.
+func (c *connection) remote() string {
+	if c.hosting() || c.meeting == nil {
+		return ""
+	}
+	return c.meeting.Addr.Addr().String()
+}
+
+// connect finds the store, or hosts it.
+func (g *agent) connect(ctx context.Context) error {
+	dir, err := runtimeDir(g.env)
+	if err != nil {
+		return err
+	}
+	c := &connection{dir: dir}
+	if g.agents == 1 {
+		err = g.host(ctx, c, nil)
+	} else {
+		err = g.meet(ctx, c)
+	}
+	if err != nil {
+		c.close()
+		return err
+	}
+	g.conn = c
+	return nil
+}
+
+// meet looks for the other agents.
+func (g *agent) meet(ctx context.Context, c *connection) (err error) {
+	host := func(ctx context.Context, _ *meet.Key, listeners []net.Listener) error {
+		return g.host(ctx, c, listeners)
+	}
+	if c.meeting, err = meet.Meet(ctx, g.meetConfig(c.dir), host); err != nil {
+		return err
+	}
+	if c.hosting() {
+		return nil
+	}
+	return g.dial(ctx, c)
+}
+
+// dial makes the client, and waits for its connection, whose own address tells
+// which interface leads to the store.
+func (g *agent) dial(ctx context.Context, c *connection) error {
+	first := make(chan string, 1)
+	dial := func(ctx context.Context) (net.Conn, error) {
+		conn, err := c.meeting.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case first <- hostOf(conn.LocalAddr()):
+		default:
+		}
+		return conn, nil
+	}
+	var err error
+	if c.client, err = rdzv.Dial(dial, g.peerTimeout); err != nil {
+		return err
+	}
+	c.client.ActiveConnection().Connect()
+	select {
+	case c.addr = <-first:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func hostOf(a net.Addr) string {
+	addr, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return addr.Addr().Unmap().String()
+}
+
+// again looks for another store than the one this connection has.
+func (g *agent) again(ctx context.Context) error {
+	c := g.conn
+	c.client.Close()
+	m, err := c.meeting.Again(ctx)
+	if err != nil {
+		c.client, c.meeting = nil, nil
+		c.close()
+		return err
+	}
+	c.meeting = m
+	if c.hosting() {
+		return nil
+	}
+	return g.dial(ctx, c)
+}
+
+// close lets go of the store. The meeting comes last: its end tells the launcher
+// that this task is over.
+func (c *connection) close() {
+	if c.hosted != nil {
+		c.hosted.close()
+	} else if c.client != nil {
+		c.client.Close()
+	}
+	if c.meeting != nil {
+		c.meeting.Close()
+	}
+	leaveRuntimeDir(c.dir)
+}
+
+// hosted is the store in this process, and the leader of the job beside it.
+type hosted struct {
+	store  *store.Server
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// host starts the store and leads the job. listeners are nil where this agent is
+// the only one.
+func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
+	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout})
+	if err != nil {
+		return err
+	}
+	c.hosted, c.client = &hosted{store: s, cancel: func() {}}, s.Client()
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
+		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
+		Lost: s.Lost(), Waiting: func(r rdzv.Roster) { g.say.news("%v", r) },
+	})
+	if err != nil {
+		return err
+	}
+	if listeners != nil {
+		s.Serve(meet.Guard(listeners, nil, nil))
+	}
+	leading, cancel := context.WithCancel(context.Background())
+	c.hosted.cancel = cancel
+	c.hosted.wg.Go(func() {
+		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
+			g.say.line("%v", err)
+		}
+	})
+	return nil
+}
+
+// drainTimeout bounds the wait for the other agents' goodbyes. They come at once;
+// an agent that is stopped by a debugger does not hold up this one for ever.
+const drainTimeout = 2 * time.Second
+
+func (h *hosted) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	h.store.Drain(ctx) // whoever has not gone by then sees the connection break
+	h.cancel()
+	h.wg.Wait()
+	h.store.Close()
+}
+
+// meetConfig says to package meet what this agent knows.
+func (g *agent) meetConfig(dir string) meet.Config {
+	return meet.Config{
+		Launcher: string(g.place.Launcher), Env: g.env, Rank: g.place.Rank, Size: g.agents,
+		LocalSize: g.place.LocalSize, Nodes: g.place.Nodes, Job: g.name,
+		Store: g.store, Join: g.env["RDZV_JOIN"], Insecure: g.insecure, Net: g.net,
+		PortLo: g.portLo, PortHi: g.portHi,
+		Token: func() ([]byte, error) {
+			return meet.LoadToken(meet.TokenSource{
+				File: g.tokenFile, Text: g.env["RDZV_TOKEN"], Home: home(g.env), Temp: tempDir(g.env), UID: os.Geteuid(),
+			})
+		},
+		Proc:       os.DirFS("/proc"),
+		Interfaces: meet.SystemInterfaces,
+		RuntimeDir: dir, Host: host(), PID: os.Getpid(),
+		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
+			return exec.CommandContext(ctx, "scontrol", args...).Output()
+		},
+		Say: func(text string) { g.say.news("%s", text) },
+	}
+}

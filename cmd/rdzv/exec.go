@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"rdzv/rdzv"
+)
+
+// exec runs one agent: it meets the others, runs the workers with the place that
+// was agreed on, and returns the job's exit code.
+func (a *app) exec(args []string) int {
+	j, err := a.plan(args)
+	if err != nil {
+		return a.say.usage(errorCode(err), err, "exec")
+	}
+	agent := &agent{app: a, job: j}
+	return agent.run()
+}
+
+// agent is a job under way.
+type agent struct {
+	*app
+	*job
+	outside *outside      // signals from outside
+	conn    *connection   // to the store
+	self    rdzv.Member   // what it said of itself
+	session *rdzv.Session // in the job
+	world   rdzv.World
+	port    *rdzv.HeldPort // MASTER_PORT, where this agent may run rank 0
+
+	ends      []end // of its workers
+	oomBefore int   // out-of-memory kills before they began
+}
+
+// run is the walk of one agent from its placement to its exit code.
+func (g *agent) run() int {
+	g.outside = listen(g.joinTimeout)
+	defer g.outside.close()
+	defer g.watchLauncher()()
+
+	if err := g.join(); err != nil {
+		return g.couldNotJoin(err)
+	}
+	defer g.conn.close()
+
+	g.work()
+	return g.leave()
+}
+
+// join meets the other agents and becomes a member. Signals end it.
+func (g *agent) join() error {
+	ctx := g.outside.joining
+	err := g.connect(ctx)
+	for err == nil {
+		if err = g.enter(ctx); err == nil {
+			return nil
+		}
+		if !errors.Is(err, rdzv.ErrClosed) {
+			g.conn.close()
+			return err
+		}
+		// The store of the job before this one is still there. Its host leaves
+		// when all have; ours comes up beside it or after it.
+		err = g.again(ctx)
+	}
+	return err
+}
+
+// enter makes this agent a member.
+func (g *agent) enter(ctx context.Context) (err error) {
+	if err := g.holdPort(); err != nil {
+		return err
+	}
+	g.self = g.member()
+	g.session, err = rdzv.Join(ctx, g.conn.client, rdzv.Config{
+		Job: g.name, Self: g.self, SettleTimeout: g.settleTimeout(),
+	})
+	return err
+}
+
+// settleMargin is how much longer than the grace the slowest agent may take to
+// say that its workers have ended.
+const settleMargin = 5 * time.Second
+
+func (g *agent) settleTimeout() time.Duration { return g.grace + settleMargin }
+
+// work runs the workers, unless the job ends before they begin.
+func (g *agent) work() {
+	g.outside.joined(g.session)
+	var err error
+	if g.world, err = g.session.World(context.Background()); err != nil {
+		g.tellEnd()
+		g.settle(nil)
+		return
+	}
+	defer g.tellAtEnd()()
+	if err := g.runWorkers(); err != nil {
+		g.cannotRun(err)
+	}
+}
+
+// tellAtEnd makes the end of the job known to the user as soon as it is known
+// here. The returned function waits until that is done.
+func (g *agent) tellAtEnd() (wait func()) {
+	told := make(chan struct{})
+	context.AfterFunc(g.session.Context(), func() {
+		defer close(told)
+		g.tellEnd()
+	})
+	return func() { <-told }
+}
+
+// leave waits until all agents have settled, hears how the job ended, and
+// reports it.
+func (g *agent) leave() int {
+	summary, err := g.session.Leave(context.Background())
+	if err != nil && !errors.Is(err, rdzv.ErrStoreLost) {
+		g.say.detail("%v", err)
+	}
+	g.report(summary)
+	return jobCode(summary)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"rdzv/envmap"
+	"rdzv/wrap"
+)
+
+// daemons are the processes of launchers that start ranks: when one of them, or
+// anything between it and this process, is gone, the job is over, whether or not
+// the launcher itself brings its ranks down.
+var daemons = []string{
+	"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted", // Open MPI 4
+	"prterun", "prted", "prte", // Open MPI 5
+	"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy", // MPICH, Intel MPI, MVAPICH2
+	"slurmstepd", "flux-shell", "palsd", "jsmd",
+}
+
+// orphaned is why something ended: the launcher has died.
+type orphaned struct {
+	name string
+	pid  int
+}
+
+func (o orphaned) Error() string {
+	return fmt.Sprintf("%s (process %d on %s) has died", o.name, o.pid, host())
+}
+func (o orphaned) ExitCode() int { return codeLost }
+
+// watchLauncher ends the job when the launcher dies and leaves this agent behind.
+// By hand nothing is watched: nohup must work. The returned function ends the
+// watch.
+func (g *agent) watchLauncher() (stop func()) {
+	if g.place.Launcher == envmap.None {
+		return func() {}
+	}
+	line := wrap.Ancestors(func(name string) bool { return slices.Contains(daemons, name) })
+	if line == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if dead, err := line.Wait(ctx); err == nil {
+			g.outside.orphaned(orphaned{dead.Name, dead.PID})
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+		line.Close()
+	}
+}
+
+// orphaned ends the job, or the looking for it.
+func (o *outside) orphaned(why orphaned) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cancel(why)
+	if o.session == nil {
+		return
+	}
+	s := o.session
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		defer cancel()
+		s.Lose(ctx, why.Error())
+	})
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// oomKills counts the processes that the kernel's out-of-memory killer has ended
+// in this process's cgroup and below; -1 where the kernel does not tell.
+//
+// Source: cgroup v2, memory.events, "oom_kill" (Linux 4.13); for cgroup v1
+// memory.oom_control, "oom_kill" (same release).
+func oomKills(root fs.FS) int {
+	list, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(list)) {
+		controllers, dir, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, dir, _ = strings.Cut(dir, ":")
+		var file string
+		switch controllers {
+		case "":
+			file = path.Join("sys/fs/cgroup", dir, "memory.events")
+		case "memory":
+			file = path.Join("sys/fs/cgroup/memory", dir, "memory.oom_control")
+		default:
+			continue
+		}
+		if n := field(root, file, "oom_kill"); n >= 0 {
+			return n
+		}
+	}
+	return -1
+}
+
+// field reads a number from a file of lines "name number".
+func field(root fs.FS, file, name string) int {
+	text, err := fs.ReadFile(root, file)
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"rdzv/envmap"
+	"rdzv/rdzv/presence"
+)
+
+// options are the flags of exec and env.
+type options struct {
+	launcher string
+	job      string
+	nodes    int
+	procs    string // --nproc-per-node: N, auto, gpu, cpu; "" is one worker per task
+
+	store     string
+	tokenFile string
+	net       []string
+	ports     string
+	portLo    int
+	portHi    int
+	insecure  bool
+
+	joinTimeout time.Duration
+	peerTimeout time.Duration
+	grace       time.Duration
+	exitTimeout time.Duration
+
+	masterPort int
+	device     string
+	set        []string
+	as         string
+	noCapture  bool
+	report     string
+
+	quiet   bool
+	verbose bool
+
+	flags *pflag.FlagSet // that these were read from
+}
+
+const (
+	defaultPorts       = "29600-29999" // below the ephemeral range of Linux, 32768-60999
+	defaultJoinTimeout = 10 * time.Minute
+	defaultGrace       = 10 * time.Second
+)
+
+// define adds the flags that exec and env share.
+func (o *options) define(f *pflag.FlagSet) {
+	o.flags = f
+	f.StringVar(&o.launcher, "launcher", "", "")
+	f.StringVar(&o.job, "job", "", "")
+	f.IntVar(&o.nodes, "nodes", 0, "")
+	f.StringVar(&o.procs, "nproc-per-node", "", "")
+	f.IntVar(&o.masterPort, "master-port", 0, "")
+	f.StringVar(&o.device, "device", string(envmap.DeviceIndex), "")
+	f.StringArrayVar(&o.set, "set", nil, "")
+	f.StringVar(&o.as, "as", "", "")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
+}
+
+// defineExec adds the flags that only exec has.
+func (o *options) defineExec(f *pflag.FlagSet) {
+	f.StringVar(&o.store, "store", "", "")
+	f.StringVar(&o.tokenFile, "token-file", "", "")
+	f.StringSliceVar(&o.net, "net", nil, "")
+	f.StringVar(&o.ports, "port-range", defaultPorts, "")
+	f.BoolVar(&o.insecure, "insecure", false, "")
+	f.DurationVar(&o.joinTimeout, "join-timeout", defaultJoinTimeout, "")
+	f.DurationVar(&o.peerTimeout, "peer-timeout", presence.DefaultTimeout, "")
+	f.DurationVar(&o.grace, "grace", defaultGrace, "")
+	f.DurationVar(&o.exitTimeout, "exit-timeout", 0, "")
+	f.BoolVar(&o.noCapture, "no-capture", false, "")
+	f.StringVar(&o.report, "report", "", "")
+}
+
+// given tells whether a flag was set, by itself or by its twin.
+func (o *options) given(flag string) bool { return o.flags.Changed(flag) }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/wrap"
+)
+
+// ending are the signals that end the job, on all nodes.
+var ending = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+
+// passing are those that reach this agent's workers and mean nothing to rdzv.
+var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
+
+// outside is what other processes and the terminal tell this one. While the
+// agents have not met, a signal ends the looking for each other; afterwards it
+// ends the job.
+type outside struct {
+	source *wrap.Source
+	pass   chan syscall.Signal // for the workers: what they have not had
+	kill   chan struct{}       // closed by the second Ctrl-C
+	stop   chan struct{}
+	wg     sync.WaitGroup
+
+	joining context.Context
+	cancel  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	session *rdzv.Session
+	first   *wrap.Event // the first that ends
+	killed  bool
+}
+
+// listen begins to listen, and bounds the joining.
+func listen(limit time.Duration) *outside {
+	o := &outside{
+		source: wrap.Signals(slices.Concat(ending, passing)...),
+		pass:   make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}),
+	}
+	o.joining, o.cancel = context.WithCancelCause(context.Background())
+	o.wg.Go(func() { o.run(limit) })
+	return o
+}
+
+func (o *outside) close() {
+	close(o.stop)
+	o.wg.Wait()
+	o.source.Close()
+	o.cancel(context.Canceled)
+}
+
+// signalled is why something ended: a signal from outside.
+type signalled struct{ signal syscall.Signal }
+
+func (s signalled) Error() string { return "ended by " + signalName(s.signal) }
+func (s signalled) ExitCode() int { return codeSignal + int(s.signal) }
+
+// errLate is why the joining ended: its time was up.
+var errLate = errors.New("time is up")
+
+func (o *outside) run(limit time.Duration) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	if limit == 0 {
+		late.Stop()
+	}
+	for {
+		select {
+		case e := <-o.source.C:
+			o.take(e)
+		case <-late.C:
+			o.cancel(errLate)
+		case <-o.stop:
+			return
+		}
+	}
+}
+
+// take takes in one signal.
+func (o *outside) take(e wrap.Event) {
+	if slices.Contains(ending, e.Signal) {
+		o.end(e)
+		return
+	}
+	if e.Shared {
+		return // the workers have had it
+	}
+	select {
+	case o.pass <- e.Signal:
+	case <-o.stop:
+	}
+}
+
+// end makes the first of these signals end the job, and the second Ctrl-C kill
+// what is left of this agent's workers.
+func (o *outside) end(e wrap.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.first != nil {
+		if e.Signal == syscall.SIGINT && !o.killed {
+			o.killed = true
+			close(o.kill)
+		}
+		return
+	}
+	o.first = &e
+	o.cancel(signalled{e.Signal})
+	if o.session != nil {
+		o.tell(o.session)
+	}
+}
+
+// joined makes signals end this session from now on, also one that came just now.
+func (o *outside) joined(s *rdzv.Session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.session = s
+	if o.first != nil {
+		o.tell(s)
+	}
+}
+
+// tell says to the job, beside the listening, that this signal ended it.
+func (o *outside) tell(s *rdzv.Session) {
+	signal := int(o.first.Signal)
+	o.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		defer cancel()
+		s.End(ctx, signal) // an error means that the store is lost, which ends the job too
+	})
+}
+
+// stopFor says how to stop the workers of a job that ended for this cause: those
+// that have had the signal themselves get no other.
+func (o *outside) stopFor(cause error) *wrap.Stop {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	stop := &wrap.Stop{Err: cause}
+	if o.first != nil && o.first.Shared {
+		stop.Delivered, stop.At = true, o.first.At
+	}
+	var v *rdzv.Verdict
+	if errors.As(cause, &v) {
+		stop.Stacks = v.Kind == rdzv.Straggling
+	}
+	return stop
+}
+
+// stopping is a context for wrap.Run that ends with the job.
+func (g *agent) stopping() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	job := g.session.Context()
+	context.AfterFunc(job, func() { cancel(g.outside.stopFor(context.Cause(job))) })
+	return ctx
+}

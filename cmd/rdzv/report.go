@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
+)
+
+// couldNotJoin says why there is no job, and returns the exit code.
+func (g *agent) couldNotJoin(err error) int {
+	var nowhere *meet.NotFoundError
+	switch {
+	case errors.Is(err, errLate):
+		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
+		if errors.As(err, &nowhere) {
+			g.say.line("%v", nowhere)
+		}
+		return codeIncomplete
+	case isSignal(err):
+		g.say.news("%v before the job had begun", err)
+		return errorCode(err)
+	default:
+		return g.say.fail(errorCode(err), err)
+	}
+}
+
+func isSignal(err error) bool {
+	var s signalled
+	return errors.As(err, &s)
+}
+
+// tellEnd says in one line, as soon as it is known, why the job has ended. The
+// agent whose worker failed first says more when all have settled, see report.
+func (g *agent) tellEnd() {
+	v := g.session.Verdict()
+	switch {
+	case v == nil:
+		g.say.line("%s", g.storeLost())
+	case v.Kind == rdzv.Done:
+	case v.Kind == rdzv.Unready && g.conn.hosting():
+		g.say.line("%s", v.Text)
+	case v.Kind == rdzv.Unready:
+		first, _, _ := strings.Cut(v.Text, "\n")
+		g.say.line("%s", first)
+	default:
+		g.say.line("%s", endLine(v, g.joinTimeout))
+	}
+}
+
+// storeLost says whose loss has ended the job for this agent.
+func (g *agent) storeLost() string {
+	if g.world.StoreHost == "" {
+		return fmt.Sprintf("lost the agent that hosted the store of job %q", g.name)
+	}
+	if g.world.StoreRank == rdzv.Any {
+		return fmt.Sprintf("lost the agent on %s, which hosted the store", g.world.StoreHost)
+	}
+	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", g.world.StoreRank, g.world.StoreHost)
+}
+
+// endLine is one line on the job's end.
+func endLine(v *rdzv.Verdict, joinTimeout time.Duration) string {
+	switch v.Kind {
+	case rdzv.Failed:
+		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
+			v.Rank, statusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
+		if v.Text != "" {
+			line += ": " + v.Text
+		}
+		return line
+	case rdzv.Ended:
+		return fmt.Sprintf("the job was ended by %s to the agent on %s (pid %d)", signalName(syscall.Signal(v.Signal)), v.Host, v.PID)
+	case rdzv.Incomplete:
+		return "cannot start the job: " + v.Text + " (--join-timeout)"
+	default:
+		return v.Text
+	}
+}
+
+// failure is the report on the worker that failed first, as --report writes it.
+type failure struct {
+	Job       string   `json:"job"`
+	Program   []string `json:"program"`
+	Rank      int      `json:"rank"`
+	LocalRank int      `json:"local_rank"`
+	WorldSize int      `json:"world_size"`
+	Host      string   `json:"host"`
+	PID       int      `json:"pid"`
+	ExitCode  int      `json:"exit_code"`        // as a shell shows it: 128+n for signal n
+	Signal    string   `json:"signal,omitempty"` // such as SIGKILL
+	OOM       bool     `json:"out_of_memory,omitempty"`
+	Seconds   float64  `json:"seconds"` // from its start to its end
+	Message   string   `json:"message,omitempty"`
+	Stderr    []string `json:"stderr,omitempty"` // its last words
+	Others    []other  `json:"others,omitempty"` // that failed before they were stopped
+}
+
+type other struct {
+	Rank    int    `json:"rank"`
+	Host    string `json:"host"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+// report says, when all agents have settled, what is known of the worker that
+// failed first. Only its own agent does.
+func (g *agent) report(s rdzv.Summary) {
+	v := s.Verdict
+	if v == nil || v.Kind != rdzv.Failed || v.By != g.self.ID {
+		return
+	}
+	end := g.ends[v.Rank-g.world.Seat.Rank]
+	f := failure{
+		Job: g.name, Program: g.program, Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: g.world.Size,
+		Host: v.Host, PID: v.PID, ExitCode: workerCode(v.Code, v.Signal), OOM: end.oom, Seconds: v.Took.Seconds(),
+		Message: v.Text, Stderr: end.words,
+	}
+	if v.Signal != 0 {
+		f.Signal = signalName(syscall.Signal(v.Signal))
+	}
+	for _, o := range s.Failures {
+		f.Others = append(f.Others, other{o.Rank, o.Host, statusLine(o.Code, o.Signal), o.Text})
+	}
+	g.say.line("%s", f.text(statusLine(v.Code, v.Signal)+" after "+roundTime(v.Took)))
+	if g.options.report != "" {
+		if err := writeReport(g.options.report, f); err != nil {
+			g.say.line("%v", err)
+		}
+	}
+}
+
+// text is the report for people.
+func (f failure) text(status string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
+	fmt.Fprintf(&b, "  program  %s\n", strings.Join(f.Program, " "))
+	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
+	fmt.Fprintf(&b, "  how      %s\n", status)
+	if f.OOM {
+		b.WriteString("           the kernel ran out of memory in this cgroup meanwhile and killed a process\n")
+	}
+	if f.Message != "" {
+		fmt.Fprintf(&b, "  message  %s\n", f.Message)
+	}
+	if len(f.Stderr) > 0 {
+		b.WriteString("  its last words on standard error:\n")
+		for _, line := range f.Stderr {
+			b.WriteString("  | " + line + "\n")
+		}
+	}
+	for _, o := range f.Others {
+		fmt.Fprintf(&b, "rank %d on %s failed on its own too: %s", o.Rank, o.Host, o.Status)
+		if o.Message != "" {
+			b.WriteString(": " + o.Message)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func writeReport(path string, f failure) error {
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(b, '\n'), 0o666)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the report %q: %w", path, err)
+	}
+	return nil
+}
+
+// statusLine says how a worker ended.
+func statusLine(code, signal int) string {
+	if signal != 0 {
+		return "ended by " + signalName(syscall.Signal(signal))
+	}
+	return fmt.Sprintf("exit %d", code)
+}
+
+// signalName is SIGKILL for 9.
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(s))
+}
+
+// roundTime is a duration for people: 0.3s, 12.4s, 12m4s.
+func roundTime(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	default:
+		return d.Round(time.Second).String()
+	}
+}

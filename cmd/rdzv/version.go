@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// release is stamped by the Makefile: -ldflags "-X main.release=...".
+var release = "devel"
+
+const versionHelp = `Usage: rdzv version
+
+    mpirun -np 4 rdzv version
+
+Print the version of rdzv, of the Go that built it, and what it was built for.
+
+Exit status:
+    0        printed
+    2        wrong usage
+`
+
+func (a *app) version(args []string) int {
+	if len(args) > 0 {
+		return a.say.usage(codeUsage, fmt.Errorf("cannot run version: unexpected argument %q", args[0]), "version")
+	}
+	return a.print(fmt.Sprintf("rdzv %s %s %s/%s\n", release, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/wrap"
+)
+
+// member is what this agent says of itself.
+func (g *agent) member() rdzv.Member {
+	m := rdzv.Member{
+		ID: newID(), Host: host(), PID: os.Getpid(),
+		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize, Slots: g.slots,
+		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Problem: g.problem,
+	}
+	if g.place.Launcher != envmap.None {
+		m.Node = nodeID() // by hand each agent is a node: so many were asked for
+	}
+	if g.port != nil {
+		m.MasterPort = g.port.Port()
+	}
+	return m
+}
+
+// holdPort takes a port for torch's store if rank 0 may be one of this agent's
+// workers, and keeps it until the agent ends.
+func (g *agent) holdPort() (err error) {
+	mayBeRank0 := g.place.Rank == 0 || g.place.Rank == envmap.Unknown && g.conn.hosting()
+	if !mayBeRank0 || g.port != nil {
+		return nil
+	}
+	g.port, err = rdzv.HoldPort(g.masterPort)
+	return err
+}
+
+// runWorkers runs the workers until the job has ended and nothing of them lives.
+func (g *agent) runWorkers() error {
+	g.ends = make([]end, g.slots)
+	defer g.closeErrorFiles()
+	tree, err := g.tree()
+	if err != nil {
+		return err
+	}
+	g.oomBefore = oomKills(os.DirFS("/"))
+	_, err = wrap.Run(g.stopping(), tree)
+	if g.port != nil {
+		g.port.Close()
+	}
+	return err
+}
+
+// tree is all workers of this agent.
+func (g *agent) tree() (wrap.Tree, error) {
+	t := wrap.Tree{
+		Grace: g.grace, Linger: true, JobControl: true,
+		Source: g.outside.source, Signals: g.outside.pass, Kill: g.outside.kill,
+	}
+	ended := make([]rdzv.Worker, 0, g.slots)
+	t.Ended = func(i int, r wrap.Result) {
+		ended = append(ended, g.ended(i, r))
+		if len(ended) == g.slots {
+			g.settle(ended)
+		}
+	}
+	for i := range g.slots {
+		environ, err := g.workerEnviron(i)
+		if err != nil {
+			return t, err
+		}
+		w := wrap.Worker{Path: g.path, Args: g.program, Env: environ, Stdout: g.stdout, Stderr: g.stderr, Capture: !g.noCapture}
+		if i == 0 {
+			w.Stdin = g.stdin
+		}
+		t.Workers = append(t.Workers, w)
+	}
+	return t, nil
+}
+
+// workerEnviron is the environment of the agent's i-th worker.
+func (g *agent) workerEnviron(i int) ([]string, error) {
+	w, seat := g.world, g.world.Seat
+	id := envmap.Identity{
+		Rank: seat.Rank + i, WorldSize: w.Size, LocalRank: seat.LocalRank + i, LocalWorldSize: seat.LocalSize,
+		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
+		RunID: w.Job, Attempt: w.Attempt, Launcher: g.place.Launcher,
+		Interface: g.networkInterface(), NCCLConfigured: ncclConfigured(g.env),
+		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices,
+	}
+	var err error
+	if g.ends[i].file, err = newErrorFile(); err != nil {
+		g.say.detail("%v", err) // the worker then has none
+	} else {
+		id.ErrorFile = g.ends[i].file.path()
+	}
+	environ, notes, err := envmap.Torch(g.app.environ, id, envmap.TorchOptions{
+		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", OwnTasks: g.ownTasks(),
+	})
+	for _, note := range notes {
+		g.say.news("rank %d: %s", id.Rank, note)
+	}
+	return environ, err
+}
+
+// networkInterface is the interface that leads from this node to MASTER_ADDR, the
+// same for all agents of a node whichever way each came to the store; none where
+// all are on one node.
+func (g *agent) networkInterface() string {
+	if g.world.Nodes == 1 {
+		return ""
+	}
+	own := routeTo(g.world.MasterAddr)
+	if own == "" {
+		own = g.conn.local()
+	}
+	if name := interfaceOf(own); name != "lo" {
+		return name
+	}
+	return ""
+}
+
+// tellTimeout bounds each word to the store, which answers in milliseconds.
+const tellTimeout = 5 * time.Second
+
+// end is what the report needs to know of a worker's end.
+type end struct {
+	file  *errorFile // nil if it could not be made
+	words []string   // its last words on standard error, or its traceback
+	oom   bool       // the kernel ran out of memory while it ran
+}
+
+// ended takes in the end of a worker; a failure is told to the job at once.
+func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
+	w := rdzv.Worker{
+		Rank: g.world.Seat.Rank + i, LocalRank: g.world.Seat.LocalRank + i,
+		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
+	}
+	if r.ExitCode() == 0 || r.Stopped {
+		return w
+	}
+	if r.Outside != 0 { // a launcher or the terminal has ended it, and with it the job
+		w.Stopped = true
+		g.tell(func(ctx context.Context) error { return g.session.End(ctx, int(r.Outside)) })
+		return w
+	}
+	w.Text = g.lastWords(i, r)
+	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })
+	return w
+}
+
+// lastWords keeps what the worker said of its failure, and returns its one line:
+// what it wrote for torch's errors module, else what its standard error ends with.
+func (g *agent) lastWords(i int, r wrap.Result) string {
+	e := &g.ends[i]
+	e.words = lastWords(r.Stderr)
+	e.oom = r.Signal == syscall.SIGKILL && oomKills(os.DirFS("/")) > g.oomBefore
+	line := summaryLine(e.words)
+	if r.Err != nil {
+		line = r.Err.Error()
+	}
+	if e.file == nil {
+		return line
+	}
+	message, traceback := e.file.message()
+	if traceback != "" {
+		e.words = strings.Split(traceback, "\n")
+	}
+	if message != "" {
+		return message
+	}
+	return line
+}
+
+func (g *agent) closeErrorFiles() {
+	for _, e := range g.ends {
+		if e.file != nil {
+			e.file.close()
+		}
+	}
+}
+
+// settle says to the job that all workers of this agent have ended.
+func (g *agent) settle(workers []rdzv.Worker) {
+	g.tell(func(ctx context.Context) error { return g.session.Settle(ctx, workers) })
+}
+
+// tell says something to the job. That it cannot is no news for the user: the
+// store is lost then, and that is told already.
+func (g *agent) tell(word func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+	defer cancel()
+	if err := word(ctx); err != nil {
+		g.say.detail("%v", err)
+	}
+}
+
+// cannotRun ends the job because this agent could not run its workers, or could
+// not end them.
+func (g *agent) cannotRun(err error) {
+	g.say.line("%v", err)
+	seat := g.world.Seat
+	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: codeExec, Text: err.Error()}
+	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })
+	g.settle([]rdzv.Worker{w})
+}

@@ -1,0 +1,99 @@
+package envmap
+
+import (
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// CPUs says how much of the node's processors this process may use.
+type CPUs struct {
+	Count int // hardware threads in this process's affinity mask, no more than the cgroups' quota; at least 1
+	Mask  int // cores in the affinity mask
+	Node  int // cores in the cpuset of this process's cgroup, no more than the quota: what all workers of the node share
+}
+
+// ReadCPUs reads CPUs from /proc and /sys below root. What cannot be read does not limit.
+func ReadCPUs(root fs.FS) CPUs {
+	online := readSet(root, "sys/devices/system/cpu/online")
+	mask := maskOf(root)
+	if len(mask) == 0 {
+		mask = online
+	}
+	node := cpusetOf(root)
+	if len(node) == 0 {
+		node = online
+	}
+	siblings := readSet(root, "sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
+	c := CPUs{Count: max(1, len(mask)), Mask: max(1, cores(mask, siblings)), Node: max(1, cores(node, siblings))}
+	if quota := quotaOf(root); quota > 0 {
+		c.Count, c.Node = min(c.Count, quota), min(c.Node, quota)
+	}
+	return c
+}
+
+// Threads is OMP_NUM_THREADS for each of the agent's workers: the cores that the launcher bound the agent to, shared by
+// its workers, but no more than a fair share of the node. Open MPI binds to a whole socket by default, which several
+// ranks share; torchrun's 1 wastes the node. At least 1.
+func (c CPUs) Threads(agentWorkers, nodeWorkers int) int {
+	bound := c.Mask / max(1, agentWorkers)
+	share := c.Node / max(1, nodeWorkers)
+	return max(1, min(bound, share))
+}
+
+// maskOf reads the affinity mask.
+func maskOf(root fs.FS) []int {
+	status, _ := fs.ReadFile(root, "proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			return cpuList(list)
+		}
+	}
+	return nil
+}
+
+// cores counts the cores of a set of hardware threads, given the siblings of CPU 0: all cores of a node have as many,
+// numbered either side by side (0-1) or by halves (0,64).
+func cores(set, siblings []int) int {
+	if len(siblings) < 2 || siblings[0] != 0 {
+		return len(set)
+	}
+	width, stride := len(siblings), siblings[1]
+	seen := map[int]bool{}
+	for _, cpu := range set {
+		if stride == 1 {
+			seen[cpu/width] = true
+		} else {
+			seen[cpu%stride] = true
+		}
+	}
+	return len(seen)
+}
+
+// maxCPUs bounds the CPUs of a node.
+const maxCPUs = 1 << 16
+
+// cpuList reads a list of the kernel's form, "0-3,8,10-11"; nil if it is none.
+func cpuList(list string) []int {
+	var cpus []int
+	for field := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		low, high, isRange := strings.Cut(field, "-")
+		if !isRange {
+			high = low
+		}
+		first, errFirst := strconv.Atoi(low)
+		last, errLast := strconv.Atoi(high)
+		if errFirst != nil || errLast != nil || first < 0 || last < first || last >= maxCPUs || len(cpus) >= maxCPUs {
+			return nil
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}
+
+func readSet(root fs.FS, name string) []int {
+	text, _ := fs.ReadFile(root, name)
+	return cpuList(string(text))
+}

@@ -1,0 +1,184 @@
+package envmap
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestVisibleDevices(t *testing.T) {
+	const uuid, uuid2 = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "GPU-11111111-d72c-4106-c12f-20bd9faed9f6"
+	for _, row := range []struct{ env, want string }{
+		{"CUDA_VISIBLE_DEVICES=0,1", "0 1"},
+		{"CUDA_VISIBLE_DEVICES=3,1", "3 1"},
+		{"CUDA_VISIBLE_DEVICES=2", "2"},
+		{"CUDA_VISIBLE_DEVICES=", ""},
+		{"CUDA_VISIBLE_DEVICES=-1", ""},
+		{"CUDA_VISIBLE_DEVICES=NoDevFiles", ""},
+		{"CUDA_VISIBLE_DEVICES=void", ""},
+		{"CUDA_VISIBLE_DEVICES=0,-1,1", "0"},
+		{"CUDA_VISIBLE_DEVICES=0,0", ""},
+		{"CUDA_VISIBLE_DEVICES=1gpu2,2ampere", "1 2"},
+		{"CUDA_VISIBLE_DEVICES=0,,1", "0"},
+		{"CUDA_VISIBLE_DEVICES=" + uuid + "," + uuid2, uuid + " " + uuid2},
+		{"CUDA_VISIBLE_DEVICES=" + uuid + ",1", uuid},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", "MIG-a MIG-b"},
+		{"CUDA_VISIBLE_DEVICES=MIG-GPU-8932f937/1/0", "MIG-GPU-8932f937/1/0"},
+		{"ROCR_VISIBLE_DEVICES=2,3", "2 3"},
+		{"HIP_VISIBLE_DEVICES=1", "1"},
+		{"ROCR_VISIBLE_DEVICES=4,5,6 HIP_VISIBLE_DEVICES=2,0", "2 0"},
+		{"ROCR_VISIBLE_DEVICES=4,5 HIP_VISIBLE_DEVICES=4,5", ""},
+		{"ZE_AFFINITY_MASK=0.0,0.1,1.0", "0.0 0.1 1.0"},
+		{"ASCEND_RT_VISIBLE_DEVICES=4,5", "4 5"},
+		{"ASCEND_VISIBLE_DEVICES=0-3,6", "0 1 2 3 6"},
+		{"ASCEND_VISIBLE_DEVICES=Ascend910-0,Ascend910-1", "Ascend910-0 Ascend910-1"},
+		{"HABANA_VISIBLE_MODULES=0,2", "0 2"},
+		{"HABANA_VISIBLE_DEVICES=1,2", "1 2"},
+	} {
+		d := VisibleDevices(spaced(row.env), nil)
+		if !d.Known || !slices.Equal(d.Entries, strings.Fields(row.want)) {
+			t.Errorf("%s: %q (known %v), want %q", row.env, d.Entries, d.Known, row.want)
+		}
+	}
+	for _, nothing := range []string{"PATH=/bin", "ZE_AFFINITY_MASK=", "HABANA_VISIBLE_DEVICES=all"} {
+		if d := VisibleDevices(spaced(nothing), nil); d.Known {
+			t.Errorf("%s: %q is known", nothing, d.Entries)
+		}
+	}
+	if d := VisibleDevices(spaced("ROCR_VISIBLE_DEVICES=4,5 HIP_VISIBLE_DEVICES=4,5"), nil); !strings.Contains(d.Note, "counts within ROCR_VISIBLE_DEVICES=4,5") {
+		t.Errorf("note %q", d.Note)
+	}
+}
+
+func TestDevicesExplained(t *testing.T) {
+	for env, want := range map[string]Explained{
+		"CUDA_VISIBLE_DEVICES=3,1": {"devices", "3,1", "CUDA_VISIBLE_DEVICES=3,1", ""},
+		"CUDA_VISIBLE_DEVICES=-1":  {"devices", "none", "CUDA_VISIBLE_DEVICES=-1", ""},
+		"PATH=/bin":                {"devices", "unknown", "no device variable and no device file", ""},
+	} {
+		if got := VisibleDevices(spaced(env), nil).Explain(); got != want {
+			t.Errorf("%s: %+v", env, got)
+		}
+	}
+}
+
+func spaced(entries string) Env { return ParseEnv(strings.Split(entries, " ")) }
+
+func TestDeviceModes(t *testing.T) {
+	for _, row := range []struct {
+		env   string
+		local int // of 4
+		mode  DeviceMode
+		index string // "" is none
+		rank  string // LOCAL_RANK
+		mask  string // what is set
+		note  string // part of the only note; "" is none
+	}{
+		{"", 1, DeviceIndex, "1", "1", "", ""},
+		{"CUDA_VISIBLE_DEVICES=0,1,2,3", 3, DeviceIndex, "3", "3", "", ""},
+		{"CUDA_VISIBLE_DEVICES=7,6,5,4", 3, "", "3", "3", "", ""},
+		{"CUDA_VISIBLE_DEVICES=2", 0, DeviceIndex, "0", "0", "", ""},
+		{"CUDA_VISIBLE_DEVICES=2", 2, DeviceIndex, "0", "2", "", "--device local-rank"},
+		{"CUDA_VISIBLE_DEVICES=2", 2, DeviceLocalRank, "0", "0", "", ""},
+		{"CUDA_VISIBLE_DEVICES=0,1", 3, DeviceIndex, "1", "3", "", "--nproc-per-node 2"},
+		{"CUDA_VISIBLE_DEVICES=0,1", 3, DeviceLocalRank, "1", "1", "", "--nproc-per-node 2"},
+		{"CUDA_VISIBLE_DEVICES=", 1, DeviceIndex, "", "1", "", ""},
+		{"CUDA_VISIBLE_DEVICES=NoDevFiles", 1, DeviceLocalRank, "", "1", "", ""},
+		{"CUDA_VISIBLE_DEVICES=7,6,5,4", 3, DeviceMask, "0", "3", "CUDA_VISIBLE_DEVICES=4", ""},
+		{"CUDA_VISIBLE_DEVICES=7,6", 3, DeviceMask, "0", "3", "CUDA_VISIBLE_DEVICES=6", "shares device 6"},
+		{"CUDA_VISIBLE_DEVICES=", 3, DeviceMask, "", "3", "", ""},
+		{"", 3, DeviceMask, "", "3", "", ""},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceMask, "0", "1", "CUDA_VISIBLE_DEVICES=MIG-b", ""},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceIndex, "0", "1", "", "--device mask"},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceLocalRank, "0", "0", "", "--device mask"},
+		{"ROCR_VISIBLE_DEVICES=4,5,6 HIP_VISIBLE_DEVICES=2,0", 1, DeviceMask, "0", "1", "HIP_VISIBLE_DEVICES=0", ""},
+		{"ROCR_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ROCR_VISIBLE_DEVICES=5", ""},
+		{"ZE_AFFINITY_MASK=0.0,0.1", 1, DeviceMask, "0", "1", "ZE_AFFINITY_MASK=0.1", ""},
+		{"ASCEND_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ASCEND_RT_VISIBLE_DEVICES=1", ""},
+		{"CUDA_VISIBLE_DEVICES=0,1,2,3", 3, DeviceNone, "", "3", "", ""},
+		{"CUDA_VISIBLE_DEVICES=2", 3, DeviceNone, "", "3", "", ""},
+	} {
+		t.Run(row.env+" "+itoa(row.local)+" "+string(row.mode), func(t *testing.T) {
+			env := spaced(row.env)
+			id := Identity{Rank: row.local, WorldSize: 4, LocalRank: row.local, LocalWorldSize: 4, Nodes: 1, Visible: VisibleDevices(env, nil)}
+			c := changes(t, env, id, TorchOptions{Device: row.mode})
+			if got := c.value("RDZV_DEVICE_INDEX"); got != row.index {
+				t.Errorf("index %q, want %q", got, row.index)
+			}
+			if got := c.value("LOCAL_RANK"); got != row.rank {
+				t.Errorf("LOCAL_RANK %q, want %q", got, row.rank)
+			}
+			if got := maskIn(c); got != row.mask {
+				t.Errorf("mask %q, want %q", got, row.mask)
+			}
+			if len(c.Notes) > 1 || (row.note == "") != (len(c.Notes) == 0) || !strings.Contains(strings.Join(c.Notes, ""), row.note) {
+				t.Errorf("notes %q, want %q", c.Notes, row.note)
+			}
+		})
+	}
+	id := Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1, Visible: VisibleDevices(Env{"HABANA_VISIBLE_DEVICES": "1,2"}, nil)}
+	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: DeviceMask}); err == nil || !strings.Contains(err.Error(), "HABANA_VISIBLE_DEVICES=1,2") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: "gpu"}); err == nil || !strings.Contains(err.Error(), `"gpu"`) || !strings.Contains(err.Error(), "local-rank") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func maskIn(c Changes) string {
+	for _, kv := range c.Set {
+		if strings.Contains(kv.Name, "VISIBLE") || kv.Name == "ZE_AFFINITY_MASK" {
+			return kv.Name + "=" + kv.Value
+		}
+	}
+	return ""
+}
+
+// FuzzDevices: whatever the list, a worker's index is one of it, and a mask leaves one of what was given.
+func FuzzDevices(f *testing.F) {
+	for _, list := range []string{"0,1", "", "-1", "GPU-a,GPU-b", "MIG-a", "0-3", "0.1,1.0", ",", "99999999999999999999", "0,0"} {
+		for variable := range 8 {
+			f.Add(list, variable, 1)
+		}
+	}
+	names := []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}
+	f.Fuzz(func(t *testing.T, list string, variable, local int) {
+		if variable < 0 || variable >= len(names) || local < 0 || local > 7 || strings.ContainsRune(list, 0) {
+			return
+		}
+		env := Env{names[variable]: list}
+		visible := VisibleDevices(env, nil)
+		id := Identity{LocalRank: local, Rank: local, WorldSize: 8, LocalWorldSize: 8, Nodes: 1, Visible: visible}
+		for _, mode := range DeviceModes() {
+			d, err := assign(id, DeviceMode(mode))
+			if err != nil {
+				continue
+			}
+			if visible.Known && (d.index >= visible.Count() || d.localRank >= 8) {
+				t.Errorf("%s=%q: %s gives %d of %q", names[variable], list, mode, d.index, visible.Entries)
+			}
+			for _, kv := range d.set {
+				narrowed := VisibleDevices(Env{kv.Name: kv.Value}, nil)
+				if narrowed.Count() != 1 || kv.Name == names[variable] && !slices.Contains(visible.Entries, narrowed.Entries[0]) {
+					t.Errorf("%s=%q is masked to %s=%q", names[variable], list, kv.Name, kv.Value)
+				}
+			}
+		}
+	})
+}
+
+func TestProcsPerNode(t *testing.T) {
+	for _, row := range []struct {
+		spec          string
+		devices, cpus int
+		want          int // 0 is an error
+	}{
+		{"", 8, 64, 1}, {"3", 8, 64, 3}, {"auto", 8, 64, 8}, {"auto", 0, 64, 64}, {"gpu", 4, 64, 4}, {"gpu", 0, 64, 0}, {"cpu", 4, 64, 64},
+		{"0", 4, 64, 0}, {"-2", 4, 64, 0}, {"4096", 0, 1, 4096}, {"4097", 0, 1, 0}, {"two", 4, 64, 0}, {"cpu", 0, 0, 0}, {"1.5", 1, 1, 0},
+	} {
+		n, err := ProcsPerNode(row.spec, row.devices, row.cpus)
+		if n != row.want || (err == nil) != (row.want > 0) {
+			t.Errorf("ProcsPerNode(%q, %d, %d) = %d, %v; want %d", row.spec, row.devices, row.cpus, n, err, row.want)
+		}
+	}
+}

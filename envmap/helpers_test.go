@@ -1,0 +1,27 @@
+package envmap
+
+import (
+	"slices"
+	"testing"
+)
+
+func changes(t testing.TB, env Env, id Identity, o TorchOptions) Changes {
+	t.Helper()
+	c, err := TorchChanges(env, id, o)
+	if err != nil {
+		t.Fatalf("TorchChanges: %v", err)
+	}
+	return c
+}
+
+// value returns what is set, "" if it is not.
+func (c Changes) value(name string) string {
+	if i := slices.IndexFunc(c.Set, func(kv KV) bool { return kv.Name == name }); i >= 0 {
+		return c.Set[i].Value
+	}
+	return ""
+}
+
+func (c Changes) sets(name string) bool {
+	return slices.ContainsFunc(c.Set, func(kv KV) bool { return kv.Name == name })
+}

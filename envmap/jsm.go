@@ -1,0 +1,19 @@
+package envmap
+
+// jsrun of IBM Spectrum LSF sets JSM_NAMESPACE_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE} (documented: Lightning's LSF environment).
+func seenJSM(env Env) []string {
+	return setOf(env, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE")
+}
+
+func readJSM(r *reader) {
+	r.must("rank", &r.p.Rank, "JSM_NAMESPACE_RANK")
+	r.must("size", &r.p.Size, "JSM_NAMESPACE_SIZE")
+	r.take("local rank", &r.p.LocalRank, "JSM_NAMESPACE_LOCAL_RANK")
+	r.take("local size", &r.p.LocalSize, "JSM_NAMESPACE_LOCAL_SIZE")
+	r.same(r.p.Rank, "JSM_NAMESPACE_RANK", "OMPI_COMM_WORLD_RANK")
+	id := r.env["LSB_JOBID"]
+	if step := r.env["JSM_NAMESPACE_ID"]; id != "" && step != "" {
+		id += "." + step
+	}
+	r.job(id, r.env.shown("LSB_JOBID", "JSM_NAMESPACE_ID"))
+}

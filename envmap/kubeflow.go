@@ -1,0 +1,64 @@
+package envmap
+
+import "strings"
+
+// Kubeflow's PyTorchJob sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT of the *pod*, one task per pod; the trainer of
+// version 2 sets torchrun's PET_NNODES, PET_NODE_RANK, PET_NPROC_PER_NODE, PET_MASTER_ADDR (documented: pkg/constants of both).
+func seenKubeflow(env Env) []string {
+	if set := setOf(env, "PET_NODE_RANK", "PET_NNODES"); len(set) > 0 {
+		return set
+	}
+	if podRank(env) {
+		return append(setOf(env, "RANK", "WORLD_SIZE"), "KUBERNETES_SERVICE_HOST")
+	}
+	return nil
+}
+
+// podRank reports that RANK is that of a pod: on Kubernetes, and nobody has counted processes inside the pod.
+func podRank(env Env) bool {
+	if env.has("TORCHELASTIC_RUN_ID") || env.has("LOCAL_RANK") {
+		return false
+	}
+	return env.has("PET_NODE_RANK") || env.has("KUBERNETES_SERVICE_HOST") && env.first("RANK", "WORLD_SIZE") != ""
+}
+
+func readKubeflow(r *reader) {
+	if r.env.first("PET_NODE_RANK", "PET_NNODES") != "" {
+		r.must("rank", &r.p.Rank, "PET_NODE_RANK")
+		readNodeRange(r)
+		r.p.PerNode = r.env["PET_NPROC_PER_NODE"]
+		r.p.Master = r.env["PET_MASTER_ADDR"]
+	} else {
+		r.must("rank", &r.p.Rank, "RANK")
+		r.must("size", &r.p.Size, "WORLD_SIZE")
+		r.p.Master = r.env["MASTER_ADDR"]
+	}
+	onePerNode(r, "a pod is a node")
+	r.p.follow("nodes", &r.p.Nodes, r.p.Size, "a pod is a node")
+}
+
+// readNodeRange reads PET_NNODES, which may be a range MIN:MAX of torchrun; only one with both ends equal is a size.
+func readNodeRange(r *reader) {
+	low, high, isRange := strings.Cut(r.env["PET_NNODES"], ":")
+	if !isRange || r.err != nil {
+		r.must("size", &r.p.Size, "PET_NNODES")
+		return
+	}
+	if low != high {
+		r.err = &Error{Text: "cannot tell the size: PET_NNODES=" + r.env["PET_NNODES"] + " is a range, and the number of nodes is fixed here"}
+		return
+	}
+	n, err := number("PET_NNODES", low)
+	if r.err = err; err == nil {
+		r.found("size", &r.p.Size, n, "PET_NNODES="+r.env["PET_NNODES"])
+	}
+}
+
+// onePerNode says that each task is alone on its node.
+func onePerNode(r *reader, why string) {
+	if r.err == nil {
+		r.p.follow("local rank", &r.p.LocalRank, 0, why)
+		r.p.follow("local size", &r.p.LocalSize, 1, why)
+		r.p.follow("node rank", &r.p.NodeRank, r.p.Rank, why)
+	}
+}

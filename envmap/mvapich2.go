@@ -1,0 +1,14 @@
+package envmap
+
+// MVAPICH2's mpirun_rsh and mpiexec set MV2_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE} (documented: the names as
+// Hugging Face accelerate reads them); its Hydra sets PMI_* beside them.
+func seenMVAPICH2(env Env) []string {
+	return setOf(env, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE")
+}
+
+func readMVAPICH2(r *reader) {
+	r.must("rank", &r.p.Rank, "MV2_COMM_WORLD_RANK")
+	r.must("size", &r.p.Size, "MV2_COMM_WORLD_SIZE")
+	r.take("local rank", &r.p.LocalRank, "MV2_COMM_WORLD_LOCAL_RANK")
+	r.take("local size", &r.p.LocalSize, "MV2_COMM_WORLD_LOCAL_SIZE")
+}

@@ -1,0 +1,105 @@
+package envmap
+
+import "strings"
+
+// Open MPI's mpirun sets OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE} (measured: 4.1.4, 5.0.7, PRRTE main).
+// OMPI_COMM_WORLD_NODE_RANK is the local rank counted over several jobs: neither version tells a node rank.
+// Other OMPI_ variables mean nothing: Slurm 24 sets OMPI_MCA_plm_slurm_args in every process.
+var ompiWorld = []string{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}
+
+// orteMarks are set by mpirun of Open MPI 4 (ORTE) in each rank.
+var orteMarks = []string{"OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid"}
+
+func seenOpenMPI4(env Env) []string {
+	world := setOf(env, ompiWorld...)
+	if len(world) == 0 || prte(env) || jsrun(env) {
+		return nil
+	}
+	return append(world, setOf(env, "OMPI_MCA_ess_base_jobid")...)
+}
+
+func seenOpenMPI5(env Env) []string {
+	world := setOf(env, ompiWorld...)
+	switch {
+	case len(world) > 0 && prte(env):
+		return append(world, setOf(env, "PRTE_LAUNCHED", "OMPI_VERSION")...)
+	case env.has("PRTE_LAUNCHED") && env.has("PMIX_RANK") && strings.HasPrefix(env["PMIX_NAMESPACE"], "prte"):
+		return []string{"PRTE_LAUNCHED", "PMIX_RANK"} // plain prterun, without Open MPI's personality
+	}
+	return nil
+}
+
+// prte tells Open MPI 5 from 4. OMPI_VERSION alone would do for 5.0, but PRRTE's development version lacks it.
+func prte(env Env) bool {
+	return env.first(orteMarks...) == "" && (env.has("PRTE_LAUNCHED") || env.has("OMPI_VERSION"))
+}
+
+// jsrun sets OMPI_COMM_WORLD_* too, for IBM's Open MPI (documented): it is recognised by its own variables.
+func jsrun(env Env) bool {
+	return env.has("JSM_NAMESPACE_RANK") && env.first(orteMarks...) == ""
+}
+
+func readOpenMPI4(r *reader) {
+	readOMPIWorld(r)
+	r.take("nodes", &r.p.Nodes, "OMPI_MCA_orte_num_nodes") // nodes with ranks, not all nodes of the allocation
+	id := r.env.first("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE")
+	if id != "" {
+		r.job(r.env[id]+mpirunPort(r.env["OMPI_MCA_orte_hnp_uri"]), id+"="+r.env[id]+", port of mpirun")
+	}
+}
+
+// mpirunPort returns "-PORT" of mpirun's own address. The job id is 16 bits of a hash, so that two mpiruns may share it;
+// with the port they cannot on one host, and hardly will on two.
+func mpirunPort(uri string) string {
+	if i := strings.LastIndexByte(uri, ':'); i >= 0 && strings.Contains(uri, "tcp") {
+		return "-" + uri[i+1:]
+	}
+	return ""
+}
+
+func readOpenMPI5(r *reader) {
+	if len(setOf(r.env, ompiWorld...)) > 0 || !r.env.has("PRTE_LAUNCHED") {
+		readOMPIWorld(r)
+	} else {
+		r.must("rank", &r.p.Rank, "PMIX_RANK")
+		r.untold("size", "plain prterun does not tell it: use mpirun, or prterun --personality ompi")
+	}
+	r.job(r.env["PMIX_NAMESPACE"], "PMIX_NAMESPACE="+r.env["PMIX_NAMESPACE"])
+	readDaemon(r)
+}
+
+func readOMPIWorld(r *reader) {
+	r.must("rank", &r.p.Rank, "OMPI_COMM_WORLD_RANK")
+	r.must("size", &r.p.Size, "OMPI_COMM_WORLD_SIZE")
+	r.take("local rank", &r.p.LocalRank, "OMPI_COMM_WORLD_LOCAL_RANK")
+	r.take("local size", &r.p.LocalSize, "OMPI_COMM_WORLD_LOCAL_SIZE")
+	r.same(r.p.Rank, "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+	r.p.MPMD = r.env.has("OMPI_NUM_APP_CTX") && r.env["OMPI_NUM_APP_CTX"] != "1"
+}
+
+// readDaemon takes V from PMIX_SERVER_URI4=<namespace>@0.V;tcp4://...
+func readDaemon(r *reader) {
+	name := r.env.first("PMIX_SERVER_URI4", "PMIX_SERVER_URI41", "PMIX_SERVER_URI2")
+	if name == "" || r.err != nil {
+		return
+	}
+	id, _, _ := strings.Cut(r.env[name], ";")
+	i := strings.LastIndex(id, "@0.")
+	if i < 0 {
+		return
+	}
+	if n, err := number(name, id[i+len("@0."):]); err == nil {
+		r.found("daemon", &r.p.Daemon, n, name+"="+id)
+	}
+}
+
+// setOf returns those of names that are set.
+func setOf(env Env, names ...string) []string {
+	var set []string
+	for _, name := range names {
+		if env.has(name) {
+			set = append(set, name)
+		}
+	}
+	return set
+}

@@ -1,0 +1,136 @@
+package envmap
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Placement says which of the launcher's tasks this process is. Numbers are of tasks, not of workers: where a launcher
+// starts one task per node and the agent several workers, the world is larger. Unknown where the launcher does not tell.
+type Placement struct {
+	Launcher  Launcher
+	Rank      int // 0 to Size-1
+	Size      int // all tasks of the run
+	LocalRank int // 0 to LocalSize-1, among the tasks of this node
+	LocalSize int // tasks on this node; may differ between nodes
+	NodeRank  int // 0 to Nodes-1
+	Nodes     int // nodes that have tasks
+
+	// Job is the launcher's public identity of this run, the same in all its tasks: for Slurm cluster.job.step, for
+	// Open MPI 4 the job id and mpirun's port, for Open MPI 5 the PMIx namespace. "" if the launcher has none. Never a secret.
+	Job string
+	// MPMD is set where the launcher tells that tasks may run different command lines.
+	MPMD bool
+	// Daemon is the number of the launcher's daemon on this node (Open MPI 5): equal on one node, different on others,
+	// 0 on mpirun's own. It is no node rank: daemons are not counted in the order of ranks.
+	Daemon int
+	// PerNode is the number of workers per task that the launcher asks for, as text for ProcsPerNode ("" if it does not).
+	PerNode string
+	// Master is the name or address of rank 0's host where the launcher tells it (Kubeflow, torchrun), "" elsewhere.
+	Master string
+	// Advice holds a sentence for each thing that the user should know of this placement.
+	Advice []string
+
+	rows []Explained
+}
+
+// Explained is one line of an explanation.
+type Explained struct {
+	What  string // "launcher", "rank", ..., "ignored"
+	Value string // the value, "unknown", or for what was ignored the variables with their values
+	From  string // the variable it was taken from, as NAME=VALUE, or how it follows
+	Note  string // why, or what to do
+}
+
+// Explain returns how the placement came about: the launcher and the variables by which it was recognised, each value
+// with its source, and each set of variables that was ignored with the reason.
+func (p Placement) Explain() []Explained {
+	rows := []Explained{}
+	for _, row := range p.rows {
+		if row.What == "launcher" {
+			rows = append(rows, row)
+		}
+	}
+	for _, n := range numbers {
+		rows = append(rows, p.Source(n.what))
+	}
+	for _, row := range p.rows {
+		if _, isNumber := p.number(row.What); !isNumber && row.What != "launcher" {
+			rows = append(rows, row)
+		}
+	}
+	for _, advice := range p.Advice {
+		rows = append(rows, Explained{What: "note", Note: advice})
+	}
+	return rows
+}
+
+// numbers are the rows of an explanation that are numbers, with the variable in which a worker has each.
+var numbers = []struct{ what, variable string }{
+	{"rank", "RANK"}, {"size", "WORLD_SIZE"}, {"local rank", "LOCAL_RANK"}, {"local size", "LOCAL_WORLD_SIZE"},
+	{"node rank", "NODE_RANK"}, {"nodes", "GROUP_WORLD_SIZE"},
+}
+
+// Source returns the line of one number, "rank", "size", "local rank", "local size", "node rank" or "nodes": where it
+// came from, or, in Note, why it is unknown and how to get it.
+func (p Placement) Source(what string) Explained {
+	for _, row := range p.rows {
+		if row.What == what {
+			return row
+		}
+	}
+	row := Explained{What: what, Value: "unknown"}
+	for _, n := range numbers {
+		if n.what == what {
+			row.Note = string(p.Launcher) + " does not tell it; rdzv exec agrees on it and sets " + n.variable
+		}
+	}
+	if p.Launcher == None {
+		row.Note = strings.Replace(row.Note, string(None)+" does not tell", "no launcher tells", 1)
+	}
+	return row
+}
+
+// number returns the number that a row's first column names.
+func (p Placement) number(what string) (int, bool) {
+	switch what {
+	case "rank":
+		return p.Rank, true
+	case "size":
+		return p.Size, true
+	case "local rank":
+		return p.LocalRank, true
+	case "local size":
+		return p.LocalSize, true
+	case "node rank":
+		return p.NodeRank, true
+	case "nodes":
+		return p.Nodes, true
+	}
+	return Unknown, false
+}
+
+// derive fills in what follows from what the launcher told, by arithmetic alone.
+func (p *Placement) derive() {
+	if p.Size > 0 && p.LocalSize == p.Size {
+		p.follow("nodes", &p.Nodes, 1, "all "+strconv.Itoa(p.Size)+" tasks are on this node")
+	}
+	if p.Nodes == 1 {
+		p.follow("node rank", &p.NodeRank, 0, "there is one node")
+		p.follow("local rank", &p.LocalRank, p.Rank, "there is one node")
+		p.follow("local size", &p.LocalSize, p.Size, "there is one node")
+	}
+	if p.Size > 0 && p.Nodes == p.Size {
+		p.follow("local rank", &p.LocalRank, 0, "there is one task per node")
+		p.follow("local size", &p.LocalSize, 1, "there is one task per node")
+		p.follow("node rank", &p.NodeRank, p.Rank, "there is one task per node")
+	}
+}
+
+// follow sets a number that is not known yet.
+func (p *Placement) follow(what string, into *int, n int, why string) {
+	if *into == Unknown && n != Unknown {
+		*into = n
+		p.rows = append(p.rows, Explained{What: what, Value: strconv.Itoa(n), From: why})
+	}
+}

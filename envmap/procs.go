@@ -1,0 +1,35 @@
+package envmap
+
+import "strconv"
+
+// MaxProcsPerNode is the largest number of workers on one node.
+const MaxProcsPerNode = 1 << 12
+
+// ProcsPerNode returns the number of workers that spec asks for on this node: a number of 1 to MaxProcsPerNode, "gpu" for
+// one per visible device, "cpu" for one per CPU, "auto" for devices if there are any and CPUs otherwise. An empty spec is 1.
+func ProcsPerNode(spec string, devices, cpus int) (int, error) {
+	n := 0
+	switch spec {
+	case "":
+		return 1, nil
+	case "gpu":
+		if n = devices; n < 1 {
+			return 0, &Error{Text: "cannot start one worker per gpu: no device is visible on this node", Hint: "--nproc-per-node auto takes the CPUs then"}
+		}
+	case "cpu":
+		n = cpus
+	case "auto":
+		if n = devices; n < 1 {
+			n = cpus
+		}
+	default:
+		var err error
+		if n, err = strconv.Atoi(spec); err != nil {
+			return 0, &Error{Text: "cannot read --nproc-per-node " + strconv.Quote(spec) + ": not a number, auto, gpu or cpu"}
+		}
+	}
+	if n < 1 || n > MaxProcsPerNode {
+		return 0, &Error{Text: "cannot start " + strconv.Itoa(n) + " workers on a node (--nproc-per-node " + spec + "): not 1 to " + strconv.Itoa(MaxProcsPerNode)}
+	}
+	return n, nil
+}

@@ -1,0 +1,64 @@
+package envmap
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// printed evaluates the text in a real shell and returns its environment.
+func printed(t *testing.T, text string) []string {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", `eval "$1"; env -0`, "sh", text)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "OLD=x"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("sh: %v\n%s\n%s", err, out, text)
+	}
+	return strings.Split(string(out), "\x00")
+}
+
+func TestShell(t *testing.T) {
+	set := []KV{{"A", "plain"}, {"B", "it's"}, {"C", "$(touch /tmp/x) `id` \"q\" \\ ; & | \n second line\t"}, {"D", ""}, {"E_1", "'"}, {"F", "-n"}, {"G", "é\xff"}}
+	text := Shell(append(set, KV{"1BAD", "x"}, KV{"BAD-NAME", "x"}, KV{"", "x"}, KV{"PPID", "x"}, KV{"X;touch /tmp/x", "x"}, KV{"NUL", "\x00"}), "OLD", "NOT THERE")
+	env := printed(t, text)
+	for _, kv := range set {
+		if !slices.Contains(env, kv.Name+"="+kv.Value) {
+			t.Errorf("%s is not %q in %q", kv.Name, kv.Value, env)
+		}
+	}
+	for _, name := range []string{"OLD=", "NUL=", "BAD", "1BAD"} {
+		if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name) }) {
+			t.Errorf("%s is set", name)
+		}
+	}
+}
+
+func FuzzShell(f *testing.F) {
+	for _, value := range []string{"", "'", "''", `\'`, "$(id)", "`id`", "a\nb", "\n\n", "$'", `"`, "\x7f\xfe", "!!", "~", "*"} {
+		f.Add("NAME", value)
+		f.Add(value, "x")
+	}
+	f.Add("OPTIND", "abc")
+	f.Add("UID", "0")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if strings.ContainsRune(name, 0) || strings.ContainsRune(value, 0) {
+			if text := Shell([]KV{{name, value}}); text != "" {
+				t.Errorf("a NUL byte makes %q", text)
+			}
+			return
+		}
+		if len(value) > 1000 || name == "PATH" || name == "OLD" || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "LD_") {
+			return // these change env itself
+		}
+		text := Shell([]KV{{name, value}, {"LAST", "reached"}})
+		env := printed(t, text)
+		if !slices.Contains(env, "LAST=reached") {
+			t.Errorf("the shell stopped before the end: %q", text)
+		}
+		if shellName(name) && name != "LAST" && name != "PWD" && !slices.Contains(env, name+"="+value) {
+			t.Errorf("%s is not %q in %q", name, value, env)
+		}
+	})
+}

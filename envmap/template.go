@@ -1,0 +1,89 @@
+package envmap
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fields are what a template may name in braces, in the order in which they are listed.
+var fields = []string{"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes", "master_addr", "master_port", "device", "ifname"}
+
+// Fields returns the names that a template of TorchOptions.Set may have in braces: "tcp://{master_addr}:{master_port}".
+// "{{" and "}}" stand for a brace.
+func Fields() []string { return slices.Clone(fields) }
+
+// templates sets the variables that the user asked for.
+func (w *worker) templates(id Identity, device device, set []string) error {
+	for _, entry := range set {
+		name, template, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return &Error{Text: "cannot set " + strconv.Quote(entry) + ": not NAME=TEMPLATE"}
+		}
+		if strings.ContainsRune(entry, 0) {
+			return &Error{Text: "cannot set " + name + ": a NUL byte in it"}
+		}
+		value, err := fill(template, func(field string) string { return fieldValue(field, id, device) })
+		if err != nil {
+			return &Error{Text: "cannot set " + name + ": " + err.Error(), Hint: "known are {" + strings.Join(fields, "} {") + "}; {{ and }} stand for braces"}
+		}
+		w.put(name, value)
+	}
+	return nil
+}
+
+func fieldValue(field string, id Identity, device device) string {
+	switch field {
+	case "rank":
+		return itoa(id.Rank)
+	case "world_size":
+		return itoa(id.WorldSize)
+	case "local_rank":
+		return itoa(device.localRank)
+	case "local_world_size":
+		return itoa(id.LocalWorldSize)
+	case "node_rank":
+		return itoa(id.NodeRank)
+	case "nodes":
+		return itoa(id.Nodes)
+	case "master_addr":
+		return id.MasterAddr
+	case "master_port":
+		return itoa(id.MasterPort)
+	case "device":
+		if device.index == Unknown {
+			return ""
+		}
+		return itoa(device.index)
+	}
+	return id.Interface
+}
+
+// fill replaces each {field} of a template.
+func fill(template string, value func(string) string) (string, error) {
+	var b strings.Builder
+	for rest := template; rest != ""; {
+		i := strings.IndexAny(rest, "{}")
+		if i < 0 {
+			b.WriteString(rest)
+			break
+		}
+		b.WriteString(rest[:i])
+		rest = rest[i:]
+		if strings.HasPrefix(rest, "{{") || strings.HasPrefix(rest, "}}") {
+			b.WriteByte(rest[0])
+			rest = rest[2:]
+			continue
+		}
+		field, after, closed := strings.Cut(rest[1:], "}")
+		if rest[0] == '}' || !closed {
+			return "", &Error{Text: "a single " + strconv.Quote(rest[:1]) + " in " + strconv.Quote(template)}
+		}
+		if !slices.Contains(fields, field) {
+			return "", &Error{Text: "unknown field {" + field + "}"}
+		}
+		b.WriteString(value(field))
+		rest = after
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,286 @@
+package envmap
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// second is worker 5 of 8, the second of four on the second of two nodes.
+var second = Identity{
+	Rank: 5, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, NodeRank: 1, Nodes: 2,
+	MasterAddr: "10.0.0.1", MasterPort: 29601, RunID: "job-7", ErrorFile: "/run/e.json", Launcher: Slurm,
+	Interface: "eth1", Threads: 6, GPUs: 4, Visible: Devices{Vendor: "nvidia", Entries: ordinals(4), Known: true},
+}
+
+func TestTorchSetsEverything(t *testing.T) {
+	environ, notes, err := Torch([]string{"PATH=/bin", "HOME=/home/user"}, second, TorchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Fields(`PATH=/bin HOME=/home/user RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2
+		NODE_RANK=1 ROLE_RANK=5 ROLE_WORLD_SIZE=8 ROLE_NAME=default MASTER_ADDR=10.0.0.1 MASTER_PORT=29601
+		TORCHELASTIC_RUN_ID=job-7 TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 TORCHELASTIC_USE_AGENT_STORE=False TORCHELASTIC_ERROR_FILE=/run/e.json
+		RDZV_RUN_ID=job-7 RDZV_ATTEMPT=0 RDZV_DETECTED=slurm RDZV_DEVICE_INDEX=1
+		GLOO_SOCKET_IFNAME=eth1 TP_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAME==eth1
+		TORCH_NCCL_ASYNC_ERROR_HANDLING=1 PYTHONFAULTHANDLER=1 OMP_NUM_THREADS=6 GPU_PER_NODE=4`)
+	if !slices.Equal(environ, want) {
+		t.Errorf("got  %q\nwant %q", environ, want)
+	}
+	if len(notes) != 0 {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+func TestTorchKeepsTheUsersSettings(t *testing.T) {
+	env := ParseEnv(strings.Fields("GLOO_SOCKET_IFNAME=ib0 NCCL_SOCKET_IFNAME=ib TP_SOCKET_IFNAME=ib0 NCCL_ASYNC_ERROR_HANDLING=0 PYTHONFAULTHANDLER= OMP_NUM_THREADS=3 GPU_PER_NODE=2"))
+	c := changes(t, env, second, TorchOptions{})
+	for name := range env {
+		if c.sets(name) || slices.Contains(c.Unset, name) {
+			t.Errorf("%s is not kept", name)
+		}
+	}
+	if want := slices.Sorted(maps.Keys(env)); !slices.Equal(slices.Sorted(slices.Values(c.Kept)), want) {
+		t.Errorf("kept %q, want %q", c.Kept, want)
+	}
+	if c.sets("TORCH_NCCL_ASYNC_ERROR_HANDLING") {
+		t.Error("the user's older name is overruled by the newer one")
+	}
+}
+
+func TestTorchReplacesIdentityAndSaysSo(t *testing.T) {
+	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere TORCHELASTIC_RUN_ID=old"))
+	c := changes(t, env, second, TorchOptions{})
+	want := []string{"RANK=7 in the environment is replaced by 5", "MASTER_ADDR=elsewhere in the environment is replaced by 10.0.0.1", "TORCHELASTIC_RUN_ID=old in the environment is replaced by job-7"}
+	if !slices.Equal(c.Notes, want) {
+		t.Errorf("notes %q", c.Notes)
+	}
+	if got := c.Apply([]string{"RANK=7", "A=b", "RANK=8"}); got[0] != "A=b" || slices.Contains(got, "RANK=7") || slices.Contains(got, "RANK=8") {
+		t.Errorf("environment %q", got)
+	}
+	kubeflow := second
+	kubeflow.Launcher = Kubeflow
+	if c := changes(t, env, kubeflow, TorchOptions{}); len(c.Notes) != 0 {
+		t.Errorf("the launcher's own values are noted: %q", c.Notes)
+	}
+}
+
+func TestTorchOnOneNodeAndWithoutSettings(t *testing.T) {
+	id := second
+	id.Rank, id.WorldSize, id.NodeRank, id.Nodes, id.Threads, id.GPUs, id.ErrorFile = 1, 4, 0, 1, 0, 0, ""
+	c := changes(t, Env{}, id, TorchOptions{})
+	for _, name := range []string{"NCCL_SOCKET_IFNAME", "OMP_NUM_THREADS", "GPU_PER_NODE", "TORCHELASTIC_ERROR_FILE"} {
+		if c.sets(name) {
+			t.Errorf("%s=%s is set", name, c.value(name))
+		}
+	}
+	if c.value("GLOO_SOCKET_IFNAME") != "eth1" {
+		t.Error("gloo has no interface")
+	}
+	configured := second
+	configured.NCCLConfigured = true
+	if c := changes(t, Env{}, configured, TorchOptions{}); c.sets("NCCL_SOCKET_IFNAME") {
+		t.Error("nccl.conf is overruled")
+	}
+	bare := second
+	bare.Interface = ""
+	if c := changes(t, Env{}, bare, TorchOptions{}); c.sets("GLOO_SOCKET_IFNAME") || c.sets("TP_SOCKET_IFNAME") || c.sets("NCCL_SOCKET_IFNAME") {
+		t.Error("an interface is set out of nothing")
+	}
+}
+
+func TestTorchTakesAwayItsOwn(t *testing.T) {
+	env := ParseEnv(strings.Fields("RDZV_TOKEN=secret RDZV_JOIN=10.0.0.1:1/key RDZV_NPROC_PER_NODE=4 RDZV_RUN_ID=outer RDZV_DEVICE_INDEX=3 RDZVX=1 PATH=/bin"))
+	c := changes(t, env, second, TorchOptions{Device: DeviceNone})
+	if want := []string{"RDZV_DEVICE_INDEX", "RDZV_JOIN", "RDZV_NPROC_PER_NODE", "RDZV_TOKEN"}; !slices.Equal(c.Unset, want) {
+		t.Errorf("unset %q", c.Unset)
+	}
+	for _, entry := range c.Apply([]string{"RDZV_TOKEN=secret", "RDZV_JOIN=10.0.0.1:1/key", "PATH=/bin"}) {
+		if strings.Contains(entry, "secret") || strings.Contains(entry, "/key") {
+			t.Errorf("the worker has %s", entry)
+		}
+	}
+}
+
+// TestOneWorkerPerTaskKeepsTheLaunchers: an MPI program in the worker needs everything.
+func TestOneWorkerPerTaskKeepsTheLaunchers(t *testing.T) {
+	for _, rec := range recordings {
+		env := recorded(t, rec.name, 1)
+		c := changes(t, env, second, TorchOptions{})
+		if len(c.Unset) > 0 {
+			t.Errorf("%s: %q taken away", rec.name, c.Unset)
+		}
+		for _, kv := range c.Set {
+			if _, there := env[kv.Name]; there {
+				t.Errorf("%s: %s is changed", rec.name, kv.Name)
+			}
+		}
+	}
+}
+
+// TestOwnTasksLoseTheLaunchers: of several workers in a task none may look like that task, to anyone who looks. The
+// orders are those of the readers' sources: accelerate's state.py (older and newer), Lightning's environments, MPI libraries.
+func TestOwnTasksLoseTheLaunchers(t *testing.T) {
+	readers := []struct {
+		name, order string
+		want        string // what the first that is set must be; "" is nothing
+	}{
+		{"accelerate, rank", "RANK PMI_RANK OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK", "5"},
+		{"accelerate, size", "PMI_SIZE OMPI_COMM_WORLD_SIZE MV2_COMM_WORLD_SIZE WORLD_SIZE", "8"},
+		{"accelerate, local rank", "LOCAL_RANK MPI_LOCALRANKID OMPI_COMM_WORLD_LOCAL_RANK MV2_COMM_WORLD_LOCAL_RANK", "1"},
+		{"accelerate, local size", "MPI_LOCALNRANKS OMPI_COMM_WORLD_LOCAL_SIZE MV2_COMM_WORLD_LOCAL_SIZE", ""},
+		{"Lightning, torchelastic before Slurm", "TORCHELASTIC_RUN_ID SLURM_NTASKS", "job-7"},
+		{"Lightning, node rank", "GROUP_RANK", "1"},
+		{"Slurm's readers", "SLURM_NTASKS SLURM_PROCID SLURM_LOCALID", ""},
+		{"Open MPI", "PMIX_NAMESPACE PMIX_RANK OMPI_MCA_ess OMPI_MCA_orte_hnp_uri SLURM_STEP_ID SLURM_STEPID", ""},
+		{"MPICH", "PMI_FD PMI_PORT PMI_RANK PMI_SIZE PMI_ID", ""},
+		{"LSF's readers", "JSM_NAMESPACE_RANK", ""},
+	}
+	for _, rec := range recordings {
+		env := recorded(t, rec.name, 1)
+		c := changes(t, env, second, TorchOptions{OwnTasks: true})
+		worker := ParseEnv(c.Apply(entries(env)))
+		for _, r := range readers {
+			if name := worker.first(strings.Fields(r.order)...); worker[name] != r.want {
+				t.Errorf("%s: %s reads %s=%s, want %q", rec.name, r.name, name, worker[name], r.want)
+			}
+		}
+	}
+	kept := ParseEnv(strings.Fields("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SLURM_JOB_ID=3 SLURM_NODEID=1 SLURM_JOB_NODELIST=n[1-2]"))
+	if c := changes(t, kept, second, TorchOptions{OwnTasks: true}); len(c.Unset) > 0 {
+		t.Errorf("%q taken away", c.Unset)
+	}
+}
+
+func entries(env Env) []string {
+	var list []string
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// TestSecondMPIProgram: held live by mpirun; here is when the variable is set.
+func TestSecondMPIProgram(t *testing.T) {
+	id := second
+	id.Launcher = OpenMPI4
+	if c := changes(t, Env{}, id, TorchOptions{}); c.value("PMIX_MCA_gds") != "hash" {
+		t.Error("PMIX_MCA_gds is not set")
+	}
+	if c := changes(t, Env{"PMIX_MCA_gds": "ds21"}, id, TorchOptions{}); c.sets("PMIX_MCA_gds") {
+		t.Error("the user's PMIX_MCA_gds is replaced")
+	}
+	if c := changes(t, Env{}, id, TorchOptions{OwnTasks: true}); c.sets("PMIX_MCA_gds") {
+		t.Error("a worker that is no task has a PMIx variable")
+	}
+	id.Launcher = OpenMPI5
+	if c := changes(t, Env{}, id, TorchOptions{}); c.sets("PMIX_MCA_gds") {
+		t.Error("Open MPI 5 has it too")
+	}
+}
+
+func TestAsOpenMPI(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		c := changes(t, recorded(t, "openmpi4-1pernode", 1), second, TorchOptions{AsOpenMPI: true, OwnTasks: own})
+		for name, want := range map[string]string{"RANK": "5", "SIZE": "8", "LOCAL_RANK": "1", "LOCAL_SIZE": "4", "NODE_RANK": "1"} {
+			if got := c.value("OMPI_COMM_WORLD_" + name); got != want {
+				t.Errorf("OMPI_COMM_WORLD_%s=%s, want %s", name, got, want)
+			}
+			if slices.Contains(c.Unset, "OMPI_COMM_WORLD_"+name) {
+				t.Errorf("OMPI_COMM_WORLD_%s is set and taken away", name)
+			}
+		}
+	}
+	if c := changes(t, Env{}, second, TorchOptions{}); c.sets("OMPI_COMM_WORLD_RANK") {
+		t.Error("set without being asked for")
+	}
+}
+
+func TestSet(t *testing.T) {
+	c := changes(t, Env{"X": "old"}, second, TorchOptions{Set: []string{
+		"URL=tcp://{master_addr}:{master_port}", "ALL={rank}/{world_size} {local_rank}/{local_world_size} {node_rank}/{nodes} {device} {ifname}",
+		`JSON={{"rank":{rank}}}`, "X=", "OMP_NUM_THREADS=2", "RDZV_FOO=bar", "EQ=a=b",
+	}})
+	for name, want := range map[string]string{
+		"URL": "tcp://10.0.0.1:29601", "ALL": "5/8 1/4 1/2 1 eth1", "JSON": `{"rank":5}`, "X": "", "OMP_NUM_THREADS": "2", "RDZV_FOO": "bar", "EQ": "a=b",
+	} {
+		if got := c.value(name); got != want || !c.sets(name) {
+			t.Errorf("%s=%q, want %q", name, got, want)
+		}
+	}
+	for bad, names := range map[string]string{
+		"A={rnak}": "{rnak}", "A={": `"{"`, "A=x}": `"}"`, "A={rank": `"{"`, "A": `"A"`, "=x": `"=x"`, "A=\x00": "NUL", "A={}": "{}",
+	} {
+		_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{bad}})
+		if err == nil || !strings.Contains(err.Error(), names) {
+			t.Errorf("--set %q: %v", bad, err)
+		}
+	}
+	_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{"A={rnak}"}})
+	if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "{world_size}") || !strings.Contains(e.Hint, "{ifname}") {
+		t.Errorf("the known fields are not named: %#v", err)
+	}
+	cpu := second
+	cpu.Visible = Devices{Known: true}
+	if c := changes(t, Env{}, cpu, TorchOptions{Set: []string{"D={device}"}}); c.value("D") != "" {
+		t.Errorf("device %q without one", c.value("D"))
+	}
+}
+
+func FuzzFill(f *testing.F) {
+	for _, template := range []string{"tcp://{master_addr}:{master_port}", "{{}}", "{", "}{", "{rank}{rank}", "{rank", "a}"} {
+		f.Add(template)
+	}
+	f.Fuzz(func(t *testing.T, template string) {
+		text, err := fill(template, func(field string) string {
+			if !slices.Contains(fields, field) {
+				t.Errorf("asked for %q", field)
+			}
+			return "V"
+		})
+		if err != nil && text != "" {
+			t.Errorf("fill(%q) = %q, %v", template, text, err)
+		}
+		if !strings.ContainsAny(template, "{}") && text != template {
+			t.Errorf("fill(%q) = %q", template, text)
+		}
+		escaped := strings.NewReplacer("{", "{{", "}", "}}").Replace(template)
+		if text, err := fill(escaped, nil); err != nil || text != template {
+			t.Errorf("fill(%q) = %q, %v", escaped, text, err)
+		}
+	})
+}
+
+func TestImpossibleIdentity(t *testing.T) {
+	for _, change := range []func(*Identity){
+		func(id *Identity) { id.Rank = 8 }, func(id *Identity) { id.Rank = -1 }, func(id *Identity) { id.LocalRank = 4 },
+		func(id *Identity) { id.NodeRank = 2 }, func(id *Identity) { id.WorldSize = 0 },
+	} {
+		id := second
+		change(&id)
+		if _, _, err := Torch(nil, id, TorchOptions{}); err == nil {
+			t.Errorf("no error for %+v", id)
+		}
+	}
+}
+
+func TestInside(t *testing.T) {
+	if _, inside, err := Inside(recorded(t, "openmpi4-headrank", 1)); inside || err != nil {
+		t.Errorf("a task is taken for a worker, %v", err)
+	}
+	environ, _, err := Torch(entries(recorded(t, "slurm22-sbatch-1pernode", 1)), second, TorchOptions{OwnTasks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, inside, err := Inside(ParseEnv(environ))
+	if !inside || err != nil || p.Job != "job-7" {
+		t.Fatalf("inside %v, job %q, %v", inside, p.Job, err)
+	}
+	wantPlacement(t, p, placed(Slurm, 5, 8, 1, 4, 1, 2))
+	for env, names := range map[string]string{"RDZV_RUN_ID=x WORLD_SIZE=2": "RANK", "RDZV_RUN_ID=x RANK=2 WORLD_SIZE=2": "RANK=2"} {
+		if _, inside, err := Inside(ParseEnv(strings.Fields(env))); !inside || err == nil || !strings.Contains(err.Error(), names) {
+			t.Errorf("%s: %v, %v", env, inside, err)
+		}
+	}
+}

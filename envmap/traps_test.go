@@ -1,0 +1,221 @@
+package envmap
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// The traps of docs/launchers.md that an environment can set, one test each.
+
+func TestTrapMpirunInsideSbatch(t *testing.T) {
+	for _, name := range []string{"openmpi4-insbatch", "openmpi5deb-insbatch"} {
+		env := recorded(t, name, 3)
+		if env["SLURM_PROCID"] != "0" || env["SLURM_STEP_ID"] == "" {
+			t.Fatalf("%s does not show the trap", name)
+		}
+		p := detected(t, env, "")
+		if p.Rank != 3 || p.Size != 4 {
+			t.Errorf("%s: %s", name, numbersOf(p))
+		}
+		wantIgnored(t, p, "SLURM_PROCID=0", "runs inside slurm")
+	}
+}
+
+func TestTrapBatchBody(t *testing.T) {
+	for _, name := range []string{"slurm22-batchbody", "slurm2411-batchbody"} {
+		env := recorded(t, name, 0)
+		if env["SLURM_PROCID"] != "0" || env["SLURM_NTASKS"] == "" {
+			t.Fatalf("%s does not show the trap", name)
+		}
+		p := detected(t, env, "")
+		wantPlacement(t, p, placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown))
+		wantIgnored(t, p, "SLURM_PROCID=0", "this is the body of a batch script, no SLURM_STEP_ID")
+		if len(p.Advice) != 1 || !strings.Contains(p.Advice[0], "srun") {
+			t.Errorf("advice %q", p.Advice)
+		}
+		wantError(t, env, Slurm, "SLURM_PROCID=0", "SLURM_STEP_ID")
+	}
+}
+
+// A batch script that is submitted from inside a step, an interactive one say, inherits that step's SLURM_STEP_*.
+func TestTrapBatchSubmittedFromAStep(t *testing.T) {
+	for name, names := range map[string][]string{
+		"slurm22-batchinstep1": {"SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=1"},  // from two tasks, for one
+		"slurm22-batchinstep2": {"SLURM_STEP_NUM_NODES=1", "SLURM_NNODES=2"}, // from one node, for two
+	} {
+		env := recorded(t, name, 0)
+		wantError(t, env, "", names...)
+		_, err := Detect(env, "")
+		if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "--launcher none") {
+			t.Errorf("%s: no hint in %#v", name, err)
+		}
+		wantPlacement(t, detected(t, env, None), placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown))
+		maps.Copy(env, Env{"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1"})
+		wantPlacement(t, detected(t, env, ""), placed(Hydra, 1, 4, 1, Unknown, Unknown, Unknown))
+	}
+	env := recorded(t, "slurm22-batchinstep1", 0)
+	env["SLURM_NTASKS"] = "2" // not set by sbatch without -n, hence inherited too
+	wantError(t, env, "", "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_GTIDS=0")
+}
+
+// On mpirun's own host the ranks have the variables of the batch script's body.
+func TestTrapMpirunOnTheBatchHost(t *testing.T) {
+	p := detected(t, recorded(t, "openmpi4-insbatch", 0), "")
+	if p.Rank != 0 || p.Size != 4 || p.Launcher != OpenMPI4 {
+		t.Error(numbersOf(p))
+	}
+	wantIgnored(t, p, "SLURM_PROCID=0", "body of a batch script")
+}
+
+// Local sizes differ between nodes, and the rank is no product: TestRecordedRanks has every rank; here is what a division would say.
+func TestTrapUnevenNodes(t *testing.T) {
+	for _, name := range []string{"slurm22-uneven", "openmpi4-uneven", "mpich4-uneven"} {
+		p := detected(t, recorded(t, name, 3), "")
+		if p.LocalSize == p.Size/2 || p.LocalRank == 3%2 && p.LocalSize != 1 {
+			t.Errorf("%s: %s", name, numbersOf(p))
+		}
+	}
+}
+
+func TestTrapInterleavedNodes(t *testing.T) {
+	p := detected(t, recorded(t, "openmpi4-interleaved", 1), "")
+	wantPlacement(t, p, placed(OpenMPI4, 1, 5, 0, 1, Unknown, 3)) // not node 1/2=0
+	p = detected(t, recorded(t, "slurm22-cyclic", 1), "")
+	wantPlacement(t, p, placed(Slurm, 1, 5, 0, 1, 1, 2))
+	p = detected(t, recorded(t, "slurm22-arbitrary", 0), "")
+	wantPlacement(t, p, placed(Slurm, 0, 4, 0, 1, 1, 3)) // rank 0 is not on node 0
+}
+
+// Open MPI 4's job id is 16 bits of a hash; two steps of one Slurm job run at once; two clusters have a job 6.
+func TestTrapJobCollisions(t *testing.T) {
+	env := recorded(t, "openmpi4-headrank", 0)
+	other := maps.Clone(env)
+	other["OMPI_MCA_orte_hnp_uri"] = "1987379200.0;tcp://10.77.0.99:40001"
+	wantJobsDiffer(t, env, other)
+
+	env = recorded(t, "slurm22-srun", 0)
+	if p := detected(t, env, ""); p.Job != "testbed.2.0" {
+		t.Errorf("job %q", p.Job)
+	}
+	other = maps.Clone(env)
+	other["SLURM_STEP_ID"], other["SLURM_STEPID"] = "1", "1"
+	wantJobsDiffer(t, env, other)
+	other = maps.Clone(env)
+	other["SLURM_CLUSTER_NAME"] = "elsewhere"
+	wantJobsDiffer(t, env, other)
+}
+
+func TestTrapMPMD(t *testing.T) {
+	for _, name := range []string{"openmpi4-mpmd", "prrtemain-mpmd", "slurm22-het"} {
+		if p := detected(t, recorded(t, name, 2), ""); !p.MPMD || p.Rank != 2 || p.Size != 4 {
+			t.Errorf("%s: %s", name, numbersOf(p))
+		}
+	}
+	if p := detected(t, recorded(t, "openmpi4-headrank", 2), ""); p.MPMD {
+		t.Error("one application is taken for several")
+	}
+}
+
+func TestTrapOneTaskPerNode(t *testing.T) {
+	for _, name := range []string{"openmpi4-1pernode", "openmpi5-1pernode", "mpich4-1pernode", "slurm22-sbatch-1pernode", "slurm22-pmi2-1pernode"} {
+		if p := detected(t, recorded(t, name, 1), ""); p.Rank != 1 || p.Size != 2 || p.LocalRank != 0 || p.LocalSize != 1 {
+			t.Errorf("%s: %s", name, numbersOf(p))
+		}
+	}
+}
+
+// Each task sees one device, index 0, though SLURM_GPUS_ON_NODE is 2 and LOCAL_RANK 1.
+func TestTrapGPUsPerTask(t *testing.T) {
+	for _, name := range []string{"slurm22-gpus-per-task", "slurm2411-gpus-per-task"} {
+		env := recorded(t, name, 1)
+		if env["CUDA_VISIBLE_DEVICES"] != "1" || env["SLURM_GPUS_ON_NODE"] != "2" {
+			t.Fatalf("%s does not show the trap", name)
+		}
+		c := changes(t, env, Identity{Rank: 1, WorldSize: 4, LocalRank: 1, LocalWorldSize: 2, Nodes: 2, Visible: VisibleDevices(env, nil)}, TorchOptions{})
+		if got := c.value("RDZV_DEVICE_INDEX"); got != "0" {
+			t.Errorf("%s: device index %s", name, got)
+		}
+		if len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "--device local-rank") {
+			t.Errorf("%s: notes %q", name, c.Notes)
+		}
+	}
+}
+
+// Inside sbatch Hydra's ranks have PMI_* and SLURM_* as those of srun --mpi=pmi2 have. Only Slurm sets PMI_JOBID, only Hydra MPI_LOCALRANKID.
+func TestTrapHydraInsideSbatch(t *testing.T) {
+	for rank := range 4 {
+		p := detected(t, recorded(t, "mpich4-insbatch", rank), "")
+		if p.Launcher != Hydra || p.Rank != rank || p.Size != 4 {
+			t.Errorf("rank %d: %s", rank, numbersOf(p))
+		}
+	}
+	// mpiexec with one rank per node, where PMI_SIZE is the number of Slurm's tasks too.
+	env := recorded(t, "mpich4-insbatch", 2)
+	env["PMI_SIZE"], env["PMI_RANK"] = "2", "1"
+	env["PMI_JOBID"] = env["SLURM_JOB_ID"] + "." + env["SLURM_STEP_ID"]
+	if p := detected(t, env, ""); p.Launcher != Hydra {
+		t.Errorf("launcher %s", p.Launcher)
+	}
+	if p := detected(t, recorded(t, "slurm22-pmi2", 1), ""); p.Launcher != SlurmPMI {
+		t.Errorf("launcher %s", p.Launcher)
+	}
+}
+
+// A step without PMI inside one with PMI inherits the outer one's PMI_*.
+func TestTrapPMIOfAnotherStep(t *testing.T) {
+	env := recorded(t, "slurm22-pmi2", 1)
+	env["SLURM_STEP_ID"], env["SLURM_STEPID"], env["SLURM_PROCID"] = "1", "1", "3"
+	p := detected(t, env, "")
+	if p.Launcher != Slurm || p.Rank != 3 {
+		t.Error(numbersOf(p))
+	}
+	wantIgnored(t, p, "PMI_RANK=1", "another step")
+}
+
+// Slurm 24 sets OMPI_*, PRTE_* and HYDRA_* everywhere, the batch script included.
+func TestTrapSlurm24SetsOthersVariables(t *testing.T) {
+	env := recorded(t, "slurm2411-srun", 2)
+	for _, name := range []string{"OMPI_MCA_plm_slurm_args", "PRTE_MCA_plm_slurm_args", "HYDRA_BOOTSTRAP"} {
+		if !env.has(name) {
+			t.Fatalf("the recording has no %s", name)
+		}
+	}
+	if p := detected(t, env, ""); p.Launcher != Slurm || p.Rank != 2 {
+		t.Error(numbersOf(p))
+	}
+	if p := detected(t, recorded(t, "slurm2411-pmix", 2), ""); p.Launcher != Slurm || p.Rank != 2 {
+		t.Error(numbersOf(p))
+	}
+}
+
+func wantJobsDiffer(t *testing.T, a, b Env) {
+	t.Helper()
+	if p, q := detected(t, a, ""), detected(t, b, ""); p.Job == q.Job || p.Job == "" {
+		t.Errorf("jobs %q and %q", p.Job, q.Job)
+	}
+}
+
+func wantIgnored(t *testing.T, p Placement, value, note string) {
+	t.Helper()
+	for _, row := range p.Explain() {
+		if row.What == "ignored" && strings.Contains(row.Value, value) && strings.Contains(row.Note, note) {
+			return
+		}
+	}
+	t.Errorf("no line says that %s is ignored because %q: %+v", value, note, p.Explain())
+}
+
+// wantError checks that Detect fails and names what it should.
+func wantError(t *testing.T, env Env, choice Launcher, names ...string) {
+	t.Helper()
+	p, err := Detect(env, choice)
+	if err == nil {
+		t.Fatalf("no error, but %s", numbersOf(p))
+	}
+	for _, name := range names {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("error %q does not name %s", err, name)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""A small, complete DistributedDataParallel training, as one would write it for any launcher.
+
+    mpirun -np 4 rdzv exec -- python3 examples/train.py
+
+It reads torch's standard variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and of
+rdzv's own only RDZV_DEVICE_INDEX, where it is set. Every run trains --epochs more epochs from where the last one
+stopped: rank 0 writes --snapshot after every epoch.
+"""
+import argparse
+import csv
+import hashlib
+import os
+import socket
+import sys
+
+# Debian's torch 2.6 is built without libuv, yet asks for it by default, and init_process_group fails. The plain store
+# does as well here, with every torch; a user's own choice stays.
+os.environ.setdefault("USE_LIBUV", "0")
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def say(text):
+    """One write a line, so that the lines of several ranks do not mix."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="train a small model on the three arms of spirals.csv")
+    parser.add_argument("--epochs", type=int, default=10, help="how many epochs to train in this run (%(default)s)")
+    parser.add_argument("--batch", type=int, default=25, help="rows per step and rank (%(default)s)")
+    parser.add_argument("--snapshot", default="snapshot.pt", metavar="FILE", help="continue from FILE, and write it (%(default)s)")
+    parser.add_argument("--data", default=os.path.join(HERE, "spirals.csv"), metavar="FILE", help="rows of x,y,arm (%(default)s)")
+    return parser.parse_args()
+
+
+def pick_device():
+    """A GPU if every rank of this node can have one of its own, else the CPU (NCCL refuses two ranks on one GPU).
+
+    The index is rdzv's where it is set, for LOCAL_RANK is not always one: with `srun --gpus-per-task=1` each rank sees
+    a single GPU, which is number 0 to all of them. Without rdzv, LOCAL_RANK is what torchrun's users have always taken.
+    """
+    index = int(os.environ.get("RDZV_DEVICE_INDEX") or os.environ["LOCAL_RANK"])
+    seen, needed = torch.cuda.device_count(), int(os.environ["LOCAL_WORLD_SIZE"])
+    given_one = seen == 1 and "CUDA_VISIBLE_DEVICES" in os.environ
+    if seen < needed and not given_one:
+        return torch.device("cpu")
+    torch.cuda.set_device(index)
+    return torch.device("cuda", index)
+
+
+def read(path):
+    with open(path, newline="") as file:
+        rows = [(float(r["x"]), float(r["y"]), int(r["arm"])) for r in csv.DictReader(file)]
+    points = torch.tensor([(x, y) for x, y, _ in rows])
+    return TensorDataset(points, torch.tensor([arm for _, _, arm in rows]))
+
+
+def load(path, model, optimizer):
+    """Rank 0 reads the snapshot, where there is one, and gives it to all: the file need not be on every node."""
+    found = [None]
+    if dist.get_rank() == 0 and os.path.exists(path):
+        found = [torch.load(path, map_location="cpu")]
+    dist.broadcast_object_list(found, src=0)
+    if found[0] is None:
+        return 0
+    model.load_state_dict(found[0]["model"])
+    optimizer.load_state_dict(found[0]["optimizer"])
+    return found[0]["epoch"]
+
+
+def save(path, model, optimizer, epoch):
+    """Writes aside and renames, so that a run stopped at any moment leaves the old snapshot or the new one, never half."""
+    aside = path + ".new"
+    with open(aside, "wb") as file:
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
+def train_epoch(model, optimizer, loader, sums):
+    """One pass over this rank's share of the rows; returns the mean loss and the share of right answers of all ranks."""
+    loss_of = nn.CrossEntropyLoss()
+    sums.zero_()  # loss, right answers, rows
+    for points, arms in loader:
+        points, arms = points.to(sums.device), arms.to(sums.device)
+        answers = model(points)
+        loss = loss_of(answers, arms)
+        optimizer.zero_grad()
+        loss.backward()  # DistributedDataParallel averages the gradients of all ranks here
+        optimizer.step()
+        sums += torch.stack([loss.detach() * len(arms), (answers.argmax(1) == arms).sum(), torch.tensor(len(arms)).to(sums)])
+    dist.all_reduce(sums)
+    return (sums[0] / sums[2]).item(), (sums[1] / sums[2]).item()
+
+
+def digests_of_all(net, device):
+    """The SHA-256 of the parameters on every rank, in the order of the ranks."""
+    values = torch.cat([p.detach().flatten().cpu() for p in net.parameters()])
+    own = torch.tensor(list(hashlib.sha256(values.numpy().tobytes()).digest()), dtype=torch.uint8, device=device)
+    digests = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(digests, own)
+    return digests, own
+
+
+def say_digest(digests, own):
+    differing = [rank for rank, digest in enumerate(digests) if not torch.equal(digest, own)]
+    if differing:
+        raise SystemExit(f"rank {dist.get_rank()}: other parameters than on ranks {differing}")
+    if dist.get_rank() == 0:
+        say(f"parameters {bytes(own.tolist()).hex()[:16]}: the same on all {len(digests)} ranks")
+
+
+def main():
+    args = arguments()
+    device = pick_device()
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    say(f"rank {rank} of {size}: local rank {os.environ['LOCAL_RANK']} on {socket.gethostname()}, {device}, {dist.get_backend()}")
+
+    torch.manual_seed(1)  # the same first parameters on every rank
+    net = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3)).to(device)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.003)
+    start = load(args.snapshot, net, optimizer)
+    if rank == 0:
+        say(f"continuing after epoch {start} of {args.snapshot}" if start else f"no {args.snapshot}: starting anew")
+
+    model = DistributedDataParallel(net, device_ids=[device.index] if device.type == "cuda" else None)
+    data = read(args.data)
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=args.batch, sampler=sampler)
+    sums = torch.zeros(3, device=device)
+    for epoch in range(start + 1, start + args.epochs + 1):
+        sampler.set_epoch(epoch)
+        loss, right = train_epoch(model, optimizer, loader, sums)
+        if rank == 0:
+            save(args.snapshot, net, optimizer, epoch)
+            say(f"epoch {epoch}: loss {loss:.4f}, {right:.1%} right")
+
+    digests, own = digests_of_all(net, device)
+    say_digest(digests, own)
+    # The group goes before the tensors that its threads had last (sums, digests, own). Freed first, they could hang
+    # torch 1.13 here: its thread needs Python's lock to free them, and destroying the group waits for it with that lock.
+    del model
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+package integration
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for anything: far longer than it ever takes, on a busy machine too.
+const patience = 60 * time.Second
+
+// A process is a command that a test has started, and what it has said.
+type process struct {
+	t    *testing.T
+	argv []string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended and its output has been read
+
+	mu      sync.Mutex
+	lines   []string // of stdout and stderr, as they came
+	changed chan struct{}
+}
+
+// start runs a command in the place, in a process group of its own, as a shell does.
+func (p *place) start(argv ...string) *process {
+	p.t.Helper()
+	return p.startWith(nil, argv...)
+}
+
+// startWith does the same with variables added to the environment.
+func (p *place) startWith(env []string, argv ...string) *process {
+	p.t.Helper()
+	c := &process{t: p.t, argv: argv, done: make(chan struct{}), changed: make(chan struct{})}
+	c.cmd = exec.Command(argv[0], argv[1:]...)
+	c.cmd.Env = append(slices.Clone(p.env), env...)
+	c.cmd.Dir = p.root
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.Stdout, c.cmd.Stderr = &lineReader{to: c}, &lineReader{to: c}
+	c.cmd.WaitDelay = time.Second // for survivors that hold the output open; the place finds them
+	if err := c.cmd.Start(); err != nil {
+		p.t.Fatalf("cannot start %q: %v", argv, err)
+	}
+	p.processes = append(p.processes, c)
+	go func() {
+		defer close(c.done)
+		_ = c.cmd.Wait() // how it ended stands in ProcessState
+	}()
+	return c
+}
+
+// lineReader takes one stream apart into lines.
+type lineReader struct {
+	to   *process
+	rest []byte
+}
+
+func (r *lineReader) Write(text []byte) (int, error) {
+	r.rest = append(r.rest, text...)
+	for {
+		line, rest, found := bytes.Cut(r.rest, []byte("\n"))
+		if !found {
+			return len(text), nil
+		}
+		r.to.add(strings.TrimRight(string(line), "\r")) // mpirun gives its ranks a terminal
+		r.rest = rest
+	}
+}
+
+func (c *process) add(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(c.lines, line)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// said returns the lines so far, and a channel that is closed when there are more.
+func (c *process) said() ([]string, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.lines), c.changed
+}
+
+// linesWith returns the lines so far that contain all the texts.
+func (c *process) linesWith(texts ...string) (found []string) {
+	lines, _ := c.said()
+	for _, line := range lines {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// waitFor returns once a line contains the text, and fails the test if none does.
+func (c *process) waitFor(text string) {
+	c.t.Helper()
+	deadline := time.After(patience)
+	for {
+		_, changed := c.said()
+		if len(c.linesWith(text)) > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-c.done:
+			if len(c.linesWith(text)) == 0 {
+				c.t.Fatalf("%q ended without saying %q", c.argv, text)
+			}
+			return
+		case <-deadline:
+			c.t.Fatalf("%q has not said %q for %v", c.argv, text, patience)
+		}
+	}
+}
+
+// code waits for the end and returns the exit code, 128+n for a death of signal n.
+func (c *process) code() int {
+	c.t.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(patience):
+		c.t.Fatalf("%q has not ended for %v", c.argv, patience)
+	}
+	status := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// signal sends to the process alone.
+func (c *process) signal(s syscall.Signal) {
+	c.t.Helper()
+	if err := syscall.Kill(c.cmd.Process.Pid, s); err != nil {
+		c.t.Fatalf("cannot signal %q: %v", c.argv, err)
+	}
+}
+
+// interrupt sends SIGINT to its process group, as a terminal does for Ctrl-C.
+func (c *process) interrupt() {
+	c.t.Helper()
+	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		c.t.Fatalf("cannot interrupt %q: %v", c.argv, err)
+	}
+}
+
+// tell shows the last lines of the process, for a test that has failed.
+func (c *process) tell() {
+	const last = 40
+	lines, _ := c.said()
+	cut := max(0, len(lines)-last)
+	c.t.Logf("%q (%v), its last lines:\n%s", c.argv, c.cmd.ProcessState, "    "+strings.Join(lines[cut:], "\n    "))
+}
+
+func kill(pid int) {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		panic(fmt.Sprintf("cannot kill %d: %v", pid, err))
+	}
+}

@@ -1,0 +1,82 @@
+package meet
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"strings"
+)
+
+// A beacon is what an agent calls out on the local network: that it is here, and where it would host or does host the store.
+// It is one line of text, with a MAC that only a holder of the secret can make:
+//
+//	rdzv1 hosting PUBLIC ID HOST ADDR:PORT,ADDR:PORT MAC
+type beacon struct {
+	hosting bool   // it hosts the store; else it looks for others itself ("seeking")
+	public  string // the job's public name, in hex
+	id      string // of the agent, 32 hex digits; the lowest hosts
+	host    string // its host's name, for messages
+	addrs   []netip.AddrPort
+}
+
+// A beacon fits into one packet of any network.
+const (
+	maxBeacon      = 1200
+	maxBeaconAddrs = 16
+)
+
+var (
+	errBeacon    = errors.New("not a beacon")
+	errBeaconMAC = errors.New("a beacon made with another secret")
+)
+
+func (b beacon) encode(secret []byte) []byte {
+	kind := "seeking"
+	if b.hosting {
+		kind = "hosting"
+	}
+	var addrs []string
+	for _, a := range b.addrs[:min(len(b.addrs), maxBeaconAddrs)] {
+		addrs = append(addrs, netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()).String())
+	}
+	line := strings.Join([]string{magic, kind, b.public, b.id, word(b.host), strings.Join(addrs, ",")}, " ")
+	return []byte(line + " " + mac(secret, line))
+}
+
+func mac(secret []byte, line string) string {
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte(line))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// parseBeacon reads one packet. With errBeaconMAC the beacon is returned too, as what somebody claims.
+func parseBeacon(packet, secret []byte) (beacon, error) {
+	end := bytes.LastIndexByte(packet, ' ')
+	words := strings.Split(string(packet), " ")
+	if len(packet) > maxBeacon || len(words) != 7 || words[0] != magic || words[1] != "hosting" && words[1] != "seeking" {
+		return beacon{}, errBeacon
+	}
+	b := beacon{hosting: words[1] == "hosting", public: words[2], id: words[3], host: word(words[4])}
+	if !isHex(b.public, publicLen) || !isHex(b.id, 16) {
+		return beacon{}, errBeacon
+	}
+	for text := range strings.SplitSeq(words[5], ",") {
+		a, err := netip.ParseAddrPort(text)
+		if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" || len(b.addrs) == maxBeaconAddrs {
+			return beacon{}, errBeacon
+		}
+		b.addrs = append(b.addrs, a)
+	}
+	if !hmac.Equal([]byte(words[6]), []byte(mac(secret, string(packet[:end])))) {
+		return b, errBeaconMAC
+	}
+	return b, nil
+}
+
+func isHex(text string, bytes int) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == bytes && text == strings.ToLower(text)
+}

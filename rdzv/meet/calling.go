@@ -1,0 +1,91 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// How often a beacon is sent: often at first, when all agents start, then seldom.
+const (
+	callFirst = 50 * time.Millisecond
+	callLast  = time.Second
+)
+
+// beaconsAfter is how long other sources have before beacons are listened to.
+const beaconsAfter = 200 * time.Millisecond
+
+// tune opens the radio on the interfaces that a store would listen on: on loopback when there is no other.
+func (s *session) tune(ctx context.Context) (*radio, error) {
+	list, err := s.here()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		all, err := s.Interfaces()
+		if err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(all, func(i Interface) bool { return !i.Loopback })
+	}
+	return openRadio(ctx, list, s.PortLo)
+}
+
+// beacons offers the store whose host calls out.
+func (s *session) beacons(p *plan) source {
+	return func(ctx context.Context, give func(offer)) {
+		pause(ctx, beaconsAfter)
+		r, err := s.tune(ctx)
+		if err != nil {
+			return
+		}
+		r.listen(func(h heardPacket) {
+			if b, ok := s.understand(h, p); ok && b.hosting {
+				b.offer(h, give)
+			}
+		})
+		<-ctx.Done()
+		r.close()
+	}
+}
+
+// understand reads a beacon of this job. One that another secret has made for the very same job is told to the user.
+func (s *session) understand(h heardPacket, p *plan) (beacon, bool) {
+	b, err := parseBeacon(h.packet, p.beacon)
+	ours := b.public == publicHex(p.public)
+	if errors.Is(err, errBeaconMAC) && ours {
+		s.strange(Stranger{Host: b.host, Addr: h.from, Why: ErrOtherToken}, p)
+	}
+	return b, err == nil && ours
+}
+
+// offer gives the addresses of a beacon, the one it came from first.
+func (b beacon) offer(h heardPacket, give func(offer)) {
+	for i, a := range b.addrs {
+		likely := 1 + i
+		if a.Addr() == h.from.WithZone("") {
+			likely = 0
+		}
+		if a.Addr().IsLinkLocalUnicast() && a.Addr().Is6() {
+			a = netip.AddrPortFrom(a.Addr().WithZone(h.zone), a.Port())
+		}
+		give(offer{a, b.host, likely})
+	}
+}
+
+// announce calls out where this host's store is, until the meeting is closed or the job is agreed.
+func (m *Meeting) announce(ctx context.Context) {
+	r, err := m.session.tune(ctx)
+	if err != nil {
+		return
+	}
+	defer r.close()
+	b := beacon{hosting: true, public: publicHex(m.plan.public), id: newID(), host: m.session.Host, addrs: m.Addrs}
+	packet := b.encode(m.plan.beacon)
+	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
+		r.send(packet)
+		pause(ctx, wait)
+	}
+}

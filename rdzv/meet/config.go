@@ -1,0 +1,121 @@
+package meet
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// Config says what an agent knows of itself and of its surroundings; everything from outside is an argument.
+type Config struct {
+	Launcher  string            // name of the launcher as detected or given: openmpi, pmi, slurm, manual, ...; "" lets Env decide
+	Env       map[string]string // the environment
+	Rank      int               // of this agent among the agents; -1 by hand
+	Size      int               // agents in all; -1 unknown
+	LocalSize int               // agents on this node; -1 unknown
+	Nodes     int               // nodes of the job; -1 unknown
+	Job       string            // the job's identity, equal on all its agents and on no other: --job, else the launcher's, else a digest of the line
+
+	Store    string                 // --store: HOST or HOST:PORT
+	Join     string                 // RDZV_JOIN: ADDR:PORT/KEY
+	Token    func() ([]byte, error) // gives the user's token; called only where the key comes from it (see LoadToken)
+	Insecure bool                   // --insecure: no key, no TLS
+	Net      []string               // --net, see ParseFilter
+	PortLo   int                    // first and last port the store may listen on; 0 is DefaultPortLo and DefaultPortHi
+	PortHi   int
+
+	Host       string                                                             // this host's name
+	RuntimeDir string                                                             // a directory of this user and host with mode 0700, for locks and what must be remembered
+	Proc       fs.FS                                                              // /proc, of which this process's own parts are read too
+	PID        int                                                                // of this process
+	Interfaces func() ([]Interface, error)                                        // nil: SystemInterfaces
+	Resolve    func(ctx context.Context, host string) ([]netip.Addr, error)       // addresses of a name; nil: the system's resolver
+	Scontrol   func(ctx context.Context, args ...string) (stdout []byte, _ error) // runs Slurm's scontrol; nil: there is none
+	Say        func(string)                                                       // one line for the user; "hint: ..." is one that helps with the line before; nil: silence
+}
+
+// HostFunc starts the store on this agent and returns when it serves on the listeners. These are guarded already (see Guard): Accept
+// gives connections that have passed the handshake, with the store's own protocol to follow. key is nil with --insecure.
+// It may end the store at ctx's end; the listeners are closed by whoever is first, the store or Meeting.Close.
+type HostFunc func(ctx context.Context, key *Key, listeners []net.Listener) error
+
+// Format hides everything that may hold a secret.
+func (c Config) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "meet config {launcher %q, rank %d of %d, store %q}", c.Launcher, c.Rank, c.Size, c.Store)
+}
+
+func (c *Config) fill() {
+	if c.PortLo == 0 {
+		c.PortLo, c.PortHi = DefaultPortLo, DefaultPortHi
+	}
+	if c.Interfaces == nil {
+		c.Interfaces = SystemInterfaces
+	}
+	if c.Resolve == nil {
+		c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	if c.Say == nil {
+		c.Say = func(string) {}
+	}
+}
+
+func (c *Config) check() error {
+	if c.PortLo < 1 || c.PortHi > 65535 || c.PortLo > c.PortHi {
+		return fmt.Errorf("cannot use ports %d-%d: not a range within 1-65535", c.PortLo, c.PortHi)
+	}
+	_, err := ParseFilter(c.Net)
+	return err
+}
+
+// oneNode says that all agents are on this host, as far as the launcher tells.
+func (c *Config) oneNode() bool { return c.Nodes == 1 || c.Size > 0 && c.LocalSize == c.Size }
+
+// byHand says that no launcher gave this agent a rank.
+func (c *Config) byHand() bool { return c.Rank < 0 }
+
+// here gives the interfaces and addresses of this host that others can reach, as --net narrows them.
+func (c *Config) here() ([]Interface, error) {
+	all, err := c.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	f, err := ParseFilter(c.Net)
+	if err != nil {
+		return nil, err
+	}
+	list := usable(all, f)
+	if len(list) == 0 && len(c.Net) > 0 {
+		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", c.Net)
+	}
+	return list, nil
+}
+
+// listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is no network at all.
+func (c *Config) listenAddrs() ([]netip.Addr, error) {
+	if c.oneNode() {
+		return onLoopback[:1], nil
+	}
+	list, err := c.here()
+	if err != nil || len(list) > 0 {
+		return addresses(list), err
+	}
+	return onLoopback[:1], nil
+}
+
+// env gives the value of one variable of the environment, "" if it is not set.
+func (c *Config) env(name string) string { return c.Env[name] }
+
+// from says that the launcher is one of those, or may be: none was named.
+func (c *Config) from(launchers ...string) bool {
+	return c.Launcher == "" || slices.Contains(launchers, c.Launcher)
+}
+
+func sorted(addrs []netip.Addr) []netip.Addr {
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs)
+}

@@ -1,0 +1,79 @@
+package meet
+
+import (
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// A daemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5.
+// The addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
+type daemonURI struct {
+	family string // of daemons, such as 1981022208 or prterun-node1-26213@0
+	vpid   int    // which of them; 0 is mpirun's own
+	addrs  []netip.AddrPort
+}
+
+var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
+
+// parseDaemonURI reads one:
+//
+//	1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245
+//	prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24
+//	prterun-node1-26213@0.1;tcp4://127.0.0.1:39457
+//	1981022208.0;tcp6://[fd00::1,fd00::2]:44245
+//
+// The numbers at the end are the lengths of the networks' prefixes. Inside sbatch the whole may be in quotes.
+func parseDaemonURI(text string) (daemonURI, error) {
+	name, rest, ok := strings.Cut(strings.Trim(text, `"'`), ";")
+	dot := strings.LastIndexByte(name, '.')
+	if !ok || dot < 1 {
+		return daemonURI{}, errDaemonURI
+	}
+	vpid, err := strconv.Atoi(name[dot+1:])
+	if err != nil || vpid < 0 {
+		return daemonURI{}, errDaemonURI
+	}
+	u := daemonURI{family: name[:dot], vpid: vpid}
+	for contact := range strings.SplitSeq(rest, ";") {
+		scheme, where, ok := strings.Cut(contact, "://")
+		if ok && strings.HasPrefix(scheme, "tcp") {
+			u.addrs = append(u.addrs, parseAddresses(where)...)
+		}
+	}
+	if len(u.addrs) == 0 {
+		return daemonURI{}, errDaemonURI
+	}
+	return u, nil
+}
+
+func parseAddresses(where string) []netip.AddrPort {
+	hosts, rest, ok := strings.Cut(where, ":")
+	if strings.HasPrefix(where, "[") {
+		hosts, rest, ok = strings.Cut(where[1:], "]:")
+	}
+	digits, _, _ := strings.Cut(rest, ":")
+	port, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || err != nil || port == 0 {
+		return nil
+	}
+	var list []netip.AddrPort
+	for host := range strings.SplitSeq(hosts, ",") {
+		if a, err := netip.ParseAddr(host); err == nil && !a.IsUnspecified() {
+			list = append(list, netip.AddrPortFrom(a.Unmap(), uint16(port)))
+		}
+	}
+	return list
+}
+
+// ips gives the addresses without the daemon's port.
+func (u daemonURI) ips() []netip.Addr {
+	var list []netip.Addr
+	for _, a := range u.addrs {
+		list = append(list, a.Addr())
+	}
+	return list
+}
+
+func (u daemonURI) port() uint16 { return u.addrs[0].Port() }

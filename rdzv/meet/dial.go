@@ -1,0 +1,96 @@
+package meet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// connectTimeout is how long an address may take to answer at all. A lost first packet is sent again after 1 s.
+const connectTimeout = 3 * time.Second
+
+// answerTimeout is how long one that has answered may take to say that it is the store: it may still be starting it.
+const answerTimeout = 15 * time.Second
+
+// A dialer makes verified connections to the store of one job.
+type dialer struct {
+	tls    *tls.Config // nil: --insecure
+	public []byte
+	host   string // this host's name, for messages on the other side
+}
+
+func newDialer(key *Key, public []byte, host string) (*dialer, error) {
+	d := &dialer{public: public, host: host}
+	if key == nil {
+		return d, nil
+	}
+	cfg, err := key.ClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+word(host))
+	d.tls, d.public = cfg, key[:publicLen]
+	return d, nil
+}
+
+// dial connects, proves, and waits for the greeting. The connection it returns is the store's own protocol from here on.
+func (d *dialer) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, instance, error) {
+	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return nil, instance{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(answerTimeout))
+	verified, id, err := d.prove(ctx, conn)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, instance{}, err
+	}
+	conn.SetDeadline(time.Time{})
+	return verified, id, nil
+}
+
+func (d *dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, instance, error) {
+	if d.tls == nil {
+		id, err := helloPlain(conn, d.public, d.host)
+		return conn, id, err
+	}
+	secure := tls.Client(conn, d.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, instance{}, d.explain(err)
+	}
+	if err := readGreeting(secure); err != nil {
+		return nil, instance{}, err
+	}
+	return secure, instanceOf(secure.ConnectionState().PeerCertificates[0]), nil
+}
+
+// explain tells from the certificate that was refused who it is that answered.
+func (d *dialer) explain(err error) error {
+	var refused *tls.CertificateVerificationError
+	if !errors.As(err, &refused) || len(refused.UnverifiedCertificates) == 0 {
+		return err
+	}
+	switch public := publicOfCert(refused.UnverifiedCertificates[0]); public {
+	case "":
+		return errGreeting
+	case publicOf(d.tls.ServerName):
+		return ErrOtherToken
+	default:
+		return ErrOtherJob
+	}
+}
+
+func publicOfCert(cert *x509.Certificate) string {
+	if len(cert.DNSNames) != 1 {
+		return ""
+	}
+	return publicOf(cert.DNSNames[0])
+}

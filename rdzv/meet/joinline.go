@@ -1,0 +1,45 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// joinLine plans for RDZV_JOIN: the store is where the first node has printed, with the key it has printed.
+func (s *session) joinLine() (*plan, error) {
+	addr, key, err := parseJoin(s.Join)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use RDZV_JOIN: %w", err)
+	}
+	if s.Insecure {
+		key = nil
+	} else if key == nil {
+		return nil, errors.New("cannot use RDZV_JOIN: no /KEY at its end")
+	}
+	p, err := s.planFor(key)
+	if err != nil {
+		return nil, err
+	}
+	p.hosts, p.named = false, true
+	p.sources = []source{func(_ context.Context, give func(offer)) { give(offer{addr: addr}) }}
+	p.hint = "is the node that printed RDZV_JOIN still waiting, and does its firewall let this port in?"
+	return p, nil
+}
+
+// parseJoin reads ADDR:PORT/KEY; the key may be missing. Errors do not repeat the text.
+func parseJoin(text string) (netip.AddrPort, *Key, error) {
+	where, secret, found := strings.Cut(strings.TrimSpace(text), "/")
+	addr, err := netip.ParseAddrPort(where)
+	if err != nil || addr.Port() == 0 || addr.Addr().IsUnspecified() {
+		return netip.AddrPort{}, nil, errors.New("not ADDR:PORT/KEY")
+	}
+	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	if !found {
+		return addr, nil, nil
+	}
+	key, err := parseKey(secret)
+	return addr, &key, err
+}

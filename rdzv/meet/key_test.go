@@ -1,0 +1,104 @@
+package meet
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestKeyIsOfSecretAndJob(t *testing.T) {
+	k := DeriveKey(testToken, "job")
+	if k != DeriveKey(testToken, "job") {
+		t.Error("the same secret and job gave two keys")
+	}
+	other := DeriveKey([]byte("another token, 24 bytes."), "job")
+	if k.Public() != other.Public() || bytes.Equal(k[publicLen:], other[publicLen:]) {
+		t.Error("another secret must change the secret part, and that alone")
+	}
+	if job := DeriveKey(testToken, "job2"); job.Public() == k.Public() || bytes.Equal(k[publicLen:], job[publicLen:]) {
+		t.Error("another job must change both parts")
+	}
+	if a, b := NewKey(), NewKey(); a == b {
+		t.Error("two random keys are equal")
+	}
+}
+
+func TestShortSecretPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("15 bytes made a key")
+		}
+	}()
+	DeriveKey(make([]byte, 15), "job")
+}
+
+// Nothing that prints values may print a secret, however it is asked to, and however deep the value lies.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	k := DeriveKey(testToken, "job")
+	c := Config{
+		Job: "job", Join: "127.0.0.1:29600/" + k.reveal(), Env: map[string]string{"RDZV_TOKEN": hex.EncodeToString(testToken), transports: hex.EncodeToString(testToken)},
+		Token: func() ([]byte, error) { return testToken, nil },
+	}
+	m := &Meeting{Key: &k, session: &session{Config: c}, plan: &plan{key: &k}}
+	src := TokenSource{Text: hex.EncodeToString(testToken)}
+	var out strings.Builder
+	for _, v := range []any{k, &k, []Key{k}, map[string]*Key{"k": &k}, struct{ K Key }{k}, c, &c, struct{ C Config }{c}, m, *m.plan.key, src, &src} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+			fmt.Fprintf(&out, verb+"\n", v)
+		}
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "v", k)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("x", "v", k)
+	}
+	b, err := json.Marshal(map[string]any{"k": k, "p": &k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(b)
+	text := strings.ToLower(out.String())
+	dec := strings.Trim(fmt.Sprint([]byte(k[publicLen:publicLen+4])), "[]")
+	for _, secret := range []string{
+		hex.EncodeToString(k[publicLen:])[:8], k.reveal()[12:20], base64.StdEncoding.EncodeToString(k[:])[12:20], dec,
+		hex.EncodeToString(testToken)[:8], string(testToken[:8]),
+	} {
+		if strings.Contains(text, strings.ToLower(secret)) {
+			t.Errorf("a secret (%s) is printed:\n%s", secret, text)
+		}
+	}
+}
+
+func TestParseKey(t *testing.T) {
+	k := NewKey()
+	if got, err := parseKey(k.reveal()); err != nil || got != k {
+		t.Errorf("parseKey(reveal) = %v, %v", got, err)
+	}
+	for _, bad := range []string{"", "x", k.reveal() + "A", k.reveal()[1:], strings.Repeat("A", 43), k.reveal() + "\n", strings.Repeat("é", 43)} {
+		if _, err := parseKey(bad); err == nil {
+			t.Errorf("parseKey(%q) is fine", bad)
+		} else if len(bad) > 40 && strings.Contains(err.Error(), bad[:20]) {
+			t.Errorf("the error repeats the text: %v", err)
+		}
+	}
+}
+
+func TestPorts(t *testing.T) {
+	k := DeriveKey(testToken, "job")
+	got := k.Ports(29600, 29999, 8)
+	if len(got) != 8 || fmt.Sprint(got) != fmt.Sprint(JobPorts("job", 29600, 29999, 8)) {
+		t.Errorf("ports %v; of the job alone %v", got, JobPorts("job", 29600, 29999, 8))
+	}
+	seen := map[int]bool{}
+	for _, p := range k.Ports(10, 12, 8) {
+		seen[p] = true
+	}
+	if len(seen) != 3 || !seen[10] || !seen[11] || !seen[12] {
+		t.Errorf("a range of three gave %v", seen)
+	}
+	if first := NewKey().Ports(1, 65535, 1); len(first) != 1 {
+		t.Errorf("one port of all is %v", first)
+	}
+}

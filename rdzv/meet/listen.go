@@ -1,0 +1,70 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+)
+
+// listen binds one port on all the addresses: the first of the ports that is free on each. An address that is not
+// there (yet) is left out, as long as one is left.
+func listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
+	var last error
+	for _, port := range ports {
+		bound, err := listenPort(ctx, addrs, uint16(port))
+		if err == nil {
+			return bound, nil
+		}
+		last = err
+	}
+	if len(ports) == 1 {
+		return nil, fmt.Errorf("cannot listen: %w", last)
+	}
+	return nil, fmt.Errorf("cannot listen on any of ports %s: %w", join(ports), last)
+}
+
+func listenPort(ctx context.Context, addrs []netip.Addr, port uint16) ([]net.Listener, error) {
+	var bound []net.Listener
+	var last error
+	for _, a := range addrs {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(a, port).String())
+		switch {
+		case err == nil:
+			bound = append(bound, l)
+		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
+			last = err
+		default:
+			closeAll(bound)
+			return nil, err
+		}
+	}
+	if len(bound) == 0 {
+		return nil, last
+	}
+	return bound, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}
+
+func addrsOf(listeners []net.Listener) []netip.AddrPort {
+	var addrs []netip.AddrPort
+	for _, l := range listeners {
+		addrs = append(addrs, addrOf(l.Addr()))
+	}
+	return addrs
+}
+
+func join(ports []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
+}
+
+// onLoopback is where a store of one node listens: nobody else can even knock.
+var onLoopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}

@@ -1,0 +1,191 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A Meeting is the agent's way to the store that it has found or hosts. Close it at the very end.
+type Meeting struct {
+	Hosting bool             // this agent hosts the store
+	Key     *Key             // nil with --insecure
+	Addr    netip.AddrPort   // of the store as seen from here
+	Addrs   []netip.AddrPort // where the store listens, as far as this agent knows
+
+	session *session
+	plan    *plan
+	id      instance
+	gate    *gate   // of the host
+	dialer  *dialer // of the others; of the host once it dials itself
+
+	// Moved is closed when, by hand, another agent turns out to host as well, and has the lower id: the two found each other too late. Stop the store and
+	// look Again; the members of this store will do the same when it is gone. It may come at any time until Agreed.
+	Moved <-chan struct{}
+
+	moved chan struct{}
+	once  sync.Once
+
+	mu    sync.Mutex
+	first net.Conn // the connection that Meet verified, until somebody takes it
+	tasks sync.WaitGroup
+	stop  context.CancelFunc
+}
+
+// ErrGone is what Dial says when the store that was found is not there any more, but another of the same job.
+var ErrGone = errors.New("the store is gone, another is in its place")
+
+// Dial gives a connection to the store, with the store's own protocol to follow: TLS is inside already, and both sides are verified.
+// The first call gives the one that Meet verified; later ones connect anew, to the same run of the store.
+func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
+	m.mu.Lock()
+	conn := m.first
+	m.first = nil
+	m.mu.Unlock()
+	if conn != nil {
+		return conn, nil
+	}
+	d, err := m.dialing()
+	if err != nil {
+		return nil, err
+	}
+	conn, id, err := d.dial(ctx, m.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)
+	}
+	if id != m.id {
+		conn.Close()
+		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, ErrGone)
+	}
+	return conn, nil
+}
+
+func (m *Meeting) dialing() (*dialer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var err error
+	if m.dialer == nil {
+		m.dialer, err = newDialer(m.Key, m.plan.public, m.session.Host)
+	}
+	return m.dialer, err
+}
+
+// Again looks once more, for another store than this one, whose job is over. It closes this Meeting.
+func (m *Meeting) Again(ctx context.Context) (*Meeting, error) {
+	m.release()
+	m.session.mu.Lock()
+	m.session.exclude[m.id] = true
+	m.session.mu.Unlock()
+	return m.session.meet(ctx)
+}
+
+// JoinLine is the assignment that makes an agent on another node find this store, "RDZV_JOIN=ADDR:PORT/KEY". It holds the key.
+func (m *Meeting) JoinLine() string {
+	if m.Key == nil {
+		return "RDZV_JOIN=" + m.Addr.String()
+	}
+	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.reveal()
+}
+
+// move makes way for another host.
+func (m *Meeting) move(to netip.AddrPort) {
+	m.once.Do(func() {
+		m.gate.decide(movedError{to})
+		close(m.moved)
+	})
+}
+
+// Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it will not move.
+func (m *Meeting) Agreed() {
+	m.mu.Lock()
+	stop := m.stop
+	m.stop = nil
+	m.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	m.tasks.Wait()
+}
+
+// aloneAfter is how long a host by hand waits in silence for the first of the others.
+const aloneAfter = 3 * time.Second
+
+// serve starts the store and lets in who waits at the gate.
+func (m *Meeting) serve(ctx context.Context) error {
+	if err := m.session.host(ctx, m.Key, []net.Listener{m.gate}); err != nil {
+		return err
+	}
+	m.gate.decide(nil)
+	if m.session.byHand() {
+		m.background(m.sayAlone)
+	}
+	if m.plan.announce {
+		m.background(m.announce)
+	}
+	return nil
+}
+
+// background runs f until Close.
+func (m *Meeting) background(f func(context.Context)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	if before := m.stop; before != nil {
+		m.stop = func() { before(); cancel() }
+	} else {
+		m.stop = cancel
+	}
+	m.tasks.Go(func() { f(ctx) })
+}
+
+// sayAlone tells a user who waits how the other nodes can find this one.
+func (m *Meeting) sayAlone(ctx context.Context) {
+	t := time.NewTimer(aloneAfter)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-t.C:
+	}
+	if m.gate.visits.Load() > 0 {
+		return
+	}
+	m.session.Say(fmt.Sprintf("alone for %s; if the other nodes do not find this one, put this before their line: %s", aloneAfter, m.JoinLine()))
+	if m.session.Store == "" {
+		m.session.Say(fmt.Sprintf("hint: or give every node the same --store %s", m.Addr.Addr()))
+	}
+}
+
+// Close ends everything that Meet left running. Connections that were given out live on, and so does the store. It must be the very last act
+// of the agent: under Hydra it tells the launcher that this task is done, and a task that ends without that takes others with it.
+func (m *Meeting) Close() {
+	m.release()
+	m.session.end()
+}
+
+// release lets go of all that belongs to this store.
+func (m *Meeting) release() {
+	m.mu.Lock()
+	stop, conn := m.stop, m.first
+	m.stop, m.first = nil, nil
+	m.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	if conn != nil {
+		conn.Close()
+	}
+	if m.gate != nil {
+		m.gate.Close()
+	}
+	m.tasks.Wait()
+}
+
+// Format names the store without its key.
+func (m *Meeting) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "meeting {hosting %t, store %s}", m.Hosting, m.Addr)
+}

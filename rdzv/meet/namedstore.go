@@ -1,0 +1,100 @@
+package meet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// namedStore plans for --store HOST[:PORT]: the agent that owns the address hosts, and if several do, the one that gets the lock.
+func (s *session) namedStore(ctx context.Context) (*plan, error) {
+	host, port, err := ParseStore(s.Store)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.planByToken()
+	if err != nil {
+		return nil, err
+	}
+	p.hosts = false
+	if port != 0 {
+		p.ports, p.named = []int{port}, true
+	}
+	p.hint = fmt.Sprintf("the agent on host %q hosts the store: has it started? The other nodes must run the same line, or all be given the same --job NAME", host)
+	p.sources = []source{s.names([]string{host}, 0, p.ports)}
+	if p.addrs, err = s.owned(ctx, host); err != nil {
+		return nil, err
+	}
+	if len(p.addrs) > 0 {
+		p.sources = []source{fixed(host, 0, p.addrs, p.ports)}
+		p.elect = electByLock
+	}
+	return p, nil
+}
+
+// ParseStore reads HOST or HOST:PORT; HOST is a name or an address, IPv6 in brackets if a port follows. Port 0 is none.
+func ParseStore(store string) (host string, port int, err error) {
+	if a, err := netip.ParseAddr(strings.Trim(store, "[]")); err == nil {
+		return a.String(), 0, nil
+	}
+	host, digits, found := strings.Cut(store, ":")
+	if i := strings.LastIndex(store, "]:"); i > 0 {
+		host, digits = store[:i+1], store[i+2:]
+	}
+	if found {
+		port, err = strconv.Atoi(digits)
+	}
+	host = strings.Trim(host, "[]")
+	if err != nil || found && (port < 1 || port > 65535) || host == "" || strings.ContainsAny(host, " /,%\t\n") && !strings.Contains(host, ":") {
+		return "", 0, fmt.Errorf("cannot use store %q: not HOST or HOST:PORT", store)
+	}
+	return host, port, nil
+}
+
+// owned gives the addresses on which this agent would host the store called host; none if the name is of another host.
+// A literal address is taken alone. A name stands for this host as a whole: Debian lets a host's own name be 127.0.1.1, which is of no use to others.
+func (s *session) owned(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return s.mine([]netip.Addr{a})
+	}
+	if host == "localhost" {
+		return onLoopback[:1], nil
+	}
+	named, err := s.Resolve(ctx, host)
+	if err != nil && !sameHost(host, s.Host) {
+		return nil, nil // another host's name, or not yet known: the search asks again
+	}
+	mine, err := s.mine(named)
+	if err != nil || len(mine) == 0 && !sameHost(host, s.Host) {
+		return nil, err
+	}
+	all, err := s.listenAddrs()
+	mine = slices.DeleteFunc(mine, netip.Addr.IsLoopback)
+	return sorted(append(all, mine...)), err
+}
+
+// mine gives those of the addresses that are of this host.
+func (s *session) mine(addrs []netip.Addr) ([]netip.Addr, error) {
+	all, err := s.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var here []netip.Addr
+	for _, a := range addrs {
+		a = a.Unmap()
+		has := func(p netip.Prefix) bool { return p.Addr().Unmap() == a.WithZone("") }
+		if a.IsLoopback() || slices.ContainsFunc(all, func(i Interface) bool { return slices.ContainsFunc(i.Addrs, has) }) {
+			here = append(here, a)
+		}
+	}
+	return here, nil
+}
+
+// sameHost compares names as far as both give one: node1 is node1.cluster.
+func sameHost(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	return a == b || a != "" && strings.HasPrefix(b, a+".") || b != "" && strings.HasPrefix(a, b+".")
+}

@@ -1,0 +1,46 @@
+package meet
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its own.
+func (s *session) openMPI5() bool {
+	return s.from("openmpi5") && strings.HasPrefix(s.env("PMIX_NAMESPACE"), "prterun-") && !s.byHand()
+}
+
+// prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command line of the daemons tells
+// the addresses of mpirun's host, where rank 0 usually is. If that host has no ranks, nobody is listed: beacons may help.
+func (s *session) prte() (*plan, error) {
+	p, err := s.planByToken()
+	if err != nil {
+		return nil, err
+	}
+	p.sources = []source{s.nearby(p.ports)}
+	if hnp, ok := s.prteHead(); ok && !s.oneNode() {
+		p.sources = append(p.sources, s.seen(hnp.port(), p.ports), fixed("mpirun's host", 2, hnp.ips(), p.ports))
+	}
+	s.beside(p)
+	p.hint = "Open MPI 5 does not tell rank 0's host when mpirun's own host runs no ranks: mpirun -x RDZV_STORE=HOST names it"
+	return p, nil
+}
+
+// prteHead finds mpirun's daemon on the command line of this host's daemon, which is an ancestor.
+func (s *session) prteHead() (daemonURI, bool) {
+	if s.Proc == nil {
+		return daemonURI{}, false
+	}
+	for _, p := range ancestors(s.Proc, s.PID) {
+		args := arguments(s.Proc, p.pid)
+		if len(args) == 0 || !slices.Contains([]string{"prted", "prte"}, path.Base(args[0])) {
+			continue
+		}
+		if text, ok := argument(args, "prte_hnp_uri"); ok {
+			uri, err := parseDaemonURI(text)
+			return uri, err == nil
+		}
+	}
+	return daemonURI{}, false
+}

@@ -1,0 +1,186 @@
+package meet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// How hard a search tries: burst addresses at once, the next burst when those have not answered for burstEvery, maxOpen in all. An
+// address that said no is tried again after firstWait, then later and later up to lastWait.
+const (
+	burst      = 8
+	burstEvery = 100 * time.Millisecond
+	maxOpen    = 64
+	firstWait  = 20 * time.Millisecond
+	lastWait   = 200 * time.Millisecond
+	strangeFor = time.Second // before asking again somebody who has another key
+)
+
+// maxTries bounds what a search remembers: sources may offer what strangers told them.
+const maxTries = 4096
+
+// An offer is an address at which the store may be.
+type offer struct {
+	addr   netip.AddrPort
+	name   string // where it comes from, for messages; may be empty
+	likely int    // the smallest is tried first
+}
+
+// A source offers addresses until ctx ends, or until it has no more to say.
+type source func(ctx context.Context, give func(offer))
+
+// A search finds the store among the addresses that its sources offer.
+type search struct {
+	dialer  *dialer
+	sources []source
+	exclude map[instance]bool // stores whose job is over
+	told    func(Stranger)
+	tries   map[netip.AddrPort]*try
+}
+
+type try struct {
+	offer
+	open    bool
+	started time.Time // of the last attempt
+	next    time.Time // when to try again
+	wait    time.Duration
+	answer  error
+}
+
+type found struct {
+	conn net.Conn
+	id   instance
+	addr netip.AddrPort
+}
+
+type answered struct {
+	found
+	err error
+}
+
+// run returns the first verified connection, or when ctx ends. Nothing of it is running any more then.
+func (s *search) run(ctx context.Context) (*found, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	offers, answers := make(chan offer), make(chan answered)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	for _, src := range s.sources {
+		group.Go(func() {
+			src(ctx, func(o offer) {
+				select {
+				case offers <- o:
+				case <-ctx.Done():
+				}
+			})
+		})
+	}
+	s.tries = map[netip.AddrPort]*try{}
+	for {
+		wake := time.NewTimer(s.launch(ctx, &group, answers))
+		select {
+		case o := <-offers:
+			s.take(o)
+		case a := <-answers:
+			if f := s.judge(a); f != nil {
+				return f, nil
+			}
+		case <-wake.C:
+		case <-ctx.Done():
+			return nil, s.notFound(context.Cause(ctx))
+		}
+		wake.Stop()
+	}
+}
+
+func (s *search) take(o offer) {
+	if t := s.tries[o.addr]; t != nil {
+		t.likely = min(t.likely, o.likely)
+		return
+	}
+	if len(s.tries) < maxTries && o.addr.IsValid() && o.addr.Port() != 0 {
+		s.tries[o.addr] = &try{offer: o}
+	}
+}
+
+// launch starts the attempts that are due, and says when the next may be.
+func (s *search) launch(ctx context.Context, group *sync.WaitGroup, answers chan<- answered) time.Duration {
+	now := time.Now()
+	open, fresh := 0, 0
+	sleep := burstEvery
+	var due []*try
+	for _, t := range s.tries {
+		switch {
+		case t.open:
+			open++
+			if now.Sub(t.started) < burstEvery {
+				fresh++
+			}
+		case !t.next.After(now):
+			due = append(due, t)
+		default:
+			sleep = min(sleep, t.next.Sub(now))
+		}
+	}
+	slices.SortFunc(due, func(a, b *try) int {
+		return cmp.Or(cmp.Compare(a.likely, b.likely), a.addr.Compare(b.addr))
+	})
+	for _, t := range due[:max(0, min(len(due), burst-fresh, maxOpen-open))] {
+		t.open, t.started = true, now
+		group.Go(func() { s.attempt(ctx, t.addr, answers) })
+	}
+	return max(sleep, time.Millisecond)
+}
+
+func (s *search) attempt(ctx context.Context, addr netip.AddrPort, answers chan<- answered) {
+	conn, id, err := s.dialer.dial(ctx, addr)
+	select {
+	case answers <- answered{found{conn, id, addr}, err}:
+	case <-ctx.Done():
+		if err == nil {
+			conn.Close()
+		}
+	}
+}
+
+var errClosed = errors.New("the job of that store is over")
+
+// judge takes in one answer; it returns the store if that was it.
+func (s *search) judge(a answered) *found {
+	t := s.tries[a.addr]
+	if a.err == nil && !s.exclude[a.id] {
+		return &a.found
+	}
+	if a.err == nil {
+		a.conn.Close()
+		a.err = errClosed
+	}
+	t.open, t.answer = false, a.err
+	t.wait = min(max(t.wait*3/2, firstWait), lastWait)
+	var moved movedError
+	switch {
+	case errors.As(a.err, &moved):
+		s.take(offer{addr: moved.to, name: t.name, likely: -1})
+	case errors.Is(a.err, ErrOtherToken), errors.Is(a.err, ErrOtherJob):
+		t.wait = strangeFor
+		s.told(Stranger{Host: t.name, Addr: a.addr.Addr(), Why: a.err})
+	}
+	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
+	return nil
+}
+
+func (s *search) notFound(cause error) error {
+	e := &NotFoundError{Cause: cause}
+	for _, t := range s.tries {
+		e.Tried = append(e.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.answer})
+	}
+	slices.SortFunc(e.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
+	return e
+}

@@ -1,0 +1,116 @@
+package meet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// slurm tells a task of srun. The body of a batch script has most of the variables too, but no step.
+func (s *session) slurm() bool {
+	return s.from("slurm", "slurm-pmi") && s.env("SLURM_STEP_ID") != "" && s.env("SLURM_STEP_NODELIST") != "" && !s.byHand()
+}
+
+// slurmStep plans for srun: rank 0 is on the first node of the step, or with some distributions on another.
+func (s *session) slurmStep() (*plan, error) {
+	p, err := s.planByToken()
+	if err != nil {
+		return nil, err
+	}
+	p.sources = []source{s.nearby(p.ports)}
+	if !s.oneNode() {
+		nodes, err := parseHostlist(s.env("SLURM_STEP_NODELIST"))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", s.env("SLURM_STEP_NODELIST"), err)
+		}
+		p.sources = append(p.sources, s.names(nodes, 0, p.ports), s.nodeAddrs(nodes, p))
+	}
+	s.beside(p)
+	p.hint = "rank 0's agent hosts the store on one of the step's nodes; do they reach each other on these ports?"
+	return p, nil
+}
+
+// Slurm may know addresses that names do not give. Its controller is asked as little as can be: only by those who have found
+// nothing for a while, once for a node, at first for the first host alone.
+const (
+	scontrolAfter = 300 * time.Millisecond
+	scontrolMore  = 3 * time.Second
+)
+
+func (s *session) nodeAddrs(nodes []string, p *plan) source {
+	return func(ctx context.Context, give func(offer)) {
+		if s.Scontrol == nil {
+			return
+		}
+		pause(ctx, scontrolAfter)
+		if _, err := s.lookup(ctx, nodes[0]); err != nil {
+			s.askScontrol(ctx, nodes[0], p, give)
+		}
+		pause(ctx, scontrolMore)
+		s.askScontrol(ctx, s.env("SLURM_STEP_NODELIST"), p, give)
+	}
+}
+
+func (s *session) askScontrol(ctx context.Context, nodes string, p *plan, give func(offer)) {
+	if ctx.Err() != nil {
+		return
+	}
+	text, err := s.oncePerNode(ctx, fmt.Sprintf("scontrol-%x-%x", p.public, publicName(nodes)), func() ([]byte, error) {
+		return s.Scontrol(ctx, "-o", "show", "node", nodes)
+	})
+	if err != nil {
+		return
+	}
+	for i, n := range parseScontrol(string(text)) {
+		addrs, err := s.lookup(ctx, n.addr)
+		if err == nil {
+			offerAll(give, n.name, i, addrs, p.ports)
+		}
+	}
+}
+
+// oncePerNode lets one of the agents on this host do something for all; the others wait for it and read what came out. The file
+// stays until the job's first agent here leaves.
+func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
+	file := filepath.Join(s.RuntimeDir, name)
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return do()
+	}
+	defer f.Close()
+	for !tryLock(f) {
+		pause(ctx, firstWait)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	s.onEnd(func() { os.Remove(file) })
+	if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
+		return text, nil
+	}
+	text, err := do()
+	if err == nil {
+		_, err = f.Write(text)
+	}
+	return text, err
+}
+
+type nodeAddr struct{ name, addr string }
+
+// parseScontrol reads the output of "scontrol show node", one node a line or several lines a node.
+func parseScontrol(text string) []nodeAddr {
+	var list []nodeAddr
+	for word := range strings.FieldsSeq(text) {
+		if name, ok := strings.CutPrefix(word, "NodeName="); ok {
+			list = append(list, nodeAddr{name: name, addr: name})
+		}
+		if addr, ok := strings.CutPrefix(word, "NodeAddr="); ok && len(list) > 0 {
+			list[len(list)-1].addr = addr
+		}
+	}
+	return list
+}

@@ -1,0 +1,139 @@
+package meet
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// domain ends the name that every certificate is made for; no real host has it.
+const domain = ".rdzv.internal"
+
+// Certificates say nothing true about time: a job's key lives as long as the job, and a node whose clock is off is still a
+// member. So all are valid from before any clock to after it, and are checked as of one fixed day.
+var (
+	notBefore = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	notAfter  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	today     = func() time.Time { return notBefore.AddDate(1, 0, 0) }
+)
+
+// ServerTLS makes the configuration of a store: TLS 1.3, a fresh certificate signed by the job's authority, and
+// only clients with a client certificate of the same authority. All is in memory.
+func (k Key) ServerTLS() (*tls.Config, error) {
+	cfg, pool, err := k.config(x509.ExtKeyUsageServerAuth)
+	if err != nil {
+		return nil, err
+	}
+	cfg.ClientAuth = tls.RequireAndVerifyClientCert
+	cfg.ClientCAs = pool
+	cfg.SessionTicketsDisabled = true
+	return cfg, nil
+}
+
+// ClientTLS makes the configuration of an agent that connects to the store. It accepts only a server certificate of the job's authority.
+func (k Key) ClientTLS() (*tls.Config, error) {
+	cfg, pool, err := k.config(x509.ExtKeyUsageClientAuth)
+	if err != nil {
+		return nil, err
+	}
+	cfg.RootCAs = pool
+	cfg.ServerName = k.serverName()
+	return cfg, nil
+}
+
+func (k Key) serverName() string { return k.Public() + domain }
+
+func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, *x509.CertPool, error) {
+	ca, sign, err := k.authority()
+	if err != nil {
+		return nil, nil, err
+	}
+	leaf, err := k.leaf(ca, sign, use)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	return &tls.Config{
+		MinVersion:       tls.VersionTLS13,
+		CurvePreferences: []tls.CurveID{tls.X25519}, // one packet each way; thousands may come at once
+		NextProtos:       []string{"h2"},
+		Certificates:     []tls.Certificate{leaf},
+		Time:             today,
+	}, pool, nil
+}
+
+// authority makes the job's certificate authority. It depends on the key alone, to the byte, so that every agent has the same.
+func (k Key) authority() (*x509.Certificate, ed25519.PrivateKey, error) {
+	sign := ed25519.NewKeyFromSeed(expand(k[:], "certificate authority", ed25519.SeedSize))
+	ca := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "rdzv job " + k.Public()},
+		NotBefore:             notBefore,
+		NotAfter:              notAfter,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}
+	return issue(ca, ca, sign.Public().(ed25519.PublicKey), sign)
+}
+
+// leaf makes this process's own certificate, for one of the two uses, so that a client cannot pose as the store with it.
+func (k Key) leaf(ca *x509.Certificate, sign ed25519.PrivateKey, use x509.ExtKeyUsage) (tls.Certificate, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("cannot make a certificate: %w", err)
+	}
+	serial := new(big.Int).SetBytes(public[:16])
+	leaf := &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(2)),
+		Subject:      pkix.Name{CommonName: "rdzv agent"},
+		DNSNames:     []string{k.serverName()},
+		NotBefore:    notBefore,
+		NotAfter:     notAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{use},
+	}
+	cert, _, err := issue(leaf, ca, public, sign)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: private, Leaf: cert}, nil
+}
+
+func issue(cert, ca *x509.Certificate, public ed25519.PublicKey, sign ed25519.PrivateKey) (*x509.Certificate, ed25519.PrivateKey, error) {
+	der, err := x509.CreateCertificate(rand.Reader, cert, ca, public, sign)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a certificate: %w", err)
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a certificate: %w", err)
+	}
+	return made, sign, nil
+}
+
+// An instance is one run of one store: the digest of the certificate it was started with.
+type instance [16]byte
+
+func instanceOf(cert *x509.Certificate) instance {
+	sum := sha256.Sum256(cert.Raw)
+	return instance(sum[:len(instance{})])
+}
+
+// publicOf is the public name of the job that a server name is of, "" if it is none of ours.
+func publicOf(serverName string) string {
+	public, ok := strings.CutSuffix(serverName, domain)
+	if !ok {
+		return ""
+	}
+	return public
+}

@@ -1,0 +1,182 @@
+package meet
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestParseToken(t *testing.T) {
+	raw := []byte("\xff\xfe0123456789abcd\xff\xff")
+	for _, text := range []string{
+		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)) + "\n", " \t" + base64.RawURLEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw) + "\r\n",
+	} {
+		if got, err := ParseToken(text); err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("ParseToken(%q) = %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{
+		"", "\n", "secret", "correct horse battery staple", hex.EncodeToString(raw[:15]), strings.Repeat("0", 64), strings.Repeat("A", 43), strings.Repeat("ab", maxToken),
+		base64.StdEncoding.EncodeToString(raw),
+	} {
+		if _, err := ParseToken(text); err == nil {
+			t.Errorf("ParseToken(%.40q) is fine", text)
+		} else if text != "" && strings.Contains(err.Error(), text) {
+			t.Errorf("the error repeats the token: %v", err)
+		}
+	}
+	if got, err := ParseToken(NewToken()); err != nil || len(got) != tokenLen {
+		t.Errorf("NewToken: %d bytes, %v", len(got), err)
+	}
+}
+
+func FuzzParseToken(f *testing.F) {
+	f.Add(NewToken())
+	f.Add("____--__AAAABBBBCCCCDDDD==")
+	f.Fuzz(func(t *testing.T, text string) {
+		if b, err := ParseToken(text); err == nil && len(b) < MinSecret {
+			t.Errorf("%d bytes are a token", len(b))
+		}
+	})
+}
+
+func tokenSource(t *testing.T) TokenSource {
+	return TokenSource{Home: t.TempDir(), Temp: t.TempDir(), UID: os.Getuid()}
+}
+
+func TestTokenIsMadeOnce(t *testing.T) {
+	s := tokenSource(t)
+	tokens := make([][]byte, 32)
+	var group sync.WaitGroup
+	for i := range tokens {
+		group.Go(func() {
+			var err error
+			if tokens[i], err = LoadToken(s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for _, token := range tokens {
+		if !bytes.Equal(token, tokens[0]) {
+			t.Fatal("two processes made two tokens")
+		}
+	}
+	dir := filepath.Join(s.Home, ".config", "rdzv")
+	wantMode(t, dir, 0o700)
+	wantMode(t, filepath.Join(dir, "token"), 0o600)
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func wantMode(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != mode {
+		t.Errorf("%s has mode %o", path, info.Mode().Perm())
+	}
+}
+
+func TestTokenOrder(t *testing.T) {
+	s := tokenSource(t)
+	s.Text = "0f" + strings.Repeat("07", 16)
+	got, err := LoadToken(s)
+	if err != nil || got[0] != 0x0f {
+		t.Errorf("RDZV_TOKEN: %x, %v", got, err)
+	}
+	s.File = filepath.Join(s.Temp, "file")
+	write(t, s.File, "1e"+strings.Repeat("07", 16), 0o600)
+	if got, err = LoadToken(s); err != nil || got[0] != 0x1e {
+		t.Errorf("--token-file: %x, %v", got, err)
+	}
+	if left, _ := os.ReadDir(s.Home); len(left) != 0 {
+		t.Errorf("a token was made without need: %v", left)
+	}
+	s.Text, s.File = "secret-secret", ""
+	if _, err = LoadToken(s); err == nil || !strings.HasPrefix(err.Error(), "cannot use RDZV_TOKEN: ") || strings.Contains(err.Error(), "secret-secret") {
+		t.Errorf("a bad RDZV_TOKEN: %v", err)
+	}
+}
+
+func write(t *testing.T, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTokenFileIsRefused(t *testing.T) {
+	good := "1e" + strings.Repeat("07", 16)
+	for name, c := range map[string]struct {
+		spoil func(s *TokenSource, dir, path string)
+		want  string
+	}{
+		"others can read it":  {func(_ *TokenSource, _, path string) { write(t, path, good, 0o640) }, "others can read it (mode 0640): chmod 600 "},
+		"a symbolic link":     {func(_ *TokenSource, dir, path string) { write(t, dir+"/x", good, 0o600); os.Symlink("x", path) }, "it is a symbolic link"},
+		"a dangling link":     {func(_ *TokenSource, _, path string) { os.Symlink("/nonexistent/x", path) }, "it is a symbolic link"},
+		"a directory":         {func(_ *TokenSource, _, path string) { os.Mkdir(path, 0o700) }, "not a regular file"},
+		"another's":           {func(s *TokenSource, dir, path string) { write(t, path, good, 0o600); s.UID++; os.Chown(dir, s.UID, -1) }, ""},
+		"empty":               {func(_ *TokenSource, _, path string) { write(t, path, "", 0o600) }, "too short"},
+		"a password":          {func(_ *TokenSource, _, path string) { write(t, path, "hunter2 hunter2", 0o600) }, "not a token"},
+		"others can swap it":  {func(_ *TokenSource, dir, _ string) { os.Chmod(dir, 0o770) }, "others can write to it (mode 0770)"},
+		"directory is a file": {func(_ *TokenSource, dir, _ string) { os.Remove(dir); write(t, dir, "", 0o600) }, "not a directory"},
+	} {
+		s := tokenSource(t)
+		dir := filepath.Join(s.Home, ".config", "rdzv")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(&s, dir, filepath.Join(dir, "token"))
+		_, err := LoadToken(s)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Kubernetes mounts a secret behind symbolic links: a file that the user names may be one.
+func TestNamedTokenFile(t *testing.T) {
+	s := tokenSource(t)
+	write(t, s.Temp+"/data", "1e"+strings.Repeat("07", 16), 0o400)
+	if err := os.Symlink("data", s.Temp+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	s.File = s.Temp + "/link"
+	if _, err := LoadToken(s); err != nil {
+		t.Error(err)
+	}
+	s.File = s.Temp + "/none"
+	if _, err := LoadToken(s); err == nil || err.Error() != `cannot read token file "`+s.File+`": no such file or directory` {
+		t.Error(err)
+	}
+}
+
+func TestTokenWithoutHome(t *testing.T) {
+	for _, home := range []string{"", "/", "/nonexistent", "/proc"} {
+		s := tokenSource(t)
+		s.Home = home
+		a, err := LoadToken(s)
+		if err != nil {
+			t.Errorf("home %q: %v", home, err)
+			continue
+		}
+		if b, err := LoadToken(s); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("home %q: the second time %v", home, err)
+		}
+		if left, _ := os.ReadDir(s.Temp); len(left) != 1 {
+			t.Errorf("home %q: %v", home, left)
+		}
+	}
+}

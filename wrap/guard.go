@@ -1,0 +1,182 @@
+package wrap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/wrap/internal/watchdog"
+)
+
+// guard is the agent's side of a watchdog.
+type guard struct {
+	process *os.Process
+	socket  *os.File
+	reports *os.File // from the sentinel; nil without one
+	events  chan watchdog.Record
+}
+
+// startGuard starts a watchdog that as yet guards nothing. sentinel asks for reports.
+func startGuard(sentinel bool) (*guard, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("cannot become a subreaper: %w", err)
+	}
+	mine, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	g := &guard{socket: mine, events: make(chan watchdog.Record)}
+	if err := g.launch(theirs, sentinel); err != nil {
+		g.socket.Close()
+		return nil, fmt.Errorf("cannot start the watchdog: %w", err)
+	}
+	go g.read()
+	return g, nil
+}
+
+// socketPair returns our end of a socket, which can be given deadlines, and the end for the watchdog.
+func socketPair() (mine, theirs *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a socket pair: %w", err)
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	return os.NewFile(uintptr(ends[0]), "watchdog"), os.NewFile(uintptr(ends[1]), "agent"), nil
+}
+
+// watchdogEnv is the whole environment of a watchdog: it needs none, and two threads at once are plenty on any machine.
+var watchdogEnv = []string{"GOMAXPROCS=2"}
+
+// launch starts the process and notes it among the guards of this process.
+func (g *guard) launch(socket *os.File, sentinel bool) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	report := null
+	if sentinel {
+		var ends [2]int
+		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+			return err
+		}
+		report = os.NewFile(uintptr(ends[1]), "reports")
+		defer report.Close()
+		g.reports, err = pollable(ends[0], "reports")
+		if err != nil {
+			return err
+		}
+	}
+	group := unix.Getpgrp()
+	guards.Lock()
+	defer guards.Unlock()
+	g.process, err = os.StartProcess("/proc/self/exe", watchdog.Args(os.Getpid(), group, sentinel), &os.ProcAttr{
+		Env:   watchdogEnv,
+		Files: []*os.File{socket, report, null},
+		// A group 0 is one that this pid namespace cannot name; then none of us can be put back into it.
+		Sys: &syscall.SysProcAttr{Setpgid: group != 0},
+	})
+	if err != nil {
+		if g.reports != nil {
+			g.reports.Close()
+		}
+		return err
+	}
+	guards.pids[g.process.Pid] = true
+	return nil
+}
+
+// pollable makes a descriptor one that can be given deadlines.
+func pollable(fd int, name string) (*os.File, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// read passes on what the watchdog tells until it has gone.
+func (g *guard) read() {
+	defer close(g.events)
+	b := make([]byte, watchdog.RecordSize)
+	for {
+		if _, err := io.ReadFull(g.socket, b); err != nil {
+			return
+		}
+		g.events <- watchdog.ParseRecord(b)
+	}
+}
+
+// order tells the watchdog something. That it has died is noticed by read.
+func (g *guard) order(r watchdog.Record) {
+	_, _ = g.socket.Write(r.Bytes())
+}
+
+// guardIt gives the watchdog its workers. streams holds the descriptors that the spec refers to by index.
+func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
+	text := spec.Bytes()
+	hello := watchdog.Record{Kind: watchdog.Hello, A: int64(len(text)), B: int64(len(streams))}
+	if _, err := g.socket.Write(hello.Bytes()); err != nil {
+		return err
+	}
+	for from := 0; from < len(streams); from += watchdog.RightsMax {
+		if err := g.send(streams[from:min(from+watchdog.RightsMax, len(streams))]); err != nil {
+			return err
+		}
+	}
+	_, err := g.socket.Write(text)
+	return err
+}
+
+// send sends descriptors with one byte. It reads their numbers without making them blocking, as File.Fd would.
+func (g *guard) send(files []*os.File) error {
+	var numbers []int
+	for _, f := range files {
+		fd, err := number(f)
+		if err != nil {
+			return err
+		}
+		numbers = append(numbers, fd)
+	}
+	raw, err := g.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		sent = unix.Sendmsg(int(fd), []byte{0}, unix.UnixRights(numbers...), nil, unix.MSG_NOSIGNAL)
+		return !errors.Is(sent, unix.EAGAIN) && !errors.Is(sent, unix.EINTR)
+	})
+	return errors.Join(err, sent)
+}
+
+// number is the descriptor of f, which the caller keeps open.
+func number(f *os.File) (int, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	n := -1
+	err = raw.Control(func(fd uintptr) { n = int(fd) })
+	return n, err
+}
+
+// end waits for the process of the watchdog, whose socket has closed, and lets go of it.
+func (g *guard) end() {
+	// A watchdog that has closed its socket is exiting or dead; SIGKILL is for one in between that is stopped.
+	stuck := time.AfterFunc(time.Second, func() { _ = g.process.Kill() })
+	_, _ = g.process.Wait()
+	stuck.Stop()
+	guards.Lock()
+	delete(guards.pids, g.process.Pid)
+	guards.Unlock()
+	g.socket.Close()
+}

@@ -1,0 +1,115 @@
+package watchdog
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// The sentinel answers the question whether a signal that reached the agent was sent to it alone or to its whole
+// process group (a terminal, a launcher's daemon, timeout, a shell's "kill %1") or to every process around (Slurm,
+// systemd): whoever it was, the workers have then had it. No siginfo tells kill(pid) from kill(-group).
+//
+// It is a forked copy of the watchdog, never executed anew, that does nothing but take signals: in the agent's process
+// group, all signals blocked, it waits for them one by one and writes each as a Report to descriptor 1. The kernel
+// signals the youngest of a group first, so the sentinel has a signal before the agent has it.
+
+// Report is what the sentinel writes for each signal: the beginning of the kernel's siginfo.
+type Report struct {
+	Signal int32
+	_      int32
+	Code   int32 // 0 sent by a process, 0x80 by the kernel (a terminal), and others
+	_      int32
+	PID    int32 // of the sender as this pid namespace sees it, if Code is 0 or negative
+	UID    uint32
+}
+
+// ReportSize is the length of a Report on the pipe, in bytes.
+const ReportSize = int(unsafe.Sizeof(Report{}))
+
+// ParseReport decodes the ReportSize bytes of b, which come from this machine.
+func ParseReport(b []byte) Report {
+	_ = b[ReportSize-1]
+	return *(*Report)(unsafe.Pointer(&b[0]))
+}
+
+// Barrier is the signal that the watchdog sends the sentinel before it tells of a worker's end. Of several pending signals
+// the lowest comes first, so its report is the last of all that had reached the group by then, whatever the load.
+// (While the kernel goes through a group, none of the group can finish dying.)
+const Barrier = syscall.Signal(63)
+
+// leave is the signal that ends the sentinel, after it has reported all others.
+const leave = syscall.Signal(64)
+
+// leaveWait is how long that may take; then it is killed.
+const leaveWait = 100 * time.Millisecond
+
+// dismiss ends the sentinel and reports whether it has gone.
+func (w *watch) dismiss(now time.Time) (gone bool) {
+	switch {
+	case w.sentinel == 0:
+		return true
+	case w.dismissed.IsZero():
+		w.dismissed = now
+		_ = syscall.Kill(w.sentinel, leave)
+	case now.Sub(w.dismissed) > leaveWait: // it is stopped, or the agent does not read
+		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
+	}
+	return false
+}
+
+const (
+	sigSetMask     = 2
+	prSetPdeathsig = 1
+	prSetName      = 15
+)
+
+// startSentinel forks the sentinel into group and returns its pid, or 0 if that did not work: then the agent will
+// hear nothing and take every signal for its own alone. It must be called from the main thread.
+func startSentinel(group int) int {
+	all, old := ^uint64(0), uint64(0)
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	pid := forkSentinel(uintptr(syscall.Getpid()), uintptr(group), &[16]byte{'r', 'd', 'z', 'v', '-', 's', 'e', 'n', 't', 'i', 'n', 'e', 'l'})
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+	_ = syscall.Dup3(2, 1, 0) // the pipe is the sentinel's alone
+	return pid
+}
+
+// forkSentinel forks. The child has one thread and no scheduler: it must not allocate, grow its stack, or call
+// anything but raw system calls, as the child in syscall.forkExec.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func forkSentinel(parent, group uintptr, name *[16]byte) int {
+	var info [128]byte
+	all := ^uint64(0)
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	if pid != 0 {
+		return int(pid)
+	}
+	syscall.RawSyscall(syscall.SYS_PRCTL, prSetPdeathsig, uintptr(syscall.SIGKILL), 0)
+	if ppid, _, _ := syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); ppid != parent {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+	}
+	syscall.RawSyscall(syscall.SYS_PRCTL, prSetName, uintptr(unsafe.Pointer(name)), 0)
+	syscall.RawSyscall(syscall.SYS_CLOSE, 0, 0, 0) // the agent must see the watchdog's end of the socket close
+	if _, _, errno = syscall.RawSyscall(syscall.SYS_SETPGID, 0, group, 0); errno != 0 {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+	}
+	for {
+		got, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&info)), 0, 8, 0, 0)
+		if errno != 0 || got == 0 {
+			continue
+		}
+		if got == uintptr(leave) {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		if _, _, errno = syscall.RawSyscall(syscall.SYS_WRITE, 1, uintptr(unsafe.Pointer(&info)), uintptr(ReportSize)); errno != 0 {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+	}
+}

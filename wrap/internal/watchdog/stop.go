@@ -1,0 +1,107 @@
+package watchdog
+
+import (
+	"syscall"
+	"time"
+)
+
+// stop begins to end the tree: the workers get SIGTERM, or SIGABRT if stacks is set and they catch it; what ended
+// workers have left behind gets SIGTERM as well. grace later all that lives is killed.
+func (w *watch) stop(grace time.Duration, stacks bool) {
+	if w.phase != running {
+		return
+	}
+	w.enter(stopping, grace)
+	for i := range w.workers {
+		e := &w.workers[i]
+		if e.pid == 0 || e.told {
+			continue
+		}
+		e.told = true
+		if stacks && w.dump(i) {
+			continue
+		}
+		w.send(i, syscall.SIGTERM)
+		w.wake(i)
+	}
+}
+
+// wake continues worker i if it is stopped: it could not act on its signal.
+func (w *watch) wake(i int) {
+	if w.workers[i].paused {
+		w.send(i, syscall.SIGCONT)
+	}
+}
+
+// advance does what the phase asks for at now, and reports whether nothing is left to do.
+func (w *watch) advance(now time.Time) (over bool) {
+	w.reap()
+	if w.phase == running {
+		return false
+	}
+	orphans := w.orphans()
+	if w.live == 0 && len(orphans) == 0 {
+		return w.finish(now)
+	}
+	late := !now.Before(w.deadline)
+	switch {
+	case w.phase == stopping && !late:
+		w.terminate(orphans)
+	case w.phase == stopping && w.dumpAll():
+		w.enter(dumping, DumpWait)
+	case w.phase == killing && late:
+		w.giveUp(orphans)
+		return true
+	case w.phase == killing || late:
+		w.enter(killing, KillWait)
+		w.killAll(orphans)
+	}
+	return false
+}
+
+// terminate sends SIGTERM, once, to adopted children. Theirs get it when they are adopted in turn.
+func (w *watch) terminate(orphans []int) {
+	for _, pid := range orphans {
+		if !w.told[pid] {
+			w.told[pid] = true
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
+}
+
+// killAll kills the children of this process, none of which can have been reaped by another: their pids are their own.
+// Their children become ours the moment they die, so the tree falls from the top down, a generation a round.
+func (w *watch) killAll(orphans []int) {
+	for i := range w.workers {
+		if w.workers[i].pid != 0 {
+			w.workers[i].told = true
+			w.send(i, syscall.SIGKILL)
+		}
+	}
+	for _, pid := range orphans {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// finish makes sure that nothing is left, sends Gone and reports true; or false if something is left for now.
+func (w *watch) finish(now time.Time) bool {
+	if !w.dismiss(now) {
+		return false
+	}
+	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+		return false // a child has appeared after all
+	}
+	w.tell(Record{Kind: Gone})
+	return true
+}
+
+// giveUp names what has survived SIGKILL; the agent adopts it.
+func (w *watch) giveUp(orphans []int) {
+	for pid := range w.byPID {
+		w.tell(Record{Kind: Left, A: int64(pid)})
+	}
+	for _, pid := range orphans {
+		w.tell(Record{Kind: Left, A: int64(pid)})
+	}
+	w.tell(Record{Kind: Gone})
+}

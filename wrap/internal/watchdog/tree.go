@@ -1,0 +1,156 @@
+package watchdog
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"rdzv/wrap/internal/proctree"
+)
+
+// phase is where the tree stands; it only ever goes forward.
+type phase int
+
+const (
+	running  phase = iota // no order to end yet; workers may all have ended, what they left behind lives on
+	stopping              // SIGTERM is out, the grace time runs
+	dumping               // SIGABRT is out to workers that catch it, their stacks are being written
+	killing               // SIGKILL, again and again
+)
+
+// tick says how often a tree in phase p is looked at.
+func (p phase) tick() time.Duration {
+	if p == killing {
+		return 2 * time.Millisecond
+	}
+	return tick
+}
+
+// DumpWait is how long a worker may take to print its stacks after SIGABRT; KillWait is how long a process may take to
+// die of SIGKILL (it may belong to another user, or hang in the kernel) before it is given up.
+const (
+	DumpWait = 500 * time.Millisecond
+	KillWait = 3 * time.Second
+)
+
+// worker is one started program.
+type worker struct {
+	pid    int           // 0 when it does not live
+	begun  time.Duration // Monotonic
+	paused bool
+	told   bool // it has had a signal to stop
+	dumped bool // it has had SIGABRT
+}
+
+// watch is the state of the watchdog.
+type watch struct {
+	agent     *os.File
+	workers   []worker
+	byPID     map[int]int // live workers
+	live      int
+	sentinel  int          // its pid, 0 if there is none
+	dismissed time.Time    // when it was told to leave
+	told      map[int]bool // adopted children that have had SIGTERM
+	phase     phase
+	deadline  time.Time // of the phase
+}
+
+// obey carries out one order of the agent.
+func (w *watch) obey(r Record) {
+	// First what has ended by itself: it must not pass for stopped.
+	w.reap()
+	switch r.Kind {
+	case Signal:
+		w.signal(syscall.Signal(r.A))
+	case Spare:
+		if r.Index < len(w.workers) {
+			w.workers[r.Index].told = true
+		}
+	case Stop:
+		w.stop(time.Duration(r.A), r.B == 1)
+	case Kill:
+		w.enter(killing, KillWait)
+	}
+}
+
+func (w *watch) enter(p phase, d time.Duration) {
+	if p > w.phase {
+		w.phase, w.deadline = p, time.Now().Add(d)
+	}
+}
+
+// signal sends s to every live worker.
+func (w *watch) signal(s syscall.Signal) {
+	for i := range w.workers {
+		if w.workers[i].pid != 0 {
+			w.send(i, s)
+		}
+	}
+}
+
+// send signals worker i. It is not reaped yet, so its pid is its own.
+func (w *watch) send(i int, s syscall.Signal) {
+	_ = syscall.Kill(w.workers[i].pid, s) // EPERM: a worker that has become another user
+}
+
+// reap takes in the status of every child that has changed.
+func (w *watch) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED|syscall.WCONTINUED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		w.saw(pid, status)
+	}
+}
+
+// saw takes in that the child pid has changed.
+func (w *watch) saw(pid int, status syscall.WaitStatus) {
+	i, isWorker := w.byPID[pid]
+	over := status.Exited() || status.Signaled()
+	switch {
+	case isWorker && over:
+		w.ended(i, status)
+	case isWorker && status.Stopped():
+		w.workers[i].paused = true
+		w.tell(Record{Kind: Paused, Index: i, A: int64(status.StopSignal())})
+	case isWorker:
+		w.workers[i].paused = false
+		w.tell(Record{Kind: Resumed, Index: i})
+	case over && pid == w.sentinel:
+		w.sentinel = 0
+	case over:
+		delete(w.told, pid)
+	}
+}
+
+func (w *watch) ended(i int, status syscall.WaitStatus) {
+	e := &w.workers[i]
+	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(Monotonic() - e.begun)}
+	if e.told {
+		r.C = 1
+	}
+	delete(w.byPID, e.pid)
+	e.pid = 0
+	w.live--
+	if w.sentinel != 0 {
+		_ = syscall.Kill(w.sentinel, Barrier)
+	}
+	w.tell(r)
+}
+
+// orphans returns the children that are neither workers nor the sentinel: what workers left behind.
+func (w *watch) orphans() []int {
+	pids, _ := proctree.Children() // without /proc the workers are all that can be found
+	kept := pids[:0]
+	for _, pid := range pids {
+		if _, isWorker := w.byPID[pid]; !isWorker && pid != w.sentinel {
+			kept = append(kept, pid)
+		}
+	}
+	return kept
+}

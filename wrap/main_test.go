@@ -1,0 +1,181 @@
+package wrap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rdzv/wrap/internal/proctree"
+)
+
+// The test binary plays every part: with roleEnv set it is what roles holds under that name.
+const (
+	roleEnv   = "WRAP_TEST_ROLE"
+	markerEnv = "WRAP_TEST_MARKER"
+	argEnv    = "WRAP_TEST_ARG"
+)
+
+var roles = map[string]func(){}
+
+func role(name string, play func()) string {
+	roles[name] = play
+	return name
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(roleEnv); name != "" {
+		play, ok := roles[name]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "no role %q\n", name)
+			os.Exit(99)
+		}
+		play()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// worker returns a Worker that plays a role.
+func worker(t *testing.T, role string, env ...string) Worker {
+	t.Helper()
+	return Worker{
+		Path: "/proc/self/exe",
+		Args: []string{role},
+		Env:  append([]string{roleEnv + "=" + role, markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}, env...),
+	}
+}
+
+// sh returns a Worker that runs a shell script.
+func sh(t *testing.T, script string) Worker {
+	t.Helper()
+	return Worker{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}}
+}
+
+// nothingLeft fails the test if, at its end, a process with its marker lives or a descriptor or child is left.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	fds := openFiles(t)
+	t.Cleanup(func() {
+		if left := marked(t.Name()); len(left) > 0 {
+			t.Errorf("still running: %v", left)
+			for _, p := range left {
+				syscall.Kill(p.PID, syscall.SIGKILL)
+			}
+		}
+		reapAdopted()
+		if left, _ := proctree.Children(); len(left) > 0 {
+			t.Errorf("children left: %v", named(left))
+		}
+		if now := openFiles(t); now > fds {
+			t.Errorf("%d descriptors open, %d before", now, fds)
+		}
+	})
+}
+
+// reapAdopted takes in the zombies that this process, once it has called Run, inherits from agents that a test has
+// killed.
+func reapAdopted() {
+	pids, _ := proctree.Children()
+	for _, pid := range pids {
+		syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// marked returns the live processes whose environment holds marker.
+func marked(marker string) []Process {
+	var found []Process
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil || !bytes.Contains(append([]byte{0}, text...), []byte("\x00"+markerEnv+"="+marker+"\x00")) {
+			continue
+		}
+		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
+		if s, err := proctree.Read(pid); err == nil && s.State != 'Z' {
+			found = append(found, Process{pid, s.Name})
+		}
+	}
+	return found
+}
+
+// eventually waits for ok, at most 20 s.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// mustRun runs a tree that is expected to end without error.
+func mustRun(t *testing.T, ctx context.Context, tree Tree) []Result {
+	t.Helper()
+	results, err := Run(ctx, tree)
+	if err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	if len(results) != len(tree.Workers) {
+		t.Fatalf("%d results for %d workers", len(results), len(tree.Workers))
+	}
+	return results
+}
+
+// output is a pipe whose other end is read to its end.
+func output(t *testing.T) (*os.File, func() string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := make(chan string, 1)
+	go func() {
+		defer r.Close()
+		var b bytes.Buffer
+		b.ReadFrom(r)
+		text <- b.String()
+	}()
+	return w, func() string {
+		w.Close()
+		return <-text
+	}
+}
+
+// pause waits for signals for ever.
+func pause() {
+	for {
+		_ = syscall.Pause()
+	}
+}
+
+// ctxNever is for agents that end with their workers.
+var ctxNever = context.Background()
+
+// readState is the state of a process as ps shows it.
+func readState(pid int) (byte, error) {
+	s, err := proctree.Read(pid)
+	return s.State, err
+}

@@ -1,0 +1,69 @@
+package wrap
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"rdzv/wrap/internal/watchdog"
+)
+
+// pairing brings together the signals of this process and the reports of the sentinel, in whatever order they come.
+type pairing struct {
+	ready   []Event  // to be yielded
+	waiting []Event  // not reported yet, oldest first
+	reports []report // not met by a signal yet, oldest first
+}
+
+// report is what the sentinel said, and when.
+type report struct {
+	watchdog.Report
+	at time.Time
+}
+
+// signal takes in a signal to this process. Without a sentinel it is for this process alone.
+func (p *pairing) signal(sig syscall.Signal, now time.Time, sentinel bool) {
+	e := Event{Signal: sig, At: now}
+	p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now.Sub(r.at) > reportLife })
+	i := slices.IndexFunc(p.reports, func(r report) bool { return syscall.Signal(r.Signal) == sig })
+	switch {
+	case i >= 0:
+		p.ready = append(p.ready, shared(e, p.reports[i].Report))
+		p.reports = slices.Delete(p.reports, i, i+1)
+	case sentinel:
+		p.waiting = append(p.waiting, e)
+	default:
+		p.ready = append(p.ready, e)
+	}
+}
+
+// report takes in a report.
+func (p *pairing) report(r watchdog.Report, now time.Time) {
+	i := slices.IndexFunc(p.waiting, func(e Event) bool { return int32(e.Signal) == r.Signal })
+	if i < 0 {
+		p.reports = append(p.reports, report{r, now})
+		return
+	}
+	p.ready = append(p.ready, shared(p.waiting[i], r))
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+}
+
+// expire gives up waiting for reports that are overdue.
+func (p *pairing) expire(now time.Time) {
+	for len(p.waiting) > 0 && now.Sub(p.waiting[0].At) >= shareWait {
+		p.ready = append(p.ready, p.waiting[0])
+		p.waiting = p.waiting[1:]
+	}
+}
+
+// codes of siginfo: above 0 the kernel sent the signal.
+const fromProcess = 0
+
+func shared(e Event, r watchdog.Report) Event {
+	e.Shared = true
+	e.Terminal = r.Code > fromProcess
+	if !e.Terminal {
+		e.Sender = int(r.PID)
+	}
+	return e
+}

@@ -1,0 +1,193 @@
+package wrap
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdzv/wrap/internal/watchdog"
+)
+
+// Event is a signal that this process got.
+type Event struct {
+	Signal syscall.Signal
+	// Shared says that the workers have had the signal too: it was sent to the whole process group (by a terminal, a
+	// launcher's daemon, timeout(1), a shell's "kill %1") or to every process of a task (Slurm, systemd), and not to this
+	// process alone. To pass it on would deliver it twice.
+	Shared bool
+	// Terminal says that the kernel sent it: a key at the terminal, a terminal that went away or changed its size.
+	// Known only of what is Shared.
+	Terminal bool
+	// Sender is the process that sent it, 0 if unknown. Known only of what is Shared.
+	Sender int
+	// At is when this process saw it.
+	At time.Time
+}
+
+// Limits of the pairing of signals with the sentinel's reports.
+const (
+	// shareWait is how long after a signal the sentinel may still report it, else it was for this process alone. The
+	// kernel signals a group within microseconds, the sentinel before this process. Slurm and systemd go from
+	// process to process.
+	shareWait = 20 * time.Millisecond
+	// reportLife is how long a report waits for the signal to this process. One that is not fetched in that time
+	// was sent to the sentinel alone, or stands for two signals that the kernel made one for this process.
+	reportLife = 100 * time.Millisecond
+)
+
+// Source yields the signals to this process. Whether they are shared is known while a Run has it as Tree.Source; at
+// other times there is no worker to share them with.
+type Source struct {
+	// C yields every signal asked for. It never closes.
+	C <-chan Event
+
+	out     chan Event
+	caught  chan os.Signal
+	reports chan watchdog.Report
+	stop    chan struct{}
+	done    chan struct{}
+
+	mu        sync.Mutex
+	sentinels int
+	reached   map[syscall.Signal]time.Time // when a signal last reached the whole group
+}
+
+// Signals makes this process catch sigs and yield them. Those that were ignored when this process started (SIGHUP under
+// nohup, SIGINT in a background job of a script) stay ignored.
+//
+// A signal that comes again before the process has seen the first is one signal, as ever in Unix. If one is
+// sent to the group and the same within 20 ms to this process alone, which is which cannot be told, only how many.
+func Signals(sigs ...syscall.Signal) *Source {
+	s := &Source{
+		out:     make(chan Event),
+		caught:  make(chan os.Signal, 64),
+		reports: make(chan watchdog.Report),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+		reached: map[syscall.Signal]time.Time{},
+	}
+	s.C = s.out
+	ignored := watchdog.IgnoredSignals()
+	for _, sig := range sigs {
+		if !ignored.Has(sig) && !signal.Ignored(sig) {
+			signal.Notify(s.caught, sig)
+		}
+	}
+	go s.run()
+	return s
+}
+
+// Close lets the signals take their default course again. Runs that have the source must have returned.
+func (s *Source) Close() {
+	signal.Stop(s.caught)
+	close(s.stop)
+	<-s.done
+}
+
+// run pairs signals with reports.
+func (s *Source) run() {
+	defer close(s.done)
+	var p pairing
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	for {
+		out, first := s.out, Event{}
+		if len(p.ready) == 0 {
+			out = nil
+		} else {
+			first = p.ready[0]
+		}
+		select {
+		case sig := <-s.caught:
+			p.signal(sig.(syscall.Signal), time.Now(), s.hasSentinel())
+		case r := <-s.reports:
+			p.report(r, time.Now())
+		case now := <-due.C:
+			p.expire(now)
+		case out <- first:
+			p.ready = p.ready[1:]
+		case <-s.stop:
+			return
+		}
+		if len(p.waiting) > 0 {
+			due.Reset(time.Until(p.waiting[0].At.Add(shareWait)))
+		}
+	}
+}
+
+func (s *Source) hasSentinel() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sentinels > 0
+}
+
+// hearing is a source's ear for the sentinel of one Run.
+type hearing struct {
+	barriers chan struct{} // one for every worker's end, see watchdog.Barrier
+	done     chan struct{} // closed when there is no more to hear
+}
+
+// attach makes s listen to what a sentinel reports on from, until its end. There will be at most n barriers.
+func (s *Source) attach(from io.Reader, n int) *hearing {
+	s.mu.Lock()
+	s.sentinels++
+	s.mu.Unlock()
+	h := &hearing{barriers: make(chan struct{}, n), done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		s.listen(from, h)
+	}()
+	return h
+}
+
+func (s *Source) listen(from io.Reader, h *hearing) {
+	b := make([]byte, watchdog.ReportSize)
+	for {
+		if _, err := io.ReadFull(from, b); err != nil {
+			break
+		}
+		s.hear(watchdog.ParseReport(b), h)
+	}
+	s.mu.Lock()
+	s.sentinels--
+	s.mu.Unlock()
+}
+
+func (s *Source) hear(r watchdog.Report, h *hearing) {
+	if syscall.Signal(r.Signal) == watchdog.Barrier {
+		select {
+		case h.barriers <- struct{}{}:
+		default: // somebody else's joke
+		}
+		return
+	}
+	s.mu.Lock()
+	s.reached[syscall.Signal(r.Signal)] = time.Now()
+	s.mu.Unlock()
+	select {
+	case s.reports <- r:
+	case <-s.done:
+	}
+}
+
+// endings are the signals that ask a program to end.
+var endings = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+
+// reachedSince returns the last signal that asked the whole group to end after t, or died if that reached it; else 0.
+func (s *Source) reachedSince(t time.Time, died syscall.Signal) syscall.Signal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reached[died].After(t) {
+		return died
+	}
+	var last syscall.Signal
+	for _, sig := range endings {
+		if at := s.reached[sig]; at.After(t) {
+			last, t = sig, at
+		}
+	}
+	return last
+}

@@ -1,0 +1,77 @@
+package wrap
+
+import (
+	"sync"
+	"syscall"
+	"time"
+
+	"rdzv/wrap/internal/proctree"
+)
+
+// guards are the watchdogs of this process. They are its children but no orphans.
+var guards = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
+// sweepWait is how long a process may take to die of SIGKILL; sweepStep how often that is looked at.
+const (
+	sweepWait = 3 * time.Second
+	sweepStep = time.Millisecond
+)
+
+// children returns the children of this process that are no watchdogs.
+func children() map[int]bool {
+	guards.Lock()
+	defer guards.Unlock()
+	pids, _ := proctree.Children() // without /proc no orphan can be found
+	set := map[int]bool{}
+	for _, pid := range pids {
+		if !guards.pids[pid] {
+			set[pid] = true
+		}
+	}
+	return set
+}
+
+// sweep kills what this process has adopted from a watchdog that died: all its children but those in spare. As it
+// kills its own children only, which nobody else reaps, it never hits a stranger; theirs become its own in turn. ended is
+// told every status. It returns those that would not die within sweepWait.
+func sweep(spare map[int]bool, ended func(pid int, status syscall.WaitStatus)) []Process {
+	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepStep) {
+		left := sweepOnce(spare, ended)
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(until) {
+			return named(left)
+		}
+	}
+}
+
+// sweepOnce kills and reaps each child once and returns those not in spare that there were.
+func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) []int {
+	var left []int
+	for pid := range children() {
+		if spare[pid] {
+			continue
+		}
+		left = append(left, pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		var status syscall.WaitStatus
+		if got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); err == nil && got == pid {
+			ended(pid, status)
+		}
+	}
+	return left
+}
+
+// named adds names to pids.
+func named(pids []int) []Process {
+	var list []Process
+	for _, pid := range pids {
+		stat, _ := proctree.Read(pid) // one that has gone meanwhile has no name
+		list = append(list, Process{PID: pid, Name: stat.Name})
+	}
+	return list
+}

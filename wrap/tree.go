@@ -1,0 +1,108 @@
+package wrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// DefaultGrace is the time between SIGTERM and SIGKILL where neither Tree nor Stop gives one.
+const DefaultGrace = 10 * time.Second
+
+// Worker is one program to run.
+type Worker struct {
+	// Path is the program's file, as Find gives it. If relative, it is taken from Dir.
+	Path string
+	// Args is its argument list, which begins with its name; empty means Path alone.
+	Args []string
+	// Env is its whole environment, as "NAME=value".
+	Env []string
+	// Dir is its working directory; "" is this process's own.
+	Dir string
+	// Stdin, Stdout and Stderr are handed to it as they are (a terminal stays a terminal); nil is /dev/null.
+	Stdin, Stdout, Stderr *os.File
+	// Capture makes its standard error pass through this process if Stderr is no terminal: every byte is written
+	// on to Stderr first, and the last 64 KiB are remembered for Result.Stderr.
+	Capture bool
+}
+
+// Tree says what to run and how to end it.
+type Tree struct {
+	// Workers are started in this order, one by one; at least one.
+	Workers []Worker
+	// Grace is how long workers may live after SIGTERM; default DefaultGrace. Stop may say otherwise.
+	Grace time.Duration
+	// Linger makes Run, after the last worker's end, wait for ctx to end before it ends what workers have left behind.
+	Linger bool
+
+	// Started and Ended, if set, are called as worker i has started and has ended, one call at a time and not from the
+	// goroutine that supervises: they may take their time. Ended is called exactly once for every worker, also
+	// for one that could not be started; Started before it unless the worker never ran.
+	Started func(i, pid int)
+	Ended   func(i int, r Result)
+
+	// Source, if set, is told while Run lasts which of its signals the workers have had too; it costs one process of
+	// about 100 kB, the sentinel. Result.Outside comes from it as well.
+	Source *Source
+	// JobControl stops this process when a terminal or a shell has stopped all live workers (SIGTSTP, SIGTTIN, SIGTTOU), so
+	// that its parent, a shell, sees the job stopped. While Run lasts these signals do not stop it otherwise.
+	JobControl bool
+
+	// Signals are sent, each once, to every live worker. May be nil.
+	Signals <-chan syscall.Signal
+	// Kill, once closed, kills the tree at once: the second Ctrl-C. May be nil.
+	Kill <-chan struct{}
+}
+
+// grace is the time between SIGTERM and SIGKILL when ctx has ended with stop.
+func (t *Tree) grace(stop *Stop) time.Duration {
+	switch {
+	case stop.Grace != 0:
+		return stop.Grace
+	case t.Grace > 0:
+		return t.Grace
+	}
+	return DefaultGrace
+}
+
+// check finds what Run could not run.
+func (t *Tree) check() error {
+	if len(t.Workers) == 0 {
+		return errors.New("cannot run a tree: no worker")
+	}
+	for i, w := range t.Workers {
+		if w.Path == "" {
+			return fmt.Errorf("cannot run worker %d: no path", i)
+		}
+	}
+	return nil
+}
+
+// Stop is a cause with which the ctx of Run may end, to say how its tree is to be stopped. Any other cause is the same
+// as a zero Stop.
+type Stop struct {
+	// Err is why.
+	Err error
+	// Delivered says that the workers have already had a signal to end, by no doing of Run's: those that were running
+	// at the time At get no SIGTERM. A zero At means now.
+	Delivered bool
+	At        time.Time
+	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
+	// stacks and die of it.
+	Stacks bool
+	// Grace overrides Tree.Grace if not 0; below 0 everything is killed at once.
+	Grace time.Duration
+}
+
+// Error tells why.
+func (s *Stop) Error() string {
+	if s.Err == nil {
+		return "stopped"
+	}
+	return s.Err.Error()
+}
+
+// Unwrap returns Err.
+func (s *Stop) Unwrap() error { return s.Err }
