@@ -10,7 +10,8 @@ import (
 // printed evaluates the text in a real shell and returns its environment.
 func printed(t *testing.T, shell, text string) []string {
 	t.Helper()
-	cmd := exec.Command(shell, "-c", `eval "$1"; env -0`, "sh", text)
+	words := append(strings.Fields(shell), "-c", `eval "$1"; env -0`, "sh", text)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "OLD=x"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -38,13 +39,12 @@ func TestShell(t *testing.T) {
 // TestShellsOwnNames: in no shell that is here does a variable of its own end the evaluation. /bin/sh is always here.
 func TestShellsOwnNames(t *testing.T) {
 	names := append([]string{"IFS", "PS4", "HISTSIZE", "RANDOM", "SECONDS", "ENV", "FUNCNAME"}, shellsOwn...)
-	for _, shell := range []string{"/bin/sh", "bash", "ksh", "zsh"} {
-		path, err := exec.LookPath(shell)
-		if err != nil {
+	for _, shell := range []string{"/bin/sh", "bash", "bash --posix", "ksh", "zsh"} {
+		if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {
 			continue
 		}
 		for _, name := range names {
-			if env := printed(t, path, Shell([]KV{{name, "a b"}, {"LAST", "reached"}}, name)); !slices.Contains(env, "LAST=reached") {
+			if env := printed(t, shell, Shell([]KV{{name, "a b"}, {"LAST", "reached"}}, name)); !slices.Contains(env, "LAST=reached") {
 				t.Errorf("%s stops at %s", shell, name)
 			}
 		}
