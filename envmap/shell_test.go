@@ -38,7 +38,7 @@ func TestShell(t *testing.T) {
 
 // TestShellsOwnNames: in no shell that is here does a variable of its own end the evaluation. /bin/sh is always here.
 func TestShellsOwnNames(t *testing.T) {
-	names := append([]string{"IFS", "PS4", "HISTSIZE", "RANDOM", "SECONDS", "ENV", "FUNCNAME"}, shellsOwn...)
+	names := strings.Fields("PPID UID EUID GID EGID BASHOPTS SHELLOPTS BASH_VERSINFO OPTIND LINENO HISTCMD SRANDOM _ IFS PS4 HISTSIZE RANDOM SECONDS ENV FUNCNAME")
 	for _, shell := range []string{"/bin/sh", "bash", "bash --posix", "ksh", "zsh"} {
 		if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {
 			continue
