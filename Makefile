@@ -56,7 +56,9 @@ cover:
 	go tool cover -func bin/cover.out | tail -n 1
 
 bench: bin/rdzv
-	PATH="$(CURDIR)/bin:$$PATH" bench/bench.py latency --launchers torchrun-tuned,openmpi,rdzv,rdzv-mpirun --n 2,4,16 --out bin/bench.jsonl
+	@scripts/install-missing test
+	@rm -f bin/bench.jsonl
+	bench/bench.py latency --launchers torchrun-tuned,openmpi,rdzv,rdzv-mpirun --n 2,4,16 --out bin/bench.jsonl
 	bench/report.py --ratio openmpi bin/bench.jsonl
 
 clean:
