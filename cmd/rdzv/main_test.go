@@ -22,6 +22,7 @@ func TestStories(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": await,
 			"exits": exits,
 			"under": under,
 			"lines": lines,

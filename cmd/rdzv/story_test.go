@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -54,7 +55,8 @@ func leftBehind(work string) (left []string) {
 	token := filepath.Join(work, "home", ".config", "rdzv", "token")
 	for _, dir := range []string{"home", "tmp", "run"} {
 		filepath.Walk(filepath.Join(work, dir), func(path string, info os.FileInfo, err error) error {
-			if err != nil || !strings.HasPrefix(token, path) && path != filepath.Join(work, dir) {
+			lock, _ := filepath.Match("store-*.lock", info.Name()) // to be locked again, by anybody at any time
+			if err != nil || !strings.HasPrefix(token, path) && path != filepath.Join(work, dir) && !lock {
 				left = append(left, path)
 			}
 			return nil
@@ -124,6 +126,29 @@ func recorded(ts *testscript.TestScript, name string) (env [][2]string) {
 		}
 	}
 	return env
+}
+
+// await FILE... waits until the files are there, as a program's sign that it runs.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: await file...")
+	}
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for _, name := range args {
+		for {
+			if _, err := os.Stat(ts.MkAbs(name)); err == nil {
+				break
+			}
+			select {
+			case <-again.C:
+			case <-deadline.C:
+				ts.Fatalf("%s has not come", name)
+			}
+		}
+	}
 }
 
 // lines stdout|stderr N says how many lines the last program has written.
