@@ -3,6 +3,7 @@ package envmap
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Detect takes the placement of this process from its environment. An empty choice recognises the launcher; otherwise
@@ -44,7 +45,7 @@ func choose(env Env, choice Launcher) (recogniser, string, error) {
 	}
 	candidates := meant(choice)
 	if candidates == nil {
-		return recogniser{}, "", &Error{Text: "cannot use launcher " + strconv.Quote(string(choice)) + ": not one of " + list(Choices())}
+		return recogniser{}, "", &Error{Text: "cannot use launcher " + strconv.Quote(string(choice)) + ": not one of " + strings.Join(Choices(), ", ")}
 	}
 	for _, name := range candidates {
 		if l := find(name); len(l.seen(env)) > 0 {

@@ -3,6 +3,7 @@ package envmap
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // DeviceMode says how a worker gets its device.
@@ -40,7 +41,7 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 		mode = DeviceIndex
 	}
 	if !slices.Contains(DeviceModes(), string(mode)) {
-		return d, &Error{Text: "cannot use device mode " + strconv.Quote(string(mode)) + ": not one of " + list(DeviceModes())}
+		return d, &Error{Text: "cannot use device mode " + strconv.Quote(string(mode)) + ": not one of " + strings.Join(DeviceModes(), ", ")}
 	}
 	if mode == DeviceNone {
 		return d, nil

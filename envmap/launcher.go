@@ -1,9 +1,6 @@
 package envmap
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Launcher names what started this process.
 type Launcher string
@@ -99,6 +96,3 @@ var order = []recogniser{
 func find(name Launcher) recogniser {
 	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
 }
-
-// list joins launchers for a message.
-func list(names []string) string { return strings.Join(names, ", ") }

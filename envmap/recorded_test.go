@@ -72,7 +72,7 @@ var recordings = []recording{
 }
 
 // otherRecordings are held by tests of their own.
-var otherRecordings = []string{"openmpi5-prterun", "slurm22-batchbody", "slurm2411-batchbody"}
+var otherRecordings = []string{"openmpi5-prterun", "slurm22-batchbody", "slurm2411-batchbody", "slurm22-batchinstep1", "slurm22-batchinstep2"}
 
 func TestRecordedRanks(t *testing.T) {
 	for _, rec := range recordings {

@@ -23,7 +23,7 @@ func Shell(set []KV, unset ...string) string {
 }
 
 // shellsOwn are variables that are read-only or of a fixed form in dash, bash, ksh or zsh.
-var shellsOwn = []string{"PPID", "UID", "EUID", "GID", "EGID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "OPTIND", "LINENO", "_"}
+var shellsOwn = []string{"PPID", "UID", "EUID", "GID", "EGID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "OPTIND", "LINENO", "HISTCMD", "SRANDOM", "_"}
 
 func shellName(name string) bool {
 	for i := range len(name) {

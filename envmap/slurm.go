@@ -1,5 +1,7 @@
 package envmap
 
+import "errors"
+
 // A task of a Slurm step (measured: 22.05, 24.11) has SLURM_PROCID and SLURM_STEP_ID. The body of a batch script has
 // SLURM_PROCID=0 and SLURM_NTASKS=4, but no step: it is not rank 0 of 4. Inside a step SLURM_NTASKS and SLURM_NNODES
 // are those of the step, and in a heterogeneous one those of all components.
@@ -37,7 +39,26 @@ func readSlurmStep(r *reader) {
 	r.take("local rank", &r.p.LocalRank, "SLURM_LOCALID")
 	r.take("node rank", &r.p.NodeRank, "SLURM_NODEID")
 	readSlurmLocalSize(r)
+	checkSlurmStep(r)
 	readSlurmJob(r)
+}
+
+// checkSlurmStep finds the step of another job: sbatch hands the whole environment on, and a batch script that was submitted
+// from inside a step (an interactive one, say) has that one's SLURM_STEP_* beside its own numbers (measured, 22.05). In a
+// step of its own the two are equal.
+func checkSlurmStep(r *reader) {
+	if r.err != nil {
+		return
+	}
+	r.same(r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+	r.same(r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
+	if ids := r.env["SLURM_GTIDS"]; r.err == nil && ids != "" && r.p.LocalSize != Unknown && countFields(ids) != r.p.LocalSize {
+		r.err = &Error{Text: "cannot tell the placement: " + r.env.shown("SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID") + ", but SLURM_GTIDS=" + ids}
+	}
+	var e *Error
+	if errors.As(r.err, &e) {
+		e.Hint = "a batch script that was submitted from inside a step has that step's SLURM_STEP_ID: start the tasks with srun, or use --launcher none"
+	}
 }
 
 // readSlurmSizes takes the step's sizes. In a heterogeneous step (measured: within one job and over two) they are those of

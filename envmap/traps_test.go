@@ -38,6 +38,27 @@ func TestTrapBatchBody(t *testing.T) {
 	}
 }
 
+// A batch script that is submitted from inside a step, an interactive one say, inherits that step's SLURM_STEP_*.
+func TestTrapBatchSubmittedFromAStep(t *testing.T) {
+	for name, names := range map[string][]string{
+		"slurm22-batchinstep1": {"SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=1"},  // from two tasks, for one
+		"slurm22-batchinstep2": {"SLURM_STEP_NUM_NODES=1", "SLURM_NNODES=2"}, // from one node, for two
+	} {
+		env := recorded(t, name, 0)
+		wantError(t, env, "", names...)
+		_, err := Detect(env, "")
+		if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "--launcher none") {
+			t.Errorf("%s: no hint in %#v", name, err)
+		}
+		wantPlacement(t, detected(t, env, None), placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown))
+		maps.Copy(env, Env{"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1"})
+		wantPlacement(t, detected(t, env, ""), placed(Hydra, 1, 4, 1, Unknown, Unknown, Unknown))
+	}
+	env := recorded(t, "slurm22-batchinstep1", 0)
+	env["SLURM_NTASKS"] = "2" // not set by sbatch without -n, hence inherited too
+	wantError(t, env, "", "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_GTIDS=0")
+}
+
 // On mpirun's own host the ranks have the variables of the batch script's body.
 func TestTrapMpirunOnTheBatchHost(t *testing.T) {
 	p := detected(t, recorded(t, "openmpi4-insbatch", 0), "")

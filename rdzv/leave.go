@@ -126,7 +126,8 @@ func (s *Session) reports(v *Verdict) bool {
 	}
 }
 
-// outcomesOf reads all outcomes in the order in which they came.
+// outcomesOf reads all outcomes in the order in which they came, but for those
+// that cannot be understood: the leader has told of them.
 func outcomesOf(ctx context.Context, client *clientv3.Client, k keys) ([]Outcome, error) {
 	answer, err := again(ctx, func() (*clientv3.GetResponse, error) {
 		return client.Get(ctx, k.outcomes(), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
@@ -136,11 +137,9 @@ func outcomesOf(ctx context.Context, client *clientv3.Client, k keys) ([]Outcome
 	}
 	outcomes := make([]Outcome, 0, len(answer.Kvs))
 	for _, kv := range answer.Kvs {
-		o, err := decode[Outcome](string(kv.Key), kv.Value)
-		if err != nil {
-			return nil, err
+		if o, err := decode[Outcome](string(kv.Key), kv.Value); err == nil {
+			outcomes = append(outcomes, o)
 		}
-		outcomes = append(outcomes, o)
 	}
 	return outcomes, nil
 }

@@ -25,8 +25,9 @@ func soon(t *testing.T, what string, do func()) {
 	}
 }
 
-func wantLost(t *testing.T, cause error, text string) {
+func wantLost(t *testing.T, cause error, who string) {
 	t.Helper()
+	text := "lost " + who + ": it went without a word"
 	if v, ok := cause.(*Verdict); !ok || v.Kind != Lost || v.Text != text {
 		t.Errorf("the job ended with %#v, want a loss: %s", cause, text)
 	}

@@ -9,8 +9,8 @@ import (
 // Any stands for a rank or size that the launcher did not give.
 const Any = -1
 
-// maxSlots is more workers than one agent can have.
-const maxSlots = 1 << 16
+// maxSlots is the most workers of one agent: their outcome is one value.
+const maxSlots = 1024
 
 // Member is what one agent says of itself before there is a world.
 type Member struct {

@@ -33,7 +33,7 @@ func (w Worker) failedAlone() bool { return !w.ok() && !w.Stopped }
 // texts give way where there are too many.
 func outcome(host string, workers []Worker) Outcome {
 	o := Outcome{Host: host, Workers: slices.Clone(workers)}
-	budget := maxValue / 4
+	budget := maxValue / 16 // one byte may take six
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		w.Text = clip(w.Text)

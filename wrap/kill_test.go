@@ -311,4 +311,3 @@ func copyOfUs(t *testing.T, mode os.FileMode) string {
 	}
 	return file
 }
-

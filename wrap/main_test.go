@@ -170,3 +170,12 @@ func pause() {
 		_ = syscall.Pause()
 	}
 }
+
+// ctxNever is for agents that end with their workers.
+var ctxNever = context.Background()
+
+// readState is the state of a process as ps shows it.
+func readState(pid int) (byte, error) {
+	s, err := proctree.Read(pid)
+	return s.State, err
+}

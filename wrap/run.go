@@ -57,16 +57,17 @@ type run struct {
 	calls   *calls
 	gone    bool // the watchdog has said that nothing is left
 	left    []int
-	deaf    <-chan struct{} // closed when the source has heard all reports of the sentinel; nil without one
+	hearing *hearing // of the source, nil without one
 }
 
 // state is what is known of a worker.
 type state struct {
-	pid    int
-	began  time.Time // when it was told to have started
-	ended  bool
-	paused bool   // stopped by a terminal or shell
-	result Result // written by its call of Ended
+	pid     int
+	began   time.Time // just before it was started
+	running time.Time // just after
+	ended   bool
+	paused  bool   // stopped by a terminal or shell
+	result  Result // written by its call of Ended
 }
 
 func newRun(t *Tree) *run {
@@ -207,7 +208,7 @@ func (r *run) stop(s *Stop) <-chan time.Time {
 
 // ranAt reports whether the worker was running at t; a zero t is now.
 func (s *state) ranAt(t time.Time) bool {
-	return !s.began.IsZero() && !s.ended && (t.IsZero() || s.began.Before(t))
+	return !s.began.IsZero() && !s.ended && (t.IsZero() || s.running.Before(t))
 }
 
 // kill tells the watchdog to kill the tree, and returns when that is overdue.
@@ -220,7 +221,7 @@ func (r *run) kill() <-chan time.Time {
 func (r *run) take(e watchdog.Record) {
 	switch e.Kind {
 	case watchdog.Started:
-		r.started(e.Index, int(e.A))
+		r.started(e)
 	case watchdog.Refused:
 		r.ended(e.Index, refused(r.tree.Workers[e.Index], syscall.Errno(e.A)))
 	case watchdog.Skipped:
@@ -243,9 +244,10 @@ func (r *run) take(e watchdog.Record) {
 // skipped is the Result of a worker that was stopped before it was started.
 var skipped = Result{Signal: syscall.SIGTERM, Stopped: true}
 
-func (r *run) started(i, pid int) {
-	s := &r.states[i]
-	s.began, s.pid = time.Now(), pid
+func (r *run) started(e watchdog.Record) {
+	i, pid := e.Index, int(e.A)
+	s, now, clock := &r.states[i], time.Now(), int64(watchdog.Monotonic())
+	s.pid, s.began, s.running = pid, now.Add(time.Duration(e.B-clock)), now.Add(time.Duration(e.C-clock))
 	if r.tree.Started != nil {
 		r.calls.add(func() { r.tree.Started(i, pid) })
 	}

@@ -124,38 +124,53 @@ func (s *Source) hasSentinel() bool {
 	return s.sentinels > 0
 }
 
-// listen takes in what a sentinel reports on from, until its end.
-func (s *Source) listen(from io.Reader) {
+// hearing is a source's ear for the sentinel of one Run.
+type hearing struct {
+	barriers chan struct{} // one for every worker's end, see watchdog.Barrier
+	done     chan struct{} // closed when there is no more to hear
+}
+
+// attach makes s listen to what a sentinel reports on from, until its end. There will be at most n barriers.
+func (s *Source) attach(from io.Reader, n int) *hearing {
+	s.mu.Lock()
+	s.sentinels++
+	s.mu.Unlock()
+	h := &hearing{barriers: make(chan struct{}, n), done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		s.listen(from, h)
+	}()
+	return h
+}
+
+func (s *Source) listen(from io.Reader, h *hearing) {
 	b := make([]byte, watchdog.ReportSize)
 	for {
 		if _, err := io.ReadFull(from, b); err != nil {
 			break
 		}
-		r := watchdog.ParseReport(b)
-		s.mu.Lock()
-		s.reached[syscall.Signal(r.Signal)] = time.Now()
-		s.mu.Unlock()
-		select {
-		case s.reports <- r:
-		case <-s.done:
-		}
+		s.hear(watchdog.ParseReport(b), h)
 	}
 	s.mu.Lock()
 	s.sentinels--
 	s.mu.Unlock()
 }
 
-// attach makes s listen to a sentinel; the channel closes when there is no more to hear.
-func (s *Source) attach(from io.Reader) <-chan struct{} {
+func (s *Source) hear(r watchdog.Report, h *hearing) {
+	if syscall.Signal(r.Signal) == watchdog.Barrier {
+		select {
+		case h.barriers <- struct{}{}:
+		default: // somebody else's joke
+		}
+		return
+	}
 	s.mu.Lock()
-	s.sentinels++
+	s.reached[syscall.Signal(r.Signal)] = time.Now()
 	s.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.listen(from)
-	}()
-	return done
+	select {
+	case s.reports <- r:
+	case <-s.done:
+	}
 }
 
 // endings are the signals that ask a program to end.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 
 	"rdzv/envmap"
@@ -19,9 +21,10 @@ type app struct {
 }
 
 func newApp(args, environ []string, stdin, stdout, stderr *os.File) *app {
+	env := envmap.ParseEnv(environ)
 	return &app{
-		args: args, environ: environ, env: envmap.ParseEnv(environ),
-		stdin: stdin, stdout: stdout, stderr: stderr, say: newSay(stderr),
+		args: args, environ: environ, env: env,
+		stdin: stdin, stdout: stdout, stderr: stderr, say: newSay(stderr, screenOf(stderr, env)),
 	}
 }
 
@@ -59,7 +62,7 @@ func (a *app) run() int {
 	}
 	c, ok := find(name)
 	if !ok {
-		return a.say.usage(codeUsage, unknownCommand(name), "")
+		return a.say.usage(codeUsage, unknownCommand(a.args), "")
 	}
 	if asksForHelp(args) {
 		return a.print(c.help)
@@ -92,7 +95,7 @@ func asksForHelp(args []string) bool {
 // print writes data that was asked for to standard output.
 func (a *app) print(text string) int {
 	if _, err := a.stdout.WriteString(text); err != nil {
-		return a.say.fail(codeUnknown, err)
+		return a.say.fail(codeUnknown, fmt.Errorf("cannot write to standard output: %w", errors.Unwrap(err)))
 	}
 	return codeOK
 }

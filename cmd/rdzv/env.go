@@ -5,26 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"rdzv/envmap"
 )
-
-const envHelp = `Usage: rdzv env [flags]
-
-Print what exec would set here for its first worker, without meeting anybody.
-What the agents agree on only when they meet is left out: MASTER_ADDR and
-MASTER_PORT, and what the launcher does not tell.
-
-    --format sh|json  as commands for a POSIX shell, or as one object   RDZV_FORMAT
-    --explain         which launcher was recognised, by which variables, what
-                      each value was taken from, and what was ignored
-
-The flags of exec that change a value are understood: --launcher,
---nproc-per-node, --device, --set, --as.
-
-Exit status: 0; 1 the launcher cannot be made out; 2 wrong usage.
-`
 
 // printEnv prints the environment that exec would set, or explains it.
 func (a *app) printEnv(args []string) int {
@@ -40,99 +23,123 @@ func (a *app) printEnv(args []string) int {
 		err = fmt.Errorf("cannot run env: unexpected argument %q", rest[0])
 	case *format != "sh" && *format != "json":
 		err = fmt.Errorf("cannot run env: --format %q: must be sh or json", *format)
+	default:
+		err = j.checkShared()
 	}
 	if err != nil {
 		return a.say.usage(codeUsage, err, "env")
 	}
-	if j.place, err = envmap.Detect(a.env, envmap.Launcher(j.launcher)); err != nil {
-		return a.say.fail(codeUnknown, err)
-	}
 	if *explain {
-		return a.print(explanation(j.place))
+		return a.explain(j, *format == "json" && f.Changed("format"))
 	}
-	changes, err := a.changes(j)
+	p, err := a.preview(j)
 	if err != nil {
 		return a.say.fail(codeUnknown, err)
 	}
 	if *format == "json" {
-		return a.print(asJSON(changes.Set))
+		return a.print(asJSON(object(p.changes.Set)))
 	}
-	return a.print(envmap.Shell(changes.Set, changes.Unset...))
+	return a.print(envmap.Shell(p.changes.Set, p.changes.Unset...))
 }
 
-// agreed are the variables that the agents agree on when they meet.
-var agreed = []string{"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "RDZV_RUN_ID"}
+// preview is what can be known of the first worker before the agents meet.
+type preview struct {
+	id      envmap.Identity // with numbers that are not known standing as 0 or 1
+	changes envmap.Changes  // without what is not known
+	open    []string        // the variables that the agents agree on when they meet
+}
 
-// changes is the environment of the first worker as far as it is known before
-// the agents meet.
-func (a *app) changes(j *job) (envmap.Changes, error) {
+// preview places this process and makes the environment of its first worker.
+func (a *app) preview(j *job) (p preview, err error) {
+	if already := insideWorker(a.env); already != "" && j.launcher == "" {
+		return p, advice{errors.New("cannot run env: " + already), "rdzv env --explain tells of it; --launcher none looks past it"}
+	}
+	if j.place, err = envmap.Detect(a.env, envmap.Launcher(j.launcher)); err != nil {
+		return p, err
+	}
 	j.see(a.env)
 	if err := j.count(); err != nil {
-		return envmap.Changes{}, err
+		return p, err
 	}
-	id, unknown := j.identity()
-	id.NCCLConfigured = ncclConfigured(a.env)
-	changes, err := envmap.TorchChanges(a.env, id, envmap.TorchOptions{
-		Device: envmap.DeviceMode(j.device), Set: j.set, AsOpenMPI: j.as == "openmpi", OwnTasks: j.ownTasks(),
-	})
-	if err != nil {
-		return changes, err
-	}
-	unknown = append(unknown, agreed...)
-	changes.Set = slices.DeleteFunc(changes.Set, func(kv envmap.KV) bool { return slices.Contains(unknown, kv.Name) })
-	return changes, nil
+	p.id, p.open = j.identity()
+	p.id.NCCLConfigured = ncclConfigured(a.env)
+	p.changes, err = envmap.TorchChanges(a.env, p.id, j.torchOptions())
+	p.changes.Set = slices.DeleteFunc(p.changes.Set, func(kv envmap.KV) bool { return slices.Contains(p.open, kv.Name) })
+	return p, err
 }
 
-// identity is the first worker's, with a number that is not known yet standing
-// as 0 or 1, and the variables that rest on such numbers.
-func (j *job) identity() (id envmap.Identity, unknown []string) {
-	p := j.place
-	if p.Launcher == envmap.None {
-		p.Rank, p.Size, p.LocalRank, p.LocalSize, p.NodeRank, p.Nodes = 0, j.agents, 0, 1, 0, j.agents
-	}
+func (j *job) torchOptions() envmap.TorchOptions {
+	return envmap.TorchOptions{Device: envmap.DeviceMode(j.device), Set: j.set, AsOpenMPI: j.as == "openmpi", OwnTasks: j.ownTasks()}
+}
+
+// identity is the first worker's, and the variables of it that are known only
+// when the agents have met.
+func (j *job) identity() (id envmap.Identity, open []string) {
 	known := func(n, instead int, variables ...string) int {
 		if n == envmap.Unknown {
-			unknown = append(unknown, variables...)
+			open = append(open, variables...)
 			return instead
 		}
 		return n
 	}
+	p := j.workerPlace()
 	id = envmap.Identity{
-		Rank: known(p.Rank, 0, "RANK", "ROLE_RANK") * j.slots, WorldSize: known(p.Size, 1, "WORLD_SIZE", "ROLE_WORLD_SIZE") * j.slots,
-		LocalRank:      known(p.LocalRank, 0, "LOCAL_RANK", "RDZV_DEVICE_INDEX") * j.slots,
-		LocalWorldSize: known(p.LocalSize, 1, "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS") * j.slots,
+		Rank: known(p.Rank, 0, "RANK", "ROLE_RANK"), WorldSize: known(p.Size, 1, "WORLD_SIZE", "ROLE_WORLD_SIZE"),
+		LocalRank:      known(p.LocalRank, 0, "LOCAL_RANK", "RDZV_DEVICE_INDEX"),
+		LocalWorldSize: known(p.LocalSize, 1, "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS"),
 		NodeRank:       known(p.NodeRank, 0, "GROUP_RANK", "NODE_RANK"), Nodes: known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
 		Launcher: p.Launcher, Visible: j.devices, MasterAddr: "unknown", RunID: "unknown",
 	}
-	if p.LocalSize != envmap.Unknown {
-		id.Threads = j.cpus.Threads(j.slots, id.LocalWorldSize)
-	}
-	return id, unknown
+	id.WorldSize, id.LocalWorldSize = max(id.WorldSize, id.Rank+1), max(id.LocalWorldSize, id.LocalRank+1)
+	id.Nodes = max(id.Nodes, id.NodeRank+1)
+	id.Threads = j.cpus.Threads(j.slots, id.LocalWorldSize)
+	return id, append(open, "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "RDZV_RUN_ID")
 }
 
-// explanation is the table of --explain.
-func explanation(p envmap.Placement) string {
-	var b strings.Builder
-	for _, row := range p.Explain() {
-		line := fmt.Sprintf("%-11s %-10s", row.What, row.Value)
-		if row.From != "" {
-			line += " from " + row.From
+// workerPlace is the placement of this agent's first worker. Where each agent runs
+// several, how many those before it run is theirs to say.
+func (j *job) workerPlace() envmap.Placement {
+	p := j.place
+	if p.Launcher == envmap.None {
+		p.Size, p.LocalRank, p.LocalSize, p.Nodes = j.agents, 0, 1, j.agents
+		if j.agents == 1 {
+			p.Rank, p.NodeRank = 0, 0
 		}
-		if row.Note != "" {
-			line += " (" + row.Note + ")"
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	return b.String()
+	p.Size, p.LocalSize = times(p.Size, j.slots), times(p.LocalSize, j.slots)
+	if j.slots > 1 && p.Rank != 0 {
+		p.Rank = envmap.Unknown
+	}
+	if j.slots > 1 && p.LocalRank != 0 {
+		p.LocalRank = envmap.Unknown
+	}
+	return p
 }
 
-// asJSON is one object, its names in the order of the alphabet.
-func asJSON(set []envmap.KV) string {
-	object := map[string]string{}
+// times is the number of workers of so many tasks: one task has as many as this
+// one, more may have others.
+func times(tasks, slots int) int {
+	if slots > 1 && tasks != 1 {
+		return envmap.Unknown
+	}
+	if tasks == envmap.Unknown {
+		return tasks
+	}
+	return tasks * slots
+}
+
+// object is what a set of variables is in JSON.
+func object(set []envmap.KV) map[string]string {
+	o := make(map[string]string, len(set))
 	for _, kv := range set {
-		object[kv.Name] = kv.Value
+		o[kv.Name] = kv.Value
 	}
-	b, err := json.MarshalIndent(object, "", "  ")
+	return o
+}
+
+// asJSON is one value on lines of its own, names in the order of the alphabet.
+func asJSON(v any) string {
+	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		panic(errors.Join(errors.New("rdzv: strings that cannot be encoded"), err)) // cannot happen
 	}

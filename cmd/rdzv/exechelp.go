@@ -2,58 +2,80 @@ package main
 
 const execHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
 
-Join the job, wait until all its processes are here, and run PROGRAM with RANK,
-WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and the device
-index set. The first failure anywhere stops PROGRAM everywhere, and every rdzv
-of the job exits with its code.
-
     mpirun -np 4 rdzv exec -- python3 main.py
     srun -N2 --ntasks-per-node=8 rdzv exec -- python3 main.py
-    rdzv exec --nodes 2 --nproc-per-node 8 -- python3 main.py     on each node
+    rdzv exec --nodes 2 --nproc-per-node 8 -- python3 main.py      on every node
 
-Who runs where (taken from the launcher when not given):
-    --launcher NAME         take this launcher's word: openmpi, hydra, slurm,
-                            torchrun, none (by hand), ...       RDZV_LAUNCHER
-    --nodes N               by hand: how many nodes (1)         RDZV_NODES
-    --nproc-per-node N      workers per task of the launcher, by hand per node:
-                            a number, auto, gpu or cpu (1) RDZV_NPROC_PER_NODE
-    --job NAME              name of this run                    RDZV_JOB
+Join the job, wait until all of it is here, and run PROGRAM with RANK,
+WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT
+and a device index. The first failure anywhere stops PROGRAM everywhere, and
+every rdzv of the job exits with its code.
+
+Who runs where, as far as no launcher tells it:
+    --launcher NAME         believe this launcher (the     RDZV_LAUNCHER
+                            one that is found)
+    --nodes N               by hand: on how many nodes     RDZV_NODES
+                            this line is run (1)
+    --nproc-per-node N      workers of each rdzv: a        RDZV_NPROC_PER_NODE
+                            number, gpu, cpu or auto (1)
+    --job NAME              name of this run, the same     RDZV_JOB
+                            for all of it (made up)
 
 Finding each other:
-    --store HOST[:PORT]     the agent on HOST keeps the store   RDZV_STORE
-    --token-file FILE       the secret (~/.config/rdzv/token)   RDZV_TOKEN_FILE
-    --net CIDR|NAME|!NAME   use only, or not, these networks    RDZV_NET
-    --port-range LOW-HIGH   ports of the store (29600-29999)    RDZV_PORT_RANGE
-    --insecure              no key: anybody can get in          RDZV_INSECURE
-    The secret may also stand in RDZV_TOKEN, the line that the first node prints
-    in RDZV_JOIN.
+    --store HOST[:PORT]     the rdzv on HOST keeps the     RDZV_STORE
+                            store (found)
+    --token-file FILE       the shared secret              RDZV_TOKEN_FILE
+                            (~/.config/rdzv/token)
+    --net CIDR|NAME|!NAME   use, or do not use, this       RDZV_NET
+                            network; more after commas
+    --port-range LOW-HIGH   ports for the store            RDZV_PORT_RANGE
+                            (29600-29999)
+    --insecure              no secret: anybody gets in     RDZV_INSECURE
+
+    RDZV_TOKEN may hold the secret itself, RDZV_JOIN the line that the first
+    node prints for the others.
 
 The environment of PROGRAM:
-    --master-port PORT      MASTER_PORT (a free one)            RDZV_MASTER_PORT
-    --device MODE           index, mask, local-rank or none     RDZV_DEVICE
-    --set NAME=TEMPLATE     set NAME too, with {rank} {world_size} {local_rank}
-                            {local_world_size} {node_rank} {nodes} {master_addr}
-                            {master_port} {device} {ifname}     RDZV_SET
-    --as openmpi            set OMPI_COMM_WORLD_* too           RDZV_AS
-    --no-capture            leave standard error alone          RDZV_NO_CAPTURE
+    --master-port PORT      MASTER_PORT (a free one)       RDZV_MASTER_PORT
+    --device MODE           device index: index, mask,     RDZV_DEVICE
+                            local-rank or none (index)
+    --set NAME=TEMPLATE     set NAME too, see below; may   RDZV_SET
+                            be given again (a line each)
+    --as openmpi            OMPI_COMM_WORLD_RANK and the   RDZV_AS
+                            like too, as mpirun does
 
-Time:
-    --join-timeout D        wait so long for all (10m)          RDZV_JOIN_TIMEOUT
-    --peer-timeout D        a silent agent is lost after (10s)  RDZV_PEER_TIMEOUT
-    --grace D               between SIGTERM and SIGKILL (10s)   RDZV_GRACE
+    A TEMPLATE may have {rank} {world_size} {local_rank} {local_world_size}
+    {node_rank} {nodes} {master_addr} {master_port} {device} {ifname} in it.
 
-    -q, --quiet             only what ends the job              RDZV_QUIET
-    -v, --verbose           say more                            RDZV_VERBOSE
+Time, as 10s, 5m or 1h30m:
+    --join-timeout D        wait so long for all of the    RDZV_JOIN_TIMEOUT
+                            job, 0 is for ever (10m)
+    --peer-timeout D        an rdzv silent for so long is  RDZV_PEER_TIMEOUT
+                            lost (10s)
+    --grace D               from SIGTERM to SIGKILL (10s)  RDZV_GRACE
 
-A flag wins over its variable, both win over the launcher.
+What is said:
+    --report FILE           write the report on a failed   RDZV_REPORT
+                            worker as JSON too
+    --no-capture            leave standard error alone:    RDZV_NO_CAPTURE
+                            no last words in the report
+    -q, --quiet             only what ends the job         RDZV_QUIET
+    -v, --verbose           more                           RDZV_VERBOSE
+
+A flag wins over its variable, both win over the launcher. Launchers are
+openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
+flux, jsm, mvapich2, torchrun, kubeflow, kubernetes; "none" is by hand.
+
+SIGTERM, SIGINT, SIGHUP and SIGQUIT to one rdzv end the job on all nodes;
+SIGUSR1 and SIGUSR2 reach the workers of this rdzv.
 
 Exit status, the same of every rdzv of the job:
     0        all workers succeeded
     N        exit code of the worker that failed first
-    128+N    a worker, or the job, was ended by signal N
-    121      the job was not started: a check failed on some node
-             (126: PROGRAM cannot be executed, 127: it is not there)
-    123      an agent, a node or the store was lost without a word
+    128+N    signal N ended that worker, or the job
+    121      not started: a check failed on some node (if PROGRAM
+             is not there it is 127, if it cannot be executed 126)
+    123      an rdzv, a node or the store was lost without a word
     124      not all came within --join-timeout
-    125      rdzv itself failed: wrong usage, no key
+    125      rdzv itself failed: wrong usage, no secret
 `

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,18 +24,19 @@ func newFlags(command string) *pflag.FlagSet {
 // flags and whether "--" stands before them.
 func parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, dashes bool, err error) {
 	if err := f.Parse(args); err != nil {
-		return nil, false, fmt.Errorf("cannot run %s: %w", f.Name(), plain(err))
+		return nil, false, wrongFlag(f, err)
 	}
+	var problems []error
 	f.VisitAll(func(flag *pflag.Flag) {
-		value, set := env[twin(flag.Name)]
-		if flag.Changed || !set || value == "" || err != nil {
-			return
-		}
-		if e := f.Set(flag.Name, value); e != nil {
-			err = fmt.Errorf("cannot run %s: %s=%q: %w", f.Name(), twin(flag.Name), value, reason(e))
+		value := env[twin(flag.Name)]
+		switch {
+		case flag.Changed:
+			problems = append(problems, missing(f, flag))
+		case value != "":
+			problems = append(problems, fromTwin(f, flag, value))
 		}
 	})
-	return f.Args(), f.ArgsLenAtDash() == 0, err
+	return f.Args(), f.ArgsLenAtDash() == 0, together(problems)
 }
 
 // twin is the variable that stands for a flag: --join-timeout, RDZV_JOIN_TIMEOUT.
@@ -42,18 +44,102 @@ func twin(flag string) string {
 	return "RDZV_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// plain rewords pflag's errors as ours: the flag, the value, the reason.
-func plain(err error) error {
-	switch e := err.(type) {
-	case *pflag.NotExistError:
-		return fmt.Errorf("no flag %q", dashed(e.GetSpecifiedName()))
-	case *pflag.ValueRequiredError:
-		return fmt.Errorf("flag %q needs a value", dashed(e.GetSpecifiedName()))
-	case *pflag.InvalidValueError:
-		return fmt.Errorf("--%s %q: %w", e.GetFlag().Name, e.GetValue(), reason(e.Unwrap()))
-	default:
-		return err
+// fromTwin sets a flag from its variable, which holds several values of a flag
+// that can be given several times on a line each.
+func fromTwin(f *pflag.FlagSet, flag *pflag.Flag, text string) error {
+	values := []string{text}
+	if flag.Value.Type() == "stringArray" {
+		values = strings.Split(strings.TrimRight(text, "\n"), "\n")
 	}
+	for _, value := range values {
+		if f.Set(flag.Name, value) != nil {
+			return fmt.Errorf("cannot run %s: %s=%q: must be %s", f.Name(), twin(flag.Name), value, kinds[flag.Value.Type()])
+		}
+	}
+	return nil
+}
+
+// missing finds a flag that was given nothing, or the flag behind it, for a value:
+// --store "$STORE" or --store $STORE, where STORE is not set.
+func missing(f *pflag.FlagSet, flag *pflag.Flag) error {
+	if flag.Value.Type() == "bool" {
+		return nil
+	}
+	value := strings.Trim(flag.Value.String(), "[]")
+	name, dashes := strings.CutPrefix(value, "--")
+	if value == "" || dashes && (name == "" || f.Lookup(name) != nil) {
+		return fmt.Errorf("cannot run %s: --%s %q: a value is missing", f.Name(), flag.Name, value)
+	}
+	return nil
+}
+
+// kinds are the values that a type of flag takes, in words.
+var kinds = map[string]string{
+	"int":      "a whole number",
+	"duration": "a time with its unit, as 10s, 5m or 1h30m",
+	"bool":     "true or false",
+}
+
+// wrongFlag rewords pflag's errors as ours: the flag, the value, the reason.
+func wrongFlag(f *pflag.FlagSet, err error) error {
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		return unknownFlag(f, unknown)
+	case errors.As(err, &bare):
+		return fmt.Errorf("cannot run %s: %s: a value is missing", f.Name(), dashed(bare.GetSpecifiedName()))
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		return fmt.Errorf("cannot run %s: --%s %q: must be %s", f.Name(), flag.Name, invalid.GetValue(), kinds[flag.Value.Type()])
+	}
+	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
+}
+
+// foreign are flags of other launchers, and how exec does the same.
+var foreign = map[string]string{
+	"n":                "it is --nproc-per-node N here, for the workers of one node",
+	"np":               "it is --nproc-per-node N here, for the workers of one node",
+	"nnodes":           "it is --nodes N here",
+	"node-rank":        "leave it out, the nodes agree on their ranks",
+	"master-addr":      "leave it out, or name the first node with --store HOST",
+	"rdzv-endpoint":    "leave it out, or name the first node with --store HOST",
+	"rdzv-id":          "it is --job NAME here",
+	"rdzv-backend":     "leave it out, rdzv brings its own",
+	"rdzv-conf":        "there are --join-timeout D and --peer-timeout D",
+	"standalone":       "leave it out, one node is what exec takes without --nodes",
+	"max-restarts":     "leave it out, a job is not restarted yet",
+	"x":                "leave it out, the workers have the environment of rdzv",
+	"hostfile":         "start rdzv with mpirun or srun, or on every node by hand",
+	"H":                "start rdzv with mpirun or srun, or on every node by hand",
+	"host":             "start rdzv with mpirun or srun, or on every node by hand",
+	"no-python":        "leave it out, exec runs any program",
+	"m":                "rdzv exec -- python3 -m MODULE",
+	"module":           "rdzv exec -- python3 -m MODULE",
+	"start-method":     "leave it out",
+	"local-addr":       "--net NETWORK says which addresses are used",
+	"monitor-interval": "leave it out, an end is noticed at once",
+}
+
+// unknownFlag names the flag that was meant, as far as that can be guessed.
+func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
+	dashes, name := "--", err.GetSpecifiedName()
+	if letters := err.GetSpecifiedShortnames(); letters != "" {
+		dashes, name = "-", letters
+	}
+	name, _, _ = strings.Cut(name, "=")
+	wrong := fmt.Errorf("cannot run %s: no flag %q", f.Name(), dashes+name)
+	word := strings.ReplaceAll(name, "_", "-") // as torchrun spells them too
+	if hint := foreign[word]; hint != "" && f.Name() == "exec" {
+		return advice{wrong, hint}
+	}
+	var names []string
+	f.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if near := nearest(word, names); near != "" {
+		return advice{wrong, fmt.Sprintf("did you mean --%s?", near)}
+	}
+	return wrong
 }
 
 func dashed(name string) string {
@@ -61,16 +147,4 @@ func dashed(name string) string {
 		return "-" + name
 	}
 	return "--" + name
-}
-
-// reason takes the innermost error: strconv and time each say all of it again.
-func reason(err error) error {
-	if invalid, ok := err.(*pflag.InvalidValueError); ok {
-		err = invalid.Unwrap()
-	}
-	text := err.Error()
-	if i := strings.LastIndex(text, ": "); i >= 0 && strings.HasPrefix(text, "strconv.") {
-		text = text[i+2:]
-	}
-	return fmt.Errorf("%s", strings.TrimPrefix(text, "time: "))
 }

@@ -10,21 +10,25 @@ import (
 
 const getRankHelp = `Usage: rdzv get-rank [flags]
 
-Print the rank of this process as one number, for scripts. Nothing is asked over
-a network: in a program started by exec it is RANK, elsewhere what the launcher
-gave.
+    rank=$(rdzv get-rank)
+    local_rank=$(rdzv get-rank --local --default 0)
 
-    rank=$(rdzv get-rank --default 0)
+Print the rank of this process, one number, for scripts. Inside of rdzv exec it
+is RANK, elsewhere what the launcher gave. No network is used.
 
-    --local          the rank among those of this node
-    --node           the number of this node
-    --size           how many there are in all
-    --local-size     how many there are on this node
-    --nodes          how many nodes there are
-    --default N      print N where no launcher is there           RDZV_DEFAULT
-    --launcher NAME  take the launcher's word, whatever is seen   RDZV_LAUNCHER
+    --local                 the rank among those of this node
+    --node                  the number of this node
+    --size                  how many ranks there are
+    --local-size            how many of them are on this node
+    --nodes                 how many nodes there are
+    --default N             print N where it is not known  RDZV_DEFAULT
+    --launcher NAME         believe this launcher (the     RDZV_LAUNCHER
+                            one that is found)
 
-Exit status: 0 printed; 1 not known here; 2 wrong usage.
+Exit status:
+    0        printed
+    1        not known here
+    2        wrong usage
 `
 
 // getRank is the long way to the answer: package early has given it already if
@@ -35,7 +39,7 @@ func (a *app) getRank(args []string) int {
 	for _, n := range []early.Number{early.Local, early.Node, early.Size, early.LocalSize, early.Nodes} {
 		asked[n] = f.Bool(string(n[2:]), false, "")
 	}
-	byDefault := f.Int("default", envmap.Unknown, "")
+	byDefault := f.Int("default", 0, "")
 	launcher := f.String("launcher", "", "")
 	rest, _, err := parse(f, args, envmap.Env{"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"]})
 	if err == nil && len(rest) > 0 {
@@ -53,19 +57,22 @@ func (a *app) getRank(args []string) int {
 	if err != nil {
 		return a.say.usage(codeUsage, err, "get-rank")
 	}
-	return a.printNumber(what, envmap.Launcher(*launcher), *byDefault)
+	if !f.Changed("default") {
+		byDefault = nil
+	}
+	return a.printNumber(what, envmap.Launcher(*launcher), byDefault)
 }
 
-func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault int) int {
+func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault *int) int {
 	n, err := early.Of(what, a.env, launcher)
 	if err != nil {
 		return a.say.fail(codeUnknown, err)
 	}
-	if n == envmap.Unknown {
-		n = byDefault
+	if n == envmap.Unknown && byDefault == nil {
+		return a.say.fail(codeUnknown, a.unknown(what, launcher))
 	}
 	if n == envmap.Unknown {
-		return a.say.fail(codeUnknown, a.unknown(what, launcher))
+		n = *byDefault
 	}
 	return a.print(strconv.Itoa(n) + "\n")
 }

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -42,6 +38,8 @@ type options struct {
 
 	quiet   bool
 	verbose bool
+
+	flags *pflag.FlagSet // that these were read from
 }
 
 const (
@@ -52,6 +50,7 @@ const (
 
 // define adds the flags that exec and env share.
 func (o *options) define(f *pflag.FlagSet) {
+	o.flags = f
 	f.StringVar(&o.launcher, "launcher", "", "")
 	f.StringVar(&o.job, "job", "", "")
 	f.IntVar(&o.nodes, "nodes", 0, "")
@@ -79,45 +78,5 @@ func (o *options) defineExec(f *pflag.FlagSet) {
 	f.StringVar(&o.report, "report", "", "")
 }
 
-// check refuses values that mean nothing. It finds them all at once.
-func (o *options) check() error {
-	var errs []error
-	wrong := func(flag string, value any, why string) {
-		errs = append(errs, fmt.Errorf("cannot run exec: --%s %v: %s", flag, value, why))
-	}
-	if o.nodes < 0 {
-		wrong("nodes", o.nodes, "must be 1 or more")
-	}
-	if o.masterPort < 0 || o.masterPort > 65535 {
-		wrong("master-port", o.masterPort, "must be 1 to 65535, or 0 for any")
-	}
-	var err error
-	if o.portLo, o.portHi, err = portRange(o.ports); err != nil {
-		wrong("port-range", o.ports, err.Error())
-	}
-	if o.peerTimeout < presence.MinTimeout {
-		wrong("peer-timeout", o.peerTimeout, fmt.Sprintf("must be %v or more", presence.MinTimeout))
-	}
-	for flag, d := range map[string]time.Duration{"join-timeout": o.joinTimeout, "grace": o.grace, "exit-timeout": o.exitTimeout} {
-		if d < 0 {
-			wrong(flag, d, "must not be negative")
-		}
-	}
-	if o.as != "" && o.as != "openmpi" {
-		wrong("as", strconv.Quote(o.as), `must be "openmpi"`)
-	}
-	return errors.Join(errs...)
-}
-
-func portRange(s string) (lo, hi int, err error) {
-	from, to, isRange := strings.Cut(s, "-")
-	if !isRange {
-		to = from
-	}
-	lo, errLo := strconv.Atoi(from)
-	hi, errHi := strconv.Atoi(to)
-	if errLo != nil || errHi != nil || lo < 1 || hi > 65535 || lo > hi {
-		return 0, 0, errors.New("must be LOW-HIGH within 1 to 65535")
-	}
-	return lo, hi, nil
-}
+// given tells whether a flag was set, by itself or by its twin.
+func (o *options) given(flag string) bool { return o.flags.Changed(flag) }

@@ -104,6 +104,17 @@ func interfaceOf(addr string) string {
 	return ""
 }
 
+// routeTo is this node's own address on the way to addr, by the kernel's routes;
+// "" if there is none. Connecting a datagram socket sends nothing.
+func routeTo(addr string) string {
+	conn, err := net.Dial("udp", net.JoinHostPort(addr, "9"))
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	return hostOf(conn.LocalAddr())
+}
+
 // ncclConfigured tells whether NCCL has a configuration file, whose word holds
 // over ours.
 func ncclConfigured(env map[string]string) bool {

@@ -8,15 +8,18 @@ import (
 
 const tokenHelp = `Usage: rdzv token
 
-Print a new token: a secret that all agents of your jobs share. Where the nodes
-share your home directory you need none, exec keeps one in ~/.config/rdzv/token.
-Elsewhere give every node the same:
-
-    rdzv token > token && chmod 600 token      then copy the file to every node
+    (umask 077; rdzv token > token)         and copy the file to every node
     rdzv exec --token-file token --nodes 2 -- python3 main.py
 
-RDZV_TOKEN in the environment serves as well. A token on a command line can be
-read by everybody on that node.
+Print a new token: the secret that all rdzv of a job share. Where your nodes have
+the same home directory you need none, exec makes one in ~/.config/rdzv/token.
+
+It can also stand in RDZV_TOKEN. Never write it on a command line, which everybody
+on that node can read.
+
+Exit status:
+    0        printed
+    2        wrong usage
 `
 
 func (a *app) token(args []string) int {

@@ -10,7 +10,13 @@ var release = "devel"
 
 const versionHelp = `Usage: rdzv version
 
-Print the version of rdzv and of the Go that built it.
+    mpirun -np 4 rdzv version
+
+Print the version of rdzv, of the Go that built it, and what it was built for.
+
+Exit status:
+    0        printed
+    2        wrong usage
 `
 
 func (a *app) version(args []string) int {

@@ -107,16 +107,21 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 	return environ, err
 }
 
-// networkInterface is the interface that this node is reached by; none where all
-// are on one node.
+// networkInterface is the interface that leads from this node to MASTER_ADDR, the
+// same for all agents of a node whichever way each came to the store; none where
+// all are on one node.
 func (g *agent) networkInterface() string {
 	if g.world.Nodes == 1 {
 		return ""
 	}
-	if name := interfaceOf(g.conn.local()); name != "" && name != "lo" {
+	own := routeTo(g.world.MasterAddr)
+	if own == "" {
+		own = g.conn.local()
+	}
+	if name := interfaceOf(own); name != "lo" {
 		return name
 	}
-	return interfaceOf(g.world.MasterAddr)
+	return ""
 }
 
 // tellTimeout bounds each word to the store, which answers in milliseconds.

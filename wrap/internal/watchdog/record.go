@@ -14,7 +14,7 @@ const (
 
 // What the watchdog tells the agent.
 const (
-	Started Kind = 64 + iota // worker Index runs: A = pid
+	Started Kind = 64 + iota // worker Index runs: A = pid, B and C = Monotonic before and after its start
 	Refused                  // worker Index could not be started: A = errno
 	Skipped                  // worker Index was not started because Stop or Kill came before
 	Ended                    // worker Index ended: A = wait status, B = ns it took, C = 1 if it had been told to stop

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -30,6 +31,31 @@ const ReportSize = int(unsafe.Sizeof(Report{}))
 func ParseReport(b []byte) Report {
 	_ = b[ReportSize-1]
 	return *(*Report)(unsafe.Pointer(&b[0]))
+}
+
+// Barrier is the signal that the watchdog sends the sentinel before it tells of a worker's end. Of several pending signals
+// the lowest comes first, so its report is the last of all that had reached the group by then, whatever the load.
+// (While the kernel goes through a group, none of the group can finish dying.)
+const Barrier = syscall.Signal(63)
+
+// leave is the signal that ends the sentinel, after it has reported all others.
+const leave = syscall.Signal(64)
+
+// leaveWait is how long that may take; then it is killed.
+const leaveWait = 100 * time.Millisecond
+
+// dismiss ends the sentinel and reports whether it has gone.
+func (w *watch) dismiss(now time.Time) (gone bool) {
+	switch {
+	case w.sentinel == 0:
+		return true
+	case w.dismissed.IsZero():
+		w.dismissed = now
+		_ = syscall.Kill(w.sentinel, leave)
+	case now.Sub(w.dismissed) > leaveWait: // it is stopped, or the agent does not read
+		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
+	}
+	return false
 }
 
 const (
@@ -78,6 +104,9 @@ func forkSentinel(parent, group uintptr, name *[16]byte) int {
 		got, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&info)), 0, 8, 0, 0)
 		if errno != 0 || got == 0 {
 			continue
+		}
+		if got == uintptr(leave) {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 		}
 		if _, _, errno = syscall.RawSyscall(syscall.SYS_WRITE, 1, uintptr(unsafe.Pointer(&info)), uintptr(ReportSize)); errno != 0 {
 			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // RightsMax is how many descriptors the agent sends with one byte of the socket; the kernel's own limit is 253.
@@ -122,7 +123,7 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 		}
 		streams = append(streams, uintptr(files[f]))
 	}
-	begun := time.Now()
+	begun := Monotonic()
 	pid, err := syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{
 		Dir:   s.Dir,
 		Env:   s.Env,
@@ -142,7 +143,15 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 	w.workers[i] = worker{pid: pid, begun: begun}
 	w.byPID[pid] = i
 	w.live++
-	w.tell(Record{Kind: Started, Index: i, A: int64(pid)})
+	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(begun), C: int64(Monotonic())})
+}
+
+// Monotonic is the time of the clock that all processes of this machine share and nobody sets.
+func Monotonic() time.Duration {
+	const clockMonotonic = 1
+	var t syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&t)), 0)
+	return time.Duration(t.Nano())
 }
 
 func errnoOf(err error) int64 {

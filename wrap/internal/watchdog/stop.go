@@ -41,7 +41,7 @@ func (w *watch) advance(now time.Time) (over bool) {
 	}
 	orphans := w.orphans()
 	if w.live == 0 && len(orphans) == 0 {
-		return w.finish()
+		return w.finish(now)
 	}
 	late := !now.Before(w.deadline)
 	switch {
@@ -83,27 +83,16 @@ func (w *watch) killAll(orphans []int) {
 	}
 }
 
-// finish makes sure that nothing is left, sends Gone and reports true; or false if a child has appeared after all.
-func (w *watch) finish() bool {
-	if w.sentinel != 0 {
-		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
-		for w.sentinel != 0 {
-			w.awaitSentinel()
-		}
-	}
-	w.reap()
-	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+// finish makes sure that nothing is left, sends Gone and reports true; or false if something is left for now.
+func (w *watch) finish(now time.Time) bool {
+	if !w.dismiss(now) {
 		return false
+	}
+	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+		return false // a child has appeared after all
 	}
 	w.tell(Record{Kind: Gone})
 	return true
-}
-
-func (w *watch) awaitSentinel() {
-	_, err := syscall.Wait4(w.sentinel, nil, 0, nil)
-	if err != syscall.EINTR {
-		w.sentinel = 0
-	}
 }
 
 // giveUp names what has survived SIGKILL; the agent adopts it.

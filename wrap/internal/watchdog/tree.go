@@ -35,8 +35,8 @@ const (
 
 // worker is one started program.
 type worker struct {
-	pid    int // 0 when it does not live
-	begun  time.Time
+	pid    int           // 0 when it does not live
+	begun  time.Duration // Monotonic
 	paused bool
 	told   bool // it has had a signal to stop
 	dumped bool // it has had SIGABRT
@@ -44,14 +44,15 @@ type worker struct {
 
 // watch is the state of the watchdog.
 type watch struct {
-	agent    *os.File
-	workers  []worker
-	byPID    map[int]int // live workers
-	live     int
-	sentinel int          // its pid, 0 if there is none
-	told     map[int]bool // adopted children that have had SIGTERM
-	phase    phase
-	deadline time.Time // of the phase
+	agent     *os.File
+	workers   []worker
+	byPID     map[int]int // live workers
+	live      int
+	sentinel  int          // its pid, 0 if there is none
+	dismissed time.Time    // when it was told to leave
+	told      map[int]bool // adopted children that have had SIGTERM
+	phase     phase
+	deadline  time.Time // of the phase
 }
 
 // obey carries out one order of the agent.
@@ -129,13 +130,16 @@ func (w *watch) saw(pid int, status syscall.WaitStatus) {
 
 func (w *watch) ended(i int, status syscall.WaitStatus) {
 	e := &w.workers[i]
-	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(time.Since(e.begun))}
+	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(Monotonic() - e.begun)}
 	if e.told {
 		r.C = 1
 	}
 	delete(w.byPID, e.pid)
 	e.pid = 0
 	w.live--
+	if w.sentinel != 0 {
+		_ = syscall.Kill(w.sentinel, Barrier)
+	}
 	w.tell(r)
 }
 

@@ -62,32 +62,25 @@ const (
 	Nodes     Number = "--nodes"
 )
 
-// numbers tells where each number is: in a worker of rdzv by its variable, else
-// in the launcher's placement.
-var numbers = map[Number]struct {
-	variable string
-	placed   func(envmap.Placement) int
-}{
-	Rank:      {"RANK", func(p envmap.Placement) int { return p.Rank }},
-	Local:     {"LOCAL_RANK", func(p envmap.Placement) int { return p.LocalRank }},
-	Node:      {"NODE_RANK", func(p envmap.Placement) int { return p.NodeRank }},
-	Size:      {"WORLD_SIZE", func(p envmap.Placement) int { return p.Size }},
-	LocalSize: {"LOCAL_WORLD_SIZE", func(p envmap.Placement) int { return p.LocalSize }},
-	Nodes:     {"GROUP_WORLD_SIZE", func(p envmap.Placement) int { return p.Nodes }},
+// numbers tells where each number is in a placement.
+var numbers = map[Number]func(envmap.Placement) int{
+	Rank:      func(p envmap.Placement) int { return p.Rank },
+	Local:     func(p envmap.Placement) int { return p.LocalRank },
+	Node:      func(p envmap.Placement) int { return p.NodeRank },
+	Size:      func(p envmap.Placement) int { return p.Size },
+	LocalSize: func(p envmap.Placement) int { return p.LocalSize },
+	Nodes:     func(p envmap.Placement) int { return p.Nodes },
 }
 
-// Of returns the number, or envmap.Unknown where the launcher does not tell it.
-// In a worker of rdzv the worker's own variables alone count.
+// Of returns the number, or envmap.Unknown where it is not told. In a worker of
+// rdzv the worker's own variables alone count, unless a launcher is named.
 func Of(what Number, env envmap.Env, launcher envmap.Launcher) (int, error) {
-	where := numbers[what]
-	if env["RDZV_RUN_ID"] != "" {
-		if n, err := strconv.Atoi(env[where.variable]); err == nil && n >= 0 {
-			return n, nil
-		}
+	p, inside, err := envmap.Inside(env)
+	if !inside || launcher != "" {
+		p, err = envmap.Detect(env, launcher)
 	}
-	p, err := envmap.Detect(env, launcher)
 	if err != nil {
 		return envmap.Unknown, err
 	}
-	return where.placed(p), nil
+	return numbers[what](p), nil
 }

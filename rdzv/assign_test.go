@@ -1,0 +1,193 @@
+package rdzv
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// task is a member of a test: where it is, the launcher's rank, its workers.
+func task(node string, rank, slots int) Member {
+	return Member{Host: node, Node: node, Rank: rank, LocalRank: Any, LocalSize: Any, Slots: slots}
+}
+
+func TestAssign(t *testing.T) {
+	alone := func(slots int) Member { return task("", Any, slots) }
+	hosting := func(m Member) Member { m.Hosting = true; return m }
+	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
+	for name, test := range map[string]struct {
+		members []Member // in the order of their arrival
+		seats   string   // rank:local rank/local size@node of each
+	}{
+		"one":                        {[]Member{task("a", 0, 1)}, "0:0/1@0"},
+		"ranks in another order":     {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)}, "2:2/3@0 0:0/3@0 1:1/3@0"},
+		"two nodes":                  {[]Member{task("b", 3, 1), task("a", 0, 1), task("b", 2, 1), task("a", 1, 1)}, "3:1/2@1 0:0/2@0 2:0/2@1 1:1/2@0"},
+		"interleaved nodes":          {[]Member{task("a", 0, 1), task("b", 1, 1), task("a", 2, 1), task("b", 3, 1)}, "0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1"},
+		"uneven nodes":               {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)}, "0:0/1@0 1:0/2@1 2:1/2@1"},
+		"launcher counts otherwise":  {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 0, 2)}, "0:1/2@0 1:0/2@0"},
+		"launcher counts badly":      {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 1, 2)}, "0:0/2@0 1:1/2@0"},
+		"launcher counts others too": {[]Member{local(task("a", 0, 1), 2, 4), local(task("a", 1, 1), 3, 4)}, "0:0/2@0 1:1/2@0"},
+		"several workers":            {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
+		"several and interleaved":    {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
+		"by hand":                    {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
+		"by hand, the host is later": {[]Member{alone(2), alone(1), hosting(alone(4))}, "4:0/2@1 6:0/1@2 0:0/4@0"},
+		"no ranks on shared nodes":   {[]Member{task("a", Any, 1), task("b", Any, 1), hosting(task("b", Any, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seats []string
+			for _, s := range seated(t, test.members) {
+				seats = append(seats, fmt.Sprintf("%d:%d/%d@%d", s.Rank, s.LocalRank, s.LocalSize, s.Node))
+			}
+			if got := strings.Join(seats, " "); got != test.seats {
+				t.Errorf("got  %s\nwant %s", got, test.seats)
+			}
+		})
+	}
+}
+
+// seated assigns the members and checks what always holds; the seats are in the
+// members' order.
+func seated(t *testing.T, members []Member) []Seat {
+	t.Helper()
+	for i := range members {
+		members[i].ID = fmt.Sprint("agent-", i)
+	}
+	p, err := assign(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seats []Seat
+	size := 0
+	for _, m := range members {
+		s, ok := p.seats[m.ID]
+		if !ok || s.Slots != m.Slots {
+			t.Errorf("%+v has seat %+v", m, s)
+		}
+		seats = append(seats, s)
+		size += m.Slots
+	}
+	if p.world.Size != size || p.world.Agents != len(members) || len(p.seats) != len(members) {
+		t.Errorf("%d seats of %+v; want size %d", len(p.seats), p.world, size)
+	}
+	everyRankOnce(t, seats, p.world)
+	return seats
+}
+
+// everyRankOnce checks that the ranks are 0 to n-1, that the local ranks of each
+// node are, and that nodes are numbered by their lowest rank.
+func everyRankOnce(t *testing.T, seats []Seat, w World) {
+	t.Helper()
+	var ranks []int
+	local, lowest := map[int][]int{}, map[int]int{}
+	for _, s := range seats {
+		for i := range s.Slots {
+			ranks = append(ranks, s.Rank+i)
+			local[s.Node] = append(local[s.Node], s.LocalRank+i)
+		}
+		if low, known := lowest[s.Node]; !known || s.Rank < low {
+			lowest[s.Node] = s.Rank
+		}
+	}
+	wantDense(t, "ranks", ranks, w.Size)
+	wantDense(t, "nodes", slices.Collect(maps.Keys(local)), w.Nodes)
+	for _, s := range seats {
+		wantDense(t, fmt.Sprint("local ranks of node ", s.Node), local[s.Node], s.LocalSize)
+		if s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
+			t.Errorf("node %d begins with rank %d, node %d with %d", s.Node, lowest[s.Node], s.Node-1, lowest[s.Node-1])
+		}
+	}
+}
+
+func wantDense(t *testing.T, what string, got []int, n int) {
+	t.Helper()
+	slices.Sort(got)
+	if len(got) != n {
+		t.Errorf("%s %v, want 0 to %d", what, got, n-1)
+		return
+	}
+	for i := range got {
+		if got[i] != i {
+			t.Errorf("%s %v, want 0 to %d", what, got, n-1)
+			return
+		}
+	}
+}
+
+// Each byte is an agent: two bits of node, two of slots, whether it hosts; the
+// ranks are the launcher's, a rotation of the order of arrival, or there are none.
+func FuzzAssign(f *testing.F) {
+	f.Add([]byte{0}, byte(0), true)
+	f.Add([]byte{0, 1, 0, 1}, byte(1), true)
+	f.Add([]byte{1, 5, 9, 16, 3}, byte(2), false)
+	f.Fuzz(func(t *testing.T, agents []byte, turn byte, ranked bool) {
+		if len(agents) == 0 || len(agents) > 64 {
+			return
+		}
+		members := make([]Member, len(agents))
+		for i, b := range agents {
+			members[i] = task([]string{"", "a", "b", "c"}[b&3], Any, 1+int(b>>2&3))
+			members[i].Hosting = b&16 != 0
+			members[i].LocalRank, members[i].LocalSize = int(b>>5)-1, int(turn&7)
+			if ranked {
+				members[i].Rank = (i + int(turn)) % len(agents)
+			}
+		}
+		seated(t, members)
+	})
+}
+
+func TestMasterAddr(t *testing.T) {
+	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, Via: via} }
+	for name, test := range map[string]struct {
+		nodes   int
+		members []Member // the first has rank 0
+		want    string
+	}{
+		"one node":                     {1, []Member{at("a", "10.0.0.1", "10.0.0.1")}, "127.0.0.1"},
+		"not on the store's node":      {2, []Member{at("b", "10.0.0.2", "10.0.0.1"), at("a", "", "")}, "10.0.0.2"},
+		"hosts the store":              {2, []Member{at("a", "", ""), at("b", "10.0.0.2", "10.0.0.1")}, "10.0.0.1"},
+		"on the store's node":          {2, []Member{at("a", "127.0.0.1", "127.0.0.1"), at("a", "", ""), at("b", "10.0.0.2", "10.0.0.1")}, "10.0.0.1"},
+		"most came in by":              {4, []Member{at("a", "", ""), at("b", "1", "10.0.0.1"), at("c", "1", "10.9.0.1"), at("d", "1", "10.9.0.1")}, "10.9.0.1"},
+		"as many":                      {3, []Member{at("a", "", ""), at("b", "1", "10.9.0.1"), at("c", "1", "10.0.0.1")}, "10.9.0.1"},
+		"its own node has no say":      {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("a", "1", "10.0.0.1"), at("b", "1", "10.9.0.1")}, "10.9.0.1"},
+		"its own node has the only":    {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("b", "127.0.0.1", "127.0.0.1")}, "10.0.0.1"},
+		"IPv6":                         {2, []Member{at("b", "fd00::2", "fd00::1"), at("a", "", "")}, "fd00::2"},
+		"IPv6, hosts":                  {2, []Member{at("a", "", ""), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
+		"IPv4 in IPv6":                 {2, []Member{at("b", "::ffff:10.0.0.2", "::ffff:10.0.0.1"), at("a", "", "")}, "10.0.0.2"},
+		"loopback of IPv6":             {2, []Member{at("a", "::1", "::1"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
+		"link-local means nothing":     {2, []Member{at("a", "fe80::1%eth0", "fe80::2%eth0"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
+		"link-local of IPv4":           {2, []Member{at("b", "169.254.1.2", "169.254.1.1"), at("a", "", "")}, "169.254.1.2"},
+		"agents on one host are nodes": {2, []Member{at("", "", ""), at("", "127.0.0.1", "127.0.0.1")}, "127.0.0.1"},
+		"no address at all":            {2, []Member{at("a", "", "not an address"), at("b", "0.0.0.0", "::")}, "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := masterAddr(test.members[0], test.members, test.nodes); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRoster(t *testing.T) {
+	hosts := func(n int) (names []string) {
+		for i := range n {
+			names = append(names, fmt.Sprint("node", i))
+		}
+		return names
+	}
+	for want, r := range map[string]Roster{
+		"0 of 4 agents are here":                           {Agents: 4},
+		"4 of 4 agents are here":                           {Here: 4, Agents: 4, Hosts: hosts(4)},
+		"3 of 4 agents are here; waiting for rank 2":       {Here: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1)},
+		"1 of 2 agents are here (node node0)":              {Here: 1, Agents: 2, Hosts: hosts(1)},
+		"2 of 3 agents are here (nodes node0, node1)":      {Here: 2, Agents: 3, Hosts: hosts(2)},
+		"10 of 12 agents are here; waiting for ranks 1, 7": {Here: 10, Agents: 12, Missing: []int{1, 7}},
+		"10 of 20 agents are here (nodes node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {Here: 10, Agents: 20, Hosts: hosts(10)},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

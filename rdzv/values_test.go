@@ -1,0 +1,207 @@
+package rdzv
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// put writes what no agent would.
+func (j *job) put(key, value string) {
+	j.t.Helper()
+	if _, err := j.store.Client().Put(j.ctx, key, value); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+var bad = map[string]struct{ value, want string }{
+	"corrupt":       {"{", "unexpected end of JSON input"},
+	"no object":     {"[1]", "cannot unmarshal array"},
+	"empty":         {"", "unexpected end of JSON input"},
+	"no version":    {`{"value":{}}`, "version 0, this is a rdzv of version 1"},
+	"other version": {`{"v":2,"value":"a string where there was an object"}`, "version 2, this is a rdzv of version 1"},
+	"other type":    {`{"v":1,"value":"text"}`, "cannot unmarshal string"},
+	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 262144 are allowed"},
+}
+
+func TestASignalThatCannotBeUnderstoodEndsTheAgentsJob(t *testing.T) {
+	for name, b := range bad {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 3})
+			s := j.join(member(0))
+			j.put(s.keys.world(), b.value)
+			_, err := s.World(j.ctx)
+			if err == nil || !strings.Contains(err.Error(), b.want) || !strings.Contains(err.Error(), s.keys.world()) {
+				t.Errorf("World: %v, want %q", err, b.want)
+			}
+		})
+	}
+}
+
+func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
+	for name, b := range bad {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 2})
+			sessions := j.agents(2)
+			j.worlds(sessions)
+			j.put(sessions[0].keys.verdict(), b.value)
+			for i, s := range sessions {
+				if cause := j.ended(s); !strings.Contains(cause.Error(), b.want) {
+					t.Errorf("agent %d: %v, want %q", i, cause, b.want)
+				}
+			}
+			soon(t, "leaving", func() { j.finish(sessions, stopped) })
+			if err := <-j.led; err != nil {
+				t.Errorf("the leader: %v", err)
+			}
+		})
+	}
+}
+
+func TestAMemberThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
+	values := map[string]struct{ value, want string }{
+		"no workers":    {encode(Member{ID: "x"}), "it has 0 workers"},
+		"endless":       {encode(Member{ID: "x", Slots: 1 << 40}), "1 to 1024 are possible"},
+		"of another id": {encode(Member{ID: "y", Slots: 1}), `it calls itself "y"`},
+	}
+	for name, b := range bad {
+		values[name] = b
+	}
+	for name, b := range values {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 2})
+			s := j.join(member(0))
+			j.put(s.keys.member("x"), b.value)
+			_, err := s.World(j.ctx)
+			if v, ok := err.(*Verdict); !ok || v.Kind != Unready || !strings.Contains(v.Text, b.want) {
+				t.Errorf("World: %v, want %q", err, b.want)
+			}
+			j.settle(s)
+			soon(t, "leaving", func() { j.leave(s) })
+		})
+	}
+}
+
+func TestAnOutcomeThatCannotBeUnderstoodIsALoss(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	j.worlds(sessions)
+	j.put(sessions[1].keys.outcome("agent-1"), `{"v":2}`)
+	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 || !strings.Contains(v.Text, "version 2") {
+		t.Errorf("verdict %+v", v)
+	}
+	j.settle(sessions[0], stopped(0))
+	j.leave(sessions[0])
+}
+
+// What others write into the store is taken once, and by those it is for.
+func TestWhatIsWrittenTwiceCountsOnce(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	w := j.worlds(sessions)[0]
+	k := sessions[0].keys
+	j.put(k.member("agent-1"), encode(member(1)))
+	j.put(k.world(), encode(w))
+	j.put(k.progress("stranger"), encode(Outcome{Workers: []Worker{{}}}))
+	j.put(k.progress("agent-1"), "{")
+	j.put(k.outcome("stranger"), encode(Outcome{Workers: []Worker{{Code: 1}}}))
+	if _, err := j.store.Client().Delete(j.ctx, k.world()); err != nil {
+		t.Fatal(err)
+	}
+	j.settle(sessions[0], succeeded(0))
+	j.settle(sessions[0], Worker{Code: 1})
+	j.settle(sessions[1], succeeded(1))
+	for i, s := range sessions {
+		if sum := j.leave(s); sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %v", i, sum.Verdict)
+		}
+	}
+}
+
+func TestJobsWithOddNamesDoNotMix(t *testing.T) {
+	names := []string{"a", "a/0", "a/0/", "/", "", "..", "a b", "ü", "a%2F0", "\x00", strings.Repeat("long", 64)}
+	seen := map[string]string{}
+	for _, name := range names {
+		for attempt := range 11 {
+			k, label := keysOf(name, attempt), fmt.Sprintf("attempt %d of %q", attempt, name)
+			for prefix, other := range seen {
+				if strings.HasPrefix(k.prefix, prefix) || strings.HasPrefix(prefix, k.prefix) {
+					t.Errorf("%s is within %s", label, other)
+				}
+			}
+			seen[k.prefix] = label
+		}
+	}
+	for _, name := range names {
+		j := start(t, LeaderConfig{Job: name, Agents: 1})
+		s, err := Join(j.ctx, j.store.Client(), Config{Job: cmpOr(name, "test"), Self: member(0)})
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		if w, err := s.World(j.ctx); err != nil || w.Job != cmpOr(name, "test") {
+			t.Errorf("%q: world of %q, %v", name, w.Job, err)
+		}
+		j.settle(s, succeeded(0))
+		j.leave(s)
+	}
+}
+
+func TestAMemberThatCannotBe(t *testing.T) {
+	for name, m := range map[string]Member{
+		"no id":      {Slots: 1},
+		"a path":     {ID: "a/b", Slots: 1},
+		"long id":    {ID: strings.Repeat("x", 65), Slots: 1},
+		"no workers": {ID: "a"},
+	} {
+		if _, err := Join(t.Context(), nil, Config{Job: "test", Self: m}); err == nil {
+			t.Errorf("%s: joined", name)
+		}
+	}
+}
+
+// An agent with many workers that all have much to say can say that they failed.
+func TestOutcomesStayReadable(t *testing.T) {
+	workers := make([]Worker, maxSlots)
+	for i := range workers {
+		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true, Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
+	}
+	o, err := decode[Outcome]("key", []byte(encode(outcome("node0", workers))))
+	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {
+		t.Errorf("%d workers, %v", len(o.Workers), err)
+	}
+	if len(workers[0].Text) != 100<<10 {
+		t.Error("the caller's workers were changed")
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, text := range []string{"", "short", "\xff", strings.Repeat("é", maxText), strings.Repeat("x", maxText), strings.Repeat("x", maxText+1)} {
+		got := clip(text)
+		if len(got) > maxText || !utf8.ValidString(got) {
+			t.Errorf("%.20q...: %d bytes %.20q", text, len(got), got)
+		}
+		if len(text) <= maxText && utf8.ValidString(text) && got != text {
+			t.Errorf("%.20q became %.20q", text, got)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, b := range bad {
+		f.Add([]byte(b.value[:min(len(b.value), 100)]))
+	}
+	f.Add([]byte(encode(member(1))))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decode[Member]("key", b)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), `cannot read "key"`) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if again, err := decode[Member]("key", []byte(encode(m))); err != nil || again != m {
+			t.Errorf("%+v became %+v, %v", m, again, err)
+		}
+	})
+}

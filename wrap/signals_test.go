@@ -1,0 +1,254 @@
+package wrap
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/wrap/internal/proctree"
+	"rdzv/wrap/internal/watchdog"
+)
+
+// listener runs a worker that counts signals, says what its source yields, and passes on what the worker cannot have had.
+var listener = role("listener", func() {
+	src := Signals(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH)
+	signals := make(chan syscall.Signal)
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case e := <-src.C:
+				fmt.Printf("agent: %d shared=%v terminal=%v sender=%d\n", int(e.Signal), e.Shared, e.Terminal, e.Sender)
+				if !e.Shared {
+					signals <- e.Signal
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	w := child(counts)
+	if script := os.Getenv(argEnv); script != "" {
+		w.Path, w.Args = "/bin/sh", []string{"sh", "-c", script}
+	}
+	w.Stdin = os.Stdin
+	results, err := Run(ctxNever, Tree{Workers: []Worker{w}, Source: src, Signals: signals, JobControl: true})
+	close(ended)
+	fmt.Printf("ended %d outside %d %v\n", results[0].ExitCode(), int(results[0].Outside), err)
+})
+
+func startListener(t *testing.T, change func(*exec.Cmd)) (*exec.Cmd, lineReader) {
+	t.Helper()
+	return startAgent(t, 1, func(cmd *exec.Cmd) {
+		cmd.Env[0] = roleEnv + "=" + listener
+		cmd.Env[2] = argEnv + "="
+		if change != nil {
+			change(cmd)
+		}
+	})
+}
+
+func TestEachSignalOnce(t *testing.T) {
+	nothingLeft(t)
+	cmd, l := startListener(t, nil)
+	agent, us := cmd.Process.Pid, os.Getpid()
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGCONT, syscall.SIGWINCH} {
+		name := strings.ReplaceAll(s.String(), " ", "-")
+		syscall.Kill(agent, s)
+		l.inAnyOrder(fmt.Sprintf("agent: %d shared=false terminal=false sender=0", int(s)), name)
+		syscall.Kill(-agent, s)
+		l.inAnyOrder(fmt.Sprintf("agent: %d shared=true terminal=false sender=%d", int(s), us), name)
+	}
+	syscall.Kill(-agent, syscall.SIGUSR2)
+	l.inAnyOrder(fmt.Sprintf("agent: 12 shared=true terminal=false sender=%d", us), "user-defined-signal-2", "ended 7 outside 3 <nil>")
+}
+
+// inAnyOrder takes as many lines as there are texts.
+func (l lineReader) inAnyOrder(texts ...string) {
+	l.t.Helper()
+	left := map[string]bool{}
+	for _, text := range texts {
+		left[text] = true
+	}
+	for range texts {
+		got := l.next()
+		if !left[got] {
+			l.t.Fatalf("line %q, want one of %v", got, left)
+		}
+		delete(left, got)
+	}
+}
+
+// TestSignalsOneByOne sends as Slurm and systemd do: to each process, the agent first, the others a little later.
+func TestSignalsOneByOne(t *testing.T) {
+	nothingLeft(t)
+	cmd, l := startListener(t, nil)
+	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
+	for _, pid := range append([]int{cmd.Process.Pid, dog, sentinel}, workersOf(t, dog, sentinel)...) {
+		syscall.Kill(pid, syscall.SIGUSR1)
+	}
+	l.inAnyOrder(fmt.Sprintf("agent: 10 shared=true terminal=false sender=%d", os.Getpid()), "user-defined-signal-1")
+}
+
+// workersOf lists the children of the watchdog but the sentinel.
+func workersOf(t *testing.T, dog, sentinel int) []int {
+	t.Helper()
+	var pids []int
+	for _, p := range marked(t.Name()) {
+		if s, err := proctree.Read(p.PID); err == nil && s.Parent == dog && p.PID != sentinel {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
+}
+
+// TestTimeout is coreutils' timeout: it signals the agent, and then the group.
+func TestTimeout(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	cmd := exec.Command("timeout", "0.5", "/proc/self/exe")
+	cmd.Args[2] = os.Args[0]
+	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range marked(t.Name()) {
+			syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+		cmd.Wait()
+		eventually(t, "all are gone", func() bool { return len(marked(t.Name())) == 0 })
+	})
+	l.want("ready")
+	var worker, agent int
+	for worker < 1 || agent < 1 {
+		if line := l.next(); line == "terminated" {
+			worker++
+		} else if strings.HasPrefix(line, "agent: 15 shared=true") {
+			agent++
+		}
+	}
+	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
+	if worker != 1 {
+		t.Errorf("the worker had SIGTERM %d times", worker)
+	}
+}
+
+// TestOutside: a worker that died of what reached the whole group is known as such.
+func TestOutside(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
+		t.Run(s.String(), func(t *testing.T) {
+			nothingLeft(t)
+			cmd, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env[2] = argEnv + "=echo ready; exec sleep 1000" })
+			syscall.Kill(-cmd.Process.Pid, s)
+			l.inAnyOrder(fmt.Sprintf("agent: %d shared=true terminal=false sender=%d", int(s), os.Getpid()),
+				fmt.Sprintf("ended %d outside %d <nil>", 128+int(s), int(s)))
+		})
+	}
+	t.Run("not", func(t *testing.T) {
+		nothingLeft(t)
+		_, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env[2] = argEnv + "=echo ready; kill -TERM $$" })
+		l.want("ended 143 outside 0 <nil>")
+	})
+}
+
+// TestIgnoredFromTheStart: under nohup, and in the background of a script, signals stay ignored, and nowhere else.
+func TestIgnoredFromTheStart(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	cmd := exec.Command("sh", "-c", `trap "" HUP INT TSTP; exec `+os.Args[0])
+	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + t.Name(), argEnv + "=grep -E '^(SigIgn|SigBlk)' /proc/self/status; sleep 1000"}
+	cmd.Stdout = out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		eventually(t, "gone", func() bool { return len(marked(t.Name())) == 0 })
+	})
+	l.want("SigBlk:\t0000000000000000", fmt.Sprintf("SigIgn:\t%016x", 1<<(syscall.SIGHUP-1)|1<<(syscall.SIGINT-1)|1<<(syscall.SIGTSTP-1)))
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	l.inAnyOrder(fmt.Sprintf("agent: 15 shared=true terminal=false sender=%d", os.Getpid()), "ended 143 outside 15 <nil>")
+}
+
+// TestCleanWorker compares what a worker finds with what a plain child finds.
+func TestCleanWorker(t *testing.T) {
+	nothingLeft(t)
+	script := `grep -E '^(Sig(Ign|Blk|Cgt)|Umask|NoNewPrivs|CapEff|Cpus_allowed):' /proc/self/status; ulimit -a; pwd; ls -l /proc/self/fd | sed -E 's/.* ([0-9]+) -> ([a-z/]*).*/\1 \2/' | grep -v proc; echo $(ps -o sid= -p $$) `
+	plain := exec.Command("/bin/sh", "-c", script)
+	plain.Env = sh(t, "").Env
+	plainOut, want := output(t)
+	plain.Stdout = plainOut
+	if err := plain.Run(); err != nil {
+		t.Fatal(err)
+	}
+	out, text := output(t)
+	w := sh(t, script)
+	w.Stdout = out
+	mustRun(t, t.Context(), Tree{Workers: []Worker{w}, JobControl: true})
+	if got, want := text(), want(); got != want {
+		t.Errorf("the worker finds\n%s\na plain child\n%s", got, want)
+	}
+}
+
+func TestPairing(t *testing.T) {
+	term, hup := syscall.SIGTERM, syscall.SIGHUP
+	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
+	rep := func(s syscall.Signal) watchdog.Report { return watchdog.Report{Signal: int32(s), PID: 7} }
+	for _, row := range []struct {
+		name string
+		do   func(p *pairing)
+		want string
+	}{
+		{"alone", func(p *pairing) { p.signal(term, at(0), true); p.expire(at(20)) }, "[15 false]"},
+		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), true); p.expire(at(19)) }, "[]"},
+		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), true) }, "[15 true]"},
+		{"signal first", func(p *pairing) { p.signal(term, at(0), true); p.report(rep(term), at(1)); p.expire(at(50)) }, "[15 true]"},
+		{"no sentinel", func(p *pairing) { p.signal(term, at(0), false) }, "[15 false]"},
+		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), true); p.expire(at(30)) }, "[15 false]"},
+		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(101), true); p.expire(at(130)) }, "[15 false]"},
+		{"each report once", func(p *pairing) {
+			p.report(rep(term), at(0))
+			p.signal(term, at(1), true)
+			p.signal(term, at(2), true)
+			p.expire(at(30))
+		}, "[15 true][15 false]"},
+		{"two kinds", func(p *pairing) {
+			p.signal(term, at(0), true)
+			p.signal(hup, at(0), true)
+			p.report(rep(hup), at(1))
+			p.expire(at(30))
+		}, "[1 true][15 false]"},
+	} {
+		var p pairing
+		row.do(&p)
+		got := ""
+		for _, e := range p.ready {
+			got += fmt.Sprintf("[%d %v]", int(e.Signal), e.Shared)
+		}
+		if got == "" {
+			got = "[]"
+		}
+		if got != row.want {
+			t.Errorf("%s: got %s, want %s", row.name, got, row.want)
+		}
+	}
+}
+
+// TestSourceAlone: without a Run every signal is for this process alone, at once.
+func TestSourceAlone(t *testing.T) {
+	src := Signals(syscall.SIGUSR1)
+	defer src.Close()
+	syscall.Kill(os.Getpid(), syscall.SIGUSR1)
+	if e := <-src.C; e.Signal != syscall.SIGUSR1 || e.Shared || e.At.IsZero() {
+		t.Errorf("%+v", e)
+	}
+}
