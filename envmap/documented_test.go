@@ -55,6 +55,8 @@ func TestDocumentedLaunchers(t *testing.T) {
 			placed(Kubernetes, 2, Unknown, 0, 1, 2, Unknown), ""},
 		{"mpirun in a pod of an Indexed Job", "JOB_COMPLETION_INDEX=0 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_MCA_ess_base_jobid=7",
 			placed(OpenMPI4, 1, 2, 1, 2, 0, 1), "7"},
+		{"mpirun of Open MPI 4 in a rank of Open MPI 5", "PRTE_LAUNCHED=1 OMPI_VERSION=5.0.7 OMPI_MCA_orte_hnp_uri=7.0;tcp://10.0.0.1:99 OMPI_MCA_ess_base_jobid=7 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+			placed(OpenMPI4, 1, 2, Unknown, Unknown, Unknown, Unknown), "7-99"},
 		{"salloc's interactive shell", "SLURM_PROCID=0 SLURM_STEP_ID=4294967290 SLURM_NTASKS=1 SLURM_JOB_ID=3",
 			placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown), ""},
 		{"nothing", "PATH=/bin", placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown), ""},

@@ -8,13 +8,14 @@ import (
 )
 
 // printed evaluates the text in a real shell and returns its environment.
-func printed(t *testing.T, text string) []string {
+func printed(t *testing.T, shell, text string) []string {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", `eval "$1"; env -0`, "sh", text)
+	words := append(strings.Fields(shell), "-c", `eval "$1"; env -0`, "sh", text)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "OLD=x"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("sh: %v\n%s\n%s", err, out, text)
+		t.Fatalf("%s: %v\n%s\n%s", shell, err, out, text)
 	}
 	return strings.Split(string(out), "\x00")
 }
@@ -22,7 +23,7 @@ func printed(t *testing.T, text string) []string {
 func TestShell(t *testing.T) {
 	set := []KV{{"A", "plain"}, {"B", "it's"}, {"C", "$(touch /tmp/x) `id` \"q\" \\ ; & | \n second line\t"}, {"D", ""}, {"E_1", "'"}, {"F", "-n"}, {"G", "é\xff"}}
 	text := Shell(append(set, KV{"1BAD", "x"}, KV{"BAD-NAME", "x"}, KV{"", "x"}, KV{"PPID", "x"}, KV{"X;touch /tmp/x", "x"}, KV{"NUL", "\x00"}), "OLD", "NOT THERE")
-	env := printed(t, text)
+	env := printed(t, "/bin/sh", text)
 	for _, kv := range set {
 		if !slices.Contains(env, kv.Name+"="+kv.Value) {
 			t.Errorf("%s is not %q in %q", kv.Name, kv.Value, env)
@@ -31,6 +32,21 @@ func TestShell(t *testing.T) {
 	for _, name := range []string{"OLD=", "NUL=", "BAD", "1BAD"} {
 		if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name) }) {
 			t.Errorf("%s is set", name)
+		}
+	}
+}
+
+// TestShellsOwnNames: in no shell that is here does a variable of its own end the evaluation. /bin/sh is always here.
+func TestShellsOwnNames(t *testing.T) {
+	names := strings.Fields("PPID UID EUID GID EGID BASHOPTS SHELLOPTS BASH_VERSINFO OPTIND LINENO HISTCMD SRANDOM _ IFS PS4 HISTSIZE RANDOM SECONDS ENV FUNCNAME")
+	for _, shell := range []string{"/bin/sh", "bash", "bash --posix", "ksh", "zsh"} {
+		if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {
+			continue
+		}
+		for _, name := range names {
+			if env := printed(t, shell, Shell([]KV{{name, "a b"}, {"LAST", "reached"}}, name)); !slices.Contains(env, "LAST=reached") {
+				t.Errorf("%s stops at %s", shell, name)
+			}
 		}
 	}
 }
@@ -53,7 +69,7 @@ func FuzzShell(f *testing.F) {
 			return // these change env itself
 		}
 		text := Shell([]KV{{name, value}, {"LAST", "reached"}})
-		env := printed(t, text)
+		env := printed(t, "/bin/sh", text)
 		if !slices.Contains(env, "LAST=reached") {
 			t.Errorf("the shell stopped before the end: %q", text)
 		}

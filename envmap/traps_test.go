@@ -41,7 +41,7 @@ func TestTrapBatchBody(t *testing.T) {
 // A batch script that is submitted from inside a step, an interactive one say, inherits that step's SLURM_STEP_*.
 func TestTrapBatchSubmittedFromAStep(t *testing.T) {
 	for name, names := range map[string][]string{
-		"slurm22-batchinstep1": {"SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=1"},  // from two tasks, for one
+		"slurm22-batchinstep1": {"SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=1"}, // from two tasks, for one
 		"slurm22-batchinstep2": {"SLURM_STEP_NUM_NODES=1", "SLURM_NNODES=2"}, // from one node, for two
 	} {
 		env := recorded(t, name, 0)

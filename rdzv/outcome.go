@@ -65,7 +65,7 @@ type settlement struct {
 }
 
 // endedCode is the exit code of a job that a signal ended: 128+signal if a worker
-// died of it, else the first other code in the order of the outcomes, 128+n for
+// died of it, or of being stopped because of it; else the first other code in the order of the outcomes, 128+n for
 // a worker that died of signal n, and 0 if all workers ended well (they had a
 // handler that wrote a checkpoint).
 func endedCode(signal int, outcomes []Outcome) int {
@@ -73,7 +73,7 @@ func endedCode(signal int, outcomes []Outcome) int {
 	for _, o := range outcomes {
 		for _, w := range o.Workers {
 			switch {
-			case w.Signal == signal:
+			case w.Signal == signal, w.Stopped && w.Signal != 0:
 				return 128 + signal
 			case code == 0 && w.Signal != 0:
 				code = 128 + w.Signal

@@ -120,9 +120,9 @@ func TestAJobThatASignalEnds(t *testing.T) {
 	}{
 		"died of it":          {[]Worker{{Code: 7}, {Signal: 2, Stopped: true}}, 130},
 		"wrote checkpoints":   {[]Worker{{Stopped: true}, {Stopped: true}}, 0},
-		"killed after grace":  {[]Worker{{Stopped: true}, {Signal: 9, Stopped: true}}, 137},
+		"killed after grace":  {[]Worker{{Stopped: true}, {Signal: 9, Stopped: true}}, 130},
 		"ended with a code":   {[]Worker{{Stopped: true}, {Code: 5, Stopped: true}}, 5},
-		"of another's signal": {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 143},
+		"of another's signal": {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
@@ -127,15 +129,27 @@ func (g *agent) again(ctx context.Context) error {
 // close lets go of the store. The meeting comes last: its end tells the launcher
 // that this task is over.
 func (c *connection) close() {
-	if c.hosted != nil {
+	switch {
+	case c.hosted != nil:
 		c.hosted.close()
-	} else if c.client != nil {
+	case c.client != nil:
+		awaitEnd(c.client.ActiveConnection())
 		c.client.Close()
 	}
 	if c.meeting != nil {
 		c.meeting.Close()
 	}
 	leaveRuntimeDir(c.dir)
+}
+
+// awaitEnd waits until the host has closed the store, which it does when all have
+// said goodbye. Many launchers kill the other tasks as soon as the first has
+// exited with an error: the host must have cleaned up by then.
+func awaitEnd(conn *grpc.ClientConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	for conn.GetState() == connectivity.Ready && conn.WaitForStateChange(ctx, connectivity.Ready) {
+	}
 }
 
 // hosted is the store in this process, and the leader of the job beside it.

@@ -61,17 +61,13 @@ func (s *session) understand(h heardPacket, p *plan) (beacon, bool) {
 	return b, err == nil && ours
 }
 
-// offer gives the addresses of a beacon, the one it came from first.
+// offer gives the addresses of a beacon in the host's own order, so that all come in by the same.
 func (b beacon) offer(h heardPacket, give func(offer)) {
 	for i, a := range b.addrs {
-		likely := 1 + i
-		if a.Addr() == h.from.WithZone("") {
-			likely = 0
-		}
-		if a.Addr().IsLinkLocalUnicast() && a.Addr().Is6() {
+		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
 			a = netip.AddrPortFrom(a.Addr().WithZone(h.zone), a.Port())
 		}
-		give(offer{a, b.host, likely})
+		give(offer{a, b.host, i})
 	}
 }
 

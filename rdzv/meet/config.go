@@ -89,6 +89,7 @@ func (c *Config) here() ([]Interface, error) {
 		return nil, err
 	}
 	list := usable(all, f)
+	byRoute(c.Proc, list)
 	if len(list) == 0 && len(c.Net) > 0 {
 		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", c.Net)
 	}

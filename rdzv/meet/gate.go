@@ -45,19 +45,19 @@ type gate struct {
 	done    sync.WaitGroup
 	in      chan net.Conn // verified, greeted, to be accepted
 	pending *pending
-	visited chan struct{} // closed by the first that passed the handshake
-	visits  atomic.Int64  // how many passed it
+	visits  atomic.Int64  // how many passed the handshake
 	decided chan struct{} // closed when answer is there
 
 	mu     sync.Mutex
-	answer error // nil: this agent hosts; a movedError: another
+	answer error              // nil: this agent hosts; a movedError: another
+	parked map[*stranger]bool // those who wait for the decision
 	said   map[netip.Addr]bool
 }
 
 func newGate(listeners []net.Listener, cfg *tls.Config, told func(Stranger)) *gate {
 	g := &gate{
 		listeners: listeners, told: told, in: make(chan net.Conn), pending: newPending(), id: newInstance(),
-		visited: make(chan struct{}), decided: make(chan struct{}), said: map[netip.Addr]bool{},
+		decided: make(chan struct{}), parked: map[*stranger]bool{}, said: map[netip.Addr]bool{},
 	}
 	if cfg != nil {
 		g.tls = noteHello(cfg)
@@ -122,9 +122,8 @@ func (g *gate) admit(s *stranger) {
 		return
 	}
 	s.SetDeadline(time.Time{})
-	if g.visits.Add(1) == 1 {
-		close(g.visited)
-	}
+	g.visits.Add(1)
+	g.park(s)
 	if err := g.greet(conn); err != nil {
 		s.Close()
 		return
@@ -158,16 +157,13 @@ func (g *gate) handshake(s *stranger) (net.Conn, error) {
 }
 
 func (g *gate) greet(conn net.Conn) error {
-	select {
-	case <-g.decided:
-	case <-g.ctx.Done():
-		return g.ctx.Err()
-	}
 	g.mu.Lock()
 	answer := g.answer
 	g.mu.Unlock()
 	var moved movedError
 	switch {
+	case g.ctx.Err() != nil:
+		return g.ctx.Err()
 	case errors.As(answer, &moved):
 		writeLine(conn, "moved", moved.to.String())
 		return answer

@@ -36,7 +36,7 @@ func (s *session) hand() (*plan, error) {
 // settle is how long an agent listens before it agrees to host, and yieldAfter how long it leaves those who knock waiting for the better one that
 // it knows of, which may be out of reach.
 const (
-	settle     = 100 * time.Millisecond
+	settle     = 40 * time.Millisecond
 	yieldAfter = 1500 * time.Millisecond
 )
 
@@ -113,24 +113,24 @@ func (c *callers) elect(ctx context.Context) (*Meeting, error) {
 // chosen waits until this agent has to host; false if it has found a host before, or ctx has ended.
 func (c *callers) chosen(ctx context.Context, found <-chan struct{}) bool {
 	start := time.Now()
-	visited := c.meeting.gate.visited
+	var since time.Time // somebody has been knocking
 	check := time.NewTicker(firstWait)
 	defer check.Stop()
-	var since time.Time
 	for {
 		select {
 		case <-found:
 			return false
 		case <-ctx.Done():
 			return false
-		case <-visited:
-			visited, since = nil, time.Now()
 		case <-check.C:
 		}
-		if since.IsZero() || time.Since(start) < settle {
-			continue
-		}
-		if !c.knowsBetter() || time.Since(since) > yieldAfter {
+		switch {
+		case !c.meeting.gate.waiting():
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(start) < settle:
+		case !c.knowsBetter() || time.Since(since) > yieldAfter:
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // namedStore plans for --store HOST[:PORT]: the agent that owns the address hosts, and if several do, the one that gets the lock.
@@ -54,6 +55,12 @@ func ParseStore(store string) (host string, port int, err error) {
 	return host, port, nil
 }
 
+// Resolvers may take many seconds to say no. What this host is called it knows without them; they may only add an address.
+const (
+	resolveTimeout = 5 * time.Second
+	ownNameTimeout = 500 * time.Millisecond
+)
+
 // owned gives the addresses on which this agent would host the store called host; none if the name is of another host.
 // A literal address is taken alone. A name stands for this host as a whole: Debian lets a host's own name be 127.0.1.1, which is of no use to others.
 func (s *session) owned(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -63,10 +70,13 @@ func (s *session) owned(ctx context.Context, host string) ([]netip.Addr, error) 
 	if host == "localhost" {
 		return onLoopback[:1], nil
 	}
-	named, err := s.Resolve(ctx, host)
-	if err != nil && !sameHost(host, s.Host) {
-		return nil, nil // another host's name, or not yet known: the search asks again
+	limit := ownNameTimeout
+	if !sameHost(host, s.Host) {
+		limit = resolveTimeout
 	}
+	soon, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	named, _ := s.Resolve(soon, host) // a name that is not known yet is another host's; the search asks again
 	mine, err := s.mine(named)
 	if err != nil || len(mine) == 0 && !sameHost(host, s.Host) {
 		return nil, err

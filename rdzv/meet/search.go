@@ -20,7 +20,8 @@ const (
 	maxOpen    = 64
 	firstWait  = 20 * time.Millisecond
 	lastWait   = 200 * time.Millisecond
-	strangeFor = time.Second // before asking again somebody who has another key
+	preferFor  = 10 * time.Millisecond // for another address of a store that is found: all agents should come in by the same
+	strangeFor = time.Second           // before asking again somebody who has another key
 )
 
 // maxTries bounds what a search remembers: sources may offer what strangers told them.
@@ -43,6 +44,9 @@ type search struct {
 	exclude map[instance]bool // stores whose job is over
 	told    func(Stranger)
 	tries   map[netip.AddrPort]*try
+
+	best  *found    // found already
+	until time.Time // when best is good enough
 }
 
 type try struct {
@@ -84,20 +88,48 @@ func (s *search) run(ctx context.Context) (*found, error) {
 	}
 	s.tries = map[netip.AddrPort]*try{}
 	for {
+		if s.best != nil && !s.betterOpen() {
+			return s.best, nil
+		}
 		wake := time.NewTimer(s.launch(ctx, &group, answers))
 		select {
 		case o := <-offers:
 			s.take(o)
 		case a := <-answers:
-			if f := s.judge(a); f != nil {
-				return f, nil
-			}
+			s.keep(s.judge(a))
 		case <-wake.C:
 		case <-ctx.Done():
+			if s.best != nil {
+				return s.best, nil
+			}
 			return nil, s.notFound(context.Cause(ctx))
 		}
 		wake.Stop()
 	}
+}
+
+// keep keeps the better of two ways to the store.
+func (s *search) keep(f *found) {
+	switch {
+	case f == nil:
+	case s.best == nil:
+		s.best, s.until = f, time.Now().Add(preferFor)
+	case s.tries[f.addr].likely < s.tries[s.best.addr].likely:
+		s.best.conn.Close()
+		s.best = f
+	default:
+		f.conn.Close()
+	}
+}
+
+// betterOpen says that a more likely address of what seems to be the same store is about to answer.
+func (s *search) betterOpen() bool {
+	for _, t := range s.tries {
+		if t.open && t.addr.Port() == s.best.addr.Port() && t.likely < s.tries[s.best.addr].likely && time.Now().Before(s.until) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *search) take(o offer) {
@@ -115,6 +147,9 @@ func (s *search) launch(ctx context.Context, group *sync.WaitGroup, answers chan
 	now := time.Now()
 	open, fresh := 0, 0
 	sleep := burstEvery
+	if s.best != nil {
+		return s.until.Sub(now)
+	}
 	var due []*try
 	for _, t := range s.tries {
 		switch {

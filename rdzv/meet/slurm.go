@@ -47,7 +47,10 @@ func (s *session) nodeAddrs(nodes []string, p *plan) source {
 			return
 		}
 		pause(ctx, scontrolAfter)
-		if _, err := s.lookup(ctx, nodes[0]); err != nil {
+		soon, cancel := context.WithTimeout(ctx, scontrolAfter)
+		_, err := s.lookup(soon, nodes[0])
+		cancel()
+		if err != nil {
 			s.askScontrol(ctx, nodes[0], p, give)
 		}
 		pause(ctx, scontrolMore)

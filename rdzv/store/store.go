@@ -97,15 +97,17 @@ func (s *Server) Lost() <-chan string { return s.roll.Lost() }
 // Drain waits until all agents that came have said goodbye, or ctx ends.
 func (s *Server) Drain(ctx context.Context) error { return s.roll.Empty(ctx) }
 
-// Close ends the service at once and removes the store's files. Whoever is still
-// connected sees the connection break.
+// Close removes the store's files, then ends the service. Whoever is still
+// connected sees the connection break, and knows by that that nothing of the
+// store is left.
 func (s *Server) Close() error {
+	s.client.Close() // its error is its context's, which this call itself ends
+	s.etcd.Close()
+	err := s.dir.remove()
 	s.roll.Close()
 	if s.grpc != nil {
 		s.grpc.Stop()
 	}
 	s.wg.Wait()
-	s.client.Close() // its error is its context's, which this call itself ends
-	s.etcd.Close()
-	return s.dir.remove()
+	return err
 }
