@@ -10,13 +10,10 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 
 	"rdzv/rdzv/presence"
 	"rdzv/rdzv/store"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen. It is never a
 // measure.
@@ -30,22 +27,31 @@ type job struct {
 	address string
 	led     chan error // what Leader.Run returned
 
-	mu    sync.Mutex
-	wires map[string][]net.Conn // by agent
-	dead  map[string]bool       // agents that can connect no more
-	close func()
+	peerTimeout time.Duration
+
+	mu     sync.Mutex
+	wires  map[string][]net.Conn // by agent
+	dead   map[string]bool       // agents that can connect no more
+	frozen *sync.Map             // agents whose connections pass nothing on
+	close  func()
 }
 
 // start runs a job's store and leader.
 func start(t *testing.T, c LeaderConfig) *job {
 	t.Helper()
+	return startWith(t, c, presence.DefaultTimeout)
+}
+
+// startWith is start with another limit to silence.
+func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	s, err := store.Start(ctx, store.Config{Dir: t.TempDir()})
+	s, err := store.Start(ctx, store.Config{Dir: t.TempDir(), PeerTimeout: peerTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{t: t, ctx: ctx, store: s, led: make(chan error, 1), wires: map[string][]net.Conn{}, dead: map[string]bool{}}
+	j := &job{t: t, ctx: ctx, store: s, peerTimeout: peerTimeout, led: make(chan error, 1), wires: map[string][]net.Conn{}, dead: map[string]bool{}, frozen: new(sync.Map)}
 	j.close = sync.OnceFunc(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("closing the store: %v", err)
@@ -89,8 +95,8 @@ func (j *job) client(id string) *clientv3.Client {
 		if err == nil {
 			j.wires[id] = append(j.wires[id], conn)
 		}
-		return conn, err
-	}, presence.DefaultTimeout)
+		return freezing{conn, j.frozen, id}, err
+	}, j.peerTimeout)
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -114,6 +120,32 @@ func (j *job) kill(id string) {
 	j.dead[id] = true
 	j.mu.Unlock()
 	j.reset(id)
+}
+
+// freeze lets an agent's connections stand, and pass nothing on.
+func (j *job) freeze(id string) { j.frozen.Store(id, true) }
+
+// freezing is a connection whose host may be unplugged.
+type freezing struct {
+	net.Conn
+	frozen *sync.Map // agents that are
+	id     string
+}
+
+func (f freezing) Read(b []byte) (int, error) {
+	for {
+		n, err := f.Conn.Read(b)
+		if _, frozen := f.frozen.Load(f.id); err != nil || !frozen {
+			return n, err
+		}
+	}
+}
+
+func (f freezing) Write(b []byte) (int, error) {
+	if _, frozen := f.frozen.Load(f.id); frozen {
+		return len(b), nil // into the socket's buffer
+	}
+	return f.Conn.Write(b)
 }
 
 func member(i int) Member {

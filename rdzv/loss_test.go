@@ -350,21 +350,41 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A store that is gone when an agent comes to it must not hold it.
+// A store that goes while an agent comes to it does not hold it.
 func TestTheStoreGoesDuringJoin(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
-	client := j.client("agent-0")
-	first, err := presence.Attend(j.ctx, client.ActiveConnection(), "another")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Abandon()
-	j.close()
-	<-first.Lost()
-	ctx, cancel := context.WithTimeout(j.ctx, time.Second)
-	defer cancel()
-	if _, err := Join(ctx, client, Config{Job: "test", Self: member(0)}); err == nil {
-		t.Error("joined a closed store")
+	for name, hangUp := range map[string]func(*net.TCPConn){
+		"before it answers": func(c *net.TCPConn) { c.CloseWrite() },
+		"never there":       func(c *net.TCPConn) { c.Close() },
+		"after it answered": func(*net.TCPConn) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 2})
+			dialled := false
+			client, err := Dial(func(ctx context.Context) (net.Conn, error) {
+				if dialled {
+					return nil, errors.New("refused")
+				}
+				dialled = true
+				conn, err := new(net.Dialer).DialContext(ctx, "tcp", j.address)
+				if err == nil {
+					hangUp(conn.(*net.TCPConn))
+				}
+				return conn, err
+			}, presence.DefaultTimeout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if name == "after it answered" {
+				client.ActiveConnection().Connect()
+				j.close()
+			}
+			soon(t, "Join", func() {
+				if _, err := Join(j.ctx, client, Config{Job: "test", Self: member(0), ConnectTimeout: time.Second}); !errors.Is(err, ErrStoreLost) {
+					t.Errorf("Join: %v", err)
+				}
+			})
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"rdzv/rdzv/presence"
 )
@@ -21,9 +22,17 @@ type Config struct {
 	// stop its workers; Leave waits a little longer than that for the others.
 	// Default 15 s: a grace of 10 s and 5 s to spare.
 	SettleTimeout time.Duration
+
+	// ConnectTimeout is how long Join tries to make a connection to the store;
+	// default 10 s. A store that is busy with thousands of agents refuses some at
+	// first; one that went while this agent came to it refuses for ever.
+	ConnectTimeout time.Duration
 }
 
-const defaultSettleTimeout = 15 * time.Second
+const (
+	defaultSettleTimeout  = 15 * time.Second
+	defaultConnectTimeout = 10 * time.Second
+)
 
 // Session is an agent's part in a job, from Join to Leave. Its methods may be
 // called by several goroutines at once.
@@ -55,15 +64,17 @@ type Session struct {
 
 // Join makes this agent a member of the job and returns. It first takes its
 // place on the store's roll, then watches the job's signals, so that none is
-// missed, then says what it is. It waits for a connection to the store as long
-// as ctx allows, and fails at once if that breaks for good; ctx bounds the call
-// alone.
+// missed, then says what it is. ctx bounds the call alone.
 //
 // It returns [ErrClosed] or [ErrFull] when the job in this store has no place
-// for this agent.
+// for this agent, and [ErrStoreLost] when the store went meanwhile: all are
+// reasons to look for another store.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = defaultConnectTimeout
 	}
 	if err := c.Self.check(); err != nil {
 		return nil, err
@@ -86,8 +97,8 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 func (s *Session) join(ctx context.Context) error {
 	if conn := s.client.ActiveConnection(); conn != nil {
 		var err error
-		if s.attendance, err = presence.Attend(ctx, conn, s.config.Self.ID); err != nil {
-			return fmt.Errorf("cannot enter the roll of the store: %w", err)
+		if s.attendance, err = s.enter(ctx, conn); err != nil {
+			return err
 		}
 		s.wg.Go(s.attend)
 	}
@@ -97,6 +108,22 @@ func (s *Session) join(ctx context.Context) error {
 		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
 	}
 	return s.announce(ctx)
+}
+
+// enter takes this agent's place on the store's roll.
+func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.Attendance, error) {
+	limit := s.config.ConnectTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no connection within %v", ErrStoreLost, limit))
+	defer cancel()
+	a, err := presence.Attend(ctx, conn, s.config.Self.ID)
+	switch {
+	case err == nil:
+		return a, nil
+	case unavailable(err):
+		return nil, fmt.Errorf("%w: cannot enter its roll: %v", ErrStoreLost, err)
+	default:
+		return nil, fmt.Errorf("cannot enter the roll of the store: %w", err)
+	}
 }
 
 // attend waits for the loss of the store.

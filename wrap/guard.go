@@ -136,15 +136,12 @@ func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
 	return err
 }
 
-// send sends descriptors with one byte. It reads their numbers without making them blocking, as File.Fd would.
+// send sends descriptors with one byte. Fd undoes the non-blocking mode that Go sets for pipes of its own making, which
+// few programs could live with; one that has come from outside stays.
 func (g *guard) send(files []*os.File) error {
 	var numbers []int
 	for _, f := range files {
-		fd, err := number(f)
-		if err != nil {
-			return err
-		}
-		numbers = append(numbers, fd)
+		numbers = append(numbers, int(f.Fd()))
 	}
 	raw, err := g.socket.SyscallConn()
 	if err != nil {
@@ -153,20 +150,9 @@ func (g *guard) send(files []*os.File) error {
 	var sent error
 	err = raw.Write(func(fd uintptr) bool {
 		sent = unix.Sendmsg(int(fd), []byte{0}, unix.UnixRights(numbers...), nil, unix.MSG_NOSIGNAL)
-		return !errors.Is(sent, unix.EAGAIN) && !errors.Is(sent, unix.EINTR)
+		return !errors.Is(sent, unix.EAGAIN)
 	})
 	return errors.Join(err, sent)
-}
-
-// number is the descriptor of f, which the caller keeps open.
-func number(f *os.File) (int, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	n := -1
-	err = raw.Control(func(fd uintptr) { n = int(fd) })
-	return n, err
 }
 
 // end waits for the process of the watchdog, whose socket has closed, and lets go of it.

@@ -9,7 +9,7 @@ import (
 // listen makes the source hear what the sentinel reports.
 func (r *run) listen() {
 	if r.guard.reports != nil {
-		r.hearing = r.tree.Source.attach(r.guard.reports, len(r.states))
+		r.hearing = r.tree.Source.attach(r.guard.reports, r.guard.process.Pid, len(r.states))
 	}
 }
 

@@ -128,14 +128,15 @@ func (s *Source) hasSentinel() bool {
 type hearing struct {
 	barriers chan struct{} // one for every worker's end, see watchdog.Barrier
 	done     chan struct{} // closed when there is no more to hear
+	watchdog int           // who sends barriers
 }
 
-// attach makes s listen to what a sentinel reports on from, until its end. There will be at most n barriers.
-func (s *Source) attach(from io.Reader, n int) *hearing {
+// attach makes s listen to what a sentinel of watchdog reports on from, until its end. There will be at most n barriers.
+func (s *Source) attach(from io.Reader, watchdog, n int) *hearing {
 	s.mu.Lock()
 	s.sentinels++
 	s.mu.Unlock()
-	h := &hearing{barriers: make(chan struct{}, n), done: make(chan struct{})}
+	h := &hearing{barriers: make(chan struct{}, n), done: make(chan struct{}), watchdog: watchdog}
 	go func() {
 		defer close(h.done)
 		s.listen(from, h)
@@ -157,10 +158,10 @@ func (s *Source) listen(from io.Reader, h *hearing) {
 }
 
 func (s *Source) hear(r watchdog.Report, h *hearing) {
-	if syscall.Signal(r.Signal) == watchdog.Barrier {
+	if syscall.Signal(r.Signal) == watchdog.Barrier && int(r.PID) == h.watchdog {
 		select {
 		case h.barriers <- struct{}{}:
-		default: // somebody else's joke
+		default: // one more than workers
 		}
 		return
 	}

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // dir is the private directory of one store. Its owner holds a lock on the file
@@ -20,16 +22,35 @@ const dirPattern = "rdzv-store-*"
 
 func newDir(parent string) (*dir, error) {
 	removeAbandoned(parent)
-	path, err := os.MkdirTemp(parent, dirPattern)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the store's directory in %q: %w", parent, err)
+	for {
+		path, err := os.MkdirTemp(parent, dirPattern)
+		if err != nil {
+			return nil, fmt.Errorf("cannot make the store's directory in %q: %w", parent, err)
+		}
+		lock, err := lockDir(path, os.O_CREATE)
+		if err == nil && holds(lock, path) {
+			return &dir{path: path, lock: lock}, nil
+		}
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
+			os.RemoveAll(path)
+			return nil, fmt.Errorf("cannot lock the store's directory %q: %w", path, err)
+		}
+		// Another store that starts this moment took the directory for abandoned,
+		// between the making of the file and its locking.
+		if err == nil {
+			lock.Close()
+		}
 	}
-	lock, err := lockDir(path, os.O_CREATE)
+}
+
+// holds tells whether the locked file is still the one in the directory.
+func holds(lock *os.File, path string) bool {
+	here, err := os.Stat(lockPath(path))
 	if err != nil {
-		os.RemoveAll(path)
-		return nil, fmt.Errorf("cannot lock the store's directory %q: %w", path, err)
+		return false
 	}
-	return &dir{path: path, lock: lock}, nil
+	mine, err := lock.Stat()
+	return err == nil && os.SameFile(here, mine)
 }
 
 func (d *dir) remove() error {
@@ -40,9 +61,11 @@ func (d *dir) remove() error {
 	return nil
 }
 
+func lockPath(dir string) string { return filepath.Join(dir, "lock") }
+
 // lockDir takes the lock of the directory without waiting.
 func lockDir(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|flags, 0o600)
+	f, err := os.OpenFile(lockPath(path), os.O_RDWR|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -53,28 +76,48 @@ func lockDir(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// removeAbandoned removes what killed stores of this user have left in parent. A
-// directory that has no lock file yet is being made this moment and is let be.
+// unlocked is how old a directory without a lock file is when its maker must be
+// dead: the file is made right after the directory.
+const unlocked = time.Minute
+
+// removeAbandoned removes what killed stores of this user have left in parent.
 func removeAbandoned(parent string) {
-	paths, _ := filepath.Glob(filepath.Join(parent, dirPattern)) // the pattern is good
+	paths, _ := filepath.Glob(filepath.Join(escape(parent), dirPattern)) // escaped, it is a good pattern
 	for _, path := range paths {
-		if !ours(path) {
+		info, ok := ours(path)
+		if !ok {
 			continue
 		}
-		if lock, err := lockDir(path, 0); err == nil {
+		lock, err := lockDir(path, 0)
+		switch {
+		case err == nil:
 			os.RemoveAll(path)
 			lock.Close()
+		case errors.Is(err, fs.ErrNotExist) && time.Since(info.ModTime()) > unlocked:
+			os.Remove(path) // only if it is empty
 		}
 	}
 }
 
+// escape makes a path a pattern that matches it alone.
+func escape(path string) string {
+	var pattern []byte
+	for _, c := range []byte(path) {
+		if c == '*' || c == '?' || c == '[' || c == '\\' {
+			pattern = append(pattern, '\\')
+		}
+		pattern = append(pattern, c)
+	}
+	return string(pattern)
+}
+
 // ours tells whether path is a directory, not a link to one, of this user alone:
 // parent may be /tmp, where anybody can make any name.
-func ours(path string) bool {
+func ours(path string) (fs.FileInfo, bool) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode() != fs.ModeDir|0o700 {
-		return false
+		return nil, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid()
+	return info, ok && int(stat.Uid) == os.Geteuid()
 }

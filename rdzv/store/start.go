@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -63,7 +64,7 @@ func lead(ctx context.Context, e *embed.Etcd) error {
 	defer retry.Stop()
 	for e.Server.Leader() == 0 {
 		if err := e.Server.Process(ctx, &raftpb.Message{Type: &kick, From: &id, To: &id}); err != nil {
-			return fmt.Errorf("cannot elect the only member: %w", err)
+			return cmp.Or(context.Cause(ctx), fmt.Errorf("cannot elect the only member: %w", err))
 		}
 		select {
 		case <-retry.C:

@@ -82,7 +82,7 @@ func startSentinel(group int) int {
 //go:norace
 //go:nocheckptr
 func forkSentinel(parent, group uintptr, name *[16]byte) int {
-	var info [128]byte
+	var info [128]byte // the size of siginfo
 	all := ^uint64(0)
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
@@ -105,7 +105,7 @@ func forkSentinel(parent, group uintptr, name *[16]byte) int {
 		if errno != 0 || got == 0 {
 			continue
 		}
-		if got == uintptr(leave) {
+		if got == uintptr(leave) && (*Report)(unsafe.Pointer(&info)).PID == int32(parent) {
 			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 		}
 		if _, _, errno = syscall.RawSyscall(syscall.SYS_WRITE, 1, uintptr(unsafe.Pointer(&info)), uintptr(ReportSize)); errno != 0 {

@@ -1,0 +1,140 @@
+package rdzv
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rdzv/rdzv/presence"
+)
+
+// frozenJob asks the test binary to be a whole job, see beFrozen.
+const frozenJob = "RDZV_TEST_FROZEN_JOB"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(frozenJob) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A job that is stopped as a whole, by scontrol suspend or a laptop's lid, goes on
+// when it is continued: its silence is nobody's.
+func TestAJobThatIsStoppedGoesOn(t *testing.T) {
+	if os.Getenv(frozenJob) != "" {
+		beFrozen(t)
+		return
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), frozenJob+"=1")
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() && !strings.HasSuffix(lines.Text(), "running") {
+		fmt.Fprintln(&said, lines.Text())
+	}
+	signal(t, c, syscall.SIGSTOP)
+	waitForState(t, c.Process.Pid, "T")
+	<-time.After(presence.MinTimeout + presence.MinTimeout/2) // what is tested is that this time means nothing
+	signal(t, c, syscall.SIGCONT)
+	fmt.Fprintln(stdin, "settle")
+	stdin.Close()
+	for lines.Scan() {
+		fmt.Fprintln(&said, lines.Text())
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("the job that was stopped: %v\n%s", err, &said)
+	}
+}
+
+func signal(t *testing.T, c *exec.Cmd, s syscall.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitForState waits until the kernel says of a process what it is in.
+func waitForState(t *testing.T, pid int, state string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, after, _ := strings.Cut(string(b), ") "); strings.HasPrefix(after, state) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("process %d is not in state %s: %s", pid, state, b)
+		}
+	}
+}
+
+// beFrozen is a job of three agents that is stopped at work, and then ends well.
+func beFrozen(t *testing.T) {
+	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
+	sessions := j.agents(3)
+	j.worlds(sessions)
+	fmt.Println("running")
+	io.Copy(io.Discard, os.Stdin)
+	// A loss would be told within a step of the silence's count.
+	ctx, cancel := context.WithTimeout(j.ctx, presence.MinTimeout/2)
+	defer cancel()
+	for i, s := range sessions {
+		select {
+		case <-s.Context().Done():
+			t.Errorf("agent %d: %v", i, context.Cause(s.Context()))
+		case <-ctx.Done():
+		}
+	}
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict == nil || sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %v", i, sum.Verdict)
+		}
+	}
+}
+
+// An agent whose node is unplugged at work: its connection stands, and is silent.
+func TestAFrozenAgentIsLost(t *testing.T) {
+	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
+	sessions := j.agents(3)
+	j.worlds(sessions)
+	j.freeze("agent-1")
+	wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (process 1001 on node1)")
+	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
+		t.Errorf("the agent that was unplugged: %v", cause)
+	}
+	rest := []*Session{sessions[0], sessions[2]}
+	for i, sum := range j.finish(rest, func(i int) Worker { return stopped(2 * i) }) {
+		if sum.Verdict.Kind != Lost || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+}
