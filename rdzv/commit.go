@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -46,7 +47,14 @@ func unavailable(err error) bool {
 	if errors.As(err, &coded) {
 		return coded.Code() == codes.Unavailable
 	}
-	return status.Code(err) == codes.Unavailable
+	return status.Code(err) == codes.Unavailable || closing(err)
+}
+
+// closing tells the answer of an etcd that is being closed, for which it has no
+// code of its own.
+func closing(err error) bool {
+	s, ok := status.FromError(err)
+	return ok && s.Code() == codes.Unknown && strings.HasSuffix(s.Message(), "raft: stopped")
 }
 
 // absent is the condition that makes a put create-only.

@@ -72,11 +72,11 @@ func (g *agent) joinAt(ctx context.Context, err error) error {
 		if errors.Is(err, rdzv.ErrFull) {
 			err = full(err)
 		}
-		if !errors.Is(err, rdzv.ErrClosed) {
+		if !errors.Is(err, rdzv.ErrClosed) && !errors.Is(err, rdzv.ErrStoreLost) {
 			g.conn.close()
 			return err
 		}
-		// The store of the job before this one is still there. Its host leaves
+		// The store of the job before this one was still there. Its host leaves
 		// when all have; ours comes up beside it or after it.
 		err = g.again(ctx)
 	}
