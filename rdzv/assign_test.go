@@ -140,6 +140,7 @@ func FuzzAssign(f *testing.F) {
 
 func TestMasterAddr(t *testing.T) {
 	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, Via: via} }
+	reaching := func(m Member, reaches ...string) Member { m.Reaches = reaches; return m }
 	for name, test := range map[string]struct {
 		nodes   int
 		members []Member // the first has rank 0
@@ -160,7 +161,19 @@ func TestMasterAddr(t *testing.T) {
 		"link-local means nothing":     {2, []Member{at("a", "fe80::1%eth0", "fe80::2%eth0"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
 		"link-local of IPv4":           {2, []Member{at("b", "169.254.1.2", "169.254.1.1"), at("a", "", "")}, "169.254.1.2"},
 		"agents on one host are nodes": {2, []Member{at("", "", ""), at("", "127.0.0.1", "127.0.0.1")}, "127.0.0.1"},
-		"no address at all":            {2, []Member{at("a", "", "not an address"), at("b", "0.0.0.0", "::")}, "127.0.0.1"},
+		"one network reaches all": {4, []Member{
+			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), reaching(at("c", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"),
+			reaching(at("d", "1", "10.9.0.1"), "10.9.0.1"),
+		}, "10.9.0.1"},
+		"both do": {2, []Member{at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.0.0.1", "10.9.0.1")}, "10.9.0.1"},
+		"beside the store": {2, []Member{
+			at("a", "10.0.0.1", "10.0.0.1"), at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.9.0.1"),
+		}, "10.9.0.1"},
+		"one of each node asks": {3, []Member{
+			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("b", "1", "10.0.0.1"), at("b", "1", "10.0.0.1"),
+			reaching(at("c", "1", "10.9.0.1"), "10.9.0.1"),
+		}, "10.9.0.1"},
+		"no address at all": {2, []Member{at("a", "", "not an address"), at("b", "0.0.0.0", "::")}, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := masterAddr(test.members[0], test.members, test.nodes); got != test.want {

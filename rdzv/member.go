@@ -38,6 +38,9 @@ type Member struct {
 	// store's. Both are empty where there is no connection, as when hosting.
 	Addr string `json:"addr,omitempty"`
 	Via  string `json:"via,omitempty"`
+	// Reaches are all addresses of the store that this agent's node can use, Via
+	// among them; it may be left out, by the node's other agents for one.
+	Reaches []string `json:"reaches,omitempty"`
 	// MasterPort is the port that the agent holds for torch's store, should it run
 	// rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`

@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -200,7 +201,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if again, err := decode[Member]("key", []byte(encode(m))); err != nil || again != m {
+		if again, err := decode[Member]("key", []byte(encode(m))); err != nil || !reflect.DeepEqual(again, m) {
 			t.Errorf("%+v became %+v, %v", m, again, err)
 		}
 	})

@@ -25,6 +25,7 @@ type connection struct {
 	meeting *meet.Meeting // nil where there is nobody to meet
 	hosted  *hosted       // nil where another agent hosts
 	addr    string        // of this end, "" in the store's own process
+	reaches []string      // addresses of the store that this node can use
 	dir     string        // runtime directory
 }
 
@@ -41,6 +42,9 @@ func (c *connection) remote() string {
 
 // connect finds the store, or hosts it.
 func (g *agent) connect(ctx context.Context) error {
+	if g.insecure && g.place.Rank <= 0 {
+		g.say.line("--insecure: this job has no secret and no encryption, anybody who reaches its hosts can take part in it")
+	}
 	dir, err := runtimeDir(g.env)
 	if err != nil {
 		return err
@@ -95,10 +99,21 @@ func (g *agent) dial(ctx context.Context, c *connection) error {
 	c.client.ActiveConnection().Connect()
 	select {
 	case c.addr = <-first:
+		if g.place.LocalRank <= 0 { // for all agents of its node
+			c.reaches = texts(c.meeting.Reach(ctx))
+		}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+func texts(addrs []netip.Addr) []string {
+	var list []string
+	for _, a := range addrs {
+		list = append(list, a.String())
+	}
+	return list
 }
 
 func hostOf(a net.Addr) string {

@@ -17,7 +17,7 @@ func (g *agent) member() rdzv.Member {
 	m := rdzv.Member{
 		ID: newID(), Host: host(), PID: os.Getpid(),
 		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize, Slots: g.slots,
-		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Problem: g.problem,
+		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Reaches: g.conn.reaches, Problem: g.problem,
 	}
 	if g.place.Launcher != envmap.None {
 		m.Node = nodeID() // by hand each agent is a node: so many were asked for

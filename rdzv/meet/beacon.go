@@ -38,11 +38,7 @@ func (b beacon) encode(secret []byte) []byte {
 	if b.hosting {
 		kind = "hosting"
 	}
-	var addrs []string
-	for _, a := range b.addrs[:min(len(b.addrs), maxBeaconAddrs)] {
-		addrs = append(addrs, netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()).String())
-	}
-	line := strings.Join([]string{magic, kind, b.public, b.id, word(b.host), strings.Join(addrs, ",")}, " ")
+	line := strings.Join([]string{magic, kind, b.public, b.id, word(b.host), formatAddrPorts(b.addrs)}, " ")
 	return []byte(line + " " + mac(secret, line))
 }
 
@@ -63,12 +59,9 @@ func parseBeacon(packet, secret []byte) (beacon, error) {
 	if !isHex(b.public, publicLen) || !isHex(b.id, 16) {
 		return beacon{}, errBeacon
 	}
-	for text := range strings.SplitSeq(words[5], ",") {
-		a, err := netip.ParseAddrPort(text)
-		if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" || len(b.addrs) == maxBeaconAddrs {
-			return beacon{}, errBeacon
-		}
-		b.addrs = append(b.addrs, a)
+	var err error
+	if b.addrs, err = parseAddrPorts(words[5]); err != nil {
+		return beacon{}, errBeacon
 	}
 	if !hmac.Equal([]byte(words[6]), []byte(mac(secret, string(packet[:end])))) {
 		return b, errBeaconMAC

@@ -38,38 +38,39 @@ func newDialer(key *Key, public []byte, host string) (*dialer, error) {
 }
 
 // dial connects, proves, and waits for the greeting. The connection it returns is the store's own protocol from here on.
-func (d *dialer) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, instance, error) {
+func (d *dialer) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, greeting, error) {
 	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
-		return nil, instance{}, err
+		return nil, greeting{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(answerTimeout))
-	verified, id, err := d.prove(ctx, conn)
+	verified, greeted, err := d.prove(ctx, conn)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		conn.Close()
-		return nil, instance{}, err
+		return nil, greeting{}, err
 	}
 	conn.SetDeadline(time.Time{})
-	return verified, id, nil
+	return verified, greeted, nil
 }
 
-func (d *dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, instance, error) {
+func (d *dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, greeting, error) {
 	if d.tls == nil {
-		id, err := helloPlain(conn, d.public, d.host)
-		return conn, id, err
+		greeted, err := helloPlain(conn, d.public, d.host)
+		return conn, greeted, err
 	}
 	secure := tls.Client(conn, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, instance{}, d.explain(err)
+		return nil, greeting{}, d.explain(err)
 	}
-	if err := readGreeting(secure); err != nil {
-		return nil, instance{}, err
+	addrs, err := readGreeting(secure)
+	if err != nil {
+		return nil, greeting{}, err
 	}
-	return secure, instanceOf(secure.ConnectionState().PeerCertificates[0]), nil
+	return secure, greeting{instanceOf(secure.ConnectionState().PeerCertificates[0]), addrs}, nil
 }
 
 // explain tells from the certificate that was refused who it is that answered.

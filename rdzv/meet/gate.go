@@ -168,9 +168,9 @@ func (g *gate) greet(conn net.Conn) error {
 		writeLine(conn, "moved", moved.to.String())
 		return answer
 	case g.tls != nil:
-		return writeLine(conn, "ok")
+		return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)))
 	case g.public != "":
-		return writeLine(conn, "ok", hex.EncodeToString(g.id[:]))
+		return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)), hex.EncodeToString(g.id[:]))
 	}
 	return nil
 }

@@ -14,15 +14,21 @@ import (
 // After the TLS handshake the host speaks first, one line. Until it has, the client cannot know that its own certificate
 // was accepted (TLS 1.3 tells it only with the first answer), nor that this agent has made up its mind to host.
 //
-//	rdzv1 ok                  come in, the store's own protocol follows
-//	rdzv1 moved ADDR:PORT     the store is there
+//	rdzv1 ok ADDR:PORT,ADDR:PORT   come in, the store's own protocol follows; it listens on these addresses
+//	rdzv1 moved ADDR:PORT          the store is there
 //
-// Without a key, the client says "rdzv1 hello PUBLIC HOST" first, and the host answers "rdzv1 ok INSTANCE", or "rdzv1 other" to
-// an agent of another job.
+// Without a key, the client says "rdzv1 hello PUBLIC HOST" first, and the host answers "rdzv1 ok ADDR:PORT INSTANCE", or "rdzv1 other"
+// to an agent of another job.
 const magic = "rdzv1"
 
-// maxLine is the longest line of the greeting, in bytes, its end included.
-const maxLine = 160
+// maxLine is the longest line of the greeting, in bytes, its end included: maxBeaconAddrs of IPv6, and some words.
+const maxLine = 900
+
+// A greeting is how the host of the store has answered.
+type greeting struct {
+	id    instance
+	addrs []netip.AddrPort // where it listens, as it says
+}
 
 var errGreeting = errors.New("answered something else than a store")
 
@@ -53,29 +59,51 @@ func writeLine(w io.Writer, words ...string) error {
 	return err
 }
 
-// readGreeting reads the host's line behind a finished TLS handshake.
-func readGreeting(r io.Reader) error {
+// readGreeting reads the host's line behind a finished TLS handshake, which says where the host listens.
+func readGreeting(r io.Reader) ([]netip.AddrPort, error) {
 	words, err := readLine(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return greeted(words)
 }
 
-func greeted(words []string) error {
+func greeted(words []string) ([]netip.AddrPort, error) {
 	switch {
-	case words[0] == "ok":
-		return nil
+	case words[0] == "ok" && len(words) > 1:
+		return parseAddrPorts(words[1])
 	case words[0] == "moved" && len(words) == 2:
 		addr, err := netip.ParseAddrPort(words[1])
 		if err != nil {
-			return errGreeting
+			return nil, errGreeting
 		}
-		return movedError{addr}
+		return nil, movedError{addr}
 	case words[0] == "other":
-		return ErrOtherJob
+		return nil, ErrOtherJob
 	}
-	return errGreeting
+	return nil, errGreeting
+}
+
+// formatAddrPorts writes addresses with commas between; a zone means something on its own host only.
+func formatAddrPorts(addrs []netip.AddrPort) string {
+	var texts []string
+	for _, a := range addrs[:min(len(addrs), maxBeaconAddrs)] {
+		texts = append(texts, netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()).String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// parseAddrPorts reads what formatAddrPorts wrote.
+func parseAddrPorts(list string) ([]netip.AddrPort, error) {
+	var addrs []netip.AddrPort
+	for text := range strings.SplitSeq(list, ",") {
+		a, err := netip.ParseAddrPort(text)
+		if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" || len(addrs) == maxBeaconAddrs {
+			return nil, errGreeting
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, nil
 }
 
 // movedError is the answer of an agent that has found a better host than itself.
@@ -83,23 +111,24 @@ type movedError struct{ to netip.AddrPort }
 
 func (e movedError) Error() string { return fmt.Sprintf("moved to %s", e.to) }
 
-// helloPlain is the client's half without a key; it gives the instance that answered.
-func helloPlain(conn net.Conn, public []byte, host string) (instance, error) {
+// helloPlain is the client's half without a key.
+func helloPlain(conn net.Conn, public []byte, host string) (greeting, error) {
 	if err := writeLine(conn, "hello", hex.EncodeToString(public), word(host)); err != nil {
-		return instance{}, err
+		return greeting{}, err
 	}
 	words, err := readLine(conn)
 	if err != nil {
-		return instance{}, err
+		return greeting{}, err
 	}
-	if err := greeted(words); err != nil {
-		return instance{}, err
+	addrs, err := greeted(words)
+	if err != nil {
+		return greeting{}, err
 	}
 	id, err := hex.DecodeString(words[len(words)-1])
 	if err != nil || len(id) != len(instance{}) {
-		return instance{}, errGreeting
+		return greeting{}, errGreeting
 	}
-	return instance(id), nil
+	return greeting{instance(id), addrs}, nil
 }
 
 // readHello is the host's half of helloPlain, but for the answer.

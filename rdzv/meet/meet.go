@@ -225,7 +225,7 @@ func (s *session) look(ctx context.Context, p *plan) (*Meeting, error) {
 		}
 		return nil, err
 	}
-	return &Meeting{session: s, plan: p, dialer: d, id: f.id, first: f.conn, Key: p.key, Addr: f.addr, Addrs: []netip.AddrPort{f.addr}}, nil
+	return &Meeting{session: s, plan: p, dialer: d, id: f.id, first: f.conn, Key: p.key, Addr: f.addr, Addrs: f.addrs}, nil
 }
 
 // strange tells the user, once each, of an agent that may be the user's own but has another key.

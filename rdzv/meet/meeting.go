@@ -15,7 +15,7 @@ type Meeting struct {
 	Hosting bool             // this agent hosts the store
 	Key     *Key             // nil with --insecure
 	Addr    netip.AddrPort   // of the store as seen from here
-	Addrs   []netip.AddrPort // where the store listens, as far as this agent knows
+	Addrs   []netip.AddrPort // where the store listens
 
 	session *session
 	plan    *plan
@@ -53,11 +53,11 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, id, err := d.dial(ctx, m.Addr)
+	conn, greeted, err := d.dial(ctx, m.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)
 	}
-	if id != m.id {
+	if greeted.id != m.id {
 		conn.Close()
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, ErrGone)
 	}

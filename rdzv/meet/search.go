@@ -59,8 +59,8 @@ type try struct {
 }
 
 type found struct {
+	greeting
 	conn net.Conn
-	id   instance
 	addr netip.AddrPort
 }
 
@@ -175,9 +175,9 @@ func (s *search) launch(ctx context.Context, group *sync.WaitGroup, answers chan
 }
 
 func (s *search) attempt(ctx context.Context, addr netip.AddrPort, answers chan<- answered) {
-	conn, id, err := s.dialer.dial(ctx, addr)
+	conn, greeted, err := s.dialer.dial(ctx, addr)
 	select {
-	case answers <- answered{found{conn, id, addr}, err}:
+	case answers <- answered{found{greeted, conn, addr}, err}:
 	case <-ctx.Done():
 		if err == nil {
 			conn.Close()
