@@ -291,6 +291,60 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
+// becomesRoot is a program that its user may run but not signal, as sudo is.
+var becomesRoot = role("becomes root", func() {
+	if err := syscall.Setresuid(0, 0, 0); err != nil {
+		fmt.Println(err)
+	}
+	pause()
+})
+
+var _ = role("agent of root", func() {
+	w := child(becomesRoot)
+	w.Path = os.Getenv(argEnv)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := Run(ctx, Tree{
+		Workers: []Worker{w},
+		Grace:   time.Millisecond,
+		Source:  Signals(),
+		Started: func(int, int) { time.AfterFunc(300*time.Millisecond, cancel) },
+	})
+	var left *LeftError
+	fmt.Println(errors.As(err, &left), err)
+})
+
+// TestCannotKill: what the user may not kill is left and named, and nothing hangs.
+func TestCannotKill(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("needs root to make what others cannot kill")
+		return
+	}
+	nothingLeft(t)
+	out, l := lines(t)
+	t.Cleanup(func() {
+		for _, p := range marked(t.Name()) {
+			syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+		eventually(t, "all are gone", func() bool { return len(marked(t.Name())) == 0 })
+	})
+	cmd := exec.Command(copyOfUs(t, 0o755|os.ModeSetuid))
+	cmd.Env = []string{roleEnv + "=agent of root", markerEnv + "=" + t.Name(), argEnv + "=" + cmd.Path}
+	cmd.Args[0] = "agent"
+	cmd.Path = copyOfUs(t, 0o755)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	got := l.next()
+	var pid int
+	if _, err := fmt.Sscanf(got, "true cannot kill process %d (test)", &pid); err != nil || dead(pid) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // copyOfUs is a copy of the test binary that everybody can execute.
 func copyOfUs(t *testing.T, mode os.FileMode) string {
 	t.Helper()

@@ -55,8 +55,7 @@ func leftBehind(work string) (left []string) {
 	token := filepath.Join(work, "home", ".config", "rdzv", "token")
 	for _, dir := range []string{"home", "tmp", "run"} {
 		filepath.Walk(filepath.Join(work, dir), func(path string, info os.FileInfo, err error) error {
-			lock, _ := filepath.Match("store-*.lock", info.Name()) // to be locked again, by anybody at any time
-			if err != nil || !strings.HasPrefix(token, path) && path != filepath.Join(work, dir) && !lock {
+			if err != nil || !strings.HasPrefix(token, path) && path != filepath.Join(work, dir) {
 				left = append(left, path)
 			}
 			return nil
