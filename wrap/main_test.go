@@ -60,25 +60,32 @@ func sh(t *testing.T, script string) Worker {
 	return Worker{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}}
 }
 
-// nothingLeft fails the test if, at its end, a process with its marker lives or a descriptor or child is left.
+// nothingLeft fails the test if, at its end, a process with its marker lives or a descriptor or child is left. It waits
+// a little for agents that the test has killed; what a Run of the test itself leaves, survivors finds at once.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	fds := openFiles(t)
 	t.Cleanup(func() {
-		if left := marked(t.Name()); len(left) > 0 {
-			t.Errorf("still running: %v", left)
-			for _, p := range left {
-				syscall.Kill(p.PID, syscall.SIGKILL)
-			}
-		}
-		reapAdopted()
-		if left, _ := proctree.Children(); len(left) > 0 {
-			t.Errorf("children left: %v", named(left))
-		}
+		eventually(t, "nothing is left", func() bool {
+			reapAdopted()
+			children, _ := proctree.Children()
+			return len(children) == 0 && len(marked(t.Name())) == 0
+		})
 		if now := openFiles(t); now > fds {
 			t.Errorf("%d descriptors open, %d before", now, fds)
 		}
 	})
+}
+
+// survivors fails the test if a Run that has returned has left something.
+func survivors(t *testing.T) {
+	t.Helper()
+	if left := marked(t.Name()); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+	if left, _ := proctree.Children(); len(left) > 0 {
+		t.Errorf("children left: %v", named(left))
+	}
 }
 
 // reapAdopted takes in the zombies that this process, once it has called Run, inherits from agents that a test has
@@ -138,6 +145,7 @@ func mustRun(t *testing.T, ctx context.Context, tree Tree) []Result {
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}
+	survivors(t)
 	if len(results) != len(tree.Workers) {
 		t.Fatalf("%d results for %d workers", len(results), len(tree.Workers))
 	}

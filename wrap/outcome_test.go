@@ -133,6 +133,7 @@ func (r *running) wait() ([]Result, error) {
 	case <-time.After(20 * time.Second):
 		r.t.Fatal("Run does not return")
 	}
+	survivors(r.t)
 	return r.results, r.err
 }
 

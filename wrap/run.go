@@ -130,10 +130,15 @@ func (r *run) stderr(i int, w Worker) (*os.File, error) {
 // handOver gives the watchdog its workers. If ctx ends meanwhile or that fails, the watchdog is killed before it has
 // started any, which finish takes from there.
 func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
-	hurry := context.AfterFunc(ctx, func() { _ = r.guard.socket.SetWriteDeadline(time.Unix(1, 0)) })
+	hurried := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(hurried)
+		_ = r.guard.socket.SetWriteDeadline(time.Unix(1, 0))
+	})
 	err := r.guard.guardIt(spec, r.streams)
-	if !hurry() {
-		_ = r.guard.socket.SetWriteDeadline(time.Time{}) // orders can still be given if all had gone through
+	if !forget() {
+		<-hurried
+		_ = r.guard.socket.SetWriteDeadline(time.Time{}) // if all had gone through, orders are still to be given
 	}
 	if err != nil {
 		r.aborted = ctx.Err() != nil

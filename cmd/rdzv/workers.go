@@ -16,7 +16,8 @@ import (
 func (g *agent) member() rdzv.Member {
 	m := rdzv.Member{
 		ID: newID(), Host: host(), PID: os.Getpid(),
-		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize, Slots: g.slots,
+		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize,
+		NodeRank: g.place.NodeRank, Slots: g.slots,
 		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Problem: g.problem,
 	}
 	if g.place.Launcher != envmap.None {
