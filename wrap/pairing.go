@@ -10,9 +10,10 @@ import (
 
 // pairing brings together the signals of this process and the reports of the sentinel, in whatever order they come.
 type pairing struct {
-	ready   []Event  // to be yielded
-	waiting []Event  // not reported yet, oldest first
-	reports []report // not met by a signal yet, oldest first
+	ready   []Event   // to be yielded
+	waiting []Event   // not reported yet, oldest first
+	due     time.Time // when those that wait are given up
+	reports []report  // not met by a signal yet, oldest first
 }
 
 // report is what the sentinel said, and when.
@@ -32,6 +33,7 @@ func (p *pairing) signal(sig syscall.Signal, now time.Time, sentinel bool) {
 		p.reports = slices.Delete(p.reports, i, i+1)
 	case sentinel:
 		p.waiting = append(p.waiting, e)
+		p.due = now.Add(answerWait)
 	default:
 		p.ready = append(p.ready, e)
 	}
@@ -48,11 +50,16 @@ func (p *pairing) report(r watchdog.Report, now time.Time) {
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 }
 
+// answered takes in that the sentinel has reported all that had reached it when the last signal came here.
+func (p *pairing) answered(now time.Time) {
+	p.due = now.Add(shareWait)
+}
+
 // expire gives up waiting for reports that are overdue.
 func (p *pairing) expire(now time.Time) {
-	for len(p.waiting) > 0 && now.Sub(p.waiting[0].At) >= shareWait {
-		p.ready = append(p.ready, p.waiting[0])
-		p.waiting = p.waiting[1:]
+	if !now.Before(p.due) {
+		p.ready = append(p.ready, p.waiting...)
+		p.waiting = nil
 	}
 }
 

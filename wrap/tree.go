@@ -56,17 +56,6 @@ type Tree struct {
 	Kill <-chan struct{}
 }
 
-// grace is the time between SIGTERM and SIGKILL when ctx has ended with stop.
-func (t *Tree) grace(stop *Stop) time.Duration {
-	switch {
-	case stop.Grace != 0:
-		return stop.Grace
-	case t.Grace > 0:
-		return t.Grace
-	}
-	return DefaultGrace
-}
-
 // check finds what Run could not run.
 func (t *Tree) check() error {
 	if len(t.Workers) == 0 {
@@ -79,30 +68,3 @@ func (t *Tree) check() error {
 	}
 	return nil
 }
-
-// Stop is a cause with which the ctx of Run may end, to say how its tree is to be stopped. Any other cause is the same
-// as a zero Stop.
-type Stop struct {
-	// Err is why.
-	Err error
-	// Delivered says that the workers have already had a signal to end, by no doing of Run's: those that were running
-	// at the time At get no SIGTERM. A zero At means now.
-	Delivered bool
-	At        time.Time
-	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
-	// stacks and die of it.
-	Stacks bool
-	// Grace overrides Tree.Grace if not 0; below 0 everything is killed at once.
-	Grace time.Duration
-}
-
-// Error tells why.
-func (s *Stop) Error() string {
-	if s.Err == nil {
-		return "stopped"
-	}
-	return s.Err.Error()
-}
-
-// Unwrap returns Err.
-func (s *Stop) Unwrap() error { return s.Err }
