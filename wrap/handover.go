@@ -72,6 +72,8 @@ func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
 	if err != nil {
 		r.aborted = ctx.Err() != nil
 		_ = r.guard.process.Kill()
+	} else {
+		r.guard.opened()
 	}
 	for _, f := range r.own {
 		f.Close()

@@ -31,8 +31,8 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if r.guard, err = startGuard(t.Source != nil); err != nil {
 		return nil, err
 	}
-	r.listen()
 	defer r.jobControl()()
+	r.listen()
 	r.handOver(ctx, spec)
 	r.supervise(ctx)
 	return r.finish()

@@ -121,22 +121,24 @@ func (s *Source) run() {
 	}
 }
 
-// ask asks the sentinels for their Answer and reports whether there is one.
-func (s *Source) ask() bool {
+// ask asks the sentinels for their Answer and returns how many there are.
+func (s *Source) ask() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.hearings {
 		h.ask()
 	}
-	return len(s.hearings) > 0
+	return len(s.hearings)
 }
 
 // take takes in what a sentinel reports.
 func (s *Source) take(r watchdog.Report, p *pairing) {
 	switch syscall.Signal(r.Signal) {
 	case 0:
-		if !s.ask() {
-			p.due = time.Now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.hearings) == 0 {
+			p.deserted(time.Now())
 		}
 	case watchdog.Answer:
 		p.answered(time.Now())
@@ -158,7 +160,7 @@ func (s *Source) attach(g *guard, n int) *hearing {
 	h := &hearing{
 		barriers: make(chan struct{}, n),
 		done:     make(chan struct{}),
-		ask:      func() { g.order(watchdog.Record{Kind: watchdog.Ask}) },
+		ask:      g.ask,
 		watchdog: g.process.Pid,
 	}
 	s.mu.Lock()

@@ -208,25 +208,35 @@ func TestPairing(t *testing.T) {
 		do   func(p *pairing)
 		want string
 	}{
-		{"alone", func(p *pairing) { p.signal(term, at(0), true); p.answered(at(5)); p.expire(at(25)) }, "[15 false]"},
-		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), true); p.answered(at(5)); p.expire(at(24)) }, "[]"},
-		{"not answered", func(p *pairing) { p.signal(term, at(0), true); p.expire(at(999)) }, "[]"},
-		{"never answered", func(p *pairing) { p.signal(term, at(0), true); p.expire(at(1000)) }, "[15 false]"},
-		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), true); p.answered(at(1)); p.report(rep(term), at(9)) }, "[15 true]"},
-		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), true) }, "[15 true]"},
-		{"signal first", func(p *pairing) { p.signal(term, at(0), true); p.report(rep(term), at(1)); p.expire(at(5000)) }, "[15 true]"},
-		{"no sentinel", func(p *pairing) { p.signal(term, at(0), false) }, "[15 false]"},
-		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), true); p.expire(at(5000)) }, "[15 false]"},
-		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(101), true); p.expire(at(5000)) }, "[15 false]"},
+		{"alone", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(25)) }, "[15 false]"},
+		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(24)) }, "[]"},
+		{"not answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(999)) }, "[]"},
+		{"never answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(1000)) }, "[15 false]"},
+		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(1)); p.report(rep(term), at(9)) }, "[15 true]"},
+		{"answered before the second", func(p *pairing) {
+			p.signal(term, at(0), 1)
+			p.signal(hup, at(1), 1)
+			p.answered(at(2))
+			p.expire(at(100))
+			p.report(rep(hup), at(101))
+			p.answered(at(101))
+			p.expire(at(121))
+		}, "[1 true][15 false]"},
+		{"sentinel gone", func(p *pairing) { p.signal(term, at(0), 1); p.deserted(at(1)); p.expire(at(1)) }, "[15 false]"},
+		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), 1) }, "[15 true]"},
+		{"signal first", func(p *pairing) { p.signal(term, at(0), 1); p.report(rep(term), at(1)); p.expire(at(5000)) }, "[15 true]"},
+		{"no sentinel", func(p *pairing) { p.signal(term, at(0), 0) }, "[15 false]"},
+		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), 1); p.expire(at(5000)) }, "[15 false]"},
+		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(101), 1); p.expire(at(5000)) }, "[15 false]"},
 		{"each report once", func(p *pairing) {
 			p.report(rep(term), at(0))
-			p.signal(term, at(1), true)
-			p.signal(term, at(2), true)
+			p.signal(term, at(1), 1)
+			p.signal(term, at(2), 1)
 			p.expire(at(5000))
 		}, "[15 true][15 false]"},
 		{"two kinds", func(p *pairing) {
-			p.signal(term, at(0), true)
-			p.signal(hup, at(0), true)
+			p.signal(term, at(0), 1)
+			p.signal(hup, at(0), 1)
 			p.report(rep(hup), at(1))
 			p.expire(at(5000))
 		}, "[1 true][15 false]"},

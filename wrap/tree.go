@@ -47,10 +47,11 @@ type Tree struct {
 	// about 100 kB, the sentinel. Result.Outside comes from it as well.
 	Source *Source
 	// JobControl stops this process when a terminal or a shell has stopped all live workers (SIGTSTP, SIGTTIN, SIGTTOU), so
-	// that its parent, a shell, sees the job stopped. While Run lasts these signals do not stop it otherwise.
+	// that its parent, a shell, sees the job stopped. These signals do not stop it otherwise any more, also when Run has
+	// returned: once a Go program has caught them they do not take their default course again.
 	JobControl bool
 
-	// Signals are sent, each once, to every live worker. May be nil.
+	// Signals are sent, each once, to every live worker. Run receives from it until it returns. May be nil.
 	Signals <-chan syscall.Signal
 	// Kill, once closed, kills the tree at once: the second Ctrl-C. May be nil.
 	Kill <-chan struct{}
