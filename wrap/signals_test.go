@@ -265,3 +265,19 @@ func TestSourceAlone(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestInheritedDescriptor: what a launcher gives the agent, as Hydra its PMI_FD, reaches the worker under its number.
+func TestInheritedDescriptor(t *testing.T) {
+	nothingLeft(t)
+	extra, fd5 := lines(t)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	startListener(t, func(cmd *exec.Cmd) {
+		cmd.Env[2] = argEnv + "=echo here >&5; echo ready; sleep 1000"
+		cmd.ExtraFiles = []*os.File{null, null, extra}
+	})
+	fd5.want("here")
+}
