@@ -41,6 +41,8 @@ func Dial(dial func(context.Context) (net.Conn, error), peerTimeout time.Duratio
 			grpc.WithContextDialer(patient),
 			grpc.WithConnectParams(connectBackoff),
 			grpc.WithNoProxy(),
+			grpc.WithInitialWindowSize(presence.Window),
+			grpc.WithInitialConnWindowSize(presence.Window),
 		},
 	})
 	if err != nil {
