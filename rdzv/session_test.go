@@ -191,6 +191,7 @@ func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 }
 
 func TestNotAllCome(t *testing.T) {
+	t.Parallel()
 	ranked := member(0)
 	ranked.Rank = 1
 	withProblem := member(0)
@@ -204,6 +205,7 @@ func TestNotAllCome(t *testing.T) {
 		"a problem": {withProblem, "1 of 3 agents are here (node node0) after 1ms\nnode0: cannot find train.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			j := start(t, LeaderConfig{Agents: 3, JoinTimeout: longEnough})
 			s := j.join(test.member)
 			_, err := s.World(j.ctx)
