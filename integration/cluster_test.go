@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,11 +35,12 @@ func (c *cluster) on(host int, argv ...string) []string {
 	return append(c.line("on", strconv.Itoa(host)), argv...)
 }
 
-// line is a command of testbed/hosts about this cluster.
+// line is a command of testbed/hosts about this cluster. Without root it is sudo's, but for what runs on the hosts.
 func (c *cluster) line(args ...string) []string {
 	line := append([]string{"env", "HOSTS_DIR=" + filepath.Join(c.root, "hosts"), c.script}, args...)
-	if os.Geteuid() != 0 {
-		line = slices.Concat([]string{"sudo", "-n", "-E"}, line)
+	if uid := os.Geteuid(); uid != 0 {
+		as := fmt.Sprintf("HOSTS_AS=%d:%d", uid, os.Getegid())
+		line = slices.Concat([]string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}, line[1:])
 	}
 	return line
 }

@@ -100,8 +100,8 @@ func candidate(name, file, dir string) (string, *FindError) {
 	file = from(dir, file)
 	info, err := os.Stat(file)
 	switch {
-	case errors.Is(err, syscall.EACCES):
-		return "", &FindError{name, file, syscall.EACCES, 126}
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTDIR):
+		return "", &FindError{name, file, bare(err), 126}
 	case err != nil:
 		return "", &FindError{name, "", bare(err), 127}
 	case info.IsDir():

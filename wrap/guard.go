@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,6 +20,10 @@ type guard struct {
 	socket  *os.File
 	reports *os.File // from the sentinel; nil without one
 	events  chan watchdog.Record
+
+	mu   sync.Mutex
+	open bool // the watchdog has its workers and takes orders
+	asks int  // that came before
 }
 
 // startGuard starts a watchdog that as yet guards nothing. sentinel asks for reports.
@@ -136,15 +141,33 @@ func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
 	return err
 }
 
-// send sends descriptors with one byte. It reads their numbers without making them blocking, as File.Fd would.
+// opened is for when guardIt has returned: from now on the watchdog takes orders.
+func (g *guard) opened() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = true
+	for range g.asks {
+		g.order(watchdog.Record{Kind: watchdog.Ask})
+	}
+}
+
+// ask asks for the sentinel's Answer, as soon as that is possible.
+func (g *guard) ask() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.open {
+		g.asks++
+		return
+	}
+	g.order(watchdog.Record{Kind: watchdog.Ask})
+}
+
+// send sends descriptors with one byte. Fd undoes the non-blocking mode that Go sets for pipes of its own making, which
+// few programs could live with; one that has come from outside stays.
 func (g *guard) send(files []*os.File) error {
 	var numbers []int
 	for _, f := range files {
-		fd, err := number(f)
-		if err != nil {
-			return err
-		}
-		numbers = append(numbers, fd)
+		numbers = append(numbers, int(f.Fd()))
 	}
 	raw, err := g.socket.SyscallConn()
 	if err != nil {
@@ -153,20 +176,9 @@ func (g *guard) send(files []*os.File) error {
 	var sent error
 	err = raw.Write(func(fd uintptr) bool {
 		sent = unix.Sendmsg(int(fd), []byte{0}, unix.UnixRights(numbers...), nil, unix.MSG_NOSIGNAL)
-		return !errors.Is(sent, unix.EAGAIN) && !errors.Is(sent, unix.EINTR)
+		return !errors.Is(sent, unix.EAGAIN)
 	})
 	return errors.Join(err, sent)
-}
-
-// number is the descriptor of f, which the caller keeps open.
-func number(f *os.File) (int, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	n := -1
-	err = raw.Control(func(fd uintptr) { n = int(fd) })
-	return n, err
 }
 
 // end waits for the process of the watchdog, whose socket has closed, and lets go of it.

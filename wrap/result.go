@@ -6,8 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Result is how a worker ended.
@@ -76,8 +74,7 @@ func (e *LeftError) Error() string {
 // refused is the Result of a worker that the kernel would not start.
 func refused(w Worker, errno syscall.Errno) Result {
 	r := Result{Code: 126, Err: fmt.Errorf("cannot start %q: %w", w.Path, errno)}
-	switch errno {
-	case unix.ENOENT, unix.ENOTDIR:
+	if errno == syscall.ENOENT {
 		r.Code = 127
 	}
 	return r

@@ -59,6 +59,17 @@ func (s *sink) hurry(until time.Time) {
 
 func (s *sink) close() { s.file.Close() }
 
+// number is the descriptor of f, which the caller keeps open. Unlike Fd it leaves the mode of f alone.
+func number(f *os.File) (int, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	n := -1
+	err = raw.Control(func(fd uintptr) { n = int(fd) })
+	return n, err
+}
+
 // isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	fd, err := number(f)

@@ -67,6 +67,9 @@ func (a *app) run() int {
 	if asksForHelp(args) {
 		return a.print(c.help)
 	}
+	if err := enoughFiles(); err != nil && name == "exec" {
+		return a.say.fail(codeExec, err)
+	}
 	return c.run(a, args)
 }
 

@@ -46,9 +46,6 @@ func (o *options) wrongPlace() (errs []error) {
 	if strings.ContainsFunc(o.job, unicode.IsControl) {
 		errs = append(errs, o.wrong("job", o.job, "must not have control characters"))
 	}
-	if o.quiet && o.verbose {
-		errs = append(errs, o.contradiction("quiet", "verbose"))
-	}
 	return errs
 }
 
@@ -72,6 +69,9 @@ func (o *options) wrongWorker() (errs []error) {
 }
 
 func (o *options) wrongMeeting() (errs []error) {
+	if o.quiet && o.verbose {
+		errs = append(errs, o.contradiction("quiet", "verbose"))
+	}
 	var err error
 	if o.portLo, o.portHi, err = portRange(o.ports); err != nil {
 		errs = append(errs, o.wrong("port-range", o.ports, err.Error()))

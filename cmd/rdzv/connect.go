@@ -169,7 +169,8 @@ func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listene
 	c.hosted, c.client = &hosted{store: s, cancel: func() {}}, s.Client()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
-		Lost: s.Lost(), Waiting: func(r rdzv.Roster) { g.say.news("%v", r) },
+		Lost: s.Lost(), Waiting: func(r rdzv.Roster) { g.say.waiting("%v", r) },
+		ExitTimeout: g.exitTimeout, Straggling: func(s rdzv.Stragglers) { g.say.news("%v", s) },
 	})
 	if err != nil {
 		return err

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"rdzv/envmap"
 )
 
 // printEnv prints the environment that exec would set, or explains it.
 func (a *app) printEnv(args []string) int {
 	j := &job{options: &options{}}
-	f := newFlags("env")
-	j.define(f)
-	format := f.String("format", "sh", "")
-	explain := f.Bool("explain", false, "")
+	f, format, explain := j.envFlags()
 	rest, _, err := parse(f, args, a.env)
 	switch {
 	case err != nil:
@@ -40,6 +39,12 @@ func (a *app) printEnv(args []string) int {
 		return a.print(asJSON(object(p.changes.Set)))
 	}
 	return a.print(envmap.Shell(p.changes.Set, p.changes.Unset...))
+}
+
+func (o *options) envFlags() (f *pflag.FlagSet, format *string, explain *bool) {
+	f = newFlags("env")
+	o.define(f)
+	return f, f.String("format", "sh", ""), f.Bool("explain", false, "")
 }
 
 // preview is what can be known of the first worker before the agents meet.

@@ -17,7 +17,7 @@ what this launcher does not tell.
                             object (sh)
 
 The flags of exec that change a value count here too: --launcher, --nodes,
---nproc-per-node, --job, --master-port, --device, --set, --as. See "rdzv help exec".
+--nproc-per-node, --job, --master-port, --device, --set, --as.
 
 Exit status:
     0        printed

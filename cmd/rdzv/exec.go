@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"rdzv/rdzv"
@@ -31,7 +32,8 @@ type agent struct {
 	port    *rdzv.HeldPort // MASTER_PORT, where this agent may run rank 0
 
 	ends      []end // of its workers
-	oomBefore int   // out-of-memory kills before they began
+	tally     tally
+	oomBefore int // out-of-memory kills before they began
 }
 
 // run is the walk of one agent from its placement to its exit code.
@@ -56,6 +58,9 @@ func (g *agent) join() error {
 	for err == nil {
 		if err = g.enter(ctx); err == nil {
 			return nil
+		}
+		if errors.Is(err, rdzv.ErrFull) {
+			err = full(err)
 		}
 		if !errors.Is(err, rdzv.ErrClosed) {
 			g.conn.close()
@@ -90,7 +95,9 @@ func (g *agent) settleTimeout() time.Duration { return g.grace + settleMargin }
 func (g *agent) work() {
 	g.outside.joined(g.session)
 	var err error
-	if g.world, err = g.session.World(context.Background()); err != nil {
+	g.world, err = g.session.World(context.Background())
+	g.say.waited()
+	if err != nil {
 		g.tellEnd()
 		g.settle(nil)
 		return
@@ -116,9 +123,18 @@ func (g *agent) tellAtEnd() (wait func()) {
 // reports it.
 func (g *agent) leave() int {
 	summary, err := g.session.Leave(context.Background())
-	if err != nil && !errors.Is(err, rdzv.ErrStoreLost) {
+	switch {
+	case errors.Is(err, rdzv.ErrFull):
+		return g.say.fail(codeExec, full(err))
+	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		g.say.detail("%v", err)
 	}
 	g.report(summary)
 	return jobCode(summary)
+}
+
+// full is ErrFull with what helps: somebody started one agent too many, or two
+// jobs under one name.
+func full(err error) error {
+	return advice{fmt.Errorf("cannot join: %w", err), "is there one agent too many? Two jobs at a time need a --job NAME each"}
 }

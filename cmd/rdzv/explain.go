@@ -101,7 +101,9 @@ func (a *app) workerRows(j *job, p preview) []row {
 		rows = append(rows, row{"threads", strconv.Itoa(p.id.Threads), j.threadsFrom(p.id)})
 	}
 	for _, name := range kept {
-		rows = append(rows, row{"kept", name + "=" + a.env[name], "a setting of yours"})
+		if name != "OMP_NUM_THREADS" {
+			rows = append(rows, row{"kept", name + "=" + a.env[name], "as it is set"})
+		}
 	}
 	rows = append(rows, a.replaced(p)...)
 	if len(p.changes.Unset) > 0 {
@@ -130,7 +132,7 @@ func (j *job) deviceRow(p preview) row {
 		from = "the local rank: there is " + from
 	}
 	if j.device != string(envmap.DeviceIndex) {
-		from += "; --device " + j.device
+		from = "--device " + j.device + "; " + from
 	}
 	for _, kv := range p.changes.Set {
 		if kv.Name == "RDZV_DEVICE_INDEX" {
@@ -138,7 +140,7 @@ func (j *job) deviceRow(p preview) row {
 		}
 	}
 	if slices.Contains(p.open, "RDZV_DEVICE_INDEX") {
-		return row{"device", "unknown", from + "; it follows from the local rank"}
+		return row{"device", "unknown", "it follows from the local rank; " + j.devices.From()}
 	}
 	return row{"device", "none", from}
 }
@@ -159,7 +161,7 @@ func plural(n int, noun string) string {
 // not set in this one; blank is what it does to the empty one.
 func (a *app) kept(j *job, p preview) (names []string, blank envmap.Changes) {
 	id := p.id
-	id.Interface, id.GPUs = "-", 1 // so that what depends on them shows
+	id.Interface, id.GPUs, id.Nodes = "-", 1, max(id.Nodes, 2) // so that what depends on them shows
 	o := j.torchOptions()
 	o.Set = nil
 	blank, err := envmap.TorchChanges(nil, id, o)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/spf13/pflag"
+
 	"rdzv/cmd/rdzv/internal/early"
 	"rdzv/envmap"
 )
@@ -34,13 +36,7 @@ Exit status:
 // getRank is the long way to the answer: package early has given it already if
 // the question was well-formed and has one.
 func (a *app) getRank(args []string) int {
-	f := newFlags("get-rank")
-	asked := map[early.Number]*bool{}
-	for _, n := range []early.Number{early.Local, early.Node, early.Size, early.LocalSize, early.Nodes} {
-		asked[n] = f.Bool(string(n[2:]), false, "")
-	}
-	byDefault := f.Int("default", 0, "")
-	launcher := f.String("launcher", "", "")
+	f, asked, byDefault, launcher := getRankFlags()
 	rest, _, err := parse(f, args, envmap.Env{"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"]})
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run get-rank: unexpected argument %q", rest[0])
@@ -61,6 +57,14 @@ func (a *app) getRank(args []string) int {
 		byDefault = nil
 	}
 	return a.printNumber(what, envmap.Launcher(*launcher), byDefault)
+}
+
+func getRankFlags() (f *pflag.FlagSet, asked map[early.Number]*bool, byDefault *int, launcher *string) {
+	f, asked = newFlags("get-rank"), map[early.Number]*bool{}
+	for _, n := range []early.Number{early.Local, early.Node, early.Size, early.LocalSize, early.Nodes} {
+		asked[n] = f.Bool(string(n[2:]), false, "")
+	}
+	return f, asked, f.Int("default", 0, ""), f.String("launcher", "", "")
 }
 
 func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault *int) int {

@@ -59,8 +59,6 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.device, "device", string(envmap.DeviceIndex), "")
 	f.StringArrayVar(&o.set, "set", nil, "")
 	f.StringVar(&o.as, "as", "", "")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
 }
 
 // defineExec adds the flags that only exec has.
@@ -76,6 +74,8 @@ func (o *options) defineExec(f *pflag.FlagSet) {
 	f.DurationVar(&o.exitTimeout, "exit-timeout", 0, "")
 	f.BoolVar(&o.noCapture, "no-capture", false, "")
 	f.StringVar(&o.report, "report", "", "")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
 }
 
 // given tells whether a flag was set, by itself or by its twin.

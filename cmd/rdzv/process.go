@@ -41,7 +41,10 @@ func runtimeDir(env map[string]string) (string, error) {
 	}
 	dir := filepath.Join(tempDir(env), fmt.Sprintf("rdzv-%d", os.Geteuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("cannot make the runtime directory: %w", err)
+		return "", advice{
+			fmt.Errorf("cannot make the runtime directory %q: %w", dir, errors.Unwrap(err)),
+			"set TMPDIR to a directory that you can write to",
+		}
 	}
 	if !private(dir) {
 		return "", advice{
@@ -65,6 +68,30 @@ func tempDir(env map[string]string) string {
 func leaveRuntimeDir(dir string) {
 	if filepath.Base(dir) == fmt.Sprintf("rdzv-%d", os.Geteuid()) {
 		os.Remove(dir) // fails where it is not empty, as it should
+	}
+}
+
+// neededFiles is how many files an agent may have to open, with room to spare.
+const neededFiles = 64
+
+// enoughFiles asks beforehand, for where no file can be opened any more the Go
+// runtime and etcd end the process with a stack trace.
+func enoughFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return nil // the limit is not known
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	left := max(0, int(min(limit.Cur, 1<<30))-len(open))
+	if errors.Is(err, unix.EMFILE) {
+		left = 0
+	}
+	if left >= neededFiles {
+		return nil
+	}
+	return advice{
+		fmt.Errorf("cannot run exec: of %d files that may be open at once %d are left, %d are needed", limit.Cur, left, neededFiles),
+		"ulimit -n 1024 raises the limit, where the hard limit (ulimit -Hn) allows it",
 	}
 }
 

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// The columns of a table. A value that is wider pushes its source to the next line.
+// The columns of a table. A source stands behind its value where both fit on a
+// line, else below it.
 const (
 	whatWidth  = 12
-	valueWidth = 10
+	valueWidth = 11
+	lineWidth  = 100 // where there is no terminal that has another
 )
 
 // table lays rows out in three columns. width is the terminal's, at which the last
@@ -18,27 +21,25 @@ const (
 func table(rows []row, width int) string {
 	var b strings.Builder
 	for _, r := range rows {
-		value, from := harmless(r.Value), harmless(r.From)
-		indent := whatWidth + valueWidth + 1
-		line := pad(harmless(r.What), whatWidth)
-		switch {
-		case value == "":
-			indent = whatWidth
-		case utf8.RuneCountInString(value) > valueWidth:
-			b.WriteString(line + broken(value, whatWidth, width) + "\n")
-			line = strings.Repeat(" ", whatWidth+2)
-			indent = whatWidth + 2
-		default:
-			line += pad(value, valueWidth+1)
-		}
-		if from != "" {
-			line += broken(from, indent, width)
-		}
-		if line = strings.TrimRight(line, " "); line != "" {
-			b.WriteString(line + "\n")
-		}
+		b.WriteString(r.layout(width) + "\n")
 	}
 	return b.String()
+}
+
+func (r row) layout(width int) string {
+	what, value, from := pad(harmless(r.What), whatWidth), harmless(r.Value), harmless(r.From)
+	switch long := utf8.RuneCountInString(value) >= valueWidth; {
+	case from == "":
+		return what + broken(value, whatWidth, width)
+	case value == "":
+		return what + broken(from, whatWidth, width)
+	case !long:
+		return what + pad(value, valueWidth) + broken(from, whatWidth+valueWidth, width)
+	case utf8.RuneCountInString(what+value+from)+2 < cmp.Or(width, lineWidth):
+		return what + value + "  " + from
+	}
+	below := strings.Repeat(" ", whatWidth+2)
+	return what + broken(value, whatWidth, width) + "\n" + below + broken(from, len(below), width)
 }
 
 func pad(text string, width int) string {

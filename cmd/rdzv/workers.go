@@ -16,7 +16,8 @@ import (
 func (g *agent) member() rdzv.Member {
 	m := rdzv.Member{
 		ID: newID(), Host: host(), PID: os.Getpid(),
-		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize, Slots: g.slots,
+		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize,
+		NodeRank: g.place.NodeRank, Slots: g.slots,
 		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Problem: g.problem,
 	}
 	if g.place.Launcher != envmap.None {
@@ -49,6 +50,7 @@ func (g *agent) runWorkers() error {
 	}
 	g.oomBefore = oomKills(os.DirFS("/"))
 	_, err = wrap.Run(g.stopping(), tree)
+	g.tally.close()
 	if g.port != nil {
 		g.port.Close()
 	}
@@ -61,13 +63,7 @@ func (g *agent) tree() (wrap.Tree, error) {
 		Grace: g.grace, Linger: true, JobControl: true,
 		Source: g.outside.source, Signals: g.outside.pass, Kill: g.outside.kill,
 	}
-	ended := make([]rdzv.Worker, 0, g.slots)
-	t.Ended = func(i int, r wrap.Result) {
-		ended = append(ended, g.ended(i, r))
-		if len(ended) == g.slots {
-			g.settle(ended)
-		}
-	}
+	t.Ended = func(i int, r wrap.Result) { g.count(g.ended(i, r)) }
 	for i := range g.slots {
 		environ, err := g.workerEnviron(i)
 		if err != nil {
@@ -101,8 +97,10 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 	environ, notes, err := envmap.Torch(g.app.environ, id, envmap.TorchOptions{
 		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", OwnTasks: g.ownTasks(),
 	})
-	for _, note := range notes {
-		g.say.news("rank %d: %s", id.Rank, note)
+	if i == 0 { // the other workers' notes are the same
+		for _, note := range notes {
+			g.say.news("%s", note)
+		}
 	}
 	return environ, err
 }

@@ -15,27 +15,25 @@ var errLocked = errors.New("this agent has the lock")
 // electByLock lets the agent host that gets the lock first. The kernel frees the lock with its holder, however that ends, so the
 // others keep trying it while they look for the store.
 func electByLock(ctx context.Context, s *session, p *plan) (*Meeting, error) {
-	lock, err := s.openLock(p)
-	if err != nil {
-		return nil, err
-	}
-	m, err := s.lookOrLock(ctx, p, lock)
+	l := &lock{path: filepath.Join(s.RuntimeDir, fmt.Sprintf("store-%x-%d.lock", p.public, p.ports[0]))}
+	m, err := s.lookOrLock(ctx, p, l)
 	if !errors.Is(err, errLocked) {
-		lock.Close()
 		return m, err
 	}
 	if m, err = s.hostAt(ctx, p); err != nil {
-		lock.Close()
+		l.release()
 		return nil, err
 	}
-	m.background(func(ctx context.Context) { <-ctx.Done(); lock.Close() })
+	m.background(func(ctx context.Context) { <-ctx.Done(); l.release() })
 	return m, nil
 }
 
 // lookOrLock looks for the store until it is found, or until this agent has the lock (errLocked).
-func (s *session) lookOrLock(ctx context.Context, p *plan, lock *os.File) (*Meeting, error) {
-	if tryLock(lock) {
+func (s *session) lookOrLock(ctx context.Context, p *plan, l *lock) (*Meeting, error) {
+	if locked, err := l.try(); locked {
 		return nil, errLocked
+	} else if err != nil {
+		return nil, err
 	}
 	looking, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
@@ -44,7 +42,10 @@ func (s *session) lookOrLock(ctx context.Context, p *plan, lock *os.File) (*Meet
 	group.Go(func() {
 		for looking.Err() == nil {
 			pause(looking, lastWait)
-			if looking.Err() == nil && tryLock(lock) {
+			if looking.Err() != nil {
+				return
+			}
+			if locked, _ := l.try(); locked { // it could be opened at first; if not now, the store may still be found
 				cancel(errLocked)
 			}
 		}
@@ -52,13 +53,35 @@ func (s *session) lookOrLock(ctx context.Context, p *plan, lock *os.File) (*Meet
 	return s.look(looking, p)
 }
 
-func (s *session) openLock(p *plan) (*os.File, error) {
-	name := filepath.Join(s.RuntimeDir, fmt.Sprintf("store-%x-%d.lock", p.public, p.ports[0]))
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+// A lock is a file that its holder has locked, and removes before it lets go.
+type lock struct {
+	path string
+	file *os.File // while it is held
+}
+
+// try takes the lock if nobody has it. A file that its holder removed while it was being opened is no lock any more.
+func (l *lock) try() (bool, error) {
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open lock %q: %w", name, cause(err))
+		return false, fmt.Errorf("cannot open lock %q: %w", l.path, cause(err))
 	}
-	return f, nil
+	if tryLock(f) && isAt(f, l.path) {
+		l.file = f
+		return true, nil
+	}
+	f.Close()
+	return false, nil
+}
+
+func isAt(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	there, errThere := os.Lstat(path)
+	return err == nil && errThere == nil && os.SameFile(opened, there)
+}
+
+func (l *lock) release() {
+	os.Remove(l.path)
+	l.file.Close()
 }
 
 func tryLock(f *os.File) bool {

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // Name is the watchdog's argv[0].
@@ -45,6 +46,7 @@ func run(args []string) int {
 	if err != nil || !becomeSubreaper() {
 		return 1
 	}
+	setName(Name)
 	children := swallowSignals()
 	w := watch{byPID: map[int]int{}, told: map[int]bool{}}
 	if args[3] == "true" {
@@ -60,6 +62,12 @@ func run(args []string) int {
 	w.start(spec, files, orders)
 	w.watch(children, orders)
 	return 0
+}
+
+// setName is for ps and killall, which would show "exe".
+func setName(name string) {
+	text := append([]byte(name), 0)
+	syscall.RawSyscall(syscall.SYS_PRCTL, prSetName, uintptr(unsafe.Pointer(&text[0])), 0)
 }
 
 // prSetChildSubreaper makes orphaned descendants children of this process rather than of init.

@@ -10,6 +10,7 @@ func (w *watch) dumpAll() bool {
 	any := false
 	for i := range w.workers {
 		if w.workers[i].pid != 0 && w.dump(i) {
+			w.wake(i)
 			any = true
 		}
 	}
@@ -28,7 +29,6 @@ func (w *watch) dump(i int) bool {
 	}
 	w.workers[i].dumped = true
 	w.send(i, syscall.SIGABRT)
-	w.wake(i)
 	return true
 }
 

@@ -14,14 +14,13 @@ func (w *watch) stop(grace time.Duration, stacks bool) {
 	w.enter(stopping, grace)
 	for i := range w.workers {
 		e := &w.workers[i]
-		if e.pid == 0 || e.told {
+		if e.pid == 0 {
 			continue
+		}
+		if !e.told && !(stacks && w.dump(i)) {
+			w.send(i, syscall.SIGTERM)
 		}
 		e.told = true
-		if stacks && w.dump(i) {
-			continue
-		}
-		w.send(i, syscall.SIGTERM)
 		w.wake(i)
 	}
 }
@@ -97,6 +96,10 @@ func (w *watch) finish(now time.Time) bool {
 
 // giveUp names what has survived SIGKILL; the agent adopts it.
 func (w *watch) giveUp(orphans []int) {
+	if w.sentinel != 0 {
+		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
+		_, _ = syscall.Wait4(w.sentinel, nil, 0, nil)
+	}
 	for pid := range w.byPID {
 		w.tell(Record{Kind: Left, A: int64(pid)})
 	}
