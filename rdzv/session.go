@@ -185,7 +185,8 @@ func (s *Session) announce(ctx context.Context) error {
 }
 
 // Context lives as long as the job runs. The cause of its end is a *[Verdict],
-// [ErrStoreLost] or [ErrLeft], or what keeps this agent from following the job.
+// [ErrStoreLost], [ErrFull] or [ErrLeft], or what keeps this agent from following
+// the job.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // World waits until all agents are here and returns the world that they agreed
@@ -215,7 +216,8 @@ func (s *Session) seated(ctx context.Context) (World, error) {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
 	if len(answer.Kvs) == 0 {
-		return World{}, ErrFull // it came together with the last one
+		s.cancel(ErrFull) // it came together with the last one
+		return World{}, ErrFull
 	}
 	w := *s.world
 	w.Seat, err = decode[Seat](key, answer.Kvs[0].Value)

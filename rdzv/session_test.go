@@ -237,6 +237,32 @@ func TestAnAgentThatComesTooLate(t *testing.T) {
 	}
 }
 
+// An agent too many may still have found no world when it came.
+func TestAnAgentThatComesWithTheLastOne(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	w := j.worlds(sessions)[0]
+	world := sessions[0].keys.world()
+	if _, err := j.store.Client().Delete(j.ctx, world); err != nil {
+		t.Fatal(err)
+	}
+	extra := j.join(member(2))
+	j.put(world, encode(w))
+	if _, err := extra.World(j.ctx); err != ErrFull {
+		t.Errorf("World: %v", err)
+	}
+	soon(t, "leaving", func() {
+		if _, err := extra.Leave(j.ctx); err != ErrFull {
+			t.Errorf("Leave: %v", err)
+		}
+	})
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %v", i, sum.Verdict)
+		}
+	}
+}
+
 func TestAnAgentThatLeavesTwiceHearsTheSame(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 1})
 	s := j.agents(1)[0]
