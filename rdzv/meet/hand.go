@@ -76,7 +76,7 @@ func electByBeacon(ctx context.Context, s *session, p *plan) (*Meeting, error) {
 		c.quit()
 	}
 	if err != nil {
-		m.Close()
+		m.release()
 		return nil, err
 	}
 	return found, nil
