@@ -19,8 +19,9 @@ type plan struct {
 //
 // Tasks sit in the launcher's order where it gave ranks. Otherwise the host of
 // the store comes first, because it listens already, then the others as they
-// came. Nodes are numbered by their first task. With one worker per agent RANK
-// is the launcher's own; with several the ranks are dense, node after node.
+// came. Nodes are numbered as the launcher did, else by their first task. With
+// one worker per agent RANK is the launcher's own; with several the ranks are
+// dense, node after node.
 func assign(members []Member) (plan, error) {
 	if err := checkRanks(members); err != nil {
 		return plan{}, err
@@ -101,14 +102,14 @@ func nodesOf(tasks []Member) [][]Member {
 
 // seat numbers the workers, node after node.
 func seat(nodes [][]Member) map[string]Seat {
-	kept := keepsRanks(nodes)
+	kept, numbers := keepsRanks(nodes), nodeNumbers(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
 		size, local := slots(node), 0
 		keptLocal := kept && keepsLocalRanks(node)
 		for _, m := range node {
-			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: n, Slots: m.Slots}
+			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: numbers[n], Slots: m.Slots}
 			if kept {
 				s.Rank = m.Rank
 			}
@@ -121,6 +122,26 @@ func seat(nodes [][]Member) map[string]Seat {
 		}
 	}
 	return seats
+}
+
+// nodeNumbers are the launcher's numbers of the nodes where it gave each a number
+// of its own, so that they are those that it tells a script; else their order.
+// Slurm's begin on another node than rank 0's with -m arbitrary.
+func nodeNumbers(nodes [][]Member) []int {
+	given, ordered := make([]int, len(nodes)), make([]int, len(nodes))
+	seen := map[int]bool{}
+	for i, node := range nodes {
+		n := node[0].NodeRank
+		same := !slices.ContainsFunc(node, func(m Member) bool { return m.NodeRank != n })
+		if same && n >= 0 && n < len(nodes) {
+			seen[n] = true
+		}
+		given[i], ordered[i] = n, i
+	}
+	if len(seen) == len(nodes) {
+		return given
+	}
+	return ordered
 }
 
 // keepsRanks tells whether the launcher's ranks are the workers', which may then

@@ -10,13 +10,14 @@ import (
 
 // task is a member of a test: where it is, the launcher's rank, its workers.
 func task(node string, rank, slots int) Member {
-	return Member{Host: node, Node: node, Rank: rank, LocalRank: Any, LocalSize: Any, Slots: slots}
+	return Member{Host: node, Node: node, Rank: rank, LocalRank: Any, LocalSize: Any, NodeRank: Any, Slots: slots}
 }
 
 func TestAssign(t *testing.T) {
 	alone := func(slots int) Member { return task("", Any, slots) }
 	hosting := func(m Member) Member { m.Hosting = true; return m }
 	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
+	numbered := func(m Member, node int) Member { m.NodeRank = node; return m }
 	for name, test := range map[string]struct {
 		members []Member // in the order of their arrival
 		seats   string   // rank:local rank/local size@node of each
@@ -33,6 +34,9 @@ func TestAssign(t *testing.T) {
 		"several and interleaved":    {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
 		"by hand":                    {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
 		"by hand, the host is later": {[]Member{alone(2), alone(1), hosting(alone(4))}, "4:0/2@1 6:0/1@2 0:0/4@0"},
+		"launcher numbers nodes":     {[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)}, "0:0/1@2 1:0/1@0 2:0/1@1"},
+		"launcher numbers them both": {[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1"},
+		"launcher numbers one node":  {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
 		"no ranks on shared nodes":   {[]Member{task("a", Any, 1), task("b", Any, 1), hosting(task("b", Any, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,13 +75,14 @@ func seated(t *testing.T, members []Member) []Seat {
 	if p.world.Size != size || p.world.Agents != len(members) || len(p.seats) != len(members) {
 		t.Errorf("%d seats of %+v; want size %d", len(p.seats), p.world, size)
 	}
-	everyRankOnce(t, seats, p.world)
+	everyRankOnce(t, seats, p.world, slices.ContainsFunc(members, func(m Member) bool { return m.NodeRank != Any }))
 	return seats
 }
 
 // everyRankOnce checks that the ranks are 0 to n-1, that the local ranks of each
-// node are, and that nodes are numbered by their lowest rank.
-func everyRankOnce(t *testing.T, seats []Seat, w World) {
+// node are, and that nodes are numbered by their lowest rank unless the launcher
+// has numbered them.
+func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
 	t.Helper()
 	var ranks []int
 	local, lowest := map[int][]int{}, map[int]int{}
@@ -94,7 +99,7 @@ func everyRankOnce(t *testing.T, seats []Seat, w World) {
 	wantDense(t, "nodes", slices.Collect(maps.Keys(local)), w.Nodes)
 	for _, s := range seats {
 		wantDense(t, fmt.Sprint("local ranks of node ", s.Node), local[s.Node], s.LocalSize)
-		if s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
+		if !numbered && s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
 			t.Errorf("node %d begins with rank %d, node %d with %d", s.Node, lowest[s.Node], s.Node-1, lowest[s.Node-1])
 		}
 	}

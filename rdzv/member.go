@@ -29,6 +29,8 @@ type Member struct {
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
+	// NodeRank is the launcher's number of the node, or Any.
+	NodeRank int `json:"node_rank"`
 	// Slots is how many workers the agent runs, at least 1.
 	Slots int `json:"slots"`
 

@@ -30,6 +30,6 @@ type Seat struct {
 	Rank      int `json:"rank"`       // of its first worker
 	LocalRank int `json:"local_rank"` // of its first worker
 	LocalSize int `json:"local_size"` // workers on its node
-	Node      int `json:"node"`       // nodes are numbered by their lowest rank
+	Node      int `json:"node"`       // number of its node
 	Slots     int `json:"slots"`      // workers of this agent
 }

@@ -69,16 +69,16 @@ func (g *agent) joinAt(ctx context.Context, err error) error {
 		if err = g.enter(ctx); err == nil {
 			return nil
 		}
-		if errors.Is(err, rdzv.ErrFull) {
-			err = full(err)
-		}
-		if !errors.Is(err, rdzv.ErrClosed) && !errors.Is(err, rdzv.ErrStoreLost) {
+		// The store of the job before this one may still be there, or go this
+		// moment. Its host leaves when all have; ours comes up beside it or after it.
+		if !errors.Is(err, rdzv.ErrClosed) && !errors.Is(err, rdzv.ErrStoreLost) || g.conn.hosting() {
 			g.conn.close()
-			return err
+			break
 		}
-		// The store of the job before this one was still there. Its host leaves
-		// when all have; ours comes up beside it or after it.
 		err = g.again(ctx)
+	}
+	if errors.Is(err, rdzv.ErrFull) {
+		err = full(err)
 	}
 	return err
 }

@@ -56,6 +56,9 @@ Time, as 10s, 5m or 1h30m:
                             long after the first ended
                             well (never)
     --grace D               from SIGTERM to SIGKILL (10s)  RDZV_GRACE
+    --exit-timeout D        once a worker has ended well,  RDZV_EXIT_TIMEOUT
+                            stop the others after D
+                            (never)
 
 What is said:
     --report FILE           write the report on a failed   RDZV_REPORT
@@ -78,6 +81,7 @@ Exit status, the same of every rdzv of the job:
     128+N    signal N ended that worker, or the job
     121      not started: a check failed on some node (if PROGRAM
              is not there it is 127, if it cannot be executed 126)
+    122      stragglers were stopped after --exit-timeout
     123      an rdzv, a node or the store was lost without a word
     124      not all came within --join-timeout
     125      rdzv itself failed: wrong usage, no secret

@@ -1,0 +1,94 @@
+// Scale measures what a store bears: it lets N agents, each on a connection of its
+// own, meet in one store process, fail and leave, and prints what that took.
+//
+//	go run ./bench/scale -n 64,256,1024
+//	go run ./bench/scale -n 1024 -tls -end loss -idle 10s
+//
+// All agents are goroutines of one process, the store is another one. Both run on
+// this machine and share its cores, so that the times are upper bounds for a
+// cluster; what the store's process used (cpu, memory, bytes) carries over.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// options is what to measure.
+type options struct {
+	tls  bool
+	end  string        // fail, loss or done
+	idle time.Duration // between the world and the end
+
+	profile string // path
+}
+
+func main() {
+	sizes := flag.String("n", "64,256,1024", "numbers of agents")
+	reps := flag.Int("reps", 3, "runs of each")
+	var o options
+	flag.BoolVar(&o.tls, "tls", false, "with mutual TLS, as between hosts")
+	flag.StringVar(&o.end, "end", "fail", "how the job ends: a worker fails (fail), an agent is lost (loss), or well (done)")
+	flag.DurationVar(&o.idle, "idle", 0, "how long the job runs, to see what it costs meanwhile")
+	flag.StringVar(&o.profile, "profile", "", "write CPU profiles to this path with .store and .agents added")
+	asStore := flag.Int("store", 0, "be the store of so many agents; for itself")
+	flag.Parse()
+	role, do := ".agents", func() error {
+		debug.SetGCPercent(400) // thousands of agents in one heap are the simulator's own burden
+		return measure(*sizes, *reps, o)
+	}
+	if *asStore > 0 {
+		role, do = ".store", func() error { return serve(*asStore, o) }
+	}
+	err := profiled(o.profile, role, do)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func profiled(path, role string, do func() error) error {
+	if path == "" {
+		return do()
+	}
+	f, err := os.Create(path + role)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return do()
+}
+
+func measure(sizes string, reps int, o options) error {
+	fmt.Println("              until the last agent knows    store's CPU              agents'   store  wire       ")
+	fmt.Println("agents   tls  world ms  known ms   gone ms  join ms   end ms     idle   cpu ms  MB     kB/agent dials")
+	for text := range strings.SplitSeq(sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		for range reps {
+			r, err := run(n, o)
+			if err != nil {
+				return fmt.Errorf("%d agents: %w", n, err)
+			}
+			idle := "-"
+			if o.idle > 0 {
+				idle = fmt.Sprintf("%.2f %%", 100*r.idleCPU.Seconds()/o.idle.Seconds())
+			}
+			fmt.Printf("%6d %5v %9d %9d %9d %8d %8d %8s %8d %4d %8.1f %8d\n", n, o.tls, r.world.Milliseconds(), r.known.Milliseconds(), r.gone.Milliseconds(),
+				r.joinCPU.Milliseconds(), r.endCPU.Milliseconds(), idle, r.agentsCPU.Milliseconds(), r.peak>>20, float64(r.bytes)/1024/float64(n), r.dials)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/store"
+)
+
+// serve is the store's process. It prints its address and key, then for each line
+// that it reads what it has used so far, and ends with its input.
+func serve(n int, o options) error {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "rdzv-scale-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, err := store.Start(ctx, store.Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "scale", Agents: n, Lost: s.Lost()})
+	if err != nil {
+		return err
+	}
+	l, key, err := listen(o)
+	if err != nil {
+		return err
+	}
+	s.Serve(l)
+	fmt.Println(l.Addr(), hex.EncodeToString(key[:]))
+	go leader.Run(ctx) // as long as this process
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		used, peak := usage()
+		fmt.Println(int64(used), peak)
+	}
+	return nil
+}
+
+func listen(o options) (net.Listener, meet.Key, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil || !o.tls {
+		return l, meet.Key{}, err
+	}
+	key := meet.NewKey()
+	cfg, err := key.ServerTLS()
+	return meet.Guard([]net.Listener{l}, cfg, nil), key, err
+}
+
+// usage is what this process has used: time on the cores, and bytes of memory at
+// most.
+func usage() (cpu time.Duration, peak int64) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, 0
+	}
+	status, err := os.ReadFile("/proc/self/status") // a rusage's peak is inherited from the parent
+	if err != nil {
+		return 0, 0
+	}
+	if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok {
+		fmt.Sscan(after, &peak)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), peak << 10
+}
+
+// process is the store's process, seen from that of the agents.
+type process struct {
+	cmd     *exec.Cmd
+	in      interface{ Write([]byte) (int, error) }
+	close   func() error
+	out     *bufio.Reader
+	address string
+	key     meet.Key
+}
+
+func startStore(n int, o options) (*process, error) {
+	cmd := exec.Command(os.Args[0], fmt.Sprint("-store=", n), fmt.Sprint("-tls=", o.tls), "-profile="+o.profile)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, in: in, close: in.Close, out: bufio.NewReader(out)}
+	var key string
+	if _, err := fmt.Fscanln(p.out, &p.address, &key); err != nil {
+		return nil, fmt.Errorf("the store did not start: %w", err)
+	}
+	_, err = hex.Decode(p.key[:], []byte(key))
+	return p, err
+}
+
+func (p *process) usage() (cpu time.Duration, peak int64, err error) {
+	if _, err = fmt.Fprintln(p.in); err == nil {
+		_, err = fmt.Fscanln(p.out, &cpu, &peak)
+	}
+	return cpu, peak, err
+}
+
+func (p *process) end() error {
+	p.close()
+	return p.cmd.Wait()
+}
