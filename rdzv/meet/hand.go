@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -53,8 +54,19 @@ type callers struct {
 	mu     sync.Mutex
 	better map[string]time.Time // by id: when one that is better was heard last
 	voices map[string]bool      // every id that was heard
-	offers chan offer
-	last   time.Time // when this agent called
+	last   time.Time            // when this agent called
+	start  time.Time            // when it began
+
+	offers chan offer  // addresses of those that are better
+	rivals chan beacon // of others that host, while this agent does
+}
+
+func newCallers(s *session, m *Meeting) *callers {
+	return &callers{
+		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
+		offers: make(chan offer, maxOpen), rivals: make(chan beacon, 1),
+		self: beacon{public: publicHex(m.plan.public), id: newID(), host: s.Host, addrs: m.Addrs},
+	}
 }
 
 func electByBeacon(ctx context.Context, s *session, p *plan) (*Meeting, error) {
@@ -62,10 +74,7 @@ func electByBeacon(ctx context.Context, s *session, p *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &callers{
-		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, offers: make(chan offer, maxOpen),
-		self: beacon{public: publicHex(p.public), id: newID(), host: s.Host, addrs: m.Addrs},
-	}
+	c := newCallers(s, m)
 	if c.radio, err = s.tune(ctx); err != nil {
 		s.Say(fmt.Sprintf("cannot look for the other nodes by multicast: %v", err))
 	} else {
@@ -181,7 +190,39 @@ func (c *callers) host(ctx context.Context) (*Meeting, error) {
 		defer c.quit()
 		c.call(ctx)
 	})
+	c.meeting.background(c.yield)
 	return c.meeting, nil
+}
+
+// yield makes way for another host that is better, once it has proved to be one: a beacon may be an old one that somebody sends again.
+func (c *callers) yield(ctx context.Context) {
+	for {
+		select {
+		case b := <-c.rivals:
+			if addr, ok := c.proved(ctx, b); ok {
+				c.meeting.move(addr)
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *callers) proved(ctx context.Context, b beacon) (netip.AddrPort, bool) {
+	d, err := c.meeting.dialing()
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	for _, addr := range b.addrs {
+		conn, id, err := d.dial(ctx, addr)
+		if err != nil {
+			continue
+		}
+		conn.Close()
+		return addr, id != c.meeting.id && !c.session.excluded()[id]
+	}
+	return netip.AddrPort{}, false
 }
 
 func (c *callers) quit() {
@@ -212,16 +253,25 @@ func (c *callers) say() {
 // maxVoices bounds what an agent remembers of the others.
 const maxVoices = 4096
 
+// otherLineAfter is how long an agent is alone before it takes another job of the same user for a mistake.
+const otherLineAfter = 2 * time.Second
+
 // hear takes in one beacon. A new voice is answered at once, and whoever seeks hears from the host.
 func (c *callers) hear(h heardPacket) {
-	b, ok := c.session.understand(h, c.meeting.plan)
-	if !ok || b.id == c.self.id {
+	b, err := c.session.understand(h, c.meeting.plan)
+	if errors.Is(err, ErrOtherJob) && c.bothAlone(b) {
+		c.session.tell(Stranger{Host: b.host, Addr: h.from, Why: ErrOtherJob})
+	}
+	if err != nil || b.id == c.self.id {
 		return
 	}
-	better, answer := c.weigh(b)
+	better, hosting, answer := c.weigh(b)
 	switch {
-	case better && c.self.hosting:
-		c.meeting.move(b.addrs[0])
+	case better && hosting:
+		select {
+		case c.rivals <- b:
+		default: // it calls again
+		}
 	case better:
 		b.offer(h, c.offer)
 	}
@@ -230,8 +280,14 @@ func (c *callers) hear(h heardPacket) {
 	}
 }
 
+func (c *callers) bothAlone(b beacon) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !b.hosting && !c.self.hosting && time.Since(c.start) > otherLineAfter
+}
+
 // weigh says whether another agent is better, and whether to answer it. A host is better than one that seeks; of two alike, the lower id is.
-func (c *callers) weigh(b beacon) (better, answer bool) {
+func (c *callers) weigh(b beacon) (better, hosting, answer bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	better = b.hosting && !c.self.hosting || b.hosting == c.self.hosting && b.id < c.self.id
@@ -243,7 +299,7 @@ func (c *callers) weigh(b beacon) (better, answer bool) {
 		c.voices[b.id] = true
 	}
 	answer = (fresh || c.self.hosting && !b.hosting) && time.Since(c.last) > firstWait
-	return better, answer
+	return better, c.self.hosting, answer
 }
 
 func (c *callers) offer(o offer) {

@@ -184,7 +184,7 @@ func (s *session) hostAt(ctx context.Context, p *plan) (*Meeting, error) {
 
 // bind listens, so that those who look for this agent find it, and be it only to wait at its gate.
 func (s *session) bind(ctx context.Context, p *plan) (*Meeting, error) {
-	listeners, err := listen(ctx, p.addrs, p.ports)
+	listeners, err := listenSoon(ctx, p.addrs, p.ports)
 	if err != nil {
 		return nil, err
 	}
@@ -233,6 +233,10 @@ func (s *session) strange(who Stranger, p *plan) {
 	if errors.Is(who.Why, ErrOtherJob) && !p.named {
 		return // neighbours on a port that two jobs share in their sequences
 	}
+	s.tell(who)
+}
+
+func (s *session) tell(who Stranger) {
 	if s.new(who) {
 		s.Say(who.String())
 	}
