@@ -42,7 +42,7 @@ func (s *session) beacons(p *plan) source {
 			return
 		}
 		r.listen(func(h heardPacket) {
-			if b, ok := s.understand(h, p); ok && b.hosting {
+			if b, err := s.understand(h, p); err == nil && b.hosting {
 				b.offer(h, give)
 			}
 		})
@@ -51,14 +51,18 @@ func (s *session) beacons(p *plan) source {
 	}
 }
 
-// understand reads a beacon of this job. One that another secret has made for the very same job is told to the user.
-func (s *session) understand(h heardPacket, p *plan) (beacon, bool) {
+// understand reads a beacon of this job. One that another secret has made for the very same job is told to the user; one of
+// another job of the same user is ErrOtherJob.
+func (s *session) understand(h heardPacket, p *plan) (beacon, error) {
 	b, err := parseBeacon(h.packet, p.beacon)
 	ours := b.public == publicHex(p.public)
-	if errors.Is(err, errBeaconMAC) && ours {
+	switch {
+	case errors.Is(err, errBeaconMAC) && ours:
 		s.strange(Stranger{Host: b.host, Addr: h.from, Why: ErrOtherToken}, p)
+	case err == nil && !ours:
+		err = ErrOtherJob
 	}
-	return b, err == nil && ours
+	return b, err
 }
 
 // offer gives the addresses of a beacon in the host's own order, so that all come in by the same.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -33,6 +34,8 @@ func (s *session) hand() (*plan, error) {
 	return p, nil
 }
 
+var errChosen = errors.New("this agent is to host")
+
 // settle is how long an agent listens before it agrees to host, and yieldAfter how long it leaves those who knock waiting for the better one that
 // it knows of, which may be out of reach.
 const (
@@ -40,32 +43,12 @@ const (
 	yieldAfter = 1500 * time.Millisecond
 )
 
-// forget is how long an agent counts that has not called any more.
-const forget = 3 * time.Second
-
-// callers is what one agent hears of the others.
-type callers struct {
-	session *session
-	meeting *Meeting // where this agent would host
-	radio   *radio   // nil where there is no multicast
-	self    beacon
-
-	mu     sync.Mutex
-	better map[string]time.Time // by id: when one that is better was heard last
-	voices map[string]bool      // every id that was heard
-	offers chan offer
-	last   time.Time // when this agent called
-}
-
 func electByBeacon(ctx context.Context, s *session, p *plan) (*Meeting, error) {
 	m, err := s.bind(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	c := &callers{
-		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, offers: make(chan offer, maxOpen),
-		self: beacon{public: publicHex(p.public), id: newID(), host: s.Host, addrs: m.Addrs},
-	}
+	c := newCallers(s, m)
 	if c.radio, err = s.tune(ctx); err != nil {
 		s.Say(fmt.Sprintf("cannot look for the other nodes by multicast: %v", err))
 	} else {
@@ -181,77 +164,37 @@ func (c *callers) host(ctx context.Context) (*Meeting, error) {
 		defer c.quit()
 		c.call(ctx)
 	})
+	c.meeting.background(c.yield)
 	return c.meeting, nil
 }
 
-func (c *callers) quit() {
-	if c.radio != nil {
-		c.radio.close()
+// yield makes way for another host that is better, once it has proved to be one: a beacon may be an old one that somebody sends again.
+func (c *callers) yield(ctx context.Context) {
+	for {
+		select {
+		case b := <-c.rivals:
+			if addr, ok := c.proved(ctx, b); ok {
+				c.meeting.move(addr)
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-// call sends this agent's beacon again and again.
-func (c *callers) call(ctx context.Context) {
-	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
-		c.say()
-		pause(ctx, wait)
+func (c *callers) proved(ctx context.Context, b beacon) (netip.AddrPort, bool) {
+	d, err := c.meeting.dialing()
+	if err != nil {
+		return netip.AddrPort{}, false
 	}
+	for _, addr := range b.addrs {
+		conn, greeted, err := d.dial(ctx, addr)
+		if err != nil {
+			continue
+		}
+		conn.Close()
+		return addr, greeted.id != c.meeting.id && !c.session.excluded()[greeted.id]
+	}
+	return netip.AddrPort{}, false
 }
-
-func (c *callers) say() {
-	if c.radio == nil {
-		return
-	}
-	c.mu.Lock()
-	c.last = time.Now()
-	packet := c.self.encode(c.meeting.plan.beacon)
-	c.mu.Unlock()
-	c.radio.send(packet)
-}
-
-// maxVoices bounds what an agent remembers of the others.
-const maxVoices = 4096
-
-// hear takes in one beacon. A new voice is answered at once, and whoever seeks hears from the host.
-func (c *callers) hear(h heardPacket) {
-	b, ok := c.session.understand(h, c.meeting.plan)
-	if !ok || b.id == c.self.id {
-		return
-	}
-	better, hosting, answer := c.weigh(b)
-	switch {
-	case better && hosting:
-		c.meeting.move(b.addrs[0])
-	case better:
-		b.offer(h, c.offer)
-	}
-	if answer {
-		c.say()
-	}
-}
-
-// weigh says whether another agent is better, whether this one hosts, and whether to answer. A host is better than one that seeks; of two alike,
-// the lower id is.
-func (c *callers) weigh(b beacon) (better, hosting, answer bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	better = b.hosting && !c.self.hosting || b.hosting == c.self.hosting && b.id < c.self.id
-	if better && len(c.better) < maxVoices {
-		c.better[b.id] = time.Now()
-	}
-	fresh := !c.voices[b.id] && len(c.voices) < maxVoices
-	if fresh {
-		c.voices[b.id] = true
-	}
-	answer = (fresh || c.self.hosting && !b.hosting) && time.Since(c.last) > firstWait
-	return better, c.self.hosting, answer
-}
-
-func (c *callers) offer(o offer) {
-	select {
-	case c.offers <- o:
-	default: // it calls again
-	}
-}
-
-var errChosen = errors.New("this agent is to host")

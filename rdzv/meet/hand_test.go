@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -92,10 +93,7 @@ func handHost(t *testing.T, k int) *Meeting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &callers{
-		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, offers: make(chan offer, maxOpen),
-		self: beacon{public: publicHex(p.public), id: newID(), host: s.Host, addrs: m.Addrs, hosting: true},
-	}
+	c := newCallers(s, m)
 	if c.radio, err = s.tune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -173,4 +171,43 @@ func TestRankedByBeacon(t *testing.T) {
 		t.Errorf("found %v, not %v", m, host)
 	}
 	host.Agreed()
+}
+
+// A beacon of a host that is not there, sent again by somebody who has heard it once, moves nobody.
+func TestOldBeaconMovesNobody(t *testing.T) {
+	m := handHost(t, 1)
+	c := newCallers(m.session, m)
+	c.self.hosting = true
+	old := beacon{hosting: true, public: c.self.public, id: strings.Repeat("0", 32), host: "old", addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	c.hear(heardPacket{packet: old.encode(m.plan.beacon), from: onLoopback[0]})
+	if addr, ok := c.proved(t.Context(), <-c.rivals); ok {
+		t.Errorf("%s is taken for a host", addr)
+	}
+	mine := old
+	mine.addrs = m.Addrs // this very store under another id
+	if addr, ok := c.proved(t.Context(), mine); ok {
+		t.Errorf("its own address %s is taken for another host", addr)
+	}
+}
+
+// Two nodes with one token and two lines are told so, but not before both have been alone for a while.
+func TestOtherLineByHand(t *testing.T) {
+	said := newSaid()
+	conf := handConfig(t, 1, 2)
+	conf.Say = said.say
+	s := &session{Config: conf, exclude: map[instance]bool{}}
+	s.fill()
+	p, err := s.hand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCallers(s, &Meeting{session: s, plan: p})
+	other := beacon{public: publicHex(publicName("another line")), id: newID(), host: "node2", addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	c.hear(heardPacket{packet: other.encode(p.beacon), from: onLoopback[0]})
+	if len(said.lines) != 0 {
+		t.Errorf("said at once: %q", said.lines)
+	}
+	c.start = c.start.Add(-otherLineAfter)
+	c.hear(heardPacket{packet: other.encode(p.beacon), from: onLoopback[0]})
+	said.wait(t, "node2 (127.0.0.1) runs another line: give both a --job NAME")
 }

@@ -8,7 +8,21 @@ import (
 	"net/netip"
 	"strings"
 	"syscall"
+	"time"
 )
+
+// tentative is how long an address may take to become usable: IPv6 first asks the network whether another has it.
+const tentative = 3 * time.Second
+
+// listenSoon is listen, but for addresses that are not usable yet.
+func listenSoon(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
+	for limit := time.Now().Add(tentative); ; pause(ctx, lastWait) {
+		bound, err := listen(ctx, addrs, ports)
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) || time.Now().After(limit) || ctx.Err() != nil {
+			return bound, err
+		}
+	}
+}
 
 // listen binds one port on all the addresses: the first of the ports that is free on each. An address that is not
 // there (yet) is left out, as long as one is left.

@@ -12,28 +12,75 @@ import (
 
 var errLocked = errors.New("this agent has the lock")
 
-// electByLock lets the agent host that gets the lock first. The kernel frees the lock with its holder, however that ends, so the
-// others keep trying it while they look for the store.
+// A hostLock decides which agent of a host hosts. The kernel frees it with its holder, however that ends.
+type hostLock struct {
+	path string
+	f    *os.File
+	held bool
+}
+
+func (s *session) hostLock(p *plan) *hostLock {
+	return &hostLock{path: filepath.Join(s.RuntimeDir, fmt.Sprintf("store-%x-%d.lock", p.public, p.ports[0]))}
+}
+
+// try takes the lock if it is free. A holder removes the file when it leaves, so a lock on a file that has lost its name is none.
+func (l *hostLock) try() (bool, error) {
+	if l.f == nil {
+		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return false, fmt.Errorf("cannot open lock %q: %w", l.path, cause(err))
+		}
+		l.f = f
+	}
+	if !tryLock(l.f) {
+		return false, nil
+	}
+	mine, err1 := l.f.Stat()
+	named, err2 := os.Stat(l.path)
+	if err1 != nil || err2 != nil || !os.SameFile(mine, named) {
+		l.release()
+		return false, nil
+	}
+	l.held = true
+	return true, nil
+}
+
+func (l *hostLock) release() {
+	if l.held {
+		os.Remove(l.path)
+	}
+	if l.f != nil {
+		l.f.Close()
+	}
+	l.f, l.held = nil, false
+}
+
+func tryLock(f *os.File) bool {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// electByLock lets the agent host that gets the lock first; the others keep trying it while they look for the store.
 func electByLock(ctx context.Context, s *session, p *plan) (*Meeting, error) {
-	l := &lock{path: filepath.Join(s.RuntimeDir, fmt.Sprintf("store-%x-%d.lock", p.public, p.ports[0]))}
-	m, err := s.lookOrLock(ctx, p, l)
+	lock := s.hostLock(p)
+	m, err := s.lookOrLock(ctx, p, lock)
 	if !errors.Is(err, errLocked) {
+		lock.release()
 		return m, err
 	}
 	if m, err = s.hostAt(ctx, p); err != nil {
-		l.release()
+		lock.release()
 		return nil, err
 	}
-	m.background(func(ctx context.Context) { <-ctx.Done(); l.release() })
+	m.onRelease(lock.release)
 	return m, nil
 }
 
 // lookOrLock looks for the store until it is found, or until this agent has the lock (errLocked).
-func (s *session) lookOrLock(ctx context.Context, p *plan, l *lock) (*Meeting, error) {
-	if locked, err := l.try(); locked {
-		return nil, errLocked
-	} else if err != nil {
+func (s *session) lookOrLock(ctx context.Context, p *plan, lock *hostLock) (*Meeting, error) {
+	if got, err := lock.try(); err != nil {
 		return nil, err
+	} else if got {
+		return nil, errLocked
 	}
 	looking, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
@@ -42,48 +89,10 @@ func (s *session) lookOrLock(ctx context.Context, p *plan, l *lock) (*Meeting, e
 	group.Go(func() {
 		for looking.Err() == nil {
 			pause(looking, lastWait)
-			if looking.Err() != nil {
-				return
-			}
-			if locked, _ := l.try(); locked { // it could be opened at first; if not now, the store may still be found
+			if got, _ := lock.try(); got {
 				cancel(errLocked)
 			}
 		}
 	})
 	return s.look(looking, p)
-}
-
-// A lock is a file that its holder has locked, and removes before it lets go.
-type lock struct {
-	path string
-	file *os.File // while it is held
-}
-
-// try takes the lock if nobody has it. A file that its holder removed while it was being opened is no lock any more.
-func (l *lock) try() (bool, error) {
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return false, fmt.Errorf("cannot open lock %q: %w", l.path, cause(err))
-	}
-	if tryLock(f) && isAt(f, l.path) {
-		l.file = f
-		return true, nil
-	}
-	f.Close()
-	return false, nil
-}
-
-func isAt(f *os.File, path string) bool {
-	opened, err := f.Stat()
-	there, errThere := os.Lstat(path)
-	return err == nil && errThere == nil && os.SameFile(opened, there)
-}
-
-func (l *lock) release() {
-	os.Remove(l.path)
-	l.file.Close()
-}
-
-func tryLock(f *os.File) bool {
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

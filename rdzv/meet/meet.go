@@ -4,29 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 )
-
-// A plan is what one row of the table in the package comment comes to, for this agent.
-type plan struct {
-	key      *Key     // nil: --insecure
-	public   []byte   // the job's public name
-	contact  Key      // under Hydra: what rank 0 has made, with --insecure too
-	hosts    bool     // this agent hosts, and no other does
-	elect    election // who hosts is decided among the agents, on the way; nil otherwise
-	beacon   []byte   // secret of the job's beacons
-	addrs    []netip.Addr
-	ports    []int
-	sources  []source // where to look, for those that do not host
-	hint     string   // what helps when nothing is found
-	announce bool     // the host calls out with beacons
-	named    bool     // the user named this very address: another job there is worth telling
-}
-
-// An election decides on the way whether this agent hosts.
-type election func(ctx context.Context, s *session, p *plan) (*Meeting, error)
 
 // A session is one agent's looking for the store, over as many stores as it takes.
 type session struct {
@@ -91,85 +71,6 @@ func (s *session) run(ctx context.Context) (*Meeting, error) {
 	return s.look(ctx, p)
 }
 
-// plan picks the row of the table.
-func (s *session) plan(ctx context.Context) (*plan, error) {
-	switch {
-	case s.Store != "":
-		return s.namedStore(ctx)
-	case s.Join != "":
-		return s.joinLine()
-	case s.openMPI4():
-		return s.orte()
-	case s.openMPI5():
-		return s.prte()
-	case s.hydra():
-		return s.pmi()
-	case s.slurm():
-		return s.slurmStep()
-	case s.byHand():
-		return s.hand()
-	}
-	return s.ranked()
-}
-
-// planFor is the plan that most rows share: rank 0 hosts, the key names the ports.
-func (s *session) planFor(key *Key) (*plan, error) {
-	p := &plan{key: key, public: publicName(s.Job), hosts: s.Rank == 0}
-	if key != nil {
-		p.public = key[:publicLen]
-		p.beacon = expand(key[:], "beacon", len(Key{}))
-	}
-	p.ports = portsOf(p.public, s.PortLo, s.PortHi, sequenceLen)
-	var err error
-	p.addrs, err = s.listenAddrs()
-	return p, err
-}
-
-// planByToken is planFor with the key that the user's token makes. Beacons are signed with the token itself, so that agents of the
-// user's other jobs can be told from strangers.
-func (s *session) planByToken() (*plan, error) {
-	if s.Insecure {
-		return s.planFor(nil)
-	}
-	token, err := s.Token()
-	if err != nil {
-		return nil, err
-	}
-	if len(token) < MinSecret {
-		return nil, errShortToken
-	}
-	key := DeriveKey(token, s.Job)
-	p, err := s.planFor(&key)
-	if err == nil {
-		p.beacon = expand(token, "beacon", len(Key{}))
-	}
-	return p, err
-}
-
-// ranked plans for launchers that give a rank and say nothing of addresses: this host, MASTER_ADDR if there is one, and beacons.
-func (s *session) ranked() (*plan, error) {
-	p, err := s.planByToken()
-	if err != nil {
-		return nil, err
-	}
-	p.sources = []source{s.nearby(p.ports)}
-	if master := s.env("MASTER_ADDR"); master != "" {
-		p.sources = append(p.sources, s.names([]string{master}, 0, p.ports))
-	}
-	s.beside(p)
-	p.hint = "nothing here tells rank 0's host: name it with RDZV_STORE=HOST for all ranks"
-	return p, nil
-}
-
-// beside adds beacons to what else a row has, where the agents are on several hosts.
-func (s *session) beside(p *plan) {
-	if s.oneNode() {
-		return
-	}
-	p.announce = true
-	p.sources = append(p.sources, s.beacons(p))
-}
-
 // hostAt binds the listeners and starts the store on them.
 func (s *session) hostAt(ctx context.Context, p *plan) (*Meeting, error) {
 	m, err := s.bind(ctx, p)
@@ -184,7 +85,7 @@ func (s *session) hostAt(ctx context.Context, p *plan) (*Meeting, error) {
 
 // bind listens, so that those who look for this agent find it, and be it only to wait at its gate.
 func (s *session) bind(ctx context.Context, p *plan) (*Meeting, error) {
-	listeners, err := listen(ctx, p.addrs, p.ports)
+	listeners, err := listenSoon(ctx, p.addrs, p.ports)
 	if err != nil {
 		return nil, err
 	}
@@ -233,6 +134,10 @@ func (s *session) strange(who Stranger, p *plan) {
 	if errors.Is(who.Why, ErrOtherJob) && !p.named {
 		return // neighbours on a port that two jobs share in their sequences
 	}
+	s.tell(who)
+}
+
+func (s *session) tell(who Stranger) {
 	if s.new(who) {
 		s.Say(who.String())
 	}

@@ -34,6 +34,7 @@ type Meeting struct {
 	first net.Conn // the connection that Meet verified, until somebody takes it
 	tasks sync.WaitGroup
 	stop  context.CancelFunc
+	last  func() // see onRelease
 }
 
 // ErrGone is what Dial says when the store that was found is not there any more, but another of the same job.
@@ -190,6 +191,20 @@ func (m *Meeting) release() {
 		m.gate.Close()
 	}
 	m.tasks.Wait()
+	m.mu.Lock()
+	last := m.last
+	m.last = nil
+	m.mu.Unlock()
+	if last != nil {
+		last()
+	}
+}
+
+// onRelease has f called when this store is let go of.
+func (m *Meeting) onRelease(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last = f
 }
 
 // Format names the store without its key.

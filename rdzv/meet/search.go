@@ -71,17 +71,18 @@ type answered struct {
 
 // run returns the first verified connection, or when ctx ends. Nothing of it is running any more then.
 func (s *search) run(ctx context.Context) (*found, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	// An attempt must not fail of ctx's deadline: its answer would hide what the address has said before.
+	trying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	offers, answers := make(chan offer), make(chan answered)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
 	for _, src := range s.sources {
 		group.Go(func() {
-			src(ctx, func(o offer) {
+			src(trying, func(o offer) {
 				select {
 				case offers <- o:
-				case <-ctx.Done():
+				case <-trying.Done():
 				}
 			})
 		})
@@ -91,7 +92,7 @@ func (s *search) run(ctx context.Context) (*found, error) {
 		if s.best != nil && !s.betterOpen() {
 			return s.best, nil
 		}
-		wake := time.NewTimer(s.launch(ctx, &group, answers))
+		wake := time.NewTimer(s.launch(trying, &group, answers))
 		select {
 		case o := <-offers:
 			s.take(o)

@@ -1,0 +1,120 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// forget is how long an agent counts that has not called any more.
+const forget = 3 * time.Second
+
+// callers is what one agent hears of the others.
+type callers struct {
+	session *session
+	meeting *Meeting // where this agent would host
+	radio   *radio   // nil where there is no multicast
+	self    beacon
+
+	mu     sync.Mutex
+	better map[string]time.Time // by id: when one that is better was heard last
+	voices map[string]bool      // every id that was heard
+	last   time.Time            // when this agent called
+	start  time.Time            // when it began
+
+	offers chan offer  // addresses of those that are better
+	rivals chan beacon // of others that host, while this agent does
+}
+
+func newCallers(s *session, m *Meeting) *callers {
+	return &callers{
+		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
+		offers: make(chan offer, maxOpen), rivals: make(chan beacon, 1),
+		self: beacon{public: publicHex(m.plan.public), id: newID(), host: s.Host, addrs: m.Addrs},
+	}
+}
+
+func (c *callers) quit() {
+	if c.radio != nil {
+		c.radio.close()
+	}
+}
+
+// call sends this agent's beacon again and again.
+func (c *callers) call(ctx context.Context) {
+	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
+		c.say()
+		pause(ctx, wait)
+	}
+}
+
+func (c *callers) say() {
+	if c.radio == nil {
+		return
+	}
+	c.mu.Lock()
+	c.last = time.Now()
+	packet := c.self.encode(c.meeting.plan.beacon)
+	c.mu.Unlock()
+	c.radio.send(packet)
+}
+
+// maxVoices bounds what an agent remembers of the others.
+const maxVoices = 4096
+
+// otherLineAfter is how long an agent is alone before it takes another job of the same user for a mistake.
+const otherLineAfter = 2 * time.Second
+
+// hear takes in one beacon. A new voice is answered at once, and whoever seeks hears from the host.
+func (c *callers) hear(h heardPacket) {
+	b, err := c.session.understand(h, c.meeting.plan)
+	if errors.Is(err, ErrOtherJob) && c.bothAlone(b) {
+		c.session.tell(Stranger{Host: b.host, Addr: h.from, Why: ErrOtherJob})
+	}
+	if err != nil || b.id == c.self.id {
+		return
+	}
+	better, hosting, answer := c.weigh(b)
+	switch {
+	case better && hosting:
+		select {
+		case c.rivals <- b:
+		default: // it calls again
+		}
+	case better:
+		b.offer(h, c.offer)
+	}
+	if answer {
+		c.say()
+	}
+}
+
+func (c *callers) bothAlone(b beacon) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !b.hosting && !c.self.hosting && time.Since(c.start) > otherLineAfter
+}
+
+// weigh says whether another agent is better, and whether to answer it. A host is better than one that seeks; of two alike, the lower id is.
+func (c *callers) weigh(b beacon) (better, hosting, answer bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	better = b.hosting && !c.self.hosting || b.hosting == c.self.hosting && b.id < c.self.id
+	if better && len(c.better) < maxVoices {
+		c.better[b.id] = time.Now()
+	}
+	fresh := !c.voices[b.id] && len(c.voices) < maxVoices
+	if fresh {
+		c.voices[b.id] = true
+	}
+	answer = (fresh || c.self.hosting && !b.hosting) && time.Since(c.last) > firstWait
+	return better, c.self.hosting, answer
+}
+
+func (c *callers) offer(o offer) {
+	select {
+	case c.offers <- o:
+	default: // it calls again
+	}
+}
