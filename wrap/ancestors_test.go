@@ -45,17 +45,17 @@ func startChain(t *testing.T, n, top int, env ...string) (lineReader, []int) {
 	t.Helper()
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append([]string{argEnv + "=" + strconv.Itoa(n), "WRAP_TEST_TOP=" + strconv.Itoa(top), roleEnv + "=" + descendant, markerEnv + "=" + t.Name()}, env...)
+	cmd.Env = append([]string{argEnv + "=" + strconv.Itoa(n), "WRAP_TEST_TOP=" + strconv.Itoa(top), roleEnv + "=" + descendant, markerEnv + "=" + marker(t)}, env...)
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, p := range marked(t.Name()) {
+		for _, p := range marked(marker(t)) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(t.Name())) == 0 })
+		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	var pids []int
 	for range n {

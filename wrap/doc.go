@@ -7,6 +7,9 @@
 //	    worker 0, worker 1, ... (in the agent's process group)
 //	      descendants
 //
+// A program that imports this package is its own watchdog: executed under the name of one it never reaches main (see
+// package internal/watchdog).
+//
 // Workers are started by the watchdog, which alone waits for them and for whatever they orphan. It dies hard: it is in
 // no process group that a launcher signals, and survives every signal but SIGKILL and SIGSTOP. If it dies all the same,
 // the agent adopts its tree and kills it; if the agent dies, the watchdog reads the end of their socket and kills the
@@ -41,4 +44,9 @@
 // agent's process group, session, working directory, limits and signal mask. Signals have their default action, but
 // SIGHUP, SIGINT and the terminal's stop signals stay ignored if the agent was started so (nohup). Other ignored
 // signals do not: Go programs cannot tell.
+//
+// # What it needs
+//
+// Linux with /proc mounted; no privileges. Without pidfds (before Linux 5.3) Ancestors looks every 250 ms instead of being
+// told. As process 1 of a container the agent does not reap strangers: let an init do that.
 package wrap

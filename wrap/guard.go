@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,6 +20,10 @@ type guard struct {
 	socket  *os.File
 	reports *os.File // from the sentinel; nil without one
 	events  chan watchdog.Record
+
+	mu   sync.Mutex
+	open bool // the watchdog has its workers and takes orders
+	asks int  // that came before
 }
 
 // startGuard starts a watchdog that as yet guards nothing. sentinel asks for reports.
@@ -134,6 +139,27 @@ func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
 	}
 	_, err := g.socket.Write(text)
 	return err
+}
+
+// opened is for when guardIt has returned: from now on the watchdog takes orders.
+func (g *guard) opened() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = true
+	for range g.asks {
+		g.order(watchdog.Record{Kind: watchdog.Ask})
+	}
+}
+
+// ask asks for the sentinel's Answer, as soon as that is possible.
+func (g *guard) ask() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.open {
+		g.asks++
+		return
+	}
+	g.order(watchdog.Record{Kind: watchdog.Ask})
 }
 
 // send sends descriptors with one byte. Fd undoes the non-blocking mode that Go sets for pipes of its own making, which

@@ -55,7 +55,7 @@ func startAgent(t *testing.T, n int, change func(*exec.Cmd)) (*exec.Cmd, lineRea
 	t.Helper()
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleEnv + "=" + agent, markerEnv + "=" + t.Name(), argEnv + "=" + strconv.Itoa(n), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{roleEnv + "=" + agent, markerEnv + "=" + marker(t), argEnv + "=" + strconv.Itoa(n), "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if change != nil {
@@ -126,7 +126,7 @@ func TestWhoeverIsKilled(t *testing.T) {
 				}
 			}
 			eventually(t, "all are gone", func() bool {
-				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) && len(marked(t.Name())) == 0
+				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) && len(marked(marker(t))) == 0
 			})
 			t.Logf("all gone after %v", time.Since(begun))
 			if row.says != "" {
@@ -141,7 +141,7 @@ func TestAgentAndWatchdogKilled(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleEnv + "=" + "plain agent", markerEnv + "=" + t.Name()}
+	cmd.Env = []string{roleEnv + "=" + "plain agent", markerEnv + "=" + marker(t)}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestAgentAndWatchdogKilled(t *testing.T) {
 	syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP) // it must not sweep before it is killed itself
 	syscall.Kill(dog, syscall.SIGKILL)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
-	eventually(t, "all are gone", func() bool { return dead(dog) && dead(sentinel) && len(marked(t.Name())) == 0 })
+	eventually(t, "all are gone", func() bool { return dead(dog) && dead(sentinel) && len(marked(marker(t))) == 0 })
 }
 
 var _ = role("plain agent", func() {
@@ -167,7 +167,7 @@ func TestSentinelKilled(t *testing.T) {
 	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
 	syscall.Kill(sentinel, syscall.SIGKILL)
 	eventually(t, "the sentinel is gone", func() bool { return dead(sentinel) })
-	if dead(dog) || len(marked(t.Name())) < 10 {
+	if dead(dog) || len(marked(marker(t))) < 10 {
 		t.Error("the tree is gone too")
 	}
 }
@@ -229,7 +229,7 @@ func TestThicket(t *testing.T) {
 			w.Stdout, w.Stderr, w.Capture = out, out, true
 			r := begin(t, Tree{Workers: []Worker{w}})
 			l.want("ready")
-			n, begun := len(marked(t.Name())), time.Now()
+			n, begun := len(marked(marker(t))), time.Now()
 			r.cancel(row.stop)
 			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
 				t.Errorf("%+v", e)
@@ -287,7 +287,7 @@ func TestOrdinaryUser(t *testing.T) {
 		dog, _ := watchdogOf(t, cmd.Process.Pid)
 		pid := map[string]int{"agent": cmd.Process.Pid, "watchdog": dog}[victim]
 		syscall.Kill(pid, syscall.SIGKILL)
-		eventually(t, "all are gone", func() bool { return dead(cmd.Process.Pid) && dead(dog) && len(marked(t.Name())) == 0 })
+		eventually(t, "all are gone", func() bool { return dead(cmd.Process.Pid) && dead(dog) && len(marked(marker(t))) == 0 })
 	}
 }
 
@@ -322,13 +322,13 @@ func TestCannotKill(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	t.Cleanup(func() {
-		for _, p := range marked(t.Name()) {
+		for _, p := range marked(marker(t)) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
-		eventually(t, "all are gone", func() bool { return len(marked(t.Name())) == 0 })
+		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	cmd := exec.Command(copyOfUs(t, 0o755|os.ModeSetuid))
-	cmd.Env = []string{roleEnv + "=agent of root", markerEnv + "=" + t.Name(), argEnv + "=" + cmd.Path}
+	cmd.Env = []string{roleEnv + "=agent of root", markerEnv + "=" + marker(t), argEnv + "=" + cmd.Path}
 	cmd.Args[0] = "agent"
 	cmd.Path = copyOfUs(t, 0o755)
 	cmd.Dir = "/"

@@ -50,15 +50,18 @@ func worker(t *testing.T, role string, env ...string) Worker {
 	return Worker{
 		Path: "/proc/self/exe",
 		Args: []string{role},
-		Env:  append([]string{roleEnv + "=" + role, markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}, env...),
+		Env:  append([]string{roleEnv + "=" + role, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}, env...),
 	}
 }
 
 // sh returns a Worker that runs a shell script.
 func sh(t *testing.T, script string) Worker {
 	t.Helper()
-	return Worker{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}}
+	return Worker{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}}
 }
+
+// marker marks all processes of a test of this run of the tests.
+func marker(t *testing.T) string { return fmt.Sprintf("%s@%d", t.Name(), os.Getpid()) }
 
 // nothingLeft fails the test if, at its end, a process with its marker lives or a descriptor or child is left. It waits
 // a little for agents that the test has killed; what a Run of the test itself leaves, survivors finds at once.
@@ -69,7 +72,7 @@ func nothingLeft(t *testing.T) {
 		eventually(t, "nothing is left", func() bool {
 			reapAdopted()
 			children, _ := proctree.Children()
-			return len(children) == 0 && len(marked(t.Name())) == 0
+			return len(children) == 0 && len(marked(marker(t))) == 0
 		})
 		if now := openFiles(t); now > fds {
 			t.Errorf("%d descriptors open, %d before", now, fds)
@@ -80,7 +83,7 @@ func nothingLeft(t *testing.T) {
 // survivors fails the test if a Run that has returned has left something.
 func survivors(t *testing.T) {
 	t.Helper()
-	if left := marked(t.Name()); len(left) > 0 {
+	if left := marked(marker(t)); len(left) > 0 {
 		t.Errorf("still running: %v", left)
 	}
 	if left, _ := proctree.Children(); len(left) > 0 {
@@ -106,13 +109,13 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// marked returns the live processes whose environment holds marker.
-func marked(marker string) []Process {
+// marked returns the live processes whose environment holds mark.
+func marked(mark string) []Process {
 	var found []Process
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil || !bytes.Contains(append([]byte{0}, text...), []byte("\x00"+markerEnv+"="+marker+"\x00")) {
+		if err != nil || !bytes.Contains(append([]byte{0}, text...), []byte("\x00"+markerEnv+"="+mark+"\x00")) {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])

@@ -163,7 +163,7 @@ func TestLingerKeepsWhatIsLeft(t *testing.T) {
 		t.Fatal("Run returned though ctx goes on")
 	case <-time.After(50 * time.Millisecond):
 	}
-	if n := len(marked(t.Name())); n == 0 {
+	if n := len(marked(marker(t))); n == 0 {
 		t.Error("what was left behind is gone")
 	}
 	r.cancel(nil)

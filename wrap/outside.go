@@ -9,7 +9,7 @@ import (
 // listen makes the source hear what the sentinel reports.
 func (r *run) listen() {
 	if r.guard.reports != nil {
-		r.hearing = r.tree.Source.attach(r.guard.reports, r.guard.process.Pid, len(r.states))
+		r.hearing = r.tree.Source.attach(r.guard, len(r.states))
 	}
 }
 
@@ -18,7 +18,7 @@ func (r *run) stopListening() {
 	if r.hearing == nil {
 		return
 	}
-	_ = r.guard.reports.SetReadDeadline(time.Now().Add(shareWait)) // a sentinel that outlives its watchdog is swept later
+	_ = r.guard.reports.SetReadDeadline(time.Now().Add(barrierWait)) // a sentinel that outlives its watchdog is swept later
 	<-r.hearing.done
 	r.guard.reports.Close()
 }
@@ -27,7 +27,7 @@ func (r *run) stopListening() {
 // oneByOneWait is how long a worker's death by a signal waits for a report that follows the barrier, as it may when
 // each process was signalled by itself.
 const (
-	barrierWait  = 100 * time.Millisecond
+	barrierWait  = time.Second
 	oneByOneWait = 10 * time.Millisecond
 )
 

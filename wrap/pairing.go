@@ -10,9 +10,11 @@ import (
 
 // pairing brings together the signals of this process and the reports of the sentinel, in whatever order they come.
 type pairing struct {
-	ready   []Event  // to be yielded
-	waiting []Event  // not reported yet, oldest first
-	reports []report // not met by a signal yet, oldest first
+	ready   []Event   // to be yielded
+	waiting []Event   // not reported yet, oldest first
+	due     time.Time // when those that wait are given up
+	asked   int       // answers that are to come
+	reports []report  // not met by a signal yet, oldest first
 }
 
 // report is what the sentinel said, and when.
@@ -21,17 +23,20 @@ type report struct {
 	at time.Time
 }
 
-// signal takes in a signal to this process. Without a sentinel it is for this process alone.
-func (p *pairing) signal(sig syscall.Signal, now time.Time, sentinel bool) {
+// signal takes in a signal to this process, on which so many sentinels have been asked. Without any it is for this process
+// alone.
+func (p *pairing) signal(sig syscall.Signal, now time.Time, asked int) {
 	e := Event{Signal: sig, At: now}
+	p.asked += asked
 	p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now.Sub(r.at) > reportLife })
 	i := slices.IndexFunc(p.reports, func(r report) bool { return syscall.Signal(r.Signal) == sig })
 	switch {
 	case i >= 0:
 		p.ready = append(p.ready, shared(e, p.reports[i].Report))
 		p.reports = slices.Delete(p.reports, i, i+1)
-	case sentinel:
+	case asked > 0:
 		p.waiting = append(p.waiting, e)
+		p.due = now.Add(answerWait)
 	default:
 		p.ready = append(p.ready, e)
 	}
@@ -48,11 +53,23 @@ func (p *pairing) report(r watchdog.Report, now time.Time) {
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 }
 
+// answered takes in that a sentinel has reported all that had reached it when it was asked.
+func (p *pairing) answered(now time.Time) {
+	if p.asked--; p.asked <= 0 {
+		p.due = now.Add(shareWait)
+	}
+}
+
+// deserted takes in that there is no sentinel any more.
+func (p *pairing) deserted(now time.Time) {
+	p.asked, p.due = 0, now
+}
+
 // expire gives up waiting for reports that are overdue.
 func (p *pairing) expire(now time.Time) {
-	for len(p.waiting) > 0 && now.Sub(p.waiting[0].At) >= shareWait {
-		p.ready = append(p.ready, p.waiting[0])
-		p.waiting = p.waiting[1:]
+	if !now.Before(p.due) {
+		p.ready = append(p.ready, p.waiting...)
+		p.waiting = nil
 	}
 }
 

@@ -29,9 +29,11 @@ type Event struct {
 
 // Limits of the pairing of signals with the sentinel's reports.
 const (
-	// shareWait is how long after a signal the sentinel may still report it, else it was for this process alone. The
-	// kernel signals a group within microseconds, the sentinel before this process. Slurm and systemd go from
-	// process to process.
+	// answerWait bounds the wait for the sentinel's answer after a signal: it may be stopped, or have died.
+	answerWait = time.Second
+	// shareWait is how long after that answer the sentinel may still report the signal, else it was for this process
+	// alone. The kernel signals a group in one go, the sentinel before this process; Slurm and systemd go from process
+	// to process.
 	shareWait = 20 * time.Millisecond
 	// reportLife is how long a report waits for the signal to this process. One that is not fetched in that time
 	// was sent to the sentinel alone, or stands for two signals that the kernel made one for this process.
@@ -46,13 +48,13 @@ type Source struct {
 
 	out     chan Event
 	caught  chan os.Signal
-	reports chan watchdog.Report
+	reports chan watchdog.Report // of signal 0: a sentinel has gone
 	stop    chan struct{}
 	done    chan struct{}
 
-	mu        sync.Mutex
-	sentinels int
-	reached   map[syscall.Signal]time.Time // when a signal last reached the whole group
+	mu       sync.Mutex
+	hearings map[*hearing]bool
+	reached  map[syscall.Signal]time.Time // when a signal last reached the whole group
 }
 
 // Signals makes this process catch sigs and yield them. Those that were ignored when this process started (SIGHUP under
@@ -62,12 +64,13 @@ type Source struct {
 // sent to the group and the same within 20 ms to this process alone, which is which cannot be told, only how many.
 func Signals(sigs ...syscall.Signal) *Source {
 	s := &Source{
-		out:     make(chan Event),
-		caught:  make(chan os.Signal, 64),
-		reports: make(chan watchdog.Report),
-		stop:    make(chan struct{}),
-		done:    make(chan struct{}),
-		reached: map[syscall.Signal]time.Time{},
+		out:      make(chan Event),
+		caught:   make(chan os.Signal, 64),
+		reports:  make(chan watchdog.Report),
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
+		hearings: map[*hearing]bool{},
+		reached:  map[syscall.Signal]time.Time{},
 	}
 	s.C = s.out
 	ignored := watchdog.IgnoredSignals()
@@ -102,9 +105,9 @@ func (s *Source) run() {
 		}
 		select {
 		case sig := <-s.caught:
-			p.signal(sig.(syscall.Signal), time.Now(), s.hasSentinel())
+			p.signal(sig.(syscall.Signal), time.Now(), s.ask())
 		case r := <-s.reports:
-			p.report(r, time.Now())
+			s.take(r, &p)
 		case now := <-due.C:
 			p.expire(now)
 		case out <- first:
@@ -113,33 +116,59 @@ func (s *Source) run() {
 			return
 		}
 		if len(p.waiting) > 0 {
-			due.Reset(time.Until(p.waiting[0].At.Add(shareWait)))
+			due.Reset(time.Until(p.due))
 		}
 	}
 }
 
-func (s *Source) hasSentinel() bool {
+// ask asks the sentinels for their Answer and returns how many there are.
+func (s *Source) ask() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sentinels > 0
+	for h := range s.hearings {
+		h.ask()
+	}
+	return len(s.hearings)
+}
+
+// take takes in what a sentinel reports.
+func (s *Source) take(r watchdog.Report, p *pairing) {
+	switch syscall.Signal(r.Signal) {
+	case 0:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.hearings) == 0 {
+			p.deserted(time.Now())
+		}
+	case watchdog.Answer:
+		p.answered(time.Now())
+	default:
+		p.report(r, time.Now())
+	}
 }
 
 // hearing is a source's ear for the sentinel of one Run.
 type hearing struct {
 	barriers chan struct{} // one for every worker's end, see watchdog.Barrier
 	done     chan struct{} // closed when there is no more to hear
-	watchdog int           // who sends barriers
+	ask      func()        // asks for an Answer
+	watchdog int           // who sends Answer and Barrier
 }
 
-// attach makes s listen to what a sentinel of watchdog reports on from, until its end. There will be at most n barriers.
-func (s *Source) attach(from io.Reader, watchdog, n int) *hearing {
+// attach makes s listen to what the sentinel of g reports, until its end. There will be at most n barriers.
+func (s *Source) attach(g *guard, n int) *hearing {
+	h := &hearing{
+		barriers: make(chan struct{}, n),
+		done:     make(chan struct{}),
+		ask:      g.ask,
+		watchdog: g.process.Pid,
+	}
 	s.mu.Lock()
-	s.sentinels++
+	s.hearings[h] = true
 	s.mu.Unlock()
-	h := &hearing{barriers: make(chan struct{}, n), done: make(chan struct{}), watchdog: watchdog}
 	go func() {
 		defer close(h.done)
-		s.listen(from, h)
+		s.listen(g.reports, h)
 	}()
 	return h
 }
@@ -153,21 +182,30 @@ func (s *Source) listen(from io.Reader, h *hearing) {
 		s.hear(watchdog.ParseReport(b), h)
 	}
 	s.mu.Lock()
-	s.sentinels--
+	delete(s.hearings, h)
 	s.mu.Unlock()
+	s.pass(watchdog.Report{})
 }
 
 func (s *Source) hear(r watchdog.Report, h *hearing) {
-	if syscall.Signal(r.Signal) == watchdog.Barrier && int(r.PID) == h.watchdog {
+	sig, own := syscall.Signal(r.Signal), int(r.PID) == h.watchdog
+	switch {
+	case sig == watchdog.Barrier && own:
 		select {
 		case h.barriers <- struct{}{}:
 		default: // one more than workers
 		}
 		return
+	case sig == watchdog.Answer && !own:
+		return // somebody else's
 	}
 	s.mu.Lock()
-	s.reached[syscall.Signal(r.Signal)] = time.Now()
+	s.reached[sig] = time.Now()
 	s.mu.Unlock()
+	s.pass(r)
+}
+
+func (s *Source) pass(r watchdog.Report) {
 	select {
 	case s.reports <- r:
 	case <-s.done:

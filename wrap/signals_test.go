@@ -98,7 +98,7 @@ func TestSignalsOneByOne(t *testing.T) {
 func workersOf(t *testing.T, dog, sentinel int) []int {
 	t.Helper()
 	var pids []int
-	for _, p := range marked(t.Name()) {
+	for _, p := range marked(marker(t)) {
 		if s, err := proctree.Read(p.PID); err == nil && s.Parent == dog && p.PID != sentinel {
 			pids = append(pids, p.PID)
 		}
@@ -112,17 +112,17 @@ func TestTimeout(t *testing.T) {
 	out, l := lines(t)
 	cmd := exec.Command("timeout", "0.5", "/proc/self/exe")
 	cmd.Args[2] = os.Args[0]
-	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + t.Name(), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, p := range marked(t.Name()) {
+		for _, p := range marked(marker(t)) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(t.Name())) == 0 })
+		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	l.want("ready")
 	var worker, agent int
@@ -162,7 +162,7 @@ func TestIgnoredFromTheStart(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("sh", "-c", `trap "" HUP INT TSTP; exec `+os.Args[0])
-	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + t.Name(), argEnv + "=grep -E '^(SigIgn|SigBlk)' /proc/self/status; sleep 1000"}
+	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "=grep -E '^(SigIgn|SigBlk)' /proc/self/status; sleep 1000"}
 	cmd.Stdout = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -171,7 +171,7 @@ func TestIgnoredFromTheStart(t *testing.T) {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		eventually(t, "gone", func() bool { return len(marked(t.Name())) == 0 })
+		eventually(t, "gone", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	l.want("SigBlk:\t0000000000000000", fmt.Sprintf("SigIgn:\t%016x", 1<<(syscall.SIGHUP-1)|1<<(syscall.SIGINT-1)|1<<(syscall.SIGTSTP-1)))
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
@@ -208,24 +208,37 @@ func TestPairing(t *testing.T) {
 		do   func(p *pairing)
 		want string
 	}{
-		{"alone", func(p *pairing) { p.signal(term, at(0), true); p.expire(at(20)) }, "[15 false]"},
-		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), true); p.expire(at(19)) }, "[]"},
-		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), true) }, "[15 true]"},
-		{"signal first", func(p *pairing) { p.signal(term, at(0), true); p.report(rep(term), at(1)); p.expire(at(50)) }, "[15 true]"},
-		{"no sentinel", func(p *pairing) { p.signal(term, at(0), false) }, "[15 false]"},
-		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), true); p.expire(at(30)) }, "[15 false]"},
-		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(101), true); p.expire(at(130)) }, "[15 false]"},
+		{"alone", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(25)) }, "[15 false]"},
+		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(24)) }, "[]"},
+		{"not answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(999)) }, "[]"},
+		{"never answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(1000)) }, "[15 false]"},
+		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(1)); p.report(rep(term), at(9)) }, "[15 true]"},
+		{"answered before the second", func(p *pairing) {
+			p.signal(term, at(0), 1)
+			p.signal(hup, at(1), 1)
+			p.answered(at(2))
+			p.expire(at(100))
+			p.report(rep(hup), at(101))
+			p.answered(at(101))
+			p.expire(at(121))
+		}, "[1 true][15 false]"},
+		{"sentinel gone", func(p *pairing) { p.signal(term, at(0), 1); p.deserted(at(1)); p.expire(at(1)) }, "[15 false]"},
+		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), 1) }, "[15 true]"},
+		{"signal first", func(p *pairing) { p.signal(term, at(0), 1); p.report(rep(term), at(1)); p.expire(at(5000)) }, "[15 true]"},
+		{"no sentinel", func(p *pairing) { p.signal(term, at(0), 0) }, "[15 false]"},
+		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), 1); p.expire(at(5000)) }, "[15 false]"},
+		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(101), 1); p.expire(at(5000)) }, "[15 false]"},
 		{"each report once", func(p *pairing) {
 			p.report(rep(term), at(0))
-			p.signal(term, at(1), true)
-			p.signal(term, at(2), true)
-			p.expire(at(30))
+			p.signal(term, at(1), 1)
+			p.signal(term, at(2), 1)
+			p.expire(at(5000))
 		}, "[15 true][15 false]"},
 		{"two kinds", func(p *pairing) {
-			p.signal(term, at(0), true)
-			p.signal(hup, at(0), true)
+			p.signal(term, at(0), 1)
+			p.signal(hup, at(0), 1)
 			p.report(rep(hup), at(1))
-			p.expire(at(30))
+			p.expire(at(5000))
 		}, "[1 true][15 false]"},
 	} {
 		var p pairing
@@ -251,4 +264,20 @@ func TestSourceAlone(t *testing.T) {
 	if e := <-src.C; e.Signal != syscall.SIGUSR1 || e.Shared || e.At.IsZero() {
 		t.Errorf("%+v", e)
 	}
+}
+
+// TestInheritedDescriptor: what a launcher gives the agent, as Hydra its PMI_FD, reaches the worker under its number.
+func TestInheritedDescriptor(t *testing.T) {
+	nothingLeft(t)
+	extra, fd5 := lines(t)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	startListener(t, func(cmd *exec.Cmd) {
+		cmd.Env[2] = argEnv + "=echo here >&5; echo ready; sleep 1000"
+		cmd.ExtraFiles = []*os.File{null, null, extra}
+	})
+	fd5.want("here")
 }

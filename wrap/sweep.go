@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"errors"
 	"sync"
 	"syscall"
 	"time"
@@ -74,4 +75,42 @@ func named(pids []int) []Process {
 		list = append(list, Process{PID: pid, Name: stat.Name})
 	}
 	return list
+}
+
+// leftovers kills the tree if the watchdog died before it could, and tells what could not be killed.
+func (r *run) leftovers() error {
+	if r.gone && len(r.left) == 0 {
+		return nil
+	}
+	if r.gone {
+		return &LeftError{named(r.left)}
+	}
+	statuses := map[int]syscall.WaitStatus{}
+	left := sweep(r.spare, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
+	for i := range r.states {
+		r.lost(i, statuses)
+	}
+	switch {
+	case len(left) > 0:
+		return errors.Join(ErrWatchdog, &LeftError{left})
+	case r.aborted:
+		return nil
+	}
+	return ErrWatchdog
+}
+
+// lost ends worker i, of whose end the watchdog did not live to tell.
+func (r *run) lost(i int, statuses map[int]syscall.WaitStatus) {
+	if r.aborted {
+		r.ended(i, skipped)
+		return
+	}
+	s := &r.states[i]
+	result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}
+	if status, ok := statuses[result.PID]; ok {
+		result.Signal = 0
+		result.fill(status)
+		result.Took = time.Since(s.began)
+	}
+	r.ended(i, result)
 }

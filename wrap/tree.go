@@ -47,24 +47,14 @@ type Tree struct {
 	// about 100 kB, the sentinel. Result.Outside comes from it as well.
 	Source *Source
 	// JobControl stops this process when a terminal or a shell has stopped all live workers (SIGTSTP, SIGTTIN, SIGTTOU), so
-	// that its parent, a shell, sees the job stopped. While Run lasts these signals do not stop it otherwise.
+	// that its parent, a shell, sees the job stopped. These signals do not stop it otherwise any more, also when Run has
+	// returned: once a Go program has caught them they do not take their default course again.
 	JobControl bool
 
-	// Signals are sent, each once, to every live worker. May be nil.
+	// Signals are sent, each once, to every live worker. Run receives from it until it returns. May be nil.
 	Signals <-chan syscall.Signal
 	// Kill, once closed, kills the tree at once: the second Ctrl-C. May be nil.
 	Kill <-chan struct{}
-}
-
-// grace is the time between SIGTERM and SIGKILL when ctx has ended with stop.
-func (t *Tree) grace(stop *Stop) time.Duration {
-	switch {
-	case stop.Grace != 0:
-		return stop.Grace
-	case t.Grace > 0:
-		return t.Grace
-	}
-	return DefaultGrace
 }
 
 // check finds what Run could not run.
@@ -79,30 +69,3 @@ func (t *Tree) check() error {
 	}
 	return nil
 }
-
-// Stop is a cause with which the ctx of Run may end, to say how its tree is to be stopped. Any other cause is the same
-// as a zero Stop.
-type Stop struct {
-	// Err is why.
-	Err error
-	// Delivered says that the workers have already had a signal to end, by no doing of Run's: those that were running
-	// at the time At get no SIGTERM. A zero At means now.
-	Delivered bool
-	At        time.Time
-	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
-	// stacks and die of it.
-	Stacks bool
-	// Grace overrides Tree.Grace if not 0; below 0 everything is killed at once.
-	Grace time.Duration
-}
-
-// Error tells why.
-func (s *Stop) Error() string {
-	if s.Err == nil {
-		return "stopped"
-	}
-	return s.Err.Error()
-}
-
-// Unwrap returns Err.
-func (s *Stop) Unwrap() error { return s.Err }

@@ -110,7 +110,7 @@ func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd
 	t.Helper()
 	term, slave := openTerminal(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleEnv + "=" + shell, markerEnv + "=" + t.Name(), argEnv + "=" + script}
+	cmd.Env = []string{roleEnv + "=" + shell, markerEnv + "=" + marker(t), argEnv + "=" + script}
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
@@ -118,11 +118,11 @@ func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, p := range marked(t.Name()) {
+		for _, p := range marked(marker(t)) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(t.Name())) == 0 })
+		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	return term, cmd
 }
@@ -168,7 +168,7 @@ func TestCtrlZ(t *testing.T) {
 	for range 3 {
 		term.typed("\x1a")
 		term.await("^Zshell: job stopped")
-		for _, p := range marked(t.Name()) {
+		for _, p := range marked(marker(t)) {
 			if p.PID != sh.Process.Pid {
 				eventually(t, p.Name+" has stopped", func() bool { s, _ := readState(p.PID); return s == 'T' })
 			}
@@ -234,7 +234,7 @@ func TestShellAsProgram(t *testing.T) {
 	term.await("ready")
 	term.typed("sleep 1000\n")
 	eventually(t, "sleep runs", func() bool {
-		for _, p := range marked(t.Name()) {
+		for _, p := range marked(marker(t)) {
 			if p.Name == "sleep" {
 				return true
 			}

@@ -133,15 +133,23 @@ func greeted(c net.Conn) error {
 	}
 }
 
-// each does something for all agents at once.
+// each does something for all agents at once, and returns the first error.
 func (f *fleet) each(do func(i int) error) error {
 	var all sync.WaitGroup
-	errs := make([]error, len(f.agents))
+	errs := make(chan error, len(f.agents))
 	for i := range f.agents {
-		all.Go(func() { errs[i] = do(i) })
+		all.Go(func() {
+			if err := do(i); err != nil {
+				errs <- fmt.Errorf("agent %d: %w", i, err)
+			}
+		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	close(errs)
+	if failed := len(errs); failed > 0 {
+		return fmt.Errorf("%d of %d failed, first %w", failed, len(f.agents), <-errs)
+	}
+	return nil
 }
 
 // join makes an agent a member and waits for its world.

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -38,7 +39,10 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "write CPU profiles to this path with .store and .agents added")
 	asStore := flag.Int("store", 0, "be the store of so many agents; for itself")
 	flag.Parse()
-	role, do := ".agents", func() error { return measure(*sizes, *reps, o) }
+	role, do := ".agents", func() error {
+		debug.SetGCPercent(400) // thousands of agents in one heap are the simulator's own burden
+		return measure(*sizes, *reps, o)
+	}
 	if *asStore > 0 {
 		role, do = ".store", func() error { return serve(*asStore, o) }
 	}

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"sync"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -16,7 +14,6 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
-	"rdzv/rdzv/store"
 )
 
 // connection is this agent's way to the store of its job.
@@ -109,10 +106,47 @@ func hostOf(a net.Addr) string {
 	return addr.Addr().Unmap().String()
 }
 
+// makeWay moves all members of this store on to another as soon as one turns up
+// that is the better one, until stay: by hand two agents may have begun to host
+// before they heard of each other.
+func (g *agent) makeWay() (stay func()) {
+	m := g.conn.meeting
+	if m == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	if g.conn.hosting() {
+		wg.Go(func() {
+			select {
+			case <-m.Moved:
+				g.tell(func(ctx context.Context) error { return g.session.Move(ctx, "elsewhere") })
+			case <-ctx.Done():
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait(); m.Agreed() }
+}
+
+// move leaves this store, with all who are in it, and joins the other.
+func (g *agent) move() error {
+	g.settle(nil)
+	if _, err := g.session.Leave(context.Background()); err != nil {
+		g.say.detail("%v", err) // the other store is looked for all the same
+	}
+	ctx := g.outside.joining
+	return g.joinAt(ctx, g.again(ctx))
+}
+
 // again looks for another store than the one this connection has.
 func (g *agent) again(ctx context.Context) error {
 	c := g.conn
-	c.client.Close()
+	if c.hosting() {
+		c.hosted.close()
+		c.hosted = nil
+	} else {
+		c.client.Close()
+	}
 	m, err := c.meeting.Again(ctx)
 	if err != nil {
 		c.client, c.meeting = nil, nil
@@ -150,55 +184,6 @@ func awaitEnd(conn *grpc.ClientConn) {
 	defer cancel()
 	for conn.GetState() == connectivity.Ready && conn.WaitForStateChange(ctx, connectivity.Ready) {
 	}
-}
-
-// hosted is the store in this process, and the leader of the job beside it.
-type hosted struct {
-	store  *store.Server
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-}
-
-// host starts the store and leads the job. listeners are nil where this agent is
-// the only one.
-func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
-	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout})
-	if err != nil {
-		return err
-	}
-	c.hosted, c.client = &hosted{store: s, cancel: func() {}}, s.Client()
-	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
-		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
-		Lost: s.Lost(), Waiting: func(r rdzv.Roster) { g.say.waiting("%v", r) },
-		ExitTimeout: g.exitTimeout, Straggling: func(s rdzv.Stragglers) { g.say.news("%v", s) },
-	})
-	if err != nil {
-		return err
-	}
-	if listeners != nil {
-		s.Serve(meet.Guard(listeners, nil, nil))
-	}
-	leading, cancel := context.WithCancel(context.Background())
-	c.hosted.cancel = cancel
-	c.hosted.wg.Go(func() {
-		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
-			g.say.line("%v", err)
-		}
-	})
-	return nil
-}
-
-// drainTimeout bounds the wait for the other agents' goodbyes. They come at once;
-// an agent that is stopped by a debugger does not hold up this one for ever.
-const drainTimeout = 2 * time.Second
-
-func (h *hosted) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	h.store.Drain(ctx) // whoever has not gone by then sees the connection break
-	h.cancel()
-	h.wg.Wait()
-	h.store.Close()
 }
 
 // meetConfig says to package meet what this agent knows.

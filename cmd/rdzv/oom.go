@@ -18,8 +18,8 @@ func oomKills(root fs.FS) int {
 		return -1
 	}
 	for line := range strings.Lines(string(list)) {
-		controllers, dir, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, dir, _ = strings.Cut(dir, ":")
+		_, entry, _ := strings.Cut(strings.TrimSpace(line), ":") // behind the hierarchy's number
+		controllers, dir, _ := strings.Cut(entry, ":")
 		var file string
 		switch controllers {
 		case "":

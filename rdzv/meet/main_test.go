@@ -17,11 +17,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A fakeStore stands for the store: it answers each line with its name and the line, until the test ends.
 type fakeStore struct {
-	name string
-	mu   sync.Mutex
-	l    net.Listener
-	all  []net.Conn
-	done sync.WaitGroup
+	name    string
+	mu      sync.Mutex
+	l       net.Listener
+	all     []net.Conn
+	stopped bool
+	done    sync.WaitGroup
 }
 
 func (f *fakeStore) host(_ context.Context, _ *Key, listeners []net.Listener) error {
@@ -40,6 +41,9 @@ func (f *fakeStore) serve() {
 		}
 		f.mu.Lock()
 		f.all = append(f.all, conn)
+		if f.stopped {
+			conn.Close()
+		}
 		f.mu.Unlock()
 		f.done.Go(func() {
 			for lines := bufio.NewScanner(conn); lines.Scan(); {
@@ -53,6 +57,7 @@ func (f *fakeStore) serve() {
 func (f *fakeStore) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.stopped = true
 	if f.l != nil {
 		f.l.Close()
 	}

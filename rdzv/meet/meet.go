@@ -31,11 +31,11 @@ type election func(ctx context.Context, s *session, p *plan) (*Meeting, error)
 // A session is one agent's looking for the store, over as many stores as it takes.
 type session struct {
 	Config
-	host    HostFunc
-	mu      sync.Mutex
-	exclude map[instance]bool
-	said    map[string]bool
-	closers []func()
+	host      HostFunc
+	mu        sync.Mutex
+	exclude   map[instance]bool
+	strangers []Stranger
+	closers   []func()
 }
 
 // Meet returns when this agent either hosts the store (host has returned without error) or holds a verified connection to it.
@@ -45,7 +45,7 @@ func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	s := &session{Config: c, host: host, exclude: map[instance]bool{}, said: map[string]bool{}}
+	s := &session{Config: c, host: host, exclude: map[instance]bool{}}
 	return s.meet(ctx)
 }
 
@@ -177,7 +177,6 @@ func (s *session) hostAt(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	if err := m.serve(ctx); err != nil {
-		m.Close()
 		return nil, err
 	}
 	return m, nil
@@ -222,7 +221,7 @@ func (s *session) look(ctx context.Context, p *plan) (*Meeting, error) {
 	if err != nil {
 		var none *NotFoundError
 		if errors.As(err, &none) {
-			none.Hint = p.hint
+			none.Hint, none.Strangers = p.hint, s.known()
 		}
 		return nil, err
 	}
@@ -234,14 +233,29 @@ func (s *session) strange(who Stranger, p *plan) {
 	if errors.Is(who.Why, ErrOtherJob) && !p.named {
 		return // neighbours on a port that two jobs share in their sequences
 	}
-	s.mu.Lock()
-	line := who.String()
-	again := s.said[line]
-	s.said[line] = true
-	s.mu.Unlock()
-	if !again {
-		s.Say(line)
+	if s.new(who) {
+		s.Say(who.String())
 	}
+}
+
+// maxStrangers bounds what is said and remembered of strangers: they may be many, and mean no good.
+const maxStrangers = 16
+
+func (s *session) new(who Stranger) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := func(w Stranger) bool { return w.Addr == who.Addr || w.Host != "" && w.Host == who.Host }
+	if len(s.strangers) == maxStrangers || slices.ContainsFunc(s.strangers, same) {
+		return false
+	}
+	s.strangers = append(s.strangers, who)
+	return true
+}
+
+func (s *session) known() []Stranger {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.strangers)
 }
 
 func (s *session) excluded() map[instance]bool {

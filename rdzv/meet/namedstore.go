@@ -38,21 +38,30 @@ func (s *session) namedStore(ctx context.Context) (*plan, error) {
 
 // ParseStore reads HOST or HOST:PORT; HOST is a name or an address, IPv6 in brackets if a port follows. Port 0 is none.
 func ParseStore(store string) (host string, port int, err error) {
-	if a, err := netip.ParseAddr(strings.Trim(store, "[]")); err == nil {
-		return a.String(), 0, nil
-	}
-	host, digits, found := strings.Cut(store, ":")
-	if i := strings.LastIndex(store, "]:"); i > 0 {
-		host, digits = store[:i+1], store[i+2:]
-	}
-	if found {
+	host, digits := splitStore(store)
+	if digits != "" {
 		port, err = strconv.Atoi(digits)
 	}
-	host = strings.Trim(host, "[]")
-	if err != nil || found && (port < 1 || port > 65535) || host == "" || strings.ContainsAny(host, " /,%\t\n") && !strings.Contains(host, ":") {
+	_, notAddr := netip.ParseAddr(host)
+	isName := !strings.ContainsFunc(host, func(r rune) bool { return strings.ContainsRune(":/,%[]@", r) || r <= ' ' })
+	if err != nil || digits != "" && (port < 1 || port > 65535) || host == "" || notAddr != nil && !isName {
 		return "", 0, fmt.Errorf("cannot use store %q: not HOST or HOST:PORT", store)
 	}
 	return host, port, nil
+}
+
+// splitStore takes the port off, and the brackets. A colon without a port is left on the host, which spoils it.
+func splitStore(store string) (host, port string) {
+	if inside, ok := strings.CutPrefix(store, "["); ok {
+		if addr, rest, ok := strings.Cut(inside, "]"); ok && (rest == "" || len(rest) > 1 && rest[0] == ':') && strings.Contains(addr, ":") {
+			return addr, strings.TrimPrefix(rest, ":")
+		}
+		return store, ""
+	}
+	if host, port, ok := strings.Cut(store, ":"); ok && port != "" && !strings.Contains(port, ":") {
+		return host, port
+	}
+	return store, ""
 }
 
 // Resolvers may take many seconds to say no. What this host is called it knows without them; they may only add an address.

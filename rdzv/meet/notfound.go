@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
 
 // NotFoundError says that no store was found in time: every address that was tried, and what each answered last.
 type NotFoundError struct {
-	Tried []Answer // sorted by address
-	Hint  string   // what the user can do under this launcher; may be empty
-	Cause error    // why the search ended
+	Tried     []Answer   // sorted by address
+	Strangers []Stranger // who seemed to be of the same user, and was not let in
+	Hint      string     // what the user can do under this launcher; may be empty
+	Cause     error      // why the search ended
 }
 
 // An Answer is what one address said the last time it was asked.
@@ -26,38 +28,44 @@ type Answer struct {
 // Unwrap gives the cause, such as context.DeadlineExceeded.
 func (e *NotFoundError) Unwrap() error { return e.Cause }
 
-// Error is one line: addresses with the same answer on all ports are told together.
+// Error is one line: what an address answers the same on several ports is told together.
 func (e *NotFoundError) Error() string {
-	if len(e.Tried) == 0 {
-		return "cannot find the job's store: no address to try is known here"
+	var parts []string
+	for _, who := range e.Strangers {
+		parts = append(parts, who.String())
 	}
-	return "cannot find the job's store: tried " + strings.Join(e.lines(), "; ")
+	if len(e.Tried) > 0 {
+		parts = append(parts, "tried "+strings.Join(e.lines(), "; "))
+	}
+	if len(parts) == 0 {
+		parts = []string{"nobody has called, and no address to try is known here"}
+	}
+	return "cannot find the job's store: " + strings.Join(parts, "; ")
 }
 
 func (e *NotFoundError) lines() []string {
-	var lines []string
-	for i := 0; i < len(e.Tried); {
-		j := i + 1
-		for j < len(e.Tried) && e.Tried[j].Addr.Addr() == e.Tried[i].Addr.Addr() && e.Tried[j].said() == e.Tried[i].said() {
-			j++
+	ports := map[[2]string][]string{}
+	var order [][2]string
+	for _, a := range e.Tried {
+		who, said := a.who(), a.said()
+		key := [2]string{who, said}
+		if ports[key] == nil {
+			order = append(order, key)
 		}
-		lines = append(lines, together(e.Tried[i:j]))
-		i = j
+		ports[key] = append(ports[key], strconv.Itoa(int(a.Addr.Port())))
+	}
+	lines := make([]string, len(order))
+	for i, key := range order {
+		lines[i] = fmt.Sprintf("%s port %s: %s", key[0], strings.Join(ports[key], ","), key[1])
 	}
 	return lines
 }
 
-func together(same []Answer) string {
-	a := same[0]
-	ports := make([]string, len(same))
-	for i := range same {
-		ports[i] = fmt.Sprint(same[i].Addr.Port())
-	}
-	name := ""
+func (a Answer) who() string {
 	if a.Name != "" && a.Name != a.Addr.Addr().String() {
-		name = a.Name + " "
+		return a.Name + " " + a.Addr.Addr().String()
 	}
-	return fmt.Sprintf("%s%s port %s: %s", name, a.Addr.Addr(), strings.Join(ports, ","), a.said())
+	return a.Addr.Addr().String()
 }
 
 // said is the answer in words as short as they can be.

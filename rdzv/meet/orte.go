@@ -7,19 +7,14 @@ import (
 
 const transports = "OMPI_MCA_orte_precondition_transports"
 
-// openMPI4 tells mpirun's own ranks from tasks that merely have variables of that name: srun --mpi=pmix sets the transports too, from
-// the job's number, and they are no secret there.
+// openMPI4 tells mpirun's own ranks by variables that nothing else sets.
 func (s *session) openMPI4() bool {
-	return s.from("openmpi4") && s.env(transports) != "" && (s.env("OMPI_MCA_orte_hnp_uri") != "" || s.env("OMPI_MCA_ess_base_jobid") != "")
+	return s.from("openmpi4") && (s.env("OMPI_MCA_orte_hnp_uri") != "" || s.env("OMPI_MCA_ess_base_jobid") != "")
 }
 
 // orte plans for Open MPI 4: mpirun makes 128 random bits for each job, and gives them to its ranks alone.
 func (s *session) orte() (*plan, error) {
-	key, err := s.orteKey()
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.planFor(key)
+	p, err := s.orteKey()
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +40,17 @@ func (s *session) orteHosts(ports []int) []source {
 	return sources
 }
 
-func (s *session) orteKey() (*Key, error) {
-	if s.Insecure {
-		return nil, nil
-	}
+// orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The variable alone is none: under srun --mpi=pmix
+// it is made from the job's number.
+func (s *session) orteKey() (*plan, error) {
 	secret := strings.ReplaceAll(s.env(transports), "-", "")
+	if s.Insecure || secret == "" {
+		return s.planByToken()
+	}
 	b, err := ParseToken(secret)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use %s as this job's secret: %w", transports, err)
 	}
-	k := DeriveKey(b, s.Job+"\x00"+secret)
-	return &k, nil
+	k := DeriveKey(b, s.Job+"\x00"+secret) // the launcher's number of the job may be that of another one too
+	return s.planFor(&k)
 }

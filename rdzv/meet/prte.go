@@ -8,7 +8,7 @@ import (
 
 // openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its own.
 func (s *session) openMPI5() bool {
-	return s.from("openmpi5") && strings.HasPrefix(s.env("PMIX_NAMESPACE"), "prterun-") && !s.byHand()
+	return !s.byHand() && (s.Launcher == "openmpi5" || s.Launcher == "" && strings.HasPrefix(s.env("PMIX_NAMESPACE"), "prterun-"))
 }
 
 // prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command line of the daemons tells

@@ -25,12 +25,22 @@ const (
 // server answers with its generation, the agent ends with the word goodbye.
 var streamDesc = grpc.StreamDesc{StreamName: "Attend", ServerStreams: true, ClientStreams: true}
 
+// Window is the flow control window of both ends, for a stream and a connection.
+// A given one keeps gRPC from measuring the bandwidth with a ping for every few
+// messages, a fifth of all bytes of a job that only meets and parts; nothing here
+// is large enough to fill it.
+const Window = 1 << 20
+
 // ServerOptions make a gRPC server ping its clients often enough for [Patient]
 // connections with the given timeout on both ends. The server never gives up a
 // client by itself: its own timer would count the time in which it was stopped.
 func ServerOptions(timeout time.Duration) []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{
-		Time:    max(timeout/5, time.Second),
-		Timeout: 24 * time.Hour,
-	})}
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time:    max(timeout/5, time.Second),
+			Timeout: 24 * time.Hour,
+		}),
+		grpc.InitialWindowSize(Window),
+		grpc.InitialConnWindowSize(Window),
+	}
 }

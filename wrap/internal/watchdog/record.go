@@ -10,6 +10,7 @@ const (
 	Spare                  // worker Index has had the signal to stop: Stop sends it none
 	Stop                   // end the tree: A = grace in ns, B = 1 to begin with SIGABRT where it is caught
 	Kill                   // SIGKILL everything, now
+	Ask                    // have the sentinel report Answer, after all that has reached it
 )
 
 // What the watchdog tells the agent.

@@ -33,16 +33,25 @@ func ParseReport(b []byte) Report {
 	return *(*Report)(unsafe.Pointer(&b[0]))
 }
 
-// Barrier is the signal that the watchdog sends the sentinel before it tells of a worker's end. Of several pending signals
-// the lowest comes first, so its report is the last of all that had reached the group by then, whatever the load.
-// (While the kernel goes through a group, none of the group can finish dying.)
-const Barrier = syscall.Signal(63)
+// Signals by which the watchdog finds out what has reached the sentinel. Of several pending signals the lowest comes
+// first, so their report is the last of all that had reached the group by then, whatever the load.
+const (
+	Answer  = syscall.Signal(62) // sent for the agent, which has got a signal: the last of its group to get it
+	Barrier = syscall.Signal(63) // sent before a worker's end is told; while the kernel goes through a group, none of it can finish dying
+)
+
+// report makes the sentinel report s, if there is one.
+func (w *watch) report(s syscall.Signal) {
+	if w.sentinel != 0 {
+		_ = syscall.Kill(w.sentinel, s)
+	}
+}
 
 // leave is the signal that ends the sentinel, after it has reported all others.
 const leave = syscall.Signal(64)
 
 // leaveWait is how long that may take; then it is killed.
-const leaveWait = 100 * time.Millisecond
+const leaveWait = time.Second
 
 // dismiss ends the sentinel and reports whether it has gone.
 func (w *watch) dismiss(now time.Time) (gone bool) {

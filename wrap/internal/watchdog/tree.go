@@ -70,6 +70,8 @@ func (w *watch) obey(r Record) {
 		w.stop(time.Duration(r.A), r.B == 1)
 	case Kill:
 		w.enter(killing, KillWait)
+	case Ask:
+		w.report(Answer)
 	}
 }
 
@@ -137,9 +139,7 @@ func (w *watch) ended(i int, status syscall.WaitStatus) {
 	delete(w.byPID, e.pid)
 	e.pid = 0
 	w.live--
-	if w.sentinel != 0 {
-		_ = syscall.Kill(w.sentinel, Barrier)
-	}
+	w.report(Barrier)
 	w.tell(r)
 }
 

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/store"
+)
+
+// hosted is the store in this process, and the leader of the job beside it.
+type hosted struct {
+	store  *store.Server
+	end    func()             // closes the store, once
+	cancel context.CancelFunc // of the leader
+	wg     sync.WaitGroup
+}
+
+// host starts the store and leads the job. listeners are nil where this agent is
+// the only one.
+func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
+	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout})
+	if err != nil {
+		return err
+	}
+	c.hosted = &hosted{store: s, cancel: func() {}, end: sync.OnceFunc(func() { s.Close() })}
+	c.client = s.Client()
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
+		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
+		Lost: s.Lost(), Waiting: func(r rdzv.Roster) { g.say.waiting("%v", r) },
+		ExitTimeout: g.exitTimeout, Straggling: func(s rdzv.Stragglers) { g.say.news("%v", s) },
+	})
+	if err != nil {
+		return err
+	}
+	if listeners != nil {
+		s.Serve(meet.Guard(listeners, nil, nil))
+	}
+	leading, cancel := context.WithCancel(context.Background())
+	c.hosted.cancel = cancel
+	c.hosted.wg.Go(func() {
+		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
+			g.say.line("%v", err)
+			c.hosted.end() // nobody leads the job any more: the loss of the store ends it, for all
+		}
+	})
+	return nil
+}
+
+// drainTimeout bounds the wait for the other agents' goodbyes. They come at once;
+// an agent that is stopped by a debugger does not hold up this one for ever.
+const drainTimeout = 2 * time.Second
+
+func (h *hosted) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	h.store.Drain(ctx) // whoever has not gone by then sees the connection break
+	h.cancel()
+	h.wg.Wait()
+	h.end()
+}

@@ -1,0 +1,403 @@
+package meet
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// recorded reads the environment of a real rank; docs/launchers.md says how it was started.
+func recorded(t testing.TB, name string) map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name+".env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	env := map[string]string{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "=")
+		env[name] = value
+	}
+	return env
+}
+
+func TestParseNodeRegex(t *testing.T) {
+	for text, want := range map[string]string{
+		"node[1:1-3]@0(3)":                "node1 node2 node3",
+		"node[1:1,3,2]@0(3)":              "node1 node3 node2",
+		"n[2:8-10].x,login@0(4)":          "n08.x n09.x n10.x login",
+		"alone@0(1)":                      "alone",
+		"rack-a[3:7]-ib,b[1:1-2],c[0:12]": "rack-a007-ib b1 b2 c12",
+		recorded(t, "openmpi4-launchernode-ip-rank2")["OMPI_MCA_orte_node_regex"]: "node1 10.77.0.12 10.77.0.13",
+		recorded(t, "openmpi4-headrank-rank2")["OMPI_MCA_orte_node_regex"]:        "node1 node2",
+	} {
+		got, err := parseNodeRegex(text)
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", "@0(3)", "node[1:1-3", "node[1-3]", "node[1:3-1]", "node[1:a]", "node[x:1]", "node[1:1]b[1:2]", "node[1:0-99999999]", "n[1:-1]", "n[99:1]"} {
+		if got, err := parseNodeRegex(bad); err == nil {
+			t.Errorf("%q is fine: %v", bad, got)
+		}
+	}
+}
+
+func FuzzNodeRegex(f *testing.F) {
+	f.Add("node[1:1-3],[2:10].77.0.12@0(3)")
+	f.Add("n[0:0-65535],m[0:0-65535]")
+	f.Fuzz(func(t *testing.T, text string) {
+		if names, err := parseNodeRegex(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
+			t.Errorf("%q: %d names", text, len(names))
+		}
+	})
+}
+
+func TestParseHostlist(t *testing.T) {
+	for text, want := range map[string]string{
+		"node1":                           "node1",
+		"node[1-3,7],gpu[08-10]-ib,login": "node1 node2 node3 node7 gpu08-ib gpu09-ib gpu10-ib login",
+		"r[1-2]n[1-2]":                    "r1n1 r1n2 r2n1 r2n2",
+		"n[098-101]":                      "n098 n099 n100 n101",
+		"a[0-1]":                          "a0 a1",
+		"cloud-[0,00,000].example.org":    "cloud-0.example.org cloud-00.example.org cloud-000.example.org",
+		recorded(t, "slurm22-srun-rank2")["SLURM_STEP_NODELIST"]: "node1 node2",
+	} {
+		got, err := parseHostlist(text)
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", ",", "node[", "node]", "node[]", "node[3-1]", "node[1-]", "a,,b", "n[1-70000]", "n[1-300]m[1-300]", "n[[1]]", "n[-1]"} {
+		if got, err := parseHostlist(bad); err == nil {
+			t.Errorf("%q is fine: %v", bad, got)
+		}
+	}
+}
+
+func FuzzHostlist(f *testing.F) {
+	f.Add("node[1-3,7],gpu[08-10]-ib,login")
+	f.Add("r[1-9]n[1-9]x[1-9]y[1-9]z[1-9]")
+	f.Fuzz(func(t *testing.T, text string) {
+		if names, err := parseHostlist(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
+			t.Errorf("%q: %d names", text, len(names))
+		}
+	})
+}
+
+func TestParseDaemonURI(t *testing.T) {
+	for text, want := range map[string]string{
+		"1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245":                  "1981022208 0 [172.17.0.1:44245 10.77.0.11:44245 10.78.0.11:44245]",
+		"prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24":            "prterun-node1-26213@0 0 [172.17.0.1:49133 10.77.0.11:49133]",
+		"prterun-my.host-1@0.12;tcp4://127.0.0.1:39457":                              "prterun-my.host-1@0 12 [127.0.0.1:39457]",
+		`"prterun-node1-8022@0.0;tcp://10.77.0.11:33037:24"`:                         "prterun-node1-8022@0 0 [10.77.0.11:33037]",
+		"7.0;tcp6://[fd00::1,fe80::2]:44245;tcp://10.0.0.1:44246":                    "7 0 [[fd00::1]:44245 [fe80::2]:44245 10.0.0.1:44246]",
+		recorded(t, "openmpi5-headrank-rank0")["PMIX_SERVER_URI4"]:                   "prterun-node1-25053@0 0 [172.17.0.1:34881]",
+		recorded(t, "openmpi4-launchernode-rank2")["OMPI_MCA_orte_local_daemon_uri"]: "1981022208 2 [172.17.0.1:34417 10.77.0.13:34417 10.78.0.13:34417]",
+	} {
+		u, err := parseDaemonURI(text)
+		if got := fmt.Sprint(u.family, " ", u.vpid, " ", u.addrs); err != nil || got != want {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", ";", "1.0", "1.0;", "1;tcp://10.0.0.1:1", ".0;tcp://10.0.0.1:1", "1.x;tcp://10.0.0.1:1", "1.0;usock://x", "1.0;tcp://10.0.0.1", "1.0;tcp://10.0.0.1:0", "1.0;tcp://10.0.0.1:70000", "1.0;tcp://0.0.0.0:5", "1.0;tcp6://[::1:5"} {
+		if u, err := parseDaemonURI(bad); err == nil {
+			t.Errorf("%q is fine: %v", bad, u)
+		}
+	}
+}
+
+func FuzzDaemonURI(f *testing.F) {
+	f.Add("1981022208.0;tcp://172.17.0.1,10.77.0.11:44245:16,24;tcp6://[::1]:5")
+	f.Fuzz(func(t *testing.T, text string) {
+		if u, err := parseDaemonURI(text); err == nil && (len(u.addrs) == 0 || u.port() == 0 || u.vpid < 0) {
+			t.Errorf("%q: %+v", text, u)
+		}
+	})
+}
+
+func TestParseNetTCP(t *testing.T) {
+	a, b := nativeWord(10, 77, 0, 12), nativeWord(10, 77, 0, 11)
+	mapped := strings.Repeat("0", 16) + nativeWord(0, 0, 0xff, 0xff)
+	text := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
+		"   0: " + a + ":8C11 " + b + ":BFED 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0 20 4 30 10 -1\n" +
+		"   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0\n" +
+		"   2: " + mapped + b + ":0016 " + mapped + a + ":1234 01 00000000:00000000\n" +
+		"garbage\n   3: " + a + ":8C11 " + b + " 01\n"
+	var got []string
+	for _, pair := range readConnections(strings.NewReader(text)) {
+		got = append(got, pair.local.String()+">"+pair.remote.String())
+	}
+	if want := "10.77.0.12:35857>10.77.0.11:49133 10.77.0.11:22>10.77.0.12:4660"; strings.Join(got, " ") != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// nativeWord is four bytes of an address as the kernel of this machine prints them.
+func nativeWord(b ...byte) string { return fmt.Sprintf("%08X", binary.NativeEndian.Uint32(b)) }
+
+func FuzzNetTCP(f *testing.F) {
+	f.Add("   0: 0C004D0A:8C11 0B004D0A:BFED 01 00000000:00000000")
+	f.Fuzz(func(t *testing.T, line string) {
+		if pair, _, err := parseNetTCPLine(line); err == nil && !(pair.local.IsValid() && pair.remote.IsValid()) {
+			t.Errorf("%q: %v", line, pair)
+		}
+	})
+}
+
+func TestParseStat(t *testing.T) {
+	line := "4711 (a (strange) name) S 42 4711 4711 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 18446744073709551615"
+	p, err := parseStat(line)
+	if want := (process{pid: 4711, ppid: 42, name: "a (strange) name", start: 98765}); err != nil || p != want {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, bad := range []string{"", "1 (x", "1 (x) S 2", "x (x) " + strings.Repeat("1 ", 30), "1 x S" + strings.Repeat(" 1", 30)} {
+		if p, err := parseStat(bad); err == nil {
+			t.Errorf("%q is fine: %+v", bad, p)
+		}
+	}
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add("4711 (a (strange) name) S 42 4711 4711 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10")
+	f.Fuzz(func(t *testing.T, text string) { parseStat(text) })
+}
+
+func TestParsePMI(t *testing.T) {
+	for line, want := range map[string]string{ // of MPICH 4.0 and of 4.2, in which the order differs
+		"cmd=get_result rc=0 msg=success value=(vector,(0,2,2))": "get_result 0 (vector,(0,2,2))",
+		"cmd=get_result rc=0 value=a=b,c found=TRUE":             "get_result 0 a=b,c",
+		"cmd=barrier_out": "barrier_out  ",
+	} {
+		r, err := parsePMI(line)
+		if got := r["cmd"] + " " + r["rc"] + " " + r["value"]; err != nil || got != want {
+			t.Errorf("%q: %q, %v", line, got, err)
+		}
+	}
+	for _, bad := range []string{"", "rc=0", "=", "cmd=", "hello world"} {
+		if r, err := parsePMI(bad); err == nil {
+			t.Errorf("%q is fine: %v", bad, r)
+		}
+	}
+}
+
+func FuzzPMI(f *testing.F) {
+	f.Add("cmd=get_result rc=0 msg=success value=(vector,(0,2,2))")
+	f.Fuzz(func(t *testing.T, line string) {
+		if r, err := parsePMI(line); err == nil && r["cmd"] == "" {
+			t.Errorf("%q: %v", line, r)
+		}
+	})
+}
+
+func TestContact(t *testing.T) {
+	key := NewKey()
+	addrs := []netip.Addr{netip.MustParseAddr("10.77.0.12"), netip.MustParseAddr("fd00::12")}
+	gotKey, gotAddrs, port, err := parseContact(formatContact(key, addrs, 29601))
+	if err != nil || gotKey != key || !slices.Equal(gotAddrs, addrs) || port != 29601 {
+		t.Errorf("%v %v %d, %v", gotKey, gotAddrs, port, err)
+	}
+	many := slices.Repeat([]netip.Addr{netip.MustParseAddr("fd00:1111:2222:3333:4444:5555:6666:7777")}, 100)
+	if text := formatContact(key, many, 1); len(text) > maxContact || strings.Contains(text, " ") {
+		t.Errorf("a value of %d bytes: %s", len(text), text)
+	} else if _, some, _, err := parseContact(text); err != nil || len(some) < 10 {
+		t.Errorf("%d addresses, %v", len(some), err)
+	}
+	if _, _, _, err := parseContact(failed); !errors.Is(err, errRank0) {
+		t.Error(err)
+	}
+}
+
+func FuzzContact(f *testing.F) {
+	f.Add(formatContact(NewKey(), onLoopback, 29600))
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, addrs, port, err := parseContact(text); err == nil && (len(addrs) == 0 || port < 0 || port > 65535) {
+			t.Errorf("%q: %v %d", text, addrs, port)
+		}
+	})
+}
+
+func TestParseScontrol(t *testing.T) {
+	text := "NodeName=node1 Arch=x86_64 CPUTot=4 NodeAddr=10.77.0.11 NodeHostName=node1 OS=Linux 6 #1 SMP\nNodeName=node2 State=DOWN\nNodeName=n3\n   NodeAddr=n3.x\n"
+	if got := fmt.Sprint(parseScontrol(text)); got != "[{node1 10.77.0.11} {node2 node2} {n3 n3.x}]" {
+		t.Error(got)
+	}
+}
+
+func FuzzScontrol(f *testing.F) {
+	f.Add("NodeName=node1 NodeAddr=10.77.0.11\n")
+	f.Fuzz(func(t *testing.T, text string) { parseScontrol(text) })
+}
+
+func TestParseJoin(t *testing.T) {
+	key := NewKey()
+	for _, addr := range []string{"10.77.0.11:29600", "[fd00::1]:29600", "[fe80::1%eth0]:29600"} {
+		got, k, err := parseJoin(" " + addr + "/" + key.reveal() + "\n")
+		if err != nil || got != netip.MustParseAddrPort(addr) || *k != key {
+			t.Errorf("%s: %v %v, %v", addr, got, k, err)
+		}
+	}
+	for _, bad := range []string{"", "/", "node1:29600/" + key.reveal(), "10.0.0.1/" + key.reveal(), "10.0.0.1:0/" + key.reveal(), "0.0.0.0:1/" + key.reveal(), "10.0.0.1:1/" + key.reveal()[1:]} {
+		if _, _, err := parseJoin(bad); err == nil {
+			t.Errorf("%q is fine", bad)
+		} else if strings.Contains(err.Error(), key.reveal()[5:15]) {
+			t.Errorf("the error repeats the key: %v", err)
+		}
+	}
+}
+
+func FuzzJoin(f *testing.F) {
+	f.Add("10.0.0.1:1/" + NewKey().reveal())
+	f.Fuzz(func(t *testing.T, text string) {
+		if addr, _, err := parseJoin(text); err == nil && addr.Port() == 0 {
+			t.Errorf("%q: %v", text, addr)
+		}
+	})
+}
+
+func TestParseStore(t *testing.T) {
+	for text, want := range map[string]string{
+		"node1": "node1 0", "node1:29700": "node1 29700", "node1.cluster.org": "node1.cluster.org 0", "10.0.0.1": "10.0.0.1 0", "10.0.0.1:1": "10.0.0.1 1",
+		"::1": "::1 0", "[::1]": "::1 0", "[::1]:65535": "::1 65535", "fe80::1%eth0": "fe80::1%eth0 0", "[fe80::1%eth0]:7": "fe80::1%eth0 7",
+	} {
+		host, port, err := ParseStore(text)
+		if got := fmt.Sprint(host, " ", port); err != nil || got != want {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", ":", ":29700", "node1:", "node1:0", "node1:70000", "node1:http", "a b", "a,b", "http://node1:2379", "node1/x", "[::1", "[::1]:", "[node1]:x", "a:b:c"} {
+		if host, port, err := ParseStore(bad); err == nil {
+			t.Errorf("%q is fine: %q %d", bad, host, port)
+		}
+	}
+}
+
+func FuzzStore(f *testing.F) {
+	f.Add("[fe80::1%eth0]:7")
+	f.Fuzz(func(t *testing.T, text string) {
+		if host, port, err := ParseStore(text); err == nil && (host == "" || port < 0 || port > 65535) {
+			t.Errorf("%q: %q %d", text, host, port)
+		}
+	})
+}
+
+func TestBeacon(t *testing.T) {
+	secret := expand(testToken, "beacon", 32)
+	b := beacon{hosting: true, public: publicHex(publicName("job")), id: newID(), host: "node 1\x1b[31m", addrs: []netip.AddrPort{
+		netip.MustParseAddrPort("10.77.0.11:29600"), netip.MustParseAddrPort("[fe80::1%eth0]:29600")}}
+	packet := b.encode(secret)
+	got, err := parseBeacon(packet, secret)
+	if err != nil || got.id != b.id || !got.hosting || got.public != b.public || got.host != "node-1--31m" || fmt.Sprint(got.addrs) != "[10.77.0.11:29600 [fe80::1]:29600]" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := parseBeacon(packet, expand(testToken, "other", 32)); !errors.Is(err, errBeaconMAC) {
+		t.Errorf("another secret: %v", err)
+	}
+	for i := range packet {
+		spoiled := slices.Clone(packet)
+		spoiled[i] ^= 1
+		if _, err := parseBeacon(spoiled, secret); err == nil {
+			t.Errorf("with byte %d changed it is fine: %q", i, spoiled)
+		}
+	}
+	b.addrs = slices.Repeat(b.addrs, 50)
+	if packet := b.encode(secret); len(packet) > maxBeacon {
+		t.Errorf("a beacon of %d bytes", len(packet))
+	} else if got, err := parseBeacon(packet, secret); err != nil || len(got.addrs) != maxBeaconAddrs {
+		t.Errorf("%d addresses, %v", len(got.addrs), err)
+	}
+}
+
+func FuzzBeacon(f *testing.F) {
+	secret := expand(testToken, "beacon", 32)
+	f.Add((beacon{public: publicHex(publicName("job")), id: newID(), addrs: []netip.AddrPort{netip.MustParseAddrPort("10.77.0.11:29600")}}).encode(secret))
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		b, err := parseBeacon(packet, secret)
+		if (err == nil || errors.Is(err, errBeaconMAC)) && (len(b.addrs) == 0 || len(b.addrs) > maxBeaconAddrs || strings.ContainsAny(b.host, " \n\x1b")) {
+			t.Errorf("%q: %+v", packet, b)
+		}
+	})
+}
+
+func FuzzGreeting(f *testing.F) {
+	f.Add("rdzv1 moved 10.0.0.1:1\n")
+	f.Add("rdzv1 hello 00 node1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := strings.NewReader(text)
+		words, err := readLine(r)
+		if err == nil {
+			greeted(words)
+		}
+		if end := strings.IndexByte(text, '\n'); err == nil && r.Len() != len(text)-end-1 {
+			t.Errorf("%q: %d bytes are left of what follows", text, r.Len())
+		}
+	})
+}
+
+func TestDefaultRoutes(t *testing.T) {
+	text := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
+		"eth1\t00004E0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\neth0\t00000000\t01004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nwlan0\t00000000\t01004D0A\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
+	if got := strings.Join(defaultRoutes(strings.NewReader(text)), " "); got != "eth0 wlan0" {
+		t.Error(got)
+	}
+}
+
+func TestUsable(t *testing.T) {
+	all := []Interface{
+		face("lo", "127.0.0.1/8"), face("docker0", "172.17.0.1/16"), face("eth0", "10.77.0.11/24", "fe80::1/64"), face("eth1", "10.78.0.11/24", "fd00::11/64"),
+		face("veth12", "169.254.1.1/16"), face("ib0", "fe80::2/64"), face("br-0123456789ab", "172.18.0.1/16"), face("down0", "10.79.0.11/24"),
+	}
+	all[0].Loopback, all[7].Up = true, false
+	for spec, want := range map[string]string{
+		"":                 "10.77.0.11 10.78.0.11 fd00::11 fe80::2%ib0",
+		"eth1":             "10.78.0.11 fd00::11",
+		"10.77.0.0/16":     "10.77.0.11",
+		"!eth0":            "10.78.0.11 fd00::11 fe80::2%ib0",
+		"!eth0 !ib0":       "10.78.0.11 fd00::11",
+		"docker0":          "172.17.0.1",
+		"10.0.0.0/8 !eth0": "10.78.0.11",
+		"fd00::/8 eth0":    "10.77.0.11 fd00::11",
+		"192.168.0.0/16":   "",
+		"lo":               "",
+	} {
+		f, err := ParseFilter(strings.Fields(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Trim(fmt.Sprint(addresses(usable(all, f))), "[]")
+		if got != want {
+			t.Errorf("--net %q: %s", spec, got)
+		}
+	}
+	for _, bad := range []string{"", "!", "10.0.0.0/33", "!10.0.0.0/8", "a b", "10.0.0.0/8/8"} {
+		if f, err := ParseFilter([]string{bad}); err == nil {
+			t.Errorf("%q is fine: %v", bad, f)
+		}
+	}
+}
+
+func face(name string, prefixes ...string) Interface {
+	i := Interface{Name: name, Up: true, Multicast: true}
+	for _, p := range prefixes {
+		i.Addrs = append(i.Addrs, netip.MustParsePrefix(p))
+	}
+	return i
+}
+
+func FuzzFilter(f *testing.F) {
+	f.Add("!docker0")
+	f.Add("10.78.0.0/24")
+	f.Fuzz(func(t *testing.T, spec string) {
+		if filter, err := ParseFilter([]string{spec}); err == nil {
+			usable([]Interface{face("eth0", "10.77.0.11/24")}, filter)
+		}
+	})
+}

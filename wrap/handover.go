@@ -1,0 +1,101 @@
+package wrap
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/wrap/internal/watchdog"
+)
+
+// spec makes the watchdog's view of the tree and starts the pumps.
+func (r *run) spec() (watchdog.Spec, error) {
+	spec := watchdog.Spec{Group: unix.Getpgrp()}
+	index := map[*os.File]int{}
+	add := func(f *os.File) int {
+		if f == nil {
+			return watchdog.Null
+		}
+		if _, known := index[f]; !known {
+			index[f] = len(r.streams)
+			r.streams = append(r.streams, f)
+		}
+		return index[f]
+	}
+	for i, w := range r.tree.Workers {
+		stderr, err := r.stderr(i, w)
+		if err != nil {
+			return spec, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
+		}
+		args := w.Args
+		if len(args) == 0 {
+			args = []string{w.Path}
+		}
+		spec.Workers = append(spec.Workers, watchdog.Worker{
+			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env,
+			Files: [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
+		})
+	}
+	return spec, nil
+}
+
+// stderr is what worker i gets as standard error: the file itself or the way into a pump to it.
+func (r *run) stderr(i int, w Worker) (*os.File, error) {
+	if !w.Capture || w.Stderr == nil || isTerminal(w.Stderr) {
+		return w.Stderr, nil
+	}
+	p, in, err := startPump(w.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	r.pumps[i] = p
+	r.own = append(r.own, in)
+	return in, nil
+}
+
+// handOver gives the watchdog its workers. If ctx ends meanwhile or that fails, the watchdog is killed before it has
+// started any, which finish takes from there.
+func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
+	hurried := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(hurried)
+		_ = r.guard.socket.SetWriteDeadline(time.Unix(1, 0))
+	})
+	err := r.guard.guardIt(spec, r.streams)
+	if !forget() {
+		<-hurried
+		_ = r.guard.socket.SetWriteDeadline(time.Time{}) // if all had gone through, orders are still to be given
+	}
+	if err != nil {
+		r.aborted = ctx.Err() != nil
+		_ = r.guard.process.Kill()
+	} else {
+		r.guard.opened()
+	}
+	for _, f := range r.own {
+		f.Close()
+	}
+	r.own = nil
+}
+
+// closeStreams ends what carries the workers' streams. It may be called again.
+func (r *run) closeStreams() {
+	until := time.Now().Add(pumpWait)
+	for _, p := range r.pumps {
+		if p != nil {
+			p.close(until)
+		}
+	}
+	for _, p := range r.pumps {
+		if p != nil {
+			p.wait(until)
+		}
+	}
+	for _, f := range r.own {
+		f.Close()
+	}
+	r.own = nil
+}

@@ -1,0 +1,89 @@
+package wrap
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"rdzv/wrap/internal/watchdog"
+)
+
+// Stop is a cause with which the ctx of Run may end, to say how its tree is to be stopped. Any other cause is the same
+// as a zero Stop.
+type Stop struct {
+	// Err is why.
+	Err error
+	// Delivered says that the workers have already had a signal to end, by no doing of Run's: those that were running
+	// at the time At get no SIGTERM. A zero At means now.
+	Delivered bool
+	At        time.Time
+	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
+	// stacks and die of it.
+	Stacks bool
+	// Grace overrides Tree.Grace if not 0; below 0 everything is killed at once.
+	Grace time.Duration
+}
+
+// Error tells why.
+func (s *Stop) Error() string {
+	if s.Err == nil {
+		return "stopped"
+	}
+	return s.Err.Error()
+}
+
+// Unwrap returns Err.
+func (s *Stop) Unwrap() error { return s.Err }
+
+// grace is the time between SIGTERM and SIGKILL when ctx has ended with stop.
+func (t *Tree) grace(stop *Stop) time.Duration {
+	switch {
+	case stop.Grace != 0:
+		return stop.Grace
+	case t.Grace > 0:
+		return t.Grace
+	}
+	return DefaultGrace
+}
+
+// stopOf is how ctx, which has ended, wants its tree stopped.
+func stopOf(ctx context.Context) *Stop {
+	var stop *Stop
+	if errors.As(context.Cause(ctx), &stop) {
+		return stop
+	}
+	return &Stop{}
+}
+
+// overdue is how much longer than it should need a watchdog is given to end a tree.
+const overdue = 2 * time.Second
+
+// stop tells the watchdog to end the tree, and returns when that is overdue.
+func (r *run) stop(s *Stop) <-chan time.Time {
+	grace := r.tree.grace(s)
+	if grace < 0 {
+		return r.kill()
+	}
+	for i := range r.states {
+		if s.Delivered && r.states[i].ranAt(s.At) {
+			r.guard.order(watchdog.Record{Kind: watchdog.Spare, Index: i})
+		}
+	}
+	order := watchdog.Record{Kind: watchdog.Stop, A: int64(grace)}
+	if s.Stacks {
+		order.B = 1
+	}
+	r.guard.order(order)
+	return time.After(grace + watchdog.DumpWait + watchdog.KillWait + overdue)
+}
+
+// ranAt reports whether the worker was running at t; a zero t is now.
+func (s *state) ranAt(t time.Time) bool {
+	return !s.began.IsZero() && !s.ended && (t.IsZero() || s.running.Before(t))
+}
+
+// kill tells the watchdog to kill the tree, and returns when that is overdue.
+func (r *run) kill() <-chan time.Time {
+	r.guard.order(watchdog.Record{Kind: watchdog.Kill})
+	return time.After(watchdog.KillWait + overdue)
+}
