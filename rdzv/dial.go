@@ -16,10 +16,11 @@ import (
 
 // connectBackoff replaces gRPC's, whose first pause of a second would be most of
 // the time that a job needs to start. A store is one process; 200 ms between two
-// tries of an agent cost it nothing.
+// tries of an agent cost it nothing. A try may take long: to break it off while
+// the store is busy with thousands of others makes it busier.
 var connectBackoff = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
-	MinConnectTimeout: 5 * time.Second,
+	MinConnectTimeout: 20 * time.Second,
 }
 
 // Dial returns a client of the store to which dial makes verified connections;

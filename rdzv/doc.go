@@ -3,14 +3,15 @@
 //
 // An agent is a process that runs one or more workers, such as "rdzv exec". It
 //
-//	joins      [Join]: watches the job's signals, then says what it is
+//	joins      [Join]: comes onto the store's roll, watches the job's signals,
+//	           then says what it is
 //	is seated  [Session.World]: learns its ranks and how to reach rank 0
 //	runs       [Session.Context] lives as long as the job does
 //	stops      [Session.Fail], [Session.End]: or another agent says so first
 //	settles    [Session.Settle]: says how its workers ended
 //	leaves     [Session.Leave]: when all have settled, with the job's verdict
 //
-// One of them, the host of the store, also leads ([Lead]): it gathers the
+// One of them, the host of the store, also leads ([Leader]): it gathers the
 // members, gives them their seats, tells all of the world, and at the end that
 // everybody has settled. Whoever sees the first failure writes the verdict; the
 // store accepts one, so all agents learn the same one.
@@ -23,6 +24,7 @@
 //	seat/ID         where it sits                        Seat
 //	signal/world    the go, written once by the leader   World
 //	signal/verdict  how the job ended, first writer wins Verdict
+//	progress/ID     which of its workers have ended      Outcome
 //	outcome/ID      how one agent's workers ended        Outcome
 //	signal/gone     all have settled, written by the leader
 //

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 // A job that is stopped as a whole, by scontrol suspend or a laptop's lid, goes on
 // when it is continued: its silence is nobody's.
 func TestAJobThatIsStoppedGoesOn(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(frozenJob) != "" {
 		beFrozen(t)
 		return
@@ -123,6 +124,7 @@ func beFrozen(t *testing.T) {
 
 // An agent whose node is unplugged at work: its connection stands, and is silent.
 func TestAFrozenAgentIsLost(t *testing.T) {
+	t.Parallel()
 	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
 	sessions := j.agents(3)
 	j.worlds(sessions)

@@ -58,6 +58,9 @@ func (s *Session) waitGone(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if context.Cause(s.ctx) == ErrFull {
+		return ErrFull // the job goes on without this agent
+	}
 	limit := s.config.SettleTimeout + leaveMargin
 	bound := time.NewTimer(limit)
 	defer bound.Stop()

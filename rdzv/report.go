@@ -37,6 +37,18 @@ func (s *Session) Lose(ctx context.Context, what string) error {
 	})
 }
 
+// Move says that all who are in this store go to another one, which has turned
+// up elsewhere; where names the way for people. It does nothing once the world is
+// agreed: a job that runs does not move.
+func (s *Session) Move(ctx context.Context, where string) error {
+	ctx, done := s.while(ctx)
+	defer done()
+	return propose(ctx, s.client, s.keys, Verdict{
+		Kind: Moved, By: s.config.Self.ID, Host: s.config.Self.Host, PID: s.config.Self.PID,
+		Rank: Any, LocalRank: Any, Text: "the store is " + where + " now",
+	}, s.keys.world())
+}
+
 // propose writes the verdict unless there is one.
 func (s *Session) propose(ctx context.Context, v Verdict) error {
 	ctx, done := s.while(ctx)

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	"rdzv/rdzv/presence"
 )
@@ -23,15 +24,16 @@ type Config struct {
 	// Default 15 s: a grace of 10 s and 5 s to spare.
 	SettleTimeout time.Duration
 
-	// ConnectTimeout is how long Join tries to make a connection to the store;
-	// default 10 s. A store that is busy with thousands of agents refuses some at
-	// first; one that went while this agent came to it refuses for ever.
+	// ConnectTimeout is how long Join goes on trying to connect to the store after
+	// a first try has failed; default 2 s. A store that is busy with thousands of
+	// agents takes long to answer and fails nobody; one that went while this agent
+	// came to it fails every try.
 	ConnectTimeout time.Duration
 }
 
 const (
 	defaultSettleTimeout  = 15 * time.Second
-	defaultConnectTimeout = 10 * time.Second
+	defaultConnectTimeout = 2 * time.Second
 )
 
 // Session is an agent's part in a job, from Join to Leave. Its methods may be
@@ -112,9 +114,11 @@ func (s *Session) join(ctx context.Context) error {
 
 // enter takes this agent's place on the store's roll.
 func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.Attendance, error) {
-	limit := s.config.ConnectTimeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no connection within %v", ErrStoreLost, limit))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { s.giveUp(ctx, cancel, conn) })
+	defer watching.Wait()
+	defer cancel(nil)
 	a, err := presence.Attend(ctx, conn, s.config.Self.ID)
 	switch {
 	case err == nil:
@@ -123,6 +127,22 @@ func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.A
 		return nil, fmt.Errorf("%w: cannot enter its roll: %v", ErrStoreLost, err)
 	default:
 		return nil, fmt.Errorf("cannot enter the roll of the store: %w", err)
+	}
+}
+
+// giveUp ends the wait for a connection the connect timeout after a try has
+// failed, unless one is made before that.
+func (s *Session) giveUp(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
+	var timer *time.Timer
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if state == connectivity.TransientFailure && timer == nil {
+			failed := fmt.Errorf("%w: no connection within %v", ErrStoreLost, s.config.ConnectTimeout)
+			timer = time.AfterFunc(s.config.ConnectTimeout, func() { cancel(failed) })
+			defer timer.Stop()
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			return
+		}
 	}
 }
 
@@ -165,7 +185,8 @@ func (s *Session) announce(ctx context.Context) error {
 }
 
 // Context lives as long as the job runs. The cause of its end is a *[Verdict],
-// [ErrStoreLost] or [ErrLeft], or what keeps this agent from following the job.
+// [ErrStoreLost], [ErrFull] or [ErrLeft], or what keeps this agent from following
+// the job.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // World waits until all agents are here and returns the world that they agreed
@@ -195,7 +216,8 @@ func (s *Session) seated(ctx context.Context) (World, error) {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
 	if len(answer.Kvs) == 0 {
-		return World{}, ErrFull // it came together with the last one
+		s.cancel(ErrFull) // it came together with the last one
+		return World{}, ErrFull
 	}
 	w := *s.world
 	w.Seat, err = decode[Seat](key, answer.Kvs[0].Value)

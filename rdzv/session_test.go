@@ -191,6 +191,7 @@ func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 }
 
 func TestNotAllCome(t *testing.T) {
+	t.Parallel()
 	ranked := member(0)
 	ranked.Rank = 1
 	withProblem := member(0)
@@ -204,6 +205,7 @@ func TestNotAllCome(t *testing.T) {
 		"a problem": {withProblem, "1 of 3 agents are here (node node0) after 1ms\nnode0: cannot find train.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			j := start(t, LeaderConfig{Agents: 3, JoinTimeout: longEnough})
 			s := j.join(test.member)
 			_, err := s.World(j.ctx)
@@ -232,6 +234,32 @@ func TestAnAgentThatComesTooLate(t *testing.T) {
 	}
 	if err := j.store.Drain(j.ctx); err != nil {
 		t.Errorf("who was turned away is still here: %v", err)
+	}
+}
+
+// An agent too many may still have found no world when it came.
+func TestAnAgentThatComesWithTheLastOne(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	w := j.worlds(sessions)[0]
+	world := sessions[0].keys.world()
+	if _, err := j.store.Client().Delete(j.ctx, world); err != nil {
+		t.Fatal(err)
+	}
+	extra := j.join(member(2))
+	j.put(world, encode(w))
+	if _, err := extra.World(j.ctx); err != ErrFull {
+		t.Errorf("World: %v", err)
+	}
+	soon(t, "leaving", func() {
+		if _, err := extra.Leave(j.ctx); err != ErrFull {
+			t.Errorf("Leave: %v", err)
+		}
+	})
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %v", i, sum.Verdict)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	Unready    Kind = "unready"    // the job was not started: a check failed
 	Incomplete Kind = "incomplete" // not all agents came in time
 	Straggling Kind = "straggling" // workers were still running long after others had ended well
+	Moved      Kind = "moved"      // all go to another store, before anything was started
 )
 
 // Verdict is how the job ended. The store keeps the first one; it is the cause

@@ -109,10 +109,47 @@ func hostOf(a net.Addr) string {
 	return addr.Addr().Unmap().String()
 }
 
+// makeWay moves all members of this store on to another as soon as one turns up
+// that is the better one, until stay: by hand two agents may have begun to host
+// before they heard of each other.
+func (g *agent) makeWay() (stay func()) {
+	m := g.conn.meeting
+	if m == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	if g.conn.hosting() {
+		wg.Go(func() {
+			select {
+			case <-m.Moved:
+				g.tell(func(ctx context.Context) error { return g.session.Move(ctx, "elsewhere") })
+			case <-ctx.Done():
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait(); m.Agreed() }
+}
+
+// move leaves this store, with all who are in it, and joins the other.
+func (g *agent) move() error {
+	g.settle(nil)
+	if _, err := g.session.Leave(context.Background()); err != nil {
+		g.say.detail("%v", err) // the other store is looked for all the same
+	}
+	ctx := g.outside.joining
+	return g.joinAt(ctx, g.again(ctx))
+}
+
 // again looks for another store than the one this connection has.
 func (g *agent) again(ctx context.Context) error {
 	c := g.conn
-	c.client.Close()
+	if c.hosting() {
+		c.hosted.close()
+		c.hosted = nil
+	} else {
+		c.client.Close()
+	}
 	m, err := c.meeting.Again(ctx)
 	if err != nil {
 		c.client, c.meeting = nil, nil

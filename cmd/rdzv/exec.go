@@ -31,6 +31,8 @@ type agent struct {
 	world   rdzv.World
 	port    *rdzv.HeldPort // MASTER_PORT, where this agent may run rank 0
 
+	apart error // why there is no world
+
 	ends      []end // of its workers
 	tally     tally
 	oomBefore int // out-of-memory kills before they began
@@ -42,7 +44,11 @@ func (g *agent) run() int {
 	defer g.outside.close()
 	defer g.watchLauncher()()
 
-	if err := g.join(); err != nil {
+	err := g.join()
+	for err == nil && !g.gathered() {
+		err = g.move()
+	}
+	if err != nil {
 		return g.couldNotJoin(err)
 	}
 	defer g.conn.close()
@@ -54,7 +60,11 @@ func (g *agent) run() int {
 // join meets the other agents and becomes a member. Signals end it.
 func (g *agent) join() error {
 	ctx := g.outside.joining
-	err := g.connect(ctx)
+	return g.joinAt(ctx, g.connect(ctx))
+}
+
+// joinAt becomes a member in the store that was found without err, or in another.
+func (g *agent) joinAt(ctx context.Context, err error) error {
 	for err == nil {
 		if err = g.enter(ctx); err == nil {
 			return nil
@@ -91,13 +101,21 @@ const settleMargin = 5 * time.Second
 
 func (g *agent) settleTimeout() time.Duration { return g.grace + settleMargin }
 
+// gathered waits until all are here, and tells whether there is another store
+// to go to instead.
+func (g *agent) gathered() bool {
+	g.outside.joined(g.session)
+	stay := g.makeWay()
+	g.world, g.apart = g.session.World(context.Background())
+	stay()
+	g.say.waited()
+	var v *rdzv.Verdict
+	return !errors.As(g.apart, &v) || v.Kind != rdzv.Moved
+}
+
 // work runs the workers, unless the job ends before they begin.
 func (g *agent) work() {
-	g.outside.joined(g.session)
-	var err error
-	g.world, err = g.session.World(context.Background())
-	g.say.waited()
-	if err != nil {
+	if g.apart != nil {
 		g.tellEnd()
 		g.settle(nil)
 		return

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"slices"
 	"sync"
 	"syscall"
@@ -23,6 +25,7 @@ var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
 // ends the job.
 type outside struct {
 	source *wrap.Source
+	pipe   chan os.Signal      // SIGPIPE, which nobody reads
 	pass   chan syscall.Signal // for the workers: what they have not had
 	kill   chan struct{}       // closed by the second Ctrl-C
 	stop   chan struct{}
@@ -40,9 +43,12 @@ type outside struct {
 // listen begins to listen, and bounds the joining.
 func listen(limit time.Duration) *outside {
 	o := &outside{
-		source: wrap.Signals(slices.Concat(ending, passing)...),
-		pass:   make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}),
+		source: wrap.Signals(slices.Concat(ending, passing)...), pipe: make(chan os.Signal, 1),
+		pass: make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}),
 	}
+	// Who reads our standard error may die before us, above all a launcher. Caught and not ignored, for what is
+	// ignored stays so in the workers.
+	signal.Notify(o.pipe, syscall.SIGPIPE)
 	o.joining, o.cancel = context.WithCancelCause(context.Background())
 	o.wg.Go(func() { o.run(limit) })
 	return o
@@ -52,6 +58,7 @@ func (o *outside) close() {
 	close(o.stop)
 	o.wg.Wait()
 	o.source.Close()
+	signal.Stop(o.pipe)
 	o.cancel(context.Canceled)
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -138,6 +140,11 @@ func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
 		Rank: g.world.Seat.Rank + i, LocalRank: g.world.Seat.LocalRank + i,
 		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
 	}
+	if errors.Is(r.Err, wrap.ErrWatchdog) { // its death is not the worker's own failure
+		w.Stopped = true
+		g.tell(func(ctx context.Context) error { return g.session.Lose(ctx, g.watchdogLost(w.Rank)) })
+		return w
+	}
 	if r.ExitCode() == 0 || r.Stopped {
 		return w
 	}
@@ -149,6 +156,12 @@ func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
 	w.Text = g.lastWords(i, r)
 	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })
 	return w
+}
+
+// watchdogLost says what has ended a worker whose watchdog died. Somebody has killed
+// it, or the kernel for want of memory.
+func (g *agent) watchdogLost(rank int) string {
+	return fmt.Sprintf("lost the watchdog of rank %d on %s, whose workers were killed with it", rank, host())
 }
 
 // lastWords keeps what the worker said of its failure, and returns its one line:
@@ -200,7 +213,9 @@ func (g *agent) tell(word func(context.Context) error) {
 // cannotRun ends the job because this agent could not run its workers, or could
 // not end them.
 func (g *agent) cannotRun(err error) {
-	g.say.line("%v", err)
+	if err != wrap.ErrWatchdog { // that alone is told already
+		g.say.line("%v", err)
+	}
 	seat := g.world.Seat
 	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: codeExec, Text: err.Error()}
 	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })

@@ -76,7 +76,7 @@ func electByBeacon(ctx context.Context, s *session, p *plan) (*Meeting, error) {
 		c.quit()
 	}
 	if err != nil {
-		m.Close()
+		m.release()
 		return nil, err
 	}
 	return found, nil
@@ -218,9 +218,9 @@ func (c *callers) hear(h heardPacket) {
 	if !ok || b.id == c.self.id {
 		return
 	}
-	better, answer := c.weigh(b)
+	better, hosting, answer := c.weigh(b)
 	switch {
-	case better && c.self.hosting:
+	case better && hosting:
 		c.meeting.move(b.addrs[0])
 	case better:
 		b.offer(h, c.offer)
@@ -230,8 +230,9 @@ func (c *callers) hear(h heardPacket) {
 	}
 }
 
-// weigh says whether another agent is better, and whether to answer it. A host is better than one that seeks; of two alike, the lower id is.
-func (c *callers) weigh(b beacon) (better, answer bool) {
+// weigh says whether another agent is better, whether this one hosts, and whether to answer. A host is better than one that seeks; of two alike,
+// the lower id is.
+func (c *callers) weigh(b beacon) (better, hosting, answer bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	better = b.hosting && !c.self.hosting || b.hosting == c.self.hosting && b.id < c.self.id
@@ -243,7 +244,7 @@ func (c *callers) weigh(b beacon) (better, answer bool) {
 		c.voices[b.id] = true
 	}
 	answer = (fresh || c.self.hosting && !b.hosting) && time.Since(c.last) > firstWait
-	return better, answer
+	return better, c.self.hosting, answer
 }
 
 func (c *callers) offer(o offer) {

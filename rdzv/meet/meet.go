@@ -177,7 +177,6 @@ func (s *session) hostAt(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	if err := m.serve(ctx); err != nil {
-		m.Close()
 		return nil, err
 	}
 	return m, nil

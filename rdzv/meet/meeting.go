@@ -114,11 +114,18 @@ func (m *Meeting) Agreed() {
 // aloneAfter is how long a host by hand waits in silence for the first of the others.
 const aloneAfter = 3 * time.Second
 
-// serve starts the store and lets in who waits at the gate.
+// serve starts the store and lets in who waits at the gate. If it cannot, all is released.
 func (m *Meeting) serve(ctx context.Context) error {
+	started := false
+	defer func() {
+		if !started {
+			m.release()
+		}
+	}()
 	if err := m.session.host(ctx, m.Key, []net.Listener{m.gate}); err != nil {
 		return err
 	}
+	started = true
 	m.gate.decide(nil)
 	if m.session.byHand() {
 		m.background(m.sayAlone)

@@ -1,0 +1,222 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// A field is two hosts with every launcher on them, where many jobs run side by side.
+type field struct {
+	*cluster
+	slurm string // testbed/slurm
+}
+
+func newField(t *testing.T) *field {
+	t.Helper()
+	script, err := filepath.Abs("testbed/slurm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &field{newCluster(t, 2), script}
+	f.run("up")
+	return f // the hosts take Slurm down with them
+}
+
+// run is a command of testbed/slurm about this field.
+func (f *field) run(args ...string) {
+	f.t.Helper()
+	line := f.slurmLine(args...)
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+		f.t.Fatalf("%q: %v\n%s", line, err, out)
+	}
+}
+
+// slurmLine is line, of the other script.
+func (f *field) slurmLine(args ...string) []string {
+	line := f.line(args...)
+	for i := range line {
+		if line[i] == f.script {
+			line[i] = f.slurm
+		}
+	}
+	return line
+}
+
+// starts are the ways to start a job of four workers, on one host or two of the field.
+var starts = []string{"byhand", "openmpi", "hydra", "slurm"}
+
+// perJob is how many workers those jobs have.
+const perJob = 4
+
+// A job is one that a test on the field has started.
+type job struct {
+	*place
+	f        *field
+	launcher string
+	hosts    int
+	commands []*process // that the user has started
+	workers  []record   // by rank
+	struck   map[int]bool
+	codes    string // where each agent's exit code is noted, see minded
+}
+
+// start starts a job whose workers note themselves in the directory that they are given last, and waits for them.
+func (f *field) job(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
+	t.Helper()
+	j := f.unmet(t, launcher, hosts, flags, append(prog, ""))
+	j.workers = records(t, filepath.Join(j.root, "job"), perJob)
+	return j
+}
+
+// unmet starts a job and waits for nothing. An empty last argument of the program is the workers' directory.
+func (f *field) unmet(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
+	t.Helper()
+	j := &job{place: newPlace(t), f: f, launcher: launcher, hosts: hosts, struck: map[int]bool{}}
+	t.Cleanup(j.checkTree) // before the place is left
+	j.codes = j.dir("codes")
+	if last := len(prog) - 1; prog[last] == "" {
+		prog[last] = j.dir("job")
+	}
+	for host, line := range j.lines(flags, prog) {
+		at := 1
+		if launcher == "byhand" && hosts == 2 {
+			at = host + 1
+		}
+		on := f.on(at, line...)
+		if launcher == "slurm" {
+			on = append(f.slurmLine("on", "1"), line...)
+		}
+		j.commands = append(j.commands, j.startWith(j.variables(), on...))
+	}
+	return j
+}
+
+// variables are what a place's processes on hosts need beside the place's own.
+func (j *job) variables() []string {
+	return []string{"HOSTS_DIR=" + filepath.Join(j.f.root, "hosts")}
+}
+
+// lines are the commands that start the job.
+func (j *job) lines(flags, prog []string) [][]string {
+	perHost := strconv.Itoa(perJob / j.hosts)
+	switch j.launcher {
+	case "byhand":
+		store := "node1"
+		line := j.minded(append([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", store}, flags...), prog)
+		return [][]string{line, line}
+	case "openmpi":
+		line := []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(perJob)}
+		if j.hosts == 2 {
+			line = append(line, "--mca", "plm_rsh_agent", j.remoteShell(), "--host", "node1:2,node2:2")
+			for _, entry := range j.env { // the remote shell begins with an environment of its own
+				name, _, _ := strings.Cut(entry, "=")
+				line = append(line, "-x", name)
+			}
+		}
+		return [][]string{append(line, j.minded(flags, prog)...)}
+	case "hydra":
+		line := []string{"mpiexec.hydra"}
+		if j.hosts == 2 {
+			line = append(line, "-launcher", "ssh", "-launcher-exec", j.remoteShell(), "-hosts", "node1,node2", "-ppn", perHost)
+		}
+		return [][]string{append(append(line, "-np", strconv.Itoa(perJob)), j.minded(flags, prog)...)}
+	default: // overcommitted, a job takes one of the processors that Slurm believes in
+		line := []string{"srun", "-O", "-N", strconv.Itoa(j.hosts), "-n", strconv.Itoa(perJob), "--ntasks-per-node", perHost}
+		return [][]string{append(line, j.minded(flags, prog)...)}
+	}
+}
+
+// remoteShell makes a command that does what ssh does between real hosts, and returns its path.
+func (j *job) remoteShell() string {
+	path := filepath.Join(j.root, "ssh")
+	text := "#!/bin/sh\nexec " + strings.Join(j.f.line("rsh"), " ") + " \"$@\"\n"
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		j.t.Fatal(err)
+	}
+	return path
+}
+
+// minded is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.
+func (j *job) minded(flags, prog []string) []string {
+	script := `trap : TERM INT HUP QUIT USR1 USR2; codes=$1; shift; "$@"; code=$?; echo $code > "$codes/$$"; exit $code`
+	return append([]string{"sh", "-c", script, "sh", j.codes}, rdzvExec(flags, prog)...)
+}
+
+// agentsCodes returns what the agents exited with that lived to have a parent to tell it to.
+func (j *job) agentsCodes() map[int]int {
+	j.t.Helper()
+	codes := map[int]int{}
+	files, err := filepath.Glob(filepath.Join(j.codes, "*"))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		parent, _ := strconv.Atoi(filepath.Base(file))
+		if code, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil { // else its parent was killed too
+			codes[parent] = code
+		}
+	}
+	return codes
+}
+
+// agentOf is the rdzv exec above a rank.
+func (j *job) agentOf(rank int) int { return parentOf(j.watchdogOf(rank)) }
+
+func (j *job) watchdogOf(rank int) int { return parentOf(j.workers[rank].PID) }
+
+// daemonOf is the launcher's process above a rank's agent that has one of these names.
+func (j *job) daemonOf(rank int, names ...string) int {
+	j.t.Helper()
+	for pid := parentOf(j.agentOf(rank)); pid > 1; pid = parentOf(pid) {
+		for _, name := range names {
+			if nameOf(pid) == name {
+				return pid
+			}
+		}
+	}
+	j.t.Fatalf("none of %q is above rank %d", names, rank)
+	return 0
+}
+
+// strike sends a signal to a process that may be root's.
+func (j *job) strike(pid int, s syscall.Signal) {
+	j.t.Helper()
+	j.struck[pid] = true
+	err := syscall.Kill(pid, s)
+	if err == syscall.EPERM {
+		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--", strconv.Itoa(pid)).Run()
+	}
+	if err != nil {
+		j.t.Fatalf("cannot send %v to %d: %v", s, pid, err)
+	}
+}
+
+// sideBySide tells many stories at once, a few at a time, for most of the time they wait.
+func sideBySide(t *testing.T, stories []story) {
+	free := make(chan struct{}, *atOnce)
+	var all sync.WaitGroup
+	for _, s := range stories {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			t.Run(s.name, s.tell)
+		})
+	}
+	all.Wait()
+}
+
+type story struct {
+	name string
+	tell func(t *testing.T)
+}

@@ -1,0 +1,217 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A blow is something that may end a job.
+type blow struct {
+	name   string
+	hosts  []int    // on which the job runs; nil is one, and two
+	under  []string // launchers; nil is all
+	strike func(j *job)
+	code   int // of every surviving agent
+}
+
+// The last rank is never on the store's host's agent, the first always is by Slurm and MPI; by hand it may be either.
+const victim = perJob - 1
+
+var blows = []blow{
+	{name: "worker exits 7", code: familyCode,
+		strike: func(j *job) { j.strike(j.workers[victim].PID, syscall.SIGUSR1) }},
+	{name: "worker SIGKILL", code: 128 + 9,
+		strike: func(j *job) { j.strike(j.workers[victim].PID, syscall.SIGKILL) }},
+	{name: "agent", code: 123,
+		strike: func(j *job) { j.strike(j.agentOf(victim), syscall.SIGKILL) }},
+	{name: "store's agent", code: 123,
+		strike: func(j *job) { j.strike(j.storeAgent(), syscall.SIGKILL) }},
+	{name: "watchdog", code: 123,
+		strike: func(j *job) { j.strike(j.watchdogOf(victim), syscall.SIGKILL) }},
+	{name: "process group", code: 123,
+		strike: func(j *job) { j.strike(-groupOf(j.agentOf(victim)), syscall.SIGKILL) }},
+	{name: "launcher", code: 123, under: []string{"openmpi", "hydra", "slurm"},
+		strike: func(j *job) { j.strike(j.commands[0].cmd.Process.Pid, syscall.SIGKILL) }},
+	{name: "daemon", code: 123, under: []string{"openmpi", "hydra", "slurm"}, hosts: []int{2},
+		strike: func(j *job) {
+			j.strike(j.daemonOf(victim, "orted", "hydra_pmi_proxy", "slurmstepd"), syscall.SIGKILL)
+		}},
+}
+
+// storeAgent is the agent that listens for the others.
+func (j *job) storeAgent() int {
+	j.t.Helper()
+	for rank := range perJob {
+		if agent := j.agentOf(rank); listens(agent) {
+			return agent
+		}
+	}
+	j.t.Fatal("no agent hosts the store")
+	return 0
+}
+
+// Whoever is killed: everything of the job is gone at once, on all hosts, and the agents that live end with the job's code.
+func TestKillMatrix(t *testing.T) {
+	f := newField(t)
+	var table results
+	var stories []story
+	for _, b := range blows {
+		for _, hosts := range []int{1, 2} {
+			for _, launcher := range starts {
+				if b.hosts != nil && !slices.Contains(b.hosts, hosts) || b.under != nil && !slices.Contains(b.under, launcher) {
+					continue
+				}
+				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(b.name, " ", "_"), launcher, hosts)
+				stories = append(stories, story{name, func(t *testing.T) { table.add(f.suffer(t, b, launcher, hosts)) }})
+			}
+		}
+	}
+	sideBySide(t, stories)
+	t.Log("\n" + table.String())
+}
+
+// A result is a row of the kill matrix.
+type result struct {
+	blow, launcher string
+	hosts          int
+	workers, all   time.Duration // until the last worker or descendant, and the last of rdzv's processes, had ended
+	back           time.Duration // until the launcher had returned
+	survivors      int
+	codes          []int // of the surviving agents
+	commands       []int // codes of the commands that the user has started
+}
+
+// suffer starts a job, strikes, and checks what is left.
+func (f *field) suffer(t *testing.T, b blow, launcher string, hosts int) result {
+	j := f.job(t, launcher, hosts, []string{"--peer-timeout", "3s"}, actor("family"))
+	workers, rdzvs := j.kinds()
+	if want := 2 * perJob; len(workers) != want {
+		t.Fatalf("%d workers and descendants, want %d", len(workers), want)
+	}
+	bed := watchOver(slices.Concat(slices.Collect(maps.Keys(workers)), slices.Collect(maps.Keys(rdzvs))))
+	defer bed.close()
+	agents := j.agentsByParent()
+	began := time.Now()
+	b.strike(j)
+	bed.wait(15 * time.Second)
+	r := result{blow: b.name, launcher: launcher, hosts: hosts,
+		workers: bed.last(began, workers), all: bed.last(began, rdzvs), survivors: len(bed.pidfds)}
+	for pid := range bed.pidfds {
+		t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
+	}
+	r.commands = j.returned()
+	r.back = time.Since(began)
+	for parent, code := range j.agentsCodes() {
+		if j.struck[agents[parent]] {
+			continue
+		}
+		r.codes = append(r.codes, code)
+		if code != b.code {
+			t.Errorf("an agent ended with %d, want %d", code, b.code)
+		}
+	}
+	slices.Sort(r.codes)
+	j.sweep()
+	return r
+}
+
+// kinds returns the job's workers and their descendants, and its agents, watchdogs and sentinels.
+func (j *job) kinds() (workers, rdzvs map[int]bool) {
+	workers, rdzvs = map[int]bool{}, map[int]bool{}
+	for _, pid := range j.tree() {
+		switch {
+		case isRdzv(pid):
+			rdzvs[pid] = true
+		case isWorker(pid):
+			workers[pid] = true
+		}
+	}
+	return workers, rdzvs
+}
+
+func (j *job) agentsByParent() map[int]int {
+	agents := map[int]int{}
+	for rank := range perJob {
+		agent := j.agentOf(rank)
+		agents[parentOf(agent)] = agent
+	}
+	return agents
+}
+
+// returned waits for the launcher and returns its code; by hand there are two. An srun whose slurmstepd was killed waits
+// for ever.
+func (j *job) returned() (codes []int) {
+	for _, command := range j.commands {
+		if j.launcher == "slurm" && !eventually(5*time.Second, command.ended) {
+			command.signal(syscall.SIGKILL)
+			codes = append(codes, never)
+		} else {
+			codes = append(codes, command.code())
+		}
+	}
+	return codes
+}
+
+// never stands for the code of a launcher that does not return.
+const never = -1
+
+func (c *process) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// sweep runs another job in the place, which removes what agents have left that were killed. What was remembered for
+// later jobs under the same launcher, and the lock of a killed agent, which is no lock any more, may stay.
+func (j *job) sweep() {
+	j.t.Helper()
+	for _, name := range []string{"pmi-*", "store-*.lock"} {
+		files, _ := filepath.Glob(filepath.Join(j.root, "run", name))
+		for _, file := range files {
+			if err := os.Remove(file); err != nil {
+				j.t.Error(err)
+			}
+		}
+	}
+	if code := j.start(rdzvExec(nil, []string{"true"})...).code(); code != 0 {
+		j.t.Errorf("the next job in this place ended with %d", code)
+	}
+}
+
+// results are rows in the order of the matrix.
+type results struct {
+	mu   sync.Mutex
+	rows []result
+}
+
+func (t *results) add(r result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows = append(t.rows, r)
+}
+
+func (t *results) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-16s %-8s %5s %9s %9s %9s %9s  %-20s %s\n", "killed", "launcher", "hosts", "workers", "rdzv", "launcher", "survivors", "agents' codes", "commands' codes")
+	slices.SortFunc(t.rows, func(a, b result) int {
+		return strings.Compare(fmt.Sprint(a.blow, a.hosts, a.launcher), fmt.Sprint(b.blow, b.hosts, b.launcher))
+	})
+	for _, r := range t.rows {
+		fmt.Fprintf(&b, "%-16s %-8s %5d %9s %9s %9s %9d  %-20s %v\n", r.blow, r.launcher, r.hosts,
+			ms(r.workers), ms(r.all), ms(r.back), r.survivors, fmt.Sprint(r.codes), r.commands)
+	}
+	return b.String()
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

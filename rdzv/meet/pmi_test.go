@@ -1,0 +1,222 @@
+package meet
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A fakeHydra is the proxy at the other end of PMI_FD, for all the ranks of a job.
+type fakeHydra struct {
+	mu     sync.Mutex
+	size   int
+	kvs    map[string]string
+	inside []*os.File // who waits at the barrier
+	heard  []string   // every line, with the rank
+	ended  chan int   // ranks that have said finalize
+	done   sync.WaitGroup
+	fds    []int
+	ends   []*os.File
+}
+
+func newFakeHydra(t *testing.T, size int) *fakeHydra {
+	h := &fakeHydra{size: size, kvs: map[string]string{}, ended: make(chan int, size)}
+	for rank := range size {
+		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.fds = append(h.fds, pair[0])
+		end := os.NewFile(uintptr(pair[1]), "hydra")
+		h.ends = append(h.ends, end)
+		h.done.Go(func() { h.serve(rank, end) })
+	}
+	t.Cleanup(func() {
+		for i := range h.fds {
+			syscall.Shutdown(h.fds[i], syscall.SHUT_RDWR)
+		}
+		h.done.Wait()
+		for i := range h.fds {
+			syscall.Close(h.fds[i])
+		}
+	})
+	return h
+}
+
+func (h *fakeHydra) serve(rank int, end *os.File) {
+	defer end.Close()
+	for lines := bufio.NewScanner(end); lines.Scan(); {
+		if !h.answer(rank, end, lines.Text()) {
+			return
+		}
+	}
+}
+
+func (h *fakeHydra) answer(rank int, end *os.File, line string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = append(h.heard, fmt.Sprint(rank, " ", line))
+	q, _ := parsePMI(line)
+	switch q["cmd"] {
+	case "init":
+		end.WriteString("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n")
+	case "get_my_kvsname":
+		end.WriteString("cmd=my_kvsname kvsname=kvs_1_0\n")
+	case "put":
+		h.kvs[q["key"]] = q["value"]
+		end.WriteString("cmd=put_result rc=0 msg=success\n")
+	case "get":
+		end.WriteString("cmd=get_result rc=0 msg=success value=" + h.kvs[q["key"]] + "\n")
+	case "barrier_in":
+		if h.inside = append(h.inside, end); len(h.inside) == h.size {
+			for _, e := range h.inside {
+				e.WriteString("cmd=barrier_out\n")
+			}
+			h.inside = nil
+		}
+	case "finalize":
+		end.WriteString("cmd=finalize_ack\n")
+		h.ended <- rank
+		return false
+	}
+	return true
+}
+
+func (h *fakeHydra) config(t *testing.T, rank int, dir string) Config {
+	c := config(t, rank, h.size)
+	c.LocalSize = h.size
+	c.Env = map[string]string{"PMI_FD": strconv.Itoa(h.fds[rank]), "PMI_RANK": strconv.Itoa(rank), "PMI_SIZE": strconv.Itoa(h.size)}
+	c.RuntimeDir = dir
+	c.Proc = os.DirFS("/proc")
+	c.Token = func() ([]byte, error) { t.Error("asked for the token"); return nil, errors.New("none") }
+	return c
+}
+
+// Three agents meet through PMI. None says finalize before it is closed, for its worker may be an MPI program; all do then. A second
+// agent of each task finds PMI closed, and meets by what the first has remembered.
+func TestHydra(t *testing.T) {
+	for _, insecure := range []bool{false, true} {
+		const size = 3
+		dir, hydra := t.TempDir(), newFakeHydra(t, size)
+		for round := range 2 {
+			store := newFakeStore(t, "store")
+			meetings := make([]*Meeting, size)
+			var group sync.WaitGroup
+			for rank := range size {
+				host := noHost(t)
+				if rank == 0 {
+					host = store.host
+				}
+				c := hydra.config(t, rank, dir)
+				c.Insecure = insecure
+				group.Go(func() { meetings[rank] = mustMeet(t, c, host) })
+			}
+			group.Wait()
+			for rank, m := range meetings {
+				if m.Hosting != (rank == 0) || (m.Key == nil) != insecure {
+					t.Errorf("rank %d: %v, key %v", rank, m, m.Key)
+				}
+				if got := ask(t, m, "x"); got != "store x" {
+					t.Errorf("rank %d: %q", rank, got)
+				}
+			}
+			if len(hydra.ended) != 0 && round == 0 {
+				t.Error("finalize before the end")
+			}
+			store.close()
+			for _, m := range meetings {
+				m.Close()
+				m.Close() // says nothing more
+			}
+			for range size {
+				if round == 0 {
+					<-hydra.ended
+				}
+			}
+		}
+		hydra.mu.Lock()
+		if n := strings.Count(strings.Join(hydra.heard, "\n"), "cmd=init"); n != size {
+			t.Errorf("init was said %d times:\n%s", n, strings.Join(hydra.heard, "\n"))
+		}
+		hydra.mu.Unlock()
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) != 1 {
+			t.Fatalf("remembered: %v, %v", left, err)
+		}
+		wantMode(t, dir+"/"+left[0].Name(), 0o600)
+	}
+}
+
+func TestHydraIsToldOnFailure(t *testing.T) {
+	hydra := newFakeHydra(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+	defer cancel()
+	if _, err := Meet(ctx, hydra.config(t, 1, t.TempDir()), noHost(t)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Meet alone: %v", err)
+	}
+	if rank := <-hydra.ended; rank != 1 {
+		t.Errorf("rank %d said finalize", rank)
+	}
+	func() {
+		defer func() { recover() }()
+		two := newFakeHydra(t, 1)
+		hydra = two
+		Meet(t.Context(), two.config(t, 0, t.TempDir()), func(context.Context, *Key, []net.Listener) error { panic("a bug") })
+	}()
+	<-hydra.ended
+}
+
+// When rank 0 cannot host, the others need not wait to learn it.
+func TestHydraRankZeroFails(t *testing.T) {
+	hydra := newFakeHydra(t, 2)
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		broken := errors.New("no memory")
+		_, err := Meet(t.Context(), hydra.config(t, 0, t.TempDir()), func(context.Context, *Key, []net.Listener) error { return broken })
+		if !errors.Is(err, broken) {
+			t.Errorf("rank 0: %v", err)
+		}
+	})
+	if _, err := Meet(t.Context(), hydra.config(t, 1, t.TempDir()), noHost(t)); !errors.Is(err, errRank0) {
+		t.Errorf("rank 1: %v", err)
+	}
+}
+
+func TestHydraIsGone(t *testing.T) {
+	hydra := newFakeHydra(t, 1)
+	syscall.Shutdown(hydra.fds[0], syscall.SHUT_RDWR)
+	if _, err := Meet(t.Context(), hydra.config(t, 0, t.TempDir()), noHost(t)); err == nil || !strings.Contains(err.Error(), "PMI") {
+		t.Errorf("Meet: %v", err)
+	}
+}
+
+// What was remembered under a launcher that is gone is removed.
+func TestForgetDead(t *testing.T) {
+	s := &session{Config: Config{RuntimeDir: t.TempDir(), Proc: os.DirFS("/proc")}}
+	me, err := readProcess(s.Proc, os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive := fmt.Sprintf("%s/pmi-%d-%d", s.RuntimeDir, me.pid, me.start)
+	for _, name := range []string{alive, fmt.Sprintf("%s/pmi-%d-%d", s.RuntimeDir, me.pid, me.start+1), s.RuntimeDir + "/pmi-999999999-1", s.RuntimeDir + "/pmi-x"} {
+		write(t, name, "", 0o600)
+	}
+	s.forgetDead()
+	left, _ := os.ReadDir(s.RuntimeDir)
+	if len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := os.Stat(alive); err != nil {
+		t.Error(err)
+	}
+}

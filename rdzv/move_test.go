@@ -1,0 +1,46 @@
+package rdzv
+
+import (
+	"errors"
+	"testing"
+)
+
+// Agents of a store that gives way to another learn it before anything has begun, and leave in peace.
+func TestMove(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 3})
+	sessions := j.agents(2) // the third is in the other store
+	if err := sessions[0].Move(j.ctx, "on node9"); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range sessions {
+		_, err := s.World(j.ctx)
+		var v *Verdict
+		if !errors.As(err, &v) || v.Kind != Moved || v.Error() != "the store is on node9 now" {
+			t.Errorf("agent %d: %v", i, err)
+		}
+	}
+	each(sessions, func(i int, s *Session) {
+		j.settle(s)
+		if sum := j.leave(s); !sum.Settled || sum.Verdict.Kind != Moved {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	})
+	if err := <-j.led; err != nil {
+		t.Errorf("the leader: %v", err)
+	}
+}
+
+// A job that has begun does not move any more.
+func TestNoMoveOnceBegun(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	j.worlds(sessions)
+	if err := sessions[0].Move(j.ctx, "on node9"); err != nil {
+		t.Fatal(err)
+	}
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %+v", i, sum.Verdict)
+		}
+	}
+}
