@@ -18,7 +18,8 @@ import (
 var ending = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
 // passing are those that reach this agent's workers and mean nothing to rdzv.
-var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
+// SIGTSTP is package wrap's (job control).
+var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
 
 // outside is what other processes and the terminal tell this one. While the
 // agents have not met, a signal ends the looking for each other; afterwards it

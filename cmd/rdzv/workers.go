@@ -88,7 +88,7 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Launcher: g.place.Launcher,
 		Interface: g.networkInterface(), NCCLConfigured: ncclConfigured(g.env),
-		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices,
+		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices, GPUs: g.devices.Count(),
 	}
 	var err error
 	if g.ends[i].file, err = newErrorFile(); err != nil {
