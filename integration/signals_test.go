@@ -122,7 +122,8 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 // A worker begins with no signal blocked or ignored, and none caught but by itself.
 func TestSignalsClean(t *testing.T) {
 	underEach(t, func(t *testing.T, l launcher) {
-		job := newPlace(t).start(l.line(2, nil, []string{"cat", "/proc/self/status"})...)
+		p := newPlace(t)
+		job := p.start(l.line(p, 2, nil, []string{"cat", "/proc/self/status"})...)
 		if code := job.code(); code != 0 {
 			t.Errorf("the launcher ended with %d", code)
 		}

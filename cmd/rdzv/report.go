@@ -22,7 +22,7 @@ func (g *agent) couldNotJoin(err error) int {
 	case errors.Is(err, errLate):
 		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
 		if errors.As(err, &nowhere) {
-			g.say.line("%v", nowhere)
+			return g.say.fail(codeIncomplete, nowhere)
 		}
 		return codeIncomplete
 	case isSignal(err):
