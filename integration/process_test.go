@@ -22,6 +22,8 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended and its output has been read
 
+	started time.Time
+
 	mu      sync.Mutex
 	lines   []string // of stdout and stderr, as they came
 	changed chan struct{}
@@ -43,6 +45,7 @@ func (p *place) startWith(env []string, argv ...string) *process {
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.cmd.Stdout, c.cmd.Stderr = &lineReader{to: c}, &lineReader{to: c}
 	c.cmd.WaitDelay = time.Second // for survivors that hold the output open; the place finds them
+	c.started = time.Now()
 	if err := c.cmd.Start(); err != nil {
 		p.t.Fatalf("cannot start %q: %v", argv, err)
 	}
