@@ -18,7 +18,7 @@ import (
 //
 //	family DIR       notes itself in DIR, with a descendant in a session of its own; SIGUSR1 makes it exit with 7
 //	count DIR        counts the signals that it gets, until shortly after one that asks it to end; then it exits with 0
-//	leave DIR FILE   as rank 0 exits with 0; the others do when FILE is there
+//	leave FILE DIR   as rank 0 exits with 0; the others do when FILE is there
 //	until FILE DIR   exits with 0 when FILE is there
 //	brood DIR        has descendants that are hard to end; the last rank exits with 7 once all are there
 //	blab DIR         as rank 0 writes to standard error for ever; the last rank exits with 7 once all are there
@@ -39,12 +39,9 @@ func act(role string, args []string) int {
 		return countSignals(args[0])
 	case "leave":
 		if os.Getenv("RANK") == "0" {
-			if err := note(args[0]); err != nil {
-				return refuse(err)
-			}
-			return 0
+			return work([]string{"record", args[1]})
 		}
-		return work([]string{"until", args[0], args[1]})
+		return work([]string{"until", args[1], args[0]})
 	case "until":
 		return work([]string{"until", args[1], args[0]})
 	case "brood":
