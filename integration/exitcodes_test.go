@@ -17,7 +17,7 @@ func TestAllCodesByHand(t *testing.T) {
 	var jobs [codes]*process
 	inTurn(codes, func(code int) {
 		p.t.Helper()
-		jobs[code] = p.start(byHand(1, []string{"-q"}, []string{"sh", "-c", "exit " + strconv.Itoa(code)})...)
+		jobs[code] = p.start(byHand(p, 1, []string{"-q"}, []string{"sh", "-c", "exit " + strconv.Itoa(code)})...)
 	}, func(code int) {
 		if got := jobs[code].code(); got != code {
 			t.Errorf("rdzv ended with %d, want %d", got, code)
@@ -32,7 +32,7 @@ func TestAllSignalsByHand(t *testing.T) {
 	jobs := make([]*process, len(signals))
 	inTurn(len(signals), func(i int) {
 		die := fmt.Sprintf("ulimit -c 0; kill -%d $$", signals[i])
-		jobs[i] = p.start(byHand(1, nil, []string{"sh", "-c", die})...)
+		jobs[i] = p.start(byHand(p, 1, nil, []string{"sh", "-c", die})...)
 	}, func(i int) {
 		if got, want := jobs[i].code(), 128+signals[i]; got != want {
 			t.Errorf("rdzv ended with %d, want %d", got, want)

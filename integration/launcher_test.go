@@ -18,13 +18,15 @@ type launcher struct {
 	interrupts int
 	// kills says that the launcher, told to end, kills its ranks outright: nobody is left to tidy up.
 	kills bool
+	// ignores is the set of signals that its ranks ignore: Hydra's are never stopped by a terminal (SIGTSTP).
+	ignores string
 }
 
 var launchers = []launcher{
-	{"byhand", newPlace, byHand, one, 1, false},
-	{"openmpi", newPlace, openMPI, each, 1, false},
-	{"hydra", newPlace, hydra, each, 1, false},
-	{"srun", newSlurm, srun, each, 2, true},
+	{"byhand", newPlace, byHand, one, 1, false, none},
+	{"openmpi", newPlace, openMPI, each, 1, false, none},
+	{"hydra", newPlace, hydra, each, 1, false, "0000000000100000"},
+	{"srun", newSlurm, srun, each, 2, true, none},
 }
 
 func one(int) int    { return 1 }

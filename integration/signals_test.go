@@ -119,18 +119,21 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 	j.sweep()
 }
 
-// A worker begins with no signal blocked or ignored, and none caught but by itself.
+// none is a set of no signals as /proc shows it.
+const none = "0000000000000000"
+
+// A worker begins with no signal blocked, none caught, and none ignored but those that its launcher ignores for it.
 func TestSignalsClean(t *testing.T) {
 	underEach(t, func(t *testing.T, l launcher) {
-		p := newPlace(t)
+		p := l.place(t)
 		job := p.start(l.line(p, 2, nil, []string{"cat", "/proc/self/status"})...)
 		if code := job.code(); code != 0 {
 			t.Errorf("the launcher ended with %d", code)
 		}
-		for _, name := range []string{"SigBlk", "SigIgn", "SigCgt"} {
+		for name, want := range map[string]string{"SigBlk": none, "SigIgn": l.ignores, "SigCgt": none} {
 			lines := job.linesWith(name + ":")
-			if len(lines) != 2 || strings.Trim(lines[0], name+":\t0") != "" || lines[0] != lines[1] {
-				t.Errorf("%s of the workers: %q", name, lines)
+			if len(lines) != 2 || strings.TrimPrefix(lines[0], name+":\t") != want || lines[0] != lines[1] {
+				t.Errorf("%s of the workers: %q, want %s", name, lines, want)
 			}
 		}
 	})

@@ -98,7 +98,7 @@ func TestStuckReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close() // nobody reads from it
-			line := byHand(4, append([]string{"--grace", "1s"}, capture...), actor("blab", p.dir("job")))
+			line := byHand(p, 4, append([]string{"--grace", "1s"}, capture...), actor("blab", p.dir("job")))
 			cmd := exec.Command(line[0], line[1:]...)
 			cmd.Env, cmd.Dir, cmd.Stderr = p.env, p.root, w
 			if err := cmd.Start(); err != nil {

@@ -120,7 +120,7 @@ func (term *terminal) sees(text string) {
 func (term *terminal) runs(n int, prog []string) []record {
 	term.t.Helper()
 	dir := term.dir("job")
-	term.types(strings.Join(byHand(n, nil, append(prog, dir)), " ") + "; echo code=$?\n")
+	term.types(strings.Join(byHand(term.place, n, nil, append(prog, dir)), " ") + "; echo code=$?\n")
 	return records(term.t, dir, n)
 }
 
