@@ -22,7 +22,8 @@ func (g *agent) couldNotJoin(err error) int {
 	case errors.Is(err, errLate):
 		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
 		if errors.As(err, &nowhere) {
-			g.say.line("%v", nowhere)
+			g.say.line("%s", strings.Join(append([]string{"cannot find the job's store:"}, nowhere.Lines()...), "\n  "))
+			g.say.hint(nowhere.Hint)
 		}
 		return codeIncomplete
 	case isSignal(err):
