@@ -1,6 +1,8 @@
 # make            the static binary bin/rdzv
 # make demo       PyTorch trains on 4 ranks under Open MPI; again, and it continues
 # make test       everything CI runs: unit tests and stories with -race, then real launchers
+# make chaos       500 faults in PyTorch ranks: is the reason told the true one?
+# make kill-matrix who was killed, how long until the last process was gone, who told what: a table
 # make unit | integration | lint | fuzz | cover | bench | clean
 # Go is presupposed; what else is missing, demo, test and lint install with apt-get, saying so.
 
@@ -9,7 +11,7 @@ FUZZTIME ?= 10s
 export PYTHON
 
 build: bin/rdzv
-.PHONY: build bin/rdzv demo test unit integration lint fuzz cover bench clean
+.PHONY: build bin/rdzv demo test unit integration lint fuzz cover bench chaos kill-matrix clean
 
 # go knows what has changed; the version is ours to stamp, for a copy without git has one too.
 bin/rdzv:
@@ -60,6 +62,17 @@ bench: bin/rdzv
 	@rm -f bin/bench.jsonl
 	bench/bench.py latency --launchers torchrun-tuned,openmpi,rdzv,rdzv-mpirun --n 2,4,16 --out bin/bench.jsonl
 	bench/report.py --ratio openmpi bin/bench.jsonl
+
+# CHAOS="-n 50 -seed 7": fewer faults, others. See chaos/main.go.
+chaos: bin/rdzv
+	@scripts/install-missing test
+	@go build -o bin/chaos ./chaos
+	bin/chaos $(CHAOS)
+
+kill-matrix: bin/rdzv
+	@scripts/install-missing test
+	go test -count=1 -timeout 15m ./integration -rdzvbin "$(CURDIR)/bin/rdzv" -run 'KillMatrix|KilledWhileWaiting|NodeCutOff' -at-once 1 -v | \
+		grep -v '^ *=== \|^ *--- PASS'
 
 clean:
 	rm -rf bin snapshot.pt snapshot.pt.new

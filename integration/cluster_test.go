@@ -20,14 +20,31 @@ type cluster struct {
 // newCluster brings n hosts up, with options of `hosts up`, for as long as the test lasts. It takes root, or sudo.
 func newCluster(t *testing.T, n int, options ...string) *cluster {
 	t.Helper()
-	script, err := filepath.Abs("testbed/hosts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{newPlace(t), script}
+	c := newPlace(t).cluster()
 	c.hosts(append([]string{"up", strconv.Itoa(n)}, options...)...)
-	t.Cleanup(func() { c.hosts("down") }) // before the place is left
+	t.Cleanup(func() {
+		c.checkNobody() // before those on the hosts are killed
+		c.hosts("down")
+	})
 	return c
+}
+
+// cluster is the hosts of the place.
+func (p *place) cluster() *cluster { return &cluster{p, filepath.Join(testbed, "hosts")} }
+
+// newSlurm makes a place with one host that Slurm manages.
+func newSlurm(t *testing.T) *place {
+	t.Helper()
+	c := newCluster(t, 1) // whose end ends Slurm
+	c.run(c.slurm("up"))
+	return c.place
+}
+
+// slurm is a command of testbed/slurm about this cluster.
+func (c *cluster) slurm(args ...string) []string {
+	line := c.line(args...)
+	line[len(line)-len(args)-1] = filepath.Join(testbed, "slurm")
+	return line
 }
 
 // on returns the command that runs argv on a host, 1 being the first.
@@ -48,7 +65,11 @@ func (c *cluster) line(args ...string) []string {
 // hosts runs a command of testbed/hosts to its end.
 func (c *cluster) hosts(args ...string) {
 	c.t.Helper()
-	line := c.line(args...)
+	c.run(c.line(args...))
+}
+
+func (c *cluster) run(line []string) {
+	c.t.Helper()
 	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		c.t.Fatalf("%q: %v\n%s", line, err, out)
 	}

@@ -24,9 +24,9 @@ func TestFails(t *testing.T) {
 	} {
 		t.Run(how.role[0]+how.role[1], func(t *testing.T) {
 			underEach(t, func(t *testing.T, l launcher) {
-				p := newPlace(t)
+				p := l.place(t)
 				dir := p.dir("job")
-				job := p.start(l.line(4, nil, worker(how.role[0], dir, "2", how.role[1]))...)
+				job := p.start(l.line(p, 4, nil, worker(how.role[0], dir, "2", how.role[1]))...)
 				if code := job.code(); code != how.code {
 					t.Errorf("the launcher ended with %d, want %d", code, how.code)
 				}
@@ -63,19 +63,27 @@ func TestEveryAgentTellsTheCode(t *testing.T) {
 
 // SIGTERM, and Ctrl-C at a terminal, to whatever the user has started end everything.
 func TestStoppedAtTheLauncher(t *testing.T) {
-	for name, stop := range map[string]func(job *process){
-		"SIGTERM": func(job *process) { job.signal(syscall.SIGTERM) },
-		"CtrlC":   func(job *process) { job.interrupt() },
+	for name, stop := range map[string]func(l launcher, job *process){
+		"SIGTERM": func(_ launcher, job *process) { job.signal(syscall.SIGTERM) },
+		"CtrlC": func(l launcher, job *process) {
+			job.interrupt()
+			for l.interrupts > 1 && !job.endsWithin(typing) {
+				job.interrupt()
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			underEach(t, func(t *testing.T, l launcher) {
-				p := newPlace(t)
+				p := l.place(t)
 				dir := p.dir("job")
-				job := p.start(l.line(4, nil, worker("wait", dir))...)
+				job := p.start(l.line(p, 4, nil, worker("wait", dir))...)
 				records(t, dir, 4)
-				stop(job)
+				stop(l, job)
 				if code := job.code(); code == 0 {
 					t.Error("the launcher ended with 0")
+				}
+				if l.kills {
+					p.forgive()
 				}
 			})
 		})
@@ -88,7 +96,7 @@ func TestStoppedByHandCode(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			p := newPlace(t)
 			dir := p.dir("job")
-			job := p.start(byHand(2, nil, worker("wait", dir))...)
+			job := p.start(byHand(p, 2, nil, worker("wait", dir))...)
 			records(t, dir, 2)
 			job.signal(sig)
 			if code := job.code(); code != 128+int(sig) {
@@ -101,9 +109,9 @@ func TestStoppedByHandCode(t *testing.T) {
 // SIGTERM to a single agent ends the job of all agents.
 func TestStoppedAtAnAgent(t *testing.T) {
 	underEach(t, func(t *testing.T, l launcher) {
-		p := newPlace(t)
+		p := l.place(t)
 		dir := p.dir("job")
-		job := p.start(l.line(4, nil, worker("wait", dir))...)
+		job := p.start(l.line(p, 4, nil, worker("wait", dir))...)
 		records(t, dir, 4)
 		agents := p.agents()
 		if len(agents) != l.agents(4) {

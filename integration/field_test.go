@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,10 +62,13 @@ type job struct {
 	f        *field
 	launcher string
 	hosts    int
-	commands []*process // that the user has started
-	workers  []record   // by rank
-	struck   map[int]bool
-	codes    string // where each agent's exit code is noted, see minded
+	commands []*process  // that the user has started
+	workers  []record    // by rank
+	agents   map[int]int // by the pid of their parents
+	struck   map[int]syscall.Signal
+	frozen   []int    // a stopped agent and what it guards
+	via      []string // what starts that shell; see minded
+	codes    string   // where each agent's exit code is noted, see minded
 }
 
 // start starts a job whose workers note themselves in the directory that they are given last, and waits for them.
@@ -76,9 +80,10 @@ func (f *field) job(t *testing.T, launcher string, hosts int, flags, prog []stri
 }
 
 // unmet starts a job and waits for nothing. An empty last argument of the program is the workers' directory.
-func (f *field) unmet(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
+// The agents are started by way of the words of via.
+func (f *field) unmet(t *testing.T, launcher string, hosts int, flags, prog []string, via ...string) *job {
 	t.Helper()
-	j := &job{place: newPlace(t), f: f, launcher: launcher, hosts: hosts, struck: map[int]bool{}}
+	j := &job{place: newPlace(t), f: f, via: via, launcher: launcher, hosts: hosts, struck: map[int]syscall.Signal{}}
 	t.Cleanup(j.checkTree) // before the place is left
 	j.codes = j.dir("codes")
 	if last := len(prog) - 1; prog[last] == "" {
@@ -146,7 +151,7 @@ func (j *job) remoteShell() string {
 // minded is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.
 func (j *job) minded(flags, prog []string) []string {
 	script := `trap : TERM INT HUP QUIT USR1 USR2; codes=$1; shift; "$@"; code=$?; echo $code > "$codes/$$"; exit $code`
-	return append([]string{"sh", "-c", script, "sh", j.codes}, rdzvExec(flags, prog)...)
+	return slices.Concat(j.via, []string{"sh", "-c", script, "sh", j.codes}, rdzvExec(flags, prog))
 }
 
 // agentsCodes returns what the agents exited with that lived to have a parent to tell it to.
@@ -192,7 +197,7 @@ func (j *job) daemonOf(rank int, names ...string) int {
 // strike sends a signal to a process that may be root's.
 func (j *job) strike(pid int, s syscall.Signal) {
 	j.t.Helper()
-	j.struck[pid] = true
+	j.struck[pid] = s
 	err := syscall.Kill(pid, s)
 	if err == syscall.EPERM {
 		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--", strconv.Itoa(pid)).Run()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,9 +80,9 @@ type deathbed struct {
 }
 
 // watchOver begins to watch.
-func watchOver(pids []int) *deathbed {
+func watchOver(pids ...[]int) *deathbed {
 	d := &deathbed{map[int]int{}, map[int]time.Time{}}
-	for _, pid := range pids {
+	for _, pid := range slices.Concat(pids...) {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			d.pidfds[pid] = fd
 		}
@@ -89,14 +90,20 @@ func watchOver(pids []int) *deathbed {
 	return d
 }
 
-// wait waits until all have ended, at most so long.
-func (d *deathbed) wait(limit time.Duration) {
+// wait waits until all but some have ended, at most so long.
+func (d *deathbed) wait(limit time.Duration, but []int) {
 	deadline := time.Now().Add(limit)
-	for len(d.pidfds) > 0 && time.Now().Before(deadline) {
+	for time.Now().Before(deadline) {
 		var set []unix.PollFd
 		var pids []int
 		for pid, fd := range d.pidfds {
+			if slices.Contains(but, pid) {
+				continue
+			}
 			set, pids = append(set, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}), append(pids, pid)
+		}
+		if len(set) == 0 {
+			return
 		}
 		_, _ = unix.Poll(set, int(time.Until(deadline).Milliseconds()))
 		for i, now := 0, time.Now(); i < len(set); i++ {
@@ -126,7 +133,13 @@ func (d *deathbed) last(since time.Time, is map[int]bool) (last time.Duration) {
 }
 
 // listens tells whether a process has a listening TCP socket.
-func listens(pid int) bool {
+func listens(pid int) bool { return sockets(pid, "0A") > 0 }
+
+// connections counts the TCP connections of a process.
+func connections(pid int) int { return sockets(pid, "01") }
+
+// sockets counts a process's TCP sockets in a state of the kernel's table.
+func sockets(pid int, state string) (n int) {
 	own := map[string]bool{}
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	for _, link := range links {
@@ -137,11 +150,11 @@ func listens(pid int) bool {
 	for _, table := range []string{"tcp", "tcp6"} {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
 		for line := range strings.Lines(string(text)) {
-			const state, inode, listening = 3, 9, "0A"
-			if fields := strings.Fields(line); len(fields) > inode && fields[state] == listening && own[fields[inode]] {
-				return true
+			const stateAt, inodeAt = 3, 9
+			if fields := strings.Fields(line); len(fields) > inodeAt && fields[stateAt] == state && own[fields[inodeAt]] {
+				n++
 			}
 		}
 	}
-	return false
+	return n
 }

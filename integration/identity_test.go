@@ -12,9 +12,9 @@ func TestIdentity(t *testing.T) {
 	underEach(t, func(t *testing.T, l launcher) {
 		for _, n := range []int{1, 4, 16} {
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
-				p := newPlace(t)
+				p := l.place(t)
 				dir := p.dir("job")
-				job := p.start(l.line(n, nil, worker("record", dir))...)
+				job := p.start(l.line(p, n, nil, worker("record", dir))...)
 				if code := job.code(); code != 0 {
 					t.Errorf("the job ended with %d", code)
 				}
@@ -78,7 +78,7 @@ func TestEnvironmentOfOthers(t *testing.T) {
 	dir := p.dir("job")
 	token := strings.Repeat("5ec7e7", 6)
 	job := p.startWith([]string{"RDZV_TOKEN=" + token, "RDZV_GRACE=3s", "MINE=kept", "OMP_NUM_THREADS=7", "RANK=9"},
-		openMPI(2, nil, worker("record", dir))...)
+		openMPI(p, 2, nil, worker("record", dir))...)
 	if code := job.code(); code != 0 {
 		t.Errorf("the job ended with %d", code)
 	}

@@ -17,6 +17,7 @@ var (
 	self    string // this binary, which is every worker too
 	mpirun  string // Open MPI's
 	python  string // a python3 that can import torch
+	testbed string // the folder of that name
 )
 
 func TestMain(m *testing.M) {
@@ -64,11 +65,19 @@ func prepare(dir string) (err error) {
 	if self, err = os.Executable(); err != nil {
 		return err
 	}
+	if testbed, err = filepath.Abs("testbed"); err != nil {
+		return err
+	}
 	if mpirun, err = ask("../scripts/openmpi"); err != nil {
 		return fmt.Errorf("cannot find Open MPI's mpirun: make test installs what is missing")
 	}
 	if python, err = ask("../scripts/python-with-torch"); err != nil {
 		return fmt.Errorf("cannot find a python3 that imports torch: make test installs what is missing")
+	}
+	for _, launcher := range []string{"mpiexec.hydra", "srun"} {
+		if _, err := exec.LookPath(launcher); err != nil {
+			return fmt.Errorf("cannot find the launcher %q: make test installs what is missing", launcher)
+		}
 	}
 	if *rdzvBin != "" {
 		*rdzvBin, err = filepath.Abs(*rdzvBin)

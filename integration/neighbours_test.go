@@ -10,13 +10,13 @@ import (
 // Two jobs of the same line at the same time on one machine never see each other.
 func TestTwoAtOnce(t *testing.T) {
 	underEach(t, func(t *testing.T, l launcher) {
-		p := newPlace(t)
+		p := l.place(t)
 		end := filepath.Join(p.dir("both"), "end")
 		var jobs []*process
 		var dirs []string
 		for _, name := range []string{"one", "two"} {
 			dirs = append(dirs, p.dir(name))
-			jobs = append(jobs, p.start(l.line(4, nil, worker("until", p.dir(name), end))...))
+			jobs = append(jobs, p.start(l.line(p, 4, nil, worker("until", p.dir(name), end))...))
 		}
 		var first []record
 		for _, dir := range dirs {
@@ -70,5 +70,21 @@ func TestSecondInARowFails(t *testing.T) {
 	checkIdentity(t, records(t, two, 4))
 	if n := count(three); n != 0 {
 		t.Errorf("%s workers of the third job started", strconv.Itoa(n))
+	}
+}
+
+// What the ranks of one Hydra learnt for those that may follow under it is gone once that Hydra is.
+func TestHydraForgets(t *testing.T) {
+	p := newPlace(t)
+	run := filepath.Join(p.root, "run")
+	for _, name := range []string{"one", "two", "three"} {
+		dir := p.dir(name)
+		if code := p.start(hydra(p, 4, nil, worker("record", dir))...).code(); code != 0 {
+			t.Errorf("job %s ended with %d", name, code)
+		}
+		checkIdentity(t, records(t, dir, 4))
+		if kept, err := os.ReadDir(run); err != nil || len(kept) > 1 {
+			t.Errorf("after job %s there are %v in the runtime directory (%v), want what is of this job alone", name, kept, err)
+		}
 	}
 }

@@ -154,6 +154,19 @@ func (c *process) interrupt() {
 	}
 }
 
+// typing is how long somebody takes to type Ctrl-C again.
+const typing = 300 * time.Millisecond
+
+// endsWithin waits so long for the end, and tells whether it came.
+func (c *process) endsWithin(d time.Duration) bool {
+	select {
+	case <-c.done:
+		return true
+	case <-time.After(d):
+		return time.Since(c.started) > 2*patience // whoever waits for the end will say so
+	}
+}
+
 // tell shows the last lines of the process, for a test that has failed.
 func (c *process) tell() {
 	const last = 40

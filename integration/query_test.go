@@ -43,7 +43,7 @@ func TestGetRank(t *testing.T) {
 		})
 		t.Run("inside"+c.flag, func(t *testing.T) {
 			p := newPlace(t)
-			if got := output(t, p, byHand(4, nil, query)...); !slices.Equal(got, c.want) {
+			if got := output(t, p, byHand(p, 4, nil, query)...); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -23,11 +23,11 @@ func TestCannotStart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			underEach(t, func(t *testing.T, l launcher) {
-				p := newPlace(t)
+				p := l.place(t)
 				if err := os.WriteFile(filepath.Join(p.root, "data.txt"), []byte("no program\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				job := p.start(l.line(2, nil, []string{c.program})...)
+				job := p.start(l.line(p, 2, nil, []string{c.program})...)
 				if code := job.code(); code != c.code {
 					t.Errorf("the launcher ended with %d, want %d", code, c.code)
 				}

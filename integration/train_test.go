@@ -19,7 +19,7 @@ func TestTrain(t *testing.T) {
 	home := p.dir("data")
 	prog := []string{python, program, "--epochs", "3", "--snapshot", filepath.Join(home, "snapshot.pt")}
 
-	first := p.start(openMPI(4, nil, prog)...)
+	first := p.start(openMPI(p, 4, nil, prog)...)
 	if code := first.code(); code != 0 {
 		t.Fatalf("the first run ended with %d", code)
 	}
@@ -28,7 +28,7 @@ func TestTrain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second := p.start(openMPI(4, nil, prog)...)
+	second := p.start(openMPI(p, 4, nil, prog)...)
 	if code := second.code(); code != 0 {
 		t.Fatalf("the second run ended with %d", code)
 	}

@@ -95,7 +95,7 @@ func TestHundredMasterPorts(t *testing.T) {
 	var started []*process
 	for i := range jobs {
 		dir := p.dir(strconv.Itoa(i))
-		started = append(started, p.start(byHand(2, []string{"--join-timeout", "60s"}, peerLine(dir))...))
+		started = append(started, p.start(byHand(p, 2, []string{"--join-timeout", "60s"}, peerLine(dir))...))
 	}
 	ports := map[string]int{}
 	for i, job := range started {

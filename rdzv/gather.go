@@ -89,21 +89,32 @@ func (l *Leader) publish(ctx context.Context, p plan) error {
 // is only counted.
 const told = 8
 
-// problems gathers what keeps members from running, a line each, and the code of
-// the first to say so.
+// problems gathers what keeps members from running, a line each with the nodes
+// that have it, and the code of the first to say so.
 func (l *Leader) problems() (text string, code int) {
-	var texts []string
+	where := map[string][]string{} // nodes by problem
+	hosts := map[string]bool{}
 	for _, a := range l.order {
+		hosts[a.Host] = true
 		if a.Problem.Code == 0 {
 			continue
 		}
 		if code == 0 {
 			code = a.Problem.Code
 		}
-		texts = append(texts, a.Host+": "+a.Problem.Text)
+		if !slices.Contains(where[a.Problem.Text], a.Host) {
+			where[a.Problem.Text] = append(where[a.Problem.Text], a.Host)
+		}
+	}
+	var texts []string
+	for text, on := range where {
+		if len(hosts) > 1 {
+			slices.Sort(on)
+			text += " (on " + some(on, func(host string) string { return host }) + ")"
+		}
+		texts = append(texts, text)
 	}
 	slices.Sort(texts)
-	texts = slices.Compact(texts)
 	if more := len(texts) - told; more > 0 {
 		texts = append(texts[:told], fmt.Sprintf("and %d more", more))
 	}

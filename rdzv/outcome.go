@@ -65,13 +65,15 @@ type settlement struct {
 }
 
 // endedCode is the exit code of a job that a signal ended: 128+signal if a worker
-// died of it, or of being stopped because of it; else the first other code in the order of the outcomes, 128+n for
-// a worker that died of signal n, and 0 if all workers ended well (they had a
-// handler that wrote a checkpoint).
+// died of it, or of being stopped because of it, or if none had begun; else the
+// first other code in the order of the outcomes, 128+n for a worker that died of
+// signal n, and 0 if all workers ended well (they had a handler that wrote a
+// checkpoint).
 func endedCode(signal int, outcomes []Outcome) int {
-	code := 0
+	code, ran := 0, false
 	for _, o := range outcomes {
 		for _, w := range o.Workers {
+			ran = true
 			switch {
 			case w.Signal == signal, w.Stopped && w.Signal != 0:
 				return 128 + signal
@@ -81,6 +83,9 @@ func endedCode(signal int, outcomes []Outcome) int {
 				code = w.Code
 			}
 		}
+	}
+	if !ran {
+		return 128 + signal
 	}
 	return code
 }

@@ -157,7 +157,7 @@ func TestAllProblemsAreToldTogether(t *testing.T) {
 	if !errors.As(err, &v) || v.Kind != Unready || v.Code != 127 {
 		t.Fatalf("World: %v, verdict %+v", err, v)
 	}
-	if want := "node1: cannot find train.py\nnode2: cannot execute train.py\nnode3: cannot find train.py"; v.Error() != want {
+	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)"; v.Error() != want {
 		t.Errorf("told %q, want %q", v.Error(), want)
 	}
 	each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
@@ -202,7 +202,7 @@ func TestNotAllCome(t *testing.T) {
 	}{
 		"ranks":     {ranked, "1 of 3 agents are here; waiting for ranks 0, 2 after 1ms"},
 		"no ranks":  {member(0), "1 of 3 agents are here (node node0) after 1ms"},
-		"a problem": {withProblem, "1 of 3 agents are here (node node0) after 1ms\nnode0: cannot find train.py"},
+		"a problem": {withProblem, "1 of 3 agents are here (node node0) after 1ms\ncannot find train.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ func newApp(args, environ []string, stdin, stdout, stderr *os.File) *app {
 	env := envmap.ParseEnv(environ)
 	return &app{
 		args: args, environ: environ, env: env,
-		stdin: stdin, stdout: stdout, stderr: stderr, say: newSay(stderr, screenOf(stderr, env)),
+		stdin: stdin, stdout: stdout, stderr: stderr, say: newSay(patiently(stderr), screenOf(stderr, env)),
 	}
 }
 

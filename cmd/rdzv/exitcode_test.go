@@ -16,13 +16,16 @@ import (
 // Every exit code of a worker is the job's, by one worker and by the second of two.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
+	var lines [][]string
 	for code := range 256 {
-		_, stderr, got := called(t, nil, "exec", "--", "sh", "-c", fmt.Sprintf("exit %d", code))
-		if got != code {
-			t.Errorf("a worker that exits %d ends the job with %d", code, got)
+		lines = append(lines, []string{"exec", "--", "sh", "-c", fmt.Sprintf("exit %d", code)})
+	}
+	for code, c := range calls(t, nil, lines) {
+		if c.err != nil || c.code != code {
+			t.Errorf("a worker that exits %d ends the job with %d, %v", code, c.code, c.err)
 		}
-		if said := fmt.Sprintf("rank 0 failed first: exit %d ", code); (code != 0) != strings.Contains(stderr, said) {
-			t.Errorf("of a worker that exits %d is said: %q", code, stderr)
+		if said := fmt.Sprintf("rank 0 failed first: exit %d ", code); (code != 0) != strings.Contains(c.stderr, said) {
+			t.Errorf("of a worker that exits %d is said: %q", code, c.stderr)
 		}
 	}
 	script := `test $RANK = 1 && exit 9; exec sleep 100`
@@ -34,13 +37,18 @@ func TestExitCodes(t *testing.T) {
 // A signal that ends a worker is 128 and its number.
 func TestSignalCodes(t *testing.T) {
 	t.Parallel()
-	for _, s := range []syscall.Signal{1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 24, 31, 34, 64} {
-		_, stderr, got := called(t, nil, "exec", "--", "sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$; sleep 100", s))
-		if got != codeSignal+int(s) {
-			t.Errorf("a worker that dies of %v ends the job with %d", s, got)
+	signals := []syscall.Signal{1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 24, 31, 34, 64}
+	var lines [][]string
+	for _, s := range signals {
+		lines = append(lines, []string{"exec", "--", "sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$; sleep 100", s)})
+	}
+	for i, c := range calls(t, nil, lines) {
+		s := signals[i]
+		if c.err != nil || c.code != codeSignal+int(s) {
+			t.Errorf("a worker that dies of %v ends the job with %d, %v", s, c.code, c.err)
 		}
-		if !strings.Contains(stderr, "rank 0 failed first: ended by "+signalName(s)) {
-			t.Errorf("of a worker that dies of %v is said: %q", s, stderr)
+		if !strings.Contains(c.stderr, "rank 0 failed first: ended by "+signalName(s)) {
+			t.Errorf("of a worker that dies of %v is said: %q", s, c.stderr)
 		}
 	}
 }
@@ -79,7 +87,7 @@ func largest(t *testing.T) (code int, stderr string) {
 	dir := t.TempDir()
 	for size := most; size > most/2; size -= 256 {
 		cmd := exec.CommandContext(t.Context(), "rdzv", "exec", "--", "true")
-		cmd.Env = append(filled(size), "PATH="+os.Getenv("PATH"), "HOME="+dir, "TMPDIR="+dir)
+		cmd.Env = append(filled(size), "PATH="+os.Getenv("PATH"), "HOME="+dir, "TMPDIR="+dir, "GORACE="+noRaceNap)
 		var errs strings.Builder
 		cmd.Stderr = &errs
 		if err := cmd.Run(); cmd.ProcessState == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,4 +96,19 @@ func inits(t *testing.T, env []string, args ...string) map[string]bool {
 		}
 	}
 	return names
+}
+
+// What a script pays for its rank, beside the start of the interpreter in the PATH.
+func BenchmarkGetRank(b *testing.B) {
+	for _, line := range [][]string{{"rdzv", "get-rank"}, {"python3", "-c", "pass"}} {
+		b.Run(line[0], func(b *testing.B) {
+			for b.Loop() {
+				cmd := exec.CommandContext(b.Context(), line[0], line[1:]...)
+				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "RANK=3", "WORLD_SIZE=4"}
+				if err := cmd.Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

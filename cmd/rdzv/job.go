@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,9 @@ func (a *app) plan(args []string) (*job, error) {
 	if j.place, err = envmap.Detect(a.env, envmap.Launcher(j.launcher)); err != nil {
 		return nil, err
 	}
+	for _, r := range j.overruled(j.place) {
+		a.say.news("%s does not hold: %s", r.Value, r.From)
+	}
 	j.see(a.env)
 	if err := j.count(); err != nil {
 		return nil, err
@@ -72,7 +76,8 @@ func (j *job) read(args []string, env envmap.Env) error {
 	case len(program) == 0:
 		return advice{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
 	case !dashes:
-		return advice{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), "rdzv exec -- " + strings.Join(program, " ")}
+		given := slices.Concat([]string{"rdzv exec"}, args[:len(args)-len(program)], []string{"--"}, program)
+		return advice{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), strings.Join(given, " ")}
 	}
 	j.program = program
 	return j.check()

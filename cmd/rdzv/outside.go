@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/wrap"
 )
@@ -18,7 +19,8 @@ import (
 var ending = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
 // passing are those that reach this agent's workers and mean nothing to rdzv.
-var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
+// SIGTSTP is package wrap's (job control).
+var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
 
 // outside is what other processes and the terminal tell this one. While the
 // agents have not met, a signal ends the looking for each other; afterwards it
@@ -36,7 +38,8 @@ type outside struct {
 
 	mu      sync.Mutex
 	session *rdzv.Session
-	first   *wrap.Event // the first that ends
+	first   *wrap.Event   // the first that ends
+	had     chan struct{} // closed when there is a first
 	killed  bool
 }
 
@@ -44,7 +47,7 @@ type outside struct {
 func listen(limit time.Duration) *outside {
 	o := &outside{
 		source: wrap.Signals(slices.Concat(ending, passing)...), pipe: make(chan os.Signal, 1),
-		pass: make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}),
+		pass: make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
 	}
 	// Who reads our standard error may die before us, above all a launcher. Caught and not ignored, for what is
 	// ignored stays so in the workers.
@@ -117,6 +120,7 @@ func (o *outside) end(e wrap.Event) {
 		return
 	}
 	o.first = &e
+	close(o.had)
 	o.cancel(signalled{e.Signal})
 	if o.session != nil {
 		o.tell(o.session)
@@ -163,6 +167,34 @@ func (o *outside) stopFor(cause error) *wrap.Stop {
 func (g *agent) stopping() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	job := g.session.Context()
-	context.AfterFunc(job, func() { cancel(g.outside.stopFor(context.Cause(job))) })
+	context.AfterFunc(job, func() {
+		cause := context.Cause(job)
+		if g.place.Launcher != envmap.None && endedElsewhere(cause, g.self.ID) {
+			g.outside.awaitOwn()
+		}
+		cancel(g.outside.stopFor(cause))
+	})
 	return ctx
+}
+
+// ownWait is how much later than another agent this one may get a signal that a
+// launcher sends to all.
+const ownWait = 200 * time.Millisecond
+
+// endedElsewhere tells whether a signal to another agent has ended the job. Under a
+// launcher the workers of this one are about to get it too, and they are to get
+// it once.
+func endedElsewhere(cause error, self string) bool {
+	var v *rdzv.Verdict
+	return errors.As(cause, &v) && v.Kind == rdzv.Ended && v.By != self
+}
+
+// awaitOwn waits for a signal that ends, a little.
+func (o *outside) awaitOwn() {
+	late := time.NewTimer(ownWait)
+	defer late.Stop()
+	select {
+	case <-o.had:
+	case <-late.C:
+	}
 }

@@ -22,7 +22,7 @@ func (g *agent) couldNotJoin(err error) int {
 	case errors.Is(err, errLate):
 		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
 		if errors.As(err, &nowhere) {
-			g.say.line("%s", strings.Join(append([]string{"cannot find the job's store:"}, nowhere.Lines()...), "\n  "))
+			g.say.bad("%s", strings.Join(append([]string{"cannot find the job's store:"}, nowhere.Lines()...), "\n  "))
 			g.say.hint(nowhere.Hint)
 		}
 		return codeIncomplete
@@ -45,15 +45,15 @@ func (g *agent) tellEnd() {
 	v := g.session.Verdict()
 	switch {
 	case v == nil:
-		g.say.line("%s", g.storeLost())
+		g.say.bad("%s", g.storeLost())
 	case v.Kind == rdzv.Done:
 	case v.Kind == rdzv.Unready && g.conn.hosting():
-		g.say.line("%s", v.Text)
+		g.say.bad("%s", v.Text)
 	case v.Kind == rdzv.Unready:
 		first, _, _ := strings.Cut(v.Text, "\n")
-		g.say.line("%s", first)
+		g.say.bad("%s", first)
 	default:
-		g.say.line("%s", endLine(v, g.joinTimeout))
+		g.say.bad("%s", endLine(v))
 	}
 }
 
@@ -69,9 +69,12 @@ func (g *agent) storeLost() string {
 }
 
 // endLine is one line on the job's end.
-func endLine(v *rdzv.Verdict, joinTimeout time.Duration) string {
+func endLine(v *rdzv.Verdict) string {
 	switch v.Kind {
 	case rdzv.Failed:
+		if v.PID == 0 {
+			return fmt.Sprintf("rank %d could not be started on %s: %s", v.Rank, v.Host, v.Text)
+		}
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, statusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
 		if v.Text != "" {
@@ -131,7 +134,9 @@ func (g *agent) report(s rdzv.Summary) {
 	for _, o := range s.Failures {
 		f.Others = append(f.Others, other{o.Rank, o.Host, statusLine(o.Code, o.Signal), o.Text})
 	}
-	g.say.line("%s", f.text(statusLine(v.Code, v.Signal)+" after "+roundTime(v.Took)))
+	if v.PID != 0 && g.world.Size > 1 { // alone, its own words and the one line stand right above
+		g.say.bad("%s", f.text(statusLine(v.Code, v.Signal)+" after "+roundTime(v.Took)))
+	}
 	if g.options.report != "" {
 		if err := writeReport(g.options.report, f); err != nil {
 			g.say.line("%v", err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"rdzv/envmap"
+	"rdzv/rdzv/meet"
 )
 
 // say is all that rdzv ever writes to standard error. The rules:
@@ -143,6 +144,10 @@ func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
 		return h.Hint()
+	}
+	var none *meet.NotFoundError
+	if errors.As(err, &none) {
+		return none.Hint
 	}
 	var e *envmap.Error
 	if errors.As(err, &e) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// noRaceNap spares each rdzv built with -race the second that it would sleep before
+// it exits.
+const noRaceNap = "atexit_sleep_ms=0"
+
 // setUp gives a story its directories, and looks at its end whether it has left
 // something.
 func setUp(env *testscript.Env) error {
@@ -30,6 +35,7 @@ func setUp(env *testscript.Env) error {
 		}
 		env.Setenv(name, path)
 	}
+	env.Setenv("GORACE", noRaceNap)
 	env.Setenv("USER_ID", strconv.Itoa(os.Geteuid()))
 	t, ok := env.T().(interface {
 		Errorf(string, ...any)
@@ -213,18 +219,59 @@ func greet(l net.Listener, greeting string) {
 	}
 }
 
-// called is rdzv as a story has it, for tests that are no stories.
+// A call is what one rdzv printed, and how it ended.
+type call struct {
+	stdout, stderr string
+	code           int
+	err            error // it could not be run
+}
+
+// called runs rdzv, as a story does, for tests that are no stories.
 func called(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	c := calls(t, env, [][]string{args})[0]
+	if c.err != nil {
+		t.Fatal(c.err)
+	}
+	return c.stdout, c.stderr, c.code
+}
+
+// atOnce is how many calls run at the same time: with -race each watchdog sleeps a
+// second before it exits.
+const atOnce = 16
+
+// calls runs rdzv once for each of lines.
+func calls(t *testing.T, env []string, lines [][]string) []call {
+	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "rdzv", args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}, env...)
+	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=" + noRaceNap}, env...)
+	done := make([]call, len(lines))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(atOnce, len(lines)) {
+		wg.Go(func() {
+			for i := range next {
+				done[i] = callOne(t.Context(), env, lines[i])
+			}
+		})
+	}
+	for i := range lines {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return done
+}
+
+func callOne(ctx context.Context, env, args []string) call {
+	cmd := exec.CommandContext(ctx, "rdzv", args...)
+	cmd.Env = env
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+	if errors.As(err, &exit) {
+		err = nil
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return call{out.String(), errs.String(), cmd.ProcessState.ExitCode(), err}
 }

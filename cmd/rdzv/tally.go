@@ -13,8 +13,8 @@ import (
 type tally struct {
 	mu    sync.Mutex
 	ended []rdzv.Worker
-	timer *time.Timer // nil until some but not all have ended
-	wg    sync.WaitGroup
+	timer *time.Timer    // nil until some but not all have ended
+	wg    sync.WaitGroup // of what is yet to be told
 }
 
 // progressDelay is how long after a worker's end the job hears of it if others of

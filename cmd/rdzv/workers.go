@@ -65,7 +65,7 @@ func (g *agent) tree() (wrap.Tree, error) {
 		Grace: g.grace, Linger: true, JobControl: true,
 		Source: g.outside.source, Signals: g.outside.pass, Kill: g.outside.kill,
 	}
-	t.Ended = func(i int, r wrap.Result) { g.count(g.ended(i, r)) }
+	t.Ended = g.ended
 	for i := range g.slots {
 		environ, err := g.workerEnviron(i)
 		if err != nil {
@@ -88,7 +88,7 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Launcher: g.place.Launcher,
 		Interface: g.networkInterface(), NCCLConfigured: ncclConfigured(g.env),
-		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices,
+		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices, GPUs: g.devices.Count(),
 	}
 	var err error
 	if g.ends[i].file, err = newErrorFile(); err != nil {
@@ -134,28 +134,26 @@ type end struct {
 	oom   bool       // the kernel ran out of memory while it ran
 }
 
-// ended takes in the end of a worker; a failure is told to the job at once.
-func (g *agent) ended(i int, r wrap.Result) rdzv.Worker {
+// ended takes in the end of a worker; a failure is told to the job.
+func (g *agent) ended(i int, r wrap.Result) {
 	w := rdzv.Worker{
 		Rank: g.world.Seat.Rank + i, LocalRank: g.world.Seat.LocalRank + i,
 		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
 	}
-	if errors.Is(r.Err, wrap.ErrWatchdog) { // its death is not the worker's own failure
+	switch {
+	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
 		w.Stopped = true
 		g.tell(func(ctx context.Context) error { return g.session.Lose(ctx, g.watchdogLost(w.Rank)) })
-		return w
-	}
-	if r.ExitCode() == 0 || r.Stopped {
-		return w
-	}
-	if r.Outside != 0 { // a launcher or the terminal has ended it, and with it the job
+	case r.ExitCode() == 0, r.Stopped:
+	case r.Outside != 0: // a launcher or the terminal has ended it, and with it the job
 		w.Stopped = true
 		g.tell(func(ctx context.Context) error { return g.session.End(ctx, int(r.Outside)) })
-		return w
+	default:
+		w.Text = g.lastWords(i, r)
+		g.failed(w, append(g.ends[i].words, w.Text))
+		return
 	}
-	w.Text = g.lastWords(i, r)
-	g.tell(func(ctx context.Context) error { return g.session.Fail(ctx, w) })
-	return w
+	g.count(w)
 }
 
 // watchdogLost says what has ended a worker whose watchdog died. Somebody has killed

@@ -80,6 +80,9 @@ func startSentinel(group int) int {
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	pid := forkSentinel(uintptr(syscall.Getpid()), uintptr(group), &[16]byte{'r', 'd', 'z', 'v', '-', 's', 'e', 'n', 't', 'i', 'n', 'e', 'l'})
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+	if pid != 0 && group != 0 {
+		_ = syscall.Setpgid(pid, group) // as it does itself: it must be there before any worker, but may not run before
+	}
 	_ = syscall.Dup3(2, 1, 0) // the pipe is the sentinel's alone
 	return pid
 }
@@ -106,8 +109,10 @@ func forkSentinel(parent, group uintptr, name *[16]byte) int {
 	}
 	syscall.RawSyscall(syscall.SYS_PRCTL, prSetName, uintptr(unsafe.Pointer(name)), 0)
 	syscall.RawSyscall(syscall.SYS_CLOSE, 0, 0, 0) // the agent must see the watchdog's end of the socket close
-	if _, _, errno = syscall.RawSyscall(syscall.SYS_SETPGID, 0, group, 0); errno != 0 {
-		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+	if group != 0 {
+		if _, _, errno = syscall.RawSyscall(syscall.SYS_SETPGID, 0, group, 0); errno != 0 {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+		}
 	}
 	for {
 		got, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&info)), 0, 8, 0, 0)

@@ -1,0 +1,189 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// absentee is a program that starts rdzv exec, but for the last rank, which never comes.
+const absentee = `if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}" = 3 ]; then exec sleep 1000; fi; exec "$@"`
+
+// While the agents wait for one that is missing, one of them is killed: the others do not wait any longer.
+func TestKilledWhileWaiting(t *testing.T) {
+	f := newField(t)
+	var table results
+	var stories []story
+	for _, launcher := range starts {
+		for _, hosts := range []int{1, 2} {
+			for name, who := range map[string]func(j *job) int{
+				"an agent": (*job).guest, "store's agent": (*job).host,
+			} {
+				if launcher == "hydra" {
+					continue // the missing one keeps all in PMI's barrier, where Hydra kills them; see TestKilledWhileMeeting
+				}
+				stories = append(stories, story{fmt.Sprintf("%s/%s%d", name, launcher, hosts), func(t *testing.T) {
+					table.add(f.sufferWaiting(t, name, launcher, hosts, who))
+				}})
+			}
+		}
+	}
+	sideBySide(t, stories)
+	t.Log("\n" + table.String())
+}
+
+func (f *field) sufferWaiting(t *testing.T, name, launcher string, hosts int, who func(j *job) int) result {
+	j := f.waiting(t, launcher, hosts)
+	rdzvs := j.rdzvs()
+	bed := watchOver(rdzvs)
+	defer bed.close()
+	struck := who(j)
+	parent := parentOf(struck)
+	began := time.Now()
+	j.strike(struck, syscall.SIGKILL)
+	bed.wait(10*time.Second, nil)
+	r := result{blow: name + ", waiting", launcher: launcher, hosts: hosts, survivors: len(bed.pidfds),
+		all: bed.last(began, setOf(rdzvs))}
+	for pid := range bed.pidfds {
+		t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
+	}
+	for _, pid := range j.tree() { // the one that never came, and a launcher that waits for it
+		if name := nameOf(pid); name == "sleep" || name == "srun" {
+			kill(pid)
+		}
+	}
+	r.commands = j.returned()
+	j.agents = map[int]int{parent: struck}
+	r.codes = j.checkCodes(123)
+	j.sweep()
+	return r
+}
+
+// waiting starts a job of which the last agent never comes, and returns when all others are members.
+func (f *field) waiting(t *testing.T, launcher string, hosts int) *job {
+	t.Helper()
+	agents := perJob - 1
+	var j *job
+	if launcher == "byhand" {
+		agents = 2
+		j = f.unmet(t, launcher, hosts, []string{"--nodes", "3"}, []string{"true"})
+	} else {
+		j = f.unmet(t, launcher, hosts, []string{"--nproc-per-node", "1"}, []string{"true"}, "sh", "-c", absentee, "sh")
+	}
+	if !eventually(patience, func() bool { return len(j.agentsNow()) == agents && connections(j.host()) >= agents-1 }) {
+		t.Fatalf("of %d agents %d have come, %d to the store", agents, len(j.agentsNow()), connections(j.host()))
+	}
+	return j
+}
+
+// While the agents meet, at any moment, something is killed: nothing stays, and whoever lives says so with 123 or, where the dead one had not
+// come in yet, 124.
+func TestKilledWhileMeeting(t *testing.T) {
+	f := newField(t)
+	var stories []story
+	for _, launcher := range starts {
+		for i := range 6 {
+			delay := time.Duration(i) * 25 * time.Millisecond
+			stories = append(stories, story{fmt.Sprintf("%s/%v", launcher, delay), func(t *testing.T) {
+				f.sufferMeeting(t, launcher, 1+i%2, delay)
+			}})
+		}
+	}
+	sideBySide(t, stories)
+}
+
+func (f *field) sufferMeeting(t *testing.T, launcher string, hosts int, delay time.Duration) {
+	j := f.unmet(t, launcher, hosts, []string{"--join-timeout", "3s", "--peer-timeout", "3s"}, actor("family", ""))
+	var agents []int
+	if !eventually(patience, func() bool { agents = j.agentsNow(); return len(agents) > 0 }) {
+		t.Fatal("no agent has started")
+	}
+	<-time.After(delay) // this is what the test is about, not a wait for something
+	struck := agents[len(agents)-1]
+	parent := parentOf(struck)
+	if syscall.Kill(struck, syscall.SIGKILL) != nil {
+		t.Fatal("the agent has ended by itself")
+	}
+	if !eventually(20*time.Second, func() bool { return len(j.rdzvs()) == 0 }) {
+		for _, pid := range j.rdzvs() {
+			t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
+		}
+	}
+	j.returned()
+	j.struck[struck], j.agents = syscall.SIGKILL, map[int]int{parent: struck}
+	want := []int{123, 124}
+	if launcher == "openmpi" {
+		want = append(want, 128+15) // mpirun ends the others before anybody misses the dead one
+	}
+	j.checkCodes(want...)
+	j.sweep()
+}
+
+// host is the agent that listens, guest one that does not.
+func (j *job) host() int  { return j.firstAgent(true) }
+func (j *job) guest() int { return j.firstAgent(false) }
+
+func (j *job) firstAgent(hosting bool) int {
+	for _, agent := range j.agentsNow() {
+		if listens(agent) == hosting {
+			return agent
+		}
+	}
+	return 0
+}
+
+// agentsNow are the running rdzv exec, also those on hosts.
+func (j *job) agentsNow() []int {
+	return slices.DeleteFunc(j.rdzvs(), func(pid int) bool { return commandLine(pid)[0] != *rdzvBin })
+}
+
+func (j *job) rdzvs() []int {
+	return slices.DeleteFunc(j.tree(), func(pid int) bool { return !isRdzv(pid) })
+}
+
+func setOf(pids []int) map[int]bool {
+	set := map[int]bool{}
+	for _, pid := range pids {
+		set[pid] = true
+	}
+	return set
+}
+
+// Node 2 loses its network while a job of each launcher runs: all of them end on node 1 within the peers' patience, and
+// on node 2 too, for whom the store is lost.
+func TestNodeCutOff(t *testing.T) {
+	f := newField(t)
+	var jobs []*job
+	var beds []*deathbed
+	var workers, rdzvs []map[int]bool
+	for _, launcher := range starts {
+		j := f.job(t, launcher, 2, []string{"--peer-timeout", "3s"}, actor("family"))
+		w, r := j.kinds()
+		jobs, workers, rdzvs = append(jobs, j), append(workers, w), append(rdzvs, r)
+		beds = append(beds, watchOver(slices.Collect(maps.Keys(w)), slices.Collect(maps.Keys(r))))
+		j.agents = j.agentsByParent()
+	}
+	began := time.Now()
+	f.hosts("cut", "2")
+	var table results
+	for i, j := range jobs {
+		beds[i].wait(15*time.Second, nil)
+		defer beds[i].close()
+		for pid := range beds[i].pidfds {
+			t.Errorf("%s: process %d is still alive: %q", j.launcher, pid, commandLine(pid))
+		}
+		table.add(result{blow: "node cut off", launcher: j.launcher, hosts: 2, survivors: len(beds[i].pidfds),
+			workers: beds[i].last(began, workers[i]), all: beds[i].last(began, rdzvs[i]), codes: j.checkNoted(123)})
+	}
+	t.Log("\n" + table.String())
+	f.hosts("heal", "2")
+	for _, j := range jobs { // the launchers may know nothing of it yet
+		for _, pid := range j.tree() {
+			kill(pid)
+		}
+		j.sweep()
+	}
+}

@@ -1,0 +1,192 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A summons is a signal from outside, by whatever way, and what the workers get of it.
+type summons struct {
+	name     string
+	launcher string
+	send     func(j *job)
+	own      string // what the last rank gets; by hand the other rank of its agent does too
+	others   string
+	code     int
+}
+
+// toAgent sends to the agent of the last rank, toGroup to its process group, toLauncher to the command that the user has started.
+func toAgent(s syscall.Signal) func(j *job) {
+	return func(j *job) { j.strike(j.agentOf(victim), s) }
+}
+
+func toGroup(s syscall.Signal) func(j *job) {
+	return func(j *job) { j.strike(-groupOf(j.agentOf(victim)), s) }
+}
+
+func toLauncher(s syscall.Signal) func(j *job) {
+	return func(j *job) { j.strike(j.commands[0].cmd.Process.Pid, s) }
+}
+
+func scancel(s string) func(j *job) {
+	return func(j *job) { j.slurmCommand("scancel", "--signal="+s, j.workers[0].Env["SLURM_JOB_ID"]) }
+}
+
+func (j *job) slurmCommand(argv ...string) {
+	j.t.Helper()
+	line := append(j.f.slurmLine("on", "1"), argv...)
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+		j.t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+}
+
+// Each signal reaches a worker once. The workers end with 0 after one that asks them to end: they have written a
+// checkpoint. Then the job ends with 0 as well, whatever mpirun makes of it.
+var summonses = []summons{
+	{"agent USR1", "byhand", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"agent USR2", "byhand", toAgent(syscall.SIGUSR2), "SIGUSR2 SIGTERM", "SIGTERM", 0},
+	{"agent TERM", "byhand", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
+	{"agent INT", "byhand", toAgent(syscall.SIGINT), "SIGTERM", "SIGTERM", 0},
+	{"agent HUP", "byhand", toAgent(syscall.SIGHUP), "SIGTERM", "SIGTERM", 0},
+	{"agent QUIT", "byhand", toAgent(syscall.SIGQUIT), "SIGTERM", "SIGTERM", 0},
+	{"group USR1", "byhand", toGroup(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"group TERM", "byhand", toGroup(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
+	{"group INT", "byhand", toGroup(syscall.SIGINT), "SIGINT", "SIGTERM", 0},
+	{"group QUIT", "byhand", toGroup(syscall.SIGQUIT), "SIGQUIT", "SIGTERM", 0},
+	{"group HUP", "byhand", toGroup(syscall.SIGHUP), "SIGHUP", "SIGTERM", 0},
+
+	{"agent USR1", "openmpi", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"agent TERM", "openmpi", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
+	{"mpirun TERM", "openmpi", toLauncher(syscall.SIGTERM), "SIGTERM", "SIGTERM", 1},
+	{"mpirun INT", "openmpi", toLauncher(syscall.SIGINT), "SIGTERM", "SIGTERM", 1},
+	{"mpirun USR1", "openmpi", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+	{"mpirun USR2", "openmpi", toLauncher(syscall.SIGUSR2), "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 0},
+
+	{"agent USR1", "hydra", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"agent TERM", "hydra", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
+	{"mpiexec TERM", "hydra", toLauncher(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
+	{"mpiexec INT", "hydra", toLauncher(syscall.SIGINT), "SIGINT", "SIGINT", 0},
+	{"mpiexec USR1", "hydra", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+
+	{"agent USR1", "slurm", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"agent TERM", "slurm", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
+	{"scancel USR1", "slurm", scancel("USR1"), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+	{"scancel TERM", "slurm", scancel("TERM"), "SIGTERM", "SIGTERM", 0},
+	{"srun USR1", "slurm", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+}
+
+func TestSignalsOnce(t *testing.T) {
+	f := newField(t)
+	var stories []story
+	for i, s := range summonses {
+		stories = append(stories, story{s.launcher + "/" + strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) { f.summon(t, s, 1+i%2) }})
+	}
+	sideBySide(t, stories)
+}
+
+func (f *field) summon(t *testing.T, s summons, hosts int) {
+	j := f.job(t, s.launcher, hosts, nil, actor("count"))
+	agent := j.agentOf(victim)
+	s.send(j)
+	if strings.Contains(s.own, " ") { // one that does not end the job; another does, after the first has had its time
+		<-time.After(again)
+		j.strike(j.agentOf(0), syscall.SIGTERM)
+	}
+	for _, command := range j.commands {
+		if code := command.code(); code != s.code {
+			t.Errorf("the launcher ended with %d, want %d", code, s.code)
+		}
+	}
+	for rank, worker := range j.workers {
+		want := s.others
+		if rank == victim || s.launcher == "byhand" && rank == victim-1 {
+			want = s.own
+		}
+		text, err := os.ReadFile(filepath.Join(j.root, "job", worker.Env["RANK"]+".signals"))
+		if err != nil {
+			t.Errorf("rank %d, whose agent is %d (struck: %d), has not told: %v", rank, j.agentOf(rank), agent, err)
+		} else if got := string(text); got != want {
+			t.Errorf("rank %d got %q, want %q", rank, got, want)
+		}
+	}
+	j.sweep()
+}
+
+// none is a set of no signals as /proc shows it.
+const none = "0000000000000000"
+
+// A worker begins with no signal blocked, none caught, and none ignored but those that its launcher ignores for it.
+func TestSignalsClean(t *testing.T) {
+	underEach(t, func(t *testing.T, l launcher) {
+		p := l.place(t)
+		job := p.start(l.line(p, 2, nil, []string{"cat", "/proc/self/status"})...)
+		if code := job.code(); code != 0 {
+			t.Errorf("the launcher ended with %d", code)
+		}
+		for name, want := range map[string]string{"SigBlk": none, "SigIgn": l.ignores, "SigCgt": none} {
+			lines := job.linesWith(name + ":")
+			if len(lines) != 2 || strings.TrimPrefix(lines[0], name+":\t") != want || lines[0] != lines[1] {
+				t.Errorf("%s of the workers: %q, want %s", name, lines, want)
+			}
+		}
+	})
+}
+
+// A pause of all agents, longer than their patience with one another, ends nothing.
+func TestPauses(t *testing.T) {
+	f := newField(t)
+	var stories []story
+	for i, launcher := range starts {
+		stories = append(stories, story{launcher, func(t *testing.T) { f.pause(t, launcher, 1+i%2) }})
+	}
+	sideBySide(t, stories)
+}
+
+// paused is longer than the shortest --peer-timeout.
+const paused = 4 * time.Second
+
+func (f *field) pause(t *testing.T, launcher string, hosts int) {
+	end := filepath.Join(newPlace(t).root, "end")
+	j := f.unmet(t, launcher, hosts, []string{"--peer-timeout", "3s"}, []string{self, "actor", "until", end, ""})
+	j.workers = records(t, filepath.Join(j.root, "job"), perJob)
+	agents := j.agentsNow()
+	stop := func() { j.all(agents, syscall.SIGSTOP) }
+	goOn := func() { j.all(agents, syscall.SIGCONT) }
+	if launcher == "slurm" {
+		id := j.workers[0].Env["SLURM_JOB_ID"]
+		stop = func() { j.slurmCommand("scontrol", "suspend", id) }
+		goOn = func() { j.slurmCommand("scontrol", "resume", id) }
+	}
+	stop()
+	if !eventually(patience, func() bool { return !slices.ContainsFunc(agents, func(pid int) bool { return statOf(pid)[0] != "T" }) }) {
+		t.Error("not all agents are stopped")
+	}
+	<-time.After(paused)
+	goOn()
+	<-time.After(paused) // for somebody to miss somebody
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range j.commands {
+		if code := command.code(); code != 0 {
+			t.Errorf("the launcher ended with %d", code)
+		}
+	}
+	if said := j.commands[0].linesWith("rdzv:"); len(said) > 0 {
+		t.Error(fmt.Errorf("rdzv said %q", said))
+	}
+	j.sweep()
+}
+
+func (j *job) all(pids []int, s syscall.Signal) {
+	for _, pid := range pids {
+		j.strike(pid, s)
+	}
+}
