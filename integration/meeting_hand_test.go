@@ -29,7 +29,7 @@ func TestMeetingByHand(t *testing.T) {
 	t.Run("joinLine", func(t *testing.T) {
 		s := b.stay(t)
 		line := s.exec("--nodes", "2", "--nproc-per-node", "2")
-		first := s.startWith([]string{"RDZV_TOKEN=" + strings.Repeat("a1", 16)}, b.on(1, line...)...)
+		first := s.startWith([]string{"RDZV_TOKEN=" + strings.Repeat("5ec7e7", 6)}, b.on(1, line...)...)
 		join := joinLine(first)
 		second := s.startWith([]string{join}, b.on(2, line...)...)
 		for _, agent := range []*process{first, second} {

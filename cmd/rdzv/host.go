@@ -31,7 +31,7 @@ func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listene
 	c.client = s.Client()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
-		Lost: s.Lost(), Waiting: func(r rdzv.Roster) { g.say.waiting("%v", r) },
+		Lost: s.Lost(), Waiting: g.waiting(time.Now()),
 		ExitTimeout: g.exitTimeout, Straggling: func(s rdzv.Stragglers) { g.say.news("%v", s) },
 	})
 	if err != nil {
@@ -62,4 +62,10 @@ func (h *hosted) close() {
 	h.cancel()
 	h.wg.Wait()
 	h.end()
+}
+
+// waiting says who is missing, and since when; the leader calls it every few
+// seconds.
+func (g *agent) waiting(begin time.Time) func(rdzv.Roster) {
+	return func(r rdzv.Roster) { g.say.waiting("%v after %v", r, time.Since(begin).Round(time.Second)) }
 }

@@ -22,7 +22,8 @@ func (g *agent) couldNotJoin(err error) int {
 	case errors.Is(err, errLate):
 		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
 		if errors.As(err, &nowhere) {
-			return g.say.fail(codeIncomplete, nowhere)
+			lines := append([]string{"cannot find the job's store:"}, nowhere.Lines()...)
+			return g.say.fail(codeIncomplete, advice{errors.New(strings.Join(lines, "\n  ")), nowhere.Hint})
 		}
 		return codeIncomplete
 	case isSignal(err):

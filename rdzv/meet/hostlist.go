@@ -34,7 +34,7 @@ func parseHostlist(text string) ([]string, error) {
 // expandHosts expands the first brackets, and what follows for each of their numbers.
 func expandHosts(entry string, limit int) ([]string, error) {
 	prefix, rest, bracket := strings.Cut(entry, "[")
-	if strings.Contains(prefix, "]") || entry == "" {
+	if strings.Contains(prefix, "]") || entry == "" || limit < 1 {
 		return nil, errHostlist
 	}
 	if !bracket {

@@ -55,6 +55,9 @@ func splitEntry(text string) (entry, rest string) {
 
 func expandEntry(entry string, limit int) ([]string, error) {
 	prefix, rest, bracket := strings.Cut(entry, "[")
+	if limit < 1 {
+		return nil, errNodeRegex
+	}
 	if !bracket {
 		return []string{entry}, nil
 	}

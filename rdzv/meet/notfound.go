@@ -28,22 +28,27 @@ type Answer struct {
 // Unwrap gives the cause, such as context.DeadlineExceeded.
 func (e *NotFoundError) Unwrap() error { return e.Cause }
 
-// Error is one line: what an address answers the same on several ports is told together.
+// Error is all in one line.
 func (e *NotFoundError) Error() string {
-	var parts []string
-	for _, who := range e.Strangers {
-		parts = append(parts, who.String())
-	}
-	if len(e.Tried) > 0 {
-		parts = append(parts, "tried "+strings.Join(e.lines(), "; "))
-	}
-	if len(parts) == 0 {
-		parts = []string{"nobody has called, and no address to try is known here"}
-	}
-	return "cannot find the job's store: " + strings.Join(parts, "; ")
+	return "cannot find the job's store: " + strings.Join(e.Lines(), "; ")
 }
 
-func (e *NotFoundError) lines() []string {
+// Lines are the strangers, and then what was tried: what an address answers the same on several ports is told together.
+func (e *NotFoundError) Lines() []string {
+	var lines []string
+	for _, who := range e.Strangers {
+		lines = append(lines, who.String())
+	}
+	for _, answer := range e.answers() {
+		lines = append(lines, "tried "+answer)
+	}
+	if len(lines) == 0 {
+		lines = []string{"nobody has called, and no address to try is known here"}
+	}
+	return lines
+}
+
+func (e *NotFoundError) answers() []string {
 	ports := map[[2]string][]string{}
 	var order [][2]string
 	for _, a := range e.Tried {

@@ -20,7 +20,7 @@ const (
 	maxOpen    = 64
 	firstWait  = 20 * time.Millisecond
 	lastWait   = 200 * time.Millisecond
-	preferFor  = 10 * time.Millisecond // for another address of a store that is found: all agents should come in by the same
+	preferFor  = 50 * time.Millisecond // for another address of a store that is found: all agents should come in by the same
 	strangeFor = time.Second           // before asking again somebody who has another key
 )
 
