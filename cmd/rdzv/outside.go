@@ -27,7 +27,7 @@ var passing = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT
 // ends the job.
 type outside struct {
 	source *wrap.Source
-	pipe   chan os.Signal      // SIGPIPE, which nobody reads
+	unread chan os.Signal      // what is caught for not killing this process
 	pass   chan syscall.Signal // for the workers: what they have not had
 	kill   chan struct{}       // closed by the second Ctrl-C
 	stop   chan struct{}
@@ -46,12 +46,12 @@ type outside struct {
 // listen begins to listen, and bounds the joining.
 func listen(limit time.Duration) *outside {
 	o := &outside{
-		source: wrap.Signals(slices.Concat(ending, passing)...), pipe: make(chan os.Signal, 1),
+		source: wrap.Signals(slices.Concat(ending, passing)...), unread: make(chan os.Signal, 1),
 		pass: make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
 	}
 	// Who reads our standard error may die before us, above all a launcher. Caught and not ignored, for what is
 	// ignored stays so in the workers.
-	signal.Notify(o.pipe, syscall.SIGPIPE)
+	signal.Notify(o.unread, syscall.SIGPIPE)
 	o.joining, o.cancel = context.WithCancelCause(context.Background())
 	o.wg.Go(func() { o.run(limit) })
 	return o
@@ -60,8 +60,12 @@ func listen(limit time.Duration) *outside {
 func (o *outside) close() {
 	close(o.stop)
 	o.wg.Wait()
+	// What comes between here and the exit must not make the exit code another one: a launcher that ends the job because
+	// an agent has failed sends its SIGTERM just now.
+	for _, s := range slices.Concat(ending, passing) {
+		signal.Notify(o.unread, s)
+	}
 	o.source.Close()
-	signal.Stop(o.pipe)
 	o.cancel(context.Canceled)
 }
 
