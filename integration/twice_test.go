@@ -137,7 +137,8 @@ func TestMasterPortTaken(t *testing.T) {
 	if code := job.code(); code != 0 {
 		t.Errorf("with the port free, the job ended with %d", code)
 	}
-	if got := records(t, filepath.Join(s.root, "job"), 2)[1].Env["MASTER_PORT"]; got != "29950" {
-		t.Errorf("MASTER_PORT is %s", got)
+	all := records(t, filepath.Join(s.root, "job"), 2)
+	if port, next := all[1].Env["MASTER_PORT"], all[0].Env["NEXT_PORT"]; port != "29950" || next != "free" {
+		t.Errorf("MASTER_PORT is %s, and the port after it: %s", port, next)
 	}
 }
