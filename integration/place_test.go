@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -109,7 +110,7 @@ func (p *place) files() (left []string) {
 			}
 			relative := strings.TrimPrefix(path, p.root+"/")
 			switch {
-			case strings.HasPrefix(entry.Name(), "ompi."):
+			case ofOpenMPI(entry.Name()):
 				return filepath.SkipDir
 			case strings.HasPrefix(relative, "run/pmi-"):
 			case relative == name, relative == "home/.config", relative == "home/.config/rdzv", relative == "home/.config/rdzv/token":
@@ -123,6 +124,11 @@ func (p *place) files() (left []string) {
 		}
 	}
 	return left
+}
+
+// ofOpenMPI tells the session directories of Open MPI 4 (ompi.) and 5 by their names.
+func ofOpenMPI(name string) bool {
+	return slices.ContainsFunc([]string{"ompi.", "prterun.", "prted."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // alive returns the processes of this place that have not ended: they carry its mark in their environment.

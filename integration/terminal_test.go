@@ -212,12 +212,14 @@ func TestTerminalPrograms(t *testing.T) {
 		term.sees("inner> ")
 		term.sees("inner> ") // the first was the echo
 		term.types("\x03")
+		term.sees("inner> ") // what is typed before is thrown away
 		term.types("sleep 1000\n")
 		term.sees("sleep 1000")
 		if !eventually(patience, func() bool { return term.hasProcess("sleep") }) {
 			t.Error("the inner shell runs nothing")
 		}
 		term.types("\x03")
+		term.sees("inner> ")
 		term.types("echo rank=$RANK $((6*7))\n")
 		term.sees("rank=0 42")
 		term.types("exit 5\n")

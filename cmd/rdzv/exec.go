@@ -33,7 +33,8 @@ type agent struct {
 
 	apart error // why there is no world
 
-	ends      []end // of its workers
+	told      chan struct{} // closed when the user has been told of the job's end
+	ends      []end         // of its workers
 	tally     tally
 	oomBefore int // out-of-memory kills before they began
 }
@@ -129,12 +130,12 @@ func (g *agent) work() {
 // tellAtEnd makes the end of the job known to the user as soon as it is known
 // here. The returned function waits until that is done.
 func (g *agent) tellAtEnd() (wait func()) {
-	told := make(chan struct{})
+	g.told = make(chan struct{})
 	context.AfterFunc(g.session.Context(), func() {
-		defer close(told)
+		defer close(g.told)
 		g.tellEnd()
 	})
-	return func() { <-told }
+	return func() { <-g.told }
 }
 
 // leave waits until all agents have settled, hears how the job ended, and

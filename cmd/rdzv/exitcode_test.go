@@ -17,10 +17,12 @@ import (
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	var lines [][]string
-	for code := range 256 {
+	codes := []int{0, 1, 2, 3, 77, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 137, 143, 254, 255} // all 256: see integration
+	for _, code := range codes {
 		lines = append(lines, []string{"exec", "--", "sh", "-c", fmt.Sprintf("exit %d", code)})
 	}
-	for code, c := range calls(t, nil, lines) {
+	for i, c := range calls(t, nil, lines) {
+		code := codes[i]
 		if c.err != nil || c.code != code {
 			t.Errorf("a worker that exits %d ends the job with %d, %v", code, c.code, c.err)
 		}

@@ -36,7 +36,7 @@ func lastWords(stderr []byte) []string {
 	}
 	lines = lines[from:]
 	if cut := len(lines) - most; cut > 0 { // the first and the last lines tell the most
-		lines = append(append(slices.Clone(lines[:most/3]), "..."), lines[len(lines)-most+most/3+1:]...)
+		lines = append(append(slices.Clone(lines[:most/3]), "  ..."), lines[len(lines)-most+most/3+1:]...)
 	}
 	for i := range lines {
 		lines[i] = printable(lines[i])

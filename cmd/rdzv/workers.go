@@ -193,8 +193,12 @@ func (g *agent) closeErrorFiles() {
 	}
 }
 
-// settle says to the job that all workers of this agent have ended.
+// settle says to the job that all workers of this agent have ended. When all
+// agents have, one of them reports: what this one has to say of the end comes before.
 func (g *agent) settle(workers []rdzv.Worker) {
+	if g.told != nil && g.session.Context().Err() != nil {
+		<-g.told
+	}
 	g.tell(func(ctx context.Context) error { return g.session.Settle(ctx, workers) })
 }
 

@@ -1,0 +1,167 @@
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A reason is a way in which an ordinary Python program fails, and what the user is told of it.
+type reason struct {
+	name    string
+	program string // of rank 1
+	code    int
+	words   []string // in the report, each on a line of it
+}
+
+var reasons = []reason{
+	{"exception", `
+def step(batch):
+    raise ValueError("batch %d is empty" % batch)
+step(17)`, 1, []string{"message  ValueError: batch 17 is empty", `| Traceback (most recent call last):`, ", in step", "| ValueError: batch 17 is empty"}},
+	{"cause", `
+try:
+    open("/no/such/file")
+except OSError as e:
+    raise RuntimeError("no data") from e`, 1, []string{"message  RuntimeError: no data", "| FileNotFoundError: ", "The above exception was the direct cause", "| RuntimeError: no data"}},
+	{"exit", `print("gave up on the data", file=sys.stderr); sys.exit(41)`, 41, []string{"how      exit 41 after", "| gave up on the data"}},
+	{"segv", `
+import ctypes
+def crash(): ctypes.string_at(0)
+crash()`, 128 + 11, []string{"how      ended by SIGSEGV after", "message  Fatal Python error: Segmentation fault", "in crash"}},
+	{"abort", `
+def give_up(): os.abort()
+give_up()`, 128 + 6, []string{"how      ended by SIGABRT after", "message  Fatal Python error: Aborted", "in give_up"}},
+	{"kill", `os.kill(os.getpid(), 9)`, 128 + 9, []string{"how      ended by SIGKILL after"}},
+	{"noise", `
+print("lots of progress\rprogress 100%", file=sys.stderr)
+print("\x1b[31mred\x1b[0m", file=sys.stderr); sys.exit(2)`, 2, []string{"| progress 100%", "| [31mred[0m"}},
+}
+
+// The report is told once, by one agent, as the last of rdzv's words, and names the rank, the place, the way and the words
+// of the failure; --report writes the same as JSON.
+func TestReasons(t *testing.T) {
+	for _, r := range reasons {
+		t.Run(r.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, l launcher) {
+				if l.name != "byhand" && r.name != "cause" && r.name != "segv" {
+					return // how a launcher passes on words and deaths these two tell
+				}
+				p := l.place(t)
+				file := filepath.Join(p.dir("job"), "report.json")
+				// The others are still there when rank 1 fails, and are stopped.
+				program := "import os, sys, time\nif os.environ['RANK'] != '1': time.sleep(1000)\n" + r.program
+				job := p.start(l.line(p, 3, []string{"--report", file}, []string{python, "-c", program})...)
+				if code := job.code(); code != r.code {
+					t.Errorf("the launcher ended with %d, want %d", code, r.code)
+				}
+				checkReport(t, job, r)
+				checkReportFile(t, file, r)
+			})
+		})
+	}
+}
+
+func checkReport(t *testing.T, job *process, r reason) {
+	t.Helper()
+	said := job.linesWith("rdzv: ")
+	if n := len(job.linesWith("rdzv: rank 1 of 3 failed first")); n != 1 {
+		t.Fatalf("%d reports in %q", n, said)
+	}
+	for _, want := range append(r.words, "local rank 1, pid ", "program  "+python+" -c ") {
+		if len(job.linesWith("rdzv:   ", want)) == 0 {
+			t.Errorf("no line of the report says %q", want)
+		}
+	}
+	if last := said[len(said)-1]; !strings.HasPrefix(last, "rdzv:   ") {
+		t.Errorf("the last of rdzv's lines is %q, behind the report", last)
+	}
+}
+
+func checkReportFile(t *testing.T, file string, r reason) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Rank, PID int
+		LocalRank int `json:"local_rank"`
+		WorldSize int `json:"world_size"`
+		ExitCode  int `json:"exit_code"`
+		Host      string
+		Program   []string
+		Seconds   float64
+		Others    []any
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if got.Rank != 1 || got.LocalRank != 1 || got.WorldSize != 3 || got.ExitCode != r.code || got.PID == 0 || got.Host == "" ||
+		len(got.Program) != 3 || got.Seconds <= 0 || len(got.Others) != 0 {
+		t.Errorf("the report is %s", text)
+	}
+}
+
+// recorded is a program that uses torch's own way to tell why it fails.
+const recorded = `import os, time
+from torch.distributed.elastic.multiprocessing.errors import record
+@record
+def main():
+    if os.environ["RANK"] == "0":
+        time.sleep(1000)
+    raise KeyError("of rank " + os.environ["RANK"])
+main()
+`
+
+// What torch writes into TORCHELASTIC_ERROR_FILE is in the report.
+func TestRecord(t *testing.T) {
+	p := newPlace(t)
+	job := p.start(openMPI(p, 2, nil, []string{python, "-c", recorded})...)
+	if code := job.code(); code != 1 {
+		t.Errorf("mpirun ended with %d, want 1", code)
+	}
+	for _, want := range []string{"message  KeyError: 'of rank 1'", `| KeyError: 'of rank 1'`, "in main"} {
+		if len(job.linesWith("rdzv:   ", want)) == 0 {
+			t.Errorf("no line of the report says %q", want)
+		}
+	}
+}
+
+// Those that fail on their own before they are stopped are listed under the first.
+func TestOthersThatFailed(t *testing.T) {
+	p := newPlace(t)
+	script := `trap 'exit 9' TERM; if [ $RANK = 0 ]; then sleep 1000 & wait; fi; exit 1$RANK`
+	job := p.start(byHand(p, 3, nil, []string{"sh", "-c", script})...)
+	code := job.code()
+	first, other := code-10, 3-(code-10)
+	if code != 11 && code != 12 {
+		t.Fatalf("rdzv ended with %d", code)
+	}
+	if len(job.linesWith("rank "+strconv.Itoa(first)+" of 3 failed first")) != 1 {
+		t.Errorf("rank %d is not told of", first)
+	}
+	if lines := job.linesWith("failed on its own too"); len(lines) > 1 || len(lines) == 1 && !strings.Contains(lines[0], "rank "+strconv.Itoa(other)+" ") {
+		t.Errorf("the others are %q", lines)
+	}
+}
+
+// The kernel kills a worker for want of memory: the report says so.
+func TestOutOfMemory(t *testing.T) {
+	p := newPlace(t)
+	group := memoryGroup(t, 64<<20)
+	line := byHand(p, 2, nil, []string{python, "-c", `import os, time
+if os.environ["RANK"] == "0": time.sleep(1000)
+b = []
+while True: b.append(bytearray(1 << 20))`})
+	job := p.start(append([]string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, group}, line...)...)
+	if code := job.code(); code != 128+9 {
+		t.Errorf("rdzv ended with %d, want 137", code)
+	}
+	if len(job.linesWith("the kernel ran out of memory")) != 1 {
+		t.Error("the report does not tell of the memory")
+	}
+}
