@@ -48,16 +48,6 @@ func (b *bed) slurmLine(args ...string) []string {
 	return line
 }
 
-// asRoot runs a command on a host to its end, as root.
-func (b *bed) asRoot(host int, argv ...string) {
-	b.t.Helper()
-	line := append(b.line("on", strconv.Itoa(host)), argv...)
-	line = slices.DeleteFunc(line, func(word string) bool { return strings.HasPrefix(word, "HOSTS_AS=") })
-	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-		b.t.Fatalf("%q: %v\n%s", line, err, out)
-	}
-}
-
 // A stay is one story's place on a bed.
 type stay struct {
 	*place
