@@ -48,16 +48,6 @@ func (b *bed) slurmLine(args ...string) []string {
 	return line
 }
 
-// asRoot runs a command on a host to its end, as root.
-func (b *bed) asRoot(host int, argv ...string) {
-	b.t.Helper()
-	line := append(b.line("on", strconv.Itoa(host)), argv...)
-	line = slices.DeleteFunc(line, func(word string) bool { return strings.HasPrefix(word, "HOSTS_AS=") })
-	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-		b.t.Fatalf("%q: %v\n%s", line, err, out)
-	}
-}
-
 // A stay is one story's place on a bed.
 type stay struct {
 	*place
@@ -221,9 +211,6 @@ func checkLayout(t *testing.T, all []record, want layout) {
 		}
 	}
 	checkNodes(t, all[0], node)
-	if all[0].Env["NEXT_PORT"] != "free" {
-		t.Errorf("the port after MASTER_PORT: %s", all[0].Env["NEXT_PORT"])
-	}
 }
 
 // checkNodes: the nodes are numbered from 0, in whatever order the launcher has them.

@@ -53,24 +53,24 @@ func TestMeetingByHand(t *testing.T) {
 	}
 
 	// One after another, each when the one before has given up on being found at once.
-	t.Run("multicast/late", func(t *testing.T) {
+	late := func(t *testing.T) {
 		s := b.stay(t)
 		line := s.exec("--nodes", "3")
 		first := s.on(2, line...)
 		first.waitFor("alone for 3s")
 		second := s.on(1, line...)
 		eitherSays(t, "2 of 3 agents are here (nodes node1, node2)", first, second)
-		third := s.on(3, line...)
+		third := s.on(5, line...)
 		for _, agent := range []*process{first, second, third} {
 			if code := agent.code(); code != 0 {
 				t.Errorf("an agent ended with %d", code)
 			}
 		}
 		checkLayout(t, records(t, s.root+"/job", 3), layout{"", "", ""})
-	})
+	}
 
 	// Two pairs, each of which has begun to gather the job, then find each other.
-	t.Run("multicast/apart", func(t *testing.T) {
+	apart := func(t *testing.T) {
 		s := b.stay(t)
 		b.hosts("part", "3")
 		b.hosts("part", "4")
@@ -89,7 +89,8 @@ func TestMeetingByHand(t *testing.T) {
 			}
 		}
 		checkLayout(t, records(t, s.root+"/job", 4), make(layout, 4))
-	})
+	}
+	sideBySide(t, []story{{"multicast/late", late}, {"multicast/apart", apart}})
 }
 
 // joinLine waits for the assignment that an agent prints for the others.

@@ -74,7 +74,7 @@ func TestWrongToken(t *testing.T) {
 	}{{"store", []string{"--store", "node1"}}, {"multicast", nil}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := b.stay(t)
-			line := rdzvExec(append([]string{"--nodes", "2", "--join-timeout", "3s"}, c.flags...), worker("record", s.dir("job")))
+			line := rdzvExec(append([]string{"--nodes", "2", "--join-timeout", "2s"}, c.flags...), worker("record", s.dir("job")))
 			var agents []*process
 			for host, token := range []string{strings.Repeat("5ec7e7", 6), strings.Repeat("0ddba1", 6)} {
 				agents = append(agents, s.startWith([]string{"RDZV_TOKEN=" + token}, b.on(host+1, line...)...))

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -108,6 +109,32 @@ func TestHundredMasterPorts(t *testing.T) {
 	t.Logf("%d jobs had %d ports", jobs, len(ports))
 }
 
+// tcpStore is a torch program whose ranks tell each other the name of their job through torch's own store.
+const tcpStore = `
+import datetime, os, sys, time, torch.distributed as dist
+rank, size, run = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["RDZV_RUN_ID"]
+store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0, datetime.timedelta(seconds=60))
+store.set(f"run{rank}", run)
+assert {store.get(f"run{r}").decode() for r in range(size)} == {run}
+store.add("done", 1)
+while rank == 0 and store.add("done", 0) < size:
+    time.sleep(0.01)
+`
+
+// The same with torch's own store, in as many jobs as a small machine can import torch for.
+func TestMasterPortsOfTorch(t *testing.T) {
+	p := newPlace(t)
+	var started []*process
+	for i := range 3 {
+		started = append(started, p.start(byHand(p, 2, []string{"--job", fmt.Sprint("store", i)}, []string{python, "-c", tcpStore})...))
+	}
+	for i, job := range started {
+		if code := job.code(); code != 0 {
+			t.Errorf("job %d ended with %d", i, code)
+		}
+	}
+}
+
 // A MASTER_PORT that somebody has is told before any worker starts, on one host and where rank 0 is on another.
 func TestMasterPortTaken(t *testing.T) {
 	b := newBed(t, 2)
@@ -137,7 +164,8 @@ func TestMasterPortTaken(t *testing.T) {
 	if code := job.code(); code != 0 {
 		t.Errorf("with the port free, the job ended with %d", code)
 	}
-	if got := records(t, filepath.Join(s.root, "job"), 2)[1].Env["MASTER_PORT"]; got != "29950" {
-		t.Errorf("MASTER_PORT is %s", got)
+	all := records(t, filepath.Join(s.root, "job"), 2)
+	if port, next := all[1].Env["MASTER_PORT"], all[0].Env["NEXT_PORT"]; port != "29950" || next != "free" {
+		t.Errorf("MASTER_PORT is %s, and the port after it: %s", port, next)
 	}
 }

@@ -10,36 +10,34 @@ import (
 // Who is missing is said again and again, as far as the launcher lets it be known.
 func TestWaiting(t *testing.T) {
 	b := newBed(t, 2)
-	absent := `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 2 ] && exec sleep 60; exec "$@"`
-	t.Run("openmpi", func(t *testing.T) {
+	absent := `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 2 ] && exec "$1" worker until "$2" "$2/end"; shift 2; exec "$@"`
+	underOpenMPI := func(t *testing.T) {
 		s := b.stay(t)
-		line := append([]string{"--host", "node1:2,node2:2", "-np", "4", "sh", "-c", absent, "sh"}, rdzvExec([]string{"--join-timeout", "12s"}, []string{"true"})...)
+		line := append([]string{"--host", "node1:2,node2:2", "-np", "4", "sh", "-c", absent, "sh", self, s.dir("absent")}, rdzvExec([]string{"--join-timeout", "11s"}, []string{"true"})...)
 		job := s.on(1, s.openMPI(line...)...)
 		if code := job.code(); code != 124 {
 			t.Errorf("mpirun ended with %d, want 124", code)
 		}
 		if n := len(job.linesWith("rdzv: 3 of 4 agents are here; waiting for rank 2")); n < 2 {
-			t.Errorf("in 12 s it was said %d times who is missing", n)
+			t.Errorf("in 11 s it was said %d times who is missing", n)
 		}
-		if len(job.linesWith("rdzv: cannot start the job: 3 of 4 agents are here; waiting for rank 2 after 12s (--join-timeout)")) == 0 {
+		if len(job.linesWith("rdzv: cannot start the job: 3 of 4 agents are here; waiting for rank 2 after 11s (--join-timeout)")) == 0 {
 			t.Error("it was not said in the end that rank 2 is missing")
 		}
-	})
-	t.Run("hydra", func(t *testing.T) {
+	}
+	underHydra := func(t *testing.T) {
 		s := b.stay(t)
-		line := append([]string{"-hosts", "node1,node2", "-ppn", "2", "-np", "4", "sh", "-c", absent, "sh"}, rdzvExec([]string{"--join-timeout", "7s"}, []string{"true"})...)
+		line := append([]string{"-hosts", "node1,node2", "-ppn", "2", "-np", "4", "sh", "-c", absent, "sh", self, s.dir("absent")}, rdzvExec([]string{"--join-timeout", "7s"}, []string{"true"})...)
 		job := s.on(1, s.hydra(line...)...)
 		job.waitFor("cannot be known before all are here")
 		job.waitFor("not all of 4 agents came within 7s (--join-timeout)")
-		for _, pid := range s.alive() {
-			if name := nameOf(pid); name == "sleep" {
-				kill(pid) // Hydra waits for it
-			}
+		if err := os.WriteFile(filepath.Join(s.root, "absent", "end"), nil, 0o600); err != nil { // Hydra waits for that rank
+			t.Fatal(err)
 		}
 		job.code()
-	})
+	}
 	// Whoever finds no store says what each address answered.
-	t.Run("nobody", func(t *testing.T) {
+	nobody := func(t *testing.T) {
 		s := b.stay(t)
 		agent := s.on(2, rdzvExec([]string{"--nodes", "2", "--store", "node1", "--join-timeout", "2s"}, []string{"true"})...)
 		if code := agent.code(); code != 124 {
@@ -51,9 +49,9 @@ func TestWaiting(t *testing.T) {
 		if len(agent.linesWith("rdzv: hint:", `"node1"`)) == 0 {
 			t.Error("there is no hint")
 		}
-	})
+	}
 	// A terminal has one line that renews itself, and that is gone when the job begins.
-	t.Run("terminal", func(t *testing.T) {
+	terminal := func(t *testing.T) {
 		s := b.stay(t)
 		line := s.exec("--nodes", "2", "--store", "node1")
 		shown := filepath.Join(s.root, "shown")
@@ -72,5 +70,6 @@ func TestWaiting(t *testing.T) {
 		if !strings.Contains(text(), before+renewed) {
 			t.Errorf("the terminal was shown %q", text())
 		}
-	})
+	}
+	sideBySide(t, []story{{"openmpi", underOpenMPI}, {"hydra", underHydra}, {"nobody", nobody}, {"terminal", terminal}})
 }
