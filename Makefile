@@ -1,8 +1,8 @@
 # make            the static binary bin/rdzv
 # make demo       PyTorch trains on 4 ranks under Open MPI; again, and it continues
 # make test       everything CI runs: unit tests and stories with -race, then real launchers
-# make chaos       500 faults in PyTorch ranks: is the reason told the true one?
-# make kill-matrix who was killed, how long until the last process was gone, who told what: a table
+# make chaos      500 faults in PyTorch ranks: is the reason told the true one? A table
+# make kill-matrix  who was killed, how long until the last process was gone, who exited with what: a table
 # make unit | integration | lint | fuzz | cover | bench | clean
 # Go is presupposed; what else is missing, demo, test and lint install with apt-get, saying so.
 

@@ -61,6 +61,7 @@ func (o *outside) orphaned(why orphaned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.cancel(why)
+	o.wake.Do(func() { close(o.had) }) // a dead launcher sends nothing
 	if o.session == nil {
 		return
 	}

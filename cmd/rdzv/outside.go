@@ -39,7 +39,8 @@ type outside struct {
 	mu      sync.Mutex
 	session *rdzv.Session
 	first   *wrap.Event   // the first that ends
-	had     chan struct{} // closed when there is a first
+	had     chan struct{} // closed when there is a first, or none to come
+	wake    sync.Once     // closes it
 	killed  bool
 }
 
@@ -124,7 +125,7 @@ func (o *outside) end(e wrap.Event) {
 		return
 	}
 	o.first = &e
-	close(o.had)
+	o.wake.Do(func() { close(o.had) })
 	o.cancel(signalled{e.Signal})
 	if o.session != nil {
 		o.tell(o.session)

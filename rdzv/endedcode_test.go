@@ -1,0 +1,25 @@
+package rdzv
+
+import "testing"
+
+// The code of a job that a signal ended says what its workers made of the signal.
+func TestEndedCode(t *testing.T) {
+	const term = 15
+	for name, c := range map[string]struct {
+		workers []Worker
+		want    int
+	}{
+		"none had begun":       {nil, 128 + term},
+		"all wrote checkpoint": {[]Worker{{}, {}}, 0},
+		"one died of it":       {[]Worker{{}, {Signal: term}}, 128 + term},
+		"one had to be killed": {[]Worker{{}, {Signal: 9, Stopped: true}}, 128 + term},
+		"one exited":           {[]Worker{{}, {Code: 3}, {Code: 4}}, 3},
+		"one crashed":          {[]Worker{{Signal: 11}, {Code: 4}}, 128 + 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := endedCode(term, []Outcome{{Workers: c.workers}, {}}); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}
