@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,7 +42,18 @@ func TestMain(m *testing.M) {
 		play()
 		os.Exit(0)
 	}
+	catchIgnored()
 	goleak.VerifyTestMain(m)
+}
+
+// catchIgnored makes the signals that the tests send reach the processes they start. A shell starts a background job
+// with SIGINT ignored, nohup ignores SIGHUP, and that is inherited; a signal that is caught is not ignored in a child.
+func catchIgnored() {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 // worker returns a Worker that plays a role.
