@@ -38,6 +38,8 @@ func TestAJobThatIsStoppedGoesOn(t *testing.T) {
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	c.Env = append(os.Environ(), frozenJob+"=1")
+	// A stopped process in a group that becomes orphaned brings SIGHUP to all of the group: it gets one of its own.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

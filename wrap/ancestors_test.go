@@ -47,6 +47,7 @@ func startChain(t *testing.T, n, top int, env ...string) (lineReader, []int) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append([]string{argEnv + "=" + strconv.Itoa(n), "WRAP_TEST_TOP=" + strconv.Itoa(top), roleEnv + "=" + descendant, markerEnv + "=" + marker(t)}, env...)
 	cmd.Stdout = out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // one of them will be stopped, which may bring SIGHUP to its group
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
