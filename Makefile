@@ -32,7 +32,7 @@ unit:
 	CGO_ENABLED=1 go test -race $$(go list ./... | grep -v '^rdzv/integration')
 
 integration: bin/rdzv
-	go test -count=1 -timeout 8m ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
+	go test -count=1 -timeout 20m ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
 
 SHELL_FILES = .ci/run scripts/* integration/testbed/hosts integration/testbed/slurm bench/*.sh
 
