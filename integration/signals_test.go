@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -119,6 +120,16 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 	j.sweep()
 }
 
+// standard leaves of a set the signals below 32. The others are of thread libraries: whether this run ignores one of
+// those is inherited from whoever started it, and none of rdzv's business.
+func standard(set string) string {
+	bits, err := strconv.ParseUint(set, 16, 64)
+	if err != nil {
+		return set
+	}
+	return fmt.Sprintf("%016x", bits&(1<<31-1))
+}
+
 // none is a set of no signals as /proc shows it.
 const none = "0000000000000000"
 
@@ -132,7 +143,7 @@ func TestSignalsClean(t *testing.T) {
 		}
 		for name, want := range map[string]string{"SigBlk": none, "SigIgn": l.ignores, "SigCgt": none} {
 			lines := job.linesWith(name + ":")
-			if len(lines) != 2 || strings.TrimPrefix(lines[0], name+":\t") != want || lines[0] != lines[1] {
+			if len(lines) != 2 || standard(strings.TrimPrefix(lines[0], name+":\t")) != want || lines[0] != lines[1] {
 				t.Errorf("%s of the workers: %q, want %s", name, lines, want)
 			}
 		}
