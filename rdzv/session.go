@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -130,15 +131,22 @@ func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.A
 	}
 }
 
-// giveUp ends the wait for a connection the connect timeout after a try has
-// failed, unless one is made before that.
+// giveUp ends the wait for an answer when no connection has been made within the
+// connect timeout after one has failed. It stays until ctx ends: a connection that
+// is made may fail before anything was asked over it, and then be tried anew.
 func (s *Session) giveUp(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
-	var timer *time.Timer
-	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
-		if state == connectivity.TransientFailure && timer == nil {
-			failed := fmt.Errorf("%w: no connection within %v", ErrStoreLost, s.config.ConnectTimeout)
-			timer = time.AfterFunc(s.config.ConnectTimeout, func() { cancel(failed) })
-			defer timer.Stop()
+	failed := fmt.Errorf("%w: no connection within %v", ErrStoreLost, s.config.ConnectTimeout)
+	timer := time.AfterFunc(math.MaxInt64, func() { cancel(failed) })
+	defer timer.Stop()
+	failing := false // a try has, and the timer runs
+	for state := conn.GetState(); ; state = conn.GetState() {
+		switch {
+		case state == connectivity.Ready:
+			timer.Stop()
+			failing = false
+		case state == connectivity.TransientFailure && !failing:
+			timer.Reset(s.config.ConnectTimeout)
+			failing = true
 		}
 		if !conn.WaitForStateChange(ctx, state) {
 			return
