@@ -14,10 +14,11 @@ var ErrSilent = errors.New("peer is silent")
 // Patient returns conn with a limit on the peer's silence: a Read that waits for
 // timeout without a byte fails with [ErrSilent].
 //
-// Silence counts only while this process itself ran. The wait goes in steps; a
-// step that took much longer than asked for means that this process was stopped
-// (Ctrl-Z, scontrol suspend, a laptop's lid) and says nothing about the peer, so
-// the count begins anew.
+// Silence counts only while this process itself ran. The wait goes in steps, and
+// a step counts for no more than was asked of it: the rest is the lateness of a
+// busy machine. One that took longer than the whole timeout means that this
+// process was stopped (Ctrl-Z, scontrol suspend, a laptop's lid) and says nothing
+// about the peer, so the count begins anew.
 func Patient(conn net.Conn, timeout time.Duration) net.Conn {
 	return &patient{Conn: conn, timeout: timeout}
 }
@@ -43,7 +44,7 @@ func (p *patient) Read(b []byte) (int, error) {
 			return n, err
 		}
 		waited += step
-		if time.Since(began) > 2*step {
+		if time.Since(began) > p.timeout {
 			waited = 0
 		}
 	}

@@ -83,13 +83,14 @@ func TestSilenceCountsOnlyWhileThisProcessRuns(t *testing.T) {
 		by   []time.Duration
 		want time.Duration
 	}{
-		"never stopped":              {nil, timeout},
-		"a little late":              {[]time.Duration{step / 2, step / 2}, timeout + step},
-		"stopped at first":           {[]time.Duration{minute}, step + minute + timeout},
-		"stopped in the last step":   {[]time.Duration{0, 0, 0, minute}, timeout + minute + timeout},
-		"stopped again and again":    {[]time.Duration{minute, 0, minute, minute}, 4*step + 3*minute + timeout},
-		"stopped for the timeout":    {[]time.Duration{0, timeout}, 2*step + timeout + timeout},
-		"stopped for just two steps": {[]time.Duration{0, 2 * step}, 2*step + 2*step + timeout},
+		"never stopped":            {nil, timeout},
+		"a little late":            {[]time.Duration{step / 2, step / 2}, timeout + step},
+		"stopped at first":         {[]time.Duration{minute}, step + minute + timeout},
+		"stopped in the last step": {[]time.Duration{0, 0, 0, minute}, timeout + minute + timeout},
+		"stopped again and again":  {[]time.Duration{minute, 0, minute, minute}, 4*step + 3*minute + timeout},
+		"stopped for the timeout":  {[]time.Duration{0, timeout}, 2*step + timeout + timeout},
+		"as long as the timeout":   {[]time.Duration{0, timeout - step}, timeout + timeout - step},
+		"late each time":           {[]time.Duration{2 * step, 2 * step, 2 * step, 2 * step}, timeout + 8*step},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -257,8 +257,8 @@ func TestAFrozenPeerIsNoticedAtBothEnds(t *testing.T) {
 	case <-within(t).Done():
 		t.Fatal("the agent did not notice")
 	}
-	// A ping may just have come when it froze; machines that test are busy.
-	if took := time.Since(began); took < timeout-timeout/4 || took > 2*timeout {
+	// Another ping may come after it froze, none may have come for a while before it.
+	if took := time.Since(began); took < timeout/2 {
 		t.Errorf("noticed after %v, want about %v", took, timeout)
 	}
 	select {
