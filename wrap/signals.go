@@ -35,9 +35,10 @@ const (
 	// alone. The kernel signals a group in one go, the sentinel before this process; Slurm and systemd go from process
 	// to process.
 	shareWait = 20 * time.Millisecond
-	// reportLife is how long a report waits for the signal to this process. One that is not fetched in that time
-	// was sent to the sentinel alone, or stands for two signals that the kernel made one for this process.
-	reportLife = 100 * time.Millisecond
+	// reportLife is how long a report waits for the signal to this process, whose threads may have to wait for a
+	// processor as long as the sentinel. One that is not fetched in that time was sent to the sentinel alone, or stands
+	// for two signals that the kernel made one for this process.
+	reportLife = answerWait
 )
 
 // Source yields the signals to this process. Whether they are shared is known while a Run has it as Tree.Source; at
