@@ -57,9 +57,9 @@ func socketPair() (mine, theirs *os.File, err error) {
 	return os.NewFile(uintptr(ends[0]), "watchdog"), os.NewFile(uintptr(ends[1]), "agent"), nil
 }
 
-// watchdogEnv is the whole environment of a watchdog: it needs none, and two threads at once are plenty on any machine.
+// watchdogEnv is the whole environment of a watchdog: it needs none, and one thread at a time is plenty.
 // GORACE counts only in a program built with -race: its processes otherwise sleep a second before they end.
-var watchdogEnv = []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
+var watchdogEnv = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}
 
 // launch starts the process and notes it among the guards of this process.
 func (g *guard) launch(socket *os.File, sentinel bool) error {

@@ -16,6 +16,7 @@ func (a *app) exec(args []string) int {
 	if err != nil {
 		return a.say.usage(errorCode(err), err, "exec")
 	}
+	frugal()
 	agent := &agent{app: a, job: j}
 	return agent.run()
 }

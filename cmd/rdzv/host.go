@@ -23,6 +23,7 @@ type hosted struct {
 // host starts the store and leads the job. listeners are nil where this agent is
 // the only one.
 func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
+	hosting()
 	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout})
 	if err != nil {
 		return err
