@@ -44,6 +44,8 @@ func Dial(dial func(context.Context) (net.Conn, error), peerTimeout time.Duratio
 			grpc.WithNoProxy(),
 			grpc.WithInitialWindowSize(presence.Window),
 			grpc.WithInitialConnWindowSize(presence.Window),
+			grpc.WithReadBufferSize(presence.Buffer),
+			grpc.WithWriteBufferSize(presence.Buffer),
 		},
 	})
 	if err != nil {

@@ -31,6 +31,11 @@ var streamDesc = grpc.StreamDesc{StreamName: "Attend", ServerStreams: true, Clie
 // is large enough to fill it.
 const Window = 1 << 20
 
+// Buffer is the size of a connection's read and write buffers at both ends, 32 kB
+// each by default. Messages here have some hundred bytes, and a store of 4096
+// agents has as many pairs of them.
+const Buffer = 4 << 10
+
 // ServerOptions make a gRPC server ping its clients often enough for [Patient]
 // connections with the given timeout on both ends. The server never gives up a
 // client by itself: its own timer would count the time in which it was stopped.
@@ -42,5 +47,7 @@ func ServerOptions(timeout time.Duration) []grpc.ServerOption {
 		}),
 		grpc.InitialWindowSize(Window),
 		grpc.InitialConnWindowSize(Window),
+		grpc.ReadBufferSize(Buffer),
+		grpc.WriteBufferSize(Buffer),
 	}
 }
