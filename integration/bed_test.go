@@ -56,22 +56,7 @@ type stay struct {
 
 func (b *bed) stay(t *testing.T) *stay {
 	t.Helper()
-	s := &stay{newPlace(t), b}
-	t.Cleanup(s.forgetPMI) // before the place is left
-	return s
-}
-
-// forgetPMI removes what the first agents under Hydra have kept for later ones, which the next rdzv exec would do.
-func (s *stay) forgetPMI() {
-	files, _ := filepath.Glob(filepath.Join(s.root, "run", "pmi-*"))
-	for _, file := range files {
-		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
-			s.t.Errorf("%s has mode %v (%v)", file, info.Mode(), err)
-		}
-		if err := os.Remove(file); err != nil {
-			s.t.Error(err)
-		}
-	}
+	return &stay{newPlace(t), b}
 }
 
 // on starts a command on a host.

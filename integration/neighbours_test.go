@@ -74,19 +74,3 @@ func TestSecondInARowFails(t *testing.T) {
 		t.Errorf("%s workers of the third job started", strconv.Itoa(n))
 	}
 }
-
-// What the ranks of one Hydra learnt for those that may follow under it is gone once that Hydra is.
-func TestHydraForgets(t *testing.T) {
-	p := newPlace(t)
-	run := filepath.Join(p.root, "run")
-	for _, name := range []string{"one", "two", "three"} {
-		dir := p.dir(name)
-		if code := p.start(hydra(p, 4, nil, worker("record", dir))...).code(); code != 0 {
-			t.Errorf("job %s ended with %d", name, code)
-		}
-		checkIdentity(t, records(t, dir, 4))
-		if kept, err := os.ReadDir(run); err != nil || len(kept) > 1 {
-			t.Errorf("after job %s there are %v in the runtime directory (%v), want what is of this job alone", name, kept, err)
-		}
-	}
-}

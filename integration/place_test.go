@@ -99,9 +99,8 @@ func (p *place) forgive() {
 	}
 }
 
-// files lists what lies in the directories that rdzv may use, without what is meant to stay: the token, and what the
-// ranks of a Hydra learnt, which the next rdzv exec under it needs and the first one after it removes (TestHydraForgets).
-// What Open MPI leaves when it is killed is not rdzv's.
+// files lists what lies in the directories that rdzv may use, without the token, which is meant to stay. What Open MPI
+// leaves when it is killed is not rdzv's.
 func (p *place) files() (left []string) {
 	for _, name := range []string{"home", "tmp", "run"} {
 		err := filepath.WalkDir(filepath.Join(p.root, name), func(path string, entry os.DirEntry, err error) error {
@@ -112,7 +111,6 @@ func (p *place) files() (left []string) {
 			switch {
 			case ofOpenMPI(entry.Name()):
 				return filepath.SkipDir
-			case strings.HasPrefix(relative, "run/pmi-"):
 			case relative == name, relative == "home/.config", relative == "home/.config/rdzv", relative == "home/.config/rdzv/token":
 			default:
 				left = append(left, relative)

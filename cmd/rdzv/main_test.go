@@ -7,7 +7,8 @@ import (
 )
 
 // The test binary is rdzv too, when it is called so: the init functions of
-// packages early and watchdog look at what it was called with, as in rdzv itself.
+// packages early, watchdog and keeper look at what it was called with, as in rdzv
+// itself.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rdzv": main})
 }

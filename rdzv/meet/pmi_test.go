@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 )
 
@@ -148,11 +150,9 @@ func TestHydra(t *testing.T) {
 			t.Errorf("init was said %d times:\n%s", n, strings.Join(hydra.heard, "\n"))
 		}
 		hydra.mu.Unlock()
-		left, err := os.ReadDir(dir)
-		if err != nil || len(left) != 1 {
-			t.Fatalf("remembered: %v, %v", left, err)
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("on disk: %v, %v", left, err)
 		}
-		wantMode(t, dir+"/"+left[0].Name(), 0o600)
 	}
 }
 
@@ -200,23 +200,30 @@ func TestHydraIsGone(t *testing.T) {
 	}
 }
 
-// What was remembered under a launcher that is gone is removed.
-func TestForgetDead(t *testing.T) {
-	s := &session{Config: Config{RuntimeDir: t.TempDir(), Proc: os.DirFS("/proc")}}
-	me, err := readProcess(s.Proc, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	alive := fmt.Sprintf("%s/pmi-%d-%d", s.RuntimeDir, me.pid, me.start)
-	for _, name := range []string{alive, fmt.Sprintf("%s/pmi-%d-%d", s.RuntimeDir, me.pid, me.start+1), s.RuntimeDir + "/pmi-999999999-1", s.RuntimeDir + "/pmi-x"} {
-		write(t, name, "", 0o600)
-	}
-	s.forgetDead()
-	left, _ := os.ReadDir(s.RuntimeDir)
-	if len(left) != 2 {
-		t.Errorf("left: %v", left)
-	}
-	if _, err := os.Stat(alive); err != nil {
-		t.Error(err)
+// The agent that is the task itself leaves nothing behind: no other comes after it. One below a script does.
+func TestOnlyScriptsAreRemembered(t *testing.T) {
+	hydra := newFakeHydra(t, 1)
+	for name, c := range map[string]struct {
+		parent int
+		want   bool
+	}{"task": {os.Getpid(), false}, "script": {1, true}} {
+		t.Run(name, func(t *testing.T) {
+			c2 := hydra.config(t, 0, t.TempDir())
+			me, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", os.Getpid()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c2.PID = 1 << 30
+			c2.Proc = fstest.MapFS{
+				fmt.Sprintf("%d/stat", os.Getpid()): {Data: me},
+				fmt.Sprintf("%d/stat", c2.PID):      {Data: fmt.Appendf(nil, "%d (rdzv) S %d%s", c2.PID, c.parent, strings.Repeat(" 0", 30))},
+			}
+			s := &session{Config: c2}
+			s.remember(NewKey(), addressesOf([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}))
+			s.end()
+			if p, err := s.remembered(); err != nil || (p != nil) != c.want {
+				t.Errorf("remembered: %v, %v", p, err)
+			}
+		})
 	}
 }

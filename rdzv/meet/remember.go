@@ -4,33 +4,32 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/rdzv/meet/internal/keeper"
 )
 
-// PMI can be used once in a task: the first agent's finalize closes it. So what that one has learnt is remembered for those who come after
-// it in the same task, in a file named after the launcher's proxy on this host, and for as long as that lives.
-const rememberedPrefix = "pmi-"
+// PMI can be used once in a task: the first agent's finalize closes it. So what that one has learnt is remembered for those
+// who come after it in the same task. It is a secret, and the launcher's proxy on this host is the only process of the job
+// that is sure to live until the last of them: so a process of ours lives as long as that, and has it in memory.
 
 // remembered plans with what an earlier agent has learnt; nil if there is nothing.
 //
-// The file is there only after the barrier, so when all tasks have had their first agent: whoever finds it is not the first.
+// Agents leave it when they end, and so after the barrier that all tasks have had their first agent at: whoever finds it is not the first.
 func (s *session) remembered() (*plan, error) {
-	file, ok := s.memory()
+	proxy, ok := s.proxy()
 	if !ok {
 		return nil, nil
 	}
-	s.forgetDead()
-	text, err := os.ReadFile(file)
-	if err != nil {
+	text, ok := recall(s.memory(proxy))
+	if !ok {
 		return nil, nil
 	}
-	key, addrs, _, err := parseContact(strings.TrimSpace(string(text)))
+	key, addrs, _, err := parseContact(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use %q: %w", file, err)
+		return nil, fmt.Errorf("cannot use what an earlier rdzv exec of this task has learnt: %w", err)
 	}
 	p, err := s.planContact(key)
 	if err != nil {
@@ -40,52 +39,96 @@ func (s *session) remembered() (*plan, error) {
 	return p, nil
 }
 
-// remember writes what this agent has learnt, unless another on this host has. Without it, a second rdzv exec of this task cannot meet the
-// others, and will say so; that is no reason for this one to fail.
+// remember leaves what this agent has learnt when it ends, unless another on this host has, or it is the task itself: then no
+// other comes after it, in no task, for all of them take part in every job. If it cannot, a second rdzv exec of this task
+// cannot meet the others, and will say so; that is no reason for this one to fail.
 func (s *session) remember(key Key, addrs []netip.Addr) {
-	file, ok := s.memory()
+	proxy, ok := s.proxy()
 	if !ok {
 		return
 	}
-	f, err := os.CreateTemp(s.RuntimeDir, ".pmi-*") // 0600
-	if err != nil {
+	if self, err := readProcess(s.Proc, s.PID); err == nil && self.ppid == proxy.pid {
 		return
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(formatContact(key, addrs, 0) + "\n")
-	if closed := f.Close(); err == nil && closed == nil {
-		os.Link(f.Name(), file)
-	}
+	s.onEnd(func() {
+		l, err := listenAt(s.memory(proxy))
+		if err != nil {
+			return
+		}
+		defer l.Close()
+		_ = keeper.Start(l, proxy.pid, formatContact(key, addrs, 0))
+	})
 }
 
-// memory is the file's name: after the process at the other end of the descriptor, and when that started.
-func (s *session) memory() (file string, ok bool) {
+// proxy is the process of the launcher at the other end of the descriptor.
+func (s *session) proxy() (process, bool) {
 	fd, err := strconv.Atoi(s.env("PMI_FD"))
-	if err != nil || s.RuntimeDir == "" || s.Proc == nil {
-		return "", false
+	if err != nil || s.Proc == nil {
+		return process{}, false
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || peer.Pid <= 0 {
-		return "", false
+		return process{}, false
 	}
 	p, err := readProcess(s.Proc, int(peer.Pid))
+	return p, err == nil
+}
+
+// memory is where the keeper answers: an abstract address, which goes with its process. Its name is of this user, and of one
+// process for good.
+func (s *session) memory(proxy process) unix.Sockaddr {
+	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", publicHex(publicName(s.RuntimeDir)), proxy.pid, proxy.start)}
+}
+
+// maxAsking is how many may ask at the same moment, where the system allows that many.
+const maxAsking = 4096
+
+// listenAt fails if somebody does already.
+func listenAt(addr unix.Sockaddr) (*os.File, error) {
+	f, err := unixSocket()
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Bind(int(f.Fd()), addr); err == nil {
+		err = unix.Listen(int(f.Fd()), maxAsking)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// recallTimeout is how long the keeper may take, in seconds; it needs a few microseconds.
+const recallTimeout = 5
+
+// recall asks the keeper. One of another user is none: anybody can take the name.
+func recall(addr unix.Sockaddr) (string, bool) {
+	f, err := unixSocket()
 	if err != nil {
 		return "", false
 	}
-	return filepath.Join(s.RuntimeDir, fmt.Sprintf("%s%d-%d", rememberedPrefix, p.pid, p.start)), true
+	defer f.Close()
+	fd, limit := int(f.Fd()), &unix.Timeval{Sec: recallTimeout}
+	for _, option := range []int{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
+		_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, limit)
+	}
+	if unix.Connect(fd, addr) != nil {
+		return "", false
+	}
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || int(peer.Uid) != os.Geteuid() {
+		return "", false
+	}
+	text := make([]byte, maxContact+1)
+	n, err := f.Read(text)
+	return string(text[:max(n, 0)]), err == nil && n > 0
 }
 
-// forgetDead removes what was remembered under launchers that are gone.
-func (s *session) forgetDead() {
-	files, _ := filepath.Glob(filepath.Join(s.RuntimeDir, rememberedPrefix+"*"))
-	for _, file := range files {
-		var pid int
-		var start uint64
-		if _, err := fmt.Sscanf(filepath.Base(file), rememberedPrefix+"%d-%d", &pid, &start); err != nil {
-			continue
-		}
-		if p, err := readProcess(s.Proc, pid); err != nil || p.start != start {
-			os.Remove(file)
-		}
+func unixSocket() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
 	}
+	return os.NewFile(uintptr(fd), "keeper"), nil
 }

@@ -1,12 +1,12 @@
 // Package watchdog is the process between an agent and its workers: it starts them, reaps them, stops them, and
 // kills its whole tree as soon as the agent is gone.
 //
-// It is this very binary, executed anew with Name as its argv[0], and lives in an init function: the only one of its
-// kind here. Go initialises packages in the order of their import paths as soon as all that they import is ready;
-// "rdzv/..." sorts before "reflect", which fmt, encoding/* and with them nearly every other package wait for. So it
-// answers after about 25 small inits (0.4 ms) and not after 265 (10 ms, most of them etcd's), and the memory that those
-// touch is never touched. The price: this package and what it imports may import only os, os/signal, syscall, time,
-// io, errors, strconv and their like; a test looks at the order.
+// It is this very binary, executed anew with Name as its argv[0], and lives in an init function. Go initialises
+// packages in the order of their import paths as soon as all that they import is ready; "rdzv/..." sorts before
+// "reflect", which fmt, encoding/* and with them nearly every other package wait for. So it answers after about 25 small
+// inits (0.4 ms) and not after 265 (10 ms, most of them etcd's), and the memory that those touch is never touched. The
+// price: this package and what it imports may import only os, os/signal, syscall, time, io, errors, strconv and their
+// like; a test looks at the order.
 //
 // Its descriptors: 0 the socket to the agent, 1 the pipe of the sentinel (see sentinel.go), 2 /dev/null, and above
 // whatever the agent was itself started with: a launcher's descriptors reach the workers under their own numbers.

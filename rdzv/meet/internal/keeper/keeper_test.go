@@ -1,0 +1,149 @@
+package keeper
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// owned starts a process and a keeper that lives as long as it.
+func owned(t *testing.T, text string) (owner *exec.Cmd, stop func(), addr string) {
+	t.Helper()
+	owner = exec.Command("cat")
+	in, err := owner.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		in.Close()
+		_ = owner.Wait()
+	})
+	t.Cleanup(stop)
+	addr = "@rdzv/test/" + strconv.Itoa(owner.Process.Pid)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: addr, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f, err := l.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := Start(f, owner.Process.Pid, text); err != nil {
+		t.Fatal(err)
+	}
+	return owner, stop, addr
+}
+
+func ask(addr string) (string, error) {
+	conn, err := net.Dial("unix", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	text, err := io.ReadAll(conn)
+	return string(text), err
+}
+
+// keepers are the pids of those of an owner. A test's keeper stays its child, dead or alive, until the test binary ends.
+func keepers(owner int) (pids []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		line, _ := os.ReadFile(file)
+		if string(line) == Name+"\x00"+strconv.Itoa(owner)+"\x00" {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
+
+func TestKeeper(t *testing.T) {
+	text := strings.Repeat("a secret ", 100)
+	t.Setenv("A_SECRET", "of the agent")
+	leak, err := os.Open(os.DevNull) // as a descriptor of the launcher's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leak.Close()
+	clearCloseOnExec(t, leak)
+	owner, stop, addr := owned(t, text)
+	for range 3 {
+		if got, err := ask(addr); err != nil || got != text {
+			t.Fatalf("it answers %q, %v", got, err)
+		}
+	}
+	pids := keepers(owner.Process.Pid)
+	if len(pids) != 1 {
+		t.Fatalf("keepers: %q", pids)
+	}
+	if environ, err := os.ReadFile("/proc/" + pids[0] + "/environ"); err != nil || bytes.Contains(environ, []byte("SECRET")) {
+		t.Errorf("its environment is %q, %v", environ, err)
+	}
+	files, _ := filepath.Glob("/proc/" + pids[0] + "/fd/*")
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil && to == os.DevNull && filepath.Base(file) != "2" {
+			t.Errorf("it holds descriptor %s open, which it has inherited", filepath.Base(file))
+		}
+	}
+	stop()
+	for deadline := time.Now().Add(20 * time.Second); len(keepers(owner.Process.Pid)) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it lives on without its owner")
+		}
+	}
+	if got, err := ask(addr); err == nil {
+		t.Errorf("without its owner it answers %q", got)
+	}
+}
+
+// Where there is no pidfd, /proc tells the end all the same.
+func TestOwnerWithoutPidfd(t *testing.T) {
+	owner, stop, _ := owned(t, "text")
+	o, err := hold(strconv.Itoa(owner.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.stat.Close()
+	o.pidfd = -1
+	if o.ended() {
+		t.Fatal("it has ended before it has")
+	}
+	stop()
+	if gone, asked := o.wait(-1); !gone || asked {
+		t.Errorf("gone %t, asked %t", gone, asked)
+	}
+	if _, err := hold(strconv.Itoa(owner.Process.Pid)); err == nil {
+		t.Error("one that has gone can be held")
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	if err := Start(os.Stdin, os.Getpid(), strings.Repeat("x", 1<<20)); err == nil {
+		t.Error("a text that no pipe holds is kept")
+	}
+}
+
+func clearCloseOnExec(t *testing.T, f *os.File) {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) }); err != nil {
+		t.Fatal(err)
+	}
+}
