@@ -46,6 +46,7 @@ func (g *agent) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	meet.Tidy(dir)
 	c := &connection{dir: dir}
 	if g.agents == 1 {
 		err = g.host(ctx, c, nil)

@@ -20,7 +20,7 @@ type hostLock struct {
 }
 
 func (s *session) hostLock(p *plan) *hostLock {
-	return &hostLock{path: filepath.Join(s.RuntimeDir, fmt.Sprintf("store-%x-%d.lock", p.public, p.ports[0]))}
+	return &hostLock{path: filepath.Join(s.RuntimeDir, fmt.Sprintf("%s%x-%d", hostLockPrefix, p.public, p.ports[0]))}
 }
 
 // try takes the lock if it is free. A holder removes the file when it leaves, so a lock on a file that has lost its name is none.
@@ -32,12 +32,10 @@ func (l *hostLock) try() (bool, error) {
 		}
 		l.f = f
 	}
-	if !tryLock(l.f) {
+	if !tryLock(l.f, syscall.LOCK_EX) {
 		return false, nil
 	}
-	mine, err1 := l.f.Stat()
-	named, err2 := os.Stat(l.path)
-	if err1 != nil || err2 != nil || !os.SameFile(mine, named) {
+	if !isNamed(l.f, l.path) {
 		l.release()
 		return false, nil
 	}
@@ -55,8 +53,16 @@ func (l *hostLock) release() {
 	l.f, l.held = nil, false
 }
 
-func tryLock(f *os.File) bool {
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+// tryLock takes the lock of a kind, or changes to it, if it is free.
+func tryLock(f *os.File, kind int) bool {
+	return syscall.Flock(int(f.Fd()), kind|syscall.LOCK_NB) == nil
+}
+
+// isNamed says that the file has not lost its name.
+func isNamed(f *os.File, path string) bool {
+	mine, err1 := f.Stat()
+	named, err2 := os.Lstat(path)
+	return err1 == nil && err2 == nil && os.SameFile(mine, named)
 }
 
 // electByLock lets the agent host that gets the lock first; the others keep trying it while they look for the store.

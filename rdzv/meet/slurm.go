@@ -3,6 +3,7 @@ package meet
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,7 @@ func (s *session) askScontrol(ctx context.Context, nodes string, p *plan, give f
 	if ctx.Err() != nil {
 		return
 	}
-	text, err := s.oncePerNode(ctx, fmt.Sprintf("scontrol-%x-%x", p.public, publicName(nodes)), func() ([]byte, error) {
+	text, err := s.oncePerNode(ctx, fmt.Sprintf("%s%x-%x", sharedPrefix, p.public, publicName(nodes)), func() ([]byte, error) {
 		return s.Scontrol(ctx, "-o", "show", "node", nodes)
 	})
 	if err != nil {
@@ -76,25 +77,37 @@ func (s *session) askScontrol(ctx context.Context, nodes string, p *plan, give f
 	}
 }
 
+// maxShared is the most that is read of what another agent has found out, in bytes.
+const maxShared = 1 << 24
+
 // oncePerNode lets one of the agents on this host do something for all; the others wait for it and read what came out. The file
-// stays until the job's first agent here leaves.
+// stays until the job's first agent here leaves, and each that has read it holds it until it leaves itself: see Tidy.
 func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
 	file := filepath.Join(s.RuntimeDir, name)
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return do()
 	}
-	defer f.Close()
-	for !tryLock(f) {
-		pause(ctx, firstWait)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+	s.onEnd(func() {
+		os.Remove(file)
+		f.Close()
+	})
+	for ; ctx.Err() == nil; pause(ctx, firstWait) {
+		if tryLock(f, syscall.LOCK_SH) {
+			if text, err := io.ReadAll(io.NewSectionReader(f, 0, maxShared)); err == nil && len(text) > 0 {
+				return text, nil
+			}
+		}
+		if tryLock(f, syscall.LOCK_EX) {
+			return share(f, do)
 		}
 	}
-	s.onEnd(func() { os.Remove(file) })
-	if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
-		return text, nil
-	}
+	return nil, ctx.Err()
+}
+
+// share writes what came out, and lets the others read it.
+func share(f *os.File, do func() ([]byte, error)) ([]byte, error) {
+	defer tryLock(f, syscall.LOCK_SH)
 	text, err := do()
 	if err == nil {
 		_, err = f.Write(text)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,7 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 
 func TestTokenFileIsRefused(t *testing.T) {
 	good := "1e" + strings.Repeat("07", 16)
+	belongs := fmt.Sprintf("it belongs to user %d, not to user %d", os.Getuid(), os.Getuid()+1)
 	for name, c := range map[string]struct {
 		spoil func(s *TokenSource, dir, path string)
 		want  string
@@ -127,7 +129,7 @@ func TestTokenFileIsRefused(t *testing.T) {
 		"a symbolic link":     {func(_ *TokenSource, dir, path string) { write(t, dir+"/x", good, 0o600); os.Symlink("x", path) }, "it is a symbolic link"},
 		"a dangling link":     {func(_ *TokenSource, _, path string) { os.Symlink("/nonexistent/x", path) }, "it is a symbolic link"},
 		"a directory":         {func(_ *TokenSource, _, path string) { os.Mkdir(path, 0o700) }, "not a regular file"},
-		"another's":           {func(s *TokenSource, dir, path string) { write(t, path, good, 0o600); s.UID++; os.Chown(dir, s.UID, -1) }, ""},
+		"directory another's": {func(s *TokenSource, _, path string) { write(t, path, good, 0o600); s.UID++ }, belongs},
 		"empty":               {func(_ *TokenSource, _, path string) { write(t, path, "", 0o600) }, "too short"},
 		"a password":          {func(_ *TokenSource, _, path string) { write(t, path, "hunter2 hunter2", 0o600) }, "not a token"},
 		"others can swap it":  {func(_ *TokenSource, dir, _ string) { os.Chmod(dir, 0o770) }, "others can write to it (mode 0770)"},
@@ -143,6 +145,67 @@ func TestTokenFileIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A file belongs to who runs rdzv, one that the user names to root at most. For an ordinary user the test is made the other
+// way round: root alone can give a file away.
+func TestTokenFileOfAnother(t *testing.T) {
+	const other = 65533
+	path := filepath.Join(t.TempDir(), "token")
+	write(t, path, "1e"+strings.Repeat("07", 16), 0o600)
+	owner := os.Getuid()
+	if owner == 0 {
+		owner = other
+		if err := os.Chown(path, owner, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		uid  int
+		want string
+	}{
+		{owner, ""},
+		{owner + 1, fmt.Sprintf("cannot use token file %q: it belongs to user %d, not to user %d", path, owner, owner+1)},
+	} {
+		s := TokenSource{File: path, UID: c.uid}
+		_, named := s.named()
+		_, own := s.own(path)
+		for _, err := range []error{named, own} {
+			if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != c.want {
+				t.Errorf("as user %d: %s", c.uid, got)
+			}
+		}
+	}
+}
+
+// root's own file is fine where the user names it, and nowhere else.
+func TestTokenFileOfRoot(t *testing.T) {
+	s := TokenSource{File: "/etc/passwd", UID: 65533}
+	if _, err := s.named(); err == nil || !strings.Contains(err.Error(), "others can read it (mode 0644)") {
+		t.Errorf("named: %v", err)
+	}
+	if _, err := s.own(s.File); err == nil || !strings.Contains(err.Error(), "it belongs to user 0, not to user 65533") {
+		t.Errorf("at home: %v", err)
+	}
+}
+
+// A maker that was killed has left what it wrote; whoever is as far this moment makes do with the one that is there.
+func TestUnusedTokens(t *testing.T) {
+	s := tokenSource(t)
+	want, err := LoadToken(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(s.Home, ".config", "rdzv")
+	write(t, filepath.Join(dir, asidePrefix+"1"), NewToken(), 0o600)
+	write(t, filepath.Join(dir, "other"), "", 0o600)
+	if got, err := LoadToken(s); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("LoadToken: %v", err)
+	}
+	left, _ := os.ReadDir(dir)
+	if len(left) != 2 || left[0].Name() != "other" || left[1].Name() != "token" {
+		t.Errorf("left: %v", left)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -63,7 +65,7 @@ func (s TokenSource) named() ([]byte, error) {
 		return nil, fmt.Errorf("cannot read token file %q: %w", s.File, cause(err))
 	}
 	defer f.Close()
-	return readToken(f, s.File, func(uid int) bool { return uid == s.UID || uid == 0 })
+	return s.read(f, s.File, 0)
 }
 
 // cookie reads the token of dir, or makes it. Whoever comes first makes it for all, on a shared home too: the
@@ -75,10 +77,13 @@ func (s TokenSource) cookie(dir string) ([]byte, error) {
 	path := filepath.Join(dir, "token")
 	for range 3 {
 		token, err := s.own(path)
+		if err == nil {
+			removeUnused(dir)
+		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return token, err
 		}
-		if err := makeToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := makeToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, noDirError{fmt.Errorf("cannot make token file %q: %w", path, cause(err))}
 		}
 	}
@@ -95,7 +100,7 @@ func (s TokenSource) own(path string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
 	}
 	defer f.Close()
-	return readToken(f, path, func(uid int) bool { return uid == s.UID })
+	return s.read(f, path)
 }
 
 // private makes dir with mode 0700 unless it is there, and refuses one that others can write or own.
@@ -130,8 +135,8 @@ func checkPrivate(dir string, uid int) error {
 	return nil
 }
 
-// readToken checks the open file itself, so that nobody can swap it in between.
-func readToken(f *os.File, path string, mine func(uid int) bool) ([]byte, error) {
+// read checks the open file itself, so that nobody can swap it in between. Its owner is this user, or one of the others given.
+func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
@@ -140,8 +145,8 @@ func readToken(f *os.File, path string, mine func(uid int) bool) ([]byte, error)
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("cannot use token file %q: not a regular file", path)
-	case !mine(owner):
-		return nil, fmt.Errorf("cannot use token file %q: it belongs to user %d", path, owner)
+	case owner != s.UID && !slices.Contains(others, owner):
+		return nil, fmt.Errorf("cannot use token file %q: it belongs to user %d, not to user %d", path, owner, s.UID)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("cannot use token file %q: others can read it (mode %04o): chmod 600 %s", path, info.Mode().Perm(), path)
 	}
@@ -158,7 +163,7 @@ func readToken(f *os.File, path string, mine func(uid int) bool) ([]byte, error)
 
 // makeToken writes a new token aside and gives it its name, unless another was quicker.
 func makeToken(dir, path string) error {
-	f, err := os.CreateTemp(dir, ".token-*") // 0600
+	f, err := os.CreateTemp(dir, asidePrefix+"*") // 0600
 	if err != nil {
 		return err
 	}
@@ -168,6 +173,19 @@ func makeToken(dir, path string) error {
 		return err
 	}
 	return os.Link(f.Name(), path)
+}
+
+const asidePrefix = ".token-"
+
+// removeUnused removes tokens that were not to be: whoever wrote them was killed, or is about to learn that another was
+// quicker.
+func removeUnused(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), asidePrefix) {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // cause is an error of the system without the path that the message names already.
