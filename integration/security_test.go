@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -183,6 +184,7 @@ func TestTokenFile(t *testing.T) {
 			return errors.Join(os.Rename(path, path+".real"), os.Chmod(path+".real", 0o644), os.Symlink(path+".real", path))
 		},
 		"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+		"anothers":  giveAway,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -199,6 +201,9 @@ func TestTokenFile(t *testing.T) {
 			}
 			if len(job.linesWith("rdzv: cannot", file)) != 1 {
 				t.Error("no line, or several, name the file")
+			}
+			if belongs := "it belongs to user 65533, not to user " + strconv.Itoa(os.Geteuid()); name == "anothers" && len(job.linesWith(belongs)) != 1 {
+				t.Errorf("no line says %q", belongs)
 			}
 		})
 	}
@@ -236,6 +241,17 @@ func TestTokenFile(t *testing.T) {
 		}
 		checkToken(t, filepath.Join(p.root, "home/.config/rdzv"))
 	})
+}
+
+// giveAway makes a file another user's, in a way in which its owner before can still read it. It takes root, or sudo.
+func giveAway(path string) error {
+	if err := os.Chmod(path, 0o644); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		return os.Chown(path, 65533, -1)
+	}
+	return exec.Command("sudo", "-n", "chown", "65533", path).Run()
 }
 
 // Without a secret, every start says so; no other start does.
