@@ -1,10 +1,8 @@
 package integration
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 )
 
@@ -86,53 +84,6 @@ func secondFails(t *testing.T, s *stay, run func(*stay, []string) *process) {
 		checkLayout(t, records(t, filepath.Join(s.root, name), 4), make(layout, 4))
 	}
 	records(t, filepath.Join(s.root, "two"), 4)
-}
-
-// A hundred jobs started at once on one host, each of which listens on its MASTER_PORT: each gets a port of its own, and
-// nobody speaks with another job's ranks.
-func TestHundredMasterPorts(t *testing.T) {
-	const jobs = 100
-	p := newPlace(t)
-	var started []*process
-	for i := range jobs {
-		dir := p.dir(strconv.Itoa(i))
-		started = append(started, p.start(byHand(p, 2, []string{"--join-timeout", "60s"}, peerLine(dir))...))
-	}
-	ports := map[string]int{}
-	for i, job := range started {
-		if code := job.code(); code != 0 {
-			t.Errorf("job %d ended with %d", i, code)
-		}
-		all := records(t, filepath.Join(p.root, strconv.Itoa(i)), 2)
-		ports[all[0].Env["MASTER_PORT"]]++
-	}
-	t.Logf("%d jobs had %d ports", jobs, len(ports))
-}
-
-// tcpStore is a torch program whose ranks tell each other the name of their job through torch's own store.
-const tcpStore = `
-import datetime, os, sys, time, torch.distributed as dist
-rank, size, run = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["RDZV_RUN_ID"]
-store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0, datetime.timedelta(seconds=60))
-store.set(f"run{rank}", run)
-assert {store.get(f"run{r}").decode() for r in range(size)} == {run}
-store.add("done", 1)
-while rank == 0 and store.add("done", 0) < size:
-    time.sleep(0.01)
-`
-
-// The same with torch's own store, in as many jobs as a small machine can import torch for.
-func TestMasterPortsOfTorch(t *testing.T) {
-	p := newPlace(t)
-	var started []*process
-	for i := range 3 {
-		started = append(started, p.start(byHand(p, 2, []string{"--job", fmt.Sprint("store", i)}, []string{python, "-c", tcpStore})...))
-	}
-	for i, job := range started {
-		if code := job.code(); code != 0 {
-			t.Errorf("job %d ended with %d", i, code)
-		}
-	}
 }
 
 // A MASTER_PORT that somebody has is told before any worker starts, on one host and where rank 0 is on another.
