@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -67,12 +70,24 @@ func (g *agent) meet(ctx context.Context, c *connection) (err error) {
 		return g.host(ctx, c, listeners)
 	}
 	if c.meeting, err = meet.Meet(ctx, g.meetConfig(c.dir), host); err != nil {
-		return err
+		return g.adviseOnPort(err)
 	}
 	if c.hosting() {
 		return nil
 	}
 	return g.dial(ctx, c)
+}
+
+// adviseOnPort says what to do about a port that is taken.
+func (g *agent) adviseOnPort(err error) error {
+	host, port, _ := meet.ParseStore(g.store)
+	switch {
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return err
+	case port != 0:
+		return advice{err, fmt.Sprintf("--store %s, without a port, takes one that is free: each job its own", host)}
+	}
+	return advice{err, "--port-range LO-HI names other ports"}
 }
 
 // dial makes the client, and waits for its connection, whose own address tells

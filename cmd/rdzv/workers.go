@@ -39,6 +39,9 @@ func (g *agent) holdPort() (err error) {
 		return nil
 	}
 	g.port, err = rdzv.HoldPort(g.masterPort)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return advice{err, "without --master-port each job gets a port that is free"}
+	}
 	return err
 }
 

@@ -73,8 +73,12 @@ func (d *dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, greeting, 
 	return secure, greeting{instanceOf(secure.ConnectionState().PeerCertificates[0]), addrs}, nil
 }
 
-// explain tells from the certificate that was refused who it is that answered.
+// explain tells from the certificate that was refused who it is that answered, or from an answer without one.
 func (d *dialer) explain(err error) error {
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) {
+		return foreign(string(plain.RecordHeader[:]))
+	}
 	var refused *tls.CertificateVerificationError
 	if !errors.As(err, &refused) || len(refused.UnverifiedCertificates) == 0 {
 		return err

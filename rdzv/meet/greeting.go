@@ -32,6 +32,23 @@ type greeting struct {
 
 var errGreeting = errors.New("answered something else than a store")
 
+// A serviceError is an errGreeting of which is known what answered.
+type serviceError string
+
+func (e serviceError) Error() string        { return string(e) + ", not a store" }
+func (e serviceError) Is(target error) bool { return target == errGreeting }
+
+// foreign tells from how an answer begins which service it is that answers.
+func foreign(answer string) error {
+	switch {
+	case strings.HasPrefix(answer, "SSH-"):
+		return serviceError("an ssh server")
+	case strings.HasPrefix(answer, "HTTP/"):
+		return serviceError("an HTTP server")
+	}
+	return errGreeting
+}
+
 // readLine reads up to the first newline and not a byte more: what follows belongs to the store's protocol.
 func readLine(r io.Reader) ([]string, error) {
 	line := make([]byte, 0, maxLine)
@@ -49,7 +66,7 @@ func readLine(r io.Reader) ([]string, error) {
 func fields(line string) ([]string, error) {
 	words := strings.Split(line, " ")
 	if len(words) < 2 || words[0] != magic {
-		return nil, errGreeting
+		return nil, foreign(line)
 	}
 	return words[1:], nil
 }

@@ -26,6 +26,7 @@ func (s *session) joinLine() (*plan, error) {
 	p.hosts, p.named = false, true
 	p.sources = []source{func(_ context.Context, give func(offer)) { give(offer{addr: addr}) }}
 	p.hint = "is the node that printed RDZV_JOIN still waiting, and does its firewall let this port in?"
+	p.foreign = "something else has the port by now: take the line that the first node of this job has printed"
 	return p, nil
 }
 

@@ -35,10 +35,15 @@ func listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listene
 		}
 		last = err
 	}
-	if len(ports) == 1 {
-		return nil, fmt.Errorf("cannot listen: %w", last)
+	if len(ports) > 1 {
+		return nil, fmt.Errorf("cannot listen on any of ports %s: %w", join(ports), last)
 	}
-	return nil, fmt.Errorf("cannot listen on any of ports %s: %w", join(ports), last)
+	var op *net.OpError
+	var errno syscall.Errno
+	if errors.As(last, &op) && errors.As(last, &errno) && op.Addr != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", op.Addr, errno)
+	}
+	return nil, fmt.Errorf("cannot listen: %w", last)
 }
 
 func listenPort(ctx context.Context, addrs []netip.Addr, port uint16) ([]net.Listener, error) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 )
 
 var errLocked = errors.New("this agent has the lock")
@@ -75,10 +77,40 @@ func electByLock(ctx context.Context, s *session, p *plan) (*Meeting, error) {
 	}
 	if m, err = s.hostAt(ctx, p); err != nil {
 		lock.release()
-		return nil, err
+		return nil, s.sayWho(ctx, p, err)
 	}
 	m.onRelease(lock.release)
 	return m, nil
+}
+
+// askingWho is how long to wait for who has our port to show what it is.
+const askingWho = time.Second
+
+// sayWho adds to the error that the port which the user named is taken what it is taken by, if that shows.
+func (s *session) sayWho(ctx context.Context, p *plan, err error) error {
+	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	d, bad := newDialer(p.key, p.public, s.Host)
+	if bad != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askingWho)
+	defer cancel()
+	conn, _, why := d.dial(ctx, netip.AddrPortFrom(p.addrs[0], uint16(p.ports[0])))
+	var service serviceError
+	switch {
+	case why == nil:
+		conn.Close() // of agents with another runtime directory
+		return fmt.Errorf("%w (by a store of this job)", err)
+	case errors.Is(why, ErrOtherJob):
+		return fmt.Errorf("%w (by the store of another job)", err)
+	case errors.Is(why, ErrOtherToken):
+		return fmt.Errorf("%w (by a store of this job with another token)", err)
+	case errors.As(why, &service):
+		return fmt.Errorf("%w (by %s)", err, string(service))
+	}
+	return err
 }
 
 // lookOrLock looks for the store until it is found, or until this agent has the lock (errLocked).

@@ -123,6 +123,9 @@ func (s *session) look(ctx context.Context, p *plan) (*Meeting, error) {
 		var none *NotFoundError
 		if errors.As(err, &none) {
 			none.Hint, none.Strangers = p.hint, s.known()
+			if p.foreign != "" && slices.ContainsFunc(none.Tried, func(a Answer) bool { return errors.Is(a.Err, errGreeting) }) {
+				none.Hint = p.foreign
+			}
 		}
 		return nil, err
 	}

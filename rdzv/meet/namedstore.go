@@ -23,6 +23,7 @@ func (s *session) namedStore(ctx context.Context) (*plan, error) {
 	p.hosts = false
 	if port != 0 {
 		p.ports, p.named = []int{port}, true
+		p.foreign = fmt.Sprintf("another service has that port: --store %s alone takes one that is free", host)
 	}
 	p.hint = fmt.Sprintf("the agent on host %q hosts the store: has it started? The other nodes must run the same line, or all be given the same --job NAME", host)
 	p.sources = []source{s.names([]string{host}, 0, p.ports)}

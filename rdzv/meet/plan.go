@@ -17,6 +17,7 @@ type plan struct {
 	ports    []int
 	sources  []source // where to look, for those that do not host
 	hint     string   // what helps when nothing is found
+	foreign  string   // what helps when something else is found there; "" is the hint
 	announce bool     // the host calls out with beacons
 	named    bool     // the user named this very address: another job there is worth telling
 }

@@ -31,7 +31,7 @@ func (s Stranger) String() string {
 		who = fmt.Sprintf("%s (%s)", s.Host, s.Addr)
 	}
 	if errors.Is(s.Why, ErrOtherJob) {
-		return who + " runs another line: give both a --job NAME, the same one"
+		return who + " runs another line: give both a --job NAME, the same one, or each job a port of its own"
 	}
 	return who + " holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=..."
 }

@@ -1,0 +1,105 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// greeter listens, and says the same to whoever comes and has said something.
+func greeter(t *testing.T, greeting string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(20 * time.Second))
+				io.ReadAtLeast(conn, make([]byte, 1<<10), 1)
+				io.WriteString(conn, greeting)
+				io.Copy(io.Discard, conn)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); group.Wait() })
+	return l.Addr().String()
+}
+
+// The port that the user named is taken: by what, as far as it shows, with a key and without.
+func TestWhoHasThePort(t *testing.T) {
+	for name, c := range map[string]struct {
+		listen func(t *testing.T, c Config) string
+		want   string
+	}{
+		"another job": {func(t *testing.T, c Config) string {
+			c.Job = "another"
+			mustMeet(t, c, newFakeStore(t, "another").host)
+			return c.Store
+		}, "address already in use (by the store of another job)"},
+		"this job": {func(t *testing.T, c Config) string {
+			c.RuntimeDir = t.TempDir()
+			mustMeet(t, c, newFakeStore(t, "this").host)
+			return c.Store
+		}, "address already in use (by a store of this job)"},
+		"ssh":  {func(t *testing.T, _ Config) string { return greeter(t, "SSH-2.0-OpenSSH_9.2p1\r\n") }, "address already in use (by an ssh server)"},
+		"http": {func(t *testing.T, _ Config) string { return greeter(t, "HTTP/1.1 400 Bad Request\r\n\r\n") }, "address already in use (by an HTTP server)"},
+		"else": {func(t *testing.T, _ Config) string { return greeter(t, "220 mail.example.org\r\n") }, "address already in use"},
+		"mute": {func(t *testing.T, _ Config) string { return greeter(t, "") }, "address already in use"},
+	} {
+		for _, insecure := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				free, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				free.Close()
+				mine := storeConfig(t, t.TempDir(), free.Addr().String())
+				mine.Insecure = insecure
+				mine.Store = c.listen(t, mine)
+				_, err = Meet(t.Context(), mine, noHost(t))
+				if want := "cannot listen on " + mine.Store + ": " + c.want; !errors.Is(err, syscall.EADDRINUSE) || err.Error() != want {
+					t.Errorf("Meet: %v, want %s", err, want)
+				}
+			})
+		}
+	}
+}
+
+// What listens where the store should be is told by its name, and so is what helps.
+func TestOtherServices(t *testing.T) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for answer, want := range map[string]string{
+		"SSH-2.0-OpenSSH_9.2p1\r\n":        "an ssh server, not a store",
+		"HTTP/1.1 400 Bad Request\r\n\r\n": "an HTTP server, not a store",
+		"220 mail.example.org\r\n":         "answered something else than a store",
+	} {
+		for _, insecure := range []bool{false, true} {
+			c := config(t, -1, 2)
+			c.Insecure, c.Join = insecure, greeter(t, answer)+"/"+NewKey().reveal()
+			group.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				_, err := Meet(ctx, c, noHost(t))
+				var none *NotFoundError
+				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(none.Hint, "something else has the port") {
+					t.Errorf("insecure %t: %v", insecure, err)
+				}
+			})
+		}
+	}
+}
