@@ -27,6 +27,11 @@ func TestAddresses(t *testing.T) {
 	hydra := func(s *stay) []*process {
 		return []*process{s.on(1, s.hydra(append([]string{"-iface", "eth1", "-hosts", "node1,node2,node3", "-ppn", "1", "-np", "3"}, s.exec()...)...)...)}
 	}
+	storeElsewhere := func(s *stay) []*process { // rank 0 is on node1, and comes to the store by the first network
+		last := append([]string{":", "-np", "1"}, s.exec("--store", "10.78.0.12")...)
+		line := slices.Concat([]string{"--host", "node1,node2,node3", "-np", "2"}, s.exec("--store", "node2"), last)
+		return []*process{s.on(1, s.openMPI(line...)...)}
+	}
 	type story struct {
 		name    string
 		run     func(s *stay) []*process
@@ -44,6 +49,7 @@ func TestAddresses(t *testing.T) {
 			{"multicast", hand(), "10.78.0.", second},
 			{"openmpi", mpi, "10.78.0.", second},
 			{"openmpi/launchernode", launchernode, "10.78.0.", second},
+			{"openmpi/storeElsewhere", storeElsewhere, "10.78.0.11", second},
 			{"hydra", hydra, "10.78.0.", second},
 		}},
 		{"namesOfTheOtherNetwork", []string{"--second", "--wrong", "--docker", "--debian", "--ifnames"}, []story{

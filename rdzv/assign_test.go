@@ -145,7 +145,12 @@ func FuzzAssign(f *testing.F) {
 
 func TestMasterAddr(t *testing.T) {
 	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, Via: via} }
-	reaching := func(m Member, reaches ...string) Member { m.Reaches = reaches; return m }
+	reaching := func(m Member, stores ...string) Member { // its own addresses are as the store's, but for the end
+		for _, s := range stores {
+			m.Ways = append(m.Ways, Way{Store: s, Own: strings.TrimSuffix(s, "1") + "7"})
+		}
+		return m
+	}
 	for name, test := range map[string]struct {
 		nodes   int
 		members []Member // the first has rank 0
@@ -178,6 +183,20 @@ func TestMasterAddr(t *testing.T) {
 			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("b", "1", "10.0.0.1"), at("b", "1", "10.0.0.1"),
 			reaching(at("c", "1", "10.9.0.1"), "10.9.0.1"),
 		}, "10.9.0.1"},
+		"elsewhere, one network reaches all": {3, []Member{
+			reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("a", "", ""), at("c", "10.9.0.3", "10.9.0.1"),
+		}, "10.9.0.7"},
+		"elsewhere, the store's node has no say": {4, []Member{
+			reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("a", "", ""),
+			at("a", "10.0.0.1", "10.0.0.1"), at("a", "10.0.0.1", "10.0.0.1"), at("c", "10.9.0.3", "10.9.0.1"),
+		}, "10.9.0.7"},
+		"elsewhere, another of the node has asked": {3, []Member{
+			at("b", "10.0.0.7", "10.0.0.1"), at("a", "", ""), reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"),
+			at("c", "10.9.0.3", "10.9.0.1"),
+		}, "10.9.0.7"},
+		"elsewhere, no way in common": {3, []Member{
+			at("b", "10.0.0.2", "10.0.0.1"), at("a", "", ""), at("c", "10.9.0.3", "10.9.0.1"), at("d", "10.9.0.4", "10.9.0.1"),
+		}, "10.0.0.2"},
 		"no address at all": {2, []Member{at("a", "", "not an address"), at("b", "0.0.0.0", "::")}, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {

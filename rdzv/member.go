@@ -40,9 +40,9 @@ type Member struct {
 	// store's. Both are empty where there is no connection, as when hosting.
 	Addr string `json:"addr,omitempty"`
 	Via  string `json:"via,omitempty"`
-	// Reaches are all addresses of the store that this agent's node can use, Via
-	// among them; it may be left out, by the node's other agents for one.
-	Reaches []string `json:"reaches,omitempty"`
+	// Ways are all that lead from this agent's node to the store, that by Via among
+	// them; they may be left out, by the node's other agents for one.
+	Ways []Way `json:"ways,omitempty"`
 	// MasterPort is the port that the agent holds for torch's store, should it run
 	// rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`
@@ -52,6 +52,12 @@ type Member struct {
 	Line string `json:"line,omitempty"`
 	// Problem is why the agent cannot run its workers; empty if it can.
 	Problem Problem `json:"problem,omitzero"`
+}
+
+// Way is a way to the store.
+type Way struct {
+	Store string `json:"store"` // an address of the store
+	Own   string `json:"own"`   // the node's own on the way there
 }
 
 // Problem is something that keeps a member from running its workers. It goes

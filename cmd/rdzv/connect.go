@@ -25,7 +25,7 @@ type connection struct {
 	meeting *meet.Meeting // nil where there is nobody to meet
 	hosted  *hosted       // nil where another agent hosts
 	addr    string        // of this end, "" in the store's own process
-	reaches []string      // addresses of the store that this node can use
+	ways    []rdzv.Way    // from this node to the store
 	dir     string        // runtime directory
 }
 
@@ -113,7 +113,7 @@ func (g *agent) dial(ctx context.Context, c *connection) error {
 	select {
 	case c.addr = <-first:
 		if g.place.LocalRank <= 0 { // for all agents of its node
-			c.reaches = texts(c.meeting.Reach(ctx))
+			c.ways = waysOf(c.meeting.Reach(ctx), c.addr)
 		}
 		return nil
 	case <-ctx.Done():
@@ -121,12 +121,17 @@ func (g *agent) dial(ctx context.Context, c *connection) error {
 	}
 }
 
-func texts(addrs []netip.Addr) []string {
-	var list []string
-	for _, a := range addrs {
-		list = append(list, a.String())
+// waysOf are the ways to the store; own is this end of the connection.
+func waysOf(list []meet.Way, own string) []rdzv.Way {
+	var ways []rdzv.Way
+	for _, w := range list {
+		way := rdzv.Way{Store: w.Store.String(), Own: own}
+		if w.Own.IsValid() {
+			way.Own = w.Own.String()
+		}
+		ways = append(ways, way)
 	}
-	return list
+	return ways
 }
 
 func hostOf(a net.Addr) string {

@@ -12,10 +12,14 @@ import (
 // a network that leads nowhere costs the start of the job this much.
 const reachTimeout = 250 * time.Millisecond
 
-// Reach gives the addresses of the store that this agent can use, in the host's order: where hosts have several networks, not all of them
+// A Way is an address of the store that an agent can use, and its own on the way there; that is not valid for the way by Meeting.Addr, which the
+// agent has a connection by.
+type Way struct{ Store, Own netip.Addr }
+
+// Reach gives the ways to the store that this agent has, in the host's order: where hosts have several networks, not all of them
 // need lead to all, and a connection by one says nothing of the others. Only the store itself counts, not something else with its address.
 // Nil on the store's own host, which reaches all of them.
-func (m *Meeting) Reach(ctx context.Context) []netip.Addr {
+func (m *Meeting) Reach(ctx context.Context) []Way {
 	if m.Hosting {
 		return nil
 	}
@@ -24,37 +28,36 @@ func (m *Meeting) Reach(ctx context.Context) []netip.Addr {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	answers := make([]bool, len(m.Addrs))
+	ways := make([]Way, len(m.Addrs))
 	var group sync.WaitGroup
 	for i, a := range m.Addrs {
 		if a == m.Addr {
-			answers[i] = true
+			ways[i] = Way{Store: a.Addr()}
 			continue
 		}
-		group.Go(func() { answers[i] = m.answers(ctx, a) })
+		group.Go(func() { ways[i] = m.way(ctx, a) })
 	}
 	group.Wait()
-	var list []netip.Addr
-	for i, a := range m.Addrs {
-		if answers[i] {
-			list = append(list, a.Addr())
-		}
+	ways = slices.DeleteFunc(ways, func(w Way) bool { return w == Way{} })
+	if mine := (Way{Store: m.Addr.Addr()}); !slices.Contains(ways, mine) { // the host does not call it so: there is a translation in between
+		ways = append(ways, mine)
 	}
-	if !slices.Contains(list, m.Addr.Addr()) { // the host does not call it so: there is a translation in between
-		list = append(list, m.Addr.Addr())
-	}
-	return list
+	return ways
 }
 
-func (m *Meeting) answers(ctx context.Context, addr netip.AddrPort) bool {
+// way tries an address; the zero Way is none.
+func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
 	d, err := m.dialing()
 	if err != nil {
-		return false
+		return Way{}
 	}
 	conn, greeted, err := d.dial(ctx, addr)
 	if err != nil {
-		return false
+		return Way{}
 	}
-	conn.Close()
-	return greeted.id == m.id
+	defer conn.Close()
+	if greeted.id != m.id {
+		return Way{}
+	}
+	return Way{Store: addr.Addr(), Own: addrOf(conn.LocalAddr()).Addr()}
 }
