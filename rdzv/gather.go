@@ -47,9 +47,6 @@ func (l *Leader) begin(ctx context.Context) error {
 	if text, code := l.problems(); text != "" {
 		return l.say(ctx, unready(text, code))
 	}
-	if text := l.differentLines(); text != "" {
-		return l.say(ctx, unready(text, 0))
-	}
 	p, err := assign(l.members())
 	if err != nil {
 		return l.say(ctx, unready(err.Error(), 0))
@@ -119,21 +116,6 @@ func (l *Leader) problems() (text string, code int) {
 		texts = append(texts[:told], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "\n"), code
-}
-
-// differentLines tells of two members that do not run the same thing.
-func (l *Leader) differentLines() string {
-	var first *agent
-	for _, a := range l.order {
-		switch {
-		case a.Line == "":
-		case first == nil:
-			first = a
-		case a.Line != first.Line:
-			return fmt.Sprintf("%s and %s run different lines: is one of them of another job?", name(first.Member), name(a.Member))
-		}
-	}
-	return ""
 }
 
 // unready is the verdict on a job that could not begin. Code 0 leaves the exit

@@ -47,9 +47,6 @@ type Member struct {
 	// rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`
 
-	// Line is a digest of what the agent runs, compared among members. Empty is
-	// not compared.
-	Line string `json:"line,omitempty"`
 	// Problem is why the agent cannot run its workers; empty if it can.
 	Problem Problem `json:"problem,omitzero"`
 }

@@ -165,7 +165,6 @@ func TestAllProblemsAreToldTogether(t *testing.T) {
 
 func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 	ranked := func(i, rank int) Member { m := member(i); m.Rank = rank; return m }
-	line := func(i int, line string) Member { m := member(i); m.Line = line; return m }
 	for name, test := range map[string]struct {
 		members []Member
 		want    string
@@ -173,7 +172,6 @@ func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 		"same rank":       {[]Member{ranked(0, 1), ranked(1, 1)}, "cannot seat the agents: process 1000 on node0 and process 1001 on node1 both have rank 1 from their launcher"},
 		"rank too high":   {[]Member{ranked(0, 0), ranked(1, 2)}, "cannot seat the agents: process 1001 on node1 has rank 2 of 2"},
 		"some have ranks": {[]Member{ranked(0, 0), member(1)}, "cannot seat the agents: process 1000 on node0 has a rank from its launcher and process 1001 on node1 has none"},
-		"other lines":     {[]Member{line(0, ""), line(1, "a"), line(2, "b")}, "process 1001 on node1 and process 1002 on node2 run different lines: is one of them of another job?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: len(test.members)})
