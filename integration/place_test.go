@@ -82,8 +82,9 @@ func (p *place) checkClean() {
 }
 
 func (p *place) checkNobody() {
-	if !eventually(5*time.Second, func() bool { return len(p.alive()) == 0 }) {
-		for _, pid := range p.alive() {
+	left := func() []int { return append(p.alive(), orphanedKeepers()...) }
+	if !eventually(5*time.Second, func() bool { return len(left()) == 0 }) {
+		for _, pid := range left() {
 			p.t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
 		}
 	}
@@ -138,6 +139,21 @@ func (p *place) alive() (pids []int) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// orphanedKeepers returns the processes that have outlived the Hydra whose key they keep. They carry no mark: of the environment
+// of those that start them they have nothing.
+func orphanedKeepers() (pids []int) {
+	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range found {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if line := commandLine(pid); err != nil || len(line) != 2 || line[0] != "rdzv-keeper" {
+			continue
+		} else if _, err := os.Stat("/proc/" + line[1]); err != nil {
 			pids = append(pids, pid)
 		}
 	}

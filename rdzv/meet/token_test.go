@@ -133,6 +133,7 @@ func TestTokenFileIsRefused(t *testing.T) {
 		"empty":               {func(_ *TokenSource, _, path string) { write(t, path, "", 0o600) }, "too short"},
 		"a password":          {func(_ *TokenSource, _, path string) { write(t, path, "hunter2 hunter2", 0o600) }, "not a token"},
 		"others can swap it":  {func(_ *TokenSource, dir, _ string) { os.Chmod(dir, 0o770) }, "others can write to it (mode 0770)"},
+		"directory is a link": {func(_ *TokenSource, dir, _ string) { os.Rename(dir, dir+".real"); os.Symlink(dir+".real", dir) }, "not a directory"},
 		"directory is a file": {func(_ *TokenSource, dir, _ string) { os.Remove(dir); write(t, dir, "", 0o600) }, "not a directory"},
 	} {
 		s := tokenSource(t)
