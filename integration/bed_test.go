@@ -79,6 +79,9 @@ func (s *stay) hydra(args ...string) []string {
 // this place, as it would be if the user's shells set the place's variables.
 func (s *stay) remoteShell() string {
 	path := filepath.Join(s.root, "ssh")
+	if _, err := os.Stat(path); err == nil {
+		return path // another job is perhaps running it, and a file that is being written cannot be run
+	}
 	var text strings.Builder
 	fmt.Fprint(&text, "#!/bin/sh\nwhile :; do case $1 in -*) shift ;; *) break ;; esac; done\nhost=$1; shift\n")
 	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(s.bed.line("rsh"), " "))
