@@ -1,8 +1,8 @@
 // Package keeper is a process that holds a text in memory for as long as another process, its owner, lives, and gives it
 // to whoever of the same user asks. Nothing of it is ever in a file.
 //
-// It is this very binary, executed anew with Name as its argv[0], and lives in an init function, so that it costs 3 MB
-// and not the 10 that the packages behind it would: it may import only what is initialised before "reflect" is.
+// It is this very binary, executed anew with Name as its argv[0], and lives in an init function before those that make
+// memory of their own, as package watchdog does: it may import only what is initialised before "reflect" is.
 package keeper
 
 import (
