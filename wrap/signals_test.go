@@ -243,7 +243,7 @@ func TestPairing(t *testing.T) {
 		{"signal first", func(p *pairing) { p.signal(term, at(0), 1); p.report(rep(term), at(1)); p.expire(at(5000)) }, "[15 true]"},
 		{"no sentinel", func(p *pairing) { p.signal(term, at(0), 0) }, "[15 false]"},
 		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), 1); p.expire(at(5000)) }, "[15 false]"},
-		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(101), 1); p.expire(at(5000)) }, "[15 false]"},
+		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1001), 1); p.expire(at(5000)) }, "[15 false]"},
 		{"each report once", func(p *pairing) {
 			p.report(rep(term), at(0))
 			p.signal(term, at(1), 1)
