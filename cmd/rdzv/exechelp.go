@@ -52,9 +52,6 @@ Time, as 10s, 5m or 1h30m:
                             job, 0 is for ever (10m)
     --peer-timeout D        an rdzv silent for so long is  RDZV_PEER_TIMEOUT
                             lost (10s)
-    --exit-timeout D        stop workers that still run so RDZV_EXIT_TIMEOUT
-                            long after the first ended
-                            well (never)
     --grace D               from SIGTERM to SIGKILL (10s)  RDZV_GRACE
     --exit-timeout D        once a worker has ended well,  RDZV_EXIT_TIMEOUT
                             stop the others after D

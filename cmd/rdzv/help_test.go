@@ -64,7 +64,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		{envHelp, env, []string{"launcher", "nodes", "nproc-per-node", "job", "master-port", "device", "set", "as"}},
 		{getRankHelp, rank, []string{"local", "node", "size", "local-size", "nodes"}},
 	} {
-		said := paragraphs(c.help)
+		said := paragraphs(t, c.help)
 		c.flags.VisitAll(func(f *pflag.Flag) {
 			text, named := said[f.Name]
 			delete(said, f.Name)
@@ -111,13 +111,17 @@ func shown(f *pflag.Flag) string {
 
 var flagLine = regexp.MustCompile(`^    (?:-\w, )?--([a-z-]+)`)
 
-// paragraphs are what a help says about each flag.
-func paragraphs(help string) map[string]string {
+// paragraphs are what a help says about each flag, which is once.
+func paragraphs(t *testing.T, help string) map[string]string {
+	t.Helper()
 	said, last := map[string]string{}, ""
 	for line := range strings.Lines(help) {
 		switch m := flagLine.FindStringSubmatch(line); {
 		case m != nil:
 			last = m[1]
+			if said[last] != "" {
+				t.Errorf("the help names --%s twice", last)
+			}
 			said[last] = line
 		case last != "" && strings.HasPrefix(line, strings.Repeat(" ", 28)):
 			said[last] += line
