@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
@@ -24,9 +27,9 @@ type hosted struct {
 // the only one.
 func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
 	hosting()
-	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout})
+	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout, Failed: func(err error) { g.storeFailed(c.dir, err) }})
 	if err != nil {
-		return err
+		return g.roomy(c.dir, err)
 	}
 	c.hosted = &hosted{store: s, cancel: func() {}, end: sync.OnceFunc(func() { s.Close() })}
 	c.client = s.Client()
@@ -50,6 +53,24 @@ func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listene
 		}
 	})
 	return nil
+}
+
+// storeFailed ends this process at once, as the store has. Its watchdog ends the
+// workers, and the other agents see that the store is lost.
+func (g *agent) storeFailed(dir string, err error) {
+	leaveRuntimeDir(dir)
+	os.Exit(g.say.fail(codeExec, g.roomy(dir, err)))
+}
+
+// roomy is an error with what helps if the disk with the runtime directory is full.
+func (g *agent) roomy(dir string, err error) error {
+	switch {
+	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
+		return err
+	case dir == g.env["XDG_RUNTIME_DIR"]:
+		return advice{err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory on a disk with room"}
+	}
+	return advice{err, "set TMPDIR to a directory on a disk with room"}
 }
 
 // drainTimeout bounds the wait for the other agents' goodbyes. They come at once;

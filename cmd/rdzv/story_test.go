@@ -37,6 +37,10 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Setenv("GORACE", noRaceNap)
 	env.Setenv("USER_ID", strconv.Itoa(os.Geteuid()))
+	env.Setenv("UNSHARE", "-m") // so that a story can mount something
+	if os.Geteuid() != 0 {
+		env.Setenv("UNSHARE", "-Urm")
+	}
 	t, ok := env.T().(interface {
 		Errorf(string, ...any)
 		Failed() bool

@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(holderDir); dir != "" {
 		hold(dir)
 	}
+	if dir := os.Getenv(fullDir); dir != "" {
+		fill(dir)
+	}
 	goleak.VerifyTestMain(m)
 }
 

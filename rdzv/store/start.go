@@ -11,7 +11,6 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
-	"go.uber.org/zap"
 )
 
 // quotaBytes bounds what a job can put into its store: 4096 agents with their
@@ -21,16 +20,21 @@ const quotaBytes = 256 << 20
 // smallSegments makes etcd's write-ahead log allocate 1 MB at a time instead of
 // 64 MB twice, which costs 15 ms and 128 MB of memory where the directory is on
 // a tmpfs. The variable is etcd's own and read only at a server's start.
-var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 1 << 20 })
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
+
+const segment = 1 << 20
 
 // startEtcd starts a single member in dir and returns when it leads.
-func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
+func startEtcd(ctx context.Context, dir string, f failure) (*embed.Etcd, error) {
 	smallSegments()
-	e, err := embed.StartEtcd(config(dir))
+	e, err := embed.StartEtcd(config(dir, f))
 	if err != nil {
 		return nil, err
 	}
-	if err := lead(ctx, e); err != nil {
+	if err = reserve(dir); err == nil {
+		err = lead(ctx, e)
+	}
+	if err != nil {
 		e.Server.Stop()
 		e.Close()
 		return nil, err
@@ -38,7 +42,7 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	return e, nil
 }
 
-func config(dir string) *embed.Config {
+func config(dir string, f failure) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "rdzv"
 	c.Dir = dir
@@ -49,7 +53,7 @@ func config(dir string) *embed.Config {
 	c.EnableGRPCGateway = false
 	c.QuotaBackendBytes = quotaBytes
 	c.UnsafeNoFsync = true // the files never outlive this process
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(f.logger())
 	return c
 }
 

@@ -27,6 +27,12 @@ type Config struct {
 	// default presence.DefaultTimeout, at least presence.MinTimeout. Raising it
 	// delays the news of an unplugged node; lowering it costs idle traffic.
 	PeerTimeout time.Duration
+
+	// Failed is told why etcd cannot go on, for example because the disk is full,
+	// when the store's files have been removed. It is to end the process: it is
+	// called by one of etcd's goroutines, others may wait for that one for ever,
+	// and a panic follows. Default: the panic alone.
+	Failed func(error)
 }
 
 // Server is a running store.
@@ -49,11 +55,14 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if c.PeerTimeout < presence.MinTimeout {
 		return nil, fmt.Errorf("cannot start the store with a peer timeout of %v: the shortest is %v", c.PeerTimeout, presence.MinTimeout)
 	}
+	if err := enoughRoom(c.Dir); err != nil {
+		return nil, err
+	}
 	d, err := newDir(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	e, err := startEtcd(ctx, d.path)
+	e, err := startEtcd(ctx, d.path, failure{d, c.Failed})
 	if err != nil {
 		d.remove()
 		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fullDir asks the test binary to do what makes a store fail: to start it on a small
+// disk, mounted on this directory, to fill that, and to put more into the store than
+// it has room for.
+const fullDir = "RDZV_TEST_FULL_DIR"
+
+func fill(dir string) {
+	check := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	check(syscall.Mount("none", dir, "tmpfs", 0, "mode=700,size=8m"))
+	s, err := Start(context.Background(), Config{Dir: dir, Failed: func(err error) {
+		left, _ := filepath.Glob(filepath.Join(dir, dirPattern))
+		fmt.Println(err, errors.Is(err, syscall.ENOSPC), left)
+		os.Exit(7)
+	}})
+	check(err)
+	f, err := os.Create(filepath.Join(dir, "fill"))
+	check(err)
+	zeros, err := os.Open("/dev/zero")
+	check(err)
+	if _, err = io.Copy(f, zeros); !errors.Is(err, syscall.ENOSPC) {
+		check(fmt.Errorf("the disk is not full: %w", err))
+	}
+	few := strings.Repeat("x", segment/16)
+	for i := range 8 { // what fits into the room that was taken
+		_, err := s.Client().Put(context.Background(), fmt.Sprint(i), few)
+		check(err)
+	}
+	fmt.Println("half full")
+	for i := range 100 {
+		_, err := s.Client().Put(context.Background(), fmt.Sprint(i), few)
+		check(err)
+	}
+}
+
+// inMountNamespace is this test binary with a namespace of its own, in which it may
+// mount.
+func inMountNamespace(ctx context.Context) *exec.Cmd {
+	how := "-m"
+	if os.Geteuid() != 0 {
+		how = "-Urm"
+	}
+	return exec.CommandContext(ctx, "unshare", how, os.Args[0])
+}
+
+func TestAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	c := inMountNamespace(within(t))
+	c.Env = append(os.Environ(), fullDir+"="+dir)
+	out, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 {
+		t.Errorf("ended with %v", err)
+	}
+	said, ok := strings.CutPrefix(string(out), "half full\ncannot keep the store in \""+dir)
+	if !ok || !strings.HasSuffix(said, ": no space left on device true []\n") {
+		t.Errorf("said %q", out)
+	}
+}
+
+func TestEnoughRoom(t *testing.T) {
+	if err := enoughRoom(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if err := enoughRoom("/no/such/directory"); err != nil {
+		t.Errorf("what is not known: %v", err)
+	}
+}
