@@ -28,6 +28,7 @@ type job struct {
 	slots   int    // how many workers this agent runs
 	path    string // the program as found
 	problem rdzv.Problem
+	hint    string // what helps against it
 	devices envmap.Devices
 	cpus    envmap.CPUs
 }
@@ -46,11 +47,16 @@ func (a *app) plan(args []string) (*job, error) {
 	if j.place, err = envmap.Detect(a.env, envmap.Launcher(j.launcher)); err != nil {
 		return nil, err
 	}
-	for _, r := range j.overruled(j.place) {
-		a.say.news("%s does not hold: %s", r.Value, r.From)
+	if j.place.Rank <= 0 { // the others know no better
+		for _, r := range j.overruled(j.place) {
+			a.say.news("%s does not hold: %s", r.Value, r.From)
+		}
 	}
 	j.see(a.env)
 	if err := j.count(); err != nil {
+		return nil, err
+	}
+	if err := enoughFiles(j.files()); err != nil {
 		return nil, err
 	}
 	j.name = j.nameOf()
@@ -76,11 +82,38 @@ func (j *job) read(args []string, env envmap.Env) error {
 	case len(program) == 0:
 		return advice{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
 	case !dashes:
-		given := slices.Concat([]string{"rdzv exec"}, args[:len(args)-len(program)], []string{"--"}, program)
-		return advice{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), strings.Join(given, " ")}
+		return advice{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), inOrder(args, program)}
 	}
 	j.program = program
 	return j.check()
+}
+
+// inOrder is the line that was meant where the program begins without dashes:
+// flags of exec behind it, as mpirun's and torchrun's may not stand either, come
+// before it.
+func inOrder(args, program []string) string {
+	flags := args[:len(args)-len(program)]
+	f := newFlags("exec")
+	o := &options{}
+	o.define(f)
+	o.defineExec(f)
+	f.SetInterspersed(true)
+	if f.Parse(program) == nil {
+		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()
+	}
+	return strings.Join(slices.Concat([]string{"rdzv exec"}, flags, []string{"--"}, program), " ")
+}
+
+// without is words but those that rest has too, in the order of both.
+func without(words, rest []string) (left []string) {
+	for _, w := range words {
+		if len(rest) > 0 && w == rest[0] {
+			rest = rest[1:]
+		} else if w != "--" {
+			left = append(left, w)
+		}
+	}
+	return left
 }
 
 // insideWorker tells which worker this process is in, "" if in none.
@@ -140,7 +173,7 @@ func (j *job) nameOf() string {
 func (j *job) find(environ []string) {
 	path, err := wrap.Find(j.program[0], environ, "")
 	if err != nil {
-		j.problem = rdzv.Problem{Code: errorCode(err), Text: err.Error()}
+		j.problem, j.hint = rdzv.Problem{Code: errorCode(err), Text: err.Error()}, runHint(err, j.program)
 	}
 	j.path = path
 }

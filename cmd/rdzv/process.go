@@ -71,12 +71,26 @@ func leaveRuntimeDir(dir string) {
 	}
 }
 
-// neededFiles is how many files an agent may have to open, with room to spare.
-const neededFiles = 64
+// How many files an agent may have to open, with room to spare: by itself, for
+// each of its workers, and for each agent that comes to its store.
+const (
+	ownFiles    = 64
+	workerFiles = 6
+	memberFiles = 1
+)
+
+// files is how many of them this agent may need.
+func (j *job) files() int {
+	n := ownFiles + workerFiles*j.slots
+	if j.place.Rank <= 0 { // it may host the store
+		n += memberFiles * j.agents
+	}
+	return n
+}
 
 // enoughFiles asks beforehand, for where no file can be opened any more the Go
 // runtime and etcd end the process with a stack trace.
-func enoughFiles() error {
+func enoughFiles(needed int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return nil // the limit is not known
@@ -86,12 +100,12 @@ func enoughFiles() error {
 	if errors.Is(err, unix.EMFILE) {
 		left = 0
 	}
-	if left >= neededFiles {
+	if left >= needed {
 		return nil
 	}
 	return advice{
-		fmt.Errorf("cannot run exec: of %d files that may be open at once %d are left, %d are needed", limit.Cur, left, neededFiles),
-		"ulimit -n 1024 raises the limit, where the hard limit (ulimit -Hn) allows it",
+		fmt.Errorf("cannot run exec: of %d files that may be open at once %d are left, %d are needed", limit.Cur, left, needed),
+		fmt.Sprintf("ulimit -n %d raises the limit, where the hard limit (ulimit -Hn) allows it", max(1024, 2*needed)),
 	}
 }
 

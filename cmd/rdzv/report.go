@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 // couldNotJoin says why there is no job, and returns the exit code.
 func (g *agent) couldNotJoin(err error) int {
 	var nowhere *meet.NotFoundError
+	var signal signalled
 	switch {
 	case errors.Is(err, errLate):
 		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
@@ -26,17 +28,12 @@ func (g *agent) couldNotJoin(err error) int {
 			return g.say.fail(codeIncomplete, advice{errors.New(strings.Join(lines, "\n  ")), nowhere.Hint})
 		}
 		return codeIncomplete
-	case isSignal(err):
-		g.say.news("%v before the job had begun", err)
-		return errorCode(err)
+	case errors.As(err, &signal): // what else was tried meanwhile is no news
+		g.say.news("%v before the job had begun", signal)
+		return signal.ExitCode()
 	default:
 		return g.say.fail(errorCode(err), err)
 	}
-}
-
-func isSignal(err error) bool {
-	var s signalled
-	return errors.As(err, &s)
 }
 
 // tellEnd says in one line, as soon as it is known, why the job has ended. The
@@ -48,7 +45,7 @@ func (g *agent) tellEnd() {
 		g.say.bad("%s", g.storeLost())
 	case v.Kind == rdzv.Done:
 	case v.Kind == rdzv.Unready && g.conn.hosting():
-		g.say.bad("%s", v.Text)
+		g.say.fail(0, advice{errors.New(v.Text), g.hint})
 	case v.Kind == rdzv.Unready:
 		first, _, _ := strings.Cut(v.Text, "\n")
 		g.say.bad("%s", first)
@@ -73,7 +70,7 @@ func endLine(v *rdzv.Verdict) string {
 	switch v.Kind {
 	case rdzv.Failed:
 		if v.PID == 0 {
-			return fmt.Sprintf("rank %d could not be started on %s: %s", v.Rank, v.Host, v.Text)
+			return fmt.Sprintf("%s (rank %d on %s)", v.Text, v.Rank, v.Host)
 		}
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, statusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
@@ -134,6 +131,9 @@ func (g *agent) report(s rdzv.Summary) {
 	for _, o := range s.Failures {
 		f.Others = append(f.Others, other{o.Rank, o.Host, statusLine(o.Code, o.Signal), o.Text})
 	}
+	if hint := runHint(end.err, g.program); hint != "" {
+		g.say.hint(hint)
+	}
 	if v.PID != 0 && g.world.Size > 1 { // alone, its own words and the one line stand right above
 		g.say.bad("%s", f.text(statusLine(v.Code, v.Signal)+" after "+roundTime(v.Took)))
 	}
@@ -177,6 +177,10 @@ func writeReport(path string, f failure) error {
 	b, err := json.MarshalIndent(f, "", "  ")
 	if err == nil {
 		err = os.WriteFile(path, append(b, '\n'), 0o666)
+	}
+	var named *fs.PathError
+	if errors.As(err, &named) {
+		err = named.Err
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the report %q: %w", path, err)

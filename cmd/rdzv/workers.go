@@ -135,6 +135,7 @@ type end struct {
 	file  *errorFile // nil if it could not be made
 	words []string   // its last words on standard error, or its traceback
 	oom   bool       // the kernel ran out of memory while it ran
+	err   error      // why it could not be started
 }
 
 // ended takes in the end of a worker; a failure is told to the job.
@@ -172,7 +173,7 @@ func (g *agent) lastWords(i int, r wrap.Result) string {
 	e.words = lastWords(r.Stderr)
 	e.oom = r.Signal == syscall.SIGKILL && oomKills(os.DirFS("/")) > g.oomBefore
 	line := summaryLine(e.words)
-	if r.Err != nil {
+	if e.err = r.Err; r.Err != nil {
 		line = r.Err.Error()
 	}
 	if e.file == nil {
