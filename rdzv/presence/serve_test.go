@@ -1,0 +1,102 @@
+package presence
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serve runs a roll's server on loopback and returns its address.
+func serve(t *testing.T, generation string, timeout time.Duration) (*Roll, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roll := NewRoll(generation)
+	server := grpc.NewServer(ServerOptions(timeout)...)
+	roll.Register(server)
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(patientListener{l, timeout}) })
+	t.Cleanup(func() { roll.Close(); server.Stop(); serving.Wait() })
+	return roll, l.Addr().String()
+}
+
+type patientListener struct {
+	net.Listener
+	timeout time.Duration
+}
+
+func (l patientListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return Patient(conn, l.timeout), nil
+}
+
+// connect returns a connection to what dial dials.
+func connect(t *testing.T, timeout time.Duration, dial func(context.Context) (net.Conn, error)) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///store",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return Patient(conn, timeout), nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func to(address string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) }
+}
+
+func attend(t *testing.T, conn *grpc.ClientConn, id string) *Attendance {
+	t.Helper()
+	a, err := Attend(within(t), conn, id)
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	t.Cleanup(a.Abandon)
+	return a
+}
+
+func wantLost(t *testing.T, r *Roll, id string) {
+	t.Helper()
+	select {
+	case got := <-r.Lost():
+		if got != id {
+			t.Errorf("%q was lost, want %q", got, id)
+		}
+	case <-within(t).Done():
+		t.Fatalf("the loss of %q was not told", id)
+	}
+}
+
+func wantEmpty(t *testing.T, r *Roll) {
+	t.Helper()
+	if err := r.Empty(within(t)); err != nil {
+		t.Error("somebody is still here")
+	}
+}

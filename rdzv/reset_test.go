@@ -1,0 +1,67 @@
+package rdzv
+
+import (
+	"testing"
+	"time"
+)
+
+// A firewall that resets connections costs a job nothing. On a machine that is
+// very busy, coming back may take longer than the grace for it; then the agent is
+// lost, as it should be, and the test tries again.
+func TestAConnectionThatIsResetIsMadeAgain(t *testing.T) {
+	for range 10 {
+		if survivesResets(t, 3) {
+			return
+		}
+	}
+	t.Error("no agent survived the resets of its connection")
+}
+
+func survivesResets(t *testing.T, resets int) bool {
+	j := start(t, LeaderConfig{Agents: 3})
+	sessions := j.agents(3)
+	j.worlds(sessions)
+	for i := range resets {
+		j.reset("agent-1")
+		if !j.comesBack(sessions[1], i+2) {
+			return false
+		}
+		if err := sessions[1].Progress(j.ctx, nil); err != nil { // a call in the middle of it
+			return false
+		}
+	}
+	if err := sessions[2].Fail(j.ctx, Worker{Rank: 2, Code: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := j.ended(sessions[1]).(*Verdict); !ok || v.Kind != Failed {
+		return false
+	}
+	for i, sum := range j.finish(sessions, stopped) {
+		if sum.Verdict.Kind != Failed || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+	return true
+}
+
+// comesBack waits until an agent has made its nth connection, or its job ends.
+func (j *job) comesBack(s *Session, n int) bool {
+	j.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		j.mu.Lock()
+		made := len(j.wires[s.config.Self.ID])
+		j.mu.Unlock()
+		if made >= n {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-s.Context().Done():
+			return false
+		case <-j.ctx.Done():
+			j.t.Fatalf("%s has made %d connections, not %d", s.config.Self.ID, made, n)
+		}
+	}
+}

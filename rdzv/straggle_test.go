@@ -1,0 +1,50 @@
+package rdzv
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStragglersAreNamed(t *testing.T) {
+	told := make(chan Stragglers, 1)
+	j := start(t, LeaderConfig{Agents: 3, StraggleNotice: time.Millisecond, Straggling: func(s Stragglers) { told <- s }})
+	two := member(1)
+	two.Slots = 2
+	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}
+	j.worlds(sessions)
+	if err := sessions[1].Progress(j.ctx, []Worker{{Rank: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case s := <-told:
+		if want := "ranks 0 (node0), 1 (node1), 3 (node2) still run 1ms after rank 2 ended well"; s.String() != want {
+			t.Errorf("told %q, want %q", s, want)
+		}
+	case <-j.ctx.Done():
+		t.Fatal("nobody was told")
+	}
+	j.settle(sessions[0], succeeded(0))
+	j.settle(sessions[1], succeeded(1), succeeded(2))
+	j.settle(sessions[2], succeeded(3))
+	if v := j.leave(sessions[0]).Verdict; v.Kind != Done {
+		t.Errorf("verdict %v", v)
+	}
+}
+
+func TestStragglersAreStopped(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 3, ExitTimeout: 10 * time.Millisecond})
+	sessions := j.agents(3)
+	j.worlds(sessions)
+	j.settle(sessions[0], succeeded(0))
+	v, ok := j.ended(sessions[1]).(*Verdict)
+	if want := "ranks 1 (node1), 2 (node2) still run 10ms after rank 0 ended well"; !ok || v.Kind != Straggling || v.Text != want {
+		t.Errorf("verdict %+v, want %q", v, want)
+	}
+	j.settle(sessions[1], stopped(1))
+	j.settle(sessions[2], stopped(2))
+	each(sessions, func(i int, s *Session) {
+		if sum := j.leave(s); sum.Verdict.Kind != Straggling || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	})
+}

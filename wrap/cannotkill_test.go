@@ -1,0 +1,108 @@
+package wrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestOrdinaryUser does the worst of it as nobody.
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("already one")
+		return
+	}
+	nothingLeft(t)
+	nobody := func(cmd *exec.Cmd) {
+		cmd.Path = copyOfUs(t, 0o755)
+		cmd.Dir = "/"
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	for _, victim := range []string{"agent", "watchdog"} {
+		cmd, _ := startAgent(t, 2, nobody)
+		dog, _ := watchdogOf(t, cmd.Process.Pid)
+		pid := map[string]int{"agent": cmd.Process.Pid, "watchdog": dog}[victim]
+		syscall.Kill(pid, syscall.SIGKILL)
+		eventually(t, "all are gone", func() bool { return dead(cmd.Process.Pid) && dead(dog) && len(marked(marker(t))) == 0 })
+	}
+}
+
+// becomesRoot is a program that its user may run but not signal, as sudo is.
+var becomesRoot = role("becomes root", func() {
+	if err := syscall.Setresuid(0, 0, 0); err != nil {
+		fmt.Println(err)
+	}
+	pause()
+})
+
+var _ = role("agent of root", func() {
+	w := child(becomesRoot)
+	w.Path = os.Getenv(argEnv)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := Run(ctx, Tree{
+		Workers: []Worker{w},
+		Grace:   time.Millisecond,
+		Source:  Signals(),
+		Started: func(int, int) { time.AfterFunc(300*time.Millisecond, cancel) },
+	})
+	var left *LeftError
+	fmt.Println(errors.As(err, &left), err)
+})
+
+// TestCannotKill: what the user may not kill is left and named, and nothing hangs.
+func TestCannotKill(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Log("needs root to make what others cannot kill")
+		return
+	}
+	nothingLeft(t)
+	out, l := lines(t)
+	t.Cleanup(func() {
+		for _, p := range marked(marker(t)) {
+			syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
+	})
+	cmd := exec.Command(copyOfUs(t, 0o755|os.ModeSetuid))
+	cmd.Env = []string{roleEnv + "=agent of root", markerEnv + "=" + marker(t), argEnv + "=" + cmd.Path}
+	cmd.Args[0] = "agent"
+	cmd.Path = copyOfUs(t, 0o755)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	got := l.next()
+	var pid int
+	if _, err := fmt.Sscanf(got, "true cannot kill process %d (test)", &pid); err != nil || dead(pid) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// copyOfUs is a copy of the test binary that everybody can execute.
+func copyOfUs(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	text, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := dir + "/test"
+	for _, err := range []error{os.WriteFile(file, text, 0o755), os.Chmod(dir, 0o755), os.Chmod(file, mode)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file
+}
