@@ -1,10 +1,8 @@
 package integration
 
 import (
-	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,38 +12,17 @@ import (
 )
 
 // A bed is a cluster on which one story is told after another, each in a place of its own.
-type bed struct {
-	*cluster
-	slurm string // testbed/slurm
-}
+type bed struct{ *cluster }
 
 func newBed(t *testing.T, n int, options ...string) *bed {
 	t.Helper()
-	script, err := filepath.Abs("testbed/slurm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &bed{newCluster(t, n, options...), script}
+	return &bed{newCluster(t, n, options...)}
 }
 
 // withSlurm starts Slurm on hosts first to last, its controller being on host 1. It goes with the hosts.
 func (b *bed) withSlurm(first, last int) {
 	b.t.Helper()
-	line := b.slurmLine("up", strconv.Itoa(first), strconv.Itoa(last))
-	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-		b.t.Fatalf("%q: %v\n%s", line, err, out)
-	}
-}
-
-// slurmLine is line, of the other script.
-func (b *bed) slurmLine(args ...string) []string {
-	line := b.line(args...)
-	for i := range line {
-		if line[i] == b.script {
-			line[i] = b.slurm
-		}
-	}
-	return line
+	b.run(b.slurm("up", strconv.Itoa(first), strconv.Itoa(last)))
 }
 
 // A stay is one story's place on a bed.
@@ -67,39 +44,18 @@ func (s *stay) on(host int, argv ...string) *process {
 
 // openMPI is mpirun with these arguments, to be run on one of the hosts.
 func (s *stay) openMPI(args ...string) []string {
-	return append([]string{mpirun, "--oversubscribe", "--mca", "plm_rsh_agent", s.remoteShell()}, args...)
+	return append([]string{mpirun, "--oversubscribe", "--mca", "plm_rsh_agent", s.bed.remoteShell(s.place)}, args...)
 }
 
 // hydra is the same of MPICH's mpiexec.
 func (s *stay) hydra(args ...string) []string {
-	return append([]string{"mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", s.remoteShell()}, args...)
-}
-
-// remoteShell makes a command that does what ssh does between real hosts, and returns its path. What it starts is of
-// this place, as it would be if the user's shells set the place's variables.
-func (s *stay) remoteShell() string {
-	path := filepath.Join(s.root, "ssh")
-	if _, err := os.Stat(path); err == nil {
-		return path // another job is perhaps running it, and a file that is being written cannot be run
-	}
-	var text strings.Builder
-	fmt.Fprint(&text, "#!/bin/sh\nwhile :; do case $1 in -*) shift ;; *) break ;; esac; done\nhost=$1; shift\n")
-	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(s.bed.line("rsh"), " "))
-	for _, entry := range s.env {
-		name, value, _ := strings.Cut(entry, "=")
-		fmt.Fprintf(&text, ` %s="%s"`, name, value)
-	}
-	fmt.Fprint(&text, ";' \"$@\"\n")
-	if err := os.WriteFile(path, []byte(text.String()), 0o700); err != nil {
-		s.t.Fatal(err)
-	}
-	return path
+	return append([]string{"mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", s.bed.remoteShell(s.place)}, args...)
 }
 
 // slurm starts a command of Slurm on a host.
 func (s *stay) slurm(host int, argv ...string) *process {
 	s.t.Helper()
-	return s.start(append(s.bed.slurmLine("on", strconv.Itoa(host)), argv...)...)
+	return s.start(append(s.bed.slurm("on", strconv.Itoa(host)), argv...)...)
 }
 
 // batch starts a batch script with options of sbatch, and waits for it as srun does; see batchSaid.

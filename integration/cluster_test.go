@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -60,6 +61,27 @@ func (c *cluster) line(args ...string) []string {
 		line = slices.Concat([]string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}, line[1:])
 	}
 	return line
+}
+
+// remoteShell makes a command that does what ssh does between real hosts, and returns its path. What it starts is of
+// the place p, as it would be if the user's shells set the place's variables.
+func (c *cluster) remoteShell(p *place) string {
+	path := filepath.Join(p.root, "ssh")
+	if _, err := os.Stat(path); err == nil {
+		return path // another job is perhaps running it, and a file that is being written cannot be run
+	}
+	var text strings.Builder
+	fmt.Fprint(&text, "#!/bin/sh\nwhile :; do case $1 in -*) shift ;; *) break ;; esac; done\nhost=$1; shift\n")
+	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(c.line("rsh"), " "))
+	for _, entry := range p.env {
+		name, value, _ := strings.Cut(entry, "=")
+		fmt.Fprintf(&text, ` %s="%s"`, name, value)
+	}
+	fmt.Fprint(&text, ";' \"$@\"\n")
+	if err := os.WriteFile(path, []byte(text.String()), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
 }
 
 // hosts runs a command of testbed/hosts to its end.

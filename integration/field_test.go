@@ -14,40 +14,13 @@ import (
 )
 
 // A field is two hosts with every launcher on them, where many jobs run side by side.
-type field struct {
-	*cluster
-	slurm string // testbed/slurm
-}
+type field struct{ *cluster }
 
 func newField(t *testing.T) *field {
 	t.Helper()
-	script, err := filepath.Abs("testbed/slurm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &field{newCluster(t, 2), script}
-	f.run("up")
-	return f // the hosts take Slurm down with them
-}
-
-// run is a command of testbed/slurm about this field.
-func (f *field) run(args ...string) {
-	f.t.Helper()
-	line := f.slurmLine(args...)
-	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-		f.t.Fatalf("%q: %v\n%s", line, err, out)
-	}
-}
-
-// slurmLine is line, of the other script.
-func (f *field) slurmLine(args ...string) []string {
-	line := f.line(args...)
-	for i := range line {
-		if line[i] == f.script {
-			line[i] = f.slurm
-		}
-	}
-	return line
+	f := &field{newCluster(t, 2)}
+	f.run(f.slurm("up")) // the hosts take Slurm down with them
+	return f
 }
 
 // starts are the ways to start a job of four workers, on one host or two of the field.
@@ -96,7 +69,7 @@ func (f *field) unmet(t *testing.T, launcher string, hosts int, flags, prog []st
 		}
 		on := f.on(at, line...)
 		if launcher == "slurm" {
-			on = append(f.slurmLine("on", "1"), line...)
+			on = append(f.slurm("on", "1"), line...)
 		}
 		j.commands = append(j.commands, j.startWith(j.variables(), on...))
 	}
@@ -119,33 +92,19 @@ func (j *job) lines(flags, prog []string) [][]string {
 	case "openmpi":
 		line := []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(perJob)}
 		if j.hosts == 2 {
-			line = append(line, "--mca", "plm_rsh_agent", j.remoteShell(), "--host", "node1:2,node2:2")
-			for _, entry := range j.env { // the remote shell begins with an environment of its own
-				name, _, _ := strings.Cut(entry, "=")
-				line = append(line, "-x", name)
-			}
+			line = append(line, "--mca", "plm_rsh_agent", j.f.remoteShell(j.place), "--host", "node1:2,node2:2")
 		}
 		return [][]string{append(line, j.minded(flags, prog)...)}
 	case "hydra":
 		line := []string{"mpiexec.hydra"}
 		if j.hosts == 2 {
-			line = append(line, "-launcher", "ssh", "-launcher-exec", j.remoteShell(), "-hosts", "node1,node2", "-ppn", perHost)
+			line = append(line, "-launcher", "ssh", "-launcher-exec", j.f.remoteShell(j.place), "-hosts", "node1,node2", "-ppn", perHost)
 		}
 		return [][]string{append(append(line, "-np", strconv.Itoa(perJob)), j.minded(flags, prog)...)}
 	default: // overcommitted, a job takes one of the processors that Slurm believes in
 		line := []string{"srun", "-O", "-N", strconv.Itoa(j.hosts), "-n", strconv.Itoa(perJob), "--ntasks-per-node", perHost}
 		return [][]string{append(line, j.minded(flags, prog)...)}
 	}
-}
-
-// remoteShell makes a command that does what ssh does between real hosts, and returns its path.
-func (j *job) remoteShell() string {
-	path := filepath.Join(j.root, "ssh")
-	text := "#!/bin/sh\nexec " + strings.Join(j.f.line("rsh"), " ") + " \"$@\"\n"
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		j.t.Fatal(err)
-	}
-	return path
 }
 
 // minded is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+
+	"rdzv/internal/proctest"
 )
 
 var (
@@ -25,22 +25,12 @@ func TestMain(m *testing.M) {
 		os.Exit(work(os.Args[2:]))
 	}
 	flag.Parse()
-	catchIgnored()
+	proctest.CatchIgnored()
 	if testing.Short() {
 		fmt.Println("integration: left out (-short)")
 		os.Exit(0)
 	}
 	os.Exit(run(m))
-}
-
-// catchIgnored makes the signals that the tests send reach the processes they start. A shell starts a background job
-// with SIGINT ignored, nohup ignores SIGHUP, and that is inherited; a signal that is caught is not ignored in a child.
-func catchIgnored() {
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
-		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
 }
 
 func run(m *testing.M) int {

@@ -92,7 +92,7 @@ func (s *stay) arbitrary(hosts ...string) *process {
 		s.t.Fatal(err)
 	}
 	line := append([]string{"srun", "-n4", "-m", "arbitrary", "-w", file}, s.exec()...)
-	return s.startWith([]string{"SLURM_HOSTFILE=" + file}, append(s.bed.slurmLine("on", "1"), line...)...)
+	return s.startWith([]string{"SLURM_HOSTFILE=" + file}, append(s.bed.slurm("on", "1"), line...)...)
 }
 
 // No host's name resolves anywhere: what the launchers know beside names must do.

@@ -42,7 +42,7 @@ func scancel(s string) func(j *job) {
 
 func (j *job) slurmCommand(argv ...string) {
 	j.t.Helper()
-	line := append(j.f.slurmLine("on", "1"), argv...)
+	line := append(j.f.slurm("on", "1"), argv...)
 	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		j.t.Fatalf("%q: %v\n%s", argv, err, out)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"rdzv/internal/proctest"
 )
 
 // A terminal is a real one, of the kernel's, with an interactive shell in it.
@@ -29,7 +29,7 @@ func newTerminal(t *testing.T) *terminal {
 	t.Helper()
 	term := &terminal{place: newPlace(t)}
 	var slave *os.File
-	term.master, slave = openTerminal(t)
+	term.master, slave = proctest.OpenTerminal(t)
 	term.cmd = exec.Command("bash", "--norc", "--noediting", "-i")
 	term.cmd.Env, term.cmd.Dir = append(term.env, "PS1=ready> ", "TERM=dumb", "HISTFILE="), term.root
 	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
@@ -51,32 +51,6 @@ func newTerminal(t *testing.T) *terminal {
 	})
 	term.sees("ready> ")
 	return term
-}
-
-// openTerminal returns a terminal's two ends.
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := master.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var name string
-	_ = raw.Control(func(fd uintptr) {
-		err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
-		n, _ := unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		name = fmt.Sprintf("/dev/pts/%d", n)
-	})
-	if err == nil {
-		slave, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
 }
 
 func (term *terminal) read() {
@@ -113,6 +87,15 @@ func (term *terminal) sees(text string) {
 		return at >= 0
 	}) {
 		term.t.Fatalf("%q has not appeared", text)
+	}
+}
+
+// answers presses keys and waits for texts, one after another.
+func (term *terminal) answers(keys string, texts ...string) {
+	term.t.Helper()
+	term.types(keys)
+	for _, text := range texts {
+		term.sees(text)
 	}
 }
 
@@ -200,38 +183,28 @@ func TestTerminalPrograms(t *testing.T) {
 		term := newTerminal(t)
 		term.types(*rdzvBin + " exec -- " + python + " -c 'import pdb; pdb.set_trace()'; echo code=$?\n")
 		term.sees("(Pdb) ")
-		term.types("6*7\n")
-		term.sees("42")
-		term.types("q\n")
-		term.sees("BdbQuit")
-		term.sees("code=1")
+		term.answers("6*7\n", "42")
+		term.answers("q\n", "BdbQuit", "code=1")
 	})
 	t.Run("bash", func(t *testing.T) {
 		term := newTerminal(t)
 		term.types(*rdzvBin + " exec -- env PS1='inner> ' bash --norc --noediting -i; echo code=$?\n")
 		term.sees("inner> ")
-		term.sees("inner> ") // the first was the echo
-		term.types("\x03")
-		term.sees("inner> ") // what is typed before is thrown away
-		term.types("sleep 1000\n")
-		term.sees("sleep 1000")
+		term.sees("inner> ")            // the first was the echo
+		term.answers("\x03", "inner> ") // what is typed before is thrown away
+		term.answers("sleep 1000\n", "sleep 1000")
 		if !eventually(patience, func() bool { return term.hasProcess("sleep") }) {
 			t.Error("the inner shell runs nothing")
 		}
-		term.types("\x03")
-		term.sees("inner> ")
-		term.types("echo rank=$RANK $((6*7))\n")
-		term.sees("rank=0 42")
-		term.types("exit 5\n")
-		term.sees("code=5")
+		term.answers("\x03", "inner> ")
+		term.answers("echo rank=$RANK $((6*7))\n", "rank=0 42")
+		term.answers("exit 5\n", "code=5")
 	})
 	t.Run("sh", func(t *testing.T) {
 		term := newTerminal(t)
 		term.types(*rdzvBin + " exec -- sh; echo code=$?\n")
-		term.types("echo rank=$RANK $((6*7))\n")
-		term.sees("rank=0 42")
-		term.types("exit 6\n")
-		term.sees("code=6")
+		term.answers("echo rank=$RANK $((6*7))\n", "rank=0 42")
+		term.answers("exit 6\n", "code=6")
 	})
 	t.Run("tty", func(t *testing.T) {
 		term := newTerminal(t)

@@ -48,16 +48,7 @@ func startChain(t *testing.T, n, top int, env ...string) (lineReader, []int) {
 	cmd.Env = append([]string{argEnv + "=" + strconv.Itoa(n), "WRAP_TEST_TOP=" + strconv.Itoa(top), roleEnv + "=" + descendant, markerEnv + "=" + marker(t)}, env...)
 	cmd.Stdout = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // one of them will be stopped, which may bring SIGHUP to its group
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range marked(marker(t)) {
-			syscall.Kill(p.PID, syscall.SIGKILL)
-		}
-		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
-	})
+	startMarked(t, cmd)
 	var pids []int
 	for range n {
 		pid, _ := strconv.Atoi(strings.TrimPrefix(l.next(), "pid "))

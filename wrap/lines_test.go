@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -22,29 +23,26 @@ func lines(t *testing.T) (*os.File, lineReader) {
 	}
 	l := lineReader{t, make(chan string, 100000)}
 	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer close(l.lines)
-		var rest string
-		b := make([]byte, 4096)
-		for {
-			n, err := r.Read(b)
-			rest += string(b[:n])
-			for {
-				line, after, ok := strings.Cut(rest, "\n")
-				if !ok {
-					break
-				}
-				l.lines <- strings.TrimSuffix(line, "\r")
-				rest = after
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	go func() { defer close(done); l.read(r) }()
 	t.Cleanup(func() { w.Close(); <-done; r.Close() })
 	return w, l
+}
+
+// read hands out what comes from r until it ends. TrimRight: a terminal ends a line by \r\n, or \r\r\n.
+func (l lineReader) read(r io.Reader) {
+	defer close(l.lines)
+	rest, b := "", make([]byte, 4096)
+	for {
+		n, err := r.Read(b)
+		rest += string(b[:n])
+		for line, after, ok := strings.Cut(rest, "\n"); ok; line, after, ok = strings.Cut(rest, "\n") {
+			l.lines <- strings.TrimRight(line, "\r")
+			rest = after
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // next returns the next line, within 20 s.

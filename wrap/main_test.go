@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rdzv/internal/proctest"
 	"rdzv/wrap/internal/proctree"
 )
 
@@ -42,18 +43,8 @@ func TestMain(m *testing.M) {
 		play()
 		os.Exit(0)
 	}
-	catchIgnored()
+	proctest.CatchIgnored()
 	goleak.VerifyTestMain(m)
-}
-
-// catchIgnored makes the signals that the tests send reach the processes they start. A shell starts a background job
-// with SIGINT ignored, nohup ignores SIGHUP, and that is inherited; a signal that is caught is not ignored in a child.
-func catchIgnored() {
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
-		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
 }
 
 // worker returns a Worker that plays a role.
@@ -74,6 +65,21 @@ func sh(t *testing.T, script string) Worker {
 
 // marker marks all processes of a test of this run of the tests.
 func marker(t *testing.T) string { return fmt.Sprintf("%s@%d", t.Name(), os.Getpid()) }
+
+// startMarked starts a command of this test, which ends all that has its marker.
+func startMarked(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range marked(marker(t)) {
+			syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+		cmd.Wait()
+		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
+	})
+}
 
 // nothingLeft fails the test if, at its end, a process with its marker lives or a descriptor or child is left. It waits
 // a little for agents that the test has killed; what a Run of the test itself leaves, survivors finds at once.

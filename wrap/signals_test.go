@@ -115,16 +115,7 @@ func TestTimeout(t *testing.T) {
 	cmd.Args[2] = os.Args[0]
 	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range marked(marker(t)) {
-			syscall.Kill(p.PID, syscall.SIGKILL)
-		}
-		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
-	})
+	startMarked(t, cmd)
 	l.want("ready")
 	var worker, agent int
 	for worker < 1 || agent < 1 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/proctest"
 )
 
 // terminal is a pseudo terminal: what is typed into it and the lines that appear on it.
@@ -29,42 +31,10 @@ func (term terminal) typed(keys string) {
 // openTerminal returns a terminal and its other end.
 func openTerminal(t *testing.T) (terminal, *os.File) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, _ := master.SyscallConn()
-	var name string
-	raw.Control(func(fd uintptr) {
-		err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
-		n, _ := unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		name = fmt.Sprintf("/dev/pts/%d", n)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	master, slave := proctest.OpenTerminal(t)
 	l := lineReader{t, make(chan string, 10000)}
 	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer close(l.lines)
-		rest, b := "", make([]byte, 4096)
-		for {
-			n, err := master.Read(b)
-			rest += string(b[:n])
-			for line, after, ok := strings.Cut(rest, "\n"); ok; line, after, ok = strings.Cut(rest, "\n") {
-				l.lines <- strings.TrimRight(line, "\r")
-				rest = after
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	go func() { defer close(done); l.read(master) }()
 	t.Cleanup(func() { slave.Close(); master.Close(); <-done })
 	return terminal{t, master, l}, slave
 }
@@ -114,16 +84,7 @@ func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range marked(marker(t)) {
-			syscall.Kill(p.PID, syscall.SIGKILL)
-		}
-		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
-	})
+	startMarked(t, cmd)
 	return term, cmd
 }
 

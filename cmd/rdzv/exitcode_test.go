@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/proctest"
 	"rdzv/rdzv"
 )
 
@@ -37,20 +37,9 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// catchIgnored makes workers die of signals that this process was told to ignore,
-// as nohup and the background of a script do: a signal that is caught is not
-// ignored in a child.
-func catchIgnored() {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
-	}
-}
-
 // A signal that ends a worker is 128 and its number.
 func TestSignalCodes(t *testing.T) {
-	catchIgnored()
+	proctest.CatchIgnored()
 	t.Parallel()
 	signals := []syscall.Signal{1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 24, 31, 34, 64}
 	var lines [][]string
