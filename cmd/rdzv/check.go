@@ -103,7 +103,8 @@ func (o *options) wrongTimes() (errs []error) {
 	return errs
 }
 
-// contradiction tells of two flags that cannot both be meant, each as it was given.
+// contradiction tells of two flags that cannot both be meant, by the names that each
+// may have been given by.
 func (o *options) contradiction(a, b string) error {
 	return fmt.Errorf("cannot run %s: --%s and --%s (or %s, %s) contradict each other", o.flags.Name(), a, b, twin(a), twin(b))
 }

@@ -94,7 +94,7 @@ func (j *job) byHandRows() []row {
 // the variables that are there already.
 func (a *app) workerRows(j *job, p preview) []row {
 	rows := []row{j.workersRow(), j.deviceRow(p)}
-	kept, blank := a.kept(j, p)
+	kept, notes := a.kept(j, p)
 	if slices.Contains(kept, "OMP_NUM_THREADS") {
 		rows = append(rows, row{"threads", a.env["OMP_NUM_THREADS"], "OMP_NUM_THREADS is kept as it is set"})
 	} else if !slices.Contains(p.open, "OMP_NUM_THREADS") {
@@ -109,7 +109,7 @@ func (a *app) workerRows(j *job, p preview) []row {
 	if len(p.changes.Unset) > 0 {
 		rows = append(rows, row{"removed", strings.Join(p.changes.Unset, ", "), "not for the worker"})
 	}
-	for _, note := range blank.Notes {
+	for _, note := range notes {
 		rows = append(rows, row{"note", "", note})
 	}
 	return append(rows, row{"agreed on", strings.Join(p.open, ", "), "when the agents meet"})
@@ -157,25 +157,23 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// kept are the settings that exec would offer to an empty environment and does
-// not set in this one; blank is what it does to the empty one.
-func (a *app) kept(j *job, p preview) (names []string, blank envmap.Changes) {
-	id := p.id
+// kept are the settings of the user's that exec leaves alone; notes is what it says
+// where nothing is set.
+func (a *app) kept(j *job, p preview) (names, notes []string) {
+	id, o := p.id, j.torchOptions()
 	id.Interface, id.GPUs, id.Nodes = "-", 1, max(id.Nodes, 2) // so that what depends on them shows
-	o := j.torchOptions()
 	o.Set = nil
-	blank, err := envmap.TorchChanges(nil, id, o)
-	if err != nil {
-		return nil, blank // it has worked with more
+	here, err := envmap.TorchChanges(a.env, id, o)
+	blank, errBlank := envmap.TorchChanges(nil, id, o)
+	if err != nil || errBlank != nil {
+		return nil, nil // it has worked with more
 	}
-	for _, kv := range blank.Set {
-		sets := slices.ContainsFunc(p.changes.Set, func(s envmap.KV) bool { return s.Name == kv.Name })
-		if _, there := a.env[kv.Name]; there && !sets && !slices.Contains(p.open, kv.Name) {
-			names = append(names, kv.Name)
-		}
-	}
+	names = slices.DeleteFunc(here.Kept, func(name string) bool {
+		set := slices.ContainsFunc(p.changes.Set, func(kv envmap.KV) bool { return kv.Name == name }) // by --set
+		return set || slices.Contains(p.open, name)
+	})
 	slices.Sort(names)
-	return names, blank
+	return names, blank.Notes
 }
 
 // replaced are the variables that are there with another value than the worker's.
