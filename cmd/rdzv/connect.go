@@ -61,6 +61,7 @@ func (g *agent) connect(ctx context.Context) error {
 		return err
 	}
 	g.conn = c
+	g.tellStore()
 	return nil
 }
 

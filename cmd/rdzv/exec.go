@@ -45,6 +45,7 @@ func (g *agent) run() int {
 	g.outside = listen(g.joinTimeout)
 	defer g.outside.close()
 	defer g.watchLauncher()()
+	g.tellPlace()
 
 	err := g.join()
 	for err == nil && !g.gathered() {
@@ -111,6 +112,9 @@ func (g *agent) gathered() bool {
 	g.world, g.apart = g.session.World(context.Background())
 	stay()
 	g.say.waited()
+	if g.apart == nil {
+		g.tellSeat()
+	}
 	var v *rdzv.Verdict
 	return !errors.As(g.apart, &v) || v.Kind != rdzv.Moved
 }

@@ -63,7 +63,7 @@ What is said:
     --no-capture            leave standard error alone:    RDZV_NO_CAPTURE
                             no last words in the report
     -q, --quiet             only what ends the job         RDZV_QUIET
-    -v, --verbose           more                           RDZV_VERBOSE
+    -v, --verbose           how the job begins, too        RDZV_VERBOSE
 
 A flag wins over its variable, both win over the launcher. Launchers are
 openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
