@@ -7,7 +7,7 @@
 // presence service. The process itself uses [Server.Client], which calls the
 // server without a connection.
 //
-// A store lives as long as its job, so it is made to start fast (about 20 ms,
+// A store lives as long as its job, so it is made to start fast (some milliseconds,
 // see start.go) and keeps its few kilobytes in a private directory that goes
 // with it (see dir.go).
 package store
