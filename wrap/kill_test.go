@@ -136,6 +136,30 @@ func TestWhoeverIsKilled(t *testing.T) {
 	}
 }
 
+// TestStoppedNeighbour: a tree that ends in a session of its own does no harm to the script around it, one of whose jobs is
+// stopped: the kernel ends a process group that has lost its last tie to the rest of its session so.
+func TestStoppedNeighbour(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `sleep 1000 & neighbour=$!
+kill -STOP $neighbour
+until grep -q "^State:.T" /proc/$neighbour/status; do :; done
+"$0"
+kill -CONT $neighbour && echo "the neighbour lives"
+kill $neighbour`, self)
+	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "=exit 0", "PATH=" + os.Getenv("PATH")}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Run(); err != nil {
+		t.Errorf("the script ended with: %v", err)
+	}
+	l.want("ended 0 outside 0 <nil>", "the neighbour lives")
+}
+
 // TestAgentAndWatchdogKilled: nobody is left to kill the descendants, but the workers die with the watchdog.
 func TestAgentAndWatchdogKilled(t *testing.T) {
 	nothingLeft(t)

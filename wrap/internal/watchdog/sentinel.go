@@ -60,12 +60,19 @@ func (w *watch) dismiss(now time.Time) (gone bool) {
 		return true
 	case w.dismissed.IsZero():
 		w.dismissed = now
+		w.withdraw()
 		_ = syscall.Kill(w.sentinel, leave)
 	case now.Sub(w.dismissed) > leaveWait: // it is stopped, or the agent does not read
 		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
 	}
 	return false
 }
+
+// withdraw takes the sentinel out of the agent's group before it ends. As our child, of the same session but another
+// group, it keeps that group from being an orphaned one; if it ended there as the last that does, the kernel would send
+// SIGHUP to all of the group as soon as any of it is stopped: to the script that has started the agent, and to the
+// script's other jobs. (kill_orphaned_pgrp in the kernel's exit.c; only an end counts, not a change of group.)
+func (w *watch) withdraw() { _ = syscall.Setpgid(w.sentinel, syscall.Getpgrp()) }
 
 const (
 	sigSetMask     = 2

@@ -97,6 +97,7 @@ func (w *watch) finish(now time.Time) bool {
 // giveUp names what has survived SIGKILL; the agent adopts it.
 func (w *watch) giveUp(orphans []int) {
 	if w.sentinel != 0 {
+		w.withdraw()
 		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
 		_, _ = syscall.Wait4(w.sentinel, nil, 0, nil)
 	}
