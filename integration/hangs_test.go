@@ -99,11 +99,11 @@ if os.environ["RANK"] == "3":
 busy_here()
 `
 
-// A worker that ignores SIGTERM shows its stack before it is killed. mpirun kills sooner.
+// A worker that ignores SIGTERM shows its stack before it is killed.
 func TestDeafWorkerShowsItsStack(t *testing.T) {
 	f := newField(t)
 	var stories []story
-	for _, launcher := range []string{"byhand", "hydra", "slurm"} {
+	for _, launcher := range starts {
 		stories = append(stories, story{launcher, func(t *testing.T) {
 			j := f.unmet(t, launcher, 2, []string{"--grace", "1s"}, []string{python, "-c", deaf, ""})
 			for _, command := range j.commands {
