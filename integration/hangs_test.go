@@ -1,9 +1,11 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -85,15 +87,16 @@ func TestExitTimeout(t *testing.T) {
 	sideBySide(t, stories)
 }
 
-// deaf is a Python program that ignores SIGTERM, but for its last rank, which fails when all are there.
+// deaf is a Python program that ignores SIGTERM, but for its last rank, which fails when all are there if it is told to.
 const deaf = `import os, signal, sys, time
+what, here = sys.argv[1:]
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open(os.path.join(sys.argv[1], os.environ["RANK"]), "w").close()
+open(os.path.join(here, os.environ["RANK"]), "w").close()
 def busy_here():
     while True:
         time.sleep(0.1)
-if os.environ["RANK"] == "3":
-    while len(os.listdir(sys.argv[1])) < 4:
+if what == "fail" and os.environ["RANK"] == "3":
+    while len(os.listdir(here)) < 4:
         time.sleep(0.01)
     sys.exit(5)
 busy_here()
@@ -105,18 +108,40 @@ func TestDeafWorkerShowsItsStack(t *testing.T) {
 	var stories []story
 	for _, launcher := range starts {
 		stories = append(stories, story{launcher, func(t *testing.T) {
-			j := f.unmet(t, launcher, 2, []string{"--grace", "1s"}, []string{python, "-c", deaf, ""})
-			for _, command := range j.commands {
-				if code := command.code(); code != 5 {
-					t.Errorf("the launcher ended with %d, want 5", code)
-				}
-			}
+			j := f.unmet(t, launcher, 2, []string{"--grace", "1s"}, []string{python, "-c", deaf, "fail", ""})
+			j.endDeaf(5, perJob-1)
 			j.checkCodes(5)
-			if n := len(j.heard("in busy_here")); n != perJob-1 {
-				t.Errorf("%d ranks have shown their stack, want %d", n, perJob-1)
-			}
-			j.sweep()
 		}})
 	}
+	for hosts := 1; hosts <= 2; hosts++ {
+		stories = append(stories, story{fmt.Sprintf("mpirun_TERM/%d", hosts), func(t *testing.T) { f.doom(t, hosts) }})
+	}
 	sideBySide(t, stories)
+}
+
+// mpirun kills its ranks a second after its SIGTERM, long before rdzv would: the stacks come before that.
+func (f *field) doom(t *testing.T, hosts int) {
+	j := f.unmet(t, "openmpi", hosts, nil, []string{python, "-c", deaf, "stay", ""})
+	if !eventually(patience, func() bool {
+		there, err := os.ReadDir(filepath.Join(j.root, "job"))
+		return err == nil && len(there) == perJob
+	}) {
+		t.Fatal("not all ranks are there")
+	}
+	toLauncher(syscall.SIGTERM)(j)
+	j.endDeaf(1, perJob)
+}
+
+// endDeaf waits for the end of a job of which so many workers show their stack.
+func (j *job) endDeaf(code, stacks int) {
+	j.t.Helper()
+	for _, command := range j.commands {
+		if got := command.code(); got != code {
+			j.t.Errorf("the launcher ended with %d, want %d", got, code)
+		}
+	}
+	if n := len(j.heard("in busy_here")); n != stacks {
+		j.t.Errorf("%d ranks have shown their stack, want %d", n, stacks)
+	}
+	j.sweep()
 }

@@ -28,6 +28,8 @@
 //	ctx ends, cause *Stop{Delivered}       the same                                   no SIGTERM to workers started before At
 //	ctx ends, cause *Stop{Stacks}          the same                                   SIGABRT in place of SIGTERM where caught
 //	ctx ends, cause *Stop{Grace: < 0}      results, nil                               SIGKILL to all at once
+//	Deaf is closed                         Run goes on                                SIGABRT to workers that ignore SIGTERM and
+//	                                                                                  catch SIGABRT
 //	Kill is closed                         results, nil                               SIGKILL to all at once
 //	a worker cannot be started             Ended: Code 126 or 127, Err; Run goes on   the other workers live on
 //	ctx ends before a worker is started    Ended: Stopped, PID 0, Signal SIGTERM      it never lives

@@ -116,6 +116,49 @@ func TestStopStacks(t *testing.T) {
 	}
 }
 
+// TestDeaf: of three workers only the one that ignores SIGTERM and catches SIGABRT shows its stack, and nothing ends the run.
+func TestDeaf(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	stderr, text := output(t)
+	tree := Tree{Workers: []Worker{worker(t, deaf), worker(t, counts), sh(t, `trap "" TERM; echo ready; exec sleep 1000`)}}
+	for i := range tree.Workers {
+		tree.Workers[i].Stdout = out
+	}
+	tree.Workers[0].Stderr = stderr
+	now, ended := make(chan struct{}), make(chan int, len(tree.Workers))
+	tree.Deaf, tree.Ended = now, func(i int, _ Result) { ended <- i }
+	r := begin(t, tree)
+	l.want("ready", "ready", "ready")
+	close(now)
+	if i := <-ended; i != 0 {
+		t.Errorf("worker %d ended first", i)
+	}
+	r.cancel(&Stop{Grace: -1})
+	results, err := r.wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := results[0]; e.Code != 2 || !e.Stopped {
+		t.Errorf("%+v", e)
+	}
+	for _, e := range results[1:] {
+		if e.Signal != syscall.SIGKILL {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !strings.Contains(text(), "SIGABRT") {
+		t.Error("no stack was printed")
+	}
+}
+
+// deaf ignores SIGTERM; Go's runtime catches SIGABRT.
+var deaf = role("deaf", func() {
+	signal.Ignore(syscall.SIGTERM)
+	os.Stdout.WriteString("ready\n")
+	pause()
+})
+
 // TestStacksOfPython is the case that matters.
 func TestStacksOfPython(t *testing.T) {
 	nothingLeft(t)

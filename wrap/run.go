@@ -79,7 +79,7 @@ func newRun(t *Tree) *run {
 
 // supervise passes on signals and orders to stop until the watchdog has gone.
 func (r *run) supervise(ctx context.Context) {
-	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
+	ended, deaf, kill, signals := ctx.Done(), r.tree.Deaf, r.tree.Kill, r.tree.Signals
 	var overdue <-chan time.Time // set once the tree has been told to end
 	for {
 		select {
@@ -99,6 +99,9 @@ func (r *run) supervise(ctx context.Context) {
 			r.guard.order(watchdog.Record{Kind: watchdog.Signal, A: int64(s)})
 		case <-ended:
 			ended, overdue = nil, r.stop(stopOf(ctx))
+		case <-deaf:
+			deaf = nil
+			r.guard.order(watchdog.Record{Kind: watchdog.Deaf})
 		case <-kill:
 			kill, ended, overdue = nil, nil, r.kill()
 		case <-overdue:

@@ -53,6 +53,9 @@ type Tree struct {
 
 	// Signals are sent, each once, to every live worker. Run receives from it until it returns. May be nil.
 	Signals <-chan syscall.Signal
+	// Deaf, once closed, gives workers that ignore SIGTERM but catch SIGABRT (Python's faulthandler) that signal: they
+	// print their stacks and die of it, where somebody else is about to kill them. May be nil.
+	Deaf <-chan struct{}
 	// Kill, once closed, kills the tree at once: the second Ctrl-C. May be nil.
 	Kill <-chan struct{}
 }

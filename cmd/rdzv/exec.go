@@ -42,7 +42,7 @@ type agent struct {
 
 // run is the walk of one agent from its placement to its exit code.
 func (g *agent) run() int {
-	g.outside = listen(g.joinTimeout)
+	g.outside = listen(g.joinTimeout, killsAfter(g.place.Launcher, g.env))
 	defer g.outside.close()
 	defer g.watchLauncher()()
 	g.tellPlace()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"rdzv/envmap"
 	"rdzv/wrap"
@@ -18,6 +20,23 @@ var daemons = []string{
 	"prterun", "prted", "prte", // Open MPI 5
 	"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy", // MPICH, Intel MPI, MVAPICH2
 	"slurmstepd", "flux-shell", "palsd", "jsmd",
+}
+
+// killsAfter is how long after its SIGTERM to a rank the launcher sends SIGKILL, 0
+// if it does not, or not soon.
+//
+// Source: docs/launchers.md, section e and "New traps" 1.
+func killsAfter(l envmap.Launcher, env envmap.Env) time.Duration {
+	switch l {
+	case envmap.OpenMPI4:
+		if s, err := strconv.Atoi(env["OMPI_MCA_odls_base_sigkill_timeout"]); err == nil && s > 0 {
+			return time.Duration(s) * time.Second
+		}
+		return time.Second
+	case envmap.OpenMPI5:
+		return 250 * time.Millisecond
+	}
+	return 0
 }
 
 // orphaned is why something ended: the launcher has died.

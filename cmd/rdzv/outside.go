@@ -30,6 +30,7 @@ type outside struct {
 	unread chan os.Signal      // what is caught for not killing this process
 	pass   chan syscall.Signal // for the workers: what they have not had
 	kill   chan struct{}       // closed by the second Ctrl-C
+	deaf   chan struct{}       // closed when workers that ignore a launcher's SIGTERM are out of time
 	stop   chan struct{}
 	wg     sync.WaitGroup
 
@@ -42,13 +43,17 @@ type outside struct {
 	had     chan struct{} // closed when there is a first, or none to come
 	wake    sync.Once     // closes it
 	killed  bool
+
+	kills  time.Duration // by the launcher, so long after its SIGTERM; 0 if it does not
+	doomed bool          // it has sent that
 }
 
-// listen begins to listen, and bounds the joining.
-func listen(limit time.Duration) *outside {
+// listen begins to listen, and bounds the joining. kills is what killsAfter tells.
+func listen(limit, kills time.Duration) *outside {
 	o := &outside{
 		source: wrap.Signals(slices.Concat(ending, passing)...), unread: make(chan os.Signal, 1),
 		pass: make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
+		deaf: make(chan struct{}), kills: kills,
 	}
 	// Who reads our standard error may die before us, above all a launcher. Caught and not ignored, for what is
 	// ignored stays so in the workers.
@@ -117,6 +122,7 @@ func (o *outside) take(e wrap.Event) {
 func (o *outside) end(e wrap.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.doom(e)
 	if o.first != nil {
 		if e.Signal == syscall.SIGINT && !o.killed {
 			o.killed = true
@@ -130,6 +136,22 @@ func (o *outside) end(e wrap.Event) {
 	if o.session != nil {
 		o.tell(o.session)
 	}
+}
+
+// doom gives workers that ignore the launcher's SIGTERM half of the time until its
+// SIGKILL: then they are to show their stacks. One that catches it has all of it.
+func (o *outside) doom(e wrap.Event) {
+	if o.doomed || o.kills == 0 || e.Signal != syscall.SIGTERM || !e.Shared {
+		return
+	}
+	o.doomed = true
+	o.wg.Go(func() {
+		select {
+		case <-time.After(o.kills / 2):
+			close(o.deaf)
+		case <-o.stop:
+		}
+	})
 }
 
 // joined makes signals end this session from now on, also one that came just now.

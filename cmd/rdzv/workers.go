@@ -66,7 +66,7 @@ func (g *agent) runWorkers() error {
 func (g *agent) tree() (wrap.Tree, error) {
 	t := wrap.Tree{
 		Grace: g.grace, Linger: true, JobControl: true,
-		Source: g.outside.source, Signals: g.outside.pass, Kill: g.outside.kill,
+		Source: g.outside.source, Signals: g.outside.pass, Deaf: g.outside.deaf, Kill: g.outside.kill,
 	}
 	t.Ended = g.ended
 	for i := range g.slots {

@@ -9,6 +9,7 @@ const (
 	Signal                 // send signal A once to every live worker
 	Spare                  // worker Index has had the signal to stop: Stop sends it none
 	Stop                   // end the tree: A = grace in ns, B = 1 to begin with SIGABRT where it is caught
+	Deaf                   // SIGABRT to workers that ignore SIGTERM, where it is caught
 	Kill                   // SIGKILL everything, now
 	Ask                    // have the sentinel report Answer, after all that has reached it
 )

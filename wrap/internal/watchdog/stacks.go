@@ -17,6 +17,17 @@ func (w *watch) dumpAll() bool {
 	return any
 }
 
+// dumpDeaf sends SIGABRT to every live worker that catches it and ignores SIGTERM. It passes for stopped.
+func (w *watch) dumpDeaf() {
+	for i := range w.workers {
+		e := &w.workers[i]
+		if e.pid != 0 && signalSet(e.pid, "SigIgn:").Has(syscall.SIGTERM) && w.dump(i) {
+			e.told = true
+			w.wake(i)
+		}
+	}
+}
+
 // dump makes worker i print its stacks, if it catches SIGABRT as Python's faulthandler does, without leaving a core.
 // It reports whether it has sent the signal.
 func (w *watch) dump(i int) bool {

@@ -68,6 +68,8 @@ func (w *watch) obey(r Record) {
 		}
 	case Stop:
 		w.stop(time.Duration(r.A), r.B == 1)
+	case Deaf:
+		w.dumpDeaf()
 	case Kill:
 		w.enter(killing, KillWait)
 	case Ask:
