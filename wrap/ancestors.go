@@ -157,6 +157,14 @@ func (who Ancestor) ended() bool {
 	return err == nil && (stat.Start != who.start || stat.State == 'Z' || stat.State == 'X')
 }
 
+// KeepDaemon lets go of all ancestors but the daemon: those between may end. Wait must not have begun.
+func (a *Ancestry) KeepDaemon() {
+	last := len(a.Line) - 1
+	between := Ancestry{a.Line[:last]}
+	between.Close()
+	a.Line = a.Line[last:]
+}
+
 // Close lets go of the ancestors. Wait must have returned.
 func (a *Ancestry) Close() {
 	for i := range a.Line {

@@ -33,6 +33,9 @@ var descendant = role("descendant", func() {
 		fmt.Println("none")
 		return
 	}
+	if os.Getenv("WRAP_TEST_DAEMON_ALONE") != "" {
+		a.KeepDaemon()
+	}
 	if os.Getenv("WRAP_TEST_NO_PIDFD") != "" {
 		a.Close()
 	}
@@ -70,6 +73,17 @@ func TestAncestors(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestDaemonAlone: those between may end.
+func TestDaemonAlone(t *testing.T) {
+	nothingLeft(t)
+	l, pids := startChain(t, 4, 3, "WRAP_TEST_DAEMON_ALONE=1")
+	l.want("watching 1")
+	syscall.Kill(pids[0], syscall.SIGSTOP)
+	syscall.Kill(pids[2], syscall.SIGKILL)
+	syscall.Kill(pids[1], syscall.SIGKILL)
+	l.want(fmt.Sprintf("ended %d true <nil>", pids[1]))
 }
 
 func TestNoSuchAncestor(t *testing.T) {

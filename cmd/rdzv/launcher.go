@@ -50,14 +50,25 @@ func (o orphaned) Error() string {
 }
 func (o orphaned) ExitCode() int { return codeLost }
 
-// watchLauncher ends the job when the launcher dies and leaves this agent behind.
-// By hand nothing is watched: nohup must work. The returned function ends the
-// watch.
-func (g *agent) watchLauncher() (stop func()) {
-	if g.place.Launcher == envmap.None {
-		return func() {}
+// above is the line of processes that this agent needs. By hand it needs none: nohup
+// must work. In a batch script of Slurm that is so as long as Slurm's own daemon is
+// there: when the script has ended, by a signal even while this agent runs, so has the
+// job, but Slurm does not find an orphan everywhere (ProctrackType).
+func above(l envmap.Launcher) *wrap.Ancestry {
+	if l != envmap.None {
+		return wrap.Ancestors(func(name string) bool { return slices.Contains(daemons, name) })
 	}
-	line := wrap.Ancestors(func(name string) bool { return slices.Contains(daemons, name) })
+	line := wrap.Ancestors(func(name string) bool { return name == "slurmstepd" })
+	if line != nil {
+		line.KeepDaemon()
+	}
+	return line
+}
+
+// watchLauncher ends the job when the launcher dies and leaves this agent behind.
+// The returned function ends the watch.
+func (g *agent) watchLauncher() (stop func()) {
+	line := above(g.place.Launcher)
 	if line == nil {
 		return func() {}
 	}
