@@ -20,17 +20,20 @@ func oomKills(root fs.FS) int {
 	for line := range strings.Lines(string(list)) {
 		_, entry, _ := strings.Cut(strings.TrimSpace(line), ":") // behind the hierarchy's number
 		controllers, dir, _ := strings.Cut(entry, ":")
-		var file string
+		var top, file string
 		switch controllers {
 		case "":
-			file = path.Join("sys/fs/cgroup", dir, "memory.events")
+			top, file = "sys/fs/cgroup", "memory.events"
 		case "memory":
-			file = path.Join("sys/fs/cgroup/memory", dir, "memory.oom_control")
+			top, file = "sys/fs/cgroup/memory", "memory.oom_control"
 		default:
 			continue
 		}
-		if n := field(root, file, "oom_kill"); n >= 0 {
-			return n
+		// A container may see its own cgroup as the top, and be told its name outside.
+		for _, at := range []string{path.Join(top, dir), top} {
+			if n := field(root, path.Join(at, file), "oom_kill"); n >= 0 {
+				return n
+			}
 		}
 	}
 	return -1

@@ -21,6 +21,14 @@ func TestOOMKills(t *testing.T) {
 			"proc/self/cgroup": "8:pids:/\n4:memory:/job\n0::/\n",
 			"sys/fs/cgroup/memory/job/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n",
 		}, 5},
+		"container, version 1": {map[string]string{
+			"proc/self/cgroup":                        "4:memory:/docker/4f2a\n0::/\n",
+			"sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+		}, 1},
+		"container, version 2": {map[string]string{
+			"proc/self/cgroup":            "0::/system.slice/docker-4f2a.scope\n",
+			"sys/fs/cgroup/memory.events": "oom 1\noom_kill 1\n",
+		}, 1},
 		"old kernel": {map[string]string{
 			"proc/self/cgroup":            "0::/\n",
 			"sys/fs/cgroup/memory.events": "low 0\nhigh 0\nmax 0\noom 0\n",
