@@ -33,8 +33,8 @@ const (
 	answerWait = time.Second
 	// shareWait is how long after that answer the sentinel may still report the signal, else it was for this process
 	// alone. The kernel signals a group in one go, the sentinel before this process; Slurm and systemd go from process
-	// to process.
-	shareWait = 20 * time.Millisecond
+	// to process, and may be interrupted for a while on a busy machine.
+	shareWait = 100 * time.Millisecond
 	// reportLife is how long a report waits for the signal to this process, whose threads may have to wait for a
 	// processor as long as the sentinel. One that is not fetched in that time was sent to the sentinel alone, or stands
 	// for two signals that the kernel made one for this process.
@@ -62,7 +62,7 @@ type Source struct {
 // nohup, SIGINT in a background job of a script) stay ignored.
 //
 // A signal that comes again before the process has seen the first is one signal, as ever in Unix. If one is
-// sent to the group and the same within 20 ms to this process alone, which is which cannot be told, only how many.
+// sent to the group and the same within 100 ms to this process alone, which is which cannot be told, only how many.
 func Signals(sigs ...syscall.Signal) *Source {
 	s := &Source{
 		out:      make(chan Event),

@@ -107,16 +107,17 @@ func workersOf(t *testing.T, dog, sentinel int) []int {
 	return pids
 }
 
-// TestTimeout is coreutils' timeout: it signals the agent, and then the group.
+// TestTimeout is coreutils' timeout: it signals the agent, and then the group. SIGALRM is what its timer sends it.
 func TestTimeout(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
-	cmd := exec.Command("timeout", "0.5", "/proc/self/exe")
+	cmd := exec.Command("timeout", "1000", "/proc/self/exe")
 	cmd.Args[2] = os.Args[0]
 	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout = out
 	startMarked(t, cmd)
 	l.want("ready")
+	syscall.Kill(cmd.Process.Pid, syscall.SIGALRM)
 	var worker, agent int
 	for worker < 1 || agent < 1 {
 		if line := l.next(); line == "terminated" {
@@ -215,8 +216,8 @@ func TestPairing(t *testing.T) {
 		do   func(p *pairing)
 		want string
 	}{
-		{"alone", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(25)) }, "[15 false]"},
-		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(24)) }, "[]"},
+		{"alone", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(105)) }, "[15 false]"},
+		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(104)) }, "[]"},
 		{"not answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(999)) }, "[]"},
 		{"never answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(1000)) }, "[15 false]"},
 		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(1)); p.report(rep(term), at(9)) }, "[15 true]"},
@@ -227,7 +228,7 @@ func TestPairing(t *testing.T) {
 			p.expire(at(100))
 			p.report(rep(hup), at(101))
 			p.answered(at(101))
-			p.expire(at(121))
+			p.expire(at(201))
 		}, "[1 true][15 false]"},
 		{"sentinel gone", func(p *pairing) { p.signal(term, at(0), 1); p.deserted(at(1)); p.expire(at(1)) }, "[15 false]"},
 		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), 1) }, "[15 true]"},
