@@ -65,6 +65,9 @@ var attacks = map[string]func(addr string) string{
 // allAttacks are their names, sorted.
 func allAttacks() []string { return slices.Sorted(maps.Keys(attacks)) }
 
+// waitsFor is how long an attacker waits for an answer, much longer than the store does for one.
+const waitsFor = 20 * time.Second
+
 // askEtcd reads and writes with etcd's own client.
 func askEtcd(endpoint string, cfg *tls.Config) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -84,12 +87,12 @@ func askEtcd(endpoint string, cfg *tls.Config) string {
 
 // shakeHands makes a TLS connection, and reads what the other end says after it.
 func shakeHands(addr string, cfg *tls.Config) string {
-	raw, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	raw, err := net.DialTimeout("tcp", addr, waitsFor)
 	if err != nil {
 		return words(err)
 	}
 	defer raw.Close()
-	raw.SetDeadline(time.Now().Add(7 * time.Second))
+	raw.SetDeadline(time.Now().Add(waitsFor))
 	conn := tls.Client(raw, cfg)
 	if err := conn.Handshake(); err != nil {
 		return "handshake: " + words(err)
@@ -105,9 +108,9 @@ func shakeHands(addr string, cfg *tls.Config) string {
 // stolenIdentity has all that the store shows of itself in its certificate, signed with another key.
 func stolenIdentity(addr string) *tls.Config {
 	names := []string{"x"}
-	raw, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	raw, err := net.DialTimeout("tcp", addr, waitsFor)
 	if err == nil {
-		raw.SetDeadline(time.Now().Add(7 * time.Second))
+		raw.SetDeadline(time.Now().Add(waitsFor))
 		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 		if conn.Handshake() == nil {
 			names = conn.ConnectionState().PeerCertificates[0].DNSNames
@@ -134,7 +137,7 @@ func slowly(addr string) string {
 	ends := make(chan string, 300)
 	for range 300 {
 		all.Go(func() {
-			conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+			conn, err := net.DialTimeout("tcp", addr, waitsFor)
 			if err != nil {
 				ends <- words(err)
 				return
@@ -172,14 +175,14 @@ func crowd(addr string, n int) string {
 		}
 	}()
 	for range n {
-		conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+		conn, err := net.DialTimeout("tcp", addr, waitsFor)
 		if err != nil {
 			return "not all at once: " + words(err)
 		}
 		conns = append(conns, conn)
 	}
 	for _, c := range conns {
-		c.SetReadDeadline(time.Now().Add(7 * time.Second))
+		c.SetReadDeadline(time.Now().Add(waitsFor))
 		if got, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || len(got) > 0 {
 			return fmt.Sprintf("got in: a silent connection stands (%q, %v)", got, err)
 		}
@@ -189,12 +192,12 @@ func crowd(addr string, n int) string {
 
 // garbage sends random bytes, some that begin as TLS does.
 func garbage(addr string) string {
-	conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, waitsFor)
 	if err != nil {
 		return words(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(7 * time.Second))
+	conn.SetDeadline(time.Now().Add(waitsFor))
 	bytes := make([]byte, 4096)
 	rand.Read(bytes)
 	if bytes[0]&1 == 0 {

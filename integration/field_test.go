@@ -14,11 +14,14 @@ import (
 )
 
 // A field is two hosts with every launcher on them, where many jobs run side by side.
-type field struct{ *cluster }
+type field struct {
+	*cluster
+	env []string // for all of a job's processes
+}
 
 func newField(t *testing.T) *field {
 	t.Helper()
-	f := &field{newCluster(t, 2)}
+	f := &field{cluster: newCluster(t, 2)}
 	f.run(f.slurm("up")) // the hosts take Slurm down with them
 	return f
 }
@@ -78,7 +81,7 @@ func (f *field) unmet(t *testing.T, launcher string, hosts int, flags, prog []st
 
 // variables are what a place's processes on hosts need beside the place's own.
 func (j *job) variables() []string {
-	return []string{"HOSTS_DIR=" + filepath.Join(j.f.root, "hosts")}
+	return append([]string{"HOSTS_DIR=" + filepath.Join(j.f.root, "hosts")}, j.f.env...)
 }
 
 // lines are the commands that start the job.

@@ -35,7 +35,7 @@ func (p *place) tree() (pids []int) {
 
 // checkTree is checkClean for processes without a mark.
 func (j *job) checkTree() {
-	if !eventually(5*time.Second, func() bool { return len(j.tree()) == 0 }) {
+	if !eventually(20*time.Second, func() bool { return len(j.tree()) == 0 }) {
 		for _, pid := range j.tree() {
 			j.t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
 			kill(pid)

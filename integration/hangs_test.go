@@ -105,6 +105,7 @@ busy_here()
 // A worker that ignores SIGTERM shows its stack before it is killed.
 func TestDeafWorkerShowsItsStack(t *testing.T) {
 	f := newField(t)
+	f.env = []string{killsLate}
 	var stories []story
 	for _, launcher := range starts {
 		stories = append(stories, story{launcher, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestDeafWorkerShowsItsStack(t *testing.T) {
 	sideBySide(t, stories)
 }
 
-// mpirun kills its ranks a second after its SIGTERM, long before rdzv would: the stacks come before that.
+// mpirun kills its ranks seconds after its SIGTERM, long before rdzv would: the stacks come before that.
 func (f *field) doom(t *testing.T, hosts int) {
 	j := f.unmet(t, "openmpi", hosts, nil, []string{python, "-c", deaf, "stay", ""})
 	if !eventually(patience, func() bool {

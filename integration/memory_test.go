@@ -20,7 +20,7 @@ func memoryGroup(t *testing.T, limit int) string {
 	}
 	asRoot(t, "sh", "-c", script, group, strconv.Itoa(limit), strconv.Itoa(os.Geteuid()))
 	t.Cleanup(func() {
-		if !eventually(5*time.Second, func() bool { return exec.Command("rmdir", group).Run() == nil }) {
+		if !eventually(20*time.Second, func() bool { return exec.Command("rmdir", group).Run() == nil }) {
 			asRoot(t, "rmdir", group)
 		}
 	})

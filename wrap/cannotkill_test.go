@@ -35,21 +35,26 @@ func TestOrdinaryUser(t *testing.T) {
 // becomesRoot is a program that its user may run but not signal, as sudo is.
 var becomesRoot = role("becomes root", func() {
 	if err := syscall.Setresuid(0, 0, 0); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, err)
 	}
+	fmt.Println("root")
 	pause()
 })
 
 var _ = role("agent of root", func() {
 	w := child(becomesRoot)
 	w.Path = os.Getenv(argEnv)
+	became, out, err := os.Pipe()
+	if err != nil {
+		fmt.Println(err)
+	}
+	w.Stdout = out
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := Run(ctx, Tree{
-		Workers: []Worker{w},
-		Grace:   time.Millisecond,
-		Source:  Signals(),
-		Started: func(int, int) { time.AfterFunc(300*time.Millisecond, cancel) },
-	})
+	go func() {
+		became.Read(make([]byte, 1))
+		cancel()
+	}()
+	_, err = Run(ctx, Tree{Workers: []Worker{w}, Grace: time.Millisecond, Source: Signals()})
 	var left *LeftError
 	fmt.Println(errors.As(err, &left), err)
 })

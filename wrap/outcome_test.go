@@ -254,7 +254,7 @@ func TestCtxEndsMeanwhile(t *testing.T) {
 	nothingLeft(t)
 	for i := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-		tree := Tree{Grace: 50 * time.Millisecond}
+		var tree Tree
 		for range 16 {
 			tree.Workers = append(tree.Workers, sh(t, "exec sleep 1000"))
 		}

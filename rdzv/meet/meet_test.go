@@ -122,7 +122,7 @@ func TestDialKnowsTheInstance(t *testing.T) {
 }
 
 func TestNotFoundTellsWhatWasTried(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := Meet(ctx, orteConfig(t, 1, 2), noHost(t))
 	var none *NotFoundError

@@ -45,7 +45,7 @@ func finish(t *testing.T, s *Server) {
 func TestAStoreAnswersLongBeforeItsElectionTimeout(t *testing.T) {
 	const bound = 90 * time.Millisecond // about 10 ms on an idle machine
 	best := time.Hour
-	for range 5 {
+	for range 20 { // a busy one may be that quick only now and then, an election timer never
 		began := time.Now()
 		s := begin(t, t.TempDir())
 		if _, err := s.Client().Put(within(t), "key", "value"); err != nil {
@@ -53,10 +53,11 @@ func TestAStoreAnswersLongBeforeItsElectionTimeout(t *testing.T) {
 		}
 		best = min(best, time.Since(began))
 		finish(t, s)
+		if best <= bound {
+			return
+		}
 	}
-	if best > bound {
-		t.Errorf("answered after %v at best; want at most %v", best, bound)
-	}
+	t.Errorf("answered after %v at best; want at most %v", best, bound)
 }
 
 func TestAStoreHasNoListenerAndLeavesNothing(t *testing.T) {
@@ -187,7 +188,7 @@ func TestCloseDoesNotWaitForClients(t *testing.T) {
 	defer a.Abandon()
 	began := time.Now()
 	finish(t, s)
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("took %v", took)
 	}
 	select {
