@@ -83,7 +83,7 @@ func (p *place) checkClean() {
 
 func (p *place) checkNobody() {
 	left := func() []int { return append(p.alive(), orphanedKeepers()...) }
-	if !eventually(5*time.Second, func() bool { return len(left()) == 0 }) {
+	if !eventually(20*time.Second, func() bool { return len(left()) == 0 }) {
 		for _, pid := range left() {
 			p.t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
 		}
