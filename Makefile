@@ -3,16 +3,16 @@
 # make test       unit tests and stories with -race, then real launchers
 # make chaos      500 faults in PyTorch ranks: is the reason told the true one? A table
 # make kill-matrix  who was killed, how long until the last process was gone, who exited with what: a table
-# make bench-failure  a worker dies: how long until nothing of its job is left, under rdzv and its peers: a table
-# make unit | integration | lint | govulncheck | fuzz | cover | bench | clean
+# make bench      rdzv beside torchrun, mpirun, mpiexec.hydra and srun: tables in bin/performance.md
+# make unit | integration | lint | govulncheck | fuzz | cover | clean
 # Go is presupposed; what else is missing, demo, test and lint install with apt-get, saying so.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 500x
-export PYTHON
+export PYTHON REPS
 
 build: bin/rdzv
-.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover bench bench-failure chaos kill-matrix clean
+.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover bench chaos kill-matrix clean
 
 # go knows what has changed; the version is ours to stamp, for a copy without git has one too.
 bin/rdzv:
@@ -59,17 +59,10 @@ cover:
 	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '^rdzv/integration')
 	go tool cover -func bin/cover.out | tail -n 1
 
+# BENCH="latency fail": these parts alone. REPS=2: how often each case is run. See bench/suite.py.
 bench: bin/rdzv
-	@scripts/install-missing test
-	@rm -f bin/bench.jsonl
-	bench/bench.py latency --launchers torchrun-tuned,openmpi,rdzv,rdzv-mpirun --n 2,4,16 --out bin/bench.jsonl
-	bench/report.py --ratio openmpi bin/bench.jsonl
-
-# Needs root, as its hosts do.
-bench-failure: bin/rdzv
-	@scripts/install-missing test
-	@rm -f bin/failure.jsonl
-	bench/failure.sh bin/failure.jsonl
+	@scripts/install-missing bench
+	bench/suite.py $(BENCH)
 
 # CHAOS="-n 50 -seed 7": fewer faults, others. See chaos/main.go.
 chaos: bin/rdzv

@@ -1,0 +1,26 @@
+"""Two hosts, node1 and node2, on this machine: integration/testbed, and Slurm on them where a launcher needs it."""
+import os, subprocess, tempfile
+from job import KIT
+
+TESTBED = f"{os.path.dirname(KIT)}/integration/testbed"
+
+
+class Hosts:
+    def __init__(self, tmp, slurm):
+        self.dir = tempfile.mkdtemp(prefix="bench-hosts-", dir=tmp)
+        self.env = dict(HOSTS_DIR=self.dir, HOSTS=f"{TESTBED}/hosts", SLURM_CONF=f"{self.dir}/slurm/slurm.conf")
+        self.call("up", "2")
+        if slurm:
+            subprocess.run([f"{TESTBED}/slurm", "up"], env=dict(os.environ, **self.env), check=True)
+
+    def call(self, *words):
+        subprocess.run([f"{TESTBED}/hosts", *words], env=dict(os.environ, **self.env), check=True)
+
+    def on(self, node, argv):
+        """What `hosts on` runs, without the shell that looks it up: argv on host node + 1; the pid stays the caller's."""
+        with open(f"{self.dir}/{node + 1}") as f:
+            return ["nsenter", "-t", f.read().strip(), "-n", "-u", "-m", "-i", f"--wd={os.getcwd()}", "--"] + argv
+
+    def down(self):
+        self.call("down")
+        subprocess.run(["rm", "-rf", self.dir])
