@@ -4,6 +4,9 @@
 # make chaos      500 faults in PyTorch ranks: is the reason told the true one? A table
 # make kill-matrix  who was killed, how long until the last process was gone, who exited with what: a table
 # make bench      rdzv beside torchrun, mpirun, mpiexec.hydra and srun: tables in bin/performance.md
+# make scale      thousands of simulated agents on one store: tables in bin/scale.md; then 256 real ones
+# make soak       does anything grow in 10 minutes, or over 50 jobs in one launcher?
+# make size       what is in the binary, by module and package
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # Go is presupposed; what else is missing, demo, test and lint install with apt-get, saying so.
 
@@ -12,7 +15,7 @@ FUZZTIME ?= 500x
 export PYTHON REPS
 
 build: bin/rdzv
-.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover bench chaos kill-matrix clean
+.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover bench scale soak size chaos kill-matrix clean
 
 # go knows what has changed; the version is ours to stamp, for a copy without git has one too.
 bin/rdzv:
@@ -63,6 +66,25 @@ cover:
 bench: bin/rdzv
 	@scripts/install-missing bench
 	bench/suite.py $(BENCH)
+
+# 64 to 10 000 simulated agents on one store, then 256 real ones. SCALE="64,256": these numbers alone.
+SCALE ?= 64,256,1024,4096
+scale: bin/rdzv
+	@scripts/install-missing test
+	go build -o bin/scale ./bench/scale
+	@set -e; for way in "" -tls "-end loss -reps 1" "-end done -reps 1" "-tls -idle 10s -reps 1"; do bin/scale -n $(SCALE) $$way; done | tee bin/scale.md
+	[ $(words $(subst $(comma), ,$(SCALE))) -lt 4 ] || bin/scale -n 10000 -reps 1 | tee -a bin/scale.md
+	go test -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv" -run ManyAgents -many 256 -v
+comma := ,
+
+# DURATION=30s, AGENTS=8, JOBS=10: shorter.
+DURATION ?= 10m
+AGENTS ?= 64
+JOBS ?= 50
+soak: bin/rdzv
+	@scripts/install-missing test
+	go test -count=1 -timeout 24h ./integration -rdzvbin "$(CURDIR)/bin/rdzv" -run 'NothingGrows|JobsInOneLauncher' \
+		-soak $(DURATION) -soak-agents $(AGENTS) -soak-jobs $(JOBS) -v
 
 # CHAOS="-n 50 -seed 7": fewer faults, others. See chaos/main.go.
 chaos: bin/rdzv

@@ -24,8 +24,10 @@ type result struct {
 
 	joinCPU, endCPU, idleCPU time.Duration // of the store's process
 	agentsCPU                time.Duration // of the agents' process, from the beginning to the end
-	peak                     int64         // bytes of memory of the store's process
+	empty, peak              int64         // bytes of memory of the store's process, before the agents and at most
+	alone, busy              int           // goroutines of the store's process, before the agents and when all are in
 	bytes                    int64         // on all connections, both ways
+	changes                  int64         // of the store's keys: transactions that wrote
 	dials                    int64         // connections that were tried
 }
 
@@ -59,48 +61,56 @@ func run(n int, o options) (r result, err error) {
 	}
 	f := &fleet{ctx: ctx, store: store, agents: make([]*agent, n)}
 	defer func() { err = errors.Join(err, f.close()) }()
-	if f.dial, err = dialer(store, o); err != nil {
+	if f.dial, err = f.dialer(o); err != nil {
 		return r, err
 	}
-	before, _, err := store.usage()
+	err = f.measure(o, &r)
+	return r, err
+}
+
+// measure lets the agents meet, idle and end, and asks the store in between.
+func (f *fleet) measure(o options, r *result) error {
+	before, err := f.store.usage()
 	if err != nil {
-		return r, err
+		return err
 	}
 	own, _ := usage()
 	began := time.Now()
 	if err := f.each(f.join); err != nil {
-		return r, err
+		return err
 	}
 	r.world = time.Since(began)
-	joined, _, err := store.usage()
+	joined, err := f.store.usage()
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.joinCPU = joined - before
 	<-time.After(o.idle)
-	idled, _, err := store.usage()
+	idled, err := f.store.usage()
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.idleCPU = idled - joined
-	if err := f.finish(o, &r); err != nil {
-		return r, err
+	if err := f.finish(o, r); err != nil {
+		return err
 	}
-	ended, peak, err := store.usage()
+	ended, err := f.store.usage()
 	after, _ := usage()
-	r.agentsCPU = after - own
-	r.endCPU, r.peak, r.bytes, r.dials = ended-idled, peak, f.bytes.Load(), f.dials.Load()
-	return r, err
+	r.joinCPU, r.idleCPU, r.endCPU, r.agentsCPU = joined.cpu-before.cpu, idled.cpu-joined.cpu, ended.cpu-idled.cpu, after-own
+	r.empty, r.peak, r.alone, r.busy = before.peak, ended.peak, before.goroutines, joined.goroutines
+	r.bytes, r.dials = f.bytes.Load(), f.dials.Load()
+	return err
 }
 
 // dialer returns how agents connect: as package meet does, once it knows the
 // store's address.
-func dialer(s *process, o options) (func(context.Context) (net.Conn, error), error) {
-	plain := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", s.address) }
+func (f *fleet) dialer(o options) (func(context.Context) (net.Conn, error), error) {
+	plain := func(ctx context.Context) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", f.store.address)
+		return counted{conn, &f.bytes}, err
+	}
 	if !o.tls {
 		return plain, nil
 	}
-	if _, err := s.key.ClientTLS(); err != nil {
+	if _, err := f.store.key.ClientTLS(); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (net.Conn, error) {
@@ -108,7 +118,7 @@ func dialer(s *process, o options) (func(context.Context) (net.Conn, error), err
 		if err != nil {
 			return nil, err
 		}
-		cfg, err := s.key.ClientTLS() // each agent mints a certificate of its own
+		cfg, err := f.store.key.ClientTLS() // each agent mints a certificate of its own
 		if err != nil {
 			return nil, err
 		}
@@ -165,8 +175,8 @@ func (f *fleet) join(i int) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		a.wire = counted{conn, &f.bytes}
-		return a.wire, nil
+		a.wire = conn
+		return conn, nil
 	}
 	if a.client, err = rdzv.Dial(dial, presence.DefaultTimeout); err != nil {
 		return err
@@ -216,6 +226,15 @@ func (f *fleet) finish(o options, r *result) error {
 		return err
 	})
 	r.known, r.gone = known.get(), gone.get()
+	return errors.Join(err, f.count(r))
+}
+
+// count asks the store how often it was written to. The last agent is never the lost one.
+func (f *fleet) count(r *result) error {
+	answer, err := f.agents[len(f.agents)-1].client.Get(f.ctx, "none")
+	if err == nil {
+		r.changes = answer.Header.Revision
+	}
 	return err
 }
 

@@ -31,7 +31,7 @@ type options struct {
 
 func main() {
 	sizes := flag.String("n", "64,256,1024", "numbers of agents")
-	reps := flag.Int("reps", 3, "runs of each")
+	reps := flag.Int("reps", 3, "runs of each, of whose figures the medians are printed")
 	var o options
 	flag.BoolVar(&o.tls, "tls", false, "with mutual TLS, as between hosts")
 	flag.StringVar(&o.end, "end", "fail", "how the job ends: a worker fails (fail), an agent is lost (loss), or well (done)")
@@ -70,25 +70,19 @@ func profiled(path, role string, do func() error) error {
 }
 
 func measure(sizes string, reps int, o options) error {
-	fmt.Println("              until the last agent knows    store's CPU              agents'   store  wire       ")
-	fmt.Println("agents   tls  world ms  known ms   gone ms  join ms   end ms     idle   cpu ms  MB     kB/agent dials")
+	fmt.Print(heading())
 	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return err
 		}
-		for range reps {
-			r, err := run(n, o)
-			if err != nil {
+		runs := make([]result, reps)
+		for i := range runs {
+			if runs[i], err = run(n, o); err != nil {
 				return fmt.Errorf("%d agents: %w", n, err)
 			}
-			idle := "-"
-			if o.idle > 0 {
-				idle = fmt.Sprintf("%.2f %%", 100*r.idleCPU.Seconds()/o.idle.Seconds())
-			}
-			fmt.Printf("%6d %5v %9d %9d %9d %8d %8d %8s %8d %4d %8.1f %8d\n", n, o.tls, r.world.Milliseconds(), r.known.Milliseconds(), r.gone.Milliseconds(),
-				r.joinCPU.Milliseconds(), r.endCPU.Milliseconds(), idle, r.agentsCPU.Milliseconds(), r.peak>>20, float64(r.bytes)/1024/float64(n), r.dials)
 		}
+		fmt.Println(row(n, o, runs))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func serve(n int, o options) error {
 	go leader.Run(ctx) // as long as this process
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		used, peak := usage()
-		fmt.Println(int64(used), peak)
+		fmt.Println(int64(used), peak, runtime.NumGoroutine())
 	}
 	return nil
 }
@@ -109,11 +110,18 @@ func startStore(n int, o options) (*process, error) {
 	return p, err
 }
 
-func (p *process) usage() (cpu time.Duration, peak int64, err error) {
+// used is what the store's process tells of itself.
+type used struct {
+	cpu        time.Duration
+	peak       int64
+	goroutines int
+}
+
+func (p *process) usage() (u used, err error) {
 	if _, err = fmt.Fprintln(p.in); err == nil {
-		_, err = fmt.Fscanln(p.out, &cpu, &peak)
+		_, err = fmt.Fscanln(p.out, &u.cpu, &u.peak, &u.goroutines)
 	}
-	return cpu, peak, err
+	return u, err
 }
 
 func (p *process) end() error {
