@@ -74,7 +74,7 @@ func prepare(dir string) (err error) {
 		return err
 	}
 	*rdzvBin = filepath.Join(dir, "rdzv")
-	build := exec.Command("go", "build", "-o", *rdzvBin, "rdzv/cmd/rdzv")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", *rdzvBin, "rdzv/cmd/rdzv") // as make does
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	return build.Run()

@@ -14,6 +14,28 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// What an agent costs on the wire and in the store is the same in a large job as in a small one.
+func TestMessagesAreLinear(t *testing.T) {
+	for secured, most := range map[bool]float64{false: 3000, true: 6000} {
+		var before float64
+		for _, n := range []int{32, 128} {
+			r, err := run(n, options{end: "fail", tls: secured})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes := float64(r.bytes) / float64(n)
+			t.Logf("%d agents, TLS %v: %.0f bytes and %.2f changes each", n, secured, bytes, float64(r.changes)/float64(n))
+			if bytes > most || before > 0 && bytes > 1.25*before {
+				t.Errorf("%d agents: %.0f bytes each, want at most %.0f and no more than in a small job (%.0f)", n, bytes, most, before)
+			}
+			if r.changes > int64(2*n+8) {
+				t.Errorf("%d agents: %d changes of the store, want two each and a few", n, r.changes)
+			}
+			before = bytes
+		}
+	}
+}
+
 func TestRun(t *testing.T) {
 	for name, o := range map[string]options{
 		"a worker fails":   {end: "fail"},
