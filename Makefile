@@ -86,6 +86,10 @@ soak: bin/rdzv
 	go test -count=1 -timeout 24h ./integration -rdzvbin "$(CURDIR)/bin/rdzv" -run 'NothingGrows|JobsInOneLauncher' \
 		-soak $(DURATION) -soak-agents $(AGENTS) -soak-jobs $(JOBS) -v
 
+size: bin/rdzv
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -o bin/rdzv.symbols ./cmd/rdzv
+	@go run ./bench/size bin/rdzv bin/rdzv.symbols | tee bin/size.md
+
 # CHAOS="-n 50 -seed 7": fewer faults, others. See chaos/main.go.
 chaos: bin/rdzv
 	@scripts/install-missing test
