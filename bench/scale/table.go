@@ -42,7 +42,7 @@ var columns = []column{
 
 // heading begins a Markdown table.
 func heading() string {
-	names := []string{"agents", "", "end"}
+	names := []string{"agents", "connection", "end"}
 	for _, c := range columns {
 		names = append(names, c.name)
 	}
