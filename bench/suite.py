@@ -85,13 +85,13 @@ def table(name, part, title, figure, column):
 
 
 def report():
-    text = ["## The machine\n", machine()]
+    text = ["### The machine\n", machine()]
     for name, part in PARTS.items():
         if os.path.exists(f"{RUNS}/{name}.jsonl"):
-            text += [f"\n## {part.title}\n", part.text, ""]
+            text += [f"\n### {part.title}\n", part.text, ""]
             text += [table(name, part, *t) for t in part.tables]
     with open(f"{BIN}/performance.md", "w") as f:
-        f.write("\n".join(text))
+        f.write("\n".join(text).rstrip() + "\n")
     shutil.copyfileobj(open(f"{BIN}/performance.md"), sys.stdout)
 
 

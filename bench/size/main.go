@@ -46,8 +46,8 @@ func report(w io.Writer, stripped, full string) error {
 	for name, has := range packages {
 		modules[module(name, info)] = modules[module(name, info)].plus(has)
 	}
-	table(w, "module", modules, len(modules))
-	table(w, "package", packages, 30)
+	table(w, "module", modules, 20)
+	table(w, "package", packages, 25)
 	return nil
 }
 
@@ -148,7 +148,13 @@ func table(w io.Writer, what string, all map[string]weight, most int) {
 		return cmp.Or(cmp.Compare(all[b].code+all[b].data, all[a].code+all[a].data), cmp.Compare(a, b))
 	})
 	fmt.Fprintf(w, "\n| %s | code, kB | data, kB |\n| --- | --- | --- |\n", what)
-	for _, name := range names[:min(most, len(names))] {
+	shown := min(most, len(names))
+	for _, name := range names[:shown] {
 		fmt.Fprintf(w, "| %s | %d | %d |\n", name, all[name].code/1000, all[name].data/1000)
 	}
+	var rest weight
+	for _, name := range names[shown:] {
+		rest = rest.plus(all[name])
+	}
+	fmt.Fprintf(w, "| %d others | %d | %d |\n", len(names)-shown, rest.code/1000, rest.data/1000)
 }
