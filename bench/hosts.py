@@ -1,5 +1,5 @@
 """Two hosts, node1 and node2, on this machine: integration/testbed, and Slurm on them where a launcher needs it."""
-import os, subprocess, tempfile
+import os, subprocess, tempfile, time
 from job import KIT
 
 TESTBED = f"{os.path.dirname(KIT)}/integration/testbed"
@@ -20,6 +20,12 @@ class Hosts:
         """What `hosts on` runs, without the shell that looks it up: argv on host node + 1; the pid stays the caller's."""
         with open(f"{self.dir}/{node + 1}") as f:
             return ["nsenter", "-t", f.read().strip(), "-n", "-u", "-m", "-i", f"--wd={os.getcwd()}", "--"] + argv
+
+    def wait_for_slurm(self, limit):
+        """Until Slurm has done with the job before: the next one would be queued, and the queue is looked at once a second."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end and subprocess.run(self.on(0, ["squeue", "-h"]), env=dict(os.environ, **self.env), capture_output=True).stdout:
+            time.sleep(0.05)
 
     def down(self):
         self.call("down")
