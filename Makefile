@@ -65,7 +65,7 @@ cover:
 	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '^rdzv/integration')
 	go tool cover -func bin/cover.out | tail -n 1
 
-# BENCH="latency fail": these parts alone. REPS=2: how often each case is run. See bench/suite.py.
+# BENCH="latency fail": these parts alone. REPS=9: how often each case is run. See bench/suite.py.
 bench: bin/rdzv
 	@scripts/install-missing bench
 	bench/suite.py $(BENCH)

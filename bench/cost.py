@@ -7,9 +7,8 @@ from procs import marked, now, ppid, smaps, switches, ticks
 
 def owner(pid, agents):
     """The uppermost of the processes above pid that run the same program: a watchdog counts as its agent's."""
-    comm = lambda p: open(f"/proc/{p}/comm").read()
-    up = ppid(pid)
-    return owner(up, agents) if up in agents and comm(up) == comm(pid) else pid
+    up, program = ppid(pid), lambda p: os.readlink(f"/proc/{p}/exe")
+    return owner(up, agents) if up in agents and program(up) == program(pid) else pid
 
 
 def m_mem(a, name, spec, c):

@@ -1,55 +1,56 @@
 #!/usr/bin/python3
 """suite.py [PART...]: what `make bench` does: every part (or those named) of the comparison with the peers, each with
 bench.py, then the tables as Markdown into bin/performance.md. The runs themselves are left in bin/bench/PART.jsonl; a part
-that is not run again keeps its table. REPS in the environment is how often each case is run (5)."""
+that is not run again keeps its table. Each part has its number of runs, so that all take about 20 minutes on two cores; REPS
+in the environment is another for all of them."""
 import datetime, os, platform, shutil, subprocess, sys
 
 KIT = os.path.dirname(os.path.abspath(__file__))
 BIN = f"{os.path.dirname(KIT)}/bin"
 RUNS = f"{BIN}/bench"
-REPS = int(os.environ.get("REPS", "5"))
 
 TORCHRUN = "torchrun-static,torchrun-c10d,torchrun-tuned"
 RDZV = "rdzv,rdzv-mpirun,rdzv-mpich,rdzv-srun"
-ALL = f"{TORCHRUN},openmpi,mpich,srun,{RDZV}"
+PEERS = f"torchrun-tuned,openmpi,mpich,srun,{RDZV}"
+ALL = f"torchrun-static,torchrun-c10d,{PEERS}"
 AGAINST = "rdzv=torchrun-tuned,rdzv-mpirun=openmpi,rdzv-mpich=mpich,rdzv-srun=srun"
 
 
 class Part:
-    """bench: words of bench.py. tables: (title, figure, column) each. reps: at most so many."""
-    def __init__(self, title, text, bench, tables, reps=99, against=AGAINST):
+    """bench: words of bench.py. tables: (title, figure, column) each. reps: how often each case is run."""
+    def __init__(self, title, text, bench, tables, reps=3, against=AGAINST):
         self.title, self.text, self.bench, self.tables, self.reps, self.against = title, text, bench, tables, reps, against
 
 
 PARTS = dict(
     latency=Part("Launch, one node", "From the start of the command until the last of N ranks runs its first instruction. With 32 ranks and more each lives 2 s.",
-                 f"latency --n 2,4,16,64 --linger 1 --limit 30 --launchers {ALL}", [("seconds", "last_s", "n")]),
+                 f"latency --n 2,4,16,64 --linger 1 --limit 30 --launchers {ALL}", [("seconds", "last_s", "n")], reps=5),
     latency2=Part("Launch, two hosts", "The same on two hosts of N/2 ranks each; the columns are the ranks of one host.",
-                  f"latency --nodes 2 --n 1,2,8,32 --linger 1 --limit 30 --launchers {ALL}", [("seconds", "last_s", "n")]),
+                  f"latency --nodes 2 --n 1,2,8,32 --linger 1 --limit 30 --launchers torchrun-static,{PEERS}", [("seconds", "last_s", "n")]),
     torch=Part("First all_reduce with PyTorch", "From the start of the command until the last rank has done its first all_reduce over gloo, `import torch` included; and of that what follows the last import.",
                f"torch --n 2,4 --linger 1 --limit 60 --launchers {TORCHRUN},openmpi,mpich,srun,rdzv,rdzv-mpirun",
-               [("seconds in all", "reduce_s", "n"), ("seconds after the last import", "init_s", "n")], reps=3),
+               [("seconds in all", "reduce_s", "n"), ("seconds after the last import", "init_s", "n")], reps=2),
     fail=Part("A worker is killed, one node", "From SIGKILL to one rank until all other ranks are gone. The ranks wait quietly: it is the launcher's doing alone.",
               f"fail --how kill9 --n 4,64 --limit 15 --launchers {ALL}",
               [("seconds until the others are gone", "children_s", "n"), ("seconds until the launcher has returned", "launcher_s", "n")]),
     fail2=Part("A worker is killed, two hosts", "The same on two hosts.",
-               f"fail --nodes 2 --how kill9 --n 2,32 --limit 10 --launchers torchrun-tuned,openmpi,mpich,srun,{RDZV}",
+               f"fail --nodes 2 --how kill9 --n 2,32 --limit 8 --launchers {PEERS}",
                [("seconds until the others are gone", "children_s", "n")]),
     tree=Part("What a worker leaves behind", "Each of 4 ranks has a descendant in a session of its own; one rank is killed, or exits with 1.",
               f"tree --how kill9,exit1 --mode grandsid --n 4 --limit 8 --settle 1 --launchers torchrun-tuned,openmpi,mpich,srun,{RDZV}",
               [("seconds until the other ranks are gone", "children_s", "how"), ("seconds until all descendants are gone", "all_s", "how"),
                ("descendants left", "grand_left", "how")]),
     agent=Part("An agent is killed", "SIGKILL to the agent (torchrun's, mpirun, the proxy, slurmstepd, rdzv) of the last of 4 ranks.",
-               f"agent --target agent --n 4 --limit 8 --launchers torchrun-tuned,openmpi,mpich,srun,{RDZV}",
-               [("seconds until all ranks are gone", "children_s", "n"), ("ranks left", "children_left", "n")]),
+               f"agent --target agent --n 4 --limit 8 --launchers {PEERS}",
+               [("seconds until all ranks are gone", "children_s", "n"), ("ranks left", "children_left", "n")], reps=2),
     cut=Part("A host is cut off", "The cable of one of two hosts is cut, and all on it ends. (The ssh between the hosts is a stand-in that dies with its host: what starts through it learns of the loss too soon.)",
-             "agent --nodes 2 --target nodeloss --n 2 --limit 20 --launchers torchrun-tuned,rdzv,rdzv-mpirun", [("seconds until the ranks of the other are gone", "node0_s", "n")], reps=2),
-    memory=Part("Memory and idleness", "All processes of a quiet job but its ranks, over 3 s. \"One agent\" is the median over the launcher's processes, a watchdog counted with its agent; \"the largest\" is the host of the store, if it is not the launcher itself.",
+             "agent --nodes 2 --target nodeloss --n 2 --limit 20 --launchers torchrun-tuned,rdzv,rdzv-mpirun", [("seconds until the ranks of the other are gone", "node0_s", "n")], reps=1),
+    memory=Part("Memory and idleness", "All processes of a quiet job but its ranks, over 3 s. \"One agent\" is the median over the launcher's processes, a watchdog counted with its agent; \"the largest\" is the host of the store, if it is not the launcher itself. Pages of a program are private too where one process alone has touched them: of a single agent, those of rdzv.",
                 f"mem --n 4,64 --limit 30 --launchers {ALL}",
                 [("private memory in all, kB", "private_kb", "n"), ("of one agent, kB", "typical_kb", "n"), ("of the largest, kB", "largest_kb", "n"),
-                 ("threads", "threads", "n"), ("descriptors", "fds", "n"), ("CPU, ms a second", "idle_cpu_ms_per_s", "n"), ("wake-ups a second", "wakeups_per_s", "n")], reps=2, against=""),
+                 ("threads", "threads", "n"), ("descriptors", "fds", "n"), ("CPU, ms a second", "idle_cpu_ms_per_s", "n"), ("wake-ups a second", "wakeups_per_s", "n")], reps=1, against=""),
     rank=Part("A rank for a script", "One command that prints a number, 20 times in a row each time.",
-              "rank", [("seconds", "ask_s", "n")], against="get-rank=python3,get-rank=mpi4py"),
+              "rank", [("seconds", "ask_s", "n")], reps=5, against="get-rank=python3,get-rank=mpi4py"),
 )
 
 
@@ -107,7 +108,7 @@ def main():
         out, part = f"{RUNS}/{name}.jsonl", PARTS[name]
         open(out, "w").close()
         began = datetime.datetime.now()
-        subprocess.run([f"{KIT}/bench.py", *part.bench.split(), "--reps", str(min(REPS, part.reps)), "--out", out], check=True)
+        subprocess.run([f"{KIT}/bench.py", *part.bench.split(), "--reps", os.environ.get("REPS") or str(part.reps), "--out", out], check=True)
         print(f"-- {name}: {(datetime.datetime.now() - began).seconds} s", flush=True)
     report()
 
