@@ -72,9 +72,9 @@ def machine():
     load = " ".join(f"{x:.1f}" for x in os.getloadavg())
     return "\n".join([
         f"* {len(os.sched_getaffinity(0))} cores ({field('/proc/cpuinfo', 'model name')}), {int(field('/proc/meminfo', 'MemTotal').split()[0]) >> 20} GiB of memory",
-        f"* Linux {platform.release()}, {os_release['PRETTY_NAME'].strip(chr(34))}; load average {load} when the tables were made",
+        f"* Linux {platform.release().split("-")[0]}, {os_release['PRETTY_NAME'].strip(chr(34))}; load average {load} when the tables were made",
         f"* PyTorch {said('/usr/bin/python3', '-c', 'import torch; print(torch.__version__)')} on Python {said('/usr/bin/python3', '-c', 'import platform; print(platform.python_version())')}, "
-        f"{said('mpirun.openmpi', '--version')}, MPICH {said('sh', '-c', 'mpiexec.hydra --version | sed -n s/.*Version:.//p')}, {said('srun', '--version')}",
+        f"Open MPI {said('mpirun.openmpi', '--version').split()[-1]}, MPICH {said('sh', '-c', 'mpiexec.hydra --version | sed -n s/.*Version:.//p')}, {said('slurmd', '-V')}",
         f"* {said(f'{BIN}/rdzv', 'version')}, {os.path.getsize(f'{BIN}/rdzv') / 1e6:.1f} MB, {said('go', 'version')}",
         f"* {datetime.date.today()}; the one command: `make bench`",
     ])
