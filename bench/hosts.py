@@ -21,10 +21,15 @@ class Hosts:
         with open(f"{self.dir}/{node + 1}") as f:
             return ["nsenter", "-t", f.read().strip(), "-n", "-u", "-m", "-i", f"--wd={os.getcwd()}", "--"] + argv
 
-    def wait_for_slurm(self, limit):
-        """Until Slurm has done with the job before: the next one would be queued, and the queue is looked at once a second."""
+    def slurm(self, *words):
+        return subprocess.run(self.on(0, list(words)), env=dict(os.environ, **self.env), capture_output=True).stdout
+
+    def clear_slurm(self, limit):
+        """Ends what a killed srun has left to Slurm's daemons, and waits until the last job is done with: the next one would be
+        queued, and the queue is looked at once a second."""
         end = time.monotonic() + limit
-        while time.monotonic() < end and subprocess.run(self.on(0, ["squeue", "-h"]), env=dict(os.environ, **self.env), capture_output=True).stdout:
+        self.slurm("scancel", "--user", str(os.getuid()))
+        while time.monotonic() < end and self.slurm("squeue", "-h"):
             time.sleep(0.05)
 
     def down(self):

@@ -29,7 +29,7 @@ class Job:
             kind, cmds = "head", [spec["head"].format(node=0, **f)]
         self.kind, self.procs = kind, []
         if spec.get("slurm"):
-            self.hosts.wait_for_slurm(a.limit)
+            self.hosts.clear_slurm(a.limit)
         self.t0_ns, self.t0 = time.time_ns(), now()
         for i, c in enumerate(cmds):
             env = dict(os.environ, BENCH_JOB=self.id, BENCH_NODE=str(i) if kind != "head" else "", **(self.hosts.env if self.hosts else {}))

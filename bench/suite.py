@@ -37,9 +37,9 @@ PARTS = dict(
                f"fail --nodes 2 --how kill9 --n 2,32 --limit 8 --launchers {PEERS}",
                [("seconds until the others are gone", "children_s", "n")]),
     tree=Part("What a worker leaves behind", "Each of 4 ranks has a descendant in a session of its own; one rank is killed, or exits with 1.",
-              f"tree --how kill9,exit1 --mode grandsid --n 4 --limit 8 --settle 1 --launchers torchrun-tuned,openmpi,mpich,srun,{RDZV}",
+              f"tree --how kill9,exit1 --mode grandsid --n 4 --limit 4 --settle 1 --launchers {PEERS}",
               [("seconds until the other ranks are gone", "children_s", "how"), ("seconds until all descendants are gone", "all_s", "how"),
-               ("descendants left", "grand_left", "how")]),
+               ("descendants left", "grand_left", "how")], reps=2),
     agent=Part("An agent is killed", "SIGKILL to the agent (torchrun's, mpirun, the proxy, slurmstepd, rdzv) of the last of 4 ranks.",
                f"agent --target agent --n 4 --limit 8 --launchers {PEERS}",
                [("seconds until all ranks are gone", "children_s", "n"), ("ranks left", "children_left", "n")], reps=2),
@@ -72,7 +72,7 @@ def machine():
     load = " ".join(f"{x:.1f}" for x in os.getloadavg())
     return "\n".join([
         f"* {len(os.sched_getaffinity(0))} cores ({field('/proc/cpuinfo', 'model name')}), {int(field('/proc/meminfo', 'MemTotal').split()[0]) >> 20} GiB of memory",
-        f"* Linux {platform.release().split("-")[0]}, {os_release['PRETTY_NAME'].strip(chr(34))}; load average {load} when the tables were made",
+        f"* Linux {platform.release().split('-')[0]}, {os_release['PRETTY_NAME'].strip(chr(34))}; load average {load} when the tables were made",
         f"* PyTorch {said('/usr/bin/python3', '-c', 'import torch; print(torch.__version__)')} on Python {said('/usr/bin/python3', '-c', 'import platform; print(platform.python_version())')}, "
         f"Open MPI {said('mpirun.openmpi', '--version').split()[-1]}, MPICH {said('sh', '-c', 'mpiexec.hydra --version | sed -n s/.*Version:.//p')}, {said('slurmd', '-V')}",
         f"* {said(f'{BIN}/rdzv', 'version')}, {os.path.getsize(f'{BIN}/rdzv') / 1e6:.1f} MB, {said('go', 'version')}",
