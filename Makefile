@@ -89,7 +89,7 @@ soak: bin/rdzv
 	@scripts/install-missing test
 	go test -count=1 -timeout 24h ./integration -rdzvbin "$(CURDIR)/bin/rdzv" -run 'NothingGrows|JobsInOneLauncher' \
 		-soak $(DURATION) -soak-agents $(AGENTS) -soak-jobs $(JOBS) -v | tee bin/soak.log
-	@sed -n 's/^ *soak_test.go:[0-9]*: //p' bin/soak.log >bin/soak.md
+	@sed -n -e 's/^ *soak_test.go:[0-9]*: |/|/p' -e 's/^ *soak_test.go:[0-9]*: \([0-9]* jobs:\)/\n\1/p' bin/soak.log >bin/soak.md
 
 size: bin/rdzv
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -o bin/rdzv.symbols ./cmd/rdzv

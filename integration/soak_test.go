@@ -100,6 +100,7 @@ func TestNothingGrows(t *testing.T) {
 func report(t *testing.T, first, last needs) {
 	seconds, agents := soakFor.Seconds(), float64(*soakAgents)
 	t.Logf("| %d agents | %v in | %v later |", *soakAgents, max(2*time.Second, *soakFor/10), *soakFor)
+	t.Log("| --- | --- | --- |")
 	t.Logf("| processes, threads, descriptors | %d, %d, %d | %d, %d, %d |", first.processes, first.threads, first.fds, last.processes, last.threads, last.fds)
 	t.Logf("| private memory of all and of the largest, kB | %d, %d | %d, %d |", first.private, first.largest, last.private, last.largest)
 	t.Logf("| wake-ups a second, of all and an agent | | %.1f, %.2f |", float64(last.wakeups-first.wakeups)/seconds, float64(last.wakeups-first.wakeups)/seconds/agents)
