@@ -26,12 +26,13 @@ type hosted struct {
 // host starts the store and leads the job. listeners are nil where this agent is
 // the only one.
 func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
-	hosting()
+	callOff := hosting()
 	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout, Failed: func(err error) { g.storeFailed(c.dir, err) }})
 	if err != nil {
+		callOff()
 		return g.roomy(c.dir, err)
 	}
-	c.hosted = &hosted{store: s, cancel: func() {}, end: sync.OnceFunc(func() { s.Close() })}
+	c.hosted = &hosted{store: s, cancel: func() {}, end: sync.OnceFunc(func() { callOff(); s.Close() })}
 	c.client = s.Client()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
