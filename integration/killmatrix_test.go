@@ -41,7 +41,7 @@ var blows = []blow{
 	{name: "agent SIGSTOP", code: 123, strike: func(j *job) { j.freeze(j.agentOf(victim)) }},
 	{name: "store SIGSTOP", code: 123, strike: func(j *job) { j.freeze(j.storeAgent()) }},
 	{name: "launcher", code: 123, under: []string{"openmpi", "hydra", "slurm"},
-		strike: func(j *job) { j.strike(j.commands[0].cmd.Process.Pid, syscall.SIGKILL) }},
+		strike: func(j *job) { j.strike(j.commands[0].pid(), syscall.SIGKILL) }},
 	// mpirun that misses an orted sends SIGTERM to the ranks of its own host at once: the job hears of either first.
 	{name: "daemon", code: 123, or: 128 + 15, under: []string{"openmpi", "hydra", "slurm"}, hosts: []int{2},
 		strike: func(j *job) {

@@ -3,8 +3,10 @@ package integration
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -138,10 +140,24 @@ func (c *process) code() int {
 	return status.ExitStatus()
 }
 
+// pid is the process that the command line names. An ordinary user has sudo before it, which stays and takes no SIGKILL along.
+func (c *process) pid() int {
+	pid := c.cmd.Process.Pid
+	for nameOf(pid) == "sudo" {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			break // it has ended, or not yet begun
+		}
+		pid = child
+	}
+	return pid
+}
+
 // signal sends to the process alone.
 func (c *process) signal(s syscall.Signal) {
 	c.t.Helper()
-	if err := syscall.Kill(c.cmd.Process.Pid, s); err != nil {
+	if err := syscall.Kill(c.pid(), s); err != nil {
 		c.t.Fatalf("cannot signal %q: %v", c.argv, err)
 	}
 }

@@ -56,7 +56,7 @@ func TestNobodyGetsIn(t *testing.T) {
 		t.Errorf("a failure ended the job only after %v", took)
 	}
 	for name, a := range attackers {
-		kill(a.cmd.Process.Pid)
+		kill(a.pid())
 		<-a.done
 		lines, _ := a.said()
 		t.Logf("%s saw: %s", name, strings.Join(lines, "; "))

@@ -33,7 +33,7 @@ func toGroup(s syscall.Signal) func(j *job) {
 }
 
 func toLauncher(s syscall.Signal) func(j *job) {
-	return func(j *job) { j.strike(j.commands[0].cmd.Process.Pid, s) }
+	return func(j *job) { j.strike(j.commands[0].pid(), s) }
 }
 
 func scancel(s string) func(j *job) {

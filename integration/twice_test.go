@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -90,7 +91,8 @@ func secondFails(t *testing.T, s *stay, run func(*stay, []string) *process) {
 func TestMasterPortTaken(t *testing.T) {
 	b := newBed(t, 2)
 	s := b.stay(t)
-	taken := s.on(1, python, "-c", "import socket,time; l=socket.create_server(('', 29950)); print('listening'); time.sleep(100)")
+	free := filepath.Join(s.root, "free")
+	taken := s.on(1, python, "-c", "import os,socket,sys,time\nl=socket.create_server(('', 29950)); print('listening')\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.1)", free)
 	taken.waitFor("listening")
 	for name, start := range map[string]func(line []string) *process{
 		"byHand": func(line []string) *process { return s.on(1, line...) },
@@ -109,9 +111,11 @@ func TestMasterPortTaken(t *testing.T) {
 	if n := count(s.dir("job")); n != 0 {
 		t.Errorf("%d workers have started", n)
 	}
-	kill(taken.cmd.Process.Pid)
-	job := s.on(1, s.openMPI(append([]string{"--host", "node1:1,node2:1", "-np", "2"}, s.exec("--master-port", "29950")...)...)...)
+	if err := os.WriteFile(free, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	<-taken.done
+	job := s.on(1, s.openMPI(append([]string{"--host", "node1:1,node2:1", "-np", "2"}, s.exec("--master-port", "29950")...)...)...)
 	if code := job.code(); code != 0 {
 		t.Errorf("with the port free, the job ended with %d", code)
 	}
