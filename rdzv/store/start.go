@@ -52,13 +52,15 @@ func config(dir string, f failure) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
 	c.QuotaBackendBytes = quotaBytes
-	c.UnsafeNoFsync = true // the files never outlive this process
+	c.UnsafeNoFsync = true                   // the files never outlive this process
+	c.TickMs, c.ElectionMs = 500, 5000       // a lone member has nobody to send heartbeats to, and etcd would wake up for each
+	c.BackendBatchInterval = 5 * time.Second // for the same reason: nobody reads the file
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(f.logger())
 	return c
 }
 
 // lead makes the only member the leader now. Left alone it would wait for its
-// election timer, 0.1 to 1 s, although nobody else could win; the message that a
+// election timer, 5 s and more, although nobody else could win; the message that a
 // leader sends to its chosen successor, sent to itself, ends that wait. The
 // timer still runs, so that this saves time and nothing depends on it.
 func lead(ctx context.Context, e *embed.Etcd) error {
