@@ -20,7 +20,8 @@ func commit(ctx context.Context, client *clientv3.Client, ifs []clientv3.Cmp, th
 	})
 }
 
-// again makes a call until it does not fail for want of a connection.
+// again makes a call until it does not fail for want of a connection, or because
+// the store has too much to do.
 func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		answer, err := call()
@@ -29,7 +30,7 @@ func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
 			return answer, nil
 		case ctx.Err() != nil:
 			return answer, context.Cause(ctx)
-		case !unavailable(err):
+		case !unavailable(err) && !crowded(err):
 			return answer, err
 		}
 		select {
@@ -55,6 +56,14 @@ func unavailable(err error) bool {
 func closing(err error) bool {
 	s, ok := status.FromError(err)
 	return ok && s.Code() == codes.Unknown && strings.HasSuffix(s.Message(), "raft: stopped")
+}
+
+// crowded tells the answer of an etcd that has more than 5000 changes accepted and
+// not made (etcd 3.7, etcdserver.maxGapBetweenApplyAndCommitIndex): it has not taken
+// this one. Other calls that exhaust it are not worth another try.
+func crowded(err error) bool {
+	var coded interface{ Code() codes.Code }
+	return errors.As(err, &coded) && coded.Code() == codes.ResourceExhausted && strings.HasSuffix(err.Error(), "too many requests")
 }
 
 // absent is the condition that makes a put create-only.

@@ -23,3 +23,28 @@ func TestUnavailable(t *testing.T) {
 		}
 	}
 }
+
+func TestCrowded(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"too much to do": {etcdError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
+		"a full store":   {etcdError{codes.ResourceExhausted, "etcdserver: mvcc: database space exceeded"}, false},
+		"a mistake":      {etcdError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
+		"none of etcd's": {errors.New("too many requests"), false},
+	} {
+		if got := crowded(test.err); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// etcdError is an error as etcd's client returns it.
+type etcdError struct {
+	code codes.Code
+	text string
+}
+
+func (e etcdError) Code() codes.Code { return e.code }
+func (e etcdError) Error() string    { return e.text }
