@@ -47,16 +47,23 @@ func parseNetTCPAddr(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
 }
 
-// connections lists this host's established TCP connections, as this process may see them.
-func connections(proc fs.FS) []tcpPair {
-	var list []tcpPair
+// remotes are the other ends of this host's established TCP connections of a daemon with that port, as this process may see them.
+// A daemon has its connections by one protocol, and the other file costs as much to read.
+func remotes(proc fs.FS, daemon uint16) (list []netip.Addr) {
 	for _, name := range []string{"self/net/tcp", "self/net/tcp6"} {
 		f, err := proc.Open(name)
 		if err != nil {
 			continue
 		}
-		list = append(list, readConnections(f)...)
+		for _, pair := range readConnections(f) {
+			if pair.remote.Port() == daemon || pair.local.Port() == daemon {
+				list = append(list, pair.remote.Addr())
+			}
+		}
 		f.Close()
+		if len(list) > 0 {
+			break
+		}
 	}
 	return list
 }
