@@ -167,6 +167,7 @@ func TestAgentAndWatchdogKilled(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{roleEnv + "=" + "plain agent", markerEnv + "=" + marker(t)}
 	cmd.Stdout = out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it will be stopped, and the end of its sentinel brings SIGHUP to its group
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
