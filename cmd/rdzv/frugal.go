@@ -4,10 +4,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	_ "rdzv/cmd/rdzv/internal/onecore"
 )
 
 // frugal makes this process one that waits for others: a collection of its first 4 MB, most of which stays, is worth
-// nothing. (Package early has seen to it that it does one thing at a time.)
+// nothing. (Package onecore has seen to it that it does one thing at a time.)
 func frugal() { debug.SetGCPercent(200) }
 
 // startLasts is when a start is over for sure, so that what it has left behind can be given back.

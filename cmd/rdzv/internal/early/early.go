@@ -16,38 +16,23 @@
 //
 // This is the one init function in the command. It answers a well-formed
 // question that has an answer; everything else it leaves to main, which explains.
-// For that rest it makes the runtime one that does one thing at a time.
 package early
 
 import (
 	"os"
-	"runtime"
 	"strconv"
 
 	"rdzv/envmap"
 )
 
 func init() {
-	if len(os.Args) >= 2 && os.Args[1] == "get-rank" {
-		getRank(os.Args[2:], envmap.ParseEnv(os.Environ()))
-	}
-	// An agent computes for some milliseconds and then waits, beside as many others
-	// as there are ranks on the node. The Go runtime would make ready for a program
-	// that computes with all cores: with one, the agents of 64 ranks on 2 cores cost
-	// a fifth less until the last worker runs. That begins here: main is bound to its
-	// thread while packages are initialised, every metric that etcd registers starts a
-	// goroutine and waits for it, and each time idle threads would wake to look for work.
-	runtime.GOMAXPROCS(1)
-}
-
-// getRank answers and ends the process, if there is an answer.
-func getRank(args []string, env envmap.Env) {
-	n, ok := answer(args, env)
-	if !ok {
+	if len(os.Args) < 2 || os.Args[1] != "get-rank" {
 		return
 	}
-	if _, err := os.Stdout.WriteString(strconv.Itoa(n) + "\n"); err == nil {
-		os.Exit(0)
+	if n, ok := answer(os.Args[2:], envmap.ParseEnv(os.Environ())); ok {
+		if _, err := os.Stdout.WriteString(strconv.Itoa(n) + "\n"); err == nil {
+			os.Exit(0)
+		}
 	}
 }
 
