@@ -20,17 +20,17 @@ type callers struct {
 	mu     sync.Mutex
 	better map[string]time.Time // by id: when one that is better was heard last
 	voices map[string]bool      // every id that was heard
-	last   time.Time            // when this agent called
 	start  time.Time            // when it began
 
-	offers chan offer  // addresses of those that are better
-	rivals chan beacon // of others that host, while this agent does
+	asked  chan struct{} // somebody wants to hear this agent
+	offers chan offer    // addresses of those that are better
+	rivals chan beacon   // of others that host, while this agent does
 }
 
 func newCallers(s *session, m *Meeting) *callers {
 	return &callers{
 		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
-		offers: make(chan offer, maxOpen), rivals: make(chan beacon, 1),
+		asked: make(chan struct{}, 1), offers: make(chan offer, maxOpen), rivals: make(chan beacon, 1),
 		self: beacon{public: publicHex(m.plan.public), id: newID(), host: s.Host, addrs: m.Addrs},
 	}
 }
@@ -41,11 +41,18 @@ func (c *callers) quit() {
 	}
 }
 
-// call sends this agent's beacon again and again.
+// call sends this agent's beacon again and again, and soon after somebody has asked for it.
 func (c *callers) call(ctx context.Context) {
-	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
+	for wait := callFirst; ctx.Err() == nil; {
 		c.say()
-		pause(ctx, wait)
+		asked, cancel := context.WithTimeout(ctx, wait)
+		pause(asked, firstWait)
+		select {
+		case <-c.asked:
+		case <-asked.Done():
+			wait = min(wait*3/2, callLast)
+		}
+		cancel()
 	}
 }
 
@@ -54,7 +61,6 @@ func (c *callers) say() {
 		return
 	}
 	c.mu.Lock()
-	c.last = time.Now()
 	packet := c.self.encode(c.meeting.plan.beacon)
 	c.mu.Unlock()
 	c.radio.send(packet)
@@ -66,7 +72,8 @@ const maxVoices = 4096
 // otherLineAfter is how long an agent is alone before it takes another job of the same user for a mistake.
 const otherLineAfter = 2 * time.Second
 
-// hear takes in one beacon. A new voice is answered at once, and whoever seeks hears from the host.
+// hear takes in one beacon. A new voice is answered, for it may have begun to listen after the last call; and whoever seeks
+// hears from the host.
 func (c *callers) hear(h heardPacket) {
 	b, err := c.session.understand(h, c.meeting.plan)
 	if errors.Is(err, ErrOtherJob) && c.bothAlone(b) {
@@ -86,7 +93,10 @@ func (c *callers) hear(h heardPacket) {
 		b.offer(h, c.offer)
 	}
 	if answer {
-		c.say()
+		select {
+		case c.asked <- struct{}{}:
+		default: // somebody has already
+		}
 	}
 }
 
@@ -108,8 +118,7 @@ func (c *callers) weigh(b beacon) (better, hosting, answer bool) {
 	if fresh {
 		c.voices[b.id] = true
 	}
-	answer = (fresh || c.self.hosting && !b.hosting) && time.Since(c.last) > firstWait
-	return better, c.self.hosting, answer
+	return better, c.self.hosting, fresh || c.self.hosting && !b.hosting
 }
 
 func (c *callers) offer(o offer) {
