@@ -71,7 +71,7 @@ func (b beacon) offer(h heardPacket, give func(offer)) {
 		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
 			a = netip.AddrPortFrom(a.Addr().WithZone(h.zone), a.Port())
 		}
-		give(offer{a, b.host, i})
+		give(offer{addr: a, name: b.host, likely: i})
 	}
 }
 

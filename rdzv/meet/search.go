@@ -9,11 +9,13 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // How hard a search tries: burst addresses at once, the next burst when those have not answered for burstEvery, maxOpen in all. An
-// address that said no is tried again after firstWait, then later and later up to lastWait.
+// address that said no is tried again after firstWait, then later and later up to lastWait. A later port of the sequence is for a
+// store that found those before it taken: it is tried lastWait after the one before, or as soon as that is known to be taken.
 const (
 	burst      = 8
 	burstEvery = 100 * time.Millisecond
@@ -32,6 +34,7 @@ type offer struct {
 	addr   netip.AddrPort
 	name   string // where it comes from, for messages; may be empty
 	likely int    // the smallest is tried first
+	nth    int    // in the sequence of ports
 }
 
 // A source offers addresses until ctx ends, or until it has no more to say.
@@ -139,7 +142,7 @@ func (s *search) take(o offer) {
 		return
 	}
 	if len(s.tries) < maxTries && o.addr.IsValid() && o.addr.Port() != 0 {
-		s.tries[o.addr] = &try{offer: o}
+		s.tries[o.addr] = &try{offer: o, next: time.Now().Add(time.Duration(o.nth) * lastWait)}
 	}
 }
 
@@ -199,7 +202,10 @@ func (s *search) judge(a answered) *found {
 		a.err = errClosed
 	}
 	t.open, t.answer = false, a.err
-	t.wait = min(max(t.wait*3/2, firstWait), lastWait)
+	t.wait = t.longer()
+	if !errors.Is(a.err, syscall.ECONNREFUSED) {
+		s.hurry(a.addr.Addr())
+	}
 	var moved movedError
 	switch {
 	case errors.As(a.err, &moved):
@@ -210,6 +216,23 @@ func (s *search) judge(a answered) *found {
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 	return nil
+}
+
+// longer is how long to wait after the next refusal.
+func (t *try) longer() time.Duration {
+	if t.nth > 0 {
+		return lastWait
+	}
+	return min(max(t.wait*3/2, firstWait), lastWait)
+}
+
+// hurry tries the later ports of an address where somebody else has one.
+func (s *search) hurry(addr netip.Addr) {
+	for _, t := range s.tries {
+		if t.addr.Addr() == addr && t.started.IsZero() {
+			t.next = time.Now()
+		}
+	}
 }
 
 func (s *search) notFound(cause error) error {

@@ -15,7 +15,7 @@ const perPort = 4
 func offerAll(give func(offer), name string, likely int, addrs []netip.Addr, ports []int) {
 	for i, a := range addrs {
 		for j, port := range ports {
-			give(offer{netip.AddrPortFrom(a, uint16(port)), name, likely + i + perPort*j})
+			give(offer{netip.AddrPortFrom(a, uint16(port)), name, likely + i + perPort*j, j})
 		}
 	}
 }
