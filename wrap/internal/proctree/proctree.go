@@ -21,7 +21,7 @@ func Children() ([]int, error) {
 	}
 	var pids []int
 	for _, task := range tasks {
-		text, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		text, err := os.ReadFile(childrenFile(task.Name()))
 		if err == nil {
 			pids = appendNumbers(pids, text)
 		} else if _, gone := os.Stat("/proc/self/task/" + task.Name()); gone == nil {
@@ -30,6 +30,17 @@ func Children() ([]int, error) {
 	}
 	return pids, nil
 }
+
+// ChildrenOf is Children for a process whose children all belong to the same thread, of which it needs one file only.
+func ChildrenOf(thread int) ([]int, error) {
+	text, err := os.ReadFile(childrenFile(strconv.Itoa(thread)))
+	if err != nil {
+		return scan(os.Getpid())
+	}
+	return appendNumbers(nil, text), nil
+}
+
+func childrenFile(thread string) string { return "/proc/self/task/" + thread + "/children" }
 
 // appendNumbers appends the decimal numbers of text, which are separated by blanks.
 func appendNumbers(to []int, text []byte) []int {

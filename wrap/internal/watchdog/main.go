@@ -87,7 +87,7 @@ var deadly = []syscall.Signal{
 	syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSTKFLT, syscall.SIGSYS,
 }
 
-// swallowSignals survives every signal that can be survived, and returns a channel that tells of SIGCHLD.
+// swallowSignals survives every signal that can be survived, and returns a channel that tells of the end of children.
 //
 // The signals get a handler and not SIG_IGN, which the workers would inherit; those ignored from the start
 // (nohup) stay so, for this process and for the workers.
@@ -100,7 +100,7 @@ func swallowSignals() <-chan os.Signal {
 		}
 	}
 	children := make(chan os.Signal, 1)
-	signal.Notify(children, syscall.SIGCHLD)
+	signal.Notify(children, syscall.SIGCHLD, sentinelEnd)
 	return children
 }
 
@@ -123,19 +123,22 @@ const tick = 10 * time.Millisecond
 func (w *watch) watch(children <-chan os.Signal, orders <-chan Record) {
 	clock := time.NewTicker(time.Hour)
 	defer clock.Stop()
-	for seen := running; !w.advance(time.Now()); {
+	for seen, look := running, true; !w.advance(time.Now(), look); {
 		if w.phase != seen {
 			seen = w.phase
 			clock.Reset(seen.tick())
 		}
+		look = false
 		select {
 		case <-children:
 		case <-clock.C:
+			look = true
 		case order, ok := <-orders:
 			if !ok {
 				order, orders = Record{Kind: Kill}, nil
 			}
 			w.obey(order)
+			look = order.Kind == Kill
 		}
 	}
 }

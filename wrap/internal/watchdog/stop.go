@@ -32,17 +32,17 @@ func (w *watch) wake(i int) {
 	}
 }
 
-// advance does what the phase asks for at now, and reports whether nothing is left to do.
-func (w *watch) advance(now time.Time) (over bool) {
-	w.reap()
-	if w.phase == running {
+// advance does what the phase asks for at now, and reports whether nothing is left to do. look has it look for what the
+// workers have started while some of these still live, which is a matter of /proc.
+func (w *watch) advance(now time.Time, look bool) (over bool) {
+	left := w.reap()
+	switch {
+	case w.phase == running || left && w.live > 0 && !look:
 		return false
-	}
-	orphans := w.orphans()
-	if w.live == 0 && len(orphans) == 0 {
+	case !left:
 		return w.finish(now)
 	}
-	late := !now.Before(w.deadline)
+	orphans, late := w.orphans(), !now.Before(w.deadline)
 	switch {
 	case w.phase == stopping && !late:
 		w.terminate(orphans)
@@ -82,13 +82,10 @@ func (w *watch) killAll(orphans []int) {
 	}
 }
 
-// finish makes sure that nothing is left, sends Gone and reports true; or false if something is left for now.
+// finish takes leave of the sentinel, the last child, sends Gone and reports true; or false while that one is not gone.
 func (w *watch) finish(now time.Time) bool {
 	if !w.dismiss(now) {
 		return false
-	}
-	if _, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
-		return false // a child has appeared after all
 	}
 	w.tell(Record{Kind: Gone})
 	return true
@@ -99,7 +96,7 @@ func (w *watch) giveUp(orphans []int) {
 	if w.sentinel != 0 {
 		w.withdraw()
 		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
-		_, _ = syscall.Wait4(w.sentinel, nil, 0, nil)
+		_, _ = syscall.Wait4(w.sentinel, nil, syscall.WALL, nil)
 	}
 	for pid := range w.byPID {
 		w.tell(Record{Kind: Left, A: int64(pid)})

@@ -97,18 +97,22 @@ func (w *watch) send(i int, s syscall.Signal) {
 	_ = syscall.Kill(w.workers[i].pid, s) // EPERM: a worker that has become another user
 }
 
-// reap takes in the status of every child that has changed.
-func (w *watch) reap() {
+// reap takes in the status of every child that has changed, and reports whether there is any besides the sentinel. That
+// one is a child which wait does not know of unless it is asked for those too (__WALL): so ECHILD is the proof that nothing
+// is left of the tree, and /proc need not be looked through.
+func (w *watch) reap() (left bool) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED|syscall.WCONTINUED, nil)
-		if err == syscall.EINTR {
-			continue
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return false
+		case pid <= 0:
+			return true
+		default:
+			w.saw(pid, status)
 		}
-		if err != nil || pid <= 0 {
-			return
-		}
-		w.saw(pid, status)
 	}
 }
 
@@ -125,8 +129,6 @@ func (w *watch) saw(pid int, status syscall.WaitStatus) {
 	case isWorker:
 		w.workers[i].paused = false
 		w.tell(Record{Kind: Resumed, Index: i})
-	case over && pid == w.sentinel:
-		w.sentinel = 0
 	case over:
 		delete(w.told, pid)
 	}
@@ -145,9 +147,10 @@ func (w *watch) ended(i int, status syscall.WaitStatus) {
 	w.tell(r)
 }
 
-// orphans returns the children that are neither workers nor the sentinel: what workers left behind.
+// orphans returns the children that are neither workers nor the sentinel: what workers left behind. All children belong to
+// the main thread: it forks, and the kernel gives orphans to the first thread of a process that lives (find_alive_thread).
 func (w *watch) orphans() []int {
-	pids, _ := proctree.Children() // without /proc the workers are all that can be found
+	pids, _ := proctree.ChildrenOf(os.Getpid()) // without /proc the workers are all that can be found
 	kept := pids[:0]
 	for _, pid := range pids {
 		if _, isWorker := w.byPID[pid]; !isWorker && pid != w.sentinel {
