@@ -33,12 +33,12 @@ const (
 
 // outside is Result.Outside of a worker that began at began (zero: it never ran). It is to be called once for each end.
 func (r *run) outside(began time.Time, result Result) syscall.Signal {
-	if r.hearing == nil || began.IsZero() {
+	if r.hearing == nil || began.IsZero() || result.Stopped {
 		return 0
 	}
 	r.await(r.hearing.barriers, barrierWait)
 	sig := r.tree.Source.reachedSince(began, result.Signal)
-	if sig == 0 && !result.Stopped && slices.Contains(endings, result.Signal) {
+	if sig == 0 && slices.Contains(endings, result.Signal) {
 		r.await(nil, oneByOneWait)
 		sig = r.tree.Source.reachedSince(began, result.Signal)
 	}

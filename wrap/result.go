@@ -22,6 +22,7 @@ type Result struct {
 	Stopped bool
 	// Outside is a signal that had reached the worker's whole process group before it ended, known if Tree.Source is set:
 	// the last SIGTERM, SIGINT, SIGHUP or SIGQUIT, or the signal it died of. Then its end may be no failure of its own.
+	// 0 for one that was Stopped, of which that is known anyway.
 	Outside syscall.Signal
 	// Took is how long it ran.
 	Took time.Duration

@@ -37,7 +37,7 @@ func ParseReport(b []byte) Report {
 // first, so their report is the last of all that had reached the group by then, whatever the load.
 const (
 	Answer  = syscall.Signal(62) // sent for the agent, which has got a signal: the last of its group to get it
-	Barrier = syscall.Signal(63) // sent before a worker's end is told; while the kernel goes through a group, none of it can finish dying
+	Barrier = syscall.Signal(63) // sent before the end of a worker is told that nobody had stopped; while the kernel goes through a group, none of it can finish dying
 )
 
 // report makes the sentinel report s, if there is one.

@@ -139,11 +139,12 @@ func (w *watch) ended(i int, status syscall.WaitStatus) {
 	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(Monotonic() - e.begun)}
 	if e.told {
 		r.C = 1
+	} else {
+		w.report(Barrier)
 	}
 	delete(w.byPID, e.pid)
 	e.pid = 0
 	w.live--
-	w.report(Barrier)
 	w.tell(r)
 }
 
