@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +18,7 @@ type guard struct {
 	process *os.Process
 	socket  *os.File
 	reports *os.File // from the sentinel; nil without one
+	slack   int      // this process's timer slack, in ns; 0 if unknown
 	events  chan watchdog.Record
 
 	mu   sync.Mutex
@@ -57,58 +57,6 @@ func socketPair() (mine, theirs *os.File, err error) {
 	return os.NewFile(uintptr(ends[0]), "watchdog"), os.NewFile(uintptr(ends[1]), "agent"), nil
 }
 
-// watchdogEnv is the whole environment of a watchdog: it needs none, and one thread at a time is plenty.
-// GORACE counts only in a program built with -race: its processes otherwise sleep a second before they end.
-var watchdogEnv = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}
-
-// launch starts the process and notes it among the guards of this process.
-func (g *guard) launch(socket *os.File, sentinel bool) error {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	report := null
-	if sentinel {
-		var ends [2]int
-		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-			return err
-		}
-		report = os.NewFile(uintptr(ends[1]), "reports")
-		defer report.Close()
-		g.reports, err = pollable(ends[0], "reports")
-		if err != nil {
-			return err
-		}
-	}
-	group := unix.Getpgrp()
-	guards.Lock()
-	defer guards.Unlock()
-	g.process, err = os.StartProcess("/proc/self/exe", watchdog.Args(os.Getpid(), group, sentinel), &os.ProcAttr{
-		Env:   watchdogEnv,
-		Files: []*os.File{socket, report, null},
-		// A group 0 is one that this pid namespace cannot name; then none of us can be put back into it.
-		Sys: &syscall.SysProcAttr{Setpgid: group != 0},
-	})
-	if err != nil {
-		if g.reports != nil {
-			g.reports.Close()
-		}
-		return err
-	}
-	guards.pids[g.process.Pid] = true
-	return nil
-}
-
-// pollable makes a descriptor one that can be given deadlines.
-func pollable(fd int, name string) (*os.File, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
 // read passes on what the watchdog tells until it has gone.
 func (g *guard) read() {
 	defer close(g.events)
@@ -128,6 +76,7 @@ func (g *guard) order(r watchdog.Record) {
 
 // guardIt gives the watchdog its workers. streams holds the descriptors that the spec refers to by index.
 func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
+	spec.TimerSlack = g.slack
 	text := spec.Bytes()
 	hello := watchdog.Record{Kind: watchdog.Hello, A: int64(len(text)), B: int64(len(streams))}
 	if _, err := g.socket.Write(hello.Bytes()); err != nil {

@@ -190,7 +190,7 @@ func ignoredForThreads(t *testing.T) uint64 {
 // TestCleanWorker compares what a worker finds with what a plain child finds.
 func TestCleanWorker(t *testing.T) {
 	nothingLeft(t)
-	script := `grep -E '^(Sig(Ign|Blk|Cgt)|Umask|NoNewPrivs|CapEff|Cpus_allowed):' /proc/self/status; ulimit -a; pwd; ls -l /proc/self/fd | sed -E 's/.* ([0-9]+) -> ([a-z/]*).*/\1 \2/' | grep -v proc; echo $(ps -o sid= -p $$) `
+	script := `grep -E '^(Sig(Ign|Blk|Cgt)|Umask|NoNewPrivs|CapEff|Cpus_allowed):' /proc/self/status; cat /proc/self/timerslack_ns; ulimit -a; pwd; ls -l /proc/self/fd | sed -E 's/.* ([0-9]+) -> ([a-z/]*).*/\1 \2/' | grep -v proc; echo $(ps -o sid= -p $$) `
 	plain := exec.Command("/bin/sh", "-c", script)
 	plain.Env = sh(t, "").Env
 	plainOut, want := output(t)

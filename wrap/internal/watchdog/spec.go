@@ -16,13 +16,15 @@ const Null = -1
 
 // Spec is all that the watchdog is to start.
 type Spec struct {
-	Group   int // process group of the workers, the agent's; 0 leaves them in the watchdog's
-	Workers []Worker
+	Group      int // process group of the workers, the agent's; 0 leaves them in the watchdog's
+	TimerSlack int // of the workers, in ns, as the watchdog's own is another; 0 leaves it
+	Workers    []Worker
 }
 
 // Bytes encodes s.
 func (s Spec) Bytes() []byte {
 	b := appendUint(nil, uint64(s.Group))
+	b = appendUint(b, uint64(s.TimerSlack))
 	b = appendUint(b, uint64(len(s.Workers)))
 	for _, w := range s.Workers {
 		b = appendString(b, w.Path)
@@ -42,7 +44,7 @@ var ErrSpec = errors.New("malformed spec")
 // ParseSpec decodes what Bytes made.
 func ParseSpec(b []byte) (Spec, error) {
 	r := reader{rest: b}
-	s := Spec{Group: r.int()}
+	s := Spec{Group: r.int(), TimerSlack: r.int()}
 	for range r.count() {
 		w := Worker{Path: r.string(), Dir: r.string(), Args: r.strings(), Env: r.strings()}
 		for i := range w.Files {

@@ -89,6 +89,7 @@ func receiveSome(socket int) ([]int, error) {
 // start starts the workers one after the other, obeying orders in between, and then closes their descriptors here:
 // only so do pipes end when the workers do.
 func (w *watch) start(spec Spec, files []int, orders <-chan Record) {
+	setTimerSlack(spec.TimerSlack)
 	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	w.workers = make([]worker, len(spec.Workers))
 	for i, s := range spec.Workers {
@@ -144,6 +145,15 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 	w.byPID[pid] = i
 	w.live++
 	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(begun), C: int64(Monotonic())})
+}
+
+const prSetTimerSlack = 29
+
+// setTimerSlack sets the timer slack of this thread, and of what it will start.
+func setTimerSlack(ns int) {
+	if ns > 0 {
+		syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerSlack, uintptr(ns), 0)
+	}
 }
 
 // Monotonic is the time of the clock that all processes of this machine share and nobody sets.
