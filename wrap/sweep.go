@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/wrap/internal/proctree"
 )
 
@@ -23,16 +25,24 @@ const (
 
 // children returns the children of this process that are no watchdogs.
 func children() map[int]bool {
+	set := map[int]bool{}
+	if childless() {
+		return set
+	}
 	guards.Lock()
 	defer guards.Unlock()
 	pids, _ := proctree.Children() // without /proc no orphan can be found
-	set := map[int]bool{}
 	for _, pid := range pids {
 		if !guards.pids[pid] {
 			set[pid] = true
 		}
 	}
 	return set
+}
+
+// childless reports whether this process has no children at all, as most agents do before they start their watchdog.
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil) == unix.ECHILD
 }
 
 // sweep kills what this process has adopted from a watchdog that died: all its children but those in spare. As it
