@@ -44,7 +44,10 @@ func main() {
 		return measure(*sizes, *reps, o)
 	}
 	if *asStore > 0 {
-		role, do = ".store", func() error { return serve(*asStore, o) }
+		role, do = ".store", func() error {
+			debug.SetGCPercent(200) // as rdzv's own host does while a job starts
+			return serve(*asStore, o)
+		}
 	}
 	err := profiled(o.profile, role, do)
 	if err != nil {
