@@ -45,7 +45,9 @@ func main() {
 	}
 	if *asStore > 0 {
 		role, do = ".store", func() error {
-			debug.SetGCPercent(200) // as rdzv's own host does while a job starts
+			if *asStore >= 512 {
+				debug.SetGCPercent(200) // as rdzv's own host does while many agents come
+			}
 			return serve(*asStore, o)
 		}
 	}

@@ -26,7 +26,7 @@ type hosted struct {
 // host starts the store and leads the job. listeners are nil where this agent is
 // the only one.
 func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
-	callOff := hosting()
+	callOff := hosting(g.agents)
 	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout, Failed: func(err error) { g.storeFailed(c.dir, err) }})
 	if err != nil {
 		callOff()
