@@ -77,22 +77,31 @@ func TestGetRankIsAnsweredEarly(t *testing.T) {
 		t.Errorf("get-rank answers after %d packages, of %d before main", len(early), len(late))
 	}
 	// An answer of the long way has all of them behind it.
-	if late := inits(t, env, "get-rank", "--size", "--default", "1"); !late["google.golang.org/grpc"] {
+	if late := inits(t, env, "get-rank", "--size", "--default", "1"); late["google.golang.org/grpc"] == 0 {
 		t.Error("the trace does not show grpc's initialisation: this test sees nothing")
 	}
 }
 
-// inits are the packages that a command initialises.
-func inits(t *testing.T, env []string, args ...string) map[string]bool {
+// The change to one core costs the more the more has been initialised before. See
+// package onecore.
+func TestOneCoreComesFirst(t *testing.T) {
+	order := inits(t, []string{"GODEBUG=inittrace=1"}, "version")
+	if at, ok := order["rdzv/cmd/rdzv/internal/onecore"]; !ok || at > 25 {
+		t.Errorf("package onecore is initialised as number %d of %d", at, len(order))
+	}
+}
+
+// inits are the packages that a command initialises, numbered in their order from 1.
+func inits(t *testing.T, env []string, args ...string) map[string]int {
 	t.Helper()
 	_, stderr, code := called(t, env, args...)
 	if code != 0 {
 		t.Fatalf("rdzv %v ended with %d", args, code)
 	}
-	names := map[string]bool{}
+	names := map[string]int{}
 	for line := range strings.Lines(stderr) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "init" {
-			names[words[1]] = true
+			names[words[1]] = len(names) + 1
 		}
 	}
 	return names
