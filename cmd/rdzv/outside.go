@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ type outside struct {
 	source *wrap.Source
 	unread chan os.Signal      // what is caught for not killing this process
 	pass   chan syscall.Signal // for the workers: what they have not had
+	runs   atomic.Bool         // there are workers to pass it to
 	kill   chan struct{}       // closed by the second Ctrl-C
 	deaf   chan struct{}       // closed when workers that ignore a launcher's SIGTERM are out of time
 	stop   chan struct{}
@@ -52,7 +54,7 @@ type outside struct {
 func listen(limit, kills time.Duration) *outside {
 	o := &outside{
 		source: wrap.Signals(slices.Concat(ending, passing)...), unread: make(chan os.Signal, 1),
-		pass: make(chan syscall.Signal), kill: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
+		pass: make(chan syscall.Signal, maxPassed), kill: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
 		deaf: make(chan struct{}), kills: kills,
 	}
 	// Who reads our standard error may die before us, above all a launcher. Caught and not ignored, for what is
@@ -108,14 +110,17 @@ func (o *outside) take(e wrap.Event) {
 		o.end(e)
 		return
 	}
-	if e.Shared {
-		return // the workers have had it
+	if e.Shared || !o.runs.Load() {
+		return // the workers have had it, or there are none
 	}
 	select {
 	case o.pass <- e.Signal:
-	case <-o.stop:
+	default: // so many wait that one more of a kind is the same to the workers
 	}
 }
+
+// maxPassed is how many signals wait while the workers are being started.
+const maxPassed = 64
 
 // end makes the first of these signals end the job, and the second Ctrl-C kill
 // what is left of this agent's workers.

@@ -54,7 +54,9 @@ func (g *agent) runWorkers() error {
 		return err
 	}
 	g.oomBefore = oomKills(os.DirFS("/"))
+	g.outside.runs.Store(true)
 	_, err = wrap.Run(g.stopping(), tree)
+	g.outside.runs.Store(false)
 	g.tally.close()
 	if g.port != nil {
 		g.port.Close()

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A signal that is for workers, at a time when there are none, keeps nobody from hearing the next: a terminal that
+// changes its size while agents look for each other once made Ctrl-C and --join-timeout of no effect.
+func TestSignalsBeforeThereAreWorkers(t *testing.T) {
+	o := listen(time.Minute, 0)
+	defer o.close()
+	for range 2 * maxPassed {
+		for _, s := range passing {
+			syscall.Kill(os.Getpid(), s)
+		}
+		time.Sleep(time.Millisecond) // or the kernel makes one of several
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	select {
+	case <-o.joining.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("SIGTERM is not heard")
+	}
+	if cause := (signalled{}); !errors.As(context.Cause(o.joining), &cause) || cause.signal != syscall.SIGTERM {
+		t.Errorf("the joining ended with %v", context.Cause(o.joining))
+	}
+	if len(o.pass) > 0 {
+		t.Errorf("%d signals wait for workers that were not there when they came", len(o.pass))
+	}
+}
