@@ -11,7 +11,8 @@
 // package internal/watchdog).
 //
 // Workers are started by the watchdog, which alone waits for them and for whatever they orphan. It dies hard: it is in
-// no process group that a launcher signals, and survives every signal but SIGKILL and SIGSTOP. If it dies all the same,
+// no process group that a launcher signals, and survives every signal but SIGKILL and SIGSTOP (and 32 to 34, which thread
+// libraries keep for themselves, and Go leaves alone). If it dies all the same,
 // the agent adopts its tree and kills it; if the agent dies, the watchdog reads the end of their socket and kills the
 // tree; if both die in one breath, the workers themselves (not their descendants) still die with the watchdog.
 //

@@ -37,7 +37,7 @@ var skipped = Result{Signal: syscall.SIGTERM, Stopped: true}
 func (r *run) started(e watchdog.Record) {
 	i, pid := e.Index, int(e.A)
 	s, now, clock := &r.states[i], time.Now(), int64(watchdog.Monotonic())
-	s.pid, s.began, s.running = pid, now.Add(time.Duration(e.B-clock)), now.Add(time.Duration(e.C-clock))
+	s.pid, s.began = pid, now.Add(time.Duration(e.B-clock))
 	if r.tree.Started != nil {
 		r.calls.add(func() { r.tree.Started(i, pid) })
 	}

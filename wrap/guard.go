@@ -69,9 +69,13 @@ func (g *guard) read() {
 	}
 }
 
-// order tells the watchdog something. That it has died is noticed by read.
+// order tells the watchdog something. That it has died is noticed by read. One that does not take its orders hangs or is
+// stopped, and is killed; what it should have done is done by this process.
 func (g *guard) order(r watchdog.Record) {
-	_, _ = g.socket.Write(r.Bytes())
+	_ = g.socket.SetWriteDeadline(time.Now().Add(overdue))
+	if _, err := g.socket.Write(r.Bytes()); errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = g.process.Kill()
+	}
 }
 
 // guardIt gives the watchdog its workers. streams holds the descriptors that the spec refers to by index.

@@ -87,7 +87,7 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 		}
 		if s.Parent == agent {
 			dog = pid
-		} else if s.Name == "rdzv-sentinel" {
+		} else if s.Name == "tree-sentinel" {
 			sentinel = pid
 		}
 	}
@@ -197,7 +197,7 @@ func TestSentinelKilled(t *testing.T) {
 	}
 }
 
-// TestWatchdogSurvives: it takes every signal but the two that cannot be taken.
+// TestWatchdogSurvives: it takes every signal but the two that cannot be taken, and those of thread libraries.
 func TestWatchdogSurvives(t *testing.T) {
 	nothingLeft(t)
 	cmd, _ := startAgent(t, 1, nil)

@@ -57,19 +57,19 @@ type run struct {
 
 // state is what is known of a worker.
 type state struct {
-	pid     int
-	began   time.Time // just before it was started
-	running time.Time // just after
-	ended   bool
-	paused  bool   // stopped by a terminal or shell
-	result  Result // written by its call of Ended
+	pid    int
+	began  time.Time // just before it was started
+	ended  bool
+	paused bool   // stopped by a terminal or shell
+	result Result // written by its call of Ended
 }
 
 func newRun(t *Tree) *run {
 	n := len(t.Workers)
+	spare, _ := children() // where they cannot be found, sweep will say so
 	return &run{
 		tree:   t,
-		spare:  children(),
+		spare:  spare,
 		pumps:  make([]*pump, n),
 		states: make([]state, n),
 		live:   n,

@@ -37,7 +37,8 @@ const (
 	shareWait = 100 * time.Millisecond
 	// reportLife is how long a report waits for the signal to this process, whose threads may have to wait for a
 	// processor as long as the sentinel. One that is not fetched in that time was sent to the sentinel alone, or stands
-	// for two signals that the kernel made one for this process.
+	// for two signals that the kernel made one for this process. (Who sends a signal to agent and sentinel one by one, as
+	// "pkill -f rdzv" does, is taken to have sent it to the group.)
 	reportLife = answerWait
 )
 

@@ -64,10 +64,8 @@ func (r *run) stop(s *Stop) <-chan time.Time {
 	if grace < 0 {
 		return r.kill()
 	}
-	for i := range r.states {
-		if s.Delivered && r.states[i].ranAt(s.At) {
-			r.guard.order(watchdog.Record{Kind: watchdog.Spare, Index: i})
-		}
+	if s.Delivered {
+		r.guard.order(watchdog.Record{Kind: watchdog.Spare, A: int64(monotonic(s.At))})
 	}
 	order := watchdog.Record{Kind: watchdog.Stop, A: int64(grace)}
 	if s.Stacks {
@@ -77,9 +75,13 @@ func (r *run) stop(s *Stop) <-chan time.Time {
 	return time.After(grace + watchdog.DumpWait + watchdog.KillWait + overdue)
 }
 
-// ranAt reports whether the worker was running at t; a zero t is now.
-func (s *state) ranAt(t time.Time) bool {
-	return !s.began.IsZero() && !s.ended && (t.IsZero() || s.running.Before(t))
+// monotonic is t on the clock that this process and the watchdog share; a zero t is now.
+func monotonic(t time.Time) time.Duration {
+	now := watchdog.Monotonic()
+	if t.IsZero() {
+		return now
+	}
+	return now - time.Since(t)
 }
 
 // kill tells the watchdog to kill the tree, and returns when that is overdue.

@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -23,21 +24,21 @@ const (
 	sweepStep = time.Millisecond
 )
 
-// children returns the children of this process that are no watchdogs.
-func children() map[int]bool {
+// children returns the children of this process that are no watchdogs. Without /proc none can be found.
+func children() (map[int]bool, error) {
 	set := map[int]bool{}
 	if childless() {
-		return set
+		return set, nil
 	}
 	guards.Lock()
 	defer guards.Unlock()
-	pids, _ := proctree.Children() // without /proc no orphan can be found
+	pids, err := proctree.Children()
 	for _, pid := range pids {
 		if !guards.pids[pid] {
 			set[pid] = true
 		}
 	}
-	return set
+	return set, err
 }
 
 // childless reports whether this process has no children at all, as most agents do before they start their watchdog.
@@ -47,23 +48,27 @@ func childless() bool {
 
 // sweep kills what this process has adopted from a watchdog that died: all its children but those in spare. As it
 // kills its own children only, which nobody else reaps, it never hits a stranger; theirs become its own in turn. ended is
-// told every status. It returns those that would not die within sweepWait.
-func sweep(spare map[int]bool, ended func(pid int, status syscall.WaitStatus)) []Process {
+// told every status. The error names those that would not die within sweepWait, or says why they could not be found.
+func sweep(spare map[int]bool, ended func(pid int, status syscall.WaitStatus)) error {
 	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepStep) {
-		left := sweepOnce(spare, ended)
-		if len(left) == 0 {
+		left, err := sweepOnce(spare, ended)
+		switch {
+		case len(left) == 0 && err == nil:
 			return nil
-		}
-		if time.Now().After(until) {
-			return named(left)
+		case time.Now().Before(until):
+		case err != nil:
+			return fmt.Errorf("cannot look for what the workers have left behind: %w", err)
+		default:
+			return &LeftError{named(left)}
 		}
 	}
 }
 
 // sweepOnce kills and reaps each child once and returns those not in spare that there were.
-func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) []int {
+func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) ([]int, error) {
 	var left []int
-	for pid := range children() {
+	found, err := children()
+	for pid := range found {
 		if spare[pid] {
 			continue
 		}
@@ -74,7 +79,7 @@ func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) []int {
 			ended(pid, status)
 		}
 	}
-	return left
+	return left, err
 }
 
 // named adds names to pids.
@@ -96,13 +101,13 @@ func (r *run) leftovers() error {
 		return &LeftError{named(r.left)}
 	}
 	statuses := map[int]syscall.WaitStatus{}
-	left := sweep(r.spare, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
+	err := sweep(r.spare, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
 	for i := range r.states {
 		r.lost(i, statuses)
 	}
 	switch {
-	case len(left) > 0:
-		return errors.Join(ErrWatchdog, &LeftError{left})
+	case err != nil:
+		return errors.Join(ErrWatchdog, err)
 	case r.aborted:
 		return nil
 	}

@@ -44,7 +44,7 @@ type Tree struct {
 	Ended   func(i int, r Result)
 
 	// Source, if set, is told while Run lasts which of its signals the workers have had too; it costs one process of
-	// about 100 kB, the sentinel. Result.Outside comes from it as well.
+	// about 0.3 MB, the sentinel. Result.Outside comes from it as well.
 	Source *Source
 	// JobControl stops this process when a terminal or a shell has stopped all live workers (SIGTSTP, SIGTTIN, SIGTTOU), so
 	// that its parent, a shell, sees the job stopped. These signals do not stop it otherwise any more, also when Run has

@@ -7,7 +7,7 @@ type Kind uint8
 const (
 	Hello  Kind = 1 + iota // first of all: A = length of the Spec in bytes, B = number of descriptors sent before it
 	Signal                 // send signal A once to every live worker
-	Spare                  // worker Index has had the signal to stop: Stop sends it none
+	Spare                  // workers that ran before A, by Monotonic, have had the signal to stop: Stop sends them none
 	Stop                   // end the tree: A = grace in ns, B = 1 to begin with SIGABRT where it is caught
 	Deaf                   // SIGABRT to workers that ignore SIGTERM, where it is caught
 	Kill                   // SIGKILL everything, now
@@ -16,7 +16,7 @@ const (
 
 // What the watchdog tells the agent.
 const (
-	Started Kind = 64 + iota // worker Index runs: A = pid, B and C = Monotonic before and after its start
+	Started Kind = 64 + iota // worker Index runs: A = pid, B = Monotonic before its start
 	Refused                  // worker Index could not be started: A = errno
 	Skipped                  // worker Index was not started because Stop or Kill came before
 	Ended                    // worker Index ended: A = wait status, B = ns it took, C = 1 if it had been told to stop

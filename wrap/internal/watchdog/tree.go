@@ -36,7 +36,8 @@ const (
 // worker is one started program.
 type worker struct {
 	pid    int           // 0 when it does not live
-	begun  time.Duration // Monotonic
+	begun  time.Duration // Monotonic, before its start
+	runs   time.Duration // and after it
 	paused bool
 	told   bool // it has had a signal to stop
 	dumped bool // it has had SIGABRT
@@ -63,9 +64,7 @@ func (w *watch) obey(r Record) {
 	case Signal:
 		w.signal(syscall.Signal(r.A))
 	case Spare:
-		if r.Index < len(w.workers) {
-			w.workers[r.Index].told = true
-		}
+		w.spare(time.Duration(r.A))
 	case Stop:
 		w.stop(time.Duration(r.A), r.B == 1)
 	case Deaf:
@@ -74,6 +73,15 @@ func (w *watch) obey(r Record) {
 		w.enter(killing, KillWait)
 	case Ask:
 		w.report(Answer)
+	}
+}
+
+// spare is for workers that have had a signal to stop at the time at: those that ran by then.
+func (w *watch) spare(at time.Duration) {
+	for i := range w.workers {
+		if e := &w.workers[i]; e.pid != 0 && e.runs < at {
+			e.told = true
+		}
 	}
 }
 
