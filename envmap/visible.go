@@ -196,7 +196,7 @@ func expand(field string) []string {
 	low, high, _ := strings.Cut(field, "-")
 	a, errA := strconv.Atoi(low)
 	b, errB := strconv.Atoi(high)
-	if errA != nil || errB != nil || b < a || b-a >= maxDevices {
+	if errA != nil || errB != nil || a < 0 || b < a || b >= maxDevices {
 		return []string{field}
 	}
 	return ordinals(b + 1)[a:]

@@ -22,8 +22,8 @@ const (
 // startLasts is when a start is over for sure, so that what it has left behind can be given back.
 const startLasts = 5 * time.Second
 
-// hosting makes it one that serves so many agents, until it is called off. A quiet job allocates so little that the
-// garbage of its start, a tenth of the memory of a store of 64 agents, would stay for hours.
+// hosting makes it one that serves so many agents. A quiet job allocates so little that the garbage of its start, a tenth
+// of the memory of a store of 64 agents, would stay for hours; it is given back unless that is called off before.
 func hosting(agents int) (callOff func()) {
 	runtime.SetDefaultGOMAXPROCS()
 	if agents < many {

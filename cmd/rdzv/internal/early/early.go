@@ -14,8 +14,8 @@
 // too, so that this package comes after about half of all. A test holds that none
 // of the heavy ones (crypto/tls, grpc, etcd's server) is among them.
 //
-// This is the one init function in the command. It answers a well-formed
-// question that has an answer; everything else it leaves to main, which explains.
+// Its init function answers a well-formed question that has an answer; everything
+// else it leaves to main, which explains.
 package early
 
 import (
