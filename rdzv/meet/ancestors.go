@@ -12,7 +12,6 @@ import (
 // A process is what /proc tells of one.
 type process struct {
 	pid, ppid int
-	name      string // the first 15 characters of its program's name
 	start     uint64 // in clock ticks since boot: with the pid, it names one process for good
 }
 
@@ -35,7 +34,7 @@ func parseStat(text string) (process, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return process{}, errStat
 	}
-	return process{pid: pid, ppid: ppid, name: rest[:end], start: start}, nil
+	return process{pid: pid, ppid: ppid, start: start}, nil
 }
 
 func readProcess(proc fs.FS, pid int) (process, error) {

@@ -90,7 +90,7 @@ func (c *callers) hear(h heardPacket) {
 		default: // it calls again
 		}
 	case better:
-		b.offer(h, c.offer)
+		b.offer(c.offer)
 	}
 	if answer {
 		select {

@@ -36,14 +36,16 @@ func (s *session) tune(ctx context.Context) (*radio, error) {
 // beacons offers the store whose host calls out.
 func (s *session) beacons(p *plan) source {
 	return func(ctx context.Context, give func(offer)) {
-		pause(ctx, beaconsAfter)
+		if !wait(ctx, beaconsAfter) {
+			return
+		}
 		r, err := s.tune(ctx)
 		if err != nil {
 			return
 		}
 		r.listen(func(h heardPacket) {
 			if b, err := s.understand(h, p); err == nil && b.hosting {
-				b.offer(h, give)
+				b.offer(give)
 			}
 		})
 		<-ctx.Done()
@@ -62,15 +64,17 @@ func (s *session) understand(h heardPacket, p *plan) (beacon, error) {
 	case err == nil && !ours:
 		err = ErrOtherJob
 	}
+	for i, a := range b.addrs { // of use only on the interface that it came by
+		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
+			b.addrs[i] = netip.AddrPortFrom(a.Addr().WithZone(h.zone), a.Port())
+		}
+	}
 	return b, err
 }
 
 // offer gives the addresses of a beacon in the host's own order, so that all come in by the same.
-func (b beacon) offer(h heardPacket, give func(offer)) {
+func (b beacon) offer(give func(offer)) {
 	for i, a := range b.addrs {
-		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
-			a = netip.AddrPortFrom(a.Addr().WithZone(h.zone), a.Port())
-		}
 		give(offer{addr: a, name: b.host, likely: i})
 	}
 }

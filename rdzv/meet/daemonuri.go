@@ -10,9 +10,7 @@ import (
 // A daemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5.
 // The addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
 type daemonURI struct {
-	family string // of daemons, such as 1981022208 or prterun-node1-26213@0
-	vpid   int    // which of them; 0 is mpirun's own
-	addrs  []netip.AddrPort
+	addrs []netip.AddrPort
 }
 
 var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
@@ -31,11 +29,10 @@ func parseDaemonURI(text string) (daemonURI, error) {
 	if !ok || dot < 1 {
 		return daemonURI{}, errDaemonURI
 	}
-	vpid, err := strconv.Atoi(name[dot+1:])
-	if err != nil || vpid < 0 {
+	if _, err := strconv.ParseUint(name[dot+1:], 10, 32); err != nil {
 		return daemonURI{}, errDaemonURI
 	}
-	u := daemonURI{family: name[:dot], vpid: vpid}
+	var u daemonURI
 	for contact := range strings.SplitSeq(rest, ";") {
 		scheme, where, ok := strings.Cut(contact, "://")
 		if ok && strings.HasPrefix(scheme, "tcp") {

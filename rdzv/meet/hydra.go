@@ -35,7 +35,14 @@ func (s *session) pmi() (*plan, error) {
 // barrierNews is how long the barrier is waited for in silence.
 const barrierNews = 5 * time.Second
 
+// errOnce is for who looks again: the others are past the barrier.
+var errOnce = errors.New("the store of this job is gone or closed, and Hydra knows of no other")
+
 func meetByPMI(ctx context.Context, s *session, _ *plan) (*Meeting, error) {
+	if s.usedPMI {
+		return nil, errOnce
+	}
+	s.usedPMI = true
 	fd, _ := strconv.Atoi(s.env("PMI_FD"))
 	p, err := startPMI(ctx, fd)
 	s.onEnd(p.finalize)

@@ -16,6 +16,7 @@ type session struct {
 	exclude   map[instance]bool
 	strangers []Stranger
 	closers   []func()
+	usedPMI   bool // Hydra has let this task meet the others, which it does once
 }
 
 // Meet returns when this agent either hosts the store (host has returned without error) or holds a verified connection to it.

@@ -3,6 +3,7 @@ package meet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -88,7 +89,7 @@ func numberRange(text string) (first, last int, err error) {
 	}
 	first, err1 := strconv.Atoi(low)
 	last, err2 := strconv.Atoi(high)
-	if err1 != nil || err2 != nil || first < 0 || last < first {
+	if err1 != nil || err2 != nil || first < 0 || last < first || last == math.MaxInt {
 		return 0, 0, fmt.Errorf("not a range of numbers: %q", text)
 	}
 	return first, last, nil

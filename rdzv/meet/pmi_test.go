@@ -200,6 +200,15 @@ func TestHydraIsGone(t *testing.T) {
 	}
 }
 
+// Who looks for a store again hears at once that there is none: at a second barrier it would wait for ever.
+func TestHydraMeetsOnce(t *testing.T) {
+	hydra := newFakeHydra(t, 1)
+	m := mustMeet(t, hydra.config(t, 0, t.TempDir()), newFakeStore(t, "store").host)
+	if _, err := m.Again(t.Context()); !errors.Is(err, errOnce) {
+		t.Errorf("Again: %v", err)
+	}
+}
+
 // The agent that is the task itself leaves nothing behind: no other comes after it. One below a script does.
 func TestOnlyScriptsAreRemembered(t *testing.T) {
 	hydra := newFakeHydra(t, 1)

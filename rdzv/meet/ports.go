@@ -16,13 +16,8 @@ const (
 // leave one of them without a port in about one of 10^5 cases.
 const sequenceLen = 8
 
-// Ports gives the n ports of lo..hi at which the store of this job may listen, in the order of trying: fewer if the range is
-// smaller. Equal on all agents of the job, also on those with another secret, who are to be told so.
-func (k Key) Ports(lo, hi, n int) []int { return portsOf(k[:publicLen], lo, hi, n) }
-
-// JobPorts is Key.Ports for a job whose key is not known yet, or that has none.
-func JobPorts(job string, lo, hi, n int) []int { return portsOf(publicName(job), lo, hi, n) }
-
+// portsOf gives the n ports of lo..hi at which the store of the job with this public name may listen, in the order of trying:
+// fewer if the range is smaller. Equal on all agents of the job, also on those with another secret, who are to be told so.
 func portsOf(public []byte, lo, hi, n int) []int {
 	n = max(0, min(n, hi-lo+1))
 	ports := make([]int, 0, n)

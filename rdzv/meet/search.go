@@ -15,13 +15,15 @@ import (
 
 // How hard a search tries: burst addresses at once, the next burst when those have not answered for burstEvery, maxOpen in all. An
 // address that said no is tried again after firstWait, then later and later up to lastWait. A later port of the sequence is for a
-// store that found those before it taken: it is tried lastWait after the one before, or as soon as that is known to be taken.
+// store that found those before it taken: it is tried lastWait after the one before, or as soon as one is known to be taken, and
+// then every laterWait.
 const (
 	burst      = 8
 	burstEvery = 100 * time.Millisecond
 	maxOpen    = 64
 	firstWait  = 20 * time.Millisecond
 	lastWait   = 200 * time.Millisecond
+	laterWait  = time.Second
 	preferFor  = 50 * time.Millisecond // for another address of a store that is found: all agents should come in by the same
 	strangeFor = time.Second           // before asking again somebody who has another key
 )
@@ -139,11 +141,29 @@ func (s *search) betterOpen() bool {
 func (s *search) take(o offer) {
 	if t := s.tries[o.addr]; t != nil {
 		t.likely = min(t.likely, o.likely)
+		if o.nth < t.nth {
+			t.nth = o.nth
+			t.next = earlier(t.next, time.Now().Add(time.Duration(o.nth)*lastWait))
+		}
 		return
 	}
-	if len(s.tries) < maxTries && o.addr.IsValid() && o.addr.Port() != 0 {
+	if o.addr.IsValid() && o.addr.Port() != 0 && (len(s.tries) < maxTries || s.drop(o.likely)) {
 		s.tries[o.addr] = &try{offer: o, next: time.Now().Add(time.Duration(o.nth) * lastWait)}
 	}
+}
+
+// drop makes room for an offer that is as likely as likely, and reports whether there was a worse one.
+func (s *search) drop(likely int) bool {
+	var worst *try
+	for _, t := range s.tries {
+		if !t.open && t.likely > likely && (worst == nil || t.likely > worst.likely) {
+			worst = t
+		}
+	}
+	if worst != nil {
+		delete(s.tries, worst.addr)
+	}
+	return worst != nil
 }
 
 // launch starts the attempts that are due, and says when the next may be.
@@ -203,7 +223,7 @@ func (s *search) judge(a answered) *found {
 	}
 	t.open, t.answer = false, a.err
 	t.wait = t.longer()
-	if !errors.Is(a.err, syscall.ECONNREFUSED) {
+	if occupied(a.err) {
 		s.hurry(a.addr.Addr())
 	}
 	var moved movedError
@@ -218,12 +238,19 @@ func (s *search) judge(a answered) *found {
 	return nil
 }
 
-// longer is how long to wait after the next refusal.
+// longer is how long to wait before the next attempt.
 func (t *try) longer() time.Duration {
 	if t.nth > 0 {
-		return lastWait
+		return laterWait
 	}
 	return min(max(t.wait*3/2, firstWait), lastWait)
+}
+
+// occupied tells from an answer that somebody else has the port, or that one cannot know.
+func occupied(err error) bool {
+	var moved movedError
+	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) &&
+		!errors.Is(err, syscall.ENETUNREACH) && !errors.As(err, &moved)
 }
 
 // hurry tries the later ports of an address where somebody else has one.
@@ -235,10 +262,19 @@ func (s *search) hurry(addr netip.Addr) {
 	}
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func (s *search) notFound(cause error) error {
 	e := &NotFoundError{Cause: cause}
 	for _, t := range s.tries {
-		e.Tried = append(e.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.answer})
+		if !t.started.IsZero() {
+			e.Tried = append(e.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.answer})
+		}
 	}
 	slices.SortFunc(e.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
 	return e

@@ -1,6 +1,8 @@
 package meet
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -17,6 +19,8 @@ func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 		soon   bool
 	}{
 		{"nobody listens", syscall.ECONNREFUSED, false},
+		{"there is no such host", syscall.EHOSTUNREACH, false},
+		{"one of ours has made way", movedError{netip.MustParseAddrPort("127.0.0.3:1")}, false},
 		{"another program", errGreeting, true},
 		{"a store whose job is over", errClosed, true},
 		{"another job", ErrOtherJob, true},
@@ -39,5 +43,45 @@ func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What names a port exactly is believed: it is tried at once though it was thought to be unlikely.
+func TestAnExactOfferIsTriedAtOnce(t *testing.T) {
+	s := &search{tries: map[netip.AddrPort]*try{}}
+	addr := netip.MustParseAddrPort("127.0.0.1:29703")
+	s.take(offer{addr: addr, likely: 20, nth: 5})
+	s.take(offer{addr: addr, likely: 0})
+	if next := s.tries[addr].next; next.After(time.Now()) {
+		t.Errorf("it is tried in %v", time.Until(next))
+	}
+}
+
+// Of more addresses than a search remembers, it forgets the least likely.
+func TestALikelyOfferFindsRoom(t *testing.T) {
+	s := &search{tries: map[netip.AddrPort]*try{}}
+	address := func(i int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1)
+	}
+	for i := range maxTries + 10 {
+		s.take(offer{addr: address(i), likely: i + 1})
+	}
+	beacon, last := address(maxTries+20), address(maxTries-1)
+	s.take(offer{addr: beacon})
+	if len(s.tries) != maxTries || s.tries[beacon] == nil || s.tries[last] != nil || s.tries[address(0)] == nil {
+		t.Errorf("%d tries, the new one %v, the last one %v", len(s.tries), s.tries[beacon], s.tries[last])
+	}
+}
+
+// An address that nobody has got round to asking was not tried.
+func TestOnlyWhatWasTriedIsTold(t *testing.T) {
+	s := &search{tries: map[netip.AddrPort]*try{}}
+	first := netip.MustParseAddrPort("127.0.0.1:29701")
+	s.take(offer{addr: first})
+	s.take(offer{addr: netip.MustParseAddrPort("127.0.0.1:29702"), nth: 1})
+	s.tries[first].started = time.Now()
+	var e *NotFoundError
+	if err := s.notFound(nil); !errors.As(err, &e) || fmt.Sprint(e.answers()) != "[127.0.0.1 port 29701: no answer yet]" {
+		t.Errorf("told: %v", err)
 	}
 }

@@ -105,14 +105,18 @@ func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byt
 	return nil, ctx.Err()
 }
 
-// share writes what came out, and lets the others read it.
+// share writes what came out, and lets the others read it; if nothing came out, the next of them asks.
 func share(f *os.File, do func() ([]byte, error)) ([]byte, error) {
-	defer tryLock(f, syscall.LOCK_SH)
 	text, err := do()
 	if err == nil {
 		_, err = f.Write(text)
 	}
-	return text, err
+	if err != nil || len(text) == 0 {
+		tryLock(f, syscall.LOCK_UN)
+		return text, err
+	}
+	tryLock(f, syscall.LOCK_SH)
+	return text, nil
 }
 
 type nodeAddr struct{ name, addr string }

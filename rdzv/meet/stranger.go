@@ -70,7 +70,9 @@ func (g *gate) tell(s *stranger, err error) {
 	}
 	g.mu.Lock()
 	again := g.said[who.Addr] || len(g.said) >= maxPending
-	g.said[who.Addr] = true
+	if !again {
+		g.said[who.Addr] = true
+	}
 	g.mu.Unlock()
 	if !again {
 		g.told(who)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,14 +181,26 @@ func TestTokenFileOfAnother(t *testing.T) {
 	}
 }
 
-// root's own file is fine where the user names it, and nowhere else.
+// root's own file is fine where the user names it, and nowhere else. It may be for the group of this process, or the process
+// could not read it.
 func TestTokenFileOfRoot(t *testing.T) {
 	s := TokenSource{File: "/etc/passwd", UID: 65533}
-	if _, err := s.named(); err == nil || !strings.Contains(err.Error(), "others can read it (mode 0644)") {
+	if _, err := s.named(); err == nil || !strings.Contains(err.Error(), "others can read it (mode 0644): chmod 640 /etc/passwd") {
 		t.Errorf("named: %v", err)
 	}
 	if _, err := s.own(s.File); err == nil || !strings.Contains(err.Error(), "it belongs to user 0, not to user 65533") {
 		t.Errorf("at home: %v", err)
+	}
+}
+
+func TestPrivateMode(t *testing.T) {
+	for _, c := range []struct {
+		owner, uid int
+		want       fs.FileMode
+	}{{0, 0, 0o600}, {1000, 1000, 0o600}, {0, 1000, 0o640}} {
+		if got := privateMode(c.owner, c.uid); got != c.want {
+			t.Errorf("of user %d for user %d: %04o", c.owner, c.uid, got)
+		}
 	}
 }
 

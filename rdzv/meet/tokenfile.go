@@ -15,7 +15,7 @@ import (
 
 // TokenSource says where a user's token may come from, in this order.
 type TokenSource struct {
-	File string // --token-file: a file that must be there; it may be root's or behind a symbolic link, as Kubernetes mounts secrets
+	File string // --token-file: a file that must be there; it may be root's, for this process's group, or behind a symbolic link, as Kubernetes mounts secrets
 	Text string // RDZV_TOKEN
 	Home string // $HOME: its .config/rdzv/token is made on first need; "" is none
 	Temp string // the temporary directory, where a token for this host alone is made when there is no usable home
@@ -135,20 +135,30 @@ func checkPrivate(dir string, uid int) error {
 	return nil
 }
 
+// privateMode is all that a token file may allow. A file of root's that a process of another user can read is for a group,
+// as the secrets of a pod with an fsGroup are (mode 0440).
+func privateMode(owner, uid int) fs.FileMode {
+	if owner == uid {
+		return 0o600
+	}
+	return 0o640
+}
+
 // read checks the open file itself, so that nobody can swap it in between. Its owner is this user, or one of the others given.
 func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
 	}
-	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	owner, mode := int(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm()
+	private := privateMode(owner, s.UID)
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("cannot use token file %q: not a regular file", path)
 	case owner != s.UID && !slices.Contains(others, owner):
 		return nil, fmt.Errorf("cannot use token file %q: it belongs to user %d, not to user %d", path, owner, s.UID)
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("cannot use token file %q: others can read it (mode %04o): chmod 600 %s", path, info.Mode().Perm(), path)
+	case mode&^(private|0o100) != 0:
+		return nil, fmt.Errorf("cannot use token file %q: others can read it (mode %04o): chmod %o %s", path, mode, private, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
