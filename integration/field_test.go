@@ -42,6 +42,7 @@ type job struct {
 	workers  []record    // by rank
 	agents   map[int]int // by the pid of their parents
 	struck   map[int]syscall.Signal
+	orphaned bool     // its launcher was killed
 	frozen   []int    // a stopped agent and what it guards
 	via      []string // what starts that shell; see minded
 	codes    string   // where each agent's exit code is noted, see minded
