@@ -75,7 +75,8 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// inPath goes through path. A file that cannot be executed does not end the search, but is what a failure tells of.
+// inPath goes through path. A file that cannot be executed does not end the search, but is what a failure tells of. An
+// entry that cannot be looked into, such as another user's ~/bin that su has left in PATH, has none.
 func inPath(name, path, dir string) (string, error) {
 	failure := &FindError{name, "", fmt.Errorf("not found in PATH %q", path), 127}
 	for _, entry := range strings.Split(path, ":") {
@@ -86,11 +87,16 @@ func inPath(name, path, dir string) (string, error) {
 		if err == nil {
 			return file, nil
 		}
-		if failure.Path == "" && err.Path != "" && !errors.Is(err, errDirectory) {
+		if failure.Path == "" && err.Path != "" && exists(err.Path) && !errors.Is(err, errDirectory) {
 			failure = err
 		}
 	}
 	return "", failure
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 var errDirectory = errors.New("is a directory")

@@ -55,6 +55,7 @@ func TestFind(t *testing.T) {
 		{"relative", path(dir + "/a"), dir, "a/relative", 0, ""},
 		{"noexec", path(dir+"/c", "/nowhere"), "", "", 126, "permission denied"},
 		{"nothing", path(dir+"/a", dir+"/b"), "", "", 127, "not found in PATH"},
+		{"nothing", path(dir+"/a", "/etc/passwd", "/bin"), "", "", 127, "not found in PATH"},
 		{"sub", path(dir + "/a"), "", "", 127, "not found in PATH"},
 		{"dangling", path(dir + "/a"), "", "", 127, "not found in PATH"},
 		{"", path(dir + "/a"), "", "", 127, "no program named"},
