@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/wrap"
 )
 
 // A signal that is for workers, at a time when there are none, keeps nobody from hearing the next: a terminal that
@@ -16,9 +18,8 @@ func TestSignalsBeforeThereAreWorkers(t *testing.T) {
 	defer o.close()
 	for range 2 * maxPassed {
 		for _, s := range passing {
-			syscall.Kill(os.Getpid(), s)
+			o.take(wrap.Event{Signal: s})
 		}
-		time.Sleep(time.Millisecond) // or the kernel makes one of several
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	select {

@@ -36,7 +36,7 @@ func (s *session) tune(ctx context.Context) (*radio, error) {
 // beacons offers the store whose host calls out.
 func (s *session) beacons(p *plan) source {
 	return func(ctx context.Context, give func(offer)) {
-		if !wait(ctx, beaconsAfter) {
+		if !pause(ctx, beaconsAfter) {
 			return
 		}
 		r, err := s.tune(ctx)

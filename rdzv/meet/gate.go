@@ -201,11 +201,14 @@ func (g *gate) Close() error {
 	return errors.Join(errs...)
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// pause waits for d, and reports whether ctx lasted for so long.
+func pause(ctx context.Context, d time.Duration) (lasts bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-ctx.Done():
+		return false
 	}
 }

@@ -29,70 +29,6 @@ func recorded(t testing.TB, name string) map[string]string {
 	return env
 }
 
-func TestParseNodeRegex(t *testing.T) {
-	for text, want := range map[string]string{
-		"node[1:1-3]@0(3)":                "node1 node2 node3",
-		"node[1:1,3,2]@0(3)":              "node1 node3 node2",
-		"n[2:8-10].x,login@0(4)":          "n08.x n09.x n10.x login",
-		"alone@0(1)":                      "alone",
-		"rack-a[3:7]-ib,b[1:1-2],c[0:12]": "rack-a007-ib b1 b2 c12",
-		recorded(t, "openmpi4-launchernode-ip-rank2")["OMPI_MCA_orte_node_regex"]: "node1 10.77.0.12 10.77.0.13",
-		recorded(t, "openmpi4-headrank-rank2")["OMPI_MCA_orte_node_regex"]:        "node1 node2",
-	} {
-		got, err := parseNodeRegex(text)
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, bad := range []string{"", "@0(3)", "node[1:1-3", "node[1-3]", "node[1:3-1]", "node[1:a]", "node[x:1]", "node[1:1]b[1:2]", "node[1:0-99999999]", "n[1:-1]", "n[99:1]"} {
-		if got, err := parseNodeRegex(bad); err == nil {
-			t.Errorf("%q is fine: %v", bad, got)
-		}
-	}
-}
-
-func FuzzNodeRegex(f *testing.F) {
-	f.Add("node[1:1-3],[2:10].77.0.12@0(3)")
-	f.Add("n[0:0-65535],m[0:0-65535]")
-	f.Fuzz(func(t *testing.T, text string) {
-		if names, err := parseNodeRegex(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
-			t.Errorf("%q: %d names", text, len(names))
-		}
-	})
-}
-
-func TestParseHostlist(t *testing.T) {
-	for text, want := range map[string]string{
-		"node1":                           "node1",
-		"node[1-3,7],gpu[08-10]-ib,login": "node1 node2 node3 node7 gpu08-ib gpu09-ib gpu10-ib login",
-		"r[1-2]n[1-2]":                    "r1n1 r1n2 r2n1 r2n2",
-		"n[098-101]":                      "n098 n099 n100 n101",
-		"a[0-1]":                          "a0 a1",
-		"cloud-[0,00,000].example.org":    "cloud-0.example.org cloud-00.example.org cloud-000.example.org",
-		recorded(t, "slurm22-srun-rank2")["SLURM_STEP_NODELIST"]: "node1 node2",
-	} {
-		got, err := parseHostlist(text)
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, bad := range []string{"", ",", "node[", "node]", "node[]", "node[3-1]", "node[1-]", "a,,b", "n[1-70000]", "n[1-300]m[1-300]", "n[[1]]", "n[-1]", "n[9223372036854775807]"} {
-		if got, err := parseHostlist(bad); err == nil {
-			t.Errorf("%q is fine: %v", bad, got)
-		}
-	}
-}
-
-func FuzzHostlist(f *testing.F) {
-	f.Add("node[1-3,7],gpu[08-10]-ib,login")
-	f.Add("r[1-9]n[1-9]x[1-9]y[1-9]z[1-9]")
-	f.Fuzz(func(t *testing.T, text string) {
-		if names, err := parseHostlist(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
-			t.Errorf("%q: %d names", text, len(names))
-		}
-	})
-}
-
 func TestParseDaemonURI(t *testing.T) {
 	for text, want := range map[string]string{
 		"1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245":                  "[172.17.0.1:44245 10.77.0.11:44245 10.78.0.11:44245]",
@@ -225,18 +161,6 @@ func FuzzContact(f *testing.F) {
 	})
 }
 
-func TestParseScontrol(t *testing.T) {
-	text := "NodeName=node1 Arch=x86_64 CPUTot=4 NodeAddr=10.77.0.11 NodeHostName=node1 OS=Linux 6 #1 SMP\nNodeName=node2 State=DOWN\nNodeName=n3\n   NodeAddr=n3.x\n"
-	if got := fmt.Sprint(parseScontrol(text)); got != "[{node1 10.77.0.11} {node2 node2} {n3 n3.x}]" {
-		t.Error(got)
-	}
-}
-
-func FuzzScontrol(f *testing.F) {
-	f.Add("NodeName=node1 NodeAddr=10.77.0.11\n")
-	f.Fuzz(func(t *testing.T, text string) { parseScontrol(text) })
-}
-
 func TestParseJoin(t *testing.T) {
 	key := NewKey()
 	for _, addr := range []string{"10.77.0.11:29600", "[fd00::1]:29600", "[fe80::1%eth0]:29600"} {
@@ -338,66 +262,6 @@ func FuzzGreeting(f *testing.F) {
 		}
 		if end := strings.IndexByte(text, '\n'); err == nil && r.Len() != len(text)-end-1 {
 			t.Errorf("%q: %d bytes are left of what follows", text, r.Len())
-		}
-	})
-}
-
-func TestDefaultRoutes(t *testing.T) {
-	text := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
-		"eth1\t00004E0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\neth0\t00000000\t01004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nwlan0\t00000000\t01004D0A\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
-	if got := strings.Join(defaultRoutes(strings.NewReader(text)), " "); got != "eth0 wlan0" {
-		t.Error(got)
-	}
-}
-
-func TestUsable(t *testing.T) {
-	all := []Interface{
-		face("lo", "127.0.0.1/8"), face("docker0", "172.17.0.1/16"), face("eth0", "10.77.0.11/24", "fe80::1/64"), face("eth1", "10.78.0.11/24", "fd00::11/64"),
-		face("veth12", "169.254.1.1/16"), face("ib0", "fe80::2/64"), face("br-0123456789ab", "172.18.0.1/16"), face("down0", "10.79.0.11/24"),
-	}
-	all[0].Loopback, all[7].Up = true, false
-	for spec, want := range map[string]string{
-		"":                 "10.77.0.11 10.78.0.11 fd00::11 fe80::2%ib0",
-		"eth1":             "10.78.0.11 fd00::11",
-		"10.77.0.0/16":     "10.77.0.11",
-		"!eth0":            "10.78.0.11 fd00::11 fe80::2%ib0",
-		"!eth0 !ib0":       "10.78.0.11 fd00::11",
-		"docker0":          "172.17.0.1",
-		"10.0.0.0/8 !eth0": "10.78.0.11",
-		"fd00::/8 eth0":    "10.77.0.11 fd00::11",
-		"192.168.0.0/16":   "",
-		"lo":               "",
-	} {
-		f, err := ParseFilter(strings.Fields(spec))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := strings.Trim(fmt.Sprint(addresses(usable(all, f))), "[]")
-		if got != want {
-			t.Errorf("--net %q: %s", spec, got)
-		}
-	}
-	for _, bad := range []string{"", "!", "10.0.0.0/33", "!10.0.0.0/8", "a b", "10.0.0.0/8/8"} {
-		if f, err := ParseFilter([]string{bad}); err == nil {
-			t.Errorf("%q is fine: %v", bad, f)
-		}
-	}
-}
-
-func face(name string, prefixes ...string) Interface {
-	i := Interface{Name: name, Up: true, Multicast: true}
-	for _, p := range prefixes {
-		i.Addrs = append(i.Addrs, netip.MustParsePrefix(p))
-	}
-	return i
-}
-
-func FuzzFilter(f *testing.F) {
-	f.Add("!docker0")
-	f.Add("10.78.0.0/24")
-	f.Fuzz(func(t *testing.T, spec string) {
-		if filter, err := ParseFilter([]string{spec}); err == nil {
-			usable([]Interface{face("eth0", "10.77.0.11/24")}, filter)
 		}
 	})
 }

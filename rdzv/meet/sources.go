@@ -100,23 +100,11 @@ const seenAfter = time.Second
 // that works from here, whatever the names say; on mpirun's host those of the other daemons.
 func (s *session) seen(daemon uint16, ports []int) source {
 	return func(ctx context.Context, give func(offer)) {
-		if s.Proc == nil || !wait(ctx, seenAfter) {
+		if s.Proc == nil || !pause(ctx, seenAfter) {
 			return
 		}
 		for _, remote := range remotes(s.Proc, daemon) {
 			offerAll(give, "", 1, []netip.Addr{remote}, ports)
 		}
-	}
-}
-
-// wait tells whether ctx lasts for so long.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

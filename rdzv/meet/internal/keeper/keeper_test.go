@@ -100,8 +100,12 @@ func TestKeeper(t *testing.T) {
 		}
 	}
 	stop()
-	for deadline := time.Now().Add(20 * time.Second); len(keepers(owner.Process.Pid)) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	look, late := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	defer look.Stop()
+	for len(keepers(owner.Process.Pid)) > 0 {
+		select {
+		case <-look.C:
+		case <-late:
 			t.Fatal("it lives on without its owner")
 		}
 	}
