@@ -232,6 +232,10 @@ func TestWatchdogFrozen(t *testing.T) {
 	guards.Lock()
 	for pid := range guards.pids {
 		syscall.Kill(pid, syscall.SIGSTOP)
+		eventually(t, "the watchdog has stopped", func() bool {
+			state, err := readState(pid)
+			return err != nil || state == 'T'
+		})
 	}
 	guards.Unlock()
 	r.cancel(nil)

@@ -54,17 +54,17 @@ const leave = syscall.Signal(64)
 // leaveWait is how long that may take; then it is killed.
 const leaveWait = time.Second
 
-// sentinelEnd is the signal of the sentinel's end. That it is not SIGCHLD makes the sentinel one of the children that wait
-// does not know of unless it is asked for those too.
-const sentinelEnd = syscall.SIGWINCH
-
-// dismiss ends the sentinel and reports whether it has gone.
-func (w *watch) dismiss(now time.Time) (gone bool) {
+// reapSentinel forgets the sentinel if it has ended.
+func (w *watch) reapSentinel() {
 	if w.sentinel != 0 {
 		if pid, _ := syscall.Wait4(w.sentinel, nil, syscall.WNOHANG|syscall.WALL, nil); pid == w.sentinel {
 			w.sentinel = 0
 		}
 	}
+}
+
+// dismiss ends the sentinel and reports whether it has gone.
+func (w *watch) dismiss(now time.Time) (gone bool) {
 	switch {
 	case w.sentinel == 0:
 		return true
@@ -113,7 +113,9 @@ func startSentinel(group int) int {
 func forkSentinel(parent, group uintptr, name *[16]byte) int {
 	var info [128]byte // the size of siginfo
 	all := ^uint64(0)
-	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(sentinelEnd), 0, 0, 0, 0, 0)
+	// A child whose end is told by no signal, and not by SIGCHLD, is one that wait does not know of unless it is asked for
+	// such children too.
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, 0, 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return 0
 	}

@@ -32,7 +32,7 @@ func receive(socket int) (Spec, []int, error) {
 	if err != nil {
 		return Spec{}, nil, err
 	}
-	return spec, files, syscall.SetNonblock(socket, true)
+	return spec, files, nil
 }
 
 // readFull reads exactly n bytes of a blocking descriptor.
@@ -86,33 +86,30 @@ func receiveSome(socket int) ([]int, error) {
 	return syscall.ParseUnixRights(&messages[0])
 }
 
-// start starts the workers one after the other, obeying orders in between, and then closes their descriptors here:
+// start starts the workers one after the other, while orders may come in between, and then closes their descriptors here:
 // only so do pipes end when the workers do.
-func (w *watch) start(spec Spec, files []int, orders <-chan Record) {
+func (w *watch) start(spec Spec, files []int) {
 	setTimerSlack(spec.TimerSlack)
 	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-	w.workers = make([]worker, len(spec.Workers))
+	files = append(files, null)
 	for i, s := range spec.Workers {
-		select {
-		case order, ok := <-orders:
-			if !ok {
-				order = Record{Kind: Kill}
-			}
-			w.obey(order)
-		default:
-		}
+		w.mu.Lock()
 		switch {
 		case w.phase != running:
 			w.tell(Record{Kind: Skipped, Index: i})
 		case err != nil:
 			w.tell(Record{Kind: Refused, Index: i, A: errnoOf(err)})
 		default:
-			w.startOne(i, s, spec.Group, append(files[:len(files):len(files)], null))
+			w.startOne(i, s, spec.Group, files)
 		}
+		w.mu.Unlock()
 	}
-	for _, f := range append(files, null) {
+	for _, f := range files {
 		syscall.Close(f)
 	}
+	w.mu.Lock()
+	w.starting = false
+	w.mu.Unlock()
 }
 
 // startOne starts worker i in process group group. files ends with /dev/null.
@@ -171,7 +168,13 @@ func errnoOf(err error) int64 {
 	return int64(syscall.EIO)
 }
 
-// tell sends r to the agent. An agent that has died is noticed by the reader of its orders.
+// tell sends r to the agent. That it has died is noticed where its orders are read.
 func (w *watch) tell(r Record) {
-	_, _ = w.agent.Write(r.Bytes())
+	for b := r.Bytes(); len(b) > 0; {
+		n, err := syscall.Write(agent, b)
+		if err != nil && err != syscall.EINTR {
+			return
+		}
+		b = b[max(n, 0):]
+	}
 }

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,12 +19,12 @@ const (
 	killing               // SIGKILL, again and again
 )
 
-// tick says how often a tree in phase p is looked at.
+// tick says how often a tree in phase p is looked at: it is told of the ends of children, but not that it has adopted one.
 func (p phase) tick() time.Duration {
 	if p == killing {
 		return 2 * time.Millisecond
 	}
-	return tick
+	return 10 * time.Millisecond
 }
 
 // DumpWait is how long a worker may take to print its stacks after SIGABRT; KillWait is how long a process may take to
@@ -45,7 +46,8 @@ type worker struct {
 
 // watch is the state of the watchdog.
 type watch struct {
-	agent     *os.File
+	mu        sync.Mutex
+	starting  bool // not all workers are started, or refused
 	workers   []worker
 	byPID     map[int]int // live workers
 	live      int
@@ -54,6 +56,7 @@ type watch struct {
 	told      map[int]bool // adopted children that have had SIGTERM
 	phase     phase
 	deadline  time.Time // of the phase
+	looked    time.Time // when the tree was looked at last, or the phase began
 }
 
 // obey carries out one order of the agent.
@@ -87,7 +90,8 @@ func (w *watch) spare(at time.Duration) {
 
 func (w *watch) enter(p phase, d time.Duration) {
 	if p > w.phase {
-		w.phase, w.deadline = p, time.Now().Add(d)
+		w.phase, w.looked = p, time.Now()
+		w.deadline = w.looked.Add(d)
 	}
 }
 
@@ -115,6 +119,7 @@ func (w *watch) reap() (left bool) {
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
+			w.reapSentinel()
 			return false
 		case pid <= 0:
 			return true

@@ -15,6 +15,13 @@
 // initialisation of all packages, 1 ms more, and hardly any before it.
 package onecore
 
-import "runtime"
+import (
+	"runtime"
+	"syscall"
+)
 
-func init() { runtime.GOMAXPROCS(1) }
+func init() {
+	if _, given := syscall.Getenv("GOMAXPROCS"); !given {
+		runtime.GOMAXPROCS(1)
+	}
+}
