@@ -135,14 +135,18 @@ func (g *guard) send(files []*os.File) error {
 	return errors.Join(err, sent)
 }
 
-// end waits for the process of the watchdog, whose socket has closed, and lets go of it.
-func (g *guard) end() {
-	// A watchdog that has closed its socket is exiting or dead; SIGKILL is for one in between that is stopped.
-	stuck := time.AfterFunc(time.Second, func() { _ = g.process.Kill() })
-	_, _ = g.process.Wait()
+// end ends the watchdog, which has nothing to guard any more or is dead, and lets go of it. It reports whether the watchdog
+// took leave by itself, of the sentinel too.
+func (g *guard) end() (inPeace bool) {
+	g.socket.Close()
+	for range g.events { // until read has gone
+	}
+	// SIGKILL is for a watchdog that is stopped.
+	stuck := time.AfterFunc(overdue, func() { _ = g.process.Kill() })
+	state, _ := g.process.Wait()
 	stuck.Stop()
 	guards.Lock()
 	delete(guards.pids, g.process.Pid)
 	guards.Unlock()
-	g.socket.Close()
+	return state != nil && state.Success()
 }

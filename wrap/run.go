@@ -35,6 +35,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	r.listen()
 	r.handOver(ctx, spec)
 	r.supervise(ctx)
+	r.tellGone()
 	return r.finish()
 }
 
@@ -51,6 +52,7 @@ type run struct {
 	aborted bool // ctx ended before the watchdog had its workers
 	calls   *calls
 	gone    bool // the watchdog has said that nothing is left
+	inPeace bool // it has ended by itself
 	left    []int
 	hearing *hearing // of the source, nil without one
 }
@@ -77,7 +79,7 @@ func newRun(t *Tree) *run {
 	}
 }
 
-// supervise passes on signals and orders to stop until the watchdog has gone.
+// supervise passes on signals and orders to stop until nothing is left of the tree, or the watchdog has gone.
 func (r *run) supervise(ctx context.Context) {
 	ended, deaf, kill, signals := ctx.Done(), r.tree.Deaf, r.tree.Kill, r.tree.Signals
 	var overdue <-chan time.Time // set once the tree has been told to end
@@ -88,6 +90,9 @@ func (r *run) supervise(ctx context.Context) {
 				return
 			}
 			r.take(e)
+			if r.gone {
+				return
+			}
 			if r.live == 0 && !r.tree.Linger && overdue == nil {
 				overdue = r.stop(&Stop{})
 			}
@@ -110,9 +115,17 @@ func (r *run) supervise(ctx context.Context) {
 	}
 }
 
+// tellGone calls Tree.Gone if nothing is left, while the watchdog waits to be let go.
+func (r *run) tellGone() {
+	if r.gone && len(r.left) == 0 && r.tree.Gone != nil {
+		r.calls.wait()
+		r.tree.Gone()
+	}
+}
+
 // finish lets go of the watchdog, does its work if it did not, and returns what Run returns.
 func (r *run) finish() ([]Result, error) {
-	r.guard.end()
+	r.inPeace = r.guard.end()
 	r.stopListening()
 	err := r.leftovers()
 	r.closeStreams()

@@ -92,14 +92,21 @@ func named(pids []int) []Process {
 	return list
 }
 
-// leftovers kills the tree if the watchdog died before it could, and tells what could not be killed.
+// leftovers sees to what the watchdog has left, and tells what could not be killed.
 func (r *run) leftovers() error {
-	if r.gone && len(r.left) == 0 {
-		return nil
-	}
-	if r.gone {
+	switch {
+	case !r.gone:
+		return r.takeOver()
+	case len(r.left) > 0:
 		return &LeftError{named(r.left)}
+	case !r.inPeace: // killed when it had nothing to guard any more, but its sentinel
+		return sweep(r.spare, func(int, syscall.WaitStatus) {})
 	}
+	return nil
+}
+
+// takeOver kills the tree of a watchdog that died before it could.
+func (r *run) takeOver() error {
 	statuses := map[int]syscall.WaitStatus{}
 	err := sweep(r.spare, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
 	for i := range r.states {

@@ -82,13 +82,14 @@ func (w *watch) killAll(orphans []int) {
 	}
 }
 
-// finish takes leave of the sentinel, the last child, sends Gone and reports true; or false while that one is not gone.
+// finish tells the agent that nothing is left. Once it has closed the socket, finish takes leave of the sentinel, the last
+// child, and reports true when that has gone.
 func (w *watch) finish(now time.Time) bool {
-	if !w.dismiss(now) {
-		return false
+	if !w.gone {
+		w.gone = true
+		w.tell(Record{Kind: Gone})
 	}
-	w.tell(Record{Kind: Gone})
-	return true
+	return w.alone && w.dismiss(now)
 }
 
 // giveUp names what has survived SIGKILL; the agent adopts it.

@@ -17,17 +17,27 @@ const agent = 0
 // never is a wait without end.
 const never time.Duration = -1
 
-// mindAgent carries out the agent's orders, Kill once it has gone, and looks at the tree while that is being stopped.
+// alone stands for the end of the agent's orders. It is Kill if anything of the tree is left.
+const alone Kind = 128
+
+// nextOrder reads the agent's next order.
+func nextOrder() Record {
+	b, err := readFull(agent, RecordSize)
+	if err != nil {
+		return Record{Kind: alone}
+	}
+	return ParseRecord(b)
+}
+
+// mindAgent carries out the agent's orders and looks at the tree while that is being stopped.
 func (w *watch) mindAgent() {
 	for fd := int32(agent); ; {
 		order, look := Record{}, true
 		if ready(fd, w.untilLook()) {
-			b, err := readFull(agent, RecordSize)
-			if err != nil {
-				b, fd = Record{Kind: Kill}.Bytes(), -1
+			if order = nextOrder(); order.Kind == alone {
+				fd = -1
 			}
-			order = ParseRecord(b)
-			look = order.Kind == Kill
+			look = order.Kind == Kill || order.Kind == alone
 		}
 		w.step(order, look)
 	}
@@ -69,7 +79,7 @@ func (w *watch) step(order Record, look bool) {
 func (w *watch) untilLook() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase == running {
+	if w.phase == running || w.gone && !w.alone {
 		return never
 	}
 	return max(0, time.Until(w.looked.Add(w.phase.tick())))

@@ -1,0 +1,90 @@
+package wrap
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/wrap/internal/proctree"
+)
+
+// TestGone: when it is called, all is over but the watchdog; and whatever becomes of that, Run returns what it has to.
+func TestGone(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(dog, sentinel int)
+	}{
+		{"nothing", func(_, _ int) {}},
+		{"watchdog killed", func(dog, _ int) { syscall.Kill(dog, syscall.SIGKILL) }},
+		{"sentinel killed", func(_, sentinel int) { syscall.Kill(sentinel, syscall.SIGKILL) }},
+		{"sentinel stopped", func(_, sentinel int) { syscall.Kill(sentinel, syscall.SIGSTOP) }},
+		{"watchdog stopped", func(dog, _ int) { syscall.Kill(dog, syscall.SIGSTOP) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			nothingLeft(t)
+			source := Signals(syscall.SIGUSR1)
+			defer source.Close()
+			var dog, ended, called int
+			tree := Tree{Workers: []Worker{sh(t, "exit 3"), sh(t, "exit 4")}, Source: source}
+			tree.Ended = func(int, Result) { ended++ }
+			tree.Gone = func() {
+				called++
+				var sentinel int
+				if dog, sentinel = watchdogOf(t, os.Getpid()); ended != 2 || dead(dog) {
+					t.Errorf("%d workers have ended, the watchdog is dead: %v", ended, dead(dog))
+				}
+				row.do(dog, sentinel)
+			}
+			results := mustRun(t, t.Context(), tree)
+			if results[0].Code != 3 || results[1].Code != 4 || called != 1 {
+				t.Errorf("%+v, Gone was called %d times", results, called)
+			}
+			if _, err := proctree.Read(dog); err == nil {
+				t.Error("the watchdog is still there")
+			}
+		})
+	}
+}
+
+// TestGoneIsIdle: while it waits to be let go, the watchdog sleeps.
+func TestGoneIsIdle(t *testing.T) {
+	nothingLeft(t)
+	tree := Tree{Workers: []Worker{sh(t, "exit 0")}, Source: Signals(syscall.SIGUSR1)}
+	defer tree.Source.Close()
+	tree.Gone = func() {
+		dog, _ := watchdogOf(t, os.Getpid())
+		eventually(t, "no thread of it wakes for as long as ten of its ticks", func() bool {
+			before := waits(t, dog)
+			<-time.After(100 * time.Millisecond)
+			return waits(t, dog) == before
+		})
+	}
+	mustRun(t, t.Context(), tree)
+}
+
+// waits is how often the threads of pid have waited.
+func waits(t *testing.T, pid int) (n int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		for line := range strings.Lines(string(text)) {
+			if count, ok := strings.CutPrefix(line, "voluntary_ctxt_switches:"); ok {
+				one, err := strconv.Atoi(strings.TrimSpace(count))
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += one
+			}
+		}
+	}
+	return n
+}
