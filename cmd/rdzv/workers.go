@@ -71,6 +71,7 @@ func (g *agent) tree() (wrap.Tree, error) {
 		Source: g.outside.source, Signals: g.outside.pass, Deaf: g.outside.deaf, Kill: g.outside.kill,
 	}
 	t.Ended = g.ended
+	t.Gone = func() { _, _ = g.session.Leave(context.Background()) } // agent.leave hears the same
 	for i := range g.slots {
 		environ, err := g.workerEnviron(i)
 		if err != nil {
@@ -204,6 +205,9 @@ func (g *agent) closeErrorFiles() {
 func (g *agent) settle(workers []rdzv.Worker) {
 	if g.told != nil && g.session.Context().Err() != nil {
 		<-g.told
+		if !g.conn.hosting() { // for whose word all wait
+			time.Sleep(afterOthers(g.world.Seat.LocalSize/g.slots, g.cpus.Node))
+		}
 	}
 	g.tell(func(ctx context.Context) error { return g.session.Settle(ctx, workers) })
 }
