@@ -31,7 +31,7 @@ func TestManyWorkersEndTogether(t *testing.T) {
 	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGTERM)
 	}
-	r.cancel(&Stop{Delivered: true})
+	r.cancel(&Stop{Delivered: syscall.SIGTERM})
 	results, err := r.wait()
 	if err != nil || len(results) != n {
 		t.Fatalf("%d results, %v", len(results), err)

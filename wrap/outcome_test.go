@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -60,9 +61,9 @@ func TestStopDelivered(t *testing.T) {
 		stop func(began time.Time) *Stop
 		want []string
 	}{
-		{"now", func(time.Time) *Stop { return &Stop{Delivered: true} }, nil},
-		{"after its start", func(began time.Time) *Stop { return &Stop{Delivered: true, At: time.Now()} }, nil},
-		{"before its start", func(began time.Time) *Stop { return &Stop{Delivered: true, At: began.Add(-time.Second)} }, []string{"terminated"}},
+		{"now", func(time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM} }, nil},
+		{"after its start", func(began time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: time.Now()} }, nil},
+		{"before its start", func(began time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: began.Add(-time.Second)} }, []string{"terminated"}},
 		{"not", func(time.Time) *Stop { return &Stop{} }, []string{"terminated"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -84,9 +85,53 @@ func TestStopDelivered(t *testing.T) {
 	}
 }
 
-// TestDeaf: of three workers only the one that ignores SIGTERM and catches SIGABRT shows its stack, and nothing ends the run.
-// deaf ignores SIGTERM; Go's runtime catches SIGABRT.
-// TestStacksOfPython is the case that matters.
+// TestStopNotDelivered: a worker that lives although it would have died of the signal has not had it.
+func TestStopNotDelivered(t *testing.T) {
+	nothingLeft(t)
+	for _, row := range []struct {
+		script    string
+		delivered syscall.Signal
+		spared    bool
+	}{
+		{"exec cat", syscall.SIGTERM, false},
+		{"exec cat", syscall.SIGINT, false},
+		{"trap '' INT; echo ready; exec sleep 1000", syscall.SIGTERM, false},
+		{"trap '' INT; echo ready; exec sleep 1000", syscall.SIGINT, true},
+		{"trap : INT; echo ready; while :; do sleep 0.01; done", syscall.SIGINT, true},
+		{"trap : TERM; echo ready; while :; do sleep 0.01; done", syscall.SIGTERM, true},
+	} {
+		t.Run(fmt.Sprintf("%s %v", row.script, row.delivered), func(t *testing.T) {
+			out, l := lines(t)
+			w := sh(t, row.script)
+			w.Stdout = out
+			if row.script == "exec cat" { // which is ready when it has been the shell
+				in, say, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer in.Close()
+				defer say.Close()
+				fmt.Fprintln(say, "ready")
+				w.Stdin = in
+			}
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour})
+			l.want("ready")
+			grace := 20 * time.Second // which r.one would not wait for
+			if row.spared {
+				grace = 100 * time.Millisecond
+			}
+			r.cancel(&Stop{Delivered: row.delivered, Grace: grace})
+			want := syscall.SIGTERM
+			if row.spared {
+				want = syscall.SIGKILL
+			}
+			if e := r.one(); e.Signal != want || !e.Stopped {
+				t.Errorf("%q, %v: %+v", row.script, row.delivered, e)
+			}
+		})
+	}
+}
+
 func TestKillAtOnce(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {

@@ -3,6 +3,7 @@ package wrap
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"rdzv/wrap/internal/watchdog"
@@ -13,9 +14,10 @@ import (
 type Stop struct {
 	// Err is why.
 	Err error
-	// Delivered says that the workers have already had a signal to end, by no doing of Run's: those that were running
-	// at the time At get no SIGTERM. A zero At means now.
-	Delivered bool
+	// Delivered is a signal to end that the workers have already had, by no doing of Run's; 0 is none. Those that were
+	// running at the time At get no SIGTERM, unless they live although they would have died of it: one that was started
+	// while it was on its way has not had it. A zero At means now.
+	Delivered syscall.Signal
 	At        time.Time
 	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
 	// stacks and die of it.
@@ -64,8 +66,8 @@ func (r *run) stop(s *Stop) <-chan time.Time {
 	if grace < 0 {
 		return r.kill()
 	}
-	if s.Delivered {
-		r.guard.order(watchdog.Record{Kind: watchdog.Spare, A: int64(monotonic(s.At))})
+	if s.Delivered != 0 {
+		r.guard.order(watchdog.Record{Kind: watchdog.Spare, A: int64(monotonic(s.At)), B: int64(s.Delivered)})
 	}
 	order := watchdog.Record{Kind: watchdog.Stop, A: int64(grace)}
 	if s.Stacks {

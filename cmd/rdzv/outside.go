@@ -186,7 +186,7 @@ func (o *outside) stopFor(cause error) *wrap.Stop {
 	defer o.mu.Unlock()
 	stop := &wrap.Stop{Err: cause}
 	if o.first != nil && o.first.Shared {
-		stop.Delivered, stop.At = true, o.first.At
+		stop.Delivered, stop.At = o.first.Signal, o.first.At
 	}
 	var v *rdzv.Verdict
 	if errors.As(cause, &v) {

@@ -7,7 +7,7 @@ type Kind uint8
 const (
 	Hello  Kind = 1 + iota // first of all: A = length of the Spec in bytes, B = number of descriptors sent before it
 	Signal                 // send signal A once to every live worker
-	Spare                  // workers that ran before A, by Monotonic, have had the signal to stop: Stop sends them none
+	Spare                  // workers that were there before A, by Monotonic, have had signal B to stop: Stop sends them none
 	Stop                   // end the tree: A = grace in ns, B = 1 to begin with SIGABRT where it is caught
 	Deaf                   // SIGABRT to workers that ignore SIGTERM, where it is caught
 	Kill                   // SIGKILL everything, now

@@ -15,6 +15,17 @@ func (set Set) Has(s syscall.Signal) bool { return set&(1<<(s-1)) != 0 }
 // IgnoredSignals is the set of signals that this process ignores.
 func IgnoredSignals() Set { return signalSet(os.Getpid(), "SigIgn:") }
 
+// diesOf reports whether pid does nothing about s: it neither catches nor ignores it, nor holds it back to take it later.
+func diesOf(pid int, s syscall.Signal) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	for _, name := range []string{"SigCgt:", "SigIgn:", "SigBlk:"} {
+		if err != nil || signalSetIn(string(text), name).Has(s) {
+			return false
+		}
+	}
+	return true
+}
+
 // signalSet reads one of the signal sets in /proc/PID/status; it is empty when that cannot be read.
 func signalSet(pid int, name string) Set {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

@@ -138,7 +138,7 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 		w.tell(Record{Kind: Refused, Index: i, A: errnoOf(err)})
 		return
 	}
-	w.workers[i] = worker{pid: pid, begun: begun, runs: Monotonic()}
+	w.workers[i] = worker{pid: pid, begun: begun}
 	w.byPID[pid] = i
 	w.live++
 	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(begun)})

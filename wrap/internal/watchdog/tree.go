@@ -38,7 +38,6 @@ const (
 type worker struct {
 	pid    int           // 0 when it does not live
 	begun  time.Duration // Monotonic, before its start
-	runs   time.Duration // and after it
 	paused bool
 	told   bool // it has had a signal to stop
 	dumped bool // it has had SIGABRT
@@ -69,7 +68,7 @@ func (w *watch) obey(r Record) {
 	case Signal:
 		w.signal(syscall.Signal(r.A))
 	case Spare:
-		w.spare(time.Duration(r.A))
+		w.spare(time.Duration(r.A), syscall.Signal(r.B))
 	case Stop:
 		w.stop(time.Duration(r.A), r.B == 1)
 	case Deaf:
@@ -84,10 +83,11 @@ func (w *watch) obey(r Record) {
 	}
 }
 
-// spare is for workers that have had a signal to stop at the time at: those that ran by then.
-func (w *watch) spare(at time.Duration) {
+// spare is for workers that have had s, a signal to stop, at the time at: those that were there by then. But at is when the
+// agent saw it, and it was on its way before: who lives and would have died of it came meanwhile.
+func (w *watch) spare(at time.Duration, s syscall.Signal) {
 	for i := range w.workers {
-		if e := &w.workers[i]; e.pid != 0 && e.runs < at {
+		if e := &w.workers[i]; e.pid != 0 && e.begun < at && !diesOf(e.pid, s) {
 			e.told = true
 		}
 	}
