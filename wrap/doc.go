@@ -35,7 +35,7 @@
 //	a worker cannot be started             Ended: Code 126 or 127, Err; Run goes on   the other workers live on
 //	ctx ends before a worker is started    Ended: Stopped, PID 0, Signal SIGTERM      it never lives
 //	the watchdog dies or cannot be talked  results, ErrWatchdog                       SIGKILL to all, by the agent
-//	to
+//	to while something of the tree lives
 //	something survives SIGKILL for 3 s     results, *LeftError naming it              it is left
 //	(another user's, hung in the kernel)
 //	the agent dies                         -                                          SIGKILL to all, by the watchdog

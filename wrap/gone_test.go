@@ -3,6 +3,7 @@ package wrap
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,15 +33,26 @@ func TestGone(t *testing.T) {
 			var dog, ended, called int
 			tree := Tree{Workers: []Worker{sh(t, "exit 3"), sh(t, "exit 4")}, Source: source}
 			tree.Ended = func(int, Result) { ended++ }
+			other := exec.Command("sleep", "1000")
 			tree.Gone = func() {
 				called++
+				if err := other.Start(); err != nil {
+					t.Error(err)
+				}
 				var sentinel int
 				if dog, sentinel = watchdogOf(t, os.Getpid()); ended != 2 || dead(dog) {
 					t.Errorf("%d workers have ended, the watchdog is dead: %v", ended, dead(dog))
 				}
 				row.do(dog, sentinel)
 			}
-			results := mustRun(t, t.Context(), tree)
+			results, err := Run(t.Context(), tree)
+			if other.Process.Signal(syscall.SIGTERM) != nil || other.Wait() == nil || other.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+				t.Errorf("a process of somebody else ended with %v", other.ProcessState)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			survivors(t)
 			if results[0].Code != 3 || results[1].Code != 4 || called != 1 {
 				t.Errorf("%+v, Gone was called %d times", results, called)
 			}
@@ -48,6 +60,48 @@ func TestGone(t *testing.T) {
 				t.Error("the watchdog is still there")
 			}
 		})
+	}
+}
+
+// TestGonePanics: the watchdog does not outlive Run.
+func TestGonePanics(t *testing.T) {
+	nothingLeft(t)
+	tree := Tree{Workers: []Worker{sh(t, "exit 3")}, Gone: func() { panic("it cannot be") }}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = Run(t.Context(), tree)
+		t.Error("Run returned")
+	}()
+	survivors(t)
+}
+
+// TestStoppedSentinelIsWaitedForOnce: by the first of many workers that end by themselves.
+func TestStoppedSentinelIsWaitedForOnce(t *testing.T) {
+	nothingLeft(t)
+	in, say, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	tree := Tree{Source: Signals(syscall.SIGUSR1), Gone: func() {}}
+	defer tree.Source.Close()
+	const n = 40
+	up := make(chan bool, n)
+	tree.Started = func(int, int) { up <- true }
+	for range n {
+		w := sh(t, "read line; exit 3")
+		w.Stdin = in
+		tree.Workers = append(tree.Workers, w)
+	}
+	r := begin(t, tree)
+	for range n {
+		<-up
+	}
+	_, sentinel := watchdogOf(t, os.Getpid())
+	syscall.Kill(sentinel, syscall.SIGSTOP)
+	say.Close()
+	if results, err := r.wait(); err != nil || results[n-1].Code != 3 {
+		t.Errorf("%+v, %v", results, err)
 	}
 }
 

@@ -136,17 +136,17 @@ func (g *guard) send(files []*os.File) error {
 }
 
 // end ends the watchdog, which has nothing to guard any more or is dead, and lets go of it. It reports whether the watchdog
-// took leave by itself, of the sentinel too.
-func (g *guard) end() (inPeace bool) {
+// was killed, and has left its sentinel.
+func (g *guard) end() (killed bool) {
 	g.socket.Close()
 	for range g.events { // until read has gone
 	}
-	// SIGKILL is for a watchdog that is stopped.
+	// SIGKILL is for a watchdog that is stopped, or cannot get rid of its sentinel.
 	stuck := time.AfterFunc(overdue, func() { _ = g.process.Kill() })
 	state, _ := g.process.Wait()
 	stuck.Stop()
 	guards.Lock()
 	delete(guards.pids, g.process.Pid)
 	guards.Unlock()
-	return state != nil && state.Success()
+	return state != nil && !state.Exited()
 }

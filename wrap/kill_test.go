@@ -87,7 +87,7 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 		}
 		if s.Parent == agent {
 			dog = pid
-		} else if s.Name == "tree-sentinel" {
+		} else if s.Name == watchdog.SentinelName {
 			sentinel = pid
 		}
 	}

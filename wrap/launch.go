@@ -11,8 +11,9 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// watchdogEnv is the whole environment of a watchdog: it needs none. Two threads of it may run at a time: of its two, each
-// returns from its system calls without waiting for the other. GORACE counts only in a program built with -race: its processes otherwise sleep a second before they end.
+// watchdogEnv is the whole environment of a watchdog: it needs none. Of its two threads, each returns from a system call
+// without waiting for the other. GORACE counts only in a program built with -race, whose processes otherwise sleep a second
+// before they end.
 var watchdogEnv = []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
 
 // launch starts the process and notes it among the guards of this process.

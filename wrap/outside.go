@@ -13,7 +13,7 @@ func (r *run) listen() {
 	}
 }
 
-// stopListening is for when the watchdog, and with it the sentinel, has gone.
+// stopListening is for when the watchdog has gone, and with it the sentinel, which it ends or which dies with it.
 func (r *run) stopListening() {
 	if r.hearing == nil {
 		return
@@ -23,12 +23,14 @@ func (r *run) stopListening() {
 	r.guard.reports.Close()
 }
 
-// barrierWait bounds the wait for a barrier: the sentinel may be stopped, with the whole group.
+// barrierWait bounds the wait for a barrier: the sentinel may be stopped, with the whole group. Then
+// barrierAgainWait bounds it.
 // oneByOneWait is how long a worker's death by a signal waits for a report that follows the barrier, as it may when
 // each process was signalled by itself.
 const (
-	barrierWait  = time.Second
-	oneByOneWait = 10 * time.Millisecond
+	barrierWait      = time.Second
+	barrierAgainWait = 20 * time.Millisecond
+	oneByOneWait     = 10 * time.Millisecond
 )
 
 // outside is Result.Outside of a worker that began at began (zero: it never ran). It is to be called once for each end.
@@ -36,7 +38,7 @@ func (r *run) outside(began time.Time, result Result) syscall.Signal {
 	if r.hearing == nil || began.IsZero() || result.Stopped {
 		return 0
 	}
-	r.await(r.hearing.barriers, barrierWait)
+	r.awaitBarrier()
 	sig := r.tree.Source.reachedSince(began, result.Signal)
 	if sig == 0 && slices.Contains(endings, result.Signal) {
 		r.await(nil, oneByOneWait)
@@ -45,13 +47,24 @@ func (r *run) outside(began time.Time, result Result) syscall.Signal {
 	return sig
 }
 
-// await waits for c, the end of the hearing, or d.
-func (r *run) await(c <-chan struct{}, d time.Duration) {
+// awaitBarrier waits shorter where the last one was waited for in vain: all workers may end at once.
+func (r *run) awaitBarrier() {
+	limit := barrierWait
+	if r.unheard {
+		limit = barrierAgainWait
+	}
+	r.unheard = !r.await(r.hearing.barriers, limit)
+}
+
+// await waits for c, the end of the hearing, or d. It reports whether it was not in vain.
+func (r *run) await(c <-chan struct{}, d time.Duration) bool {
 	late := time.NewTimer(d)
 	defer late.Stop()
 	select {
 	case <-c:
 	case <-r.hearing.done:
 	case <-late.C:
+		return false
 	}
+	return true
 }

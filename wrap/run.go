@@ -3,6 +3,7 @@ package wrap
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"rdzv/wrap/internal/watchdog"
@@ -12,8 +13,8 @@ import (
 // says what ends it, what it then returns, and what is killed. The results are those of t.Workers, in their order.
 //
 // A program that calls Run becomes the adoptive parent of its orphaned descendants for good. Runs may overlap; only if
-// a watchdog dies does Run take children that this process has got since Run began, by whatever way, for orphans of
-// its tree, and kills them.
+// a watchdog dies before its tree does Run take children that this process has got since Run began, by whatever way, for
+// orphans of its tree, and kills them.
 func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -31,6 +32,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if r.guard, err = startGuard(t.Source != nil); err != nil {
 		return nil, err
 	}
+	defer r.letGo()
 	defer r.jobControl()()
 	r.listen()
 	r.handOver(ctx, spec)
@@ -52,9 +54,11 @@ type run struct {
 	aborted bool // ctx ended before the watchdog had its workers
 	calls   *calls
 	gone    bool // the watchdog has said that nothing is left
-	inPeace bool // it has ended by itself
+	killed  bool // and did not end by itself
+	release sync.Once
 	left    []int
 	hearing *hearing // of the source, nil without one
+	unheard bool     // its sentinel does not answer
 }
 
 // state is what is known of a worker.
@@ -123,10 +127,17 @@ func (r *run) tellGone() {
 	}
 }
 
+// letGo ends the watchdog. It may be called again.
+func (r *run) letGo() {
+	r.release.Do(func() {
+		r.killed = r.guard.end()
+		r.stopListening()
+	})
+}
+
 // finish lets go of the watchdog, does its work if it did not, and returns what Run returns.
 func (r *run) finish() ([]Result, error) {
-	r.inPeace = r.guard.end()
-	r.stopListening()
+	r.letGo()
 	err := r.leftovers()
 	r.closeStreams()
 	return r.results(), err

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/wrap/internal/proctree"
+	"rdzv/wrap/internal/watchdog"
 )
 
 // guards are the watchdogs of this process. They are its children but no orphans.
@@ -99,10 +100,22 @@ func (r *run) leftovers() error {
 		return r.takeOver()
 	case len(r.left) > 0:
 		return &LeftError{named(r.left)}
-	case !r.inPeace: // killed when it had nothing to guard any more, but its sentinel
-		return sweep(r.spare, func(int, syscall.WaitStatus) {})
+	case r.killed:
+		r.buryOrphanedSentinel()
 	}
 	return nil
+}
+
+// buryOrphanedSentinel is for a watchdog that was killed when it had nothing to guard any more but its sentinel. That has died
+// with it, or is about to, and is a child of this process now.
+func (r *run) buryOrphanedSentinel() {
+	own, _ := children()
+	for pid := range own {
+		if s, err := proctree.Read(pid); err == nil && s.Name == watchdog.SentinelName && !r.spare[pid] {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_, _ = syscall.Wait4(pid, nil, 0, nil)
+		}
+	}
 }
 
 // takeOver kills the tree of a watchdog that died before it could.

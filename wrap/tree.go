@@ -45,7 +45,7 @@ type Tree struct {
 
 	// Gone, if set, is called when nothing of the tree is left and every call of Ended has returned. Meanwhile the watchdog
 	// waits, and ends after it: that costs the processor as much as a worker's end, and can be put off so for as long as
-	// others still have theirs to stop. It is not called where Run returns an error.
+	// others still have theirs to stop. It is not called where the watchdog has died, something is left, or nothing was started.
 	Gone func()
 
 	// Source, if set, is told while Run lasts which of its signals the workers have had too; it costs one process of
@@ -56,7 +56,7 @@ type Tree struct {
 	// returned: once a Go program has caught them they do not take their default course again.
 	JobControl bool
 
-	// Signals are sent, each once, to every live worker. Run receives from it until it returns. May be nil.
+	// Signals are sent, each once, to every live worker. Run receives from it until nothing of the tree is left. May be nil.
 	Signals <-chan syscall.Signal
 	// Deaf, once closed, gives workers that ignore SIGTERM but catch SIGABRT (Python's faulthandler) that signal: they
 	// print their stacks and die of it, where somebody else is about to kill them. May be nil.

@@ -15,6 +15,9 @@ import (
 // signals the youngest of a group first, so the sentinel has a signal before the agent has it. Its name is not rdzv's, for
 // "pkill rdzv" sends a signal to each process of that name, not to the group, and not to the workers.
 
+// SentinelName is the sentinel's name as ps shows it.
+const SentinelName = "tree-sentinel"
+
 // Report is what the sentinel writes for each signal: the beginning of the kernel's siginfo.
 type Report struct {
 	Signal int32
@@ -95,7 +98,7 @@ const (
 func startSentinel(group int) int {
 	all, old := ^uint64(0), uint64(0)
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
-	pid := forkSentinel(uintptr(syscall.Getpid()), uintptr(group), (*[16]byte)([]byte("tree-sentinel\x00\x00\x00")))
+	pid := forkSentinel(uintptr(syscall.Getpid()), uintptr(group), (*[16]byte)([]byte(SentinelName+"\x00\x00\x00")))
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 	if pid != 0 && group != 0 {
 		_ = syscall.Setpgid(pid, group) // as it does itself: it must be there before any worker, but may not run before

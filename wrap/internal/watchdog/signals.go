@@ -21,11 +21,12 @@ var (
 //
 // The kernel is asked and not package os/signal, which would start threads. What the runtime has caught may be ignored
 // here: between fork and exec it gives each of those signals its default action again (clearSignalHandlers in package
-// runtime). What it has not caught gets its handler of another signal, which exec takes away; nobody having asked for the
-// signal, it does nothing. A bug of ours still ends this process: a SIGSEGV that the kernel itself raises passes for neither
+// runtime). What it has not caught gets its handler of another signal, which exec takes away; it does nothing about a signal
+// that the runtime leaves alone and that is not the death of Go programs (sigfwdgo in package runtime). A bug of ours still ends this process: a SIGSEGV that the kernel itself raises passes for neither
 // caught nor ignored then.
 //
-// What was ignored from the start (nohup) stays so, for this process and for the workers.
+// Of what was ignored from the start SIGHUP, SIGINT (nohup) and the signals of job control stay so, for this process and for
+// the workers.
 func outliveSignals() {
 	for _, s := range deadly {
 		setAction(s, action{ignored})

@@ -5,8 +5,8 @@
 // that computes with all cores: with one, the agents of 64 ranks on 2 cores cost
 // a fifth less until the last worker runs.
 //
-// That is done in an init function, of a package that imports nothing and so comes
-// before nearly all others (see package early), for two reasons. Main is bound to
+// That is done in an init function, of a package that imports next to nothing and so
+// comes before nearly all others (see package early), for two reasons. Main is bound to
 // its thread while packages are initialised; every metric that etcd registers
 // starts a goroutine and waits for it, and each time idle threads would wake to
 // look for work: 1 ms of processor time. And a change of the number of cores
