@@ -17,7 +17,7 @@ const agent = 0
 // never is a wait without end.
 const never time.Duration = -1
 
-// alone stands for the end of the agent's orders. It is Kill if anything of the tree is left.
+// alone is the end of the agent's orders: it has gone, or lets go of a watchdog that has nothing to guard any more.
 const alone Kind = 128
 
 // nextOrder reads the agent's next order.
@@ -43,8 +43,8 @@ func (w *watch) mindAgent() {
 	}
 }
 
-// mindChildren takes in what becomes of the children, until the last has gone. Who has no child any more, living ones' left
-// included, gets none.
+// mindChildren takes in what becomes of the children, until the last has gone: then no descendant lives, and none can become
+// a child.
 func (w *watch) mindChildren() {
 	w.step(Record{}, false) // an order may have come before there was any
 	for awaitChild(syscall.WEXITED | syscall.WSTOPPED | syscall.WCONTINUED) {
