@@ -75,7 +75,7 @@ func TestGonePanics(t *testing.T) {
 	survivors(t)
 }
 
-// TestStoppedSentinelIsWaitedForOnce: by the first of many workers that end by themselves.
+// TestStoppedSentinelIsWaitedForOnce: of many workers that end by themselves, only the first waits for it at length.
 func TestStoppedSentinelIsWaitedForOnce(t *testing.T) {
 	nothingLeft(t)
 	in, say, err := os.Pipe()

@@ -9,7 +9,7 @@ import (
 )
 
 // frugal makes this process one that waits for others: a collection of its first 4 MB, most of which stays, is worth
-// nothing. (Package onecore has seen to it that it does one thing at a time.)
+// nothing. (Package onecore has seen to it that it does one thing at a time, unless GOMAXPROCS is set.)
 func frugal() { debug.SetGCPercent(startGC) }
 
 // startGC is the heap's growth between two collections: of an agent, and of a store to which many come. That one takes in

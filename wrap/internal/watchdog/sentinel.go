@@ -97,9 +97,9 @@ const (
 // hear nothing and take every signal for its own alone. It must be called from the main thread.
 func startSentinel(group int) int {
 	all, old := ^uint64(0), uint64(0)
-	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), sigsetSize, 0, 0)
 	pid := forkSentinel(uintptr(syscall.Getpid()), uintptr(group), (*[16]byte)([]byte(SentinelName+"\x00\x00\x00")))
-	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, sigsetSize, 0, 0)
 	if pid != 0 && group != 0 {
 		_ = syscall.Setpgid(pid, group) // as it does itself: it must be there before any worker, but may not run before
 	}
@@ -137,7 +137,7 @@ func forkSentinel(parent, group uintptr, name *[16]byte) int {
 		}
 	}
 	for {
-		got, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&info)), 0, 8, 0, 0)
+		got, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&info)), 0, sigsetSize, 0, 0)
 		if errno != 0 || got == 0 {
 			continue
 		}

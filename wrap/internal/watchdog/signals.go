@@ -22,8 +22,8 @@ var (
 // The kernel is asked and not package os/signal, which would start threads. What the runtime has caught may be ignored
 // here: between fork and exec it gives each of those signals its default action again (clearSignalHandlers in package
 // runtime). What it has not caught gets its handler of another signal, which exec takes away; it does nothing about a signal
-// that the runtime leaves alone and that is not the death of Go programs (sigfwdgo in package runtime). A bug of ours still ends this process: a SIGSEGV that the kernel itself raises passes for neither
-// caught nor ignored then.
+// that the runtime leaves alone and that is not the death of Go programs (sigfwdgo in package runtime). A bug of ours still
+// ends this process: a SIGSEGV that the kernel itself raises passes for neither caught nor ignored then.
 //
 // Of what was ignored from the start SIGHUP, SIGINT (nohup) and the signals of job control stay so, for this process and for
 // the workers.
