@@ -177,9 +177,9 @@ func TestProcsPerNode(t *testing.T) {
 		want          int // 0 is an error
 	}{
 		{"", 8, 64, 1}, {"3", 8, 64, 3}, {"auto", 8, 64, 8}, {"auto", 0, 64, 64}, {"gpu", 4, 64, 4}, {"gpu", 0, 64, 0}, {"cpu", 4, 64, 64},
-		{"0", 4, 64, 0}, {"-2", 4, 64, 0}, {"4096", 0, 1, 4096}, {"4097", 0, 1, 0}, {"two", 4, 64, 0}, {"cpu", 0, 0, 0}, {"1.5", 1, 1, 0},
+		{"0", 4, 64, 0}, {"-2", 4, 64, 0}, {"1024", 0, 1, 1024}, {"1025", 0, 1, 0}, {"cpu", 0, 1025, 0}, {"two", 4, 64, 0}, {"cpu", 0, 0, 0}, {"1.5", 1, 1, 0},
 	} {
-		n, err := ProcsPerNode(row.spec, row.devices, row.cpus)
+		n, err := ProcsPerNode(row.spec, row.devices, row.cpus, 1024)
 		if n != row.want || (err == nil) != (row.want > 0) {
 			t.Errorf("ProcsPerNode(%q, %d, %d) = %d, %v; want %d", row.spec, row.devices, row.cpus, n, err, row.want)
 		}

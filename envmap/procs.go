@@ -2,12 +2,10 @@ package envmap
 
 import "strconv"
 
-// MaxProcsPerNode is the largest number of workers on one node.
-const MaxProcsPerNode = 1 << 12
-
-// ProcsPerNode returns the number of workers that spec asks for on this node: a number of 1 to MaxProcsPerNode, "gpu" for
-// one per visible device, "cpu" for one per CPU, "auto" for devices if there are any and CPUs otherwise. An empty spec is 1.
-func ProcsPerNode(spec string, devices, cpus int) (int, error) {
+// ProcsPerNode returns the number of workers that spec asks for on this node: a number, "gpu" for one per visible device,
+// "cpu" for one per CPU, "auto" for devices if there are any and CPUs otherwise. An empty spec is 1. Fewer than 1 and more
+// than limit are refused.
+func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 	n := 0
 	switch spec {
 	case "":
@@ -28,8 +26,8 @@ func ProcsPerNode(spec string, devices, cpus int) (int, error) {
 			return 0, &Error{Text: "cannot read --nproc-per-node " + strconv.Quote(spec) + ": not a number, auto, gpu or cpu"}
 		}
 	}
-	if n < 1 || n > MaxProcsPerNode {
-		return 0, &Error{Text: "cannot start " + strconv.Itoa(n) + " workers on a node (--nproc-per-node " + spec + "): not 1 to " + strconv.Itoa(MaxProcsPerNode)}
+	if n < 1 || n > limit {
+		return 0, &Error{Text: "cannot start " + strconv.Itoa(n) + " workers on a node (--nproc-per-node " + spec + "): not 1 to " + strconv.Itoa(limit)}
 	}
 	return n, nil
 }

@@ -9,8 +9,8 @@ import (
 // Any stands for a rank or size that the launcher did not give.
 const Any = -1
 
-// maxSlots is the most workers of one agent: their outcome is one value.
-const maxSlots = 1024
+// MaxSlots is the most workers of one agent: their outcome is one value.
+const MaxSlots = 1024
 
 // Member is what one agent says of itself before there is a world.
 type Member struct {
@@ -31,7 +31,7 @@ type Member struct {
 	LocalSize int `json:"local_size"`
 	// NodeRank is the launcher's number of the node, or Any.
 	NodeRank int `json:"node_rank"`
-	// Slots is how many workers the agent runs, at least 1.
+	// Slots is how many workers the agent runs, 1 to MaxSlots.
 	Slots int `json:"slots"`
 
 	// Hosting is true for the agent in whose process the store is.
@@ -69,8 +69,8 @@ func (m Member) check() error {
 	if err := presence.CheckID(m.ID); err != nil {
 		return err
 	}
-	if m.Slots < 1 || m.Slots > maxSlots {
-		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, maxSlots)
+	if m.Slots < 1 || m.Slots > MaxSlots {
+		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, MaxSlots)
 	}
 	return nil
 }

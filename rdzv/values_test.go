@@ -154,6 +154,7 @@ func TestAMemberThatCannotBe(t *testing.T) {
 		"a path":     {ID: "a/b", Slots: 1},
 		"long id":    {ID: strings.Repeat("x", 65), Slots: 1},
 		"no workers": {ID: "a"},
+		"too many":   {ID: "a", Slots: MaxSlots + 1},
 	} {
 		if _, err := Join(t.Context(), nil, Config{Job: "test", Self: m}); err == nil {
 			t.Errorf("%s: joined", name)
@@ -163,7 +164,7 @@ func TestAMemberThatCannotBe(t *testing.T) {
 
 // An agent with many workers that all have much to say can say that they failed.
 func TestOutcomesStayReadable(t *testing.T) {
-	workers := make([]Worker, maxSlots)
+	workers := make([]Worker, MaxSlots)
 	for i := range workers {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true, Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}

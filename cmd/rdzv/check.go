@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"rdzv/envmap"
+	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
@@ -58,7 +59,7 @@ func (o *options) wrongWorker() (errs []error) {
 	if o.as != "" && o.as != "openmpi" {
 		errs = append(errs, o.wrong("as", o.as, `must be "openmpi"`))
 	}
-	if _, err := envmap.ProcsPerNode(o.procs, 1, 1); err != nil {
+	if _, err := envmap.ProcsPerNode(o.procs, 1, 1, rdzv.MaxSlots); err != nil {
 		errs = append(errs, err)
 	}
 	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1}

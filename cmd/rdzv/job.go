@@ -147,7 +147,7 @@ func (j *job) count() error {
 		return nil
 	}
 	var err error
-	j.slots, err = envmap.ProcsPerNode(procs, j.devices.Count(), j.cpus.Count)
+	j.slots, err = envmap.ProcsPerNode(procs, j.devices.Count(), j.cpus.Count, rdzv.MaxSlots)
 	return err
 }
 
