@@ -187,7 +187,8 @@ func (l *Leader) say(ctx context.Context, v Verdict, but ...string) error {
 	if l.verdict != nil {
 		return nil
 	}
-	return propose(ctx, l.client, l.keys, v, but...)
+	_, err := propose(ctx, l.client, l.keys, v, but...)
+	return err
 }
 
 // finish tells all that there is nothing more to wait for.

@@ -9,8 +9,8 @@ import (
 func TestMove(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.agents(2) // the third is in the other store
-	if err := sessions[0].Move(j.ctx, "on node9"); err != nil {
-		t.Fatal(err)
+	if moved, err := sessions[0].Move(j.ctx, "on node9"); !moved || err != nil {
+		t.Fatal(moved, err)
 	}
 	for i, s := range sessions {
 		_, err := s.World(j.ctx)
@@ -35,8 +35,8 @@ func TestNoMoveOnceBegun(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
-	if err := sessions[0].Move(j.ctx, "on node9"); err != nil {
-		t.Fatal(err)
+	if moved, err := sessions[0].Move(j.ctx, "on node9"); moved || err != nil {
+		t.Fatal(moved, err)
 	}
 	for i, sum := range j.finish(sessions, succeeded) {
 		if sum.Verdict.Kind != Done {

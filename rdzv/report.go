@@ -38,9 +38,9 @@ func (s *Session) Lose(ctx context.Context, what string) error {
 }
 
 // Move says that all who are in this store go to another one, which has turned
-// up elsewhere; where names the way for people. It does nothing once the world is
-// agreed: a job that runs does not move.
-func (s *Session) Move(ctx context.Context, where string) error {
+// up elsewhere; where names the way for people. It reports whether they go: a job
+// whose world is agreed, or that has ended, does not move.
+func (s *Session) Move(ctx context.Context, where string) (moved bool, err error) {
 	ctx, done := s.while(ctx)
 	defer done()
 	return propose(ctx, s.client, s.keys, Verdict{
@@ -53,21 +53,24 @@ func (s *Session) Move(ctx context.Context, where string) error {
 func (s *Session) propose(ctx context.Context, v Verdict) error {
 	ctx, done := s.while(ctx)
 	defer done()
-	return propose(ctx, s.client, s.keys, v)
+	_, err := propose(ctx, s.client, s.keys, v)
+	return err
 }
 
 // propose writes the verdict unless there is one, or a key exists that makes it
-// wrong.
-func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) error {
+// wrong, and reports whether it has.
+func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) (bool, error) {
 	v.Text = clip(v.Text)
 	conditions := []clientv3.Cmp{absent(k.verdict())}
 	for _, key := range but {
 		conditions = append(conditions, absent(key))
 	}
-	if _, err := commit(ctx, client, conditions, []clientv3.Op{clientv3.OpPut(k.verdict(), encode(v))}, nil); err != nil {
-		return fmt.Errorf("cannot tell the job of its end (%v): %w", &v, err)
+	put := clientv3.OpPut(k.verdict(), encode(v))
+	answer, err := commit(ctx, client, conditions, []clientv3.Op{put}, nil)
+	if err != nil {
+		return false, fmt.Errorf("cannot tell the job of its end (%v): %w", &v, err)
 	}
-	return nil
+	return answer.Succeeded, nil
 }
 
 // Settle says how all workers of this agent have ended; an agent that started

@@ -156,8 +156,14 @@ func (g *agent) makeWay() (stay func()) {
 	if g.conn.hosting() {
 		wg.Go(func() {
 			select {
-			case <-m.Moved:
-				g.tell(func(ctx context.Context) error { return g.session.Move(ctx, "elsewhere") })
+			case <-m.BetterHost:
+				g.tell(func(ctx context.Context) error {
+					moved, err := g.session.Move(ctx, "elsewhere")
+					if moved {
+						m.Redirect()
+					}
+					return err
+				})
 			case <-ctx.Done():
 			}
 		})

@@ -168,13 +168,15 @@ func (c *callers) host(ctx context.Context) (*Meeting, error) {
 	return c.meeting, nil
 }
 
-// yield makes way for another host that is better, once it has proved to be one: a beacon may be an old one that somebody sends again.
+// yield reports another host that is better, once it has proved to be one: a beacon may be an old
+// one that somebody sends again. Whether the job moves there is not decided here.
 func (c *callers) yield(ctx context.Context) {
 	for {
 		select {
 		case b := <-c.rivals:
 			if addr, ok := c.proved(ctx, b); ok {
-				c.meeting.move(addr)
+				c.meeting.rival = addr
+				close(c.meeting.betterHost)
 				return
 			}
 		case <-ctx.Done():

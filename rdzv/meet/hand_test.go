@@ -53,20 +53,8 @@ func TestByHand(t *testing.T) {
 
 // Two that both host already, as when a network was parted: the higher id makes way, and finds the other then.
 func TestTwoHostsByHand(t *testing.T) {
-	a, b := handHost(t, 1), handHost(t, 2)
-	high, low := a, b
-	select {
-	case <-a.Moved:
-	case <-b.Moved:
-		high, low = b, a
-	case <-time.After(10 * time.Second):
-		t.Fatal("nobody makes way")
-	}
-	select {
-	case <-low.Moved:
-		t.Error("both make way")
-	default:
-	}
+	high, low := twoHosts(t)
+	high.Redirect()
 	if _, err := high.Dial(t.Context()); err == nil || !strings.Contains(err.Error(), "moved to "+low.Addr.String()) {
 		t.Errorf("who comes to the higher one: %v", err)
 	}
@@ -78,6 +66,35 @@ func TestTwoHostsByHand(t *testing.T) {
 	if next.Hosting || next.Addr != low.Addr {
 		t.Errorf("it found %v, not %v", next, low)
 	}
+}
+
+// A host whose job does not move, because its workers are already running, must let its members
+// connect again: the job would end if their reconnecting failed.
+func TestHostThatStaysAcceptsItsMembers(t *testing.T) {
+	high, _ := twoHosts(t)
+	if got := ask(t, high, "x"); got != "store x" {
+		t.Errorf("a member that connects again got %q", got)
+	}
+}
+
+// twoHosts returns two agents that both host, once the one with the higher id knows of the other.
+func twoHosts(t *testing.T) (high, low *Meeting) {
+	t.Helper()
+	a, b := handHost(t, 1), handHost(t, 2)
+	high, low = a, b
+	select {
+	case <-a.BetterHost:
+	case <-b.BetterHost:
+		high, low = b, a
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody makes way")
+	}
+	select {
+	case <-low.BetterHost:
+		t.Error("both make way")
+	default:
+	}
+	return high, low
 }
 
 // handHost is an agent by hand that hosts without having heard of any other.

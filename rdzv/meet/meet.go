@@ -96,8 +96,11 @@ func (s *session) bind(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	addrs := addrsOf(listeners)
-	moved := make(chan struct{})
-	return &Meeting{session: s, plan: p, gate: g, id: g.id, Hosting: true, Key: p.key, Addr: addrs[0], Addrs: addrs, Moved: moved, moved: moved}, nil
+	better := make(chan struct{})
+	return &Meeting{
+		session: s, plan: p, gate: g, id: g.id, Hosting: true, Key: p.key,
+		Addr: addrs[0], Addrs: addrs, BetterHost: better, betterHost: better,
+	}, nil
 }
 
 func (s *session) guard(listeners []net.Listener, p *plan) (*gate, error) {

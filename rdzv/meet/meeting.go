@@ -23,12 +23,13 @@ type Meeting struct {
 	gate    *gate   // of the host
 	dialer  *dialer // of the others; of the host once it dials itself
 
-	// Moved is closed when, by hand, another agent turns out to host as well, and has the lower id: the two found each other too late. Stop the store and
-	// look Again; the members of this store will do the same when it is gone. It may come at any time until Agreed.
-	Moved <-chan struct{}
+	// BetterHost is closed when, without a launcher, another agent turns out to host as well and has
+	// the lower id: the two found each other too late. If the job can still move, move it, call
+	// Redirect, and look Again. It may be closed at any time until Agreed.
+	BetterHost <-chan struct{}
 
-	moved chan struct{}
-	once  sync.Once
+	betterHost chan struct{}
+	rival      netip.AddrPort // the better host's address; set before betterHost is closed
 
 	mu    sync.Mutex
 	first net.Conn // the connection that Meet verified, until somebody takes it
@@ -92,12 +93,15 @@ func (m *Meeting) JoinLine() string {
 	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.reveal()
 }
 
-// move makes way for another host.
-func (m *Meeting) move(to netip.AddrPort) {
-	m.once.Do(func() {
-		m.gate.decide(movedError{to})
-		close(m.moved)
-	})
+// Redirect sends agents that connect from now on to the better host. Until it is called they are
+// let in as before, so that a job which does not move keeps members whose connection breaks.
+// It does nothing while there is no better host.
+func (m *Meeting) Redirect() {
+	select {
+	case <-m.betterHost:
+		m.gate.decide(movedError{m.rival})
+	default:
+	}
 }
 
 // Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it will not move.
