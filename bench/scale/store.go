@@ -15,6 +15,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/secret"
 	"rdzv/rdzv/store"
 )
 
@@ -50,12 +51,12 @@ func serve(n int, o options) error {
 	return nil
 }
 
-func listen(o options) (net.Listener, meet.Key, error) {
+func listen(o options) (net.Listener, secret.Key, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil || !o.tls {
-		return l, meet.Key{}, err
+		return l, secret.Key{}, err
 	}
-	key := meet.NewKey()
+	key := secret.NewKey()
 	cfg, err := key.ServerTLS()
 	return meet.Guard([]net.Listener{l}, cfg, nil), key, err
 }
@@ -84,7 +85,7 @@ type process struct {
 	close   func() error
 	out     *bufio.Reader
 	address string
-	key     meet.Key
+	key     secret.Key
 }
 
 func startStore(n int, o options) (*process, error) {

@@ -17,6 +17,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/secret"
 )
 
 // connection is this agent's way to the store of its job.
@@ -67,7 +68,7 @@ func (g *agent) connect(ctx context.Context) error {
 
 // meet looks for the other agents.
 func (g *agent) meet(ctx context.Context, c *connection) (err error) {
-	host := func(ctx context.Context, _ *meet.Key, listeners []net.Listener) error {
+	host := func(ctx context.Context, _ *secret.Key, listeners []net.Listener) error {
 		return g.host(ctx, c, listeners)
 	}
 	if c.meeting, err = meet.Meet(ctx, g.meetConfig(c.dir), host); err != nil {
@@ -237,7 +238,7 @@ func (g *agent) meetConfig(dir string) meet.Config {
 		Store: g.store, Join: g.env["RDZV_JOIN"], Insecure: g.insecure, Net: g.net,
 		PortLo: g.portLo, PortHi: g.portHi,
 		Token: func() ([]byte, error) {
-			return meet.LoadToken(meet.TokenSource{
+			return secret.LoadToken(secret.TokenSource{
 				File: g.tokenFile, Text: g.env["RDZV_TOKEN"], Home: home(g.env), Temp: tempDir(g.env), UID: os.Geteuid(),
 			})
 		},

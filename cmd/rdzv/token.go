@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"rdzv/rdzv/meet"
+	"rdzv/rdzv/secret"
 )
 
 const tokenHelp = `Usage: rdzv token
@@ -27,5 +27,5 @@ func (a *app) token(args []string) int {
 	if len(args) > 0 {
 		return a.say.usage(codeUsage, fmt.Errorf("cannot run token: unexpected argument %q", args[0]), "token")
 	}
-	return a.print(meet.NewToken() + "\n")
+	return a.print(secret.NewToken() + "\n")
 }

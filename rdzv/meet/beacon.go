@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+
+	"rdzv/rdzv/secret"
 )
 
 // A beacon is what an agent calls out on the local network: that it is here, and where it would host or does host the store.
@@ -33,37 +35,37 @@ var (
 	errBeaconMAC = errors.New("a beacon made with another secret")
 )
 
-func (b beacon) encode(secret []byte) []byte {
+func (b beacon) encode(key []byte) []byte {
 	kind := "seeking"
 	if b.hosting {
 		kind = "hosting"
 	}
 	line := strings.Join([]string{magic, kind, b.public, b.id, word(b.host), formatAddrPorts(b.addrs)}, " ")
-	return []byte(line + " " + mac(secret, line))
+	return []byte(line + " " + mac(key, line))
 }
 
-func mac(secret []byte, line string) string {
-	h := hmac.New(sha256.New, secret)
+func mac(key []byte, line string) string {
+	h := hmac.New(sha256.New, key)
 	h.Write([]byte(line))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // parseBeacon reads one packet. With errBeaconMAC the beacon is returned too, as what somebody claims.
-func parseBeacon(packet, secret []byte) (beacon, error) {
+func parseBeacon(packet, key []byte) (beacon, error) {
 	end := bytes.LastIndexByte(packet, ' ')
 	words := strings.Split(string(packet), " ")
 	if len(packet) > maxBeacon || len(words) != 7 || words[0] != magic || words[1] != "hosting" && words[1] != "seeking" {
 		return beacon{}, errBeacon
 	}
 	b := beacon{hosting: words[1] == "hosting", public: words[2], id: words[3], host: word(words[4])}
-	if !isHex(b.public, publicLen) || !isHex(b.id, 16) {
+	if !isHex(b.public, secret.PublicLen) || !isHex(b.id, 16) {
 		return beacon{}, errBeacon
 	}
 	var err error
 	if b.addrs, err = parseAddrPorts(words[5]); err != nil {
 		return beacon{}, errBeacon
 	}
-	if !hmac.Equal([]byte(words[6]), []byte(mac(secret, string(packet[:end])))) {
+	if !hmac.Equal([]byte(words[6]), []byte(mac(key, string(packet[:end])))) {
 		return b, errBeaconMAC
 	}
 	return b, nil

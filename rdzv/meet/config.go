@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"rdzv/rdzv/secret"
 )
 
 // Config says what an agent knows of itself and of its surroundings; everything from outside is an argument.
@@ -21,7 +23,7 @@ type Config struct {
 
 	Store    string                 // --store: HOST or HOST:PORT
 	Join     string                 // RDZV_JOIN: ADDR:PORT/KEY
-	Token    func() ([]byte, error) // gives the user's token; called only where the key comes from it (see LoadToken)
+	Token    func() ([]byte, error) // gives the user's token; called only where the key comes from it (see secret.LoadToken)
 	Insecure bool                   // --insecure: no key, no TLS
 	Net      []string               // --net, see ParseFilter
 	PortLo   int                    // first and last port the store may listen on; 0 is DefaultPortLo and DefaultPortHi
@@ -40,7 +42,7 @@ type Config struct {
 // HostFunc starts the store on this agent and returns when it serves on the listeners. These are guarded already (see Guard): Accept
 // gives connections that have passed the handshake, with the store's own protocol to follow. key is nil with --insecure.
 // It may end the store at ctx's end; the listeners are closed by whoever is first, the store or Meeting.Close.
-type HostFunc func(ctx context.Context, key *Key, listeners []net.Listener) error
+type HostFunc func(ctx context.Context, key *secret.Key, listeners []net.Listener) error
 
 // Format hides everything that may hold a secret.
 func (c Config) Format(s fmt.State, _ rune) {

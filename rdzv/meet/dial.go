@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // connectTimeout is how long an address may take to answer at all. A lost first packet is sent again after 1 s.
@@ -23,7 +25,7 @@ type dialer struct {
 	host   string // this host's name, for messages on the other side
 }
 
-func newDialer(key *Key, public []byte, host string) (*dialer, error) {
+func newDialer(key *secret.Key, public []byte, host string) (*dialer, error) {
 	d := &dialer{public: public, host: host}
 	if key == nil {
 		return d, nil
@@ -33,7 +35,7 @@ func newDialer(key *Key, public []byte, host string) (*dialer, error) {
 		return nil, err
 	}
 	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+word(host))
-	d.tls, d.public = cfg, key[:publicLen]
+	d.tls, d.public = cfg, key[:secret.PublicLen]
 	return d, nil
 }
 
@@ -86,7 +88,7 @@ func (d *dialer) explain(err error) error {
 	switch public := publicOfCert(refused.UnverifiedCertificates[0]); public {
 	case "":
 		return errGreeting
-	case publicOf(d.tls.ServerName):
+	case secret.PublicOf(d.tls.ServerName):
 		return ErrOtherToken
 	default:
 		return ErrOtherJob
@@ -97,5 +99,5 @@ func publicOfCert(cert *x509.Certificate) string {
 	if len(cert.DNSNames) != 1 {
 		return ""
 	}
-	return publicOf(cert.DNSNames[0])
+	return secret.PublicOf(cert.DNSNames[0])
 }

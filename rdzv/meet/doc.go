@@ -15,7 +15,7 @@
 // An agent that looks for the store tries addresses again and again until its context ends: the store may come later.
 // Only the right store passes the handshake, so trying a wrong address costs nothing but time.
 //
-// What goes over the wire, before the store's own protocol begins: a mutual TLS 1.3 handshake (see Key), then one line from
+// What goes over the wire, before the store's own protocol begins: a mutual TLS 1.3 handshake (see secret.Key), then one line from
 // the host, "rdzv1 ok" or "rdzv1 moved ADDR:PORT" (see greeting.go). Without a key (--insecure) both sides send a line naming the
 // job instead of the handshake, which keeps jobs apart and protects from nobody.
 package meet

@@ -2,7 +2,9 @@ package meet
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"net"
@@ -10,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // handshakeTimeout is how long a connection may take to prove that it is of the job.
@@ -61,7 +65,7 @@ func newGate(listeners []net.Listener, cfg *tls.Config, told func(Stranger)) *ga
 	}
 	if cfg != nil {
 		g.tls = noteHello(cfg)
-		g.public = publicOf(cfg.Certificates[0].Leaf.DNSNames[0])
+		g.public = secret.PublicOf(cfg.Certificates[0].Leaf.DNSNames[0])
 		g.id = instanceOf(cfg.Certificates[0].Leaf)
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
@@ -79,6 +83,14 @@ func newPlainGate(listeners []net.Listener, public []byte, told func(Stranger)) 
 		g.done.Go(func() { g.serve(l) })
 	}
 	return g
+}
+
+// An instance is one run of one store: the digest of the certificate it was started with.
+type instance [16]byte
+
+func instanceOf(cert *x509.Certificate) instance {
+	sum := sha256.Sum256(cert.Raw)
+	return instance(sum[:len(instance{})])
 }
 
 // decide ends the waiting of those who passed the handshake; later decisions hold for those who come later.

@@ -9,10 +9,12 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // listenLocal is a guarded listener of the job with that key.
-func listenLocal(t *testing.T, k Key, told func(Stranger)) (net.Listener, netip.AddrPort) {
+func listenLocal(t *testing.T, k secret.Key, told func(Stranger)) (net.Listener, netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +46,7 @@ func echo(t *testing.T, l net.Listener) {
 	}()
 }
 
-func dialKey(t *testing.T, k Key, addr netip.AddrPort) (net.Conn, error) {
+func dialKey(t *testing.T, k secret.Key, addr netip.AddrPort) (net.Conn, error) {
 	t.Helper()
 	d, err := newDialer(&k, nil, "node2")
 	if err != nil {
@@ -65,18 +67,18 @@ func echoes(t *testing.T, conn net.Conn) {
 
 func TestGuardTellsOtherTokens(t *testing.T) {
 	told := make(chan Stranger, 10)
-	l, addr := listenLocal(t, DeriveKey(testToken, "job"), func(s Stranger) { told <- s })
+	l, addr := listenLocal(t, secret.DeriveKey(testToken, "job"), func(s Stranger) { told <- s })
 	echo(t, l)
-	if _, err := dialKey(t, DeriveKey([]byte("another token, 24 bytes."), "job"), addr); !errors.Is(err, ErrOtherToken) {
+	if _, err := dialKey(t, secret.DeriveKey([]byte("another token, 24 bytes."), "job"), addr); !errors.Is(err, ErrOtherToken) {
 		t.Errorf("the client with another token learns: %v", err)
 	}
 	if s := <-told; !errors.Is(s.Why, ErrOtherToken) || s.Host != "node2" || s.Addr != addr.Addr() {
 		t.Errorf("the server learns: %+v", s)
 	}
-	if _, err := dialKey(t, DeriveKey(testToken, "job2"), addr); !errors.Is(err, ErrOtherJob) {
+	if _, err := dialKey(t, secret.DeriveKey(testToken, "job2"), addr); !errors.Is(err, ErrOtherJob) {
 		t.Errorf("the client of another job learns: %v", err)
 	}
-	conn, err := dialKey(t, DeriveKey(testToken, "job"), addr)
+	conn, err := dialKey(t, secret.DeriveKey(testToken, "job"), addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func TestGuardTellsOtherTokens(t *testing.T) {
 
 // What an attacker may send, and a member that is in all the while.
 func TestGuardKeepsStrangersOut(t *testing.T) {
-	k := DeriveKey(testToken, "job")
+	k := secret.DeriveKey(testToken, "job")
 	l, addr := listenLocal(t, k, nil)
 	echo(t, l)
 	member, err := dialKey(t, k, addr)
@@ -135,7 +137,7 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 
 // Silent connections, many more than there is room for, neither harm a member nor keep a new one out.
 func TestGuardUnderSilence(t *testing.T) {
-	k := DeriveKey(testToken, "job")
+	k := secret.DeriveKey(testToken, "job")
 	l, addr := listenLocal(t, k, nil)
 	echo(t, l)
 	member, err := dialKey(t, k, addr)
@@ -164,7 +166,7 @@ func TestGuardUnderSilence(t *testing.T) {
 
 // The client's half: who poses as the store without the key, or with an agent's certificate, is not believed.
 func TestDialRefusesImpostors(t *testing.T) {
-	k := DeriveKey(testToken, "job")
+	k := secret.DeriveKey(testToken, "job")
 	client, err := k.ClientTLS()
 	if err != nil {
 		t.Fatal(err)
@@ -186,28 +188,5 @@ func TestDialRefusesImpostors(t *testing.T) {
 	if conn, err := dialKey(t, k, addrOf(l.Addr())); err == nil {
 		conn.Close()
 		t.Error("an agent's certificate serves as the store's")
-	}
-}
-
-func TestAuthorityDependsOnTheKeyAlone(t *testing.T) {
-	k := DeriveKey(testToken, "job")
-	_, a, err := k.authority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, b, err := k.authority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !a.Equal(b) {
-		t.Error("two processes make two authorities of one key")
-	}
-	s1, err1 := k.ServerTLS()
-	s2, err2 := k.ServerTLS()
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	if instanceOf(s1.Certificates[0].Leaf) == instanceOf(s2.Certificates[0].Leaf) {
-		t.Error("two stores have one certificate")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // handConfig is an agent started by hand on a host that has only loopback, which carries multicast too. The tests of
@@ -219,7 +221,7 @@ func TestOtherLineByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCallers(s, &Meeting{session: s, plan: p})
-	other := beacon{public: publicHex(publicName("another line")), id: newID(), host: "node2", addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	other := beacon{public: publicHex(secret.PublicName("another line")), id: newID(), host: "node2", addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
 	c.hear(heardPacket{packet: other.encode(p.beacon), from: onLoopback[0]})
 	if len(said.lines) != 0 {
 		t.Errorf("said at once: %q", said.lines)

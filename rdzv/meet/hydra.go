@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // pmiKey is where rank 0 puts what the others need.
@@ -78,7 +80,7 @@ func (s *session) offerByPMI(ctx context.Context, p *pmi1) (*Meeting, error) {
 }
 
 func (s *session) hostRandom(ctx context.Context) (*Meeting, error) {
-	p, err := s.planContact(NewKey())
+	p, err := s.planContact(secret.NewKey())
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func (s *session) learn(ctx context.Context, pmi *pmi1) (*Meeting, error) {
 }
 
 // planContact plans with the key that rank 0 has made; with --insecure that is but a name for the job.
-func (s *session) planContact(key Key) (*plan, error) {
+func (s *session) planContact(key secret.Key) (*plan, error) {
 	p, err := s.planFor(&key)
 	if err != nil {
 		return nil, err
@@ -142,8 +144,8 @@ var (
 const maxContact = 1000
 
 // formatContact is what rank 0 puts: KEY;PORT;ADDR,ADDR.
-func formatContact(key Key, addrs []netip.Addr, port uint16) string {
-	text := fmt.Sprintf("%s;%d;", key.reveal(), port)
+func formatContact(key secret.Key, addrs []netip.Addr, port uint16) string {
+	text := fmt.Sprintf("%s;%d;", key.Reveal(), port)
 	for i, a := range addrs {
 		if i > 0 {
 			text += ","
@@ -157,23 +159,23 @@ func formatContact(key Key, addrs []netip.Addr, port uint16) string {
 }
 
 // parseContact reads what formatContact wrote. Errors do not repeat the text.
-func parseContact(text string) (key Key, addrs []netip.Addr, port int, err error) {
+func parseContact(text string) (key secret.Key, addrs []netip.Addr, port int, err error) {
 	if text == failed {
-		return Key{}, nil, 0, errRank0
+		return secret.Key{}, nil, 0, errRank0
 	}
 	words := strings.Split(text, ";")
 	if len(words) != 3 {
-		return Key{}, nil, 0, errContact
+		return secret.Key{}, nil, 0, errContact
 	}
-	key, err = parseKey(words[0])
+	key, err = secret.ParseKey(words[0])
 	port, err2 := strconv.Atoi(words[1])
 	if err != nil || err2 != nil || port < 0 || port > 65535 {
-		return Key{}, nil, 0, errContact
+		return secret.Key{}, nil, 0, errContact
 	}
 	for word := range strings.SplitSeq(words[2], ",") {
 		a, err := netip.ParseAddr(word)
 		if err != nil {
-			return Key{}, nil, 0, errContact
+			return secret.Key{}, nil, 0, errContact
 		}
 		addrs = append(addrs, a)
 	}

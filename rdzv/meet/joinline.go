@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"rdzv/rdzv/secret"
 )
 
 // joinLine plans for RDZV_JOIN: the store is where the first node has printed, with the key it has printed.
@@ -31,8 +33,8 @@ func (s *session) joinLine() (*plan, error) {
 }
 
 // parseJoin reads ADDR:PORT/KEY; the key may be missing. Errors do not repeat the text.
-func parseJoin(text string) (netip.AddrPort, *Key, error) {
-	where, secret, found := strings.Cut(strings.TrimSpace(text), "/")
+func parseJoin(text string) (netip.AddrPort, *secret.Key, error) {
+	where, after, found := strings.Cut(strings.TrimSpace(text), "/")
 	addr, err := netip.ParseAddrPort(where)
 	if err != nil || addr.Port() == 0 || addr.Addr().IsUnspecified() {
 		return netip.AddrPort{}, nil, errors.New("not ADDR:PORT/KEY")
@@ -41,6 +43,6 @@ func parseJoin(text string) (netip.AddrPort, *Key, error) {
 	if !found {
 		return addr, nil, nil
 	}
-	key, err := parseKey(secret)
+	key, err := secret.ParseKey(after)
 	return addr, &key, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -30,7 +31,10 @@ func (l *hostLock) try() (bool, error) {
 	if l.f == nil {
 		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
-			return false, fmt.Errorf("cannot open lock %q: %w", l.path, cause(err))
+			if bare, ok := errors.AsType[*fs.PathError](err); ok {
+				err = bare.Err
+			}
+			return false, fmt.Errorf("cannot open lock %q: %w", l.path, err)
 		}
 		l.f = f
 	}

@@ -8,12 +8,14 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // A Meeting is the agent's way to the store that it has found or hosts. Close it at the very end.
 type Meeting struct {
 	Hosting bool             // this agent hosts the store
-	Key     *Key             // nil with --insecure
+	Key     *secret.Key      // nil with --insecure
 	Addr    netip.AddrPort   // of the store as seen from here
 	Addrs   []netip.AddrPort // where the store listens
 
@@ -90,7 +92,7 @@ func (m *Meeting) JoinLine() string {
 	if m.Key == nil {
 		return "RDZV_JOIN=" + m.Addr.String()
 	}
-	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.reveal()
+	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.Reveal()
 }
 
 // Redirect sends agents that connect from now on to the better host. Until it is called they are

@@ -3,6 +3,8 @@ package meet
 import (
 	"fmt"
 	"strings"
+
+	"rdzv/rdzv/secret"
 )
 
 const transports = "OMPI_MCA_orte_precondition_transports"
@@ -43,14 +45,14 @@ func (s *session) orteHosts(ports []int) []source {
 // orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The variable alone is none: under srun --mpi=pmix
 // it is made from the job's number.
 func (s *session) orteKey() (*plan, error) {
-	secret := strings.ReplaceAll(s.env(transports), "-", "")
-	if s.Insecure || secret == "" {
+	text := strings.ReplaceAll(s.env(transports), "-", "")
+	if s.Insecure || text == "" {
 		return s.planByToken()
 	}
-	b, err := ParseToken(secret)
+	b, err := secret.ParseToken(text)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use %s as this job's secret: %w", transports, err)
 	}
-	k := DeriveKey(b, s.Job+"\x00"+secret) // the launcher's number of the job may be that of another one too
+	k := secret.DeriveKey(b, s.Job+"\x00"+text) // the launcher's number of the job may be that of another one too
 	return s.planFor(&k)
 }

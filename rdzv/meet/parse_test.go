@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdzv/rdzv/secret"
 )
 
 // recorded reads the environment of a real rank; docs/launchers.md says how it was started.
@@ -135,7 +137,7 @@ func FuzzPMI(f *testing.F) {
 }
 
 func TestContact(t *testing.T) {
-	key := NewKey()
+	key := secret.NewKey()
 	addrs := []netip.Addr{netip.MustParseAddr("10.77.0.12"), netip.MustParseAddr("fd00::12")}
 	gotKey, gotAddrs, port, err := parseContact(formatContact(key, addrs, 29601))
 	if err != nil || gotKey != key || !slices.Equal(gotAddrs, addrs) || port != 29601 {
@@ -153,7 +155,7 @@ func TestContact(t *testing.T) {
 }
 
 func FuzzContact(f *testing.F) {
-	f.Add(formatContact(NewKey(), onLoopback, 29600))
+	f.Add(formatContact(secret.NewKey(), onLoopback, 29600))
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, addrs, port, err := parseContact(text); err == nil && (len(addrs) == 0 || port < 0 || port > 65535) {
 			t.Errorf("%q: %v %d", text, addrs, port)
@@ -162,24 +164,24 @@ func FuzzContact(f *testing.F) {
 }
 
 func TestParseJoin(t *testing.T) {
-	key := NewKey()
+	key := secret.NewKey()
 	for _, addr := range []string{"10.77.0.11:29600", "[fd00::1]:29600", "[fe80::1%eth0]:29600"} {
-		got, k, err := parseJoin(" " + addr + "/" + key.reveal() + "\n")
+		got, k, err := parseJoin(" " + addr + "/" + key.Reveal() + "\n")
 		if err != nil || got != netip.MustParseAddrPort(addr) || *k != key {
 			t.Errorf("%s: %v %v, %v", addr, got, k, err)
 		}
 	}
-	for _, bad := range []string{"", "/", "node1:29600/" + key.reveal(), "10.0.0.1/" + key.reveal(), "10.0.0.1:0/" + key.reveal(), "0.0.0.0:1/" + key.reveal(), "10.0.0.1:1/" + key.reveal()[1:]} {
+	for _, bad := range []string{"", "/", "node1:29600/" + key.Reveal(), "10.0.0.1/" + key.Reveal(), "10.0.0.1:0/" + key.Reveal(), "0.0.0.0:1/" + key.Reveal(), "10.0.0.1:1/" + key.Reveal()[1:]} {
 		if _, _, err := parseJoin(bad); err == nil {
 			t.Errorf("%q is fine", bad)
-		} else if strings.Contains(err.Error(), key.reveal()[5:15]) {
+		} else if strings.Contains(err.Error(), key.Reveal()[5:15]) {
 			t.Errorf("the error repeats the key: %v", err)
 		}
 	}
 }
 
 func FuzzJoin(f *testing.F) {
-	f.Add("10.0.0.1:1/" + NewKey().reveal())
+	f.Add("10.0.0.1:1/" + secret.NewKey().Reveal())
 	f.Fuzz(func(t *testing.T, text string) {
 		if addr, _, err := parseJoin(text); err == nil && addr.Port() == 0 {
 			t.Errorf("%q: %v", text, addr)
@@ -214,37 +216,37 @@ func FuzzStore(f *testing.F) {
 }
 
 func TestBeacon(t *testing.T) {
-	secret := expand(testToken, "beacon", 32)
-	b := beacon{hosting: true, public: publicHex(publicName("job")), id: newID(), host: "node 1\x1b[31m", addrs: []netip.AddrPort{
+	made := secret.Expand(testToken, "beacon", 32)
+	b := beacon{hosting: true, public: publicHex(secret.PublicName("job")), id: newID(), host: "node 1\x1b[31m", addrs: []netip.AddrPort{
 		netip.MustParseAddrPort("10.77.0.11:29600"), netip.MustParseAddrPort("[fe80::1%eth0]:29600")}}
-	packet := b.encode(secret)
-	got, err := parseBeacon(packet, secret)
+	packet := b.encode(made)
+	got, err := parseBeacon(packet, made)
 	if err != nil || got.id != b.id || !got.hosting || got.public != b.public || got.host != "node-1--31m" || fmt.Sprint(got.addrs) != "[10.77.0.11:29600 [fe80::1]:29600]" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := parseBeacon(packet, expand(testToken, "other", 32)); !errors.Is(err, errBeaconMAC) {
+	if _, err := parseBeacon(packet, secret.Expand(testToken, "other", 32)); !errors.Is(err, errBeaconMAC) {
 		t.Errorf("another secret: %v", err)
 	}
 	for i := range packet {
 		spoiled := slices.Clone(packet)
 		spoiled[i] ^= 1
-		if _, err := parseBeacon(spoiled, secret); err == nil {
+		if _, err := parseBeacon(spoiled, made); err == nil {
 			t.Errorf("with byte %d changed it is fine: %q", i, spoiled)
 		}
 	}
 	b.addrs = slices.Repeat(b.addrs, 50)
-	if packet := b.encode(secret); len(packet) > maxBeacon {
+	if packet := b.encode(made); len(packet) > maxBeacon {
 		t.Errorf("a beacon of %d bytes", len(packet))
-	} else if got, err := parseBeacon(packet, secret); err != nil || len(got.addrs) != maxBeaconAddrs {
+	} else if got, err := parseBeacon(packet, made); err != nil || len(got.addrs) != maxBeaconAddrs {
 		t.Errorf("%d addresses, %v", len(got.addrs), err)
 	}
 }
 
 func FuzzBeacon(f *testing.F) {
-	secret := expand(testToken, "beacon", 32)
-	f.Add((beacon{public: publicHex(publicName("job")), id: newID(), addrs: []netip.AddrPort{netip.MustParseAddrPort("10.77.0.11:29600")}}).encode(secret))
+	made := secret.Expand(testToken, "beacon", 32)
+	f.Add((beacon{public: publicHex(secret.PublicName("job")), id: newID(), addrs: []netip.AddrPort{netip.MustParseAddrPort("10.77.0.11:29600")}}).encode(made))
 	f.Fuzz(func(t *testing.T, packet []byte) {
-		b, err := parseBeacon(packet, secret)
+		b, err := parseBeacon(packet, made)
 		if (err == nil || errors.Is(err, errBeaconMAC)) && (len(b.addrs) == 0 || len(b.addrs) > maxBeaconAddrs || strings.ContainsAny(b.host, " \n\x1b")) {
 			t.Errorf("%q: %+v", packet, b)
 		}

@@ -3,16 +3,18 @@ package meet
 import (
 	"context"
 	"net/netip"
+
+	"rdzv/rdzv/secret"
 )
 
 // A plan is what one row of the table in the package comment comes to, for this agent.
 type plan struct {
-	key      *Key     // nil: --insecure
-	public   []byte   // the job's public name
-	contact  Key      // under Hydra: what rank 0 has made, with --insecure too
-	hosts    bool     // this agent hosts, and no other does
-	elect    election // who hosts is decided among the agents, on the way; nil otherwise
-	beacon   []byte   // secret of the job's beacons
+	key      *secret.Key // nil: --insecure
+	public   []byte      // the job's public name
+	contact  secret.Key  // under Hydra: what rank 0 has made, with --insecure too
+	hosts    bool        // this agent hosts, and no other does
+	elect    election    // who hosts is decided among the agents, on the way; nil otherwise
+	beacon   []byte      // secret of the job's beacons
 	addrs    []netip.Addr
 	ports    []int
 	sources  []source // where to look, for those that do not host
@@ -47,11 +49,11 @@ func (s *session) plan(ctx context.Context) (*plan, error) {
 }
 
 // planFor is the plan that most rows share: rank 0 hosts, the key names the ports.
-func (s *session) planFor(key *Key) (*plan, error) {
-	p := &plan{key: key, public: publicName(s.Job), hosts: s.Rank == 0}
+func (s *session) planFor(key *secret.Key) (*plan, error) {
+	p := &plan{key: key, public: secret.PublicName(s.Job), hosts: s.Rank == 0}
 	if key != nil {
-		p.public = key[:publicLen]
-		p.beacon = expand(key[:], "beacon", len(Key{}))
+		p.public = key[:secret.PublicLen]
+		p.beacon = secret.Expand(key[:], "beacon", len(secret.Key{}))
 	}
 	p.ports = portsOf(p.public, s.PortLo, s.PortHi, sequenceLen)
 	var err error
@@ -69,13 +71,13 @@ func (s *session) planByToken() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(token) < MinSecret {
-		return nil, errShortToken
+	if len(token) < secret.MinSecret {
+		return nil, secret.ErrShortToken
 	}
-	key := DeriveKey(token, s.Job)
+	key := secret.DeriveKey(token, s.Job)
 	p, err := s.planFor(&key)
 	if err == nil {
-		p.beacon = expand(token, "beacon", len(Key{}))
+		p.beacon = secret.Expand(token, "beacon", len(secret.Key{}))
 	}
 	return p, err
 }

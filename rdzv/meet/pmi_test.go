@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // A fakeHydra is the proxy at the other end of PMI_FD, for all the ranks of a job.
@@ -170,7 +172,7 @@ func TestHydraIsToldOnFailure(t *testing.T) {
 		defer func() { recover() }()
 		two := newFakeHydra(t, 1)
 		hydra = two
-		Meet(t.Context(), two.config(t, 0, t.TempDir()), func(context.Context, *Key, []net.Listener) error { panic("a bug") })
+		Meet(t.Context(), two.config(t, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { panic("a bug") })
 	}()
 	<-hydra.ended
 }
@@ -182,7 +184,7 @@ func TestHydraRankZeroFails(t *testing.T) {
 	defer group.Wait()
 	group.Go(func() {
 		broken := errors.New("no memory")
-		_, err := Meet(t.Context(), hydra.config(t, 0, t.TempDir()), func(context.Context, *Key, []net.Listener) error { return broken })
+		_, err := Meet(t.Context(), hydra.config(t, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { return broken })
 		if !errors.Is(err, broken) {
 			t.Errorf("rank 0: %v", err)
 		}
@@ -228,7 +230,7 @@ func TestOnlyScriptsAreRemembered(t *testing.T) {
 				fmt.Sprintf("%d/stat", c2.PID):      {Data: fmt.Appendf(nil, "%d (rdzv) S %d%s", c2.PID, c.parent, strings.Repeat(" 0", 30))},
 			}
 			s := &session{Config: c2}
-			s.remember(NewKey(), addressesOf([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}))
+			s.remember(secret.NewKey(), addressesOf([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}))
 			s.end()
 			if p, err := s.remembered(); err != nil || (p != nil) != c.want {
 				t.Errorf("remembered: %v, %v", p, err)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv/meet/internal/keeper"
+	"rdzv/rdzv/secret"
 )
 
 // PMI can be used once in a task: the first agent's finalize closes it. So what that one has learnt is remembered for those
@@ -42,7 +43,7 @@ func (s *session) remembered() (*plan, error) {
 // remember leaves what this agent has learnt when it ends, unless another on this host has, or it is the task itself: then no
 // other comes after it, in no task, for all of them take part in every job. If it cannot, a second rdzv exec of this task
 // cannot meet the others, and will say so; that is no reason for this one to fail.
-func (s *session) remember(key Key, addrs []netip.Addr) {
+func (s *session) remember(key secret.Key, addrs []netip.Addr) {
 	proxy, ok := s.proxy()
 	if !ok {
 		return
@@ -77,7 +78,7 @@ func (s *session) proxy() (process, bool) {
 // memory is where the keeper answers: an abstract address, which goes with its process. Its name is of this user, and of one
 // process for good.
 func (s *session) memory(proxy process) unix.Sockaddr {
-	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", publicHex(publicName(s.RuntimeDir)), proxy.pid, proxy.start)}
+	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", publicHex(secret.PublicName(s.RuntimeDir)), proxy.pid, proxy.start)}
 }
 
 // maxAsking is how many may ask at the same moment, where the system allows that many.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // node is an agent on the host that a record was made on, as far as it can be told from here.
@@ -86,7 +88,7 @@ func TestOpenMPI4Hosts(t *testing.T) {
 // The key is of mpirun's secret: the same on all its ranks, whatever host they are on, and another than the token's.
 func TestOpenMPI4Key(t *testing.T) {
 	a, b := mustPlan(t, node(t, "openmpi4-launchernode-rank0", 0)), mustPlan(t, node(t, "openmpi4-launchernode-rank2", 2))
-	if *a.key != *b.key || *a.key == DeriveKey(testToken, t.Name()) {
+	if *a.key != *b.key || *a.key == secret.DeriveKey(testToken, t.Name()) {
 		t.Errorf("keys %v, %v", a.key, b.key)
 	}
 	s := node(t, "openmpi4-launchernode-rank0", 0)
@@ -104,7 +106,7 @@ func TestSlurmIsNotTakenForOthers(t *testing.T) {
 			t.Errorf("%s: slurm %t, openmpi4 %t, openmpi5 %t, hydra %t", record, s.slurm(), s.openMPI4(), s.openMPI5(), s.hydra())
 		}
 		p := mustPlan(t, s)
-		if *p.key != DeriveKey(testToken, t.Name()) {
+		if *p.key != secret.DeriveKey(testToken, t.Name()) {
 			t.Errorf("%s: not the token's key", record)
 		}
 		offered(t, p, "10.77.0.11", "10.77.0.12")
@@ -143,7 +145,7 @@ func TestOpenMPI5Hosts(t *testing.T) {
 			"10/cmdline": &fstest.MapFile{Data: []byte(strings.ReplaceAll(strings.TrimSpace(string(line)), " ", "\x00") + "\x00")},
 		}
 		p := mustPlan(t, s)
-		if *p.key != DeriveKey(testToken, t.Name()) || p.hosts || !p.announce {
+		if *p.key != secret.DeriveKey(testToken, t.Name()) || p.hosts || !p.announce {
 			t.Errorf("%s: %+v", record, p)
 		}
 		offered(t, p, "10.77.0.11", "10.78.0.11", "10.77.0.13")

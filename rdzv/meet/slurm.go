@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // slurm tells a task of srun. The body of a batch script has most of the variables too, but no step.
@@ -63,7 +65,7 @@ func (s *session) askScontrol(ctx context.Context, nodes string, p *plan, give f
 	if ctx.Err() != nil {
 		return
 	}
-	text, err := s.oncePerNode(ctx, fmt.Sprintf("%s%x-%x", sharedPrefix, p.public, publicName(nodes)), func() ([]byte, error) {
+	text, err := s.oncePerNode(ctx, fmt.Sprintf("%s%x-%x", sharedPrefix, p.public, secret.PublicName(nodes)), func() ([]byte, error) {
 		return s.Scontrol(ctx, "-o", "show", "node", nodes)
 	})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+
+	"rdzv/rdzv/secret"
 )
 
 // What keeps an agent of the same user out, as far as both sides can tell.
@@ -44,7 +46,7 @@ func noteHello(cfg *tls.Config) *tls.Config {
 	cfg = cfg.Clone()
 	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if s, ok := hello.Conn.(*stranger); ok {
-			s.heard(publicOf(hello.ServerName), hostOf(hello.SupportedProtos))
+			s.heard(secret.PublicOf(hello.ServerName), hostOf(hello.SupportedProtos))
 		}
 		return nil, nil
 	}

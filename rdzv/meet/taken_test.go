@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/secret"
 )
 
 // greeter listens, and says the same to whoever comes and has said something.
@@ -90,7 +92,7 @@ func TestOtherServices(t *testing.T) {
 	} {
 		for _, insecure := range []bool{false, true} {
 			c := config(t, -1, 2)
-			c.Insecure, c.Join = insecure, greeter(t, answer)+"/"+NewKey().reveal()
+			c.Insecure, c.Join = insecure, greeter(t, answer)+"/"+secret.NewKey().Reveal()
 			group.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()

@@ -23,9 +23,9 @@ func TestTidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	write(t, elsewhere, "", 0o600)
+	touch(t, elsewhere)
 	for _, name := range []string{hostLockPrefix + "left", sharedPrefix + "left", "bus"} {
-		write(t, at(name), "", 0o600)
+		touch(t, at(name))
 	}
 	if err := os.Symlink(elsewhere, at(hostLockPrefix+"link")); err != nil {
 		t.Fatal(err)
@@ -96,5 +96,12 @@ func TestOncePerNodeTogether(t *testing.T) {
 	}
 	if len(asked) != 1 {
 		t.Errorf("asked %d times", len(asked))
+	}
+}
+
+func touch(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

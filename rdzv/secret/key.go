@@ -1,4 +1,4 @@
-package meet
+package secret
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 // of one job with different secrets can tell so to their users; the other 24 are secret. No way of printing a Key shows those.
 type Key [32]byte
 
-const publicLen = 8
+const PublicLen = 8
 
 // MinSecret is the least length of a secret, in bytes: 128 bits, because whoever sees a certificate made from a weaker
 // secret could find the secret by trying.
@@ -27,10 +27,10 @@ const MinSecret = 16
 // It panics when the secret is shorter: no caller may get that far (see ParseToken).
 func DeriveKey(secret []byte, job string) Key {
 	if len(secret) < MinSecret {
-		panic(fmt.Sprintf("meet: a job key from %d bytes", len(secret)))
+		panic(fmt.Sprintf("secret: a job key from %d bytes", len(secret)))
 	}
-	k := Key(append(publicName(job), make([]byte, len(Key{})-publicLen)...))
-	copy(k[publicLen:], expand(secret, "job\x00"+job, len(k)-publicLen))
+	k := Key(append(PublicName(job), make([]byte, len(Key{})-PublicLen)...))
+	copy(k[PublicLen:], Expand(secret, "job\x00"+job, len(k)-PublicLen))
 	return k
 }
 
@@ -41,22 +41,22 @@ func NewKey() Key {
 	return k
 }
 
-func publicName(job string) []byte {
+func PublicName(job string) []byte {
 	sum := sha256.Sum256([]byte("rdzv/v1 public name\x00" + job))
-	return sum[:publicLen]
+	return sum[:PublicLen]
 }
 
-// expand derives n bytes for one purpose; different purposes never share bytes.
-func expand(secret []byte, purpose string, n int) []byte {
+// Expand derives n bytes for one purpose; different purposes never share bytes.
+func Expand(secret []byte, purpose string, n int) []byte {
 	out, err := hkdf.Key(sha256.New, secret, []byte("rdzv/v1"), purpose, n)
 	if err != nil {
-		panic("meet: " + err.Error()) // only for absurd lengths
+		panic("secret: " + err.Error()) // only for absurd lengths
 	}
 	return out
 }
 
 // Public is the job's public name in hex.
-func (k Key) Public() string { return hex.EncodeToString(k[:publicLen]) }
+func (k Key) Public() string { return hex.EncodeToString(k[:PublicLen]) }
 
 // String names the key by its public part.
 func (k Key) String() string { return "key of job " + k.Public() }
@@ -67,11 +67,11 @@ func (k Key) Format(s fmt.State, _ rune) { io.WriteString(s, k.String()) }
 // MarshalText gives String, for encoders and loggers.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// reveal is the whole key as text, for the join line and for PMI alone.
-func (k Key) reveal() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
+// Reveal is the whole key as text, for the join line and for PMI alone.
+func (k Key) Reveal() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
 
-// parseKey reads what reveal wrote. Its error does not repeat the text, which may be nearly a key.
-func parseKey(text string) (Key, error) {
+// ParseKey reads what Reveal wrote. Its error does not repeat the text, which may be nearly a key.
+func ParseKey(text string) (Key, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) != len(Key{}) || len(text) != base64.RawURLEncoding.EncodedLen(len(b)) {
 		return Key{}, fmt.Errorf("not a key (%d characters; a key has %d)", len(text), base64.RawURLEncoding.EncodedLen(len(Key{})))

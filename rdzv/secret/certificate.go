@@ -1,10 +1,9 @@
-package meet
+package secret
 
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -97,7 +96,7 @@ func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 // signer derives a private key of P-256. One in 2^32 strings of 32 bytes is none, as it is larger than the group's order.
 func (k Key) signer() (*ecdsa.PrivateKey, error) {
 	const size = 32
-	for _, b := range [][]byte{expand(k[:], "certificate authority", size), expand(k[:], "certificate authority 2", size)} {
+	for _, b := range [][]byte{Expand(k[:], "certificate authority", size), Expand(k[:], "certificate authority 2", size)} {
 		if sign, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), b); err == nil {
 			return sign, nil
 		}
@@ -139,16 +138,8 @@ func issue(cert, ca *x509.Certificate, holder, sign *ecdsa.PrivateKey) (*x509.Ce
 	return made, nil
 }
 
-// An instance is one run of one store: the digest of the certificate it was started with.
-type instance [16]byte
-
-func instanceOf(cert *x509.Certificate) instance {
-	sum := sha256.Sum256(cert.Raw)
-	return instance(sum[:len(instance{})])
-}
-
-// publicOf is the public name of the job that a server name is of, "" if it is none of ours.
-func publicOf(serverName string) string {
+// PublicOf is the public name of the job that a server name is of, "" if it is none of ours.
+func PublicOf(serverName string) string {
 	public, ok := strings.CutSuffix(serverName, domain)
 	if !ok {
 		return ""

@@ -1,4 +1,4 @@
-package meet
+package secret
 
 import (
 	"crypto/rand"
@@ -23,7 +23,7 @@ func NewToken() string {
 }
 
 var (
-	errShortToken = fmt.Errorf("too short: a token has at least %d bytes, as hex or base64url (rdzv token prints one)", MinSecret)
+	ErrShortToken = fmt.Errorf("too short: a token has at least %d bytes, as hex or base64url (rdzv token prints one)", MinSecret)
 	errNoToken    = errors.New("not a token: a token is hex or base64url (rdzv token prints one)")
 	errWeakToken  = errors.New("too weak: all its bytes are the same")
 )
@@ -43,7 +43,7 @@ func ParseToken(text string) ([]byte, error) {
 	case err != nil:
 		return nil, errNoToken
 	case len(b) < MinSecret:
-		return nil, errShortToken
+		return nil, ErrShortToken
 	case strings.Count(string(b), string(b[:1])) == len(b):
 		return nil, errWeakToken
 	}

@@ -1,0 +1,37 @@
+package meet
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"rdzv/rdzv/secret"
+)
+
+// Nothing that prints values may print a secret, however it is asked to, and however deep the value lies.
+func TestConfigAndMeetingPrintNoSecret(t *testing.T) {
+	k := secret.DeriveKey(testToken, "job")
+	c := Config{
+		Job: "job", Join: "127.0.0.1:29600/" + k.Reveal(), Env: map[string]string{"RDZV_TOKEN": hex.EncodeToString(testToken), transports: hex.EncodeToString(testToken)},
+		Token: func() ([]byte, error) { return testToken, nil },
+	}
+	m := &Meeting{Key: &k, session: &session{Config: c}, plan: &plan{key: &k}}
+	var out strings.Builder
+	for _, v := range []any{c, &c, struct{ C Config }{c}, m, *m.plan.key} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+			fmt.Fprintf(&out, verb+"\n", v)
+		}
+	}
+	text := strings.ToLower(out.String())
+	dec := strings.Trim(fmt.Sprint([]byte(k[secret.PublicLen:secret.PublicLen+4])), "[]")
+	for _, part := range []string{
+		hex.EncodeToString(k[secret.PublicLen:])[:8], k.Reveal()[12:20], base64.StdEncoding.EncodeToString(k[:])[12:20], dec,
+		hex.EncodeToString(testToken)[:8], string(testToken[:8]),
+	} {
+		if strings.Contains(text, strings.ToLower(part)) {
+			t.Errorf("a secret (%s) is printed:\n%s", part, text)
+		}
+	}
+}
