@@ -80,6 +80,13 @@ var rules = []struct {
 		only: []string{},
 	},
 	{
+		packages: "./rdzv/masterport",
+		without: map[string]string{
+			"rdzv/...": "a port is held for whoever asks",
+		},
+		only: []string{"golang.org/x/sys/unix"},
+	},
+	{
 		packages: "./wrap/...",
 		without: map[string]string{
 			"rdzv/envmap/...": "a worker's environment is an argument",

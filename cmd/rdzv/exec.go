@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/masterport"
 )
 
 // exec runs one agent: it meets the others, runs the workers with the place that
@@ -30,7 +31,7 @@ type agent struct {
 	self    rdzv.Member   // what it said of itself
 	session *rdzv.Session // in the job
 	world   rdzv.World
-	port    *rdzv.HeldPort // MASTER_PORT, where this agent may run rank 0
+	port    *masterport.Held // MASTER_PORT, where this agent may run rank 0
 
 	apart error // why there is no world
 

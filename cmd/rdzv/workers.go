@@ -11,6 +11,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/masterport"
 	"rdzv/wrap"
 )
 
@@ -38,7 +39,7 @@ func (g *agent) holdPort() (err error) {
 	if !mayBeRank0 || g.port != nil {
 		return nil
 	}
-	g.port, err = rdzv.HoldPort(g.masterPort)
+	g.port, err = masterport.Hold(g.masterPort)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return advice{err, "without --master-port each job gets a port that is free"}
 	}

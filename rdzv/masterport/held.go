@@ -1,4 +1,4 @@
-package rdzv
+package masterport
 
 import (
 	"errors"
@@ -9,26 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeldPort keeps a TCP port for a program that starts later on this host: torch's
+// Held keeps a TCP port for a program that starts later on this host: torch's
 // store, which listens on MASTER_PORT. Until Close nobody is given the port who
 // does not ask for it by number, while a program that binds it with SO_REUSEADDR,
 // as torch's store does, gets it at once; nothing has to be handed over.
-type HeldPort struct {
+type Held struct {
 	port int
 	held *os.File // bound, never listening
 	name *os.File // see claim
 }
 
-// HoldPort holds the given port, or with 0 one that the kernel picks from its
+// Hold holds the given port, or with 0 one that the kernel picks from its
 // ephemeral range. A given port that another program listens on, or that another
-// HeldPort of this host holds, is an error that names it.
-func HoldPort(port int) (*HeldPort, error) {
+// Held of this host holds, is an error that names it.
+func Hold(port int) (*Held, error) {
 	if port < 0 || port > 65535 {
 		return nil, fmt.Errorf("cannot hold port %d: ports are 1 to 65535", port)
 	}
-	h, err := holdPort(unix.AF_INET6, port)
+	h, err := open(unix.AF_INET6, port)
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
-		h, err = holdPort(unix.AF_INET, port) // a host without IPv6
+		h, err = open(unix.AF_INET, port) // a host without IPv6
 	}
 	if err != nil && port == 0 {
 		return nil, fmt.Errorf("cannot hold a free port: %w", err)
@@ -40,12 +40,12 @@ func HoldPort(port int) (*HeldPort, error) {
 }
 
 // Port is the number of the port.
-func (h *HeldPort) Port() int { return h.port }
+func (h *Held) Port() int { return h.port }
 
 // Close lets the port go. Whoever listens on it by then keeps it.
-func (h *HeldPort) Close() error { return errors.Join(h.held.Close(), h.name.Close()) }
+func (h *Held) Close() error { return errors.Join(h.held.Close(), h.name.Close()) }
 
-func holdPort(family, port int) (*HeldPort, error) {
+func open(family, port int) (*Held, error) {
 	if port != 0 {
 		if err := nobodyListens(family, port); err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func holdPort(family, port int) (*HeldPort, error) {
 		held.Close()
 		return nil, err
 	}
-	return &HeldPort{port: port, held: held, name: name}, nil
+	return &Held{port: port, held: held, name: name}, nil
 }
 
 // nobodyListens tells a port that another program listens on. The holder itself
@@ -81,7 +81,7 @@ func nobodyListens(family, port int) error {
 	return probe.Close()
 }
 
-// claim makes this the only HeldPort of the number on this host. Bound sockets
+// claim makes this the only Held of the number on this host. Bound sockets
 // that do not listen let each other bind, so the claim is a name that one socket
 // alone can have: an abstract one, which belongs to the network namespace, as
 // ports do, and goes with the process.

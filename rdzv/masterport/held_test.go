@@ -1,4 +1,4 @@
-package rdzv
+package masterport
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ print("served")
 func TestAWorkerListensOnAHeldPort(t *testing.T) {
 	for name, family := range map[string]int{"dual stack": unix.AF_INET6, "IPv4 alone": unix.AF_INET} {
 		t.Run(name, func(t *testing.T) {
-			h, err := holdPort(family, 0)
+			h, err := open(family, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestHoldersHaveDistinctPorts(t *testing.T) {
 	}
 }
 
-func TestAHeldPortIsHandedOutToNobody(t *testing.T) {
+func TestAHeldIsHandedOutToNobody(t *testing.T) {
 	h := hold(t, 0)
 	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
 		for range 500 {
@@ -97,7 +97,7 @@ func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 		unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	})
 	for name, port := range map[string]int{"by another holder": held.Port(), "by a server on loopback": loopback, "by a server with SO_REUSEPORT": sharing} {
-		h, err := HoldPort(port)
+		h, err := Hold(port)
 		if err == nil {
 			h.Close()
 		}
@@ -106,7 +106,7 @@ func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 		}
 	}
 	for _, port := range []int{-1, 65536} {
-		if _, err := HoldPort(port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(port)) {
+		if _, err := Hold(port); err == nil || !strings.Contains(err.Error(), strconv.Itoa(port)) {
 			t.Errorf("port %d: %v", port, err)
 		}
 	}
@@ -126,9 +126,9 @@ func TestAProgramDoesNotInheritAHeldPort(t *testing.T) {
 	}
 }
 
-func hold(t *testing.T, port int) *HeldPort {
+func hold(t *testing.T, port int) *Held {
 	t.Helper()
-	h, err := HoldPort(port)
+	h, err := Hold(port)
 	if err != nil {
 		t.Fatal(err)
 	}
