@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,9 +17,7 @@ func TestTwoAtOnce(t *testing.T) {
 		var dirs []string
 		for _, name := range []string{"one", "two"} {
 			dirs = append(dirs, p.dir(name))
-			// Two mpirun that make the same session directory at the same moment fail: "mkdir: File exists".
-			tmp := "TMPDIR=" + p.dir("tmp-"+name)
-			jobs = append(jobs, p.startWith([]string{tmp}, l.line(p, 4, nil, worker("until", p.dir(name), end))...))
+			jobs = append(jobs, p.startWith(ownSession(p, name), l.line(p, 4, nil, worker("until", p.dir(name), end))...))
 		}
 		var first []record
 		for _, dir := range dirs {
@@ -40,6 +39,36 @@ func TestTwoAtOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ownSession gives an mpirun a directory of its own for its session: two that create the same one at the same moment fail
+// ("mkdir: File exists"). The agents share TMPDIR, and with it the runtime directory, as those of one user do.
+func ownSession(p *place, name string) []string {
+	dir := p.dir("session-" + name)
+	return []string{"OMPI_MCA_orte_tmpdir_base=" + dir, "PRTE_MCA_prte_tmpdir_base=" + dir}
+}
+
+// Jobs of one user start and end beside one another, over and over: none takes from another what that one has on disk.
+func TestStartsSideBySide(t *testing.T) {
+	p := newPlace(t)
+	loop := `i=0; while [ $i -lt $0 ]; do "$@" || exit; i=$((i+1)); done`
+	repeat := func(starts int) []string {
+		return append([]string{"sh", "-c", loop, strconv.Itoa(starts)}, rdzvExec(nil, []string{"true"})...)
+	}
+	jobs := []*process{
+		p.startWith(ownSession(p, "one"), append(mpirunLine(2), repeat(40)...)...),
+		p.startWith(ownSession(p, "two"), append(mpirunLine(2), repeat(40)...)...),
+		p.start(repeat(80)...),
+	}
+	for _, job := range jobs {
+		if code := job.code(); code != 0 {
+			t.Errorf("%q ended with %d: %q", job.argv[0], code, job.linesWith("rdzv: "))
+		}
+	}
+	dir := filepath.Join(p.root, "tmp", fmt.Sprintf("rdzv-%d", os.Geteuid()))
+	if info, err := os.Lstat(dir); err != nil || info.Mode() != os.ModeDir|0o700 {
+		t.Errorf("the runtime directory must outlive the jobs, which share it: %v, %v", info, err)
+	}
 }
 
 // A script under one mpirun may run one job after another.

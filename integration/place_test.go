@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func newPlace(t *testing.T) *place {
 	p := &place{t: t, root: root, mark: fmt.Sprintf("%d.%d", os.Getpid(), places.Add(1))}
 	p.env = []string{
 		markName + "=" + p.mark, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "PYTHONUNBUFFERED=1",
-		"HOME=" + p.dir("home"), "TMPDIR=" + p.dir("tmp"), "XDG_RUNTIME_DIR=" + p.dir("run"),
+		"HOME=" + p.dir("home"), "TMPDIR=" + p.dir("tmp"), // without XDG_RUNTIME_DIR, as on most clusters
 	}
 	if os.Geteuid() == 0 { // Open MPI asks root twice whether it is meant
 		p.env = append(p.env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
@@ -100,10 +101,10 @@ func (p *place) forgive() {
 	}
 }
 
-// files lists what lies in the directories that rdzv may use, without the token, which is meant to stay. What Open MPI
-// leaves when it is killed is not rdzv's.
+// files lists what lies in the directories that rdzv may use, without the token and the runtime directory itself, which
+// are meant to stay. What Open MPI leaves when it is killed is not rdzv's.
 func (p *place) files() (left []string) {
-	for _, name := range []string{"home", "tmp", "run"} {
+	for _, name := range []string{"home", "tmp"} {
 		err := filepath.WalkDir(filepath.Join(p.root, name), func(path string, entry os.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -112,6 +113,7 @@ func (p *place) files() (left []string) {
 			switch {
 			case ofOpenMPI(entry.Name()):
 				return filepath.SkipDir
+			case runtimeDir.MatchString(relative) && entry.IsDir():
 			case relative == name, relative == "home/.config", relative == "home/.config/rdzv", relative == "home/.config/rdzv/token":
 			default:
 				left = append(left, relative)
@@ -124,6 +126,10 @@ func (p *place) files() (left []string) {
 	}
 	return left
 }
+
+// runtimeDir is where a user's agents keep what must be on disk while they run. It stays, empty: an agent that removed it
+// would take it from another job of the same user that is about to create something in it.
+var runtimeDir = regexp.MustCompile(`^tmp/rdzv-[0-9]+$`)
 
 // ofOpenMPI tells the session directories of Open MPI 4 (ompi.) and 5 by their names.
 func ofOpenMPI(name string) bool {

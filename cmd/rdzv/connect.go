@@ -217,7 +217,6 @@ func (c *connection) close() {
 	if c.meeting != nil {
 		c.meeting.Close()
 	}
-	leaveRuntimeDir(c.dir)
 }
 
 // awaitEnd waits until the host has closed the store, which it does when all have

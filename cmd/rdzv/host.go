@@ -59,7 +59,6 @@ func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listene
 // storeFailed ends this process at once, as the store has. Its watchdog ends the
 // workers, and the other agents see that the store is lost.
 func (g *agent) storeFailed(dir string, err error) {
-	leaveRuntimeDir(dir)
 	os.Exit(g.say.fail(codeExec, g.roomy(dir, err)))
 }
 

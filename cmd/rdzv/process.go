@@ -34,7 +34,9 @@ func nodeID() string {
 }
 
 // runtimeDir is where this user's sockets, locks and stores are: the first of
-// $XDG_RUNTIME_DIR and a directory under $TMPDIR that is the user's alone.
+// $XDG_RUNTIME_DIR and a directory under $TMPDIR that is the user's alone. The
+// directory stays when the agent exits: whoever removed it, even empty, would take
+// it from another job of the same user that is about to create something in it.
 func runtimeDir(env map[string]string) (string, error) {
 	if dir := env["XDG_RUNTIME_DIR"]; dir != "" && private(dir) {
 		return dir, nil
@@ -61,14 +63,6 @@ func tempDir(env map[string]string) string {
 		return env["TMPDIR"]
 	}
 	return "/tmp"
-}
-
-// leaveRuntimeDir removes the directory that runtimeDir has made if nothing of
-// another job is in it. Whoever needs it next makes it again.
-func leaveRuntimeDir(dir string) {
-	if filepath.Base(dir) == fmt.Sprintf("rdzv-%d", os.Geteuid()) {
-		os.Remove(dir) // fails where it is not empty, as it should
-	}
 }
 
 // How many files an agent may have to open, with room to spare: by itself, for
