@@ -76,9 +76,15 @@ func placed(l Launcher, rank, size, localRank, localSize, nodeRank, nodes int) P
 }
 
 func TestKubeflowTellsMore(t *testing.T) {
-	p := detected(t, Env{"PET_NNODES": "3", "PET_NODE_RANK": "2", "PET_NPROC_PER_NODE": "auto", "PET_MASTER_ADDR": "node-0-0"}, "")
-	if p.PerNode != "auto" || p.Master != "node-0-0" {
-		t.Errorf("PerNode %q, Master %q", p.PerNode, p.Master)
+	for _, row := range []struct{ env, perNode, master string }{
+		{"PET_NNODES=3 PET_NODE_RANK=2 PET_NPROC_PER_NODE=auto PET_MASTER_ADDR=node-0-0", "auto", "node-0-0"},
+		{"PET_NNODES=3 PET_NODE_RANK=2 PET_NPROC_PER_NODE=2 MASTER_ADDR=job-master-0", "2", "job-master-0"},
+		{"RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 KUBERNETES_SERVICE_HOST=10.0.0.1", "", "job-master-0"},
+	} {
+		p := detected(t, ParseEnv(strings.Fields(row.env)), "")
+		if p.PerNode != row.perNode || p.Master != row.master {
+			t.Errorf("%s: PerNode %q, Master %q", row.env, p.PerNode, p.Master)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import "strings"
 
 // Kubeflow's PyTorchJob sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT of the *pod*, one task per pod; the trainer of
 // version 2 sets torchrun's PET_NNODES, PET_NODE_RANK, PET_NPROC_PER_NODE, PET_MASTER_ADDR (documented: pkg/constants of both).
+// Newer PyTorchJobs set both. The address is the name of a headless service, which resolves to the
+// pod of rank 0; in that pod itself PyTorchJob sets it to localhost.
 func seenKubeflow(env Env) []string {
 	if set := setOf(env, "PET_NODE_RANK", "PET_NNODES"); len(set) > 0 {
 		return set
@@ -27,12 +29,11 @@ func readKubeflow(r *reader) {
 		r.must("rank", &r.p.Rank, "PET_NODE_RANK")
 		readNodeRange(r)
 		r.p.PerNode = r.env["PET_NPROC_PER_NODE"]
-		r.p.Master = r.env["PET_MASTER_ADDR"]
 	} else {
 		r.must("rank", &r.p.Rank, "RANK")
 		r.must("size", &r.p.Size, "WORLD_SIZE")
-		r.p.Master = r.env["MASTER_ADDR"]
 	}
+	r.p.Master = r.env[r.env.first("PET_MASTER_ADDR", "MASTER_ADDR")]
 	onePerNode(r, "a pod is a node")
 	r.p.follow("nodes", &r.p.Nodes, r.p.Size, "a pod is a node")
 }
