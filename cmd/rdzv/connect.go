@@ -233,7 +233,7 @@ func awaitEnd(conn *grpc.ClientConn) {
 func (g *agent) meetConfig(dir string) meet.Config {
 	return meet.Config{
 		Launcher: string(g.place.Launcher), Env: g.env, Rank: g.place.Rank, Size: g.agents,
-		LocalSize: g.place.LocalSize, Nodes: g.place.Nodes, Job: g.name,
+		LocalSize: g.place.LocalSize, Nodes: g.place.Nodes, Master: g.place.Master, Job: g.name,
 		Store: g.store, Join: g.env["RDZV_JOIN"], Insecure: g.insecure, Net: g.net,
 		PortLo: g.portLo, PortHi: g.portHi,
 		Token: func() ([]byte, error) {

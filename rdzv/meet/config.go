@@ -19,6 +19,7 @@ type Config struct {
 	Size      int               // agents in all; -1 unknown
 	LocalSize int               // agents on this node; -1 unknown
 	Nodes     int               // nodes of the job; -1 unknown
+	Master    string            // name or address of rank 0's host, where the launcher gives it; "" elsewhere
 	Job       string            // the job's identity, equal on all its agents and on no other: --job, else the launcher's, else a digest of the line
 
 	Store    string                 // --store: HOST or HOST:PORT

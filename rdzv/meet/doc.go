@@ -9,7 +9,7 @@
 //	Open MPI 5                 rank 0 hosts; addresses from the daemon's line      key from the token
 //	Hydra, Intel MPI           rank 0 hosts and puts its addresses through PMI-1   random key, put there too
 //	Slurm step                 rank 0 hosts; the nodes of the step                 key from the token
-//	any other with a rank      rank 0 hosts; multicast beacons                     key from the token
+//	any other with a rank      rank 0 hosts; its host's name if given, beacons     key from the token
 //	by hand                    multicast beacons, the lowest id hosts              key from the token
 //
 // An agent that looks for the store tries addresses again and again until its context ends: the store may come later.

@@ -1,7 +1,9 @@
 package meet
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 
 	"rdzv/rdzv/secret"
@@ -82,18 +84,22 @@ func (s *session) planByToken() (*plan, error) {
 	return p, err
 }
 
-// ranked plans for launchers that give a rank and say nothing of addresses: this host, MASTER_ADDR if there is one, and beacons.
+// ranked plans for launchers that give a rank and at most the name of rank 0's host: this host, that
+// name or MASTER_ADDR, and beacons. Rank 0 hosts whatever the name means on its own host: there it may
+// be localhost, or an address that is translated on the way.
 func (s *session) ranked() (*plan, error) {
 	p, err := s.planByToken()
 	if err != nil {
 		return nil, err
 	}
 	p.sources = []source{s.nearby(p.ports)}
-	if master := s.env("MASTER_ADDR"); master != "" {
+	p.hint = "nothing here tells rank 0's host: name it with RDZV_STORE=HOST for all ranks"
+	if master := cmp.Or(s.Master, s.env("MASTER_ADDR")); master != "" {
 		p.sources = append(p.sources, s.names([]string{master}, 0, p.ports))
+		p.hint = fmt.Sprintf("rank 0's agent hosts the store, and its host is %q: has it started? "+
+			"RDZV_STORE=HOST for all ranks names another", master)
 	}
 	s.beside(p)
-	p.hint = "nothing here tells rank 0's host: name it with RDZV_STORE=HOST for all ranks"
 	return p, nil
 }
 

@@ -176,10 +176,35 @@ func TestSlurmAsksScontrolOncePerNode(t *testing.T) {
 	}
 }
 
+// Where nothing but the name of rank 0's host is known, the store is looked for there. Rank 0 hosts
+// on all its addresses, whatever it takes the name for.
 func TestRankedByMasterAddr(t *testing.T) {
-	s := node(t, "slurm22-batchbody-rank0", 1)
-	s.Launcher, s.Env = "kubeflow", map[string]string{"MASTER_ADDR": "node2"}
-	offered(t, mustPlan(t, s), "10.77.0.12")
+	localhost := map[string]string{"MASTER_ADDR": "localhost"}
+	for name, test := range map[string]struct {
+		launcher, master string
+		env              map[string]string
+	}{
+		"the launcher's name":        {"kubeflow", "node2", nil},
+		"a variable":                 {"pals", "", map[string]string{"MASTER_ADDR": "node2"}},
+		"the name goes first":        {"kubeflow", "node2", localhost},
+		"localhost on rank 0's host": {"kubeflow", "localhost", localhost},
+	} {
+		s := node(t, "slurm22-batchbody-rank0", 1)
+		s.Launcher, s.Master, s.Env = test.launcher, test.master, test.env
+		if test.master == "localhost" {
+			s.Rank = 0
+		}
+		p := mustPlan(t, s)
+		if p.hosts != (s.Rank == 0) || fmt.Sprint(p.addrs) != "[10.77.0.13]" {
+			t.Errorf("%s: rank %d has the plan %+v", name, s.Rank, p)
+		}
+		if s.Rank > 0 {
+			offered(t, p, "10.77.0.12")
+			if !strings.Contains(p.hint, `"node2"`) {
+				t.Errorf("%s: the hint is %q", name, p.hint)
+			}
+		}
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
