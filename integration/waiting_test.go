@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Who is missing is said again and again, as far as the launcher lets it be known.
@@ -21,7 +22,7 @@ func TestWaiting(t *testing.T) {
 		if n := len(job.linesWith("rdzv: 3 of 4 agents are here; waiting for rank 2")); n < 2 {
 			t.Errorf("in 11 s it was said %d times who is missing", n)
 		}
-		if len(job.linesWith("rdzv: cannot start the job: 3 of 4 agents are here; waiting for rank 2 after 11s (--join-timeout)")) == 0 {
+		if len(job.linesWith("rdzv: cannot start the job: timed out after 11s (--join-timeout): 3 of 4 agents are here; waiting for rank 2")) == 0 {
 			t.Error("it was not said in the end that rank 2 is missing")
 		}
 	}
@@ -71,5 +72,23 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("the terminal was shown %q", text())
 		}
 	}
-	sideBySide(t, []story{{"openmpi", underOpenMPI}, {"hydra", underHydra}, {"nobody", nobody}, {"terminal", terminal}})
+	// The time counts from the start of the first agent, whichever of the two hosts the store, and not anew from there.
+	once := func(t *testing.T) {
+		s := b.stay(t)
+		line := rdzvExec([]string{"--nodes", "3", "--join-timeout", "5s"}, []string{"true"})
+		first := s.on(1, line...)
+		first.waitFor("alone for 3s")
+		second := s.on(2, line...)
+		for _, agent := range []*process{first, second} {
+			if code := agent.code(); code != 124 {
+				t.Errorf("an agent ended with %d, want 124", code)
+			}
+		}
+		if took := time.Since(first.started); took > 7*time.Second {
+			t.Errorf("the agents gave up %v after the first had started, want 5s", took.Round(time.Millisecond))
+		}
+	}
+	sideBySide(t, []story{
+		{"openmpi", underOpenMPI}, {"hydra", underHydra}, {"nobody", nobody}, {"terminal", terminal}, {"once", once},
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -30,6 +31,7 @@ func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error
 	a := &agent{Member: m}
 	l.agents[id] = a
 	l.order = append(l.order, a)
+	l.hurry(m.JoinWithin)
 	if l.early[id] {
 		a.lost = true
 		return l.say(ctx, l.lossOf(a))
@@ -39,6 +41,15 @@ func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error
 		return nil
 	}
 	return l.begin(ctx)
+}
+
+// hurry takes in how long a member goes on waiting for the others, 0 for ever: the
+// member that gives up first ends the job.
+func (l *Leader) hurry(within time.Duration) {
+	by := time.Now().Add(within)
+	if within > 0 && (l.joinBy.IsZero() || by.Before(l.joinBy)) {
+		l.joinBy, l.late = by, time.After(within)
+	}
 }
 
 // begin seats the members, all of whom are here, or says why it cannot.

@@ -164,9 +164,20 @@ func (j *job) join(m Member) *Session {
 
 func (j *job) joinBy(client *clientv3.Client, m Member) *Session {
 	j.t.Helper()
-	s, err := Join(j.ctx, client, Config{Job: "test", Self: m})
+	return j.joinWith(client, Config{Job: "test", Self: m})
+}
+
+// joinUntil lets an agent in that waits for the others until the deadline.
+func (j *job) joinUntil(deadline time.Time, m Member) *Session {
+	j.t.Helper()
+	return j.joinWith(j.client(m.ID), Config{Job: "test", Self: m, JoinBy: deadline})
+}
+
+func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
+	j.t.Helper()
+	s, err := Join(j.ctx, client, c)
 	if err != nil {
-		j.t.Fatalf("%s: %v", m.ID, err)
+		j.t.Fatalf("%s: %v", c.Self.ID, err)
 	}
 	j.t.Cleanup(func() { // for tests that end early; a second call does nothing
 		ctx, cancel := context.WithCancel(context.Background())

@@ -16,8 +16,6 @@ type LeaderConfig struct {
 	Attempt int
 	// Agents is how many agents the job has.
 	Agents int
-	// JoinTimeout is how long to wait for all of them; 0 waits for ever.
-	JoinTimeout time.Duration
 	// SettleTimeout is as in Config.
 	SettleTimeout time.Duration
 	// ExitTimeout ends the job this long after its first worker ended well, if
@@ -61,8 +59,9 @@ type Leader struct {
 	outcomes []Outcome // in the order of the store
 	straggle straggle
 
-	joinBy, settleBy <-chan time.Time // nil where there is no limit
-	overdue          bool             // settleBy is past
+	joinBy         time.Time        // the first deadline of a member; zero if none has one
+	late, settleBy <-chan time.Time // late is joinBy's; nil where there is no limit
+	overdue        bool             // settleBy is past
 }
 
 // agent is what the leader knows of one.
@@ -101,9 +100,6 @@ func (l *Leader) Run(ctx context.Context) error {
 	defer l.cancel()
 	waiting := time.NewTicker(waitingPeriod)
 	defer waiting.Stop()
-	if l.config.JoinTimeout > 0 {
-		l.joinBy = time.After(l.config.JoinTimeout)
-	}
 	for l.verdict == nil || l.open > 0 && !l.overdue {
 		if err := l.step(ctx, waiting.C); err != nil {
 			return err
@@ -122,7 +118,7 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 		return l.take(ctx, response)
 	case id := <-l.config.Lost:
 		return l.lose(ctx, id)
-	case <-l.joinBy:
+	case <-l.late:
 		return l.giveUp(ctx)
 	case <-waiting:
 		l.tellWaiting()

@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"fmt"
+	"time"
 
 	"rdzv/rdzv/presence"
 )
@@ -46,6 +47,10 @@ type Member struct {
 	// MasterPort is the port that the agent holds for torch's store, should it run
 	// rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`
+
+	// JoinWithin is how long after its arrival the agent goes on waiting for the
+	// others, 0 for ever; Join computes it from Config.JoinBy, for clocks differ.
+	JoinWithin time.Duration `json:"join_within,omitempty"`
 
 	// Problem is why the agent cannot run its workers; empty if it can.
 	Problem Problem `json:"problem,omitzero"`

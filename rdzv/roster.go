@@ -78,7 +78,7 @@ func (l *Leader) giveUp(ctx context.Context) error {
 	if l.begun {
 		return nil
 	}
-	text := fmt.Sprintf("%v after %v", l.roster(), l.config.JoinTimeout)
+	text := l.roster().String()
 	if problems, _ := l.problems(); problems != "" {
 		text += "\n" + problems
 	}

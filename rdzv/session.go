@@ -20,6 +20,10 @@ type Config struct {
 	Attempt int    // which try at running the workers; 0 is the first
 	Self    Member // what this agent says of itself; see there for what is required
 
+	// JoinBy is when this agent gives up waiting for the others, which ends the job
+	// for all; zero is never.
+	JoinBy time.Time
+
 	// SettleTimeout is how long after the verdict the slowest agent may take to
 	// stop its workers; Leave waits a little longer than that for the others.
 	// Default 15 s: a grace of 10 s and 5 s to spare.
@@ -83,6 +87,9 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		return nil, err
 	}
 	c.Self.Problem.Text = clip(c.Self.Problem.Text)
+	if !c.JoinBy.IsZero() {
+		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
+	}
 	s := &Session{
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt), watching: func() {},
 		started: make(chan struct{}), gone: make(chan struct{}),

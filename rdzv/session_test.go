@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -198,23 +199,63 @@ func TestNotAllCome(t *testing.T) {
 		member Member
 		want   string
 	}{
-		"ranks":     {ranked, "1 of 3 agents are here; waiting for ranks 0, 2 after 1ms"},
-		"no ranks":  {member(0), "1 of 3 agents are here (node node0) after 1ms"},
-		"a problem": {withProblem, "1 of 3 agents are here (node node0) after 1ms\ncannot find train.py"},
+		"ranks":     {ranked, "1 of 3 agents are here; waiting for ranks 0, 2"},
+		"no ranks":  {member(0), "1 of 3 agents are here (node node0)"},
+		"a problem": {withProblem, "1 of 3 agents are here (node node0)\ncannot find train.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := start(t, LeaderConfig{Agents: 3, JoinTimeout: longEnough})
-			s := j.join(test.member)
+			j := start(t, LeaderConfig{Agents: 3})
+			s := j.joinUntil(time.Now().Add(longEnough), test.member)
 			_, err := s.World(j.ctx)
-			want := strings.ReplaceAll(test.want, "1ms", longEnough.String())
-			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Text != want {
-				t.Errorf("World: %v, want %q", err, want)
+			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Text != test.want {
+				t.Errorf("World: %v, want %q", err, test.want)
 			}
 			j.settle(s)
 			j.leave(s)
 		})
 	}
+}
+
+// The first deadline holds for the job, whichever agent it is of.
+func TestTheFirstDeadlineHolds(t *testing.T) {
+	t.Parallel()
+	const never = 0
+	for name, limits := range map[string][]time.Duration{
+		"of the first agent": {longEnough, time.Hour},
+		"of the last agent":  {time.Hour, longEnough},
+		"the only one":       {never, longEnough},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := start(t, LeaderConfig{Agents: 3})
+			var sessions []*Session
+			for i, limit := range limits {
+				var deadline time.Time
+				if limit != never {
+					deadline = time.Now().Add(limit)
+				}
+				sessions = append(sessions, j.joinUntil(deadline, member(i)))
+			}
+			for _, s := range sessions {
+				if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Incomplete {
+					t.Errorf("%s: %v", s.config.Self.ID, context.Cause(s.Context()))
+				}
+			}
+			each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
+		})
+	}
+}
+
+// A deadline that is past when its agent comes ends the job at once.
+func TestADeadlineThatIsPast(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	s := j.joinUntil(time.Now().Add(-time.Second), member(0))
+	if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Incomplete {
+		t.Errorf("ended with %v", context.Cause(s.Context()))
+	}
+	j.settle(s)
+	j.leave(s)
 }
 
 func TestAnAgentThatComesTooLate(t *testing.T) {

@@ -26,6 +26,7 @@ func (a *app) exec(args []string) int {
 type agent struct {
 	*app
 	*job
+	joinBy  time.Time     // when it gives up waiting for the others; zero is never
 	outside *outside      // signals from outside
 	conn    *connection   // to the store
 	self    rdzv.Member   // what it said of itself
@@ -43,7 +44,8 @@ type agent struct {
 
 // run is the walk of one agent from its placement to its exit code.
 func (g *agent) run() int {
-	g.outside = listen(g.joinTimeout, killsAfter(g.place.Launcher, g.env))
+	g.joinBy = deadline(time.Now(), g.joinTimeout)
+	g.outside = listen(g.joinBy, killsAfter(g.place.Launcher, g.env))
 	defer g.outside.close()
 	defer g.watchLauncher()()
 	g.tellPlace()
@@ -94,7 +96,7 @@ func (g *agent) enter(ctx context.Context) (err error) {
 	}
 	g.self = g.member()
 	g.session, err = rdzv.Join(ctx, g.conn.client, rdzv.Config{
-		Job: g.name, Self: g.self, SettleTimeout: g.settleTimeout(),
+		Job: g.name, Self: g.self, JoinBy: g.joinBy, SettleTimeout: g.settleTimeout(),
 	})
 	return err
 }

@@ -35,7 +35,7 @@ func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listene
 	c.hosted = &hosted{store: s, cancel: func() {}, end: sync.OnceFunc(func() { callOff(); s.Close() })}
 	c.client = s.Client()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
-		Job: g.name, Agents: g.agents, JoinTimeout: g.joinTimeout, SettleTimeout: g.settleTimeout(),
+		Job: g.name, Agents: g.agents, SettleTimeout: g.settleTimeout(),
 		Lost: s.Lost(), Waiting: g.waiting(time.Now()),
 		ExitTimeout: g.exitTimeout, Straggling: func(s rdzv.Stragglers) { g.say.news("%v", s) },
 	})

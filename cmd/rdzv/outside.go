@@ -50,8 +50,17 @@ type outside struct {
 	doomed bool          // it has sent that
 }
 
-// listen begins to listen, and bounds the joining. kills is what killsAfter tells.
-func listen(limit, kills time.Duration) *outside {
+// deadline is when a limit that begins now is over; zero if there is none.
+func deadline(now time.Time, limit time.Duration) time.Time {
+	if limit == 0 {
+		return time.Time{}
+	}
+	return now.Add(limit)
+}
+
+// listen begins to listen, and bounds the joining: zero for joinBy is no bound. kills is
+// what killsAfter tells.
+func listen(joinBy time.Time, kills time.Duration) *outside {
 	o := &outside{
 		source: wrap.Signals(slices.Concat(ending, passing)...), unread: make(chan os.Signal, 1),
 		pass: make(chan syscall.Signal, maxPassed), kill: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
@@ -61,7 +70,7 @@ func listen(limit, kills time.Duration) *outside {
 	// ignored stays so in the workers.
 	signal.Notify(o.unread, syscall.SIGPIPE)
 	o.joining, o.cancel = context.WithCancelCause(context.Background())
-	o.wg.Go(func() { o.run(limit) })
+	o.wg.Go(func() { o.run(joinBy) })
 	return o
 }
 
@@ -86,10 +95,10 @@ func (s signalled) ExitCode() int { return codeSignal + int(s.signal) }
 // errLate is why the joining ended: its time was up.
 var errLate = errors.New("time is up")
 
-func (o *outside) run(limit time.Duration) {
-	late := time.NewTimer(limit)
+func (o *outside) run(joinBy time.Time) {
+	late := time.NewTimer(time.Until(joinBy))
 	defer late.Stop()
-	if limit == 0 {
+	if joinBy.IsZero() {
 		late.Stop()
 	}
 	for {

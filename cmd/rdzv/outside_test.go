@@ -14,7 +14,7 @@ import (
 // A signal that is for workers, at a time when there are none, keeps nobody from hearing the next: a terminal that
 // changes its size while agents look for each other once made Ctrl-C and --join-timeout of no effect.
 func TestSignalsBeforeThereAreWorkers(t *testing.T) {
-	o := listen(time.Minute, 0)
+	o := listen(time.Now().Add(time.Minute), 0)
 	defer o.close()
 	for range 2 * maxPassed {
 		for _, s := range passing {

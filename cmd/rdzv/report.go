@@ -50,7 +50,7 @@ func (g *agent) tellEnd() {
 		first, _, _ := strings.Cut(v.Text, "\n")
 		g.say.bad("%s", first)
 	default:
-		g.say.bad("%s", endLine(v))
+		g.say.bad("%s", g.endLine(v))
 	}
 }
 
@@ -66,7 +66,7 @@ func (g *agent) storeLost() string {
 }
 
 // endLine is one line on the job's end.
-func endLine(v *rdzv.Verdict) string {
+func (g *agent) endLine(v *rdzv.Verdict) string {
 	switch v.Kind {
 	case rdzv.Failed:
 		if v.PID == 0 {
@@ -81,7 +81,7 @@ func endLine(v *rdzv.Verdict) string {
 	case rdzv.Ended:
 		return fmt.Sprintf("the job was ended by %s to the agent on %s (pid %d)", signalName(syscall.Signal(v.Signal)), v.Host, v.PID)
 	case rdzv.Incomplete:
-		return "cannot start the job: " + v.Text + " (--join-timeout)"
+		return fmt.Sprintf("cannot start the job: timed out after %v (--join-timeout): %s", g.joinTimeout, v.Text)
 	default:
 		return v.Text
 	}
