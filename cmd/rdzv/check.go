@@ -80,7 +80,7 @@ func (o *options) wrongMeeting() (errs []error) {
 	if _, _, err := meet.ParseStore(o.store); o.store != "" && err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := meet.ParseFilter(o.net); err != nil {
+	if err := meet.CheckNet(o.net); err != nil {
 		errs = append(errs, err)
 	}
 	if o.insecure && o.tokenFile != "" {

@@ -242,7 +242,6 @@ func (g *agent) meetConfig(dir string) meet.Config {
 			})
 		},
 		Proc:       os.DirFS("/proc"),
-		Interfaces: meet.SystemInterfaces,
 		RuntimeDir: dir, Host: host(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
 			return exec.CommandContext(ctx, "scontrol", args...).Output()

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"rdzv/rdzv/meet/internal/hosts"
 	"rdzv/rdzv/secret"
 )
 
@@ -26,7 +27,7 @@ type Config struct {
 	Join     string                 // RDZV_JOIN: ADDR:PORT/KEY
 	Token    func() ([]byte, error) // gives the user's token; called only where the key comes from it (see secret.LoadToken)
 	Insecure bool                   // --insecure: no key, no TLS
-	Net      []string               // --net, see ParseFilter
+	Net      []string               // --net, see CheckNet
 	PortLo   int                    // first and last port the store may listen on; 0 is DefaultPortLo and DefaultPortHi
 	PortHi   int
 
@@ -34,11 +35,14 @@ type Config struct {
 	RuntimeDir string                                                             // a directory of this user and host with mode 0700, for locks and what must be remembered
 	Proc       fs.FS                                                              // /proc, of which this process's own parts are read too
 	PID        int                                                                // of this process
-	Interfaces func() ([]Interface, error)                                        // nil: SystemInterfaces
+	Interfaces func() ([]Interface, error)                                        // nil: those of the system
 	Resolve    func(ctx context.Context, host string) ([]netip.Addr, error)       // addresses of a name; nil: the system's resolver
 	Scontrol   func(ctx context.Context, args ...string) (stdout []byte, _ error) // runs Slurm's scontrol; nil: there is none
 	Say        func(string)                                                       // one line for the user; "hint: ..." is one that helps with the line before; nil: silence
 }
+
+// An Interface is one network interface of this host.
+type Interface = hosts.Interface
 
 // HostFunc starts the store on this agent and returns when it serves on the listeners. These are guarded already (see Guard): Accept
 // gives connections that have passed the handshake, with the store's own protocol to follow. key is nil with --insecure.
@@ -55,7 +59,7 @@ func (c *Config) fill() {
 		c.PortLo, c.PortHi = DefaultPortLo, DefaultPortHi
 	}
 	if c.Interfaces == nil {
-		c.Interfaces = SystemInterfaces
+		c.Interfaces = hosts.System
 	}
 	if c.Resolve == nil {
 		c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -71,7 +75,12 @@ func (c *Config) check() error {
 	if c.PortLo < 1 || c.PortHi > 65535 || c.PortLo > c.PortHi {
 		return fmt.Errorf("cannot use ports %d-%d: not a range within 1-65535", c.PortLo, c.PortHi)
 	}
-	_, err := ParseFilter(c.Net)
+	return CheckNet(c.Net)
+}
+
+// CheckNet tells whether these can be the values of --net: a network (10.78.0.0/24), an interface's name (eth1), or a name not to use (!docker0).
+func CheckNet(specs []string) error {
+	_, err := hosts.ParseFilter(specs)
 	return err
 }
 
@@ -87,12 +96,12 @@ func (c *Config) here() ([]Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := ParseFilter(c.Net)
+	f, err := hosts.ParseFilter(c.Net)
 	if err != nil {
 		return nil, err
 	}
-	list := usable(all, f)
-	byRoute(c.Proc, list)
+	list := hosts.Usable(all, f)
+	hosts.ByRoute(c.Proc, list)
 	if len(list) == 0 && len(c.Net) > 0 {
 		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", c.Net)
 	}
@@ -106,7 +115,7 @@ func (c *Config) listenAddrs() ([]netip.Addr, error) {
 	}
 	list, err := c.here()
 	if err != nil || len(list) > 0 {
-		return addresses(list), err
+		return hosts.Addresses(list), err
 	}
 	return onLoopback[:1], nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rdzv/rdzv/meet/internal/hosts"
 	"rdzv/rdzv/secret"
 )
 
@@ -33,10 +34,10 @@ func (s *session) orte() (*plan, error) {
 // placement by hand any.
 func (s *session) orteHosts(ports []int) []source {
 	var sources []source
-	if hnp, err := parseDaemonURI(s.env("OMPI_MCA_orte_hnp_uri")); err == nil {
-		sources = append(sources, s.seen(hnp.port(), ports), fixed("mpirun's host", 2, hnp.ips(), ports))
+	if hnp, err := hosts.ParseDaemonURI(s.env("OMPI_MCA_orte_hnp_uri")); err == nil {
+		sources = append(sources, s.seen(hnp.Port(), ports), fixed("mpirun's host", 2, hnp.IPs(), ports))
 	}
-	if nodes, err := parseNodeRegex(s.env("OMPI_MCA_orte_node_regex")); err == nil {
+	if nodes, err := hosts.ParseNodeRegex(s.env("OMPI_MCA_orte_node_regex")); err == nil {
 		sources = append(sources, s.names(append(nodes[1:], nodes[0]), 1, ports))
 	}
 	return sources

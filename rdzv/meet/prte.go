@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"rdzv/rdzv/meet/internal/hosts"
 )
 
 // openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its own.
@@ -20,7 +22,7 @@ func (s *session) prte() (*plan, error) {
 	}
 	p.sources = []source{s.nearby(p.ports)}
 	if hnp, ok := s.prteHead(); ok && !s.oneNode() {
-		p.sources = append(p.sources, s.seen(hnp.port(), p.ports), fixed("mpirun's host", 2, hnp.ips(), p.ports))
+		p.sources = append(p.sources, s.seen(hnp.Port(), p.ports), fixed("mpirun's host", 2, hnp.IPs(), p.ports))
 	}
 	s.beside(p)
 	p.hint = "Open MPI 5 does not tell rank 0's host when mpirun's own host runs no ranks: mpirun -x RDZV_STORE=HOST names it"
@@ -28,9 +30,9 @@ func (s *session) prte() (*plan, error) {
 }
 
 // prteHead finds mpirun's daemon on the command line of this host's daemon, which is an ancestor.
-func (s *session) prteHead() (daemonURI, bool) {
+func (s *session) prteHead() (hosts.DaemonURI, bool) {
 	if s.Proc == nil {
-		return daemonURI{}, false
+		return hosts.DaemonURI{}, false
 	}
 	for _, p := range ancestors(s.Proc, s.PID) {
 		args := arguments(s.Proc, p.pid)
@@ -38,9 +40,9 @@ func (s *session) prteHead() (daemonURI, bool) {
 			continue
 		}
 		if text, ok := argument(args, "prte_hnp_uri"); ok {
-			uri, err := parseDaemonURI(text)
+			uri, err := hosts.ParseDaemonURI(text)
 			return uri, err == nil
 		}
 	}
-	return daemonURI{}, false
+	return hosts.DaemonURI{}, false
 }

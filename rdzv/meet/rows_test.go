@@ -225,3 +225,11 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+func face(name string, prefixes ...string) Interface {
+	i := Interface{Name: name, Up: true, Multicast: true}
+	for _, p := range prefixes {
+		i.Addrs = append(i.Addrs, netip.MustParsePrefix(p))
+	}
+	return i
+}

@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
+	"rdzv/rdzv/meet/internal/hosts"
 	"rdzv/rdzv/secret"
 )
 
@@ -26,7 +26,7 @@ func (s *session) slurmStep() (*plan, error) {
 	}
 	p.sources = []source{s.nearby(p.ports)}
 	if !s.oneNode() {
-		nodes, err := parseHostlist(s.env("SLURM_STEP_NODELIST"))
+		nodes, err := hosts.ParseHostlist(s.env("SLURM_STEP_NODELIST"))
 		if err != nil {
 			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", s.env("SLURM_STEP_NODELIST"), err)
 		}
@@ -71,10 +71,10 @@ func (s *session) askScontrol(ctx context.Context, nodes string, p *plan, give f
 	if err != nil {
 		return
 	}
-	for i, n := range parseScontrol(string(text)) {
-		addrs, err := s.lookup(ctx, n.addr)
+	for i, n := range hosts.ParseScontrol(string(text)) {
+		addrs, err := s.lookup(ctx, n.Addr)
 		if err == nil {
-			offerAll(give, n.name, i, addrs, p.ports)
+			offerAll(give, n.Name, i, addrs, p.ports)
 		}
 	}
 }
@@ -119,20 +119,4 @@ func share(f *os.File, do func() ([]byte, error)) ([]byte, error) {
 	}
 	tryLock(f, syscall.LOCK_SH)
 	return text, nil
-}
-
-type nodeAddr struct{ name, addr string }
-
-// parseScontrol reads the output of "scontrol show node", one node a line or several lines a node.
-func parseScontrol(text string) []nodeAddr {
-	var list []nodeAddr
-	for word := range strings.FieldsSeq(text) {
-		if name, ok := strings.CutPrefix(word, "NodeName="); ok {
-			list = append(list, nodeAddr{name: name, addr: name})
-		}
-		if addr, ok := strings.CutPrefix(word, "NodeAddr="); ok && len(list) > 0 {
-			list[len(list)-1].addr = addr
-		}
-	}
-	return list
 }

@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"bufio"
@@ -20,8 +20,8 @@ func defaultRoutes(r io.Reader) []string {
 	return names
 }
 
-// byRoute puts the interfaces first that lead to everywhere: most likely the others reach them too.
-func byRoute(proc fs.FS, list []Interface) {
+// ByRoute puts the interfaces first that lead to everywhere: most likely the others reach them too.
+func ByRoute(proc fs.FS, list []Interface) {
 	if proc == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ type Interface struct {
 	Addrs                   []netip.Prefix
 }
 
-// SystemInterfaces reads the interfaces of this host.
-func SystemInterfaces() ([]Interface, error) {
+// System reads the interfaces of this host.
+func System() ([]Interface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the network interfaces: %w", err)
@@ -47,16 +47,16 @@ func prefixes(addrs []net.Addr) []netip.Prefix {
 }
 
 // local begins the names of interfaces that lead nowhere but into this host: bridges and ends of containers and virtual machines.
-// Their addresses are often the same on every host.
+// Their Addresses are often the same on every host.
 var local = []string{"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr", "podman", "nerdctl", "weave", "kube-", "dummy"}
 
 func leadsNowhere(name string) bool {
 	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// usable picks the interfaces, each with the addresses, by which other hosts can reach this one: up, not loopback, not local to this host.
-// A Filter that says yes wins over that last rule. Link-local addresses count only where an interface has no other.
-func usable(all []Interface, f Filter) []Interface {
+// Usable picks the interfaces, each with the Addresses, by which other hosts can reach this one: up, not loopback, not local to this host.
+// A Filter that says yes wins over that last rule. Link-local Addresses count only where an interface has no other.
+func Usable(all []Interface, f Filter) []Interface {
 	var list []Interface
 	for _, i := range all {
 		if !i.Up || i.Loopback {
@@ -70,7 +70,7 @@ func usable(all []Interface, f Filter) []Interface {
 	return list
 }
 
-func addresses(list []Interface) []netip.Addr {
+func Addresses(list []Interface) []netip.Addr {
 	var addrs []netip.Addr
 	for _, i := range list {
 		for _, p := range i.Addrs {

@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"fmt"
@@ -16,13 +16,13 @@ func TestParseNodeRegex(t *testing.T) {
 		recorded(t, "openmpi4-launchernode-ip-rank2")["OMPI_MCA_orte_node_regex"]: "node1 10.77.0.12 10.77.0.13",
 		recorded(t, "openmpi4-headrank-rank2")["OMPI_MCA_orte_node_regex"]:        "node1 node2",
 	} {
-		got, err := parseNodeRegex(text)
+		got, err := ParseNodeRegex(text)
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for _, bad := range []string{"", "@0(3)", "node[1:1-3", "node[1-3]", "node[1:3-1]", "node[1:a]", "node[x:1]", "node[1:1]b[1:2]", "node[1:0-99999999]", "n[1:-1]", "n[99:1]"} {
-		if got, err := parseNodeRegex(bad); err == nil {
+		if got, err := ParseNodeRegex(bad); err == nil {
 			t.Errorf("%q is fine: %v", bad, got)
 		}
 	}
@@ -32,7 +32,7 @@ func FuzzNodeRegex(f *testing.F) {
 	f.Add("node[1:1-3],[2:10].77.0.12@0(3)")
 	f.Add("n[0:0-65535],m[0:0-65535]")
 	f.Fuzz(func(t *testing.T, text string) {
-		if names, err := parseNodeRegex(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
+		if names, err := ParseNodeRegex(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
 			t.Errorf("%q: %d names", text, len(names))
 		}
 	})
@@ -48,13 +48,13 @@ func TestParseHostlist(t *testing.T) {
 		"cloud-[0,00,000].example.org":    "cloud-0.example.org cloud-00.example.org cloud-000.example.org",
 		recorded(t, "slurm22-srun-rank2")["SLURM_STEP_NODELIST"]: "node1 node2",
 	} {
-		got, err := parseHostlist(text)
+		got, err := ParseHostlist(text)
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for _, bad := range []string{"", ",", "node[", "node]", "node[]", "node[3-1]", "node[1-]", "a,,b", "n[1-70000]", "n[1-300]m[1-300]", "n[[1]]", "n[-1]", "n[9223372036854775807]"} {
-		if got, err := parseHostlist(bad); err == nil {
+		if got, err := ParseHostlist(bad); err == nil {
 			t.Errorf("%q is fine: %v", bad, got)
 		}
 	}
@@ -64,7 +64,7 @@ func FuzzHostlist(f *testing.F) {
 	f.Add("node[1-3,7],gpu[08-10]-ib,login")
 	f.Add("r[1-9]n[1-9]x[1-9]y[1-9]z[1-9]")
 	f.Fuzz(func(t *testing.T, text string) {
-		if names, err := parseHostlist(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
+		if names, err := ParseHostlist(text); err == nil && (len(names) == 0 || len(names) > maxNodes) {
 			t.Errorf("%q: %d names", text, len(names))
 		}
 	})
@@ -72,12 +72,12 @@ func FuzzHostlist(f *testing.F) {
 
 func TestParseScontrol(t *testing.T) {
 	text := "NodeName=node1 Arch=x86_64 CPUTot=4 NodeAddr=10.77.0.11 NodeHostName=node1 OS=Linux 6 #1 SMP\nNodeName=node2 State=DOWN\nNodeName=n3\n   NodeAddr=n3.x\n"
-	if got := fmt.Sprint(parseScontrol(text)); got != "[{node1 10.77.0.11} {node2 node2} {n3 n3.x}]" {
+	if got := fmt.Sprint(ParseScontrol(text)); got != "[{node1 10.77.0.11} {node2 node2} {n3 n3.x}]" {
 		t.Error(got)
 	}
 }
 
 func FuzzScontrol(f *testing.F) {
 	f.Add("NodeName=node1 NodeAddr=10.77.0.11\n")
-	f.Fuzz(func(t *testing.T, text string) { parseScontrol(text) })
+	f.Fuzz(func(t *testing.T, text string) { ParseScontrol(text) })
 }

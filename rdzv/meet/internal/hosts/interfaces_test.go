@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func TestUsable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Trim(fmt.Sprint(addresses(usable(all, f))), "[]")
+		got := strings.Trim(fmt.Sprint(Addresses(Usable(all, f))), "[]")
 		if got != want {
 			t.Errorf("--net %q: %s", spec, got)
 		}
@@ -62,7 +62,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add("10.78.0.0/24")
 	f.Fuzz(func(t *testing.T, spec string) {
 		if filter, err := ParseFilter([]string{spec}); err == nil {
-			usable([]Interface{face("eth0", "10.77.0.11/24")}, filter)
+			Usable([]Interface{face("eth0", "10.77.0.11/24")}, filter)
 		}
 	})
 }

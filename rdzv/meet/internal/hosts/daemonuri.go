@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"errors"
@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A daemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5.
-// The addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
-type daemonURI struct {
-	addrs []netip.AddrPort
+// A DaemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5.
+// The Addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
+type DaemonURI struct {
+	Addrs []netip.AddrPort // at least one
 }
 
 var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
 
-// parseDaemonURI reads one:
+// ParseDaemonURI reads one:
 //
 //	1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245
 //	prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24
@@ -23,24 +23,24 @@ var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
 //	1981022208.0;tcp6://[fd00::1,fd00::2]:44245
 //
 // The numbers at the end are the lengths of the networks' prefixes. Inside sbatch the whole may be in quotes.
-func parseDaemonURI(text string) (daemonURI, error) {
+func ParseDaemonURI(text string) (DaemonURI, error) {
 	name, rest, ok := strings.Cut(strings.Trim(text, `"'`), ";")
 	dot := strings.LastIndexByte(name, '.')
 	if !ok || dot < 1 {
-		return daemonURI{}, errDaemonURI
+		return DaemonURI{}, errDaemonURI
 	}
 	if _, err := strconv.ParseUint(name[dot+1:], 10, 32); err != nil {
-		return daemonURI{}, errDaemonURI
+		return DaemonURI{}, errDaemonURI
 	}
-	var u daemonURI
+	var u DaemonURI
 	for contact := range strings.SplitSeq(rest, ";") {
 		scheme, where, ok := strings.Cut(contact, "://")
 		if ok && strings.HasPrefix(scheme, "tcp") {
-			u.addrs = append(u.addrs, parseAddresses(where)...)
+			u.Addrs = append(u.Addrs, parseAddresses(where)...)
 		}
 	}
-	if len(u.addrs) == 0 {
-		return daemonURI{}, errDaemonURI
+	if len(u.Addrs) == 0 {
+		return DaemonURI{}, errDaemonURI
 	}
 	return u, nil
 }
@@ -64,13 +64,13 @@ func parseAddresses(where string) []netip.AddrPort {
 	return list
 }
 
-// ips gives the addresses without the daemon's port.
-func (u daemonURI) ips() []netip.Addr {
+// IPs gives the Addresses without the daemon's port.
+func (u DaemonURI) IPs() []netip.Addr {
 	var list []netip.Addr
-	for _, a := range u.addrs {
+	for _, a := range u.Addrs {
 		list = append(list, a.Addr())
 	}
 	return list
 }
 
-func (u daemonURI) port() uint16 { return u.addrs[0].Port() }
+func (u DaemonURI) Port() uint16 { return u.Addrs[0].Port() }

@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"errors"
@@ -8,13 +8,13 @@ import (
 
 var errHostlist = errors.New("not a list of hosts of Slurm")
 
-// parseHostlist expands a list of hosts as Slurm writes it, in its order:
+// ParseHostlist expands a list of hosts as Slurm writes it, in its order:
 //
 //	node[1-3,7],gpu[08-10]-ib,login          node1 node2 node3 node7 gpu08-ib gpu09-ib gpu10-ib login
 //	r[1-2]n[1-2]                             r1n1 r1n2 r2n1 r2n2
 //
 // A number that begins with 0 tells the width of its range.
-func parseHostlist(text string) ([]string, error) {
+func ParseHostlist(text string) ([]string, error) {
 	var names []string
 	for text != "" {
 		entry, rest := splitEntry(text)

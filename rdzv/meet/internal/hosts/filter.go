@@ -1,4 +1,4 @@
-package meet
+package hosts
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Filter narrows which addresses of this host are used. The zero value takes all usable ones.
+// A Filter narrows which Addresses of this host are used. The zero value takes all Usable ones.
 type Filter struct {
 	nets     []netip.Prefix
 	names    []string
@@ -15,7 +15,7 @@ type Filter struct {
 }
 
 // ParseFilter reads the values of --net: a network (10.78.0.0/24), an interface's name (eth1), or a name not to use (!docker0).
-// Without any of the first two, all usable interfaces are taken but those named with "!".
+// Without any of the first two, all Usable interfaces are taken but those named with "!".
 func ParseFilter(specs []string) (Filter, error) {
 	var f Filter
 	for _, spec := range specs {
@@ -38,7 +38,7 @@ func ParseFilter(specs []string) (Filter, error) {
 	return f, nil
 }
 
-// pick gives the addresses of one interface that pass; byDefault is what to do with it where the filter says neither yes nor no.
+// pick gives the Addresses of one interface that pass; byDefault is what to do with it where the filter says neither yes nor no.
 func (f Filter) pick(i Interface, byDefault bool) []netip.Prefix {
 	if slices.Contains(f.notNames, i.Name) {
 		return nil
