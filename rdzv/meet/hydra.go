@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/rdzv/meet/internal/pmi"
 	"rdzv/rdzv/secret"
 )
 
@@ -46,8 +47,8 @@ func meetByPMI(ctx context.Context, s *session, _ *plan) (*Meeting, error) {
 	}
 	s.usedPMI = true
 	fd, _ := strconv.Atoi(s.env("PMI_FD"))
-	p, err := startPMI(ctx, fd)
-	s.onEnd(p.finalize)
+	p, err := pmi.Start(ctx, fd)
+	s.onEnd(p.Finalize)
 	if err != nil {
 		return nil, fmt.Errorf("%w (was there an MPI program in this task before?)", err)
 	}
@@ -67,12 +68,12 @@ func meetByPMI(ctx context.Context, s *session, _ *plan) (*Meeting, error) {
 }
 
 // offerByPMI hosts the store, and puts where it is. If it cannot, the others are told before anything else happens.
-func (s *session) offerByPMI(ctx context.Context, p *pmi1) (*Meeting, error) {
+func (s *session) offerByPMI(ctx context.Context, p *pmi.Client) (*Meeting, error) {
 	m, err := s.hostRandom(ctx)
 	if err != nil {
-		return nil, errors.Join(err, p.put(ctx, pmiKey, failed), s.allHere(ctx, p))
+		return nil, errors.Join(err, p.Put(ctx, pmiKey, failed), s.allHere(ctx, p))
 	}
-	if err := p.put(ctx, pmiKey, formatContact(m.plan.contact, addressesOf(m.Addrs), m.Addr.Port())); err != nil {
+	if err := p.Put(ctx, pmiKey, formatContact(m.plan.contact, addressesOf(m.Addrs), m.Addr.Port())); err != nil {
 		m.release()
 		return nil, err
 	}
@@ -88,20 +89,20 @@ func (s *session) hostRandom(ctx context.Context) (*Meeting, error) {
 }
 
 // allHere waits at the barrier. Nobody can say who is missing there.
-func (s *session) allHere(ctx context.Context, p *pmi1) error {
+func (s *session) allHere(ctx context.Context, p *pmi.Client) error {
 	stop := time.AfterFunc(barrierNews, func() {
 		s.Say(fmt.Sprintf("waiting for all %d ranks to start (which are missing cannot be known before all are here)", s.Size))
 	})
 	defer stop.Stop()
-	return p.barrier(ctx)
+	return p.Barrier(ctx)
 }
 
 // learn gets from rank 0 where the store is.
-func (s *session) learn(ctx context.Context, pmi *pmi1) (*Meeting, error) {
-	if err := s.allHere(ctx, pmi); err != nil {
+func (s *session) learn(ctx context.Context, c *pmi.Client) (*Meeting, error) {
+	if err := s.allHere(ctx, c); err != nil {
 		return nil, err
 	}
-	text, err := pmi.get(ctx, pmiKey)
+	text, err := c.Get(ctx, pmiKey)
 	if err != nil {
 		return nil, err
 	}

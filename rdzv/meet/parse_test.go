@@ -78,33 +78,6 @@ func FuzzStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { parseStat(text) })
 }
 
-func TestParsePMI(t *testing.T) {
-	for line, want := range map[string]string{ // of MPICH 4.0 and of 4.2, in which the order differs
-		"cmd=get_result rc=0 msg=success value=(vector,(0,2,2))": "get_result 0 (vector,(0,2,2))",
-		"cmd=get_result rc=0 value=a=b,c found=TRUE":             "get_result 0 a=b,c",
-		"cmd=barrier_out": "barrier_out  ",
-	} {
-		r, err := parsePMI(line)
-		if got := r["cmd"] + " " + r["rc"] + " " + r["value"]; err != nil || got != want {
-			t.Errorf("%q: %q, %v", line, got, err)
-		}
-	}
-	for _, bad := range []string{"", "rc=0", "=", "cmd=", "hello world"} {
-		if r, err := parsePMI(bad); err == nil {
-			t.Errorf("%q is fine: %v", bad, r)
-		}
-	}
-}
-
-func FuzzPMI(f *testing.F) {
-	f.Add("cmd=get_result rc=0 msg=success value=(vector,(0,2,2))")
-	f.Fuzz(func(t *testing.T, line string) {
-		if r, err := parsePMI(line); err == nil && r["cmd"] == "" {
-			t.Errorf("%q: %v", line, r)
-		}
-	})
-}
-
 func TestContact(t *testing.T) {
 	key := secret.NewKey()
 	addrs := []netip.Addr{netip.MustParseAddr("10.77.0.12"), netip.MustParseAddr("fd00::12")}

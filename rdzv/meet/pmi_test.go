@@ -1,7 +1,6 @@
 package meet
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,89 +15,14 @@ import (
 	"testing/fstest"
 	"time"
 
+	"rdzv/rdzv/meet/internal/pmi/pmitest"
 	"rdzv/rdzv/secret"
 )
 
-// A fakeHydra is the proxy at the other end of PMI_FD, for all the ranks of a job.
-type fakeHydra struct {
-	mu     sync.Mutex
-	size   int
-	kvs    map[string]string
-	inside []*os.File // who waits at the barrier
-	heard  []string   // every line, with the rank
-	ended  chan int   // ranks that have said finalize
-	done   sync.WaitGroup
-	fds    []int
-	ends   []*os.File
-}
-
-func newFakeHydra(t *testing.T, size int) *fakeHydra {
-	h := &fakeHydra{size: size, kvs: map[string]string{}, ended: make(chan int, size)}
-	for rank := range size {
-		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.fds = append(h.fds, pair[0])
-		end := os.NewFile(uintptr(pair[1]), "hydra")
-		h.ends = append(h.ends, end)
-		h.done.Go(func() { h.serve(rank, end) })
-	}
-	t.Cleanup(func() {
-		for i := range h.fds {
-			syscall.Shutdown(h.fds[i], syscall.SHUT_RDWR)
-		}
-		h.done.Wait()
-		for i := range h.fds {
-			syscall.Close(h.fds[i])
-		}
-	})
-	return h
-}
-
-func (h *fakeHydra) serve(rank int, end *os.File) {
-	defer end.Close()
-	for lines := bufio.NewScanner(end); lines.Scan(); {
-		if !h.answer(rank, end, lines.Text()) {
-			return
-		}
-	}
-}
-
-func (h *fakeHydra) answer(rank int, end *os.File, line string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.heard = append(h.heard, fmt.Sprint(rank, " ", line))
-	q, _ := parsePMI(line)
-	switch q["cmd"] {
-	case "init":
-		end.WriteString("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n")
-	case "get_my_kvsname":
-		end.WriteString("cmd=my_kvsname kvsname=kvs_1_0\n")
-	case "put":
-		h.kvs[q["key"]] = q["value"]
-		end.WriteString("cmd=put_result rc=0 msg=success\n")
-	case "get":
-		end.WriteString("cmd=get_result rc=0 msg=success value=" + h.kvs[q["key"]] + "\n")
-	case "barrier_in":
-		if h.inside = append(h.inside, end); len(h.inside) == h.size {
-			for _, e := range h.inside {
-				e.WriteString("cmd=barrier_out\n")
-			}
-			h.inside = nil
-		}
-	case "finalize":
-		end.WriteString("cmd=finalize_ack\n")
-		h.ended <- rank
-		return false
-	}
-	return true
-}
-
-func (h *fakeHydra) config(t *testing.T, rank int, dir string) Config {
-	c := config(t, rank, h.size)
-	c.LocalSize = h.size
-	c.Env = map[string]string{"PMI_FD": strconv.Itoa(h.fds[rank]), "PMI_RANK": strconv.Itoa(rank), "PMI_SIZE": strconv.Itoa(h.size)}
+func hydraConfig(t *testing.T, h *pmitest.Server, rank int, dir string) Config {
+	c := config(t, rank, len(h.FDs))
+	c.LocalSize = len(h.FDs)
+	c.Env = map[string]string{"PMI_FD": strconv.Itoa(h.FDs[rank]), "PMI_RANK": strconv.Itoa(rank), "PMI_SIZE": strconv.Itoa(len(h.FDs))}
 	c.RuntimeDir = dir
 	c.Proc = os.DirFS("/proc")
 	c.Token = func() ([]byte, error) { t.Error("asked for the token"); return nil, errors.New("none") }
@@ -110,7 +34,7 @@ func (h *fakeHydra) config(t *testing.T, rank int, dir string) Config {
 func TestHydra(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		const size = 3
-		dir, hydra := t.TempDir(), newFakeHydra(t, size)
+		dir, hydra := t.TempDir(), pmitest.Start(t, size)
 		for round := range 2 {
 			store := newFakeStore(t, "store")
 			meetings := make([]*Meeting, size)
@@ -120,7 +44,7 @@ func TestHydra(t *testing.T) {
 				if rank == 0 {
 					host = store.host
 				}
-				c := hydra.config(t, rank, dir)
+				c := hydraConfig(t, hydra, rank, dir)
 				c.Insecure = insecure
 				group.Go(func() { meetings[rank] = mustMeet(t, c, host) })
 			}
@@ -133,7 +57,7 @@ func TestHydra(t *testing.T) {
 					t.Errorf("rank %d: %q", rank, got)
 				}
 			}
-			if len(hydra.ended) != 0 && round == 0 {
+			if len(hydra.Ended) != 0 && round == 0 {
 				t.Error("finalize before the end")
 			}
 			store.close()
@@ -143,15 +67,13 @@ func TestHydra(t *testing.T) {
 			}
 			for range size {
 				if round == 0 {
-					<-hydra.ended
+					<-hydra.Ended
 				}
 			}
 		}
-		hydra.mu.Lock()
-		if n := strings.Count(strings.Join(hydra.heard, "\n"), "cmd=init"); n != size {
-			t.Errorf("init was said %d times:\n%s", n, strings.Join(hydra.heard, "\n"))
+		if n := strings.Count(hydra.Heard(), "cmd=init"); n != size {
+			t.Errorf("init was said %d times:\n%s", n, hydra.Heard())
 		}
-		hydra.mu.Unlock()
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("on disk: %v, %v", left, err)
 		}
@@ -159,53 +81,53 @@ func TestHydra(t *testing.T) {
 }
 
 func TestHydraIsToldOnFailure(t *testing.T) {
-	hydra := newFakeHydra(t, 2)
+	hydra := pmitest.Start(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := Meet(ctx, hydra.config(t, 1, t.TempDir()), noHost(t)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Meet(ctx, hydraConfig(t, hydra, 1, t.TempDir()), noHost(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Meet alone: %v", err)
 	}
-	if rank := <-hydra.ended; rank != 1 {
+	if rank := <-hydra.Ended; rank != 1 {
 		t.Errorf("rank %d said finalize", rank)
 	}
 	func() {
 		defer func() { recover() }()
-		two := newFakeHydra(t, 1)
+		two := pmitest.Start(t, 1)
 		hydra = two
-		Meet(t.Context(), two.config(t, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { panic("a bug") })
+		Meet(t.Context(), hydraConfig(t, two, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { panic("a bug") })
 	}()
-	<-hydra.ended
+	<-hydra.Ended
 }
 
 // When rank 0 cannot host, the others need not wait to learn it.
 func TestHydraRankZeroFails(t *testing.T) {
-	hydra := newFakeHydra(t, 2)
+	hydra := pmitest.Start(t, 2)
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
 		broken := errors.New("no memory")
-		_, err := Meet(t.Context(), hydra.config(t, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { return broken })
+		_, err := Meet(t.Context(), hydraConfig(t, hydra, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { return broken })
 		if !errors.Is(err, broken) {
 			t.Errorf("rank 0: %v", err)
 		}
 	})
-	if _, err := Meet(t.Context(), hydra.config(t, 1, t.TempDir()), noHost(t)); !errors.Is(err, errRank0) {
+	if _, err := Meet(t.Context(), hydraConfig(t, hydra, 1, t.TempDir()), noHost(t)); !errors.Is(err, errRank0) {
 		t.Errorf("rank 1: %v", err)
 	}
 }
 
 func TestHydraIsGone(t *testing.T) {
-	hydra := newFakeHydra(t, 1)
-	syscall.Shutdown(hydra.fds[0], syscall.SHUT_RDWR)
-	if _, err := Meet(t.Context(), hydra.config(t, 0, t.TempDir()), noHost(t)); err == nil || !strings.Contains(err.Error(), "PMI") {
+	hydra := pmitest.Start(t, 1)
+	syscall.Shutdown(hydra.FDs[0], syscall.SHUT_RDWR)
+	if _, err := Meet(t.Context(), hydraConfig(t, hydra, 0, t.TempDir()), noHost(t)); err == nil || !strings.Contains(err.Error(), "PMI") {
 		t.Errorf("Meet: %v", err)
 	}
 }
 
 // Who looks for a store again hears at once that there is none: at a second barrier it would wait for ever.
 func TestHydraMeetsOnce(t *testing.T) {
-	hydra := newFakeHydra(t, 1)
-	m := mustMeet(t, hydra.config(t, 0, t.TempDir()), newFakeStore(t, "store").host)
+	hydra := pmitest.Start(t, 1)
+	m := mustMeet(t, hydraConfig(t, hydra, 0, t.TempDir()), newFakeStore(t, "store").host)
 	if _, err := m.Again(t.Context()); !errors.Is(err, errOnce) {
 		t.Errorf("Again: %v", err)
 	}
@@ -213,13 +135,13 @@ func TestHydraMeetsOnce(t *testing.T) {
 
 // The agent that is the task itself leaves nothing behind: no other comes after it. One below a script does.
 func TestOnlyScriptsAreRemembered(t *testing.T) {
-	hydra := newFakeHydra(t, 1)
+	hydra := pmitest.Start(t, 1)
 	for name, c := range map[string]struct {
 		parent int
 		want   bool
 	}{"task": {os.Getpid(), false}, "script": {1, true}} {
 		t.Run(name, func(t *testing.T) {
-			c2 := hydra.config(t, 0, t.TempDir())
+			c2 := hydraConfig(t, hydra, 0, t.TempDir())
 			me, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", os.Getpid()))
 			if err != nil {
 				t.Fatal(err)

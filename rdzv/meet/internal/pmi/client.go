@@ -1,4 +1,4 @@
-package meet
+package pmi
 
 import (
 	"bytes"
@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pmi1 speaks PMI-1 (MPICH's "simple PMI" wire protocol) on the descriptor that Hydra gives each rank: one line a question, one a reply.
+// A Client speaks PMI-1 (MPICH's "simple PMI" wire protocol) on the descriptor that Hydra gives each rank: one line a question, one a reply.
 //
 // The descriptor is shared with the worker, which may be an MPI program that uses it after us. So it is never closed, never made non-blocking,
 // and finalize is not sent before the agent leaves. What has used it and exits without finalize makes Hydra kill its peers.
-type pmi1 struct {
+type Client struct {
 	fd   int
 	rest []byte // read, but behind the last line taken
 	kvs  string // name of the job's key-value space
 }
 
-// pmiSlice is how long one wait for a reply lasts before ctx is looked at.
-const pmiSlice = 100 * time.Millisecond
+// slice is how long one wait for a reply lasts before ctx is looked at.
+const slice = 100 * time.Millisecond
 
-// maxPMILine is the longest reply that is taken, in bytes. Hydra's own limit for a value is 1024.
-const maxPMILine = 4096
+// maxLine is the longest reply that is taken, in bytes. Hydra's own limit for a value is 1024.
+const maxLine = 4096
 
-var errPMI = errors.New("not a reply of PMI-1")
+var errReply = errors.New("not a reply of PMI-1")
 
-// startPMI says hello, and learns the name of the job's key-value space.
-func startPMI(ctx context.Context, fd int) (*pmi1, error) {
-	p := &pmi1{fd: fd}
+// Start says hello, and learns the name of the job's key-value space.
+func Start(ctx context.Context, fd int) (*Client, error) {
+	p := &Client{fd: fd}
 	if _, err := p.ask(ctx, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init"); err != nil {
 		return p, err
 	}
@@ -40,23 +40,23 @@ func startPMI(ctx context.Context, fd int) (*pmi1, error) {
 		return p, err
 	}
 	if p.kvs = reply["kvsname"]; p.kvs == "" {
-		return p, errPMI
+		return p, errReply
 	}
 	return p, nil
 }
 
-func (p *pmi1) put(ctx context.Context, key, value string) error {
+func (p *Client) Put(ctx context.Context, key, value string) error {
 	_, err := p.ask(ctx, fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", p.kvs, key, value), "put_result")
 	return err
 }
 
-func (p *pmi1) get(ctx context.Context, key string) (string, error) {
+func (p *Client) Get(ctx context.Context, key string) (string, error) {
 	reply, err := p.ask(ctx, fmt.Sprintf("cmd=get kvsname=%s key=%s", p.kvs, key), "get_result")
 	return reply["value"], err
 }
 
-// barrier returns when all ranks of the job have called it.
-func (p *pmi1) barrier(ctx context.Context) error {
+// Barrier returns when all ranks of the job have called it.
+func (p *Client) Barrier(ctx context.Context) error {
 	_, err := p.ask(ctx, "cmd=barrier_in", "barrier_out")
 	return err
 }
@@ -64,15 +64,15 @@ func (p *pmi1) barrier(ctx context.Context) error {
 // finalizeTimeout is how long the last reply is waited for. It is only to be sure that the question was read.
 const finalizeTimeout = time.Second
 
-// finalize is the last thing said. An MPI worker may have said it already, so nobody may be listening any more.
-func (p *pmi1) finalize() {
+// Finalize is the last thing said. An MPI worker may have said it already, so nobody may be listening any more.
+func (p *Client) Finalize() {
 	ctx, cancel := context.WithTimeout(context.Background(), finalizeTimeout)
 	defer cancel()
 	p.ask(ctx, "cmd=finalize", "finalize_ack")
 }
 
 // ask sends one line and waits for the reply of the given kind.
-func (p *pmi1) ask(ctx context.Context, line, kind string) (map[string]string, error) {
+func (p *Client) ask(ctx context.Context, line, kind string) (map[string]string, error) {
 	if err := p.write([]byte(line + "\n")); err != nil {
 		return nil, fmt.Errorf("cannot write to PMI: %w", err)
 	}
@@ -80,7 +80,7 @@ func (p *pmi1) ask(ctx context.Context, line, kind string) (map[string]string, e
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s from PMI: %w", kind, err)
 	}
-	reply, err := parsePMI(text)
+	reply, err := parse(text)
 	switch {
 	case err != nil:
 		return nil, err
@@ -92,8 +92,8 @@ func (p *pmi1) ask(ctx context.Context, line, kind string) (map[string]string, e
 	return reply, nil
 }
 
-// parsePMI reads the fields of a reply. Their order differs between versions of Hydra, and values end at the blank.
-func parsePMI(line string) (map[string]string, error) {
+// parse reads the fields of a reply. Their order differs between versions of Hydra, and values end at the blank.
+func parse(line string) (map[string]string, error) {
 	reply := map[string]string{}
 	for field := range strings.FieldsSeq(line) {
 		name, value, ok := strings.Cut(field, "=")
@@ -102,12 +102,12 @@ func parsePMI(line string) (map[string]string, error) {
 		}
 	}
 	if reply["cmd"] == "" {
-		return nil, errPMI
+		return nil, errReply
 	}
 	return reply, nil
 }
 
-func (p *pmi1) write(b []byte) error {
+func (p *Client) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := unix.Write(p.fd, b)
 		if err != nil && err != unix.EINTR {
@@ -118,20 +118,20 @@ func (p *pmi1) write(b []byte) error {
 	return nil
 }
 
-func (p *pmi1) readLine(ctx context.Context) (string, error) {
+func (p *Client) readLine(ctx context.Context) (string, error) {
 	for {
 		if i := bytes.IndexByte(p.rest, '\n'); i >= 0 {
 			line := string(p.rest[:i])
 			p.rest = p.rest[i+1:]
 			return line, nil
 		}
-		if len(p.rest) > maxPMILine {
-			return "", errPMI
+		if len(p.rest) > maxLine {
+			return "", errReply
 		}
 		if err := p.readable(ctx); err != nil {
 			return "", err
 		}
-		buf := make([]byte, maxPMILine)
+		buf := make([]byte, maxLine)
 		n, err := unix.Read(p.fd, buf)
 		switch {
 		case err == unix.EINTR:
@@ -144,9 +144,9 @@ func (p *pmi1) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-func (p *pmi1) readable(ctx context.Context) error {
+func (p *Client) readable(ctx context.Context) error {
 	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, int(pmiSlice.Milliseconds()))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, int(slice.Milliseconds()))
 		if err != nil && err != unix.EINTR {
 			return err
 		}

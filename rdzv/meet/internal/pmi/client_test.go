@@ -1,0 +1,81 @@
+package pmi
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"rdzv/rdzv/meet/internal/pmi/pmitest"
+)
+
+func TestParse(t *testing.T) {
+	for line, want := range map[string]string{ // of MPICH 4.0 and of 4.2, in which the order differs
+		"cmd=get_result rc=0 msg=success value=(vector,(0,2,2))": "get_result 0 (vector,(0,2,2))",
+		"cmd=get_result rc=0 value=a=b,c found=TRUE":             "get_result 0 a=b,c",
+		"cmd=barrier_out": "barrier_out  ",
+	} {
+		r, err := parse(line)
+		if got := r["cmd"] + " " + r["rc"] + " " + r["value"]; err != nil || got != want {
+			t.Errorf("%q: %q, %v", line, got, err)
+		}
+	}
+	for _, bad := range []string{"", "rc=0", "=", "cmd=", "hello world"} {
+		if r, err := parse(bad); err == nil {
+			t.Errorf("%q is fine: %v", bad, r)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("cmd=get_result rc=0 msg=success value=(vector,(0,2,2))")
+	f.Fuzz(func(t *testing.T, line string) {
+		if r, err := parse(line); err == nil && r["cmd"] == "" {
+			t.Errorf("%q: %v", line, r)
+		}
+	})
+}
+
+// What one rank puts before the barrier, another gets after it.
+func TestClient(t *testing.T) {
+	const size = 2
+	hydra := pmitest.Start(t, size)
+	var group sync.WaitGroup
+	for rank := range size {
+		group.Go(func() {
+			c, err := Start(t.Context(), hydra.FDs[rank])
+			if err == nil && rank == 0 {
+				err = c.Put(t.Context(), "key", "a=b;c")
+			}
+			if err = errors.Join(err, c.Barrier(t.Context())); err != nil {
+				t.Errorf("rank %d: %v", rank, err)
+				return
+			}
+			if got, err := c.Get(t.Context(), "key"); got != "a=b;c" || err != nil {
+				t.Errorf("rank %d: %q, %v", rank, got, err)
+			}
+			c.Finalize()
+		})
+	}
+	group.Wait()
+	ended := map[int]bool{<-hydra.Ended: true, <-hydra.Ended: true}
+	if len(ended) != size {
+		t.Errorf("finalize was said by %v:\n%s", ended, hydra.Heard())
+	}
+}
+
+// A rank that waits at the barrier for one that never comes is told why its context ended.
+func TestBarrierEndsWithItsContext(t *testing.T) {
+	hydra := pmitest.Start(t, 2)
+	c, err := Start(t.Context(), hydra.FDs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := errors.New("too late")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
+	defer cancel()
+	if err := c.Barrier(ctx); !errors.Is(err, late) {
+		t.Errorf("Barrier: %v", err)
+	}
+}
