@@ -1,8 +1,11 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -13,14 +16,14 @@ func TestFails(t *testing.T) {
 	for _, how := range []struct {
 		role   []string
 		code   int
-		reason string // in the line that names the rank
+		status string // in the line that names the rank
 	}{
-		{[]string{"exit", "1"}, 1, "1"},
-		{[]string{"exit", "7"}, 7, "7"},
-		{[]string{"exit", "255"}, 255, "255"},
-		{[]string{"die", strconv.Itoa(int(syscall.SIGKILL))}, 128 + 9, "SIGKILL"},
-		{[]string{"die", strconv.Itoa(int(syscall.SIGSEGV))}, 128 + 11, "SIGSEGV"},
-		{[]string{"die", strconv.Itoa(int(syscall.SIGTERM))}, 128 + 15, "SIGTERM"},
+		{[]string{"exit", "1"}, 1, "exit 1"},
+		{[]string{"exit", "7"}, 7, "exit 7"},
+		{[]string{"exit", "255"}, 255, "exit 255"},
+		{[]string{"die", strconv.Itoa(int(syscall.SIGKILL))}, 128 + 9, "ended by SIGKILL"},
+		{[]string{"die", strconv.Itoa(int(syscall.SIGSEGV))}, 128 + 11, "ended by SIGSEGV"},
+		{[]string{"die", strconv.Itoa(int(syscall.SIGTERM))}, 128 + 15, "ended by SIGTERM"},
 	} {
 		t.Run(how.role[0]+how.role[1], func(t *testing.T) {
 			underEach(t, func(t *testing.T, l launcher) {
@@ -31,11 +34,26 @@ func TestFails(t *testing.T) {
 					t.Errorf("the launcher ended with %d, want %d", code, how.code)
 				}
 				records(t, dir, 4)
-				if len(job.linesWith("rdzv:", "rank 2", how.reason)) == 0 {
-					t.Errorf("no line says that rank 2 failed of %s", how.reason)
-				}
+				checkStatus(t, job, 2, how.status)
 			})
 		})
+	}
+}
+
+// checkStatus checks that every agent's line, and the report of one of them, name the rank that failed first and exactly
+// this status.
+func checkStatus(t *testing.T, job *process, rank int, status string) {
+	t.Helper()
+	took := regexp.QuoteMeta(status) + ` after [0-9.]+s`
+	line := regexp.MustCompile(fmt.Sprintf(`^rdzv: rank %d failed first: %s on \S+ \(local rank %[1]d, pid [0-9]+\)$`,
+		rank, took))
+	lines := job.linesWith("failed first:")
+	if len(lines) == 0 || slices.ContainsFunc(lines, func(l string) bool { return !line.MatchString(l) }) {
+		t.Errorf("the agents reported the failure as %q, want lines that match %s", lines, line)
+	}
+	report := regexp.MustCompile(`^rdzv:   how +` + took + `$`)
+	if lines := job.linesWith("rdzv:   how "); len(lines) != 1 || !report.MatchString(lines[0]) {
+		t.Errorf("the report gives the status as %q, want one line that matches %s", lines, report)
 	}
 }
 
