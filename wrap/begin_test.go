@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// ample is a grace that no worker needs in full.
+const ample = 10 * time.Second
+
 // running is a Run in the background.
 type running struct {
 	t       *testing.T

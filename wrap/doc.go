@@ -26,6 +26,7 @@
 //	ctx ends                               results, nil                               SIGTERM to live workers and to what ended
 //	                                                                                  ones left; Grace later SIGABRT to workers
 //	                                                                                  that catch it, 0.5 s later SIGKILL to all
+//	ctx ends, Grace is 0                   results, nil                               SIGTERM as above, SIGKILL to all right away
 //	ctx ends, cause *Stop{Delivered}       the same                                   no SIGTERM to workers that had had it by At
 //	ctx ends, cause *Stop{Stacks}          the same                                   SIGABRT in place of SIGTERM where caught
 //	ctx ends, cause *Stop{Grace: < 0}      results, nil                               SIGKILL to all at once

@@ -272,7 +272,7 @@ func TestThicket(t *testing.T) {
 func TestSixtyFour(t *testing.T) {
 	nothingLeft(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	var tree Tree
+	tree := Tree{Grace: ample}
 	for range 63 {
 		w := sh(t, "exec sleep 1000")
 		w.Stderr, w.Capture = os.Stderr, true

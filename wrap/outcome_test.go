@@ -36,7 +36,7 @@ func TestLingerKeepsWhatIsLeft(t *testing.T) {
 	w := sh(t, `sh -c 'trap "echo told; exit" TERM; echo up; while :; do sleep 0.01; done' & sleep 0.05; exit 0`)
 	w.Stdout = out
 	ended := make(chan Result, 1)
-	r := begin(t, Tree{Workers: []Worker{w}, Linger: true, Ended: func(_ int, r Result) { ended <- r }})
+	r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Linger: true, Ended: func(_ int, r Result) { ended <- r }})
 	l.want("up")
 	if e := <-ended; e.Code != 0 || e.Stopped {
 		t.Errorf("%+v", e)
@@ -72,7 +72,7 @@ func TestStopDelivered(t *testing.T) {
 			w.Stdout = out
 			signals := make(chan syscall.Signal)
 			began := make(chan time.Time, 1)
-			r := begin(t, Tree{Workers: []Worker{w}, Signals: signals, Started: func(int, int) { began <- time.Now() }})
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Signals: signals, Started: func(int, int) { began <- time.Now() }})
 			l.want("ready")
 			r.cancel(row.stop(<-began))
 			l.want(row.want...)
@@ -147,7 +147,7 @@ func TestKillAtOnce(t *testing.T) {
 			w := worker(t, stubborn)
 			w.Stdout = out
 			kill := make(chan struct{})
-			r := begin(t, Tree{Workers: []Worker{w}, Kill: kill})
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour, Kill: kill})
 			l.want("ready")
 			begun := time.Now()
 			row.kill(r, kill)
@@ -158,6 +158,29 @@ func TestKillAtOnce(t *testing.T) {
 				t.Errorf("took %v", took)
 			}
 		})
+	}
+}
+
+// TestNoGrace: with a Grace of zero SIGKILL follows SIGTERM at once, with no SIGABRT in between.
+func TestNoGrace(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	w := worker(t, counts)
+	w.Stdout = out
+	r := begin(t, Tree{Workers: []Worker{w}})
+	l.want("ready")
+	begun := time.Now()
+	r.cancel(nil)
+	if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
+		t.Errorf("%+v", e)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	for len(l.lines) > 0 {
+		if line := l.next(); line != "terminated" {
+			t.Errorf("the worker got %q", line)
+		}
 	}
 }
 
@@ -195,7 +218,7 @@ func TestCtxEndsMeanwhile(t *testing.T) {
 	nothingLeft(t)
 	for i := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-		var tree Tree
+		tree := Tree{Grace: ample}
 		for range 16 {
 			tree.Workers = append(tree.Workers, sh(t, "exec sleep 1000"))
 		}
@@ -213,7 +236,11 @@ func TestCtxEndsMeanwhile(t *testing.T) {
 
 func TestUnusable(t *testing.T) {
 	nothingLeft(t)
-	for _, tree := range []Tree{{}, {Workers: []Worker{{}}}} {
+	for _, tree := range []Tree{
+		{},
+		{Workers: []Worker{{}}},
+		{Workers: []Worker{sh(t, "exit 0")}, Grace: -1},
+	} {
 		if results, err := Run(t.Context(), tree); err == nil || results != nil {
 			t.Errorf("%v, %v", results, err)
 		}

@@ -201,7 +201,7 @@ func TestStreamHeld(t *testing.T) {
 	defer feed.Close()
 	w.Stdin, w.Stdout, w.Stderr, w.Capture = in, out, out, true
 	ended := make(chan Result, 1)
-	r := begin(t, Tree{Workers: []Worker{w}, Linger: true, Ended: func(_ int, r Result) { ended <- r }})
+	r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Linger: true, Ended: func(_ int, r Result) { ended <- r }})
 	l.want("up")
 	begun := time.Now()
 	feed.WriteString("go\n")

@@ -63,7 +63,7 @@ func TestEverySignal(t *testing.T) {
 func TestStopsWithSIGTERM(t *testing.T) {
 	nothingLeft(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	tree := Tree{Workers: []Worker{worker(t, sleeps), worker(t, sleeps)}}
+	tree := Tree{Workers: []Worker{worker(t, sleeps), worker(t, sleeps)}, Grace: ample}
 	var n atomic.Int32
 	tree.Started = func(int, int) {
 		if n.Add(1) == 2 {

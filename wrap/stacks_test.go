@@ -20,7 +20,7 @@ func TestStopStacks(t *testing.T) {
 	caught.Stdout, plain.Stdout = out, out
 	caught.Stderr, caught.Capture = stderr, true
 	begun := time.Now()
-	r := begin(t, Tree{Workers: []Worker{caught, plain}})
+	r := begin(t, Tree{Workers: []Worker{caught, plain}, Grace: ample})
 	l.want("ready", "ready")
 	r.cancel(&Stop{Stacks: true, Err: errors.New("stragglers")})
 	results, err := r.wait()

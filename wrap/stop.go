@@ -39,13 +39,10 @@ func (s *Stop) Unwrap() error { return s.Err }
 
 // grace is the time between SIGTERM and SIGKILL when ctx has ended with stop.
 func (t *Tree) grace(stop *Stop) time.Duration {
-	switch {
-	case stop.Grace != 0:
+	if stop.Grace != 0 {
 		return stop.Grace
-	case t.Grace > 0:
-		return t.Grace
 	}
-	return DefaultGrace
+	return t.Grace
 }
 
 // stopOf is how ctx, which has ended, wants its tree stopped.

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// DefaultGrace is the time between SIGTERM and SIGKILL where neither Tree nor Stop gives one.
-const DefaultGrace = 10 * time.Second
-
 // Worker is one program to run.
 type Worker struct {
 	// Path is the program's file, as Find gives it. If relative, it is taken from Dir.
@@ -32,7 +29,8 @@ type Worker struct {
 type Tree struct {
 	// Workers are started in this order, one by one; at least one.
 	Workers []Worker
-	// Grace is how long workers may live after SIGTERM; default DefaultGrace. Stop may say otherwise.
+	// Grace is how long workers may live after SIGTERM; 0: SIGKILL follows right away. A Stop may
+	// override it.
 	Grace time.Duration
 	// Linger makes Run, after the last worker's end, wait for ctx to end before it ends what workers have left behind.
 	Linger bool
@@ -69,6 +67,9 @@ type Tree struct {
 func (t *Tree) check() error {
 	if len(t.Workers) == 0 {
 		return errors.New("cannot run a tree: no worker")
+	}
+	if t.Grace < 0 {
+		return fmt.Errorf("cannot run a tree: its grace %v is negative", t.Grace)
 	}
 	for i, w := range t.Workers {
 		if w.Path == "" {

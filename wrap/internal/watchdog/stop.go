@@ -6,7 +6,8 @@ import (
 )
 
 // stop begins to end the tree: the workers get SIGTERM, or SIGABRT if stacks is set and they catch it; what ended
-// workers have left behind gets SIGTERM as well. grace later all that lives is killed.
+// workers have left behind gets SIGTERM as well. grace later all that lives is killed; if grace is 0, right away, without
+// the SIGABRT that precedes it otherwise.
 func (w *watch) stop(grace time.Duration, stacks bool) {
 	if w.phase != running {
 		return
@@ -22,6 +23,9 @@ func (w *watch) stop(grace time.Duration, stacks bool) {
 		}
 		e.told = true
 		w.wake(i)
+	}
+	if grace == 0 {
+		w.enter(killing, KillWait)
 	}
 }
 
