@@ -1,0 +1,67 @@
+package wrap
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/wrap/internal/watchdog"
+)
+
+func TestPairing(t *testing.T) {
+	term, hup := syscall.SIGTERM, syscall.SIGHUP
+	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
+	rep := func(s syscall.Signal) watchdog.Report { return watchdog.Report{Signal: int32(s), PID: 7} }
+	for _, row := range []struct {
+		name string
+		do   func(p *pairing)
+		want string
+	}{
+		{"alone", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(105)) }, "[15 false]"},
+		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(5)); p.expire(at(104)) }, "[]"},
+		{"not answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(999)) }, "[]"},
+		{"never answered", func(p *pairing) { p.signal(term, at(0), 1); p.expire(at(1000)) }, "[15 false]"},
+		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), 1); p.answered(at(1)); p.report(rep(term), at(9)) }, "[15 true]"},
+		{"answered before the second", func(p *pairing) {
+			p.signal(term, at(0), 1)
+			p.signal(hup, at(1), 1)
+			p.answered(at(2))
+			p.expire(at(100))
+			p.report(rep(hup), at(101))
+			p.answered(at(101))
+			p.expire(at(201))
+		}, "[1 true][15 false]"},
+		{"sentinel gone", func(p *pairing) { p.signal(term, at(0), 1); p.deserted(at(1)); p.expire(at(1)) }, "[15 false]"},
+		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), 1) }, "[15 true]"},
+		{"signal first", func(p *pairing) { p.signal(term, at(0), 1); p.report(rep(term), at(1)); p.expire(at(5000)) }, "[15 true]"},
+		{"no sentinel", func(p *pairing) { p.signal(term, at(0), 0) }, "[15 false]"},
+		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), 1); p.expire(at(5000)) }, "[15 false]"},
+		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1001), 1); p.expire(at(5000)) }, "[15 false]"},
+		{"each report once", func(p *pairing) {
+			p.report(rep(term), at(0))
+			p.signal(term, at(1), 1)
+			p.signal(term, at(2), 1)
+			p.expire(at(5000))
+		}, "[15 true][15 false]"},
+		{"two kinds", func(p *pairing) {
+			p.signal(term, at(0), 1)
+			p.signal(hup, at(0), 1)
+			p.report(rep(hup), at(1))
+			p.expire(at(5000))
+		}, "[1 true][15 false]"},
+	} {
+		var p pairing
+		row.do(&p)
+		got := ""
+		for _, e := range p.ready {
+			got += fmt.Sprintf("[%d %v]", int(e.Signal), e.Shared)
+		}
+		if got == "" {
+			got = "[]"
+		}
+		if got != row.want {
+			t.Errorf("%s: got %s, want %s", row.name, got, row.want)
+		}
+	}
+}
