@@ -8,13 +8,20 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// pairing brings together the signals of this process and the reports of the sentinel, in whatever order they come.
+// pairing brings together the signals of this process and the reports of the sentinels, in whatever
+// order they come. Each signal has a deadline of its own: others that follow do not delay it.
 type pairing struct {
 	ready   []Event   // to be yielded
-	waiting []Event   // not reported yet, oldest first
-	due     time.Time // when those that wait are given up
-	asked   int       // answers that are to come
+	pending []pending // oldest first
 	reports []report  // not met by a signal yet, oldest first
+}
+
+// pending is a signal that waits for a report, or that was reported before all sentinels answered.
+type pending struct {
+	Event
+	asked    []int // watchdogs whose sentinels have not answered yet
+	reported bool  // and thus yielded
+	due      time.Time
 }
 
 // report is what the sentinel said, and when.
@@ -23,54 +30,80 @@ type report struct {
 	at time.Time
 }
 
-// signal takes in a signal to this process, on which so many sentinels have been asked. Without any it is for this process
-// alone.
-func (p *pairing) signal(sig syscall.Signal, now time.Time, asked int) {
-	e := Event{Signal: sig, At: now}
-	p.asked += asked
+// signal takes in a signal to this process, on which the sentinels of these watchdogs have been
+// asked. Without any it is for this process alone.
+func (p *pairing) signal(sig syscall.Signal, now time.Time, asked []int) {
+	s := pending{Event: Event{Signal: sig, At: now}, asked: asked, due: now.Add(answerWait)}
 	p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now.Sub(r.at) > reportLife })
 	i := slices.IndexFunc(p.reports, func(r report) bool { return syscall.Signal(r.Signal) == sig })
 	switch {
 	case i >= 0:
-		p.ready = append(p.ready, shared(e, p.reports[i].Report))
+		p.ready = append(p.ready, shared(s.Event, p.reports[i].Report))
 		p.reports = slices.Delete(p.reports, i, i+1)
-	case asked > 0:
-		p.waiting = append(p.waiting, e)
-		p.due = now.Add(answerWait)
-	default:
-		p.ready = append(p.ready, e)
+		s.reported = true
+	case len(asked) == 0:
+		p.ready = append(p.ready, s.Event)
+	}
+	if len(asked) > 0 {
+		p.pending = append(p.pending, s)
 	}
 }
 
 // report takes in a report.
 func (p *pairing) report(r watchdog.Report, now time.Time) {
-	i := slices.IndexFunc(p.waiting, func(e Event) bool { return int32(e.Signal) == r.Signal })
+	i := slices.IndexFunc(p.pending, func(s pending) bool {
+		return !s.reported && int32(s.Signal) == r.Signal
+	})
 	if i < 0 {
 		p.reports = append(p.reports, report{r, now})
 		return
 	}
-	p.ready = append(p.ready, shared(p.waiting[i], r))
-	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.ready = append(p.ready, shared(p.pending[i].Event, r))
+	p.pending[i].reported = true
 }
 
-// answered takes in that a sentinel has reported all that had reached it when it was asked.
-func (p *pairing) answered(now time.Time) {
-	if p.asked--; p.asked <= 0 {
-		p.due = now.Add(shareWait)
+// answered takes in that the sentinel of a watchdog has reported all that had reached it when it
+// was asked. It answers in the order in which it is asked.
+func (p *pairing) answered(dog int, now time.Time) {
+	for i := range p.pending {
+		s := &p.pending[i]
+		at := slices.Index(s.asked, dog)
+		if at < 0 {
+			continue
+		}
+		if s.asked = slices.Delete(s.asked, at, at+1); len(s.asked) == 0 {
+			s.due = now.Add(shareWait)
+		}
+		return
 	}
 }
 
 // deserted takes in that there is no sentinel any more.
 func (p *pairing) deserted(now time.Time) {
-	p.asked, p.due = 0, now
+	for i := range p.pending {
+		p.pending[i].due = now
+	}
 }
 
 // expire gives up waiting for reports that are overdue.
 func (p *pairing) expire(now time.Time) {
-	if !now.Before(p.due) {
-		p.ready = append(p.ready, p.waiting...)
-		p.waiting = nil
+	p.pending = slices.DeleteFunc(p.pending, func(s pending) bool {
+		over := !now.Before(s.due)
+		if over && !s.reported {
+			p.ready = append(p.ready, s.Event)
+		}
+		return over
+	})
+}
+
+// next returns when expire is to be called next, if ever.
+func (p *pairing) next() (due time.Time, ok bool) {
+	for _, s := range p.pending {
+		if !ok || s.due.Before(due) {
+			due, ok = s.due, true
+		}
 	}
+	return due, ok
 }
 
 // codes of siginfo: above 0 the kernel sent the signal.

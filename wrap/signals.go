@@ -117,20 +117,21 @@ func (s *Source) run() {
 		case <-s.stop:
 			return
 		}
-		if len(p.waiting) > 0 {
-			due.Reset(time.Until(p.due))
+		if at, ok := p.next(); ok {
+			due.Reset(time.Until(at))
 		}
 	}
 }
 
-// ask asks the sentinels for their Answer and returns how many there are.
-func (s *Source) ask() int {
+// ask asks the sentinels for their Answer and returns their watchdogs.
+func (s *Source) ask() (dogs []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.hearings {
 		h.ask()
+		dogs = append(dogs, h.watchdog)
 	}
-	return len(s.hearings)
+	return dogs
 }
 
 // take takes in what a sentinel reports.
@@ -143,7 +144,7 @@ func (s *Source) take(r watchdog.Report, p *pairing) {
 			p.deserted(time.Now())
 		}
 	case watchdog.Answer:
-		p.answered(time.Now())
+		p.answered(int(r.PID), time.Now())
 	default:
 		p.report(r, time.Now())
 	}
