@@ -4,29 +4,43 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"rdzv/wrap/internal/proctree"
+	"rdzv/wrap/internal/watchdog"
 )
+
+// heard are the signals that listener asks for.
+var heard = []syscall.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
+}
 
 // listener runs a worker that counts signals, says what its source yields, and passes on what the worker cannot have had.
 var listener = role("listener", func() {
-	src := Signals(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH)
+	src := Signals(heard...)
 	signals := make(chan syscall.Signal)
-	ended := make(chan struct{})
+	ended, all := make(chan struct{}), make(chan struct{})
 	go func() {
-		for {
+		defer close(all)
+		seen := map[syscall.Signal]bool{}
+		for over := ended; over != nil || src.owes(seen); {
 			select {
 			case e := <-src.C:
+				seen[e.Signal] = true
 				fmt.Printf("agent: %d shared=%v terminal=%v sender=%d\n", int(e.Signal), e.Shared, e.Terminal, e.Sender)
 				if !e.Shared {
-					signals <- e.Signal
+					select {
+					case signals <- e.Signal:
+					case <-ended:
+					}
 				}
-			case <-ended:
-				return
+			case <-over:
+				over = nil
 			}
 		}
 	}()
@@ -37,8 +51,20 @@ var listener = role("listener", func() {
 	w.Stdin = os.Stdin
 	results, err := Run(ctxNever, Tree{Workers: []Worker{w}, Source: src, Signals: signals, JobControl: true})
 	close(ended)
+	<-all
 	fmt.Printf("ended %d outside %d %v\n", results[0].ExitCode(), int(results[0].Outside), err)
 })
+
+// owes reports whether a signal that the sentinel has reported was not seen yet: the worker may die
+// of it, and Run return, before this process itself has received it.
+func (s *Source) owes(seen map[syscall.Signal]bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ignored := watchdog.IgnoredSignals()
+	return slices.ContainsFunc(heard, func(sig syscall.Signal) bool {
+		return !s.reached[sig].IsZero() && !seen[sig] && !ignored.Has(sig)
+	})
+}
 
 func startListener(t *testing.T, change func(*exec.Cmd)) (*exec.Cmd, lineReader) {
 	t.Helper()
