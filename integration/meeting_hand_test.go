@@ -25,11 +25,11 @@ func TestMeetingByHand(t *testing.T) {
 		})
 	}
 
-	// The second node has no token; what the first one prints is enough.
+	// The second node has no token; what the first one prints on its terminal is enough.
 	t.Run("joinLine", func(t *testing.T) {
 		s := b.stay(t)
 		line := s.exec("--nodes", "2", "--nproc-per-node", "2")
-		first := s.startWith([]string{"RDZV_TOKEN=" + strings.Repeat("5ec7e7", 6)}, b.on(1, line...)...)
+		first := s.startOnTerminal([]string{"RDZV_TOKEN=" + strings.Repeat("5ec7e7", 6)}, b.on(1, line...)...)
 		join := joinLine(first)
 		second := s.startWith([]string{join}, b.on(2, line...)...)
 		for _, agent := range []*process{first, second} {
@@ -57,7 +57,7 @@ func TestMeetingByHand(t *testing.T) {
 		s := b.stay(t)
 		line := s.exec("--nodes", "3")
 		first := s.on(2, line...)
-		first.waitFor("alone for 3s")
+		first.waitFor("no other agent has connected after 3s")
 		second := s.on(1, line...)
 		eitherSays(t, "2 of 3 agents are here (nodes node1, node2)", first, second)
 		third := s.on(5, line...)

@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/internal/proctest"
 )
 
 // patience is how long a test waits for anything: far longer than it ever takes, on a busy machine too.
@@ -40,6 +43,40 @@ func (p *place) start(argv ...string) *process {
 // startWith does the same with variables added to the environment.
 func (p *place) startWith(env []string, argv ...string) *process {
 	p.t.Helper()
+	c := p.command(env, argv)
+	c.begin()
+	go func() {
+		defer close(c.done)
+		_ = c.cmd.Wait() // how it ended stands in ProcessState
+	}()
+	return c
+}
+
+// startOnTerminal does the same with stderr on a terminal.
+func (p *place) startOnTerminal(env []string, argv ...string) *process {
+	p.t.Helper()
+	c := p.command(env, argv)
+	master, slave := proctest.OpenTerminal(p.t)
+	c.cmd.Stderr = slave
+	c.begin()
+	slave.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&lineReader{to: c}, master) // until nobody has the terminal open
+	}()
+	go func() {
+		defer close(c.done)
+		defer master.Close()
+		_ = c.cmd.Wait()
+		_ = master.SetReadDeadline(time.Now().Add(c.cmd.WaitDelay))
+		<-read
+	}()
+	return c
+}
+
+// command is one that begin starts.
+func (p *place) command(env, argv []string) *process {
 	c := &process{t: p.t, argv: argv, done: make(chan struct{}), changed: make(chan struct{})}
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Env = append(slices.Clone(p.env), env...)
@@ -47,16 +84,17 @@ func (p *place) startWith(env []string, argv ...string) *process {
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.cmd.Stdout, c.cmd.Stderr = &lineReader{to: c}, &lineReader{to: c}
 	c.cmd.WaitDelay = time.Second // for survivors that hold the output open; the place finds them
+	p.processes = append(p.processes, c)
+	return c
+}
+
+func (c *process) begin() {
+	c.t.Helper()
 	c.started = time.Now()
 	if err := c.cmd.Start(); err != nil {
-		p.t.Fatalf("cannot start %q: %v", argv, err)
+		close(c.done)
+		c.t.Fatalf("cannot start %q: %v", c.argv, err)
 	}
-	p.processes = append(p.processes, c)
-	go func() {
-		defer close(c.done)
-		_ = c.cmd.Wait() // how it ended stands in ProcessState
-	}()
-	return c
 }
 
 // lineReader takes one stream apart into lines.

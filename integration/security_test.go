@@ -25,7 +25,7 @@ func TestNobodyGetsIn(t *testing.T) {
 		return rdzvExec([]string{"--nodes", "2", "--store", "node1", "--port-range", port + "-" + port, "--join-timeout", "60s"}, actor("family", s.dir("job")))
 	}
 	first := s.on(1, line()...)
-	first.waitFor("alone for 3s")
+	first.waitFor("no other agent has connected after 3s")
 	attackers := map[string]*process{}
 	for _, how := range allAttacks() {
 		attackers["node3: "+how] = s.on(3, self, "attack", how, "10.77.0.11:"+port)
@@ -110,7 +110,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	token := strings.Repeat("5ec7e7", 6)
 	end := filepath.Join(s.dir("both"), "end")
 	line := rdzvExec([]string{"-v", "--nodes", "2", "--join-timeout", "60s"}, worker("until", s.dir("job"), end))
-	first := s.startWith([]string{"RDZV_TOKEN=" + token}, b.on(1, line...)...)
+	first := s.startOnTerminal([]string{"RDZV_TOKEN=" + token}, b.on(1, line...)...)
 	join := joinLine(first)
 	second := s.startWith([]string{join}, b.on(2, line...)...)
 	all := records(t, s.dir("job"), 2)
@@ -142,6 +142,26 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	if len(files) > 0 {
 		t.Errorf("secrets are on disk: %q", files)
+	}
+}
+
+// The join line holds the job's key: it is printed on a terminal, and kept out of log files.
+func TestJoinLineOnATerminalOnly(t *testing.T) {
+	b := newBed(t, 1)
+	s := b.stay(t)
+	line := func(job string) []string {
+		flags := []string{"--nodes", "2", "--join-timeout", "6s", "--job", job}
+		return b.on(1, rdzvExec(flags, worker("record", s.dir("job")))...)
+	}
+	log, screen := s.start(line("log")...), s.startOnTerminal(nil, line("screen")...)
+	for agent, want := range map[*process]int{log: 0, screen: 1} {
+		agent.waitFor("start every node with --store 10.77.0.11")
+		if code := agent.code(); code != 124 {
+			t.Errorf("an agent ended with %d, want 124", code)
+		}
+		if got := agent.linesWith("RDZV_JOIN="); len(got) != want {
+			t.Errorf("%d lines with the job's key, want %d: %q", len(got), want, got)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func TestWaiting(t *testing.T) {
 		s := b.stay(t)
 		line := rdzvExec([]string{"--nodes", "3", "--join-timeout", "5s"}, []string{"true"})
 		first := s.on(1, line...)
-		first.waitFor("alone for 3s")
+		first.waitFor("no other agent has connected after 3s")
 		second := s.on(2, line...)
 		for _, agent := range []*process{first, second} {
 			if code := agent.code(); code != 124 {

@@ -246,6 +246,7 @@ func (g *agent) meetConfig(dir string) meet.Config {
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
 			return exec.CommandContext(ctx, "scontrol", args...).Output()
 		},
-		Say: func(text string) { g.say.news("%s", text) },
+		Say:      func(text string) { g.say.news("%s", text) },
+		Terminal: g.say.screen.terminal,
 	}
 }

@@ -33,7 +33,7 @@ Finding each other:
     --insecure              no secret: anybody gets in     RDZV_INSECURE
 
     RDZV_TOKEN may hold the secret itself, RDZV_JOIN the line that the first
-    node prints for the others.
+    node prints on a terminal for the others.
 
 The environment of PROGRAM:
     --master-port PORT      MASTER_PORT (a free one)       RDZV_MASTER_PORT

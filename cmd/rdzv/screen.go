@@ -11,9 +11,10 @@ import (
 // screen is what a stream can show beyond plain lines. The zero value is no
 // terminal: plain lines of any length.
 type screen struct {
-	renews bool       // a line can be erased and written anew
-	colour bool       // and be coloured
-	width  func() int // columns now, 0 where that is not known; nil is 0
+	terminal bool       // a terminal, of whatever abilities
+	renews   bool       // a line can be erased and written anew
+	colour   bool       // and be coloured
+	width    func() int // columns now, 0 where that is not known; nil is 0
 }
 
 // screenOf looks at a stream. NO_COLOR (no-color.org) and TERM=dumb are heeded.
@@ -22,7 +23,10 @@ func screenOf(f *os.File, env envmap.Env) screen {
 		return screen{}
 	}
 	able := env["TERM"] != "" && env["TERM"] != "dumb"
-	return screen{renews: able, colour: able && env["NO_COLOR"] == "", width: func() int { return columns(f) }}
+	return screen{
+		terminal: true, renews: able, colour: able && env["NO_COLOR"] == "",
+		width: func() int { return columns(f) },
+	}
 }
 
 // columns is the width of a terminal, 0 if it does not tell.

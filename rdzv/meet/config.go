@@ -38,6 +38,7 @@ type Config struct {
 	Interfaces func() ([]Interface, error)                                        // nil: those of the system
 	Resolve    func(ctx context.Context, host string) ([]netip.Addr, error)       // addresses of a name; nil: the system's resolver
 	Scontrol   func(ctx context.Context, args ...string) (stdout []byte, _ error) // runs Slurm's scontrol; nil: there is none
+	Terminal   bool                                                               // Say writes to a terminal, so that the line with the job's key can be shown
 	Say        func(string)                                                       // one line for the user; "hint: ..." is one that helps with the line before; nil: silence
 }
 

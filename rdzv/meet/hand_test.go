@@ -153,7 +153,7 @@ func TestJoinLine(t *testing.T) {
 	t.Parallel()
 	c := handConfig(t, 0, 2)
 	said := newSaid()
-	c.Say = said.say
+	c.Say, c.Terminal = said.say, true
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { mustMeet(t, c, newFakeStore(t, "first").host) })
@@ -165,7 +165,26 @@ func TestJoinLine(t *testing.T) {
 	if got := ask(t, mustMeet(t, second, noHost(t)), "x"); got != "first x" {
 		t.Error(got)
 	}
-	said.wait(t, "hint: or give every node the same --store 127.0.0.1")
+	said.wait(t, "start every node with --store 127.0.0.1")
+}
+
+// Where what is said may end up in a log file, the line with the job's key is not said.
+func TestNoJoinLineInLogs(t *testing.T) {
+	t.Parallel()
+	c := handConfig(t, 0, 2)
+	said := newSaid()
+	c.Say = said.say
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { _, _ = Meet(ctx, c, noHost(t)) })
+	said.wait(t, "--store 127.0.0.1")
+	cancel()
+	group.Wait()
+	for _, line := range said.lines {
+		if strings.Contains(line, "RDZV_JOIN") {
+			t.Errorf("said %q", line)
+		}
+	}
 }
 
 // Rank 0 of a launcher that tells no addresses is found by its beacon.

@@ -168,10 +168,23 @@ func (m *Meeting) sayAlone(ctx context.Context) {
 	if m.gate.visits.Load() > 0 {
 		return
 	}
-	m.session.Say(fmt.Sprintf("alone for %s; if the other nodes do not find this one, put this before their line: %s", aloneAfter, m.JoinLine()))
-	if m.session.Store == "" {
-		m.session.Say(fmt.Sprintf("hint: or give every node the same --store %s", m.Addr.Addr()))
+	for _, line := range m.invitation() {
+		m.session.Say(line)
 	}
+}
+
+// invitation is what to do if the other nodes do not find this one. The RDZV_JOIN line holds the
+// job's key, which must not end up in a log file: it is for a terminal only.
+func (m *Meeting) invitation() []string {
+	lines := []string{fmt.Sprintf("no other agent has connected after %s", aloneAfter)}
+	if m.session.Store == "" {
+		lines = append(lines, fmt.Sprintf("hint: if the other nodes cannot find this one, "+
+			"start every node with --store %s", m.Addr.Addr()))
+	}
+	if m.session.Terminal || m.Key == nil {
+		lines = append(lines, "hint: put this before the command on a node that cannot find this one: "+m.JoinLine())
+	}
+	return lines
 }
 
 // Close ends everything that Meet left running. Connections that were given out live on, and so does the store. It must be the very last act
