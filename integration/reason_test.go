@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,6 +129,43 @@ func TestRecord(t *testing.T) {
 		if len(job.linesWith("rdzv:   ", want)) == 0 {
 			t.Errorf("no line of the report says %q", want)
 		}
+	}
+}
+
+// A program that torch runs inside a wrapper fails with this exception.
+const recordedKey = `from torch.distributed.elastic.multiprocessing.errors import record
+@record
+def main():
+    raise KeyError("epoch")
+main()
+`
+
+// The reason of a failure under torch's @record is the user's exception also where a wrapper around the program has
+// another view of the system: the file that torch writes is found in another PID namespace, and where it is not found
+// or cannot be opened, what the report repeats is not torch's complaint about that.
+func TestRecordInsideWrapper(t *testing.T) {
+	unshare := []string{"unshare", "--mount"}
+	if os.Geteuid() != 0 {
+		unshare = []string{"unshare", "--user", "--map-root-user", "--mount"}
+	}
+	wrappers := map[string][]string{
+		"PID namespace": append(slices.Clone(unshare), "--pid", "--fork", "--mount-proc", "sh", "-c", `exec "$@" 2>/dev/null`, "sh"),
+		"other TMPDIR":  append(slices.Clone(unshare), "sh", "-c", `mount -t tmpfs none "$TMPDIR" && exec "$@"`, "sh"),
+	}
+	if os.Geteuid() == 0 {
+		wrappers["other user"] = []string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"}
+	}
+	for name, wrapper := range wrappers {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			job := p.start(byHand(p, 1, nil, append(wrapper, python, "-c", recordedKey))...)
+			if code := job.code(); code != 1 {
+				t.Errorf("rdzv ended with %d, want 1", code)
+			}
+			if len(job.linesWith("rdzv: rank 0 failed first: exit 1", ": KeyError: 'epoch'")) != 1 {
+				t.Errorf("the exception is not named in %q", job.linesWith("rdzv: "))
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -51,6 +52,7 @@ func (g *agent) connect(ctx context.Context) error {
 		return err
 	}
 	meet.Tidy(dir)
+	removeOldErrorFiles(dir, time.Now())
 	c := &connection{dir: dir}
 	if g.agents == 1 {
 		err = g.host(ctx, c, nil)

@@ -49,7 +49,7 @@ func (g *agent) holdPort() (err error) {
 // runWorkers runs the workers until the job has ended and nothing of them lives.
 func (g *agent) runWorkers() error {
 	g.ends = make([]end, g.slots)
-	defer g.closeErrorFiles()
+	defer g.removeErrorFiles()
 	tree, err := g.tree()
 	if err != nil {
 		return err
@@ -98,10 +98,10 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 		Threads: g.cpus.Threads(g.slots, seat.LocalSize), Visible: g.devices, GPUs: g.devices.Count(),
 	}
 	var err error
-	if g.ends[i].file, err = newErrorFile(); err != nil {
+	if g.ends[i].file, err = newErrorFile(g.conn.dir); err != nil {
 		g.say.detail("%v", err) // the worker then has none
 	} else {
-		id.ErrorFile = g.ends[i].file.path()
+		id.ErrorFile = g.ends[i].file.path
 	}
 	environ, notes, err := envmap.Torch(g.app.environ, id, envmap.TorchOptions{
 		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", OwnTasks: g.ownTasks(),
@@ -136,7 +136,7 @@ const tellTimeout = 5 * time.Second
 
 // end is what the report needs to know of a worker's end.
 type end struct {
-	file  *errorFile // nil if it could not be made
+	file  *errorFile // nil if there is no path for it
 	words []string   // its last words on standard error, or its traceback
 	oom   bool       // the kernel ran out of memory while it ran
 	err   error      // why it could not be started
@@ -174,7 +174,7 @@ func (g *agent) watchdogLost(rank int) string {
 // what it wrote for torch's errors module, else what its standard error ends with.
 func (g *agent) lastWords(i int, r wrap.Result) string {
 	e := &g.ends[i]
-	e.words = lastWords(r.Stderr)
+	e.words = withoutRecording(lastWords(r.Stderr))
 	e.oom = r.Signal == syscall.SIGKILL && oomKills(os.DirFS("/")) > g.oomBefore
 	line := summaryLine(e.words)
 	if e.err = r.Err; r.Err != nil {
@@ -193,10 +193,10 @@ func (g *agent) lastWords(i int, r wrap.Result) string {
 	return line
 }
 
-func (g *agent) closeErrorFiles() {
+func (g *agent) removeErrorFiles() {
 	for _, e := range g.ends {
 		if e.file != nil {
-			e.file.close()
+			e.file.remove()
 		}
 	}
 }
