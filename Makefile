@@ -48,7 +48,7 @@ lint:
 	@scripts/install-missing lint
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w these:" $$unformatted; exit 1; }
 	go vet ./...
-	go tool staticcheck ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
 	shellcheck $(SHELL_FILES)
 
 # A short look by default; FUZZTIME=1000000x by hand.
@@ -58,7 +58,7 @@ fuzz:
 
 # Beside lint, for it asks vuln.go.dev.
 govulncheck:
-	go tool govulncheck ./...
+	go tool -modfile=tools/go.mod govulncheck ./...
 
 cover:
 	@mkdir -p bin
