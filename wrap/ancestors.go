@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdzv/wrap/internal/proctree"
+	"rdzv/internal/procfs"
 )
 
 // Ancestor is a process that this one descends from.
@@ -63,7 +63,7 @@ func hold(child, parent int) (Ancestor, int, error) {
 	if err != nil {
 		pidfd = -1 // ENOSYS before Linux 5.3, EPERM in some sandboxes
 	}
-	stat, err := proctree.Read(parent)
+	stat, err := procfs.Read(procfs.System, parent)
 	if err == nil && !isParent(child, parent) {
 		err = errNotParent
 	}
@@ -77,25 +77,18 @@ func hold(child, parent int) (Ancestor, int, error) {
 }
 
 func isParent(child, parent int) bool {
-	stat, err := proctree.Read(child)
+	stat, err := procfs.Read(procfs.System, child)
 	return err == nil && stat.Parent == parent
 }
 
 // programOf is the name of pid's program file as far as it can be seen: that of another user's process cannot, its
 // first argument can.
 func programOf(pid int) string {
-	dir := "/proc/" + strconv.Itoa(pid)
-	if exe, err := os.Readlink(dir + "/exe"); err == nil {
+	if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil {
 		return filepath.Base(exe)
 	}
-	line, err := os.ReadFile(dir + "/cmdline")
-	if err != nil {
-		return ""
-	}
-	for i, c := range line {
-		if c == 0 {
-			return filepath.Base(string(line[:i]))
-		}
+	if args := procfs.Arguments(procfs.System, pid); len(args) > 0 {
+		return filepath.Base(args[0])
 	}
 	return ""
 }
@@ -150,7 +143,7 @@ func (a *Ancestry) poll(ctx context.Context, wake int) (Ancestor, error) {
 
 // ended looks whether the process is gone or another has its pid.
 func (who Ancestor) ended() bool {
-	stat, err := proctree.Read(who.PID)
+	stat, err := procfs.Read(procfs.System, who.PID)
 	if errors.Is(err, unix.ESRCH) {
 		return true
 	}

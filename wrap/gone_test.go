@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"rdzv/wrap/internal/proctree"
+	"rdzv/internal/procfs"
 )
 
 // TestGone: when it is called, all is over but the watchdog; and whatever becomes of that, Run returns what it has to.
@@ -56,7 +56,7 @@ func TestGone(t *testing.T) {
 			if results[0].Code != 3 || results[1].Code != 4 || called != 1 {
 				t.Errorf("%+v, Gone was called %d times", results, called)
 			}
-			if _, err := proctree.Read(dog); err == nil {
+			if _, err := procfs.Read(procfs.System, dog); err == nil {
 				t.Error("the watchdog is still there")
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"rdzv/wrap/internal/proctree"
+	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/watchdog"
 )
 
@@ -81,7 +81,7 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 			continue
 		}
 		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		s, err := proctree.Read(pid)
+		s, err := procfs.Read(procfs.System, pid)
 		if err != nil || !bytes.HasPrefix(line, []byte(watchdog.Name+"\x00"+strconv.Itoa(agent)+"\x00")) {
 			continue
 		}
@@ -99,7 +99,7 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 
 // dead reports whether pid is gone or a zombie.
 func dead(pid int) bool {
-	s, err := proctree.Read(pid)
+	s, err := procfs.Read(procfs.System, pid)
 	return err != nil || s.State == 'Z' || s.State == 'X'
 }
 
@@ -212,7 +212,7 @@ func TestWatchdogSurvives(t *testing.T) {
 	}
 	for _, pid := range []int{dog, sentinel} {
 		eventually(t, "both sleep again", func() bool {
-			s, err := proctree.Read(pid)
+			s, err := procfs.Read(procfs.System, pid)
 			return err != nil || s.State == 'S'
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rdzv/internal/procfs"
 	"rdzv/internal/proctest"
 	"rdzv/wrap/internal/proctree"
 )
@@ -144,7 +145,7 @@ func marked(mark string) []Process {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if s, err := proctree.Read(pid); err == nil && s.State != 'Z' {
+		if s, err := procfs.Read(procfs.System, pid); err == nil && s.State != 'Z' {
 			found = append(found, Process{pid, s.Name})
 		}
 	}
@@ -212,6 +213,6 @@ var ctxNever = context.Background()
 
 // readState is the state of a process as ps shows it.
 func readState(pid int) (byte, error) {
-	s, err := proctree.Read(pid)
+	s, err := procfs.Read(procfs.System, pid)
 	return s.State, err
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"rdzv/wrap/internal/proctree"
+	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/watchdog"
 )
 
@@ -124,7 +124,7 @@ func workersOf(t *testing.T, dog, sentinel int) []int {
 	t.Helper()
 	var pids []int
 	for _, p := range marked(marker(t)) {
-		if s, err := proctree.Read(p.PID); err == nil && s.Parent == dog && p.PID != sentinel {
+		if s, err := procfs.Read(procfs.System, p.PID); err == nil && s.Parent == dog && p.PID != sentinel {
 			pids = append(pids, p.PID)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/proctree"
 	"rdzv/wrap/internal/watchdog"
 )
@@ -87,7 +88,7 @@ func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) ([]int, 
 func named(pids []int) []Process {
 	var list []Process
 	for _, pid := range pids {
-		stat, _ := proctree.Read(pid) // one that has gone meanwhile has no name
+		stat, _ := procfs.Read(procfs.System, pid) // one that has gone meanwhile has no name
 		list = append(list, Process{PID: pid, Name: stat.Name})
 	}
 	return list
@@ -111,7 +112,7 @@ func (r *run) leftovers() error {
 func (r *run) buryOrphanedSentinel() {
 	own, _ := children()
 	for pid := range own {
-		if s, err := proctree.Read(pid); err == nil && s.Name == watchdog.SentinelName && !r.spare[pid] {
+		if s, err := procfs.Read(procfs.System, pid); err == nil && s.Name == watchdog.SentinelName && !r.spare[pid] {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			_, _ = syscall.Wait4(pid, nil, 0, nil)
 		}

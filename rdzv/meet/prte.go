@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
@@ -34,8 +35,8 @@ func (s *session) prteHead() (hosts.DaemonURI, bool) {
 	if s.Proc == nil {
 		return hosts.DaemonURI{}, false
 	}
-	for _, p := range ancestors(s.Proc, s.PID) {
-		args := arguments(s.Proc, p.pid)
+	for _, p := range procfs.Ancestors(s.Proc, s.PID) {
+		args := procfs.Arguments(s.Proc, p.PID)
 		if len(args) == 0 || !slices.Contains([]string{"prted", "prte"}, path.Base(args[0])) {
 			continue
 		}
@@ -45,4 +46,14 @@ func (s *session) prteHead() (hosts.DaemonURI, bool) {
 		}
 	}
 	return hosts.DaemonURI{}, false
+}
+
+// argument finds the value that follows the word called name on a command line.
+func argument(args []string, name string) (string, bool) {
+	for i := range len(args) - 1 {
+		if args[i] == name {
+			return strings.Trim(args[i+1], `"`), true
+		}
+	}
+	return "", false
 }

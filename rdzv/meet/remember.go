@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/keeper"
 	"rdzv/rdzv/secret"
 )
@@ -48,7 +49,7 @@ func (s *session) remember(key secret.Key, addrs []netip.Addr) {
 	if !ok {
 		return
 	}
-	if self, err := readProcess(s.Proc, s.PID); err == nil && self.ppid == proxy.pid {
+	if self, err := procfs.Read(s.Proc, s.PID); err == nil && self.Parent == proxy.PID {
 		return
 	}
 	s.onEnd(func() {
@@ -57,28 +58,28 @@ func (s *session) remember(key secret.Key, addrs []netip.Addr) {
 			return
 		}
 		defer l.Close()
-		_ = keeper.Start(l, proxy.pid, formatContact(key, addrs, 0))
+		_ = keeper.Start(l, proxy.PID, formatContact(key, addrs, 0))
 	})
 }
 
 // proxy is the process of the launcher at the other end of the descriptor.
-func (s *session) proxy() (process, bool) {
+func (s *session) proxy() (procfs.Process, bool) {
 	fd, err := strconv.Atoi(s.env("PMI_FD"))
 	if err != nil || s.Proc == nil {
-		return process{}, false
+		return procfs.Process{}, false
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || peer.Pid <= 0 {
-		return process{}, false
+		return procfs.Process{}, false
 	}
-	p, err := readProcess(s.Proc, int(peer.Pid))
+	p, err := procfs.Read(s.Proc, int(peer.Pid))
 	return p, err == nil
 }
 
 // memory is where the keeper answers: an abstract address, which goes with its process. Its name is of this user, and of one
 // process for good.
-func (s *session) memory(proxy process) unix.Sockaddr {
-	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", publicHex(secret.PublicName(s.RuntimeDir)), proxy.pid, proxy.start)}
+func (s *session) memory(proxy procfs.Process) unix.Sockaddr {
+	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", publicHex(secret.PublicName(s.RuntimeDir)), proxy.PID, proxy.Start)}
 }
 
 // maxAsking is how many may ask at the same moment, where the system allows that many.

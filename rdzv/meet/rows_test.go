@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -233,3 +234,6 @@ func face(name string, prefixes ...string) Interface {
 	}
 	return i
 }
+
+// nativeWord is four bytes of an address as the kernel of this machine prints them.
+func nativeWord(b ...byte) string { return fmt.Sprintf("%08X", binary.NativeEndian.Uint32(b)) }

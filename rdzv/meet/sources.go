@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"rdzv/internal/procfs/nettcp"
 )
 
 // A port that comes later in the sequence is as likely as the next address with the first port: perPort addresses later.
@@ -103,7 +105,7 @@ func (s *session) seen(daemon uint16, ports []int) source {
 		if s.Proc == nil || !pause(ctx, seenAfter) {
 			return
 		}
-		for _, remote := range remotes(s.Proc, daemon) {
+		for _, remote := range nettcp.Remotes(s.Proc, daemon) {
 			offerAll(give, "", 1, []netip.Addr{remote}, ports)
 		}
 	}

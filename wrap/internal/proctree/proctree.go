@@ -6,7 +6,8 @@ package proctree
 import (
 	"os"
 	"strconv"
-	"syscall"
+
+	"rdzv/internal/procfs"
 )
 
 // Children returns the pids of the direct children of this process, zombies included. A child that is born, dies
@@ -73,64 +74,9 @@ func scan(parent int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		if s, err := Read(pid); err == nil && s.Parent == parent {
+		if p, err := procfs.Read(procfs.System, pid); err == nil && p.Parent == parent {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
-}
-
-// Stat is what /proc/PID/stat says of a process.
-type Stat struct {
-	Name   string // at most 15 bytes
-	State  byte   // R, S, D, T, t, Z, X
-	Parent int
-	Start  uint64 // ticks since boot; with the pid it names a process for good
-}
-
-// Read returns the Stat of pid, or the error of reading it: syscall.ESRCH when there is no such process.
-func Read(pid int) (Stat, error) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if os.IsNotExist(err) {
-		return Stat{}, syscall.ESRCH
-	}
-	if err != nil {
-		return Stat{}, err
-	}
-	return parse(text)
-}
-
-// parse reads "pid (name) state ppid ...". The name may hold blanks and parentheses: it ends at the last one.
-func parse(text []byte) (Stat, error) {
-	open, shut := -1, -1
-	for i, c := range text {
-		if c == '(' && open < 0 {
-			open = i
-		}
-		if c == ')' {
-			shut = i
-		}
-	}
-	if open < 0 || shut < open || shut+3 > len(text) {
-		return Stat{}, syscall.EINVAL
-	}
-	s := Stat{Name: string(text[open+1 : shut]), State: text[shut+2]}
-	fields := appendNumbers(nil, unsign(text[shut+3:]))
-	if len(fields) < 19 {
-		return Stat{}, syscall.EINVAL
-	}
-	s.Parent, s.Start = fields[0], uint64(fields[18])
-	return s, nil
-}
-
-// unsign returns text with minus signs blanked: the fields before the start time that can be negative are of no use here.
-func unsign(text []byte) []byte {
-	out := make([]byte, len(text))
-	for i, c := range text {
-		if c == '-' {
-			c = ' '
-		}
-		out[i] = c
-	}
-	return out
 }

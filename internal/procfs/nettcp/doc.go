@@ -1,0 +1,2 @@
+// Package nettcp reads /proc/net/tcp and tcp6: the TCP connections of this host, as far as this process may see them.
+package nettcp
