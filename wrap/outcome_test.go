@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,25 +34,39 @@ var counts = role("counts", func() {
 func TestLingerKeepsWhatIsLeft(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
-	w := sh(t, `sh -c 'trap "echo told; exit" TERM; echo up; while :; do sleep 0.01; done' & sleep 0.05; exit 0`)
+	w := sh(t, `sh -c '
+		trap "echo told; exit" TERM
+		trap "echo here" USR1
+		echo $$
+		while :; do sleep 0.01; echo turn; done' &
+		exit 0`)
 	w.Stdout = out
 	ended := make(chan Result, 1)
-	r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Linger: true, Ended: func(_ int, r Result) { ended <- r }})
-	l.want("up")
+	signals := make(chan syscall.Signal)
+	r := begin(t, Tree{
+		Workers: []Worker{w}, Grace: ample, Linger: true, Signals: signals,
+		Ended: func(_ int, r Result) { ended <- r },
+	})
+	left, err := strconv.Atoi(l.next())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if e := <-ended; e.Code != 0 || e.Stopped {
 		t.Errorf("%+v", e)
 	}
 	select {
+	case signals <- syscall.SIGUSR1: // by now Run would have told the watchdog to stop what is left
 	case <-r.done:
 		t.Fatal("Run returned though ctx goes on")
-	case <-time.After(50 * time.Millisecond):
 	}
-	if n := len(marked(marker(t))); n == 0 {
-		t.Error("what was left behind is gone")
+	syscall.Kill(left, syscall.SIGUSR1)
+	l.await("here")
+	for range 20 { // each as long as a tick of the watchdog, which would have found it
+		l.want("turn")
 	}
 	r.cancel(nil)
 	r.one()
-	l.want("told")
+	l.await("told")
 }
 
 func TestStopDelivered(t *testing.T) {
