@@ -96,6 +96,11 @@ var rules = []struct {
 		only: []string{},
 	},
 	{
+		packages: "./internal/filelock",
+		without:  map[string]string{"rdzv/...": "a lock serves whoever takes it"},
+		only:     []string{},
+	},
+	{
 		packages: "./internal/procfs/...",
 		without: map[string]string{
 			"net":      "/proc is files; its addresses are those of net/netip",

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"rdzv/internal/filelock"
 )
 
 var errLocked = errors.New("this agent has the lock")
@@ -18,7 +20,7 @@ var errLocked = errors.New("this agent has the lock")
 // A hostLock decides which agent of a host hosts. The kernel frees it with its holder, however that ends.
 type hostLock struct {
 	path string
-	f    *os.File
+	f    *filelock.File
 	held bool
 }
 
@@ -29,19 +31,19 @@ func (s *session) hostLock(p *plan) *hostLock {
 // try takes the lock if it is free. A holder removes the file when it leaves, so a lock on a file that has lost its name is none.
 func (l *hostLock) try() (bool, error) {
 	if l.f == nil {
-		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		f, err := filelock.Open(l.path, os.O_CREATE)
 		if err != nil {
 			if bare, ok := errors.AsType[*fs.PathError](err); ok {
 				err = bare.Err
 			}
 			return false, fmt.Errorf("cannot open lock %q: %w", l.path, err)
 		}
-		l.f = f
+		l.f = &f
 	}
-	if !tryLock(l.f, syscall.LOCK_EX) {
+	if l.f.TryLock() != nil {
 		return false, nil
 	}
-	if !isNamed(l.f, l.path) {
+	if !l.f.Named() {
 		l.release()
 		return false, nil
 	}
@@ -57,18 +59,6 @@ func (l *hostLock) release() {
 		l.f.Close()
 	}
 	l.f, l.held = nil, false
-}
-
-// tryLock takes the lock of a kind, or changes to it, if it is free.
-func tryLock(f *os.File, kind int) bool {
-	return syscall.Flock(int(f.Fd()), kind|syscall.LOCK_NB) == nil
-}
-
-// isNamed says that the file has not lost its name.
-func isNamed(f *os.File, path string) bool {
-	mine, err1 := f.Stat()
-	named, err2 := os.Lstat(path)
-	return err1 == nil && err2 == nil && os.SameFile(mine, named)
 }
 
 // electByLock lets the agent host that gets the lock first; the others keep trying it while they look for the store.

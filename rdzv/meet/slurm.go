@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"rdzv/internal/filelock"
 	"rdzv/rdzv/meet/internal/hosts"
 	"rdzv/rdzv/secret"
 )
@@ -86,7 +86,7 @@ const maxShared = 1 << 24
 // stays until the job's first agent here leaves, and each that has read it holds it until it leaves itself: see Tidy.
 func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
 	file := filepath.Join(s.RuntimeDir, name)
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := filelock.Open(file, os.O_CREATE)
 	if err != nil {
 		return do()
 	}
@@ -95,12 +95,12 @@ func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byt
 		f.Close()
 	})
 	for ; ctx.Err() == nil; pause(ctx, firstWait) {
-		if tryLock(f, syscall.LOCK_SH) {
+		if f.TryShare() == nil {
 			if text, err := io.ReadAll(io.NewSectionReader(f, 0, maxShared)); err == nil && len(text) > 0 {
 				return text, nil
 			}
 		}
-		if tryLock(f, syscall.LOCK_EX) {
+		if f.TryLock() == nil {
 			return share(f, do)
 		}
 	}
@@ -108,15 +108,15 @@ func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byt
 }
 
 // share writes what came out, and lets the others read it; if nothing came out, the next of them asks.
-func share(f *os.File, do func() ([]byte, error)) ([]byte, error) {
+func share(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
 	text, err := do()
 	if err == nil {
 		_, err = f.Write(text)
 	}
 	if err != nil || len(text) == 0 {
-		tryLock(f, syscall.LOCK_UN)
+		_ = f.Unlock()
 		return text, err
 	}
-	tryLock(f, syscall.LOCK_SH)
+	_ = f.TryShare()
 	return text, nil
 }

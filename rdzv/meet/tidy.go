@@ -4,7 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"rdzv/internal/filelock"
 )
 
 // What agents have in the runtime directory beside their stores. Each is locked for as long as somebody needs it.
@@ -25,12 +26,12 @@ func Tidy(dir string) {
 }
 
 func removeUnlocked(path string) {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := filelock.Open(path, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if tryLock(f, syscall.LOCK_EX) && isNamed(f, path) {
+	if f.TryLock() == nil && f.Named() {
 		os.Remove(path)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"rdzv/internal/filelock"
 )
 
 // dir is the private directory of one store. Its owner holds a lock on the file
@@ -15,7 +17,7 @@ import (
 // killed can be told from one in use: the next store of this user removes it.
 type dir struct {
 	path string
-	lock *os.File
+	lock filelock.File
 }
 
 const dirPattern = "rdzv-store-*"
@@ -28,7 +30,7 @@ func newDir(parent string) (*dir, error) {
 			return nil, fmt.Errorf("cannot make the store's directory in %q: %w", parent, err)
 		}
 		lock, err := lockDir(path, os.O_CREATE)
-		if err == nil && holds(lock, path) {
+		if err == nil && lock.Named() {
 			return &dir{path: path, lock: lock}, nil
 		}
 		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
@@ -43,16 +45,6 @@ func newDir(parent string) (*dir, error) {
 	}
 }
 
-// holds tells whether the locked file is still the one in the directory.
-func holds(lock *os.File, path string) bool {
-	here, err := os.Stat(lockPath(path))
-	if err != nil {
-		return false
-	}
-	mine, err := lock.Stat()
-	return err == nil && os.SameFile(here, mine)
-}
-
 func (d *dir) remove() error {
 	defer d.lock.Close()
 	if err := os.RemoveAll(d.path); err != nil {
@@ -61,19 +53,16 @@ func (d *dir) remove() error {
 	return nil
 }
 
-func lockPath(dir string) string { return filepath.Join(dir, "lock") }
-
 // lockDir takes the lock of the directory without waiting.
-func lockDir(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(lockPath(path), os.O_RDWR|flags, 0o600)
+func lockDir(path string, flags int) (filelock.File, error) {
+	f, err := filelock.Open(filepath.Join(path, "lock"), flags)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err = f.TryLock(); err != nil {
 		f.Close()
-		return nil, err
 	}
-	return f, nil
+	return f, err
 }
 
 // unlocked is how old a directory without a lock file is when its maker must be

@@ -1,0 +1,66 @@
+package filelock
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func open(t *testing.T, path string) File {
+	t.Helper()
+	f, err := Open(path, os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestLocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	a, b := open(t, path), open(t, path)
+	for i, step := range []struct {
+		try  func() error
+		free bool
+	}{
+		{a.TryLock, true}, {b.TryLock, false}, {b.TryShare, false},
+		{a.TryShare, true}, {b.TryShare, true}, {a.TryLock, false},
+		{b.Unlock, true}, {a.TryLock, true}, {a.Close, true}, {b.TryLock, true},
+	} {
+		if err := step.try(); (err == nil) != step.free || err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f := open(t, path)
+	if !f.Named() {
+		t.Error("a new file has no name")
+	}
+	os.Remove(path)
+	if f.Named() {
+		t.Error("a removed file has a name")
+	}
+	if open(t, path); f.Named() {
+		t.Error("a removed file has the name of its successor")
+	}
+}
+
+func TestOpenFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "file"), link); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Open(link, os.O_CREATE); err == nil {
+		f.Close()
+		t.Error("a symbolic link was opened")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "file")); err == nil {
+		t.Error("the file behind the link was made")
+	}
+}
