@@ -15,7 +15,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"rdzv/rdzv/meet/internal/pmi/pmitest"
+	"rdzv/internal/pmitest"
 	"rdzv/rdzv/secret"
 )
 

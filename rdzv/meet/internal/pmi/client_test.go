@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"rdzv/rdzv/meet/internal/pmi/pmitest"
+	"rdzv/internal/pmitest"
 )
 
 func TestParse(t *testing.T) {
