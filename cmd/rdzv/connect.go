@@ -42,7 +42,8 @@ func (c *connection) remote() string {
 	return c.meeting.Addr.Addr().String()
 }
 
-// connect finds the store, or hosts it.
+// connect finds the store, or hosts it. What it has begun when it fails is for the
+// caller to close.
 func (g *agent) connect(ctx context.Context) error {
 	if g.insecure && g.place.Rank <= 0 {
 		g.say.line("--insecure: this job has no secret and no encryption, anybody who reaches its hosts can take part in it")
@@ -53,19 +54,11 @@ func (g *agent) connect(ctx context.Context) error {
 	}
 	meet.Tidy(dir)
 	removeOldErrorFiles(dir, time.Now())
-	c := &connection{dir: dir}
+	g.conn.dir = dir
 	if g.agents == 1 {
-		err = g.host(ctx, c, nil)
-	} else {
-		err = g.meet(ctx, c)
+		return g.host(ctx, g.conn, nil)
 	}
-	if err != nil {
-		c.close()
-		return err
-	}
-	g.conn = c
-	g.tellStore()
-	return nil
+	return g.meet(ctx, g.conn)
 }
 
 // meet looks for the other agents.
@@ -76,10 +69,7 @@ func (g *agent) meet(ctx context.Context, c *connection) (err error) {
 	if c.meeting, err = meet.Meet(ctx, g.meetConfig(c.dir), host); err != nil {
 		return g.adviseOnPort(err)
 	}
-	if c.hosting() {
-		return nil
-	}
-	return g.dial(ctx, c)
+	return nil
 }
 
 // adviseOnPort says what to do about a port that is taken.
@@ -94,9 +84,13 @@ func (g *agent) adviseOnPort(err error) error {
 	return advice{err, "--port-range LO-HI names other ports"}
 }
 
-// dial makes the client, and waits for its connection, whose own address tells
-// which interface leads to the store.
-func (g *agent) dial(ctx context.Context, c *connection) error {
+// dial makes the client of a store in another process, and waits for its
+// connection, whose own address tells which interface leads to the store.
+func (g *agent) dial(ctx context.Context) error {
+	c := g.conn
+	if c.hosting() {
+		return nil
+	}
 	first := make(chan string, 1)
 	dial := func(ctx context.Context) (net.Conn, error) {
 		conn, err := c.meeting.Dial(ctx)
@@ -184,7 +178,8 @@ func (g *agent) move() error {
 	return g.joinAt(ctx, g.again(ctx))
 }
 
-// again looks for another store than the one this connection has.
+// again looks for another store than the one this connection has. What is left of
+// the connection when it fails is for the caller to close.
 func (g *agent) again(ctx context.Context) error {
 	c := g.conn
 	if c.hosting() {
@@ -193,17 +188,14 @@ func (g *agent) again(ctx context.Context) error {
 	} else {
 		c.client.Close()
 	}
-	m, err := c.meeting.Again(ctx)
+	before := c.meeting
+	c.client, c.meeting = nil, nil // Again closes the one before, whatever it returns
+	m, err := before.Again(ctx)
 	if err != nil {
-		c.client, c.meeting = nil, nil
-		c.close()
 		return err
 	}
 	c.meeting = m
-	if c.hosting() {
-		return nil
-	}
-	return g.dial(ctx, c)
+	return nil
 }
 
 // close lets go of the store. The meeting comes last: its end tells the launcher

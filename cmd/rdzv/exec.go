@@ -18,7 +18,7 @@ func (a *app) exec(args []string) int {
 		return a.say.usage(errorCode(err), err, "exec")
 	}
 	frugal()
-	agent := &agent{app: a, job: j}
+	agent := &agent{app: a, job: j, conn: &connection{}}
 	return agent.run()
 }
 
@@ -70,15 +70,22 @@ func (g *agent) join() error {
 }
 
 // joinAt becomes a member in the store that was found without err, or in another.
+// Unless it returns nil it has closed the connection.
 func (g *agent) joinAt(ctx context.Context, err error) error {
+	joined := false
+	defer func() {
+		if !joined {
+			g.conn.close()
+		}
+	}()
 	for err == nil {
 		if err = g.enter(ctx); err == nil {
+			joined = true
 			return nil
 		}
 		// The store of the job before this one may still be there, or go this
 		// moment. Its host leaves when all have; ours comes up beside it or after it.
 		if !errors.Is(err, rdzv.ErrClosed) && !errors.Is(err, rdzv.ErrStoreLost) || g.conn.hosting() {
-			g.conn.close()
 			break
 		}
 		err = g.again(ctx)
@@ -89,8 +96,12 @@ func (g *agent) joinAt(ctx context.Context, err error) error {
 	return err
 }
 
-// enter makes this agent a member.
+// enter makes this agent a member in the store that was found.
 func (g *agent) enter(ctx context.Context) (err error) {
+	if err := g.dial(ctx); err != nil {
+		return err
+	}
+	g.tellStore()
 	if err := g.holdPort(); err != nil {
 		return err
 	}
