@@ -12,7 +12,7 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 		return 1, nil
 	case "gpu":
 		if n = devices; n < 1 {
-			return 0, &Error{Text: "cannot start one worker per gpu: no device is visible on this node", Hint: "--nproc-per-node auto takes the CPUs then"}
+			return 0, &Error{Text: "cannot start one worker per GPU: no device is visible", Hint: "--nproc-per-node auto takes the CPUs then"}
 		}
 	case "cpu":
 		n = cpus

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -26,7 +25,7 @@ func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error
 		err = fmt.Errorf("it calls itself %.64q", m.ID)
 	}
 	if err != nil {
-		return l.say(ctx, unready(fmt.Sprintf("cannot take in agent %.64q: %v", id, err), 0))
+		return l.say(ctx, unready(Problem{Text: fmt.Sprintf("cannot take in agent %.64q: %v", id, err)}))
 	}
 	a := &agent{Member: m}
 	l.agents[id] = a
@@ -55,12 +54,12 @@ func (l *Leader) hurry(within time.Duration) {
 // begin seats the members, all of whom are here, or says why it cannot.
 func (l *Leader) begin(ctx context.Context) error {
 	l.begun = true
-	if text, code := l.problems(); text != "" {
-		return l.say(ctx, unready(text, code))
+	if p := l.problems(); p.Text != "" {
+		return l.say(ctx, unready(p))
 	}
 	p, err := assign(l.members())
 	if err != nil {
-		return l.say(ctx, unready(err.Error(), 0))
+		return l.say(ctx, unready(Problem{Text: err.Error()}))
 	}
 	for _, a := range l.order {
 		a.seat = p.seats[a.ID]
@@ -91,46 +90,4 @@ func (l *Leader) publish(ctx context.Context, p plan) error {
 		}
 	}
 	return nil
-}
-
-// told is how many problems are told, and how many agents named, before the rest
-// is only counted.
-const told = 8
-
-// problems gathers what keeps members from running, a line each with the nodes
-// that have it, and the code of the first to say so.
-func (l *Leader) problems() (text string, code int) {
-	where := map[string][]string{} // nodes by problem
-	hosts := map[string]bool{}
-	for _, a := range l.order {
-		hosts[a.Host] = true
-		if a.Problem.Code == 0 {
-			continue
-		}
-		if code == 0 {
-			code = a.Problem.Code
-		}
-		if !slices.Contains(where[a.Problem.Text], a.Host) {
-			where[a.Problem.Text] = append(where[a.Problem.Text], a.Host)
-		}
-	}
-	var texts []string
-	for text, on := range where {
-		if len(hosts) > 1 {
-			slices.Sort(on)
-			text += " (on " + some(on, func(host string) string { return host }) + ")"
-		}
-		texts = append(texts, text)
-	}
-	slices.Sort(texts)
-	if more := len(texts) - told; more > 0 {
-		texts = append(texts[:told], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, "\n"), code
-}
-
-// unready is the verdict on a job that could not begin. Code 0 leaves the exit
-// code to the reader.
-func unready(text string, code int) Verdict {
-	return Verdict{Kind: Unready, Rank: Any, LocalRank: Any, Text: text, Code: code}
 }

@@ -52,21 +52,14 @@ type Member struct {
 	// others, 0 for ever; Join computes it from Config.JoinBy, for clocks differ.
 	JoinWithin time.Duration `json:"join_within,omitempty"`
 
-	// Problem is why the agent cannot run its workers; empty if it can.
-	Problem Problem `json:"problem,omitzero"`
+	// Problems are why the agent cannot run its workers; none if it can.
+	Problems []Problem `json:"problems,omitempty"`
 }
 
 // Way is a way to the store.
 type Way struct {
 	Store string `json:"store"` // an address of the store
 	Own   string `json:"own"`   // the node's own on the way there
-}
-
-// Problem is something that keeps a member from running its workers. It goes
-// into the member so that the problems of all nodes are told together.
-type Problem struct {
-	Code int    `json:"code"` // the job's exit code, such as 127; not 0
-	Text string `json:"text"` // at most 2 KiB are kept
 }
 
 // check refuses a member that contradicts itself.
@@ -76,6 +69,11 @@ func (m Member) check() error {
 	}
 	if m.Slots < 1 || m.Slots > MaxSlots {
 		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, MaxSlots)
+	}
+	for _, p := range m.Problems {
+		if p.Text == "" || p.Code < 1 || p.Code > 255 {
+			return fmt.Errorf("cannot seat %s: it has a problem %.64q with exit code %d", name(m), p.Text, p.Code)
+		}
 	}
 	return nil
 }

@@ -78,9 +78,9 @@ func (l *Leader) giveUp(ctx context.Context) error {
 	if l.begun {
 		return nil
 	}
-	text := l.roster().String()
-	if problems, _ := l.problems(); problems != "" {
-		text += "\n" + problems
+	text, p := l.roster().String(), l.problems()
+	if p.Text != "" {
+		text += "\n" + p.Text
 	}
-	return l.say(ctx, Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Text: text})
+	return l.say(ctx, Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Text: text, Hint: p.Hint})
 }

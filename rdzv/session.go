@@ -86,7 +86,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	if err := c.Self.check(); err != nil {
 		return nil, err
 	}
-	c.Self.Problem.Text = clip(c.Self.Problem.Text)
+	c.Self.Problems = clipped(c.Self.Problems)
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}

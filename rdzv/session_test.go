@@ -147,10 +147,11 @@ func TestAJobThatASignalEnds(t *testing.T) {
 func TestAllProblemsAreToldTogether(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := make([]*Session, 4)
-	problems := []Problem{{}, {127, "cannot find train.py"}, {126, "cannot execute train.py"}, {127, "cannot find train.py"}}
+	missing := Problem{127, "cannot find train.py", "is it on a shared disk?"}
+	problems := [][]Problem{nil, {missing}, {{126, "cannot execute train.py", "chmod +x train.py"}, {121, "no GPU", ""}}, {missing}}
 	for i := range sessions {
 		m := member(i)
-		m.Hosting, m.Problem = i == 0, problems[i]
+		m.Hosting, m.Problems = i == 0, problems[i]
 		sessions[i] = j.join(m)
 	}
 	_, err := sessions[0].World(j.ctx)
@@ -158,8 +159,11 @@ func TestAllProblemsAreToldTogether(t *testing.T) {
 	if !errors.As(err, &v) || v.Kind != Unready || v.Code != 127 {
 		t.Fatalf("World: %v, verdict %+v", err, v)
 	}
-	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)"; v.Error() != want {
+	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)\nno GPU (on node2)"; v.Error() != want {
 		t.Errorf("told %q, want %q", v.Error(), want)
+	}
+	if want := "chmod +x train.py\nis it on a shared disk?"; v.Hint != want {
+		t.Errorf("hint %q, want %q", v.Hint, want)
 	}
 	each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
 }
@@ -194,7 +198,7 @@ func TestNotAllCome(t *testing.T) {
 	ranked := member(0)
 	ranked.Rank = 1
 	withProblem := member(0)
-	withProblem.Problem = Problem{127, "cannot find train.py"}
+	withProblem.Problems = []Problem{{Code: 127, Text: "cannot find train.py"}}
 	for name, test := range map[string]struct {
 		member Member
 		want   string

@@ -32,7 +32,7 @@ func (l *Leader) judge(ctx context.Context, a *agent, o Outcome) error {
 		return l.say(ctx, failure(a.ID, o.Host, w))
 	}
 	if len(o.Workers) < a.Slots {
-		return l.say(ctx, unready(fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots), 0))
+		return l.say(ctx, unready(Problem{Text: fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)}))
 	}
 	if l.begun && l.open == 0 {
 		return l.say(ctx, Verdict{Kind: Done, Rank: Any, LocalRank: Any})

@@ -33,6 +33,7 @@ type Verdict struct {
 	Signal    int           `json:"signal,omitempty"` // what it died of; for Ended what ended the job
 	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
 	Text      string        `json:"text,omitempty"`   // for people; of Unready one problem a line
+	Hint      string        `json:"hint,omitempty"`   // what to try, for people, a line each
 }
 
 func (v *Verdict) Error() string {

@@ -102,9 +102,6 @@ func (g *agent) enter(ctx context.Context) (err error) {
 		return err
 	}
 	g.tellStore()
-	if err := g.holdPort(); err != nil {
-		return err
-	}
 	g.self = g.member()
 	g.session, err = rdzv.Join(ctx, g.conn.client, rdzv.Config{
 		Job: g.name, Self: g.self, JoinBy: g.joinBy, SettleTimeout: g.settleTimeout(),

@@ -14,7 +14,6 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
-	"rdzv/wrap"
 )
 
 // job is what one agent knows before it has met the others.
@@ -27,10 +26,10 @@ type job struct {
 	agents  int    // how many agents there are
 	slots   int    // how many workers this agent runs
 	path    string // the program as found
-	problem rdzv.Problem
-	hint    string // what helps against it
 	devices envmap.Devices
 	cpus    envmap.CPUs
+
+	problems []rdzv.Problem // of this node, that keep this agent from running its workers
 }
 
 // plan makes a job of the command line and the environment.
@@ -53,14 +52,11 @@ func (a *app) plan(args []string) (*job, error) {
 		}
 	}
 	j.see(a.env)
-	if err := j.count(); err != nil {
-		return nil, err
-	}
-	if err := enoughFiles(j.files()); err != nil {
+	if err := j.countAgents(); err != nil {
 		return nil, err
 	}
 	j.name = j.nameOf()
-	j.find(a.environ)
+	j.tryWorkers(a)
 	return j, nil
 }
 
@@ -126,6 +122,13 @@ func insideWorker(env envmap.Env) string {
 
 // count says how many agents the job has and how many workers this one runs.
 func (j *job) count() error {
+	if err := j.countAgents(); err != nil {
+		return err
+	}
+	return j.countWorkers()
+}
+
+func (j *job) countAgents() error {
 	byHand := j.place.Launcher == envmap.None
 	switch {
 	case byHand:
@@ -138,6 +141,11 @@ func (j *job) count() error {
 	default:
 		j.agents = j.place.Size
 	}
+	return nil
+}
+
+// countWorkers says how many workers this agent runs: 1 where it cannot be said.
+func (j *job) countWorkers() error {
 	j.slots = 1
 	procs := j.procs
 	if procs == "" {
@@ -146,9 +154,12 @@ func (j *job) count() error {
 	if procs == "" {
 		return nil
 	}
-	var err error
-	j.slots, err = envmap.ProcsPerNode(procs, j.devices.Count(), j.cpus.Count, rdzv.MaxSlots)
-	return err
+	n, err := envmap.ProcsPerNode(procs, j.devices.Count(), j.cpus.Count, rdzv.MaxSlots)
+	if err != nil {
+		return err
+	}
+	j.slots = n
+	return nil
 }
 
 // ownTasks tells whether the workers are tasks of this agent and not the
@@ -166,16 +177,6 @@ func (j *job) nameOf() string {
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{strconv.Itoa(j.agents)}, j.program...), "\x00")))
 	return filepath.Base(j.program[0]) + "-" + hex.EncodeToString(sum[:4])
-}
-
-// find looks for the program. That it is not there is no reason not to join: it
-// goes into the member, so that the problems of all nodes are told together.
-func (j *job) find(environ []string) {
-	path, err := wrap.Find(j.program[0], environ, "")
-	if err != nil {
-		j.problem, j.hint = rdzv.Problem{Code: errorCode(err), Text: err.Error()}, runHint(err, j.program)
-	}
-	j.path = path
 }
 
 // newID is a name that no other agent has.

@@ -16,32 +16,40 @@ const (
 	memberFiles = 1
 )
 
-// files is how many of them this agent may need.
-func (j *job) files() int {
-	n := ownFiles + workerFiles*j.slots
+// enoughFiles tells whether this agent may open as many files as it needs.
+func (j *job) enoughFiles() error {
+	needed := ownFiles + workerFiles*j.slots
 	if j.place.Rank <= 0 { // it may host the store
-		n += memberFiles * j.agents
+		needed += memberFiles * j.agents
 	}
-	return n
+	return enoughFiles("start "+plural(j.slots, "worker"), needed)
 }
 
-// enoughFiles asks beforehand, for where no file can be opened any more the Go
-// runtime and etcd end the process with a stack trace.
-func enoughFiles(needed int) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return nil // the limit is not known
-	}
-	open, err := os.ReadDir("/proc/self/fd")
-	left := max(0, int(min(limit.Cur, 1<<30))-len(open))
-	if errors.Is(err, unix.EMFILE) {
-		left = 0
-	}
-	if left >= needed {
+// enoughFiles asks beforehand whether something can be done for which so many files
+// are needed, for where no file can be opened any more the Go runtime and etcd end
+// the process with a stack trace.
+func enoughFiles(do string, needed int) error {
+	limit, open := openFiles()
+	if limit-open >= needed {
 		return nil
 	}
 	return advice{
-		fmt.Errorf("cannot run exec: of %d files that may be open at once %d are left, %d are needed", limit.Cur, left, needed),
+		fmt.Errorf("cannot %s: open-file limit too low: %d (%d needed)", do, limit, open+needed),
 		fmt.Sprintf("ulimit -n %d raises the limit, where the hard limit (ulimit -Hn) allows it", max(1024, 2*needed)),
 	}
+}
+
+// openFiles tells how many files this process may have open, and how many it has.
+func openFiles() (limit, open int) {
+	const unlimited = 1 << 30
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return unlimited, 0 // the limit is not known
+	}
+	limit = int(min(r.Cur, unlimited))
+	list, err := os.ReadDir("/proc/self/fd")
+	if errors.Is(err, unix.EMFILE) {
+		return limit, limit
+	}
+	return limit, len(list)
 }

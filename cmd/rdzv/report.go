@@ -45,12 +45,12 @@ func (g *agent) tellEnd() {
 		g.say.bad("%s", g.storeLost())
 	case v.Kind == rdzv.Done:
 	case v.Kind == rdzv.Unready && g.conn.hosting():
-		g.say.fail(0, advice{errors.New(v.Text), g.hint})
+		g.say.fail(0, advice{errors.New(v.Text), v.Hint})
 	case v.Kind == rdzv.Unready:
 		first, _, _ := strings.Cut(v.Text, "\n")
 		g.say.bad("%s", first)
 	default:
-		g.say.bad("%s", g.endLine(v))
+		g.say.fail(0, advice{errors.New(g.endLine(v)), v.Hint})
 	}
 }
 

@@ -21,7 +21,7 @@ func (g *agent) member() rdzv.Member {
 		ID: newID(), Host: host(), PID: os.Getpid(),
 		Rank: g.place.Rank, LocalRank: g.place.LocalRank, LocalSize: g.place.LocalSize,
 		NodeRank: g.place.NodeRank, Slots: g.slots,
-		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Ways: g.conn.ways, Problem: g.problem,
+		Hosting: g.conn.hosting(), Addr: g.conn.local(), Via: g.conn.remote(), Ways: g.conn.ways, Problems: g.allProblems(),
 	}
 	if g.place.Launcher != envmap.None {
 		m.Node = nodeID() // by hand each agent is a node: so many were asked for
