@@ -39,6 +39,10 @@ var localProblems = []localProblem{
 		[]string{"rdzv: cannot start 32 workers: open-file limit too low: 100 ("},
 	},
 	{
+		"runtimeDir", `[ $(hostname) = node1 ] || { unset XDG_RUNTIME_DIR; export TMPDIR=/no/such; }`, nil, "true", 121,
+		[]string{`rdzv: cannot make the runtime directory "/no/such/rdzv-`},
+	},
+	{
 		"several", `export CUDA_VISIBLE_DEVICES=; [ $(hostname) = node1 ] && PATH=/usr/bin:/bin || PATH=/bin:/usr/bin`,
 		[]string{"--nproc-per-node", "gpu", "--master-port", masterPort}, "no-such-program", 127,
 		[]string{

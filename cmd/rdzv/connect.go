@@ -28,7 +28,8 @@ type connection struct {
 	hosted  *hosted       // nil where another agent hosts
 	addr    string        // of this end, "" in the store's own process
 	ways    []rdzv.Way    // from this node to the store
-	dir     string        // runtime directory
+	dir     string        // runtime directory, "" if there is none
+	noDir   error         // why; only the agent that hosts the store needs one
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
@@ -48,17 +49,22 @@ func (g *agent) connect(ctx context.Context) error {
 	if g.insecure && g.place.Rank <= 0 {
 		g.say.line("--insecure: this job has no secret and no encryption, anybody who reaches its hosts can take part in it")
 	}
-	dir, err := runtimeDir(g.env)
-	if err != nil {
-		return err
-	}
-	meet.Tidy(dir)
-	removeOldErrorFiles(dir, time.Now())
-	g.conn.dir = dir
+	g.useRuntimeDir()
 	if g.agents == 1 {
 		return g.host(ctx, g.conn, nil)
 	}
 	return g.meet(ctx, g.conn)
+}
+
+// useRuntimeDir finds the runtime directory, and removes what killed agents have left
+// in it. Only the agent that hosts the store cannot do without it.
+func (g *agent) useRuntimeDir() {
+	if g.conn.dir, g.conn.noDir = runtimeDir(g.env); g.conn.noDir != nil {
+		g.problems = withProblem(g.problems, g.conn.noDir)
+		return
+	}
+	meet.Tidy(g.conn.dir)
+	removeOldErrorFiles(g.conn.dir, time.Now())
 }
 
 // meet looks for the other agents.

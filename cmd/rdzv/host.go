@@ -26,6 +26,9 @@ type hosted struct {
 // host starts the store and leads the job. listeners are nil where this agent is
 // the only one.
 func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
+	if c.noDir != nil {
+		return c.noDir
+	}
 	callOff := hosting(g.agents)
 	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout, Failed: func(err error) { g.storeFailed(c.dir, err) }})
 	if err != nil {

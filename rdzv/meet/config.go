@@ -32,7 +32,7 @@ type Config struct {
 	PortHi   int
 
 	Host       string                                                             // this host's name
-	RuntimeDir string                                                             // a directory of this user and host with mode 0700, for locks and what must be remembered
+	RuntimeDir string                                                             // a directory of this user and host with mode 0700, for locks and what must be remembered; "": there is none, and this agent hosts only if no other can
 	Proc       fs.FS                                                              // /proc, of which this process's own parts are read too
 	PID        int                                                                // of this process
 	Interfaces func() ([]Interface, error)                                        // nil: those of the system

@@ -32,7 +32,9 @@ func (s *session) namedStore(ctx context.Context) (*plan, error) {
 	}
 	if len(p.addrs) > 0 {
 		p.sources = []source{fixed(host, 0, p.addrs, p.ports)}
-		p.elect = electByLock
+		if s.RuntimeDir != "" {
+			p.elect = electByLock
+		}
 	}
 	return p, nil
 }

@@ -85,6 +85,9 @@ const maxShared = 1 << 24
 // oncePerNode lets one of the agents on this host do something for all; the others wait for it and read what came out. The file
 // stays until the job's first agent here leaves, and each that has read it holds it until it leaves itself: see Tidy.
 func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
+	if s.RuntimeDir == "" {
+		return do()
+	}
 	file := filepath.Join(s.RuntimeDir, name)
 	f, err := filelock.Open(file, os.O_CREATE)
 	if err != nil {
