@@ -51,8 +51,18 @@ func TestOOMKills(t *testing.T) {
 	}
 }
 
-func TestLastWords(t *testing.T) {
+func TestLastLines(t *testing.T) {
 	const chain = "Traceback (most recent call last):\nOSError: one\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\nValueError: two\n"
+	const unrecorded = `[rank2]: Traceback (most recent call last):
+[rank2]:   File "x.py", line 3, in <module>
+[rank2]: ValueError: batch 17 is empty
+
+[rank2]: During handling of the above exception, another exception occurred:
+
+[rank2]: Traceback (most recent call last):
+[rank2]:   File "error_handler.py", line 79, in record_exception
+[rank2]: FileNotFoundError: [Errno 2] No such file or directory: 'error.json'
+`
 	for name, c := range map[string]struct {
 		stderr  string
 		first   string
@@ -68,37 +78,55 @@ func TestLastWords(t *testing.T) {
 		"long":       {strings.Repeat("x\n", 100) + "end\n", "x", tailLines, ""},
 		"long trace": {"Traceback (most recent call last):\n" + strings.Repeat("  x\n", 200) + "E: end\n", "Traceback (most recent call last):", tracebackLines, "E: end"},
 		"progress":   {"10%\r20%\r100%\n", "100%", 1, ""},
+		"unrecorded": {unrecorded, "Traceback (most recent call last):", 3, "ValueError: batch 17 is empty"},
 		"bytes":      {"\xff\x1b[31m\x07é\n", "\uFFFD[31mé", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines := lastWords([]byte(c.stderr))
+			lines, message := lastLines([]byte(c.stderr))
 			if len(lines) != c.lines || len(lines) > 0 && lines[0] != c.first {
 				t.Errorf("got %d lines: %q, want %d, the first %q", len(lines), lines, c.lines, c.first)
 			}
-			if got := summaryLine(lines); got != c.summary {
-				t.Errorf("the summary is %q, want %q", got, c.summary)
+			if message != c.summary {
+				t.Errorf("the message is %q, want %q", message, c.summary)
 			}
 		})
 	}
 }
 
-func FuzzLastWords(f *testing.F) {
+func FuzzLastLines(f *testing.F) {
 	f.Add([]byte("Traceback (most recent call last):\n  File\nE: x\n"))
 	f.Add([]byte("\r\r\n\xff\x00"))
+	for name := range failures {
+		f.Add(readFailure(f, name))
+	}
 	f.Fuzz(func(t *testing.T, stderr []byte) {
-		lines := lastWords(stderr)
+		lines, message := lastLines(stderr)
 		if len(lines) > tracebackLines {
 			t.Errorf("%d lines", len(lines))
 		}
-		for _, line := range lines {
-			if i := strings.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }); i >= 0 {
+		for _, line := range append(lines, message) {
+			if i := strings.IndexFunc(line, invisible); i >= 0 {
 				t.Errorf("%q has a control character at %d", line, i)
 			}
 		}
-		if s := summaryLine(lines); s != "" && !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, s) }) {
-			t.Errorf("the summary %q is none of %q", s, lines)
+		text := strings.ToValidUTF8(string(stderr), "\uFFFD")
+		if !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+			return strings.Contains(withoutControl(line), message)
+		}) {
+			t.Errorf("the message %q is in no line of %q", message, text)
 		}
 	})
+}
+
+func invisible(r rune) bool { return unicode.IsControl(r) && r != '\t' }
+
+func withoutControl(line string) string {
+	return strings.Map(func(r rune) rune {
+		if invisible(r) {
+			return -1
+		}
+		return r
+	}, line)
 }
 
 func TestErrorFile(t *testing.T) {

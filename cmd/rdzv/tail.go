@@ -13,31 +13,30 @@ const (
 	tracebackLines = 60
 )
 
-// lastWords picks the end of a worker's standard error that tells why it failed:
-// from the last traceback on, else the last lines.
-func lastWords(stderr []byte) []string {
+// lastLines returns the end of a worker's standard error that shows why it failed:
+// from the last traceback on, else the last lines. The message is the line of the
+// traceback that names the exception, "" without a traceback.
+func lastLines(stderr []byte) (lines []string, message string) {
 	text := strings.ToValidUTF8(string(bytes.TrimRight(stderr, "\n")), "\uFFFD")
 	if text == "" {
-		return nil
+		return nil, ""
 	}
-	lines := strings.Split(text, "\n")
-	from, most := max(0, len(lines)-tailLines), tailLines
-	for i, line := range slices.Backward(lines) {
-		if startsTraceback(line) {
-			from, most = i, tracebackLines
-			if !chained(lines[:i]) {
-				break
-			}
-		}
+	lines = withoutRecording(strings.Split(text, "\n"))
+	most := tailLines
+	if at := lastTraceback(lines); at >= 0 {
+		message = strings.TrimSpace(printable(exceptionLine(lines[at:])))
+		removePrefix(lines, at)
+		lines, most = lines[chainStart(lines, at):], tracebackLines
+	} else {
+		lines = lines[max(0, len(lines)-tailLines):]
 	}
-	lines = lines[from:]
 	if cut := len(lines) - most; cut > 0 { // the first and the last lines tell the most
 		lines = append(append(slices.Clone(lines[:most/3]), "  ..."), lines[len(lines)-most+most/3+1:]...)
 	}
 	for i := range lines {
 		lines[i] = printable(lines[i])
 	}
-	return lines
+	return lines, message
 }
 
 // printable keeps what the last carriage return left on the line, as a terminal

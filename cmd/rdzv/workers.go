@@ -174,9 +174,9 @@ func (g *agent) watchdogLost(rank int) string {
 // what it wrote for torch's errors module, else what its standard error ends with.
 func (g *agent) lastWords(i int, r wrap.Result) string {
 	e := &g.ends[i]
-	e.words = withoutRecording(lastWords(r.Stderr))
+	var line string
+	e.words, line = lastLines(r.Stderr)
 	e.oom = r.Signal == syscall.SIGKILL && oomKills(os.DirFS("/")) > g.oomBefore
-	line := summaryLine(e.words)
 	if e.err = r.Err; r.Err != nil {
 		line = r.Err.Error()
 	}
