@@ -69,8 +69,8 @@ func (g *agent) useRuntimeDir() {
 
 // meet looks for the other agents.
 func (g *agent) meet(ctx context.Context, c *connection) (err error) {
-	host := func(ctx context.Context, _ *secret.Key, listeners []net.Listener) error {
-		return g.host(ctx, c, listeners)
+	host := func(ctx context.Context, l net.Listener) error {
+		return g.host(ctx, c, l)
 	}
 	if c.meeting, err = meet.Meet(ctx, g.meetConfig(c.dir), host); err != nil {
 		return g.adviseOnPort(err)

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/meet"
 	"rdzv/rdzv/store"
 )
 
@@ -23,9 +22,9 @@ type hosted struct {
 	wg     sync.WaitGroup
 }
 
-// host starts the store and leads the job. listeners are nil where this agent is
+// host starts the store and leads the job. l is nil where this agent is
 // the only one.
-func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listener) error {
+func (g *agent) host(ctx context.Context, c *connection, l net.Listener) error {
 	if c.noDir != nil {
 		return c.noDir
 	}
@@ -45,8 +44,8 @@ func (g *agent) host(ctx context.Context, c *connection, listeners []net.Listene
 	if err != nil {
 		return err
 	}
-	if listeners != nil {
-		s.Serve(meet.Guard(listeners, nil, nil))
+	if l != nil {
+		s.Serve(l)
 	}
 	leading, cancel := context.WithCancel(context.Background())
 	c.hosted.cancel = cancel

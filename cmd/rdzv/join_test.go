@@ -15,7 +15,6 @@ import (
 	"rdzv/internal/pmitest"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
-	"rdzv/rdzv/secret"
 )
 
 // metByPMI returns the meeting of rank 1 of two with a store that is gone by now.
@@ -24,7 +23,7 @@ func metByPMI(t *testing.T, hydra *pmitest.Server) *meet.Meeting {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	dir, proc := t.TempDir(), os.DirFS("/proc")
-	noStore := func(context.Context, *secret.Key, []net.Listener) error { return nil }
+	noStore := func(context.Context, net.Listener) error { return nil }
 	var meetings [2]*meet.Meeting
 	var errs [2]error
 	var all sync.WaitGroup

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"rdzv/rdzv/meet/internal/hosts"
-	"rdzv/rdzv/secret"
 )
 
 // Config says what an agent knows of itself and of its surroundings; everything from outside is an argument.
@@ -45,10 +44,10 @@ type Config struct {
 // An Interface is one network interface of this host.
 type Interface = hosts.Interface
 
-// HostFunc starts the store on this agent and returns when it serves on the listeners. These are guarded already (see Guard): Accept
-// gives connections that have passed the handshake, with the store's own protocol to follow. key is nil with --insecure.
-// It may end the store at ctx's end; the listeners are closed by whoever is first, the store or Meeting.Close.
-type HostFunc func(ctx context.Context, key *secret.Key, listeners []net.Listener) error
+// HostFunc starts the store on this agent and returns when it serves on the listener. That is guarded already (see Guard): Accept
+// gives connections that have passed the handshake, with the store's own protocol to follow.
+// It may end the store at ctx's end; the listener is closed by whoever is first, the store or Meeting.Close.
+type HostFunc func(ctx context.Context, l net.Listener) error
 
 // Format hides everything that may hold a secret.
 func (c Config) Format(s fmt.State, _ rune) {

@@ -1,5 +1,5 @@
 // Package meet answers three questions for one agent of a job: where is the job's store, who hosts it, and with which key.
-// It knows nothing of etcd: who hosts gets listeners that let only agents of the job in, everybody else gets a verified connection.
+// It knows nothing of etcd: who hosts gets a listener that lets only agents of the job in, everybody else gets a verified connection.
 //
 // What an agent can know differs by launcher, so there is one row of a table for each, and the first that matches decides:
 //

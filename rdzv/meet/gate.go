@@ -20,16 +20,11 @@ import (
 const handshakeTimeout = 5 * time.Second
 
 // Guard makes one listener of several: its Accept returns only connections that have passed the handshake, as *tls.Conn.
-// Strangers cost little: see pending. With a nil cfg nobody is checked, which is for --insecure.
+// Strangers cost little: see pending.
 //
 // told is called, from goroutines of the listener, for each stranger that may be one of the user's own (see Stranger), once an address; it may be nil.
-// Listeners that Meet hands to a HostFunc are guarded already, with Config.Say as the one that is told; for those Guard is Accept's merger alone.
+// The listener that Meet hands to a HostFunc is guarded already, with Config.Say as the one that is told.
 func Guard(listeners []net.Listener, cfg *tls.Config, told func(Stranger)) net.Listener {
-	if len(listeners) == 1 {
-		if g, ok := listeners[0].(*gate); ok {
-			return g
-		}
-	}
 	g := newGate(listeners, cfg, told)
 	g.decide(nil)
 	return g
@@ -153,9 +148,6 @@ func (g *gate) handshake(s *stranger) (net.Conn, error) {
 		conn := tls.Server(s, g.tls)
 		return conn, conn.HandshakeContext(g.ctx)
 	}
-	if g.public == "" {
-		return s.Conn, nil
-	}
 	public, host, err := readHello(s)
 	if err != nil {
 		return nil, err
@@ -181,10 +173,8 @@ func (g *gate) greet(conn net.Conn) error {
 		return answer
 	case g.tls != nil:
 		return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)))
-	case g.public != "":
-		return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)), hex.EncodeToString(g.id[:]))
 	}
-	return nil
+	return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)), hex.EncodeToString(g.id[:]))
 }
 
 // Accept gives the next connection of an agent of the job.

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"rdzv/rdzv/secret"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,10 +25,10 @@ type fakeStore struct {
 	done    sync.WaitGroup
 }
 
-func (f *fakeStore) host(_ context.Context, _ *secret.Key, listeners []net.Listener) error {
+func (f *fakeStore) host(_ context.Context, l net.Listener) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.l = Guard(listeners, nil, nil)
+	f.l = l
 	f.done.Go(f.serve)
 	return nil
 }
@@ -163,7 +161,7 @@ func mustMeet(t *testing.T, c Config, host HostFunc) *Meeting {
 }
 
 func noHost(t *testing.T) HostFunc {
-	return func(context.Context, *secret.Key, []net.Listener) error {
+	return func(context.Context, net.Listener) error {
 		t.Error("an agent hosts that should not")
 		return net.ErrClosed
 	}

@@ -129,7 +129,7 @@ func (m *Meeting) serve(ctx context.Context) error {
 			m.release()
 		}
 	}()
-	if err := m.session.host(ctx, m.Key, []net.Listener{m.gate}); err != nil {
+	if err := m.session.host(ctx, m.gate); err != nil {
 		return err
 	}
 	started = true

@@ -94,7 +94,7 @@ func TestHydraIsToldOnFailure(t *testing.T) {
 		defer func() { recover() }()
 		two := pmitest.Start(t, 1)
 		hydra = two
-		Meet(t.Context(), hydraConfig(t, two, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { panic("a bug") })
+		Meet(t.Context(), hydraConfig(t, two, 0, t.TempDir()), func(context.Context, net.Listener) error { panic("a bug") })
 	}()
 	<-hydra.Ended
 }
@@ -106,7 +106,7 @@ func TestHydraRankZeroFails(t *testing.T) {
 	defer group.Wait()
 	group.Go(func() {
 		broken := errors.New("no memory")
-		_, err := Meet(t.Context(), hydraConfig(t, hydra, 0, t.TempDir()), func(context.Context, *secret.Key, []net.Listener) error { return broken })
+		_, err := Meet(t.Context(), hydraConfig(t, hydra, 0, t.TempDir()), func(context.Context, net.Listener) error { return broken })
 		if !errors.Is(err, broken) {
 			t.Errorf("rank 0: %v", err)
 		}
