@@ -111,8 +111,7 @@ const fromProcess = 0
 
 func shared(e Event, r watchdog.Report) Event {
 	e.Shared = true
-	e.Terminal = r.Code > fromProcess
-	if !e.Terminal {
+	if r.Code <= fromProcess {
 		e.Sender = int(r.PID)
 	}
 	return e

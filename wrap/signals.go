@@ -18,9 +18,6 @@ type Event struct {
 	// launcher's daemon, timeout(1), a shell's "kill %1") or to every process of a task (Slurm, systemd), and not to this
 	// process alone. To pass it on would deliver it twice.
 	Shared bool
-	// Terminal says that the kernel sent it: a key at the terminal, a terminal that went away or changed its size.
-	// Known only of what is Shared.
-	Terminal bool
 	// Sender is the process that sent it, 0 if unknown. Known only of what is Shared.
 	Sender int
 	// At is when this process saw it.
