@@ -4,8 +4,6 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"rdzv/wrap/internal/watchdog"
 )
 
 // pairing brings together the signals of this process and the reports of the sentinels, in whatever
@@ -16,18 +14,18 @@ type pairing struct {
 	reports []report  // not met by a signal yet, oldest first
 }
 
-// pending is a signal that waits for a report, or that was reported before all sentinels answered.
+// pending is a signal that waits for a report, or that was reported, and thus yielded, before all
+// sentinels answered.
 type pending struct {
 	Event
-	asked    []int // watchdogs whose sentinels have not answered yet
-	reported bool  // and thus yielded
-	due      time.Time
+	asked []int // watchdogs whose sentinels have not answered yet
+	due   time.Time
 }
 
-// report is what the sentinel said, and when.
+// report is a signal that a sentinel got, and when it said so.
 type report struct {
-	watchdog.Report
-	at time.Time
+	signal syscall.Signal
+	at     time.Time
 }
 
 // signal takes in a signal to this process, on which the sentinels of these watchdogs have been
@@ -35,12 +33,12 @@ type report struct {
 func (p *pairing) signal(sig syscall.Signal, now time.Time, asked []int) {
 	s := pending{Event: Event{Signal: sig, At: now}, asked: asked, due: now.Add(answerWait)}
 	p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now.Sub(r.at) > reportLife })
-	i := slices.IndexFunc(p.reports, func(r report) bool { return syscall.Signal(r.Signal) == sig })
+	i := slices.IndexFunc(p.reports, func(r report) bool { return r.signal == sig })
 	switch {
 	case i >= 0:
-		p.ready = append(p.ready, shared(s.Event, p.reports[i].Report))
 		p.reports = slices.Delete(p.reports, i, i+1)
-		s.reported = true
+		s.Shared = true
+		p.ready = append(p.ready, s.Event)
 	case len(asked) == 0:
 		p.ready = append(p.ready, s.Event)
 	}
@@ -49,17 +47,16 @@ func (p *pairing) signal(sig syscall.Signal, now time.Time, asked []int) {
 	}
 }
 
-// report takes in a report.
-func (p *pairing) report(r watchdog.Report, now time.Time) {
-	i := slices.IndexFunc(p.pending, func(s pending) bool {
-		return !s.reported && int32(s.Signal) == r.Signal
-	})
+// report takes in that a sentinel got sig.
+func (p *pairing) report(sig syscall.Signal, now time.Time) {
+	i := slices.IndexFunc(p.pending, func(s pending) bool { return !s.Shared && s.Signal == sig })
 	if i < 0 {
-		p.reports = append(p.reports, report{r, now})
+		p.reports = append(p.reports, report{sig, now})
 		return
 	}
-	p.ready = append(p.ready, shared(p.pending[i].Event, r))
-	p.pending[i].reported = true
+	s := &p.pending[i]
+	s.Shared = true
+	p.ready = append(p.ready, s.Event)
 }
 
 // answered takes in that the sentinel of a watchdog has reported all that had reached it when it
@@ -89,7 +86,7 @@ func (p *pairing) deserted(now time.Time) {
 func (p *pairing) expire(now time.Time) {
 	p.pending = slices.DeleteFunc(p.pending, func(s pending) bool {
 		over := !now.Before(s.due)
-		if over && !s.reported {
+		if over && !s.Shared {
 			p.ready = append(p.ready, s.Event)
 		}
 		return over
@@ -104,15 +101,4 @@ func (p *pairing) next() (due time.Time, ok bool) {
 		}
 	}
 	return due, ok
-}
-
-// codes of siginfo: above 0 the kernel sent the signal.
-const fromProcess = 0
-
-func shared(e Event, r watchdog.Report) Event {
-	e.Shared = true
-	if r.Code <= fromProcess {
-		e.Sender = int(r.PID)
-	}
-	return e
 }

@@ -5,14 +5,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"rdzv/wrap/internal/watchdog"
 )
 
 func TestPairing(t *testing.T) {
 	term, hup, usr1 := syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1
 	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
-	rep := func(s syscall.Signal) watchdog.Report { return watchdog.Report{Signal: int32(s), PID: 7} }
 	of := func(watchdogs ...int) []int { return watchdogs }
 	for _, row := range []struct {
 		name string
@@ -23,13 +20,13 @@ func TestPairing(t *testing.T) {
 		{"not yet overdue", func(p *pairing) { p.signal(term, at(0), of(7)); p.answered(7, at(5)); p.expire(at(104)) }, "[]"},
 		{"not answered", func(p *pairing) { p.signal(term, at(0), of(7)); p.expire(at(999)) }, "[]"},
 		{"never answered", func(p *pairing) { p.signal(term, at(0), of(7)); p.expire(at(1000)) }, "[15 false]"},
-		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), of(7)); p.answered(7, at(1)); p.report(rep(term), at(9)) }, "[15 true]"},
+		{"reported after the answer", func(p *pairing) { p.signal(term, at(0), of(7)); p.answered(7, at(1)); p.report(term, at(9)) }, "[15 true]"},
 		{"answered before the second", func(p *pairing) {
 			p.signal(term, at(0), of(7))
 			p.signal(hup, at(1), of(7))
 			p.answered(7, at(2))
 			p.expire(at(100))
-			p.report(rep(hup), at(101))
+			p.report(hup, at(101))
 			p.answered(7, at(101))
 			p.expire(at(201))
 		}, "[1 true][15 false]"},
@@ -51,11 +48,11 @@ func TestPairing(t *testing.T) {
 		}, "[15 false][1 false]"},
 		{"reported, then answered", func(p *pairing) {
 			p.signal(term, at(0), of(7))
-			p.report(rep(term), at(1))
+			p.report(term, at(1))
 			p.signal(hup, at(2), of(7))
 			p.answered(7, at(3)) // on SIGTERM
 			p.expire(at(200))
-			p.report(rep(hup), at(201))
+			p.report(hup, at(201))
 		}, "[15 true][1 true]"},
 		{"two sentinels", func(p *pairing) {
 			p.signal(term, at(0), of(7, 8))
@@ -63,18 +60,18 @@ func TestPairing(t *testing.T) {
 			p.answered(7, at(2))
 			p.answered(7, at(3))
 			p.expire(at(200))
-			p.report(rep(hup), at(201))
+			p.report(hup, at(201))
 			p.answered(8, at(202))
 			p.expire(at(302))
 		}, "[1 true][15 false]"},
 		{"sentinel gone", func(p *pairing) { p.signal(term, at(0), of(7)); p.deserted(at(1)); p.expire(at(1)) }, "[15 false]"},
-		{"report first", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1), of(7)) }, "[15 true]"},
-		{"signal first", func(p *pairing) { p.signal(term, at(0), of(7)); p.report(rep(term), at(1)); p.expire(at(5000)) }, "[15 true]"},
+		{"report first", func(p *pairing) { p.report(term, at(0)); p.signal(term, at(1), of(7)) }, "[15 true]"},
+		{"signal first", func(p *pairing) { p.signal(term, at(0), of(7)); p.report(term, at(1)); p.expire(at(5000)) }, "[15 true]"},
 		{"no sentinel", func(p *pairing) { p.signal(term, at(0), nil) }, "[15 false]"},
-		{"report of another", func(p *pairing) { p.report(rep(hup), at(0)); p.signal(term, at(1), of(7)); p.expire(at(5000)) }, "[15 false]"},
-		{"stale report", func(p *pairing) { p.report(rep(term), at(0)); p.signal(term, at(1001), of(7)); p.expire(at(5000)) }, "[15 false]"},
+		{"report of another", func(p *pairing) { p.report(hup, at(0)); p.signal(term, at(1), of(7)); p.expire(at(5000)) }, "[15 false]"},
+		{"stale report", func(p *pairing) { p.report(term, at(0)); p.signal(term, at(1001), of(7)); p.expire(at(5000)) }, "[15 false]"},
 		{"each report once", func(p *pairing) {
-			p.report(rep(term), at(0))
+			p.report(term, at(0))
 			p.signal(term, at(1), of(7))
 			p.signal(term, at(2), of(7))
 			p.expire(at(5000))
@@ -82,7 +79,7 @@ func TestPairing(t *testing.T) {
 		{"two kinds", func(p *pairing) {
 			p.signal(term, at(0), of(7))
 			p.signal(hup, at(0), of(7))
-			p.report(rep(hup), at(1))
+			p.report(hup, at(1))
 			p.expire(at(5000))
 		}, "[1 true][15 false]"},
 	} {

@@ -18,8 +18,6 @@ type Event struct {
 	// launcher's daemon, timeout(1), a shell's "kill %1") or to every process of a task (Slurm, systemd), and not to this
 	// process alone. To pass it on would deliver it twice.
 	Shared bool
-	// Sender is the process that sent it, 0 if unknown. Known only of what is Shared.
-	Sender int
 	// At is when this process saw it.
 	At time.Time
 }
@@ -143,7 +141,7 @@ func (s *Source) take(r watchdog.Report, p *pairing) {
 	case watchdog.Answer:
 		p.answered(int(r.PID), time.Now())
 	default:
-		p.report(r, time.Now())
+		p.report(syscall.Signal(r.Signal), time.Now())
 	}
 }
 
