@@ -16,8 +16,6 @@ type Result struct {
 	Code int
 	// Signal is the signal that it died of; 0 if it exited.
 	Signal syscall.Signal
-	// Core says that it left a core file.
-	Core bool
 	// Stopped says that it had been told to stop before it ended, by Run or (Stop.Delivered) by others.
 	Stopped bool
 	// Outside is a signal that had reached the worker's whole process group before it ended, known if Tree.Source is set:
@@ -43,7 +41,7 @@ func (r Result) ExitCode() int {
 // fill takes in the status that wait gave.
 func (r *Result) fill(status syscall.WaitStatus) {
 	if status.Signaled() {
-		r.Signal, r.Core = status.Signal(), status.CoreDump()
+		r.Signal = status.Signal()
 		return
 	}
 	r.Code = status.ExitStatus()

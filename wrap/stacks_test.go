@@ -102,7 +102,7 @@ stuck_here()
 	r := begin(t, Tree{Workers: []Worker{w}, Grace: 50 * time.Millisecond})
 	l.want("ready")
 	r.cancel(nil)
-	if e := r.one(); e.Signal != syscall.SIGABRT || !e.Stopped || e.Core {
+	if e := r.one(); e.Signal != syscall.SIGABRT || !e.Stopped {
 		t.Errorf("%+v", e)
 	}
 	if got := text(); !strings.Contains(got, "in stuck_here") {
@@ -111,4 +111,20 @@ stuck_here()
 	if files, _ := filepath.Glob(dir + "/*"); len(files) > 0 {
 		t.Errorf("it left %v", files)
 	}
+}
+
+// TestNoCore: a worker that gets SIGABRT for its stacks cannot leave a core.
+func TestNoCore(t *testing.T) {
+	nothingLeft(t)
+	out, l := lines(t)
+	w := sh(t, `ulimit -c $(ulimit -Hc); trap "ulimit -c; exit 3" ABRT
+		echo ready; while :; do sleep 0.01; done`)
+	w.Stdout = out
+	r := begin(t, Tree{Workers: []Worker{w}, Grace: ample})
+	l.want("ready")
+	r.cancel(&Stop{Stacks: true})
+	if e := r.one(); e.Code != 3 || !e.Stopped {
+		t.Errorf("%+v", e)
+	}
+	l.want("0")
 }
