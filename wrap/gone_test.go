@@ -86,16 +86,15 @@ func TestStoppedSentinelIsWaitedForOnce(t *testing.T) {
 	tree := Tree{Source: Signals(syscall.SIGUSR1), Gone: func() {}}
 	defer tree.Source.Close()
 	const n = 40
-	up := make(chan bool, n)
-	tree.Started = func(int, int) { up <- true }
+	out, l := lines(t)
 	for range n {
-		w := sh(t, "read line; exit 3")
-		w.Stdin = in
+		w := sh(t, "echo up; read line; exit 3")
+		w.Stdin, w.Stdout = in, out
 		tree.Workers = append(tree.Workers, w)
 	}
 	r := begin(t, tree)
 	for range n {
-		<-up
+		l.want("up")
 	}
 	_, sentinel := watchdogOf(t, os.Getpid())
 	syscall.Kill(sentinel, syscall.SIGSTOP)
