@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 )
@@ -13,21 +14,26 @@ const ample = 10 * time.Second
 type running struct {
 	t       *testing.T
 	cancel  context.CancelCauseFunc
+	kill    func() // closes Tree.Kill
 	done    chan struct{}
 	results []Result
 	err     error
 }
 
-// begin starts Run; at the end of the test it is stopped if it still goes on.
+// begin starts Run; at the end of the test it is killed if it still goes on.
 func begin(t *testing.T, tree Tree) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &running{t: t, cancel: cancel, done: make(chan struct{})}
+	kill := make(chan struct{})
+	tree.Kill = kill
+	r := &running{
+		t: t, cancel: cancel, kill: sync.OnceFunc(func() { close(kill) }), done: make(chan struct{}),
+	}
 	go func() {
 		defer close(r.done)
 		r.results, r.err = Run(ctx, tree)
 	}()
-	t.Cleanup(func() { cancel(&Stop{Grace: -1}); <-r.done })
+	t.Cleanup(func() { r.kill(); <-r.done; cancel(nil) })
 	return r
 }
 

@@ -29,7 +29,6 @@
 //	ctx ends, Grace is 0                   results, nil                               SIGTERM as above, SIGKILL to all right away
 //	ctx ends, cause *Stop{Delivered}       the same                                   no SIGTERM to workers that had had it by At
 //	ctx ends, cause *Stop{Stacks}          the same                                   SIGABRT in place of SIGTERM where caught
-//	ctx ends, cause *Stop{Grace: < 0}      results, nil                               SIGKILL to all at once
 //	Deaf is closed                         Run goes on                                SIGABRT to workers that ignore SIGTERM and
 //	                                                                                  catch SIGABRT
 //	Kill is closed                         results, nil                               SIGKILL to all at once

@@ -249,17 +249,20 @@ func TestWatchdogFrozen(t *testing.T) {
 func TestThicket(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		stop *Stop
-	}{{"term, kill", &Stop{Grace: 30 * time.Millisecond}}, {"kill", &Stop{Grace: -1}}} {
+		stop func(r *running)
+	}{
+		{"term, kill", func(r *running) { r.cancel(nil) }},
+		{"kill", func(r *running) { r.kill() }},
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			nothingLeft(t)
 			out, l := lines(t)
 			w := sh(t, thicket)
 			w.Stdout, w.Stderr, w.Capture = out, out, true
-			r := begin(t, Tree{Workers: []Worker{w}})
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: 30 * time.Millisecond})
 			l.want("ready")
 			n, begun := len(marked(marker(t))), time.Now()
-			r.cancel(row.stop)
+			row.stop(r)
 			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
 				t.Errorf("%+v", e)
 			}

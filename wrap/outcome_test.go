@@ -129,13 +129,13 @@ func TestStopNotDelivered(t *testing.T) {
 				fmt.Fprintln(say, "ready")
 				w.Stdin = in
 			}
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour})
-			l.want("ready")
 			grace := 20 * time.Second // which r.one would not wait for
 			if row.spared {
 				grace = 100 * time.Millisecond
 			}
-			r.cancel(&Stop{Delivered: row.delivered, Grace: grace})
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: grace})
+			l.want("ready")
+			r.cancel(&Stop{Delivered: row.delivered})
 			want := syscall.SIGTERM
 			if row.spared {
 				want = syscall.SIGKILL
@@ -151,21 +151,19 @@ func TestKillAtOnce(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {
 		name string
-		kill func(r *running, kill chan struct{})
+		kill func(r *running)
 	}{
-		{"negative grace", func(r *running, _ chan struct{}) { r.cancel(&Stop{Grace: -1}) }},
-		{"kill", func(_ *running, kill chan struct{}) { close(kill) }},
-		{"stop, then kill", func(r *running, kill chan struct{}) { r.cancel(nil); close(kill) }},
+		{"kill", func(r *running) { r.kill() }},
+		{"stop, then kill", func(r *running) { r.cancel(nil); r.kill() }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out, l := lines(t)
 			w := worker(t, stubborn)
 			w.Stdout = out
-			kill := make(chan struct{})
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour, Kill: kill})
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour})
 			l.want("ready")
 			begun := time.Now()
-			row.kill(r, kill)
+			row.kill(r)
 			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
 				t.Errorf("%+v", e)
 			}
@@ -196,19 +194,6 @@ func TestNoGrace(t *testing.T) {
 		if line := l.next(); line != "terminated" {
 			t.Errorf("the worker got %q", line)
 		}
-	}
-}
-
-func TestGraceOfStop(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	w := worker(t, stubborn)
-	w.Stdout = out
-	r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour})
-	l.want("ready")
-	r.cancel(&Stop{Grace: 20 * time.Millisecond})
-	if e := r.one(); e.Signal != syscall.SIGKILL {
-		t.Errorf("%+v", e)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestDeaf(t *testing.T) {
 	if i := <-ended; i != 0 {
 		t.Errorf("worker %d ended first", i)
 	}
-	r.cancel(&Stop{Grace: -1})
+	r.kill()
 	results, err := r.wait()
 	if err != nil {
 		t.Fatal(err)

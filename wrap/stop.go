@@ -22,8 +22,6 @@ type Stop struct {
 	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
 	// stacks and die of it.
 	Stacks bool
-	// Grace overrides Tree.Grace if not 0; below 0 everything is killed at once.
-	Grace time.Duration
 }
 
 // Error tells why.
@@ -36,14 +34,6 @@ func (s *Stop) Error() string {
 
 // Unwrap returns Err.
 func (s *Stop) Unwrap() error { return s.Err }
-
-// grace is the time between SIGTERM and SIGKILL when ctx has ended with stop.
-func (t *Tree) grace(stop *Stop) time.Duration {
-	if stop.Grace != 0 {
-		return stop.Grace
-	}
-	return t.Grace
-}
 
 // stopOf is how ctx, which has ended, wants its tree stopped.
 func stopOf(ctx context.Context) *Stop {
@@ -59,19 +49,15 @@ const overdue = 2 * time.Second
 
 // stop tells the watchdog to end the tree, and returns when that is overdue.
 func (r *run) stop(s *Stop) <-chan time.Time {
-	grace := r.tree.grace(s)
-	if grace < 0 {
-		return r.kill()
-	}
 	if s.Delivered != 0 {
 		r.guard.order(watchdog.Record{Kind: watchdog.Spare, A: int64(monotonic(s.At)), B: int64(s.Delivered)})
 	}
-	order := watchdog.Record{Kind: watchdog.Stop, A: int64(grace)}
+	order := watchdog.Record{Kind: watchdog.Stop, A: int64(r.tree.Grace)}
 	if s.Stacks {
 		order.B = 1
 	}
 	r.guard.order(order)
-	return time.After(grace + watchdog.DumpWait + watchdog.KillWait + overdue)
+	return time.After(r.tree.Grace + watchdog.DumpWait + watchdog.KillWait + overdue)
 }
 
 // monotonic is t on the clock that this process and the watchdog share; a zero t is now.

@@ -29,8 +29,7 @@ type Worker struct {
 type Tree struct {
 	// Workers are started in this order, one by one; at least one.
 	Workers []Worker
-	// Grace is how long workers may live after SIGTERM; 0: SIGKILL follows right away. A Stop may
-	// override it.
+	// Grace is how long workers may live after SIGTERM; 0: SIGKILL follows right away.
 	Grace time.Duration
 	// Linger makes Run, after the last worker's end, wait for ctx to end before it ends what workers have left behind.
 	Linger bool
