@@ -26,7 +26,8 @@
 //	ctx ends                               results, nil                               SIGTERM to live workers and to what ended
 //	                                                                                  ones left; Grace later SIGABRT to workers
 //	                                                                                  that catch it, 0.5 s later SIGKILL to all
-//	ctx ends, Grace is 0                   results, nil                               SIGTERM as above, SIGKILL to all right away
+//	ctx ends, Grace is 0                   results, nil                               SIGTERM to live workers, SIGKILL to all
+//	                                                                                  right after it
 //	ctx ends, cause *Stop{Delivered}       the same                                   no SIGTERM to workers that had had it by At
 //	ctx ends, cause *Stop{Stacks}          the same                                   SIGABRT in place of SIGTERM where caught
 //	Deaf is closed                         Run goes on                                SIGABRT to workers that ignore SIGTERM and

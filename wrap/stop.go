@@ -20,7 +20,7 @@ type Stop struct {
 	Delivered syscall.Signal
 	At        time.Time
 	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
-	// stacks and die of it.
+	// stacks, for which they have Tree.Grace, and die of it.
 	Stacks bool
 }
 
