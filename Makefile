@@ -37,6 +37,7 @@ test:
 
 unit:
 	CGO_ENABLED=1 go test -race $$(go list ./... | grep -v '^rdzv/integration')
+	python3 -m unittest discover -s bench -p '*_test.py'
 
 integration: bin/rdzv
 	go test -count=1 -timeout 20m ./integration -rdzvbin "$(CURDIR)/bin/rdzv"

@@ -2,13 +2,13 @@
 import os, shlex, statistics, subprocess, time
 from fault import started
 from job import KIT, PY
-from procs import marked, now, ppid, smaps, switches, ticks
+from procs import job_tree, now, ppid, smaps, switches, ticks
 
 
-def owner(pid, agents):
-    """The uppermost of the processes above pid that run the same program: a watchdog counts as its agent's."""
+def owner(pid, pids):
+    """The uppermost of the processes above pid that run the same program: a watchdog and its sentinel count as their agent's."""
     up, program = ppid(pid), lambda p: os.readlink(f"/proc/{p}/exe")
-    return owner(up, agents) if up in agents and program(up) == program(pid) else pid
+    return owner(up, pids) if up in pids and program(up) == program(pid) else pid
 
 
 def m_mem(a, name, spec, c):
@@ -18,18 +18,18 @@ def m_mem(a, name, spec, c):
         return bad
     try:
         time.sleep(1)
-        agents = marked(j.id, but={r["pid"] for r in rows})
-        m, private = [smaps(p) for p in agents], {}
-        for p, x in zip(agents, m):
-            o = owner(p, agents)
+        pids = job_tree([p.pid for p in j.procs], [r["pid"] for r in rows])
+        m, private = [smaps(p) for p in pids], {}
+        for p, x in zip(pids, m):
+            o = owner(p, pids)
             private[o] = private.get(o, 0) + x["Private"]
-        c0, s0, t = ticks(agents), switches(agents), now()
+        c0, s0, t = ticks(pids), switches(pids), now()
         time.sleep(3)
         took = now() - t
-        cpu, woke = (ticks(agents) - c0) * 10 / took, (switches(agents) - s0) / took
-        return dict(agents=len(agents), rss_kb=sum(x["Rss"] for x in m), pss_kb=sum(x["Pss"] for x in m), private_kb=sum(private.values()),
+        cpu, woke = (ticks(pids) - c0) * 10 / took, (switches(pids) - s0) / took
+        return dict(processes=len(pids), rss_kb=sum(x["Rss"] for x in m), pss_kb=sum(x["Pss"] for x in m), private_kb=sum(private.values()),
                     typical_kb=int(statistics.median(private.values())), largest_kb=max(private.values()),
-                    threads=sum(len(os.listdir(f"/proc/{p}/task")) for p in agents), fds=sum(len(os.listdir(f"/proc/{p}/fd")) for p in agents),
+                    threads=sum(len(os.listdir(f"/proc/{p}/task")) for p in pids), fds=sum(len(os.listdir(f"/proc/{p}/fd")) for p in pids),
                     idle_cpu_ms_per_s=round(cpu, 2), wakeups_per_s=round(woke, 2), bad="")
     finally:
         j.clean()

@@ -23,20 +23,58 @@ def ppid(pid):
         return int(f.read().rsplit(")", 1)[1].split()[1])
 
 
-def marked(job, but=()):
-    """pids of the live processes started with BENCH_JOB=job, and of those below them; `but` and what is below it left out."""
-    want, own, parents = f"BENCH_JOB={job}".encode(), set(), {}
-    for d in filter(str.isdigit, os.listdir("/proc")):
+def marked(job):
+    """The live processes started with BENCH_JOB=job, and those below them: also those whose launcher has ended."""
+    want, own, parents = f"BENCH_JOB={job}".encode(), set(), tree()
+    for pid in parents:
         try:
-            with open(f"/proc/{d}/environ", "rb") as f:
+            with open(f"/proc/{pid}/environ", "rb") as f:
                 if want in f.read().split(b"\0"):
-                    own.add(int(d))
-            parents[int(d)] = ppid(d)
+                    own.add(pid)
         except OSError:
             pass
-    def among(pid, some):
-        return pid in some or pid in parents and among(parents[pid], some)
-    return [p for p in parents if among(p, own) and not among(p, set(but)) and alive(p)]
+    return [p for p in parents if not own.isdisjoint(above(p, parents)) and alive(p)]
+
+
+def tree():
+    """The parent of each process, as it is now."""
+    parents = {}
+    for d in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parents[int(d)] = ppid(d)
+        except OSError:
+            pass    # it has ended
+    return parents
+
+
+SHARED = ("slurmd",)    # daemons that serve every job
+
+
+def name(pid):
+    with open(f"/proc/{pid}/comm") as f:
+        return f.read().strip()
+
+
+def above(pid, parents):
+    """pid and its ancestors, the nearest first."""
+    line = [pid]
+    while line[-1] in parents:
+        line.append(parents[line[-1]])
+    return line
+
+
+def job_tree(commands, ranks):
+    """The live processes of a job: the launch commands, the daemons that started a rank for this job alone, and everything
+    below them. The ranks and what is below them are left out."""
+    parents = tree()
+    others = set(above(os.getpid(), parents))
+    roots = set(commands)
+    for rank in ranks:
+        line = above(rank, parents)
+        if roots.isdisjoint(line):
+            end = next(i for i, p in enumerate(line) if p in others or p not in parents or name(p) in SHARED)
+            roots.add(line[max(end - 1, 0)])
+    return [p for p in parents if not roots.isdisjoint(line := above(p, parents)) and set(ranks).isdisjoint(line) and alive(p)]
 
 
 class Watch:

@@ -45,7 +45,7 @@ PARTS = dict(
                [("seconds until all ranks are gone", "children_s", "n"), ("ranks left", "children_left", "n")], reps=2),
     cut=Part("A host is cut off", "The cable of one of two hosts is cut, and all on it ends. (The ssh between the hosts is a stand-in that dies with its host: what starts through it learns of the loss too soon.)",
              "agent --nodes 2 --target nodeloss --n 2 --limit 20 --launchers torchrun-tuned,rdzv,rdzv-mpirun", [("seconds until the ranks of the other are gone", "node0_s", "n")], reps=1),
-    memory=Part("Memory and idleness", "All processes of a quiet job but its ranks, over 3 s. \"One agent\" is the median over the launcher's processes, a watchdog counted with its agent; \"the largest\" is the host of the store, if it is not the launcher itself. Pages of a program are private too where one process alone has touched them: of a single agent, those of rdzv.",
+    memory=Part("Memory and idleness", "The process tree of a quiet job without its ranks, over 3 s: launcher, agents, watchdogs and sentinels. \"One agent\" is the median over the launcher's processes, a watchdog and its sentinel counted with their agent; \"the largest\" is the host of the store, if it is not the launcher itself. Pages of a program are private too where one process alone has touched them: of a single agent, those of rdzv.",
                 f"mem --n 4,64 --limit 30 --launchers {ALL}",
                 [("private memory in all, kB", "private_kb", "n"), ("of one agent, kB", "typical_kb", "n"), ("of the largest, kB", "largest_kb", "n"),
                  ("threads", "threads", "n"), ("descriptors", "fds", "n"), ("CPU, ms a second", "idle_cpu_ms_per_s", "n"), ("wake-ups a second", "wakeups_per_s", "n")], reps=1, against=""),
