@@ -2,6 +2,7 @@
 //
 //	make integration                           install what is missing, build, run
 //	go test ./integration -run Fails/openmpi   one story under one launcher
+//	go test ./integration -run Chaos -v        10 faults in torch ranks; make chaos runs 500
 //	go test -short ./...                       all but these
 //
 // Every test starts its processes in a place of its own (HOME, temporary and runtime directory), and ends with two
