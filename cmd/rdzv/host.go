@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -16,25 +17,27 @@ import (
 
 // hosted is the store in this process, and the leader of the job beside it.
 type hosted struct {
-	store  *store.Server
-	end    func()             // closes the store, once
-	cancel context.CancelFunc // of the leader
-	wg     sync.WaitGroup
+	store   *store.Server
+	problem error              // why this agent cannot run workers beside it, nil if it can
+	end     func()             // closes the store, once
+	cancel  context.CancelFunc // of the leader
+	wg      sync.WaitGroup
 }
 
 // host starts the store and leads the job. l is nil where this agent is
 // the only one.
 func (g *agent) host(ctx context.Context, c *connection, l net.Listener) error {
-	if c.noDir != nil {
-		return c.noDir
+	if err := cmp.Or(c.noDir, g.enoughFilesToHost()); err != nil {
+		return notStarted{err}
 	}
+	problem := g.enoughFilesForAll() // before the store has opened its own
 	callOff := hosting(g.agents)
 	s, err := store.Start(ctx, store.Config{Dir: c.dir, PeerTimeout: g.peerTimeout, Failed: func(err error) { g.storeFailed(c.dir, err) }})
 	if err != nil {
 		callOff()
 		return g.roomy(c.dir, err)
 	}
-	c.hosted = &hosted{store: s, cancel: func() {}, end: sync.OnceFunc(func() { callOff(); s.Close() })}
+	c.hosted = &hosted{store: s, problem: problem, cancel: func() {}, end: sync.OnceFunc(func() { callOff(); s.Close() })}
 	c.client = s.Client()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: g.name, Agents: g.agents, SettleTimeout: g.settleTimeout(),

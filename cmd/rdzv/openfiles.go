@@ -8,21 +8,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How many files an agent may have to open, with room to spare: by itself, for
-// each of its workers, and for each agent that comes to its store.
+// How many files an agent may have to open, with room to spare: by itself, while
+// it hosts the store and runs no worker, for each of its workers, and for each
+// other agent that comes to its store.
 const (
 	ownFiles    = 64
+	hostFiles   = 40
 	workerFiles = 6
 	memberFiles = 1
 )
 
-// enoughFiles tells whether this agent may open as many files as it needs.
+// enoughFiles tells whether this agent may open as many files as its workers need.
 func (j *job) enoughFiles() error {
-	needed := ownFiles + workerFiles*j.slots
-	if j.place.Rank <= 0 { // it may host the store
-		needed += memberFiles * j.agents
+	return enoughFiles("start "+plural(j.slots, "worker"), ownFiles+workerFiles*j.slots)
+}
+
+// enoughFilesToHost tells whether all other agents can be connected to the store in
+// this process at a time, though no worker may run then.
+func (j *job) enoughFilesToHost() error {
+	return enoughFiles("host the store for "+plural(j.agents, "agent"), hostFiles+memberFiles*(j.agents-1))
+}
+
+// enoughFilesForAll is the same while the workers run. It is nil where there are not
+// enough for the workers alone, which enoughFiles tells.
+func (j *job) enoughFilesForAll() error {
+	if j.enoughFiles() != nil {
+		return nil
 	}
-	return enoughFiles("start "+plural(j.slots, "worker"), needed)
+	do := fmt.Sprintf("host the store for %s and start %s", plural(j.agents, "agent"), plural(j.slots, "worker"))
+	return enoughFiles(do, ownFiles+workerFiles*j.slots+memberFiles*(j.agents-1))
 }
 
 // enoughFiles asks beforehand whether something can be done for which so many files

@@ -23,8 +23,18 @@ func (j *job) tryWorkers(a *app) {
 // allProblems are those of the job, and those that depend on which agent hosts the
 // store.
 func (g *agent) allProblems() []rdzv.Problem {
-	return withProblem(slices.Clone(g.problems), g.holdPort())
+	problems := withProblem(slices.Clone(g.problems), g.holdPort())
+	if g.conn.hosting() {
+		problems = withProblem(problems, g.conn.hosted.problem)
+	}
+	return problems
 }
+
+// notStarted is an error on a problem of this node that keeps it from joining too.
+type notStarted struct{ error }
+
+func (n notStarted) ExitCode() int { return codeUnready }
+func (n notStarted) Unwrap() error { return n.error }
 
 // withProblem appends err, unless it is nil. An error that has an exit code of its
 // own keeps it.
