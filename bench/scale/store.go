@@ -57,8 +57,8 @@ func listen(o options) (net.Listener, secret.Key, error) {
 		return l, secret.Key{}, err
 	}
 	key := secret.NewKey()
-	cfg, err := key.ServerTLS()
-	return meet.Guard([]net.Listener{l}, cfg, nil), key, err
+	l, err = meet.Guard([]net.Listener{l}, key)
+	return l, key, err
 }
 
 // usage is what this process has used: time on the cores, and bytes of memory at

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
 
@@ -24,11 +25,8 @@ type beacon struct {
 	addrs   []netip.AddrPort
 }
 
-// A beacon fits into one packet of any network.
-const (
-	maxBeacon      = 1200
-	maxBeaconAddrs = 16
-)
+// maxBeacon is how long a beacon may be, in bytes: it fits into one packet of any network.
+const maxBeacon = 1200
 
 var (
 	errBeacon    = errors.New("not a beacon")
@@ -40,7 +38,7 @@ func (b beacon) encode(key []byte) []byte {
 	if b.hosting {
 		kind = "hosting"
 	}
-	line := strings.Join([]string{magic, kind, b.public, b.id, word(b.host), formatAddrPorts(b.addrs)}, " ")
+	line := strings.Join([]string{wire.Magic, kind, b.public, b.id, wire.Word(b.host), wire.FormatAddrs(b.addrs)}, " ")
 	return []byte(line + " " + mac(key, line))
 }
 
@@ -54,15 +52,15 @@ func mac(key []byte, line string) string {
 func parseBeacon(packet, key []byte) (beacon, error) {
 	end := bytes.LastIndexByte(packet, ' ')
 	words := strings.Split(string(packet), " ")
-	if len(packet) > maxBeacon || len(words) != 7 || words[0] != magic || words[1] != "hosting" && words[1] != "seeking" {
+	if len(packet) > maxBeacon || len(words) != 7 || words[0] != wire.Magic || words[1] != "hosting" && words[1] != "seeking" {
 		return beacon{}, errBeacon
 	}
-	b := beacon{hosting: words[1] == "hosting", public: words[2], id: words[3], host: word(words[4])}
+	b := beacon{hosting: words[1] == "hosting", public: words[2], id: words[3], host: wire.Word(words[4])}
 	if !isHex(b.public, secret.PublicLen) || !isHex(b.id, 16) {
 		return beacon{}, errBeacon
 	}
 	var err error
-	if b.addrs, err = parseAddrPorts(words[5]); err != nil {
+	if b.addrs, err = wire.ParseAddrs(words[5]); err != nil {
 		return beacon{}, errBeacon
 	}
 	if !hmac.Equal([]byte(words[6]), []byte(mac(key, string(packet[:end])))) {

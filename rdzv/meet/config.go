@@ -44,7 +44,7 @@ type Config struct {
 // An Interface is one network interface of this host.
 type Interface = hosts.Interface
 
-// HostFunc starts the store on this agent and returns when it serves on the listener. That is guarded already (see Guard): Accept
+// HostFunc starts the store on this agent and returns when it serves on the listener. That is guarded already (see gate.Gate): Accept
 // gives connections that have passed the handshake, with the store's own protocol to follow.
 // It may end the store at ctx's end; the listener is closed by whoever is first, the store or Meeting.Close.
 type HostFunc func(ctx context.Context, l net.Listener) error
@@ -132,3 +132,6 @@ func sorted(addrs []netip.Addr) []netip.Addr {
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
 }
+
+// onLoopback is where a store of one node listens: nobody else can even knock.
+var onLoopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}

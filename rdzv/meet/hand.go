@@ -88,7 +88,7 @@ func (c *callers) elect(ctx context.Context) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.meeting.gate.decide(movedError{found.Addr})
+	c.meeting.gate.SendTo(found.Addr)
 	found.background(c.sendOn)
 	return found, nil
 }
@@ -108,7 +108,7 @@ func (c *callers) chosen(ctx context.Context, found <-chan struct{}) bool {
 		case <-check.C:
 		}
 		switch {
-		case !c.meeting.gate.waiting():
+		case !c.meeting.gate.Waiting():
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
@@ -191,12 +191,12 @@ func (c *callers) proved(ctx context.Context, b beacon) (netip.AddrPort, bool) {
 		return netip.AddrPort{}, false
 	}
 	for _, addr := range b.addrs {
-		conn, greeted, err := d.dial(ctx, addr)
+		conn, greeted, err := d.Dial(ctx, addr)
 		if err != nil {
 			continue
 		}
 		conn.Close()
-		return addr, greeted.id != c.meeting.id && !c.session.excluded()[greeted.id]
+		return addr, greeted.ID != c.meeting.id && !c.session.excluded()[greeted.ID]
 	}
 	return netip.AddrPort{}, false
 }

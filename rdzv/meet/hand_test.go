@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
@@ -102,7 +103,7 @@ func twoHosts(t *testing.T) (high, low *Meeting) {
 // handHost is an agent by hand that hosts without having heard of any other.
 func handHost(t *testing.T, k int) *Meeting {
 	t.Helper()
-	s := &session{Config: handConfig(t, k, 4), host: newFakeStore(t, "store").host, exclude: map[instance]bool{}}
+	s := &session{Config: handConfig(t, k, 4), host: newFakeStore(t, "store").host, exclude: map[gate.Instance]bool{}}
 	s.fill()
 	p, err := s.hand()
 	if err != nil {
@@ -196,7 +197,7 @@ func TestRankedByBeacon(t *testing.T) {
 	}
 	host := mustMeet(t, conf(0), newFakeStore(t, "store").host)
 	c := conf(1)
-	s := &session{Config: c, exclude: map[instance]bool{}}
+	s := &session{Config: c, exclude: map[gate.Instance]bool{}}
 	s.fill()
 	p := mustPlan(t, s)
 	p.sources = p.sources[len(p.sources)-1:] // the beacons alone
@@ -233,7 +234,7 @@ func TestOtherLineByHand(t *testing.T) {
 	said := newSaid()
 	conf := handConfig(t, 1, 2)
 	conf.Say = said.say
-	s := &session{Config: conf, exclude: map[instance]bool{}}
+	s := &session{Config: conf, exclude: map[gate.Instance]bool{}}
 	s.fill()
 	p, err := s.hand()
 	if err != nil {

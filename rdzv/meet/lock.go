@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rdzv/internal/filelock"
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 var errLocked = errors.New("this agent has the lock")
@@ -85,14 +86,14 @@ func (s *session) sayWho(ctx context.Context, p *plan, err error) error {
 	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	d, bad := newDialer(p.key, p.public, s.Host)
+	d, bad := gate.NewDialer(p.key, p.public, s.Host)
 	if bad != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askingWho)
 	defer cancel()
-	conn, _, why := d.dial(ctx, netip.AddrPortFrom(p.addrs[0], uint16(p.ports[0])))
-	var service serviceError
+	conn, _, why := d.Dial(ctx, netip.AddrPortFrom(p.addrs[0], uint16(p.ports[0])))
+	var service gate.ServiceError
 	switch {
 	case why == nil:
 		conn.Close() // of agents with another runtime directory

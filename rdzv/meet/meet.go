@@ -6,6 +6,9 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"rdzv/rdzv/meet/internal/gate"
+	"rdzv/rdzv/secret"
 )
 
 // A session is one agent's looking for the store, over as many stores as it takes.
@@ -13,7 +16,7 @@ type session struct {
 	Config
 	host      HostFunc
 	mu        sync.Mutex
-	exclude   map[instance]bool
+	exclude   map[gate.Instance]bool
 	strangers []Stranger
 	closers   []func()
 	usedPMI   bool // Hydra has let this task meet the others, which it does once
@@ -26,7 +29,7 @@ func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	s := &session{Config: c, host: host, exclude: map[instance]bool{}}
+	s := &session{Config: c, host: host, exclude: map[gate.Instance]bool{}}
 	return s.meet(ctx)
 }
 
@@ -86,38 +89,25 @@ func (s *session) hostAt(ctx context.Context, p *plan) (*Meeting, error) {
 
 // bind listens, so that those who look for this agent find it, and be it only to wait at its gate.
 func (s *session) bind(ctx context.Context, p *plan) (*Meeting, error) {
-	listeners, err := listenSoon(ctx, p.addrs, p.ports)
+	listeners, err := gate.Listen(ctx, p.addrs, p.ports)
 	if err != nil {
 		return nil, err
 	}
-	g, err := s.guard(listeners, p)
+	g, err := gate.New(listeners, p.key, p.public, func(who Stranger) { s.strange(who, p) })
 	if err != nil {
-		closeAll(listeners)
 		return nil, err
 	}
-	addrs := addrsOf(listeners)
+	addrs := g.Addrs()
 	better := make(chan struct{})
 	return &Meeting{
-		session: s, plan: p, gate: g, id: g.id, Hosting: true, Key: p.key,
+		session: s, plan: p, gate: g, id: g.ID(), Hosting: true, Key: p.key,
 		Addr: addrs[0], Addrs: addrs, BetterHost: better, betterHost: better,
 	}, nil
 }
 
-func (s *session) guard(listeners []net.Listener, p *plan) (*gate, error) {
-	told := func(who Stranger) { s.strange(who, p) }
-	if p.key == nil {
-		return newPlainGate(listeners, p.public, told), nil
-	}
-	cfg, err := p.key.ServerTLS()
-	if err != nil {
-		return nil, err
-	}
-	return newGate(listeners, cfg, told), nil
-}
-
 // look finds the store that another agent hosts.
 func (s *session) look(ctx context.Context, p *plan) (*Meeting, error) {
-	d, err := newDialer(p.key, p.public, s.Host)
+	d, err := gate.NewDialer(p.key, p.public, s.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -127,13 +117,13 @@ func (s *session) look(ctx context.Context, p *plan) (*Meeting, error) {
 		var none *NotFoundError
 		if errors.As(err, &none) {
 			none.Hint, none.Strangers = p.hint, s.known()
-			if p.foreign != "" && slices.ContainsFunc(none.Tried, func(a Answer) bool { return errors.Is(a.Err, errGreeting) }) {
+			if p.foreign != "" && slices.ContainsFunc(none.Tried, func(a Answer) bool { return errors.Is(a.Err, gate.ErrNotStore) }) {
 				none.Hint = p.foreign
 			}
 		}
 		return nil, err
 	}
-	return &Meeting{session: s, plan: p, dialer: d, id: f.id, first: f.conn, Key: p.key, Addr: f.addr, Addrs: f.addrs}, nil
+	return &Meeting{session: s, plan: p, dialer: d, id: f.ID, first: f.conn, Key: p.key, Addr: f.addr, Addrs: f.Addrs}, nil
 }
 
 // strange tells the user, once each, of an agent that may be the user's own but has another key.
@@ -170,12 +160,23 @@ func (s *session) known() []Stranger {
 	return slices.Clone(s.strangers)
 }
 
-func (s *session) excluded() map[instance]bool {
+func (s *session) excluded() map[gate.Instance]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	copied := map[instance]bool{}
+	copied := map[gate.Instance]bool{}
 	for id := range s.exclude {
 		copied[id] = true
 	}
 	return copied
+}
+
+// Guard makes one listener of several, which lets in only agents of the job with that key. The listener that a HostFunc is
+// given is guarded already.
+func Guard(listeners []net.Listener, key secret.Key) (net.Listener, error) {
+	g, err := gate.New(listeners, &key, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.Admit()
+	return g, nil
 }

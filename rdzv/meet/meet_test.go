@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 func orteConfig(t *testing.T, rank, size int) Config {
@@ -233,7 +235,7 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	b.Job, b.Host, b.Say = "another line", "node2", joiner.say
 	b.Interfaces = func() ([]Interface, error) { return nil, nil }
 	b.Resolve = func(context.Context, string) ([]netip.Addr, error) { return onLoopback[:1], nil }
-	s := &session{Config: b, exclude: map[instance]bool{}}
+	s := &session{Config: b, exclude: map[gate.Instance]bool{}}
 	s.fill()
 	p, err := s.namedStore(t.Context())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
@@ -21,9 +22,9 @@ type Meeting struct {
 
 	session *session
 	plan    *plan
-	id      instance
-	gate    *gate   // of the host
-	dialer  *dialer // of the others; of the host once it dials itself
+	id      gate.Instance
+	gate    *gate.Gate   // of the host
+	dialer  *gate.Dialer // of the others; of the host once it dials itself
 
 	// BetterHost is closed when, without a launcher, another agent turns out to host as well and has
 	// the lower id: the two found each other too late. If the job can still move, move it, call
@@ -57,23 +58,23 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, greeted, err := d.dial(ctx, m.Addr)
+	conn, greeted, err := d.Dial(ctx, m.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)
 	}
-	if greeted.id != m.id {
+	if greeted.ID != m.id {
 		conn.Close()
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, ErrGone)
 	}
 	return conn, nil
 }
 
-func (m *Meeting) dialing() (*dialer, error) {
+func (m *Meeting) dialing() (*gate.Dialer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var err error
 	if m.dialer == nil {
-		m.dialer, err = newDialer(m.Key, m.plan.public, m.session.Host)
+		m.dialer, err = gate.NewDialer(m.Key, m.plan.public, m.session.Host)
 	}
 	return m.dialer, err
 }
@@ -101,7 +102,7 @@ func (m *Meeting) JoinLine() string {
 func (m *Meeting) Redirect() {
 	select {
 	case <-m.betterHost:
-		m.gate.decide(movedError{m.rival})
+		m.gate.SendTo(m.rival)
 	default:
 	}
 }
@@ -133,7 +134,7 @@ func (m *Meeting) serve(ctx context.Context) error {
 		return err
 	}
 	started = true
-	m.gate.decide(nil)
+	m.gate.Admit()
 	if m.session.byHand() {
 		m.background(m.sayAlone)
 	}
@@ -165,7 +166,7 @@ func (m *Meeting) sayAlone(ctx context.Context) {
 		return
 	case <-t.C:
 	}
-	if m.gate.visits.Load() > 0 {
+	if m.gate.Visited() {
 		return
 	}
 	for _, line := range m.invitation() {

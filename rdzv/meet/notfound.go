@@ -8,6 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"rdzv/rdzv/meet/internal/gate"
+)
+
+// A Stranger is who was kept out and is perhaps one of the user's own.
+type Stranger = gate.Stranger
+
+// What keeps an agent of the same user out, as far as both sides can tell.
+var (
+	ErrOtherToken = gate.ErrOtherToken
+	ErrOtherJob   = gate.ErrOtherJob
 )
 
 // NotFoundError says that no store was found in time: every address that was tried, and what each answered last.

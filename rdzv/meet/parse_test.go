@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
 
@@ -131,7 +132,7 @@ func TestBeacon(t *testing.T) {
 	b.addrs = slices.Repeat(b.addrs, 50)
 	if packet := b.encode(made); len(packet) > maxBeacon {
 		t.Errorf("a beacon of %d bytes", len(packet))
-	} else if got, err := parseBeacon(packet, made); err != nil || len(got.addrs) != maxBeaconAddrs {
+	} else if got, err := parseBeacon(packet, made); err != nil || len(got.addrs) != wire.MaxAddrs {
 		t.Errorf("%d addresses, %v", len(got.addrs), err)
 	}
 }
@@ -141,23 +142,8 @@ func FuzzBeacon(f *testing.F) {
 	f.Add((beacon{public: publicHex(secret.PublicName("job")), id: newID(), addrs: []netip.AddrPort{netip.MustParseAddrPort("10.77.0.11:29600")}}).encode(made))
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		b, err := parseBeacon(packet, made)
-		if (err == nil || errors.Is(err, errBeaconMAC)) && (len(b.addrs) == 0 || len(b.addrs) > maxBeaconAddrs || strings.ContainsAny(b.host, " \n\x1b")) {
+		if (err == nil || errors.Is(err, errBeaconMAC)) && (len(b.addrs) == 0 || len(b.addrs) > wire.MaxAddrs || strings.ContainsAny(b.host, " \n\x1b")) {
 			t.Errorf("%q: %+v", packet, b)
-		}
-	})
-}
-
-func FuzzGreeting(f *testing.F) {
-	f.Add("rdzv1 moved 10.0.0.1:1\n")
-	f.Add("rdzv1 hello 00 node1\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		r := strings.NewReader(text)
-		words, err := readLine(r)
-		if err == nil {
-			greeted(words)
-		}
-		if end := strings.IndexByte(text, '\n'); err == nil && r.Len() != len(text)-end-1 {
-			t.Errorf("%q: %d bytes are left of what follows", text, r.Len())
 		}
 	})
 }

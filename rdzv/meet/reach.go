@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -51,13 +52,13 @@ func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
 	if err != nil {
 		return Way{}
 	}
-	conn, greeted, err := d.dial(ctx, addr)
+	conn, greeted, err := d.Dial(ctx, addr)
 	if err != nil {
 		return Way{}
 	}
 	defer conn.Close()
-	if greeted.id != m.id {
+	if greeted.ID != m.id {
 		return Way{}
 	}
-	return Way{Store: addr.Addr(), Own: addrOf(conn.LocalAddr()).Addr()}
+	return Way{Store: addr.Addr(), Own: conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()}
 }

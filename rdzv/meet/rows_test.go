@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
@@ -31,7 +32,7 @@ func node(t *testing.T, record string, rank int) *session {
 		}
 		return []netip.Addr{netip.AddrFrom4([4]byte{10, 77, 0, 10 + k})}, nil
 	}
-	s := &session{Config: c, exclude: map[instance]bool{}}
+	s := &session{Config: c, exclude: map[gate.Instance]bool{}}
 	s.fill()
 	return s
 }

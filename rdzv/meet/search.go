@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // How hard a search tries: burst addresses at once, the next burst when those have not answered for burstEvery, maxOpen in all. An
@@ -44,9 +46,9 @@ type source func(ctx context.Context, give func(offer))
 
 // A search finds the store among the addresses that its sources offer.
 type search struct {
-	dialer  *dialer
+	dialer  *gate.Dialer
 	sources []source
-	exclude map[instance]bool // stores whose job is over
+	exclude map[gate.Instance]bool // stores whose job is over
 	told    func(Stranger)
 	tries   map[netip.AddrPort]*try
 
@@ -64,7 +66,7 @@ type try struct {
 }
 
 type found struct {
-	greeting
+	gate.Greeting
 	conn net.Conn
 	addr netip.AddrPort
 }
@@ -199,7 +201,7 @@ func (s *search) launch(ctx context.Context, group *sync.WaitGroup, answers chan
 }
 
 func (s *search) attempt(ctx context.Context, addr netip.AddrPort, answers chan<- answered) {
-	conn, greeted, err := s.dialer.dial(ctx, addr)
+	conn, greeted, err := s.dialer.Dial(ctx, addr)
 	select {
 	case answers <- answered{found{greeted, conn, addr}, err}:
 	case <-ctx.Done():
@@ -214,7 +216,7 @@ var errClosed = errors.New("the job of that store is over")
 // judge takes in one answer; it returns the store if that was it.
 func (s *search) judge(a answered) *found {
 	t := s.tries[a.addr]
-	if a.err == nil && !s.exclude[a.id] {
+	if a.err == nil && !s.exclude[a.ID] {
 		return &a.found
 	}
 	if a.err == nil {
@@ -226,10 +228,10 @@ func (s *search) judge(a answered) *found {
 	if occupied(a.err) {
 		s.hurry(a.addr.Addr())
 	}
-	var moved movedError
+	var moved gate.MovedError
 	switch {
 	case errors.As(a.err, &moved):
-		s.take(offer{addr: moved.to, name: t.name, likely: -1})
+		s.take(offer{addr: moved.To, name: t.name, likely: -1})
 	case errors.Is(a.err, ErrOtherToken), errors.Is(a.err, ErrOtherJob):
 		t.wait = strangeFor
 		s.told(Stranger{Host: t.name, Addr: a.addr.Addr(), Why: a.err})
@@ -248,7 +250,7 @@ func (t *try) longer() time.Duration {
 
 // occupied tells from an answer that somebody else has the port, or that one cannot know.
 func occupied(err error) bool {
-	var moved movedError
+	var moved gate.MovedError
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) &&
 		!errors.Is(err, syscall.ENETUNREACH) && !errors.As(err, &moved)
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // The later ports of the sequence are for a store that found the first one taken. To ask there is of use only when
@@ -20,8 +22,8 @@ func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 	}{
 		{"nobody listens", syscall.ECONNREFUSED, false},
 		{"there is no such host", syscall.EHOSTUNREACH, false},
-		{"one of ours has made way", movedError{netip.MustParseAddrPort("127.0.0.3:1")}, false},
-		{"another program", errGreeting, true},
+		{"one of ours has made way", gate.MovedError{To: netip.MustParseAddrPort("127.0.0.3:1")}, false},
+		{"another program", gate.ErrNotStore, true},
 		{"a store whose job is over", errClosed, true},
 		{"another job", ErrOtherJob, true},
 	} {

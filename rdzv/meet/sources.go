@@ -110,3 +110,15 @@ func (s *session) seen(daemon uint16, ports []int) source {
 		}
 	}
 }
+
+// pause waits for d, and reports whether ctx lasted for so long.
+func pause(ctx context.Context, d time.Duration) (lasts bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

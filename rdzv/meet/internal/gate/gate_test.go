@@ -1,4 +1,4 @@
-package meet
+package gate
 
 import (
 	"crypto/tls"
@@ -20,11 +20,11 @@ func listenLocal(t *testing.T, k secret.Key, told func(Stranger)) (net.Listener,
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := k.ServerTLS()
+	g, err := New([]net.Listener{l}, &k, nil, told)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := Guard([]net.Listener{l}, cfg, told)
+	g.Admit()
 	t.Cleanup(func() { g.Close() })
 	return g, addrOf(l.Addr())
 }
@@ -48,11 +48,11 @@ func echo(t *testing.T, l net.Listener) {
 
 func dialKey(t *testing.T, k secret.Key, addr netip.AddrPort) (net.Conn, error) {
 	t.Helper()
-	d, err := newDialer(&k, nil, "node2")
+	d, err := NewDialer(&k, nil, "node2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, _, err := d.dial(t.Context(), addr)
+	conn, _, err := d.Dial(t.Context(), addr)
 	return conn, err
 }
 
@@ -162,7 +162,7 @@ func TestGuardUnderSilence(t *testing.T) {
 	}
 	defer late.Close()
 	echoes(t, late)
-	if n := len(l.(*gate).pending.conns); n > maxPending {
+	if n := len(l.(*Gate).pending.conns); n > maxPending {
 		t.Errorf("%d connections are pending", n)
 	}
 }

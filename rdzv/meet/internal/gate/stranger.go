@@ -1,4 +1,4 @@
-package meet
+package gate
 
 import (
 	"crypto/tls"
@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
 
@@ -56,14 +57,14 @@ func noteHello(cfg *tls.Config) *tls.Config {
 func hostOf(protos []string) string {
 	for _, p := range protos {
 		if host, ok := strings.CutPrefix(p, hostPrefix); ok {
-			return word(host)
+			return wire.Word(host)
 		}
 	}
 	return ""
 }
 
 // tell reports a connection that did not pass, if it seems to be an agent of this user.
-func (g *gate) tell(s *stranger, err error) {
+func (g *Gate) tell(s *stranger, err error) {
 	s.mu.Lock()
 	who := Stranger{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr(), Why: g.why(s.public, err)}
 	s.mu.Unlock()
@@ -82,7 +83,7 @@ func (g *gate) tell(s *stranger, err error) {
 }
 
 // why tells strangers apart: one that asked for this job, and then refused our certificate or had one refused, has another key.
-func (g *gate) why(public string, err error) error {
+func (g *Gate) why(public string, err error) error {
 	if public == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package meet
+package gate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
 
@@ -18,15 +19,16 @@ const connectTimeout = 3 * time.Second
 // answerTimeout is how long one that has answered may take to say that it is the store: it may still be starting it.
 const answerTimeout = 15 * time.Second
 
-// A dialer makes verified connections to the store of one job.
-type dialer struct {
+// A Dialer makes verified connections to the store of one job.
+type Dialer struct {
 	tls    *tls.Config // nil: --insecure
 	public []byte
 	host   string // this host's name, for messages on the other side
 }
 
-func newDialer(key *secret.Key, public []byte, host string) (*dialer, error) {
-	d := &dialer{public: public, host: host}
+// NewDialer dials for the job with that key, or with a nil key for the one with that public name; host is what this host is called.
+func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
+	d := &Dialer{public: public, host: host}
 	if key == nil {
 		return d, nil
 	}
@@ -34,16 +36,16 @@ func newDialer(key *secret.Key, public []byte, host string) (*dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+word(host))
+	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host))
 	d.tls, d.public = cfg, key[:secret.PublicLen]
 	return d, nil
 }
 
-// dial connects, proves, and waits for the greeting. The connection it returns is the store's own protocol from here on.
-func (d *dialer) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, greeting, error) {
+// Dial connects, proves, and waits for the greeting. The connection it returns is the store's own protocol from here on.
+func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greeting, error) {
 	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, Greeting{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(answerTimeout))
@@ -53,30 +55,30 @@ func (d *dialer) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, greet
 	}
 	if err != nil {
 		conn.Close()
-		return nil, greeting{}, err
+		return nil, Greeting{}, err
 	}
 	conn.SetDeadline(time.Time{})
 	return verified, greeted, nil
 }
 
-func (d *dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, greeting, error) {
+func (d *Dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, Greeting, error) {
 	if d.tls == nil {
 		greeted, err := helloPlain(conn, d.public, d.host)
 		return conn, greeted, err
 	}
 	secure := tls.Client(conn, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, greeting{}, d.explain(err)
+		return nil, Greeting{}, d.explain(err)
 	}
 	addrs, err := readGreeting(secure)
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, Greeting{}, err
 	}
-	return secure, greeting{instanceOf(secure.ConnectionState().PeerCertificates[0]), addrs}, nil
+	return secure, Greeting{instanceOf(secure.ConnectionState().PeerCertificates[0]), addrs}, nil
 }
 
 // explain tells from the certificate that was refused who it is that answered, or from an answer without one.
-func (d *dialer) explain(err error) error {
+func (d *Dialer) explain(err error) error {
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) {
 		return foreign(string(plain.RecordHeader[:]))
@@ -87,7 +89,7 @@ func (d *dialer) explain(err error) error {
 	}
 	switch public := publicOfCert(refused.UnverifiedCertificates[0]); public {
 	case "":
-		return errGreeting
+		return ErrNotStore
 	case secret.PublicOf(d.tls.ServerName):
 		return ErrOtherToken
 	default:

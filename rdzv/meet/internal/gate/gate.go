@@ -1,10 +1,8 @@
-package meet
+package gate
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"net"
@@ -13,30 +11,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
 
 // handshakeTimeout is how long a connection may take to prove that it is of the job.
 const handshakeTimeout = 5 * time.Second
 
-// Guard makes one listener of several: its Accept returns only connections that have passed the handshake, as *tls.Conn.
-// Strangers cost little: see pending.
-//
-// told is called, from goroutines of the listener, for each stranger that may be one of the user's own (see Stranger), once an address; it may be nil.
-// The listener that Meet hands to a HostFunc is guarded already, with Config.Say as the one that is told.
-func Guard(listeners []net.Listener, cfg *tls.Config, told func(Stranger)) net.Listener {
-	g := newGate(listeners, cfg, told)
-	g.decide(nil)
-	return g
-}
-
-// A gate is the listener that Guard describes. Between the handshake and Accept, a connection waits until it is decided
+// A Gate makes one listener of several: its Accept returns only connections that have passed the handshake.
+// Strangers cost little: see pending. Between the handshake and Accept, a connection waits until it is decided
 // whether this agent hosts; the greeting says so.
-type gate struct {
+type Gate struct {
 	listeners []net.Listener
 	tls       *tls.Config // nil: plain
 	public    string      // the job's, to tell who is a stranger
-	id        instance
+	id        Instance
 	told      func(Stranger)
 
 	ctx     context.Context
@@ -48,48 +37,52 @@ type gate struct {
 	decided chan struct{} // closed when answer is there
 
 	mu     sync.Mutex
-	answer error              // nil: this agent hosts; a movedError: another
+	answer error              // nil: this agent hosts; a MovedError: another
 	parked map[*stranger]bool // those who wait for the decision
 	said   map[netip.Addr]bool
 }
 
-func newGate(listeners []net.Listener, cfg *tls.Config, told func(Stranger)) *gate {
-	g := &gate{
+// New opens a gate on the listeners, which it takes over, to agents of the job with that key; with a nil key, to those that give its
+// public name, which is for --insecure. told is called, from goroutines of the gate, for each stranger that may be one of the
+// user's own (see Stranger), once an address; it may be nil.
+func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Stranger)) (*Gate, error) {
+	g := &Gate{
 		listeners: listeners, told: told, in: make(chan net.Conn), pending: newPending(), id: newInstance(),
 		decided: make(chan struct{}), parked: map[*stranger]bool{}, said: map[netip.Addr]bool{},
+		public: hex.EncodeToString(public),
 	}
-	if cfg != nil {
-		g.tls = noteHello(cfg)
-		g.public = secret.PublicOf(cfg.Certificates[0].Leaf.DNSNames[0])
-		g.id = instanceOf(cfg.Certificates[0].Leaf)
+	if key != nil {
+		cfg, err := key.ServerTLS()
+		if err != nil {
+			closeAll(listeners)
+			return nil, err
+		}
+		g.tls, g.public, g.id = noteHello(cfg), key.Public(), instanceOf(cfg.Certificates[0].Leaf)
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for _, l := range listeners {
 		g.done.Go(func() { g.serve(l) })
 	}
-	return g
+	return g, nil
 }
 
-// newPlainGate is the gate of a job without a key.
-func newPlainGate(listeners []net.Listener, public []byte, told func(Stranger)) *gate {
-	g := newGate(nil, nil, told)
-	g.listeners, g.public = listeners, hex.EncodeToString(public)
-	for _, l := range listeners {
-		g.done.Go(func() { g.serve(l) })
-	}
-	return g
-}
+// ID names this run of the store.
+func (g *Gate) ID() Instance { return g.id }
 
-// An instance is one run of one store: the digest of the certificate it was started with.
-type instance [16]byte
+// Addrs is where the gate listens.
+func (g *Gate) Addrs() []netip.AddrPort { return addrsOf(g.listeners) }
 
-func instanceOf(cert *x509.Certificate) instance {
-	sum := sha256.Sum256(cert.Raw)
-	return instance(sum[:len(instance{})])
-}
+// Visited says that somebody has passed the handshake.
+func (g *Gate) Visited() bool { return g.visits.Load() > 0 }
+
+// Admit lets in those who pass the handshake: this agent hosts.
+func (g *Gate) Admit() { g.decide(nil) }
+
+// SendTo sends those who pass the handshake to another address: the agent there hosts.
+func (g *Gate) SendTo(addr netip.AddrPort) { g.decide(MovedError{addr}) }
 
 // decide ends the waiting of those who passed the handshake; later decisions hold for those who come later.
-func (g *gate) decide(answer error) {
+func (g *Gate) decide(answer error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answer = answer
@@ -100,7 +93,7 @@ func (g *gate) decide(answer error) {
 	}
 }
 
-func (g *gate) serve(l net.Listener) {
+func (g *Gate) serve(l net.Listener) {
 	for g.ctx.Err() == nil {
 		g.pending.room(g.ctx)
 		conn, err := l.Accept()
@@ -108,7 +101,10 @@ func (g *gate) serve(l net.Listener) {
 			return
 		}
 		if err != nil { // no file descriptors left, say: those in are unharmed, and it may pass
-			pause(g.ctx, 20*time.Millisecond)
+			select {
+			case <-g.ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
 			continue
 		}
 		s := g.pending.add(conn)
@@ -117,7 +113,7 @@ func (g *gate) serve(l net.Listener) {
 }
 
 // admit takes one connection from the handshake to Accept.
-func (g *gate) admit(s *stranger) {
+func (g *Gate) admit(s *stranger) {
 	stop := context.AfterFunc(g.ctx, func() { s.Close() })
 	defer stop()
 	s.SetDeadline(time.Now().Add(handshakeTimeout))
@@ -143,7 +139,7 @@ func (g *gate) admit(s *stranger) {
 	}
 }
 
-func (g *gate) handshake(s *stranger) (net.Conn, error) {
+func (g *Gate) handshake(s *stranger) (net.Conn, error) {
 	if g.tls != nil {
 		conn := tls.Server(s, g.tls)
 		return conn, conn.HandshakeContext(g.ctx)
@@ -160,25 +156,25 @@ func (g *gate) handshake(s *stranger) (net.Conn, error) {
 	return s.Conn, nil
 }
 
-func (g *gate) greet(conn net.Conn) error {
+func (g *Gate) greet(conn net.Conn) error {
 	g.mu.Lock()
 	answer := g.answer
 	g.mu.Unlock()
-	var moved movedError
+	var moved MovedError
 	switch {
 	case g.ctx.Err() != nil:
 		return g.ctx.Err()
 	case errors.As(answer, &moved):
-		writeLine(conn, "moved", moved.to.String())
+		writeLine(conn, "moved", moved.To.String())
 		return answer
 	case g.tls != nil:
-		return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)))
+		return writeLine(conn, "ok", wire.FormatAddrs(addrsOf(g.listeners)))
 	}
-	return writeLine(conn, "ok", formatAddrPorts(addrsOf(g.listeners)), hex.EncodeToString(g.id[:]))
+	return writeLine(conn, "ok", wire.FormatAddrs(addrsOf(g.listeners)), hex.EncodeToString(g.id[:]))
 }
 
 // Accept gives the next connection of an agent of the job.
-func (g *gate) Accept() (net.Conn, error) {
+func (g *Gate) Accept() (net.Conn, error) {
 	select {
 	case conn := <-g.in:
 		return conn, nil
@@ -188,10 +184,10 @@ func (g *gate) Accept() (net.Conn, error) {
 }
 
 // Addr is the address of the first of the listeners.
-func (g *gate) Addr() net.Addr { return g.listeners[0].Addr() }
+func (g *Gate) Addr() net.Addr { return g.listeners[0].Addr() }
 
 // Close ends listening and whatever has not been accepted, and waits for both. Accepted connections live on.
-func (g *gate) Close() error {
+func (g *Gate) Close() error {
 	g.stop()
 	var errs []error
 	for _, l := range g.listeners {
@@ -201,16 +197,4 @@ func (g *gate) Close() error {
 	}
 	g.done.Wait()
 	return errors.Join(errs...)
-}
-
-// pause waits for d, and reports whether ctx lasted for so long.
-func pause(ctx context.Context, d time.Duration) (lasts bool) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,4 +1,4 @@
-package meet
+package gate
 
 import (
 	"context"
@@ -14,17 +14,25 @@ import (
 // tentative is how long an address may take to become usable: IPv6 first asks the network whether another has it.
 const tentative = 3 * time.Second
 
-// listenSoon is listen, but for addresses that are not usable yet.
-func listenSoon(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
-	for limit := time.Now().Add(tentative); ; pause(ctx, lastWait) {
+// tentativeEvery is how often such an address is tried.
+const tentativeEvery = 200 * time.Millisecond
+
+// Listen binds one port on all the addresses: the first of the ports that is free on each. It waits for addresses that are
+// not usable yet.
+func Listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
+	for limit := time.Now().Add(tentative); ; {
 		bound, err := listen(ctx, addrs, ports)
 		if !errors.Is(err, syscall.EADDRNOTAVAIL) || time.Now().After(limit) || ctx.Err() != nil {
 			return bound, err
 		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(tentativeEvery):
+		}
 	}
 }
 
-// listen binds one port on all the addresses: the first of the ports that is free on each. An address that is not
+// listen is Listen for addresses that are usable. An address that is not
 // there (yet) is left out, as long as one is left.
 func listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
 	var last error
@@ -84,6 +92,3 @@ func addrsOf(listeners []net.Listener) []netip.AddrPort {
 func join(ports []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
 }
-
-// onLoopback is where a store of one node listens: nobody else can even knock.
-var onLoopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}

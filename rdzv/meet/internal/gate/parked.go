@@ -1,4 +1,4 @@
-package meet
+package gate
 
 import (
 	"net"
@@ -6,7 +6,7 @@ import (
 )
 
 // park waits until it is decided who hosts.
-func (g *gate) park(s *stranger) {
+func (g *Gate) park(s *stranger) {
 	g.mu.Lock()
 	g.parked[s] = true
 	g.mu.Unlock()
@@ -19,9 +19,9 @@ func (g *gate) park(s *stranger) {
 	g.mu.Unlock()
 }
 
-// waiting says that somebody waits for the decision. They are silent until they are greeted: one of whom there is
+// Waiting says that somebody waits for the decision. They are silent until they are greeted: one of whom there is
 // something to read has said goodbye.
-func (g *gate) waiting() bool {
+func (g *Gate) Waiting() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for s := range g.parked {

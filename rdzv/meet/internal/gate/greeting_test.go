@@ -1,0 +1,21 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+)
+
+func FuzzGreeting(f *testing.F) {
+	f.Add("rdzv1 moved 10.0.0.1:1\n")
+	f.Add("rdzv1 hello 00 node1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := strings.NewReader(text)
+		words, err := readLine(r)
+		if err == nil {
+			greeted(words)
+		}
+		if end := strings.IndexByte(text, '\n'); err == nil && r.Len() != len(text)-end-1 {
+			t.Errorf("%q: %d bytes are left of what follows", text, r.Len())
+		}
+	})
+}
