@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"rdzv/rdzv/meet/internal/beacon"
 )
 
 // forget is how long an agent counts that has not called any more.
@@ -13,31 +15,31 @@ const forget = 3 * time.Second
 // callers is what one agent hears of the others.
 type callers struct {
 	session *session
-	meeting *Meeting // where this agent would host
-	radio   *radio   // nil where there is no multicast
-	self    beacon
+	meeting *Meeting       // where this agent would host
+	radio   *beacon.Socket // nil where there is no multicast
+	self    beacon.Beacon
 
 	mu     sync.Mutex
 	better map[string]time.Time // by id: when one that is better was heard last
 	voices map[string]bool      // every id that was heard
 	start  time.Time            // when it began
 
-	asked  chan struct{} // somebody wants to hear this agent
-	offers chan offer    // addresses of those that are better
-	rivals chan beacon   // of others that host, while this agent does
+	asked  chan struct{}      // somebody wants to hear this agent
+	offers chan offer         // addresses of those that are better
+	rivals chan beacon.Beacon // of others that host, while this agent does
 }
 
 func newCallers(s *session, m *Meeting) *callers {
 	return &callers{
 		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
-		asked: make(chan struct{}, 1), offers: make(chan offer, maxOpen), rivals: make(chan beacon, 1),
-		self: beacon{public: publicHex(m.plan.public), id: newID(), host: s.Host, addrs: m.Addrs},
+		asked: make(chan struct{}, 1), offers: make(chan offer, maxOpen), rivals: make(chan beacon.Beacon, 1),
+		self: beacon.Beacon{Public: publicHex(m.plan.public), ID: beacon.NewID(), Host: s.Host, Addrs: m.Addrs},
 	}
 }
 
 func (c *callers) quit() {
 	if c.radio != nil {
-		c.radio.close()
+		c.radio.Close()
 	}
 }
 
@@ -61,9 +63,9 @@ func (c *callers) say() {
 		return
 	}
 	c.mu.Lock()
-	packet := c.self.encode(c.meeting.plan.beacon)
+	packet := c.self.Encode(c.meeting.plan.beacon)
 	c.mu.Unlock()
-	c.radio.send(packet)
+	c.radio.Send(packet)
 }
 
 // maxVoices bounds what an agent remembers of the others.
@@ -74,12 +76,12 @@ const otherLineAfter = 2 * time.Second
 
 // hear takes in one beacon. A new voice is answered, for it may have begun to listen after the last call; and whoever seeks
 // hears from the host.
-func (c *callers) hear(h heardPacket) {
+func (c *callers) hear(h beacon.Packet) {
 	b, err := c.session.understand(h, c.meeting.plan)
 	if errors.Is(err, ErrOtherJob) && c.bothAlone(b) {
-		c.session.tell(Stranger{Host: b.host, Addr: h.from, Why: ErrOtherJob})
+		c.session.tell(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherJob})
 	}
-	if err != nil || b.id == c.self.id {
+	if err != nil || b.ID == c.self.ID {
 		return
 	}
 	better, hosting, answer := c.weigh(b)
@@ -90,7 +92,7 @@ func (c *callers) hear(h heardPacket) {
 		default: // it calls again
 		}
 	case better:
-		b.offer(c.offer)
+		offerBeacon(c.offer, b)
 	}
 	if answer {
 		select {
@@ -100,25 +102,25 @@ func (c *callers) hear(h heardPacket) {
 	}
 }
 
-func (c *callers) bothAlone(b beacon) bool {
+func (c *callers) bothAlone(b beacon.Beacon) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !b.hosting && !c.self.hosting && time.Since(c.start) > otherLineAfter
+	return !b.Hosting && !c.self.Hosting && time.Since(c.start) > otherLineAfter
 }
 
 // weigh says whether another agent is better, and whether to answer it. A host is better than one that seeks; of two alike, the lower id is.
-func (c *callers) weigh(b beacon) (better, hosting, answer bool) {
+func (c *callers) weigh(b beacon.Beacon) (better, hosting, answer bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	better = b.hosting && !c.self.hosting || b.hosting == c.self.hosting && b.id < c.self.id
+	better = b.Hosting && !c.self.Hosting || b.Hosting == c.self.Hosting && b.ID < c.self.ID
 	if better && len(c.better) < maxVoices {
-		c.better[b.id] = time.Now()
+		c.better[b.ID] = time.Now()
 	}
-	fresh := !c.voices[b.id] && len(c.voices) < maxVoices
+	fresh := !c.voices[b.ID] && len(c.voices) < maxVoices
 	if fresh {
-		c.voices[b.id] = true
+		c.voices[b.ID] = true
 	}
-	return better, c.self.hosting, fresh || c.self.hosting && !b.hosting
+	return better, c.self.Hosting, fresh || c.self.Hosting && !b.Hosting
 }
 
 func (c *callers) offer(o offer) {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"rdzv/rdzv/meet/internal/beacon"
 )
 
 // How often a beacon is sent: often at first, when all agents start, then seldom.
@@ -18,7 +20,7 @@ const (
 const beaconsAfter = 200 * time.Millisecond
 
 // tune opens the radio on the interfaces that a store would listen on: on loopback when there is no other.
-func (s *session) tune(ctx context.Context) (*radio, error) {
+func (s *session) tune(ctx context.Context) (*beacon.Socket, error) {
 	list, err := s.here()
 	if err != nil {
 		return nil, err
@@ -30,7 +32,7 @@ func (s *session) tune(ctx context.Context) (*radio, error) {
 		}
 		list = slices.DeleteFunc(all, func(i Interface) bool { return !i.Loopback })
 	}
-	return openRadio(ctx, list, s.PortLo)
+	return beacon.Open(ctx, list, s.PortLo)
 }
 
 // beacons offers the store whose host calls out.
@@ -43,39 +45,39 @@ func (s *session) beacons(p *plan) source {
 		if err != nil {
 			return
 		}
-		r.listen(func(h heardPacket) {
-			if b, err := s.understand(h, p); err == nil && b.hosting {
-				b.offer(give)
+		r.Listen(func(h beacon.Packet) {
+			if b, err := s.understand(h, p); err == nil && b.Hosting {
+				offerBeacon(give, b)
 			}
 		})
 		<-ctx.Done()
-		r.close()
+		r.Close()
 	}
 }
 
 // understand reads a beacon of this job. One that another secret has made for the very same job is told to the user; one of
 // another job of the same user is ErrOtherJob.
-func (s *session) understand(h heardPacket, p *plan) (beacon, error) {
-	b, err := parseBeacon(h.packet, p.beacon)
-	ours := b.public == publicHex(p.public)
+func (s *session) understand(h beacon.Packet, p *plan) (beacon.Beacon, error) {
+	b, err := beacon.Parse(h.Data, p.beacon)
+	ours := b.Public == publicHex(p.public)
 	switch {
-	case errors.Is(err, errBeaconMAC) && ours:
-		s.strange(Stranger{Host: b.host, Addr: h.from, Why: ErrOtherToken}, p)
+	case errors.Is(err, beacon.ErrMAC) && ours:
+		s.strange(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherToken}, p)
 	case err == nil && !ours:
 		err = ErrOtherJob
 	}
-	for i, a := range b.addrs { // of use only on the interface that it came by
+	for i, a := range b.Addrs { // of use only on the interface that it came by
 		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
-			b.addrs[i] = netip.AddrPortFrom(a.Addr().WithZone(h.zone), a.Port())
+			b.Addrs[i] = netip.AddrPortFrom(a.Addr().WithZone(h.Zone), a.Port())
 		}
 	}
 	return b, err
 }
 
-// offer gives the addresses of a beacon in the host's own order, so that all come in by the same.
-func (b beacon) offer(give func(offer)) {
-	for i, a := range b.addrs {
-		give(offer{addr: a, name: b.host, likely: i})
+// offerBeacon gives the addresses of a beacon in the host's own order, so that all come in by the same.
+func offerBeacon(give func(offer), b beacon.Beacon) {
+	for i, a := range b.Addrs {
+		give(offer{addr: a, name: b.Host, likely: i})
 	}
 }
 
@@ -85,11 +87,11 @@ func (m *Meeting) announce(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	defer r.close()
-	b := beacon{hosting: true, public: publicHex(m.plan.public), id: newID(), host: m.session.Host, addrs: m.Addrs}
-	packet := b.encode(m.plan.beacon)
+	defer r.Close()
+	b := beacon.Beacon{Hosting: true, Public: publicHex(m.plan.public), ID: beacon.NewID(), Host: m.session.Host, Addrs: m.Addrs}
+	packet := b.Encode(m.plan.beacon)
 	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
-		r.send(packet)
+		r.Send(packet)
 		pause(ctx, wait)
 	}
 }

@@ -2,20 +2,15 @@ package meet
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
 	"time"
-)
 
-func newID() string {
-	b := make([]byte, 16)
-	rand.Read(b)
-	return hex.EncodeToString(b)
-}
+	"rdzv/rdzv/meet/internal/beacon"
+)
 
 func publicHex(public []byte) string { return hex.EncodeToString(public) }
 
@@ -52,7 +47,7 @@ func electByBeacon(ctx context.Context, s *session, p *plan) (*Meeting, error) {
 	if c.radio, err = s.tune(ctx); err != nil {
 		s.Say(fmt.Sprintf("cannot look for the other nodes by multicast: %v", err))
 	} else {
-		c.radio.listen(c.hear)
+		c.radio.Listen(c.hear)
 	}
 	found, err := c.elect(ctx)
 	if err != nil || !found.Hosting {
@@ -155,7 +150,7 @@ func (c *callers) sendOn(ctx context.Context) {
 // host starts the store here, and goes on calling, and listening for another that hosts too.
 func (c *callers) host(ctx context.Context) (*Meeting, error) {
 	c.mu.Lock()
-	c.self.hosting = true
+	c.self.Hosting = true
 	c.mu.Unlock()
 	if err := c.meeting.serve(ctx); err != nil {
 		return nil, err
@@ -185,12 +180,12 @@ func (c *callers) yield(ctx context.Context) {
 	}
 }
 
-func (c *callers) proved(ctx context.Context, b beacon) (netip.AddrPort, bool) {
+func (c *callers) proved(ctx context.Context, b beacon.Beacon) (netip.AddrPort, bool) {
 	d, err := c.meeting.dialing()
 	if err != nil {
 		return netip.AddrPort{}, false
 	}
-	for _, addr := range b.addrs {
+	for _, addr := range b.Addrs {
 		conn, greeted, err := d.Dial(ctx, addr)
 		if err != nil {
 			continue

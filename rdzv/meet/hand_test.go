@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
@@ -117,7 +118,7 @@ func handHost(t *testing.T, k int) *Meeting {
 	if c.radio, err = s.tune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.radio.listen(c.hear)
+	c.radio.Listen(c.hear)
 	if _, err := c.host(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -216,14 +217,14 @@ func TestRankedByBeacon(t *testing.T) {
 func TestOldBeaconMovesNobody(t *testing.T) {
 	m := handHost(t, 1)
 	c := newCallers(m.session, m)
-	c.self.hosting = true
-	old := beacon{hosting: true, public: c.self.public, id: strings.Repeat("0", 32), host: "old", addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
-	c.hear(heardPacket{packet: old.encode(m.plan.beacon), from: onLoopback[0]})
+	c.self.Hosting = true
+	old := beacon.Beacon{Hosting: true, Public: c.self.Public, ID: strings.Repeat("0", 32), Host: "old", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	c.hear(beacon.Packet{Data: old.Encode(m.plan.beacon), From: onLoopback[0]})
 	if addr, ok := c.proved(t.Context(), <-c.rivals); ok {
 		t.Errorf("%s is taken for a host", addr)
 	}
 	mine := old
-	mine.addrs = m.Addrs // this very store under another id
+	mine.Addrs = m.Addrs // this very store under another id
 	if addr, ok := c.proved(t.Context(), mine); ok {
 		t.Errorf("its own address %s is taken for another host", addr)
 	}
@@ -241,12 +242,12 @@ func TestOtherLineByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCallers(s, &Meeting{session: s, plan: p})
-	other := beacon{public: publicHex(secret.PublicName("another line")), id: newID(), host: "node2", addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
-	c.hear(heardPacket{packet: other.encode(p.beacon), from: onLoopback[0]})
+	other := beacon.Beacon{Public: publicHex(secret.PublicName("another line")), ID: beacon.NewID(), Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	c.hear(beacon.Packet{Data: other.Encode(p.beacon), From: onLoopback[0]})
 	if len(said.lines) != 0 {
 		t.Errorf("said at once: %q", said.lines)
 	}
 	c.start = c.start.Add(-otherLineAfter)
-	c.hear(heardPacket{packet: other.encode(p.beacon), from: onLoopback[0]})
+	c.hear(beacon.Packet{Data: other.Encode(p.beacon), From: onLoopback[0]})
 	said.wait(t, "node2 (127.0.0.1) runs another line: give both a --job NAME")
 }
