@@ -89,6 +89,7 @@ func checkReportFile(t *testing.T, file string, r reason) {
 		t.Fatal(err)
 	}
 	var got struct {
+		Kind      string
 		Rank, PID int
 		LocalRank int `json:"local_rank"`
 		WorldSize int `json:"world_size"`
@@ -96,15 +97,72 @@ func checkReportFile(t *testing.T, file string, r reason) {
 		Host      string
 		Program   []string
 		Seconds   float64
+		Stderr    []string
 		Others    []any
 	}
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	if got.Rank != 1 || got.LocalRank != 1 || got.WorldSize != 3 || got.ExitCode != r.code || got.PID == 0 || got.Host == "" ||
+	if got.Kind != "failed" || got.Rank != 1 || got.LocalRank != 1 || got.WorldSize != 3 || got.ExitCode != r.code || got.PID == 0 || got.Host == "" ||
 		len(got.Program) != 3 || got.Seconds <= 0 || len(got.Others) != 0 {
 		t.Errorf("the report is %s", text)
 	}
+	quoted := slices.ContainsFunc(r.words, func(words string) bool { return strings.HasPrefix(words, "| ") })
+	if quoted && len(got.Stderr) == 0 { // only the agent of the worker has it
+		t.Errorf("the report has no lines of stderr: %s", text)
+	}
+}
+
+// A job that succeeds replaces the report of the one that failed before it.
+func TestReportOfSuccess(t *testing.T) {
+	underEach(t, func(t *testing.T, l launcher) {
+		p := l.place(t)
+		file := filepath.Join(p.dir("job"), "report.json")
+		for _, code := range []int{3, 0} {
+			program := []string{"sh", "-c", `exit $(($0 * (RANK == 1)))`, strconv.Itoa(code)}
+			if got := p.start(l.line(p, 2, []string{"--report", file}, program)...).code(); got != code {
+				t.Errorf("the launcher ended with %d, want %d", got, code)
+			}
+		}
+		if kind := kindOfReport(t, file); kind != "success" {
+			t.Errorf("the report is of kind %q", kind)
+		}
+	})
+}
+
+// When an agent is killed, another one writes the report, whether the store went with it or not.
+func TestReportOfLostAgent(t *testing.T) {
+	for _, rank := range []int{0, 1} {
+		t.Run("rank "+strconv.Itoa(rank), func(t *testing.T) {
+			p := newPlace(t)
+			dir := p.dir("job")
+			file := filepath.Join(dir, "report")
+			line := rdzvExec([]string{"--nodes", "2", "--store", freeAddress(t), "--report", file}, worker("wait", dir))
+			agents := []*process{p.start(line...), p.start(line...)}
+			kill(parentOf(parentOf(records(t, dir, 2)[rank].PID)))
+			codes := []int{agents[0].code(), agents[1].code()}
+			if slices.Sort(codes); !slices.Equal(codes, []int{123, 137}) {
+				t.Errorf("the agents ended with %v", codes)
+			}
+			if kind := kindOfReport(t, file); kind != "lost" {
+				t.Errorf("the report is of kind %q", kind)
+			}
+			p.forgive()
+		})
+	}
+}
+
+func kindOfReport(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Kind string }
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return got.Kind
 }
 
 // recorded is a program that uses torch's own way to tell why it fails.

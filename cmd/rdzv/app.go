@@ -67,9 +67,6 @@ func (a *app) run() int {
 	if asksForHelp(args) {
 		return a.print(c.help)
 	}
-	if err := enoughFiles("run exec", ownFiles); err != nil && name == "exec" {
-		return a.say.fail(codeExec, err)
-	}
 	return c.run(a, args)
 }
 

@@ -15,7 +15,11 @@ import (
 func (a *app) exec(args []string) int {
 	j, err := a.plan(args)
 	if err != nil {
-		return a.say.usage(errorCode(err), err, "exec")
+		code := errorCode(err)
+		a.save(j.options, endReport{
+			Kind: endedByError, Program: j.program, ExitCode: code, Message: err.Error(),
+		})
+		return a.say.usage(code, err, "exec")
 	}
 	frugal()
 	agent := &agent{app: a, job: j, conn: &connection{}}
@@ -160,11 +164,11 @@ func (g *agent) leave() int {
 	summary, err := g.session.Leave(context.Background())
 	switch {
 	case errors.Is(err, rdzv.ErrFull):
-		return g.say.fail(codeExec, full(err))
+		return g.exitWith(codeExec, full(err))
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		g.say.detail("%v", err)
 	}
-	g.report(summary)
+	g.report(summary, errors.Is(err, rdzv.ErrStoreLost))
 	return jobCode(summary)
 }
 

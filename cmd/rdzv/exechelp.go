@@ -58,8 +58,8 @@ Time, as 10s, 5m or 1h30m:
                             (never)
 
 What is said:
-    --report FILE           write the report on a failed   RDZV_REPORT
-                            worker as JSON too
+    --report FILE           write how the job ended to     RDZV_REPORT
+                            FILE, as JSON
     --no-capture            leave standard error alone:    RDZV_NO_CAPTURE
                             no last words in the report
     -q, --quiet             only what ends the job         RDZV_QUIET

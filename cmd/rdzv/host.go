@@ -64,7 +64,7 @@ func (g *agent) host(ctx context.Context, c *connection, l net.Listener) error {
 // storeFailed ends this process at once, as the store has. Its watchdog ends the
 // workers, and the other agents see that the store is lost.
 func (g *agent) storeFailed(dir string, err error) {
-	os.Exit(g.say.fail(codeExec, g.roomy(dir, err)))
+	os.Exit(g.exitWith(codeExec, g.roomy(dir, err)))
 }
 
 // roomy is an error with what helps if the disk with the runtime directory is full.

@@ -32,19 +32,23 @@ type job struct {
 	problems []rdzv.Problem // of this node, that keep this agent from running its workers
 }
 
-// plan makes a job of the command line and the environment.
+// plan makes a job of the command line and the environment. With an error it returns
+// what it knows of the job so far.
 func (a *app) plan(args []string) (*job, error) {
 	j := &job{options: &options{}}
 	if err := j.read(args, a.env); err != nil {
-		return nil, err
+		return j, err
+	}
+	if err := enoughFiles("run exec", ownFiles); err != nil {
+		return j, err
 	}
 	a.say.quiet, a.say.verbose = j.quiet, j.verbose
 	if already := insideWorker(a.env); already != "" && j.launcher == "" {
-		return nil, advice{errors.New("cannot run exec: " + already), "a worker of a job cannot start another one; --launcher none starts one all the same"}
+		return j, advice{errors.New("cannot run exec: " + already), "a worker of a job cannot start another one; --launcher none starts one all the same"}
 	}
 	var err error
 	if j.place, err = envmap.Detect(a.env, envmap.Launcher(j.launcher)); err != nil {
-		return nil, err
+		return j, err
 	}
 	if j.place.Rank <= 0 { // the others know no better
 		for _, r := range j.overruled(j.place) {
@@ -53,7 +57,7 @@ func (a *app) plan(args []string) (*job, error) {
 	}
 	j.see(a.env)
 	if err := j.countAgents(); err != nil {
-		return nil, err
+		return j, err
 	}
 	j.name = j.nameOf()
 	j.tryWorkers(a)
@@ -74,6 +78,7 @@ func (j *job) read(args []string, env envmap.Env) error {
 	program, dashes, err := parse(f, args, env)
 	switch {
 	case err != nil:
+		j.report = "" // it may be misread, as the other flags
 		return err
 	case len(program) == 0:
 		return advice{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}

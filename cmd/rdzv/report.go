@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +19,9 @@ func (g *agent) couldNotJoin(err error) int {
 	var signal signalled
 	switch {
 	case errors.Is(err, errLate):
-		g.say.line("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
+		late := fmt.Sprintf("cannot join job %q: not all of %d agents came within %v (--join-timeout)", g.name, g.agents, g.joinTimeout)
+		g.say.line("%s", late)
+		g.save(g.options, g.endReport(string(rdzv.Incomplete), codeIncomplete, late))
 		if errors.As(err, &nowhere) {
 			lines := append([]string{"cannot find the job's store:"}, nowhere.Lines()...)
 			return g.say.fail(codeIncomplete, advice{errors.New(strings.Join(lines, "\n  ")), nowhere.Hint})
@@ -30,10 +29,19 @@ func (g *agent) couldNotJoin(err error) int {
 		return codeIncomplete
 	case errors.As(err, &signal): // what else was tried meanwhile is no news
 		g.say.news("%v before the job had begun", signal)
+		g.save(g.options, g.endReport(string(rdzv.Ended), signal.ExitCode(), signal.Error()))
 		return signal.ExitCode()
 	default:
-		return g.say.fail(errorCode(err), err)
+		return g.exitWith(errorCode(err), err)
 	}
+}
+
+// exitWith says an error that ends this agent but not the job, and returns the code.
+func (g *agent) exitWith(code int, err error) int {
+	g.save(g.options, endReport{
+		Kind: endedByError, Job: g.name, Program: g.program, ExitCode: code, Message: err.Error(),
+	})
+	return g.say.fail(code, err)
 }
 
 // tellEnd says in one line, as soon as it is known, why the job has ended. The
@@ -89,6 +97,7 @@ func (g *agent) endLine(v *rdzv.Verdict) string {
 
 // failure is the report on the worker that failed first, as --report writes it.
 type failure struct {
+	Kind      string   `json:"kind"`
 	Job       string   `json:"job"`
 	Program   []string `json:"program"`
 	Rank      int      `json:"rank"`
@@ -113,21 +122,28 @@ type other struct {
 }
 
 // report says, when all agents have settled, what is known of the worker that
-// failed first. Only its own agent does.
-func (g *agent) report(s rdzv.Summary) {
+// failed first. Only its own agent does. Of any other end the host of the store
+// saves a report, or every agent if the host is lost.
+func (g *agent) report(s rdzv.Summary, hostLost bool) {
+	switch v := s.Verdict; {
+	case v == nil:
+		g.save(g.options, g.endReport(string(rdzv.Lost), jobCode(s), g.storeLost()))
+	case v.Kind == rdzv.Failed && v.By == g.self.ID:
+		g.reportFailure(s)
+	case v.Kind == rdzv.Failed: // its agent does, see also reportEarly
+	case v.Kind == rdzv.Done && (g.conn.hosting() || hostLost):
+		g.save(g.options, g.endReport(endedWell, jobCode(s), ""))
+	case g.conn.hosting() || hostLost:
+		g.save(g.options, g.endReport(string(v.Kind), jobCode(s), g.endLine(v)))
+	}
+}
+
+// reportFailure prints and saves what this agent knows of its worker's failure.
+func (g *agent) reportFailure(s rdzv.Summary) {
 	v := s.Verdict
-	if v == nil || v.Kind != rdzv.Failed || v.By != g.self.ID {
-		return
-	}
 	end := g.ends[v.Rank-g.world.Seat.Rank]
-	f := failure{
-		Job: g.name, Program: g.program, Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: g.world.Size,
-		Host: v.Host, PID: v.PID, ExitCode: workerCode(v.Code, v.Signal), OOM: end.oom, Seconds: v.Took.Seconds(),
-		Message: v.Text, Stderr: end.words,
-	}
-	if v.Signal != 0 {
-		f.Signal = signalName(syscall.Signal(v.Signal))
-	}
+	f := g.failure(v)
+	f.OOM, f.Stderr = end.oom, end.words
 	for _, o := range s.Failures {
 		f.Others = append(f.Others, other{o.Rank, o.Host, statusLine(o.Code, o.Signal), o.Text})
 	}
@@ -137,10 +153,40 @@ func (g *agent) report(s rdzv.Summary) {
 	if v.PID != 0 && g.world.Size > 1 { // alone, its own words and the one line stand right above
 		g.say.bad("%s", f.text(statusLine(v.Code, v.Signal)+" after "+roundTime(v.Took)))
 	}
-	if g.options.report != "" {
-		if err := writeReport(g.options.report, f); err != nil {
-			g.say.line("%v", err)
-		}
+	g.save(g.options, f)
+}
+
+// reportEarly saves what the host of the store knows of the failure of another
+// agent's worker, before the host settles. Where both have the same file, that
+// agent, which reports when all have settled, replaces it; where they have not, the
+// host's tells of this job and not of an earlier one.
+func (g *agent) reportEarly(v *rdzv.Verdict) {
+	if !g.conn.hosting() || v.Kind != rdzv.Failed || v.By == g.self.ID {
+		return
+	}
+	if _, ok := replaceable(g.options.report); ok { // who reads a FIFO wants one report
+		g.save(g.options, g.failure(v))
+	}
+}
+
+// failure is what every agent knows of the worker that failed first.
+func (g *agent) failure(v *rdzv.Verdict) failure {
+	f := failure{
+		Kind: string(v.Kind), Job: g.name, Program: g.program, WorldSize: g.world.Size,
+		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID,
+		ExitCode: workerCode(v.Code, v.Signal), Seconds: v.Took.Seconds(), Message: v.Text,
+	}
+	if v.Signal != 0 {
+		f.Signal = signalName(syscall.Signal(v.Signal))
+	}
+	return f
+}
+
+// endReport is the report on another end of the job.
+func (g *agent) endReport(kind string, code int, message string) endReport {
+	return endReport{
+		Kind: kind, Job: g.name, Program: g.program, WorldSize: g.world.Size,
+		ExitCode: code, Message: message,
 	}
 }
 
@@ -171,21 +217,6 @@ func (f failure) text(status string) string {
 		b.WriteString("\n")
 	}
 	return b.String()
-}
-
-func writeReport(path string, f failure) error {
-	b, err := json.MarshalIndent(f, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(b, '\n'), 0o666)
-	}
-	var named *fs.PathError
-	if errors.As(err, &named) {
-		err = named.Err
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the report %q: %w", path, err)
-	}
-	return nil
 }
 
 // statusLine says how a worker ended.

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endReport is the report on a job that ended in any way but by a worker's failure.
+type endReport struct {
+	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
+	Job       string   `json:"job,omitempty"`
+	Program   []string `json:"program,omitempty"`
+	WorldSize int      `json:"world_size,omitempty"`
+	ExitCode  int      `json:"exit_code"`
+	Message   string   `json:"message,omitempty"`
+}
+
+const (
+	endedWell    = "success"
+	endedByError = "error" // rdzv itself failed on this node
+)
+
+// saveTimeout bounds the wait for the reader of a report that is written to a FIFO.
+const saveTimeout = 5 * time.Second
+
+// save writes a report to the file that --report names, if it names one. A report
+// that cannot be written does not change how the job ended.
+func (a *app) save(o *options, report any) {
+	if o.report == "" {
+		return
+	}
+	if err := writeReport(o.report, report, time.Now().Add(saveTimeout)); err != nil {
+		a.say.line("%v", err)
+	}
+}
+
+// writeReport replaces a regular file, so that no reader sees half a report. Anything
+// else is opened and written to until the deadline.
+func writeReport(path string, report any, deadline time.Time) error {
+	b, err := json.MarshalIndent(report, "", "  ")
+	if err == nil {
+		b = append(b, '\n')
+		if target, ok := replaceable(path); ok {
+			err = replace(target, b)
+		} else {
+			err = writeInto(path, b, deadline)
+		}
+	}
+	var named *fs.PathError
+	var renamed *os.LinkError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENXIO):
+		err = errors.New("no process has it open for reading")
+	case errors.As(err, &named):
+		err = named.Err
+	case errors.As(err, &renamed):
+		err = renamed.Err
+	}
+	return fmt.Errorf("cannot write the report %q: %w", path, err)
+}
+
+// replaceable returns the regular file that path leads to through links, or that
+// does not exist yet; ok is false for anything else. A name of an open descriptor
+// is not one of its file: behind /dev/stdout may be the program's own output.
+func replaceable(path string) (target string, ok bool) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil { // a link to nothing is no regular file
+		target = path
+	}
+	info, err := os.Lstat(target)
+	switch {
+	case namesDescriptor(path):
+		return "", false
+	case errors.Is(err, fs.ErrNotExist):
+		return target, true
+	}
+	return target, err == nil && info.Mode().IsRegular()
+}
+
+func namesDescriptor(path string) bool {
+	path = filepath.Clean(path)
+	return path == "/dev/stdout" || path == "/dev/stderr" ||
+		strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/")
+}
+
+// replace renames a new file to path. Where the directory does not allow that, an
+// existing file is overwritten.
+func replace(path string, b []byte) error {
+	aside := filepath.Join(filepath.Dir(path), ".rdzv-report-"+newID())
+	err := create(aside, path, b)
+	if err == nil {
+		err = os.Rename(aside, path)
+	}
+	if err == nil {
+		return nil
+	}
+	os.Remove(aside)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.EBUSY) {
+		return os.WriteFile(path, b, 0o666)
+	}
+	return err
+}
+
+// create makes the file aside, with the mode of the file that it is to replace.
+func create(aside, path string, b []byte) error {
+	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	if before, notThere := os.Stat(path); notThere == nil {
+		err = f.Chmod(before.Mode().Perm())
+	}
+	if err == nil {
+		_, err = f.Write(b)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// writeInto appends to what is no regular file. A FIFO without a reader is an error
+// (ENXIO): nobody may ever come to read it.
+func writeInto(path string, b []byte, deadline time.Time) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o666)
+	if err != nil {
+		return err
+	}
+	_ = f.SetWriteDeadline(deadline) // only a pipe has one
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
