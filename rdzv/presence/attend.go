@@ -1,6 +1,7 @@
 package presence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -111,12 +112,12 @@ func (a *Attendance) open(ctx context.Context, opts ...grpc.CallOption) error {
 // Another one is told goodbye: its job loses nobody.
 func (a *Attendance) adopt(stream grpc.ClientStream, generation string) error {
 	a.mu.Lock()
-	first := a.generation
-	if first == "" || first == generation {
+	first := cmp.Or(a.generation, generation)
+	if first == generation {
 		a.stream, a.generation = stream, generation
 	}
 	a.mu.Unlock()
-	if first == "" || first == generation {
+	if first == generation {
 		return nil
 	}
 	if farewell(stream) {
@@ -142,24 +143,18 @@ func hello(ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.Ca
 // watch waits for the stream to break, and opens it again as long as that works.
 func (a *Attendance) watch() {
 	for {
-		a.untilBroken()
-		if a.ended() {
-			return
+		a.mu.Lock()
+		stream := a.stream
+		a.mu.Unlock()
+		for stream.RecvMsg(new(wrapperspb.StringValue)) == nil {
 		}
-		if a.reopen(a.ctx) != nil {
-			if !a.ended() {
-				close(a.lost)
-			}
-			return
+		if !a.ended() && a.reopen(a.ctx) == nil {
+			continue
 		}
-	}
-}
-
-func (a *Attendance) untilBroken() {
-	a.mu.Lock()
-	stream := a.stream
-	a.mu.Unlock()
-	for stream.RecvMsg(new(wrapperspb.StringValue)) == nil {
+		if !a.ended() {
+			close(a.lost)
+		}
+		return
 	}
 }
 

@@ -50,3 +50,21 @@ func (p *patient) Read(b []byte) (int, error) {
 	}
 	return 0, ErrSilent
 }
+
+// PatientListener returns l with the limit on every connection that it accepts.
+func PatientListener(l net.Listener, timeout time.Duration) net.Listener {
+	return patientListener{l, timeout}
+}
+
+type patientListener struct {
+	net.Listener
+	timeout time.Duration
+}
+
+func (l patientListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return Patient(conn, l.timeout), nil
+}

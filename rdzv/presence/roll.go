@@ -20,7 +20,8 @@ const redial = 50 * time.Millisecond
 type Roll struct {
 	generation string
 	lost       chan string
-	done       chan struct{}
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
 
 	mu     sync.Mutex
 	here   map[string]int  // agent's id -> number of its stream
@@ -33,16 +34,16 @@ type Roll struct {
 // attends: a store that was replaced by another one at the same address has
 // another generation.
 func NewRoll(generation string) *Roll {
-	empty := make(chan struct{})
-	close(empty)
-	return &Roll{
+	r := &Roll{
 		generation: generation,
 		lost:       make(chan string),
-		done:       make(chan struct{}),
 		here:       map[string]int{},
 		gone:       map[string]bool{},
-		empty:      empty,
+		empty:      make(chan struct{}),
 	}
+	close(r.empty)
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
 }
 
 // Register adds the service to a gRPC server, before it serves.
@@ -73,13 +74,7 @@ func (r *Roll) Empty(ctx context.Context) error {
 }
 
 // Close stops the telling: agents whose streams break from now on are not lost.
-func (r *Roll) Close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed() {
-		close(r.done)
-	}
-}
+func (r *Roll) Close() { r.cancel() }
 
 // attend is one stream's life.
 func (r *Roll) attend(stream grpc.ServerStream) error {
@@ -95,24 +90,17 @@ func (r *Roll) attend(stream grpc.ServerStream) error {
 	if !ok {
 		return status.Errorf(codes.FailedPrecondition, "agent %q was lost before", id)
 	}
-	if err := stream.SendMsg(wrapperspb.String(r.generation)); err == nil && saysGoodbye(stream) {
-		r.leave(id, number)
-		return nil
+	var last wrapperspb.StringValue // what came before the stream's end
+	err := stream.SendMsg(wrapperspb.String(r.generation))
+	for err == nil {
+		err = stream.RecvMsg(&last)
 	}
-	r.broke(id, number)
+	if last.Value == goodbye {
+		r.strike(id, number, false)
+	} else {
+		r.broke(id, number)
+	}
 	return nil
-}
-
-// saysGoodbye waits for the stream's end and tells whether a goodbye came first.
-func saysGoodbye(stream grpc.ServerStream) bool {
-	var last wrapperspb.StringValue
-	for {
-		var m wrapperspb.StringValue
-		if err := stream.RecvMsg(&m); err != nil {
-			return last.Value == goodbye
-		}
-		last.Value = m.Value
-	}
 }
 
 func (r *Roll) enter(id string) (number int, ok bool) {
@@ -129,34 +117,22 @@ func (r *Roll) enter(id string) (number int, ok bool) {
 	return r.serial, true
 }
 
-// leave takes the agent off the roll unless another stream of it has come since,
-// and tells whether it did.
-func (r *Roll) leave(id string, number int) bool {
+// strike takes the agent off the roll unless another stream of it has come since,
+// and tells whether it did. An agent that was lost may not come back.
+func (r *Roll) strike(id string, number int, lost bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.strike(id, number)
-}
-
-func (r *Roll) strike(id string, number int) bool {
 	if r.here[id] != number {
 		return false
 	}
 	delete(r.here, id)
+	if lost {
+		r.gone[id] = true
+	}
 	if len(r.here) == 0 {
 		close(r.empty)
 	}
 	return true
-}
-
-// bury is leave for an agent that may not come back.
-func (r *Roll) bury(id string, number int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	dead := r.strike(id, number)
-	if dead {
-		r.gone[id] = true
-	}
-	return dead
 }
 
 // broke waits for the agent to come back, and reports it lost if it does not.
@@ -165,22 +141,13 @@ func (r *Roll) broke(id string, number int) {
 	defer back.Stop()
 	select {
 	case <-back.C:
-	case <-r.done:
+	case <-r.ctx.Done():
 	}
-	if !r.bury(id, number) || r.closed() {
+	if !r.strike(id, number, true) || r.ctx.Err() != nil {
 		return
 	}
 	select {
 	case r.lost <- id:
-	case <-r.done:
-	}
-}
-
-func (r *Roll) closed() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
+	case <-r.ctx.Done():
 	}
 }

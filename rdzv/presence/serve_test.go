@@ -31,22 +31,9 @@ func serve(t *testing.T, generation string, timeout time.Duration) (*Roll, strin
 	server := grpc.NewServer(ServerOptions(timeout)...)
 	roll.Register(server)
 	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(patientListener{l, timeout}) })
+	serving.Go(func() { server.Serve(PatientListener(l, timeout)) })
 	t.Cleanup(func() { roll.Close(); server.Stop(); serving.Wait() })
 	return roll, l.Addr().String()
-}
-
-type patientListener struct {
-	net.Listener
-	timeout time.Duration
-}
-
-func (l patientListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return Patient(conn, l.timeout), nil
 }
 
 // connect returns a connection to what dial dials.

@@ -79,21 +79,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 func (s *Server) Serve(l net.Listener) {
 	s.grpc = v3rpc.Server(s.etcd.Server, nil, nil, presence.ServerOptions(s.timeout)...)
 	s.roll.Register(s.grpc)
-	s.wg.Go(func() { s.grpc.Serve(patientListener{l, s.timeout}) })
-}
-
-// patientListener limits the silence of every connection's peer.
-type patientListener struct {
-	net.Listener
-	timeout time.Duration
-}
-
-func (l patientListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return presence.Patient(conn, l.timeout), nil
+	s.wg.Go(func() { s.grpc.Serve(presence.PatientListener(l, s.timeout)) })
 }
 
 // Client returns a client that calls the server in this process. It is closed by
