@@ -28,18 +28,18 @@ var connectBackoff = grpc.ConnectParams{
 // silent for longer than peerTimeout. The client opens one connection and carries
 // etcd's calls, the watch and the presence stream over it.
 func Dial(dial func(context.Context) (net.Conn, error), peerTimeout time.Duration) (*clientv3.Client, error) {
-	patient := func(ctx context.Context, _ string) (net.Conn, error) {
+	dialLimited := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return presence.Patient(conn, peerTimeout), nil
+		return presence.LimitSilence(conn, peerTimeout), nil
 	}
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://rdzv.invalid:1"}, // never resolved: patient dials
+		Endpoints: []string{"http://rdzv.invalid:1"}, // never resolved: dialLimited dials
 		Logger:    zap.NewNop(),
 		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(patient),
+			grpc.WithContextDialer(dialLimited),
 			grpc.WithConnectParams(connectBackoff),
 			grpc.WithNoProxy(),
 			grpc.WithInitialWindowSize(presence.Window),

@@ -76,7 +76,7 @@ func awaitSilence(t *testing.T, timeout time.Duration) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	if _, err := presence.Patient(ours, timeout).Read(make([]byte, 1)); err != presence.ErrSilent {
+	if _, err := presence.LimitSilence(ours, timeout).Read(make([]byte, 1)); err != presence.ErrSilent {
 		t.Fatalf("silence ended with: %v", err)
 	}
 }

@@ -48,13 +48,13 @@ type Session struct {
 	client *clientv3.Client
 	keys   keys
 
-	ctx        context.Context // the job's; ends with the verdict, or the store's loss
-	cancel     context.CancelCauseFunc
-	store      context.Context // ends when the store is lost, or cannot be followed
-	lose       context.CancelCauseFunc
-	attendance *presence.Attendance // nil in the process of the store
-	watching   context.CancelFunc
-	wg         sync.WaitGroup
+	ctx      context.Context // the job's; ends with the verdict, or the store's loss
+	cancel   context.CancelCauseFunc
+	store    context.Context // ends when the store is lost, or cannot be followed
+	lose     context.CancelCauseFunc
+	stream   *presence.Stream // nil in the process of the store
+	watching context.CancelFunc
+	wg       sync.WaitGroup
 
 	started chan struct{} // closed when world is set
 	gone    chan struct{} // closed when settlement is set
@@ -107,10 +107,10 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 func (s *Session) join(ctx context.Context) error {
 	if conn := s.client.ActiveConnection(); conn != nil {
 		var err error
-		if s.attendance, err = s.enter(ctx, conn); err != nil {
+		if s.stream, err = s.enter(ctx, conn); err != nil {
 			return err
 		}
-		s.wg.Go(s.attend)
+		s.wg.Go(s.watchStream)
 	}
 	ctx, done := s.while(ctx)
 	defer done()
@@ -121,16 +121,16 @@ func (s *Session) join(ctx context.Context) error {
 }
 
 // enter takes this agent's place on the store's roll.
-func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.Attendance, error) {
+func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.giveUp(ctx, cancel, conn) })
 	defer watching.Wait()
 	defer cancel(nil)
-	a, err := presence.Attend(ctx, conn, s.config.Self.ID)
+	stream, err := presence.Open(ctx, conn, s.config.Self.ID)
 	switch {
 	case err == nil:
-		return a, nil
+		return stream, nil
 	case unavailable(err):
 		return nil, fmt.Errorf("%w: cannot enter its roll: %v", ErrStoreLost, err)
 	default:
@@ -161,13 +161,13 @@ func (s *Session) giveUp(ctx context.Context, cancel context.CancelCauseFunc, co
 	}
 }
 
-// attend waits for the loss of the store.
-func (s *Session) attend() {
+// watchStream waits for the loss of the store.
+func (s *Session) watchStream() {
 	select {
-	case <-s.attendance.Lost():
+	case <-s.stream.Lost():
 		s.lose(ErrStoreLost)
 		s.cancel(ErrStoreLost)
-	case <-s.attendance.Left():
+	case <-s.stream.Done():
 	}
 }
 
@@ -250,12 +250,12 @@ func (s *Session) Verdict() *Verdict {
 // for lost, and does not wait for it.
 func (s *Session) close(cause error, goodbye bool) {
 	s.cancel(cause)
-	if s.attendance != nil && goodbye {
+	if s.stream != nil && goodbye {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		s.attendance.Leave(ctx)
-	} else if s.attendance != nil {
-		s.attendance.Abandon()
+		s.stream.Leave(ctx)
+	} else if s.stream != nil {
+		s.stream.Abandon()
 	}
 	s.watching()
 	s.wg.Wait()

@@ -56,15 +56,15 @@ func (w *wire) isFrozen() bool {
 func TestAFrozenPeerIsNoticedAtBothEnds(t *testing.T) {
 	t.Parallel()
 	const timeout = MinTimeout
-	roll, address := serve(t, "1", timeout)
+	registry, address := serve(t, "1", timeout)
 	w := &wire{address: address, frozen: make(chan struct{})}
 	later := &wire{address: address, frozen: make(chan struct{})}
-	frozen := attend(t, connect(t, timeout, w.dial), "frozen")
-	attend(t, connect(t, timeout, later.dial), "frozen-later")
-	well := attend(t, connect(t, timeout, to(address)), "well")
+	frozen := open(t, connect(t, timeout, w.dial), "frozen")
+	open(t, connect(t, timeout, later.dial), "frozen-later")
+	well := open(t, connect(t, timeout, to(address)), "well")
 	began := time.Now()
 	close(w.frozen)
-	wantLost(t, roll, "frozen")
+	wantLost(t, registry, "frozen")
 	select {
 	case <-frozen.Lost():
 	case <-within(t).Done():
@@ -75,7 +75,7 @@ func TestAFrozenPeerIsNoticedAtBothEnds(t *testing.T) {
 		t.Errorf("noticed after %v, want about %v", took, timeout)
 	}
 	close(later.frozen)
-	wantLost(t, roll, "frozen-later") // by then pings alone have kept the other for longer than the timeout
+	wantLost(t, registry, "frozen-later") // by then pings alone have kept the other for longer than the timeout
 	select {
 	case <-well.Lost():
 		t.Error("an agent that is well lost its store")

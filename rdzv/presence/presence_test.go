@@ -15,28 +15,28 @@ import (
 )
 
 func TestWhoSaysGoodbyeIsNotLost(t *testing.T) {
-	roll, address := serve(t, "1", DefaultTimeout)
-	wantEmpty(t, roll)
+	registry, address := serve(t, "1", DefaultTimeout)
+	wantEmpty(t, registry)
 	conn := connect(t, DefaultTimeout, to(address))
-	a, b := attend(t, conn, "a"), attend(t, conn, "b")
+	a, b := open(t, conn, "a"), open(t, conn, "b")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if roll.Empty(gone) == nil {
+	if registry.Empty(gone) == nil {
 		t.Error("nobody is here")
 	}
 	a.Leave(within(t))
 	a.Leave(within(t)) // once more does nothing
 	b.Abandon()
-	wantLost(t, roll, "b") // and not a, which left before
-	wantEmpty(t, roll)
+	wantLost(t, registry, "b") // and not a, which left before
+	wantEmpty(t, registry)
 }
 
 func TestWhoWasLostDoesNotComeBack(t *testing.T) {
-	roll, address := serve(t, "1", DefaultTimeout)
+	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
-	attend(t, conn, "a").Abandon()
-	wantLost(t, roll, "a")
-	if _, err := Attend(within(t), conn, "a"); status.Code(err) != codes.FailedPrecondition {
+	open(t, conn, "a").Abandon()
+	wantLost(t, registry, "a")
+	if _, err := Open(within(t), conn, "a"); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("came back: %v", err)
 	}
 }
@@ -51,7 +51,7 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	// The server does not rely on its clients for that.
-	roll, address := serve(t, "1", DefaultTimeout)
+	registry, address := serve(t, "1", DefaultTimeout)
 	stream, err := connect(t, DefaultTimeout, to(address)).NewStream(within(t), &streamDesc, method)
 	if err != nil {
 		t.Fatal(err)
@@ -60,27 +60,27 @@ func TestIDs(t *testing.T) {
 	if err := stream.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("an id of a megabyte: %v", err)
 	}
-	wantEmpty(t, roll)
+	wantEmpty(t, registry)
 }
 
 func TestAStoreThatClosesHasLostNobody(t *testing.T) {
 	for range 20 {
-		roll, address := serve(t, "1", DefaultTimeout)
-		a := attend(t, connect(t, DefaultTimeout, to(address)), "a")
+		registry, address := serve(t, "1", DefaultTimeout)
+		a := open(t, connect(t, DefaultTimeout, to(address)), "a")
 		lost := make(chan string, 1)
 		stop := make(chan struct{})
 		var hearing sync.WaitGroup
 		hearing.Go(func() {
 			select {
-			case id := <-roll.Lost():
+			case id := <-registry.Lost():
 				lost <- id
 			case <-stop:
 			}
 		})
-		roll.Close()
-		roll.Close()
+		registry.Close()
+		registry.Close()
 		a.Abandon()
-		wantEmpty(t, roll)
+		wantEmpty(t, registry)
 		close(stop)
 		hearing.Wait()
 		if len(lost) > 0 {
@@ -92,18 +92,18 @@ func TestAStoreThatClosesHasLostNobody(t *testing.T) {
 // A new stream of the same agent replaces the old one, whose end then means
 // nothing: a reset may be seen at one end only.
 func TestTheLastStreamCounts(t *testing.T) {
-	roll, address := serve(t, "1", DefaultTimeout)
+	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
-	first := attend(t, conn, "a")
-	second := attend(t, conn, "a")
+	first := open(t, conn, "a")
+	second := open(t, conn, "a")
 	first.Abandon()
-	attend(t, conn, "b").Abandon()
-	wantLost(t, roll, "b") // its grace began after the first stream's
+	open(t, conn, "b").Abandon()
+	wantLost(t, registry, "b") // its grace began after the first stream's
 	second.Leave(within(t))
-	wantEmpty(t, roll)
+	wantEmpty(t, registry)
 }
 
-func TestAttendEndsWithItsContext(t *testing.T) {
+func TestOpenEndsWithItsContext(t *testing.T) {
 	why := errors.New("asked to")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	dial := func(ctx context.Context) (net.Conn, error) {
@@ -111,25 +111,25 @@ func TestAttendEndsWithItsContext(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if _, err := Attend(ctx, connect(t, DefaultTimeout, dial), "a"); err != why {
-		t.Errorf("Attend: %v", err)
+	if _, err := Open(ctx, connect(t, DefaultTimeout, dial), "a"); err != why {
+		t.Errorf("Open: %v", err)
 	}
 }
 
 func TestManyComeAndGo(t *testing.T) {
-	roll, address := serve(t, "1", DefaultTimeout)
+	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
 	lost := map[string]bool{}
 	var heard sync.WaitGroup
 	heard.Go(func() {
 		for range 50 {
-			lost[<-roll.Lost()] = true
+			lost[<-registry.Lost()] = true
 		}
 	})
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			a, err := Attend(within(t), conn, fmt.Sprint(i))
+			a, err := Open(within(t), conn, fmt.Sprint(i))
 			switch {
 			case err != nil:
 				t.Errorf("%d: %v", i, err)
@@ -142,7 +142,7 @@ func TestManyComeAndGo(t *testing.T) {
 	}
 	all.Wait()
 	heard.Wait()
-	wantEmpty(t, roll)
+	wantEmpty(t, registry)
 	for id := range lost {
 		if len(lost) != 50 || strings.ContainsAny(id[len(id)-1:], "02468") {
 			t.Errorf("%d lost, %q among them", len(lost), id)

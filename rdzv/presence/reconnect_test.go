@@ -21,9 +21,9 @@ func TestAConnectionThatBreaksIsMadeAgain(t *testing.T) {
 
 // survives tells whether an agent comes back each time that its connection breaks.
 func survives(t *testing.T, breaks int) bool {
-	roll, address := serve(t, "1", DefaultTimeout)
+	registry, address := serve(t, "1", DefaultTimeout)
 	wires := make(chan net.Conn, 10)
-	a := attend(t, connect(t, DefaultTimeout, func(ctx context.Context) (net.Conn, error) {
+	a := open(t, connect(t, DefaultTimeout, func(ctx context.Context) (net.Conn, error) {
 		conn, err := to(address)(ctx)
 		if err == nil {
 			wires <- conn
@@ -32,14 +32,14 @@ func survives(t *testing.T, breaks int) bool {
 	}), "a")
 	for i := range breaks {
 		(<-wires).Close()
-		if !comesBack(t, roll, a, i+2) {
+		if !comesBack(t, registry, a, i+2) {
 			return false
 		}
 	}
 	a.Leave(within(t))
-	wantEmpty(t, roll)
+	wantEmpty(t, registry)
 	select {
-	case id := <-roll.Lost():
+	case id := <-registry.Lost():
 		t.Errorf("%q was lost, and then left", id)
 	default:
 	}
@@ -47,7 +47,7 @@ func survives(t *testing.T, breaks int) bool {
 }
 
 // comesBack waits until n streams have come in, or the agent is lost.
-func comesBack(t *testing.T, r *Roll, a *Attendance, n int) bool {
+func comesBack(t *testing.T, r *Registry, a *Stream, n int) bool {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func TestAnotherStoreIsNotTakenForTheFirst(t *testing.T) {
 	other, second := serve(t, "2", DefaultTimeout)
 	var mu sync.Mutex
 	address, wires := first, []net.Conn(nil)
-	a := attend(t, connect(t, DefaultTimeout, func(ctx context.Context) (net.Conn, error) {
+	a := open(t, connect(t, DefaultTimeout, func(ctx context.Context) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		conn, err := to(address)(ctx)
@@ -91,6 +91,6 @@ func TestAnotherStoreIsNotTakenForTheFirst(t *testing.T) {
 	case <-within(t).Done():
 		t.Fatal("the other store was taken for the first")
 	}
-	attend(t, connect(t, DefaultTimeout, to(second)), "b").Abandon()
+	open(t, connect(t, DefaultTimeout, to(second)), "b").Abandon()
 	wantLost(t, other, "b") // and not a, which was never its own
 }

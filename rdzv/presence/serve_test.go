@@ -21,19 +21,19 @@ func within(t *testing.T) context.Context {
 }
 
 // serve runs a roll's server on loopback and returns its address.
-func serve(t *testing.T, generation string, timeout time.Duration) (*Roll, string) {
+func serve(t *testing.T, generation string, timeout time.Duration) (*Registry, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	roll := NewRoll(generation)
+	registry := NewRegistry(generation)
 	server := grpc.NewServer(ServerOptions(timeout)...)
-	roll.Register(server)
+	registry.Register(server)
 	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(PatientListener(l, timeout)) })
-	t.Cleanup(func() { roll.Close(); server.Stop(); serving.Wait() })
-	return roll, l.Addr().String()
+	serving.Go(func() { server.Serve(NewListener(l, timeout)) })
+	t.Cleanup(func() { registry.Close(); server.Stop(); serving.Wait() })
+	return registry, l.Addr().String()
 }
 
 // connect returns a connection to what dial dials.
@@ -46,7 +46,7 @@ func connect(t *testing.T, timeout time.Duration, dial func(context.Context) (ne
 			if err != nil {
 				return nil, err
 			}
-			return Patient(conn, timeout), nil
+			return LimitSilence(conn, timeout), nil
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +59,9 @@ func to(address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) }
 }
 
-func attend(t *testing.T, conn *grpc.ClientConn, id string) *Attendance {
+func open(t *testing.T, conn *grpc.ClientConn, id string) *Stream {
 	t.Helper()
-	a, err := Attend(within(t), conn, id)
+	a, err := Open(within(t), conn, id)
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
@@ -69,7 +69,7 @@ func attend(t *testing.T, conn *grpc.ClientConn, id string) *Attendance {
 	return a
 }
 
-func wantLost(t *testing.T, r *Roll, id string) {
+func wantLost(t *testing.T, r *Registry, id string) {
 	t.Helper()
 	select {
 	case got := <-r.Lost():
@@ -81,7 +81,7 @@ func wantLost(t *testing.T, r *Roll, id string) {
 	}
 }
 
-func wantEmpty(t *testing.T, r *Roll) {
+func wantEmpty(t *testing.T, r *Registry) {
 	t.Helper()
 	if err := r.Empty(within(t)); err != nil {
 		t.Error("somebody is still here")

@@ -16,14 +16,14 @@ const MinTimeout = 3 * time.Second
 
 const (
 	serviceName = "rdzv.v1.Presence"
-	method      = "/" + serviceName + "/Attend"
+	method      = "/" + serviceName + "/Connect"
 	goodbye     = "bye"
 )
 
 // The messages are protobuf's well-known StringValue, because a gRPC server of
 // etcd encodes protobuf messages and nothing else: the agent sends its id, the
 // server answers with its generation, the agent ends with the word goodbye.
-var streamDesc = grpc.StreamDesc{StreamName: "Attend", ServerStreams: true, ClientStreams: true}
+var streamDesc = grpc.StreamDesc{StreamName: "Connect", ServerStreams: true, ClientStreams: true}
 
 // Window is the flow control window of both ends, for a stream and a connection.
 // A given one keeps gRPC from measuring the bandwidth with a ping for every few
@@ -36,7 +36,7 @@ const Window = 1 << 20
 // agents has as many pairs of them.
 const Buffer = 4 << 10
 
-// ServerOptions make a gRPC server ping its clients often enough for [Patient]
+// ServerOptions make a gRPC server ping its clients often enough for [LimitSilence]
 // connections with the given timeout on both ends. The server never gives up a
 // client by itself: its own timer would count the time in which it was stopped.
 func ServerOptions(timeout time.Duration) []grpc.ServerOption {

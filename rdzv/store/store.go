@@ -37,11 +37,11 @@ type Config struct {
 
 // Server is a running store.
 type Server struct {
-	etcd   *embed.Etcd
-	client *clientv3.Client
-	roll   *presence.Roll
-	grpc   *grpc.Server
-	dir    *dir
+	etcd     *embed.Etcd
+	client   *clientv3.Client
+	registry *presence.Registry
+	grpc     *grpc.Server
+	dir      *dir
 
 	timeout time.Duration // of a silent agent
 	wg      sync.WaitGroup
@@ -68,7 +68,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)
 	}
 	s := &Server{etcd: e, client: v3client.New(e.Server), dir: d}
-	s.roll = presence.NewRoll(rand.Text()) // etcd's cluster id is the same for all that start alike
+	s.registry = presence.NewRegistry(rand.Text()) // etcd's cluster id is the same for all that start alike
 	s.timeout = c.PeerTimeout
 	return s, nil
 }
@@ -78,8 +78,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 // that serves nobody is its own process's alone.
 func (s *Server) Serve(l net.Listener) {
 	s.grpc = v3rpc.Server(s.etcd.Server, nil, nil, presence.ServerOptions(s.timeout)...)
-	s.roll.Register(s.grpc)
-	s.wg.Go(func() { s.grpc.Serve(presence.PatientListener(l, s.timeout)) })
+	s.registry.Register(s.grpc)
+	s.wg.Go(func() { s.grpc.Serve(presence.NewListener(l, s.timeout)) })
 }
 
 // Client returns a client that calls the server in this process. It is closed by
@@ -87,10 +87,10 @@ func (s *Server) Serve(l net.Listener) {
 func (s *Server) Client() *clientv3.Client { return s.client }
 
 // Lost gives the id of each agent that went without saying goodbye.
-func (s *Server) Lost() <-chan string { return s.roll.Lost() }
+func (s *Server) Lost() <-chan string { return s.registry.Lost() }
 
 // Drain waits until all agents that came have said goodbye, or ctx ends.
-func (s *Server) Drain(ctx context.Context) error { return s.roll.Empty(ctx) }
+func (s *Server) Drain(ctx context.Context) error { return s.registry.Empty(ctx) }
 
 // Close removes the store's files, then ends the service. Whoever is still
 // connected sees the connection break, and knows by that that nothing of the
@@ -99,7 +99,7 @@ func (s *Server) Close() error {
 	s.client.Close() // its error is its context's, which this call itself ends
 	s.etcd.Close()
 	err := s.dir.remove()
-	s.roll.Close()
+	s.registry.Close()
 	if s.grpc != nil {
 		s.grpc.Stop()
 	}

@@ -159,7 +159,7 @@ func TestDrain(t *testing.T) {
 	if err := s.Drain(within(t)); err != nil {
 		t.Errorf("nobody came: %v", err)
 	}
-	a, err := presence.Attend(within(t), ordinaryClient(t, serve(t, s)).ActiveConnection(), "a")
+	a, err := presence.Open(within(t), ordinaryClient(t, serve(t, s)).ActiveConnection(), "a")
 	must(t, err)
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -183,7 +183,7 @@ func TestCloseDoesNotWaitForClients(t *testing.T) {
 	<-events
 	own := s.Client().Watch(watching, "key", clientv3.WithCreatedNotify())
 	<-own
-	a, err := presence.Attend(within(t), client.ActiveConnection(), "a")
+	a, err := presence.Open(within(t), client.ActiveConnection(), "a")
 	must(t, err)
 	defer a.Abandon()
 	began := time.Now()

@@ -15,7 +15,7 @@ func TestASilentPeerIsGivenUpAfterTheTimeout(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		began := time.Now()
-		n, err := Patient(ours, 10*time.Second).Read(make([]byte, 1))
+		n, err := LimitSilence(ours, 10*time.Second).Read(make([]byte, 1))
 		if took := time.Since(began); n != 0 || err != ErrSilent || took != 10*time.Second {
 			t.Errorf("read %d, %v after %v; want ErrSilent after 10s", n, err, took)
 		}
@@ -25,7 +25,7 @@ func TestASilentPeerIsGivenUpAfterTheTimeout(t *testing.T) {
 func TestEachByteBeginsTheSilenceAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		patient := Patient(ours, 10*time.Second)
+		limited := LimitSilence(ours, 10*time.Second)
 		go func() {
 			defer theirs.Close()
 			tick := time.NewTicker(9 * time.Second)
@@ -35,7 +35,7 @@ func TestEachByteBeginsTheSilenceAnew(t *testing.T) {
 				theirs.Write([]byte("x"))
 			}
 		}()
-		got, err := io.ReadAll(patient)
+		got, err := io.ReadAll(limited)
 		if string(got) != "xxxxx" || err != nil {
 			t.Errorf("read %q, %v", got, err)
 		}
@@ -49,12 +49,12 @@ func TestAClosedConnectionIsNoSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Write([]byte("this is no HTTP, nor anything that looks like it at all\n"))
-	patient := Patient(conn, time.Hour)
-	if _, err := io.ReadAll(patient); errors.Is(err, ErrSilent) {
+	limited := LimitSilence(conn, time.Hour)
+	if _, err := io.ReadAll(limited); errors.Is(err, ErrSilent) {
 		t.Errorf("closed by the peer: %v", err)
 	}
 	conn.Close()
-	if _, err := patient.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+	if _, err := limited.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed here: %v", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestSilenceCountsOnlyWhileThisProcessRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				_, err := Patient(&late{by: test.by}, timeout).Read(nil)
+				_, err := LimitSilence(&late{by: test.by}, timeout).Read(nil)
 				if took := time.Since(began); err != ErrSilent || took != test.want {
 					t.Errorf("%v after %v; want ErrSilent after %v", err, took, test.want)
 				}

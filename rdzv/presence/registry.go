@@ -11,34 +11,34 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// redial is how long an agent whose stream broke has to come back before it
+// reconnectGrace is how long an agent whose stream broke has to come back before it
 // counts as dead. A dead process comes back never, so this delays the verdict on
 // it; a connection that a firewall reset comes back in one round trip.
-const redial = 50 * time.Millisecond
+const reconnectGrace = 50 * time.Millisecond
 
-// Roll is the server's side: who is here, and who went without a goodbye.
-type Roll struct {
+// Registry is the server's side: who is here, and who went without a goodbye.
+type Registry struct {
 	generation string
 	lost       chan string
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
 
-	mu     sync.Mutex
-	here   map[string]int  // agent's id -> number of its stream
-	gone   map[string]bool // ids that were reported lost; they may not come back
-	serial int
-	empty  chan struct{} // closed when nobody is here
+	mu      sync.Mutex
+	streams map[string]int  // agent's id -> number of its stream
+	refused map[string]bool // ids that were reported lost; they may not come back
+	serial  int
+	empty   chan struct{} // closed when nobody is here
 }
 
-// NewRoll returns an empty roll. The generation is told to every agent that
+// NewRegistry returns an empty registry. The generation is told to every agent that
 // attends: a store that was replaced by another one at the same address has
 // another generation.
-func NewRoll(generation string) *Roll {
-	r := &Roll{
+func NewRegistry(generation string) *Registry {
+	r := &Registry{
 		generation: generation,
 		lost:       make(chan string),
-		here:       map[string]int{},
-		gone:       map[string]bool{},
+		streams:    map[string]int{},
+		refused:    map[string]bool{},
 		empty:      make(chan struct{}),
 	}
 	close(r.empty)
@@ -47,9 +47,9 @@ func NewRoll(generation string) *Roll {
 }
 
 // Register adds the service to a gRPC server, before it serves.
-func (r *Roll) Register(s *grpc.Server) {
+func (r *Registry) Register(s *grpc.Server) {
 	stream := streamDesc
-	stream.Handler = func(_ any, s grpc.ServerStream) error { return r.attend(s) }
+	stream.Handler = func(_ any, s grpc.ServerStream) error { return r.serve(s) }
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: serviceName,
 		HandlerType: (*any)(nil),
@@ -58,10 +58,10 @@ func (r *Roll) Register(s *grpc.Server) {
 }
 
 // Lost gives the id of each agent that went without a goodbye, once.
-func (r *Roll) Lost() <-chan string { return r.lost }
+func (r *Registry) Lost() <-chan string { return r.lost }
 
 // Empty waits until nobody is here, or ctx ends.
-func (r *Roll) Empty(ctx context.Context) error {
+func (r *Registry) Empty(ctx context.Context) error {
 	r.mu.Lock()
 	empty := r.empty
 	r.mu.Unlock()
@@ -74,10 +74,10 @@ func (r *Roll) Empty(ctx context.Context) error {
 }
 
 // Close stops the telling: agents whose streams break from now on are not lost.
-func (r *Roll) Close() { r.cancel() }
+func (r *Registry) Close() { r.cancel() }
 
-// attend is one stream's life.
-func (r *Roll) attend(stream grpc.ServerStream) error {
+// serve is one stream's life.
+func (r *Registry) serve(stream grpc.ServerStream) error {
 	var hello wrapperspb.StringValue
 	if err := stream.RecvMsg(&hello); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *Roll) attend(stream grpc.ServerStream) error {
 	if err := CheckID(id); err != nil {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
-	number, ok := r.enter(id)
+	number, ok := r.add(id)
 	if !ok {
 		return status.Errorf(codes.FailedPrecondition, "agent %q was lost before", id)
 	}
@@ -96,54 +96,54 @@ func (r *Roll) attend(stream grpc.ServerStream) error {
 		err = stream.RecvMsg(&last)
 	}
 	if last.Value == goodbye {
-		r.strike(id, number, false)
+		r.remove(id, number, false)
 	} else {
-		r.broke(id, number)
+		r.awaitReconnect(id, number)
 	}
 	return nil
 }
 
-func (r *Roll) enter(id string) (number int, ok bool) {
+func (r *Registry) add(id string) (number int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.gone[id] {
+	if r.refused[id] {
 		return 0, false
 	}
-	if len(r.here) == 0 {
+	if len(r.streams) == 0 {
 		r.empty = make(chan struct{})
 	}
 	r.serial++
-	r.here[id] = r.serial
+	r.streams[id] = r.serial
 	return r.serial, true
 }
 
-// strike takes the agent off the roll unless another stream of it has come since,
+// remove takes the agent off the registry unless another stream of it has come since,
 // and tells whether it did. An agent that was lost may not come back.
-func (r *Roll) strike(id string, number int, lost bool) bool {
+func (r *Registry) remove(id string, number int, lost bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.here[id] != number {
+	if r.streams[id] != number {
 		return false
 	}
-	delete(r.here, id)
+	delete(r.streams, id)
 	if lost {
-		r.gone[id] = true
+		r.refused[id] = true
 	}
-	if len(r.here) == 0 {
+	if len(r.streams) == 0 {
 		close(r.empty)
 	}
 	return true
 }
 
-// broke waits for the agent to come back, and reports it lost if it does not.
-func (r *Roll) broke(id string, number int) {
-	back := time.NewTimer(redial)
+// awaitReconnect waits for the agent to come back, and reports it lost if it does not.
+func (r *Registry) awaitReconnect(id string, number int) {
+	back := time.NewTimer(reconnectGrace)
 	defer back.Stop()
 	select {
 	case <-back.C:
 	case <-r.ctx.Done():
 	}
-	if !r.strike(id, number, true) || r.ctx.Err() != nil {
+	if !r.remove(id, number, true) || r.ctx.Err() != nil {
 		return
 	}
 	select {

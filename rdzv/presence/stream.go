@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Attendance is the agent's side: this agent is here, until Leave or Abandon.
-type Attendance struct {
+// Stream is the agent's side: this agent is here, until Leave or Abandon.
+type Stream struct {
 	id   string
 	conn *grpc.ClientConn
 
@@ -25,79 +25,79 @@ type Attendance struct {
 	wg     sync.WaitGroup
 
 	mu         sync.Mutex
-	stream     grpc.ClientStream
+	current    grpc.ClientStream
 	generation string
 	leaving    bool
 }
 
-// Attend says to the store at the other end of conn that the agent is here, and
+// Open says to the store at the other end of conn that the agent is here, and
 // returns when it was answered. It waits for a first connection as long as ctx
 // allows; one that breaks before the answer is made again at once or not at all.
 // ctx bounds only the call.
-func Attend(ctx context.Context, conn *grpc.ClientConn, id string) (*Attendance, error) {
+func Open(ctx context.Context, conn *grpc.ClientConn, id string) (*Stream, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	a := &Attendance{id: id, conn: conn, lost: make(chan struct{})}
-	a.ctx, a.cancel = context.WithCancel(context.Background())
-	err := a.open(ctx, grpc.WaitForReady(true))
+	s := &Stream{id: id, conn: conn, lost: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	err := s.open(ctx, grpc.WaitForReady(true))
 	if status.Code(err) == codes.Unavailable {
-		err = a.reopen(ctx)
+		err = s.reconnect(ctx)
 	}
 	if err != nil {
-		a.cancel()
+		s.cancel()
 		return nil, err
 	}
-	a.wg.Go(a.watch)
-	return a, nil
+	s.wg.Go(s.watch)
+	return s, nil
 }
 
 // Lost is closed when the store is gone: the stream broke and could not be
 // opened again at once, or another store answered.
-func (a *Attendance) Lost() <-chan struct{} { return a.lost }
+func (s *Stream) Lost() <-chan struct{} { return s.lost }
 
-// Left is closed when the attendance has ended by Leave or Abandon.
-func (a *Attendance) Left() <-chan struct{} { return a.ctx.Done() }
+// Done is closed when the attendance has ended by Leave or Abandon.
+func (s *Stream) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Leave says goodbye and returns when the server has heard it, or ctx ends.
-func (a *Attendance) Leave(ctx context.Context) {
-	stop := context.AfterFunc(ctx, a.cancel)
+func (s *Stream) Leave(ctx context.Context) {
+	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
-	if !farewell(a.leave()) {
-		a.cancel()
+	if !sendGoodbye(s.markLeaving()) {
+		s.cancel()
 	}
-	a.wg.Wait()
-	a.cancel()
+	s.wg.Wait()
+	s.cancel()
 }
 
 // Abandon ends the attendance without a goodbye: to the server the agent is lost.
-func (a *Attendance) Abandon() {
-	a.leave()
-	a.cancel()
-	a.wg.Wait()
+func (s *Stream) Abandon() {
+	s.markLeaving()
+	s.cancel()
+	s.wg.Wait()
 }
 
-// leave makes the end of the stream one that is wanted.
-func (a *Attendance) leave() grpc.ClientStream {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.leaving = true
-	return a.stream
+// markLeaving makes the end of the stream one that is wanted.
+func (s *Stream) markLeaving() grpc.ClientStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	return s.current
 }
 
-func farewell(stream grpc.ClientStream) bool {
+func sendGoodbye(stream grpc.ClientStream) bool {
 	return stream.SendMsg(wrapperspb.String(goodbye)) == nil && stream.CloseSend() == nil
 }
 
 // open makes the stream and waits for its answer. The stream lives as long as
 // the attendance, the wait for the answer only as long as ctx.
-func (a *Attendance) open(ctx context.Context, opts ...grpc.CallOption) error {
-	streamCtx, cancel := context.WithCancel(a.ctx)
+func (s *Stream) open(ctx context.Context, opts ...grpc.CallOption) error {
+	streamCtx, cancel := context.WithCancel(s.ctx)
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	stream, generation, err := hello(streamCtx, a.conn, a.id, opts)
+	stream, generation, err := handshake(streamCtx, s.conn, s.id, opts)
 	if err == nil {
-		err = a.adopt(stream, generation)
+		err = s.adopt(stream, generation)
 	}
 	if err != nil {
 		cancel()
@@ -110,23 +110,23 @@ func (a *Attendance) open(ctx context.Context, opts ...grpc.CallOption) error {
 
 // adopt takes the stream if the store that answered is the one that did before.
 // Another one is told goodbye: its job loses nobody.
-func (a *Attendance) adopt(stream grpc.ClientStream, generation string) error {
-	a.mu.Lock()
-	first := cmp.Or(a.generation, generation)
+func (s *Stream) adopt(stream grpc.ClientStream, generation string) error {
+	s.mu.Lock()
+	first := cmp.Or(s.generation, generation)
 	if first == generation {
-		a.stream, a.generation = stream, generation
+		s.current, s.generation = stream, generation
 	}
-	a.mu.Unlock()
+	s.mu.Unlock()
 	if first == generation {
 		return nil
 	}
-	if farewell(stream) {
+	if sendGoodbye(stream) {
 		stream.RecvMsg(new(wrapperspb.StringValue)) // its end, or that of ctx
 	}
 	return fmt.Errorf("another store answers (generation %s, not %s)", generation, first)
 }
 
-func hello(ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.CallOption) (grpc.ClientStream, string, error) {
+func handshake(ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.CallOption) (grpc.ClientStream, string, error) {
 	stream, err := conn.NewStream(ctx, &streamDesc, method, opts...)
 	if err != nil {
 		return nil, "", err
@@ -141,38 +141,38 @@ func hello(ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.Ca
 }
 
 // watch waits for the stream to break, and opens it again as long as that works.
-func (a *Attendance) watch() {
+func (s *Stream) watch() {
 	for {
-		a.mu.Lock()
-		stream := a.stream
-		a.mu.Unlock()
+		s.mu.Lock()
+		stream := s.current
+		s.mu.Unlock()
 		for stream.RecvMsg(new(wrapperspb.StringValue)) == nil {
 		}
-		if !a.ended() && a.reopen(a.ctx) == nil {
+		if !s.ended() && s.reconnect(s.ctx) == nil {
 			continue
 		}
-		if !a.ended() {
-			close(a.lost)
+		if !s.ended() {
+			close(s.lost)
 		}
 		return
 	}
 }
 
-func (a *Attendance) ended() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.leaving || a.ctx.Err() != nil
+func (s *Stream) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving || s.ctx.Err() != nil
 }
 
-// reopen tries for as long as the server waits: later it would be refused. It
+// reconnect tries for as long as the server waits: later it would be refused. It
 // gives up at once when no connection can be made, which is what the end of the
 // store's process looks like.
-func (a *Attendance) reopen(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, redial+10*time.Millisecond)
+func (s *Stream) reconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reconnectGrace+10*time.Millisecond)
 	defer cancel()
 	for {
-		err := a.open(ctx)
-		if status.Code(err) != codes.Unavailable || a.conn.GetState() == connectivity.TransientFailure {
+		err := s.open(ctx)
+		if status.Code(err) != codes.Unavailable || s.conn.GetState() == connectivity.TransientFailure {
 			return err
 		}
 	}
