@@ -59,6 +59,7 @@ func (g *agent) tellEnd() {
 		g.say.bad("%s", first)
 	default:
 		g.say.fail(0, advice{errors.New(g.endLine(v)), v.Hint})
+		g.reportEarly(v)
 	}
 }
 
