@@ -53,18 +53,6 @@ func TestVisibleDevices(t *testing.T) {
 	}
 }
 
-func TestDevicesExplained(t *testing.T) {
-	for env, want := range map[string]Explained{
-		"CUDA_VISIBLE_DEVICES=3,1": {"devices", "3,1", "CUDA_VISIBLE_DEVICES=3,1", ""},
-		"CUDA_VISIBLE_DEVICES=-1":  {"devices", "none", "CUDA_VISIBLE_DEVICES=-1", ""},
-		"PATH=/bin":                {"devices", "unknown", "no device variable and no device file", ""},
-	} {
-		if got := VisibleDevices(spaced(env), nil).Explain(); got != want {
-			t.Errorf("%s: %+v", env, got)
-		}
-	}
-}
-
 func spaced(entries string) Env { return ParseEnv(strings.Split(entries, " ")) }
 
 func TestDeviceModes(t *testing.T) {

@@ -14,10 +14,10 @@ func TestDocumentNamesEveryLauncherInOrder(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(text), "## What is recognised")
 	at := 0
-	for _, l := range Launchers() {
-		i := strings.Index(table, "\n| `"+string(l)+"` |")
+	for _, l := range order {
+		i := strings.Index(table, "\n| `"+string(l.name)+"` |")
 		if i < at {
-			t.Errorf("%s is not in the table, or not in its place", l)
+			t.Errorf("%s is not in the table, or not in its place", l.name)
 		}
 		at = i
 	}

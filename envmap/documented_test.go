@@ -98,16 +98,3 @@ func TestPlainPrterun(t *testing.T) {
 		}
 	}
 }
-
-// TestDaemon: Open MPI 5 tells which daemon started a rank; 0 is mpirun's own host, with or without ranks.
-func TestDaemon(t *testing.T) {
-	for name, want := range map[string][]int{
-		"openmpi5-headrank": {0, 0, 1, 1}, "openmpi5-launchernode": {1, 1, 2, 2}, "openmpi5deb-insbatch": {0, 0, 1, 1}, "openmpi4-headrank": {-1, -1, -1, -1},
-	} {
-		for rank, daemon := range want {
-			if p := detected(t, recorded(t, name, rank), ""); p.Daemon != daemon {
-				t.Errorf("%s rank %d: daemon %d, want %d", name, rank, p.Daemon, daemon)
-			}
-		}
-	}
-}

@@ -33,15 +33,6 @@ var aliases = map[Launcher][]Launcher{
 	Slurm:     {Slurm, SlurmPMI},
 }
 
-// Launchers returns all launchers in the order in which Detect looks for them.
-func Launchers() []Launcher {
-	names := make([]Launcher, 0, len(order))
-	for _, l := range order {
-		names = append(names, l.name)
-	}
-	return names
-}
-
 // Choices returns the values that Detect accepts as a choice besides "".
 func Choices() []string {
 	names := []string{"openmpi", "mpich"}
@@ -56,7 +47,7 @@ func meant(choice Launcher) []Launcher {
 	if more, ok := aliases[choice]; ok {
 		return more
 	}
-	if slices.Contains(Launchers(), choice) {
+	if slices.ContainsFunc(order, func(l recogniser) bool { return l.name == choice }) {
 		return []Launcher{choice}
 	}
 	return nil

@@ -65,7 +65,6 @@ func readOpenMPI5(r *reader) {
 		r.untold("size", "plain prterun does not tell it: use mpirun, or prterun --personality ompi")
 	}
 	r.job(r.env["PMIX_NAMESPACE"], "PMIX_NAMESPACE="+r.env["PMIX_NAMESPACE"])
-	readDaemon(r)
 }
 
 func readOMPIWorld(r *reader) {
@@ -74,23 +73,6 @@ func readOMPIWorld(r *reader) {
 	r.take("local rank", &r.p.LocalRank, "OMPI_COMM_WORLD_LOCAL_RANK")
 	r.take("local size", &r.p.LocalSize, "OMPI_COMM_WORLD_LOCAL_SIZE")
 	r.same(r.p.Rank, "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
-	r.p.MPMD = r.env.has("OMPI_NUM_APP_CTX") && r.env["OMPI_NUM_APP_CTX"] != "1"
-}
-
-// readDaemon takes V from PMIX_SERVER_URI4=<namespace>@0.V;tcp4://...
-func readDaemon(r *reader) {
-	name := r.env.first("PMIX_SERVER_URI4", "PMIX_SERVER_URI41", "PMIX_SERVER_URI2")
-	if name == "" || r.err != nil {
-		return
-	}
-	id, _, _ := strings.Cut(r.env[name], ";")
-	i := strings.LastIndex(id, "@0.")
-	if i < 0 {
-		return
-	}
-	if n, err := number(name, id[i+len("@0."):]); err == nil {
-		r.found("daemon", &r.p.Daemon, n, name+"="+id)
-	}
 }
 
 // setOf returns those of names that are set.

@@ -19,11 +19,6 @@ type Placement struct {
 	// Job is the launcher's public identity of this run, the same in all its tasks: for Slurm cluster.job.step, for
 	// Open MPI 4 the job id and mpirun's port, for Open MPI 5 the PMIx namespace. "" if the launcher has none. Never a secret.
 	Job string
-	// MPMD is set where the launcher tells that tasks may run different command lines.
-	MPMD bool
-	// Daemon is the number of the launcher's daemon on this node (Open MPI 5): equal on one node, different on others,
-	// 0 on mpirun's own. It is no node rank: daemons are not counted in the order of ranks.
-	Daemon int
 	// PerNode is the number of workers per task that the launcher asks for, as text for ProcsPerNode ("" if it does not).
 	PerNode string
 	// Master is the name or address of rank 0's host where the launcher tells it (Kubeflow, torchrun), "" elsewhere.

@@ -15,7 +15,7 @@ type reader struct {
 
 func newReader(env Env, l recogniser) *reader {
 	return &reader{env: env, seen: l.seen(env), p: Placement{Launcher: l.name, Rank: Unknown, Size: Unknown,
-		LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Nodes: Unknown, Daemon: Unknown}}
+		LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Nodes: Unknown}}
 }
 
 // take reads a number from the first of names that is set; none set leaves it Unknown.

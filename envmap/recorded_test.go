@@ -16,59 +16,58 @@ type recording struct {
 	launcher Launcher
 	hosts    string
 	tells    string // what the launcher tells of nodes: "nodes", "nodes+rank", ""
-	mpmd     bool
 }
 
 var recordings = []recording{
-	{"openmpi4-headrank", OpenMPI4, "1122", "nodes", false},
-	{"openmpi4-headrank-ip", OpenMPI4, "1122", "nodes", false},
-	{"openmpi4-launchernode", OpenMPI4, "2233", "nodes", false},
-	{"openmpi4-launchernode-ip", OpenMPI4, "2233", "nodes", false},
-	{"openmpi4-1pernode", OpenMPI4, "12", "nodes", false},
-	{"openmpi4-mpmd", OpenMPI4, "2233", "nodes", true},
-	{"openmpi4-insbatch", OpenMPI4, "1122", "nodes", false},
-	{"openmpi4-interleaved", OpenMPI4, "12313", "nodes", false},
-	{"openmpi4-uneven", OpenMPI4, "1222", "nodes", false},
+	{"openmpi4-headrank", OpenMPI4, "1122", "nodes"},
+	{"openmpi4-headrank-ip", OpenMPI4, "1122", "nodes"},
+	{"openmpi4-launchernode", OpenMPI4, "2233", "nodes"},
+	{"openmpi4-launchernode-ip", OpenMPI4, "2233", "nodes"},
+	{"openmpi4-1pernode", OpenMPI4, "12", "nodes"},
+	{"openmpi4-mpmd", OpenMPI4, "2233", "nodes"},
+	{"openmpi4-insbatch", OpenMPI4, "1122", "nodes"},
+	{"openmpi4-interleaved", OpenMPI4, "12313", "nodes"},
+	{"openmpi4-uneven", OpenMPI4, "1222", "nodes"},
 
-	{"openmpi5-single", OpenMPI5, "1111", "", false},
-	{"openmpi5-headrank", OpenMPI5, "1122", "", false},
-	{"openmpi5-headrank-ip", OpenMPI5, "1122", "", false},
-	{"openmpi5-launchernode", OpenMPI5, "2233", "", false},
-	{"openmpi5-launchernode-ip", OpenMPI5, "2233", "", false},
-	{"openmpi5-1pernode", OpenMPI5, "12", "", false},
-	{"openmpi5deb-single", OpenMPI5, "1111", "", false},
-	{"openmpi5deb-headrank", OpenMPI5, "1122", "", false},
-	{"openmpi5deb-launchernode", OpenMPI5, "2233", "", false},
-	{"openmpi5deb-launchernode-ip", OpenMPI5, "2233", "", false},
-	{"openmpi5deb-1pernode", OpenMPI5, "12", "", false},
-	{"openmpi5deb-insbatch", OpenMPI5, "1122", "", false},
-	{"prrtemain-headrank", OpenMPI5, "1122", "", false},
-	{"prrtemain-launchernode", OpenMPI5, "2233", "", false},
-	{"prrtemain-mpmd", OpenMPI5, "1122", "", true},
+	{"openmpi5-single", OpenMPI5, "1111", ""},
+	{"openmpi5-headrank", OpenMPI5, "1122", ""},
+	{"openmpi5-headrank-ip", OpenMPI5, "1122", ""},
+	{"openmpi5-launchernode", OpenMPI5, "2233", ""},
+	{"openmpi5-launchernode-ip", OpenMPI5, "2233", ""},
+	{"openmpi5-1pernode", OpenMPI5, "12", ""},
+	{"openmpi5deb-single", OpenMPI5, "1111", ""},
+	{"openmpi5deb-headrank", OpenMPI5, "1122", ""},
+	{"openmpi5deb-launchernode", OpenMPI5, "2233", ""},
+	{"openmpi5deb-launchernode-ip", OpenMPI5, "2233", ""},
+	{"openmpi5deb-1pernode", OpenMPI5, "12", ""},
+	{"openmpi5deb-insbatch", OpenMPI5, "1122", ""},
+	{"prrtemain-headrank", OpenMPI5, "1122", ""},
+	{"prrtemain-launchernode", OpenMPI5, "2233", ""},
+	{"prrtemain-mpmd", OpenMPI5, "1122", ""},
 
-	{"mpich4-headrank", Hydra, "1122", "", false},
-	{"mpich4-launchernode", Hydra, "2233", "", false},
-	{"mpich4-1pernode", Hydra, "12", "", false},
-	{"mpich4-mpmd", Hydra, "1122", "", false},
-	{"mpich4-insbatch", Hydra, "1122", "", false},
-	{"mpich4-uneven", Hydra, "1222", "", false},
+	{"mpich4-headrank", Hydra, "1122", ""},
+	{"mpich4-launchernode", Hydra, "2233", ""},
+	{"mpich4-1pernode", Hydra, "12", ""},
+	{"mpich4-mpmd", Hydra, "1122", ""},
+	{"mpich4-insbatch", Hydra, "1122", ""},
+	{"mpich4-uneven", Hydra, "1222", ""},
 
-	{"slurm22-srun", Slurm, "1122", "nodes+rank", false},
-	{"slurm22-loginnode", Slurm, "2233", "nodes+rank", false},
-	{"slurm22-sbatch", Slurm, "1122", "nodes+rank", false},
-	{"slurm22-sbatch-1pernode", Slurm, "12", "nodes+rank", false},
-	{"slurm22-pmi2", SlurmPMI, "1122", "nodes+rank", false},
-	{"slurm22-pmi2-1pernode", SlurmPMI, "12", "nodes+rank", false},
-	{"slurm22-pmix", Slurm, "1122", "nodes+rank", false},
-	{"slurm22-gpus-per-task", Slurm, "1122", "nodes+rank", false},
-	{"slurm22-uneven", Slurm, "1123", "nodes+rank", false},
-	{"slurm22-cyclic", Slurm, "12111", "nodes+rank", false},
-	{"slurm22-arbitrary", Slurm, "2113", "nodes+rank", false},
-	{"slurm22-het", Slurm, "1223", "nodes+rank", true},
-	{"slurm2411-srun", Slurm, "1122", "nodes+rank", false},
-	{"slurm2411-sbatch", Slurm, "1122", "nodes+rank", false},
-	{"slurm2411-pmix", Slurm, "1122", "nodes+rank", false},
-	{"slurm2411-gpus-per-task", Slurm, "1122", "nodes+rank", false},
+	{"slurm22-srun", Slurm, "1122", "nodes+rank"},
+	{"slurm22-loginnode", Slurm, "2233", "nodes+rank"},
+	{"slurm22-sbatch", Slurm, "1122", "nodes+rank"},
+	{"slurm22-sbatch-1pernode", Slurm, "12", "nodes+rank"},
+	{"slurm22-pmi2", SlurmPMI, "1122", "nodes+rank"},
+	{"slurm22-pmi2-1pernode", SlurmPMI, "12", "nodes+rank"},
+	{"slurm22-pmix", Slurm, "1122", "nodes+rank"},
+	{"slurm22-gpus-per-task", Slurm, "1122", "nodes+rank"},
+	{"slurm22-uneven", Slurm, "1123", "nodes+rank"},
+	{"slurm22-cyclic", Slurm, "12111", "nodes+rank"},
+	{"slurm22-arbitrary", Slurm, "2113", "nodes+rank"},
+	{"slurm22-het", Slurm, "1223", "nodes+rank"},
+	{"slurm2411-srun", Slurm, "1122", "nodes+rank"},
+	{"slurm2411-sbatch", Slurm, "1122", "nodes+rank"},
+	{"slurm2411-pmix", Slurm, "1122", "nodes+rank"},
+	{"slurm2411-gpus-per-task", Slurm, "1122", "nodes+rank"},
 }
 
 // otherRecordings are held by tests of their own.
@@ -106,7 +105,6 @@ func (rec recording) expected(rank int) Placement {
 		LocalSize: strings.Count(rec.hosts, host),
 		NodeRank:  Unknown,
 		Nodes:     Unknown,
-		MPMD:      rec.mpmd,
 	}
 	if rec.tells != "" || len(nodes) == 1 {
 		p.Nodes = len(nodes)
@@ -125,7 +123,7 @@ func (rec recording) expected(rank int) Placement {
 // wantPlacement compares what can be compared; the job is compared by its own tests.
 func wantPlacement(t *testing.T, got, want Placement) {
 	t.Helper()
-	got.Job, got.Daemon, got.Advice, got.rows, got.PerNode, got.Master = "", 0, nil, nil, "", ""
+	got.Job, got.Advice, got.rows, got.PerNode, got.Master = "", nil, nil, "", ""
 	if a, b := numbersOf(got), numbersOf(want); a != b {
 		t.Errorf("got  %s\nwant %s", a, b)
 	}
@@ -137,7 +135,7 @@ func numbersOf(p Placement) string {
 		value, _ := p.number(n.what)
 		text += ", " + n.what + " " + strconv.Itoa(value)
 	}
-	return text + ", MPMD " + strconv.FormatBool(p.MPMD)
+	return text
 }
 
 // TestEveryRecordingIsUsed keeps a recorded environment from lying about without a row.

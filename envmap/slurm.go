@@ -66,7 +66,6 @@ func checkSlurmStep(r *reader) {
 func readSlurmSizes(r *reader) {
 	r.must("size", &r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
 	r.take("nodes", &r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
-	r.p.MPMD = r.env.has("SLURM_HET_SIZE") && r.env["SLURM_HET_SIZE"] != "1"
 }
 
 // readSlurmLocalSize takes this node's entry of SLURM_STEP_TASKS_PER_NODE ("2,1(x2)"), and where that does not help the

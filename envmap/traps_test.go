@@ -106,17 +106,6 @@ func TestTrapJobCollisions(t *testing.T) {
 	wantJobsDiffer(t, env, other)
 }
 
-func TestTrapMPMD(t *testing.T) {
-	for _, name := range []string{"openmpi4-mpmd", "prrtemain-mpmd", "slurm22-het"} {
-		if p := detected(t, recorded(t, name, 2), ""); !p.MPMD || p.Rank != 2 || p.Size != 4 {
-			t.Errorf("%s: %s", name, numbersOf(p))
-		}
-	}
-	if p := detected(t, recorded(t, "openmpi4-headrank", 2), ""); p.MPMD {
-		t.Error("one application is taken for several")
-	}
-}
-
 func TestTrapOneTaskPerNode(t *testing.T) {
 	for _, name := range []string{"openmpi4-1pernode", "openmpi5-1pernode", "mpich4-1pernode", "slurm22-sbatch-1pernode", "slurm22-pmi2-1pernode"} {
 		if p := detected(t, recorded(t, name, 1), ""); p.Rank != 1 || p.Size != 2 || p.LocalRank != 0 || p.LocalSize != 1 {

@@ -32,18 +32,6 @@ func (d Devices) From() string {
 	return "no device variable and no device file"
 }
 
-// Explain returns the line of an explanation: which devices, and what they were taken from.
-func (d Devices) Explain() Explained {
-	value := "unknown"
-	switch {
-	case d.Known && d.Count() == 0:
-		value = "none"
-	case d.Known:
-		value = strings.Join(d.Entries, ",")
-	}
-	return Explained{What: "devices", Value: value, From: d.From(), Note: d.Note}
-}
-
 // atOnce is the number of devices that one process can use: of several MIG instances CUDA shows a process only the
 // first (documented: CUDA programming guide, MIG user guide).
 func (d Devices) atOnce() int {
