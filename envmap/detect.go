@@ -57,19 +57,15 @@ func choose(env Env, choice Launcher) (recogniser, string, error) {
 
 // check finds numbers that contradict one another.
 func check(p Placement) error {
-	for _, c := range []struct{ index, count string }{
-		{"rank", "size"}, {"local rank", "local size"}, {"node rank", "nodes"}, {"local rank", "size"}, {"node rank", "size"},
+	for _, c := range []struct {
+		part, whole string
+		least       int // of whole minus part
+	}{
+		{"rank", "size", 1}, {"local rank", "local size", 1}, {"node rank", "nodes", 1}, {"local rank", "size", 1}, {"node rank", "size", 1},
+		{"local size", "size", 0}, {"nodes", "size", 0},
 	} {
-		i, _ := p.number(c.index)
-		n, _ := p.number(c.count)
-		if n == 0 || i != Unknown && n != Unknown && i >= n {
-			return contradiction(p, c.index, c.count)
-		}
-	}
-	for _, c := range []struct{ part, whole string }{{"local size", "size"}, {"nodes", "size"}} {
-		part, _ := p.number(c.part)
-		whole, _ := p.number(c.whole)
-		if part != Unknown && whole != Unknown && part > whole {
+		part, whole := *p.number(c.part), *p.number(c.whole)
+		if whole == 0 || part != Unknown && whole != Unknown && whole-part < c.least {
 			return contradiction(p, c.part, c.whole)
 		}
 	}

@@ -10,10 +10,10 @@ func seenFlux(env Env) []string {
 }
 
 func readFlux(r *reader) {
-	r.must("rank", &r.p.Rank, "FLUX_TASK_RANK")
-	r.must("size", &r.p.Size, "FLUX_JOB_SIZE")
-	r.take("local rank", &r.p.LocalRank, "FLUX_TASK_LOCAL_ID")
-	r.take("nodes", &r.p.Nodes, "FLUX_JOB_NNODES")
+	r.must("rank", "FLUX_TASK_RANK")
+	r.must("size", "FLUX_JOB_SIZE")
+	r.take("local rank", "FLUX_TASK_LOCAL_ID")
+	r.take("nodes", "FLUX_JOB_NNODES")
 	r.same(r.p.Rank, "FLUX_TASK_RANK", "PMI_RANK")
 	r.same(r.p.Size, "FLUX_JOB_SIZE", "PMI_SIZE")
 	r.job(r.env["FLUX_JOB_ID"], "FLUX_JOB_ID="+r.env["FLUX_JOB_ID"])

@@ -34,8 +34,8 @@ func seenIntelMPI(env Env) []string {
 }
 
 func readHydra(r *reader) {
-	r.must("rank", &r.p.Rank, "PMI_RANK")
-	r.must("size", &r.p.Size, "PMI_SIZE")
-	r.take("local rank", &r.p.LocalRank, "MPI_LOCALRANKID")
-	r.take("local size", &r.p.LocalSize, "MPI_LOCALNRANKS")
+	r.must("rank", "PMI_RANK")
+	r.must("size", "PMI_SIZE")
+	r.take("local rank", "MPI_LOCALRANKID")
+	r.take("local size", "MPI_LOCALNRANKS")
 }

@@ -8,12 +8,12 @@ func Inside(env Env) (Placement, bool, error) {
 	}
 	r := newReader(env, recogniser{name: Launcher(env["RDZV_DETECTED"]), seen: func(Env) []string { return []string{"RDZV_RUN_ID"} }})
 	r.p.rows = append(r.p.rows, Explained{What: "launcher", Value: string(r.p.Launcher), From: env.shown("RDZV_RUN_ID", "RDZV_DETECTED"), Note: "a worker of rdzv"})
-	r.must("rank", &r.p.Rank, "RANK")
-	r.must("size", &r.p.Size, "WORLD_SIZE")
-	r.take("local rank", &r.p.LocalRank, "LOCAL_RANK")
-	r.take("local size", &r.p.LocalSize, "LOCAL_WORLD_SIZE")
-	r.take("node rank", &r.p.NodeRank, "NODE_RANK", "GROUP_RANK")
-	r.take("nodes", &r.p.Nodes, "GROUP_WORLD_SIZE")
+	r.must("rank", "RANK")
+	r.must("size", "WORLD_SIZE")
+	r.take("local rank", "LOCAL_RANK")
+	r.take("local size", "LOCAL_WORLD_SIZE")
+	r.take("node rank", "NODE_RANK", "GROUP_RANK")
+	r.take("nodes", "GROUP_WORLD_SIZE")
 	r.job(env["RDZV_RUN_ID"], "RDZV_RUN_ID="+env["RDZV_RUN_ID"])
 	if r.err == nil {
 		r.err = check(r.p)

@@ -6,10 +6,10 @@ func seenJSM(env Env) []string {
 }
 
 func readJSM(r *reader) {
-	r.must("rank", &r.p.Rank, "JSM_NAMESPACE_RANK")
-	r.must("size", &r.p.Size, "JSM_NAMESPACE_SIZE")
-	r.take("local rank", &r.p.LocalRank, "JSM_NAMESPACE_LOCAL_RANK")
-	r.take("local size", &r.p.LocalSize, "JSM_NAMESPACE_LOCAL_SIZE")
+	r.must("rank", "JSM_NAMESPACE_RANK")
+	r.must("size", "JSM_NAMESPACE_SIZE")
+	r.take("local rank", "JSM_NAMESPACE_LOCAL_RANK")
+	r.take("local size", "JSM_NAMESPACE_LOCAL_SIZE")
 	r.same(r.p.Rank, "JSM_NAMESPACE_RANK", "OMPI_COMM_WORLD_RANK")
 	id := r.env["LSB_JOBID"]
 	if step := r.env["JSM_NAMESPACE_ID"]; id != "" && step != "" {

@@ -26,23 +26,23 @@ func podRank(env Env) bool {
 
 func readKubeflow(r *reader) {
 	if r.env.first("PET_NODE_RANK", "PET_NNODES") != "" {
-		r.must("rank", &r.p.Rank, "PET_NODE_RANK")
+		r.must("rank", "PET_NODE_RANK")
 		readNodeRange(r)
 		r.p.PerNode = r.env["PET_NPROC_PER_NODE"]
 	} else {
-		r.must("rank", &r.p.Rank, "RANK")
-		r.must("size", &r.p.Size, "WORLD_SIZE")
+		r.must("rank", "RANK")
+		r.must("size", "WORLD_SIZE")
 	}
 	r.p.Master = r.env[r.env.first("PET_MASTER_ADDR", "MASTER_ADDR")]
 	onePerNode(r, "a pod is a node")
-	r.p.follow("nodes", &r.p.Nodes, r.p.Size, "a pod is a node")
+	r.p.follow("nodes", r.p.Size, "a pod is a node")
 }
 
 // readNodeRange reads PET_NNODES, which may be a range MIN:MAX of torchrun; only one with both ends equal is a size.
 func readNodeRange(r *reader) {
 	low, high, isRange := strings.Cut(r.env["PET_NNODES"], ":")
 	if !isRange || r.err != nil {
-		r.must("size", &r.p.Size, "PET_NNODES")
+		r.must("size", "PET_NNODES")
 		return
 	}
 	if low != high {
@@ -51,15 +51,15 @@ func readNodeRange(r *reader) {
 	}
 	n, err := number("PET_NNODES", low)
 	if r.err = err; err == nil {
-		r.found("size", &r.p.Size, n, "PET_NNODES="+r.env["PET_NNODES"])
+		r.p.found("size", n, "PET_NNODES="+r.env["PET_NNODES"])
 	}
 }
 
 // onePerNode says that each task is alone on its node.
 func onePerNode(r *reader, why string) {
 	if r.err == nil {
-		r.p.follow("local rank", &r.p.LocalRank, 0, why)
-		r.p.follow("local size", &r.p.LocalSize, 1, why)
-		r.p.follow("node rank", &r.p.NodeRank, r.p.Rank, why)
+		r.p.follow("local rank", 0, why)
+		r.p.follow("local size", 1, why)
+		r.p.follow("node rank", r.p.Rank, why)
 	}
 }

@@ -4,7 +4,7 @@ package envmap
 func seenKubernetes(env Env) []string { return setOf(env, "JOB_COMPLETION_INDEX") }
 
 func readKubernetes(r *reader) {
-	r.must("rank", &r.p.Rank, "JOB_COMPLETION_INDEX")
+	r.must("rank", "JOB_COMPLETION_INDEX")
 	onePerNode(r, "a pod is a node")
 	r.untold("size", "a Kubernetes Job does not tell it: give --nodes N, the Job's completions")
 }

@@ -7,8 +7,8 @@ func seenMVAPICH2(env Env) []string {
 }
 
 func readMVAPICH2(r *reader) {
-	r.must("rank", &r.p.Rank, "MV2_COMM_WORLD_RANK")
-	r.must("size", &r.p.Size, "MV2_COMM_WORLD_SIZE")
-	r.take("local rank", &r.p.LocalRank, "MV2_COMM_WORLD_LOCAL_RANK")
-	r.take("local size", &r.p.LocalSize, "MV2_COMM_WORLD_LOCAL_SIZE")
+	r.must("rank", "MV2_COMM_WORLD_RANK")
+	r.must("size", "MV2_COMM_WORLD_SIZE")
+	r.take("local rank", "MV2_COMM_WORLD_LOCAL_RANK")
+	r.take("local size", "MV2_COMM_WORLD_LOCAL_SIZE")
 }

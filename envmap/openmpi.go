@@ -41,7 +41,7 @@ func jsrun(env Env) bool {
 
 func readOpenMPI4(r *reader) {
 	readOMPIWorld(r)
-	r.take("nodes", &r.p.Nodes, "OMPI_MCA_orte_num_nodes") // nodes with ranks, not all nodes of the allocation
+	r.take("nodes", "OMPI_MCA_orte_num_nodes") // nodes with ranks, not all nodes of the allocation
 	id := r.env.first("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE")
 	if id != "" {
 		r.job(r.env[id]+mpirunPort(r.env["OMPI_MCA_orte_hnp_uri"]), id+"="+r.env[id]+", port of mpirun")
@@ -61,17 +61,17 @@ func readOpenMPI5(r *reader) {
 	if len(setOf(r.env, ompiWorld...)) > 0 || !r.env.has("PRTE_LAUNCHED") {
 		readOMPIWorld(r)
 	} else {
-		r.must("rank", &r.p.Rank, "PMIX_RANK")
+		r.must("rank", "PMIX_RANK")
 		r.untold("size", "plain prterun does not tell it: use mpirun, or prterun --personality ompi")
 	}
 	r.job(r.env["PMIX_NAMESPACE"], "PMIX_NAMESPACE="+r.env["PMIX_NAMESPACE"])
 }
 
 func readOMPIWorld(r *reader) {
-	r.must("rank", &r.p.Rank, "OMPI_COMM_WORLD_RANK")
-	r.must("size", &r.p.Size, "OMPI_COMM_WORLD_SIZE")
-	r.take("local rank", &r.p.LocalRank, "OMPI_COMM_WORLD_LOCAL_RANK")
-	r.take("local size", &r.p.LocalSize, "OMPI_COMM_WORLD_LOCAL_SIZE")
+	r.must("rank", "OMPI_COMM_WORLD_RANK")
+	r.must("size", "OMPI_COMM_WORLD_SIZE")
+	r.take("local rank", "OMPI_COMM_WORLD_LOCAL_RANK")
+	r.take("local size", "OMPI_COMM_WORLD_LOCAL_SIZE")
 	r.same(r.p.Rank, "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 }
 

@@ -7,11 +7,11 @@ func seenPALS(env Env) []string {
 }
 
 func readPALS(r *reader) {
-	r.must("rank", &r.p.Rank, "PALS_RANKID")
-	r.must("size", &r.p.Size, "PALS_SIZE", "PMI_SIZE")
-	r.take("local rank", &r.p.LocalRank, "PALS_LOCAL_RANKID", "PMI_LOCAL_RANK")
-	r.take("local size", &r.p.LocalSize, "PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE")
-	r.take("node rank", &r.p.NodeRank, "PALS_NODEID")
+	r.must("rank", "PALS_RANKID")
+	r.must("size", "PALS_SIZE", "PMI_SIZE")
+	r.take("local rank", "PALS_LOCAL_RANKID", "PMI_LOCAL_RANK")
+	r.take("local size", "PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE")
+	r.take("node rank", "PALS_NODEID")
 	r.same(r.p.Rank, "PALS_RANKID", "PMI_RANK")
 	r.job(r.env["PALS_APID"], "PALS_APID="+r.env["PALS_APID"])
 }

@@ -50,7 +50,7 @@ func (p Placement) Explain() []Explained {
 		rows = append(rows, p.Source(n.what))
 	}
 	for _, row := range p.rows {
-		if _, isNumber := p.number(row.What); !isNumber && row.What != "launcher" {
+		if p.number(row.What) == nil && row.What != "launcher" {
 			rows = append(rows, row)
 		}
 	}
@@ -61,9 +61,26 @@ func (p Placement) Explain() []Explained {
 }
 
 // numbers are the rows of an explanation that are numbers, with the variable in which a worker has each.
-var numbers = []struct{ what, variable string }{
-	{"rank", "RANK"}, {"size", "WORLD_SIZE"}, {"local rank", "LOCAL_RANK"}, {"local size", "LOCAL_WORLD_SIZE"},
-	{"node rank", "NODE_RANK"}, {"nodes", "GROUP_WORLD_SIZE"},
+var numbers = []struct {
+	what, variable string
+	in             func(*Placement) *int
+}{
+	{"rank", "RANK", func(p *Placement) *int { return &p.Rank }},
+	{"size", "WORLD_SIZE", func(p *Placement) *int { return &p.Size }},
+	{"local rank", "LOCAL_RANK", func(p *Placement) *int { return &p.LocalRank }},
+	{"local size", "LOCAL_WORLD_SIZE", func(p *Placement) *int { return &p.LocalSize }},
+	{"node rank", "NODE_RANK", func(p *Placement) *int { return &p.NodeRank }},
+	{"nodes", "GROUP_WORLD_SIZE", func(p *Placement) *int { return &p.Nodes }},
+}
+
+// number returns the number that a row's first column names, nil if it is none.
+func (p *Placement) number(what string) *int {
+	for _, n := range numbers {
+		if n.what == what {
+			return n.in(p)
+		}
+	}
+	return nil
 }
 
 // Source returns the line of one number, "rank", "size", "local rank", "local size", "node rank" or "nodes": where it
@@ -86,46 +103,32 @@ func (p Placement) Source(what string) Explained {
 	return row
 }
 
-// number returns the number that a row's first column names.
-func (p Placement) number(what string) (int, bool) {
-	switch what {
-	case "rank":
-		return p.Rank, true
-	case "size":
-		return p.Size, true
-	case "local rank":
-		return p.LocalRank, true
-	case "local size":
-		return p.LocalSize, true
-	case "node rank":
-		return p.NodeRank, true
-	case "nodes":
-		return p.Nodes, true
-	}
-	return Unknown, false
-}
-
 // derive fills in what follows from what the launcher told, by arithmetic alone.
 func (p *Placement) derive() {
 	if p.Size > 0 && p.LocalSize == p.Size {
-		p.follow("nodes", &p.Nodes, 1, "all "+strconv.Itoa(p.Size)+" tasks are on this node")
+		p.follow("nodes", 1, "all "+strconv.Itoa(p.Size)+" tasks are on this node")
 	}
 	if p.Nodes == 1 {
-		p.follow("node rank", &p.NodeRank, 0, "there is one node")
-		p.follow("local rank", &p.LocalRank, p.Rank, "there is one node")
-		p.follow("local size", &p.LocalSize, p.Size, "there is one node")
+		p.follow("node rank", 0, "there is one node")
+		p.follow("local rank", p.Rank, "there is one node")
+		p.follow("local size", p.Size, "there is one node")
 	}
 	if p.Size > 0 && p.Nodes == p.Size {
-		p.follow("local rank", &p.LocalRank, 0, "there is one task per node")
-		p.follow("local size", &p.LocalSize, 1, "there is one task per node")
-		p.follow("node rank", &p.NodeRank, p.Rank, "there is one task per node")
+		p.follow("local rank", 0, "there is one task per node")
+		p.follow("local size", 1, "there is one task per node")
+		p.follow("node rank", p.Rank, "there is one task per node")
 	}
 }
 
 // follow sets a number that is not known yet.
-func (p *Placement) follow(what string, into *int, n int, why string) {
-	if *into == Unknown && n != Unknown {
-		*into = n
-		p.rows = append(p.rows, Explained{What: what, Value: strconv.Itoa(n), From: why})
+func (p *Placement) follow(what string, n int, why string) {
+	if *p.number(what) == Unknown && n != Unknown {
+		p.found(what, n, why)
 	}
+}
+
+// found sets a number and explains it.
+func (p *Placement) found(what string, n int, from string) {
+	*p.number(what) = n
+	p.rows = append(p.rows, Explained{What: what, Value: strconv.Itoa(n), From: from})
 }

@@ -14,12 +14,15 @@ type reader struct {
 }
 
 func newReader(env Env, l recogniser) *reader {
-	return &reader{env: env, seen: l.seen(env), p: Placement{Launcher: l.name, Rank: Unknown, Size: Unknown,
-		LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Nodes: Unknown}}
+	r := &reader{env: env, seen: l.seen(env), p: Placement{Launcher: l.name}}
+	for _, n := range numbers {
+		*n.in(&r.p) = Unknown
+	}
+	return r
 }
 
 // take reads a number from the first of names that is set; none set leaves it Unknown.
-func (r *reader) take(what string, into *int, names ...string) {
+func (r *reader) take(what string, names ...string) {
 	name := r.env.first(names...)
 	if name == "" || r.err != nil {
 		return
@@ -29,13 +32,13 @@ func (r *reader) take(what string, into *int, names ...string) {
 		r.err = err
 		return
 	}
-	r.found(what, into, n, name+"="+r.env[name])
+	r.p.found(what, n, name+"="+r.env[name])
 }
 
 // must is take for a number without which the others make no sense; the others are named in the error.
-func (r *reader) must(what string, into *int, names ...string) {
+func (r *reader) must(what string, names ...string) {
 	if r.env.first(names...) != "" || r.err != nil {
-		r.take(what, into, names...)
+		r.take(what, names...)
 		return
 	}
 	text := "cannot tell the " + what + ": " + names[0] + " is not set"
@@ -43,11 +46,6 @@ func (r *reader) must(what string, into *int, names ...string) {
 		text = "cannot tell the " + what + ": " + shown + " is set, but " + names[0] + " is not"
 	}
 	r.err = &Error{Text: text, Hint: hintLauncher}
-}
-
-func (r *reader) found(what string, into *int, n int, from string) {
-	*into = n
-	r.p.rows = append(r.p.rows, Explained{What: what, Value: strconv.Itoa(n), From: from})
 }
 
 // job sets the job's identity.

@@ -132,8 +132,7 @@ func wantPlacement(t *testing.T, got, want Placement) {
 func numbersOf(p Placement) string {
 	text := string(p.Launcher)
 	for _, n := range numbers {
-		value, _ := p.number(n.what)
-		text += ", " + n.what + " " + strconv.Itoa(value)
+		text += ", " + n.what + " " + strconv.Itoa(*n.in(&p))
 	}
 	return text
 }

@@ -30,14 +30,14 @@ func readSlurm(r *reader) {
 }
 
 func readSlurmStep(r *reader) {
-	r.must("rank", &r.p.Rank, "SLURM_PROCID")
+	r.must("rank", "SLURM_PROCID")
 	if r.err == nil && slurmStep(r.env) == "" {
 		r.err = &Error{Text: "cannot tell the placement: SLURM_PROCID=" + r.env["SLURM_PROCID"] + " is set, but SLURM_STEP_ID is not: this is the body of a batch script, not a task",
 			Hint: "start it with srun"}
 	}
 	readSlurmSizes(r)
-	r.take("local rank", &r.p.LocalRank, "SLURM_LOCALID")
-	r.take("node rank", &r.p.NodeRank, "SLURM_NODEID")
+	r.take("local rank", "SLURM_LOCALID")
+	r.take("node rank", "SLURM_NODEID")
 	readSlurmLocalSize(r)
 	checkSlurmStep(r)
 	readSlurmJob(r)
@@ -64,8 +64,8 @@ func checkSlurmStep(r *reader) {
 // readSlurmSizes takes the step's sizes. In a heterogeneous step (measured: within one job and over two) they are those of
 // all components, as are rank and node rank.
 func readSlurmSizes(r *reader) {
-	r.must("size", &r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
-	r.take("nodes", &r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
+	r.must("size", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
+	r.take("nodes", "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
 }
 
 // readSlurmLocalSize takes this node's entry of SLURM_STEP_TASKS_PER_NODE ("2,1(x2)"), and where that does not help the
@@ -81,12 +81,12 @@ func readSlurmLocalSize(r *reader) {
 			return
 		}
 		if n != Unknown {
-			r.found("local size", &r.p.LocalSize, n, name+"="+r.env[name]+", entry SLURM_NODEID="+r.env["SLURM_NODEID"])
+			r.p.found("local size", n, name+"="+r.env[name]+", entry SLURM_NODEID="+r.env["SLURM_NODEID"])
 			return
 		}
 	}
 	if ids := r.env["SLURM_GTIDS"]; ids != "" {
-		r.found("local size", &r.p.LocalSize, countFields(ids), "SLURM_GTIDS="+ids)
+		r.p.found("local size", countFields(ids), "SLURM_GTIDS="+ids)
 	}
 }
 

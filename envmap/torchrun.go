@@ -11,12 +11,12 @@ func seenTorchrun(env Env) []string {
 }
 
 func readTorchrun(r *reader) {
-	r.must("rank", &r.p.Rank, "RANK")
-	r.must("size", &r.p.Size, "WORLD_SIZE")
-	r.take("local rank", &r.p.LocalRank, "LOCAL_RANK")
-	r.take("local size", &r.p.LocalSize, "LOCAL_WORLD_SIZE")
-	r.take("node rank", &r.p.NodeRank, "GROUP_RANK")
-	r.take("nodes", &r.p.Nodes, "GROUP_WORLD_SIZE")
+	r.must("rank", "RANK")
+	r.must("size", "WORLD_SIZE")
+	r.take("local rank", "LOCAL_RANK")
+	r.take("local size", "LOCAL_WORLD_SIZE")
+	r.take("node rank", "GROUP_RANK")
+	r.take("nodes", "GROUP_WORLD_SIZE")
 	r.p.Master = r.env["MASTER_ADDR"]
 	r.job(r.env["TORCHELASTIC_RUN_ID"], "TORCHELASTIC_RUN_ID="+r.env["TORCHELASTIC_RUN_ID"])
 }
