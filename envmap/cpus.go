@@ -16,17 +16,20 @@ type CPUs struct {
 // ReadCPUs reads CPUs from /proc and /sys below root. What cannot be read does not limit.
 func ReadCPUs(root fs.FS) CPUs {
 	online := readSet(root, "sys/devices/system/cpu/online")
-	mask := maskOf(root)
+	status, _ := fs.ReadFile(root, "proc/self/status")
+	allowed, _ := field(string(status), "Cpus_allowed_list:")
+	mask := cpuList(allowed)
 	if len(mask) == 0 {
 		mask = online
 	}
-	node := cpusetOf(root)
+	cgroups, _ := fs.ReadFile(root, "proc/self/cgroup")
+	node := cpusetOf(root, string(cgroups))
 	if len(node) == 0 {
 		node = online
 	}
 	siblings := readSet(root, "sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
 	c := CPUs{Count: max(1, len(mask)), Mask: max(1, cores(mask, siblings)), Node: max(1, cores(node, siblings))}
-	if quota := quotaOf(root); quota > 0 {
+	if quota := quotaOf(root, string(cgroups)); quota > 0 {
 		c.Count, c.Node = min(c.Count, quota), min(c.Node, quota)
 	}
 	return c
@@ -39,17 +42,6 @@ func (c CPUs) Threads(agentWorkers, nodeWorkers int) int {
 	bound := c.Mask / max(1, agentWorkers)
 	share := c.Node / max(1, nodeWorkers)
 	return max(1, min(bound, share))
-}
-
-// maskOf reads the affinity mask.
-func maskOf(root fs.FS) []int {
-	status, _ := fs.ReadFile(root, "proc/self/status")
-	for line := range strings.Lines(string(status)) {
-		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
-			return cpuList(list)
-		}
-	}
-	return nil
 }
 
 // cores counts the cores of a set of hardware threads, given the siblings of CPU 0: all cores of a node have as many,

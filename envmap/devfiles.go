@@ -53,7 +53,7 @@ func nvidiaMinors(root fs.FS) []int {
 	var minors []int
 	for _, gpu := range gpus {
 		information, _ := fs.ReadFile(root, dir+"/"+gpu.Name()+"/information")
-		if minor, ok := field(string(information), "Device Minor:"); ok {
+		if minor, ok := numberField(information, "Device Minor:"); ok {
 			minors = append(minors, minor)
 		}
 	}
@@ -72,8 +72,8 @@ func amd(root fs.FS) int {
 	count := 0
 	for _, node := range nodes {
 		properties, _ := fs.ReadFile(root, dir+"/"+node.Name()+"/properties")
-		simd, _ := field(string(properties), "simd_count")
-		minor, known := field(string(properties), "drm_render_minor")
+		simd, _ := numberField(properties, "simd_count")
+		minor, known := numberField(properties, "drm_render_minor")
 		if simd > 0 && (!known || render[minor]) {
 			count++
 		}
@@ -115,13 +115,19 @@ func numbered(root fs.FS, dir, prefix string) map[int]bool {
 	return numbers
 }
 
-// field returns the number that follows a key at the start of a line.
-func field(text, key string) (int, bool) {
+// field returns what follows a key at the start of a line.
+func field(text, key string) (string, bool) {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(rest))
-			return n, err == nil
+			return strings.TrimSpace(rest), true
 		}
 	}
-	return 0, false
+	return "", false
+}
+
+// numberField is field for a number.
+func numberField(text []byte, key string) (int, bool) {
+	value, _ := field(string(text), key)
+	n, err := strconv.Atoi(value)
+	return n, err == nil
 }
