@@ -121,8 +121,8 @@ func disagree(env Env, p Placement, l recogniser) bool {
 }
 
 func sameFamily(a, b Launcher) bool {
-	for _, pair := range [][2]Launcher{{OpenMPI4, OpenMPI5}, {Hydra, IntelMPI}, {Slurm, SlurmPMI}} {
-		if a == pair[0] && b == pair[1] || a == pair[1] && b == pair[0] {
+	for _, family := range aliases {
+		if slices.Contains(family, a) && slices.Contains(family, b) {
 			return true
 		}
 	}

@@ -35,13 +35,22 @@ func (e Env) first(names ...string) string {
 	return ""
 }
 
-// shown returns those of names that are set, as "A=1, B=2".
-func (e Env) shown(names ...string) string {
+// setOf returns those of names that are set.
+func setOf(env Env, names ...string) []string {
 	var set []string
 	for _, name := range names {
-		if e.has(name) {
-			set = append(set, name+"="+e[name])
+		if env.has(name) {
+			set = append(set, name)
 		}
+	}
+	return set
+}
+
+// shown returns those of names that are set, as "A=1, B=2".
+func (e Env) shown(names ...string) string {
+	set := setOf(e, names...)
+	for i, name := range set {
+		set[i] = name + "=" + e[name]
 	}
 	return strings.Join(set, ", ")
 }

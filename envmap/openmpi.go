@@ -74,14 +74,3 @@ func readOMPIWorld(r *reader) {
 	r.take("local size", "OMPI_COMM_WORLD_LOCAL_SIZE")
 	r.same(r.p.Rank, "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 }
-
-// setOf returns those of names that are set.
-func setOf(env Env, names ...string) []string {
-	var set []string
-	for _, name := range names {
-		if env.has(name) {
-			set = append(set, name)
-		}
-	}
-	return set
-}

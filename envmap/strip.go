@@ -1,6 +1,9 @@
 package envmap
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // strip takes away what a worker must not have: the agent's own variables always, and the launcher's rank variables
 // from workers that are not the launcher's tasks.
@@ -29,15 +32,6 @@ func taskVariable(name string) bool {
 	if strings.HasPrefix(name, "OMPI_ALLOW_RUN_AS_ROOT") {
 		return false // a setting of the user's
 	}
-	for _, prefix := range taskPrefixes {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	for _, task := range taskVariables {
-		if name == task {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(taskVariables, name) ||
+		slices.ContainsFunc(taskPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -15,6 +15,16 @@ func Fields() []string { return slices.Clone(fields) }
 
 // templates sets the variables that the user asked for.
 func (w *worker) templates(id Identity, device device, set []string) error {
+	values := map[string]string{
+		"rank": itoa(id.Rank), "world_size": itoa(id.WorldSize),
+		"local_rank": itoa(device.localRank), "local_world_size": itoa(id.LocalWorldSize),
+		"node_rank": itoa(id.NodeRank), "nodes": itoa(id.Nodes),
+		"master_addr": id.MasterAddr, "master_port": itoa(id.MasterPort),
+		"device": "", "ifname": id.Interface,
+	}
+	if device.index != Unknown {
+		values["device"] = itoa(device.index)
+	}
 	for _, entry := range set {
 		name, template, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
@@ -23,7 +33,7 @@ func (w *worker) templates(id Identity, device device, set []string) error {
 		if strings.ContainsRune(entry, 0) {
 			return &Error{Text: "cannot set " + name + ": a NUL byte in it"}
 		}
-		value, err := fill(template, func(field string) string { return fieldValue(field, id, device) })
+		value, err := fill(template, values)
 		if err != nil {
 			return &Error{Text: "cannot set " + name + ": " + err.Error(), Hint: "known are {" + strings.Join(fields, "} {") + "}; {{ and }} stand for braces"}
 		}
@@ -32,35 +42,8 @@ func (w *worker) templates(id Identity, device device, set []string) error {
 	return nil
 }
 
-func fieldValue(field string, id Identity, device device) string {
-	switch field {
-	case "rank":
-		return itoa(id.Rank)
-	case "world_size":
-		return itoa(id.WorldSize)
-	case "local_rank":
-		return itoa(device.localRank)
-	case "local_world_size":
-		return itoa(id.LocalWorldSize)
-	case "node_rank":
-		return itoa(id.NodeRank)
-	case "nodes":
-		return itoa(id.Nodes)
-	case "master_addr":
-		return id.MasterAddr
-	case "master_port":
-		return itoa(id.MasterPort)
-	case "device":
-		if device.index == Unknown {
-			return ""
-		}
-		return itoa(device.index)
-	}
-	return id.Interface
-}
-
 // fill replaces each {field} of a template.
-func fill(template string, value func(string) string) (string, error) {
+func fill(template string, values map[string]string) (string, error) {
 	var b strings.Builder
 	for rest := template; rest != ""; {
 		i := strings.IndexAny(rest, "{}")
@@ -79,10 +62,11 @@ func fill(template string, value func(string) string) (string, error) {
 		if rest[0] == '}' || !closed {
 			return "", &Error{Text: "a single " + strconv.Quote(rest[:1]) + " in " + strconv.Quote(template)}
 		}
-		if !slices.Contains(fields, field) {
+		value, known := values[field]
+		if !known {
 			return "", &Error{Text: "unknown field {" + field + "}"}
 		}
-		b.WriteString(value(field))
+		b.WriteString(value)
 		rest = after
 	}
 	return b.String(), nil

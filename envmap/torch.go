@@ -79,8 +79,11 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	w.strip(o.OwnTasks)
 	w.identity(id, device)
 	w.settings(id)
-	if !o.OwnTasks {
-		w.secondProgram(id)
+	if id.Launcher == OpenMPI4 && !o.OwnTasks {
+		// This lets a task of Open MPI 4 run one MPI program after another, as a worker that is a shell script does:
+		// PMIx's shared memory takes a rank once ("getting local rank failed"), its hash table any number of times
+		// (measured, 4.1.4). Open MPI 5 is the worse for it.
+		w.offer("PMIX_MCA_gds", "hash")
 	}
 	w.notes = append(w.notes, device.notes...)
 	for _, kv := range device.set {
@@ -92,7 +95,9 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	if err := w.templates(id, device, o.Set); err != nil {
 		return Changes{}, err
 	}
-	return w.changes(), nil
+	slices.Sort(w.unset)
+	w.unset = slices.DeleteFunc(w.unset, func(name string) bool { _, set := w.set[name]; return set })
+	return Changes{Set: w.vars, Unset: w.unset, Notes: w.notes, Kept: w.kept}, nil
 }
 
 // worker collects the changes.
@@ -151,25 +156,23 @@ func (w *worker) identity(id Identity, device device) {
 	w.replace("ROLE_NAME", "default")
 	w.replace("MASTER_ADDR", id.MasterAddr)
 	w.replace("MASTER_PORT", itoa(id.MasterPort))
-	w.elastic(id)
-	w.put("RDZV_RUN_ID", id.RunID)
-	w.put("RDZV_ATTEMPT", itoa(id.Attempt))
-	w.put("RDZV_DETECTED", string(id.Launcher))
-	if device.index != Unknown {
-		w.put("RDZV_DEVICE_INDEX", itoa(device.index))
-	}
-}
 
-// elastic sets what makes torch, Lightning and others believe RANK rather than their own guess at the launcher:
-// Lightning reads SLURM_NTASKS and SLURM_PROCID before RANK unless TORCHELASTIC_RUN_ID is set. USE_AGENT_STORE is
-// False because nobody listens at MASTER_PORT before rank 0 does; with True every rank would be a client, and hang.
-func (w *worker) elastic(id Identity) {
+	// These make torch, Lightning and others believe RANK rather than their own guess at the launcher: Lightning reads
+	// SLURM_NTASKS and SLURM_PROCID before RANK unless TORCHELASTIC_RUN_ID is set. USE_AGENT_STORE is False because
+	// nobody listens at MASTER_PORT before rank 0 does; with True every rank would be a client, and hang.
 	w.replace("TORCHELASTIC_RUN_ID", id.RunID)
 	w.replace("TORCHELASTIC_RESTART_COUNT", itoa(id.Attempt))
 	w.replace("TORCHELASTIC_MAX_RESTARTS", itoa(id.Restarts))
 	w.replace("TORCHELASTIC_USE_AGENT_STORE", "False")
 	if id.ErrorFile != "" {
 		w.replace("TORCHELASTIC_ERROR_FILE", id.ErrorFile)
+	}
+
+	w.put("RDZV_RUN_ID", id.RunID)
+	w.put("RDZV_ATTEMPT", itoa(id.Attempt))
+	w.put("RDZV_DETECTED", string(id.Launcher))
+	if device.index != Unknown {
+		w.put("RDZV_DEVICE_INDEX", itoa(device.index))
 	}
 }
 
@@ -193,15 +196,6 @@ func (w *worker) settings(id Identity) {
 	}
 }
 
-// secondProgram lets a task of Open MPI 4 run one MPI program after another, as a worker that is a shell script does:
-// PMIx's shared memory takes a rank once ("getting local rank failed"), its hash table any number of times (measured,
-// 4.1.4). Open MPI 5 is the worse for it.
-func (w *worker) secondProgram(id Identity) {
-	if id.Launcher == OpenMPI4 {
-		w.offer("PMIX_MCA_gds", "hash")
-	}
-}
-
 // openMPI sets the variables that mpirun gives its ranks. NODE_RANK is, as there, the local rank.
 func (w *worker) openMPI(id Identity) {
 	w.put("OMPI_COMM_WORLD_RANK", itoa(id.Rank))
@@ -209,12 +203,6 @@ func (w *worker) openMPI(id Identity) {
 	w.put("OMPI_COMM_WORLD_LOCAL_RANK", itoa(id.LocalRank))
 	w.put("OMPI_COMM_WORLD_LOCAL_SIZE", itoa(id.LocalWorldSize))
 	w.put("OMPI_COMM_WORLD_NODE_RANK", itoa(id.LocalRank))
-}
-
-func (w *worker) changes() Changes {
-	slices.Sort(w.unset)
-	gone := slices.DeleteFunc(w.unset, func(name string) bool { _, set := w.set[name]; return set })
-	return Changes{Set: w.vars, Unset: gone, Notes: w.notes, Kept: w.kept}
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

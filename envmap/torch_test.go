@@ -233,12 +233,7 @@ func FuzzFill(f *testing.F) {
 		f.Add(template)
 	}
 	f.Fuzz(func(t *testing.T, template string) {
-		text, err := fill(template, func(field string) string {
-			if !slices.Contains(fields, field) {
-				t.Errorf("asked for %q", field)
-			}
-			return "V"
-		})
+		text, err := fill(template, map[string]string{"rank": "5", "master_addr": "10.0.0.1"})
 		if err != nil && text != "" {
 			t.Errorf("fill(%q) = %q, %v", template, text, err)
 		}
