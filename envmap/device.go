@@ -52,42 +52,36 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 	if mode == DeviceMask {
 		return d.mask(id)
 	}
-	return d.choose(id, mode), nil
-}
-
-// choose sets the index, and for mode local-rank the local rank with it.
-func (d device) choose(id Identity, mode DeviceMode) device {
 	count := id.Visible.atOnce()
 	switch {
 	case !id.Visible.Known:
 		d.index = id.LocalRank
-		return d
-	case count == 0:
-		return d
+	case count > 0:
+		d.index = id.LocalRank % count
+		if mode == DeviceLocalRank {
+			d.localRank = d.index
+		}
+		if id.LocalRank >= count {
+			d.warn(id, mode)
+		}
 	}
-	d.index = id.LocalRank % count
-	if mode == DeviceLocalRank {
-		d.localRank = d.index
-	}
-	if id.LocalRank >= count {
-		d.warn(id, mode)
-	}
-	return d
+	return d, nil
 }
 
 // warn tells of a local rank that is no device index: a program that uses it as one ends with "invalid device ordinal".
 func (d *device) warn(id Identity, mode DeviceMode) {
-	rank, visible := "LOCAL_RANK "+itoa(id.LocalRank), id.Visible
+	rank, visible, note := "LOCAL_RANK "+itoa(id.LocalRank), id.Visible, ""
 	switch {
 	case visible.Count() > visible.atOnce():
-		d.notes = append(d.notes, rank+" shares MIG instance 0 of "+visible.From()+": a process sees only the first; --device mask gives each worker its own")
+		note = rank + " shares MIG instance 0 of " + visible.From() + ": a process sees only the first; --device mask gives each worker its own"
 	case mode == DeviceLocalRank && visible.Count() == 1:
-		// One device each, and LOCAL_RANK says so: just what was asked for.
+		return // one device each, and LOCAL_RANK says so: just what was asked for
 	case visible.Count() == 1:
-		d.notes = append(d.notes, rank+" is no device index, for one device is visible ("+visible.From()+"): --device local-rank makes it 0")
+		note = rank + " is no device index, for one device is visible (" + visible.From() + "): --device local-rank makes it 0"
 	default:
-		d.notes = append(d.notes, rank+" shares device "+itoa(d.index)+", for "+itoa(visible.Count())+" devices are visible ("+visible.From()+"): --nproc-per-node "+itoa(visible.Count())+" gives each worker its own")
+		note = rank + " shares device " + itoa(d.index) + ", for " + itoa(visible.Count()) + " devices are visible (" + visible.From() + "): --nproc-per-node " + itoa(visible.Count()) + " gives each worker its own"
 	}
+	d.notes = append(d.notes, note)
 }
 
 // mask narrows the list to one entry of it.

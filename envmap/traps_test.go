@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The traps of docs/launchers.md that an environment can set, one test each.
+// The traps of docs/launchers.md that an environment can set, one test each. Uneven and interleaved nodes, several
+// applications and one task per node are rows of TestRecordedRanks.
 
 func TestTrapMpirunInsideSbatch(t *testing.T) {
 	for _, name := range []string{"openmpi4-insbatch", "openmpi5deb-insbatch"} {
@@ -68,25 +69,6 @@ func TestTrapMpirunOnTheBatchHost(t *testing.T) {
 	wantIgnored(t, p, "SLURM_PROCID=0", "body of a batch script")
 }
 
-// Local sizes differ between nodes, and the rank is no product: TestRecordedRanks has every rank; here is what a division would say.
-func TestTrapUnevenNodes(t *testing.T) {
-	for _, name := range []string{"slurm22-uneven", "openmpi4-uneven", "mpich4-uneven"} {
-		p := detected(t, recorded(t, name, 3), "")
-		if p.LocalSize == p.Size/2 || p.LocalRank == 3%2 && p.LocalSize != 1 {
-			t.Errorf("%s: %s", name, numbersOf(p))
-		}
-	}
-}
-
-func TestTrapInterleavedNodes(t *testing.T) {
-	p := detected(t, recorded(t, "openmpi4-interleaved", 1), "")
-	wantPlacement(t, p, placed(OpenMPI4, 1, 5, 0, 1, Unknown, 3)) // not node 1/2=0
-	p = detected(t, recorded(t, "slurm22-cyclic", 1), "")
-	wantPlacement(t, p, placed(Slurm, 1, 5, 0, 1, 1, 2))
-	p = detected(t, recorded(t, "slurm22-arbitrary", 0), "")
-	wantPlacement(t, p, placed(Slurm, 0, 4, 0, 1, 1, 3)) // rank 0 is not on node 0
-}
-
 // Open MPI 4's job id is 16 bits of a hash; two steps of one Slurm job run at once; two clusters have a job 6.
 func TestTrapJobCollisions(t *testing.T) {
 	env := recorded(t, "openmpi4-headrank", 0)
@@ -104,14 +86,6 @@ func TestTrapJobCollisions(t *testing.T) {
 	other = maps.Clone(env)
 	other["SLURM_CLUSTER_NAME"] = "elsewhere"
 	wantJobsDiffer(t, env, other)
-}
-
-func TestTrapOneTaskPerNode(t *testing.T) {
-	for _, name := range []string{"openmpi4-1pernode", "openmpi5-1pernode", "mpich4-1pernode", "slurm22-sbatch-1pernode", "slurm22-pmi2-1pernode"} {
-		if p := detected(t, recorded(t, name, 1), ""); p.Rank != 1 || p.Size != 2 || p.LocalRank != 0 || p.LocalSize != 1 {
-			t.Errorf("%s: %s", name, numbersOf(p))
-		}
-	}
 }
 
 // Each task sees one device, index 0, though SLURM_GPUS_ON_NODE is 2 and LOCAL_RANK 1.

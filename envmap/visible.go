@@ -93,7 +93,7 @@ func (v vendor) visible(env Env) (Devices, bool) {
 			continue
 		}
 		if d.Known {
-			d.Note = narrowed(&entries, d, name, env[name])
+			entries, d.Note = d.within(entries, name+"="+env[name])
 		}
 		d = Devices{Vendor: v.name, Variable: name, Value: env[name], Entries: entries, Known: true, Note: d.Note}
 	}
@@ -110,20 +110,17 @@ func firstSet(env Env, names []string) (string, bool) {
 	return "", false
 }
 
-// narrowed cuts a second list to what the first one left: its numbers count within that, and the first that does not
-// exist there ends it.
-func narrowed(entries *[]string, first Devices, name, value string) string {
-	before := len(*entries)
-	for i, entry := range *entries {
-		if n, err := strconv.Atoi(entry); err == nil && n >= first.Count() {
-			*entries = (*entries)[:i]
-			break
-		}
+// within cuts a second list to what the first one left: its numbers count within that, and the first that does not
+// exist there ends it. The note says so.
+func (d Devices) within(entries []string, from string) (left []string, note string) {
+	end := slices.IndexFunc(entries, func(entry string) bool {
+		n, err := strconv.Atoi(entry)
+		return err == nil && n >= d.Count()
+	})
+	if end < 0 {
+		return entries, ""
 	}
-	if len(*entries) < before {
-		return name + "=" + value + " counts within " + first.From() + ": " + strconv.Itoa(len(*entries)) + " of " + strconv.Itoa(before) + " are left"
-	}
-	return ""
+	return entries[:end], from + " counts within " + d.From() + ": " + strconv.Itoa(end) + " of " + strconv.Itoa(len(entries)) + " are left"
 }
 
 // parseOrdinals reads a list as CUDA does, and torch after it: numbers, or UUIDs (GPU-...), or MIG names; the first
