@@ -7,9 +7,9 @@ import (
 
 // strip takes away what a worker must not have: the agent's own variables always, and the launcher's rank variables
 // from workers that are not the launcher's tasks.
-func (w *worker) strip(ownTasks bool) {
+func (w *worker) strip(stripLauncher bool) {
 	for name := range w.env {
-		if strings.HasPrefix(name, "RDZV_") || ownTasks && taskVariable(name) {
+		if strings.HasPrefix(name, "RDZV_") || stripLauncher && taskVariable(name) {
 			w.unset = append(w.unset, name)
 		}
 	}

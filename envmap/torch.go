@@ -14,9 +14,9 @@ type TorchOptions struct {
 	Set []string
 	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and its like too, for programs that read them.
 	AsOpenMPI bool
-	// OwnTasks says that the agent has several workers, none of which is the launcher's task: the launcher's rank
+	// StripLauncher says that the agent has several workers, none of which is the launcher's task: the launcher's rank
 	// variables are taken away, so that an MPI library in a worker starts alone instead of failing.
-	OwnTasks bool
+	StripLauncher bool
 }
 
 // KV is a variable.
@@ -76,10 +76,10 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 		return Changes{}, err
 	}
 	w := &worker{env: env, set: map[string]int{}, launchers: id.Launcher == Torchrun || id.Launcher == Kubeflow}
-	w.strip(o.OwnTasks)
+	w.strip(o.StripLauncher)
 	w.identity(id, device)
 	w.settings(id)
-	if id.Launcher == OpenMPI4 && !o.OwnTasks {
+	if id.Launcher == OpenMPI4 && !o.StripLauncher {
 		// This lets a task of Open MPI 4 run one MPI program after another, as a worker that is a shell script does:
 		// PMIx's shared memory takes a rank once ("getting local rank failed"), its hash table any number of times
 		// (measured, 4.1.4). Open MPI 5 is the worse for it.

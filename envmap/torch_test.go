@@ -139,7 +139,7 @@ func TestOwnTasksLoseTheLaunchers(t *testing.T) {
 	}
 	for _, rec := range recordings {
 		env := recorded(t, rec.name, 1)
-		c := changes(t, env, second, TorchOptions{OwnTasks: true})
+		c := changes(t, env, second, TorchOptions{StripLauncher: true})
 		worker := ParseEnv(c.Apply(entries(env)))
 		for _, r := range readers {
 			if name := worker.first(strings.Fields(r.order)...); worker[name] != r.want {
@@ -148,7 +148,7 @@ func TestOwnTasksLoseTheLaunchers(t *testing.T) {
 		}
 	}
 	kept := ParseEnv(strings.Fields("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SLURM_JOB_ID=3 SLURM_NODEID=1 SLURM_JOB_NODELIST=n[1-2]"))
-	if c := changes(t, kept, second, TorchOptions{OwnTasks: true}); len(c.Unset) > 0 {
+	if c := changes(t, kept, second, TorchOptions{StripLauncher: true}); len(c.Unset) > 0 {
 		t.Errorf("%q taken away", c.Unset)
 	}
 }
@@ -171,7 +171,7 @@ func TestSecondMPIProgram(t *testing.T) {
 	if c := changes(t, Env{"PMIX_MCA_gds": "ds21"}, id, TorchOptions{}); c.sets("PMIX_MCA_gds") {
 		t.Error("the user's PMIX_MCA_gds is replaced")
 	}
-	if c := changes(t, Env{}, id, TorchOptions{OwnTasks: true}); c.sets("PMIX_MCA_gds") {
+	if c := changes(t, Env{}, id, TorchOptions{StripLauncher: true}); c.sets("PMIX_MCA_gds") {
 		t.Error("a worker that is no task has a PMIx variable")
 	}
 	id.Launcher = OpenMPI5
@@ -182,7 +182,7 @@ func TestSecondMPIProgram(t *testing.T) {
 
 func TestAsOpenMPI(t *testing.T) {
 	for _, own := range []bool{false, true} {
-		c := changes(t, recorded(t, "openmpi4-1pernode", 1), second, TorchOptions{AsOpenMPI: true, OwnTasks: own})
+		c := changes(t, recorded(t, "openmpi4-1pernode", 1), second, TorchOptions{AsOpenMPI: true, StripLauncher: own})
 		for name, want := range map[string]string{"RANK": "5", "SIZE": "8", "LOCAL_RANK": "1", "LOCAL_SIZE": "4", "NODE_RANK": "1"} {
 			if got := c.value("OMPI_COMM_WORLD_" + name); got != want {
 				t.Errorf("OMPI_COMM_WORLD_%s=%s, want %s", name, got, want)
@@ -264,7 +264,7 @@ func TestInside(t *testing.T) {
 	if _, inside, err := Inside(recorded(t, "openmpi4-headrank", 1)); inside || err != nil {
 		t.Errorf("a task is taken for a worker, %v", err)
 	}
-	environ, _, err := Torch(entries(recorded(t, "slurm22-sbatch-1pernode", 1)), second, TorchOptions{OwnTasks: true})
+	environ, _, err := Torch(entries(recorded(t, "slurm22-sbatch-1pernode", 1)), second, TorchOptions{StripLauncher: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (a *app) preview(j *job) (p preview, err error) {
 }
 
 func (j *job) torchOptions() envmap.TorchOptions {
-	return envmap.TorchOptions{Device: envmap.DeviceMode(j.device), Set: j.set, AsOpenMPI: j.as == "openmpi", OwnTasks: j.ownTasks()}
+	return envmap.TorchOptions{Device: envmap.DeviceMode(j.device), Set: j.set, AsOpenMPI: j.as == "openmpi", StripLauncher: j.ownTasks()}
 }
 
 // identity is the first worker's, and the variables of it that are known only

@@ -104,7 +104,7 @@ func (g *agent) workerEnviron(i int) ([]string, error) {
 		id.ErrorFile = g.ends[i].file.path
 	}
 	environ, notes, err := envmap.Torch(g.app.environ, id, envmap.TorchOptions{
-		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", OwnTasks: g.ownTasks(),
+		Device: envmap.DeviceMode(g.device), Set: g.set, AsOpenMPI: g.as == "openmpi", StripLauncher: g.ownTasks(),
 	})
 	if i == 0 { // the other workers' notes are the same
 		for _, note := range notes {
