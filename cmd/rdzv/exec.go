@@ -22,8 +22,11 @@ func (a *app) exec(args []string) int {
 		return a.say.usage(code, err, "exec")
 	}
 	frugal()
+	signals := catchTurnSignals()
 	agent := &agent{app: a, job: j, conn: &connection{}}
-	return agent.run()
+	code := agent.run()
+	agent.awaitTurn(signals, code)
+	return code
 }
 
 // agent is a job under way.
