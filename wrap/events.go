@@ -35,8 +35,12 @@ func (r *run) take(e watchdog.Record) {
 var skipped = Result{Signal: syscall.SIGTERM, Stopped: true}
 
 func (r *run) started(e watchdog.Record) {
-	s, now, clock := &r.states[e.Index], time.Now(), int64(watchdog.Monotonic())
-	s.pid, s.began = int(e.A), now.Add(time.Duration(e.B-clock))
+	i, pid := e.Index, int(e.A)
+	s, now, clock := &r.states[i], time.Now(), int64(watchdog.Monotonic())
+	s.pid, s.began = pid, now.Add(time.Duration(e.B-clock))
+	if r.tree.Started != nil {
+		r.calls.add(func() { r.tree.Started(i, pid) })
+	}
 }
 
 // ended notes the result of worker i, and lets the caller know as soon as its last words are in.

@@ -86,15 +86,16 @@ func TestStoppedSentinelIsWaitedForOnce(t *testing.T) {
 	tree := Tree{Source: Signals(syscall.SIGUSR1), Gone: func() {}}
 	defer tree.Source.Close()
 	const n = 40
-	out, l := lines(t)
+	up := make(chan bool, n)
+	tree.Started = func(int, int) { up <- true }
 	for range n {
-		w := sh(t, "echo up; read line; exit 3")
-		w.Stdin, w.Stdout = in, out
+		w := sh(t, "read line; exit 3")
+		w.Stdin = in
 		tree.Workers = append(tree.Workers, w)
 	}
 	r := begin(t, tree)
 	for range n {
-		l.want("up")
+		<-up
 	}
 	_, sentinel := watchdogOf(t, os.Getpid())
 	syscall.Kill(sentinel, syscall.SIGSTOP)

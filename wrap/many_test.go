@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,21 +18,16 @@ import (
 func TestManyWorkersEndTogether(t *testing.T) {
 	const n = 700
 	nothingLeft(t)
+	var up sync.WaitGroup
+	up.Add(n)
 	tree := Tree{Grace: time.Second, Linger: true}
-	out, l := lines(t)
 	for range n {
-		w := sh(t, "echo $$; exec sleep 1000")
-		w.Stdout = out
-		tree.Workers = append(tree.Workers, w)
+		tree.Workers = append(tree.Workers, sh(t, "exec sleep 1000"))
 	}
-	r := begin(t, tree)
 	pids := make([]int, n)
-	for i := range pids {
-		var err error
-		if pids[i], err = strconv.Atoi(l.next()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tree.Started = func(i, pid int) { pids[i] = pid; up.Done() }
+	r := begin(t, tree)
+	up.Wait()
 	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGTERM)
 	}

@@ -73,12 +73,12 @@ func TestStopDelivered(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {
 		name string
-		stop func(before time.Time) *Stop
+		stop func(began time.Time) *Stop
 		want []string
 	}{
 		{"now", func(time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM} }, nil},
-		{"after its start", func(time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: time.Now()} }, nil},
-		{"before its start", func(before time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: before} }, []string{"terminated"}},
+		{"after its start", func(began time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: time.Now()} }, nil},
+		{"before its start", func(began time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: began.Add(-time.Second)} }, []string{"terminated"}},
 		{"not", func(time.Time) *Stop { return &Stop{} }, []string{"terminated"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -86,10 +86,10 @@ func TestStopDelivered(t *testing.T) {
 			w := worker(t, counts)
 			w.Stdout = out
 			signals := make(chan syscall.Signal)
-			before := time.Now()
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Signals: signals})
+			began := make(chan time.Time, 1)
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Signals: signals, Started: func(int, int) { began <- time.Now() }})
 			l.want("ready")
-			r.cancel(row.stop(before))
+			r.cancel(row.stop(<-began))
 			l.want(row.want...)
 			signals <- syscall.SIGUSR2
 			l.want("user-defined-signal-2")

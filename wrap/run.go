@@ -79,7 +79,7 @@ func newRun(t *Tree) *run {
 		pumps:  make([]*pump, n),
 		states: make([]state, n),
 		live:   n,
-		calls:  newCalls(n),
+		calls:  newCalls(2 * n),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -61,17 +62,15 @@ func TestEverySignal(t *testing.T) {
 
 func TestStopsWithSIGTERM(t *testing.T) {
 	nothingLeft(t)
-	out, l := lines(t)
-	w := worker(t, sleeps)
-	w.Stdout = out
-	r := begin(t, Tree{Workers: []Worker{w, w}, Grace: ample})
-	l.want("ready", "ready")
-	r.cancel(errors.New("enough"))
-	results, err := r.wait()
-	if err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tree := Tree{Workers: []Worker{worker(t, sleeps), worker(t, sleeps)}, Grace: ample}
+	var n atomic.Int32
+	tree.Started = func(int, int) {
+		if n.Add(1) == 2 {
+			cancel(errors.New("enough"))
+		}
 	}
-	for i, r := range results {
+	for i, r := range mustRun(t, ctx, tree) {
 		if r.Signal != syscall.SIGTERM || !r.Stopped {
 			t.Errorf("worker %d: %+v", i, r)
 		}

@@ -34,9 +34,11 @@ type Tree struct {
 	// Linger makes Run, after the last worker's end, wait for ctx to end before it ends what workers have left behind.
 	Linger bool
 
-	// Ended, if set, is called as worker i has ended, one call at a time and not from the goroutine that supervises: it may
-	// take its time. It is called exactly once for every worker, also for one that could not be started.
-	Ended func(i int, r Result)
+	// Started and Ended, if set, are called as worker i has started and has ended, one call at a time and not from the
+	// goroutine that supervises: they may take their time. Ended is called exactly once for every worker, also
+	// for one that could not be started; Started before it unless the worker never ran.
+	Started func(i, pid int)
+	Ended   func(i int, r Result)
 
 	// Gone, if set, is called when nothing of the tree is left and every call of Ended has returned. Meanwhile the watchdog
 	// waits, and ends after it: that costs the processor as much as a worker's end, and can be put off so for as long as
