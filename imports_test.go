@@ -46,6 +46,30 @@ var rules = []struct {
 		only: []string{"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror", "go.uber.org/zap", "golang.org/x/sys/unix", "rdzv/rdzv/presence"},
 	},
 	{
+		packages: "./rdzv/agent",
+		without: map[string]string{
+			"rdzv/cmd/...": "who embeds an agent has its own command line",
+		},
+		only: []string{
+			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence", "rdzv/rdzv/secret", "rdzv/rdzv/store",
+			"rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror", "golang.org/x/sys/unix",
+		},
+	},
+	{
+		packages: "./rdzv/agent/internal/...",
+		without: map[string]string{
+			"rdzv/rdzv/...":   "facts about the program, the host and a dead worker do not depend on the job",
+			"rdzv/envmap/...": "facts about the program, the host and a dead worker do not depend on the launcher",
+			"rdzv/wrap/...":   "facts about the program, the host and a dead worker do not depend on who runs it",
+		},
+		only: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
+	},
+	{
+		packages: "./cmd/rdzv/internal/console",
+		only:     []string{"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "golang.org/x/sys/unix"},
+	},
+	{
 		packages: "./rdzv/presence",
 		without: map[string]string{
 			"go.etcd.io/...": "presence knows etcd's server as little as its client",

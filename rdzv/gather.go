@@ -25,7 +25,7 @@ func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error
 		err = fmt.Errorf("it calls itself %.64q", m.ID)
 	}
 	if err != nil {
-		return l.say(ctx, unready(Problem{Text: fmt.Sprintf("cannot take in agent %.64q: %v", id, err)}))
+		return l.say(ctx, unready(fmt.Sprintf("cannot take in agent %.64q: %v", id, err)))
 	}
 	a := &agent{Member: m}
 	l.agents[id] = a
@@ -54,12 +54,14 @@ func (l *Leader) hurry(within time.Duration) {
 // begin seats the members, all of whom are here, or says why it cannot.
 func (l *Leader) begin(ctx context.Context) error {
 	l.begun = true
-	if p := l.problems(); p.Text != "" {
-		return l.say(ctx, unready(p))
+	if problems, more := l.problems(); len(problems) > 0 {
+		v := unready("")
+		v.Problems, v.MoreProblems = problems, more
+		return l.say(ctx, v)
 	}
 	p, err := assign(l.members())
 	if err != nil {
-		return l.say(ctx, unready(Problem{Text: err.Error()}))
+		return l.say(ctx, unready(err.Error()))
 	}
 	for _, a := range l.order {
 		a.seat = p.seats[a.ID]

@@ -171,7 +171,7 @@ func (l *Leader) event(ctx context.Context, key string, value []byte) error {
 func (l *Leader) end(key string, value []byte) {
 	v, err := decode[Verdict](key, value)
 	if err != nil {
-		v = unready(Problem{Text: err.Error()})
+		v = unready(err.Error())
 	}
 	l.verdict = &v
 	l.settleBy = time.After(l.config.SettleTimeout)

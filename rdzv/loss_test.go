@@ -27,7 +27,7 @@ func soon(t *testing.T, what string, do func()) {
 func wantLost(t *testing.T, cause error, who string) {
 	t.Helper()
 	text := "lost " + who + ": it went without a word"
-	if v, ok := cause.(*Verdict); !ok || v.Kind != Lost || v.Text != text {
+	if v, ok := cause.(*Verdict); !ok || v.Kind != Lost || v.Error() != text {
 		t.Errorf("the job ended with %#v, want a loss: %s", cause, text)
 	}
 }
@@ -142,7 +142,7 @@ func TestAnAgentThatGivesUp(t *testing.T) {
 				j.worlds(sessions)
 			}
 			j.settle(sessions[1])
-			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready || v.Text != test.want {
+			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready || v.Error() != test.want {
 				t.Errorf("%v, want %q", v, test.want)
 			}
 			j.settle(sessions[0])

@@ -71,8 +71,8 @@ func (m Member) check() error {
 		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, MaxSlots)
 	}
 	for _, p := range m.Problems {
-		if p.Text == "" || p.Code < 1 || p.Code > 255 {
-			return fmt.Errorf("cannot seat %s: it has a problem %.64q with exit code %d", name(m), p.Text, p.Code)
+		if p.Text == "" || p.Kind == "" {
+			return fmt.Errorf("cannot seat %s: it has a problem %.64q of kind %.64q", name(m), p.Text, p.Kind)
 		}
 	}
 	return nil

@@ -4,26 +4,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // Roster says who is there and who is missing, as far as the leader can know.
 type Roster struct {
-	Here, Agents int
-	Missing      []int    // launcher's ranks that are missing; nil where agents have no ranks
-	Hosts        []string // nodes that are here, sorted
+	Here      int      `json:"here"`              // agents
+	Agents    int      `json:"agents"`            // of the job
+	Missing   []int    `json:"missing,omitempty"` // launcher's ranks, the first 8; none where agents have no ranks
+	Hosts     []string `json:"hosts,omitempty"`   // nodes that are here, sorted, the first 8
+	MoreHosts int      `json:"more_hosts,omitempty"`
 }
 
 // String is for people: "3 of 4 agents are here; waiting for rank 2".
 func (r Roster) String() string {
 	s := fmt.Sprintf("%d of %d agents are here", r.Here, r.Agents)
+	missing := r.Agents - r.Here
 	switch {
-	case r.Here >= r.Agents:
+	case missing <= 0:
 	case len(r.Missing) > 0:
-		s += "; waiting for " + plural("rank", len(r.Missing)) + " " + some(r.Missing, strconv.Itoa)
+		s += "; waiting for " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing))
 	case len(r.Hosts) > 0:
-		s += " (" + plural("node", len(r.Hosts)) + " " + some(r.Hosts, strings.Clone) + ")"
+		s += " (" + plural("node", len(r.Hosts)) + " " + list(r.Hosts, r.MoreHosts) + ")"
 	}
 	return s
 }
@@ -35,14 +37,14 @@ func plural(noun string, n int) string {
 	return noun + "s"
 }
 
-// some names the first things, and counts the rest.
-func some[T any](things []T, text func(T) string) string {
-	names := make([]string, 0, told)
-	for _, t := range things[:min(len(things), told)] {
-		names = append(names, text(t))
+// list names things, and counts those that are left out.
+func list[T any](things []T, more int) string {
+	names := make([]string, 0, len(things))
+	for _, t := range things {
+		names = append(names, fmt.Sprint(t))
 	}
 	s := strings.Join(names, ", ")
-	if more := len(things) - told; more > 0 {
+	if more > 0 {
 		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
@@ -51,17 +53,18 @@ func some[T any](things []T, text func(T) string) string {
 func (l *Leader) roster() Roster {
 	r := Roster{Here: len(l.order), Agents: l.config.Agents}
 	here := map[int]bool{}
+	var hosts []string
 	for _, a := range l.order {
 		here[a.Rank] = true
-		r.Hosts = append(r.Hosts, a.Host)
+		hosts = append(hosts, a.Host)
 	}
-	slices.Sort(r.Hosts)
-	r.Hosts = slices.Compact(r.Hosts)
-	if len(l.order) > 0 && !here[Any] {
-		for rank := range r.Agents {
-			if !here[rank] {
-				r.Missing = append(r.Missing, rank)
-			}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	r.Hosts = hosts[:min(len(hosts), told)]
+	r.MoreHosts = len(hosts) - len(r.Hosts)
+	for rank := 0; len(l.order) > 0 && !here[Any] && rank < r.Agents && len(r.Missing) < told; rank++ {
+		if !here[rank] {
+			r.Missing = append(r.Missing, rank)
 		}
 	}
 	return r
@@ -78,9 +81,8 @@ func (l *Leader) giveUp(ctx context.Context) error {
 	if l.begun {
 		return nil
 	}
-	text, p := l.roster().String(), l.problems()
-	if p.Text != "" {
-		text += "\n" + p.Text
-	}
-	return l.say(ctx, Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Text: text, Hint: p.Hint})
+	roster := l.roster()
+	v := Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Roster: &roster}
+	v.Problems, v.MoreProblems = l.problems()
+	return l.say(ctx, v)
 }

@@ -62,7 +62,7 @@ func TestOfManyFailuresTheFirstIsTheVerdict(t *testing.T) {
 		t.Errorf("verdict %+v", first)
 	}
 	for i, sum := range j.finish(sessions, failed) {
-		if *sum.Verdict != *first || !sum.Settled {
+		if sum.Verdict.By != first.By || sum.Verdict.Rank != first.Rank || sum.Verdict.Text != first.Text || !sum.Settled {
 			t.Errorf("agent %d: %+v", i, sum.Verdict)
 		}
 		if reported := len(sum.Failures); i == first.Rank && reported != n-1 || i != first.Rank && reported != 0 {
@@ -147,8 +147,8 @@ func TestAJobThatASignalEnds(t *testing.T) {
 func TestAllProblemsAreToldTogether(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := make([]*Session, 4)
-	missing := Problem{127, "cannot find train.py", "is it on a shared disk?"}
-	problems := [][]Problem{nil, {missing}, {{126, "cannot execute train.py", "chmod +x train.py"}, {121, "no GPU", ""}}, {missing}}
+	missing := Problem{ProgramMissing, "cannot find train.py", "is it on a shared disk?"}
+	problems := [][]Problem{nil, {missing}, {{ProgramNotExecutable, "cannot execute train.py", "chmod +x train.py"}, {OtherProblem, "no GPU", ""}}, {missing}}
 	for i := range sessions {
 		m := member(i)
 		m.Hosting, m.Problems = i == 0, problems[i]
@@ -156,14 +156,14 @@ func TestAllProblemsAreToldTogether(t *testing.T) {
 	}
 	_, err := sessions[0].World(j.ctx)
 	var v *Verdict
-	if !errors.As(err, &v) || v.Kind != Unready || v.Code != 127 {
+	if !errors.As(err, &v) || v.Kind != Unready || v.Problems[1].Kind != ProgramMissing {
 		t.Fatalf("World: %v, verdict %+v", err, v)
 	}
 	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)\nno GPU (on node2)"; v.Error() != want {
 		t.Errorf("told %q, want %q", v.Error(), want)
 	}
-	if want := "chmod +x train.py\nis it on a shared disk?"; v.Hint != want {
-		t.Errorf("hint %q, want %q", v.Hint, want)
+	if want := "chmod +x train.py, is it on a shared disk?"; strings.Join(v.Hints(), ", ") != want {
+		t.Errorf("hints %q, want %q", v.Hints(), want)
 	}
 	each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
 }
@@ -185,7 +185,7 @@ func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 				sessions = append(sessions, j.join(m))
 			}
 			v, ok := j.ended(sessions[0]).(*Verdict)
-			if !ok || v.Kind != Unready || v.Code != 0 || v.Text != test.want {
+			if !ok || v.Kind != Unready || len(v.Problems) > 0 || v.Text != test.want {
 				t.Errorf("verdict %+v\nwant text %q", v, test.want)
 			}
 			each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
@@ -198,7 +198,7 @@ func TestNotAllCome(t *testing.T) {
 	ranked := member(0)
 	ranked.Rank = 1
 	withProblem := member(0)
-	withProblem.Problems = []Problem{{Code: 127, Text: "cannot find train.py"}}
+	withProblem.Problems = []Problem{{Kind: ProgramMissing, Text: "cannot find train.py"}}
 	for name, test := range map[string]struct {
 		member Member
 		want   string
@@ -212,7 +212,7 @@ func TestNotAllCome(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 3})
 			s := j.joinUntil(time.Now().Add(longEnough), test.member)
 			_, err := s.World(j.ctx)
-			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Text != test.want {
+			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Error() != test.want {
 				t.Errorf("World: %v, want %q", err, test.want)
 			}
 			j.settle(s)

@@ -19,7 +19,7 @@ func (l *Leader) settle(ctx context.Context, id, key string, value []byte) error
 	o, err := decode[Outcome](key, value)
 	if err != nil {
 		v := l.lossOf(a)
-		v.Text += fmt.Sprintf(", whose last word was not understood (%v)", err)
+		v.Text = fmt.Sprintf("%s, whose last word was not understood (%v)", v.lossText(), err)
 		return l.say(ctx, v)
 	}
 	l.outcomes = append(l.outcomes, o)
@@ -32,7 +32,7 @@ func (l *Leader) judge(ctx context.Context, a *agent, o Outcome) error {
 		return l.say(ctx, failure(a.ID, o.Host, w))
 	}
 	if len(o.Workers) < a.Slots {
-		return l.say(ctx, unready(Problem{Text: fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)}))
+		return l.say(ctx, unready(fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)))
 	}
 	if l.begun && l.open == 0 {
 		return l.say(ctx, Verdict{Kind: Done, Rank: Any, LocalRank: Any})
@@ -50,8 +50,7 @@ func (l *Leader) lose(ctx context.Context, id string) error {
 		return nil // one too many
 	case a == nil:
 		l.early[id] = true
-		v := Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any, Text: "lost an agent that had just come in: it went without a word"}
-		return l.say(ctx, v, l.keys.member(id))
+		return l.say(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any}, l.keys.member(id))
 	case a.settled || a.lost:
 		return nil
 	}
@@ -62,9 +61,9 @@ func (l *Leader) lose(ctx context.Context, id string) error {
 
 // lossOf is the verdict on an agent that went without a word.
 func (l *Leader) lossOf(a *agent) Verdict {
-	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Text: "lost " + l.nameOf(a) + ": it went without a word"}
+	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Ranks: 1}
 	if l.seated(a) {
-		v.Rank, v.LocalRank = a.seat.Rank, a.seat.LocalRank
+		v.Rank, v.LocalRank, v.Ranks = a.seat.Rank, a.seat.LocalRank, a.seat.Slots
 	}
 	return v
 }
@@ -73,31 +72,18 @@ func (l *Leader) seated(a *agent) bool { return a.seat.Slots > 0 }
 
 // nameOf names an agent for people.
 func (l *Leader) nameOf(a *agent) string {
-	what := "an agent"
-	switch {
-	case l.seated(a):
-		what = "the agent of " + span(a.seat.Rank, a.Slots)
-	case a.Rank != Any:
-		what = "the agent of " + span(a.Rank, 1)
-	}
-	return fmt.Sprintf("%s (%s)", what, name(a.Member))
-}
-
-// span names n ranks from first on.
-func span(first, n int) string {
-	if n == 1 {
-		return fmt.Sprintf("rank %d", first)
-	}
-	return fmt.Sprintf("ranks %d to %d", first, first+n-1)
+	v := l.lossOf(a)
+	return v.agentName()
 }
 
 // unsettled names the agents that have said nothing, though they are not lost.
 func (l *Leader) unsettled() string {
-	var silent []*agent
+	var silent []string
 	for _, a := range l.order {
 		if !a.settled && !a.lost {
-			silent = append(silent, a)
+			silent = append(silent, l.nameOf(a))
 		}
 	}
-	return some(silent, l.nameOf)
+	shown := silent[:min(len(silent), told)]
+	return list(shown, len(silent)-len(shown))
 }

@@ -14,28 +14,28 @@ type straggle struct {
 
 // Stragglers are the ranks that still run while another ended well long ago.
 type Stragglers struct {
-	First   int           // rank that ended first
-	After   time.Duration // how long ago
-	Running []Straggler   // those that still run, in the order of their agents' arrival
-	// ExitTimeout is when they will be stopped, counted like After; 0 is never.
-	ExitTimeout time.Duration
+	First   int           `json:"first"`   // rank that ended first
+	After   time.Duration `json:"after"`   // how long ago
+	Running []Straggler   `json:"running"` // the first 8 that still run, in the order of their agents' arrival
+	More    int           `json:"more,omitempty"`
 }
 
 // Straggler is a rank that still runs, and where.
 type Straggler struct {
-	Rank int
-	Host string
+	Rank int    `json:"rank"`
+	Host string `json:"host"`
 }
+
+func (s Straggler) String() string { return fmt.Sprintf("%d (%s)", s.Rank, s.Host) }
 
 // String is for people: "ranks 1 (node1), 3 (node2) still run 10s after rank 0
 // ended well".
 func (s Stragglers) String() string {
-	text := plural("rank", len(s.Running)) + " " + some(s.Running, func(w Straggler) string { return fmt.Sprintf("%d (%s)", w.Rank, w.Host) })
-	verb := "still run"
-	if len(s.Running) == 1 {
+	n, verb := len(s.Running)+s.More, "still run"
+	if n == 1 {
 		verb = "still runs"
 	}
-	return fmt.Sprintf("%s %s %v after rank %d ended well", text, verb, s.After, s.First)
+	return fmt.Sprintf("%s %s %s %v after rank %d ended well", plural("rank", n), list(s.Running, s.More), verb, s.After, s.First)
 }
 
 // progress takes in which workers of an agent have ended. What cannot be read is
@@ -85,11 +85,11 @@ func (l *Leader) stopStragglers(ctx context.Context) error {
 	if len(s.Running) == 0 {
 		return nil // the last ones end this moment
 	}
-	return l.say(ctx, Verdict{Kind: Straggling, Rank: Any, LocalRank: Any, Text: s.String()})
+	return l.say(ctx, Verdict{Kind: Straggling, Rank: Any, LocalRank: Any, Stragglers: &s})
 }
 
 func (l *Leader) stragglers(after time.Duration) Stragglers {
-	s := Stragglers{First: l.straggle.first.Rank, After: after, ExitTimeout: l.config.ExitTimeout}
+	s := Stragglers{First: l.straggle.first.Rank, After: after}
 	for _, a := range l.order {
 		if a.settled || a.lost {
 			continue
@@ -99,8 +99,12 @@ func (l *Leader) stragglers(after time.Duration) Stragglers {
 			ended[w.Rank] = true
 		}
 		for rank := a.seat.Rank; rank < a.seat.Rank+a.Slots; rank++ {
-			if !ended[rank] {
+			switch {
+			case ended[rank]:
+			case len(s.Running) < told:
 				s.Running = append(s.Running, Straggler{rank, a.Host})
+			default:
+				s.More++
 			}
 		}
 	}

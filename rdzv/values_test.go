@@ -155,9 +155,8 @@ func TestAMemberThatCannotBe(t *testing.T) {
 		"long id":    {ID: strings.Repeat("x", 65), Slots: 1},
 		"no workers": {ID: "a"},
 		"too many":   {ID: "a", Slots: MaxSlots + 1},
-		"code 0":     {ID: "a", Slots: 1, Problems: []Problem{{Text: "broken"}}},
-		"code 256":   {ID: "a", Slots: 1, Problems: []Problem{{Code: 256, Text: "broken"}}},
-		"no text":    {ID: "a", Slots: 1, Problems: []Problem{{Code: 121}}},
+		"no kind":    {ID: "a", Slots: 1, Problems: []Problem{{Text: "broken"}}},
+		"no text":    {ID: "a", Slots: 1, Problems: []Problem{{Kind: OtherProblem}}},
 	} {
 		if _, err := Join(t.Context(), nil, Config{Job: "test", Self: m}); err == nil {
 			t.Errorf("%s: joined", name)

@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -27,26 +28,44 @@ type Verdict struct {
 	Host string `json:"host,omitempty"` // that agent's node
 	PID  int    `json:"pid,omitempty"`  // the worker's process, or the agent's if it was lost
 
-	Rank      int           `json:"rank"` // of the worker, or Any
+	Rank      int           `json:"rank"` // of the worker, or the first one of the agent, or Any
 	LocalRank int           `json:"local_rank"`
-	Code      int           `json:"code,omitempty"`   // its exit code; for Unready that of the job
+	Ranks     int           `json:"ranks,omitempty"`  // Lost: how many workers the agent has, from Rank on
+	Code      int           `json:"code,omitempty"`   // the worker's exit code
 	Signal    int           `json:"signal,omitempty"` // what it died of; for Ended what ended the job
 	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
-	Text      string        `json:"text,omitempty"`   // for people; of Unready one problem a line
-	Hint      string        `json:"hint,omitempty"`   // what to try, for people, a line each
+
+	// Text is the worker's message if it Failed; what was Lost if that is not the agent
+	// itself; and why the job was Unready if that is no member's problem.
+	Text string `json:"text,omitempty"`
+
+	Problems     []NodeProblem `json:"problems,omitempty"` // Unready, Incomplete: of the members
+	MoreProblems int           `json:"more_problems,omitempty"`
+	Roster       *Roster       `json:"roster,omitempty"`     // Incomplete
+	Stragglers   *Stragglers   `json:"stragglers,omitempty"` // Straggling
 }
 
 func (v *Verdict) Error() string {
-	switch v.Kind {
-	case Done:
+	switch {
+	case v.Kind == Done:
 		return "all workers succeeded"
-	case Failed:
+	case v.Kind == Failed:
 		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.Status())
-	case Ended:
+	case v.Kind == Ended:
 		return fmt.Sprintf("ended by signal %d on %s", v.Signal, v.Host)
-	default:
-		return v.Text
+	case v.Kind == Lost && v.Text == "":
+		return v.lossText()
+	case v.Kind == Straggling && v.Stragglers != nil:
+		return v.Stragglers.String()
+	case v.Kind == Incomplete && v.Roster != nil:
+		if problems := v.problemsText(); problems != "" {
+			return v.Roster.String() + "\n" + problems
+		}
+		return v.Roster.String()
+	case len(v.Problems) > 0:
+		return v.problemsText()
 	}
+	return v.Text
 }
 
 // Status says how the worker of a Failed verdict ended.
@@ -55,4 +74,34 @@ func (v *Verdict) Status() string {
 		return fmt.Sprintf("signal %d", v.Signal)
 	}
 	return fmt.Sprintf("exit %d", v.Code)
+}
+
+// Hints are what to try against the problems, each once.
+func (v *Verdict) Hints() (hints []string) {
+	for _, p := range v.Problems {
+		if p.Hint != "" && !slices.Contains(hints, p.Hint) {
+			hints = append(hints, p.Hint)
+		}
+	}
+	return hints
+}
+
+// lossText says that an agent is lost.
+func (v *Verdict) lossText() string {
+	if v.PID == 0 {
+		return "lost an agent that had just come in: it went without a word"
+	}
+	return "lost " + v.agentName() + ": it went without a word"
+}
+
+// agentName names the agent of a Lost verdict.
+func (v *Verdict) agentName() string {
+	what := "an agent"
+	switch {
+	case v.Rank != Any && v.Ranks > 1:
+		what = fmt.Sprintf("the agent of ranks %d to %d", v.Rank, v.Rank+v.Ranks-1)
+	case v.Rank != Any:
+		what = fmt.Sprintf("the agent of rank %d", v.Rank)
+	}
+	return fmt.Sprintf("%s (process %d on %s)", what, v.PID, v.Host)
 }

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
+	"rdzv/rdzv/agent"
 )
 
 // app is one run of the command: what it was given by its process, and nothing
@@ -17,14 +20,15 @@ type app struct {
 	stdin   *os.File
 	stdout  *os.File
 	stderr  *os.File
-	say     *say
+	console *console.Console
 }
 
 func newApp(args, environ []string, stdin, stdout, stderr *os.File) *app {
 	env := envmap.ParseEnv(environ)
 	return &app{
 		args: args, environ: environ, env: env,
-		stdin: stdin, stdout: stdout, stderr: stderr, say: newSay(patiently(stderr), screenOf(stderr, env)),
+		stdin: stdin, stdout: stdout, stderr: stderr,
+		console: console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
 	}
 }
 
@@ -62,7 +66,7 @@ func (a *app) run() int {
 	}
 	c, ok := find(name)
 	if !ok {
-		return a.say.usage(codeUsage, unknownCommand(a.args), "")
+		return a.usage(codeUsage, unknownCommand(a.args), "")
 	}
 	if asksForHelp(args) {
 		return a.print(c.help)
@@ -95,7 +99,33 @@ func asksForHelp(args []string) bool {
 // print writes data that was asked for to standard output.
 func (a *app) print(text string) int {
 	if _, err := a.stdout.WriteString(text); err != nil {
-		return a.say.fail(codeUnknown, fmt.Errorf("cannot write to standard output: %w", errors.Unwrap(err)))
+		return a.fail(codeUnknown, fmt.Errorf("cannot write to standard output: %w", errors.Unwrap(err)))
 	}
 	return codeOK
 }
+
+// fail says an error, with its hint if it has one, and returns the code.
+func (a *app) fail(code int, err error) int {
+	a.console.Fail(err)
+	return code
+}
+
+// usage says what is wrong with the command line, and returns the code.
+func (a *app) usage(code int, err error, command string) int {
+	a.console.Error("%v", err)
+	hint := agent.Hint(err)
+	if hint == "" {
+		hint = strings.TrimSpace("rdzv help " + command)
+	}
+	a.console.Hint(hint)
+	return code
+}
+
+// hinted is an error with something to try.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Hint() string  { return h.hint }
+func (h hinted) Unwrap() error { return h.error }

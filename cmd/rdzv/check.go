@@ -123,16 +123,3 @@ func portRange(s string) (lo, hi int, err error) {
 	}
 	return lo, hi, nil
 }
-
-// overruled are the flags that do not hold here because the launcher says
-// otherwise.
-func (o *options) overruled(p envmap.Placement) []row {
-	if p.Launcher == envmap.None || !o.given("nodes") || o.nodes == p.Nodes {
-		return nil
-	}
-	why := string(p.Launcher) + " has started this job"
-	if p.Nodes != envmap.Unknown {
-		why += ", on " + plural(p.Nodes, "node")
-	}
-	return []row{{"ignored", fmt.Sprintf("--nodes %d", o.nodes), why + "; --launcher none believes the flag"}}
-}

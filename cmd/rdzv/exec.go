@@ -4,179 +4,168 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"os"
+	"slices"
+	"strings"
 
+	"rdzv/envmap"
 	"rdzv/rdzv"
-	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/agent"
 )
 
 // exec runs one agent: it meets the others, runs the workers with the place that
 // was agreed on, and returns the job's exit code.
 func (a *app) exec(args []string) int {
-	j, err := a.plan(args)
+	e := &execution{app: a, options: &options{}}
+	local, err := e.plan(args)
 	if err != nil {
 		code := errorCode(err)
-		a.save(j.options, endReport{
-			Kind: endedByError, Program: j.program, ExitCode: code, Message: err.Error(),
-		})
-		return a.say.usage(code, err, "exec")
+		e.save(endReport{Kind: endedByError, Program: e.program, ExitCode: code, Message: err.Error()})
+		return a.usage(code, err, "exec")
 	}
+	e.job = local.Job
 	frugal()
-	signals := catchTurnSignals()
-	agent := &agent{app: a, job: j, conn: &connection{}}
-	code := agent.run()
-	agent.awaitTurn(signals, code)
-	return code
-}
-
-// agent is a job under way.
-type agent struct {
-	*app
-	*job
-	joinBy  time.Time     // when it gives up waiting for the others; zero is never
-	outside *outside      // signals from outside
-	conn    *connection   // to the store
-	self    rdzv.Member   // what it said of itself
-	session *rdzv.Session // in the job
-	world   rdzv.World
-	port    *masterport.Held // MASTER_PORT, where this agent may run rank 0
-
-	apart error // why there is no world
-
-	told      chan struct{} // closed when the user has been told of the job's end
-	ends      []end         // of its workers
-	tally     tally
-	oomBefore int // out-of-memory kills before they began
-}
-
-// run is the walk of one agent from its placement to its exit code.
-func (g *agent) run() int {
-	g.joinBy = deadline(time.Now(), g.joinTimeout)
-	g.outside = listen(g.joinBy, killsAfter(g.place.Launcher, g.env))
-	defer g.outside.close()
-	defer g.watchLauncher()()
-	g.tellPlace()
-
-	err := g.join()
-	for err == nil && !g.gathered() {
-		err = g.move()
-	}
+	result, err := local.Run(context.Background())
+	e.hosts.end()
 	if err != nil {
-		return g.couldNotJoin(err)
+		return e.notJoined(err)
 	}
-	defer g.conn.close()
-
-	g.work()
-	return g.leave()
+	e.report(result)
+	return jobCode(result.Summary)
 }
 
-// join meets the other agents and becomes a member. Signals end it.
-func (g *agent) join() error {
-	ctx := g.outside.joining
-	return g.joinAt(ctx, g.connect(ctx))
+// execution is one run of exec.
+type execution struct {
+	*app
+	*options
+	program   []string
+	job       string  // its name, "" where it is not known yet
+	worldSize int     // 0 where it is not known yet
+	hosts     hosting // the store, where this process does
 }
 
-// joinAt becomes a member in the store that was found without err, or in another.
-// Unless it returns nil it has closed the connection.
-func (g *agent) joinAt(ctx context.Context, err error) error {
-	joined := false
-	defer func() {
-		if !joined {
-			g.conn.close()
+// plan reads the command line and plans the agent.
+func (e *execution) plan(args []string) (*agent.Local, error) {
+	if err := e.read(args); err != nil {
+		return nil, err
+	}
+	if err := agent.EnoughFiles(); err != nil {
+		return nil, fmt.Errorf("cannot run exec: %w", err)
+	}
+	e.console.SetLevel(e.quiet, e.verbose)
+	e.console.SetJoinTimeout(e.joinTimeout)
+	local, err := agent.Plan(e.config(e.app, e.program, e.event, e.storeFailed))
+	var inside *agent.InsideWorkerError
+	if errors.As(err, &inside) {
+		return nil, hinted{
+			fmt.Errorf("cannot run exec: %w", err),
+			"a worker of a job cannot start another one; --launcher none starts one all the same",
 		}
-	}()
-	for err == nil {
-		if err = g.enter(ctx); err == nil {
-			joined = true
-			return nil
-		}
-		// The store of the job before this one may still be there, or go this
-		// moment. Its host leaves when all have; ours comes up beside it or after it.
-		if !errors.Is(err, rdzv.ErrClosed) && !errors.Is(err, rdzv.ErrStoreLost) || g.conn.hosting() {
-			break
-		}
-		err = g.again(ctx)
 	}
-	if errors.Is(err, rdzv.ErrFull) {
-		err = full(err)
-	}
-	return err
+	return local, err
 }
 
-// enter makes this agent a member in the store that was found.
-func (g *agent) enter(ctx context.Context) (err error) {
-	if err := g.dial(ctx); err != nil {
-		return err
-	}
-	g.tellStore()
-	g.self = g.member()
-	g.session, err = rdzv.Join(ctx, g.conn.client, rdzv.Config{
-		Job: g.name, Self: g.self, JoinBy: g.joinBy, SettleTimeout: g.settleTimeout(),
-	})
-	return err
-}
-
-// settleMargin is how much longer than the grace the slowest agent may take to
-// say that its workers have ended.
-const settleMargin = 5 * time.Second
-
-func (g *agent) settleTimeout() time.Duration { return g.grace + settleMargin }
-
-// gathered waits until all are here, and tells whether there is another store
-// to go to instead.
-func (g *agent) gathered() bool {
-	g.outside.joined(g.session)
-	stay := g.makeWay()
-	g.world, g.apart = g.session.World(context.Background())
-	stay()
-	g.say.waited()
-	if g.apart == nil {
-		g.tellSeat()
-	}
-	var v *rdzv.Verdict
-	return !errors.As(g.apart, &v) || v.Kind != rdzv.Moved
-}
-
-// work runs the workers, unless the job ends before they begin.
-func (g *agent) work() {
-	if g.apart != nil {
-		g.tellEnd()
-		g.settle(nil)
-		return
-	}
-	defer g.tellAtEnd()()
-	if err := g.runWorkers(); err != nil {
-		g.cannotRun(err)
-	}
-}
-
-// tellAtEnd makes the end of the job known to the user as soon as it is known
-// here. The returned function waits until that is done.
-func (g *agent) tellAtEnd() (wait func()) {
-	g.told = make(chan struct{})
-	context.AfterFunc(g.session.Context(), func() {
-		defer close(g.told)
-		g.tellEnd()
-	})
-	return func() { <-g.told }
-}
-
-// leave waits until all agents have settled, hears how the job ended, and
-// reports it.
-func (g *agent) leave() int {
-	summary, err := g.session.Leave(context.Background())
+// read takes the flags and the program.
+func (e *execution) read(args []string) error {
+	f := newFlags("exec")
+	e.define(f)
+	e.defineExec(f)
+	program, dashes, err := parse(f, args, e.env)
 	switch {
-	case errors.Is(err, rdzv.ErrFull):
-		return g.exitWith(codeExec, full(err))
-	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
-		g.say.detail("%v", err)
+	case err != nil:
+		e.reportFile = "" // it may be misread, as the other flags
+		return err
+	case len(program) == 0:
+		return hinted{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
+	case !dashes:
+		return hinted{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), inOrder(args, program)}
 	}
-	g.report(summary, errors.Is(err, rdzv.ErrStoreLost))
-	return jobCode(summary)
+	e.program = program
+	return e.check()
 }
 
-// full is ErrFull with what helps: somebody started one agent too many, or two
-// jobs under one name.
-func full(err error) error {
-	return advice{fmt.Errorf("cannot join: %w", err), "is there one agent too many? Two jobs at a time need a --job NAME each"}
+// inOrder is the line that was meant where the program begins without dashes:
+// flags of exec behind it, as mpirun's and torchrun's may not stand either, come
+// before it.
+func inOrder(args, program []string) string {
+	flags := args[:len(args)-len(program)]
+	f := newFlags("exec")
+	o := &options{}
+	o.define(f)
+	o.defineExec(f)
+	f.SetInterspersed(true)
+	if f.Parse(program) == nil {
+		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()
+	}
+	return strings.Join(slices.Concat([]string{"rdzv exec"}, flags, []string{"--"}, program), " ")
+}
+
+// without is words but those that rest has too, in the order of both.
+func without(words, rest []string) (left []string) {
+	for _, w := range words {
+		if len(rest) > 0 && w == rest[0] {
+			rest = rest[1:]
+		} else if w != "--" {
+			left = append(left, w)
+		}
+	}
+	return left
+}
+
+// config is what the flags, and this process, say to the agent.
+func (o *options) config(a *app, program []string, event func(agent.Event), storeFailed func(error)) agent.Config {
+	return agent.Config{
+		Program: program, Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
+		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
+		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
+		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
+		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
+		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), Events: event, StoreFailed: storeFailed,
+	}
+}
+
+// event tells the user.
+func (e *execution) event(event agent.Event) {
+	switch event := event.(type) {
+	case agent.Placed:
+		e.hosts.agents = event.Agents
+	case agent.StoreFound:
+		if event.Hosting {
+			e.hosts.begin()
+		}
+	case agent.WorldAgreed:
+		e.worldSize = event.World.Size
+	case agent.JobEnded:
+		e.reportEarly(event)
+	}
+	e.console.Event(event)
+}
+
+// storeFailed ends this process at once, as the store has. Its watchdog ends the
+// workers, and the other agents see that the store is lost.
+func (e *execution) storeFailed(err error) { os.Exit(e.exitWith(codeExec, err)) }
+
+// notJoined says why there is no job, and returns the exit code.
+func (e *execution) notJoined(err error) int {
+	var late *agent.JoinTimeoutError
+	var signal *agent.SignalError
+	switch {
+	case errors.As(err, &late):
+		e.save(e.endReport(string(rdzv.Incomplete), codeIncomplete, late.Error()+" (--join-timeout)"))
+		e.console.JoinTimedOut(late)
+		return codeIncomplete
+	case errors.As(err, &signal):
+		code := codeSignal + int(signal.Signal)
+		e.save(e.endReport(string(rdzv.Ended), code, e.console.SignalledEarly(signal)))
+		return code
+	}
+	return e.exitWith(errorCode(err), err)
+}
+
+// exitWith says an error that ends this agent but not the job, and returns the code.
+func (e *execution) exitWith(code int, err error) int {
+	e.save(e.endReport(endedByError, code, err.Error()))
+	e.console.Fail(err)
+	return code
 }

@@ -4,21 +4,24 @@ import (
 	"errors"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
 )
 
 // The exit codes of rdzv, all of them. Those of exec are the job's: every agent
 // of a job exits with the same one, so that a launcher that passes on the first,
 // the largest or the bitwise or of its tasks' codes passes on this one.
 const (
-	codeOK         = 0
-	codeUnknown    = 1   // get-rank and others: there is no answer
-	codeUsage      = 2   // bad usage of any command but exec
-	codeUnready    = 121 // exec: a check failed on some node, nothing was started
-	codeStraggling = 122 // exec: stragglers were stopped after --exit-timeout
-	codeLost       = 123 // exec: an agent, a node or the store was lost without a word
-	codeIncomplete = 124 // exec: not all agents came within --join-timeout
-	codeExec       = 125 // exec: rdzv itself failed: bad usage, no key
-	codeSignal     = 128 // exec: plus the number of the signal that ended the worker, or the job
+	codeOK            = 0
+	codeUnknown       = 1   // get-rank and others: there is no answer
+	codeUsage         = 2   // bad usage of any command but exec
+	codeUnready       = 121 // exec: a check failed on some node, nothing was started
+	codeStraggling    = 122 // exec: stragglers were stopped after --exit-timeout
+	codeLost          = 123 // exec: an agent, a node or the store was lost without a word
+	codeIncomplete    = 124 // exec: not all agents came within --join-timeout
+	codeExec          = 125 // exec: rdzv itself failed: bad usage, no key
+	codeNotExecutable = 126 // exec: the program cannot be executed on some node
+	codeMissing       = 127 // exec: there is no such program on some node
+	codeSignal        = 128 // exec: plus the number of the signal that ended the worker, or the job
 )
 
 // jobCode is the exit code that follows from how the job ended.
@@ -37,10 +40,7 @@ func jobCode(s rdzv.Summary) int {
 		}
 		return s.Code
 	case rdzv.Unready:
-		if v.Code != 0 {
-			return v.Code
-		}
-		return codeUnready
+		return unreadyCode(v.Problems)
 	case rdzv.Incomplete:
 		return codeIncomplete
 	case rdzv.Straggling:
@@ -58,14 +58,30 @@ func workerCode(code, signal int) int {
 	return code
 }
 
-// coded is an error that has an exit code of its own.
-type coded interface{ ExitCode() int }
+// unreadyCode is the highest of the problems' codes, so that the order in which
+// members join does not matter.
+func unreadyCode(problems []rdzv.NodeProblem) int {
+	code := codeUnready
+	for _, p := range problems {
+		switch p.Kind {
+		case rdzv.ProgramMissing:
+			code = max(code, codeMissing)
+		case rdzv.ProgramNotExecutable:
+			code = max(code, codeNotExecutable)
+		}
+	}
+	return code
+}
 
 // errorCode is the exit code that an error leads to before there is a job.
 func errorCode(err error) int {
-	var c coded
-	if errors.As(err, &c) {
-		return c.ExitCode()
+	var problem *agent.ProblemError
+	var launcher *agent.LauncherDiedError
+	switch {
+	case errors.As(err, &problem):
+		return codeUnready
+	case errors.As(err, &launcher):
+		return codeLost
 	}
 	return codeExec
 }

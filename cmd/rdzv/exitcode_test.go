@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/internal/proctest"
 	"rdzv/rdzv"
 )
@@ -51,7 +52,7 @@ func TestSignalCodes(t *testing.T) {
 		if c.err != nil || c.code != codeSignal+int(s) {
 			t.Errorf("a worker that dies of %v ends the job with %d, %v", s, c.code, c.err)
 		}
-		if !strings.Contains(c.stderr, "rank 0 failed first: ended by "+signalName(s)) {
+		if !strings.Contains(c.stderr, "rank 0 failed first: ended by "+console.SignalName(int(s))) {
 			t.Errorf("of a worker that dies of %v is said: %q", s, c.stderr)
 		}
 	}
@@ -122,6 +123,13 @@ func TestJobCode(t *testing.T) {
 	verdict := func(kind rdzv.Kind, code, signal int) rdzv.Summary {
 		return rdzv.Summary{Verdict: &rdzv.Verdict{Kind: kind, Code: code, Signal: signal}}
 	}
+	unready := func(kinds ...rdzv.ProblemKind) rdzv.Summary {
+		s := verdict(rdzv.Unready, 0, 0)
+		for _, kind := range kinds {
+			s.Verdict.Problems = append(s.Verdict.Problems, rdzv.NodeProblem{Problem: rdzv.Problem{Kind: kind}})
+		}
+		return s
+	}
 	ended := verdict(rdzv.Ended, 0, 15)
 	ended.Settled, ended.Code = true, 3
 	for _, c := range []struct {
@@ -135,8 +143,10 @@ func TestJobCode(t *testing.T) {
 		{"SIGKILL", verdict(rdzv.Failed, 0, 9), 137},
 		{"ended by SIGTERM, not settled", verdict(rdzv.Ended, 0, 15), 143},
 		{"ended by SIGTERM, a worker exited 3", ended, 3},
-		{"a check failed", verdict(rdzv.Unready, 0, 0), 121},
-		{"no program", verdict(rdzv.Unready, 127, 0), 127},
+		{"the agents cannot be seated", unready(), 121},
+		{"a check failed", unready(rdzv.OtherProblem), 121},
+		{"no program", unready(rdzv.ProgramNotExecutable, rdzv.ProgramMissing, rdzv.OtherProblem), 127},
+		{"program not executable", unready(rdzv.OtherProblem, rdzv.ProgramNotExecutable), 126},
 		{"not all came", verdict(rdzv.Incomplete, 0, 0), 124},
 		{"stragglers", verdict(rdzv.Straggling, 0, 0), 122},
 		{"an agent was lost", verdict(rdzv.Lost, 0, 0), 123},

@@ -1,56 +1,58 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
+	"rdzv/rdzv/agent"
 )
 
-// row is one line of an explanation.
-type row struct {
-	What  string `json:"what"`
-	Value string `json:"value"`
-	From  string `json:"from,omitempty"` // the variable it came from, or why
-}
+type row = console.Row
 
 // explain prints where this process is and what its worker would get, every value
-// with its source.
-func (a *app) explain(j *job, machine bool) int {
-	rows, err := a.explanation(j)
+// with its source. err is why the agent could not be planned further than local.
+func (a *app) explain(o *options, local *agent.Local, err error, machine bool) int {
+	rows, err := a.explanation(o, local, err)
 	if err != nil {
-		return a.say.fail(codeUnknown, err)
+		return a.fail(codeUnknown, err)
 	}
 	if machine {
 		return a.print(asJSON(rows))
 	}
-	width := 0
-	if s := screenOf(a.stdout, a.env); s.width != nil {
-		width = s.width()
-	}
-	return a.print(table(rows, width))
+	screen := console.ScreenOf(a.stdout, a.env["TERM"], a.env["NO_COLOR"] != "")
+	return a.print(console.Table(rows, screen.Width()))
 }
 
-func (a *app) explanation(j *job) ([]row, error) {
-	if inside, is, err := envmap.Inside(a.env); is && j.launcher == "" {
-		note := row{"note", "", "rdzv exec does not start a job inside a worker"}
-		return append(placeRows(inside), note), err
+func (a *app) explanation(o *options, local *agent.Local, err error) ([]row, error) {
+	var inside *agent.InsideWorkerError
+	if errors.As(err, &inside) {
+		place, _, err := envmap.Inside(a.env)
+		note := row{What: "note", From: "rdzv exec does not start a job inside a worker"}
+		return append(placeRows(place), note), err
 	}
-	p, err := a.preview(j)
-	if j.place.Launcher == "" {
+	if local == nil {
 		return nil, err
 	}
-	rows := placeRows(j.place)
-	if j.place.Launcher == envmap.None {
-		rows = j.byHandRows()
+	rows := placeRows(local.Placement)
+	if local.Placement.Launcher == envmap.None {
+		rows = byHandRows(local)
 	}
-	rows = append(rows, j.overruled(j.place)...)
+	for _, flag := range local.IgnoredFlags() {
+		rows = append(rows, row{What: "ignored", Value: flag.Flag, From: flag.Reason})
+	}
+	var p agent.Preview
+	if err == nil {
+		p, err = local.Preview()
+	}
 	if err != nil { // the launcher does not tell enough for exec: that too is an explanation
-		return append(rows, row{"note", "", err.Error() + "; " + hintOf(err)}), nil
+		return append(rows, row{What: "note", From: err.Error() + "; " + agent.Hint(err)}), nil
 	}
-	return append(rows, a.workerRows(j, p)...), nil
+	return append(rows, a.workerRows(o, local, p)...), nil
 }
 
 // placeRows is what the launcher told.
@@ -61,19 +63,19 @@ func placeRows(p envmap.Placement) []row {
 		if e.Note != "" {
 			from = strings.TrimPrefix(from+"; "+e.Note, "; ")
 		}
-		rows = append(rows, row{e.What, e.Value, from})
+		rows = append(rows, row{What: e.What, Value: e.Value, From: from})
 	}
 	return rows
 }
 
 // byHandRows is the same where there is no launcher: what the flags say.
-func (j *job) byHandRows() []row {
-	nodes := row{"nodes", strconv.Itoa(j.agents), "--nodes, 1 where it is not given"}
+func byHandRows(local *agent.Local) []row {
+	nodes := row{What: "nodes", Value: strconv.Itoa(local.Agents), From: "--nodes, 1 where it is not given"}
 	var rows []row
-	for _, r := range placeRows(j.place) {
+	for _, r := range placeRows(local.Placement) {
 		switch r.What {
 		case "rank", "node rank":
-			if r.From = "the agents agree on it when they meet"; j.agents == 1 {
+			if r.From = "the agents agree on it when they meet"; local.Agents == 1 {
 				r.Value, r.From = "0", "there is one node"
 			}
 		case "size":
@@ -92,104 +94,78 @@ func (j *job) byHandRows() []row {
 
 // workerRows is what the first worker gets besides its place, and what happens to
 // the variables that are there already.
-func (a *app) workerRows(j *job, p preview) []row {
-	rows := []row{j.workersRow(), j.deviceRow(p)}
-	kept, notes := a.kept(j, p)
-	if slices.Contains(kept, "OMP_NUM_THREADS") {
-		rows = append(rows, row{"threads", a.env["OMP_NUM_THREADS"], "OMP_NUM_THREADS is kept as it is set"})
-	} else if !slices.Contains(p.open, "OMP_NUM_THREADS") {
-		rows = append(rows, row{"threads", strconv.Itoa(p.id.Threads), j.threadsFrom(p.id)})
+func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row {
+	rows := []row{workersRow(o, local), deviceRow(o, local, p)}
+	if slices.Contains(p.Kept, "OMP_NUM_THREADS") {
+		rows = append(rows, row{What: "threads", Value: a.env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept as it is set"})
+	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
+		rows = append(rows, row{What: "threads", Value: strconv.Itoa(p.Identity.Threads), From: threadsFrom(local, p.Identity)})
 	}
-	for _, name := range kept {
+	for _, name := range p.Kept {
 		if name != "OMP_NUM_THREADS" {
-			rows = append(rows, row{"kept", name + "=" + a.env[name], "as it is set"})
+			rows = append(rows, row{What: "kept", Value: name + "=" + a.env[name], From: "as it is set"})
 		}
 	}
 	rows = append(rows, a.replaced(p)...)
-	if len(p.changes.Unset) > 0 {
-		rows = append(rows, row{"removed", strings.Join(p.changes.Unset, ", "), "not for the worker"})
+	if len(p.Changes.Unset) > 0 {
+		rows = append(rows, row{What: "removed", Value: strings.Join(p.Changes.Unset, ", "), From: "not for the worker"})
 	}
-	for _, note := range notes {
-		rows = append(rows, row{"note", "", note})
+	for _, note := range p.Notes {
+		rows = append(rows, row{What: "note", From: note})
 	}
-	return append(rows, row{"agreed on", strings.Join(p.open, ", "), "when the agents meet"})
+	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "), From: "when the agents meet"})
 }
 
-func (j *job) workersRow() row {
+func workersRow(o *options, local *agent.Local) row {
 	from := "one worker per task, no --nproc-per-node"
 	switch {
-	case j.procs != "":
-		from = "--nproc-per-node " + j.procs
-	case j.place.PerNode != "":
-		from = string(j.place.Launcher) + " asks for " + j.place.PerNode
+	case o.procs != "":
+		from = "--nproc-per-node " + o.procs
+	case local.Placement.PerNode != "":
+		from = string(local.Placement.Launcher) + " asks for " + local.Placement.PerNode
 	}
-	return row{"workers", strconv.Itoa(j.slots), from}
+	return row{What: "workers", Value: strconv.Itoa(local.Workers), From: from}
 }
 
-func (j *job) deviceRow(p preview) row {
-	from := j.devices.From()
-	if !j.devices.Known {
+func deviceRow(o *options, local *agent.Local, p agent.Preview) row {
+	from := local.Devices.From()
+	if !local.Devices.Known {
 		from = "the local rank: there is " + from
 	}
-	if j.device != string(envmap.DeviceIndex) {
-		from = "--device " + j.device + "; " + from
+	if o.device != string(envmap.DeviceIndex) {
+		from = "--device " + o.device + "; " + from
 	}
-	for _, kv := range p.changes.Set {
+	for _, kv := range p.Changes.Set {
 		if kv.Name == "RDZV_DEVICE_INDEX" {
-			return row{"device", kv.Value, from}
+			return row{What: "device", Value: kv.Value, From: from}
 		}
 	}
-	if slices.Contains(p.open, "RDZV_DEVICE_INDEX") {
-		return row{"device", "unknown", "it follows from the local rank; " + j.devices.From()}
+	if slices.Contains(p.Open, "RDZV_DEVICE_INDEX") {
+		return row{What: "device", Value: "unknown", From: "it follows from the local rank; " + local.Devices.From()}
 	}
-	return row{"device", "none", from}
+	return row{What: "device", Value: "none", From: from}
 }
 
-func (j *job) threadsFrom(id envmap.Identity) string {
+func threadsFrom(local *agent.Local, id envmap.Identity) string {
 	return fmt.Sprintf("OMP_NUM_THREADS: %s here for %s of this agent, %s on this node for %s",
-		plural(j.cpus.Mask, "core"), plural(j.slots, "worker"), plural(j.cpus.Node, "core"), plural(id.LocalWorldSize, "worker"))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// kept are the settings of the user's that exec leaves alone; notes is what it says
-// where nothing is set.
-func (a *app) kept(j *job, p preview) (names, notes []string) {
-	id, o := p.id, j.torchOptions()
-	id.Interface, id.GPUs, id.Nodes = "-", 1, max(id.Nodes, 2) // so that what depends on them shows
-	o.Set = nil
-	here, err := envmap.TorchChanges(a.env, id, o)
-	blank, errBlank := envmap.TorchChanges(nil, id, o)
-	if err != nil || errBlank != nil {
-		return nil, nil // it has worked with more
-	}
-	names = slices.DeleteFunc(here.Kept, func(name string) bool {
-		set := slices.ContainsFunc(p.changes.Set, func(kv envmap.KV) bool { return kv.Name == name }) // by --set
-		return set || slices.Contains(p.open, name)
-	})
-	slices.Sort(names)
-	return names, blank.Notes
+		console.Plural(local.CPUs.Mask, "core"), console.Plural(local.Workers, "worker"),
+		console.Plural(local.CPUs.Node, "core"), console.Plural(id.LocalWorldSize, "worker"))
 }
 
 // replaced are the variables that are there with another value than the worker's.
 // Those that torchrun or Kubeflow have set are the launcher's, and no surprise.
-func (a *app) replaced(p preview) (rows []row) {
-	if p.id.Launcher == envmap.Torchrun || p.id.Launcher == envmap.Kubeflow {
+func (a *app) replaced(p agent.Preview) (rows []row) {
+	if p.Identity.Launcher == envmap.Torchrun || p.Identity.Launcher == envmap.Kubeflow {
 		return nil
 	}
-	for _, kv := range p.changes.Set {
+	for _, kv := range p.Changes.Set {
 		if old, there := a.env[kv.Name]; there && old != kv.Value {
-			rows = append(rows, row{"replaced", kv.Name + "=" + old, "by " + kv.Value})
+			rows = append(rows, row{What: "replaced", Value: kv.Name + "=" + old, From: "by " + kv.Value})
 		}
 	}
-	for _, name := range p.open {
+	for _, name := range p.Open {
 		if old, there := a.env[name]; there {
-			rows = append(rows, row{"replaced", name + "=" + old, "by what the agents agree on"})
+			rows = append(rows, row{What: "replaced", Value: name + "=" + old, From: "by what the agents agree on"})
 		}
 	}
 	return rows

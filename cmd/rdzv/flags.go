@@ -132,12 +132,12 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	wrong := fmt.Errorf("cannot run %s: no flag %q", f.Name(), dashes+name)
 	word := strings.ReplaceAll(name, "_", "-") // as torchrun spells them too
 	if hint := foreign[word]; hint != "" && f.Name() == "exec" {
-		return advice{wrong, hint}
+		return hinted{wrong, hint}
 	}
 	var names []string
 	f.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	if near := nearest(word, names); near != "" {
-		return advice{wrong, fmt.Sprintf("did you mean --%s?", near)}
+		return hinted{wrong, fmt.Sprintf("did you mean --%s?", near)}
 	}
 	return wrong
 }

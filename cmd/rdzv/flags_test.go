@@ -96,30 +96,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-// What the launcher says about the nodes holds over --nodes, and is told.
-func TestOverruled(t *testing.T) {
-	for _, c := range []struct {
-		args  []string
-		place envmap.Placement
-		want  string
-	}{
-		{[]string{"--nodes", "2"}, envmap.Placement{Launcher: envmap.None, Nodes: envmap.Unknown}, ""},
-		{[]string{"--nodes", "2"}, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
-		{nil, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
-		{[]string{"--nodes", "2"}, envmap.Placement{Launcher: envmap.Slurm, Nodes: 1}, "slurm has started this job, on 1 node; --launcher none believes the flag"},
-		{[]string{"--nodes", "2"}, envmap.Placement{Launcher: envmap.Hydra, Nodes: envmap.Unknown}, "hydra has started this job; --launcher none believes the flag"},
-	} {
-		o, _, _, err := readOptions(nil, append(c.args, "--", "x")...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		for _, r := range o.overruled(c.place) {
-			got += r.From
-		}
-		if got != c.want {
-			t.Errorf("%v under %s: %q, want %q", c.args, c.place.Launcher, got, c.want)
-		}
-	}
-}

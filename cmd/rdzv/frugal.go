@@ -22,16 +22,27 @@ const (
 // startLasts is when a start is over for sure, so that what it has left behind can be given back.
 const startLasts = 5 * time.Second
 
-// hosting makes it one that serves so many agents. A quiet job allocates so little that the garbage of its start, a tenth
-// of the memory of a store of 64 agents, would stay for hours; it is given back unless that is called off before.
-func hosting(agents int) (callOff func()) {
+// hosting makes this process one that serves other agents. A quiet job allocates so little that the garbage of its start, a
+// tenth of the memory of a store of 64 agents, would stay for hours; it is given back unless the job ends before.
+type hosting struct {
+	agents int
+	tidy   *time.Timer
+}
+
+func (h *hosting) begin() {
 	runtime.SetDefaultGOMAXPROCS()
-	if agents < many {
+	if h.agents < many {
 		debug.SetGCPercent(100)
 	}
-	tidy := time.AfterFunc(startLasts, func() {
+	h.end()
+	h.tidy = time.AfterFunc(startLasts, func() {
 		debug.SetGCPercent(100)
 		debug.FreeOSMemory()
 	})
-	return func() { tidy.Stop() }
+}
+
+func (h *hosting) end() {
+	if h.tidy != nil {
+		h.tidy.Stop()
+	}
 }

@@ -51,7 +51,7 @@ func (a *app) getRank(args []string) int {
 		}
 	}
 	if err != nil {
-		return a.say.usage(codeUsage, err, "get-rank")
+		return a.usage(codeUsage, err, "get-rank")
 	}
 	if !f.Changed("default") {
 		byDefault = nil
@@ -70,10 +70,10 @@ func getRankFlags() (f *pflag.FlagSet, asked map[early.Number]*bool, byDefault *
 func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault *int) int {
 	n, err := early.Of(what, a.env, launcher)
 	if err != nil {
-		return a.say.fail(codeUnknown, err)
+		return a.fail(codeUnknown, err)
 	}
 	if n == envmap.Unknown && byDefault == nil {
-		return a.say.fail(codeUnknown, a.unknown(what, launcher))
+		return a.fail(codeUnknown, a.unknown(what, launcher))
 	}
 	if n == envmap.Unknown {
 		n = *byDefault
@@ -94,9 +94,9 @@ func (a *app) unknown(what early.Number, launcher envmap.Launcher) error {
 		return err
 	}
 	if p.Launcher == envmap.None {
-		return advice{fmt.Errorf("cannot tell the %s: no launcher started this process", names[what]), "--default N prints N then"}
+		return hinted{fmt.Errorf("cannot tell the %s: no launcher started this process", names[what]), "--default N prints N then"}
 	}
-	return advice{
+	return hinted{
 		fmt.Errorf("cannot tell the %s: %s does not tell it", names[what], p.Launcher),
 		"the agents agree on it: ask inside of rdzv exec",
 	}

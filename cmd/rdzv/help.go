@@ -48,9 +48,9 @@ func (a *app) help(args []string) int {
 		if c, ok := find(args[0]); ok {
 			return a.print(c.help)
 		}
-		return a.say.usage(codeUsage, unknownCommand(args), "")
+		return a.usage(codeUsage, unknownCommand(args), "")
 	default:
-		return a.say.usage(codeUsage, fmt.Errorf("cannot help with %q: one command at a time", strings.Join(args, " ")), "")
+		return a.usage(codeUsage, fmt.Errorf("cannot help with %q: one command at a time", strings.Join(args, " ")), "")
 	}
 }
 
@@ -64,11 +64,11 @@ func unknownCommand(args []string) error {
 	}
 	switch near := nearest(name, names); {
 	case name == "run" || name == "launch" || name == "start":
-		return advice{err, "rdzv exec -- PROGRAM runs a program"}
+		return hinted{err, "rdzv exec -- PROGRAM runs a program"}
 	case near != "":
-		return advice{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
+		return hinted{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
-		return advice{err, "the command comes first: rdzv exec " + strings.Join(args, " ")}
+		return hinted{err, "the command comes first: rdzv exec " + strings.Join(args, " ")}
 	}
 	return err
 }

@@ -34,7 +34,7 @@ type options struct {
 	set        []string
 	as         string
 	noCapture  bool
-	report     string
+	reportFile string
 
 	quiet   bool
 	verbose bool
@@ -73,7 +73,7 @@ func (o *options) defineExec(f *pflag.FlagSet) {
 	f.DurationVar(&o.grace, "grace", defaultGrace, "")
 	f.DurationVar(&o.exitTimeout, "exit-timeout", 0, "")
 	f.BoolVar(&o.noCapture, "no-capture", false, "")
-	f.StringVar(&o.report, "report", "", "")
+	f.StringVar(&o.reportFile, "report", "", "")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
 }

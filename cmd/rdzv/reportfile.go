@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,12 +34,12 @@ const saveTimeout = 5 * time.Second
 
 // save writes a report to the file that --report names, if it names one. A report
 // that cannot be written does not change how the job ended.
-func (a *app) save(o *options, report any) {
-	if o.report == "" {
+func (e *execution) save(report any) {
+	if e.reportFile == "" {
 		return
 	}
-	if err := writeReport(o.report, report, time.Now().Add(saveTimeout)); err != nil {
-		a.say.line("%v", err)
+	if err := writeReport(e.reportFile, report, time.Now().Add(saveTimeout)); err != nil {
+		e.console.Warn("%v", err)
 	}
 }
 
@@ -96,7 +97,7 @@ func namesDescriptor(path string) bool {
 // replace renames a new file to path. Where the directory does not allow that, an
 // existing file is overwritten.
 func replace(path string, b []byte) error {
-	aside := filepath.Join(filepath.Dir(path), ".rdzv-report-"+newID())
+	aside := filepath.Join(filepath.Dir(path), ".rdzv-report-"+rand.Text())
 	err := create(aside, path, b)
 	if err == nil {
 		err = os.Rename(aside, path)

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
-	"rdzv/envmap"
 	"rdzv/rdzv/store"
 )
 
@@ -12,10 +13,7 @@ import (
 // of which may be about to start its store there.
 func TestExitingAgentKeepsRuntimeDir(t *testing.T) {
 	tmp := t.TempDir()
-	dir, err := runtimeDir(envmap.Env{"TMPDIR": tmp})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(tmp, fmt.Sprintf("rdzv-%d", os.Geteuid()))
 	if _, stderr, code := called(t, []string{"TMPDIR=" + tmp}, "exec", "--", "true"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}

@@ -1,0 +1,143 @@
+// Package console writes everything that rdzv prints to standard error: log lines, the status line
+// while agents wait for each other, the failure report, and tables for standard output.
+//
+// Events, verdicts and problems of package agent carry kinds and fields. This package, and the
+// Error methods of error types, are the only places that turn them into sentences. It makes no
+// decisions and knows nothing of the command line.
+package console
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"rdzv/rdzv/agent"
+)
+
+// Console writes lines for people. The rules:
+//
+//   - every line begins with "rdzv: ", a suggestion with "rdzv: hint: ";
+//   - lower case, no period; values are quoted; a duration names its flag;
+//   - an error is one line that names the value, and a hint if there is something to try;
+//   - success is silent;
+//   - a text is written with one call, so that lines of several agents on one terminal are not
+//     interleaved;
+//   - colour is for terminals, and there for "rdzv:" before an error and "hint:" alone.
+//
+// It may be used by several goroutines at once.
+type Console struct {
+	out     io.Writer
+	screen  Screen
+	quiet   bool
+	verbose bool
+
+	joinTimeout time.Duration
+
+	mu        sync.Mutex
+	status    string // the last text of Status
+	displayed bool   // it is on the screen, without a newline
+}
+
+// New returns a console that writes to stderr, which may be a terminal. Writing to a pipe that
+// nobody reads blocks for a limited time. term is the variable TERM, noColor whether NO_COLOR is
+// set.
+func New(stderr *os.File, term string, noColor bool) *Console {
+	return &Console{out: newPipeWriter(stderr), screen: ScreenOf(stderr, term, noColor)}
+}
+
+// SetLevel chooses what is written: quiet omits Info and Status, verbose adds Verbose.
+func (c *Console) SetLevel(quiet, verbose bool) { c.quiet, c.verbose = quiet, verbose }
+
+// SetJoinTimeout gives the value of --join-timeout, for messages.
+func (c *Console) SetJoinTimeout(d time.Duration) { c.joinTimeout = d }
+
+// Terminal tells whether the console writes to a terminal.
+func (c *Console) Terminal() bool { return c.screen.terminal }
+
+// Error writes what failed.
+func (c *Console) Error(format string, args ...any) {
+	c.write(c.screen.red("rdzv:")+" ", fmt.Sprintf(format, args...))
+}
+
+// Warn writes something that the user should know, even with -q.
+func (c *Console) Warn(format string, args ...any) {
+	c.write("rdzv: ", fmt.Sprintf(format, args...))
+}
+
+// Info writes something that -q omits.
+func (c *Console) Info(format string, args ...any) {
+	if !c.quiet {
+		c.Warn(format, args...)
+	}
+}
+
+// Verbose writes something that only -v shows.
+func (c *Console) Verbose(format string, args ...any) {
+	if c.verbose {
+		c.Warn(format, args...)
+	}
+}
+
+// Hint writes a suggestion; an empty one is not written.
+func (c *Console) Hint(text string) {
+	if text != "" {
+		c.write("rdzv: "+c.screen.yellow("hint:")+" ", text)
+	}
+}
+
+// Fail writes an error and its hint, if it has one.
+func (c *Console) Fail(err error) {
+	c.Error("%v", err)
+	c.Hint(agent.Hint(err))
+}
+
+// Status writes what is being waited for. On a terminal it is one line, which the next call
+// replaces, any other line erases, and EndStatus removes; elsewhere it is a plain line, written
+// only when it changes.
+func (c *Console) Status(format string, args ...any) {
+	if c.quiet {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.screen.rewrites:
+		io.WriteString(c.out, erase+c.screen.fit("rdzv: "+text))
+		c.displayed = true
+	case text != c.status:
+		io.WriteString(c.out, "rdzv: "+text+"\n")
+	}
+	c.status = text
+}
+
+// EndStatus removes the status line. It must be called before a worker writes to the terminal.
+func (c *Console) EndStatus() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	io.WriteString(c.out, c.eraseStatus())
+	c.status = ""
+}
+
+// eraseStatus is what to write before anything else.
+func (c *Console) eraseStatus() string {
+	if !c.displayed {
+		return ""
+	}
+	c.displayed = false
+	return erase
+}
+
+func (c *Console) write(prefix, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	b.WriteString(c.eraseStatus())
+	for line := range strings.Lines(text) {
+		b.WriteString(prefix + strings.TrimRight(line, "\n") + "\n")
+	}
+	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
+}

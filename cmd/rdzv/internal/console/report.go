@@ -1,0 +1,46 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"rdzv/rdzv/agent"
+)
+
+// failureReported writes the report on the worker that failed first. Alone, its own
+// words and the one line on the job's end stand right above.
+func (c *Console) failureReported(f agent.Failure) {
+	c.Hint(f.Hint)
+	if f.PID != 0 && f.WorldSize > 1 {
+		c.Error("%s", reportText(f))
+	}
+}
+
+// reportText is the report for people.
+func reportText(f agent.Failure) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
+	fmt.Fprintf(&b, "  program  %s\n", strings.Join(f.Program, " "))
+	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
+	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))
+	if f.OOM {
+		b.WriteString("           the kernel ran out of memory in this cgroup meanwhile and killed a process\n")
+	}
+	if f.Message != "" {
+		fmt.Fprintf(&b, "  message  %s\n", f.Message)
+	}
+	if len(f.Stderr) > 0 {
+		b.WriteString("  its last words on standard error:\n")
+		for _, line := range f.Stderr {
+			b.WriteString("  | " + line + "\n")
+		}
+	}
+	for _, o := range f.Others {
+		fmt.Fprintf(&b, "rank %d on %s failed on its own too: %s", o.Rank, o.Host, StatusLine(o.Code, o.Signal))
+		if o.Text != "" {
+			b.WriteString(": " + o.Text)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

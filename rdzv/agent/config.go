@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/rdzv/presence"
+)
+
+// Config says what one agent is to do. Nothing else is read from the process's environment, flags
+// or streams. Program is required; the zero value of every other field is a usable default.
+type Config struct {
+	// Program is the program that every worker runs, and its arguments. A name without a slash is
+	// looked up in PATH of Environ.
+	Program []string
+	// Environ is the environment of this process as "NAME=value": the launcher and devices are
+	// recognised by it, HOME, TMPDIR, XDG_RUNTIME_DIR and PATH are read from it, and the workers'
+	// environment is made from it.
+	Environ []string
+	// Stdin, Stdout and Stderr are the workers'; nil is /dev/null. With several workers only local
+	// rank 0 gets Stdin.
+	Stdin, Stdout, Stderr *os.File
+
+	// Launcher overrides the recognition of the launcher; "" recognises it.
+	Launcher envmap.Launcher
+	// Nodes is the number of nodes of a job that no launcher started, one agent on each; 0 is 1.
+	Nodes int
+	// ProcsPerNode is the number of workers of this agent: a number, "gpu", "cpu" or "auto". "" is
+	// what the launcher asks for, else 1.
+	ProcsPerNode string
+	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made
+	// of the program and its arguments. At most [MaxJob] bytes, no control characters.
+	Job string
+
+	// Store is the HOST or HOST:PORT of the agent that is to host the store; "" lets the agents
+	// find it.
+	Store string
+	// Join is the join line of the node that hosts the store, ADDR:PORT/KEY (RDZV_JOIN).
+	Join string
+	// Token is the token itself; TokenFile names the file that holds it. If both are "" it is
+	// ~/.config/rdzv/token, which is created if it is missing.
+	Token, TokenFile string
+	// Insecure runs the job without a key: no authentication, no encryption.
+	Insecure bool
+	// Networks restricts the addresses that are used: CIDR, interface name, or !name.
+	Networks []string
+	// PortLow and PortHigh are the range of the store's port; both 0 is 29600 to 29999.
+	PortLow, PortHigh int
+
+	// JoinTimeout is how long to wait until all agents have joined; 0 is no limit.
+	JoinTimeout time.Duration
+	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s.
+	PeerTimeout time.Duration
+	// Grace is the time between SIGTERM and SIGKILL when workers are stopped; 0 sends SIGKILL
+	// right after SIGTERM.
+	Grace time.Duration
+	// ExitTimeout stops the workers that still run so long after the first one succeeded; 0 never
+	// does.
+	ExitTimeout time.Duration
+
+	// MasterPort is MASTER_PORT; 0 chooses a free port.
+	MasterPort int
+	// Device is how a worker gets its device; "" is envmap.DeviceIndex.
+	Device envmap.DeviceMode
+	// Set holds NAME=TEMPLATE entries for the workers' environment, see package envmap.
+	Set []string
+	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like for the workers too.
+	AsOpenMPI bool
+	// NoCapture hands Stderr itself to the workers: the report then has no lines of it.
+	NoCapture bool
+
+	// ShowJoinLine allows events to carry the line by which other nodes join, which holds the
+	// key of the job: whoever receives the events must show it to the user alone.
+	ShowJoinLine bool
+
+	// Events receives every event, one call at a time; it must return soon. nil discards them.
+	Events func(Event)
+	// StoreFailed is called if etcd, which this agent hosts, cannot go on (for example because the
+	// disk is full): etcd then ends the process by a panic, which this function may forestall with
+	// an exit of its own. Workers are stopped by the watchdog. May be nil.
+	StoreFailed func(error)
+	// Root is the file system in which devices, processors and cgroups are looked up; nil is "/".
+	Root fs.FS
+}
+
+// MaxJob is the longest name of a job, in bytes. It becomes a part of keys and of the workers'
+// environment.
+const MaxJob = 200
+
+func (c *Config) fill() {
+	if c.PeerTimeout == 0 {
+		c.PeerTimeout = presence.DefaultTimeout
+	}
+	if c.Root == nil {
+		c.Root = os.DirFS("/")
+	}
+	if c.Events == nil {
+		c.Events = func(Event) {}
+	}
+}
+
+// check rejects what Run could not use. A command line finds most of it before, with the names of
+// its flags.
+func (c *Config) check() error {
+	switch {
+	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
+		return fmt.Errorf("cannot run an agent: %d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
+	case len(c.Job) > MaxJob:
+		return fmt.Errorf("cannot run an agent: job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
+	case c.PeerTimeout < presence.MinTimeout:
+		return fmt.Errorf("cannot run an agent: peer timeout %v: must be at least %v", c.PeerTimeout, presence.MinTimeout)
+	case c.JoinTimeout < 0 || c.Grace < 0 || c.ExitTimeout < 0:
+		return errors.New("cannot run an agent: a timeout is negative")
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/secret"
+)
+
+// connection is this agent's way to the store of its job.
+type connection struct {
+	local   *Local
+	events  *reporter
+	client  *clientv3.Client
+	meeting *meet.Meeting // nil where there is nobody to meet
+	hosted  *hosted       // nil where another agent hosts
+	addr    string        // of this end, "" in the store's own process
+	ways    []rdzv.Way    // from this node to the store
+	dir     string        // runtime directory, "" if there is none
+	noDir   error         // why; only the agent that hosts the store needs one
+}
+
+func (c *connection) hosting() bool { return c.hosted != nil }
+
+// remote is the store's address as this agent dialled it.
+func (c *connection) remote() string {
+	if c.hosting() || c.meeting == nil {
+		return ""
+	}
+	return c.meeting.Addr.Addr().String()
+}
+
+// connect finds the store, or hosts it. What it has begun when it fails is for the
+// caller to close.
+func (c *connection) connect(ctx context.Context) (err error) {
+	c.useRuntimeDir()
+	if c.local.Agents == 1 {
+		return c.host(ctx, nil)
+	}
+	host := func(ctx context.Context, l net.Listener) error { return c.host(ctx, l) }
+	if c.meeting, err = meet.Meet(ctx, c.meetConfig(), host); err != nil {
+		return c.local.adviseOnPort(err)
+	}
+	return nil
+}
+
+// useRuntimeDir finds the runtime directory, and removes what killed agents have left
+// in it. Only the agent that hosts the store cannot do without it.
+func (c *connection) useRuntimeDir() {
+	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir != nil {
+		return
+	}
+	meet.Tidy(c.dir)
+	postmortem.RemoveOldErrorFiles(c.dir, time.Now())
+}
+
+// host starts the store here. l is nil where this agent is the only one.
+func (c *connection) host(ctx context.Context, l net.Listener) (err error) {
+	if err := cmp.Or(c.noDir, c.local.enoughFilesToHost()); err != nil {
+		return &ProblemError{err}
+	}
+	if c.hosted, err = c.local.host(ctx, c.dir, l, c.events); err == nil {
+		c.client = c.hosted.store.Client()
+	}
+	return err
+}
+
+// adviseOnPort says what to do about a port that is taken.
+func (l *Local) adviseOnPort(err error) error {
+	host, port, _ := meet.ParseStore(l.Config.Store)
+	switch {
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return err
+	case port != 0:
+		return hinted{err, fmt.Sprintf("--store %s, without a port, takes one that is free: each job its own", host)}
+	}
+	return hinted{err, "--port-range LO-HI names other ports"}
+}
+
+// dial makes the client of a store in another process, and waits for its
+// connection, whose own address tells which interface leads to the store.
+func (c *connection) dial(ctx context.Context) error {
+	if c.hosting() {
+		return nil
+	}
+	first := make(chan string, 1)
+	dial := func(ctx context.Context) (net.Conn, error) {
+		conn, err := c.meeting.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case first <- addrOf(conn.LocalAddr()):
+		default:
+		}
+		return conn, nil
+	}
+	var err error
+	if c.client, err = rdzv.Dial(dial, c.local.Config.PeerTimeout); err != nil {
+		return err
+	}
+	c.client.ActiveConnection().Connect()
+	select {
+	case c.addr = <-first:
+		if c.local.Placement.LocalRank <= 0 { // for all agents of its node
+			c.ways = waysOf(c.meeting.Reach(ctx), c.addr)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// waysOf are the ways to the store; own is this end of the connection.
+func waysOf(list []meet.Way, own string) []rdzv.Way {
+	var ways []rdzv.Way
+	for _, w := range list {
+		way := rdzv.Way{Store: w.Store.String(), Own: own}
+		if w.Own.IsValid() {
+			way.Own = w.Own.String()
+		}
+		ways = append(ways, way)
+	}
+	return ways
+}
+
+func addrOf(a net.Addr) string {
+	addr, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return addr.Addr().Unmap().String()
+}
+
+// found is the event of a connection that stands.
+func (c *connection) found() StoreFound {
+	f := StoreFound{Hosting: c.hosting(), Own: c.addr}
+	if c.meeting != nil {
+		f.Addr = c.meeting.Addr.String()
+	}
+	return f
+}
+
+// again looks for another store than the one this connection has. What is left of
+// the connection when it fails is for the caller to close.
+func (c *connection) again(ctx context.Context) error {
+	if c.hosting() {
+		c.hosted.close()
+		c.hosted = nil
+	} else {
+		c.client.Close()
+	}
+	before := c.meeting
+	c.client, c.meeting = nil, nil // Again closes the one before, whatever it returns
+	m, err := before.Again(ctx)
+	if err != nil {
+		return err
+	}
+	c.meeting = m
+	return nil
+}
+
+// close lets go of the store. The meeting comes last: its end tells the launcher
+// that this task is over.
+func (c *connection) close() {
+	switch {
+	case c.hosted != nil:
+		c.hosted.close()
+	case c.client != nil:
+		awaitEnd(c.client.ActiveConnection())
+		c.client.Close()
+	}
+	if c.meeting != nil {
+		c.meeting.Close()
+	}
+}
+
+// awaitEnd waits until the host has closed the store, which it does when all have
+// said goodbye. Many launchers kill the other tasks as soon as the first has
+// exited with an error: the host must have cleaned up by then.
+func awaitEnd(conn *grpc.ClientConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	for conn.GetState() == connectivity.Ready && conn.WaitForStateChange(ctx, connectivity.Ready) {
+	}
+}
+
+// meetConfig says to package meet what this agent knows.
+func (c *connection) meetConfig() meet.Config {
+	l, a := c.local, c.local.Config
+	return meet.Config{
+		Launcher: string(l.Placement.Launcher), Env: l.env, Rank: l.Placement.Rank, Size: l.Agents,
+		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master, Job: l.Job,
+		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
+		PortLo: a.PortLow, PortHi: a.PortHigh,
+		Token: func() ([]byte, error) {
+			return secret.LoadToken(secret.TokenSource{
+				File: a.TokenFile, Text: a.Token, Home: host.Home(l.env), Temp: host.TempDir(l.env), UID: os.Geteuid(),
+			})
+		},
+		Proc:       os.DirFS("/proc"),
+		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
+		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
+			return exec.CommandContext(ctx, "scontrol", args...).Output()
+		},
+		Say:      func(text string) { c.events.send(MeetingNote{text}) },
+		Terminal: a.ShowJoinLine,
+	}
+}

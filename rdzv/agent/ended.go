@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/wrap"
+)
+
+// workerEnded handles the end of a worker; a failure is reported to the job.
+func (w *workers) workerEnded(i int, r wrap.Result) {
+	seat := w.world.Seat
+	worker := rdzv.Worker{
+		Rank: seat.Rank + i, LocalRank: seat.LocalRank + i,
+		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
+	}
+	switch {
+	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
+		worker.Stopped = true
+		w.tell(func(ctx context.Context) error { return w.session.Lose(ctx, watchdogLost(worker.Rank)) })
+	case r.ExitCode() == 0, r.Stopped:
+	case r.Outside != 0: // a launcher or the terminal has ended it, and with it the job
+		worker.Stopped = true
+		w.tell(func(ctx context.Context) error { return w.session.End(ctx, int(r.Outside)) })
+	default:
+		w.failed(i, worker, r)
+		return
+	}
+	w.count(worker)
+}
+
+// watchdogLost says what has ended a worker whose watchdog died: somebody has killed the watchdog,
+// or the kernel has for want of memory.
+func watchdogLost(rank int) string {
+	return fmt.Sprintf("lost the watchdog of rank %d on %s, whose workers were killed with it", rank, host.Name())
+}
+
+// consequenceWait is how long a failure that seems to be the consequence of another one waits for
+// that one. A process that fails closes its connections some time before it has ended: its peers
+// may be faster to their ends than it is to its own.
+const consequenceWait = 500 * time.Millisecond
+
+// failed reports a worker's failure to the job: at once, unless it seems to be the consequence of
+// another worker's failure, which then is to be reported first.
+func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
+	e := &w.endings[i]
+	e.err = r.Err
+	e.oom = r.Signal == syscall.SIGKILL && postmortem.OOMKills(w.local.Config.Root) > w.oomBefore
+	e.findings = postmortem.Examine(r.Stderr, e.file)
+	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
+		worker.Text = r.Err.Error()
+	}
+	if !e.findings.Consequence() {
+		w.fail(worker)
+		return
+	}
+	w.ended.wg.Go(func() {
+		late := time.NewTimer(consequenceWait)
+		defer late.Stop()
+		select {
+		case <-w.session.Context().Done():
+		case <-late.C:
+		}
+		w.fail(worker)
+	})
+}
+
+func (w *workers) fail(worker rdzv.Worker) {
+	w.tell(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
+	w.count(worker)
+}
+
+// endedWorkers counts the workers of this agent that have ended.
+type endedWorkers struct {
+	mu    sync.Mutex
+	list  []rdzv.Worker
+	timer *time.Timer    // nil until some but not all have ended
+	wg    sync.WaitGroup // of what is still to be reported
+}
+
+// progressDelay is how long after a worker's end the job hears of it if others of the agent still
+// run. Workers that end together are reported together, when the last has ended.
+const progressDelay = time.Second
+
+// count records the end of a worker. With the last one this agent has settled.
+func (w *workers) count(worker rdzv.Worker) {
+	w.events.send(WorkerExited{worker})
+	e := &w.ended
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, worker)
+	switch {
+	case len(e.list) == w.local.Workers:
+		w.settle(e.list)
+	case e.timer == nil:
+		e.timer = time.AfterFunc(progressDelay, func() { e.wg.Go(w.progress) })
+	default:
+		e.timer.Reset(progressDelay)
+	}
+}
+
+// progress reports which workers have ended while others still run, so that those can be named as
+// stragglers.
+func (w *workers) progress() {
+	w.ended.mu.Lock()
+	list := slices.Clone(w.ended.list)
+	w.ended.mu.Unlock()
+	if len(list) < w.local.Workers {
+		w.tell(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
+	}
+}
+
+// close waits until nothing more is reported.
+func (e *endedWorkers) close() {
+	e.mu.Lock()
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	e.mu.Unlock()
+	e.wg.Wait()
+}

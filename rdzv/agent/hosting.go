@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/store"
+)
+
+// hosted is the store in this process, and the leader of the job beside it.
+type hosted struct {
+	store   *store.Server
+	problem error              // why this agent cannot run workers beside it, nil if it can
+	end     func()             // closes the store, once
+	cancel  context.CancelFunc // of the leader
+	wg      sync.WaitGroup
+}
+
+// host starts the store in dir and leads the job. listener is nil where this agent is
+// the only one.
+func (l *Local) host(ctx context.Context, dir string, listener net.Listener, events *reporter) (*hosted, error) {
+	problem := l.enoughFilesForAll() // before the store has opened its own
+	s, err := store.Start(ctx, store.Config{
+		Dir: dir, PeerTimeout: l.Config.PeerTimeout,
+		Failed: func(err error) { l.storeFailed(l.noRoom(dir, err)) },
+	})
+	if err != nil {
+		return nil, l.noRoom(dir, err)
+	}
+	h := &hosted{store: s, problem: problem, cancel: func() {}, end: sync.OnceFunc(func() { s.Close() })}
+	begin := time.Now()
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
+		Job: l.Job, Agents: l.Agents, SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
+		ExitTimeout: l.Config.ExitTimeout,
+		Waiting:     func(r rdzv.Roster) { events.send(Waiting{r, time.Since(begin).Seconds()}) },
+		Straggling:  func(s rdzv.Stragglers) { events.send(Stragglers{s}) },
+	})
+	if err != nil {
+		h.end()
+		return nil, err
+	}
+	if listener != nil {
+		s.Serve(listener)
+	}
+	leading, cancel := context.WithCancel(context.Background())
+	h.cancel = cancel
+	h.wg.Go(func() {
+		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
+			events.warn(err)
+			h.end() // nobody leads the job any more: the loss of the store ends it, for all
+		}
+	})
+	return h, nil
+}
+
+// storeFailed tells the caller that etcd is about to end this process. The watchdog ends the
+// workers, and the other agents see that the store is lost.
+func (l *Local) storeFailed(err error) {
+	if l.Config.StoreFailed != nil {
+		l.Config.StoreFailed(err)
+	}
+}
+
+// noRoom adds a suggestion to an error if the disk with the runtime directory is full.
+func (l *Local) noRoom(dir string, err error) error {
+	switch {
+	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
+		return err
+	case dir == l.env["XDG_RUNTIME_DIR"]:
+		return hinted{err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory on a disk with room"}
+	}
+	return hinted{err, "set TMPDIR to a directory on a disk with room"}
+}
+
+// drainTimeout bounds the wait for the other agents to leave. They leave at once; an agent that is
+// stopped by a debugger does not hold up this one for ever.
+const drainTimeout = 2 * time.Second
+
+func (h *hosted) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	h.store.Drain(ctx) // an agent that has not left by then sees the connection break
+	h.cancel()
+	h.wg.Wait()
+	h.end()
+}

@@ -1,0 +1,144 @@
+// Package host gives facts about this machine and this user's place on it: names, addresses,
+// directories, limits. It asks the kernel and the file system and changes nothing, but for the
+// runtime directory, which it creates.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Name is the name of this node, for people.
+func Name() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}
+
+// NodeID is equal for the processes of one node and for no others: one booted
+// kernel (boot_id), one network (a container with its own network is a node of
+// its own), one name. What cannot be read is left out.
+func NodeID() string {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	network, _ := os.Readlink("/proc/self/ns/net")
+	return strings.TrimSpace(string(boot)) + " " + network + " " + Name()
+}
+
+// RuntimeDir is where this user's sockets, locks and stores are: the first of
+// $XDG_RUNTIME_DIR and a directory under $TMPDIR that is the user's alone. The
+// directory stays when the agent exits: whoever removed it, even empty, would take
+// it from another job of the same user that is about to create something in it.
+func RuntimeDir(env map[string]string) (string, error) {
+	if dir := env["XDG_RUNTIME_DIR"]; dir != "" && private(dir) {
+		return dir, nil
+	}
+	dir := filepath.Join(TempDir(env), fmt.Sprintf("rdzv-%d", os.Geteuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", hinted{
+			fmt.Errorf("cannot make the runtime directory %q: %w", dir, errors.Unwrap(err)),
+			"set TMPDIR to a directory that you can write to",
+		}
+	}
+	if !private(dir) {
+		return "", hinted{
+			fmt.Errorf("cannot use the runtime directory %q: it is not a directory of user %d with mode 0700", dir, os.Geteuid()),
+			"remove it, or set XDG_RUNTIME_DIR or TMPDIR to another place",
+		}
+	}
+	return dir, nil
+}
+
+// TempDir is $TMPDIR, else /tmp.
+func TempDir(env map[string]string) string {
+	if env["TMPDIR"] != "" {
+		return env["TMPDIR"]
+	}
+	return "/tmp"
+}
+
+func private(dir string) bool {
+	var stat unix.Stat_t
+	return unix.Lstat(dir, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFDIR &&
+		stat.Mode&0o077 == 0 && int(stat.Uid) == os.Geteuid()
+}
+
+// Home is the user's home directory, "" if there is none.
+func Home(env map[string]string) string {
+	if env["HOME"] != "" {
+		return env["HOME"]
+	}
+	if u, err := user.Current(); err == nil {
+		return u.HomeDir
+	}
+	return ""
+}
+
+// InterfaceOf is the name of the network interface that holds addr, "" if none
+// does.
+func InterfaceOf(addr string) string {
+	ip := net.ParseIP(addr)
+	interfaces, err := net.Interfaces()
+	if ip == nil || err != nil {
+		return ""
+	}
+	for _, i := range interfaces {
+		addrs, _ := i.Addrs() // it may just have gone
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+				return i.Name
+			}
+		}
+	}
+	return ""
+}
+
+// RouteTo is this node's own address on the way to addr, by the kernel's routes;
+// "" if there is none. Connecting a datagram socket sends nothing.
+func RouteTo(addr string) string {
+	conn, err := net.Dial("udp", net.JoinHostPort(addr, "9"))
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	return addrOf(conn.LocalAddr())
+}
+
+// NCCLConfigured tells whether NCCL has a configuration file, whose word holds
+// over ours.
+func NCCLConfigured(env map[string]string) bool {
+	for _, path := range []string{"/etc/nccl.conf", filepath.Join(Home(env), ".nccl.conf")} {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// addrOf is the IP address of a socket's end, "" if it has none.
+func addrOf(a net.Addr) string {
+	addr, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return addr.Addr().Unmap().String()
+}
+
+// hinted is an error with a suggestion.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Hint() string  { return h.hint }
+func (h hinted) Unwrap() error { return h.error }

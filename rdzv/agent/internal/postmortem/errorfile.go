@@ -1,0 +1,124 @@
+package postmortem
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrorFile is where a worker that uses torch's @record writes why it failed: a
+// path in the runtime directory, which only this user can enter. The agent creates
+// nothing there; torch does, when the program raises an exception. So an agent that
+// is killed leaves nothing on the disk, unless its worker failed just before.
+//
+// The agent cannot know what a wrapper around the program does. An absolute path
+// with a random name means the same file in another PID namespace, and can mean no
+// other process's file anywhere. Where the directory is not visible (other mount
+// namespace) or not accessible (other user), torch cannot write; see
+// withoutRecording.
+type ErrorFile struct{ Path string }
+
+const errorFilePrefix = "rdzv-error-"
+
+// NewErrorFile names a file in dir, a private directory of this user.
+func NewErrorFile(dir string) (*ErrorFile, error) {
+	dir, err := filepath.Abs(dir) // the worker may change its working directory
+	if err != nil {
+		return nil, fmt.Errorf("cannot name an error file: %w", err)
+	}
+	name := make([]byte, 16)
+	rand.Read(name) // never fails
+	return &ErrorFile{filepath.Join(dir, errorFilePrefix+hex.EncodeToString(name))}, nil
+}
+
+// Remove removes the file, which exists only if the worker wrote it.
+func (e *ErrorFile) Remove() { os.Remove(e.Path) }
+
+// maxErrorFile bounds what is read of an error file.
+const maxErrorFile = 1 << 20
+
+// message is what the worker wrote: one line that names the exception, and the
+// traceback if there is one. Both are empty if it wrote nothing that torch's
+// errors module (torch 1.9 to 2.9) would read back.
+func (e *ErrorFile) message() (line, traceback string) {
+	f, err := os.OpenFile(e.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", ""
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxErrorFile))
+	if err != nil {
+		return "", ""
+	}
+	return parseErrorFile(b)
+}
+
+// parseErrorFile reads {"message": TEXT} or {"message": {"message": TEXT,
+// "extraInfo": {"py_callstack": TRACEBACK}}}.
+func parseErrorFile(b []byte) (line, traceback string) {
+	var outer struct{ Message json.RawMessage }
+	if json.Unmarshal(b, &outer) != nil {
+		return "", ""
+	}
+	var inner struct {
+		Message   string
+		ExtraInfo struct {
+			Stack string `json:"py_callstack"`
+		}
+	}
+	if json.Unmarshal(outer.Message, &inner) != nil {
+		json.Unmarshal(outer.Message, &inner.Message) // the short form; anything else leaves it empty
+	}
+	line, _, _ = strings.Cut(strings.TrimSpace(inner.Message), "\n")
+	return line, strings.TrimSpace(inner.ExtraInfo.Stack)
+}
+
+// withoutRecording drops from the lines of a traceback torch's failure to write the
+// error file, which Python prints after the exception that was to be recorded.
+func withoutRecording(lines []string) []string {
+	during := -1
+	for i, line := range slices.Backward(lines) {
+		if strings.Contains(line, "During handling of the above exception, another exception occurred:") {
+			during = i
+			break
+		}
+	}
+	recording := func(line string) bool { return strings.HasSuffix(line, ", in record_exception") }
+	if during < 0 || !slices.ContainsFunc(lines[during:], recording) {
+		return lines
+	}
+	for during > 0 && strings.TrimSpace(lines[during-1]) == "" {
+		during--
+	}
+	return lines[:during]
+}
+
+// errorFileAge is how old an error file is when nobody is going to read it any more:
+// a worker that has written one ends soon after, and its agent then removes it.
+const errorFileAge = 24 * time.Hour
+
+// RemoveOldErrorFiles removes what the workers of killed agents have left in the
+// runtime directory.
+func RemoveOldErrorFiles(dir string, now time.Time) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), errorFilePrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > errorFileAge {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package postmortem
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestErrorFileIsReadAndRemoved(t *testing.T) {
+	e, err := NewErrorFile(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(e.Path); !os.IsNotExist(err) || !filepath.IsAbs(e.Path) {
+		t.Errorf("%q: %v; want an absolute path of no file", e.Path, err)
+	}
+	for name, c := range map[string]struct {
+		create func() error
+		want   string
+	}{
+		"nothing":   {func() error { return nil }, ""},
+		"message":   {func() error { return os.WriteFile(e.Path, []byte(`{"message": "lost"}`), 0o600) }, "lost"},
+		"link":      {func() error { return os.Symlink("/dev/zero", e.Path) }, ""},
+		"directory": {func() error { return os.Mkdir(e.Path, 0o700) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.create(); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := e.message(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			e.Remove()
+			if _, err := os.Lstat(e.Path); !os.IsNotExist(err) {
+				t.Errorf("still there: %v", err)
+			}
+		})
+	}
+}
+
+func TestRemoveOldErrorFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{errorFilePrefix + "1", errorFilePrefix + "2", "rdzv-host-1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	old := now.Add(-errorFileAge - time.Second)
+	for _, name := range []string{errorFilePrefix + "1", "rdzv-host-1"} {
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	RemoveOldErrorFiles(dir, now)
+	var left []string
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{errorFilePrefix + "2", "rdzv-host-1"}; !slices.Equal(left, want) {
+		t.Errorf("left %q, want %q", left, want)
+	}
+}
+
+func TestWithoutRecording(t *testing.T) {
+	const (
+		user      = "Traceback (most recent call last):\n  File \"a.py\", line 1, in main\nKeyError: 'x'"
+		during    = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+		recording = "Traceback (most recent call last):\n  File \"error_handler.py\", line 81, in record_exception\n" +
+			"    with open(file, \"w\") as fp:\nPermissionError: [Errno 13] Permission denied: '/tmp/rdzv-0/rdzv-error-1'"
+	)
+	for name, c := range map[string]struct{ text, want string }{
+		"user's exception":    {user, user},
+		"recorded":            {user + during + recording, user},
+		"user's own chain":    {user + during + user, user + during + user},
+		"chain, recorded":     {user + during + user + during + recording, user + during + user},
+		"nothing else left":   {"During handling of the above exception, another exception occurred:\n" + recording, ""},
+		"recording by itself": {recording, recording},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(withoutRecording(strings.Split(c.text, "\n")), "\n"); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package postmortem
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// failures says what lastLines returns for each file in testdata/stderr. The files
+// are what failing programs wrote to standard error: rank 2 of 4 with torch 2.6 and
+// Python 3.13, and with torch 1.13 and Python 3.11; four ranks under an mpirun that
+// tags lines.
+var failures = map[string]struct {
+	message string
+	lines   int
+	first   string // of the lines, unless it is tracebackStart
+}{
+	"torch-2.6/plain":       {"ValueError: batch 17 is empty", 7, ""},
+	"torch-1.13/plain":      {"ValueError: batch 17 is empty", 6, ""},
+	"torch-2.6/cause":       {"RuntimeError: cannot load the checkpoint", 15, ""},
+	"torch-1.13/cause":      {"RuntimeError: cannot load the checkpoint", 13, ""},
+	"torch-2.6/context":     {"ValueError: no learning rate is configured", 23, ""},
+	"torch-1.13/context":    {"ValueError: no learning rate is configured", 22, ""},
+	"torch-2.6/multiline":   {"RuntimeError: Error(s) in loading state_dict for Linear:", 12, ""},
+	"torch-1.13/multiline":  {"RuntimeError: Error(s) in loading state_dict for Linear:", 9, ""},
+	"torch-2.6/blankline":   {"RuntimeError: the loss is not finite:", 7, ""},
+	"torch-1.13/blankline":  {"RuntimeError: the loss is not finite:", 7, ""},
+	"torch-2.6/dataloader":  {"ValueError: image 0 is truncated", 9, "Original " + tracebackStart},
+	"torch-1.13/dataloader": {"ValueError: image 0 is truncated", 13, "Original " + tracebackStart},
+	"torch-2.6/pool":        {"ValueError: frame 5 is corrupt", 23, ""},
+	"torch-1.13/pool":       {"ValueError: frame 5 is corrupt", 23, ""},
+	"torch-2.6/spawn":       {"ValueError: child 0 has no data", 7, ""},
+	"torch-1.13/spawn":      {"ValueError: child 0 has no data", 6, ""},
+	"torch-2.6/thread":      {"ValueError: the prefetch thread found no files", 10, ""},
+	"torch-1.13/thread":     {"ValueError: the prefetch thread found no files", 8, ""},
+	"torch-2.6/syntax":      {"SyntaxError: expected ':'", 7, ""},
+	"torch-1.13/syntax":     {"SyntaxError: expected ':'", 7, ""},
+	"torch-2.6/interrupt":   {"KeyboardInterrupt", 5, ""},
+	"torch-1.13/interrupt":  {"KeyboardInterrupt", 4, ""},
+	"torch-1.13/exit":       {"", 1, "the data set is empty"},
+	"torch-2.6/progress":    {"ValueError: the loss is nan", 4, progress + tracebackStart},
+	"torch-1.13/progress":   {"ValueError: the loss is nan", 4, progress + tracebackStart},
+	"torch-2.6/group": {
+		"ExceptionGroup: cannot open the data set (2 sub-exceptions)", 24, groupStart,
+	},
+	"torch-1.13/group": {
+		"ExceptionGroup: cannot open the data set (2 sub-exceptions)", 21, groupStart,
+	},
+	"torch-2.6/groupchain":  {"RuntimeError: no data", 36, ""},
+	"torch-1.13/groupchain": {"RuntimeError: no data", 33, ""},
+	"torch-2.6/peer": {
+		"RuntimeError: [./gloo/transport/tcp/pair.cc:525] Read error [127.0.0.1]:3996: " +
+			"Connection reset by peer", 10, "",
+	},
+	"torch-2.6/timeout": {
+		"RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while " +
+			"waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.", 14, "",
+	},
+	"torch-2.6/store": {
+		"torch.distributed.DistStoreError: wait timeout after 1000ms, keys: /default_pg/0//never set",
+		5, "",
+	},
+	"torch-1.13/store": {"RuntimeError: Socket Timeout", 4, ""},
+	"torch-2.6/shapes": {
+		"RuntimeError: [2]: params[0] in this process with sizes [2, 2] appears not to match " +
+			"sizes of the same param in process 0.", 10, "",
+	},
+	"torch-1.13/shapes": {
+		"RuntimeError: [2]: params[0] in this process with sizes [2, 2] appears not to match " +
+			"sizes of the same param in process 0.", 10, "",
+	},
+	"mpirun/4.1-tag-output": {"ValueError: rank 2 has no learning rate", 23, ""},
+	"mpirun/5.0-output-tag": {"ValueError: rank 3 has no learning rate", 19, ""},
+}
+
+const progress = " 50%|#####     | 50/100"
+
+func TestFailures(t *testing.T) {
+	files, err := filepath.Glob("testdata/stderr/*/*.txt")
+	if err != nil || len(files) != len(failures) {
+		t.Errorf("%d files, %v; the table has %d", len(files), err, len(failures))
+	}
+	for name, want := range failures {
+		t.Run(name, func(t *testing.T) {
+			lines, message := lastLines(readFailure(t, name))
+			if message != want.message {
+				t.Errorf("the message is %q, want %q", message, want.message)
+			}
+			first := want.first
+			if first == "" {
+				first = tracebackStart
+			}
+			if len(lines) != want.lines || lines[0] != first {
+				t.Errorf("got %d lines, want %d, the first %q:\n%s",
+					len(lines), want.lines, first, strings.Join(lines, "\n"))
+			}
+			for _, line := range lines {
+				if strings.Contains(line, "[rank") || strings.Contains(line, "<stderr>") {
+					t.Errorf("the prefix of %q is not removed", line)
+				}
+			}
+		})
+	}
+}
+
+func readFailure(t testing.TB, name string) []byte {
+	t.Helper()
+	stderr, err := os.ReadFile(filepath.Join("testdata", "stderr", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stderr
+}
+
+// Whatever a wrapper puts before each line makes no difference.
+func TestLinePrefix(t *testing.T) {
+	for _, prefix := range []string{
+		"[rank13]: ", "[1,2]<stderr>:", "[1,2]<stderr>: ", "2: ", "[default2]:", "worker-1  | ",
+	} {
+		for name, want := range failures {
+			if want.message == "" || strings.HasPrefix(name, "mpirun/") { // has other prefixes already
+				continue
+			}
+			stderr := string(readFailure(t, name))
+			lines, _ := lastLines([]byte(stderr))
+			text := prefix + strings.ReplaceAll(strings.TrimRight(stderr, "\n"), "\n", "\n"+prefix)
+			got, message := lastLines([]byte(text))
+			if message != want.message {
+				t.Errorf("%s after %q: the message is %q", name, prefix, message)
+			}
+			if !slices.Equal(got[1:], lines[1:]) { // the first may follow a progress bar
+				t.Errorf("%s after %q: got\n%s", name, prefix, strings.Join(got, "\n"))
+			}
+		}
+	}
+}
+
+// Lines of other ranks between those of a traceback are not taken for the exception.
+func TestInterleavedTracebacks(t *testing.T) {
+	lines, message := lastLines([]byte(`2: Traceback (most recent call last):
+13: Traceback (most recent call last):
+2:   File "/home/you/demo/x.py", line 2, in <module>
+13:   File "/home/you/demo/x.py", line 3, in <module>
+2:     load(17)
+2: ValueError: batch 17 is empty
+13:     load(18)
+13: ValueError: batch 18 is empty
+`))
+	if want := "ValueError: batch 18 is empty"; message != want {
+		t.Errorf("the message is %q, want %q", message, want)
+	}
+	if want := `  File "/home/you/demo/x.py", line 3, in <module>`; !slices.Contains(lines, want) {
+		t.Errorf("no line is %q: %q", want, lines)
+	}
+}
+
+// FuzzLinePrefix tries any prefix and any message.
+func FuzzLinePrefix(f *testing.F) {
+	f.Add("[rank2]: ", "ValueError: batch 17 is empty")
+	f.Add("  | ", "")
+	f.Fuzz(func(t *testing.T, prefix, exception string) {
+		for _, text := range []string{prefix, exception} {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, invisible) || partOfTraceback(text) {
+				t.Skip("not a line, or part of a traceback itself")
+			}
+		}
+		exception = "E" + exception
+		_, message := lastLines([]byte(prefix + tracebackStart + "\n" +
+			prefix + frame + "x.py\", line 3, in <module>\n" +
+			prefix + "    load(17)\n" +
+			prefix + exception + "\n"))
+		if want := strings.TrimSpace(exception); message != want {
+			t.Errorf("after %q the message is %q, want %q", prefix, message, want)
+		}
+	})
+}
+
+func partOfTraceback(text string) bool {
+	return slices.ContainsFunc([]string{"Traceback", "Group", "Fatal", frame}, func(part string) bool {
+		return strings.Contains(text, part)
+	})
+}

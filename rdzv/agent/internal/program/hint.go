@@ -1,0 +1,47 @@
+// Package program looks at the program that workers are to run: why it cannot be run, and what to
+// try. It reads files and runs nothing.
+package program
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Hint is what to try where a program cannot be run for this reason, "" where
+// nothing is known to help.
+func Hint(err error, program []string) string {
+	name := program[0]
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		return "unset what the program does not need, or raise ulimit -s: the kernel takes a quarter of it for arguments and environment, and 6 MB at most"
+	case errors.Is(err, syscall.ENOEXEC):
+		return "no program and no script with a first line such as #!/usr/bin/env python3: " + withInterpreter(name, program)
+	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
+		return "chmod +x " + name + ", or " + withInterpreter(name, program)
+	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
+		return ""
+	case filepath.Ext(name) == "":
+		return "there is one here: rdzv exec -- ./" + strings.Join(program, " ")
+	}
+	return "there is one here: " + withInterpreter(name, program)
+}
+
+// withInterpreter is the line that runs a script by the program that its name
+// asks for.
+func withInterpreter(name string, program []string) string {
+	by := "python3"
+	if filepath.Ext(name) == ".sh" {
+		by = "sh"
+	}
+	return "rdzv exec -- " + by + " " + strings.Join(program, " ")
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}

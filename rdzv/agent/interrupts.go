@@ -1,0 +1,232 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/wrap"
+)
+
+// endSignals are the signals that end the job, on all nodes.
+var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+
+// passedSignals are the signals that this agent's workers get and that mean nothing to the agent.
+// SIGTSTP is package wrap's (job control).
+var passedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
+
+// maxPassed is how many signals wait while the workers are being started.
+const maxPassed = 64
+
+// interrupts is what ends the job, or the joining, from outside of it: signals, the end of the
+// caller's context, the death of the launcher, the join timeout.
+type interrupts struct {
+	joining context.Context // ends if there is to be no job; its cause says why
+	cancel  context.CancelCauseFunc
+
+	source  *wrap.Source
+	caught  chan os.Signal      // signals that are only caught so that they do not kill this process
+	forward chan syscall.Signal // for the workers: those that they have not received themselves
+	runs    atomic.Bool         // there are workers to forward signals to
+	kill    chan struct{}       // closed by the second Ctrl-C
+	dump    chan struct{}       // closed when workers that ignore SIGTERM are to show their stacks
+	stop    chan struct{}
+	wg      sync.WaitGroup
+
+	mu        sync.Mutex
+	session   *rdzv.Session
+	first     *wrap.Event   // the first signal that ends the job
+	had       chan struct{} // closed when there is a first signal, or none can come any more
+	hadOnce   sync.Once
+	killed    bool
+	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
+	counting  bool          // the launcher has sent SIGTERM
+}
+
+// listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
+// killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not.
+func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *interrupts {
+	in := &interrupts{
+		source: wrap.Signals(slices.Concat(endSignals, passedSignals)...), caught: make(chan os.Signal, 1),
+		forward: make(chan syscall.Signal, maxPassed), kill: make(chan struct{}),
+		dump: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
+		killDelay: killDelay,
+	}
+	// The reader of our standard error may die before us, above all a launcher. The signal is
+	// caught, not ignored: what is ignored stays ignored in the workers.
+	signal.Notify(in.caught, syscall.SIGPIPE)
+	in.joining, in.cancel = context.WithCancelCause(context.Background())
+	in.wg.Go(func() { in.run(ctx, deadline) })
+	return in
+}
+
+// close stops listening. Signals that come between now and the process's exit are caught: they
+// must not change the exit code. A launcher that ends the job because an agent has failed sends
+// its SIGTERM at this moment.
+func (in *interrupts) close() {
+	close(in.stop)
+	in.wg.Wait()
+	for _, s := range slices.Concat(endSignals, passedSignals) {
+		signal.Notify(in.caught, s)
+	}
+	in.source.Close()
+	in.cancel(context.Canceled)
+}
+
+// SignalError says that a signal ended the joining, before there was a job.
+type SignalError struct{ Signal syscall.Signal }
+
+func (e *SignalError) Error() string { return fmt.Sprintf("ended by signal %d", int(e.Signal)) }
+
+// errJoinTimeout is why the joining ended: the deadline has passed.
+var errJoinTimeout = errors.New("the join timeout has passed")
+
+func (in *interrupts) run(ctx context.Context, deadline time.Time) {
+	var late <-chan time.Time
+	if !deadline.IsZero() {
+		late = time.After(time.Until(deadline))
+	}
+	done := ctx.Done()
+	for {
+		select {
+		case e := <-in.source.C:
+			in.take(e)
+		case <-done: // the caller's context ends the job as a signal to this process does
+			done = nil
+			in.end(wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
+		case <-late:
+			in.cancel(errJoinTimeout)
+		case <-in.stop:
+			return
+		}
+	}
+}
+
+// take handles one signal.
+func (in *interrupts) take(e wrap.Event) {
+	if slices.Contains(endSignals, e.Signal) {
+		in.end(e)
+		return
+	}
+	if e.Shared || !in.runs.Load() {
+		return // the workers have received it too, or there are none
+	}
+	select {
+	case in.forward <- e.Signal:
+	default: // so many wait that one more of a kind is the same to the workers
+	}
+}
+
+// end makes the first of these signals end the job, and the second Ctrl-C kill what is left of
+// this agent's workers.
+func (in *interrupts) end(e wrap.Event) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.countDown(e)
+	if in.first != nil {
+		if e.Signal == syscall.SIGINT && !in.killed {
+			in.killed = true
+			close(in.kill)
+		}
+		return
+	}
+	in.first = &e
+	in.noneToCome()
+	in.cancel(&SignalError{e.Signal})
+	if in.session != nil {
+		in.endSession()
+	}
+}
+
+// countDown gives workers that ignore the launcher's SIGTERM half of the time until its SIGKILL:
+// then they are to show their stacks. Workers that catch SIGTERM have all of it.
+func (in *interrupts) countDown(e wrap.Event) {
+	if in.counting || in.killDelay == 0 || e.Signal != syscall.SIGTERM || !e.Shared {
+		return
+	}
+	in.counting = true
+	in.wg.Go(func() {
+		select {
+		case <-time.After(in.killDelay / 2):
+			close(in.dump)
+		case <-in.stop:
+		}
+	})
+}
+
+// joined makes signals end this session from now on, also one that came just before.
+func (in *interrupts) joined(s *rdzv.Session) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.session = s
+	if in.first != nil {
+		in.endSession()
+	}
+}
+
+// endSession writes to the store that this signal ended the job.
+func (in *interrupts) endSession() {
+	s, signal := in.session, int(in.first.Signal)
+	in.write(func(ctx context.Context) { s.End(ctx, signal) })
+}
+
+// write calls f beside the listening. That f fails means that the store is lost, which ends the
+// job too.
+func (in *interrupts) write(f func(context.Context)) {
+	in.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// orphaned ends the job, or the joining, because the launcher is dead.
+func (in *interrupts) orphaned(why *LauncherDiedError) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.cancel(why)
+	in.noneToCome() // a dead launcher sends no signal
+	if s := in.session; s != nil {
+		in.write(func(ctx context.Context) { s.Lose(ctx, why.Error()) })
+	}
+}
+
+func (in *interrupts) noneToCome() { in.hadOnce.Do(func() { close(in.had) }) }
+
+// stopFor says how to stop the workers of a job that ended for this cause: those that have
+// received the signal themselves get no other.
+func (in *interrupts) stopFor(cause error) *wrap.Stop {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	stop := &wrap.Stop{Err: cause}
+	if in.first != nil && in.first.Shared {
+		stop.Delivered, stop.At = in.first.Signal, in.first.At
+	}
+	var v *rdzv.Verdict
+	if errors.As(cause, &v) {
+		stop.Stacks = v.Kind == rdzv.Straggling
+	}
+	return stop
+}
+
+// ownWait is how much later than another agent this one may get a signal that a launcher sends to
+// all.
+const ownWait = 200 * time.Millisecond
+
+// awaitOwn waits, a little, for this agent's own signal.
+func (in *interrupts) awaitOwn() {
+	late := time.NewTimer(ownWait)
+	defer late.Stop()
+	select {
+	case <-in.had:
+	case <-late.C:
+	}
+}

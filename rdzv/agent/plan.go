@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+)
+
+// Local is what one agent knows before it has met the others.
+type Local struct {
+	Config    Config
+	Placement envmap.Placement
+	Job       string         // name of the run, equal on all its agents
+	Agents    int            // of the job
+	Workers   int            // of this agent
+	OwnTasks  bool           // the workers are the agent's own tasks: none of them is the launcher's
+	Path      string         // the program's file; "" if it was not found
+	Problems  []rdzv.Problem // why this agent cannot run its workers
+	Devices   envmap.Devices // of this node, as far as the launcher allows
+	CPUs      envmap.CPUs
+
+	env envmap.Env // Config.Environ
+}
+
+// Plan determines what an agent can know by itself, without any network: its placement, program
+// and devices. An error means that it has no job to join. What only keeps it from running its
+// workers, such as a missing program, is a problem: the agent joins with it, so that the problems
+// of all nodes are reported together. Without a program, Plan is limited to the placement.
+func Plan(c Config) (*Local, error) {
+	c.fill()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	l := &Local{Config: c, env: envmap.ParseEnv(c.Environ)}
+	if err := l.notInsideWorker(); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.Placement, err = envmap.Detect(l.env, c.Launcher); err != nil {
+		return nil, err
+	}
+	l.Devices, l.CPUs = envmap.VisibleDevices(l.env, c.Root), envmap.ReadCPUs(c.Root)
+	if err := l.countAgents(); err != nil {
+		return l, err
+	}
+	if len(c.Program) == 0 {
+		return l, l.countWorkers()
+	}
+	l.Job = l.name()
+	l.tryWorkers()
+	return l, nil
+}
+
+// InsideWorkerError says that this process is a worker of a job already.
+type InsideWorkerError struct{ Rank, Job string }
+
+func (e *InsideWorkerError) Error() string {
+	return fmt.Sprintf("already rank %s of job %s", e.Rank, e.Job)
+}
+
+// notInsideWorker refuses to start a job in a worker of another one, unless a launcher is named.
+func (l *Local) notInsideWorker() error {
+	if l.env["RDZV_RUN_ID"] == "" || l.env["RANK"] == "" || l.Config.Launcher != "" {
+		return nil
+	}
+	return &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
+}
+
+// countAgents determines how many agents the job has.
+func (l *Local) countAgents() error {
+	p := l.Placement
+	switch {
+	case p.Launcher == envmap.None:
+		l.Agents = max(l.Config.Nodes, 1)
+	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
+		return hinted{
+			fmt.Errorf("cannot run exec: %s does not tell the rank and the number of its tasks", p.Launcher),
+			"start it by hand with --launcher none --nodes N",
+		}
+	default:
+		l.Agents = p.Size
+	}
+	return nil
+}
+
+// countWorkers determines how many workers this agent runs; 1 if that fails.
+func (l *Local) countWorkers() error {
+	procs := l.Config.ProcsPerNode
+	if procs == "" {
+		procs = l.Placement.PerNode
+	}
+	l.Workers, l.OwnTasks = 1, procs != ""
+	if procs == "" {
+		return nil
+	}
+	n, err := envmap.ProcsPerNode(procs, l.Devices.Count(), l.CPUs.Count, rdzv.MaxSlots)
+	if err == nil {
+		l.Workers = n
+	}
+	return err
+}
+
+// name is the job's name: the given one, the launcher's, or without a launcher one made of what is
+// run, so that two different commands never meet.
+func (l *Local) name() string {
+	switch {
+	case l.Config.Job != "":
+		return l.Config.Job
+	case l.Placement.Job != "":
+		return l.Placement.Job
+	}
+	words := append([]string{strconv.Itoa(l.Agents)}, l.Config.Program...)
+	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+	return filepath.Base(l.Config.Program[0]) + "-" + hex.EncodeToString(sum[:4])
+}
+
+// IgnoredFlags are the settings that have no effect because the launcher decides.
+func (l *Local) IgnoredFlags() []FlagIgnored {
+	p, nodes := l.Placement, l.Config.Nodes
+	if p.Launcher == envmap.None || nodes == 0 || nodes == p.Nodes {
+		return nil
+	}
+	reason := string(p.Launcher) + " has started this job"
+	if p.Nodes != envmap.Unknown {
+		reason += ", on " + plural(p.Nodes, "node")
+	}
+	return []FlagIgnored{{fmt.Sprintf("--nodes %d", nodes), reason + "; --launcher none believes the flag"}}
+}

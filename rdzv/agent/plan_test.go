@@ -1,0 +1,31 @@
+package agent
+
+import (
+	"testing"
+
+	"rdzv/envmap"
+)
+
+// What the launcher says about the nodes holds over --nodes, and is told.
+func TestIgnoredFlags(t *testing.T) {
+	for _, c := range []struct {
+		nodes int
+		place envmap.Placement
+		want  string
+	}{
+		{2, envmap.Placement{Launcher: envmap.None, Nodes: envmap.Unknown}, ""},
+		{2, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
+		{0, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
+		{2, envmap.Placement{Launcher: envmap.Slurm, Nodes: 1}, "slurm has started this job, on 1 node; --launcher none believes the flag"},
+		{2, envmap.Placement{Launcher: envmap.Hydra, Nodes: envmap.Unknown}, "hydra has started this job; --launcher none believes the flag"},
+	} {
+		l := &Local{Config: Config{Nodes: c.nodes}, Placement: c.place}
+		got := ""
+		for _, f := range l.IgnoredFlags() {
+			got += f.Reason
+		}
+		if got != c.want {
+			t.Errorf("--nodes %d under %s: %q, want %q", c.nodes, c.place.Launcher, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/program"
+	"rdzv/wrap"
+)
+
+// What keeps this agent from running its workers is no reason not to join: it goes
+// into the member, so that the problems of all nodes are reported together and no
+// other agent waits for this one.
+
+// tryWorkers looks for such problems, as far as they show before the agents meet.
+func (l *Local) tryWorkers() {
+	for _, err := range []error{l.findProgram(), l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
+		l.Problems = withProblem(l.Problems, err)
+	}
+}
+
+// problems are those of the agent, and those that depend on which agent hosts the
+// store.
+func (m *membership) problems() []rdzv.Problem {
+	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
+	problems = withProblem(problems, m.holdPort())
+	if m.conn.hosting() {
+		problems = withProblem(problems, m.conn.hosted.problem)
+	}
+	return problems
+}
+
+// withProblem appends err, unless it is nil.
+func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
+	if err == nil {
+		return problems
+	}
+	p := rdzv.Problem{Kind: rdzv.OtherProblem, Text: err.Error(), Hint: Hint(err)}
+	var program *wrap.FindError
+	switch {
+	case errors.As(err, &program) && program.ExitCode() == 126:
+		p.Kind = rdzv.ProgramNotExecutable
+	case errors.As(err, &program):
+		p.Kind = rdzv.ProgramMissing
+	}
+	return append(problems, p)
+}
+
+// ProblemError is a problem of this node that keeps it from joining too: it would
+// have to host the store, and cannot.
+type ProblemError struct{ Err error }
+
+func (e *ProblemError) Error() string { return e.Err.Error() }
+func (e *ProblemError) Unwrap() error { return e.Err }
+
+// findProgram looks for the program.
+func (l *Local) findProgram() (err error) {
+	c := l.Config
+	if l.Path, err = wrap.Find(c.Program[0], c.Environ, ""); err != nil {
+		return hinted{err, program.Hint(err, c.Program)}
+	}
+	return nil
+}
+
+// How many files an agent may have to open, with room to spare: by itself, while
+// it hosts the store and runs no worker, for each of its workers, and for each
+// other agent that comes to its store.
+const (
+	ownFiles    = 64
+	hostFiles   = 40
+	workerFiles = 6
+	memberFiles = 1
+)
+
+// EnoughFiles tells whether this process may open as many files as an agent itself needs.
+func EnoughFiles() error { return host.CheckFiles("", ownFiles) }
+
+// enoughFiles tells whether this agent may open as many files as its workers need.
+func (l *Local) enoughFiles() error {
+	return host.CheckFiles("start "+plural(l.Workers, "worker"), ownFiles+workerFiles*l.Workers)
+}
+
+// enoughFilesToHost tells whether all other agents can be connected to the store in
+// this process at a time, though no worker may run then.
+func (l *Local) enoughFilesToHost() error {
+	return host.CheckFiles("host the store for "+plural(l.Agents, "agent"), hostFiles+memberFiles*(l.Agents-1))
+}
+
+// enoughFilesForAll is the same while the workers run. It is nil where there are not
+// enough for the workers alone, which enoughFiles tells.
+func (l *Local) enoughFilesForAll() error {
+	if l.enoughFiles() != nil {
+		return nil
+	}
+	do := fmt.Sprintf("host the store for %s and start %s", plural(l.Agents, "agent"), plural(l.Workers, "worker"))
+	return host.CheckFiles(do, ownFiles+workerFiles*l.Workers+memberFiles*(l.Agents-1))
+}
+
+// plural is "1 node" or "2 nodes".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// tryDevices makes the environment of a worker with the devices of this node.
+func (l *Local) tryDevices() error {
+	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1, Visible: l.Devices}
+	_, err := envmap.TorchChanges(l.env, alone, l.torchOptions())
+	return err
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/program"
+	"rdzv/rdzv/meet"
+)
+
+// Result is how the job of an agent ended.
+type Result struct {
+	Job string
+	rdzv.Summary
+	World     rdzv.World // zero if the job ended before it was agreed
+	Failure   *Failure   // if a worker of this agent failed first
+	Hosting   bool       // the store was in this process
+	StoreLost bool       // the agent that hosted the store was lost before this one left
+	Ended     JobEnded   // as reported
+}
+
+// CodeAgent is the exit code of a job that an agent ended because it could not run its workers,
+// or could not end them.
+const CodeAgent = 125
+
+// Failure is what is known of the worker that failed first.
+type Failure struct {
+	Job       string
+	Program   []string
+	Rank      int
+	LocalRank int
+	WorldSize int
+	Host      string
+	PID       int // 0 if it could not be started
+	Code      int // exit code, if Signal is 0
+	Signal    int // that it died of
+	OOM       bool
+	Took      time.Duration // from its start to its end
+	Message   string        // one line; "" if there is none
+	Stderr    []string      // its last lines of stderr, or its traceback
+	Others    []rdzv.Failure
+	Hint      string // what to try if it could not be started
+}
+
+// failure is the report on the worker that failed first, if it is one of this agent's.
+func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
+	v := s.Verdict
+	if v == nil || v.Kind != rdzv.Failed || v.By != m.self.ID {
+		return nil
+	}
+	e := endings[v.Rank-m.world.Seat.Rank]
+	f := &Failure{
+		Job: m.local.Job, Program: m.local.Config.Program,
+		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
+		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
+		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures,
+	}
+	if e.err != nil {
+		f.Hint = program.Hint(e.err, m.local.Config.Program)
+	}
+	return f
+}
+
+// jobEnded is the event of the job's end.
+func (m *membership) jobEnded() JobEnded {
+	e := JobEnded{Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(), StoreRank: rdzv.Any}
+	e.Own = e.Verdict != nil && e.Verdict.By == m.self.ID
+	if m.apart == nil {
+		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank
+	}
+	return e
+}
+
+// JoinTimeoutError says that not all agents came within Config.JoinTimeout.
+type JoinTimeoutError struct {
+	Job     string
+	Agents  int
+	Timeout time.Duration
+	Search  *meet.NotFoundError // nil if this agent was not looking for the store any more
+}
+
+func (e *JoinTimeoutError) Error() string {
+	return fmt.Sprintf("cannot join job %q: not all of %d agents came within %v", e.Job, e.Agents, e.Timeout)
+}
+
+// notJoined is the error of an agent that never was a member.
+func (l *Local) notJoined(err error) error {
+	if !errors.Is(err, errJoinTimeout) {
+		var signal *SignalError
+		if errors.As(err, &signal) { // what else was tried meanwhile does not matter
+			return signal
+		}
+		return err
+	}
+	late := &JoinTimeoutError{Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout}
+	errors.As(err, &late.Search)
+	return late
+}

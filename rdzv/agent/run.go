@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/wrap"
+)
+
+// Run plans an agent and runs it, see [Plan] and [Local.Run].
+func Run(ctx context.Context, c Config) (Result, error) {
+	l, err := Plan(c)
+	if err != nil {
+		return Result{}, err
+	}
+	return l.Run(ctx)
+}
+
+// Run meets the other agents, runs the workers in the world that was agreed on, and returns how
+// the job ended when all agents have settled. ctx's end stops the job as SIGTERM does.
+//
+// It returns an error if this agent never was a member of a job: *[NotJoinedError] if the others
+// were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search, else
+// what this agent itself failed of.
+func (l *Local) Run(ctx context.Context) (Result, error) {
+	events := newReporter(l.Config.Events)
+	joinBy := deadline(time.Now(), l.Config.JoinTimeout)
+	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env))
+	defer in.close()
+	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
+	l.introduce(events)
+
+	m := &membership{local: l, events: events, joinBy: joinBy}
+	m.conn = &connection{local: l, events: events}
+	if err := m.join(in); err != nil {
+		return Result{}, l.notJoined(err)
+	}
+	defer m.conn.close()
+	endings := m.work(in)
+	return m.leave(endings)
+}
+
+// deadline is the end of a limit that begins now; zero if there is none.
+func deadline(now time.Time, limit time.Duration) time.Time {
+	if limit == 0 {
+		return time.Time{}
+	}
+	return now.Add(limit)
+}
+
+// introduce reports what this agent knows before it looks for the others.
+func (l *Local) introduce(events *reporter) {
+	p := l.Placement
+	if p.Rank <= 0 { // the other agents would report the same
+		for _, ignored := range l.IgnoredFlags() {
+			events.send(ignored)
+		}
+		if l.Config.Insecure {
+			events.send(Unprotected{})
+		}
+	}
+	events.send(Placed{
+		Launcher: p.Launcher, Job: l.Job, Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
+	})
+}
+
+// work runs the workers until the job has ended, unless it ends before they begin. The end of the
+// job is reported as soon as it is known here.
+func (m *membership) work(in *interrupts) []ending {
+	if m.apart != nil {
+		m.events.send(m.jobEnded())
+		m.settle(nil)
+		return nil
+	}
+	m.reported = make(chan struct{})
+	context.AfterFunc(m.session.Context(), func() {
+		defer close(m.reported)
+		m.events.send(m.jobEnded())
+	})
+	w := &workers{membership: m, in: in, endings: make([]ending, m.local.Workers)}
+	if err := w.run(); err != nil {
+		m.cannotRun(err)
+	}
+	<-m.reported
+	return w.endings
+}
+
+// cannotRun ends the job because this agent could not run its workers, or could not end them.
+func (m *membership) cannotRun(err error) {
+	if err != wrap.ErrWatchdog { // that alone has been reported
+		m.events.warn(err)
+	}
+	seat := m.world.Seat
+	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: CodeAgent, Text: err.Error()}
+	m.tell(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
+	m.settle([]rdzv.Worker{w})
+}
+
+// leave waits until all agents have settled, and returns how the job ended.
+func (m *membership) leave(endings []ending) (Result, error) {
+	summary, err := m.session.Leave(context.Background())
+	switch {
+	case errors.Is(err, rdzv.ErrFull):
+		return Result{}, full(err)
+	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
+		m.events.verbose(err)
+	}
+	r := Result{
+		Job: m.local.Job, Summary: summary, World: m.world, Failure: m.failure(summary, endings),
+		Hosting: m.conn.hosting(), StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),
+	}
+	if r.Failure != nil {
+		m.events.send(FailureReported{*r.Failure})
+	}
+	return r, nil
+}

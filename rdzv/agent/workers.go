@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/wrap"
+)
+
+// workers are the workers of this agent in the agreed world.
+type workers struct {
+	*membership
+	in        *interrupts
+	endings   []ending
+	oomBefore int // kills by the kernel's out-of-memory killer before they began
+	ended     endedWorkers
+}
+
+// ending is what the report needs to know of a worker's end.
+type ending struct {
+	file     *postmortem.ErrorFile // nil if there is none
+	findings postmortem.Findings
+	oom      bool  // the kernel ran out of memory while it ran
+	err      error // why it could not be started
+}
+
+// run runs the workers until the job has ended and nothing of them is left.
+func (w *workers) run() error {
+	defer w.removeErrorFiles()
+	tree, err := w.tree()
+	if err != nil {
+		return err
+	}
+	w.oomBefore = postmortem.OOMKills(w.local.Config.Root)
+	w.in.runs.Store(true)
+	_, err = wrap.Run(w.stopping(), tree)
+	w.in.runs.Store(false)
+	w.ended.close()
+	w.releasePort()
+	return err
+}
+
+// tree is all workers of this agent.
+func (w *workers) tree() (wrap.Tree, error) {
+	c := w.local.Config
+	t := wrap.Tree{
+		Grace: c.Grace, Linger: true, JobControl: true,
+		Source: w.in.source, Signals: w.in.forward, Deaf: w.in.dump, Kill: w.in.kill,
+		Started: w.workerStarted, Ended: w.workerEnded,
+		Gone: func() { _, _ = w.session.Leave(context.Background()) }, // leave gets the same result
+	}
+	for i := range w.local.Workers {
+		environ, err := w.environ(i)
+		if err != nil {
+			return t, err
+		}
+		worker := wrap.Worker{
+			Path: w.local.Path, Args: c.Program, Env: environ,
+			Stdout: c.Stdout, Stderr: c.Stderr, Capture: !c.NoCapture,
+		}
+		if i == 0 {
+			worker.Stdin = c.Stdin
+		}
+		t.Workers = append(t.Workers, worker)
+	}
+	return t, nil
+}
+
+// environ is the environment of the i-th worker.
+func (w *workers) environ(i int) ([]string, error) {
+	id := w.local.identity(w.world, i, w.conn.addr)
+	file, err := postmortem.NewErrorFile(w.conn.dir)
+	if err != nil {
+		w.events.verbose(err) // the worker then has none
+	} else {
+		w.endings[i].file, id.ErrorFile = file, file.Path
+	}
+	environ, notes, err := envmap.Torch(w.local.Config.Environ, id, w.local.torchOptions())
+	if i == 0 { // the other workers' notes are the same
+		for _, note := range notes {
+			w.events.send(EnvironmentNote{note})
+		}
+	}
+	return environ, err
+}
+
+// stopping is a context for wrap.Run that ends with the job.
+func (w *workers) stopping() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	job := w.session.Context()
+	context.AfterFunc(job, func() {
+		cause := context.Cause(job)
+		if w.local.Placement.Launcher != envmap.None && endedElsewhere(cause, w.self.ID) {
+			w.in.awaitOwn()
+		}
+		cancel(w.in.stopFor(cause))
+	})
+	return ctx
+}
+
+// endedElsewhere tells whether a signal to another agent has ended the job. Under a launcher the
+// workers of this one are about to get it too, and must get it once.
+func endedElsewhere(cause error, self string) bool {
+	var v *rdzv.Verdict
+	return errors.As(cause, &v) && v.Kind == rdzv.Ended && v.By != self
+}
+
+func (w *workers) workerStarted(i, pid int) {
+	seat := w.world.Seat
+	w.events.send(WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid})
+}
+
+func (w *workers) removeErrorFiles() {
+	for _, e := range w.endings {
+		if e.file != nil {
+			e.file.Remove()
+		}
+	}
+}
