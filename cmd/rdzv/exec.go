@@ -25,6 +25,14 @@ func (a *app) exec(args []string) int {
 	}
 	e.job = local.Job
 	frugal()
+	signals := catchTurnSignals()
+	code := e.run(local)
+	awaitTurn(signals, local.Placement, a.env, code)
+	return code
+}
+
+// run runs the agent, and returns the job's exit code.
+func (e *execution) run(local *agent.Local) int {
 	result, err := local.Run(context.Background())
 	e.hosts.end()
 	if err != nil {

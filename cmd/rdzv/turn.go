@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"rdzv/envmap"
+)
+
+// A turn says when an agent may exit after a failure. Open MPI 4 ends a job with
+// SIGCONT, a wait of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even where all
+// of its tasks have ended. A task that ends during a wait ends that wait too, so the
+// agents of a host exit in this order.
+//
+// Source: docs/launchers.md, section e, "When mpirun returns after a failure".
+type turn int
+
+const (
+	exitAtOnce       turn = iota // mpirun then begins to end the job
+	exitAfterSIGCONT             // in the first wait
+	exitAfterSIGTERM             // in the second wait
+)
+
+// turnOf is the turn of an agent that exits with code and whose parent is the process
+// with this name. It is exitAtOnce unless mpirun is to end the job because of the agent.
+func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) turn {
+	_, abort := env["OMPI_MCA_orte_abort_on_non_zero_status"]
+	_, recovery := env["OMPI_MCA_orte_enable_recovery"]
+	if place.Launcher != envmap.OpenMPI4 || code == 0 || abort || recovery || !openMPIDaemon(parent) {
+		return exitAtOnce
+	}
+	switch before := place.LocalSize - 1 - place.LocalRank; {
+	case before <= 0, place.LocalSize >= threadedStart: // the local ranks may be unknown
+		return exitAtOnce
+	case before == 1:
+		return exitAfterSIGCONT
+	default:
+		return exitAfterSIGTERM
+	}
+}
+
+// threadedStart is the number of tasks on a host from which Open MPI starts them in threads
+// (odls_base_cutoff). Those threads then get SIGCHLD, and no wait is cut short.
+const threadedStart = 32
+
+// openMPIDaemon tells whether a process of this name starts and ends Open MPI's tasks.
+func openMPIDaemon(name string) bool {
+	switch name {
+	case "mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted":
+		return true
+	}
+	return false
+}
+
+// turnSignals are the signals that tell a turn, from the start of the agent on: mpirun
+// may begin to end the job before this agent knows that it has failed.
+type turnSignals struct{ cont, term chan os.Signal }
+
+func catchTurnSignals() turnSignals {
+	s := turnSignals{make(chan os.Signal, 1), make(chan os.Signal, 1)}
+	signal.Notify(s.cont, syscall.SIGCONT)
+	signal.Notify(s.term, syscall.SIGTERM)
+	return s
+}
+
+// turnTimeout is how long an agent waits for its turn: mpirun ends the tasks of its
+// own host first, which takes 2 s, and then those of the others.
+const turnTimeout = 5 * time.Second
+
+// await returns when it is this agent's turn: mpirun has sent the signal and sleeps.
+func (s turnSignals) await(ctx context.Context, t turn, root fs.FS, mpirun int) {
+	if t == exitAtOnce {
+		return
+	}
+	cont := s.cont
+	if t == exitAfterSIGTERM {
+		cont = nil
+	}
+	select {
+	case <-cont:
+	case <-s.term:
+	case <-ctx.Done():
+		return
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for running(root, mpirun) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// running tells whether the main thread of a process runs, or is about to.
+func running(root fs.FS, pid int) bool {
+	stat, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+	return strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")
+}
+
+// processName is the name of a process, "" if it has ended.
+func processName(root fs.FS, pid int) string {
+	name, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/comm", pid))
+	return strings.TrimSpace(string(name))
+}
+
+// awaitTurn waits until the agent of this process may exit with code.
+func awaitTurn(s turnSignals, place envmap.Placement, env envmap.Env, code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), turnTimeout)
+	defer cancel()
+	root, mpirun := os.DirFS("/"), os.Getppid()
+	s.await(ctx, turnOf(place, env, code, processName(root, mpirun)), root, mpirun)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdzv/envmap"
+)
+
+func TestTurnOf(t *testing.T) {
+	openMPI := func(local, size int) envmap.Placement {
+		return envmap.Placement{Launcher: envmap.OpenMPI4, LocalRank: local, LocalSize: size}
+	}
+	hydra := openMPI(0, 4)
+	hydra.Launcher = envmap.Hydra
+	for name, c := range map[string]struct {
+		place  envmap.Placement
+		env    envmap.Env
+		code   int
+		parent string
+		want   turn
+	}{
+		"last of 4":     {openMPI(3, 4), nil, 7, "mpirun", exitAtOnce},
+		"third of 4":    {openMPI(2, 4), nil, 7, "mpirun", exitAfterSIGCONT},
+		"second of 4":   {openMPI(1, 4), nil, 7, "mpirun", exitAfterSIGTERM},
+		"first of 4":    {openMPI(0, 4), nil, 7, "orted", exitAfterSIGTERM},
+		"first of 2":    {openMPI(0, 2), nil, 7, "orted", exitAfterSIGCONT},
+		"unknown":       {openMPI(envmap.Unknown, envmap.Unknown), nil, 7, "mpirun", exitAtOnce},
+		"alone":         {openMPI(0, 1), nil, 7, "orted", exitAtOnce},
+		"first of 31":   {openMPI(0, 31), nil, 7, "mpirun", exitAfterSIGTERM},
+		"first of 32":   {openMPI(0, 32), nil, 7, "mpirun", exitAtOnce},
+		"success":       {openMPI(0, 4), nil, 0, "mpirun", exitAtOnce},
+		"a script":      {openMPI(0, 4), nil, 7, "sh", exitAtOnce},
+		"a dead mpirun": {openMPI(0, 4), nil, 7, "", exitAtOnce},
+		"Hydra":         {hydra, nil, 7, "mpirun", exitAtOnce},
+		"no abort": {openMPI(0, 4), envmap.Env{"OMPI_MCA_orte_abort_on_non_zero_status": "0"},
+			7, "mpirun", exitAtOnce},
+		"recovery": {openMPI(0, 4), envmap.Env{"OMPI_MCA_orte_enable_recovery": "1"},
+			7, "mpirun", exitAtOnce},
+	} {
+		if got := turnOf(c.place, c.env, c.code, c.parent); got != c.want {
+			t.Errorf("%s: turn %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// An agent's turn has come when mpirun has sent the signal and sleeps, not earlier.
+func TestTurnAwait(t *testing.T) {
+	for name, c := range map[string]struct {
+		turn   turn
+		signal os.Signal
+		state  string // of mpirun
+		comes  bool
+	}{
+		"at once":                          {exitAtOnce, nil, "R", true},
+		"SIGCONT, mpirun sleeps":           {exitAfterSIGCONT, syscall.SIGCONT, "S", true},
+		"SIGCONT, mpirun runs":             {exitAfterSIGCONT, syscall.SIGCONT, "R", false},
+		"SIGCONT, mpirun waits for a disk": {exitAfterSIGCONT, syscall.SIGCONT, "D", false},
+		"SIGCONT, mpirun has ended":        {exitAfterSIGCONT, syscall.SIGCONT, "", true},
+		"SIGTERM before SIGCONT was seen":  {exitAfterSIGCONT, syscall.SIGTERM, "S", true},
+		"SIGCONT for the third":            {exitAfterSIGTERM, syscall.SIGCONT, "S", false},
+		"SIGTERM for the third":            {exitAfterSIGTERM, syscall.SIGTERM, "S", true},
+		"no signal":                        {exitAfterSIGCONT, nil, "S", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := fstest.MapFS{}
+			if c.state != "" {
+				root["proc/7/stat"] = &fstest.MapFile{Data: []byte("7 (mpirun) (4)) " + c.state + " 1 7")}
+			}
+			s := turnSignals{make(chan os.Signal, 1), make(chan os.Signal, 1)}
+			switch c.signal {
+			case syscall.SIGCONT:
+				s.cont <- c.signal
+			case syscall.SIGTERM:
+				s.term <- c.signal
+			}
+			limit := time.Minute
+			if !c.comes {
+				limit = 20 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			s.await(ctx, c.turn, root, 7)
+			if came := ctx.Err() == nil; came != c.comes {
+				t.Errorf("the turn came: %v, want %v", came, c.comes)
+			}
+		})
+	}
+}
