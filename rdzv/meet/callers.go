@@ -3,6 +3,7 @@ package meet
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -14,10 +15,10 @@ const forget = 3 * time.Second
 
 // callers is what one agent hears of the others.
 type callers struct {
-	session *session
-	meeting *Meeting       // where this agent would host
-	radio   *beacon.Socket // nil where there is no multicast
-	self    beacon.Beacon
+	multicast multicast
+	strangers *strangers
+	radio     *beacon.Socket // nil where there is no multicast
+	self      beacon.Beacon  // with where this agent would host
 
 	mu     sync.Mutex
 	better map[string]time.Time // by id: when one that is better was heard last
@@ -29,11 +30,11 @@ type callers struct {
 	rivals chan beacon.Beacon // of others that host, while this agent does
 }
 
-func newCallers(s *session, m *Meeting) *callers {
+func newCallers(m multicast, s *strangers, addrs []netip.AddrPort) *callers {
 	return &callers{
-		session: s, meeting: m, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
+		multicast: m, strangers: s, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
 		asked: make(chan struct{}, 1), offers: make(chan offer, maxOpen), rivals: make(chan beacon.Beacon, 1),
-		self: beacon.Beacon{Public: publicHex(m.plan.public), ID: beacon.NewID(), Host: s.Host, Addrs: m.Addrs},
+		self: m.self(false, addrs),
 	}
 }
 
@@ -63,7 +64,7 @@ func (c *callers) say() {
 		return
 	}
 	c.mu.Lock()
-	packet := c.self.Encode(c.meeting.plan.beacon)
+	packet := c.self.Encode(c.multicast.key)
 	c.mu.Unlock()
 	c.radio.Send(packet)
 }
@@ -77,9 +78,9 @@ const otherLineAfter = 2 * time.Second
 // hear takes in one beacon. A new voice is answered, for it may have begun to listen after the last call; and whoever seeks
 // hears from the host.
 func (c *callers) hear(h beacon.Packet) {
-	b, err := c.session.understand(h, c.meeting.plan)
+	b, err := c.multicast.understand(h, c.strangers.tell)
 	if errors.Is(err, ErrOtherJob) && c.bothAlone(b) {
-		c.session.tell(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherJob})
+		c.strangers.tell(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherJob})
 	}
 	if err != nil || b.ID == c.self.ID {
 		return
@@ -128,4 +129,34 @@ func (c *callers) offer(o offer) {
 	case c.offers <- o:
 	default: // it calls again
 	}
+}
+
+func (c *callers) knowsBetter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.better {
+		if time.Since(t) < forget {
+			return true
+		}
+	}
+	return false
+}
+
+// known offers those that are better.
+func (c *callers) known(ctx context.Context, give func(offer)) {
+	for {
+		select {
+		case o := <-c.offers:
+			give(o)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hosts makes this agent call itself the host from now on.
+func (c *callers) hosts() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.self.Hosting = true
 }

@@ -90,34 +90,9 @@ func (c *Config) oneNode() bool { return c.Nodes == 1 || c.Size > 0 && c.LocalSi
 // byHand says that no launcher gave this agent a rank.
 func (c *Config) byHand() bool { return c.Rank < 0 }
 
-// here gives the interfaces and addresses of this host that others can reach, as --net narrows them.
-func (c *Config) here() ([]Interface, error) {
-	all, err := c.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	f, err := hosts.ParseFilter(c.Net)
-	if err != nil {
-		return nil, err
-	}
-	list := hosts.Usable(all, f)
-	hosts.ByRoute(c.Proc, list)
-	if len(list) == 0 && len(c.Net) > 0 {
-		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", c.Net)
-	}
-	return list, nil
-}
-
-// listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is no network at all.
-func (c *Config) listenAddrs() ([]netip.Addr, error) {
-	if c.oneNode() {
-		return onLoopback[:1], nil
-	}
-	list, err := c.here()
-	if err != nil || len(list) > 0 {
-		return hosts.Addresses(list), err
-	}
-	return onLoopback[:1], nil
+// network is what this agent knows of its host's network.
+func (c *Config) network() network {
+	return network{interfaces: c.Interfaces, specs: c.Net, proc: c.Proc, oneNode: c.oneNode(), beacons: c.PortLo}
 }
 
 // env gives the value of one variable of the environment, "" if it is not set.
@@ -127,11 +102,3 @@ func (c *Config) env(name string) string { return c.Env[name] }
 func (c *Config) from(launchers ...string) bool {
 	return c.Launcher == "" || slices.Contains(launchers, c.Launcher)
 }
-
-func sorted(addrs []netip.Addr) []netip.Addr {
-	slices.SortFunc(addrs, netip.Addr.Compare)
-	return slices.Compact(addrs)
-}
-
-// onLoopback is where a store of one node listens: nobody else can even knock.
-var onLoopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}

@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
-	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
@@ -104,26 +104,32 @@ func twoHosts(t *testing.T) (high, low *Meeting) {
 // handHost is an agent by hand that hosts without having heard of any other.
 func handHost(t *testing.T, k int) *Meeting {
 	t.Helper()
-	s := &session{Config: handConfig(t, k, 4), host: newFakeStore(t, "store").host, exclude: map[gate.Instance]bool{}}
-	s.fill()
-	p, err := s.hand()
+	m, _ := newHost(t, k)
+	return m
+}
+
+// newHost is handHost with the candidate that has become the host.
+func newHost(t *testing.T, k int) (m *Meeting, c *candidate) {
+	t.Helper()
+	conf := handConfig(t, k, 4)
+	conf.fill()
+	p, err := unranked(&conf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.bind(t.Context(), p)
+	m, err = newFinder(&conf, newFakeStore(t, "store").host).meet(t.Context(), nil, p,
+		func(ctx context.Context, j *joiner, p *plan) (*Meeting, error) {
+			var err error
+			if c, err = newCandidate(ctx, j, p); err != nil {
+				return nil, err
+			}
+			return c.host(ctx)
+		})
 	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCallers(s, m)
-	if c.radio, err = s.tune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.radio.Listen(c.hear)
-	if _, err := c.host(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	return m
+	return m, c
 }
 
 func TestOtherTokenByHand(t *testing.T) {
@@ -198,11 +204,10 @@ func TestRankedByBeacon(t *testing.T) {
 	}
 	host := mustMeet(t, conf(0), newFakeStore(t, "store").host)
 	c := conf(1)
-	s := &session{Config: c, exclude: map[gate.Instance]bool{}}
-	s.fill()
-	p := mustPlan(t, s)
-	p.sources = p.sources[len(p.sources)-1:] // the beacons alone
-	m, err := s.look(t.Context(), p)
+	c.fill()
+	p := mustPlan(t, &c)
+	p.sources = nil // the beacons alone
+	m, err := newFinder(&c, noHost(t)).meet(t.Context(), nil, p, byRank)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,12 +220,13 @@ func TestRankedByBeacon(t *testing.T) {
 
 // A beacon of a host that is not there, sent again by somebody who has heard it once, moves nobody.
 func TestOldBeaconMovesNobody(t *testing.T) {
-	m := handHost(t, 1)
-	c := newCallers(m.session, m)
-	c.self.Hosting = true
-	old := beacon.Beacon{Hosting: true, Public: c.self.Public, ID: strings.Repeat("0", 32), Host: "old", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
-	c.hear(beacon.Packet{Data: old.Encode(m.plan.beacon), From: onLoopback[0]})
-	if addr, ok := c.proved(t.Context(), <-c.rivals); ok {
+	m, host := newHost(t, 1)
+	c := *host
+	c.callers = newCallers(c.plan.multicast, c.joiner.strangers, m.Addrs)
+	c.callers.hosts()
+	old := beacon.Beacon{Hosting: true, Public: c.plan.multicast.public, ID: strings.Repeat("0", 32), Host: "old", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	c.callers.hear(beacon.Packet{Data: old.Encode(c.plan.multicast.key), From: onLoopback[0]})
+	if addr, ok := c.proved(t.Context(), <-c.callers.rivals); ok {
 		t.Errorf("%s is taken for a host", addr)
 	}
 	mine := old
@@ -234,20 +240,18 @@ func TestOldBeaconMovesNobody(t *testing.T) {
 func TestOtherLineByHand(t *testing.T) {
 	said := newSaid()
 	conf := handConfig(t, 1, 2)
-	conf.Say = said.say
-	s := &session{Config: conf, exclude: map[gate.Instance]bool{}}
-	s.fill()
-	p, err := s.hand()
+	conf.fill()
+	p, err := unranked(&conf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCallers(s, &Meeting{session: s, plan: p})
-	other := beacon.Beacon{Public: publicHex(secret.PublicName("another line")), ID: beacon.NewID(), Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
-	c.hear(beacon.Packet{Data: other.Encode(p.beacon), From: onLoopback[0]})
+	c := newCallers(p.multicast, &strangers{say: said.say}, nil)
+	other := beacon.Beacon{Public: hex.EncodeToString(secret.PublicName("another line")), ID: beacon.NewID(), Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
+	c.hear(beacon.Packet{Data: other.Encode(p.multicast.key), From: onLoopback[0]})
 	if len(said.lines) != 0 {
 		t.Errorf("said at once: %q", said.lines)
 	}
 	c.start = c.start.Add(-otherLineAfter)
-	c.hear(beacon.Packet{Data: other.Encode(p.beacon), From: onLoopback[0]})
+	c.hear(beacon.Packet{Data: other.Encode(p.multicast.key), From: onLoopback[0]})
 	said.wait(t, "node2 (127.0.0.1) runs another line: give both a --job NAME")
 }

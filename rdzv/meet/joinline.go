@@ -11,17 +11,17 @@ import (
 )
 
 // joinLine plans for RDZV_JOIN: the store is where the first node has printed, with the key it has printed.
-func (s *session) joinLine() (*plan, error) {
-	addr, key, err := parseJoin(s.Join)
+func joinLine(c *Config) (*plan, error) {
+	addr, key, err := parseJoin(c.Join)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use RDZV_JOIN: %w", err)
 	}
-	if s.Insecure {
+	if c.Insecure {
 		key = nil
 	} else if key == nil {
 		return nil, errors.New("cannot use RDZV_JOIN: no /KEY at its end")
 	}
-	p, err := s.planFor(key)
+	p, err := planFor(c, key)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"rdzv/rdzv/meet/internal/gate"
 )
 
 func orteConfig(t *testing.T, rank, size int) Config {
@@ -56,7 +54,7 @@ func TestTransportsAloneAreNoSecret(t *testing.T) {
 	c := orteConfig(t, 1, 2)
 	delete(c.Env, "OMPI_MCA_orte_hnp_uri")
 	delete(c.Env, "OMPI_MCA_ess_base_jobid")
-	if (&session{Config: c}).openMPI4() {
+	if openMPI4(&c) {
 		t.Error("taken for a rank of mpirun")
 	}
 }
@@ -118,7 +116,7 @@ func TestDialKnowsTheInstance(t *testing.T) {
 	if again := mustMeet(t, orteConfig(t, 0, 2), second.host); again.Addr != host.Addr {
 		t.Fatalf("the second store is on %s, not on %s", again.Addr, host.Addr)
 	}
-	if _, err := m.Dial(t.Context()); !errors.Is(err, ErrGone) {
+	if _, err := m.Dial(t.Context()); !errors.Is(err, errGone) {
 		t.Errorf("Dial: %v", err)
 	}
 }
@@ -235,9 +233,8 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	b.Job, b.Host, b.Say = "another line", "node2", joiner.say
 	b.Interfaces = func() ([]Interface, error) { return nil, nil }
 	b.Resolve = func(context.Context, string) ([]netip.Addr, error) { return onLoopback[:1], nil }
-	s := &session{Config: b, exclude: map[gate.Instance]bool{}}
-	s.fill()
-	p, err := s.namedStore(t.Context())
+	b.fill()
+	p, err := namedStore(t.Context(), &b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +242,7 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	group.Go(func() { s.look(ctx, p) }) // as on another host, whose node1 is not itself
+	group.Go(func() { newFinder(&b, noHost(t)).meet(ctx, nil, p, byRank) }) // as on another host, whose node1 is not itself
 	host.wait(t, "node2 (127.0.0.1) runs another line: give both a --job NAME")
 	joiner.wait(t, "node1 (127.0.0.1) runs another line: give both a --job NAME")
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"time"
 
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
@@ -20,11 +19,12 @@ type Meeting struct {
 	Addr    netip.AddrPort   // of the store as seen from here
 	Addrs   []netip.AddrPort // where the store listens
 
-	session *session
-	plan    *plan
 	id      gate.Instance
-	gate    *gate.Gate   // of the host
-	dialer  *gate.Dialer // of the others; of the host once it dials itself
+	gate    *gate.Gate // of the host
+	dialer  func() (*gate.Dialer, error)
+	network network                                 // of this host
+	again   func(context.Context) (*Meeting, error) // looks for another store
+	end     func()                                  // what to do when the agent leaves
 
 	// BetterHost is closed when, without a launcher, another agent turns out to host as well and has
 	// the lower id: the two found each other too late. If the job can still move, move it, call
@@ -36,13 +36,12 @@ type Meeting struct {
 
 	mu    sync.Mutex
 	first net.Conn // the connection that Meet verified, until somebody takes it
-	tasks sync.WaitGroup
-	stop  context.CancelFunc
+	tasks tasks
 	last  func() // see onRelease
 }
 
-// ErrGone is what Dial says when the store that was found is not there any more, but another of the same job.
-var ErrGone = errors.New("the store is gone, another is in its place")
+// errGone is what Dial says when the store that was found is not there any more, but another of the same job.
+var errGone = errors.New("the store is gone, another is in its place")
 
 // Dial gives a connection to the store, with the store's own protocol to follow: TLS is inside already, and both sides are verified.
 // The first call gives the one that Meet verified; later ones connect anew, to the same run of the store.
@@ -54,7 +53,7 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	if conn != nil {
 		return conn, nil
 	}
-	d, err := m.dialing()
+	d, err := m.dialer()
 	if err != nil {
 		return nil, err
 	}
@@ -64,28 +63,15 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	if greeted.ID != m.id {
 		conn.Close()
-		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, ErrGone)
+		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, errGone)
 	}
 	return conn, nil
-}
-
-func (m *Meeting) dialing() (*gate.Dialer, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var err error
-	if m.dialer == nil {
-		m.dialer, err = gate.NewDialer(m.Key, m.plan.public, m.session.Host)
-	}
-	return m.dialer, err
 }
 
 // Again looks once more, for another store than this one, whose job is over. It closes this Meeting.
 func (m *Meeting) Again(ctx context.Context) (*Meeting, error) {
 	m.release()
-	m.session.mu.Lock()
-	m.session.exclude[m.id] = true
-	m.session.mu.Unlock()
-	return m.session.meet(ctx)
+	return m.again(ctx)
 }
 
 // JoinLine is the assignment that makes an agent on another node find this store, "RDZV_JOIN=ADDR:PORT/KEY". It holds the key.
@@ -108,113 +94,28 @@ func (m *Meeting) Redirect() {
 }
 
 // Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it will not move.
-func (m *Meeting) Agreed() {
-	m.mu.Lock()
-	stop := m.stop
-	m.stop = nil
-	m.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-	m.tasks.Wait()
-}
-
-// aloneAfter is how long a host by hand waits in silence for the first of the others.
-const aloneAfter = 3 * time.Second
-
-// serve starts the store and lets in who waits at the gate. If it cannot, all is released.
-func (m *Meeting) serve(ctx context.Context) error {
-	started := false
-	defer func() {
-		if !started {
-			m.release()
-		}
-	}()
-	if err := m.session.host(ctx, m.gate); err != nil {
-		return err
-	}
-	started = true
-	m.gate.Admit()
-	if m.session.byHand() {
-		m.background(m.sayAlone)
-	}
-	if m.plan.announce {
-		m.background(m.announce)
-	}
-	return nil
-}
-
-// background runs f until Close.
-func (m *Meeting) background(f func(context.Context)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.Background())
-	if before := m.stop; before != nil {
-		m.stop = func() { before(); cancel() }
-	} else {
-		m.stop = cancel
-	}
-	m.tasks.Go(func() { f(ctx) })
-}
-
-// sayAlone tells a user who waits how the other nodes can find this one.
-func (m *Meeting) sayAlone(ctx context.Context) {
-	t := time.NewTimer(aloneAfter)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-t.C:
-	}
-	if m.gate.Visited() {
-		return
-	}
-	for _, line := range m.invitation() {
-		m.session.Say(line)
-	}
-}
-
-// invitation is what to do if the other nodes do not find this one. The RDZV_JOIN line holds the
-// job's key, which must not end up in a log file: it is for a terminal only.
-func (m *Meeting) invitation() []string {
-	lines := []string{fmt.Sprintf("no other agent has connected after %s", aloneAfter)}
-	if m.session.Store == "" {
-		lines = append(lines, fmt.Sprintf("hint: if the other nodes cannot find this one, "+
-			"start every node with --store %s", m.Addr.Addr()))
-	}
-	if m.session.Terminal || m.Key == nil {
-		lines = append(lines, "hint: put this before the command on a node that cannot find this one: "+m.JoinLine())
-	}
-	return lines
-}
+func (m *Meeting) Agreed() { m.tasks.end() }
 
 // Close ends everything that Meet left running. Connections that were given out live on, and so does the store. It must be the very last act
 // of the agent: under Hydra it tells the launcher that this task is done, and a task that ends without that takes others with it.
 func (m *Meeting) Close() {
 	m.release()
-	m.session.end()
+	m.end()
 }
 
 // release lets go of all that belongs to this store.
 func (m *Meeting) release() {
 	m.mu.Lock()
-	stop, conn := m.stop, m.first
-	m.stop, m.first = nil, nil
+	conn, last := m.first, m.last
+	m.first, m.last = nil, nil
 	m.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
+	m.tasks.end()
 	if conn != nil {
 		conn.Close()
 	}
 	if m.gate != nil {
 		m.gate.Close()
 	}
-	m.tasks.Wait()
-	m.mu.Lock()
-	last := m.last
-	m.last = nil
-	m.mu.Unlock()
 	if last != nil {
 		last()
 	}

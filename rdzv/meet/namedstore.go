@@ -11,12 +11,12 @@ import (
 )
 
 // namedStore plans for --store HOST[:PORT]: the agent that owns the address hosts, and if several do, the one that gets the lock.
-func (s *session) namedStore(ctx context.Context) (*plan, error) {
-	host, port, err := ParseStore(s.Store)
+func namedStore(ctx context.Context, c *Config) (*plan, error) {
+	host, port, err := ParseStore(c.Store)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.planByToken()
+	p, err := planByToken(c)
 	if err != nil {
 		return nil, err
 	}
@@ -26,15 +26,12 @@ func (s *session) namedStore(ctx context.Context) (*plan, error) {
 		p.foreign = fmt.Sprintf("another service has that port: --store %s alone takes one that is free", host)
 	}
 	p.hint = fmt.Sprintf("the agent on host %q hosts the store: has it started? The other nodes must run the same line, or all be given the same --job NAME", host)
-	p.sources = []source{s.names([]string{host}, 0, p.ports)}
-	if p.addrs, err = s.owned(ctx, host); err != nil {
+	p.sources = []source{names(c.Resolve, []string{host}, 0, p.ports)}
+	if p.addrs, err = owned(ctx, c, host); err != nil {
 		return nil, err
 	}
 	if len(p.addrs) > 0 {
 		p.sources = []source{fixed(host, 0, p.addrs, p.ports)}
-		if s.RuntimeDir != "" {
-			p.elect = electByLock
-		}
 	}
 	return p, nil
 }
@@ -75,48 +72,37 @@ const (
 
 // owned gives the addresses on which this agent would host the store called host; none if the name is of another host.
 // A literal address is taken alone. A name stands for this host as a whole: Debian lets a host's own name be 127.0.1.1, which is of no use to others.
-func (s *session) owned(ctx context.Context, host string) ([]netip.Addr, error) {
+func owned(ctx context.Context, c *Config, host string) ([]netip.Addr, error) {
+	n := c.network()
 	if a, err := netip.ParseAddr(host); err == nil {
-		return s.mine([]netip.Addr{a})
+		return n.mine([]netip.Addr{a})
 	}
 	if host == "localhost" {
 		return onLoopback[:1], nil
 	}
 	limit := ownNameTimeout
-	if !sameHost(host, s.Host) {
+	if !sameHost(host, c.Host) {
 		limit = resolveTimeout
 	}
 	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	named, _ := s.Resolve(soon, host) // a name that is not known yet is another host's; the search asks again
-	mine, err := s.mine(named)
-	if err != nil || len(mine) == 0 && !sameHost(host, s.Host) {
+	named, _ := c.Resolve(soon, host) // a name that is not known yet is another host's; the search asks again
+	mine, err := n.mine(named)
+	if err != nil || len(mine) == 0 && !sameHost(host, c.Host) {
 		return nil, err
 	}
-	all, err := s.listenAddrs()
+	all, err := n.listenAddrs()
 	mine = slices.DeleteFunc(mine, netip.Addr.IsLoopback)
 	return sorted(append(all, mine...)), err
-}
-
-// mine gives those of the addresses that are of this host.
-func (s *session) mine(addrs []netip.Addr) ([]netip.Addr, error) {
-	all, err := s.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	var here []netip.Addr
-	for _, a := range addrs {
-		a = a.Unmap()
-		has := func(p netip.Prefix) bool { return p.Addr().Unmap() == a.WithZone("") }
-		if a.IsLoopback() || slices.ContainsFunc(all, func(i Interface) bool { return slices.ContainsFunc(i.Addrs, has) }) {
-			here = append(here, a)
-		}
-	}
-	return here, nil
 }
 
 // sameHost compares names as far as both give one: node1 is node1.cluster.
 func sameHost(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a == b || a != "" && strings.HasPrefix(b, a+".") || b != "" && strings.HasPrefix(a, b+".")
+}
+
+func sorted(addrs []netip.Addr) []netip.Addr {
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs)
 }

@@ -11,49 +11,49 @@ import (
 const transports = "OMPI_MCA_orte_precondition_transports"
 
 // openMPI4 tells mpirun's own ranks by variables that nothing else sets.
-func (s *session) openMPI4() bool {
-	return s.from("openmpi4") && (s.env("OMPI_MCA_orte_hnp_uri") != "" || s.env("OMPI_MCA_ess_base_jobid") != "")
+func openMPI4(c *Config) bool {
+	return c.from("openmpi4") && (c.env("OMPI_MCA_orte_hnp_uri") != "" || c.env("OMPI_MCA_ess_base_jobid") != "")
 }
 
 // orte plans for Open MPI 4: mpirun makes 128 random bits for each job, and gives them to its ranks alone.
-func (s *session) orte() (*plan, error) {
-	p, err := s.orteKey()
+func orte(c *Config) (*plan, error) {
+	p, err := orteKey(c)
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{s.nearby(p.ports)}
-	if !s.oneNode() {
-		p.sources = append(p.sources, s.orteHosts(p.ports)...)
+	p.sources = []source{nearby(c.network(), p.ports)}
+	if !c.oneNode() {
+		p.sources = append(p.sources, orteHosts(c, p.ports)...)
 	}
-	s.beside(p)
+	p.announce = !c.oneNode()
 	p.hint = "where hosts cannot find each other by name or multicast, name rank 0's host: mpirun -x RDZV_STORE=HOST"
 	return p, nil
 }
 
 // orteHosts are the places where rank 0 may be: nearly always mpirun's host; if that has no ranks, the first of the other hosts; with a
 // placement by hand any.
-func (s *session) orteHosts(ports []int) []source {
+func orteHosts(c *Config, ports []int) []source {
 	var sources []source
-	if hnp, err := hosts.ParseDaemonURI(s.env("OMPI_MCA_orte_hnp_uri")); err == nil {
-		sources = append(sources, s.seen(hnp.Port(), ports), fixed("mpirun's host", 2, hnp.IPs(), ports))
+	if hnp, err := hosts.ParseDaemonURI(c.env("OMPI_MCA_orte_hnp_uri")); err == nil {
+		sources = append(sources, seen(c.Proc, hnp.Port(), ports), fixed("mpirun's host", 2, hnp.IPs(), ports))
 	}
-	if nodes, err := hosts.ParseNodeRegex(s.env("OMPI_MCA_orte_node_regex")); err == nil {
-		sources = append(sources, s.names(append(nodes[1:], nodes[0]), 1, ports))
+	if nodes, err := hosts.ParseNodeRegex(c.env("OMPI_MCA_orte_node_regex")); err == nil {
+		sources = append(sources, names(c.Resolve, append(nodes[1:], nodes[0]), 1, ports))
 	}
 	return sources
 }
 
 // orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The variable alone is none: under srun --mpi=pmix
 // it is made from the job's number.
-func (s *session) orteKey() (*plan, error) {
-	text := strings.ReplaceAll(s.env(transports), "-", "")
-	if s.Insecure || text == "" {
-		return s.planByToken()
+func orteKey(c *Config) (*plan, error) {
+	text := strings.ReplaceAll(c.env(transports), "-", "")
+	if c.Insecure || text == "" {
+		return planByToken(c)
 	}
 	b, err := secret.ParseToken(text)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use %s as this job's secret: %w", transports, err)
 	}
-	k := secret.DeriveKey(b, s.Job+"\x00"+text) // the launcher's number of the job may be that of another one too
-	return s.planFor(&k)
+	k := secret.DeriveKey(b, c.Job+"\x00"+text) // the launcher's number of the job may be that of another one too
+	return planFor(c, &k)
 }

@@ -151,10 +151,10 @@ func TestOnlyScriptsAreRemembered(t *testing.T) {
 				fmt.Sprintf("%d/stat", os.Getpid()): {Data: me},
 				fmt.Sprintf("%d/stat", c2.PID):      {Data: fmt.Appendf(nil, "%d (rdzv) S %d%s", c2.PID, c.parent, strings.Repeat(" 0", 30))},
 			}
-			s := &session{Config: c2}
-			s.remember(secret.NewKey(), addressesOf([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}))
-			s.end()
-			if p, err := s.remembered(); err != nil || (p != nil) != c.want {
+			var e ending
+			remember(&c2, secret.NewKey(), addressesOf([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}), e.onEnd)
+			e.end()
+			if p, err := remembered(&c2); err != nil || (p != nil) != c.want {
 				t.Errorf("remembered: %v, %v", p, err)
 			}
 		})

@@ -10,33 +10,33 @@ import (
 )
 
 // openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its own.
-func (s *session) openMPI5() bool {
-	return !s.byHand() && (s.Launcher == "openmpi5" || s.Launcher == "" && strings.HasPrefix(s.env("PMIX_NAMESPACE"), "prterun-"))
+func openMPI5(c *Config) bool {
+	return !c.byHand() && (c.Launcher == "openmpi5" || c.Launcher == "" && strings.HasPrefix(c.env("PMIX_NAMESPACE"), "prterun-"))
 }
 
 // prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command line of the daemons tells
 // the addresses of mpirun's host, where rank 0 usually is. If that host has no ranks, nobody is listed: beacons may help.
-func (s *session) prte() (*plan, error) {
-	p, err := s.planByToken()
+func prte(c *Config) (*plan, error) {
+	p, err := planByToken(c)
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{s.nearby(p.ports)}
-	if hnp, ok := s.prteHead(); ok && !s.oneNode() {
-		p.sources = append(p.sources, s.seen(hnp.Port(), p.ports), fixed("mpirun's host", 2, hnp.IPs(), p.ports))
+	p.sources = []source{nearby(c.network(), p.ports)}
+	if hnp, ok := prteHead(c); ok && !c.oneNode() {
+		p.sources = append(p.sources, seen(c.Proc, hnp.Port(), p.ports), fixed("mpirun's host", 2, hnp.IPs(), p.ports))
 	}
-	s.beside(p)
+	p.announce = !c.oneNode()
 	p.hint = "Open MPI 5 does not tell rank 0's host when mpirun's own host runs no ranks: mpirun -x RDZV_STORE=HOST names it"
 	return p, nil
 }
 
 // prteHead finds mpirun's daemon on the command line of this host's daemon, which is an ancestor.
-func (s *session) prteHead() (hosts.DaemonURI, bool) {
-	if s.Proc == nil {
+func prteHead(c *Config) (hosts.DaemonURI, bool) {
+	if c.Proc == nil {
 		return hosts.DaemonURI{}, false
 	}
-	for _, p := range procfs.Ancestors(s.Proc, s.PID) {
-		args := procfs.Arguments(s.Proc, p.PID)
+	for _, p := range procfs.Ancestors(c.Proc, c.PID) {
+		args := procfs.Arguments(c.Proc, p.PID)
 		if len(args) == 0 || !slices.Contains([]string{"prted", "prte"}, path.Base(args[0])) {
 			continue
 		}

@@ -24,7 +24,7 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 	if m.Hosting {
 		return nil
 	}
-	if mine, err := m.session.mine([]netip.Addr{m.Addr.Addr()}); err != nil || len(mine) > 0 {
+	if mine, err := m.network.mine([]netip.Addr{m.Addr.Addr()}); err != nil || len(mine) > 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -48,7 +48,7 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 
 // way tries an address; the zero Way is none.
 func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
-	d, err := m.dialing()
+	d, err := m.dialer()
 	if err != nil {
 		return Way{}
 	}

@@ -1,6 +1,7 @@
 package meet
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"os"
@@ -20,12 +21,12 @@ import (
 // remembered plans with what an earlier agent has learnt; nil if there is nothing.
 //
 // Agents leave it when they end, and so after the barrier that all tasks have had their first agent at: whoever finds it is not the first.
-func (s *session) remembered() (*plan, error) {
-	proxy, ok := s.proxy()
+func remembered(c *Config) (*plan, error) {
+	proxy, ok := proxyOf(c)
 	if !ok {
 		return nil, nil
 	}
-	text, ok := recall(s.memory(proxy))
+	text, ok := recall(memory(c.RuntimeDir, proxy))
 	if !ok {
 		return nil, nil
 	}
@@ -33,7 +34,7 @@ func (s *session) remembered() (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use what an earlier rdzv exec of this task has learnt: %w", err)
 	}
-	p, err := s.planContact(key)
+	p, err := planContact(c, key)
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +45,16 @@ func (s *session) remembered() (*plan, error) {
 // remember leaves what this agent has learnt when it ends, unless another on this host has, or it is the task itself: then no
 // other comes after it, in no task, for all of them take part in every job. If it cannot, a second rdzv exec of this task
 // cannot meet the others, and will say so; that is no reason for this one to fail.
-func (s *session) remember(key secret.Key, addrs []netip.Addr) {
-	proxy, ok := s.proxy()
+func remember(c *Config, key secret.Key, addrs []netip.Addr, onEnd func(func())) {
+	proxy, ok := proxyOf(c)
 	if !ok {
 		return
 	}
-	if self, err := procfs.Read(s.Proc, s.PID); err == nil && self.Parent == proxy.PID {
+	if self, err := procfs.Read(c.Proc, c.PID); err == nil && self.Parent == proxy.PID {
 		return
 	}
-	s.onEnd(func() {
-		l, err := listenAt(s.memory(proxy))
+	onEnd(func() {
+		l, err := listenAt(memory(c.RuntimeDir, proxy))
 		if err != nil {
 			return
 		}
@@ -63,23 +64,23 @@ func (s *session) remember(key secret.Key, addrs []netip.Addr) {
 }
 
 // proxy is the process of the launcher at the other end of the descriptor.
-func (s *session) proxy() (procfs.Process, bool) {
-	fd, err := strconv.Atoi(s.env("PMI_FD"))
-	if err != nil || s.Proc == nil {
+func proxyOf(c *Config) (procfs.Process, bool) {
+	fd, err := strconv.Atoi(c.env("PMI_FD"))
+	if err != nil || c.Proc == nil {
 		return procfs.Process{}, false
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || peer.Pid <= 0 {
 		return procfs.Process{}, false
 	}
-	p, err := procfs.Read(s.Proc, int(peer.Pid))
+	p, err := procfs.Read(c.Proc, int(peer.Pid))
 	return p, err == nil
 }
 
 // memory is where the keeper answers: an abstract address, which goes with its process. Its name is of this user, and of one
 // process for good.
-func (s *session) memory(proxy procfs.Process) unix.Sockaddr {
-	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", publicHex(secret.PublicName(s.RuntimeDir)), proxy.PID, proxy.Start)}
+func memory(dir string, proxy procfs.Process) unix.Sockaddr {
+	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", hex.EncodeToString(secret.PublicName(dir)), proxy.PID, proxy.Start)}
 }
 
 // maxAsking is how many may ask at the same moment, where the system allows that many.

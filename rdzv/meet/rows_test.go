@@ -13,12 +13,11 @@ import (
 	"testing/fstest"
 	"time"
 
-	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
 // node is an agent on the host that a record was made on, as far as it can be told from here.
-func node(t *testing.T, record string, rank int) *session {
+func node(t *testing.T, record string, rank int) *Config {
 	c := config(t, rank, 4)
 	c.LocalSize, c.Nodes = 2, 2
 	c.Env = recorded(t, record)
@@ -32,9 +31,8 @@ func node(t *testing.T, record string, rank int) *session {
 		}
 		return []netip.Addr{netip.AddrFrom4([4]byte{10, 77, 0, 10 + k})}, nil
 	}
-	s := &session{Config: c, exclude: map[gate.Instance]bool{}}
-	s.fill()
-	return s
+	c.fill()
+	return &c
 }
 
 // offered waits until the plan's sources have offered all the addresses, with the first of the ports, and gives their order of likelihood.
@@ -67,9 +65,9 @@ func offered(t *testing.T, p *plan, want ...string) {
 	}
 }
 
-func mustPlan(t *testing.T, s *session) *plan {
+func mustPlan(t *testing.T, c *Config) *plan {
 	t.Helper()
-	p, err := s.plan(t.Context())
+	p, _, err := choose(t.Context(), c, func(f func()) { t.Cleanup(f) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +77,9 @@ func mustPlan(t *testing.T, s *session) *plan {
 func TestOpenMPI4Hosts(t *testing.T) {
 	offered(t, mustPlan(t, node(t, "openmpi4-launchernode-rank2", 2)), "10.77.0.12", "10.77.0.11", "10.78.0.11", "10.77.0.13")
 	offered(t, mustPlan(t, node(t, "openmpi4-launchernode-ip-rank2", 2)), "10.77.0.12", "10.77.0.11")
-	s := node(t, "openmpi4-headrank-rank2", 2)
-	s.Proc = fstest.MapFS{"self/net/tcp": &fstest.MapFile{Data: []byte("x\n 0: " + nativeWord(10, 77, 0, 12) + ":8C11 " + nativeWord(10, 79, 0, 99) + ":E283 01 0\n")}}
-	offered(t, mustPlan(t, s), "10.79.0.99") // mpirun's end of the daemons' connection, which no variable names
+	c := node(t, "openmpi4-headrank-rank2", 2)
+	c.Proc = fstest.MapFS{"self/net/tcp": &fstest.MapFile{Data: []byte("x\n 0: " + nativeWord(10, 77, 0, 12) + ":8C11 " + nativeWord(10, 79, 0, 99) + ":E283 01 0\n")}}
+	offered(t, mustPlan(t, c), "10.79.0.99") // mpirun's end of the daemons' connection, which no variable names
 	if p := mustPlan(t, node(t, "openmpi4-headrank-rank0", 0)); !p.hosts || fmt.Sprint(p.addrs) != "[10.77.0.13]" || !p.announce {
 		t.Errorf("rank 0: %+v", p)
 	}
@@ -93,9 +91,9 @@ func TestOpenMPI4Key(t *testing.T) {
 	if *a.key != *b.key || *a.key == secret.DeriveKey(testToken, t.Name()) {
 		t.Errorf("keys %v, %v", a.key, b.key)
 	}
-	s := node(t, "openmpi4-launchernode-rank0", 0)
-	s.Env[transports] = "short"
-	if _, err := s.plan(t.Context()); err == nil || strings.Contains(err.Error(), "short-") {
+	c := node(t, "openmpi4-launchernode-rank0", 0)
+	c.Env[transports] = "short"
+	if _, err := orte(c); err == nil || strings.Contains(err.Error(), "short-") {
 		t.Errorf("a secret that is none: %v", err)
 	}
 }
@@ -103,30 +101,30 @@ func TestOpenMPI4Key(t *testing.T) {
 // Where Slurm's own PMI or PMIx sets variables of others, the key is the token's and no PMI is spoken.
 func TestSlurmIsNotTakenForOthers(t *testing.T) {
 	for _, record := range []string{"slurm22-srun-rank2", "slurm22-pmi2-rank2", "slurm22-pmix-rank2", "slurm2411-pmix-rank2", "slurm2411-srun-rank2"} {
-		s := node(t, record, 2)
-		if !s.slurm() || s.openMPI4() || s.openMPI5() || s.hydra() {
-			t.Errorf("%s: slurm %t, openmpi4 %t, openmpi5 %t, hydra %t", record, s.slurm(), s.openMPI4(), s.openMPI5(), s.hydra())
+		c := node(t, record, 2)
+		if !slurm(c) || openMPI4(c) || openMPI5(c) || hydra(c) {
+			t.Errorf("%s: slurm %t, openmpi4 %t, openmpi5 %t, hydra %t", record, slurm(c), openMPI4(c), openMPI5(c), hydra(c))
 		}
-		p := mustPlan(t, s)
+		p := mustPlan(t, c)
 		if *p.key != secret.DeriveKey(testToken, t.Name()) {
 			t.Errorf("%s: not the token's key", record)
 		}
 		offered(t, p, "10.77.0.11", "10.77.0.12")
 	}
-	if s := node(t, "slurm22-batchbody-rank0", 0); s.slurm() {
+	if c := node(t, "slurm22-batchbody-rank0", 0); slurm(c) {
 		t.Error("the body of a batch script is taken for a task")
 	}
 }
 
 // mpirun and mpiexec inside sbatch have Slurm's variables too, and wrong ones.
 func TestInsideSbatch(t *testing.T) {
-	if s := node(t, "openmpi4-insbatch-rank3", 3); !s.openMPI4() {
+	if c := node(t, "openmpi4-insbatch-rank3", 3); !openMPI4(c) {
 		t.Error("Open MPI 4 is not seen")
 	}
-	if s := node(t, "openmpi5deb-insbatch-rank3", 3); !s.openMPI5() {
+	if c := node(t, "openmpi5deb-insbatch-rank3", 3); !openMPI5(c) {
 		t.Error("Open MPI 5 is not seen")
 	}
-	if s := node(t, "mpich4-insbatch-rank3", 3); !s.hydra() {
+	if c := node(t, "mpich4-insbatch-rank3", 3); !hydra(c) {
 		t.Error("Hydra is not seen")
 	}
 }
@@ -137,16 +135,16 @@ func TestOpenMPI5Hosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := node(t, record, 2)
-		s.PID = 30
+		c := node(t, record, 2)
+		c.PID = 30
 		stat := func(pid, ppid int) *fstest.MapFile {
 			return &fstest.MapFile{Data: []byte(fmt.Sprintf("%d (x) S %d %s", pid, ppid, strings.Repeat("1 ", 20)))}
 		}
-		s.Proc = fstest.MapFS{ // a shell stands between the daemon and us
+		c.Proc = fstest.MapFS{ // a shell stands between the daemon and us
 			"30/stat": stat(30, 20), "20/stat": stat(20, 10), "20/cmdline": &fstest.MapFile{Data: []byte("sh\x00-c\x00rdzv\x00")}, "10/stat": stat(10, 1),
 			"10/cmdline": &fstest.MapFile{Data: []byte(strings.ReplaceAll(strings.TrimSpace(string(line)), " ", "\x00") + "\x00")},
 		}
-		p := mustPlan(t, s)
+		p := mustPlan(t, c)
 		if *p.key != secret.DeriveKey(testToken, t.Name()) || p.hosts || !p.announce {
 			t.Errorf("%s: %+v", record, p)
 		}
@@ -161,16 +159,16 @@ func TestSlurmAsksScontrolOncePerNode(t *testing.T) {
 	asked := map[string]int{}
 	var group sync.WaitGroup
 	for rank := 1; rank < 4; rank++ {
-		s := node(t, "slurm22-srun-rank2", rank)
-		s.RuntimeDir = dir
-		s.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, os.ErrNotExist }
-		s.Scontrol = func(_ context.Context, args ...string) ([]byte, error) {
+		c := node(t, "slurm22-srun-rank2", rank)
+		c.RuntimeDir = dir
+		c.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, os.ErrNotExist }
+		c.Scontrol = func(_ context.Context, args ...string) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked[strings.Join(args, " ")]++
 			return []byte("NodeName=node1 NodeAddr=10.99.0.1\n"), nil
 		}
-		group.Go(func() { offered(t, mustPlan(t, s), "10.99.0.1") })
+		group.Go(func() { offered(t, mustPlan(t, c), "10.99.0.1") })
 	}
 	group.Wait()
 	if len(asked) != 1 || asked["-o show node node1"] != 1 {
@@ -191,16 +189,16 @@ func TestRankedByMasterAddr(t *testing.T) {
 		"the name goes first":        {"kubeflow", "node2", localhost},
 		"localhost on rank 0's host": {"kubeflow", "localhost", localhost},
 	} {
-		s := node(t, "slurm22-batchbody-rank0", 1)
-		s.Launcher, s.Master, s.Env = test.launcher, test.master, test.env
+		c := node(t, "slurm22-batchbody-rank0", 1)
+		c.Launcher, c.Master, c.Env = test.launcher, test.master, test.env
 		if test.master == "localhost" {
-			s.Rank = 0
+			c.Rank = 0
 		}
-		p := mustPlan(t, s)
-		if p.hosts != (s.Rank == 0) || fmt.Sprint(p.addrs) != "[10.77.0.13]" {
-			t.Errorf("%s: rank %d has the plan %+v", name, s.Rank, p)
+		p := mustPlan(t, c)
+		if p.hosts != (c.Rank == 0) || fmt.Sprint(p.addrs) != "[10.77.0.13]" {
+			t.Errorf("%s: rank %d has the plan %+v", name, c.Rank, p)
 		}
-		if s.Rank > 0 {
+		if c.Rank > 0 {
 			offered(t, p, "10.77.0.12")
 			if !strings.Contains(p.hint, `"node2"`) {
 				t.Errorf("%s: the hint is %q", name, p.hint)

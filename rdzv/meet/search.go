@@ -48,7 +48,7 @@ type source func(ctx context.Context, give func(offer))
 type search struct {
 	dialer  *gate.Dialer
 	sources []source
-	exclude map[gate.Instance]bool // stores whose job is over
+	past    []gate.Instance // stores whose job is over
 	told    func(Stranger)
 	tries   map[netip.AddrPort]*try
 
@@ -216,7 +216,7 @@ var errClosed = errors.New("the job of that store is over")
 // judge takes in one answer; it returns the store if that was it.
 func (s *search) judge(a answered) *found {
 	t := s.tries[a.addr]
-	if a.err == nil && !s.exclude[a.ID] {
+	if a.err == nil && !slices.Contains(s.past, a.ID) {
 		return &a.found
 	}
 	if a.err == nil {

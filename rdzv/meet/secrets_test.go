@@ -17,9 +17,9 @@ func TestConfigAndMeetingPrintNoSecret(t *testing.T) {
 		Job: "job", Join: "127.0.0.1:29600/" + k.Reveal(), Env: map[string]string{"RDZV_TOKEN": hex.EncodeToString(testToken), transports: hex.EncodeToString(testToken)},
 		Token: func() ([]byte, error) { return testToken, nil },
 	}
-	m := &Meeting{Key: &k, session: &session{Config: c}, plan: &plan{key: &k}}
+	m := &Meeting{Key: &k}
 	var out strings.Builder
-	for _, v := range []any{c, &c, struct{ C Config }{c}, m, *m.plan.key} {
+	for _, v := range []any{c, &c, struct{ C Config }{c}, m, *m.Key} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}

@@ -3,36 +3,32 @@ package meet
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"time"
 
-	"rdzv/internal/filelock"
 	"rdzv/rdzv/meet/internal/hosts"
 	"rdzv/rdzv/secret"
 )
 
 // slurm tells a task of srun. The body of a batch script has most of the variables too, but no step.
-func (s *session) slurm() bool {
-	return s.from("slurm", "slurm-pmi") && s.env("SLURM_STEP_ID") != "" && s.env("SLURM_STEP_NODELIST") != "" && !s.byHand()
+func slurm(c *Config) bool {
+	return c.from("slurm", "slurm-pmi") && c.env("SLURM_STEP_ID") != "" && c.env("SLURM_STEP_NODELIST") != "" && !c.byHand()
 }
 
 // slurmStep plans for srun: rank 0 is on the first node of the step, or with some distributions on another.
-func (s *session) slurmStep() (*plan, error) {
-	p, err := s.planByToken()
+func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
+	p, err := planByToken(c)
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{s.nearby(p.ports)}
-	if !s.oneNode() {
-		nodes, err := hosts.ParseHostlist(s.env("SLURM_STEP_NODELIST"))
+	p.sources = []source{nearby(c.network(), p.ports)}
+	if !c.oneNode() {
+		nodes, err := hosts.ParseHostlist(c.env("SLURM_STEP_NODELIST"))
 		if err != nil {
-			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", s.env("SLURM_STEP_NODELIST"), err)
+			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", c.env("SLURM_STEP_NODELIST"), err)
 		}
-		p.sources = append(p.sources, s.names(nodes, 0, p.ports), s.nodeAddrs(nodes, p))
+		p.sources = append(p.sources, names(c.Resolve, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onEnd))
 	}
-	s.beside(p)
+	p.announce = !c.oneNode()
 	p.hint = "rank 0's agent hosts the store on one of the step's nodes; do they reach each other on these ports?"
 	return p, nil
 }
@@ -44,82 +40,37 @@ const (
 	scontrolMore  = 3 * time.Second
 )
 
-func (s *session) nodeAddrs(nodes []string, p *plan) source {
+func nodeAddrs(c *Config, nodes []string, p *plan, onEnd func(func())) source {
+	s := shared{dir: c.RuntimeDir, onEnd: onEnd}
+	ask := func(ctx context.Context, nodes string, give func(offer)) {
+		if ctx.Err() != nil {
+			return
+		}
+		text, err := s.oncePerNode(ctx, fmt.Sprintf("%x-%x", p.public, secret.PublicName(nodes)), func() ([]byte, error) {
+			return c.Scontrol(ctx, "-o", "show", "node", nodes)
+		})
+		if err != nil {
+			return
+		}
+		for i, n := range hosts.ParseScontrol(string(text)) {
+			addrs, err := lookup(ctx, c.Resolve, n.Addr)
+			if err == nil {
+				offerAll(give, n.Name, i, addrs, p.ports)
+			}
+		}
+	}
 	return func(ctx context.Context, give func(offer)) {
-		if s.Scontrol == nil {
+		if c.Scontrol == nil {
 			return
 		}
 		pause(ctx, scontrolAfter)
 		soon, cancel := context.WithTimeout(ctx, scontrolAfter)
-		_, err := s.lookup(soon, nodes[0])
+		_, err := lookup(soon, c.Resolve, nodes[0])
 		cancel()
 		if err != nil {
-			s.askScontrol(ctx, nodes[0], p, give)
+			ask(ctx, nodes[0], give)
 		}
 		pause(ctx, scontrolMore)
-		s.askScontrol(ctx, s.env("SLURM_STEP_NODELIST"), p, give)
+		ask(ctx, c.env("SLURM_STEP_NODELIST"), give)
 	}
-}
-
-func (s *session) askScontrol(ctx context.Context, nodes string, p *plan, give func(offer)) {
-	if ctx.Err() != nil {
-		return
-	}
-	text, err := s.oncePerNode(ctx, fmt.Sprintf("%s%x-%x", sharedPrefix, p.public, secret.PublicName(nodes)), func() ([]byte, error) {
-		return s.Scontrol(ctx, "-o", "show", "node", nodes)
-	})
-	if err != nil {
-		return
-	}
-	for i, n := range hosts.ParseScontrol(string(text)) {
-		addrs, err := s.lookup(ctx, n.Addr)
-		if err == nil {
-			offerAll(give, n.Name, i, addrs, p.ports)
-		}
-	}
-}
-
-// maxShared is the most that is read of what another agent has found out, in bytes.
-const maxShared = 1 << 24
-
-// oncePerNode lets one of the agents on this host do something for all; the others wait for it and read what came out. The file
-// stays until the job's first agent here leaves, and each that has read it holds it until it leaves itself: see Tidy.
-func (s *session) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
-	if s.RuntimeDir == "" {
-		return do()
-	}
-	file := filepath.Join(s.RuntimeDir, name)
-	f, err := filelock.Open(file, os.O_CREATE)
-	if err != nil {
-		return do()
-	}
-	s.onEnd(func() {
-		os.Remove(file)
-		f.Close()
-	})
-	for ; ctx.Err() == nil; pause(ctx, firstWait) {
-		if f.TryShare() == nil {
-			if text, err := io.ReadAll(io.NewSectionReader(f, 0, maxShared)); err == nil && len(text) > 0 {
-				return text, nil
-			}
-		}
-		if f.TryLock() == nil {
-			return share(f, do)
-		}
-	}
-	return nil, ctx.Err()
-}
-
-// share writes what came out, and lets the others read it; if nothing came out, the next of them asks.
-func share(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
-	text, err := do()
-	if err == nil {
-		_, err = f.Write(text)
-	}
-	if err != nil || len(text) == 0 {
-		_ = f.Unlock()
-		return text, err
-	}
-	_ = f.TryShare()
-	return text, nil
 }

@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"io/fs"
 	"net/netip"
 	"slices"
 	"sync"
@@ -28,9 +29,9 @@ func fixed(name string, likely int, addrs []netip.Addr, ports []int) source {
 }
 
 // nearby offers this host's own addresses: loopback when all agents are here, else those that a store would listen on.
-func (s *session) nearby(ports []int) source {
+func nearby(n network, ports []int) source {
 	return func(_ context.Context, give func(offer)) {
-		addrs, err := s.listenAddrs()
+		addrs, err := n.listenAddrs()
 		if err == nil {
 			offerAll(give, "this host", 0, addrs, ports)
 		}
@@ -43,11 +44,14 @@ const (
 	resolveEvery = 2 * time.Second
 )
 
+// A resolver gives the addresses of a name.
+type resolver func(ctx context.Context, host string) ([]netip.Addr, error)
+
 // names offers the addresses of hosts, the first being the most likely.
-func (s *session) names(hosts []string, likely int, ports []int) source {
+func names(r resolver, hosts []string, likely int, ports []int) source {
 	return func(ctx context.Context, give func(offer)) {
 		for unknown := hosts; len(unknown) > 0 && ctx.Err() == nil; pause(ctx, resolveEvery) {
-			unknown = s.resolve(ctx, unknown, func(host string, addrs []netip.Addr) {
+			unknown = resolve(ctx, r, unknown, func(host string, addrs []netip.Addr) {
 				offerAll(give, host, likely+slices.Index(hosts, host), addrs, ports)
 			})
 		}
@@ -55,7 +59,7 @@ func (s *session) names(hosts []string, likely int, ports []int) source {
 }
 
 // resolve looks up each name once, and returns those that failed.
-func (s *session) resolve(ctx context.Context, hosts []string, got func(string, []netip.Addr)) []string {
+func resolve(ctx context.Context, r resolver, hosts []string, got func(string, []netip.Addr)) []string {
 	var mu sync.Mutex
 	var failed []string
 	todo := make(chan string)
@@ -63,7 +67,7 @@ func (s *session) resolve(ctx context.Context, hosts []string, got func(string, 
 	for range min(resolvers, len(hosts)) {
 		group.Go(func() {
 			for host := range todo {
-				addrs, err := s.lookup(ctx, host)
+				addrs, err := lookup(ctx, r, host)
 				if err == nil {
 					got(host, addrs)
 					continue
@@ -83,11 +87,11 @@ func (s *session) resolve(ctx context.Context, hosts []string, got func(string, 
 }
 
 // lookup gives the addresses of a name, or the one that the name is.
-func (s *session) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+func lookup(ctx context.Context, r resolver, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}
-	addrs, err := s.Resolve(ctx, host)
+	addrs, err := r(ctx, host)
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
 	}
@@ -100,25 +104,13 @@ const seenAfter = time.Second
 
 // seen offers the other ends of this host's connections of the daemon with that port: on the other hosts mpirun's, by an address
 // that works from here, whatever the names say; on mpirun's host those of the other daemons.
-func (s *session) seen(daemon uint16, ports []int) source {
+func seen(proc fs.FS, daemon uint16, ports []int) source {
 	return func(ctx context.Context, give func(offer)) {
-		if s.Proc == nil || !pause(ctx, seenAfter) {
+		if proc == nil || !pause(ctx, seenAfter) {
 			return
 		}
-		for _, remote := range nettcp.Remotes(s.Proc, daemon) {
+		for _, remote := range nettcp.Remotes(proc, daemon) {
 			offerAll(give, "", 1, []netip.Addr{remote}, ports)
 		}
-	}
-}
-
-// pause waits for d, and reports whether ctx lasted for so long.
-func pause(ctx context.Context, d time.Duration) (lasts bool) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

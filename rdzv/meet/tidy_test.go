@@ -12,14 +12,13 @@ import (
 func TestTidy(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	config := config(t, 0, 2)
-	config.RuntimeDir = dir
-	s := &session{Config: config}
-	held := s.hostLock(&plan{public: []byte("held"), ports: []int{1}})
+	var e ending
+	s := shared{dir: dir, onEnd: e.onEnd}
+	held := newHostLock(dir, &plan{public: []byte("held"), ports: []int{1}})
 	if got, err := held.try(); err != nil || !got {
 		t.Fatal(got, err)
 	}
-	if _, err := s.oncePerNode(t.Context(), sharedPrefix+"held", func() ([]byte, error) { return []byte("text"), nil }); err != nil {
+	if _, err := s.oncePerNode(t.Context(), "held", func() ([]byte, error) { return []byte("text"), nil }); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -39,7 +38,7 @@ func TestTidy(t *testing.T) {
 	if want := []string{"bus", filepath.Base(held.path), hostLockPrefix + "link", sharedPrefix + "held"}; strings.Join(left, " ") != strings.Join(want, " ") {
 		t.Errorf("left: %q, want %q", left, want)
 	}
-	s.end()
+	e.end()
 	held.release()
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("at the end: %v", entries)
@@ -48,11 +47,12 @@ func TestTidy(t *testing.T) {
 
 // One asks, the others read; when nothing came out, the next asks, though the first is still there.
 func TestOncePerNode(t *testing.T) {
-	config := config(t, 0, 2)
+	dir := t.TempDir()
 	asked := 0
 	for i, answer := range []string{"", "text", "another"} {
-		s := &session{Config: config}
-		defer s.end()
+		var e ending
+		s := shared{dir: dir, onEnd: e.onEnd}
+		defer e.end()
 		text, err := s.oncePerNode(t.Context(), "name", func() ([]byte, error) {
 			asked++
 			if answer == "" {
@@ -75,12 +75,13 @@ func TestOncePerNode(t *testing.T) {
 
 // Many ask at the same moment, and one of them in truth.
 func TestOncePerNodeTogether(t *testing.T) {
-	config := config(t, 0, 2)
+	dir := t.TempDir()
 	asked := make(chan bool, 100)
 	texts := make(chan string, cap(asked))
 	for range cap(asked) {
-		s := &session{Config: config}
-		defer s.end()
+		var e ending
+		s := shared{dir: dir, onEnd: e.onEnd}
+		defer e.end()
 		go func() {
 			text, _ := s.oncePerNode(context.Background(), "name", func() ([]byte, error) {
 				asked <- true

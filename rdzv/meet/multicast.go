@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"slices"
 	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
@@ -19,34 +18,45 @@ const (
 // beaconsAfter is how long other sources have before beacons are listened to.
 const beaconsAfter = 200 * time.Millisecond
 
-// tune opens the radio on the interfaces that a store would listen on: on loopback when there is no other.
-func (s *session) tune(ctx context.Context) (*beacon.Socket, error) {
-	list, err := s.here()
-	if err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		all, err := s.Interfaces()
-		if err != nil {
-			return nil, err
-		}
-		list = slices.DeleteFunc(all, func(i Interface) bool { return !i.Loopback })
-	}
-	return beacon.Open(ctx, list, s.PortLo)
+// A multicast is how the agents of one job make themselves known on the local network.
+type multicast struct {
+	open   func(context.Context) (*beacon.Socket, error)
+	public string // the job's public name, in hex
+	key    []byte // of the job's beacons
+	host   string // this host's name
 }
 
-// beacons offers the store whose host calls out.
-func (s *session) beacons(p *plan) source {
+// self is a beacon of this agent.
+func (m multicast) self(hosting bool, addrs []netip.AddrPort) beacon.Beacon {
+	return beacon.Beacon{Hosting: hosting, Public: m.public, ID: beacon.NewID(), Host: m.host, Addrs: addrs}
+}
+
+// announce calls out where this host's store is, until ctx ends.
+func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
+	r, err := m.open(ctx)
+	if err != nil {
+		return
+	}
+	defer r.Close()
+	packet := m.self(true, addrs).Encode(m.key)
+	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
+		r.Send(packet)
+		pause(ctx, wait)
+	}
+}
+
+// hosts offers the store whose host calls out; told hears of strangers.
+func (m multicast) hosts(told func(Stranger)) source {
 	return func(ctx context.Context, give func(offer)) {
 		if !pause(ctx, beaconsAfter) {
 			return
 		}
-		r, err := s.tune(ctx)
+		r, err := m.open(ctx)
 		if err != nil {
 			return
 		}
 		r.Listen(func(h beacon.Packet) {
-			if b, err := s.understand(h, p); err == nil && b.Hosting {
+			if b, err := m.understand(h, told); err == nil && b.Hosting {
 				offerBeacon(give, b)
 			}
 		})
@@ -57,12 +67,12 @@ func (s *session) beacons(p *plan) source {
 
 // understand reads a beacon of this job. One that another secret has made for the very same job is told to the user; one of
 // another job of the same user is ErrOtherJob.
-func (s *session) understand(h beacon.Packet, p *plan) (beacon.Beacon, error) {
-	b, err := beacon.Parse(h.Data, p.beacon)
-	ours := b.Public == publicHex(p.public)
+func (m multicast) understand(h beacon.Packet, told func(Stranger)) (beacon.Beacon, error) {
+	b, err := beacon.Parse(h.Data, m.key)
+	ours := b.Public == m.public
 	switch {
 	case errors.Is(err, beacon.ErrMAC) && ours:
-		s.strange(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherToken}, p)
+		told(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherToken})
 	case err == nil && !ours:
 		err = ErrOtherJob
 	}
@@ -78,20 +88,5 @@ func (s *session) understand(h beacon.Packet, p *plan) (beacon.Beacon, error) {
 func offerBeacon(give func(offer), b beacon.Beacon) {
 	for i, a := range b.Addrs {
 		give(offer{addr: a, name: b.Host, likely: i})
-	}
-}
-
-// announce calls out where this host's store is, until the meeting is closed or the job is agreed.
-func (m *Meeting) announce(ctx context.Context) {
-	r, err := m.session.tune(ctx)
-	if err != nil {
-		return
-	}
-	defer r.Close()
-	b := beacon.Beacon{Hosting: true, Public: publicHex(m.plan.public), ID: beacon.NewID(), Host: m.session.Host, Addrs: m.Addrs}
-	packet := b.Encode(m.plan.beacon)
-	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
-		r.Send(packet)
-		pause(ctx, wait)
 	}
 }

@@ -1,0 +1,87 @@
+package meet
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+
+	"rdzv/rdzv/meet/internal/beacon"
+	"rdzv/rdzv/meet/internal/hosts"
+)
+
+// A network is what an agent knows of its host's network.
+type network struct {
+	interfaces func() ([]Interface, error)
+	specs      []string // --net
+	proc       fs.FS
+	oneNode    bool // all agents are on this host
+	beacons    int  // the port of beacons
+}
+
+// here gives the interfaces and addresses of this host that others can reach, as --net narrows them.
+func (n network) here() ([]Interface, error) {
+	all, err := n.interfaces()
+	if err != nil {
+		return nil, err
+	}
+	f, err := hosts.ParseFilter(n.specs)
+	if err != nil {
+		return nil, err
+	}
+	list := hosts.Usable(all, f)
+	hosts.ByRoute(n.proc, list)
+	if len(list) == 0 && len(n.specs) > 0 {
+		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", n.specs)
+	}
+	return list, nil
+}
+
+// listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is no network at all.
+func (n network) listenAddrs() ([]netip.Addr, error) {
+	if n.oneNode {
+		return onLoopback[:1], nil
+	}
+	list, err := n.here()
+	if err != nil || len(list) > 0 {
+		return hosts.Addresses(list), err
+	}
+	return onLoopback[:1], nil
+}
+
+// mine gives those of the addresses that are of this host.
+func (n network) mine(addrs []netip.Addr) ([]netip.Addr, error) {
+	all, err := n.interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var here []netip.Addr
+	for _, a := range addrs {
+		a = a.Unmap()
+		has := func(p netip.Prefix) bool { return p.Addr().Unmap() == a.WithZone("") }
+		if a.IsLoopback() || slices.ContainsFunc(all, func(i Interface) bool { return slices.ContainsFunc(i.Addrs, has) }) {
+			here = append(here, a)
+		}
+	}
+	return here, nil
+}
+
+// tune opens the radio on the interfaces that a store would listen on: on loopback when there is no other.
+func (n network) tune(ctx context.Context) (*beacon.Socket, error) {
+	list, err := n.here()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		all, err := n.interfaces()
+		if err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(all, func(i Interface) bool { return !i.Loopback })
+	}
+	return beacon.Open(ctx, list, n.beacons)
+}
+
+// onLoopback is where a store of one node listens: nobody else can even knock.
+var onLoopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
