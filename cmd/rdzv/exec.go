@@ -24,7 +24,6 @@ func (a *app) exec(args []string) int {
 		return a.usage(code, err, "exec")
 	}
 	e.job = local.Job
-	frugal()
 	signals := catchTurnSignals()
 	code := e.run(local)
 	awaitTurn(signals, local.Placement, a.env, code)
@@ -34,7 +33,6 @@ func (a *app) exec(args []string) int {
 // run runs the agent, and returns the job's exit code.
 func (e *execution) run(local *agent.Local) int {
 	result, err := local.Run(context.Background())
-	e.hosts.end()
 	if err != nil {
 		return e.notJoined(err)
 	}
@@ -47,9 +45,8 @@ type execution struct {
 	*app
 	*options
 	program   []string
-	job       string  // its name, "" where it is not known yet
-	worldSize int     // 0 where it is not known yet
-	hosts     hosting // the store, where this process does
+	job       string // its name, "" where it is not known yet
+	worldSize int    // 0 where it is not known yet
 }
 
 // plan reads the command line and plans the agent.
@@ -136,12 +133,6 @@ func (o *options) config(a *app, program []string, event func(agent.Event), stor
 // event tells the user.
 func (e *execution) event(event agent.Event) {
 	switch event := event.(type) {
-	case agent.Placed:
-		e.hosts.agents = event.Agents
-	case agent.StoreFound:
-		if event.Hosting {
-			e.hosts.begin()
-		}
 	case agent.WorldAgreed:
 		e.worldSize = event.World.Size
 	case agent.JobEnded:

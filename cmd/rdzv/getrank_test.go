@@ -82,15 +82,6 @@ func TestGetRankIsAnsweredEarly(t *testing.T) {
 	}
 }
 
-// The change to one core costs the more the more has been initialised before. See
-// package onecore.
-func TestOneCoreComesFirst(t *testing.T) {
-	order := inits(t, []string{"GODEBUG=inittrace=1"}, "version")
-	if at, ok := order["rdzv/cmd/rdzv/internal/onecore"]; !ok || at > 25 {
-		t.Errorf("package onecore is initialised as number %d of %d", at, len(order))
-	}
-}
-
 // inits are the packages that a command initialises, numbered in their order from 1.
 func inits(t *testing.T, env []string, args ...string) map[string]int {
 	t.Helper()
