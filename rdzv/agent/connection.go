@@ -219,7 +219,6 @@ func (c *connection) meetConfig() meet.Config {
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
 			return exec.CommandContext(ctx, "scontrol", args...).Output()
 		},
-		Say:      func(text string) { c.events.send(MeetingNote{text}) },
-		Terminal: a.ShowJoinLine,
+		Notify: func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
 	}
 }

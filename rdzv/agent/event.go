@@ -7,6 +7,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
 )
 
 // Event is something that happened to this agent or its job. The types of this file are all there
@@ -54,9 +55,32 @@ type FlagIgnored struct {
 // Unprotected says that the job runs without a key (Config.Insecure).
 type Unprotected struct{}
 
-// MeetingNote says something about the search for the other agents.
-type MeetingNote struct {
-	Text string `json:"text"` // a sentence; one that begins with "hint: " is a suggestion
+// Alone says that no other agent has connected to the store of this agent, which waits for them.
+type Alone struct {
+	Seconds  float64 `json:"seconds"`
+	Store    string  `json:"store,omitempty"` // an address for --store on every node; "" if --store was given
+	JoinLine string  `json:"-"`               // RDZV_JOIN=... for other nodes; "" unless Config.ShowJoinLine
+}
+
+// DifferentToken says that an agent of the same job was kept out because it has another token.
+type DifferentToken struct {
+	meet.DifferentToken
+}
+
+// DifferentCommand says that an agent of another job was kept out.
+type DifferentCommand struct {
+	meet.DifferentCommand
+}
+
+// RanksMissing says that the launcher has not started all ranks yet, and does not tell which.
+type RanksMissing struct {
+	meet.RanksMissing
+}
+
+// NoMulticast says that this agent cannot look for the others by multicast.
+type NoMulticast struct {
+	Err  error  `json:"-"`
+	Text string `json:"text"`
 }
 
 // StoreFound says that this agent has a connection to the job's store.
@@ -132,17 +156,21 @@ const (
 	Warning Severity = "warning" // everybody
 )
 
-func (Placed) Type() string          { return "placed" }
-func (FlagIgnored) Type() string     { return "flag_ignored" }
-func (Unprotected) Type() string     { return "unprotected" }
-func (MeetingNote) Type() string     { return "meeting_note" }
-func (StoreFound) Type() string      { return "store_found" }
-func (Waiting) Type() string         { return "waiting" }
-func (WorldAgreed) Type() string     { return "world_agreed" }
-func (EnvironmentNote) Type() string { return "environment_note" }
-func (WorkerStarted) Type() string   { return "worker_started" }
-func (WorkerExited) Type() string    { return "worker_exited" }
-func (Stragglers) Type() string      { return "stragglers" }
-func (JobEnded) Type() string        { return "job_ended" }
-func (FailureReported) Type() string { return "failure_reported" }
-func (Diagnostic) Type() string      { return "diagnostic" }
+func (Placed) Type() string           { return "placed" }
+func (FlagIgnored) Type() string      { return "flag_ignored" }
+func (Unprotected) Type() string      { return "unprotected" }
+func (Alone) Type() string            { return "alone" }
+func (DifferentToken) Type() string   { return "different_token" }
+func (DifferentCommand) Type() string { return "different_command" }
+func (RanksMissing) Type() string     { return "ranks_missing" }
+func (NoMulticast) Type() string      { return "no_multicast" }
+func (StoreFound) Type() string       { return "store_found" }
+func (Waiting) Type() string          { return "waiting" }
+func (WorldAgreed) Type() string      { return "world_agreed" }
+func (EnvironmentNote) Type() string  { return "environment_note" }
+func (WorkerStarted) Type() string    { return "worker_started" }
+func (WorkerExited) Type() string     { return "worker_exited" }
+func (Stragglers) Type() string       { return "stragglers" }
+func (JobEnded) Type() string         { return "job_ended" }
+func (FailureReported) Type() string  { return "failure_reported" }
+func (Diagnostic) Type() string       { return "diagnostic" }

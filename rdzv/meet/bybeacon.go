@@ -3,7 +3,6 @@ package meet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -58,7 +57,7 @@ func newCandidate(ctx context.Context, j *joiner, p *plan) (*candidate, error) {
 	}
 	c := newCallers(p.multicast, j.strangers, m.Addrs)
 	if c.radio, err = p.multicast.open(ctx); err != nil {
-		j.say(fmt.Sprintf("cannot look for the other nodes by multicast: %v", err))
+		j.notify(NoMulticast{err})
 	} else {
 		c.radio.Listen(c.hear)
 	}
@@ -76,7 +75,7 @@ func (c *candidate) elect(ctx context.Context) (*Meeting, error) {
 	done := make(chan struct{})
 	group.Go(func() { c.callers.call(looking) })
 	group.Go(func() { found, err = c.knock(looking); close(done) })
-	group.Go(func() { c.joiner.sayAlone(looking, c.meeting, c.plan) })
+	group.Go(func() { alone(looking, c.meeting, c.plan, c.joiner.notify) })
 	if c.chosen(looking, done) {
 		cancel(errChosen)
 		<-done

@@ -69,7 +69,10 @@ func byLock(dir string) election {
 		}
 		if m, err = j.hostAt(ctx, p); err != nil {
 			lock.release()
-			return nil, j.sayWho(ctx, p, err)
+			if d, bad := j.dialer(p); bad == nil {
+				err = sayWho(ctx, d, p, err)
+			}
+			return nil, err
 		}
 		m.onRelease(lock.release)
 		return m, nil

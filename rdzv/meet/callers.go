@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // forget is how long an agent counts that has not called any more.
@@ -79,8 +80,8 @@ const otherLineAfter = 2 * time.Second
 // hears from the host.
 func (c *callers) hear(h beacon.Packet) {
 	b, err := c.multicast.understand(h, c.strangers.tell)
-	if errors.Is(err, ErrOtherJob) && c.bothAlone(b) {
-		c.strangers.tell(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherJob})
+	if errors.Is(err, gate.ErrOtherJob) && c.bothAlone(b) {
+		c.strangers.tell(gate.Stranger{Host: b.Host, Addr: h.From, Why: gate.ErrOtherJob})
 	}
 	if err != nil || b.ID == c.self.ID {
 		return

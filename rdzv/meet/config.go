@@ -37,8 +37,7 @@ type Config struct {
 	Interfaces func() ([]Interface, error)                                        // nil: those of the system
 	Resolve    func(ctx context.Context, host string) ([]netip.Addr, error)       // addresses of a name; nil: the system's resolver
 	Scontrol   func(ctx context.Context, args ...string) (stdout []byte, _ error) // runs Slurm's scontrol; nil: there is none
-	Terminal   bool                                                               // Say writes to a terminal, so that the line with the job's key can be shown
-	Say        func(string)                                                       // one line for the user; "hint: ..." is one that helps with the line before; nil: silence
+	Notify     func(Notice)                                                       // hears of what the user should know meanwhile; may be called by several goroutines; nil: nobody
 }
 
 // An Interface is one network interface of this host.
@@ -66,8 +65,8 @@ func (c *Config) fill() {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
-	if c.Say == nil {
-		c.Say = func(string) {}
+	if c.Notify == nil {
+		c.Notify = func(Notice) {}
 	}
 }
 

@@ -135,10 +135,10 @@ func newHost(t *testing.T, k int) (m *Meeting, c *candidate) {
 func TestOtherTokenByHand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	tells := []*said{newSaid(), newSaid()}
+	tells := []*heard{newHeard(), newHeard()}
 	for k, tell := range tells {
 		c := handConfig(t, k, 2)
-		c.Say = tell.say
+		c.Notify = tell.notify
 		c.Token = func() ([]byte, error) { return []byte(fmt.Sprint("the token of the node ", k)), nil }
 		group.Go(func() {
 			var none *NotFoundError
@@ -148,8 +148,8 @@ func TestOtherTokenByHand(t *testing.T) {
 		})
 	}
 	for k, tell := range tells { // the address is whatever the system takes for loopback multicast
-		if line := tell.wait(t, "holds another token"); !strings.HasPrefix(line, fmt.Sprintf("node%d (", 1-k)) {
-			t.Error(line)
+		if n := waitFor[DifferentToken](t, tell); n.Host != fmt.Sprint("node", 1-k) || !n.Addr.IsValid() {
+			t.Errorf("%+v", n)
 		}
 	}
 	cancel()
@@ -160,38 +160,33 @@ func TestOtherTokenByHand(t *testing.T) {
 func TestJoinLine(t *testing.T) {
 	t.Parallel()
 	c := handConfig(t, 0, 2)
-	said := newSaid()
-	c.Say, c.Terminal = said.say, true
+	heard := newHeard()
+	c.Notify = heard.notify
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { mustMeet(t, c, newFakeStore(t, "first").host) })
-	line := said.wait(t, "RDZV_JOIN=")
-	_, join, _ := strings.Cut(line, "RDZV_JOIN=")
+	alone := waitFor[Alone](t, heard)
+	if !alone.Secret || alone.Store != onLoopback[0] {
+		t.Errorf("%t, %s", alone.Secret, alone.Store)
+	}
 	second := config(t, -1, 2)
-	second.Join = join
+	second.Join = strings.TrimPrefix(alone.JoinLine, "RDZV_JOIN=")
 	second.Token = func() ([]byte, error) { t.Error("asked for the token"); return nil, errors.New("none") }
 	if got := ask(t, mustMeet(t, second, noHost(t)), "x"); got != "first x" {
 		t.Error(got)
 	}
-	said.wait(t, "start every node with --store 127.0.0.1")
 }
 
-// Where what is said may end up in a log file, the line with the job's key is not said.
-func TestNoJoinLineInLogs(t *testing.T) {
+// Where the user has named the store, there is no advice to name it, and without a key no secret to hide.
+func TestAloneWithStore(t *testing.T) {
 	t.Parallel()
-	c := handConfig(t, 0, 2)
-	said := newSaid()
-	c.Say = said.say
-	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() { _, _ = Meet(ctx, c, noHost(t)) })
-	said.wait(t, "--store 127.0.0.1")
-	cancel()
-	group.Wait()
-	for _, line := range said.lines {
-		if strings.Contains(line, "RDZV_JOIN") {
-			t.Errorf("said %q", line)
-		}
+	c := storeConfig(t, t.TempDir(), "127.0.0.1")
+	c.Insecure = true
+	heard := newHeard()
+	c.Notify = heard.notify
+	m := mustMeet(t, c, newFakeStore(t, "store").host)
+	if n := waitFor[Alone](t, heard); n.Store.IsValid() || n.Secret || n.JoinLine != m.JoinLine() {
+		t.Errorf("%+v", n)
 	}
 }
 
@@ -238,20 +233,22 @@ func TestOldBeaconMovesNobody(t *testing.T) {
 
 // Two nodes with one token and two lines are told so, but not before both have been alone for a while.
 func TestOtherLineByHand(t *testing.T) {
-	said := newSaid()
+	heard := newHeard()
 	conf := handConfig(t, 1, 2)
 	conf.fill()
 	p, err := unranked(&conf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCallers(p.multicast, &strangers{say: said.say}, nil)
+	c := newCallers(p.multicast, &strangers{notify: heard.notify}, nil)
 	other := beacon.Beacon{Public: hex.EncodeToString(secret.PublicName("another line")), ID: beacon.NewID(), Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
 	c.hear(beacon.Packet{Data: other.Encode(p.multicast.key), From: onLoopback[0]})
-	if len(said.lines) != 0 {
-		t.Errorf("said at once: %q", said.lines)
+	if now := heard.all(); len(now) != 0 {
+		t.Errorf("reported at once: %+v", now)
 	}
 	c.start = c.start.Add(-otherLineAfter)
 	c.hear(beacon.Packet{Data: other.Encode(p.multicast.key), From: onLoopback[0]})
-	said.wait(t, "node2 (127.0.0.1) runs another line: give both a --job NAME")
+	if n := waitFor[DifferentCommand](t, heard); n != (DifferentCommand{"node2", onLoopback[0]}) {
+		t.Errorf("%+v", n)
+	}
 }

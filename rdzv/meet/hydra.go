@@ -98,7 +98,7 @@ func (t *task) host(ctx context.Context, key secret.Key) (*Meeting, error) {
 // allHere waits at the barrier. Nobody can say who is missing there.
 func (t *task) allHere(ctx context.Context) error {
 	stop := time.AfterFunc(barrierNews, func() {
-		t.joiner.say(fmt.Sprintf("waiting for all %d ranks to start (which are missing cannot be known before all are here)", t.config.Size))
+		t.joiner.notify(RanksMissing{t.config.Size})
 	})
 	defer stop.Stop()
 	return t.pmi.Barrier(ctx)

@@ -15,8 +15,7 @@ type joiner struct {
 	host      string          // this host's name
 	past      []gate.Instance // stores whose job is over
 	strangers *strangers
-	say       func(string)
-	terminal  bool // say writes to one
+	notify    func(Notice)
 }
 
 // An election decides on the way whether this agent hosts.
@@ -74,7 +73,7 @@ func (j *joiner) serve(ctx context.Context, m *Meeting, p *plan) error {
 	started = true
 	m.gate.Admit()
 	if p.alone {
-		m.tasks.run(func(ctx context.Context) { j.sayAlone(ctx, m, p) })
+		m.tasks.run(func(ctx context.Context) { alone(ctx, m, p, j.notify) })
 	}
 	if p.announce {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
@@ -110,9 +109,9 @@ func (j *joiner) look(ctx context.Context, p *plan) (*Meeting, error) {
 }
 
 // told gives who hears of strangers: neighbours on a port that two jobs share in their sequences are none of the user's business.
-func (j *joiner) told(p *plan) func(Stranger) {
-	return func(who Stranger) {
-		if !errors.Is(who.Why, ErrOtherJob) || p.named {
+func (j *joiner) told(p *plan) func(gate.Stranger) {
+	return func(who gate.Stranger) {
+		if !errors.Is(who.Why, gate.ErrOtherJob) || p.named {
 			j.strangers.tell(who)
 		}
 	}

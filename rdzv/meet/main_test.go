@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,40 +95,44 @@ func ask(t *testing.T, m *Meeting, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// said collects what the user is told.
-type said struct {
-	mu    sync.Mutex
-	lines []string
-	more  chan struct{}
+// heard collects what an agent reports.
+type heard struct {
+	mu   sync.Mutex
+	list []Notice
+	more chan struct{}
 }
 
-func newSaid() *said { return &said{more: make(chan struct{}, 100)} }
+func newHeard() *heard { return &heard{more: make(chan struct{}, 100)} }
 
-func (s *said) say(line string) {
-	s.mu.Lock()
-	s.lines = append(s.lines, line)
-	s.mu.Unlock()
-	s.more <- struct{}{}
+func (h *heard) notify(n Notice) {
+	h.mu.Lock()
+	h.list = append(h.list, n)
+	h.mu.Unlock()
+	h.more <- struct{}{}
 }
 
-// wait returns the first line that contains part.
-func (s *said) wait(t *testing.T, part string) string {
+func (h *heard) all() []Notice {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
+}
+
+// waitFor returns the first notice of the type.
+func waitFor[N Notice](t *testing.T, h *heard) N {
 	t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
 	for {
-		s.mu.Lock()
-		for _, l := range s.lines {
-			if strings.Contains(l, part) {
-				s.mu.Unlock()
-				return l
+		for _, n := range h.all() {
+			if n, ok := n.(N); ok {
+				return n
 			}
 		}
-		lines := strings.Join(s.lines, "\n")
-		s.mu.Unlock()
 		select {
-		case <-s.more:
-		case <-limit:
-			t.Fatalf("nothing with %q was said, only:\n%s", part, lines)
+		case <-h.more:
+		case <-limit.C:
+			var none N
+			t.Fatalf("no %T was reported, only %+v", none, h.all())
 		}
 	}
 }

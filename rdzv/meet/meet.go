@@ -29,7 +29,7 @@ type finder struct {
 }
 
 func newFinder(c *Config, host HostFunc) *finder {
-	return &finder{config: c, host: host, strangers: &strangers{say: c.Say}}
+	return &finder{config: c, host: host, strangers: &strangers{notify: c.Notify}}
 }
 
 // find runs the row that holds for this agent; past are stores whose job is over. Whatever way it fails, a panic included, the
@@ -49,7 +49,7 @@ func (f *finder) find(ctx context.Context, past []gate.Instance) (m *Meeting, er
 
 func (f *finder) meet(ctx context.Context, past []gate.Instance, p *plan, elect election) (*Meeting, error) {
 	c := f.config
-	j := &joiner{start: f.host, host: c.Host, past: past, strangers: f.strangers, say: c.Say, terminal: c.Terminal}
+	j := &joiner{start: f.host, host: c.Host, past: past, strangers: f.strangers, notify: c.Notify}
 	m, err := elect(ctx, j, p)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 func orteConfig(t *testing.T, rank, size int) Config {
@@ -194,27 +196,27 @@ func TestNextAgentHostsWhenTheFirstIsGone(t *testing.T) {
 
 func TestWrongTokenIsToldOnBothSides(t *testing.T) {
 	dir := t.TempDir()
-	host, joiner := newSaid(), newSaid()
+	host, joiner := newHeard(), newHeard()
 	a := storeConfig(t, dir, "127.0.0.1")
-	a.Say = host.say
+	a.Notify = host.notify
 	mustMeet(t, a, newFakeStore(t, "a").host)
 	b := storeConfig(t, dir, "127.0.0.1")
-	b.Host, b.Say = "node2", joiner.say
+	b.Host, b.Notify = "node2", joiner.notify
 	b.Token = func() ([]byte, error) { return []byte("another token, 24 bytes."), nil }
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		if _, err := Meet(ctx, b, noHost(t)); !errors.Is(err, ErrOtherToken) && !strings.Contains(err.Error(), "holds another token") {
+		if _, err := Meet(ctx, b, noHost(t)); !errors.Is(err, gate.ErrOtherToken) && !strings.Contains(err.Error(), "holds another token") {
 			t.Errorf("Meet: %v", err)
 		}
 	})
-	line := host.wait(t, "holds another token")
-	if !strings.HasPrefix(line, "node2 (127.0.0.1) ") || !strings.Contains(line, "~/.config/rdzv/token") || !strings.Contains(line, "RDZV_JOIN=") {
-		t.Error(line)
+	const want = "node2 (127.0.0.1) holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=..."
+	if n := waitFor[DifferentToken](t, host); n.Error() != want {
+		t.Error(n)
 	}
-	joiner.wait(t, "holds another token")
+	waitFor[DifferentToken](t, joiner)
 	cancel()
 }
 
@@ -224,13 +226,13 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	host, joiner := newSaid(), newSaid()
+	host, joiner := newHeard(), newHeard()
 	a := storeConfig(t, t.TempDir(), l.Addr().String())
-	a.Say = host.say
+	a.Notify = host.notify
 	mustMeet(t, a, newFakeStore(t, "a").host)
 
 	b := storeConfig(t, t.TempDir(), strings.Replace(a.Store, "127.0.0.1", "node1", 1))
-	b.Job, b.Host, b.Say = "another line", "node2", joiner.say
+	b.Job, b.Host, b.Notify = "another line", "node2", joiner.notify
 	b.Interfaces = func() ([]Interface, error) { return nil, nil }
 	b.Resolve = func(context.Context, string) ([]netip.Addr, error) { return onLoopback[:1], nil }
 	b.fill()
@@ -243,6 +245,11 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	defer group.Wait()
 	defer cancel()
 	group.Go(func() { newFinder(&b, noHost(t)).meet(ctx, nil, p, byRank) }) // as on another host, whose node1 is not itself
-	host.wait(t, "node2 (127.0.0.1) runs another line: give both a --job NAME")
-	joiner.wait(t, "node1 (127.0.0.1) runs another line: give both a --job NAME")
+	if n := waitFor[DifferentCommand](t, host); n != (DifferentCommand{"node2", onLoopback[0]}) {
+		t.Errorf("%+v", n)
+	}
+	const want = "node1 (127.0.0.1) runs another line: give both a --job NAME, the same one, or each job a port of its own"
+	if n := waitFor[DifferentCommand](t, joiner); n.Error() != want {
+		t.Error(n)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // How often a beacon is sent: often at first, when all agents start, then seldom.
@@ -46,7 +47,7 @@ func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
 }
 
 // hosts offers the store whose host calls out; told hears of strangers.
-func (m multicast) hosts(told func(Stranger)) source {
+func (m multicast) hosts(told func(gate.Stranger)) source {
 	return func(ctx context.Context, give func(offer)) {
 		if !pause(ctx, beaconsAfter) {
 			return
@@ -66,15 +67,15 @@ func (m multicast) hosts(told func(Stranger)) source {
 }
 
 // understand reads a beacon of this job. One that another secret has made for the very same job is told to the user; one of
-// another job of the same user is ErrOtherJob.
-func (m multicast) understand(h beacon.Packet, told func(Stranger)) (beacon.Beacon, error) {
+// another job of the same user is gate.ErrOtherJob.
+func (m multicast) understand(h beacon.Packet, told func(gate.Stranger)) (beacon.Beacon, error) {
 	b, err := beacon.Parse(h.Data, m.key)
 	ours := b.Public == m.public
 	switch {
 	case errors.Is(err, beacon.ErrMAC) && ours:
-		told(Stranger{Host: b.Host, Addr: h.From, Why: ErrOtherToken})
+		told(gate.Stranger{Host: b.Host, Addr: h.From, Why: gate.ErrOtherToken})
 	case err == nil && !ours:
-		err = ErrOtherJob
+		err = gate.ErrOtherJob
 	}
 	for i, a := range b.Addrs { // of use only on the interface that it came by
 		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {

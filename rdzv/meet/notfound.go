@@ -8,25 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"rdzv/rdzv/meet/internal/gate"
-)
-
-// A Stranger is who was kept out and is perhaps one of the user's own.
-type Stranger = gate.Stranger
-
-// What keeps an agent of the same user out, as far as both sides can tell.
-var (
-	ErrOtherToken = gate.ErrOtherToken
-	ErrOtherJob   = gate.ErrOtherJob
 )
 
 // NotFoundError says that no store was found in time: every address that was tried, and what each answered last.
 type NotFoundError struct {
-	Tried     []Answer   // sorted by address
-	Strangers []Stranger // who seemed to be of the same user, and was not let in
-	Hint      string     // what the user can do under this launcher; may be empty
-	Cause     error      // why the search ended
+	Tried     []Answer // sorted by address
+	Strangers []error  // who seemed to be of the same user, and was not let in: DifferentToken or DifferentCommand
+	Hint      string   // what the user can do under this launcher; may be empty
+	Cause     error    // why the search ended
 }
 
 // An Answer is what one address said the last time it was asked.
@@ -48,7 +37,7 @@ func (e *NotFoundError) Error() string {
 func (e *NotFoundError) Lines() []string {
 	var lines []string
 	for _, who := range e.Strangers {
-		lines = append(lines, who.String())
+		lines = append(lines, who.Error())
 	}
 	for _, answer := range e.answers() {
 		lines = append(lines, "tried "+answer)

@@ -49,7 +49,7 @@ type search struct {
 	dialer  *gate.Dialer
 	sources []source
 	past    []gate.Instance // stores whose job is over
-	told    func(Stranger)
+	told    func(gate.Stranger)
 	tries   map[netip.AddrPort]*try
 
 	best  *found    // found already
@@ -232,9 +232,9 @@ func (s *search) judge(a answered) *found {
 	switch {
 	case errors.As(a.err, &moved):
 		s.take(offer{addr: moved.To, name: t.name, likely: -1})
-	case errors.Is(a.err, ErrOtherToken), errors.Is(a.err, ErrOtherJob):
+	case errors.Is(a.err, gate.ErrOtherToken), errors.Is(a.err, gate.ErrOtherJob):
 		t.wait = strangeFor
-		s.told(Stranger{Host: t.name, Addr: a.addr.Addr(), Why: a.err})
+		s.told(gate.Stranger{Host: t.name, Addr: a.addr.Addr(), Why: a.err})
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 	return nil

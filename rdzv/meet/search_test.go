@@ -25,10 +25,10 @@ func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 		{"one of ours has made way", gate.MovedError{To: netip.MustParseAddrPort("127.0.0.3:1")}, false},
 		{"another program", gate.ErrNotStore, true},
 		{"a store whose job is over", errClosed, true},
-		{"another job", ErrOtherJob, true},
+		{"another job", gate.ErrOtherJob, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := &search{tries: map[netip.AddrPort]*try{}, told: func(Stranger) {}}
+			s := &search{tries: map[netip.AddrPort]*try{}, told: func(gate.Stranger) {}}
 			begun := time.Now()
 			offerAll(s.take, "node1", 0, []netip.Addr{here, there}, []int{29701, 29702, 29703})
 			if first := s.tries[netip.AddrPortFrom(here, 29701)]; first.next.After(time.Now()) {

@@ -1,31 +1,45 @@
 package meet
 
 import (
+	"errors"
 	"slices"
 	"sync"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // strangers are those who may be the user's own but have another key, over as many stores as this agent looks for.
 type strangers struct {
-	say  func(string)
-	mu   sync.Mutex
-	list []Stranger
+	notify func(Notice)
+	mu     sync.Mutex
+	list   []gate.Stranger
 }
 
 // tell tells the user of each once.
-func (s *strangers) tell(who Stranger) {
+func (s *strangers) tell(who gate.Stranger) {
 	if s.new(who) {
-		s.say(who.String())
+		s.notify(noticeOf(who))
 	}
+}
+
+// noticeOf says what keeps a stranger out.
+func noticeOf(who gate.Stranger) interface {
+	Notice
+	error
+} {
+	if errors.Is(who.Why, gate.ErrOtherJob) {
+		return DifferentCommand{Host: who.Host, Addr: who.Addr}
+	}
+	return DifferentToken{Host: who.Host, Addr: who.Addr}
 }
 
 // maxStrangers bounds what is said and remembered of strangers: they may be many, and mean no good.
 const maxStrangers = 16
 
-func (s *strangers) new(who Stranger) bool {
+func (s *strangers) new(who gate.Stranger) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := func(w Stranger) bool { return w.Addr == who.Addr || w.Host != "" && w.Host == who.Host }
+	same := func(w gate.Stranger) bool { return w.Addr == who.Addr || w.Host != "" && w.Host == who.Host }
 	if len(s.list) == maxStrangers || slices.ContainsFunc(s.list, same) {
 		return false
 	}
@@ -33,8 +47,12 @@ func (s *strangers) new(who Stranger) bool {
 	return true
 }
 
-func (s *strangers) known() []Stranger {
+func (s *strangers) known() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.list)
+	var known []error
+	for _, who := range s.list {
+		known = append(known, noticeOf(who))
+	}
+	return known
 }

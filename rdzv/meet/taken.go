@@ -15,12 +15,8 @@ import (
 const askingWho = time.Second
 
 // sayWho adds to the error that the port which the user named is taken what it is taken by, if that shows.
-func (j *joiner) sayWho(ctx context.Context, p *plan, err error) error {
+func sayWho(ctx context.Context, d *gate.Dialer, p *plan, err error) error {
 	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
-		return err
-	}
-	d, bad := j.dialer(p)
-	if bad != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askingWho)
@@ -31,9 +27,9 @@ func (j *joiner) sayWho(ctx context.Context, p *plan, err error) error {
 	case why == nil:
 		conn.Close() // of agents with another runtime directory
 		return fmt.Errorf("%w (by a store of this job)", err)
-	case errors.Is(why, ErrOtherJob):
+	case errors.Is(why, gate.ErrOtherJob):
 		return fmt.Errorf("%w (by the store of another job)", err)
-	case errors.Is(why, ErrOtherToken):
+	case errors.Is(why, gate.ErrOtherToken):
 		return fmt.Errorf("%w (by a store of this job with another token)", err)
 	case errors.As(why, &service):
 		return fmt.Errorf("%w (by %s)", err, string(service))

@@ -17,8 +17,16 @@ func (c *Console) Event(e agent.Event) {
 		c.Warn("--insecure: this job has no secret and no encryption, anybody who reaches its hosts can take part in it")
 	case agent.Placed:
 		c.placed(e)
-	case agent.MeetingNote:
-		c.Info("%s", e.Text)
+	case agent.Alone:
+		c.alone(e)
+	case agent.DifferentToken:
+		c.Info("%v", e.DifferentToken)
+	case agent.DifferentCommand:
+		c.Info("%v", e.DifferentCommand)
+	case agent.RanksMissing:
+		c.Info("waiting for all %d ranks to start (which are missing cannot be known before all are here)", e.Ranks)
+	case agent.NoMulticast:
+		c.Info("cannot look for the other nodes by multicast: %v", e.Err)
 	case agent.StoreFound:
 		c.storeFound(e)
 	case agent.Waiting:
@@ -54,6 +62,17 @@ func (c *Console) placed(e agent.Placed) {
 		return
 	}
 	c.Verbose("started by %s: job %s, rank %d of %d", e.Launcher, e.Job, e.Rank, e.Size)
+}
+
+// alone tells how the other nodes can find this one.
+func (c *Console) alone(e agent.Alone) {
+	c.Info("no other agent has connected after %v", seconds(e.Seconds))
+	if e.Store != "" {
+		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s", e.Store)
+	}
+	if e.JoinLine != "" {
+		c.Info("hint: put this before the command on a node that cannot find this one: %s", e.JoinLine)
+	}
 }
 
 func (c *Console) storeFound(e agent.StoreFound) {

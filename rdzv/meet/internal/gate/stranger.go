@@ -3,7 +3,6 @@ package gate
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -25,18 +24,6 @@ type Stranger struct {
 	Host string     // the name it gives itself, made harmless but not verified; "" if it gave none
 	Addr netip.Addr // where it came from, or was asked
 	Why  error      // ErrOtherToken or ErrOtherJob
-}
-
-// String is for the user: who it is, and what helps.
-func (s Stranger) String() string {
-	who := s.Addr.String()
-	if s.Host != "" && s.Host != who {
-		who = fmt.Sprintf("%s (%s)", s.Host, s.Addr)
-	}
-	if errors.Is(s.Why, ErrOtherJob) {
-		return who + " runs another line: give both a --job NAME, the same one, or each job a port of its own"
-	}
-	return who + " holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=..."
 }
 
 // hostPrefix begins an extra entry in the client's list of protocols, which carries its host's name. It is in the clear, and only for messages.

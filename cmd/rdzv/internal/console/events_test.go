@@ -1,0 +1,47 @@
+package console
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/meet"
+)
+
+func TestNoticesOfTheSearch(t *testing.T) {
+	addr := netip.MustParseAddr("10.0.0.6")
+	for _, test := range []struct {
+		event agent.Event
+		want  string
+	}{
+		{
+			agent.Alone{Seconds: 3, Store: "10.0.0.6", JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			"rdzv: no other agent has connected after 3s\n" +
+				"rdzv: hint: if the other nodes cannot find this one, start every node with --store 10.0.0.6\n" +
+				"rdzv: hint: put this before the command on a node that cannot find this one: RDZV_JOIN=10.0.0.6:1/KEY\n",
+		},
+		{agent.Alone{Seconds: 3}, "rdzv: no other agent has connected after 3s\n"},
+		{
+			agent.DifferentToken{DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}},
+			"rdzv: node2 (10.0.0.6) holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=...\n",
+		},
+		{
+			agent.DifferentCommand{DifferentCommand: meet.DifferentCommand{Addr: addr}},
+			"rdzv: 10.0.0.6 runs another line: give both a --job NAME, the same one, or each job a port of its own\n",
+		},
+		{
+			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},
+			"rdzv: waiting for all 4 ranks to start (which are missing cannot be known before all are here)\n",
+		},
+		{
+			agent.NoMulticast{Err: errors.New("network is down")},
+			"rdzv: cannot look for the other nodes by multicast: network is down\n",
+		},
+	} {
+		c, out := heard(Screen{})
+		if c.Event(test.event); out.String() != test.want {
+			t.Errorf("%+v: %q", test.event, out)
+		}
+	}
+}
