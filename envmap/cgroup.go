@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// cpusetOf reads the CPUs of this process's cgroup, version 2 or 1, given /proc/self/cgroup. Nil if there is none.
+// cpusetOf reads the CPUs of this process's cgroup, version 2 or 1. cgroups is the content of
+// /proc/self/cgroup. It returns nil if there is no cpuset.
 func cpusetOf(root fs.FS, cgroups string) []int {
 	for _, dir := range cgroupDirs(cgroups, "cpuset") {
-		for _, name := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"} {
-			if set := readSet(root, dir+"/"+name); len(set) > 0 {
+		for _, name := range []string{"cpus.effective", "effective_cpus", "cpus"} {
+			if set := readSet(root, dir+"/cpuset."+name); len(set) > 0 {
 				return set
 			}
 		}
@@ -20,7 +21,8 @@ func cpusetOf(root fs.FS, cgroups string) []int {
 	return nil
 }
 
-// quotaOf returns the smallest CPU quota of this process's cgroup and those above it, in whole CPUs, rounded up; 0 is none.
+// quotaOf returns the smallest CPU quota of this process's cgroup and its ancestors, in CPUs,
+// rounded up; 0 if there is none.
 func quotaOf(root fs.FS, cgroups string) int {
 	quota := 0
 	for _, dir := range cgroupDirs(cgroups, "cpu") {
@@ -31,7 +33,8 @@ func quotaOf(root fs.FS, cgroups string) int {
 	return quota
 }
 
-// quotaIn reads cpu.max ("200000 100000", "max 100000"), or the two files of version 1.
+// quotaIn reads cpu.max ("200000 100000", "max 100000"), or the two files of version 1. Both give a
+// time and a period in microseconds.
 func quotaIn(root fs.FS, dir string) int {
 	text, err := fs.ReadFile(root, dir+"/cpu.max")
 	limit, period, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
@@ -48,9 +51,9 @@ func quotaIn(root fs.FS, dir string) int {
 	return (n-1)/per + 1
 }
 
-// cgroupDirs returns the folders of this process's cgroup for a controller, its own first, then those above it. In a
-// container the path in /proc/self/cgroup may be the host's, and only the top exists. Its lines are such as
-// "0::/user.slice" (version 2) and "5:cpu,cpuacct:/job" (version 1).
+// cgroupDirs returns the directories of this process's cgroup for a controller: its own, then its
+// ancestors. cgroups has lines such as "0::/user.slice" (version 2) and "5:cpu,cpuacct:/job"
+// (version 1). In a container the path may be the host's; then only the topmost directory exists.
 func cgroupDirs(cgroups, controller string) (dirs []string) {
 	top, own := "", ""
 	for line := range strings.Lines(cgroups) {

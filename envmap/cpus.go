@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// CPUs says how much of the node's processors this process may use.
+// CPUs are the processors that this process may use. Each number is at least 1.
 type CPUs struct {
-	Count int // hardware threads in this process's affinity mask, no more than the cgroups' quota; at least 1
+	Count int // hardware threads in the affinity mask, at most the cgroups' CPU quota
 	Mask  int // cores in the affinity mask
-	Node  int // cores in the cpuset of this process's cgroup, no more than the quota: what all workers of the node share
+	Node  int // cores in the cgroup's cpuset, at most the quota, for all workers of the node
 }
 
-// ReadCPUs reads CPUs from /proc and /sys below root. What cannot be read does not limit.
+// ReadCPUs reads CPUs from /proc and /sys below root. Files that cannot be read impose no limit.
 func ReadCPUs(root fs.FS) CPUs {
 	online := readSet(root, "sys/devices/system/cpu/online")
 	status, _ := fs.ReadFile(root, "proc/self/status")
@@ -28,24 +28,30 @@ func ReadCPUs(root fs.FS) CPUs {
 		node = online
 	}
 	siblings := readSet(root, "sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
-	c := CPUs{Count: max(1, len(mask)), Mask: max(1, cores(mask, siblings)), Node: max(1, cores(node, siblings))}
+	c := CPUs{
+		Count: max(1, len(mask)),
+		Mask:  max(1, cores(mask, siblings)),
+		Node:  max(1, cores(node, siblings)),
+	}
 	if quota := quotaOf(root, string(cgroups)); quota > 0 {
 		c.Count, c.Node = min(c.Count, quota), min(c.Node, quota)
 	}
 	return c
 }
 
-// Threads is OMP_NUM_THREADS for each of the agent's workers: the cores that the launcher bound the agent to, shared by
-// its workers, but no more than a fair share of the node. Open MPI binds to a whole socket by default, which several
-// ranks share; torchrun's 1 wastes the node. At least 1.
+// Threads returns OMP_NUM_THREADS for each of the agent's workers: the cores to which the launcher
+// bound the agent, divided by its workers, but at most an equal share of the node, and at least 1.
+// The share matters because Open MPI by default binds each rank to a whole socket, which several
+// ranks share. (torchrun sets 1, which leaves most of the node idle.)
 func (c CPUs) Threads(agentWorkers, nodeWorkers int) int {
 	bound := c.Mask / max(1, agentWorkers)
 	share := c.Node / max(1, nodeWorkers)
 	return max(1, min(bound, share))
 }
 
-// cores counts the cores of a set of hardware threads, given the siblings of CPU 0: all cores of a node have as many,
-// numbered either side by side (0-1) or by halves (0,64).
+// cores counts the cores of a set of hardware threads, given the siblings of CPU 0. All cores of a
+// node have the same number of threads, numbered either consecutively (0-1) or with a stride
+// (0,64).
 func cores(set, siblings []int) int {
 	if len(siblings) < 2 || siblings[0] != 0 {
 		return len(set)
@@ -62,10 +68,10 @@ func cores(set, siblings []int) int {
 	return len(seen)
 }
 
-// maxCPUs bounds the CPUs of a node.
+// maxCPUs is the largest number of CPUs that is accepted.
 const maxCPUs = 1 << 16
 
-// cpuList reads a list of the kernel's form, "0-3,8,10-11"; nil if it is none.
+// cpuList parses the kernel's list format, "0-3,8,10-11"; a malformed list is nil.
 func cpuList(list string) []int {
 	var cpus []int
 	for field := range strings.SplitSeq(strings.TrimSpace(list), ",") {
@@ -75,7 +81,8 @@ func cpuList(list string) []int {
 		}
 		first, errFirst := strconv.Atoi(low)
 		last, errLast := strconv.Atoi(high)
-		if errFirst != nil || errLast != nil || first < 0 || last < first || last >= maxCPUs || len(cpus) >= maxCPUs {
+		if errFirst != nil || errLast != nil || first < 0 || last < first ||
+			last >= maxCPUs || len(cpus) >= maxCPUs {
 			return nil
 		}
 		for cpu := first; cpu <= last; cpu++ {

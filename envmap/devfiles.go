@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// scan finds the vendor of the node's devices by their files, and how many this process may see. Integrated graphics
-// are none: they come with every desktop processor.
-func scan(root fs.FS) (vendor string, count int) {
+// countDevices finds the vendor of the node's devices by their files, and how many of them this
+// process can use. Integrated graphics do not count.
+func countDevices(root fs.FS) (vendor string, count int) {
 	if root == nil {
 		return "", 0
 	}
@@ -25,9 +25,9 @@ func scan(root fs.FS) (vendor string, count int) {
 	return "", 0
 }
 
-// nvidia counts the driver's GPUs (/proc/driver/nvidia/gpus/PCI/information) whose device file is there: in a container
-// the driver may list all, and /dev only the allowed ones. Before the first use after boot /dev has none; then the
-// driver's list counts.
+// nvidia counts the driver's GPUs (/proc/driver/nvidia/gpus/PCI/information) that have a device
+// file: in a container the driver may list all GPUs, and /dev only the allowed ones. Before the
+// first use after boot /dev has none; then it counts the driver's list.
 func nvidia(root fs.FS) int {
 	files := numbered(root, "dev", "nvidia")
 	minors := nvidiaMinors(root)
@@ -46,7 +46,7 @@ func nvidia(root fs.FS) int {
 	return count
 }
 
-// nvidiaMinors returns the numbers of the driver's device files.
+// nvidiaMinors returns the numbers of the GPUs' device files, from the driver.
 func nvidiaMinors(root fs.FS) []int {
 	const dir = "proc/driver/nvidia/gpus"
 	gpus, _ := fs.ReadDir(root, dir)
@@ -60,8 +60,8 @@ func nvidiaMinors(root fs.FS) []int {
 	return minors
 }
 
-// amd counts the nodes of the kernel's topology that are GPUs and whose render file is there; what a container may not
-// use cannot be read, or has no file.
+// amd counts the nodes of the kernel's topology that are GPUs and have a render device file. GPUs
+// that a container may not use are unreadable or have no such file.
 func amd(root fs.FS) int {
 	const dir = "sys/class/kfd/kfd/topology/nodes"
 	if _, err := fs.Stat(root, "dev/kfd"); err != nil {
@@ -87,7 +87,7 @@ func habana(root fs.FS) int {
 	return max(len(numbered(root, "dev/accel", "accel")), len(numbered(root, "dev", "hl")))
 }
 
-// intel counts Intel's cards but for the processor's own graphics, which is PCI device 00:02.0 always.
+// intel counts Intel's cards except the integrated graphics, which is always PCI device 00:02.0.
 func intel(root fs.FS) int {
 	const dir = "sys/class/drm"
 	count := 0
@@ -101,21 +101,23 @@ func intel(root fs.FS) int {
 	return count
 }
 
-// numbered returns the numbers N of the files prefixN in a folder.
+// numbered returns the numbers N of the files prefixN in a directory.
 func numbered(root fs.FS, dir, prefix string) map[int]bool {
 	entries, _ := fs.ReadDir(root, dir)
 	numbers := map[int]bool{}
 	for _, entry := range entries {
-		if digits, ok := strings.CutPrefix(entry.Name(), prefix); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
-			if n, err := strconv.Atoi(digits); err == nil {
-				numbers[n] = true
-			}
+		digits, ok := strings.CutPrefix(entry.Name(), prefix)
+		if !ok || strings.Trim(digits, "0123456789") != "" {
+			continue
+		}
+		if n, err := strconv.Atoi(digits); err == nil {
+			numbers[n] = true
 		}
 	}
 	return numbers
 }
 
-// field returns what follows a key at the start of a line.
+// field returns the text after a key at the start of a line.
 func field(text, key string) (string, bool) {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
@@ -125,7 +127,7 @@ func field(text, key string) (string, bool) {
 	return "", false
 }
 
-// numberField is field for a number.
+// numberField returns the number after a key at the start of a line.
 func numberField(text []byte, key string) (int, bool) {
 	value, _ := field(string(text), key)
 	n, err := strconv.Atoi(value)

@@ -6,42 +6,48 @@ import (
 	"strings"
 )
 
-// DeviceMode says how a worker gets its device.
+// DeviceMode selects how a worker gets its device.
 type DeviceMode string
 
 const (
-	// DeviceIndex sets RDZV_DEVICE_INDEX to the index of the worker's device among the visible ones; the default.
+	// DeviceIndex sets RDZV_DEVICE_INDEX to the index of the worker's device among the visible
+	// ones. It is the default.
 	DeviceIndex DeviceMode = "index"
-	// DeviceMask narrows the worker's visible devices to its one, whose index is then 0.
+	// DeviceMask makes only the worker's own device visible, with index 0.
 	DeviceMask DeviceMode = "mask"
-	// DeviceLocalRank makes LOCAL_RANK the device's index, for programs that call set_device(LOCAL_RANK).
+	// DeviceLocalRank sets LOCAL_RANK, too, to the device's index, for programs that call
+	// set_device(LOCAL_RANK).
 	DeviceLocalRank DeviceMode = "local-rank"
-	// DeviceNone leaves devices alone.
+	// DeviceNone assigns no device.
 	DeviceNone DeviceMode = "none"
 )
 
 // DeviceModes returns all modes, for help and messages.
 func DeviceModes() []string {
-	return []string{string(DeviceIndex), string(DeviceMask), string(DeviceLocalRank), string(DeviceNone)}
+	return []string{
+		string(DeviceIndex), string(DeviceMask), string(DeviceLocalRank), string(DeviceNone),
+	}
 }
 
-// device is what assign decided for one worker.
+// device is what assign chose for one worker.
 type device struct {
-	index     int // among the visible; Unknown if there is none
+	index     int // among the visible devices; Unknown if there is none
 	localRank int // the value for LOCAL_RANK
 	set       []KV
 	notes     []string
 }
 
-// assign gives a worker its device. One visible device has index 0 whatever the local rank is: the launcher gave each
-// task its own (srun --gpus-per-task=1). Of several the local rank takes its own, and where there are too few they are shared in turn.
+// assign chooses a worker's device. A single visible device has index 0 for every local rank: the
+// launcher gave each task its own (srun --gpus-per-task=1). Of several devices each local rank gets
+// the one with its index; if there are too few they are shared round-robin.
 func assign(id Identity, mode DeviceMode) (device, error) {
 	d := device{index: Unknown, localRank: id.LocalRank}
 	if mode == "" {
 		mode = DeviceIndex
 	}
 	if !slices.Contains(DeviceModes(), string(mode)) {
-		return d, &Error{Text: "cannot use device mode " + strconv.Quote(string(mode)) + ": not one of " + strings.Join(DeviceModes(), ", ")}
+		return d, &Error{Text: "cannot use device mode " + strconv.Quote(string(mode)) +
+			": not one of " + strings.Join(DeviceModes(), ", ")}
 	}
 	if mode == DeviceNone {
 		return d, nil
@@ -52,7 +58,7 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 	if mode == DeviceMask {
 		return d.mask(id)
 	}
-	count := id.Visible.atOnce()
+	count := id.Visible.usable()
 	switch {
 	case !id.Visible.Known:
 		d.index = id.LocalRank
@@ -62,57 +68,67 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 			d.localRank = d.index
 		}
 		if id.LocalRank >= count {
-			d.warn(id, mode)
+			d.noteShared(id, mode)
 		}
 	}
 	return d, nil
 }
 
-// warn tells of a local rank that is no device index: a program that uses it as one ends with "invalid device ordinal".
-func (d *device) warn(id Identity, mode DeviceMode) {
-	rank, visible, note := "LOCAL_RANK "+itoa(id.LocalRank), id.Visible, ""
+// noteShared adds a note about a local rank that is not a device index: a program that uses it as
+// one fails with "invalid device ordinal".
+func (d *device) noteShared(id Identity, mode DeviceMode) {
+	rank, from, count := "LOCAL_RANK "+itoa(id.LocalRank), id.Visible.From(), id.Visible.Count()
+	note := ""
 	switch {
-	case visible.Count() > visible.atOnce():
-		note = rank + " shares MIG instance 0 of " + visible.From() + ": a process sees only the first; --device mask gives each worker its own"
-	case mode == DeviceLocalRank && visible.Count() == 1:
-		return // one device each, and LOCAL_RANK says so: just what was asked for
-	case visible.Count() == 1:
-		note = rank + " is no device index, for one device is visible (" + visible.From() + "): --device local-rank makes it 0"
+	case count > id.Visible.usable():
+		note = rank + " shares the first MIG instance of " + from +
+			": a process sees only that one; --device mask gives each worker its own"
+	case mode == DeviceLocalRank && count == 1:
+		return // each task has one device, and LOCAL_RANK is 0 as requested
+	case count == 1:
+		note = rank + " is not a device index: one device is visible (" + from +
+			"); --device local-rank sets LOCAL_RANK to 0"
 	default:
-		note = rank + " shares device " + itoa(d.index) + ", for " + itoa(visible.Count()) + " devices are visible (" + visible.From() + "): --nproc-per-node " + itoa(visible.Count()) + " gives each worker its own"
+		n := itoa(count)
+		note = rank + " shares device " + itoa(d.index) + ": " + n + " devices are visible (" +
+			from + "); --nproc-per-node " + n + " gives each worker its own"
 	}
 	d.notes = append(d.notes, note)
 }
 
-// mask narrows the list to one entry of it.
+// mask leaves one of the visible devices.
 func (d device) mask(id Identity) (device, error) {
-	visible := id.Visible
-	if visible.Count() == 0 {
+	visible, count := id.Visible, id.Visible.Count()
+	if count == 0 {
 		return d, nil
 	}
-	position := id.LocalRank % visible.Count()
-	name, value, err := visible.narrow(position)
+	name, value, err := visible.only(id.LocalRank % count)
 	if err != nil {
 		return d, err
 	}
 	d.index, d.set = 0, []KV{{name, value}}
-	if visible.Count() > 1 && id.LocalRank >= visible.Count() {
-		d.notes = append(d.notes, "LOCAL_RANK "+itoa(id.LocalRank)+" shares device "+value+", for "+itoa(visible.Count())+" devices are visible ("+visible.From()+")")
+	if count > 1 && id.LocalRank >= count {
+		d.notes = append(d.notes, "LOCAL_RANK "+itoa(id.LocalRank)+" shares device "+value+": "+
+			itoa(count)+" devices are visible ("+visible.From()+")")
 	}
 	return d, nil
 }
 
-// narrow returns the variable and value that leave one device.
-func (d Devices) narrow(position int) (name, value string, err error) {
+// only returns the variable and its value that leave the device at this position.
+func (d Devices) only(position int) (name, value string, err error) {
 	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == d.Vendor })
 	switch d.Variable {
 	case "":
 		return vendors[i].mask, d.Entries[position], nil
 	case "ASCEND_VISIBLE_DEVICES":
-		// The container runtime has renumbered them.
+		// The container runtime has renumbered the devices.
 		return vendors[i].mask, itoa(position), nil
 	case "HABANA_VISIBLE_DEVICES":
-		return "", "", &Error{Text: "cannot narrow " + d.From() + ": it is the container's, and does not tell the modules", Hint: "set HABANA_VISIBLE_MODULES, or use --device index"}
+		return "", "", &Error{
+			Text: "cannot mask " + d.From() + ": it configures the container runtime " +
+				"and does not name the modules in the container",
+			Hint: "set HABANA_VISIBLE_MODULES, or use --device index",
+		}
 	}
 	return d.Variable, d.Entries[position], nil
 }

@@ -38,32 +38,32 @@ func TestVisibleDevices(t *testing.T) {
 		{"HABANA_VISIBLE_MODULES=0,2", "0 2"},
 		{"HABANA_VISIBLE_DEVICES=1,2", "1 2"},
 	} {
-		d := VisibleDevices(spaced(row.env), nil)
+		d := VisibleDevices(parse(row.env), nil)
 		if !d.Known || !slices.Equal(d.Entries, strings.Fields(row.want)) {
 			t.Errorf("%s: %q (known %v), want %q", row.env, d.Entries, d.Known, row.want)
 		}
 	}
-	for _, nothing := range []string{"PATH=/bin", "ZE_AFFINITY_MASK=", "HABANA_VISIBLE_DEVICES=all"} {
-		if d := VisibleDevices(spaced(nothing), nil); d.Known {
-			t.Errorf("%s: %q is known", nothing, d.Entries)
+	for _, env := range []string{"PATH=/bin", "ZE_AFFINITY_MASK=", "HABANA_VISIBLE_DEVICES=all"} {
+		if d := VisibleDevices(parse(env), nil); d.Known {
+			t.Errorf("%s: Entries %q are known, want none", env, d.Entries)
 		}
 	}
-	if d := VisibleDevices(spaced("ROCR_VISIBLE_DEVICES=4,5 HIP_VISIBLE_DEVICES=4,5"), nil); !strings.Contains(d.Note, "counts within ROCR_VISIBLE_DEVICES=4,5") {
+	if d := VisibleDevices(parse("ROCR_VISIBLE_DEVICES=4,5 HIP_VISIBLE_DEVICES=4,5"), nil); !strings.Contains(d.Note, "selects from ROCR_VISIBLE_DEVICES=4,5") {
 		t.Errorf("note %q", d.Note)
 	}
 }
 
-func spaced(entries string) Env { return ParseEnv(strings.Split(entries, " ")) }
+func parse(entries string) Env { return ParseEnv(strings.Split(entries, " ")) }
 
 func TestDeviceModes(t *testing.T) {
 	for _, row := range []struct {
 		env   string
 		local int // of 4
 		mode  DeviceMode
-		index string // "" is none
+		index string // of the device; "" is none
 		rank  string // LOCAL_RANK
-		mask  string // what is set
-		note  string // part of the only note; "" is none
+		mask  string // the device variable that is set; "" is none
+		note  string // part of the only note; "" is no note
 	}{
 		{"", 1, DeviceIndex, "1", "1", "", ""},
 		{"CUDA_VISIBLE_DEVICES=0,1,2,3", 3, DeviceIndex, "3", "3", "", ""},
@@ -90,29 +90,29 @@ func TestDeviceModes(t *testing.T) {
 		{"CUDA_VISIBLE_DEVICES=2", 3, DeviceNone, "", "3", "", ""},
 	} {
 		t.Run(row.env+" "+itoa(row.local)+" "+string(row.mode), func(t *testing.T) {
-			env := spaced(row.env)
+			env := parse(row.env)
 			id := Identity{Rank: row.local, WorldSize: 4, LocalRank: row.local, LocalWorldSize: 4, Nodes: 1, Visible: VisibleDevices(env, nil)}
 			c := changes(t, env, id, TorchOptions{Device: row.mode})
 			if got := c.value("RDZV_DEVICE_INDEX"); got != row.index {
-				t.Errorf("index %q, want %q", got, row.index)
+				t.Errorf("RDZV_DEVICE_INDEX=%q, want %q", got, row.index)
 			}
 			if got := c.value("LOCAL_RANK"); got != row.rank {
-				t.Errorf("LOCAL_RANK %q, want %q", got, row.rank)
+				t.Errorf("LOCAL_RANK=%q, want %q", got, row.rank)
 			}
 			if got := maskIn(c); got != row.mask {
 				t.Errorf("mask %q, want %q", got, row.mask)
 			}
 			if len(c.Notes) > 1 || (row.note == "") != (len(c.Notes) == 0) || !strings.Contains(strings.Join(c.Notes, ""), row.note) {
-				t.Errorf("notes %q, want %q", c.Notes, row.note)
+				t.Errorf("notes %q, want one with %q", c.Notes, row.note)
 			}
 		})
 	}
 	id := Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1, Visible: VisibleDevices(Env{"HABANA_VISIBLE_DEVICES": "1,2"}, nil)}
 	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: DeviceMask}); err == nil || !strings.Contains(err.Error(), "HABANA_VISIBLE_DEVICES=1,2") {
-		t.Errorf("error %v", err)
+		t.Errorf("masking HABANA_VISIBLE_DEVICES: %v", err)
 	}
 	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: "gpu"}); err == nil || !strings.Contains(err.Error(), `"gpu"`) || !strings.Contains(err.Error(), "local-rank") {
-		t.Errorf("error %v", err)
+		t.Errorf("device mode gpu: %v", err)
 	}
 }
 
@@ -125,7 +125,7 @@ func maskIn(c Changes) string {
 	return ""
 }
 
-// FuzzDevices: whatever the list, a worker's index is one of it, and a mask leaves one of what was given.
+// For every list a worker's index is within it, and a mask leaves one of its entries.
 func FuzzDevices(f *testing.F) {
 	for _, list := range []string{"0,1", "", "-1", "GPU-a,GPU-b", "MIG-a", "0-3", "0.1,1.0", ",", "99999999999999999999", "0,0"} {
 		for variable := range 8 {
@@ -146,12 +146,12 @@ func FuzzDevices(f *testing.F) {
 				continue
 			}
 			if visible.Known && (d.index >= visible.Count() || d.localRank >= 8) {
-				t.Errorf("%s=%q: %s gives %d of %q", names[variable], list, mode, d.index, visible.Entries)
+				t.Errorf("%s=%q: mode %s: index %d of %q", names[variable], list, mode, d.index, visible.Entries)
 			}
 			for _, kv := range d.set {
 				narrowed := VisibleDevices(Env{kv.Name: kv.Value}, nil)
 				if narrowed.Count() != 1 || kv.Name == names[variable] && !slices.Contains(visible.Entries, narrowed.Entries[0]) {
-					t.Errorf("%s=%q is masked to %s=%q", names[variable], list, kv.Name, kv.Value)
+					t.Errorf("%s=%q is masked with %s=%q", names[variable], list, kv.Name, kv.Value)
 				}
 			}
 		}

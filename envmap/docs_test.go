@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocumentNamesEveryLauncherInOrder keeps docs/launchers.md true to the order of detection.
-func TestDocumentNamesEveryLauncherInOrder(t *testing.T) {
+// docs/launchers.md lists the launchers in the order of detection.
+func TestDocumentationListsLaunchersInOrder(t *testing.T) {
 	text, err := os.ReadFile("../docs/launchers.md")
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func TestDocumentNamesEveryLauncherInOrder(t *testing.T) {
 	for _, l := range order {
 		i := strings.Index(table, "\n| `"+string(l.name)+"` |")
 		if i < at {
-			t.Errorf("%s is not in the table, or not in its place", l.name)
+			t.Errorf("%s is missing in the table of docs/launchers.md, or out of order", l.name)
 		}
 		at = i
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedLaunchers has the launchers that could not be run: the variables are those of their documentation (the
-// comment of each file says which), the values made up.
+// Launchers that could not be run: the variables are taken from their documentation, which the
+// comment in each launcher's file names; the values are invented.
 func TestDocumentedLaunchers(t *testing.T) {
 	for _, row := range []struct {
 		name, env string
@@ -25,7 +25,7 @@ func TestDocumentedLaunchers(t *testing.T) {
 			placed(Flux, 2, 4, 0, Unknown, Unknown, 2), "f23A"},
 		{"flux, one node", "FLUX_TASK_RANK=2 FLUX_JOB_SIZE=4 FLUX_TASK_LOCAL_ID=2 FLUX_JOB_NNODES=1 FLUX_JOB_ID=f23A",
 			placed(Flux, 2, 4, 2, 4, 0, 1), "f23A"},
-		{"flux, one per node", "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2 FLUX_TASK_LOCAL_ID=0 FLUX_JOB_NNODES=2 FLUX_JOB_ID=f23A",
+		{"flux, one task per node", "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2 FLUX_TASK_LOCAL_ID=0 FLUX_JOB_NNODES=2 FLUX_JOB_ID=f23A",
 			placed(Flux, 1, 2, 0, 1, 1, 2), "f23A"},
 		{"flux batch script", "FLUX_JOB_ID=f23A FLUX_JOB_SIZE=4 FLUX_URI=local:///run/flux",
 			placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown), ""},
@@ -35,13 +35,13 @@ func TestDocumentedLaunchers(t *testing.T) {
 			placed(JSM, 6, 12, 0, Unknown, Unknown, Unknown), "77"},
 		{"intel mpi", "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 I_MPI_MPIRUN=mpirun I_MPI_HYDRA_TOPOLIB=hwloc",
 			placed(IntelMPI, 3, 4, 1, 2, Unknown, Unknown), ""},
-		{"mpich beside a loaded module of intel mpi", "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 I_MPI_ROOT=/opt/intel",
+		{"mpich with a loaded module of intel mpi", "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 I_MPI_ROOT=/opt/intel",
 			placed(Hydra, 3, 4, 1, 2, Unknown, Unknown), ""},
 		{"cray pmi in a slurm step", "SLURM_PROCID=3 SLURM_STEP_ID=0 SLURM_JOB_ID=9 SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 SLURM_STEP_TASKS_PER_NODE=2(x2) PMI_JOBID=1234 PMI_RANK=3 PMI_SIZE=4",
 			placed(Slurm, 3, 4, 1, 2, 1, 2), "9.0"},
 		{"torchrun", "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none MASTER_ADDR=h MASTER_PORT=1",
 			placed(Torchrun, 5, 8, 1, 4, 1, 2), "none"},
-		{"by hand with torch's names", "RANK=1 WORLD_SIZE=2", placed(Torchrun, 1, 2, Unknown, Unknown, Unknown, Unknown), ""},
+		{"RANK and WORLD_SIZE set by the user", "RANK=1 WORLD_SIZE=2", placed(Torchrun, 1, 2, Unknown, Unknown, Unknown, Unknown), ""},
 		{"PyTorchJob", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 MASTER_PORT=23456 KUBERNETES_SERVICE_HOST=10.0.0.1",
 			placed(Kubeflow, 1, 2, 0, 1, 1, 2), ""},
 		{"PyTorchJob with processes per node", "RANK=1 WORLD_SIZE=8 PET_NODE_RANK=1 PET_NNODES=2 PET_NPROC_PER_NODE=4 KUBERNETES_SERVICE_HOST=10.0.0.1",
@@ -59,7 +59,7 @@ func TestDocumentedLaunchers(t *testing.T) {
 			placed(OpenMPI4, 1, 2, Unknown, Unknown, Unknown, Unknown), "7-99"},
 		{"salloc's interactive shell", "SLURM_PROCID=0 SLURM_STEP_ID=4294967290 SLURM_NTASKS=1 SLURM_JOB_ID=3",
 			placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown), ""},
-		{"nothing", "PATH=/bin", placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown), ""},
+		{"no launcher", "PATH=/bin", placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := detected(t, ParseEnv(strings.Fields(row.env)), "")
@@ -75,7 +75,7 @@ func placed(l Launcher, rank, size, localRank, localSize, nodeRank, nodes int) P
 	return Placement{Launcher: l, Rank: rank, Size: size, LocalRank: localRank, LocalSize: localSize, NodeRank: nodeRank, Nodes: nodes}
 }
 
-func TestKubeflowTellsMore(t *testing.T) {
+func TestKubeflowSetsPerNodeAndMaster(t *testing.T) {
 	for _, row := range []struct{ env, perNode, master string }{
 		{"PET_NNODES=3 PET_NODE_RANK=2 PET_NPROC_PER_NODE=auto PET_MASTER_ADDR=node-0-0", "auto", "node-0-0"},
 		{"PET_NNODES=3 PET_NODE_RANK=2 PET_NPROC_PER_NODE=2 MASTER_ADDR=job-master-0", "2", "job-master-0"},
@@ -88,13 +88,13 @@ func TestKubeflowTellsMore(t *testing.T) {
 	}
 }
 
-// TestPlainPrterun: prterun without Open MPI's personality tells a rank, and no size (recorded).
+// prterun without Open MPI's personality sets a rank but no size (recorded).
 func TestPlainPrterun(t *testing.T) {
 	for rank := range 4 {
 		p := detected(t, recorded(t, "openmpi5-prterun", rank), "")
 		wantPlacement(t, p, placed(OpenMPI5, rank, Unknown, Unknown, Unknown, Unknown, Unknown))
 		if row := p.Source("size"); row.Value != "unknown" || !strings.Contains(row.Note, "--personality ompi") {
-			t.Errorf("size is explained as %+v", row)
+			t.Errorf("row of the size: %+v, want unknown with --personality ompi", row)
 		}
 	}
 }

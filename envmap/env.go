@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Unknown stands for a number that the launcher does not tell.
+// Unknown stands for a number that is not known.
 const Unknown = -1
 
 // Env is an environment: name to value.
 type Env map[string]string
 
-// ParseEnv reads KEY=VALUE entries, as os.Environ gives them. Of several entries of one name the last wins, as it
-// does for a child of os/exec. Entries without a name or without "=" are left out.
+// ParseEnv parses entries of the form KEY=VALUE, as returned by os.Environ. Of several entries with
+// the same name the last one counts, as for a child of os/exec. Entries without a name or without
+// "=" are skipped.
 func ParseEnv(environ []string) Env {
 	env := make(Env, len(environ))
 	for _, entry := range environ {
@@ -23,8 +24,8 @@ func ParseEnv(environ []string) Env {
 	return env
 }
 
-// has reports whether name is set to something: a launcher never says anything with an empty value, and
-// "RANK= program" is how a shell user takes a variable away.
+// has reports whether name is set and not empty. No launcher sets a variable to the empty string,
+// and "RANK= program" is the shell's way to remove one.
 func (e Env) has(name string) bool { return e[name] != "" }
 
 // first returns the first of names that is set, or "".
@@ -36,10 +37,10 @@ func (e Env) first(names ...string) string {
 }
 
 // setOf returns those of names that are set.
-func setOf(env Env, names ...string) []string {
+func (e Env) setOf(names ...string) []string {
 	var set []string
 	for _, name := range names {
-		if env.has(name) {
+		if e.has(name) {
 			set = append(set, name)
 		}
 	}
@@ -48,7 +49,7 @@ func setOf(env Env, names ...string) []string {
 
 // shown returns those of names that are set, as "A=1, B=2".
 func (e Env) shown(names ...string) string {
-	set := setOf(e, names...)
+	set := e.setOf(names...)
 	for i, name := range set {
 		set[i] = name + "=" + e[name]
 	}

@@ -1,12 +1,11 @@
 package envmap
 
-// Error is a placement, a device list or a request that makes no sense. Text is the message; Hint, which may be empty,
-// is what the user can do, for a line of its own.
+// An Error reports a contradictory placement, a malformed device list or an impossible request.
 type Error struct {
-	Text string
-	Hint string
+	Text string // the message
+	Hint string // what the user can do, for a line of its own; may be empty
 }
 
 func (e *Error) Error() string { return e.Text }
 
-const hintLauncher = "--launcher NAME says which launcher to believe, --launcher none believes none"
+const hintLauncher = "select the launcher with --launcher NAME, or ignore all with --launcher none"

@@ -13,22 +13,26 @@ func ExampleDetect() {
 	fmt.Println(p.Launcher, p.Rank, p.Size, p.NodeRank == envmap.Unknown, err)
 	for _, row := range p.Explain() {
 		if row.What == "node rank" || row.What == "ignored" {
-			fmt.Printf("%s: %s: %s\n", row.What, row.Value, row.Note)
+			fmt.Printf("%s: %s\n", row.What, row.Note)
 		}
 	}
 	// Output:
 	// hydra 3 4 true <nil>
-	// node rank: unknown: hydra does not tell it; rdzv exec agrees on it and sets NODE_RANK
-	// ignored: SLURM_PROCID=1, SLURM_STEP_ID=0: hydra runs inside slurm, whose numbers are those of hydra's daemons
+	// node rank: not set by hydra; rdzv exec sets NODE_RANK
+	// ignored: hydra runs inside slurm, whose variables describe hydra's daemons
 }
 
 func ExampleTorchChanges() {
 	env := envmap.ParseEnv([]string{"RANK=7", "CUDA_VISIBLE_DEVICES=3", "RDZV_TOKEN=secret"})
 	id := envmap.Identity{
 		Rank: 1, WorldSize: 2, LocalRank: 1, LocalWorldSize: 2, Nodes: 1,
-		MasterAddr: "127.0.0.1", MasterPort: 29600, RunID: "job", Launcher: envmap.None, Visible: envmap.VisibleDevices(env, nil),
+		MasterAddr: "127.0.0.1", MasterPort: 29600, RunID: "job", Launcher: envmap.None,
+		Visible: envmap.VisibleDevices(env, nil),
 	}
-	changes, err := envmap.TorchChanges(env, id, envmap.TorchOptions{Device: envmap.DeviceLocalRank, Set: []string{"STORE=tcp://{master_addr}:{master_port}"}})
+	changes, err := envmap.TorchChanges(env, id, envmap.TorchOptions{
+		Device: envmap.DeviceLocalRank,
+		Set:    []string{"STORE=tcp://{master_addr}:{master_port}"},
+	})
 	fmt.Println(changes.Unset, changes.Notes, err)
 	for _, kv := range changes.Set {
 		if kv.Name == "RANK" || kv.Name == "LOCAL_RANK" || kv.Name == "STORE" {
@@ -36,7 +40,7 @@ func ExampleTorchChanges() {
 		}
 	}
 	// Output:
-	// [RDZV_TOKEN] [RANK=7 in the environment is replaced by 1] <nil>
+	// [RDZV_TOKEN] [replacing RANK=7 from the environment by 1] <nil>
 	// RANK 1
 	// LOCAL_RANK 0
 	// STORE tcp://127.0.0.1:29600

@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 )
 
-// files makes a file system of paths with their content.
+// files returns a file system with these files: path to content.
 func files(content map[string]string) fstest.MapFS {
 	root := fstest.MapFS{}
 	for name, text := range content {
@@ -40,20 +40,20 @@ func TestDeviceFiles(t *testing.T) {
 		vendor string
 		count  int
 	}{
-		{"nothing", nil, nil, "", 0},
+		{"no files", nil, nil, "", 0},
 		{"nvidia", with(nvidia, "dev/nvidia0", "dev/nvidia1"), nil, "nvidia", 2},
-		{"nvidia, one in the container", with(nvidia, "dev/nvidia1"), nil, "nvidia", 1},
+		{"nvidia, one GPU in the container", with(nvidia, "dev/nvidia1"), nil, "nvidia", 1},
 		{"nvidia, before the first use", nvidia, nil, "nvidia", 2},
 		{"nvidia, no /proc entry", map[string]string{"dev/nvidia0": "", "dev/nvidia3": ""}, nil, "nvidia", 2},
-		{"nvidia, the driver alone", map[string]string{"dev/nvidiactl": ""}, nil, "", 0},
-		{"nvidia, the variable counts", with(nvidia, "dev/nvidia0", "dev/nvidia1"), Env{"CUDA_VISIBLE_DEVICES": "1"}, "nvidia", 1},
-		{"nvidia, ROCR is another's", with(nvidia, "dev/nvidia0", "dev/nvidia1"), Env{"ROCR_VISIBLE_DEVICES": "1"}, "nvidia", 2},
+		{"nvidia, driver without GPUs", map[string]string{"dev/nvidiactl": ""}, nil, "", 0},
+		{"nvidia, CUDA_VISIBLE_DEVICES", with(nvidia, "dev/nvidia0", "dev/nvidia1"), Env{"CUDA_VISIBLE_DEVICES": "1"}, "nvidia", 1},
+		{"nvidia, ROCR_VISIBLE_DEVICES is ignored", with(nvidia, "dev/nvidia0", "dev/nvidia1"), Env{"ROCR_VISIBLE_DEVICES": "1"}, "nvidia", 2},
 		{"amd", map[string]string{"dev/kfd": "", "dev/dri/renderD128": "", "dev/dri/renderD129": "",
 			"sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 64\nsimd_count 0\ndrm_render_minor 0\n",
 			"sys/class/kfd/kfd/topology/nodes/1/properties": "cpu_cores_count 0\nsimd_count 440\ndrm_render_minor 128\n",
 			"sys/class/kfd/kfd/topology/nodes/2/properties": "simd_count 440\ndrm_render_minor 130\n",
 			"sys/class/kfd/kfd/topology/nodes/3/properties": "simd_count 440\ndrm_render_minor 129\n"}, nil, "amd", 2},
-		{"amd, CUDA_VISIBLE_DEVICES is HIP's", map[string]string{"dev/kfd": "", "dev/dri/renderD128": "",
+		{"amd, HIP reads CUDA_VISIBLE_DEVICES", map[string]string{"dev/kfd": "", "dev/dri/renderD128": "",
 			"sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 440\ndrm_render_minor 128\n"}, Env{"CUDA_VISIBLE_DEVICES": "0,1"}, "amd", 2},
 		{"amd without /dev/kfd", map[string]string{"sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 440\n"}, nil, "", 0},
 		{"intel", map[string]string{
@@ -67,13 +67,13 @@ func TestDeviceFiles(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			d := VisibleDevices(row.env, files(row.files))
 			if d.Vendor != row.vendor || d.Count() != row.count || d.Known != (row.vendor != "") {
-				t.Errorf("%+v, want %d of %q", d, row.count, row.vendor)
+				t.Errorf("devices %+v, want %d of %q", d, row.count, row.vendor)
 			}
 		})
 	}
 }
 
-// TestMaskOfDeviceFiles: where no variable is set the vendor's own is.
+// If no variable is set, a mask sets the vendor's own.
 func TestMaskOfDeviceFiles(t *testing.T) {
 	for vendor, want := range map[string]string{
 		"nvidia": "CUDA_VISIBLE_DEVICES=1", "amd": "ROCR_VISIBLE_DEVICES=1", "intel": "ZE_AFFINITY_MASK=1",
@@ -82,7 +82,7 @@ func TestMaskOfDeviceFiles(t *testing.T) {
 		id := Identity{Rank: 1, WorldSize: 2, LocalRank: 1, LocalWorldSize: 2, Nodes: 1, Visible: Devices{Vendor: vendor, Entries: ordinals(2), Known: true}}
 		d, err := assign(id, DeviceMask)
 		if err != nil || len(d.set) != 1 || d.set[0].Name+"="+d.set[0].Value != want || d.index != 0 {
-			t.Errorf("%s: %+v, %v", vendor, d, err)
+			t.Errorf("%s: %+v, %v; want %s and index 0", vendor, d, err, want)
 		}
 	}
 }
@@ -97,33 +97,33 @@ func TestCPUs(t *testing.T) {
 		files map[string]string
 		want  CPUs
 	}{
-		{"nothing", nil, CPUs{1, 1, 1}},
+		{"no files", nil, CPUs{1, 1, 1}},
 		{"plain", map[string]string{"proc/self/status": status("0-7"), online: "0-7\n"}, CPUs{8, 8, 8}},
 		{"bound to one", map[string]string{"proc/self/status": status("5"), online: "0-7\n"}, CPUs{1, 1, 8}},
-		{"two threads a core, by halves", map[string]string{"proc/self/status": status("0-15"), online: "0-15", siblings: "0,8\n"}, CPUs{16, 8, 8}},
-		{"two threads a core, in pairs", map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0-1\n"}, CPUs{4, 2, 8}},
-		{"bound to first threads", map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0,8\n"}, CPUs{4, 4, 8}},
+		{"two threads per core, with a stride", map[string]string{"proc/self/status": status("0-15"), online: "0-15", siblings: "0,8\n"}, CPUs{16, 8, 8}},
+		{"two threads per core, consecutive", map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0-1\n"}, CPUs{4, 2, 8}},
+		{"bound to the first thread of each core", map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0,8\n"}, CPUs{4, 4, 8}},
 		{"cpuset, v2", map[string]string{"proc/self/status": status("0-3"), online: "0-63", cgroup: "0::/job/step\n",
 			"sys/fs/cgroup/job/step/cpuset.cpus.effective": "0-3\n"}, CPUs{4, 4, 4}},
 		{"cpuset, v1", map[string]string{"proc/self/status": status("0-3"), online: "0-63", cgroup: "4:cpuset:/slurm/uid_1\n2:cpu,cpuacct:/\n0::/x\n",
 			"sys/fs/cgroup/cpuset/slurm/uid_1/cpuset.cpus": "0-3\n", "sys/fs/cgroup/cpuset/cpuset.cpus": "0-63\n"}, CPUs{4, 4, 4}},
 		{"container: the host's path", map[string]string{"proc/self/status": status("0-63"), online: "0-63", cgroup: "0::/kubepods/pod1\n",
 			"sys/fs/cgroup/cpuset.cpus.effective": "0-15\n", "sys/fs/cgroup/cpu.max": "250000 100000\n"}, CPUs{3, 64, 3}},
-		{"quota above", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "0::/a/b\n",
+		{"quota of an ancestor", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "0::/a/b\n",
 			"sys/fs/cgroup/a/cpu.max": "200000 100000\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n"}, CPUs{2, 8, 2}},
-		{"quotas, the smaller below", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "0::/a/b\n",
+		{"smaller quota in the child", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "0::/a/b\n",
 			"sys/fs/cgroup/a/cpu.max": "400000 100000\n", "sys/fs/cgroup/a/b/cpu.max": "200000 100000\n"}, CPUs{2, 8, 2}},
-		{"quotas, the smaller above", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "0::/a/b\n",
+		{"smaller quota in the parent", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "0::/a/b\n",
 			"sys/fs/cgroup/a/cpu.max": "300000 100000\n", "sys/fs/cgroup/a/b/cpu.max": "500000 100000\n"}, CPUs{3, 8, 3}},
 		{"quota, v1", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "2:cpu,cpuacct:/d\n",
 			"sys/fs/cgroup/cpu/d/cpu.cfs_quota_us": "400000\n", "sys/fs/cgroup/cpu/d/cpu.cfs_period_us": "100000\n"}, CPUs{4, 8, 4}},
 		{"no quota, v1", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "2:cpu,cpuacct:/d\n",
 			"sys/fs/cgroup/cpu/d/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/d/cpu.cfs_period_us": "100000\n"}, CPUs{8, 8, 8}},
-		{"nonsense", map[string]string{"proc/self/status": status("x-y"), online: "7-0", cgroup: "junk\n::\n"}, CPUs{1, 1, 1}},
+		{"malformed files", map[string]string{"proc/self/status": status("x-y"), online: "7-0", cgroup: "junk\n::\n"}, CPUs{1, 1, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if got := ReadCPUs(files(row.files)); got != row.want {
-				t.Errorf("%+v, want %+v", got, row.want)
+				t.Errorf("CPUs %+v, want %+v", got, row.want)
 			}
 		})
 	}
@@ -140,13 +140,13 @@ func TestThreads(t *testing.T) {
 		{"one agent, four workers", CPUs{64, 64, 64}, 4, 4, 16},
 		{"bound to a core each", CPUs{1, 1, 64}, 1, 4, 1},
 		{"bound to four cores each", CPUs{4, 4, 64}, 1, 4, 4},
-		{"bound to a socket that four share", CPUs{32, 32, 64}, 1, 8, 8},
+		{"bound to a socket shared by four", CPUs{32, 32, 64}, 1, 8, 8},
 		{"more workers than cores", CPUs{2, 2, 2}, 1, 4, 1},
 		{"quota", CPUs{3, 64, 3}, 1, 1, 3},
-		{"nothing known", CPUs{}, 0, 0, 1},
+		{"zero values", CPUs{}, 0, 0, 1},
 	} {
 		if got := row.cpus.Threads(row.agents, row.node); got != row.want {
-			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+			t.Errorf("%s: Threads returned %d, want %d", row.name, got, row.want)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func FuzzCPUList(f *testing.F) {
 		cpus := cpuList(list)
 		for _, cpu := range cpus {
 			if cpu < 0 || cpu >= maxCPUs {
-				t.Fatalf("cpuList(%q) has %d", list, cpu)
+				t.Fatalf("cpuList(%q) contains %d", list, cpu)
 			}
 		}
 		if len(cpus) > 2*maxCPUs || cores(cpus, []int{0, 1}) > len(cpus) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzDetect: no panic, and no placement out of range, whatever the environment and the choice.
+// No environment and choice make Detect panic or return a placement out of range.
 func FuzzDetect(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*-rank1.env")
 	for _, file := range files {
@@ -23,20 +23,20 @@ func FuzzDetect(f *testing.F) {
 		p, err := Detect(ParseEnv(strings.Split(environ, "\n")), Launcher(choice))
 		if err != nil {
 			if err.Error() == "" || p.Launcher != "" {
-				t.Errorf("error %q with %s", err, numbersOf(p))
+				t.Errorf("error %q with placement %s", err, numbersOf(p))
 			}
 			return
 		}
 		for _, pair := range [][2]int{{p.Rank, p.Size}, {p.LocalRank, p.LocalSize}, {p.NodeRank, p.Nodes}, {p.LocalRank, p.Size}, {p.NodeRank, p.Size}} {
 			if index, count := pair[0], pair[1]; index < Unknown || count < Unknown || count == 0 || count > MaxTasks || count != Unknown && index >= count {
-				t.Errorf("%d of %d: %s", index, count, numbersOf(p))
+				t.Errorf("index %d of %d: %s", index, count, numbersOf(p))
 			}
 		}
 		if p.Size != Unknown && (p.LocalSize > p.Size || p.Nodes > p.Size) {
-			t.Error(numbersOf(p))
+			t.Errorf("more local tasks or nodes than tasks: %s", numbersOf(p))
 		}
 		if len(p.Explain()) < 1+len(numbers) {
-			t.Errorf("explanation %+v", p.Explain())
+			t.Errorf("explanation too short: %+v", p.Explain())
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestTasksOnNode(t *testing.T) {
 	}
 	for _, bad := range []string{"", "x", "2(x", "2(x)", "2(x0)", "2(x2", "-1", "1,", "2(y2)"} {
 		if n, err := tasksOnNode(bad, 1); err == nil {
-			t.Errorf("tasksOnNode(%q) = %d", bad, n)
+			t.Errorf("tasksOnNode(%q) = %d, want an error", bad, n)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func changes(t testing.TB, env Env, id Identity, o TorchOptions) Changes {
 	return c
 }
 
-// value returns what is set, "" if it is not.
+// value returns the value that a variable is set to, "" if it is not set.
 func (c Changes) value(name string) string {
 	if i := slices.IndexFunc(c.Set, func(kv KV) bool { return kv.Name == name }); i >= 0 {
 		return c.Set[i].Value

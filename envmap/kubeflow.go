@@ -2,64 +2,71 @@ package envmap
 
 import "strings"
 
-// Kubeflow's PyTorchJob sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT of the *pod*, one task per pod; the trainer of
-// version 2 sets torchrun's PET_NNODES, PET_NODE_RANK, PET_NPROC_PER_NODE, PET_MASTER_ADDR (documented: pkg/constants of both).
-// Newer PyTorchJobs set both. The address is the name of a headless service, which resolves to the
-// pod of rank 0; in that pod itself PyTorchJob sets it to localhost.
-func seenKubeflow(env Env) []string {
-	if set := setOf(env, "PET_NODE_RANK", "PET_NNODES"); len(set) > 0 {
+// PyTorchJob of Kubeflow sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT of the *pod*, one task
+// per pod; the trainer of version 2 sets torchrun's PET_NNODES, PET_NODE_RANK, PET_NPROC_PER_NODE
+// and PET_MASTER_ADDR (documented: pkg/constants of both). Newer PyTorchJobs set both. The address
+// is the name of a headless service, which resolves to the pod of rank 0; in that pod PyTorchJob
+// sets it to localhost.
+func matchKubeflow(env Env) []string {
+	if set := env.setOf("PET_NODE_RANK", "PET_NNODES"); len(set) > 0 {
 		return set
 	}
-	if podRank(env) {
-		return append(setOf(env, "RANK", "WORLD_SIZE"), "KUBERNETES_SERVICE_HOST")
+	if rankIsPod(env) {
+		return append(env.setOf("RANK", "WORLD_SIZE"), "KUBERNETES_SERVICE_HOST")
 	}
 	return nil
 }
 
-// podRank reports that RANK is that of a pod: on Kubernetes, and nobody has counted processes inside the pod.
-func podRank(env Env) bool {
+// rankIsPod reports that RANK is that of a pod: the process runs on Kubernetes, and nothing has
+// numbered processes inside the pod.
+func rankIsPod(env Env) bool {
 	if env.has("TORCHELASTIC_RUN_ID") || env.has("LOCAL_RANK") {
 		return false
 	}
-	return env.has("PET_NODE_RANK") || env.has("KUBERNETES_SERVICE_HOST") && env.first("RANK", "WORLD_SIZE") != ""
+	return env.has("PET_NODE_RANK") ||
+		env.has("KUBERNETES_SERVICE_HOST") && env.first("RANK", "WORLD_SIZE") != ""
 }
 
 func readKubeflow(r *reader) {
 	if r.env.first("PET_NODE_RANK", "PET_NNODES") != "" {
-		r.must("rank", "PET_NODE_RANK")
+		r.require("rank", "PET_NODE_RANK")
 		readNodeRange(r)
 		r.p.PerNode = r.env["PET_NPROC_PER_NODE"]
 	} else {
-		r.must("rank", "RANK")
-		r.must("size", "WORLD_SIZE")
+		r.require("rank", "RANK")
+		r.require("size", "WORLD_SIZE")
 	}
 	r.p.Master = r.env[r.env.first("PET_MASTER_ADDR", "MASTER_ADDR")]
-	onePerNode(r, "a pod is a node")
-	r.p.follow("nodes", r.p.Size, "a pod is a node")
+	inferPodPerNode(r)
+	r.p.infer("nodes", r.p.Size, podIsNode)
 }
 
-// readNodeRange reads PET_NNODES, which may be a range MIN:MAX of torchrun; only one with both ends equal is a size.
+// readNodeRange reads PET_NNODES, which may be torchrun's range MIN:MAX. A range is a size only if
+// MIN and MAX are equal.
 func readNodeRange(r *reader) {
 	low, high, isRange := strings.Cut(r.env["PET_NNODES"], ":")
 	if !isRange || r.err != nil {
-		r.must("size", "PET_NNODES")
+		r.require("size", "PET_NNODES")
 		return
 	}
 	if low != high {
-		r.err = &Error{Text: "cannot tell the size: PET_NNODES=" + r.env["PET_NNODES"] + " is a range, and the number of nodes is fixed here"}
+		r.err = &Error{Text: "cannot determine the size: " + r.env.shown("PET_NNODES") +
+			" is a range, but the number of nodes must be fixed"}
 		return
 	}
 	n, err := number("PET_NNODES", low)
 	if r.err = err; err == nil {
-		r.p.found("size", n, "PET_NNODES="+r.env["PET_NNODES"])
+		r.p.set("size", n, r.env.shown("PET_NNODES"))
 	}
 }
 
-// onePerNode says that each task is alone on its node.
-func onePerNode(r *reader, why string) {
+const podIsNode = "each pod counts as a node"
+
+// inferPodPerNode sets what follows from one task per pod.
+func inferPodPerNode(r *reader) {
 	if r.err == nil {
-		r.p.follow("local rank", 0, why)
-		r.p.follow("local size", 1, why)
-		r.p.follow("node rank", r.p.Rank, why)
+		r.p.infer("local rank", 0, podIsNode)
+		r.p.infer("local size", 1, podIsNode)
+		r.p.infer("node rank", r.p.Rank, podIsNode)
 	}
 }

@@ -5,26 +5,29 @@ import "slices"
 // Launcher names what started this process.
 type Launcher string
 
-// The launchers that are told apart, in the order in which they are looked for: those that run inside the
-// allocation of another come first, for mpirun's ranks inside a Slurm job have Slurm's variables too, and wrong ones.
+// The launchers, in the order in which Detect looks for them. Launchers that run inside the
+// allocation of another come first: mpirun's ranks inside a Slurm job also have Slurm's variables,
+// with wrong values.
 const (
-	OpenMPI4   Launcher = "openmpi4"   // mpirun of Open MPI 4 and older (ORTE)
-	OpenMPI5   Launcher = "openmpi5"   // mpirun of Open MPI 5 and newer, prterun (PRRTE)
-	MVAPICH2   Launcher = "mvapich2"   // mpirun_rsh, mpiexec of MVAPICH2
-	PALS       Launcher = "pals"       // mpiexec of HPE Cray PALS
-	Flux       Launcher = "flux"       // flux run
-	JSM        Launcher = "jsm"        // jsrun
-	SlurmPMI   Launcher = "slurm-pmi"  // srun with a PMI of Slurm's own (--mpi=pmi2): never speak PMI-1 there
+	OpenMPI4 Launcher = "openmpi4" // mpirun of Open MPI 4 and older (ORTE)
+	OpenMPI5 Launcher = "openmpi5" // mpirun of Open MPI 5 and newer, prterun (PRRTE)
+	MVAPICH2 Launcher = "mvapich2" // mpirun_rsh, mpiexec of MVAPICH2
+	PALS     Launcher = "pals"     // mpiexec of HPE Cray PALS
+	Flux     Launcher = "flux"     // flux run
+	JSM      Launcher = "jsm"      // jsrun
+	// SlurmPMI is srun with Slurm's own PMI (--mpi=pmi2). Never use PMI-1 there: Slurm's plugin
+	// accepts it only once per task, and a second use hangs the job.
+	SlurmPMI   Launcher = "slurm-pmi"
 	Hydra      Launcher = "hydra"      // mpiexec of MPICH
-	IntelMPI   Launcher = "intelmpi"   // mpiexec of Intel MPI, a Hydra too
+	IntelMPI   Launcher = "intelmpi"   // mpiexec of Intel MPI, a variant of Hydra
 	Slurm      Launcher = "slurm"      // srun
-	Torchrun   Launcher = "torchrun"   // torchrun, or RANK and WORLD_SIZE set by hand
+	Torchrun   Launcher = "torchrun"   // torchrun, or RANK and WORLD_SIZE set by the user
 	Kubeflow   Launcher = "kubeflow"   // PyTorchJob (RANK of the pod), TrainJob (PET_*)
 	Kubernetes Launcher = "kubernetes" // an Indexed Job
-	None       Launcher = "none"       // by hand
+	None       Launcher = "none"       // no launcher
 )
 
-// aliases are further names that Detect accepts as a choice.
+// aliases are names that Detect accepts as a choice of one of several launchers.
 var aliases = map[Launcher][]Launcher{
 	"openmpi": {OpenMPI4, OpenMPI5},
 	"mpich":   {Hydra, IntelMPI},
@@ -42,10 +45,10 @@ func Choices() []string {
 	return names
 }
 
-// meant returns the launchers that a choice may mean; none if it is not a choice.
-func meant(choice Launcher) []Launcher {
-	if more, ok := aliases[choice]; ok {
-		return more
+// candidates returns the launchers that a choice stands for, nil for an unknown choice.
+func candidates(choice Launcher) []Launcher {
+	if several, ok := aliases[choice]; ok {
+		return several
 	}
 	if slices.ContainsFunc(order, func(l recogniser) bool { return l.name == choice }) {
 		return []Launcher{choice}
@@ -53,37 +56,37 @@ func meant(choice Launcher) []Launcher {
 	return nil
 }
 
-// recogniser knows one launcher.
+// A recogniser detects one launcher.
 type recogniser struct {
 	name Launcher
-	// seen returns the variables by which the launcher is recognised; none means it is not there.
-	seen func(Env) []string
+	// match returns the variables by which the launcher is recognised, none if it is absent.
+	match func(Env) []string
 	// read takes the placement from the variables.
 	read func(*reader)
-	// host reports that other launchers are started inside this one's allocation as a matter of course, so that its
-	// variables say nothing about their tasks.
-	host bool
+	// outer reports that other launchers are commonly started inside this one's allocation, so
+	// that its variables need not describe their tasks.
+	outer bool
 }
 
 // order holds the launchers in the order of detection.
 var order = []recogniser{
-	{name: OpenMPI4, seen: seenOpenMPI4, read: readOpenMPI4},
-	{name: OpenMPI5, seen: seenOpenMPI5, read: readOpenMPI5},
-	{name: MVAPICH2, seen: seenMVAPICH2, read: readMVAPICH2},
-	{name: PALS, seen: seenPALS, read: readPALS, host: true},
-	{name: Flux, seen: seenFlux, read: readFlux, host: true},
-	{name: JSM, seen: seenJSM, read: readJSM, host: true},
-	{name: SlurmPMI, seen: seenSlurmPMI, read: readSlurmPMI, host: true},
-	{name: IntelMPI, seen: seenIntelMPI, read: readHydra},
-	{name: Hydra, seen: seenHydra, read: readHydra},
-	{name: Slurm, seen: seenSlurm, read: readSlurm, host: true},
-	{name: Torchrun, seen: seenTorchrun, read: readTorchrun},
-	{name: Kubeflow, seen: seenKubeflow, read: readKubeflow, host: true},
-	{name: Kubernetes, seen: seenKubernetes, read: readKubernetes, host: true},
-	{name: None, seen: func(Env) []string { return nil }, read: func(*reader) {}, host: true}, // what is left
+	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
+	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
+	{name: MVAPICH2, match: matchMVAPICH2, read: readMVAPICH2},
+	{name: PALS, match: matchPALS, read: readPALS, outer: true},
+	{name: Flux, match: matchFlux, read: readFlux, outer: true},
+	{name: JSM, match: matchJSM, read: readJSM, outer: true},
+	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurmPMI, outer: true},
+	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
+	{name: Hydra, match: matchHydra, read: readHydra},
+	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
+	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
+	{name: Kubeflow, match: matchKubeflow, read: readKubeflow, outer: true},
+	{name: Kubernetes, match: matchKubernetes, read: readKubernetes, outer: true},
+	{name: None, match: func(Env) []string { return nil }, read: func(*reader) {}, outer: true},
 }
 
-// find returns the recogniser of a launcher. It is there for every constant above.
+// find returns the recogniser of a launcher. Every Launcher constant has one.
 func find(name Launcher) recogniser {
 	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
 }

@@ -1,46 +1,46 @@
 package envmap
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
-// Placement says which of the launcher's tasks this process is. Numbers are of tasks, not of workers: where a launcher
-// starts one task per node and the agent several workers, the world is larger. Unknown where the launcher does not tell.
+// Placement is which of the launcher's tasks this process is. Numbers count tasks, not workers: if
+// a launcher starts one task per node and the agent several workers, the world is larger. A number
+// that the launcher does not set is Unknown.
 type Placement struct {
 	Launcher  Launcher
 	Rank      int // 0 to Size-1
-	Size      int // all tasks of the run
+	Size      int // tasks of the run
 	LocalRank int // 0 to LocalSize-1, among the tasks of this node
 	LocalSize int // tasks on this node; may differ between nodes
 	NodeRank  int // 0 to Nodes-1
 	Nodes     int // nodes that have tasks
 
-	// Job is the launcher's public identity of this run, the same in all its tasks: for Slurm cluster.job.step, for
-	// Open MPI 4 the job id and mpirun's port, for Open MPI 5 the PMIx namespace. "" if the launcher has none. Never a secret.
+	// Job is the launcher's public identity of this run, equal in all its tasks: cluster.job.step
+	// for Slurm, the job id and mpirun's port for Open MPI 4, the PMIx namespace for Open MPI 5.
+	// It is "" if the launcher has none, and never a secret.
 	Job string
-	// PerNode is the number of workers per task that the launcher asks for, as text for ProcsPerNode ("" if it does not).
+	// PerNode is the number of workers per task that the launcher requests, in the form that
+	// ProcsPerNode reads; "" if it requests none.
 	PerNode string
-	// Master is the name or address of rank 0's host where the launcher tells it (Kubeflow, torchrun), "" elsewhere.
+	// Master is the name or address of rank 0's host, if the launcher sets it (Kubeflow, torchrun).
 	Master string
-	// Advice holds a sentence for each thing that the user should know of this placement.
+	// Advice holds sentences about this placement for the user.
 	Advice []string
 
-	rows []Explained
+	rows []Row
 }
 
-// Explained is one line of an explanation.
-type Explained struct {
+// A Row is one line of an explanation.
+type Row struct {
 	What  string // "launcher", "rank", ..., "ignored"
-	Value string // the value, "unknown", or for what was ignored the variables with their values
-	From  string // the variable it was taken from, as NAME=VALUE, or how it follows
-	Note  string // why, or what to do
+	Value string // the value, "unknown", or the ignored variables with their values
+	From  string // its source: a variable as NAME=VALUE, or what it follows from
+	Note  string // the reason, or what to do
 }
 
-// Explain returns how the placement came about: the launcher and the variables by which it was recognised, each value
-// with its source, and each set of variables that was ignored with the reason.
-func (p Placement) Explain() []Explained {
-	rows := []Explained{}
+// Explain returns how the placement was determined: the launcher and the variables by which it was
+// recognised, each value with its source, and each set of ignored variables with the reason.
+func (p Placement) Explain() []Row {
+	rows := []Row{}
 	for _, row := range p.rows {
 		if row.What == "launcher" {
 			rows = append(rows, row)
@@ -55,12 +55,33 @@ func (p Placement) Explain() []Explained {
 		}
 	}
 	for _, advice := range p.Advice {
-		rows = append(rows, Explained{What: "note", Note: advice})
+		rows = append(rows, Row{What: "note", Note: advice})
 	}
 	return rows
 }
 
-// numbers are the rows of an explanation that are numbers, with the variable in which a worker has each.
+// Source returns the row of one number: "rank", "size", "local rank", "local size", "node rank" or
+// "nodes". If the number is unknown, Note says why and which variable rdzv exec sets to it.
+func (p Placement) Source(what string) Row {
+	for _, row := range p.rows {
+		if row.What == what {
+			return row
+		}
+	}
+	row := Row{What: what, Value: "unknown"}
+	for _, n := range numbers {
+		switch {
+		case n.what != what:
+		case p.Launcher == None:
+			row.Note = "no launcher sets it; rdzv exec sets " + n.variable
+		default:
+			row.Note = "not set by " + string(p.Launcher) + "; rdzv exec sets " + n.variable
+		}
+	}
+	return row
+}
+
+// numbers are the numbers of a placement, with the variable that holds each in a worker.
 var numbers = []struct {
 	what, variable string
 	in             func(*Placement) *int
@@ -73,7 +94,7 @@ var numbers = []struct {
 	{"nodes", "GROUP_WORLD_SIZE", func(p *Placement) *int { return &p.Nodes }},
 }
 
-// number returns the number that a row's first column names, nil if it is none.
+// number returns the number with this name, nil if there is none.
 func (p *Placement) number(what string) *int {
 	for _, n := range numbers {
 		if n.what == what {
@@ -83,52 +104,32 @@ func (p *Placement) number(what string) *int {
 	return nil
 }
 
-// Source returns the line of one number, "rank", "size", "local rank", "local size", "node rank" or "nodes": where it
-// came from, or, in Note, why it is unknown and how to get it.
-func (p Placement) Source(what string) Explained {
-	for _, row := range p.rows {
-		if row.What == what {
-			return row
-		}
-	}
-	row := Explained{What: what, Value: "unknown"}
-	for _, n := range numbers {
-		if n.what == what {
-			row.Note = string(p.Launcher) + " does not tell it; rdzv exec agrees on it and sets " + n.variable
-		}
-	}
-	if p.Launcher == None {
-		row.Note = strings.Replace(row.Note, string(None)+" does not tell", "no launcher tells", 1)
-	}
-	return row
-}
-
-// derive fills in what follows from what the launcher told, by arithmetic alone.
+// derive infers unknown numbers from the known ones, by arithmetic alone.
 func (p *Placement) derive() {
 	if p.Size > 0 && p.LocalSize == p.Size {
-		p.follow("nodes", 1, "all "+strconv.Itoa(p.Size)+" tasks are on this node")
+		p.infer("nodes", 1, "all "+strconv.Itoa(p.Size)+" tasks are on this node")
 	}
 	if p.Nodes == 1 {
-		p.follow("node rank", 0, "there is one node")
-		p.follow("local rank", p.Rank, "there is one node")
-		p.follow("local size", p.Size, "there is one node")
+		p.infer("node rank", 0, "there is one node")
+		p.infer("local rank", p.Rank, "there is one node")
+		p.infer("local size", p.Size, "there is one node")
 	}
 	if p.Size > 0 && p.Nodes == p.Size {
-		p.follow("local rank", 0, "there is one task per node")
-		p.follow("local size", 1, "there is one task per node")
-		p.follow("node rank", p.Rank, "there is one task per node")
+		p.infer("local rank", 0, "there is one task per node")
+		p.infer("local size", 1, "there is one task per node")
+		p.infer("node rank", p.Rank, "there is one task per node")
 	}
 }
 
-// follow sets a number that is not known yet.
-func (p *Placement) follow(what string, n int, why string) {
+// infer sets a number that is still unknown.
+func (p *Placement) infer(what string, n int, why string) {
 	if *p.number(what) == Unknown && n != Unknown {
-		p.found(what, n, why)
+		p.set(what, n, why)
 	}
 }
 
-// found sets a number and explains it.
-func (p *Placement) found(what string, n int, from string) {
+// set sets a number and records its source.
+func (p *Placement) set(what string, n int, from string) {
 	*p.number(what) = n
-	p.rows = append(p.rows, Explained{What: what, Value: strconv.Itoa(n), From: from})
+	p.rows = append(p.rows, Row{What: what, Value: strconv.Itoa(n), From: from})
 }

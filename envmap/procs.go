@@ -2,9 +2,9 @@ package envmap
 
 import "strconv"
 
-// ProcsPerNode returns the number of workers that spec asks for on this node: a number, "gpu" for one per visible device,
-// "cpu" for one per CPU, "auto" for devices if there are any and CPUs otherwise. An empty spec is 1. Fewer than 1 and more
-// than limit are refused.
+// ProcsPerNode returns the number of workers that spec requests on this node: a number, "gpu" for
+// one per visible device, "cpu" for one per CPU, "auto" for devices if there are any and CPUs
+// otherwise; "" is 1. A result below 1 or above limit is an error.
 func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 	n := 0
 	switch spec {
@@ -12,7 +12,10 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 		return 1, nil
 	case "gpu":
 		if n = devices; n < 1 {
-			return 0, &Error{Text: "cannot start one worker per GPU: no device is visible", Hint: "--nproc-per-node auto takes the CPUs then"}
+			return 0, &Error{
+				Text: "cannot start one worker per GPU: no device is visible",
+				Hint: "--nproc-per-node auto starts one worker per CPU in this case",
+			}
 		}
 	case "cpu":
 		n = cpus
@@ -23,11 +26,13 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 	default:
 		var err error
 		if n, err = strconv.Atoi(spec); err != nil {
-			return 0, &Error{Text: "cannot read --nproc-per-node " + strconv.Quote(spec) + ": not a number, auto, gpu or cpu"}
+			return 0, &Error{Text: "cannot read --nproc-per-node " + strconv.Quote(spec) +
+				": not a number, auto, gpu or cpu"}
 		}
 	}
 	if n < 1 || n > limit {
-		return 0, &Error{Text: "cannot start " + strconv.Itoa(n) + " workers on a node (--nproc-per-node " + spec + "): not 1 to " + strconv.Itoa(limit)}
+		return 0, &Error{Text: "cannot start " + itoa(n) + " workers on a node " +
+			"(--nproc-per-node " + spec + "): not 1 to " + itoa(limit)}
 	}
 	return n, nil
 }

@@ -2,26 +2,27 @@ package envmap
 
 import "strconv"
 
-// MaxTasks is the largest number of tasks, workers or nodes that is believed; a larger one is a mistake.
+// MaxTasks is the largest number of tasks, workers or nodes that is accepted.
 const MaxTasks = 1 << 24
 
-// reader takes a placement from an environment and remembers where each value came from. The first error stays.
+// A reader takes a placement from an environment and records the source of each value. After the
+// first error it takes nothing more.
 type reader struct {
-	env  Env
-	seen []string // the variables by which the launcher was recognised
-	p    Placement
-	err  error
+	env     Env
+	matched []string // the variables by which the launcher was recognised
+	p       Placement
+	err     error
 }
 
 func newReader(env Env, l recogniser) *reader {
-	r := &reader{env: env, seen: l.seen(env), p: Placement{Launcher: l.name}}
+	r := &reader{env: env, matched: l.match(env), p: Placement{Launcher: l.name}}
 	for _, n := range numbers {
 		*n.in(&r.p) = Unknown
 	}
 	return r
 }
 
-// take reads a number from the first of names that is set; none set leaves it Unknown.
+// take reads a number from the first of names that is set. If none is set it stays Unknown.
 func (r *reader) take(what string, names ...string) {
 	name := r.env.first(names...)
 	if name == "" || r.err != nil {
@@ -32,46 +33,27 @@ func (r *reader) take(what string, names ...string) {
 		r.err = err
 		return
 	}
-	r.p.found(what, n, name+"="+r.env[name])
+	r.p.set(what, n, name+"="+r.env[name])
 }
 
-// must is take for a number without which the others make no sense; the others are named in the error.
-func (r *reader) must(what string, names ...string) {
+// require is take for a number without which the others are meaningless: none set is an error.
+func (r *reader) require(what string, names ...string) {
 	if r.env.first(names...) != "" || r.err != nil {
 		r.take(what, names...)
 		return
 	}
-	text := "cannot tell the " + what + ": " + names[0] + " is not set"
-	if shown := r.env.shown(r.seen...); shown != "" {
-		text = "cannot tell the " + what + ": " + shown + " is set, but " + names[0] + " is not"
+	text := "cannot determine the " + what + ": "
+	if shown := r.env.shown(r.matched...); shown != "" {
+		text += shown + " is set, but " + names[0] + " is not"
+	} else {
+		text += names[0] + " is not set"
 	}
 	r.err = &Error{Text: text, Hint: hintLauncher}
 }
 
-// job sets the job's identity.
-func (r *reader) job(job, from string) {
-	if job != "" {
-		r.p.Job = job
-		r.p.rows = append(r.p.rows, Explained{What: "job", Value: job, From: from})
-	}
-}
-
-// ignore explains variables that do not count.
-func (r *reader) ignore(note string, names ...string) {
-	if shown := r.env.shown(names...); shown != "" {
-		r.p.rows = append(r.p.rows, Explained{What: "ignored", Value: shown, Note: note})
-	}
-}
-
-// untold says how to get a number that nothing here tells.
-func (r *reader) untold(what, note string) {
-	r.p.rows = append(r.p.rows, Explained{What: what, Value: "unknown", Note: note})
-}
-
-func (r *reader) advise(text string) { r.p.Advice = append(r.p.Advice, text) }
-
-// same checks that a second variable, if set, tells the same number.
-func (r *reader) same(n int, as string, names ...string) {
+// requireEqual checks that a second variable, if set, holds the number n that came from the
+// variable source.
+func (r *reader) requireEqual(n int, source string, names ...string) {
 	name := r.env.first(names...)
 	if name == "" || r.err != nil || n == Unknown {
 		return
@@ -79,20 +61,44 @@ func (r *reader) same(n int, as string, names ...string) {
 	if other, err := number(name, r.env[name]); err != nil {
 		r.err = err
 	} else if other != n {
-		r.err = &Error{Text: "cannot tell the placement: " + r.env.shown(as) + ", but " + name + "=" + r.env[name], Hint: hintLauncher}
+		contradiction := r.env.shown(source) + ", but " + r.env.shown(name)
+		r.err = &Error{Text: "cannot determine the placement: " + contradiction, Hint: hintLauncher}
 	}
 }
 
-// number reads a count or an index: decimal, 0 to MaxTasks.
+// setUnknown explains how to get a number that the launcher does not set.
+func (r *reader) setUnknown(what, note string) {
+	r.p.rows = append(r.p.rows, Row{What: what, Value: "unknown", Note: note})
+}
+
+// setJob sets the job's identity, unless it is empty.
+func (r *reader) setJob(job, from string) {
+	if job != "" {
+		r.p.Job = job
+		r.p.rows = append(r.p.rows, Row{What: "job", Value: job, From: from})
+	}
+}
+
+// ignore explains why variables are ignored.
+func (r *reader) ignore(note string, names ...string) {
+	if shown := r.env.shown(names...); shown != "" {
+		r.p.rows = append(r.p.rows, Row{What: "ignored", Value: shown, Note: note})
+	}
+}
+
+// number parses a count or an index: decimal, 0 to MaxTasks.
 func number(name, value string) (int, error) {
 	n, err := strconv.Atoi(value)
+	text := "cannot read " + name + "=" + value
 	switch {
 	case err != nil:
-		return Unknown, &Error{Text: "cannot read " + name + "=" + strconv.Quote(value) + ": not a whole number", Hint: hintLauncher}
+		text = "cannot read " + name + "=" + strconv.Quote(value) + ": not a whole number"
 	case n < 0:
-		return Unknown, &Error{Text: "cannot read " + name + "=" + value + ": negative", Hint: hintLauncher}
+		text += ": negative"
 	case n > MaxTasks:
-		return Unknown, &Error{Text: "cannot read " + name + "=" + value + ": more than " + strconv.Itoa(MaxTasks), Hint: hintLauncher}
+		text += ": larger than " + strconv.Itoa(MaxTasks)
+	default:
+		return n, nil
 	}
-	return n, nil
+	return Unknown, &Error{Text: text, Hint: hintLauncher}
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// recording is a run of a real launcher. hosts has one character per rank: the number of the host on which it ran. What
-// is expected of each rank follows from that, not from the variables.
+// A recording is a run of a real launcher. hosts has one character per rank, the number of the host
+// on which it ran. The expected placement follows from hosts, not from the variables.
 type recording struct {
 	name     string
 	launcher Launcher
 	hosts    string
-	tells    string // what the launcher tells of nodes: "nodes", "nodes+rank", ""
+	sets     string // which numbers of nodes the launcher sets: "nodes", "nodes+rank" or ""
 }
 
 var recordings = []recording{
@@ -70,8 +70,11 @@ var recordings = []recording{
 	{"slurm2411-gpus-per-task", Slurm, "1122", "nodes+rank"},
 }
 
-// otherRecordings are held by tests of their own.
-var otherRecordings = []string{"openmpi5-prterun", "slurm22-batchbody", "slurm2411-batchbody", "slurm22-batchinstep1", "slurm22-batchinstep2"}
+// otherRecordings have tests of their own.
+var otherRecordings = []string{
+	"openmpi5-prterun", "slurm22-batchbody", "slurm2411-batchbody",
+	"slurm22-batchinstep1", "slurm22-batchinstep2",
+}
 
 func TestRecordedRanks(t *testing.T) {
 	for _, rec := range recordings {
@@ -80,12 +83,12 @@ func TestRecordedRanks(t *testing.T) {
 			for rank := range len(rec.hosts) {
 				env := recorded(t, rec.name, rank)
 				if host := hostOf(env); host != "" && host != "node"+rec.hosts[rank:rank+1] {
-					t.Errorf("rank %d ran on %s, the table says node%c", rank, host, rec.hosts[rank])
+					t.Errorf("rank %d was recorded on %s, the table has node%c", rank, host, rec.hosts[rank])
 				}
 				p := detected(t, env, "")
 				wantPlacement(t, p, rec.expected(rank))
 				if rank > 0 && p.Job != job {
-					t.Errorf("rank %d is of job %q, rank 0 of %q", rank, p.Job, job)
+					t.Errorf("rank %d has job %q, rank 0 has %q", rank, p.Job, job)
 				}
 				job = p.Job
 			}
@@ -93,7 +96,7 @@ func TestRecordedRanks(t *testing.T) {
 	}
 }
 
-// expected counts in the list of hosts.
+// expected computes a rank's placement from the list of hosts.
 func (rec recording) expected(rank int) Placement {
 	host := rec.hosts[rank : rank+1]
 	nodes := slices.Compact(slices.Sorted(strings.SplitSeq(rec.hosts, "")))
@@ -106,11 +109,11 @@ func (rec recording) expected(rank int) Placement {
 		NodeRank:  Unknown,
 		Nodes:     Unknown,
 	}
-	if rec.tells != "" || len(nodes) == 1 {
+	if rec.sets != "" || len(nodes) == 1 {
 		p.Nodes = len(nodes)
 	}
 	switch {
-	case rec.tells == "nodes+rank":
+	case rec.sets == "nodes+rank":
 		p.NodeRank = slices.Index(nodes, host)
 	case p.Nodes == 1:
 		p.NodeRank = 0
@@ -120,10 +123,9 @@ func (rec recording) expected(rank int) Placement {
 	return p
 }
 
-// wantPlacement compares what can be compared; the job is compared by its own tests.
+// wantPlacement compares the launcher and the numbers.
 func wantPlacement(t *testing.T, got, want Placement) {
 	t.Helper()
-	got.Job, got.Advice, got.rows, got.PerNode, got.Master = "", nil, nil, "", ""
 	if a, b := numbersOf(got), numbersOf(want); a != b {
 		t.Errorf("got  %s\nwant %s", a, b)
 	}
@@ -137,7 +139,7 @@ func numbersOf(p Placement) string {
 	return text
 }
 
-// TestEveryRecordingIsUsed keeps a recorded environment from lying about without a row.
+// Every recorded environment has a row in the table or a test of its own.
 func TestEveryRecordingIsUsed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.env")
 	if err != nil || len(files) == 0 {
@@ -150,7 +152,7 @@ func TestEveryRecordingIsUsed(t *testing.T) {
 	}
 	for _, rec := range recordings {
 		if ranks[rec.name] != len(rec.hosts) {
-			t.Errorf("%s has %d files, the table has %d ranks", rec.name, ranks[rec.name], len(rec.hosts))
+			t.Errorf("%s has %d files, but %d ranks in the table", rec.name, ranks[rec.name], len(rec.hosts))
 		}
 		delete(ranks, rec.name)
 	}
@@ -158,11 +160,11 @@ func TestEveryRecordingIsUsed(t *testing.T) {
 		delete(ranks, name)
 	}
 	if len(ranks) > 0 {
-		t.Errorf("recordings without a row: %v", ranks)
+		t.Errorf("recordings without a test: %v", ranks)
 	}
 }
 
-// TestJobsOfDifferentRunsDiffer leaves out Slurm, whose recordings come from several clusters that began with job 1.
+// Slurm is excluded: its recordings come from several clusters whose first job is 1.
 func TestJobsOfDifferentRunsDiffer(t *testing.T) {
 	runs := map[string]string{}
 	for _, rec := range recordings {
@@ -174,7 +176,7 @@ func TestJobsOfDifferentRunsDiffer(t *testing.T) {
 			continue
 		}
 		if other := runs[p.Job]; other != "" {
-			t.Errorf("%s and %s are both job %s", rec.name, other, p.Job)
+			t.Errorf("%s and %s have the same job %s", rec.name, other, p.Job)
 		}
 		runs[p.Job] = rec.name
 	}
@@ -190,7 +192,7 @@ func recorded(t testing.TB, name string, rank int) Env {
 	return ParseEnv(strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"))
 }
 
-// hostOf returns the host's name as the launcher told it.
+// hostOf returns the host name that the launcher set.
 func hostOf(env Env) string {
 	return env[env.first("PMIX_HOSTNAME", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "SLURMD_NODENAME")]
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Shell returns changes as commands for a POSIX shell: eval "$(rdzv env)". It is safe for any content. Names that are
-// no names in a shell, or that a shell keeps for itself and would stop at, are left out.
+// Shell returns changes as commands for a POSIX shell: eval "$(rdzv env)". Values may contain any
+// bytes but NUL. Names that are not valid in a shell, or reserved by one so that assigning to them
+// would end the evaluation, are skipped.
 func Shell(set []KV, unset ...string) string {
 	var b strings.Builder
 	for _, name := range unset {
@@ -16,14 +17,18 @@ func Shell(set []KV, unset ...string) string {
 	}
 	for _, kv := range set {
 		if shellName(kv.Name) && !strings.ContainsRune(kv.Value, 0) {
-			b.WriteString("export " + kv.Name + "='" + strings.ReplaceAll(kv.Value, "'", `'\''`) + "'\n")
+			quoted := strings.ReplaceAll(kv.Value, "'", `'\''`)
+			b.WriteString("export " + kv.Name + "='" + quoted + "'\n")
 		}
 	}
 	return b.String()
 }
 
-// shellsOwn are variables that are read-only or of a fixed form in dash, bash, ksh or zsh.
-var shellsOwn = []string{"PPID", "UID", "EUID", "GID", "EGID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "OPTIND", "LINENO", "HISTCMD", "SRANDOM", "_"}
+// reservedNames are read-only, or restricted to certain values, in dash, bash, ksh or zsh.
+var reservedNames = []string{
+	"PPID", "UID", "EUID", "GID", "EGID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO",
+	"OPTIND", "LINENO", "HISTCMD", "SRANDOM", "_",
+}
 
 func shellName(name string) bool {
 	for i := range len(name) {
@@ -33,5 +38,5 @@ func shellName(name string) bool {
 			return false
 		}
 	}
-	return name != "" && !slices.Contains(shellsOwn, name)
+	return name != "" && !slices.Contains(reservedNames, name)
 }

@@ -2,10 +2,11 @@ package envmap
 
 import "errors"
 
-// A task of a Slurm step (measured: 22.05, 24.11) has SLURM_PROCID and SLURM_STEP_ID. The body of a batch script has
-// SLURM_PROCID=0 and SLURM_NTASKS=4, but no step: it is not rank 0 of 4. Inside a step SLURM_NTASKS and SLURM_NNODES
-// are those of the step, and in a heterogeneous one those of all components.
-func seenSlurm(env Env) []string {
+// A task of a Slurm step (measured: 22.05, 24.11) has SLURM_PROCID and SLURM_STEP_ID. The body of a
+// batch script has SLURM_PROCID=0 and SLURM_NTASKS=4, but no step: it is not rank 0 of 4. Inside a
+// step SLURM_NTASKS and SLURM_NNODES are those of the step; in a heterogeneous step they are those
+// of all components.
+func matchSlurm(env Env) []string {
 	step := slurmStep(env)
 	if step == "" || !env.has("SLURM_PROCID") {
 		return nil
@@ -13,8 +14,9 @@ func seenSlurm(env Env) []string {
 	return []string{"SLURM_PROCID", step}
 }
 
-// slurmStep returns the variable that names the step, "" outside of a step. The numbers are those that Slurm reserves for
-// the interactive step of salloc and for the batch step, where a shell runs and no task (documented: slurm.h).
+// slurmStep returns the variable that names the step, "" outside of a step. The excluded numbers
+// are those that Slurm reserves for the interactive step of salloc and for the batch step, which
+// run a shell and no task (documented: slurm.h).
 func slurmStep(env Env) string {
 	name := env.first("SLURM_STEP_ID", "SLURM_STEPID")
 	switch env[name] {
@@ -26,16 +28,22 @@ func slurmStep(env Env) string {
 
 func readSlurm(r *reader) {
 	readSlurmStep(r)
-	r.ignore("PMI of another step", "PMI_JOBID", "PMI_RANK", "PMI_SIZE")
+	r.ignore("PMI variables of another step", "PMI_JOBID", "PMI_RANK", "PMI_SIZE")
 }
 
 func readSlurmStep(r *reader) {
-	r.must("rank", "SLURM_PROCID")
+	r.require("rank", "SLURM_PROCID")
 	if r.err == nil && slurmStep(r.env) == "" {
-		r.err = &Error{Text: "cannot tell the placement: SLURM_PROCID=" + r.env["SLURM_PROCID"] + " is set, but SLURM_STEP_ID is not: this is the body of a batch script, not a task",
-			Hint: "start it with srun"}
+		r.err = &Error{
+			Text: "cannot determine the placement: " + r.env.shown("SLURM_PROCID") +
+				" is set, but SLURM_STEP_ID is not: this is the body of a batch script, not a task",
+			Hint: "start it with srun",
+		}
 	}
-	readSlurmSizes(r)
+	// In a heterogeneous step (measured: within one job and over two) rank, node rank and these
+	// sizes count all components.
+	r.require("size", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
+	r.take("nodes", "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
 	r.take("local rank", "SLURM_LOCALID")
 	r.take("node rank", "SLURM_NODEID")
 	readSlurmLocalSize(r)
@@ -43,54 +51,53 @@ func readSlurmStep(r *reader) {
 	readSlurmJob(r)
 }
 
-// checkSlurmStep finds the step of another job: sbatch hands the whole environment on, and a batch script that was submitted
-// from inside a step (an interactive one, say) has that one's SLURM_STEP_* beside its own numbers (measured, 22.05). In a
-// step of its own the two are equal.
-func checkSlurmStep(r *reader) {
-	if r.err != nil {
-		return
-	}
-	r.same(r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
-	r.same(r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
-	if ids := r.env["SLURM_GTIDS"]; r.err == nil && ids != "" && r.p.LocalSize != Unknown && countFields(ids) != r.p.LocalSize {
-		r.err = &Error{Text: "cannot tell the placement: " + r.env.shown("SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID") + ", but SLURM_GTIDS=" + ids}
-	}
-	var e *Error
-	if errors.As(r.err, &e) {
-		e.Hint = "a batch script that was submitted from inside a step has that step's SLURM_STEP_ID: start the tasks with srun, or use --launcher none"
-	}
-}
-
-// readSlurmSizes takes the step's sizes. In a heterogeneous step (measured: within one job and over two) they are those of
-// all components, as are rank and node rank.
-func readSlurmSizes(r *reader) {
-	r.must("size", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
-	r.take("nodes", "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
-}
-
-// readSlurmLocalSize takes this node's entry of SLURM_STEP_TASKS_PER_NODE ("2,1(x2)"), and where that does not help the
+// readSlurmLocalSize takes this node's entry of SLURM_STEP_TASKS_PER_NODE ("2,1(x2)"), or else the
 // number of the node's task numbers in SLURM_GTIDS.
 func readSlurmLocalSize(r *reader) {
 	if r.err != nil {
 		return
 	}
-	if name := r.env.first("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"); name != "" && r.p.NodeRank != Unknown {
-		n, err := tasksOnNode(r.env[name], r.p.NodeRank)
+	list := r.env.first("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+	if list != "" && r.p.NodeRank != Unknown {
+		n, err := tasksOnNode(r.env[list], r.p.NodeRank)
 		if err != nil {
-			r.err = &Error{Text: "cannot read " + name + "=" + r.env[name] + ": " + err.Error(), Hint: hintLauncher}
+			text := "cannot read " + r.env.shown(list) + ": " + err.Error()
+			r.err = &Error{Text: text, Hint: hintLauncher}
 			return
 		}
 		if n != Unknown {
-			r.p.found("local size", n, name+"="+r.env[name]+", entry SLURM_NODEID="+r.env["SLURM_NODEID"])
+			r.p.set("local size", n, r.env.shown(list)+", entry "+r.env.shown("SLURM_NODEID"))
 			return
 		}
 	}
 	if ids := r.env["SLURM_GTIDS"]; ids != "" {
-		r.p.found("local size", countFields(ids), "SLURM_GTIDS="+ids)
+		r.p.set("local size", countFields(ids), "SLURM_GTIDS="+ids)
 	}
 }
 
-// readSlurmJob joins cluster, job and step: several steps of a job may run at once, and several clusters share a home.
+// checkSlurmStep detects the step of another job: sbatch passes on the whole environment, and a
+// batch script that is submitted from inside a step (an interactive one, for example) has that
+// step's SLURM_STEP_* beside its own numbers (measured: 22.05). In its own step the two are equal.
+func checkSlurmStep(r *reader) {
+	if r.err != nil {
+		return
+	}
+	r.requireEqual(r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+	r.requireEqual(r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
+	ids := r.env["SLURM_GTIDS"]
+	if r.err == nil && ids != "" && r.p.LocalSize != Unknown && countFields(ids) != r.p.LocalSize {
+		r.err = &Error{Text: "cannot determine the placement: " +
+			r.env.shown("SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID") + ", but SLURM_GTIDS=" + ids}
+	}
+	var e *Error
+	if errors.As(r.err, &e) {
+		e.Hint = "a batch script submitted from inside a step inherits its SLURM_STEP_ID: " +
+			"start the tasks with srun, or use --launcher none"
+	}
+}
+
+// readSlurmJob joins cluster, job and step: several steps of a job may run at the same time, and
+// several clusters may share home directories.
 func readSlurmJob(r *reader) {
 	job, step := r.env.first("SLURM_JOB_ID", "SLURM_JOBID"), slurmStep(r.env)
 	if job == "" || step == "" {
@@ -100,37 +107,39 @@ func readSlurmJob(r *reader) {
 	if cluster := r.env["SLURM_CLUSTER_NAME"]; cluster != "" {
 		id = cluster + "." + id
 	}
-	r.job(id, r.env.shown("SLURM_CLUSTER_NAME", job, step))
+	r.setJob(id, r.env.shown("SLURM_CLUSTER_NAME", job, step))
 }
 
-// srun --mpi=pmi2 adds PMI_RANK, PMI_SIZE, PMI_FD and PMI_JOBID=<job>.<step>. They look like Hydra's, but the plugin
-// takes PMI-1 only once per task and hangs the job at the second time.
-func seenSlurmPMI(env Env) []string {
-	seen := seenSlurm(env)
+// srun --mpi=pmi2 adds PMI_RANK, PMI_SIZE, PMI_FD and PMI_JOBID=<job>.<step>. They look like
+// Hydra's, but the plugin accepts PMI-1 only once per task and hangs the job at the second use.
+func matchSlurmPMI(env Env) []string {
+	matched := matchSlurm(env)
 	size := env.first("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 	job := env[env.first("SLURM_JOB_ID", "SLURM_JOBID")] + "." + env[slurmStep(env)]
-	if seen == nil || !slurmsPMI(env) || env["PMI_JOBID"] != job || env["PMI_SIZE"] != env[size] {
+	if matched == nil || !isSlurmPMI(env) ||
+		env["PMI_JOBID"] != job || env["PMI_SIZE"] != env[size] {
 		return nil
 	}
-	return append(seen, "PMI_JOBID")
+	return append(matched, "PMI_JOBID")
 }
 
 func readSlurmPMI(r *reader) {
 	readSlurmStep(r)
-	r.same(r.p.Rank, "SLURM_PROCID", "PMI_RANK")
+	r.requireEqual(r.p.Rank, "SLURM_PROCID", "PMI_RANK")
 }
 
-// batchBody explains why Slurm's variables outside of a step do not count, the trap of every batch script.
-func batchBody(r *reader) {
+// explainBatchScript explains why Slurm's variables outside of a step are ignored.
+func explainBatchScript(r *reader) {
 	if !r.env.has("SLURM_PROCID") || slurmStep(r.env) != "" {
 		return
 	}
-	why := "this is the body of a batch script, no SLURM_STEP_ID"
+	why := "this is the body of a batch script: no SLURM_STEP_ID"
 	if name := r.env.first("SLURM_STEP_ID", "SLURM_STEPID"); name != "" {
-		why = "this is the shell of an allocation, " + name + "=" + r.env[name] + " is no step with tasks"
+		why = "this is the shell of an allocation: " + r.env.shown(name) + " has no tasks"
 	}
 	r.ignore(why, "SLURM_PROCID", "SLURM_NTASKS")
 	if r.p.Launcher == None {
-		r.advise("this is a Slurm job outside of srun: start the tasks with srun")
+		r.p.Advice = append(r.p.Advice,
+			"this is a Slurm job, but srun did not start this process: start the tasks with srun")
 	}
 }

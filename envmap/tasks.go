@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tasksOnNode returns entry node of a list such as "2,1(x2)": two tasks on node 0, one each on nodes 1 and 2.
-// Unknown if the list is shorter.
+// tasksOnNode returns entry node of a list such as "2,1(x2)": two tasks on node 0, one each on
+// nodes 1 and 2. It returns Unknown if the list is shorter.
 func tasksOnNode(list string, node int) (int, error) {
 	first := 0
 	for entry := range strings.SplitSeq(list, ",") {
@@ -23,7 +23,7 @@ func tasksOnNode(list string, node int) (int, error) {
 	return Unknown, nil
 }
 
-// tasksEntry reads "N" or "N(xTIMES)".
+// tasksEntry parses "N" or "N(xTIMES)".
 func tasksEntry(entry string) (tasks, times int, err error) {
 	count, repeat, repeated := strings.Cut(entry, "(x")
 	times = 1
@@ -31,15 +31,15 @@ func tasksEntry(entry string) (tasks, times int, err error) {
 		inner, closed := strings.CutSuffix(repeat, ")")
 		times, err = strconv.Atoi(inner)
 		if !closed || err != nil || times < 1 || times > MaxTasks {
-			return 0, 0, errors.New("bad repetition in " + strconv.Quote(entry))
+			return 0, 0, errors.New("invalid repetition in " + strconv.Quote(entry))
 		}
 	}
 	tasks, err = strconv.Atoi(count)
 	if err != nil || tasks < 0 || tasks > MaxTasks {
-		return 0, 0, errors.New("bad number of tasks in " + strconv.Quote(entry))
+		return 0, 0, errors.New("invalid number of tasks in " + strconv.Quote(entry))
 	}
 	return tasks, times, nil
 }
 
-// countFields counts the comma-separated fields of a list that is not empty.
+// countFields counts the comma-separated fields of a non-empty list.
 func countFields(list string) int { return strings.Count(list, ",") + 1 }

@@ -6,14 +6,17 @@ import (
 	"strings"
 )
 
-// fields are what a template may name in braces, in the order in which they are listed.
-var fields = []string{"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes", "master_addr", "master_port", "device", "ifname"}
+// fields are the names that a template may contain in braces, in the order of messages.
+var fields = []string{
+	"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes",
+	"master_addr", "master_port", "device", "ifname",
+}
 
-// Fields returns the names that a template of TorchOptions.Set may have in braces: "tcp://{master_addr}:{master_port}".
-// "{{" and "}}" stand for a brace.
+// Fields returns the names that a template of TorchOptions.Set may contain in braces, as in
+// "tcp://{master_addr}:{master_port}". "{{" and "}}" stand for single braces.
 func Fields() []string { return slices.Clone(fields) }
 
-// templates sets the variables that the user asked for.
+// templates sets the variables that the user requested.
 func (w *worker) templates(id Identity, device device, set []string) error {
 	values := map[string]string{
 		"rank": itoa(id.Rank), "world_size": itoa(id.WorldSize),
@@ -31,18 +34,22 @@ func (w *worker) templates(id Identity, device device, set []string) error {
 			return &Error{Text: "cannot set " + strconv.Quote(entry) + ": not NAME=TEMPLATE"}
 		}
 		if strings.ContainsRune(entry, 0) {
-			return &Error{Text: "cannot set " + name + ": a NUL byte in it"}
+			return &Error{Text: "cannot set " + name + ": it contains a NUL byte"}
 		}
 		value, err := fill(template, values)
 		if err != nil {
-			return &Error{Text: "cannot set " + name + ": " + err.Error(), Hint: "known are {" + strings.Join(fields, "} {") + "}; {{ and }} stand for braces"}
+			return &Error{
+				Text: "cannot set " + name + ": " + err.Error(),
+				Hint: "known fields are {" + strings.Join(fields, "} {") +
+					"}; write {{ and }} for braces",
+			}
 		}
 		w.put(name, value)
 	}
 	return nil
 }
 
-// fill replaces each {field} of a template.
+// fill replaces each {field} of a template by its value.
 func fill(template string, values map[string]string) (string, error) {
 	var b strings.Builder
 	for rest := template; rest != ""; {
@@ -60,7 +67,8 @@ func fill(template string, values map[string]string) (string, error) {
 		}
 		field, after, closed := strings.Cut(rest[1:], "}")
 		if rest[0] == '}' || !closed {
-			return "", &Error{Text: "a single " + strconv.Quote(rest[:1]) + " in " + strconv.Quote(template)}
+			brace := strconv.Quote(rest[:1])
+			return "", &Error{Text: "unmatched " + brace + " in " + strconv.Quote(template)}
 		}
 		value, known := values[field]
 		if !known {

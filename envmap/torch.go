@@ -6,31 +6,33 @@ import (
 	"strings"
 )
 
-// TorchOptions says how a worker's environment is made.
+// TorchOptions select how a worker's environment is made.
 type TorchOptions struct {
 	// Device is how the worker gets its device; "" is DeviceIndex.
 	Device DeviceMode
-	// Set holds NAME=TEMPLATE entries, see Fields. They have the last word.
+	// Set holds NAME=TEMPLATE entries (see Fields), which override everything else.
 	Set []string
-	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and its like too, for programs that read them.
+	// AsOpenMPI also sets OMPI_COMM_WORLD_RANK, _SIZE and so on, for programs that read them.
 	AsOpenMPI bool
-	// StripLauncher says that the agent has several workers, none of which is the launcher's task: the launcher's rank
-	// variables are taken away, so that an MPI library in a worker starts alone instead of failing.
+	// StripLauncher removes the launcher's rank variables. It must be set if the agent has several
+	// workers, none of which is the launcher's task: an MPI library in a worker then starts as a
+	// singleton instead of failing.
 	StripLauncher bool
 }
 
 // KV is a variable.
 type KV struct{ Name, Value string }
 
-// Changes is what makes a worker's environment of the agent's.
+// Changes are the differences between a worker's environment and the agent's.
 type Changes struct {
 	Set   []KV     // in the order in which they are printed
-	Unset []string // variables that are there and must go, sorted
+	Unset []string // variables of the agent to remove, sorted
 	Notes []string // sentences for the user: what was replaced, and what will not work
-	Kept  []string // settings that the user has made himself, and that stay
+	Kept  []string // settings that the user has made and that are not changed
 }
 
-// Torch returns the whole environment of a worker: environ with the changes of [TorchChanges] made, and their notes.
+// Torch returns the complete environment of a worker, which is environ with the changes of
+// [TorchChanges] applied, and their notes.
 func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, error) {
 	changes, err := TorchChanges(ParseEnv(environ), id, o)
 	if err != nil {
@@ -39,18 +41,18 @@ func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, e
 	return changes.Apply(environ), changes.Notes, nil
 }
 
-// Apply returns environ with the changes made: what stays keeps its place, what is set follows.
+// Apply returns environ with the changes applied: kept entries in their order, then those set.
 func (c Changes) Apply(environ []string) []string {
-	gone := make(map[string]bool, len(c.Set)+len(c.Unset))
+	drop := make(map[string]bool, len(c.Set)+len(c.Unset))
 	for _, name := range c.Unset {
-		gone[name] = true
+		drop[name] = true
 	}
 	for _, kv := range c.Set {
-		gone[kv.Name] = true
+		drop[kv.Name] = true
 	}
 	result := make([]string, 0, len(environ)+len(c.Set))
 	for _, entry := range environ {
-		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !gone[name] {
+		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !drop[name] {
 			result = append(result, entry)
 		}
 	}
@@ -60,13 +62,15 @@ func (c Changes) Apply(environ []string) []string {
 	return result
 }
 
-// TorchChanges returns what a worker's environment has besides, or instead of, the agent's:
+// TorchChanges returns the changes that make a worker's environment from the agent's:
 //
-//   - who it is, under torchrun's names. These replace whatever is there; replacing another value is noted.
-//   - settings that torch and its libraries read. A value that is there stays.
-//   - what is asked for in o.Set, over both.
+//   - the worker's identity, under torchrun's names. It replaces existing variables; a note reports
+//     each different value that is replaced.
+//   - settings that torch and its libraries read. Existing values are kept.
+//   - the variables of o.Set, which override both.
 //
-// Variables that begin with RDZV_ are the agent's (flags and secrets) and go, but for those set here.
+// Variables that begin with RDZV_ belong to the agent (flags and secrets) and are removed, except
+// for those set here. An error is an *Error: an impossible identity, device mode or template.
 func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	if err := id.check(); err != nil {
 		return Changes{}, err
@@ -75,15 +79,17 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	w := &worker{env: env, set: map[string]int{}, launchers: id.Launcher == Torchrun || id.Launcher == Kubeflow}
+	w := &worker{env: env, index: map[string]int{}}
+	w.fromLauncher = id.Launcher == Torchrun || id.Launcher == Kubeflow
 	w.strip(o.StripLauncher)
 	w.identity(id, device)
 	w.settings(id)
 	if id.Launcher == OpenMPI4 && !o.StripLauncher {
-		// This lets a task of Open MPI 4 run one MPI program after another, as a worker that is a shell script does:
-		// PMIx's shared memory takes a rank once ("getting local rank failed"), its hash table any number of times
-		// (measured, 4.1.4). Open MPI 5 is the worse for it.
-		w.offer("PMIX_MCA_gds", "hash")
+		// With this, a task of Open MPI 4 can run several MPI programs in sequence, for example
+		// from a shell script: PMIx's shared memory accepts a rank only once ("getting local rank
+		// failed"), its hash table any number of times (measured: 4.1.4). Open MPI 5 fails more
+		// often with it.
+		w.setDefault("PMIX_MCA_gds", "hash")
 	}
 	w.notes = append(w.notes, device.notes...)
 	for _, kv := range device.set {
@@ -96,7 +102,10 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 		return Changes{}, err
 	}
 	slices.Sort(w.unset)
-	w.unset = slices.DeleteFunc(w.unset, func(name string) bool { _, set := w.set[name]; return set })
+	w.unset = slices.DeleteFunc(w.unset, func(name string) bool {
+		_, set := w.index[name]
+		return set
+	})
 	return Changes{Set: w.vars, Unset: w.unset, Notes: w.notes, Kept: w.kept}, nil
 }
 
@@ -104,38 +113,38 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 type worker struct {
 	env   Env
 	vars  []KV
-	set   map[string]int // name to index in vars
+	index map[string]int // of each name in vars
 	unset []string
 	notes []string
 	kept  []string
 
-	launchers bool // the identity variables in env are the launcher's
+	fromLauncher bool // the identity variables in env were set by the launcher
 }
 
 func (w *worker) put(name, value string) {
-	if i, ok := w.set[name]; ok {
+	if i, ok := w.index[name]; ok {
 		w.vars[i].Value = value
 		return
 	}
-	w.set[name] = len(w.vars)
+	w.index[name] = len(w.vars)
 	w.vars = append(w.vars, KV{name, value})
 }
 
-// replace sets an identity variable and says so if the user had another value there. torchrun and Kubeflow set these
-// themselves: there it is the launcher's value, and no surprise.
+// replace sets an identity variable, with a note if it had a different value. There is no note
+// under torchrun and Kubeflow, which set these variables themselves.
 func (w *worker) replace(name, value string) {
-	if old, ok := w.env[name]; ok && old != value && !w.launchers {
-		w.notes = append(w.notes, name+"="+old+" in the environment is replaced by "+value)
+	if old, ok := w.env[name]; ok && old != value && !w.fromLauncher {
+		w.notes = append(w.notes, "replacing "+name+"="+old+" from the environment by "+value)
 	}
 	w.put(name, value)
 }
 
-// offer sets a variable that the user has not set, not under any of its names.
-func (w *worker) offer(name, value string, names ...string) {
-	if _, there := w.env[name]; there {
+// setDefault sets a variable unless the environment has it, under this name or one of its others.
+func (w *worker) setDefault(name, value string, others ...string) {
+	if _, exists := w.env[name]; exists {
 		w.kept = append(w.kept, name)
-	} else if i := slices.IndexFunc(names, w.env.has); i >= 0 {
-		w.kept = append(w.kept, names[i])
+	} else if i := slices.IndexFunc(others, w.env.has); i >= 0 {
+		w.kept = append(w.kept, others[i])
 	} else {
 		w.put(name, value)
 	}
@@ -157,9 +166,10 @@ func (w *worker) identity(id Identity, device device) {
 	w.replace("MASTER_ADDR", id.MasterAddr)
 	w.replace("MASTER_PORT", itoa(id.MasterPort))
 
-	// These make torch, Lightning and others believe RANK rather than their own guess at the launcher: Lightning reads
-	// SLURM_NTASKS and SLURM_PROCID before RANK unless TORCHELASTIC_RUN_ID is set. USE_AGENT_STORE is False because
-	// nobody listens at MASTER_PORT before rank 0 does; with True every rank would be a client, and hang.
+	// With these, torch, Lightning and others use RANK instead of detecting the launcher:
+	// Lightning reads SLURM_NTASKS and SLURM_PROCID before RANK unless TORCHELASTIC_RUN_ID is set.
+	// USE_AGENT_STORE is False because rank 0 serves MASTER_PORT; with True every rank would be a
+	// client, and hang.
 	w.replace("TORCHELASTIC_RUN_ID", id.RunID)
 	w.replace("TORCHELASTIC_RESTART_COUNT", itoa(id.Attempt))
 	w.replace("TORCHELASTIC_MAX_RESTARTS", itoa(id.Restarts))
@@ -176,27 +186,29 @@ func (w *worker) identity(id Identity, device device) {
 	}
 }
 
-// settings offers what the user may set otherwise.
+// settings sets variables whose existing values are kept.
 func (w *worker) settings(id Identity) {
 	if id.Interface != "" {
-		w.offer("GLOO_SOCKET_IFNAME", id.Interface)
-		w.offer("TP_SOCKET_IFNAME", id.Interface)
+		w.setDefault("GLOO_SOCKET_IFNAME", id.Interface)
+		w.setDefault("TP_SOCKET_IFNAME", id.Interface)
 		if id.Nodes > 1 && !id.NCCLConfigured {
-			// "=" asks for this very name; without it NCCL takes eth1 for a prefix, and eth10 too.
-			w.offer("NCCL_SOCKET_IFNAME", "="+id.Interface)
+			// "=" selects exactly this name; without it NCCL treats eth1 as a prefix, which eth10
+			// matches too.
+			w.setDefault("NCCL_SOCKET_IFNAME", "="+id.Interface)
 		}
 	}
-	w.offer("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "NCCL_ASYNC_ERROR_HANDLING")
-	w.offer("PYTHONFAULTHANDLER", "1")
+	w.setDefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "NCCL_ASYNC_ERROR_HANDLING")
+	w.setDefault("PYTHONFAULTHANDLER", "1")
 	if id.Threads > 0 {
-		w.offer("OMP_NUM_THREADS", itoa(id.Threads))
+		w.setDefault("OMP_NUM_THREADS", itoa(id.Threads))
 	}
 	if id.GPUs > 0 {
-		w.offer("GPU_PER_NODE", itoa(id.GPUs))
+		w.setDefault("GPU_PER_NODE", itoa(id.GPUs))
 	}
 }
 
-// openMPI sets the variables that mpirun gives its ranks. NODE_RANK is, as there, the local rank.
+// openMPI sets the variables that mpirun sets in its ranks. As under mpirun, NODE_RANK is the local
+// rank.
 func (w *worker) openMPI(id Identity) {
 	w.put("OMPI_COMM_WORLD_RANK", itoa(id.Rank))
 	w.put("OMPI_COMM_WORLD_SIZE", itoa(id.WorldSize))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// second is worker 5 of 8, the second of four on the second of two nodes.
+// second is rank 5 of 8: the second of four workers on the second of two nodes.
 var second = Identity{
 	Rank: 5, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, NodeRank: 1, Nodes: 2,
 	MasterAddr: "10.0.0.1", MasterPort: 29601, RunID: "job-7", ErrorFile: "/run/e.json", Launcher: Slurm,
@@ -45,16 +45,20 @@ func TestTorchKeepsTheUsersSettings(t *testing.T) {
 		t.Errorf("kept %q, want %q", c.Kept, want)
 	}
 	if c.sets("TORCH_NCCL_ASYNC_ERROR_HANDLING") {
-		t.Error("the user's older name is overruled by the newer one")
+		t.Error("TORCH_NCCL_ASYNC_ERROR_HANDLING overrides the user's NCCL_ASYNC_ERROR_HANDLING")
 	}
 }
 
-func TestTorchReplacesIdentityAndSaysSo(t *testing.T) {
+func TestTorchNotesReplacedIdentity(t *testing.T) {
 	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere TORCHELASTIC_RUN_ID=old"))
 	c := changes(t, env, second, TorchOptions{})
-	want := []string{"RANK=7 in the environment is replaced by 5", "MASTER_ADDR=elsewhere in the environment is replaced by 10.0.0.1", "TORCHELASTIC_RUN_ID=old in the environment is replaced by job-7"}
+	want := []string{
+		"replacing RANK=7 from the environment by 5",
+		"replacing MASTER_ADDR=elsewhere from the environment by 10.0.0.1",
+		"replacing TORCHELASTIC_RUN_ID=old from the environment by job-7",
+	}
 	if !slices.Equal(c.Notes, want) {
-		t.Errorf("notes %q", c.Notes)
+		t.Errorf("notes %q, want %q", c.Notes, want)
 	}
 	if got := c.Apply([]string{"RANK=7", "A=b", "RANK=8"}); got[0] != "A=b" || slices.Contains(got, "RANK=7") || slices.Contains(got, "RANK=8") {
 		t.Errorf("environment %q", got)
@@ -62,7 +66,7 @@ func TestTorchReplacesIdentityAndSaysSo(t *testing.T) {
 	kubeflow := second
 	kubeflow.Launcher = Kubeflow
 	if c := changes(t, env, kubeflow, TorchOptions{}); len(c.Notes) != 0 {
-		t.Errorf("the launcher's own values are noted: %q", c.Notes)
+		t.Errorf("notes about values that the launcher set: %q", c.Notes)
 	}
 }
 
@@ -76,21 +80,21 @@ func TestTorchOnOneNodeAndWithoutSettings(t *testing.T) {
 		}
 	}
 	if c.value("GLOO_SOCKET_IFNAME") != "eth1" {
-		t.Error("gloo has no interface")
+		t.Error("GLOO_SOCKET_IFNAME is not eth1")
 	}
 	configured := second
 	configured.NCCLConfigured = true
 	if c := changes(t, Env{}, configured, TorchOptions{}); c.sets("NCCL_SOCKET_IFNAME") {
-		t.Error("nccl.conf is overruled")
+		t.Error("NCCL_SOCKET_IFNAME overrides nccl.conf")
 	}
 	bare := second
 	bare.Interface = ""
 	if c := changes(t, Env{}, bare, TorchOptions{}); c.sets("GLOO_SOCKET_IFNAME") || c.sets("TP_SOCKET_IFNAME") || c.sets("NCCL_SOCKET_IFNAME") {
-		t.Error("an interface is set out of nothing")
+		t.Error("an interface is set although none is known")
 	}
 }
 
-func TestTorchTakesAwayItsOwn(t *testing.T) {
+func TestTorchRemovesTheAgentsVariables(t *testing.T) {
 	env := ParseEnv(strings.Fields("RDZV_TOKEN=secret RDZV_JOIN=10.0.0.1:1/key RDZV_NPROC_PER_NODE=4 RDZV_RUN_ID=outer RDZV_DEVICE_INDEX=3 RDZVX=1 PATH=/bin"))
 	c := changes(t, env, second, TorchOptions{Device: DeviceNone})
 	if want := []string{"RDZV_DEVICE_INDEX", "RDZV_JOIN", "RDZV_NPROC_PER_NODE", "RDZV_TOKEN"}; !slices.Equal(c.Unset, want) {
@@ -103,13 +107,13 @@ func TestTorchTakesAwayItsOwn(t *testing.T) {
 	}
 }
 
-// TestOneWorkerPerTaskKeepsTheLaunchers: an MPI program in the worker needs everything.
-func TestOneWorkerPerTaskKeepsTheLaunchers(t *testing.T) {
+// An MPI program in the worker needs all variables of the launcher.
+func TestOneWorkerPerTaskKeepsTheLaunchersVariables(t *testing.T) {
 	for _, rec := range recordings {
 		env := recorded(t, rec.name, 1)
 		c := changes(t, env, second, TorchOptions{})
 		if len(c.Unset) > 0 {
-			t.Errorf("%s: %q taken away", rec.name, c.Unset)
+			t.Errorf("%s: %q removed", rec.name, c.Unset)
 		}
 		for _, kv := range c.Set {
 			if _, there := env[kv.Name]; there {
@@ -119,12 +123,13 @@ func TestOneWorkerPerTaskKeepsTheLaunchers(t *testing.T) {
 	}
 }
 
-// TestOwnTasksLoseTheLaunchers: of several workers in a task none may look like that task, to anyone who looks. The
-// orders are those of the readers' sources: accelerate's state.py (older and newer), Lightning's environments, MPI libraries.
-func TestOwnTasksLoseTheLaunchers(t *testing.T) {
+// None of several workers of a task may appear to be that task to a program that reads the
+// launcher's variables. The orders of reading are taken from source: accelerate's state.py (older
+// and newer), Lightning's environments, MPI libraries.
+func TestStripLauncher(t *testing.T) {
 	readers := []struct {
 		name, order string
-		want        string // what the first that is set must be; "" is nothing
+		want        string // value of the first variable that is set; "" if none may be set
 	}{
 		{"accelerate, rank", "RANK PMI_RANK OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK", "5"},
 		{"accelerate, size", "PMI_SIZE OMPI_COMM_WORLD_SIZE MV2_COMM_WORLD_SIZE WORLD_SIZE", "8"},
@@ -133,8 +138,8 @@ func TestOwnTasksLoseTheLaunchers(t *testing.T) {
 		{"Lightning, torchelastic before Slurm", "TORCHELASTIC_RUN_ID SLURM_NTASKS", "job-7"},
 		{"Lightning, node rank", "GROUP_RANK", "1"},
 		{"Slurm's readers", "SLURM_NTASKS SLURM_PROCID SLURM_LOCALID", ""},
-		{"Open MPI", "PMIX_NAMESPACE PMIX_RANK OMPI_MCA_ess OMPI_MCA_orte_hnp_uri SLURM_STEP_ID SLURM_STEPID", ""},
-		{"MPICH", "PMI_FD PMI_PORT PMI_RANK PMI_SIZE PMI_ID", ""},
+		{"Open MPI's library", "PMIX_NAMESPACE PMIX_RANK OMPI_MCA_ess OMPI_MCA_orte_hnp_uri SLURM_STEP_ID SLURM_STEPID", ""},
+		{"MPICH's library", "PMI_FD PMI_PORT PMI_RANK PMI_SIZE PMI_ID", ""},
 		{"LSF's readers", "JSM_NAMESPACE_RANK", ""},
 	}
 	for _, rec := range recordings {
@@ -143,13 +148,13 @@ func TestOwnTasksLoseTheLaunchers(t *testing.T) {
 		worker := ParseEnv(c.Apply(entries(env)))
 		for _, r := range readers {
 			if name := worker.first(strings.Fields(r.order)...); worker[name] != r.want {
-				t.Errorf("%s: %s reads %s=%s, want %q", rec.name, r.name, name, worker[name], r.want)
+				t.Errorf("%s: reader %q finds %s=%s, want %q", rec.name, r.name, name, worker[name], r.want)
 			}
 		}
 	}
 	kept := ParseEnv(strings.Fields("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SLURM_JOB_ID=3 SLURM_NODEID=1 SLURM_JOB_NODELIST=n[1-2]"))
 	if c := changes(t, kept, second, TorchOptions{StripLauncher: true}); len(c.Unset) > 0 {
-		t.Errorf("%q taken away", c.Unset)
+		t.Errorf("%q removed", c.Unset)
 	}
 }
 
@@ -161,7 +166,7 @@ func entries(env Env) []string {
 	return list
 }
 
-// TestSecondMPIProgram: held live by mpirun; here is when the variable is set.
+// The effect of PMIX_MCA_gds is tested with a real mpirun; this tests when it is set.
 func TestSecondMPIProgram(t *testing.T) {
 	id := second
 	id.Launcher = OpenMPI4
@@ -172,11 +177,11 @@ func TestSecondMPIProgram(t *testing.T) {
 		t.Error("the user's PMIX_MCA_gds is replaced")
 	}
 	if c := changes(t, Env{}, id, TorchOptions{StripLauncher: true}); c.sets("PMIX_MCA_gds") {
-		t.Error("a worker that is no task has a PMIx variable")
+		t.Error("PMIX_MCA_gds is set in a worker that is not a task")
 	}
 	id.Launcher = OpenMPI5
 	if c := changes(t, Env{}, id, TorchOptions{}); c.sets("PMIX_MCA_gds") {
-		t.Error("Open MPI 5 has it too")
+		t.Error("PMIX_MCA_gds is set under Open MPI 5")
 	}
 }
 
@@ -188,12 +193,12 @@ func TestAsOpenMPI(t *testing.T) {
 				t.Errorf("OMPI_COMM_WORLD_%s=%s, want %s", name, got, want)
 			}
 			if slices.Contains(c.Unset, "OMPI_COMM_WORLD_"+name) {
-				t.Errorf("OMPI_COMM_WORLD_%s is set and taken away", name)
+				t.Errorf("OMPI_COMM_WORLD_%s is both set and removed", name)
 			}
 		}
 	}
 	if c := changes(t, Env{}, second, TorchOptions{}); c.sets("OMPI_COMM_WORLD_RANK") {
-		t.Error("set without being asked for")
+		t.Error("OMPI_COMM_WORLD_RANK is set without AsOpenMPI")
 	}
 }
 
@@ -214,17 +219,17 @@ func TestSet(t *testing.T) {
 	} {
 		_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{bad}})
 		if err == nil || !strings.Contains(err.Error(), names) {
-			t.Errorf("--set %q: %v", bad, err)
+			t.Errorf("--set %q: error %v, want one with %s", bad, err, names)
 		}
 	}
 	_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{"A={rnak}"}})
 	if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "{world_size}") || !strings.Contains(e.Hint, "{ifname}") {
-		t.Errorf("the known fields are not named: %#v", err)
+		t.Errorf("no hint with the known fields: %#v", err)
 	}
 	cpu := second
 	cpu.Visible = Devices{Known: true}
 	if c := changes(t, Env{}, cpu, TorchOptions{Set: []string{"D={device}"}}); c.value("D") != "" {
-		t.Errorf("device %q without one", c.value("D"))
+		t.Errorf("{device} is %q without a device", c.value("D"))
 	}
 }
 
@@ -255,14 +260,14 @@ func TestImpossibleIdentity(t *testing.T) {
 		id := second
 		change(&id)
 		if _, _, err := Torch(nil, id, TorchOptions{}); err == nil {
-			t.Errorf("no error for %+v", id)
+			t.Errorf("identity %+v was accepted", id)
 		}
 	}
 }
 
 func TestInside(t *testing.T) {
 	if _, inside, err := Inside(recorded(t, "openmpi4-headrank", 1)); inside || err != nil {
-		t.Errorf("a task is taken for a worker, %v", err)
+		t.Errorf("a task was taken for a worker, %v", err)
 	}
 	environ, _, err := Torch(entries(recorded(t, "slurm22-sbatch-1pernode", 1)), second, TorchOptions{StripLauncher: true})
 	if err != nil {

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// Devices are the accelerators that the launcher left to this process: never more than its variables allow.
-// The zero value means that nothing is known: no variable, and no device file that this package knows.
+// Devices are the accelerators that this process may use, at most those that the launcher's
+// variables allow. The zero value means that nothing is known: no variable is set, and there is no
+// device file that this package knows.
 type Devices struct {
-	Vendor   string   // "nvidia", "amd", "intel", "ascend", "habana"; "" if none is known
-	Variable string   // the variable that holds the list; "" if it was counted from device files
+	Vendor   string   // "nvidia", "amd", "intel", "ascend", "habana"; "" if unknown
+	Variable string   // the variable that holds the list; "" if device files were counted
 	Value    string   // that variable's value
-	Entries  []string // what the process sees, in its order: numbers, UUIDs or MIG names
-	Known    bool     // Entries tell: with none of them there is no device
-	Note     string   // what the user should know of the list, "" if nothing
+	Entries  []string // the visible devices in their order: numbers, UUIDs or MIG names
+	Known    bool     // Entries is valid; if it is empty there is no device
+	Note     string   // a sentence about the list for the user, or ""
 }
 
 // Count is the number of devices.
 func (d Devices) Count() int { return len(d.Entries) }
 
-// From tells where the list was taken from, for messages.
+// From returns the source of the list, for messages.
 func (d Devices) From() string {
 	switch {
 	case d.Variable != "":
@@ -32,41 +33,59 @@ func (d Devices) From() string {
 	return "no device variable and no device file"
 }
 
-// atOnce is the number of devices that one process can use: of several MIG instances CUDA shows a process only the
-// first (documented: CUDA programming guide, MIG user guide).
-func (d Devices) atOnce() int {
+// usable returns the number of devices that one process can use: of several MIG instances CUDA
+// shows a process only the first (documented: CUDA programming guide, MIG user guide).
+func (d Devices) usable() int {
 	if d.Count() > 1 && strings.HasPrefix(d.Entries[0], "MIG-") {
 		return 1
 	}
 	return d.Count()
 }
 
-// vendor knows the variables of one make of devices. Layers are applied one on the other, each counting within what
-// the one before left; of the names in a layer the first that is set counts.
+// A vendor describes the variables of one make of devices. Each layer selects from the devices that
+// the previous one left; of the names in a layer the first that is set counts.
 type vendor struct {
 	name   string
 	layers [][]string
-	mask   string // the variable to set where none is
+	mask   string // the variable that DeviceMask sets if none is set
 	parse  func(string) (entries []string, all bool)
 }
 
-// The variables are documented by their vendors: CUDA C++ programming guide (CUDA_VISIBLE_DEVICES), ROCm "GPU isolation
-// techniques" (ROCR before HIP; CUDA_VISIBLE_DEVICES is HIP's other name), oneAPI Level Zero specification
-// (ZE_AFFINITY_MASK), CANN (ASCEND_RT_VISIBLE_DEVICES; ASCEND_VISIBLE_DEVICES is the container runtime's), Gaudi
-// (HABANA_VISIBLE_MODULES; HABANA_VISIBLE_DEVICES is the container runtime's).
+// The variables are documented by their vendors: CUDA C++ programming guide (CUDA_VISIBLE_DEVICES),
+// ROCm "GPU isolation techniques" (ROCR before HIP; HIP also reads CUDA_VISIBLE_DEVICES), oneAPI
+// Level Zero specification (ZE_AFFINITY_MASK), CANN (ASCEND_RT_VISIBLE_DEVICES; the container
+// runtime reads ASCEND_VISIBLE_DEVICES), Gaudi (HABANA_VISIBLE_MODULES; the container runtime reads
+// HABANA_VISIBLE_DEVICES).
 var vendors = []vendor{
-	{"nvidia", [][]string{{"CUDA_VISIBLE_DEVICES"}}, "CUDA_VISIBLE_DEVICES", parseOrdinals},
-	{"amd", [][]string{{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}}, "ROCR_VISIBLE_DEVICES", parseOrdinals},
-	{"ascend", [][]string{{"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"}}, "ASCEND_RT_VISIBLE_DEVICES", parseNames},
-	{"habana", [][]string{{"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}}, "HABANA_VISIBLE_MODULES", parseNames},
-	{"intel", [][]string{{"ZE_AFFINITY_MASK"}}, "ZE_AFFINITY_MASK", parseAffinity},
+	{
+		"nvidia", [][]string{{"CUDA_VISIBLE_DEVICES"}},
+		"CUDA_VISIBLE_DEVICES", parseOrdinals,
+	},
+	{
+		"amd",
+		[][]string{{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}},
+		"ROCR_VISIBLE_DEVICES", parseOrdinals,
+	},
+	{
+		"ascend", [][]string{{"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"}},
+		"ASCEND_RT_VISIBLE_DEVICES", parseNames,
+	},
+	{
+		"habana", [][]string{{"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}},
+		"HABANA_VISIBLE_MODULES", parseNames,
+	},
+	{
+		"intel", [][]string{{"ZE_AFFINITY_MASK"}},
+		"ZE_AFFINITY_MASK", parseAffinity,
+	},
 }
 
-// VisibleDevices finds the devices of this process: from the visible-devices variables, and where none is set from the
-// device files below root (the file system's root; nil looks at no files). Which vendor's variables count is decided
-// by the device files; where these tell nothing, by the first variable that is set.
+// VisibleDevices finds the devices of this process from the visible-devices variables, or if none
+// is set from the device files below root (the root of the file system; nil means that no files are
+// read). The device files determine which vendor's variables count; without any, the first variable
+// that is set does.
 func VisibleDevices(env Env, root fs.FS) Devices {
-	present, count := scan(root)
+	present, count := countDevices(root)
 	for _, v := range vendors {
 		if present == "" || v.name == present {
 			if d, set := v.visible(env); set {
@@ -80,9 +99,8 @@ func VisibleDevices(env Env, root fs.FS) Devices {
 	return Devices{Vendor: present, Entries: ordinals(count), Known: true}
 }
 
-// visible applies the vendor's variables; set is false if there is none, or one that means all.
-func (v vendor) visible(env Env) (Devices, bool) {
-	var d Devices
+// visible applies the vendor's variables. set is false if none is set, or they select all devices.
+func (v vendor) visible(env Env) (d Devices, set bool) {
 	for _, layer := range v.layers {
 		name, set := firstSet(env, layer)
 		if !set {
@@ -93,14 +111,17 @@ func (v vendor) visible(env Env) (Devices, bool) {
 			continue
 		}
 		if d.Known {
-			entries, d.Note = d.within(entries, name+"="+env[name])
+			entries, d.Note = d.selectFrom(entries, name+"="+env[name])
 		}
-		d = Devices{Vendor: v.name, Variable: name, Value: env[name], Entries: entries, Known: true, Note: d.Note}
+		d = Devices{
+			Vendor: v.name, Variable: name, Value: env[name],
+			Entries: entries, Known: true, Note: d.Note,
+		}
 	}
 	return d, d.Known
 }
 
-// firstSet is Env.first for variables that mean something when empty: no device.
+// firstSet is Env.first for variables whose empty value has a meaning: no device.
 func firstSet(env Env, names []string) (string, bool) {
 	for _, name := range names {
 		if _, set := env[name]; set {
@@ -110,9 +131,9 @@ func firstSet(env Env, names []string) (string, bool) {
 	return "", false
 }
 
-// within cuts a second list to what the first one left: its numbers count within that, and the first that does not
-// exist there ends it. The note says so.
-func (d Devices) within(entries []string, from string) (left []string, note string) {
+// selectFrom applies a second list to d: its numbers are positions in d.Entries, and the first that
+// is out of range ends it, with a note.
+func (d Devices) selectFrom(entries []string, source string) (valid []string, note string) {
 	end := slices.IndexFunc(entries, func(entry string) bool {
 		n, err := strconv.Atoi(entry)
 		return err == nil && n >= d.Count()
@@ -120,11 +141,12 @@ func (d Devices) within(entries []string, from string) (left []string, note stri
 	if end < 0 {
 		return entries, ""
 	}
-	return entries[:end], from + " counts within " + d.From() + ": " + strconv.Itoa(end) + " of " + strconv.Itoa(len(entries)) + " are left"
+	return entries[:end], source + " selects from " + d.From() + ": " +
+		itoa(end) + " of " + itoa(len(entries)) + " entries are valid"
 }
 
-// parseOrdinals reads a list as CUDA does, and torch after it: numbers, or UUIDs (GPU-...), or MIG names; the first
-// entry that is none (-1, NoDevFiles, void) ends it, and a list that names one twice is empty.
+// parseOrdinals parses a list as CUDA and torch do: numbers, or UUIDs (GPU-...), or MIG names. The
+// first invalid entry (-1, NoDevFiles, void) ends the list; a list with a duplicate is empty.
 func parseOrdinals(list string) (entries []string, all bool) {
 	kind := ""
 	for field := range strings.SplitSeq(list, ",") {
@@ -140,7 +162,7 @@ func parseOrdinals(list string) (entries []string, all bool) {
 	return entries, false
 }
 
-// ordinal returns an entry and its kind; "" is no device.
+// ordinal returns an entry and its kind; the kind is "" if the field is not a device.
 func ordinal(field string) (entry, kind string) {
 	for _, prefix := range []string{"GPU-", "MIG-"} {
 		if strings.HasPrefix(field, prefix) {
@@ -159,7 +181,7 @@ func ordinal(field string) (entry, kind string) {
 	return strconv.Itoa(n), "number"
 }
 
-// parseNames reads a list of names or numbers with ranges (0-3).
+// parseNames parses a list of names, numbers and ranges (0-3).
 func parseNames(list string) (entries []string, all bool) {
 	if list == "all" {
 		return nil, true
@@ -169,15 +191,15 @@ func parseNames(list string) (entries []string, all bool) {
 		if field == "" || field == "void" || field == "none" || strings.HasPrefix(field, "-") {
 			break
 		}
-		if entries = append(entries, expand(field)...); len(entries) > maxDevices {
+		if entries = append(entries, expandRange(field)...); len(entries) > maxDevices {
 			return entries[:maxDevices], false
 		}
 	}
 	return entries, false
 }
 
-// expand turns "0-3" into its numbers; anything else is one name.
-func expand(field string) []string {
+// expandRange returns the numbers of a range such as "0-3"; anything else is one name.
+func expandRange(field string) []string {
 	low, high, _ := strings.Cut(field, "-")
 	a, errA := strconv.Atoi(low)
 	b, errB := strconv.Atoi(high)
@@ -187,7 +209,7 @@ func expand(field string) []string {
 	return ordinals(b + 1)[a:]
 }
 
-// maxDevices bounds the devices of one node.
+// maxDevices is the largest number of devices of a node that is accepted.
 const maxDevices = 1 << 10
 
 // ordinals returns "0" to "n-1".
@@ -199,7 +221,7 @@ func ordinals(n int) []string {
 	return names
 }
 
-// parseAffinity reads ZE_AFFINITY_MASK: devices, or DEVICE.TILE; empty masks nothing.
+// parseAffinity parses ZE_AFFINITY_MASK: devices, or DEVICE.TILE; an empty value selects all.
 func parseAffinity(list string) (entries []string, all bool) {
 	for field := range strings.SplitSeq(list, ",") {
 		field = strings.TrimSpace(field)

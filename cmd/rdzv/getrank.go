@@ -94,10 +94,10 @@ func (a *app) unknown(what early.Number, launcher envmap.Launcher) error {
 		return err
 	}
 	if p.Launcher == envmap.None {
-		return hinted{fmt.Errorf("cannot tell the %s: no launcher started this process", names[what]), "--default N prints N then"}
+		return hinted{fmt.Errorf("cannot determine the %s: no launcher started this process", names[what]), "--default N prints N then"}
 	}
 	return hinted{
-		fmt.Errorf("cannot tell the %s: %s does not tell it", names[what], p.Launcher),
+		fmt.Errorf("cannot determine the %s: %s does not set it", names[what], p.Launcher),
 		"the agents agree on it: ask inside of rdzv exec",
 	}
 }

@@ -35,7 +35,7 @@ func TestGetRankUnderLaunchers(t *testing.T) {
 			for i, want := range strings.Fields(c.want) {
 				stdout, stderr, code := called(t, env, strings.Fields("get-rank "+flags[i])...)
 				switch {
-				case want == "-" && (code != codeUnknown || stdout != "" || strings.Count(stderr, "rdzv: cannot tell ") != 1):
+				case want == "-" && (code != codeUnknown || stdout != "" || strings.Count(stderr, "rdzv: cannot determine ") != 1):
 					t.Errorf("get-rank %s printed %q and %q, code %d; want a line that it cannot be told, code 1", flags[i], stdout, stderr, code)
 				case want != "-" && (code != codeOK || stdout != want+"\n" || stderr != ""):
 					t.Errorf("get-rank %s printed %q and %q, code %d; want %s", flags[i], stdout, stderr, code, want)

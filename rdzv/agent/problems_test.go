@@ -11,7 +11,7 @@ import (
 
 // Devices that no worker can be given are known before the agents meet.
 func TestTryDevices(t *testing.T) {
-	for _, row := range []struct{ device, want string }{{"index", ""}, {"mask", "cannot narrow HABANA_VISIBLE_DEVICES=0,1: "}} {
+	for _, row := range []struct{ device, want string }{{"index", ""}, {"mask", "cannot mask HABANA_VISIBLE_DEVICES=0,1: "}} {
 		env := envmap.Env{"HABANA_VISIBLE_DEVICES": "0,1"}
 		l := &Local{Config: Config{Device: envmap.DeviceMode(row.device)}, Devices: envmap.VisibleDevices(env, fstest.MapFS{}), env: env}
 		problems := withProblem(nil, l.tryDevices())
