@@ -2,9 +2,6 @@ package rdzv
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -44,7 +41,6 @@ func assign(members []Member) (plan, error) {
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
 		p.world.StoreHost, p.world.StoreRank = members[i].Host, p.seats[members[i].ID].Rank
 	}
-	p.world.Digest = digest(p)
 	return p, nil
 }
 
@@ -176,13 +172,4 @@ func slots(node []Member) int {
 		n += m.Slots
 	}
 	return n
-}
-
-func digest(p plan) string {
-	b, err := json.Marshal(p.seats) // maps are encoded in the order of their keys
-	if err != nil {
-		panic("rdzv: seats that cannot be encoded: " + err.Error())
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:4])
 }

@@ -18,9 +18,6 @@ type World struct {
 	StoreHost string `json:"store_host,omitempty"`
 	StoreRank int    `json:"store_rank"`
 
-	// Digest is a short fingerprint of the seats, equal on all agents.
-	Digest string `json:"digest"`
-
 	Seat Seat `json:"-"` // this agent's own; has a key of its own
 }
 
