@@ -43,7 +43,7 @@ var rules = []struct {
 			"rdzv/rdzv/store/...":           "who embeds package rdzv talks to a store; only package store runs one",
 			"rdzv/rdzv/meet/...":            "package rdzv is given its connections",
 		},
-		only: []string{"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror", "go.uber.org/zap", "golang.org/x/sys/unix", "rdzv/rdzv/presence"},
+		only: []string{"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap", "rdzv/rdzv/presence"},
 	},
 	{
 		packages: "./rdzv/agent",
