@@ -15,5 +15,5 @@ var ErrFull = errors.New("the job of this store has all its agents already")
 // it the agent that hosted it, is gone. Calls that need the store return it too.
 var ErrStoreLost = errors.New("lost the store")
 
-// ErrLeft is the cause after [Session.Leave].
-var ErrLeft = errors.New("left the job")
+// errLeft is the cause after [Session.Leave].
+var errLeft = errors.New("left the job")

@@ -47,7 +47,7 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	s.leave.Do(func() {
 		s.left = s.waitGone(ctx)
 		s.summary, s.left = s.sum(ctx, s.left)
-		s.close(ErrLeft, s.left == nil)
+		s.close(errLeft, s.left == nil)
 	})
 	return s.summary, s.left
 }

@@ -200,8 +200,8 @@ func (s *Session) announce(ctx context.Context) error {
 }
 
 // Context lives as long as the job runs. The cause of its end is a *[Verdict],
-// [ErrStoreLost], [ErrFull] or [ErrLeft], or what keeps this agent from following
-// the job.
+// [ErrStoreLost] or [ErrFull], or what keeps this agent from following the job; any
+// error after Leave.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // World waits until all agents are here and returns the world that they agreed
