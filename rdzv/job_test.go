@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 		}
 	})
 	t.Cleanup(j.close)
-	c.Job, c.Lost = cmpOr(c.Job, "test"), s.Lost()
+	c.Job, c.Lost = cmp.Or(c.Job, "test"), s.Lost()
 	l, err := NewLeader(ctx, s.Client(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +74,6 @@ func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 	j.address = listener.Addr().String()
 	s.Serve(listener)
 	return j
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // client connects an agent; its connections can be cut.

@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -136,11 +137,11 @@ func TestJobsWithOddNamesDoNotMix(t *testing.T) {
 	}
 	for _, name := range names {
 		j := start(t, LeaderConfig{Job: name, Agents: 1})
-		s, err := Join(j.ctx, j.store.Client(), Config{Job: cmpOr(name, "test"), Self: member(0)})
+		s, err := Join(j.ctx, j.store.Client(), Config{Job: cmp.Or(name, "test"), Self: member(0)})
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
-		if w, err := s.World(j.ctx); err != nil || w.Job != cmpOr(name, "test") {
+		if w, err := s.World(j.ctx); err != nil || w.Job != cmp.Or(name, "test") {
 			t.Errorf("%q: world of %q, %v", name, w.Job, err)
 		}
 		j.settle(s, succeeded(0))
