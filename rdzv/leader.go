@@ -21,9 +21,9 @@ type LeaderConfig struct {
 	// ExitTimeout ends the job this long after its first worker ended well, if
 	// others still run; 0 lets them.
 	ExitTimeout time.Duration
-	// StraggleNotice is how long after the first worker ended well Straggling is
+	// straggleNotice is how long after the first worker ended well Straggling is
 	// told of those that still run; default 10 s.
-	StraggleNotice time.Duration
+	straggleNotice time.Duration
 
 	// Lost gives the ids of agents that went without a word. Nil: none can.
 	Lost <-chan string
@@ -80,8 +80,8 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
 	}
-	if c.StraggleNotice == 0 {
-		c.StraggleNotice = defaultStraggleNotice
+	if c.straggleNotice == 0 {
+		c.straggleNotice = defaultStraggleNotice
 	}
 	l := &Leader{config: c, client: client, keys: keysOf(c.Job, c.Attempt), agents: map[string]*agent{}, early: map[string]bool{}}
 	// One watch over the whole attempt keeps members, outcomes and the verdict in

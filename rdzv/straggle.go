@@ -63,7 +63,7 @@ func (l *Leader) endedWell(workers []Worker) {
 			continue
 		}
 		l.straggle.first = &w
-		l.straggle.notice = time.After(l.config.StraggleNotice)
+		l.straggle.notice = time.After(l.config.straggleNotice)
 		if l.config.ExitTimeout > 0 {
 			l.straggle.limit = time.After(l.config.ExitTimeout)
 		}
@@ -75,7 +75,7 @@ func (l *Leader) tellStraggling() {
 	if l.config.Straggling == nil || l.verdict != nil {
 		return
 	}
-	if s := l.stragglers(l.config.StraggleNotice); len(s.Running) > 0 {
+	if s := l.stragglers(l.config.straggleNotice); len(s.Running) > 0 {
 		l.config.Straggling(s)
 	}
 }
