@@ -26,7 +26,8 @@ type Member struct {
 	// PID is the agent's process id, for people.
 	PID int `json:"pid"`
 
-	// Rank, LocalRank and LocalSize are those of the launcher's task, or Any.
+	// Rank, LocalRank and LocalSize are those of the launcher's task, or Any. Where
+	// nothing is set, LocalSize 0 is refused, so that nobody is rank 0 by mistake.
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
@@ -69,6 +70,10 @@ func (m Member) check() error {
 	}
 	if m.Slots < 1 || m.Slots > MaxSlots {
 		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, MaxSlots)
+	}
+	if m.Rank < Any || m.LocalRank < Any || m.NodeRank < Any || m.LocalSize < Any || m.LocalSize == 0 {
+		return fmt.Errorf("cannot seat %s: its launcher counts from rank %d, local rank %d of %d, node rank %d",
+			name(m), m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
 	}
 	for _, p := range m.Problems {
 		if p.Text == "" || p.Kind == "" {

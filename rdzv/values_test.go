@@ -63,9 +63,9 @@ func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 
 func TestAMemberThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
-		"no workers":    {encode(Member{ID: "x"}), "it has 0 workers"},
-		"endless":       {encode(Member{ID: "x", Slots: 1 << 40}), "1 to 1024 are possible"},
-		"of another id": {encode(Member{ID: "y", Slots: 1}), `it calls itself "y"`},
+		"no workers":    {encode(Member{ID: "x", LocalSize: Any}), "it has 0 workers"},
+		"endless":       {encode(Member{ID: "x", LocalSize: Any, Slots: 1 << 40}), "1 to 1024 are possible"},
+		"of another id": {encode(Member{ID: "y", LocalSize: Any, Slots: 1}), `it calls itself "y"`},
 	}
 	for name, b := range bad {
 		values[name] = b
@@ -151,13 +151,15 @@ func TestJobsWithOddNamesDoNotMix(t *testing.T) {
 
 func TestAMemberThatCannotBe(t *testing.T) {
 	for name, m := range map[string]Member{
-		"no id":      {Slots: 1},
-		"a path":     {ID: "a/b", Slots: 1},
-		"long id":    {ID: strings.Repeat("x", 65), Slots: 1},
-		"no workers": {ID: "a"},
-		"too many":   {ID: "a", Slots: MaxSlots + 1},
-		"no kind":    {ID: "a", Slots: 1, Problems: []Problem{{Text: "broken"}}},
-		"no text":    {ID: "a", Slots: 1, Problems: []Problem{{Kind: OtherProblem}}},
+		"no id":      {LocalSize: 1, Slots: 1},
+		"a path":     {ID: "a/b", LocalSize: 1, Slots: 1},
+		"long id":    {ID: strings.Repeat("x", 65), LocalSize: 1, Slots: 1},
+		"no workers": {ID: "a", LocalSize: 1},
+		"too many":   {ID: "a", LocalSize: 1, Slots: MaxSlots + 1},
+		"no kind":    {ID: "a", LocalSize: 1, Slots: 1, Problems: []Problem{{Text: "broken"}}},
+		"no text":    {ID: "a", LocalSize: 1, Slots: 1, Problems: []Problem{{Kind: OtherProblem}}},
+		"no ranks":   {ID: "a", Slots: 1},
+		"no rank":    {ID: "a", Rank: Any - 1, LocalSize: 1, Slots: 1},
 	} {
 		if _, err := Join(t.Context(), nil, Config{Job: "test", Self: m}); err == nil {
 			t.Errorf("%s: joined", name)

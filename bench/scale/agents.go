@@ -181,7 +181,10 @@ func (f *fleet) join(i int) (err error) {
 	if a.client, err = rdzv.Dial(dial, presence.DefaultTimeout); err != nil {
 		return err
 	}
-	self := rdzv.Member{ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i/8), Node: fmt.Sprint(i / 8), PID: i, Rank: i, LocalRank: i % 8, LocalSize: 8, Slots: 1}
+	self := rdzv.Member{
+		ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i/8), Node: fmt.Sprint(i / 8), PID: i,
+		Rank: i, LocalRank: i % 8, LocalSize: 8, NodeRank: i / 8, Slots: 1,
+	}
 	if a.session, err = rdzv.Join(f.ctx, a.client, rdzv.Config{Job: "scale", Self: self, ConnectTimeout: time.Minute}); err != nil {
 		return err
 	}
