@@ -77,6 +77,9 @@ type agent struct {
 // before the first agent can reach the store: what came before is not seen. ctx
 // bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
+	if c.Job == "" || c.Agents < 1 {
+		return nil, fmt.Errorf("cannot lead job %q: it has %d agents", c.Job, c.Agents)
+	}
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
 	}

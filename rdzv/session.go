@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -77,6 +78,9 @@ type Session struct {
 // for this agent, and [ErrStoreLost] when the store went meanwhile: all are
 // reasons to look for another store.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
+	if c.Job == "" {
+		return nil, errors.New("cannot join a job without a name")
+	}
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
 	}

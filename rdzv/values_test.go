@@ -167,6 +167,17 @@ func TestAMemberThatCannotBe(t *testing.T) {
 	}
 }
 
+func TestAJobThatCannotBe(t *testing.T) {
+	for _, c := range []LeaderConfig{{}, {Job: "test"}, {Agents: 2}} {
+		if _, err := NewLeader(t.Context(), nil, c); err == nil {
+			t.Errorf("leads %d agents of job %q", c.Agents, c.Job)
+		}
+	}
+	if _, err := Join(t.Context(), nil, Config{Self: member(0)}); err == nil {
+		t.Error("joined a job without a name")
+	}
+}
+
 // An agent with many workers that all have much to say can say that they failed.
 func TestOutcomesStayReadable(t *testing.T) {
 	workers := make([]Worker, MaxSlots)
