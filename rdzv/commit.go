@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +11,22 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
+
+// propose writes the verdict unless there is one, or a key exists that makes it
+// wrong, and reports whether it has.
+func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) (bool, error) {
+	v.Text = clip(v.Text)
+	conditions := []clientv3.Cmp{absent(k.verdict())}
+	for _, key := range but {
+		conditions = append(conditions, absent(key))
+	}
+	put := clientv3.OpPut(k.verdict(), encode(v))
+	answer, err := commit(ctx, client, conditions, []clientv3.Op{put}, nil)
+	if err != nil {
+		return false, fmt.Errorf("cannot tell the job of its end (%v): %w", &v, err)
+	}
+	return answer.Succeeded, nil
+}
 
 // commit writes a transaction, again where the connection broke under it: all
 // that agents and leader write may be written twice. It ends with ctx, and its

@@ -189,16 +189,3 @@ func (l *Leader) say(ctx context.Context, v Verdict, but ...string) error {
 	_, err := propose(ctx, l.client, l.keys, v, but...)
 	return err
 }
-
-// finish tells all that there is nothing more to wait for.
-func (l *Leader) finish(ctx context.Context) error {
-	s := settlement{Unsettled: l.unsettled()}
-	if l.verdict.Kind == Ended {
-		s.Code = endedCode(l.verdict.Signal, l.outcomes)
-	}
-	put := clientv3.OpPut(l.keys.gone(), encode(s))
-	if _, err := commit(ctx, l.client, nil, []clientv3.Op{put}, nil); err != nil {
-		return fmt.Errorf("cannot tell job %q that all have settled: %w", l.config.Job, err)
-	}
-	return nil
-}

@@ -54,38 +54,3 @@ func (o Outcome) failed() (Worker, bool) {
 	}
 	return Worker{}, false
 }
-
-// settlement is the value of signal/gone.
-type settlement struct {
-	// Code is the exit code of a job that was ended by a signal, see endedCode.
-	Code int `json:"code"`
-	// Unsettled names the agents that had said nothing when the time was up; empty
-	// if there are none.
-	Unsettled string `json:"unsettled,omitempty"`
-}
-
-// endedCode is the exit code of a job that a signal ended: 128+signal if a worker
-// died of it, or of being stopped because of it, or if none had begun; else the
-// first other code in the order of the outcomes, 128+n for a worker that died of
-// signal n, and 0 if all workers ended well (they had a handler that wrote a
-// checkpoint).
-func endedCode(signal int, outcomes []Outcome) int {
-	code, ran := 0, false
-	for _, o := range outcomes {
-		for _, w := range o.Workers {
-			ran = true
-			switch {
-			case w.Signal == signal, w.Stopped && w.Signal != 0:
-				return 128 + signal
-			case code == 0 && w.Signal != 0:
-				code = 128 + w.Signal
-			case code == 0:
-				code = w.Code
-			}
-		}
-	}
-	if !ran {
-		return 128 + signal
-	}
-	return code
-}

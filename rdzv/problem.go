@@ -1,11 +1,6 @@
 package rdzv
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // ProblemKind says what a problem is about.
 type ProblemKind string
@@ -46,52 +41,4 @@ func clipped(problems []Problem) []Problem {
 		short[i].Text, short[i].Hint = clip(p.Text), clip(p.Hint)
 	}
 	return short
-}
-
-// told is how many problems are told, and how many agents named, before the rest
-// is only counted.
-const told = 8
-
-// problems gathers the problems of all members, those that several have once, sorted by
-// their texts; more is how many others there are.
-func (l *Leader) problems() (all []NodeProblem, more int) {
-	hosts := map[string]bool{}
-	where, problems := map[string][]string{}, map[string]Problem{} // by text
-	for _, a := range l.order {
-		hosts[a.Host] = true
-		for _, p := range a.Problems {
-			problems[p.Text] = p
-			if !slices.Contains(where[p.Text], a.Host) {
-				where[p.Text] = append(where[p.Text], a.Host)
-			}
-		}
-	}
-	texts := slices.Sorted(maps.Keys(problems))
-	for _, text := range texts[:min(len(texts), told)] {
-		p := NodeProblem{Problem: problems[text]}
-		if len(hosts) > 1 {
-			on := slices.Sorted(slices.Values(where[text]))
-			p.Hosts = on[:min(len(on), told)]
-			p.MoreHosts = len(on) - len(p.Hosts)
-		}
-		all = append(all, p)
-	}
-	return all, len(texts) - len(all)
-}
-
-// unready is the verdict on a job that could not begin for this reason.
-func unready(text string) Verdict {
-	return Verdict{Kind: Unready, Rank: Any, LocalRank: Any, Text: text}
-}
-
-// problemsText is a line for each problem.
-func (v *Verdict) problemsText() string {
-	var lines []string
-	for _, p := range v.Problems {
-		lines = append(lines, p.String())
-	}
-	if v.MoreProblems > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", v.MoreProblems))
-	}
-	return strings.Join(lines, "\n")
 }

@@ -13,13 +13,6 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 	return s.propose(ctx, failure(s.config.Self.ID, s.config.Self.Host, w))
 }
 
-func failure(id, host string, w Worker) Verdict {
-	return Verdict{
-		Kind: Failed, By: id, Host: host, PID: w.PID,
-		Rank: w.Rank, LocalRank: w.LocalRank, Code: w.Code, Signal: w.Signal, Took: w.Took, Text: w.Text,
-	}
-}
-
 // End says that this agent was told by a signal to end the job.
 func (s *Session) End(ctx context.Context, signal int) error {
 	return s.propose(ctx, Verdict{
@@ -55,22 +48,6 @@ func (s *Session) propose(ctx context.Context, v Verdict) error {
 	defer done()
 	_, err := propose(ctx, s.client, s.keys, v)
 	return err
-}
-
-// propose writes the verdict unless there is one, or a key exists that makes it
-// wrong, and reports whether it has.
-func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) (bool, error) {
-	v.Text = clip(v.Text)
-	conditions := []clientv3.Cmp{absent(k.verdict())}
-	for _, key := range but {
-		conditions = append(conditions, absent(key))
-	}
-	put := clientv3.OpPut(k.verdict(), encode(v))
-	answer, err := commit(ctx, client, conditions, []clientv3.Op{put}, nil)
-	if err != nil {
-		return false, fmt.Errorf("cannot tell the job of its end (%v): %w", &v, err)
-	}
-	return answer.Succeeded, nil
 }
 
 // Settle says how all workers of this agent have ended; an agent that started

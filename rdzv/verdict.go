@@ -3,6 +3,7 @@ package rdzv
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,6 +44,18 @@ type Verdict struct {
 	MoreProblems int           `json:"more_problems,omitempty"`
 	Roster       *Roster       `json:"roster,omitempty"`     // Incomplete
 	Stragglers   *Stragglers   `json:"stragglers,omitempty"` // Straggling
+}
+
+func failure(id, host string, w Worker) Verdict {
+	return Verdict{
+		Kind: Failed, By: id, Host: host, PID: w.PID,
+		Rank: w.Rank, LocalRank: w.LocalRank, Code: w.Code, Signal: w.Signal, Took: w.Took, Text: w.Text,
+	}
+}
+
+// unready is the verdict on a job that could not begin for this reason.
+func unready(text string) Verdict {
+	return Verdict{Kind: Unready, Rank: Any, LocalRank: Any, Text: text}
 }
 
 func (v *Verdict) Error() string {
@@ -104,4 +117,16 @@ func (v *Verdict) agentName() string {
 		what = fmt.Sprintf("the agent of rank %d", v.Rank)
 	}
 	return fmt.Sprintf("%s (process %d on %s)", what, v.PID, v.Host)
+}
+
+// problemsText is a line for each problem.
+func (v *Verdict) problemsText() string {
+	var lines []string
+	for _, p := range v.Problems {
+		lines = append(lines, p.String())
+	}
+	if v.MoreProblems > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", v.MoreProblems))
+	}
+	return strings.Join(lines, "\n")
 }

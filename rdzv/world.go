@@ -1,5 +1,12 @@
 package rdzv
 
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
 // World is what all agents have agreed on, and where this one sits in it.
 type World struct {
 	Job     string `json:"job"`
@@ -29,4 +36,39 @@ type Seat struct {
 	LocalSize int `json:"local_size"` // workers on its node
 	Node      int `json:"node"`       // number of its node
 	Slots     int `json:"slots"`      // workers of this agent
+}
+
+// World waits until all agents are here and returns the world that they agreed
+// on. When the job ends before it has begun, the error is what ended it, as of
+// Context.
+func (s *Session) World(ctx context.Context) (World, error) {
+	select {
+	case <-s.started:
+		return s.seated(ctx)
+	case <-s.ctx.Done():
+		return World{}, context.Cause(s.ctx)
+	case <-ctx.Done():
+		return World{}, context.Cause(ctx)
+	}
+}
+
+// seated gets this agent's own seat, which was written before the world.
+func (s *Session) seated(ctx context.Context) (World, error) {
+	if s.ctx.Err() != nil {
+		return World{}, context.Cause(s.ctx)
+	}
+	ctx, done := s.while(ctx)
+	defer done()
+	key := s.keys.seat(s.config.Self.ID)
+	answer, err := again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
+	if err != nil {
+		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
+	}
+	if len(answer.Kvs) == 0 {
+		s.cancel(ErrFull) // it came together with the last one
+		return World{}, ErrFull
+	}
+	w := *s.world
+	w.Seat, err = decode[Seat](key, answer.Kvs[0].Value)
+	return w, err
 }

@@ -75,15 +75,3 @@ func (l *Leader) nameOf(a *agent) string {
 	v := l.lossOf(a)
 	return v.agentName()
 }
-
-// unsettled names the agents that have said nothing, though they are not lost.
-func (l *Leader) unsettled() string {
-	var silent []string
-	for _, a := range l.order {
-		if !a.settled && !a.lost {
-			silent = append(silent, l.nameOf(a))
-		}
-	}
-	shown := silent[:min(len(silent), told)]
-	return list(shown, len(silent)-len(shown))
-}

@@ -19,41 +19,6 @@ func (s *Session) watch(ctx context.Context) error {
 	return nil
 }
 
-// watch follows all keys with a prefix, from now until cancel; ctx bounds only
-// the wait for the store's confirmation. A watch that begins now, before anything
-// is read, is served at once; one that begins in the past waits for a loop of
-// etcd's that runs every 100 ms.
-func watch(ctx context.Context, client *clientv3.Client, prefix string) (clientv3.WatchChan, context.CancelFunc, error) {
-	watching, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, cancel)
-	events := client.Watch(watching, prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	err := created(watching, events)
-	if !stop() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		cancel()
-		return nil, nil, err
-	}
-	return events, cancel, nil
-}
-
-// created waits until the store has confirmed a watch.
-func created(ctx context.Context, events clientv3.WatchChan) error {
-	select {
-	case first, open := <-events:
-		switch {
-		case !open:
-			return ErrStoreLost
-		case !first.Created:
-			return fmt.Errorf("the watch was refused: %w", first.Err())
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // follow takes in one signal after the other until the watch ends, which it does
 // by itself only with the store in this process, or if the store refuses it.
 func (s *Session) follow(events clientv3.WatchChan) {

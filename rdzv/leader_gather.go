@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,6 +52,23 @@ func (l *Leader) hurry(within time.Duration) {
 	}
 }
 
+func (l *Leader) tellWaiting() {
+	if l.config.Waiting != nil && !l.begun && l.verdict == nil {
+		l.config.Waiting(l.roster())
+	}
+}
+
+// giveUp ends a job whose agents have not all come in time.
+func (l *Leader) giveUp(ctx context.Context) error {
+	if l.begun {
+		return nil
+	}
+	roster := l.roster()
+	v := Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Roster: &roster}
+	v.Problems, v.MoreProblems = l.problems()
+	return l.say(ctx, v)
+}
+
 // begin seats the members, all of whom are here, or says why it cannot.
 func (l *Leader) begin(ctx context.Context) error {
 	l.begun = true
@@ -92,4 +110,51 @@ func (l *Leader) publish(ctx context.Context, p plan) error {
 		}
 	}
 	return nil
+}
+
+func (l *Leader) roster() Roster {
+	r := Roster{Here: len(l.order), Agents: l.config.Agents}
+	here := map[int]bool{}
+	var hosts []string
+	for _, a := range l.order {
+		here[a.Rank] = true
+		hosts = append(hosts, a.Host)
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	r.Hosts = hosts[:min(len(hosts), told)]
+	r.MoreHosts = len(hosts) - len(r.Hosts)
+	for rank := 0; len(l.order) > 0 && !here[Any] && rank < r.Agents && len(r.Missing) < told; rank++ {
+		if !here[rank] {
+			r.Missing = append(r.Missing, rank)
+		}
+	}
+	return r
+}
+
+// problems gathers the problems of all members, those that several have once, sorted by
+// their texts; more is how many others there are.
+func (l *Leader) problems() (all []NodeProblem, more int) {
+	hosts := map[string]bool{}
+	where, problems := map[string][]string{}, map[string]Problem{} // by text
+	for _, a := range l.order {
+		hosts[a.Host] = true
+		for _, p := range a.Problems {
+			problems[p.Text] = p
+			if !slices.Contains(where[p.Text], a.Host) {
+				where[p.Text] = append(where[p.Text], a.Host)
+			}
+		}
+	}
+	texts := slices.Sorted(maps.Keys(problems))
+	for _, text := range texts[:min(len(texts), told)] {
+		p := NodeProblem{Problem: problems[text]}
+		if len(hosts) > 1 {
+			on := slices.Sorted(slices.Values(where[text]))
+			p.Hosts = on[:min(len(on), told)]
+			p.MoreHosts = len(on) - len(p.Hosts)
+		}
+		all = append(all, p)
+	}
+	return all, len(texts) - len(all)
 }

@@ -1,0 +1,142 @@
+package rdzv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"rdzv/rdzv/presence"
+)
+
+// Join makes this agent a member of the job and returns. It first takes its
+// place on the store's roll, then watches the job's signals, so that none is
+// missed, then says what it is. ctx bounds the call alone.
+//
+// It returns [ErrClosed] or [ErrFull] when the job in this store has no place
+// for this agent, and [ErrStoreLost] when the store went meanwhile: all are
+// reasons to look for another store.
+func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
+	if c.Job == "" {
+		return nil, errors.New("cannot join a job without a name")
+	}
+	if c.SettleTimeout == 0 {
+		c.SettleTimeout = defaultSettleTimeout
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = defaultConnectTimeout
+	}
+	if err := c.Self.check(); err != nil {
+		return nil, err
+	}
+	c.Self.Problems = clipped(c.Self.Problems)
+	if !c.JoinBy.IsZero() {
+		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
+	}
+	s := &Session{
+		config: c, client: client, keys: keysOf(c.Job, c.Attempt), watching: func() {},
+		started: make(chan struct{}), gone: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.store, s.lose = context.WithCancelCause(context.Background())
+	if err := s.join(ctx); err != nil {
+		// Only who was turned away is known not to be a member, who nobody waits for.
+		s.close(err, err == ErrClosed || err == ErrFull)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) join(ctx context.Context) error {
+	if conn := s.client.ActiveConnection(); conn != nil {
+		var err error
+		if s.stream, err = s.enter(ctx, conn); err != nil {
+			return err
+		}
+		s.wg.Go(s.watchStream)
+	}
+	ctx, done := s.while(ctx)
+	defer done()
+	if err := s.watch(ctx); err != nil {
+		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
+	}
+	return s.announce(ctx)
+}
+
+// enter takes this agent's place on the store's roll.
+func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { s.giveUp(ctx, cancel, conn) })
+	defer watching.Wait()
+	defer cancel(nil)
+	stream, err := presence.Open(ctx, conn, s.config.Self.ID)
+	switch {
+	case err == nil:
+		return stream, nil
+	case unavailable(err):
+		return nil, fmt.Errorf("%w: cannot enter its roll: %v", ErrStoreLost, err)
+	default:
+		return nil, fmt.Errorf("cannot enter the roll of the store: %w", err)
+	}
+}
+
+// giveUp ends the wait for an answer when no connection has been made within the
+// connect timeout after one has failed. It stays until ctx ends: a connection that
+// is made may fail before anything was asked over it, and then be tried anew.
+func (s *Session) giveUp(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
+	failed := fmt.Errorf("%w: no connection within %v", ErrStoreLost, s.config.ConnectTimeout)
+	timer := time.AfterFunc(math.MaxInt64, func() { cancel(failed) })
+	defer timer.Stop()
+	failing := false // a try has, and the timer runs
+	for state := conn.GetState(); ; state = conn.GetState() {
+		switch {
+		case state == connectivity.Ready:
+			timer.Stop()
+			failing = false
+		case state == connectivity.TransientFailure && !failing:
+			timer.Reset(s.config.ConnectTimeout)
+			failing = true
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
+}
+
+// watchStream waits for the loss of the store.
+func (s *Session) watchStream() {
+	select {
+	case <-s.stream.Lost():
+		s.lose(ErrStoreLost)
+		s.cancel(ErrStoreLost)
+	case <-s.stream.Done():
+	}
+}
+
+// announce puts the member, if the job has still a place for it.
+func (s *Session) announce(ctx context.Context) error {
+	self := s.keys.member(s.config.Self.ID)
+	answer, err := commit(ctx, s.client,
+		[]clientv3.Cmp{absent(s.keys.verdict()), absent(s.keys.world())},
+		[]clientv3.Op{clientv3.OpPut(self, encode(s.config.Self))},
+		[]clientv3.Op{clientv3.OpGet(self, clientv3.WithCountOnly()), clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly())})
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
+	case answer.Succeeded:
+		return nil
+	case answer.Responses[0].GetResponseRange().Count > 0:
+		return nil // the connection broke before the answer to an earlier try
+	case answer.Responses[1].GetResponseRange().Count > 0:
+		return ErrClosed
+	default:
+		return ErrFull
+	}
+}

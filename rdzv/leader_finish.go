@@ -1,0 +1,68 @@
+package rdzv
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// settlement is the value of signal/gone.
+type settlement struct {
+	// Code is the exit code of a job that was ended by a signal, see endedCode.
+	Code int `json:"code"`
+	// Unsettled names the agents that had said nothing when the time was up; empty
+	// if there are none.
+	Unsettled string `json:"unsettled,omitempty"`
+}
+
+// finish tells all that there is nothing more to wait for.
+func (l *Leader) finish(ctx context.Context) error {
+	s := settlement{Unsettled: l.unsettled()}
+	if l.verdict.Kind == Ended {
+		s.Code = endedCode(l.verdict.Signal, l.outcomes)
+	}
+	put := clientv3.OpPut(l.keys.gone(), encode(s))
+	if _, err := commit(ctx, l.client, nil, []clientv3.Op{put}, nil); err != nil {
+		return fmt.Errorf("cannot tell job %q that all have settled: %w", l.config.Job, err)
+	}
+	return nil
+}
+
+// unsettled names the agents that have said nothing, though they are not lost.
+func (l *Leader) unsettled() string {
+	var silent []string
+	for _, a := range l.order {
+		if !a.settled && !a.lost {
+			silent = append(silent, l.nameOf(a))
+		}
+	}
+	shown := silent[:min(len(silent), told)]
+	return list(shown, len(silent)-len(shown))
+}
+
+// endedCode is the exit code of a job that a signal ended: 128+signal if a worker
+// died of it, or of being stopped because of it, or if none had begun; else the
+// first other code in the order of the outcomes, 128+n for a worker that died of
+// signal n, and 0 if all workers ended well (they had a handler that wrote a
+// checkpoint).
+func endedCode(signal int, outcomes []Outcome) int {
+	code, ran := 0, false
+	for _, o := range outcomes {
+		for _, w := range o.Workers {
+			ran = true
+			switch {
+			case w.Signal == signal, w.Stopped && w.Signal != 0:
+				return 128 + signal
+			case code == 0 && w.Signal != 0:
+				code = 128 + w.Signal
+			case code == 0:
+				code = w.Code
+			}
+		}
+	}
+	if !ran {
+		return 128 + signal
+	}
+	return code
+}

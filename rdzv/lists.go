@@ -1,0 +1,30 @@
+package rdzv
+
+import (
+	"fmt"
+	"strings"
+)
+
+// told is how many problems are told, and how many agents named, before the rest
+// is only counted.
+const told = 8
+
+// list names things, and counts those that are left out.
+func list[T any](things []T, more int) string {
+	names := make([]string, 0, len(things))
+	for _, t := range things {
+		names = append(names, fmt.Sprint(t))
+	}
+	s := strings.Join(names, ", ")
+	if more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+func plural(noun string, n int) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
