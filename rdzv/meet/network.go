@@ -13,7 +13,7 @@ import (
 
 // A network is what an agent knows of its host's network.
 type network struct {
-	interfaces func() ([]Interface, error)
+	interfaces func() ([]hosts.Interface, error)
 	specs      []string // --net
 	proc       fs.FS
 	oneNode    bool // all agents are on this host
@@ -21,7 +21,7 @@ type network struct {
 }
 
 // here gives the interfaces and addresses of this host that others can reach, as --net narrows them.
-func (n network) here() ([]Interface, error) {
+func (n network) here() ([]hosts.Interface, error) {
 	all, err := n.interfaces()
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (n network) mine(addrs []netip.Addr) ([]netip.Addr, error) {
 	for _, a := range addrs {
 		a = a.Unmap()
 		has := func(p netip.Prefix) bool { return p.Addr().Unmap() == a.WithZone("") }
-		if a.IsLoopback() || slices.ContainsFunc(all, func(i Interface) bool { return slices.ContainsFunc(i.Addrs, has) }) {
+		if a.IsLoopback() || slices.ContainsFunc(all, func(i hosts.Interface) bool { return slices.ContainsFunc(i.Addrs, has) }) {
 			here = append(here, a)
 		}
 	}
@@ -78,7 +78,7 @@ func (n network) tune(ctx context.Context) (*beacon.Socket, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = slices.DeleteFunc(all, func(i Interface) bool { return !i.Loopback })
+		list = slices.DeleteFunc(all, func(i hosts.Interface) bool { return !i.Loopback })
 	}
 	return beacon.Open(ctx, list, n.beacons)
 }

@@ -15,54 +15,16 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// How hard a search tries: burst addresses at once, the next burst when those have not answered for burstEvery, maxOpen in all. An
-// address that said no is tried again after firstWait, then later and later up to lastWait. A later port of the sequence is for a
-// store that found those before it taken: it is tried lastWait after the one before, or as soon as one is known to be taken, and
-// then every laterWait.
-const (
-	burst      = 8
-	burstEvery = 100 * time.Millisecond
-	maxOpen    = 64
-	firstWait  = 20 * time.Millisecond
-	lastWait   = 200 * time.Millisecond
-	laterWait  = time.Second
-	preferFor  = 50 * time.Millisecond // for another address of a store that is found: all agents should come in by the same
-	strangeFor = time.Second           // before asking again somebody who has another key
-)
-
-// maxTries bounds what a search remembers: sources may offer what strangers told them.
-const maxTries = 4096
-
-// An offer is an address at which the store may be.
-type offer struct {
-	addr   netip.AddrPort
-	name   string // where it comes from, for messages; may be empty
-	likely int    // the smallest is tried first
-	nth    int    // in the sequence of ports
-}
-
-// A source offers addresses until ctx ends, or until it has no more to say.
-type source func(ctx context.Context, give func(offer))
-
 // A search finds the store among the addresses that its sources offer.
 type search struct {
 	dialer  *gate.Dialer
 	sources []source
 	past    []gate.Instance // stores whose job is over
 	told    func(gate.Stranger)
-	tries   map[netip.AddrPort]*try
+	tries   tries
 
 	best  *found    // found already
 	until time.Time // when best is good enough
-}
-
-type try struct {
-	offer
-	open    bool
-	started time.Time // of the last attempt
-	next    time.Time // when to try again
-	wait    time.Duration
-	answer  error
 }
 
 type found struct {
@@ -94,7 +56,7 @@ func (s *search) run(ctx context.Context) (*found, error) {
 			})
 		})
 	}
-	s.tries = map[netip.AddrPort]*try{}
+	s.tries = tries{}
 	for {
 		if s.best != nil && !s.betterOpen() {
 			return s.best, nil
@@ -102,7 +64,7 @@ func (s *search) run(ctx context.Context) (*found, error) {
 		wake := time.NewTimer(s.launch(trying, &group, answers))
 		select {
 		case o := <-offers:
-			s.take(o)
+			s.tries.take(o)
 		case a := <-answers:
 			s.keep(s.judge(a))
 		case <-wake.C:
@@ -138,34 +100,6 @@ func (s *search) betterOpen() bool {
 		}
 	}
 	return false
-}
-
-func (s *search) take(o offer) {
-	if t := s.tries[o.addr]; t != nil {
-		t.likely = min(t.likely, o.likely)
-		if o.nth < t.nth {
-			t.nth = o.nth
-			t.next = earlier(t.next, time.Now().Add(time.Duration(o.nth)*lastWait))
-		}
-		return
-	}
-	if o.addr.IsValid() && o.addr.Port() != 0 && (len(s.tries) < maxTries || s.drop(o.likely)) {
-		s.tries[o.addr] = &try{offer: o, next: time.Now().Add(time.Duration(o.nth) * lastWait)}
-	}
-}
-
-// drop makes room for an offer that is as likely as likely, and reports whether there was a worse one.
-func (s *search) drop(likely int) bool {
-	var worst *try
-	for _, t := range s.tries {
-		if !t.open && t.likely > likely && (worst == nil || t.likely > worst.likely) {
-			worst = t
-		}
-	}
-	if worst != nil {
-		delete(s.tries, worst.addr)
-	}
-	return worst != nil
 }
 
 // launch starts the attempts that are due, and says when the next may be.
@@ -226,12 +160,12 @@ func (s *search) judge(a answered) *found {
 	t.open, t.answer = false, a.err
 	t.wait = t.longer()
 	if occupied(a.err) {
-		s.hurry(a.addr.Addr())
+		s.tries.hurry(a.addr.Addr())
 	}
 	var moved gate.MovedError
 	switch {
 	case errors.As(a.err, &moved):
-		s.take(offer{addr: moved.To, name: t.name, likely: -1})
+		s.tries.take(offer{addr: moved.To, name: t.name, likely: -1})
 	case errors.Is(a.err, gate.ErrOtherToken), errors.Is(a.err, gate.ErrOtherJob):
 		t.wait = strangeFor
 		s.told(gate.Stranger{Host: t.name, Addr: a.addr.Addr(), Why: a.err})
@@ -240,35 +174,11 @@ func (s *search) judge(a answered) *found {
 	return nil
 }
 
-// longer is how long to wait before the next attempt.
-func (t *try) longer() time.Duration {
-	if t.nth > 0 {
-		return laterWait
-	}
-	return min(max(t.wait*3/2, firstWait), lastWait)
-}
-
 // occupied tells from an answer that somebody else has the port, or that one cannot know.
 func occupied(err error) bool {
 	var moved gate.MovedError
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) &&
 		!errors.Is(err, syscall.ENETUNREACH) && !errors.As(err, &moved)
-}
-
-// hurry tries the later ports of an address where somebody else has one.
-func (s *search) hurry(addr netip.Addr) {
-	for _, t := range s.tries {
-		if t.addr.Addr() == addr && t.started.IsZero() {
-			t.next = time.Now()
-		}
-	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func (s *search) notFound(cause error) error {

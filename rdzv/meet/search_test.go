@@ -28,9 +28,9 @@ func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 		{"another job", gate.ErrOtherJob, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := &search{tries: map[netip.AddrPort]*try{}, told: func(gate.Stranger) {}}
+			s := &search{tries: tries{}, told: func(gate.Stranger) {}}
 			begun := time.Now()
-			offerAll(s.take, "node1", 0, []netip.Addr{here, there}, []int{29701, 29702, 29703})
+			offerAll(s.tries.take, "node1", 0, []netip.Addr{here, there}, []int{29701, 29702, 29703})
 			if first := s.tries[netip.AddrPortFrom(here, 29701)]; first.next.After(time.Now()) {
 				t.Errorf("the first port is not tried at once, but after %v", first.next.Sub(begun))
 			}
@@ -50,10 +50,10 @@ func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 
 // What names a port exactly is believed: it is tried at once though it was thought to be unlikely.
 func TestAnExactOfferIsTriedAtOnce(t *testing.T) {
-	s := &search{tries: map[netip.AddrPort]*try{}}
+	s := &search{tries: tries{}}
 	addr := netip.MustParseAddrPort("127.0.0.1:29703")
-	s.take(offer{addr: addr, likely: 20, nth: 5})
-	s.take(offer{addr: addr, likely: 0})
+	s.tries.take(offer{addr: addr, likely: 20, nth: 5})
+	s.tries.take(offer{addr: addr, likely: 0})
 	if next := s.tries[addr].next; next.After(time.Now()) {
 		t.Errorf("it is tried in %v", time.Until(next))
 	}
@@ -61,15 +61,15 @@ func TestAnExactOfferIsTriedAtOnce(t *testing.T) {
 
 // Of more addresses than a search remembers, it forgets the least likely.
 func TestALikelyOfferFindsRoom(t *testing.T) {
-	s := &search{tries: map[netip.AddrPort]*try{}}
+	s := &search{tries: tries{}}
 	address := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1)
 	}
 	for i := range maxTries + 10 {
-		s.take(offer{addr: address(i), likely: i + 1})
+		s.tries.take(offer{addr: address(i), likely: i + 1})
 	}
 	beacon, last := address(maxTries+20), address(maxTries-1)
-	s.take(offer{addr: beacon})
+	s.tries.take(offer{addr: beacon})
 	if len(s.tries) != maxTries || s.tries[beacon] == nil || s.tries[last] != nil || s.tries[address(0)] == nil {
 		t.Errorf("%d tries, the new one %v, the last one %v", len(s.tries), s.tries[beacon], s.tries[last])
 	}
@@ -77,10 +77,10 @@ func TestALikelyOfferFindsRoom(t *testing.T) {
 
 // An address that nobody has got round to asking was not tried.
 func TestOnlyWhatWasTriedIsTold(t *testing.T) {
-	s := &search{tries: map[netip.AddrPort]*try{}}
+	s := &search{tries: tries{}}
 	first := netip.MustParseAddrPort("127.0.0.1:29701")
-	s.take(offer{addr: first})
-	s.take(offer{addr: netip.MustParseAddrPort("127.0.0.1:29702"), nth: 1})
+	s.tries.take(offer{addr: first})
+	s.tries.take(offer{addr: netip.MustParseAddrPort("127.0.0.1:29702"), nth: 1})
 	s.tries[first].started = time.Now()
 	var e *NotFoundError
 	if err := s.notFound(nil); !errors.As(err, &e) || fmt.Sprint(e.answers()) != "[127.0.0.1 port 29701: no answer yet]" {

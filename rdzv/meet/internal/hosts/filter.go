@@ -38,6 +38,30 @@ func ParseFilter(specs []string) (Filter, error) {
 	return f, nil
 }
 
+// local begins the names of interfaces that lead nowhere but into this host: bridges and ends of containers and virtual machines.
+// Their Addresses are often the same on every host.
+var local = []string{"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr", "podman", "nerdctl", "weave", "kube-", "dummy"}
+
+func leadsNowhere(name string) bool {
+	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// Usable picks the interfaces, each with the Addresses, by which other hosts can reach this one: up, not loopback, not local to this host.
+// A Filter that says yes wins over that last rule. Link-local Addresses count only where an interface has no other.
+func Usable(all []Interface, f Filter) []Interface {
+	var list []Interface
+	for _, i := range all {
+		if !i.Up || i.Loopback {
+			continue
+		}
+		i.Addrs = f.pick(i, !leadsNowhere(i.Name))
+		if len(i.Addrs) > 0 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // pick gives the Addresses of one interface that pass; byDefault is what to do with it where the filter says neither yes nor no.
 func (f Filter) pick(i Interface, byDefault bool) []netip.Prefix {
 	if slices.Contains(f.notNames, i.Name) {

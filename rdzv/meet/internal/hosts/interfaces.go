@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
 )
 
 // An Interface is one network interface of this host, with what meet has to know of it.
@@ -46,30 +44,7 @@ func prefixes(addrs []net.Addr) []netip.Prefix {
 	return list
 }
 
-// local begins the names of interfaces that lead nowhere but into this host: bridges and ends of containers and virtual machines.
-// Their Addresses are often the same on every host.
-var local = []string{"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr", "podman", "nerdctl", "weave", "kube-", "dummy"}
-
-func leadsNowhere(name string) bool {
-	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
-// Usable picks the interfaces, each with the Addresses, by which other hosts can reach this one: up, not loopback, not local to this host.
-// A Filter that says yes wins over that last rule. Link-local Addresses count only where an interface has no other.
-func Usable(all []Interface, f Filter) []Interface {
-	var list []Interface
-	for _, i := range all {
-		if !i.Up || i.Loopback {
-			continue
-		}
-		i.Addrs = f.pick(i, !leadsNowhere(i.Name))
-		if len(i.Addrs) > 0 {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
+// Addresses lists the addresses of the interfaces; a link-local one of IPv6 names its interface.
 func Addresses(list []Interface) []netip.Addr {
 	var addrs []netip.Addr
 	for _, i := range list {
