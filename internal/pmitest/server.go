@@ -1,4 +1,4 @@
-// Package pmitest is the launcher's side of PMI-1, for tests.
+// Package pmitest implements the launcher's side of PMI-1 for tests.
 package pmitest
 
 import (
@@ -11,95 +11,93 @@ import (
 	"testing"
 )
 
-// A Server is the proxy at the other end of PMI_FD, for all the ranks of a job.
+// A Server does what Hydra's proxies do at the other ends of PMI_FD, for all ranks of a job.
 type Server struct {
-	mu     sync.Mutex
-	size   int
-	kvs    map[string]string
-	inside []*os.File // who waits at the barrier
-	heard  []string   // every line, with the rank
-	Ended  chan int   // ranks that have said finalize
-	done   sync.WaitGroup
-	FDs    []int // of the ranks
-	ends   []*os.File
+	FDs      []int    // one per rank: the value of its PMI_FD
+	Finished chan int // receives each rank that sends finalize
+
+	mu       sync.Mutex
+	kvs      map[string]string
+	waiting  []*os.File // connections of the ranks that have entered the barrier
+	received []string   // each request, after the rank that sent it
+	serving  sync.WaitGroup
 }
 
 // Start serves the ranks of a job until the test ends.
 func Start(t *testing.T, size int) *Server {
-	h := &Server{size: size, kvs: map[string]string{}, Ended: make(chan int, size)}
+	s := &Server{kvs: map[string]string{}, Finished: make(chan int, size)}
 	for rank := range size {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.FDs = append(h.FDs, pair[0])
-		end := os.NewFile(uintptr(pair[1]), "hydra")
-		h.ends = append(h.ends, end)
-		h.done.Go(func() { h.serve(rank, end) })
+		s.FDs = append(s.FDs, pair[0])
+		s.serving.Go(func() { s.serve(rank, size, os.NewFile(uintptr(pair[1]), "PMI")) })
 	}
 	t.Cleanup(func() {
-		for i := range h.FDs {
-			syscall.Shutdown(h.FDs[i], syscall.SHUT_RDWR)
+		for _, fd := range s.FDs {
+			syscall.Shutdown(fd, syscall.SHUT_RDWR)
 		}
-		h.done.Wait()
-		for i := range h.FDs {
-			syscall.Close(h.FDs[i])
+		s.serving.Wait()
+		for _, fd := range s.FDs {
+			syscall.Close(fd)
 		}
 	})
-	return h
+	return s
 }
 
-// Heard gives every line that the ranks have sent, each behind its rank.
-func (h *Server) Heard() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.heard, "\n")
+// Received returns all requests so far, one per line, each preceded by the rank that sent it.
+func (s *Server) Received() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.received, "\n")
 }
 
-func (h *Server) serve(rank int, end *os.File) {
-	defer end.Close()
-	for lines := bufio.NewScanner(end); lines.Scan(); {
-		if !h.answer(rank, end, lines.Text()) {
+func (s *Server) serve(rank, size int, conn *os.File) {
+	defer conn.Close()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if finished := s.answer(rank, size, conn, lines.Text()); finished {
 			return
 		}
 	}
 }
 
-func (h *Server) answer(rank int, end *os.File, line string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.heard = append(h.heard, fmt.Sprint(rank, " ", line))
-	q := fields(line)
-	switch q["cmd"] {
+func (s *Server) answer(rank, size int, conn *os.File, request string) (finished bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.received = append(s.received, fmt.Sprint(rank, " ", request))
+	fields := parse(request)
+	switch fields["cmd"] {
 	case "init":
-		end.WriteString("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n")
+		conn.WriteString("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n")
 	case "get_my_kvsname":
-		end.WriteString("cmd=my_kvsname kvsname=kvs_1_0\n")
+		conn.WriteString("cmd=my_kvsname kvsname=kvs_1_0\n")
 	case "put":
-		h.kvs[q["key"]] = q["value"]
-		end.WriteString("cmd=put_result rc=0 msg=success\n")
+		s.kvs[fields["key"]] = fields["value"]
+		conn.WriteString("cmd=put_result rc=0 msg=success\n")
 	case "get":
-		end.WriteString("cmd=get_result rc=0 msg=success value=" + h.kvs[q["key"]] + "\n")
+		conn.WriteString("cmd=get_result rc=0 msg=success value=" + s.kvs[fields["key"]] + "\n")
 	case "barrier_in":
-		if h.inside = append(h.inside, end); len(h.inside) == h.size {
-			for _, e := range h.inside {
-				e.WriteString("cmd=barrier_out\n")
+		if s.waiting = append(s.waiting, conn); len(s.waiting) == size {
+			for _, c := range s.waiting {
+				c.WriteString("cmd=barrier_out\n")
 			}
-			h.inside = nil
+			s.waiting = nil
 		}
 	case "finalize":
-		end.WriteString("cmd=finalize_ack\n")
-		h.Ended <- rank
-		return false
+		conn.WriteString("cmd=finalize_ack\n")
+		s.Finished <- rank
+		return true
 	}
-	return true
+	return false
 }
 
-func fields(line string) map[string]string {
-	q := map[string]string{}
-	for field := range strings.FieldsSeq(line) {
+// parse splits a request of the form "cmd=put key=k value=v".
+func parse(request string) map[string]string {
+	fields := map[string]string{}
+	for field := range strings.FieldsSeq(request) {
 		name, value, _ := strings.Cut(field, "=")
-		q[name] = value
+		fields[name] = value
 	}
-	return q
+	return fields
 }

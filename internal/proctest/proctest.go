@@ -1,5 +1,5 @@
-// Package proctest is what the tests of several packages need of the kernel to try
-// processes as a user's shell and terminal start them.
+// Package proctest prepares tests of several packages to start processes as a user's shell and
+// terminal start them.
 package proctest
 
 import (
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CatchIgnored makes the signals that tests send reach the processes that they start.
-// A shell starts a background job with SIGINT ignored, nohup ignores SIGHUP, and that is
-// inherited; a signal that is caught is not ignored in a child.
+// CatchIgnored makes sure that the processes that a test starts do not ignore the signals that it
+// sends. A shell ignores SIGINT in background jobs and nohup ignores SIGHUP. Children inherit this,
+// unless the parent catches the signal.
 func CatchIgnored() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -23,8 +23,8 @@ func CatchIgnored() {
 	}
 }
 
-// OpenTerminal returns the two ends of a terminal of the kernel's, which nobody
-// controls yet.
+// OpenTerminal returns both ends of a new pseudoterminal, which is no process's controlling
+// terminal yet.
 func OpenTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

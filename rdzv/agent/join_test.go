@@ -44,7 +44,7 @@ func metByPMI(t *testing.T, hydra *pmitest.Server) *meet.Meeting {
 	}
 	conn.Close()
 	meetings[0].Close()
-	if rank := <-hydra.Ended; rank != 0 {
+	if rank := <-hydra.Finished; rank != 0 {
 		t.Fatalf("rank %d has sent finalize", rank)
 	}
 	return meetings[1]
@@ -67,11 +67,11 @@ func TestFailedJoinEndsMeeting(t *testing.T) {
 	late, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
 	select {
-	case rank := <-hydra.Ended:
+	case rank := <-hydra.Finished:
 		if rank != 1 {
 			t.Errorf("rank %d has sent finalize, want 1", rank)
 		}
 	case <-late.Done():
-		t.Errorf("rank 1 has not sent finalize; PMI has heard\n%s", hydra.Heard())
+		t.Errorf("rank 1 has not sent finalize; PMI has heard\n%s", hydra.Received())
 	}
 }

@@ -57,7 +57,7 @@ func TestHydra(t *testing.T) {
 					t.Errorf("rank %d: %q", rank, got)
 				}
 			}
-			if len(hydra.Ended) != 0 && round == 0 {
+			if len(hydra.Finished) != 0 && round == 0 {
 				t.Error("finalize before the end")
 			}
 			store.close()
@@ -67,12 +67,12 @@ func TestHydra(t *testing.T) {
 			}
 			for range size {
 				if round == 0 {
-					<-hydra.Ended
+					<-hydra.Finished
 				}
 			}
 		}
-		if n := strings.Count(hydra.Heard(), "cmd=init"); n != size {
-			t.Errorf("init was said %d times:\n%s", n, hydra.Heard())
+		if n := strings.Count(hydra.Received(), "cmd=init"); n != size {
+			t.Errorf("init was said %d times:\n%s", n, hydra.Received())
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 			t.Errorf("on disk: %v, %v", left, err)
@@ -87,7 +87,7 @@ func TestHydraIsToldOnFailure(t *testing.T) {
 	if _, err := Meet(ctx, hydraConfig(t, hydra, 1, t.TempDir()), noHost(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Meet alone: %v", err)
 	}
-	if rank := <-hydra.Ended; rank != 1 {
+	if rank := <-hydra.Finished; rank != 1 {
 		t.Errorf("rank %d said finalize", rank)
 	}
 	func() {
@@ -96,7 +96,7 @@ func TestHydraIsToldOnFailure(t *testing.T) {
 		hydra = two
 		Meet(t.Context(), hydraConfig(t, two, 0, t.TempDir()), func(context.Context, net.Listener) error { panic("a bug") })
 	}()
-	<-hydra.Ended
+	<-hydra.Finished
 }
 
 // When rank 0 cannot host, the others need not wait to learn it.

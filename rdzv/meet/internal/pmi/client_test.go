@@ -59,9 +59,9 @@ func TestClient(t *testing.T) {
 		})
 	}
 	group.Wait()
-	ended := map[int]bool{<-hydra.Ended: true, <-hydra.Ended: true}
+	ended := map[int]bool{<-hydra.Finished: true, <-hydra.Finished: true}
 	if len(ended) != size {
-		t.Errorf("finalize was said by %v:\n%s", ended, hydra.Heard())
+		t.Errorf("finalize was said by %v:\n%s", ended, hydra.Received())
 	}
 }
 
