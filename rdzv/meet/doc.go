@@ -16,6 +16,11 @@
 // Only the right store passes the handshake, so trying a wrong address costs nothing but time.
 //
 // What goes over the wire, before the store's own protocol begins: a mutual TLS 1.3 handshake (see secret.Key), then one line from
-// the host, "rdzv1 ok" or "rdzv1 moved ADDR:PORT" (see greeting.go). Without a key (--insecure) both sides send a line naming the
+// the host, "rdzv1 ok" or "rdzv1 moved ADDR:PORT" (see package gate). Without a key (--insecure) both sides send a line naming the
 // job instead of the handshake, which keeps jobs apart and protects from nobody.
+//
+// What belongs here: the rows of the table, one file each; how it is decided who hosts (by rank, lock, beacon, or PMI); the
+// search; and the Meeting that comes of it. What does not: the store itself and its protocol, which host and connect through the
+// Meeting; the workers; and any output, which is reported as a Notice or an error. Reading the launchers' variables that the rest of
+// rdzv needs is package envmap's.
 package meet

@@ -12,5 +12,6 @@
 // the peer timeout gives the connection up.
 //
 // The package knows etcd's server as little as its client; both sides of the
-// stream are here so that they cannot drift apart.
+// stream are here so that they cannot drift apart. What the loss of an agent means
+// for the job does not belong here.
 package presence

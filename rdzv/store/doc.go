@@ -10,4 +10,6 @@
 // A store lives as long as its job, so it is made to start fast (some milliseconds,
 // see start.go) and keeps its few kilobytes in a private directory that goes
 // with it (see dir.go).
+//
+// Keys and values, who may connect, and what a job is do not belong here.
 package store

@@ -8,7 +8,7 @@ import (
 )
 
 // A DaemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5.
-// The Addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
+// The addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
 type DaemonURI struct {
 	Addrs []netip.AddrPort // at least one
 }
@@ -64,7 +64,7 @@ func parseAddresses(where string) []netip.AddrPort {
 	return list
 }
 
-// IPs gives the Addresses without the daemon's port.
+// IPs gives the addresses without the daemon's port.
 func (u DaemonURI) IPs() []netip.Addr {
 	var list []netip.Addr
 	for _, a := range u.Addrs {

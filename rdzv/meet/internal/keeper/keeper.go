@@ -3,6 +3,8 @@
 //
 // It is this very binary, executed anew with Name as its argv[0], and lives in an init function before those that make
 // memory of their own, as package watchdog does: it may import only what is initialised before "reflect" is.
+//
+// What the text says does not belong here.
 package keeper
 
 import (
