@@ -56,10 +56,10 @@ func newCandidate(ctx context.Context, j *joiner, p *plan) (*candidate, error) {
 		return nil, err
 	}
 	c := newCallers(p.multicast, j.strangers, m.Addrs)
-	if c.radio, err = p.multicast.open(ctx); err != nil {
+	if c.socket, err = p.multicast.open(ctx); err != nil {
 		j.notify(NoMulticast{err})
 	} else {
-		c.radio.Listen(c.hear)
+		c.socket.Listen(c.hear)
 	}
 	return &candidate{joiner: j, plan: p, meeting: m, callers: c}, nil
 }
@@ -133,7 +133,7 @@ func (c *candidate) sendOn(ctx context.Context) {
 
 // host starts the store here, and goes on calling, and listening for another that hosts too.
 func (c *candidate) host(ctx context.Context) (*Meeting, error) {
-	c.callers.hosts()
+	c.callers.becomeHost()
 	if err := c.joiner.serve(ctx, c.meeting, c.plan); err != nil {
 		return nil, err
 	}

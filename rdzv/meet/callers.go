@@ -18,7 +18,7 @@ const forget = 3 * time.Second
 type callers struct {
 	multicast multicast
 	strangers *strangers
-	radio     *beacon.Socket // nil where there is no multicast
+	socket    *beacon.Socket // nil where there is no multicast
 	self      beacon.Beacon  // with where this agent would host
 
 	mu     sync.Mutex
@@ -40,8 +40,8 @@ func newCallers(m multicast, s *strangers, addrs []netip.AddrPort) *callers {
 }
 
 func (c *callers) quit() {
-	if c.radio != nil {
-		c.radio.Close()
+	if c.socket != nil {
+		c.socket.Close()
 	}
 }
 
@@ -61,13 +61,13 @@ func (c *callers) call(ctx context.Context) {
 }
 
 func (c *callers) say() {
-	if c.radio == nil {
+	if c.socket == nil {
 		return
 	}
 	c.mu.Lock()
 	packet := c.self.Encode(c.multicast.key)
 	c.mu.Unlock()
-	c.radio.Send(packet)
+	c.socket.Send(packet)
 }
 
 // maxVoices bounds what an agent remembers of the others.
@@ -155,8 +155,8 @@ func (c *callers) known(ctx context.Context, give func(offer)) {
 	}
 }
 
-// hosts makes this agent call itself the host from now on.
-func (c *callers) hosts() {
+// becomeHost makes this agent call itself the host from now on.
+func (c *callers) becomeHost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.self.Hosting = true

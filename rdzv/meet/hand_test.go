@@ -218,7 +218,7 @@ func TestOldBeaconMovesNobody(t *testing.T) {
 	m, host := newHost(t, 1)
 	c := *host
 	c.callers = newCallers(c.plan.multicast, c.joiner.strangers, m.Addrs)
-	c.callers.hosts()
+	c.callers.becomeHost()
 	old := beacon.Beacon{Hosting: true, Public: c.plan.multicast.public, ID: strings.Repeat("0", 32), Host: "old", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}}
 	c.callers.hear(beacon.Packet{Data: old.Encode(c.plan.multicast.key), From: onLoopback[0]})
 	if addr, ok := c.proved(t.Context(), <-c.callers.rivals); ok {

@@ -89,7 +89,7 @@ func (j *joiner) look(ctx context.Context, p *plan) (*Meeting, error) {
 	}
 	s := &search{dialer: d, sources: p.sources, past: j.past, told: j.told(p)}
 	if p.announce {
-		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.told))
+		s.sources = append(slices.Clip(s.sources), p.multicast.stores(s.told))
 	}
 	f, err := s.run(ctx)
 	if err != nil {

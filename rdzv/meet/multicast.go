@@ -46,8 +46,8 @@ func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
 	}
 }
 
-// hosts offers the store whose host calls out; told hears of strangers.
-func (m multicast) hosts(told func(gate.Stranger)) source {
+// stores offers the store whose host calls out; told hears of strangers.
+func (m multicast) stores(told func(gate.Stranger)) source {
 	return func(ctx context.Context, give func(offer)) {
 		if !pause(ctx, beaconsAfter) {
 			return

@@ -67,8 +67,8 @@ func (n network) mine(addrs []netip.Addr) ([]netip.Addr, error) {
 	return here, nil
 }
 
-// tune opens the radio on the interfaces that a store would listen on: on loopback when there is no other.
-func (n network) tune(ctx context.Context) (*beacon.Socket, error) {
+// openMulticast opens the socket of beacons on the interfaces that a store would listen on: on loopback when there is no other.
+func (n network) openMulticast(ctx context.Context) (*beacon.Socket, error) {
 	list, err := n.here()
 	if err != nil {
 		return nil, err

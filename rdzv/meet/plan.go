@@ -34,7 +34,7 @@ func planFor(c *Config, key *secret.Key) (*plan, error) {
 	}
 	p.ports = portsOf(p.public, c.PortLo, c.PortHi, sequenceLen)
 	n := c.network()
-	p.multicast = multicast{open: n.tune, public: hex.EncodeToString(p.public), key: signer, host: c.Host}
+	p.multicast = multicast{open: n.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host}
 	var err error
 	p.addrs, err = n.listenAddrs()
 	return p, err

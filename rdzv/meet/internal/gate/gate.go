@@ -38,7 +38,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	answer error              // nil: this agent hosts; a MovedError: another
-	parked map[*stranger]bool // those who wait for the decision
+	parked map[*incoming]bool // those who wait for the decision
 	said   map[netip.Addr]bool
 }
 
@@ -48,7 +48,7 @@ type Gate struct {
 func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Stranger)) (*Gate, error) {
 	g := &Gate{
 		listeners: listeners, told: told, in: make(chan net.Conn), pending: newPending(), id: newInstance(),
-		decided: make(chan struct{}), parked: map[*stranger]bool{}, said: map[netip.Addr]bool{},
+		decided: make(chan struct{}), parked: map[*incoming]bool{}, said: map[netip.Addr]bool{},
 		public: hex.EncodeToString(public),
 	}
 	if key != nil {
@@ -113,7 +113,7 @@ func (g *Gate) serve(l net.Listener) {
 }
 
 // admit takes one connection from the handshake to Accept.
-func (g *Gate) admit(s *stranger) {
+func (g *Gate) admit(s *incoming) {
 	stop := context.AfterFunc(g.ctx, func() { s.Close() })
 	defer stop()
 	s.SetDeadline(time.Now().Add(handshakeTimeout))
@@ -139,7 +139,7 @@ func (g *Gate) admit(s *stranger) {
 	}
 }
 
-func (g *Gate) handshake(s *stranger) (net.Conn, error) {
+func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 	if g.tls != nil {
 		conn := tls.Server(s, g.tls)
 		return conn, conn.HandshakeContext(g.ctx)

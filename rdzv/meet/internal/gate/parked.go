@@ -6,7 +6,7 @@ import (
 )
 
 // park waits until it is decided who hosts.
-func (g *Gate) park(s *stranger) {
+func (g *Gate) park(s *incoming) {
 	g.mu.Lock()
 	g.parked[s] = true
 	g.mu.Unlock()

@@ -21,12 +21,12 @@ const (
 // pending holds the connections that have not passed the handshake, the oldest first.
 type pending struct {
 	mu    sync.Mutex
-	conns []*stranger
+	conns []*incoming
 	freed chan struct{} // has an element when there may be room again
 }
 
-// A stranger is a connection that has not passed the handshake.
-type stranger struct {
+// An incoming is a connection that has not passed the handshake.
+type incoming struct {
 	net.Conn
 	since time.Time
 
@@ -38,15 +38,15 @@ type stranger struct {
 
 func newPending() *pending { return &pending{freed: make(chan struct{}, 1)} }
 
-func (p *pending) add(conn net.Conn) *stranger {
+func (p *pending) add(conn net.Conn) *incoming {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &stranger{Conn: conn, since: time.Now()}
+	s := &incoming{Conn: conn, since: time.Now()}
 	p.conns = append(p.conns, s)
 	return s
 }
 
-func (p *pending) remove(s *stranger) {
+func (p *pending) remove(s *incoming) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.conns, s); i >= 0 {
@@ -84,7 +84,7 @@ func (p *pending) wait(ctx context.Context) {
 	}
 }
 
-func (p *pending) victim(now time.Time) (full bool, victim *stranger) {
+func (p *pending) victim(now time.Time) (full bool, victim *incoming) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.conns) < maxPending {
@@ -101,13 +101,13 @@ func (p *pending) victim(now time.Time) (full bool, victim *stranger) {
 	return true, nil
 }
 
-func (s *stranger) heard(public, host string) {
+func (s *incoming) heard(public, host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.public, s.host, s.spoke = public, host, true
 }
 
-func (s *stranger) hasSpoken() bool {
+func (s *incoming) hasSpoken() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.spoke

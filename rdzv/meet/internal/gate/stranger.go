@@ -33,7 +33,7 @@ const hostPrefix = "rdzv-host/"
 func noteHello(cfg *tls.Config) *tls.Config {
 	cfg = cfg.Clone()
 	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if s, ok := hello.Conn.(*stranger); ok {
+		if s, ok := hello.Conn.(*incoming); ok {
 			s.heard(secret.PublicOf(hello.ServerName), hostOf(hello.SupportedProtos))
 		}
 		return nil, nil
@@ -51,7 +51,7 @@ func hostOf(protos []string) string {
 }
 
 // tell reports a connection that did not pass, if it seems to be an agent of this user.
-func (g *Gate) tell(s *stranger, err error) {
+func (g *Gate) tell(s *incoming, err error) {
 	s.mu.Lock()
 	who := Stranger{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr(), Why: g.why(s.public, err)}
 	s.mu.Unlock()
