@@ -88,7 +88,9 @@ var counted = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, sysca
 // again is how long a signal is waited for that must not come a second time.
 const again = 300 * time.Millisecond
 
-// countSignals notes the signals as DIR/RANK.signals.
+func signalsFile(dir, rank string) string { return filepath.Join(dir, rank+".signals") }
+
+// countSignals notes the signals so far as DIR/RANK.signals.
 func countSignals(dir string) int {
 	got := make(chan os.Signal, 100)
 	signal.Notify(got, counted...)
@@ -101,13 +103,13 @@ func countSignals(dir string) int {
 		select {
 		case s := <-got:
 			all = append(all, unix.SignalName(s.(syscall.Signal)))
+			if err := os.WriteFile(signalsFile(dir, os.Getenv("RANK")), []byte(strings.Join(all, " ")), 0o600); err != nil {
+				return refuse(err)
+			}
 			if s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
 				late = time.After(again)
 			}
 		case <-late:
-			if err := os.WriteFile(filepath.Join(dir, os.Getenv("RANK")+".signals"), []byte(strings.Join(all, " ")), 0o600); err != nil {
-				return refuse(err)
-			}
 			return 0
 		}
 	}
@@ -139,8 +141,7 @@ func lastFails(dir string) int {
 	if os.Getenv("RANK") == strconv.Itoa(size-1) && eventually(patience, func() bool { return count(dir) == size }) {
 		return familyCode
 	}
-	<-time.After(2 * patience)
-	return tooLong
+	return untilStopped()
 }
 
 // blab fills whatever is behind standard error.

@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -85,23 +86,36 @@ func TestKilledWhileMeeting(t *testing.T) {
 	f := newField(t)
 	var stories []story
 	for _, launcher := range starts {
-		for i := range 6 {
-			delay := time.Duration(i) * 25 * time.Millisecond
-			stories = append(stories, story{fmt.Sprintf("%s/%v", launcher, delay), func(t *testing.T) {
-				f.sufferMeeting(t, launcher, 1+i%2, delay)
+		for i, m := range moments {
+			stories = append(stories, story{launcher + "/" + m.name, func(t *testing.T) {
+				f.sufferMeeting(t, launcher, 1+i%2, m.come)
 			}})
 		}
 	}
 	sideBySide(t, stories)
 }
 
-func (f *field) sufferMeeting(t *testing.T, launcher string, hosts int, delay time.Duration) {
+// moments are steps of a meeting.
+var moments = []struct {
+	name string
+	come func(j *job) bool
+}{
+	{"an agent runs", func(j *job) bool { return len(j.agentsNow()) > 0 }},
+	{"two agents run", func(j *job) bool { return len(j.agentsNow()) > 1 }},
+	{"the store listens", func(j *job) bool { return j.host() != 0 }},
+	{"an agent is connected", func(j *job) bool {
+		return slices.ContainsFunc(j.agentsNow(), func(pid int) bool { return connections(pid) > 0 })
+	}},
+	{"a watchdog runs", func(j *job) bool { return len(j.rdzvs()) > len(j.agentsNow()) }},
+	{"a worker runs", func(j *job) bool { return count(filepath.Join(j.root, "job")) > 0 }},
+}
+
+func (f *field) sufferMeeting(t *testing.T, launcher string, hosts int, come func(j *job) bool) {
 	j := f.unmet(t, launcher, hosts, []string{"--join-timeout", "3s", "--peer-timeout", "3s"}, actor("family", ""))
-	var agents []int
-	if !eventually(patience, func() bool { agents = j.agentsNow(); return len(agents) > 0 }) {
-		t.Fatal("no agent has started")
+	if !eventually(patience, func() bool { return come(j) }) {
+		t.Fatal("the moment has not come")
 	}
-	<-time.After(delay) // this is what the test is about, not a wait for something
+	agents := j.agentsNow()
 	struck := agents[len(agents)-1]
 	parent := parentOf(struck)
 	if syscall.Kill(struck, syscall.SIGKILL) != nil {
@@ -135,9 +149,11 @@ func (j *job) firstAgent(hosting bool) int {
 	return 0
 }
 
-// agentsNow are the running rdzv exec, also those on hosts.
+// agentsNow are the running rdzv exec, also those on hosts. A child of one is a fork that has not executed its program yet.
 func (j *job) agentsNow() []int {
-	return slices.DeleteFunc(j.rdzvs(), func(pid int) bool { return commandLine(pid)[0] != *rdzvBin })
+	return slices.DeleteFunc(j.rdzvs(), func(pid int) bool {
+		return commandLine(pid)[0] != *rdzvBin || isRdzv(parentOf(pid))
+	})
 }
 
 func (j *job) rdzvs() []int {

@@ -221,6 +221,20 @@ func (c *process) endsWithin(d time.Duration) bool {
 	}
 }
 
+// lastsUntil fails the test if the process ends before the deadline.
+func (c *process) lastsUntil(deadline time.Time) {
+	c.t.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(time.Until(deadline)):
+	}
+	select {
+	case <-c.done:
+		c.t.Fatalf("%q ended too early (%v)", c.argv, c.cmd.ProcessState)
+	default:
+	}
+}
+
 // tell shows the last lines of the process, for a test that has failed.
 func (c *process) tell() {
 	const last = 40

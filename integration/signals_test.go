@@ -103,8 +103,8 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 	j := f.job(t, s.launcher, hosts, nil, actor("count"))
 	agent := j.agentOf(victim)
 	s.send(j)
-	if strings.Contains(s.own, " ") { // one that does not end the job; another does, after the first has had its time
-		<-time.After(again)
+	if strings.Contains(s.own, " ") { // one that does not end the job; another does, when the workers have had the first
+		j.awaitFirst(s)
 		j.strike(j.agentOf(0), syscall.SIGTERM)
 	}
 	for _, command := range j.commands {
@@ -113,11 +113,8 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 		}
 	}
 	for rank, worker := range j.workers {
-		want := s.others
-		if rank == victim || s.launcher == "byhand" && rank == victim-1 {
-			want = s.own
-		}
-		text, err := os.ReadFile(filepath.Join(j.root, "job", worker.Env["RANK"]+".signals"))
+		want := s.wanted(rank)
+		text, err := os.ReadFile(signalsFile(filepath.Join(j.root, "job"), worker.Env["RANK"]))
 		if err != nil {
 			t.Errorf("rank %d, whose agent is %d (struck: %d), has not told: %v", rank, j.agentOf(rank), agent, err)
 		} else if got := string(text); got != want {
@@ -125,6 +122,27 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 		}
 	}
 	j.sweep()
+}
+
+// wanted is what a rank gets of it.
+func (s summons) wanted(rank int) string {
+	if rank == victim || s.launcher == "byhand" && rank == victim-1 {
+		return s.own
+	}
+	return s.others
+}
+
+// awaitFirst waits until the ranks that get two signals have noted the first.
+func (j *job) awaitFirst(s summons) {
+	j.t.Helper()
+	for rank, worker := range j.workers {
+		first, _, two := strings.Cut(s.wanted(rank), " ")
+		file := signalsFile(filepath.Join(j.root, "job"), worker.Env["RANK"])
+		noted := func() bool { text, _ := os.ReadFile(file); return string(text) == first }
+		if two && !eventually(patience, noted) {
+			j.t.Fatalf("rank %d has not got %s", rank, first)
+		}
+	}
 }
 
 // standard leaves of a set the signals below 32. The others are of thread libraries: whether this run ignores one of
@@ -186,9 +204,9 @@ func (f *field) pause(t *testing.T, launcher string, hosts int) {
 	if !eventually(patience, func() bool { return !slices.ContainsFunc(agents, func(pid int) bool { return statOf(pid)[0] != "T" }) }) {
 		t.Error("not all agents are stopped")
 	}
-	<-time.After(paused)
+	j.lasts(paused)
 	goOn()
-	<-time.After(paused) // for somebody to miss somebody
+	j.lasts(paused) // nobody misses anybody
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +219,15 @@ func (f *field) pause(t *testing.T, launcher string, hosts int) {
 		t.Error(fmt.Errorf("rdzv said %q", said))
 	}
 	j.sweep()
+}
+
+// lasts fails the test if one of the job's commands ends within the time.
+func (j *job) lasts(d time.Duration) {
+	j.t.Helper()
+	deadline := time.Now().Add(d)
+	for _, command := range j.commands {
+		command.lastsUntil(deadline)
+	}
 }
 
 func (j *job) all(pids []int, s syscall.Signal) {

@@ -71,9 +71,10 @@ func numberIn(path, name string) int {
 // collections and for a thread that a moment needed; what grows with every second exceeds them in make soak.
 func TestNothingGrows(t *testing.T) {
 	c := newThrong(t, *soakAgents)
-	<-time.After(max(2*time.Second, *soakFor/10)) // until all is as it will be
+	settled := time.Now().Add(max(2*time.Second, *soakFor/10)) // until all is as it will be
+	c.lastsUntil(settled)
 	first := needsOf(c.rdzv())
-	<-time.After(*soakFor)
+	c.lastsUntil(settled.Add(*soakFor))
 	last := needsOf(c.rdzv())
 	c.end.Close()
 	c.over(0)

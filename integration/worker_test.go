@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // A record is what a worker notes of itself as the first thing it does, as DIR/RANK.json.
@@ -59,7 +59,14 @@ func work(role []string) int {
 			return fail(role)
 		}
 	}
-	<-time.After(2 * patience)
+	return untilStopped()
+}
+
+// untilStopped waits for the signal that ends this process. The deadline is for a worker that nobody stops.
+func untilStopped() int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	<-ctx.Done()
 	return tooLong
 }
 
