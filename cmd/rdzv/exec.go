@@ -133,6 +133,8 @@ func (o *options) config(a *app, program []string, event func(agent.Event), stor
 // event tells the user.
 func (e *execution) event(event agent.Event) {
 	switch event := event.(type) {
+	case agent.Placed:
+		catchSignals()
 	case agent.WorldAgreed:
 		e.worldSize = event.World.Size
 	case agent.JobEnded:

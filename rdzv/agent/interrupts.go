@@ -68,16 +68,12 @@ func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *i
 	return in
 }
 
-// close stops listening. Signals that come between now and the process's exit are caught: they
-// must not change the exit code. A launcher that ends the job because an agent has failed sends
-// its SIGTERM at this moment.
+// close stops listening.
 func (in *interrupts) close() {
 	close(in.stop)
 	in.wg.Wait()
-	for _, s := range slices.Concat(endSignals, passedSignals) {
-		signal.Notify(in.caught, s)
-	}
 	in.source.Close()
+	signal.Stop(in.caught)
 	in.cancel(context.Canceled)
 }
 

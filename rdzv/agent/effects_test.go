@@ -1,0 +1,52 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"rdzv/rdzv/agent"
+)
+
+// succeed is a worker that ends at once.
+var succeed = role("succeed", func() int { return 0 })
+
+// runsThenSignalled is a program that runs an agent and then gets a signal.
+var runsThenSignalled = role("runs-then-signalled", func() int {
+	self, err := os.Executable()
+	if err != nil {
+		return 2
+	}
+	environ := append(os.Environ(), roleEnv+"="+succeed)
+	if _, err := agent.Run(context.Background(), agent.Config{Program: []string{self}, Environ: environ}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	var s syscall.Signal
+	fmt.Sscan(os.Getenv("AGENT_TEST_SIGNAL"), (*int)(&s))
+	syscall.Kill(os.Getpid(), s)
+	select {}
+})
+
+// When Run has returned, a signal does to the process what it did before.
+func TestSignalsAfterRun(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "/proc/self/exe")
+			cmd.Env = append(environ(t, runsThenSignalled), fmt.Sprint("AGENT_TEST_SIGNAL=", int(s)))
+			cmd.Stderr = os.Stderr
+			err := cmd.Run()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != s {
+				t.Errorf("the program ended with %v; want %v", err, s)
+			}
+		})
+	}
+}
