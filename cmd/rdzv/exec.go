@@ -19,7 +19,7 @@ func (a *app) exec(args []string) int {
 	e := &execution{app: a, options: &options{}}
 	local, err := e.plan(args)
 	if err != nil {
-		code := errorCode(err)
+		code := agent.ExitCode(agent.Result{}, err)
 		e.save(endReport{Kind: endedByError, Program: e.program, ExitCode: code, Message: err.Error()})
 		return a.usage(code, err, "exec")
 	}
@@ -37,7 +37,7 @@ func (e *execution) run(local *agent.Local) int {
 		return e.notJoined(err)
 	}
 	e.report(result)
-	return jobCode(result.Summary)
+	return agent.ExitCode(result, nil)
 }
 
 // execution is one run of exec.
@@ -145,23 +145,23 @@ func (e *execution) event(event agent.Event) {
 
 // storeFailed ends this process at once, as the store has. Its watchdog ends the
 // workers, and the other agents see that the store is lost.
-func (e *execution) storeFailed(err error) { os.Exit(e.exitWith(codeExec, err)) }
+func (e *execution) storeFailed(err error) { os.Exit(e.exitWith(agent.CodeAgent, err)) }
 
 // notJoined says why there is no job, and returns the exit code.
 func (e *execution) notJoined(err error) int {
+	code := agent.ExitCode(agent.Result{}, err)
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
 	switch {
 	case errors.As(err, &late):
-		e.save(e.endReport(string(rdzv.Incomplete), codeIncomplete, late.Error()+" (--join-timeout)"))
+		e.save(e.endReport(string(rdzv.Incomplete), code, late.Error()+" (--join-timeout)"))
 		e.console.JoinTimedOut(late)
-		return codeIncomplete
+		return code
 	case errors.As(err, &signal):
-		code := codeSignal + int(signal.Signal)
 		e.save(e.endReport(string(rdzv.Ended), code, e.console.SignalledEarly(signal)))
 		return code
 	}
-	return e.exitWith(errorCode(err), err)
+	return e.exitWith(code, err)
 }
 
 // exitWith says an error that ends this agent but not the job, and returns the code.

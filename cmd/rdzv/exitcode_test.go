@@ -12,7 +12,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/internal/proctest"
-	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
 )
 
 // Every exit code of a worker is the job's, by one worker and by the second of two.
@@ -49,7 +49,7 @@ func TestSignalCodes(t *testing.T) {
 	}
 	for i, c := range calls(t, nil, lines) {
 		s := signals[i]
-		if c.err != nil || c.code != codeSignal+int(s) {
+		if c.err != nil || c.code != agent.CodeSignal+int(s) {
 			t.Errorf("a worker that dies of %v ends the job with %d, %v", s, c.code, c.err)
 		}
 		if !strings.Contains(c.stderr, "rank 0 failed first: ended by "+console.SignalName(int(s))) {
@@ -116,43 +116,4 @@ func filled(size int) (env []string) {
 		size -= n
 	}
 	return env
-}
-
-// How a job ended, and the code that follows.
-func TestJobCode(t *testing.T) {
-	verdict := func(kind rdzv.Kind, code, signal int) rdzv.Summary {
-		return rdzv.Summary{Verdict: &rdzv.Verdict{Kind: kind, Code: code, Signal: signal}}
-	}
-	unready := func(kinds ...rdzv.ProblemKind) rdzv.Summary {
-		s := verdict(rdzv.Unready, 0, 0)
-		for _, kind := range kinds {
-			s.Verdict.Problems = append(s.Verdict.Problems, rdzv.NodeProblem{Problem: rdzv.Problem{Kind: kind}})
-		}
-		return s
-	}
-	ended := verdict(rdzv.Ended, 0, 15)
-	ended.Settled, ended.Code = true, 3
-	for _, c := range []struct {
-		what    string
-		summary rdzv.Summary
-		want    int
-	}{
-		{"no verdict", rdzv.Summary{}, 123},
-		{"all done", verdict(rdzv.Done, 0, 0), 0},
-		{"exit 7", verdict(rdzv.Failed, 7, 0), 7},
-		{"SIGKILL", verdict(rdzv.Failed, 0, 9), 137},
-		{"ended by SIGTERM, not settled", verdict(rdzv.Ended, 0, 15), 143},
-		{"ended by SIGTERM, a worker exited 3", ended, 3},
-		{"the agents cannot be seated", unready(), 121},
-		{"a check failed", unready(rdzv.OtherProblem), 121},
-		{"no program", unready(rdzv.ProgramNotExecutable, rdzv.ProgramMissing, rdzv.OtherProblem), 127},
-		{"program not executable", unready(rdzv.OtherProblem, rdzv.ProgramNotExecutable), 126},
-		{"not all came", verdict(rdzv.Incomplete, 0, 0), 124},
-		{"stragglers", verdict(rdzv.Straggling, 0, 0), 122},
-		{"an agent was lost", verdict(rdzv.Lost, 0, 0), 123},
-	} {
-		if got := jobCode(c.summary); got != c.want {
-			t.Errorf("%s: code %d, want %d", c.what, got, c.want)
-		}
-	}
 }

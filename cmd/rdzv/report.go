@@ -38,7 +38,7 @@ type other struct {
 func (e *execution) report(r agent.Result) {
 	switch v := r.Verdict; {
 	case v == nil:
-		e.save(e.endReport(string(rdzv.Lost), jobCode(r.Summary), console.EndLine(r.Ended, e.joinTimeout)))
+		e.save(e.endReport(string(rdzv.Lost), agent.ExitCode(r, nil), console.EndLine(r.Ended, e.joinTimeout)))
 	case r.Failure != nil:
 		f := e.failure(v)
 		f.OOM, f.Stderr = r.Failure.OOM, r.Failure.Stderr
@@ -49,9 +49,9 @@ func (e *execution) report(r agent.Result) {
 	case v.Kind == rdzv.Failed: // its agent does, see also reportEarly
 	case !r.Hosting && !r.StoreLost:
 	case v.Kind == rdzv.Done:
-		e.save(e.endReport(endedWell, jobCode(r.Summary), ""))
+		e.save(e.endReport(endedWell, agent.ExitCode(r, nil), ""))
 	default:
-		e.save(e.endReport(string(v.Kind), jobCode(r.Summary), console.EndLine(r.Ended, e.joinTimeout)))
+		e.save(e.endReport(string(v.Kind), agent.ExitCode(r, nil), console.EndLine(r.Ended, e.joinTimeout)))
 	}
 }
 
@@ -74,7 +74,7 @@ func (e *execution) failure(v *rdzv.Verdict) failure {
 	f := failure{
 		Kind: string(v.Kind), Job: e.job, Program: e.program, WorldSize: e.worldSize,
 		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID,
-		ExitCode: workerCode(v.Code, v.Signal), Seconds: v.Took.Seconds(), Message: v.Text,
+		ExitCode: agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil), Seconds: v.Took.Seconds(), Message: v.Text,
 	}
 	if v.Signal != 0 {
 		f.Signal = console.SignalName(v.Signal)

@@ -21,10 +21,6 @@ type Result struct {
 	Ended     JobEnded   // as reported
 }
 
-// CodeAgent is the exit code of a job that an agent ended because it could not run its workers,
-// or could not end them.
-const CodeAgent = 125
-
 // Failure is what is known of the worker that failed first.
 type Failure struct {
 	Job       string

@@ -1,0 +1,67 @@
+package agent_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+)
+
+// How a job ended, and the code that follows.
+func TestExitCode(t *testing.T) {
+	verdict := func(kind rdzv.Kind, code, signal int) rdzv.Summary {
+		return rdzv.Summary{Verdict: &rdzv.Verdict{Kind: kind, Code: code, Signal: signal}}
+	}
+	unready := func(kinds ...rdzv.ProblemKind) rdzv.Summary {
+		s := verdict(rdzv.Unready, 0, 0)
+		for _, kind := range kinds {
+			s.Verdict.Problems = append(s.Verdict.Problems, rdzv.NodeProblem{Problem: rdzv.Problem{Kind: kind}})
+		}
+		return s
+	}
+	ended := verdict(rdzv.Ended, 0, 15)
+	ended.Settled, ended.Code = true, 3
+	for _, c := range []struct {
+		what    string
+		summary rdzv.Summary
+		want    int
+	}{
+		{"no verdict", rdzv.Summary{}, 123},
+		{"all done", verdict(rdzv.Done, 0, 0), 0},
+		{"exit 7", verdict(rdzv.Failed, 7, 0), 7},
+		{"SIGKILL", verdict(rdzv.Failed, 0, 9), 137},
+		{"ended by SIGTERM, not settled", verdict(rdzv.Ended, 0, 15), 143},
+		{"ended by SIGTERM, a worker exited 3", ended, 3},
+		{"the agents cannot be seated", unready(), 121},
+		{"a check failed", unready(rdzv.OtherProblem), 121},
+		{"no program", unready(rdzv.ProgramNotExecutable, rdzv.ProgramMissing, rdzv.OtherProblem), 127},
+		{"program not executable", unready(rdzv.OtherProblem, rdzv.ProgramNotExecutable), 126},
+		{"not all came", verdict(rdzv.Incomplete, 0, 0), 124},
+		{"stragglers", verdict(rdzv.Straggling, 0, 0), 122},
+		{"an agent was lost", verdict(rdzv.Lost, 0, 0), 123},
+	} {
+		if got := agent.ExitCode(agent.Result{Summary: c.summary}, nil); got != c.want {
+			t.Errorf("%s: code %d, want %d", c.what, got, c.want)
+		}
+	}
+}
+
+// Why an agent never was a member, and the code that follows.
+func TestExitCodeOfError(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{&agent.JoinTimeoutError{}, 124},
+		{&agent.SignalError{Signal: syscall.SIGINT}, 130},
+		{&agent.ProblemError{Err: errors.New("the disk is full")}, 121},
+		{&agent.LauncherDiedError{}, 123},
+		{errors.New("no token"), 125},
+	} {
+		if got := agent.ExitCode(agent.Result{}, c.err); got != c.want {
+			t.Errorf("%T: code %d, want %d", c.err, got, c.want)
+		}
+	}
+}
