@@ -1,17 +1,17 @@
-// Package presence lets the host of a store know at once that an agent has gone,
-// and an agent that the store has.
+// Package presence lets the host of a store detect at once that an agent has died, and an agent
+// that the store has.
 //
-// Each agent holds one gRPC stream, Connect, on the connection that it uses for
-// etcd. It says who it is, is answered, and from then on neither side says
-// anything until the agent says goodbye. A stream that breaks without a goodbye
-// is a dead agent: the kernel closes the connection of a killed process, so the
-// store knows within a millisecond or two, where a lease needs seconds.
+// Each agent holds one gRPC stream, Connect, on the connection that it uses for etcd. The agent
+// sends its id and the server answers; after that neither side sends anything until the agent says
+// goodbye. A stream that breaks without a goodbye means a dead agent: the kernel closes the
+// connection of a killed process, so that the store notices within 1 or 2 ms, where a lease would
+// take seconds.
 //
-// A frozen or unplugged peer closes nothing. For that both ends of the connection
-// are [LimitSilence]: the server pings ([ServerOptions]), and whoever hears nothing for
-// the peer timeout gives the connection up.
+// A frozen or disconnected peer closes nothing. Therefore both ends limit the silence of their
+// connection ([LimitSilence]): the server sends pings ([ServerOptions]), and whoever receives
+// nothing for the peer timeout closes the connection.
 //
-// The package knows etcd's server as little as its client; both sides of the
-// stream are here so that they cannot drift apart. What the loss of an agent means
-// for the job does not belong here.
+// The package depends neither on etcd's server nor on its client. It contains both sides of the
+// stream, so that they stay consistent. What the loss of an agent means for the job is decided in
+// package rdzv.
 package presence

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// wire is a connection that a test can freeze: it stays open and passes nothing
-// on, as when the host at the other end has been unplugged.
+// A wire is a connection that a test can freeze: it stays open and forwards nothing, as if the host
+// at the other end had been disconnected.
 type wire struct {
 	address string
 	frozen  chan struct{}
@@ -20,14 +20,13 @@ func (w *wire) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	go w.pass(theirs, far)
-	go w.pass(far, theirs)
+	go w.forward(theirs, far)
+	go w.forward(far, theirs)
 	return ours, nil
 }
 
-// pass passes on what comes until it ends or is frozen; then what it has is kept
-// open, as it stands.
-func (w *wire) pass(to, from net.Conn) {
+// forward copies bytes until the connection ends or is frozen. Frozen, both ends stay open.
+func (w *wire) forward(to, from net.Conn) {
 	b := make([]byte, 4096)
 	for {
 		n, err := from.Read(b)
@@ -53,33 +52,34 @@ func (w *wire) isFrozen() bool {
 	}
 }
 
-func TestAFrozenPeerIsNoticedAtBothEnds(t *testing.T) {
+func TestFrozenPeerIsDetectedAtBothEnds(t *testing.T) {
 	t.Parallel()
 	const timeout = MinTimeout
 	registry, address := serve(t, "1", timeout)
 	w := &wire{address: address, frozen: make(chan struct{})}
-	later := &wire{address: address, frozen: make(chan struct{})}
+	second := &wire{address: address, frozen: make(chan struct{})}
 	frozen := open(t, connect(t, timeout, w.dial), "frozen")
-	open(t, connect(t, timeout, later.dial), "frozen-later")
-	well := open(t, connect(t, timeout, to(address)), "well")
+	open(t, connect(t, timeout, second.dial), "frozen-second")
+	healthy := open(t, connect(t, timeout, to(address)), "healthy")
 	began := time.Now()
 	close(w.frozen)
 	wantLost(t, registry, "frozen")
 	select {
 	case <-frozen.Lost():
 	case <-within(t).Done():
-		t.Fatal("the agent did not notice")
+		t.Fatal("the agent did not detect the loss of the store")
 	}
-	// Another ping may come after it froze, none may have come for a while before it.
+	// The last ping before the freeze may be up to a ping interval old.
 	if took := time.Since(began); took < timeout/2 {
-		t.Errorf("noticed after %v, want about %v", took, timeout)
+		t.Errorf("detected after %v, want about %v", took, timeout)
 	}
-	close(later.frozen)
-	wantLost(t, registry, "frozen-later") // by then pings alone have kept the other for longer than the timeout
+	close(second.frozen)
+	// By now only pings have kept the second connection alive, for longer than the timeout.
+	wantLost(t, registry, "frozen-second")
 	select {
-	case <-well.Lost():
-		t.Error("an agent that is well lost its store")
+	case <-healthy.Lost():
+		t.Error("the agent with a working connection lost its store")
 	default:
 	}
-	well.Leave(within(t))
+	healthy.Leave(within(t))
 }

@@ -14,63 +14,65 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-func TestWhoSaysGoodbyeIsNotLost(t *testing.T) {
+func TestGoodbyeIsNotALoss(t *testing.T) {
 	registry, address := serve(t, "1", DefaultTimeout)
 	wantEmpty(t, registry)
 	conn := connect(t, DefaultTimeout, to(address))
 	a, b := open(t, conn, "a"), open(t, conn, "b")
-	gone, cancel := context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if registry.Empty(gone) == nil {
-		t.Error("nobody is here")
+	if registry.Empty(ended) == nil {
+		t.Error("the registry is empty with two agents connected")
 	}
 	a.Leave(within(t))
-	a.Leave(within(t)) // once more does nothing
+	a.Leave(within(t)) // has no effect
 	b.Abandon()
-	wantLost(t, registry, "b") // and not a, which left before
+	wantLost(t, registry, "b") // not a, which left before
 	wantEmpty(t, registry)
 }
 
-func TestWhoWasLostDoesNotComeBack(t *testing.T) {
+func TestLostAgentIsRefused(t *testing.T) {
 	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
 	open(t, conn, "a").Abandon()
 	wantLost(t, registry, "a")
 	if _, err := Open(within(t), conn, "a"); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("came back: %v", err)
+		t.Errorf("a lost agent reconnected: %v", err)
 	}
 }
 
-func TestIDs(t *testing.T) {
+func TestCheckID(t *testing.T) {
 	for id, good := range map[string]bool{
 		"a": true, "node1.example-3_7": true, strings.Repeat("x", 64): true, "0": true,
-		"": false, strings.Repeat("x", 65): false, "a/b": false, "a b": false, "ü": false, "a\x00": false, "a\n": false,
+		"": false, strings.Repeat("x", 65): false, "a/b": false, "a b": false,
+		"ü": false, "a\x00": false, "a\n": false,
 	} {
 		if err := CheckID(id); (err == nil) != good {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("CheckID(%q) = %v", id, err)
 		}
 	}
-	// The server does not rely on its clients for that.
+	// The server checks the id too.
 	registry, address := serve(t, "1", DefaultTimeout)
 	stream, err := connect(t, DefaultTimeout, to(address)).NewStream(within(t), &streamDesc, method)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stream.SendMsg(wrapperspb.String(strings.Repeat("x", 1<<20)))
-	if err := stream.RecvMsg(new(wrapperspb.StringValue)); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("an id of a megabyte: %v", err)
+	err = stream.RecvMsg(new(wrapperspb.StringValue))
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("an id of 1 MB: %v, want InvalidArgument", err)
 	}
 	wantEmpty(t, registry)
 }
 
-func TestAStoreThatClosesHasLostNobody(t *testing.T) {
+func TestCloseReportsNoLoss(t *testing.T) {
 	for range 20 {
 		registry, address := serve(t, "1", DefaultTimeout)
 		a := open(t, connect(t, DefaultTimeout, to(address)), "a")
 		lost := make(chan string, 1)
 		stop := make(chan struct{})
-		var hearing sync.WaitGroup
-		hearing.Go(func() {
+		var receiving sync.WaitGroup
+		receiving.Go(func() {
 			select {
 			case id := <-registry.Lost():
 				lost <- id
@@ -82,29 +84,29 @@ func TestAStoreThatClosesHasLostNobody(t *testing.T) {
 		a.Abandon()
 		wantEmpty(t, registry)
 		close(stop)
-		hearing.Wait()
+		receiving.Wait()
 		if len(lost) > 0 {
-			t.Fatalf("lost %q", <-lost)
+			t.Fatalf("agent %q was reported lost", <-lost)
 		}
 	}
 }
 
-// A new stream of the same agent replaces the old one, whose end then means
-// nothing: a reset may be seen at one end only.
-func TestTheLastStreamCounts(t *testing.T) {
+// A new stream of an agent replaces the old one, whose end then has no effect: only one end may
+// have seen a connection reset.
+func TestNewStreamReplacesOldOne(t *testing.T) {
 	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
 	first := open(t, conn, "a")
 	second := open(t, conn, "a")
 	first.Abandon()
 	open(t, conn, "b").Abandon()
-	wantLost(t, registry, "b") // its grace began after the first stream's
+	wantLost(t, registry, "b") // its grace period began after that of the first stream of a
 	second.Leave(within(t))
 	wantEmpty(t, registry)
 }
 
 func TestOpenEndsWithItsContext(t *testing.T) {
-	why := errors.New("asked to")
+	why := errors.New("cancelled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	dial := func(ctx context.Context) (net.Conn, error) {
 		cancel(why)
@@ -112,16 +114,16 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	if _, err := Open(ctx, connect(t, DefaultTimeout, dial), "a"); err != why {
-		t.Errorf("Open: %v", err)
+		t.Errorf("Open: %v, want %v", err, why)
 	}
 }
 
-func TestManyComeAndGo(t *testing.T) {
+func TestManyAgents(t *testing.T) {
 	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
 	lost := map[string]bool{}
-	var heard sync.WaitGroup
-	heard.Go(func() {
+	var received sync.WaitGroup
+	received.Go(func() {
 		for range 50 {
 			lost[<-registry.Lost()] = true
 		}
@@ -132,7 +134,7 @@ func TestManyComeAndGo(t *testing.T) {
 			a, err := Open(within(t), conn, fmt.Sprint(i))
 			switch {
 			case err != nil:
-				t.Errorf("%d: %v", i, err)
+				t.Errorf("agent %d: %v", i, err)
 			case i%2 == 0:
 				a.Leave(within(t))
 			default:
@@ -141,11 +143,11 @@ func TestManyComeAndGo(t *testing.T) {
 		})
 	}
 	all.Wait()
-	heard.Wait()
+	received.Wait()
 	wantEmpty(t, registry)
 	for id := range lost {
 		if len(lost) != 50 || strings.ContainsAny(id[len(id)-1:], "02468") {
-			t.Errorf("%d lost, %q among them", len(lost), id)
+			t.Errorf("%d agents lost, among them %q; want 50, all odd", len(lost), id)
 		}
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// On a machine that is very busy, coming back may take longer than the grace for
-// it; then the agent is lost, as it should be, and the test tries again.
-func TestAConnectionThatBreaksIsMadeAgain(t *testing.T) {
+// On a very busy machine reconnecting may take longer than reconnectGrace. The agent is then
+// correctly lost, and the test tries again.
+func TestBrokenConnectionIsReopened(t *testing.T) {
 	for range 10 {
 		if survives(t, 5) {
 			return
 		}
 	}
-	t.Error("no agent survived its connection's break")
+	t.Error("no agent reconnected after its connection broke, in 10 tries")
 }
 
-// survives tells whether an agent comes back each time that its connection breaks.
+// survives reports whether an agent reconnects each time that its connection breaks.
 func survives(t *testing.T, breaks int) bool {
 	registry, address := serve(t, "1", DefaultTimeout)
 	wires := make(chan net.Conn, 10)
@@ -32,7 +32,7 @@ func survives(t *testing.T, breaks int) bool {
 	}), "a")
 	for i := range breaks {
 		(<-wires).Close()
-		if !comesBack(t, registry, a, i+2) {
+		if !reconnects(t, registry, a, i+2) {
 			return false
 		}
 	}
@@ -40,14 +40,14 @@ func survives(t *testing.T, breaks int) bool {
 	wantEmpty(t, registry)
 	select {
 	case id := <-registry.Lost():
-		t.Errorf("%q was lost, and then left", id)
+		t.Errorf("agent %q was reported lost before it left", id)
 	default:
 	}
 	return true
 }
 
-// comesBack waits until n streams have come in, or the agent is lost.
-func comesBack(t *testing.T, r *Registry, a *Stream, n int) bool {
+// reconnects waits until the registry has served n streams, or the agent is lost.
+func reconnects(t *testing.T, r *Registry, a *Stream, n int) bool {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -65,12 +65,12 @@ func comesBack(t *testing.T, r *Registry, a *Stream, n int) bool {
 		case <-r.Lost():
 			return false
 		case <-ctx.Done():
-			t.Fatalf("%d streams came in, not %d, and nobody was lost", serial, n)
+			t.Fatalf("%d streams, want %d, and no loss reported", serial, n)
 		}
 	}
 }
 
-func TestAnotherStoreIsNotTakenForTheFirst(t *testing.T) {
+func TestAnotherStoreIsNotAccepted(t *testing.T) {
 	_, first := serve(t, "1", DefaultTimeout)
 	other, second := serve(t, "2", DefaultTimeout)
 	var mu sync.Mutex
@@ -89,8 +89,8 @@ func TestAnotherStoreIsNotTakenForTheFirst(t *testing.T) {
 	select {
 	case <-a.Lost():
 	case <-within(t).Done():
-		t.Fatal("the other store was taken for the first")
+		t.Fatal("the agent did not reject the other store")
 	}
 	open(t, connect(t, DefaultTimeout, to(second)), "b").Abandon()
-	wantLost(t, other, "b") // and not a, which was never its own
+	wantLost(t, other, "b") // not a, which belongs to the first store
 }

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// reconnectGrace is how long an agent whose stream broke has to come back before it
-// counts as dead. A dead process comes back never, so this delays the verdict on
-// it; a connection that a firewall reset comes back in one round trip.
+// reconnectGrace is how long an agent whose stream broke may take to reconnect before it counts as
+// lost. It delays the report of a dead agent; a connection that a firewall reset is restored in one
+// round trip.
 const reconnectGrace = 50 * time.Millisecond
 
-// Registry is the server's side: who is here, and who went without a goodbye.
+// A Registry is the server's side: which agents are connected, and which were lost.
 type Registry struct {
 	generation string
 	lost       chan string
@@ -24,15 +24,14 @@ type Registry struct {
 	cancel     context.CancelFunc
 
 	mu      sync.Mutex
-	streams map[string]int  // agent's id -> number of its stream
-	refused map[string]bool // ids that were reported lost; they may not come back
-	serial  int
-	empty   chan struct{} // closed when nobody is here
+	streams map[string]int  // agent's id -> number of its latest stream
+	refused map[string]bool // ids of lost agents, which may not reconnect
+	serial  int             // number of the latest stream
+	empty   chan struct{}   // closed while no agent is connected
 }
 
-// NewRegistry returns an empty registry. The generation is told to every agent that
-// attends: a store that was replaced by another one at the same address has
-// another generation.
+// NewRegistry returns an empty registry. The generation is sent to every agent: it distinguishes a
+// store from another one that has replaced it at the same address.
 func NewRegistry(generation string) *Registry {
 	r := &Registry{
 		generation: generation,
@@ -46,7 +45,7 @@ func NewRegistry(generation string) *Registry {
 	return r
 }
 
-// Register adds the service to a gRPC server, before it serves.
+// Register adds the service to a gRPC server that does not serve yet.
 func (r *Registry) Register(s *grpc.Server) {
 	stream := streamDesc
 	stream.Handler = func(_ any, s grpc.ServerStream) error { return r.serve(s) }
@@ -57,10 +56,10 @@ func (r *Registry) Register(s *grpc.Server) {
 	}, r)
 }
 
-// Lost gives the id of each agent that went without a goodbye, once.
+// Lost returns a channel of the ids of agents that disconnected without a goodbye, each once.
 func (r *Registry) Lost() <-chan string { return r.lost }
 
-// Empty waits until nobody is here, or ctx ends.
+// Empty waits until no agent is connected. It returns the cause if ctx ends first.
 func (r *Registry) Empty(ctx context.Context) error {
 	r.mu.Lock()
 	empty := r.empty
@@ -73,10 +72,10 @@ func (r *Registry) Empty(ctx context.Context) error {
 	}
 }
 
-// Close stops the telling: agents whose streams break from now on are not lost.
+// Close ends the reports: agents whose streams break from now on are not reported as lost.
 func (r *Registry) Close() { r.cancel() }
 
-// serve is one stream's life.
+// serve handles one stream, from the agent's id to the end.
 func (r *Registry) serve(stream grpc.ServerStream) error {
 	var hello wrapperspb.StringValue
 	if err := stream.RecvMsg(&hello); err != nil {
@@ -88,9 +87,9 @@ func (r *Registry) serve(stream grpc.ServerStream) error {
 	}
 	number, ok := r.add(id)
 	if !ok {
-		return status.Errorf(codes.FailedPrecondition, "agent %q was lost before", id)
+		return status.Errorf(codes.FailedPrecondition, "agent %q was reported lost", id)
 	}
-	var last wrapperspb.StringValue // what came before the stream's end
+	var last wrapperspb.StringValue // the last message before the stream ended
 	err := stream.SendMsg(wrapperspb.String(r.generation))
 	for err == nil {
 		err = stream.RecvMsg(&last)
@@ -103,6 +102,7 @@ func (r *Registry) serve(stream grpc.ServerStream) error {
 	return nil
 }
 
+// add records a new stream of an agent and returns its number. It refuses a lost agent.
 func (r *Registry) add(id string) (number int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +117,8 @@ func (r *Registry) add(id string) (number int, ok bool) {
 	return r.serial, true
 }
 
-// remove takes the agent off the registry unless another stream of it has come since,
-// and tells whether it did. An agent that was lost may not come back.
+// remove removes an agent, unless it has opened another stream since, and reports whether it did. A
+// lost agent is refused from then on.
 func (r *Registry) remove(id string, number int, lost bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,12 +135,13 @@ func (r *Registry) remove(id string, number int, lost bool) bool {
 	return true
 }
 
-// awaitReconnect waits for the agent to come back, and reports it lost if it does not.
+// awaitReconnect waits for an agent whose stream broke, and reports it lost if it does not
+// reconnect in time.
 func (r *Registry) awaitReconnect(id string, number int) {
-	back := time.NewTimer(reconnectGrace)
-	defer back.Stop()
+	timer := time.NewTimer(reconnectGrace)
+	defer timer.Stop()
 	select {
-	case <-back.C:
+	case <-timer.C:
 	case <-r.ctx.Done():
 	}
 	if !r.remove(id, number, true) || r.ctx.Err() != nil {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event that must happen.
 const patience = 30 * time.Second
 
 func within(t *testing.T) context.Context {
@@ -20,7 +20,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// serve runs a roll's server on loopback and returns its address.
+// serve runs the server of a registry on loopback and returns its address.
 func serve(t *testing.T, generation string, timeout time.Duration) (*Registry, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,8 +36,10 @@ func serve(t *testing.T, generation string, timeout time.Duration) (*Registry, s
 	return registry, l.Addr().String()
 }
 
-// connect returns a connection to what dial dials.
-func connect(t *testing.T, timeout time.Duration, dial func(context.Context) (net.Conn, error)) *grpc.ClientConn {
+type dialFunc = func(context.Context) (net.Conn, error)
+
+// connect returns a gRPC connection whose silence is limited.
+func connect(t *testing.T, timeout time.Duration, dial dialFunc) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///store",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -55,8 +57,11 @@ func connect(t *testing.T, timeout time.Duration, dial func(context.Context) (ne
 	return conn
 }
 
-func to(address string) func(context.Context) (net.Conn, error) {
-	return func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) }
+// to returns a function that dials a TCP address.
+func to(address string) dialFunc {
+	return func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
 }
 
 func open(t *testing.T, conn *grpc.ClientConn, id string) *Stream {
@@ -74,16 +79,16 @@ func wantLost(t *testing.T, r *Registry, id string) {
 	select {
 	case got := <-r.Lost():
 		if got != id {
-			t.Errorf("%q was lost, want %q", got, id)
+			t.Errorf("agent %q was reported lost, want %q", got, id)
 		}
 	case <-within(t).Done():
-		t.Fatalf("the loss of %q was not told", id)
+		t.Fatalf("the loss of agent %q was not reported", id)
 	}
 }
 
 func wantEmpty(t *testing.T, r *Registry) {
 	t.Helper()
 	if err := r.Empty(within(t)); err != nil {
-		t.Error("somebody is still here")
+		t.Error("the registry is not empty")
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// DefaultTimeout is how long a peer may be silent before it counts as lost.
+// DefaultTimeout is the default peer timeout: how long a peer may be silent before it counts as
+// lost.
 const DefaultTimeout = 10 * time.Second
 
-// MinTimeout is the shortest silence that can be told from a slow peer: gRPC
-// servers ping at most once a second, and three pings may go astray.
+// MinTimeout is the shortest peer timeout that distinguishes a lost peer from a slow one: a gRPC
+// server sends at most one ping per second, and three must be missed.
 const MinTimeout = 3 * time.Second
 
 const (
@@ -20,25 +21,24 @@ const (
 	goodbye     = "bye"
 )
 
-// The messages are protobuf's well-known StringValue, because a gRPC server of
-// etcd encodes protobuf messages and nothing else: the agent sends its id, the
-// server answers with its generation, the agent ends with the word goodbye.
+// The messages are protobuf's StringValue, because etcd's gRPC server encodes only protobuf
+// messages: the agent sends its id, the server answers with its generation, and the agent ends with
+// goodbye.
 var streamDesc = grpc.StreamDesc{StreamName: "Connect", ServerStreams: true, ClientStreams: true}
 
-// Window is the flow control window of both ends, for a stream and a connection.
-// A given one keeps gRPC from measuring the bandwidth with a ping for every few
-// messages, a fifth of all bytes of a job that only meets and parts; nothing here
-// is large enough to fill it.
+// Window is the flow-control window of both ends in bytes, per stream and per connection. A fixed
+// window keeps gRPC from estimating the bandwidth with a ping every few messages, which was a fifth
+// of the bytes of a job that only joins and leaves. No message here fills the window.
 const Window = 1 << 20
 
-// Buffer is the size of a connection's read and write buffers at both ends, 32 kB
-// each by default. Messages here have some hundred bytes, and a store of 4096
-// agents has as many pairs of them.
+// Buffer is the size of a connection's read and write buffers at both ends, in bytes. gRPC's
+// default is 32 kB each; messages here have a few hundred bytes, and a store of 4096 agents has
+// 4096 pairs of buffers.
 const Buffer = 4 << 10
 
-// ServerOptions make a gRPC server ping its clients often enough for [LimitSilence]
-// connections with the given timeout on both ends. The server never gives up a
-// client by itself: its own timer would count the time in which it was stopped.
+// ServerOptions make a gRPC server ping its clients often enough for connections of [LimitSilence]
+// with the given timeout on both ends. The server itself never disconnects a silent client: its
+// timer would also count the time in which the process was stopped.
 func ServerOptions(timeout time.Duration) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -7,18 +7,16 @@ import (
 	"time"
 )
 
-// ErrSilent is what a [LimitSilence] connection's Read returns when the peer was
-// silent for too long.
+// ErrSilent is the error of Read on a connection of [LimitSilence] whose peer was silent too long.
 var ErrSilent = errors.New("peer is silent")
 
-// LimitSilence returns conn with a limit on the peer's silence: a Read that waits for
-// limit without a byte fails with [ErrSilent].
+// LimitSilence returns conn with a limit on the peer's silence: a Read that waits for the limit
+// without receiving a byte fails with [ErrSilent].
 //
-// Silence counts only while this process itself ran. The wait goes in steps, and
-// a step counts for no more than was asked of it: the rest is the lateness of a
-// busy machine. One that took longer than the whole limit means that this
-// process was stopped (Ctrl-Z, scontrol suspend, a laptop's lid) and says nothing
-// about the peer, so the count begins anew.
+// Only the time in which this process itself ran counts. The wait consists of steps, and each
+// counts only as much as was requested; the rest is scheduling delay of a busy machine. A step that
+// took longer than the limit means that this process was stopped (Ctrl-Z, scontrol suspend, a
+// closed laptop). That says nothing about the peer, so that the count starts again.
 func LimitSilence(conn net.Conn, limit time.Duration) net.Conn {
 	return &silenceConn{Conn: conn, limit: limit}
 }
@@ -28,8 +26,8 @@ type silenceConn struct {
 	limit time.Duration
 }
 
-// steps is how many late wake-ups in a row a silent peer costs: few, so that an
-// idle connection wakes nobody between two pings.
+// steps is the number of waits per limit. It is small, so that an idle connection seldom wakes up
+// between two pings.
 const steps = 4
 
 func (c *silenceConn) Read(b []byte) (int, error) {
@@ -51,7 +49,7 @@ func (c *silenceConn) Read(b []byte) (int, error) {
 	return 0, ErrSilent
 }
 
-// NewListener returns l with the limit on every connection that it accepts.
+// NewListener returns l with [LimitSilence] applied to every connection that it accepts.
 func NewListener(l net.Listener, limit time.Duration) net.Listener {
 	return silenceListener{l, limit}
 }

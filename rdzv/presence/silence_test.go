@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestASilentPeerIsGivenUpAfterTheTimeout(t *testing.T) {
+func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
@@ -22,7 +22,7 @@ func TestASilentPeerIsGivenUpAfterTheTimeout(t *testing.T) {
 	})
 }
 
-func TestEachByteBeginsTheSilenceAnew(t *testing.T) {
+func TestEachByteRestartsTheCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		limited := LimitSilence(ours, 10*time.Second)
@@ -37,33 +37,33 @@ func TestEachByteBeginsTheSilenceAnew(t *testing.T) {
 		}()
 		got, err := io.ReadAll(limited)
 		if string(got) != "xxxxx" || err != nil {
-			t.Errorf("read %q, %v", got, err)
+			t.Errorf("read %q, %v; want 5 bytes", got, err)
 		}
 	})
 }
 
-func TestAClosedConnectionIsNoSilence(t *testing.T) {
-	_, address := serve(t, "1", DefaultTimeout) // which hangs up on who sends it no HTTP
+func TestClosedConnectionIsNotSilence(t *testing.T) {
+	_, address := serve(t, "1", DefaultTimeout) // closes a connection that does not send HTTP/2
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.Write([]byte("this is no HTTP, nor anything that looks like it at all\n"))
+	conn.Write([]byte("this is not HTTP, and long enough for the server to see that\n"))
 	limited := LimitSilence(conn, time.Hour)
 	if _, err := io.ReadAll(limited); errors.Is(err, ErrSilent) {
-		t.Errorf("closed by the peer: %v", err)
+		t.Errorf("connection closed by the peer: %v", err)
 	}
 	conn.Close()
 	if _, err := limited.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("closed here: %v", err)
+		t.Errorf("connection closed here: %v, want ErrClosed", err)
 	}
 }
 
-// late is a connection with a silent peer, in a process whose timers are late.
+// late is a connection with a silent peer, in a process whose timers fire late.
 type late struct {
 	net.Conn
 	deadline time.Time
-	by       []time.Duration // how late each Read comes back; then none
+	by       []time.Duration // delay of each Read; further ones are on time
 }
 
 func (l *late) SetReadDeadline(t time.Time) error { l.deadline = t; return nil }
@@ -79,18 +79,19 @@ func (l *late) Read([]byte) (int, error) {
 
 func TestSilenceCountsOnlyWhileThisProcessRuns(t *testing.T) {
 	const timeout, step, minute = 8 * time.Second, 2 * time.Second, time.Minute
+	type delays = []time.Duration
 	for name, test := range map[string]struct {
-		by   []time.Duration
+		by   delays
 		want time.Duration
 	}{
-		"never stopped":            {nil, timeout},
-		"a little late":            {[]time.Duration{step / 2, step / 2}, timeout + step},
-		"stopped at first":         {[]time.Duration{minute}, step + minute + timeout},
-		"stopped in the last step": {[]time.Duration{0, 0, 0, minute}, timeout + minute + timeout},
-		"stopped again and again":  {[]time.Duration{minute, 0, minute, minute}, 4*step + 3*minute + timeout},
-		"stopped for the timeout":  {[]time.Duration{0, timeout}, 2*step + timeout + timeout},
-		"as long as the timeout":   {[]time.Duration{0, timeout - step}, timeout + timeout - step},
-		"late each time":           {[]time.Duration{2 * step, 2 * step, 2 * step, 2 * step}, timeout + 8*step},
+		"never stopped":             {nil, timeout},
+		"late twice":                {delays{step / 2, step / 2}, timeout + step},
+		"stopped in the first step": {delays{minute}, step + minute + timeout},
+		"stopped in the last step":  {delays{0, 0, 0, minute}, timeout + minute + timeout},
+		"stopped repeatedly":        {delays{minute, 0, minute, minute}, 4*step + 3*minute + timeout},
+		"stopped for the limit":     {delays{0, timeout}, 2*step + timeout + timeout},
+		"step as long as the limit": {delays{0, timeout - step}, timeout + timeout - step},
+		"late in each step":         {delays{2 * step, 2 * step, 2 * step, 2 * step}, timeout + 8*step},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,12 +14,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Stream is the agent's side: this agent is here, until Leave or Abandon.
+// A Stream is the agent's side: the agent is present until Leave or Abandon. It is reopened when
+// its connection breaks.
 type Stream struct {
 	id   string
 	conn *grpc.ClientConn
 
-	ctx    context.Context // carries the streams; ends with the attendance
+	ctx    context.Context // of the gRPC streams; ends with Leave or Abandon
 	cancel context.CancelFunc
 	lost   chan struct{}
 	wg     sync.WaitGroup
@@ -30,10 +31,10 @@ type Stream struct {
 	leaving    bool
 }
 
-// Open says to the store at the other end of conn that the agent is here, and
-// returns when it was answered. It waits for a first connection as long as ctx
-// allows; one that breaks before the answer is made again at once or not at all.
-// ctx bounds only the call.
+// Open announces the agent to the store at the other end of conn and returns when the store has
+// answered. It waits for a first connection until ctx ends; one that breaks before the answer is
+// reopened at once or not at all. ctx bounds only the call. The error is that of CheckID, the
+// cause of ctx, or a gRPC status: FailedPrecondition for an agent that was reported lost.
 func Open(ctx context.Context, conn *grpc.ClientConn, id string) (*Stream, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
@@ -52,14 +53,14 @@ func Open(ctx context.Context, conn *grpc.ClientConn, id string) (*Stream, error
 	return s, nil
 }
 
-// Lost is closed when the store is gone: the stream broke and could not be
-// opened again at once, or another store answered.
+// Lost is closed when the store is lost: the stream broke and could not be reopened at once, or
+// another store answered.
 func (s *Stream) Lost() <-chan struct{} { return s.lost }
 
-// Done is closed when the attendance has ended by Leave or Abandon.
+// Done is closed when Leave or Abandon has ended the stream.
 func (s *Stream) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Leave says goodbye and returns when the server has heard it, or ctx ends.
+// Leave sends a goodbye and returns when the server has received it, or ctx ends.
 func (s *Stream) Leave(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
@@ -70,14 +71,14 @@ func (s *Stream) Leave(ctx context.Context) {
 	s.cancel()
 }
 
-// Abandon ends the attendance without a goodbye: to the server the agent is lost.
+// Abandon ends the stream without a goodbye: the server reports the agent as lost.
 func (s *Stream) Abandon() {
 	s.markLeaving()
 	s.cancel()
 	s.wg.Wait()
 }
 
-// markLeaving makes the end of the stream one that is wanted.
+// markLeaving records that the stream is about to be ended, and returns it.
 func (s *Stream) markLeaving() grpc.ClientStream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +90,7 @@ func sendGoodbye(stream grpc.ClientStream) bool {
 	return stream.SendMsg(wrapperspb.String(goodbye)) == nil && stream.CloseSend() == nil
 }
 
-// open makes the stream and waits for its answer. The stream lives as long as
-// the attendance, the wait for the answer only as long as ctx.
+// open opens a gRPC stream and waits for the answer. The stream is bound to s.ctx, the wait to ctx.
 func (s *Stream) open(ctx context.Context, opts ...grpc.CallOption) error {
 	streamCtx, cancel := context.WithCancel(s.ctx)
 	stop := context.AfterFunc(ctx, cancel)
@@ -108,8 +108,8 @@ func (s *Stream) open(ctx context.Context, opts ...grpc.CallOption) error {
 	return err
 }
 
-// adopt takes the stream if the store that answered is the one that did before.
-// Another one is told goodbye: its job loses nobody.
+// adopt makes stream the current one if the same store answered as before. It sends a goodbye to
+// any other store, whose job must not lose an agent.
 func (s *Stream) adopt(stream grpc.ClientStream, generation string) error {
 	s.mu.Lock()
 	first := cmp.Or(s.generation, generation)
@@ -121,17 +121,20 @@ func (s *Stream) adopt(stream grpc.ClientStream, generation string) error {
 		return nil
 	}
 	if sendGoodbye(stream) {
-		stream.RecvMsg(new(wrapperspb.StringValue)) // its end, or that of ctx
+		stream.RecvMsg(new(wrapperspb.StringValue)) // until the server or ctx ends it
 	}
-	return fmt.Errorf("another store answers (generation %s, not %s)", generation, first)
+	return fmt.Errorf("another store answered (generation %s, not %s)", generation, first)
 }
 
-func handshake(ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.CallOption) (grpc.ClientStream, string, error) {
+// handshake opens a gRPC stream, sends the id and returns the server's generation.
+func handshake(
+	ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.CallOption,
+) (grpc.ClientStream, string, error) {
 	stream, err := conn.NewStream(ctx, &streamDesc, method, opts...)
 	if err != nil {
 		return nil, "", err
 	}
-	// An error of SendMsg is only that the stream has ended; RecvMsg says why.
+	// An error of SendMsg means only that the stream has ended; RecvMsg returns the reason.
 	stream.SendMsg(wrapperspb.String(id))
 	var answer wrapperspb.StringValue
 	if err := stream.RecvMsg(&answer); err != nil {
@@ -140,7 +143,7 @@ func handshake(ctx context.Context, conn *grpc.ClientConn, id string, opts []grp
 	return stream, answer.Value, nil
 }
 
-// watch waits for the stream to break, and opens it again as long as that works.
+// watch waits for the stream to break and reopens it, until that fails or the agent leaves.
 func (s *Stream) watch() {
 	for {
 		s.mu.Lock()
@@ -164,15 +167,15 @@ func (s *Stream) ended() bool {
 	return s.leaving || s.ctx.Err() != nil
 }
 
-// reconnect tries for as long as the server waits: later it would be refused. It
-// gives up at once when no connection can be made, which is what the end of the
-// store's process looks like.
+// reconnect tries to reopen the stream as long as the server waits; later it would be refused. It
+// fails at once if no connection can be made, as after the end of the store's process.
 func (s *Stream) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reconnectGrace+10*time.Millisecond)
 	defer cancel()
 	for {
 		err := s.open(ctx)
-		if status.Code(err) != codes.Unavailable || s.conn.GetState() == connectivity.TransientFailure {
+		failed := s.conn.GetState() == connectivity.TransientFailure
+		if failed || status.Code(err) != codes.Unavailable {
 			return err
 		}
 	}
