@@ -12,9 +12,9 @@ import (
 	"rdzv/internal/filelock"
 )
 
-// dir is the private directory of one store. Its owner holds a lock on the file
-// "lock" in it for as long as it lives, so that a directory whose owner was
-// killed can be told from one in use: the next store of this user removes it.
+// A dir is the private directory of one store. Its owner holds a lock on the file "lock" in it
+// until it ends. The next store of this user removes directories that are not locked: their owners
+// were killed.
 type dir struct {
 	path string
 	lock filelock.File
@@ -27,7 +27,7 @@ func newDir(parent string) (*dir, error) {
 	for {
 		path, err := os.MkdirTemp(parent, dirPattern)
 		if err != nil {
-			return nil, fmt.Errorf("cannot make the store's directory in %q: %w", parent, err)
+			return nil, fmt.Errorf("cannot create the store's directory in %q: %w", parent, err)
 		}
 		lock, err := lockDir(path, os.O_CREATE)
 		if err == nil && lock.Named() {
@@ -37,8 +37,8 @@ func newDir(parent string) (*dir, error) {
 			os.RemoveAll(path)
 			return nil, fmt.Errorf("cannot lock the store's directory %q: %w", path, err)
 		}
-		// Another store that starts this moment took the directory for abandoned,
-		// between the making of the file and its locking.
+		// Another store that is starting took the directory for abandoned, after the file was
+		// created and before it was locked.
 		if err == nil {
 			lock.Close()
 		}
@@ -53,7 +53,7 @@ func (d *dir) remove() error {
 	return nil
 }
 
-// lockDir takes the lock of the directory without waiting.
+// lockDir takes the lock of the directory; it fails if another process holds it.
 func lockDir(path string, flags int) (filelock.File, error) {
 	f, err := filelock.Open(filepath.Join(path, "lock"), flags)
 	if err != nil {
@@ -65,15 +65,16 @@ func lockDir(path string, flags int) (filelock.File, error) {
 	return f, err
 }
 
-// unlocked is how old a directory without a lock file is when its maker must be
-// dead: the file is made right after the directory.
-const unlocked = time.Minute
+// unlockedAge is the age at which a directory without a lock file counts as abandoned: its owner
+// creates the file right after the directory.
+const unlockedAge = time.Minute
 
-// removeAbandoned removes what killed stores of this user have left in parent.
+// removeAbandoned removes the directories that killed stores of this user have left in parent.
 func removeAbandoned(parent string) {
-	paths, _ := filepath.Glob(filepath.Join(escape(parent), dirPattern)) // escaped, it is a good pattern
+	// Glob returns no error: the pattern is valid.
+	paths, _ := filepath.Glob(filepath.Join(escape(parent), dirPattern))
 	for _, path := range paths {
-		info, ok := ours(path)
+		info, ok := isOurs(path)
 		if !ok {
 			continue
 		}
@@ -82,13 +83,13 @@ func removeAbandoned(parent string) {
 		case err == nil:
 			os.RemoveAll(path)
 			lock.Close()
-		case errors.Is(err, fs.ErrNotExist) && time.Since(info.ModTime()) > unlocked:
-			os.Remove(path) // only if it is empty
+		case errors.Is(err, fs.ErrNotExist) && time.Since(info.ModTime()) > unlockedAge:
+			os.Remove(path) // fails unless it is empty
 		}
 	}
 }
 
-// escape makes a path a pattern that matches it alone.
+// escape returns a pattern that matches only this path.
 func escape(path string) string {
 	var pattern []byte
 	for _, c := range []byte(path) {
@@ -100,9 +101,9 @@ func escape(path string) string {
 	return string(pattern)
 }
 
-// ours tells whether path is a directory, not a link to one, of this user alone:
-// parent may be /tmp, where anybody can make any name.
-func ours(path string) (fs.FileInfo, bool) {
+// isOurs reports whether path is a directory, not a link to one, that only this user can access: in
+// /tmp every user can create such names.
+func isOurs(path string) (fs.FileInfo, bool) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode() != fs.ModeDir|0o700 {
 		return nil, false

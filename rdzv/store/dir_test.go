@@ -13,33 +13,33 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func TestTheDirectoryOfAKilledStoreIsRemoved(t *testing.T) {
+func TestDirectoryOfKilledStoreIsRemoved(t *testing.T) {
 	parent := t.TempDir()
-	living, _ := holder(t, parent)
+	running, _ := holder(t, parent)
 	killed, kill := holder(t, parent)
-	for _, path := range []string{living, killed} {
+	for _, path := range []string{running, killed} {
 		if !exists(filepath.Join(path, "member")) {
 			t.Fatalf("%s is not the directory of a store", path)
 		}
 	}
 	kill()
 	if !exists(killed) {
-		t.Fatal("the killed store has cleaned up")
+		t.Fatal("the killed store removed its directory")
 	}
-	s := begin(t, parent)
+	s := start(t, parent)
 	if exists(killed) {
-		t.Error("the killed store's directory is still there")
+		t.Error("the killed store's directory still exists")
 	}
-	if !exists(filepath.Join(living, "member")) {
-		t.Error("a living store has lost its directory")
+	if !exists(filepath.Join(running, "member")) {
+		t.Error("the directory of a running store was removed at a start")
 	}
-	finish(t, s)
-	if !exists(filepath.Join(living, "member")) {
-		t.Error("a living store has lost its directory to a store that closed")
+	stop(t, s)
+	if !exists(filepath.Join(running, "member")) {
+		t.Error("the directory of a running store was removed by Close of another")
 	}
 }
 
-func TestWhatIsNotAnAbandonedStoreIsLetBe(t *testing.T) {
+func TestOnlyAbandonedDirectoriesAreRemoved(t *testing.T) {
 	parent, elsewhere := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(parent, "rdzv-store-"+name) }
 	mkdir := func(path string, mode os.FileMode) string {
@@ -65,31 +65,31 @@ func TestWhatIsNotAnAbandonedStoreIsLetBe(t *testing.T) {
 	old := mkdir(at("old"), 0o700)
 	must(t, os.Chtimes(old, long, long))
 
-	finish(t, begin(t, parent))
+	stop(t, start(t, parent))
 	for _, path := range []string{link, elsewhere, open, file, new, full} {
 		if !exists(path) {
 			t.Errorf("%s was removed", path)
 		}
 	}
 	if exists(old) {
-		t.Error("an old directory that has never had an owner is still there")
+		t.Error("an old empty directory still exists")
 	}
 }
 
-func TestAParentWithAnOddName(t *testing.T) {
+func TestParentWithPatternCharacters(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), `[a-\*]?`)
 	must(t, os.Mkdir(parent, 0o700))
 	abandoned := filepath.Join(parent, "rdzv-store-1")
 	must(t, os.Mkdir(abandoned, 0o700))
 	must(t, os.WriteFile(filepath.Join(abandoned, "lock"), nil, 0o600))
-	finish(t, begin(t, parent))
+	stop(t, start(t, parent))
 	if left, err := os.ReadDir(parent); err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }
 
-// Stores of several jobs start in one directory at the same moment.
-func TestDirectoriesThatAreMadeTogether(t *testing.T) {
+// Stores of several jobs start in one directory at the same time.
+func TestConcurrentDirectories(t *testing.T) {
 	parent := t.TempDir()
 	var all sync.WaitGroup
 	for range 16 {
@@ -101,7 +101,7 @@ func TestDirectoriesThatAreMadeTogether(t *testing.T) {
 					return
 				}
 				if !exists(filepath.Join(d.path, "lock")) {
-					t.Errorf("%s was removed under its owner", d.path)
+					t.Errorf("%s was removed while in use", d.path)
 				}
 				if err := d.remove(); err != nil {
 					t.Error(err)
@@ -111,7 +111,7 @@ func TestDirectoriesThatAreMadeTogether(t *testing.T) {
 	}
 	all.Wait()
 	if left, err := os.ReadDir(parent); err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }
 

@@ -10,30 +10,28 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure is what etcd calls when it cannot go on, above all because the disk has
-// become full. It has no error to return for that: it says so to its logger, on
-// whichever goroutine finds out, and expects that the logger ends the process.
+// failure receives etcd's fatal errors, usually that the disk is full. etcd does not return them:
+// it logs them on the goroutine where they occur, and expects the logger to end the process.
 type failure struct {
-	dir  *dir
-	tell func(error)
+	dir    *dir
+	report func(error) // Config.Failed
 }
 
 func (f failure) logger() *zap.Logger {
 	return zap.New(zapcore.NewNopCore(), zap.WithPanicHook(f), zap.WithFatalHook(f))
 }
 
-// OnWrite takes the store's files away, as Close can no longer be called.
+// OnWrite removes the store's files, because Close can no longer be called, and reports the error.
 func (f failure) OnWrite(entry *zapcore.CheckedEntry, fields []zap.Field) {
-	f.dir.remove() // what cannot be removed now is abandoned, and the next store's to remove
-	err := fmt.Errorf("cannot keep the store in %q: %w", f.dir.path, cause(entry.Message, fields))
-	if f.tell != nil {
-		f.tell(err)
+	f.dir.remove() // on an error, the next store removes what is left
+	err := fmt.Errorf("cannot run the store in %q: %w", f.dir.path, cause(entry.Message, fields))
+	if f.report != nil {
+		f.report(err)
 	}
 	panic(err)
 }
 
-// cause is the error that etcd gives beside its message, without the file's name,
-// else the message.
+// cause returns the message with the error that etcd logged with it, without the file name.
 func cause(message string, fields []zap.Field) error {
 	i := slices.IndexFunc(fields, func(f zap.Field) bool { return f.Type == zapcore.ErrorType })
 	if i < 0 {

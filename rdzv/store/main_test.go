@@ -14,10 +14,11 @@ import (
 	"go.uber.org/goleak"
 )
 
+// patience is how long a test waits for an event that must happen.
 const patience = 30 * time.Second
 
-// holderDir asks the test binary to start a store in a directory and to hold it
-// until it is killed, see holder.
+// holderDir makes the test binary start a store in this directory and run until it is killed, see
+// holder.
 const holderDir = "RDZV_TEST_STORE_DIR"
 
 func TestMain(m *testing.M) {
@@ -37,12 +38,12 @@ func hold(dir string) {
 		os.Exit(1)
 	}
 	fmt.Println(s.dir.path)
-	io.Copy(io.Discard, os.Stdin) // until the test has gone
+	io.Copy(io.Discard, os.Stdin) // until the test ends
 	os.Exit(0)
 }
 
-// holder starts another process with a store in dir, and returns the store's
-// directory and what kills the process as SIGKILL does.
+// holder starts another process with a store in dir. It returns the store's directory and a
+// function that sends SIGKILL to the process and waits for it.
 func holder(t *testing.T, dir string) (path string, kill func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0])
@@ -64,7 +65,7 @@ func holder(t *testing.T, dir string) (path string, kill func()) {
 	t.Cleanup(kill)
 	lines := bufio.NewScanner(stdout)
 	if !lines.Scan() {
-		t.Fatal("the other store did not start")
+		t.Fatal("the store in the other process did not start")
 	}
 	return lines.Text(), kill
 }

@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// fullDir asks the test binary to do what makes a store fail: to start it on a small
-// disk, mounted on this directory, to fill that, and to put more into the store than
-// it has room for.
+// fullDir makes the test binary start a store on a small disk, mounted on this directory, fill the
+// disk, and put more into the store than fits into the space that it has allocated.
 const fullDir = "RDZV_TEST_FULL_DIR"
 
 func fill(dir string) {
@@ -40,7 +39,7 @@ func fill(dir string) {
 		check(fmt.Errorf("the disk is not full: %w", err))
 	}
 	few := strings.Repeat("x", segment/16)
-	for i := range 8 { // what fits into the room that was taken
+	for i := range 8 { // fits into the allocated space
 		_, err := s.Client().Put(context.Background(), fmt.Sprint(i), few)
 		check(err)
 	}
@@ -51,8 +50,7 @@ func fill(dir string) {
 	}
 }
 
-// inMountNamespace is this test binary with a namespace of its own, in which it may
-// mount.
+// inMountNamespace returns a command that runs this test binary in a mount namespace of its own.
 func inMountNamespace(ctx context.Context) *exec.Cmd {
 	how := "-m"
 	if os.Geteuid() != 0 {
@@ -61,26 +59,26 @@ func inMountNamespace(ctx context.Context) *exec.Cmd {
 	return exec.CommandContext(ctx, "unshare", how, os.Args[0])
 }
 
-func TestAFullDisk(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	c := inMountNamespace(within(t))
 	c.Env = append(os.Environ(), fullDir+"="+dir)
 	out, err := c.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 7 {
-		t.Errorf("ended with %v", err)
+		t.Errorf("exit status %v, want 7", err)
 	}
-	said, ok := strings.CutPrefix(string(out), "half full\ncannot keep the store in \""+dir)
-	if !ok || !strings.HasSuffix(said, ": no space left on device true []\n") {
-		t.Errorf("said %q", out)
+	rest, ok := strings.CutPrefix(string(out), "half full\ncannot run the store in \""+dir)
+	if !ok || !strings.HasSuffix(rest, ": no space left on device true []\n") {
+		t.Errorf("output %q", out)
 	}
 }
 
-func TestEnoughRoom(t *testing.T) {
-	if err := enoughRoom(t.TempDir()); err != nil {
+func TestCheckSpace(t *testing.T) {
+	if err := checkSpace(t.TempDir()); err != nil {
 		t.Error(err)
 	}
-	if err := enoughRoom("/no/such/directory"); err != nil {
-		t.Errorf("what is not known: %v", err)
+	if err := checkSpace("/no/such/directory"); err != nil {
+		t.Errorf("checkSpace of a missing directory: %v, want nil", err)
 	}
 }

@@ -17,25 +17,25 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// Config says where a store keeps its files and whom it serves.
+// Config configures a store.
 type Config struct {
-	// Dir is an existing directory in which the store makes a private one of its
-	// own, such as the user's runtime directory or /tmp. Required.
+	// Dir is an existing directory, such as the user's runtime directory or /tmp, in which the
+	// store creates a private one. Required.
 	Dir string
 
-	// PeerTimeout is how long an agent may be silent before it counts as lost;
-	// default presence.DefaultTimeout, at least presence.MinTimeout. Raising it
-	// delays the news of an unplugged node; lowering it costs idle traffic.
+	// PeerTimeout is how long an agent may be silent before it counts as lost. 0 means
+	// presence.DefaultTimeout; the least is presence.MinTimeout. A longer timeout delays the
+	// detection of a disconnected node; a shorter one causes more traffic of an idle job.
 	PeerTimeout time.Duration
 
-	// Failed is told why etcd cannot go on, for example because the disk is full,
-	// when the store's files have been removed. It is to end the process: it is
-	// called by one of etcd's goroutines, others may wait for that one for ever,
-	// and a panic follows. Default: the panic alone.
+	// Failed is called with the reason if etcd cannot continue, for example because the disk is
+	// full, after the store's files have been removed. It must end the process: it runs in one of
+	// etcd's goroutines, for which others may wait forever, and when it returns etcd panics. With
+	// nil there is only the panic.
 	Failed func(error)
 }
 
-// Server is a running store.
+// A Server is a running store.
 type Server struct {
 	etcd     *embed.Etcd
 	client   *clientv3.Client
@@ -43,19 +43,22 @@ type Server struct {
 	grpc     *grpc.Server
 	dir      *dir
 
-	timeout time.Duration // of a silent agent
+	timeout time.Duration // Config.PeerTimeout
 	wg      sync.WaitGroup
 }
 
-// Start runs a store and returns when it answers. ctx bounds only the start.
+// Start starts a store and returns when it answers. ctx bounds only the start. The error says why
+// the store could not start: too short a PeerTimeout, less free disk space than it needs, a
+// directory that cannot be created, or an error of etcd or of ctx.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	if c.PeerTimeout == 0 {
 		c.PeerTimeout = presence.DefaultTimeout
 	}
 	if c.PeerTimeout < presence.MinTimeout {
-		return nil, fmt.Errorf("cannot start the store with a peer timeout of %v: the shortest is %v", c.PeerTimeout, presence.MinTimeout)
+		return nil, fmt.Errorf("cannot start the store with peer timeout %v: the minimum is %v",
+			c.PeerTimeout, presence.MinTimeout)
 	}
-	if err := enoughRoom(c.Dir); err != nil {
+	if err := checkSpace(c.Dir); err != nil {
 		return nil, err
 	}
 	d, err := newDir(c.Dir)
@@ -67,36 +70,33 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		d.remove()
 		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)
 	}
-	s := &Server{etcd: e, client: v3client.New(e.Server), dir: d}
-	s.registry = presence.NewRegistry(rand.Text()) // etcd's cluster id is the same for all that start alike
-	s.timeout = c.PeerTimeout
+	s := &Server{etcd: e, client: v3client.New(e.Server), dir: d, timeout: c.PeerTimeout}
+	// etcd's cluster id cannot serve as the generation: it is the same for all of these stores.
+	s.registry = presence.NewRegistry(rand.Text())
 	return s, nil
 }
 
-// Serve answers the other agents on l until Close, and returns at once. The
-// peers of the connections that l hands out must have been verified. A store
-// that serves nobody is its own process's alone.
+// Serve serves the other agents on l until Close, and returns at once. l must accept connections of
+// verified peers only. Without Serve only this process can use the store.
 func (s *Server) Serve(l net.Listener) {
 	s.grpc = v3rpc.Server(s.etcd.Server, nil, nil, presence.ServerOptions(s.timeout)...)
 	s.registry.Register(s.grpc)
 	s.wg.Go(func() { s.grpc.Serve(presence.NewListener(l, s.timeout)) })
 }
 
-// Client returns a client that calls the server in this process. It is closed by
-// Close.
+// Client returns a client that calls the server in this process. Close closes it.
 func (s *Server) Client() *clientv3.Client { return s.client }
 
-// Lost gives the id of each agent that went without saying goodbye.
+// Lost returns a channel of the ids of agents that disconnected without a goodbye.
 func (s *Server) Lost() <-chan string { return s.registry.Lost() }
 
-// Drain waits until all agents that came have said goodbye, or ctx ends.
+// Drain waits until no agent is connected. It returns the cause if ctx ends first.
 func (s *Server) Drain(ctx context.Context) error { return s.registry.Empty(ctx) }
 
-// Close removes the store's files, then ends the service. Whoever is still
-// connected sees the connection break, and knows by that that nothing of the
-// store is left.
+// Close removes the store's files, then closes the connections of agents that are still connected:
+// a broken connection means that nothing of the store is left.
 func (s *Server) Close() error {
-	s.client.Close() // its error is its context's, which this call itself ends
+	s.client.Close() // returns only the error of its context, which the call itself cancels
 	s.etcd.Close()
 	err := s.dir.remove()
 	s.registry.Close()

@@ -22,7 +22,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func begin(t *testing.T, dir string) *Server {
+func start(t *testing.T, dir string) *Server {
 	t.Helper()
 	s, err := Start(within(t), Config{Dir: dir})
 	if err != nil {
@@ -31,59 +31,59 @@ func begin(t *testing.T, dir string) *Server {
 	return s
 }
 
-func finish(t *testing.T, s *Server) {
+func stop(t *testing.T, s *Server) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A single member of etcd answers 0.1 to 1 s after its start, when its election
-// timer has run out. Ours is told to elect itself, by a message of raft's whose
-// use for this etcd does not document. An upgrade of etcd must keep this test
-// passing; without it rdzv works, and every start takes half a second longer.
-func TestAStoreAnswersLongBeforeItsElectionTimeout(t *testing.T) {
+// By default a single member of etcd answers 0.1 to 1 s after its start, when its election timer
+// fires. This one is made the leader at once, by a message of raft that etcd does not document for
+// this purpose. If an upgrade of etcd breaks it, rdzv works, but each start takes longer.
+func TestStartDoesNotWaitForElectionTimeout(t *testing.T) {
 	const bound = 90 * time.Millisecond // about 10 ms on an idle machine
 	best := time.Hour
-	for range 20 { // a busy one may be that quick only now and then, an election timer never
+	for range 20 { // on a busy machine few starts are that fast, with an election timer none is
 		began := time.Now()
-		s := begin(t, t.TempDir())
+		s := start(t, t.TempDir())
 		if _, err := s.Client().Put(within(t), "key", "value"); err != nil {
 			t.Fatal(err)
 		}
 		best = min(best, time.Since(began))
-		finish(t, s)
+		stop(t, s)
 		if best <= bound {
 			return
 		}
 	}
-	t.Errorf("answered after %v at best; want at most %v", best, bound)
+	t.Errorf("fastest answer after %v, want at most %v", best, bound)
 }
 
-func TestAStoreHasNoListenerAndLeavesNothing(t *testing.T) {
+func TestNoListenerAndNothingLeft(t *testing.T) {
 	dir := t.TempDir()
 	before, listening := descriptors(t), listeners(t)
-	s := begin(t, dir)
+	s := start(t, dir)
 	if now := listeners(t); !slices.Equal(now, listening) {
-		t.Errorf("listening %v, before %v", now, listening)
+		t.Errorf("listening sockets %v, before the start %v", now, listening)
 	}
-	finish(t, s)
+	stop(t, s)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 	if after := descriptors(t); !slices.Equal(after, before) {
-		t.Errorf("open %v, before %v", after, before)
+		t.Errorf("open descriptors %v, before the start %v", after, before)
 	}
 }
 
-// descriptors are the files and sockets that this process has open.
+// descriptors returns the open files and sockets of this process.
 func descriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	var open []string
 	for _, e := range entries {
-		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && !strings.HasPrefix(target, "/proc/") {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err == nil && !strings.HasPrefix(target, "/proc/") {
 			open = append(open, target)
 		}
 	}
@@ -91,7 +91,7 @@ func descriptors(t *testing.T) []string {
 	return open
 }
 
-// listeners are this process's sockets that others can connect to.
+// listeners returns the listening sockets of this process.
 func listeners(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -99,7 +99,10 @@ func listeners(t *testing.T) []string {
 		path         string
 		state, inode int    // columns
 		listening    string // state
-	}{{"/proc/net/tcp", 3, 9, "0A"}, {"/proc/net/tcp6", 3, 9, "0A"}, {"/proc/net/unix", 3, 6, "00010000"}} {
+	}{
+		{"/proc/net/tcp", 3, 9, "0A"}, {"/proc/net/tcp6", 3, 9, "0A"},
+		{"/proc/net/unix", 3, 6, "00010000"},
+	} {
 		b, err := os.ReadFile(table.path)
 		must(t, err)
 		for line := range strings.Lines(string(b)) {
@@ -109,20 +112,21 @@ func listeners(t *testing.T) []string {
 		}
 	}
 	ours := descriptors(t)
-	return slices.DeleteFunc(all, func(socket string) bool { return !slices.Contains(ours, socket) })
+	foreign := func(socket string) bool { return !slices.Contains(ours, socket) }
+	return slices.DeleteFunc(all, foreign)
 }
 
-func TestListenersSeesOne(t *testing.T) {
+func TestListeners(t *testing.T) {
 	before := len(listeners(t))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
 	if now := len(listeners(t)); now != before+1 {
-		t.Errorf("%d listeners, before %d", now, before)
+		t.Errorf("%d listeners, want %d", now, before+1)
 	}
 }
 
-// serve makes a store answer on loopback.
+// serve makes a store serve on loopback and returns its address.
 func serve(t *testing.T, s *Server) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,51 +135,52 @@ func serve(t *testing.T, s *Server) (address string) {
 	return l.Addr().String()
 }
 
-// Any client of etcd will do, such as etcdctl.
+// ordinaryClient returns etcd's own client, as etcdctl uses it.
 func ordinaryClient(t *testing.T, address string) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + address}, Logger: zap.NewNop()})
+	config := clientv3.Config{Endpoints: []string{"http://" + address}, Logger: zap.NewNop()}
+	client, err := clientv3.New(config)
 	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
 }
 
-func TestAStoreIsAnEtcd(t *testing.T) {
-	s := begin(t, t.TempDir())
-	defer finish(t, s)
+func TestOrdinaryClient(t *testing.T) {
+	s := start(t, t.TempDir())
+	defer stop(t, s)
 	client := ordinaryClient(t, serve(t, s))
 	if _, err := client.Put(within(t), "key", "value"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := s.Client().Get(within(t), "key")
 	if err != nil || len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != "value" {
-		t.Errorf("%v, %v", answer, err)
+		t.Errorf("Get returned %v, %v; want value", answer, err)
 	}
 }
 
 func TestDrain(t *testing.T) {
-	s := begin(t, t.TempDir())
-	defer finish(t, s)
+	s := start(t, t.TempDir())
+	defer stop(t, s)
 	if err := s.Drain(within(t)); err != nil {
-		t.Errorf("nobody came: %v", err)
+		t.Errorf("Drain without agents: %v", err)
 	}
 	a, err := presence.Open(within(t), ordinaryClient(t, serve(t, s)).ActiveConnection(), "a")
 	must(t, err)
-	why := errors.New("enough")
+	why := errors.New("cancelled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	if err := s.Drain(ctx); err != why {
-		t.Errorf("an agent is here: %v", err)
+		t.Errorf("Drain with a connected agent: %v, want %v", err, why)
 	}
 	a.Leave(within(t))
 	if err := s.Drain(within(t)); err != nil {
-		t.Errorf("all have gone: %v", err)
+		t.Errorf("Drain after the agent left: %v", err)
 	}
 }
 
-// etcd's own Close waits five seconds for open watches.
+// etcd's own Close waits 5 s for open watches.
 func TestCloseDoesNotWaitForClients(t *testing.T) {
-	s := begin(t, t.TempDir())
+	s := start(t, t.TempDir())
 	client := ordinaryClient(t, serve(t, s))
 	watching, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -187,22 +192,22 @@ func TestCloseDoesNotWaitForClients(t *testing.T) {
 	must(t, err)
 	defer a.Abandon()
 	began := time.Now()
-	finish(t, s)
+	stop(t, s)
 	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Close took %v, want less than 4s", took)
 	}
 	select {
 	case <-a.Lost():
 	case <-within(t).Done():
-		t.Error("the agent did not notice")
+		t.Error("the agent did not detect the loss of the store")
 	}
 	for range own { // ends with the store's own client
 	}
 }
 
-func TestAStoreThatCannotStart(t *testing.T) {
+func TestStartFails(t *testing.T) {
 	dir := t.TempDir()
-	why := errors.New("enough")
+	why := errors.New("cancelled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	for name, test := range map[string]struct {
@@ -210,15 +215,21 @@ func TestAStoreThatCannotStart(t *testing.T) {
 		c    Config
 		want string
 	}{
-		"short timeout": {t.Context(), Config{Dir: dir, PeerTimeout: time.Second}, "the shortest is 3s"},
-		"no directory":  {t.Context(), Config{Dir: dir + "/none"}, `cannot make the store's directory in "` + dir + `/none"`},
-		"no time":       {ctx, Config{Dir: dir}, "enough"},
+		"short timeout": {
+			t.Context(), Config{Dir: dir, PeerTimeout: time.Second}, "the minimum is 3s",
+		},
+		"no directory": {
+			t.Context(), Config{Dir: dir + "/none"},
+			`cannot create the store's directory in "` + dir + `/none"`,
+		},
+		"context ended": {ctx, Config{Dir: dir}, why.Error()},
 	} {
-		if s, err := Start(test.ctx, test.c); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v, %v; want %q", name, s, err, test.want)
+		s, err := Start(test.ctx, test.c)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: store %v, error %v; want %q", name, s, err, test.want)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }
