@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// propose writes the verdict unless there is one, or a key exists that makes it
+// writeVerdict writes the verdict unless there is one, or a key exists that makes it
 // wrong, and reports whether it has.
-func propose(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) (bool, error) {
+func writeVerdict(ctx context.Context, client *clientv3.Client, k keys, v Verdict, but ...string) (bool, error) {
 	v.Text = clip(v.Text)
 	conditions := []clientv3.Cmp{absent(k.verdict())}
 	for _, key := range but {

@@ -14,7 +14,7 @@ func (s *Session) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.watching = cancel
+	s.stopWatch = cancel
 	s.wg.Go(func() { s.follow(events) })
 	return nil
 }
@@ -25,7 +25,7 @@ func (s *Session) follow(events clientv3.WatchChan) {
 	why := ErrStoreLost
 	for response := range events {
 		for _, e := range response.Events {
-			if err := s.signal(e); err != nil {
+			if err := s.applySignal(e); err != nil {
 				s.cancel(err)
 			}
 		}
@@ -33,30 +33,30 @@ func (s *Session) follow(events clientv3.WatchChan) {
 			why = fmt.Errorf("%w: cannot follow job %q: %v", ErrStoreLost, s.config.Job, err)
 		}
 	}
-	s.lose(why)
+	s.loseStore(why)
 	s.cancel(why)
 }
 
-// signal takes in a signal, each one only once.
-func (s *Session) signal(e *clientv3.Event) (err error) {
+// applySignal takes in a signal, each one only once.
+func (s *Session) applySignal(e *clientv3.Event) (err error) {
 	key, value := string(e.Kv.Key), e.Kv.Value
 	switch {
 	case e.Type != clientv3.EventTypePut:
 		return nil
 	case key == s.keys.world():
-		err = take(s, &s.world, key, value, s.started)
+		err = keepSignal(s, &s.world, key, value, s.haveWorld)
 	case key == s.keys.verdict():
-		if err = take(s, &s.verdict, key, value, nil); err == nil {
+		if err = keepSignal(s, &s.verdict, key, value, nil); err == nil {
 			s.cancel(s.verdict)
 		}
-	case key == s.keys.gone():
-		err = take(s, &s.settlement, key, value, s.gone)
+	case key == s.keys.settled():
+		err = keepSignal(s, &s.settled, key, value, s.haveSettled)
 	}
 	return err
 }
 
-// take decodes a signal into its place in s, and closes known.
-func take[T any](s *Session, place **T, key string, value []byte, known chan struct{}) error {
+// keepSignal decodes a signal into its place in s, and closes known.
+func keepSignal[T any](s *Session, place **T, key string, value []byte, known chan struct{}) error {
 	if *place != nil {
 		return nil
 	}

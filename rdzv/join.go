@@ -40,11 +40,11 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}
 	s := &Session{
-		config: c, client: client, keys: keysOf(c.Job, c.Attempt), watching: func() {},
-		started: make(chan struct{}), gone: make(chan struct{}),
+		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
+		haveWorld: make(chan struct{}), haveSettled: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.store, s.lose = context.WithCancelCause(context.Background())
+	s.store, s.loseStore = context.WithCancelCause(context.Background())
 	if err := s.join(ctx); err != nil {
 		// Only who was turned away is known not to be a member, who nobody waits for.
 		s.close(err, err == ErrClosed || err == ErrFull)
@@ -56,24 +56,24 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 func (s *Session) join(ctx context.Context) error {
 	if conn := s.client.ActiveConnection(); conn != nil {
 		var err error
-		if s.stream, err = s.enter(ctx, conn); err != nil {
+		if s.stream, err = s.register(ctx, conn); err != nil {
 			return err
 		}
 		s.wg.Go(s.watchStream)
 	}
-	ctx, done := s.while(ctx)
+	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	if err := s.watch(ctx); err != nil {
 		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
 	}
-	return s.announce(ctx)
+	return s.putMember(ctx)
 }
 
-// enter takes this agent's place on the store's roll.
-func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
+// register takes this agent's place on the store's roll.
+func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { s.giveUp(ctx, cancel, conn) })
+	watching.Go(func() { s.limitConnecting(ctx, cancel, conn) })
 	defer watching.Wait()
 	defer cancel(nil)
 	stream, err := presence.Open(ctx, conn, s.config.Self.ID)
@@ -87,10 +87,10 @@ func (s *Session) enter(ctx context.Context, conn *grpc.ClientConn) (*presence.S
 	}
 }
 
-// giveUp ends the wait for an answer when no connection has been made within the
+// limitConnecting ends the wait for an answer when no connection has been made within the
 // connect timeout after one has failed. It stays until ctx ends: a connection that
 // is made may fail before anything was asked over it, and then be tried anew.
-func (s *Session) giveUp(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
+func (s *Session) limitConnecting(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
 	failed := fmt.Errorf("%w: no connection within %v", ErrStoreLost, s.config.ConnectTimeout)
 	timer := time.AfterFunc(math.MaxInt64, func() { cancel(failed) })
 	defer timer.Stop()
@@ -114,14 +114,14 @@ func (s *Session) giveUp(ctx context.Context, cancel context.CancelCauseFunc, co
 func (s *Session) watchStream() {
 	select {
 	case <-s.stream.Lost():
-		s.lose(ErrStoreLost)
+		s.loseStore(ErrStoreLost)
 		s.cancel(ErrStoreLost)
 	case <-s.stream.Done():
 	}
 }
 
-// announce puts the member, if the job has still a place for it.
-func (s *Session) announce(ctx context.Context) error {
+// putMember puts the member, if the job has still a place for it.
+func (s *Session) putMember(ctx context.Context) error {
 	self := s.keys.member(s.config.Self.ID)
 	answer, err := commit(ctx, s.client,
 		[]clientv3.Cmp{absent(s.keys.verdict()), absent(s.keys.world())},

@@ -49,23 +49,23 @@ type Leader struct {
 	events clientv3.WatchChan
 	cancel context.CancelFunc // of the watch
 
-	agents map[string]*agent // by id
-	order  []*agent          // in the order of the store
-	early  map[string]bool   // ids that were lost before their member was seen
-	begun  bool              // all agents are here
-	open   int               // agents that have neither settled nor been lost
+	members   map[string]*memberState // by id
+	joined    []*memberState          // in the order of the store
+	lostEarly map[string]bool         // ids that were lost before their member was seen
+	complete  bool                    // all agents are here
+	pending   int                     // agents that have neither settled nor been lost
 
-	verdict  *Verdict
-	outcomes []Outcome // in the order of the store
-	straggle straggle
+	verdict    *Verdict
+	outcomes   []Outcome // in the order of the store
+	straggling straggling
 
-	joinBy         time.Time        // the first deadline of a member; zero if none has one
-	late, settleBy <-chan time.Time // late is joinBy's; nil where there is no limit
-	overdue        bool             // settleBy is past
+	joinDeadline               time.Time        // the first deadline of a member; zero if none has one
+	joinTimeout, settleTimeout <-chan time.Time // nil where there is no limit
+	settleTimedOut             bool             // settleTimeout is past
 }
 
-// agent is what the leader knows of one.
-type agent struct {
+// memberState is what the leader knows of one.
+type memberState struct {
 	Member
 	seat    Seat
 	settled bool
@@ -86,7 +86,7 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	if c.straggleNotice == 0 {
 		c.straggleNotice = defaultStraggleNotice
 	}
-	l := &Leader{config: c, client: client, keys: keysOf(c.Job, c.Attempt), agents: map[string]*agent{}, early: map[string]bool{}}
+	l := &Leader{config: c, client: client, keys: keysOf(c.Job, c.Attempt), members: map[string]*memberState{}, lostEarly: map[string]bool{}}
 	// One watch over the whole attempt keeps members, outcomes and the verdict in
 	// the one order that all agents see.
 	var err error
@@ -103,12 +103,12 @@ func (l *Leader) Run(ctx context.Context) error {
 	defer l.cancel()
 	waiting := time.NewTicker(waitingPeriod)
 	defer waiting.Stop()
-	for l.verdict == nil || l.open > 0 && !l.overdue {
+	for l.verdict == nil || l.pending > 0 && !l.settleTimedOut {
 		if err := l.step(ctx, waiting.C); err != nil {
 			return err
 		}
 	}
-	return l.finish(ctx)
+	return l.writeSettled(ctx)
 }
 
 // step takes in the next thing that happens.
@@ -118,19 +118,19 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 		if !open {
 			return ErrStoreLost
 		}
-		return l.take(ctx, response)
+		return l.apply(ctx, response)
 	case id := <-l.config.Lost:
-		return l.lose(ctx, id)
-	case <-l.late:
-		return l.giveUp(ctx)
+		return l.markLost(ctx, id)
+	case <-l.joinTimeout:
+		return l.joinTimedOut(ctx)
 	case <-waiting:
-		l.tellWaiting()
-	case <-l.straggle.notice:
-		l.tellStraggling()
-	case <-l.straggle.limit:
+		l.reportWaiting()
+	case <-l.straggling.notice:
+		l.reportStragglers()
+	case <-l.straggling.limit:
 		return l.stopStragglers(ctx)
-	case <-l.settleBy:
-		l.overdue = true
+	case <-l.settleTimeout:
+		l.settleTimedOut = true
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -138,7 +138,7 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 }
 
 // take takes in what the store says.
-func (l *Leader) take(ctx context.Context, response clientv3.WatchResponse) error {
+func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) error {
 	if err := response.Err(); err != nil {
 		return fmt.Errorf("cannot follow job %q: %w", l.config.Job, err)
 	}
@@ -146,46 +146,46 @@ func (l *Leader) take(ctx context.Context, response clientv3.WatchResponse) erro
 		if e.Type != clientv3.EventTypePut {
 			continue
 		}
-		if err := l.event(ctx, string(e.Kv.Key), e.Kv.Value); err != nil {
+		if err := l.applyEvent(ctx, string(e.Kv.Key), e.Kv.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Leader) event(ctx context.Context, key string, value []byte) error {
+func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error {
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
-		return l.arrive(ctx, id, key, value)
+		return l.admit(ctx, id, key, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.outcomes()); ok {
-		return l.settle(ctx, id, key, value)
+		return l.readOutcome(ctx, id, key, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.progresses()); ok {
-		l.progress(id, key, value)
+		l.readProgress(id, key, value)
 	}
 	if key == l.keys.verdict() && l.verdict == nil {
-		l.end(key, value)
+		l.readVerdict(key, value)
 	}
 	return nil
 }
 
-// end takes in the verdict. One that cannot be read is one all the same: nobody
+// readVerdict takes in the verdict. One that cannot be read is one all the same: nobody
 // else can read it either, so that all stop their workers.
-func (l *Leader) end(key string, value []byte) {
+func (l *Leader) readVerdict(key string, value []byte) {
 	v, err := decode[Verdict](key, value)
 	if err != nil {
 		v = unready(err.Error())
 	}
 	l.verdict = &v
-	l.settleBy = time.After(l.config.SettleTimeout)
+	l.settleTimeout = time.After(l.config.SettleTimeout)
 }
 
-// say writes the verdict unless there is one, or a key exists that makes it
+// writeVerdict writes the verdict unless there is one, or a key exists that makes it
 // wrong; the watch brings back which held.
-func (l *Leader) say(ctx context.Context, v Verdict, but ...string) error {
+func (l *Leader) writeVerdict(ctx context.Context, v Verdict, but ...string) error {
 	if l.verdict != nil {
 		return nil
 	}
-	_, err := propose(ctx, l.client, l.keys, v, but...)
+	_, err := writeVerdict(ctx, l.client, l.keys, v, but...)
 	return err
 }

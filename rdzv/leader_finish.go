@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// settlement is the value of signal/gone.
-type settlement struct {
+// settled is the value of signal/gone.
+type settled struct {
 	// Code is the exit code of a job that was ended by a signal, see endedCode.
 	Code int `json:"code"`
 	// Unsettled names the agents that had said nothing when the time was up; empty
@@ -16,13 +16,13 @@ type settlement struct {
 	Unsettled string `json:"unsettled,omitempty"`
 }
 
-// finish tells all that there is nothing more to wait for.
-func (l *Leader) finish(ctx context.Context) error {
-	s := settlement{Unsettled: l.unsettled()}
+// writeSettled tells all that there is nothing more to wait for.
+func (l *Leader) writeSettled(ctx context.Context) error {
+	s := settled{Unsettled: l.unsettled()}
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
-	put := clientv3.OpPut(l.keys.gone(), encode(s))
+	put := clientv3.OpPut(l.keys.settled(), encode(s))
 	if _, err := commit(ctx, l.client, nil, []clientv3.Op{put}, nil); err != nil {
 		return fmt.Errorf("cannot tell job %q that all have settled: %w", l.config.Job, err)
 	}
@@ -32,12 +32,12 @@ func (l *Leader) finish(ctx context.Context) error {
 // unsettled names the agents that have said nothing, though they are not lost.
 func (l *Leader) unsettled() string {
 	var silent []string
-	for _, a := range l.order {
+	for _, a := range l.joined {
 		if !a.settled && !a.lost {
 			silent = append(silent, l.nameOf(a))
 		}
 	}
-	shown := silent[:min(len(silent), told)]
+	shown := silent[:min(len(silent), maxShown)]
 	return list(shown, len(silent)-len(shown))
 }
 

@@ -13,9 +13,9 @@ import (
 // opsPerTxn is the most operations that etcd takes in one transaction.
 const opsPerTxn = 128
 
-// arrive takes in a member; with the last one the world can begin.
-func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error {
-	if _, known := l.agents[id]; known || l.begun {
+// admit takes in a member; with the last one the world can begin.
+func (l *Leader) admit(ctx context.Context, id, key string, value []byte) error {
+	if _, known := l.members[id]; known || l.complete {
 		return nil // said twice, or one too many: it finds that it has no seat
 	}
 	m, err := decode[Member](key, value)
@@ -26,71 +26,71 @@ func (l *Leader) arrive(ctx context.Context, id, key string, value []byte) error
 		err = fmt.Errorf("it calls itself %.64q", m.ID)
 	}
 	if err != nil {
-		return l.say(ctx, unready(fmt.Sprintf("cannot take in agent %.64q: %v", id, err)))
+		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot take in agent %.64q: %v", id, err)))
 	}
-	a := &agent{Member: m}
-	l.agents[id] = a
-	l.order = append(l.order, a)
-	l.hurry(m.JoinWithin)
-	if l.early[id] {
+	a := &memberState{Member: m}
+	l.members[id] = a
+	l.joined = append(l.joined, a)
+	l.limitJoin(m.JoinWithin)
+	if l.lostEarly[id] {
 		a.lost = true
-		return l.say(ctx, l.lossOf(a))
+		return l.writeVerdict(ctx, l.lostVerdict(a))
 	}
-	l.open++
-	if len(l.order) < l.config.Agents || l.verdict != nil {
+	l.pending++
+	if len(l.joined) < l.config.Agents || l.verdict != nil {
 		return nil
 	}
-	return l.begin(ctx)
+	return l.agree(ctx)
 }
 
-// hurry takes in how long a member goes on waiting for the others, 0 for ever: the
+// limitJoin takes in how long a member goes on waiting for the others, 0 for ever: the
 // member that gives up first ends the job.
-func (l *Leader) hurry(within time.Duration) {
+func (l *Leader) limitJoin(within time.Duration) {
 	by := time.Now().Add(within)
-	if within > 0 && (l.joinBy.IsZero() || by.Before(l.joinBy)) {
-		l.joinBy, l.late = by, time.After(within)
+	if within > 0 && (l.joinDeadline.IsZero() || by.Before(l.joinDeadline)) {
+		l.joinDeadline, l.joinTimeout = by, time.After(within)
 	}
 }
 
-func (l *Leader) tellWaiting() {
-	if l.config.Waiting != nil && !l.begun && l.verdict == nil {
+func (l *Leader) reportWaiting() {
+	if l.config.Waiting != nil && !l.complete && l.verdict == nil {
 		l.config.Waiting(l.roster())
 	}
 }
 
-// giveUp ends a job whose agents have not all come in time.
-func (l *Leader) giveUp(ctx context.Context) error {
-	if l.begun {
+// joinTimedOut ends a job whose agents have not all come in time.
+func (l *Leader) joinTimedOut(ctx context.Context) error {
+	if l.complete {
 		return nil
 	}
 	roster := l.roster()
 	v := Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Roster: &roster}
 	v.Problems, v.MoreProblems = l.problems()
-	return l.say(ctx, v)
+	return l.writeVerdict(ctx, v)
 }
 
-// begin seats the members, all of whom are here, or says why it cannot.
-func (l *Leader) begin(ctx context.Context) error {
-	l.begun = true
+// agree seats the members, all of whom are here, or says why it cannot.
+func (l *Leader) agree(ctx context.Context) error {
+	l.complete = true
 	if problems, more := l.problems(); len(problems) > 0 {
 		v := unready("")
 		v.Problems, v.MoreProblems = problems, more
-		return l.say(ctx, v)
+		return l.writeVerdict(ctx, v)
 	}
-	p, err := assign(l.members())
+	p, err := assign(l.allMembers())
 	if err != nil {
-		return l.say(ctx, unready(err.Error()))
+		return l.writeVerdict(ctx, unready(err.Error()))
 	}
-	for _, a := range l.order {
+	for _, a := range l.joined {
 		a.seat = p.seats[a.ID]
 	}
 	p.world.Job, p.world.Attempt = l.config.Job, l.config.Attempt
 	return l.publish(ctx, p)
 }
 
-func (l *Leader) members() []Member {
-	members := make([]Member, len(l.order))
-	for i, a := range l.order {
+func (l *Leader) allMembers() []Member {
+	members := make([]Member, len(l.joined))
+	for i, a := range l.joined {
 		members[i] = a.Member
 	}
 	return members
@@ -99,8 +99,8 @@ func (l *Leader) members() []Member {
 // publish writes the seats, and with the last of them the world, unless the job
 // has ended meanwhile: no worker is started for nothing.
 func (l *Leader) publish(ctx context.Context, p plan) error {
-	ops := make([]clientv3.Op, 0, len(l.order)+1)
-	for _, a := range l.order {
+	ops := make([]clientv3.Op, 0, len(l.joined)+1)
+	for _, a := range l.joined {
 		ops = append(ops, clientv3.OpPut(l.keys.seat(a.ID), encode(a.seat)))
 	}
 	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(p.world)))
@@ -113,18 +113,18 @@ func (l *Leader) publish(ctx context.Context, p plan) error {
 }
 
 func (l *Leader) roster() Roster {
-	r := Roster{Here: len(l.order), Agents: l.config.Agents}
+	r := Roster{Here: len(l.joined), Agents: l.config.Agents}
 	here := map[int]bool{}
 	var hosts []string
-	for _, a := range l.order {
+	for _, a := range l.joined {
 		here[a.Rank] = true
 		hosts = append(hosts, a.Host)
 	}
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
-	r.Hosts = hosts[:min(len(hosts), told)]
+	r.Hosts = hosts[:min(len(hosts), maxShown)]
 	r.MoreHosts = len(hosts) - len(r.Hosts)
-	for rank := 0; len(l.order) > 0 && !here[Any] && rank < r.Agents && len(r.Missing) < told; rank++ {
+	for rank := 0; len(l.joined) > 0 && !here[Any] && rank < r.Agents && len(r.Missing) < maxShown; rank++ {
 		if !here[rank] {
 			r.Missing = append(r.Missing, rank)
 		}
@@ -137,7 +137,7 @@ func (l *Leader) roster() Roster {
 func (l *Leader) problems() (all []NodeProblem, more int) {
 	hosts := map[string]bool{}
 	where, problems := map[string][]string{}, map[string]Problem{} // by text
-	for _, a := range l.order {
+	for _, a := range l.joined {
 		hosts[a.Host] = true
 		for _, p := range a.Problems {
 			problems[p.Text] = p
@@ -147,11 +147,11 @@ func (l *Leader) problems() (all []NodeProblem, more int) {
 		}
 	}
 	texts := slices.Sorted(maps.Keys(problems))
-	for _, text := range texts[:min(len(texts), told)] {
+	for _, text := range texts[:min(len(texts), maxShown)] {
 		p := NodeProblem{Problem: problems[text]}
 		if len(hosts) > 1 {
 			on := slices.Sorted(slices.Values(where[text]))
-			p.Hosts = on[:min(len(on), told)]
+			p.Hosts = on[:min(len(on), maxShown)]
 			p.MoreHosts = len(on) - len(p.Hosts)
 		}
 		all = append(all, p)

@@ -5,62 +5,62 @@ import (
 	"fmt"
 )
 
-// settle takes in how an agent's workers ended. An outcome with a failure that
+// readOutcome takes in how an agent's workers ended. An outcome with a failure that
 // no verdict preceded is the verdict: its agent could not say it itself.
-func (l *Leader) settle(ctx context.Context, id, key string, value []byte) error {
-	a := l.agents[id]
+func (l *Leader) readOutcome(ctx context.Context, id, key string, value []byte) error {
+	a := l.members[id]
 	if a == nil || a.settled {
 		return nil
 	}
 	a.settled = true
 	if !a.lost {
-		l.open--
+		l.pending--
 	}
 	o, err := decode[Outcome](key, value)
 	if err != nil {
-		v := l.lossOf(a)
+		v := l.lostVerdict(a)
 		v.Text = fmt.Sprintf("%s, whose last word was not understood (%v)", v.lossText(), err)
-		return l.say(ctx, v)
+		return l.writeVerdict(ctx, v)
 	}
 	l.outcomes = append(l.outcomes, o)
 	return l.judge(ctx, a, o)
 }
 
 // judge says what an agent's outcome means for a job that has no verdict yet.
-func (l *Leader) judge(ctx context.Context, a *agent, o Outcome) error {
+func (l *Leader) judge(ctx context.Context, a *memberState, o Outcome) error {
 	if w, failed := o.failed(); failed {
-		return l.say(ctx, failure(a.ID, o.Host, w))
+		return l.writeVerdict(ctx, failedVerdict(a.ID, o.Host, w))
 	}
 	if len(o.Workers) < a.Slots {
-		return l.say(ctx, unready(fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)))
+		return l.writeVerdict(ctx, unready(fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)))
 	}
-	if l.begun && l.open == 0 {
-		return l.say(ctx, Verdict{Kind: Done, Rank: Any, LocalRank: Any})
+	if l.complete && l.pending == 0 {
+		return l.writeVerdict(ctx, Verdict{Kind: Done, Rank: Any, LocalRank: Any})
 	}
-	l.endedWell(o.Workers)
+	l.noteSuccess(o.Workers)
 	return nil
 }
 
-// lose takes in that an agent is gone. What it has said before is in the store,
+// markLost takes in that an agent is gone. What it has said before is in the store,
 // though it may not have been seen here: an agent that settled is not lost.
-func (l *Leader) lose(ctx context.Context, id string) error {
-	a := l.agents[id]
+func (l *Leader) markLost(ctx context.Context, id string) error {
+	a := l.members[id]
 	switch {
-	case a == nil && l.begun:
+	case a == nil && l.complete:
 		return nil // one too many
 	case a == nil:
-		l.early[id] = true
-		return l.say(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any}, l.keys.member(id))
+		l.lostEarly[id] = true
+		return l.writeVerdict(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any}, l.keys.member(id))
 	case a.settled || a.lost:
 		return nil
 	}
 	a.lost = true
-	l.open--
-	return l.say(ctx, l.lossOf(a), l.keys.outcome(id))
+	l.pending--
+	return l.writeVerdict(ctx, l.lostVerdict(a), l.keys.outcome(id))
 }
 
-// lossOf is the verdict on an agent that went without a word.
-func (l *Leader) lossOf(a *agent) Verdict {
+// lostVerdict is the verdict on an agent that went without a word.
+func (l *Leader) lostVerdict(a *memberState) Verdict {
 	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Ranks: 1}
 	if l.seated(a) {
 		v.Rank, v.LocalRank, v.Ranks = a.seat.Rank, a.seat.LocalRank, a.seat.Slots
@@ -68,10 +68,10 @@ func (l *Leader) lossOf(a *agent) Verdict {
 	return v
 }
 
-func (l *Leader) seated(a *agent) bool { return a.seat.Slots > 0 }
+func (l *Leader) seated(a *memberState) bool { return a.seat.Slots > 0 }
 
 // nameOf names an agent for people.
-func (l *Leader) nameOf(a *agent) string {
-	v := l.lossOf(a)
+func (l *Leader) nameOf(a *memberState) string {
+	v := l.lostVerdict(a)
 	return v.agentName()
 }

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// straggle is what the leader knows of workers that ended well while others run.
-type straggle struct {
+// straggling is what the leader knows of workers that ended well while others run.
+type straggling struct {
 	first         *Worker          // to end well
 	notice, limit <-chan time.Time // nil until there is a first, and once past
 }
 
-// progress takes in which workers of an agent have ended. What cannot be read is
+// readProgress takes in which workers of an agent have ended. What cannot be read is
 // left out: the agent's outcome is what counts.
-func (l *Leader) progress(id, key string, value []byte) {
-	a := l.agents[id]
+func (l *Leader) readProgress(id, key string, value []byte) {
+	a := l.members[id]
 	if a == nil {
 		return
 	}
@@ -23,28 +23,28 @@ func (l *Leader) progress(id, key string, value []byte) {
 		return
 	}
 	a.ended = o.Workers
-	l.endedWell(o.Workers)
+	l.noteSuccess(o.Workers)
 }
 
-// endedWell starts the clock with the first worker that ended well.
-func (l *Leader) endedWell(workers []Worker) {
-	if l.straggle.first != nil || l.verdict != nil {
+// noteSuccess starts the clock with the first worker that ended well.
+func (l *Leader) noteSuccess(workers []Worker) {
+	if l.straggling.first != nil || l.verdict != nil {
 		return
 	}
 	for _, w := range workers {
 		if !w.ok() {
 			continue
 		}
-		l.straggle.first = &w
-		l.straggle.notice = time.After(l.config.straggleNotice)
+		l.straggling.first = &w
+		l.straggling.notice = time.After(l.config.straggleNotice)
 		if l.config.ExitTimeout > 0 {
-			l.straggle.limit = time.After(l.config.ExitTimeout)
+			l.straggling.limit = time.After(l.config.ExitTimeout)
 		}
 		return
 	}
 }
 
-func (l *Leader) tellStraggling() {
+func (l *Leader) reportStragglers() {
 	if l.config.Straggling == nil || l.verdict != nil {
 		return
 	}
@@ -58,12 +58,12 @@ func (l *Leader) stopStragglers(ctx context.Context) error {
 	if len(s.Running) == 0 {
 		return nil // the last ones end this moment
 	}
-	return l.say(ctx, Verdict{Kind: Straggling, Rank: Any, LocalRank: Any, Stragglers: &s})
+	return l.writeVerdict(ctx, Verdict{Kind: Straggling, Rank: Any, LocalRank: Any, Stragglers: &s})
 }
 
 func (l *Leader) stragglers(after time.Duration) Stragglers {
-	s := Stragglers{First: l.straggle.first.Rank, After: after}
-	for _, a := range l.order {
+	s := Stragglers{First: l.straggling.first.Rank, After: after}
+	for _, a := range l.joined {
 		if a.settled || a.lost {
 			continue
 		}
@@ -74,7 +74,7 @@ func (l *Leader) stragglers(after time.Duration) Stragglers {
 		for rank := a.seat.Rank; rank < a.seat.Rank+a.Slots; rank++ {
 			switch {
 			case ended[rank]:
-			case len(s.Running) < told:
+			case len(s.Running) < maxShown:
 				s.Running = append(s.Running, Straggler{rank, a.Host})
 			default:
 				s.More++

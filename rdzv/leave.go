@@ -44,15 +44,15 @@ const leaveMargin = 2 * time.Second
 // it and all know the same end. ctx makes it leave at once: the others take this
 // agent for lost unless it has settled.
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
-	s.leave.Do(func() {
-		s.left = s.waitGone(ctx)
-		s.summary, s.left = s.sum(ctx, s.left)
-		s.close(errLeft, s.left == nil)
+	s.leaveOnce.Do(func() {
+		s.leaveErr = s.waitSettled(ctx)
+		s.summary, s.leaveErr = s.summarize(ctx, s.leaveErr)
+		s.close(errLeft, s.leaveErr == nil)
 	})
-	return s.summary, s.left
+	return s.summary, s.leaveErr
 }
 
-func (s *Session) waitGone(ctx context.Context) error {
+func (s *Session) waitSettled(ctx context.Context) error {
 	select {
 	case <-s.ctx.Done():
 	case <-ctx.Done():
@@ -66,7 +66,7 @@ func (s *Session) waitGone(ctx context.Context) error {
 	defer bound.Stop()
 	var err error
 	select {
-	case <-s.gone:
+	case <-s.haveSettled:
 	case <-s.store.Done():
 		err = context.Cause(s.store)
 	case <-bound.C:
@@ -75,20 +75,20 @@ func (s *Session) waitGone(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	select {
-	case <-s.gone: // it may have come together with the store's end
+	case <-s.haveSettled: // it may have come together with the store's end
 		return nil
 	default:
 		return err
 	}
 }
 
-// sum gathers what this agent knows of the job. err is why it is not all.
-func (s *Session) sum(ctx context.Context, err error) (Summary, error) {
+// summarize gathers what this agent knows of the job. err is why it is not all.
+func (s *Session) summarize(ctx context.Context, err error) (Summary, error) {
 	sum := Summary{Verdict: s.Verdict()}
 	if err != nil {
 		return sum, err
 	}
-	sum.Code, sum.Unsettled = s.settlement.Code, s.settlement.Unsettled
+	sum.Code, sum.Unsettled = s.settled.Code, s.settled.Unsettled
 	sum.Settled = sum.Unsettled == ""
 	sum.Failures, err = s.failures(ctx, sum.Verdict)
 	return sum, err
@@ -100,7 +100,7 @@ func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
 	if !s.reports(v) {
 		return nil, nil
 	}
-	ctx, done := s.while(ctx)
+	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	outcomes, err := outcomesOf(ctx, s.client, s.keys)
 	if err != nil {

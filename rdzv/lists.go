@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// told is how many problems are told, and how many agents named, before the rest
+// maxShown is how many problems are told, and how many agents named, before the rest
 // is only counted.
-const told = 8
+const maxShown = 8
 
 // list names things, and counts those that are left out.
 func list[T any](things []T, more int) string {

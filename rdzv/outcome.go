@@ -29,9 +29,9 @@ func (w Worker) ok() bool { return w.Code == 0 && w.Signal == 0 }
 // failedAlone tells whether the worker failed and nobody had told it to stop.
 func (w Worker) failedAlone() bool { return !w.ok() && !w.Stopped }
 
-// outcome is what one agent says of its workers, small enough to be read. The
+// newOutcome is what one agent says of its workers, small enough to be read. The
 // texts give way where there are too many.
-func outcome(host string, workers []Worker) Outcome {
+func newOutcome(host string, workers []Worker) Outcome {
 	o := Outcome{Host: host, Workers: slices.Clone(workers)}
 	budget := maxValue / 16 // one byte may take six
 	for i := range o.Workers {

@@ -44,25 +44,25 @@ type Session struct {
 	client *clientv3.Client
 	keys   keys
 
-	ctx      context.Context // the job's; ends with the verdict, or the store's loss
-	cancel   context.CancelCauseFunc
-	store    context.Context // ends when the store is lost, or cannot be followed
-	lose     context.CancelCauseFunc
-	stream   *presence.Stream // nil in the process of the store
-	watching context.CancelFunc
-	wg       sync.WaitGroup
+	ctx       context.Context // the job's; ends with the verdict, or the store's loss
+	cancel    context.CancelCauseFunc
+	store     context.Context // ends when the store is lost, or cannot be followed
+	loseStore context.CancelCauseFunc
+	stream    *presence.Stream // nil in the process of the store
+	stopWatch context.CancelFunc
+	wg        sync.WaitGroup
 
-	started chan struct{} // closed when world is set
-	gone    chan struct{} // closed when settlement is set
+	haveWorld   chan struct{} // closed when world is set
+	haveSettled chan struct{} // closed when settlement is set
 
-	mu         sync.Mutex
-	world      *World
-	verdict    *Verdict
-	settlement *settlement
+	mu      sync.Mutex
+	world   *World
+	verdict *Verdict
+	settled *settled
 
-	leave   sync.Once
-	summary Summary
-	left    error
+	leaveOnce sync.Once
+	summary   Summary
+	leaveErr  error
 }
 
 // Context lives as long as the job runs. The cause of its end is a *[Verdict],
@@ -77,8 +77,8 @@ func (s *Session) Verdict() *Verdict {
 	return s.verdict
 }
 
-// while returns ctx, ended by the loss of the store.
-func (s *Session) while(ctx context.Context) (context.Context, func()) {
+// untilStoreLost returns ctx, ended by the loss of the store.
+func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.store, func() { cancel(context.Cause(s.store)) })
 	return ctx, func() { stop(); cancel(nil) }
@@ -95,7 +95,7 @@ func (s *Session) close(cause error, goodbye bool) {
 	} else if s.stream != nil {
 		s.stream.Abandon()
 	}
-	s.watching()
+	s.stopWatch()
 	s.wg.Wait()
-	s.lose(cause)
+	s.loseStore(cause)
 }

@@ -184,7 +184,7 @@ func TestOutcomesStayReadable(t *testing.T) {
 	for i := range workers {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true, Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}
-	o, err := decode[Outcome]("key", []byte(encode(outcome("node0", workers))))
+	o, err := decode[Outcome]("key", []byte(encode(newOutcome("node0", workers))))
 	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {
 		t.Errorf("%d workers, %v", len(o.Workers), err)
 	}

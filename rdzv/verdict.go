@@ -46,7 +46,7 @@ type Verdict struct {
 	Stragglers   *Stragglers   `json:"stragglers,omitempty"` // Straggling
 }
 
-func failure(id, host string, w Worker) Verdict {
+func failedVerdict(id, host string, w Worker) Verdict {
 	return Verdict{
 		Kind: Failed, By: id, Host: host, PID: w.PID,
 		Rank: w.Rank, LocalRank: w.LocalRank, Code: w.Code, Signal: w.Signal, Took: w.Took, Text: w.Text,

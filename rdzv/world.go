@@ -43,8 +43,8 @@ type Seat struct {
 // Context.
 func (s *Session) World(ctx context.Context) (World, error) {
 	select {
-	case <-s.started:
-		return s.seated(ctx)
+	case <-s.haveWorld:
+		return s.readSeat(ctx)
 	case <-s.ctx.Done():
 		return World{}, context.Cause(s.ctx)
 	case <-ctx.Done():
@@ -52,12 +52,12 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	}
 }
 
-// seated gets this agent's own seat, which was written before the world.
-func (s *Session) seated(ctx context.Context) (World, error) {
+// readSeat gets this agent's own seat, which was written before the world.
+func (s *Session) readSeat(ctx context.Context) (World, error) {
 	if s.ctx.Err() != nil {
 		return World{}, context.Cause(s.ctx)
 	}
-	ctx, done := s.while(ctx)
+	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	key := s.keys.seat(s.config.Self.ID)
 	answer, err := again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
