@@ -24,13 +24,8 @@ func assign(members []Member) (plan, error) {
 		return plan{}, err
 	}
 	tasks := slices.Clone(members)
-	slices.SortStableFunc(tasks, func(a, b Member) int {
-		if a.Rank == Any {
-			return hostFirst(a, b)
-		}
-		return cmp.Compare(a.Rank, b.Rank)
-	})
-	p := plan{seats: seat(nodesOf(tasks))}
+	slices.SortStableFunc(tasks, func(a, b Member) int { return cmp.Compare(position(a), position(b)) })
+	p := plan{seats: seat(tasks)}
 	p.world.Agents, p.world.StoreRank = len(members), Any
 	for _, s := range p.seats {
 		p.world.Size += s.Slots
@@ -44,15 +39,15 @@ func assign(members []Member) (plan, error) {
 	return p, nil
 }
 
-func hostFirst(a, b Member) int {
+// position is where a task sits among the others: by rank, else the host first.
+func position(m Member) int {
 	switch {
-	case a.Hosting == b.Hosting:
+	case m.Rank != Any:
+		return m.Rank
+	case m.Hosting:
 		return 0
-	case a.Hosting:
-		return -1
-	default:
-		return 1
 	}
+	return 1
 }
 
 // checkRanks refuses tasks that contradict each other.
@@ -97,8 +92,9 @@ func nodesOf(tasks []Member) [][]Member {
 }
 
 // seat numbers the workers, node after node.
-func seat(nodes [][]Member) map[string]Seat {
-	kept, numbers := keepsRanks(nodes), nodeNumbers(nodes)
+func seat(tasks []Member) map[string]Seat {
+	nodes, kept := nodesOf(tasks), keepsRanks(tasks)
+	numbers := nodeNumbers(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
@@ -142,15 +138,8 @@ func nodeNumbers(nodes [][]Member) []int {
 
 // keepsRanks tells whether the launcher's ranks are the workers', which may then
 // alternate between nodes: every task has one worker.
-func keepsRanks(nodes [][]Member) bool {
-	for _, node := range nodes {
-		for _, m := range node {
-			if m.Slots != 1 || m.Rank == Any {
-				return false
-			}
-		}
-	}
-	return true
+func keepsRanks(tasks []Member) bool {
+	return !slices.ContainsFunc(tasks, func(m Member) bool { return m.Slots != 1 || m.Rank == Any })
 }
 
 // keepsLocalRanks tells whether the launcher has numbered all tasks of a node

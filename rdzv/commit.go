@@ -28,6 +28,12 @@ func writeVerdict(ctx context.Context, client *clientv3.Client, k keys, v Verdic
 	return answer.Succeeded, nil
 }
 
+// put writes one key.
+func put(ctx context.Context, client *clientv3.Client, key, value string) error {
+	_, err := commit(ctx, client, nil, []clientv3.Op{clientv3.OpPut(key, value)}, nil)
+	return err
+}
+
 // commit writes a transaction, again where the connection broke under it: all
 // that agents and leader write may be written twice. It ends with ctx, and its
 // error is then ctx's cause.

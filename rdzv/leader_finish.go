@@ -3,8 +3,6 @@ package rdzv
 import (
 	"context"
 	"fmt"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // settled is the value of signal/gone.
@@ -22,8 +20,7 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
-	put := clientv3.OpPut(l.keys.settled(), encode(s))
-	if _, err := commit(ctx, l.client, nil, []clientv3.Op{put}, nil); err != nil {
+	if err := put(ctx, l.client, l.keys.settled(), encode(s)); err != nil {
 		return fmt.Errorf("cannot tell job %q that all have settled: %w", l.config.Job, err)
 	}
 	return nil
@@ -37,8 +34,7 @@ func (l *Leader) unsettled() string {
 			silent = append(silent, l.nameOf(a))
 		}
 	}
-	shown := silent[:min(len(silent), maxShown)]
-	return list(shown, len(silent)-len(shown))
+	return list(cut(silent))
 }
 
 // endedCode is the exit code of a job that a signal ended: 128+signal if a worker

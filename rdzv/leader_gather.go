@@ -3,7 +3,6 @@ package rdzv
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func (l *Leader) limitJoin(within time.Duration) {
 
 func (l *Leader) reportWaiting() {
 	if l.config.Waiting != nil && !l.complete && l.verdict == nil {
-		l.config.Waiting(l.roster())
+		l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents))
 	}
 }
 
@@ -63,21 +62,24 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 	if l.complete {
 		return nil
 	}
-	roster := l.roster()
-	v := Verdict{Kind: Incomplete, Rank: Any, LocalRank: Any, Roster: &roster}
-	v.Problems, v.MoreProblems = l.problems()
+	members := l.allMembers()
+	roster := rosterOf(members, l.config.Agents)
+	v := verdictOf(Incomplete)
+	v.Roster = &roster
+	v.Problems, v.MoreProblems = problemsOf(members)
 	return l.writeVerdict(ctx, v)
 }
 
 // agree seats the members, all of whom are here, or says why it cannot.
 func (l *Leader) agree(ctx context.Context) error {
 	l.complete = true
-	if problems, more := l.problems(); len(problems) > 0 {
-		v := unready("")
+	members := l.allMembers()
+	if problems, more := problemsOf(members); len(problems) > 0 {
+		v := verdictOf(Unready)
 		v.Problems, v.MoreProblems = problems, more
 		return l.writeVerdict(ctx, v)
 	}
-	p, err := assign(l.allMembers())
+	p, err := assign(members)
 	if err != nil {
 		return l.writeVerdict(ctx, unready(err.Error()))
 	}
@@ -110,51 +112,4 @@ func (l *Leader) publish(ctx context.Context, p plan) error {
 		}
 	}
 	return nil
-}
-
-func (l *Leader) roster() Roster {
-	r := Roster{Here: len(l.joined), Agents: l.config.Agents}
-	here := map[int]bool{}
-	var hosts []string
-	for _, a := range l.joined {
-		here[a.Rank] = true
-		hosts = append(hosts, a.Host)
-	}
-	slices.Sort(hosts)
-	hosts = slices.Compact(hosts)
-	r.Hosts = hosts[:min(len(hosts), maxShown)]
-	r.MoreHosts = len(hosts) - len(r.Hosts)
-	for rank := 0; len(l.joined) > 0 && !here[Any] && rank < r.Agents && len(r.Missing) < maxShown; rank++ {
-		if !here[rank] {
-			r.Missing = append(r.Missing, rank)
-		}
-	}
-	return r
-}
-
-// problems gathers the problems of all members, those that several have once, sorted by
-// their texts; more is how many others there are.
-func (l *Leader) problems() (all []NodeProblem, more int) {
-	hosts := map[string]bool{}
-	where, problems := map[string][]string{}, map[string]Problem{} // by text
-	for _, a := range l.joined {
-		hosts[a.Host] = true
-		for _, p := range a.Problems {
-			problems[p.Text] = p
-			if !slices.Contains(where[p.Text], a.Host) {
-				where[p.Text] = append(where[p.Text], a.Host)
-			}
-		}
-	}
-	texts := slices.Sorted(maps.Keys(problems))
-	for _, text := range texts[:min(len(texts), maxShown)] {
-		p := NodeProblem{Problem: problems[text]}
-		if len(hosts) > 1 {
-			on := slices.Sorted(slices.Values(where[text]))
-			p.Hosts = on[:min(len(on), maxShown)]
-			p.MoreHosts = len(on) - len(p.Hosts)
-		}
-		all = append(all, p)
-	}
-	return all, len(texts) - len(all)
 }

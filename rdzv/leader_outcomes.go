@@ -35,7 +35,7 @@ func (l *Leader) judge(ctx context.Context, a *memberState, o Outcome) error {
 		return l.writeVerdict(ctx, unready(fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)))
 	}
 	if l.complete && l.pending == 0 {
-		return l.writeVerdict(ctx, Verdict{Kind: Done, Rank: Any, LocalRank: Any})
+		return l.writeVerdict(ctx, verdictOf(Done))
 	}
 	l.noteSuccess(o.Workers)
 	return nil
@@ -50,7 +50,9 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 		return nil // one too many
 	case a == nil:
 		l.lostEarly[id] = true
-		return l.writeVerdict(ctx, Verdict{Kind: Lost, By: id, Rank: Any, LocalRank: Any}, l.keys.member(id))
+		v := verdictOf(Lost)
+		v.By = id
+		return l.writeVerdict(ctx, v, l.keys.member(id))
 	case a.settled || a.lost:
 		return nil
 	}
@@ -62,13 +64,11 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 // lostVerdict is the verdict on an agent that went without a word.
 func (l *Leader) lostVerdict(a *memberState) Verdict {
 	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Ranks: 1}
-	if l.seated(a) {
+	if a.seat.Slots > 0 {
 		v.Rank, v.LocalRank, v.Ranks = a.seat.Rank, a.seat.LocalRank, a.seat.Slots
 	}
 	return v
 }
-
-func (l *Leader) seated(a *memberState) bool { return a.seat.Slots > 0 }
 
 // nameOf names an agent for people.
 func (l *Leader) nameOf(a *memberState) string {

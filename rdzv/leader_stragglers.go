@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -58,28 +59,24 @@ func (l *Leader) stopStragglers(ctx context.Context) error {
 	if len(s.Running) == 0 {
 		return nil // the last ones end this moment
 	}
-	return l.writeVerdict(ctx, Verdict{Kind: Straggling, Rank: Any, LocalRank: Any, Stragglers: &s})
+	v := verdictOf(Straggling)
+	v.Stragglers = &s
+	return l.writeVerdict(ctx, v)
 }
 
 func (l *Leader) stragglers(after time.Duration) Stragglers {
-	s := Stragglers{First: l.straggling.first.Rank, After: after}
+	var running []Straggler
 	for _, a := range l.joined {
 		if a.settled || a.lost {
 			continue
 		}
-		ended := map[int]bool{}
-		for _, w := range a.ended {
-			ended[w.Rank] = true
-		}
 		for rank := a.seat.Rank; rank < a.seat.Rank+a.Slots; rank++ {
-			switch {
-			case ended[rank]:
-			case len(s.Running) < maxShown:
-				s.Running = append(s.Running, Straggler{rank, a.Host})
-			default:
-				s.More++
+			if !slices.ContainsFunc(a.ended, func(w Worker) bool { return w.Rank == rank }) {
+				running = append(running, Straggler{rank, a.Host})
 			}
 		}
 	}
+	s := Stragglers{First: l.straggling.first.Rank, After: after}
+	s.Running, s.More = cut(running)
 	return s
 }

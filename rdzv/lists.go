@@ -9,6 +9,12 @@ import (
 // is only counted.
 const maxShown = 8
 
+// cut returns the first maxShown of all, and how many others there are.
+func cut[T any](all []T) (shown []T, more int) {
+	shown = all[:min(len(all), maxShown)]
+	return shown, len(all) - len(shown)
+}
+
 // list names things, and counts those that are left out.
 func list[T any](things []T, more int) string {
 	names := make([]string, 0, len(things))

@@ -1,6 +1,9 @@
 package rdzv
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // ProblemKind says what a problem is about.
 type ProblemKind string
@@ -41,4 +44,25 @@ func clipped(problems []Problem) []Problem {
 		short[i].Text, short[i].Hint = clip(p.Text), clip(p.Hint)
 	}
 	return short
+}
+
+// problemsOf gathers the problems of all members, those that several have once, sorted
+// by their texts; more is how many others there are.
+func problemsOf(members []Member) (problems []NodeProblem, more int) {
+	having := map[string][]Member{} // by text
+	byText := map[string]Problem{}
+	for _, m := range members {
+		for _, p := range m.Problems {
+			having[p.Text], byText[p.Text] = append(having[p.Text], m), p
+		}
+	}
+	texts, more := cut(slices.Sorted(maps.Keys(byText)))
+	for _, text := range texts {
+		p := NodeProblem{Problem: byText[text]}
+		if len(hostsOf(members)) > 1 {
+			p.Hosts, p.MoreHosts = cut(hostsOf(having[text]))
+		}
+		problems = append(problems, p)
+	}
+	return problems, more
 }

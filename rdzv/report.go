@@ -3,8 +3,6 @@ package rdzv
 import (
 	"context"
 	"fmt"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Fail says that a worker of this agent failed. If nobody said anything before,
@@ -15,19 +13,17 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 
 // End says that this agent was told by a signal to end the job.
 func (s *Session) End(ctx context.Context, signal int) error {
-	return s.writeVerdict(ctx, Verdict{
-		Kind: Ended, By: s.config.Self.ID, Host: s.config.Self.Host, PID: s.config.Self.PID,
-		Rank: Any, LocalRank: Any, Signal: signal,
-	})
+	v := s.verdictOf(Ended)
+	v.Signal = signal
+	return s.writeVerdict(ctx, v)
 }
 
 // Lose says that something without which this agent's workers must not run is
 // gone, such as the launcher that started them.
 func (s *Session) Lose(ctx context.Context, what string) error {
-	return s.writeVerdict(ctx, Verdict{
-		Kind: Lost, By: s.config.Self.ID, Host: s.config.Self.Host, PID: s.config.Self.PID,
-		Rank: Any, LocalRank: Any, Text: what,
-	})
+	v := s.verdictOf(Lost)
+	v.Text = what
+	return s.writeVerdict(ctx, v)
 }
 
 // Move says that all who are in this store go to another one, which has turned
@@ -36,10 +32,16 @@ func (s *Session) Lose(ctx context.Context, what string) error {
 func (s *Session) Move(ctx context.Context, where string) (moved bool, err error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	return writeVerdict(ctx, s.client, s.keys, Verdict{
-		Kind: Moved, By: s.config.Self.ID, Host: s.config.Self.Host, PID: s.config.Self.PID,
-		Rank: Any, LocalRank: Any, Text: "the store is " + where + " now",
-	}, s.keys.world())
+	v := s.verdictOf(Moved)
+	v.Text = "the store is " + where + " now"
+	return writeVerdict(ctx, s.client, s.keys, v, s.keys.world())
+}
+
+// verdictOf is a verdict on this agent.
+func (s *Session) verdictOf(kind Kind) Verdict {
+	v := verdictOf(kind)
+	v.By, v.Host, v.PID = s.config.Self.ID, s.config.Self.Host, s.config.Self.PID
+	return v
 }
 
 // writeVerdict writes the verdict unless there is one.
@@ -66,8 +68,7 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 func (s *Session) putWorkers(ctx context.Context, key string, workers []Worker) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	put := clientv3.OpPut(key, encode(newOutcome(s.config.Self.Host, workers)))
-	if _, err := commit(ctx, s.client, nil, []clientv3.Op{put}, nil); err != nil {
+	if err := put(ctx, s.client, key, encode(newOutcome(s.config.Self.Host, workers))); err != nil {
 		return fmt.Errorf("cannot tell the job how the workers ended: %w", err)
 	}
 	return nil

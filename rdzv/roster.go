@@ -1,6 +1,9 @@
 package rdzv
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Roster says who is there and who is missing, as far as the leader can know.
 type Roster struct {
@@ -23,4 +26,33 @@ func (r Roster) String() string {
 		s += " (" + plural("node", len(r.Hosts)) + " " + list(r.Hosts, r.MoreHosts) + ")"
 	}
 	return s
+}
+
+// rosterOf says who of so many agents is there.
+func rosterOf(members []Member, agents int) Roster {
+	r := Roster{Here: len(members), Agents: agents}
+	r.Hosts, r.MoreHosts = cut(hostsOf(members))
+	here := map[int]bool{}
+	for _, m := range members {
+		here[m.Rank] = true
+	}
+	if len(members) == 0 || here[Any] {
+		return r
+	}
+	for rank := 0; rank < agents && len(r.Missing) < maxShown; rank++ {
+		if !here[rank] {
+			r.Missing = append(r.Missing, rank)
+		}
+	}
+	return r
+}
+
+// hostsOf are the members' nodes, sorted.
+func hostsOf(members []Member) []string {
+	hosts := make([]string, len(members))
+	for i, m := range members {
+		hosts[i] = m.Host
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }

@@ -55,8 +55,13 @@ func failedVerdict(id, host string, w Worker) Verdict {
 
 // unready is the verdict on a job that could not begin for this reason.
 func unready(text string) Verdict {
-	return Verdict{Kind: Unready, Rank: Any, LocalRank: Any, Text: text}
+	v := verdictOf(Unready)
+	v.Text = text
+	return v
 }
+
+// verdictOf is a verdict on no worker in particular.
+func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Any, LocalRank: Any} }
 
 func (v *Verdict) Error() string {
 	switch {
