@@ -1,36 +1,45 @@
 package rdzv
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 )
 
-// masterAddr picks the address of rank 0's node that the other nodes reach it by.
-// What is known of that is which addresses of the store they reach. Where rank 0 is
-// on the store's node, it is the one of those that most other nodes can use, of
-// equals the one that most agents came in by, then the one that was named first.
-// Elsewhere it is rank 0's own on its way to such an address: who reaches that is
-// on the same network, or routed to it. On one node it is loopback.
+const loopback = "127.0.0.1"
+
+// masterAddr returns the address of rank 0's node that the other nodes can reach.
+// All that is known of the network is which addresses of the store each node
+// reaches, and by which address of its own. If rank 0 is on the store's node,
+// MASTER_ADDR is the address of the store that most other nodes reach. Otherwise it
+// is rank 0's own address on its way to that address: a node that reaches the one is
+// on the same network as the other, or routed to it.
 func masterAddr(first Member, members []Member, nodes int) string {
 	if nodes == 1 {
-		return "127.0.0.1"
+		return loopback
 	}
-	if addr, ok := mostReached(members, first.Node, ends(first, members)); ok {
-		return addr
+	own := ownAddrs(first, members)
+	routes := routesTo(members, first.Node)
+	if len(own) > 0 {
+		routes = slices.DeleteFunc(routes, func(r *route) bool { return own[r.store] == "" })
+	}
+	if len(routes) > 0 {
+		best := slices.MaxFunc(routes, (*route).compare) // the first one of equals
+		return cmp.Or(own[best.store], best.store)
 	}
 	if addr, ok := routable(first.Addr); ok {
 		return addr
 	}
-	return "127.0.0.1" // agents on one host that count as nodes
+	return loopback // several agents of one host that count as nodes
 }
 
-// onStoresNode tells an agent whose connection to the store has the same address at
-// both ends, or that has none.
+// onStoresNode reports whether the agent is on the store's node: both ends of its
+// connection have the same address, or it has none.
 func onStoresNode(m Member) bool { return m.Addr == m.Via }
 
-// ends are the addresses of rank 0's node on its ways to the store, by the address
-// of the store; none on the store's node.
-func ends(first Member, members []Member) map[string]string {
+// ownAddrs returns the addresses of rank 0's node on its ways to the store, by the
+// address of the store; none if rank 0 is on the store's node.
+func ownAddrs(first Member, members []Member) map[string]string {
 	if onStoresNode(first) {
 		return nil
 	}
@@ -54,66 +63,47 @@ func waysOf(m Member) []Way {
 	return append(slices.Clone(m.Ways), Way{Store: m.Via, Own: m.Addr})
 }
 
-// mostReached counts by which addresses of the store nodes reach it, and returns the
-// best or what ends has in its place; what ends lacks counts only if ends is empty.
-// Rank 0's node and the store's have a say only if there are no others: they reach
+// route is an address of the store, and who uses it.
+type route struct {
+	store string
+	nodes map[string]bool // that reach it
+	used  int             // agents whose connection goes there
+}
+
+// compare orders routes by the number of nodes, then by use.
+func (r *route) compare(other *route) int {
+	return cmp.Or(cmp.Compare(len(r.nodes), len(other.nodes)), cmp.Compare(r.used, other.used))
+}
+
+// routesTo returns the addresses of the store in the order in which the members name
+// them. Agents on rank 0's node and on the store's are not counted, because they reach
 // every address.
-func mostReached(members []Member, node string, ends map[string]string) (string, bool) {
-	ways, best := map[string]*way{}, &way{}
-	var order []*way
+func routesTo(members []Member, node string) (routes []*route) {
 	for _, m := range members {
 		for _, w := range waysOf(m) {
-			addr, ok := routable(w.Store)
-			if ok && ways[addr] == nil {
-				ways[addr] = &way{addr: addr, nodes: map[string]bool{}}
-				order = append(order, ways[addr])
+			store, ok := routable(w.Store)
+			if !ok {
+				continue
 			}
-			if ok && !onStoresNode(m) && (m.Node == "" || m.Node != node) {
-				ways[addr].count(m, w.Store == m.Via)
+			i := slices.IndexFunc(routes, func(r *route) bool { return r.store == store })
+			if i < 0 {
+				i = len(routes)
+				routes = append(routes, &route{store: store, nodes: map[string]bool{}})
+			}
+			if onStoresNode(m) || m.Node != "" && m.Node == node {
+				continue
+			}
+			routes[i].nodes[cmp.Or(m.Node, "agent "+m.ID)] = true
+			if w.Store == m.Via {
+				routes[i].used++
 			}
 		}
 	}
-	for _, w := range order {
-		if len(ends) > 0 && ends[w.addr] == "" {
-			continue
-		}
-		if best.addr == "" || w.better(best) {
-			best = w
-		}
-	}
-	if own := ends[best.addr]; own != "" {
-		return own, true
-	}
-	return best.addr, best.addr != ""
+	return routes
 }
 
-// way is an address of the store, and whose way there it is.
-type way struct {
-	addr  string
-	nodes map[string]bool // that can use it
-	used  int             // how often agents say that they came in by it
-}
-
-func (w *way) count(m Member, used bool) {
-	if m.Node == "" {
-		w.nodes["agent "+m.ID] = true
-	} else {
-		w.nodes["node "+m.Node] = true
-	}
-	if used {
-		w.used++
-	}
-}
-
-func (w *way) better(other *way) bool {
-	if more := len(w.nodes) - len(other.nodes); more != 0 {
-		return more > 0
-	}
-	return w.used > other.used
-}
-
-// routable tells whether other nodes can use an address, and returns it as torch
-// wants it. A link-local IPv6 address means something on its own node only.
+// routable returns an address as torch expects it, and reports whether other nodes can
+// use it. A link-local IPv6 address has a meaning on its own node only.
 func routable(addr string) (string, bool) {
 	a, err := netip.ParseAddr(addr)
 	if err != nil {
