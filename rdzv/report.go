@@ -26,15 +26,12 @@ func (s *Session) Lose(ctx context.Context, what string) error {
 	return s.writeVerdict(ctx, v)
 }
 
-// Move says that all who are in this store go to another one, which has turned
-// up elsewhere; where names the way for people. It reports whether they go: a job
-// whose world is agreed, or that has ended, does not move.
-func (s *Session) Move(ctx context.Context, where string) (moved bool, err error) {
+// Move makes all agents of this store go to another one. It reports whether they go:
+// a job whose world is agreed, or that has ended, does not move.
+func (s *Session) Move(ctx context.Context) (moved bool, err error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	v := s.verdictOf(Moved)
-	v.Text = "the store is " + where + " now"
-	return writeVerdict(ctx, s.client, s.keys, v, s.keys.world())
+	return writeVerdict(ctx, s.client, s.keys, s.verdictOf(Moved), s.keys.world())
 }
 
 // verdictOf is a verdict on this agent.

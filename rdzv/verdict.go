@@ -71,6 +71,8 @@ func (v *Verdict) Error() string {
 		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.Status())
 	case v.Kind == Ended:
 		return fmt.Sprintf("ended by signal %d on %s", v.Signal, v.Host)
+	case v.Kind == Moved:
+		return "all agents move to another store"
 	case v.Kind == Lost && v.Text == "":
 		return v.lossText()
 	case v.Kind == Straggling && v.Stragglers != nil:

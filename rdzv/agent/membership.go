@@ -166,7 +166,7 @@ func (m *membership) makeWay() (stay func()) {
 			select {
 			case <-meeting.BetterHost:
 				m.tell(func(ctx context.Context) error {
-					moved, err := m.session.Move(ctx, "elsewhere")
+					moved, err := m.session.Move(ctx)
 					if moved {
 						meeting.Redirect()
 					}
