@@ -60,9 +60,9 @@ func keepSignal[T any](s *Session, place **T, key string, value []byte, known ch
 	if *place != nil {
 		return nil
 	}
-	v, err := decode[T](key, value)
+	v, err := decode[T](value)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot read %q: %w", key, err)
 	}
 	s.mu.Lock()
 	*place = &v

@@ -155,26 +155,26 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 
 func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error {
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
-		return l.admit(ctx, id, key, value)
+		return l.admit(ctx, id, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.outcomes()); ok {
-		return l.readOutcome(ctx, id, key, value)
+		return l.readOutcome(ctx, id, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.progresses()); ok {
-		l.readProgress(id, key, value)
+		l.readProgress(id, value)
 	}
 	if key == l.keys.verdict() && l.verdict == nil {
-		l.readVerdict(key, value)
+		l.readVerdict(value)
 	}
 	return nil
 }
 
 // readVerdict takes in the verdict. One that cannot be read is one all the same: nobody
 // else can read it either, so that all stop their workers.
-func (l *Leader) readVerdict(key string, value []byte) {
-	v, err := decode[Verdict](key, value)
+func (l *Leader) readVerdict(value []byte) {
+	v, err := decode[Verdict](value)
 	if err != nil {
-		v = unready(err.Error())
+		v = unready(fmt.Sprintf("cannot read the verdict: %v", err))
 	}
 	l.verdict = &v
 	l.settleTimeout = time.After(l.config.SettleTimeout)

@@ -13,11 +13,11 @@ import (
 const opsPerTxn = 128
 
 // admit takes in a member; with the last one the world can begin.
-func (l *Leader) admit(ctx context.Context, id, key string, value []byte) error {
+func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	if _, known := l.members[id]; known || l.complete {
 		return nil // said twice, or one too many: it finds that it has no seat
 	}
-	m, err := decode[Member](key, value)
+	m, err := decode[Member](value)
 	if err == nil {
 		err = m.check()
 	}

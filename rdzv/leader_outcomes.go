@@ -7,7 +7,7 @@ import (
 
 // readOutcome takes in how an agent's workers ended. An outcome with a failure that
 // no verdict preceded is the verdict: its agent could not say it itself.
-func (l *Leader) readOutcome(ctx context.Context, id, key string, value []byte) error {
+func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error {
 	a := l.members[id]
 	if a == nil || a.settled {
 		return nil
@@ -16,10 +16,10 @@ func (l *Leader) readOutcome(ctx context.Context, id, key string, value []byte) 
 	if !a.lost {
 		l.pending--
 	}
-	o, err := decode[Outcome](key, value)
+	o, err := decode[Outcome](value)
 	if err != nil {
 		v := l.lostVerdict(a)
-		v.Text = fmt.Sprintf("%s, whose last word was not understood (%v)", v.lossText(), err)
+		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", v.agentName(), err)
 		return l.writeVerdict(ctx, v)
 	}
 	l.outcomes = append(l.outcomes, o)

@@ -14,12 +14,12 @@ type straggling struct {
 
 // readProgress takes in which workers of an agent have ended. What cannot be read is
 // left out: the agent's outcome is what counts.
-func (l *Leader) readProgress(id, key string, value []byte) {
+func (l *Leader) readProgress(id string, value []byte) {
 	a := l.members[id]
 	if a == nil {
 		return
 	}
-	o, err := decode[Outcome](key, value)
+	o, err := decode[Outcome](value)
 	if err != nil {
 		return
 	}

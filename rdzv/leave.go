@@ -140,7 +140,7 @@ func outcomesOf(ctx context.Context, client *clientv3.Client, k keys) ([]Outcome
 	}
 	outcomes := make([]Outcome, 0, len(answer.Kvs))
 	for _, kv := range answer.Kvs {
-		if o, err := decode[Outcome](string(kv.Key), kv.Value); err == nil {
+		if o, err := decode[Outcome](kv.Value); err == nil {
 			outcomes = append(outcomes, o)
 		}
 	}

@@ -29,23 +29,20 @@ func encode[T any](v T) string {
 	return string(b)
 }
 
-func decode[T any](key string, b []byte) (T, error) {
+func decode[T any](b []byte) (T, error) {
 	var e envelope[T]
 	if len(b) > maxValue {
-		return e.Value, fmt.Errorf("cannot read %q: %d bytes, at most %d are allowed", key, len(b), maxValue)
+		return e.Value, fmt.Errorf("%d bytes, at most %d are allowed", len(b), maxValue)
 	}
 	// The version first: the fields of another one may have other types.
 	var any envelope[json.RawMessage]
 	if err := json.Unmarshal(b, &any); err != nil {
-		return e.Value, fmt.Errorf("cannot read %q: %v", key, err)
+		return e.Value, err
 	}
 	if any.Version != version {
-		return e.Value, fmt.Errorf("cannot read %q: version %d, this is a rdzv of version %d", key, any.Version, version)
+		return e.Value, fmt.Errorf("version %d, this is a rdzv of version %d", any.Version, version)
 	}
-	if err := json.Unmarshal(any.Value, &e.Value); err != nil {
-		return e.Value, fmt.Errorf("cannot read %q: %v", key, err)
-	}
-	return e.Value, nil
+	return e.Value, json.Unmarshal(any.Value, &e.Value)
 }
 
 // clip shortens a text for people to maxText, at a whole character.

@@ -69,6 +69,8 @@ func (s *Session) readSeat(ctx context.Context) (World, error) {
 		return World{}, ErrFull
 	}
 	w := *s.world
-	w.Seat, err = decode[Seat](key, answer.Kvs[0].Value)
-	return w, err
+	if w.Seat, err = decode[Seat](answer.Kvs[0].Value); err != nil {
+		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
+	}
+	return w, nil
 }
