@@ -21,7 +21,8 @@ type Process struct {
 	Start       uint64 // in clock ticks since boot: with the pid, it names one process for good
 }
 
-// Read returns what proc tells of pid, or the error of reading it: syscall.ESRCH when there is no such process.
+// Read returns what proc tells of pid, or the error of reading it: syscall.ESRCH when there is no
+// such process.
 func Read(proc fs.FS, pid int) (Process, error) {
 	text, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "stat"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +36,8 @@ func Read(proc fs.FS, pid int) (Process, error) {
 
 var errStat = errors.New("not a stat of a process")
 
-// parse reads /proc/PID/stat (proc(5)). The name is in parentheses and may hold any character, parentheses too.
+// parse reads /proc/PID/stat (proc(5)). The name is in parentheses and may hold any character,
+// parentheses too.
 func parse(text []byte) (Process, error) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {

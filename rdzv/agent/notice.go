@@ -4,8 +4,8 @@ import (
 	"rdzv/rdzv/meet"
 )
 
-// noticed is the event of what package meet reports while this agent looks for the others. The line by which others join is
-// left out unless showKey allows it or it holds no key.
+// noticed is the event of what package meet reports while this agent looks for the others. The line
+// by which others join is left out unless showKey allows it or it holds no key.
 func noticed(n meet.Notice, showKey bool) Event {
 	switch n := n.(type) {
 	case meet.Alone:

@@ -11,7 +11,8 @@ import (
 	"rdzv/rdzv/meet"
 )
 
-// The line by which others join holds the job's key: it is in no event unless the Config allows it, and never in its JSON form.
+// The line by which others join holds the job's key: it is in no event unless the Config allows it,
+// and never in its JSON form.
 func TestNoticed(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.6")
 	alone := meet.Alone{After: 3 * time.Second, Store: addr, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true}

@@ -13,8 +13,8 @@ import (
 
 var errChosen = errors.New("this agent is to host")
 
-// settle is how long an agent listens before it agrees to host, and yieldAfter how long it leaves those who knock waiting for the better one that
-// it knows of, which may be out of reach.
+// settle is how long an agent listens before it agrees to host, and yieldAfter how long it leaves
+// those who knock waiting for the better one that it knows of, which may be out of reach.
 const (
 	settle     = 40 * time.Millisecond
 	yieldAfter = 1500 * time.Millisecond
@@ -22,9 +22,10 @@ const (
 
 // byBeacon lets the agents of one network decide, which know nothing of one another.
 //
-// Each binds its listeners, calls out "seeking", and knocks at whoever is better: a host, else an agent with a lower id. Who is knocked at and
-// knows nobody better hosts, and tells all who knocked to come in; who has found a better one sends them there. So the lowest id hosts
-// when all start at once, and a host stays the host when a lower id comes later.
+// Each binds its listeners, calls out "seeking", and knocks at whoever is better: a host, else an
+// agent with a lower id. Who is knocked at and knows nobody better hosts, and tells all who knocked
+// to come in; who has found a better one sends them there. So the lowest id hosts when all start at
+// once, and a host stays the host when a lower id comes later.
 func byBeacon(ctx context.Context, j *joiner, p *plan) (*Meeting, error) {
 	c, err := newCandidate(ctx, j, p)
 	if err != nil {
@@ -125,7 +126,8 @@ func (c *candidate) knock(ctx context.Context) (*Meeting, error) {
 	return c.joiner.look(ctx, &p)
 }
 
-// sendOn tells those who still come here where the host is, for as long as beacons of this agent may be remembered.
+// sendOn tells those who still come here where the host is, for as long as beacons of this agent
+// may be remembered.
 func (c *candidate) sendOn(ctx context.Context) {
 	pause(ctx, forget)
 	c.meeting.release()

@@ -14,7 +14,8 @@ import (
 
 var errLocked = errors.New("this agent has the lock")
 
-// A hostLock decides which agent of a host hosts. The kernel frees it with its holder, however that ends.
+// A hostLock decides which agent of a host hosts. The kernel frees it with its holder, however that
+// ends.
 type hostLock struct {
 	path string
 	f    *filelock.File
@@ -25,7 +26,8 @@ func newHostLock(dir string, p *plan) *hostLock {
 	return &hostLock{path: filepath.Join(dir, fmt.Sprintf("%s%x-%d", hostLockPrefix, p.public, p.ports[0]))}
 }
 
-// try takes the lock if it is free. A holder removes the file when it leaves, so a lock on a file that has lost its name is none.
+// try takes the lock if it is free. A holder removes the file when it leaves, so a lock on a file
+// that has lost its name is none.
 func (l *hostLock) try() (bool, error) {
 	if l.f == nil {
 		f, err := filelock.Open(l.path, os.O_CREATE)
@@ -58,7 +60,8 @@ func (l *hostLock) release() {
 	l.f, l.held = nil, false
 }
 
-// byLock lets the agent host that gets the lock first; the others keep trying it while they look for the store.
+// byLock lets the agent host that gets the lock first; the others keep trying it while they look
+// for the store.
 func byLock(dir string) election {
 	return func(ctx context.Context, j *joiner, p *plan) (*Meeting, error) {
 		lock := newHostLock(dir, p)

@@ -73,11 +73,12 @@ func (c *callers) say() {
 // maxVoices bounds what an agent remembers of the others.
 const maxVoices = 4096
 
-// otherLineAfter is how long an agent is alone before it takes another job of the same user for a mistake.
+// otherLineAfter is how long an agent is alone before it takes another job of the same user for a
+// mistake.
 const otherLineAfter = 2 * time.Second
 
-// hear takes in one beacon. A new voice is answered, for it may have begun to listen after the last call; and whoever seeks
-// hears from the host.
+// hear takes in one beacon. A new voice is answered, for it may have begun to listen after the last
+// call; and whoever seeks hears from the host.
 func (c *callers) hear(h beacon.Packet) {
 	b, err := c.multicast.understand(h, c.strangers.tell)
 	if errors.Is(err, gate.ErrOtherJob) && c.bothAlone(b) {
@@ -110,7 +111,8 @@ func (c *callers) bothAlone(b beacon.Beacon) bool {
 	return !b.Hosting && !c.self.Hosting && time.Since(c.start) > otherLineAfter
 }
 
-// weigh says whether another agent is better, and whether to answer it. A host is better than one that seeks; of two alike, the lower id is.
+// weigh says whether another agent is better, and whether to answer it. A host is better than one
+// that seeks; of two alike, the lower id is.
 func (c *callers) weigh(b beacon.Beacon) (better, hosting, answer bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// Config says what an agent knows of itself and of its surroundings; everything from outside is an argument.
+// Config says what an agent knows of itself and of its surroundings; everything from outside is an
+// argument.
 type Config struct {
 	Launcher  string            // name of the launcher as detected or given: openmpi, pmi, slurm, manual, ...; "" lets Env decide
 	Env       map[string]string // the environment
@@ -43,9 +44,10 @@ type Config struct {
 // An Interface is one network interface of this host.
 type Interface = hosts.Interface
 
-// HostFunc starts the store on this agent and returns when it serves on the listener. That is guarded already (see gate.Gate): Accept
-// gives connections that have passed the handshake, with the store's own protocol to follow.
-// It may end the store at ctx's end; the listener is closed by whoever is first, the store or Meeting.Close.
+// HostFunc starts the store on this agent and returns when it serves on the listener. That is
+// guarded already (see gate.Gate): Accept gives connections that have passed the handshake, with
+// the store's own protocol to follow. It may end the store at ctx's end; the listener is closed by
+// whoever is first, the store or Meeting.Close.
 type HostFunc func(ctx context.Context, l net.Listener) error
 
 // Format hides everything that may hold a secret.
@@ -77,7 +79,8 @@ func (c *Config) check() error {
 	return CheckNet(c.Net)
 }
 
-// CheckNet tells whether these can be the values of --net: a network (10.78.0.0/24), an interface's name (eth1), or a name not to use (!docker0).
+// CheckNet tells whether these can be the values of --net: a network (10.78.0.0/24), an interface's
+// name (eth1), or a name not to use (!docker0).
 func CheckNet(specs []string) error {
 	_, err := hosts.ParseFilter(specs)
 	return err

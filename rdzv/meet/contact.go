@@ -10,7 +10,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// planContact plans with the key that rank 0 has made; with --insecure that is but a name for the job.
+// planContact plans with the key that rank 0 has made; with --insecure that is but a name for the
+// job.
 func planContact(c *Config, key secret.Key) (*plan, error) {
 	p, err := planFor(c, &key)
 	if err == nil && c.Insecure {

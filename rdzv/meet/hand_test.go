@@ -16,8 +16,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// handConfig is an agent started by hand on a host that has only loopback, which carries multicast too. The tests of
-// this package each have a port of their own for beacons.
+// handConfig is an agent started by hand on a host that has only loopback, which carries multicast
+// too. The tests of this package each have a port of their own for beacons.
 func handConfig(t *testing.T, k, nodes int) Config {
 	c := config(t, -1, nodes)
 	c.Launcher, c.Nodes, c.Host = "none", nodes, fmt.Sprint("node", k)
@@ -55,7 +55,8 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// Two that both host already, as when a network was parted: the higher id makes way, and finds the other then.
+// Two that both host already, as when a network was parted: the higher id makes way, and finds the
+// other then.
 func TestTwoHostsByHand(t *testing.T) {
 	high, low := twoHosts(t)
 	high.Redirect()
@@ -177,7 +178,8 @@ func TestJoinLine(t *testing.T) {
 	}
 }
 
-// Where the user has named the store, there is no advice to name it, and without a key no secret to hide.
+// Where the user has named the store, there is no advice to name it, and without a key no secret to
+// hide.
 func TestAloneWithStore(t *testing.T) {
 	t.Parallel()
 	c := storeConfig(t, t.TempDir(), "127.0.0.1")
@@ -231,7 +233,8 @@ func TestOldBeaconMovesNobody(t *testing.T) {
 	}
 }
 
-// Two nodes with one token and two lines are told so, but not before both have been alone for a while.
+// Two nodes with one token and two lines are told so, but not before both have been alone for a
+// while.
 func TestOtherLineByHand(t *testing.T) {
 	heard := newHeard()
 	conf := handConfig(t, 1, 2)

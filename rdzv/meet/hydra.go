@@ -15,8 +15,9 @@ import (
 // pmiKey is where rank 0 puts what the others need.
 const pmiKey = "rdzv-store"
 
-// hydra tells ranks of Hydra (MPICH, Intel MPI) by the descriptor they are given. Slurm has a PMI-1 too, but
-// one that takes no second user after us, so that an MPI worker would hang: never speak with it.
+// hydra tells ranks of Hydra (MPICH, Intel MPI) by the descriptor they are given. Slurm has a PMI-1
+// too, but one that takes no second user after us, so that an MPI worker would hang: never speak
+// with it.
 func hydra(c *Config) bool {
 	if !c.from("hydra", "intelmpi", "mvapich2") || c.byHand() {
 		return false
@@ -31,7 +32,8 @@ const barrierNews = 5 * time.Second
 // errOnce is for who looks again: the others are past the barrier.
 var errOnce = errors.New("the store of this job is gone or closed, and Hydra knows of no other")
 
-// byPMI lets rank 0 host, which puts its addresses and a random key; a barrier says that they are there, and all others get them.
+// byPMI lets rank 0 host, which puts its addresses and a random key; a barrier says that they are
+// there, and all others get them.
 func byPMI(c *Config, onEnd func(func())) election {
 	return func(ctx context.Context, j *joiner, _ *plan) (*Meeting, error) {
 		if len(j.past) > 0 {
@@ -74,7 +76,8 @@ func (t *task) tell(ctx context.Context) (*Meeting, error) {
 	return m, nil
 }
 
-// offer hosts the store, and puts where it is. If it cannot, the others are told before anything else happens.
+// offer hosts the store, and puts where it is. If it cannot, the others are told before anything
+// else happens.
 func (t *task) offer(ctx context.Context, key secret.Key) (*Meeting, error) {
 	m, err := t.host(ctx, key)
 	if err != nil {

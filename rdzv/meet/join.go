@@ -9,7 +9,8 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// A joiner can do what a row of the table may call for: host the store, or look for one that another agent hosts.
+// A joiner can do what a row of the table may call for: host the store, or look for one that
+// another agent hosts.
 type joiner struct {
 	start     HostFunc
 	host      string          // this host's name
@@ -108,7 +109,8 @@ func (j *joiner) look(ctx context.Context, p *plan) (*Meeting, error) {
 	}, nil
 }
 
-// told gives who hears of strangers: neighbours on a port that two jobs share in their sequences are none of the user's business.
+// told gives who hears of strangers: neighbours on a port that two jobs share in their sequences
+// are none of the user's business.
 func (j *joiner) told(p *plan) func(gate.Stranger) {
 	return func(who gate.Stranger) {
 		if !errors.Is(who.Why, gate.ErrOtherJob) || p.named {

@@ -10,7 +10,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// joinLine plans for RDZV_JOIN: the store is where the first node has printed, with the key it has printed.
+// joinLine plans for RDZV_JOIN: the store is where the first node has printed, with the key it has
+// printed.
 func joinLine(c *Config) (*plan, error) {
 	addr, key, err := parseJoin(c.Join)
 	if err != nil {

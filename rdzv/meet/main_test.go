@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fakeStore stands for the store: it answers each line with its name and the line, until the test ends.
+// A fakeStore stands for the store: it answers each line with its name and the line, until the test
+// ends.
 type fakeStore struct {
 	name    string
 	mu      sync.Mutex
@@ -139,7 +140,8 @@ func waitFor[N Notice](t *testing.T, h *heard) N {
 
 var testToken = []byte("0123456789abcdef0123456789abcdef")
 
-// config is an agent on a host that has nothing but loopback; job names the test, so that no two tests share ports.
+// config is an agent on a host that has nothing but loopback; job names the test, so that no two
+// tests share ports.
 func config(t *testing.T, rank, size int) Config {
 	return Config{
 		Rank: rank, Size: size, LocalSize: -1, Nodes: -1, Job: t.Name(), Host: "node" + string(rune('1'+max(rank, 0))),

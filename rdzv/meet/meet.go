@@ -10,8 +10,9 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// Meet returns when this agent either hosts the store (host has returned without error) or holds a verified connection to it.
-// Until then it tries, and ctx ends that: the error is then a *NotFoundError that says what every address answered.
+// Meet returns when this agent either hosts the store (host has returned without error) or holds a
+// verified connection to it. Until then it tries, and ctx ends that: the error is then a
+// *NotFoundError that says what every address answered.
 func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	c.fill()
 	if err := c.check(); err != nil {
@@ -32,8 +33,8 @@ func newFinder(c *Config, host HostFunc) *finder {
 	return &finder{config: c, host: host, strangers: &strangers{notify: c.Notify}}
 }
 
-// find runs the row that holds for this agent; past are stores whose job is over. Whatever way it fails, a panic included, the
-// launcher is told.
+// find runs the row that holds for this agent; past are stores whose job is over. Whatever way it
+// fails, a panic included, the launcher is told.
 func (f *finder) find(ctx context.Context, past []gate.Instance) (m *Meeting, err error) {
 	defer func() {
 		if m == nil {
@@ -83,8 +84,8 @@ func (e *ending) end() {
 	}
 }
 
-// Guard makes one listener of several, which lets in only agents of the job with that key. The listener that a HostFunc is
-// given is guarded already.
+// Guard makes one listener of several, which lets in only agents of the job with that key. The
+// listener that a HostFunc is given is guarded already.
 func Guard(listeners []net.Listener, key secret.Key) (net.Listener, error) {
 	g, err := gate.New(listeners, &key, nil, nil)
 	if err != nil {

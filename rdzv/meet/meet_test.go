@@ -79,7 +79,8 @@ func TestTwoJobsOfOneNumber(t *testing.T) {
 	}
 }
 
-// A store whose job is over is passed by: Again finds the next one, though the old one still answers.
+// A store whose job is over is passed by: Again finds the next one, though the old one still
+// answers.
 func TestAgain(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		first, second := newFakeStore(t, "first"), newFakeStore(t, "second")

@@ -26,8 +26,8 @@ type Meeting struct {
 	again   func(context.Context) (*Meeting, error) // looks for another store
 	end     func()                                  // what to do when the agent leaves
 
-	// BetterHost is closed when, without a launcher, another agent turns out to host as well and has
-	// the lower id: the two found each other too late. If the job can still move, move it, call
+	// BetterHost is closed when, without a launcher, another agent turns out to host as well and
+	// has the lower id: the two found each other too late. If the job can still move, move it, call
 	// Redirect, and look Again. It may be closed at any time until Agreed.
 	BetterHost <-chan struct{}
 
@@ -40,11 +40,13 @@ type Meeting struct {
 	last  func() // see onRelease
 }
 
-// errGone is what Dial says when the store that was found is not there any more, but another of the same job.
+// errGone is what Dial says when the store that was found is not there any more, but another of the
+// same job.
 var errGone = errors.New("the store is gone, another is in its place")
 
-// Dial gives a connection to the store, with the store's own protocol to follow: TLS is inside already, and both sides are verified.
-// The first call gives the one that Meet verified; later ones connect anew, to the same run of the store.
+// Dial gives a connection to the store, with the store's own protocol to follow: TLS is inside
+// already, and both sides are verified. The first call gives the one that Meet verified; later ones
+// connect anew, to the same run of the store.
 func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	m.mu.Lock()
 	conn := m.first
@@ -68,13 +70,15 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// Again looks once more, for another store than this one, whose job is over. It closes this Meeting.
+// Again looks once more, for another store than this one, whose job is over. It closes this
+// Meeting.
 func (m *Meeting) Again(ctx context.Context) (*Meeting, error) {
 	m.release()
 	return m.again(ctx)
 }
 
-// JoinLine is the assignment that makes an agent on another node find this store, "RDZV_JOIN=ADDR:PORT/KEY". It holds the key.
+// JoinLine is the assignment that makes an agent on another node find this store,
+// "RDZV_JOIN=ADDR:PORT/KEY". It holds the key.
 func (m *Meeting) JoinLine() string {
 	if m.Key == nil {
 		return "RDZV_JOIN=" + m.Addr.String()
@@ -93,11 +97,13 @@ func (m *Meeting) Redirect() {
 	}
 }
 
-// Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it will not move.
+// Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it
+// will not move.
 func (m *Meeting) Agreed() { m.tasks.end() }
 
-// Close ends everything that Meet left running. Connections that were given out live on, and so does the store. It must be the very last act
-// of the agent: under Hydra it tells the launcher that this task is done, and a task that ends without that takes others with it.
+// Close ends everything that Meet left running. Connections that were given out live on, and so
+// does the store. It must be the very last act of the agent: under Hydra it tells the launcher that
+// this task is done, and a task that ends without that takes others with it.
 func (m *Meeting) Close() {
 	m.release()
 	m.end()

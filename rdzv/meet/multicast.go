@@ -66,8 +66,8 @@ func (m multicast) stores(told func(gate.Stranger)) source {
 	}
 }
 
-// understand reads a beacon of this job. One that another secret has made for the very same job is told to the user; one of
-// another job of the same user is gate.ErrOtherJob.
+// understand reads a beacon of this job. One that another secret has made for the very same job is
+// told to the user; one of another job of the same user is gate.ErrOtherJob.
 func (m multicast) understand(h beacon.Packet, told func(gate.Stranger)) (beacon.Beacon, error) {
 	b, err := beacon.Parse(h.Data, m.key)
 	ours := b.Public == m.public
@@ -85,7 +85,8 @@ func (m multicast) understand(h beacon.Packet, told func(gate.Stranger)) (beacon
 	return b, err
 }
 
-// offerBeacon gives the addresses of a beacon in the host's own order, so that all come in by the same.
+// offerBeacon gives the addresses of a beacon in the host's own order, so that all come in by the
+// same.
 func offerBeacon(give func(offer), b beacon.Beacon) {
 	for i, a := range b.Addrs {
 		give(offer{addr: a, name: b.Host, likely: i})

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// namedStore plans for --store HOST[:PORT]: the agent that owns the address hosts, and if several do, the one that gets the lock.
+// namedStore plans for --store HOST[:PORT]: the agent that owns the address hosts, and if several
+// do, the one that gets the lock.
 func namedStore(ctx context.Context, c *Config) (*plan, error) {
 	host, port, err := ParseStore(c.Store)
 	if err != nil {
@@ -36,7 +37,8 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 	return p, nil
 }
 
-// ParseStore reads HOST or HOST:PORT; HOST is a name or an address, IPv6 in brackets if a port follows. Port 0 is none.
+// ParseStore reads HOST or HOST:PORT; HOST is a name or an address, IPv6 in brackets if a port
+// follows. Port 0 is none.
 func ParseStore(store string) (host string, port int, err error) {
 	host, digits := splitStore(store)
 	if digits != "" {
@@ -50,7 +52,8 @@ func ParseStore(store string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// splitStore takes the port off, and the brackets. A colon without a port is left on the host, which spoils it.
+// splitStore takes the port off, and the brackets. A colon without a port is left on the host,
+// which spoils it.
 func splitStore(store string) (host, port string) {
 	if inside, ok := strings.CutPrefix(store, "["); ok {
 		if addr, rest, ok := strings.Cut(inside, "]"); ok && (rest == "" || len(rest) > 1 && rest[0] == ':') && strings.Contains(addr, ":") {
@@ -64,14 +67,16 @@ func splitStore(store string) (host, port string) {
 	return store, ""
 }
 
-// Resolvers may take many seconds to say no. What this host is called it knows without them; they may only add an address.
+// Resolvers may take many seconds to say no. What this host is called it knows without them; they
+// may only add an address.
 const (
 	resolveTimeout = 5 * time.Second
 	ownNameTimeout = 500 * time.Millisecond
 )
 
-// owned gives the addresses on which this agent would host the store called host; none if the name is of another host.
-// A literal address is taken alone. A name stands for this host as a whole: Debian lets a host's own name be 127.0.1.1, which is of no use to others.
+// owned gives the addresses on which this agent would host the store called host; none if the name
+// is of another host. A literal address is taken alone. A name stands for this host as a whole:
+// Debian lets a host's own name be 127.0.1.1, which is of no use to others.
 func owned(ctx context.Context, c *Config, host string) ([]netip.Addr, error) {
 	n := c.network()
 	if a, err := netip.ParseAddr(host); err == nil {

@@ -20,7 +20,8 @@ type network struct {
 	beacons    int  // the port of beacons
 }
 
-// here gives the interfaces and addresses of this host that others can reach, as --net narrows them.
+// here gives the interfaces and addresses of this host that others can reach, as --net narrows
+// them.
 func (n network) here() ([]hosts.Interface, error) {
 	all, err := n.interfaces()
 	if err != nil {
@@ -38,7 +39,8 @@ func (n network) here() ([]hosts.Interface, error) {
 	return list, nil
 }
 
-// listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is no network at all.
+// listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is
+// no network at all.
 func (n network) listenAddrs() ([]netip.Addr, error) {
 	if n.oneNode {
 		return onLoopback[:1], nil
@@ -67,7 +69,8 @@ func (n network) mine(addrs []netip.Addr) ([]netip.Addr, error) {
 	return here, nil
 }
 
-// openMulticast opens the socket of beacons on the interfaces that a store would listen on: on loopback when there is no other.
+// openMulticast opens the socket of beacons on the interfaces that a store would listen on: on
+// loopback when there is no other.
 func (n network) openMulticast(ctx context.Context) (*beacon.Socket, error) {
 	list, err := n.here()
 	if err != nil {

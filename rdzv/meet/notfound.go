@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// NotFoundError says that no store was found in time: every address that was tried, and what each answered last.
+// NotFoundError says that no store was found in time: every address that was tried, and what each
+// answered last.
 type NotFoundError struct {
 	Tried     []Answer // sorted by address
 	Strangers []error  // who seemed to be of the same user, and was not let in: DifferentToken or DifferentCommand
@@ -33,7 +34,8 @@ func (e *NotFoundError) Error() string {
 	return "cannot find the job's store: " + strings.Join(e.Lines(), "; ")
 }
 
-// Lines are the strangers, and then what was tried: what an address answers the same on several ports is told together.
+// Lines are the strangers, and then what was tried: what an address answers the same on several
+// ports is told together.
 func (e *NotFoundError) Lines() []string {
 	var lines []string
 	for _, who := range e.Strangers {

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// A Notice is something that Meet reports while it goes on looking. The types of this file are all there are.
+// A Notice is something that Meet reports while it goes on looking. The types of this file are all
+// there are.
 type Notice interface{ notice() }
 
-// Alone is reported by an agent without a launcher when it hosts, or would, and nobody has connected to it for a while.
+// Alone is reported by an agent without a launcher when it hosts, or would, and nobody has
+// connected to it for a while.
 type Alone struct {
 	After    time.Duration
 	Store    netip.Addr // what to give to --store on every node; not valid where --store was given
@@ -17,7 +19,8 @@ type Alone struct {
 	Secret   bool       // JoinLine holds the job's key, which must not end up in a log file
 }
 
-// DifferentToken is an agent of the same job (the same line, or the same --job) that has another secret.
+// DifferentToken is an agent of the same job (the same line, or the same --job) that has another
+// secret.
 type DifferentToken struct {
 	Host string     `json:"host,omitempty"` // the name it gives itself, made harmless but not verified; "" if it gave none
 	Addr netip.Addr `json:"addr"`           // where it came from, or was asked
@@ -46,13 +49,14 @@ func who(host string, addr netip.Addr) string {
 	return addr.String()
 }
 
-// RanksMissing is reported when Hydra has not started all ranks for a while; which are missing cannot be known before all have
-// started.
+// RanksMissing is reported when Hydra has not started all ranks for a while; which are missing
+// cannot be known before all have started.
 type RanksMissing struct {
 	Ranks int `json:"ranks"` // in all
 }
 
-// NoMulticast is reported by an agent without a launcher that cannot look for the others by multicast.
+// NoMulticast is reported by an agent without a launcher that cannot look for the others by
+// multicast.
 type NoMulticast struct {
 	Err error
 }

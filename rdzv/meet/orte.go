@@ -15,7 +15,8 @@ func openMPI4(c *Config) bool {
 	return c.from("openmpi4") && (c.env("OMPI_MCA_orte_hnp_uri") != "" || c.env("OMPI_MCA_ess_base_jobid") != "")
 }
 
-// orte plans for Open MPI 4: mpirun makes 128 random bits for each job, and gives them to its ranks alone.
+// orte plans for Open MPI 4: mpirun makes 128 random bits for each job, and gives them to its ranks
+// alone.
 func orte(c *Config) (*plan, error) {
 	p, err := orteKey(c)
 	if err != nil {
@@ -30,8 +31,8 @@ func orte(c *Config) (*plan, error) {
 	return p, nil
 }
 
-// orteHosts are the places where rank 0 may be: nearly always mpirun's host; if that has no ranks, the first of the other hosts; with a
-// placement by hand any.
+// orteHosts are the places where rank 0 may be: nearly always mpirun's host; if that has no ranks,
+// the first of the other hosts; with a placement by hand any.
 func orteHosts(c *Config, ports []int) []source {
 	var sources []source
 	if hnp, err := hosts.ParseDaemonURI(c.env("OMPI_MCA_orte_hnp_uri")); err == nil {
@@ -43,8 +44,8 @@ func orteHosts(c *Config, ports []int) []source {
 	return sources
 }
 
-// orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The variable alone is none: under srun --mpi=pmix
-// it is made from the job's number.
+// orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The
+// variable alone is none: under srun --mpi=pmix it is made from the job's number.
 func orteKey(c *Config) (*plan, error) {
 	text := strings.ReplaceAll(c.env(transports), "-", "")
 	if c.Insecure || text == "" {

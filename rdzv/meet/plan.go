@@ -40,8 +40,8 @@ func planFor(c *Config, key *secret.Key) (*plan, error) {
 	return p, err
 }
 
-// planByToken is planFor with the key that the user's token makes. Beacons are signed with the token itself, so that agents of the
-// user's other jobs can be told from strangers.
+// planByToken is planFor with the key that the user's token makes. Beacons are signed with the
+// token itself, so that agents of the user's other jobs can be told from strangers.
 func planByToken(c *Config) (*plan, error) {
 	if c.Insecure {
 		return planFor(c, nil)

@@ -29,8 +29,9 @@ func hydraConfig(t *testing.T, h *pmitest.Server, rank int, dir string) Config {
 	return c
 }
 
-// Three agents meet through PMI. None says finalize before it is closed, for its worker may be an MPI program; all do then. A second
-// agent of each task finds PMI closed, and meets by what the first has remembered.
+// Three agents meet through PMI. None says finalize before it is closed, for its worker may be an
+// MPI program; all do then. A second agent of each task finds PMI closed, and meets by what the
+// first has remembered.
 func TestHydra(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		const size = 3
@@ -124,7 +125,8 @@ func TestHydraIsGone(t *testing.T) {
 	}
 }
 
-// Who looks for a store again hears at once that there is none: at a second barrier it would wait for ever.
+// Who looks for a store again hears at once that there is none: at a second barrier it would wait
+// for ever.
 func TestHydraMeetsOnce(t *testing.T) {
 	hydra := pmitest.Start(t, 1)
 	m := mustMeet(t, hydraConfig(t, hydra, 0, t.TempDir()), newFakeStore(t, "store").host)
@@ -133,7 +135,8 @@ func TestHydraMeetsOnce(t *testing.T) {
 	}
 }
 
-// The agent that is the task itself leaves nothing behind: no other comes after it. One below a script does.
+// The agent that is the task itself leaves nothing behind: no other comes after it. One below a
+// script does.
 func TestOnlyScriptsAreRemembered(t *testing.T) {
 	hydra := pmitest.Start(t, 1)
 	for name, c := range map[string]struct {

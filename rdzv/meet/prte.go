@@ -9,13 +9,15 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its own.
+// openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its
+// own.
 func openMPI5(c *Config) bool {
 	return !c.byHand() && (c.Launcher == "openmpi5" || c.Launcher == "" && strings.HasPrefix(c.env("PMIX_NAMESPACE"), "prterun-"))
 }
 
-// prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command line of the daemons tells
-// the addresses of mpirun's host, where rank 0 usually is. If that host has no ranks, nobody is listed: beacons may help.
+// prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command
+// line of the daemons tells the addresses of mpirun's host, where rank 0 usually is. If that host
+// has no ranks, nobody is listed: beacons may help.
 func prte(c *Config) (*plan, error) {
 	p, err := planByToken(c)
 	if err != nil {

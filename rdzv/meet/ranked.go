@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ranked plans for launchers that give a rank and at most the name of rank 0's host: this host, that
-// name or MASTER_ADDR, and beacons. Rank 0 hosts whatever the name means on its own host: there it may
-// be localhost, or an address that is translated on the way.
+// ranked plans for launchers that give a rank and at most the name of rank 0's host: this host,
+// that name or MASTER_ADDR, and beacons. Rank 0 hosts whatever the name means on its own host:
+// there it may be localhost, or an address that is translated on the way.
 func ranked(c *Config) (*plan, error) {
 	p, err := planByToken(c)
 	if err != nil {

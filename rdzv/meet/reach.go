@@ -9,17 +9,19 @@ import (
 	"time"
 )
 
-// reachTimeout is how long an address may take to answer to count as reachable. The store answers elsewhere already, so it is not busy starting;
-// a network that leads nowhere costs the start of the job this much.
+// reachTimeout is how long an address may take to answer to count as reachable. The store answers
+// elsewhere already, so it is not busy starting; a network that leads nowhere costs the start of
+// the job this much.
 const reachTimeout = 250 * time.Millisecond
 
-// A Way is an address of the store that an agent can use, and its own on the way there; that is not valid for the way by Meeting.Addr, which the
-// agent has a connection by.
+// A Way is an address of the store that an agent can use, and its own on the way there; that is not
+// valid for the way by Meeting.Addr, which the agent has a connection by.
 type Way struct{ Store, Own netip.Addr }
 
-// Reach gives the ways to the store that this agent has, in the host's order: where hosts have several networks, not all of them
-// need lead to all, and a connection by one says nothing of the others. Only the store itself counts, not something else with its address.
-// Nil on the store's own host, which reaches all of them.
+// Reach gives the ways to the store that this agent has, in the host's order: where hosts have
+// several networks, not all of them need lead to all, and a connection by one says nothing of the
+// others. Only the store itself counts, not something else with its address. Nil on the store's own
+// host, which reaches all of them.
 func (m *Meeting) Reach(ctx context.Context) []Way {
 	if m.Hosting {
 		return nil

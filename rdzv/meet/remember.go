@@ -14,13 +14,15 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// PMI can be used once in a task: the first agent's finalize closes it. So what that one has learnt is remembered for those
-// who come after it in the same task. It is a secret, and the launcher's proxy on this host is the only process of the job
-// that is sure to live until the last of them: so a process of ours lives as long as that, and has it in memory.
+// PMI can be used once in a task: the first agent's finalize closes it. So what that one has learnt
+// is remembered for those who come after it in the same task. It is a secret, and the launcher's
+// proxy on this host is the only process of the job that is sure to live until the last of them: so
+// a process of ours lives as long as that, and has it in memory.
 
 // remembered plans with what an earlier agent has learnt; nil if there is nothing.
 //
-// Agents leave it when they end, and so after the barrier that all tasks have had their first agent at: whoever finds it is not the first.
+// Agents leave it when they end, and so after the barrier that all tasks have had their first agent
+// at: whoever finds it is not the first.
 func remembered(c *Config) (*plan, error) {
 	proxy, ok := proxyOf(c)
 	if !ok {
@@ -42,9 +44,10 @@ func remembered(c *Config) (*plan, error) {
 	return p, nil
 }
 
-// remember leaves what this agent has learnt when it ends, unless another on this host has, or it is the task itself: then no
-// other comes after it, in no task, for all of them take part in every job. If it cannot, a second rdzv exec of this task
-// cannot meet the others, and will say so; that is no reason for this one to fail.
+// remember leaves what this agent has learnt when it ends, unless another on this host has, or it
+// is the task itself: then no other comes after it, in no task, for all of them take part in every
+// job. If it cannot, a second rdzv exec of this task cannot meet the others, and will say so; that
+// is no reason for this one to fail.
 func remember(c *Config, key secret.Key, addrs []netip.Addr, onEnd func(func())) {
 	proxy, ok := proxyOf(c)
 	if !ok {
@@ -77,8 +80,8 @@ func proxyOf(c *Config) (procfs.Process, bool) {
 	return p, err == nil
 }
 
-// memory is where the keeper answers: an abstract address, which goes with its process. Its name is of this user, and of one
-// process for good.
+// memory is where the keeper answers: an abstract address, which goes with its process. Its name is
+// of this user, and of one process for good.
 func memory(dir string, proxy procfs.Process) unix.Sockaddr {
 	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", hex.EncodeToString(secret.PublicName(dir)), proxy.PID, proxy.Start)}
 }

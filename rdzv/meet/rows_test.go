@@ -35,7 +35,8 @@ func node(t *testing.T, record string, rank int) *Config {
 	return &c
 }
 
-// offered waits until the plan's sources have offered all the addresses, with the first of the ports, and gives their order of likelihood.
+// offered waits until the plan's sources have offered all the addresses, with the first of the
+// ports, and gives their order of likelihood.
 func offered(t *testing.T, p *plan, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -85,7 +86,8 @@ func TestOpenMPI4Hosts(t *testing.T) {
 	}
 }
 
-// The key is of mpirun's secret: the same on all its ranks, whatever host they are on, and another than the token's.
+// The key is of mpirun's secret: the same on all its ranks, whatever host they are on, and another
+// than the token's.
 func TestOpenMPI4Key(t *testing.T) {
 	a, b := mustPlan(t, node(t, "openmpi4-launchernode-rank0", 0)), mustPlan(t, node(t, "openmpi4-launchernode-rank2", 2))
 	if *a.key != *b.key || *a.key == secret.DeriveKey(testToken, t.Name()) {
@@ -98,7 +100,8 @@ func TestOpenMPI4Key(t *testing.T) {
 	}
 }
 
-// Where Slurm's own PMI or PMIx sets variables of others, the key is the token's and no PMI is spoken.
+// Where Slurm's own PMI or PMIx sets variables of others, the key is the token's and no PMI is
+// spoken.
 func TestSlurmIsNotTakenForOthers(t *testing.T) {
 	for _, record := range []string{"slurm22-srun-rank2", "slurm22-pmi2-rank2", "slurm22-pmix-rank2", "slurm2411-pmix-rank2", "slurm2411-srun-rank2"} {
 		c := node(t, record, 2)

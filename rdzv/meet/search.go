@@ -38,9 +38,11 @@ type answered struct {
 	err error
 }
 
-// run returns the first verified connection, or when ctx ends. Nothing of it is running any more then.
+// run returns the first verified connection, or when ctx ends. Nothing of it is running any more
+// then.
 func (s *search) run(ctx context.Context) (*found, error) {
-	// An attempt must not fail of ctx's deadline: its answer would hide what the address has said before.
+	// An attempt must not fail of ctx's deadline: its answer would hide what the address has said
+	// before.
 	trying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	offers, answers := make(chan offer), make(chan answered)
 	var group sync.WaitGroup

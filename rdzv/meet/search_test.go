@@ -11,8 +11,9 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// The later ports of the sequence are for a store that found the first one taken. To ask there is of use only when
-// somebody else has answered at the first, and else would be most of what agents do while they wait for the store.
+// The later ports of the sequence are for a store that found the first one taken. To ask there is
+// of use only when somebody else has answered at the first, and else would be most of what agents
+// do while they wait for the store.
 func TestLaterPortsAreAskedWhenTheFirstIsTaken(t *testing.T) {
 	here, there := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
 	for _, row := range []struct {

@@ -10,7 +10,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// Nothing that prints values may print a secret, however it is asked to, and however deep the value lies.
+// Nothing that prints values may print a secret, however it is asked to, and however deep the value
+// lies.
 func TestConfigAndMeetingPrintNoSecret(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
 	c := Config{

@@ -18,8 +18,9 @@ type shared struct {
 // maxShared is the most that is read of what another agent has found out, in bytes.
 const maxShared = 1 << 24
 
-// oncePerNode lets one of the agents on this host do something for all; the others wait for it and read what came out. The file
-// stays until the job's first agent here leaves, and each that has read it holds it until it leaves itself: see Tidy.
+// oncePerNode lets one of the agents on this host do something for all; the others wait for it and
+// read what came out. The file stays until the job's first agent here leaves, and each that has
+// read it holds it until it leaves itself: see Tidy.
 func (s shared) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
 	if s.dir == "" {
 		return do()
@@ -46,7 +47,8 @@ func (s shared) oncePerNode(ctx context.Context, name string, do func() ([]byte,
 	return nil, ctx.Err()
 }
 
-// share writes what came out, and lets the others read it; if nothing came out, the next of them asks.
+// share writes what came out, and lets the others read it; if nothing came out, the next of them
+// asks.
 func share(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
 	text, err := do()
 	if err == nil {

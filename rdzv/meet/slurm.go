@@ -9,12 +9,14 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// slurm tells a task of srun. The body of a batch script has most of the variables too, but no step.
+// slurm tells a task of srun. The body of a batch script has most of the variables too, but no
+// step.
 func slurm(c *Config) bool {
 	return c.from("slurm", "slurm-pmi") && c.env("SLURM_STEP_ID") != "" && c.env("SLURM_STEP_NODELIST") != "" && !c.byHand()
 }
 
-// slurmStep plans for srun: rank 0 is on the first node of the step, or with some distributions on another.
+// slurmStep plans for srun: rank 0 is on the first node of the step, or with some distributions on
+// another.
 func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
 	p, err := planByToken(c)
 	if err != nil {
@@ -33,8 +35,9 @@ func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
 	return p, nil
 }
 
-// Slurm may know addresses that names do not give. Its controller is asked as little as can be: only by those who have found
-// nothing for a while, once for a node, at first for the first host alone.
+// Slurm may know addresses that names do not give. Its controller is asked as little as can be:
+// only by those who have found nothing for a while, once for a node, at first for the first host
+// alone.
 const (
 	scontrolAfter = 300 * time.Millisecond
 	scontrolMore  = 3 * time.Second

@@ -11,7 +11,8 @@ import (
 	"rdzv/internal/procfs/nettcp"
 )
 
-// A port that comes later in the sequence is as likely as the next address with the first port: perPort addresses later.
+// A port that comes later in the sequence is as likely as the next address with the first port:
+// perPort addresses later.
 const perPort = 4
 
 // offerAll gives each address with each port.
@@ -28,7 +29,8 @@ func fixed(name string, likely int, addrs []netip.Addr, ports []int) source {
 	return func(_ context.Context, give func(offer)) { offerAll(give, name, likely, addrs, ports) }
 }
 
-// nearby offers this host's own addresses: loopback when all agents are here, else those that a store would listen on.
+// nearby offers this host's own addresses: loopback when all agents are here, else those that a
+// store would listen on.
 func nearby(n network, ports []int) source {
 	return func(_ context.Context, give func(offer)) {
 		addrs, err := n.listenAddrs()
@@ -38,7 +40,8 @@ func nearby(n network, ports []int) source {
 	}
 }
 
-// Names are looked up by a few at a time, and again and again those that are not known yet: a host may come up after us.
+// Names are looked up by a few at a time, and again and again those that are not known yet: a host
+// may come up after us.
 const (
 	resolvers    = 8
 	resolveEvery = 2 * time.Second
@@ -98,12 +101,14 @@ func lookup(ctx context.Context, r resolver, host string) ([]netip.Addr, error) 
 	return addrs, err
 }
 
-// seenAfter is when a search that has found nothing looks at this host's connections. The kernel walks all of its hash table
-// for that, 13 ms of processor time with 24 GiB of memory, and each agent of the host would have it do so.
+// seenAfter is when a search that has found nothing looks at this host's connections. The kernel
+// walks all of its hash table for that, 13 ms of processor time with 24 GiB of memory, and each
+// agent of the host would have it do so.
 const seenAfter = time.Second
 
-// seen offers the other ends of this host's connections of the daemon with that port: on the other hosts mpirun's, by an address
-// that works from here, whatever the names say; on mpirun's host those of the other daemons.
+// seen offers the other ends of this host's connections of the daemon with that port: on the other
+// hosts mpirun's, by an address that works from here, whatever the names say; on mpirun's host
+// those of the other daemons.
 func seen(proc fs.FS, daemon uint16, ports []int) source {
 	return func(ctx context.Context, give func(offer)) {
 		if proc == nil || !pause(ctx, seenAfter) {

@@ -8,7 +8,8 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// strangers are those who may be the user's own but have another key, over as many stores as this agent looks for.
+// strangers are those who may be the user's own but have another key, over as many stores as this
+// agent looks for.
 type strangers struct {
 	notify func(Notice)
 	mu     sync.Mutex

@@ -2,8 +2,9 @@ package meet
 
 import "context"
 
-// choose picks the row of the table in the package comment that holds for this agent: where the store may be, with which key, and
-// how it comes out who hosts. onEnd has a function called when the agent leaves.
+// choose picks the row of the table in the package comment that holds for this agent: where the
+// store may be, with which key, and how it comes out who hosts. onEnd has a function called when
+// the agent leaves.
 func choose(ctx context.Context, c *Config, onEnd func(func())) (*plan, election, error) {
 	var p *plan
 	var err error

@@ -14,7 +14,8 @@ import (
 // askingWho is how long to wait for who has our port to show what it is.
 const askingWho = time.Second
 
-// sayWho adds to the error that the port which the user named is taken what it is taken by, if that shows.
+// sayWho adds to the error that the port which the user named is taken what it is taken by, if that
+// shows.
 func sayWho(ctx context.Context, d *gate.Dialer, p *plan, err error) error {
 	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
 		return err

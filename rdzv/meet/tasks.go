@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The tasks of a store run in the background until it is let go of, or until they have nothing to do any more. The zero value has none.
+// The tasks of a store run in the background until it is let go of, or until they have nothing to
+// do any more. The zero value has none.
 type tasks struct {
 	mu    sync.Mutex
 	ctx   context.Context

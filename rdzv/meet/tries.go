@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// How hard a search tries: burst addresses at once, the next burst when those have not answered for burstEvery, maxOpen in all. An
-// address that said no is tried again after firstWait, then later and later up to lastWait. A later port of the sequence is for a
-// store that found those before it taken: it is tried lastWait after the one before, or as soon as one is known to be taken, and
+// How hard a search tries: burst addresses at once, the next burst when those have not answered for
+// burstEvery, maxOpen in all. An address that said no is tried again after firstWait, then later
+// and later up to lastWait. A later port of the sequence is for a store that found those before it
+// taken: it is tried lastWait after the one before, or as soon as one is known to be taken, and
 // then every laterWait.
 const (
 	burst      = 8
@@ -61,7 +62,8 @@ func (all tries) take(o offer) {
 	}
 }
 
-// drop makes room for an offer that is as likely as likely, and reports whether there was a worse one.
+// drop makes room for an offer that is as likely as likely, and reports whether there was a worse
+// one.
 func (all tries) drop(likely int) bool {
 	var worst *try
 	for _, t := range all {

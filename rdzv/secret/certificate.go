@@ -17,16 +17,17 @@ import (
 // domain ends the name that every certificate is made for; no real host has it.
 const domain = ".rdzv.internal"
 
-// Certificates say nothing true about time: a job's key lives as long as the job, and a node whose clock is off is still a
-// member. So all are valid from before any clock to after it, and are checked as of one fixed day.
+// Certificates say nothing true about time: a job's key lives as long as the job, and a node whose
+// clock is off is still a member. So all are valid from before any clock to after it, and are
+// checked as of one fixed day.
 var (
 	notBefore = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	notAfter  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	today     = func() time.Time { return notBefore.AddDate(1, 0, 0) }
 )
 
-// ServerTLS makes the configuration of a store: TLS 1.3, a fresh certificate signed by the job's authority, and
-// only clients with a client certificate of the same authority. All is in memory.
+// ServerTLS makes the configuration of a store: TLS 1.3, a fresh certificate signed by the job's
+// authority, and only clients with a client certificate of the same authority. All is in memory.
 func (k Key) ServerTLS() (*tls.Config, error) {
 	cfg, pool, err := k.config(x509.ExtKeyUsageServerAuth)
 	if err != nil {
@@ -38,7 +39,8 @@ func (k Key) ServerTLS() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// ClientTLS makes the configuration of an agent that connects to the store. It accepts only a server certificate of the job's authority.
+// ClientTLS makes the configuration of an agent that connects to the store. It accepts only a
+// server certificate of the job's authority.
 func (k Key) ClientTLS() (*tls.Config, error) {
 	cfg, pool, err := k.config(x509.ExtKeyUsageClientAuth)
 	if err != nil {
@@ -71,9 +73,11 @@ func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, *x509.CertPool, error) {
 	}, pool, nil
 }
 
-// authority makes the job's certificate authority, whose private key depends on the job's key alone.
+// authority makes the job's certificate authority, whose private key depends on the job's key
+// alone.
 //
-// P-256, whose tables are in the program: those of Ed25519 are made anew by each process, for 1.5 ms of its start.
+// P-256, whose tables are in the program: those of Ed25519 are made anew by each process, for 1.5
+// ms of its start.
 func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	sign, err := k.signer()
 	if err != nil {
@@ -93,7 +97,8 @@ func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return ca, sign, err
 }
 
-// signer derives a private key of P-256. One in 2^32 strings of 32 bytes is none, as it is larger than the group's order.
+// signer derives a private key of P-256. One in 2^32 strings of 32 bytes is none, as it is larger
+// than the group's order.
 func (k Key) signer() (*ecdsa.PrivateKey, error) {
 	const size = 32
 	for _, b := range [][]byte{Expand(k[:], "certificate authority", size), Expand(k[:], "certificate authority 2", size)} {
@@ -104,7 +109,8 @@ func (k Key) signer() (*ecdsa.PrivateKey, error) {
 	return nil, errors.New("the key yields no private key")
 }
 
-// leaf makes this process's own certificate, for one of the two uses, so that a client cannot pose as the store with it.
+// leaf makes this process's own certificate, for one of the two uses, so that a client cannot pose
+// as the store with it.
 func (k Key) leaf(ca *x509.Certificate, sign *ecdsa.PrivateKey, use x509.ExtKeyUsage) (tls.Certificate, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -125,7 +131,8 @@ func (k Key) leaf(ca *x509.Certificate, sign *ecdsa.PrivateKey, use x509.ExtKeyU
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: private, Leaf: cert}, nil
 }
 
-// issue makes a certificate of the key of holder, signed by ca. Where cert has no serial number it gets one at random.
+// issue makes a certificate of the key of holder, signed by ca. Where cert has no serial number it
+// gets one at random.
 func issue(cert, ca *x509.Certificate, holder, sign *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, cert, ca, holder.Public(), sign)
 	if err != nil {

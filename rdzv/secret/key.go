@@ -11,20 +11,22 @@ import (
 	"io"
 )
 
-// A Key is what the agents of one job have and nobody else: everything between them is authenticated and encrypted with it.
+// A Key is what the agents of one job have and nobody else: everything between them is
+// authenticated and encrypted with it.
 //
-// Its first 8 bytes are the job's public name, a digest of the job's identity that is sent in the clear, so that two agents
-// of one job with different secrets can tell so to their users; the other 24 are secret. No way of printing a Key shows those.
+// Its first 8 bytes are the job's public name, a digest of the job's identity that is sent in the
+// clear, so that two agents of one job with different secrets can tell so to their users; the other
+// 24 are secret. No way of printing a Key shows those.
 type Key [32]byte
 
 const PublicLen = 8
 
-// MinSecret is the least length of a secret, in bytes: 128 bits, because whoever sees a certificate made from a weaker
-// secret could find the secret by trying.
+// MinSecret is the least length of a secret, in bytes: 128 bits, because whoever sees a certificate
+// made from a weaker secret could find the secret by trying.
 const MinSecret = 16
 
-// DeriveKey makes the key of the job with the given identity from a secret of at least MinSecret bytes.
-// It panics when the secret is shorter: no caller may get that far (see ParseToken).
+// DeriveKey makes the key of the job with the given identity from a secret of at least MinSecret
+// bytes. It panics when the secret is shorter: no caller may get that far (see ParseToken).
 func DeriveKey(secret []byte, job string) Key {
 	if len(secret) < MinSecret {
 		panic(fmt.Sprintf("secret: a job key from %d bytes", len(secret)))

@@ -37,7 +37,8 @@ func TestShortSecretPanics(t *testing.T) {
 	DeriveKey(make([]byte, 15), "job")
 }
 
-// Nothing that prints values may print a secret, however it is asked to, and however deep the value lies.
+// Nothing that prints values may print a secret, however it is asked to, and however deep the value
+// lies.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	k := DeriveKey(testToken, "job")
 	src := TokenSource{Text: hex.EncodeToString(testToken)}

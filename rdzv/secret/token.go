@@ -28,8 +28,8 @@ var (
 	errWeakToken  = errors.New("too weak: all its bytes are the same")
 )
 
-// ParseToken reads a token as text: hex, or base64url with or without padding, of at least MinSecret bytes; blanks around it do not
-// count. The error never repeats the text.
+// ParseToken reads a token as text: hex, or base64url with or without padding, of at least
+// MinSecret bytes; blanks around it do not count. The error never repeats the text.
 func ParseToken(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxToken {

@@ -150,8 +150,8 @@ func TestTokenFileIsRefused(t *testing.T) {
 	}
 }
 
-// A file belongs to who runs rdzv, one that the user names to root at most. For an ordinary user the test is made the other
-// way round: root alone can give a file away.
+// A file belongs to who runs rdzv, one that the user names to root at most. For an ordinary user
+// the test is made the other way round: root alone can give a file away.
 func TestTokenFileOfAnother(t *testing.T) {
 	const other = 65533
 	path := filepath.Join(t.TempDir(), "token")
@@ -181,8 +181,8 @@ func TestTokenFileOfAnother(t *testing.T) {
 	}
 }
 
-// root's own file is fine where the user names it, and nowhere else. It may be for the group of this process, or the process
-// could not read it.
+// root's own file is fine where the user names it, and nowhere else. It may be for the group of
+// this process, or the process could not read it.
 func TestTokenFileOfRoot(t *testing.T) {
 	s := TokenSource{File: "/etc/passwd", UID: 65533}
 	if _, err := s.named(); err == nil || !strings.Contains(err.Error(), "others can read it (mode 0644): chmod 640 /etc/passwd") {
@@ -204,7 +204,8 @@ func TestPrivateMode(t *testing.T) {
 	}
 }
 
-// A maker that was killed has left what it wrote; whoever is as far this moment makes do with the one that is there.
+// A maker that was killed has left what it wrote; whoever is as far this moment makes do with the
+// one that is there.
 func TestUnusedTokens(t *testing.T) {
 	s := tokenSource(t)
 	want, err := LoadToken(s)

@@ -27,7 +27,8 @@ func (s TokenSource) Format(w fmt.State, _ rune) {
 	fmt.Fprintf(w, "token source {file %q, home %q}", s.File, s.Home)
 }
 
-// LoadToken gives the user's token, and makes it when there is none yet. Errors name the file or the variable, never the token.
+// LoadToken gives the user's token, and makes it when there is none yet. Errors name the file or
+// the variable, never the token.
 func LoadToken(s TokenSource) ([]byte, error) {
 	switch {
 	case s.File != "":
@@ -68,8 +69,8 @@ func (s TokenSource) named() ([]byte, error) {
 	return s.read(f, s.File, 0)
 }
 
-// cookie reads the token of dir, or makes it. Whoever comes first makes it for all, on a shared home too: the
-// file is written aside and linked, which is atomic on NFS as well.
+// cookie reads the token of dir, or makes it. Whoever comes first makes it for all, on a shared
+// home too: the file is written aside and linked, which is atomic on NFS as well.
 func (s TokenSource) cookie(dir string) ([]byte, error) {
 	if err := s.private(dir); err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func (s TokenSource) own(path string) ([]byte, error) {
 	return s.read(f, path)
 }
 
-// private makes dir with mode 0700 unless it is there, and refuses one that others can write or own.
+// private makes dir with mode 0700 unless it is there, and refuses one that others can write or
+// own.
 func (s TokenSource) private(dir string) error {
 	parent := filepath.Dir(dir)
 	if filepath.Base(parent) == ".config" {
@@ -117,7 +119,8 @@ func (s TokenSource) private(dir string) error {
 	return checkPrivate(dir, s.UID)
 }
 
-// checkPrivate refuses a directory that is not one, or in which somebody else than uid could put or swap files.
+// checkPrivate refuses a directory that is not one, or in which somebody else than uid could put or
+// swap files.
 func checkPrivate(dir string, uid int) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -135,8 +138,8 @@ func checkPrivate(dir string, uid int) error {
 	return nil
 }
 
-// privateMode is all that a token file may allow. A file of root's that a process of another user can read is for a group,
-// as the secrets of a pod with an fsGroup are (mode 0440).
+// privateMode is all that a token file may allow. A file of root's that a process of another user
+// can read is for a group, as the secrets of a pod with an fsGroup are (mode 0440).
 func privateMode(owner, uid int) fs.FileMode {
 	if owner == uid {
 		return 0o600
@@ -144,7 +147,8 @@ func privateMode(owner, uid int) fs.FileMode {
 	return 0o640
 }
 
-// read checks the open file itself, so that nobody can swap it in between. Its owner is this user, or one of the others given.
+// read checks the open file itself, so that nobody can swap it in between. Its owner is this user,
+// or one of the others given.
 func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -187,8 +191,8 @@ func makeToken(dir, path string) error {
 
 const asidePrefix = ".token-"
 
-// removeUnused removes tokens that were not to be: whoever wrote them was killed, or is about to learn that another was
-// quicker.
+// removeUnused removes tokens that were not to be: whoever wrote them was killed, or is about to
+// learn that another was quicker.
 func removeUnused(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// Remotes are the other ends of this host's established TCP connections of a daemon with that port, as this process may see them.
-// A daemon has its connections by one protocol, and the other file costs as much to read.
+// Remotes are the other ends of this host's established TCP connections of a daemon with that port,
+// as this process may see them. A daemon has its connections by one protocol, and the other file
+// costs as much to read.
 func Remotes(proc fs.FS, daemon uint16) (list []netip.Addr) {
 	for _, name := range []string{"self/net/tcp", "self/net/tcp6"} {
 		f, err := proc.Open(name)
@@ -50,7 +51,8 @@ var errLine = errors.New("not a line of /proc/net/tcp")
 
 const established = "01"
 
-// parseLine reads one line of /proc/net/tcp or tcp6 (proc(5)): addresses as words of 32 bits in this machine's byte order, in hex.
+// parseLine reads one line of /proc/net/tcp or tcp6 (proc(5)): addresses as words of 32 bits in
+// this machine's byte order, in hex.
 func parseLine(line string) (pair connection, up bool, err error) {
 	words := strings.Fields(line)
 	if len(words) < 4 {

@@ -14,8 +14,9 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// A Beacon is what an agent calls out on the local network: that it is here, and where it would host or does host the store.
-// It is one line of text, with a MAC that only a holder of the secret can make:
+// A Beacon is what an agent calls out on the local network: that it is here, and where it would
+// host or does host the store. It is one line of text, with a MAC that only a holder of the secret
+// can make:
 //
 //	rdzv1 hosting PUBLIC ID HOST ADDR:PORT,ADDR:PORT MAC
 type Beacon struct {

@@ -14,13 +14,15 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// The multicast groups of beacons: one of RFC 2365's organization-local scope, and one of the link for IPv6. Beacons never leave the local network (TTL 1).
+// The multicast groups of beacons: one of RFC 2365's organization-local scope, and one of the link
+// for IPv6. Beacons never leave the local network (TTL 1).
 var (
 	group4 = netip.AddrFrom4([4]byte{239, 255, 114, 122})
 	group6 = netip.MustParseAddr("ff02::7264:7a76")
 )
 
-// A Socket sends and hears beacons on some interfaces, through one of the system for each and for each of IPv4 and IPv6.
+// A Socket sends and hears beacons on some interfaces, through one of the system for each and for
+// each of IPv4 and IPv6.
 type Socket struct {
 	conns []conn
 	done  sync.WaitGroup
@@ -82,7 +84,8 @@ func (s *Socket) join(ctx context.Context, network string, group netip.AddrPort,
 	return nil
 }
 
-// subscribe joins the group on one interface, and sends only there. Several agents of a host share the port.
+// subscribe joins the group on one interface, and sends only there. Several agents of a host share
+// the port.
 func subscribe(fd int, group netip.Addr, index int) error {
 	errs := []error{unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)}
 	if group.Is4() {

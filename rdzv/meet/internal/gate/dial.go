@@ -13,10 +13,12 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// connectTimeout is how long an address may take to answer at all. A lost first packet is sent again after 1 s.
+// connectTimeout is how long an address may take to answer at all. A lost first packet is sent
+// again after 1 s.
 const connectTimeout = 3 * time.Second
 
-// answerTimeout is how long one that has answered may take to say that it is the store: it may still be starting it.
+// answerTimeout is how long one that has answered may take to say that it is the store: it may
+// still be starting it.
 const answerTimeout = 15 * time.Second
 
 // A Dialer makes verified connections to the store of one job.
@@ -26,7 +28,8 @@ type Dialer struct {
 	host   string // this host's name, for messages on the other side
 }
 
-// NewDialer dials for the job with that key, or with a nil key for the one with that public name; host is what this host is called.
+// NewDialer dials for the job with that key, or with a nil key for the one with that public name;
+// host is what this host is called.
 func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
 	d := &Dialer{public: public, host: host}
 	if key == nil {
@@ -41,7 +44,8 @@ func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
 	return d, nil
 }
 
-// Dial connects, proves, and waits for the greeting. The connection it returns is the store's own protocol from here on.
+// Dial connects, proves, and waits for the greeting. The connection it returns is the store's own
+// protocol from here on.
 func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greeting, error) {
 	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
@@ -77,7 +81,8 @@ func (d *Dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, Greeting, 
 	return secure, Greeting{instanceOf(secure.ConnectionState().PeerCertificates[0]), addrs}, nil
 }
 
-// explain tells from the certificate that was refused who it is that answered, or from an answer without one.
+// explain tells from the certificate that was refused who it is that answered, or from an answer
+// without one.
 func (d *Dialer) explain(err error) error {
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) {

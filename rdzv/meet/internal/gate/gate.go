@@ -18,9 +18,9 @@ import (
 // handshakeTimeout is how long a connection may take to prove that it is of the job.
 const handshakeTimeout = 5 * time.Second
 
-// A Gate makes one listener of several: its Accept returns only connections that have passed the handshake.
-// Strangers cost little: see pending. Between the handshake and Accept, a connection waits until it is decided
-// whether this agent hosts; the greeting says so.
+// A Gate makes one listener of several: its Accept returns only connections that have passed the
+// handshake. Strangers cost little: see pending. Between the handshake and Accept, a connection
+// waits until it is decided whether this agent hosts; the greeting says so.
 type Gate struct {
 	listeners []net.Listener
 	tls       *tls.Config // nil: plain
@@ -42,9 +42,10 @@ type Gate struct {
 	said   map[netip.Addr]bool
 }
 
-// New opens a gate on the listeners, which it takes over, to agents of the job with that key; with a nil key, to those that give its
-// public name, which is for --insecure. told is called, from goroutines of the gate, for each stranger that may be one of the
-// user's own (see Stranger), once an address; it may be nil.
+// New opens a gate on the listeners, which it takes over, to agents of the job with that key; with
+// a nil key, to those that give its public name, which is for --insecure. told is called, from
+// goroutines of the gate, for each stranger that may be one of the user's own (see Stranger), once
+// an address; it may be nil.
 func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Stranger)) (*Gate, error) {
 	g := &Gate{
 		listeners: listeners, told: told, in: make(chan net.Conn), pending: newPending(), id: newInstance(),
@@ -81,7 +82,8 @@ func (g *Gate) Admit() { g.decide(nil) }
 // SendTo sends those who pass the handshake to another address: the agent there hosts.
 func (g *Gate) SendTo(addr netip.AddrPort) { g.decide(MovedError{addr}) }
 
-// decide ends the waiting of those who passed the handshake; later decisions hold for those who come later.
+// decide ends the waiting of those who passed the handshake; later decisions hold for those who
+// come later.
 func (g *Gate) decide(answer error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -186,7 +188,8 @@ func (g *Gate) Accept() (net.Conn, error) {
 // Addr is the address of the first of the listeners.
 func (g *Gate) Addr() net.Addr { return g.listeners[0].Addr() }
 
-// Close ends listening and whatever has not been accepted, and waits for both. Accepted connections live on.
+// Close ends listening and whatever has not been accepted, and waits for both. Accepted connections
+// live on.
 func (g *Gate) Close() error {
 	g.stop()
 	var errs []error

@@ -138,7 +138,8 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 	echoes(t, member)
 }
 
-// Silent connections, many more than there is room for, neither harm a member nor keep a new one out.
+// Silent connections, many more than there is room for, neither harm a member nor keep a new one
+// out.
 func TestGuardUnderSilence(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
 	l, addr := listenLocal(t, k, nil)
@@ -167,7 +168,8 @@ func TestGuardUnderSilence(t *testing.T) {
 	}
 }
 
-// The client's half: who poses as the store without the key, or with an agent's certificate, is not believed.
+// The client's half: who poses as the store without the key, or with an agent's certificate, is not
+// believed.
 func TestDialRefusesImpostors(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
 	client, err := k.ClientTLS()

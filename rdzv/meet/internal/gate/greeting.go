@@ -15,15 +15,16 @@ import (
 	"rdzv/rdzv/meet/internal/wire"
 )
 
-// After the TLS handshake the host speaks first, one line. Until it has, the client cannot know that its own certificate
-// was accepted (TLS 1.3 tells it only with the first answer), nor that this agent has made up its mind to host.
+// After the TLS handshake the host speaks first, one line. Until it has, the client cannot know
+// that its own certificate was accepted (TLS 1.3 tells it only with the first answer), nor that
+// this agent has made up its mind to host.
 //
 //	rdzv1 ok ADDR:PORT,ADDR:PORT   come in, the store's own protocol follows; it listens on these addresses
 //	rdzv1 moved ADDR:PORT          the store is there
 //
-// Without a key, the client says "rdzv1 hello PUBLIC HOST" first, and the host answers "rdzv1 ok ADDR:PORT INSTANCE", or "rdzv1 other"
-// to an agent of another job.
-// maxLine is the longest line of the greeting, in bytes, its end included: wire.MaxAddrs of IPv6, and some words.
+// Without a key, the client says "rdzv1 hello PUBLIC HOST" first, and the host answers "rdzv1 ok
+// ADDR:PORT INSTANCE", or "rdzv1 other" to an agent of another job. maxLine is the longest line of
+// the greeting, in bytes, its end included: wire.MaxAddrs of IPv6, and some words.
 const maxLine = 900
 
 // A Greeting is how the host of the store has answered.
@@ -52,7 +53,8 @@ func foreign(answer string) error {
 	return ErrNotStore
 }
 
-// readLine reads up to the first newline and not a byte more: what follows belongs to the store's protocol.
+// readLine reads up to the first newline and not a byte more: what follows belongs to the store's
+// protocol.
 func readLine(r io.Reader) ([]string, error) {
 	line := make([]byte, 0, maxLine)
 	for b := make([]byte, 1); len(line) < maxLine; line = append(line, b[0]) {
@@ -79,7 +81,8 @@ func writeLine(w io.Writer, words ...string) error {
 	return err
 }
 
-// readGreeting reads the host's line behind a finished TLS handshake, which says where the host listens.
+// readGreeting reads the host's line behind a finished TLS handshake, which says where the host
+// listens.
 func readGreeting(r io.Reader) ([]netip.AddrPort, error) {
 	words, err := readLine(r)
 	if err != nil {

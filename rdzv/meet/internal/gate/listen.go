@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// tentative is how long an address may take to become usable: IPv6 first asks the network whether another has it.
+// tentative is how long an address may take to become usable: IPv6 first asks the network whether
+// another has it.
 const tentative = 3 * time.Second
 
 // tentativeEvery is how often such an address is tried.
 const tentativeEvery = 200 * time.Millisecond
 
-// Listen binds one port on all the addresses: the first of the ports that is free on each. It waits for addresses that are
-// not usable yet.
+// Listen binds one port on all the addresses: the first of the ports that is free on each. It waits
+// for addresses that are not usable yet.
 func Listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
 	for limit := time.Now().Add(tentative); ; {
 		bound, err := listen(ctx, addrs, ports)

@@ -19,8 +19,8 @@ func (g *Gate) park(s *incoming) {
 	g.mu.Unlock()
 }
 
-// Waiting says that somebody waits for the decision. They are silent until they are greeted: one of whom there is
-// something to read has said goodbye.
+// Waiting says that somebody waits for the decision. They are silent until they are greeted: one of
+// whom there is something to read has said goodbye.
 func (g *Gate) Waiting() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 // maxPending is how many connections may be on their way through the handshake.
 const maxPending = 256
 
-// When there is no room, the oldest goes: one that has said nothing yet after silentAge, one that has after busyAge.
-// A thousand honest agents that come at once only wait for this processor, and must not be thrown out for that.
+// When there is no room, the oldest goes: one that has said nothing yet after silentAge, one that
+// has after busyAge. A thousand honest agents that come at once only wait for this processor, and
+// must not be thrown out for that.
 const (
 	silentAge = 250 * time.Millisecond
 	busyAge   = time.Second

@@ -13,7 +13,8 @@ import (
 
 // What keeps an agent of the same user out, as far as both sides can tell.
 var (
-	// ErrOtherToken is an agent of the same job (the same line, or the same --job) that has another secret.
+	// ErrOtherToken is an agent of the same job (the same line, or the same --job) that has another
+	// secret.
 	ErrOtherToken = errors.New("holds another token")
 	// ErrOtherJob is an agent of another job: another line, or another --job.
 	ErrOtherJob = errors.New("is of another job")
@@ -26,7 +27,8 @@ type Stranger struct {
 	Why  error      // ErrOtherToken or ErrOtherJob
 }
 
-// hostPrefix begins an extra entry in the client's list of protocols, which carries its host's name. It is in the clear, and only for messages.
+// hostPrefix begins an extra entry in the client's list of protocols, which carries its host's
+// name. It is in the clear, and only for messages.
 const hostPrefix = "rdzv-host/"
 
 // noteHello makes cfg note on the stranger what its first message says.
@@ -69,7 +71,8 @@ func (g *Gate) tell(s *incoming, err error) {
 	}
 }
 
-// why tells strangers apart: one that asked for this job, and then refused our certificate or had one refused, has another key.
+// why tells strangers apart: one that asked for this job, and then refused our certificate or had
+// one refused, has another key.
 func (g *Gate) why(public string, err error) error {
 	if public == "" {
 		return nil

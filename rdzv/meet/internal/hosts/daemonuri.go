@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A DaemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5.
-// The addresses are all those of its host in the order of the interfaces, docker0's included, which may be the same on every host.
+// A DaemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI
+// 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5. The addresses are all those of its host in the order
+// of the interfaces, docker0's included, which may be the same on every host.
 type DaemonURI struct {
 	Addrs []netip.AddrPort // at least one
 }
@@ -22,7 +23,8 @@ var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
 //	prterun-node1-26213@0.1;tcp4://127.0.0.1:39457
 //	1981022208.0;tcp6://[fd00::1,fd00::2]:44245
 //
-// The numbers at the end are the lengths of the networks' prefixes. Inside sbatch the whole may be in quotes.
+// The numbers at the end are the lengths of the networks' prefixes. Inside sbatch the whole may be
+// in quotes.
 func ParseDaemonURI(text string) (DaemonURI, error) {
 	name, rest, ok := strings.Cut(strings.Trim(text, `"'`), ";")
 	dot := strings.LastIndexByte(name, '.')

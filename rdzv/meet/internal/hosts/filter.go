@@ -14,8 +14,9 @@ type Filter struct {
 	notNames []string
 }
 
-// ParseFilter reads the values of --net: a network (10.78.0.0/24), an interface's name (eth1), or a name not to use (!docker0).
-// Without any of the first two, all usable interfaces are taken but those named with "!".
+// ParseFilter reads the values of --net: a network (10.78.0.0/24), an interface's name (eth1), or a
+// name not to use (!docker0). Without any of the first two, all usable interfaces are taken but
+// those named with "!".
 func ParseFilter(specs []string) (Filter, error) {
 	var f Filter
 	for _, spec := range specs {
@@ -38,16 +39,17 @@ func ParseFilter(specs []string) (Filter, error) {
 	return f, nil
 }
 
-// local begins the names of interfaces that lead nowhere but into this host: bridges and ends of containers and virtual machines.
-// Their addresses are often the same on every host.
+// local begins the names of interfaces that lead nowhere but into this host: bridges and ends of
+// containers and virtual machines. Their addresses are often the same on every host.
 var local = []string{"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr", "podman", "nerdctl", "weave", "kube-", "dummy"}
 
 func leadsNowhere(name string) bool {
 	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// Usable picks the interfaces, each with the addresses, by which other hosts can reach this one: up, not loopback, not local to this host.
-// A Filter that says yes wins over that last rule. Link-local addresses count only where an interface has no other.
+// Usable picks the interfaces, each with the addresses, by which other hosts can reach this one:
+// up, not loopback, not local to this host. A Filter that says yes wins over that last rule.
+// Link-local addresses count only where an interface has no other.
 func Usable(all []Interface, f Filter) []Interface {
 	var list []Interface
 	for _, i := range all {
@@ -62,7 +64,8 @@ func Usable(all []Interface, f Filter) []Interface {
 	return list
 }
 
-// pick gives the addresses of one interface that pass; byDefault is what to do with it where the filter says neither yes nor no.
+// pick gives the addresses of one interface that pass; byDefault is what to do with it where the
+// filter says neither yes nor no.
 func (f Filter) pick(i Interface, byDefault bool) []netip.Prefix {
 	if slices.Contains(f.notNames, i.Name) {
 		return nil

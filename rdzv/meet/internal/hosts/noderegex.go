@@ -9,13 +9,15 @@ import (
 
 var errNodeRegex = errors.New("not a node_regex of Open MPI")
 
-// ParseNodeRegex expands OMPI_MCA_orte_node_regex of Open MPI 4: the hosts of the job in the order of its daemons, mpirun's own first.
+// ParseNodeRegex expands OMPI_MCA_orte_node_regex of Open MPI 4: the hosts of the job in the order
+// of its daemons, mpirun's own first.
 //
 //	node[1:1-3]@0(3)                              node1 node2 node3
 //	node[1:1,3,2]@0(3)                            node1 node3 node2
 //	n[2:8-10].x,[2:10].77.0.13@0(3)               n08.x n09.x n10.x 10.77.0.13
 //
-// In brackets stand the width of the numbers and their ranges; what follows the @ is about topologies.
+// In brackets stand the width of the numbers and their ranges; what follows the @ is about
+// topologies.
 func ParseNodeRegex(text string) ([]string, error) {
 	text, _, _ = strings.Cut(text, "@")
 	var names []string

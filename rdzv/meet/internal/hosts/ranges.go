@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// maxNodes is how many names a list of nodes may stand for; more is taken for a mistake, or for malice.
+// maxNodes is how many names a list of nodes may stand for; more is taken for a mistake, or for
+// malice.
 const maxNodes = 1 << 16
 
 // splitEntry cuts at the first comma outside brackets.

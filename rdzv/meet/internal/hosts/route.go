@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// defaultRoutes reads /proc/net/route and gives the interfaces with a route to everywhere, in the kernel's order.
+// defaultRoutes reads /proc/net/route and gives the interfaces with a route to everywhere, in the
+// kernel's order.
 func defaultRoutes(r io.Reader) []string {
 	var names []string
 	for lines := bufio.NewScanner(r); lines.Scan(); {

@@ -1,8 +1,9 @@
-// Package keeper is a process that holds a text in memory for as long as another process, its owner, lives, and gives it
-// to whoever of the same user asks. Nothing of it is ever in a file.
+// Package keeper is a process that holds a text in memory for as long as another process, its
+// owner, lives, and gives it to whoever of the same user asks. Nothing of it is ever in a file.
 //
-// It is this very binary, executed anew with Name as its argv[0], and lives in an init function before those that make
-// memory of their own, as package watchdog does: it may import only what is initialised before "reflect" is.
+// It is this very binary, executed anew with Name as its argv[0], and lives in an init function
+// before those that make memory of their own, as package watchdog does: it may import only what is
+// initialised before "reflect" is.
 //
 // What the text says does not belong here.
 package keeper
@@ -19,7 +20,8 @@ import (
 // Name is the keeper's argv[0]. Its only argument is the owner's pid.
 const Name = "rdzv-keeper"
 
-// env is the whole environment of a keeper: the agent's may hold a secret, and is none of its business.
+// env is the whole environment of a keeper: the agent's may hold a secret, and is none of its
+// business.
 var env = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}
 
 // maxText is the longest text in bytes. Any pipe takes it, and any socket, before somebody reads.
@@ -27,8 +29,8 @@ const maxText = 4096
 
 var errTooLong = errors.New("the text is too long to be kept")
 
-// Start starts a keeper of the text that answers on l, a unix socket that listens. It outlives the caller, in a session of
-// its own.
+// Start starts a keeper of the text that answers on l, a unix socket that listens. It outlives the
+// caller, in a session of its own.
 func Start(l *os.File, owner int, text string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -91,8 +93,9 @@ func setName(name string) {
 	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0)
 }
 
-// closeInherited closes what the launcher and the user's script have left open for their children: pipes of the one, that wait for
-// their end, and files of the other. Our own would not have passed an exec.
+// closeInherited closes what the launcher and the user's script have left open for their children:
+// pipes of the one, that wait for their end, and files of the other. Our own would not have passed
+// an exec.
 func closeInherited() {
 	files, _ := os.ReadDir("/proc/self/fd")
 	for _, f := range files {

@@ -59,7 +59,8 @@ func ask(addr string) (string, error) {
 	return string(text), err
 }
 
-// keepers are the pids of those of an owner. A test's keeper stays its child, dead or alive, until the test binary ends.
+// keepers are the pids of those of an owner. A test's keeper stays its child, dead or alive, until
+// the test binary ends.
 func keepers(owner int) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {

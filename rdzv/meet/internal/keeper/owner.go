@@ -8,13 +8,15 @@ import (
 	"unsafe"
 )
 
-// An owner is the process that the keeper lives as long as. Its stat stays one process's though its number may pass to another.
+// An owner is the process that the keeper lives as long as. Its stat stays one process's though its
+// number may pass to another.
 type owner struct {
 	stat  *os.File
 	pidfd int // -1 where the kernel or a sandbox allows none
 }
 
-// sysPidfdOpen is the number of pidfd_open(2) on every architecture; package syscall is older than it.
+// sysPidfdOpen is the number of pidfd_open(2) on every architecture; package syscall is older than
+// it.
 const sysPidfdOpen = 434
 
 func hold(pid string) (*owner, error) {

@@ -11,10 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Client speaks PMI-1 (MPICH's "simple PMI" wire protocol) on the descriptor that Hydra gives each rank: one line a question, one a reply.
+// A Client speaks PMI-1 (MPICH's "simple PMI" wire protocol) on the descriptor that Hydra gives
+// each rank: one line a question, one a reply.
 //
-// The descriptor is shared with the worker, which may be an MPI program that uses it after us. So it is never closed, never made non-blocking,
-// and finalize is not sent before the agent leaves. What has used it and exits without finalize makes Hydra kill its peers.
+// The descriptor is shared with the worker, which may be an MPI program that uses it after us. So
+// it is never closed, never made non-blocking, and finalize is not sent before the agent leaves.
+// What has used it and exits without finalize makes Hydra kill its peers.
 type Client struct {
 	fd   int
 	rest []byte // read, but behind the last line taken
@@ -61,10 +63,12 @@ func (p *Client) Barrier(ctx context.Context) error {
 	return err
 }
 
-// finalizeTimeout is how long the last reply is waited for. It is only to be sure that the question was read.
+// finalizeTimeout is how long the last reply is waited for. It is only to be sure that the question
+// was read.
 const finalizeTimeout = time.Second
 
-// Finalize is the last thing said. An MPI worker may have said it already, so nobody may be listening any more.
+// Finalize is the last thing said. An MPI worker may have said it already, so nobody may be
+// listening any more.
 func (p *Client) Finalize() {
 	ctx, cancel := context.WithTimeout(context.Background(), finalizeTimeout)
 	defer cancel()
@@ -92,7 +96,8 @@ func (p *Client) ask(ctx context.Context, line, kind string) (map[string]string,
 	return reply, nil
 }
 
-// parse reads the fields of a reply. Their order differs between versions of Hydra, and values end at the blank.
+// parse reads the fields of a reply. Their order differs between versions of Hydra, and values end
+// at the blank.
 func parse(line string) (map[string]string, error) {
 	reply := map[string]string{}
 	for field := range strings.FieldsSeq(line) {

@@ -1,5 +1,5 @@
-// Package wire holds what the lines have in common that agents send one another before the store's own protocol: they are made
-// of words, and some of those are addresses.
+// Package wire holds what the lines have in common that agents send one another before the store's
+// own protocol: they are made of words, and some of those are addresses.
 //
 // What a line means belongs to the package that sends it.
 package wire
@@ -40,7 +40,8 @@ func ParseAddrs(list string) ([]netip.AddrPort, error) {
 	return addrs, nil
 }
 
-// Word makes a name from elsewhere fit to be one word of a line, or of a message: letters, digits, dots and dashes, 64 at most.
+// Word makes a name from elsewhere fit to be one word of a line, or of a message: letters, digits,
+// dots and dashes, 64 at most.
 func Word(name string) string {
 	keep := func(r rune) rune {
 		switch {
