@@ -29,12 +29,18 @@ const (
 )
 
 // turnOf is the turn of an agent that exits with code and whose parent is the process
-// with this name. It is exitAtOnce unless mpirun is to end the job because of the agent.
+// with this name. It is exitAtOnce unless mpirun is to end the job because of the agent,
+// as it does by default.
 func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) turn {
-	_, abort := env["OMPI_MCA_orte_abort_on_non_zero_status"]
-	_, recovery := env["OMPI_MCA_orte_enable_recovery"]
-	if place.Launcher != envmap.OpenMPI4 || code == 0 || abort || recovery || !openMPIDaemon(parent) {
+	if place.Launcher != envmap.OpenMPI4 || code == 0 || !openMPIDaemon(parent) {
 		return exitAtOnce
+	}
+	for _, setting := range []string{
+		"orte_abort_on_non_zero_status", "orte_enable_recovery", "odls_base_sigkill_timeout",
+	} {
+		if _, set := env["OMPI_MCA_"+setting]; set {
+			return exitAtOnce
+		}
 	}
 	switch before := place.LocalSize - 1 - place.LocalRank; {
 	case before <= 0, place.LocalSize >= threadedStart: // the local ranks may be unknown

@@ -39,6 +39,8 @@ func TestTurnOf(t *testing.T) {
 		"Hydra":         {hydra, nil, 7, "mpirun", exitAtOnce},
 		"no abort": {openMPI(0, 4), envmap.Env{"OMPI_MCA_orte_abort_on_non_zero_status": "0"},
 			7, "mpirun", exitAtOnce},
+		"a longer wait": {openMPI(0, 4), envmap.Env{"OMPI_MCA_odls_base_sigkill_timeout": "2"},
+			7, "mpirun", exitAtOnce},
 		"recovery": {openMPI(0, 4), envmap.Env{"OMPI_MCA_orte_enable_recovery": "1"},
 			7, "mpirun", exitAtOnce},
 	} {
