@@ -198,9 +198,6 @@ func (m *membership) move(ctx context.Context) error {
 func (m *membership) settle(workers []rdzv.Worker) {
 	if m.reported != nil && m.session.Context().Err() != nil {
 		<-m.reported
-		if !m.conn.hosting() { // for whose word all wait
-			time.Sleep(afterOthers(m.world.Seat.LocalSize/m.local.Workers, m.local.CPUs.Node))
-		}
 	}
 	m.tell(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
 }

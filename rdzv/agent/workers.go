@@ -50,7 +50,6 @@ func (w *workers) tree() (wrap.Tree, error) {
 		Grace: c.Grace, Linger: true, JobControl: true,
 		Source: w.in.source, Signals: w.in.forward, Deaf: w.in.dump, Kill: w.in.kill,
 		Started: w.workerStarted, Ended: w.workerEnded,
-		Gone: func() { _, _ = w.session.Leave(context.Background()) }, // leave gets the same result
 	}
 	for i := range w.local.Workers {
 		environ, err := w.environ(i)
