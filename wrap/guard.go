@@ -135,18 +135,14 @@ func (g *guard) send(files []*os.File) error {
 	return errors.Join(err, sent)
 }
 
-// end ends the watchdog, which has nothing to guard any more or is dead, and lets go of it. It reports whether the watchdog
-// was killed, and has left its sentinel.
-func (g *guard) end() (killed bool) {
-	g.socket.Close()
-	for range g.events { // until read has gone
-	}
-	// SIGKILL is for a watchdog that is stopped, or cannot get rid of its sentinel.
+// end waits for the process of the watchdog, whose socket has closed, and lets go of it.
+func (g *guard) end() {
+	// A watchdog that has closed its socket is exiting or dead; SIGKILL is for one in between that is stopped.
 	stuck := time.AfterFunc(overdue, func() { _ = g.process.Kill() })
-	state, _ := g.process.Wait()
+	_, _ = g.process.Wait()
 	stuck.Stop()
 	guards.Lock()
 	delete(guards.pids, g.process.Pid)
 	guards.Unlock()
-	return state != nil && !state.Exited()
+	g.socket.Close()
 }

@@ -3,7 +3,6 @@ package wrap
 import (
 	"context"
 	"os"
-	"sync"
 	"time"
 
 	"rdzv/wrap/internal/watchdog"
@@ -32,13 +31,15 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if r.guard, err = startGuard(t.Source != nil); err != nil {
 		return nil, err
 	}
-	defer r.letGo()
 	defer r.jobControl()()
 	r.listen()
 	r.handOver(ctx, spec)
 	r.supervise(ctx)
-	r.tellGone()
-	return r.finish()
+	r.guard.end()
+	r.stopListening()
+	err = r.leftovers()
+	r.closeStreams()
+	return r.results(), err
 }
 
 // run is one call of Run.
@@ -54,8 +55,6 @@ type run struct {
 	aborted bool // ctx ended before the watchdog had its workers
 	calls   *calls
 	gone    bool // the watchdog has said that nothing is left
-	killed  bool // and did not end by itself
-	release sync.Once
 	left    []int
 	hearing *hearing // of the source, nil without one
 	unheard bool     // its sentinel does not answer
@@ -83,7 +82,7 @@ func newRun(t *Tree) *run {
 	}
 }
 
-// supervise passes on signals and orders to stop until nothing is left of the tree, or the watchdog has gone.
+// supervise passes on signals and orders to stop until the watchdog has gone.
 func (r *run) supervise(ctx context.Context) {
 	ended, deaf, kill, signals := ctx.Done(), r.tree.Deaf, r.tree.Kill, r.tree.Signals
 	var overdue <-chan time.Time // set once the tree has been told to end
@@ -94,9 +93,6 @@ func (r *run) supervise(ctx context.Context) {
 				return
 			}
 			r.take(e)
-			if r.gone {
-				return
-			}
 			if r.live == 0 && !r.tree.Linger && overdue == nil {
 				overdue = r.stop(&Stop{})
 			}
@@ -114,33 +110,9 @@ func (r *run) supervise(ctx context.Context) {
 		case <-kill:
 			kill, ended, overdue = nil, nil, r.kill()
 		case <-overdue:
-			_ = r.guard.process.Kill() // it hangs or is stopped; finish does its work
+			_ = r.guard.process.Kill() // it hangs or is stopped; leftovers does its work
 		}
 	}
-}
-
-// tellGone calls Tree.Gone if nothing is left, while the watchdog waits to be let go.
-func (r *run) tellGone() {
-	if r.gone && len(r.left) == 0 && r.tree.Gone != nil {
-		r.calls.wait()
-		r.tree.Gone()
-	}
-}
-
-// letGo ends the watchdog. It may be called again.
-func (r *run) letGo() {
-	r.release.Do(func() {
-		r.killed = r.guard.end()
-		r.stopListening()
-	})
-}
-
-// finish lets go of the watchdog, does its work if it did not, and returns what Run returns.
-func (r *run) finish() ([]Result, error) {
-	r.letGo()
-	err := r.leftovers()
-	r.closeStreams()
-	return r.results(), err
 }
 
 // neverStarted is for a ctx that had ended before anything was started.

@@ -256,3 +256,40 @@ func TestInheritedDescriptor(t *testing.T) {
 	})
 	fd5.want("here")
 }
+
+// TestSentinelDoesNotAnswer: of many workers that end by themselves, at most the first waits for it at length.
+func TestSentinelDoesNotAnswer(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		t.Run(s.String(), func(t *testing.T) { endWithSentinel(t, s) })
+	}
+}
+
+// endWithSentinel ends many workers at the same time after s has been sent to their sentinel.
+func endWithSentinel(t *testing.T, s syscall.Signal) {
+	nothingLeft(t)
+	in, say, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	tree := Tree{Source: Signals(syscall.SIGUSR1)}
+	defer tree.Source.Close()
+	const n = 40
+	up := make(chan bool, n)
+	tree.Started = func(int, int) { up <- true }
+	for range n {
+		w := sh(t, "read line; exit 3")
+		w.Stdin = in
+		tree.Workers = append(tree.Workers, w)
+	}
+	r := begin(t, tree)
+	for range n {
+		<-up
+	}
+	_, sentinel := watchdogOf(t, os.Getpid())
+	syscall.Kill(sentinel, s)
+	say.Close()
+	if results, err := r.wait(); err != nil || results[n-1].Code != 3 {
+		t.Errorf("%+v, %v", results, err)
+	}
+}

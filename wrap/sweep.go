@@ -11,7 +11,6 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/proctree"
-	"rdzv/wrap/internal/watchdog"
 )
 
 // guards are the watchdogs of this process. They are its children but no orphans.
@@ -101,22 +100,8 @@ func (r *run) leftovers() error {
 		return r.takeOver()
 	case len(r.left) > 0:
 		return &LeftError{named(r.left)}
-	case r.killed:
-		r.buryOrphanedSentinel()
 	}
 	return nil
-}
-
-// buryOrphanedSentinel is for a watchdog that was killed when it had nothing to guard any more but its sentinel. That has died
-// with it, or is about to, and is a child of this process now.
-func (r *run) buryOrphanedSentinel() {
-	own, _ := children()
-	for pid := range own {
-		if s, err := procfs.Read(procfs.System, pid); err == nil && s.Name == watchdog.SentinelName && !r.spare[pid] {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			_, _ = syscall.Wait4(pid, nil, 0, nil)
-		}
-	}
 }
 
 // takeOver kills the tree of a watchdog that died before it could.

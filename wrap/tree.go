@@ -40,11 +40,6 @@ type Tree struct {
 	Started func(i, pid int)
 	Ended   func(i int, r Result)
 
-	// Gone, if set, is called when nothing of the tree is left and every call of Ended has returned. Meanwhile the watchdog
-	// waits, and ends after it: that costs the processor as much as a worker's end, and can be put off so for as long as
-	// others still have theirs to stop. It is not called where the watchdog has died, something is left, or nothing was started.
-	Gone func()
-
 	// Source, if set, is told while Run lasts which of its signals the workers have had too; it costs one process of
 	// about 0.3 MB, the sentinel. Result.Outside comes from it as well.
 	Source *Source

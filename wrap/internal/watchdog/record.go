@@ -23,7 +23,7 @@ const (
 	Paused                   // worker Index was stopped: A = signal
 	Resumed                  // worker Index was continued
 	Left                     // A = pid of a descendant that did not die of SIGKILL within KillWait
-	Gone                     // nothing of the tree is left but what Left named
+	Gone                     // nothing of the tree is left but what Left named; the watchdog exits
 )
 
 // Record is the fixed-size message on the socket between agent and watchdog, both of the same binary.

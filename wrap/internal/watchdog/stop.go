@@ -86,14 +86,14 @@ func (w *watch) killAll(orphans []int) {
 	}
 }
 
-// finish tells the agent that nothing is left. Once it has closed the socket, finish takes leave of the sentinel, the last
-// child, and reports true when that has gone.
+// finish takes leave of the sentinel, the last child, and when that has gone tells the agent that nothing is left and
+// reports true.
 func (w *watch) finish(now time.Time) bool {
-	if !w.gone {
-		w.gone = true
-		w.tell(Record{Kind: Gone})
+	if !w.dismiss(now) {
+		return false
 	}
-	return w.alone && w.dismiss(now)
+	w.tell(Record{Kind: Gone})
+	return true
 }
 
 // giveUp names what has survived SIGKILL; the agent adopts it.

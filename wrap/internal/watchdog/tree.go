@@ -53,8 +53,6 @@ type watch struct {
 	sentinel  int          // its pid, 0 if there is none
 	dismissed time.Time    // when it was told to leave
 	told      map[int]bool // adopted children that have had SIGTERM
-	gone      bool         // nothing is left, and the agent has been told so
-	alone     bool         // the agent has gone, or let go of this process
 	phase     phase
 	deadline  time.Time // of the phase
 	looked    time.Time // when the tree was looked at last, or the phase began
@@ -77,9 +75,6 @@ func (w *watch) obey(r Record) {
 		w.enter(killing, KillWait)
 	case Ask:
 		w.report(Answer)
-	case alone:
-		w.alone = true
-		w.enter(killing, KillWait)
 	}
 }
 

@@ -17,27 +17,17 @@ const agent = 0
 // never is a wait without end.
 const never time.Duration = -1
 
-// alone is the end of the agent's orders: it has gone, or lets go of a watchdog that has nothing to guard any more.
-const alone Kind = 128
-
-// nextOrder reads the agent's next order.
-func nextOrder() Record {
-	b, err := readFull(agent, RecordSize)
-	if err != nil {
-		return Record{Kind: alone}
-	}
-	return ParseRecord(b)
-}
-
-// mindAgent carries out the agent's orders and looks at the tree while that is being stopped.
+// mindAgent carries out the agent's orders, Kill once it has gone, and looks at the tree while that is being stopped.
 func (w *watch) mindAgent() {
 	for fd := int32(agent); ; {
 		order, look := Record{}, true
 		if ready(fd, w.untilLook()) {
-			if order = nextOrder(); order.Kind == alone {
-				fd = -1
+			b, err := readFull(agent, RecordSize)
+			if err != nil {
+				b, fd = Record{Kind: Kill}.Bytes(), -1
 			}
-			look = order.Kind == Kill || order.Kind == alone
+			order = ParseRecord(b)
+			look = order.Kind == Kill
 		}
 		w.step(order, look)
 	}
@@ -79,7 +69,7 @@ func (w *watch) step(order Record, look bool) {
 func (w *watch) untilLook() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase == running || w.gone && !w.alone {
+	if w.phase == running {
 		return never
 	}
 	return max(0, time.Until(w.looked.Add(w.phase.tick())))
