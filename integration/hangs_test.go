@@ -22,17 +22,17 @@ func TestStragglersAreNamed(t *testing.T) {
 func (f *field) straggle(t *testing.T, launcher string, hosts int) {
 	end := filepath.Join(newPlace(t).root, "end")
 	j := f.unmet(t, launcher, hosts, nil, actor("leave", end, ""))
-	if !eventually(patience, func() bool { return len(j.heard("after rank 0 ended well")) > 0 }) {
+	if !eventually(patience, func() bool { return len(j.heard("after rank 0 succeeded")) > 0 }) {
 		t.Error("nobody has named the stragglers")
 	}
-	for _, line := range j.heard("after rank 0 ended well") {
-		for _, want := range []string{"1 (node1)", "3 (node", "still run 10s after"} {
+	for _, line := range j.heard("after rank 0 succeeded") {
+		for _, want := range []string{"1 (node1)", "3 (node", "still running 10s after"} {
 			if !strings.Contains(line, want) {
 				t.Errorf("%q does not say %q", line, want)
 			}
 		}
 	}
-	if n := len(j.heard("after rank 0 ended well")); n > 1 {
+	if n := len(j.heard("after rank 0 succeeded")); n > 1 {
 		t.Errorf("they were named %d times", n)
 	}
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
@@ -78,7 +78,7 @@ func TestExitTimeout(t *testing.T) {
 			if n := len(j.heard("in stuck_here")); n != perJob-1 {
 				t.Errorf("%d ranks have shown where they hang, want %d", n, perJob-1)
 			}
-			if len(j.heard("still run 1s after rank 0 ended well")) == 0 {
+			if len(j.heard("still running 1s after rank 0 succeeded")) == 0 {
 				t.Error("nobody has said why the job was ended")
 			}
 			j.sweep()

@@ -87,7 +87,7 @@ func TestManyAgents(t *testing.T) {
 		c := newThrong(t, *many)
 		c.end.Close()
 		c.over(0)
-		said, waiting := len(c.linesWith("rdzv:")), len(c.linesWith("rdzv:", "agents are here")) // which a slow machine may take 5 s for
+		said, waiting := len(c.linesWith("rdzv:")), len(c.linesWith("rdzv:", "agents joined")) // which a slow machine may take 5 s for
 		if said > waiting {
 			t.Errorf("a job that goes well is silent, and said %q", c.linesWith("rdzv:"))
 		}

@@ -59,7 +59,7 @@ func TestMeetingByHand(t *testing.T) {
 		first := s.on(2, line...)
 		first.waitFor("no other agent has connected after 3s")
 		second := s.on(1, line...)
-		eitherSays(t, "2 of 3 agents are here (nodes node1, node2)", first, second)
+		eitherSays(t, "2 of 3 agents joined (from node1, node2)", first, second)
 		third := s.on(5, line...)
 		for _, agent := range []*process{first, second, third} {
 			if code := agent.code(); code != 0 {
@@ -79,8 +79,8 @@ func TestMeetingByHand(t *testing.T) {
 		for host := 1; host <= 4; host++ {
 			agents = append(agents, s.on(host, line...))
 		}
-		eitherSays(t, "2 of 4 agents are here (nodes node1, node2)", agents...)
-		eitherSays(t, "2 of 4 agents are here (nodes node3, node4)", agents...)
+		eitherSays(t, "2 of 4 agents joined (from node1, node2)", agents...)
+		eitherSays(t, "2 of 4 agents joined (from node3, node4)", agents...)
 		b.hosts("heal", "3")
 		b.hosts("heal", "4")
 		for _, agent := range agents {

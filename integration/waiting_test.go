@@ -19,10 +19,10 @@ func TestWaiting(t *testing.T) {
 		if code := job.code(); code != 124 {
 			t.Errorf("mpirun ended with %d, want 124", code)
 		}
-		if n := len(job.linesWith("rdzv: 3 of 4 agents are here; waiting for rank 2")); n < 2 {
+		if n := len(job.linesWith("rdzv: 3 of 4 agents joined; waiting for rank 2")); n < 2 {
 			t.Errorf("in 11 s it was said %d times who is missing", n)
 		}
-		if len(job.linesWith("rdzv: cannot start the job: timed out after 11s (--join-timeout): 3 of 4 agents are here; waiting for rank 2")) == 0 {
+		if len(job.linesWith("rdzv: cannot start the job: timed out after 11s (--join-timeout): 3 of 4 agents joined; waiting for rank 2")) == 0 {
 			t.Error("it was not said in the end that rank 2 is missing")
 		}
 	}
@@ -58,7 +58,7 @@ func TestWaiting(t *testing.T) {
 		shown := filepath.Join(s.root, "shown")
 		first := s.startWith([]string{"TERM=xterm"}, b.on(1, "script", "-qfec", quoted(line), shown)...)
 		text := func() string { text, _ := os.ReadFile(shown); return string(text) }
-		if !eventually(patience, func() bool { return strings.Contains(text(), "1 of 2 agents are here (node node1) after 10s") }) {
+		if !eventually(patience, func() bool { return strings.Contains(text(), "1 of 2 agents joined (from node1) after 10s") }) {
 			t.Error("the terminal does not show who is here")
 		}
 		second := s.on(2, line...)
@@ -67,7 +67,7 @@ func TestWaiting(t *testing.T) {
 				t.Errorf("an agent ended with %d", code)
 			}
 		}
-		const before, renewed = "\r\x1b[Krdzv: 1 of 2 agents are here (node node1) after 5s", "\r\x1b[Krdzv: 1 of 2 agents are here (node node1) after 10s\r\x1b[K"
+		const before, renewed = "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) after 5s", "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) after 10s\r\x1b[K"
 		if !strings.Contains(text(), before+renewed) {
 			t.Errorf("the terminal was shown %q", text())
 		}

@@ -59,16 +59,19 @@ func checkRanks(members []Member) error {
 			if m.Rank == Any {
 				with, without = without, with
 			}
-			return fmt.Errorf("cannot seat the agents: %s has a rank from its launcher and %s has none", name(with), name(without))
+			return fmt.Errorf("cannot assign ranks: the agent on %s has a rank from its launcher, the agent on %s has none",
+				address(with), address(without))
 		}
 		if m.Rank == Any {
 			continue
 		}
 		if other, taken := byRank[m.Rank]; taken {
-			return fmt.Errorf("cannot seat the agents: %s and %s both have rank %d from their launcher", name(other), name(m), m.Rank)
+			return fmt.Errorf("cannot assign ranks: the agents on %s and %s both have rank %d from their launcher",
+				address(other), address(m), m.Rank)
 		}
 		if m.Rank < 0 || m.Rank >= len(members) {
-			return fmt.Errorf("cannot seat the agents: %s has rank %d of %d", name(m), m.Rank, len(members))
+			return fmt.Errorf("cannot assign ranks: the agent on %s has rank %d, but the job has %d agents",
+				address(m), m.Rank, len(members))
 		}
 		byRank[m.Rank] = m
 	}

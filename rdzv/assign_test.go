@@ -215,13 +215,13 @@ func TestRoster(t *testing.T) {
 		return names
 	}
 	for want, r := range map[string]Roster{
-		"0 of 4 agents are here":                           {Agents: 4},
-		"4 of 4 agents are here":                           {Here: 4, Agents: 4, Hosts: hosts(4)},
-		"3 of 4 agents are here; waiting for rank 2":       {Here: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1)},
-		"1 of 2 agents are here (node node0)":              {Here: 1, Agents: 2, Hosts: hosts(1)},
-		"2 of 3 agents are here (nodes node0, node1)":      {Here: 2, Agents: 3, Hosts: hosts(2)},
-		"10 of 12 agents are here; waiting for ranks 1, 7": {Here: 10, Agents: 12, Missing: []int{1, 7}},
-		"10 of 20 agents are here (nodes node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {Here: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2},
+		"0 of 4 agents joined":                           {Agents: 4},
+		"4 of 4 agents joined":                           {Here: 4, Agents: 4, Hosts: hosts(4)},
+		"3 of 4 agents joined; waiting for rank 2":       {Here: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1)},
+		"1 of 2 agents joined (from node0)":              {Here: 1, Agents: 2, Hosts: hosts(1)},
+		"2 of 3 agents joined (from node0, node1)":       {Here: 2, Agents: 3, Hosts: hosts(2)},
+		"10 of 12 agents joined; waiting for ranks 1, 7": {Here: 10, Agents: 12, Missing: []int{1, 7}},
+		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {Here: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2},
 	} {
 		if got := r.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

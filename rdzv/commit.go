@@ -23,7 +23,7 @@ func writeVerdict(ctx context.Context, client *clientv3.Client, k keys, v Verdic
 	put := clientv3.OpPut(k.verdict(), encode(v))
 	answer, err := commit(ctx, client, conditions, []clientv3.Op{put}, nil)
 	if err != nil {
-		return false, fmt.Errorf("cannot tell the job of its end (%v): %w", &v, err)
+		return false, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
 	}
 	return answer.Succeeded, nil
 }

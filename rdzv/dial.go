@@ -49,7 +49,7 @@ func Dial(dial func(context.Context) (net.Conn, error), peerTimeout time.Duratio
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client of the store: %w", err)
+		return nil, fmt.Errorf("cannot create a client of the store: %w", err)
 	}
 	return client, nil
 }

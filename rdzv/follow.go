@@ -30,7 +30,7 @@ func (s *Session) follow(events clientv3.WatchChan) {
 			}
 		}
 		if err := response.Err(); err != nil {
-			why = fmt.Errorf("%w: cannot follow job %q: %v", ErrStoreLost, s.config.Job, err)
+			why = fmt.Errorf("%w: cannot watch job %q: %v", ErrStoreLost, s.config.Job, err)
 		}
 	}
 	s.loseStore(why)

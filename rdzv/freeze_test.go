@@ -138,7 +138,7 @@ func TestAFrozenAgentIsLost(t *testing.T) {
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	j.freeze("agent-1")
-	wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (process 1001 on node1)")
+	wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
 	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
 		t.Errorf("the agent that was unplugged: %v", cause)
 	}

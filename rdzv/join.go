@@ -33,7 +33,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		c.ConnectTimeout = defaultConnectTimeout
 	}
 	if err := c.Self.check(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot join job %q: %w", c.Job, err)
 	}
 	c.Self.Problems = clipped(c.Self.Problems)
 	if !c.JoinBy.IsZero() {
@@ -81,9 +81,9 @@ func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presenc
 	case err == nil:
 		return stream, nil
 	case unavailable(err):
-		return nil, fmt.Errorf("%w: cannot enter its roll: %v", ErrStoreLost, err)
+		return nil, fmt.Errorf("%w: cannot register: %v", ErrStoreLost, err)
 	default:
-		return nil, fmt.Errorf("cannot enter the roll of the store: %w", err)
+		return nil, fmt.Errorf("cannot register in the store: %w", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presenc
 // connect timeout after one has failed. It stays until ctx ends: a connection that
 // is made may fail before anything was asked over it, and then be tried anew.
 func (s *Session) limitConnecting(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
-	failed := fmt.Errorf("%w: no connection within %v", ErrStoreLost, s.config.ConnectTimeout)
+	failed := fmt.Errorf("%w: not connected within %v", ErrStoreLost, s.config.ConnectTimeout)
 	timer := time.AfterFunc(math.MaxInt64, func() { cancel(failed) })
 	defer timer.Stop()
 	failing := false // a try has, and the timer runs

@@ -78,7 +78,7 @@ type memberState struct {
 // bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
 	if c.Job == "" || c.Agents < 1 {
-		return nil, fmt.Errorf("cannot lead job %q: it has %d agents", c.Job, c.Agents)
+		return nil, fmt.Errorf("cannot lead job %q of %d agents", c.Job, c.Agents)
 	}
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
@@ -140,7 +140,7 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 // take takes in what the store says.
 func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) error {
 	if err := response.Err(); err != nil {
-		return fmt.Errorf("cannot follow job %q: %w", l.config.Job, err)
+		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, err)
 	}
 	for _, e := range response.Events {
 		if e.Type != clientv3.EventTypePut {

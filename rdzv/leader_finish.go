@@ -21,7 +21,7 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
 	if err := put(ctx, l.client, l.keys.settled(), encode(s)); err != nil {
-		return fmt.Errorf("cannot tell job %q that all have settled: %w", l.config.Job, err)
+		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 		err = m.check()
 	}
 	if err == nil && m.ID != id {
-		err = fmt.Errorf("it calls itself %.64q", m.ID)
+		err = fmt.Errorf("its member has id %.64q", m.ID)
 	}
 	if err != nil {
-		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot take in agent %.64q: %v", id, err)))
+		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 	}
 	a := &memberState{Member: m}
 	l.members[id] = a

@@ -32,13 +32,21 @@ func (l *Leader) judge(ctx context.Context, a *memberState, o Outcome) error {
 		return l.writeVerdict(ctx, failedVerdict(a.ID, o.Host, w))
 	}
 	if len(o.Workers) < a.Slots {
-		return l.writeVerdict(ctx, unready(fmt.Sprintf("%s gave up: it ran %d of its %d workers", l.nameOf(a), len(o.Workers), a.Slots)))
+		return l.writeVerdict(ctx, unready(l.nameOf(a)+" "+missingWorkers(len(o.Workers), a.Slots)))
 	}
 	if l.complete && l.pending == 0 {
 		return l.writeVerdict(ctx, verdictOf(Done))
 	}
 	l.noteSuccess(o.Workers)
 	return nil
+}
+
+// missingWorkers says that an agent did not run all of its workers.
+func missingWorkers(ran, workers int) string {
+	if ran == 0 {
+		return "did not run its " + plural("worker", workers)
+	}
+	return fmt.Sprintf("ran only %d of its %d workers", ran, workers)
 }
 
 // markLost takes in that an agent is gone. What it has said before is in the store,

@@ -17,7 +17,7 @@ func TestStragglersAreNamed(t *testing.T) {
 	}
 	select {
 	case s := <-told:
-		if want := "ranks 0 (node0), 1 (node1), 3 (node2) still run 1ms after rank 2 ended well"; s.String() != want {
+		if want := "ranks 0 (node0), 1 (node1), 3 (node2) are still running 1ms after rank 2 succeeded"; s.String() != want {
 			t.Errorf("told %q, want %q", s, want)
 		}
 	case <-j.ctx.Done():
@@ -37,7 +37,7 @@ func TestStragglersAreStopped(t *testing.T) {
 	j.worlds(sessions)
 	j.settle(sessions[0], succeeded(0))
 	v, ok := j.ended(sessions[1]).(*Verdict)
-	if want := "ranks 1 (node1), 2 (node2) still run 10ms after rank 0 ended well"; !ok || v.Kind != Straggling || v.Error() != want {
+	if want := "ranks 1 (node1), 2 (node2) are still running 10ms after rank 0 succeeded"; !ok || v.Kind != Straggling || v.Error() != want {
 		t.Errorf("verdict %+v, want %q", v, want)
 	}
 	j.settle(sessions[1], stopped(1))

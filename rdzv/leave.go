@@ -70,7 +70,7 @@ func (s *Session) waitSettled(ctx context.Context) error {
 	case <-s.store.Done():
 		err = context.Cause(s.store)
 	case <-bound.C:
-		err = fmt.Errorf("the other agents have not settled after %v", limit)
+		err = fmt.Errorf("timed out after %v waiting for the other agents to settle", limit)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}

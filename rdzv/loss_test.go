@@ -26,7 +26,7 @@ func soon(t *testing.T, what string, do func()) {
 
 func wantLost(t *testing.T, cause error, who string) {
 	t.Helper()
-	text := "lost " + who + ": it went without a word"
+	text := "lost " + who + ": it disconnected unexpectedly"
 	if v, ok := cause.(*Verdict); !ok || v.Kind != Lost || v.Error() != text {
 		t.Errorf("the job ended with %#v, want a loss: %s", cause, text)
 	}
@@ -42,7 +42,7 @@ func TestAnAgentDiesBeforeItSaysWhatItIs(t *testing.T) {
 	defer a.Abandon()
 	soon(t, "the news", func() {
 		j.kill("agent-1")
-		wantLost(t, j.ended(s), "an agent that had just come in")
+		wantLost(t, j.ended(s), "an agent that was joining")
 	})
 	soon(t, "leaving", func() { j.settle(s); j.leave(s) })
 }
@@ -52,7 +52,7 @@ func TestAnAgentDiesWhileOthersAreMissing(t *testing.T) {
 	sessions := j.agents(2)
 	soon(t, "the news", func() {
 		j.kill("agent-1")
-		wantLost(t, j.ended(sessions[0]), "an agent (process 1001 on node1)")
+		wantLost(t, j.ended(sessions[0]), "an agent (pid 1001 on node1)")
 	})
 	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
 		t.Errorf("the dead agent's own job ended with %v", cause)
@@ -67,7 +67,7 @@ func TestAnAgentDiesAtWork(t *testing.T) {
 	soon(t, "the news", func() {
 		j.kill("agent-2")
 		for _, i := range []int{0, 1, 3} {
-			wantLost(t, j.ended(sessions[i]), "the agent of rank 2 (process 1002 on node2)")
+			wantLost(t, j.ended(sessions[i]), "the agent of rank 2 (pid 1002 on node2)")
 		}
 	})
 	rest := []*Session{sessions[0], sessions[1], sessions[3]}
@@ -123,25 +123,30 @@ func TestAnAgentThatLeavesWithoutAWordIsLost(t *testing.T) {
 		t.Errorf("Leave: %v", err)
 	}
 	soon(t, "the news", func() {
-		wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (process 1001 on node1)")
+		wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
 	})
 }
 
-func TestAnAgentThatGivesUp(t *testing.T) {
+func TestAnAgentThatDoesNotRunItsWorkers(t *testing.T) {
 	for name, test := range map[string]struct {
-		agents int
-		want   string
+		agents, slots int
+		ran           []Worker
+		want          string
 	}{
-		"before the world": {3, "an agent (process 1001 on node1) gave up: it ran 0 of its 1 workers"},
-		"after the world":  {2, "the agent of rank 1 (process 1001 on node1) gave up: it ran 0 of its 1 workers"},
+		"before the world": {3, 1, nil, "an agent (pid 1001 on node1) did not run its worker"},
+		"after the world":  {2, 2, nil, "the agent of ranks 1 to 2 (pid 1001 on node1) did not run its workers"},
+		"one of two": {2, 2, []Worker{succeeded(1)},
+			"the agent of ranks 1 to 2 (pid 1001 on node1) ran only 1 of its 2 workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: test.agents})
-			sessions := j.agents(2)
+			host, other := member(0), member(1)
+			host.Hosting, other.Slots = true, test.slots
+			sessions := []*Session{j.join(host), j.join(other)}
 			if test.agents == 2 {
 				j.worlds(sessions)
 			}
-			j.settle(sessions[1])
+			j.settle(sessions[1], test.ran...)
 			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready || v.Error() != test.want {
 				t.Errorf("%v, want %q", v, test.want)
 			}
@@ -159,7 +164,7 @@ func TestAnAgentThatNeverSettlesIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, sum := range j.finish(sessions[:2], stopped) {
-		if sum.Settled || sum.Unsettled != "the agent of rank 2 (process 1002 on node2)" {
+		if sum.Settled || sum.Unsettled != "the agent of rank 2 (pid 1002 on node2)" {
 			t.Errorf("agent %d: unsettled %q", i, sum.Unsettled)
 		}
 	}

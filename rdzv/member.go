@@ -69,19 +69,19 @@ func (m Member) check() error {
 		return err
 	}
 	if m.Slots < 1 || m.Slots > MaxSlots {
-		return fmt.Errorf("cannot seat %s: it has %d workers, 1 to %d are possible", name(m), m.Slots, MaxSlots)
+		return fmt.Errorf("%d workers (1 to %d allowed)", m.Slots, MaxSlots)
 	}
 	if m.Rank < Any || m.LocalRank < Any || m.NodeRank < Any || m.LocalSize < Any || m.LocalSize == 0 {
-		return fmt.Errorf("cannot seat %s: its launcher counts from rank %d, local rank %d of %d, node rank %d",
-			name(m), m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
+		return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
+			m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
 	}
 	for _, p := range m.Problems {
 		if p.Text == "" || p.Kind == "" {
-			return fmt.Errorf("cannot seat %s: it has a problem %.64q of kind %.64q", name(m), p.Text, p.Kind)
+			return fmt.Errorf("invalid problem: kind %.64q, text %.64q", p.Kind, p.Text)
 		}
 	}
 	return nil
 }
 
-// name names an agent that has no ranks yet, for people.
-func name(m Member) string { return fmt.Sprintf("process %d on %s", m.PID, m.Host) }
+// address says where an agent is: "node1 (pid 71)".
+func address(m Member) string { return fmt.Sprintf("%s (pid %d)", m.Host, m.PID) }

@@ -66,7 +66,7 @@ func (s *Session) putWorkers(ctx context.Context, key string, workers []Worker) 
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	if err := put(ctx, s.client, key, encode(newOutcome(s.config.Self.Host, workers))); err != nil {
-		return fmt.Errorf("cannot tell the job how the workers ended: %w", err)
+		return fmt.Errorf("cannot write the outcome: %w", err)
 	}
 	return nil
 }

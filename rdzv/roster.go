@@ -14,16 +14,16 @@ type Roster struct {
 	MoreHosts int      `json:"more_hosts,omitempty"`
 }
 
-// String is for people: "3 of 4 agents are here; waiting for rank 2".
+// String is for people: "3 of 4 agents joined; waiting for rank 2".
 func (r Roster) String() string {
-	s := fmt.Sprintf("%d of %d agents are here", r.Here, r.Agents)
+	s := fmt.Sprintf("%d of %d agents joined", r.Here, r.Agents)
 	missing := r.Agents - r.Here
 	switch {
 	case missing <= 0:
 	case len(r.Missing) > 0:
 		s += "; waiting for " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing))
 	case len(r.Hosts) > 0:
-		s += " (" + plural("node", len(r.Hosts)) + " " + list(r.Hosts, r.MoreHosts) + ")"
+		s += " (from " + list(r.Hosts, r.MoreHosts) + ")"
 	}
 	return s
 }

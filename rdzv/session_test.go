@@ -174,9 +174,9 @@ func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 		members []Member
 		want    string
 	}{
-		"same rank":       {[]Member{ranked(0, 1), ranked(1, 1)}, "cannot seat the agents: process 1000 on node0 and process 1001 on node1 both have rank 1 from their launcher"},
-		"rank too high":   {[]Member{ranked(0, 0), ranked(1, 2)}, "cannot seat the agents: process 1001 on node1 has rank 2 of 2"},
-		"some have ranks": {[]Member{ranked(0, 0), member(1)}, "cannot seat the agents: process 1000 on node0 has a rank from its launcher and process 1001 on node1 has none"},
+		"same rank":       {[]Member{ranked(0, 1), ranked(1, 1)}, "cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have rank 1 from their launcher"},
+		"rank too high":   {[]Member{ranked(0, 0), ranked(1, 2)}, "cannot assign ranks: the agent on node1 (pid 1001) has rank 2, but the job has 2 agents"},
+		"some have ranks": {[]Member{ranked(0, 0), member(1)}, "cannot assign ranks: the agent on node0 (pid 1000) has a rank from its launcher, the agent on node1 (pid 1001) has none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: len(test.members)})
@@ -203,9 +203,9 @@ func TestNotAllCome(t *testing.T) {
 		member Member
 		want   string
 	}{
-		"ranks":     {ranked, "1 of 3 agents are here; waiting for ranks 0, 2"},
-		"no ranks":  {member(0), "1 of 3 agents are here (node node0)"},
-		"a problem": {withProblem, "1 of 3 agents are here (node node0)\ncannot find train.py"},
+		"ranks":     {ranked, "1 of 3 agents joined; waiting for ranks 0, 2"},
+		"no ranks":  {member(0), "1 of 3 agents joined (from node0)"},
+		"a problem": {withProblem, "1 of 3 agents joined (from node0)\ncannot find train.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

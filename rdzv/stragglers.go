@@ -21,12 +21,12 @@ type Straggler struct {
 
 func (s Straggler) String() string { return fmt.Sprintf("%d (%s)", s.Rank, s.Host) }
 
-// String is for people: "ranks 1 (node1), 3 (node2) still run 10s after rank 0
-// ended well".
+// String is for people: "ranks 1 (node1), 3 (node2) are still running 10s
+// after rank 0 succeeded".
 func (s Stragglers) String() string {
-	n, verb := len(s.Running)+s.More, "still run"
+	n, verb := len(s.Running)+s.More, "are"
 	if n == 1 {
-		verb = "still runs"
+		verb = "is"
 	}
-	return fmt.Sprintf("%s %s %s %v after rank %d ended well", plural("rank", n), list(s.Running, s.More), verb, s.After, s.First)
+	return fmt.Sprintf("%s %s %s still running %v after rank %d succeeded", plural("rank", n), list(s.Running, s.More), verb, s.After, s.First)
 }

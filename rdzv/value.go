@@ -32,7 +32,7 @@ func encode[T any](v T) string {
 func decode[T any](b []byte) (T, error) {
 	var e envelope[T]
 	if len(b) > maxValue {
-		return e.Value, fmt.Errorf("%d bytes, at most %d are allowed", len(b), maxValue)
+		return e.Value, fmt.Errorf("%d bytes (at most %d allowed)", len(b), maxValue)
 	}
 	// The version first: the fields of another one may have other types.
 	var any envelope[json.RawMessage]
@@ -40,7 +40,7 @@ func decode[T any](b []byte) (T, error) {
 		return e.Value, err
 	}
 	if any.Version != version {
-		return e.Value, fmt.Errorf("version %d, this is a rdzv of version %d", any.Version, version)
+		return e.Value, fmt.Errorf("version %d (this agent uses version %d)", any.Version, version)
 	}
 	return e.Value, json.Unmarshal(any.Value, &e.Value)
 }

@@ -21,10 +21,10 @@ var bad = map[string]struct{ value, want string }{
 	"corrupt":       {"{", "unexpected end of JSON input"},
 	"no object":     {"[1]", "cannot unmarshal array"},
 	"empty":         {"", "unexpected end of JSON input"},
-	"no version":    {`{"value":{}}`, "version 0, this is a rdzv of version 1"},
-	"other version": {`{"v":2,"value":"a string where there was an object"}`, "version 2, this is a rdzv of version 1"},
+	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 1"},
+	"other version": {`{"v":2,"value":"a string where there was an object"}`, "version 2 (this agent uses version 1"},
 	"other type":    {`{"v":1,"value":"text"}`, "cannot unmarshal string"},
-	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 262144 are allowed"},
+	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 262144 allowed"},
 }
 
 func TestASignalThatCannotBeUnderstoodEndsTheAgentsJob(t *testing.T) {
@@ -63,9 +63,9 @@ func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 
 func TestAMemberThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
-		"no workers":    {encode(Member{ID: "x", LocalSize: Any}), "it has 0 workers"},
-		"endless":       {encode(Member{ID: "x", LocalSize: Any, Slots: 1 << 40}), "1 to 1024 are possible"},
-		"of another id": {encode(Member{ID: "y", LocalSize: Any, Slots: 1}), `it calls itself "y"`},
+		"no workers":    {encode(Member{ID: "x", LocalSize: Any}), "0 workers (1 to 1024 allowed)"},
+		"endless":       {encode(Member{ID: "x", LocalSize: Any, Slots: 1 << 40}), "1 to 1024 allowed"},
+		"of another id": {encode(Member{ID: "y", LocalSize: Any, Slots: 1}), `its member has id "y"`},
 	}
 	for name, b := range bad {
 		values[name] = b
@@ -90,7 +90,7 @@ func TestAnOutcomeThatCannotBeUnderstoodIsALoss(t *testing.T) {
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	j.put(sessions[1].keys.outcome("agent-1"), `{"v":2}`)
-	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 || !strings.HasPrefix(v.Text, "lost the agent of rank 1 (process 1001 on node1): cannot read its outcome: version 2") {
+	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 || !strings.HasPrefix(v.Text, "lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 2") {
 		t.Errorf("verdict %+v", v)
 	}
 	j.settle(sessions[0], stopped(0))

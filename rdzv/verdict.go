@@ -70,7 +70,7 @@ func (v *Verdict) Error() string {
 	case v.Kind == Failed:
 		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.Status())
 	case v.Kind == Ended:
-		return fmt.Sprintf("ended by signal %d on %s", v.Signal, v.Host)
+		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:
 		return "all agents move to another store"
 	case v.Kind == Lost && v.Text == "":
@@ -109,9 +109,9 @@ func (v *Verdict) Hints() (hints []string) {
 // lossText says that an agent is lost.
 func (v *Verdict) lossText() string {
 	if v.PID == 0 {
-		return "lost an agent that had just come in: it went without a word"
+		return "lost an agent that was joining: it disconnected unexpectedly"
 	}
-	return "lost " + v.agentName() + ": it went without a word"
+	return "lost " + v.agentName() + ": it disconnected unexpectedly"
 }
 
 // agentName names the agent of a Lost verdict.
@@ -123,7 +123,7 @@ func (v *Verdict) agentName() string {
 	case v.Rank != Any:
 		what = fmt.Sprintf("the agent of rank %d", v.Rank)
 	}
-	return fmt.Sprintf("%s (process %d on %s)", what, v.PID, v.Host)
+	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)
 }
 
 // problemsText is a line for each problem.

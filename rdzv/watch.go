@@ -34,7 +34,7 @@ func created(ctx context.Context, events clientv3.WatchChan) error {
 		case !open:
 			return ErrStoreLost
 		case !first.Created:
-			return fmt.Errorf("the watch was refused: %w", first.Err())
+			return fmt.Errorf("the store refused the watch: %w", first.Err())
 		}
 		return nil
 	case <-ctx.Done():
