@@ -22,18 +22,21 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		Rank: seat.Rank + i, LocalRank: seat.LocalRank + i,
 		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
 	}
+	tell := func(context.Context) error { return nil }
 	switch {
 	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
 		worker.Stopped = true
-		w.tell(func(ctx context.Context) error { return w.session.Lose(ctx, watchdogLost(worker.Rank)) })
+		tell = func(ctx context.Context) error { return w.session.Lose(ctx, watchdogLost(worker.Rank)) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.Outside != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
-		w.tell(func(ctx context.Context) error { return w.session.End(ctx, int(r.Outside)) })
+		tell = func(ctx context.Context) error { return w.session.End(ctx, int(r.Outside)) }
 	default:
 		w.failed(i, worker, r)
 		return
 	}
+	w.events.send(WorkerExited{worker}) // before the job's end, of which it may be the reason
+	w.tell(tell)
 	w.count(worker)
 }
 
@@ -58,6 +61,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}
+	w.events.send(WorkerExited{worker})
 	if !e.findings.Consequence() {
 		w.fail(worker)
 		return
@@ -92,7 +96,6 @@ const progressDelay = time.Second
 
 // count records the end of a worker. With the last one this agent has settled.
 func (w *workers) count(worker rdzv.Worker) {
-	w.events.send(WorkerExited{worker})
 	e := &w.ended
 	e.mu.Lock()
 	defer e.mu.Unlock()
