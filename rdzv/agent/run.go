@@ -3,11 +3,18 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"rdzv/rdzv"
 	"rdzv/wrap"
 )
+
+// ErrRunning is returned by [Run] if another Run has not returned: both would act on the signals of
+// this process.
+var ErrRunning = errors.New("cannot run an agent: another one runs in this process")
+
+var running atomic.Bool // whether there is a Run in this process
 
 // Run plans an agent and runs it, see [Plan] and [Local.Run].
 func Run(ctx context.Context, c Config) (Result, error) {
@@ -23,8 +30,15 @@ func Run(ctx context.Context, c Config) (Result, error) {
 //
 // It returns an error if this agent never was a member of a job: *[NotJoinedError] if the others
 // were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search, else
-// what this agent itself failed of.
+// what this agent itself failed of. It returns [ErrRunning] while another Run has not returned.
 func (l *Local) Run(ctx context.Context) (Result, error) {
+	if len(l.Config.Program) == 0 {
+		return Result{}, errors.New("cannot run an agent: Config.Program is empty")
+	}
+	if !running.CompareAndSwap(false, true) {
+		return Result{}, ErrRunning
+	}
+	defer running.Store(false)
 	events := newReporter(l.Config.Events)
 	joinBy := deadline(time.Now(), l.Config.JoinTimeout)
 	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env))
