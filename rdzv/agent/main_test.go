@@ -1,13 +1,19 @@
 package agent_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"rdzv/internal/proctest"
+	"rdzv/rdzv/agent"
 )
 
 // With roleEnv set, the test binary is a worker, or a program that embeds an agent.
@@ -36,4 +42,52 @@ func environ(t *testing.T, role string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, roleEnv + "=" + role, "GORACE=atexit_sleep_ms=0"}
+}
+
+// config is an agent of a job of its own, in directories of its own, whose workers play a role.
+func config(t *testing.T, role string, workers int) agent.Config {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Config{Program: []string{self, "-" + role}, Environ: environ(t, role), ProcsPerNode: strconv.Itoa(workers)}
+}
+
+// noneLeft returns a function that fails the test if this process has a child that it did not have
+// before, or if the runtime directory has a file. An agent makes its process a subreaper, so that
+// whatever a worker leaves would be its child.
+func noneLeft(t *testing.T, environ []string) func() {
+	t.Helper()
+	before := children(t)
+	return func() {
+		t.Helper()
+		left := slices.DeleteFunc(children(t), func(pid string) bool { return slices.Contains(before, pid) })
+		if len(left) > 0 {
+			t.Errorf("children left: %v", left)
+		}
+		for _, entry := range environ {
+			if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
+				files, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("rdzv-%d", os.Geteuid()), "*"))
+				if err != nil || len(files) > 0 {
+					t.Errorf("files left: %q, %v", files, err)
+				}
+			}
+		}
+	}
+}
+
+// children are the pids of this process's children, zombies included.
+func children(t *testing.T) (pids []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("cannot list the children of this process: %v", err)
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil { // a thread may have ended
+			pids = append(pids, strings.Fields(string(text))...)
+		}
+	}
+	return pids
 }
