@@ -1,13 +1,16 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
 
@@ -103,18 +106,68 @@ func (c *Config) fill() {
 	}
 }
 
-// check rejects what Run could not use. A command line finds most of it before, with the names of
-// its flags.
+// check rejects what no agent could use. A command line finds most of it before, with the names of
+// its flags. What depends on this node, such as a program that is missing, is a [rdzv.Problem].
 func (c *Config) check() error {
-	switch {
-	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
-		return fmt.Errorf("cannot run an agent: %d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
-	case len(c.Job) > MaxJob:
-		return fmt.Errorf("cannot run an agent: job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
-	case c.PeerTimeout < presence.MinTimeout:
-		return fmt.Errorf("cannot run an agent: peer timeout %v: must be at least %v", c.PeerTimeout, presence.MinTimeout)
-	case c.JoinTimeout < 0 || c.Grace < 0 || c.ExitTimeout < 0:
-		return errors.New("cannot run an agent: a timeout is negative")
+	for _, err := range []error{c.checkJob(), c.checkSearch(), c.checkTimes(), c.checkWorkers()} {
+		if err != nil {
+			return fmt.Errorf("cannot run an agent: %w", err)
+		}
 	}
 	return nil
 }
+
+func (c *Config) checkJob() error {
+	switch {
+	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
+		return fmt.Errorf("%d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
+	case len(c.Job) > MaxJob:
+		return fmt.Errorf("job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
+	case strings.ContainsFunc(c.Job, unicode.IsControl):
+		return fmt.Errorf("job name %q: must not have control characters", c.Job)
+	}
+	return nil
+}
+
+func (c *Config) checkSearch() error {
+	lo, hi := c.PortLow, c.PortHigh
+	if (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi) {
+		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
+	}
+	if c.Store != "" {
+		if _, _, err := meet.ParseStore(c.Store); err != nil {
+			return err
+		}
+	}
+	return meet.CheckNet(c.Networks)
+}
+
+func (c *Config) checkTimes() error {
+	for _, limit := range []struct {
+		name           string
+		value, atLeast time.Duration
+	}{
+		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
+		{"peer timeout", c.PeerTimeout, presence.MinTimeout},
+	} {
+		if limit.value < limit.atLeast {
+			return fmt.Errorf("%s %v: must be at least %v", limit.name, limit.value, limit.atLeast)
+		}
+	}
+	return nil
+}
+
+// checkWorkers tries the workers' environment on a world of one.
+func (c *Config) checkWorkers() error {
+	if c.MasterPort < 0 || c.MasterPort > maxPort {
+		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
+	}
+	if _, err := envmap.ProcsPerNode(c.ProcsPerNode, 1, 1, rdzv.MaxSlots); err != nil {
+		return err
+	}
+	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1}
+	_, err := envmap.TorchChanges(nil, alone, envmap.TorchOptions{Device: c.Device, Set: c.Set})
+	return err
+}
+
+const maxPort = 65535

@@ -1,0 +1,70 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/presence"
+)
+
+// What Run could not use is rejected before anything is started, with the value.
+func TestConfigRejected(t *testing.T) {
+	for _, c := range []struct {
+		change func(*agent.Config)
+		want   string
+	}{
+		{func(c *agent.Config) { c.Program = nil }, "Program is empty"},
+		{func(c *agent.Config) { c.Launcher = "psexec" }, `"psexec"`},
+		{func(c *agent.Config) { c.Nodes = -1 }, "-1 nodes"},
+		{func(c *agent.Config) { c.ProcsPerNode = "many" }, `"many"`},
+		{func(c *agent.Config) { c.ProcsPerNode = "-1" }, "-1"},
+		{func(c *agent.Config) { c.Job = strings.Repeat("x", agent.MaxJob+1) }, "201 bytes"},
+		{func(c *agent.Config) { c.Job = "a\nb" }, `"a\nb"`},
+		{func(c *agent.Config) { c.Store = "node1:port" }, `"node1:port"`},
+		{func(c *agent.Config) { c.Networks = []string{"10.0.0.0/99"} }, "10.0.0.0/99"},
+		{func(c *agent.Config) { c.PortHigh = 29700 }, "0 to 29700"},
+		{func(c *agent.Config) { c.PortLow, c.PortHigh = 29700, 29600 }, "29700 to 29600"},
+		{func(c *agent.Config) { c.PortLow, c.PortHigh = 1, 65536 }, "1 to 65536"},
+		{func(c *agent.Config) { c.JoinTimeout = -time.Second }, "join timeout -1s"},
+		{func(c *agent.Config) { c.Grace = -time.Second }, "grace -1s"},
+		{func(c *agent.Config) { c.ExitTimeout = -time.Second }, "exit timeout -1s"},
+		{func(c *agent.Config) { c.PeerTimeout = presence.MinTimeout - 1 }, "peer timeout"},
+		{func(c *agent.Config) { c.MasterPort = 65536 }, "65536"},
+		{func(c *agent.Config) { c.Device = "gpu" }, `"gpu"`},
+		{func(c *agent.Config) { c.Set = []string{"NAME={rnak}"} }, "rnak"},
+	} {
+		config := config(t, succeed, 1)
+		c.change(&config)
+		r := &recorder{t: t}
+		result, err := r.run(t.Context(), config)
+		if err == nil || !strings.Contains(err.Error(), c.want) || agent.ExitCode(result, err) != agent.CodeAgent {
+			t.Errorf("Run: %v; want an error with %q", err, c.want)
+		}
+		if len(r.events) > 0 {
+			t.Errorf("%q: events %q", c.want, r.types())
+		}
+	}
+}
+
+// With nothing but a program the agent is the only one of its job and runs one worker.
+func TestConfigDefaults(t *testing.T) {
+	l, err := agent.Plan(agent.Config{Program: []string{"/bin/true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Placement.Launcher != envmap.None || l.Agents != 1 || l.Workers != 1 || l.Path != "/bin/true" || len(l.Problems) > 0 {
+		t.Errorf("Plan: %+v", l)
+	}
+	if !strings.HasPrefix(l.Job, "true-") || l.Config.PeerTimeout != presence.DefaultTimeout || l.Config.Root == nil {
+		t.Errorf("Plan: job %q, %+v", l.Job, l.Config)
+	}
+	c := agent.Config{Program: []string{"/bin/true"}, Environ: []string{"TMPDIR=" + t.TempDir()}}
+	result, err := agent.Run(t.Context(), c)
+	if err != nil || result.Verdict == nil || result.Verdict.Kind != rdzv.Done || result.World.Size != 1 {
+		t.Errorf("Run: %+v, %v", result, err)
+	}
+}
