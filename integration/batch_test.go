@@ -25,10 +25,10 @@ func body(line ...string) []string {
 
 func cancellings() []cancelling {
 	return []cancelling{
-		{"srun", body("srun"), perJob, nil, nil, "SIGTERM", "ended by SIGTERM"},
-		{"alone", body(), 2, []string{"--nproc-per-node", "2"}, nil, "SIGTERM", "ended by SIGTERM"},
-		{"exec", nil, 2, []string{"--nproc-per-node", "2"}, nil, "SIGTERM", "ended by SIGTERM"},
-		{"mpirun", body(mpirun), perJob, nil, nil, "SIGTERM", "ended by SIGTERM"},
+		{"srun", body("srun"), perJob, nil, nil, "SIGTERM", "received SIGTERM"},
+		{"alone", body(), 2, []string{"--nproc-per-node", "2"}, nil, "SIGTERM", "received SIGTERM"},
+		{"exec", nil, 2, []string{"--nproc-per-node", "2"}, nil, "SIGTERM", "received SIGTERM"},
+		{"mpirun", body(mpirun), perJob, nil, nil, "SIGTERM", "received SIGTERM"},
 
 		// Steps get it, the script does not.
 		{"srun, USR1", body("srun"), perJob, nil, []string{"--signal=USR1"}, "SIGUSR1", ""},

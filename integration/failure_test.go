@@ -21,9 +21,9 @@ func TestFails(t *testing.T) {
 		{[]string{"exit", "1"}, 1, "exit 1"},
 		{[]string{"exit", "7"}, 7, "exit 7"},
 		{[]string{"exit", "255"}, 255, "exit 255"},
-		{[]string{"die", strconv.Itoa(int(syscall.SIGKILL))}, 128 + 9, "ended by SIGKILL"},
-		{[]string{"die", strconv.Itoa(int(syscall.SIGSEGV))}, 128 + 11, "ended by SIGSEGV"},
-		{[]string{"die", strconv.Itoa(int(syscall.SIGTERM))}, 128 + 15, "ended by SIGTERM"},
+		{[]string{"die", strconv.Itoa(int(syscall.SIGKILL))}, 128 + 9, "killed by SIGKILL"},
+		{[]string{"die", strconv.Itoa(int(syscall.SIGSEGV))}, 128 + 11, "killed by SIGSEGV"},
+		{[]string{"die", strconv.Itoa(int(syscall.SIGTERM))}, 128 + 15, "killed by SIGTERM"},
 	} {
 		t.Run(how.role[0]+how.role[1], func(t *testing.T) {
 			underEach(t, func(t *testing.T, l launcher) {

@@ -32,11 +32,11 @@ except OSError as e:
 	{"segv", `
 import ctypes
 def crash(): ctypes.string_at(0)
-crash()`, 128 + 11, []string{"how      ended by SIGSEGV after", "message  Fatal Python error: Segmentation fault", "in crash"}},
+crash()`, 128 + 11, []string{"how      killed by SIGSEGV after", "message  Fatal Python error: Segmentation fault", "in crash"}},
 	{"abort", `
 def give_up(): os.abort()
-give_up()`, 128 + 6, []string{"how      ended by SIGABRT after", "message  Fatal Python error: Aborted", "in give_up"}},
-	{"kill", `os.kill(os.getpid(), 9)`, 128 + 9, []string{"how      ended by SIGKILL after"}},
+give_up()`, 128 + 6, []string{"how      killed by SIGABRT after", "message  Fatal Python error: Aborted", "in give_up"}},
+	{"kill", `os.kill(os.getpid(), 9)`, 128 + 9, []string{"how      killed by SIGKILL after"}},
 	{"noise", `
 print("lots of progress\rprogress 100%", file=sys.stderr)
 print("\x1b[31mred\x1b[0m", file=sys.stderr); sys.exit(2)`, 2, []string{"| progress 100%", "| [31mred[0m"}},
@@ -240,7 +240,7 @@ func TestOthersThatFailed(t *testing.T) {
 	if len(job.linesWith("rank "+strconv.Itoa(first)+" of 3 failed first")) != 1 {
 		t.Errorf("rank %d is not told of", first)
 	}
-	if lines := job.linesWith("failed on its own too"); len(lines) > 1 || len(lines) == 1 && !strings.Contains(lines[0], "rank "+strconv.Itoa(other)+" ") {
+	if lines := job.linesWith("also failed"); len(lines) > 1 || len(lines) == 1 && !strings.Contains(lines[0], "rank "+strconv.Itoa(other)+" ") {
 		t.Errorf("the others are %q", lines)
 	}
 }

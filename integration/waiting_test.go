@@ -22,7 +22,7 @@ func TestWaiting(t *testing.T) {
 		if n := len(job.linesWith("rdzv: 3 of 4 agents joined; waiting for rank 2")); n < 2 {
 			t.Errorf("in 11 s it was said %d times who is missing", n)
 		}
-		if len(job.linesWith("rdzv: cannot start the job: timed out after 11s (--join-timeout): 3 of 4 agents joined; waiting for rank 2")) == 0 {
+		if len(job.linesWith("rdzv: timed out after 11s (--join-timeout): 3 of 4 agents joined; waiting for rank 2")) == 0 {
 			t.Error("it was not said in the end that rank 2 is missing")
 		}
 	}
@@ -30,8 +30,8 @@ func TestWaiting(t *testing.T) {
 		s := b.stay(t)
 		line := append([]string{"-hosts", "node1,node2", "-ppn", "2", "-np", "4", "sh", "-c", absent, "sh", self, s.dir("absent")}, rdzvExec([]string{"--join-timeout", "7s"}, []string{"true"})...)
 		job := s.on(1, s.hydra(line...)...)
-		job.waitFor("cannot be known before all are here")
-		job.waitFor("not all of 4 agents came within 7s (--join-timeout)")
+		job.waitFor("Hydra does not tell which are missing")
+		job.waitFor("not all of its 4 agents joined within 7s (--join-timeout)")
 		if err := os.WriteFile(filepath.Join(s.root, "absent", "end"), nil, 0o600); err != nil { // Hydra waits for that rank
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestWaiting(t *testing.T) {
 		shown := filepath.Join(s.root, "shown")
 		first := s.startWith([]string{"TERM=xterm"}, b.on(1, "script", "-qfec", quoted(line), shown)...)
 		text := func() string { text, _ := os.ReadFile(shown); return string(text) }
-		if !eventually(patience, func() bool { return strings.Contains(text(), "1 of 2 agents joined (from node1) after 10s") }) {
+		if !eventually(patience, func() bool { return strings.Contains(text(), "1 of 2 agents joined (from node1) (10s)") }) {
 			t.Error("the terminal does not show who is here")
 		}
 		second := s.on(2, line...)
@@ -67,7 +67,7 @@ func TestWaiting(t *testing.T) {
 				t.Errorf("an agent ended with %d", code)
 			}
 		}
-		const before, renewed = "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) after 5s", "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) after 10s\r\x1b[K"
+		const before, renewed = "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) (5s)", "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) (10s)\r\x1b[K"
 		if !strings.Contains(text(), before+renewed) {
 			t.Errorf("the terminal was shown %q", text())
 		}

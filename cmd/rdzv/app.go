@@ -11,8 +11,7 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// app is one run of the command: what it was given by its process, and nothing
-// else of the process is used anywhere but here and in process.go.
+// app is one run of the command, with what belongs to its process.
 type app struct {
 	args    []string
 	environ []string
@@ -32,15 +31,14 @@ func newApp(args, environ []string, stdin, stdout, stderr *os.File) *app {
 	}
 }
 
-// command is one subcommand: its name, its help, and what it does. It returns
-// the exit code.
+// command is one subcommand. run returns the exit code.
 type command struct {
 	name string
 	help string
 	run  func(a *app, args []string) int
 }
 
-// commands returns all subcommands in the order in which help lists them.
+// commands are all subcommands in the order in which help lists them.
 func commands() []command {
 	return []command{
 		{"exec", execHelp, (*app).exec},
@@ -52,7 +50,7 @@ func commands() []command {
 	}
 }
 
-// run picks the subcommand and returns the exit code of the process.
+// run runs the subcommand and returns the exit code of the process.
 func (a *app) run() int {
 	if len(a.args) == 0 {
 		return a.help(nil)
@@ -83,7 +81,7 @@ func find(name string) (command, bool) {
 	return command{}, false
 }
 
-// asksForHelp looks at the flags before the program.
+// asksForHelp tells whether a flag before the program asks for help.
 func asksForHelp(args []string) bool {
 	for _, arg := range args {
 		switch arg {
@@ -96,21 +94,21 @@ func asksForHelp(args []string) bool {
 	return false
 }
 
-// print writes data that was asked for to standard output.
+// print writes the requested data to stdout.
 func (a *app) print(text string) int {
 	if _, err := a.stdout.WriteString(text); err != nil {
-		return a.fail(codeUnknown, fmt.Errorf("cannot write to standard output: %w", errors.Unwrap(err)))
+		return a.fail(codeUnknown, fmt.Errorf("cannot write to stdout: %w", errors.Unwrap(err)))
 	}
 	return codeOK
 }
 
-// fail says an error, with its hint if it has one, and returns the code.
+// fail prints an error and its hint, and returns the code.
 func (a *app) fail(code int, err error) int {
 	a.console.Fail(err)
 	return code
 }
 
-// usage says what is wrong with the command line, and returns the code.
+// usage prints what is wrong with the command line, and returns the code.
 func (a *app) usage(code int, err error, command string) int {
 	a.console.Error("%v", err)
 	hint := agent.Hint(err)
@@ -121,7 +119,7 @@ func (a *app) usage(code int, err error, command string) int {
 	return code
 }
 
-// hinted is an error with something to try.
+// hinted is an error with a suggestion.
 type hinted struct {
 	error
 	hint string

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,72 +11,71 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
 
-// check refuses flags of exec that mean nothing or contradict one another, before
-// anything is started. It finds them all at once.
+// check rejects invalid and contradictory flags of exec before anything is started. It reports all
+// of them.
 func (o *options) check() error {
-	return together(append(o.wrongPlace(), append(o.wrongWorker(), append(o.wrongMeeting(), o.wrongTimes()...)...)...))
+	return join(slices.Concat(
+		o.checkPlacement(), o.checkWorkers(), o.checkMeeting(), o.checkTimeouts()))
 }
 
 // checkShared is check for a command that has only the flags of define.
 func (o *options) checkShared() error {
-	return together(append(o.wrongPlace(), o.wrongWorker()...))
+	return join(slices.Concat(o.checkPlacement(), o.checkWorkers()))
 }
 
-// wrong is one such flag.
-func (o *options) wrong(flag string, value any, why string) error {
+// invalid is the error of one flag.
+func (o *options) invalid(flag string, value any, why string) error {
 	if text, ok := value.(string); ok {
 		value = strconv.Quote(text)
 	}
 	return fmt.Errorf("cannot run %s: --%s %v: %s", o.flags.Name(), flag, value, why)
 }
 
-// maxJob is the longest name of a job, in bytes. It becomes a part of keys and of
-// the workers' environment.
-const maxJob = 200
-
-func (o *options) wrongPlace() (errs []error) {
+func (o *options) checkPlacement() (errs []error) {
 	if o.given("nodes") && (o.nodes < 1 || o.nodes > envmap.MaxTasks) {
-		errs = append(errs, o.wrong("nodes", o.nodes, fmt.Sprintf("must be 1 to %d", envmap.MaxTasks)))
+		errs = append(errs, o.invalid("nodes", o.nodes, fmt.Sprintf("must be 1 to %d", envmap.MaxTasks)))
 	}
-	if len(o.job) > maxJob {
-		errs = append(errs, o.wrong("job", o.job[:16]+"...", fmt.Sprintf("must not be longer than %d bytes", maxJob)))
+	if len(o.job) > agent.MaxJob {
+		errs = append(errs, o.invalid("job", o.job[:16]+"...", fmt.Sprintf("must not be longer than %d bytes", agent.MaxJob)))
 	}
 	if strings.ContainsFunc(o.job, unicode.IsControl) {
-		errs = append(errs, o.wrong("job", o.job, "must not have control characters"))
+		errs = append(errs, o.invalid("job", o.job, "must not contain control characters"))
 	}
 	return errs
 }
 
-// wrongWorker tries the worker's environment on a world of one: what fails there
-// would fail on every node, after they have met.
-func (o *options) wrongWorker() (errs []error) {
+// checkWorkers makes the environment of a worker in a world of one: what fails here would fail on
+// every node after the agents have met.
+func (o *options) checkWorkers() (errs []error) {
 	if o.masterPort < 0 || o.masterPort > 65535 {
-		errs = append(errs, o.wrong("master-port", o.masterPort, "must be 1 to 65535, or 0 for any"))
+		errs = append(errs, o.invalid("master-port", o.masterPort, "must be 1 to 65535, or 0 for a free port"))
 	}
 	if o.as != "" && o.as != "openmpi" {
-		errs = append(errs, o.wrong("as", o.as, `must be "openmpi"`))
+		errs = append(errs, o.invalid("as", o.as, `must be "openmpi"`))
 	}
 	if _, err := envmap.ProcsPerNode(o.procs, 1, 1, rdzv.MaxSlots); err != nil {
 		errs = append(errs, err)
 	}
 	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1}
-	if _, err := envmap.TorchChanges(nil, alone, envmap.TorchOptions{Device: envmap.DeviceMode(o.device), Set: o.set}); err != nil {
+	options := envmap.TorchOptions{Device: envmap.DeviceMode(o.device), Set: o.set}
+	if _, err := envmap.TorchChanges(nil, alone, options); err != nil {
 		errs = append(errs, err)
 	}
 	return errs
 }
 
-func (o *options) wrongMeeting() (errs []error) {
+func (o *options) checkMeeting() (errs []error) {
 	if o.quiet && o.verbose {
 		errs = append(errs, o.contradiction("quiet", "verbose"))
 	}
 	var err error
 	if o.portLo, o.portHi, err = portRange(o.ports); err != nil {
-		errs = append(errs, o.wrong("port-range", o.ports, err.Error()))
+		errs = append(errs, o.invalid("port-range", o.ports, err.Error()))
 	}
 	if _, _, err := meet.ParseStore(o.store); o.store != "" && err != nil {
 		errs = append(errs, err)
@@ -89,25 +89,25 @@ func (o *options) wrongMeeting() (errs []error) {
 	return errs
 }
 
-func (o *options) wrongTimes() (errs []error) {
+func (o *options) checkTimeouts() (errs []error) {
 	for _, t := range []struct {
 		flag  string
 		value time.Duration
 	}{{"join-timeout", o.joinTimeout}, {"grace", o.grace}, {"exit-timeout", o.exitTimeout}} {
 		if t.value < 0 {
-			errs = append(errs, o.wrong(t.flag, t.value, "must not be negative"))
+			errs = append(errs, o.invalid(t.flag, t.value, "must not be negative"))
 		}
 	}
 	if o.peerTimeout < presence.MinTimeout {
-		errs = append(errs, o.wrong("peer-timeout", o.peerTimeout, fmt.Sprintf("must be %v or more", presence.MinTimeout)))
+		errs = append(errs, o.invalid("peer-timeout", o.peerTimeout, fmt.Sprintf("must be at least %v", presence.MinTimeout)))
 	}
 	return errs
 }
 
-// contradiction tells of two flags that cannot both be meant, by the names that each
-// may have been given by.
+// contradiction is the error of two flags, or their variables, that exclude each other.
 func (o *options) contradiction(a, b string) error {
-	return fmt.Errorf("cannot run %s: --%s and --%s (or %s, %s) contradict each other", o.flags.Name(), a, b, twin(a), twin(b))
+	return fmt.Errorf("cannot run %s: --%s and --%s (or %s, %s) exclude each other",
+		o.flags.Name(), a, b, variable(a), variable(b))
 }
 
 // portRange reads LOW-HIGH, or one port.

@@ -51,7 +51,7 @@ func (o *options) envFlags() (f *pflag.FlagSet, format *string, explain *bool) {
 	return f, f.String("format", "sh", ""), f.Bool("explain", false, "")
 }
 
-// inEnv rewords the refusal to run in a worker for env.
+// inEnv adds a suggestion to the refusal to run inside a worker.
 func inEnv(err error) error {
 	var inside *agent.InsideWorkerError
 	if !errors.As(err, &inside) {
@@ -59,11 +59,11 @@ func inEnv(err error) error {
 	}
 	return hinted{
 		fmt.Errorf("cannot run env: %w", err),
-		"rdzv env --explain tells of it; --launcher none looks past it",
+		"rdzv env --explain describes this worker; --launcher none ignores it",
 	}
 }
 
-// object is what a set of variables is in JSON.
+// object is a set of variables as a JSON object.
 func object(set []envmap.KV) map[string]string {
 	o := make(map[string]string, len(set))
 	for _, kv := range set {
@@ -72,7 +72,7 @@ func object(set []envmap.KV) map[string]string {
 	return o
 }
 
-// asJSON is one value on lines of its own, names in the order of the alphabet.
+// asJSON is the indented JSON form of a value.
 func asJSON(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

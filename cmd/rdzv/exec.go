@@ -13,8 +13,7 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// exec runs one agent: it meets the others, runs the workers with the place that
-// was agreed on, and returns the job's exit code.
+// exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
 	e := &execution{app: a, options: &options{}}
 	local, err := e.plan(args)
@@ -64,7 +63,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	if errors.As(err, &inside) {
 		return nil, hinted{
 			fmt.Errorf("cannot run exec: %w", err),
-			"a worker of a job cannot start another one; --launcher none starts one all the same",
+			"a worker cannot start another job; --launcher none starts one nevertheless",
 		}
 	}
 	return local, err
@@ -78,7 +77,7 @@ func (e *execution) read(args []string) error {
 	program, dashes, err := parse(f, args, e.env)
 	switch {
 	case err != nil:
-		e.reportFile = "" // it may be misread, as the other flags
+		e.reportFile = "" // like the other flags, it may have been misread
 		return err
 	case len(program) == 0:
 		return hinted{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
@@ -89,9 +88,8 @@ func (e *execution) read(args []string) error {
 	return e.check()
 }
 
-// inOrder is the line that was meant where the program begins without dashes:
-// flags of exec behind it, as mpirun's and torchrun's may not stand either, come
-// before it.
+// inOrder is the command line that was probably meant if "--" is missing: with the flags of exec
+// before the program, as mpirun and torchrun require it too.
 func inOrder(args, program []string) string {
 	flags := args[:len(args)-len(program)]
 	f := newFlags("exec")
@@ -105,7 +103,7 @@ func inOrder(args, program []string) string {
 	return strings.Join(slices.Concat([]string{"rdzv exec"}, flags, []string{"--"}, program), " ")
 }
 
-// without is words but those that rest has too, in the order of both.
+// without is words without those of rest, which is in the same order.
 func without(words, rest []string) (left []string) {
 	for _, w := range words {
 		if len(rest) > 0 && w == rest[0] {
@@ -117,7 +115,7 @@ func without(words, rest []string) (left []string) {
 	return left
 }
 
-// config is what the flags, and this process, say to the agent.
+// config is the agent's configuration by the flags and by this process.
 func (o *options) config(a *app, program []string, event func(agent.Event), storeFailed func(error)) agent.Config {
 	return agent.Config{
 		Program: program, Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
@@ -130,7 +128,7 @@ func (o *options) config(a *app, program []string, event func(agent.Event), stor
 	}
 }
 
-// event tells the user.
+// event handles one event of the agent.
 func (e *execution) event(event agent.Event) {
 	switch event := event.(type) {
 	case agent.Placed:
@@ -143,11 +141,11 @@ func (e *execution) event(event agent.Event) {
 	e.console.Event(event)
 }
 
-// storeFailed ends this process at once, as the store has. Its watchdog ends the
-// workers, and the other agents see that the store is lost.
+// storeFailed exits because etcd is about to end this process. The watchdog kills the workers, and
+// the other agents notice the loss of the store.
 func (e *execution) storeFailed(err error) { os.Exit(e.exitWith(agent.CodeAgent, err)) }
 
-// notJoined says why there is no job, and returns the exit code.
+// notJoined prints why this agent did not join a job, and returns the exit code.
 func (e *execution) notJoined(err error) int {
 	code := agent.ExitCode(agent.Result{}, err)
 	var late *agent.JoinTimeoutError
@@ -158,13 +156,13 @@ func (e *execution) notJoined(err error) int {
 		e.console.JoinTimedOut(late)
 		return code
 	case errors.As(err, &signal):
-		e.save(e.endReport(string(rdzv.Ended), code, e.console.SignalledEarly(signal)))
+		e.save(e.endReport(string(rdzv.Ended), code, e.console.EndedBySignal(signal)))
 		return code
 	}
 	return e.exitWith(code, err)
 }
 
-// exitWith says an error that ends this agent but not the job, and returns the code.
+// exitWith prints an error that ends this agent but not the job, and returns the code.
 func (e *execution) exitWith(code int, err error) int {
 	e.save(e.endReport(endedByError, code, err.Error()))
 	e.console.Fail(err)

@@ -52,7 +52,7 @@ func TestSignalCodes(t *testing.T) {
 		if c.err != nil || c.code != agent.CodeSignal+int(s) {
 			t.Errorf("a worker that dies of %v ends the job with %d, %v", s, c.code, c.err)
 		}
-		if !strings.Contains(c.stderr, "rank 0 failed first: ended by "+console.SignalName(int(s))) {
+		if !strings.Contains(c.stderr, "rank 0 failed first: killed by "+console.SignalName(int(s))) {
 			t.Errorf("of a worker that dies of %v is said: %q", s, c.stderr)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 type row = console.Row
 
-// explain prints where this process is and what its worker would get, every value
-// with its source. err is why the agent could not be planned further than local.
+// explain prints the placement of this process and the environment of its first worker, every value
+// with its source. err is why the agent could not be planned beyond local.
 func (a *app) explain(o *options, local *agent.Local, err error, machine bool) int {
 	rows, err := a.explanation(o, local, err)
 	if err != nil {
@@ -24,8 +24,7 @@ func (a *app) explain(o *options, local *agent.Local, err error, machine bool) i
 	if machine {
 		return a.print(asJSON(rows))
 	}
-	screen := console.ScreenOf(a.stdout, a.env["TERM"], a.env["NO_COLOR"] != "")
-	return a.print(console.Table(rows, screen.Width()))
+	return a.print(console.Table(rows))
 }
 
 func (a *app) explanation(o *options, local *agent.Local, err error) ([]row, error) {
@@ -40,7 +39,7 @@ func (a *app) explanation(o *options, local *agent.Local, err error) ([]row, err
 	}
 	rows := placeRows(local.Placement)
 	if local.Placement.Launcher == envmap.None {
-		rows = byHandRows(local)
+		rows = noLauncherRows(local)
 	}
 	for _, flag := range local.IgnoredFlags() {
 		rows = append(rows, row{What: "ignored", Value: flag.Flag, From: flag.Reason})
@@ -49,13 +48,13 @@ func (a *app) explanation(o *options, local *agent.Local, err error) ([]row, err
 	if err == nil {
 		p, err = local.Preview()
 	}
-	if err != nil { // the launcher does not tell enough for exec: that too is an explanation
+	if err != nil { // exec would fail for this reason
 		return append(rows, row{What: "note", From: err.Error() + "; " + agent.Hint(err)}), nil
 	}
 	return append(rows, a.workerRows(o, local, p)...), nil
 }
 
-// placeRows is what the launcher told.
+// placeRows are the rows of a placement.
 func placeRows(p envmap.Placement) []row {
 	var rows []row
 	for _, e := range p.Explain() {
@@ -68,9 +67,9 @@ func placeRows(p envmap.Placement) []row {
 	return rows
 }
 
-// byHandRows is the same where there is no launcher: what the flags say.
-func byHandRows(local *agent.Local) []row {
-	nodes := row{What: "nodes", Value: strconv.Itoa(local.Agents), From: "--nodes, 1 where it is not given"}
+// noLauncherRows are the rows of a placement without a launcher: the flags decide.
+func noLauncherRows(local *agent.Local) []row {
+	nodes := row{What: "nodes", Value: strconv.Itoa(local.Agents), From: "--nodes, default 1"}
 	var rows []row
 	for _, r := range placeRows(local.Placement) {
 		switch r.What {
@@ -79,11 +78,11 @@ func byHandRows(local *agent.Local) []row {
 				r.Value, r.From = "0", "there is one node"
 			}
 		case "size":
-			r.Value, r.From = nodes.Value, "by hand there is one agent on each node"
+			r.Value, r.From = nodes.Value, "one agent per node without a launcher"
 		case "local rank":
-			r.Value, r.From = "0", "by hand there is one agent on each node"
+			r.Value, r.From = "0", "one agent per node without a launcher"
 		case "local size":
-			r.Value, r.From = "1", "by hand there is one agent on each node"
+			r.Value, r.From = "1", "one agent per node without a launcher"
 		case "nodes":
 			r = nodes
 		}
@@ -92,23 +91,22 @@ func byHandRows(local *agent.Local) []row {
 	return rows
 }
 
-// workerRows is what the first worker gets besides its place, and what happens to
-// the variables that are there already.
+// workerRows are the rows of the first worker's environment.
 func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row {
 	rows := []row{workersRow(o, local), deviceRow(o, local, p)}
 	if slices.Contains(p.Kept, "OMP_NUM_THREADS") {
-		rows = append(rows, row{What: "threads", Value: a.env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept as it is set"})
+		rows = append(rows, row{What: "threads", Value: a.env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
 		rows = append(rows, row{What: "threads", Value: strconv.Itoa(p.Identity.Threads), From: threadsFrom(local, p.Identity)})
 	}
 	for _, name := range p.Kept {
 		if name != "OMP_NUM_THREADS" {
-			rows = append(rows, row{What: "kept", Value: name + "=" + a.env[name], From: "as it is set"})
+			rows = append(rows, row{What: "kept", Value: name + "=" + a.env[name], From: "set by you"})
 		}
 	}
 	rows = append(rows, a.replaced(p)...)
 	if len(p.Changes.Unset) > 0 {
-		rows = append(rows, row{What: "removed", Value: strings.Join(p.Changes.Unset, ", "), From: "not for the worker"})
+		rows = append(rows, row{What: "removed", Value: strings.Join(p.Changes.Unset, ", "), From: "not passed to workers"})
 	}
 	for _, note := range p.Notes {
 		rows = append(rows, row{What: "note", From: note})
@@ -122,7 +120,7 @@ func workersRow(o *options, local *agent.Local) row {
 	case o.procs != "":
 		from = "--nproc-per-node " + o.procs
 	case local.Placement.PerNode != "":
-		from = string(local.Placement.Launcher) + " asks for " + local.Placement.PerNode
+		from = string(local.Placement.Launcher) + " requests " + local.Placement.PerNode
 	}
 	return row{What: "workers", Value: strconv.Itoa(local.Workers), From: from}
 }
@@ -130,7 +128,7 @@ func workersRow(o *options, local *agent.Local) row {
 func deviceRow(o *options, local *agent.Local, p agent.Preview) row {
 	from := local.Devices.From()
 	if !local.Devices.Known {
-		from = "the local rank: there is " + from
+		from = "the local rank: " + from
 	}
 	if o.device != string(envmap.DeviceIndex) {
 		from = "--device " + o.device + "; " + from
@@ -141,19 +139,19 @@ func deviceRow(o *options, local *agent.Local, p agent.Preview) row {
 		}
 	}
 	if slices.Contains(p.Open, "RDZV_DEVICE_INDEX") {
-		return row{What: "device", Value: "unknown", From: "it follows from the local rank; " + local.Devices.From()}
+		return row{What: "device", Value: "unknown", From: "depends on the local rank; " + local.Devices.From()}
 	}
 	return row{What: "device", Value: "none", From: from}
 }
 
 func threadsFrom(local *agent.Local, id envmap.Identity) string {
-	return fmt.Sprintf("OMP_NUM_THREADS: %s here for %s of this agent, %s on this node for %s",
+	return fmt.Sprintf("OMP_NUM_THREADS: %s for the %s of this agent, %s on this node for %s",
 		console.Plural(local.CPUs.Mask, "core"), console.Plural(local.Workers, "worker"),
 		console.Plural(local.CPUs.Node, "core"), console.Plural(id.LocalWorldSize, "worker"))
 }
 
-// replaced are the variables that are there with another value than the worker's.
-// Those that torchrun or Kubeflow have set are the launcher's, and no surprise.
+// replaced are the variables that are already set to another value than the worker's. Those of
+// torchrun and Kubeflow are the launcher's own and not shown.
 func (a *app) replaced(p agent.Preview) (rows []row) {
 	if p.Identity.Launcher == envmap.Torchrun || p.Identity.Launcher == envmap.Kubeflow {
 		return nil

@@ -55,7 +55,7 @@ func TestProblemsOnLines(t *testing.T) {
 			t.Errorf("a line is %q", line)
 		}
 	}
-	if together(nil) != nil || together([]error{nil, nil}) != nil {
+	if join(nil) != nil || join([]error{nil, nil}) != nil {
 		t.Error("no problems are an error")
 	}
 }

@@ -15,26 +15,25 @@ const getRankHelp = `Usage: rdzv get-rank [flags]
     rank=$(rdzv get-rank)
     local_rank=$(rdzv get-rank --local --default 0)
 
-Print the rank of this process, one number, for scripts. Inside of rdzv exec it
-is RANK, elsewhere what the launcher gave. No network is used.
+Print the rank of this process, one number, for scripts. Inside a worker of rdzv
+exec it is RANK, elsewhere what the launcher provides. It uses no network.
 
-    --local                 the rank among those of this node
-    --node                  the number of this node
-    --size                  how many ranks there are
-    --local-size            how many of them are on this node
-    --nodes                 how many nodes there are
-    --default N             print N where it is not known  RDZV_DEFAULT
-    --launcher NAME         believe this launcher (the     RDZV_LAUNCHER
-                            one that is found)
+    --local                 the rank on this node
+    --node                  the rank of this node
+    --size                  the number of ranks
+    --local-size            the number of ranks on this node
+    --nodes                 the number of nodes
+    --default N             print N if it is unknown       RDZV_DEFAULT
+    --launcher NAME         use this launcher (detected)   RDZV_LAUNCHER
 
 Exit status:
     0        printed
-    1        not known here
+    1        unknown here
     2        wrong usage
 `
 
-// getRank is the long way to the answer: package early has given it already if
-// the question was well-formed and has one.
+// getRank answers questions that package early left unanswered: those that are malformed or have
+// no answer.
 func (a *app) getRank(args []string) int {
 	f, asked, byDefault, launcher := getRankFlags()
 	rest, _, err := parse(f, args, envmap.Env{"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"]})
@@ -44,7 +43,7 @@ func (a *app) getRank(args []string) int {
 	what := early.Rank
 	for n, yes := range asked {
 		if *yes && what != early.Rank && err == nil {
-			err = fmt.Errorf("cannot run get-rank: %s and %s ask for two numbers", min(what, n), max(what, n))
+			err = fmt.Errorf("cannot run get-rank: %s and %s exclude each other", min(what, n), max(what, n))
 		}
 		if *yes {
 			what = n
@@ -81,23 +80,23 @@ func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault
 	return a.print(strconv.Itoa(n) + "\n")
 }
 
-// names are the numbers for people.
+// names are the numbers' names in messages.
 var names = map[early.Number]string{
 	early.Rank: "rank", early.Local: "local rank", early.Node: "node rank",
 	early.Size: "number of tasks", early.LocalSize: "number of tasks on this node", early.Nodes: "number of nodes",
 }
 
-// unknown says why there is no number, and what to do.
+// unknown is why there is no number, with a hint.
 func (a *app) unknown(what early.Number, launcher envmap.Launcher) error {
 	p, err := envmap.Detect(a.env, launcher)
 	if err != nil {
 		return err
 	}
 	if p.Launcher == envmap.None {
-		return hinted{fmt.Errorf("cannot determine the %s: no launcher started this process", names[what]), "--default N prints N then"}
+		return hinted{fmt.Errorf("cannot determine the %s: no launcher started this process", names[what]), "--default N prints N in this case"}
 	}
 	return hinted{
 		fmt.Errorf("cannot determine the %s: %s does not set it", names[what], p.Launcher),
-		"the agents agree on it: ask inside of rdzv exec",
+		"the agents agree on it when they meet: run get-rank inside rdzv exec",
 	}
 }

@@ -10,7 +10,7 @@ const helpHelp = `Usage: rdzv help [COMMAND]
 
     rdzv help exec
 
-Print what rdzv does, or what COMMAND does.
+Print an overview of rdzv, or the help of COMMAND.
 
 Exit status:
     0        printed
@@ -24,9 +24,9 @@ const overview = `Usage: rdzv COMMAND [flags] [-- PROGRAM [ARG]...]
     rdzv exec --nodes 2 --nproc-per-node 8 -- python3 main.py      on every node
     rank=$(rdzv get-rank)
 
-Put before a PyTorch program, rdzv makes one job of its processes under any
-launcher: it finds the others, sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
-MASTER_PORT and the device index, and when one fails it stops all.
+rdzv runs a PyTorch program as one distributed job under any launcher, or
+without one: its processes find each other, get RANK, WORLD_SIZE, LOCAL_RANK,
+MASTER_ADDR, MASTER_PORT and a device index, and if one fails all are stopped.
 
 Commands:
     exec       join the job, set the environment, run PROGRAM
@@ -36,8 +36,8 @@ Commands:
     version    print the version
     help       print the help of a command
 
-"rdzv help COMMAND" prints the flags of a command. Every flag has a twin in the
-environment: --join-timeout is RDZV_JOIN_TIMEOUT. The flag wins.
+"rdzv help COMMAND" prints the flags of a command. Every flag can be given in
+the environment: --join-timeout as RDZV_JOIN_TIMEOUT. The flag has precedence.
 `
 
 func (a *app) help(args []string) int {
@@ -50,11 +50,11 @@ func (a *app) help(args []string) int {
 		}
 		return a.usage(codeUsage, unknownCommand(args), "")
 	default:
-		return a.usage(codeUsage, fmt.Errorf("cannot help with %q: one command at a time", strings.Join(args, " ")), "")
+		return a.usage(codeUsage, fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " ")), "")
 	}
 }
 
-// unknownCommand names the command that was meant, as far as that can be guessed.
+// unknownCommand suggests the command that was probably meant.
 func unknownCommand(args []string) error {
 	name := args[0]
 	err := fmt.Errorf("cannot run %q: no such command", name)
@@ -68,7 +68,7 @@ func unknownCommand(args []string) error {
 	case near != "":
 		return hinted{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
-		return hinted{err, "the command comes first: rdzv exec " + strings.Join(args, " ")}
+		return hinted{err, "put the command first: rdzv exec " + strings.Join(args, " ")}
 	}
 	return err
 }

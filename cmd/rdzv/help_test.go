@@ -87,8 +87,8 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 
 func checkFlag(t *testing.T, command string, f *pflag.Flag, text string) {
 	t.Helper()
-	if !slices.Contains(strings.Fields(text), twin(f.Name)) {
-		t.Errorf("the help of %s does not name %s beside --%s", command, twin(f.Name), f.Name)
+	if !slices.Contains(strings.Fields(text), variable(f.Name)) {
+		t.Errorf("the help of %s does not name %s beside --%s", command, variable(f.Name), f.Name)
 	}
 	if value := shown(f); value != "" && !strings.Contains(text, "("+value+")") {
 		t.Errorf("the help of %s does not say that --%s is %s if it is not given", command, f.Name, value)
@@ -157,9 +157,9 @@ func TestHelpNamesEveryChoice(t *testing.T) {
 
 var usageBlock = regexp.MustCompile("(?s)```\n(Usage: rdzv .*?)```")
 
-// What the README shows of the help is the help.
-func TestREADMEShowsTheHelp(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// docs/usage.md contains the help as it is printed.
+func TestUsageContainsTheHelp(t *testing.T) {
+	readme, err := os.ReadFile("../../docs/usage.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,13 +167,13 @@ func TestREADMEShowsTheHelp(t *testing.T) {
 	for _, b := range blocks {
 		if !slices.Contains(append(helps(), overview), b[1]) {
 			first, _, _ := strings.Cut(b[1], "\n")
-			t.Errorf("README.md shows another help than the command's own: %s", first)
+			t.Errorf("docs/usage.md contains another help than the command's own: %s", first)
 		}
 	}
 	for _, want := range []string{execHelp, envHelp, getRankHelp} {
 		if !slices.ContainsFunc(blocks, func(b []string) bool { return b[1] == want }) {
 			first, _, _ := strings.Cut(want, "\n")
-			t.Errorf("README.md does not show the help of %q", first)
+			t.Errorf("docs/usage.md does not contain the help of %q", first)
 		}
 	}
 }

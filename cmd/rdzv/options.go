@@ -39,7 +39,7 @@ type options struct {
 	quiet   bool
 	verbose bool
 
-	flags *pflag.FlagSet // that these were read from
+	flags *pflag.FlagSet // from which these were read
 }
 
 const (
@@ -78,5 +78,5 @@ func (o *options) defineExec(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
 }
 
-// given tells whether a flag was set, by itself or by its twin.
+// given tells whether a flag or its variable was set.
 func (o *options) given(flag string) bool { return o.flags.Changed(flag) }

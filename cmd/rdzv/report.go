@@ -21,8 +21,8 @@ type failure struct {
 	OOM       bool     `json:"out_of_memory,omitempty"`
 	Seconds   float64  `json:"seconds"` // from its start to its end
 	Message   string   `json:"message,omitempty"`
-	Stderr    []string `json:"stderr,omitempty"` // its last words
-	Others    []other  `json:"others,omitempty"` // that failed before they were stopped
+	Stderr    []string `json:"stderr,omitempty"` // its last lines, or its traceback
+	Others    []other  `json:"others,omitempty"` // workers that failed before they were stopped
 }
 
 type other struct {
@@ -32,9 +32,8 @@ type other struct {
 	Message string `json:"message,omitempty"`
 }
 
-// report saves, when all agents have settled, how the job ended. Of a worker's failure
-// its own agent does. Of any other end the host of the store does, or every agent if the
-// host is lost.
+// report writes the --report file after all agents have settled. If a worker failed, the worker's
+// agent writes it; otherwise the agent that hosts the store, or every agent if that one is lost.
 func (e *execution) report(r agent.Result) {
 	switch v := r.Verdict; {
 	case v == nil:
@@ -46,7 +45,7 @@ func (e *execution) report(r agent.Result) {
 			f.Others = append(f.Others, other{o.Rank, o.Host, console.StatusLine(o.Code, o.Signal), o.Text})
 		}
 		e.save(f)
-	case v.Kind == rdzv.Failed: // its agent does, see also reportEarly
+	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also reportEarly
 	case !r.Hosting && !r.StoreLost:
 	case v.Kind == rdzv.Done:
 		e.save(e.endReport(endedWell, agent.ExitCode(r, nil), ""))
@@ -55,21 +54,20 @@ func (e *execution) report(r agent.Result) {
 	}
 }
 
-// reportEarly saves what the host of the store knows of the failure of another
-// agent's worker, before the host settles. Where both have the same file, that
-// agent, which reports when all have settled, replaces it; where they have not, the
-// host's tells of this job and not of an earlier one.
+// reportEarly writes what the agent that hosts the store knows about the failure of another agent's
+// worker, before this agent settles. If both agents have the same file, the worker's agent replaces
+// it when all have settled; otherwise this file at least does not describe an earlier job.
 func (e *execution) reportEarly(end agent.JobEnded) {
 	v := end.Verdict
 	if v == nil || v.Kind != rdzv.Failed || !end.Hosting || end.Own || e.reportFile == "" {
 		return
 	}
-	if _, ok := replaceable(e.reportFile); ok { // who reads a FIFO wants one report
+	if _, ok := replaceable(e.reportFile); ok { // the reader of a FIFO expects one report
 		e.save(e.failure(v))
 	}
 }
 
-// failure is what every agent knows of the worker that failed first.
+// failure is what every agent knows about the worker that failed first.
 func (e *execution) failure(v *rdzv.Verdict) failure {
 	f := failure{
 		Kind: string(v.Kind), Job: e.job, Program: e.program, WorldSize: e.worldSize,
@@ -82,7 +80,7 @@ func (e *execution) failure(v *rdzv.Verdict) failure {
 	return f
 }
 
-// endReport is the report on another end of the job.
+// endReport is the report on a job that ended otherwise.
 func (e *execution) endReport(kind string, code int, message string) endReport {
 	return endReport{
 		Kind: kind, Job: e.job, Program: e.program, WorldSize: e.worldSize,

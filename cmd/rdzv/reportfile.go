@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endReport is the report on a job that ended in any way but by a worker's failure.
+// endReport is the report on a job that ended otherwise than by a worker's failure.
 type endReport struct {
 	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
 	Job       string   `json:"job,omitempty"`
@@ -32,8 +32,7 @@ const (
 // saveTimeout bounds the wait for the reader of a report that is written to a FIFO.
 const saveTimeout = 5 * time.Second
 
-// save writes a report to the file that --report names, if it names one. A report
-// that cannot be written does not change how the job ended.
+// save writes the --report file, if one is requested. A failure does not change the job's end.
 func (e *execution) save(report any) {
 	if e.reportFile == "" {
 		return
@@ -43,8 +42,8 @@ func (e *execution) save(report any) {
 	}
 }
 
-// writeReport replaces a regular file, so that no reader sees half a report. Anything
-// else is opened and written to until the deadline.
+// writeReport replaces a regular file, so that no reader sees a partial report. Anything else is
+// opened and written until the deadline.
 func writeReport(path string, report any, deadline time.Time) error {
 	b, err := json.MarshalIndent(report, "", "  ")
 	if err == nil {
@@ -70,12 +69,12 @@ func writeReport(path string, report any, deadline time.Time) error {
 	return fmt.Errorf("cannot write the report %q: %w", path, err)
 }
 
-// replaceable returns the regular file that path leads to through links, or that
-// does not exist yet; ok is false for anything else. A name of an open descriptor
-// is not one of its file: behind /dev/stdout may be the program's own output.
+// replaceable returns the regular, or not yet existing, file that path names after following links;
+// ok is false for anything else. /dev/stdout and other names of open file descriptors are not
+// replaceable: the file can contain the program's output.
 func replaceable(path string) (target string, ok bool) {
 	target, err := filepath.EvalSymlinks(path)
-	if err != nil { // a link to nothing is no regular file
+	if err != nil { // it does not exist, or is a dangling link
 		target = path
 	}
 	info, err := os.Lstat(target)
@@ -94,8 +93,8 @@ func namesDescriptor(path string) bool {
 		strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/")
 }
 
-// replace renames a new file to path. Where the directory does not allow that, an
-// existing file is overwritten.
+// replace renames a new file to path. If the directory does not permit that, it overwrites the
+// existing file.
 func replace(path string, b []byte) error {
 	aside := filepath.Join(filepath.Dir(path), ".rdzv-report-"+rand.Text())
 	err := create(aside, path, b)
@@ -112,7 +111,7 @@ func replace(path string, b []byte) error {
 	return err
 }
 
-// create makes the file aside, with the mode of the file that it is to replace.
+// create creates the file aside with the mode of the file that it will replace.
 func create(aside, path string, b []byte) error {
 	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -127,8 +126,8 @@ func create(aside, path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeInto appends to what is no regular file. A FIFO without a reader is an error
-// (ENXIO): nobody may ever come to read it.
+// writeInto appends to something that is not a regular file. A FIFO without a reader is an error
+// (ENXIO) instead of a wait without end.
 func writeInto(path string, b []byte, deadline time.Time) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o666)
 	if err != nil {

@@ -11,12 +11,12 @@ const tokenHelp = `Usage: rdzv token
     (umask 077; rdzv token > token)         and copy the file to every node
     rdzv exec --token-file token --nodes 2 -- python3 main.py
 
-Print a new token: the secret that all rdzv of a job share. Where your nodes
-have the same home directory you need none: exec makes one on first need, in
-~/.config/rdzv/token.
+Print a new token: the secret that all agents of a job share. If your nodes have
+the same home directory you do not need this command: exec creates a token in
+~/.config/rdzv/token when it first needs one.
 
-It can also stand in RDZV_TOKEN. Never write it on a command line, which
-everybody on that node can read.
+The token can also be in RDZV_TOKEN. Never pass it on a command line, which
+every user of the node can read.
 
 Exit status:
     0        printed

@@ -5,14 +5,14 @@ import (
 	"runtime"
 )
 
-// release is stamped by the Makefile: -ldflags "-X main.release=...".
+// release is set by the Makefile: -ldflags "-X main.release=...".
 var release = "devel"
 
 const versionHelp = `Usage: rdzv version
 
     mpirun -np 4 rdzv version
 
-Print the version of rdzv, of the Go that built it, and what it was built for.
+Print the version of rdzv, the Go release that built it, and its platform.
 
 Exit status:
     0        printed

@@ -23,22 +23,22 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// connection is this agent's way to the store of its job.
+// connection is this agent's connection to the store of its job.
 type connection struct {
 	local   *Local
 	events  *reporter
 	client  *clientv3.Client
-	meeting *meet.Meeting // nil where there is nobody to meet
-	hosted  *hosted       // nil where another agent hosts
+	meeting *meet.Meeting // nil for a single agent
+	hosted  *hosted       // nil if another agent hosts the store
 	addr    string        // of this end, "" in the store's own process
 	ways    []rdzv.Way    // from this node to the store
 	dir     string        // runtime directory, "" if there is none
-	noDir   error         // why; only the agent that hosts the store needs one
+	noDir   error         // why there is none
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
 
-// remote is the store's address as this agent dialled it.
+// remote is the address at which this agent reached the store.
 func (c *connection) remote() string {
 	if c.hosting() || c.meeting == nil {
 		return ""
@@ -46,8 +46,7 @@ func (c *connection) remote() string {
 	return c.meeting.Addr.Addr().String()
 }
 
-// connect finds the store, or hosts it. What it has begun when it fails is for the
-// caller to close.
+// connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {
 	c.useRuntimeDir()
 	if c.local.Agents == 1 {
@@ -60,8 +59,8 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// useRuntimeDir finds the runtime directory, and removes what killed agents have left
-// in it. Only the agent that hosts the store cannot do without it.
+// useRuntimeDir finds the runtime directory and removes what killed agents have left in it. Only the
+// agent that hosts the store requires it.
 func (c *connection) useRuntimeDir() {
 	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir != nil {
 		return
@@ -70,7 +69,7 @@ func (c *connection) useRuntimeDir() {
 	postmortem.RemoveOldErrorFiles(c.dir, time.Now())
 }
 
-// host starts the store here. l is nil where this agent is the only one.
+// host starts the store in this process. l is nil for a single agent.
 func (c *connection) host(ctx context.Context, l net.Listener) (err error) {
 	if err := cmp.Or(c.noDir, c.local.enoughFilesToHost()); err != nil {
 		return &ProblemError{err}
@@ -81,20 +80,20 @@ func (c *connection) host(ctx context.Context, l net.Listener) (err error) {
 	return err
 }
 
-// adviseOnPort says what to do about a port that is taken.
+// adviseOnPort adds a suggestion to an error about a port that is in use.
 func (l *Local) adviseOnPort(err error) error {
 	host, port, _ := meet.ParseStore(l.Config.Store)
 	switch {
 	case !errors.Is(err, syscall.EADDRINUSE):
 		return err
 	case port != 0:
-		return hinted{err, fmt.Sprintf("--store %s, without a port, takes one that is free: each job its own", host)}
+		return hinted{err, fmt.Sprintf("use --store %s without a port: each job then chooses a free one", host)}
 	}
-	return hinted{err, "--port-range LO-HI names other ports"}
+	return hinted{err, "choose other ports with --port-range LOW-HIGH"}
 }
 
-// dial makes the client of a store in another process, and waits for its
-// connection, whose own address tells which interface leads to the store.
+// dial makes a client of a store in another process and waits for its connection, whose own address
+// tells which interface leads to the store.
 func (c *connection) dial(ctx context.Context) error {
 	if c.hosting() {
 		return nil
@@ -118,7 +117,7 @@ func (c *connection) dial(ctx context.Context) error {
 	c.client.ActiveConnection().Connect()
 	select {
 	case c.addr = <-first:
-		if c.local.Placement.LocalRank <= 0 { // for all agents of its node
+		if c.local.Placement.LocalRank <= 0 { // on behalf of all agents of this node
 			c.ways = waysOf(c.meeting.Reach(ctx), c.addr)
 		}
 		return nil
@@ -127,7 +126,7 @@ func (c *connection) dial(ctx context.Context) error {
 	}
 }
 
-// waysOf are the ways to the store; own is this end of the connection.
+// waysOf are the routes to the store; own is the address of this end of the connection.
 func waysOf(list []meet.Way, own string) []rdzv.Way {
 	var ways []rdzv.Way
 	for _, w := range list {
@@ -148,7 +147,7 @@ func addrOf(a net.Addr) string {
 	return addr.Addr().Unmap().String()
 }
 
-// found is the event of a connection that stands.
+// found is the event of an established connection.
 func (c *connection) found() StoreFound {
 	f := StoreFound{Hosting: c.hosting(), Own: c.addr}
 	if c.meeting != nil {
@@ -157,8 +156,8 @@ func (c *connection) found() StoreFound {
 	return f
 }
 
-// again looks for another store than the one this connection has. What is left of
-// the connection when it fails is for the caller to close.
+// again looks for another store than the present one. If it fails the caller must close what is left
+// of the connection.
 func (c *connection) again(ctx context.Context) error {
 	if c.hosting() {
 		c.hosted.close()
@@ -167,7 +166,7 @@ func (c *connection) again(ctx context.Context) error {
 		c.client.Close()
 	}
 	before := c.meeting
-	c.client, c.meeting = nil, nil // Again closes the one before, whatever it returns
+	c.client, c.meeting = nil, nil // Again closes the previous meeting in any case
 	m, err := before.Again(ctx)
 	if err != nil {
 		return err
@@ -176,8 +175,8 @@ func (c *connection) again(ctx context.Context) error {
 	return nil
 }
 
-// close lets go of the store. The meeting comes last: its end tells the launcher
-// that this task is over.
+// close closes the connection. The meeting comes last: under Hydra its end tells the launcher that
+// this task has ended.
 func (c *connection) close() {
 	switch {
 	case c.hosted != nil:
@@ -191,9 +190,9 @@ func (c *connection) close() {
 	}
 }
 
-// awaitEnd waits until the host has closed the store, which it does when all have
-// said goodbye. Many launchers kill the other tasks as soon as the first has
-// exited with an error: the host must have cleaned up by then.
+// awaitEnd waits until the host has closed the store, which it does when all agents have left. Many
+// launchers kill the other tasks as soon as the first one exits with an error: by then the host must
+// have removed its files.
 func awaitEnd(conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -201,7 +200,7 @@ func awaitEnd(conn *grpc.ClientConn) {
 	}
 }
 
-// meetConfig says to package meet what this agent knows.
+// meetConfig is what package meet needs to know about this agent.
 func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
 	return meet.Config{

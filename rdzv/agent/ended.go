@@ -26,24 +26,24 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	switch {
 	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
 		worker.Stopped = true
-		tell = func(ctx context.Context) error { return w.session.Lose(ctx, watchdogLost(worker.Rank)) }
+		write = func(ctx context.Context) error { return w.session.Lose(ctx, watchdogLost(worker.Rank)) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.Outside != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
-		tell = func(ctx context.Context) error { return w.session.End(ctx, int(r.Outside)) }
+		write = func(ctx context.Context) error { return w.session.End(ctx, int(r.Outside)) }
 	default:
 		w.failed(i, worker, r)
 		return
 	}
 	w.events.send(WorkerExited{worker}) // before the job's end, of which it may be the reason
-	w.tell(tell)
+	w.write(write)
 	w.count(worker)
 }
 
 // watchdogLost says what has ended a worker whose watchdog died: somebody has killed the watchdog,
 // or the kernel has for want of memory.
 func watchdogLost(rank int) string {
-	return fmt.Sprintf("lost the watchdog of rank %d on %s, whose workers were killed with it", rank, host.Name())
+	return fmt.Sprintf("lost the watchdog of rank %d on %s; its workers were killed", rank, host.Name())
 }
 
 // consequenceWait is how long a failure that seems to be the consequence of another one waits for
@@ -78,7 +78,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 }
 
 func (w *workers) fail(worker rdzv.Worker) {
-	w.tell(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
+	w.write(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
 	w.count(worker)
 }
 
@@ -117,7 +117,7 @@ func (w *workers) progress() {
 	list := slices.Clone(w.ended.list)
 	w.ended.mu.Unlock()
 	if len(list) < w.local.Workers {
-		w.tell(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
+		w.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
 	}
 }
 

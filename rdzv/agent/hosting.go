@@ -22,10 +22,9 @@ type hosted struct {
 	wg      sync.WaitGroup
 }
 
-// host starts the store in dir and leads the job. listener is nil where this agent is
-// the only one.
+// host starts the store in dir and leads the job. listener is nil for a single agent.
 func (l *Local) host(ctx context.Context, dir string, listener net.Listener, events *reporter) (*hosted, error) {
-	problem := l.enoughFilesForAll() // before the store has opened its own
+	problem := l.enoughFilesForAll() // before the store opens files
 	s, err := store.Start(ctx, store.Config{
 		Dir: dir, PeerTimeout: l.Config.PeerTimeout,
 		Failed: func(err error) { l.storeFailed(l.noRoom(dir, err)) },
@@ -53,7 +52,7 @@ func (l *Local) host(ctx context.Context, dir string, listener net.Listener, eve
 	h.wg.Go(func() {
 		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
 			events.warn(err)
-			h.end() // nobody leads the job any more: the loss of the store ends it, for all
+			h.end() // without a leader the loss of the store ends the job for all
 		}
 	})
 	return h, nil

@@ -19,12 +19,12 @@ import (
 // endSignals are the signals that end the job, on all nodes.
 var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// passedSignals are the signals that this agent's workers get and that mean nothing to the agent.
+// forwardedSignals are the signals that this agent's workers get and that mean nothing to the agent.
 // SIGTSTP is package wrap's (job control).
-var passedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
+var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
 
-// maxPassed is how many signals wait while the workers are being started.
-const maxPassed = 64
+// maxForwarded is how many signals are queued while the workers are being started.
+const maxForwarded = 64
 
 // interrupts is what ends the job, or the joining, from outside of it: signals, the end of the
 // caller's context, the death of the launcher, the join timeout.
@@ -55,8 +55,8 @@ type interrupts struct {
 // killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not.
 func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *interrupts {
 	in := &interrupts{
-		source: wrap.Signals(slices.Concat(endSignals, passedSignals)...), caught: make(chan os.Signal, 1),
-		forward: make(chan syscall.Signal, maxPassed), kill: make(chan struct{}),
+		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...), caught: make(chan os.Signal, 1),
+		forward: make(chan syscall.Signal, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
 		killDelay: killDelay,
 	}
@@ -178,7 +178,7 @@ func (in *interrupts) endSession() {
 // job too.
 func (in *interrupts) write(f func(context.Context)) {
 	in.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		defer cancel()
 		f(ctx)
 	})

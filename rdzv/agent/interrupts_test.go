@@ -11,13 +11,13 @@ import (
 	"rdzv/wrap"
 )
 
-// A signal that is for workers, at a time when there are none, keeps nobody from hearing the next: a terminal that
-// changes its size while agents look for each other once made Ctrl-C and --join-timeout of no effect.
+// A signal for workers that arrives before there are any must not block later ones: resizing a
+// terminal while agents waited for each other once disabled Ctrl-C and --join-timeout.
 func TestSignalsBeforeThereAreWorkers(t *testing.T) {
 	o := listen(t.Context(), time.Now().Add(time.Minute), 0)
 	defer o.close()
-	for range 2 * maxPassed {
-		for _, s := range passedSignals {
+	for range 2 * maxForwarded {
+		for _, s := range forwardedSignals {
 			o.take(wrap.Event{Signal: s})
 		}
 	}
@@ -25,12 +25,12 @@ func TestSignalsBeforeThereAreWorkers(t *testing.T) {
 	select {
 	case <-o.joining.Done():
 	case <-time.After(20 * time.Second):
-		t.Fatal("SIGTERM is not heard")
+		t.Fatal("SIGTERM did not end the joining")
 	}
 	if cause := (&SignalError{}); !errors.As(context.Cause(o.joining), &cause) || cause.Signal != syscall.SIGTERM {
 		t.Errorf("the joining ended with %v", context.Cause(o.joining))
 	}
 	if len(o.forward) > 0 {
-		t.Errorf("%d signals wait for workers that were not there when they came", len(o.forward))
+		t.Errorf("%d signals are queued for workers that did not exist when they arrived", len(o.forward))
 	}
 }

@@ -48,7 +48,7 @@ type LauncherDiedError struct {
 }
 
 func (e *LauncherDiedError) Error() string {
-	return fmt.Sprintf("%s (process %d on %s) has died", e.Name, e.PID, e.Host)
+	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
 }
 
 // ancestry is the line of processes that this agent needs. Without a launcher it needs none: nohup

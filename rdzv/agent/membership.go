@@ -17,23 +17,23 @@ import (
 	"rdzv/rdzv/masterport"
 )
 
-// membership is this agent's part in the job, from its joining until it has left.
+// membership is this agent's part in the job, from joining until it has left.
 type membership struct {
 	local   *Local
 	events  *reporter
-	joinBy  time.Time // when it gives up waiting for the others; zero is never
+	joinBy  time.Time // deadline for all agents to join; zero is none
 	conn    *connection
-	port    *masterport.Held // MASTER_PORT, where this agent may run rank 0
-	self    rdzv.Member      // what it said of itself
-	session *rdzv.Session    // in the job
+	port    *masterport.Held // MASTER_PORT, if this agent may run rank 0
+	self    rdzv.Member      // as published
+	session *rdzv.Session
 	world   rdzv.World
 	apart   error // why there is no world
 
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs
 }
 
-// join meets the other agents, becomes a member, and waits until all are here or the
-// job has ended. Signals end it.
+// join meets the other agents, becomes a member, and waits until all agents have joined or the job
+// has ended. The interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
 	err := m.joinAt(ctx, m.conn.connect(ctx))
@@ -48,8 +48,8 @@ func (m *membership) join(in *interrupts) error {
 	return err
 }
 
-// joinAt becomes a member in the store that was found without err, or in another.
-// Unless it returns nil it has closed the connection.
+// joinAt becomes a member in the store that was found, unless err says that none was, or in another
+// one. If it returns an error it has closed the connection.
 func (m *membership) joinAt(ctx context.Context, err error) error {
 	joined := false
 	defer func() {
@@ -62,8 +62,8 @@ func (m *membership) joinAt(ctx context.Context, err error) error {
 			joined = true
 			return nil
 		}
-		// The store of the job before this one may still be there, or go this
-		// moment. Its host leaves when all have; ours comes up beside it or after it.
+		// The store of an earlier job may still exist, or close at this moment: its host leaves
+		// last. The store of this job starts beside it or after it.
 		if !errors.Is(err, rdzv.ErrClosed) && !errors.Is(err, rdzv.ErrStoreLost) || m.conn.hosting() {
 			break
 		}
@@ -88,13 +88,13 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	return err
 }
 
-// settleMargin is how much longer than the grace the slowest agent may take to
-// say that its workers have ended.
+// settleMargin is how much longer than the grace the slowest agent may take to report that its
+// workers have ended.
 const settleMargin = 5 * time.Second
 
 func (l *Local) settleTimeout() time.Duration { return l.Config.Grace + settleMargin }
 
-// describe is what this agent says of itself.
+// describe is what this agent publishes about itself.
 func (m *membership) describe() rdzv.Member {
 	p := m.local.Placement
 	self := rdzv.Member{
@@ -104,7 +104,7 @@ func (m *membership) describe() rdzv.Member {
 		Hosting: m.conn.hosting(), Addr: m.conn.addr, Via: m.conn.remote(), Ways: m.conn.ways,
 	}
 	if p.Launcher != envmap.None {
-		self.Node = host.NodeID() // by hand each agent is a node: so many were asked for
+		self.Node = host.NodeID() // without a launcher each agent is a node
 	}
 	if m.port != nil {
 		self.MasterPort = m.port.Port()
@@ -112,15 +112,15 @@ func (m *membership) describe() rdzv.Member {
 	return self
 }
 
-// newID is a name that no other agent has.
+// newID is a unique name for an agent.
 func newID() string {
 	b := make([]byte, 8)
 	rand.Read(b) // never fails
 	return hex.EncodeToString(b)
 }
 
-// holdPort takes a port for torch's store if rank 0 may be one of this agent's
-// workers, and keeps it until they have ended.
+// holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until they
+// have ended.
 func (m *membership) holdPort() (err error) {
 	rank := m.local.Placement.Rank
 	mayBeRank0 := rank == 0 || rank == envmap.Unknown && m.conn.hosting()
@@ -129,7 +129,7 @@ func (m *membership) holdPort() (err error) {
 	}
 	m.port, err = masterport.Hold(m.local.Config.MasterPort)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return hinted{err, "without --master-port each job gets a port that is free"}
+		return hinted{err, "omit --master-port: each job then gets a free port"}
 	}
 	return err
 }
@@ -141,9 +141,9 @@ func (m *membership) releasePort() {
 	}
 }
 
-// agree waits until all are here.
+// agree waits until the world is agreed.
 func (m *membership) agree() {
-	stay := m.makeWay()
+	stay := m.moveToBetterHost()
 	m.world, m.apart = m.session.World(context.Background())
 	stay()
 	if m.apart == nil {
@@ -151,10 +151,10 @@ func (m *membership) agree() {
 	}
 }
 
-// makeWay moves all members of this store on to another as soon as one turns up
-// that is the better one, until stay: by hand two agents may have begun to host
-// before they heard of each other.
-func (m *membership) makeWay() (stay func()) {
+// moveToBetterHost moves all members of this store to another store as soon as the meeting knows of
+// a better host, until stay is called: without a launcher two agents may have begun to host a store
+// before they found each other.
+func (m *membership) moveToBetterHost() (stay func()) {
 	meeting := m.conn.meeting
 	if meeting == nil {
 		return func() {}
@@ -165,7 +165,7 @@ func (m *membership) makeWay() (stay func()) {
 		wg.Go(func() {
 			select {
 			case <-meeting.BetterHost:
-				m.tell(func(ctx context.Context) error {
+				m.write(func(ctx context.Context) error {
 					moved, err := m.session.Move(ctx)
 					if moved {
 						meeting.Redirect()
@@ -184,39 +184,38 @@ func movedOn(err error) bool {
 	return errors.As(err, &v) && v.Kind == rdzv.Moved
 }
 
-// move leaves this store, with all who are in it, and joins the other.
+// move leaves this store, with all its members, and joins the other.
 func (m *membership) move(ctx context.Context) error {
 	m.settle(nil)
 	if _, err := m.session.Leave(context.Background()); err != nil {
-		m.events.verbose(err) // the other store is looked for all the same
+		m.events.verbose(err) // the other store is searched for in any case
 	}
 	return m.joinAt(ctx, m.conn.again(ctx))
 }
 
-// settle says to the job that all workers of this agent have ended. When all
-// agents have, one of them reports: what this one has to say of the end comes before.
+// settle reports to the job that all workers of this agent have ended. When all agents have settled,
+// one of them writes its report: this agent's own event about the job's end comes before that.
 func (m *membership) settle(workers []rdzv.Worker) {
 	if m.reported != nil && m.session.Context().Err() != nil {
 		<-m.reported
 	}
-	m.tell(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
+	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
 }
 
-// tellTimeout bounds each word to the store, which answers in milliseconds.
-const tellTimeout = 5 * time.Second
+// writeTimeout bounds each write to the store, which answers in milliseconds.
+const writeTimeout = 5 * time.Second
 
-// tell says something to the job. That it cannot is no news for the user: the
-// store is lost then, and that is told already.
-func (m *membership) tell(word func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+// write writes something to the store. A failure means that the store is lost, which is reported by
+// itself.
+func (m *membership) write(f func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if err := word(ctx); err != nil {
+	if err := f(ctx); err != nil {
 		m.events.verbose(err)
 	}
 }
 
-// full is ErrFull with what helps: somebody started one agent too many, or two
-// jobs under one name.
+// full is ErrFull with a suggestion.
 func full(err error) error {
-	return hinted{fmt.Errorf("cannot join: %w", err), "is there one agent too many? Two jobs at a time need a --job NAME each"}
+	return hinted{fmt.Errorf("cannot join: %w", err), "too many agents were started; give each of several jobs at a time its own --job NAME"}
 }

@@ -53,7 +53,7 @@ func Plan(c Config) (*Local, error) {
 		return l, l.countWorkers()
 	}
 	l.Job = l.name()
-	l.tryWorkers()
+	l.findProblems()
 	return l, nil
 }
 
@@ -80,8 +80,8 @@ func (l *Local) countAgents() error {
 		l.Agents = max(l.Config.Nodes, 1)
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
 		return hinted{
-			fmt.Errorf("cannot run exec: %s does not tell the rank and the number of its tasks", p.Launcher),
-			"start it by hand with --launcher none --nodes N",
+			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks", p.Launcher),
+			"start rdzv on every node with --launcher none --nodes N",
 		}
 	default:
 		l.Agents = p.Size
@@ -126,9 +126,9 @@ func (l *Local) IgnoredFlags() []FlagIgnored {
 	if p.Launcher == envmap.None || nodes == 0 || nodes == p.Nodes {
 		return nil
 	}
-	reason := string(p.Launcher) + " has started this job"
+	reason := string(p.Launcher) + " started this job"
 	if p.Nodes != envmap.Unknown {
-		reason += ", on " + plural(p.Nodes, "node")
+		reason += " on " + plural(p.Nodes, "node")
 	}
-	return []FlagIgnored{{fmt.Sprintf("--nodes %d", nodes), reason + "; --launcher none believes the flag"}}
+	return []FlagIgnored{{fmt.Sprintf("--nodes %d", nodes), reason + " (--launcher none uses the flag)"}}
 }

@@ -6,7 +6,7 @@ import (
 	"rdzv/envmap"
 )
 
-// What the launcher says about the nodes holds over --nodes, and is told.
+// The launcher overrides --nodes, with a message.
 func TestIgnoredFlags(t *testing.T) {
 	for _, c := range []struct {
 		nodes int
@@ -16,8 +16,8 @@ func TestIgnoredFlags(t *testing.T) {
 		{2, envmap.Placement{Launcher: envmap.None, Nodes: envmap.Unknown}, ""},
 		{2, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
 		{0, envmap.Placement{Launcher: envmap.Slurm, Nodes: 2}, ""},
-		{2, envmap.Placement{Launcher: envmap.Slurm, Nodes: 1}, "slurm has started this job, on 1 node; --launcher none believes the flag"},
-		{2, envmap.Placement{Launcher: envmap.Hydra, Nodes: envmap.Unknown}, "hydra has started this job; --launcher none believes the flag"},
+		{2, envmap.Placement{Launcher: envmap.Slurm, Nodes: 1}, "slurm started this job on 1 node (--launcher none uses the flag)"},
+		{2, envmap.Placement{Launcher: envmap.Hydra, Nodes: envmap.Unknown}, "hydra started this job (--launcher none uses the flag)"},
 	} {
 		l := &Local{Config: Config{Nodes: c.nodes}, Placement: c.place}
 		got := ""

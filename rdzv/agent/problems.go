@@ -12,19 +12,17 @@ import (
 	"rdzv/wrap"
 )
 
-// What keeps this agent from running its workers is no reason not to join: it goes
-// into the member, so that the problems of all nodes are reported together and no
-// other agent waits for this one.
+// An agent that cannot run its workers joins nevertheless, with its problems, so that the problems of
+// all nodes are reported together and no other agent waits for this one.
 
-// tryWorkers looks for such problems, as far as they show before the agents meet.
-func (l *Local) tryWorkers() {
+// findProblems finds such problems as far as possible before the agents meet.
+func (l *Local) findProblems() {
 	for _, err := range []error{l.findProgram(), l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
 		l.Problems = withProblem(l.Problems, err)
 	}
 }
 
-// problems are those of the agent, and those that depend on which agent hosts the
-// store.
+// problems are all problems of this agent, with those that depend on which agent hosts the store.
 func (m *membership) problems() []rdzv.Problem {
 	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
 	problems = withProblem(problems, m.holdPort())
@@ -50,8 +48,8 @@ func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
 	return append(problems, p)
 }
 
-// ProblemError is a problem of this node that keeps it from joining too: it would
-// have to host the store, and cannot.
+// ProblemError is a problem that prevents this agent even from joining: it would have to host the
+// store, and cannot.
 type ProblemError struct{ Err error }
 
 func (e *ProblemError) Error() string { return e.Err.Error() }
@@ -66,9 +64,8 @@ func (l *Local) findProgram() (err error) {
 	return nil
 }
 
-// How many files an agent may have to open, with room to spare: by itself, while
-// it hosts the store and runs no worker, for each of its workers, and for each
-// other agent that comes to its store.
+// How many files an agent may have to open, with some reserve: itself, while it hosts the store and
+// runs no worker, for each of its workers, and for each other agent that connects to its store.
 const (
 	ownFiles    = 64
 	hostFiles   = 40
@@ -76,22 +73,22 @@ const (
 	memberFiles = 1
 )
 
-// EnoughFiles tells whether this process may open as many files as an agent itself needs.
+// EnoughFiles checks whether this process may open as many files as an agent itself needs.
 func EnoughFiles() error { return host.CheckFiles("", ownFiles) }
 
-// enoughFiles tells whether this agent may open as many files as its workers need.
+// enoughFiles checks whether this agent may open as many files as its workers need.
 func (l *Local) enoughFiles() error {
 	return host.CheckFiles("start "+plural(l.Workers, "worker"), ownFiles+workerFiles*l.Workers)
 }
 
-// enoughFilesToHost tells whether all other agents can be connected to the store in
-// this process at a time, though no worker may run then.
+// enoughFilesToHost checks whether all other agents can be connected to a store in this process while
+// no worker runs.
 func (l *Local) enoughFilesToHost() error {
 	return host.CheckFiles("host the store for "+plural(l.Agents, "agent"), hostFiles+memberFiles*(l.Agents-1))
 }
 
-// enoughFilesForAll is the same while the workers run. It is nil where there are not
-// enough for the workers alone, which enoughFiles tells.
+// enoughFilesForAll checks the same while the workers run. It is nil if there are not enough files
+// for the workers alone, which enoughFiles reports.
 func (l *Local) enoughFilesForAll() error {
 	if l.enoughFiles() != nil {
 		return nil
@@ -108,7 +105,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// tryDevices makes the environment of a worker with the devices of this node.
+// tryDevices checks whether workers can be given the devices of this node.
 func (l *Local) tryDevices() error {
 	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1, Visible: l.Devices}
 	_, err := envmap.TorchChanges(l.env, alone, l.torchOptions())

@@ -69,16 +69,16 @@ func (m *membership) jobEnded() JobEnded {
 	return e
 }
 
-// JoinTimeoutError says that not all agents came within Config.JoinTimeout.
+// JoinTimeoutError says that not all agents joined within Config.JoinTimeout.
 type JoinTimeoutError struct {
 	Job     string
 	Agents  int
 	Timeout time.Duration
-	Search  *meet.NotFoundError // nil if this agent was not looking for the store any more
+	Search  *meet.NotFoundError // nil if this agent had found the store
 }
 
 func (e *JoinTimeoutError) Error() string {
-	return fmt.Sprintf("cannot join job %q: not all of %d agents came within %v", e.Job, e.Agents, e.Timeout)
+	return fmt.Sprintf("cannot join job %q: not all of its %d agents joined within %v", e.Job, e.Agents, e.Timeout)
 }
 
 // notJoined is the error of an agent that never was a member.

@@ -108,7 +108,7 @@ func (m *membership) cannotRun(err error) {
 	}
 	seat := m.world.Seat
 	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: CodeAgent, Text: err.Error()}
-	m.tell(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
+	m.write(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
 	m.settle([]rdzv.Worker{w})
 }
 

@@ -30,7 +30,7 @@ import (
 // It may be used by several goroutines at once.
 type Console struct {
 	out     io.Writer
-	screen  Screen
+	screen  screen
 	quiet   bool
 	verbose bool
 
@@ -45,7 +45,7 @@ type Console struct {
 // nobody reads blocks for a limited time. term is the variable TERM, noColor whether NO_COLOR is
 // set.
 func New(stderr *os.File, term string, noColor bool) *Console {
-	return &Console{out: newPipeWriter(stderr), screen: ScreenOf(stderr, term, noColor)}
+	return &Console{out: newPipeWriter(stderr), screen: screenOf(stderr, term, noColor)}
 }
 
 // SetLevel chooses what is written: quiet omits Info and Status, verbose adds Verbose.

@@ -7,13 +7,13 @@ import (
 )
 
 // heard is a console that writes to a string.
-func heard(s Screen) (*Console, *strings.Builder) {
+func heard(s screen) (*Console, *strings.Builder) {
 	var out strings.Builder
 	return &Console{out: &out, screen: s}, &out
 }
 
-func terminal(width int) Screen {
-	return Screen{rewrites: true, colour: true, width: func() int { return width }}
+func terminal(width int) screen {
+	return screen{rewrites: true, colour: true, width: func() int { return width }}
 }
 
 // advice is an error with a hint.
@@ -24,8 +24,8 @@ type advice struct {
 
 func (a advice) Hint() string { return a.hint }
 
-func TestSayPlainly(t *testing.T) {
-	s, out := heard(Screen{})
+func TestLines(t *testing.T) {
+	s, out := heard(screen{})
 	s.Warn("a %d", 1)
 	s.Warn("two\nlines\n")
 	s.Fail(advice{errors.New("cannot b"), "c"})
@@ -36,8 +36,8 @@ func TestSayPlainly(t *testing.T) {
 	}
 }
 
-func TestSayQuietlyAndMore(t *testing.T) {
-	s, out := heard(Screen{})
+func TestLevels(t *testing.T) {
+	s, out := heard(screen{})
 	s.quiet = true
 	s.Info("n")
 	s.Status("w")
@@ -46,7 +46,7 @@ func TestSayQuietlyAndMore(t *testing.T) {
 	if out.String() != "rdzv: l\n" {
 		t.Errorf("-q said %q", out)
 	}
-	s, out = heard(Screen{})
+	s, out = heard(screen{})
 	s.verbose = true
 	s.Verbose("d")
 	if out.String() != "rdzv: d\n" {
@@ -55,8 +55,8 @@ func TestSayQuietlyAndMore(t *testing.T) {
 }
 
 // Elsewhere than on a terminal each wait is a line, said once.
-func TestWaitingPlainly(t *testing.T) {
-	s, out := heard(Screen{})
+func TestStatusWithoutTerminal(t *testing.T) {
+	s, out := heard(screen{})
 	s.Status("%d of 3", 1)
 	s.Status("%d of 3", 1)
 	s.Status("%d of 3", 2)
@@ -68,7 +68,7 @@ func TestWaitingPlainly(t *testing.T) {
 }
 
 // On a terminal one line renews itself, and is gone when anything else is said.
-func TestWaitingOnATerminal(t *testing.T) {
+func TestStatusOnATerminal(t *testing.T) {
 	s, out := heard(terminal(80))
 	s.Status("1 of 3")
 	s.Status("2 of 3")
@@ -106,26 +106,21 @@ func TestFit(t *testing.T) {
 func TestTable(t *testing.T) {
 	rows := []Row{
 		{"rank", "2", "RANK=2"},
-		{"job", "0123456789012345", strings.Repeat("word ", 20) + "end"},
-		{"note", "", "said"},
+		{"local rank", "unknown", "no launcher"},
+		{"job", strings.Repeat("0123456789", 3), "PMI_ID"},
+		{"note", "", "a reason"},
 		{"alone", "value", ""},
-		{"mean", "a\x1b[31m\n\"b\"", "x"},
+		{"control", "a\x1b[31m\n\"b\"", "x"},
 	}
-	want := `rank        2          RANK=2
-job         0123456789012345
-              word word word word word
-              word word word word word
-              word word word word word
-              word word word word word
-              end
-note        said
+	want := `rank        2        RANK=2
+local rank  unknown  no launcher
+job         012345678901234567890123456789
+              PMI_ID
+note        a reason
 alone       value
-mean        a\x1b[31m\n"b"  x
+control     a\x1b[31m\n"b"  x
 `
-	if got := Table(rows, 40); got != want {
+	if got := Table(rows); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
-	}
-	if got := Table(rows, 0); strings.Count(got, "\n") != 6 {
-		t.Errorf("without a width lines were broken:\n%s", got)
 	}
 }

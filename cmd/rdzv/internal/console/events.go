@@ -12,9 +12,10 @@ import (
 func (c *Console) Event(e agent.Event) {
 	switch e := e.(type) {
 	case agent.FlagIgnored:
-		c.Info("%s does not hold: %s", e.Flag, e.Reason)
+		c.Info("ignoring %s: %s", e.Flag, e.Reason)
 	case agent.Unprotected:
-		c.Warn("--insecure: this job has no secret and no encryption, anybody who reaches its hosts can take part in it")
+		c.Warn("--insecure: connections are neither authenticated nor encrypted: " +
+			"anyone who can reach the nodes can join this job")
 	case agent.Placed:
 		c.placed(e)
 	case agent.Alone:
@@ -24,13 +25,13 @@ func (c *Console) Event(e agent.Event) {
 	case agent.DifferentCommand:
 		c.Info("%v", e.DifferentCommand)
 	case agent.RanksMissing:
-		c.Info("waiting for all %d ranks to start (which are missing cannot be known before all are here)", e.Ranks)
+		c.Info("waiting for all %d ranks to start (Hydra does not tell which are missing)", e.Ranks)
 	case agent.NoMulticast:
-		c.Info("cannot look for the other nodes by multicast: %v", e.Err)
+		c.Info("cannot search for the other nodes by multicast: %v", e.Err)
 	case agent.StoreFound:
 		c.storeFound(e)
 	case agent.Waiting:
-		c.Status("%v after %v", e.Roster, seconds(e.Seconds))
+		c.Status("%v (%v)", e.Roster, seconds(e.Seconds))
 	case agent.WorldAgreed:
 		c.EndStatus()
 		c.worldAgreed(e)
@@ -58,7 +59,7 @@ func (c *Console) diagnostic(d agent.Diagnostic) {
 
 func (c *Console) placed(e agent.Placed) {
 	if e.Launcher == envmap.None {
-		c.Verbose("started by hand: job %s, %s", e.Job, Plural(e.Agents, "agent"))
+		c.Verbose("no launcher: job %s, %s", e.Job, Plural(e.Agents, "agent"))
 		return
 	}
 	c.Verbose("started by %s: job %s, rank %d of %d", e.Launcher, e.Job, e.Rank, e.Size)
@@ -76,14 +77,14 @@ func (c *Console) alone(e agent.Alone) {
 }
 
 func (c *Console) storeFound(e agent.StoreFound) {
-	where := "in this process, for this agent alone"
 	switch {
-	case e.Hosting && e.Addr != "":
-		where = "in this process"
-	case !e.Hosting:
-		where = fmt.Sprintf("at %s, and this agent at %s", e.Addr, e.Own)
+	case e.Hosting && e.Addr == "":
+		c.Verbose("hosting the store, for this agent alone")
+	case e.Hosting:
+		c.Verbose("hosting the store at %s", e.Addr)
+	default:
+		c.Verbose("connected to the store at %s from %s", e.Addr, e.Own)
 	}
-	c.Verbose("the store is %s", where)
 }
 
 func (c *Console) worldAgreed(e agent.WorldAgreed) {
@@ -92,7 +93,7 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	if e.Seat.Slots > 1 {
 		ranks = fmt.Sprintf("ranks %d to %d", e.Seat.Rank, last)
 	}
-	c.Verbose("all are here: this agent runs %s of %d, on node %d of %d; rank 0 is at %s port %d",
+	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
 }
 

@@ -32,14 +32,14 @@ func TestNoticesOfTheSearch(t *testing.T) {
 		},
 		{
 			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},
-			"rdzv: waiting for all 4 ranks to start (which are missing cannot be known before all are here)\n",
+			"rdzv: waiting for all 4 ranks to start (Hydra does not tell which are missing)\n",
 		},
 		{
 			agent.NoMulticast{Err: errors.New("network is down")},
-			"rdzv: cannot look for the other nodes by multicast: network is down\n",
+			"rdzv: cannot search for the other nodes by multicast: network is down\n",
 		},
 	} {
-		c, out := heard(Screen{})
+		c, out := heard(screen{})
 		if c.Event(test.event); out.String() != test.want {
 			t.Errorf("%+v: %q", test.event, out)
 		}

@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// pipeWriter is a stream that does not wait for ever for a reader that has stopped
-// reading: what it does not take in time is lost to it.
+// pipeWriter writes to a file without waiting forever if the file is a pipe whose reader has stopped
+// reading: what the reader does not accept in time is dropped.
 type pipeWriter struct {
 	file *os.File
 
-	mu    sync.Mutex
-	stuck bool // it has not been in time before
+	mu   sync.Mutex
+	late bool // the reader did not accept the last write in time
 }
 
-// How long a reader may take, and how long once it has not been in time.
+// How long a write may take, and how long after one that was not accepted in time.
 const (
-	readerTime = time.Second
-	stuckTime  = time.Millisecond
+	writeTimeout = time.Second
+	lateTimeout  = time.Millisecond
 )
 
-// newPipeWriter is f, which is watched if it is a pipe. To make a pipe wait for nobody
-// would do so for all who share it: it is opened anew for that. Where it cannot be,
-// and for all other files, it is f itself.
+// newPipeWriter opens a pipe again: to make f itself non-blocking would do so for all processes that
+// share it. If that fails, and for all other files, it writes to f itself.
 func newPipeWriter(f *os.File) *pipeWriter {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
@@ -38,7 +37,7 @@ func newPipeWriter(f *os.File) *pipeWriter {
 		return &pipeWriter{file: f}
 	}
 	var again *os.File
-	_ = raw.Control(func(fd uintptr) { // f.Fd would change its mode, for all who share it
+	_ = raw.Control(func(fd uintptr) { // f.Fd would make f blocking, for all who share it
 		again, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	})
 	if err != nil {
@@ -47,16 +46,16 @@ func newPipeWriter(f *os.File) *pipeWriter {
 	return &pipeWriter{file: again}
 }
 
-// Write writes b, or what of it the reader takes in time.
+// Write writes b, or as much as the reader accepts in time.
 func (p *pipeWriter) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	limit := readerTime
-	if p.stuck {
-		limit = stuckTime
+	timeout := writeTimeout
+	if p.late {
+		timeout = lateTimeout
 	}
-	_ = p.file.SetWriteDeadline(time.Now().Add(limit)) // an error means that it is no pipe
+	_ = p.file.SetWriteDeadline(time.Now().Add(timeout)) // only pipes have deadlines
 	n, err := p.file.Write(b)
-	p.stuck = errors.Is(err, os.ErrDeadlineExceeded)
+	p.late = errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
 }

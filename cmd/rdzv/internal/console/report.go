@@ -7,8 +7,8 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// failureReported writes the report on the worker that failed first. Alone, its own
-// words and the one line on the job's end stand right above.
+// failureReported writes the report on the worker that failed first. If it was the only worker, its
+// stderr and the line about the job's end directly above are enough.
 func (c *Console) failureReported(f agent.Failure) {
 	c.Hint(f.Hint)
 	if f.PID != 0 && f.WorldSize > 1 {
@@ -16,7 +16,7 @@ func (c *Console) failureReported(f agent.Failure) {
 	}
 }
 
-// reportText is the report for people.
+// reportText is the report.
 func reportText(f agent.Failure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
@@ -24,19 +24,19 @@ func reportText(f agent.Failure) string {
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
 	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))
 	if f.OOM {
-		b.WriteString("           the kernel ran out of memory in this cgroup meanwhile and killed a process\n")
+		b.WriteString("           the kernel's out-of-memory killer killed a process of this cgroup\n")
 	}
 	if f.Message != "" {
 		fmt.Fprintf(&b, "  message  %s\n", f.Message)
 	}
 	if len(f.Stderr) > 0 {
-		b.WriteString("  its last words on standard error:\n")
+		b.WriteString("  last lines of stderr:\n")
 		for _, line := range f.Stderr {
 			b.WriteString("  | " + line + "\n")
 		}
 	}
 	for _, o := range f.Others {
-		fmt.Fprintf(&b, "rank %d on %s failed on its own too: %s", o.Rank, o.Host, StatusLine(o.Code, o.Signal))
+		fmt.Fprintf(&b, "rank %d on %s also failed: %s", o.Rank, o.Host, StatusLine(o.Code, o.Signal))
 		if o.Text != "" {
 			b.WriteString(": " + o.Text)
 		}

@@ -6,31 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
+// screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
 // lines of any length.
-type Screen struct {
+type screen struct {
 	terminal bool       // a terminal, of whatever abilities
 	rewrites bool       // a line can be erased and written again
 	colour   bool       // and be coloured
 	width    func() int // columns now, 0 if unknown; nil is 0
 }
 
-// ScreenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
-func ScreenOf(f *os.File, term string, noColor bool) Screen {
+// screenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
+func screenOf(f *os.File, term string, noColor bool) screen {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
-		return Screen{}
+		return screen{}
 	}
 	capable := term != "" && term != "dumb"
 	width := func() int { return columns(f) }
-	return Screen{terminal: true, rewrites: capable, colour: capable && !noColor, width: width}
-}
-
-// Width is the width of the terminal in columns, 0 if it is unknown or there is none.
-func (s Screen) Width() int {
-	if s.width == nil {
-		return 0
-	}
-	return s.width()
+	return screen{terminal: true, rewrites: capable, colour: capable && !noColor, width: width}
 }
 
 // columns is the width of a terminal, 0 if it is unknown.
@@ -49,10 +41,10 @@ const erase = "\r\x1b[K"
 const defaultWidth = 80
 
 // fit shortens a line to the screen's width: a line that wraps cannot be erased.
-func (s Screen) fit(line string) string {
+func (s screen) fit(line string) string {
 	width := defaultWidth
-	if s.Width() > 0 {
-		width = s.Width()
+	if s.width != nil && s.width() > 0 {
+		width = s.width()
 	}
 	runes := []rune(line)
 	if len(runes) < width { // the last column stays free, some terminals wrap there
@@ -61,10 +53,10 @@ func (s Screen) fit(line string) string {
 	return string(runes[:max(0, width-2)]) + "…"
 }
 
-func (s Screen) red(text string) string    { return s.coloured("31", text) }
-func (s Screen) yellow(text string) string { return s.coloured("33", text) }
+func (s screen) red(text string) string    { return s.coloured("31", text) }
+func (s screen) yellow(text string) string { return s.coloured("33", text) }
 
-func (s Screen) coloured(code, text string) string {
+func (s screen) coloured(code, text string) string {
 	if !s.colour {
 		return text
 	}

@@ -12,15 +12,15 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// jobEnded says in one line, as soon as it is known, why the job has ended. The
-// agent whose worker failed first says more when all have settled, see report.go.
+// jobEnded writes in one line why the job ended, as soon as that is known. The agent whose worker
+// failed first writes a report when all agents have settled, see report.go.
 func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
 	switch {
 	case v == nil:
 		c.Error("%s", EndLine(e, c.joinTimeout))
 	case v.Kind == rdzv.Done:
-	case v.Kind == rdzv.Unready && !e.Hosting:
+	case v.Kind == rdzv.Unready && !e.Hosting: // the agent that hosts the store prints all problems
 		first, _, _ := strings.Cut(v.Error(), "\n")
 		c.Error("%s", first)
 	default:
@@ -29,7 +29,7 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	}
 }
 
-// EndLine is one line on the job's end.
+// EndLine is why the job ended, in one line except if several problems prevented it from starting.
 func EndLine(e agent.JobEnded, joinTimeout time.Duration) string {
 	v := e.Verdict
 	switch {
@@ -45,31 +45,30 @@ func EndLine(e agent.JobEnded, joinTimeout time.Duration) string {
 		}
 		return line
 	case v.Kind == rdzv.Ended:
-		return fmt.Sprintf("the job was ended by %s to the agent on %s (pid %d)", SignalName(v.Signal), v.Host, v.PID)
+		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID, SignalName(v.Signal))
 	case v.Kind == rdzv.Incomplete:
-		return fmt.Sprintf("cannot start the job: timed out after %v (--join-timeout): %s", joinTimeout, v.Error())
+		return fmt.Sprintf("timed out after %v (--join-timeout): %s", joinTimeout, v.Error())
 	}
 	return v.Error()
 }
 
-// JoinTimedOut says that not all agents came in time.
+// JoinTimedOut writes that this agent did not find the others in time, and what it tried.
 func (c *Console) JoinTimedOut(e *agent.JoinTimeoutError) {
 	c.Warn("%v (--join-timeout)", e)
 	if e.Search != nil {
-		c.Error("%s", strings.Join(append([]string{"cannot find the job's store:"}, e.Search.Lines()...), "\n  "))
+		c.Error("cannot find the store of the job:\n  %s", strings.Join(e.Search.Lines(), "\n  "))
 		c.Hint(e.Search.Hint)
 	}
 }
 
-// SignalledEarly says that a signal came before the job had begun, and returns what
-// ended it.
-func (c *Console) SignalledEarly(e *agent.SignalError) string {
-	what := "ended by " + SignalName(int(e.Signal))
-	c.Info("%s before the job had begun", what)
-	return what
+// EndedBySignal writes that a signal came before the job started, and returns that as a message.
+func (c *Console) EndedBySignal(e *agent.SignalError) string {
+	message := "received " + SignalName(int(e.Signal)) + " before the job started"
+	c.Info("%s", message)
+	return message
 }
 
-// storeLost says whose loss has ended the job for this agent.
+// storeLost names the agent whose loss ended the job for this one.
 func storeLost(e agent.JobEnded) string {
 	switch {
 	case e.StoreHost == "":
@@ -80,10 +79,10 @@ func storeLost(e agent.JobEnded) string {
 	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", e.StoreRank, e.StoreHost)
 }
 
-// StatusLine says how a worker ended.
+// StatusLine is how a worker ended.
 func StatusLine(code, signal int) string {
 	if signal != 0 {
-		return "ended by " + SignalName(signal)
+		return "killed by " + SignalName(signal)
 	}
 	return fmt.Sprintf("exit %d", code)
 }
@@ -96,7 +95,7 @@ func SignalName(signal int) string {
 	return fmt.Sprintf("signal %d", signal)
 }
 
-// roundTime is a duration for people: 0.3s, 12.4s, 12m4s.
+// roundTime is a duration with a sensible number of digits: 0.32s, 12.4s, 12m4s.
 func roundTime(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -1,21 +1,15 @@
-// Package early answers "rdzv get-rank" before the rest of the program is
-// initialised.
+// Package early answers "rdzv get-rank" before the rest of the program is initialised.
 //
-// A binary with etcd in it spends about 10 ms on the initialisation of some 270
-// packages before main begins; a script that asks for its rank would pay that
-// for one number. Go initialises packages in the order of their import paths
-// among those whose imports are ready (Go specification, "Package
-// initialization"), and "rdzv/cmd/..." sorts before "reflect", on which nearly
-// everything else rests: a package that imports neither reflect nor anything
-// behind it in the alphabet comes after some 25 others.
+// A binary that contains etcd spends about 10 ms on the initialisation of some 270 packages before
+// main starts, which a script would pay for one number. Among packages whose imports are initialised
+// Go chooses the one with the first import path (Go specification, "Package initialization"), and
+// "rdzv/cmd/..." sorts before "reflect", on which nearly everything else depends.
 //
-// What envmap imports must therefore not rest on reflect: no fmt, sort,
-// encoding/json, regexp, net. It does import strings, which sorts behind reflect
-// too, so that this package comes after about half of all. A test holds that none
-// of the heavy ones (crypto/tls, grpc, etcd's server) is among them.
+// Therefore the packages that envmap imports must not depend on reflect: no fmt, sort, encoding/json,
+// regexp or net. A test checks that none of the expensive packages (crypto/tls, grpc, etcd's server)
+// is initialised before this one.
 //
-// Its init function answers a well-formed question that has an answer; everything
-// else it leaves to main, which explains.
+// The init function answers well-formed questions that have an answer; main handles all others.
 package early
 
 import (
@@ -36,8 +30,7 @@ func init() {
 	}
 }
 
-// answer is the number that args ask for, if they are one known flag at most and
-// the number is known.
+// answer is the requested number, if args are at most one known flag and the number is known.
 func answer(args []string, env envmap.Env) (int, bool) {
 	what := Rank
 	switch len(args) {
@@ -54,7 +47,7 @@ func answer(args []string, env envmap.Env) (int, bool) {
 	return n, err == nil && n != envmap.Unknown
 }
 
-// Number is one of the numbers that say where a process is, by its flag.
+// Number is one of the numbers of a placement, named by its flag.
 type Number string
 
 const (
@@ -66,7 +59,7 @@ const (
 	Nodes     Number = "--nodes"
 )
 
-// numbers tells where each number is in a placement.
+// numbers are the fields of a placement.
 var numbers = map[Number]func(envmap.Placement) int{
 	Rank:      func(p envmap.Placement) int { return p.Rank },
 	Local:     func(p envmap.Placement) int { return p.LocalRank },
@@ -76,8 +69,8 @@ var numbers = map[Number]func(envmap.Placement) int{
 	Nodes:     func(p envmap.Placement) int { return p.Nodes },
 }
 
-// Of returns the number, or envmap.Unknown where it is not told. In a worker of
-// rdzv the worker's own variables alone count, unless a launcher is named.
+// Of returns the number, or envmap.Unknown. In a worker of rdzv only the worker's own variables are
+// used, unless a launcher is named.
 func Of(what Number, env envmap.Env, launcher envmap.Launcher) (int, error) {
 	p, inside, err := envmap.Inside(env)
 	if !inside || launcher != "" {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Name is the name of this node, for people.
+// Name is the host name of this node, "localhost" if it has none.
 func Name() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -26,19 +26,18 @@ func Name() string {
 	return name
 }
 
-// NodeID is equal for the processes of one node and for no others: one booted
-// kernel (boot_id), one network (a container with its own network is a node of
-// its own), one name. What cannot be read is left out.
+// NodeID is equal for the processes of one node and for no others: one booted kernel (boot_id), one
+// network namespace (a container with its own network is a separate node), one host name. What
+// cannot be read is left out.
 func NodeID() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	network, _ := os.Readlink("/proc/self/ns/net")
 	return strings.TrimSpace(string(boot)) + " " + network + " " + Name()
 }
 
-// RuntimeDir is where this user's sockets, locks and stores are: the first of
-// $XDG_RUNTIME_DIR and a directory under $TMPDIR that is the user's alone. The
-// directory stays when the agent exits: whoever removed it, even empty, would take
-// it from another job of the same user that is about to create something in it.
+// RuntimeDir is the directory of this user's sockets, locks and stores: XDG_RUNTIME_DIR if only the
+// user can access it, else rdzv-UID under TMPDIR, which is created. It is not removed when the agent
+// exits: another job of the same user may be about to create something in it.
 func RuntimeDir(env map[string]string) (string, error) {
 	if dir := env["XDG_RUNTIME_DIR"]; dir != "" && private(dir) {
 		return dir, nil
@@ -46,20 +45,20 @@ func RuntimeDir(env map[string]string) (string, error) {
 	dir := filepath.Join(TempDir(env), fmt.Sprintf("rdzv-%d", os.Geteuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", hinted{
-			fmt.Errorf("cannot make the runtime directory %q: %w", dir, errors.Unwrap(err)),
+			fmt.Errorf("cannot create the runtime directory %q: %w", dir, errors.Unwrap(err)),
 			"set TMPDIR to a directory that you can write to",
 		}
 	}
 	if !private(dir) {
 		return "", hinted{
 			fmt.Errorf("cannot use the runtime directory %q: it is not a directory of user %d with mode 0700", dir, os.Geteuid()),
-			"remove it, or set XDG_RUNTIME_DIR or TMPDIR to another place",
+			"remove it, or set XDG_RUNTIME_DIR or TMPDIR to another directory",
 		}
 	}
 	return dir, nil
 }
 
-// TempDir is $TMPDIR, else /tmp.
+// TempDir is TMPDIR, else /tmp.
 func TempDir(env map[string]string) string {
 	if env["TMPDIR"] != "" {
 		return env["TMPDIR"]
@@ -84,8 +83,7 @@ func Home(env map[string]string) string {
 	return ""
 }
 
-// InterfaceOf is the name of the network interface that holds addr, "" if none
-// does.
+// InterfaceOf is the name of the network interface that has addr, "" if none has.
 func InterfaceOf(addr string) string {
 	ip := net.ParseIP(addr)
 	interfaces, err := net.Interfaces()
@@ -93,7 +91,7 @@ func InterfaceOf(addr string) string {
 		return ""
 	}
 	for _, i := range interfaces {
-		addrs, _ := i.Addrs() // it may just have gone
+		addrs, _ := i.Addrs() // the interface may just have disappeared
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
 				return i.Name
@@ -103,8 +101,8 @@ func InterfaceOf(addr string) string {
 	return ""
 }
 
-// RouteTo is this node's own address on the way to addr, by the kernel's routes;
-// "" if there is none. Connecting a datagram socket sends nothing.
+// RouteTo is the source address that the kernel chooses for packets to addr; "" if there is no route.
+// Connecting a datagram socket sends nothing.
 func RouteTo(addr string) string {
 	conn, err := net.Dial("udp", net.JoinHostPort(addr, "9"))
 	if err != nil {
@@ -114,8 +112,7 @@ func RouteTo(addr string) string {
 	return addrOf(conn.LocalAddr())
 }
 
-// NCCLConfigured tells whether NCCL has a configuration file, whose word holds
-// over ours.
+// NCCLConfigured tells whether NCCL has a configuration file. rdzv does not override its settings.
 func NCCLConfigured(env map[string]string) bool {
 	for _, path := range []string{"/etc/nccl.conf", filepath.Join(Home(env), ".nccl.conf")} {
 		if _, err := os.Stat(path); err == nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckFiles asks beforehand whether something can be done for which so many files
-// are needed, for where no file can be opened any more the Go runtime and etcd end
-// the process with a stack trace.
+// CheckFiles checks whether so many more files can be opened. Without this check the Go runtime and
+// etcd would end the process with a stack trace. do is what the files are needed for, for the error,
+// such as "start 4 workers".
 func CheckFiles(do string, needed int) error {
 	if do != "" {
 		do = "cannot " + do + ": "
@@ -21,11 +21,11 @@ func CheckFiles(do string, needed int) error {
 	}
 	return hinted{
 		fmt.Errorf("%sopen-file limit too low: %d (%d needed)", do, limit, open+needed),
-		fmt.Sprintf("ulimit -n %d raises the limit, where the hard limit (ulimit -Hn) allows it", max(1024, 2*needed)),
+		fmt.Sprintf("raise the limit with ulimit -n %d, if the hard limit (ulimit -Hn) permits", max(1024, 2*needed)),
 	}
 }
 
-// openFiles tells how many files this process may have open, and how many it has.
+// openFiles are how many files this process may have open, and how many it has.
 func openFiles() (limit, open int) {
 	const unlimited = 1 << 30
 	var r unix.Rlimit

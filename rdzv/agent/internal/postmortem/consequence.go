@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// hearsay are words with which libraries fail because another process has: what
-// the worker says is that its peer is gone. In lower case.
+// consequences are messages of libraries, in lower case, whose peer process is gone: another worker
+// failed first.
 //
 // Sources: gloo/transport/tcp/pair.cc; c10d's TCPStore and socket.cpp; NCCL's
 // ncclGetErrorString and torch's ProcessGroupNCCL; strerror(3).
-var hearsay = []string{
+var consequences = []string{
 	"connection closed by peer",
 	"connection reset by peer",
 	"connection was likely closed",
@@ -21,15 +21,16 @@ var hearsay = []string{
 	"nccl communicator was aborted",
 }
 
-// Consequence tells whether these findings say that another worker failed before.
+// Consequence tells whether the failure seems to be the consequence of another worker's.
 func (f Findings) Consequence() bool {
-	return isHearsay(append([]string{f.Message}, f.Lines...))
+	return isConsequence(append([]string{f.Message}, f.Lines...))
 }
 
-// isHearsay tells whether a worker's last words say that another one failed before.
-func isHearsay(words []string) bool {
-	return slices.ContainsFunc(words, func(line string) bool {
+func isConsequence(lines []string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
 		line = strings.ToLower(line)
-		return slices.ContainsFunc(hearsay, func(said string) bool { return strings.Contains(line, said) })
+		return slices.ContainsFunc(consequences, func(message string) bool {
+			return strings.Contains(line, message)
+		})
 	})
 }

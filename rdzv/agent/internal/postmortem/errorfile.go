@@ -15,15 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrorFile is where a worker that uses torch's @record writes why it failed: a
-// path in the runtime directory, which only this user can enter. The agent creates
-// nothing there; torch does, when the program raises an exception. So an agent that
-// is killed leaves nothing on the disk, unless its worker failed just before.
+// ErrorFile is where a worker that uses torch's @record writes why it failed: a path in the runtime
+// directory, which only this user can access. The agent does not create the file; torch does when the
+// program raises an exception. So a killed agent leaves no file, unless its worker failed just before.
 //
-// The agent cannot know what a wrapper around the program does. An absolute path
-// with a random name means the same file in another PID namespace, and can mean no
-// other process's file anywhere. Where the directory is not visible (other mount
-// namespace) or not accessible (other user), torch cannot write; see
+// The agent cannot know what a wrapper around the program does. An absolute path with a random name
+// names the same file in another PID namespace, and never another process's file. If the directory
+// is invisible (other mount namespace) or inaccessible (other user), torch cannot write the file; see
 // withoutRecording.
 type ErrorFile struct{ Path string }
 
@@ -46,9 +44,8 @@ func (e *ErrorFile) Remove() { os.Remove(e.Path) }
 // maxErrorFile bounds what is read of an error file.
 const maxErrorFile = 1 << 20
 
-// message is what the worker wrote: one line that names the exception, and the
-// traceback if there is one. Both are empty if it wrote nothing that torch's
-// errors module (torch 1.9 to 2.9) would read back.
+// message is what the worker wrote: one line that names the exception, and the traceback if there is
+// one. Both are "" if it wrote nothing that torch's errors module (torch 1.9 to 2.9) would accept.
 func (e *ErrorFile) message() (line, traceback string) {
 	f, err := os.OpenFile(e.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -85,8 +82,8 @@ func parseErrorFile(b []byte) (line, traceback string) {
 	return line, strings.TrimSpace(inner.ExtraInfo.Stack)
 }
 
-// withoutRecording drops from the lines of a traceback torch's failure to write the
-// error file, which Python prints after the exception that was to be recorded.
+// withoutRecording removes torch's own failure to write the error file from a traceback. Python prints
+// it after the exception that was to be recorded.
 func withoutRecording(lines []string) []string {
 	during := -1
 	for i, line := range slices.Backward(lines) {
@@ -105,12 +102,11 @@ func withoutRecording(lines []string) []string {
 	return lines[:during]
 }
 
-// errorFileAge is how old an error file is when nobody is going to read it any more:
-// a worker that has written one ends soon after, and its agent then removes it.
+// errorFileAge is the age from which on an error file is left over: a worker that has written one
+// ends soon after, and its agent then removes the file.
 const errorFileAge = 24 * time.Hour
 
-// RemoveOldErrorFiles removes what the workers of killed agents have left in the
-// runtime directory.
+// RemoveOldErrorFiles removes what the workers of killed agents have left in the runtime directory.
 func RemoveOldErrorFiles(dir string, now time.Time) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

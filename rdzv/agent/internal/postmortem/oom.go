@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OOMKills counts the processes that the kernel's out-of-memory killer has ended
-// in this process's cgroup and below; -1 where the kernel does not tell.
+// OOMKills is how many processes the kernel's out-of-memory killer has killed in this process's
+// cgroup and below; -1 if unknown.
 //
 // Source: cgroup v2, memory.events, "oom_kill" (Linux 4.13); for cgroup v1
 // memory.oom_control, "oom_kill" (same release).

@@ -155,7 +155,7 @@ func FuzzErrorFile(f *testing.F) {
 	})
 }
 
-func TestHearsay(t *testing.T) {
+func TestConsequence(t *testing.T) {
 	for line, want := range map[string]bool{
 		"RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:12191":        true,
 		"RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [127.0.0.1]:1: Connection reset by peer": true,
@@ -165,7 +165,7 @@ func TestHearsay(t *testing.T) {
 		"RuntimeError: mat1 and mat2 shapes cannot be multiplied": false,
 		"": false,
 	} {
-		if got := isHearsay([]string{"Traceback", line}); got != want {
+		if got := isConsequence([]string{"Traceback", line}); got != want {
 			t.Errorf("%q: %v, want %v", line, got, want)
 		}
 	}

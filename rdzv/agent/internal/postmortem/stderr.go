@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// What of a worker's standard error the report repeats.
+// How many lines of a worker's stderr the report repeats.
 const (
 	tailLines      = 20
 	tracebackLines = 60
 )
 
-// lastLines returns the end of a worker's standard error that shows why it failed:
-// from the last traceback on, else the last lines. The message is the line of the
-// traceback that names the exception, "" without a traceback.
+// lastLines returns the end of a worker's stderr that shows why it failed: from the last traceback
+// on, else the last lines. message is the line of the traceback that names the exception, "" without
+// a traceback.
 func lastLines(stderr []byte) (lines []string, message string) {
 	text := strings.ToValidUTF8(string(bytes.TrimRight(stderr, "\n")), "\uFFFD")
 	if text == "" {
@@ -30,7 +30,7 @@ func lastLines(stderr []byte) (lines []string, message string) {
 	} else {
 		lines = lines[max(0, len(lines)-tailLines):]
 	}
-	if cut := len(lines) - most; cut > 0 { // the first and the last lines tell the most
+	if cut := len(lines) - most; cut > 0 { // the first and the last lines matter most
 		lines = append(append(slices.Clone(lines[:most/3]), "  ..."), lines[len(lines)-most+most/3+1:]...)
 	}
 	for i := range lines {
@@ -39,9 +39,8 @@ func lastLines(stderr []byte) (lines []string, message string) {
 	return lines, message
 }
 
-// printable keeps what the last carriage return left on the line, as a terminal
-// would, and drops control characters, so that a report cannot draw on the
-// terminal it is printed to.
+// printable keeps the text after the last carriage return, as a terminal would, and removes control
+// characters, so that a report cannot control the terminal.
 func printable(line string) string {
 	if i := strings.LastIndexByte(strings.TrimRight(line, "\r"), '\r'); i >= 0 {
 		line = line[i+1:]

@@ -12,27 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hint is what to try where a program cannot be run for this reason, "" where
-// nothing is known to help.
+// Hint is what to try if a program cannot be run for this reason, "" if nothing is known to help.
 func Hint(err error, program []string) string {
 	name := program[0]
 	switch {
 	case errors.Is(err, syscall.E2BIG):
-		return "unset what the program does not need, or raise ulimit -s: the kernel takes a quarter of it for arguments and environment, and 6 MB at most"
+		return "unset variables that the program does not need, or raise ulimit -s: the kernel limits arguments and environment to a quarter of it, and to 6 MB"
 	case errors.Is(err, syscall.ENOEXEC):
-		return "no program and no script with a first line such as #!/usr/bin/env python3: " + withInterpreter(name, program)
+		return "it is neither a program nor a script with a first line such as #!/usr/bin/env python3: " + withInterpreter(name, program)
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
 		return "chmod +x " + name + ", or " + withInterpreter(name, program)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
 		return ""
 	case filepath.Ext(name) == "":
-		return "there is one here: rdzv exec -- ./" + strings.Join(program, " ")
+		return "there is one in this directory: rdzv exec -- ./" + strings.Join(program, " ")
 	}
-	return "there is one here: " + withInterpreter(name, program)
+	return "there is one in this directory: " + withInterpreter(name, program)
 }
 
-// withInterpreter is the line that runs a script by the program that its name
-// asks for.
+// withInterpreter is the command that runs a script with the interpreter of its file name suffix.
 func withInterpreter(name string, program []string) string {
 	by := "python3"
 	if filepath.Ext(name) == ".sh" {

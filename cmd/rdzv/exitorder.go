@@ -14,23 +14,21 @@ import (
 	"rdzv/envmap"
 )
 
-// A turn says when an agent may exit after a failure. Open MPI 4 ends a job with
-// SIGCONT, a wait of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even where all
-// of its tasks have ended. A task that ends during a wait ends that wait too, so the
-// agents of a host exit in this order.
+// A turn determines when an agent exits after a failure. Open MPI 4 ends a job with SIGCONT, a wait
+// of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even if all of its tasks have ended. A task that
+// ends during a wait also ends the wait: so the agents of a node exit one after another.
 //
 // Source: docs/launchers.md, section e, "When mpirun returns after a failure".
 type turn int
 
 const (
-	exitAtOnce       turn = iota // mpirun then begins to end the job
-	exitAfterSIGCONT             // in the first wait
-	exitAfterSIGTERM             // in the second wait
+	exitAtOnce       turn = iota // makes mpirun end the job
+	exitAfterSIGCONT             // ends the first wait
+	exitAfterSIGTERM             // ends the second wait
 )
 
-// turnOf is the turn of an agent that exits with code and whose parent is the process
-// with this name. It is exitAtOnce unless mpirun is to end the job because of the agent,
-// as it does by default.
+// turnOf is the turn of an agent that exits with code. parent is the name of its parent process. It
+// is exitAtOnce unless mpirun ends the job because of this agent's exit, as it does by default.
 func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) turn {
 	if place.Launcher != envmap.OpenMPI4 || code == 0 || !openMPIDaemon(parent) {
 		return exitAtOnce
@@ -52,8 +50,8 @@ func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) tur
 	}
 }
 
-// threadedStart is the number of tasks on a host from which Open MPI starts them in threads
-// (odls_base_cutoff). Those threads then get SIGCHLD, and no wait is cut short.
+// threadedStart is the number of tasks on a node from which on Open MPI starts them in threads
+// (odls_base_cutoff). These threads then get SIGCHLD, and no wait ends early.
 const threadedStart = 32
 
 // openMPIDaemon tells whether a process of this name starts and ends Open MPI's tasks.
@@ -65,8 +63,8 @@ func openMPIDaemon(name string) bool {
 	return false
 }
 
-// turnSignals are the signals that tell a turn, from the start of the agent on: mpirun
-// may begin to end the job before this agent knows that it has failed.
+// turnSignals are the signals of the turns. They are caught from the start of the agent: mpirun may
+// begin to end the job before this agent knows about the failure.
 type turnSignals struct{ cont, term chan os.Signal }
 
 func catchTurnSignals() turnSignals {
@@ -76,11 +74,11 @@ func catchTurnSignals() turnSignals {
 	return s
 }
 
-// turnTimeout is how long an agent waits for its turn: mpirun ends the tasks of its
-// own host first, which takes 2 s, and then those of the others.
+// turnTimeout bounds the wait for a turn: mpirun first ends the tasks of its own node, which takes
+// 2 s, then those of the others.
 const turnTimeout = 5 * time.Second
 
-// await returns when it is this agent's turn: mpirun has sent the signal and sleeps.
+// await returns at this agent's turn: mpirun has sent the signal and sleeps.
 func (s turnSignals) await(ctx context.Context, t turn, root fs.FS, mpirun int) {
 	if t == exitAtOnce {
 		return
@@ -106,7 +104,7 @@ func (s turnSignals) await(ctx context.Context, t turn, root fs.FS, mpirun int) 
 	}
 }
 
-// running tells whether the main thread of a process runs, or is about to.
+// running tells whether the main thread of a process runs or waits for a disk.
 func running(root fs.FS, pid int) bool {
 	stat, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
