@@ -22,7 +22,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		Rank: seat.Rank + i, LocalRank: seat.LocalRank + i,
 		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
 	}
-	tell := func(context.Context) error { return nil }
+	write := func(context.Context) error { return nil }
 	switch {
 	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
 		worker.Stopped = true
