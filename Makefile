@@ -6,8 +6,7 @@
 # make bench      rdzv beside torchrun, mpirun, mpiexec.hydra and srun: tables in bin/performance.md
 # make scale      thousands of simulated agents on one store: tables in bin/scale.md; then 256 real ones
 # make soak       does anything grow in 10 minutes, or over 50 jobs in one launcher?
-# make size       what is in the binary, by module and package
-# make figures    the tables of the last four into docs/
+# make figures    the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # Go is presupposed; what else is missing, demo, test and lint install with apt-get, saying so.
 
@@ -18,7 +17,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 build: bin/rdzv
-.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover bench scale soak size figures chaos kill-matrix clean
+.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover bench scale soak figures chaos kill-matrix clean
 
 # go knows what has changed; the version is ours to stamp, for a copy without git has one too.
 bin/rdzv:
@@ -93,11 +92,7 @@ soak: bin/rdzv
 		-soak $(DURATION) -soak-agents $(AGENTS) -soak-jobs $(JOBS) -v | tee bin/soak.log
 	@sed -n -e 's/^ *soak_test.go:[0-9]*: |/|/p' -e 's/^ *soak_test.go:[0-9]*: \([0-9]* jobs:\)/\n\1/p' bin/soak.log >bin/soak.md
 
-size: bin/rdzv
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath -o bin/rdzv.symbols ./cmd/rdzv
-	@go run ./bench/size bin/rdzv bin/rdzv.symbols | tee bin/size.md
-
-# The tables of the last bench, soak, size and scale, into the pages that hold them.
+# The tables of the last bench, soak and scale, into the pages that hold them.
 figures:
 	scripts/figures docs/performance.md docs/scale.md
 
