@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"rdzv/envmap"
@@ -11,132 +9,137 @@ import (
 )
 
 // Event is something that happened to this agent or its job. The types of this file are all there
-// are. Their JSON form is stable: a name or the meaning of a field changes only together with
-// [SchemaVersion], new fields and types may be added.
+// are; docs/events.md shows the JSON form of each, see [MarshalEvent].
+//
+// An agent that runs its workers to the end of the job reports, in this order: [Placed],
+// [StoreFound], [WorldAgreed], [WorkerStarted] and [WorkerExited] of each worker, with [JobEnded]
+// among the latter, [FailureReported] if a worker of this agent failed first, [Finished]. The other
+// events come whenever there is a reason for them.
 type Event interface {
 	// Type is the name of the event in its JSON form, such as "worker_exited".
 	Type() string
 }
 
-// SchemaVersion is the version of the JSON form of events, see [MarshalEvent].
-const SchemaVersion = 1
-
-// MarshalEvent returns the JSON form of an event: one object without newline, with the members
-// "v" ([SchemaVersion]), "time" (RFC 3339, UTC), "type", and "event" with the fields of its type.
-func MarshalEvent(at time.Time, e Event) ([]byte, error) {
-	b, err := json.Marshal(struct {
-		Version int       `json:"v"`
-		Time    time.Time `json:"time"`
-		Type    string    `json:"type"`
-		Event   Event     `json:"event"`
-	}{SchemaVersion, at.UTC(), e.Type(), e})
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode event %q: %w", e.Type(), err)
-	}
-	return b, nil
-}
-
-// Placed says what the launcher and the Config determine about this agent.
+// Placed says what the launcher and the Config determine about this agent. Every agent reports it
+// first, before it looks for the others.
 type Placed struct {
+	Host     string          `json:"host"`     // this node
+	PID      int             `json:"pid"`      // of this process
 	Launcher envmap.Launcher `json:"launcher"` // "none" without one
-	Job      string          `json:"job"`
-	Agents   int             `json:"agents"`  // of the job
-	Rank     int             `json:"rank"`    // of the launcher's task, or -1
-	Size     int             `json:"size"`    // how many tasks the launcher started, or -1
-	Workers  int             `json:"workers"` // of this agent
+	Job      string          `json:"job"`      // its name
+	Agents   int             `json:"agents"`   // of the job
+	Rank     int             `json:"task"`     // the launcher's rank of this task, or -1
+	Size     int             `json:"tasks"`    // how many tasks the launcher started, or -1
+	Workers  int             `json:"workers"`  // of this agent
 }
 
-// FlagIgnored says that a setting has no effect because the launcher decides.
+// FlagIgnored says that a setting has no effect because the launcher decides. Only the agent of the
+// launcher's rank 0 reports it, or each one if the launcher gives no ranks.
 type FlagIgnored struct {
-	Flag   string `json:"flag"`   // such as "--nodes 3"
+	Flag   string `json:"flag"`   // of rdzv exec, with its value: "--nodes 3"
 	Reason string `json:"reason"` // a sentence
 }
 
-// Unprotected says that the job runs without a key (Config.Insecure).
+// Unprotected says that the job runs without a key (Config.Insecure): whoever can connect to the
+// store can take part. The same agents as for [FlagIgnored] report it.
 type Unprotected struct{}
 
 // Alone says that no other agent has connected to the store of this agent, which waits for them.
+// Only an agent without a launcher reports it, once.
 type Alone struct {
-	Seconds  float64 `json:"seconds"`
-	Store    string  `json:"store,omitempty"` // an address for --store on every node; "" if --store was given
-	JoinLine string  `json:"-"`               // RDZV_JOIN=... for other nodes; "" unless Config.ShowJoinLine
+	Waited   time.Duration // since this agent began to host the store
+	Store    string        // what to give to --store on every node; "" if it was given
+	JoinLine string        // RDZV_JOIN=..., for the other nodes; "" unless Config.ShowJoinLine. Not in the JSON form.
 }
 
-// DifferentToken says that an agent of the same job was kept out because it has another token.
+// DifferentToken says that an agent of the same job has another token, so that the two cannot meet.
+// It is reported once for each such host, at most 16 times.
 type DifferentToken struct {
 	meet.DifferentToken
 }
 
-// DifferentCommand says that an agent of another job was kept out.
+// DifferentCommand says that an agent with the same token belongs to another job. It is reported
+// as often as [DifferentToken].
 type DifferentCommand struct {
 	meet.DifferentCommand
 }
 
-// RanksMissing says that the launcher has not started all ranks yet, and does not tell which.
+// RanksMissing says that the launcher has not started all ranks yet, and does not tell which. Agents
+// under mpiexec.hydra report it, after some seconds.
 type RanksMissing struct {
 	meet.RanksMissing
 }
 
-// NoMulticast says that this agent cannot look for the others by multicast.
+// NoMulticast says that this agent cannot look for the others by multicast; they may still find it
+// by its address. Only an agent without a launcher reports it.
 type NoMulticast struct {
 	Err  error  `json:"-"`
 	Text string `json:"text"`
 }
 
-// StoreFound says that this agent has a connection to the job's store.
+// StoreFound says that this agent is connected to the store, which another agent or this one hosts.
+// Every agent reports it, and once more if the agents move to another store before the world is
+// agreed.
 type StoreFound struct {
-	Hosting bool   `json:"hosting"`        // the store is in this process
-	Addr    string `json:"addr,omitempty"` // of the store; "" if nobody can connect to it
-	Own     string `json:"own,omitempty"`  // this agent's address on the connection
+	Hosting bool   `json:"hosting"`              // the store is in this process
+	Addr    string `json:"store_addr,omitempty"` // ADDR:PORT of the store; "" if nobody else is to connect
+	Own     string `json:"own_addr,omitempty"`   // this agent's address on the connection; "" if it hosts
 }
 
-// Waiting says which agents have not joined. The leader reports it every few seconds.
+// Waiting says which agents have joined and which have not. The host of the store reports it, 5 s
+// after it began to wait and every 5 s from then on.
 type Waiting struct {
 	rdzv.Roster
-	Seconds float64 `json:"seconds"` // since this agent began to wait
+	Waited time.Duration // since this agent began to host the store
 }
 
-// WorldAgreed says that all agents have joined and workers are about to start.
+// WorldAgreed says that all agents have joined and that this one is about to start its workers, whose
+// ranks follow from Seat. Every agent reports it, unless the job ends before.
 type WorldAgreed struct {
-	World rdzv.World `json:"world"`
-	Seat  rdzv.Seat  `json:"seat"` // of this agent
+	rdzv.World
 }
 
-// EnvironmentNote says that something in the workers' environment was replaced or will not work.
+// EnvironmentNote says that something in the workers' environment was replaced or will not work. It is
+// reported once for all workers of this agent, before they start.
 type EnvironmentNote struct {
 	Text string `json:"text"` // a sentence
 }
 
-// WorkerStarted says that a worker of this agent runs.
+// WorkerStarted says that a worker of this agent runs. A worker whose program cannot be executed is
+// never started and only reported as exited.
 type WorkerStarted struct {
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"`
 	PID       int `json:"pid"`
 }
 
-// WorkerExited says how a worker of this agent ended.
+// WorkerExited says how a worker of this agent ended. It comes before [JobEnded] if it is the reason
+// for the job's end, and after it if the worker was stopped because the job had ended.
 type WorkerExited struct {
 	rdzv.Worker
 }
 
-// Stragglers says which workers still run long after another one succeeded. The leader reports it.
+// Stragglers says which workers are still running long after another one succeeded. The host of the
+// store reports it, once, 10 s after the first success.
 type Stragglers struct {
 	rdzv.Stragglers
 }
 
-// JobEnded says how the job ended, as soon as this agent learns it; its workers may still run.
+// JobEnded says how the job ended. Every agent reports it, as soon as it learns of the end and once;
+// its workers may still run then, and are stopped.
 type JobEnded struct {
-	Job     string        `json:"job"`
-	Verdict *rdzv.Verdict `json:"verdict"` // nil if the store was lost before there was one
-	Hosting bool          `json:"hosting"` // the store is in this process
-	Own     bool          `json:"own"`     // Verdict is about this agent or a worker of it
-	// StoreHost and StoreRank name the agent that hosted the store, if the world was agreed.
-	StoreHost string `json:"store_host,omitempty"`
-	StoreRank int    `json:"store_rank"` // -1 if unknown
+	Job     string
+	Verdict *rdzv.Verdict // nil if the store was lost before there was one
+	Hosting bool          // the store is in this process
+	Own     bool          // Verdict is about this agent or a worker of it
+	// StoreHost and StoreRank are the node and the first rank of the agent that hosts the store: what to
+	// name if it is lost. "" and -1 if the world was not agreed.
+	StoreHost string
+	StoreRank int
 }
 
-// FailureReported describes the worker that failed first. It comes once all agents have settled,
-// from the agent of that worker.
+// FailureReported describes the worker that failed first. The agent of that worker reports it, when
+// all agents have settled.
 type FailureReported struct {
 	Failure
 }
@@ -156,6 +159,15 @@ const (
 	Warning Severity = "warning" // everybody
 )
 
+// Finished is the last event of every agent: all others of the job have settled, or there was no job,
+// nothing of this agent's workers is left, and Run returns.
+type Finished struct {
+	ExitCode int    `json:"exit_code"` // see [ExitCode]
+	Err      error  `json:"-"`         // of Run
+	Text     string `json:"text,omitempty"`
+	Hint     string `json:"hint,omitempty"` // what to try about Err
+}
+
 func (Placed) Type() string           { return "placed" }
 func (FlagIgnored) Type() string      { return "flag_ignored" }
 func (Unprotected) Type() string      { return "unprotected" }
@@ -174,3 +186,4 @@ func (Stragglers) Type() string       { return "stragglers" }
 func (JobEnded) Type() string         { return "job_ended" }
 func (FailureReported) Type() string  { return "failure_reported" }
 func (Diagnostic) Type() string       { return "diagnostic" }
+func (Finished) Type() string         { return "finished" }

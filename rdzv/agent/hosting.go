@@ -37,7 +37,7 @@ func (l *Local) host(ctx context.Context, dir string, listener net.Listener, eve
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
 		ExitTimeout: l.Config.ExitTimeout,
-		Waiting:     func(r rdzv.Roster) { events.send(Waiting{r, time.Since(begin).Seconds()}) },
+		Waiting:     func(r rdzv.Roster) { events.send(Waiting{r, time.Since(begin)}) },
 		Straggling:  func(s rdzv.Stragglers) { events.send(Stragglers{s}) },
 	})
 	if err != nil {

@@ -147,7 +147,7 @@ func (m *membership) agree() {
 	m.world, m.apart = m.session.World(context.Background())
 	stay()
 	if m.apart == nil {
-		m.events.send(WorldAgreed{m.world, m.world.Seat})
+		m.events.send(WorldAgreed{m.world})
 	}
 }
 

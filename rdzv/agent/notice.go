@@ -9,7 +9,7 @@ import (
 func noticed(n meet.Notice, showKey bool) Event {
 	switch n := n.(type) {
 	case meet.Alone:
-		e := Alone{Seconds: n.After.Seconds(), JoinLine: n.JoinLine}
+		e := Alone{Waited: n.After, JoinLine: n.JoinLine}
 		if n.Store.IsValid() {
 			e.Store = n.Store.String()
 		}

@@ -24,9 +24,9 @@ func TestNoticed(t *testing.T) {
 		want    Event
 		json    string
 	}{
-		{alone, false, Alone{Seconds: 3, Store: "10.0.0.6"}, `{"seconds":3,"store":"10.0.0.6"}`},
-		{alone, true, Alone{Seconds: 3, Store: "10.0.0.6", JoinLine: alone.JoinLine}, `{"seconds":3,"store":"10.0.0.6"}`},
-		{open, false, Alone{Seconds: 3, JoinLine: open.JoinLine}, `{"seconds":3}`},
+		{alone, false, Alone{Waited: 3 * time.Second, Store: "10.0.0.6"}, `{"waited_seconds":3,"store":"10.0.0.6"}`},
+		{alone, true, Alone{Waited: 3 * time.Second, Store: "10.0.0.6", JoinLine: alone.JoinLine}, `{"waited_seconds":3,"store":"10.0.0.6"}`},
+		{open, false, Alone{Waited: 3 * time.Second, JoinLine: open.JoinLine}, `{"waited_seconds":3}`},
 		{
 			meet.DifferentToken{Host: "node2", Addr: addr}, false,
 			DifferentToken{meet.DifferentToken{Host: "node2", Addr: addr}}, `{"host":"node2","addr":"10.0.0.6"}`,

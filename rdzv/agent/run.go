@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/wrap"
 )
 
@@ -40,6 +42,21 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 	}
 	defer running.Store(false)
 	events := newReporter(l.Config.Events)
+	r, err := l.run(ctx, events)
+	events.send(finished(r, err))
+	return r, err
+}
+
+// finished is the event of Run's return.
+func finished(r Result, err error) Finished {
+	f := Finished{ExitCode: ExitCode(r, err), Err: err, Hint: Hint(err)}
+	if err != nil {
+		f.Text = err.Error()
+	}
+	return f
+}
+
+func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := deadline(time.Now(), l.Config.JoinTimeout)
 	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env))
 	defer in.close()
@@ -76,7 +93,7 @@ func (l *Local) introduce(events *reporter) {
 		}
 	}
 	events.send(Placed{
-		Launcher: p.Launcher, Job: l.Job, Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
+		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job, Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
 	})
 }
 

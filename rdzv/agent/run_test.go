@@ -121,7 +121,7 @@ func TestAllWorkersSucceed(t *testing.T) {
 	for _, name := range got {
 		counts[name]++
 	}
-	if counts["worker_started"] != 8 || counts["worker_exited"] != 8 || len(got) != 4+16 || got[len(got)-1] != "job_ended" {
+	if counts["worker_started"] != 8 || counts["worker_exited"] != 8 || len(got) != 5+16 || !slices.Equal(got[len(got)-2:], []string{"job_ended", "finished"}) {
 		t.Errorf("events %q", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestWorkerFails(t *testing.T) {
 	}
 	want := []string{
 		"placed", "store_found", "world_agreed", "worker_started", "worker_started", "worker_started",
-		"worker_exited", "job_ended", "worker_exited", "worker_exited", "failure_reported",
+		"worker_exited", "job_ended", "worker_exited", "worker_exited", "failure_reported", "finished",
 	}
 	if got := r.types(); !slices.Equal(got, want) {
 		t.Errorf("events %q\nwant %q", got, want)
@@ -232,7 +232,7 @@ func TestProgramMissing(t *testing.T) {
 	if code := agent.ExitCode(result, err); code != agent.CodeMissing {
 		t.Errorf("exit code %d", code)
 	}
-	if got, want := r.types(), []string{"placed", "store_found", "job_ended"}; !slices.Equal(got, want) {
+	if got, want := r.types(), []string{"placed", "store_found", "job_ended", "finished"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 }

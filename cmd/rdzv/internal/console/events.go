@@ -31,7 +31,7 @@ func (c *Console) Event(e agent.Event) {
 	case agent.StoreFound:
 		c.storeFound(e)
 	case agent.Waiting:
-		c.Status("%v (%v)", e.Roster, seconds(e.Seconds))
+		c.Status("%v (%v)", e.Roster, e.Waited.Round(time.Second))
 	case agent.WorldAgreed:
 		c.EndStatus()
 		c.worldAgreed(e)
@@ -67,7 +67,7 @@ func (c *Console) placed(e agent.Placed) {
 
 // alone tells how the other nodes can find this one.
 func (c *Console) alone(e agent.Alone) {
-	c.Info("no other agent has connected after %v", seconds(e.Seconds))
+	c.Info("no other agent has connected after %v", e.Waited.Round(time.Second))
 	if e.Store != "" {
 		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s", e.Store)
 	}
@@ -95,10 +95,6 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	}
 	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
-}
-
-func seconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Second)
 }
 
 // Plural is "1 node" or "2 nodes".

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/meet"
@@ -16,12 +17,12 @@ func TestNoticesOfTheSearch(t *testing.T) {
 		want  string
 	}{
 		{
-			agent.Alone{Seconds: 3, Store: "10.0.0.6", JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			agent.Alone{Waited: 3 * time.Second, Store: "10.0.0.6", JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: if the other nodes cannot find this one, start every node with --store 10.0.0.6\n" +
 				"rdzv: hint: put this before the command on a node that cannot find this one: RDZV_JOIN=10.0.0.6:1/KEY\n",
 		},
-		{agent.Alone{Seconds: 3}, "rdzv: no other agent has connected after 3s\n"},
+		{agent.Alone{Waited: 3 * time.Second}, "rdzv: no other agent has connected after 3s\n"},
 		{
 			agent.DifferentToken{DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}},
 			"rdzv: node2 (10.0.0.6) holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=...\n",

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/rdzv"
+)
+
+// SchemaVersion is the version of the JSON form of events. A new version renames or removes a field
+// or an event, or changes a meaning; new fields and events do not need one.
+const SchemaVersion = 1
+
+// MarshalEvent returns the JSON form of an event: one object without newline, with the members
+// "v" ([SchemaVersion]), "time" (RFC 3339, UTC), "type", and "event" with the fields of its type,
+// which docs/events.md lists. Durations are in seconds, ranks and numbers that are not known are -1,
+// and a signal is its name. It holds no secret.
+func MarshalEvent(at time.Time, e Event) ([]byte, error) {
+	b, err := json.Marshal(struct {
+		Version int       `json:"v"`
+		Time    time.Time `json:"time"`
+		Type    string    `json:"type"`
+		Event   any       `json:"event"`
+	}{SchemaVersion, at.UTC(), e.Type(), jsonForm(e)})
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode event %q: %w", e.Type(), err)
+	}
+	return b, nil
+}
+
+// jsonForm is what the JSON form of an event is made of. Values of package rdzv have a form here that
+// stays: their own is that of one version of the protocol between agents.
+func jsonForm(e Event) any {
+	switch e := e.(type) {
+	case Alone:
+		return aloneForm{e.Waited.Seconds(), e.Store}
+	case Waiting:
+		return waitingForm{rosterFormOf(e.Roster), e.Waited.Seconds()}
+	case WorldAgreed:
+		return worldFormOf(e.World)
+	case WorkerExited:
+		return workerFormOf(e.Worker)
+	case Stragglers:
+		return stragglersFormOf(e.Stragglers)
+	case JobEnded:
+		return jobEndedForm{e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Own, e.StoreHost, e.StoreRank}
+	case FailureReported:
+		return failureFormOf(e.Failure)
+	}
+	return e // its fields have tags
+}
+
+type aloneForm struct {
+	WaitedSeconds float64 `json:"waited_seconds"`
+	Store         string  `json:"store,omitempty"`
+}
+
+type rosterForm struct {
+	Joined    int      `json:"joined"`
+	Agents    int      `json:"agents"`
+	Missing   []int    `json:"missing_tasks,omitempty"`
+	Hosts     []string `json:"hosts,omitempty"`
+	MoreHosts int      `json:"more_hosts,omitempty"`
+}
+
+func rosterFormOf(r rdzv.Roster) rosterForm {
+	return rosterForm{r.Here, r.Agents, r.Missing, r.Hosts, r.MoreHosts}
+}
+
+type waitingForm struct {
+	rosterForm
+	WaitedSeconds float64 `json:"waited_seconds"`
+}
+
+type worldForm struct {
+	Job        string   `json:"job"`
+	Attempt    int      `json:"attempt"`
+	WorldSize  int      `json:"world_size"`
+	Agents     int      `json:"agents"`
+	Nodes      int      `json:"nodes"`
+	MasterAddr string   `json:"master_addr"`
+	MasterPort int      `json:"master_port"`
+	StoreHost  string   `json:"store_host,omitempty"`
+	StoreRank  int      `json:"store_rank"`
+	Seat       seatForm `json:"seat"`
+}
+
+type seatForm struct {
+	Rank           int `json:"rank"`
+	LocalRank      int `json:"local_rank"`
+	LocalWorldSize int `json:"local_world_size"`
+	NodeRank       int `json:"node_rank"`
+	Workers        int `json:"workers"`
+}
+
+func worldFormOf(w rdzv.World) worldForm {
+	s := w.Seat
+	return worldForm{
+		Job: w.Job, Attempt: w.Attempt, WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
+		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost, StoreRank: w.StoreRank,
+		Seat: seatForm{s.Rank, s.LocalRank, s.LocalSize, s.Node, s.Slots},
+	}
+}
+
+type workerForm struct {
+	Rank       int     `json:"rank"`
+	LocalRank  int     `json:"local_rank"`
+	PID        int     `json:"pid"`
+	ExitCode   int     `json:"exit_code"`
+	Signal     string  `json:"signal,omitempty"`
+	Stopped    bool    `json:"stopped"`
+	RanSeconds float64 `json:"ran_seconds"`
+	Message    string  `json:"message,omitempty"`
+}
+
+func workerFormOf(w rdzv.Worker) workerForm {
+	return workerForm{
+		w.Rank, w.LocalRank, w.PID, workerCode(w.Code, w.Signal), signalName(w.Signal), w.Stopped,
+		w.Took.Seconds(), w.Text,
+	}
+}
+
+// signalName is "SIGKILL" for 9, and "" for 0.
+func signalName(signal int) string {
+	if signal == 0 {
+		return ""
+	}
+	if name := unix.SignalName(syscall.Signal(signal)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", signal)
+}

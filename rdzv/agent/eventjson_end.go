@@ -1,0 +1,122 @@
+package agent
+
+import "rdzv/rdzv"
+
+// The JSON forms of the events of a job's end.
+
+type stragglersForm struct {
+	First        int             `json:"first_rank"`
+	AfterSeconds float64         `json:"after_seconds"`
+	Running      []stragglerForm `json:"running"`
+	MoreRunning  int             `json:"more_running,omitempty"`
+}
+
+type stragglerForm struct {
+	Rank int    `json:"rank"`
+	Host string `json:"host"`
+}
+
+func stragglersFormOf(s rdzv.Stragglers) stragglersForm {
+	f := stragglersForm{First: s.First, AfterSeconds: s.After.Seconds(), MoreRunning: s.More}
+	for _, r := range s.Running {
+		f.Running = append(f.Running, stragglerForm{r.Rank, r.Host})
+	}
+	return f
+}
+
+type jobEndedForm struct {
+	Job       string       `json:"job"`
+	Verdict   *verdictForm `json:"verdict"`
+	Hosting   bool         `json:"hosting"`
+	Own       bool         `json:"own"`
+	StoreHost string       `json:"store_host,omitempty"`
+	StoreRank int          `json:"store_rank"`
+}
+
+type verdictForm struct {
+	Kind         string          `json:"kind"`
+	Text         string          `json:"text"`
+	Host         string          `json:"host,omitempty"`
+	PID          int             `json:"pid,omitempty"`
+	Rank         int             `json:"rank"`
+	LocalRank    int             `json:"local_rank"`
+	Ranks        int             `json:"ranks,omitempty"`
+	ExitCode     int             `json:"exit_code,omitempty"`
+	Signal       string          `json:"signal,omitempty"`
+	RanSeconds   float64         `json:"ran_seconds,omitempty"`
+	Message      string          `json:"message,omitempty"`
+	Problems     []problemForm   `json:"problems,omitempty"`
+	MoreProblems int             `json:"more_problems,omitempty"`
+	Roster       *rosterForm     `json:"roster,omitempty"`
+	Stragglers   *stragglersForm `json:"stragglers,omitempty"`
+}
+
+type problemForm struct {
+	Kind      string   `json:"kind"`
+	Text      string   `json:"text"`
+	Hint      string   `json:"hint,omitempty"`
+	Hosts     []string `json:"hosts,omitempty"`
+	MoreHosts int      `json:"more_hosts,omitempty"`
+}
+
+func verdictFormOf(v *rdzv.Verdict) *verdictForm {
+	if v == nil {
+		return nil
+	}
+	f := &verdictForm{
+		Kind: string(v.Kind), Text: v.Error(), Host: v.Host, PID: v.PID,
+		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks, Signal: signalName(v.Signal),
+		RanSeconds: v.Took.Seconds(), MoreProblems: v.MoreProblems,
+	}
+	if v.Kind == rdzv.Failed {
+		f.ExitCode, f.Message = workerCode(v.Code, v.Signal), v.Text
+	}
+	for _, p := range v.Problems {
+		f.Problems = append(f.Problems, problemForm{string(p.Kind), p.Text, p.Hint, p.Hosts, p.MoreHosts})
+	}
+	if v.Roster != nil {
+		roster := rosterFormOf(*v.Roster)
+		f.Roster = &roster
+	}
+	if v.Stragglers != nil {
+		stragglers := stragglersFormOf(*v.Stragglers)
+		f.Stragglers = &stragglers
+	}
+	return f
+}
+
+type failureForm struct {
+	Job         string            `json:"job"`
+	Program     []string          `json:"program"`
+	WorldSize   int               `json:"world_size"`
+	Host        string            `json:"host"`
+	Rank        int               `json:"rank"`
+	LocalRank   int               `json:"local_rank"`
+	PID         int               `json:"pid"`
+	ExitCode    int               `json:"exit_code"`
+	Signal      string            `json:"signal,omitempty"`
+	OutOfMemory bool              `json:"out_of_memory"`
+	RanSeconds  float64           `json:"ran_seconds"`
+	Message     string            `json:"message,omitempty"`
+	Stderr      []string          `json:"stderr,omitempty"`
+	Hint        string            `json:"hint,omitempty"`
+	Others      []otherFailedForm `json:"others,omitempty"`
+}
+
+type otherFailedForm struct {
+	Host string `json:"host"`
+	workerForm
+}
+
+func failureFormOf(f Failure) failureForm {
+	form := failureForm{
+		Job: f.Job, Program: f.Program, WorldSize: f.WorldSize, Host: f.Host,
+		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
+		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
+		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, Hint: f.Hint,
+	}
+	for _, o := range f.Others {
+		form.Others = append(form.Others, otherFailedForm{o.Host, workerFormOf(o.Worker)})
+	}
+	return form
+}

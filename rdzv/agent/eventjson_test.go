@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/rdzv"
+)
+
+// Events that hold values of package rdzv become the examples of docs/events.md.
+func TestMarshalEvent(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("CET", 3600))
+	failed := rdzv.Worker{
+		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond, Text: "ValueError: no such data set: train-0002",
+	}
+	roster := rdzv.Roster{Here: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}}
+	verdict := rdzv.Verdict{
+		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took, Text: failed.Text,
+	}
+	missing := rdzv.Problem{Kind: rdzv.ProgramMissing, Text: `cannot run "train.sh": not found in PATH "/usr/bin"`}
+	unready := rdzv.Verdict{
+		Kind: rdzv.Unready, Rank: rdzv.Any, LocalRank: rdzv.Any,
+		Problems: []rdzv.NodeProblem{{Problem: missing, Hosts: []string{"node2"}}},
+	}
+	for _, e := range []Event{
+		Alone{Waited: 3 * time.Second, Store: "10.77.0.11", JoinLine: "RDZV_JOIN=secret"},
+		Waiting{roster, 5 * time.Second},
+		WorldAgreed{rdzv.World{
+			Job: "train", Size: 16, Agents: 2, Nodes: 2, MasterAddr: "10.77.0.11", MasterPort: 41235, StoreHost: "node1",
+			Seat: rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
+		}},
+		WorkerExited{failed},
+		Stragglers{rdzv.Stragglers{After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}}}},
+		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, StoreHost: "node1"},
+		JobEnded{Job: "train", Verdict: &unready, Hosting: true, StoreRank: rdzv.Any},
+		JobEnded{Job: "train", StoreHost: "node1"},
+		FailureReported{Failure{
+			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4, Host: "node2", PID: 4711, Code: 1,
+			Took: failed.Took, Message: failed.Text,
+			Stderr: []string{"Traceback (most recent call last):", failed.Text},
+			Others: []rdzv.Failure{{Host: "node2", Worker: rdzv.Worker{
+				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV), Took: 12600 * time.Millisecond,
+			}}},
+		}},
+	} {
+		line, err := MarshalEvent(at, e)
+		if err != nil || !strings.Contains(string(docs), "    "+string(line)+"\n") {
+			t.Errorf("docs/events.md does not have\n%s, %v", line, err)
+		}
+	}
+}
+
+// A verdict's roster and stragglers are in its JSON form too.
+func TestVerdictForm(t *testing.T) {
+	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &rdzv.Roster{Here: 1, Agents: 2}})
+	if late.Roster == nil || late.Roster.Joined != 1 || late.Text == "" {
+		t.Errorf("incomplete: %+v", late)
+	}
+	slow := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &rdzv.Stragglers{First: 1, After: time.Minute}})
+	if slow.Stragglers == nil || slow.Stragglers.First != 1 || slow.Stragglers.AfterSeconds != 60 {
+		t.Errorf("straggling: %+v", slow)
+	}
+	killed := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Failed, Signal: int(syscall.SIGKILL)})
+	if killed.ExitCode != 137 || killed.Signal != "SIGKILL" {
+		t.Errorf("killed: %+v", killed)
+	}
+}
