@@ -33,14 +33,14 @@ func ExampleTorchChanges() {
 		Device: envmap.DeviceLocalRank,
 		Set:    []string{"STORE=tcp://{master_addr}:{master_port}"},
 	})
-	fmt.Println(changes.Unset, changes.Notes, err)
+	fmt.Println(changes.Unset, changes.Replaced, err)
 	for _, kv := range changes.Set {
 		if kv.Name == "RANK" || kv.Name == "LOCAL_RANK" || kv.Name == "STORE" {
 			fmt.Println(kv.Name, kv.Value)
 		}
 	}
 	// Output:
-	// [RDZV_TOKEN] [replacing RANK=7 from the environment by 1] <nil>
+	// [RDZV_TOKEN] [{RANK 7}] <nil>
 	// RANK 1
 	// LOCAL_RANK 0
 	// STORE tcp://127.0.0.1:29600

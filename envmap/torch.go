@@ -25,20 +25,30 @@ type KV struct{ Name, Value string }
 
 // Changes are the differences between a worker's environment and the agent's.
 type Changes struct {
-	Set   []KV     // in the order in which they are printed
-	Unset []string // variables of the agent to remove, sorted
-	Notes []string // sentences for the user: what was replaced, and what will not work
-	Kept  []string // settings that the user has made and that are not changed
+	Set      []KV     // in the order in which they are printed
+	Unset    []string // variables of the agent to remove, sorted
+	Replaced []KV     // variables of Set with the different values that the user has given them
+	Kept     []string // settings that the user has made and that are not changed
+	Notes    []string // sentences for the user: what will not work
 }
 
 // Torch returns the complete environment of a worker, which is environ with the changes of
-// [TorchChanges] applied, and their notes.
+// [TorchChanges] applied, and notes for the user: what was replaced, and what will not work.
 func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, error) {
 	changes, err := TorchChanges(ParseEnv(environ), id, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return changes.Apply(environ), changes.Notes, nil
+	return changes.Apply(environ), append(changes.replacements(), changes.Notes...), nil
+}
+
+// replacements are the notes about replaced values.
+func (c Changes) replacements() (notes []string) {
+	for _, old := range c.Replaced {
+		i := slices.IndexFunc(c.Set, func(kv KV) bool { return kv.Name == old.Name })
+		notes = append(notes, "replacing "+old.Name+"="+old.Value+" from the environment by "+c.Set[i].Value)
+	}
+	return notes
 }
 
 // Apply returns environ with the changes applied: kept entries in their order, then those set.
@@ -64,8 +74,7 @@ func (c Changes) Apply(environ []string) []string {
 
 // TorchChanges returns the changes that make a worker's environment from the agent's:
 //
-//   - the worker's identity, under torchrun's names. It replaces existing variables; a note reports
-//     each different value that is replaced.
+//   - the worker's identity, under torchrun's names. It replaces existing variables.
 //   - settings that torch and its libraries read. Existing values are kept.
 //   - the variables of o.Set, which override both.
 //
@@ -101,12 +110,12 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	if err := w.templates(id, device, o.Set); err != nil {
 		return Changes{}, err
 	}
+	isSet := func(name string) bool { _, set := w.index[name]; return set }
 	slices.Sort(w.unset)
-	w.unset = slices.DeleteFunc(w.unset, func(name string) bool {
-		_, set := w.index[name]
-		return set
-	})
-	return Changes{Set: w.vars, Unset: w.unset, Notes: w.notes, Kept: w.kept}, nil
+	return Changes{
+		Set: w.vars, Replaced: w.replaced, Notes: w.notes,
+		Unset: slices.DeleteFunc(w.unset, isSet), Kept: slices.DeleteFunc(w.kept, isSet),
+	}, nil
 }
 
 // worker collects the changes.
@@ -118,6 +127,7 @@ type worker struct {
 	notes []string
 	kept  []string
 
+	replaced     []KV // with their old values
 	fromLauncher bool // the identity variables in env were set by the launcher
 }
 
@@ -130,11 +140,11 @@ func (w *worker) put(name, value string) {
 	w.vars = append(w.vars, KV{name, value})
 }
 
-// replace sets an identity variable, with a note if it had a different value. There is no note
-// under torchrun and Kubeflow, which set these variables themselves.
+// replace sets an identity variable and remembers a different value of the user's. torchrun and
+// Kubeflow set these variables themselves.
 func (w *worker) replace(name, value string) {
 	if old, ok := w.env[name]; ok && old != value && !w.fromLauncher {
-		w.notes = append(w.notes, "replacing "+name+"="+old+" from the environment by "+value)
+		w.replaced = append(w.replaced, KV{name, old})
 	}
 	w.put(name, value)
 }

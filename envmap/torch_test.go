@@ -52,21 +52,22 @@ func TestTorchKeepsTheUsersSettings(t *testing.T) {
 func TestTorchNotesReplacedIdentity(t *testing.T) {
 	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere TORCHELASTIC_RUN_ID=old"))
 	c := changes(t, env, second, TorchOptions{})
+	_, notes, err := Torch([]string{"RANK=7", "WORLD_SIZE=8", "MASTER_ADDR=elsewhere", "TORCHELASTIC_RUN_ID=old"}, second, TorchOptions{})
 	want := []string{
 		"replacing RANK=7 from the environment by 5",
 		"replacing MASTER_ADDR=elsewhere from the environment by 10.0.0.1",
 		"replacing TORCHELASTIC_RUN_ID=old from the environment by job-7",
 	}
-	if !slices.Equal(c.Notes, want) {
-		t.Errorf("notes %q, want %q", c.Notes, want)
+	if err != nil || !slices.Equal(notes, want) {
+		t.Errorf("notes %q, %v, want %q", notes, err, want)
 	}
 	if got := c.Apply([]string{"RANK=7", "A=b", "RANK=8"}); got[0] != "A=b" || slices.Contains(got, "RANK=7") || slices.Contains(got, "RANK=8") {
 		t.Errorf("environment %q", got)
 	}
 	kubeflow := second
 	kubeflow.Launcher = Kubeflow
-	if c := changes(t, env, kubeflow, TorchOptions{}); len(c.Notes) != 0 {
-		t.Errorf("notes about values that the launcher set: %q", c.Notes)
+	if c := changes(t, env, kubeflow, TorchOptions{}); len(c.Replaced) != 0 {
+		t.Errorf("replaced values that the launcher set: %q", c.Replaced)
 	}
 }
 

@@ -94,21 +94,23 @@ func noLauncherRows(local *agent.Local) []row {
 // workerRows are the rows of the first worker's environment.
 func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row {
 	rows := []row{workersRow(o, local), deviceRow(o, local, p)}
-	if slices.Contains(p.Kept, "OMP_NUM_THREADS") {
+	if slices.Contains(p.Changes.Kept, "OMP_NUM_THREADS") {
 		rows = append(rows, row{What: "threads", Value: a.env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
 		rows = append(rows, row{What: "threads", Value: strconv.Itoa(p.Identity.Threads), From: threadsFrom(local, p.Identity)})
 	}
-	for _, name := range p.Kept {
+	for _, name := range slices.Sorted(slices.Values(p.Changes.Kept)) {
 		if name != "OMP_NUM_THREADS" {
 			rows = append(rows, row{What: "kept", Value: name + "=" + a.env[name], From: "set by you"})
 		}
 	}
-	rows = append(rows, a.replaced(p)...)
+	for _, old := range p.Changes.Replaced {
+		rows = append(rows, row{What: "replaced", Value: old.Name + "=" + old.Value, From: "by " + newValue(p, old.Name)})
+	}
 	if len(p.Changes.Unset) > 0 {
 		rows = append(rows, row{What: "removed", Value: strings.Join(p.Changes.Unset, ", "), From: "not passed to workers"})
 	}
-	for _, note := range p.Notes {
+	for _, note := range p.Changes.Notes {
 		rows = append(rows, row{What: "note", From: note})
 	}
 	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "), From: "when the agents meet"})
@@ -150,21 +152,12 @@ func threadsFrom(local *agent.Local, id envmap.Identity) string {
 		console.Plural(local.CPUs.Node, "core"), console.Plural(id.LocalWorldSize, "worker"))
 }
 
-// replaced are the variables that are already set to another value than the worker's. Those of
-// torchrun and Kubeflow are the launcher's own and not shown.
-func (a *app) replaced(p agent.Preview) (rows []row) {
-	if p.Identity.Launcher == envmap.Torchrun || p.Identity.Launcher == envmap.Kubeflow {
-		return nil
-	}
+// newValue is a variable's value in the worker.
+func newValue(p agent.Preview, name string) string {
 	for _, kv := range p.Changes.Set {
-		if old, there := a.env[kv.Name]; there && old != kv.Value {
-			rows = append(rows, row{What: "replaced", Value: kv.Name + "=" + old, From: "by " + kv.Value})
+		if kv.Name == name {
+			return kv.Value
 		}
 	}
-	for _, name := range p.Open {
-		if old, there := a.env[name]; there {
-			rows = append(rows, row{What: "replaced", Value: name + "=" + old, From: "by what the agents agree on"})
-		}
-	}
-	return rows
+	return "what the agents agree on"
 }

@@ -11,10 +11,8 @@ import (
 // Preview is what can be known of an agent's first worker before the agents meet.
 type Preview struct {
 	Identity envmap.Identity // unknown numbers are 0 or 1
-	Changes  envmap.Changes  // of the environment, without the variables in Open
+	Changes  envmap.Changes  // of the environment; Set is without the variables in Open
 	Open     []string        // variables whose values the agents agree on when they meet
-	Kept     []string        // settings of the user's that stay, also those that depend on the meeting
-	Notes    []string        // what the environment says where the user has set nothing
 }
 
 // Preview makes the environment of the first worker as far as it is known.
@@ -23,30 +21,11 @@ func (l *Local) Preview() (p Preview, err error) {
 	if p.Changes, err = envmap.TorchChanges(l.env, p.Identity, l.torchOptions()); err != nil {
 		return p, err
 	}
-	p.Changes.Set = slices.DeleteFunc(p.Changes.Set, func(kv envmap.KV) bool {
-		return slices.Contains(p.Open, kv.Name)
-	})
-	p.Kept, p.Notes = l.kept(p)
+	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }
+	p.Open = slices.DeleteFunc(p.Open, kept)
+	open := func(kv envmap.KV) bool { return slices.Contains(p.Open, kv.Name) }
+	p.Changes.Set = slices.DeleteFunc(p.Changes.Set, open)
 	return p, nil
-}
-
-// kept are the settings of the user's that exec leaves alone; notes is what it says
-// where nothing is set.
-func (l *Local) kept(p Preview) (names, notes []string) {
-	id, o := p.Identity, l.torchOptions()
-	id.Interface, id.GPUs, id.Nodes = "-", 1, max(id.Nodes, 2) // so that what depends on them shows
-	o.Set = nil
-	here, err := envmap.TorchChanges(l.env, id, o)
-	blank, errBlank := envmap.TorchChanges(nil, id, o)
-	if err != nil || errBlank != nil {
-		return nil, nil // it has worked with more
-	}
-	names = slices.DeleteFunc(here.Kept, func(name string) bool {
-		set := slices.ContainsFunc(p.Changes.Set, func(kv envmap.KV) bool { return kv.Name == name }) // by --set
-		return set || slices.Contains(p.Open, name)
-	})
-	slices.Sort(names)
-	return names, blank.Notes
 }
 
 // previewIdentity is the first worker's identity, and the variables that depend on the other
@@ -68,13 +47,21 @@ func (l *Local) previewIdentity() (id envmap.Identity, open []string) {
 		NodeRank:       known(p.NodeRank, 0, "GROUP_RANK", "NODE_RANK"),
 		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
 		MasterAddr:     "unknown", RunID: "unknown",
-		Launcher: p.Launcher, Visible: l.Devices, NCCLConfigured: host.NCCLConfigured(l.env),
+		Launcher: p.Launcher, Visible: l.Devices, GPUs: l.Devices.Count(),
+		NCCLConfigured: host.NCCLConfigured(l.env),
+	}
+	if p.Nodes != 1 {
+		id.Interface, id.Nodes = "unknown", max(id.Nodes, 2)
 	}
 	id.WorldSize = max(id.WorldSize, id.Rank+1)
 	id.LocalWorldSize = max(id.LocalWorldSize, id.LocalRank+1)
 	id.Nodes = max(id.Nodes, id.NodeRank+1)
 	id.Threads = l.CPUs.Threads(l.Workers, id.LocalWorldSize)
-	return id, append(open, "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "RDZV_RUN_ID")
+	open = append(open, "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "RDZV_RUN_ID")
+	if id.Interface != "" {
+		open = append(open, "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+	}
+	return id, open
 }
 
 // firstWorker is the placement of this agent's first worker. If each agent runs several, only the
