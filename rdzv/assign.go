@@ -26,7 +26,7 @@ func assign(members []Member) (plan, error) {
 	tasks := slices.Clone(members)
 	slices.SortStableFunc(tasks, func(a, b Member) int { return cmp.Compare(position(a), position(b)) })
 	p := plan{seats: seat(tasks)}
-	p.world.Agents, p.world.StoreRank = len(members), Any
+	p.world.Agents, p.world.StoreRank = len(members), Unknown
 	for _, s := range p.seats {
 		p.world.Size += s.Slots
 		p.world.Nodes = max(p.world.Nodes, s.Node+1)
@@ -42,7 +42,7 @@ func assign(members []Member) (plan, error) {
 // position is where a task sits among the others: by rank, else the host first.
 func position(m Member) int {
 	switch {
-	case m.Rank != Any:
+	case m.Rank != Unknown:
 		return m.Rank
 	case m.Hosting:
 		return 0
@@ -54,15 +54,15 @@ func position(m Member) int {
 func checkRanks(members []Member) error {
 	byRank := map[int]Member{}
 	for _, m := range members {
-		if (m.Rank == Any) != (members[0].Rank == Any) {
+		if (m.Rank == Unknown) != (members[0].Rank == Unknown) {
 			with, without := m, members[0]
-			if m.Rank == Any {
+			if m.Rank == Unknown {
 				with, without = without, with
 			}
 			return fmt.Errorf("cannot assign ranks: the agent on %s has a rank from its launcher, the agent on %s has none",
 				address(with), address(without))
 		}
-		if m.Rank == Any {
+		if m.Rank == Unknown {
 			continue
 		}
 		if other, taken := byRank[m.Rank]; taken {
@@ -142,7 +142,7 @@ func nodeNumbers(nodes [][]Member) []int {
 // keepsRanks tells whether the launcher's ranks are the workers', which may then
 // alternate between nodes: every task has one worker.
 func keepsRanks(tasks []Member) bool {
-	return !slices.ContainsFunc(tasks, func(m Member) bool { return m.Slots != 1 || m.Rank == Any })
+	return !slices.ContainsFunc(tasks, func(m Member) bool { return m.Slots != 1 || m.Rank == Unknown })
 }
 
 // keepsLocalRanks tells whether the launcher has numbered all tasks of a node

@@ -10,11 +10,11 @@ import (
 
 // task is a member of a test: where it is, the launcher's rank, its workers.
 func task(node string, rank, slots int) Member {
-	return Member{Host: node, Node: node, Rank: rank, LocalRank: Any, LocalSize: Any, NodeRank: Any, Slots: slots}
+	return Member{Host: node, Node: node, Rank: rank, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: slots}
 }
 
 func TestAssign(t *testing.T) {
-	alone := func(slots int) Member { return task("", Any, slots) }
+	alone := func(slots int) Member { return task("", Unknown, slots) }
 	hosting := func(m Member) Member { m.Hosting = true; return m }
 	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
 	numbered := func(m Member, node int) Member { m.NodeRank = node; return m }
@@ -37,7 +37,7 @@ func TestAssign(t *testing.T) {
 		"launcher numbers nodes":     {[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)}, "0:0/1@2 1:0/1@0 2:0/1@1"},
 		"launcher numbers them both": {[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1"},
 		"launcher numbers one node":  {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
-		"no ranks on shared nodes":   {[]Member{task("a", Any, 1), task("b", Any, 1), hosting(task("b", Any, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
+		"no ranks on shared nodes":   {[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seats []string
@@ -75,7 +75,7 @@ func seated(t *testing.T, members []Member) []Seat {
 	if p.world.Size != size || p.world.Agents != len(members) || len(p.seats) != len(members) {
 		t.Errorf("%d seats of %+v; want size %d", len(p.seats), p.world, size)
 	}
-	everyRankOnce(t, seats, p.world, slices.ContainsFunc(members, func(m Member) bool { return m.NodeRank != Any }))
+	everyRankOnce(t, seats, p.world, slices.ContainsFunc(members, func(m Member) bool { return m.NodeRank != Unknown }))
 	return seats
 }
 
@@ -132,7 +132,7 @@ func FuzzAssign(f *testing.F) {
 		}
 		members := make([]Member, len(agents))
 		for i, b := range agents {
-			members[i] = task([]string{"", "a", "b", "c"}[b&3], Any, 1+int(b>>2&3))
+			members[i] = task([]string{"", "a", "b", "c"}[b&3], Unknown, 1+int(b>>2&3))
 			members[i].Hosting = b&16 != 0
 			members[i].LocalRank, members[i].LocalSize = int(b>>5)-1, int(turn&7)
 			if ranked {
@@ -216,12 +216,12 @@ func TestRoster(t *testing.T) {
 	}
 	for want, r := range map[string]Roster{
 		"0 of 4 agents joined":                           {Agents: 4},
-		"4 of 4 agents joined":                           {Here: 4, Agents: 4, Hosts: hosts(4)},
-		"3 of 4 agents joined; waiting for rank 2":       {Here: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1)},
-		"1 of 2 agents joined (from node0)":              {Here: 1, Agents: 2, Hosts: hosts(1)},
-		"2 of 3 agents joined (from node0, node1)":       {Here: 2, Agents: 3, Hosts: hosts(2)},
-		"10 of 12 agents joined; waiting for ranks 1, 7": {Here: 10, Agents: 12, Missing: []int{1, 7}},
-		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {Here: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2},
+		"4 of 4 agents joined":                           {Joined: 4, Agents: 4, Hosts: hosts(4)},
+		"3 of 4 agents joined; waiting for rank 2":       {Joined: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1)},
+		"1 of 2 agents joined (from node0)":              {Joined: 1, Agents: 2, Hosts: hosts(1)},
+		"2 of 3 agents joined (from node0, node1)":       {Joined: 2, Agents: 3, Hosts: hosts(2)},
+		"10 of 12 agents joined; waiting for ranks 1, 7": {Joined: 10, Agents: 12, Missing: []int{1, 7}},
+		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {Joined: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2},
 	} {
 		if got := r.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

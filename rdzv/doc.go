@@ -26,7 +26,7 @@
 //	signal/verdict  how the job ended, first writer wins Verdict
 //	progress/ID     which of its workers have ended      Outcome
 //	outcome/ID      how one agent's workers ended        Outcome
-//	signal/gone     all have settled, written by the leader
+//	signal/settled     all have settled, written by the leader
 //
 // as JSON with a version. Each agent watches signal/ and gets its own seat, and
 // nobody but the leader reads all of anything: the cost is linear in the number

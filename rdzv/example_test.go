@@ -43,7 +43,7 @@ func ExampleJoin() {
 }
 
 func takePart(ctx context.Context, client *clientv3.Client, rank int) error {
-	self := rdzv.Member{ID: fmt.Sprint("agent-", rank), Host: "localhost", Rank: rank, LocalRank: rdzv.Any, LocalSize: rdzv.Any, NodeRank: rdzv.Any, Slots: 1, MasterPort: 29500}
+	self := rdzv.Member{ID: fmt.Sprint("agent-", rank), Host: "localhost", Rank: rank, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown, Slots: 1, MasterPort: 29500}
 	session, err := rdzv.Join(ctx, client, rdzv.Config{Job: "demo", Self: self})
 	if err != nil {
 		return err

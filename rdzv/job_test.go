@@ -143,7 +143,7 @@ func (f freezing) Write(b []byte) (int, error) {
 }
 
 func member(i int) Member {
-	return Member{ID: fmt.Sprintf("agent-%d", i), Host: fmt.Sprintf("node%d", i), PID: 1000 + i, Rank: Any, LocalRank: Any, LocalSize: Any, NodeRank: Any, Slots: 1}
+	return Member{ID: fmt.Sprintf("agent-%d", i), Host: fmt.Sprintf("node%d", i), PID: 1000 + i, Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1}
 }
 
 // join lets an agent in; agent 0 is in the store's process.

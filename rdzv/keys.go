@@ -26,4 +26,4 @@ func (k keys) outcome(id string) string  { return k.outcomes() + id }
 func (k keys) signals() string           { return k.prefix + "signal/" }
 func (k keys) world() string             { return k.signals() + "world" }
 func (k keys) verdict() string           { return k.signals() + "verdict" }
-func (k keys) settled() string           { return k.signals() + "gone" }
+func (k keys) settled() string           { return k.signals() + "settled" }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// settled is the value of signal/gone.
+// settled is the value of signal/settled.
 type settled struct {
 	// Code is the exit code of a job that was ended by a signal, see endedCode.
 	Code int `json:"code"`

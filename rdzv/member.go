@@ -7,8 +7,8 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// Any stands for a rank or size that the launcher did not give.
-const Any = -1
+// Unknown stands for a rank or size that the launcher did not give.
+const Unknown = -1
 
 // MaxSlots is the most workers of one agent: their outcome is one value.
 const MaxSlots = 1024
@@ -26,12 +26,12 @@ type Member struct {
 	// PID is the agent's process id, for people.
 	PID int `json:"pid"`
 
-	// Rank, LocalRank and LocalSize are those of the launcher's task, or Any. Where
+	// Rank, LocalRank and LocalSize are those of the launcher's task, or Unknown. Where
 	// nothing is set, LocalSize 0 is refused, so that nobody is rank 0 by mistake.
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
-	// NodeRank is the launcher's number of the node, or Any.
+	// NodeRank is the launcher's number of the node, or Unknown.
 	NodeRank int `json:"node_rank"`
 	// Slots is how many workers the agent runs, 1 to MaxSlots.
 	Slots int `json:"slots"`
@@ -71,7 +71,7 @@ func (m Member) check() error {
 	if m.Slots < 1 || m.Slots > MaxSlots {
 		return fmt.Errorf("%d workers (1 to %d allowed)", m.Slots, MaxSlots)
 	}
-	if m.Rank < Any || m.LocalRank < Any || m.NodeRank < Any || m.LocalSize < Any || m.LocalSize == 0 {
+	if m.Rank < Unknown || m.LocalRank < Unknown || m.NodeRank < Unknown || m.LocalSize < Unknown || m.LocalSize == 0 {
 		return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
 			m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
 	}

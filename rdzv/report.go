@@ -18,9 +18,9 @@ func (s *Session) End(ctx context.Context, signal int) error {
 	return s.writeVerdict(ctx, v)
 }
 
-// Lose says that something without which this agent's workers must not run is
+// ReportLoss says that something without which this agent's workers must not run is
 // gone, such as the launcher that started them.
-func (s *Session) Lose(ctx context.Context, what string) error {
+func (s *Session) ReportLoss(ctx context.Context, what string) error {
 	v := s.verdictOf(Lost)
 	v.Text = what
 	return s.writeVerdict(ctx, v)

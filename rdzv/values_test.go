@@ -63,9 +63,9 @@ func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 
 func TestAMemberThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
-		"no workers":    {encode(Member{ID: "x", LocalSize: Any}), "0 workers (1 to 1024 allowed)"},
-		"endless":       {encode(Member{ID: "x", LocalSize: Any, Slots: 1 << 40}), "1 to 1024 allowed"},
-		"of another id": {encode(Member{ID: "y", LocalSize: Any, Slots: 1}), `its member has id "y"`},
+		"no workers":    {encode(Member{ID: "x", LocalSize: Unknown}), "0 workers (1 to 1024 allowed)"},
+		"endless":       {encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}), "1 to 1024 allowed"},
+		"of another id": {encode(Member{ID: "y", LocalSize: Unknown, Slots: 1}), `its member has id "y"`},
 	}
 	for name, b := range bad {
 		values[name] = b
@@ -159,7 +159,7 @@ func TestAMemberThatCannotBe(t *testing.T) {
 		"no kind":    {ID: "a", LocalSize: 1, Slots: 1, Problems: []Problem{{Text: "broken"}}},
 		"no text":    {ID: "a", LocalSize: 1, Slots: 1, Problems: []Problem{{Kind: OtherProblem}}},
 		"no ranks":   {ID: "a", Slots: 1},
-		"no rank":    {ID: "a", Rank: Any - 1, LocalSize: 1, Slots: 1},
+		"no rank":    {ID: "a", Rank: Unknown - 1, LocalSize: 1, Slots: 1},
 	} {
 		if _, err := Join(t.Context(), nil, Config{Job: "test", Self: m}); err == nil {
 			t.Errorf("%s: joined", name)

@@ -29,7 +29,7 @@ type Verdict struct {
 	Host string `json:"host,omitempty"` // that agent's node
 	PID  int    `json:"pid,omitempty"`  // the worker's process, or the agent's if it was lost
 
-	Rank      int           `json:"rank"` // of the worker, or the first one of the agent, or Any
+	Rank      int           `json:"rank"` // of the worker, or the first one of the agent, or Unknown
 	LocalRank int           `json:"local_rank"`
 	Ranks     int           `json:"ranks,omitempty"`  // Lost: how many workers the agent has, from Rank on
 	Code      int           `json:"code,omitempty"`   // the worker's exit code
@@ -61,7 +61,7 @@ func unready(text string) Verdict {
 }
 
 // verdictOf is a verdict on no worker in particular.
-func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Any, LocalRank: Any} }
+func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Unknown, LocalRank: Unknown} }
 
 func (v *Verdict) Error() string {
 	switch {
@@ -118,9 +118,9 @@ func (v *Verdict) lossText() string {
 func (v *Verdict) agentName() string {
 	what := "an agent"
 	switch {
-	case v.Rank != Any && v.Ranks > 1:
+	case v.Rank != Unknown && v.Ranks > 1:
 		what = fmt.Sprintf("the agent of ranks %d to %d", v.Rank, v.Rank+v.Ranks-1)
-	case v.Rank != Any:
+	case v.Rank != Unknown:
 		what = fmt.Sprintf("the agent of rank %d", v.Rank)
 	}
 	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)

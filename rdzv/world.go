@@ -20,7 +20,7 @@ type World struct {
 	MasterPort int    `json:"master_port"`
 
 	// StoreHost is the node whose agent hosts the store, and StoreRank that agent's
-	// first rank: what to name when the store is lost. Empty and Any if no agent
+	// first rank: what to name when the store is lost. Empty and Unknown if no agent
 	// said that it does.
 	StoreHost string `json:"store_host,omitempty"`
 	StoreRank int    `json:"store_rank"`

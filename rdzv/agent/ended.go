@@ -26,7 +26,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	switch {
 	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
 		worker.Stopped = true
-		write = func(ctx context.Context) error { return w.session.Lose(ctx, watchdogLost(worker.Rank)) }
+		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, watchdogLost(worker.Rank)) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.Outside != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true

@@ -68,7 +68,7 @@ type rosterForm struct {
 }
 
 func rosterFormOf(r rdzv.Roster) rosterForm {
-	return rosterForm{r.Here, r.Agents, r.Missing, r.Hosts, r.MoreHosts}
+	return rosterForm{r.Joined, r.Agents, r.Missing, r.Hosts, r.MoreHosts}
 }
 
 type waitingForm struct {

@@ -20,13 +20,13 @@ func TestMarshalEvent(t *testing.T) {
 	failed := rdzv.Worker{
 		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond, Text: "ValueError: no such data set: train-0002",
 	}
-	roster := rdzv.Roster{Here: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}}
+	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}}
 	verdict := rdzv.Verdict{
 		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took, Text: failed.Text,
 	}
 	missing := rdzv.Problem{Kind: rdzv.ProgramMissing, Text: `cannot run "train.sh": not found in PATH "/usr/bin"`}
 	unready := rdzv.Verdict{
-		Kind: rdzv.Unready, Rank: rdzv.Any, LocalRank: rdzv.Any,
+		Kind: rdzv.Unready, Rank: rdzv.Unknown, LocalRank: rdzv.Unknown,
 		Problems: []rdzv.NodeProblem{{Problem: missing, Hosts: []string{"node2"}}},
 	}
 	for _, e := range []Event{
@@ -39,7 +39,7 @@ func TestMarshalEvent(t *testing.T) {
 		WorkerExited{failed},
 		Stragglers{rdzv.Stragglers{After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}}}},
 		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, StoreHost: "node1"},
-		JobEnded{Job: "train", Verdict: &unready, Hosting: true, StoreRank: rdzv.Any},
+		JobEnded{Job: "train", Verdict: &unready, Hosting: true, StoreRank: rdzv.Unknown},
 		JobEnded{Job: "train", StoreHost: "node1"},
 		FailureReported{Failure{
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4, Host: "node2", PID: 4711, Code: 1,
@@ -59,7 +59,7 @@ func TestMarshalEvent(t *testing.T) {
 
 // A verdict's roster and stragglers are in its JSON form too.
 func TestVerdictForm(t *testing.T) {
-	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &rdzv.Roster{Here: 1, Agents: 2}})
+	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &rdzv.Roster{Joined: 1, Agents: 2}})
 	if late.Roster == nil || late.Roster.Joined != 1 || late.Text == "" {
 		t.Errorf("incomplete: %+v", late)
 	}

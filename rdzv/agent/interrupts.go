@@ -191,7 +191,7 @@ func (in *interrupts) orphaned(why *LauncherDiedError) {
 	in.cancel(why)
 	in.noneToCome() // a dead launcher sends no signal
 	if s := in.session; s != nil {
-		in.write(func(ctx context.Context) { s.Lose(ctx, why.Error()) })
+		in.write(func(ctx context.Context) { s.ReportLoss(ctx, why.Error()) })
 	}
 }
 

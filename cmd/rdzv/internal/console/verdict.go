@@ -73,7 +73,7 @@ func storeLost(e agent.JobEnded) string {
 	switch {
 	case e.StoreHost == "":
 		return fmt.Sprintf("lost the agent that hosted the store of job %q", e.Job)
-	case e.StoreRank == rdzv.Any:
+	case e.StoreRank == rdzv.Unknown:
 		return fmt.Sprintf("lost the agent on %s, which hosted the store", e.StoreHost)
 	}
 	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", e.StoreRank, e.StoreHost)
