@@ -17,7 +17,6 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/internal/proctest"
-	"rdzv/wrap/internal/proctree"
 )
 
 // The test binary plays every part: with roleEnv set it is what roles holds under that name.
@@ -93,7 +92,7 @@ func nothingLeft(t *testing.T) {
 	t.Cleanup(func() {
 		eventually(t, "nothing is left", func() bool {
 			reapAdopted()
-			children, _ := proctree.Children()
+			children, _ := procfs.Children(procfs.System, os.Getpid())
 			return len(children) == 0 && len(marked(marker(t))) == 0
 		})
 		if now := openFiles(t); now > fds {
@@ -108,7 +107,7 @@ func survivors(t *testing.T) {
 	if left := marked(marker(t)); len(left) > 0 {
 		t.Errorf("still running: %v", left)
 	}
-	if left, _ := proctree.Children(); len(left) > 0 {
+	if left, _ := procfs.Children(procfs.System, os.Getpid()); len(left) > 0 {
 		t.Errorf("children left: %v", named(left))
 	}
 }
@@ -116,7 +115,7 @@ func survivors(t *testing.T) {
 // reapAdopted takes in the zombies that this process, once it has called Run, inherits from agents that a test has
 // killed.
 func reapAdopted() {
-	pids, _ := proctree.Children()
+	pids, _ := procfs.Children(procfs.System, os.Getpid())
 	for _, pid := range pids {
 		syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 	}

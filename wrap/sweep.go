@@ -3,6 +3,7 @@ package wrap
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/proctree"
 )
 
 // guards are the watchdogs of this process. They are its children but no orphans.
@@ -33,7 +33,7 @@ func children() (map[int]bool, error) {
 	}
 	guards.Lock()
 	defer guards.Unlock()
-	pids, err := proctree.Children()
+	pids, err := procfs.Children(procfs.System, os.Getpid())
 	for _, pid := range pids {
 		if !guards.pids[pid] {
 			set[pid] = true

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"rdzv/wrap/internal/proctree"
+	"rdzv/internal/procfs"
 )
 
 // phase is where the tree stands; it only ever goes forward.
@@ -161,10 +161,9 @@ func (w *watch) ended(i int, status syscall.WaitStatus) {
 	w.tell(r)
 }
 
-// orphans returns the children that are neither workers nor the sentinel: what workers left behind. All children belong to
-// the main thread: it forks, and the kernel gives orphans to the first thread of a process that lives (find_alive_thread).
+// orphans returns the children that are neither workers nor the sentinel: what workers left behind.
 func (w *watch) orphans() []int {
-	pids, _ := proctree.ChildrenOf(os.Getpid()) // without /proc the workers are all that can be found
+	pids, _ := procfs.Children(procfs.System, os.Getpid()) // without /proc the workers are all that can be found
 	kept := pids[:0]
 	for _, pid := range pids {
 		if _, isWorker := w.byPID[pid]; !isWorker && pid != w.sentinel {
