@@ -6,8 +6,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"rdzv/wrap/internal/watchdog"
 )
 
 // jobSignals stop a process unless it catches or ignores them; terminals and shells send them.
@@ -20,7 +18,7 @@ func (r *run) jobControl() (end func()) {
 		return func() {}
 	}
 	caught := make(chan os.Signal, 1) // nobody reads it: the watchdog tells what the workers make of it
-	ignored := watchdog.IgnoredSignals()
+	ignored := ignoredSignals()
 	for _, s := range jobSignals {
 		if !ignored.Has(s) {
 			signal.Notify(caught, s)

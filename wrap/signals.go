@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/watchdog"
 )
 
@@ -70,7 +71,7 @@ func Signals(sigs ...syscall.Signal) *Source {
 		reached:  map[syscall.Signal]time.Time{},
 	}
 	s.C = s.out
-	ignored := watchdog.IgnoredSignals()
+	ignored := ignoredSignals()
 	for _, sig := range sigs {
 		if !ignored.Has(sig) && !signal.Ignored(sig) {
 			signal.Notify(s.caught, sig)
@@ -78,6 +79,12 @@ func Signals(sigs ...syscall.Signal) *Source {
 	}
 	go s.run()
 	return s
+}
+
+// ignoredSignals are the signals that this process ignores.
+func ignoredSignals() procfs.SignalSet {
+	sets, _ := procfs.ReadSignals(procfs.System, os.Getpid()) // without /proc none is known
+	return sets.Ignored
 }
 
 // Close lets the signals take their default course again. Runs that have the source must have returned.

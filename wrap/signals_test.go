@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/watchdog"
 )
 
 // heard are the signals that listener asks for.
@@ -60,7 +59,7 @@ var listener = role("listener", func() {
 func (s *Source) owes(seen map[syscall.Signal]bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ignored := watchdog.IgnoredSignals()
+	ignored := ignoredSignals()
 	return slices.ContainsFunc(heard, func(sig syscall.Signal) bool {
 		return !s.reached[sig].IsZero() && !seen[sig] && !ignored.Has(sig)
 	})

@@ -3,6 +3,8 @@ package watchdog
 import (
 	"syscall"
 	"unsafe"
+
+	"rdzv/internal/procfs"
 )
 
 // dumpAll sends SIGABRT to every live worker that catches it, and reports whether there was one.
@@ -21,7 +23,11 @@ func (w *watch) dumpAll() bool {
 func (w *watch) dumpDeaf() {
 	for i := range w.workers {
 		e := &w.workers[i]
-		if e.pid != 0 && signalSet(e.pid, "SigIgn:").Has(syscall.SIGTERM) && w.dump(i) {
+		if e.pid == 0 {
+			continue
+		}
+		sets, _ := procfs.ReadSignals(procfs.System, e.pid)
+		if sets.Ignored.Has(syscall.SIGTERM) && w.dump(i) {
 			e.told = true
 			w.wake(i)
 		}
@@ -35,7 +41,8 @@ func (w *watch) dump(i int) bool {
 	if w.workers[i].dumped {
 		return false
 	}
-	if caught := signalSet(pid, "SigCgt:"); !caught.Has(syscall.SIGABRT) || !forbidCore(pid) {
+	sets, _ := procfs.ReadSignals(procfs.System, pid)
+	if !sets.Caught.Has(syscall.SIGABRT) || !forbidCore(pid) {
 		return false
 	}
 	w.workers[i].dumped = true

@@ -88,6 +88,12 @@ func (w *watch) spare(at time.Duration, s syscall.Signal) {
 	}
 }
 
+// diesOf reports whether pid does nothing about s: it neither catches nor ignores it, nor holds it back to take it later.
+func diesOf(pid int, s syscall.Signal) bool {
+	sets, err := procfs.ReadSignals(procfs.System, pid)
+	return err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
+}
+
 func (w *watch) enter(p phase, d time.Duration) {
 	if p > w.phase {
 		w.phase, w.looked = p, time.Now()

@@ -1,0 +1,50 @@
+package procfs
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"strconv"
+	"syscall"
+)
+
+// SignalSet is a set of signals: bit n-1 stands for signal n.
+type SignalSet uint64
+
+// Has reports whether s, which is at least 1, is in the set.
+func (set SignalSet) Has(s syscall.Signal) bool { return set&(1<<(s-1)) != 0 }
+
+// Signals are the signals that a process blocks, ignores and catches.
+type Signals struct {
+	Blocked, Ignored, Caught SignalSet
+}
+
+// ReadSignals reads the signal sets of pid from /proc/PID/status (proc(5)).
+func ReadSignals(proc fs.FS, pid int) (Signals, error) {
+	text, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "status"))
+	if err != nil {
+		return Signals{}, err
+	}
+	return parseSignals(text), nil
+}
+
+// parseSignals reads the signal sets in the text of /proc/PID/status. A set whose line is missing
+// or malformed is empty.
+func parseSignals(text []byte) (s Signals) {
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		bits, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+		if err != nil {
+			continue
+		}
+		switch set := SignalSet(bits); string(name) {
+		case "SigBlk":
+			s.Blocked = set
+		case "SigIgn":
+			s.Ignored = set
+		case "SigCgt":
+			s.Caught = set
+		}
+	}
+	return s
+}
