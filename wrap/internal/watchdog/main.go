@@ -40,10 +40,11 @@ func run(args []string) int {
 	// The main thread: a worker's parent-death signal is tied to the thread that forked it.
 	runtime.LockOSThread()
 	group, err := strconv.Atoi(args[2])
-	if err != nil || !becomeSubreaper() {
+	if err != nil || prctl(prSetChildSubreaper, 1) != 0 {
 		return 1
 	}
-	setName(Name)
+	name := []byte(Name + "\x00")
+	prctl(prSetName, uintptr(unsafe.Pointer(&name[0]))) // for ps and killall, which would show "exe"
 	outliveSignals()
 	w := watch{starting: true, byPID: map[int]int{}, told: map[int]bool{}}
 	if args[3] == "true" {
@@ -60,16 +61,15 @@ func run(args []string) int {
 	select {} // mindAgent ends the process
 }
 
-// setName is for ps and killall, which would show "exe".
-func setName(name string) {
-	text := append([]byte(name), 0)
-	syscall.RawSyscall(syscall.SYS_PRCTL, prSetName, uintptr(unsafe.Pointer(&text[0])), 0)
-}
+// prctl(2). As a subreaper this process, rather than init, becomes the parent of orphaned descendants.
+const (
+	prSetPdeathsig      = 1
+	prSetName           = 15
+	prSetTimerSlack     = 29
+	prSetChildSubreaper = 36
+)
 
-// prSetChildSubreaper makes orphaned descendants children of this process rather than of init.
-const prSetChildSubreaper = 36
-
-func becomeSubreaper() bool {
-	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
-	return errno == 0
+func prctl(option int, arg uintptr) syscall.Errno {
+	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, uintptr(option), arg, 0)
+	return errno
 }

@@ -21,11 +21,8 @@ const SentinelName = "tree-sentinel"
 // Report is what the sentinel writes for each signal: the beginning of the kernel's siginfo.
 type Report struct {
 	Signal int32
-	_      int32
-	Code   int32 // 0 sent by a process, 0x80 by the kernel (a terminal), and others
-	_      int32
-	PID    int32 // of the sender as this pid namespace sees it, if Code is 0 or negative
-	UID    uint32
+	_      [3]int32
+	PID    int32 // of the sender as this pid namespace sees it
 }
 
 // ReportSize is the length of a Report on the pipe, in bytes.
@@ -87,11 +84,7 @@ func (w *watch) dismiss(now time.Time) (gone bool) {
 // script's other jobs. (kill_orphaned_pgrp in the kernel's exit.c; only an end counts, not a change of group.)
 func (w *watch) withdraw() { _ = syscall.Setpgid(w.sentinel, syscall.Getpgrp()) }
 
-const (
-	sigSetMask     = 2
-	prSetPdeathsig = 1
-	prSetName      = 15
-)
+const sigSetMask = 2
 
 // startSentinel forks the sentinel into group and returns its pid, or 0 if that did not work: then the agent will
 // hear nothing and take every signal for its own alone. It must be called from the main thread.

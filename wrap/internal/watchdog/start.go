@@ -29,10 +29,7 @@ func receive(socket int) (Spec, []int, error) {
 		return Spec{}, nil, err
 	}
 	spec, err := ParseSpec(text)
-	if err != nil {
-		return Spec{}, nil, err
-	}
-	return spec, files, nil
+	return spec, files, err
 }
 
 // readFull reads exactly n bytes of a blocking descriptor.
@@ -56,40 +53,37 @@ func readFull(fd, n int) ([]byte, error) {
 // receiveFiles takes n descriptors, close-on-exec.
 func receiveFiles(socket, n int) ([]int, error) {
 	var files []int
+	var one [1]byte
+	oob := make([]byte, syscall.CmsgSpace(4*RightsMax))
 	for len(files) < n {
-		got, err := receiveSome(socket)
+		got, oobn, _, _, err := syscall.Recvmsg(socket, one[:], oob, syscall.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return nil, err
+		case got == 0:
+			return nil, syscall.EPIPE
+		}
+		messages, err := syscall.ParseSocketControlMessage(oob[:oobn])
+		if err != nil || len(messages) != 1 {
+			return nil, ErrSpec // descriptors that did not fit under our limit arrive as none
+		}
+		some, err := syscall.ParseUnixRights(&messages[0])
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, got...)
+		files = append(files, some...)
 	}
 	return files, nil
-}
-
-func receiveSome(socket int) ([]int, error) {
-	var one [1]byte
-	oob := make([]byte, syscall.CmsgSpace(4*RightsMax))
-	n, oobn, err := 0, 0, error(syscall.EINTR)
-	for err == syscall.EINTR {
-		n, oobn, _, _, err = syscall.Recvmsg(socket, one[:], oob, syscall.MSG_CMSG_CLOEXEC)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, syscall.EPIPE
-	}
-	messages, err := syscall.ParseSocketControlMessage(oob[:oobn])
-	if err != nil || len(messages) != 1 {
-		return nil, ErrSpec // descriptors that did not fit under our limit arrive as none
-	}
-	return syscall.ParseUnixRights(&messages[0])
 }
 
 // start starts the workers one after the other, while orders may come in between, and then closes their descriptors here:
 // only so do pipes end when the workers do.
 func (w *watch) start(spec Spec, files []int) {
-	setTimerSlack(spec.TimerSlack)
+	if spec.TimerSlack > 0 {
+		prctl(prSetTimerSlack, uintptr(spec.TimerSlack)) // of this thread, and of what it will start
+	}
 	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	files = append(files, null)
 	for i, s := range spec.Workers {
@@ -142,15 +136,6 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 	w.byPID[pid] = i
 	w.live++
 	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(begun)})
-}
-
-const prSetTimerSlack = 29
-
-// setTimerSlack sets the timer slack of this thread, and of what it will start.
-func setTimerSlack(ns int) {
-	if ns > 0 {
-		syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerSlack, uintptr(ns), 0)
-	}
 }
 
 // Monotonic is the time of the clock that all processes of this machine share and nobody sets.

@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -44,12 +46,21 @@ func (w *watch) advance(now time.Time, look bool) (over bool) {
 	case w.phase == running || left && w.live > 0 && !look:
 		return false
 	case !left:
-		return w.finish(now)
+		if w.dismiss(now) {
+			w.tell(Record{Kind: Gone})
+			return true
+		}
+		return false
 	}
 	orphans, late := w.orphans(), !now.Before(w.deadline)
 	switch {
 	case w.phase == stopping && !late:
-		w.terminate(orphans)
+		for _, pid := range orphans { // theirs get it when they are adopted in turn
+			if !w.told[pid] {
+				w.told[pid] = true
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+		}
 	case w.phase == stopping && w.dumpAll():
 		w.enter(dumping, DumpWait)
 	case w.phase == killing && late:
@@ -60,16 +71,6 @@ func (w *watch) advance(now time.Time, look bool) (over bool) {
 		w.killAll(orphans)
 	}
 	return false
-}
-
-// terminate sends SIGTERM, once, to adopted children. Theirs get it when they are adopted in turn.
-func (w *watch) terminate(orphans []int) {
-	for _, pid := range orphans {
-		if !w.told[pid] {
-			w.told[pid] = true
-			_ = syscall.Kill(pid, syscall.SIGTERM)
-		}
-	}
 }
 
 // killAll kills the children of this process, none of which can have been reaped by another: their pids are their own.
@@ -86,16 +87,6 @@ func (w *watch) killAll(orphans []int) {
 	}
 }
 
-// finish takes leave of the sentinel, the last child, and when that has gone tells the agent that nothing is left and
-// reports true.
-func (w *watch) finish(now time.Time) bool {
-	if !w.dismiss(now) {
-		return false
-	}
-	w.tell(Record{Kind: Gone})
-	return true
-}
-
 // giveUp names what has survived SIGKILL; the agent adopts it.
 func (w *watch) giveUp(orphans []int) {
 	if w.sentinel != 0 {
@@ -103,10 +94,7 @@ func (w *watch) giveUp(orphans []int) {
 		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
 		_, _ = syscall.Wait4(w.sentinel, nil, syscall.WALL, nil)
 	}
-	for pid := range w.byPID {
-		w.tell(Record{Kind: Left, A: int64(pid)})
-	}
-	for _, pid := range orphans {
+	for _, pid := range slices.AppendSeq(orphans, maps.Keys(w.byPID)) {
 		w.tell(Record{Kind: Left, A: int64(pid)})
 	}
 	w.tell(Record{Kind: Gone})

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -64,7 +65,11 @@ func (w *watch) obey(r Record) {
 	w.reap()
 	switch r.Kind {
 	case Signal:
-		w.signal(syscall.Signal(r.A))
+		for i := range w.workers {
+			if w.workers[i].pid != 0 {
+				w.send(i, syscall.Signal(r.A))
+			}
+		}
 	case Spare:
 		w.spare(time.Duration(r.A), syscall.Signal(r.B))
 	case Stop:
@@ -98,15 +103,6 @@ func (w *watch) enter(p phase, d time.Duration) {
 	if p > w.phase {
 		w.phase, w.looked = p, time.Now()
 		w.deadline = w.looked.Add(d)
-	}
-}
-
-// signal sends s to every live worker.
-func (w *watch) signal(s syscall.Signal) {
-	for i := range w.workers {
-		if w.workers[i].pid != 0 {
-			w.send(i, s)
-		}
 	}
 }
 
@@ -170,11 +166,8 @@ func (w *watch) ended(i int, status syscall.WaitStatus) {
 // orphans returns the children that are neither workers nor the sentinel: what workers left behind.
 func (w *watch) orphans() []int {
 	pids, _ := procfs.Children(procfs.System, os.Getpid()) // without /proc the workers are all that can be found
-	kept := pids[:0]
-	for _, pid := range pids {
-		if _, isWorker := w.byPID[pid]; !isWorker && pid != w.sentinel {
-			kept = append(kept, pid)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		_, isWorker := w.byPID[pid]
+		return isWorker || pid == w.sentinel
+	})
 }
