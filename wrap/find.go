@@ -101,28 +101,41 @@ func exists(file string) bool {
 
 var errDirectory = errors.New("is a directory")
 
-// candidate looks at one file, taken from dir.
+// candidate looks at one file, taken from dir, and at the interpreter that it names if it is a script: the kernel's own
+// error would blame the script.
 func candidate(name, file, dir string) (string, *FindError) {
 	file = from(dir, file)
+	switch code, err := executable(file); {
+	case code == 127:
+		return "", &FindError{name, "", err, code}
+	case err != nil:
+		return "", &FindError{name, file, err, code}
+	}
+	if by := interpreter(file); by != "" {
+		if code, err := executable(from(dir, by)); err != nil {
+			return "", &FindError{name, file, fmt.Errorf("its interpreter %q: %w", by, err), code}
+		}
+	}
+	return file, nil
+}
+
+// executable reports why file cannot be executed, and the code that a shell gives then.
+func executable(file string) (code int, err error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTDIR):
-		return "", &FindError{name, file, bare(err), 126}
+		return 126, bare(err)
 	case err != nil:
-		return "", &FindError{name, "", bare(err), 127}
+		return 127, bare(err)
 	case info.IsDir():
-		return "", &FindError{name, file, errDirectory, 126}
+		return 126, errDirectory
 	case !info.Mode().IsRegular():
-		return "", &FindError{name, file, errors.New("is no regular file"), 126}
+		return 126, errors.New("is no regular file")
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
-		return "", &FindError{name, file, err, 126}
+		return 126, err
 	}
-	if err := interpreter(file, dir); err != nil {
-		err.Name = name
-		return "", err
-	}
-	return file, nil
+	return 0, nil
 }
 
 // from takes a relative file from dir.
@@ -142,31 +155,9 @@ func bare(err error) error {
 	return err
 }
 
-// interpreter checks the program that a script names behind "#!"; the kernel's own error would blame the script.
-func interpreter(file, dir string) *FindError {
-	line := firstLine(file)
-	fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
-	if len(fields) == 0 {
-		return nil
-	}
-	by := fields[0]
-	at := from(dir, by)
-	info, err := os.Stat(at)
-	switch {
-	case err != nil:
-		return &FindError{"", file, fmt.Errorf("its interpreter %q: %w", by, bare(err)), 127}
-	case info.IsDir():
-		return &FindError{"", file, fmt.Errorf("its interpreter %q: %w", by, errDirectory), 126}
-	}
-	if err := unix.Faccessat(unix.AT_FDCWD, at, unix.X_OK, unix.AT_EACCESS); err != nil {
-		return &FindError{"", file, fmt.Errorf("its interpreter %q: %w", by, err), 126}
-	}
-	return nil
-}
-
-// firstLine is what follows "#!" on the first line of a script, "" if file is none or cannot be read (it may be
-// executable without being readable). The kernel looks at 256 bytes.
-func firstLine(file string) string {
+// interpreter is the program that file names behind "#!"; "" if file is no script or cannot be read (it may be executable
+// without being readable). The kernel looks at 256 bytes.
+func interpreter(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
 		return ""
@@ -182,5 +173,9 @@ func firstLine(file string) string {
 		return ""
 	}
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	return string(line)
+	words := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(words) == 0 {
+		return ""
+	}
+	return string(words[0])
 }
