@@ -51,10 +51,11 @@ func socketPair() (mine, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot make a socket pair: %w", err)
 	}
-	if err := unix.SetNonblock(ends[0], true); err != nil {
-		return nil, nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	theirs = os.NewFile(uintptr(ends[1]), "agent")
+	if mine, err = pollable(ends[0], "watchdog"); err != nil {
+		theirs.Close()
 	}
-	return os.NewFile(uintptr(ends[0]), "watchdog"), os.NewFile(uintptr(ends[1]), "agent"), nil
+	return mine, theirs, err
 }
 
 // read passes on what the watchdog tells until it has gone.

@@ -38,7 +38,11 @@ func (r *run) outside(began time.Time, result Result) syscall.Signal {
 	if r.hearing == nil || began.IsZero() || result.Stopped {
 		return 0
 	}
-	r.awaitBarrier()
+	limit := barrierWait
+	if r.unheard { // the last barrier was waited for in vain: all workers may end at once
+		limit = barrierAgainWait
+	}
+	r.unheard = !r.await(r.hearing.barriers, limit)
 	sig := r.tree.Source.reachedSince(began, result.Signal)
 	if sig == 0 && slices.Contains(endings, result.Signal) {
 		r.await(nil, oneByOneWait)
@@ -47,23 +51,12 @@ func (r *run) outside(began time.Time, result Result) syscall.Signal {
 	return sig
 }
 
-// awaitBarrier waits shorter where the last one was waited for in vain: all workers may end at once.
-func (r *run) awaitBarrier() {
-	limit := barrierWait
-	if r.unheard {
-		limit = barrierAgainWait
-	}
-	r.unheard = !r.await(r.hearing.barriers, limit)
-}
-
 // await waits for c, the end of the hearing, or d. It reports whether it was not in vain.
 func (r *run) await(c <-chan struct{}, d time.Duration) bool {
-	late := time.NewTimer(d)
-	defer late.Stop()
 	select {
 	case <-c:
 	case <-r.hearing.done:
-	case <-late.C:
+	case <-time.After(d):
 		return false
 	}
 	return true

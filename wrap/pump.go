@@ -92,13 +92,14 @@ func (p *pump) carry() (n int, err error) {
 	waited := raw.Read(func(fd uintptr) bool {
 		b := chunks.Get().(*[64 << 10]byte)
 		defer chunks.Put(b)
-		if n, err = readOnce(int(fd), b[:]); err == unix.EAGAIN {
-			return false
+		for err = unix.EINTR; err == unix.EINTR; {
+			n, err = unix.Read(int(fd), b[:])
 		}
 		if n > 0 {
-			err = p.pass(b[:n])
+			p.tail.write(b[:n])
+			err = p.to.write(b[:n])
 		}
-		return true
+		return err != unix.EAGAIN
 	})
 	switch {
 	case waited != nil:
@@ -107,22 +108,6 @@ func (p *pump) carry() (n int, err error) {
 		return 0, io.EOF
 	}
 	return max(n, 0), err
-}
-
-// pass writes b on and remembers it.
-func (p *pump) pass(b []byte) error {
-	p.tail.write(b)
-	return p.to.write(b)
-}
-
-// readOnce reads what is there.
-func readOnce(fd int, b []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, b)
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
 }
 
 // inPipe is how many bytes are in the pipe just now.

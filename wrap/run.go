@@ -22,7 +22,10 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	defer r.calls.wait()
 	defer r.closeStreams()
 	if ctx.Err() != nil {
-		return r.neverStarted()
+		for i := range r.states {
+			r.ended(i, skipped)
+		}
+		return r.results(), nil
 	}
 	spec, err := r.spec()
 	if err != nil {
@@ -113,14 +116,6 @@ func (r *run) supervise(ctx context.Context) {
 			_ = r.guard.process.Kill() // it hangs or is stopped; leftovers does its work
 		}
 	}
-}
-
-// neverStarted is for a ctx that had ended before anything was started.
-func (r *run) neverStarted() ([]Result, error) {
-	for i := range r.states {
-		r.ended(i, skipped)
-	}
-	return r.results(), nil
 }
 
 // results waits for the last call and returns what they all told.

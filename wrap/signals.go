@@ -178,36 +178,34 @@ func (s *Source) attach(g *guard, n int) *hearing {
 	return h
 }
 
+// listen takes in what the sentinel of h writes to from.
 func (s *Source) listen(from io.Reader, h *hearing) {
 	b := make([]byte, watchdog.ReportSize)
 	for {
 		if _, err := io.ReadFull(from, b); err != nil {
 			break
 		}
-		s.hear(watchdog.ParseReport(b), h)
+		r := watchdog.ParseReport(b)
+		sig, own := syscall.Signal(r.Signal), int(r.PID) == h.watchdog
+		switch {
+		case sig == watchdog.Barrier && own:
+			select {
+			case h.barriers <- struct{}{}:
+			default: // one more than workers
+			}
+			continue
+		case sig == watchdog.Answer && !own:
+			continue // somebody else's
+		}
+		s.mu.Lock()
+		s.reached[sig] = time.Now()
+		s.mu.Unlock()
+		s.pass(r)
 	}
 	s.mu.Lock()
 	delete(s.hearings, h)
 	s.mu.Unlock()
 	s.pass(watchdog.Report{})
-}
-
-func (s *Source) hear(r watchdog.Report, h *hearing) {
-	sig, own := syscall.Signal(r.Signal), int(r.PID) == h.watchdog
-	switch {
-	case sig == watchdog.Barrier && own:
-		select {
-		case h.barriers <- struct{}{}:
-		default: // one more than workers
-		}
-		return
-	case sig == watchdog.Answer && !own:
-		return // somebody else's
-	}
-	s.mu.Lock()
-	s.reached[sig] = time.Now()
-	s.mu.Unlock()
-	s.pass(r)
 }
 
 func (s *Source) pass(r watchdog.Report) {

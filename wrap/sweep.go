@@ -104,12 +104,20 @@ func (r *run) leftovers() error {
 	return nil
 }
 
-// takeOver kills the tree of a watchdog that died before it could.
+// takeOver kills the tree of a watchdog that died before it could, and ends the workers of whose end it did not live to tell.
 func (r *run) takeOver() error {
 	statuses := map[int]syscall.WaitStatus{}
 	err := sweep(r.spare, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
-	for i := range r.states {
-		r.lost(i, statuses)
+	for i, s := range r.states {
+		result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}
+		if r.aborted {
+			result = skipped
+		} else if status, ok := statuses[s.pid]; ok {
+			result.Signal = 0
+			result.fill(status)
+			result.Took = time.Since(s.began)
+		}
+		r.ended(i, result)
 	}
 	switch {
 	case err != nil:
@@ -118,20 +126,4 @@ func (r *run) takeOver() error {
 		return nil
 	}
 	return ErrWatchdog
-}
-
-// lost ends worker i, of whose end the watchdog did not live to tell.
-func (r *run) lost(i int, statuses map[int]syscall.WaitStatus) {
-	if r.aborted {
-		r.ended(i, skipped)
-		return
-	}
-	s := &r.states[i]
-	result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}
-	if status, ok := statuses[result.PID]; ok {
-		result.Signal = 0
-		result.fill(status)
-		result.Took = time.Since(s.began)
-	}
-	r.ended(i, result)
 }
