@@ -29,7 +29,7 @@ var runsThenSignalled = role("runs-then-signalled", func() int {
 	var s syscall.Signal
 	fmt.Sscan(os.Getenv("AGENT_TEST_SIGNAL"), (*int)(&s))
 	syscall.Kill(os.Getpid(), s)
-	select {}
+	return untilStopped()
 })
 
 // When Run has returned, a signal does to the process what it did before.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -25,14 +26,14 @@ var (
 	// stopped.
 	failsWhenTold = role("fails-when-told", func() int {
 		if os.Getenv("LOCAL_RANK") != "0" {
-			select {}
+			return untilStopped()
 		}
 		io.Copy(io.Discard, os.Stdin)
 		fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\nValueError: no such data set")
 		return 3
 	})
 	// runsOn runs until a signal ends it.
-	runsOn = role("runs-on", func() int { select {} })
+	runsOn = role("runs-on", untilStopped)
 	// savesAndExits exits with 0 after SIGTERM, as a program that writes a checkpoint.
 	savesAndExits = role("saves-and-exits", func() int {
 		c := make(chan os.Signal, 1)
@@ -42,6 +43,13 @@ var (
 		return 0
 	})
 )
+
+// untilStopped waits until a signal ends this process. (The runtime takes a wait without a timer for a
+// deadlock.)
+func untilStopped() int {
+	<-time.After(time.Hour)
+	return 1
+}
 
 // recorder keeps the events of a Run. onEvent, which may be nil, is called with each of them.
 type recorder struct {
