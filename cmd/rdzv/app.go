@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,75 +32,21 @@ func newApp(args, environ []string, stdin, stdout, stderr *os.File) *app {
 	}
 }
 
-// command is one subcommand. run returns the exit code.
-type command struct {
-	name string
-	help string
-	run  func(a *app, args []string) int
-}
-
-// commands are all subcommands in the order in which help lists them.
-func commands() []command {
-	return []command{
-		{"exec", execHelp, (*app).exec},
-		{"env", envHelp, (*app).printEnv},
-		{"get-rank", getRankHelp, (*app).getRank},
-		{"token", tokenHelp, (*app).token},
-		{"version", versionHelp, (*app).version},
-		{"help", helpHelp, (*app).help},
-	}
-}
-
-// run runs the subcommand and returns the exit code of the process.
-func (a *app) run() int {
-	if len(a.args) == 0 {
-		return a.help(nil)
-	}
-	name, args := a.args[0], a.args[1:]
-	switch name {
-	case "-h", "--help":
-		return a.help(nil)
-	case "-V", "--version":
-		return a.version(nil)
-	}
-	c, ok := find(name)
-	if !ok {
-		return a.usage(codeUsage, unknownCommand(a.args), "")
-	}
-	if asksForHelp(args) {
-		return a.print(c.help)
-	}
-	return c.run(a, args)
-}
-
-func find(name string) (command, bool) {
-	for _, c := range commands() {
-		if c.name == name {
-			return c, true
-		}
-	}
-	return command{}, false
-}
-
-// asksForHelp tells whether a flag before the program asks for help.
-func asksForHelp(args []string) bool {
-	for _, arg := range args {
-		switch arg {
-		case "--":
-			return false
-		case "-h", "--help":
-			return true
-		}
-	}
-	return false
-}
-
 // print writes the requested data to stdout.
 func (a *app) print(text string) int {
 	if _, err := a.stdout.WriteString(text); err != nil {
 		return a.fail(codeUnknown, fmt.Errorf("cannot write to stdout: %w", errors.Unwrap(err)))
 	}
 	return codeOK
+}
+
+// printJSON writes the indented JSON form of a value to stdout.
+func (a *app) printJSON(v any) int {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic(errors.Join(errors.New("rdzv: strings that cannot be encoded"), err)) // cannot happen
+	}
+	return a.print(string(b) + "\n")
 }
 
 // fail prints an error and its hint, and returns the code.

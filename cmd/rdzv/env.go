@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -40,7 +39,7 @@ func (a *app) printEnv(args []string) int {
 		return a.fail(codeUnknown, inEnv(err))
 	}
 	if *format == "json" {
-		return a.print(asJSON(object(p.Changes.Set)))
+		return a.printJSON(object(p.Changes.Set))
 	}
 	return a.print(envmap.Shell(p.Changes.Set, p.Changes.Unset...))
 }
@@ -70,13 +69,4 @@ func object(set []envmap.KV) map[string]string {
 		o[kv.Name] = kv.Value
 	}
 	return o
-}
-
-// asJSON is the indented JSON form of a value.
-func asJSON(v any) string {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		panic(errors.Join(errors.New("rdzv: strings that cannot be encoded"), err)) // cannot happen
-	}
-	return string(b) + "\n"
 }

@@ -16,13 +16,14 @@ import (
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
 	e := &execution{app: a, options: &options{}}
+	e.report.failed = func(err error) { a.console.Warn("%v", err) }
 	local, err := e.plan(args)
 	if err != nil {
 		code := agent.ExitCode(agent.Result{}, err)
-		e.save(endReport{Kind: endedByError, Program: e.program, ExitCode: code, Message: err.Error()})
+		e.report.ended(endedByError, code, err.Error())
 		return a.usage(code, err, "exec")
 	}
-	e.job = local.Job
+	e.report.Job = local.Job
 	signals := catchTurnSignals()
 	code := e.run(local)
 	awaitTurn(signals, local.Placement, a.env, code)
@@ -35,7 +36,7 @@ func (e *execution) run(local *agent.Local) int {
 	if err != nil {
 		return e.notJoined(err)
 	}
-	e.report(result)
+	e.report.result(result)
 	return agent.ExitCode(result, nil)
 }
 
@@ -43,9 +44,8 @@ func (e *execution) run(local *agent.Local) int {
 type execution struct {
 	*app
 	*options
-	program   []string
-	job       string // its name, "" where it is not known yet
-	worldSize int    // 0 where it is not known yet
+	program []string
+	report  report
 }
 
 // plan reads the command line and plans the agent.
@@ -77,14 +77,14 @@ func (e *execution) read(args []string) error {
 	program, dashes, err := parse(f, args, e.env)
 	switch {
 	case err != nil:
-		e.reportFile = "" // like the other flags, it may have been misread
-		return err
+		return err // --report too may have been misread
 	case len(program) == 0:
 		return hinted{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
 	case !dashes:
 		return hinted{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), inOrder(args, program)}
 	}
 	e.program = program
+	e.report.file, e.report.Program, e.report.joinTimeout = e.reportFile, program, e.joinTimeout
 	return e.check()
 }
 
@@ -134,9 +134,9 @@ func (e *execution) event(event agent.Event) {
 	case agent.Placed:
 		catchSignals()
 	case agent.WorldAgreed:
-		e.worldSize = event.World.Size
+		e.report.WorldSize = event.World.Size
 	case agent.JobEnded:
-		e.reportEarly(event)
+		e.report.early(event)
 	}
 	e.console.Event(event)
 }
@@ -152,11 +152,11 @@ func (e *execution) notJoined(err error) int {
 	var signal *agent.SignalError
 	switch {
 	case errors.As(err, &late):
-		e.save(e.endReport(string(rdzv.Incomplete), code, late.Error()+" (--join-timeout)"))
+		e.report.ended(string(rdzv.Incomplete), code, late.Error()+" (--join-timeout)")
 		e.console.JoinTimedOut(late)
 		return code
 	case errors.As(err, &signal):
-		e.save(e.endReport(string(rdzv.Ended), code, e.console.EndedBySignal(signal)))
+		e.report.ended(string(rdzv.Ended), code, e.console.EndedBySignal(signal))
 		return code
 	}
 	return e.exitWith(code, err)
@@ -164,7 +164,7 @@ func (e *execution) notJoined(err error) int {
 
 // exitWith prints an error that ends this agent but not the job, and returns the code.
 func (e *execution) exitWith(code int, err error) int {
-	e.save(e.endReport(endedByError, code, err.Error()))
+	e.report.ended(endedByError, code, err.Error())
 	e.console.Fail(err)
 	return code
 }

@@ -1,26 +1,37 @@
 package main
 
 import (
+	"time"
+
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
 
-// failure is the report on the worker that failed first, as --report writes it.
+// report is the content of the --report file, with what is known so far.
+type report struct {
+	file        string // "" if no report is requested
+	joinTimeout time.Duration
+	failed      func(error) // called if the file cannot be written; the job's end is the same
+
+	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
+	Job       string   `json:"job,omitempty"`
+	Program   []string `json:"program,omitempty"`
+	WorldSize int      `json:"world_size,omitempty"` // 0 if the world was not agreed
+	ExitCode  int      `json:"exit_code"`            // as a shell shows it: 128+n for signal n
+	Message   string   `json:"message,omitempty"`
+	*failure
+}
+
+// failure is the part about the worker that failed first.
 type failure struct {
-	Kind      string   `json:"kind"`
-	Job       string   `json:"job"`
-	Program   []string `json:"program"`
 	Rank      int      `json:"rank"`
 	LocalRank int      `json:"local_rank"`
-	WorldSize int      `json:"world_size"`
 	Host      string   `json:"host"`
 	PID       int      `json:"pid"`
-	ExitCode  int      `json:"exit_code"`        // as a shell shows it: 128+n for signal n
 	Signal    string   `json:"signal,omitempty"` // such as SIGKILL
 	OOM       bool     `json:"out_of_memory,omitempty"`
-	Seconds   float64  `json:"seconds"` // from its start to its end
-	Message   string   `json:"message,omitempty"`
+	Seconds   float64  `json:"seconds"`          // from its start to its end
 	Stderr    []string `json:"stderr,omitempty"` // its last lines, or its traceback
 	Others    []other  `json:"others,omitempty"` // workers that failed before they were stopped
 }
@@ -32,47 +43,54 @@ type other struct {
 	Message string `json:"message,omitempty"`
 }
 
-// report writes the --report file after all agents have settled. If a worker failed, the worker's
-// agent writes it; otherwise the agent that hosts the store, or every agent if that one is lost.
-func (e *execution) report(r agent.Result) {
-	switch v := r.Verdict; {
+const (
+	endedWell    = "success"
+	endedByError = "error" // rdzv itself failed on this node
+)
+
+// saveTimeout bounds the wait for the reader of a report that is written to a FIFO.
+const saveTimeout = 5 * time.Second
+
+// result writes the report after all agents have settled. If a worker failed, the worker's agent
+// writes it; otherwise the agent that hosts the store, or every agent if that one is lost.
+func (r *report) result(end agent.Result) {
+	code, line := agent.ExitCode(end, nil), console.EndLine(end.Ended, r.joinTimeout)
+	switch v := end.Verdict; {
 	case v == nil:
-		e.save(e.endReport(string(rdzv.Lost), agent.ExitCode(r, nil), console.EndLine(r.Ended, e.joinTimeout)))
-	case r.Failure != nil:
-		f := e.failure(v)
-		f.OOM, f.Stderr = r.Failure.OOM, r.Failure.Stderr
-		for _, o := range r.Failures {
+		r.ended(string(rdzv.Lost), code, line)
+	case end.Failure != nil:
+		f := failureOf(v)
+		f.OOM, f.Stderr = end.Failure.OOM, end.Failure.Stderr
+		for _, o := range end.Failures {
 			f.Others = append(f.Others, other{o.Rank, o.Host, console.StatusLine(o.Code, o.Signal), o.Text})
 		}
-		e.save(f)
-	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also reportEarly
-	case !r.Hosting && !r.StoreLost:
+		r.workerFailed(v, f)
+	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also early
+	case !end.Hosting && !end.StoreLost:
 	case v.Kind == rdzv.Done:
-		e.save(e.endReport(endedWell, agent.ExitCode(r, nil), ""))
+		r.ended(endedWell, code, "")
 	default:
-		e.save(e.endReport(string(v.Kind), agent.ExitCode(r, nil), console.EndLine(r.Ended, e.joinTimeout)))
+		r.ended(string(v.Kind), code, line)
 	}
 }
 
-// reportEarly writes what the agent that hosts the store knows about the failure of another agent's
-// worker, before this agent settles. If both agents have the same file, the worker's agent replaces
-// it when all have settled; otherwise this file at least does not describe an earlier job.
-func (e *execution) reportEarly(end agent.JobEnded) {
+// early writes what the agent that hosts the store knows about the failure of another agent's worker,
+// before this agent settles. If both agents have the same file, the worker's agent replaces it when
+// all have settled; otherwise this file at least does not describe an earlier job.
+func (r *report) early(end agent.JobEnded) {
 	v := end.Verdict
-	if v == nil || v.Kind != rdzv.Failed || !end.Hosting || end.Own || e.reportFile == "" {
+	if v == nil || v.Kind != rdzv.Failed || !end.Hosting || end.Own {
 		return
 	}
-	if _, ok := replaceable(e.reportFile); ok { // the reader of a FIFO expects one report
-		e.save(e.failure(v))
+	if _, ok := replaceable(r.file); ok { // the reader of a FIFO expects one report
+		r.workerFailed(v, failureOf(v))
 	}
 }
 
-// failure is what every agent knows about the worker that failed first.
-func (e *execution) failure(v *rdzv.Verdict) failure {
-	f := failure{
-		Kind: string(v.Kind), Job: e.job, Program: e.program, WorldSize: e.worldSize,
-		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID,
-		ExitCode: agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil), Seconds: v.Took.Seconds(), Message: v.Text,
+// failureOf is what every agent knows about the worker that failed first.
+func failureOf(v *rdzv.Verdict) *failure {
+	f := &failure{
+		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Seconds: v.Took.Seconds(),
 	}
 	if v.Signal != 0 {
 		f.Signal = console.SignalName(v.Signal)
@@ -80,10 +98,24 @@ func (e *execution) failure(v *rdzv.Verdict) failure {
 	return f
 }
 
-// endReport is the report on a job that ended otherwise.
-func (e *execution) endReport(kind string, code int, message string) endReport {
-	return endReport{
-		Kind: kind, Job: e.job, Program: e.program, WorldSize: e.worldSize,
-		ExitCode: code, Message: message,
+// workerFailed writes the report on a worker that failed.
+func (r *report) workerFailed(v *rdzv.Verdict, f *failure) {
+	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
+	r.Kind, r.ExitCode, r.Message, r.failure = string(v.Kind), code, v.Text, f
+	r.write()
+}
+
+// ended writes the report on a job that ended otherwise.
+func (r *report) ended(kind string, code int, message string) {
+	r.Kind, r.ExitCode, r.Message, r.failure = kind, code, message, nil
+	r.write()
+}
+
+func (r *report) write() {
+	if r.file == "" {
+		return
+	}
+	if err := writeReport(r.file, r, time.Now().Add(saveTimeout)); err != nil {
+		r.failed(err)
 	}
 }

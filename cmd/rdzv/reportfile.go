@@ -14,34 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endReport is the report on a job that ended otherwise than by a worker's failure.
-type endReport struct {
-	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
-	Job       string   `json:"job,omitempty"`
-	Program   []string `json:"program,omitempty"`
-	WorldSize int      `json:"world_size,omitempty"`
-	ExitCode  int      `json:"exit_code"`
-	Message   string   `json:"message,omitempty"`
-}
-
-const (
-	endedWell    = "success"
-	endedByError = "error" // rdzv itself failed on this node
-)
-
-// saveTimeout bounds the wait for the reader of a report that is written to a FIFO.
-const saveTimeout = 5 * time.Second
-
-// save writes the --report file, if one is requested. A failure does not change the job's end.
-func (e *execution) save(report any) {
-	if e.reportFile == "" {
-		return
-	}
-	if err := writeReport(e.reportFile, report, time.Now().Add(saveTimeout)); err != nil {
-		e.console.Warn("%v", err)
-	}
-}
-
 // writeReport replaces a regular file, so that no reader sees a partial report. Anything else is
 // opened and written until the deadline.
 func writeReport(path string, report any, deadline time.Time) error {

@@ -18,7 +18,7 @@ func TestReportReplacesRegularFile(t *testing.T) {
 	before, err := os.Open(path)
 	must(t, err)
 	defer before.Close()
-	must(t, writeReport(path, endReport{Kind: endedWell}, time.Now()))
+	must(t, writeReport(path, report{Kind: endedWell}, time.Now()))
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v; want mode 0600", info, err)
 	}
@@ -35,7 +35,7 @@ func TestReportReplacesRegularFile(t *testing.T) {
 func TestReportToFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	must(t, unix.Mkfifo(path, 0o600))
-	big := endReport{Message: strings.Repeat("x", 1<<20)} // more than a pipe holds
+	big := report{Message: strings.Repeat("x", 1<<20)} // more than a pipe holds
 	err := writeReport(path, big, time.Now())
 	if err == nil || !strings.HasSuffix(err.Error(), "no process has it open for reading") {
 		t.Errorf("without a reader: %v", err)

@@ -174,6 +174,9 @@ func (in *interrupts) endSession() {
 	in.write(func(ctx context.Context) { s.End(ctx, signal) })
 }
 
+// writeTimeout bounds each write to the store, which answers in milliseconds.
+const writeTimeout = 5 * time.Second
+
 // write calls f beside the listening. That f fails means that the store is lost, which ends the
 // job too.
 func (in *interrupts) write(f func(context.Context)) {

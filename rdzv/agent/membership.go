@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -112,6 +113,16 @@ func (m *membership) describe() rdzv.Member {
 	return self
 }
 
+// problems are all problems of this agent, with those that depend on which agent hosts the store.
+func (m *membership) problems() []rdzv.Problem {
+	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
+	problems = withProblem(problems, m.holdPort())
+	if m.conn.hosting() {
+		problems = withProblem(problems, m.conn.hosted.problem)
+	}
+	return problems
+}
+
 // newID is a unique name for an agent.
 func newID() string {
 	b := make([]byte, 8)
@@ -201,9 +212,6 @@ func (m *membership) settle(workers []rdzv.Worker) {
 	}
 	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
 }
-
-// writeTimeout bounds each write to the store, which answers in milliseconds.
-const writeTimeout = 5 * time.Second
 
 // write writes something to the store. A failure means that the store is lost, which is reported by
 // itself.

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -20,16 +19,6 @@ func (l *Local) findProblems() {
 	for _, err := range []error{l.findProgram(), l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
 		l.Problems = withProblem(l.Problems, err)
 	}
-}
-
-// problems are all problems of this agent, with those that depend on which agent hosts the store.
-func (m *membership) problems() []rdzv.Problem {
-	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
-	problems = withProblem(problems, m.holdPort())
-	if m.conn.hosting() {
-		problems = withProblem(problems, m.conn.hosted.problem)
-	}
-	return problems
 }
 
 // withProblem appends err, unless it is nil.

@@ -21,25 +21,6 @@ type Result struct {
 	Ended     JobEnded   // as reported
 }
 
-// Failure is what is known of the worker that failed first.
-type Failure struct {
-	Job       string
-	Program   []string
-	Rank      int
-	LocalRank int
-	WorldSize int
-	Host      string
-	PID       int // 0 if it could not be started
-	Code      int // exit code, if Signal is 0
-	Signal    int // that it died of
-	OOM       bool
-	Took      time.Duration // from its start to its end
-	Message   string        // one line; "" if there is none
-	Stderr    []string      // its last lines of stderr, or its traceback
-	Others    []rdzv.Failure
-	Hint      string // what to try if it could not be started
-}
-
 // failure is the report on the worker that failed first, if it is one of this agent's.
 func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 	v := s.Verdict
