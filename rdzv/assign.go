@@ -6,25 +6,27 @@ import (
 	"slices"
 )
 
-// plan is the world as the leader makes it out of the members.
+// plan is the world and all its seats.
 type plan struct {
 	world World
-	seats map[string]Seat // by member's id
+	seats map[string]Seat // by ID of the member
 }
 
-// assign seats the members, which are given in the order of their arrival.
+// assign returns the plan for members in the order in which they joined.
 //
-// Tasks sit in the launcher's order where it gave ranks. Otherwise the host of
-// the store comes first, because it listens already, then the others as they
-// came. Nodes are numbered as the launcher did, else by their first task. With
-// one worker per agent RANK is the launcher's own; with several the ranks are
-// dense, node after node.
+// Tasks are in the order of the launcher's ranks. Without ranks the host of the store is
+// first, because it already listens, and the others are in the order in which they joined.
+// Nodes have the launcher's node ranks, otherwise the order of their first tasks. If every
+// agent has one worker, RANK is the launcher's rank; otherwise the ranks are consecutive on
+// each node.
 func assign(members []Member) (plan, error) {
 	if err := checkRanks(members); err != nil {
 		return plan{}, err
 	}
 	tasks := slices.Clone(members)
-	slices.SortStableFunc(tasks, func(a, b Member) int { return cmp.Compare(position(a), position(b)) })
+	slices.SortStableFunc(tasks, func(a, b Member) int {
+		return cmp.Compare(position(a), position(b))
+	})
 	p := plan{seats: seat(tasks)}
 	p.world.Agents, p.world.StoreRank = len(members), Unknown
 	for _, s := range p.seats {
@@ -32,14 +34,15 @@ func assign(members []Member) (plan, error) {
 		p.world.Nodes = max(p.world.Nodes, s.Node+1)
 	}
 	first := tasks[slices.IndexFunc(tasks, func(m Member) bool { return p.seats[m.ID].Rank == 0 })]
-	p.world.MasterAddr, p.world.MasterPort = masterAddr(first, members, p.world.Nodes), first.MasterPort
+	p.world.MasterAddr = masterAddr(first, members, p.world.Nodes)
+	p.world.MasterPort = first.MasterPort
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
 		p.world.StoreHost, p.world.StoreRank = members[i].Host, p.seats[members[i].ID].Rank
 	}
 	return p, nil
 }
 
-// position is where a task sits among the others: by rank, else the host first.
+// position is the sort key of a task: its rank, or 0 for the host and 1 for the others.
 func position(m Member) int {
 	switch {
 	case m.Rank != Unknown:
@@ -50,24 +53,24 @@ func position(m Member) int {
 	return 1
 }
 
-// checkRanks refuses tasks that contradict each other.
+// checkRanks rejects ranks of which some are missing, equal, or too high.
 func checkRanks(members []Member) error {
 	byRank := map[int]Member{}
 	for _, m := range members {
 		if (m.Rank == Unknown) != (members[0].Rank == Unknown) {
-			with, without := m, members[0]
+			ranked, unranked := m, members[0]
 			if m.Rank == Unknown {
-				with, without = without, with
+				ranked, unranked = unranked, ranked
 			}
-			return fmt.Errorf("cannot assign ranks: the agent on %s has a rank from its launcher, the agent on %s has none",
-				address(with), address(without))
+			return fmt.Errorf("cannot assign ranks: the agent on %s has a rank from its launcher, "+
+				"the agent on %s has none", address(ranked), address(unranked))
 		}
 		if m.Rank == Unknown {
 			continue
 		}
 		if other, taken := byRank[m.Rank]; taken {
-			return fmt.Errorf("cannot assign ranks: the agents on %s and %s both have rank %d from their launcher",
-				address(other), address(m), m.Rank)
+			return fmt.Errorf("cannot assign ranks: the agents on %s and %s both have rank %d "+
+				"from their launcher", address(other), address(m), m.Rank)
 		}
 		if m.Rank < 0 || m.Rank >= len(members) {
 			return fmt.Errorf("cannot assign ranks: the agent on %s has rank %d, but the job has %d agents",
@@ -78,7 +81,7 @@ func checkRanks(members []Member) error {
 	return nil
 }
 
-// nodesOf groups the tasks by node; nodes come in the order of their first task.
+// nodesOf groups the tasks by node, in the order of the nodes' first tasks.
 func nodesOf(tasks []Member) [][]Member {
 	var nodes [][]Member
 	index := map[string]int{}
@@ -94,21 +97,21 @@ func nodesOf(tasks []Member) [][]Member {
 	return nodes
 }
 
-// seat numbers the workers, node after node.
+// seat assigns ranks, local ranks and node ranks to tasks.
 func seat(tasks []Member) map[string]Seat {
-	nodes, kept := nodesOf(tasks), keepsRanks(tasks)
-	numbers := nodeNumbers(nodes)
+	nodes, keepRanks := nodesOf(tasks), oneWorkerPerRank(tasks)
+	nodeRanks := nodeRanksOf(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
 		size, local := slots(node), 0
-		keptLocal := kept && keepsLocalRanks(node)
+		keepLocalRanks := keepRanks && validLocalRanks(node)
 		for _, m := range node {
-			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: numbers[n], Slots: m.Slots}
-			if kept {
+			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: nodeRanks[n], Slots: m.Slots}
+			if keepRanks {
 				s.Rank = m.Rank
 			}
-			if keptLocal {
+			if keepLocalRanks {
 				s.LocalRank = m.LocalRank
 			}
 			seats[m.ID] = s
@@ -119,10 +122,10 @@ func seat(tasks []Member) map[string]Seat {
 	return seats
 }
 
-// nodeNumbers are the launcher's numbers of the nodes where it gave each a number
-// of its own, so that they are those that it tells a script; else their order.
-// Slurm's begin on another node than rank 0's with -m arbitrary.
-func nodeNumbers(nodes [][]Member) []int {
+// nodeRanksOf returns the launcher's node ranks if they are valid, so that they agree with
+// the launcher's variables in a script; otherwise the nodes' order. With Slurm's -m
+// arbitrary, rank 0 need not be on node 0.
+func nodeRanksOf(nodes [][]Member) []int {
 	given, ordered := make([]int, len(nodes)), make([]int, len(nodes))
 	seen := map[int]bool{}
 	for i, node := range nodes {
@@ -139,15 +142,17 @@ func nodeNumbers(nodes [][]Member) []int {
 	return ordered
 }
 
-// keepsRanks tells whether the launcher's ranks are the workers', which may then
-// alternate between nodes: every task has one worker.
-func keepsRanks(tasks []Member) bool {
-	return !slices.ContainsFunc(tasks, func(m Member) bool { return m.Slots != 1 || m.Rank == Unknown })
+// oneWorkerPerRank reports whether each of the launcher's tasks has one worker, which can
+// then have the task's rank.
+func oneWorkerPerRank(tasks []Member) bool {
+	return !slices.ContainsFunc(tasks, func(m Member) bool {
+		return m.Slots != 1 || m.Rank == Unknown
+	})
 }
 
-// keepsLocalRanks tells whether the launcher has numbered all tasks of a node
-// from 0. It may count them in another order than that of their ranks.
-func keepsLocalRanks(node []Member) bool {
+// validLocalRanks reports whether the launcher's local ranks on a node are 0 to n-1, in any
+// order.
+func validLocalRanks(node []Member) bool {
 	seen := make([]bool, len(node))
 	for _, m := range node {
 		if m.LocalSize != len(node) || m.LocalRank < 0 || m.LocalRank >= len(node) || seen[m.LocalRank] {

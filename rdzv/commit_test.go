@@ -24,7 +24,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-func TestCrowded(t *testing.T) {
+func TestOverloaded(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want bool
@@ -34,7 +34,7 @@ func TestCrowded(t *testing.T) {
 		"a mistake":      {etcdError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
 		"none of etcd's": {errors.New("too many requests"), false},
 	} {
-		if got := crowded(test.err); got != test.want {
+		if got := overloaded(test.err); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

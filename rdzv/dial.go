@@ -14,20 +14,22 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// connectBackoff replaces gRPC's, whose first pause of a second would be most of
-// the time that a job needs to start. A store is one process; 200 ms between two
-// tries of an agent cost it nothing. A try may take long: to break it off while
-// the store is busy with thousands of others makes it busier.
-var connectBackoff = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+// connectParams replaces gRPC's default, whose first delay of 1 s is longer than the start
+// of a job. An attempt has a long timeout, because aborting it would add load to a store
+// that serves thousands of agents.
+var connectParams = grpc.ConnectParams{
+	Backoff: backoff.Config{
+		BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond,
+	},
 	MinConnectTimeout: 20 * time.Second,
 }
 
-// Dial returns a client of the store to which dial makes verified connections;
-// it does not wait for one. Every connection is given up when the store is
-// silent for longer than peerTimeout. The client opens one connection and carries
-// etcd's calls, the watch and the presence stream over it.
-func Dial(dial func(context.Context) (net.Conn, error), peerTimeout time.Duration) (*clientv3.Client, error) {
+// Dial returns a client of the store to which dial makes verified connections. It does not
+// wait for a connection. Calls, watch and presence stream share one, which is closed if
+// nothing was received from the store for peerTimeout.
+func Dial(
+	dial func(context.Context) (net.Conn, error), peerTimeout time.Duration,
+) (*clientv3.Client, error) {
 	dialLimited := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := dial(ctx)
 		if err != nil {
@@ -36,11 +38,11 @@ func Dial(dial func(context.Context) (net.Conn, error), peerTimeout time.Duratio
 		return presence.LimitSilence(conn, peerTimeout), nil
 	}
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://rdzv.invalid:1"}, // never resolved: dialLimited dials
+		Endpoints: []string{"http://rdzv.invalid:1"}, // never resolved: dialLimited connects
 		Logger:    zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(dialLimited),
-			grpc.WithConnectParams(connectBackoff),
+			grpc.WithConnectParams(connectParams),
 			grpc.WithNoProxy(),
 			grpc.WithInitialWindowSize(presence.Window),
 			grpc.WithInitialConnWindowSize(presence.Window),

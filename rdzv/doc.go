@@ -1,41 +1,39 @@
-// Package rdzv brings the agents of one job together through an etcd store, and
-// makes the end of the job, above all its first failure, known to all of them.
+// Package rdzv lets the agents of one job agree on a world through an etcd store, and
+// reports the end of the job, above all its first failure, to all of them.
 //
 // An agent is a process that runs one or more workers, such as "rdzv exec". It
 //
-//	joins      [Join]: comes onto the store's roll, watches the job's signals,
-//	           then says what it is
-//	is seated  [Session.World]: learns its ranks and how to reach rank 0
-//	runs       [Session.Context] lives as long as the job does
-//	stops      [Session.Fail], [Session.End]: or another agent says so first
-//	settles    [Session.Settle]: says how its workers ended
-//	leaves     [Session.Leave]: when all have settled, with the job's verdict
+//	joins      [Join]: registers in the store, watches the job's signals, then
+//	           publishes a [Member]
+//	is seated  [Session.World]: receives its ranks and the address of rank 0
+//	runs       until [Session.Context] ends, which is when the job ends
+//	ends       the job if it has to: [Session.Fail], [Session.End], [Session.ReportLoss]
+//	settles    [Session.Settle]: publishes how its workers ended
+//	leaves     [Session.Leave]: when all agents have settled, with the job's verdict
 //
-// One of them, the host of the store, also leads ([Leader]): it gathers the
-// members, gives them their seats, tells all of the world, and at the end that
-// everybody has settled. Whoever sees the first failure writes the verdict; the
-// store accepts one, so all agents learn the same one.
+// One of them, the host of the store, is also the leader ([Leader]): it gathers the
+// members, assigns the seats, publishes the world, and at the end publishes that all
+// agents have settled. The agent that detects the first failure writes the verdict. The
+// store accepts only one, so that all agents read the same one.
 //
 // # Keys
 //
-// Etcd is the whole protocol. Under /rdzv/v1/JOB/ATTEMPT/ (see keys.go) stand
+// The protocol consists of the keys under /rdzv/v1/JOB/ATTEMPT/ (see keys.go):
 //
-//	member/ID       what one agent says of itself        Member
-//	seat/ID         where it sits                        Seat
-//	signal/world    the go, written once by the leader   World
-//	signal/verdict  how the job ended, first writer wins Verdict
-//	progress/ID     which of its workers have ended      Outcome
-//	outcome/ID      how one agent's workers ended        Outcome
-//	signal/settled     all have settled, written by the leader
+//	member/ID       an agent before the world is agreed        Member
+//	seat/ID         its place in the world                     Seat
+//	signal/world    the start signal, written by the leader    World
+//	signal/verdict  how the job ended, the first writer wins   Verdict
+//	progress/ID     which of an agent's workers have ended     Outcome
+//	outcome/ID      how an agent's workers ended               Outcome
+//	signal/settled  all have settled, written by the leader    settled
 //
-// as JSON with a version. Each agent watches signal/ and gets its own seat, and
-// nobody but the leader reads all of anything: the cost is linear in the number
-// of agents. The order of events is that of the store's revisions; no clock is
-// compared with another.
+// Values are JSON with a version. Each agent watches signal/ and gets its own seat, and
+// only the leader reads the keys of all agents: the cost is linear in the number of
+// agents. Events are ordered by the store's revisions; clocks are never compared.
 //
 // # What it does not do
 //
-// It starts no processes (package wrap does), reads no environment (package
-// envmap does), finds no store (package meet does) and runs none (package store
-// does). It does not restart anything.
+// It starts no processes (package wrap), reads no environment (package envmap), neither
+// locates a store (package meet) nor runs one (package store), and restarts nothing.
 package rdzv

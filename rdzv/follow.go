@@ -7,8 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch starts to follow the job's signals and returns once the store has
-// confirmed it.
+// watch starts to watch the job's signals and returns when the store has confirmed it.
 func (s *Session) watch(ctx context.Context) error {
 	events, cancel, err := watch(ctx, s.client, s.keys.signals())
 	if err != nil {
@@ -19,8 +18,8 @@ func (s *Session) watch(ctx context.Context) error {
 	return nil
 }
 
-// follow takes in one signal after the other until the watch ends, which it does
-// by itself only with the store in this process, or if the store refuses it.
+// follow applies the signals in order until the watch ends. Besides stopWatch, only a
+// store in this process or one that refuses the watch ends it.
 func (s *Session) follow(events clientv3.WatchChan) {
 	why := ErrStoreLost
 	for response := range events {
@@ -37,7 +36,7 @@ func (s *Session) follow(events clientv3.WatchChan) {
 	s.cancel(why)
 }
 
-// applySignal takes in a signal, each one only once.
+// applySignal applies a signal if it is the first one of its key.
 func (s *Session) applySignal(e *clientv3.Event) (err error) {
 	key, value := string(e.Kv.Key), e.Kv.Value
 	switch {
@@ -55,7 +54,7 @@ func (s *Session) applySignal(e *clientv3.Event) (err error) {
 	return err
 }
 
-// keepSignal decodes a signal into its place in s, and closes known.
+// keepSignal decodes a signal into its field of the session and closes known.
 func keepSignal[T any](s *Session, place **T, key string, value []byte, known chan struct{}) error {
 	if *place != nil {
 		return nil

@@ -15,13 +15,13 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// Join makes this agent a member of the job and returns. It first takes its
-// place on the store's roll, then watches the job's signals, so that none is
-// missed, then says what it is. ctx bounds the call alone.
+// Join makes this agent a member of the job. It registers in the store, starts to watch
+// the job's signals, so that it misses none, and then publishes the member. ctx bounds
+// only the call.
 //
-// It returns [ErrClosed] or [ErrFull] when the job in this store has no place
-// for this agent, and [ErrStoreLost] when the store went meanwhile: all are
-// reasons to look for another store.
+// It returns [ErrClosed] or [ErrFull] if the job in this store has no place for this
+// agent, and [ErrStoreLost] if the store was lost meanwhile. In all three cases the agent
+// can look for another store.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
 	if c.Job == "" {
 		return nil, errors.New("cannot join a job without a name")
@@ -46,7 +46,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.store, s.loseStore = context.WithCancelCause(context.Background())
 	if err := s.join(ctx); err != nil {
-		// Only who was turned away is known not to be a member, who nobody waits for.
+		// After any other error the member may have been published.
 		s.close(err, err == ErrClosed || err == ErrFull)
 		return nil, err
 	}
@@ -69,12 +69,12 @@ func (s *Session) join(ctx context.Context) error {
 	return s.putMember(ctx)
 }
 
-// register takes this agent's place on the store's roll.
+// register enters this agent in the store's registry.
 func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() { s.limitConnecting(ctx, cancel, conn) })
-	defer watching.Wait()
+	var limiter sync.WaitGroup
+	limiter.Go(func() { s.limitConnecting(ctx, cancel, conn) })
+	defer limiter.Wait()
 	defer cancel(nil)
 	stream, err := presence.Open(ctx, conn, s.config.Self.ID)
 	switch {
@@ -87,14 +87,16 @@ func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presenc
 	}
 }
 
-// limitConnecting ends the wait for an answer when no connection has been made within the
-// connect timeout after one has failed. It stays until ctx ends: a connection that
-// is made may fail before anything was asked over it, and then be tried anew.
-func (s *Session) limitConnecting(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) {
-	failed := fmt.Errorf("%w: not connected within %v", ErrStoreLost, s.config.ConnectTimeout)
-	timer := time.AfterFunc(math.MaxInt64, func() { cancel(failed) })
+// limitConnecting cancels the registration if no connection is made within the connect
+// timeout after one has failed. It runs until ctx ends, because a connection can fail
+// before the first request, and gRPC then makes another one.
+func (s *Session) limitConnecting(
+	ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn,
+) {
+	timedOut := fmt.Errorf("%w: not connected within %v", ErrStoreLost, s.config.ConnectTimeout)
+	timer := time.AfterFunc(math.MaxInt64, func() { cancel(timedOut) })
 	defer timer.Stop()
-	failing := false // a try has, and the timer runs
+	failing := false // an attempt has failed, and the timer runs
 	for state := conn.GetState(); ; state = conn.GetState() {
 		switch {
 		case state == connectivity.Ready:
@@ -110,7 +112,7 @@ func (s *Session) limitConnecting(ctx context.Context, cancel context.CancelCaus
 	}
 }
 
-// watchStream waits for the loss of the store.
+// watchStream ends the session when the store is lost.
 func (s *Session) watchStream() {
 	select {
 	case <-s.stream.Lost():
@@ -120,20 +122,23 @@ func (s *Session) watchStream() {
 	}
 }
 
-// putMember puts the member, if the job has still a place for it.
+// putMember publishes the member, unless the world is agreed or the job has ended.
 func (s *Session) putMember(ctx context.Context) error {
 	self := s.keys.member(s.config.Self.ID)
 	answer, err := commit(ctx, s.client,
 		[]clientv3.Cmp{absent(s.keys.verdict()), absent(s.keys.world())},
 		[]clientv3.Op{clientv3.OpPut(self, encode(s.config.Self))},
-		[]clientv3.Op{clientv3.OpGet(self, clientv3.WithCountOnly()), clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly())})
+		[]clientv3.Op{
+			clientv3.OpGet(self, clientv3.WithCountOnly()),
+			clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly()),
+		})
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
 	case answer.Succeeded:
 		return nil
 	case answer.Responses[0].GetResponseRange().Count > 0:
-		return nil // the connection broke before the answer to an earlier try
+		return nil // an earlier attempt succeeded, but its answer was lost
 	case answer.Responses[1].GetResponseRange().Count > 0:
 		return ErrClosed
 	default:

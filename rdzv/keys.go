@@ -5,11 +5,10 @@ import (
 	"strconv"
 )
 
-// version is the first number in every value, and in the keys' prefix. A reader
-// refuses a value of another version.
+// version is the version of keys and values. A reader rejects a value of another version.
 const version = 1
 
-// keys builds every key of one attempt of one job. Nothing else builds keys.
+// keys builds all keys of one attempt of one job. Nothing else builds keys.
 type keys struct{ prefix string }
 
 func keysOf(job string, attempt int) keys {

@@ -9,39 +9,38 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// LeaderConfig says what job to lead. The callbacks are called by Run's
-// goroutine, which does nothing else meanwhile: they must return soon.
+// LeaderConfig describes the job to lead. Run calls the callbacks in its own goroutine, so
+// they must return soon.
 type LeaderConfig struct {
-	Job     string
-	Attempt int
-	// Agents is how many agents the job has.
-	Agents int
+	Job     string // as in Config
+	Attempt int    // as in Config
+	Agents  int    // number of agents of the job, required
+
 	// SettleTimeout is as in Config.
 	SettleTimeout time.Duration
-	// ExitTimeout ends the job this long after its first worker ended well, if
-	// others still run; 0 lets them.
+	// ExitTimeout ends the job this long after the first worker succeeded if others still
+	// run; 0 is no limit.
 	ExitTimeout time.Duration
-	// straggleNotice is how long after the first worker ended well Straggling is
-	// told of those that still run; default 10 s.
-	straggleNotice time.Duration
 
-	// Lost gives the ids of agents that went without a word. Nil: none can.
+	// Lost delivers the IDs of agents that disconnected unexpectedly. Nil: none can.
 	Lost <-chan string
-	// Waiting is told every few seconds who is there while somebody is missing.
-	// May be nil.
+	// Waiting is called every few seconds while agents are missing. May be nil.
 	Waiting func(Roster)
-	// Straggling is told once who still runs. May be nil.
+	// Straggling is called once if workers still run 10 s after another one succeeded.
+	// May be nil.
 	Straggling func(Stragglers)
+
+	stragglingAfter time.Duration // instead of 10 s, in tests
 }
 
-const defaultStraggleNotice = 10 * time.Second
+const defaultStragglingAfter = 10 * time.Second
 
-// waitingPeriod is how often Waiting is told.
+// waitingPeriod is how often Waiting is called.
 const waitingPeriod = 5 * time.Second
 
-// Leader gathers the members of a job, seats them, and at the end says when all
-// have settled. The host of the store runs one, on the store's own client,
-// beside its own Join. Only Run's goroutine touches its state.
+// Leader gathers the members of a job, assigns their seats, and at the end publishes that
+// all have settled. The host of the store runs it on the store's own client, in addition to
+// its own Session. Only Run's goroutine accesses its state.
 type Leader struct {
 	config LeaderConfig
 	client *clientv3.Client
@@ -49,33 +48,33 @@ type Leader struct {
 	events clientv3.WatchChan
 	cancel context.CancelFunc // of the watch
 
-	members   map[string]*memberState // by id
+	members   map[string]*memberState // by ID
 	joined    []*memberState          // in the order of the store
-	lostEarly map[string]bool         // ids that were lost before their member was seen
-	complete  bool                    // all agents are here
-	pending   int                     // agents that have neither settled nor been lost
+	lostEarly map[string]bool         // IDs that were lost before their member was read
+	complete  bool                    // all agents have joined
+	pending   int                     // number of members that are neither settled nor lost
 
 	verdict    *Verdict
 	outcomes   []Outcome // in the order of the store
 	straggling straggling
 
-	joinDeadline               time.Time        // the first deadline of a member; zero if none has one
-	joinTimeout, settleTimeout <-chan time.Time // nil where there is no limit
-	settleTimedOut             bool             // settleTimeout is past
+	joinDeadline               time.Time        // the earliest of all members; zero if none has one
+	joinTimeout, settleTimeout <-chan time.Time // nil without a limit
+	settleTimedOut             bool             // settleTimeout has expired
 }
 
-// memberState is what the leader knows of one.
+// memberState is what the leader knows about a member.
 type memberState struct {
 	Member
 	seat    Seat
 	settled bool
 	lost    bool
-	ended   []Worker // while others of its workers run
+	ended   []Worker // as far as published before it settled
 }
 
-// NewLeader starts to watch the job; Run must follow. It must have returned
-// before the first agent can reach the store: what came before is not seen. ctx
-// bounds the call.
+// NewLeader starts to watch the job. It must return before the first agent can connect to
+// the store, because it does not read what was written before; Run must be called next.
+// ctx bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
 	if c.Job == "" || c.Agents < 1 {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents", c.Job, c.Agents)
@@ -83,12 +82,15 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	if c.SettleTimeout == 0 {
 		c.SettleTimeout = defaultSettleTimeout
 	}
-	if c.straggleNotice == 0 {
-		c.straggleNotice = defaultStraggleNotice
+	if c.stragglingAfter == 0 {
+		c.stragglingAfter = defaultStragglingAfter
 	}
-	l := &Leader{config: c, client: client, keys: keysOf(c.Job, c.Attempt), members: map[string]*memberState{}, lostEarly: map[string]bool{}}
-	// One watch over the whole attempt keeps members, outcomes and the verdict in
-	// the one order that all agents see.
+	l := &Leader{
+		config: c, client: client, keys: keysOf(c.Job, c.Attempt),
+		members: map[string]*memberState{}, lostEarly: map[string]bool{},
+	}
+	// One watch over all keys delivers members, outcomes and the verdict in the order in
+	// which they were written.
 	var err error
 	if l.events, l.cancel, err = watch(ctx, client, l.keys.prefix); err != nil {
 		return nil, fmt.Errorf("cannot watch job %q: %w", c.Job, err)
@@ -96,9 +98,9 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	return l, nil
 }
 
-// Run leads the job until all have settled; then it returns nil. It returns ctx's
-// cause when ctx ends, and another error when the store fails it: then nobody
-// leads, and the host should close the store, which tells all.
+// Run leads the job until all agents have settled; then it returns nil. When ctx ends it
+// returns ctx's cause. After another error the job has no leader, and the caller should
+// close the store, so that all agents learn of it.
 func (l *Leader) Run(ctx context.Context) error {
 	defer l.cancel()
 	waiting := time.NewTicker(waitingPeriod)
@@ -111,7 +113,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	return l.writeSettled(ctx)
 }
 
-// step takes in the next thing that happens.
+// step handles the next event.
 func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 	select {
 	case response, open := <-l.events:
@@ -137,7 +139,7 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 	return nil
 }
 
-// take takes in what the store says.
+// apply handles what was written to the store.
 func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) error {
 	if err := response.Err(); err != nil {
 		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, err)
@@ -169,8 +171,8 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 	return nil
 }
 
-// readVerdict takes in the verdict. One that cannot be read is one all the same: nobody
-// else can read it either, so that all stop their workers.
+// readVerdict handles the verdict. One that cannot be decoded also ends the job, because no
+// agent can decode it.
 func (l *Leader) readVerdict(value []byte) {
 	v, err := decode[Verdict](value)
 	if err != nil {
@@ -180,12 +182,12 @@ func (l *Leader) readVerdict(value []byte) {
 	l.settleTimeout = time.After(l.config.SettleTimeout)
 }
 
-// writeVerdict writes the verdict unless there is one, or a key exists that makes it
-// wrong; the watch brings back which held.
-func (l *Leader) writeVerdict(ctx context.Context, v Verdict, but ...string) error {
+// writeVerdict writes a verdict unless there is one or a key in unless exists. The watch
+// then delivers the verdict that counts.
+func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) error {
 	if l.verdict != nil {
 		return nil
 	}
-	_, err := writeVerdict(ctx, l.client, l.keys, v, but...)
+	_, err := writeVerdict(ctx, l.client, l.keys, v, unless...)
 	return err
 }

@@ -7,14 +7,13 @@ import (
 
 // settled is the value of signal/settled.
 type settled struct {
-	// Code is the exit code of a job that was ended by a signal, see endedCode.
+	// Code is the exit code of a job that a signal ended, see endedCode.
 	Code int `json:"code"`
-	// Unsettled names the agents that had said nothing when the time was up; empty
-	// if there are none.
+	// Unsettled names the agents that had not settled at the timeout; "" if there are none.
 	Unsettled string `json:"unsettled,omitempty"`
 }
 
-// writeSettled tells all that there is nothing more to wait for.
+// writeSettled publishes that all agents have settled, or that the timeout has expired.
 func (l *Leader) writeSettled(ctx context.Context) error {
 	s := settled{Unsettled: l.unsettled()}
 	if l.verdict.Kind == Ended {
@@ -26,22 +25,21 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 	return nil
 }
 
-// unsettled names the agents that have said nothing, though they are not lost.
+// unsettled names the agents that are neither settled nor lost.
 func (l *Leader) unsettled() string {
-	var silent []string
-	for _, a := range l.joined {
-		if !a.settled && !a.lost {
-			silent = append(silent, l.nameOf(a))
+	var names []string
+	for _, m := range l.joined {
+		if !m.settled && !m.lost {
+			names = append(names, m.name())
 		}
 	}
-	return list(cut(silent))
+	return list(cut(names))
 }
 
-// endedCode is the exit code of a job that a signal ended: 128+signal if a worker
-// died of it, or of being stopped because of it, or if none had begun; else the
-// first other code in the order of the outcomes, 128+n for a worker that died of
-// signal n, and 0 if all workers ended well (they had a handler that wrote a
-// checkpoint).
+// endedCode returns the exit code of a job that a signal ended. It is 128+signal if the
+// signal, or rdzv because of it, terminated a worker, or if no worker had started. Otherwise
+// it is the first nonzero code in the order of the outcomes, where signal n counts as 128+n.
+// It is 0 if all workers succeeded, for example because a signal handler wrote a checkpoint.
 func endedCode(signal int, outcomes []Outcome) int {
 	code, ran := 0, false
 	for _, o := range outcomes {

@@ -9,13 +9,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// opsPerTxn is the most operations that etcd takes in one transaction.
+// opsPerTxn is the maximum number of operations in a transaction of etcd.
 const opsPerTxn = 128
 
-// admit takes in a member; with the last one the world can begin.
+// admit adds a member. When it is the last one the world is agreed.
 func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	if _, known := l.members[id]; known || l.complete {
-		return nil // said twice, or one too many: it finds that it has no seat
+		return nil // a duplicate, or one agent too many, which finds no seat
 	}
 	m, err := decode[Member](value)
 	if err == nil {
@@ -27,13 +27,13 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	if err != nil {
 		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 	}
-	a := &memberState{Member: m}
-	l.members[id] = a
-	l.joined = append(l.joined, a)
+	state := &memberState{Member: m}
+	l.members[id] = state
+	l.joined = append(l.joined, state)
 	l.limitJoin(m.JoinWithin)
 	if l.lostEarly[id] {
-		a.lost = true
-		return l.writeVerdict(ctx, l.lostVerdict(a))
+		state.lost = true
+		return l.writeVerdict(ctx, state.lostVerdict())
 	}
 	l.pending++
 	if len(l.joined) < l.config.Agents || l.verdict != nil {
@@ -42,12 +42,11 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	return l.agree(ctx)
 }
 
-// limitJoin takes in how long a member goes on waiting for the others, 0 for ever: the
-// member that gives up first ends the job.
-func (l *Leader) limitJoin(within time.Duration) {
-	by := time.Now().Add(within)
-	if within > 0 && (l.joinDeadline.IsZero() || by.Before(l.joinDeadline)) {
-		l.joinDeadline, l.joinTimeout = by, time.After(within)
+// limitJoin applies the limit of a member, 0 for none. The earliest deadline ends the job.
+func (l *Leader) limitJoin(limit time.Duration) {
+	deadline := time.Now().Add(limit)
+	if limit > 0 && (l.joinDeadline.IsZero() || deadline.Before(l.joinDeadline)) {
+		l.joinDeadline, l.joinTimeout = deadline, time.After(limit)
 	}
 }
 
@@ -57,7 +56,7 @@ func (l *Leader) reportWaiting() {
 	}
 }
 
-// joinTimedOut ends a job whose agents have not all come in time.
+// joinTimedOut ends a job whose agents have not all joined in time.
 func (l *Leader) joinTimedOut(ctx context.Context) error {
 	if l.complete {
 		return nil
@@ -70,7 +69,8 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 	return l.writeVerdict(ctx, v)
 }
 
-// agree seats the members, all of whom are here, or says why it cannot.
+// agree assigns the seats of all members and publishes the world, or ends the job if it
+// cannot start.
 func (l *Leader) agree(ctx context.Context) error {
 	l.complete = true
 	members := l.allMembers()
@@ -83,8 +83,8 @@ func (l *Leader) agree(ctx context.Context) error {
 	if err != nil {
 		return l.writeVerdict(ctx, unready(err.Error()))
 	}
-	for _, a := range l.joined {
-		a.seat = p.seats[a.ID]
+	for _, m := range l.joined {
+		m.seat = p.seats[m.ID]
 	}
 	p.world.Job, p.world.Attempt = l.config.Job, l.config.Attempt
 	return l.publish(ctx, p)
@@ -92,22 +92,22 @@ func (l *Leader) agree(ctx context.Context) error {
 
 func (l *Leader) allMembers() []Member {
 	members := make([]Member, len(l.joined))
-	for i, a := range l.joined {
-		members[i] = a.Member
+	for i, m := range l.joined {
+		members[i] = m.Member
 	}
 	return members
 }
 
-// publish writes the seats, and with the last of them the world, unless the job
-// has ended meanwhile: no worker is started for nothing.
+// publish writes the seats and then the world, unless there is a verdict.
 func (l *Leader) publish(ctx context.Context, p plan) error {
 	ops := make([]clientv3.Op, 0, len(l.joined)+1)
-	for _, a := range l.joined {
-		ops = append(ops, clientv3.OpPut(l.keys.seat(a.ID), encode(a.seat)))
+	for _, m := range l.joined {
+		ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(m.seat)))
 	}
 	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(p.world)))
+	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
 	for some := range slices.Chunk(ops, opsPerTxn) {
-		if _, err := commit(ctx, l.client, []clientv3.Cmp{absent(l.keys.verdict())}, some, nil); err != nil {
+		if _, err := commit(ctx, l.client, noVerdict, some, nil); err != nil {
 			return fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
 		}
 	}

@@ -5,34 +5,34 @@ import (
 	"fmt"
 )
 
-// readOutcome takes in how an agent's workers ended. An outcome with a failure that
-// no verdict preceded is the verdict: its agent could not say it itself.
+// readOutcome handles the outcome of an agent, which has settled.
 func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error {
-	a := l.members[id]
-	if a == nil || a.settled {
+	m := l.members[id]
+	if m == nil || m.settled {
 		return nil
 	}
-	a.settled = true
-	if !a.lost {
+	m.settled = true
+	if !m.lost {
 		l.pending--
 	}
 	o, err := decode[Outcome](value)
 	if err != nil {
-		v := l.lostVerdict(a)
+		v := m.lostVerdict()
 		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", v.agentName(), err)
 		return l.writeVerdict(ctx, v)
 	}
 	l.outcomes = append(l.outcomes, o)
-	return l.judge(ctx, a, o)
+	return l.judge(ctx, m, o)
 }
 
-// judge says what an agent's outcome means for a job that has no verdict yet.
-func (l *Leader) judge(ctx context.Context, a *memberState, o Outcome) error {
+// judge writes the verdict that follows from an outcome, if any. A failure follows from it
+// if the agent could not report the failure itself.
+func (l *Leader) judge(ctx context.Context, m *memberState, o Outcome) error {
 	if w, failed := o.failed(); failed {
-		return l.writeVerdict(ctx, failedVerdict(a.ID, o.Host, w))
+		return l.writeVerdict(ctx, failedVerdict(m.ID, o.Host, w))
 	}
-	if len(o.Workers) < a.Slots {
-		return l.writeVerdict(ctx, unready(l.nameOf(a)+" "+missingWorkers(len(o.Workers), a.Slots)))
+	if len(o.Workers) < m.Slots {
+		return l.writeVerdict(ctx, unready(m.name()+" "+missingWorkers(len(o.Workers), m.Slots)))
 	}
 	if l.complete && l.pending == 0 {
 		return l.writeVerdict(ctx, verdictOf(Done))
@@ -41,7 +41,7 @@ func (l *Leader) judge(ctx context.Context, a *memberState, o Outcome) error {
 	return nil
 }
 
-// missingWorkers says that an agent did not run all of its workers.
+// missingWorkers returns what an agent did that has not run all of its workers.
 func missingWorkers(ran, workers int) string {
 	if ran == 0 {
 		return "did not run its " + plural("worker", workers)
@@ -49,37 +49,40 @@ func missingWorkers(ran, workers int) string {
 	return fmt.Sprintf("ran only %d of its %d workers", ran, workers)
 }
 
-// markLost takes in that an agent is gone. What it has said before is in the store,
-// though it may not have been seen here: an agent that settled is not lost.
+// markLost handles the loss of an agent. Its member or outcome may be in the store and not
+// yet read here. An agent that has settled is not lost.
 func (l *Leader) markLost(ctx context.Context, id string) error {
-	a := l.members[id]
+	m := l.members[id]
 	switch {
-	case a == nil && l.complete:
-		return nil // one too many
-	case a == nil:
+	case m == nil && l.complete:
+		return nil // one agent too many
+	case m == nil:
 		l.lostEarly[id] = true
 		v := verdictOf(Lost)
 		v.By = id
 		return l.writeVerdict(ctx, v, l.keys.member(id))
-	case a.settled || a.lost:
+	case m.settled || m.lost:
 		return nil
 	}
-	a.lost = true
+	m.lost = true
 	l.pending--
-	return l.writeVerdict(ctx, l.lostVerdict(a), l.keys.outcome(id))
+	return l.writeVerdict(ctx, m.lostVerdict(), l.keys.outcome(id))
 }
 
-// lostVerdict is the verdict on an agent that went without a word.
-func (l *Leader) lostVerdict(a *memberState) Verdict {
-	v := Verdict{Kind: Lost, By: a.ID, Host: a.Host, PID: a.PID, Rank: a.Rank, LocalRank: a.LocalRank, Ranks: 1}
-	if a.seat.Slots > 0 {
-		v.Rank, v.LocalRank, v.Ranks = a.seat.Rank, a.seat.LocalRank, a.seat.Slots
+// lostVerdict returns the verdict about the agent if it is lost.
+func (m *memberState) lostVerdict() Verdict {
+	v := Verdict{
+		Kind: Lost, By: m.ID, Host: m.Host, PID: m.PID,
+		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1,
+	}
+	if m.seat.Slots > 0 { // the world is agreed
+		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots
 	}
 	return v
 }
 
-// nameOf names an agent for people.
-func (l *Leader) nameOf(a *memberState) string {
-	v := l.lostVerdict(a)
+// name returns how messages name the agent.
+func (m *memberState) name() string {
+	v := m.lostVerdict()
 	return v.agentName()
 }

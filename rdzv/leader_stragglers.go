@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// straggling is what the leader knows of workers that ended well while others run.
+// straggling is what the leader knows about workers that succeeded while others run.
 type straggling struct {
-	first         *Worker          // to end well
-	notice, limit <-chan time.Time // nil until there is a first, and once past
+	first         *Worker          // that succeeded
+	notice, limit <-chan time.Time // started by the first success
 }
 
-// readProgress takes in which workers of an agent have ended. What cannot be read is
-// left out: the agent's outcome is what counts.
+// readProgress handles which workers of an agent have ended. It ignores a value that cannot
+// be decoded, because the agent's outcome decides.
 func (l *Leader) readProgress(id string, value []byte) {
-	a := l.members[id]
-	if a == nil {
+	m := l.members[id]
+	if m == nil {
 		return
 	}
 	o, err := decode[Outcome](value)
 	if err != nil {
 		return
 	}
-	a.ended = o.Workers
+	m.ended = o.Workers
 	l.noteSuccess(o.Workers)
 }
 
-// noteSuccess starts the clock with the first worker that ended well.
+// noteSuccess starts the timers when the first worker has succeeded.
 func (l *Leader) noteSuccess(workers []Worker) {
 	if l.straggling.first != nil || l.verdict != nil {
 		return
@@ -37,7 +37,7 @@ func (l *Leader) noteSuccess(workers []Worker) {
 			continue
 		}
 		l.straggling.first = &w
-		l.straggling.notice = time.After(l.config.straggleNotice)
+		l.straggling.notice = time.After(l.config.stragglingAfter)
 		if l.config.ExitTimeout > 0 {
 			l.straggling.limit = time.After(l.config.ExitTimeout)
 		}
@@ -49,7 +49,7 @@ func (l *Leader) reportStragglers() {
 	if l.config.Straggling == nil || l.verdict != nil {
 		return
 	}
-	if s := l.stragglers(l.config.straggleNotice); len(s.Running) > 0 {
+	if s := l.stragglers(l.config.stragglingAfter); len(s.Running) > 0 {
 		l.config.Straggling(s)
 	}
 }
@@ -57,7 +57,7 @@ func (l *Leader) reportStragglers() {
 func (l *Leader) stopStragglers(ctx context.Context) error {
 	s := l.stragglers(l.config.ExitTimeout)
 	if len(s.Running) == 0 {
-		return nil // the last ones end this moment
+		return nil // the last outcomes are being written
 	}
 	v := verdictOf(Straggling)
 	v.Stragglers = &s
@@ -66,13 +66,13 @@ func (l *Leader) stopStragglers(ctx context.Context) error {
 
 func (l *Leader) stragglers(after time.Duration) Stragglers {
 	var running []Straggler
-	for _, a := range l.joined {
-		if a.settled || a.lost {
+	for _, m := range l.joined {
+		if m.settled || m.lost {
 			continue
 		}
-		for rank := a.seat.Rank; rank < a.seat.Rank+a.Slots; rank++ {
-			if !slices.ContainsFunc(a.ended, func(w Worker) bool { return w.Rank == rank }) {
-				running = append(running, Straggler{rank, a.Host})
+		for rank := m.seat.Rank; rank < m.seat.Rank+m.Slots; rank++ {
+			if !slices.ContainsFunc(m.ended, func(w Worker) bool { return w.Rank == rank }) {
+				running = append(running, Straggler{rank, m.Host})
 			}
 		}
 	}

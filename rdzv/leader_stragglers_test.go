@@ -7,7 +7,7 @@ import (
 
 func TestStragglersAreNamed(t *testing.T) {
 	told := make(chan Stragglers, 1)
-	j := start(t, LeaderConfig{Agents: 3, straggleNotice: time.Millisecond, Straggling: func(s Stragglers) { told <- s }})
+	j := start(t, LeaderConfig{Agents: 3, stragglingAfter: time.Millisecond, Straggling: func(s Stragglers) { told <- s }})
 	two := member(1)
 	two.Slots = 2
 	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}

@@ -8,41 +8,38 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Summary is what an agent knows of the job when it leaves.
+// Summary is what an agent knows about the job when it leaves.
 type Summary struct {
 	// Verdict is how the job ended; nil if the store was lost before there was one.
 	Verdict *Verdict
-	// Code is, for a job that was ended by a signal, its exit code by what its
-	// workers made of the signal.
+	// Code is the exit code of a job that a signal ended. It depends on how the workers
+	// reacted to the signal.
 	Code int
-	// Settled is true when every agent's outcome is in, or known to be missing.
+	// Settled is true if every agent has settled or was lost.
 	Settled bool
-	// Unsettled names the agents that had not settled when the time was up, for
-	// people.
+	// Unsettled names the agents that had not settled at the timeout, for people.
 	Unsettled string
-	// Failures are the workers that failed before they were told to stop, in the
-	// order of the store, without the one that the verdict is about. Only who
-	// reports has them: the agent that the verdict is about, or the store's host
-	// for an agent that was lost.
+	// Failures are the other workers that failed before they were stopped, in the order
+	// of the store. Only the agent that reports the failure has them: the one that the
+	// verdict is about, or the host of the store if an agent was lost.
 	Failures []Failure
 }
 
-// Failure is a worker that failed, and where.
+// Failure is a worker that failed, and its node.
 type Failure struct {
 	Host string
 	Worker
 }
 
-// leaveMargin is how much longer than the settle timeout an agent waits for the
-// leader's word, which is bound by the same timeout.
+// leaveMargin is how much longer than the leader an agent waits until all have settled.
 const leaveMargin = 2 * time.Second
 
-// Leave waits for the job's end, then until all agents have settled, at most a
-// little longer than the settle timeout, then says goodbye to the store. It must
-// be called, after Settle, also when World failed; a second call returns what the
-// first one did. No agent leaves sooner, so that the store outlives those who need
-// it and all know the same end. ctx makes it leave at once: the others take this
-// agent for lost unless it has settled.
+// Leave waits until the job has ended and all agents have settled, at most a little longer
+// than the settle timeout, and then deregisters from the store. No agent leaves earlier, so
+// that all agents know how the job ended and the store exists as long as one of them needs
+// it. Leave must be called after Settle, even if World failed; a second call returns the
+// same as the first. When ctx ends it leaves at once; unless this agent has settled, the
+// others regard it as lost.
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	s.leaveOnce.Do(func() {
 		s.leaveErr = s.waitSettled(ctx)
@@ -75,14 +72,14 @@ func (s *Session) waitSettled(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	select {
-	case <-s.haveSettled: // it may have come together with the store's end
+	case <-s.haveSettled: // both may happen at once
 		return nil
 	default:
 		return err
 	}
 }
 
-// summarize gathers what this agent knows of the job. err is why it is not all.
+// summarize returns what this agent knows about the job. err is not nil if it left early.
 func (s *Session) summarize(ctx context.Context, err error) (Summary, error) {
 	sum := Summary{Verdict: s.Verdict()}
 	if err != nil {
@@ -94,10 +91,10 @@ func (s *Session) summarize(ctx context.Context, err error) (Summary, error) {
 	return sum, err
 }
 
-// failures reads all outcomes, which costs their number, on the one agent that
-// reports the job's failure.
+// failures returns the other failures on the agent that reports the job's failure. Only
+// this one agent reads all outcomes.
 func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
-	if !s.reports(v) {
+	if !s.reportsFailure(v) {
 		return nil, nil
 	}
 	ctx, done := s.untilStoreLost(ctx)
@@ -117,8 +114,8 @@ func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
 	return failed, nil
 }
 
-// reports tells whether this agent is the one that reports the job's failure.
-func (s *Session) reports(v *Verdict) bool {
+// reportsFailure reports whether this agent is the one that reports the job's failure.
+func (s *Session) reportsFailure(v *Verdict) bool {
 	switch {
 	case v == nil:
 		return false
@@ -129,11 +126,12 @@ func (s *Session) reports(v *Verdict) bool {
 	}
 }
 
-// outcomesOf reads all outcomes in the order in which they came, but for those
-// that cannot be understood: the leader has told of them.
+// outcomesOf returns all outcomes in the order in which they were written. It omits those
+// that cannot be decoded: they ended the job (see Leader.readOutcome).
 func outcomesOf(ctx context.Context, client *clientv3.Client, k keys) ([]Outcome, error) {
 	answer, err := again(ctx, func() (*clientv3.GetResponse, error) {
-		return client.Get(ctx, k.outcomes(), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+		return client.Get(ctx, k.outcomes(), clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the outcomes: %w", err)

@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// maxShown is how many problems are told, and how many agents named, before the rest
-// is only counted.
+// maxShown is how many elements of a list are shown; the others are counted.
 const maxShown = 8
 
-// cut returns the first maxShown of all, and how many others there are.
+// cut returns the elements that are shown and the number of the others.
 func cut[T any](all []T) (shown []T, more int) {
 	shown = all[:min(len(all), maxShown)]
 	return shown, len(all) - len(shown)
 }
 
-// list names things, and counts those that are left out.
-func list[T any](things []T, more int) string {
-	names := make([]string, 0, len(things))
-	for _, t := range things {
-		names = append(names, fmt.Sprint(t))
+// list formats the result of cut: "a, b and 2 more".
+func list[T any](shown []T, more int) string {
+	texts := make([]string, len(shown))
+	for i, e := range shown {
+		texts[i] = fmt.Sprint(e)
 	}
-	s := strings.Join(names, ", ")
+	s := strings.Join(texts, ", ")
 	if more > 0 {
 		s += fmt.Sprintf(" and %d more", more)
 	}

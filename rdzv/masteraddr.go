@@ -37,8 +37,8 @@ func masterAddr(first Member, members []Member, nodes int) string {
 // connection have the same address, or it has none.
 func onStoresNode(m Member) bool { return m.Addr == m.Via }
 
-// ownAddrs returns the addresses of rank 0's node on its ways to the store, by the
-// address of the store; none if rank 0 is on the store's node.
+// ownAddrs returns the own addresses of rank 0's node on its paths to the store, by address
+// of the store; none if rank 0 is on the store's node.
 func ownAddrs(first Member, members []Member) map[string]string {
 	if onStoresNode(first) {
 		return nil
@@ -110,6 +110,7 @@ func routable(addr string) (string, bool) {
 		return "", false
 	}
 	a = a.Unmap()
-	linkLocal6 := a.Is6() && a.IsLinkLocalUnicast()
-	return a.WithZone("").String(), !a.IsLoopback() && !a.IsUnspecified() && !a.IsMulticast() && !linkLocal6
+	local := a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() ||
+		a.Is6() && a.IsLinkLocalUnicast()
+	return a.WithZone("").String(), !local
 }

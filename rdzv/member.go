@@ -7,63 +7,62 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// Unknown stands for a rank or size that the launcher did not give.
+// Unknown is a rank or size that the launcher does not provide.
 const Unknown = -1
 
-// MaxSlots is the most workers of one agent: their outcome is one value.
+// MaxSlots is the maximum number of workers of an agent: their outcome is one value.
 const MaxSlots = 1024
 
-// Member is what one agent says of itself before there is a world.
+// Member is what an agent publishes about itself before the world is agreed.
 type Member struct {
-	// ID names the agent; no other agent of the job, ever, has the same. It is as
-	// presence.CheckID wants it.
+	// ID identifies the agent among all that ever join the job; see presence.CheckID.
 	ID string `json:"id"`
-	// Host is the node's name, for people.
+	// Host is the host name, for people.
 	Host string `json:"host"`
-	// Node tells nodes apart: agents with the same value share one. Empty: this
-	// agent is a node of its own, as agents started by hand are.
+	// Node identifies the node: agents with the same value share one. If it is "", the
+	// agent is a node of its own, as without a launcher.
 	Node string `json:"node,omitempty"`
-	// PID is the agent's process id, for people.
+	// PID is the agent's process ID, for people.
 	PID int `json:"pid"`
 
-	// Rank, LocalRank and LocalSize are those of the launcher's task, or Unknown. Where
-	// nothing is set, LocalSize 0 is refused, so that nobody is rank 0 by mistake.
+	// Rank, LocalRank and LocalSize are those of the launcher's task, or Unknown. LocalSize
+	// 0 is rejected, so that a Member without a placement is not rank 0 by mistake.
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
-	// NodeRank is the launcher's number of the node, or Unknown.
+	// NodeRank is the launcher's node rank, or Unknown.
 	NodeRank int `json:"node_rank"`
-	// Slots is how many workers the agent runs, 1 to MaxSlots.
+	// Slots is the number of workers of the agent, 1 to MaxSlots.
 	Slots int `json:"slots"`
 
-	// Hosting is true for the agent in whose process the store is.
+	// Hosting is true if the store is in the agent's process.
 	Hosting bool `json:"hosting,omitempty"`
-	// Addr is the agent's own address on its connection to the store, and Via the
-	// store's. Both are empty where there is no connection, as when hosting.
+	// Addr is the agent's own address on its connection to the store, and Via the store's.
+	// Both are "" without a connection, as on the host of the store.
 	Addr string `json:"addr,omitempty"`
 	Via  string `json:"via,omitempty"`
-	// Ways are all that lead from this agent's node to the store, that by Via among
-	// them; they may be left out, by the node's other agents for one.
+	// Ways are all network paths from this agent's node to the store, including the one
+	// by Via. It is enough if one agent of a node lists them.
 	Ways []Way `json:"ways,omitempty"`
-	// MasterPort is the port that the agent holds for torch's store, should it run
-	// rank 0; 0 if it holds none.
+	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it
+	// holds none.
 	MasterPort int `json:"master_port,omitempty"`
 
-	// JoinWithin is how long after its arrival the agent goes on waiting for the
-	// others, 0 for ever; Join computes it from Config.JoinBy, for clocks differ.
+	// JoinWithin is how long after joining the agent waits for the others; 0 is no limit.
+	// Join sets it from Config.JoinBy, because clocks differ.
 	JoinWithin time.Duration `json:"join_within,omitempty"`
 
-	// Problems are why the agent cannot run its workers; none if it can.
+	// Problems prevent the agent from running its workers.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Way is a way to the store.
+// Way is a network path to the store.
 type Way struct {
 	Store string `json:"store"` // an address of the store
-	Own   string `json:"own"`   // the node's own on the way there
+	Own   string `json:"own"`   // the node's own address on this path
 }
 
-// check refuses a member that contradicts itself.
+// check rejects an invalid member.
 func (m Member) check() error {
 	if err := presence.CheckID(m.ID); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (m Member) check() error {
 	if m.Slots < 1 || m.Slots > MaxSlots {
 		return fmt.Errorf("%d workers (1 to %d allowed)", m.Slots, MaxSlots)
 	}
-	if m.Rank < Unknown || m.LocalRank < Unknown || m.NodeRank < Unknown || m.LocalSize < Unknown || m.LocalSize == 0 {
+	if min(m.Rank, m.LocalRank, m.LocalSize, m.NodeRank) < Unknown || m.LocalSize == 0 {
 		return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
 			m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
 	}
@@ -83,5 +82,5 @@ func (m Member) check() error {
 	return nil
 }
 
-// address says where an agent is: "node1 (pid 71)".
+// address returns where an agent runs: "node1 (pid 71)".
 func address(m Member) string { return fmt.Sprintf("%s (pid %d)", m.Host, m.PID) }

@@ -17,23 +17,23 @@ type Worker struct {
 	LocalRank int           `json:"local_rank"`
 	PID       int           `json:"pid"`
 	Code      int           `json:"code"`              // exit code
-	Signal    int           `json:"signal,omitempty"`  // what it died of
-	Stopped   bool          `json:"stopped,omitempty"` // it was told to stop before it ended
-	Took      time.Duration `json:"took"`
-	Text      string        `json:"text,omitempty"` // what it said of its failure, one line; at most 2 KiB are kept
+	Signal    int           `json:"signal,omitempty"`  // that terminated it
+	Stopped   bool          `json:"stopped,omitempty"` // its agent stopped it
+	Took      time.Duration `json:"took"`              // from its start to its end
+	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
 }
 
-// ok tells whether the worker succeeded.
+// ok reports whether the worker succeeded.
 func (w Worker) ok() bool { return w.Code == 0 && w.Signal == 0 }
 
-// failedAlone tells whether the worker failed and nobody had told it to stop.
+// failedAlone reports whether the worker failed before it was stopped.
 func (w Worker) failedAlone() bool { return !w.ok() && !w.Stopped }
 
-// newOutcome is what one agent says of its workers, small enough to be read. The
-// texts give way where there are too many.
+// newOutcome returns an outcome that is not larger than a value may be. It omits the texts
+// that exceed a total.
 func newOutcome(host string, workers []Worker) Outcome {
 	o := Outcome{Host: host, Workers: slices.Clone(workers)}
-	budget := maxValue / 16 // one byte may take six
+	budget := maxValue / 16 // JSON may need six bytes for one
 	for i := range o.Workers {
 		w := &o.Workers[i]
 		w.Text = clip(w.Text)
@@ -44,13 +44,15 @@ func newOutcome(host string, workers []Worker) Outcome {
 	return o
 }
 
-// failed finds the worker whose failure is the outcome's: one that failed on its
-// own if there is one.
+// failed returns the worker whose failure is that of the agent: the first one that failed
+// before it was stopped, else the first one that failed.
 func (o Outcome) failed() (Worker, bool) {
-	for _, is := range []func(Worker) bool{Worker.failedAlone, func(w Worker) bool { return !w.ok() }} {
-		if i := slices.IndexFunc(o.Workers, is); i >= 0 {
-			return o.Workers[i], true
-		}
+	i := slices.IndexFunc(o.Workers, Worker.failedAlone)
+	if i < 0 {
+		i = slices.IndexFunc(o.Workers, func(w Worker) bool { return !w.ok() })
 	}
-	return Worker{}, false
+	if i < 0 {
+		return Worker{}, false
+	}
+	return o.Workers[i], true
 }

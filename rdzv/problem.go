@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// ProblemKind says what a problem is about.
+// ProblemKind is the kind of a problem.
 type ProblemKind string
 
 const (
-	ProgramMissing       ProblemKind = "program_missing"        // there is no such file
+	ProgramMissing       ProblemKind = "program_missing"        // the file does not exist
 	ProgramNotExecutable ProblemKind = "program_not_executable" // the file cannot be executed
 	OtherProblem         ProblemKind = "other"                  // a limit, a device, a port, ...
 )
 
-// Problem is something that keeps a member from running its workers. It goes
-// into the member so that the problems of all nodes are reported together, and
-// all agents end with the same exit code.
+// Problem is what prevents an agent from running its workers. It is part of the member, so
+// that the problems of all nodes are reported together and all agents have the same exit
+// code.
 type Problem struct {
 	Kind ProblemKind `json:"kind"`           // required
-	Text string      `json:"text"`           // one line, required; at most 2 KiB are kept
-	Hint string      `json:"hint,omitempty"` // what to try, for people; at most 2 KiB are kept
+	Text string      `json:"text"`           // required, one line; at most 2 KiB
+	Hint string      `json:"hint,omitempty"` // a suggestion for people; at most 2 KiB
 }
 
 // NodeProblem is a problem and the nodes that have it.
 type NodeProblem struct {
 	Problem
-	Hosts     []string `json:"hosts,omitempty"` // sorted, the first 8; none if the job is on one node
+	Hosts     []string `json:"hosts,omitempty"` // sorted, at most 8; none if the job has one node
 	MoreHosts int      `json:"more_hosts,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (p NodeProblem) String() string {
 	return p.Text + " (on " + list(p.Hosts, p.MoreHosts) + ")"
 }
 
-// clipped are the problems with texts that are short enough for the store.
+// clipped returns the problems with texts of at most maxText.
 func clipped(problems []Problem) []Problem {
 	short := slices.Clone(problems)
 	for i, p := range short {
@@ -46,8 +46,8 @@ func clipped(problems []Problem) []Problem {
 	return short
 }
 
-// problemsOf gathers the problems of all members, those that several have once, sorted
-// by their texts; more is how many others there are.
+// problemsOf returns the problems of all members, sorted by text and grouped, and the
+// number of those that are not shown.
 func problemsOf(members []Member) (problems []NodeProblem, more int) {
 	having := map[string][]Member{} // by text
 	byText := map[string]Problem{}
@@ -56,10 +56,11 @@ func problemsOf(members []Member) (problems []NodeProblem, more int) {
 			having[p.Text], byText[p.Text] = append(having[p.Text], m), p
 		}
 	}
+	several := len(hostsOf(members)) > 1
 	texts, more := cut(slices.Sorted(maps.Keys(byText)))
 	for _, text := range texts {
 		p := NodeProblem{Problem: byText[text]}
-		if len(hostsOf(members)) > 1 {
+		if several {
 			p.Hosts, p.MoreHosts = cut(hostsOf(having[text]))
 		}
 		problems = append(problems, p)

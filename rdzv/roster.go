@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Roster says who is there and who is missing, as far as the leader can know.
+// Roster lists which agents have joined and which are missing, as far as the leader knows.
 type Roster struct {
-	Joined    int      `json:"joined"`            // agents
-	Agents    int      `json:"agents"`            // of the job
-	Missing   []int    `json:"missing,omitempty"` // launcher's ranks, the first 8; none where agents have no ranks
-	Hosts     []string `json:"hosts,omitempty"`   // nodes that are here, sorted, the first 8
+	Joined    int      `json:"joined"`            // number of agents that have joined
+	Agents    int      `json:"agents"`            // number of agents of the job
+	Missing   []int    `json:"missing,omitempty"` // at most 8 of the launcher's ranks, if known
+	Hosts     []string `json:"hosts,omitempty"`   // that have joined, sorted, at most 8
 	MoreHosts int      `json:"more_hosts,omitempty"`
 }
 
-// String is for people: "3 of 4 agents joined; waiting for rank 2".
+// String returns a line for people: "3 of 4 agents joined; waiting for rank 2".
 func (r Roster) String() string {
 	s := fmt.Sprintf("%d of %d agents joined", r.Joined, r.Agents)
 	missing := r.Agents - r.Joined
@@ -28,26 +28,26 @@ func (r Roster) String() string {
 	return s
 }
 
-// rosterOf says who of so many agents is there.
+// rosterOf returns the roster of a job with these members.
 func rosterOf(members []Member, agents int) Roster {
 	r := Roster{Joined: len(members), Agents: agents}
 	r.Hosts, r.MoreHosts = cut(hostsOf(members))
-	here := map[int]bool{}
+	joined := map[int]bool{}
 	for _, m := range members {
-		here[m.Rank] = true
+		joined[m.Rank] = true
 	}
-	if len(members) == 0 || here[Unknown] {
+	if len(members) == 0 || joined[Unknown] {
 		return r
 	}
 	for rank := 0; rank < agents && len(r.Missing) < maxShown; rank++ {
-		if !here[rank] {
+		if !joined[rank] {
 			r.Missing = append(r.Missing, rank)
 		}
 	}
 	return r
 }
 
-// hostsOf are the members' nodes, sorted.
+// hostsOf returns the hosts of the members, sorted, each once.
 func hostsOf(members []Member) []string {
 	hosts := make([]string, len(members))
 	for i, m := range members {

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxValue bounds a value in the store, in bytes. The largest is the outcome of
-// an agent with hundreds of workers that all failed.
+// maxValue is the maximum size of a value in the store, in bytes. The largest one is the
+// outcome of an agent with hundreds of failed workers.
 const maxValue = 256 << 10
 
-// maxText bounds a text for people in a value, in bytes.
+// maxText is the maximum size of a text for people in a value, in bytes.
 const maxText = 2 << 10
 
-// envelope carries the version beside the value, so that a reader can tell a
-// value of another release of rdzv from a broken one.
+// envelope adds the version to a value, so that a reader can distinguish a value of another
+// release from an invalid one.
 type envelope[T any] struct {
 	Version int `json:"v"`
 	Value   T   `json:"value"`
@@ -24,7 +24,7 @@ type envelope[T any] struct {
 func encode[T any](v T) string {
 	b, err := json.Marshal(envelope[T]{version, v})
 	if err != nil {
-		panic("rdzv: a value that cannot be encoded: " + err.Error()) // only plain structs are given
+		panic("rdzv: cannot encode a value: " + err.Error()) // all values are plain structs
 	}
 	return string(b)
 }
@@ -34,7 +34,7 @@ func decode[T any](b []byte) (T, error) {
 	if len(b) > maxValue {
 		return e.Value, fmt.Errorf("%d bytes (at most %d allowed)", len(b), maxValue)
 	}
-	// The version first: the fields of another one may have other types.
+	// The version first: in another version, fields may have other types.
 	var any envelope[json.RawMessage]
 	if err := json.Unmarshal(b, &any); err != nil {
 		return e.Value, err
@@ -45,7 +45,7 @@ func decode[T any](b []byte) (T, error) {
 	return e.Value, json.Unmarshal(any.Value, &e.Value)
 }
 
-// clip shortens a text for people to maxText, at a whole character.
+// clip shortens a text to maxText, at the boundary of a character.
 func clip(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= maxText {

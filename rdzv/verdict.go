@@ -7,60 +7,63 @@ import (
 	"time"
 )
 
-// Kind is the manner in which a job ended.
+// Kind is how a job ended.
 type Kind string
 
 const (
 	Done       Kind = "done"       // all workers succeeded
 	Failed     Kind = "failed"     // a worker failed first
-	Ended      Kind = "ended"      // somebody ended the job by a signal
-	Lost       Kind = "lost"       // an agent went without a word
-	Unready    Kind = "unready"    // the job was not started: a check failed
-	Incomplete Kind = "incomplete" // not all agents came in time
-	Straggling Kind = "straggling" // workers were still running long after others had ended well
-	Moved      Kind = "moved"      // all go to another store, before anything was started
+	Ended      Kind = "ended"      // an agent received a signal
+	Lost       Kind = "lost"       // an agent disconnected unexpectedly
+	Unready    Kind = "unready"    // an agent cannot run its workers, or no world can be agreed
+	Incomplete Kind = "incomplete" // not all agents joined in time
+	Straggling Kind = "straggling" // workers still ran long after another one succeeded
+	Moved      Kind = "moved"      // all agents look for another store; no worker was started
 )
 
-// Verdict is how the job ended. The store keeps the first one; it is the cause
-// of [Session.Context]'s end, so it is also an error.
+// Verdict is how the job ended. The store keeps the first one. It is an error because it is
+// the cause of the end of [Session.Context].
 type Verdict struct {
 	Kind Kind   `json:"kind"`
-	By   string `json:"by,omitempty"`   // id of the agent that it is about
+	By   string `json:"by,omitempty"`   // ID of the agent that it is about
 	Host string `json:"host,omitempty"` // that agent's node
-	PID  int    `json:"pid,omitempty"`  // the worker's process, or the agent's if it was lost
+	PID  int    `json:"pid,omitempty"`  // of the worker if it Failed, else of the agent
 
-	Rank      int           `json:"rank"` // of the worker, or the first one of the agent, or Unknown
+	// Rank is that of the worker, or of the first worker of the agent, or Unknown.
+	Rank      int           `json:"rank"`
 	LocalRank int           `json:"local_rank"`
-	Ranks     int           `json:"ranks,omitempty"`  // Lost: how many workers the agent has, from Rank on
+	Ranks     int           `json:"ranks,omitempty"`  // Lost: number of workers of the agent
 	Code      int           `json:"code,omitempty"`   // the worker's exit code
-	Signal    int           `json:"signal,omitempty"` // what it died of; for Ended what ended the job
+	Signal    int           `json:"signal,omitempty"` // that terminated it, or Ended the job
 	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
 
-	// Text is the worker's message if it Failed; what was Lost if that is not the agent
-	// itself; and why the job was Unready if that is no member's problem.
+	// Text is the worker's error message (Failed), what was lost if not the agent itself
+	// (Lost), or why no world can be agreed (Unready).
 	Text string `json:"text,omitempty"`
 
-	Problems     []NodeProblem `json:"problems,omitempty"` // Unready, Incomplete: of the members
+	Problems     []NodeProblem `json:"problems,omitempty"` // Unready, Incomplete
 	MoreProblems int           `json:"more_problems,omitempty"`
 	Roster       *Roster       `json:"roster,omitempty"`     // Incomplete
 	Stragglers   *Stragglers   `json:"stragglers,omitempty"` // Straggling
 }
 
+// failedVerdict returns the verdict about a failed worker of an agent.
 func failedVerdict(id, host string, w Worker) Verdict {
 	return Verdict{
 		Kind: Failed, By: id, Host: host, PID: w.PID,
-		Rank: w.Rank, LocalRank: w.LocalRank, Code: w.Code, Signal: w.Signal, Took: w.Took, Text: w.Text,
+		Rank: w.Rank, LocalRank: w.LocalRank,
+		Code: w.Code, Signal: w.Signal, Took: w.Took, Text: w.Text,
 	}
 }
 
-// unready is the verdict on a job that could not begin for this reason.
+// unready returns the verdict about a job that cannot start.
 func unready(text string) Verdict {
 	v := verdictOf(Unready)
 	v.Text = text
 	return v
 }
 
-// verdictOf is a verdict on no worker in particular.
+// verdictOf returns a verdict that is not about a worker.
 func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Unknown, LocalRank: Unknown} }
 
 func (v *Verdict) Error() string {
@@ -68,7 +71,7 @@ func (v *Verdict) Error() string {
 	case v.Kind == Done:
 		return "all workers succeeded"
 	case v.Kind == Failed:
-		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.Status())
+		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.status())
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:
@@ -88,15 +91,15 @@ func (v *Verdict) Error() string {
 	return v.Text
 }
 
-// Status says how the worker of a Failed verdict ended.
-func (v *Verdict) Status() string {
+// status returns how the worker of a Failed verdict ended.
+func (v *Verdict) status() string {
 	if v.Signal != 0 {
 		return fmt.Sprintf("signal %d", v.Signal)
 	}
 	return fmt.Sprintf("exit %d", v.Code)
 }
 
-// Hints are what to try against the problems, each once.
+// Hints returns the suggestions about the problems, each once.
 func (v *Verdict) Hints() (hints []string) {
 	for _, p := range v.Problems {
 		if p.Hint != "" && !slices.Contains(hints, p.Hint) {
@@ -106,7 +109,7 @@ func (v *Verdict) Hints() (hints []string) {
 	return hints
 }
 
-// lossText says that an agent is lost.
+// lossText returns the message about a lost agent.
 func (v *Verdict) lossText() string {
 	if v.PID == 0 {
 		return "lost an agent that was joining: it disconnected unexpectedly"
@@ -114,7 +117,7 @@ func (v *Verdict) lossText() string {
 	return "lost " + v.agentName() + ": it disconnected unexpectedly"
 }
 
-// agentName names the agent of a Lost verdict.
+// agentName returns how messages name the agent of a Lost verdict.
 func (v *Verdict) agentName() string {
 	what := "an agent"
 	switch {
@@ -126,7 +129,7 @@ func (v *Verdict) agentName() string {
 	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)
 }
 
-// problemsText is a line for each problem.
+// problemsText returns a line for each problem.
 func (v *Verdict) problemsText() string {
 	var lines []string
 	for _, p := range v.Problems {

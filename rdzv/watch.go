@@ -7,11 +7,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch follows all keys with a prefix, from now until cancel; ctx bounds only
-// the wait for the store's confirmation. A watch that begins now, before anything
-// is read, is served at once; one that begins in the past waits for a loop of
-// etcd's that runs every 100 ms.
-func watch(ctx context.Context, client *clientv3.Client, prefix string) (clientv3.WatchChan, context.CancelFunc, error) {
+// watch returns the events of all keys with a prefix, from now until the returned function
+// is called; ctx bounds only the wait for the store's confirmation. etcd serves a watch
+// that begins now at once, but one that begins in the past from a loop with a period of
+// 100 ms. Therefore agents watch before they read anything.
+func watch(ctx context.Context, client *clientv3.Client, prefix string) (
+	clientv3.WatchChan, context.CancelFunc, error,
+) {
 	watching, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, cancel)
 	events := client.Watch(watching, prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())

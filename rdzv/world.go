@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// World is what all agents have agreed on, and where this one sits in it.
+// World is the agreed table of all workers, without the seats of the other agents.
 type World struct {
 	Job     string `json:"job"`
 	Attempt int    `json:"attempt"`
@@ -15,32 +15,30 @@ type World struct {
 	Agents  int    `json:"agents"` // number of agents
 	Nodes   int    `json:"nodes"`  // number of nodes
 
-	// MasterAddr and MasterPort are where torch's store of rank 0 listens.
+	// MasterAddr and MasterPort are the address of the torch store that rank 0 serves.
 	MasterAddr string `json:"master_addr"`
 	MasterPort int    `json:"master_port"`
 
-	// StoreHost is the node whose agent hosts the store, and StoreRank that agent's
-	// first rank: what to name when the store is lost. Empty and Unknown if no agent
-	// said that it does.
+	// StoreHost is the node of the agent that hosts the store, and StoreRank its first
+	// rank. They name the agent if the store is lost. "" and Unknown if no agent hosts it.
 	StoreHost string `json:"store_host,omitempty"`
 	StoreRank int    `json:"store_rank"`
 
-	Seat Seat `json:"-"` // this agent's own; has a key of its own
+	Seat Seat `json:"-"` // this agent's; it has a key of its own
 }
 
-// Seat is where one agent sits. Its workers have the ranks Rank, Rank+1, ... and
-// the local ranks LocalRank, LocalRank+1, ...
+// Seat is an agent's place in the world. Its workers have the ranks Rank, Rank+1, ...
+// and the local ranks LocalRank, LocalRank+1, ...
 type Seat struct {
 	Rank      int `json:"rank"`       // of its first worker
 	LocalRank int `json:"local_rank"` // of its first worker
 	LocalSize int `json:"local_size"` // workers on its node
-	Node      int `json:"node"`       // number of its node
+	Node      int `json:"node"`       // rank of its node
 	Slots     int `json:"slots"`      // workers of this agent
 }
 
-// World waits until all agents are here and returns the world that they agreed
-// on. When the job ends before it has begun, the error is what ended it, as of
-// Context.
+// World waits until all agents have joined and returns the world. If the job ends before
+// that, the error is the cause of the end of Context.
 func (s *Session) World(ctx context.Context) (World, error) {
 	select {
 	case <-s.haveWorld:
@@ -52,7 +50,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	}
 }
 
-// readSeat gets this agent's own seat, which was written before the world.
+// readSeat returns the world with this agent's seat, which was written before it.
 func (s *Session) readSeat(ctx context.Context) (World, error) {
 	if s.ctx.Err() != nil {
 		return World{}, context.Cause(s.ctx)
@@ -65,7 +63,7 @@ func (s *Session) readSeat(ctx context.Context) (World, error) {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
 	if len(answer.Kvs) == 0 {
-		s.cancel(ErrFull) // it came together with the last one
+		s.cancel(ErrFull) // it joined at the same time as the last one
 		return World{}, ErrFull
 	}
 	w := *s.world
