@@ -41,7 +41,8 @@ func (o *options) checkPlacement() (errs []error) {
 		errs = append(errs, o.invalid("nodes", o.nodes, fmt.Sprintf("must be 1 to %d", envmap.MaxTasks)))
 	}
 	if len(o.job) > agent.MaxJob {
-		errs = append(errs, o.invalid("job", o.job[:16]+"...", fmt.Sprintf("must not be longer than %d bytes", agent.MaxJob)))
+		reason := fmt.Sprintf("must not be longer than %d bytes", agent.MaxJob)
+		errs = append(errs, o.invalid("job", o.job[:16]+"...", reason))
 	}
 	if strings.ContainsFunc(o.job, unicode.IsControl) {
 		errs = append(errs, o.invalid("job", o.job, "must not contain control characters"))
@@ -99,7 +100,8 @@ func (o *options) checkTimeouts() (errs []error) {
 		}
 	}
 	if o.peerTimeout < presence.MinTimeout {
-		errs = append(errs, o.invalid("peer-timeout", o.peerTimeout, fmt.Sprintf("must be at least %v", presence.MinTimeout)))
+		reason := fmt.Sprintf("must be at least %v", presence.MinTimeout)
+		errs = append(errs, o.invalid("peer-timeout", o.peerTimeout, reason))
 	}
 	return errs
 }

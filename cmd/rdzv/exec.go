@@ -81,7 +81,8 @@ func (e *execution) read(args []string) error {
 	case len(program) == 0:
 		return hinted{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
 	case !dashes:
-		return hinted{fmt.Errorf("cannot run exec: no -- before the program %q", program[0]), inOrder(args, program)}
+		err := fmt.Errorf("cannot run exec: no -- before the program %q", program[0])
+		return hinted{err, inOrder(args, program)}
 	}
 	e.program = program
 	e.report.file, e.report.Program, e.report.joinTimeout = e.reportFile, program, e.joinTimeout

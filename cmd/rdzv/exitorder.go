@@ -15,8 +15,8 @@ import (
 )
 
 // A turn determines when an agent exits after a failure. Open MPI 4 ends a job with SIGCONT, a wait
-// of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even if all of its tasks have ended. A task that
-// ends during a wait also ends the wait: so the agents of a node exit one after another.
+// of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even if all of its tasks have ended. A task
+// that ends during a wait also ends the wait: so the agents of a node exit one after another.
 //
 // Source: docs/launchers.md, section e, "When mpirun returns after a failure".
 type turn int

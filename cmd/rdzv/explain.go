@@ -97,7 +97,8 @@ func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row 
 	if slices.Contains(p.Changes.Kept, "OMP_NUM_THREADS") {
 		rows = append(rows, row{What: "threads", Value: a.env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
-		rows = append(rows, row{What: "threads", Value: strconv.Itoa(p.Identity.Threads), From: threadsFrom(local, p.Identity)})
+		threads := strconv.Itoa(p.Identity.Threads)
+		rows = append(rows, row{What: "threads", Value: threads, From: threadsFrom(local, p.Identity)})
 	}
 	for _, name := range slices.Sorted(slices.Values(p.Changes.Kept)) {
 		if name != "OMP_NUM_THREADS" {
@@ -105,10 +106,12 @@ func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row 
 		}
 	}
 	for _, old := range p.Changes.Replaced {
-		rows = append(rows, row{What: "replaced", Value: old.Name + "=" + old.Value, From: "by " + newValue(p, old.Name)})
+		value := old.Name + "=" + old.Value
+		rows = append(rows, row{What: "replaced", Value: value, From: "by " + newValue(p, old.Name)})
 	}
 	if len(p.Changes.Unset) > 0 {
-		rows = append(rows, row{What: "removed", Value: strings.Join(p.Changes.Unset, ", "), From: "not passed to workers"})
+		names := strings.Join(p.Changes.Unset, ", ")
+		rows = append(rows, row{What: "removed", Value: names, From: "not passed to workers"})
 	}
 	for _, note := range p.Changes.Notes {
 		rows = append(rows, row{What: "note", From: note})

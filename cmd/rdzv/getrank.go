@@ -36,7 +36,9 @@ Exit status:
 // no answer.
 func (a *app) getRank(args []string) int {
 	f, asked, byDefault, launcher := getRankFlags()
-	rest, _, err := parse(f, args, envmap.Env{"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"]})
+	rest, _, err := parse(f, args, envmap.Env{
+		"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"],
+	})
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run get-rank: unexpected argument %q", rest[0])
 	}
@@ -83,7 +85,8 @@ func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault
 // names are the numbers' names in messages.
 var names = map[early.Number]string{
 	early.Rank: "rank", early.Local: "local rank", early.Node: "node rank",
-	early.Size: "number of tasks", early.LocalSize: "number of tasks on this node", early.Nodes: "number of nodes",
+	early.Size: "number of tasks", early.LocalSize: "number of tasks on this node",
+	early.Nodes: "number of nodes",
 }
 
 // unknown is why there is no number, with a hint.
@@ -93,7 +96,10 @@ func (a *app) unknown(what early.Number, launcher envmap.Launcher) error {
 		return err
 	}
 	if p.Launcher == envmap.None {
-		return hinted{fmt.Errorf("cannot determine the %s: no launcher started this process", names[what]), "--default N prints N in this case"}
+		return hinted{
+			fmt.Errorf("cannot determine the %s: no launcher started this process", names[what]),
+			"--default N prints N in this case",
+		}
 	}
 	return hinted{
 		fmt.Errorf("cannot determine the %s: %s does not set it", names[what], p.Launcher),

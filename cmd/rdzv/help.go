@@ -50,7 +50,8 @@ func (a *app) help(args []string) int {
 		}
 		return a.usage(codeUsage, unknownCommand(args), "")
 	default:
-		return a.usage(codeUsage, fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " ")), "")
+		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
+		return a.usage(codeUsage, err, "")
 	}
 }
 

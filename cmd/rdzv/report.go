@@ -74,9 +74,9 @@ func (r *report) result(end agent.Result) {
 	}
 }
 
-// early writes what the agent that hosts the store knows about the failure of another agent's worker,
-// before this agent settles. If both agents have the same file, the worker's agent replaces it when
-// all have settled; otherwise this file at least does not describe an earlier job.
+// early writes what the agent that hosts the store knows about the failure of another agent's
+// worker, before this agent settles. If both agents have the same file, the worker's agent replaces
+// it when all have settled; otherwise this file at least does not describe an earlier job.
 func (r *report) early(end agent.JobEnded) {
 	v := end.Verdict
 	if v == nil || v.Kind != rdzv.Failed || !end.Hosting || end.Own {

@@ -59,8 +59,8 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// useRuntimeDir finds the runtime directory and removes what killed agents have left in it. Only the
-// agent that hosts the store requires it.
+// useRuntimeDir finds the runtime directory and removes what killed agents have left in it. Only
+// the agent that hosts the store requires it.
 func (c *connection) useRuntimeDir() {
 	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir != nil {
 		return
@@ -87,7 +87,8 @@ func (l *Local) adviseOnPort(err error) error {
 	case !errors.Is(err, syscall.EADDRINUSE):
 		return err
 	case port != 0:
-		return hinted{err, fmt.Sprintf("use --store %s without a port: each job then chooses a free one", host)}
+		hint := fmt.Sprintf("use --store %s without a port: each job then chooses a free one", host)
+		return hinted{err, hint}
 	}
 	return hinted{err, "choose other ports with --port-range LOW-HIGH"}
 }
@@ -156,8 +157,8 @@ func (c *connection) found() StoreFound {
 	return f
 }
 
-// again looks for another store than the present one. If it fails the caller must close what is left
-// of the connection.
+// again looks for another store than the present one. If it fails the caller must close what is
+// left of the connection.
 func (c *connection) again(ctx context.Context) error {
 	if c.hosting() {
 		c.hosted.close()
@@ -191,8 +192,8 @@ func (c *connection) close() {
 }
 
 // awaitEnd waits until the host has closed the store, which it does when all agents have left. Many
-// launchers kill the other tasks as soon as the first one exits with an error: by then the host must
-// have removed its files.
+// launchers kill the other tasks as soon as the first one exits with an error: by then the host
+// must have removed its files.
 func awaitEnd(conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -205,12 +206,14 @@ func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
 	return meet.Config{
 		Launcher: string(l.Placement.Launcher), Env: l.env, Rank: l.Placement.Rank, Size: l.Agents,
-		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master, Job: l.Job,
+		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master,
+		Job: l.Job,
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
 		Token: func() ([]byte, error) {
 			return secret.LoadToken(secret.TokenSource{
-				File: a.TokenFile, Text: a.Token, Home: host.Home(l.env), Temp: host.TempDir(l.env), UID: os.Geteuid(),
+				File: a.TokenFile, Text: a.Token,
+				Home: host.Home(l.env), Temp: host.TempDir(l.env), UID: os.Geteuid(),
 			})
 		},
 		Proc:       os.DirFS("/proc"),

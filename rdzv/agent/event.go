@@ -64,8 +64,8 @@ type DifferentCommand struct {
 	meet.DifferentCommand
 }
 
-// RanksMissing says that the launcher has not started all ranks yet, and does not tell which. Agents
-// under mpiexec.hydra report it, after some seconds.
+// RanksMissing says that the launcher has not started all ranks yet, and does not tell which.
+// Agents under mpiexec.hydra report it, after some seconds.
 type RanksMissing struct {
 	meet.RanksMissing
 }
@@ -93,14 +93,14 @@ type Waiting struct {
 	Waited time.Duration // since this agent began to host the store
 }
 
-// WorldAgreed says that all agents have joined and that this one is about to start its workers, whose
-// ranks follow from Seat. Every agent reports it, unless the job ends before.
+// WorldAgreed says that all agents have joined and that this one is about to start its workers,
+// whose ranks follow from Seat. Every agent reports it, unless the job ends before.
 type WorldAgreed struct {
 	rdzv.World
 }
 
-// EnvironmentNote says that something in the workers' environment was replaced or will not work. It is
-// reported once for all workers of this agent, before they start.
+// EnvironmentNote says that something in the workers' environment was replaced or will not work. It
+// is reported once for all workers of this agent, before they start.
 type EnvironmentNote struct {
 	Text string `json:"text"` // a sentence
 }
@@ -113,8 +113,8 @@ type WorkerStarted struct {
 	PID       int `json:"pid"`
 }
 
-// WorkerExited says how a worker of this agent ended. It comes before [JobEnded] if it is the reason
-// for the job's end, and after it if the worker was stopped because the job had ended.
+// WorkerExited says how a worker of this agent ended. It comes before [JobEnded] if it is the
+// reason for the job's end, and after it if the worker was stopped because the job had ended.
 type WorkerExited struct {
 	rdzv.Worker
 }
@@ -125,15 +125,15 @@ type Stragglers struct {
 	rdzv.Stragglers
 }
 
-// JobEnded says how the job ended. Every agent reports it, as soon as it learns of the end and once;
-// its workers may still run then, and are stopped.
+// JobEnded says how the job ended. Every agent reports it, as soon as it learns of the end and
+// once; its workers may still run then, and are stopped.
 type JobEnded struct {
 	Job     string
 	Verdict *rdzv.Verdict // nil if the store was lost before there was one
 	Hosting bool          // the store is in this process
 	Own     bool          // Verdict is about this agent or a worker of it
-	// StoreHost and StoreRank are the node and the first rank of the agent that hosts the store: what to
-	// name if it is lost. "" and -1 if the world was not agreed.
+	// StoreHost and StoreRank are the node and the first rank of the agent that hosts the store:
+	// what to name if it is lost. "" and -1 if the world was not agreed.
 	StoreHost string
 	StoreRank int
 }
@@ -178,8 +178,8 @@ const (
 	Warning Severity = "warning" // everybody
 )
 
-// Finished is the last event of every agent: all others of the job have settled, or there was no job,
-// nothing of this agent's workers is left, and Run returns.
+// Finished is the last event of every agent: all others of the job have settled, or there was no
+// job, nothing of this agent's workers is left, and Run returns.
 type Finished struct {
 	ExitCode int    `json:"exit_code"` // see [ExitCode]
 	Err      error  `json:"-"`         // of Run

@@ -15,10 +15,10 @@ import (
 // or an event, or changes a meaning; new fields and events do not need one.
 const SchemaVersion = 1
 
-// MarshalEvent returns the JSON form of an event: one object without newline, with the members
-// "v" ([SchemaVersion]), "time" (RFC 3339, UTC), "type", and "event" with the fields of its type,
-// which docs/events.md lists. Durations are in seconds, ranks and numbers that are not known are -1,
-// and a signal is its name. It holds no secret.
+// MarshalEvent returns the JSON form of an event: one object without newline, with the members "v"
+// ([SchemaVersion]), "time" (RFC 3339, UTC), "type", and "event" with the fields of its type, which
+// docs/events.md lists. Durations are in seconds, ranks and numbers that are not known are -1, and
+// a signal is its name. It holds no secret.
 func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 	b, err := json.Marshal(struct {
 		Version int       `json:"v"`
@@ -32,8 +32,8 @@ func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 	return b, nil
 }
 
-// jsonForm is what the JSON form of an event is made of. Values of package rdzv have a form here that
-// stays: their own is that of one version of the protocol between agents.
+// jsonForm is what the JSON form of an event is made of. Values of package rdzv have a form here
+// that stays: their own is that of one version of the protocol between agents.
 func jsonForm(e Event) any {
 	switch e := e.(type) {
 	case Alone:

@@ -23,7 +23,9 @@ type hosted struct {
 }
 
 // host starts the store in dir and leads the job. listener is nil for a single agent.
-func (l *Local) host(ctx context.Context, dir string, listener net.Listener, events *reporter) (*hosted, error) {
+func (l *Local) host(
+	ctx context.Context, dir string, listener net.Listener, events *reporter,
+) (*hosted, error) {
 	problem := l.enoughFilesForAll() // before the store opens files
 	s, err := store.Start(ctx, store.Config{
 		Dir: dir, PeerTimeout: l.Config.PeerTimeout,

@@ -19,8 +19,8 @@ import (
 // endSignals are the signals that end the job, on all nodes.
 var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// forwardedSignals are the signals that this agent's workers get and that mean nothing to the agent.
-// SIGTSTP is package wrap's (job control).
+// forwardedSignals are the signals that this agent's workers get and that mean nothing to the
+// agent. SIGTSTP is package wrap's (job control).
 var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
 
 // maxForwarded is how many signals are queued while the workers are being started.

@@ -130,8 +130,8 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until they
-// have ended.
+// holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until
+// they have ended.
 func (m *membership) holdPort() (err error) {
 	rank := m.local.Placement.Rank
 	mayBeRank0 := rank == 0 || rank == envmap.Unknown && m.conn.hosting()
@@ -204,8 +204,9 @@ func (m *membership) move(ctx context.Context) error {
 	return m.joinAt(ctx, m.conn.again(ctx))
 }
 
-// settle reports to the job that all workers of this agent have ended. When all agents have settled,
-// one of them writes its report: this agent's own event about the job's end comes before that.
+// settle reports to the job that all workers of this agent have ended. When all agents have
+// settled, one of them writes its report: this agent's own event about the job's end comes before
+// that.
 func (m *membership) settle(workers []rdzv.Worker) {
 	if m.reported != nil && m.session.Context().Err() != nil {
 		<-m.reported
@@ -225,5 +226,8 @@ func (m *membership) write(f func(context.Context) error) {
 
 // full is ErrFull with a suggestion.
 func full(err error) error {
-	return hinted{fmt.Errorf("cannot join: %w", err), "too many agents were started; give each of several jobs at a time its own --job NAME"}
+	return hinted{
+		fmt.Errorf("cannot join: %w", err),
+		"too many agents were started; give each of several jobs at a time its own --job NAME",
+	}
 }

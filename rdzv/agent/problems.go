@@ -11,8 +11,8 @@ import (
 	"rdzv/wrap"
 )
 
-// An agent that cannot run its workers joins nevertheless, with its problems, so that the problems of
-// all nodes are reported together and no other agent waits for this one.
+// An agent that cannot run its workers joins nevertheless, with its problems, so that the problems
+// of all nodes are reported together and no other agent waits for this one.
 
 // findProblems finds such problems as far as possible before the agents meet.
 func (l *Local) findProblems() {
@@ -70,8 +70,8 @@ func (l *Local) enoughFiles() error {
 	return host.CheckFiles("start "+plural(l.Workers, "worker"), ownFiles+workerFiles*l.Workers)
 }
 
-// enoughFilesToHost checks whether all other agents can be connected to a store in this process while
-// no worker runs.
+// enoughFilesToHost checks whether all other agents can be connected to a store in this process
+// while no worker runs.
 func (l *Local) enoughFilesToHost() error {
 	return host.CheckFiles("host the store for "+plural(l.Agents, "agent"), hostFiles+memberFiles*(l.Agents-1))
 }

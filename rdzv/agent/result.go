@@ -42,7 +42,10 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 
 // jobEnded is the event of the job's end.
 func (m *membership) jobEnded() JobEnded {
-	e := JobEnded{Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(), StoreRank: rdzv.Unknown}
+	e := JobEnded{
+		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
+		StoreRank: rdzv.Unknown,
+	}
 	e.Own = e.Verdict != nil && e.Verdict.By == m.self.ID
 	if m.apart == nil {
 		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank

@@ -30,7 +30,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // Run meets the other agents, runs the workers in the world that was agreed on, and returns how
 // the job ended when all agents have settled. ctx's end stops the job as SIGTERM does.
 //
-// It returns an error if this agent never was a member of a job: *[NotJoinedError] if the others
+// It returns an error if this agent never was a member of a job: *[JoinTimeoutError] if the others
 // were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search, else
 // what this agent itself failed of. It returns [ErrRunning] while another Run has not returned.
 func (l *Local) Run(ctx context.Context) (Result, error) {
@@ -93,7 +93,8 @@ func (l *Local) introduce(events *reporter) {
 		}
 	}
 	events.send(Placed{
-		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job, Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
+		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job,
+		Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
 	})
 }
 

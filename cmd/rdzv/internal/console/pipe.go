@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// pipeWriter writes to a file without waiting forever if the file is a pipe whose reader has stopped
-// reading: what the reader does not accept in time is dropped.
+// pipeWriter writes to a file without waiting forever if the file is a pipe whose reader has
+// stopped reading: what the reader does not accept in time is dropped.
 type pipeWriter struct {
 	file *os.File
 
@@ -25,8 +25,8 @@ const (
 	lateTimeout  = time.Millisecond
 )
 
-// newPipeWriter opens a pipe again: to make f itself non-blocking would do so for all processes that
-// share it. If that fails, and for all other files, it writes to f itself.
+// newPipeWriter opens a pipe again: to make f itself non-blocking would do so for all processes
+// that share it. If that fails, and for all other files, it writes to f itself.
 func newPipeWriter(f *os.File) *pipeWriter {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {

@@ -36,8 +36,8 @@ func NodeID() string {
 }
 
 // RuntimeDir is the directory of this user's sockets, locks and stores: XDG_RUNTIME_DIR if only the
-// user can access it, else rdzv-UID under TMPDIR, which is created. It is not removed when the agent
-// exits: another job of the same user may be about to create something in it.
+// user can access it, else rdzv-UID under TMPDIR, which is created. It is not removed when the
+// agent exits: another job of the same user may be about to create something in it.
 func RuntimeDir(env map[string]string) (string, error) {
 	if dir := env["XDG_RUNTIME_DIR"]; dir != "" && private(dir) {
 		return dir, nil
@@ -51,7 +51,8 @@ func RuntimeDir(env map[string]string) (string, error) {
 	}
 	if !private(dir) {
 		return "", hinted{
-			fmt.Errorf("cannot use the runtime directory %q: it is not a directory of user %d with mode 0700", dir, os.Geteuid()),
+			fmt.Errorf("cannot use the runtime directory %q: "+
+				"it is not a directory of user %d with mode 0700", dir, os.Geteuid()),
 			"remove it, or set XDG_RUNTIME_DIR or TMPDIR to another directory",
 		}
 	}
@@ -101,8 +102,8 @@ func InterfaceOf(addr string) string {
 	return ""
 }
 
-// RouteTo is the source address that the kernel chooses for packets to addr; "" if there is no route.
-// Connecting a datagram socket sends nothing.
+// RouteTo is the source address that the kernel chooses for packets to addr; "" if there is no
+// route. Connecting a datagram socket sends nothing.
 func RouteTo(addr string) string {
 	conn, err := net.Dial("udp", net.JoinHostPort(addr, "9"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // CheckFiles checks whether so many more files can be opened. Without this check the Go runtime and
-// etcd would end the process with a stack trace. do is what the files are needed for, for the error,
-// such as "start 4 workers".
+// etcd would end the process with a stack trace. do is what the files are needed for, for the
+// error, such as "start 4 workers".
 func CheckFiles(do string, needed int) error {
 	if do != "" {
 		do = "cannot " + do + ": "
@@ -21,7 +21,8 @@ func CheckFiles(do string, needed int) error {
 	}
 	return hinted{
 		fmt.Errorf("%sopen-file limit too low: %d (%d needed)", do, limit, open+needed),
-		fmt.Sprintf("raise the limit with ulimit -n %d, if the hard limit (ulimit -Hn) permits", max(1024, 2*needed)),
+		fmt.Sprintf("raise the limit with ulimit -n %d, if the hard limit (ulimit -Hn) permits",
+			max(1024, 2*needed)),
 	}
 }
 

@@ -16,13 +16,14 @@ import (
 )
 
 // ErrorFile is where a worker that uses torch's @record writes why it failed: a path in the runtime
-// directory, which only this user can access. The agent does not create the file; torch does when the
-// program raises an exception. So a killed agent leaves no file, unless its worker failed just before.
+// directory, which only this user can access. The agent does not create the file; torch does when
+// the program raises an exception. So a killed agent leaves no file, unless its worker failed just
+// before.
 //
 // The agent cannot know what a wrapper around the program does. An absolute path with a random name
 // names the same file in another PID namespace, and never another process's file. If the directory
-// is invisible (other mount namespace) or inaccessible (other user), torch cannot write the file; see
-// withoutRecording.
+// is invisible (other mount namespace) or inaccessible (other user), torch cannot write the file;
+// see withoutRecording.
 type ErrorFile struct{ Path string }
 
 const errorFilePrefix = "rdzv-error-"
@@ -44,8 +45,9 @@ func (e *ErrorFile) Remove() { os.Remove(e.Path) }
 // maxErrorFile bounds what is read of an error file.
 const maxErrorFile = 1 << 20
 
-// message is what the worker wrote: one line that names the exception, and the traceback if there is
-// one. Both are "" if it wrote nothing that torch's errors module (torch 1.9 to 2.9) would accept.
+// message is what the worker wrote: one line that names the exception, and the traceback if there
+// is one. Both are "" if it wrote nothing that torch's errors module (torch 1.9 to 2.9) would
+// accept.
 func (e *ErrorFile) message() (line, traceback string) {
 	f, err := os.OpenFile(e.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -82,8 +84,8 @@ func parseErrorFile(b []byte) (line, traceback string) {
 	return line, strings.TrimSpace(inner.ExtraInfo.Stack)
 }
 
-// withoutRecording removes torch's own failure to write the error file from a traceback. Python prints
-// it after the exception that was to be recorded.
+// withoutRecording removes torch's own failure to write the error file from a traceback. Python
+// prints it after the exception that was to be recorded.
 func withoutRecording(lines []string) []string {
 	during := -1
 	for i, line := range slices.Backward(lines) {

@@ -14,8 +14,8 @@ const (
 )
 
 // lastLines returns the end of a worker's stderr that shows why it failed: from the last traceback
-// on, else the last lines. message is the line of the traceback that names the exception, "" without
-// a traceback.
+// on, else the last lines. message is the line of the traceback that names the exception, ""
+// without a traceback.
 func lastLines(stderr []byte) (lines []string, message string) {
 	text := strings.ToValidUTF8(string(bytes.TrimRight(stderr, "\n")), "\uFFFD")
 	if text == "" {

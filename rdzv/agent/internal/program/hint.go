@@ -17,9 +17,11 @@ func Hint(err error, program []string) string {
 	name := program[0]
 	switch {
 	case errors.Is(err, syscall.E2BIG):
-		return "unset variables that the program does not need, or raise ulimit -s: the kernel limits arguments and environment to a quarter of it, and to 6 MB"
+		return "unset variables that the program does not need, or raise ulimit -s: " +
+			"the kernel limits arguments and environment to a quarter of it, and to 6 MB"
 	case errors.Is(err, syscall.ENOEXEC):
-		return "it is neither a program nor a script with a first line such as #!/usr/bin/env python3: " + withInterpreter(name, program)
+		return "it is neither a program nor a script with a first line such as " +
+			"#!/usr/bin/env python3: " + withInterpreter(name, program)
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
 		return "chmod +x " + name + ", or " + withInterpreter(name, program)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
