@@ -21,6 +21,7 @@ import (
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/secret"
+	"rdzv/wrap"
 )
 
 // connection is this agent's connection to the store of its job.
@@ -218,9 +219,18 @@ func (c *connection) meetConfig() meet.Config {
 		},
 		Proc:       os.DirFS("/proc"),
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
-		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
-			return exec.CommandContext(ctx, "scontrol", args...).Output()
-		},
-		Notify: func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
+		Scontrol: l.scontrol,
+		Notify:   func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
 	}
+}
+
+// scontrol runs Slurm's command of this name in the environment of the Config.
+func (l *Local) scontrol(ctx context.Context, args ...string) (stdout []byte, err error) {
+	path, err := wrap.Find("scontrol", l.Config.Environ, "")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = l.Config.Environ
+	return cmd.Output()
 }
