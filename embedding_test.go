@@ -11,16 +11,16 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// What the README says about the use of the packages from Go is a program that does
-// what it shows, here in a rank of mpirun's as it was recorded.
-func TestREADMEProgram(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// The program in docs/embedding.md prints what is shown there, in the recorded environment of a rank
+// of mpirun.
+func TestEmbeddingProgram(t *testing.T) {
+	page, err := os.ReadFile("docs/embedding.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := goBlock.FindAllSubmatch(readme, -1)
+	blocks := goBlock.FindAllSubmatch(page, -1)
 	if len(blocks) != 1 {
-		t.Fatalf("README.md has %d programs; want 1", len(blocks))
+		t.Fatalf("docs/embedding.md has %d programs; want 1", len(blocks))
 	}
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "where")
