@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// task is a member of a test: where it is, the launcher's rank, its workers.
+// task returns a member on a node, with the launcher's rank and a number of workers.
 func task(node string, rank, slots int) Member {
 	return Member{Host: node, Node: node, Rank: rank, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: slots}
 }
@@ -19,25 +19,25 @@ func TestAssign(t *testing.T) {
 	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
 	numbered := func(m Member, node int) Member { m.NodeRank = node; return m }
 	for name, test := range map[string]struct {
-		members []Member // in the order of their arrival
+		members []Member // in the order in which they joined
 		seats   string   // rank:local rank/local size@node of each
 	}{
-		"one":                        {[]Member{task("a", 0, 1)}, "0:0/1@0"},
-		"ranks in another order":     {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)}, "2:2/3@0 0:0/3@0 1:1/3@0"},
-		"two nodes":                  {[]Member{task("b", 3, 1), task("a", 0, 1), task("b", 2, 1), task("a", 1, 1)}, "3:1/2@1 0:0/2@0 2:0/2@1 1:1/2@0"},
-		"interleaved nodes":          {[]Member{task("a", 0, 1), task("b", 1, 1), task("a", 2, 1), task("b", 3, 1)}, "0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1"},
-		"uneven nodes":               {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)}, "0:0/1@0 1:0/2@1 2:1/2@1"},
-		"launcher counts otherwise":  {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 0, 2)}, "0:1/2@0 1:0/2@0"},
-		"launcher counts badly":      {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 1, 2)}, "0:0/2@0 1:1/2@0"},
-		"launcher counts others too": {[]Member{local(task("a", 0, 1), 2, 4), local(task("a", 1, 1), 3, 4)}, "0:0/2@0 1:1/2@0"},
-		"several workers":            {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
-		"several and interleaved":    {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
-		"by hand":                    {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
-		"by hand, the host is later": {[]Member{alone(2), alone(1), hosting(alone(4))}, "4:0/2@1 6:0/1@2 0:0/4@0"},
-		"launcher numbers nodes":     {[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)}, "0:0/1@2 1:0/1@0 2:0/1@1"},
-		"launcher numbers them both": {[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1"},
-		"launcher numbers one node":  {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
-		"no ranks on shared nodes":   {[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
+		"one":                       {[]Member{task("a", 0, 1)}, "0:0/1@0"},
+		"ranks in another order":    {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)}, "2:2/3@0 0:0/3@0 1:1/3@0"},
+		"two nodes":                 {[]Member{task("b", 3, 1), task("a", 0, 1), task("b", 2, 1), task("a", 1, 1)}, "3:1/2@1 0:0/2@0 2:0/2@1 1:1/2@0"},
+		"interleaved nodes":         {[]Member{task("a", 0, 1), task("b", 1, 1), task("a", 2, 1), task("b", 3, 1)}, "0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1"},
+		"uneven nodes":              {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)}, "0:0/1@0 1:0/2@1 2:1/2@1"},
+		"other local ranks":         {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 0, 2)}, "0:1/2@0 1:0/2@0"},
+		"equal local ranks":         {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 1, 2)}, "0:0/2@0 1:1/2@0"},
+		"local ranks of more tasks": {[]Member{local(task("a", 0, 1), 2, 4), local(task("a", 1, 1), 3, 4)}, "0:0/2@0 1:1/2@0"},
+		"several workers":           {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
+		"several and interleaved":   {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
+		"no launcher":               {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
+		"the host joins later":      {[]Member{alone(2), alone(1), hosting(alone(4))}, "4:0/2@1 6:0/1@2 0:0/4@0"},
+		"node ranks":                {[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)}, "0:0/1@2 1:0/1@0 2:0/1@1"},
+		"equal node ranks":          {[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1"},
+		"node rank of one node":     {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
+		"no ranks on shared nodes":  {[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seats []string
@@ -51,8 +51,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// seated assigns the members and checks what always holds; the seats are in the
-// members' order.
+// seated assigns seats to members, checks all invariants, and returns the seats in the order of
+// the members.
 func seated(t *testing.T, members []Member) []Seat {
 	t.Helper()
 	for i := range members {
@@ -79,9 +79,8 @@ func seated(t *testing.T, members []Member) []Seat {
 	return seats
 }
 
-// everyRankOnce checks that the ranks are 0 to n-1, that the local ranks of each
-// node are, and that nodes are numbered by their lowest rank unless the launcher
-// has numbered them.
+// everyRankOnce checks that the ranks, and the local ranks of each node, are 0 to n-1, and that
+// nodes are in the order of their lowest ranks unless they have the launcher's node ranks.
 func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
 	t.Helper()
 	var ranks []int
@@ -100,7 +99,7 @@ func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
 	for _, s := range seats {
 		wantDense(t, fmt.Sprint("local ranks of node ", s.Node), local[s.Node], s.LocalSize)
 		if !numbered && s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
-			t.Errorf("node %d begins with rank %d, node %d with %d", s.Node, lowest[s.Node], s.Node-1, lowest[s.Node-1])
+			t.Errorf("node %d starts with rank %d, node %d with rank %d", s.Node, lowest[s.Node], s.Node-1, lowest[s.Node-1])
 		}
 	}
 }
@@ -120,8 +119,8 @@ func wantDense(t *testing.T, what string, got []int, n int) {
 	}
 }
 
-// Each byte is an agent: two bits of node, two of slots, whether it hosts; the
-// ranks are the launcher's, a rotation of the order of arrival, or there are none.
+// Each byte is an agent: two bits for the node, two for the slots, one for hosting, the others
+// for the local rank. The ranks are a rotation of the order of joining, or unknown.
 func FuzzAssign(f *testing.F) {
 	f.Add([]byte{0}, byte(0), true)
 	f.Add([]byte{0, 1, 0, 1}, byte(1), true)
@@ -145,7 +144,7 @@ func FuzzAssign(f *testing.F) {
 
 func TestMasterAddr(t *testing.T) {
 	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, Via: via} }
-	reaching := func(m Member, stores ...string) Member { // its own addresses are as the store's, but for the end
+	reaching := func(m Member, stores ...string) Member { // its own addresses differ from the store's in the last digit
 		for _, s := range stores {
 			m.Ways = append(m.Ways, Way{Store: s, Own: strings.TrimSuffix(s, "1") + "7"})
 		}
@@ -160,41 +159,41 @@ func TestMasterAddr(t *testing.T) {
 		"not on the store's node":      {2, []Member{at("b", "10.0.0.2", "10.0.0.1"), at("a", "", "")}, "10.0.0.2"},
 		"hosts the store":              {2, []Member{at("a", "", ""), at("b", "10.0.0.2", "10.0.0.1")}, "10.0.0.1"},
 		"on the store's node":          {2, []Member{at("a", "127.0.0.1", "127.0.0.1"), at("a", "", ""), at("b", "10.0.0.2", "10.0.0.1")}, "10.0.0.1"},
-		"most came in by":              {4, []Member{at("a", "", ""), at("b", "1", "10.0.0.1"), at("c", "1", "10.9.0.1"), at("d", "1", "10.9.0.1")}, "10.9.0.1"},
-		"as many":                      {3, []Member{at("a", "", ""), at("b", "1", "10.9.0.1"), at("c", "1", "10.0.0.1")}, "10.9.0.1"},
-		"its own node has no say":      {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("a", "1", "10.0.0.1"), at("b", "1", "10.9.0.1")}, "10.9.0.1"},
-		"its own node has the only":    {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("b", "127.0.0.1", "127.0.0.1")}, "10.0.0.1"},
+		"used by most agents":          {4, []Member{at("a", "", ""), at("b", "1", "10.0.0.1"), at("c", "1", "10.9.0.1"), at("d", "1", "10.9.0.1")}, "10.9.0.1"},
+		"used by equally many":         {3, []Member{at("a", "", ""), at("b", "1", "10.9.0.1"), at("c", "1", "10.0.0.1")}, "10.9.0.1"},
+		"its own node is not counted":  {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("a", "1", "10.0.0.1"), at("b", "1", "10.9.0.1")}, "10.9.0.1"},
+		"only its own node has one":    {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("b", "127.0.0.1", "127.0.0.1")}, "10.0.0.1"},
 		"IPv6":                         {2, []Member{at("b", "fd00::2", "fd00::1"), at("a", "", "")}, "fd00::2"},
 		"IPv6, hosts":                  {2, []Member{at("a", "", ""), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
 		"IPv4 in IPv6":                 {2, []Member{at("b", "::ffff:10.0.0.2", "::ffff:10.0.0.1"), at("a", "", "")}, "10.0.0.2"},
-		"loopback of IPv6":             {2, []Member{at("a", "::1", "::1"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
-		"link-local means nothing":     {2, []Member{at("a", "fe80::1%eth0", "fe80::2%eth0"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
-		"link-local of IPv4":           {2, []Member{at("b", "169.254.1.2", "169.254.1.1"), at("a", "", "")}, "169.254.1.2"},
+		"IPv6 loopback":                {2, []Member{at("a", "::1", "::1"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
+		"link-local IPv6":              {2, []Member{at("a", "fe80::1%eth0", "fe80::2%eth0"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
+		"link-local IPv4":              {2, []Member{at("b", "169.254.1.2", "169.254.1.1"), at("a", "", "")}, "169.254.1.2"},
 		"agents on one host are nodes": {2, []Member{at("", "", ""), at("", "127.0.0.1", "127.0.0.1")}, "127.0.0.1"},
 		"one network reaches all": {4, []Member{
 			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), reaching(at("c", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"),
 			reaching(at("d", "1", "10.9.0.1"), "10.9.0.1"),
 		}, "10.9.0.1"},
-		"both do": {2, []Member{at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.0.0.1", "10.9.0.1")}, "10.9.0.1"},
+		"both networks do": {2, []Member{at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.0.0.1", "10.9.0.1")}, "10.9.0.1"},
 		"beside the store": {2, []Member{
 			at("a", "10.0.0.1", "10.0.0.1"), at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.9.0.1"),
 		}, "10.9.0.1"},
-		"one of each node asks": {3, []Member{
+		"one agent per node knows the ways": {3, []Member{
 			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("b", "1", "10.0.0.1"), at("b", "1", "10.0.0.1"),
 			reaching(at("c", "1", "10.9.0.1"), "10.9.0.1"),
 		}, "10.9.0.1"},
 		"elsewhere, one network reaches all": {3, []Member{
 			reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("a", "", ""), at("c", "10.9.0.3", "10.9.0.1"),
 		}, "10.9.0.7"},
-		"elsewhere, the store's node has no say": {4, []Member{
+		"elsewhere, the store's node is not counted": {4, []Member{
 			reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("a", "", ""),
 			at("a", "10.0.0.1", "10.0.0.1"), at("a", "10.0.0.1", "10.0.0.1"), at("c", "10.9.0.3", "10.9.0.1"),
 		}, "10.9.0.7"},
-		"elsewhere, another of the node has asked": {3, []Member{
+		"elsewhere, another agent of the node knows the ways": {3, []Member{
 			at("b", "10.0.0.7", "10.0.0.1"), at("a", "", ""), reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"),
 			at("c", "10.9.0.3", "10.9.0.1"),
 		}, "10.9.0.7"},
-		"elsewhere, no way in common": {3, []Member{
+		"elsewhere, no common network": {3, []Member{
 			at("b", "10.0.0.2", "10.0.0.1"), at("a", "", ""), at("c", "10.9.0.3", "10.9.0.1"), at("d", "10.9.0.4", "10.9.0.1"),
 		}, "10.0.0.2"},
 		"no address at all": {2, []Member{at("a", "", "not an address"), at("b", "0.0.0.0", "::")}, "127.0.0.1"},
@@ -208,11 +207,11 @@ func TestMasterAddr(t *testing.T) {
 }
 
 func TestRoster(t *testing.T) {
-	hosts := func(n int) (names []string) {
+	hosts := func(n int) (hosts []string) {
 		for i := range n {
-			names = append(names, fmt.Sprint("node", i))
+			hosts = append(hosts, fmt.Sprint("node", i))
 		}
-		return names
+		return hosts
 	}
 	for want, r := range map[string]Roster{
 		"0 of 4 agents joined":                           {Agents: 4},

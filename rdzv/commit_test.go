@@ -15,8 +15,8 @@ func TestUnavailable(t *testing.T) {
 	}{
 		"no connection":           {status.Error(codes.Unavailable, "connection refused"), true},
 		"a store that is closing": {status.Error(codes.Unknown, "raft: stopped"), true},
-		"another mistake":         {status.Error(codes.Unknown, "raft: proposal dropped"), false},
-		"no answer of a store":    {errors.New("raft: stopped"), false},
+		"another error":           {status.Error(codes.Unknown, "raft: proposal dropped"), false},
+		"not from a store":        {errors.New("raft: stopped"), false},
 	} {
 		if got := unavailable(test.err); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
@@ -29,10 +29,10 @@ func TestOverloaded(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"too much to do": {etcdError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
-		"a full store":   {etcdError{codes.ResourceExhausted, "etcdserver: mvcc: database space exceeded"}, false},
-		"a mistake":      {etcdError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
-		"none of etcd's": {errors.New("too many requests"), false},
+		"too many":      {etcdError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
+		"a full store":  {etcdError{codes.ResourceExhausted, "etcdserver: mvcc: database space exceeded"}, false},
+		"another error": {etcdError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
+		"not from etcd": {errors.New("too many requests"), false},
 	} {
 		if got := overloaded(test.err); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)

@@ -12,8 +12,8 @@ import (
 	"rdzv/rdzv/store"
 )
 
-// Two agents meet in a store and are told their places. One of them fails, and both
-// hear of it. Here they are in one process, elsewhere each has a connection of its own.
+// Two agents join a job and receive their ranks. A worker of one of them fails, and both agents
+// learn of it. Here they share a client; usually each agent connects with [rdzv.Dial].
 func ExampleJoin() {
 	ctx := context.Background()
 	s, err := store.Start(ctx, store.Config{Dir: os.TempDir()})
@@ -31,7 +31,7 @@ func ExampleJoin() {
 	all.Go(func() { leader.Run(ctx) })
 	for rank := range 2 {
 		all.Go(func() {
-			if err := takePart(ctx, s.Client(), rank); err != nil {
+			if err := runAgent(ctx, s.Client(), rank); err != nil {
 				fmt.Println(err)
 			}
 		})
@@ -42,8 +42,12 @@ func ExampleJoin() {
 	// rank 1 of 2: rank 1 on localhost failed first: exit 3
 }
 
-func takePart(ctx context.Context, client *clientv3.Client, rank int) error {
-	self := rdzv.Member{ID: fmt.Sprint("agent-", rank), Host: "localhost", Rank: rank, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown, Slots: 1, MasterPort: 29500}
+func runAgent(ctx context.Context, client *clientv3.Client, rank int) error {
+	self := rdzv.Member{
+		ID: fmt.Sprint("agent-", rank), Host: "localhost", Rank: rank,
+		LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
+		Slots: 1, MasterPort: 29500,
+	}
 	session, err := rdzv.Join(ctx, client, rdzv.Config{Job: "demo", Self: self})
 	if err != nil {
 		return err

@@ -18,28 +18,29 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// frozenJob asks the test binary to be a whole job, see beFrozen.
-const frozenJob = "RDZV_TEST_FROZEN_JOB"
+// suspendedJob makes the test binary run a complete job, see runSuspendedJob.
+const suspendedJob = "RDZV_TEST_SUSPENDED_JOB"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(frozenJob) == "" {
+	if os.Getenv(suspendedJob) == "" {
 		goleak.VerifyTestMain(m)
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// A job that is stopped as a whole, by scontrol suspend or a laptop's lid, goes on
-// when it is continued: its silence is nobody's.
-func TestAJobThatIsStoppedGoesOn(t *testing.T) {
+// A job that is suspended as a whole, by scontrol suspend or by closing a laptop, continues when
+// it is resumed: no agent is regarded as silent.
+func TestSuspendedJobContinues(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(frozenJob) != "" {
-		beFrozen(t)
+	if os.Getenv(suspendedJob) != "" {
+		runSuspendedJob(t)
 		return
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-	c.Env = append(os.Environ(), frozenJob+"=1")
-	// A stopped process in a group that becomes orphaned brings SIGHUP to all of the group: it gets one of its own.
+	c.Env = append(os.Environ(), suspendedJob+"=1")
+	// Its own process group, because the kernel sends SIGHUP to an orphaned process group that
+	// has a stopped process.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := c.StdinPipe()
 	if err != nil {
@@ -52,32 +53,32 @@ func TestAJobThatIsStoppedGoesOn(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
+	var output strings.Builder
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() && !strings.HasSuffix(lines.Text(), "running") {
-		fmt.Fprintln(&said, lines.Text())
+		fmt.Fprintln(&output, lines.Text())
 	}
 	signal(t, c, syscall.SIGSTOP)
 	waitForState(t, c.Process.Pid, "T")
-	awaitSilence(t, presence.MinTimeout+presence.MinTimeout/2) // means nothing to who is stopped
+	awaitSilence(t, presence.MinTimeout+presence.MinTimeout/2) // which the stopped process must not count
 	signal(t, c, syscall.SIGCONT)
 	fmt.Fprintln(stdin, "settle")
 	stdin.Close()
 	for lines.Scan() {
-		fmt.Fprintln(&said, lines.Text())
+		fmt.Fprintln(&output, lines.Text())
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("the job that was stopped: %v\n%s", err, &said)
+		t.Errorf("the suspended job: %v\n%s", err, &output)
 	}
 }
 
-// awaitSilence returns when an agent that runs would take a peer for lost that it last heard now.
+// awaitSilence returns when a running agent would regard a peer as lost whose last packet came now.
 func awaitSilence(t *testing.T, timeout time.Duration) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	if _, err := presence.LimitSilence(ours, timeout).Read(make([]byte, 1)); err != presence.ErrSilent {
-		t.Fatalf("silence ended with: %v", err)
+		t.Fatalf("reading from a silent peer: %v", err)
 	}
 }
 
@@ -88,10 +89,10 @@ func signal(t *testing.T, c *exec.Cmd, s syscall.Signal) {
 	}
 }
 
-// waitForState waits until the kernel says of a process what it is in.
+// waitForState waits until a process is in a state, such as T.
 func waitForState(t *testing.T, pid int, state string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -111,14 +112,14 @@ func waitForState(t *testing.T, pid int, state string) {
 	}
 }
 
-// beFrozen is a job of three agents that is stopped at work, and then ends well.
-func beFrozen(t *testing.T) {
+// runSuspendedJob runs a job of three agents that is suspended between "running" and the end of stdin.
+func runSuspendedJob(t *testing.T) {
 	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	fmt.Println("running")
 	io.Copy(io.Discard, os.Stdin)
-	awaitSilence(t, presence.MinTimeout) // by now a loss would be known
+	awaitSilence(t, presence.MinTimeout) // a loss would be detected by now
 	for i, s := range sessions {
 		if s.Context().Err() != nil {
 			t.Errorf("agent %d: %v", i, context.Cause(s.Context()))
@@ -131,8 +132,8 @@ func beFrozen(t *testing.T) {
 	}
 }
 
-// An agent whose node is unplugged at work: its connection stands, and is silent.
-func TestAFrozenAgentIsLost(t *testing.T) {
+// The node of an agent is unplugged: the connection stays open without any packets.
+func TestUnreachableAgentIsLost(t *testing.T) {
 	t.Parallel()
 	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
 	sessions := j.agents(3)
@@ -140,7 +141,7 @@ func TestAFrozenAgentIsLost(t *testing.T) {
 	j.freeze("agent-1")
 	wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
 	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
-		t.Errorf("the agent that was unplugged: %v", cause)
+		t.Errorf("the unplugged agent: %v", cause)
 	}
 	rest := []*Session{sessions[0], sessions[2]}
 	for i, sum := range j.finish(rest, func(i int) Worker { return stopped(2 * i) }) {

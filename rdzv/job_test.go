@@ -16,9 +16,8 @@ import (
 	"rdzv/rdzv/store"
 )
 
-// patience is how long a test waits for what must happen. It is never a
-// measure.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for an event that must happen.
+const testTimeout = 30 * time.Second
 
 // job is a store with a leader, and agents on connections of their own.
 type job struct {
@@ -31,9 +30,9 @@ type job struct {
 	peerTimeout time.Duration
 
 	mu     sync.Mutex
-	wires  map[string][]net.Conn // by agent
-	dead   map[string]bool       // agents that can connect no more
-	frozen *sync.Map             // agents whose connections pass nothing on
+	conns  map[string][]net.Conn // by agent
+	dead   map[string]bool       // agents that cannot connect any more
+	frozen *sync.Map             // agents whose connections deliver nothing
 	close  func()
 }
 
@@ -43,16 +42,19 @@ func start(t *testing.T, c LeaderConfig) *job {
 	return startWith(t, c, presence.DefaultTimeout)
 }
 
-// startWith is start with another limit to silence.
+// startWith is start with another peer timeout.
 func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	s, err := store.Start(ctx, store.Config{Dir: t.TempDir(), PeerTimeout: peerTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{t: t, ctx: ctx, store: s, peerTimeout: peerTimeout, led: make(chan error, 1), wires: map[string][]net.Conn{}, dead: map[string]bool{}, frozen: new(sync.Map)}
+	j := &job{
+		t: t, ctx: ctx, store: s, peerTimeout: peerTimeout, led: make(chan error, 1),
+		conns: map[string][]net.Conn{}, dead: map[string]bool{}, frozen: new(sync.Map),
+	}
 	j.close = sync.OnceFunc(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("closing the store: %v", err)
@@ -76,7 +78,7 @@ func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 	return j
 }
 
-// client connects an agent; its connections can be cut.
+// client returns a client for an agent whose connections the test can break.
 func (j *job) client(id string) *clientv3.Client {
 	j.t.Helper()
 	client, err := Dial(func(ctx context.Context) (net.Conn, error) {
@@ -87,9 +89,9 @@ func (j *job) client(id string) *clientv3.Client {
 		}
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", j.address)
 		if err == nil {
-			j.wires[id] = append(j.wires[id], conn)
+			j.conns[id] = append(j.conns[id], conn)
 		}
-		return freezing{conn, j.frozen, id}, err
+		return freezable{conn, j.frozen, id}, err
 	}, j.peerTimeout)
 	if err != nil {
 		j.t.Fatal(err)
@@ -98,17 +100,17 @@ func (j *job) client(id string) *clientv3.Client {
 	return client
 }
 
-// reset breaks an agent's connection; it may make another.
+// reset resets an agent's connections; the agent can connect again.
 func (j *job) reset(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, wire := range j.wires[id] {
-		wire.(*net.TCPConn).SetLinger(0)
-		wire.Close()
+	for _, conn := range j.conns[id] {
+		conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
 	}
 }
 
-// kill breaks an agent's connection for good, as its death would.
+// kill resets an agent's connections for good, as if the agent had died.
 func (j *job) kill(id string) {
 	j.mu.Lock()
 	j.dead[id] = true
@@ -116,17 +118,17 @@ func (j *job) kill(id string) {
 	j.reset(id)
 }
 
-// freeze lets an agent's connections stand, and pass nothing on.
+// freeze makes an agent's connections deliver nothing, without closing them.
 func (j *job) freeze(id string) { j.frozen.Store(id, true) }
 
-// freezing is a connection whose host may be unplugged.
-type freezing struct {
+// freezable is a connection that can be frozen.
+type freezable struct {
 	net.Conn
-	frozen *sync.Map // agents that are
+	frozen *sync.Map // by ID of the agent
 	id     string
 }
 
-func (f freezing) Read(b []byte) (int, error) {
+func (f freezable) Read(b []byte) (int, error) {
 	for {
 		n, err := f.Conn.Read(b)
 		if _, frozen := f.frozen.Load(f.id); err != nil || !frozen {
@@ -135,18 +137,21 @@ func (f freezing) Read(b []byte) (int, error) {
 	}
 }
 
-func (f freezing) Write(b []byte) (int, error) {
+func (f freezable) Write(b []byte) (int, error) {
 	if _, frozen := f.frozen.Load(f.id); frozen {
-		return len(b), nil // into the socket's buffer
+		return len(b), nil // as into a socket buffer that nobody reads
 	}
 	return f.Conn.Write(b)
 }
 
 func member(i int) Member {
-	return Member{ID: fmt.Sprintf("agent-%d", i), Host: fmt.Sprintf("node%d", i), PID: 1000 + i, Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1}
+	return Member{
+		ID: fmt.Sprintf("agent-%d", i), Host: fmt.Sprintf("node%d", i), PID: 1000 + i,
+		Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1,
+	}
 }
 
-// join lets an agent in; agent 0 is in the store's process.
+// join joins an agent; the one that hosts the store uses the store's own client.
 func (j *job) join(m Member) *Session {
 	j.t.Helper()
 	client := j.store.Client()
@@ -161,7 +166,7 @@ func (j *job) joinBy(client *clientv3.Client, m Member) *Session {
 	return j.joinWith(client, Config{Job: "test", Self: m})
 }
 
-// joinUntil lets an agent in that waits for the others until the deadline.
+// joinUntil joins an agent that waits for the others until a deadline.
 func (j *job) joinUntil(deadline time.Time, m Member) *Session {
 	j.t.Helper()
 	return j.joinWith(j.client(m.ID), Config{Job: "test", Self: m, JoinBy: deadline})
@@ -173,7 +178,7 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 	if err != nil {
 		j.t.Fatalf("%s: %v", c.Self.ID, err)
 	}
-	j.t.Cleanup(func() { // for tests that end early; a second call does nothing
+	j.t.Cleanup(func() { // in tests that end early; a second call does nothing
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		s.Leave(ctx)
@@ -181,7 +186,7 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 	return s
 }
 
-// agents lets n agents in, of which the first hosts the store.
+// agents joins n agents, of which the first hosts the store.
 func (j *job) agents(n int) []*Session {
 	j.t.Helper()
 	sessions := make([]*Session, n)
@@ -193,7 +198,7 @@ func (j *job) agents(n int) []*Session {
 	return sessions
 }
 
-// each does something with every session at once.
+// each calls do for all sessions concurrently.
 func each(sessions []*Session, do func(int, *Session)) {
 	var all sync.WaitGroup
 	for i, s := range sessions {
@@ -202,7 +207,7 @@ func each(sessions []*Session, do func(int, *Session)) {
 	all.Wait()
 }
 
-// worlds returns what all agents know of the world.
+// worlds returns the world of each agent.
 func (j *job) worlds(sessions []*Session) []World {
 	j.t.Helper()
 	worlds := make([]World, len(sessions))
@@ -216,7 +221,7 @@ func (j *job) worlds(sessions []*Session) []World {
 	return worlds
 }
 
-// ended waits for the end of an agent's job and returns its cause.
+// ended waits until a session's context ends and returns the cause.
 func (j *job) ended(s *Session) error {
 	j.t.Helper()
 	select {
@@ -235,7 +240,7 @@ func (j *job) settle(s *Session, workers ...Worker) {
 	}
 }
 
-// leave returns what the agent knew when it left.
+// leave returns the agent's summary.
 func (j *job) leave(s *Session) Summary {
 	j.t.Helper()
 	sum, err := s.Leave(j.ctx)
@@ -245,7 +250,7 @@ func (j *job) leave(s *Session) Summary {
 	return sum
 }
 
-// finish settles all agents, each with its worker as it ended, and lets them leave.
+// finish settles all agents, each with one worker, and makes them leave.
 func (j *job) finish(sessions []*Session, worker func(i int) Worker) []Summary {
 	j.t.Helper()
 	sums := make([]Summary, len(sessions))

@@ -2,16 +2,16 @@ package rdzv
 
 import "testing"
 
-// The code of a job that a signal ended says what its workers made of the signal.
+// The exit code of a job that a signal ended depends on how the workers reacted.
 func TestEndedCode(t *testing.T) {
 	const term = 15
 	for name, c := range map[string]struct {
 		workers []Worker
 		want    int
 	}{
-		"none had begun":       {nil, 128 + term},
-		"all wrote checkpoint": {[]Worker{{}, {}}, 0},
-		"one died of it":       {[]Worker{{}, {Signal: term}}, 128 + term},
+		"none had started":     {nil, 128 + term},
+		"all succeeded":        {[]Worker{{}, {}}, 0},
+		"one was terminated":   {[]Worker{{}, {Signal: term}}, 128 + term},
 		"one had to be killed": {[]Worker{{}, {Signal: 9, Stopped: true}}, 128 + term},
 		"one exited":           {[]Worker{{}, {Code: 3}, {Code: 4}}, 3},
 		"one crashed":          {[]Worker{{Signal: 11}, {Code: 4}}, 128 + 11},

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-func TestStragglersAreNamed(t *testing.T) {
-	told := make(chan Stragglers, 1)
-	j := start(t, LeaderConfig{Agents: 3, stragglingAfter: time.Millisecond, Straggling: func(s Stragglers) { told <- s }})
+func TestStragglersAreReported(t *testing.T) {
+	reported := make(chan Stragglers, 1)
+	j := start(t, LeaderConfig{Agents: 3, stragglingAfter: time.Millisecond, Straggling: func(s Stragglers) { reported <- s }})
 	two := member(1)
 	two.Slots = 2
 	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}
@@ -16,12 +16,12 @@ func TestStragglersAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case s := <-told:
+	case s := <-reported:
 		if want := "ranks 0 (node0), 1 (node1), 3 (node2) are still running 1ms after rank 2 succeeded"; s.String() != want {
-			t.Errorf("told %q, want %q", s, want)
+			t.Errorf("got %q, want %q", s, want)
 		}
 	case <-j.ctx.Done():
-		t.Fatal("nobody was told")
+		t.Fatal("no stragglers were reported")
 	}
 	j.settle(sessions[0], succeeded(0))
 	j.settle(sessions[1], succeeded(1), succeeded(2))

@@ -10,16 +10,14 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// shortly bounds what happens within milliseconds, and would take the peer
-// timeout of 10 s or the settle timeout of 15 s if the mechanism did not work.
-const shortly = 5 * time.Second
-
-// soon fails the test when do takes longer than shortly.
-func soon(t *testing.T, what string, do func()) {
+// within5s fails the test if do takes longer than 5 s. What the tests pass takes
+// milliseconds, but without the mechanism under test it would take the peer timeout of 10 s
+// or the settle timeout of 15 s.
+func within5s(t *testing.T, what string, do func()) {
 	t.Helper()
 	began := time.Now()
 	do()
-	if took := time.Since(began); took > shortly {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("%s took %v", what, took)
 	}
 }
@@ -32,7 +30,7 @@ func wantLost(t *testing.T, cause error, who string) {
 	}
 }
 
-func TestAnAgentDiesBeforeItSaysWhatItIs(t *testing.T) {
+func TestAgentLostBeforeItsMember(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	s := j.agents(1)[0]
 	a, err := presence.Open(j.ctx, j.client("agent-1").ActiveConnection(), "agent-1")
@@ -40,47 +38,47 @@ func TestAnAgentDiesBeforeItSaysWhatItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Abandon()
-	soon(t, "the news", func() {
+	within5s(t, "the end of the job", func() {
 		j.kill("agent-1")
 		wantLost(t, j.ended(s), "an agent that was joining")
 	})
-	soon(t, "leaving", func() { j.settle(s); j.leave(s) })
+	within5s(t, "leaving", func() { j.settle(s); j.leave(s) })
 }
 
-func TestAnAgentDiesWhileOthersAreMissing(t *testing.T) {
+func TestAgentLostBeforeTheWorld(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.agents(2)
-	soon(t, "the news", func() {
+	within5s(t, "the end of the job", func() {
 		j.kill("agent-1")
 		wantLost(t, j.ended(sessions[0]), "an agent (pid 1001 on node1)")
 	})
 	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
-		t.Errorf("the dead agent's own job ended with %v", cause)
+		t.Errorf("the session of the lost agent ended with %v", cause)
 	}
-	soon(t, "leaving", func() { j.settle(sessions[0]); j.leave(sessions[0]) })
+	within5s(t, "leaving", func() { j.settle(sessions[0]); j.leave(sessions[0]) })
 }
 
-func TestAnAgentDiesAtWork(t *testing.T) {
+func TestAgentLostAfterTheWorld(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := j.agents(4)
 	j.worlds(sessions)
-	soon(t, "the news", func() {
+	within5s(t, "the end of the job", func() {
 		j.kill("agent-2")
 		for _, i := range []int{0, 1, 3} {
 			wantLost(t, j.ended(sessions[i]), "the agent of rank 2 (pid 1002 on node2)")
 		}
 	})
 	rest := []*Session{sessions[0], sessions[1], sessions[3]}
-	soon(t, "leaving", func() {
+	within5s(t, "leaving", func() {
 		sums := j.finish(rest, func(i int) Worker { return []Worker{stopped(0), {Rank: 1, Code: 3}, stopped(3)}[i] })
 		if f := sums[0].Failures; len(f) != 1 || f[0].Rank != 1 || !sums[0].Settled {
-			t.Errorf("the store's host reports %+v", sums[0])
+			t.Errorf("the host of the store reports %+v", sums[0])
 		}
 	})
 }
 
-// Who has settled is waited for by nobody.
-func TestAnAgentThatSettledIsNotLost(t *testing.T) {
+// No agent waits for one that has settled.
+func TestSettledAgentIsNotLost(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.agents(3)
 	j.worlds(sessions)
@@ -94,7 +92,7 @@ func TestAnAgentThatSettledIsNotLost(t *testing.T) {
 	}
 }
 
-func TestAnAgentDiesAfterTheVerdict(t *testing.T) {
+func TestAgentLostAfterTheVerdict(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.agents(3)
 	j.worlds(sessions)
@@ -103,7 +101,7 @@ func TestAnAgentDiesAfterTheVerdict(t *testing.T) {
 	}
 	j.ended(sessions[2])
 	j.kill("agent-2")
-	soon(t, "leaving", func() {
+	within5s(t, "leaving", func() {
 		for i, sum := range j.finish(sessions[:2], stopped) {
 			if sum.Verdict.Kind != Failed || !sum.Settled {
 				t.Errorf("agent %d: %+v", i, sum)
@@ -112,22 +110,22 @@ func TestAnAgentDiesAfterTheVerdict(t *testing.T) {
 	})
 }
 
-func TestAnAgentThatLeavesWithoutAWordIsLost(t *testing.T) {
+func TestAgentThatLeavesWithoutSettlingIsLost(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
-	at, cancel := context.WithCancelCause(j.ctx)
-	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(j.ctx)
+	why := errors.New("canceled")
 	cancel(why)
-	if _, err := sessions[1].Leave(at); err != why {
+	if _, err := sessions[1].Leave(ctx); err != why {
 		t.Errorf("Leave: %v", err)
 	}
-	soon(t, "the news", func() {
+	within5s(t, "the end of the job", func() {
 		wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
 	})
 }
 
-func TestAnAgentThatDoesNotRunItsWorkers(t *testing.T) {
+func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
 	for name, test := range map[string]struct {
 		agents, slots int
 		ran           []Worker
@@ -156,7 +154,7 @@ func TestAnAgentThatDoesNotRunItsWorkers(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatNeverSettlesIsNamed(t *testing.T) {
+func TestUnsettledAgentIsNamed(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3, SettleTimeout: 100 * time.Millisecond})
 	sessions := j.agents(3)
 	j.worlds(sessions)
@@ -173,10 +171,10 @@ func TestAnAgentThatNeverSettlesIsNamed(t *testing.T) {
 	}
 }
 
-// A leader that is busy or broken holds nobody for ever.
-func TestLeavingIsBounded(t *testing.T) {
+// An agent does not wait forever for a leader that does not answer.
+func TestLeaveTimeout(t *testing.T) {
 	t.Parallel()
-	j := start(t, LeaderConfig{Agents: 2, SettleTimeout: patience})
+	j := start(t, LeaderConfig{Agents: 2, SettleTimeout: testTimeout})
 	a := j.join(member(0))
 	b, err := Join(j.ctx, j.client("agent-1"), Config{Job: "test", Self: member(1), SettleTimeout: 100 * time.Millisecond})
 	if err != nil {

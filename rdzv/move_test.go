@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Agents of a store that gives way to another learn it before anything has begun, and leave in peace.
+// All agents of a store move to another one before the world is agreed.
 func TestMove(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.agents(2) // the third is in the other store
@@ -30,8 +30,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// A job that has begun does not move any more.
-func TestNoMoveOnceBegun(t *testing.T) {
+// A job whose world is agreed does not move.
+func TestNoMoveAfterTheWorld(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)

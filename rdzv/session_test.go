@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestAgentsAgreeAndAllSucceed(t *testing.T) {
+func TestAllWorkersSucceed(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: n})
@@ -38,13 +38,13 @@ func TestAgentsAgreeAndAllSucceed(t *testing.T) {
 				t.Errorf("the leader: %v", err)
 			}
 			if err := j.store.Drain(j.ctx); err != nil {
-				t.Errorf("somebody is still here: %v", err)
+				t.Errorf("agents that are still registered: %v", err)
 			}
 		})
 	}
 }
 
-func TestOfManyFailuresTheFirstIsTheVerdict(t *testing.T) {
+func TestFirstOfManyFailuresIsVerdict(t *testing.T) {
 	const n = 64
 	j := start(t, LeaderConfig{Agents: n})
 	sessions := j.agents(n)
@@ -71,7 +71,7 @@ func TestOfManyFailuresTheFirstIsTheVerdict(t *testing.T) {
 	}
 }
 
-func TestOnlyWorkersThatFailedOnTheirOwnAreReported(t *testing.T) {
+func TestReportOmitsStoppedWorkers(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := j.agents(4)
 	ranks := map[int]int{}
@@ -84,15 +84,15 @@ func TestOnlyWorkersThatFailedOnTheirOwnAreReported(t *testing.T) {
 	}
 	sums := j.finish(sessions, func(i int) Worker { return workers[i] })
 	if f := sums[0].Failures; len(f) != 1 || f[0].Rank != ranks[1] || f[0].Host != "node1" {
-		t.Errorf("failures %+v, want rank %d's alone", f, ranks[1])
+		t.Errorf("failures %+v, want only rank %d", f, ranks[1])
 	}
 	if err := sums[0].Verdict.Error(); err != fmt.Sprintf("rank %d on node0 failed first: exit 3", ranks[0]) {
 		t.Errorf("verdict %q", err)
 	}
 }
 
-// An agent may be unable to say that its worker failed and still settle.
-func TestAnOutcomeWithAFailureIsAVerdict(t *testing.T) {
+// An agent whose Fail failed can still settle.
+func TestFailedOutcomeIsVerdict(t *testing.T) {
 	for name, workers := range map[string][]Worker{
 		"failed":              {{Rank: 0}, {Rank: 1, Code: 9}},
 		"failed and stopped":  {{Rank: 0, Signal: 15, Stopped: true}, {Rank: 1, Code: 9}},
@@ -114,16 +114,16 @@ func TestAnOutcomeWithAFailureIsAVerdict(t *testing.T) {
 	}
 }
 
-func TestAJobThatASignalEnds(t *testing.T) {
+func TestJobEndedBySignal(t *testing.T) {
 	for name, test := range map[string]struct {
 		workers []Worker
 		code    int
 	}{
-		"died of it":          {[]Worker{{Code: 7}, {Signal: 2, Stopped: true}}, 130},
-		"wrote checkpoints":   {[]Worker{{Stopped: true}, {Stopped: true}}, 0},
-		"killed after grace":  {[]Worker{{Stopped: true}, {Signal: 9, Stopped: true}}, 130},
-		"ended with a code":   {[]Worker{{Stopped: true}, {Code: 5, Stopped: true}}, 5},
-		"of another's signal": {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 130},
+		"terminated by it":   {[]Worker{{Code: 7}, {Signal: 2, Stopped: true}}, 130},
+		"wrote checkpoints":  {[]Worker{{Stopped: true}, {Stopped: true}}, 0},
+		"killed after grace": {[]Worker{{Stopped: true}, {Signal: 9, Stopped: true}}, 130},
+		"ended with a code":  {[]Worker{{Stopped: true}, {Code: 5, Stopped: true}}, 5},
+		"by SIGTERM":         {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
@@ -144,7 +144,7 @@ func TestAJobThatASignalEnds(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreToldTogether(t *testing.T) {
+func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := make([]*Session, 4)
 	missing := Problem{ProgramMissing, "cannot find train.py", "is it on a shared disk?"}
@@ -160,7 +160,7 @@ func TestAllProblemsAreToldTogether(t *testing.T) {
 		t.Fatalf("World: %v, verdict %+v", err, v)
 	}
 	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)\nno GPU (on node2)"; v.Error() != want {
-		t.Errorf("told %q, want %q", v.Error(), want)
+		t.Errorf("got %q, want %q", v.Error(), want)
 	}
 	if want := "chmod +x train.py, is it on a shared disk?"; strings.Join(v.Hints(), ", ") != want {
 		t.Errorf("hints %q, want %q", v.Hints(), want)
@@ -168,7 +168,7 @@ func TestAllProblemsAreToldTogether(t *testing.T) {
 	each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })
 }
 
-func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
+func TestInvalidRanks(t *testing.T) {
 	ranked := func(i, rank int) Member { m := member(i); m.Rank = rank; return m }
 	for name, test := range map[string]struct {
 		members []Member
@@ -193,7 +193,7 @@ func TestAgentsThatCannotBeSeatedTogether(t *testing.T) {
 	}
 }
 
-func TestNotAllCome(t *testing.T) {
+func TestJoinTimeout(t *testing.T) {
 	t.Parallel()
 	ranked := member(0)
 	ranked.Rank = 1
@@ -210,7 +210,7 @@ func TestNotAllCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := start(t, LeaderConfig{Agents: 3})
-			s := j.joinUntil(time.Now().Add(longEnough), test.member)
+			s := j.joinUntil(time.Now().Add(joinTimeout), test.member)
 			_, err := s.World(j.ctx)
 			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Error() != test.want {
 				t.Errorf("World: %v, want %q", err, test.want)
@@ -221,14 +221,14 @@ func TestNotAllCome(t *testing.T) {
 	}
 }
 
-// The first deadline holds for the job, whichever agent it is of.
-func TestTheFirstDeadlineHolds(t *testing.T) {
+// The earliest deadline of all agents ends the job.
+func TestEarliestDeadlineApplies(t *testing.T) {
 	t.Parallel()
 	const never = 0
 	for name, limits := range map[string][]time.Duration{
-		"of the first agent": {longEnough, time.Hour},
-		"of the last agent":  {time.Hour, longEnough},
-		"the only one":       {never, longEnough},
+		"of the first agent": {joinTimeout, time.Hour},
+		"of the last agent":  {time.Hour, joinTimeout},
+		"the only one":       {never, joinTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,8 +251,8 @@ func TestTheFirstDeadlineHolds(t *testing.T) {
 	}
 }
 
-// A deadline that is past when its agent comes ends the job at once.
-func TestADeadlineThatIsPast(t *testing.T) {
+// A deadline that has expired when its agent joins ends the job at once.
+func TestDeadlineInThePast(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	s := j.joinUntil(time.Now().Add(-time.Second), member(0))
 	if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Incomplete {
@@ -262,26 +262,26 @@ func TestADeadlineThatIsPast(t *testing.T) {
 	j.leave(s)
 }
 
-func TestAnAgentThatComesTooLate(t *testing.T) {
+func TestJoinAfterStartOrEnd(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	late := member(2)
 	if _, err := Join(j.ctx, j.client("late"), Config{Job: "test", Self: late}); err != ErrFull {
-		t.Errorf("into a full world: %v", err)
+		t.Errorf("joining a job that runs: %v", err)
 	}
 	j.finish(sessions, succeeded)
 	late.ID = "later"
 	if _, err := Join(j.ctx, j.client("later"), Config{Job: "test", Self: late}); err != ErrClosed {
-		t.Errorf("into a closed job: %v", err)
+		t.Errorf("joining a job that has ended: %v", err)
 	}
 	if err := j.store.Drain(j.ctx); err != nil {
-		t.Errorf("who was turned away is still here: %v", err)
+		t.Errorf("a rejected agent is still registered: %v", err)
 	}
 }
 
-// An agent too many may still have found no world when it came.
-func TestAnAgentThatComesWithTheLastOne(t *testing.T) {
+// An extra agent joins before the world is written.
+func TestExtraAgentJoinsWithTheLastOne(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
@@ -294,7 +294,7 @@ func TestAnAgentThatComesWithTheLastOne(t *testing.T) {
 	if _, err := extra.World(j.ctx); err != ErrFull {
 		t.Errorf("World: %v", err)
 	}
-	soon(t, "leaving", func() {
+	within5s(t, "leaving", func() {
 		if _, err := extra.Leave(j.ctx); err != ErrFull {
 			t.Errorf("Leave: %v", err)
 		}
@@ -306,7 +306,7 @@ func TestAnAgentThatComesWithTheLastOne(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatLeavesTwiceHearsTheSame(t *testing.T) {
+func TestLeaveTwice(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 1})
 	s := j.agents(1)[0]
 	j.worlds([]*Session{s})
@@ -316,6 +316,5 @@ func TestAnAgentThatLeavesTwiceHearsTheSame(t *testing.T) {
 	}
 }
 
-// longEnough is how long these jobs wait for agents that never come: enough for
-// one that does.
-const longEnough = 2 * time.Second
+// joinTimeout is long enough for the agents that do join.
+const joinTimeout = 2 * time.Second

@@ -10,10 +10,10 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-func TestTheStoreGoes(t *testing.T) {
+func TestStoreLost(t *testing.T) {
 	for name, until := range map[string]func(*job, []*Session){
 		"before the world": func(*job, []*Session) {},
-		"at work":          func(j *job, s []*Session) { j.worlds(s) },
+		"after the world":  func(j *job, s []*Session) { j.worlds(s) },
 		"after some have settled": func(j *job, s []*Session) {
 			j.worlds(s)
 			j.settle(s[0], succeeded(0))
@@ -28,7 +28,7 @@ func TestTheStoreGoes(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: agents})
 			sessions := j.agents(4)
 			until(j, sessions)
-			soon(t, "the news", func() {
+			within5s(t, "the end of the job", func() {
 				j.close()
 				for i, s := range sessions {
 					if cause := j.ended(s); cause != ErrStoreLost {
@@ -36,24 +36,24 @@ func TestTheStoreGoes(t *testing.T) {
 					}
 				}
 			})
-			soon(t, "leaving", func() {
+			within5s(t, "leaving", func() {
 				each(sessions, func(i int, s *Session) {
 					if err := s.Settle(j.ctx, nil); i != 0 && !errors.Is(err, ErrStoreLost) {
-						t.Errorf("agent %d settles: %v", i, err)
+						t.Errorf("agent %d: Settle: %v", i, err)
 					}
 					if sum, err := s.Leave(j.ctx); !errors.Is(err, ErrStoreLost) || sum.Verdict != nil {
-						t.Errorf("agent %d leaves with %+v, %v", i, sum, err)
+						t.Errorf("agent %d: Leave: %+v, %v", i, sum, err)
 					}
 				})
 			})
 			if err := <-j.led; err == nil {
-				t.Error("the leader has led to the end")
+				t.Error("the leader returned no error")
 			}
 		})
 	}
 }
 
-func TestTheStoreGoesAfterTheVerdict(t *testing.T) {
+func TestStoreLostAfterTheVerdict(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.agents(3)
 	j.worlds(sessions)
@@ -64,17 +64,17 @@ func TestTheStoreGoesAfterTheVerdict(t *testing.T) {
 		j.ended(s)
 	}
 	j.close()
-	soon(t, "leaving", func() {
+	within5s(t, "leaving", func() {
 		each(sessions, func(i int, s *Session) {
 			if sum, err := s.Leave(j.ctx); !errors.Is(err, ErrStoreLost) || sum.Verdict.Code != 3 {
-				t.Errorf("agent %d leaves with %+v, %v", i, sum, err)
+				t.Errorf("agent %d: Leave: %+v, %v", i, sum, err)
 			}
 		})
 	})
 }
 
-// A store that has taken another's place knows nothing of the job. Its own job
-// loses nobody by the visit.
+// An agent that reconnects to another store loses its own. The other store's job does not
+// regard it as lost.
 func TestAnotherStoreAtTheSameAddress(t *testing.T) {
 	j, other := start(t, LeaderConfig{Agents: 2}), start(t, LeaderConfig{Agents: 2})
 	sessions, others := j.agents(2), other.agents(2)
@@ -83,7 +83,7 @@ func TestAnotherStoreAtTheSameAddress(t *testing.T) {
 	j.mu.Lock()
 	j.address = other.address
 	j.mu.Unlock()
-	soon(t, "the news", func() {
+	within5s(t, "the end of the job", func() {
 		j.reset("agent-1")
 		if cause := j.ended(sessions[1]); cause != ErrStoreLost {
 			t.Errorf("the job ended with %v", cause)
@@ -97,8 +97,8 @@ func TestAnotherStoreAtTheSameAddress(t *testing.T) {
 }
 
 func TestJoinEndsWithItsContext(t *testing.T) {
-	why := errors.New("asked to")
-	accepts, err := net.Listen("tcp", "127.0.0.1:0") // and says nothing
+	why := errors.New("canceled")
+	accepts, err := net.Listen("tcp", "127.0.0.1:0") // and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 			defer client.Close()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() { <-dialled; cancel(why) }()
-			soon(t, "Join", func() {
+			within5s(t, "Join", func() {
 				if _, err := Join(ctx, client, Config{Job: "test", Self: member(0)}); !errors.Is(err, why) {
 					t.Errorf("Join: %v", err)
 				}
@@ -128,12 +128,12 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A store that goes while an agent comes to it does not hold it.
-func TestTheStoreGoesDuringJoin(t *testing.T) {
+// Join returns if the store is lost meanwhile.
+func TestStoreLostDuringJoin(t *testing.T) {
 	t.Parallel()
 	for name, hangUp := range map[string]func(*net.TCPConn){
 		"before it answers": func(c *net.TCPConn) { c.CloseWrite() },
-		"never there":       func(c *net.TCPConn) { c.Close() },
+		"at once":           func(c *net.TCPConn) { c.Close() },
 		"after it answered": func(*net.TCPConn) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestTheStoreGoesDuringJoin(t *testing.T) {
 				client.ActiveConnection().Connect()
 				j.close()
 			}
-			soon(t, "Join", func() {
+			within5s(t, "Join", func() {
 				if _, err := Join(j.ctx, client, Config{Job: "test", Self: member(0), ConnectTimeout: time.Second}); !errors.Is(err, ErrStoreLost) {
 					t.Errorf("Join: %v", err)
 				}

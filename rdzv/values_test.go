@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// put writes what no agent would.
+// put writes a value that no agent would write.
 func (j *job) put(key, value string) {
 	j.t.Helper()
 	if _, err := j.store.Client().Put(j.ctx, key, value); err != nil {
@@ -27,7 +27,7 @@ var bad = map[string]struct{ value, want string }{
 	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 262144 allowed"},
 }
 
-func TestASignalThatCannotBeUnderstoodEndsTheAgentsJob(t *testing.T) {
+func TestInvalidWorldEndsTheSession(t *testing.T) {
 	for name, b := range bad {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 3})
@@ -41,7 +41,7 @@ func TestASignalThatCannotBeUnderstoodEndsTheAgentsJob(t *testing.T) {
 	}
 }
 
-func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
+func TestInvalidVerdictEndsTheJob(t *testing.T) {
 	for name, b := range bad {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
@@ -53,7 +53,7 @@ func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 					t.Errorf("agent %d: %v, want %q", i, cause, b.want)
 				}
 			}
-			soon(t, "leaving", func() { j.finish(sessions, stopped) })
+			within5s(t, "leaving", func() { j.finish(sessions, stopped) })
 			if err := <-j.led; err != nil {
 				t.Errorf("the leader: %v", err)
 			}
@@ -61,7 +61,7 @@ func TestAVerdictThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestAMemberThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
+func TestInvalidMemberEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
 		"no workers":    {encode(Member{ID: "x", LocalSize: Unknown}), "0 workers (1 to 1024 allowed)"},
 		"endless":       {encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}), "1 to 1024 allowed"},
@@ -80,12 +80,12 @@ func TestAMemberThatCannotBeUnderstoodEndsTheJob(t *testing.T) {
 				t.Errorf("World: %v, want %q", err, b.want)
 			}
 			j.settle(s)
-			soon(t, "leaving", func() { j.leave(s) })
+			within5s(t, "leaving", func() { j.leave(s) })
 		})
 	}
 }
 
-func TestAnOutcomeThatCannotBeUnderstoodIsALoss(t *testing.T) {
+func TestInvalidOutcomeIsALoss(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
@@ -97,8 +97,8 @@ func TestAnOutcomeThatCannotBeUnderstoodIsALoss(t *testing.T) {
 	j.leave(sessions[0])
 }
 
-// What others write into the store is taken once, and by those it is for.
-func TestWhatIsWrittenTwiceCountsOnce(t *testing.T) {
+// Values that were read already, and values of unknown agents, have no effect.
+func TestDuplicatesAreIgnored(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
@@ -121,7 +121,7 @@ func TestWhatIsWrittenTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-func TestJobsWithOddNamesDoNotMix(t *testing.T) {
+func TestKeysOfUnusualJobNames(t *testing.T) {
 	names := []string{"a", "a/0", "a/0/", "/", "", "..", "a b", "ü", "a%2F0", "\x00", strings.Repeat("long", 64)}
 	seen := map[string]string{}
 	for _, name := range names {
@@ -149,7 +149,7 @@ func TestJobsWithOddNamesDoNotMix(t *testing.T) {
 	}
 }
 
-func TestAMemberThatCannotBe(t *testing.T) {
+func TestJoinRejectsInvalidMembers(t *testing.T) {
 	for name, m := range map[string]Member{
 		"no id":      {LocalSize: 1, Slots: 1},
 		"a path":     {ID: "a/b", LocalSize: 1, Slots: 1},
@@ -167,7 +167,7 @@ func TestAMemberThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestAJobThatCannotBe(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	for _, c := range []LeaderConfig{{}, {Job: "test"}, {Agents: 2}} {
 		if _, err := NewLeader(t.Context(), nil, c); err == nil {
 			t.Errorf("leads %d agents of job %q", c.Agents, c.Job)
@@ -178,8 +178,8 @@ func TestAJobThatCannotBe(t *testing.T) {
 	}
 }
 
-// An agent with many workers that all have much to say can say that they failed.
-func TestOutcomesStayReadable(t *testing.T) {
+// The outcome of an agent with the maximum number of workers and long texts is not too large.
+func TestLargestOutcomeIsReadable(t *testing.T) {
 	workers := make([]Worker, MaxSlots)
 	for i := range workers {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true, Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
