@@ -37,12 +37,11 @@ func serve(n int, o options) error {
 	if err != nil {
 		return err
 	}
-	l, key, err := listen(o)
+	address, key, err := listen(ctx, s, o)
 	if err != nil {
 		return err
 	}
-	s.Serve(l)
-	fmt.Println(l.Addr(), hex.EncodeToString(key[:]))
+	fmt.Println(address, hex.EncodeToString(key[:]))
 	go leader.Run(ctx) // as long as this process
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		used, peak := usage()
@@ -51,14 +50,27 @@ func serve(n int, o options) error {
 	return nil
 }
 
-func listen(o options) (net.Listener, secret.Key, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil || !o.tls {
-		return l, secret.Key{}, err
+// listen serves the store on loopback: with TLS through the listener of package
+// meet, which admits only agents of the job, and else without any protection.
+func listen(ctx context.Context, s *store.Server, o options) (string, secret.Key, error) {
+	if !o.tls {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", secret.Key{}, err
+		}
+		s.Serve(l)
+		return l.Addr().String(), secret.Key{}, nil
 	}
-	key := secret.NewKey()
-	l, err = meet.Guard([]net.Listener{l}, key)
-	return l, key, err
+	token := secret.NewKey()
+	config := meet.Config{Job: "scale", Nodes: 1, Token: func() ([]byte, error) { return token[:], nil }}
+	m, err := meet.Meet(ctx, config, func(_ context.Context, l net.Listener) error {
+		s.Serve(l)
+		return nil
+	})
+	if err != nil {
+		return "", secret.Key{}, err
+	}
+	return m.Addr.String(), *m.Key, nil
 }
 
 // usage is what this process has used: time on the cores, and bytes of memory at

@@ -2,12 +2,10 @@ package meet
 
 import (
 	"context"
-	"net"
 	"slices"
 	"sync"
 
 	"rdzv/rdzv/meet/internal/gate"
-	"rdzv/rdzv/secret"
 )
 
 // Meet returns when this agent either hosts the store (host has returned without error) or holds a
@@ -82,15 +80,4 @@ func (e *ending) end() {
 	for _, f := range slices.Backward(list) {
 		f()
 	}
-}
-
-// Guard makes one listener of several, which lets in only agents of the job with that key. The
-// listener that a HostFunc is given is guarded already.
-func Guard(listeners []net.Listener, key secret.Key) (net.Listener, error) {
-	g, err := gate.New(listeners, &key, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	g.Admit()
-	return g, nil
 }
