@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"rdzv/rdzv/meet/internal/gate"
@@ -161,9 +160,6 @@ func (s *search) judge(a answered) *found {
 	}
 	t.open, t.answer = false, a.err
 	t.wait = t.longer()
-	if occupied(a.err) {
-		s.tries.hurry(a.addr.Addr())
-	}
 	var moved gate.MovedError
 	switch {
 	case errors.As(a.err, &moved):
@@ -174,13 +170,6 @@ func (s *search) judge(a answered) *found {
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 	return nil
-}
-
-// occupied tells from an answer that somebody else has the port, or that one cannot know.
-func occupied(err error) bool {
-	var moved gate.MovedError
-	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) &&
-		!errors.Is(err, syscall.ENETUNREACH) && !errors.As(err, &moved)
 }
 
 func (s *search) notFound(cause error) error {

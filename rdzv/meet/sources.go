@@ -19,7 +19,7 @@ const perPort = 4
 func offerAll(give func(offer), name string, likely int, addrs []netip.Addr, ports []int) {
 	for i, a := range addrs {
 		for j, port := range ports {
-			give(offer{netip.AddrPortFrom(a, uint16(port)), name, likely + i + perPort*j, j})
+			give(offer{netip.AddrPortFrom(a, uint16(port)), name, likely + i + perPort*j, j > 0})
 		}
 	}
 }

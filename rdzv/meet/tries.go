@@ -9,8 +9,7 @@ import (
 // How hard a search tries: burst addresses at once, the next burst when those have not answered for
 // burstEvery, maxOpen in all. An address that said no is tried again after firstWait, then later
 // and later up to lastWait. A later port of the sequence is for a store that found those before it
-// taken: it is tried lastWait after the one before, or as soon as one is known to be taken, and
-// then every laterWait.
+// taken: it is tried again every laterWait.
 const (
 	burst      = 8
 	burstEvery = 100 * time.Millisecond
@@ -27,7 +26,7 @@ type offer struct {
 	addr   netip.AddrPort
 	name   string // where it comes from, for messages; may be empty
 	likely int    // the smallest is tried first
-	nth    int    // in the sequence of ports
+	later  bool   // not the first of the sequence of ports
 }
 
 // A source offers addresses until ctx ends, or until it has no more to say.
@@ -50,15 +49,11 @@ const maxTries = 4096
 
 func (all tries) take(o offer) {
 	if t := all[o.addr]; t != nil {
-		t.likely = min(t.likely, o.likely)
-		if o.nth < t.nth {
-			t.nth = o.nth
-			t.next = earlier(t.next, time.Now().Add(time.Duration(o.nth)*lastWait))
-		}
+		t.likely, t.later = min(t.likely, o.likely), t.later && o.later
 		return
 	}
 	if o.addr.IsValid() && o.addr.Port() != 0 && (len(all) < maxTries || all.drop(o.likely)) {
-		all[o.addr] = &try{offer: o, next: time.Now().Add(time.Duration(o.nth) * lastWait)}
+		all[o.addr] = &try{offer: o}
 	}
 }
 
@@ -79,24 +74,8 @@ func (all tries) drop(likely int) bool {
 
 // longer is how long to wait before the next attempt.
 func (t *try) longer() time.Duration {
-	if t.nth > 0 {
+	if t.later {
 		return laterWait
 	}
 	return min(max(t.wait*3/2, firstWait), lastWait)
-}
-
-// hurry tries the later ports of an address where somebody else has one.
-func (all tries) hurry(addr netip.Addr) {
-	for _, t := range all {
-		if t.addr.Addr() == addr && t.started.IsZero() {
-			t.next = time.Now()
-		}
-	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
