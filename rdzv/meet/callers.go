@@ -23,18 +23,16 @@ type callers struct {
 
 	mu     sync.Mutex
 	better map[string]time.Time // by id: when one that is better was heard last
-	voices map[string]bool      // every id that was heard
 	start  time.Time            // when it began
 
-	asked  chan struct{}      // somebody wants to hear this agent
 	offers chan offer         // addresses of those that are better
 	rivals chan beacon.Beacon // of others that host, while this agent does
 }
 
 func newCallers(m multicast, s *strangers, addrs []netip.AddrPort) *callers {
 	return &callers{
-		multicast: m, strangers: s, better: map[string]time.Time{}, voices: map[string]bool{}, start: time.Now(),
-		asked: make(chan struct{}, 1), offers: make(chan offer, maxOpen), rivals: make(chan beacon.Beacon, 1),
+		multicast: m, strangers: s, better: map[string]time.Time{}, start: time.Now(),
+		offers: make(chan offer, maxOpen), rivals: make(chan beacon.Beacon, 1),
 		self: m.self(false, addrs),
 	}
 }
@@ -45,19 +43,9 @@ func (c *callers) quit() {
 	}
 }
 
-// call sends this agent's beacon again and again, and soon after somebody has asked for it.
+// call sends this agent's beacon again and again.
 func (c *callers) call(ctx context.Context) {
-	for wait := callFirst; ctx.Err() == nil; {
-		c.say()
-		asked, cancel := context.WithTimeout(ctx, wait)
-		pause(asked, firstWait)
-		select {
-		case <-c.asked:
-		case <-asked.Done():
-			wait = min(wait*3/2, callLast)
-		}
-		cancel()
-	}
+	callRepeatedly(ctx, c.say)
 }
 
 func (c *callers) say() {
@@ -70,15 +58,14 @@ func (c *callers) say() {
 	c.socket.Send(packet)
 }
 
-// maxVoices bounds what an agent remembers of the others.
-const maxVoices = 4096
+// maxBetter bounds what an agent remembers of the others.
+const maxBetter = 4096
 
 // otherLineAfter is how long an agent is alone before it takes another job of the same user for a
 // mistake.
 const otherLineAfter = 2 * time.Second
 
-// hear takes in one beacon. A new voice is answered, for it may have begun to listen after the last
-// call; and whoever seeks hears from the host.
+// hear takes in one beacon.
 func (c *callers) hear(h beacon.Packet) {
 	b, err := c.multicast.understand(h, c.strangers.tell)
 	if errors.Is(err, gate.ErrOtherJob) && c.bothAlone(b) {
@@ -87,8 +74,7 @@ func (c *callers) hear(h beacon.Packet) {
 	if err != nil || b.ID == c.self.ID {
 		return
 	}
-	better, hosting, answer := c.weigh(b)
-	switch {
+	switch better, hosting := c.weigh(b); {
 	case better && hosting:
 		select {
 		case c.rivals <- b:
@@ -96,12 +82,6 @@ func (c *callers) hear(h beacon.Packet) {
 		}
 	case better:
 		offerBeacon(c.offer, b)
-	}
-	if answer {
-		select {
-		case c.asked <- struct{}{}:
-		default: // somebody has already
-		}
 	}
 }
 
@@ -111,20 +91,16 @@ func (c *callers) bothAlone(b beacon.Beacon) bool {
 	return !b.Hosting && !c.self.Hosting && time.Since(c.start) > otherLineAfter
 }
 
-// weigh says whether another agent is better, and whether to answer it. A host is better than one
+// weigh says whether another agent is better, and whether this one hosts. A host is better than one
 // that seeks; of two alike, the lower id is.
-func (c *callers) weigh(b beacon.Beacon) (better, hosting, answer bool) {
+func (c *callers) weigh(b beacon.Beacon) (better, hosting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	better = b.Hosting && !c.self.Hosting || b.Hosting == c.self.Hosting && b.ID < c.self.ID
-	if better && len(c.better) < maxVoices {
+	if better && len(c.better) < maxBetter {
 		c.better[b.ID] = time.Now()
 	}
-	fresh := !c.voices[b.ID] && len(c.voices) < maxVoices
-	if fresh {
-		c.voices[b.ID] = true
-	}
-	return better, c.self.Hosting, fresh || c.self.Hosting && !b.Hosting
+	return better, c.self.Hosting
 }
 
 func (c *callers) offer(o offer) {

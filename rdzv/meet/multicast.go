@@ -10,10 +10,10 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// How often a beacon is sent: often at first, when all agents start, then seldom.
+// How often a beacon is sent: more often at first, when all agents start.
 const (
 	callFirst = 50 * time.Millisecond
-	callLast  = time.Second
+	callLast  = 250 * time.Millisecond
 )
 
 // beaconsAfter is how long other sources have before beacons are listened to.
@@ -40,8 +40,12 @@ func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
 	}
 	defer r.Close()
 	packet := m.self(true, addrs).Encode(m.key)
+	callRepeatedly(ctx, func() { r.Send(packet) })
+}
+
+func callRepeatedly(ctx context.Context, send func()) {
 	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
-		r.Send(packet)
+		send()
 		pause(ctx, wait)
 	}
 }
