@@ -39,17 +39,16 @@ type Gate struct {
 	mu     sync.Mutex
 	answer error              // nil: this agent hosts; a MovedError: another
 	parked map[*incoming]bool // those who wait for the decision
-	said   map[netip.Addr]bool
 }
 
 // New opens a gate on the listeners, which it takes over, to agents of the job with that key; with
 // a nil key, to those that give its public name, which is for --insecure. told is called, from
-// goroutines of the gate, for each stranger that may be one of the user's own (see Stranger), once
-// an address; it may be nil.
+// goroutines of the gate, for each attempt of a stranger that may be one of the user's own (see
+// Stranger).
 func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Stranger)) (*Gate, error) {
 	g := &Gate{
 		listeners: listeners, told: told, in: make(chan net.Conn), pending: newPending(), id: newInstance(),
-		decided: make(chan struct{}), parked: map[*incoming]bool{}, said: map[netip.Addr]bool{},
+		decided: make(chan struct{}), parked: map[*incoming]bool{},
 		public: hex.EncodeToString(public),
 	}
 	if key != nil {

@@ -89,7 +89,7 @@ func TestGuardTellsOtherTokens(t *testing.T) {
 // What an attacker may send, and a member that is in all the while.
 func TestGuardKeepsStrangersOut(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
-	l, addr := listenLocal(t, k, nil)
+	l, addr := listenLocal(t, k, func(Stranger) {})
 	echo(t, l)
 	member, err := dialKey(t, k, addr)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 // out.
 func TestGuardUnderSilence(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
-	l, addr := listenLocal(t, k, nil)
+	l, addr := listenLocal(t, k, func(Stranger) {})
 	echo(t, l)
 	member, err := dialKey(t, k, addr)
 	if err != nil {

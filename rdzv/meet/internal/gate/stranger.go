@@ -57,16 +57,7 @@ func (g *Gate) tell(s *incoming, err error) {
 	s.mu.Lock()
 	who := Stranger{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr(), Why: g.why(s.public, err)}
 	s.mu.Unlock()
-	if who.Why == nil || g.told == nil {
-		return
-	}
-	g.mu.Lock()
-	again := g.said[who.Addr] || len(g.said) >= maxPending
-	if !again {
-		g.said[who.Addr] = true
-	}
-	g.mu.Unlock()
-	if !again {
+	if who.Why != nil {
 		g.told(who)
 	}
 }
