@@ -36,7 +36,7 @@ func orte(c *Config) (*plan, error) {
 func orteHosts(c *Config, ports []int) []source {
 	var sources []source
 	if hnp, err := hosts.ParseDaemonURI(c.env("OMPI_MCA_orte_hnp_uri")); err == nil {
-		sources = append(sources, seen(c.Proc, hnp.Port(), ports), fixed("mpirun's host", 2, hnp.IPs(), ports))
+		sources = append(sources, seen(c.Proc, hnp[0].Port(), ports), fixed("mpirun's host", 2, addressesOf(hnp), ports))
 	}
 	if nodes, err := hosts.ParseNodeRegex(c.env("OMPI_MCA_orte_node_regex")); err == nil {
 		sources = append(sources, names(c.Resolve, append(nodes[1:], nodes[0]), 1, ports))

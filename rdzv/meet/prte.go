@@ -1,6 +1,7 @@
 package meet
 
 import (
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -24,8 +25,8 @@ func prte(c *Config) (*plan, error) {
 		return nil, err
 	}
 	p.sources = []source{nearby(c.network(), p.ports)}
-	if hnp, ok := prteHead(c); ok && !c.oneNode() {
-		p.sources = append(p.sources, seen(c.Proc, hnp.Port(), p.ports), fixed("mpirun's host", 2, hnp.IPs(), p.ports))
+	if hnp := prteHead(c); len(hnp) > 0 && !c.oneNode() {
+		p.sources = append(p.sources, seen(c.Proc, hnp[0].Port(), p.ports), fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
 	}
 	p.announce = !c.oneNode()
 	p.hint = "Open MPI 5 does not tell rank 0's host when mpirun's own host runs no ranks: mpirun -x RDZV_STORE=HOST names it"
@@ -33,29 +34,19 @@ func prte(c *Config) (*plan, error) {
 }
 
 // prteHead finds mpirun's daemon on the command line of this host's daemon, which is an ancestor.
-func prteHead(c *Config) (hosts.DaemonURI, bool) {
+func prteHead(c *Config) []netip.AddrPort {
 	if c.Proc == nil {
-		return hosts.DaemonURI{}, false
+		return nil
 	}
 	for _, p := range procfs.Ancestors(c.Proc, c.PID) {
 		args := procfs.Arguments(c.Proc, p.PID)
 		if len(args) == 0 || !slices.Contains([]string{"prted", "prte"}, path.Base(args[0])) {
 			continue
 		}
-		if text, ok := argument(args, "prte_hnp_uri"); ok {
-			uri, err := hosts.ParseDaemonURI(text)
-			return uri, err == nil
+		if i := slices.Index(args, "prte_hnp_uri"); i >= 0 && i+1 < len(args) {
+			hnp, _ := hosts.ParseDaemonURI(args[i+1])
+			return hnp
 		}
 	}
-	return hosts.DaemonURI{}, false
-}
-
-// argument finds the value that follows the word called name on a command line.
-func argument(args []string, name string) (string, bool) {
-	for i := range len(args) - 1 {
-		if args[i] == name {
-			return strings.Trim(args[i+1], `"`), true
-		}
-	}
-	return "", false
+	return nil
 }

@@ -7,16 +7,11 @@ import (
 	"strings"
 )
 
-// A DaemonURI is how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open MPI
-// 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5. The addresses are all those of its host in the order
-// of the interfaces, docker0's included, which may be the same on every host.
-type DaemonURI struct {
-	Addrs []netip.AddrPort // at least one
-}
-
 var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
 
-// ParseDaemonURI reads one:
+// ParseDaemonURI reads how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open
+// MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5. It gives at least one address: all those of its
+// host in the order of the interfaces, docker0's included, which may be the same on every host.
 //
 //	1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245
 //	prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24
@@ -25,26 +20,26 @@ var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
 //
 // The numbers at the end are the lengths of the networks' prefixes. Inside sbatch the whole may be
 // in quotes.
-func ParseDaemonURI(text string) (DaemonURI, error) {
+func ParseDaemonURI(text string) ([]netip.AddrPort, error) {
 	name, rest, ok := strings.Cut(strings.Trim(text, `"'`), ";")
 	dot := strings.LastIndexByte(name, '.')
 	if !ok || dot < 1 {
-		return DaemonURI{}, errDaemonURI
+		return nil, errDaemonURI
 	}
 	if _, err := strconv.ParseUint(name[dot+1:], 10, 32); err != nil {
-		return DaemonURI{}, errDaemonURI
+		return nil, errDaemonURI
 	}
-	var u DaemonURI
+	var list []netip.AddrPort
 	for contact := range strings.SplitSeq(rest, ";") {
 		scheme, where, ok := strings.Cut(contact, "://")
 		if ok && strings.HasPrefix(scheme, "tcp") {
-			u.Addrs = append(u.Addrs, parseAddresses(where)...)
+			list = append(list, parseAddresses(where)...)
 		}
 	}
-	if len(u.Addrs) == 0 {
-		return DaemonURI{}, errDaemonURI
+	if len(list) == 0 {
+		return nil, errDaemonURI
 	}
-	return u, nil
+	return list, nil
 }
 
 func parseAddresses(where string) []netip.AddrPort {
@@ -65,14 +60,3 @@ func parseAddresses(where string) []netip.AddrPort {
 	}
 	return list
 }
-
-// IPs gives the addresses without the daemon's port.
-func (u DaemonURI) IPs() []netip.Addr {
-	var list []netip.Addr
-	for _, a := range u.Addrs {
-		list = append(list, a.Addr())
-	}
-	return list
-}
-
-func (u DaemonURI) Port() uint16 { return u.Addrs[0].Port() }

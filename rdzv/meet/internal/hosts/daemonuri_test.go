@@ -35,14 +35,14 @@ func TestParseDaemonURI(t *testing.T) {
 		recorded(t, "openmpi5-headrank-rank0")["PMIX_SERVER_URI4"]:                   "[172.17.0.1:34881]",
 		recorded(t, "openmpi4-launchernode-rank2")["OMPI_MCA_orte_local_daemon_uri"]: "[172.17.0.1:34417 10.77.0.13:34417 10.78.0.13:34417]",
 	} {
-		u, err := ParseDaemonURI(text)
-		if got := fmt.Sprint(u.Addrs); err != nil || got != want {
+		list, err := ParseDaemonURI(text)
+		if got := fmt.Sprint(list); err != nil || got != want {
 			t.Errorf("%q: %s, %v", text, got, err)
 		}
 	}
 	for _, bad := range []string{"", ";", "1.0", "1.0;", "1;tcp://10.0.0.1:1", ".0;tcp://10.0.0.1:1", "1.x;tcp://10.0.0.1:1", "1.0;usock://x", "1.0;tcp://10.0.0.1", "1.0;tcp://10.0.0.1:0", "1.0;tcp://10.0.0.1:70000", "1.0;tcp://0.0.0.0:5", "1.0;tcp6://[::1:5"} {
-		if u, err := ParseDaemonURI(bad); err == nil {
-			t.Errorf("%q is fine: %v", bad, u)
+		if list, err := ParseDaemonURI(bad); err == nil {
+			t.Errorf("%q is fine: %v", bad, list)
 		}
 	}
 }
@@ -50,8 +50,8 @@ func TestParseDaemonURI(t *testing.T) {
 func FuzzDaemonURI(f *testing.F) {
 	f.Add("1981022208.0;tcp://172.17.0.1,10.77.0.11:44245:16,24;tcp6://[::1]:5")
 	f.Fuzz(func(t *testing.T, text string) {
-		if u, err := ParseDaemonURI(text); err == nil && (len(u.Addrs) == 0 || u.Port() == 0) {
-			t.Errorf("%q: %+v", text, u)
+		if list, err := ParseDaemonURI(text); err == nil && (len(list) == 0 || list[0].Port() == 0) {
+			t.Errorf("%q: %v", text, list)
 		}
 	})
 }

@@ -14,22 +14,7 @@ var errHostlist = errors.New("not a list of hosts of Slurm")
 //	r[1-2]n[1-2]                             r1n1 r1n2 r2n1 r2n2
 //
 // A number that begins with 0 tells the width of its range.
-func ParseHostlist(text string) ([]string, error) {
-	var names []string
-	for text != "" {
-		entry, rest := splitEntry(text)
-		text = rest
-		some, err := expandHosts(entry, maxNodes-len(names))
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, some...)
-	}
-	if len(names) == 0 {
-		return nil, errHostlist
-	}
-	return names, nil
-}
+func ParseHostlist(text string) ([]string, error) { return expandList(text, errHostlist, expandHosts) }
 
 // expandHosts expands the first brackets, and what follows for each of their numbers.
 func expandHosts(entry string, limit int) ([]string, error) {

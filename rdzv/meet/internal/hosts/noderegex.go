@@ -20,20 +20,7 @@ var errNodeRegex = errors.New("not a node_regex of Open MPI")
 // topologies.
 func ParseNodeRegex(text string) ([]string, error) {
 	text, _, _ = strings.Cut(text, "@")
-	var names []string
-	for text != "" {
-		entry, rest := splitEntry(text)
-		text = rest
-		some, err := expandEntry(entry, maxNodes-len(names))
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, some...)
-	}
-	if len(names) == 0 {
-		return nil, errNodeRegex
-	}
-	return names, nil
+	return expandList(text, errNodeRegex, expandEntry)
 }
 
 func expandEntry(entry string, limit int) ([]string, error) {

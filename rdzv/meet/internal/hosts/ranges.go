@@ -11,6 +11,24 @@ import (
 // malice.
 const maxNodes = 1 << 16
 
+// expandList expands each entry of a list; expand gives at most limit names of one entry, or the
+// error bad.
+func expandList(text string, bad error, expand func(entry string, limit int) ([]string, error)) (names []string, _ error) {
+	for text != "" {
+		entry, rest := splitEntry(text)
+		text = rest
+		some, err := expand(entry, maxNodes-len(names))
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, some...)
+	}
+	if len(names) == 0 {
+		return nil, bad
+	}
+	return names, nil
+}
+
 // splitEntry cuts at the first comma outside brackets.
 func splitEntry(text string) (entry, rest string) {
 	depth := 0
