@@ -1,11 +1,13 @@
 package meet
 
 import (
-	"encoding/hex"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,12 +59,15 @@ func remember(c *Config, key secret.Key, addrs []netip.Addr, onEnd func(func()))
 		return
 	}
 	onEnd(func() {
-		l, err := listenAt(memory(c.RuntimeDir, proxy))
+		l, err := net.ListenUnix("unix", memory(c.RuntimeDir, proxy))
 		if err != nil {
 			return
 		}
 		defer l.Close()
-		_ = keeper.Start(l, proxy.PID, formatContact(key, addrs, 0))
+		if f, err := l.File(); err == nil {
+			_ = keeper.Start(f, proxy.PID, formatContact(key, addrs, 0))
+			f.Close()
+		}
 	})
 }
 
@@ -82,59 +87,34 @@ func proxyOf(c *Config) (procfs.Process, bool) {
 
 // memory is where the keeper answers: an abstract address, which goes with its process. Its name is
 // of this user, and of one process for good.
-func memory(dir string, proxy procfs.Process) unix.Sockaddr {
-	return &unix.SockaddrUnix{Name: fmt.Sprintf("@rdzv/pmi/%s/%d-%d", hex.EncodeToString(secret.PublicName(dir)), proxy.PID, proxy.Start)}
+func memory(dir string, proxy procfs.Process) *net.UnixAddr {
+	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@rdzv/pmi/%x/%d-%d", secret.PublicName(dir), proxy.PID, proxy.Start)}
 }
 
-// maxAsking is how many may ask at the same moment, where the system allows that many.
-const maxAsking = 4096
-
-// listenAt fails if somebody does already.
-func listenAt(addr unix.Sockaddr) (*os.File, error) {
-	f, err := unixSocket()
-	if err != nil {
-		return nil, err
-	}
-	if err = unix.Bind(int(f.Fd()), addr); err == nil {
-		err = unix.Listen(int(f.Fd()), maxAsking)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// recallTimeout is how long the keeper may take, in seconds; it needs a few microseconds.
-const recallTimeout = 5
+// recallTimeout is how long the keeper may take; it needs a few microseconds.
+const recallTimeout = 5 * time.Second
 
 // recall asks the keeper. One of another user is none: anybody can take the name.
-func recall(addr unix.Sockaddr) (string, bool) {
-	f, err := unixSocket()
+func recall(addr *net.UnixAddr) (string, bool) {
+	conn, err := net.DialUnix("unix", nil, addr)
 	if err != nil {
 		return "", false
 	}
-	defer f.Close()
-	fd, limit := int(f.Fd()), &unix.Timeval{Sec: recallTimeout}
-	for _, option := range []int{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
-		_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, limit)
-	}
-	if unix.Connect(fd, addr) != nil {
-		return "", false
-	}
-	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil || int(peer.Uid) != os.Geteuid() {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(recallTimeout))
+	if peer, err := peerOf(conn); err != nil || int(peer.Uid) != os.Geteuid() {
 		return "", false
 	}
 	text := make([]byte, maxContact+1)
-	n, err := f.Read(text)
-	return string(text[:max(n, 0)]), err == nil && n > 0
+	n, err := conn.Read(text)
+	return string(text[:n]), err == nil && n > 0
 }
 
-func unixSocket() (*os.File, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func peerOf(conn *net.UnixConn) (peer *unix.Ucred, err error) {
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), "keeper"), nil
+	bad := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return peer, errors.Join(err, bad)
 }
