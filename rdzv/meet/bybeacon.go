@@ -58,7 +58,7 @@ func newCandidate(ctx context.Context, j *joiner, p *plan) (*candidate, error) {
 	}
 	c := newCallers(p.multicast, j.strangers, m.Addrs)
 	if c.socket, err = p.multicast.open(ctx); err != nil {
-		j.notify(NoMulticast{err})
+		j.config.Notify(NoMulticast{err})
 	} else {
 		c.socket.Listen(c.hear)
 	}
@@ -76,7 +76,7 @@ func (c *candidate) elect(ctx context.Context) (*Meeting, error) {
 	done := make(chan struct{})
 	group.Go(func() { c.callers.call(looking) })
 	group.Go(func() { found, err = c.knock(looking); close(done) })
-	group.Go(func() { alone(looking, c.meeting, c.plan, c.joiner.notify) })
+	group.Go(func() { alone(looking, c.meeting, c.plan, c.joiner.config.Notify) })
 	if c.chosen(looking, done) {
 		cancel(errChosen)
 		<-done
@@ -165,12 +165,8 @@ func (c *candidate) yield(ctx context.Context) {
 }
 
 func (c *candidate) proved(ctx context.Context, b beacon.Beacon) (netip.AddrPort, bool) {
-	d, err := c.meeting.dialer()
-	if err != nil {
-		return netip.AddrPort{}, false
-	}
 	for _, addr := range b.Addrs {
-		conn, greeted, err := d.Dial(ctx, addr)
+		conn, greeted, err := c.meeting.dialer.Dial(ctx, addr)
 		if err != nil {
 			continue
 		}

@@ -72,12 +72,9 @@ func byLock(dir string) election {
 		}
 		if m, err = j.hostAt(ctx, p); err != nil {
 			lock.release()
-			if d, bad := j.dialer(p); bad == nil {
-				err = sayWho(ctx, d, p, err)
-			}
-			return nil, err
+			return nil, j.sayWho(ctx, p, err)
 		}
-		m.onRelease(lock.release)
+		m.unlock = lock.release
 		return m, nil
 	}
 }

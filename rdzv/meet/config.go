@@ -92,14 +92,6 @@ func (c *Config) oneNode() bool { return c.Nodes == 1 || c.Size > 0 && c.LocalSi
 // byHand says that no launcher gave this agent a rank.
 func (c *Config) byHand() bool { return c.Rank < 0 }
 
-// network is what this agent knows of its host's network.
-func (c *Config) network() network {
-	return network{interfaces: c.Interfaces, specs: c.Net, proc: c.Proc, oneNode: c.oneNode(), beacons: c.PortLo}
-}
-
-// env gives the value of one variable of the environment, "" if it is not set.
-func (c *Config) env(name string) string { return c.Env[name] }
-
 // from says that the launcher is one of those, or may be: none was named.
 func (c *Config) from(launchers ...string) bool {
 	return c.Launcher == "" || slices.Contains(launchers, c.Launcher)

@@ -118,7 +118,7 @@ func newHost(t *testing.T, k int) (m *Meeting, c *candidate) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err = newFinder(&conf, newFakeStore(t, "store").host).meet(t.Context(), nil, p,
+	m, err = newJoiner(&conf, newFakeStore(t, "store").host).meet(t.Context(), p,
 		func(ctx context.Context, j *joiner, p *plan) (*Meeting, error) {
 			var err error
 			if c, err = newCandidate(ctx, j, p); err != nil {
@@ -204,7 +204,7 @@ func TestRankedByBeacon(t *testing.T) {
 	c.fill()
 	p := mustPlan(t, &c)
 	p.sources = nil // the beacons alone
-	m, err := newFinder(&c, noHost(t)).meet(t.Context(), nil, p, byRank)
+	m, err := newJoiner(&c, noHost(t)).meet(t.Context(), p, byRank)
 	if err != nil {
 		t.Fatal(err)
 	}

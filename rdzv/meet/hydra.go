@@ -22,8 +22,8 @@ func hydra(c *Config) bool {
 	if !c.from("hydra", "intelmpi", "mvapich2") || c.byHand() {
 		return false
 	}
-	fd, err := strconv.Atoi(c.env("PMI_FD"))
-	return err == nil && fd > 2 && (c.Launcher != "" || c.env("SLURM_STEP_ID") == "" || c.env("MPI_LOCALRANKID") != "")
+	fd, err := strconv.Atoi(c.Env["PMI_FD"])
+	return err == nil && fd > 2 && (c.Launcher != "" || c.Env["SLURM_STEP_ID"] == "" || c.Env["MPI_LOCALRANKID"] != "")
 }
 
 // barrierNews is how long the barrier is waited for in silence.
@@ -39,7 +39,7 @@ func byPMI(c *Config, onEnd func(func())) election {
 		if len(j.past) > 0 {
 			return nil, errOnce
 		}
-		fd, _ := strconv.Atoi(c.env("PMI_FD"))
+		fd, _ := strconv.Atoi(c.Env["PMI_FD"])
 		client, err := pmi.Start(ctx, fd)
 		onEnd(client.Finalize)
 		if err != nil {
@@ -101,7 +101,7 @@ func (t *task) host(ctx context.Context, key secret.Key) (*Meeting, error) {
 // allHere waits at the barrier. Nobody can say who is missing there.
 func (t *task) allHere(ctx context.Context) error {
 	stop := time.AfterFunc(barrierNews, func() {
-		t.joiner.notify(RanksMissing{t.config.Size})
+		t.config.Notify(RanksMissing{t.config.Size})
 	})
 	defer stop.Stop()
 	return t.pmi.Barrier(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"rdzv/rdzv/meet/internal/gate"
 )
@@ -12,11 +11,44 @@ import (
 // A joiner can do what a row of the table may call for: host the store, or look for one that
 // another agent hosts.
 type joiner struct {
+	config    *Config
 	start     HostFunc
-	host      string          // this host's name
 	past      []gate.Instance // stores whose job is over
 	strangers *strangers
-	notify    func(Notice)
+	ending    *ending
+}
+
+func newJoiner(c *Config, host HostFunc) *joiner {
+	return &joiner{config: c, start: host, strangers: &strangers{notify: c.Notify}, ending: &ending{}}
+}
+
+// find runs the row that holds for this agent. Whatever way it fails, a panic included, the
+// launcher is told.
+func (j *joiner) find(ctx context.Context) (m *Meeting, err error) {
+	defer func() {
+		if m == nil {
+			j.ending.end()
+		}
+	}()
+	p, elect, err := choose(ctx, j.config, j.ending.onEnd)
+	if err != nil {
+		return nil, err
+	}
+	return j.meet(ctx, p, elect)
+}
+
+func (j *joiner) meet(ctx context.Context, p *plan, elect election) (*Meeting, error) {
+	m, err := elect(ctx, j, p)
+	if err != nil {
+		return nil, err
+	}
+	m.config, m.end = j.config, j.ending.end
+	m.again = func(ctx context.Context) (*Meeting, error) {
+		next := *j
+		next.past = append(slices.Clip(j.past), m.id)
+		return next.find(ctx)
+	}
+	return m, nil
 }
 
 // An election decides on the way whether this agent hosts.
@@ -52,10 +84,15 @@ func (j *joiner) bind(ctx context.Context, p *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := j.dialer(p)
+	if err != nil {
+		g.Close()
+		return nil, err
+	}
 	addrs := g.Addrs()
 	better := make(chan struct{})
 	return &Meeting{
-		gate: g, id: g.ID(), dialer: sync.OnceValues(func() (*gate.Dialer, error) { return j.dialer(p) }),
+		gate: g, id: g.ID(), dialer: d,
 		Hosting: true, Key: p.key, Addr: addrs[0], Addrs: addrs, BetterHost: better, betterHost: better,
 	}, nil
 }
@@ -74,7 +111,7 @@ func (j *joiner) serve(ctx context.Context, m *Meeting, p *plan) error {
 	started = true
 	m.gate.Admit()
 	if p.alone {
-		m.tasks.run(func(ctx context.Context) { alone(ctx, m, p, j.notify) })
+		m.tasks.run(func(ctx context.Context) { alone(ctx, m, p, j.config.Notify) })
 	}
 	if p.announce {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
@@ -104,8 +141,7 @@ func (j *joiner) look(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	return &Meeting{
-		id: f.ID, dialer: func() (*gate.Dialer, error) { return d, nil }, first: f.conn,
-		Key: p.key, Addr: f.addr, Addrs: f.Addrs,
+		id: f.ID, dialer: d, first: f.conn, Key: p.key, Addr: f.addr, Addrs: f.Addrs,
 	}, nil
 }
 
@@ -120,5 +156,5 @@ func (j *joiner) told(p *plan) func(gate.Stranger) {
 }
 
 func (j *joiner) dialer(p *plan) (*gate.Dialer, error) {
-	return gate.NewDialer(p.key, p.public, j.host)
+	return gate.NewDialer(p.key, p.public, j.config.Host)
 }

@@ -245,7 +245,7 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	group.Go(func() { newFinder(&b, noHost(t)).meet(ctx, nil, p, byRank) }) // as on another host, whose node1 is not itself
+	group.Go(func() { newJoiner(&b, noHost(t)).meet(ctx, p, byRank) }) // as on another host, whose node1 is not itself
 	if n := waitFor[DifferentCommand](t, host); n != (DifferentCommand{"node2", onLoopback[0]}) {
 		t.Errorf("%+v", n)
 	}

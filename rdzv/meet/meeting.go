@@ -19,12 +19,13 @@ type Meeting struct {
 	Addr    netip.AddrPort   // of the store as seen from here
 	Addrs   []netip.AddrPort // where the store listens
 
-	id      gate.Instance
-	gate    *gate.Gate // of the host
-	dialer  func() (*gate.Dialer, error)
-	network network                                 // of this host
-	again   func(context.Context) (*Meeting, error) // looks for another store
-	end     func()                                  // what to do when the agent leaves
+	config *Config
+	id     gate.Instance
+	gate   *gate.Gate // of the host
+	dialer *gate.Dialer
+	again  func(context.Context) (*Meeting, error) // looks for another store
+	end    func()                                  // what to do when the agent leaves
+	unlock func()                                  // what to do when this store is let go of; may be nil
 
 	// BetterHost is closed when, without a launcher, another agent turns out to host as well and
 	// has the lower id: the two found each other too late. If the job can still move, move it, call
@@ -37,7 +38,6 @@ type Meeting struct {
 	mu    sync.Mutex
 	first net.Conn // the connection that Meet verified, until somebody takes it
 	tasks tasks
-	last  func() // see onRelease
 }
 
 // errGone is what Dial says when the store that was found is not there any more, but another of the
@@ -55,11 +55,7 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	if conn != nil {
 		return conn, nil
 	}
-	d, err := m.dialer()
-	if err != nil {
-		return nil, err
-	}
-	conn, greeted, err := d.Dial(ctx, m.Addr)
+	conn, greeted, err := m.dialer.Dial(ctx, m.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)
 	}
@@ -112,8 +108,8 @@ func (m *Meeting) Close() {
 // release lets go of all that belongs to this store.
 func (m *Meeting) release() {
 	m.mu.Lock()
-	conn, last := m.first, m.last
-	m.first, m.last = nil, nil
+	conn, unlock := m.first, m.unlock
+	m.first, m.unlock = nil, nil
 	m.mu.Unlock()
 	m.tasks.end()
 	if conn != nil {
@@ -122,16 +118,9 @@ func (m *Meeting) release() {
 	if m.gate != nil {
 		m.gate.Close()
 	}
-	if last != nil {
-		last()
+	if unlock != nil {
+		unlock()
 	}
-}
-
-// onRelease has f called when this store is let go of.
-func (m *Meeting) onRelease(f func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last = f
 }
 
 // Format names the store without its key.

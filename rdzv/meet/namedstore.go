@@ -78,9 +78,8 @@ const (
 // is of another host. A literal address is taken alone. A name stands for this host as a whole:
 // Debian lets a host's own name be 127.0.1.1, which is of no use to others.
 func owned(ctx context.Context, c *Config, host string) ([]netip.Addr, error) {
-	n := c.network()
 	if a, err := netip.ParseAddr(host); err == nil {
-		return n.mine([]netip.Addr{a})
+		return c.mine([]netip.Addr{a})
 	}
 	if host == "localhost" {
 		return onLoopback[:1], nil
@@ -92,11 +91,11 @@ func owned(ctx context.Context, c *Config, host string) ([]netip.Addr, error) {
 	soon, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	named, _ := c.Resolve(soon, host) // a name that is not known yet is another host's; the search asks again
-	mine, err := n.mine(named)
+	mine, err := c.mine(named)
 	if err != nil || len(mine) == 0 && !sameHost(host, c.Host) {
 		return nil, err
 	}
-	all, err := n.listenAddrs()
+	all, err := c.listenAddrs()
 	mine = slices.DeleteFunc(mine, netip.Addr.IsLoopback)
 	return sorted(append(all, mine...)), err
 }

@@ -3,7 +3,6 @@ package meet
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"slices"
 
@@ -11,41 +10,32 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// A network is what an agent knows of its host's network.
-type network struct {
-	interfaces func() ([]hosts.Interface, error)
-	specs      []string // --net
-	proc       fs.FS
-	oneNode    bool // all agents are on this host
-	beacons    int  // the port of beacons
-}
-
 // here gives the interfaces and addresses of this host that others can reach, as --net narrows
 // them.
-func (n network) here() ([]hosts.Interface, error) {
-	all, err := n.interfaces()
+func (c *Config) here() ([]hosts.Interface, error) {
+	all, err := c.Interfaces()
 	if err != nil {
 		return nil, err
 	}
-	f, err := hosts.ParseFilter(n.specs)
+	f, err := hosts.ParseFilter(c.Net)
 	if err != nil {
 		return nil, err
 	}
 	list := hosts.Usable(all, f)
-	hosts.ByRoute(n.proc, list)
-	if len(list) == 0 && len(n.specs) > 0 {
-		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", n.specs)
+	hosts.ByRoute(c.Proc, list)
+	if len(list) == 0 && len(c.Net) > 0 {
+		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", c.Net)
 	}
 	return list, nil
 }
 
 // listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is
 // no network at all.
-func (n network) listenAddrs() ([]netip.Addr, error) {
-	if n.oneNode {
+func (c *Config) listenAddrs() ([]netip.Addr, error) {
+	if c.oneNode() {
 		return onLoopback[:1], nil
 	}
-	list, err := n.here()
+	list, err := c.here()
 	if err != nil || len(list) > 0 {
 		return hosts.Addresses(list), err
 	}
@@ -53,8 +43,8 @@ func (n network) listenAddrs() ([]netip.Addr, error) {
 }
 
 // mine gives those of the addresses that are of this host.
-func (n network) mine(addrs []netip.Addr) ([]netip.Addr, error) {
-	all, err := n.interfaces()
+func (c *Config) mine(addrs []netip.Addr) ([]netip.Addr, error) {
+	all, err := c.Interfaces()
 	if err != nil {
 		return nil, err
 	}
@@ -71,19 +61,19 @@ func (n network) mine(addrs []netip.Addr) ([]netip.Addr, error) {
 
 // openMulticast opens the socket of beacons on the interfaces that a store would listen on: on
 // loopback when there is no other.
-func (n network) openMulticast(ctx context.Context) (*beacon.Socket, error) {
-	list, err := n.here()
+func (c *Config) openMulticast(ctx context.Context) (*beacon.Socket, error) {
+	list, err := c.here()
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		all, err := n.interfaces()
+		all, err := c.Interfaces()
 		if err != nil {
 			return nil, err
 		}
 		list = slices.DeleteFunc(all, func(i hosts.Interface) bool { return !i.Loopback })
 	}
-	return beacon.Open(ctx, list, n.beacons)
+	return beacon.Open(ctx, list, c.PortLo)
 }
 
 // onLoopback is where a store of one node listens: nobody else can even knock.

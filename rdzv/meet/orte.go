@@ -12,7 +12,7 @@ const transports = "OMPI_MCA_orte_precondition_transports"
 
 // openMPI4 tells mpirun's own ranks by variables that nothing else sets.
 func openMPI4(c *Config) bool {
-	return c.from("openmpi4") && (c.env("OMPI_MCA_orte_hnp_uri") != "" || c.env("OMPI_MCA_ess_base_jobid") != "")
+	return c.from("openmpi4") && (c.Env["OMPI_MCA_orte_hnp_uri"] != "" || c.Env["OMPI_MCA_ess_base_jobid"] != "")
 }
 
 // orte plans for Open MPI 4: mpirun makes 128 random bits for each job, and gives them to its ranks
@@ -22,7 +22,7 @@ func orte(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c.network(), p.ports)}
+	p.sources = []source{nearby(c, p.ports)}
 	if !c.oneNode() {
 		p.sources = append(p.sources, orteHosts(c, p.ports)...)
 	}
@@ -35,10 +35,10 @@ func orte(c *Config) (*plan, error) {
 // the first of the other hosts; with a placement by hand any.
 func orteHosts(c *Config, ports []int) []source {
 	var sources []source
-	if hnp, err := hosts.ParseDaemonURI(c.env("OMPI_MCA_orte_hnp_uri")); err == nil {
+	if hnp, err := hosts.ParseDaemonURI(c.Env["OMPI_MCA_orte_hnp_uri"]); err == nil {
 		sources = append(sources, seen(c.Proc, hnp[0].Port(), ports), fixed("mpirun's host", 2, addressesOf(hnp), ports))
 	}
-	if nodes, err := hosts.ParseNodeRegex(c.env("OMPI_MCA_orte_node_regex")); err == nil {
+	if nodes, err := hosts.ParseNodeRegex(c.Env["OMPI_MCA_orte_node_regex"]); err == nil {
 		sources = append(sources, names(c.Resolve, append(nodes[1:], nodes[0]), 1, ports))
 	}
 	return sources
@@ -47,7 +47,7 @@ func orteHosts(c *Config, ports []int) []source {
 // orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The
 // variable alone is none: under srun --mpi=pmix it is made from the job's number.
 func orteKey(c *Config) (*plan, error) {
-	text := strings.ReplaceAll(c.env(transports), "-", "")
+	text := strings.ReplaceAll(c.Env[transports], "-", "")
 	if c.Insecure || text == "" {
 		return planByToken(c)
 	}

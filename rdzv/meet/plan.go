@@ -33,10 +33,9 @@ func planFor(c *Config, key *secret.Key) (*plan, error) {
 		signer = secret.Expand(key[:], "beacon", len(secret.Key{}))
 	}
 	p.ports = portsOf(p.public, c.PortLo, c.PortHi, sequenceLen)
-	n := c.network()
-	p.multicast = multicast{open: n.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host}
+	p.multicast = multicast{open: c.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host}
 	var err error
-	p.addrs, err = n.listenAddrs()
+	p.addrs, err = c.listenAddrs()
 	return p, err
 }
 

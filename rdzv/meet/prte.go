@@ -13,7 +13,7 @@ import (
 // openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its
 // own.
 func openMPI5(c *Config) bool {
-	return !c.byHand() && (c.Launcher == "openmpi5" || c.Launcher == "" && strings.HasPrefix(c.env("PMIX_NAMESPACE"), "prterun-"))
+	return !c.byHand() && (c.Launcher == "openmpi5" || c.Launcher == "" && strings.HasPrefix(c.Env["PMIX_NAMESPACE"], "prterun-"))
 }
 
 // prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command
@@ -24,7 +24,7 @@ func prte(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c.network(), p.ports)}
+	p.sources = []source{nearby(c, p.ports)}
 	if hnp := prteHead(c); len(hnp) > 0 && !c.oneNode() {
 		p.sources = append(p.sources, seen(c.Proc, hnp[0].Port(), p.ports), fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
 	}

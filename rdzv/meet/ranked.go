@@ -13,9 +13,9 @@ func ranked(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c.network(), p.ports)}
+	p.sources = []source{nearby(c, p.ports)}
 	p.hint = "nothing here tells rank 0's host: name it with RDZV_STORE=HOST for all ranks"
-	if master := cmp.Or(c.Master, c.env("MASTER_ADDR")); master != "" {
+	if master := cmp.Or(c.Master, c.Env["MASTER_ADDR"]); master != "" {
 		p.sources = append(p.sources, names(c.Resolve, []string{master}, 0, p.ports))
 		p.hint = fmt.Sprintf("rank 0's agent hosts the store, and its host is %q: has it started? "+
 			"RDZV_STORE=HOST for all ranks names another", master)

@@ -26,7 +26,7 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 	if m.Hosting {
 		return nil
 	}
-	if mine, err := m.network.mine([]netip.Addr{m.Addr.Addr()}); err != nil || len(mine) > 0 {
+	if mine, err := m.config.mine([]netip.Addr{m.Addr.Addr()}); err != nil || len(mine) > 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -50,11 +50,7 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 
 // way tries an address; the zero Way is none.
 func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
-	d, err := m.dialer()
-	if err != nil {
-		return Way{}
-	}
-	conn, greeted, err := d.Dial(ctx, addr)
+	conn, greeted, err := m.dialer.Dial(ctx, addr)
 	if err != nil {
 		return Way{}
 	}

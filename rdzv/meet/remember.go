@@ -73,7 +73,7 @@ func remember(c *Config, key secret.Key, addrs []netip.Addr, onEnd func(func()))
 
 // proxy is the process of the launcher at the other end of the descriptor.
 func proxyOf(c *Config) (procfs.Process, bool) {
-	fd, err := strconv.Atoi(c.env("PMI_FD"))
+	fd, err := strconv.Atoi(c.Env["PMI_FD"])
 	if err != nil || c.Proc == nil {
 		return procfs.Process{}, false
 	}

@@ -12,7 +12,7 @@ import (
 // slurm tells a task of srun. The body of a batch script has most of the variables too, but no
 // step.
 func slurm(c *Config) bool {
-	return c.from("slurm", "slurm-pmi") && c.env("SLURM_STEP_ID") != "" && c.env("SLURM_STEP_NODELIST") != "" && !c.byHand()
+	return c.from("slurm", "slurm-pmi") && c.Env["SLURM_STEP_ID"] != "" && c.Env["SLURM_STEP_NODELIST"] != "" && !c.byHand()
 }
 
 // slurmStep plans for srun: rank 0 is on the first node of the step, or with some distributions on
@@ -22,11 +22,11 @@ func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c.network(), p.ports)}
+	p.sources = []source{nearby(c, p.ports)}
 	if !c.oneNode() {
-		nodes, err := hosts.ParseHostlist(c.env("SLURM_STEP_NODELIST"))
+		nodes, err := hosts.ParseHostlist(c.Env["SLURM_STEP_NODELIST"])
 		if err != nil {
-			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", c.env("SLURM_STEP_NODELIST"), err)
+			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", c.Env["SLURM_STEP_NODELIST"], err)
 		}
 		p.sources = append(p.sources, names(c.Resolve, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onEnd))
 	}
@@ -74,6 +74,6 @@ func nodeAddrs(c *Config, nodes []string, p *plan, onEnd func(func())) source {
 			ask(ctx, nodes[0], give)
 		}
 		pause(ctx, scontrolMore)
-		ask(ctx, c.env("SLURM_STEP_NODELIST"), give)
+		ask(ctx, c.Env["SLURM_STEP_NODELIST"], give)
 	}
 }

@@ -31,9 +31,9 @@ func fixed(name string, likely int, addrs []netip.Addr, ports []int) source {
 
 // nearby offers this host's own addresses: loopback when all agents are here, else those that a
 // store would listen on.
-func nearby(n network, ports []int) source {
+func nearby(c *Config, ports []int) source {
 	return func(_ context.Context, give func(offer)) {
-		addrs, err := n.listenAddrs()
+		addrs, err := c.listenAddrs()
 		if err == nil {
 			offerAll(give, "this host", 0, addrs, ports)
 		}

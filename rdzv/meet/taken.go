@@ -16,8 +16,12 @@ const askingWho = time.Second
 
 // sayWho adds to the error that the port which the user named is taken what it is taken by, if that
 // shows.
-func sayWho(ctx context.Context, d *gate.Dialer, p *plan, err error) error {
+func (j *joiner) sayWho(ctx context.Context, p *plan, err error) error {
 	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	d, bad := j.dialer(p)
+	if bad != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askingWho)
