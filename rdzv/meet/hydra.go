@@ -34,85 +34,57 @@ var errOnce = errors.New("the store of this job is gone or closed, and Hydra kno
 
 // byPMI lets rank 0 host, which puts its addresses and a random key; a barrier says that they are
 // there, and all others get them.
-func byPMI(c *Config, onEnd func(func())) election {
-	return func(ctx context.Context, j *joiner, _ *plan) (*Meeting, error) {
-		if len(j.past) > 0 {
-			return nil, errOnce
-		}
-		fd, _ := strconv.Atoi(c.Env["PMI_FD"])
-		client, err := pmi.Start(ctx, fd)
-		onEnd(client.Finalize)
-		if err != nil {
-			return nil, fmt.Errorf("%w (was there an MPI program in this task before?)", err)
-		}
-		t := &task{config: c, joiner: j, pmi: client, onEnd: onEnd}
-		if c.Rank != 0 {
-			return t.learn(ctx)
-		}
-		return t.tell(ctx)
+func byPMI(ctx context.Context, j *joiner, _ *plan) (*Meeting, error) {
+	if len(j.past) > 0 {
+		return nil, errOnce
 	}
-}
-
-// A task is one rank of a job of Hydra, which tells or learns by PMI where the store is.
-type task struct {
-	config *Config
-	joiner *joiner
-	pmi    *pmi.Client
-	onEnd  func(func())
-}
-
-// tell hosts the store, and says where it is.
-func (t *task) tell(ctx context.Context) (*Meeting, error) {
-	key := secret.NewKey()
-	m, err := t.offer(ctx, key)
+	fd, _ := strconv.Atoi(j.config.Env["PMI_FD"])
+	client, err := pmi.Start(ctx, fd)
+	j.ending.onEnd(client.Finalize)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (was there an MPI program in this task before?)", err)
 	}
-	if err := t.allHere(ctx); err != nil {
-		m.release()
-		return nil, err
+	if j.config.Rank == 0 {
+		return j.hostByPMI(ctx, client)
 	}
-	remember(t.config, key, addressesOf(m.Addrs), t.onEnd)
-	return m, nil
+	return j.lookByPMI(ctx, client)
 }
 
-// offer hosts the store, and puts where it is. If it cannot, the others are told before anything
+// hostByPMI hosts the store, and says where it is. If it cannot, the others are told before anything
 // else happens.
-func (t *task) offer(ctx context.Context, key secret.Key) (*Meeting, error) {
-	m, err := t.host(ctx, key)
-	if err != nil {
-		return nil, errors.Join(err, t.pmi.Put(ctx, pmiKey, failed), t.allHere(ctx))
+func (j *joiner) hostByPMI(ctx context.Context, client *pmi.Client) (m *Meeting, err error) {
+	key, value := secret.NewKey(), failed
+	p, err := planContact(j.config, key)
+	if err == nil {
+		m, err = j.hostAt(ctx, p)
 	}
-	if err := t.pmi.Put(ctx, pmiKey, formatContact(key, addressesOf(m.Addrs), m.Addr.Port())); err != nil {
-		m.release()
+	if err == nil {
+		value = formatContact(key, addressesOf(m.Addrs), m.Addr.Port())
+	}
+	err = errors.Join(err, client.Put(ctx, pmiKey, value), j.allHere(ctx, client))
+	if err != nil {
+		if m != nil {
+			m.release()
+		}
 		return nil, err
 	}
+	remember(j.config, key, addressesOf(m.Addrs), j.ending.onEnd)
 	return m, nil
-}
-
-func (t *task) host(ctx context.Context, key secret.Key) (*Meeting, error) {
-	p, err := planContact(t.config, key)
-	if err != nil {
-		return nil, err
-	}
-	return t.joiner.hostAt(ctx, p)
 }
 
 // allHere waits at the barrier. Nobody can say who is missing there.
-func (t *task) allHere(ctx context.Context) error {
-	stop := time.AfterFunc(barrierNews, func() {
-		t.config.Notify(RanksMissing{t.config.Size})
-	})
+func (j *joiner) allHere(ctx context.Context, client *pmi.Client) error {
+	stop := time.AfterFunc(barrierNews, func() { j.config.Notify(RanksMissing{j.config.Size}) })
 	defer stop.Stop()
-	return t.pmi.Barrier(ctx)
+	return client.Barrier(ctx)
 }
 
-// learn gets from rank 0 where the store is.
-func (t *task) learn(ctx context.Context) (*Meeting, error) {
-	if err := t.allHere(ctx); err != nil {
+// lookByPMI gets from rank 0 where the store is.
+func (j *joiner) lookByPMI(ctx context.Context, client *pmi.Client) (*Meeting, error) {
+	if err := j.allHere(ctx, client); err != nil {
 		return nil, err
 	}
-	text, err := t.pmi.Get(ctx, pmiKey)
+	text, err := client.Get(ctx, pmiKey)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +92,12 @@ func (t *task) learn(ctx context.Context) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	remember(t.config, key, addrs, t.onEnd)
-	p, err := planContact(t.config, key)
+	remember(j.config, key, addrs, j.ending.onEnd)
+	p, err := planContact(j.config, key)
 	if err != nil {
 		return nil, err
 	}
 	ports := slices.DeleteFunc(p.ports, func(q int) bool { return q == port })
 	p.sources = []source{fixed("rank 0's host", 0, addrs, append([]int{port}, ports...))}
-	return t.joiner.look(ctx, p)
+	return j.look(ctx, p)
 }

@@ -24,7 +24,7 @@ func choose(ctx context.Context, c *Config, onEnd func(func())) (*plan, election
 	case hydra(c):
 		p, err = remembered(c)
 		if p == nil && err == nil {
-			p, elect = &plan{}, byPMI(c, onEnd)
+			p, elect = &plan{}, byPMI
 		}
 	case slurm(c):
 		p, err = slurmStep(c, onEnd)
