@@ -204,26 +204,6 @@ func TestPrivateMode(t *testing.T) {
 	}
 }
 
-// A maker that was killed has left what it wrote; whoever is as far this moment makes do with the
-// one that is there.
-func TestUnusedTokens(t *testing.T) {
-	s := tokenSource(t)
-	want, err := LoadToken(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(s.Home, ".config", "rdzv")
-	write(t, filepath.Join(dir, asidePrefix+"1"), NewToken(), 0o600)
-	write(t, filepath.Join(dir, "other"), "", 0o600)
-	if got, err := LoadToken(s); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("LoadToken: %v", err)
-	}
-	left, _ := os.ReadDir(dir)
-	if len(left) != 2 || left[0].Name() != "other" || left[1].Name() != "token" {
-		t.Errorf("left: %v", left)
-	}
-}
-
 // Kubernetes mounts a secret behind symbolic links: a file that the user names may be one.
 func TestNamedTokenFile(t *testing.T) {
 	s := tokenSource(t)

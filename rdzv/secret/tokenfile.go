@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -42,19 +41,14 @@ func LoadToken(s TokenSource) ([]byte, error) {
 	}
 	if s.Home != "" && s.Home != "/" {
 		token, err := s.cookie(filepath.Join(s.Home, ".config", "rdzv"))
-		if err == nil || !unusable(err) {
+		if _, unusable := errors.AsType[noDirError](err); !unusable {
 			return token, err
 		}
 	}
 	return s.cookie(filepath.Join(s.Temp, "rdzv-"+strconv.Itoa(s.UID)))
 }
 
-// unusable tells a home that cannot hold a token from a token that cannot be used.
-func unusable(err error) bool {
-	var no noDirError
-	return errors.As(err, &no)
-}
-
+// A noDirError is about a directory that cannot hold a token, not about a token that cannot be used.
 type noDirError struct{ err error }
 
 func (e noDirError) Error() string { return e.err.Error() }
@@ -76,17 +70,12 @@ func (s TokenSource) cookie(dir string) ([]byte, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, "token")
-	for range 3 {
-		token, err := s.own(path)
-		if err == nil {
-			removeUnused(dir)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return token, err
-		}
-		if err := makeToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
-			return nil, noDirError{fmt.Errorf("cannot make token file %q: %w", path, cause(err))}
-		}
+	token, err := s.own(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	if err := makeToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, noDirError{fmt.Errorf("cannot make token file %q: %w", path, cause(err))}
 	}
 	return s.own(path)
 }
@@ -177,7 +166,7 @@ func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error
 
 // makeToken writes a new token aside and gives it its name, unless another was quicker.
 func makeToken(dir, path string) error {
-	f, err := os.CreateTemp(dir, asidePrefix+"*") // 0600
+	f, err := os.CreateTemp(dir, ".token-*") // 0600
 	if err != nil {
 		return err
 	}
@@ -187,19 +176,6 @@ func makeToken(dir, path string) error {
 		return err
 	}
 	return os.Link(f.Name(), path)
-}
-
-const asidePrefix = ".token-"
-
-// removeUnused removes tokens that were not to be: whoever wrote them was killed, or is about to
-// learn that another was quicker.
-func removeUnused(dir string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), asidePrefix) {
-			os.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
 }
 
 // cause is an error of the system without the path that the message names already.
