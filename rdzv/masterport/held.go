@@ -106,26 +106,23 @@ func bound(family, port int, options ...int) (*os.File, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	f := os.NewFile(uintptr(fd), "held port")
-	if err := bind(fd, family, port, options); err != nil {
+	for _, o := range options {
+		err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, o, 1))
+	}
+	var address unix.Sockaddr = &unix.SockaddrInet4{Port: port}
+	if family == unix.AF_INET6 {
+		err = errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0))
+		address = &unix.SockaddrInet6{Port: port}
+	}
+	err = os.NewSyscallError("setsockopt", err)
+	if err == nil {
+		err = os.NewSyscallError("bind", unix.Bind(fd, address))
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
-}
-
-func bind(fd, family, port int, options []int) error {
-	for _, o := range options {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, o, 1); err != nil {
-			return os.NewSyscallError("setsockopt", err)
-		}
-	}
-	if family == unix.AF_INET {
-		return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrInet4{Port: port}))
-	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
-		return os.NewSyscallError("setsockopt", err)
-	}
-	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrInet6{Port: port}))
 }
 
 func portOf(f *os.File) (int, error) {
