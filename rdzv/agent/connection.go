@@ -208,7 +208,7 @@ func (c *connection) meetConfig() meet.Config {
 	return meet.Config{
 		Launcher: string(l.Placement.Launcher), Env: l.env, Rank: l.Placement.Rank, Size: l.Agents,
 		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master,
-		Job: l.Job,
+		Job:   l.Job,
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
 		Token: func() ([]byte, error) {
