@@ -1,125 +1,119 @@
-"""What happens when part of a job fails, or the job is told to end."""
-import glob, os, signal, time
-from job import Job, KIT, PY, secs, watch_all
-from procs import alive, marked, now, ppid
+"""What happens when part of a job fails, or when the job is told to end."""
+import contextlib
+import os
+import signal
+import time
+from job import BENCH, PYTHON, Job, live, rank
+from procs import alive, marked, name, now, parent
+
+SIGNALS = dict(kill9=signal.SIGKILL, exit1=signal.SIGUSR1, exit7=signal.SIGUSR1,
+               segv=signal.SIGSEGV, term=signal.SIGTERM)    # SIGUSR1 makes a child exit
 
 
-def started(a, name, spec, c, mode, code):
-    kid = [PY, f"{KIT}/torch_child.py", "{out}", "loop"] if mode == "torchloop" else [a.child, "{out}", mode, str(code)]
-    j = Job(a, name, spec, c["n"], c["nodes"], kid)
-    if not j.wait_files("start", j.total, a.limit):
-        r = dict(bad=f"{len(j.starts())} of {j.total} started", tail=j.text()[-400:])
-        j.clean()
-        return None, None, r
-    # The faults fall at all moments of the interval in which a launcher looks after its children.
-    time.sleep(a.settle if a.settle is not None else 0.5 + spec.get("polls", 0.5) * (a.rep + 0.5) / a.reps)
-    return j, j.starts(), None
+@contextlib.contextmanager
+def running(a, spec, c, mode, code):
+    """A job whose children have all started, and what they have noted."""
+    if mode == "torchloop":
+        child = [PYTHON, f"{BENCH}/torch_child.py", "{out}", "loop"]
+    else:
+        child = [a.child, "{out}", mode, str(code)]
+    with Job(a, spec, c, child) as job:
+        job.wait_started(a.limit)
+        # The faults of several runs are spread over the launcher's polling interval.
+        spread = 0.5 + spec.get("polls", 0.5) * (a.rep + 0.5) / a.reps
+        time.sleep(spread if a.settle is None else a.settle)
+        yield job, job.starts()
 
 
-def aftermath(a, j, rows, w, t, others):
-    """Until every other child is gone and the launchers have returned; then what is left."""
-    names = [f"r{r['rank']}" for r in others]
-    L = [f"L{i}" for i in range(len(j.procs))]
-    w.until(names + L, t + a.limit)
-    rc = [p.poll() for p in j.procs]
+def aftermath(a, job, rows, w, start, others):
+    """Waits until the other children have ended and the launchers have returned; then what is
+    left."""
+    names, launchers = [rank(r) for r in others], job.launchers()
+    w.until(names + launchers, start + a.limit)
+    rc = job.exit_codes()
     time.sleep(0.3)
-    left = [r for r in rows if alive(r["pid"])]
-    out = dict(children_s=secs(w, names, t), launcher_s=secs(w, L, t), each_launcher_s=[secs(w, [x], t) for x in L], rc=rc,
-               children_left=len(left), left_ranks=[r["rank"] for r in left],
-               processes_left=len(marked(j.id)), lines=j.text().count("\n"), tail=j.text()[-3000:], bad="")
-    if j.nodes > 1:
-        for k in range(j.nodes):
-            out[f"node{k}_s"] = secs(w, [f"r{r['rank']}" for r in others if j.node_of(r) == k], t)
-    return out
+    left = live(rows)
+    result = dict(
+        children_s=w.seconds(names, start), launcher_s=w.seconds(launchers, start),
+        each_launcher_s=[w.seconds([x], start) for x in launchers], rc=rc,
+        children_left=len(left), left_ranks=[r["rank"] for r in left],
+        processes_left=len(marked(job.id)),
+        lines=job.text().count("\n"), tail=job.text()[-3000:], bad="")
+    if job.nodes > 1:
+        for node in range(job.nodes):
+            names = [rank(r) for r in others if job.node_of(r) == node]
+            result[f"node{node}_s"] = w.seconds(names, start)
+    return result
 
 
-def m_fail(a, name, spec, c):
+def m_fail(a, spec, c):
     """One child fails: how = kill9 | exit1 | segv; mode = wait | stubborn."""
-    j, rows, bad = started(a, name, spec, c, c["mode"], 1)
-    if bad:
-        return bad
-    w = watch_all(j, rows)
-    try:
-        v = rows[-2 if j.nodes == 1 else -1]
-        sig = dict(kill9=signal.SIGKILL, exit1=signal.SIGUSR1, segv=signal.SIGSEGV)[c["how"]]
-        t = now()
-        os.kill(v["pid"], sig)
-        return aftermath(a, j, rows, w, t, [r for r in rows if r is not v])
-    finally:
-        w.close()
-        j.clean()
+    with running(a, spec, c, c["mode"], 1) as (job, rows), job.watch(rows) as w:
+        victim = rows[-2 if job.nodes == 1 else -1]
+        start = now()
+        os.kill(victim["pid"], SIGNALS[c["how"]])
+        return aftermath(a, job, rows, w, start, [r for r in rows if r is not victim])
 
 
-def m_agent(a, name, spec, c):
-    """kill -9 of target = parent (of the last rank) | parent0 (of rank 0) | agent (of the last rank, which may be
-    further above) | launcher; or of the whole last node, with its cable cut first (target = nodeloss)."""
-    j, rows, bad = started(a, name, spec, c, c["mode"], 1)
-    if bad:
-        return bad
-    w = watch_all(j, rows)
-    try:
-        v, tgt = rows[-1], c["target"]
-        gone = []
-        if tgt == "nodeloss":
-            mine = [r for r in rows if j.node_of(r) == j.nodes - 1]
-            a.hosts.call("cut", "2")
-            t = now()
-            a.hosts.call("crash", "2")
-            gone = mine
-        else:
-            pid = j.procs[-1].pid if tgt == "launcher" else rows[0]["pid"] if tgt == "parent0" else v["pid"]
-            for _ in range(dict(launcher=0, agent=spec.get("agent_above", 1)).get(tgt, 1)):
-                pid = ppid(pid)
-            victim = open(f"/proc/{pid}/comm").read().strip()
-            t = now()
-            os.kill(pid, signal.SIGKILL)
-        r = aftermath(a, j, rows, w, t, [x for x in rows if x not in gone])
-        r["victim"] = "node" if tgt == "nodeloss" else victim
-        return r
-    finally:
-        w.close()
-        j.clean()
+def m_agent(a, spec, c):
+    """SIGKILL to the target: parent (of the last rank) | parent0 (of rank 0) | agent (of the last
+    rank, which may be further up) | launcher | nodeloss (all processes of the last node, after its
+    link has been taken down)."""
+    with running(a, spec, c, c["mode"], 1) as (job, rows), job.watch(rows) as w:
         if c["target"] == "nodeloss":
-            a.hosts.call("heal", "2")
+            return lose_node(a, job, rows, w)
+        pid = agent(spec, job, rows, c["target"])
+        victim = name(pid)
+        start = now()
+        os.kill(pid, signal.SIGKILL)
+        return dict(aftermath(a, job, rows, w, start, rows), victim=victim)
 
 
-def m_signal(a, name, spec, c):
-    """how = TERM | INT to the (last) launcher; INTpg: SIGINT to its whole process group, as Ctrl-C does."""
-    j, rows, bad = started(a, name, spec, c, c["mode"], 1)
-    if bad:
-        return bad
-    w = watch_all(j, rows)
+def agent(spec, job, rows, target):
+    if target == "launcher":
+        return job.procs[-1].pid
+    pid = rows[0 if target == "parent0" else -1]["pid"]
+    for _ in range(spec.get("agent_above", 1) if target == "agent" else 1):
+        pid = parent(pid)
+    return pid
+
+
+def lose_node(a, job, rows, w):
     try:
-        t = now()
-        if c["how"].endswith("pg"):
-            os.killpg(j.procs[-1].pid, getattr(signal, "SIG" + c["how"][:-2]))
-        else:
-            os.kill(j.procs[-1].pid, getattr(signal, "SIG" + c["how"]))
-        return aftermath(a, j, rows, w, t, rows)
+        a.hosts.call("hosts", "cut", "2")
+        start = now()
+        a.hosts.call("hosts", "crash", "2")
+        others = [r for r in rows if job.node_of(r) != job.nodes - 1]
+        return dict(aftermath(a, job, rows, w, start, others), victim="node")
     finally:
-        w.close()
-        j.clean()
+        a.hosts.call("hosts", "heal", "2")
 
 
-def m_tree(a, name, spec, c):
-    """Children with a grandchild each (mode grand | grandsid); one child fails: how = kill9 (default) | exit1."""
-    j, rows, bad = started(a, name, spec, c, c["mode"], 1)
-    if bad:
-        return bad
-    j.wait_files("grand", j.total, 5)
-    g = {w[1]: int(w[0]) for w in (open(p).read().split() for p in glob.glob(f"{j.dir}/grand.*"))}
-    w = watch_all(j, rows, {f"g{rank}": pid for rank, pid in g.items()})
-    try:
-        v = rows[-2]
-        t = now()
-        os.kill(v["pid"], signal.SIGUSR1 if c.get("how") == "exit1" else signal.SIGKILL)
-        r = aftermath(a, j, rows, w, t, [x for x in rows if x is not v])
-        every = [f"r{x['rank']}" for x in rows] + [f"g{rank}" for rank in g]
-        w.until(every, now() + 0.5)
-        r["all_s"] = secs(w, every, t)
-        r["grand_left"] = sum(alive(p) for p in g.values())
-        r["grand_left_failed_rank"] = int(alive(g[v["rank"]]))
-        return r
-    finally:
-        w.close()
-        j.clean()
+def m_signal(a, spec, c):
+    """how = TERM | INT, sent to the (last) launcher; INTpg: SIGINT to its whole process group, as
+    Ctrl-C does."""
+    with running(a, spec, c, c["mode"], 1) as (job, rows), job.watch(rows) as w:
+        how = c["how"]
+        send = os.killpg if how.endswith("pg") else os.kill
+        start = now()
+        send(job.procs[-1].pid, signal.Signals["SIG" + how.removesuffix("pg")])
+        return aftermath(a, job, rows, w, start, rows)
+
+
+def m_tree(a, spec, c):
+    """Each child has a child of its own (mode grand | grandsid); one of the children fails: how =
+    kill9 (default) | exit1."""
+    with running(a, spec, c, c["mode"], 1) as (job, rows):
+        job.wait_files("grand", 5)
+        grand = {r: int(pid) for pid, r in job.files("grand")}
+        with job.watch(rows, {f"g{r}": pid for r, pid in grand.items()}) as w:
+            victim = rows[-2]
+            start = now()
+            os.kill(victim["pid"], SIGNALS[c.get("how", "kill9")])
+            others = [r for r in rows if r is not victim]
+            result = aftermath(a, job, rows, w, start, others)
+            everyone = [rank(r) for r in rows] + [f"g{r}" for r in grand]
+            w.until(everyone, now() + 0.5)
+            return dict(result, all_s=w.seconds(everyone, start),
+                        grand_left=sum(alive(p) for p in grand.values()),
+                        grand_left_failed_rank=int(alive(grand[victim["rank"]])))

@@ -1,131 +1,199 @@
-"""A run of one launcher."""
-import glob, os, secrets, shlex, signal, subprocess, tempfile, time
-from procs import alive, free_port, marked, now, Watch
+"""One run of one launcher."""
+import contextlib
+import glob
+import os
+import secrets
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from procs import Watch, alive, free_port, marked, now, signal_all
 
-KIT = os.path.dirname(os.path.abspath(__file__))
-PY = "/usr/bin/python3"
-TOKEN = secrets.token_hex(32)    # of all jobs of this run
+BENCH = os.path.dirname(os.path.abspath(__file__))
+PYTHON = "/usr/bin/python3"
+TOKEN = secrets.token_hex(32)    # of all jobs of this process
+NODE1 = "10.77.0.11"             # the address of the first host of the testbed
+
+
+class NotStarted(Exception):
+    """Not all children have started. tail is the end of the job's output."""
+
+    def __init__(self, job, started):
+        super().__init__(f"{started} of {job.total} started, exit codes {job.exit_codes()}")
+        self.tail = job.text()[-400:]
 
 
 class Job:
+    """The processes of one run: child is the command line of each rank; in it, {out} stands for
+    the directory in which the children leave their files. BENCH_NODE in a child's environment is
+    the number of its node if each node has a launch command of its own."""
     count = 0
 
-    def __init__(self, a, name, spec, n, nodes, child, port=None):
+    def __init__(self, a, spec, c, child, port=None):
         Job.count += 1
         self.id = f"b{os.getpid()}x{Job.count}"
-        self.child = a.child
-        self.n, self.nodes, self.total = n, nodes, n * nodes
-        self.hosts = a.hosts if nodes > 1 or spec.get("slurm") else None
+        self.n, self.nodes, self.total = c["n"], c["nodes"], c["n"] * c["nodes"]
+        self.hosts = a.hosts if self.nodes > 1 or spec.get("slurm") else None
         self.dir = tempfile.mkdtemp(prefix=f"bench-{self.id}-", dir=a.tmp)
         self.log = open(f"{self.dir}/log", "wb")
-        f = dict(n=n, nodes=nodes, total=self.total, addr="10.77.0.11" if self.hosts and nodes > 1 else "127.0.0.1",
-                 port=port or free_port(), job=self.id, python=PY, kit=KIT, torchrun=a.torchrun, rdzv=a.rdzv, token=TOKEN,
-                 child=" ".join(shlex.quote(w.replace("{out}", self.dir)) for w in child))
-        if nodes == 1:
-            kind, cmds = "one", [spec["one"].format(node=0, **f)]
-        elif "node" in spec:
-            kind, cmds = "node", [spec["node"].format(node=i, **f) for i in range(nodes)]
-        else:
-            kind, cmds = "head", [spec["head"].format(node=0, **f)]
-        self.kind, self.procs = kind, []
+        self.child_program = a.child
         if spec.get("slurm"):
             self.hosts.clear_slurm(a.limit)
-        self.t0_ns, self.t0 = time.time_ns(), now()
-        for i, c in enumerate(cmds):
-            env = dict(os.environ, BENCH_JOB=self.id, BENCH_NODE=str(i) if kind != "head" else "", **(self.hosts.env if self.hosts else {}))
-            argv = shlex.split(c)
-            if self.hosts:
-                argv = self.hosts.on(i, argv)
-            self.procs.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                               env=env, start_new_session=True))
+        commands = self.commands(a, spec, child, port or free_port())
+        self.start_ns, self.start = time.time_ns(), now()
+        env = dict(os.environ, BENCH_JOB=self.id, **(self.hosts.env if self.hosts else {}))
+        if spec.get("token"):
+            env["RDZV_TOKEN"] = TOKEN
+        numbered = self.nodes == 1 or "node" in spec
+        self.procs = [self.launch(node, argv, dict(env, BENCH_NODE=str(node) if numbered else ""))
+                      for node, argv in enumerate(commands)]
 
-    @staticmethod
-    def can(spec, nodes, measure):
-        if measure == "rank":
-            return "alone" in spec
-        return "one" in spec if nodes == 1 else "node" in spec or "head" in spec
+    def commands(self, a, spec, child, port):
+        """The launch commands as lists of words: one for all nodes, or one per node."""
+        fields = dict(
+            n=self.n, nodes=self.nodes, total=self.total, port=port, job=self.id,
+            addr=NODE1 if self.nodes > 1 else "127.0.0.1",
+            python=PYTHON, bench=BENCH, torchrun=a.torchrun, rdzv=a.rdzv)
+        child = shlex.join(word.replace("{out}", self.dir) for word in child)
+        fields["run"] = spec.get("run", "{child}").format(child=child, **fields)
+        if self.nodes == 1:
+            templates = [spec["one"]]
+        elif "node" in spec:
+            templates = [spec["node"]] * self.nodes
+        else:
+            templates = [spec["head"]]
+        return [shlex.split(template.format(node=node, **fields))
+                for node, template in enumerate(templates)]
+
+    def launch(self, node, argv, env):
+        """Starts a launch command on a node."""
+        if self.hosts:
+            argv = self.hosts.on(node, argv)
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                env=env, start_new_session=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Kills, by pid, whatever is left of the job."""
+        for _ in range(50):
+            left = marked(self.id)
+            if not left:
+                break
+            signal_all(left, signal.SIGKILL)
+            time.sleep(0.02)
+        for p in self.procs:
+            p.wait()
+        self.log.close()
+        subprocess.run(["rm", "-rf", self.dir])
+
+    def files(self, kind):
+        """The words of each file of this kind that a child has written."""
+        words = []
+        for path in glob.glob(f"{self.dir}/{kind}.*"):
+            with open(path) as f:
+                words.append(f.read().split())
+        return words
 
     def starts(self):
-        rows = []
-        for p in glob.glob(f"{self.dir}/start.*"):
-            w = open(p).read().split()
-            rows.append(dict(t=int(w[0]), pid=int(w[1]), rank=w[2], world=w[3], lrank=w[4], lworld=w[5],
-                             addr=w[6], port=w[7], node=w[8], host=w[9]))
+        """What the children have noted at their start, by rank."""
+        keys = "t pid rank world lrank lworld addr port node host".split()
+        rows = [dict(zip(keys, words)) for words in self.files("start")]
+        for r in rows:
+            r.update(t=int(r["t"]), pid=int(r["pid"]))
         return sorted(rows, key=lambda r: int(r["rank"]) if r["rank"].isdigit() else 1 << 30)
 
-    def wait_files(self, kind, count, limit):
+    def wait_files(self, kind, limit):
+        """Waits until all children have written a file of this kind; False if they have not within
+        the limit, or if all launch commands have returned before."""
         end = now() + limit
         while now() < end:
-            if len(glob.glob(f"{self.dir}/{kind}.*")) >= count:
+            returned = None not in self.exit_codes()
+            if len(self.files(kind)) >= self.total:
                 return True
-            if all(p.poll() is not None for p in self.procs):
-                return len(glob.glob(f"{self.dir}/{kind}.*")) >= count
+            if returned:
+                return False
             time.sleep(0.02)
         return False
 
+    def wait_started(self, limit):
+        if not self.wait_files("start", limit):
+            raise NotStarted(self, len(self.starts()))
+
     def check(self, rows):
-        """What is wrong with the ranks the children were told; '' when nothing."""
+        """What is wrong with the environment that the children have noted; '' if nothing."""
         bad = []
         if sorted(r["rank"] for r in rows) != sorted(map(str, range(self.total))):
             bad.append("ranks " + ",".join(r["rank"] for r in rows)[:60])
         if {r["world"] for r in rows} != {str(self.total)}:
             bad.append(f"world {sorted({r['world'] for r in rows})}")
-        per = {}
+        local = {}
         for r in rows:
-            per.setdefault(r["node"] if r["node"] != "-" else r["host"], []).append(r["lrank"])
-        if any(sorted(v) != sorted(map(str, range(self.n))) for v in per.values()) or len(per) != self.nodes:
-            bad.append(f"local ranks {per}"[:80])
-        m = {(r["addr"], r["port"]) for r in rows}
-        if len(m) != 1 or "-" in next(iter(m)):
-            bad.append(f"master {sorted(m)}"[:80])
+            local.setdefault(r["node"] if r["node"] != "-" else r["host"], []).append(r["lrank"])
+        want = sorted(map(str, range(self.n)))
+        if any(sorted(v) != want for v in local.values()) or len(local) != self.nodes:
+            bad.append(f"local ranks {local}"[:80])
+        masters = {(r["addr"], r["port"]) for r in rows}
+        if len(masters) != 1 or "-" in next(iter(masters)):
+            bad.append(f"master {sorted(masters)}"[:80])
         return "; ".join(bad)
 
     def node_of(self, row):
-        return int(row["node"]) if row["node"].isdigit() else int(row["host"][-1]) - 1 if self.nodes > 1 else 0
+        if row["node"].isdigit():
+            return int(row["node"])
+        return int(row["host"][-1]) - 1 if self.nodes > 1 else 0
+
+    def exit_codes(self):
+        """Of the launch commands; None for one that still runs."""
+        return [p.poll() for p in self.procs]
 
     def returned(self, limit):
-        """Waits for all launch commands; their exit codes (None: still running)."""
+        """Waits for all launch commands, at most the limit; returns their exit codes."""
         end = now() + limit
         for p in self.procs:
             try:
                 p.wait(max(0.001, end - now()))
             except subprocess.TimeoutExpired:
                 pass
-        return [p.poll() for p in self.procs]
+        return self.exit_codes()
 
     def text(self):
-        t = open(f"{self.dir}/log", errors="replace").read()
-        return t.replace(self.dir, "$OUT").replace(KIT, "$KIT").replace(self.child, "$CHILD").replace(self.id, "JOB")
+        """The output of all processes, without what differs from run to run."""
+        with open(f"{self.dir}/log", errors="replace") as f:
+            text = f.read()
+        for value, shown in ((self.dir, "$OUT"), (BENCH, "$BENCH"), (self.child_program, "$CHILD"),
+                             (self.id, "JOB")):
+            text = text.replace(value, shown)
+        return text
 
-    def clean(self):
-        """Kills, by pid, whatever of the job is left; returns how many processes that was."""
-        left = 0
-        for _ in range(50):
-            pids = marked(self.id)
-            if not pids:
-                break
-            left = max(left, len(pids))
-            for p in pids:
-                try:
-                    os.kill(p, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            time.sleep(0.02)
-        for p in self.procs:
-            p.wait()
-        self.log.close()
-        subprocess.run(["rm", "-rf", self.dir])
-        return left
+    def launchers(self):
+        """The names of the launch commands in a Watch."""
+        return [f"L{i}" for i in range(len(self.procs))]
 
-
-def watch_all(job, rows, more=()):
-    w = {f"r{r['rank']}": r["pid"] for r in rows} | dict(more)
-    for i, p in enumerate(job.procs):
-        w[f"L{i}"] = p.pid
-    return Watch(w)
+    @contextlib.contextmanager
+    def watch(self, rows, more=()):
+        """Watches the ends of the launch commands (launchers()) and of the children (rank(row))."""
+        pids = {rank(r): r["pid"] for r in rows} | dict(more)
+        pids |= zip(self.launchers(), (p.pid for p in self.procs))
+        w = Watch(pids)
+        try:
+            yield w
+        finally:
+            w.close()
 
 
-def secs(w, names, t):
-    """Seconds from t until the last of names ended; None while one lives."""
-    e = [w.end.get(x) for x in names]
-    return None if None in e else round(max(e + [t]) - t, 4)
+def rank(row):
+    """The name of a child in a Watch."""
+    return f"r{row['rank']}"
+
+
+def live(rows):
+    return [r for r in rows if alive(r["pid"])]
+
+
+def can_run(spec, nodes, measure):
+    if measure == "rank":
+        return "alone" in spec
+    return "one" in spec if nodes == 1 else "node" in spec or "head" in spec

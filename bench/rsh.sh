@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands in for ssh between the hosts of the testbed: rsh.sh HOST WORD... (the words are a shell line, as with ssh). Of
-# the environment it brings what tells a process of this run from others.
+# rsh.sh HOST WORD...: replaces ssh between the hosts of the testbed; as with ssh, the words are a
+# shell command. It passes on BENCH_JOB, by which the processes of this run are found.
 while [ "${1#-}" != "$1" ]; do shift; done # ssh options such as -x
 host=$1
 shift
