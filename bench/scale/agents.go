@@ -18,24 +18,26 @@ import (
 
 // result is what one run took.
 type result struct {
-	world time.Duration // first connects, until the last knows its world
-	known time.Duration // the job ends, until the last knows of it
-	gone  time.Duration // the job ends, until the last knows that all have settled
+	// from the first connection until the last agent knows its world
+	world time.Duration
+	// from the end of the job until the last agent knows of it, and until it knows that all have
+	// settled
+	ended, settled time.Duration
 
 	joinCPU, endCPU, idleCPU time.Duration // of the store's process
-	agentsCPU                time.Duration // of the agents' process, from the beginning to the end
-	empty, peak              int64         // bytes of memory of the store's process, before the agents and at most
-	alone, busy              int           // goroutines of the store's process, before the agents and when all are in
-	bytes                    int64         // on all connections, both ways
-	changes                  int64         // of the store's keys: transactions that wrote
-	dials                    int64         // connections that were tried
+	agentsCPU                time.Duration // of the agents' process, in all
+	emptyBytes, peakBytes    int64         // memory of the store's process: without agents, at most
+	emptyGo, busyGo          int           // goroutines of it: without agents, when all have joined
+	bytes                    int64         // on all connections, in both directions
+	changes                  int64         // transactions that wrote to the store
+	dials                    int64         // attempts to connect
 }
 
 // limit is how long one run may take.
 const limit = 5 * time.Minute
 
-// fleet is the agents of one run.
-type fleet struct {
+// simulation is the agents of one run.
+type simulation struct {
 	ctx    context.Context
 	store  *process
 	dial   func(context.Context) (net.Conn, error)
@@ -59,58 +61,60 @@ func run(n int, o options) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	f := &fleet{ctx: ctx, store: store, agents: make([]*agent, n)}
-	defer func() { err = errors.Join(err, f.close()) }()
-	if f.dial, err = f.dialer(o); err != nil {
+	s := &simulation{ctx: ctx, store: store, agents: make([]*agent, n)}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if s.dial, err = s.dialer(o); err != nil {
 		return r, err
 	}
-	err = f.measure(o, &r)
+	err = s.measure(o, &r)
 	return r, err
 }
 
-// measure lets the agents meet, idle and end, and asks the store in between.
-func (f *fleet) measure(o options, r *result) error {
-	before, err := f.store.usage()
+// measure lets the agents join, wait and end, and asks the store for its usage in between.
+func (s *simulation) measure(o options, r *result) error {
+	before, err := s.store.usage()
 	if err != nil {
 		return err
 	}
 	own, _ := usage()
 	began := time.Now()
-	if err := f.each(f.join); err != nil {
+	if err := s.each(s.join); err != nil {
 		return err
 	}
 	r.world = time.Since(began)
-	joined, err := f.store.usage()
+	joined, err := s.store.usage()
 	if err != nil {
 		return err
 	}
 	<-time.After(o.idle)
-	idled, err := f.store.usage()
+	idled, err := s.store.usage()
 	if err != nil {
 		return err
 	}
-	if err := f.finish(o, r); err != nil {
+	if err := s.finish(o, r); err != nil {
 		return err
 	}
-	ended, err := f.store.usage()
+	ended, err := s.store.usage()
 	after, _ := usage()
-	r.joinCPU, r.idleCPU, r.endCPU, r.agentsCPU = joined.cpu-before.cpu, idled.cpu-joined.cpu, ended.cpu-idled.cpu, after-own
-	r.empty, r.peak, r.alone, r.busy = before.peak, ended.peak, before.goroutines, joined.goroutines
-	r.bytes, r.dials = f.bytes.Load(), f.dials.Load()
+	r.joinCPU, r.idleCPU = joined.cpu-before.cpu, idled.cpu-joined.cpu
+	r.endCPU, r.agentsCPU = ended.cpu-idled.cpu, after-own
+	r.emptyBytes, r.peakBytes = before.peak, ended.peak
+	r.emptyGo, r.busyGo = before.goroutines, joined.goroutines
+	r.bytes, r.dials = s.bytes.Load(), s.dials.Load()
 	return err
 }
 
-// dialer returns how agents connect: as package meet does, once it knows the
-// store's address.
-func (f *fleet) dialer(o options) (func(context.Context) (net.Conn, error), error) {
+// dialer returns the function with which agents connect, as they do in package meet when the
+// address of the store is known.
+func (s *simulation) dialer(o options) (func(context.Context) (net.Conn, error), error) {
 	plain := func(ctx context.Context) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", f.store.address)
-		return counted{conn, &f.bytes}, err
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.store.address)
+		return counted{conn, &s.bytes}, err
 	}
 	if !o.tls {
 		return plain, nil
 	}
-	if _, err := f.store.key.ClientTLS(); err != nil {
+	if _, err := s.store.key.ClientTLS(); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (net.Conn, error) {
@@ -118,7 +122,7 @@ func (f *fleet) dialer(o options) (func(context.Context) (net.Conn, error), erro
 		if err != nil {
 			return nil, err
 		}
-		cfg, err := f.store.key.ClientTLS() // each agent mints a certificate of its own
+		cfg, err := s.store.key.ClientTLS() // each agent makes a certificate of its own
 		if err != nil {
 			return nil, err
 		}
@@ -127,12 +131,12 @@ func (f *fleet) dialer(o options) (func(context.Context) (net.Conn, error), erro
 			conn.Close()
 			return nil, err
 		}
-		return c, greeted(c)
+		return c, readGreeting(c)
 	}, nil
 }
 
-// greeted reads the line that a store begins with.
-func greeted(c net.Conn) error {
+// readGreeting reads the line that a store sends first.
+func readGreeting(c net.Conn) error {
 	for b := make([]byte, 1); ; {
 		if _, err := c.Read(b); err != nil {
 			return err
@@ -143,11 +147,11 @@ func greeted(c net.Conn) error {
 	}
 }
 
-// each does something for all agents at once, and returns the first error.
-func (f *fleet) each(do func(i int) error) error {
+// each calls do for all agents concurrently and returns the first error.
+func (s *simulation) each(do func(i int) error) error {
 	var all sync.WaitGroup
-	errs := make(chan error, len(f.agents))
-	for i := range f.agents {
+	errs := make(chan error, len(s.agents))
+	for i := range s.agents {
 		all.Go(func() {
 			if err := do(i); err != nil {
 				errs <- fmt.Errorf("agent %d: %w", i, err)
@@ -157,21 +161,21 @@ func (f *fleet) each(do func(i int) error) error {
 	all.Wait()
 	close(errs)
 	if failed := len(errs); failed > 0 {
-		return fmt.Errorf("%d of %d failed, first %w", failed, len(f.agents), <-errs)
+		return fmt.Errorf("%d of %d failed, first %w", failed, len(s.agents), <-errs)
 	}
 	return nil
 }
 
-// join makes an agent a member and waits for its world.
-func (f *fleet) join(i int) (err error) {
+// join makes agent i a member and waits for its world.
+func (s *simulation) join(i int) (err error) {
 	a := &agent{}
-	f.agents[i] = a
+	s.agents[i] = a
 	dial := func(ctx context.Context) (net.Conn, error) {
 		if a.cut.Load() {
-			return nil, errors.New("cut")
+			return nil, errors.New("disconnected")
 		}
-		f.dials.Add(1)
-		conn, err := f.dial(ctx)
+		s.dials.Add(1)
+		conn, err := s.dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -185,79 +189,80 @@ func (f *fleet) join(i int) (err error) {
 		ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i/8), Node: fmt.Sprint(i / 8), PID: i,
 		Rank: i, LocalRank: i % 8, LocalSize: 8, NodeRank: i / 8, Slots: 1,
 	}
-	if a.session, err = rdzv.Join(f.ctx, a.client, rdzv.Config{Job: "scale", Self: self, ConnectTimeout: time.Minute}); err != nil {
+	cfg := rdzv.Config{Job: "scale", Self: self, ConnectTimeout: time.Minute}
+	if a.session, err = rdzv.Join(s.ctx, a.client, cfg); err != nil {
 		return err
 	}
-	a.world, err = a.session.World(f.ctx)
+	a.world, err = a.session.World(s.ctx)
 	return err
 }
 
-// finish ends the job and sees all agents off.
-func (f *fleet) finish(o options, r *result) error {
-	var known, gone latest
+// finish ends the job and lets all agents leave.
+func (s *simulation) finish(o options, r *result) error {
+	var ended, settled latest
 	began := time.Now()
 	lost := -1
 	switch o.end {
 	case "loss":
 		lost = 0
-		f.agents[0].cut.Store(true)
-		f.agents[0].wire.Close()
+		s.agents[0].cut.Store(true)
+		s.agents[0].wire.Close()
 	case "fail":
-		if err := f.agents[0].session.Fail(f.ctx, rdzv.Worker{Rank: 0, Code: 1}); err != nil {
+		if err := s.agents[0].session.Fail(s.ctx, rdzv.Worker{Rank: 0, Code: 1}); err != nil {
 			return err
 		}
 	}
-	err := f.each(func(i int) error {
+	err := s.each(func(i int) error {
 		if i == lost {
 			return nil
 		}
-		a := f.agents[i]
+		a := s.agents[i]
 		w := rdzv.Worker{Rank: a.world.Seat.Rank}
 		if o.end != "done" {
 			<-a.session.Context().Done()
-			known.note(time.Since(began))
+			ended.add(time.Since(began))
 			w.Signal, w.Stopped = 15, true
 		}
-		if err := a.session.Settle(f.ctx, []rdzv.Worker{w}); err != nil {
+		if err := a.session.Settle(s.ctx, []rdzv.Worker{w}); err != nil {
 			return err
 		}
-		sum, err := a.session.Leave(f.ctx)
-		gone.note(time.Since(began))
+		sum, err := a.session.Leave(s.ctx)
+		settled.add(time.Since(began))
 		if err == nil && !sum.Settled {
 			err = fmt.Errorf("not settled: %s", sum.Unsettled)
 		}
 		return err
 	})
-	r.known, r.gone = known.get(), gone.get()
-	return errors.Join(err, f.count(r))
+	r.ended, r.settled = ended.get(), settled.get()
+	return errors.Join(err, s.count(r))
 }
 
-// count asks the store how often it was written to. The last agent is never the lost one.
-func (f *fleet) count(r *result) error {
-	answer, err := f.agents[len(f.agents)-1].client.Get(f.ctx, "none")
+// count asks the store for its revision. The last agent is never the lost one.
+func (s *simulation) count(r *result) error {
+	answer, err := s.agents[len(s.agents)-1].client.Get(s.ctx, "none")
 	if err == nil {
 		r.changes = answer.Header.Revision
 	}
 	return err
 }
 
-func (f *fleet) close() error {
-	f.each(func(i int) error {
-		if a := f.agents[i]; a != nil && a.client != nil {
+func (s *simulation) close() error {
+	s.each(func(i int) error {
+		if a := s.agents[i]; a != nil && a.client != nil {
 			a.client.Close()
 		}
 		return nil
 	})
-	return f.store.end()
+	return s.store.end()
 }
 
-// latest is the largest of the durations that were noted.
+// latest is the largest of the durations that were added.
 type latest struct {
 	mu sync.Mutex
 	d  time.Duration
 }
 
-func (l *latest) note(d time.Duration) {
+func (l *latest) add(d time.Duration) {
 	l.mu.Lock()
 	l.d = max(l.d, d)
 	l.mu.Unlock()
@@ -269,7 +274,7 @@ func (l *latest) get() time.Duration {
 	return l.d
 }
 
-// counted is a connection whose bytes are counted.
+// counted is a connection that counts its bytes.
 type counted struct {
 	net.Conn
 	bytes *atomic.Int64

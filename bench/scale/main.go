@@ -1,12 +1,12 @@
-// Scale measures what a store bears: it lets N agents, each on a connection of its
-// own, meet in one store process, fail and leave, and prints what that took.
+// Scale measures how a store scales: N agents, each with a connection of its own,
+// join one store process, fail and leave. It prints how long that took and what it used.
 //
 //	go run ./bench/scale -n 64,256,1024
 //	go run ./bench/scale -n 1024 -tls -end loss -idle 10s
 //
-// All agents are goroutines of one process, the store is another one. Both run on
-// this machine and share its cores, so that the times are upper bounds for a
-// cluster; what the store's process used (cpu, memory, bytes) carries over.
+// All agents are goroutines of one process; the store is another process. Both share
+// the cores of this machine, so that the times are upper bounds for a cluster. What the
+// store's process used (CPU, memory, bytes) is valid for a cluster too.
 package main
 
 import (
@@ -20,33 +20,35 @@ import (
 	"time"
 )
 
-// options is what to measure.
+// options select what to measure.
 type options struct {
-	tls  bool
-	end  string        // fail, loss or done
-	idle time.Duration // between the world and the end
-
-	profile string // path
+	tls     bool
+	end     string        // fail, loss or done
+	idle    time.Duration // between the world and the end
+	profile string        // path
 }
 
 func main() {
 	sizes := flag.String("n", "64,256,1024", "numbers of agents")
-	reps := flag.Int("reps", 3, "runs of each, of whose figures the medians are printed")
+	reps := flag.Int("reps", 3, "runs of each number; the medians are printed")
 	var o options
-	flag.BoolVar(&o.tls, "tls", false, "with mutual TLS, as between hosts")
-	flag.StringVar(&o.end, "end", "fail", "how the job ends: a worker fails (fail), an agent is lost (loss), or well (done)")
-	flag.DurationVar(&o.idle, "idle", 0, "how long the job runs, to see what it costs meanwhile")
-	flag.StringVar(&o.profile, "profile", "", "write CPU profiles to this path with .store and .agents added")
-	asStore := flag.Int("store", 0, "be the store of so many agents; for itself")
+	flag.BoolVar(&o.tls, "tls", false, "use mutual TLS, as between hosts")
+	flag.StringVar(&o.end, "end", "fail",
+		"how the job ends: a worker fails (fail), an agent is lost (loss), all succeed (done)")
+	flag.DurationVar(&o.idle, "idle", 0,
+		"how long the job runs, to measure the CPU time of a store without requests")
+	flag.StringVar(&o.profile, "profile", "", "write CPU profiles to PATH.store and PATH.agents")
+	asStore := flag.Int("store", 0,
+		"run as the store of this many agents (scale starts itself this way)")
 	flag.Parse()
 	role, do := ".agents", func() error {
-		debug.SetGCPercent(400) // thousands of agents in one heap are the simulator's own burden
+		debug.SetGCPercent(400) // no real agent shares its heap with thousands of others
 		return measure(*sizes, *reps, o)
 	}
 	if *asStore > 0 {
 		role, do = ".store", func() error {
 			if *asStore >= 512 {
-				debug.SetGCPercent(200) // as rdzv's own host does while many agents come
+				debug.SetGCPercent(200) // as the host of the store does while many agents join
 			}
 			return serve(*asStore, o)
 		}

@@ -19,8 +19,8 @@ import (
 	"rdzv/rdzv/store"
 )
 
-// serve is the store's process. It prints its address and key, then for each line
-// that it reads what it has used so far, and ends with its input.
+// serve is the main function of the store's process. It prints its address and key, then for each
+// line that it reads its usage so far. It ends when its input ends.
 func serve(n int, o options) error {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "rdzv-scale-*")
@@ -33,7 +33,8 @@ func serve(n int, o options) error {
 		return err
 	}
 	defer s.Close()
-	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "scale", Agents: n, Lost: s.Lost()})
+	cfg := rdzv.LeaderConfig{Job: "scale", Agents: n, Lost: s.Lost()}
+	leader, err := rdzv.NewLeader(ctx, s.Client(), cfg)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func serve(n int, o options) error {
 		return err
 	}
 	fmt.Println(address, hex.EncodeToString(key[:]))
-	go leader.Run(ctx) // as long as this process
+	go leader.Run(ctx) // until this process ends
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		used, peak := usage()
 		fmt.Println(int64(used), peak, runtime.NumGoroutine())
@@ -50,8 +51,8 @@ func serve(n int, o options) error {
 	return nil
 }
 
-// listen serves the store on loopback: with TLS through the listener of package
-// meet, which admits only agents of the job, and else without any protection.
+// listen serves the store on loopback. With TLS, the listener is that of package meet, which admits
+// only agents of the job; otherwise it admits any connection.
 func listen(ctx context.Context, s *store.Server, o options) (string, secret.Key, error) {
 	if !o.tls {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,7 +63,9 @@ func listen(ctx context.Context, s *store.Server, o options) (string, secret.Key
 		return l.Addr().String(), secret.Key{}, nil
 	}
 	token := secret.NewKey()
-	config := meet.Config{Job: "scale", Nodes: 1, Token: func() ([]byte, error) { return token[:], nil }}
+	config := meet.Config{
+		Job: "scale", Nodes: 1, Token: func() ([]byte, error) { return token[:], nil },
+	}
 	m, err := meet.Meet(ctx, config, func(_ context.Context, l net.Listener) error {
 		s.Serve(l)
 		return nil
@@ -73,8 +76,7 @@ func listen(ctx context.Context, s *store.Server, o options) (string, secret.Key
 	return m.Addr.String(), *m.Key, nil
 }
 
-// usage is what this process has used: time on the cores, and bytes of memory at
-// most.
+// usage returns what this process has used: CPU time, and bytes of memory at its peak.
 func usage() (cpu time.Duration, peak int64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -90,7 +92,7 @@ func usage() (cpu time.Duration, peak int64) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), peak << 10
 }
 
-// process is the store's process, seen from that of the agents.
+// process is the store's process as the agents' process sees it.
 type process struct {
 	cmd     *exec.Cmd
 	in      interface{ Write([]byte) (int, error) }
@@ -101,7 +103,8 @@ type process struct {
 }
 
 func startStore(n int, o options) (*process, error) {
-	cmd := exec.Command(os.Args[0], fmt.Sprint("-store=", n), fmt.Sprint("-tls=", o.tls), "-profile="+o.profile)
+	cmd := exec.Command(os.Args[0],
+		fmt.Sprint("-store=", n), fmt.Sprint("-tls=", o.tls), "-profile="+o.profile)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -123,7 +126,7 @@ func startStore(n int, o options) (*process, error) {
 	return p, err
 }
 
-// used is what the store's process tells of itself.
+// used is what the store's process reports about itself.
 type used struct {
 	cpu        time.Duration
 	peak       int64

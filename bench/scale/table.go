@@ -8,48 +8,69 @@ import (
 	"time"
 )
 
-// A column is a figure of one run, and how it reads.
+// A sample is one run of n agents.
+type sample struct {
+	result
+	n    float64
+	idle time.Duration
+}
+
+// A column is a figure of a sample and its format.
 type column struct {
 	name   string
 	format string
-	figure func(r result, n float64, o options) float64
+	figure func(s sample) float64
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Where the store bears N agents with O(N), the columns per agent stay the same from row to row.
+// If the store's cost grows linearly with the agents, the columns per agent are the same in all
+// rows.
 var columns = []column{
-	{"last knows world, ms", "%.0f", func(r result, _ float64, _ options) float64 { return ms(r.world) }},
-	{"last knows end, ms", "%.0f", func(r result, _ float64, _ options) float64 { return ms(r.known) }},
-	{"last knows gone, ms", "%.0f", func(r result, _ float64, _ options) float64 { return ms(r.gone) }},
-	{"store's CPU joining, ms", "%.0f", func(r result, _ float64, _ options) float64 { return ms(r.joinCPU) }},
-	{"ending, ms", "%.0f", func(r result, _ float64, _ options) float64 { return ms(r.endCPU) }},
-	{"idle, %", "%.2f", func(r result, _ float64, o options) float64 {
-		if o.idle == 0 {
-			return math.NaN()
-		}
-		return 100 * r.idleCPU.Seconds() / o.idle.Seconds()
+	{"last knows its world, ms", "%.0f", func(s sample) float64 { return ms(s.world) }},
+	{"last knows the end, ms", "%.0f", func(s sample) float64 { return ms(s.ended) }},
+	{"last knows all have settled, ms", "%.0f", func(s sample) float64 { return ms(s.settled) }},
+	{"store's CPU joining, ms", "%.0f", func(s sample) float64 { return ms(s.joinCPU) }},
+	{"ending, ms", "%.0f", func(s sample) float64 { return ms(s.endCPU) }},
+	{"idle, %", "%.2f", sample.idlePercent},
+	{"store's memory, MB", "%.0f", func(s sample) float64 {
+		return float64(s.peakBytes) / (1 << 20)
 	}},
-	{"store's memory, MB", "%.0f", func(r result, _ float64, _ options) float64 { return float64(r.peak) / (1 << 20) }},
-	{"per agent: store's CPU, ms", "%.2f", func(r result, n float64, _ options) float64 { return ms(r.joinCPU+r.endCPU) / n }},
-	{"agent's CPU, ms", "%.2f", func(r result, n float64, _ options) float64 { return ms(r.agentsCPU) / n }},
-	{"store's memory, kB", "%.0f", func(r result, n float64, _ options) float64 { return float64(r.peak-r.empty) / 1024 / n }},
-	{"wire, kB", "%.2f", func(r result, n float64, _ options) float64 { return float64(r.bytes) / 1024 / n }},
-	{"store's goroutines", "%.1f", func(r result, n float64, _ options) float64 { return float64(r.busy-r.alone) / n }},
-	{"changes", "%.2f", func(r result, n float64, _ options) float64 { return float64(r.changes) / n }},
-	{"dials", "%.2f", func(r result, n float64, _ options) float64 { return float64(r.dials) / n }},
+	{"per agent: store's CPU, ms", "%.2f", func(s sample) float64 {
+		return ms(s.joinCPU+s.endCPU) / s.n
+	}},
+	{"agent's CPU, ms", "%.2f", func(s sample) float64 { return ms(s.agentsCPU) / s.n }},
+	{"store's memory, kB", "%.0f", func(s sample) float64 {
+		return float64(s.peakBytes-s.emptyBytes) / 1024 / s.n
+	}},
+	{"wire, kB", "%.2f", func(s sample) float64 { return float64(s.bytes) / 1024 / s.n }},
+	{"store's goroutines", "%.1f", func(s sample) float64 {
+		return float64(s.busyGo-s.emptyGo) / s.n
+	}},
+	{"changes", "%.2f", func(s sample) float64 { return float64(s.changes) / s.n }},
+	{"dials", "%.2f", func(s sample) float64 { return float64(s.dials) / s.n }},
 }
 
-// heading begins a Markdown table.
+// idlePercent is the share of a core that the store used between the world and the end. It is not a
+// number if there was no such time.
+func (s sample) idlePercent() float64 {
+	if s.idle == 0 {
+		return math.NaN()
+	}
+	return 100 * s.idleCPU.Seconds() / s.idle.Seconds()
+}
+
+// heading is the beginning of a Markdown table.
 func heading() string {
 	names := []string{"agents", "connection", "end"}
 	for _, c := range columns {
 		names = append(names, c.name)
 	}
-	return "\n| " + strings.Join(names, " | ") + " |\n|" + strings.Repeat(" --- |", len(names)) + "\n"
+	rule := "|" + strings.Repeat(" --- |", len(names))
+	return "\n| " + strings.Join(names, " | ") + " |\n" + rule + "\n"
 }
 
-// row is the medians of the runs of n agents.
+// row has the medians of the runs of n agents.
 func row(n int, o options, runs []result) string {
 	wire := "plain"
 	if o.tls {
@@ -59,7 +80,7 @@ func row(n int, o options, runs []result) string {
 	for _, c := range columns {
 		all := make([]float64, len(runs))
 		for i, r := range runs {
-			all[i] = c.figure(r, float64(n), o)
+			all[i] = c.figure(sample{r, float64(n), o.idle})
 		}
 		slices.Sort(all)
 		if middle := all[len(all)/2]; math.IsNaN(middle) {
