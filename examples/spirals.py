@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes spirals.csv, the data of train.py: points of three noisy spiral arms, each with the number of its arm.
+"""Prints spirals.csv, the data of train.py: points of three noisy spiral arms, each with the number
+of its arm.
 
     python3 examples/spirals.py > examples/spirals.csv
 
-The same numbers come out every time (fixed seed). No straight line separates the arms, so a model has
-something to learn; two inputs and three classes keep it small.
+The output is always the same (fixed seed). No straight line separates the arms, so that a linear
+model cannot learn them; two inputs and three classes keep the model small.
 """
 import math
 import random

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A small, complete DistributedDataParallel training, as one would write it for any launcher.
+"""A small, complete training with DistributedDataParallel, written as for any launcher.
 
     mpirun -np 4 rdzv exec -- python3 examples/train.py
 
-It reads torch's standard variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and of
-rdzv's own only RDZV_DEVICE_INDEX, where it is set. Every run trains --epochs more epochs from where the last one
-stopped: rank 0 writes --snapshot after every epoch.
+It reads torch's standard variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
+MASTER_PORT). Of rdzv's variables it reads only RDZV_DEVICE_INDEX, if it is set. Rank 0 writes
+--snapshot after every epoch; each run continues from it with --epochs more epochs.
 """
 import argparse
 import csv
@@ -14,8 +14,8 @@ import os
 import socket
 import sys
 
-# Debian's torch 2.6 is built without libuv, yet asks for it by default, and init_process_group fails. The plain store
-# does as well here, with every torch; a user's own choice stays.
+# Debian's torch 2.6 is built without libuv but uses it by default, so that init_process_group
+# fails. The other implementation of the store works with every version of torch.
 os.environ.setdefault("USE_LIBUV", "0")
 
 import torch
@@ -28,25 +28,31 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def say(text):
-    """One write a line, so that the lines of several ranks do not mix."""
+    """Writes a line with one call, so that the lines of several ranks do not mix."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="train a small model on the three arms of spirals.csv")
-    parser.add_argument("--epochs", type=int, default=10, help="how many epochs to train in this run (%(default)s)")
-    parser.add_argument("--batch", type=int, default=25, help="rows per step and rank (%(default)s)")
-    parser.add_argument("--snapshot", default="snapshot.pt", metavar="FILE", help="continue from FILE, and write it (%(default)s)")
-    parser.add_argument("--data", default=os.path.join(HERE, "spirals.csv"), metavar="FILE", help="rows of x,y,arm (%(default)s)")
+    parser = argparse.ArgumentParser(description="train a small model on spirals.csv")
+    parser.add_argument("--epochs", type=int, default=10, 
+                        help="epochs to train in this run (%(default)s)")
+    parser.add_argument("--batch", type=int, default=25,
+                        help="rows per step and rank (%(default)s)")
+    parser.add_argument("--snapshot", default="snapshot.pt", metavar="FILE",
+                        help="continue from FILE if it exists, and write it (%(default)s)")
+    parser.add_argument("--data", default=os.path.join(HERE, "spirals.csv"), metavar="FILE",
+                        help="rows of x,y,arm (%(default)s)")
     return parser.parse_args()
 
 
 def pick_device():
-    """A GPU if every rank of this node can have one of its own, else the CPU (NCCL refuses two ranks on one GPU).
+    """A GPU if every rank of this node can have its own, otherwise the CPU (NCCL does not support
+    two ranks on one GPU).
 
-    The index is rdzv's where it is set, for LOCAL_RANK is not always one: with `srun --gpus-per-task=1` each rank sees
-    a single GPU, which is number 0 to all of them. Without rdzv, LOCAL_RANK is what torchrun's users have always taken.
+    LOCAL_RANK, which programs for torchrun use, is not always the index of the GPU: with `srun
+    --gpus-per-task=1` each rank sees a single GPU, and its index is 0. RDZV_DEVICE_INDEX is right
+    in such cases too.
     """
     index = int(os.environ.get("RDZV_DEVICE_INDEX") or os.environ["LOCAL_RANK"])
     seen, needed = torch.cuda.device_count(), int(os.environ["LOCAL_WORLD_SIZE"])
@@ -65,7 +71,8 @@ def read(path):
 
 
 def load(path, model, optimizer):
-    """Rank 0 reads the snapshot, where there is one, and gives it to all: the file need not be on every node."""
+    """Restores the snapshot, if there is one. Rank 0 reads it and sends it to all others, because
+    the file may exist only on its node. Returns the number of epochs so far."""
     found = [None]
     if dist.get_rank() == 0 and os.path.exists(path):
         found = [torch.load(path, map_location="cpu")]
@@ -78,17 +85,20 @@ def load(path, model, optimizer):
 
 
 def save(path, model, optimizer, epoch):
-    """Writes aside and renames, so that a run stopped at any moment leaves the old snapshot or the new one, never half."""
-    aside = path + ".new"
-    with open(aside, "wb") as file:
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, file)
+    """Writes a new file and renames it, so that a run that is stopped at any moment leaves the old
+    snapshot or the new one, but no incomplete one."""
+    new = path + ".new"
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+    with open(new, "wb") as file:
+        torch.save(state, file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(aside, path)
+    os.replace(new, path)
 
 
 def train_epoch(model, optimizer, loader, sums):
-    """One pass over this rank's share of the rows; returns the mean loss and the share of right answers of all ranks."""
+    """One pass over this rank's share of the rows. Returns the mean loss and the proportion of
+    right answers over all ranks."""
     loss_of = nn.CrossEntropyLoss()
     sums.zero_()  # loss, right answers, rows
     for points, arms in loader:
@@ -98,24 +108,26 @@ def train_epoch(model, optimizer, loader, sums):
         optimizer.zero_grad()
         loss.backward()  # DistributedDataParallel averages the gradients of all ranks here
         optimizer.step()
-        sums += torch.stack([loss.detach() * len(arms), (answers.argmax(1) == arms).sum(), torch.tensor(len(arms)).to(sums)])
+        right, rows = (answers.argmax(1) == arms).sum(), torch.tensor(len(arms)).to(sums)
+        sums += torch.stack([loss.detach() * len(arms), right, rows])
     dist.all_reduce(sums)
     return (sums[0] / sums[2]).item(), (sums[1] / sums[2]).item()
 
 
 def digests_of_all(net, device):
-    """The SHA-256 of the parameters on every rank, in the order of the ranks."""
+    """The SHA-256 of the parameters of every rank, by rank, and that of this one."""
     values = torch.cat([p.detach().flatten().cpu() for p in net.parameters()])
-    own = torch.tensor(list(hashlib.sha256(values.numpy().tobytes()).digest()), dtype=torch.uint8, device=device)
+    digest = list(hashlib.sha256(values.numpy().tobytes()).digest())
+    own = torch.tensor(digest, dtype=torch.uint8, device=device)
     digests = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(digests, own)
     return digests, own
 
 
-def say_digest(digests, own):
+def check_digests(digests, own):
     differing = [rank for rank, digest in enumerate(digests) if not torch.equal(digest, own)]
     if differing:
-        raise SystemExit(f"rank {dist.get_rank()}: other parameters than on ranks {differing}")
+        raise SystemExit(f"rank {dist.get_rank()}: ranks {differing} have different parameters")
     if dist.get_rank() == 0:
         say(f"parameters {bytes(own.tolist()).hex()[:16]}: the same on all {len(digests)} ranks")
 
@@ -125,16 +137,20 @@ def main():
     device = pick_device()
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     rank, size = dist.get_rank(), dist.get_world_size()
-    say(f"rank {rank} of {size}: local rank {os.environ['LOCAL_RANK']} on {socket.gethostname()}, {device}, {dist.get_backend()}")
+    say(f"rank {rank} of {size}: local rank {os.environ['LOCAL_RANK']} on {socket.gethostname()}, "
+        f"{device}, {dist.get_backend()}")
 
-    torch.manual_seed(1)  # the same first parameters on every rank
-    net = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3)).to(device)
+    torch.manual_seed(1)  # the same initial parameters on every rank
+    net = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3))
+    net.to(device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.003)
     start = load(args.snapshot, net, optimizer)
     if rank == 0:
-        say(f"continuing after epoch {start} of {args.snapshot}" if start else f"no {args.snapshot}: starting anew")
+        say(f"continuing after epoch {start} of {args.snapshot}" if start
+            else f"no {args.snapshot}: starting from the beginning")
 
-    model = DistributedDataParallel(net, device_ids=[device.index] if device.type == "cuda" else None)
+    gpu = [device.index] if device.type == "cuda" else None
+    model = DistributedDataParallel(net, device_ids=gpu)
     data = read(args.data)
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=args.batch, sampler=sampler)
@@ -147,9 +163,10 @@ def main():
             say(f"epoch {epoch}: loss {loss:.4f}, {right:.1%} right")
 
     digests, own = digests_of_all(net, device)
-    say_digest(digests, own)
-    # The group goes before the tensors that its threads had last (sums, digests, own). Freed first, they could hang
-    # torch 1.13 here: its thread needs Python's lock to free them, and destroying the group waits for it with that lock.
+    check_digests(digests, own)
+    # Destroy the group before the tensors that its threads used last (sums, digests, own) are
+    # freed. In the other order torch 1.13 may hang: its thread needs Python's global lock to free
+    # them, and destroy_process_group waits for that thread while it holds the lock.
     del model
     dist.destroy_process_group()
 
