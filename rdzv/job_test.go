@@ -11,10 +11,13 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
 
 	"rdzv/rdzv/presence"
 	"rdzv/rdzv/store"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout is how long a test waits for an event that must happen.
 const testTimeout = 30 * time.Second

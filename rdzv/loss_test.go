@@ -189,3 +189,22 @@ func TestLeaveTimeout(t *testing.T) {
 		t.Errorf("left with %+v, %v", sum, err)
 	}
 }
+
+// The node of an agent is unplugged: the connection stays open without any packets.
+func TestUnreachableAgentIsLost(t *testing.T) {
+	t.Parallel()
+	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
+	sessions := j.agents(3)
+	j.worlds(sessions)
+	j.freeze("agent-1")
+	wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
+	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
+		t.Errorf("the unplugged agent: %v", cause)
+	}
+	rest := []*Session{sessions[0], sessions[2]}
+	for i, sum := range j.finish(rest, func(i int) Worker { return stopped(2 * i) }) {
+		if sum.Verdict.Kind != Lost || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+}
