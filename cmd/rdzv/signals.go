@@ -8,7 +8,9 @@ import (
 
 // deadlySignals are the signals that an agent acts on until it has returned and that would end this
 // process after that.
-var deadlySignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE}
+var deadlySignals = []os.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,
+}
 
 // catchSignals keeps signals from changing the exit code once the agent has returned: a launcher
 // that ends the job because an agent has failed sends SIGTERM at that moment. It is called when the

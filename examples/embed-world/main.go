@@ -42,7 +42,8 @@ func run(ctx context.Context, fail int) error {
 	end := sync.OnceFunc(func() { s.Close() })
 	defer end()
 	// The leader must watch the job before the first member joins.
-	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "demo", Agents: members, Lost: s.Lost()})
+	c := rdzv.LeaderConfig{Job: "demo", Agents: members, Lost: s.Lost()}
+	leader, err := rdzv.NewLeader(ctx, s.Client(), c)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,8 @@ func run(ctx context.Context, fail int) error {
 func member(ctx context.Context, client *clientv3.Client, id string, fail int) error {
 	session, err := rdzv.Join(ctx, client, rdzv.Config{Job: "demo", Self: rdzv.Member{
 		ID: id, Host: "localhost", PID: os.Getpid(), Slots: 1, MasterPort: 29500,
-		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown, // the leader chooses
+		// The leader chooses the ranks.
+		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
 	}})
 	if err != nil {
 		return err

@@ -41,8 +41,11 @@ func TestConfigRejected(t *testing.T) {
 		c.change(&config)
 		r := &recorder{t: t}
 		result, err := r.run(t.Context(), config)
-		if err == nil || !strings.Contains(err.Error(), c.want) || agent.ExitCode(result, err) != agent.CodeAgent {
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Run: %v; want an error with %q", err, c.want)
+		}
+		if code := agent.ExitCode(result, err); code != agent.CodeAgent {
+			t.Errorf("%q: exit code %d", c.want, code)
 		}
 		if len(r.events) > 0 {
 			t.Errorf("%q: events %q", c.want, r.types())
@@ -56,11 +59,14 @@ func TestConfigDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Placement.Launcher != envmap.None || l.Agents != 1 || l.Workers != 1 || l.Path != "/bin/true" || len(l.Problems) > 0 {
+	if l.Placement.Launcher != envmap.None || l.Agents != 1 || l.Workers != 1 {
 		t.Errorf("Plan: %+v", l)
 	}
-	if !strings.HasPrefix(l.Job, "true-") || l.Config.PeerTimeout != presence.DefaultTimeout || l.Config.Root == nil {
-		t.Errorf("Plan: job %q, %+v", l.Job, l.Config)
+	if l.Path != "/bin/true" || !strings.HasPrefix(l.Job, "true-") || len(l.Problems) > 0 {
+		t.Errorf("Plan: %+v", l)
+	}
+	if l.Config.PeerTimeout != presence.DefaultTimeout || l.Config.Root == nil {
+		t.Errorf("Plan: %+v", l.Config)
 	}
 	c := agent.Config{Program: []string{"/bin/true"}, Environ: []string{"TMPDIR=" + t.TempDir()}}
 	result, err := agent.Run(t.Context(), c)

@@ -18,9 +18,9 @@ import (
 
 // everyEvent has the zero value of each type of event.go.
 var everyEvent = []Event{
-	Placed{}, FlagIgnored{}, Unprotected{}, Alone{}, DifferentToken{}, DifferentCommand{}, RanksMissing{}, NoMulticast{},
-	StoreFound{}, Waiting{}, WorldAgreed{}, EnvironmentNote{}, WorkerStarted{}, WorkerExited{}, Stragglers{}, JobEnded{},
-	FailureReported{}, Diagnostic{}, Finished{},
+	Placed{}, FlagIgnored{}, Unprotected{}, Alone{}, DifferentToken{}, DifferentCommand{},
+	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, EnvironmentNote{},
+	WorkerStarted{}, WorkerExited{}, Stragglers{}, JobEnded{}, FailureReported{}, Diagnostic{}, Finished{},
 }
 
 func TestEveryEvent(t *testing.T) {
@@ -60,7 +60,8 @@ func readDocs(t *testing.T) map[string]described {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("| `v` | schema version: %d.", SchemaVersion); !strings.Contains(string(text), want) {
+	want := fmt.Sprintf("| `v` | schema version: %d.", SchemaVersion)
+	if !strings.Contains(string(text), want) {
 		t.Errorf("docs/events.md does not have %q", want)
 	}
 	docs := map[string]described{}
@@ -92,7 +93,8 @@ func TestEventsAreDocumented(t *testing.T) {
 			continue
 		}
 		delete(docs, e.Type())
-		got, want := slices.Sorted(slices.Values(d.fields)), slices.Sorted(slices.Values(fields(form, "")))
+		got := slices.Sorted(slices.Values(d.fields))
+		want := slices.Sorted(slices.Values(fields(form, "")))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s is documented with %q\nand has %q", e.Type(), got, want)
 		}

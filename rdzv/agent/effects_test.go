@@ -22,7 +22,8 @@ var runsThenSignalled = role("runs-then-signalled", func() int {
 		return 2
 	}
 	environ := append(os.Environ(), roleEnv+"="+succeed)
-	if _, err := agent.Run(context.Background(), agent.Config{Program: []string{self}, Environ: environ}); err != nil {
+	c := agent.Config{Program: []string{self}, Environ: environ}
+	if _, err := agent.Run(context.Background(), c); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}

@@ -47,9 +47,11 @@ type Unprotected struct{}
 // Alone says that no other agent has connected to the store of this agent, which waits for them.
 // Only an agent without a launcher reports it, once.
 type Alone struct {
-	Waited   time.Duration // since this agent began to host the store
-	Store    string        // what to give to --store on every node; "" if it was given
-	JoinLine string        // RDZV_JOIN=..., for the other nodes; "" unless Config.ShowJoinLine. Not in the JSON form.
+	Waited time.Duration // since this agent began to host the store
+	Store  string        // what to give to --store on every node; "" if it was given
+	// JoinLine is RDZV_JOIN=..., for the other nodes; "" if it holds the job key, unless
+	// Config.ShowJoinLine. It is not in the JSON form.
+	JoinLine string
 }
 
 // DifferentToken says that an agent of the same job has another token, so that the two cannot meet.
@@ -82,8 +84,8 @@ type NoMulticast struct {
 // agreed.
 type StoreFound struct {
 	Hosting bool   `json:"hosting"`              // the store is in this process
-	Addr    string `json:"store_addr,omitempty"` // ADDR:PORT of the store; "" if nobody else is to connect
-	Own     string `json:"own_addr,omitempty"`   // this agent's address on the connection; "" if it hosts
+	Addr    string `json:"store_addr,omitempty"` // ADDR:PORT of the store; "" if only this agent uses it
+	Own     string `json:"own_addr,omitempty"`   // of this agent on the connection; "" if it hosts
 }
 
 // Waiting says which agents have joined and which have not. The host of the store reports it, 5 s

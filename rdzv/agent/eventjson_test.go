@@ -18,13 +18,17 @@ func TestMarshalEvent(t *testing.T) {
 	}
 	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("CET", 3600))
 	failed := rdzv.Worker{
-		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond, Text: "ValueError: no such data set: train-0002",
+		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond,
+		Text: "ValueError: no such data set: train-0002",
 	}
 	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}}
 	verdict := rdzv.Verdict{
-		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took, Text: failed.Text,
+		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took,
+		Text: failed.Text,
 	}
-	missing := rdzv.Problem{Kind: rdzv.ProgramMissing, Text: `cannot run "train.sh": not found in PATH "/usr/bin"`}
+	missing := rdzv.Problem{
+		Kind: rdzv.ProgramMissing, Text: `cannot run "train.sh": not found in PATH "/usr/bin"`,
+	}
 	unready := rdzv.Verdict{
 		Kind: rdzv.Unready, Rank: rdzv.Unknown, LocalRank: rdzv.Unknown,
 		Problems: []rdzv.NodeProblem{{Problem: missing, Hosts: []string{"node2"}}},
@@ -33,17 +37,20 @@ func TestMarshalEvent(t *testing.T) {
 		Alone{Waited: 3 * time.Second, Store: "10.77.0.11", JoinLine: "RDZV_JOIN=secret"},
 		Waiting{roster, 5 * time.Second},
 		WorldAgreed{rdzv.World{
-			Job: "train", Size: 16, Agents: 2, Nodes: 2, MasterAddr: "10.77.0.11", MasterPort: 41235, StoreHost: "node1",
+			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
+			MasterAddr: "10.77.0.11", MasterPort: 41235,
 			Seat: rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
 		}},
 		WorkerExited{failed},
-		Stragglers{rdzv.Stragglers{After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}}}},
+		Stragglers{rdzv.Stragglers{
+			After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
+		}},
 		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, StoreHost: "node1"},
 		JobEnded{Job: "train", Verdict: &unready, Hosting: true, StoreRank: rdzv.Unknown},
 		JobEnded{Job: "train", StoreHost: "node1"},
 		FailureReported{Failure{
-			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4, Host: "node2", PID: 4711, Code: 1,
-			Took: failed.Took, Message: failed.Text,
+			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,
+			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,
 			Stderr: []string{"Traceback (most recent call last):", failed.Text},
 			Others: []rdzv.Failure{{Host: "node2", Worker: rdzv.Worker{
 				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV), Took: 12600 * time.Millisecond,
@@ -59,11 +66,13 @@ func TestMarshalEvent(t *testing.T) {
 
 // A verdict's roster and stragglers are in its JSON form too.
 func TestVerdictForm(t *testing.T) {
-	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &rdzv.Roster{Joined: 1, Agents: 2}})
+	roster := rdzv.Roster{Joined: 1, Agents: 2}
+	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &roster})
 	if late.Roster == nil || late.Roster.Joined != 1 || late.Text == "" {
 		t.Errorf("incomplete: %+v", late)
 	}
-	slow := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &rdzv.Stragglers{First: 1, After: time.Minute}})
+	running := rdzv.Stragglers{First: 1, After: time.Minute}
+	slow := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &running})
 	if slow.Stragglers == nil || slow.Stragglers.First != 1 || slow.Stragglers.AfterSeconds != 60 {
 		t.Errorf("straggling: %+v", slow)
 	}

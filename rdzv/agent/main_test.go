@@ -41,7 +41,10 @@ func TestMain(m *testing.M) {
 func environ(t *testing.T, role string) []string {
 	t.Helper()
 	dir := t.TempDir()
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, roleEnv + "=" + role, "GORACE=atexit_sleep_ms=0"}
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, roleEnv + "=" + role,
+		"GORACE=atexit_sleep_ms=0",
+	}
 }
 
 // config is an agent of a job of its own, in directories of its own, whose workers play a role.
@@ -51,7 +54,9 @@ func config(t *testing.T, role string, workers int) agent.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return agent.Config{Program: []string{self, "-" + role}, Environ: environ(t, role), ProcsPerNode: strconv.Itoa(workers)}
+	return agent.Config{
+		Program: []string{self, "-" + role}, Environ: environ(t, role), ProcsPerNode: strconv.Itoa(workers),
+	}
 }
 
 // noneLeft returns a function that fails the test if this process has a child that it did not have

@@ -115,7 +115,7 @@ func started(n int, do func()) func(agent.Event) {
 func TestAllWorkersSucceed(t *testing.T) {
 	r := &recorder{t: t}
 	result, err := r.run(t.Context(), config(t, succeed, 8))
-	if err != nil || result.Verdict == nil || result.Verdict.Kind != rdzv.Done || !result.Settled || !result.Hosting {
+	if v := result.Verdict; err != nil || v == nil || v.Kind != rdzv.Done || !result.Settled || !result.Hosting {
 		t.Errorf("Run: %+v, %v", result, err)
 	}
 	if code := agent.ExitCode(result, err); code != 0 {
@@ -129,7 +129,8 @@ func TestAllWorkersSucceed(t *testing.T) {
 	for _, name := range got {
 		counts[name]++
 	}
-	if counts["worker_started"] != 8 || counts["worker_exited"] != 8 || len(got) != 5+16 || !slices.Equal(got[len(got)-2:], []string{"job_ended", "finished"}) {
+	if counts["worker_started"] != 8 || counts["worker_exited"] != 8 || len(got) != 5+16 ||
+		!slices.Equal(got[len(got)-2:], []string{"job_ended", "finished"}) {
 		t.Errorf("events %q", got)
 	}
 }
@@ -167,7 +168,8 @@ func TestWorkerFails(t *testing.T) {
 	for _, e := range r.events {
 		switch e := e.(type) {
 		case agent.WorkerExited:
-			if first := e.Rank == 0; e.Stopped == first || e.PID == 0 || e.Took <= 0 || !first && e.Signal != int(syscall.SIGTERM) {
+			first, terminated := e.Rank == 0, e.Signal == int(syscall.SIGTERM)
+			if e.Stopped == first || terminated == first || e.PID == 0 || e.Took <= 0 {
 				t.Errorf("worker_exited %+v", e)
 			}
 		case agent.JobEnded:
@@ -205,8 +207,11 @@ func TestContextEnds(t *testing.T) {
 			result, err := r.run(ctx, config)
 			stdout.Close()
 			v := result.Verdict
-			if err != nil || v == nil || v.Kind != rdzv.Ended || v.Signal != int(syscall.SIGTERM) || v.PID != os.Getpid() {
+			if err != nil || v == nil || v.Kind != rdzv.Ended {
 				t.Fatalf("Run: %+v, %v", result, err)
+			}
+			if v.Signal != int(syscall.SIGTERM) || v.PID != os.Getpid() {
+				t.Errorf("verdict %+v", v)
 			}
 			if code := agent.ExitCode(result, err); code != c.code {
 				t.Errorf("exit code %d, want %d", code, c.code)
@@ -234,13 +239,17 @@ func TestProgramMissing(t *testing.T) {
 	c.Program = []string{"no-such-program"}
 	result, err := r.run(t.Context(), c)
 	v := result.Verdict
-	if err != nil || v == nil || v.Kind != rdzv.Unready || len(v.Problems) != 1 || v.Problems[0].Kind != rdzv.ProgramMissing {
-		t.Errorf("Run: %+v, %v", result, err)
+	if err != nil || v == nil || v.Kind != rdzv.Unready || len(v.Problems) != 1 {
+		t.Fatalf("Run: %+v, %v", result, err)
+	}
+	if v.Problems[0].Kind != rdzv.ProgramMissing {
+		t.Errorf("problem %+v", v.Problems[0])
 	}
 	if code := agent.ExitCode(result, err); code != agent.CodeMissing {
 		t.Errorf("exit code %d", code)
 	}
-	if got, want := r.types(), []string{"placed", "store_found", "job_ended", "finished"}; !slices.Equal(got, want) {
+	want := []string{"placed", "store_found", "job_ended", "finished"}
+	if got := r.types(); !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 }
