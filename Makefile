@@ -95,7 +95,7 @@ AGENTS ?= 64
 JOBS ?= 50
 soak: bin/rdzv
 	@scripts/install-missing test
-	$(INTEGRATION) -timeout 24h -run 'NothingGrows|JobsInOneLauncher' \
+	$(INTEGRATION) -timeout 24h -run 'ResourcesDoNotGrow|ManyJobsInOneLauncher' \
 		-soak $(DURATION) -soak-agents $(AGENTS) -soak-jobs $(JOBS) -v | tee bin/soak.log
 	@sed -n -e 's/^ *soak_test.go:[0-9]*: |/|/p' \
 		-e 's/^ *soak_test.go:[0-9]*: \([0-9]* jobs:\)/\n\1/p' bin/soak.log >bin/soak.md

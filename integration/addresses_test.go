@@ -32,7 +32,7 @@ func TestAddresses(t *testing.T) {
 		line := slices.Concat([]string{"--host", "node1,node2,node3", "-np", "2"}, s.exec("--store", "node2"), last)
 		return []*process{s.on(1, s.openMPI(line...)...)}
 	}
-	type story struct {
+	type scenario struct {
 		name    string
 		run     func(s *stay) []*process
 		network string            // of MASTER_ADDR; "" is any
@@ -41,18 +41,18 @@ func TestAddresses(t *testing.T) {
 	first := map[string]string{"node1": "eth0", "node2": "lan0", "node3": "eth0"}
 	second := map[string]string{"node1": "eth1", "node2": "lan1", "node3": "eth1"}
 	for _, bed := range []struct {
-		name    string
-		options []string
-		stories []story
+		name      string
+		options   []string
+		scenarios []scenario
 	}{
-		{"oneNetworkReachesAll", []string{"--second", "--stub", "--docker", "--ifnames"}, []story{
+		{"oneNetworkReachesAll", []string{"--second", "--stub", "--docker", "--ifnames"}, []scenario{
 			{"multicast", hand(), "10.78.0.", second},
 			{"openmpi", mpi, "10.78.0.", second},
 			{"openmpi/launchernode", launchernode, "10.78.0.", second},
 			{"openmpi/storeElsewhere", storeElsewhere, "10.78.0.11", second},
 			{"hydra", hydra, "10.78.0.", second},
 		}},
-		{"namesOfTheOtherNetwork", []string{"--second", "--wrong", "--docker", "--debian", "--ifnames"}, []story{
+		{"namesOfTheOtherNetwork", []string{"--second", "--wrong", "--docker", "--debian", "--ifnames"}, []scenario{
 			{"multicast", hand(), "10.77.0.", first},
 			{"store", hand("--store", "node1"), "10.78.0.", second},
 			{"openmpi", mpi, "", nil},
@@ -61,7 +61,7 @@ func TestAddresses(t *testing.T) {
 			{"notInterface", hand("--net", "!docker0,!eth0,!lan0"), "10.78.0.", second},
 			{"docker", hand("--net", "!docker0"), "10.77.0.", first},
 		}},
-		{"six", []string{"--six", "--ifnames"}, []story{
+		{"six", []string{"--six", "--ifnames"}, []scenario{
 			{"multicast", hand(), "fd77::", first},
 			{"store", hand("--store", "node2"), "fd77::", first},
 			{"storeAddress", hand("--store", "[fd77::13]:29700"), "fd77::13", first},
@@ -70,7 +70,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Run(bed.name, func(t *testing.T) {
 			b := newBed(t, 3, bed.options...)
-			for _, c := range bed.stories {
+			for _, c := range bed.scenarios {
 				t.Run(c.name, func(t *testing.T) {
 					s := b.stay(t)
 					commands := c.run(s)
@@ -112,7 +112,7 @@ dist.destroy_process_group()
 
 // Real torch adds up over two hosts, with all that lies at once: docker0 first, the host's own name on loopback, names of
 // the network that does not reach all, interfaces with different names, no DNS; then with IPv6 alone.
-func TestTorchOnNetworksThatLie(t *testing.T) {
+func TestTorchOnMisleadingNetworks(t *testing.T) {
 	for name, options := range map[string][]string{
 		"four": {"--second", "--stub", "--docker", "--debian", "--ifnames"},
 		"six":  {"--six", "--ifnames", "--nodns"},
@@ -120,7 +120,7 @@ func TestTorchOnNetworksThatLie(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newBed(t, 2, options...).stay(t)
 			host := []string{"--host", "node1:2,node2:2", "-np", "4"}
-			job := s.on(1, s.openMPI(slices.Concat(host, rdzvExec(sharp, []string{python, "-c", allReduce}))...)...)
+			job := s.on(1, s.openMPI(slices.Concat(host, rdzvExec(joinSoon, []string{python, "-c", allReduce}))...)...)
 			if code := job.code(); code != 0 {
 				t.Errorf("the job ended with %d", code)
 			}

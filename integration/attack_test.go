@@ -53,23 +53,23 @@ func init() {
 }
 
 var attacks = map[string]func(addr string) string{
-	"etcd":        func(addr string) string { return askEtcd("http://"+addr, nil) },
-	"etcdtls":     func(addr string) string { return askEtcd("https://"+addr, &tls.Config{InsecureSkipVerify: true}) },
-	"nocert":      func(addr string) string { return shakeHands(addr, &tls.Config{InsecureSkipVerify: true}) },
-	"othercert":   func(addr string) string { return shakeHands(addr, stolenIdentity(addr)) },
-	"slow":        slowly,
+	"etcd":        func(addr string) string { return useEtcdClient("http://"+addr, nil) },
+	"etcdtls":     func(addr string) string { return useEtcdClient("https://"+addr, &tls.Config{InsecureSkipVerify: true}) },
+	"nocert":      func(addr string) string { return tlsHandshake(addr, &tls.Config{InsecureSkipVerify: true}) },
+	"othercert":   func(addr string) string { return tlsHandshake(addr, forgedCertificate(addr)) },
+	"slow":        slowHandshakes,
 	"connections": func(addr string) string { return crowd(addr, 10000) },
-	"garbage":     garbage,
+	"garbage":     sendRandomBytes,
 }
 
-// allAttacks are their names, sorted.
-func allAttacks() []string { return slices.Sorted(maps.Keys(attacks)) }
+// attackNames are their names, sorted.
+func attackNames() []string { return slices.Sorted(maps.Keys(attacks)) }
 
-// waitsFor is how long an attacker waits for an answer, much longer than the store does for one.
-const waitsFor = 20 * time.Second
+// answerTimeout is how long an attacker waits for an answer, much longer than the store does for one.
+const answerTimeout = 20 * time.Second
 
-// askEtcd reads and writes with etcd's own client.
-func askEtcd(endpoint string, cfg *tls.Config) string {
+// useEtcdClient reads and writes with etcd's own client.
+func useEtcdClient(endpoint string, cfg *tls.Config) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: cfg, Logger: zap.NewNop(), DialTimeout: time.Second})
@@ -85,14 +85,14 @@ func askEtcd(endpoint string, cfg *tls.Config) string {
 	return words(errGet)
 }
 
-// shakeHands makes a TLS connection, and reads what the other end says after it.
-func shakeHands(addr string, cfg *tls.Config) string {
-	raw, err := net.DialTimeout("tcp", addr, waitsFor)
+// tlsHandshake makes a TLS connection, and reads what the other end says after it.
+func tlsHandshake(addr string, cfg *tls.Config) string {
+	raw, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
 		return words(err)
 	}
 	defer raw.Close()
-	raw.SetDeadline(time.Now().Add(waitsFor))
+	raw.SetDeadline(time.Now().Add(answerTimeout))
 	conn := tls.Client(raw, cfg)
 	if err := conn.Handshake(); err != nil {
 		return "handshake: " + words(err)
@@ -105,12 +105,12 @@ func shakeHands(addr string, cfg *tls.Config) string {
 	}
 }
 
-// stolenIdentity has all that the store shows of itself in its certificate, signed with another key.
-func stolenIdentity(addr string) *tls.Config {
+// forgedCertificate has all that the store shows of itself in its certificate, signed with another key.
+func forgedCertificate(addr string) *tls.Config {
 	names := []string{"x"}
-	raw, err := net.DialTimeout("tcp", addr, waitsFor)
+	raw, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err == nil {
-		raw.SetDeadline(time.Now().Add(waitsFor))
+		raw.SetDeadline(time.Now().Add(answerTimeout))
 		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 		if conn.Handshake() == nil {
 			names = conn.ConnectionState().PeerCertificates[0].DNSNames
@@ -131,19 +131,19 @@ func stolenIdentity(addr string) *tls.Config {
 	}
 }
 
-// slowly begins 300 handshakes and sends a byte of each every half second.
-func slowly(addr string) string {
+// slowHandshakes begins 300 handshakes and sends a byte of each every half second.
+func slowHandshakes(addr string) string {
 	var all sync.WaitGroup
 	ends := make(chan string, 300)
 	for range 300 {
 		all.Go(func() {
-			conn, err := net.DialTimeout("tcp", addr, waitsFor)
+			conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 			if err != nil {
 				ends <- words(err)
 				return
 			}
 			defer conn.Close()
-			ends <- drip(conn)
+			ends <- sendSlowly(conn)
 		})
 	}
 	all.Wait()
@@ -151,7 +151,7 @@ func slowly(addr string) string {
 	return most(ends)
 }
 
-func drip(conn net.Conn) string {
+func sendSlowly(conn net.Conn) string {
 	start := []byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}
 	begin := time.Now()
 	for i := range 40 {
@@ -175,14 +175,14 @@ func crowd(addr string, n int) string {
 		}
 	}()
 	for range n {
-		conn, err := net.DialTimeout("tcp", addr, waitsFor)
+		conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 		if err != nil {
 			return "not all at once: " + words(err)
 		}
 		conns = append(conns, conn)
 	}
 	for _, c := range conns {
-		c.SetReadDeadline(time.Now().Add(waitsFor))
+		c.SetReadDeadline(time.Now().Add(answerTimeout))
 		if got, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || len(got) > 0 {
 			return fmt.Sprintf("got in: a silent connection stands (%q, %v)", got, err)
 		}
@@ -190,14 +190,14 @@ func crowd(addr string, n int) string {
 	return fmt.Sprintf("all %d thrown out", n)
 }
 
-// garbage sends random bytes, some that begin as TLS does.
-func garbage(addr string) string {
-	conn, err := net.DialTimeout("tcp", addr, waitsFor)
+// sendRandomBytes sends random bytes, some that begin as TLS does.
+func sendRandomBytes(addr string) string {
+	conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
 		return words(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(waitsFor))
+	conn.SetDeadline(time.Now().Add(answerTimeout))
 	bytes := make([]byte, 4096)
 	rand.Read(bytes)
 	if bytes[0]&1 == 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // A batch job is cancelled: what the script runs, what is sent to it, and what each worker gets of that.
-type cancelling struct {
+type cancelCase struct {
 	name    string
 	script  []string // before rdzv exec
 	workers int
@@ -23,15 +23,15 @@ func body(line ...string) []string {
 	return append([]string{"sh", "-c", `"$@"; echo "$? is what it ended with"`, "sh"}, line...)
 }
 
-func cancellings() []cancelling {
-	return []cancelling{
-		{"srun", body("srun"), perJob, nil, nil, "SIGTERM", "received SIGTERM"},
+func cancelCases() []cancelCase {
+	return []cancelCase{
+		{"srun", body("srun"), workersPerJob, nil, nil, "SIGTERM", "received SIGTERM"},
 		{"alone", body(), 2, []string{"--nproc-per-node", "2"}, nil, "SIGTERM", "received SIGTERM"},
 		{"exec", nil, 2, []string{"--nproc-per-node", "2"}, nil, "SIGTERM", "received SIGTERM"},
-		{"mpirun", body(mpirun), perJob, nil, nil, "SIGTERM", "received SIGTERM"},
+		{"mpirun", body(mpirun), workersPerJob, nil, nil, "SIGTERM", "received SIGTERM"},
 
 		// Steps get it, the script does not.
-		{"srun, USR1", body("srun"), perJob, nil, []string{"--signal=USR1"}, "SIGUSR1", ""},
+		{"srun, USR1", body("srun"), workersPerJob, nil, []string{"--signal=USR1"}, "SIGUSR1", ""},
 		// The script gets it, dies of it, and leaves rdzv behind.
 		{"alone, USR1 to the script", body(), 2, []string{"--nproc-per-node", "2"}, []string{"--signal=USR1", "--batch"}, "SIGTERM", "slurmstepd ("},
 	}
@@ -41,17 +41,17 @@ func cancellings() []cancelling {
 func TestCancelledBatch(t *testing.T) {
 	b := newBed(t, 2)
 	b.withSlurm(1, 2)
-	for _, c := range cancellings() {
+	for _, c := range cancelCases() {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) { b.stay(t).cancel(c) })
 	}
 }
 
-func (s *stay) cancel(c cancelling) {
+func (s *stay) cancel(c cancelCase) {
 	prog := rdzvExec(c.flags, actor("count", s.dir("job")))
 	batch := s.batch([]string{"-N2", "-n4", "--ntasks-per-node=2"}, append(c.script, prog...)...)
 	defer func() {
 		if s.t.Failed() {
-			s.t.Logf("the script has said: %s", s.batchSaid())
+			s.t.Logf("the script has said: %s", s.batchOutput())
 		}
 	}()
 	workers := records(s.t, filepath.Join(s.root, "job"), c.workers)
@@ -64,7 +64,7 @@ func (s *stay) cancel(c cancelling) {
 	for _, worker := range workers {
 		file := filepath.Join(s.root, "job", worker.Env["RANK"]+".signals")
 		var got []byte
-		eventually(patience, func() (there bool) {
+		eventually(waitLimit, func() (there bool) {
 			var err error
 			got, err = os.ReadFile(file)
 			return err == nil
@@ -73,7 +73,7 @@ func (s *stay) cancel(c cancelling) {
 			s.t.Errorf("rank %s got %q, want %q", worker.Env["RANK"], got, c.gets)
 		}
 	}
-	if said := s.batchSaid(); !strings.Contains(said, c.says) {
+	if said := s.batchOutput(); !strings.Contains(said, c.says) {
 		s.t.Errorf("nobody said %q in %q", c.says, said)
 	}
 }

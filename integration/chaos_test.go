@@ -23,13 +23,13 @@ var (
 func TestChaos(t *testing.T) {
 	prog := rankProgram(t)
 	faults := plan(*chaosSeed, *chaosFaults)
-	var stories []story
+	var scenarios []scenario
 	for i := range faults {
 		f := &faults[i]
 		name := fmt.Sprintf("%d %s of rank %d of %d, %s", i, f.Kind, f.Rank, f.ranks, f.setup.name)
-		stories = append(stories, story{name, func(t *testing.T) { f.run(t, prog) }})
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) { f.run(t, prog) }})
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 	t.Log("\n" + faultTable(faults))
 }
 
@@ -55,7 +55,7 @@ func rankProgram(t *testing.T) []string {
 // run runs the fault's job and checks how it ends.
 func (f *fault) run(t *testing.T, prog []string) {
 	t.Cleanup(func() { f.ran, f.right = true, !t.Failed() }) // after the checks of the place
-	j := &job{place: newPlace(t), struck: map[int]syscall.Signal{}}
+	j := &job{place: newPlace(t), signalled: map[int]syscall.Signal{}}
 	t.Cleanup(j.checkTree)
 	text, err := json.Marshal(f)
 	if err != nil {

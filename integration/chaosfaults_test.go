@@ -46,7 +46,7 @@ type setup struct {
 }
 
 var setups = []setup{
-	{"one agent", oneLine(byHand)},
+	{"one agent", oneLine(direct)},
 	{"two agents", func(p *place, n int, prog []string) [][]string {
 		perNode := strconv.Itoa(n / 2)
 		nodes := []string{"--nodes", "2", "--nproc-per-node", perNode, "--store", freeAddress(p.t)}
@@ -145,13 +145,5 @@ func checkLost(f *fault, j *job, codes []int) {
 		j.t.Error("no agent names the one that was lost")
 	}
 	j.checkTree()
-	j.sweep()
-}
-
-// linesWith is that of all commands.
-func (j *job) linesWith(texts ...string) (found []string) {
-	for _, command := range j.commands {
-		found = append(found, command.linesWith(texts...)...)
-	}
-	return found
+	j.removeLeftovers()
 }

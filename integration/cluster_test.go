@@ -24,7 +24,7 @@ func newCluster(t *testing.T, n int, options ...string) *cluster {
 	c := newPlace(t).cluster()
 	c.hosts(append([]string{"up", strconv.Itoa(n)}, options...)...)
 	t.Cleanup(func() {
-		c.checkNobody() // before those on the hosts are killed
+		c.checkNoProcesses() // before those on the hosts are killed
 		c.hosts("down")
 	})
 	return c

@@ -58,7 +58,7 @@ func (s *stay) slurm(host int, argv ...string) *process {
 	return s.start(append(s.bed.slurm("on", strconv.Itoa(host)), argv...)...)
 }
 
-// batch starts a batch script with options of sbatch, and waits for it as srun does; see batchSaid.
+// batch starts a batch script with options of sbatch, and waits for it as srun does; see batchOutput.
 func (s *stay) batch(options []string, script ...string) *process {
 	s.t.Helper()
 	file := filepath.Join(s.root, "batch")
@@ -68,8 +68,8 @@ func (s *stay) batch(options []string, script ...string) *process {
 	return s.slurm(1, slices.Concat([]string{"sbatch", "-W", "-o", filepath.Join(s.root, "batch.out")}, options, []string{file})...)
 }
 
-// batchSaid is what the batch script has said.
-func (s *stay) batchSaid() string {
+// batchOutput is what the batch script has said.
+func (s *stay) batchOutput() string {
 	text, _ := os.ReadFile(filepath.Join(s.root, "batch.out"))
 	return string(text)
 }
@@ -82,12 +82,12 @@ func quoted(words []string) string {
 	return strings.Join(list, " ")
 }
 
-// sharp gives up soon: a job that does not meet is to fail the test with what was tried.
-var sharp = []string{"--join-timeout", "20s"}
+// joinSoon gives up soon: a job that does not meet is to fail the test with what was tried.
+var joinSoon = []string{"--join-timeout", "20s"}
 
 // exec is rdzv exec with flags and a peer that notes itself in the place's directory "job".
 func (s *stay) exec(flags ...string) []string {
-	return rdzvExec(append(slices.Clone(sharp), flags...), peerLine(s.dir("job")))
+	return rdzvExec(append(slices.Clone(joinSoon), flags...), peerLine(s.dir("job")))
 }
 
 // layout is who is expected where: the host of each rank.
@@ -99,7 +99,7 @@ func (s *stay) check(want layout, commands ...*process) []record {
 	s.t.Helper()
 	for _, c := range commands {
 		if code := c.code(); code != 0 {
-			s.t.Errorf("%q ended with %d\n%s", c.argv, code, s.batchSaid())
+			s.t.Errorf("%q ended with %d\n%s", c.argv, code, s.batchOutput())
 		}
 		if said := c.linesWith("rdzv:"); len(said) > 0 {
 			s.t.Errorf("a job that goes well is silent, and said %q", said)

@@ -9,8 +9,8 @@ import (
 )
 
 // Two jobs of the same line at the same time on one machine never see each other.
-func TestTwoAtOnce(t *testing.T) {
-	underEach(t, func(t *testing.T, l launcher) {
+func TestConcurrentJobs(t *testing.T) {
+	forEachLauncher(t, func(t *testing.T, l launcher) {
 		p := l.place(t)
 		end := filepath.Join(p.dir("both"), "end")
 		var jobs []*process
@@ -49,15 +49,15 @@ func ownSession(p *place, name string) []string {
 }
 
 // Jobs of one user start and end beside one another, over and over: none takes from another what that one has on disk.
-func TestStartsSideBySide(t *testing.T) {
+func TestConcurrentStarts(t *testing.T) {
 	p := newPlace(t)
 	loop := `i=0; while [ $i -lt $0 ]; do "$@" || exit; i=$((i+1)); done`
-	repeat := func(starts int) []string {
-		return append([]string{"sh", "-c", loop, strconv.Itoa(starts)}, rdzvExec(nil, []string{"true"})...)
+	repeat := func(jobLaunchers int) []string {
+		return append([]string{"sh", "-c", loop, strconv.Itoa(jobLaunchers)}, rdzvExec(nil, []string{"true"})...)
 	}
 	jobs := []*process{
-		p.startWith(ownSession(p, "one"), append(mpirunLine(2), repeat(40)...)...),
-		p.startWith(ownSession(p, "two"), append(mpirunLine(2), repeat(40)...)...),
+		p.startWith(ownSession(p, "one"), append(mpirunCommand(2), repeat(40)...)...),
+		p.startWith(ownSession(p, "two"), append(mpirunCommand(2), repeat(40)...)...),
 		p.start(repeat(80)...),
 	}
 	for _, job := range jobs {
@@ -72,11 +72,11 @@ func TestStartsSideBySide(t *testing.T) {
 }
 
 // A script under one mpirun may run one job after another.
-func TestThreeInARow(t *testing.T) {
+func TestConsecutiveJobs(t *testing.T) {
 	p := newPlace(t)
 	one, two, three := p.dir("one"), p.dir("two"), p.dir("three")
 	script := `rdzv=$1 self=$2; shift 2; for dir; do "$rdzv" exec -- "$self" worker record "$dir" || exit; done`
-	job := p.start(append(mpirunLine(4), "sh", "-c", script, "sh", *rdzvBin, self, one, two, three)...)
+	job := p.start(append(mpirunCommand(4), "sh", "-c", script, "sh", *rdzvBin, self, one, two, three)...)
 	if code := job.code(); code != 0 {
 		t.Errorf("the script ended with %d", code)
 	}
@@ -86,14 +86,14 @@ func TestThreeInARow(t *testing.T) {
 }
 
 // The second of three may fail: it ends the script with its code, and the third does not start.
-func TestSecondInARowFails(t *testing.T) {
+func TestConsecutiveJobsOneFails(t *testing.T) {
 	p := newPlace(t)
 	one, two, three := p.dir("one"), p.dir("two"), p.dir("three")
 	script := `rdzv=$1 self=$2
 		"$rdzv" exec -- "$self" worker record "$3" || exit
 		"$rdzv" exec -- "$self" worker exit "$4" 2 7 || exit
 		"$rdzv" exec -- "$self" worker record "$5"`
-	job := p.start(append(mpirunLine(4), "sh", "-c", script, "sh", *rdzvBin, self, one, two, three)...)
+	job := p.start(append(mpirunCommand(4), "sh", "-c", script, "sh", *rdzvBin, self, one, two, three)...)
 	if code := job.code(); code != 7 {
 		t.Errorf("the script ended with %d, want 7", code)
 	}

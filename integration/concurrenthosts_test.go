@@ -9,7 +9,7 @@ import (
 
 // Two jobs of one user on the same hosts at the same time never meet, and a script under one mpirun or mpiexec may run
 // one job after another, though its ranks leave each of them at different times.
-func TestNeighboursOnHosts(t *testing.T) {
+func TestSeveralJobsOnHosts(t *testing.T) {
 	b := newBed(t, 2, "--docker")
 	b.withSlurm(1, 2)
 	openMPI := func(s *stay, line []string) *process {
@@ -34,7 +34,7 @@ func atOnceOnHosts(t *testing.T, b *bed, run func(*stay, []string) *process) {
 	var dirs []string
 	for _, name := range []string{"one", "two", "three"} {
 		dirs = append(dirs, s.dir(name))
-		jobs = append(jobs, run(s, rdzvExec(sharp, peerLine(s.dir(name)))))
+		jobs = append(jobs, run(s, rdzvExec(joinSoon, peerLine(s.dir(name)))))
 	}
 	runs := map[string]bool{}
 	for i, job := range jobs {

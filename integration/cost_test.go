@@ -52,7 +52,7 @@ func initialise(t *testing.T, args ...string) (all, own initialisation) {
 // Every start of rdzv, an agent's and a watchdog's, pays for the initialisation of all packages in it.
 // What the libraries spend depends on their versions and is not limited here. rdzv's own packages spend
 // next to nothing, and get-rank answers before most of the libraries are initialised.
-func TestInitialisationStaysSmall(t *testing.T) {
+func TestInitialisationCost(t *testing.T) {
 	whole, own := initialise(t, "version")
 	rank, _ := initialise(t, "get-rank")
 	if own.allocations > 50 || own.bytes > 8_000 {
@@ -63,7 +63,7 @@ func TestInitialisationStaysSmall(t *testing.T) {
 	}
 }
 
-func TestTheBinaryStaysSmall(t *testing.T) {
+func TestBinarySize(t *testing.T) {
 	info, err := os.Stat(*rdzvBin)
 	if err != nil {
 		t.Fatal(err)
@@ -76,12 +76,12 @@ func TestTheBinaryStaysSmall(t *testing.T) {
 
 // A job under mpirun costs a few times what mpirun alone does, both measured in turn. An agent that waited for a timer, a
 // name that does not resolve or a port that is taken would cost more than that.
-func TestLaunchBesidePlainMpirun(t *testing.T) {
+func TestLaunchTime(t *testing.T) {
 	const n, times, most = 4, 7, 6
 	p := newPlace(t)
 	took := func(prog ...string) time.Duration {
 		began := time.Now()
-		if code := p.start(append(mpirunLine(n), prog...)...).code(); code != 0 {
+		if code := p.start(append(mpirunCommand(n), prog...)...).code(); code != 0 {
 			t.Fatalf("%q ended with %d", prog, code)
 		}
 		return time.Since(began)

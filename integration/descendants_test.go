@@ -14,25 +14,25 @@ import (
 
 // One rank fails: descendants that ignore signals, that nobody waits for, that have a session of their own, that are
 // stopped or hold the standard streams go as well, on all hosts, and nobody has to wait for those that hold streams.
-func TestBroodsEnd(t *testing.T) {
+func TestDescendantsEnd(t *testing.T) {
 	f := newField(t)
-	var stories []story
-	for _, launcher := range starts {
+	var scenarios []scenario
+	for _, launcher := range jobLaunchers {
 		for _, hosts := range []int{1, 2} {
-			stories = append(stories, story{launcher + strconv.Itoa(hosts), func(t *testing.T) {
+			scenarios = append(scenarios, scenario{launcher + strconv.Itoa(hosts), func(t *testing.T) {
 				// Open MPI gives 1 s from its first SIGTERM to its SIGKILL: all is over by then.
-				j := f.unmet(t, launcher, hosts, []string{"--grace", "500ms"}, actor("brood", ""))
+				j := f.startJob(t, launcher, hosts, []string{"--grace", "500ms"}, actor("brood", ""))
 				for _, command := range j.commands {
-					if code := command.code(); code != familyCode {
-						t.Errorf("the launcher ended with %d, want %d", code, familyCode)
+					if code := command.code(); code != workerCode {
+						t.Errorf("the launcher ended with %d, want %d", code, workerCode)
 					}
 				}
-				j.checkCodes(familyCode)
-				j.sweep()
+				j.checkAgentCodes(workerCode)
+				j.removeLeftovers()
 			}})
 		}
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 }
 
 // 64 workers under one agent, one of which fails.
@@ -40,13 +40,13 @@ func TestSixtyFourWorkers(t *testing.T) {
 	const n = 64
 	p := newPlace(t)
 	dir := p.dir("job")
-	job := p.start(byHand(p, n, nil, actor("family", dir))...)
+	job := p.start(direct(p, n, nil, actor("family", dir))...)
 	workers := records(t, dir, n)
 	if err := syscall.Kill(workers[n/2].PID, syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
-	if code := job.code(); code != familyCode {
-		t.Errorf("rdzv ended with %d, want %d", code, familyCode)
+	if code := job.code(); code != workerCode {
+		t.Errorf("rdzv ended with %d, want %d", code, workerCode)
 	}
 	if len(job.linesWith("rank 32 of 64 failed first")) != 1 {
 		t.Error("nobody has said that rank 32 failed first")
@@ -71,7 +71,7 @@ func TestDataLoaderWorkersEnd(t *testing.T) {
 	dir := p.dir("job")
 	job := p.start(openMPI(p, 2, nil, []string{python, "-c", loader, dir})...)
 	atWork := func() bool { found, _ := filepath.Glob(dir + "/*"); return len(found) == 2 }
-	if !eventually(patience, atWork) {
+	if !eventually(waitLimit, atWork) {
 		t.Fatal("the ranks do not load anything")
 	}
 	var ranks, loaders []int
@@ -101,29 +101,29 @@ func TestDataLoaderWorkersEnd(t *testing.T) {
 }
 
 // An ordinary user has all of this too.
-func TestOrdinaryUser(t *testing.T) {
+func TestWithoutRoot(t *testing.T) {
 	for _, l := range launchers[:3] { // Slurm has users of its own
-		for _, blow := range []string{"worker", "agent", "watchdog"} {
-			t.Run(l.name+"/"+blow, func(t *testing.T) {
+		for _, killCase := range []string{"worker", "agent", "watchdog"} {
+			t.Run(l.name+"/"+killCase, func(t *testing.T) {
 				p := newPlace(t)
 				dir := p.dir("job")
 				line := asNobody(t, p, l.line(p, 4, nil, actor("family", dir)))
 				job := p.start(line...)
 				workers := records(t, dir, 4)
-				bed := watchOver(slices.DeleteFunc(p.tree(), func(pid int) bool { return pid == job.cmd.Process.Pid }))
+				bed := watchExits(slices.DeleteFunc(p.tree(), func(pid int) bool { return pid == job.cmd.Process.Pid }))
 				defer bed.close()
-				struck := map[string]int{
+				signalled := map[string]int{
 					"worker": workers[3].PID, "watchdog": parentOf(workers[3].PID), "agent": parentOf(parentOf(workers[3].PID)),
-				}[blow]
-				if err := syscall.Kill(struck, syscall.SIGKILL); err != nil {
+				}[killCase]
+				if err := syscall.Kill(signalled, syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 				bed.wait(15*time.Second, nil)
 				if len(bed.pidfds) > 0 {
 					t.Errorf("%d processes live on", len(bed.pidfds))
 				}
-				want := map[string]int{"worker": 137, "watchdog": 123, "agent": 137}[blow]
-				if blow == "agent" && l.name == "hydra" {
+				want := map[string]int{"worker": 137, "watchdog": 123, "agent": 137}[killCase]
+				if killCase == "agent" && l.name == "hydra" {
 					want = 9 // how Hydra tells of SIGKILL
 				}
 				if code := job.code(); code != want {

@@ -8,8 +8,8 @@ import (
 )
 
 // Every rank is told who it is, for jobs of one, of as many as a small machine has, and of many.
-func TestIdentity(t *testing.T) {
-	underEach(t, func(t *testing.T, l launcher) {
+func TestWorkerEnvironment(t *testing.T) {
+	forEachLauncher(t, func(t *testing.T, l launcher) {
 		for _, n := range []int{1, 4, 16} {
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
 				p := l.place(t)
@@ -73,7 +73,7 @@ func checkErrorFiles(t *testing.T, all []record) {
 }
 
 // What mpirun has set stays, for a worker may be an MPI program; what is rdzv's own does not reach it.
-func TestEnvironmentOfOthers(t *testing.T) {
+func TestOtherVariables(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
 	token := strings.Repeat("5ec7e7", 6)
@@ -102,7 +102,7 @@ func TestEnvironmentOfOthers(t *testing.T) {
 }
 
 // The worker's streams are rdzv's own, and its arguments arrive as they were given.
-func TestStreams(t *testing.T) {
+func TestStandardStreams(t *testing.T) {
 	p := newPlace(t)
 	job := p.start("sh", "-c", `echo from stdin | "$@"`, "sh", *rdzvBin, "exec", "--",
 		"sh", "-c", `read -r line; echo "got $line"; echo "and $1" >&2`, "sh", "a 'b' $c --d")

@@ -11,13 +11,13 @@ import (
 )
 
 // By hand rdzv ends with the worker's code, whatever it is.
-func TestAllCodesByHand(t *testing.T) {
+func TestAllExitCodes(t *testing.T) {
 	p := newPlace(t)
 	const codes = 256
 	var jobs [codes]*process
-	inTurn(codes, func(code int) {
+	runSomeAtATime(codes, func(code int) {
 		p.t.Helper()
-		jobs[code] = p.start(byHand(p, 1, []string{"-q"}, []string{"sh", "-c", "exit " + strconv.Itoa(code)})...)
+		jobs[code] = p.start(direct(p, 1, []string{"-q"}, []string{"sh", "-c", "exit " + strconv.Itoa(code)})...)
 	}, func(code int) {
 		if got := jobs[code].code(); got != code {
 			t.Errorf("rdzv ended with %d, want %d", got, code)
@@ -26,13 +26,13 @@ func TestAllCodesByHand(t *testing.T) {
 }
 
 // The same for all signals that end a process, with 128 added.
-func TestAllSignalsByHand(t *testing.T) {
+func TestAllFatalSignals(t *testing.T) {
 	p := newPlace(t)
-	signals := deadly()
+	signals := fatalSignals()
 	jobs := make([]*process, len(signals))
-	inTurn(len(signals), func(i int) {
+	runSomeAtATime(len(signals), func(i int) {
 		die := fmt.Sprintf("ulimit -c 0; kill -%d $$", signals[i])
-		jobs[i] = p.start(byHand(p, 1, nil, []string{"sh", "-c", die})...)
+		jobs[i] = p.start(direct(p, 1, nil, []string{"sh", "-c", die})...)
 	}, func(i int) {
 		if got, want := jobs[i].code(), 128+signals[i]; got != want {
 			t.Errorf("rdzv ended with %d, want %d", got, want)
@@ -40,8 +40,8 @@ func TestAllSignalsByHand(t *testing.T) {
 	})
 }
 
-// inTurn begins things one after another, a few of them under way at a time. begin is called by one goroutine.
-func inTurn(n int, begin, end func(i int)) {
+// runSomeAtATime begins things one after another, a few of them under way at a time. begin is called by one goroutine.
+func runSomeAtATime(n int, begin, end func(i int)) {
 	const ahead = 6
 	free := make(chan struct{}, ahead)
 	var all sync.WaitGroup
@@ -56,8 +56,8 @@ func inTurn(n int, begin, end func(i int)) {
 	all.Wait()
 }
 
-// deadly are the signals whose default action ends a process, real-time signals too.
-func deadly() (signals []int) {
+// fatalSignals are the signals whose default action ends a process, real-time signals too.
+func fatalSignals() (signals []int) {
 	harmless := map[syscall.Signal]bool{
 		syscall.SIGCHLD: true, syscall.SIGCONT: true, syscall.SIGURG: true, syscall.SIGWINCH: true,
 		syscall.SIGSTOP: true, syscall.SIGTSTP: true, syscall.SIGTTIN: true, syscall.SIGTTOU: true,
@@ -72,10 +72,10 @@ func deadly() (signals []int) {
 }
 
 // Every launcher passes the code of the rank that failed on, on one host and on two.
-func TestCodesUnderLaunchers(t *testing.T) {
+func TestExitCodesUnderLaunchers(t *testing.T) {
 	f := newField(t)
-	var stories []story
-	for _, launcher := range starts[1:] {
+	var scenarios []scenario
+	for _, launcher := range jobLaunchers[1:] {
 		for i, how := range []struct {
 			script string
 			code   int
@@ -83,44 +83,44 @@ func TestCodesUnderLaunchers(t *testing.T) {
 			{"exit 0", 0}, {"exit 1", 1}, {"exit 3", 3}, {"exit 42", 42}, {"exit 127", 127}, {"exit 128", 128}, {"exit 255", 255},
 			{"kill -9 $$", 128 + 9}, {"kill -15 $$", 128 + 15}, {"ulimit -c 0; kill -11 $$", 128 + 11}, {"ulimit -c 0; kill -6 $$", 128 + 6}, {"kill -1 $$", 128 + 1},
 		} {
-			stories = append(stories, story{fmt.Sprintf("%s/%d", launcher, how.code), func(t *testing.T) {
+			scenarios = append(scenarios, scenario{fmt.Sprintf("%s/%d", launcher, how.code), func(t *testing.T) {
 				script := `[ "$RANK" = 2 ] || [ ` + strconv.Itoa(how.code) + ` = 0 ] || exec sleep 1000; ` + how.script
 				f.passOn(t, launcher, 1+i%2, script, how.code)
 			}})
 		}
-		stories = append(stories,
-			story{launcher + "/0_and_3", func(t *testing.T) {
+		scenarios = append(scenarios,
+			scenario{launcher + "/0_and_3", func(t *testing.T) {
 				f.passOn(t, launcher, 1, `[ "$RANK" = 3 ] || exit 0; sleep 1; exit 3`, 3)
 			}},
-			story{launcher + "/all_7", func(t *testing.T) { f.passOn(t, launcher, 2, "exit 7", 7) }},
-			story{launcher + "/two_different", func(t *testing.T) {
+			scenario{launcher + "/all_7", func(t *testing.T) { f.passOn(t, launcher, 2, "exit 7", 7) }},
+			scenario{launcher + "/two_different", func(t *testing.T) {
 				f.passOn(t, launcher, 2, `case $RANK in 1) exit 5;; 2) sleep 0.3; exit 6;; *) exec sleep 1000;; esac`, 5)
 			}},
-			story{launcher + "/rank_0_first", func(t *testing.T) { f.rank0LeavesFirst(t, launcher) }})
+			scenario{launcher + "/rank_0_first", func(t *testing.T) { f.rank0LeavesFirst(t, launcher) }})
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 }
 
 func (f *field) passOn(t *testing.T, launcher string, hosts int, script string, want int) {
-	j := f.unmet(t, launcher, hosts, nil, []string{"sh", "-c", script})
+	j := f.startJob(t, launcher, hosts, nil, []string{"sh", "-c", script})
 	for _, command := range j.commands {
 		if code := command.code(); code != want {
 			t.Errorf("the launcher ended with %d, want %d", code, want)
 		}
 	}
-	j.checkCodes(want)
-	j.sweep()
+	j.checkAgentCodes(want)
+	j.removeLeftovers()
 }
 
 // rank0LeavesFirst: its agent hosts the store, and its launcher hears that it has ended well; neither harms the others.
 func (f *field) rank0LeavesFirst(t *testing.T, launcher string) {
 	end := filepath.Join(newPlace(t).root, "end")
-	j := f.unmet(t, launcher, 2, nil, actor("leave", end, ""))
-	j.workers = records(t, filepath.Join(j.root, "job"), perJob)
-	if !eventually(patience, func() bool { return statOf(j.workers[0].PID)[0] == "X" }) {
+	j := f.startJob(t, launcher, 2, nil, actor("leave", end, ""))
+	j.workers = records(t, filepath.Join(j.root, "job"), workersPerJob)
+	if !eventually(waitLimit, func() bool { return statOf(j.workers[0].PID)[0] == "X" }) {
 		t.Error("rank 0 has not left")
 	}
-	for rank := 1; rank < perJob; rank++ {
+	for rank := 1; rank < workersPerJob; rank++ {
 		if state := statOf(j.workers[rank].PID)[0]; state == "X" || state == "Z" {
 			t.Errorf("rank %d is in state %s", rank, state)
 		}
@@ -133,6 +133,6 @@ func (f *field) rank0LeavesFirst(t *testing.T, launcher string) {
 			t.Errorf("the launcher ended with %d", code)
 		}
 	}
-	j.checkCodes(0)
-	j.sweep()
+	j.checkAgentCodes(0)
+	j.removeLeftovers()
 }

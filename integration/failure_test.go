@@ -26,7 +26,7 @@ func TestFails(t *testing.T) {
 		{[]string{"die", strconv.Itoa(int(syscall.SIGTERM))}, 128 + 15, "killed by SIGTERM"},
 	} {
 		t.Run(how.role[0]+how.role[1], func(t *testing.T) {
-			underEach(t, func(t *testing.T, l launcher) {
+			forEachLauncher(t, func(t *testing.T, l launcher) {
 				p := l.place(t)
 				dir := p.dir("job")
 				job := p.start(l.line(p, 4, nil, worker(how.role[0], dir, "2", how.role[1]))...)
@@ -59,11 +59,11 @@ func checkStatus(t *testing.T, job *process, rank int, status string) {
 
 // Every agent exits with the first failure's code, not only that of the rank that failed. Open MPI gives no time
 // once two ranks have ended badly (each SIGCHLD cuts its wait short): those that it kills with SIGKILL tell nothing.
-func TestEveryAgentTellsTheCode(t *testing.T) {
+func TestEveryAgentExitsWithTheCode(t *testing.T) {
 	p := newPlace(t)
 	dir, codes := p.dir("job"), p.dir("codes")
 	script := `trap : TERM; codes=$1; shift; "$@"; code=$?; echo $code > "$codes/$OMPI_COMM_WORLD_RANK"; exit $code`
-	line := append(mpirunLine(4), "sh", "-c", script, "sh", codes)
+	line := append(mpirunCommand(4), "sh", "-c", script, "sh", codes)
 	job := p.start(append(line, rdzvExec(nil, worker("exit", dir, "1", "42"))...)...)
 	if code := job.code(); code != 42 {
 		t.Errorf("mpirun ended with %d, want 42", code)
@@ -91,7 +91,7 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, l launcher) {
+			forEachLauncher(t, func(t *testing.T, l launcher) {
 				p := l.place(t)
 				dir := p.dir("job")
 				job := p.start(l.line(p, 4, nil, worker("wait", dir))...)
@@ -101,7 +101,7 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 					t.Error("the launcher ended with 0")
 				}
 				if l.kills {
-					p.forgive()
+					p.removeFiles()
 				}
 			})
 		})
@@ -109,12 +109,12 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 }
 
 // By hand the agent is what the user has started, and ends as the worker would have without it.
-func TestStoppedByHandCode(t *testing.T) {
+func TestStoppedWithoutLauncher(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			p := newPlace(t)
 			dir := p.dir("job")
-			job := p.start(byHand(p, 2, nil, worker("wait", dir))...)
+			job := p.start(direct(p, 2, nil, worker("wait", dir))...)
 			records(t, dir, 2)
 			job.signal(sig)
 			if code := job.code(); code != 128+int(sig) {
@@ -126,7 +126,7 @@ func TestStoppedByHandCode(t *testing.T) {
 
 // SIGTERM to a single agent ends the job of all agents.
 func TestStoppedAtAnAgent(t *testing.T) {
-	underEach(t, func(t *testing.T, l launcher) {
+	forEachLauncher(t, func(t *testing.T, l launcher) {
 		p := l.place(t)
 		dir := p.dir("job")
 		job := p.start(l.line(p, 4, nil, worker("wait", dir))...)

@@ -6,7 +6,7 @@ import (
 )
 
 // By hand on two hosts: the same line on both, which names the host of the store.
-func TestTwoHostsByHand(t *testing.T) {
+func TestTwoHostsWithoutLauncher(t *testing.T) {
 	c := newCluster(t, 2)
 	dir := c.dir("job")
 	line := rdzvExec([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}, worker("record", dir))

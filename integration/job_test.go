@@ -26,41 +26,41 @@ func newField(t *testing.T) *field {
 	return f
 }
 
-// starts are the ways to start a job of four workers, on one host or two of the field.
-var starts = []string{"byhand", "openmpi", "hydra", "slurm"}
+// jobLaunchers are the ways to start a job of four workers, on one host or two of the field.
+var jobLaunchers = []string{"byhand", "openmpi", "hydra", "slurm"}
 
-// perJob is how many workers those jobs have.
-const perJob = 4
+// workersPerJob is how many workers those jobs have.
+const workersPerJob = 4
 
 // A job is one that a test on the field has started.
 type job struct {
 	*place
-	f        *field
-	launcher string
-	hosts    int
-	commands []*process  // that the user has started
-	workers  []record    // by rank
-	agents   map[int]int // by the pid of their parents
-	struck   map[int]syscall.Signal
-	orphaned bool     // its launcher was killed
-	frozen   []int    // a stopped agent and what it guards
-	via      []string // what starts that shell; see minded
-	codes    string   // where each agent's exit code is noted, see minded
+	f         *field
+	launcher  string
+	hosts     int
+	commands  []*process  // that the user has started
+	workers   []record    // by rank
+	agents    map[int]int // by the pid of their parents
+	signalled map[int]syscall.Signal
+	orphaned  bool     // its launcher was killed
+	frozen    []int    // a stopped agent and what it guards
+	via       []string // what starts that shell; see minded
+	codes     string   // where each agent's exit code is noted, see minded
 }
 
 // start starts a job whose workers note themselves in the directory that they are given last, and waits for them.
 func (f *field) job(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
 	t.Helper()
-	j := f.unmet(t, launcher, hosts, flags, append(prog, ""))
-	j.workers = records(t, filepath.Join(j.root, "job"), perJob)
+	j := f.startJob(t, launcher, hosts, flags, append(prog, ""))
+	j.workers = records(t, filepath.Join(j.root, "job"), workersPerJob)
 	return j
 }
 
-// unmet starts a job and waits for nothing. An empty last argument of the program is the workers' directory.
+// startJob starts a job and waits for nothing. An empty last argument of the program is the workers' directory.
 // The agents are started by way of the words of via.
-func (f *field) unmet(t *testing.T, launcher string, hosts int, flags, prog []string, via ...string) *job {
+func (f *field) startJob(t *testing.T, launcher string, hosts int, flags, prog []string, via ...string) *job {
 	t.Helper()
-	j := &job{place: newPlace(t), f: f, via: via, launcher: launcher, hosts: hosts, struck: map[int]syscall.Signal{}}
+	j := &job{place: newPlace(t), f: f, via: via, launcher: launcher, hosts: hosts, signalled: map[int]syscall.Signal{}}
 	t.Cleanup(j.checkTree) // before the place is left
 	j.codes = j.dir("codes")
 	if last := len(prog) - 1; prog[last] == "" {
@@ -87,38 +87,38 @@ func (j *job) variables() []string {
 
 // lines are the commands that start the job.
 func (j *job) lines(flags, prog []string) [][]string {
-	perHost := strconv.Itoa(perJob / j.hosts)
+	perHost := strconv.Itoa(workersPerJob / j.hosts)
 	switch j.launcher {
 	case "byhand":
 		store := "node1"
-		line := j.minded(append([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", store}, flags...), prog)
+		line := j.recordingExitCode(append([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", store}, flags...), prog)
 		return [][]string{line, line}
 	case "openmpi":
-		line := []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(perJob)}
+		line := []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(workersPerJob)}
 		if j.hosts == 2 {
 			line = append(line, "--mca", "plm_rsh_agent", j.f.remoteShell(j.place), "--host", "node1:2,node2:2")
 		}
-		return [][]string{append(line, j.minded(flags, prog)...)}
+		return [][]string{append(line, j.recordingExitCode(flags, prog)...)}
 	case "hydra":
 		line := []string{"mpiexec.hydra"}
 		if j.hosts == 2 {
 			line = append(line, "-launcher", "ssh", "-launcher-exec", j.f.remoteShell(j.place), "-hosts", "node1,node2", "-ppn", perHost)
 		}
-		return [][]string{append(append(line, "-np", strconv.Itoa(perJob)), j.minded(flags, prog)...)}
+		return [][]string{append(append(line, "-np", strconv.Itoa(workersPerJob)), j.recordingExitCode(flags, prog)...)}
 	default: // overcommitted, a job takes one of the processors that Slurm believes in
-		line := []string{"srun", "-O", "-N", strconv.Itoa(j.hosts), "-n", strconv.Itoa(perJob), "--ntasks-per-node", perHost}
-		return [][]string{append(line, j.minded(flags, prog)...)}
+		line := []string{"srun", "-O", "-N", strconv.Itoa(j.hosts), "-n", strconv.Itoa(workersPerJob), "--ntasks-per-node", perHost}
+		return [][]string{append(line, j.recordingExitCode(flags, prog)...)}
 	}
 }
 
-// minded is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.
-func (j *job) minded(flags, prog []string) []string {
+// recordingExitCode is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.
+func (j *job) recordingExitCode(flags, prog []string) []string {
 	script := `trap : TERM INT HUP QUIT USR1 USR2; codes=$1; shift; "$@"; code=$?; echo $code > "$codes/$$"; exit $code`
 	return slices.Concat(j.via, []string{"sh", "-c", script, "sh", j.codes}, rdzvExec(flags, prog))
 }
 
-// agentsCodes returns what the agents exited with that lived to have a parent to tell it to.
-func (j *job) agentsCodes() map[int]int {
+// agentCodes returns what the agents exited with that lived to have a parent to tell it to.
+func (j *job) agentCodes() map[int]int {
 	j.t.Helper()
 	codes := map[int]int{}
 	files, err := filepath.Glob(filepath.Join(j.codes, "*"))
@@ -160,7 +160,7 @@ func (j *job) daemonOf(rank int, names ...string) int {
 // strike sends a signal to a process that may be root's.
 func (j *job) strike(pid int, s syscall.Signal) {
 	j.t.Helper()
-	j.struck[pid] = s
+	j.signalled[pid] = s
 	err := syscall.Kill(pid, s)
 	if err == syscall.EPERM {
 		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--", strconv.Itoa(pid)).Run()
@@ -170,11 +170,11 @@ func (j *job) strike(pid int, s syscall.Signal) {
 	}
 }
 
-// sideBySide tells many stories at once, a few at a time, for most of the time they wait.
-func sideBySide(t *testing.T, stories []story) {
+// runConcurrently tells many stories at once, a few at a time, for most of the time they wait.
+func runConcurrently(t *testing.T, scenarios []scenario) {
 	free := make(chan struct{}, *atOnce)
 	var all sync.WaitGroup
-	for _, s := range stories {
+	for _, s := range scenarios {
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
@@ -184,7 +184,15 @@ func sideBySide(t *testing.T, stories []story) {
 	all.Wait()
 }
 
-type story struct {
+type scenario struct {
 	name string
 	tell func(t *testing.T)
+}
+
+// linesWith is that of all commands.
+func (j *job) linesWith(texts ...string) (found []string) {
+	for _, command := range j.commands {
+		found = append(found, command.linesWith(texts...)...)
+	}
+	return found
 }

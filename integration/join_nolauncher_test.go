@@ -10,7 +10,7 @@ import (
 
 // By hand the same line is started on every node, in any order: with the name of the store's host, with the line that the
 // first node prints, or with nothing but the token that all share.
-func TestMeetingByHand(t *testing.T) {
+func TestJoinWithoutLauncher(t *testing.T) {
 	b := newBed(t, 5, "--second", "--docker", "--debian")
 
 	for _, store := range []string{"node2", "10.77.0.12", "10.78.0.12:29777"} {
@@ -59,7 +59,7 @@ func TestMeetingByHand(t *testing.T) {
 		first := s.on(2, line...)
 		first.waitFor("no other agent has connected after 3s")
 		second := s.on(1, line...)
-		eitherSays(t, "2 of 3 agents joined (from node1, node2)", first, second)
+		waitForEither(t, "2 of 3 agents joined (from node1, node2)", first, second)
 		third := s.on(5, line...)
 		for _, agent := range []*process{first, second, third} {
 			if code := agent.code(); code != 0 {
@@ -79,8 +79,8 @@ func TestMeetingByHand(t *testing.T) {
 		for host := 1; host <= 4; host++ {
 			agents = append(agents, s.on(host, line...))
 		}
-		eitherSays(t, "2 of 4 agents joined (from node1, node2)", agents...)
-		eitherSays(t, "2 of 4 agents joined (from node3, node4)", agents...)
+		waitForEither(t, "2 of 4 agents joined (from node1, node2)", agents...)
+		waitForEither(t, "2 of 4 agents joined (from node3, node4)", agents...)
 		b.hosts("heal", "3")
 		b.hosts("heal", "4")
 		for _, agent := range agents {
@@ -90,7 +90,7 @@ func TestMeetingByHand(t *testing.T) {
 		}
 		checkLayout(t, records(t, s.root+"/job", 4), make(layout, 4))
 	}
-	sideBySide(t, []story{{"multicast/late", late}, {"multicast/apart", apart}})
+	runConcurrently(t, []scenario{{"multicast/late", late}, {"multicast/apart", apart}})
 }
 
 // joinLine waits for the assignment that an agent prints for the others.
@@ -101,13 +101,13 @@ func joinLine(agent *process) string {
 	return "RDZV_JOIN=" + strings.Fields(line)[0]
 }
 
-// eitherSays waits until one of the processes has said the text.
-func eitherSays(t *testing.T, text string, some ...*process) {
+// waitForEither waits until one of the processes has said the text.
+func waitForEither(t *testing.T, text string, some ...*process) {
 	t.Helper()
 	said := func() bool {
 		return slices.ContainsFunc(some, func(p *process) bool { return len(p.linesWith(text)) > 0 })
 	}
-	if !eventually(patience, said) {
-		t.Errorf("nobody has said %q for %v", text, patience)
+	if !eventually(waitLimit, said) {
+		t.Errorf("nobody has said %q for %v", text, waitLimit)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Under each launcher, in each placement, the ranks meet with no flag. Every host has a docker0 with the same address
 // that comes first, two networks, and a name that is 127.0.1.1 to itself; the launchers run on node1.
-func TestMeeting(t *testing.T) {
+func TestJoin(t *testing.T) {
 	b := newBed(t, 3, "--second", "--docker", "--debian")
 	b.withSlurm(2, 3)
 	here, there := layout{"node1", "node1", "node2", "node2"}, layout{"node2", "node2", "node3", "node3"}
@@ -96,7 +96,7 @@ func (s *stay) arbitrary(hosts ...string) *process {
 }
 
 // No host's name resolves anywhere: what the launchers know beside names must do.
-func TestMeetingWithoutNames(t *testing.T) {
+func TestJoinWithoutHostNames(t *testing.T) {
 	b := newBed(t, 3, "--nodns", "--docker")
 	b.withSlurm(2, 3)
 	there := layout{"node2", "node2", "node3", "node3"}

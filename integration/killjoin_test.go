@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// absentee is a program that starts rdzv exec, but for the last rank, which never comes.
-const absentee = `if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}" = 3 ]; then exec sleep 1000; fi; exec "$@"`
+// lastRankAbsent is a program that starts rdzv exec, but for the last rank, which never comes.
+const lastRankAbsent = `if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}" = 3 ]; then exec sleep 1000; fi; exec "$@"`
 
 // While the agents wait for one that is missing, one of them is killed: the others do not wait any longer.
 func TestKilledWhileWaiting(t *testing.T) {
 	f := newField(t)
 	var table results
-	var stories []story
-	for _, launcher := range starts {
+	var scenarios []scenario
+	for _, launcher := range jobLaunchers {
 		for _, hosts := range []int{1, 2} {
 			for name, who := range map[string]func(j *job) int{
 				"an agent": (*job).guest, "store's agent": (*job).host,
 			} {
 				if launcher == "hydra" {
-					continue // the missing one keeps all in PMI's barrier, where Hydra kills them; see TestKilledWhileMeeting
+					continue // the missing one keeps all in PMI's barrier, where Hydra kills them; see TestKilledWhileJoining
 				}
-				stories = append(stories, story{fmt.Sprintf("%s/%s%d", name, launcher, hosts), func(t *testing.T) {
-					table.add(f.sufferWaiting(t, name, launcher, hosts, who))
+				scenarios = append(scenarios, scenario{fmt.Sprintf("%s/%s%d", name, launcher, hosts), func(t *testing.T) {
+					table.add(f.killWhileWaiting(t, name, launcher, hosts, who))
 				}})
 			}
 		}
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 	t.Log("\n" + table.String())
 }
 
-func (f *field) sufferWaiting(t *testing.T, name, launcher string, hosts int, who func(j *job) int) result {
+func (f *field) killWhileWaiting(t *testing.T, name, launcher string, hosts int, who func(j *job) int) result {
 	j := f.waiting(t, launcher, hosts)
 	rdzvs := j.rdzvs()
-	bed := watchOver(rdzvs)
+	bed := watchExits(rdzvs)
 	defer bed.close()
-	struck := who(j)
-	parent := parentOf(struck)
+	signalled := who(j)
+	parent := parentOf(signalled)
 	began := time.Now()
-	j.strike(struck, syscall.SIGKILL)
+	j.strike(signalled, syscall.SIGKILL)
 	bed.wait(10*time.Second, nil)
-	r := result{blow: name + ", waiting", launcher: launcher, hosts: hosts, survivors: len(bed.pidfds),
+	r := result{killCase: name + ", waiting", launcher: launcher, hosts: hosts, survivors: len(bed.pidfds),
 		all: bed.last(began, setOf(rdzvs))}
 	for pid := range bed.pidfds {
 		t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
@@ -56,25 +56,25 @@ func (f *field) sufferWaiting(t *testing.T, name, launcher string, hosts int, wh
 			kill(pid)
 		}
 	}
-	r.commands = j.returned()
-	j.agents = map[int]int{parent: struck}
-	r.codes = j.checkCodes(123)
-	j.sweep()
+	r.commands = j.launcherCodes()
+	j.agents = map[int]int{parent: signalled}
+	r.codes = j.checkAgentCodes(123)
+	j.removeLeftovers()
 	return r
 }
 
 // waiting starts a job of which the last agent never comes, and returns when all others are members.
 func (f *field) waiting(t *testing.T, launcher string, hosts int) *job {
 	t.Helper()
-	agents := perJob - 1
+	agents := workersPerJob - 1
 	var j *job
 	if launcher == "byhand" {
 		agents = 2
-		j = f.unmet(t, launcher, hosts, []string{"--nodes", "3"}, []string{"true"})
+		j = f.startJob(t, launcher, hosts, []string{"--nodes", "3"}, []string{"true"})
 	} else {
-		j = f.unmet(t, launcher, hosts, []string{"--nproc-per-node", "1"}, []string{"true"}, "sh", "-c", absentee, "sh")
+		j = f.startJob(t, launcher, hosts, []string{"--nproc-per-node", "1"}, []string{"true"}, "sh", "-c", lastRankAbsent, "sh")
 	}
-	if !eventually(patience, func() bool { return len(j.agentsNow()) == agents && connections(j.host()) >= agents-1 }) {
+	if !eventually(waitLimit, func() bool { return len(j.agentsNow()) == agents && connections(j.host()) >= agents-1 }) {
 		t.Fatalf("of %d agents %d have come, %d to the store", agents, len(j.agentsNow()), connections(j.host()))
 	}
 	return j
@@ -82,21 +82,21 @@ func (f *field) waiting(t *testing.T, launcher string, hosts int) *job {
 
 // While the agents meet, at any moment, something is killed: nothing stays, and whoever lives says so with 123 or, where the dead one had not
 // come in yet, 124.
-func TestKilledWhileMeeting(t *testing.T) {
+func TestKilledWhileJoining(t *testing.T) {
 	f := newField(t)
-	var stories []story
-	for _, launcher := range starts {
-		for i, m := range moments {
-			stories = append(stories, story{launcher + "/" + m.name, func(t *testing.T) {
-				f.sufferMeeting(t, launcher, 1+i%2, m.come)
+	var scenarios []scenario
+	for _, launcher := range jobLaunchers {
+		for i, m := range joinSteps {
+			scenarios = append(scenarios, scenario{launcher + "/" + m.name, func(t *testing.T) {
+				f.killWhileJoining(t, launcher, 1+i%2, m.come)
 			}})
 		}
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 }
 
-// moments are steps of a meeting.
-var moments = []struct {
+// joinSteps are steps of a meeting.
+var joinSteps = []struct {
 	name string
 	come func(j *job) bool
 }{
@@ -110,15 +110,15 @@ var moments = []struct {
 	{"a worker runs", func(j *job) bool { return count(filepath.Join(j.root, "job")) > 0 }},
 }
 
-func (f *field) sufferMeeting(t *testing.T, launcher string, hosts int, come func(j *job) bool) {
-	j := f.unmet(t, launcher, hosts, []string{"--join-timeout", "3s", "--peer-timeout", "3s"}, actor("family", ""))
-	if !eventually(patience, func() bool { return come(j) }) {
+func (f *field) killWhileJoining(t *testing.T, launcher string, hosts int, come func(j *job) bool) {
+	j := f.startJob(t, launcher, hosts, []string{"--join-timeout", "3s", "--peer-timeout", "3s"}, actor("family", ""))
+	if !eventually(waitLimit, func() bool { return come(j) }) {
 		t.Fatal("the moment has not come")
 	}
 	agents := j.agentsNow()
-	struck := agents[len(agents)-1]
-	parent := parentOf(struck)
-	if syscall.Kill(struck, syscall.SIGKILL) != nil {
+	signalled := agents[len(agents)-1]
+	parent := parentOf(signalled)
+	if syscall.Kill(signalled, syscall.SIGKILL) != nil {
 		t.Fatal("the agent has ended by itself")
 	}
 	if !eventually(20*time.Second, func() bool { return len(j.rdzvs()) == 0 }) {
@@ -126,14 +126,14 @@ func (f *field) sufferMeeting(t *testing.T, launcher string, hosts int, come fun
 			t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
 		}
 	}
-	j.returned()
-	j.struck[struck], j.agents = syscall.SIGKILL, map[int]int{parent: struck}
+	j.launcherCodes()
+	j.signalled[signalled], j.agents = syscall.SIGKILL, map[int]int{parent: signalled}
 	want := []int{123, 124}
 	if launcher == "openmpi" {
 		want = append(want, 128+15) // mpirun ends the others before anybody misses the dead one
 	}
-	j.checkCodes(want...)
-	j.sweep()
+	j.checkAgentCodes(want...)
+	j.removeLeftovers()
 }
 
 // host is the agent that listens, guest one that does not.
@@ -173,13 +173,13 @@ func setOf(pids []int) map[int]bool {
 func TestNodeCutOff(t *testing.T) {
 	f := newField(t)
 	var jobs []*job
-	var beds []*deathbed
+	var beds []*exitWatch
 	var workers, rdzvs []map[int]bool
-	for _, launcher := range starts {
+	for _, launcher := range jobLaunchers {
 		j := f.job(t, launcher, 2, []string{"--peer-timeout", "3s"}, actor("family"))
 		w, r := j.kinds()
 		jobs, workers, rdzvs = append(jobs, j), append(workers, w), append(rdzvs, r)
-		beds = append(beds, watchOver(slices.Collect(maps.Keys(w)), slices.Collect(maps.Keys(r))))
+		beds = append(beds, watchExits(slices.Collect(maps.Keys(w)), slices.Collect(maps.Keys(r))))
 		j.agents = j.agentsByParent()
 	}
 	began := time.Now()
@@ -191,8 +191,8 @@ func TestNodeCutOff(t *testing.T) {
 		for pid := range beds[i].pidfds {
 			t.Errorf("%s: process %d is still alive: %q", j.launcher, pid, commandLine(pid))
 		}
-		table.add(result{blow: "node cut off", launcher: j.launcher, hosts: 2, survivors: len(beds[i].pidfds),
-			workers: beds[i].last(began, workers[i]), all: beds[i].last(began, rdzvs[i]), codes: j.checkNoted(123)})
+		table.add(result{killCase: "node cut off", launcher: j.launcher, hosts: 2, survivors: len(beds[i].pidfds),
+			workers: beds[i].last(began, workers[i]), all: beds[i].last(began, rdzvs[i]), codes: j.compareAgentCodes(123)})
 	}
 	t.Log("\n" + table.String())
 	f.hosts("heal", "2")
@@ -200,6 +200,6 @@ func TestNodeCutOff(t *testing.T) {
 		for _, pid := range j.tree() {
 			kill(pid)
 		}
-		j.sweep()
+		j.removeLeftovers()
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A blow is something that may end a job.
-type blow struct {
+type killCase struct {
 	name   string
 	hosts  []int    // on which the job runs; nil is one, and two
 	under  []string // launchers; nil is all
@@ -23,36 +23,36 @@ type blow struct {
 }
 
 // The last rank is never on the store's host's agent, the first always is by Slurm and MPI; by hand it may be either.
-const victim = perJob - 1
+const lastRank = workersPerJob - 1
 
-var blows = []blow{
-	{name: "worker exits 7", code: familyCode,
-		strike: func(j *job) { j.strike(j.workers[victim].PID, syscall.SIGUSR1) }},
+var killCases = []killCase{
+	{name: "worker exits 7", code: workerCode,
+		strike: func(j *job) { j.strike(j.workers[lastRank].PID, syscall.SIGUSR1) }},
 	{name: "worker SIGKILL", code: 128 + 9,
-		strike: func(j *job) { j.strike(j.workers[victim].PID, syscall.SIGKILL) }},
+		strike: func(j *job) { j.strike(j.workers[lastRank].PID, syscall.SIGKILL) }},
 	{name: "agent", code: 123,
-		strike: func(j *job) { j.strike(j.agentOf(victim), syscall.SIGKILL) }},
+		strike: func(j *job) { j.strike(j.agentOf(lastRank), syscall.SIGKILL) }},
 	{name: "store's agent", code: 123,
 		strike: func(j *job) { j.strike(j.storeAgent(), syscall.SIGKILL) }},
 	{name: "watchdog", code: 123,
-		strike: func(j *job) { j.strike(j.watchdogOf(victim), syscall.SIGKILL) }},
+		strike: func(j *job) { j.strike(j.watchdogOf(lastRank), syscall.SIGKILL) }},
 	{name: "process group", code: 123,
-		strike: func(j *job) { j.strike(-groupOf(j.agentOf(victim)), syscall.SIGKILL) }},
-	{name: "agent SIGSTOP", code: 123, strike: func(j *job) { j.freeze(j.agentOf(victim)) }},
+		strike: func(j *job) { j.strike(-groupOf(j.agentOf(lastRank)), syscall.SIGKILL) }},
+	{name: "agent SIGSTOP", code: 123, strike: func(j *job) { j.freeze(j.agentOf(lastRank)) }},
 	{name: "store SIGSTOP", code: 123, strike: func(j *job) { j.freeze(j.storeAgent()) }},
 	{name: "launcher", code: 123, under: []string{"openmpi", "hydra", "slurm"},
 		strike: func(j *job) { j.orphaned = true; j.strike(j.commands[0].pid(), syscall.SIGKILL) }},
 	// mpirun that misses an orted sends SIGTERM to the ranks of its own host at once: the job hears of either first.
 	{name: "daemon", code: 123, or: 128 + 15, under: []string{"openmpi", "hydra", "slurm"}, hosts: []int{2},
 		strike: func(j *job) {
-			j.strike(j.daemonOf(victim, "orted", "hydra_pmi_proxy", "slurmstepd"), syscall.SIGKILL)
+			j.strike(j.daemonOf(lastRank, "orted", "hydra_pmi_proxy", "slurmstepd"), syscall.SIGKILL)
 		}},
 }
 
 // storeAgent is the agent that listens for the others.
 func (j *job) storeAgent() int {
 	j.t.Helper()
-	for rank := range perJob {
+	for rank := range workersPerJob {
 		if agent := j.agentOf(rank); listens(agent) {
 			return agent
 		}
@@ -65,40 +65,40 @@ func (j *job) storeAgent() int {
 func TestKillMatrix(t *testing.T) {
 	f := newField(t)
 	var table results
-	var stories []story
-	for _, b := range blows {
+	var scenarios []scenario
+	for _, b := range killCases {
 		for _, hosts := range []int{1, 2} {
-			for _, launcher := range starts {
+			for _, launcher := range jobLaunchers {
 				if b.hosts != nil && !slices.Contains(b.hosts, hosts) || b.under != nil && !slices.Contains(b.under, launcher) {
 					continue
 				}
 				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(b.name, " ", "_"), launcher, hosts)
-				stories = append(stories, story{name, func(t *testing.T) { table.add(f.suffer(t, b, launcher, hosts)) }})
+				scenarios = append(scenarios, scenario{name, func(t *testing.T) { table.add(f.runKillCase(t, b, launcher, hosts)) }})
 			}
 		}
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 	t.Log("\n" + table.String())
 }
 
 // A result is a row of the kill matrix.
 type result struct {
-	blow, launcher string
-	hosts          int
-	workers, all   time.Duration // until the last worker or descendant, and the last of rdzv's processes, had ended
-	back           time.Duration // until the launcher had returned
-	survivors      int
-	codes          []int // of the surviving agents
-	commands       []int // codes of the commands that the user has started
+	killCase, launcher string
+	hosts              int
+	workers, all       time.Duration // until the last worker or descendant, and the last of rdzv's processes, had ended
+	back               time.Duration // until the launcher had returned
+	survivors          int
+	codes              []int // of the surviving agents
+	commands           []int // codes of the commands that the user has started
 }
 
-// suffer starts a job, strikes, and checks what is left.
-func (f *field) suffer(t *testing.T, b blow, launcher string, hosts int) result {
+// runKillCase starts a job, strikes, and checks what is left.
+func (f *field) runKillCase(t *testing.T, b killCase, launcher string, hosts int) result {
 	j := f.job(t, launcher, hosts, []string{"--peer-timeout", "3s"}, actor("family"))
 	workers, rdzvs := j.kinds()
-	r := result{blow: b.name, launcher: launcher, hosts: hosts}
+	r := result{killCase: b.name, launcher: launcher, hosts: hosts}
 	j.agents = j.agentsByParent()
-	bed := watchOver(slices.Collect(maps.Keys(workers)), slices.Collect(maps.Keys(rdzvs)))
+	bed := watchExits(slices.Collect(maps.Keys(workers)), slices.Collect(maps.Keys(rdzvs)))
 	defer bed.close()
 	began := time.Now()
 	b.strike(j)
@@ -112,28 +112,28 @@ func (f *field) suffer(t *testing.T, b blow, launcher string, hosts int) result 
 	for pid := range bed.pidfds {
 		t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
 	}
-	r.commands = j.returned()
+	r.commands = j.launcherCodes()
 	r.back = time.Since(began)
-	r.codes = j.checkCodes(b.code, cmp.Or(b.or, b.code))
+	r.codes = j.checkAgentCodes(b.code, cmp.Or(b.or, b.code))
 	if len(slices.Compact(slices.Clone(r.codes))) > 1 {
 		t.Errorf("the agents ended with different codes: %d", r.codes)
 	}
-	j.sweep()
+	j.removeLeftovers()
 	return r
 }
 
-// checkCodes returns the exit codes of the agents that survived, all of which must be the one given.
-func (j *job) checkCodes(want ...int) (codes []int) {
+// checkAgentCodes returns the exit codes of the agents that survived, all of which must be the one given.
+func (j *job) checkAgentCodes(want ...int) (codes []int) {
 	j.checkTree() // their parents have noted them by then
-	return j.checkNoted(want...)
+	return j.compareAgentCodes(want...)
 }
 
-func (j *job) checkNoted(want ...int) (codes []int) {
-	for parent, code := range j.agentsCodes() {
-		switch struck := j.struck[j.agents[parent]]; {
-		case struck == syscall.SIGKILL:
+func (j *job) compareAgentCodes(want ...int) (codes []int) {
+	for parent, code := range j.agentCodes() {
+		switch signalled := j.signalled[j.agents[parent]]; {
+		case signalled == syscall.SIGKILL:
 			continue
-		case struck == syscall.SIGSTOP && j.launcher == "openmpi":
+		case signalled == syscall.SIGSTOP && j.launcher == "openmpi":
 			continue // mpirun had sent it SIGTERM by the time it went on
 		case code == 128+int(syscall.SIGKILL) && j.launcher == "slurm" && j.orphaned:
 			continue // slurmd kills all processes of an srun that is gone, one by one: this agent before its parent
@@ -170,30 +170,30 @@ func (j *job) kinds() (workers, rdzvs map[int]bool) {
 				workers[pid] = true
 			}
 		}
-		return len(workers) == 2*perJob
+		return len(workers) == 2*workersPerJob
 	}
-	if !eventually(patience, all) {
-		j.t.Fatalf("%d workers and descendants, want %d", len(workers), 2*perJob)
+	if !eventually(waitLimit, all) {
+		j.t.Fatalf("%d workers and descendants, want %d", len(workers), 2*workersPerJob)
 	}
 	return workers, rdzvs
 }
 
 func (j *job) agentsByParent() map[int]int {
 	agents := map[int]int{}
-	for rank := range perJob {
+	for rank := range workersPerJob {
 		agent := j.agentOf(rank)
 		agents[parentOf(agent)] = agent
 	}
 	return agents
 }
 
-// returned waits for the launcher and returns its code; by hand there are two. An srun whose slurmstepd was killed waits
+// launcherCodes waits for the launcher and returns its code; by hand there are two. An srun whose slurmstepd was killed waits
 // for ever.
-func (j *job) returned() (codes []int) {
+func (j *job) launcherCodes() (codes []int) {
 	for _, command := range j.commands {
 		if j.launcher == "slurm" && !eventually(5*time.Second, command.ended) {
 			command.signal(syscall.SIGKILL)
-			codes = append(codes, never)
+			codes = append(codes, noReturn)
 		} else {
 			codes = append(codes, command.code())
 		}
@@ -201,8 +201,8 @@ func (j *job) returned() (codes []int) {
 	return codes
 }
 
-// never stands for the code of a launcher that does not return.
-const never = -1
+// noReturn stands for the code of a launcher that does not return.
+const noReturn = -1
 
 func (c *process) ended() bool {
 	select {
@@ -213,9 +213,9 @@ func (c *process) ended() bool {
 	}
 }
 
-// sweep runs another agent in the place, which removes what others have left that were killed. It asks for a second one, so that
+// removeLeftovers runs another agent in the place, which removes what others have left that were killed. It asks for a second one, so that
 // it needs the token, hosts a store, and does not wait.
-func (j *job) sweep() {
+func (j *job) removeLeftovers() {
 	j.t.Helper()
 	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "100ms"}
 	if code := j.start(rdzvExec(alone, []string{"true"})...).code(); code != 124 {
@@ -239,10 +239,10 @@ func (t *results) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-16s %-8s %5s %9s %9s %9s %9s  %-20s %s\n", "killed", "launcher", "hosts", "workers", "rdzv", "launcher", "survivors", "agents' codes", "commands' codes")
 	slices.SortFunc(t.rows, func(a, b result) int {
-		return strings.Compare(fmt.Sprint(a.blow, a.hosts, a.launcher), fmt.Sprint(b.blow, b.hosts, b.launcher))
+		return strings.Compare(fmt.Sprint(a.killCase, a.hosts, a.launcher), fmt.Sprint(b.killCase, b.hosts, b.launcher))
 	})
 	for _, r := range t.rows {
-		fmt.Fprintf(&b, "%-16s %-8s %5d %9s %9s %9s %9d  %-20s %v\n", r.blow, r.launcher, r.hosts,
+		fmt.Fprintf(&b, "%-16s %-8s %5d %9s %9s %9s %9d  %-20s %v\n", r.killCase, r.launcher, r.hosts,
 			ms(r.workers), ms(r.all), ms(r.back), r.survivors, fmt.Sprint(r.codes), r.commands)
 	}
 	return b.String()

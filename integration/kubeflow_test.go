@@ -34,7 +34,7 @@ var kubeflowPods = map[string]struct {
 }
 
 // Pods have no multicast: the store is found by the name of rank 0's pod alone, also by a pod that
-// starts first.
+// jobLaunchers first.
 func TestKubeflow(t *testing.T) {
 	b := newBed(t, 2, "--nomulticast")
 	for name, job := range kubeflowPods {

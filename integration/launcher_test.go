@@ -23,7 +23,7 @@ type launcher struct {
 }
 
 var launchers = []launcher{
-	{"byhand", newPlace, byHand, one, 1, false, none},
+	{"byhand", newPlace, direct, one, 1, false, none},
 	{"openmpi", newPlace, openMPI, each, 1, false, none},
 	{"hydra", newPlace, hydra, each, 1, false, "0000000000100000"},
 	{"srun", newSlurm, srun, each, 2, true, none},
@@ -32,10 +32,10 @@ var launchers = []launcher{
 func one(int) int    { return 1 }
 func each(n int) int { return n }
 
-// underEach tells the same story under every launcher.
-func underEach(t *testing.T, story func(t *testing.T, l launcher)) {
+// forEachLauncher tells the same story under every launcher.
+func forEachLauncher(t *testing.T, scenario func(t *testing.T, l launcher)) {
 	for _, l := range launchers {
-		t.Run(l.name, func(t *testing.T) { story(t, l) })
+		t.Run(l.name, func(t *testing.T) { scenario(t, l) })
 	}
 }
 
@@ -44,15 +44,17 @@ func rdzvExec(flags, prog []string) []string {
 	return append(append(line, "--"), prog...)
 }
 
-func byHand(_ *place, n int, flags, prog []string) []string {
+func direct(_ *place, n int, flags, prog []string) []string {
 	return rdzvExec(append([]string{"--nproc-per-node", strconv.Itoa(n)}, flags...), prog)
 }
 
-// mpirunLine starts n of what follows. Open MPI counts cores and wants to be told that more are meant.
-func mpirunLine(n int) []string { return []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(n)} }
+// mpirunCommand starts n of what follows. Open MPI counts cores and wants to be told that more are meant.
+func mpirunCommand(n int) []string {
+	return []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(n)}
+}
 
 func openMPI(_ *place, n int, flags, prog []string) []string {
-	return append(mpirunLine(n), rdzvExec(flags, prog)...)
+	return append(mpirunCommand(n), rdzvExec(flags, prog)...)
 }
 
 func hydra(_ *place, n int, flags, prog []string) []string {

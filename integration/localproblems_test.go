@@ -61,18 +61,18 @@ func TestLocalProblems(t *testing.T) {
 	taken := f.start(f.on(1, python, "-c", "import socket, signal; s = socket.create_server(('', "+masterPort+")); print('listening', flush=True); signal.pause()")...)
 	t.Cleanup(func() { taken.signal(syscall.SIGKILL); taken.code() })
 	taken.waitFor("listening")
-	var stories []story
-	for _, launcher := range starts {
+	var scenarios []scenario
+	for _, launcher := range jobLaunchers {
 		for _, p := range localProblems {
-			stories = append(stories, story{launcher + "/" + p.name, func(t *testing.T) { f.unready(t, launcher, p) }})
+			scenarios = append(scenarios, scenario{launcher + "/" + p.name, func(t *testing.T) { f.runWithProblem(t, launcher, p) }})
 		}
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 }
 
-func (f *field) unready(t *testing.T, launcher string, p localProblem) {
+func (f *field) runWithProblem(t *testing.T, launcher string, p localProblem) {
 	flags := slices.Concat([]string{"--join-timeout", "30s"}, p.flags)
-	j := f.unmet(t, launcher, 2, flags, []string{p.prog}, "sh", "-c", p.setup+`; exec "$@"`, "sh")
+	j := f.startJob(t, launcher, 2, flags, []string{p.prog}, "sh", "-c", p.setup+`; exec "$@"`, "sh")
 	var lines []string
 	for _, c := range j.commands {
 		if code := c.code(); code != p.code {
@@ -96,7 +96,7 @@ func (f *field) unready(t *testing.T, launcher string, p localProblem) {
 // checkTogether: all agents have ended with that code, and as soon as the first.
 func (j *job) checkTogether(want int) {
 	j.t.Helper()
-	for _, code := range j.agentsCodes() {
+	for _, code := range j.agentCodes() {
 		if code != want {
 			j.t.Errorf("an agent ended with %d, want %d", code, want)
 		}

@@ -36,16 +36,16 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "built")
 	if err != nil {
-		return complain(err)
+		return reportError(err)
 	}
 	defer os.RemoveAll(dir)
 	if err := prepare(dir); err != nil {
-		return complain(err)
+		return reportError(err)
 	}
 	return m.Run()
 }
 
-func complain(err error) int {
+func reportError(err error) int {
 	fmt.Fprintf(os.Stderr, "integration: %v\n", err)
 	return 1
 }
@@ -58,10 +58,10 @@ func prepare(dir string) (err error) {
 	if testbed, err = filepath.Abs("testbed"); err != nil {
 		return err
 	}
-	if mpirun, err = ask("../scripts/openmpi"); err != nil {
+	if mpirun, err = outputOf("../scripts/openmpi"); err != nil {
 		return fmt.Errorf("cannot find Open MPI's mpirun: make test installs what is missing")
 	}
-	if python, err = ask("../scripts/python-with-torch"); err != nil {
+	if python, err = outputOf("../scripts/python-with-torch"); err != nil {
 		return fmt.Errorf("cannot find a python3 that imports torch: make test installs what is missing")
 	}
 	for _, launcher := range []string{"mpiexec.hydra", "srun"} {
@@ -80,7 +80,7 @@ func prepare(dir string) (err error) {
 	return build.Run()
 }
 
-func ask(program string) (string, error) {
+func outputOf(program string) (string, error) {
 	out, err := exec.Command(program).Output()
 	return strings.TrimSpace(string(out)), err
 }

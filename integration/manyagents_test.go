@@ -13,7 +13,7 @@ import (
 var many = flag.Int("many", 32, "agents of TestManyAgents")
 
 // A throng is a job of many small workers under one mpirun, which end when they are told.
-type throng struct {
+type manyJob struct {
 	*process
 	place *place
 	dir   string
@@ -21,14 +21,14 @@ type throng struct {
 	end   *os.File // of the pipe on which all workers wait
 }
 
-// throngWorker opens the pipe before it notes itself: whoever is noted is told.
-const throngWorker = `exec 3<"$0/pipe"; echo $$ > "$0/.$RANK"; mv "$0/.$RANK" "$0/$RANK"; read end <&3; exit 0`
+// pipeWorker opens the pipe before it notes itself: whoever is noted is told.
+const pipeWorker = `exec 3<"$0/pipe"; echo $$ > "$0/.$RANK"; mv "$0/.$RANK" "$0/$RANK"; read end <&3; exit 0`
 
-// newThrong starts n of them, and waits until all are there.
-func newThrong(t *testing.T, n int) *throng {
+// startManyJob starts n of them, and waits until all are there.
+func startManyJob(t *testing.T, n int) *manyJob {
 	t.Helper()
 	p := newPlace(t)
-	c := &throng{place: p, dir: p.dir("throng"), n: n}
+	c := &manyJob{place: p, dir: p.dir("throng"), n: n}
 	pipe := filepath.Join(c.dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -38,8 +38,8 @@ func newThrong(t *testing.T, n int) *throng {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.end.Close() })
-	c.process = p.start(openMPI(p, n, nil, []string{"/bin/sh", "-c", throngWorker, c.dir})...)
-	if !eventually(2*patience, func() bool { return len(c.ranks()) == n }) {
+	c.process = p.start(openMPI(p, n, nil, []string{"/bin/sh", "-c", pipeWorker, c.dir})...)
+	if !eventually(2*waitLimit, func() bool { return len(c.ranks()) == n }) {
 		t.Fatalf("%d of %d workers have begun", len(c.ranks()), n)
 	}
 	t.Logf("%d workers run after %v", n, time.Since(c.started).Round(time.Millisecond))
@@ -47,7 +47,7 @@ func newThrong(t *testing.T, n int) *throng {
 }
 
 // ranks lists those that have noted themselves.
-func (c *throng) ranks() (ranks []int) {
+func (c *manyJob) ranks() (ranks []int) {
 	files, _ := os.ReadDir(c.dir)
 	for _, file := range files {
 		if rank, err := strconv.Atoi(file.Name()); err == nil {
@@ -58,7 +58,7 @@ func (c *throng) ranks() (ranks []int) {
 }
 
 // rdzv returns the agents, watchdogs and sentinels.
-func (c *throng) rdzv() (pids []int) {
+func (c *manyJob) rdzv() (pids []int) {
 	for _, pid := range c.place.tree() {
 		if isRdzv(pid) {
 			pids = append(pids, pid)
@@ -68,7 +68,7 @@ func (c *throng) rdzv() (pids []int) {
 }
 
 // over waits for the end, and checks the code and that nobody is left.
-func (c *throng) over(want int) {
+func (c *manyJob) over(want int) {
 	c.t.Helper()
 	told := time.Now()
 	if code := c.code(); code != want {
@@ -84,7 +84,7 @@ func (c *throng) over(want int) {
 // all have started: Open MPI itself hangs where many tasks end while it starts others.
 func TestManyAgents(t *testing.T) {
 	t.Run("all succeed", func(t *testing.T) {
-		c := newThrong(t, *many)
+		c := startManyJob(t, *many)
 		c.end.Close()
 		c.over(0)
 		said, waiting := len(c.linesWith("rdzv:")), len(c.linesWith("rdzv:", "agents joined")) // which a slow machine may take 5 s for
@@ -93,7 +93,7 @@ func TestManyAgents(t *testing.T) {
 		}
 	})
 	t.Run("one is killed", func(t *testing.T) {
-		c := newThrong(t, *many)
+		c := startManyJob(t, *many)
 		kill(numberIn(filepath.Join(c.dir, "1"), ""))
 		c.over(137)
 	})

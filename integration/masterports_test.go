@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// tcpStores is a program that imports torch once and forks a rank for whoever connects to the socket: its environment comes as
+// tcpStoreServer is a program that imports torch once and forks a rank for whoever connects to the socket: its environment comes as
 // one line of JSON, and "ok" goes back when the ranks of its job have told each other its name through torch's own store. The
 // rank keeps that until the other end is closed.
-const tcpStores = `
+const tcpStoreServer = `
 import datetime, gc, json, os, signal, socket, sys, traceback
 from torch.distributed import TCPStore
 
@@ -74,7 +74,7 @@ func torchStore(dir, socket, pipe string) error {
 	for _, name := range []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RDZV_RUN_ID"} {
 		env[name] = os.Getenv(name)
 	}
-	if err := errors.Join(conn.SetDeadline(time.Now().Add(2*patience)), json.NewEncoder(conn).Encode(env)); err != nil {
+	if err := errors.Join(conn.SetDeadline(time.Now().Add(2*waitLimit)), json.NewEncoder(conn).Encode(env)); err != nil {
 		return err
 	}
 	answer := bufio.NewScanner(conn)
@@ -104,7 +104,7 @@ func TestHundredMasterPorts(t *testing.T) {
 	if err := syscall.Mkfifo(end, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	torch := p.start(python, "-c", tcpStores, socket)
+	torch := p.start(python, "-c", tcpStoreServer, socket)
 	defer func() {
 		kill(torch.cmd.Process.Pid)
 		<-torch.done
@@ -113,7 +113,7 @@ func TestHundredMasterPorts(t *testing.T) {
 	var started []*process
 	for i := range jobs {
 		worker := []string{self, "torchstore", p.dir(strconv.Itoa(i)), socket, end}
-		started = append(started, p.start(byHand(p, 2, []string{"--join-timeout", "60s"}, worker)...))
+		started = append(started, p.start(direct(p, 2, []string{"--join-timeout", "60s"}, worker)...))
 	}
 	ports := map[string]int{}
 	for i := range started {

@@ -9,7 +9,7 @@ import (
 
 // The same line on two nodes, here two agents of one machine: they meet at --store, which one of them hosts, with a
 // token that neither had before, and agree who is who.
-func TestTwoAgentsByHand(t *testing.T) {
+func TestTwoAgentsWithoutLauncher(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
 	line := rdzvExec([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}, worker("record", dir))
@@ -50,7 +50,7 @@ func checkToken(t *testing.T, dir string) {
 }
 
 // A failure on one node stops the other, and both agents end with its code.
-func TestFailureOfTheOtherAgent(t *testing.T) {
+func TestFailureOnTheOtherAgent(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
 	line := rdzvExec([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}, worker("exit", dir, "3", "9"))
@@ -65,7 +65,7 @@ func TestFailureOfTheOtherAgent(t *testing.T) {
 }
 
 // rdzv exec -- prog needs nothing and nobody.
-func TestAlone(t *testing.T) {
+func TestSingleWorker(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
 	job := p.start(rdzvExec(nil, worker("record", dir))...)

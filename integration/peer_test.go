@@ -91,7 +91,7 @@ func gather(master net.Listener, size int) {
 			return
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(patience))
+		conn.SetDeadline(time.Now().Add(waitLimit))
 		var c card
 		if json.NewDecoder(conn).Decode(&c) != nil {
 			continue
@@ -120,7 +120,7 @@ func meetPeers(rank, size int) error {
 	defer master.Close()
 	var cards []card
 	err = errors.Join(
-		master.SetDeadline(time.Now().Add(patience)),
+		master.SetDeadline(time.Now().Add(waitLimit)),
 		json.NewEncoder(master).Encode(card{rank, os.Getenv("RDZV_RUN_ID"), own.Addr().String()}),
 		json.NewDecoder(master).Decode(&cards),
 	)
@@ -159,7 +159,7 @@ func checkCards(cards []card, size int) error {
 // dialMaster tries until rank 0 listens; an address that does not lead there is an error.
 func dialMaster() (conn net.Conn, err error) {
 	address := net.JoinHostPort(os.Getenv("MASTER_ADDR"), os.Getenv("MASTER_PORT"))
-	eventually(patience, func() bool {
+	eventually(waitLimit, func() bool {
 		conn, err = net.DialTimeout("tcp", address, 5*time.Second)
 		return err == nil || !errors.Is(err, syscall.ECONNREFUSED)
 	})

@@ -76,13 +76,13 @@ func (p *place) leave() {
 // checkClean fails the test if a process lives on, or a file lies in the temporary or runtime directory, or in the
 // home beside the token.
 func (p *place) checkClean() {
-	p.checkNobody()
+	p.checkNoProcesses()
 	for _, file := range p.files() {
 		p.t.Errorf("left behind: %s", file)
 	}
 }
 
-func (p *place) checkNobody() {
+func (p *place) checkNoProcesses() {
 	left := func() []int { return append(p.alive(), orphanedKeepers()...) }
 	if !eventually(20*time.Second, func() bool { return len(left()) == 0 }) {
 		for _, pid := range left() {
@@ -91,9 +91,9 @@ func (p *place) checkNobody() {
 	}
 }
 
-// forgive removes the files that lie there, for a story in which nobody was left to do so.
-func (p *place) forgive() {
-	p.checkNobody()
+// removeFiles removes the files that lie there, for a story in which nobody was left to do so.
+func (p *place) removeFiles() {
+	p.checkNoProcesses()
 	for _, file := range p.files() {
 		if err := os.RemoveAll(filepath.Join(p.root, file)); err != nil {
 			p.t.Error(err)
@@ -111,7 +111,7 @@ func (p *place) files() (left []string) {
 			}
 			relative := strings.TrimPrefix(path, p.root+"/")
 			switch {
-			case ofOpenMPI(entry.Name()):
+			case isOpenMPIDirectory(entry.Name()):
 				return filepath.SkipDir
 			case runtimeDir.MatchString(relative) && entry.IsDir():
 			case relative == name, relative == "home/.config", relative == "home/.config/rdzv", relative == "home/.config/rdzv/token":
@@ -131,8 +131,8 @@ func (p *place) files() (left []string) {
 // would take it from another job of the same user that is about to create something in it.
 var runtimeDir = regexp.MustCompile(`^tmp/rdzv-[0-9]+$`)
 
-// ofOpenMPI tells the session directories of Open MPI 4 (ompi.) and 5 by their names.
-func ofOpenMPI(name string) bool {
+// isOpenMPIDirectory tells the session directories of Open MPI 4 (ompi.) and 5 by their names.
+func isOpenMPIDirectory(name string) bool {
 	return slices.ContainsFunc([]string{"ompi.", "prterun.", "prted."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 

@@ -17,8 +17,8 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// patience is how long a test waits for anything: far longer than it ever takes, on a busy machine too.
-const patience = 60 * time.Second
+// waitLimit is how long a test waits for anything: far longer than it ever takes, on a busy machine too.
+const waitLimit = 60 * time.Second
 
 // A process is a command that a test has started, and what it has said.
 type process struct {
@@ -144,7 +144,7 @@ func (c *process) linesWith(texts ...string) (found []string) {
 // waitFor returns once a line contains the text, and fails the test if none does.
 func (c *process) waitFor(text string) {
 	c.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitLimit)
 	for {
 		_, changed := c.said()
 		if len(c.linesWith(text)) > 0 {
@@ -158,7 +158,7 @@ func (c *process) waitFor(text string) {
 			}
 			return
 		case <-deadline:
-			c.t.Fatalf("%q has not said %q for %v", c.argv, text, patience)
+			c.t.Fatalf("%q has not said %q for %v", c.argv, text, waitLimit)
 		}
 	}
 }
@@ -168,8 +168,8 @@ func (c *process) code() int {
 	c.t.Helper()
 	select {
 	case <-c.done:
-	case <-time.After(patience):
-		c.t.Fatalf("%q has not ended for %v", c.argv, patience)
+	case <-time.After(waitLimit):
+		c.t.Fatalf("%q has not ended for %v", c.argv, waitLimit)
 	}
 	status := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
@@ -217,12 +217,12 @@ func (c *process) endsWithin(d time.Duration) bool {
 	case <-c.done:
 		return true
 	case <-time.After(d):
-		return time.Since(c.started) > 2*patience // whoever waits for the end will say so
+		return time.Since(c.started) > 2*waitLimit // whoever waits for the end will say so
 	}
 }
 
-// lastsUntil fails the test if the process ends before the deadline.
-func (c *process) lastsUntil(deadline time.Time) {
+// runsUntil fails the test if the process ends before the deadline.
+func (c *process) runsUntil(deadline time.Time) {
 	c.t.Helper()
 	select {
 	case <-c.done:

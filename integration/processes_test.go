@@ -74,14 +74,14 @@ func parentOf(pid int) int { parent, _ := strconv.Atoi(statOf(pid)[1]); return p
 func groupOf(pid int) int  { group, _ := strconv.Atoi(statOf(pid)[2]); return group }
 
 // A deathbed tells when each of some processes ended.
-type deathbed struct {
+type exitWatch struct {
 	pidfds map[int]int // by pid, those that have not been seen to end
 	ended  map[int]time.Time
 }
 
-// watchOver begins to watch.
-func watchOver(pids ...[]int) *deathbed {
-	d := &deathbed{map[int]int{}, map[int]time.Time{}}
+// watchExits begins to watch.
+func watchExits(pids ...[]int) *exitWatch {
+	d := &exitWatch{map[int]int{}, map[int]time.Time{}}
 	for _, pid := range slices.Concat(pids...) {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			d.pidfds[pid] = fd
@@ -91,7 +91,7 @@ func watchOver(pids ...[]int) *deathbed {
 }
 
 // wait waits until all but some have ended, at most so long.
-func (d *deathbed) wait(limit time.Duration, but []int) {
+func (d *exitWatch) wait(limit time.Duration, but []int) {
 	deadline := time.Now().Add(limit)
 	for time.Now().Before(deadline) {
 		var set []unix.PollFd
@@ -116,14 +116,14 @@ func (d *deathbed) wait(limit time.Duration, but []int) {
 	}
 }
 
-func (d *deathbed) close() {
+func (d *exitWatch) close() {
 	for _, fd := range d.pidfds {
 		unix.Close(fd)
 	}
 }
 
 // last is how long after since the last of those ended that are of a kind.
-func (d *deathbed) last(since time.Time, is map[int]bool) (last time.Duration) {
+func (d *exitWatch) last(since time.Time, is map[int]bool) (last time.Duration) {
 	for pid, at := range d.ended {
 		if is[pid] {
 			last = max(last, at.Sub(since))

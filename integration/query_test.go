@@ -37,13 +37,13 @@ func TestGetRank(t *testing.T) {
 		}
 		t.Run("mpirun"+c.flag, func(t *testing.T) {
 			p := newPlace(t)
-			if got := output(t, p, append(mpirunLine(4), query...)...); !slices.Equal(got, c.want) {
+			if got := output(t, p, append(mpirunCommand(4), query...)...); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 		t.Run("inside"+c.flag, func(t *testing.T) {
 			p := newPlace(t)
-			if got := output(t, p, byHand(p, 4, nil, query)...); !slices.Equal(got, c.want) {
+			if got := output(t, p, direct(p, 4, nil, query)...); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -66,14 +66,14 @@ func TestNoRank(t *testing.T) {
 // env prints what exec would set, as far as it is known here.
 func TestEnv(t *testing.T) {
 	p := newPlace(t)
-	lines := output(t, p, append(mpirunLine(2), *rdzvBin, "env")...)
+	lines := output(t, p, append(mpirunCommand(2), *rdzvBin, "env")...)
 	for _, want := range []string{`^export RANK='?0'?$`, `^export RANK='?1'?$`, `^export WORLD_SIZE='?2'?$`} {
 		pattern := regexp.MustCompile(want)
 		if !slices.ContainsFunc(lines, pattern.MatchString) {
 			t.Errorf("no line is like %s", want)
 		}
 	}
-	job := p.start(append(mpirunLine(1), *rdzvBin, "env", "--format", "json")...)
+	job := p.start(append(mpirunCommand(1), *rdzvBin, "env", "--format", "json")...)
 	job.code()
 	text, _ := job.said()
 	var env map[string]any

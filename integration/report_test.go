@@ -11,14 +11,14 @@ import (
 )
 
 // A reason is a way in which an ordinary Python program fails, and what the user is told of it.
-type reason struct {
+type failureCase struct {
 	name    string
 	program string // of rank 1
 	code    int
 	words   []string // in the report, each on a line of it
 }
 
-var reasons = []reason{
+var failureCases = []failureCase{
 	{"exception", `
 def step(batch):
     raise ValueError("batch %d is empty" % batch)
@@ -44,10 +44,10 @@ print("\x1b[31mred\x1b[0m", file=sys.stderr); sys.exit(2)`, 2, []string{"| progr
 
 // The report is told once, by one agent, as the last of rdzv's words, and names the rank, the place, the way and the words
 // of the failure; --report writes the same as JSON.
-func TestReasons(t *testing.T) {
-	for _, r := range reasons {
+func TestFailureReports(t *testing.T) {
+	for _, r := range failureCases {
 		t.Run(r.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, l launcher) {
+			forEachLauncher(t, func(t *testing.T, l launcher) {
 				if l.name != "byhand" && r.name != "cause" && r.name != "segv" {
 					return // how a launcher passes on words and deaths these two tell
 				}
@@ -66,7 +66,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func checkReport(t *testing.T, job *process, r reason) {
+func checkReport(t *testing.T, job *process, r failureCase) {
 	t.Helper()
 	said := job.linesWith("rdzv: ")
 	if n := len(job.linesWith("rdzv: rank 1 of 3 failed first")); n != 1 {
@@ -82,7 +82,7 @@ func checkReport(t *testing.T, job *process, r reason) {
 	}
 }
 
-func checkReportFile(t *testing.T, file string, r reason) {
+func checkReportFile(t *testing.T, file string, r failureCase) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -115,7 +115,7 @@ func checkReportFile(t *testing.T, file string, r reason) {
 
 // A job that succeeds replaces the report of the one that failed before it.
 func TestReportOfSuccess(t *testing.T) {
-	underEach(t, func(t *testing.T, l launcher) {
+	forEachLauncher(t, func(t *testing.T, l launcher) {
 		p := l.place(t)
 		file := filepath.Join(p.dir("job"), "report.json")
 		for _, code := range []int{3, 0} {
@@ -147,7 +147,7 @@ func TestReportOfLostAgent(t *testing.T) {
 			if kind := kindOfReport(t, file); kind != "lost" {
 				t.Errorf("the report is of kind %q", kind)
 			}
-			p.forgive()
+			p.removeFiles()
 		})
 	}
 }
@@ -177,7 +177,7 @@ main()
 `
 
 // What torch writes into TORCHELASTIC_ERROR_FILE is in the report.
-func TestRecord(t *testing.T) {
+func TestErrorFile(t *testing.T) {
 	p := newPlace(t)
 	job := p.start(openMPI(p, 2, nil, []string{python, "-c", recorded})...)
 	if code := job.code(); code != 1 {
@@ -201,7 +201,7 @@ main()
 // The reason of a failure under torch's @record is the user's exception also where a wrapper around the program has
 // another view of the system: the file that torch writes is found in another PID namespace, and where it is not found
 // or cannot be opened, what the report repeats is not torch's complaint about that.
-func TestRecordInsideWrapper(t *testing.T) {
+func TestErrorFileInsideWrapper(t *testing.T) {
 	unshare := []string{"unshare", "--mount"}
 	if os.Geteuid() != 0 {
 		unshare = []string{"unshare", "--user", "--map-root-user", "--mount"}
@@ -216,7 +216,7 @@ func TestRecordInsideWrapper(t *testing.T) {
 	for name, wrapper := range wrappers {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
-			job := p.start(byHand(p, 1, nil, append(wrapper, python, "-c", recordedKey))...)
+			job := p.start(direct(p, 1, nil, append(wrapper, python, "-c", recordedKey))...)
 			if code := job.code(); code != 1 {
 				t.Errorf("rdzv ended with %d, want 1", code)
 			}
@@ -228,10 +228,10 @@ func TestRecordInsideWrapper(t *testing.T) {
 }
 
 // Those that fail on their own before they are stopped are listed under the first.
-func TestOthersThatFailed(t *testing.T) {
+func TestOtherFailures(t *testing.T) {
 	p := newPlace(t)
 	script := `trap 'exit 9' TERM; if [ $RANK = 0 ]; then sleep 1000 & wait; fi; exit 1$RANK`
-	job := p.start(byHand(p, 3, nil, []string{"sh", "-c", script})...)
+	job := p.start(direct(p, 3, nil, []string{"sh", "-c", script})...)
 	code := job.code()
 	first, other := code-10, 3-(code-10)
 	if code != 11 && code != 12 {
@@ -249,7 +249,7 @@ func TestOthersThatFailed(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	p := newPlace(t)
 	group := memoryGroup(t, 64<<20)
-	line := byHand(p, 2, nil, []string{python, "-c", `import os, time
+	line := direct(p, 2, nil, []string{python, "-c", `import os, time
 if os.environ["RANK"] == "0": time.sleep(1000)
 b = []
 while True: b.append(bytearray(1 << 20))`})

@@ -56,8 +56,8 @@ func act(role string, args []string) int {
 // actor is the command line of an actor.
 func actor(role ...string) []string { return append([]string{self, "actor"}, role...) }
 
-// familyCode is how a member of a family fails.
-const familyCode = 7
+// workerCode is how a member of a family fails.
+const workerCode = 7
 
 func family(args []string) int {
 	asked := make(chan os.Signal, 1)
@@ -71,9 +71,9 @@ func family(args []string) int {
 	}
 	select {
 	case <-asked:
-		return familyCode
-	case <-time.After(2 * patience):
-		return tooLong
+		return workerCode
+	case <-time.After(2 * waitLimit):
+		return notStopped
 	}
 }
 
@@ -85,8 +85,8 @@ func refuse(err error) int {
 // counted are the signals that an actor counts.
 var counted = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// again is how long a signal is waited for that must not come a second time.
-const again = 300 * time.Millisecond
+// quietTime is how long a signal is waited for that must not come a second time.
+const quietTime = 300 * time.Millisecond
 
 func signalsFile(dir, rank string) string { return filepath.Join(dir, rank+".signals") }
 
@@ -98,7 +98,7 @@ func countSignals(dir string) int {
 		return refuse(err)
 	}
 	var all []string
-	late := time.After(2 * patience)
+	late := time.After(2 * waitLimit)
 	for {
 		select {
 		case s := <-got:
@@ -107,7 +107,7 @@ func countSignals(dir string) int {
 				return refuse(err)
 			}
 			if s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
-				late = time.After(again)
+				late = time.After(quietTime)
 			}
 		case <-late:
 			return 0
@@ -138,8 +138,8 @@ func lastFails(dir string) int {
 	if err := note(dir); err != nil {
 		return refuse(err)
 	}
-	if os.Getenv("RANK") == strconv.Itoa(size-1) && eventually(patience, func() bool { return count(dir) == size }) {
-		return familyCode
+	if os.Getenv("RANK") == strconv.Itoa(size-1) && eventually(waitLimit, func() bool { return count(dir) == size }) {
+		return workerCode
 	}
 	return untilStopped()
 }
@@ -155,7 +155,7 @@ func blab(dir string) int {
 	line := []byte(strings.Repeat("blah ", 100) + "\n")
 	for {
 		if _, err := os.Stderr.Write(line); err != nil {
-			return tooLong
+			return notStopped
 		}
 	}
 }

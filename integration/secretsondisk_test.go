@@ -28,7 +28,7 @@ func TestNoSecretOnDisk(t *testing.T) {
 			return [][]string{line, line}
 		}},
 		{"openmpi", newPlace, func(_ *place, line []string) [][]string {
-			return [][]string{append(mpirunLine(2), line...)}
+			return [][]string{append(mpirunCommand(2), line...)}
 		}},
 		{"hydra", newPlace, func(_ *place, line []string) [][]string {
 			return [][]string{append([]string{"mpiexec.hydra", "-n", "2"}, line...)}
@@ -41,7 +41,7 @@ func TestNoSecretOnDisk(t *testing.T) {
 			p := c.place(t)
 			one, two, end := p.dir("one"), p.dir("two"), filepath.Join(p.root, "end")
 			var commands []*process
-			for _, line := range c.lines(p, append([]string{"sh", "-c", script, "sh", *rdzvBin, self, one, two, end}, sharp...)) {
+			for _, line := range c.lines(p, append([]string{"sh", "-c", script, "sh", *rdzvBin, self, one, two, end}, joinSoon...)) {
 				commands = append(commands, p.start(line...))
 			}
 			records(t, one, 2)
@@ -57,7 +57,7 @@ func TestNoSecretOnDisk(t *testing.T) {
 			}
 			p.checkDisk("when the job is over", secrets)
 			if left := keepers(); len(left) > 0 {
-				eventually(patience, func() bool { left = keepers(); return len(left) == 0 })
+				eventually(waitLimit, func() bool { left = keepers(); return len(left) == 0 })
 				if len(left) > 0 {
 					t.Errorf("the job is over, and its key is still kept at %q", left)
 				}
@@ -99,7 +99,7 @@ func (p *place) checkDisk(when string, secrets []string) {
 	for _, name := range []string{"home", "tmp"} {
 		for _, path := range filesWith(p.t, filepath.Join(p.root, name), secrets) {
 			relative := strings.TrimPrefix(path, p.root+"/")
-			if relative != "home/.config/rdzv/token" && !slices.ContainsFunc(strings.Split(relative, "/"), ofOpenMPI) {
+			if relative != "home/.config/rdzv/token" && !slices.ContainsFunc(strings.Split(relative, "/"), isOpenMPIDirectory) {
 				p.t.Errorf("%s a secret is in the file %s", when, relative)
 			}
 		}

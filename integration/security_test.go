@@ -17,7 +17,7 @@ import (
 
 // While a job waits for its last node, and while it runs, strangers on its own host and on another try everything at the
 // store's port. None gets in; the job's own agent does, and a failure still ends the job at once.
-func TestNobodyGetsIn(t *testing.T) {
+func TestAttacksOnTheStore(t *testing.T) {
 	b := newBed(t, 3)
 	s := b.stay(t)
 	const port = "29888"
@@ -27,7 +27,7 @@ func TestNobodyGetsIn(t *testing.T) {
 	first := s.on(1, line()...)
 	first.waitFor("no other agent has connected after 3s")
 	attackers := map[string]*process{}
-	for _, how := range allAttacks() {
+	for _, how := range attackNames() {
 		attackers["node3: "+how] = s.on(3, self, "attack", how, "10.77.0.11:"+port)
 	}
 	for _, how := range []string{"connections", "nocert", "slow"} {
@@ -46,8 +46,8 @@ func TestNobodyGetsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, agent := range []*process{first, second} {
-		if code := agent.code(); code != familyCode {
-			t.Errorf("an agent ended with %d, want %d", code, familyCode)
+		if code := agent.code(); code != workerCode {
+			t.Errorf("an agent ended with %d, want %d", code, workerCode)
 		}
 	}
 	took := time.Since(failing)
@@ -67,7 +67,7 @@ func TestNobodyGetsIn(t *testing.T) {
 }
 
 // Two nodes with different tokens: both say so at once, in words that name the other and help.
-func TestWrongToken(t *testing.T) {
+func TestDifferentTokens(t *testing.T) {
 	b := newBed(t, 2)
 	for _, c := range []struct {
 		name  string
@@ -104,7 +104,7 @@ func TestWrongToken(t *testing.T) {
 
 // The token, the key of the job and the join line stand nowhere but where they must: not on a command line, in a
 // worker's environment, in a message, or on disk beside the token file.
-func TestSecretsStaySecret(t *testing.T) {
+func TestSecretsAreNotVisible(t *testing.T) {
 	b := newBed(t, 2)
 	s := b.stay(t)
 	token := strings.Repeat("5ec7e7", 6)
@@ -119,10 +119,10 @@ func TestSecretsStaySecret(t *testing.T) {
 	secrets := []string{token, key}
 	for _, pid := range s.alive() {
 		for _, word := range commandLine(pid) {
-			holdsNone(t, fmt.Sprintf("the command line of process %d", pid), word, secrets)
+			checkHasNone(t, fmt.Sprintf("the command line of process %d", pid), word, secrets)
 		}
 		if environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && slices.ContainsFunc(all, func(r record) bool { return r.PID == pid }) {
-			holdsNone(t, "a worker's environment", string(environ), secrets)
+			checkHasNone(t, "a worker's environment", string(environ), secrets)
 		}
 	}
 	files := filesWith(t, s.root, secrets)
@@ -136,7 +136,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		lines, _ := agent.said()
 		for _, said := range lines {
 			if !strings.Contains(said, "RDZV_JOIN=") {
-				holdsNone(t, "a message", said, secrets)
+				checkHasNone(t, "a message", said, secrets)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func TestJoinLineOnATerminalOnly(t *testing.T) {
 	}
 }
 
-func holdsNone(t *testing.T, what, text string, secrets []string) {
+func checkHasNone(t *testing.T, what, text string, secrets []string) {
 	t.Helper()
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
@@ -203,7 +203,7 @@ func TestTokenFile(t *testing.T) {
 			return errors.Join(os.Rename(path, path+".real"), os.Chmod(path+".real", 0o644), os.Symlink(path+".real", path))
 		},
 		"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
-		"anothers":  giveAway,
+		"anothers":  giveToOtherUser,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -262,8 +262,8 @@ func TestTokenFile(t *testing.T) {
 	})
 }
 
-// giveAway makes a file another user's, in a way in which its owner before can still read it. It takes root, or sudo.
-func giveAway(path string) error {
+// giveToOtherUser makes a file another user's, in a way in which its owner before can still read it. It takes root, or sudo.
+func giveToOtherUser(path string) error {
 	if err := os.Chmod(path, 0o644); err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func giveAway(path string) error {
 }
 
 // Without a secret, every start says so; no other start does.
-func TestInsecureIsSaid(t *testing.T) {
+func TestInsecureWarning(t *testing.T) {
 	b := newBed(t, 2)
 	s := b.stay(t)
 	line := s.exec("--nodes", "2", "--insecure", "--quiet")

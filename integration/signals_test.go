@@ -14,7 +14,7 @@ import (
 )
 
 // A summons is a signal from outside, by whatever way, and what the workers get of it.
-type summons struct {
+type signalCase struct {
 	name     string
 	launcher string
 	send     func(j *job)
@@ -25,11 +25,11 @@ type summons struct {
 
 // toAgent sends to the agent of the last rank, toGroup to its process group, toLauncher to the command that the user has started.
 func toAgent(s syscall.Signal) func(j *job) {
-	return func(j *job) { j.strike(j.agentOf(victim), s) }
+	return func(j *job) { j.strike(j.agentOf(lastRank), s) }
 }
 
 func toGroup(s syscall.Signal) func(j *job) {
-	return func(j *job) { j.strike(-groupOf(j.agentOf(victim)), s) }
+	return func(j *job) { j.strike(-groupOf(j.agentOf(lastRank)), s) }
 }
 
 func toLauncher(s syscall.Signal) func(j *job) {
@@ -53,7 +53,7 @@ func (j *job) slurmCommand(argv ...string) {
 
 // Each signal reaches a worker once. The workers end with 0 after one that asks them to end: they have written a
 // checkpoint. Then the job ends with 0 as well, whatever mpirun makes of it.
-var summonses = []summons{
+var signalCases = []signalCase{
 	{"agent USR1", "byhand", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
 	{"agent USR2", "byhand", toAgent(syscall.SIGUSR2), "SIGUSR2 SIGTERM", "SIGTERM", 0},
 	{"agent TERM", "byhand", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
@@ -86,25 +86,25 @@ var summonses = []summons{
 	{"srun USR1", "slurm", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
 }
 
-// killsLate makes mpirun leave its ranks more than a second between SIGTERM and SIGKILL, which a busy machine may need.
-const killsLate = "OMPI_MCA_odls_base_sigkill_timeout=4"
+// lateSIGKILL makes mpirun leave its ranks more than a second between SIGTERM and SIGKILL, which a busy machine may need.
+const lateSIGKILL = "OMPI_MCA_odls_base_sigkill_timeout=4"
 
-func TestSignalsOnce(t *testing.T) {
+func TestSignalsArriveOnce(t *testing.T) {
 	f := newField(t)
-	f.env = []string{killsLate}
-	var stories []story
-	for i, s := range summonses {
-		stories = append(stories, story{s.launcher + "/" + strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) { f.summon(t, s, 1+i%2) }})
+	f.env = []string{lateSIGKILL}
+	var scenarios []scenario
+	for i, s := range signalCases {
+		scenarios = append(scenarios, scenario{s.launcher + "/" + strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) { f.runSignalCase(t, s, 1+i%2) }})
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 }
 
-func (f *field) summon(t *testing.T, s summons, hosts int) {
+func (f *field) runSignalCase(t *testing.T, s signalCase, hosts int) {
 	j := f.job(t, s.launcher, hosts, nil, actor("count"))
-	agent := j.agentOf(victim)
+	agent := j.agentOf(lastRank)
 	s.send(j)
 	if strings.Contains(s.own, " ") { // one that does not end the job; another does, when the workers have had the first
-		j.awaitFirst(s)
+		j.waitForFirst(s)
 		j.strike(j.agentOf(0), syscall.SIGTERM)
 	}
 	for _, command := range j.commands {
@@ -121,25 +121,25 @@ func (f *field) summon(t *testing.T, s summons, hosts int) {
 			t.Errorf("rank %d got %q, want %q", rank, got, want)
 		}
 	}
-	j.sweep()
+	j.removeLeftovers()
 }
 
 // wanted is what a rank gets of it.
-func (s summons) wanted(rank int) string {
-	if rank == victim || s.launcher == "byhand" && rank == victim-1 {
+func (s signalCase) wanted(rank int) string {
+	if rank == lastRank || s.launcher == "byhand" && rank == lastRank-1 {
 		return s.own
 	}
 	return s.others
 }
 
-// awaitFirst waits until the ranks that get two signals have noted the first.
-func (j *job) awaitFirst(s summons) {
+// waitForFirst waits until the ranks that get two signals have noted the first.
+func (j *job) waitForFirst(s signalCase) {
 	j.t.Helper()
 	for rank, worker := range j.workers {
 		first, _, two := strings.Cut(s.wanted(rank), " ")
 		file := signalsFile(filepath.Join(j.root, "job"), worker.Env["RANK"])
 		noted := func() bool { text, _ := os.ReadFile(file); return string(text) == first }
-		if two && !eventually(patience, noted) {
+		if two && !eventually(waitLimit, noted) {
 			j.t.Fatalf("rank %d has not got %s", rank, first)
 		}
 	}
@@ -159,8 +159,8 @@ func standard(set string) string {
 const none = "0000000000000000"
 
 // A worker begins with no signal blocked, none caught, and none ignored but those that its launcher ignores for it.
-func TestSignalsClean(t *testing.T) {
-	underEach(t, func(t *testing.T, l launcher) {
+func TestInitialSignalState(t *testing.T) {
+	forEachLauncher(t, func(t *testing.T, l launcher) {
 		p := l.place(t)
 		job := p.start(l.line(p, 2, nil, []string{"cat", "/proc/self/status"})...)
 		if code := job.code(); code != 0 {
@@ -178,20 +178,20 @@ func TestSignalsClean(t *testing.T) {
 // A pause of all agents, longer than their patience with one another, ends nothing.
 func TestPauses(t *testing.T) {
 	f := newField(t)
-	var stories []story
-	for i, launcher := range starts {
-		stories = append(stories, story{launcher, func(t *testing.T) { f.pause(t, launcher, 1+i%2) }})
+	var scenarios []scenario
+	for i, launcher := range jobLaunchers {
+		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) { f.pauseJob(t, launcher, 1+i%2) }})
 	}
-	sideBySide(t, stories)
+	runConcurrently(t, scenarios)
 }
 
-// paused is longer than the shortest --peer-timeout.
-const paused = 4 * time.Second
+// pauseTime is longer than the shortest --peer-timeout.
+const pauseTime = 4 * time.Second
 
-func (f *field) pause(t *testing.T, launcher string, hosts int) {
+func (f *field) pauseJob(t *testing.T, launcher string, hosts int) {
 	end := filepath.Join(newPlace(t).root, "end")
-	j := f.unmet(t, launcher, hosts, []string{"--peer-timeout", "3s"}, []string{self, "actor", "until", end, ""})
-	j.workers = records(t, filepath.Join(j.root, "job"), perJob)
+	j := f.startJob(t, launcher, hosts, []string{"--peer-timeout", "3s"}, []string{self, "actor", "until", end, ""})
+	j.workers = records(t, filepath.Join(j.root, "job"), workersPerJob)
 	agents := j.agentsNow()
 	stop := func() { j.all(agents, syscall.SIGSTOP) }
 	goOn := func() { j.all(agents, syscall.SIGCONT) }
@@ -201,12 +201,12 @@ func (f *field) pause(t *testing.T, launcher string, hosts int) {
 		goOn = func() { j.slurmCommand("scontrol", "resume", id) }
 	}
 	stop()
-	if !eventually(patience, func() bool { return !slices.ContainsFunc(agents, func(pid int) bool { return statOf(pid)[0] != "T" }) }) {
+	if !eventually(waitLimit, func() bool { return !slices.ContainsFunc(agents, func(pid int) bool { return statOf(pid)[0] != "T" }) }) {
 		t.Error("not all agents are stopped")
 	}
-	j.lasts(paused)
+	j.runFor(pauseTime)
 	goOn()
-	j.lasts(paused) // nobody misses anybody
+	j.runFor(pauseTime) // nobody misses anybody
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -218,15 +218,15 @@ func (f *field) pause(t *testing.T, launcher string, hosts int) {
 	if said := j.commands[0].linesWith("rdzv:"); len(said) > 0 {
 		t.Error(fmt.Errorf("rdzv said %q", said))
 	}
-	j.sweep()
+	j.removeLeftovers()
 }
 
-// lasts fails the test if one of the job's commands ends within the time.
-func (j *job) lasts(d time.Duration) {
+// runFor fails the test if one of the job's commands ends within the time.
+func (j *job) runFor(d time.Duration) {
 	j.t.Helper()
 	deadline := time.Now().Add(d)
 	for _, command := range j.commands {
-		command.lastsUntil(deadline)
+		command.runsUntil(deadline)
 	}
 }
 

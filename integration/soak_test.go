@@ -18,16 +18,16 @@ var (
 	soakJobs   = flag.Int("soak-jobs", 10, "jobs of TestJobsInOneLauncher")
 )
 
-// needs is what some processes take of a machine.
-type needs struct {
+// usage is what some processes take of a machine.
+type usage struct {
 	processes, threads, fds int
 	private, largest        int           // kB
 	cpu                     time.Duration // so far, in steps of 10 ms
 	wakeups                 int           // so far
 }
 
-// needsOf adds up what processes take. A watchdog is another process than its agent here.
-func needsOf(pids []int) (sum needs) {
+// usageOf adds up what processes take. A watchdog is another process than its agent here.
+func usageOf(pids []int) (sum usage) {
 	sum.processes = len(pids)
 	for _, pid := range pids {
 		private := privateOf(pid)
@@ -69,13 +69,13 @@ func numberIn(path, name string) int {
 
 // A job that runs for long takes at its end what it took at its beginning. The bounds leave room for a heap between two
 // collections and for a thread that a moment needed; what grows with every second exceeds them in make soak.
-func TestNothingGrows(t *testing.T) {
-	c := newThrong(t, *soakAgents)
+func TestResourcesDoNotGrow(t *testing.T) {
+	c := startManyJob(t, *soakAgents)
 	settled := time.Now().Add(max(2*time.Second, *soakFor/10)) // until all is as it will be
-	c.lastsUntil(settled)
-	first := needsOf(c.rdzv())
-	c.lastsUntil(settled.Add(*soakFor))
-	last := needsOf(c.rdzv())
+	c.runsUntil(settled)
+	first := usageOf(c.rdzv())
+	c.runsUntil(settled.Add(*soakFor))
+	last := usageOf(c.rdzv())
 	c.end.Close()
 	c.over(0)
 	report(t, first, last)
@@ -98,7 +98,7 @@ func TestNothingGrows(t *testing.T) {
 }
 
 // report prints the rows of a table of docs/performance.md.
-func report(t *testing.T, first, last needs) {
+func report(t *testing.T, first, last usage) {
 	seconds, agents := soakFor.Seconds(), float64(*soakAgents)
 	t.Logf("| %d agents | %v in | %v later |", *soakAgents, max(2*time.Second, *soakFor/10), *soakFor)
 	t.Log("| --- | --- | --- |")
@@ -110,10 +110,10 @@ func report(t *testing.T, first, last needs) {
 
 // Many jobs one after another in the tasks of one launcher all go well, none takes longer than those before, and nothing
 // is left behind, not between them either: of stores, sockets and what ranks have told one another.
-func TestJobsInOneLauncher(t *testing.T) {
+func TestManyJobsInOneLauncher(t *testing.T) {
 	p := newPlace(t)
 	loop := `i=0; while [ $i -lt "$0" ]; do "$@" || exit; i=$((i+1)); [ "$OMPI_COMM_WORLD_RANK" != 0 ] || echo "job $(date +%s%N) $(find "$TMPDIR" | grep -c rdzv)"; done`
-	line := append(mpirunLine(4), "sh", "-c", loop, strconv.Itoa(*soakJobs))
+	line := append(mpirunCommand(4), "sh", "-c", loop, strconv.Itoa(*soakJobs))
 	c := p.start(append(line, rdzvExec(nil, []string{"true"})...)...)
 	if !eventually(time.Duration(*soakJobs)*10*time.Second, func() bool { return c.endsWithin(0) }) {
 		t.Fatal("the jobs have not ended")

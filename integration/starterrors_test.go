@@ -22,7 +22,7 @@ func TestCannotStart(t *testing.T) {
 		{"directory", "./", 126},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, l launcher) {
+			forEachLauncher(t, func(t *testing.T, l launcher) {
 				p := l.place(t)
 				if err := os.WriteFile(filepath.Join(p.root, "data.txt"), []byte("no program\n"), 0o644); err != nil {
 					t.Fatal(err)
@@ -40,7 +40,7 @@ func TestCannotStart(t *testing.T) {
 }
 
 // A mistake on the command line is told in one line that names the value, and ends with 125.
-func TestBadUsage(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
 		value string
@@ -73,7 +73,7 @@ func checkOneLine(t *testing.T, job *process, value string) {
 }
 
 // By hand, one of two nodes comes: after --join-timeout it gives up and says so.
-func TestNotAllCameByHand(t *testing.T) {
+func TestMissingNode(t *testing.T) {
 	p := newPlace(t)
 	job := p.start(rdzvExec([]string{"--nodes", "2", "--store", freeAddress(t), "--join-timeout", "2s"}, []string{"true"})...)
 	if code := job.code(); code != 124 {
@@ -85,10 +85,10 @@ func TestNotAllCameByHand(t *testing.T) {
 }
 
 // Under mpirun, one rank never starts its rdzv: the others name it.
-func TestNotAllCameUnderMpirun(t *testing.T) {
+func TestMissingRank(t *testing.T) {
 	p := newPlace(t)
 	script := `[ "$OMPI_COMM_WORLD_RANK" = 2 ] && exec "$1" worker wait "$2"; shift 2; exec "$@"`
-	line := append(mpirunLine(4), "sh", "-c", script, "sh", self, p.dir("absent"))
+	line := append(mpirunCommand(4), "sh", "-c", script, "sh", self, p.dir("absent"))
 	job := p.start(append(line, rdzvExec([]string{"--join-timeout", "2s"}, []string{"true"})...)...)
 	if code := job.code(); code != 124 {
 		t.Errorf("mpirun ended with %d, want 124", code)

@@ -19,7 +19,7 @@ const bulk = 400 << 20
 const pour = `yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c ` // as many as said
 
 // Whatever a worker writes to standard error, which passes through rdzv, arrives, unchanged, at 200 MB/s and more.
-func TestNothingIsLostOrChanged(t *testing.T) {
+func TestStderrIsUnchanged(t *testing.T) {
 	p := newPlace(t)
 	script := pour + strconv.Itoa(bulk) + ` >&2`
 	cmd := exec.Command(*rdzvBin, "exec", "--", "sh", "-c", script)
@@ -89,7 +89,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // A reader that does not read holds nobody up: neither the end of the job nor the report.
-func TestStuckReader(t *testing.T) {
+func TestReaderThatDoesNotRead(t *testing.T) {
 	for name, capture := range map[string][]string{"captured": nil, "direct": {"--no-capture"}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -98,7 +98,7 @@ func TestStuckReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close() // nobody reads from it
-			line := byHand(p, 4, append([]string{"--grace", "1s"}, capture...), actor("blab", p.dir("job")))
+			line := direct(p, 4, append([]string{"--grace", "1s"}, capture...), actor("blab", p.dir("job")))
 			cmd := exec.Command(line[0], line[1:]...)
 			cmd.Env, cmd.Dir, cmd.Stderr = p.env, p.root, w
 			if err := cmd.Start(); err != nil {
@@ -114,8 +114,8 @@ func TestStuckReader(t *testing.T) {
 				_ = cmd.Process.Kill()
 				<-ended
 			}
-			if code := cmd.ProcessState.ExitCode(); code != familyCode {
-				t.Errorf("rdzv ended with %d, want %d", code, familyCode)
+			if code := cmd.ProcessState.ExitCode(); code != workerCode {
+				t.Errorf("rdzv ended with %d, want %d", code, workerCode)
 			}
 			if inPipe(r) < 60<<10 {
 				t.Errorf("the pipe was not full: %d bytes", inPipe(r))

@@ -77,7 +77,7 @@ func (term *terminal) types(keys string) {
 // sees waits for a text to appear behind what it saw before.
 func (term *terminal) sees(text string) {
 	term.t.Helper()
-	if !eventually(patience, func() bool {
+	if !eventually(waitLimit, func() bool {
 		term.mu.Lock()
 		defer term.mu.Unlock()
 		at := strings.Index(term.screen[term.from:], text)
@@ -103,7 +103,7 @@ func (term *terminal) answers(keys string, texts ...string) {
 func (term *terminal) runs(n int, prog []string) []record {
 	term.t.Helper()
 	dir := term.dir("job")
-	term.types(strings.Join(byHand(term.place, n, nil, append(prog, dir)), " ") + "; echo code=$?\n")
+	term.types(strings.Join(direct(term.place, n, nil, append(prog, dir)), " ") + "; echo code=$?\n")
 	return records(term.t, dir, n)
 }
 
@@ -147,7 +147,7 @@ func TestTerminalStop(t *testing.T) {
 	term.sees("ready> ")
 	term.types("fg\n")
 	for rank, w := range workers {
-		if !eventually(patience, func() bool { return statOf(w.PID)[0] != "T" }) {
+		if !eventually(waitLimit, func() bool { return statOf(w.PID)[0] != "T" }) {
 			t.Errorf("rank %d does not go on", rank)
 		}
 	}
@@ -193,7 +193,7 @@ func TestTerminalPrograms(t *testing.T) {
 		term.sees("inner> ")            // the first was the echo
 		term.answers("\x03", "inner> ") // what is typed before is thrown away
 		term.answers("sleep 1000\n", "sleep 1000")
-		if !eventually(patience, func() bool { return term.hasProcess("sleep") }) {
+		if !eventually(waitLimit, func() bool { return term.hasProcess("sleep") }) {
 			t.Error("the inner shell runs nothing")
 		}
 		term.answers("\x03", "inner> ")

@@ -58,7 +58,7 @@ func TestWaiting(t *testing.T) {
 		shown := filepath.Join(s.root, "shown")
 		first := s.startWith([]string{"TERM=xterm"}, b.on(1, "script", "-qfec", quoted(line), shown)...)
 		text := func() string { text, _ := os.ReadFile(shown); return string(text) }
-		if !eventually(patience, func() bool { return strings.Contains(text(), "1 of 2 agents joined (from node1) (10s)") }) {
+		if !eventually(waitLimit, func() bool { return strings.Contains(text(), "1 of 2 agents joined (from node1) (10s)") }) {
 			t.Error("the terminal does not show who is here")
 		}
 		second := s.on(2, line...)
@@ -88,7 +88,7 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("the agents gave up %v after the first had started, want 5s", took.Round(time.Millisecond))
 		}
 	}
-	sideBySide(t, []story{
+	runConcurrently(t, []scenario{
 		{"openmpi", underOpenMPI}, {"hydra", underHydra}, {"nobody", nobody}, {"terminal", terminal}, {"once", once},
 	})
 }

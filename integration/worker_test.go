@@ -31,8 +31,8 @@ func (r record) number(t *testing.T, name string) int {
 // worker is the command line of a worker with the role; see work.
 func worker(role ...string) []string { return append([]string{self, "worker"}, role...) }
 
-// tooLong is how a worker ends that nobody has stopped.
-const tooLong = 99
+// notStopped is how a worker ends that nobody has stopped.
+const notStopped = 99
 
 // work is a worker's main: it notes itself in the directory role[1], then plays role[0].
 //
@@ -50,10 +50,10 @@ func work(role []string) int {
 	case "record":
 		return 0
 	case "until":
-		if eventually(patience, func() bool { _, err := os.Stat(role[2]); return err == nil }) {
+		if eventually(waitLimit, func() bool { _, err := os.Stat(role[2]); return err == nil }) {
 			return 0
 		}
-		return tooLong
+		return notStopped
 	case "exit", "die":
 		if os.Getenv("RANK") == role[2] {
 			return fail(role)
@@ -64,16 +64,16 @@ func work(role []string) int {
 
 // untilStopped waits for the signal that ends this process. The deadline is for a worker that nobody stops.
 func untilStopped() int {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*waitLimit)
 	defer cancel()
 	<-ctx.Done()
-	return tooLong
+	return notStopped
 }
 
 func fail(role []string) int {
 	size, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
-	if !eventually(patience, func() bool { return count(role[1]) == size }) {
-		return tooLong
+	if !eventually(waitLimit, func() bool { return count(role[1]) == size }) {
+		return notStopped
 	}
 	if role[0] == "exit" {
 		code, _ := strconv.Atoi(role[3])
@@ -82,7 +82,7 @@ func fail(role []string) int {
 	// Go catches SIGSEGV and its like in every program of its own, so the worker becomes one that does not.
 	err := syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + role[3] + " $$"}, os.Environ())
 	fmt.Fprintln(os.Stderr, err)
-	return tooLong
+	return notStopped
 }
 
 // note writes the record aside first, so that whoever sees it sees all of it.
@@ -112,7 +112,7 @@ func count(dir string) int {
 // records waits for n workers in dir and returns what they noted, in the order of their ranks.
 func records(t *testing.T, dir string, n int) []record {
 	t.Helper()
-	if !eventually(patience, func() bool { return count(dir) >= n }) {
+	if !eventually(waitLimit, func() bool { return count(dir) >= n }) {
 		t.Fatalf("%d of %d workers are in %s", count(dir), n, dir)
 	}
 	all := make([]record, n)
