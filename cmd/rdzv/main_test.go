@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 // Each file of testdata is a story of a user, its first word the command it is
 // about. Each has a home, a temporary and a runtime directory of its own, and must
 // leave nothing in them and no process behind.
-func TestStories(t *testing.T) {
+func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		Setup:               setUp,
