@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +19,26 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// noRaceNap spares each rdzv built with -race the second that it would sleep before
-// it exits.
-const noRaceNap = "atexit_sleep_ms=0"
+// Each file of testdata is a story of a user, its first word the command it is
+// about. Each has a home, a temporary and a runtime directory of its own, and must
+// leave nothing in them and no process behind.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		Setup:               setUp,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": await,
+			"exits": exits,
+			"under": under,
+			"lines": lines,
+			"port":  port,
+			"serve": serve,
+		},
+		Condition: condition,
+	})
+}
 
 // setUp gives a story its directories, and looks at its end whether it has left
 // something.
@@ -223,61 +238,4 @@ func greet(l net.Listener, greeting string) {
 			io.Copy(io.Discard, conn)
 		})
 	}
-}
-
-// A call is what one rdzv printed, and how it ended.
-type call struct {
-	stdout, stderr string
-	code           int
-	err            error // it could not be run
-}
-
-// called runs rdzv, as a story does, for tests that are no stories.
-func called(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	c := calls(t, env, [][]string{args})[0]
-	if c.err != nil {
-		t.Fatal(c.err)
-	}
-	return c.stdout, c.stderr, c.code
-}
-
-// atOnce is how many calls run at the same time: with -race each watchdog sleeps a
-// second before it exits.
-const atOnce = 16
-
-// calls runs rdzv once for each of lines.
-func calls(t *testing.T, env []string, lines [][]string) []call {
-	t.Helper()
-	dir := t.TempDir()
-	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=" + noRaceNap}, env...)
-	done := make([]call, len(lines))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(atOnce, len(lines)) {
-		wg.Go(func() {
-			for i := range next {
-				done[i] = callOne(t.Context(), env, lines[i])
-			}
-		})
-	}
-	for i := range lines {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	return done
-}
-
-func callOne(ctx context.Context, env, args []string) call {
-	cmd := exec.CommandContext(ctx, "rdzv", args...)
-	cmd.Env = env
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		err = nil
-	}
-	return call{out.String(), errs.String(), cmd.ProcessState.ExitCode(), err}
 }
