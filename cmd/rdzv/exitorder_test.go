@@ -50,13 +50,13 @@ func TestTurnOf(t *testing.T) {
 	}
 }
 
-// An agent's turn has come when mpirun has sent the signal and sleeps, not earlier.
+// It is an agent's turn when mpirun has sent the signal and sleeps, not earlier.
 func TestTurnAwait(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn   turn
 		signal os.Signal
-		state  string // of mpirun
-		comes  bool
+		state  string // of mpirun, in /proc/PID/stat
+		want   bool   // await returns
 	}{
 		"at once":                          {exitAtOnce, nil, "R", true},
 		"SIGCONT, mpirun sleeps":           {exitAfterSIGCONT, syscall.SIGCONT, "S", true},
@@ -81,14 +81,14 @@ func TestTurnAwait(t *testing.T) {
 				s.term <- c.signal
 			}
 			limit := time.Minute
-			if !c.comes {
+			if !c.want {
 				limit = 20 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			s.await(ctx, c.turn, root, 7)
-			if came := ctx.Err() == nil; came != c.comes {
-				t.Errorf("the turn came: %v, want %v", came, c.comes)
+			if got := ctx.Err() == nil; got != c.want {
+				t.Errorf("await returned before its context ended: %t, want %t", got, c.want)
 			}
 		})
 	}

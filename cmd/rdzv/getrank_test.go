@@ -3,13 +3,13 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// get-rank under each launcher, from what real ones gave to a rank. "-" is what
-// the launcher does not tell.
+// The output of get-rank in environments that launchers gave to ranks. "-" is a number that the
+// launcher does not set.
 func TestGetRankUnderLaunchers(t *testing.T) {
 	flags := []string{"", "--local", "--node", "--size", "--local-size", "--nodes"}
 	for _, c := range []struct{ record, want string }{
@@ -31,79 +31,68 @@ func TestGetRankUnderLaunchers(t *testing.T) {
 	} {
 		t.Run(c.record, func(t *testing.T) {
 			t.Parallel()
-			env := record(t, c.record)
+			env, err := launcherEnv(c.record)
+			fatalIf(t, err)
 			for i, want := range strings.Fields(c.want) {
-				stdout, stderr, code := called(t, env, strings.Fields("get-rank "+flags[i])...)
+				args := strings.Fields("get-rank " + flags[i])
+				got := runRdzv(t, env, args...)
+				errors := strings.Count(got.stderr, "rdzv: cannot determine ")
 				switch {
-				case want == "-" && (code != codeUnknown || stdout != "" || strings.Count(stderr, "rdzv: cannot determine ") != 1):
-					t.Errorf("get-rank %s printed %q and %q, code %d; want a line that it cannot be told, code 1", flags[i], stdout, stderr, code)
-				case want != "-" && (code != codeOK || stdout != want+"\n" || stderr != ""):
-					t.Errorf("get-rank %s printed %q and %q, code %d; want %s", flags[i], stdout, stderr, code, want)
+				case want == "-" && (got.code != codeUnknown || got.stdout != "" || errors != 1):
+					t.Errorf("%s: %+v; want code 1 and one error", args, got)
+				case want != "-" && (got.code != codeOK || got.stdout != want+"\n" || got.stderr != ""):
+					t.Errorf("%s: %+v; want %s", args, got, want)
 				}
 			}
 		})
 	}
 }
 
-// record is the environment of a rank as envmap/testdata has it.
-func record(t *testing.T, name string) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "envmap", "testdata", name+".env"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var env []string
-	for line := range strings.Lines(string(text)) {
-		if name, _, ok := strings.Cut(line, "="); ok && name != "PATH" && name != "HOME" && name != "TMPDIR" {
-			env = append(env, strings.TrimRight(line, "\n"))
-		}
-	}
-	return env
-}
-
-// A question that has an answer is answered while the program starts, before the
-// heavy packages are initialised. See package early.
+// get-rank answers while the program starts, before the expensive packages are initialised, if the
+// question has an answer. See package early.
 func TestGetRankIsAnsweredEarly(t *testing.T) {
-	env := []string{"GODEBUG=inittrace=1", "RANK=3", "WORLD_SIZE=4"}
-	early := inits(t, env, "get-rank", "--size")
-	for name := range early {
-		for _, heavy := range []string{"net", "net/http", "crypto/tls", "google.golang.org/grpc", "go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3/embed", "go.etcd.io/etcd/server/v3/etcdserver", "rdzv/rdzv"} {
-			if name == heavy {
-				t.Errorf("%s is initialised before get-rank answers", name)
-			}
+	env := []string{"RANK=3", "WORLD_SIZE=4"}
+	early := initialised(t, env, "get-rank", "--size")
+	for _, expensive := range []string{
+		"net", "net/http", "crypto/tls", "google.golang.org/grpc", "rdzv/rdzv",
+		"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3/embed", "go.etcd.io/etcd/server/v3/etcdserver",
+	} {
+		if slices.Contains(early, expensive) {
+			t.Errorf("%s is initialised before get-rank answers", expensive)
 		}
 	}
-	if late := inits(t, env, "version"); len(early)*3 > len(late)*2 {
-		t.Errorf("get-rank answers after %d packages, of %d before main", len(early), len(late))
+	all := initialised(t, env, "version")
+	if len(early)*3 > len(all)*2 {
+		t.Errorf("get-rank answers after %d of %d packages are initialised, want two thirds at most",
+			len(early), len(all))
 	}
-	// An answer of the long way has all of them behind it.
-	if late := inits(t, env, "get-rank", "--size", "--default", "1"); late["google.golang.org/grpc"] == 0 {
-		t.Error("the trace does not show grpc's initialisation: this test sees nothing")
+	late := initialised(t, env, "get-rank", "--size", "--default", "1") // main answers
+	if grpc := "google.golang.org/grpc"; !slices.Contains(late, grpc) {
+		t.Errorf("the trace does not show %s, which main needs: this test cannot fail", grpc)
 	}
 }
 
-// inits are the packages that a command initialises, numbered in their order from 1.
-func inits(t *testing.T, env []string, args ...string) map[string]int {
+// initialised lists the packages that a command initialises.
+func initialised(t *testing.T, env []string, args ...string) (packages []string) {
 	t.Helper()
-	_, stderr, code := called(t, env, args...)
-	if code != 0 {
-		t.Fatalf("rdzv %v ended with %d", args, code)
+	r := runRdzv(t, append(env, "GODEBUG=inittrace=1"), args...)
+	if r.code != 0 {
+		t.Fatalf("rdzv %q: exit code %d, want 0", args, r.code)
 	}
-	names := map[string]int{}
-	for line := range strings.Lines(stderr) {
+	for line := range strings.Lines(r.stderr) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "init" {
-			names[words[1]] = len(names) + 1
+			packages = append(packages, words[1])
 		}
 	}
-	return names
+	return packages
 }
 
-// What a script pays for its rank, beside the start of the interpreter in the PATH.
+// What get-rank costs a script, compared with the start of a Python interpreter.
 func BenchmarkGetRank(b *testing.B) {
-	for _, line := range [][]string{{"rdzv", "get-rank"}, {"python3", "-c", "pass"}} {
-		b.Run(line[0], func(b *testing.B) {
+	for _, command := range [][]string{{"rdzv", "get-rank"}, {"python3", "-c", "pass"}} {
+		b.Run(command[0], func(b *testing.B) {
 			for b.Loop() {
-				cmd := exec.CommandContext(b.Context(), line[0], line[1:]...)
+				cmd := exec.CommandContext(b.Context(), command[0], command[1:]...)
 				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "RANK=3", "WORLD_SIZE=4"}
 				if err := cmd.Run(); err != nil {
 					b.Fatal(err)

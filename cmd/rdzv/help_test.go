@@ -13,18 +13,19 @@ import (
 	"rdzv/envmap"
 )
 
-// Every help says how the command is called, gives a real example first, fits on a
-// terminal, and ends with the exit codes.
+// Every help starts with the usage and an example, has the exit codes, and fits on a terminal.
 func TestHelpIsComplete(t *testing.T) {
 	for _, c := range commands() {
 		if !strings.HasPrefix(c.help, "Usage: rdzv "+c.name) {
-			t.Errorf("the help of %s begins with another usage", c.name)
+			t.Errorf("the help of %s does not begin with its usage:\n%s", c.name, c.help)
 		}
-		if parts := strings.SplitN(c.help, "\n\n", 3); len(parts) < 3 || !strings.HasPrefix(parts[1], "    ") || !strings.Contains(parts[1], "rdzv ") {
-			t.Errorf("the help of %s has no example behind the usage", c.name)
+		_, text, _ := strings.Cut(c.help, "\n\n")
+		example, _, _ := strings.Cut(text, "\n\n")
+		if !strings.HasPrefix(example, "    ") || !strings.Contains(example, "rdzv ") {
+			t.Errorf("the help of %s has no example after the usage, but\n%s", c.name, example)
 		}
 		if !strings.Contains(c.help, "\nExit status") {
-			t.Errorf("the help of %s has no exit codes", c.name)
+			t.Errorf("the help of %s has no paragraph Exit status", c.name)
 		}
 		if !strings.Contains(overview, "\n    "+c.name+" ") {
 			t.Errorf("the overview does not list %s", c.name)
@@ -33,7 +34,7 @@ func TestHelpIsComplete(t *testing.T) {
 	for _, text := range append([]string{overview}, helps()...) {
 		for line := range strings.Lines(text) {
 			if line = strings.TrimRight(line, "\n"); len(line) > 80 || strings.TrimRight(line, " ") != line {
-				t.Errorf("longer than 80 columns, or ending in a blank: %q", line)
+				t.Errorf("%d columns, want at most 80 and no space at the end: %q", len(line), line)
 			}
 		}
 	}
@@ -46,8 +47,7 @@ func helps() (texts []string) {
 	return texts
 }
 
-// Every flag stands in the help of its command with its default and the variable
-// that stands for it, and no other flag does.
+// The help of a command has every flag with its variable and its default, and no other flag.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	o := &options{}
 	exec := newFlags("exec")
@@ -58,48 +58,49 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, c := range []struct {
 		help  string
 		flags *pflag.FlagSet
-		bare  []string // named without a paragraph, or without a variable
+		brief []string // without a paragraph of their own, or without a variable
 	}{
 		{execHelp, exec, nil},
-		{envHelp, env, []string{"launcher", "nodes", "nproc-per-node", "job", "master-port", "device", "set", "as"}},
+		{envHelp, env, []string{
+			"launcher", "nodes", "nproc-per-node", "job", "master-port", "device", "set", "as",
+		}},
 		{getRankHelp, rank, []string{"local", "node", "size", "local-size", "nodes"}},
 	} {
-		said := paragraphs(t, c.help)
+		texts := flagTexts(t, c.help)
 		c.flags.VisitAll(func(f *pflag.Flag) {
-			text, named := said[f.Name]
-			delete(said, f.Name)
-			switch {
-			case slices.Contains(c.bare, f.Name):
-				if !strings.Contains(c.help, "--"+f.Name) {
-					t.Errorf("the help of %s does not name --%s", c.flags.Name(), f.Name)
-				}
-			case !named:
-				t.Errorf("the help of %s does not name --%s", c.flags.Name(), f.Name)
-			default:
-				checkFlag(t, c.flags.Name(), f, text)
+			text, hasText := texts[f.Name]
+			delete(texts, f.Name)
+			switch brief := slices.Contains(c.brief, f.Name); {
+			case !brief && hasText:
+				checkFlagText(t, c.flags.Name(), f, text)
+			case !brief, !strings.Contains(c.help, "--"+f.Name):
+				t.Errorf("the help of %s does not have --%s", c.flags.Name(), f.Name)
 			}
 		})
-		for name := range said {
-			t.Errorf("the help of %s names --%s, which is no flag", c.flags.Name(), name)
+		for name := range texts {
+			t.Errorf("the help of %s has --%s, which does not exist", c.flags.Name(), name)
 		}
 	}
 }
 
-func checkFlag(t *testing.T, command string, f *pflag.Flag, text string) {
+func checkFlagText(t *testing.T, command string, f *pflag.Flag, text string) {
 	t.Helper()
-	if !slices.Contains(strings.Fields(text), variable(f.Name)) {
-		t.Errorf("the help of %s does not name %s beside --%s", command, variable(f.Name), f.Name)
+	want := []string{variable(f.Name)}
+	if value := defaultText(f); value != "" {
+		want = append(want, "("+value+")")
 	}
-	if value := shown(f); value != "" && !strings.Contains(text, "("+value+")") {
-		t.Errorf("the help of %s does not say that --%s is %s if it is not given", command, f.Name, value)
+	if f.Shorthand != "" {
+		want = append(want, "-"+f.Shorthand+", ")
 	}
-	if f.Shorthand != "" && !strings.Contains(text, "-"+f.Shorthand+", ") {
-		t.Errorf("the help of %s does not say that --%s is -%s too", command, f.Name, f.Shorthand)
+	for _, part := range want {
+		if !strings.Contains(text+" ", part) {
+			t.Errorf("rdzv %s --%s: the help is %q, want %q in it", command, f.Name, text, part)
+		}
 	}
 }
 
-// shown is a flag's default for people, "" where there is none to tell.
-func shown(f *pflag.Flag) string {
+// defaultText is a flag's default as help prints it, "" if help need not print it.
+func defaultText(f *pflag.Flag) string {
 	if d, err := time.ParseDuration(f.DefValue); err == nil && d != 0 {
 		return strings.Replace(d.String(), "m0s", "m", 1)
 	}
@@ -111,46 +112,43 @@ func shown(f *pflag.Flag) string {
 
 var flagLine = regexp.MustCompile(`^    (?:-\w, )?--([a-z-]+)`)
 
-// paragraphs are what a help says about each flag, which is once.
-func paragraphs(t *testing.T, help string) map[string]string {
+// flagTexts are the lines about each flag in a help, joined to one.
+func flagTexts(t *testing.T, help string) map[string]string {
 	t.Helper()
-	said, last := map[string]string{}, ""
+	texts, last := map[string]string{}, ""
 	for line := range strings.Lines(help) {
 		switch m := flagLine.FindStringSubmatch(line); {
 		case m != nil:
 			last = m[1]
-			if said[last] != "" {
-				t.Errorf("the help names --%s twice", last)
+			if texts[last] != "" {
+				t.Errorf("the help has --%s twice", last)
 			}
-			said[last] = line
+			texts[last] = line
 		case last != "" && strings.HasPrefix(line, strings.Repeat(" ", 28)):
-			said[last] += line
+			texts[last] += line
 		default:
 			last = ""
 		}
 	}
-	for name, text := range said { // "(the one that is found)" over two lines is one
-		said[name] = strings.Join(strings.Fields(text), " ")
+	for name, text := range texts {
+		texts[name] = strings.Join(strings.Fields(text), " ")
 	}
-	return said
+	return texts
 }
 
-// The help of exec names every launcher that --launcher takes, and every field of
-// a template.
+// The help of exec has every launcher of --launcher, field of a template and mode of --device.
 func TestHelpNamesEveryChoice(t *testing.T) {
-	for _, name := range envmap.Choices() {
-		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(execHelp) {
-			t.Errorf("the help of exec does not name the launcher %s", name)
-		}
-	}
-	for _, name := range envmap.Fields() {
-		if !strings.Contains(execHelp, "{"+name+"}") {
-			t.Errorf("the help of exec does not name the field {%s}", name)
-		}
-	}
-	for _, mode := range envmap.DeviceModes() {
-		if !strings.Contains(execHelp, mode) {
-			t.Errorf("the help of exec does not name the device mode %s", mode)
+	for what, words := range map[string][]string{
+		"launcher": envmap.Choices(), "field": envmap.Fields(), "device mode": envmap.DeviceModes(),
+	} {
+		for _, word := range words {
+			pattern := `\b` + word + `\b`
+			if what == "field" {
+				pattern = `\{` + word + `\}`
+			}
+			if !regexp.MustCompile(pattern).MatchString(execHelp) {
+				t.Errorf("the help of exec does not have the %s %s", what, word)
+			}
 		}
 	}
 }
@@ -159,21 +157,18 @@ var usageBlock = regexp.MustCompile("(?s)```\n(Usage: rdzv .*?)```")
 
 // docs/usage.md contains the help as it is printed.
 func TestUsageContainsTheHelp(t *testing.T) {
-	readme, err := os.ReadFile("../../docs/usage.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := usageBlock.FindAllStringSubmatch(string(readme), -1)
-	for _, b := range blocks {
-		if !slices.Contains(append(helps(), overview), b[1]) {
-			first, _, _ := strings.Cut(b[1], "\n")
-			t.Errorf("docs/usage.md contains another help than the command's own: %s", first)
+	usage, err := os.ReadFile("../../docs/usage.md")
+	fatalIf(t, err)
+	var copies []string
+	for _, block := range usageBlock.FindAllStringSubmatch(string(usage), -1) {
+		copies = append(copies, block[1])
+		if !slices.Contains(append(helps(), overview), block[1]) {
+			t.Errorf("docs/usage.md has a help that no command prints:\n%s", block[1])
 		}
 	}
 	for _, want := range []string{execHelp, envHelp, getRankHelp} {
-		if !slices.ContainsFunc(blocks, func(b []string) bool { return b[1] == want }) {
-			first, _, _ := strings.Cut(want, "\n")
-			t.Errorf("docs/usage.md does not contain the help of %q", first)
+		if !slices.Contains(copies, want) {
+			t.Errorf("docs/usage.md does not have this help:\n%s", want)
 		}
 	}
 }

@@ -6,76 +6,100 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The test binary is rdzv too, when it is called so: the init functions of
-// packages early, watchdog and keeper look at what it was called with, as in rdzv
-// itself.
+// The test binary behaves as rdzv if it is started under that name. The init functions of packages
+// early, watchdog and keeper look at its arguments as they do in rdzv itself.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rdzv": main})
 }
 
-// noRaceNap spares each rdzv built with -race the second that it would sleep before
+// noRaceExitDelay, as GORACE, omits the second for which a program built with -race sleeps before
 // it exits.
-const noRaceNap = "atexit_sleep_ms=0"
+const noRaceExitDelay = "atexit_sleep_ms=0"
 
-// A call is what one rdzv printed, and how it ended.
-type call struct {
+// completedRun is what one rdzv printed, and its exit code.
+type completedRun struct {
 	stdout, stderr string
 	code           int
-	err            error // it could not be run
+	err            error // why it could not be started
 }
 
-// called runs rdzv, as a story does, for tests that are no stories.
-func called(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+// runRdzv runs rdzv and waits for its end.
+func runRdzv(t *testing.T, env []string, args ...string) completedRun {
 	t.Helper()
-	c := calls(t, env, [][]string{args})[0]
-	if c.err != nil {
-		t.Fatal(c.err)
+	r := runEach(t, env, [][]string{args})[0]
+	if r.err != nil {
+		t.Fatalf("cannot start rdzv %q: %v", args, r.err)
 	}
-	return c.stdout, c.stderr, c.code
+	return r
 }
 
-// atOnce is how many calls run at the same time: with -race each watchdog sleeps a
-// second before it exits.
-const atOnce = 16
+// maxParallel limits how many rdzv run at the same time. With -race they mostly sleep: each
+// watchdog does so for a second before it exits.
+const maxParallel = 16
 
-// calls runs rdzv once for each of lines.
-func calls(t *testing.T, env []string, lines [][]string) []call {
+// runEach runs rdzv once for each list of arguments.
+func runEach(t *testing.T, env []string, argLists [][]string) []completedRun {
 	t.Helper()
-	dir := t.TempDir()
-	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=" + noRaceNap}, env...)
-	done := make([]call, len(lines))
+	env = append(baseEnv(t.TempDir()), env...)
+	results := make([]completedRun, len(argLists))
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(atOnce, len(lines)) {
+	for range min(maxParallel, len(argLists)) {
 		wg.Go(func() {
 			for i := range next {
-				done[i] = callOne(t.Context(), env, lines[i])
+				results[i] = runOnce(t.Context(), env, argLists[i])
 			}
 		})
 	}
-	for i := range lines {
+	for i := range argLists {
 		next <- i
 	}
 	close(next)
 	wg.Wait()
-	return done
+	return results
 }
 
-func callOne(ctx context.Context, env, args []string) call {
+// baseEnv is an environment without a launcher. Home and temporary directory are dir.
+func baseEnv(dir string) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=" + noRaceExitDelay,
+	}
+}
+
+func runOnce(ctx context.Context, env, args []string) completedRun {
 	cmd := exec.CommandContext(ctx, "rdzv", args...)
 	cmd.Env = env
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		err = nil
 	}
-	return call{out.String(), errs.String(), cmd.ProcessState.ExitCode(), err}
+	return completedRun{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode(), err}
+}
+
+// launcherEnv is the environment that a launcher gave to a rank, as recorded in envmap/testdata,
+// without the variables that every process has.
+func launcherEnv(record string) (env []string, err error) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "envmap", "testdata", record+".env"))
+	if err != nil {
+		return nil, err
+	}
+	everywhere := []string{"PATH", "HOME", "TMPDIR", "PWD", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH"}
+	for line := range strings.Lines(string(text)) {
+		if name, _, ok := strings.Cut(line, "="); ok && !slices.Contains(everywhere, name) {
+			env = append(env, strings.TrimRight(line, "\n"))
+		}
+	}
+	return env, nil
 }

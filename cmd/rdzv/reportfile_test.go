@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,63 +12,71 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A regular file is replaced, also through a symbolic link: a process that has the old report open
+// reads all of it.
 func TestReportReplacesRegularFile(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "report")
-	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	path, link := filepath.Join(dir, "report"), filepath.Join(dir, "link")
+	fatalIf(t, os.WriteFile(path, []byte("old"), 0o600))
+	fatalIf(t, os.Symlink("report", link))
 	before, err := os.Open(path)
-	must(t, err)
+	fatalIf(t, err)
 	defer before.Close()
-	must(t, writeReport(path, report{Kind: endedWell}, time.Now()))
-	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
-		t.Errorf("%v, %v; want mode 0600", info, err)
+	fatalIf(t, writeReport(link, report{Kind: endedWell}, time.Now()))
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the report is %v, %v; want a regular file with mode 0600", info, err)
 	}
-	text := make([]byte, 4)
-	if n, _ := before.Read(text); string(text[:n]) != "old" {
-		t.Errorf("a reader of the old report reads %q", text[:n])
+	if text, err := os.ReadFile(path); !strings.Contains(string(text), `"kind": "success"`) {
+		t.Errorf("the new report is %q, %v; want the kind success", text, err)
 	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("left %v, %v", files, err)
+	if text, err := io.ReadAll(before); string(text) != "old" {
+		t.Errorf("a reader of the old report got %q, %v; want %q", text, err, "old")
+	}
+	if target, err := os.Readlink(link); target != "report" {
+		t.Errorf("the link leads to %q, %v; want report", target, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
+		t.Errorf("the directory contains %v, %v; want report and link", files, err)
 	}
 }
 
-// A FIFO keeps nobody waiting for longer than the deadline.
+// Writing to a FIFO returns at the deadline at the latest, whether or not it has a reader.
 func TestReportToFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
-	must(t, unix.Mkfifo(path, 0o600))
-	big := report{Message: strings.Repeat("x", 1<<20)} // more than a pipe holds
+	fatalIf(t, unix.Mkfifo(path, 0o600))
+	big := report{Message: strings.Repeat("x", 1<<20)} // more than the buffer of a pipe
 	err := writeReport(path, big, time.Now())
 	if err == nil || !strings.HasSuffix(err.Error(), "no process has it open for reading") {
-		t.Errorf("without a reader: %v", err)
+		t.Errorf("without a reader: %v, want an error that says so", err)
 	}
 	reader, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	must(t, err)
+	fatalIf(t, err)
 	defer reader.Close()
 	if err := writeReport(path, big, time.Now()); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("with a reader that does not read: %v", err)
+		t.Errorf("reader that does not read: %v, want %v", err, os.ErrDeadlineExceeded)
 	}
 	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-		t.Errorf("%v, %v; want a FIFO", info, err)
+		t.Errorf("after the reports the file is %v, %v; want a FIFO", info, err)
 	}
 }
 
 func TestReplaceable(t *testing.T) {
 	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, os.WriteFile(at("file"), nil, 0o600))
-	must(t, os.Symlink("file", at("link")))
-	must(t, os.Symlink("nothing", at("dangling")))
+	in := func(name string) string { return filepath.Join(dir, name) }
+	fatalIf(t, os.WriteFile(in("file"), nil, 0o600))
+	fatalIf(t, os.Symlink("file", in("link")))
+	fatalIf(t, os.Symlink("nothing", in("dangling")))
 	for path, want := range map[string]string{
-		at("file"): at("file"), at("new"): at("new"), at("link"): at("file"),
-		at("dangling"): "", dir: "", "/dev/null": "", "/dev/stdout": "", "/proc/self/fd/1": "",
+		in("file"): in("file"), in("new"): in("new"), in("link"): in("file"),
+		in("dangling"): "", dir: "", "/dev/null": "", "/dev/stdout": "", "/proc/self/fd/1": "",
 	} {
 		if got, ok := replaceable(path); ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %q, %t; want %q", path, got, ok, want)
+			t.Errorf("replaceable(%q) = %q, %t; want %q", path, got, ok, want)
 		}
 	}
 }
 
-func must(t *testing.T, err error) {
+func fatalIf(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +20,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Each file of testdata is a story of a user, its first word the command it is
-// about. Each has a home, a temporary and a runtime directory of its own, and must
-// leave nothing in them and no process behind.
+// Each file of testdata is a testscript script about one command, named by its first word. It runs
+// with a home, a temporary and a runtime directory of its own, in which it must leave no file, and
+// must leave no process either.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -29,30 +30,31 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"await": await,
-			"exits": exits,
-			"under": under,
-			"lines": lines,
-			"port":  port,
-			"serve": serve,
+			"await-file":   awaitFile,
+			"expect":       expect,
+			"expect-error": expectError,
+			"free-port":    freePort,
+			"launcher-env": setLauncherEnv,
+			"line-count":   lineCount,
+			"serve":        serve,
 		},
 		Condition: condition,
 	})
 }
 
-// setUp gives a story its directories, and looks at its end whether it has left
-// something.
+// setUp gives a script its directories, and checks at its end what it has left.
 func setUp(env *testscript.Env) error {
-	for name, dir := range map[string]string{"HOME": "home", "TMPDIR": "tmp", "XDG_RUNTIME_DIR": "run"} {
+	dirs := map[string]string{"HOME": "home", "TMPDIR": "tmp", "XDG_RUNTIME_DIR": "run"}
+	for name, dir := range dirs {
 		path := filepath.Join(env.WorkDir, dir)
 		if err := os.Mkdir(path, 0o700); err != nil {
 			return err
 		}
 		env.Setenv(name, path)
 	}
-	env.Setenv("GORACE", noRaceNap)
+	env.Setenv("GORACE", noRaceExitDelay)
 	env.Setenv("USER_ID", strconv.Itoa(os.Geteuid()))
-	env.Setenv("UNSHARE", "-m") // so that a story can mount something
+	env.Setenv("UNSHARE", "-m") // flags of unshare for a script that mounts a file system
 	if os.Geteuid() != 0 {
 		env.Setenv("UNSHARE", "-Urm")
 	}
@@ -61,29 +63,31 @@ func setUp(env *testscript.Env) error {
 		Failed() bool
 	})
 	if !ok {
-		return fmt.Errorf("cannot tell a story's end from a %T", env.T())
+		return fmt.Errorf("cannot report leftovers of a script: %T has no Errorf and Failed", env.T())
 	}
 	env.Defer(func() {
 		if t.Failed() {
-			return // its processes are still to be stopped
+			return // testscript has not stopped its processes yet
 		}
-		for _, left := range leftBehind(env.WorkDir) {
-			t.Errorf("left behind: %s", left)
+		for _, left := range leftBy(env.WorkDir) {
+			t.Errorf("the script left %s, which rdzv should have removed or ended", left)
 		}
 	})
 	return nil
 }
 
-// leftBehind lists the files and the processes of a story that its jobs should
-// have taken away. A token in the home is meant to stay, and so is an empty runtime
-// directory under TMPDIR, which all jobs of the user share.
-func leftBehind(work string) (left []string) {
+// leftBy lists the files and the processes that a script left and should not have. A token in the
+// home remains, and so does an empty runtime directory under TMPDIR, which all jobs of the user
+// share.
+func leftBy(work string) (left []string) {
 	token := filepath.Join(work, "home", ".config", "rdzv", "token")
 	runtime := filepath.Join(work, "tmp", fmt.Sprintf("rdzv-%d", os.Geteuid()))
 	for _, dir := range []string{"home", "tmp", "run"} {
-		filepath.Walk(filepath.Join(work, dir), func(path string, info os.FileInfo, err error) error {
-			if err != nil || !strings.HasPrefix(token, path) && path != filepath.Join(work, dir) && path != runtime {
-				left = append(left, path)
+		top := filepath.Join(work, dir)
+		filepath.Walk(top, func(path string, info os.FileInfo, err error) error {
+			expected := strings.HasPrefix(token, path) || path == top || path == runtime
+			if err != nil || !expected {
+				left = append(left, "file "+path)
 			}
 			return nil
 		})
@@ -91,20 +95,21 @@ func leftBehind(work string) (left []string) {
 	return append(left, processesOf(work)...)
 }
 
-// processesOf finds processes by the WORK in their environment.
+// processesOf lists the processes of a script, which have its WORK in their environment.
 func processesOf(work string) (found []string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {
-		environ, _ := os.ReadFile(path) // it may have gone, or be another user's
+		environ, _ := os.ReadFile(path) // the process may have ended, or be another user's
 		if slices.Contains(strings.Split(string(environ), "\x00"), "WORK="+work) {
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(filepath.Dir(path)), line))
+			dir := filepath.Dir(path)
+			command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(dir), command))
 		}
 	}
 	return found
 }
 
-// condition knows [root].
+// condition evaluates [root].
 func condition(name string) (bool, error) {
 	if name == "root" {
 		return os.Geteuid() == 0, nil
@@ -112,11 +117,16 @@ func condition(name string) (bool, error) {
 	return false, fmt.Errorf("no such condition %q", name)
 }
 
-// exits CODE PROGRAM [ARG]... runs a program that must end with that code.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits code program [args...]")
+// checkUsage fails a script that uses a command wrongly: with "!" or too few arguments.
+func checkUsage(ts *testscript.TestScript, neg bool, ok bool, usage string) {
+	if neg || !ok {
+		ts.Fatalf("usage: %s", usage)
 	}
+}
+
+// expect runs a program, which must end with an exit code.
+func expect(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) >= 2, "expect CODE PROGRAM [ARG]...")
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
 	var exit *exec.ExitError
@@ -126,72 +136,65 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	if strconv.Itoa(code) != args[0] {
-		ts.Fatalf("exit code %d, not %s", code, args[0])
+		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}
 }
 
-// under RECORD puts the story below a launcher: into the environment that it gave
-// to a rank, as recorded in envmap/testdata.
-func under(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: under record")
-	}
-	for _, kv := range recorded(ts, args[0]) {
-		ts.Setenv(kv[0], kv[1])
-	}
-}
-
-// recorded are the variables of a record but those that every process has.
-func recorded(ts *testscript.TestScript, name string) (env [][2]string) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "envmap", "testdata", name+".env"))
+// expectError runs a program, which must end with an exit code and write a message to stderr.
+func expectError(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) >= 3, "expect-error CODE REGEXP PROGRAM [ARG]...")
+	message, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(strings.TrimRight(line, "\n"), "=")
-		if ok && !slices.Contains([]string{"PATH", "HOME", "TMPDIR", "PWD", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH"}, name) {
-			env = append(env, [2]string{name, value})
-		}
+	expect(ts, false, slices.Concat(args[:1], args[2:]))
+	if !message.MatchString(ts.ReadFile("stderr")) {
+		ts.Fatalf("no match for %q on stderr", args[1])
 	}
-	return env
 }
 
-// await FILE... waits until the files are there, as a program's sign that it runs.
-func await(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: await file...")
+// setLauncherEnv gives the programs of a script the environment in which a launcher started a rank,
+// as recorded in envmap/testdata.
+func setLauncherEnv(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) == 1, "launcher-env RECORD")
+	env, err := launcherEnv(args[0])
+	ts.Check(err)
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		ts.Setenv(name, value)
 	}
+}
+
+// awaitFile waits until files exist, with which a program in the background reports that it runs.
+func awaitFile(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) > 0, "await-file FILE...")
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for _, name := range args {
 		for {
 			if _, err := os.Stat(ts.MkAbs(name)); err == nil {
 				break
 			}
 			select {
-			case <-again.C:
+			case <-tick.C:
 			case <-deadline.C:
-				ts.Fatalf("%s has not come", name)
+				ts.Fatalf("no file %s after 30s", name)
 			}
 		}
 	}
 }
 
-// lines stdout|stderr N says how many lines the last program has written.
-func lines(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: lines stdout|stderr n")
-	}
+// lineCount checks how many lines the last program wrote.
+func lineCount(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) == 2, "line-count stdout|stderr N")
 	if n := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(n) != args[1] {
-		ts.Fatalf("%d lines on %s, not %s", n, args[0], args[1])
+		ts.Fatalf("%d lines on %s, want %s", n, args[0], args[1])
 	}
 }
 
-// port NAME sets NAME to a port of 127.0.0.1 on which nobody listens.
-func port(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: port name")
-	}
+// freePort sets a variable to a port of 127.0.0.1 at which nothing listens.
+func freePort(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) == 1, "free-port NAME")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	ts.Setenv(args[0], portOf(l))
@@ -200,12 +203,9 @@ func port(ts *testscript.TestScript, neg bool, args []string) {
 
 func portOf(l net.Listener) string { return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) }
 
-// serve http|ssh|mute NAME starts a service that is no store of ours and sets NAME
-// to its port.
+// serve starts a service that is not a store, and sets a variable to its port.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: serve http|ssh|mute name")
-	}
+	checkUsage(ts, neg, len(args) == 2, "serve http|ssh|silent NAME")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	var wg sync.WaitGroup
@@ -215,16 +215,16 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	case "http":
 		wg.Go(func() { http.Serve(l, http.NotFoundHandler()) })
 	case "ssh":
-		wg.Go(func() { greet(l, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n") })
-	case "mute":
-		wg.Go(func() { greet(l, "") })
+		wg.Go(func() { serveGreeting(l, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n") })
+	case "silent":
+		wg.Go(func() { serveGreeting(l, "") })
 	default:
 		ts.Fatalf("no service %q", args[0])
 	}
 }
 
-// greet says the same to everybody, hears until they go, and answers nothing.
-func greet(l net.Listener, greeting string) {
+// serveGreeting sends every client a greeting, and discards what the client sends.
+func serveGreeting(l net.Listener, greeting string) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {

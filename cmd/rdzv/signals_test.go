@@ -15,7 +15,7 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// A signal that comes between the end of the job and the end of rdzv does not change the exit code.
+// A signal that arrives after the job has ended, before rdzv exits, does not change the exit code.
 func TestSignalsBeforeExit(t *testing.T) {
 	proctest.CatchIgnored()
 	t.Parallel()
@@ -29,10 +29,11 @@ func TestSignalsBeforeExit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pipe.Close()
-	fill(t, pipe) // rdzv, which writes its report last, has to wait
+	fillPipe(t, pipe) // rdzv writes its report last, and blocks
 
-	cmd := exec.CommandContext(t.Context(), "rdzv", "exec", "--report", report, "--", "sh", "-c", "exit 7")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GORACE=" + noRaceNap}
+	args := []string{"exec", "--report", report, "--", "sh", "-c", "exit 7"}
+	cmd := exec.CommandContext(t.Context(), "rdzv", args...)
+	cmd.Env = baseEnv(dir)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -40,23 +41,24 @@ func TestSignalsBeforeExit(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(stderr).ReadString('\n'); !strings.Contains(line, "rank 0 failed first") {
-		t.Errorf("rdzv printed %q, %v", line, err)
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	if want := "rank 0 failed first"; !strings.Contains(line, want) {
+		t.Errorf("the first line of stderr is %q, %v; want %q in it", line, err, want)
 	}
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for range 100 { // the first few come before the agent has left the job
+	for range 100 { // the first few arrive before the agent has left the job
 		<-tick.C
 		cmd.Process.Signal(syscall.SIGINT)
 	}
 	go io.Copy(io.Discard, pipe)
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("rdzv ended with %v; want exit status 7", err)
+		t.Errorf("rdzv ended with %v, want exit status 7", err)
 	}
 }
 
-// fill writes to a pipe until it is full.
-func fill(t *testing.T, pipe *os.File) {
+// fillPipe writes to a pipe until it is full.
+func fillPipe(t *testing.T, pipe *os.File) {
 	t.Helper()
 	if err := pipe.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
