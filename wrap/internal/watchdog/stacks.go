@@ -7,45 +7,28 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// dumpAll sends SIGABRT to every live worker that catches it, and reports whether there was one.
-func (w *watch) dumpAll() bool {
-	any := false
+// dumpStacks makes every live worker print its stacks that can, or that can and ignores SIGTERM. It passes for stopped.
+// dumpStacks reports whether there was one.
+func (w *watch) dumpStacks(ignoringTerm bool) (any bool) {
 	for i := range w.workers {
-		if w.workers[i].pid != 0 && w.dump(i) {
+		if e := &w.workers[i]; e.pid != 0 && w.dump(i, ignoringTerm) {
+			any, e.told = true, true
 			w.wake(i)
-			any = true
 		}
 	}
 	return any
 }
 
-// dumpDeaf sends SIGABRT to every live worker that catches it and ignores SIGTERM. It passes for stopped.
-func (w *watch) dumpDeaf() {
-	for i := range w.workers {
-		e := &w.workers[i]
-		if e.pid == 0 {
-			continue
-		}
-		sets, _ := procfs.ReadSignals(procfs.System, e.pid)
-		if sets.Ignored.Has(syscall.SIGTERM) && w.dump(i) {
-			e.told = true
-			w.wake(i)
-		}
-	}
-}
-
-// dump makes worker i print its stacks, if it catches SIGABRT as Python's faulthandler does, without leaving a core.
-// It reports whether it has sent the signal.
-func (w *watch) dump(i int) bool {
-	pid := w.workers[i].pid
-	if w.workers[i].dumped {
+// dump makes worker i print its stacks without leaving a core, if it catches SIGABRT as Python's faulthandler does and,
+// with ignoringTerm, if it ignores SIGTERM. It reports whether it has sent the signal.
+func (w *watch) dump(i int, ignoringTerm bool) bool {
+	e := &w.workers[i]
+	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
+	if e.dumped || ignoringTerm && !sets.Ignored.Has(syscall.SIGTERM) ||
+		!sets.Caught.Has(syscall.SIGABRT) || !forbidCore(e.pid) {
 		return false
 	}
-	sets, _ := procfs.ReadSignals(procfs.System, pid)
-	if !sets.Caught.Has(syscall.SIGABRT) || !forbidCore(pid) {
-		return false
-	}
-	w.workers[i].dumped = true
+	e.dumped = true
 	w.send(i, syscall.SIGABRT)
 	return true
 }

@@ -20,7 +20,7 @@ func (w *watch) stop(grace time.Duration, stacks bool) {
 		if e.pid == 0 {
 			continue
 		}
-		if !e.told && !(stacks && w.dump(i)) {
+		if !e.told && !(stacks && w.dump(i, false)) {
 			w.send(i, syscall.SIGTERM)
 		}
 		e.told = true
@@ -61,7 +61,7 @@ func (w *watch) advance(now time.Time, look bool) (over bool) {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
-	case w.phase == stopping && w.dumpAll():
+	case w.phase == stopping && w.dumpStacks(false):
 		w.enter(dumping, DumpWait)
 	case w.phase == killing && late:
 		w.giveUp(orphans)

@@ -75,7 +75,7 @@ func (w *watch) obey(r Record) {
 	case Stop:
 		w.stop(time.Duration(r.A), r.B == 1)
 	case Deaf:
-		w.dumpDeaf()
+		w.dumpStacks(true)
 	case Kill:
 		w.enter(killing, KillWait)
 	case Ask:
