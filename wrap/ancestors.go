@@ -13,35 +13,34 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// Ancestor is a process that this one descends from.
+// Ancestor is an ancestor process of this one.
 type Ancestor struct {
 	PID  int
-	Name string // its name as ps shows it, at most 15 bytes
+	Name string // as ps shows it, at most 15 bytes
 
-	start uint64
-	pidfd int // -1 where the kernel or a sandbox allows none
+	start uint64 // see procfs.Process
+	pidfd int    // -1 if the kernel or a sandbox does not support pidfds
 }
 
-// Ancestry is the line of processes from this one's parent up to a launcher's daemon.
+// Ancestry is the chain of processes from the parent of this process up to a launcher's daemon.
 type Ancestry struct {
-	// Line begins with the parent and ends with the daemon.
-	Line []Ancestor
+	chain []Ancestor // from the parent to the daemon
 }
 
-// Ancestors follows the parents of this process up to the first whose name isDaemon accepts, and holds on to each of
-// them. The names that isDaemon is asked are those of ps and of the program's file, so that "hydra_pmi_proxy", of 15
-// bytes, and longer ones are told alike. It returns nil if there is no such ancestor: then there is nothing to watch
-// (nohup and daemons outlive their parents).
+// Ancestors opens the ancestors of this process up to the first whose name isDaemon accepts. It
+// calls isDaemon with the name that ps shows, of which the kernel keeps 15 bytes, and with the base
+// name of the executable. It returns nil if there is no such ancestor: then there is nothing to
+// watch (programs under nohup and daemons outlive their parents).
 func Ancestors(isDaemon func(name string) bool) *Ancestry {
 	a := &Ancestry{}
 	child, parent := os.Getpid(), os.Getppid()
 	for parent > 0 {
-		who, next, err := hold(child, parent)
+		who, next, err := openParent(child, parent)
 		if err != nil {
-			break // it has ended meanwhile, or is hidden from us: the line ends here
+			break // it has ended meanwhile, or is hidden from this process
 		}
-		a.Line = append(a.Line, who)
-		if isDaemon(who.Name) || isDaemon(programOf(parent)) {
+		a.chain = append(a.chain, who)
+		if isDaemon(who.Name) || isDaemon(executableOf(parent)) {
 			return a
 		}
 		child, parent = parent, next
@@ -50,12 +49,13 @@ func Ancestors(isDaemon func(name string) bool) *Ancestry {
 	return nil
 }
 
-// errNotParent says that a process is not the parent of another any more.
-var errNotParent = errors.New("not its parent")
+// errNotParent is why a process cannot be opened as a parent: it no longer is.
+var errNotParent = errors.New("not the parent")
 
-// hold holds on to parent and returns it and its own parent. A pid may pass to another process at any time, so the pidfd
-// comes first; that child then still has this parent proves that it is the right one.
-func hold(child, parent int) (Ancestor, int, error) {
+// openParent opens the parent of child and returns it and its own parent. A pid may be reused at
+// any time, so the pidfd is opened first: if child then still has this parent, it is the right
+// process.
+func openParent(child, parent int) (Ancestor, int, error) {
 	pidfd, err := unix.PidfdOpen(parent, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return Ancestor{}, 0, err
@@ -81,9 +81,9 @@ func isParent(child, parent int) bool {
 	return err == nil && stat.Parent == parent
 }
 
-// programOf is the name of pid's program file as far as it can be seen: that of another user's process cannot, its
-// first argument can.
-func programOf(pid int) string {
+// executableOf is the base name of pid's executable. That of another user's process cannot be read;
+// then it is the base name of argv[0].
+func executableOf(pid int) string {
 	if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil {
 		return filepath.Base(exe)
 	}
@@ -93,10 +93,10 @@ func programOf(pid int) string {
 	return ""
 }
 
-// lookEvery is how often processes are looked at that cannot be held by pidfd.
-const lookEvery = 250 * time.Millisecond
+// checkInterval is how often /proc is read for processes without a pidfd.
+const checkInterval = 250 * time.Millisecond
 
-// Wait returns the ancestor that ended first, or ctx's cause when ctx has ended.
+// Wait waits until an ancestor has ended and returns it, or returns the cause of ctx's end.
 func (a *Ancestry) Wait(ctx context.Context) (Ancestor, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
@@ -110,19 +110,20 @@ func (a *Ancestry) Wait(ctx context.Context) (Ancestor, error) {
 	})
 	who, err := a.poll(ctx, wake)
 	if !release() {
-		<-woken // it must not write to a descriptor that is another's by then
+		<-woken // it must not write to a closed and reused descriptor
 	}
 	return who, err
 }
 
-// poll waits for an end of the Line or of ctx, which writes to wake.
+// poll waits for the end of an ancestor or of ctx, which writes to wake.
 func (a *Ancestry) poll(ctx context.Context, wake int) (Ancestor, error) {
 	set := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}}
 	timeout := -1
-	for _, who := range a.Line {
-		set = append(set, unix.PollFd{Fd: int32(who.pidfd), Events: unix.POLLIN}) // one below 0 is passed over
+	for _, who := range a.chain {
+		// poll(2) ignores a negative descriptor.
+		set = append(set, unix.PollFd{Fd: int32(who.pidfd), Events: unix.POLLIN})
 		if who.pidfd < 0 {
-			timeout = int(lookEvery.Milliseconds())
+			timeout = int(checkInterval.Milliseconds())
 		}
 	}
 	for {
@@ -130,7 +131,7 @@ func (a *Ancestry) poll(ctx context.Context, wake int) (Ancestor, error) {
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return Ancestor{}, err
 		}
-		for i, who := range a.Line {
+		for i, who := range a.chain {
 			if set[i+1].Revents != 0 || who.pidfd < 0 && who.ended() {
 				return who, nil
 			}
@@ -141,7 +142,7 @@ func (a *Ancestry) poll(ctx context.Context, wake int) (Ancestor, error) {
 	}
 }
 
-// ended looks whether the process is gone or another has its pid.
+// ended reports whether the process has ended, reading /proc: its pid may have been reused.
 func (who Ancestor) ended() bool {
 	stat, err := procfs.Read(procfs.System, who.PID)
 	if errors.Is(err, unix.ESRCH) {
@@ -150,20 +151,21 @@ func (who Ancestor) ended() bool {
 	return err == nil && (stat.Start != who.start || stat.State == 'Z' || stat.State == 'X')
 }
 
-// KeepDaemon lets go of all ancestors but the daemon: those between may end. Wait must not have begun.
+// KeepDaemon closes all ancestors except the daemon: Wait then ignores the end of the others. It
+// must be called before Wait.
 func (a *Ancestry) KeepDaemon() {
-	last := len(a.Line) - 1
-	between := Ancestry{a.Line[:last]}
-	between.Close()
-	a.Line = a.Line[last:]
+	last := len(a.chain) - 1
+	others := Ancestry{a.chain[:last]}
+	others.Close()
+	a.chain = a.chain[last:]
 }
 
-// Close lets go of the ancestors. Wait must have returned.
+// Close closes the ancestors. Wait must have returned.
 func (a *Ancestry) Close() {
-	for i := range a.Line {
-		if fd := a.Line[i].pidfd; fd >= 0 {
+	for i := range a.chain {
+		if fd := a.chain[i].pidfd; fd >= 0 {
 			unix.Close(fd)
 		}
-		a.Line[i].pidfd = -1
+		a.chain[i].pidfd = -1
 	}
 }

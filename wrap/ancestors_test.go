@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// descendant starts a chain of as many processes as its argument says, the last of which watches its ancestors up to
-// the one whose argv[0] is "daemon", unless that is 0.
+// descendant starts a chain of as many processes as its argument says. The last one watches as many
+// of its ancestors as WRAP_TEST_TOP says.
 var descendant = role("descendant", func() {
 	n, _ := strconv.Atoi(os.Getenv(argEnv))
 	if n > 0 {
@@ -27,37 +27,43 @@ var descendant = role("descendant", func() {
 		pause()
 	}
 	top, _ := strconv.Atoi(os.Getenv("WRAP_TEST_TOP"))
-	asked := 0
-	a := Ancestors(func(name string) bool { asked++; return asked == 2*top })
+	calls := 0 // two for each ancestor
+	a := Ancestors(func(name string) bool { calls++; return calls == 2*top })
 	if a == nil {
 		fmt.Println("none")
 		return
 	}
-	if os.Getenv("WRAP_TEST_DAEMON_ALONE") != "" {
+	if os.Getenv("WRAP_TEST_KEEP_DAEMON") != "" {
 		a.KeepDaemon()
 	}
 	if os.Getenv("WRAP_TEST_NO_PIDFD") != "" {
 		a.Close()
 	}
-	fmt.Println("watching", len(a.Line))
+	fmt.Println("watching", len(a.chain))
 	who, err := a.Wait(context.Background())
 	fmt.Println("ended", who.PID, who.Name != "", err)
 })
 
+// startChain starts n descendants, the last of which watches top of its ancestors, and returns
+// their pids, the oldest first.
 func startChain(t *testing.T, n, top int, env ...string) (lineReader, []int) {
 	t.Helper()
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append([]string{argEnv + "=" + strconv.Itoa(n), "WRAP_TEST_TOP=" + strconv.Itoa(top), roleEnv + "=" + descendant, markerEnv + "=" + marker(t)}, env...)
+	cmd.Env = append([]string{
+		roleEnv + "=" + descendant, argEnv + "=" + strconv.Itoa(n),
+		"WRAP_TEST_TOP=" + strconv.Itoa(top), markerEnv + "=" + marker(t),
+	}, env...)
 	cmd.Stdout = out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // one of them will be stopped, which may bring SIGHUP to its group
+	// One of them will be stopped, so that its process group may receive SIGHUP.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	startMarked(t, cmd)
 	var pids []int
 	for range n {
 		pid, _ := strconv.Atoi(strings.TrimPrefix(l.next(), "pid "))
 		pids = append(pids, pid)
 	}
-	return l, pids // from the oldest on
+	return l, pids
 }
 
 func TestAncestors(t *testing.T) {
@@ -65,9 +71,9 @@ func TestAncestors(t *testing.T) {
 		for victim := range 3 {
 			t.Run(fmt.Sprint(victim, env), func(t *testing.T) {
 				nothingLeft(t)
-				l, pids := startChain(t, 4, 3, env) // the oldest of the four is beyond the daemon
+				l, pids := startChain(t, 4, 3, env) // the oldest one is the parent of the daemon
 				l.want("watching 3")
-				syscall.Kill(pids[0], syscall.SIGSTOP) // as a parent it would only pause anyway
+				syscall.Kill(pids[0], syscall.SIGSTOP)
 				syscall.Kill(pids[1+victim], syscall.SIGKILL)
 				l.want(fmt.Sprintf("ended %d true <nil>", pids[1+victim]))
 			})
@@ -75,10 +81,10 @@ func TestAncestors(t *testing.T) {
 	}
 }
 
-// TestDaemonAlone: those between may end.
-func TestDaemonAlone(t *testing.T) {
+// TestKeepDaemon: Wait ignores the end of the ancestors below the daemon.
+func TestKeepDaemon(t *testing.T) {
 	nothingLeft(t)
-	l, pids := startChain(t, 4, 3, "WRAP_TEST_DAEMON_ALONE=1")
+	l, pids := startChain(t, 4, 3, "WRAP_TEST_KEEP_DAEMON=1")
 	l.want("watching 1")
 	syscall.Kill(pids[0], syscall.SIGSTOP)
 	syscall.Kill(pids[2], syscall.SIGKILL)
@@ -86,36 +92,40 @@ func TestDaemonAlone(t *testing.T) {
 	l.want(fmt.Sprintf("ended %d true <nil>", pids[1]))
 }
 
-func TestNoSuchAncestor(t *testing.T) {
+// TestNoDaemon: no ancestor is accepted.
+func TestNoDaemon(t *testing.T) {
 	nothingLeft(t)
 	l, _ := startChain(t, 2, 1000000)
 	l.want("none")
 }
 
-func TestAncestorsEnd(t *testing.T) {
+// TestWaitEndsWithContext: Wait returns the cause of the end of its context.
+func TestWaitEndsWithContext(t *testing.T) {
 	nothingLeft(t)
 	a := Ancestors(func(string) bool { return true })
-	if a == nil || len(a.Line) != 1 || a.Line[0].PID != os.Getppid() {
-		t.Fatalf("%+v", a)
+	if a == nil || len(a.chain) != 1 || a.chain[0].PID != os.Getppid() {
+		t.Fatalf("Ancestors = %+v, want the parent, pid %d", a, os.Getppid())
 	}
 	defer a.Close()
-	reason := errors.New("enough")
+	reason := errors.New("test ended the context")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(reason) })
 	if who, err := a.Wait(ctx); err != reason {
-		t.Errorf("%+v, %v", who, err)
+		t.Errorf("Wait = %+v, %v, want error %v", who, err, reason)
 	}
 }
 
-// TestAncestorNames: an ancestor is known by its name and by that of its program.
+// TestAncestorNames: isDaemon is called with the name of an ancestor and with that of its
+// executable.
 func TestAncestorNames(t *testing.T) {
 	var names []string
-	if a := Ancestors(func(name string) bool { names = append(names, name); return false }); a != nil {
-		t.Fatalf("%+v", a)
+	a := Ancestors(func(name string) bool { names = append(names, name); return false })
+	if a != nil {
+		t.Fatalf("Ancestors = %+v, want nil", a)
 	}
 	parent, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", os.Getppid()))
 	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid()))
 	if len(names) < 2 || names[0]+"\n" != string(parent) || !strings.HasSuffix(exe, "/"+names[1]) {
-		t.Errorf("%q; parent %q, %q", names, parent, exe)
+		t.Errorf("isDaemon called with %q; parent has name %q, executable %q", names, parent, exe)
 	}
 }

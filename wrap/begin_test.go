@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ample is a grace that no worker needs in full.
-const ample = 10 * time.Second
+// longGrace is a grace period that no worker needs in full.
+const longGrace = 10 * time.Second
 
-// running is a Run in the background.
+// running is a call of Run in the background.
 type running struct {
 	t       *testing.T
 	cancel  context.CancelCauseFunc
@@ -20,14 +20,16 @@ type running struct {
 	err     error
 }
 
-// begin starts Run; at the end of the test it is killed if it still goes on.
+// begin calls Run in the background. If Run has not returned at the end of the test, its tree is
+// killed.
 func begin(t *testing.T, tree Tree) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	kill := make(chan struct{})
 	tree.Kill = kill
 	r := &running{
-		t: t, cancel: cancel, kill: sync.OnceFunc(func() { close(kill) }), done: make(chan struct{}),
+		t: t, cancel: cancel, done: make(chan struct{}),
+		kill: sync.OnceFunc(func() { close(kill) }),
 	}
 	go func() {
 		defer close(r.done)
@@ -43,9 +45,9 @@ func (r *running) wait() ([]Result, error) {
 	select {
 	case <-r.done:
 	case <-time.After(20 * time.Second):
-		r.t.Fatal("Run does not return")
+		r.t.Fatal("Run has not returned within 20 s")
 	}
-	survivors(r.t)
+	checkNoneLeft(r.t)
 	return r.results, r.err
 }
 
@@ -54,7 +56,7 @@ func (r *running) one() Result {
 	r.t.Helper()
 	results, err := r.wait()
 	if err != nil || len(results) != 1 {
-		r.t.Fatalf("%+v, %v", results, err)
+		r.t.Fatalf("Run = %+v, %v, want one result and no error", results, err)
 	}
 	return results[0]
 }

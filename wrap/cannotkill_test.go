@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// TestOrdinaryUser does the worst of it as nobody.
-func TestOrdinaryUser(t *testing.T) {
+// TestUnprivilegedUser kills the agent or the watchdog of a tree that runs as nobody.
+func TestUnprivilegedUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("already one")
+		t.Log("the other tests run as an unprivileged user")
 		return
 	}
 	nothingLeft(t)
 	nobody := func(cmd *exec.Cmd) {
-		cmd.Path = copyOfUs(t, 0o755)
+		cmd.Path = testBinary(t, 0o755)
 		cmd.Dir = "/"
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -28,11 +28,13 @@ func TestOrdinaryUser(t *testing.T) {
 		dog, _ := watchdogOf(t, cmd.Process.Pid)
 		pid := map[string]int{"agent": cmd.Process.Pid, "watchdog": dog}[victim]
 		syscall.Kill(pid, syscall.SIGKILL)
-		eventually(t, "all are gone", func() bool { return dead(cmd.Process.Pid) && dead(dog) && len(marked(marker(t))) == 0 })
+		eventually(t, "all processes have ended", func() bool {
+			return dead(cmd.Process.Pid) && dead(dog) && len(marked(marker(t))) == 0
+		})
 	}
 }
 
-// becomesRoot is a program that its user may run but not signal, as sudo is.
+// becomesRoot is a program that its user may run but not signal, like sudo.
 var becomesRoot = role("becomes root", func() {
 	if err := syscall.Setresuid(0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -55,14 +57,14 @@ var _ = role("agent of root", func() {
 		cancel()
 	}()
 	_, err = Run(ctx, Tree{Workers: []Worker{w}, Grace: time.Millisecond, Source: Signals()})
-	var left *LeftError
-	fmt.Println(errors.As(err, &left), err)
+	var survivors *SurvivorsError
+	fmt.Println(errors.As(err, &survivors), err)
 })
 
-// TestCannotKill: what the user may not kill is left and named, and nothing hangs.
+// TestCannotKill: Run returns the processes that its user may not kill.
 func TestCannotKill(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("needs root to make what others cannot kill")
+		t.Log("only root can start a process that another user cannot kill")
 		return
 	}
 	nothingLeft(t)
@@ -71,28 +73,32 @@ func TestCannotKill(t *testing.T) {
 		for _, p := range marked(marker(t)) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
-		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
+		eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 	})
-	cmd := exec.Command(copyOfUs(t, 0o755|os.ModeSetuid))
-	cmd.Env = []string{roleEnv + "=agent of root", markerEnv + "=" + marker(t), argEnv + "=" + cmd.Path}
-	cmd.Args[0] = "agent"
-	cmd.Path = copyOfUs(t, 0o755)
+	cmd := exec.Command(testBinary(t, 0o755))
+	cmd.Env = []string{
+		roleEnv + "=agent of root", markerEnv + "=" + marker(t),
+		argEnv + "=" + testBinary(t, 0o755|os.ModeSetuid),
+	}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer cmd.Wait()
 	got := l.next()
 	var pid int
-	if _, err := fmt.Sscanf(got, "true cannot kill process %d (test)", &pid); err != nil || dead(pid) {
-		t.Errorf("%q, %v", got, err)
+	_, err := fmt.Sscanf(got, "true cannot kill process %d (test)", &pid)
+	if err != nil || dead(pid) {
+		t.Errorf("agent printed %q (%v); process %d is dead: %v", got, err, pid, dead(pid))
 	}
 }
 
-// copyOfUs is a copy of the test binary that everybody can execute.
-func copyOfUs(t *testing.T, mode os.FileMode) string {
+// testBinary returns a copy of the test binary that every user can execute.
+func testBinary(t *testing.T, mode os.FileMode) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wrap")
 	if err != nil {
@@ -104,7 +110,9 @@ func copyOfUs(t *testing.T, mode os.FileMode) string {
 		t.Fatal(err)
 	}
 	file := dir + "/test"
-	for _, err := range []error{os.WriteFile(file, text, 0o755), os.Chmod(dir, 0o755), os.Chmod(file, mode)} {
+	for _, err := range []error{
+		os.WriteFile(file, text, 0o755), os.Chmod(dir, 0o755), os.Chmod(file, mode),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}

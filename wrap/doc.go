@@ -1,56 +1,76 @@
-// Package wrap runs programs ("workers") as one supervised tree: whichever process of it is killed, nothing of the tree
-// is left running. It knows nothing of jobs, ranks or launchers.
+// Package wrap runs programs ("workers") as one supervised process tree. Whichever process of the
+// tree is killed, nothing of it is left running. The package knows nothing about jobs, ranks or
+// launchers.
 //
-//	agent (the caller of Run, a subreaper)
-//	  watchdog (this binary again, a subreaper in a process group of its own, but in the agent's session)
+//	agent (the caller of Run, a child subreaper)
+//	  watchdog (the same executable, a child subreaper in its own process group, same session)
 //	    sentinel (only with Tree.Source: in the agent's process group, see Signals)
 //	    worker 0, worker 1, ... (in the agent's process group)
 //	      descendants
 //
-// A program that imports this package is its own watchdog: executed under the name of one it never reaches main (see
-// package internal/watchdog).
+// A program that imports this package is also its own watchdog: when it is started under the
+// watchdog's name it does not reach main (see package internal/watchdog).
 //
-// Workers are started by the watchdog, which alone waits for them and for whatever they orphan. It dies hard: it is in
-// no process group that a launcher signals, and survives every signal but SIGKILL and SIGSTOP (and 32 to 34, which thread
-// libraries keep for themselves, and Go leaves alone). If it dies all the same,
-// the agent adopts its tree and kills it; if the agent dies, the watchdog reads the end of their socket and kills the
-// tree; if both die in one breath, the workers themselves (not their descendants) still die with the watchdog.
+// The watchdog starts the workers, waits for them, and adopts and waits for the descendants that
+// they orphan. It is in no process group that a launcher signals, and survives every signal except
+// SIGKILL, SIGSTOP and 32 to 34, which thread libraries use and the Go runtime leaves alone. If the
+// watchdog dies nevertheless, the agent adopts its tree and kills it. If the agent dies, the
+// watchdog reads end of file from their socket and kills the tree. If both are killed at the same
+// time, the workers die with the watchdog, but not their descendants (PR_SET_PDEATHSIG).
 //
-// # What ends it, what Run returns, what is killed
+// # Events, what Run returns, what is killed
 //
-//	what happens                           Run                                        the tree
-//	-------------------------------------  -----------------------------------------  ------------------------------------------
-//	a worker exits n or dies of signal s   Ended is called; Run goes on               its descendants and the others live on
-//	the last worker has ended              without Linger: as "ctx ends"; with it,    with Linger left-over descendants live on
-//	                                       Run goes on until ctx ends
-//	ctx ends                               results, nil                               SIGTERM to live workers and to what ended
-//	                                                                                  ones left; Grace later SIGABRT to workers
-//	                                                                                  that catch it, 0.5 s later SIGKILL to all
-//	ctx ends, Grace is 0                   results, nil                               SIGTERM to live workers, SIGKILL to all
-//	                                                                                  right after it
-//	ctx ends, cause *Stop{Delivered}       the same                                   no SIGTERM to workers that had had it by At
-//	ctx ends, cause *Stop{Stacks}          the same                                   SIGABRT in place of SIGTERM where caught
-//	Deaf is closed                         Run goes on                                SIGABRT to workers that ignore SIGTERM and
-//	                                                                                  catch SIGABRT
-//	Kill is closed                         results, nil                               SIGKILL to all at once
-//	a worker cannot be started             Ended: Code 126 or 127, Err; Run goes on   the other workers live on
-//	ctx ends before a worker is started    Ended: Stopped, PID 0, Signal SIGTERM      it never lives
-//	the watchdog dies or cannot be talked  results, ErrWatchdog                       SIGKILL to all, by the agent
-//	to while something of the tree lives
-//	something survives SIGKILL for 3 s     results, *LeftError naming it              it is left
-//	(another user's, hung in the kernel)
-//	the agent dies                         -                                          SIGKILL to all, by the watchdog
-//	the Tree is not usable, no watchdog    nil, an error                              nothing was started
+//	event                         Run                            the tree
+//	----------------------------  -----------------------------  ---------------------------------
+//	a worker exits or is killed   Ended is called, Run goes on   the other workers and its
+//	                                                             descendants continue
+//	the last worker ends          without Linger: as if ctx      with Linger descendants that it
+//	                              ended; with Linger: Run goes   left continue
+//	                              on until ctx ends
+//	ctx ends                      results, nil                   SIGTERM to running workers and to
+//	                                                             descendants left by ended ones;
+//	                                                             after Grace SIGABRT to workers
+//	                                                             that catch it, and SIGKILL to all
+//	                                                             0.5 s later, at once if no worker
+//	                                                             catches SIGABRT
+//	ctx ends, Grace is 0          results, nil                   SIGTERM to running workers,
+//	                                                             immediately followed by SIGKILL
+//	                                                             to all
+//	ctx ends with the cause       as above                       no SIGTERM to workers that had
+//	*Stop{Delivered}                                             received Delivered by the time At
+//	ctx ends with the cause       as above                       SIGABRT instead of SIGTERM to
+//	*Stop{DumpStacks}                                            workers that catch SIGABRT
+//	Tree.DumpStacks is closed     Run goes on                    SIGABRT to workers that ignore
+//	                                                             SIGTERM and catch SIGABRT
+//	Tree.Kill is closed           results, nil                   SIGKILL to all
+//	a worker cannot be started    Ended with Code 126 or 127     the other workers continue
+//	                              and Err, Run goes on
+//	ctx ends before a worker is   Ended with Stopped, PID 0 and  the worker is not started
+//	started                       Signal SIGTERM
+//	the watchdog dies, or does    results, ErrWatchdog           SIGKILL to all, sent by the agent
+//	not take orders, before the
+//	tree has ended
+//	a process survives SIGKILL    results, *SurvivorsError that  it is left running
+//	for 3 s (another user's, or   names it
+//	hanging in the kernel)
+//	the agent dies                -                              SIGKILL to all, sent by the
+//	                                                             watchdog
+//	the Tree is not valid, or     nil, an error                  nothing was started
+//	the watchdog cannot be
+//	started
 //
-// # What a worker finds
+// # Environment of a worker
 //
-// Its own streams (see Worker), the descriptors without close-on-exec with which the agent itself was started, the
-// agent's process group, session, working directory, limits and signal mask. Signals have their default action, but
-// SIGHUP, SIGINT and the terminal's stop signals stay ignored if the agent was started so (nohup). Other ignored
-// signals do not: Go programs cannot tell.
+// A worker gets its own streams (see Worker), the descriptors without close-on-exec that the agent
+// inherited, and the agent's process group, session, working directory, limits and signal mask.
+// Signals have their default action, except that SIGHUP, SIGINT and the terminal's stop signals
+// (SIGTSTP, SIGTTIN, SIGTTOU) stay ignored if they were ignored when the agent started (nohup).
+// Other signals that were ignored then have their default action: the Go runtime hides that they
+// were ignored.
 //
-// # What it needs
+// # Requirements
 //
-// Linux with /proc mounted; no privileges. Without pidfds (before Linux 5.3) Ancestors looks every 250 ms instead of being
-// told. As process 1 of a container the agent does not reap strangers: let an init do that.
+// Linux with /proc mounted; no privileges. Without pidfds (before Linux 5.3) Ancestry.Wait reads
+// /proc every 250 ms. If the agent is process 1 of a container it does not reap processes that are
+// not of its tree: that needs an init.
 package wrap

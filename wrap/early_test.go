@@ -7,15 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	// Heavy ones, which the watchdog must not wait for.
+	// Packages whose initialisation takes long.
 	_ "encoding/json"
 	_ "net/http"
 
 	"rdzv/wrap/internal/watchdog"
 )
 
-// TestBeforeAllOthers: the watchdog runs before the packages that everything else is built upon are initialised.
-func TestBeforeAllOthers(t *testing.T) {
+// TestWatchdogStartsBeforeHeavyPackages: only few packages are initialised before the watchdog
+// runs.
+func TestWatchdogStartsBeforeHeavyPackages(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -25,10 +26,10 @@ func TestBeforeAllOthers(t *testing.T) {
 		Path:   self,
 		Args:   watchdog.Args(os.Getpid(), 0, false),
 		Env:    []string{"GODEBUG=inittrace=1"},
-		Stderr: &trace, // its stdin is /dev/null: an agent that has gone
+		Stderr: &trace, // stdin is /dev/null: end of file, as from an agent that has ended
 	}
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 {
-		t.Fatalf("it did not see the end of the agent: %v", err)
+		t.Fatalf("watchdog ended with %v, want exit code 1", err)
 	}
 	ran := map[string]bool{}
 	for _, line := range strings.Split(trace.String(), "\n") {
@@ -37,11 +38,12 @@ func TestBeforeAllOthers(t *testing.T) {
 		}
 	}
 	if !ran["os"] || len(ran) > 40 {
-		t.Errorf("%d packages came before it", len(ran))
+		t.Errorf("%d packages were initialised before the watchdog (os: %v)", len(ran), ran["os"])
 	}
-	for _, heavy := range []string{"reflect", "fmt", "encoding/json", "net", "net/http", "testing"} {
+	heavies := []string{"reflect", "fmt", "encoding/json", "net", "net/http", "testing"}
+	for _, heavy := range heavies {
 		if ran[heavy] {
-			t.Errorf("package %s came before it", heavy)
+			t.Errorf("package %s was initialised before the watchdog", heavy)
 		}
 	}
 }

@@ -7,43 +7,47 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// take takes in what the watchdog tells.
-func (r *run) take(e watchdog.Record) {
+// handle handles a record of the watchdog.
+func (r *run) handle(e watchdog.Record) {
 	switch e.Kind {
 	case watchdog.Started:
 		r.started(e)
 	case watchdog.Refused:
-		r.ended(e.Index, refused(r.tree.Workers[e.Index], syscall.Errno(e.A)))
+		r.ended(e.Index, startFailed(r.tree.Workers[e.Index], syscall.Errno(e.A)))
 	case watchdog.Skipped:
-		r.ended(e.Index, skipped)
+		r.ended(e.Index, notStarted)
 	case watchdog.Ended:
-		result := Result{PID: r.states[e.Index].pid, Stopped: e.C == 1, Took: time.Duration(e.B)}
-		result.fill(syscall.WaitStatus(e.A))
+		result := Result{
+			PID: r.states[e.Index].pid, Stopped: e.C == 1, Took: time.Duration(e.B),
+		}
+		result.setStatus(syscall.WaitStatus(e.A))
 		r.ended(e.Index, result)
-	case watchdog.Paused:
-		r.paused(e.Index, syscall.Signal(e.A))
-	case watchdog.Resumed:
-		r.states[e.Index].paused = false
-	case watchdog.Left:
-		r.left = append(r.left, int(e.A))
-	case watchdog.Gone:
-		r.gone = true
+	case watchdog.Suspended:
+		r.suspended(e.Index, syscall.Signal(e.A))
+	case watchdog.Continued:
+		r.states[e.Index].suspended = false
+	case watchdog.Survivor:
+		r.survivors = append(r.survivors, int(e.A))
+	case watchdog.Finished:
+		r.finished = true
 	}
 }
 
-// skipped is the Result of a worker that was stopped before it was started.
-var skipped = Result{Signal: syscall.SIGTERM, Stopped: true}
+// notStarted is the Result of a worker that was stopped before it was started.
+var notStarted = Result{Signal: syscall.SIGTERM, Stopped: true}
 
+// started handles the start of a worker.
 func (r *run) started(e watchdog.Record) {
 	i, pid := e.Index, int(e.A)
-	s, now, clock := &r.states[i], time.Now(), int64(watchdog.Monotonic())
-	s.pid, s.began = pid, now.Add(time.Duration(e.B-clock))
+	s, ago := &r.states[i], watchdog.Monotonic()-time.Duration(e.B)
+	s.pid, s.startedAt = pid, time.Now().Add(-ago)
 	if r.tree.Started != nil {
 		r.calls.add(func() { r.tree.Started(i, pid) })
 	}
 }
 
-// ended notes the result of worker i, and lets the caller know as soon as its last words are in.
+// ended records the result of worker i unless it has one, and calls Tree.Ended when the end of its
+// standard error has been read.
 func (r *run) ended(i int, result Result) {
 	s := &r.states[i]
 	if s.ended {
@@ -53,13 +57,13 @@ func (r *run) ended(i int, result Result) {
 	r.live--
 	p, until := r.pumps[i], time.Now().Add(pumpWait)
 	if p != nil {
-		p.end()
+		p.workerEnded()
 	}
 	r.calls.add(func() {
 		if p != nil {
 			result.Stderr = p.text(until)
 		}
-		result.Outside = r.outside(s.began, result)
+		result.GroupSignal = r.groupSignal(s.startedAt, result)
 		s.result = result
 		if r.tree.Ended != nil {
 			r.tree.Ended(i, result)

@@ -10,13 +10,16 @@ import (
 	"rdzv/wrap"
 )
 
-// Two workers; when one fails, the other is stopped, and nothing is left of either.
+// Two workers run; when one fails, the other one and its descendants are stopped.
 func ExampleRun() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	results, err := wrap.Run(ctx, wrap.Tree{
 		Workers: []wrap.Worker{
 			{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & sleep 1000"}},
-			{Path: "/bin/sh", Args: []string{"sh", "-c", "echo oops >&2; exit 3"}, Stderr: os.Stderr, Capture: true},
+			{
+				Path: "/bin/sh", Args: []string{"sh", "-c", "echo failed >&2; exit 3"},
+				Stderr: os.Stderr, Capture: true,
+			},
 		},
 		Grace: 5 * time.Second,
 		Ended: func(i int, r wrap.Result) {
@@ -39,7 +42,8 @@ func ExampleRun() {
 	// 1 3 false
 }
 
-// A program that cannot be run is known beforehand, with the code that a shell would give.
+// A program that cannot be run is detected before anything is started, with the exit code that a
+// shell would report.
 func ExampleFind() {
 	_, err := wrap.Find("no-such-program", []string{"PATH=/usr/bin"}, "")
 	fmt.Println(err)

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is what execvp(3) of glibc takes where the environment has no PATH.
+// defaultPath is the PATH that execvp(3) of glibc uses if the environment has none.
 const defaultPath = "/bin:/usr/bin"
 
-// FindError says why a program cannot be run.
+// FindError is why a program cannot be run.
 type FindError struct {
-	Name string // as asked for
-	Path string // the file that cannot be run, "" if there is none
-	Err  error  // why; syscall.ENOENT where there is no such file
+	Name string // as passed to Find
+	Path string // the file that cannot be run; "" if there is none
+	Err  error  // the reason
 	code int
 }
 
-// Error is one line.
+// Error is a single line.
 func (e *FindError) Error() string {
 	if e.Path == "" || e.Path == e.Name {
 		return fmt.Sprintf("cannot run %q: %v", e.Name, e.Err)
@@ -35,15 +35,18 @@ func (e *FindError) Error() string {
 // Unwrap returns Err.
 func (e *FindError) Unwrap() error { return e.Err }
 
-// ExitCode is what a shell would exit with: 127 where something is not there, 126 where it cannot be executed.
+// ExitCode is the exit code that a shell reports: 127 if the program or its interpreter does not
+// exist, 126 if it cannot be executed.
 func (e *FindError) ExitCode() int { return e.code }
 
-// Find returns the file that a worker with environment env and working directory dir ("" is this process's own) gets
-// for name, as execvp(3) does: a name with a slash is a path, taken from dir; any other is looked for in env's PATH,
-// whose relative entries are taken from dir. The result can be Worker.Path. Errors are *FindError.
+// Find returns the file that execvp(3) would execute for name in a process with the environment env
+// and the working directory dir, where "" is that of this process. A name with a slash is a path,
+// resolved in dir; any other name is searched for in the PATH of env, whose relative entries are
+// resolved in dir. The result can be used as Worker.Path. Errors are *FindError.
 func Find(name string, env []string, dir string) (string, error) {
 	if info, err := os.Stat(orDot(dir)); err != nil || !info.IsDir() {
-		return "", &FindError{name, dir, fmt.Errorf("no working directory: %w", syscall.ENOENT), 127}
+		err := fmt.Errorf("working directory %q: %w", dir, syscall.ENOENT)
+		return "", &FindError{name, "", err, 127}
 	}
 	if strings.Contains(name, "/") {
 		file, err := candidate(name, name, dir)
@@ -53,7 +56,7 @@ func Find(name string, env []string, dir string) (string, error) {
 		return file, nil
 	}
 	if name == "" {
-		return "", &FindError{name, "", errors.New("no program named"), 127}
+		return "", &FindError{name, "", errors.New("the program name is empty"), 127}
 	}
 	return inPath(name, pathOf(env), dir)
 }
@@ -65,7 +68,7 @@ func orDot(dir string) string {
 	return dir
 }
 
-// pathOf is the PATH of env: the first one, as getenv(3) finds it.
+// pathOf is the PATH of env: the first one, like that of getenv(3).
 func pathOf(env []string) string {
 	for _, e := range env {
 		if path, ok := strings.CutPrefix(e, "PATH="); ok {
@@ -75,19 +78,21 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// inPath goes through path. A file that cannot be executed does not end the search, but is what a failure tells of. An
-// entry that cannot be looked into, such as another user's ~/bin that su has left in PATH, has none.
+// inPath searches path. A file that cannot be executed does not end the search but is the reason of
+// the error. A directory that cannot be searched is skipped, such as another user's ~/bin that su
+// has left in PATH.
 func inPath(name, path, dir string) (string, error) {
 	failure := &FindError{name, "", fmt.Errorf("not found in PATH %q", path), 127}
 	for _, entry := range strings.Split(path, ":") {
 		if entry == "" {
-			entry = "." // an empty entry is the working directory
+			entry = "." // the working directory (execvp(3))
 		}
 		file, err := candidate(name, entry+"/"+name, dir)
 		if err == nil {
 			return file, nil
 		}
-		if failure.Path == "" && err.Path != "" && exists(err.Path) && !errors.Is(err, errDirectory) {
+		if failure.Path == "" && err.Path != "" && exists(err.Path) &&
+			!errors.Is(err, errDirectory) {
 			failure = err
 		}
 	}
@@ -101,8 +106,8 @@ func exists(file string) bool {
 
 var errDirectory = errors.New("is a directory")
 
-// candidate looks at one file, taken from dir, and at the interpreter that it names if it is a script: the kernel's own
-// error would blame the script.
+// candidate checks one file, resolved in dir. For a script it checks the interpreter too: the error
+// of the kernel would be the same as for a missing script.
 func candidate(name, file, dir string) (string, *FindError) {
 	file = from(dir, file)
 	switch code, err := executable(file); {
@@ -113,13 +118,13 @@ func candidate(name, file, dir string) (string, *FindError) {
 	}
 	if by := interpreter(file); by != "" {
 		if code, err := executable(from(dir, by)); err != nil {
-			return "", &FindError{name, file, fmt.Errorf("its interpreter %q: %w", by, err), code}
+			return "", &FindError{name, file, fmt.Errorf("interpreter %q: %w", by, err), code}
 		}
 	}
 	return file, nil
 }
 
-// executable reports why file cannot be executed, and the code that a shell gives then.
+// executable returns why file cannot be executed, and the exit code that a shell reports then.
 func executable(file string) (code int, err error) {
 	info, err := os.Stat(file)
 	switch {
@@ -130,7 +135,7 @@ func executable(file string) (code int, err error) {
 	case info.IsDir():
 		return 126, errDirectory
 	case !info.Mode().IsRegular():
-		return 126, errors.New("is no regular file")
+		return 126, errors.New("not a regular file")
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return 126, err
@@ -138,7 +143,7 @@ func executable(file string) (code int, err error) {
 	return 0, nil
 }
 
-// from takes a relative file from dir.
+// from resolves a relative file in dir.
 func from(dir, file string) string {
 	if dir == "" || filepath.IsAbs(file) {
 		return file
@@ -146,7 +151,7 @@ func from(dir, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// bare takes the operation and the path off an error: the message names the file itself.
+// bare removes operation and path from an error: FindError has the path.
 func bare(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -155,8 +160,9 @@ func bare(err error) error {
 	return err
 }
 
-// interpreter is the program that file names behind "#!"; "" if file is no script or cannot be read (it may be executable
-// without being readable). The kernel looks at 256 bytes.
+// interpreter is the program that a script names after "#!"; "" if file is not a script or cannot
+// be read (it may be executable without being readable). The kernel reads 256 bytes
+// (BINPRM_BUF_SIZE).
 func interpreter(file string) string {
 	f, err := os.Open(file)
 	if err != nil {

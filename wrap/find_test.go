@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestFind compares with what env(1), that is execvp(3), makes of the same name, PATH and directory.
+// TestFind also compares the exit codes with those of env(1), which uses execvp(3), for the same
+// name, PATH and directory.
 func TestFind(t *testing.T) {
 	nothingLeft(t)
 	dir := t.TempDir()
@@ -42,7 +43,7 @@ func TestFind(t *testing.T) {
 		name, env, dir string
 		want           string // the file, from dir
 		code           int    // of the error
-		says           string
+		text           string // of the error
 	}{
 		{"prog", path(dir+"/a", dir+"/b"), "", "a/prog", 0, ""},
 		{"prog", path(dir+"/b", dir+"/a"), "", "b/prog", 0, ""},
@@ -58,17 +59,17 @@ func TestFind(t *testing.T) {
 		{"nothing", path(dir+"/a", "/etc/passwd", "/bin"), "", "", 127, "not found in PATH"},
 		{"sub", path(dir + "/a"), "", "", 127, "not found in PATH"},
 		{"dangling", path(dir + "/a"), "", "", 127, "not found in PATH"},
-		{"", path(dir + "/a"), "", "", 127, "no program named"},
+		{"", path(dir + "/a"), "", "", 127, "the program name is empty"},
 		{dir + "/a/sub", "", "", "", 126, "is a directory"},
 		{dir + "/a/", "", "", "", 126, "is a directory"},
 		{dir + "/a/nothing", "", "", "", 127, "no such file"},
 		{dir + "/a/prog/x", "", "", "", 126, "not a directory"},
 		{dir + "/c/noexec", "", "", "", 126, "permission denied"},
-		{dir + "/a/fifo", "", "", "", 126, "no regular file"},
+		{dir + "/a/fifo", "", "", "", 126, "not a regular file"},
 		{dir + "/a/orphan", "", "", "", 127, `interpreter "/no/such/interpreter": no such file`},
 		{dir + "/a/dirby", "", "", "", 126, "is a directory"},
 		{dir + "/a/noexecby", "", "", "", 126, "permission denied"},
-		{"prog", path("a"), dir + "/nowhere", "", 127, "no working directory"},
+		{"prog", path("a"), dir + "/nowhere", "", 127, `/nowhere": no such file`},
 	} {
 		got, err := Find(row.name, []string{"X=1", row.env, "PATH=/never"}, row.dir)
 		if row.code == 0 {
@@ -78,19 +79,22 @@ func TestFind(t *testing.T) {
 			continue
 		}
 		var failure *FindError
-		if !errors.As(err, &failure) || failure.ExitCode() != row.code || !strings.Contains(err.Error(), row.says) {
-			t.Errorf("Find(%q, %q, %q) = %q, %v, want code %d, %q", row.name, row.env, row.dir, got, err, row.code, row.says)
+		if !errors.As(err, &failure) || failure.ExitCode() != row.code ||
+			!strings.Contains(err.Error(), row.text) {
+			t.Errorf("Find(%q, %q, %q) = %q, %v, want exit code %d and %q",
+				row.name, row.env, row.dir, got, err, row.code, row.text)
 		}
-		if code := ofEnv(row.name, row.env, row.dir); code >= 0 && code != row.code {
-			t.Errorf("%q: code %d, env says %d", row.name, row.code, code)
+		if code := codeOfEnv(row.name, row.env, row.dir); code >= 0 && code != row.code {
+			t.Errorf("Find(%q): exit code %d, env(1) exits with %d", row.name, row.code, code)
 		}
 	}
 }
 
-// ofEnv is the exit code of env(1) for a program that cannot be run; -1 where env does not get that far.
-func ofEnv(name, env, dir string) int {
+// codeOfEnv is the exit code of env(1) for a program that cannot be run; -1 if env cannot be
+// compared.
+func codeOfEnv(name, env, dir string) int {
 	if _, err := os.Stat(orDot(dir)); err != nil || name == "sub" {
-		return -1 // execvp(3) blames a directory in PATH, a shell goes past it: so do we
+		return -1 // for a directory in PATH execvp(3) fails; a shell skips it, and so does Find
 	}
 	cmd := exec.Command("/usr/bin/env", name)
 	cmd.Env, cmd.Dir = []string{env}, dir
@@ -104,14 +108,14 @@ func ofEnv(name, env, dir string) int {
 
 func TestFindWithoutPath(t *testing.T) {
 	if got, err := Find("sh", nil, ""); err != nil || got != "/bin/sh" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("Find without PATH = %q, %v", got, err)
 	}
 	if got, err := Find("sh", []string{"PATH="}, "/bin"); err != nil || got != "/bin/sh" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("Find with an empty PATH = %q, %v", got, err)
 	}
 }
 
-// TestFoundButNotExecutable: what only the kernel can tell comes as the worker's Result.
+// TestFoundButNotExecutable: what only the kernel can determine is in the Result of the worker.
 func TestFoundButNotExecutable(t *testing.T) {
 	nothingLeft(t)
 	file := filepath.Join(t.TempDir(), "x")
@@ -132,19 +136,22 @@ func TestFoundButNotExecutable(t *testing.T) {
 		w.Path = file
 		e := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})[0]
 		if e.Code != row.code || !errors.Is(e.Err, row.err) || e.PID != 0 || e.Stopped {
-			t.Errorf("%q: %+v", row.text, e)
+			t.Errorf("file %q: %+v, want code %d, %v", row.text, e, row.code, row.err)
 		}
 	}
 	w := sh(t, "")
-	w.Args = []string{"sh", strings.Repeat("x", 200<<10)} // one argument may have 128 KiB
-	if e := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})[0]; e.Code != 126 || !errors.Is(e.Err, syscall.E2BIG) {
-		t.Errorf("%+v", e)
+	w.Args = []string{"sh", strings.Repeat("x", 200<<10)} // the limit is 128 KiB (execve(2))
+	e := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})[0]
+	if e.Code != 126 || !errors.Is(e.Err, syscall.E2BIG) {
+		t.Errorf("argument too long: %+v, want code 126, %v", e, syscall.E2BIG)
 	}
 }
 
-// FuzzFirstLine: nothing that is in a file makes Find fail in another way than by FindError.
-func FuzzFirstLine(f *testing.F) {
-	for _, s := range []string{"#!/bin/sh\n", "#!", "#! \n", "#!\x00\n", "#!/bin/sh", "", "#!" + strings.Repeat("y", 300)} {
+// FuzzFindScript: for any contents of a file Find returns the file or a *FindError.
+func FuzzFindScript(f *testing.F) {
+	for _, s := range []string{
+		"#!/bin/sh\n", "#!", "#! \n", "#!\x00\n", "#!/bin/sh", "", "#!" + strings.Repeat("y", 300),
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -154,11 +161,12 @@ func FuzzFirstLine(f *testing.F) {
 		}
 		got, err := Find(file, nil, "")
 		var failure *FindError
-		if err != nil && (!errors.As(err, &failure) || failure.ExitCode() != 126 && failure.ExitCode() != 127) {
-			t.Fatalf("%v", err)
+		if err != nil && (!errors.As(err, &failure) ||
+			failure.ExitCode() != 126 && failure.ExitCode() != 127) {
+			t.Fatalf("Find of a file with %q: %v", text, err)
 		}
 		if err == nil && got != file {
-			t.Fatalf("%q", got)
+			t.Fatalf("Find = %q, want %q", got, file)
 		}
 	})
 }

@@ -18,25 +18,25 @@ type guard struct {
 	process *os.Process
 	socket  *os.File
 	reports *os.File // from the sentinel; nil without one
-	slack   int      // this process's timer slack, in ns; 0 if unknown
-	events  chan watchdog.Record
+	slack   int      // this process's timer slack in ns; 0 if unknown
+	records chan watchdog.Record
 
-	mu   sync.Mutex
-	open bool // the watchdog has its workers and takes orders
-	asks int  // that came before
+	mu      sync.Mutex
+	ready   bool // the watchdog has received its workers and takes orders
+	queries int  // number of queries before that
 }
 
-// startGuard starts a watchdog that as yet guards nothing. sentinel asks for reports.
+// startGuard starts a watchdog, which has no workers yet, with or without a sentinel.
 func startGuard(sentinel bool) (*guard, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("cannot become a subreaper: %w", err)
+		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
 	mine, theirs, err := socketPair()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot create a socket pair: %w", err)
 	}
 	defer theirs.Close()
-	g := &guard{socket: mine, events: make(chan watchdog.Record)}
+	g := &guard{socket: mine, records: make(chan watchdog.Record)}
 	if err := g.launch(theirs, sentinel); err != nil {
 		g.socket.Close()
 		return nil, fmt.Errorf("cannot start the watchdog: %w", err)
@@ -45,11 +45,11 @@ func startGuard(sentinel bool) (*guard, error) {
 	return g, nil
 }
 
-// socketPair returns our end of a socket, which can be given deadlines, and the end for the watchdog.
+// socketPair returns the agent's end of a socket, which supports deadlines, and the watchdog's end.
 func socketPair() (mine, theirs *os.File, err error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot make a socket pair: %w", err)
+		return nil, nil, err
 	}
 	theirs = os.NewFile(uintptr(ends[1]), "agent")
 	if mine, err = pollable(ends[0], "watchdog"); err != nil {
@@ -58,29 +58,29 @@ func socketPair() (mine, theirs *os.File, err error) {
 	return mine, theirs, err
 }
 
-// read passes on what the watchdog tells until it has gone.
+// read receives records until the watchdog has closed the socket.
 func (g *guard) read() {
-	defer close(g.events)
+	defer close(g.records)
 	b := make([]byte, watchdog.RecordSize)
 	for {
 		if _, err := io.ReadFull(g.socket, b); err != nil {
 			return
 		}
-		g.events <- watchdog.ParseRecord(b)
+		g.records <- watchdog.ParseRecord(b)
 	}
 }
 
-// order tells the watchdog something. That it has died is noticed by read. One that does not take its orders hangs or is
-// stopped, and is killed; what it should have done is done by this process.
+// order sends an order to the watchdog. If the watchdog has died, read finds that out. If it does
+// not read its orders, it hangs or is stopped, and is killed: killLeft then does its work.
 func (g *guard) order(r watchdog.Record) {
-	_ = g.socket.SetWriteDeadline(time.Now().Add(overdue))
+	_ = g.socket.SetWriteDeadline(time.Now().Add(lateMargin))
 	if _, err := g.socket.Write(r.Bytes()); errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = g.process.Kill()
 	}
 }
 
-// guardIt gives the watchdog its workers. streams holds the descriptors that the spec refers to by index.
-func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
+// sendSpec sends the workers to the watchdog. The spec refers to streams by index.
+func (g *guard) sendSpec(spec watchdog.Spec, streams []*os.File) error {
 	spec.TimerSlack = g.slack
 	text := spec.Bytes()
 	hello := watchdog.Record{Kind: watchdog.Hello, A: int64(len(text)), B: int64(len(streams))}
@@ -88,7 +88,8 @@ func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
 		return err
 	}
 	for from := 0; from < len(streams); from += watchdog.RightsMax {
-		if err := g.send(streams[from:min(from+watchdog.RightsMax, len(streams))]); err != nil {
+		to := min(from+watchdog.RightsMax, len(streams))
+		if err := g.sendFiles(streams[from:to]); err != nil {
 			return err
 		}
 	}
@@ -96,30 +97,30 @@ func (g *guard) guardIt(spec watchdog.Spec, streams []*os.File) error {
 	return err
 }
 
-// opened is for when guardIt has returned: from now on the watchdog takes orders.
-func (g *guard) opened() {
+// sendQueries is called after sendSpec and sends the queries that came before.
+func (g *guard) sendQueries() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.open = true
-	for range g.asks {
-		g.order(watchdog.Record{Kind: watchdog.Ask})
+	g.ready = true
+	for range g.queries {
+		g.order(watchdog.Record{Kind: watchdog.Query})
 	}
 }
 
-// ask asks for the sentinel's Answer, as soon as that is possible.
-func (g *guard) ask() {
+// query makes the sentinel report watchdog.QueryReply, as soon as the watchdog takes orders.
+func (g *guard) query() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.open {
-		g.asks++
+	if !g.ready {
+		g.queries++
 		return
 	}
-	g.order(watchdog.Record{Kind: watchdog.Ask})
+	g.order(watchdog.Record{Kind: watchdog.Query})
 }
 
-// send sends descriptors with one byte. Fd undoes the non-blocking mode that Go sets for pipes of its own making, which
-// few programs could live with; one that has come from outside stays.
-func (g *guard) send(files []*os.File) error {
+// sendFiles sends descriptors with one byte. Fd resets the non-blocking mode that Go sets for pipes
+// that it has created, which few programs expect; a mode set by other programs stays.
+func (g *guard) sendFiles(files []*os.File) error {
 	var numbers []int
 	for _, f := range files {
 		numbers = append(numbers, int(f.Fd()))
@@ -128,18 +129,19 @@ func (g *guard) send(files []*os.File) error {
 	if err != nil {
 		return err
 	}
+	rights := unix.UnixRights(numbers...)
 	var sent error
 	err = raw.Write(func(fd uintptr) bool {
-		sent = unix.Sendmsg(int(fd), []byte{0}, unix.UnixRights(numbers...), nil, unix.MSG_NOSIGNAL)
+		sent = unix.Sendmsg(int(fd), []byte{0}, rights, nil, unix.MSG_NOSIGNAL)
 		return !errors.Is(sent, unix.EAGAIN)
 	})
 	return errors.Join(err, sent)
 }
 
-// end waits for the process of the watchdog, whose socket has closed, and lets go of it.
-func (g *guard) end() {
-	// A watchdog that has closed its socket is exiting or dead; SIGKILL is for one in between that is stopped.
-	stuck := time.AfterFunc(overdue, func() { _ = g.process.Kill() })
+// wait waits for the end of the watchdog, which has closed its socket, and releases its resources.
+func (g *guard) wait() {
+	// It is exiting or dead; it is killed in case it was stopped while it exits.
+	stuck := time.AfterFunc(lateMargin, func() { _ = g.process.Kill() })
 	_, _ = g.process.Wait()
 	stuck.Stop()
 	guards.Lock()

@@ -11,7 +11,7 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// spec makes the watchdog's view of the tree and starts the pumps.
+// spec returns the watchdog's description of the tree and starts the pumps.
 func (r *run) spec() (watchdog.Spec, error) {
 	spec := watchdog.Spec{Group: unix.Getpgrp()}
 	index := map[*os.File]int{}
@@ -42,38 +42,38 @@ func (r *run) spec() (watchdog.Spec, error) {
 	return spec, nil
 }
 
-// stderr is what worker i gets as standard error: the file itself or the way into a pump to it.
+// stderr returns the standard error of worker i: its file, or a pipe to a pump that writes to it.
 func (r *run) stderr(i int, w Worker) (*os.File, error) {
 	if !w.Capture || w.Stderr == nil || isTerminal(w.Stderr) {
 		return w.Stderr, nil
 	}
-	p, in, err := startPump(w.Stderr)
+	p, pipe, err := startPump(w.Stderr)
 	if err != nil {
 		return nil, err
 	}
 	r.pumps[i] = p
-	r.own = append(r.own, in)
-	return in, nil
+	r.own = append(r.own, pipe)
+	return pipe, nil
 }
 
-// handOver gives the watchdog its workers. If ctx ends meanwhile or that fails, the watchdog is killed before it has
-// started any, which finish takes from there.
+// handOver sends the workers to the watchdog. If that fails, or ctx ends in the meantime, the
+// watchdog is killed before it has started a worker, and killLeft does the rest.
 func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
-	hurried := make(chan struct{})
-	forget := context.AfterFunc(ctx, func() {
-		defer close(hurried)
+	interrupted := make(chan struct{})
+	release := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
 		_ = r.guard.socket.SetWriteDeadline(time.Unix(1, 0))
 	})
-	err := r.guard.guardIt(spec, r.streams)
-	if !forget() {
-		<-hurried
-		_ = r.guard.socket.SetWriteDeadline(time.Time{}) // if all had gone through, orders are still to be given
+	err := r.guard.sendSpec(spec, r.streams)
+	if !release() {
+		<-interrupted
+		_ = r.guard.socket.SetWriteDeadline(time.Time{}) // everything may have been sent
 	}
 	if err != nil {
 		r.aborted = ctx.Err() != nil
 		_ = r.guard.process.Kill()
 	} else {
-		r.guard.opened()
+		r.guard.sendQueries()
 	}
 	for _, f := range r.own {
 		f.Close()
@@ -81,7 +81,7 @@ func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
 	r.own = nil
 }
 
-// closeStreams ends what carries the workers' streams. It may be called again.
+// closeStreams ends the pumps and closes their pipes. It may be called again.
 func (r *run) closeStreams() {
 	until := time.Now().Add(pumpWait)
 	for _, p := range r.pumps {

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobSignals stop a process unless it catches or ignores them; terminals and shells send them.
-var jobSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+// stopSignals stop a process unless it catches or ignores them. Terminals and shells send them.
+var stopSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
-// jobControl keeps job control signals from stopping this process before its workers have stopped: an editor or a
-// debugger first puts the terminal in order. It returns what ends that.
+// jobControl keeps the signals of job control from stopping this process before its workers have
+// stopped: an editor or a debugger restores the terminal first. The returned function ends that.
 func (r *run) jobControl() (end func()) {
 	if !r.tree.JobControl {
 		return func() {}
 	}
-	caught := make(chan os.Signal, 1) // nobody reads it: the watchdog tells what the workers make of it
+	caught := make(chan os.Signal, 1) // not read: the watchdog reports which workers stop
 	ignored := ignoredSignals()
-	for _, s := range jobSignals {
+	for _, s := range stopSignals {
 		if !ignored.Has(s) {
 			signal.Notify(caught, s)
 		}
@@ -27,28 +27,30 @@ func (r *run) jobControl() (end func()) {
 	return func() { signal.Stop(caught) }
 }
 
-// paused notes that worker i has been stopped by s, and stops this process if that was the last one running.
-func (r *run) paused(i int, s syscall.Signal) {
-	r.states[i].paused = s == syscall.SIGTSTP || s == syscall.SIGTTIN || s == syscall.SIGTTOU
+// suspended records that worker i was stopped by s, and stops this process if that was the last
+// worker that ran.
+func (r *run) suspended(i int, s syscall.Signal) {
+	r.states[i].suspended = s == syscall.SIGTSTP || s == syscall.SIGTTIN || s == syscall.SIGTTOU
 	if !r.tree.JobControl || !underShell() {
 		return
 	}
 	for _, s := range r.states {
-		if !s.began.IsZero() && !s.ended && !s.paused {
+		if !s.startedAt.IsZero() && !s.ended && !s.suspended {
 			return
 		}
 	}
-	if r.states[i].paused {
+	if r.states[i].suspended {
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // returns after SIGCONT
 	}
 }
 
-// underShell reports whether this process's parent can be a shell that does job control, and so can continue it: it is of
-// the same session but another process group.
+// underShell reports whether the parent of this process can be a shell with job control, which can
+// continue this process: it is in the same session but in another process group.
 func underShell() bool {
 	parent := unix.Getppid()
 	session, err := unix.Getsid(parent)
 	own, errOwn := unix.Getsid(0)
 	group, errGroup := unix.Getpgid(parent)
-	return err == nil && errOwn == nil && errGroup == nil && session == own && group != unix.Getpgrp()
+	return err == nil && errOwn == nil && errGroup == nil &&
+		session == own && group != unix.Getpgrp()
 }

@@ -16,26 +16,31 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// thicket is a worker whose descendants do all they can to survive: they ignore signals, fork twice, open sessions and
-// hold the streams. It prints "ready" when all are there.
-const thicket = `
+// resistantTree is a worker whose descendants are difficult to kill: they ignore signals, fork
+// twice, create sessions and keep the streams open. It prints "ready" when all run.
+const resistantTree = `
 trap "" TERM INT HUP QUIT USR1 USR2 ABRT
 for i in 1 2 3; do
 	(setsid sh -c 'sleep 1000 & (setsid sleep 1001 &); sleep 1002' &) &
 	sh -c '(sleep 1003 & sleep 1004 &) ; sleep 1005' &
 done
-until [ "$(grep -al "$WRAP_TEST_MARKER" /proc/[0-9]*/environ 2>/dev/null | wc -l)" -ge 20 ]; do sleep 0.01; done
+until [ "$(grep -al "$WRAP_TEST_MARKER" /proc/[0-9]*/environ 2>/dev/null | wc -l)" -ge 20 ]; do
+	sleep 0.01
+done
 echo ready
 sleep 1006`
 
-// agent runs a tree of the thicket and a stubborn worker until it is killed.
+// agent runs a resistantTree and n-1 ignoringSignals workers until it is killed.
 var agent = role("agent", func() {
 	n, _ := strconv.Atoi(os.Getenv(argEnv))
 	tree := Tree{Source: Signals(syscall.SIGTERM)}
 	for i := range n {
-		w := Worker{Path: "/bin/sh", Args: []string{"sh", "-c", thicket}, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}
+		w := Worker{
+			Path: "/bin/sh", Args: []string{"sh", "-c", resistantTree}, Env: os.Environ(),
+			Stdout: os.Stdout, Stderr: os.Stderr,
+		}
 		if i > 0 {
-			w = child(stubborn)
+			w = child(ignoringSignals)
 		}
 		tree.Workers = append(tree.Workers, w)
 	}
@@ -43,19 +48,25 @@ var agent = role("agent", func() {
 	fmt.Println("returned", err)
 })
 
-// child is a worker for an agent that itself plays a role.
+// child is a worker with a role, of an agent that is itself a role.
 func child(role string) Worker {
 	env := []string{roleEnv + "=" + role, markerEnv + "=" + os.Getenv(markerEnv)}
-	return Worker{Path: "/proc/self/exe", Args: []string{role}, Env: env, Stdout: os.Stdout, Stderr: os.Stderr, Capture: true}
+	return Worker{
+		Path: "/proc/self/exe", Args: []string{role}, Env: env,
+		Stdout: os.Stdout, Stderr: os.Stderr, Capture: true,
+	}
 }
 
-// startAgent starts an agent with n workers in a process group of its own, as launchers do, and waits until all its
-// processes are up.
+// startAgent starts an agent with n workers in its own process group, as launchers do, and waits
+// until all processes run. change may change the command before.
 func startAgent(t *testing.T, n int, change func(*exec.Cmd)) (*exec.Cmd, lineReader) {
 	t.Helper()
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleEnv + "=" + agent, markerEnv + "=" + marker(t), argEnv + "=" + strconv.Itoa(n), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{
+		roleEnv + "=" + agent, markerEnv + "=" + marker(t), argEnv + "=" + strconv.Itoa(n),
+		"PATH=" + os.Getenv("PATH"),
+	}
 	cmd.Stdout = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if change != nil {
@@ -71,7 +82,7 @@ func startAgent(t *testing.T, n int, change func(*exec.Cmd)) (*exec.Cmd, lineRea
 	return cmd, l
 }
 
-// watchdogOf finds the watchdog of an agent, and its sentinel.
+// watchdogOf returns the pids of the watchdog of an agent and of its sentinel.
 func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 	t.Helper()
 	all, _ := os.ReadDir("/proc")
@@ -82,7 +93,8 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 		}
 		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 		s, err := procfs.Read(procfs.System, pid)
-		if err != nil || !bytes.HasPrefix(line, []byte(watchdog.Name+"\x00"+strconv.Itoa(agent)+"\x00")) {
+		args := []byte(watchdog.Name + "\x00" + strconv.Itoa(agent) + "\x00")
+		if err != nil || !bytes.HasPrefix(line, args) {
 			continue
 		}
 		if s.Parent == agent {
@@ -92,28 +104,30 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 		}
 	}
 	if dog == 0 || sentinel == 0 {
-		t.Fatalf("watchdog %d, sentinel %d", dog, sentinel)
+		t.Fatalf("agent %d has watchdog %d, sentinel %d", agent, dog, sentinel)
 	}
 	return dog, sentinel
 }
 
-// dead reports whether pid is gone or a zombie.
+// dead reports whether pid has ended.
 func dead(pid int) bool {
 	s, err := procfs.Read(procfs.System, pid)
 	return err != nil || s.State == 'Z' || s.State == 'X'
 }
 
-// TestWhoeverIsKilled kills each of the processes that could be, and looks for survivors.
-func TestWhoeverIsKilled(t *testing.T) {
+// TestNoneLeftAfterKill kills one of the processes; the whole tree ends.
+func TestNoneLeftAfterKill(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		kill func(agent, dog, sentinel int) []int
-		says string // what the agent then prints, if it lives
+		want string // what the agent prints, if it still runs
 	}{
 		{"agent", func(agent, _, _ int) []int { return []int{agent} }, ""},
 		{"watchdog", func(_, dog, _ int) []int { return []int{dog} }, "returned the watchdog died"},
 		{"process group of the agent", func(agent, _, _ int) []int { return []int{-agent} }, ""},
-		{"process group of the watchdog", func(_, dog, _ int) []int { return []int{-dog} }, "returned the watchdog died"},
+		{"process group of the watchdog", func(_, dog, _ int) []int {
+			return []int{-dog}
+		}, "returned the watchdog died"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			nothingLeft(t)
@@ -125,79 +139,89 @@ func TestWhoeverIsKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "all are gone", func() bool {
-				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) && len(marked(marker(t))) == 0
+			eventually(t, "all processes have ended", func() bool {
+				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) &&
+					len(marked(marker(t))) == 0
 			})
-			t.Logf("all gone after %v", time.Since(begun))
-			if row.says != "" {
-				l.want(row.says)
+			t.Logf("all processes ended after %v", time.Since(begun))
+			if row.want != "" {
+				l.want(row.want)
 			}
 		})
 	}
 }
 
-// TestStoppedNeighbour: a tree that ends in a session of its own does no harm to the script around it, one of whose jobs is
-// stopped: the kernel ends a process group that has lost its last tie to the rest of its session so.
-func TestStoppedNeighbour(t *testing.T) {
+// TestStoppedJobOfScript: a script starts an agent while another of its jobs is stopped. When the
+// tree ends, the process group must not become orphaned by that: the kernel would send SIGHUP to
+// it.
+func TestStoppedJobOfScript(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-c", `sleep 1000 & neighbour=$!
-kill -STOP $neighbour
-until grep -q "^State:.T" /proc/$neighbour/status; do :; done
+	cmd := exec.Command("sh", "-c", `sleep 1000 & job=$!
+kill -STOP $job
+until grep -q "^State:.T" /proc/$job/status; do :; done
 "$0"
-kill -CONT $neighbour && echo "the neighbour lives"
-kill $neighbour`, self)
-	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "=exit 0", "PATH=" + os.Getenv("PATH")}
+kill -CONT $job && echo "the job still runs"
+kill $job`, self)
+	cmd.Env = []string{
+		roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "=exit 0",
+		"PATH=" + os.Getenv("PATH"),
+	}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Run(); err != nil {
 		t.Errorf("the script ended with: %v", err)
 	}
-	l.want("ended 0 outside 0 <nil>", "the neighbour lives")
+	l.want("ended 0 group signal 0 <nil>", "the job still runs")
 }
 
-// TestAgentAndWatchdogKilled: nobody is left to kill the descendants, but the workers die with the watchdog.
+// TestAgentAndWatchdogKilled: nothing is left that kills the tree, but workers die with the
+// watchdog.
 func TestAgentAndWatchdogKilled(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{roleEnv + "=" + "plain agent", markerEnv + "=" + marker(t)}
 	cmd.Stdout = out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it will be stopped, and the end of its sentinel brings SIGHUP to its group
+	// It will be stopped: its process group then receives SIGHUP when the sentinel ends.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	l.want("ready", "ready")
 	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
-	syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP) // it must not sweep before it is killed itself
+	syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP) // so that it cannot kill the tree
 	syscall.Kill(dog, syscall.SIGKILL)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
-	eventually(t, "all are gone", func() bool { return dead(dog) && dead(sentinel) && len(marked(marker(t))) == 0 })
+	eventually(t, "all processes have ended", func() bool {
+		return dead(dog) && dead(sentinel) && len(marked(marker(t))) == 0
+	})
 }
 
 var _ = role("plain agent", func() {
-	w := child(stubborn)
+	w := child(ignoringSignals)
 	Run(context.Background(), Tree{Workers: []Worker{w, w}, Source: Signals(syscall.SIGTERM)})
 })
 
-// TestSentinelKilled: without it the tree lives on, and signals count as for the agent alone.
+// TestSentinelKilled: the tree continues without its sentinel.
 func TestSentinelKilled(t *testing.T) {
 	nothingLeft(t)
 	cmd, _ := startAgent(t, 1, nil)
 	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
 	syscall.Kill(sentinel, syscall.SIGKILL)
-	eventually(t, "the sentinel is gone", func() bool { return dead(sentinel) })
-	if dead(dog) || len(marked(marker(t))) < 10 {
-		t.Error("the tree is gone too")
+	eventually(t, "the sentinel has ended", func() bool { return dead(sentinel) })
+	if n := len(marked(marker(t))); dead(dog) || n < 10 {
+		t.Errorf("watchdog is dead: %v; %d processes of the tree run", dead(dog), n)
 	}
 }
 
-// TestWatchdogSurvives: it takes every signal but the two that cannot be taken, and those of thread libraries.
+// TestWatchdogSurvives: watchdog and sentinel survive every signal except SIGKILL and SIGSTOP, and
+// those that thread libraries use.
 func TestWatchdogSurvives(t *testing.T) {
 	nothingLeft(t)
 	cmd, _ := startAgent(t, 1, nil)
@@ -211,18 +235,19 @@ func TestWatchdogSurvives(t *testing.T) {
 		}
 	}
 	for _, pid := range []int{dog, sentinel} {
-		eventually(t, "both sleep again", func() bool {
+		eventually(t, "watchdog and sentinel sleep", func() bool {
 			s, err := procfs.Read(procfs.System, pid)
 			return err != nil || s.State == 'S'
 		})
 	}
 	if dead(dog) || dead(sentinel) {
-		t.Error("one of them died")
+		t.Errorf("watchdog is dead: %v, sentinel is dead: %v", dead(dog), dead(sentinel))
 	}
 }
 
-// TestWatchdogFrozen: a watchdog that does nothing any more is replaced by the agent.
-func TestWatchdogFrozen(t *testing.T) {
+// TestWatchdogStopped: a watchdog that is stopped (SIGSTOP) is killed, and the agent kills the
+// tree.
+func TestWatchdogStopped(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	w := sh(t, `(setsid sleep 1000 &) ; echo ready; exec sleep 1000`)
@@ -232,7 +257,7 @@ func TestWatchdogFrozen(t *testing.T) {
 	guards.Lock()
 	for pid := range guards.pids {
 		syscall.Kill(pid, syscall.SIGSTOP)
-		eventually(t, "the watchdog has stopped", func() bool {
+		eventually(t, "the watchdog is stopped", func() bool {
 			state, err := readState(pid)
 			return err != nil || state == 'T'
 		})
@@ -240,42 +265,43 @@ func TestWatchdogFrozen(t *testing.T) {
 	guards.Unlock()
 	r.cancel(nil)
 	results, err := r.wait()
-	if !errors.Is(err, ErrWatchdog) || results[0].Signal != syscall.SIGKILL || !errors.Is(results[0].Err, ErrWatchdog) {
-		t.Errorf("%+v, %v", results, err)
+	if !errors.Is(err, ErrWatchdog) || results[0].Signal != syscall.SIGKILL ||
+		!errors.Is(results[0].Err, ErrWatchdog) {
+		t.Errorf("Run = %+v, %v, want SIGKILL and %v in both", results, err, ErrWatchdog)
 	}
 }
 
-// TestThicket stops it by every way there is.
-func TestThicket(t *testing.T) {
+// TestResistantTree stops a resistantTree.
+func TestResistantTree(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		stop func(r *running)
 	}{
-		{"term, kill", func(r *running) { r.cancel(nil) }},
-		{"kill", func(r *running) { r.kill() }},
+		{"end of ctx", func(r *running) { r.cancel(nil) }},
+		{"Tree.Kill", func(r *running) { r.kill() }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			nothingLeft(t)
 			out, l := lines(t)
-			w := sh(t, thicket)
+			w := sh(t, resistantTree)
 			w.Stdout, w.Stderr, w.Capture = out, out, true
 			r := begin(t, Tree{Workers: []Worker{w}, Grace: 30 * time.Millisecond})
 			l.want("ready")
 			n, begun := len(marked(marker(t))), time.Now()
 			row.stop(r)
 			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want SIGKILL and Stopped", e)
 			}
-			t.Logf("%d processes gone after %v", n, time.Since(begun))
+			t.Logf("%d processes ended after %v", n, time.Since(begun))
 		})
 	}
 }
 
-// TestSixtyFour runs as many workers and ends them all because one fails.
-func TestSixtyFour(t *testing.T) {
+// TestSixtyFourWorkers stops 63 workers because another one fails.
+func TestSixtyFourWorkers(t *testing.T) {
 	nothingLeft(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	tree := Tree{Grace: ample}
+	tree := Tree{Grace: longGrace}
 	for range 63 {
 		w := sh(t, "exec sleep 1000")
 		w.Stderr, w.Capture = os.Stderr, true
@@ -286,18 +312,18 @@ func TestSixtyFour(t *testing.T) {
 	tree.Ended = func(i int, r Result) {
 		if !r.Stopped {
 			failed = time.Now()
-			cancel(errors.New("one failed"))
+			cancel(errors.New("a worker failed"))
 		}
 	}
 	begun := time.Now()
 	results := mustRun(t, ctx, tree)
-	t.Logf("64 started after %v, gone after another %v", failed.Sub(begun), time.Since(failed))
+	t.Logf("64 workers started within %v, ended within %v", failed.Sub(begun), time.Since(failed))
 	for i, e := range results[:63] {
 		if e.Signal != syscall.SIGTERM || !e.Stopped {
-			t.Errorf("%d: %+v", i, e)
+			t.Errorf("worker %d: %+v, want SIGTERM and Stopped", i, e)
 		}
 	}
 	if results[63].Code != 9 || results[63].Stopped {
-		t.Errorf("%+v", results[63])
+		t.Errorf("worker 63: %+v, want Code 9, not Stopped", results[63])
 	}
 }

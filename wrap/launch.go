@@ -11,12 +11,12 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// watchdogEnv is the whole environment of a watchdog: it needs none. Of its two threads, each returns from a system call
-// without waiting for the other. GORACE counts only in a program built with -race, whose processes otherwise sleep a second
-// before they end.
+// watchdogEnv is the complete environment of a watchdog. With GOMAXPROCS=2 each of its two threads
+// returns from a system call without waiting for the other one. GORACE has an effect only in a
+// program built with -race, which otherwise sleeps for a second before it exits.
 var watchdogEnv = []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
 
-// launch starts the process and notes it among the guards of this process.
+// launch starts the process and adds it to the guards of this process.
 func (g *guard) launch(socket *os.File, sentinel bool) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -39,11 +39,12 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 	group := unix.Getpgrp()
 	guards.Lock()
 	defer guards.Unlock()
-	g.slack = relaxed(func() {
-		g.process, err = os.StartProcess("/proc/self/exe", watchdog.Args(os.Getpid(), group, sentinel), &os.ProcAttr{
+	g.slack = withTimerSlack(func() {
+		args := watchdog.Args(os.Getpid(), group, sentinel)
+		g.process, err = os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
 			Env:   watchdogEnv,
 			Files: []*os.File{socket, report, null},
-			// A group 0 is one that this pid namespace cannot name; then none of us can be put back into it.
+			// Group 0 has no number in this pid namespace: no process could be put back into it.
 			Sys: &syscall.SysProcAttr{Setpgid: group != 0},
 		})
 	})
@@ -57,24 +58,27 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 	return nil
 }
 
-// watchdogSlack is how much later than asked for the clock may wake a thread of the watchdog. The Go runtime has one that
-// looks after the others every 20 µs, and 10 ms at most, while any of them has something to do or waits for a processor: of
-// 64 watchdogs at the end of a job, these looks took as much processor time as the end itself.
+// watchdogSlack is how much later than requested the kernel may wake a thread of the watchdog
+// (timer slack, prctl(2)). The Go runtime has a thread, sysmon, that wakes every 20 µs, or less
+// often down to every 10 ms, while another one is busy or waits for a processor. When 64 watchdogs
+// stop at the end of a job, that took as much processor time as all their other work.
 const watchdogSlack = 5 * time.Millisecond
 
-// relaxed calls start in a thread whose timer slack, which processes inherit, is watchdogSlack, and returns what it was.
-func relaxed(start func()) (slack int) {
+// withTimerSlack calls start on a thread whose timer slack, which processes inherit, is
+// watchdogSlack. It returns the previous timer slack in ns, 0 if unknown.
+func withTimerSlack(start func()) (slack int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	set := func(ns int) error { return unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(ns), 0, 0, 0) }
 	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err == nil && slack > 0 && unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(watchdogSlack), 0, 0, 0) == nil {
-		defer unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
+	if err == nil && slack > 0 && set(int(watchdogSlack)) == nil {
+		defer set(slack)
 	}
 	start()
 	return slack
 }
 
-// pollable makes a descriptor one that can be given deadlines.
+// pollable returns a file that supports deadlines.
 func pollable(fd int, name string) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)

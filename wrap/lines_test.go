@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// lineReader hands out the lines of a pipe as they come.
+// lineReader returns the lines of a pipe.
 type lineReader struct {
 	t     *testing.T
 	lines chan string
 }
 
-// lines returns a file to write to and the reader of its lines.
+// lines returns the write end of a pipe and the reader of its lines.
 func lines(t *testing.T) (*os.File, lineReader) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -28,14 +28,15 @@ func lines(t *testing.T) (*os.File, lineReader) {
 	return w, l
 }
 
-// read hands out what comes from r until it ends. TrimRight: a terminal ends a line by \r\n, or \r\r\n.
+// read reads lines from r to its end. A terminal ends a line with \r\n or \r\r\n.
 func (l lineReader) read(r io.Reader) {
 	defer close(l.lines)
 	rest, b := "", make([]byte, 4096)
 	for {
 		n, err := r.Read(b)
 		rest += string(b[:n])
-		for line, after, ok := strings.Cut(rest, "\n"); ok; line, after, ok = strings.Cut(rest, "\n") {
+		for strings.Contains(rest, "\n") {
+			line, after, _ := strings.Cut(rest, "\n")
 			l.lines <- strings.TrimRight(line, "\r")
 			rest = after
 		}
@@ -45,32 +46,32 @@ func (l lineReader) read(r io.Reader) {
 	}
 }
 
-// next returns the next line, within 20 s.
+// next returns the next line. It waits at most 20 s.
 func (l lineReader) next() string {
 	l.t.Helper()
 	select {
 	case s, ok := <-l.lines:
 		if !ok {
-			l.t.Fatal("no more lines")
+			l.t.Fatal("no line: end of output")
 		}
 		return s
 	case <-time.After(20 * time.Second):
-		l.t.Fatal("no line came")
+		l.t.Fatal("no line within 20 s")
 	}
 	return ""
 }
 
-// want takes one line for each of texts, in their order.
+// want fails the test unless the next lines are texts.
 func (l lineReader) want(texts ...string) {
 	l.t.Helper()
 	for _, text := range texts {
 		if got := l.next(); got != text {
-			l.t.Fatalf("line %q, want %q", got, text)
+			l.t.Fatalf("got line %q, want %q", got, text)
 		}
 	}
 }
 
-// await skips lines until one is text.
+// await skips lines up to the line text.
 func (l lineReader) await(text string) {
 	l.t.Helper()
 	for l.next() != text {

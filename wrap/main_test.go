@@ -19,7 +19,8 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// The test binary plays every part: with roleEnv set it is what roles holds under that name.
+// The test binary is also the agents and workers of the tests: with roleEnv set it runs the
+// function of that name in roles.
 const (
 	roleEnv   = "WRAP_TEST_ROLE"
 	markerEnv = "WRAP_TEST_MARKER"
@@ -28,21 +29,21 @@ const (
 
 var roles = map[string]func(){}
 
-func role(name string, play func()) string {
-	roles[name] = play
+func role(name string, main func()) string {
+	roles[name] = main
 	return name
 }
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(roleEnv); name != "" {
-		play, ok := roles[name]
+		main, ok := roles[name]
 		if !ok {
 			fmt.Fprintf(os.Stderr, "no role %q\n", name)
 			os.Exit(99)
 		}
-		play()
+		main()
 		if testing.CoverMode() != "" {
-			syscall.Exit(0) // os.Exit would say on standard error that what this process covers is lost
+			syscall.Exit(0) // os.Exit would print a warning about coverage
 		}
 		os.Exit(0)
 	}
@@ -50,26 +51,31 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// worker returns a Worker that plays a role.
+// worker returns a Worker with a role.
 func worker(t *testing.T, role string, env ...string) Worker {
 	t.Helper()
 	return Worker{
 		Path: "/proc/self/exe",
 		Args: []string{role},
-		Env:  append([]string{roleEnv + "=" + role, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}, env...),
+		Env: append([]string{
+			roleEnv + "=" + role, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH"),
+		}, env...),
 	}
 }
 
 // sh returns a Worker that runs a shell script.
 func sh(t *testing.T, script string) Worker {
 	t.Helper()
-	return Worker{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}}
+	return Worker{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script},
+		Env: []string{markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")},
+	}
 }
 
-// marker marks all processes of a test of this run of the tests.
+// marker is the value of markerEnv in all processes of a test.
 func marker(t *testing.T) string { return fmt.Sprintf("%s@%d", t.Name(), os.Getpid()) }
 
-// startMarked starts a command of this test, which ends all that has its marker.
+// startMarked starts a command. At the end of the test all processes with its marker are killed.
 func startMarked(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -80,40 +86,41 @@ func startMarked(t *testing.T, cmd *exec.Cmd) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 		cmd.Wait()
-		eventually(t, "all are gone", func() bool { return len(marked(marker(t))) == 0 })
+		eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 	})
 }
 
-// nothingLeft fails the test if, at its end, a process with its marker lives or a descriptor or child is left. It waits
-// a little for agents that the test has killed; what a Run of the test itself leaves, survivors finds at once.
+// nothingLeft fails the test if at its end a process with its marker, a child or a descriptor is
+// left. It waits for the trees of agents that the test has killed; checkNoneLeft checks immediately
+// after a Run in the test itself.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	fds := openFiles(t)
 	t.Cleanup(func() {
-		eventually(t, "nothing is left", func() bool {
+		eventually(t, "no process is left", func() bool {
 			reapAdopted()
 			children, _ := procfs.Children(procfs.System, os.Getpid())
 			return len(children) == 0 && len(marked(marker(t))) == 0
 		})
 		if now := openFiles(t); now > fds {
-			t.Errorf("%d descriptors open, %d before", now, fds)
+			t.Errorf("%d descriptors are open, %d before the test", now, fds)
 		}
 	})
 }
 
-// survivors fails the test if a Run that has returned has left something.
-func survivors(t *testing.T) {
+// checkNoneLeft fails the test if a Run that has returned has left a process.
+func checkNoneLeft(t *testing.T) {
 	t.Helper()
 	if left := marked(marker(t)); len(left) > 0 {
-		t.Errorf("still running: %v", left)
+		t.Errorf("processes left: %v", left)
 	}
 	if left, _ := procfs.Children(procfs.System, os.Getpid()); len(left) > 0 {
 		t.Errorf("children left: %v", named(left))
 	}
 }
 
-// reapAdopted takes in the zombies that this process, once it has called Run, inherits from agents that a test has
-// killed.
+// reapAdopted reaps the zombies of agents that a test has killed: since its first Run this process
+// adopts them.
 func reapAdopted() {
 	pids, _ := procfs.Children(procfs.System, os.Getpid())
 	for _, pid := range pids {
@@ -123,7 +130,7 @@ func reapAdopted() {
 
 func openFiles(t *testing.T) int {
 	t.Helper()
-	if r, w, err := os.Pipe(); err == nil { // the first makes Go open two descriptors more, for good
+	if r, w, err := os.Pipe(); err == nil { // for the first one Go opens two more descriptors
 		r.Close()
 		w.Close()
 	}
@@ -134,13 +141,14 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// marked returns the live processes whose environment holds mark.
+// marked returns the running processes whose environment contains mark.
 func marked(mark string) []Process {
 	var found []Process
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil || !bytes.Contains(append([]byte{0}, text...), []byte("\x00"+markerEnv+"="+mark+"\x00")) {
+		want := []byte("\x00" + markerEnv + "=" + mark + "\x00")
+		if err != nil || !bytes.Contains(append([]byte{0}, text...), want) {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
@@ -151,7 +159,7 @@ func marked(mark string) []Process {
 	return found
 }
 
-// eventually waits for ok, at most 20 s.
+// eventually waits until ok, at most 20 s. what describes that.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -161,26 +169,27 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("timed out: %s", what)
+			t.Fatalf("timed out after 20 s waiting until %s", what)
 		}
 	}
 }
 
-// mustRun runs a tree that is expected to end without error.
+// mustRun calls Run and fails the test if it returns an error.
 func mustRun(t *testing.T, ctx context.Context, tree Tree) []Result {
 	t.Helper()
 	results, err := Run(ctx, tree)
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}
-	survivors(t)
+	checkNoneLeft(t)
 	if len(results) != len(tree.Workers) {
-		t.Fatalf("%d results for %d workers", len(results), len(tree.Workers))
+		t.Fatalf("Run returned %d results for %d workers", len(results), len(tree.Workers))
 	}
 	return results
 }
 
-// output is a pipe whose other end is read to its end.
+// output returns the write end of a pipe, and a function that closes it and returns what was
+// written.
 func output(t *testing.T) (*os.File, func() string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -200,14 +209,14 @@ func output(t *testing.T) (*os.File, func() string) {
 	}
 }
 
-// pause waits for signals for ever.
+// pause never returns.
 func pause() {
 	for {
 		_ = syscall.Pause()
 	}
 }
 
-// ctxNever is for agents that end with their workers.
+// ctxNever is the context of agents that end with their workers.
 var ctxNever = context.Background()
 
 // readState is the state of a process as ps shows it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The agent says a little to the watchdog at the end, however many workers there are: both sides write more than a socket
-// takes otherwise, and neither reads.
+// TestManyWorkersEndTogether: the number of orders at the end does not grow with the workers.
+// Otherwise both sides would write more than the socket buffers hold, and neither would read.
 func TestManyWorkersEndTogether(t *testing.T) {
 	const n = 700
 	nothingLeft(t)
@@ -35,38 +35,40 @@ func TestManyWorkersEndTogether(t *testing.T) {
 	r.cancel(&Stop{Delivered: syscall.SIGTERM})
 	results, err := r.wait()
 	if err != nil || len(results) != n {
-		t.Fatalf("%d results, %v", len(results), err)
+		t.Fatalf("Run = %d results, %v, want %d and no error", len(results), err, n)
 	}
 	for i, r := range results {
 		if r.Signal != syscall.SIGTERM {
-			t.Errorf("worker %d: %+v", i, r)
+			t.Errorf("worker %d: %+v, want SIGTERM", i, r)
 		}
 	}
 }
 
-// pkill finds processes by their names. Which ones it finds is told to nobody, so it must not find the sentinel.
+// TestPkill: "pkill rdzv" finds agent and watchdog but not the sentinel, whose reports would make
+// the signal look as if it had been sent to the group.
 func TestPkill(t *testing.T) {
 	nothingLeft(t)
 	cmd, l := startListener(t, nil)
 	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
 	found := []int{cmd.Process.Pid}
 	for _, pid := range []int{dog, sentinel} {
-		if exec.Command("sh", "-c", fmt.Sprintf("grep -q rdzv /proc/%d/comm", pid)).Run() == nil {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if strings.Contains(string(name), "rdzv") {
 			found = append(found, pid)
 		}
 	}
 	if len(found) != 2 || found[1] != dog {
-		t.Fatalf("pkill finds %v", found)
+		t.Fatalf("pkill finds %v, want agent %d and watchdog %d", found, cmd.Process.Pid, dog)
 	}
 	for _, pid := range found {
 		syscall.Kill(pid, syscall.SIGUSR1)
 	}
 	l.inAnyOrder("agent: 10 shared=false", "user-defined-signal-1")
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR2)
-	l.inAnyOrder("agent: 12 shared=true", "user-defined-signal-2", "ended 7 outside 0 <nil>")
+	l.inAnyOrder("agent: 12 shared=true", "user-defined-signal-2", "ended 7 group signal 0 <nil>")
 }
 
-// sweeper sweeps while it can open no file.
+// sweeper calls sweep while it cannot open files.
 var sweeper = role("sweeper", func() {
 	child := exec.CommandContext(context.Background(), "sleep", "1000")
 	if err := child.Start(); err != nil {
@@ -82,14 +84,16 @@ var sweeper = role("sweeper", func() {
 	fmt.Println(err)
 })
 
-// Who cannot look has not found that nothing is left.
-func TestSweepThatCannotLook(t *testing.T) {
+// TestSweepCannotListChildren: sweep returns an error if it cannot list the children.
+func TestSweepCannotListChildren(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleEnv + "=" + sweeper, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{
+		roleEnv + "=" + sweeper, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH"),
+	}
 	cmd.Stdout = out
 	startMarked(t, cmd)
-	l.want("cannot look for what the workers have left behind: open " + strconv.Itoa(cmd.Process.Pid) +
-		"/task: too many open files")
+	l.want(fmt.Sprintf("cannot list the processes that the workers left: open %d/task: %s",
+		cmd.Process.Pid, "too many open files"))
 }

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// These tests, and those of stacks_test.go, are the rows of the outcome table in doc.go.
+// These tests and those of stacks_test.go check the rows of the table in doc.go.
 
-// counts writes the name of every signal it gets to stdout and ends with 7 at SIGUSR2.
-var counts = role("counts", func() {
+// printingSignals prints the name of every signal that it receives and exits with 7 at SIGUSR2.
+var printingSignals = role("printing signals", func() {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c)
 	os.Stdout.WriteString("ready\n")
 	for s := range c {
 		if s == syscall.SIGURG {
-			continue // Go's own
+			continue // sent by the Go runtime
 		}
 		os.Stdout.WriteString(strings.ReplaceAll(s.String(), " ", "-") + "\n")
 		if s == syscall.SIGUSR2 {
@@ -31,20 +31,22 @@ var counts = role("counts", func() {
 	}
 })
 
-func TestLingerKeepsWhatIsLeft(t *testing.T) {
+// TestLinger: with Linger, a descendant that the last worker has left is stopped when ctx ends, not
+// before.
+func TestLinger(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	w := sh(t, `sh -c '
-		trap "echo told; exit" TERM
-		trap "echo here" USR1
+		trap "echo SIGTERM; exit" TERM
+		trap "echo SIGUSR1" USR1
 		echo $$
-		while :; do sleep 0.01; echo turn; done' &
+		while :; do sleep 0.01; echo running; done' &
 		exit 0`)
 	w.Stdout = out
 	ended := make(chan Result, 1)
 	signals := make(chan syscall.Signal)
 	r := begin(t, Tree{
-		Workers: []Worker{w}, Grace: ample, Linger: true, Signals: signals,
+		Workers: []Worker{w}, Grace: longGrace, Linger: true, Signals: signals,
 		Ended: func(_ int, r Result) { ended <- r },
 	})
 	left, err := strconv.Atoi(l.next())
@@ -52,61 +54,70 @@ func TestLingerKeepsWhatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := <-ended; e.Code != 0 || e.Stopped {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want Code 0, not Stopped", e)
 	}
 	select {
-	case signals <- syscall.SIGUSR1: // by now Run would have told the watchdog to stop what is left
+	case signals <- syscall.SIGUSR1: // without Linger, Run has ordered the watchdog to stop by now
 	case <-r.done:
-		t.Fatal("Run returned though ctx goes on")
+		t.Fatal("Run has returned before the end of ctx")
 	}
 	syscall.Kill(left, syscall.SIGUSR1)
-	l.await("here")
-	for range 20 { // each as long as a tick of the watchdog, which would have found it
-		l.want("turn")
+	l.await("SIGUSR1")
+	for range 20 { // each takes as long as the interval at which the watchdog searches for orphans
+		l.want("running")
 	}
 	r.cancel(nil)
 	r.one()
-	l.await("told")
+	l.await("SIGTERM")
 }
 
+// TestStopDelivered: only workers started after Stop.At receive SIGTERM.
 func TestStopDelivered(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {
 		name string
-		stop func(began time.Time) *Stop
+		stop func(startedAt time.Time) *Stop
 		want []string
 	}{
 		{"now", func(time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM} }, nil},
-		{"after its start", func(began time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: time.Now()} }, nil},
-		{"before its start", func(began time.Time) *Stop { return &Stop{Delivered: syscall.SIGTERM, At: began.Add(-time.Second)} }, []string{"terminated"}},
+		{"after its start", func(time.Time) *Stop {
+			return &Stop{Delivered: syscall.SIGTERM, At: time.Now()}
+		}, nil},
+		{"before its start", func(startedAt time.Time) *Stop {
+			return &Stop{Delivered: syscall.SIGTERM, At: startedAt.Add(-time.Second)}
+		}, []string{"terminated"}},
 		{"not", func(time.Time) *Stop { return &Stop{} }, []string{"terminated"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out, l := lines(t)
-			w := worker(t, counts)
+			w := worker(t, printingSignals)
 			w.Stdout = out
 			signals := make(chan syscall.Signal)
-			began := make(chan time.Time, 1)
-			r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Signals: signals, Started: func(int, int) { began <- time.Now() }})
+			startedAt := make(chan time.Time, 1)
+			r := begin(t, Tree{
+				Workers: []Worker{w}, Grace: longGrace, Signals: signals,
+				Started: func(int, int) { startedAt <- time.Now() },
+			})
 			l.want("ready")
-			r.cancel(row.stop(<-began))
+			r.cancel(row.stop(<-startedAt))
 			l.want(row.want...)
 			signals <- syscall.SIGUSR2
 			l.want("user-defined-signal-2")
 			if e := r.one(); e.Code != 7 || !e.Stopped {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want Code 7 and Stopped", e)
 			}
 		})
 	}
 }
 
-// TestStopNotDelivered: a worker that lives although it would have died of the signal has not had it.
+// TestStopNotDelivered: a worker that still runs although Stop.Delivered would have killed it has
+// not received it, and receives SIGTERM.
 func TestStopNotDelivered(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {
 		script    string
 		delivered syscall.Signal
-		spared    bool
+		received  bool
 	}{
 		{"exec cat", syscall.SIGTERM, false},
 		{"exec cat", syscall.SIGINT, false},
@@ -119,106 +130,111 @@ func TestStopNotDelivered(t *testing.T) {
 			out, l := lines(t)
 			w := sh(t, row.script)
 			w.Stdout = out
-			if row.script == "exec cat" { // which is ready when it has been the shell
-				in, say, err := os.Pipe()
+			if row.script == "exec cat" { // prints "ready" after the shell has executed it
+				in, feed, err := os.Pipe()
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer in.Close()
-				defer say.Close()
-				fmt.Fprintln(say, "ready")
+				defer feed.Close()
+				fmt.Fprintln(feed, "ready")
 				w.Stdin = in
 			}
-			grace := 20 * time.Second // which r.one would not wait for
-			if row.spared {
+			grace := 20 * time.Second // as long as r.one waits
+			if row.received {
 				grace = 100 * time.Millisecond
 			}
 			r := begin(t, Tree{Workers: []Worker{w}, Grace: grace})
 			l.want("ready")
 			r.cancel(&Stop{Delivered: row.delivered})
 			want := syscall.SIGTERM
-			if row.spared {
+			if row.received {
 				want = syscall.SIGKILL
 			}
 			if e := r.one(); e.Signal != want || !e.Stopped {
-				t.Errorf("%q, %v: %+v", row.script, row.delivered, e)
+				t.Errorf("%+v, want %v and Stopped", e, want)
 			}
 		})
 	}
 }
 
-func TestKillAtOnce(t *testing.T) {
+// TestKill: closing Tree.Kill does not wait for the grace period.
+func TestKill(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {
 		name string
 		kill func(r *running)
 	}{
-		{"kill", func(r *running) { r.kill() }},
-		{"stop, then kill", func(r *running) { r.cancel(nil); r.kill() }},
+		{"Tree.Kill", func(r *running) { r.kill() }},
+		{"end of ctx, then Tree.Kill", func(r *running) { r.cancel(nil); r.kill() }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			out, l := lines(t)
-			w := worker(t, stubborn)
+			w := worker(t, ignoringSignals)
 			w.Stdout = out
 			r := begin(t, Tree{Workers: []Worker{w}, Grace: time.Hour})
 			l.want("ready")
 			begun := time.Now()
 			row.kill(r)
 			if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want SIGKILL and Stopped", e)
 			}
 			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("Run returned after %v, want at most 5 s", took)
 			}
 		})
 	}
 }
 
-// TestNoGrace: with a Grace of zero SIGKILL follows SIGTERM at once, with no SIGABRT in between.
+// TestNoGrace: with a Grace of 0 SIGKILL follows SIGTERM immediately, without SIGABRT.
 func TestNoGrace(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
-	w := worker(t, counts)
+	w := worker(t, printingSignals)
 	w.Stdout = out
 	r := begin(t, Tree{Workers: []Worker{w}})
 	l.want("ready")
 	begun := time.Now()
 	r.cancel(nil)
 	if e := r.one(); e.Signal != syscall.SIGKILL || !e.Stopped {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want SIGKILL and Stopped", e)
 	}
 	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Run returned after %v, want at most 5 s", took)
 	}
 	for len(l.lines) > 0 {
 		if line := l.next(); line != "terminated" {
-			t.Errorf("the worker got %q", line)
+			t.Errorf("the worker received %q, want only terminated", line)
 		}
 	}
 }
 
-func TestCtxEndedBefore(t *testing.T) {
+// TestCtxEndedBeforeRun: no worker is started.
+func TestCtxEndedBeforeRun(t *testing.T) {
 	nothingLeft(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var told []int
-	tree := Tree{Workers: []Worker{sh(t, "exit 1"), sh(t, "exit 2")}, Ended: func(i int, r Result) { told = append(told, i) }}
+	var ended []int
+	tree := Tree{
+		Workers: []Worker{sh(t, "exit 1"), sh(t, "exit 2")},
+		Ended:   func(i int, r Result) { ended = append(ended, i) },
+	}
 	for _, e := range mustRun(t, ctx, tree) {
 		if e.PID != 0 || !e.Stopped || e.ExitCode() != 143 || e.Err != nil {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want PID 0, SIGTERM and Stopped", e)
 		}
 	}
-	if len(told) != 2 {
-		t.Errorf("told of %v", told)
+	if len(ended) != 2 {
+		t.Errorf("Ended was called for workers %v, want 0 and 1", ended)
 	}
 }
 
-// TestCtxEndsMeanwhile ends ctx at any time during the start of many workers.
-func TestCtxEndsMeanwhile(t *testing.T) {
+// TestCtxEndsDuringStart ends ctx at different times while workers are being started.
+func TestCtxEndsDuringStart(t *testing.T) {
 	nothingLeft(t)
 	for i := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-		tree := Tree{Grace: ample}
+		tree := Tree{Grace: longGrace}
 		for range 16 {
 			tree.Workers = append(tree.Workers, sh(t, "exec sleep 1000"))
 		}
@@ -227,14 +243,15 @@ func TestCtxEndsMeanwhile(t *testing.T) {
 		tree.Ended = func(i int, r Result) { mu.Lock(); seen[i]++; mu.Unlock() }
 		for i, e := range mustRun(t, ctx, tree) {
 			if !e.Stopped || e.Signal != syscall.SIGTERM || seen[i] != 1 {
-				t.Errorf("%+v, told %d times", e, seen[i])
+				t.Errorf("worker %d: %+v, Ended called %d times", i, e, seen[i])
 			}
 		}
 		cancel()
 	}
 }
 
-func TestUnusable(t *testing.T) {
+// TestInvalidTree: Run returns an error and no results.
+func TestInvalidTree(t *testing.T) {
 	nothingLeft(t)
 	for _, tree := range []Tree{
 		{},
@@ -242,20 +259,20 @@ func TestUnusable(t *testing.T) {
 		{Workers: []Worker{sh(t, "exit 0")}, Grace: -1},
 	} {
 		if results, err := Run(t.Context(), tree); err == nil || results != nil {
-			t.Errorf("%v, %v", results, err)
+			t.Errorf("Run(%+v) = %v, %v, want an error", tree, results, err)
 		}
 	}
 }
 
-// TestSignalsOnce sends every kind of signal to all workers.
-func TestSignalsOnce(t *testing.T) {
+// TestTreeSignals: each signal on Tree.Signals is sent once to every worker.
+func TestTreeSignals(t *testing.T) {
 	nothingLeft(t)
 	signals := make(chan syscall.Signal)
 	tree := Tree{Signals: signals}
 	var outs []lineReader
 	for range 4 {
 		out, l := lines(t)
-		w := worker(t, counts)
+		w := worker(t, printingSignals)
 		w.Stdout = out
 		tree.Workers = append(tree.Workers, w)
 		outs = append(outs, l)
@@ -264,16 +281,18 @@ func TestSignalsOnce(t *testing.T) {
 	for _, l := range outs {
 		l.want("ready")
 	}
-	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGUSR2} {
+	for _, s := range []syscall.Signal{
+		syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGUSR2,
+	} {
 		signals <- s
 		for _, l := range outs {
 			l.want(strings.ReplaceAll(s.String(), " ", "-"))
 		}
 	}
 	results, err := r.wait()
-	for _, e := range results {
+	for i, e := range results {
 		if e.Code != 7 || e.Stopped {
-			t.Errorf("%+v", e)
+			t.Errorf("worker %d: %+v, want Code 7, not Stopped", i, e)
 		}
 	}
 	if err != nil {

@@ -6,56 +6,59 @@ import (
 	"time"
 )
 
-// listen makes the source hear what the sentinel reports.
-func (r *run) listen() {
+// subscribe makes the source receive the sentinel's reports.
+func (r *run) subscribe() {
 	if r.guard.reports != nil {
-		r.hearing = r.tree.Source.attach(r.guard, len(r.states))
+		r.reports = r.tree.Source.subscribe(r.guard, len(r.states))
 	}
 }
 
-// stopListening is for when the watchdog has gone, and with it the sentinel, which it ends or which dies with it.
-func (r *run) stopListening() {
-	if r.hearing == nil {
+// unsubscribe is called when the watchdog has ended. It has ended the sentinel, or that dies with
+// it.
+func (r *run) unsubscribe() {
+	if r.reports == nil {
 		return
 	}
-	_ = r.guard.reports.SetReadDeadline(time.Now().Add(barrierWait)) // a sentinel that outlives its watchdog is swept later
-	<-r.hearing.done
+	// A sentinel that is still alive is killed later, by takeOver.
+	_ = r.guard.reports.SetReadDeadline(time.Now().Add(barrierWait))
+	<-r.reports.done
 	r.guard.reports.Close()
 }
 
-// barrierWait bounds the wait for a barrier: the sentinel may be stopped, with the whole group. Then
-// barrierAgainWait bounds it.
-// oneByOneWait is how long a worker's death by a signal waits for a report that follows the barrier, as it may when
-// each process was signalled by itself.
 const (
-	barrierWait      = time.Second
-	barrierAgainWait = 20 * time.Millisecond
-	oneByOneWait     = 10 * time.Millisecond
+	// barrierWait is how long to wait for a Barrier: the sentinel may be stopped, with its group.
+	barrierWait = time.Second
+	// silentBarrierWait replaces barrierWait if the Barrier before was not reported in time.
+	silentBarrierWait = 20 * time.Millisecond
+	// separateWait is how long the result of a worker that was killed by a signal waits for a
+	// report after the Barrier: each process may have been signalled separately.
+	separateWait = 10 * time.Millisecond
 )
 
-// outside is Result.Outside of a worker that began at began (zero: it never ran). It is to be called once for each end.
-func (r *run) outside(began time.Time, result Result) syscall.Signal {
-	if r.hearing == nil || began.IsZero() || result.Stopped {
+// groupSignal is Result.GroupSignal of a worker started at startedAt, or never if that is zero. It
+// must be called once for each end of a worker.
+func (r *run) groupSignal(startedAt time.Time, result Result) syscall.Signal {
+	if r.reports == nil || startedAt.IsZero() || result.Stopped {
 		return 0
 	}
 	limit := barrierWait
-	if r.unheard { // the last barrier was waited for in vain: all workers may end at once
-		limit = barrierAgainWait
+	if r.silent { // many workers may end at the same time
+		limit = silentBarrierWait
 	}
-	r.unheard = !r.await(r.hearing.barriers, limit)
-	sig := r.tree.Source.reachedSince(began, result.Signal)
-	if sig == 0 && slices.Contains(endings, result.Signal) {
-		r.await(nil, oneByOneWait)
-		sig = r.tree.Source.reachedSince(began, result.Signal)
+	r.silent = !r.await(r.reports.barriers, limit)
+	sig := r.tree.Source.receivedSince(startedAt, result.Signal)
+	if sig == 0 && slices.Contains(endSignals, result.Signal) {
+		r.await(nil, separateWait)
+		sig = r.tree.Source.receivedSince(startedAt, result.Signal)
 	}
 	return sig
 }
 
-// await waits for c, the end of the hearing, or d. It reports whether it was not in vain.
+// await waits for c or the end of the reports, at most d. It reports false after d.
 func (r *run) await(c <-chan struct{}, d time.Duration) bool {
 	select {
 	case <-c:
-	case <-r.hearing.done:
+	case <-r.reports.done:
 	case <-time.After(d):
 		return false
 	}

@@ -6,48 +6,50 @@ import (
 	"time"
 )
 
-// pairing brings together the signals of this process and the reports of the sentinels, in whatever
-// order they come. Each signal has a deadline of its own: others that follow do not delay it.
+// pairing matches the signals that this process receives with the reports of sentinels, in
+// whichever order they come. Each signal has its own deadline, which later signals do not extend.
 type pairing struct {
-	ready   []Event   // to be yielded
+	ready   []Event   // to be sent to Source.C
 	pending []pending // oldest first
-	reports []report  // not met by a signal yet, oldest first
+	reports []report  // without a signal yet, oldest first
 }
 
-// pending is a signal that waits for a report, or that was reported, and thus yielded, before all
-// sentinels answered.
+// pending is a signal that waits for a report, or for which a report has come, so that it is in
+// ready, but not all replies of sentinels.
 type pending struct {
 	Event
-	asked []int // watchdogs whose sentinels have not answered yet
-	due   time.Time
+	queried []int // pids of the watchdogs whose sentinels have not replied
+	due     time.Time
 }
 
-// report is a signal that a sentinel got, and when it said so.
+// report is a signal that a sentinel received, and when it reported that.
 type report struct {
 	signal syscall.Signal
 	at     time.Time
 }
 
-// signal takes in a signal to this process, on which the sentinels of these watchdogs have been
-// asked. Without any it is for this process alone.
-func (p *pairing) signal(sig syscall.Signal, now time.Time, asked []int) {
-	s := pending{Event: Event{Signal: sig, At: now}, asked: asked, due: now.Add(answerWait)}
-	p.reports = slices.DeleteFunc(p.reports, func(r report) bool { return now.Sub(r.at) > reportLife })
+// signal adds a signal to this process, about which the sentinels of the watchdogs in queried have
+// been queried. Without any the signal is for this process alone.
+func (p *pairing) signal(sig syscall.Signal, now time.Time, queried []int) {
+	s := pending{Event: Event{Signal: sig, At: now}, queried: queried, due: now.Add(replyWait)}
+	p.reports = slices.DeleteFunc(p.reports, func(r report) bool {
+		return now.Sub(r.at) > reportLife
+	})
 	i := slices.IndexFunc(p.reports, func(r report) bool { return r.signal == sig })
 	switch {
 	case i >= 0:
 		p.reports = slices.Delete(p.reports, i, i+1)
 		s.Shared = true
 		p.ready = append(p.ready, s.Event)
-	case len(asked) == 0:
+	case len(queried) == 0:
 		p.ready = append(p.ready, s.Event)
 	}
-	if len(asked) > 0 {
+	if len(queried) > 0 {
 		p.pending = append(p.pending, s)
 	}
 }
 
-// report takes in that a sentinel got sig.
+// report adds the report that a sentinel received sig.
 func (p *pairing) report(sig syscall.Signal, now time.Time) {
 	i := slices.IndexFunc(p.pending, func(s pending) bool { return !s.Shared && s.Signal == sig })
 	if i < 0 {
@@ -59,30 +61,30 @@ func (p *pairing) report(sig syscall.Signal, now time.Time) {
 	p.ready = append(p.ready, s.Event)
 }
 
-// answered takes in that the sentinel of a watchdog has reported all that had reached it when it
-// was asked. It answers in the order in which it is asked.
-func (p *pairing) answered(dog int, now time.Time) {
+// replied adds the reply of the sentinel of a watchdog: it has reported all signals that it had
+// received before the query. Replies come in the order of the queries.
+func (p *pairing) replied(watchdog int, now time.Time) {
 	for i := range p.pending {
 		s := &p.pending[i]
-		at := slices.Index(s.asked, dog)
+		at := slices.Index(s.queried, watchdog)
 		if at < 0 {
 			continue
 		}
-		if s.asked = slices.Delete(s.asked, at, at+1); len(s.asked) == 0 {
+		if s.queried = slices.Delete(s.queried, at, at+1); len(s.queried) == 0 {
 			s.due = now.Add(shareWait)
 		}
 		return
 	}
 }
 
-// deserted takes in that there is no sentinel any more.
-func (p *pairing) deserted(now time.Time) {
+// noSentinel is called when the last sentinel has ended.
+func (p *pairing) noSentinel(now time.Time) {
 	for i := range p.pending {
 		p.pending[i].due = now
 	}
 }
 
-// expire gives up waiting for reports that are overdue.
+// expire takes signals whose reports are overdue for signals to this process alone.
 func (p *pairing) expire(now time.Time) {
 	p.pending = slices.DeleteFunc(p.pending, func(s pending) bool {
 		over := !now.Before(s.due)
@@ -93,7 +95,7 @@ func (p *pairing) expire(now time.Time) {
 	})
 }
 
-// next returns when expire is to be called next, if ever.
+// next returns when expire has to be called next; not ok if no signal is pending.
 func (p *pairing) next() (due time.Time, ok bool) {
 	for _, s := range p.pending {
 		if !ok || s.due.Before(due) {

@@ -11,25 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pumpWait is how long after its worker's, and again after its tree's end, a pump may still be at work: a
-// reader that is stuck, or a stranger that holds the stream, must not hold up the end.
+// pumpWait is how long a pump may continue after its worker has ended, and again after the tree
+// has: a reader that does not read, or another process that keeps the pipe open, must not delay
+// Run.
 const pumpWait = 200 * time.Millisecond
 
-// pump carries a worker's standard error through this process: on to where it was to go, then into memory.
+// pump copies the standard error of a worker to its destination and keeps the end of it.
 type pump struct {
-	from *os.File // our end of the pipe
+	from *os.File // the read end of the pipe
 	to   *sink
 	tail tail
 
 	once    sync.Once
-	settled chan struct{} // closed when all that the worker itself wrote has gone through
+	drained chan struct{} // closed when all that the worker itself wrote has been copied
 	done    chan struct{} // closed when the pump has ended
 
 	mu      sync.Mutex
-	closing bool // the tree is gone
+	closing bool // close has been called
 }
 
-// startPump returns a pump to to and the end of the pipe that the worker is to write to.
+// startPump returns a pump to the file to, and the write end of its pipe, for the worker.
 func startPump(to *os.File) (*pump, *os.File, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -47,44 +48,45 @@ func startPump(to *os.File) (*pump, *os.File, error) {
 		write.Close()
 		return nil, nil, err
 	}
-	p := &pump{from: from, to: out, settled: make(chan struct{}), done: make(chan struct{})}
+	p := &pump{from: from, to: out, drained: make(chan struct{}), done: make(chan struct{})}
 	go p.run()
 	return p, write, nil
 }
 
-// run carries until the last writer has closed its end, the reader has gone, or close says so.
+// run copies until the last writer or the reader has closed its end, or until the deadline of
+// close.
 func (p *pump) run() {
 	defer close(p.done)
 	defer p.from.Close()
 	defer p.to.close()
-	defer p.settle()
-	for owed := forever; ; {
-		n, err := p.carry()
+	defer p.setDrained()
+	for left := unlimited; ; { // bytes that the worker has written and that are not copied
+		n, err := p.copyChunk()
 		if errors.Is(err, os.ErrDeadlineExceeded) && p.resume() {
-			owed, err = p.inPipe(), nil
+			left, err = p.inPipe(), nil
 		}
 		if err != nil {
 			return
 		}
-		if owed -= n; owed <= 0 {
-			p.settle()
-			owed = forever
+		if left -= n; left <= 0 {
+			p.setDrained()
+			left = unlimited
 		}
 	}
 }
 
-// forever is more than a worker can write.
-const forever = math.MaxInt
+// unlimited is more bytes than a worker can write.
+const unlimited = math.MaxInt
 
-// settle says that all that the worker itself has written is through.
-func (p *pump) settle() { p.once.Do(func() { close(p.settled) }) }
+func (p *pump) setDrained() { p.once.Do(func() { close(p.drained) }) }
 
-// chunks are buffers for what is read at once: a pump holds one only while it carries.
+// chunks are read buffers. A pump uses one only while it copies.
 var chunks = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// carry takes one chunk through and returns its length. A reader that has gone is an error: the pump then closes the
-// pipe, so that the worker gets SIGPIPE as it would have got from the reader.
-func (p *pump) carry() (n int, err error) {
+// copyChunk copies what one read returns, and returns its length. If the reader of the destination
+// has closed its end, that is an error: the pump then closes the pipe, so that the worker gets
+// SIGPIPE as if it wrote to that reader itself.
+func (p *pump) copyChunk() (n int, err error) {
 	raw, err := p.from.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -110,7 +112,7 @@ func (p *pump) carry() (n int, err error) {
 	return max(n, 0), err
 }
 
-// inPipe is how many bytes are in the pipe just now.
+// inPipe is the number of bytes in the pipe.
 func (p *pump) inPipe() (n int) {
 	raw, err := p.from.SyscallConn()
 	if err == nil {
@@ -119,42 +121,44 @@ func (p *pump) inPipe() (n int) {
 	return n
 }
 
-// end says that the worker has ended: what it wrote is in the pipe by now, and settled tells when it is through.
-func (p *pump) end() {
+// workerEnded is called when the worker has ended, so that all that it wrote is in the pipe. When
+// that has been copied, drained is closed.
+func (p *pump) workerEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.from.SetReadDeadline(time.Unix(1, 0)) // wakes carry; an error means that the pump has ended already
+	_ = p.from.SetReadDeadline(time.Unix(1, 0)) // interrupts copyChunk; fails if the pump has ended
 }
 
-// resume takes the deadline of end back; it reports false if it was that of close.
+// resume removes the deadline of workerEnded. It reports false if it was the deadline of close.
 func (p *pump) resume() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.closing && p.from.SetReadDeadline(time.Time{}) == nil
 }
 
-// text waits until the worker's own output is through, or at most until until, and returns the end of it.
+// text waits until all that the worker itself wrote has been copied, at most until until, and
+// returns the end of it.
 func (p *pump) text(until time.Time) []byte {
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
 	select {
-	case <-p.settled:
+	case <-p.drained:
 	case <-late.C:
 	}
 	return p.tail.bytes()
 }
 
-// close ends the pump at until, if nothing has before. It may be called again.
+// close makes the pump end at until, unless it ends before. It may be called again.
 func (p *pump) close(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closing = true
-	_ = p.from.SetReadDeadline(until) // an error means that the pump has ended already
-	p.to.hurry(until)
+	_ = p.from.SetReadDeadline(until) // fails if the pump has ended
+	p.to.setDeadline(until)
 }
 
-// wait waits for the end of the pump, at most until shortly after until. A reader that can neither be waited for nor
-// hurried keeps its goroutine, which then ends with its write or with the process.
+// wait waits for the end of the pump, at most until shortly after until. If a write blocks that
+// supports no deadline, the goroutine of the pump ends later, with that write or with the process.
 func (p *pump) wait(until time.Time) {
 	late := time.NewTimer(time.Until(until) + pumpWait/4)
 	defer late.Stop()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pours writes that many pseudo-random bytes to stderr.
-var pours = role("pours", func() {
+// writingStderr writes as many pseudo-random bytes to stderr as argEnv says.
+var writingStderr = role("writing stderr", func() {
 	n, _ := strconv.Atoi(os.Getenv(argEnv))
 	src := rand.NewChaCha8([32]byte{})
 	b := make([]byte, 48<<10)
@@ -32,7 +32,7 @@ var pours = role("pours", func() {
 	}
 })
 
-// TestNoByteLost pours a lot through the pump and compares, also into a file.
+// TestNoByteLost writingStderr a lot through the pump and compares, also into a file.
 func TestNoByteLost(t *testing.T) {
 	nothingLeft(t)
 	const size = 256 << 20
@@ -55,22 +55,22 @@ func TestNoByteLost(t *testing.T) {
 	got := sha256.New()
 	read := make(chan int64)
 	go func() { n, _ := io.Copy(got, r); r.Close(); read <- n }()
-	w := worker(t, pours, argEnv+"="+strconv.Itoa(size))
+	w := worker(t, writingStderr, argEnv+"="+strconv.Itoa(size))
 	w.Stderr, w.Capture = out, true
 	begun := time.Now()
 	results := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
 	took := time.Since(begun)
 	out.Close()
 	if n := <-read; n != size || !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
-		t.Errorf("%d bytes came of %d, or others", n, size)
+		t.Errorf("read %d bytes of %d, or different ones", n, size)
 	}
 	if !bytes.Equal(results[0].Stderr, last) {
-		t.Error("another end is remembered")
+		t.Errorf("Result.Stderr has %d other bytes", len(results[0].Stderr))
 	}
 	t.Logf("%.0f MB/s", float64(size)/1e6/took.Seconds())
 }
 
-// TestAppendsToFile: what was in the file stays, also what others append meanwhile.
+// TestAppendsToFile: output is appended to what is in the file.
 func TestAppendsToFile(t *testing.T) {
 	nothingLeft(t)
 	name := filepath.Join(t.TempDir(), "log")
@@ -85,12 +85,13 @@ func TestAppendsToFile(t *testing.T) {
 	mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
 	f.WriteString("after\n")
 	if text, _ := os.ReadFile(name); string(text) != "before\nduring\nafter\n" {
-		t.Errorf("%q", text)
+		t.Errorf("file contains %q", text)
 	}
 }
 
-// TestReaderGone: the worker gets SIGPIPE, or EPIPE if it ignores that, as if it wrote to the reader itself.
-func TestReaderGone(t *testing.T) {
+// TestReaderCloses: when the reader of its output closes the pipe, the worker gets SIGPIPE, or
+// EPIPE if it ignores SIGPIPE.
+func TestReaderCloses(t *testing.T) {
 	nothingLeft(t)
 	for _, row := range []struct {
 		script string
@@ -109,14 +110,14 @@ func TestReaderGone(t *testing.T) {
 		go func() { r.Read(make([]byte, 100)); r.Close() }()
 		run := begin(t, Tree{Workers: []Worker{w}, Ended: func(_ int, r Result) { got <- r }})
 		if e := run.one(); e.ExitCode() != row.want {
-			t.Errorf("%s: %d, want %d", row.script, e.ExitCode(), row.want)
+			t.Errorf("%s: exit code %d, want %d", row.script, e.ExitCode(), row.want)
 		}
 		out.Close()
 	}
 }
 
-// TestReaderStuck: nobody reads, the pipe is full; the worker's end is told and Run returns all the same.
-func TestReaderStuck(t *testing.T) {
+// TestReaderDoesNotRead: Ended is called and Run returns although the pipe is full and not read.
+func TestReaderDoesNotRead(t *testing.T) {
 	nothingLeft(t)
 	r, out, err := os.Pipe()
 	if err != nil {
@@ -124,24 +125,28 @@ func TestReaderStuck(t *testing.T) {
 	}
 	defer r.Close()
 	defer out.Close()
-	w := sh(t, `(sleep 1000 >&2 &); head -c 65536 /dev/zero >&2; echo last words >&2; exit 4`)
+	w := sh(t, `(sleep 1000 >&2 &); head -c 65536 /dev/zero >&2; echo last line >&2; exit 4`)
 	w.Stderr, w.Capture = out, true
 	begun := time.Now()
 	ended := make(chan Result, 1)
-	results := mustRun(t, t.Context(), Tree{Workers: []Worker{w}, Ended: func(_ int, r Result) { ended <- r }})
+	results := mustRun(t, t.Context(), Tree{
+		Workers: []Worker{w}, Ended: func(_ int, r Result) { ended <- r },
+	})
 	if took := time.Since(begun); took > 8*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Run returned after %v, want at most 8 s", took)
 	}
-	if e := <-ended; e.Code != 4 || !strings.HasSuffix(string(e.Stderr), "last words\n") {
-		t.Errorf("%d, %d bytes", e.Code, len(e.Stderr))
+	if e := <-ended; e.Code != 4 || !strings.HasSuffix(string(e.Stderr), "last line\n") {
+		t.Errorf("Ended: Code %d, %d bytes of stderr, want 4 and the last line",
+			e.Code, len(e.Stderr))
 	}
 	if results[0].Code != 4 {
-		t.Errorf("%+v", results[0].Code)
+		t.Errorf("Run: Code %d, want 4", results[0].Code)
 	}
 }
 
-// TestReaderStuckOnSocket: a socket cannot be opened anew, so the write to it hangs; the end does not.
-func TestReaderStuckOnSocket(t *testing.T) {
+// TestReaderDoesNotReadSocket: the write to a socket blocks, as it cannot be opened again for
+// non-blocking writes. Run returns nevertheless.
+func TestReaderDoesNotReadSocket(t *testing.T) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -156,13 +161,13 @@ func TestReaderStuckOnSocket(t *testing.T) {
 	})
 	r.cancel(nil)
 	if e := r.one(); !e.Stopped {
-		t.Errorf("%+v", e.ExitCode())
+		t.Errorf("exit code %d, not Stopped", e.ExitCode())
 	}
-	unix.Close(ends[1]) // lets the abandoned write end
+	unix.Close(ends[1]) // ends the blocked write
 	out.Close()
 }
 
-// TestDiskFull: the worker is not hurt, and the end of what it wrote is known.
+// TestDiskFull: the worker sees no error, and the end of its output is in the Result.
 func TestDiskFull(t *testing.T) {
 	nothingLeft(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -172,13 +177,14 @@ func TestDiskFull(t *testing.T) {
 	defer full.Close()
 	w := sh(t, `echo one >&2 || exit 9; echo two >&2 || exit 9; exit 2`)
 	w.Stderr, w.Capture = full, true
-	if e := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})[0]; e.Code != 2 || string(e.Stderr) != "one\ntwo\n" {
-		t.Errorf("%+v", e)
+	e := mustRun(t, t.Context(), Tree{Workers: []Worker{w}})[0]
+	if e.Code != 2 || string(e.Stderr) != "one\ntwo\n" {
+		t.Errorf("Code %d, Stderr %q, want 2 and both lines", e.Code, e.Stderr)
 	}
 }
 
-// TestTerminalStaysOne: no pump before a terminal.
-func TestTerminalStaysOne(t *testing.T) {
+// TestTerminalIsNotCaptured: the worker gets the terminal itself.
+func TestTerminalIsNotCaptured(t *testing.T) {
 	nothingLeft(t)
 	term, slave := openTerminal(t)
 	w := sh(t, `[ -t 2 ] && echo a terminal >&2`)
@@ -187,12 +193,14 @@ func TestTerminalStaysOne(t *testing.T) {
 	term.want("a terminal")
 }
 
-// TestStreamHeld: descendants hold the stream; the worker's own end is told at once and with all its words, and what the
-// descendants write still comes through.
-func TestStreamHeld(t *testing.T) {
+// TestDescendantKeepsStderrOpen: Ended is called, with all output of the worker, while a descendant
+// keeps the pipe open. What the descendant writes later is still copied.
+func TestDescendantKeepsStderrOpen(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
-	w := sh(t, `(trap "echo bye >&2; exit" TERM; echo up; while :; do sleep 0.01; done) & read x; echo last words >&2; exit 1`)
+	w := sh(t, `
+		(trap "echo descendant ends >&2; exit" TERM; echo ready; while :; do sleep 0.01; done) &
+		read x; echo last line >&2; exit 1`)
 	in, feed, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -201,21 +209,24 @@ func TestStreamHeld(t *testing.T) {
 	defer feed.Close()
 	w.Stdin, w.Stdout, w.Stderr, w.Capture = in, out, out, true
 	ended := make(chan Result, 1)
-	r := begin(t, Tree{Workers: []Worker{w}, Grace: ample, Linger: true, Ended: func(_ int, r Result) { ended <- r }})
-	l.want("up")
+	r := begin(t, Tree{
+		Workers: []Worker{w}, Grace: longGrace, Linger: true,
+		Ended: func(_ int, r Result) { ended <- r },
+	})
+	l.want("ready")
 	begun := time.Now()
 	feed.WriteString("go\n")
-	if e := <-ended; string(e.Stderr) != "last words\n" {
-		t.Errorf("%q", e.Stderr)
+	if e := <-ended; string(e.Stderr) != "last line\n" {
+		t.Errorf("Result.Stderr = %q, want the last line", e.Stderr)
 	}
-	t.Logf("told after %v", time.Since(begun))
-	l.want("last words")
+	t.Logf("Ended was called after %v", time.Since(begun))
+	l.want("last line")
 	r.cancel(nil)
 	r.one()
-	l.want("bye")
+	l.want("descendant ends")
 }
 
-// TestManyFiles: more descriptors than one message holds.
+// TestManyFiles: more descriptors than fit into one message.
 func TestManyFiles(t *testing.T) {
 	nothingLeft(t)
 	var tree Tree
@@ -228,13 +239,14 @@ func TestManyFiles(t *testing.T) {
 		texts = append(texts, text)
 	}
 	for i, e := range mustRun(t, t.Context(), tree) {
-		got := texts[i]()
-		if !strings.Contains(got, fmt.Sprintf("%d\n", i)) || string(e.Stderr) != fmt.Sprintf("e%d\n", i) {
-			t.Errorf("%d: %q, %q", i, got, e.Stderr)
+		got, number := texts[i](), fmt.Sprintf("%d\n", i)
+		if !strings.Contains(got, number) || string(e.Stderr) != "e"+number {
+			t.Errorf("worker %d: output %q, Result.Stderr %q", i, got, e.Stderr)
 		}
 	}
 }
 
+// TestTail writes chunks of random sizes.
 func TestTail(t *testing.T) {
 	src := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -249,7 +261,7 @@ func TestTail(t *testing.T) {
 			want = append(want, b...)
 		}
 		if want = want[max(0, len(want)-tailSize):]; !bytes.Equal(got.bytes(), want) {
-			t.Fatal("another end is remembered")
+			t.Fatalf("got %d bytes, want the last %d of those written", len(got.bytes()), len(want))
 		}
 	}
 }

@@ -10,27 +10,30 @@ import (
 
 // Result is how a worker ended.
 type Result struct {
-	// PID is its process id; 0 if it never ran.
+	// PID is its process id; 0 if it was not started.
 	PID int
-	// Code is its exit code, 0 to 255; where it could not be started, 127 (not there) or 126 (not executable).
+	// Code is its exit code, 0 to 255; 127 (not found) or 126 (not executable) if it could not be
+	// started.
 	Code int
-	// Signal is the signal that it died of; 0 if it exited.
+	// Signal is the signal that killed it; 0 if it exited.
 	Signal syscall.Signal
-	// Stopped says that it had been told to stop before it ended, by Run or (Stop.Delivered) by others.
+	// Stopped says that it had received a signal to end before it ended, from Run or (see
+	// Stop.Delivered) from elsewhere.
 	Stopped bool
-	// Outside is a signal that had reached the worker's whole process group before it ended, known if Tree.Source is set:
-	// the last SIGTERM, SIGINT, SIGHUP or SIGQUIT, or the signal it died of. Then its end may be no failure of its own.
-	// 0 for one that was Stopped, of which that is known anyway.
-	Outside syscall.Signal
+	// GroupSignal is a signal that its whole process group received before it ended: the signal
+	// that killed it, or the last SIGTERM, SIGINT, SIGHUP or SIGQUIT. Its end may then be no
+	// failure of its own. It is 0 if there was none, without Tree.Source, and if Stopped.
+	GroupSignal syscall.Signal
 	// Took is how long it ran.
 	Took time.Duration
-	// Stderr is the end of its standard error, at most 64 KiB, if it was captured.
+	// Stderr is the end of its standard error, at most 64 KiB, with Worker.Capture.
 	Stderr []byte
-	// Err is why it could not be started, or ErrWatchdog if it was killed for want of its watchdog; else nil.
+	// Err is why it could not be started, or ErrWatchdog if it was killed because the watchdog
+	// died; else nil.
 	Err error
 }
 
-// ExitCode is the code a shell would give: Code, or 128 + Signal.
+// ExitCode is the exit code as a shell reports it: Code, or 128 + Signal.
 func (r Result) ExitCode() int {
 	if r.Signal != 0 {
 		return 128 + int(r.Signal)
@@ -38,8 +41,8 @@ func (r Result) ExitCode() int {
 	return r.Code
 }
 
-// fill takes in the status that wait gave.
-func (r *Result) fill(status syscall.WaitStatus) {
+// setStatus sets Code or Signal from a wait status.
+func (r *Result) setStatus(status syscall.WaitStatus) {
 	if status.Signaled() {
 		r.Signal = status.Signal()
 		return
@@ -47,31 +50,31 @@ func (r *Result) fill(status syscall.WaitStatus) {
 	r.Code = status.ExitStatus()
 }
 
-// ErrWatchdog says that the watchdog died before its workers.
+// ErrWatchdog is the error of Run if the watchdog died before its tree had ended.
 var ErrWatchdog = errors.New("the watchdog died")
 
-// LeftError names processes of the tree that did not die of SIGKILL in time.
-type LeftError struct {
-	Left []Process
+// SurvivorsError is the error of Run if processes of the tree did not die of SIGKILL.
+type SurvivorsError struct {
+	Processes []Process
 }
 
-// Process is a process by number and name.
+// Process is a process id with the name of the process.
 type Process struct {
 	PID  int
-	Name string
+	Name string // "" if the process has ended meanwhile
 }
 
-// Error names them.
-func (e *LeftError) Error() string {
+// Error names the processes.
+func (e *SurvivorsError) Error() string {
 	var all []string
-	for _, p := range e.Left {
+	for _, p := range e.Processes {
 		all = append(all, fmt.Sprintf("%d (%s)", p.PID, p.Name))
 	}
 	return "cannot kill process " + strings.Join(all, ", ")
 }
 
-// refused is the Result of a worker that the kernel would not start.
-func refused(w Worker, errno syscall.Errno) Result {
+// startFailed is the Result of a worker that the kernel refused to start.
+func startFailed(w Worker, errno syscall.Errno) Result {
 	r := Result{Code: 126, Err: fmt.Errorf("cannot start %q: %w", w.Path, errno)}
 	if errno == syscall.ENOENT {
 		r.Code = 127

@@ -8,12 +8,14 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// Run starts the workers of t and returns when the last has ended and nothing of the tree is left; the package comment
-// says what ends it, what it then returns, and what is killed. The results are those of t.Workers, in their order.
+// Run starts the workers of t and returns when the last one has ended and nothing of the tree is
+// left. The package comment says which events end it, what it then returns and what is killed. The
+// results are in the order of t.Workers.
 //
-// A program that calls Run becomes the adoptive parent of its orphaned descendants for good. Runs may overlap; only if
-// a watchdog dies before its tree does Run take children that this process has got since Run began, by whatever way, for
-// orphans of its tree, and kills them.
+// From the first call on, this process is a child subreaper (prctl(2)): it adopts its orphaned
+// descendants. Calls of Run may overlap. If a watchdog dies before its tree has ended, and only
+// then, Run takes all children that this process got since Run began for processes of its tree and
+// kills them.
 func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -23,7 +25,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	defer r.closeStreams()
 	if ctx.Err() != nil {
 		for i := range r.states {
-			r.ended(i, skipped)
+			r.ended(i, notStarted)
 		}
 		return r.results(), nil
 	}
@@ -35,69 +37,70 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	defer r.jobControl()()
-	r.listen()
+	r.subscribe()
 	r.handOver(ctx, spec)
 	r.supervise(ctx)
-	r.guard.end()
-	r.stopListening()
-	err = r.leftovers()
+	r.guard.wait()
+	r.unsubscribe()
+	err = r.killLeft()
 	r.closeStreams()
 	return r.results(), err
 }
 
 // run is one call of Run.
 type run struct {
-	tree    *Tree
-	guard   *guard
-	spare   map[int]bool // children of this process from before
-	streams []*os.File   // what the spec refers to
-	own     []*os.File   // those of them that are ours to close
-	pumps   []*pump      // by worker, nil where there is none
-	states  []state
-	live    int  // workers that have not ended
-	aborted bool // ctx ended before the watchdog had its workers
-	calls   *calls
-	gone    bool // the watchdog has said that nothing is left
-	left    []int
-	hearing *hearing // of the source, nil without one
-	unheard bool     // its sentinel does not answer
+	tree      *Tree
+	guard     *guard
+	unrelated map[int]bool // children that this process had before
+	streams   []*os.File   // the descriptors that the spec refers to
+	own       []*os.File   // those of them that Run has opened
+	pumps     []*pump      // by worker; nil without Worker.Capture
+	states    []state
+	live      int  // number of workers that have not ended
+	aborted   bool // ctx ended before the watchdog had received its workers
+	calls     *calls
+	finished  bool          // the watchdog has reported Finished
+	survivors []int         // pids that it has reported before
+	reports   *subscription // to the sentinel's reports; nil without Tree.Source
+	silent    bool          // the last Barrier was not reported in time
 }
 
-// state is what is known of a worker.
+// state is what Run knows about a worker.
 type state struct {
-	pid    int
-	began  time.Time // just before it was started
-	ended  bool
-	paused bool   // stopped by a terminal or shell
-	result Result // written by its call of Ended
+	pid       int
+	startedAt time.Time // shortly before its start; zero if it was not started
+	ended     bool
+	suspended bool   // stopped by a terminal or shell
+	result    Result // set before Tree.Ended is called
 }
 
 func newRun(t *Tree) *run {
 	n := len(t.Workers)
-	spare, _ := children() // where they cannot be found, sweep will say so
+	unrelated, _ := children() // if this fails, so does a later sweep, which reports it
 	return &run{
-		tree:   t,
-		spare:  spare,
-		pumps:  make([]*pump, n),
-		states: make([]state, n),
-		live:   n,
-		calls:  newCalls(2 * n),
+		tree:      t,
+		unrelated: unrelated,
+		pumps:     make([]*pump, n),
+		states:    make([]state, n),
+		live:      n,
+		calls:     newCalls(2 * n),
 	}
 }
 
-// supervise passes on signals and orders to stop until the watchdog has gone.
+// supervise forwards signals and orders to the watchdog and handles its records until it has ended.
 func (r *run) supervise(ctx context.Context) {
-	ended, deaf, kill, signals := ctx.Done(), r.tree.Deaf, r.tree.Kill, r.tree.Signals
-	var overdue <-chan time.Time // set once the tree has been told to end
+	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
+	dumpStacks := r.tree.DumpStacks
+	var late <-chan time.Time // set when the tree has been ordered to end
 	for {
 		select {
-		case e, ok := <-r.guard.events:
+		case e, ok := <-r.guard.records:
 			if !ok {
 				return
 			}
-			r.take(e)
-			if r.live == 0 && !r.tree.Linger && overdue == nil {
-				overdue = r.stop(&Stop{})
+			r.handle(e)
+			if r.live == 0 && !r.tree.Linger && late == nil {
+				late = r.stop(&Stop{})
 			}
 		case s, ok := <-signals:
 			if !ok {
@@ -106,19 +109,19 @@ func (r *run) supervise(ctx context.Context) {
 			}
 			r.guard.order(watchdog.Record{Kind: watchdog.Signal, A: int64(s)})
 		case <-ended:
-			ended, overdue = nil, r.stop(stopOf(ctx))
-		case <-deaf:
-			deaf = nil
-			r.guard.order(watchdog.Record{Kind: watchdog.Deaf})
+			ended, late = nil, r.stop(stopOf(ctx))
+		case <-dumpStacks:
+			dumpStacks = nil
+			r.guard.order(watchdog.Record{Kind: watchdog.DumpStacks})
 		case <-kill:
-			kill, ended, overdue = nil, nil, r.kill()
-		case <-overdue:
-			_ = r.guard.process.Kill() // it hangs or is stopped; leftovers does its work
+			kill, ended, late = nil, nil, r.kill()
+		case <-late:
+			_ = r.guard.process.Kill() // it hangs or is stopped; killLeft kills the tree
 		}
 	}
 }
 
-// results waits for the last call and returns what they all told.
+// results waits for the last call of Ended and returns all results.
 func (r *run) results() []Result {
 	r.calls.wait()
 	var results []Result

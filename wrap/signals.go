@@ -12,63 +12,67 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// Event is a signal that this process got.
+// Event is a signal that this process received.
 type Event struct {
 	Signal syscall.Signal
-	// Shared says that the workers have had the signal too: it was sent to the whole process group (by a terminal, a
-	// launcher's daemon, timeout(1), a shell's "kill %1") or to every process of a task (Slurm, systemd), and not to this
-	// process alone. To pass it on would deliver it twice.
+	// Shared says that the workers have received the signal too: it was sent to the whole process
+	// group (by a terminal, a launcher's daemon, timeout(1), a shell's "kill %1") or to every
+	// process of a task (Slurm, systemd), not to this process alone. To forward it would deliver it
+	// twice.
 	Shared bool
-	// At is when this process saw it.
+	// At is when this process received it.
 	At time.Time
 }
 
-// Limits of the pairing of signals with the sentinel's reports.
 const (
-	// answerWait bounds the wait for the sentinel's answer after a signal: it may be stopped, or have died.
-	answerWait = time.Second
-	// shareWait is how long after that answer the sentinel may still report the signal, else it was for this process
-	// alone. The kernel signals a group in one go, the sentinel before this process; Slurm and systemd go from process
-	// to process, and may be interrupted for a while on a busy machine.
+	// replyWait bounds the wait for the sentinel's reply after a signal: the sentinel may be
+	// stopped or dead.
+	replyWait = time.Second
+	// shareWait is how long after that reply the sentinel may still report the signal; then the
+	// signal was for this process alone. The kernel signals all processes of a group in one go, the
+	// sentinel before this process. Slurm and systemd signal one process after the other, and may
+	// be interrupted for a while on a busy machine.
 	shareWait = 100 * time.Millisecond
-	// reportLife is how long a report waits for the signal to this process, whose threads may have to wait for a
-	// processor as long as the sentinel. One that is not fetched in that time was sent to the sentinel alone, or stands
-	// for two signals that the kernel made one for this process. (Who sends a signal to agent and sentinel one by one, as
-	// "pkill -f rdzv" does, is taken to have sent it to the group.)
-	reportLife = answerWait
+	// reportLife is how long a report waits for the signal to this process, whose threads may have
+	// to wait for a processor as long as the sentinel. Without one the signal was sent to the
+	// sentinel alone, or the kernel has merged two signals to this process. (A signal that is sent
+	// to agent and sentinel separately, as by "pkill -f rdzv", counts as sent to the group.)
+	reportLife = replyWait
 )
 
-// Source yields the signals to this process. Whether they are shared is known while a Run has it as Tree.Source; at
-// other times there is no worker to share them with.
+// Source receives the signals to this process. Whether they are shared is known during a Run with
+// this Tree.Source; at other times there are no workers.
 type Source struct {
-	// C yields every signal asked for. It never closes.
+	// C receives every requested signal. It is never closed.
 	C <-chan Event
 
 	out     chan Event
 	caught  chan os.Signal
-	reports chan watchdog.Report // of signal 0: a sentinel has gone
+	reports chan watchdog.Report // signal 0: a sentinel has ended
 	stop    chan struct{}
 	done    chan struct{}
 
-	mu       sync.Mutex
-	hearings map[*hearing]bool
-	reached  map[syscall.Signal]time.Time // when a signal last reached the whole group
+	mu            sync.Mutex
+	subscriptions map[*subscription]bool
+	received      map[syscall.Signal]time.Time // when the whole group last received a signal
 }
 
-// Signals makes this process catch sigs and yield them. Those that were ignored when this process started (SIGHUP under
-// nohup, SIGINT in a background job of a script) stay ignored.
+// Signals makes this process catch sigs and returns the source of them. Signals that were ignored
+// when this process started (SIGHUP under nohup, SIGINT in a background job of a script) stay
+// ignored.
 //
-// A signal that comes again before the process has seen the first is one signal, as ever in Unix. If one is
-// sent to the group and the same within 100 ms to this process alone, which is which cannot be told, only how many.
+// As always in Unix, a signal that is sent again before the process has received the first one is
+// received once. If a signal is sent to the group and within 100 ms again to this process alone,
+// one of the two is reported as shared, not necessarily the right one.
 func Signals(sigs ...syscall.Signal) *Source {
 	s := &Source{
-		out:      make(chan Event),
-		caught:   make(chan os.Signal, 64),
-		reports:  make(chan watchdog.Report),
-		stop:     make(chan struct{}),
-		done:     make(chan struct{}),
-		hearings: map[*hearing]bool{},
-		reached:  map[syscall.Signal]time.Time{},
+		out:           make(chan Event),
+		caught:        make(chan os.Signal, 64),
+		reports:       make(chan watchdog.Report),
+		stop:          make(chan struct{}),
+		done:          make(chan struct{}),
+		subscriptions: map[*subscription]bool{},
+		received:      map[syscall.Signal]time.Time{},
 	}
 	s.C = s.out
 	ignored := ignoredSignals()
@@ -81,20 +85,20 @@ func Signals(sigs ...syscall.Signal) *Source {
 	return s
 }
 
-// ignoredSignals are the signals that this process ignores.
+// ignoredSignals are the signals that this process ignores; empty without /proc.
 func ignoredSignals() procfs.SignalSet {
-	sets, _ := procfs.ReadSignals(procfs.System, os.Getpid()) // without /proc none is known
+	sets, _ := procfs.ReadSignals(procfs.System, os.Getpid())
 	return sets.Ignored
 }
 
-// Close lets the signals take their default course again. Runs that have the source must have returned.
+// Close restores the default actions of the signals. Runs with this source must have returned.
 func (s *Source) Close() {
 	signal.Stop(s.caught)
 	close(s.stop)
 	<-s.done
 }
 
-// run pairs signals with reports.
+// run matches signals with reports.
 func (s *Source) run() {
 	defer close(s.done)
 	var p pairing
@@ -109,9 +113,9 @@ func (s *Source) run() {
 		}
 		select {
 		case sig := <-s.caught:
-			p.signal(sig.(syscall.Signal), time.Now(), s.ask())
+			p.signal(sig.(syscall.Signal), time.Now(), s.query())
 		case r := <-s.reports:
-			s.take(r, &p)
+			s.handle(r, &p)
 		case now := <-due.C:
 			p.expire(now)
 		case out <- first:
@@ -125,109 +129,112 @@ func (s *Source) run() {
 	}
 }
 
-// ask asks the sentinels for their Answer and returns their watchdogs.
-func (s *Source) ask() (dogs []int) {
+// query queries all sentinels and returns the pids of their watchdogs.
+func (s *Source) query() (watchdogs []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for h := range s.hearings {
-		h.ask()
-		dogs = append(dogs, h.watchdog)
+	for sub := range s.subscriptions {
+		sub.query()
+		watchdogs = append(watchdogs, sub.watchdog)
 	}
-	return dogs
+	return watchdogs
 }
 
-// take takes in what a sentinel reports.
-func (s *Source) take(r watchdog.Report, p *pairing) {
+// handle adds the report of a sentinel to the pairing.
+func (s *Source) handle(r watchdog.Report, p *pairing) {
 	switch syscall.Signal(r.Signal) {
 	case 0:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.hearings) == 0 {
-			p.deserted(time.Now())
+		if len(s.subscriptions) == 0 {
+			p.noSentinel(time.Now())
 		}
-	case watchdog.Answer:
-		p.answered(int(r.PID), time.Now())
+	case watchdog.QueryReply:
+		p.replied(int(r.PID), time.Now())
 	default:
 		p.report(syscall.Signal(r.Signal), time.Now())
 	}
 }
 
-// hearing is a source's ear for the sentinel of one Run.
-type hearing struct {
-	barriers chan struct{} // one for every worker's end, see watchdog.Barrier
-	done     chan struct{} // closed when there is no more to hear
-	ask      func()        // asks for an Answer
-	watchdog int           // who sends Answer and Barrier
+// subscription connects a source to the sentinel of one Run.
+type subscription struct {
+	barriers chan struct{} // one for each watchdog.Barrier
+	done     chan struct{} // closed when the reports have ended
+	query    func()        // requests a watchdog.QueryReply
+	watchdog int           // the pid that sends QueryReply and Barrier
 }
 
-// attach makes s listen to what the sentinel of g reports, until its end. There will be at most n barriers.
-func (s *Source) attach(g *guard, n int) *hearing {
-	h := &hearing{
+// subscribe makes s receive the reports of the sentinel of g until they end. At most n of them are
+// barriers.
+func (s *Source) subscribe(g *guard, n int) *subscription {
+	sub := &subscription{
 		barriers: make(chan struct{}, n),
 		done:     make(chan struct{}),
-		ask:      g.ask,
+		query:    g.query,
 		watchdog: g.process.Pid,
 	}
 	s.mu.Lock()
-	s.hearings[h] = true
+	s.subscriptions[sub] = true
 	s.mu.Unlock()
 	go func() {
-		defer close(h.done)
-		s.listen(g.reports, h)
+		defer close(sub.done)
+		s.receive(g.reports, sub)
 	}()
-	return h
+	return sub
 }
 
-// listen takes in what the sentinel of h writes to from.
-func (s *Source) listen(from io.Reader, h *hearing) {
+// receive reads the reports of one sentinel.
+func (s *Source) receive(from io.Reader, sub *subscription) {
 	b := make([]byte, watchdog.ReportSize)
 	for {
 		if _, err := io.ReadFull(from, b); err != nil {
 			break
 		}
 		r := watchdog.ParseReport(b)
-		sig, own := syscall.Signal(r.Signal), int(r.PID) == h.watchdog
+		sig, own := syscall.Signal(r.Signal), int(r.PID) == sub.watchdog
 		switch {
 		case sig == watchdog.Barrier && own:
 			select {
-			case h.barriers <- struct{}{}:
-			default: // one more than workers
+			case sub.barriers <- struct{}{}:
+			default: // nothing waits for more than n
 			}
 			continue
-		case sig == watchdog.Answer && !own:
-			continue // somebody else's
+		case sig == watchdog.QueryReply && !own:
+			continue // that of another watchdog, sent to the whole group
 		}
 		s.mu.Lock()
-		s.reached[sig] = time.Now()
+		s.received[sig] = time.Now()
 		s.mu.Unlock()
-		s.pass(r)
+		s.send(r)
 	}
 	s.mu.Lock()
-	delete(s.hearings, h)
+	delete(s.subscriptions, sub)
 	s.mu.Unlock()
-	s.pass(watchdog.Report{})
+	s.send(watchdog.Report{})
 }
 
-func (s *Source) pass(r watchdog.Report) {
+// send sends a report to run, unless the source has been closed.
+func (s *Source) send(r watchdog.Report) {
 	select {
 	case s.reports <- r:
 	case <-s.done:
 	}
 }
 
-// endings are the signals that ask a program to end.
-var endings = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+// endSignals are the signals that request a program to end.
+var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// reachedSince returns the last signal that asked the whole group to end after t, or died if that reached it; else 0.
-func (s *Source) reachedSince(t time.Time, died syscall.Signal) syscall.Signal {
+// receivedSince returns a signal that the whole group received after t: killer, the signal that
+// killed a worker, or else the last one of endSignals; 0 if there was none.
+func (s *Source) receivedSince(t time.Time, killer syscall.Signal) syscall.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reached[died].After(t) {
-		return died
+	if s.received[killer].After(t) {
+		return killer
 	}
 	var last syscall.Signal
-	for _, sig := range endings {
-		if at := s.reached[sig]; at.After(t) {
+	for _, sig := range endSignals {
+		if at := s.received[sig]; at.After(t) {
 			last, t = sig, at
 		}
 	}

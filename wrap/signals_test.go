@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,21 +12,22 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// heard are the signals that listener asks for.
-var heard = []syscall.Signal{
+// requested are the signals that listener requests.
+var requested = []syscall.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
 }
 
-// listener runs a worker that counts signals, says what its source yields, and passes on what the worker cannot have had.
+// listener is an agent that prints the signals of its source and forwards those that are not
+// shared. Its worker is printingSignals, or the shell script in argEnv.
 var listener = role("listener", func() {
-	src := Signals(heard...)
+	src := Signals(requested...)
 	signals := make(chan syscall.Signal)
 	ended, all := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(all)
 		seen := map[syscall.Signal]bool{}
-		for over := ended; over != nil || src.owes(seen); {
+		for over := ended; over != nil || src.pending(seen); {
 			select {
 			case e := <-src.C:
 				seen[e.Signal] = true
@@ -43,28 +43,32 @@ var listener = role("listener", func() {
 			}
 		}
 	}()
-	w := child(counts)
+	w := child(printingSignals)
 	if script := os.Getenv(argEnv); script != "" {
 		w.Path, w.Args = "/bin/sh", []string{"sh", "-c", script}
 	}
 	w.Stdin = os.Stdin
-	results, err := Run(ctxNever, Tree{Workers: []Worker{w}, Source: src, Signals: signals, JobControl: true})
+	results, err := Run(ctxNever, Tree{
+		Workers: []Worker{w}, Source: src, Signals: signals, JobControl: true,
+	})
 	close(ended)
 	<-all
-	fmt.Printf("ended %d outside %d %v\n", results[0].ExitCode(), int(results[0].Outside), err)
+	e := results[0]
+	fmt.Printf("ended %d group signal %d %v\n", e.ExitCode(), int(e.GroupSignal), err)
 })
 
-// owes reports whether a signal that the sentinel has reported was not seen yet: the worker may die
-// of it, and Run return, before this process itself has received it.
-func (s *Source) owes(seen map[syscall.Signal]bool) bool {
+// pending reports whether a signal that the sentinel has reported has not been seen: Run may
+// return, because the worker died of the signal, before this process has received it.
+func (s *Source) pending(seen map[syscall.Signal]bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ignored := ignoredSignals()
-	return slices.ContainsFunc(heard, func(sig syscall.Signal) bool {
-		return !s.reached[sig].IsZero() && !seen[sig] && !ignored.Has(sig)
+	return slices.ContainsFunc(requested, func(sig syscall.Signal) bool {
+		return !s.received[sig].IsZero() && !seen[sig] && !ignored.Has(sig)
 	})
 }
 
+// startListener is startAgent with a listener.
 func startListener(t *testing.T, change func(*exec.Cmd)) (*exec.Cmd, lineReader) {
 	t.Helper()
 	return startAgent(t, 1, func(cmd *exec.Cmd) {
@@ -76,11 +80,16 @@ func startListener(t *testing.T, change func(*exec.Cmd)) (*exec.Cmd, lineReader)
 	})
 }
 
+// TestEachSignalOnce: agent and worker receive each signal once, whether it is sent to the agent or
+// to the group.
 func TestEachSignalOnce(t *testing.T) {
 	nothingLeft(t)
 	cmd, l := startListener(t, nil)
 	agent := cmd.Process.Pid
-	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGCONT, syscall.SIGWINCH} {
+	for _, s := range []syscall.Signal{
+		syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGCONT, syscall.SIGWINCH,
+	} {
 		name := strings.ReplaceAll(s.String(), " ", "-")
 		syscall.Kill(agent, s)
 		l.inAnyOrder(fmt.Sprintf("agent: %d shared=false", int(s)), name)
@@ -88,10 +97,10 @@ func TestEachSignalOnce(t *testing.T) {
 		l.inAnyOrder(fmt.Sprintf("agent: %d shared=true", int(s)), name)
 	}
 	syscall.Kill(-agent, syscall.SIGUSR2)
-	l.inAnyOrder("agent: 12 shared=true", "user-defined-signal-2", "ended 7 outside 3 <nil>")
+	l.inAnyOrder("agent: 12 shared=true", "user-defined-signal-2", "ended 7 group signal 3 <nil>")
 }
 
-// inAnyOrder takes as many lines as there are texts.
+// inAnyOrder fails the test unless the next lines are texts, in any order.
 func (l lineReader) inAnyOrder(texts ...string) {
 	l.t.Helper()
 	left := map[string]bool{}
@@ -101,42 +110,47 @@ func (l lineReader) inAnyOrder(texts ...string) {
 	for range texts {
 		got := l.next()
 		if !left[got] {
-			l.t.Fatalf("line %q, want one of %v", got, left)
+			l.t.Fatalf("got line %q, want one of %v", got, left)
 		}
 		delete(left, got)
 	}
 }
 
-// TestSignalsOneByOne sends as Slurm and systemd do: to each process, the agent first, the others a little later.
-func TestSignalsOneByOne(t *testing.T) {
+// TestSeparateSignals sends a signal to each process, the agent first, as Slurm and systemd do.
+func TestSeparateSignals(t *testing.T) {
 	nothingLeft(t)
 	cmd, l := startListener(t, nil)
 	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
-	for _, pid := range append([]int{cmd.Process.Pid, dog, sentinel}, workersOf(t, dog, sentinel)...) {
+	pids := append([]int{cmd.Process.Pid, dog, sentinel}, workersOf(t, dog, sentinel)...)
+	for _, pid := range pids {
 		syscall.Kill(pid, syscall.SIGUSR1)
 	}
 	l.inAnyOrder("agent: 10 shared=true", "user-defined-signal-1")
 }
 
-// workersOf lists the children of the watchdog but the sentinel.
+// workersOf returns the children of the watchdog except the sentinel.
 func workersOf(t *testing.T, dog, sentinel int) []int {
 	t.Helper()
 	var pids []int
 	for _, p := range marked(marker(t)) {
-		if s, err := procfs.Read(procfs.System, p.PID); err == nil && s.Parent == dog && p.PID != sentinel {
+		s, err := procfs.Read(procfs.System, p.PID)
+		if err == nil && s.Parent == dog && p.PID != sentinel {
 			pids = append(pids, p.PID)
 		}
 	}
 	return pids
 }
 
-// TestTimeout is coreutils' timeout: it signals the agent, and then the group. SIGALRM is what its timer sends it.
+// TestTimeout: timeout(1) sends SIGTERM to the agent and then to the group, when its timer sends it
+// SIGALRM.
 func TestTimeout(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("timeout", "1000", "/proc/self/exe")
 	cmd.Args[2] = os.Args[0]
-	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{
+		roleEnv + "=" + listener, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH"),
+	}
 	cmd.Stdout = out
 	startMarked(t, cmd)
 	l.want("ready")
@@ -151,34 +165,41 @@ func TestTimeout(t *testing.T) {
 	}
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
 	if worker != 1 {
-		t.Errorf("the worker had SIGTERM %d times", worker)
+		t.Errorf("the worker received SIGTERM %d times, want once", worker)
 	}
 }
 
-// TestOutside: a worker that died of what reached the whole group is known as such.
-func TestOutside(t *testing.T) {
+// TestGroupSignal: the signal that killed a worker was sent to the whole group, or not.
+func TestGroupSignal(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
 		t.Run(s.String(), func(t *testing.T) {
 			nothingLeft(t)
-			cmd, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env[2] = argEnv + "=echo ready; exec sleep 1000" })
+			cmd, l := startListener(t, func(cmd *exec.Cmd) {
+				cmd.Env[2] = argEnv + "=echo ready; exec sleep 1000"
+			})
 			syscall.Kill(-cmd.Process.Pid, s)
 			l.inAnyOrder(fmt.Sprintf("agent: %d shared=true", int(s)),
-				fmt.Sprintf("ended %d outside %d <nil>", 128+int(s), int(s)))
+				fmt.Sprintf("ended %d group signal %d <nil>", 128+int(s), int(s)))
 		})
 	}
-	t.Run("not", func(t *testing.T) {
+	t.Run("not to the group", func(t *testing.T) {
 		nothingLeft(t)
-		_, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env[2] = argEnv + "=echo ready; kill -TERM $$" })
-		l.want("ended 143 outside 0 <nil>")
+		_, l := startListener(t, func(cmd *exec.Cmd) {
+			cmd.Env[2] = argEnv + "=echo ready; kill -TERM $$"
+		})
+		l.want("ended 143 group signal 0 <nil>")
 	})
 }
 
-// TestIgnoredFromTheStart: under nohup, and in the background of a script, signals stay ignored, and nowhere else.
-func TestIgnoredFromTheStart(t *testing.T) {
+// TestIgnoredAtStart: signals that nohup or a script ignores for a background job stay ignored.
+func TestIgnoredAtStart(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("sh", "-c", `trap "" HUP INT TSTP; exec `+os.Args[0])
-	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "=grep -E '^(SigIgn|SigBlk)' /proc/self/status; sleep 1000"}
+	cmd.Env = []string{
+		roleEnv + "=" + listener, markerEnv + "=" + marker(t),
+		argEnv + "=grep -E '^(SigIgn|SigBlk)' /proc/self/status; sleep 1000",
+	}
 	cmd.Stdout = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -187,33 +208,24 @@ func TestIgnoredFromTheStart(t *testing.T) {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		eventually(t, "gone", func() bool { return len(marked(marker(t))) == 0 })
+		eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	ignored := uint64(1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTSTP-1))
-	l.want("SigBlk:\t0000000000000000", fmt.Sprintf("SigIgn:\t%016x", ignored|ignoredForThreads(t)))
+	ignored |= uint64(ignoredSignals()) &^ (1<<31 - 1) // from 32 on: Go leaves some of them alone
+	l.want("SigBlk:\t0000000000000000", fmt.Sprintf("SigIgn:\t%016x", ignored))
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-	l.inAnyOrder("agent: 15 shared=true", "ended 143 outside 15 <nil>")
+	l.inAnyOrder("agent: 15 shared=true", "ended 143 group signal 15 <nil>")
 }
 
-// ignoredForThreads are signals from 32 on that this process ignores: those of thread libraries are left alone by Go.
-func ignoredForThreads(t *testing.T) uint64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, set, _ := strings.Cut(string(status), "SigIgn:\t")
-	bits, err := strconv.ParseUint(set[:16], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bits &^ (1<<31 - 1)
-}
-
-// TestCleanWorker compares what a worker finds with what a plain child finds.
-func TestCleanWorker(t *testing.T) {
+// TestWorkerEnvironment compares the process state of a worker with that of a child of os/exec.
+func TestWorkerEnvironment(t *testing.T) {
 	nothingLeft(t)
-	script := `grep -E '^(Sig(Ign|Blk|Cgt)|Umask|NoNewPrivs|CapEff|Cpus_allowed):' /proc/self/status; cat /proc/self/timerslack_ns; ulimit -a; pwd; ls -l /proc/self/fd | sed -E 's/.* ([0-9]+) -> ([a-z/]*).*/\1 \2/' | grep -v proc; echo $(ps -o sid= -p $$) `
+	script := `
+		grep -E '^(Sig(Ign|Blk|Cgt)|Umask|NoNewPrivs|CapEff|Cpus_allowed):' /proc/self/status
+		cat /proc/self/timerslack_ns; ulimit -a; pwd
+		ls -l /proc/self/fd | sed -E 's/.* ([0-9]+) -> ([a-z/]*).*/\1 \2/' | grep -v proc
+		echo $(ps -o sid= -p $$)`
 	plain := exec.Command("/bin/sh", "-c", script)
 	plain.Env = sh(t, "").Env
 	plainOut, want := output(t)
@@ -226,21 +238,22 @@ func TestCleanWorker(t *testing.T) {
 	w.Stdout = out
 	mustRun(t, t.Context(), Tree{Workers: []Worker{w}, JobControl: true})
 	if got, want := text(), want(); got != want {
-		t.Errorf("the worker finds\n%s\na plain child\n%s", got, want)
+		t.Errorf("worker:\n%s\nchild of os/exec:\n%s", got, want)
 	}
 }
 
-// TestSourceAlone: without a Run every signal is for this process alone, at once.
-func TestSourceAlone(t *testing.T) {
+// TestSourceWithoutRun: without a Run no signal is shared.
+func TestSourceWithoutRun(t *testing.T) {
 	src := Signals(syscall.SIGUSR1)
 	defer src.Close()
 	syscall.Kill(os.Getpid(), syscall.SIGUSR1)
 	if e := <-src.C; e.Signal != syscall.SIGUSR1 || e.Shared || e.At.IsZero() {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v, want SIGUSR1, not Shared", e)
 	}
 }
 
-// TestInheritedDescriptor: what a launcher gives the agent, as Hydra its PMI_FD, reaches the worker under its number.
+// TestInheritedDescriptor: a descriptor that the agent inherits, such as PMI_FD from Hydra, has the
+// same number in the worker.
 func TestInheritedDescriptor(t *testing.T) {
 	nothingLeft(t)
 	extra, fd5 := lines(t)
@@ -250,23 +263,24 @@ func TestInheritedDescriptor(t *testing.T) {
 	}
 	defer null.Close()
 	startListener(t, func(cmd *exec.Cmd) {
-		cmd.Env[2] = argEnv + "=echo here >&5; echo ready; sleep 1000"
+		cmd.Env[2] = argEnv + "=echo inherited >&5; echo ready; sleep 1000"
 		cmd.ExtraFiles = []*os.File{null, null, extra}
 	})
-	fd5.want("here")
+	fd5.want("inherited")
 }
 
-// TestSentinelDoesNotAnswer: of many workers that end by themselves, at most the first waits for it at length.
-func TestSentinelDoesNotAnswer(t *testing.T) {
+// TestSilentSentinel: many workers exit, and only the first of them waits long for a sentinel that
+// is stopped.
+func TestSilentSentinel(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-		t.Run(s.String(), func(t *testing.T) { endWithSentinel(t, s) })
+		t.Run(s.String(), func(t *testing.T) { exitWithSentinel(t, s) })
 	}
 }
 
-// endWithSentinel ends many workers at the same time after s has been sent to their sentinel.
-func endWithSentinel(t *testing.T, s syscall.Signal) {
+// exitWithSentinel makes many workers exit at the same time after the sentinel has received s.
+func exitWithSentinel(t *testing.T, s syscall.Signal) {
 	nothingLeft(t)
-	in, say, err := os.Pipe()
+	in, feed, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,8 +288,8 @@ func endWithSentinel(t *testing.T, s syscall.Signal) {
 	tree := Tree{Source: Signals(syscall.SIGUSR1)}
 	defer tree.Source.Close()
 	const n = 40
-	up := make(chan bool, n)
-	tree.Started = func(int, int) { up <- true }
+	started := make(chan bool, n)
+	tree.Started = func(int, int) { started <- true }
 	for range n {
 		w := sh(t, "read line; exit 3")
 		w.Stdin = in
@@ -283,12 +297,12 @@ func endWithSentinel(t *testing.T, s syscall.Signal) {
 	}
 	r := begin(t, tree)
 	for range n {
-		<-up
+		<-started
 	}
 	_, sentinel := watchdogOf(t, os.Getpid())
 	syscall.Kill(sentinel, s)
-	say.Close()
+	feed.Close()
 	if results, err := r.wait(); err != nil || results[n-1].Code != 3 {
-		t.Errorf("%+v, %v", results, err)
+		t.Errorf("Run = %+v, %v, want Code 3 and no error", results, err)
 	}
 }

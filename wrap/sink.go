@@ -10,17 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sink is where a pump writes to.
+// sink is the destination of a pump.
 type sink struct {
-	file *os.File // our own descriptor
+	file *os.File // a descriptor of its own
 }
 
-// openSink makes a sink of to, which stays the caller's.
+// openSink returns a sink that writes to the file to, which remains the caller's.
 //
-// The reader of a pipe may be stuck, so a pipe is opened anew for non-blocking writes: to set that on to itself would
-// set it for all processes that share it. Files, sockets and what cannot be opened anew are merely duplicated.
+// A pipe whose reader does not read must not block the pump, so it is opened again for non-blocking
+// writes: to set O_NONBLOCK on to itself would set it in all processes that share it. Files,
+// sockets and pipes that cannot be opened again are duplicated.
 func openSink(to *os.File) (*sink, error) {
-	fd, err := number(to)
+	fd, err := descriptor(to)
 	if err != nil {
 		return nil, err
 	}
@@ -29,12 +30,13 @@ func openSink(to *os.File) (*sink, error) {
 		return nil, err
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFIFO {
-		again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		const mode = unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
+		again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode, 0)
 		if err == nil {
 			return &sink{os.NewFile(uintptr(again), to.Name())}, nil
 		}
 	}
-	// Not under its own number: Go ends a process that gets EPIPE on descriptor 2.
+	// At least 3: Go ends a process that gets EPIPE when it writes to descriptor 1 or 2.
 	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, err
@@ -42,25 +44,27 @@ func openSink(to *os.File) (*sink, error) {
 	return &sink{os.NewFile(uintptr(again), to.Name())}, nil
 }
 
-// write writes all of b. The error is that of a reader that has gone, or the deadline's; others (a full disk) are the
-// reader's own trouble, and what it misses is only remembered.
+// write writes all of b. It returns an error if the reader has closed its end or at the deadline.
+// Other errors (a full disk) are ignored: the tail still keeps what could not be written.
 func (s *sink) write(b []byte) error {
 	_, err := s.file.Write(b)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	return nil
 }
 
-// hurry makes writes fail from until on, where they can be waited for.
-func (s *sink) hurry(until time.Time) {
-	_ = s.file.SetWriteDeadline(until) // a regular file has no deadline and needs none
+// setDeadline makes writes fail after until.
+func (s *sink) setDeadline(until time.Time) {
+	_ = s.file.SetWriteDeadline(until) // regular files support no deadline and need none
 }
 
 func (s *sink) close() { s.file.Close() }
 
-// number is the descriptor of f, which the caller keeps open. Unlike Fd it leaves the mode of f alone.
-func number(f *os.File) (int, error) {
+// descriptor returns the descriptor of f, which the caller keeps open. Unlike f.Fd it does not
+// change the mode of f.
+func descriptor(f *os.File) (int, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -72,7 +76,7 @@ func number(f *os.File) (int, error) {
 
 // isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
-	fd, err := number(f)
+	fd, err := descriptor(f)
 	if err != nil {
 		return false
 	}

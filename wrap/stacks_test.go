@@ -11,52 +11,59 @@ import (
 	"time"
 )
 
-func TestStopStacks(t *testing.T) {
+// TestStopDumpStacks: Stop.DumpStacks sends SIGABRT to a worker that catches it, else SIGTERM.
+func TestStopDumpStacks(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	stderr, text := output(t)
-	caught := worker(t, sleeps) // Go's runtime catches SIGABRT
+	caught := worker(t, sleeping) // Go's runtime catches SIGABRT
 	plain := sh(t, `echo ready; exec sleep 1000`)
 	caught.Stdout, plain.Stdout = out, out
 	caught.Stderr, caught.Capture = stderr, true
 	begun := time.Now()
-	r := begin(t, Tree{Workers: []Worker{caught, plain}, Grace: ample})
+	r := begin(t, Tree{Workers: []Worker{caught, plain}, Grace: longGrace})
 	l.want("ready", "ready")
-	r.cancel(&Stop{Stacks: true, Err: errors.New("stragglers")})
+	r.cancel(&Stop{DumpStacks: true, Err: errors.New("stragglers")})
 	results, err := r.wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := results[0]; e.Code != 2 || !e.Stopped || !strings.Contains(string(e.Stderr), "goroutine 1") {
-		t.Errorf("%+v", e)
+	e := results[0]
+	if e.Code != 2 || !e.Stopped || !strings.Contains(string(e.Stderr), "goroutine 1") {
+		t.Errorf("worker 0: %+v, want Code 2, Stopped and a stack", e)
 	}
 	if e := results[1]; e.Signal != syscall.SIGTERM || !e.Stopped {
-		t.Errorf("%+v", e)
+		t.Errorf("worker 1: %+v, want SIGTERM and Stopped", e)
 	}
 	if !strings.Contains(text(), "SIGABRT") {
-		t.Error("no stack was printed")
+		t.Error("worker 0 has not printed its stacks")
 	}
 	if took := time.Since(begun); took > 8*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Run returned after %v, want at most 8 s", took)
 	}
 }
 
-func TestDeaf(t *testing.T) {
+// TestTreeDumpStacks: closing Tree.DumpStacks sends SIGABRT only to workers that ignore SIGTERM and
+// catch SIGABRT.
+func TestTreeDumpStacks(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	stderr, text := output(t)
-	tree := Tree{Workers: []Worker{worker(t, deaf), worker(t, counts), sh(t, `trap "" TERM; echo ready; exec sleep 1000`)}}
+	tree := Tree{Workers: []Worker{
+		worker(t, ignoringTerm), worker(t, printingSignals),
+		sh(t, `trap "" TERM; echo ready; exec sleep 1000`),
+	}}
 	for i := range tree.Workers {
 		tree.Workers[i].Stdout = out
 	}
 	tree.Workers[0].Stderr = stderr
-	now, ended := make(chan struct{}), make(chan int, len(tree.Workers))
-	tree.Deaf, tree.Ended = now, func(i int, _ Result) { ended <- i }
+	dump, ended := make(chan struct{}), make(chan int, len(tree.Workers))
+	tree.DumpStacks, tree.Ended = dump, func(i int, _ Result) { ended <- i }
 	r := begin(t, tree)
 	l.want("ready", "ready", "ready")
-	close(now)
+	close(dump)
 	if i := <-ended; i != 0 {
-		t.Errorf("worker %d ended first", i)
+		t.Errorf("worker %d ended first, want worker 0", i)
 	}
 	r.kill()
 	results, err := r.wait()
@@ -64,25 +71,28 @@ func TestDeaf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := results[0]; e.Code != 2 || !e.Stopped {
-		t.Errorf("%+v", e)
+		t.Errorf("worker 0: %+v, want Code 2 and Stopped", e)
 	}
 	for _, e := range results[1:] {
 		if e.Signal != syscall.SIGKILL {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want SIGKILL", e)
 		}
 	}
 	if !strings.Contains(text(), "SIGABRT") {
-		t.Error("no stack was printed")
+		t.Error("worker 0 has not printed its stacks")
 	}
 }
 
-var deaf = role("deaf", func() {
+// ignoringTerm ignores SIGTERM; the Go runtime catches SIGABRT.
+var ignoringTerm = role("ignoring SIGTERM", func() {
 	signal.Ignore(syscall.SIGTERM)
 	os.Stdout.WriteString("ready\n")
 	pause()
 })
 
-func TestStacksOfPython(t *testing.T) {
+// TestPythonStacks: at the end of the grace period Python prints its stacks, and leaves no core
+// file.
+func TestPythonStacks(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	stderr, text := output(t)
@@ -91,40 +101,42 @@ func TestStacksOfPython(t *testing.T) {
 	w.Path = "/usr/bin/python3"
 	w.Args = []string{"python3", "-X", "faulthandler", "-c", `
 import resource, signal, time
-resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)) if resource.getrlimit(resource.RLIMIT_CORE)[1] < 0 else None
+unlimited = resource.RLIM_INFINITY
+if resource.getrlimit(resource.RLIMIT_CORE)[1] == unlimited:
+    resource.setrlimit(resource.RLIMIT_CORE, (unlimited, unlimited))
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-def stuck_here():
+def blocked_here():
     print("ready", flush=True)
     time.sleep(1000)
-stuck_here()
+blocked_here()
 `}
 	w.Dir, w.Stdout, w.Stderr = dir, out, stderr
 	r := begin(t, Tree{Workers: []Worker{w}, Grace: 50 * time.Millisecond})
 	l.want("ready")
 	r.cancel(nil)
 	if e := r.one(); e.Signal != syscall.SIGABRT || !e.Stopped {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want SIGABRT and Stopped", e)
 	}
-	if got := text(); !strings.Contains(got, "in stuck_here") {
-		t.Errorf("no stack: %q", got)
+	if got := text(); !strings.Contains(got, "in blocked_here") {
+		t.Errorf("stderr is %q, want a stack with blocked_here", got)
 	}
 	if files, _ := filepath.Glob(dir + "/*"); len(files) > 0 {
-		t.Errorf("it left %v", files)
+		t.Errorf("files in the working directory: %v", files)
 	}
 }
 
-// TestNoCore: a worker that gets SIGABRT for its stacks cannot leave a core.
+// TestNoCore: a worker that receives SIGABRT has a core limit of less than 1 block.
 func TestNoCore(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	w := sh(t, `ulimit -c $(ulimit -Hc); trap "ulimit -c; exit 3" ABRT
 		echo ready; while :; do sleep 0.01; done`)
 	w.Stdout = out
-	r := begin(t, Tree{Workers: []Worker{w}, Grace: ample})
+	r := begin(t, Tree{Workers: []Worker{w}, Grace: longGrace})
 	l.want("ready")
-	r.cancel(&Stop{Stacks: true})
+	r.cancel(&Stop{DumpStacks: true})
 	if e := r.one(); e.Code != 3 || !e.Stopped {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want Code 3 and Stopped", e)
 	}
 	l.want("0")
 }

@@ -9,22 +9,23 @@ import (
 	"rdzv/wrap/internal/watchdog"
 )
 
-// Stop is a cause with which the ctx of Run may end, to say how its tree is to be stopped. Any other cause is the same
-// as a zero Stop.
+// Stop, as the cause of the end of Run's ctx, says how the tree is to be stopped. Any other cause
+// has the effect of the zero Stop.
 type Stop struct {
-	// Err is why.
+	// Err is the reason; may be nil.
 	Err error
-	// Delivered is a signal to end that the workers have already had, by no doing of Run's; 0 is none. Those that were
-	// running at the time At get no SIGTERM, unless they live although they would have died of it: one that was started
-	// while it was on its way has not had it. A zero At means now.
+	// Delivered is a signal to end that the workers have already received, not from Run; 0 is none.
+	// Workers started before the time At receive no SIGTERM then, except those that still run
+	// although Delivered would have killed them: they were started after it was sent. A zero At is
+	// now.
 	Delivered syscall.Signal
 	At        time.Time
-	// Stacks gives workers that catch SIGABRT (Python's faulthandler) that signal in place of SIGTERM: they print their
-	// stacks, for which they have Tree.Grace, and die of it.
-	Stacks bool
+	// DumpStacks sends SIGABRT instead of SIGTERM to workers that catch it, as Python's
+	// faulthandler does: they print their stacks, for which they have Tree.Grace, and die.
+	DumpStacks bool
 }
 
-// Error tells why.
+// Error is the text of Err, or "stopped".
 func (s *Stop) Error() string {
 	if s.Err == nil {
 		return "stopped"
@@ -35,7 +36,7 @@ func (s *Stop) Error() string {
 // Unwrap returns Err.
 func (s *Stop) Unwrap() error { return s.Err }
 
-// stopOf is how ctx, which has ended, wants its tree stopped.
+// stopOf returns the Stop with which ctx has ended.
 func stopOf(ctx context.Context) *Stop {
 	var stop *Stop
 	if errors.As(context.Cause(ctx), &stop) {
@@ -44,23 +45,25 @@ func stopOf(ctx context.Context) *Stop {
 	return &Stop{}
 }
 
-// overdue is how much longer than it should need a watchdog is given to end a tree.
-const overdue = 2 * time.Second
+// lateMargin is how much longer than its own limits a watchdog may take before it is killed.
+const lateMargin = 2 * time.Second
 
-// stop tells the watchdog to end the tree, and returns when that is overdue.
+// stop orders the watchdog to end the tree and returns a timer of when that must be done.
 func (r *run) stop(s *Stop) <-chan time.Time {
 	if s.Delivered != 0 {
-		r.guard.order(watchdog.Record{Kind: watchdog.Spare, A: int64(monotonic(s.At)), B: int64(s.Delivered)})
+		r.guard.order(watchdog.Record{
+			Kind: watchdog.AlreadySignalled, A: int64(monotonic(s.At)), B: int64(s.Delivered),
+		})
 	}
 	order := watchdog.Record{Kind: watchdog.Stop, A: int64(r.tree.Grace)}
-	if s.Stacks {
+	if s.DumpStacks {
 		order.B = 1
 	}
 	r.guard.order(order)
-	return time.After(r.tree.Grace + watchdog.DumpWait + watchdog.KillWait + overdue)
+	return time.After(r.tree.Grace + watchdog.DumpWait + watchdog.KillWait + lateMargin)
 }
 
-// monotonic is t on the clock that this process and the watchdog share; a zero t is now.
+// monotonic converts t to watchdog.Monotonic; a zero t is now.
 func monotonic(t time.Time) time.Duration {
 	now := watchdog.Monotonic()
 	if t.IsZero() {
@@ -69,8 +72,8 @@ func monotonic(t time.Time) time.Duration {
 	return now - time.Since(t)
 }
 
-// kill tells the watchdog to kill the tree, and returns when that is overdue.
+// kill orders the watchdog to kill the tree and returns a timer of when that must be done.
 func (r *run) kill() <-chan time.Time {
 	r.guard.order(watchdog.Record{Kind: watchdog.Kill})
-	return time.After(watchdog.KillWait + overdue)
+	return time.After(watchdog.KillWait + lateMargin)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // TestStreamOfSignals sends SIGUSR1 to the agent at 25 Hz, as a profiler or a monitoring script
-// may, and SIGTERM among them: each signal is reported within its own time.
+// may, and SIGTERM in between: each signal has its own deadline.
 func TestStreamOfSignals(t *testing.T) {
 	nothingLeft(t)
 	cmd, l := startListener(t, nil)

@@ -13,19 +13,20 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// guards are the watchdogs of this process. They are its children but no orphans.
+// guards are the watchdogs of this process: children of it that are no orphans.
 var guards = struct {
 	sync.Mutex
 	pids map[int]bool
 }{pids: map[int]bool{}}
 
-// sweepWait is how long a process may take to die of SIGKILL; sweepStep how often that is looked at.
 const (
+	// sweepWait is how long processes may take to die of SIGKILL.
 	sweepWait = 3 * time.Second
-	sweepStep = time.Millisecond
+	// sweepInterval is how often sweep checks whether they have.
+	sweepInterval = time.Millisecond
 )
 
-// children returns the children of this process that are no watchdogs. Without /proc none can be found.
+// children returns the children of this process except its watchdogs.
 func children() (map[int]bool, error) {
 	set := map[int]bool{}
 	if childless() {
@@ -42,35 +43,40 @@ func children() (map[int]bool, error) {
 	return set, err
 }
 
-// childless reports whether this process has no children at all, as most agents do before they start their watchdog.
+// childless reports whether this process has no children, as most agents before they start their
+// watchdog. It saves them reading /proc.
 func childless() bool {
-	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil) == unix.ECHILD
+	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
+	return unix.Waitid(unix.P_ALL, 0, nil, options, nil) == unix.ECHILD
 }
 
-// sweep kills what this process has adopted from a watchdog that died: all its children but those in spare. As it
-// kills its own children only, which nobody else reaps, it never hits a stranger; theirs become its own in turn. ended is
-// told every status. The error names those that would not die within sweepWait, or says why they could not be found.
-func sweep(spare map[int]bool, ended func(pid int, status syscall.WaitStatus)) error {
-	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepStep) {
-		left, err := sweepOnce(spare, ended)
+// sweep kills the processes that this process has adopted from a watchdog that died: all its
+// children except those in unrelated. It kills only its own children, which nothing else reaps, so
+// their pids cannot belong to other processes; their children become its own when they die. sweep
+// calls ended with the status of each. The error names those that did not die within sweepWait, or
+// says why the children could not be listed.
+func sweep(unrelated map[int]bool, ended func(pid int, status syscall.WaitStatus)) error {
+	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepInterval) {
+		left, err := sweepOnce(unrelated, ended)
 		switch {
 		case len(left) == 0 && err == nil:
 			return nil
 		case time.Now().Before(until):
 		case err != nil:
-			return fmt.Errorf("cannot look for what the workers have left behind: %w", err)
+			return fmt.Errorf("cannot list the processes that the workers left: %w", err)
 		default:
-			return &LeftError{named(left)}
+			return &SurvivorsError{named(left)}
 		}
 	}
 }
 
-// sweepOnce kills and reaps each child once and returns those not in spare that there were.
-func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) ([]int, error) {
+// sweepOnce kills each child that is not in unrelated, reaps those that are dead, and returns the
+// pids of all of them.
+func sweepOnce(unrelated map[int]bool, ended func(int, syscall.WaitStatus)) ([]int, error) {
 	var left []int
 	found, err := children()
 	for pid := range found {
-		if spare[pid] {
+		if unrelated[pid] {
 			continue
 		}
 		left = append(left, pid)
@@ -87,35 +93,36 @@ func sweepOnce(spare map[int]bool, ended func(int, syscall.WaitStatus)) ([]int, 
 func named(pids []int) []Process {
 	var list []Process
 	for _, pid := range pids {
-		stat, _ := procfs.Read(procfs.System, pid) // one that has gone meanwhile has no name
+		stat, _ := procfs.Read(procfs.System, pid) // a process that has ended has no name
 		list = append(list, Process{PID: pid, Name: stat.Name})
 	}
 	return list
 }
 
-// leftovers sees to what the watchdog has left, and tells what could not be killed.
-func (r *run) leftovers() error {
+// killLeft kills what a watchdog that died has left, and returns the error of Run.
+func (r *run) killLeft() error {
 	switch {
-	case !r.gone:
+	case !r.finished:
 		return r.takeOver()
-	case len(r.left) > 0:
-		return &LeftError{named(r.left)}
+	case len(r.survivors) > 0:
+		return &SurvivorsError{named(r.survivors)}
 	}
 	return nil
 }
 
-// takeOver kills the tree of a watchdog that died before it could, and ends the workers of whose end it did not live to tell.
+// takeOver kills the tree of a watchdog that died before it had, and records the end of the workers
+// that the watchdog has not reported.
 func (r *run) takeOver() error {
 	statuses := map[int]syscall.WaitStatus{}
-	err := sweep(r.spare, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
+	err := sweep(r.unrelated, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
 	for i, s := range r.states {
 		result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}
 		if r.aborted {
-			result = skipped
+			result = notStarted
 		} else if status, ok := statuses[s.pid]; ok {
 			result.Signal = 0
-			result.fill(status)
-			result.Took = time.Since(s.began)
+			result.setStatus(status)
+			result.Took = time.Since(s.startedAt)
 		}
 		r.ended(i, result)
 	}

@@ -2,14 +2,15 @@ package wrap
 
 import "sync"
 
-// tailSize is how much of a stream is remembered, in bytes.
+// tailSize is how many bytes at the end of a stream are kept.
 const tailSize = 64 << 10
 
-// tail remembers the last tailSize bytes written to it. It grows with what comes: most workers write little.
+// tail keeps the last tailSize bytes written to it. It grows with what is written: most workers
+// write little.
 type tail struct {
 	mu   sync.Mutex
-	kept []byte // a ring once it is full
-	next int    // where the ring goes on
+	kept []byte // a ring once it has tailSize bytes
+	next int    // where the ring continues
 }
 
 func (t *tail) write(b []byte) {
@@ -24,7 +25,7 @@ func (t *tail) write(b []byte) {
 	}
 }
 
-// bytes returns a copy of what is remembered.
+// bytes returns a copy of the kept bytes.
 func (t *tail) bytes() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,66 +8,74 @@ import (
 	"time"
 )
 
-// Worker is one program to run.
+// Worker describes one program to run.
 type Worker struct {
-	// Path is the program's file, as Find gives it. If relative, it is taken from Dir.
+	// Path is the executable, as returned by Find. A relative path is resolved in Dir. Required.
 	Path string
-	// Args is its argument list, which begins with its name; empty means Path alone.
+	// Args is argv, including argv[0]; empty means Path alone.
 	Args []string
-	// Env is its whole environment, as "NAME=value".
+	// Env is the complete environment, as "NAME=value".
 	Env []string
-	// Dir is its working directory; "" is this process's own.
+	// Dir is the working directory; "" is that of this process.
 	Dir string
-	// Stdin, Stdout and Stderr are handed to it as they are (a terminal stays a terminal); nil is /dev/null.
+	// Stdin, Stdout and Stderr are passed to the worker as they are (a terminal remains a
+	// terminal); nil is /dev/null.
 	Stdin, Stdout, Stderr *os.File
-	// Capture makes its standard error pass through this process if Stderr is no terminal: every byte is written
-	// on to Stderr first, and the last 64 KiB are remembered for Result.Stderr.
+	// Capture reads the worker's standard error through this process, unless Stderr is nil or a
+	// terminal: every byte is first written to Stderr, and the last 64 KiB are kept for
+	// Result.Stderr.
 	Capture bool
 }
 
-// Tree says what to run and how to end it.
+// Tree describes the workers to run and how they end.
 type Tree struct {
-	// Workers are started in this order, one by one; at least one.
+	// Workers are started in this order; at least one.
 	Workers []Worker
-	// Grace is how long workers may live after SIGTERM; 0: SIGKILL follows right away.
+	// Grace is how long workers may run after SIGTERM, at least 0; with 0 SIGKILL follows
+	// immediately.
 	Grace time.Duration
-	// Linger makes Run, after the last worker's end, wait for ctx to end before it ends what workers have left behind.
+	// Linger lets descendants that the workers leave run on after the last worker has ended, until
+	// ctx ends. By default they are stopped then.
 	Linger bool
 
-	// Started and Ended, if set, are called as worker i has started and has ended, one call at a time and not from the
-	// goroutine that supervises: they may take their time. Ended is called exactly once for every worker, also
-	// for one that could not be started; Started before it unless the worker never ran.
+	// Started and Ended, if set, are called after worker i has started and after it has ended: one
+	// call at a time, from a goroutine that supervises nothing, so that they may take their time.
+	// Ended is called exactly once for each worker, even if it could not be started. Started is
+	// called before it if the worker was started.
 	Started func(i, pid int)
 	Ended   func(i int, r Result)
 
-	// Source, if set, is told while Run lasts which of its signals the workers have had too; it costs one process of
-	// about 0.3 MB, the sentinel. Result.Outside comes from it as well.
+	// Source, if set, learns while Run lasts which of its signals the workers have received too,
+	// and Result.GroupSignal is set. That needs one more process of about 0.3 MB, the sentinel.
 	Source *Source
-	// JobControl stops this process when a terminal or a shell has stopped all live workers (SIGTSTP, SIGTTIN, SIGTTOU), so
-	// that its parent, a shell, sees the job stopped. These signals do not stop it otherwise any more, also when Run has
-	// returned: once a Go program has caught them they do not take their default course again.
+	// JobControl stops this process when a terminal or a shell has stopped all running workers
+	// (SIGTSTP, SIGTTIN, SIGTTOU), so that the shell that started it sees a stopped job. These
+	// signals then do not stop this process otherwise, even after Run has returned: once a Go
+	// program has caught them they no longer have their default action.
 	JobControl bool
 
-	// Signals are sent, each once, to every live worker. Run receives from it until nothing of the tree is left. May be nil.
+	// Signals are sent, each once, to every running worker. Run receives from it until nothing of
+	// the tree is left. May be nil.
 	Signals <-chan syscall.Signal
-	// Deaf, once closed, gives workers that ignore SIGTERM but catch SIGABRT (Python's faulthandler) that signal: they
-	// print their stacks and die of it, where somebody else is about to kill them. May be nil.
-	Deaf <-chan struct{}
-	// Kill, once closed, kills the tree at once: the second Ctrl-C. May be nil.
+	// DumpStacks, when closed, sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT, as
+	// Python's faulthandler does: they print their stacks and die. For use shortly before something
+	// else kills them. May be nil.
+	DumpStacks <-chan struct{}
+	// Kill, when closed, kills the tree immediately, as at a second Ctrl-C. May be nil.
 	Kill <-chan struct{}
 }
 
-// check finds what Run could not run.
+// check returns an error if Run cannot run t.
 func (t *Tree) check() error {
 	if len(t.Workers) == 0 {
-		return errors.New("cannot run a tree: no worker")
+		return errors.New("cannot run a tree: no workers")
 	}
 	if t.Grace < 0 {
-		return fmt.Errorf("cannot run a tree: its grace %v is negative", t.Grace)
+		return fmt.Errorf("cannot run a tree: negative grace %v", t.Grace)
 	}
 	for i, w := range t.Workers {
 		if w.Path == "" {
-			return fmt.Errorf("cannot run worker %d: no path", i)
+			return fmt.Errorf("cannot run worker %d: empty path", i)
 		}
 	}
 	return nil

@@ -14,21 +14,21 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// terminal is a pseudo terminal: what is typed into it and the lines that appear on it.
+// terminal is a pseudo terminal: its keyboard and the lines that appear on it.
 type terminal struct {
 	t      *testing.T
 	master *os.File
 	lineReader
 }
 
-func (term terminal) typed(keys string) {
+func (term terminal) typeKeys(keys string) {
 	term.t.Helper()
 	if _, err := term.master.WriteString(keys); err != nil {
 		term.t.Fatal(err)
 	}
 }
 
-// openTerminal returns a terminal and its other end.
+// openTerminal returns a terminal and the file that programs use as their terminal.
 func openTerminal(t *testing.T) (terminal, *os.File) {
 	t.Helper()
 	master, slave := proctest.OpenTerminal(t)
@@ -39,14 +39,18 @@ func openTerminal(t *testing.T) (terminal, *os.File) {
 	return terminal{t, master, l}, slave
 }
 
-// shell is a shell with job control: it runs the role of its argument in a foreground process group; when that stops, it
-// says so, takes the terminal back, waits for SIGUSR1, and puts it into the foreground again.
+// shell is a shell with job control: it runs a listener in a foreground process group, or with
+// backEnv in the background. When the job stops, it prints that, takes the terminal back, waits for
+// SIGUSR1, and continues the job in the foreground.
 var shell = role("shell", func() {
-	signal.Ignore(syscall.SIGTTOU) // as shells do, to be able to give the terminal away
+	signal.Ignore(syscall.SIGTTOU) // like all shells, to be able to use TIOCSPGRP
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGUSR1)
 	job, err := syscall.ForkExec("/proc/self/exe", []string{"job"}, &syscall.ProcAttr{
-		Env:   []string{roleEnv + "=" + listener, markerEnv + "=" + os.Getenv(markerEnv), argEnv + "=" + os.Getenv(argEnv)},
+		Env: []string{
+			roleEnv + "=" + listener, markerEnv + "=" + os.Getenv(markerEnv),
+			argEnv + "=" + os.Getenv(argEnv),
+		},
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Foreground: os.Getenv(backEnv) == "", Setpgid: true, Ctty: 0},
 	})
@@ -75,7 +79,7 @@ var shell = role("shell", func() {
 // backEnv makes the shell start its job in the background.
 const backEnv = "WRAP_TEST_BACKGROUND"
 
-// startShell runs the listener with a worker in the foreground of a terminal.
+// startShell starts a shell in a terminal. The script is the worker of the listener.
 func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd) {
 	t.Helper()
 	term, slave := openTerminal(t)
@@ -88,7 +92,7 @@ func startShell(t *testing.T, script string, env ...string) (terminal, *exec.Cmd
 	return term, cmd
 }
 
-// TestKeys presses the keys that signal the foreground: worker and agent get each once.
+// TestKeys presses keys that send a signal: agent and worker receive each one once.
 func TestKeys(t *testing.T) {
 	nothingLeft(t)
 	term, _ := startShell(t, "")
@@ -97,19 +101,20 @@ func TestKeys(t *testing.T) {
 		keys   string
 		signal syscall.Signal
 	}{{"\x03", syscall.SIGINT}, {"\x1c", syscall.SIGQUIT}, {"\x03", syscall.SIGINT}} {
-		term.typed(key.keys)
+		term.typeKeys(key.keys)
 		event, name := fmt.Sprintf("agent: %d shared=true", int(key.signal)), key.signal.String()
 		for left := map[string]bool{event: true, name: true}; len(left) > 0; {
-			line := strings.TrimPrefix(strings.TrimPrefix(term.next(), "^C"), "^\\") // what the terminal echoes
+			// The terminal echoes the keys.
+			line := strings.TrimPrefix(strings.TrimPrefix(term.next(), "^C"), "^\\")
 			if !left[line] {
-				t.Fatalf("%q, want %v", line, left)
+				t.Fatalf("got line %q, want one of %v", line, left)
 			}
 			delete(left, line)
 		}
 	}
 }
 
-// TestResize: the kernel tells the foreground of a new size.
+// TestResize: agent and worker receive SIGWINCH when the size of the terminal changes.
 func TestResize(t *testing.T) {
 	nothingLeft(t)
 	term, _ := startShell(t, "")
@@ -121,29 +126,33 @@ func TestResize(t *testing.T) {
 	term.inAnyOrder("agent: 28 shared=true", "window-changed")
 }
 
-// TestCtrlZ stops and continues a worker that knows nothing of it.
+// TestCtrlZ stops and continues a worker that does not catch the signal.
 func TestCtrlZ(t *testing.T) {
 	nothingLeft(t)
 	term, sh := startShell(t, `echo ready; read line; echo "got $line"; exit 5`)
 	term.await("ready")
 	for range 3 {
-		term.typed("\x1a")
+		term.typeKeys("\x1a")
 		term.await("^Zshell: job stopped")
 		for _, p := range marked(marker(t)) {
 			if p.PID != sh.Process.Pid {
-				eventually(t, p.Name+" has stopped", func() bool { s, _ := readState(p.PID); return s == 'T' })
+				eventually(t, p.Name+" is stopped", func() bool {
+					s, _ := readState(p.PID)
+					return s == 'T'
+				})
 			}
 		}
 		syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
 		term.await("agent: 18 shared=true")
 	}
-	term.typed("hello\n")
+	term.typeKeys("hello\n")
 	term.await("got hello")
-	term.await("ended 5 outside 0 <nil>")
+	term.await("ended 5 group signal 0 <nil>")
 	term.await("shell: job ended 0")
 }
 
-// TestBackgroundRead: a job that reads the terminal from the background stops as a whole, and reads on in the foreground.
+// TestBackgroundRead: a background job that reads from the terminal stops as a whole, and reads
+// when it is continued in the foreground.
 func TestBackgroundRead(t *testing.T) {
 	nothingLeft(t)
 	term, sh := startShell(t, `echo ready; read line; echo "got $line"; exit 5`, backEnv+"=1")
@@ -151,19 +160,19 @@ func TestBackgroundRead(t *testing.T) {
 	term.await("shell: job stopped")
 	syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
 	term.await("agent: 18 shared=true")
-	term.typed("hello\n")
+	term.typeKeys("hello\n")
 	term.await("got hello")
-	term.await("ended 5 outside 0 <nil>")
+	term.await("ended 5 group signal 0 <nil>")
 }
 
-// tidies stops itself only some time after it was told to. (A Go program could not: once it has caught SIGTSTP, that
-// never takes its default course again.)
-const tidies = `exec /usr/bin/python3 -c '
+// stopsLate stops some time after it has received SIGTSTP. It is no Go program: once a Go program
+// has caught SIGTSTP, the signal no longer has its default action.
+const stopsLate = `exec /usr/bin/python3 -c '
 import os, signal, time
 def stop(*_):
-    os.write(1, b"tidying\n")
+    os.write(1, b"received\n")
     time.sleep(0.1)
-    os.write(1, b"tidy\n")
+    os.write(1, b"stopping\n")
     signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTSTP)
 signal.signal(signal.SIGTSTP, stop)
@@ -172,29 +181,31 @@ while True:
     signal.pause()
 '`
 
-// TestLateStop: a worker that first puts things in order is not overtaken by the agent.
+// TestLateStop: the agent does not stop before a worker that stops late.
 func TestLateStop(t *testing.T) {
 	nothingLeft(t)
-	term, sh := startShell(t, tidies)
+	term, sh := startShell(t, stopsLate)
 	term.await("ready")
-	term.typed("\x1a")
-	for _, line := range []string{"tidying", "tidy", "shell: job stopped"} {
+	term.typeKeys("\x1a")
+	for _, line := range []string{"received", "stopping", "shell: job stopped"} {
 		for got := ""; got != line; {
-			if got = strings.TrimPrefix(term.next(), "^Z"); got == "shell: job stopped" && line != got {
-				t.Fatalf("stopped before %q", line)
+			got = strings.TrimPrefix(term.next(), "^Z")
+			if got == "shell: job stopped" && line != got {
+				t.Fatalf("the agent stopped before the worker printed %q", line)
 			}
 		}
 	}
 	syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
 }
 
-// TestShellAsProgram: a worker that does job control itself.
-func TestShellAsProgram(t *testing.T) {
+// TestShellAsWorker: the worker is a shell with its own job control.
+func TestShellAsWorker(t *testing.T) {
 	nothingLeft(t)
-	term, _ := startShell(t, `PS1=; export PS1; echo ready; exec bash --norc --noprofile --noediting -i`)
+	term, _ := startShell(t, `PS1=; export PS1; echo ready
+		exec bash --norc --noprofile --noediting -i`)
 	term.await("ready")
-	term.typed("sleep 1000\n")
-	eventually(t, "sleep runs", func() bool {
+	term.typeKeys("sleep 1000\n")
+	eventually(t, "sleep is running", func() bool {
 		for _, p := range marked(marker(t)) {
 			if p.Name == "sleep" {
 				return true
@@ -202,11 +213,11 @@ func TestShellAsProgram(t *testing.T) {
 		}
 		return false
 	})
-	term.typed("\x1a")
+	term.typeKeys("\x1a")
 	for !strings.HasPrefix(term.next(), "[1]+  Stopped") {
 	}
-	term.typed("kill %1; fg\n")
-	term.typed("echo a''live; exit 6\n")
-	term.await("alive")
-	term.await("ended 6 outside 0 <nil>")
+	term.typeKeys("kill %1; fg\n")
+	term.typeKeys("echo still run''ning; exit 6\n")
+	term.await("still running")
+	term.await("ended 6 group signal 0 <nil>")
 }

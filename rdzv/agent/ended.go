@@ -28,9 +28,9 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		worker.Stopped = true
 		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, watchdogLost(worker.Rank)) }
 	case r.ExitCode() == 0, r.Stopped:
-	case r.Outside != 0: // a launcher or the terminal has ended it, and with it the job
+	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
-		write = func(ctx context.Context) error { return w.session.End(ctx, int(r.Outside)) }
+		write = func(ctx context.Context) error { return w.session.End(ctx, int(r.GroupSignal)) }
 	default:
 		w.failed(i, worker, r)
 		return

@@ -211,7 +211,7 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 	}
 	var v *rdzv.Verdict
 	if errors.As(cause, &v) {
-		stop.Stacks = v.Kind == rdzv.Straggling
+		stop.DumpStacks = v.Kind == rdzv.Straggling
 	}
 	return stop
 }

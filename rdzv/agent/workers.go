@@ -48,7 +48,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 	c := w.local.Config
 	t := wrap.Tree{
 		Grace: c.Grace, Linger: true, JobControl: true,
-		Source: w.in.source, Signals: w.in.forward, Deaf: w.in.dump, Kill: w.in.kill,
+		Source: w.in.source, Signals: w.in.forward, DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: w.workerStarted, Ended: w.workerEnded,
 	}
 	for i := range w.local.Workers {

@@ -1,15 +1,18 @@
-// Package watchdog is the process between an agent and its workers: it starts them, reaps them, stops them, and
-// kills its whole tree as soon as the agent is gone.
+// Package watchdog is the process between an agent and its workers. It starts the workers, waits
+// for them, stops them, and kills the whole tree as soon as the agent has ended.
 //
-// It is this very binary, executed anew with Name as its argv[0], and lives in an init function. Go initialises
-// packages in the order of their import paths as soon as all that they import is ready; "rdzv/..." sorts before
-// "reflect", which fmt, encoding/* and with them nearly every other package wait for. So it answers after about 25 small
-// inits (0.4 ms) and not after 265 (10 ms, most of them etcd's), and the memory that those touch is never touched. The
-// price: this package and what it imports may import only os, syscall, sync, time, errors, strconv and their
-// like; a test looks at the order.
+// The watchdog is the agent's own executable, started again with Name as argv[0], and runs in an
+// init function of this package. Go initialises packages in the order of their import paths as soon
+// as all their imports are initialised. "rdzv/..." sorts before "reflect", which fmt, encoding/*
+// and most other packages need. So the watchdog starts after about 25 small packages (0.4 ms)
+// instead of 265 (10 ms, most of them etcd's), and the memory that those would use is never
+// allocated. Therefore this package and its imports may import only os, syscall, sync, time,
+// errors, strconv and similar packages. TestWatchdogStartsBeforeHeavyPackages in package wrap
+// checks that.
 //
-// Its descriptors: 0 the socket to the agent, 1 the pipe of the sentinel (see sentinel.go), 2 /dev/null, and above
-// whatever the agent was itself started with: a launcher's descriptors reach the workers under their own numbers.
+// Descriptors: 0 is the socket to the agent, 1 the pipe of the sentinel (see sentinel.go), 2
+// /dev/null. The others are those that the agent inherited: the descriptors of a launcher reach the
+// workers under their own numbers.
 package watchdog
 
 import (
@@ -20,13 +23,16 @@ import (
 	"unsafe"
 )
 
-// Name is the watchdog's argv[0].
+// Name is the argv[0] of the watchdog.
 const Name = "rdzv-watchdog"
 
-// Args returns the watchdog's argv for an agent in process group group (0: unknown to this pid namespace).
-// The agent's pid is there for those who read ps. sentinel asks for a sentinel.
+// Args returns the argv of the watchdog of an agent: agent is its pid, which only serves readers of
+// ps, group its process group, or 0 if this pid namespace has no number for it. With sentinel the
+// watchdog starts a sentinel.
 func Args(agent, group int, sentinel bool) []string {
-	return []string{Name, strconv.Itoa(agent), strconv.Itoa(group), strconv.FormatBool(sentinel)}
+	return []string{
+		Name, strconv.Itoa(agent), strconv.Itoa(group), strconv.FormatBool(sentinel),
+	}
 }
 
 func init() {
@@ -35,18 +41,19 @@ func init() {
 	}
 }
 
-// run is the life of the watchdog; its exit code is for curious eyes only.
+// run is the main function of the watchdog. It returns only if the watchdog could not start, with
+// its exit code, which nothing reads.
 func run(args []string) int {
-	// The main thread: a worker's parent-death signal is tied to the thread that forked it.
+	// The parent-death signal of a worker is tied to the thread that forks it: the main thread.
 	runtime.LockOSThread()
 	group, err := strconv.Atoi(args[2])
 	if err != nil || prctl(prSetChildSubreaper, 1) != 0 {
 		return 1
 	}
 	name := []byte(Name + "\x00")
-	prctl(prSetName, uintptr(unsafe.Pointer(&name[0]))) // for ps and killall, which would show "exe"
-	outliveSignals()
-	w := watch{starting: true, byPID: map[int]int{}, told: map[int]bool{}}
+	prctl(prSetName, uintptr(unsafe.Pointer(&name[0]))) // otherwise ps and killall show "exe"
+	surviveSignals()
+	w := watchdog{starting: true, byPID: map[int]int{}, sentTerm: map[int]bool{}}
 	if args[3] == "true" {
 		w.sentinel = startSentinel(group)
 	}
@@ -55,13 +62,13 @@ func run(args []string) int {
 		return 1
 	}
 	w.workers = make([]worker, len(spec.Workers))
-	go w.mindAgent()
+	go w.serveAgent()
 	w.start(spec, files)
-	w.mindChildren()
-	select {} // mindAgent ends the process
+	w.serveChildren()
+	select {} // serveAgent ends the process
 }
 
-// prctl(2). As a subreaper this process, rather than init, becomes the parent of orphaned descendants.
+// Options of prctl(2). A child subreaper becomes the parent of its orphaned descendants.
 const (
 	prSetPdeathsig      = 1
 	prSetName           = 15

@@ -1,39 +1,58 @@
 package watchdog
 
-// Kind says what a Record tells.
+// Kind is the type of a Record.
 type Kind uint8
 
-// What the agent tells the watchdog.
+// Records from the agent to the watchdog.
 const (
-	Hello  Kind = 1 + iota // first of all: A = length of the Spec in bytes, B = number of descriptors sent before it
-	Signal                 // send signal A once to every live worker
-	Spare                  // workers that were there before A, by Monotonic, have had signal B to stop: Stop sends them none
-	Stop                   // end the tree: A = grace in ns, B = 1 to begin with SIGABRT where it is caught
-	Deaf                   // SIGABRT to workers that ignore SIGTERM, where it is caught
-	Kill                   // SIGKILL everything, now
-	Ask                    // have the sentinel report Answer, after all that has reached it
+	// Hello is the first record: A = length of the Spec in bytes, B = number of descriptors that
+	// are sent between it and the Spec.
+	Hello Kind = 1 + iota
+	// Signal sends signal A once to every running worker.
+	Signal
+	// AlreadySignalled says that workers started before A, by Monotonic, have received the signal B
+	// to end: Stop sends them none.
+	AlreadySignalled
+	// Stop ends the tree: A = grace in ns; with B = 1 SIGABRT replaces SIGTERM where it is caught.
+	Stop
+	// DumpStacks sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT.
+	DumpStacks
+	// Kill sends SIGKILL to everything now.
+	Kill
+	// Query makes the sentinel report QueryReply, after all signals that it has received before.
+	Query
 )
 
-// What the watchdog tells the agent.
+// Records from the watchdog to the agent.
 const (
-	Started Kind = 64 + iota // worker Index runs: A = pid, B = Monotonic before its start
-	Refused                  // worker Index could not be started: A = errno
-	Skipped                  // worker Index was not started because Stop or Kill came before
-	Ended                    // worker Index ended: A = wait status, B = ns it took, C = 1 if it had been told to stop
-	Paused                   // worker Index was stopped: A = signal
-	Resumed                  // worker Index was continued
-	Left                     // A = pid of a descendant that did not die of SIGKILL within KillWait
-	Gone                     // nothing of the tree is left but what Left named; the watchdog exits
+	// Started: worker Index runs; A = pid, B = Monotonic before its start.
+	Started Kind = 64 + iota
+	// Refused: worker Index could not be started; A = errno.
+	Refused
+	// Skipped: worker Index was not started because Stop or Kill came first.
+	Skipped
+	// Ended: worker Index ended; A = wait status, B = run time in ns, C = 1 if it had received a
+	// signal to end.
+	Ended
+	// Suspended: worker Index was stopped by the signal A, as in job control.
+	Suspended
+	// Continued: worker Index was continued.
+	Continued
+	// Survivor: the descendant with pid A did not die of SIGKILL within KillWait.
+	Survivor
+	// Finished: nothing of the tree is left but the Survivors; the watchdog exits.
+	Finished
 )
 
-// Record is the fixed-size message on the socket between agent and watchdog, both of the same binary.
+// Record is the message of fixed size on the socket between agent and watchdog, which are the same
+// executable.
 type Record struct {
 	Kind    Kind
 	Index   int
 	A, B, C int64
 }
 
-// RecordSize is the length of a Record on the wire, in bytes.
+// RecordSize is the length of an encoded Record in bytes.
 const RecordSize = 32
 
 // Bytes encodes r.
@@ -57,10 +76,11 @@ func ParseRecord(b []byte) Record {
 	}
 }
 
-// encoding/binary would do, but it waits for package reflect (see the comment at the top of main.go).
+// Package encoding/binary is not used because it imports reflect, see the package comment.
 
 func appendUint(b []byte, v uint64) []byte {
-	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
+	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24),
+		byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
 }
 
 func uint64At(b []byte) uint64 {

@@ -5,55 +5,59 @@ import (
 	"unsafe"
 )
 
-// The signals that the Go runtime does not survive by itself: of the first kind it dies, at the second it stops. All others
-// that can be survived it catches from the start, and does nothing (package os/signal, "Default behavior of signals in Go
-// programs").
+// The signals whose default action in a Go program is to end or to stop the process. The Go runtime
+// catches all others that can be caught and does nothing (os/signal, "Default behavior of signals
+// in Go programs").
 var (
-	deadly = []syscall.Signal{
+	fatalSignals = []syscall.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTERM,
-		syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSTKFLT, syscall.SIGSYS,
+		syscall.SIGILL, syscall.SIGTRAP, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV,
+		syscall.SIGSTKFLT, syscall.SIGSYS,
 	}
-	halting = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+	stopSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 )
 
-// outliveSignals makes this process survive every signal that can be survived, and without a trace in its workers,
-// although what is ignored stays so in all that is executed.
+// surviveSignals makes this process survive every signal that can be caught, without changing the
+// signal actions of its workers, although an ignored signal stays ignored after exec.
 //
-// The kernel is asked and not package os/signal, which would start threads. What the runtime has caught may be ignored
-// here: between fork and exec it gives each of those signals its default action again (clearSignalHandlers in package
-// runtime). What it has not caught gets its handler of another signal, which exec takes away; it does nothing about a signal
-// that the runtime leaves alone and that is not the death of Go programs (sigfwdgo in package runtime). A bug of ours still
-// ends this process: a SIGSEGV that the kernel itself raises passes for neither caught nor ignored then.
+// It uses rt_sigaction(2) because package os/signal would start threads. Signals that the runtime
+// has caught can be ignored here: between fork and exec the runtime resets each of those to its
+// default action (clearSignalHandlers in package runtime). Signals that the runtime has not caught
+// get the handler of SIGWINCH, which exec resets: for a signal that the runtime does not use and
+// that does not end Go programs it does nothing (sigfwdgo in package runtime). A fault in this
+// process still ends it: a SIGSEGV raised by the kernel cannot be ignored.
 //
-// Of what was ignored from the start SIGHUP, SIGINT (nohup) and the signals of job control stay so, for this process and for
-// the workers.
-func outliveSignals() {
-	for _, s := range deadly {
-		setAction(s, action{ignored})
+// Signals that were ignored when the process started stay ignored for it and its workers if they
+// are SIGHUP, SIGINT (nohup) or signals of job control.
+func surviveSignals() {
+	for _, s := range fatalSignals {
+		setAction(s, action{sigIgn})
 	}
-	harmless := actionOf(syscall.SIGWINCH)
-	for _, s := range halting {
-		if actionOf(s)[0] != ignored {
-			setAction(s, harmless)
+	noop := actionOf(syscall.SIGWINCH)
+	for _, s := range stopSignals {
+		if actionOf(s)[0] != sigIgn {
+			setAction(s, noop)
 		}
 	}
-	setAction(syscall.SIGCHLD, action{}) // who waits for children need not be told of them (mindChildren)
+	setAction(syscall.SIGCHLD, action{}) // serveChildren waits for children and needs no SIGCHLD
 }
 
-// action is the kernel's struct sigaction, which begins with the handler (not so on MIPS).
+// action is the kernel's struct sigaction, which begins with the handler (not on MIPS).
 type action [8]uintptr
 
-// ignored is SIG_IGN.
-const ignored = 1
+// sigIgn is SIG_IGN.
+const sigIgn = 1
 
-// sigsetSize is that of the kernel's signal sets, in bytes.
+// sigsetSize is the size of the kernel's signal sets in bytes.
 const sigsetSize = 8
 
 func actionOf(s syscall.Signal) (a action) {
-	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(unsafe.Pointer(&a)), sigsetSize, 0, 0)
+	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(unsafe.Pointer(&a)),
+		sigsetSize, 0, 0)
 	return a
 }
 
 func setAction(s syscall.Signal, a action) {
-	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&a)), 0, sigsetSize, 0, 0)
+	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&a)), 0,
+		sigsetSize, 0, 0)
 }

@@ -4,20 +4,20 @@ import "errors"
 
 // Worker is one program to start.
 type Worker struct {
-	Path  string   // what is executed, after Dir has become the working directory
-	Dir   string   // "" keeps the agent's
-	Args  []string // argv, its first entry included
-	Env   []string
-	Files [3]int // stdin, stdout, stderr: index among the descriptors sent, or Null
+	Path  string   // executable; a relative path is resolved in Dir
+	Dir   string   // working directory; "" is the agent's
+	Args  []string // argv, including argv[0]
+	Env   []string // "NAME=value"
+	Files [3]int   // stdin, stdout, stderr: index into the descriptors sent, or Null
 }
 
-// Null as one of Worker.Files stands for /dev/null.
+// Null in Worker.Files is /dev/null.
 const Null = -1
 
-// Spec is all that the watchdog is to start.
+// Spec describes what the watchdog starts.
 type Spec struct {
-	Group      int // process group of the workers, the agent's; 0 leaves them in the watchdog's
-	TimerSlack int // of the workers, in ns, as the watchdog's own is another; 0 leaves it
+	Group      int // process group of the workers, the agent's; 0 is the watchdog's
+	TimerSlack int // timer slack of the workers in ns (prctl(2)); 0 is the watchdog's
 	Workers    []Worker
 }
 
@@ -38,10 +38,10 @@ func (s Spec) Bytes() []byte {
 	return b
 }
 
-// ErrSpec says that a Spec is not what Bytes makes.
+// ErrSpec is the error of bytes that do not encode a Spec.
 var ErrSpec = errors.New("malformed spec")
 
-// ParseSpec decodes what Bytes made.
+// ParseSpec decodes the result of Bytes. Its error is ErrSpec.
 func ParseSpec(b []byte) (Spec, error) {
 	r := reader{rest: b}
 	s := Spec{Group: r.int(), TimerSlack: r.int()}
@@ -70,7 +70,8 @@ func appendStrings(b []byte, list []string) []byte {
 	return b
 }
 
-// reader takes values off the front of rest; after the first that is not there, bad is set and all are zero.
+// reader decodes values from the front of rest. If one is missing, bad is set, and this value and
+// all later ones are zero.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -86,7 +87,8 @@ func (r *reader) int() int {
 	return int(v)
 }
 
-// count reads a length; each thing counted takes at least one byte, so none can be greater than what is left.
+// count reads a length. Each counted element takes at least one byte, so a length greater than the
+// number of remaining bytes is malformed.
 func (r *reader) count() int {
 	n := r.int()
 	if n < 0 || n > len(r.rest) {

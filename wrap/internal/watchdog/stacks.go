@@ -7,37 +7,41 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// dumpStacks makes every live worker print its stacks that can, or that can and ignores SIGTERM. It passes for stopped.
-// dumpStacks reports whether there was one.
-func (w *watch) dumpStacks(ignoringTerm bool) (any bool) {
+// dumpStacks sends SIGABRT to every running worker that catches it, or with ignoringTerm to those
+// of them that ignore SIGTERM, and counts that as a signal to end. It reports whether there was
+// one.
+func (w *watchdog) dumpStacks(ignoringTerm bool) (any bool) {
 	for i := range w.workers {
-		if e := &w.workers[i]; e.pid != 0 && w.dump(i, ignoringTerm) {
-			any, e.told = true, true
+		if e := &w.workers[i]; e.pid != 0 && w.abort(i, ignoringTerm) {
+			any, e.signalled = true, true
 			w.wake(i)
 		}
 	}
 	return any
 }
 
-// dump makes worker i print its stacks without leaving a core, if it catches SIGABRT as Python's faulthandler does and,
-// with ignoringTerm, if it ignores SIGTERM. It reports whether it has sent the signal.
-func (w *watch) dump(i int, ignoringTerm bool) bool {
+// abort sends SIGABRT, once, to worker i if it catches it, as with Python's faulthandler, which
+// then prints the stacks; with ignoringTerm only if it also ignores SIGTERM. The worker will not
+// write a core file. abort reports whether it sent the signal.
+func (w *watchdog) abort(i int, ignoringTerm bool) bool {
 	e := &w.workers[i]
 	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
-	if e.dumped || ignoringTerm && !sets.Ignored.Has(syscall.SIGTERM) ||
-		!sets.Caught.Has(syscall.SIGABRT) || !forbidCore(e.pid) {
+	if e.aborted || ignoringTerm && !sets.Ignored.Has(syscall.SIGTERM) ||
+		!sets.Caught.Has(syscall.SIGABRT) || !disableCore(e.pid) {
 		return false
 	}
-	e.dumped = true
+	e.aborted = true
 	w.send(i, syscall.SIGABRT)
 	return true
 }
 
-// forbidCore keeps pid from leaving a core: after its stacks, faulthandler lets SIGABRT take its course.
+// disableCore keeps pid from writing a core file: after faulthandler has printed the stacks it
+// raises SIGABRT with its default action.
 //
-// The limit becomes 1 byte and not 0: a core_pattern that pipes into a program takes no notice of 0, but of 1 (core(5);
-// do_coredump in the kernel). Where the hard limit is 0 the limit stays 0.
-func forbidCore(pid int) bool {
+// The limit becomes 1 byte instead of 0 because the kernel ignores a limit of 0 if core_pattern is
+// a pipe to a program, but not a limit of 1 (core(5); do_coredump in the kernel). If the hard limit
+// is 0, the limit remains 0.
+func disableCore(pid int) bool {
 	var limit syscall.Rlimit
 	if prlimit(pid, nil, &limit) != 0 {
 		return false

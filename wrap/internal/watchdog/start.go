@@ -6,11 +6,12 @@ import (
 	"unsafe"
 )
 
-// RightsMax is how many descriptors the agent sends with one byte of the socket; the kernel's own limit is 253.
+// RightsMax is how many descriptors the agent sends with one byte on the socket. The kernel's limit
+// is 253 (SCM_MAX_FD, unix(7)).
 const RightsMax = 200
 
-// receive reads from socket, in this order: the Hello record, one byte for every RightsMax descriptors, which come with
-// it, and the spec.
+// receive reads from the socket, in this order: the Hello record, one byte with each group of up to
+// RightsMax descriptors, and the Spec.
 func receive(socket int) (Spec, []int, error) {
 	head, err := readFull(socket, RecordSize)
 	if err != nil {
@@ -32,7 +33,7 @@ func receive(socket int) (Spec, []int, error) {
 	return spec, files, err
 }
 
-// readFull reads exactly n bytes of a blocking descriptor.
+// readFull reads exactly n bytes from a blocking descriptor. It returns EPIPE at end of file.
 func readFull(fd, n int) ([]byte, error) {
 	b := make([]byte, n)
 	for at := 0; at < n; {
@@ -50,7 +51,7 @@ func readFull(fd, n int) ([]byte, error) {
 	return b, nil
 }
 
-// receiveFiles takes n descriptors, close-on-exec.
+// receiveFiles receives n descriptors and sets close-on-exec on them.
 func receiveFiles(socket, n int) ([]int, error) {
 	var files []int
 	var one [1]byte
@@ -67,7 +68,7 @@ func receiveFiles(socket, n int) ([]int, error) {
 		}
 		messages, err := syscall.ParseSocketControlMessage(oob[:oobn])
 		if err != nil || len(messages) != 1 {
-			return nil, ErrSpec // descriptors that did not fit under our limit arrive as none
+			return nil, ErrSpec // the open-file limit of this process drops the message
 		}
 		some, err := syscall.ParseUnixRights(&messages[0])
 		if err != nil {
@@ -78,11 +79,12 @@ func receiveFiles(socket, n int) ([]int, error) {
 	return files, nil
 }
 
-// start starts the workers one after the other, while orders may come in between, and then closes their descriptors here:
-// only so do pipes end when the workers do.
-func (w *watch) start(spec Spec, files []int) {
+// start starts the workers one after the other and then closes their descriptors in this process,
+// so that their pipes end when the workers do. The agent's orders are carried out in between.
+func (w *watchdog) start(spec Spec, files []int) {
 	if spec.TimerSlack > 0 {
-		prctl(prSetTimerSlack, uintptr(spec.TimerSlack)) // of this thread, and of what it will start
+		// That of this thread, which the workers inherit.
+		prctl(prSetTimerSlack, uintptr(spec.TimerSlack))
 	}
 	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	files = append(files, null)
@@ -94,7 +96,7 @@ func (w *watch) start(spec Spec, files []int) {
 		case err != nil:
 			w.tell(Record{Kind: Refused, Index: i, A: errnoOf(err)})
 		default:
-			w.startOne(i, s, spec.Group, files)
+			w.startWorker(i, s, spec.Group, files)
 		}
 		w.mu.Unlock()
 	}
@@ -106,8 +108,8 @@ func (w *watch) start(spec Spec, files []int) {
 	w.mu.Unlock()
 }
 
-// startOne starts worker i in process group group. files ends with /dev/null.
-func (w *watch) startOne(i int, s Worker, group int, files []int) {
+// startWorker starts worker i in the process group. The last of files is /dev/null.
+func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 	var streams []uintptr
 	for _, f := range s.Files {
 		if f < 0 || f >= len(files) {
@@ -115,7 +117,7 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 		}
 		streams = append(streams, uintptr(files[f]))
 	}
-	begun := Monotonic()
+	startedAt := Monotonic()
 	pid, err := syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{
 		Dir:   s.Dir,
 		Env:   s.Env,
@@ -123,8 +125,9 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 		Sys: &syscall.SysProcAttr{
 			Setpgid: group != 0,
 			Pgid:    group,
-			// For the one case that no survivor can see to: agent and watchdog killed in one breath (pkill -9 rdzv).
-			// The signal is tied to the thread that forks, here the main thread, which lasts as long as the process.
+			// For the case that agent and watchdog are killed at the same time (pkill -9 rdzv).
+			// The signal is tied to the thread that forks: the main thread, which ends with the
+			// process.
 			Pdeathsig: syscall.SIGKILL,
 		},
 	})
@@ -132,13 +135,13 @@ func (w *watch) startOne(i int, s Worker, group int, files []int) {
 		w.tell(Record{Kind: Refused, Index: i, A: errnoOf(err)})
 		return
 	}
-	w.workers[i] = worker{pid: pid, begun: begun}
+	w.workers[i] = worker{pid: pid, startedAt: startedAt}
 	w.byPID[pid] = i
 	w.live++
-	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(begun)})
+	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(startedAt)})
 }
 
-// Monotonic is the time of the clock that all processes of this machine share and nobody sets.
+// Monotonic is the time of CLOCK_MONOTONIC, which all processes of a machine share.
 func Monotonic() time.Duration {
 	const clockMonotonic = 1
 	var t syscall.Timespec
@@ -153,8 +156,8 @@ func errnoOf(err error) int64 {
 	return int64(syscall.EIO)
 }
 
-// tell sends r to the agent. That it has died is noticed where its orders are read.
-func (w *watch) tell(r Record) {
+// tell sends r to the agent. If the agent has died, serveAgent finds that out.
+func (w *watchdog) tell(r Record) {
 	for b := r.Bytes(); len(b) > 0; {
 		n, err := syscall.Write(agent, b)
 		if err != nil && err != syscall.EINTR {

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// stop begins to end the tree: the workers get SIGTERM, or SIGABRT if stacks is set and they catch it; what ended
-// workers have left behind gets SIGTERM as well. grace later all that lives is killed; if grace is 0, right away, without
-// the SIGABRT that precedes it otherwise.
-func (w *watch) stop(grace time.Duration, stacks bool) {
+// stop begins to end the tree. Running workers receive SIGTERM, or with stacks SIGABRT if they
+// catch it; descendants that ended workers have left receive SIGTERM. After grace, workers that
+// catch SIGABRT receive it, and after another DumpWait everything is killed. With a grace of 0
+// everything is killed at once, without that SIGABRT.
+func (w *watchdog) stop(grace time.Duration, stacks bool) {
 	if w.phase != running {
 		return
 	}
@@ -20,10 +21,10 @@ func (w *watch) stop(grace time.Duration, stacks bool) {
 		if e.pid == 0 {
 			continue
 		}
-		if !e.told && !(stacks && w.dump(i, false)) {
+		if !e.signalled && !(stacks && w.abort(i, false)) {
 			w.send(i, syscall.SIGTERM)
 		}
-		e.told = true
+		e.signalled = true
 		w.wake(i)
 	}
 	if grace == 0 {
@@ -31,23 +32,23 @@ func (w *watch) stop(grace time.Duration, stacks bool) {
 	}
 }
 
-// wake continues worker i if it is stopped: it could not act on its signal.
-func (w *watch) wake(i int) {
-	if w.workers[i].paused {
+// wake continues worker i if it is suspended, so that it can handle its signal.
+func (w *watchdog) wake(i int) {
+	if w.workers[i].suspended {
 		w.send(i, syscall.SIGCONT)
 	}
 }
 
-// advance does what the phase asks for at now, and reports whether nothing is left to do. look has it look for what the
-// workers have started while some of these still live, which is a matter of /proc.
-func (w *watch) advance(now time.Time, look bool) (over bool) {
+// advance does what the phase requires at the time now and reports whether the watchdog is done.
+// While workers run it searches for orphans, which reads /proc, only with scan.
+func (w *watchdog) advance(now time.Time, scan bool) (done bool) {
 	left := w.reap()
 	switch {
-	case w.phase == running || left && w.live > 0 && !look:
+	case w.phase == running || left && w.live > 0 && !scan:
 		return false
 	case !left:
-		if w.dismiss(now) {
-			w.tell(Record{Kind: Gone})
+		if w.endSentinel(now) {
+			w.tell(Record{Kind: Finished})
 			return true
 		}
 		return false
@@ -55,16 +56,16 @@ func (w *watch) advance(now time.Time, look bool) (over bool) {
 	orphans, late := w.orphans(), !now.Before(w.deadline)
 	switch {
 	case w.phase == stopping && !late:
-		for _, pid := range orphans { // theirs get it when they are adopted in turn
-			if !w.told[pid] {
-				w.told[pid] = true
+		for _, pid := range orphans { // their children receive it once they are orphans themselves
+			if !w.sentTerm[pid] {
+				w.sentTerm[pid] = true
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
 	case w.phase == stopping && w.dumpStacks(false):
 		w.enter(dumping, DumpWait)
 	case w.phase == killing && late:
-		w.giveUp(orphans)
+		w.reportSurvivors(orphans)
 		return true
 	case w.phase == killing || late:
 		w.enter(killing, KillWait)
@@ -73,12 +74,13 @@ func (w *watch) advance(now time.Time, look bool) (over bool) {
 	return false
 }
 
-// killAll kills the children of this process, none of which can have been reaped by another: their pids are their own.
-// Their children become ours the moment they die, so the tree falls from the top down, a generation a round.
-func (w *watch) killAll(orphans []int) {
+// killAll kills all children. Only this process reaps them, so their pids cannot belong to other
+// processes. When a child dies, its own children become children of this process: each call kills
+// one generation of the tree.
+func (w *watchdog) killAll(orphans []int) {
 	for i := range w.workers {
 		if w.workers[i].pid != 0 {
-			w.workers[i].told = true
+			w.workers[i].signalled = true
 			w.send(i, syscall.SIGKILL)
 		}
 	}
@@ -87,15 +89,15 @@ func (w *watch) killAll(orphans []int) {
 	}
 }
 
-// giveUp names what has survived SIGKILL; the agent adopts it.
-func (w *watch) giveUp(orphans []int) {
+// reportSurvivors reports the processes that have not died of SIGKILL. The agent will adopt them.
+func (w *watchdog) reportSurvivors(orphans []int) {
 	if w.sentinel != 0 {
-		w.withdraw()
+		w.moveSentinel()
 		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
 		_, _ = syscall.Wait4(w.sentinel, nil, syscall.WALL, nil)
 	}
 	for _, pid := range slices.AppendSeq(orphans, maps.Keys(w.byPID)) {
-		w.tell(Record{Kind: Left, A: int64(pid)})
+		w.tell(Record{Kind: Survivor, A: int64(pid)})
 	}
-	w.tell(Record{Kind: Gone})
+	w.tell(Record{Kind: Finished})
 }

@@ -10,59 +10,60 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// phase is where the tree stands; it only ever goes forward.
+// phase is the state of the tree. It only increases.
 type phase int
 
 const (
-	running  phase = iota // no order to end yet; workers may all have ended, what they left behind lives on
-	stopping              // SIGTERM is out, the grace time runs
-	dumping               // SIGABRT is out to workers that catch it, their stacks are being written
-	killing               // SIGKILL, again and again
+	running  phase = iota // no order to end the tree; descendants of ended workers may run
+	stopping              // SIGTERM was sent, the grace period runs
+	dumping               // SIGABRT was sent to workers that catch it, which print their stacks
+	killing               // SIGKILL is sent repeatedly
 )
 
-// tick says how often a tree in phase p is looked at: it is told of the ends of children, but not that it has adopted one.
-func (p phase) tick() time.Duration {
+// scanInterval is how often phase p searches for orphans: the kernel reports the end of a child but
+// not that this process has adopted one.
+func (p phase) scanInterval() time.Duration {
 	if p == killing {
 		return 2 * time.Millisecond
 	}
 	return 10 * time.Millisecond
 }
 
-// DumpWait is how long a worker may take to print its stacks after SIGABRT; KillWait is how long a process may take to
-// die of SIGKILL (it may belong to another user, or hang in the kernel) before it is given up.
 const (
+	// DumpWait is how long workers may take to print their stacks after SIGABRT.
 	DumpWait = 500 * time.Millisecond
+	// KillWait is how long processes may take to die of SIGKILL before they are reported as
+	// Survivors: they may belong to another user or hang in the kernel.
 	KillWait = 3 * time.Second
 )
 
-// worker is one started program.
+// worker is the state of one worker.
 type worker struct {
-	pid    int           // 0 when it does not live
-	begun  time.Duration // Monotonic, before its start
-	paused bool
-	told   bool // it has had a signal to stop
-	dumped bool // it has had SIGABRT
+	pid       int           // 0 unless it runs
+	startedAt time.Duration // Monotonic, before its start
+	suspended bool          // stopped by a signal, as in job control
+	signalled bool          // it has received a signal to end
+	aborted   bool          // it has received SIGABRT
 }
 
-// watch is the state of the watchdog.
-type watch struct {
-	mu        sync.Mutex
-	starting  bool // not all workers are started, or refused
-	workers   []worker
-	byPID     map[int]int // live workers
-	live      int
-	sentinel  int          // its pid, 0 if there is none
-	dismissed time.Time    // when it was told to leave
-	told      map[int]bool // adopted children that have had SIGTERM
-	phase     phase
-	deadline  time.Time // of the phase
-	looked    time.Time // when the tree was looked at last, or the phase began
+// watchdog is the state of this process. Both threads lock mu, see watch.go.
+type watchdog struct {
+	mu       sync.Mutex
+	starting bool // some workers have not been started yet
+	workers  []worker
+	byPID    map[int]int  // index of each running worker
+	live     int          // number of running workers
+	sentinel int          // its pid, 0 if there is none
+	exitSent time.Time    // when exitSentinel was sent; zero before
+	sentTerm map[int]bool // orphans that have received SIGTERM
+	phase    phase
+	deadline time.Time // end of the phase
+	scanned  time.Time // last search for orphans, or begin of the phase
 }
 
-// obey carries out one order of the agent.
-func (w *watch) obey(r Record) {
-	// First what has ended by itself: it must not pass for stopped.
-	w.reap()
+// handle carries out one order of the agent.
+func (w *watchdog) handle(r Record) {
+	w.reap() // what ended before the order did not end because of it
 	switch r.Kind {
 	case Signal:
 		for i := range w.workers {
@@ -70,54 +71,57 @@ func (w *watch) obey(r Record) {
 				w.send(i, syscall.Signal(r.A))
 			}
 		}
-	case Spare:
-		w.spare(time.Duration(r.A), syscall.Signal(r.B))
+	case AlreadySignalled:
+		w.markSignalled(time.Duration(r.A), syscall.Signal(r.B))
 	case Stop:
 		w.stop(time.Duration(r.A), r.B == 1)
-	case Deaf:
+	case DumpStacks:
 		w.dumpStacks(true)
 	case Kill:
 		w.enter(killing, KillWait)
-	case Ask:
-		w.report(Answer)
+	case Query:
+		w.mark(QueryReply)
 	}
 }
 
-// spare is for workers that have had s, a signal to stop, at the time at: those that were there by then. But at is when the
-// agent saw it, and it was on its way before: who lives and would have died of it came meanwhile.
-func (w *watch) spare(at time.Duration, s syscall.Signal) {
+// markSignalled marks the workers that have received s, a signal to end: those started before the
+// time at. But at is when the agent received s, which was sent earlier. A worker that still runs
+// although s would have killed it was started in between and has not received it.
+func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 	for i := range w.workers {
-		if e := &w.workers[i]; e.pid != 0 && e.begun < at && !diesOf(e.pid, s) {
-			e.told = true
+		if e := &w.workers[i]; e.pid != 0 && e.startedAt < at && !diesOf(e.pid, s) {
+			e.signalled = true
 		}
 	}
 }
 
-// diesOf reports whether pid does nothing about s: it neither catches nor ignores it, nor holds it back to take it later.
+// diesOf reports whether s kills pid: it neither catches, nor ignores, nor blocks s.
 func diesOf(pid int, s syscall.Signal) bool {
 	sets, err := procfs.ReadSignals(procfs.System, pid)
 	return err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
 }
 
-func (w *watch) enter(p phase, d time.Duration) {
+// enter begins phase p, which lasts at most d, unless the tree is in it or in a later one.
+func (w *watchdog) enter(p phase, d time.Duration) {
 	if p > w.phase {
-		w.phase, w.looked = p, time.Now()
-		w.deadline = w.looked.Add(d)
+		w.phase, w.scanned = p, time.Now()
+		w.deadline = w.scanned.Add(d)
 	}
 }
 
-// send signals worker i. It is not reaped yet, so its pid is its own.
-func (w *watch) send(i int, s syscall.Signal) {
-	_ = syscall.Kill(w.workers[i].pid, s) // EPERM: a worker that has become another user
+// send sends s to worker i, which has not been reaped, so that its pid is still its own.
+func (w *watchdog) send(i int, s syscall.Signal) {
+	_ = syscall.Kill(w.workers[i].pid, s) // EPERM: the worker runs as another user
 }
 
-// reap takes in the status of every child that has changed, and reports whether there is any besides the sentinel. That
-// one is a child which wait does not know of unless it is asked for those too (__WALL): so ECHILD is the proof that nothing
-// is left of the tree, and /proc need not be looked through.
-func (w *watch) reap() (left bool) {
+// reap handles the status of every child that has changed, and reports whether there is a child
+// besides the sentinel. The sentinel has no exit signal, so that wait ignores it without __WALL
+// (wait(2)): ECHILD proves that nothing of the tree is left, without reading /proc.
+func (w *watchdog) reap() (left bool) {
+	const options = syscall.WNOHANG | syscall.WUNTRACED | syscall.WCONTINUED
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED|syscall.WCONTINUED, nil)
+		pid, err := syscall.Wait4(-1, &status, options, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
@@ -126,36 +130,36 @@ func (w *watch) reap() (left bool) {
 		case pid <= 0:
 			return true
 		default:
-			w.saw(pid, status)
+			w.childChanged(pid, status)
 		}
 	}
 }
 
-// saw takes in that the child pid has changed.
-func (w *watch) saw(pid int, status syscall.WaitStatus) {
+// childChanged handles the status of a child.
+func (w *watchdog) childChanged(pid int, status syscall.WaitStatus) {
 	i, isWorker := w.byPID[pid]
-	over := status.Exited() || status.Signaled()
+	ended := status.Exited() || status.Signaled()
 	switch {
-	case isWorker && over:
-		w.ended(i, status)
+	case isWorker && ended:
+		w.workerEnded(i, status)
 	case isWorker && status.Stopped():
-		w.workers[i].paused = true
-		w.tell(Record{Kind: Paused, Index: i, A: int64(status.StopSignal())})
+		w.workers[i].suspended = true
+		w.tell(Record{Kind: Suspended, Index: i, A: int64(status.StopSignal())})
 	case isWorker:
-		w.workers[i].paused = false
-		w.tell(Record{Kind: Resumed, Index: i})
-	case over:
-		delete(w.told, pid)
+		w.workers[i].suspended = false
+		w.tell(Record{Kind: Continued, Index: i})
+	case ended:
+		delete(w.sentTerm, pid)
 	}
 }
 
-func (w *watch) ended(i int, status syscall.WaitStatus) {
+func (w *watchdog) workerEnded(i int, status syscall.WaitStatus) {
 	e := &w.workers[i]
-	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(Monotonic() - e.begun)}
-	if e.told {
+	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(Monotonic() - e.startedAt)}
+	if e.signalled {
 		r.C = 1
 	} else {
-		w.report(Barrier)
+		w.mark(Barrier)
 	}
 	delete(w.byPID, e.pid)
 	e.pid = 0
@@ -163,9 +167,10 @@ func (w *watch) ended(i int, status syscall.WaitStatus) {
 	w.tell(r)
 }
 
-// orphans returns the children that are neither workers nor the sentinel: what workers left behind.
-func (w *watch) orphans() []int {
-	pids, _ := procfs.Children(procfs.System, os.Getpid()) // without /proc the workers are all that can be found
+// orphans returns the children that are neither workers nor the sentinel: descendants whose parents
+// have ended. Without /proc it finds none.
+func (w *watchdog) orphans() []int {
+	pids, _ := procfs.Children(procfs.System, os.Getpid())
 	return slices.DeleteFunc(pids, func(pid int) bool {
 		_, isWorker := w.byPID[pid]
 		return isWorker || pid == w.sentinel

@@ -7,95 +7,98 @@ import (
 	"unsafe"
 )
 
-// Two threads wait, each in a system call of its own: one for the children, one for the agent's orders. What either hears
-// it acts upon itself, under one lock: handing things over to another thread would cost more than all else, where 64
-// watchdogs stop their trees at once on two cores.
+// Two threads wait, each in its own system call: one for children, one for the agent's orders. Each
+// acts on what it receives, under one lock. To pass it to another thread would cost more than all
+// the rest if 64 watchdogs stop their trees at the same time on two cores.
 
-// agent is the socket to the agent.
+// agent is the descriptor of the socket to the agent.
 const agent = 0
 
-// never is a wait without end.
-const never time.Duration = -1
+// forever is a wait without a limit.
+const forever time.Duration = -1
 
-// mindAgent carries out the agent's orders, Kill once it has gone, and looks at the tree while that is being stopped.
-func (w *watch) mindAgent() {
+// serveAgent carries out the agent's orders, and Kill when the agent has ended. While the tree is
+// being stopped it also searches for orphans at intervals.
+func (w *watchdog) serveAgent() {
 	for fd := int32(agent); ; {
-		order, look := Record{}, true
-		if ready(fd, w.untilLook()) {
+		order, scan := Record{}, true
+		if readable(fd, w.untilScan()) {
 			b, err := readFull(agent, RecordSize)
 			if err != nil {
 				b, fd = Record{Kind: Kill}.Bytes(), -1
 			}
 			order = ParseRecord(b)
-			look = order.Kind == Kill
+			scan = order.Kind == Kill
 		}
-		w.step(order, look)
+		w.step(order, scan)
 	}
 }
 
-// mindChildren takes in what becomes of the children, until the last has gone: then no descendant lives, and none can become
-// a child.
-func (w *watch) mindChildren() {
-	w.step(Record{}, false) // an order may have come before there was any
-	for awaitChild(syscall.WEXITED | syscall.WSTOPPED | syscall.WCONTINUED) {
+// serveChildren handles changes of children until none is left. Then no descendant runs, so none
+// can become a child any more.
+func (w *watchdog) serveChildren() {
+	w.step(Record{}, false) // for an order that came before the first worker was started
+	for waitChild(syscall.WEXITED | syscall.WSTOPPED | syscall.WCONTINUED) {
 		w.step(Record{}, false)
 	}
-	for awaitChild(syscall.WEXITED | syscall.WALL) { // the sentinel is still there
+	for waitChild(syscall.WEXITED | syscall.WALL) { // the sentinel
 		w.step(Record{}, false)
 	}
 }
 
-// step obeys order, if it is one, does what is to be done then, and ends this process when that is all. look is as for
-// advance.
-func (w *watch) step(order Record, look bool) {
+// step carries out the order, unless it is zero, does what the phase then requires, and ends this
+// process when it is done. scan is that of advance.
+func (w *watchdog) step(order Record, scan bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if order.Kind != 0 {
-		w.obey(order)
+		w.handle(order)
 	}
 	now := time.Now()
-	if look {
-		w.looked = now
+	if scan {
+		w.scanned = now
 	}
 	if w.starting {
-		return // start sees what the order was
+		return // start checks the phase before each worker
 	}
-	if w.advance(now, look) {
+	if w.advance(now, scan) {
 		os.Exit(0)
 	}
 }
 
-// untilLook is how long the tree need not be looked at.
-func (w *watch) untilLook() time.Duration {
+// untilScan is the time until the next search for orphans.
+func (w *watchdog) untilScan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.phase == running {
-		return never
+		return forever
 	}
-	return max(0, time.Until(w.looked.Add(w.phase.tick())))
+	return max(0, time.Until(w.scanned.Add(w.phase.scanInterval())))
 }
 
-// ready waits for something to read from fd, or for the other end to close, and reports whether it came within d. A
-// negative fd has nothing to say.
-func ready(fd int32, d time.Duration) bool {
-	const in = 1
-	asked := struct {
+// readable waits at most d until fd is readable or at end of file, and reports whether it is. A
+// negative fd never is (poll(2)).
+func readable(fd int32, d time.Duration) bool {
+	const pollIn = 1
+	set := struct {
 		fd              int32
 		events, revents int16
-	}{fd: fd, events: in}
+	}{fd: fd, events: pollIn}
 	var limit *syscall.Timespec
-	if d != never {
+	if d != forever {
 		t := syscall.NsecToTimespec(int64(d))
 		limit = &t
 	}
-	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&asked)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL,
+		uintptr(unsafe.Pointer(&set)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
 	return errno == 0 && n > 0
 }
 
-// awaitChild waits until a child has changed its state, which is left for reap to take, and reports whether there is any
-// child of that kind. The options are waitid's.
-func awaitChild(options int) bool {
-	const all, left = 0, syscall.WNOWAIT
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, uintptr(options|left), 0, 0)
+// waitChild waits until a child has changed its state, without reaping it, and reports whether
+// there is a child. The options are those of waitid(2).
+func waitChild(options int) bool {
+	const pAll = 0
+	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, pAll, 0, 0,
+		uintptr(options|syscall.WNOWAIT), 0, 0)
 	return errno == 0 || errno == syscall.EINTR
 }

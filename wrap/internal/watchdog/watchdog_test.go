@@ -7,17 +7,23 @@ import (
 )
 
 func TestRecord(t *testing.T) {
-	for _, r := range []Record{{}, {Kind: Ended, Index: 4095, A: 256, B: 1 << 40, C: 1}, {Kind: Stop, A: -1}} {
+	for _, r := range []Record{
+		{}, {Kind: Ended, Index: 4095, A: 256, B: 1 << 40, C: 1}, {Kind: Stop, A: -1},
+	} {
 		b := r.Bytes()
 		if len(b) != RecordSize || ParseRecord(b) != r {
-			t.Errorf("%+v became %+v in %d bytes", r, ParseRecord(b), len(b))
+			t.Errorf("decoded %+v from %d bytes, want %+v", ParseRecord(b), len(b), r)
 		}
 	}
 }
 
+// FuzzParseSpec: what can be decoded is encoded to the same.
 func FuzzParseSpec(f *testing.F) {
 	spec := Spec{Group: 12, Workers: []Worker{
-		{Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1"}, Files: [3]int{0, Null, 7}},
+		{
+			Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1"},
+			Files: [3]int{0, Null, 7},
+		},
 		{Path: "x", Dir: "/tmp"},
 	}}
 	f.Add(spec.Bytes())
@@ -29,7 +35,7 @@ func FuzzParseSpec(f *testing.F) {
 			return
 		}
 		if again, err := ParseSpec(s.Bytes()); err != nil || !reflect.DeepEqual(again, s) {
-			t.Fatalf("%+v became %+v, %v", s, again, err)
+			t.Fatalf("decoded %+v, %v, want %+v", again, err, s)
 		}
 	})
 }
