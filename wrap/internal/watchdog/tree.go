@@ -46,7 +46,7 @@ type worker struct {
 	aborted   bool          // it has received SIGABRT
 }
 
-// watchdog is the state of this process. Both threads lock mu, see watch.go.
+// watchdog is the state of this process. Both threads lock mu, see serve.go.
 type watchdog struct {
 	mu       sync.Mutex
 	starting bool // some workers have not been started yet
