@@ -1,6 +1,5 @@
-// Package imports holds the rules of which package may import what. The packages
-// of this repository are leaves that one command composes; a shortcut between two
-// of them is found here before anybody depends on it.
+// Package imports tests which package may import which. Each rule prevents a dependency that would
+// be easy to add and hard to remove.
 package imports
 
 import (
@@ -13,187 +12,192 @@ import (
 	"testing"
 )
 
-// rules say what the packages of a folder must do without, and what they may import.
+// rules are the imports that are forbidden and allowed in the packages of a folder.
 var rules = []struct {
 	packages string
-	// without gives the reason by import path; "x/..." is x and what is below it.
-	// Packages of the standard library must not be imported, others not even be
-	// depended on through others. Tests are free, but in a folder of tests alone.
-	without map[string]string
-	// only is what may be imported beside the standard library and what is below
+	// forbidden has a reason for each import path; "x/..." is x and all packages below it. A package
+	// of the standard library must not be imported, another one not even through other packages.
+	// Tests may import it, except in package integration.
+	forbidden map[string]string
+	// allowed lists what may be imported in addition to the standard library and the packages below
 	// the package itself; nil is anything.
-	only []string
+	allowed []string
 }{
 	{
 		packages: "./envmap/...",
-		without: map[string]string{
-			"os":       "the environment is an argument, so that every launcher is a row of a table",
+		forbidden: map[string]string{
+			"os":       "the environment is an argument, so that tests have a table of launchers",
 			"net/...":  "addresses are arguments: envmap is pure",
 			"time":     "clocks are arguments: envmap is pure",
-			"rdzv/...": "envmap translates environments and knows nothing of jobs or processes",
+			"rdzv/...": "envmap translates environments and does not depend on jobs or processes",
 		},
-		only: []string{},
+		allowed: []string{},
 	},
 	{
 		packages: "./rdzv",
-		without: map[string]string{
-			"go.etcd.io/etcd/server/v3/...": "who embeds package rdzv talks to a store; only package store runs one, and it costs 10 MB and 10 ms",
-			"rdzv/envmap/...":               "a job does not depend on who started it",
-			"rdzv/wrap/...":                 "a job does not depend on what its workers are",
-			"rdzv/rdzv/store/...":           "who embeds package rdzv talks to a store; only package store runs one",
-			"rdzv/rdzv/meet/...":            "package rdzv is given its connections",
+		forbidden: map[string]string{
+			"go.etcd.io/etcd/server/v3/...": "package rdzv is a client; etcd's server costs 10 MB and 10 ms",
+			"rdzv/envmap/...":               "a job does not depend on its launcher",
+			"rdzv/wrap/...":                 "a job does not depend on how its workers run",
+			"rdzv/rdzv/store/...":           "package rdzv is a client; package agent starts the store",
+			"rdzv/rdzv/meet/...":            "connections are arguments of package rdzv",
 		},
-		only: []string{"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap", "rdzv/rdzv/presence"},
+		allowed: []string{
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap",
+			"rdzv/rdzv/presence",
+		},
 	},
 	{
 		packages: "./rdzv/agent",
-		without: map[string]string{
-			"rdzv/cmd/...": "who embeds an agent has its own command line",
+		forbidden: map[string]string{
+			"rdzv/cmd/...": "a program that embeds an agent has its own command line",
 		},
-		only: []string{
-			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence", "rdzv/rdzv/secret", "rdzv/rdzv/store",
-			"rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
-			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror", "golang.org/x/sys/unix",
+		allowed: []string{
+			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence", "rdzv/rdzv/secret",
+			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror",
+			"golang.org/x/sys/unix",
 		},
 	},
 	{
 		packages: "./rdzv/agent/internal/...",
-		without: map[string]string{
-			"rdzv/rdzv/...":   "facts about the program, the host and a dead worker do not depend on the job",
-			"rdzv/envmap/...": "facts about the program, the host and a dead worker do not depend on the launcher",
-			"rdzv/wrap/...":   "facts about the program, the host and a dead worker do not depend on who runs it",
+		forbidden: map[string]string{
+			"rdzv/rdzv/...":   "facts about a program, a host or a worker do not depend on the job",
+			"rdzv/envmap/...": "facts about a program, a host or a worker do not depend on the launcher",
+			"rdzv/wrap/...":   "facts about a program, a host or a worker do not depend on how it runs",
 		},
-		only: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
+		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
 	},
 	{
 		packages: "./cmd/rdzv/internal/console",
-		only:     []string{"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "golang.org/x/sys/unix"},
+		allowed:  []string{"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "golang.org/x/sys/unix"},
 	},
 	{
 		packages: "./rdzv/presence",
-		without: map[string]string{
-			"go.etcd.io/...": "presence knows etcd's server as little as its client",
-			"rdzv/...":       "presence is below everything else",
+		forbidden: map[string]string{
+			"go.etcd.io/...": "presence depends on gRPC alone",
+			"rdzv/...":       "presence is below all other packages",
 		},
 	},
 	{
 		packages: "./rdzv/store",
-		without: map[string]string{
-			"rdzv/envmap/...":    "a store serves whoever is let in",
+		forbidden: map[string]string{
+			"rdzv/envmap/...":    "a store does not depend on the launcher",
 			"rdzv/wrap/...":      "a store starts no processes",
-			"rdzv/rdzv/meet/...": "a store is given its listeners",
+			"rdzv/rdzv/meet/...": "listeners are arguments of package store",
 		},
 	},
 	{
 		packages: "./rdzv/meet/...",
-		without: map[string]string{
-			"rdzv/envmap/...":       "package meet is told which launcher it is under",
+		forbidden: map[string]string{
+			"rdzv/envmap/...":       "the launcher is an argument of package meet",
 			"rdzv/wrap/...":         "package meet starts no workers",
-			"rdzv/rdzv/store/...":   "package meet hosts nothing itself: it calls back",
-			"go.etcd.io/...":        "package meet hands out connections, whatever is spoken on them",
-			"google.golang.org/...": "package meet hands out connections, whatever is spoken on them",
+			"rdzv/rdzv/store/...":   "package meet calls a function that hosts the store",
+			"go.etcd.io/...":        "package meet returns connections, for any protocol",
+			"google.golang.org/...": "package meet returns connections, for any protocol",
 		},
-		only: []string{"golang.org/x/sys/unix", "rdzv/rdzv/secret", "rdzv/internal/filelock", "rdzv/internal/procfs/..."},
+		allowed: []string{
+			"golang.org/x/sys/unix", "rdzv/rdzv/secret",
+			"rdzv/internal/filelock", "rdzv/internal/procfs/...",
+		},
 	},
 	{
 		packages: "./rdzv/meet/internal/gate",
-		without: map[string]string{
-			"rdzv/rdzv/meet/internal/beacon": "who is admitted does not depend on how the store was found",
-			"rdzv/rdzv/meet/internal/hosts":  "which addresses to listen on or to dial is an argument",
-			"rdzv/rdzv/meet/internal/pmi":    "who is admitted does not depend on how the store was found",
+		forbidden: map[string]string{
+			"rdzv/rdzv/meet/internal/beacon": "admission does not depend on how the store was found",
+			"rdzv/rdzv/meet/internal/hosts":  "addresses to listen on or to dial are arguments",
+			"rdzv/rdzv/meet/internal/pmi":    "admission does not depend on how the store was found",
 		},
-		only: []string{"rdzv/rdzv/secret"},
+		allowed: []string{"rdzv/rdzv/secret"},
 	},
 	{
 		packages: "./rdzv/meet/internal/beacon",
-		without: map[string]string{
-			"rdzv/rdzv/meet/internal/gate": "a beacon is sent and read, whatever follows from it",
+		forbidden: map[string]string{
+			"rdzv/rdzv/meet/internal/gate": "package beacon sends and receives beacons and connects nothing",
 		},
-		only: []string{"golang.org/x/sys/unix", "rdzv/rdzv/secret"},
+		allowed: []string{"golang.org/x/sys/unix", "rdzv/rdzv/secret"},
 	},
 	{
 		packages: "./rdzv/meet/internal/hosts",
-		without: map[string]string{
-			"rdzv/...": "reading names of hosts needs nothing of a job",
-			"time":     "hosts is pure",
+		forbidden: map[string]string{
+			"rdzv/...": "parsing host names does not depend on a job",
+			"time":     "package hosts is pure",
 		},
-		only: []string{},
+		allowed: []string{},
 	},
 	{
 		packages: "./rdzv/meet/internal/pmi",
-		without: map[string]string{
-			"rdzv/rdzv/secret": "PMI-1 carries texts, whatever they say",
-			"rdzv/rdzv/meet":   "a client of PMI-1 needs nothing of a search",
+		forbidden: map[string]string{
+			"rdzv/rdzv/secret": "PMI-1 transports any text",
+			"rdzv/rdzv/meet":   "a client of PMI-1 does not depend on why it is used",
 		},
-		only: []string{"golang.org/x/sys/unix"},
+		allowed: []string{"golang.org/x/sys/unix"},
 	},
 	{
 		packages: "./rdzv/secret",
-		without: map[string]string{
-			"net/...":  "a secret is made and read, and never sent, by package secret",
-			"rdzv/...": "secret is below everything else",
+		forbidden: map[string]string{
+			"net/...":  "package secret creates and reads secrets and sends none",
+			"rdzv/...": "secret is below all other packages",
 		},
-		only: []string{},
+		allowed: []string{},
 	},
 	{
-		packages: "./internal/filelock",
-		without:  map[string]string{"rdzv/...": "a lock serves whoever takes it"},
-		only:     []string{},
+		packages:  "./internal/filelock",
+		forbidden: map[string]string{"rdzv/...": "filelock is below all other packages"},
+		allowed:   []string{},
 	},
 	{
 		packages: "./internal/procfs/...",
-		without: map[string]string{
-			"net":      "/proc is files; its addresses are those of net/netip",
-			"rdzv/...": "reading /proc needs nothing of a job",
+		forbidden: map[string]string{
+			"net":      "procfs reads files; its addresses are those of net/netip",
+			"rdzv/...": "procfs is below all other packages",
 		},
-		only: []string{},
+		allowed: []string{},
 	},
 	{
-		packages: "./rdzv/masterport",
-		without: map[string]string{
-			"rdzv/...": "a port is held for whoever asks",
-		},
-		only: []string{"golang.org/x/sys/unix"},
+		packages:  "./rdzv/masterport",
+		forbidden: map[string]string{"rdzv/...": "masterport is below all other packages"},
+		allowed:   []string{"golang.org/x/sys/unix"},
 	},
 	{
 		packages: "./wrap/...",
-		without: map[string]string{
+		forbidden: map[string]string{
 			"rdzv/envmap/...": "a worker's environment is an argument",
-			"rdzv/rdzv/...":   "package wrap runs processes and knows nothing of jobs",
+			"rdzv/rdzv/...":   "package wrap runs processes and does not depend on jobs",
 		},
-		only: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
+		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
 	},
 	{
 		packages: "./integration/...",
-		without: map[string]string{
-			"rdzv/cmd/...":    "integration tests use the binary as a user does",
-			"rdzv/envmap/...": "integration tests use the binary as a user does",
-			"rdzv/rdzv/...":   "integration tests use the binary as a user does",
-			"rdzv/wrap/...":   "integration tests use the binary as a user does",
+		forbidden: map[string]string{
+			"rdzv/cmd/...":    "integration tests only use the binary, as a user does",
+			"rdzv/envmap/...": "integration tests only use the binary, as a user does",
+			"rdzv/rdzv/...":   "integration tests only use the binary, as a user does",
+			"rdzv/wrap/...":   "integration tests only use the binary, as a user does",
 		},
 	},
 }
 
-// listed is one package as go list prints it.
-type listed struct {
+// goPackage is a package as go list prints it.
+type goPackage struct {
 	ImportPath                string
-	Imports, Deps             []string // its own; through others too
+	Imports, Deps             []string // Deps includes those of imported packages
 	TestImports, XTestImports []string
-	GoFiles                   []string
 }
 
-func list(t *testing.T, packages string) []listed {
+func list(t *testing.T, packages string) []goPackage {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps,TestImports,XTestImports,GoFiles", "-tags=integration", packages)
+	fields := "-json=ImportPath,Imports,Deps,TestImports,XTestImports"
+	c := exec.CommandContext(t.Context(), "go", "list", fields, packages)
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
 		t.Fatalf("go list %s: %v\n%s", packages, err, &stderr)
 	}
-	var all []listed
+	var all []goPackage
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
+		var p goPackage
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
@@ -211,53 +215,57 @@ func TestImports(t *testing.T) {
 				t.Fatalf("no package matches %s", rule.packages)
 			}
 			for _, p := range packages {
-				check(t, p, rule.without, rule.only)
+				check(t, p, rule.forbidden, rule.allowed)
 			}
 		})
 	}
 }
 
-func check(t *testing.T, p listed, without map[string]string, only []string) {
+func check(t *testing.T, p goPackage, forbidden map[string]string, allowed []string) {
 	t.Helper()
-	for pattern, why := range without {
-		among := p.Deps
+	for pattern, reason := range forbidden {
+		dependencies := p.Deps
 		if standard(pattern) {
-			among = p.Imports
+			dependencies = p.Imports
 		}
 		if strings.HasPrefix(p.ImportPath, "rdzv/integration") {
-			among = slices.Concat(p.Deps, p.TestImports, p.XTestImports)
+			dependencies = slices.Concat(p.Deps, p.TestImports, p.XTestImports)
 		}
-		for _, path := range among {
+		for _, path := range dependencies {
 			if matches(pattern, path) {
-				t.Errorf("%s depends on %s: %s", p.ImportPath, path, why)
+				t.Errorf("%s depends on %s, which is forbidden: %s", p.ImportPath, path, reason)
 			}
 		}
 	}
+	if allowed == nil {
+		return
+	}
 	for _, path := range p.Imports {
-		may := only == nil || standard(path) || strings.HasPrefix(path, p.ImportPath+"/") || internal(p.ImportPath, path) ||
-			slices.ContainsFunc(only, func(pattern string) bool { return matches(pattern, path) })
-		if !may {
-			t.Errorf("%s imports %s; beside the standard library it may import %q alone", p.ImportPath, path, only)
+		below := strings.HasPrefix(path, p.ImportPath+"/")
+		listed := slices.ContainsFunc(allowed, func(x string) bool { return matches(x, path) })
+		if !standard(path) && !below && !sameInternal(p.ImportPath, path) && !listed {
+			t.Errorf("%s imports %s, which is not the standard library and not one of %q",
+				p.ImportPath, path, allowed)
 		}
 	}
 }
 
-// matches tells whether a path is the pattern, or below "x/...".
+// matches reports whether a path matches a pattern: a path, or "x/..." for x and all below it.
 func matches(pattern, path string) bool {
 	root, below := strings.CutSuffix(pattern, "/...")
 	return path == root || below && strings.HasPrefix(path, root+"/")
 }
 
-// standard tells whether a path is of the standard library: its first element
-// has no dot and is not this module.
+// standard reports whether a package is in the standard library: the first element of its path has
+// no dot and is not this module.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return first != "rdzv" && !strings.Contains(first, ".")
 }
 
-// internal tells whether both are of the same family below an internal folder. The
-// module's own internal folder is for nobody in particular.
-func internal(importer, path string) bool {
+// sameInternal reports whether path is in an internal folder of the importer's own packages. The
+// module's internal folder belongs to all packages: what they use of it has to be allowed.
+func sameInternal(importer, path string) bool {
 	root, _, ok := strings.Cut(path, "/internal/")
 	return ok && root != "rdzv" && strings.HasPrefix(importer, root+"/")
 }
@@ -267,11 +275,12 @@ func TestMatches(t *testing.T) {
 		pattern, path string
 		want          bool
 	}{
-		{"os", "os", true}, {"os", "os/exec", false}, {"net/...", "net", true}, {"net/...", "net/netip", true},
-		{"rdzv/rdzv/store/...", "rdzv/rdzv/storefront", false}, {"rdzv/...", "rdzv/wrap", true},
+		{"os", "os", true}, {"os", "os/exec", false},
+		{"net/...", "net", true}, {"net/...", "net/netip", true},
+		{"rdzv/...", "rdzv/wrap", true}, {"rdzv/rdzv/store/...", "rdzv/rdzv/storefront", false},
 	} {
 		if got := matches(c.pattern, c.path); got != c.want {
-			t.Errorf("matches(%q, %q) = %v", c.pattern, c.path, got)
+			t.Errorf("matches(%q, %q) = %t, want %t", c.pattern, c.path, got, c.want)
 		}
 	}
 }
