@@ -6,84 +6,67 @@ import (
 	"testing"
 )
 
-// heard is a console that writes to a string.
-func heard(s screen) (*Console, *strings.Builder) {
-	var out strings.Builder
-	return &Console{out: &out, screen: s}, &out
-}
-
 func terminal(width int) screen {
 	return screen{rewrites: true, colour: true, width: func() int { return width }}
 }
 
-// advice is an error with a hint.
-type advice struct {
+// hinted is an error with a hint.
+type hinted struct {
 	error
 	hint string
 }
 
-func (a advice) Hint() string { return a.hint }
+func (h hinted) Hint() string { return h.hint }
 
-func TestLines(t *testing.T) {
-	s, out := heard(screen{})
-	s.Warn("a %d", 1)
-	s.Warn("two\nlines\n")
-	s.Fail(advice{errors.New("cannot b"), "c"})
-	s.Verbose("unheard without -v")
-	want := "rdzv: a 1\nrdzv: two\nrdzv: lines\nrdzv: cannot b\nrdzv: hint: c\n"
-	if out.String() != want {
-		t.Errorf("said %q, want %q", out, want)
+// The same calls of consoles with different settings.
+func TestWrite(t *testing.T) {
+	messages := func(c *Console) {
+		c.Info("info %d", 1)
+		c.Verbose("verbose")
+		c.Warn("two\nlines\n")
+		c.Fail(hinted{errors.New("cannot b"), "c"})
+	}
+	statuses := func(c *Console) {
+		c.Status("%d of 3", 1)
+		c.Status("%d of 3", 1)
+		c.Status("%d of 3", 2)
+		c.Warn("other")
+		c.Status("%d of 3", 2)
+		c.EndStatus()
+		c.EndStatus()
+		c.Warn("end")
+		c.Status("%d of 3", 2)
+	}
+	const always = "rdzv: two\nrdzv: lines\nrdzv: cannot b\nrdzv: hint: c\n"
+	for name, test := range map[string]struct {
+		console *Console
+		write   func(c *Console)
+		want    string
+	}{
+		"messages":         {&Console{}, messages, "rdzv: info 1\n" + always},
+		"quiet messages":   {&Console{quiet: true}, messages, always},
+		"verbose messages": {&Console{verbose: true}, messages, "rdzv: info 1\nrdzv: verbose\n" + always},
+		"quiet status":     {&Console{quiet: true}, statuses, "rdzv: other\nrdzv: end\n"},
+		"status in a file": {
+			&Console{}, statuses,
+			"rdzv: 1 of 3\nrdzv: 2 of 3\nrdzv: other\nrdzv: end\nrdzv: 2 of 3\n",
+		},
+		"status on a terminal": {
+			&Console{screen: terminal(80)}, statuses,
+			erase + "rdzv: 1 of 3" + erase + "rdzv: 1 of 3" + erase + "rdzv: 2 of 3" +
+				erase + "rdzv: other\n" + erase + "rdzv: 2 of 3" +
+				erase + "rdzv: end\n" + erase + "rdzv: 2 of 3",
+		},
+	} {
+		var out strings.Builder
+		test.console.out = &out
+		if test.write(test.console); out.String() != test.want {
+			t.Errorf("%s: wrote %q\nwant %q", name, &out, test.want)
+		}
 	}
 }
 
-func TestLevels(t *testing.T) {
-	s, out := heard(screen{})
-	s.quiet = true
-	s.Info("n")
-	s.Status("w")
-	s.EndStatus()
-	s.Warn("l")
-	if out.String() != "rdzv: l\n" {
-		t.Errorf("-q said %q", out)
-	}
-	s, out = heard(screen{})
-	s.verbose = true
-	s.Verbose("d")
-	if out.String() != "rdzv: d\n" {
-		t.Errorf("-v said %q", out)
-	}
-}
-
-// Elsewhere than on a terminal each wait is a line, said once.
-func TestStatusWithoutTerminal(t *testing.T) {
-	s, out := heard(screen{})
-	s.Status("%d of 3", 1)
-	s.Status("%d of 3", 1)
-	s.Status("%d of 3", 2)
-	s.EndStatus()
-	s.Status("%d of 3", 2)
-	if want := "rdzv: 1 of 3\nrdzv: 2 of 3\nrdzv: 2 of 3\n"; out.String() != want {
-		t.Errorf("said %q, want %q", out, want)
-	}
-}
-
-// On a terminal one line renews itself, and is gone when anything else is said.
-func TestStatusOnATerminal(t *testing.T) {
-	s, out := heard(terminal(80))
-	s.Status("1 of 3")
-	s.Status("2 of 3")
-	s.Warn("other")
-	s.Status("2 of 3")
-	s.EndStatus()
-	s.EndStatus()
-	s.Warn("end")
-	want := erase + "rdzv: 1 of 3" + erase + "rdzv: 2 of 3" + erase + "rdzv: other\n" + erase + "rdzv: 2 of 3" + erase + "rdzv: end\n"
-	if out.String() != want {
-		t.Errorf("said %q, want %q", out, want)
-	}
-}
-
-// A line that renews itself never fills the last column, whatever the width.
+// The status line never fills the last column of the terminal.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		width int
@@ -98,7 +81,7 @@ func TestFit(t *testing.T) {
 		{0, strings.Repeat("x", 100), strings.Repeat("x", 78) + "…"},
 	} {
 		if got := terminal(c.width).fit(c.line); got != c.want {
-			t.Errorf("%q in %d columns is %q, want %q", c.line, c.width, got, c.want)
+			t.Errorf("fit(%q) with %d columns = %q, want %q", c.line, c.width, got, c.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 	"rdzv/rdzv/meet"
 )
 
-func TestNoticesOfTheSearch(t *testing.T) {
+// The lines of events that occur while an agent searches for the others.
+func TestSearchEvents(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.6")
 	for _, test := range []struct {
 		event agent.Event
@@ -40,9 +42,10 @@ func TestNoticesOfTheSearch(t *testing.T) {
 			"rdzv: cannot search for the other nodes by multicast: network is down\n",
 		},
 	} {
-		c, out := heard(screen{})
+		var out strings.Builder
+		c := &Console{out: &out}
 		if c.Event(test.event); out.String() != test.want {
-			t.Errorf("%+v: %q", test.event, out)
+			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
 		}
 	}
 }
