@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"rdzv/envmap"
-	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/presence"
 )
 
-// What Run could not use is rejected before anything is started, with the value.
+// An invalid value is rejected before anything is started; the error has the value.
 func TestConfigRejected(t *testing.T) {
 	for _, c := range []struct {
 		change func(*agent.Config)
@@ -42,35 +41,37 @@ func TestConfigRejected(t *testing.T) {
 		r := &recorder{t: t}
 		result, err := r.run(t.Context(), config)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Run: %v; want an error with %q", err, c.want)
+			t.Errorf("Run: error %v, want one with %q", err, c.want)
 		}
-		if code := agent.ExitCode(result, err); code != agent.CodeAgent {
-			t.Errorf("%q: exit code %d", c.want, code)
-		}
+		checkCode(t, result, err, agent.CodeAgent)
 		if len(r.events) > 0 {
-			t.Errorf("%q: events %q", c.want, r.types())
+			t.Errorf("Run: %v: events %q, want none", err, r.types())
 		}
 	}
 }
 
-// With nothing but a program the agent is the only one of its job and runs one worker.
+// By default the agent is the only one of its job and runs one worker.
 func TestConfigDefaults(t *testing.T) {
 	l, err := agent.Plan(agent.Config{Program: []string{"/bin/true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if l.Placement.Launcher != envmap.None || l.Agents != 1 || l.Workers != 1 {
-		t.Errorf("Plan: %+v", l)
+		t.Errorf("launcher %s, %d agents, %d workers; want none, 1, 1",
+			l.Placement.Launcher, l.Agents, l.Workers)
 	}
 	if l.Path != "/bin/true" || !strings.HasPrefix(l.Job, "true-") || len(l.Problems) > 0 {
-		t.Errorf("Plan: %+v", l)
+		t.Errorf("path %s, job %s, problems %v; want /bin/true, true-..., none",
+			l.Path, l.Job, l.Problems)
 	}
 	if l.Config.PeerTimeout != presence.DefaultTimeout || l.Config.Root == nil {
-		t.Errorf("Plan: %+v", l.Config)
+		t.Errorf("peer timeout %v, root %v; want %v and /",
+			l.Config.PeerTimeout, l.Config.Root, presence.DefaultTimeout)
 	}
 	c := agent.Config{Program: []string{"/bin/true"}, Environ: []string{"TMPDIR=" + t.TempDir()}}
 	result, err := agent.Run(t.Context(), c)
-	if err != nil || result.Verdict == nil || result.Verdict.Kind != rdzv.Done || result.World.Size != 1 {
-		t.Errorf("Run: %+v, %v", result, err)
+	checkCode(t, result, err, 0)
+	if result.World.Size != 1 {
+		t.Errorf("world of %d workers, want 1", result.World.Size)
 	}
 }

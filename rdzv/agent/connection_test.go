@@ -8,7 +8,7 @@ import (
 	"rdzv/envmap"
 )
 
-// Slurm's scontrol is found by Config.Environ and runs in it, not in the environment of this process.
+// Slurm's scontrol is found by PATH of Config.Environ and runs in that environment.
 func TestScontrol(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"$SLURM_CONF $*\"\n"
@@ -20,6 +20,6 @@ func TestScontrol(t *testing.T) {
 	c := connection{local: l, events: newReporter(func(Event) {})}
 	out, err := c.meetConfig().Scontrol(t.Context(), "show", "node")
 	if want := "/etc/slurm/other.conf show node\n"; err != nil || string(out) != want {
-		t.Errorf("scontrol prints %q, %v; want %q", out, err, want)
+		t.Errorf("scontrol printed %q, %v; want %q", out, err, want)
 	}
 }

@@ -41,12 +41,12 @@ func TestEveryEvent(t *testing.T) {
 	slices.Sort(types)
 	slices.Sort(listed)
 	if !slices.Equal(types, listed) {
-		t.Errorf("event.go has %q\nthe test %q", types, listed)
+		t.Errorf("event.go has the events %q\neveryEvent has %q", types, listed)
 	}
 }
 
-// described is what docs/events.md has about one event.
-type described struct {
+// documented is what docs/events.md has about one event.
+type documented struct {
 	fields   []string
 	examples []string
 }
@@ -54,7 +54,7 @@ type described struct {
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
 // readDocs reads docs/events.md: a heading, a table of fields and examples for each event.
-func readDocs(t *testing.T) map[string]described {
+func readDocs(t *testing.T) map[string]documented {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/events.md")
 	if err != nil {
@@ -64,7 +64,7 @@ func readDocs(t *testing.T) map[string]described {
 	if !strings.Contains(string(text), want) {
 		t.Errorf("docs/events.md does not have %q", want)
 	}
-	docs := map[string]described{}
+	docs := map[string]documented{}
 	for _, section := range strings.Split(string(text), "\n### ")[1:] {
 		name, rest, _ := strings.Cut(section, "\n")
 		rest, _, _ = strings.Cut(rest, "\n## ")
@@ -82,31 +82,31 @@ func readDocs(t *testing.T) map[string]described {
 	return docs
 }
 
-// docs/events.md has every event with all of its fields, and examples that are of its form.
+// docs/events.md has every event with all of its fields, and examples in its JSON form.
 func TestEventsAreDocumented(t *testing.T) {
 	docs := readDocs(t)
 	for _, e := range everyEvent {
 		form := reflect.TypeOf(jsonForm(e))
 		d, ok := docs[e.Type()]
 		if !ok {
-			t.Errorf("%s is not documented", e.Type())
+			t.Errorf("docs/events.md does not have the event %s", e.Type())
 			continue
 		}
 		delete(docs, e.Type())
 		got := slices.Sorted(slices.Values(d.fields))
 		want := slices.Sorted(slices.Values(fields(form, "")))
 		if !slices.Equal(got, want) {
-			t.Errorf("%s is documented with %q\nand has %q", e.Type(), got, want)
+			t.Errorf("%s: docs/events.md has the fields %q\nthe JSON form %q", e.Type(), got, want)
 		}
 		if len(d.examples) == 0 {
-			t.Errorf("%s has no example", e.Type())
+			t.Errorf("docs/events.md has no example of %s", e.Type())
 		}
 		for _, example := range d.examples {
 			checkExample(t, e.Type(), form, example)
 		}
 	}
 	for name := range docs {
-		t.Errorf("%s is documented, and no event", name)
+		t.Errorf("docs/events.md has the event %s, which does not exist", name)
 	}
 }
 
@@ -132,10 +132,12 @@ func checkExample(t *testing.T, name string, form reflect.Type, example string) 
 	encoder := json.NewEncoder(&again)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(line); err != nil || strings.TrimSpace(again.String()) != example {
-		t.Errorf("%s: the example is\n%s\nand has the fields of\n%s, %v", name, example, again.String(), err)
+		t.Errorf("%s: the example is\n%s\ndecoded and encoded again it is\n%s, %v",
+			name, example, &again, err)
 	}
 	if line.Type != name || line.Version != SchemaVersion || line.Time.IsZero() {
-		t.Errorf("%s: example of type %q, version %d, at %v", name, line.Type, line.Version, line.Time)
+		t.Errorf("%s: the example has type %q, version %d, time %v; want version %d and a time",
+			name, line.Type, line.Version, line.Time, SchemaVersion)
 	}
 }
 

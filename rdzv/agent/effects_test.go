@@ -12,10 +12,10 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// succeed is a worker that ends at once.
+// succeed is a worker that exits with 0 at once.
 var succeed = role("succeed", func() int { return 0 })
 
-// runsThenSignalled is a program that runs an agent and then gets a signal.
+// runsThenSignalled is a program that runs an agent and then sends a signal to itself.
 var runsThenSignalled = role("runs-then-signalled", func() int {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ var runsThenSignalled = role("runs-then-signalled", func() int {
 	return untilStopped()
 })
 
-// When Run has returned, a signal does to the process what it did before.
+// After Run has returned, signals have their default effect on the process again.
 func TestSignalsAfterRun(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSignalsAfterRun(t *testing.T) {
 			err := cmd.Run()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != s {
-				t.Errorf("the program ended with %v; want %v", err, s)
+				t.Errorf("the program ended with %v, want %v", err, s)
 			}
 		})
 	}

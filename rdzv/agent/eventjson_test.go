@@ -10,7 +10,7 @@ import (
 	"rdzv/rdzv"
 )
 
-// Events that hold values of package rdzv become the examples of docs/events.md.
+// The JSON form of events that contain values of package rdzv is that of docs/events.md.
 func TestMarshalEvent(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/events.md")
 	if err != nil {
@@ -59,25 +59,25 @@ func TestMarshalEvent(t *testing.T) {
 	} {
 		line, err := MarshalEvent(at, e)
 		if err != nil || !strings.Contains(string(docs), "    "+string(line)+"\n") {
-			t.Errorf("docs/events.md does not have\n%s, %v", line, err)
+			t.Errorf("%s: docs/events.md does not have the JSON form\n%s, %v", e.Type(), line, err)
 		}
 	}
 }
 
-// A verdict's roster and stragglers are in its JSON form too.
+// The JSON form of a verdict has its roster, its stragglers, and the exit code of the job.
 func TestVerdictForm(t *testing.T) {
 	roster := rdzv.Roster{Joined: 1, Agents: 2}
 	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &roster})
 	if late.Roster == nil || late.Roster.Joined != 1 || late.Text == "" {
-		t.Errorf("incomplete: %+v", late)
+		t.Errorf("incomplete: %+v, roster %+v; want a text, and 1 agent joined", late, late.Roster)
 	}
 	running := rdzv.Stragglers{First: 1, After: time.Minute}
 	slow := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &running})
 	if slow.Stragglers == nil || slow.Stragglers.First != 1 || slow.Stragglers.AfterSeconds != 60 {
-		t.Errorf("straggling: %+v", slow)
+		t.Errorf("straggling: %+v; want rank 1 as the first, and 60 s", slow.Stragglers)
 	}
 	killed := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Failed, Signal: int(syscall.SIGKILL)})
 	if killed.ExitCode != 137 || killed.Signal != "SIGKILL" {
-		t.Errorf("killed: %+v", killed)
+		t.Errorf("killed: %+v; want exit code 137 and SIGKILL", killed)
 	}
 }

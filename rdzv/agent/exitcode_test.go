@@ -9,7 +9,7 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// How a job ended, and the code that follows.
+// The exit code of a job, by its verdict.
 func TestExitCode(t *testing.T) {
 	verdict := func(kind rdzv.Kind, code, signal int) rdzv.Summary {
 		return rdzv.Summary{Verdict: &rdzv.Verdict{Kind: kind, Code: code, Signal: signal}}
@@ -17,7 +17,8 @@ func TestExitCode(t *testing.T) {
 	unready := func(kinds ...rdzv.ProblemKind) rdzv.Summary {
 		s := verdict(rdzv.Unready, 0, 0)
 		for _, kind := range kinds {
-			s.Verdict.Problems = append(s.Verdict.Problems, rdzv.NodeProblem{Problem: rdzv.Problem{Kind: kind}})
+			p := rdzv.NodeProblem{Problem: rdzv.Problem{Kind: kind}}
+			s.Verdict.Problems = append(s.Verdict.Problems, p)
 		}
 		return s
 	}
@@ -29,26 +30,26 @@ func TestExitCode(t *testing.T) {
 		want    int
 	}{
 		{"no verdict", rdzv.Summary{}, 123},
-		{"all done", verdict(rdzv.Done, 0, 0), 0},
+		{"all workers succeeded", verdict(rdzv.Done, 0, 0), 0},
 		{"exit 7", verdict(rdzv.Failed, 7, 0), 7},
 		{"SIGKILL", verdict(rdzv.Failed, 0, 9), 137},
 		{"ended by SIGTERM, not settled", verdict(rdzv.Ended, 0, 15), 143},
 		{"ended by SIGTERM, a worker exited 3", ended, 3},
-		{"the agents cannot be seated", unready(), 121},
+		{"no problem of a node", unready(), 121},
 		{"a check failed", unready(rdzv.OtherProblem), 121},
-		{"no program", unready(rdzv.ProgramNotExecutable, rdzv.ProgramMissing, rdzv.OtherProblem), 127},
+		{"program missing", unready(rdzv.ProgramNotExecutable, rdzv.ProgramMissing), 127},
 		{"program not executable", unready(rdzv.OtherProblem, rdzv.ProgramNotExecutable), 126},
-		{"not all came", verdict(rdzv.Incomplete, 0, 0), 124},
+		{"not all agents joined", verdict(rdzv.Incomplete, 0, 0), 124},
 		{"stragglers", verdict(rdzv.Straggling, 0, 0), 122},
 		{"an agent was lost", verdict(rdzv.Lost, 0, 0), 123},
 	} {
 		if got := agent.ExitCode(agent.Result{Summary: c.summary}, nil); got != c.want {
-			t.Errorf("%s: code %d, want %d", c.what, got, c.want)
+			t.Errorf("%s: exit code %d, want %d", c.what, got, c.want)
 		}
 	}
 }
 
-// Why an agent never was a member, and the code that follows.
+// The exit code of an agent that was not a member of a job, by its error.
 func TestExitCodeOfError(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -61,7 +62,7 @@ func TestExitCodeOfError(t *testing.T) {
 		{errors.New("no token"), 125},
 	} {
 		if got := agent.ExitCode(agent.Result{}, c.err); got != c.want {
-			t.Errorf("%T: code %d, want %d", c.err, got, c.want)
+			t.Errorf("%T: exit code %d, want %d", c.err, got, c.want)
 		}
 	}
 }

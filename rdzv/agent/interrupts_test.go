@@ -11,26 +11,27 @@ import (
 	"rdzv/wrap"
 )
 
-// A signal for workers that arrives before there are any must not block later ones: resizing a
-// terminal while agents waited for each other once disabled Ctrl-C and --join-timeout.
+// Signals for workers that arrive before the workers start are not queued: a full queue would block
+// the signals that end the job (resizing a terminal sends many SIGWINCH).
 func TestSignalsBeforeThereAreWorkers(t *testing.T) {
-	o := listen(t.Context(), time.Now().Add(time.Minute), 0)
-	defer o.close()
+	in := listen(t.Context(), time.Now().Add(time.Minute), 0)
+	defer in.close()
 	for range 2 * maxForwarded {
 		for _, s := range forwardedSignals {
-			o.take(wrap.Event{Signal: s})
+			in.take(wrap.Event{Signal: s})
 		}
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	select {
-	case <-o.joining.Done():
+	case <-in.joining.Done():
 	case <-time.After(20 * time.Second):
-		t.Fatal("SIGTERM did not end the joining")
+		t.Fatal("SIGTERM did not end the joining within 20s")
 	}
-	if cause := (&SignalError{}); !errors.As(context.Cause(o.joining), &cause) || cause.Signal != syscall.SIGTERM {
-		t.Errorf("the joining ended with %v", context.Cause(o.joining))
+	var cause *SignalError
+	if !errors.As(context.Cause(in.joining), &cause) || cause.Signal != syscall.SIGTERM {
+		t.Errorf("the joining ended with %v, want SIGTERM", context.Cause(in.joining))
 	}
-	if len(o.forward) > 0 {
-		t.Errorf("%d signals are queued for workers that did not exist when they arrived", len(o.forward))
+	if len(in.forward) > 0 {
+		t.Errorf("%d signals are queued for workers that do not exist, want none", len(in.forward))
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// metByPMI returns the meeting of rank 1 of two with a store that is gone by now.
-func metByPMI(t *testing.T, hydra *pmitest.Server) *meet.Meeting {
+// meetByPMI returns the meeting of rank 1 of two after the store has been closed.
+func meetByPMI(t *testing.T, hydra *pmitest.Server) *meet.Meeting {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -45,33 +45,33 @@ func metByPMI(t *testing.T, hydra *pmitest.Server) *meet.Meeting {
 	conn.Close()
 	meetings[0].Close()
 	if rank := <-hydra.Finished; rank != 0 {
-		t.Fatalf("rank %d has sent finalize", rank)
+		t.Fatalf("rank %d sent finalize, want 0", rank)
 	}
 	return meetings[1]
 }
 
-// An agent that cannot connect to the store it has found, be it the first or
-// another one, closes the meeting: Hydra kills the other ranks when a task exits
-// without having sent finalize.
+// An agent that cannot connect to the store closes the meeting, which sends finalize: Hydra kills
+// the other ranks if a task exits without it.
 func TestFailedJoinEndsMeeting(t *testing.T) {
 	hydra := pmitest.Start(t, 2)
-	l, events := &Local{Config: Config{PeerTimeout: presence.DefaultTimeout}}, newReporter(func(Event) {})
+	l := &Local{Config: Config{PeerTimeout: presence.DefaultTimeout}}
+	events := newReporter(func(Event) {})
 	m := &membership{local: l, events: events}
-	m.conn = &connection{local: l, events: events, meeting: metByPMI(t, hydra)}
+	m.conn = &connection{local: l, events: events, meeting: meetByPMI(t, hydra)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&SignalError{syscall.SIGTERM})
 	var signal *SignalError
 	if err := m.joinAt(ctx, nil); !errors.As(err, &signal) {
-		t.Errorf("joinAt: %v, want %v", err, context.Cause(ctx))
+		t.Errorf("joinAt: error %v, want %v", err, context.Cause(ctx))
 	}
 	late, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
 	select {
 	case rank := <-hydra.Finished:
 		if rank != 1 {
-			t.Errorf("rank %d has sent finalize, want 1", rank)
+			t.Errorf("rank %d sent finalize, want 1", rank)
 		}
 	case <-late.Done():
-		t.Errorf("rank 1 has not sent finalize; PMI has heard\n%s", hydra.Received())
+		t.Errorf("rank 1 did not send finalize within 5s; the PMI server received\n%s", hydra.Received())
 	}
 }

@@ -24,8 +24,9 @@ const deadline = 20 * time.Second
 
 var roles = map[string]func() int{}
 
-func role(name string, play func() int) string {
-	roles[name] = play
+// role adds a role, which main returns the exit code of, and returns its name.
+func role(name string, main func() int) string {
+	roles[name] = main
 	return name
 }
 
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// environ is the environment of a process that plays a role.
+// environ is the environment of a process with a role.
 func environ(t *testing.T, role string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +48,7 @@ func environ(t *testing.T, role string) []string {
 	}
 }
 
-// config is an agent of a job of its own, in directories of its own, whose workers play a role.
+// config is the configuration of a job of one agent whose workers have a role.
 func config(t *testing.T, role string, workers int) agent.Config {
 	t.Helper()
 	self, err := os.Executable()
@@ -55,34 +56,36 @@ func config(t *testing.T, role string, workers int) agent.Config {
 		t.Fatal(err)
 	}
 	return agent.Config{
-		Program: []string{self, "-" + role}, Environ: environ(t, role), ProcsPerNode: strconv.Itoa(workers),
+		Program: []string{self, "-" + role}, Environ: environ(t, role),
+		ProcsPerNode: strconv.Itoa(workers),
 	}
 }
 
 // noneLeft returns a function that fails the test if this process has a child that it did not have
-// before, or if the runtime directory has a file. An agent makes its process a subreaper, so that
-// whatever a worker leaves would be its child.
+// before, or if the runtime directory contains a file. An agent makes its process a subreaper, so
+// that processes of a worker that outlive it become its children.
 func noneLeft(t *testing.T, environ []string) func() {
 	t.Helper()
 	before := children(t)
 	return func() {
 		t.Helper()
-		left := slices.DeleteFunc(children(t), func(pid string) bool { return slices.Contains(before, pid) })
+		existed := func(pid string) bool { return slices.Contains(before, pid) }
+		left := slices.DeleteFunc(children(t), existed)
 		if len(left) > 0 {
-			t.Errorf("children left: %v", left)
+			t.Errorf("Run left the child processes %v, want none", left)
 		}
 		for _, entry := range environ {
 			if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
 				files, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("rdzv-%d", os.Geteuid()), "*"))
 				if err != nil || len(files) > 0 {
-					t.Errorf("files left: %q, %v", files, err)
+					t.Errorf("Run left the files %q, %v; want none", files, err)
 				}
 			}
 		}
 	}
 }
 
-// children are the pids of this process's children, zombies included.
+// children lists the pids of this process's children, including zombies.
 func children(t *testing.T) (pids []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/self/task/*/children")

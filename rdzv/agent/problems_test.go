@@ -9,15 +9,25 @@ import (
 	"rdzv/rdzv"
 )
 
-// Devices that no worker can be given are known before the agents meet.
+// A device mode that cannot be used with the devices of this node is a problem of this agent.
 func TestTryDevices(t *testing.T) {
-	for _, row := range []struct{ device, want string }{{"index", ""}, {"mask", "cannot mask HABANA_VISIBLE_DEVICES=0,1: "}} {
-		env := envmap.Env{"HABANA_VISIBLE_DEVICES": "0,1"}
-		l := &Local{Config: Config{Device: envmap.DeviceMode(row.device)}, Devices: envmap.VisibleDevices(env, fstest.MapFS{}), env: env}
+	env := envmap.Env{"HABANA_VISIBLE_DEVICES": "0,1"}
+	for device, want := range map[envmap.DeviceMode]string{
+		envmap.DeviceIndex: "", envmap.DeviceMask: "cannot mask HABANA_VISIBLE_DEVICES=0,1: ",
+	} {
+		devices := envmap.VisibleDevices(env, fstest.MapFS{})
+		l := &Local{Config: Config{Device: device}, Devices: devices, env: env}
 		problems := withProblem(nil, l.tryDevices())
-		if row.want == "" && len(problems) > 0 || row.want != "" &&
-			(len(problems) != 1 || problems[0].Kind != rdzv.OtherProblem || problems[0].Hint == "" || !strings.HasPrefix(problems[0].Text, row.want)) {
-			t.Errorf("--device %s: %+v, want %q", row.device, problems, row.want)
+		if want == "" {
+			if len(problems) > 0 {
+				t.Errorf("device mode %s: %+v, want no problem", device, problems)
+			}
+			continue
+		}
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].Text, want) {
+			t.Errorf("device mode %s: %+v, want one problem that begins with %q", device, problems, want)
+		} else if p := problems[0]; p.Kind != rdzv.OtherProblem || p.Hint == "" {
+			t.Errorf("device mode %s: %+v, want kind %q and a hint", device, p, rdzv.OtherProblem)
 		}
 	}
 }

@@ -22,9 +22,9 @@ import (
 
 // The workers of these tests.
 var (
-	// failsWhenTold fails as local rank 0 when its standard input ends; other ranks run until they are
+	// failsAtEOF fails as local rank 0 at the end of its stdin; other ranks run until they are
 	// stopped.
-	failsWhenTold = role("fails-when-told", func() int {
+	failsAtEOF = role("fails-at-eof", func() int {
 		if os.Getenv("LOCAL_RANK") != "0" {
 			return untilStopped()
 		}
@@ -44,30 +44,30 @@ var (
 	})
 )
 
-// untilStopped waits until a signal ends this process. (The runtime takes a wait without a timer for a
-// deadlock.)
+// untilStopped waits until a signal ends this process. It needs a timer: without one the runtime
+// would report a deadlock.
 func untilStopped() int {
 	<-time.After(time.Hour)
 	return 1
 }
 
-// recorder keeps the events of a Run. onEvent, which may be nil, is called with each of them.
+// recorder records the events of a Run. onEvent, which may be nil, is called with each of them.
 type recorder struct {
 	t       *testing.T
-	one     sync.Mutex
+	mu      sync.Mutex // held while an event is handled
 	events  []agent.Event
 	onEvent func(agent.Event)
 	ended   bool // Run has returned
 }
 
 func (r *recorder) event(e agent.Event) {
-	if !r.one.TryLock() {
-		r.t.Errorf("%s comes while another event is handled", e.Type())
+	if !r.mu.TryLock() {
+		r.t.Errorf("event %s while another one is handled, want one at a time", e.Type())
 		return
 	}
-	defer r.one.Unlock()
+	defer r.mu.Unlock()
 	if r.ended {
-		r.t.Errorf("%s comes after Run has returned", e.Type())
+		r.t.Errorf("event %s after Run has returned, want none", e.Type())
 	}
 	r.events = append(r.events, e)
 	if r.onEvent != nil {
@@ -75,21 +75,29 @@ func (r *recorder) event(e agent.Event) {
 	}
 }
 
-// run runs an agent, and fails the test if something of it is left.
+// run runs an agent, and fails the test if processes, files or goroutines of it are left.
 func (r *recorder) run(ctx context.Context, c agent.Config) (agent.Result, error) {
 	r.t.Helper()
 	c.Events = r.event
-	check := noneLeft(r.t, c.Environ)
+	checkLeft, before := noneLeft(r.t, c.Environ), goleak.IgnoreCurrent()
 	result, err := agent.Run(ctx, c)
-	check()
-	r.one.Lock()
+	checkLeft()
+	r.mu.Lock()
 	r.ended = true
-	r.one.Unlock()
-	goleak.VerifyNone(r.t, goleak.IgnoreCurrent())
+	r.mu.Unlock()
+	goleak.VerifyNone(r.t, before)
 	return result, err
 }
 
-// types are the events' types, without those that depend on the machine.
+// checkCode checks the exit code of what Run returned.
+func checkCode(t *testing.T, result agent.Result, err error, want int) {
+	t.Helper()
+	if got := agent.ExitCode(result, err); got != want {
+		t.Errorf("exit code %d, want %d; Run returned %+v, %v", got, want, result, err)
+	}
+}
+
+// types lists the types of the events, without events that depend on the machine.
 func (r *recorder) types() (types []string) {
 	for _, e := range r.events {
 		switch e.(type) {
@@ -115,29 +123,30 @@ func started(n int, do func()) func(agent.Event) {
 func TestAllWorkersSucceed(t *testing.T) {
 	r := &recorder{t: t}
 	result, err := r.run(t.Context(), config(t, succeed, 8))
-	if v := result.Verdict; err != nil || v == nil || v.Kind != rdzv.Done || !result.Settled || !result.Hosting {
-		t.Errorf("Run: %+v, %v", result, err)
-	}
-	if code := agent.ExitCode(result, err); code != 0 {
-		t.Errorf("exit code %d", code)
+	checkCode(t, result, err, 0)
+	if v := result.Verdict; v == nil || v.Kind != rdzv.Done || !result.Settled || !result.Hosting {
+		t.Errorf("Run: %+v, verdict %+v; want done, settled and hosting", result, v)
 	}
 	if result.World.Size != 8 || result.Job == "" || result.Failure != nil {
-		t.Errorf("Run: %+v", result)
+		t.Errorf("Run: %+v; want a job of 8 workers without a failure", result)
 	}
+	want := slices.Concat(
+		[]string{"placed", "store_found", "world_agreed"},
+		slices.Repeat([]string{"worker_exited"}, 8), slices.Repeat([]string{"worker_started"}, 8),
+		[]string{"job_ended", "finished"},
+	)
 	got := r.types()
-	counts := map[string]int{}
-	for _, name := range got {
-		counts[name]++
+	if len(got) == len(want) {
+		slices.Sort(got[3 : len(got)-2]) // some workers end before others start
 	}
-	if counts["worker_started"] != 8 || counts["worker_exited"] != 8 || len(got) != 5+16 ||
-		!slices.Equal(got[len(got)-2:], []string{"job_ended", "finished"}) {
-		t.Errorf("events %q", got)
+	if !slices.Equal(got, want) {
+		t.Errorf("events, those of workers sorted: %q\nwant %q", got, want)
 	}
 }
 
-// Each step is reported in the order in which it happens: what ends the job comes before its end.
+// Events are reported in the order in which they happen: a worker's failure before the job's end.
 func TestWorkerFails(t *testing.T) {
-	stdin, told, err := os.Pipe()
+	stdin, stdinWriter, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +156,11 @@ func TestWorkerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	r := &recorder{t: t, onEvent: started(3, func() { told.Close() })}
-	c := config(t, failsWhenTold, 3)
+	r := &recorder{t: t, onEvent: started(3, func() { stdinWriter.Close() })}
+	c := config(t, failsAtEOF, 3)
 	c.Stdin, c.Stderr, c.Job = stdin, stderr, "test"
 	result, err := r.run(t.Context(), c)
-	if code := agent.ExitCode(result, err); code != 3 {
-		t.Errorf("exit code %d; Run: %+v, %v", code, result, err)
-	}
+	checkCode(t, result, err, 3)
 	want := []string{
 		"placed", "store_found", "world_agreed", "worker_started", "worker_started", "worker_started",
 		"worker_exited", "job_ended", "worker_exited", "worker_exited", "failure_reported", "finished",
@@ -163,24 +170,24 @@ func TestWorkerFails(t *testing.T) {
 	}
 	if f := result.Failure; f == nil || f.Rank != 0 || f.Code != 3 || f.WorldSize != 3 || f.Job != "test" ||
 		f.Message != "ValueError: no such data set" || len(f.Stderr) != 2 {
-		t.Errorf("failure %+v", f)
+		t.Errorf("failure %+v; want rank 0 of 3, code 3, the traceback of 2 lines", f)
 	}
 	for _, e := range r.events {
 		switch e := e.(type) {
 		case agent.WorkerExited:
 			first, terminated := e.Rank == 0, e.Signal == int(syscall.SIGTERM)
 			if e.Stopped == first || terminated == first || e.PID == 0 || e.Took <= 0 {
-				t.Errorf("worker_exited %+v", e)
+				t.Errorf("event %+v; want rank 0 to fail and the others to be stopped by SIGTERM", e)
 			}
 		case agent.JobEnded:
 			if v := e.Verdict; !e.Own || !e.Hosting || v.Kind != rdzv.Failed || v.Rank != 0 || v.Code != 3 {
-				t.Errorf("job_ended %+v, %+v", e, v)
+				t.Errorf("event %+v, verdict %+v; want this agent's failure of rank 0", e, v)
 			}
 		}
 	}
 }
 
-// The end of the caller's context stops the job as SIGTERM to this process does.
+// When the caller's context ends, the job is stopped as by SIGTERM to this process.
 func TestContextEnds(t *testing.T) {
 	for _, c := range []struct {
 		role string
@@ -206,47 +213,41 @@ func TestContextEnds(t *testing.T) {
 			}
 			result, err := r.run(ctx, config)
 			stdout.Close()
+			checkCode(t, result, err, c.code)
 			v := result.Verdict
-			if err != nil || v == nil || v.Kind != rdzv.Ended {
-				t.Fatalf("Run: %+v, %v", result, err)
-			}
-			if v.Signal != int(syscall.SIGTERM) || v.PID != os.Getpid() {
-				t.Errorf("verdict %+v", v)
-			}
-			if code := agent.ExitCode(result, err); code != c.code {
-				t.Errorf("exit code %d, want %d", code, c.code)
+			if v == nil || v.Kind != rdzv.Ended || v.Signal != int(syscall.SIGTERM) || v.PID != os.Getpid() {
+				t.Errorf("verdict %+v; want SIGTERM to process %d", v, os.Getpid())
 			}
 		})
 	}
 }
 
-// A context that has ended before there is a job ends the search.
+// If the context has ended before Run, the agent does not search for the others.
 func TestContextEndedBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := config(t, succeed, 1)
 	c.Nodes, c.Insecure, c.Store = 2, true, "127.0.0.1"
 	result, err := (&recorder{t: t}).run(ctx, c)
-	if signal := (&agent.SignalError{}); !errors.As(err, &signal) || agent.ExitCode(result, err) != 143 {
-		t.Errorf("Run: %v, exit code %d", err, agent.ExitCode(result, err))
+	checkCode(t, result, err, 143)
+	if signal := (&agent.SignalError{}); !errors.As(err, &signal) {
+		t.Errorf("Run: error %v, want a SignalError", err)
 	}
 }
 
-// What keeps this agent from running its workers is a problem in the verdict, and no error.
+// A missing program is a problem in the verdict, not an error of Run.
 func TestProgramMissing(t *testing.T) {
 	r := &recorder{t: t}
 	c := config(t, succeed, 2)
 	c.Program = []string{"no-such-program"}
 	result, err := r.run(t.Context(), c)
+	checkCode(t, result, err, agent.CodeMissing)
 	v := result.Verdict
 	if err != nil || v == nil || v.Kind != rdzv.Unready || len(v.Problems) != 1 {
-		t.Fatalf("Run: %+v, %v", result, err)
+		t.Fatalf("Run: verdict %+v, error %v; want a verdict with one problem", v, err)
 	}
-	if v.Problems[0].Kind != rdzv.ProgramMissing {
-		t.Errorf("problem %+v", v.Problems[0])
-	}
-	if code := agent.ExitCode(result, err); code != agent.CodeMissing {
-		t.Errorf("exit code %d", code)
+	if got := v.Problems[0].Kind; got != rdzv.ProgramMissing {
+		t.Errorf("problem %q, want %q", got, rdzv.ProgramMissing)
 	}
 	want := []string{"placed", "store_found", "job_ended", "finished"}
 	if got := r.types(); !slices.Equal(got, want) {
@@ -254,30 +255,29 @@ func TestProgramMissing(t *testing.T) {
 	}
 }
 
-// One Run may follow another.
+// Run can be called again after it has returned.
 func TestRunTwice(t *testing.T) {
 	for i := range 2 {
 		r := &recorder{t: t}
 		result, err := r.run(t.Context(), config(t, succeed, 2))
-		if code := agent.ExitCode(result, err); code != 0 || len(r.events) == 0 {
-			t.Errorf("run %d: exit code %d; %+v, %v", i, code, result, err)
+		checkCode(t, result, err, 0)
+		if len(r.events) == 0 {
+			t.Errorf("call %d of Run: no events", i+1)
 		}
 	}
 }
 
-// Two at a time would both act on the process's signals.
-func TestRunsAtATime(t *testing.T) {
+// A second Run at the same time is refused: both would handle the signals of the process.
+func TestConcurrentRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := &recorder{t: t}
 	r.onEvent = started(1, func() {
 		defer cancel()
 		if _, err := agent.Run(t.Context(), config(t, succeed, 1)); !errors.Is(err, agent.ErrRunning) {
-			t.Errorf("a second Run: %v", err)
+			t.Errorf("second Run: %v, want %v", err, agent.ErrRunning)
 		}
 	})
 	result, err := r.run(ctx, config(t, runsOn, 1))
-	if code := agent.ExitCode(result, err); code != 143 {
-		t.Errorf("the first Run: exit code %d; %+v, %v", code, result, err)
-	}
+	checkCode(t, result, err, 143)
 }

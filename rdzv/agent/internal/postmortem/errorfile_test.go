@@ -15,7 +15,7 @@ func TestErrorFileIsReadAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(e.Path); !os.IsNotExist(err) || !filepath.IsAbs(e.Path) {
-		t.Errorf("%q: %v; want an absolute path of no file", e.Path, err)
+		t.Errorf("path %q: %v; want an absolute path at which no file exists", e.Path, err)
 	}
 	for name, c := range map[string]struct {
 		create func() error
@@ -31,11 +31,11 @@ func TestErrorFileIsReadAndRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, _ := e.message(); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+				t.Errorf("message %q, want %q", got, c.want)
 			}
 			e.Remove()
 			if _, err := os.Lstat(e.Path); !os.IsNotExist(err) {
-				t.Errorf("still there: %v", err)
+				t.Errorf("after Remove: %v, want that it does not exist", err)
 			}
 		})
 	}
@@ -62,7 +62,7 @@ func TestRemoveOldErrorFiles(t *testing.T) {
 		left = append(left, e.Name())
 	}
 	if want := []string{errorFilePrefix + "2", "rdzv-host-1"}; !slices.Equal(left, want) {
-		t.Errorf("left %q, want %q", left, want)
+		t.Errorf("the directory contains %q, want %q", left, want)
 	}
 }
 

@@ -45,15 +45,17 @@ func TestOOMKills(t *testing.T) {
 				root[path] = &fstest.MapFile{Data: []byte(text)}
 			}
 			if got := OOMKills(root); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
+				t.Errorf("%d kills, want %d", got, c.want)
 			}
 		})
 	}
 }
 
 func TestLastLines(t *testing.T) {
-	const chain = "Traceback (most recent call last):\nOSError: one\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\nValueError: two\n"
-	const unrecorded = `[rank2]: Traceback (most recent call last):
+	const start = tracebackStart + "\n"
+	const during = "\nDuring handling of the above exception, another exception occurred:\n\n"
+	const chain = start + "OSError: one\n" + during + start + "ValueError: two\n"
+	const recordFailed = `[rank2]: Traceback (most recent call last):
 [rank2]:   File "x.py", line 3, in <module>
 [rank2]: ValueError: batch 17 is empty
 
@@ -67,27 +69,27 @@ func TestLastLines(t *testing.T) {
 		stderr  string
 		first   string
 		lines   int
-		summary string
+		message string
 	}{
-		"nothing":    {"", "", 0, ""},
-		"no end":     {"a\nb", "a", 2, ""},
-		"traceback":  {"noise\nTraceback (most recent call last):\n  File\nValueError: x\nlater\n", "Traceback (most recent call last):", 4, "ValueError: x"},
-		"chain":      {"noise\n" + chain, "Traceback (most recent call last):", 7, "ValueError: two"},
-		"two":        {"Traceback (most recent call last):\nA: 1\nTraceback (most recent call last):\nB: 2\n", "Traceback (most recent call last):", 2, "B: 2"},
-		"fatal":      {"Fatal Python error: Aborted\n\nCurrent thread\n", "Fatal Python error: Aborted", 3, "Fatal Python error: Aborted"},
-		"long":       {strings.Repeat("x\n", 100) + "end\n", "x", tailLines, ""},
-		"long trace": {"Traceback (most recent call last):\n" + strings.Repeat("  x\n", 200) + "E: end\n", "Traceback (most recent call last):", tracebackLines, "E: end"},
-		"progress":   {"10%\r20%\r100%\n", "100%", 1, ""},
-		"unrecorded": {unrecorded, "Traceback (most recent call last):", 3, "ValueError: batch 17 is empty"},
-		"bytes":      {"\xff\x1b[31m\x07é\n", "\uFFFD[31mé", 1, ""},
+		"empty":         {"", "", 0, ""},
+		"no newline":    {"a\nb", "a", 2, ""},
+		"traceback":     {"x\n" + start + "  File\nValueError: x\ny\n", tracebackStart, 4, "ValueError: x"},
+		"chain":         {"x\n" + chain, tracebackStart, 7, "ValueError: two"},
+		"two":           {start + "A: 1\n" + start + "B: 2\n", tracebackStart, 2, "B: 2"},
+		"fatal":         {fatalStart + "Aborted\n\nCurrent thread\n", fatalStart + "Aborted", 3, fatalStart + "Aborted"},
+		"long":          {strings.Repeat("x\n", 100) + "end\n", "x", tailLines, ""},
+		"long trace":    {start + strings.Repeat("  x\n", 200) + "E: end\n", tracebackStart, tracebackLines, "E: end"},
+		"progress bar":  {"10%\r20%\r100%\n", "100%", 1, ""},
+		"record failed": {recordFailed, tracebackStart, 3, "ValueError: batch 17 is empty"},
+		"control bytes": {"\xff\x1b[31m\x07é\n", "\uFFFD[31mé", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines, message := lastLines([]byte(c.stderr))
 			if len(lines) != c.lines || len(lines) > 0 && lines[0] != c.first {
-				t.Errorf("got %d lines: %q, want %d, the first %q", len(lines), lines, c.lines, c.first)
+				t.Errorf("%d lines %q; want %d, the first %q", len(lines), lines, c.lines, c.first)
 			}
-			if message != c.summary {
-				t.Errorf("the message is %q, want %q", message, c.summary)
+			if message != c.message {
+				t.Errorf("message %q, want %q", message, c.message)
 			}
 		})
 	}
@@ -102,27 +104,27 @@ func FuzzLastLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stderr []byte) {
 		lines, message := lastLines(stderr)
 		if len(lines) > tracebackLines {
-			t.Errorf("%d lines", len(lines))
+			t.Errorf("%d lines, want at most %d", len(lines), tracebackLines)
 		}
 		for _, line := range append(lines, message) {
-			if i := strings.IndexFunc(line, invisible); i >= 0 {
-				t.Errorf("%q has a control character at %d", line, i)
+			if i := strings.IndexFunc(line, isUnprintable); i >= 0 {
+				t.Errorf("line %q has a control character at %d", line, i)
 			}
 		}
 		text := strings.ToValidUTF8(string(stderr), "\uFFFD")
 		if !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 			return strings.Contains(withoutControl(line), message)
 		}) {
-			t.Errorf("the message %q is in no line of %q", message, text)
+			t.Errorf("message %q, want a part of a line of %q", message, text)
 		}
 	})
 }
 
-func invisible(r rune) bool { return unicode.IsControl(r) && r != '\t' }
+func isUnprintable(r rune) bool { return unicode.IsControl(r) && r != '\t' }
 
 func withoutControl(line string) string {
 	return strings.Map(func(r rune) rune {
-		if invisible(r) {
+		if isUnprintable(r) {
 			return -1
 		}
 		return r
@@ -141,7 +143,7 @@ func TestErrorFile(t *testing.T) {
 		`{"message": {"mess`:                   {"", ""},
 	} {
 		if line, traceback := parseErrorFile([]byte(text)); line != want[0] || traceback != want[1] {
-			t.Errorf("%s gives %q, %q; want %q", text, line, traceback, want)
+			t.Errorf("parseErrorFile(%s) = %q, %q; want %q", text, line, traceback, want)
 		}
 	}
 }
@@ -150,7 +152,7 @@ func FuzzErrorFile(f *testing.F) {
 	f.Add([]byte(`{"message": {"message": "m", "extraInfo": {"py_callstack": "s"}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if line, _ := parseErrorFile(text); strings.Contains(line, "\n") {
-			t.Errorf("%q is no line", line)
+			t.Errorf("parseErrorFile(%s) = %q, want one line", text, line)
 		}
 	})
 }
@@ -166,7 +168,7 @@ func TestConsequence(t *testing.T) {
 		"": false,
 	} {
 		if got := isConsequence([]string{"Traceback", line}); got != want {
-			t.Errorf("%q: %v, want %v", line, got, want)
+			t.Errorf("isConsequence(%q) = %t, want %t", line, got, want)
 		}
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// failures says what lastLines returns for each file in testdata/stderr. The files
-// are what failing programs wrote to standard error: rank 2 of 4 with torch 2.6 and
-// Python 3.13, and with torch 1.13 and Python 3.11; four ranks under an mpirun that
-// tags lines.
+// failures has what lastLines must return for each file in testdata/stderr, which are the stderr
+// of failed programs: rank 2 of 4 with torch 2.6 and Python 3.13, and with torch 1.13 and Python
+// 3.11; four ranks under mpirun with tagged output.
 var failures = map[string]struct {
 	message string
 	lines   int
@@ -81,25 +80,25 @@ const progress = " 50%|#####     | 50/100"
 func TestFailures(t *testing.T) {
 	files, err := filepath.Glob("testdata/stderr/*/*.txt")
 	if err != nil || len(files) != len(failures) {
-		t.Errorf("%d files, %v; the table has %d", len(files), err, len(failures))
+		t.Errorf("%d files in testdata/stderr, %v; want %d", len(files), err, len(failures))
 	}
 	for name, want := range failures {
 		t.Run(name, func(t *testing.T) {
 			lines, message := lastLines(readFailure(t, name))
 			if message != want.message {
-				t.Errorf("the message is %q, want %q", message, want.message)
+				t.Errorf("message %q, want %q", message, want.message)
 			}
 			first := want.first
 			if first == "" {
 				first = tracebackStart
 			}
 			if len(lines) != want.lines || lines[0] != first {
-				t.Errorf("got %d lines, want %d, the first %q:\n%s",
+				t.Errorf("%d lines, want %d, the first %q:\n%s",
 					len(lines), want.lines, first, strings.Join(lines, "\n"))
 			}
 			for _, line := range lines {
 				if strings.Contains(line, "[rank") || strings.Contains(line, "<stderr>") {
-					t.Errorf("the prefix of %q is not removed", line)
+					t.Errorf("line %q, want it without its prefix", line)
 				}
 			}
 		})
@@ -115,7 +114,7 @@ func readFailure(t testing.TB, name string) []byte {
 	return stderr
 }
 
-// Whatever a wrapper puts before each line makes no difference.
+// A prefix that a wrapper adds to every line does not change the result.
 func TestLinePrefix(t *testing.T) {
 	for _, prefix := range []string{
 		"[rank13]: ", "[1,2]<stderr>:", "[1,2]<stderr>: ", "2: ", "[default2]:", "worker-1  | ",
@@ -129,16 +128,16 @@ func TestLinePrefix(t *testing.T) {
 			text := prefix + strings.ReplaceAll(strings.TrimRight(stderr, "\n"), "\n", "\n"+prefix)
 			got, message := lastLines([]byte(text))
 			if message != want.message {
-				t.Errorf("%s after %q: the message is %q", name, prefix, message)
+				t.Errorf("%s with prefix %q: message %q, want %q", name, prefix, message, want.message)
 			}
-			if !slices.Equal(got[1:], lines[1:]) { // the first may follow a progress bar
-				t.Errorf("%s after %q: got\n%s", name, prefix, strings.Join(got, "\n"))
+			if !slices.Equal(got[1:], lines[1:]) { // a progress bar may precede the first
+				t.Errorf("%s with prefix %q: lines %q\nwant %q", name, prefix, got[1:], lines[1:])
 			}
 		}
 	}
 }
 
-// Lines of other ranks between those of a traceback are not taken for the exception.
+// Lines of another rank between those of a traceback are not mistaken for the exception.
 func TestInterleavedTracebacks(t *testing.T) {
 	lines, message := lastLines([]byte(`2: Traceback (most recent call last):
 13: Traceback (most recent call last):
@@ -150,20 +149,20 @@ func TestInterleavedTracebacks(t *testing.T) {
 13: ValueError: batch 18 is empty
 `))
 	if want := "ValueError: batch 18 is empty"; message != want {
-		t.Errorf("the message is %q, want %q", message, want)
+		t.Errorf("message %q, want %q", message, want)
 	}
 	if want := `  File "/home/you/demo/x.py", line 3, in <module>`; !slices.Contains(lines, want) {
-		t.Errorf("no line is %q: %q", want, lines)
+		t.Errorf("lines %q, want %q among them", lines, want)
 	}
 }
 
-// FuzzLinePrefix tries any prefix and any message.
+// FuzzLinePrefix tests any prefix with any message.
 func FuzzLinePrefix(f *testing.F) {
 	f.Add("[rank2]: ", "ValueError: batch 17 is empty")
 	f.Add("  | ", "")
 	f.Fuzz(func(t *testing.T, prefix, exception string) {
 		for _, text := range []string{prefix, exception} {
-			if !utf8.ValidString(text) || strings.ContainsFunc(text, invisible) || partOfTraceback(text) {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, isUnprintable) || partOfTraceback(text) {
 				t.Skip("not a line, or part of a traceback itself")
 			}
 		}
@@ -173,7 +172,7 @@ func FuzzLinePrefix(f *testing.F) {
 			prefix + "    load(17)\n" +
 			prefix + exception + "\n"))
 		if want := strings.TrimSpace(exception); message != want {
-			t.Errorf("after %q the message is %q, want %q", prefix, message, want)
+			t.Errorf("with prefix %q: message %q, want %q", prefix, message, want)
 		}
 	})
 }
