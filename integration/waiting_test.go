@@ -30,7 +30,7 @@ func TestWaiting(t *testing.T) {
 		s := b.stay(t)
 		line := append([]string{"-hosts", "node1,node2", "-ppn", "2", "-np", "4", "sh", "-c", absent, "sh", self, s.dir("absent")}, rdzvExec([]string{"--join-timeout", "7s"}, []string{"true"})...)
 		job := s.on(1, s.hydra(line...)...)
-		job.waitFor("Hydra does not tell which are missing")
+		job.waitFor("Hydra does not report which are missing")
 		job.waitFor("not all of its 4 agents joined within 7s (--join-timeout)")
 		if err := os.WriteFile(filepath.Join(s.root, "absent", "end"), nil, 0o600); err != nil { // Hydra waits for that rank
 			t.Fatal(err)

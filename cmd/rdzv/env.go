@@ -58,7 +58,7 @@ func inEnv(err error) error {
 	}
 	return hinted{
 		fmt.Errorf("cannot run env: %w", err),
-		"rdzv env --explain describes this worker; --launcher none ignores it",
+		"rdzv env --explain describes this worker; --launcher none ignores that it is one",
 	}
 }
 

@@ -66,7 +66,7 @@ type DifferentCommand struct {
 	meet.DifferentCommand
 }
 
-// RanksMissing says that the launcher has not started all ranks yet, and does not tell which.
+// RanksMissing says that the launcher has not started all ranks yet, and does not report which.
 // Agents under mpiexec.hydra report it, after some seconds.
 type RanksMissing struct {
 	meet.RanksMissing

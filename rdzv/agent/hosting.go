@@ -74,9 +74,9 @@ func (l *Local) noRoom(dir string, err error) error {
 	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
 		return err
 	case dir == l.env["XDG_RUNTIME_DIR"]:
-		return hinted{err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory on a disk with room"}
+		return hinted{err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory with free space"}
 	}
-	return hinted{err, "set TMPDIR to a directory on a disk with room"}
+	return hinted{err, "set TMPDIR to a directory with free space"}
 }
 
 // drainTimeout bounds the wait for the other agents to leave. They leave at once; an agent that is

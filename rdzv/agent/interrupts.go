@@ -80,7 +80,9 @@ func (in *interrupts) close() {
 // SignalError says that a signal ended the joining, before there was a job.
 type SignalError struct{ Signal syscall.Signal }
 
-func (e *SignalError) Error() string { return fmt.Sprintf("ended by signal %d", int(e.Signal)) }
+func (e *SignalError) Error() string {
+	return fmt.Sprintf("received signal %d before the job started", int(e.Signal))
+}
 
 // errJoinTimeout is why the joining ended: the deadline has passed.
 var errJoinTimeout = errors.New("the join timeout has passed")

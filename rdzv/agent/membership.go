@@ -228,6 +228,6 @@ func (m *membership) write(f func(context.Context) error) {
 func full(err error) error {
 	return hinted{
 		fmt.Errorf("cannot join: %w", err),
-		"too many agents were started; give each of several jobs at a time its own --job NAME",
+		"too many agents were started, or two jobs have the same name: give each its own --job NAME",
 	}
 }

@@ -25,7 +25,7 @@ func (c *Console) Event(e agent.Event) {
 	case agent.DifferentCommand:
 		c.Info("%v", e.DifferentCommand)
 	case agent.RanksMissing:
-		c.Info("waiting for all %d ranks to start (Hydra does not tell which are missing)", e.Ranks)
+		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)", e.Ranks)
 	case agent.NoMulticast:
 		c.Info("cannot search for the other nodes by multicast: %v", e.Err)
 	case agent.StoreFound:

@@ -35,7 +35,7 @@ func TestSearchEvents(t *testing.T) {
 		},
 		{
 			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},
-			"rdzv: waiting for all 4 ranks to start (Hydra does not tell which are missing)\n",
+			"rdzv: waiting for all 4 ranks to start (Hydra does not report which are missing)\n",
 		},
 		{
 			agent.NoMulticast{Err: errors.New("network is down")},

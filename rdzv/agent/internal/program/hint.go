@@ -20,16 +20,15 @@ func Hint(err error, program []string) string {
 		return "unset variables that the program does not need, or raise ulimit -s: " +
 			"the kernel limits arguments and environment to a quarter of it, and to 6 MB"
 	case errors.Is(err, syscall.ENOEXEC):
-		return "it is neither a program nor a script with a first line such as " +
-			"#!/usr/bin/env python3: " + withInterpreter(name, program)
+		return "it is neither a binary nor a script that starts with #!: " + withInterpreter(name, program)
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
 		return "chmod +x " + name + ", or " + withInterpreter(name, program)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
 		return ""
 	case filepath.Ext(name) == "":
-		return "there is one in this directory: rdzv exec -- ./" + strings.Join(program, " ")
+		return "a file of that name is in this directory: rdzv exec -- ./" + strings.Join(program, " ")
 	}
-	return "there is one in this directory: " + withInterpreter(name, program)
+	return "a file of that name is in this directory: " + withInterpreter(name, program)
 }
 
 // withInterpreter is the command that runs a script with the interpreter of its file name suffix.
