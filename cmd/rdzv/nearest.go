@@ -1,7 +1,7 @@
 package main
 
-// nearest is the word most similar to a mistyped one; "" if none is similar enough: three or more
-// edits, or more than half of the letters, make a different word.
+// nearest is the word most similar to a mistyped one; "" if each differs by three or more edits, or
+// by more than half of the letters.
 func nearest(word string, words []string) string {
 	best, least := "", min(3, (len(word)+1)/2+1)
 	for _, w := range words {

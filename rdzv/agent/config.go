@@ -76,8 +76,8 @@ type Config struct {
 	// NoCapture hands Stderr itself to the workers: the report then has no lines of it.
 	NoCapture bool
 
-	// ShowJoinLine allows events to carry the line by which other nodes join, which holds the
-	// key of the job: whoever receives the events must show it to the user alone.
+	// ShowJoinLine allows events to have the join line for other nodes, which contains the job
+	// key: it must be shown to the user alone.
 	ShowJoinLine bool
 
 	// Events receives every event, one call at a time; it must return soon. nil discards them.

@@ -40,19 +40,19 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	w.count(worker)
 }
 
-// watchdogLost says what has ended a worker whose watchdog died: somebody has killed the watchdog,
-// or the kernel has for want of memory.
+// watchdogLost is the reason of the job's end if a watchdog died: it was killed, possibly by the
+// kernel's out-of-memory killer.
 func watchdogLost(rank int) string {
 	return fmt.Sprintf("lost the watchdog of rank %d on %s; its workers were killed", rank, host.Name())
 }
 
-// consequenceWait is how long a failure that seems to be the consequence of another one waits for
-// that one. A process that fails closes its connections some time before it has ended: its peers
-// may be faster to their ends than it is to its own.
+// consequenceWait is how long a failure that seems to be the consequence of another one is held
+// back, so that the other one is reported first. A process that fails closes its connections some
+// time before it ends, and its peers may end before it.
 const consequenceWait = 500 * time.Millisecond
 
 // failed reports a worker's failure to the job: at once, unless it seems to be the consequence of
-// another worker's failure, which then is to be reported first.
+// another worker's failure, which should be reported first.
 func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	e := &w.endings[i]
 	e.err = r.Err
@@ -90,8 +90,8 @@ type endedWorkers struct {
 	wg    sync.WaitGroup // of what is still to be reported
 }
 
-// progressDelay is how long after a worker's end the job hears of it if others of the agent still
-// run. Workers that end together are reported together, when the last has ended.
+// progressDelay is how long after a worker's end it is reported to the job if other workers of the
+// agent still run. Workers that end together are reported together, when the last has ended.
 const progressDelay = time.Second
 
 // count records the end of a worker. With the last one this agent has settled.

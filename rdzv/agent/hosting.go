@@ -79,8 +79,8 @@ func (l *Local) noRoom(dir string, err error) error {
 	return hinted{err, "set TMPDIR to a directory with free space"}
 }
 
-// drainTimeout bounds the wait for the other agents to leave. They leave at once; an agent that is
-// stopped by a debugger does not hold up this one for ever.
+// drainTimeout bounds the wait for the other agents to leave. They leave at once, except for an
+// agent that is stopped, for example by a debugger.
 const drainTimeout = 2 * time.Second
 
 func (h *hosted) close() {

@@ -13,9 +13,8 @@ import (
 	"rdzv/wrap"
 )
 
-// daemons are the processes of launchers that start ranks: when one of them, or anything between
-// it and this process, is gone, the job is over, whether or not the launcher itself ends its
-// ranks.
+// daemons are the processes of launchers that start ranks. When one of them, or a process between
+// it and this one, has ended, the job is over, whether or not the launcher ends its ranks.
 var daemons = []string{
 	"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted", // Open MPI 4
 	"prterun", "prted", "prte", // Open MPI 5
@@ -51,38 +50,38 @@ func (e *LauncherDiedError) Error() string {
 	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
 }
 
-// ancestry is the line of processes that this agent needs. Without a launcher it needs none: nohup
-// must work. In a batch script of Slurm that holds as long as Slurm's own daemon is there: when
-// the script has ended, by a signal even while this agent runs, so has the job, but Slurm does not
-// find an orphan everywhere (ProctrackType).
+// ancestry is the chain of ancestors whose end ends the job: up to the launcher's daemon. Without a
+// launcher there is none, because an agent may outlive its shell (nohup). In a Slurm batch script
+// it is slurmstepd alone: its end means that the job was ended, and Slurm does not kill every
+// process of a job (ProctrackType).
 func ancestry(l envmap.Launcher) *wrap.Ancestry {
 	if l != envmap.None {
 		return wrap.Ancestors(func(name string) bool { return slices.Contains(daemons, name) })
 	}
-	line := wrap.Ancestors(func(name string) bool { return name == "slurmstepd" })
-	if line != nil {
-		line.KeepDaemon()
+	chain := wrap.Ancestors(func(name string) bool { return name == "slurmstepd" })
+	if chain != nil {
+		chain.KeepDaemon()
 	}
-	return line
+	return chain
 }
 
-// watchLauncher calls died when the launcher dies and leaves this agent behind. The returned
-// function ends the watch.
+// watchLauncher calls died when the launcher dies while this agent runs. The returned function ends
+// the watch.
 func watchLauncher(l envmap.Launcher, died func(*LauncherDiedError)) (stop func()) {
-	line := ancestry(l)
-	if line == nil {
+	chain := ancestry(l)
+	if chain == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if dead, err := line.Wait(ctx); err == nil {
+		if dead, err := chain.Wait(ctx); err == nil {
 			died(&LauncherDiedError{dead.Name, dead.PID, host.Name()})
 		}
 	})
 	return func() {
 		cancel()
 		wg.Wait()
-		line.Close()
+		chain.Close()
 	}
 }

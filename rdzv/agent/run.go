@@ -27,12 +27,12 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return l.Run(ctx)
 }
 
-// Run meets the other agents, runs the workers in the world that was agreed on, and returns how
-// the job ended when all agents have settled. ctx's end stops the job as SIGTERM does.
+// Run meets the other agents, runs the workers in the agreed world, and returns how the job ended
+// when all agents have settled. If ctx ends, the job is stopped as by SIGTERM.
 //
 // It returns an error if this agent never was a member of a job: *[JoinTimeoutError] if the others
-// were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search, else
-// what this agent itself failed of. It returns [ErrRunning] while another Run has not returned.
+// were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search,
+// [ErrRunning] while another Run has not returned, else the error of this agent itself.
 func (l *Local) Run(ctx context.Context) (Result, error) {
 	if len(l.Config.Program) == 0 {
 		return Result{}, errors.New("cannot run an agent: Config.Program is empty")

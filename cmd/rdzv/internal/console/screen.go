@@ -9,7 +9,7 @@ import (
 // screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
 // lines of any length.
 type screen struct {
-	terminal bool       // a terminal, of whatever abilities
+	terminal bool       // with or without the abilities below
 	rewrites bool       // a line can be erased and written again
 	colour   bool       // and be coloured
 	width    func() int // columns now, 0 if unknown; nil is 0

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// consequences are messages of libraries, in lower case, whose peer process is gone: another worker
-// failed first.
+// consequences are messages, in lower case, of libraries that lost the connection to a peer:
+// another worker failed first.
 //
 // Sources: gloo/transport/tcp/pair.cc; c10d's TCPStore and socket.cpp; NCCL's
 // ncclGetErrorString and torch's ProcessGroupNCCL; strerror(3).

@@ -29,7 +29,7 @@ func OOMKills(root fs.FS) int {
 		default:
 			continue
 		}
-		// A container may see its own cgroup as the top, and be told its name outside.
+		// In a container the cgroup may be mounted at the top while its path is that of the host.
 		for _, at := range []string{path.Join(top, dir), top} {
 			if n := field(root, path.Join(at, file), "oom_kill"); n >= 0 {
 				return n
