@@ -32,7 +32,7 @@ var localProblems = []localProblem{
 	},
 	{
 		"masterPort", ":", []string{"--master-port", masterPort}, "true", 121,
-		[]string{"rdzv: cannot hold port " + masterPort + ": bind: address already in use (on node1)"},
+		[]string{"rdzv: cannot reserve port " + masterPort + ": bind: address already in use (on node1)"},
 	},
 	{
 		"openFiles", `[ $(hostname) = node1 ] || ulimit -n 100`, []string{"--nproc-per-node", "32"}, "true", 121,
@@ -49,7 +49,7 @@ var localProblems = []localProblem{
 			`rdzv: cannot run "no-such-program": not found in PATH "/usr/bin:/bin" (on node1)`,
 			`rdzv: cannot run "no-such-program": not found in PATH "/bin:/usr/bin" (on node2)`,
 			"rdzv: cannot start one worker per GPU: no device is visible (on node1, node2)",
-			"rdzv: cannot hold port " + masterPort + ": bind: address already in use (on node1)",
+			"rdzv: cannot reserve port " + masterPort + ": bind: address already in use (on node1)",
 		},
 	},
 }

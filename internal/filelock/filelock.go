@@ -1,7 +1,7 @@
-// Package filelock locks files with flock(2): a lock is known to all processes of a host, and goes
-// with its holder, however that ends. No lock is ever waited for.
+// Package filelock locks files with flock(2). The kernel releases a lock when its holder closes the
+// file or ends. No function waits for a lock.
 //
-// Who may do what with a lock, and when the file is removed, is the caller's.
+// What a lock protects, and when its file is removed, is decided by the caller.
 package filelock
 
 import (
@@ -9,31 +9,32 @@ import (
 	"syscall"
 )
 
-// A File can be locked for as long as it is open.
+// A File can be locked as long as it is open.
 type File struct{ *os.File }
 
-// Open opens a file that no symbolic link may stand for; with os.O_CREATE in flags it is made, for
-// this user alone.
+// Open opens a file for reading and writing. It does not follow a symbolic link at path. With
+// os.O_CREATE in flags it creates a missing file with mode 0600.
 func Open(path string, flags int) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
 	return File{f}, err
 }
 
-// TryLock takes the exclusive lock, or makes a shared one exclusive; syscall.EWOULDBLOCK says that
-// another has a lock.
+// TryLock takes the exclusive lock, or makes a shared lock exclusive. It fails with
+// syscall.EWOULDBLOCK if another open file holds a lock.
 func (f File) TryLock() error { return f.flock(syscall.LOCK_EX) }
 
-// TryShare takes a shared lock, or makes an exclusive one shared; syscall.EWOULDBLOCK says that
-// another has the exclusive one.
+// TryShare takes a shared lock, or makes an exclusive lock shared. It fails with
+// syscall.EWOULDBLOCK if another open file holds the exclusive lock.
 func (f File) TryShare() error { return f.flock(syscall.LOCK_SH) }
 
-// Unlock lets go of the lock, whichever it was.
+// Unlock releases the lock, exclusive or shared.
 func (f File) Unlock() error { return f.flock(syscall.LOCK_UN) }
 
 func (f File) flock(how int) error { return syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) }
 
-// Named says that the file has not lost its name. A holder that removes the file when it is done
-// leaves those who have opened it before with a lock that nobody else can see.
+// Named reports whether the file still exists under the name it was opened with. If a holder
+// removes the file when it is done, those who opened it earlier can lock only the removed file,
+// which nobody else can open.
 func (f File) Named() bool {
 	mine, err1 := f.Stat()
 	named, err2 := os.Lstat(f.Name())

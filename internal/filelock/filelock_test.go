@@ -29,8 +29,9 @@ func TestLocks(t *testing.T) {
 		{a.TryShare, true}, {b.TryShare, true}, {a.TryLock, false},
 		{b.Unlock, true}, {a.TryLock, true}, {a.Close, true}, {b.TryLock, true},
 	} {
-		if err := step.try(); (err == nil) != step.free || err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
-			t.Errorf("step %d: %v", i, err)
+		err := step.try()
+		if (err == nil) != step.free || err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Errorf("step %d: error %v, want success %t", i, err, step.free)
 		}
 	}
 }
@@ -39,18 +40,18 @@ func TestNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f := open(t, path)
 	if !f.Named() {
-		t.Error("a new file has no name")
+		t.Error("Named() = false for a new file")
 	}
 	os.Remove(path)
 	if f.Named() {
-		t.Error("a removed file has a name")
+		t.Error("Named() = true for a removed file")
 	}
 	if open(t, path); f.Named() {
-		t.Error("a removed file has the name of its successor")
+		t.Error("Named() = true for a removed file whose name another file has")
 	}
 }
 
-func TestOpenFollowsNoLink(t *testing.T) {
+func TestOpenDoesNotFollowLinks(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "file"), link); err != nil {
@@ -58,9 +59,9 @@ func TestOpenFollowsNoLink(t *testing.T) {
 	}
 	if f, err := Open(link, os.O_CREATE); err == nil {
 		f.Close()
-		t.Error("a symbolic link was opened")
+		t.Error("Open follows a symbolic link")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "file")); err == nil {
-		t.Error("the file behind the link was made")
+		t.Error("Open created the target of the link")
 	}
 }

@@ -1,7 +1,7 @@
-// Package procfs reads what /proc tells of processes: one parser for each format of a file, for all
-// packages but envmap.
+// Package procfs reads information about processes from /proc. It has one parser per file format,
+// used by all packages except envmap.
 //
-// It is linked into processes that run before most packages are initialised, so it imports only
-// what is ready before "reflect" is; what needs more, such as the tables of connections, has a
-// package of its own below this one. What follows from what is read does not belong here.
+// It is linked into processes that start before most packages are initialised, so it imports only
+// what is initialised before "reflect". Parsers that need more, such as that of the TCP connection
+// tables, are in packages below this one.
 package procfs

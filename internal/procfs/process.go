@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// System is the /proc of this system, for those whose processes are real.
+// System is the /proc of this system.
 var System = os.DirFS("/proc")
 
-// A Process is what /proc/PID/stat tells of one.
+// A Process is the content of /proc/PID/stat.
 type Process struct {
 	PID, Parent int
-	Name        string // as ps shows it, at most 15 bytes
-	State       byte   // R, S, D, T, t, Z, X
-	Start       uint64 // in clock ticks since boot: with the pid, it names one process for good
+	Name        string // command name, at most 15 bytes
+	State       byte   // R, S, D, T, t, Z or X
+	Start       uint64 // in clock ticks since boot; with PID it identifies a process uniquely
 }
 
-// Read returns what proc tells of pid, or the error of reading it: syscall.ESRCH when there is no
+// Read returns what proc contains about the process pid. The error is syscall.ESRCH if there is no
 // such process.
 func Read(proc fs.FS, pid int) (Process, error) {
 	text, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "stat"))
@@ -34,10 +34,10 @@ func Read(proc fs.FS, pid int) (Process, error) {
 	return parse(text)
 }
 
-var errStat = errors.New("not a stat of a process")
+var errStat = errors.New("malformed /proc/PID/stat")
 
-// parse reads /proc/PID/stat (proc(5)). The name is in parentheses and may hold any character,
-// parentheses too.
+// parse reads the text of /proc/PID/stat (proc(5)). The command name is in parentheses and may
+// contain any character, including parentheses.
 func parse(text []byte) (Process, error) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -53,13 +53,16 @@ func parse(text []byte) (Process, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return Process{}, errStat
 	}
-	return Process{PID: pid, Parent: parent, Name: string(text[open+1 : end]), State: fields[0][0], Start: start}, nil
+	name := string(text[open+1 : end])
+	return Process{PID: pid, Parent: parent, Name: name, State: fields[0][0], Start: start}, nil
 }
 
-// maxAncestors is how far up to look; shells and wrappers may stand between the daemon and us.
+// maxAncestors is the largest number of ancestors that are returned. There may be shells and
+// wrappers between the launcher's daemon and an agent.
 const maxAncestors = 32
 
-// Ancestors lists the parents of pid, the nearest first.
+// Ancestors returns the parent of pid, the parent's parent and so on, at most 32 processes. The
+// list ends at a process that proc does not show.
 func Ancestors(proc fs.FS, pid int) []Process {
 	var list []Process
 	p, err := Read(proc, pid)
@@ -72,7 +75,7 @@ func Ancestors(proc fs.FS, pid int) []Process {
 	return list
 }
 
-// Arguments gives the command line of a process.
+// Arguments returns the command line of a process; nil if it cannot be read.
 func Arguments(proc fs.FS, pid int) []string {
 	text, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "cmdline"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package masterport chooses and holds MASTER_PORT: the port on which torch's rank 0 serves its
-// store.
+// Package masterport chooses and reserves MASTER_PORT, the TCP port on which rank 0 of torch serves
+// its store.
 //
-// Who needs one, and what else a worker is told, does not belong here.
+// Which agent needs a port is decided by the caller.
 package masterport

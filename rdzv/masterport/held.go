@@ -9,40 +9,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held keeps a TCP port for a program that starts later on this host: torch's
-// store, which listens on MASTER_PORT. Until Close nobody is given the port who
-// does not ask for it by number, while a program that binds it with SO_REUSEADDR,
-// as torch's store does, gets it at once; nothing has to be handed over.
+// Held reserves a TCP port on all addresses of this host for a program that starts later: torch's
+// store, which listens on MASTER_PORT. Until Close, the kernel assigns the port to no socket that
+// asks for any free port. A program that binds the port by number with SO_REUSEADDR, as torch's
+// store does, succeeds without Close.
 type Held struct {
 	port int
-	held *os.File // bound, never listening
+	held *os.File // bound, not listening
 	name *os.File // see claim
 }
 
-// Hold holds the given port, or with 0 one that the kernel picks from its
-// ephemeral range. A given port that another program listens on, or that another
-// Held of this host holds, is an error that names it.
+// Hold reserves the given port, or with 0 a port that the kernel chooses from its ephemeral range.
+// It fails if another program listens on the port or another Held on this host has it (the error
+// wraps EADDRINUSE), or if port is not 0 to 65535.
 func Hold(port int) (*Held, error) {
 	if port < 0 || port > 65535 {
-		return nil, fmt.Errorf("cannot hold port %d: ports are 1 to 65535", port)
+		return nil, fmt.Errorf("cannot reserve port %d: ports are 1 to 65535", port)
 	}
 	h, err := open(unix.AF_INET6, port)
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
-		h, err = open(unix.AF_INET, port) // a host without IPv6
+		h, err = open(unix.AF_INET, port) // this host has no IPv6
 	}
 	if err != nil && port == 0 {
-		return nil, fmt.Errorf("cannot hold a free port: %w", err)
+		return nil, fmt.Errorf("cannot reserve a free port: %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot hold port %d: %w", port, err)
+		return nil, fmt.Errorf("cannot reserve port %d: %w", port, err)
 	}
 	return h, nil
 }
 
-// Port is the number of the port.
+// Port returns the number of the port.
 func (h *Held) Port() int { return h.port }
 
-// Close lets the port go. Whoever listens on it by then keeps it.
+// Close releases the port. A program that listens on it is not affected.
 func (h *Held) Close() error { return errors.Join(h.held.Close(), h.name.Close()) }
 
 func open(family, port int) (*Held, error) {
@@ -51,8 +51,8 @@ func open(family, port int) (*Held, error) {
 			return nil, err
 		}
 	}
-	// A dual-stack socket alone keeps the port from every bind to port 0: one that
-	// is bound to an address, or to IPv4, leaves it to those of the other kind.
+	// Only a dual-stack socket keeps the port from all binds to port 0. If the socket were bound to
+	// one address, or to IPv4 only, the kernel would assign the port to sockets of the other kind.
 	held, err := bound(family, port, unix.SO_REUSEADDR, unix.SO_REUSEPORT)
 	if err != nil {
 		return nil, err
@@ -69,10 +69,10 @@ func open(family, port int) (*Held, error) {
 	return &Held{port: port, held: held, name: name}, nil
 }
 
-// nobodyListens tells a port that another program listens on. The holder itself
-// could not: two sockets of one user with SO_REUSEPORT may share a port. A probe
-// with SO_REUSEADDR alone is refused by listeners, and not by connections of an
-// earlier job on the same port that the kernel still remembers (TIME_WAIT).
+// nobodyListens fails if another program listens on the port. The socket that holds the port cannot
+// detect that, because two sockets of one user with SO_REUSEPORT may share a port. A socket with
+// only SO_REUSEADDR conflicts with listening sockets, but not with connections in TIME_WAIT of an
+// earlier job on the same port.
 func nobodyListens(family, port int) error {
 	probe, err := bound(family, port, unix.SO_REUSEADDR)
 	if err != nil {
@@ -81,25 +81,26 @@ func nobodyListens(family, port int) error {
 	return probe.Close()
 }
 
-// claim makes this the only Held of the number on this host. Bound sockets
-// that do not listen let each other bind, so the claim is a name that one socket
-// alone can have: an abstract one, which belongs to the network namespace, as
-// ports do, and goes with the process.
+// claim makes this the only Held with that port on this host. Bound sockets that do not listen do
+// not conflict with each other, but only one socket can have a given abstract Unix address. Like a
+// port, that address belongs to the network namespace, and the kernel frees it when the process
+// ends.
 func claim(port int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	name := os.NewFile(uintptr(fd), "claim of a port")
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@rdzv/port/" + strconv.Itoa(port)}); err != nil {
+	name := os.NewFile(uintptr(fd), "port claim")
+	address := &unix.SockaddrUnix{Name: "@rdzv/port/" + strconv.Itoa(port)}
+	if err := unix.Bind(fd, address); err != nil {
 		name.Close()
-		return nil, fmt.Errorf("another job holds it: %w", os.NewSyscallError("bind", err))
+		return nil, fmt.Errorf("another job has reserved it: %w", os.NewSyscallError("bind", err))
 	}
 	return name, nil
 }
 
-// bound returns a socket that is bound to the port on all addresses and does not
-// listen. Programs that this process starts do not inherit it.
+// bound returns a socket that is bound to the port on all addresses and does not listen. Child
+// processes do not inherit it.
 func bound(family, port int, options ...int) (*os.File, error) {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -136,6 +137,6 @@ func portOf(f *os.File) (int, error) {
 	case *unix.SockaddrInet4:
 		return a.Port, nil
 	default:
-		return 0, fmt.Errorf("a socket with an address of type %T", address)
+		return 0, fmt.Errorf("unexpected socket address type %T", address)
 	}
 }

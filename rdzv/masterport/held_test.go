@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What torch's store does with MASTER_PORT, in the words of Python's own sockets.
+// torchStore does with MASTER_PORT what torch's store does.
 const torchStore = `
 import socket, sys
 s = socket.socket(socket.AF_INET6)
@@ -27,15 +27,16 @@ s.accept()[0].close()
 print("served")
 `
 
-func TestAWorkerListensOnAHeldPort(t *testing.T) {
-	for name, family := range map[string]int{"dual stack": unix.AF_INET6, "IPv4 alone": unix.AF_INET} {
+func TestWorkerListensOnHeldPort(t *testing.T) {
+	families := map[string]int{"dual stack": unix.AF_INET6, "IPv4 only": unix.AF_INET}
+	for name, family := range families {
 		t.Run(name, func(t *testing.T) {
 			h, err := open(family, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer h.Close()
-			out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", torchStore, strconv.Itoa(h.Port())).CombinedOutput()
+			out, err := serve(t, h.Port())
 			if err != nil || string(out) != "served\n" {
 				t.Errorf("a socket with SO_REUSEADDR on held port %d: %v\n%s", h.Port(), err, out)
 			}
@@ -43,7 +44,7 @@ func TestAWorkerListensOnAHeldPort(t *testing.T) {
 	}
 }
 
-func TestHoldersHaveDistinctPorts(t *testing.T) {
+func TestHeldPortsAreDistinct(t *testing.T) {
 	ports := map[int]bool{}
 	for range 100 {
 		h := hold(t, 0)
@@ -54,7 +55,7 @@ func TestHoldersHaveDistinctPorts(t *testing.T) {
 	}
 }
 
-func TestAHeldIsHandedOutToNobody(t *testing.T) {
+func TestHeldPortIsNotAssigned(t *testing.T) {
 	h := hold(t, 0)
 	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
 		for range 500 {
@@ -63,26 +64,26 @@ func TestAHeldIsHandedOutToNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			if l.Addr().(*net.TCPAddr).Port == h.Port() {
-				t.Fatalf("the held port %d was handed out to %s", h.Port(), address)
+				t.Fatalf("the kernel assigned held port %d to %s", h.Port(), address)
 			}
 			l.Close()
 		}
 	}
 }
 
-func TestAGivenPortIsHeld(t *testing.T) {
+func TestHoldGivenPort(t *testing.T) {
 	free := hold(t, 0)
 	free.Close()
 	if h := hold(t, free.Port()); h.Port() != free.Port() {
-		t.Errorf("asked for %d, got %d", free.Port(), h.Port())
+		t.Errorf("requested port %d, got %d", free.Port(), h.Port())
 	}
 }
 
-// A job that runs again at once finds its port free: the connections that the
-// earlier run has closed are no owners.
-func TestConnectionsThatTheKernelRemembersDoNotTakeThePort(t *testing.T) {
+// A job that is run again at once finds its port free: connections of the earlier run that are in
+// TIME_WAIT do not count.
+func TestConnectionsInTimeWaitDoNotUseThePort(t *testing.T) {
 	h := hold(t, 0)
-	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", torchStore, strconv.Itoa(h.Port())).CombinedOutput()
+	out, err := serve(t, h.Port())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -90,19 +91,22 @@ func TestConnectionsThatTheKernelRemembersDoNotTakeThePort(t *testing.T) {
 	hold(t, h.Port())
 }
 
-func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	held := hold(t, 0)
 	loopback := listen(t, "127.0.0.1:0", nil)
-	sharing := listen(t, "[::]:0", func(fd uintptr) { // a server of this user that shares its port with its like
+	sharing := listen(t, "[::]:0", func(fd uintptr) {
 		unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	})
-	for name, port := range map[string]int{"by another holder": held.Port(), "by a server on loopback": loopback, "by a server with SO_REUSEPORT": sharing} {
+	for name, port := range map[string]int{
+		"another Held": held.Port(), "a server on loopback": loopback,
+		"a server with SO_REUSEPORT": sharing,
+	} {
 		h, err := Hold(port)
 		if err == nil {
 			h.Close()
 		}
 		if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), strconv.Itoa(port)) {
-			t.Errorf("taken %s: %v", name, err)
+			t.Errorf("port of %s: %v", name, err)
 		}
 	}
 	for _, port := range []int{-1, 65536} {
@@ -112,7 +116,7 @@ func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestAProgramDoesNotInheritAHeldPort(t *testing.T) {
+func TestHeldPortIsNotInherited(t *testing.T) {
 	h := hold(t, 0)
 	for _, f := range []*os.File{h.held, h.name} {
 		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFD, 0)
@@ -122,8 +126,15 @@ func TestAProgramDoesNotInheritAHeldPort(t *testing.T) {
 	}
 	h.Close()
 	if err := h.Close(); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("closed twice: %v", err)
+		t.Errorf("second Close: %v", err)
 	}
+}
+
+// serve runs torchStore on the port and returns its output.
+func serve(t *testing.T, port int) ([]byte, error) {
+	t.Helper()
+	args := []string{"-c", torchStore, strconv.Itoa(port)}
+	return exec.CommandContext(t.Context(), "/usr/bin/python3", args...).CombinedOutput()
 }
 
 func hold(t *testing.T, port int) *Held {
@@ -136,7 +147,7 @@ func hold(t *testing.T, port int) *Held {
 	return h
 }
 
-// listen returns the port of a server that lives as long as the test.
+// listen returns the port of a server that listens until the test ends.
 func listen(t *testing.T, address string, option func(fd uintptr)) int {
 	t.Helper()
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {

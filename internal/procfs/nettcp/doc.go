@@ -1,5 +1,5 @@
-// Package nettcp reads /proc/net/tcp and tcp6: the TCP connections of this host, as far as this
-// process may see them.
+// Package nettcp reads /proc/net/tcp and /proc/net/tcp6: the TCP connections of this process's
+// network namespace.
 //
-// It opens no connection, and knows nothing of who has those that it reads.
+// It opens no connection, and does not find out which process owns one.
 package nettcp

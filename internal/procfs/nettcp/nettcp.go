@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Remotes are the other ends of this host's established TCP connections of a daemon with that port,
-// as this process may see them. A daemon has its connections by one protocol, and the other file
-// costs as much to read.
-func Remotes(proc fs.FS, daemon uint16) (list []netip.Addr) {
+// Remotes returns the remote addresses of this host's established TCP connections that have the
+// given port at either end. It reads the table of IPv6 only if that of IPv4 has none: a daemon uses
+// one of the two, and reading a table is expensive.
+func Remotes(proc fs.FS, port uint16) (list []netip.Addr) {
 	for _, name := range []string{"self/net/tcp", "self/net/tcp6"} {
 		f, err := proc.Open(name)
 		if err != nil {
 			continue
 		}
 		for _, pair := range read(f) {
-			if pair.remote.Port() == daemon || pair.local.Port() == daemon {
+			if pair.remote.Port() == port || pair.local.Port() == port {
 				list = append(list, pair.remote.Addr())
 			}
 		}
@@ -34,6 +34,7 @@ func Remotes(proc fs.FS, daemon uint16) (list []netip.Addr) {
 	return list
 }
 
+// read returns the established connections of a table. It ignores malformed lines.
 func read(r io.Reader) []connection {
 	var list []connection
 	for lines := bufio.NewScanner(r); lines.Scan(); {
@@ -44,15 +45,16 @@ func read(r io.Reader) []connection {
 	return list
 }
 
-// A connection is one established TCP connection of this host.
+// A connection is one TCP connection of this host.
 type connection struct{ local, remote netip.AddrPort }
 
-var errLine = errors.New("not a line of /proc/net/tcp")
+var errLine = errors.New("malformed line of /proc/net/tcp")
 
+// The state TCP_ESTABLISHED.
 const established = "01"
 
-// parseLine reads one line of /proc/net/tcp or tcp6 (proc(5)): addresses as words of 32 bits in
-// this machine's byte order, in hex.
+// parseLine reads one line of /proc/net/tcp or tcp6 (proc(5)), in which addresses are 32-bit words
+// in hexadecimal and in the byte order of this machine.
 func parseLine(line string) (pair connection, up bool, err error) {
 	words := strings.Fields(line)
 	if len(words) < 4 {
