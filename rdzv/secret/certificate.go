@@ -14,20 +14,21 @@ import (
 	"time"
 )
 
-// domain ends the name that every certificate is made for; no real host has it.
+// domain is the suffix of the server names in certificates. No real host has such a name.
 const domain = ".rdzv.internal"
 
-// Certificates say nothing true about time: a job's key lives as long as the job, and a node whose
-// clock is off is still a member. So all are valid from before any clock to after it, and are
-// checked as of one fixed day.
+// All certificates have the same validity period, and are verified as of the same date, so that a
+// node whose clock is wrong can take part. A job key exists only as long as its job, so
+// certificates need not expire.
 var (
 	notBefore = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	notAfter  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	today     = func() time.Time { return notBefore.AddDate(1, 0, 0) }
+	verifyAt  = func() time.Time { return notBefore.AddDate(1, 0, 0) }
 )
 
-// ServerTLS makes the configuration of a store: TLS 1.3, a fresh certificate signed by the job's
-// authority, and only clients with a client certificate of the same authority. All is in memory.
+// ServerTLS returns the TLS configuration of the store: TLS 1.3 only, a new certificate signed by
+// the job's authority, and client certificates of the same authority required. Nothing is stored in
+// files.
 func (k Key) ServerTLS() (*tls.Config, error) {
 	cfg, pool, err := k.config(x509.ExtKeyUsageServerAuth)
 	if err != nil {
@@ -39,8 +40,8 @@ func (k Key) ServerTLS() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// ClientTLS makes the configuration of an agent that connects to the store. It accepts only a
-// server certificate of the job's authority.
+// ClientTLS returns the TLS configuration of an agent that connects to the store. It accepts only a
+// server certificate signed by the job's authority.
 func (k Key) ClientTLS() (*tls.Config, error) {
 	cfg, pool, err := k.config(x509.ExtKeyUsageClientAuth)
 	if err != nil {
@@ -54,11 +55,11 @@ func (k Key) ClientTLS() (*tls.Config, error) {
 func (k Key) serverName() string { return k.Public() + domain }
 
 func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, *x509.CertPool, error) {
-	ca, sign, err := k.authority()
+	ca, signer, err := k.authority()
 	if err != nil {
 		return nil, nil, err
 	}
-	leaf, err := k.leaf(ca, sign, use)
+	leaf, err := k.leaf(ca, signer, use)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,22 +67,22 @@ func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, *x509.CertPool, error) {
 	pool.AddCert(ca)
 	return &tls.Config{
 		MinVersion:       tls.VersionTLS13,
-		CurvePreferences: []tls.CurveID{tls.CurveP256}, // the fastest here, and one packet each way; thousands may come at once
+		CurvePreferences: []tls.CurveID{tls.CurveP256}, // cheapest handshake of Go's curves
 		NextProtos:       []string{"h2"},
 		Certificates:     []tls.Certificate{leaf},
-		Time:             today,
+		Time:             verifyAt,
 	}, pool, nil
 }
 
-// authority makes the job's certificate authority, whose private key depends on the job's key
-// alone.
+// authority returns the job's certificate authority. Its private key is derived from the job key
+// only.
 //
-// P-256, whose tables are in the program: those of Ed25519 are made anew by each process, for 1.5
-// ms of its start.
+// It uses P-256, for which Go has precomputed tables. Ed25519 would cost each process 1.5 ms to
+// compute its tables.
 func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	sign, err := k.signer()
+	signer, err := k.deriveSigner()
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot make a certificate authority: %w", err)
+		return nil, nil, fmt.Errorf("cannot create a certificate authority: %w", err)
 	}
 	ca := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
@@ -93,28 +94,31 @@ func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 		MaxPathLenZero:        true,
 		KeyUsage:              x509.KeyUsageCertSign,
 	}
-	ca, err = issue(ca, ca, sign, sign)
-	return ca, sign, err
+	ca, err = issue(ca, ca, signer, signer)
+	return ca, signer, err
 }
 
-// signer derives a private key of P-256. One in 2^32 strings of 32 bytes is none, as it is larger
-// than the group's order.
-func (k Key) signer() (*ecdsa.PrivateKey, error) {
+// deriveSigner derives a P-256 private key. One in 2^32 strings of 32 bytes is not a valid private
+// key, because it is larger than the order of the group; the second one is for that case.
+func (k Key) deriveSigner() (*ecdsa.PrivateKey, error) {
 	const size = 32
-	for _, b := range [][]byte{Expand(k[:], "certificate authority", size), Expand(k[:], "certificate authority 2", size)} {
-		if sign, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), b); err == nil {
-			return sign, nil
+	for _, purpose := range []string{"certificate authority", "certificate authority 2"} {
+		raw := Expand(k[:], purpose, size)
+		if signer, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw); err == nil {
+			return signer, nil
 		}
 	}
-	return nil, errors.New("the key yields no private key")
+	return nil, errors.New("no valid private key can be derived from the job key")
 }
 
-// leaf makes this process's own certificate, for one of the two uses, so that a client cannot pose
-// as the store with it.
-func (k Key) leaf(ca *x509.Certificate, sign *ecdsa.PrivateKey, use x509.ExtKeyUsage) (tls.Certificate, error) {
+// leaf creates this process's certificate, for one of the two uses: a client must not be able to
+// act as the store.
+func (k Key) leaf(ca *x509.Certificate, signer *ecdsa.PrivateKey, use x509.ExtKeyUsage) (
+	tls.Certificate, error,
+) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("cannot make a certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("cannot create a certificate: %w", err)
 	}
 	leaf := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "rdzv agent"},
@@ -124,28 +128,29 @@ func (k Key) leaf(ca *x509.Certificate, sign *ecdsa.PrivateKey, use x509.ExtKeyU
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{use},
 	}
-	cert, err := issue(leaf, ca, private, sign)
+	cert, err := issue(leaf, ca, private, signer)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: private, Leaf: cert}, nil
 }
 
-// issue makes a certificate of the key of holder, signed by ca. Where cert has no serial number it
-// gets one at random.
-func issue(cert, ca *x509.Certificate, holder, sign *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, cert, ca, holder.Public(), sign)
+// issue creates a certificate for a public key, signed by ca with signer. A serial number of nil is
+// replaced by a random one.
+func issue(cert, ca *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, cert, ca, key.Public(), signer)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a certificate: %w", err)
+		return nil, fmt.Errorf("cannot create a certificate: %w", err)
 	}
-	made, err := x509.ParseCertificate(der)
+	issued, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a certificate: %w", err)
+		return nil, fmt.Errorf("cannot create a certificate: %w", err)
 	}
-	return made, nil
+	return issued, nil
 }
 
-// PublicOf is the public name of the job that a server name is of, "" if it is none of ours.
+// PublicOf returns the public name of the job to which a server name in a certificate belongs; ""
+// if the name is not one of rdzv's.
 func PublicOf(serverName string) string {
 	public, ok := strings.CutSuffix(serverName, domain)
 	if !ok {

@@ -2,7 +2,7 @@ package secret
 
 import "testing"
 
-func TestAuthorityDependsOnTheKeyAlone(t *testing.T) {
+func TestAuthorityDependsOnlyOnTheKey(t *testing.T) {
 	k := DeriveKey(testToken, "job")
 	_, a, err := k.authority()
 	if err != nil {
@@ -13,7 +13,7 @@ func TestAuthorityDependsOnTheKeyAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !a.Equal(b) {
-		t.Error("two processes make two authorities of one key")
+		t.Error("the same key gives two authorities")
 	}
 	s1, err1 := k.ServerTLS()
 	s2, err2 := k.ServerTLS()
@@ -21,6 +21,6 @@ func TestAuthorityDependsOnTheKeyAlone(t *testing.T) {
 		t.Fatal(err1, err2)
 	}
 	if s1.Certificates[0].Leaf.Equal(s2.Certificates[0].Leaf) {
-		t.Error("two stores have one certificate")
+		t.Error("two stores have the same certificate")
 	}
 }

@@ -7,79 +7,85 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 )
 
-// A Key is what the agents of one job have and nobody else: everything between them is
-// authenticated and encrypted with it.
+// A Key is the secret of one job. It authenticates and encrypts all connections between the agents.
 //
-// Its first 8 bytes are the job's public name, a digest of the job's identity that is sent in the
-// clear, so that two agents of one job with different secrets can tell so to their users; the other
-// 24 are secret. No way of printing a Key shows those.
+// Its first 8 bytes are the job's public name, a digest of the job's identity that is sent
+// unencrypted, so that two agents of one job that have different secrets can report that to their
+// users. The other 24 bytes are secret, and no way of printing a Key shows them.
 type Key [32]byte
 
+// PublicLen is the length of a job's public name in bytes.
 const PublicLen = 8
 
-// MinSecret is the least length of a secret, in bytes: 128 bits, because whoever sees a certificate
-// made from a weaker secret could find the secret by trying.
+// MinSecret is the minimum length of a secret in bytes (128 bits). A weaker secret could be found
+// by trial, because certificates derived from it are sent unencrypted.
 const MinSecret = 16
 
-// DeriveKey makes the key of the job with the given identity from a secret of at least MinSecret
-// bytes. It panics when the secret is shorter: no caller may get that far (see ParseToken).
+// DeriveKey derives the key of the job with the given identity from a secret. It panics if the
+// secret is shorter than MinSecret, which ParseToken rejects.
 func DeriveKey(secret []byte, job string) Key {
 	if len(secret) < MinSecret {
-		panic(fmt.Sprintf("secret: a job key from %d bytes", len(secret)))
+		panic(fmt.Sprintf("secret: cannot derive a job key from %d bytes", len(secret)))
 	}
 	k := Key(append(PublicName(job), make([]byte, len(Key{})-PublicLen)...))
 	copy(k[PublicLen:], Expand(secret, "job\x00"+job, len(k)-PublicLen))
 	return k
 }
 
-// NewKey makes a random key, of a job that nobody can name otherwise.
+// NewKey returns a random key, for a job that no identity names.
 func NewKey() Key {
 	var k Key
 	rand.Read(k[:])
 	return k
 }
 
+// PublicName returns the public name of the job with the given identity.
 func PublicName(job string) []byte {
 	sum := sha256.Sum256([]byte("rdzv/v1 public name\x00" + job))
 	return sum[:PublicLen]
 }
 
-// Expand derives n bytes for one purpose; different purposes never share bytes.
+// Expand derives n bytes from the secret with HKDF-SHA256 (RFC 5869). Bytes derived for different
+// purposes are independent.
 func Expand(secret []byte, purpose string, n int) []byte {
 	out, err := hkdf.Key(sha256.New, secret, []byte("rdzv/v1"), purpose, n)
 	if err != nil {
-		panic("secret: " + err.Error()) // only for absurd lengths
+		panic("secret: " + err.Error()) // n is too large for HKDF
 	}
 	return out
 }
 
-// Public is the job's public name in hex.
+// Public returns the job's public name in hexadecimal.
 func (k Key) Public() string { return hex.EncodeToString(k[:PublicLen]) }
 
-// String names the key by its public part.
+// String returns a text with the public name only.
 func (k Key) String() string { return "key of job " + k.Public() }
 
-// Format prints String whatever the verb, so that not even %x shows the secret.
+// Format prints String for every verb, so that %x does not show the secret either.
 func (k Key) Format(s fmt.State, _ rune) { io.WriteString(s, k.String()) }
 
-// MarshalText gives String, for encoders and loggers.
+// MarshalText returns String, for encoders and loggers.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Reveal is the whole key as text, for the join line and for PMI alone.
+// Reveal returns the whole key as text. Only the join line and the value put through PMI may
+// contain it.
 func (k Key) Reveal() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
 
-// ParseKey reads what Reveal wrote. Its error does not repeat the text, which may be nearly a key.
+// ParseKey parses the result of Reveal. Its error does not repeat the text, which may be a mistyped
+// key.
 func ParseKey(text string) (Key, error) {
+	length := base64.RawURLEncoding.EncodedLen(len(Key{}))
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != len(Key{}) || len(text) != base64.RawURLEncoding.EncodedLen(len(b)) {
-		return Key{}, fmt.Errorf("not a key (%d characters; a key has %d)", len(text), base64.RawURLEncoding.EncodedLen(len(Key{})))
+	if err != nil || len(b) != len(Key{}) || len(text) != length {
+		return Key{}, fmt.Errorf("not a key (%d characters; a key has %d)", len(text), length)
 	}
 	if bytes.Equal(b, make([]byte, len(b))) {
-		return Key{}, fmt.Errorf("not a key (all zero)")
+		return Key{}, errors.New("not a key (all bytes are zero)")
 	}
 	return Key(b), nil
 }

@@ -11,17 +11,18 @@ import (
 	"testing"
 )
 
-func TestKeyIsOfSecretAndJob(t *testing.T) {
+func TestDeriveKey(t *testing.T) {
 	k := DeriveKey(testToken, "job")
 	if k != DeriveKey(testToken, "job") {
-		t.Error("the same secret and job gave two keys")
+		t.Error("the same secret and job give two keys")
 	}
 	other := DeriveKey([]byte("another token, 24 bytes."), "job")
 	if k.Public() != other.Public() || bytes.Equal(k[PublicLen:], other[PublicLen:]) {
-		t.Error("another secret must change the secret part, and that alone")
+		t.Error("a different secret must change the secret part only")
 	}
-	if job := DeriveKey(testToken, "job2"); job.Public() == k.Public() || bytes.Equal(k[PublicLen:], job[PublicLen:]) {
-		t.Error("another job must change both parts")
+	job := DeriveKey(testToken, "job2")
+	if job.Public() == k.Public() || bytes.Equal(k[PublicLen:], job[PublicLen:]) {
+		t.Error("a different job must change both parts")
 	}
 	if a, b := NewKey(), NewKey(); a == b {
 		t.Error("two random keys are equal")
@@ -31,19 +32,19 @@ func TestKeyIsOfSecretAndJob(t *testing.T) {
 func TestShortSecretPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("15 bytes made a key")
+			t.Error("DeriveKey accepts a secret of 15 bytes")
 		}
 	}()
 	DeriveKey(make([]byte, 15), "job")
 }
 
-// Nothing that prints values may print a secret, however it is asked to, and however deep the value
-// lies.
+// No way of printing a value that contains a secret may print the secret.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	k := DeriveKey(testToken, "job")
 	src := TokenSource{Text: hex.EncodeToString(testToken)}
 	var out strings.Builder
-	for _, v := range []any{k, &k, []Key{k}, map[string]*Key{"k": &k}, struct{ K Key }{k}, src, &src} {
+	values := []any{k, &k, []Key{k}, map[string]*Key{"k": &k}, struct{ K Key }{k}, src, &src}
+	for _, v := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}
@@ -58,7 +59,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	text := strings.ToLower(out.String())
 	dec := strings.Trim(fmt.Sprint([]byte(k[PublicLen:PublicLen+4])), "[]")
 	for _, secret := range []string{
-		hex.EncodeToString(k[PublicLen:])[:8], k.Reveal()[12:20], base64.StdEncoding.EncodeToString(k[:])[12:20], dec,
+		hex.EncodeToString(k[PublicLen:])[:8], k.Reveal()[12:20], dec,
+		base64.StdEncoding.EncodeToString(k[:])[12:20],
 		hex.EncodeToString(testToken)[:8], string(testToken[:8]),
 	} {
 		if strings.Contains(text, strings.ToLower(secret)) {
@@ -72,9 +74,12 @@ func TestParseKey(t *testing.T) {
 	if got, err := ParseKey(k.Reveal()); err != nil || got != k {
 		t.Errorf("ParseKey(Reveal) = %v, %v", got, err)
 	}
-	for _, bad := range []string{"", "x", k.Reveal() + "A", k.Reveal()[1:], strings.Repeat("A", 43), k.Reveal() + "\n", strings.Repeat("é", 43)} {
+	for _, bad := range []string{
+		"", "x", k.Reveal() + "A", k.Reveal()[1:], k.Reveal() + "\n",
+		strings.Repeat("A", 43), strings.Repeat("é", 43),
+	} {
 		if _, err := ParseKey(bad); err == nil {
-			t.Errorf("ParseKey(%q) is fine", bad)
+			t.Errorf("ParseKey(%q) succeeds", bad)
 		} else if len(bad) > 40 && strings.Contains(err.Error(), bad[:20]) {
 			t.Errorf("the error repeats the text: %v", err)
 		}

@@ -9,27 +9,30 @@ import (
 	"strings"
 )
 
-// tokenLen is how many random bytes a token made here has.
+// tokenLen is the number of random bytes in a token made by NewToken.
 const tokenLen = 32
 
-// maxToken is the longest text that is read as a token, in characters.
+// maxToken is the maximum length of a token as text, in characters.
 const maxToken = 4096
 
-// NewToken makes a token as text: lower-case hex, so that no shell and no option parser minds it.
+// NewToken returns a random token as text: lower-case hexadecimal, which needs no quoting in a
+// shell.
 func NewToken() string {
 	b := make([]byte, tokenLen)
 	rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
+// Errors of ParseToken.
 var (
-	ErrShortToken = fmt.Errorf("too short: a token has at least %d bytes, as hex or base64url (rdzv token prints one)", MinSecret)
-	errNoToken    = errors.New("not a token: a token is hex or base64url (rdzv token prints one)")
-	errWeakToken  = errors.New("too weak: all its bytes are the same")
+	ErrShortToken = fmt.Errorf("too short: a token has at least %d bytes, as hex or base64url "+
+		"(rdzv token prints one)", MinSecret)
+	errNoToken   = errors.New("not a token: a token is hex or base64url (rdzv token prints one)")
+	errWeakToken = errors.New("too weak: all its bytes are the same")
 )
 
-// ParseToken reads a token as text: hex, or base64url with or without padding, of at least
-// MinSecret bytes; blanks around it do not count. The error never repeats the text.
+// ParseToken parses a token: at least MinSecret bytes as hexadecimal, or as base64url with or
+// without padding. Leading and trailing white space is ignored. The error never repeats the text.
 func ParseToken(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxToken {

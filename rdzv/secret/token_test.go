@@ -16,18 +16,21 @@ import (
 func TestParseToken(t *testing.T) {
 	raw := []byte("\xff\xfe0123456789abcd\xff\xff")
 	for _, text := range []string{
-		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)) + "\n", " \t" + base64.RawURLEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw) + "\r\n",
+		hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)) + "\n",
+		" \t" + base64.RawURLEncoding.EncodeToString(raw),
+		base64.URLEncoding.EncodeToString(raw) + "\r\n",
 	} {
 		if got, err := ParseToken(text); err != nil || !bytes.Equal(got, raw) {
 			t.Errorf("ParseToken(%q) = %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{
-		"", "\n", "secret", "correct horse battery staple", hex.EncodeToString(raw[:15]), strings.Repeat("0", 64), strings.Repeat("A", 43), strings.Repeat("ab", maxToken),
+		"", "\n", "secret", "correct horse battery staple", hex.EncodeToString(raw[:15]),
+		strings.Repeat("0", 64), strings.Repeat("A", 43), strings.Repeat("ab", maxToken),
 		base64.StdEncoding.EncodeToString(raw),
 	} {
 		if _, err := ParseToken(text); err == nil {
-			t.Errorf("ParseToken(%.40q) is fine", text)
+			t.Errorf("ParseToken(%.40q) succeeds", text)
 		} else if text != "" && strings.Contains(err.Error(), text) {
 			t.Errorf("the error repeats the token: %v", err)
 		}
@@ -42,7 +45,7 @@ func FuzzParseToken(f *testing.F) {
 	f.Add("____--__AAAABBBBCCCCDDDD==")
 	f.Fuzz(func(t *testing.T, text string) {
 		if b, err := ParseToken(text); err == nil && len(b) < MinSecret {
-			t.Errorf("%d bytes are a token", len(b))
+			t.Errorf("ParseToken(%q) has %d bytes", text, len(b))
 		}
 	})
 }
@@ -51,7 +54,7 @@ func tokenSource(t *testing.T) TokenSource {
 	return TokenSource{Home: t.TempDir(), Temp: t.TempDir(), UID: os.Getuid()}
 }
 
-func TestTokenIsMadeOnce(t *testing.T) {
+func TestTokenIsCreatedOnce(t *testing.T) {
 	s := tokenSource(t)
 	tokens := make([][]byte, 32)
 	var group sync.WaitGroup
@@ -66,14 +69,14 @@ func TestTokenIsMadeOnce(t *testing.T) {
 	group.Wait()
 	for _, token := range tokens {
 		if !bytes.Equal(token, tokens[0]) {
-			t.Fatal("two processes made two tokens")
+			t.Fatal("two processes created different tokens")
 		}
 	}
 	dir := filepath.Join(s.Home, ".config", "rdzv")
 	wantMode(t, dir, 0o700)
 	wantMode(t, filepath.Join(dir, "token"), 0o600)
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files in the directory: %v", left)
 	}
 }
 
@@ -101,11 +104,13 @@ func TestTokenOrder(t *testing.T) {
 		t.Errorf("--token-file: %x, %v", got, err)
 	}
 	if left, _ := os.ReadDir(s.Home); len(left) != 0 {
-		t.Errorf("a token was made without need: %v", left)
+		t.Errorf("a token was created although none was needed: %v", left)
 	}
 	s.Text, s.File = "secret-secret", ""
-	if _, err = LoadToken(s); err == nil || !strings.HasPrefix(err.Error(), "cannot use RDZV_TOKEN: ") || strings.Contains(err.Error(), "secret-secret") {
-		t.Errorf("a bad RDZV_TOKEN: %v", err)
+	_, err = LoadToken(s)
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot use RDZV_TOKEN: ") ||
+		strings.Contains(err.Error(), "secret-secret") {
+		t.Errorf("an invalid RDZV_TOKEN: %v", err)
 	}
 }
 
@@ -123,36 +128,55 @@ func TestTokenFileIsRefused(t *testing.T) {
 	good := "1e" + strings.Repeat("07", 16)
 	belongs := fmt.Sprintf("it belongs to user %d, not to user %d", os.Getuid(), os.Getuid()+1)
 	for name, c := range map[string]struct {
-		spoil func(s *TokenSource, dir, path string)
-		want  string
+		want    string
+		prepare func(s *TokenSource, dir, path string)
 	}{
-		"others can read it":  {func(_ *TokenSource, _, path string) { write(t, path, good, 0o640) }, "others can read it (mode 0640): chmod 600 "},
-		"a symbolic link":     {func(_ *TokenSource, dir, path string) { write(t, dir+"/x", good, 0o600); os.Symlink("x", path) }, "it is a symbolic link"},
-		"a dangling link":     {func(_ *TokenSource, _, path string) { os.Symlink("/nonexistent/x", path) }, "it is a symbolic link"},
-		"a directory":         {func(_ *TokenSource, _, path string) { os.Mkdir(path, 0o700) }, "not a regular file"},
-		"directory another's": {func(s *TokenSource, _, path string) { write(t, path, good, 0o600); s.UID++ }, belongs},
-		"empty":               {func(_ *TokenSource, _, path string) { write(t, path, "", 0o600) }, "too short"},
-		"a password":          {func(_ *TokenSource, _, path string) { write(t, path, "hunter2 hunter2", 0o600) }, "not a token"},
-		"others can swap it":  {func(_ *TokenSource, dir, _ string) { os.Chmod(dir, 0o770) }, "others can write to it (mode 0770)"},
-		"directory is a link": {func(_ *TokenSource, dir, _ string) { os.Rename(dir, dir+".real"); os.Symlink(dir+".real", dir) }, "not a directory"},
-		"directory is a file": {func(_ *TokenSource, dir, _ string) { os.Remove(dir); write(t, dir, "", 0o600) }, "not a directory"},
+		"file readable by others": {"others can read it (mode 0640): chmod 600 ",
+			func(_ *TokenSource, _, path string) { write(t, path, good, 0o640) }},
+		"symbolic link": {"it is a symbolic link", func(_ *TokenSource, dir, path string) {
+			write(t, dir+"/x", good, 0o600)
+			os.Symlink("x", path)
+		}},
+		"dangling link": {"it is a symbolic link",
+			func(_ *TokenSource, _, path string) { os.Symlink("/nonexistent/x", path) }},
+		"directory instead of a file": {"not a regular file",
+			func(_ *TokenSource, _, path string) { os.Mkdir(path, 0o700) }},
+		"directory of another user": {belongs, func(s *TokenSource, _, path string) {
+			write(t, path, good, 0o600)
+			s.UID++
+		}},
+		"empty file": {"too short",
+			func(_ *TokenSource, _, path string) { write(t, path, "", 0o600) }},
+		"password": {"not a token",
+			func(_ *TokenSource, _, path string) { write(t, path, "my password", 0o600) }},
+		"directory writable by others": {"others can write to it (mode 0770)",
+			func(_ *TokenSource, dir, _ string) { os.Chmod(dir, 0o770) }},
+		"link to a directory": {"not a directory", func(_ *TokenSource, dir, _ string) {
+			os.Rename(dir, dir+".real")
+			os.Symlink(dir+".real", dir)
+		}},
+		"file instead of the directory": {"not a directory", func(_ *TokenSource, dir, _ string) {
+			os.Remove(dir)
+			write(t, dir, "", 0o600)
+		}},
 	} {
 		s := tokenSource(t)
 		dir := filepath.Join(s.Home, ".config", "rdzv")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		c.spoil(&s, dir, filepath.Join(dir, "token"))
+		c.prepare(&s, dir, filepath.Join(dir, "token"))
 		_, err := LoadToken(s)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%s: %v", name, err)
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 }
 
-// A file belongs to who runs rdzv, one that the user names to root at most. For an ordinary user
-// the test is made the other way round: root alone can give a file away.
-func TestTokenFileOfAnother(t *testing.T) {
+// A token file must belong to the user who runs rdzv. Only root can give a file to another user, so
+// an ordinary user checks its own file as if it were another user.
+func TestTokenFileOfAnotherUser(t *testing.T) {
 	const other = 65533
 	path := filepath.Join(t.TempDir(), "token")
 	write(t, path, "1e"+strings.Repeat("07", 16), 0o600)
@@ -168,11 +192,12 @@ func TestTokenFileOfAnother(t *testing.T) {
 		want string
 	}{
 		{owner, ""},
-		{owner + 1, fmt.Sprintf("cannot use token file %q: it belongs to user %d, not to user %d", path, owner, owner+1)},
+		{owner + 1, fmt.Sprintf("cannot use token file %q: it belongs to user %d, not to user %d",
+			path, owner, owner+1)},
 	} {
 		s := TokenSource{File: path, UID: c.uid}
-		_, named := s.named()
-		_, own := s.own(path)
+		_, named := s.readNamedFile()
+		_, own := s.readUserFile(path)
 		for _, err := range []error{named, own} {
 			if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != c.want {
 				t.Errorf("as user %d: %s", c.uid, got)
@@ -181,15 +206,19 @@ func TestTokenFileOfAnother(t *testing.T) {
 	}
 }
 
-// root's own file is fine where the user names it, and nowhere else. It may be for the group of
-// this process, or the process could not read it.
+// A file of root is accepted only where the user has specified it. It may be readable by a group,
+// because otherwise this process could not read it.
 func TestTokenFileOfRoot(t *testing.T) {
 	s := TokenSource{File: "/etc/passwd", UID: 65533}
-	if _, err := s.named(); err == nil || !strings.Contains(err.Error(), "others can read it (mode 0644): chmod 640 /etc/passwd") {
-		t.Errorf("named: %v", err)
+	_, err := s.readNamedFile()
+	want := "others can read it (mode 0644): chmod 640 /etc/passwd"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("as --token-file: %v, want %s", err, want)
 	}
-	if _, err := s.own(s.File); err == nil || !strings.Contains(err.Error(), "it belongs to user 0, not to user 65533") {
-		t.Errorf("at home: %v", err)
+	_, err = s.readUserFile(s.File)
+	want = "it belongs to user 0, not to user 65533"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("in the home directory: %v, want %s", err, want)
 	}
 }
 
@@ -199,12 +228,12 @@ func TestPrivateMode(t *testing.T) {
 		want       fs.FileMode
 	}{{0, 0, 0o600}, {1000, 1000, 0o600}, {0, 1000, 0o640}} {
 		if got := privateMode(c.owner, c.uid); got != c.want {
-			t.Errorf("of user %d for user %d: %04o", c.owner, c.uid, got)
+			t.Errorf("privateMode(%d, %d) = %04o, want %04o", c.owner, c.uid, got, c.want)
 		}
 	}
 }
 
-// Kubernetes mounts a secret behind symbolic links: a file that the user names may be one.
+// A file that the user has specified may be a symbolic link, as secrets mounted by Kubernetes are.
 func TestNamedTokenFile(t *testing.T) {
 	s := tokenSource(t)
 	write(t, s.Temp+"/data", "1e"+strings.Repeat("07", 16), 0o400)
@@ -216,8 +245,9 @@ func TestNamedTokenFile(t *testing.T) {
 		t.Error(err)
 	}
 	s.File = s.Temp + "/none"
-	if _, err := LoadToken(s); err == nil || err.Error() != `cannot read token file "`+s.File+`": no such file or directory` {
-		t.Error(err)
+	want := `cannot read token file "` + s.File + `": no such file or directory`
+	if _, err := LoadToken(s); err == nil || err.Error() != want {
+		t.Errorf("LoadToken: %v, want %s", err, want)
 	}
 }
 
@@ -231,10 +261,10 @@ func TestTokenWithoutHome(t *testing.T) {
 			continue
 		}
 		if b, err := LoadToken(s); err != nil || !bytes.Equal(a, b) {
-			t.Errorf("home %q: the second time %v", home, err)
+			t.Errorf("home %q: second LoadToken: %v", home, err)
 		}
 		if left, _ := os.ReadDir(s.Temp); len(left) != 1 {
-			t.Errorf("home %q: %v", home, left)
+			t.Errorf("home %q: files in the temporary directory: %v", home, left)
 		}
 	}
 }

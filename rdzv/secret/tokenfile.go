@@ -12,26 +12,29 @@ import (
 	"syscall"
 )
 
-// TokenSource says where a user's token may come from, in this order.
+// TokenSource contains the places where a user's token may be. The first field that is set and
+// usable determines the token.
 type TokenSource struct {
-	File string // --token-file: a file that must be there; it may be root's, for this process's group, or behind a symbolic link, as Kubernetes mounts secrets
+	// File is --token-file. The file must exist. It may belong to root, be readable by this
+	// process's group, and be a symbolic link, as with secrets that Kubernetes mounts.
+	File string
 	Text string // RDZV_TOKEN
-	Home string // $HOME: its .config/rdzv/token is made on first need; "" is none
-	Temp string // the temporary directory, where a token for this host alone is made when there is no usable home
-	UID  int    // of this process; who else owns a token file is refused
+	Home string // $HOME, whose .config/rdzv/token is created if missing; "" if there is none
+	Temp string // temporary directory, for a token of this host only if Home cannot hold a file
+	UID  int    // of this process; files of other users are refused
 }
 
-// Format hides the token in Text.
+// Format does not print Text, which is secret.
 func (s TokenSource) Format(w fmt.State, _ rune) {
 	fmt.Fprintf(w, "token source {file %q, home %q}", s.File, s.Home)
 }
 
-// LoadToken gives the user's token, and makes it when there is none yet. Errors name the file or
-// the variable, never the token.
+// LoadToken returns the user's token, and creates one if there is none yet. Errors contain the name
+// of the file or variable, never the token.
 func LoadToken(s TokenSource) ([]byte, error) {
 	switch {
 	case s.File != "":
-		return s.named()
+		return s.readNamedFile()
 	case s.Text != "":
 		token, err := ParseToken(s.Text)
 		if err != nil {
@@ -40,21 +43,23 @@ func LoadToken(s TokenSource) ([]byte, error) {
 		return token, nil
 	}
 	if s.Home != "" && s.Home != "/" {
-		token, err := s.cookie(filepath.Join(s.Home, ".config", "rdzv"))
-		if _, unusable := errors.AsType[noDirError](err); !unusable {
+		token, err := s.readOrCreate(filepath.Join(s.Home, ".config", "rdzv"))
+		if _, unusable := errors.AsType[badDirError](err); !unusable {
 			return token, err
 		}
 	}
-	return s.cookie(filepath.Join(s.Temp, "rdzv-"+strconv.Itoa(s.UID)))
+	return s.readOrCreate(filepath.Join(s.Temp, "rdzv-"+strconv.Itoa(s.UID)))
 }
 
-// A noDirError is about a directory that cannot hold a token, not about a token that cannot be used.
-type noDirError struct{ err error }
+// An badDirError reports a directory in which no token file can be created, as opposed to a
+// token file that cannot be used.
+type badDirError struct{ err error }
 
-func (e noDirError) Error() string { return e.err.Error() }
-func (e noDirError) Unwrap() error { return e.err }
+func (e badDirError) Error() string { return e.err.Error() }
+func (e badDirError) Unwrap() error { return e.err }
 
-func (s TokenSource) named() ([]byte, error) {
+// readNamedFile reads the token file that the user has specified.
+func (s TokenSource) readNamedFile() ([]byte, error) {
 	f, err := os.OpenFile(s.File, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read token file %q: %w", s.File, cause(err))
@@ -63,25 +68,26 @@ func (s TokenSource) named() ([]byte, error) {
 	return s.read(f, s.File, 0)
 }
 
-// cookie reads the token of dir, or makes it. Whoever comes first makes it for all, on a shared
-// home too: the file is written aside and linked, which is atomic on NFS as well.
-func (s TokenSource) cookie(dir string) ([]byte, error) {
-	if err := s.private(dir); err != nil {
+// readOrCreate reads the token in dir, or creates it. If several processes create it at the same
+// time, also on several hosts that share the directory, the first one wins: the file is written
+// under a temporary name and linked to its final one, which is atomic on NFS as well.
+func (s TokenSource) readOrCreate(dir string) ([]byte, error) {
+	if err := s.createDir(dir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "token")
-	token, err := s.own(path)
+	token, err := s.readUserFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
-	if err := makeToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, noDirError{fmt.Errorf("cannot make token file %q: %w", path, cause(err))}
+	if err := createToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, badDirError{fmt.Errorf("cannot create token file %q: %w", path, cause(err))}
 	}
-	return s.own(path)
+	return s.readUserFile(path)
 }
 
-// own reads a token file that only this user can have written and read.
-func (s TokenSource) own(path string) ([]byte, error) {
+// readUserFile reads a token file that must belong to this user and be readable by nobody else.
+func (s TokenSource) readUserFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, fmt.Errorf("cannot use token file %q: it is a symbolic link", path)
@@ -93,42 +99,46 @@ func (s TokenSource) own(path string) ([]byte, error) {
 	return s.read(f, path)
 }
 
-// private makes dir with mode 0700 unless it is there, and refuses one that others can write or
-// own.
-func (s TokenSource) private(dir string) error {
+// createDir creates dir with mode 0700 if it does not exist, and its parent if that is .config. It
+// refuses an existing directory that another user owns or can write to.
+func (s TokenSource) createDir(dir string) error {
 	parent := filepath.Dir(dir)
 	if filepath.Base(parent) == ".config" {
 		if err := os.Mkdir(parent, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return noDirError{fmt.Errorf("cannot make directory %q: %w", parent, cause(err))}
+			return badDirError{fmt.Errorf("cannot create directory %q: %w", parent, cause(err))}
 		}
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return noDirError{fmt.Errorf("cannot make directory %q: %w", dir, cause(err))}
+		return badDirError{fmt.Errorf("cannot create directory %q: %w", dir, cause(err))}
 	}
 	return checkPrivate(dir, s.UID)
 }
 
-// checkPrivate refuses a directory that is not one, or in which somebody else than uid could put or
-// swap files.
+// checkPrivate refuses path if it is not a directory, or if a user other than uid can create or
+// replace files in it.
 func checkPrivate(dir string, uid int) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return noDirError{fmt.Errorf("cannot use directory %q: %w", dir, cause(err))}
+		return badDirError{fmt.Errorf("cannot use directory %q: %w", dir, cause(err))}
 	}
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	switch {
 	case !info.IsDir():
 		return fmt.Errorf("cannot use %q: not a directory", dir)
 	case owner != uid:
-		return fmt.Errorf("cannot use directory %q: it belongs to user %d, not to user %d", dir, owner, uid)
+		return fmt.Errorf("cannot use directory %q: it belongs to user %d, not to user %d",
+			dir, owner, uid)
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("cannot use directory %q: others can write to it (mode %04o): chmod 700 %s", dir, info.Mode().Perm(), dir)
+		return fmt.Errorf(
+			"cannot use directory %q: others can write to it (mode %04o): chmod 700 %s",
+			dir, info.Mode().Perm(), dir)
 	}
 	return nil
 }
 
-// privateMode is all that a token file may allow. A file of root's that a process of another user
-// can read is for a group, as the secrets of a pod with an fsGroup are (mode 0440).
+// privateMode returns the permissions that a token file may have at most. A file of root that a
+// process of another user can read belongs to that process's group, as in a pod with an fsGroup
+// (mode 0440).
 func privateMode(owner, uid int) fs.FileMode {
 	if owner == uid {
 		return 0o600
@@ -136,8 +146,8 @@ func privateMode(owner, uid int) fs.FileMode {
 	return 0o640
 }
 
-// read checks the open file itself, so that nobody can swap it in between. Its owner is this user,
-// or one of the others given.
+// read reads a token from an open file. It checks the owner and mode of the open file, so that the
+// file cannot be replaced between check and use. The owner must be this user or one of others.
 func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -149,9 +159,12 @@ func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("cannot use token file %q: not a regular file", path)
 	case owner != s.UID && !slices.Contains(others, owner):
-		return nil, fmt.Errorf("cannot use token file %q: it belongs to user %d, not to user %d", path, owner, s.UID)
+		return nil, fmt.Errorf("cannot use token file %q: it belongs to user %d, not to user %d",
+			path, owner, s.UID)
 	case mode&^(private|0o100) != 0:
-		return nil, fmt.Errorf("cannot use token file %q: others can read it (mode %04o): chmod %o %s", path, mode, private, path)
+		return nil, fmt.Errorf(
+			"cannot use token file %q: others can read it (mode %04o): chmod %o %s",
+			path, mode, private, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
@@ -164,9 +177,10 @@ func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error
 	return token, nil
 }
 
-// makeToken writes a new token aside and gives it its name, unless another was quicker.
-func makeToken(dir, path string) error {
-	f, err := os.CreateTemp(dir, ".token-*") // 0600
+// createToken writes a new token to a temporary file and links it to path. It fails with
+// fs.ErrExist if path exists.
+func createToken(dir, path string) error {
+	f, err := os.CreateTemp(dir, ".token-*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -178,7 +192,7 @@ func makeToken(dir, path string) error {
 	return os.Link(f.Name(), path)
 }
 
-// cause is an error of the system without the path that the message names already.
+// cause returns the system's error without the path, which the message contains already.
 func cause(err error) error {
 	var p *fs.PathError
 	var l *os.LinkError
