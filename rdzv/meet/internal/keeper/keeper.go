@@ -1,11 +1,10 @@
-// Package keeper is a process that holds a text in memory for as long as another process, its
-// owner, lives, and gives it to whoever of the same user asks. Nothing of it is ever in a file.
+// Package keeper implements a process that keeps a text in memory as long as another process, its
+// owner, lives, and sends it to every process of the same user that connects. The text is never
+// written to a file.
 //
-// It is this very binary, executed anew with Name as its argv[0], and lives in an init function
-// before those that make memory of their own, as package watchdog does: it may import only what is
-// initialised before "reflect" is.
-//
-// What the text says does not belong here.
+// The process executes this binary again with Name as argv[0]. It runs in an init function before
+// most packages are initialised, as package watchdog does, so this package may import only what is
+// initialised before "reflect".
 package keeper
 
 import (
@@ -17,20 +16,21 @@ import (
 	"unsafe"
 )
 
-// Name is the keeper's argv[0]. Its only argument is the owner's pid.
+// Name is the keeper's argv[0]. Its only argument is the pid of the owner.
 const Name = "rdzv-keeper"
 
-// env is the whole environment of a keeper: the agent's may hold a secret, and is none of its
-// business.
+// env is the complete environment of a keeper. It does not inherit the agent's, which may contain a
+// secret.
 var env = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}
 
-// maxText is the longest text in bytes. Any pipe takes it, and any socket, before somebody reads.
+// maxText is the maximum length of the text in bytes. A pipe or socket buffer holds that much
+// before anybody reads it.
 const maxText = 4096
 
-var errTooLong = errors.New("the text is too long to be kept")
+var errTooLong = errors.New("text too long for a keeper")
 
-// Start starts a keeper of the text that answers on l, a unix socket that listens. It outlives the
-// caller, in a session of its own.
+// Start starts a keeper of the text that accepts connections on l, a listening Unix socket. The
+// keeper outlives the caller and has a session of its own.
 func Start(l *os.File, owner int, text string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -50,7 +50,8 @@ func Start(l *os.File, owner int, text string) error {
 		return err
 	}
 	p, err := os.StartProcess("/proc/self/exe", []string{Name, strconv.Itoa(owner)}, &os.ProcAttr{
-		Dir: "/", Env: env, Files: []*os.File{l, out, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Env: env, Files: []*os.File{l, out, null},
+		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return err
@@ -64,11 +65,11 @@ func init() {
 	}
 }
 
-// run is the life of the keeper; its exit code is for curious eyes only.
+// run runs the keeper until its owner ends, and returns the exit code. Nobody reads the code.
 func run(pid string) int {
 	setName(Name)
 	closeInherited()
-	owner, err := hold(pid)
+	owner, err := openOwner(pid)
 	if err != nil {
 		return 1
 	}
@@ -77,25 +78,25 @@ func run(pid string) int {
 		return 1
 	}
 	for {
-		gone, asked := owner.wait(0)
-		if gone {
+		ended, connected := owner.wait(0)
+		if ended {
 			return 0
 		}
-		if asked {
-			answer(0, text)
+		if connected {
+			send(0, text)
 		}
 	}
 }
 
-// setName is for ps, which would show "exe".
+// setName sets the command name, which ps shows. It would be "exe".
 func setName(name string) {
 	text := append([]byte(name), 0)
 	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0)
 }
 
-// closeInherited closes what the launcher and the user's script have left open for their children:
-// pipes of the one, that wait for their end, and files of the other. Our own would not have passed
-// an exec.
+// closeInherited closes descriptors that were inherited from the launcher or the user's script,
+// such as a pipe whose end of file the launcher waits for. Descriptors that this process has opened
+// are marked close-on-exec.
 func closeInherited() {
 	files, _ := os.ReadDir("/proc/self/fd")
 	for _, f := range files {
@@ -103,14 +104,15 @@ func closeInherited() {
 		if err != nil || fd <= 2 {
 			continue
 		}
-		if flags, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0); errno == 0 && flags&syscall.FD_CLOEXEC == 0 {
+		flags, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
+		if errno == 0 && flags&syscall.FD_CLOEXEC == 0 {
 			syscall.Close(fd)
 		}
 	}
 }
 
-// answer gives the text to the next who asks, unless that is another user.
-func answer(listener int, text []byte) {
+// send accepts one connection and sends it the text, unless another user has connected.
+func send(listener int, text []byte) {
 	conn, _, err := syscall.Accept4(listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
 	if err != nil {
 		return
@@ -118,6 +120,6 @@ func answer(listener int, text []byte) {
 	defer syscall.Close(conn)
 	peer, err := syscall.GetsockoptUcred(conn, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	if err == nil && int(peer.Uid) == os.Geteuid() {
-		_, _ = syscall.Write(conn, text) // who has gone needs none
+		_, _ = syscall.Write(conn, text) // an error means that the peer has closed the connection
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// owned starts a process and a keeper that lives as long as it.
+// owned starts a process and a keeper that it owns.
 func owned(t *testing.T, text string) (owner *exec.Cmd, stop func(), addr string) {
 	t.Helper()
 	owner = exec.Command("cat")
@@ -48,7 +48,7 @@ func owned(t *testing.T, text string) (owner *exec.Cmd, stop func(), addr string
 	return owner, stop, addr
 }
 
-func ask(addr string) (string, error) {
+func receive(addr string) (string, error) {
 	conn, err := net.Dial("unix", addr)
 	if err != nil {
 		return "", err
@@ -59,8 +59,8 @@ func ask(addr string) (string, error) {
 	return string(text), err
 }
 
-// keepers are the pids of those of an owner. A test's keeper stays its child, dead or alive, until
-// the test binary ends.
+// keepers returns the pids of an owner's keepers that have not ended. A keeper that a test has
+// started stays a child of the test binary, as a zombie after its end.
 func keepers(owner int) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
@@ -75,7 +75,7 @@ func keepers(owner int) (pids []string) {
 func TestKeeper(t *testing.T) {
 	text := strings.Repeat("a secret ", 100)
 	t.Setenv("A_SECRET", "of the agent")
-	leak, err := os.Open(os.DevNull) // as a descriptor of the launcher's
+	leak, err := os.Open(os.DevNull) // stands for a descriptor that the launcher leaks
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,21 +83,23 @@ func TestKeeper(t *testing.T) {
 	clearCloseOnExec(t, leak)
 	owner, stop, addr := owned(t, text)
 	for range 3 {
-		if got, err := ask(addr); err != nil || got != text {
-			t.Fatalf("it answers %q, %v", got, err)
+		if got, err := receive(addr); err != nil || got != text {
+			t.Fatalf("the keeper sent %q, %v", got, err)
 		}
 	}
 	pids := keepers(owner.Process.Pid)
 	if len(pids) != 1 {
 		t.Fatalf("keepers: %q", pids)
 	}
-	if environ, err := os.ReadFile("/proc/" + pids[0] + "/environ"); err != nil || bytes.Contains(environ, []byte("SECRET")) {
-		t.Errorf("its environment is %q, %v", environ, err)
+	environ, err := os.ReadFile("/proc/" + pids[0] + "/environ")
+	if err != nil || bytes.Contains(environ, []byte("SECRET")) {
+		t.Errorf("the keeper's environment is %q, %v", environ, err)
 	}
 	files, _ := filepath.Glob("/proc/" + pids[0] + "/fd/*")
 	for _, file := range files {
-		if to, err := os.Readlink(file); err == nil && to == os.DevNull && filepath.Base(file) != "2" {
-			t.Errorf("it holds descriptor %s open, which it has inherited", filepath.Base(file))
+		to, err := os.Readlink(file)
+		if err == nil && to == os.DevNull && filepath.Base(file) != "2" {
+			t.Errorf("the keeper has inherited descriptor %s", filepath.Base(file))
 		}
 	}
 	stop()
@@ -107,38 +109,38 @@ func TestKeeper(t *testing.T) {
 		select {
 		case <-look.C:
 		case <-late:
-			t.Fatal("it lives on without its owner")
+			t.Fatal("the keeper has not ended with its owner")
 		}
 	}
-	if got, err := ask(addr); err == nil {
-		t.Errorf("without its owner it answers %q", got)
+	if got, err := receive(addr); err == nil {
+		t.Errorf("the keeper sent %q after its owner ended", got)
 	}
 }
 
-// Where there is no pidfd, /proc tells the end all the same.
+// Without a pidfd, the end of the owner is detected through /proc.
 func TestOwnerWithoutPidfd(t *testing.T) {
 	owner, stop, _ := owned(t, "text")
-	o, err := hold(strconv.Itoa(owner.Process.Pid))
+	o, err := openOwner(strconv.Itoa(owner.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.stat.Close()
 	o.pidfd = -1
 	if o.ended() {
-		t.Fatal("it has ended before it has")
+		t.Fatal("ended() = true for a running owner")
 	}
 	stop()
-	if gone, asked := o.wait(-1); !gone || asked {
-		t.Errorf("gone %t, asked %t", gone, asked)
+	if ended, connected := o.wait(-1); !ended || connected {
+		t.Errorf("wait = %t, %t, want true, false", ended, connected)
 	}
-	if _, err := hold(strconv.Itoa(owner.Process.Pid)); err == nil {
-		t.Error("one that has gone can be held")
+	if _, err := openOwner(strconv.Itoa(owner.Process.Pid)); err == nil {
+		t.Error("openOwner succeeds for a process that has ended")
 	}
 }
 
 func TestTooLong(t *testing.T) {
 	if err := Start(os.Stdin, os.Getpid(), strings.Repeat("x", 1<<20)); err == nil {
-		t.Error("a text that no pipe holds is kept")
+		t.Error("Start accepts a text that is larger than a pipe")
 	}
 }
 
@@ -148,7 +150,10 @@ func clearCloseOnExec(t *testing.T, f *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := raw.Control(func(fd uintptr) { syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) }); err != nil {
+	err = raw.Control(func(fd uintptr) {
+		syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,33 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Client speaks PMI-1 (MPICH's "simple PMI" wire protocol) on the descriptor that Hydra gives
-// each rank: one line a question, one a reply.
+// A Client speaks PMI-1 (the wire protocol of MPICH's "simple PMI") on the descriptor that Hydra
+// passes to each rank: one line per request and one per reply.
 //
-// The descriptor is shared with the worker, which may be an MPI program that uses it after us. So
-// it is never closed, never made non-blocking, and finalize is not sent before the agent leaves.
-// What has used it and exits without finalize makes Hydra kill its peers.
+// The descriptor is shared with the worker, which may be an MPI program that uses it after the
+// agent. So the client never closes it, never makes it non-blocking, and sends finalize only when
+// the agent ends. If a rank that has used PMI exits without finalize, Hydra kills the other ranks.
 type Client struct {
 	fd   int
-	rest []byte // read, but behind the last line taken
+	rest []byte // what was read after the last line
 	kvs  string // name of the job's key-value space
 }
 
-// slice is how long one wait for a reply lasts before ctx is looked at.
-const slice = 100 * time.Millisecond
+// pollInterval is how often a wait for a reply checks whether its context has ended.
+const pollInterval = 100 * time.Millisecond
 
-// maxLine is the longest reply that is taken, in bytes. Hydra's own limit for a value is 1024.
+// maxLine is the maximum length of a reply in bytes. Hydra limits values to 1024 bytes.
 const maxLine = 4096
 
-var errReply = errors.New("not a reply of PMI-1")
+var errReply = errors.New("malformed PMI-1 reply")
 
-// Start says hello, and learns the name of the job's key-value space.
+// Start initialises PMI and reads the name of the job's key-value space. The Client is valid for
+// Finalize even if Start fails.
 func Start(ctx context.Context, fd int) (*Client, error) {
 	p := &Client{fd: fd}
-	if _, err := p.ask(ctx, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init"); err != nil {
+	const hello = "cmd=init pmi_version=1 pmi_subversion=1"
+	if _, err := p.request(ctx, hello, "response_to_init"); err != nil {
 		return p, err
 	}
-	reply, err := p.ask(ctx, "cmd=get_my_kvsname", "my_kvsname")
+	reply, err := p.request(ctx, "cmd=get_my_kvsname", "my_kvsname")
 	if err != nil {
 		return p, err
 	}
@@ -47,36 +49,39 @@ func Start(ctx context.Context, fd int) (*Client, error) {
 	return p, nil
 }
 
+// Put stores a value for the other ranks. Neither key nor value may contain white space.
 func (p *Client) Put(ctx context.Context, key, value string) error {
-	_, err := p.ask(ctx, fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", p.kvs, key, value), "put_result")
+	line := fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", p.kvs, key, value)
+	_, err := p.request(ctx, line, "put_result")
 	return err
 }
 
+// Get returns the value that a rank has put, once Barrier has returned.
 func (p *Client) Get(ctx context.Context, key string) (string, error) {
-	reply, err := p.ask(ctx, fmt.Sprintf("cmd=get kvsname=%s key=%s", p.kvs, key), "get_result")
+	reply, err := p.request(ctx, fmt.Sprintf("cmd=get kvsname=%s key=%s", p.kvs, key), "get_result")
 	return reply["value"], err
 }
 
 // Barrier returns when all ranks of the job have called it.
 func (p *Client) Barrier(ctx context.Context) error {
-	_, err := p.ask(ctx, "cmd=barrier_in", "barrier_out")
+	_, err := p.request(ctx, "cmd=barrier_in", "barrier_out")
 	return err
 }
 
-// finalizeTimeout is how long the last reply is waited for. It is only to be sure that the question
-// was read.
+// finalizeTimeout limits the wait for the reply to finalize, which only confirms that Hydra has
+// read the request.
 const finalizeTimeout = time.Second
 
-// Finalize is the last thing said. An MPI worker may have said it already, so nobody may be
-// listening any more.
+// Finalize sends the last request. It ignores errors: an MPI worker may have sent finalize before,
+// and Hydra then no longer reads.
 func (p *Client) Finalize() {
 	ctx, cancel := context.WithTimeout(context.Background(), finalizeTimeout)
 	defer cancel()
-	p.ask(ctx, "cmd=finalize", "finalize_ack")
+	p.request(ctx, "cmd=finalize", "finalize_ack")
 }
 
-// ask sends one line and waits for the reply of the given kind.
-func (p *Client) ask(ctx context.Context, line, kind string) (map[string]string, error) {
+// request sends one line and waits for a reply of the given kind.
+func (p *Client) request(ctx context.Context, line, kind string) (map[string]string, error) {
 	if err := p.write([]byte(line + "\n")); err != nil {
 		return nil, fmt.Errorf("cannot write to PMI: %w", err)
 	}
@@ -89,15 +94,15 @@ func (p *Client) ask(ctx context.Context, line, kind string) (map[string]string,
 	case err != nil:
 		return nil, err
 	case reply["cmd"] != kind:
-		return nil, fmt.Errorf("cannot use PMI: it answers %q, not %q", reply["cmd"], kind)
+		return nil, fmt.Errorf("cannot use PMI: got reply %q, want %q", reply["cmd"], kind)
 	case reply["rc"] != "" && reply["rc"] != "0":
-		return nil, fmt.Errorf("cannot use PMI: %s with rc=%s", kind, reply["rc"])
+		return nil, fmt.Errorf("cannot use PMI: reply %s with rc=%s", kind, reply["rc"])
 	}
 	return reply, nil
 }
 
-// parse reads the fields of a reply. Their order differs between versions of Hydra, and values end
-// at the blank.
+// parse parses the fields of a reply. Their order differs between versions of Hydra; values contain
+// no white space.
 func parse(line string) (map[string]string, error) {
 	reply := map[string]string{}
 	for field := range strings.FieldsSeq(line) {
@@ -133,7 +138,7 @@ func (p *Client) readLine(ctx context.Context) (string, error) {
 		if len(p.rest) > maxLine {
 			return "", errReply
 		}
-		if err := p.readable(ctx); err != nil {
+		if err := p.waitReadable(ctx); err != nil {
 			return "", err
 		}
 		buf := make([]byte, maxLine)
@@ -143,15 +148,16 @@ func (p *Client) readLine(ctx context.Context) (string, error) {
 		case err != nil:
 			return "", err
 		case n == 0:
-			return "", errors.New("the launcher has closed it")
+			return "", errors.New("the launcher has closed the connection")
 		}
 		p.rest = append(p.rest, buf[:max(n, 0)]...)
 	}
 }
 
-func (p *Client) readable(ctx context.Context) error {
+func (p *Client) waitReadable(ctx context.Context) error {
 	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, int(slice.Milliseconds()))
+		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(pollInterval.Milliseconds()))
 		if err != nil && err != unix.EINTR {
 			return err
 		}

@@ -11,19 +11,19 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for line, want := range map[string]string{ // of MPICH 4.0 and of 4.2, in which the order differs
+	for line, want := range map[string]string{ // MPICH 4.0 and 4.2: the order of fields differs
 		"cmd=get_result rc=0 msg=success value=(vector,(0,2,2))": "get_result 0 (vector,(0,2,2))",
 		"cmd=get_result rc=0 value=a=b,c found=TRUE":             "get_result 0 a=b,c",
 		"cmd=barrier_out": "barrier_out  ",
 	} {
 		r, err := parse(line)
 		if got := r["cmd"] + " " + r["rc"] + " " + r["value"]; err != nil || got != want {
-			t.Errorf("%q: %q, %v", line, got, err)
+			t.Errorf("parse(%q) = %q, %v, want %q", line, got, err, want)
 		}
 	}
 	for _, bad := range []string{"", "rc=0", "=", "cmd=", "hello world"} {
 		if r, err := parse(bad); err == nil {
-			t.Errorf("%q is fine: %v", bad, r)
+			t.Errorf("parse(%q) = %v, want an error", bad, r)
 		}
 	}
 }
@@ -32,12 +32,12 @@ func FuzzParse(f *testing.F) {
 	f.Add("cmd=get_result rc=0 msg=success value=(vector,(0,2,2))")
 	f.Fuzz(func(t *testing.T, line string) {
 		if r, err := parse(line); err == nil && r["cmd"] == "" {
-			t.Errorf("%q: %v", line, r)
+			t.Errorf("parse(%q) = %v", line, r)
 		}
 	})
 }
 
-// What one rank puts before the barrier, another gets after it.
+// Each rank can get after the barrier what another has put before it.
 func TestClient(t *testing.T) {
 	const size = 2
 	hydra := pmitest.Start(t, size)
@@ -53,7 +53,7 @@ func TestClient(t *testing.T) {
 				return
 			}
 			if got, err := c.Get(t.Context(), "key"); got != "a=b;c" || err != nil {
-				t.Errorf("rank %d: %q, %v", rank, got, err)
+				t.Errorf("rank %d: Get = %q, %v", rank, got, err)
 			}
 			c.Finalize()
 		})
@@ -61,21 +61,21 @@ func TestClient(t *testing.T) {
 	group.Wait()
 	ended := map[int]bool{<-hydra.Finished: true, <-hydra.Finished: true}
 	if len(ended) != size {
-		t.Errorf("finalize was said by %v:\n%s", ended, hydra.Received())
+		t.Errorf("finalize was sent by %v:\n%s", ended, hydra.Received())
 	}
 }
 
-// A rank that waits at the barrier for one that never comes is told why its context ended.
+// A rank that waits at the barrier returns the cause with which its context ended.
 func TestBarrierEndsWithItsContext(t *testing.T) {
 	hydra := pmitest.Start(t, 2)
 	c, err := Start(t.Context(), hydra.FDs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := errors.New("too late")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, late)
+	cause := errors.New("timeout")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
 	defer cancel()
-	if err := c.Barrier(ctx); !errors.Is(err, late) {
+	if err := c.Barrier(ctx); !errors.Is(err, cause) {
 		t.Errorf("Barrier: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package pmi is a client of PMI-1, by which the tasks of a job that Hydra has started tell each
-// other a few short values.
+// Package pmi is a client of PMI-1, the protocol by which the ranks of a job exchange short values
+// through Hydra, the process manager of MPICH and Intel MPI.
 //
-// What the agents tell each other by it, and what they do before and after, does not belong here.
+// Package meet decides which values are exchanged.
 package pmi

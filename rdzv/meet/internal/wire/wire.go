@@ -1,7 +1,7 @@
-// Package wire holds what the lines have in common that agents send one another before the store's
-// own protocol: they are made of words, and some of those are addresses.
+// Package wire encodes and parses the parts that are common to all lines that agents exchange
+// before the store's own protocol: words and lists of addresses.
 //
-// What a line means belongs to the package that sends it.
+// The package that sends a line defines its meaning.
 package wire
 
 import (
@@ -10,15 +10,16 @@ import (
 	"strings"
 )
 
-// Magic begins every line.
+// Magic is the first word of every line.
 const Magic = "rdzv1"
 
-// MaxAddrs is how many addresses a line may have.
+// MaxAddrs is the maximum number of addresses in a line.
 const MaxAddrs = 16
 
 var errAddrs = errors.New("not a list of addresses and ports")
 
-// FormatAddrs writes addresses with commas between; a zone means something on its own host only.
+// FormatAddrs returns the addresses separated by commas, without zones, which are valid on their
+// own host only. It omits all but the first MaxAddrs.
 func FormatAddrs(addrs []netip.AddrPort) string {
 	var texts []string
 	for _, a := range addrs[:min(len(addrs), MaxAddrs)] {
@@ -27,25 +28,30 @@ func FormatAddrs(addrs []netip.AddrPort) string {
 	return strings.Join(texts, ",")
 }
 
-// ParseAddrs reads what FormatAddrs wrote.
+// ParseAddrs parses the result of FormatAddrs. It rejects unspecified and multicast addresses,
+// zones, port 0, and more than MaxAddrs addresses.
 func ParseAddrs(list string) ([]netip.AddrPort, error) {
 	var addrs []netip.AddrPort
 	for text := range strings.SplitSeq(list, ",") {
-		a, err := netip.ParseAddrPort(text)
-		if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" || len(addrs) == MaxAddrs {
+		ap, err := netip.ParseAddrPort(text)
+		a := ap.Addr()
+		if err != nil || ap.Port() == 0 || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" ||
+			len(addrs) == MaxAddrs {
 			return nil, errAddrs
 		}
-		addrs = append(addrs, a)
+		addrs = append(addrs, ap)
 	}
 	return addrs, nil
 }
 
-// Word makes a name from elsewhere fit to be one word of a line, or of a message: letters, digits,
-// dots and dashes, 64 at most.
+// Word makes a name that another process has sent safe to use as one word of a line or message: it
+// replaces all characters except letters, digits, '.', '-' and '_' by '-', and truncates the name
+// to 64 bytes. An empty name becomes "-".
 func Word(name string) string {
 	keep := func(r rune) rune {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9',
+			r == '.', r == '-', r == '_':
 			return r
 		}
 		return '-'
