@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-var errDaemonURI = errors.New("not the URI of a daemon of Open MPI")
+var errDaemonURI = errors.New("malformed URI of an Open MPI daemon")
 
-// ParseDaemonURI reads how Open MPI's daemons name one of themselves: OMPI_MCA_orte_hnp_uri of Open
-// MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of 5. It gives at least one address: all those of its
-// host in the order of the interfaces, docker0's included, which may be the same on every host.
+// ParseDaemonURI parses the contact information of an Open MPI daemon: OMPI_MCA_orte_hnp_uri of
+// Open MPI 4, prte_hnp_uri and PMIX_SERVER_URI4 of Open MPI 5. It returns at least one address.
+// They are those of all interfaces of the daemon's host, including interfaces such as docker0,
+// whose address may be the same on every host.
 //
 //	1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245
 //	prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24
 //	prterun-node1-26213@0.1;tcp4://127.0.0.1:39457
 //	1981022208.0;tcp6://[fd00::1,fd00::2]:44245
 //
-// The numbers at the end are the lengths of the networks' prefixes. Inside sbatch the whole may be
-// in quotes.
+// The numbers after the port are the prefix lengths of the networks. Inside sbatch the URI may be
+// quoted.
 func ParseDaemonURI(text string) ([]netip.AddrPort, error) {
 	name, rest, ok := strings.Cut(strings.Trim(text, `"'`), ";")
 	dot := strings.LastIndexByte(name, '.')
@@ -30,10 +31,10 @@ func ParseDaemonURI(text string) ([]netip.AddrPort, error) {
 		return nil, errDaemonURI
 	}
 	var list []netip.AddrPort
-	for contact := range strings.SplitSeq(rest, ";") {
-		scheme, where, ok := strings.Cut(contact, "://")
+	for part := range strings.SplitSeq(rest, ";") {
+		scheme, addresses, ok := strings.Cut(part, "://")
 		if ok && strings.HasPrefix(scheme, "tcp") {
-			list = append(list, parseAddresses(where)...)
+			list = append(list, parseAddresses(addresses)...)
 		}
 	}
 	if len(list) == 0 {
@@ -42,10 +43,12 @@ func ParseDaemonURI(text string) ([]netip.AddrPort, error) {
 	return list, nil
 }
 
-func parseAddresses(where string) []netip.AddrPort {
-	hosts, rest, ok := strings.Cut(where, ":")
-	if strings.HasPrefix(where, "[") {
-		hosts, rest, ok = strings.Cut(where[1:], "]:")
+// parseAddresses parses HOST,HOST:PORT or [HOST,HOST]:PORT, with anything after a further colon. It
+// returns nil if the text is malformed.
+func parseAddresses(text string) []netip.AddrPort {
+	hosts, rest, ok := strings.Cut(text, ":")
+	if strings.HasPrefix(text, "[") {
+		hosts, rest, ok = strings.Cut(text[1:], "]:")
 	}
 	digits, _, _ := strings.Cut(rest, ":")
 	port, err := strconv.ParseUint(digits, 10, 16)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorded reads the environment of a real rank; docs/launchers.md says how it was started.
+// recorded reads the environment of a rank that a real launcher has started; see docs/launchers.md.
 func recorded(t testing.TB, name string) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "testdata", name+".env"))
@@ -26,23 +26,31 @@ func recorded(t testing.TB, name string) map[string]string {
 }
 
 func TestParseDaemonURI(t *testing.T) {
-	for text, want := range map[string]string{
-		"1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245":                  "[172.17.0.1:44245 10.77.0.11:44245 10.78.0.11:44245]",
-		"prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24":            "[172.17.0.1:49133 10.77.0.11:49133]",
-		"prterun-my.host-1@0.12;tcp4://127.0.0.1:39457":                              "[127.0.0.1:39457]",
-		`"prterun-node1-8022@0.0;tcp://10.77.0.11:33037:24"`:                         "[10.77.0.11:33037]",
-		"7.0;tcp6://[fd00::1,fe80::2]:44245;tcp://10.0.0.1:44246":                    "[[fd00::1]:44245 [fe80::2]:44245 10.0.0.1:44246]",
-		recorded(t, "openmpi5-headrank-rank0")["PMIX_SERVER_URI4"]:                   "[172.17.0.1:34881]",
-		recorded(t, "openmpi4-launchernode-rank2")["OMPI_MCA_orte_local_daemon_uri"]: "[172.17.0.1:34417 10.77.0.13:34417 10.78.0.13:34417]",
+	for _, row := range []struct{ text, want string }{
+		{"1981022208.0;tcp://172.17.0.1,10.77.0.11,10.78.0.11:44245",
+			"[172.17.0.1:44245 10.77.0.11:44245 10.78.0.11:44245]"},
+		{"prterun-node1-26213@0.0;tcp://172.17.0.1,10.77.0.11:49133:16,24",
+			"[172.17.0.1:49133 10.77.0.11:49133]"},
+		{"prterun-my.host-1@0.12;tcp4://127.0.0.1:39457", "[127.0.0.1:39457]"},
+		{`"prterun-node1-8022@0.0;tcp://10.77.0.11:33037:24"`, "[10.77.0.11:33037]"},
+		{"7.0;tcp6://[fd00::1,fe80::2]:44245;tcp://10.0.0.1:44246",
+			"[[fd00::1]:44245 [fe80::2]:44245 10.0.0.1:44246]"},
+		{recorded(t, "openmpi5-headrank-rank0")["PMIX_SERVER_URI4"], "[172.17.0.1:34881]"},
+		{recorded(t, "openmpi4-launchernode-rank2")["OMPI_MCA_orte_local_daemon_uri"],
+			"[172.17.0.1:34417 10.77.0.13:34417 10.78.0.13:34417]"},
 	} {
-		list, err := ParseDaemonURI(text)
-		if got := fmt.Sprint(list); err != nil || got != want {
-			t.Errorf("%q: %s, %v", text, got, err)
+		list, err := ParseDaemonURI(row.text)
+		if got := fmt.Sprint(list); err != nil || got != row.want {
+			t.Errorf("%q: got %s, %v, want %s", row.text, got, err, row.want)
 		}
 	}
-	for _, bad := range []string{"", ";", "1.0", "1.0;", "1;tcp://10.0.0.1:1", ".0;tcp://10.0.0.1:1", "1.x;tcp://10.0.0.1:1", "1.0;usock://x", "1.0;tcp://10.0.0.1", "1.0;tcp://10.0.0.1:0", "1.0;tcp://10.0.0.1:70000", "1.0;tcp://0.0.0.0:5", "1.0;tcp6://[::1:5"} {
+	for _, bad := range []string{
+		"", ";", "1.0", "1.0;", "1;tcp://10.0.0.1:1", ".0;tcp://10.0.0.1:1",
+		"1.x;tcp://10.0.0.1:1", "1.0;usock://x", "1.0;tcp://10.0.0.1", "1.0;tcp://10.0.0.1:0",
+		"1.0;tcp://10.0.0.1:70000", "1.0;tcp://0.0.0.0:5", "1.0;tcp6://[::1:5",
+	} {
 		if list, err := ParseDaemonURI(bad); err == nil {
-			t.Errorf("%q is fine: %v", bad, list)
+			t.Errorf("%q: got %v, want an error", bad, list)
 		}
 	}
 }
@@ -50,7 +58,8 @@ func TestParseDaemonURI(t *testing.T) {
 func FuzzDaemonURI(f *testing.F) {
 	f.Add("1981022208.0;tcp://172.17.0.1,10.77.0.11:44245:16,24;tcp6://[::1]:5")
 	f.Fuzz(func(t *testing.T, text string) {
-		if list, err := ParseDaemonURI(text); err == nil && (len(list) == 0 || list[0].Port() == 0) {
+		list, err := ParseDaemonURI(text)
+		if err == nil && (len(list) == 0 || list[0].Port() == 0) {
 			t.Errorf("%q: %v", text, list)
 		}
 	})

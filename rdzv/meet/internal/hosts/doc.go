@@ -1,5 +1,5 @@
-// Package hosts reads how launchers name the hosts of a job, and picks the interfaces and addresses
-// of this host by which others can reach it. All of it is pure but System, which asks the kernel.
+// Package hosts parses the host lists of launchers, and selects the interfaces and addresses of
+// this host that other hosts can reach. All functions except System and ByRoute are pure.
 //
-// Name resolution, and anything that opens a connection, does not belong here.
+// It does not resolve names and opens no connections.
 package hosts

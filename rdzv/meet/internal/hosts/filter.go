@@ -7,31 +7,32 @@ import (
 	"strings"
 )
 
-// A Filter narrows which addresses of this host are used. The zero value takes all usable ones.
+// A Filter restricts the addresses of this host that are used. The zero value includes all usable
+// ones.
 type Filter struct {
 	nets     []netip.Prefix
 	names    []string
-	notNames []string
+	excluded []string
 }
 
-// ParseFilter reads the values of --net: a network (10.78.0.0/24), an interface's name (eth1), or a
-// name not to use (!docker0). Without any of the first two, all usable interfaces are taken but
-// those named with "!".
+// ParseFilter parses the values of --net: a network (10.78.0.0/24), an interface (eth1), or an
+// interface to exclude (!docker0). Without networks and interfaces to include, all usable
+// interfaces except the excluded ones are included.
 func ParseFilter(specs []string) (Filter, error) {
 	var f Filter
 	for _, spec := range specs {
 		name, not := strings.CutPrefix(spec, "!")
 		switch p, err := netip.ParsePrefix(name); {
 		case name == "" || len(name) > 64 || strings.ContainsAny(name, " \t\n"):
-			return Filter{}, fmt.Errorf("cannot use network %q: neither a network like 10.0.0.0/24 nor an interface like eth0", spec)
+			return Filter{}, badSpec(spec, "neither a network such as 10.0.0.0/24 nor an interface")
 		case err == nil && not:
-			return Filter{}, fmt.Errorf("cannot use network %q: a ! excludes an interface, by its name", spec)
+			return Filter{}, badSpec(spec, "only the name of an interface can follow !")
 		case err == nil:
 			f.nets = append(f.nets, p.Masked())
 		case strings.Contains(name, "/"):
-			return Filter{}, fmt.Errorf("cannot use network %q: not a network like 10.0.0.0/24", spec)
+			return Filter{}, badSpec(spec, "not a network such as 10.0.0.0/24")
 		case not:
-			f.notNames = append(f.notNames, name)
+			f.excluded = append(f.excluded, name)
 		default:
 			f.names = append(f.names, name)
 		}
@@ -39,24 +40,34 @@ func ParseFilter(specs []string) (Filter, error) {
 	return f, nil
 }
 
-// local begins the names of interfaces that lead nowhere but into this host: bridges and ends of
-// containers and virtual machines. Their addresses are often the same on every host.
-var local = []string{"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr", "podman", "nerdctl", "weave", "kube-", "dummy"}
-
-func leadsNowhere(name string) bool {
-	return slices.ContainsFunc(local, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+func badSpec(spec, reason string) error {
+	return fmt.Errorf("cannot use network %q: %s", spec, reason)
 }
 
-// Usable picks the interfaces, each with the addresses, by which other hosts can reach this one:
-// up, not loopback, not local to this host. A Filter that says yes wins over that last rule.
-// Link-local addresses count only where an interface has no other.
+// localPrefixes are prefixes of the names of interfaces that connect only containers and virtual
+// machines of this host. Their addresses are often the same on every host.
+var localPrefixes = []string{
+	"docker", "br-", "veth", "virbr", "vnet", "cni", "flannel", "cali", "cilium", "lxc", "lxdbr",
+	"podman", "nerdctl", "weave", "kube-", "dummy",
+}
+
+func isLocal(name string) bool {
+	return slices.ContainsFunc(localPrefixes, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+}
+
+// Usable returns the interfaces, with those of their addresses that other hosts can reach:
+// interfaces that are up, not loopback and not local to this host (docker0 and similar). A Filter
+// that includes a local interface or its network overrides that. Link-local addresses are used only
+// if an interface has no other address.
 func Usable(all []Interface, f Filter) []Interface {
 	var list []Interface
 	for _, i := range all {
 		if !i.Up || i.Loopback {
 			continue
 		}
-		i.Addrs = f.pick(i, !leadsNowhere(i.Name))
+		i.Addrs = f.addresses(i, !isLocal(i.Name))
 		if len(i.Addrs) > 0 {
 			list = append(list, i)
 		}
@@ -64,16 +75,16 @@ func Usable(all []Interface, f Filter) []Interface {
 	return list
 }
 
-// pick gives the addresses of one interface that pass; byDefault is what to do with it where the
-// filter says neither yes nor no.
-func (f Filter) pick(i Interface, byDefault bool) []netip.Prefix {
-	if slices.Contains(f.notNames, i.Name) {
+// addresses returns the addresses of one interface that the filter includes. byDefault applies if
+// the filter includes neither networks nor interfaces.
+func (f Filter) addresses(i Interface, byDefault bool) []netip.Prefix {
+	if slices.Contains(f.excluded, i.Name) {
 		return nil
 	}
 	var global, linkLocal []netip.Prefix
 	for _, p := range i.Addrs {
 		switch {
-		case !f.takes(i.Name, p.Addr(), byDefault):
+		case !f.includes(i.Name, p.Addr(), byDefault):
 		case p.Addr().IsLinkLocalUnicast():
 			linkLocal = append(linkLocal, p)
 		default:
@@ -86,7 +97,7 @@ func (f Filter) pick(i Interface, byDefault bool) []netip.Prefix {
 	return linkLocal
 }
 
-func (f Filter) takes(name string, a netip.Addr, byDefault bool) bool {
+func (f Filter) includes(name string, a netip.Addr, byDefault bool) bool {
 	if len(f.names)+len(f.nets) == 0 {
 		return byDefault
 	}

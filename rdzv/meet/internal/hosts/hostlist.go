@@ -1,22 +1,19 @@
 package hosts
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
 
-var errHostlist = errors.New("not a list of hosts of Slurm")
-
-// ParseHostlist expands a list of hosts as Slurm writes it, in its order:
+// ParseHostlist expands a list of hosts in Slurm's notation, and keeps its order:
 //
-//	node[1-3,7],gpu[08-10]-ib,login          node1 node2 node3 node7 gpu08-ib gpu09-ib gpu10-ib login
-//	r[1-2]n[1-2]                             r1n1 r1n2 r2n1 r2n2
+//	node[1-3,7],gpu[08-10]-ib    node1 node2 node3 node7 gpu08-ib gpu09-ib gpu10-ib
+//	r[1-2]n[1-2]                 r1n1 r1n2 r2n1 r2n2
 //
-// A number that begins with 0 tells the width of its range.
-func ParseHostlist(text string) ([]string, error) { return expandList(text, errHostlist, expandHosts) }
+// The numbers of a range whose first number starts with 0 are padded to the width of that number.
+func ParseHostlist(text string) ([]string, error) { return expandList(text, expandHosts) }
 
-// expandHosts expands the first brackets, and what follows for each of their numbers.
+// expandHosts expands the first brackets, and for each of their numbers the rest of the entry.
 func expandHosts(entry string, limit int) ([]string, error) {
 	prefix, rest, bracket := strings.Cut(entry, "[")
 	if strings.Contains(prefix, "]") || entry == "" || limit < 1 {
@@ -53,7 +50,7 @@ func expandHosts(entry string, limit int) ([]string, error) {
 	return names, nil
 }
 
-// expandNumbers reads "1-3,07" as 1 2 3 07.
+// expandNumbers expands "1-3,07" to 1 2 3 07.
 func expandNumbers(text string, limit int) ([]string, error) {
 	var numbers []string
 	for r := range strings.SplitSeq(text, ",") {

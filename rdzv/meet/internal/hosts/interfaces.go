@@ -6,15 +6,15 @@ import (
 	"net/netip"
 )
 
-// An Interface is one network interface of this host, with what meet has to know of it.
+// An Interface is a network interface of this host.
 type Interface struct {
 	Name                    string
 	Index                   int
 	Up, Loopback, Multicast bool
-	Addrs                   []netip.Prefix
+	Addrs                   []netip.Prefix // with the prefix length of their network
 }
 
-// System reads the interfaces of this host.
+// System returns the network interfaces of this host.
 func System() ([]Interface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -24,11 +24,13 @@ func System() ([]Interface, error) {
 	for _, i := range all {
 		addrs, err := i.Addrs()
 		if err != nil {
-			continue // gone in between
+			continue // the interface has disappeared
 		}
 		list = append(list, Interface{
 			Name: i.Name, Index: i.Index, Addrs: prefixes(addrs),
-			Up: i.Flags&net.FlagUp != 0, Loopback: i.Flags&net.FlagLoopback != 0, Multicast: i.Flags&net.FlagMulticast != 0,
+			Up:        i.Flags&net.FlagUp != 0,
+			Loopback:  i.Flags&net.FlagLoopback != 0,
+			Multicast: i.Flags&net.FlagMulticast != 0,
 		})
 	}
 	return list, nil
@@ -44,18 +46,19 @@ func prefixes(addrs []net.Addr) []netip.Prefix {
 	return list
 }
 
-// Addresses lists the addresses of the interfaces; a link-local one of IPv6 names its interface.
+// Addresses returns the addresses of the interfaces. Link-local IPv6 addresses have the interface
+// as zone.
 func Addresses(list []Interface) []netip.Addr {
 	var addrs []netip.Addr
 	for _, i := range list {
 		for _, p := range i.Addrs {
-			addrs = append(addrs, zoned(p.Addr(), i.Name))
+			addrs = append(addrs, withZone(p.Addr(), i.Name))
 		}
 	}
 	return addrs
 }
 
-func zoned(a netip.Addr, name string) netip.Addr {
+func withZone(a netip.Addr, name string) netip.Addr {
 	if a.Is6() && a.IsLinkLocalUnicast() {
 		return a.WithZone(name)
 	}

@@ -8,8 +8,10 @@ import (
 )
 
 func TestDefaultRoutes(t *testing.T) {
-	text := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
-		"eth1\t00004E0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\neth0\t00000000\t01004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nwlan0\t00000000\t01004D0A\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
+	text := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\n" +
+		"eth1\t00004E0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n" +
+		"eth0\t00000000\t01004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" +
+		"wlan0\t00000000\t01004D0A\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
 	if got := strings.Join(defaultRoutes(strings.NewReader(text)), " "); got != "eth0 wlan0" {
 		t.Error(got)
 	}
@@ -17,8 +19,11 @@ func TestDefaultRoutes(t *testing.T) {
 
 func TestUsable(t *testing.T) {
 	all := []Interface{
-		face("lo", "127.0.0.1/8"), face("docker0", "172.17.0.1/16"), face("eth0", "10.77.0.11/24", "fe80::1/64"), face("eth1", "10.78.0.11/24", "fd00::11/64"),
-		face("veth12", "169.254.1.1/16"), face("ib0", "fe80::2/64"), face("br-0123456789ab", "172.18.0.1/16"), face("down0", "10.79.0.11/24"),
+		face("lo", "127.0.0.1/8"), face("docker0", "172.17.0.1/16"),
+		face("eth0", "10.77.0.11/24", "fe80::1/64"),
+		face("eth1", "10.78.0.11/24", "fd00::11/64"),
+		face("veth12", "169.254.1.1/16"), face("ib0", "fe80::2/64"),
+		face("br-0123456789ab", "172.18.0.1/16"), face("down0", "10.79.0.11/24"),
 	}
 	all[0].Loopback, all[7].Up = true, false
 	for spec, want := range map[string]string{
@@ -39,12 +44,12 @@ func TestUsable(t *testing.T) {
 		}
 		got := strings.Trim(fmt.Sprint(Addresses(Usable(all, f))), "[]")
 		if got != want {
-			t.Errorf("--net %q: %s", spec, got)
+			t.Errorf("--net %q: %s, want %s", spec, got, want)
 		}
 	}
 	for _, bad := range []string{"", "!", "10.0.0.0/33", "!10.0.0.0/8", "a b", "10.0.0.0/8/8"} {
 		if f, err := ParseFilter([]string{bad}); err == nil {
-			t.Errorf("%q is fine: %v", bad, f)
+			t.Errorf("ParseFilter(%q) = %v, want an error", bad, f)
 		}
 	}
 }

@@ -1,19 +1,25 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
 
-// maxNodes is how many names a list of nodes may stand for; more is taken for a mistake, or for
-// malice.
+// maxNodes is the maximum number of names in a list of hosts. A longer list is rejected as
+// malformed.
 const maxNodes = 1 << 16
 
-// expandList expands each entry of a list; expand gives at most limit names of one entry, or the
-// error bad.
-func expandList(text string, bad error, expand func(entry string, limit int) ([]string, error)) (names []string, _ error) {
+var errHostlist = errors.New("malformed list of hosts")
+
+// An expander returns the names that one entry of a list stands for, at most limit.
+type expander func(entry string, limit int) ([]string, error)
+
+// expandList expands each entry of a list whose entries are separated by commas.
+func expandList(text string, expand expander) ([]string, error) {
+	var names []string
 	for text != "" {
 		entry, rest := splitEntry(text)
 		text = rest
@@ -24,12 +30,12 @@ func expandList(text string, bad error, expand func(entry string, limit int) ([]
 		names = append(names, some...)
 	}
 	if len(names) == 0 {
-		return nil, bad
+		return nil, errHostlist
 	}
 	return names, nil
 }
 
-// splitEntry cuts at the first comma outside brackets.
+// splitEntry splits the text at the first comma outside brackets.
 func splitEntry(text string) (entry, rest string) {
 	depth := 0
 	for i, r := range text {
@@ -45,7 +51,7 @@ func splitEntry(text string) (entry, rest string) {
 	return text, ""
 }
 
-// numberRange reads "7" or "7-9".
+// numberRange parses "7" or "7-9".
 func numberRange(text string) (first, last int, err error) {
 	low, high, two := strings.Cut(text, "-")
 	if !two {

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// defaultRoutes reads /proc/net/route and gives the interfaces with a route to everywhere, in the
+// defaultRoutes reads /proc/net/route and returns the interfaces of the default routes in the
 // kernel's order.
 func defaultRoutes(r io.Reader) []string {
 	var names []string
 	for lines := bufio.NewScanner(r); lines.Scan(); {
-		words := strings.Fields(lines.Text()) // Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+		// Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+		words := strings.Fields(lines.Text())
 		if len(words) >= 8 && words[1] == "00000000" && words[7] == "00000000" {
 			names = append(names, words[0])
 		}
@@ -21,7 +22,8 @@ func defaultRoutes(r io.Reader) []string {
 	return names
 }
 
-// ByRoute puts the interfaces first that lead to everywhere: most likely the others reach them too.
+// ByRoute moves the interfaces with a default route of IPv4 to the front of the list, because other
+// hosts are most likely to reach them. It does nothing if proc is nil or has no table of routes.
 func ByRoute(proc fs.FS, list []Interface) {
 	if proc == nil {
 		return
@@ -33,11 +35,11 @@ func ByRoute(proc fs.FS, list []Interface) {
 	defer f.Close()
 	routes := defaultRoutes(f)
 	slices.SortStableFunc(list, func(a, b Interface) int {
-		return rank(routes, a.Name) - rank(routes, b.Name)
+		return position(routes, a.Name) - position(routes, b.Name)
 	})
 }
 
-func rank(routes []string, name string) int {
+func position(routes []string, name string) int {
 	if i := slices.Index(routes, name); i >= 0 {
 		return i
 	}

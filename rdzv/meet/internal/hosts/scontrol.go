@@ -2,10 +2,11 @@ package hosts
 
 import "strings"
 
-// A NodeAddr is a node of Slurm, and the name or address that Slurm reaches it by.
+// A NodeAddr is a node of Slurm and the name or address by which Slurm reaches it.
 type NodeAddr struct{ Name, Addr string }
 
-// ParseScontrol reads the output of "scontrol show node", one node a line or several lines a node.
+// ParseScontrol parses the output of "scontrol show node", with or without the option -o. The
+// address of a node without NodeAddr is its name.
 func ParseScontrol(text string) []NodeAddr {
 	var list []NodeAddr
 	for word := range strings.FieldsSeq(text) {
