@@ -60,7 +60,7 @@ func newCandidate(ctx context.Context, j *joiner, p *plan) (*candidate, error) {
 	if c.socket, err = p.multicast.open(ctx); err != nil {
 		j.config.Notify(NoMulticast{err})
 	} else {
-		c.socket.Listen(c.hear)
+		c.socket.Receive(c.hear)
 	}
 	return &candidate{joiner: j, plan: p, meeting: m, callers: c}, nil
 }

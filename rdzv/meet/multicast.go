@@ -60,7 +60,7 @@ func (m multicast) stores(told func(gate.Stranger)) source {
 		if err != nil {
 			return
 		}
-		r.Listen(func(h beacon.Packet) {
+		r.Receive(func(h beacon.Packet) {
 			if b, err := m.understand(h, told); err == nil && b.Hosting {
 				offerBeacon(give, b)
 			}

@@ -14,41 +14,43 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// A Beacon is what an agent calls out on the local network: that it is here, and where it would
-// host or does host the store. It is one line of text, with a MAC that only a holder of the secret
-// can make:
+// A Beacon announces an agent on the local network: where it hosts the store, or would host it.
+// Encoded it is one line of text with a MAC (HMAC-SHA256) by the secret of its sender:
 //
 //	rdzv1 hosting PUBLIC ID HOST ADDR:PORT,ADDR:PORT MAC
 type Beacon struct {
-	Hosting bool   // it hosts the store; else it looks for others itself ("seeking")
-	Public  string // the job's public name, in hex
-	ID      string // of the agent, 32 hex digits; the lowest hosts
-	Host    string // its host's name, for messages
-	Addrs   []netip.AddrPort
+	Hosting bool             // "hosting": it hosts the store; otherwise "seeking"
+	Public  string           // the job's public name in hexadecimal
+	ID      string           // 32 hexadecimal digits; the agent with the lowest id hosts
+	Host    string           // name of the agent's host, for messages
+	Addrs   []netip.AddrPort // where the agent listens
 }
 
-// NewID makes the id of an agent.
+// NewID returns a random agent id.
 func NewID() string {
 	b := make([]byte, 16)
 	rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
-// maxLen is how long a beacon may be, in bytes: it fits into one packet of any network.
+// maxLen is the maximum length of a beacon in bytes. It fits into one packet of any network.
 const maxLen = 1200
 
-// ErrMAC is a beacon that another secret has made.
-var ErrMAC = errors.New("a beacon made with another secret")
+// ErrMAC means that a beacon was made with a different secret.
+var ErrMAC = errors.New("beacon with the MAC of a different secret")
 
-var errBeacon = errors.New("not a beacon")
+var errBeacon = errors.New("malformed beacon")
 
-// Encode writes the packet, with a MAC made with key.
+// Encode returns the packet, with a MAC by key.
 func (b Beacon) Encode(key []byte) []byte {
 	kind := "seeking"
 	if b.Hosting {
 		kind = "hosting"
 	}
-	line := strings.Join([]string{wire.Magic, kind, b.Public, b.ID, wire.Word(b.Host), wire.FormatAddrs(b.Addrs)}, " ")
+	words := []string{
+		wire.Magic, kind, b.Public, b.ID, wire.Word(b.Host), wire.FormatAddrs(b.Addrs),
+	}
+	line := strings.Join(words, " ")
 	return []byte(line + " " + mac(key, line))
 }
 
@@ -58,14 +60,18 @@ func mac(key []byte, line string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Parse reads one packet. With ErrMAC the beacon is returned too, as what somebody claims.
+// Parse parses a packet and verifies its MAC with key. With ErrMAC it returns the unverified
+// content of the beacon too.
 func Parse(packet, key []byte) (Beacon, error) {
 	end := bytes.LastIndexByte(packet, ' ')
 	words := strings.Split(string(packet), " ")
-	if len(packet) > maxLen || len(words) != 7 || words[0] != wire.Magic || words[1] != "hosting" && words[1] != "seeking" {
+	if len(packet) > maxLen || len(words) != 7 || words[0] != wire.Magic ||
+		words[1] != "hosting" && words[1] != "seeking" {
 		return Beacon{}, errBeacon
 	}
-	b := Beacon{Hosting: words[1] == "hosting", Public: words[2], ID: words[3], Host: wire.Word(words[4])}
+	b := Beacon{
+		Hosting: words[1] == "hosting", Public: words[2], ID: words[3], Host: wire.Word(words[4]),
+	}
 	if !isHex(b.Public, secret.PublicLen) || !isHex(b.ID, 16) {
 		return Beacon{}, errBeacon
 	}

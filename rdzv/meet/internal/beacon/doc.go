@@ -1,5 +1,5 @@
-// Package beacon is how agents make themselves known on the local network: the packets that they
-// send by multicast, and the sockets for them.
+// Package beacon implements the multicast packets by which agents without a launcher find each
+// other on the local network: their encoding, and the sockets that send and receive them.
 //
-// Who sends when, and what follows from what is heard, does not belong here.
+// Package meet decides when beacons are sent and what follows from a received one.
 package beacon

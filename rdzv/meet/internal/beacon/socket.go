@@ -14,15 +14,16 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// The multicast groups of beacons: one of RFC 2365's organization-local scope, and one of the link
-// for IPv6. Beacons never leave the local network (TTL 1).
+// The multicast groups of beacons: one of the organization-local scope of RFC 2365, and one of
+// IPv6's link-local scope. The TTL of multicast is 1 by default, so beacons do not leave the local
+// network.
 var (
 	group4 = netip.AddrFrom4([4]byte{239, 255, 114, 122})
 	group6 = netip.MustParseAddr("ff02::7264:7a76")
 )
 
-// A Socket sends and hears beacons on some interfaces, through one of the system for each and for
-// each of IPv4 and IPv6.
+// A Socket sends and receives beacons on several interfaces. It has one socket of the system per
+// interface and IP version.
 type Socket struct {
 	conns []conn
 	done  sync.WaitGroup
@@ -31,17 +32,19 @@ type Socket struct {
 type conn struct {
 	*net.UDPConn
 	to   *net.UDPAddr
-	zone string
+	zone string // name of the interface
 }
 
-// A Packet is one beacon as it was received, and where it came from.
+// A Packet is a received packet.
 type Packet struct {
 	Data []byte
 	From netip.Addr
-	Zone string // the interface it came in by
+	Zone string // name of the interface on which it was received
 }
 
-// Open listens on all the interfaces that can do multicast; port is the same for everybody.
+// Open returns a socket that sends and receives on all interfaces of the list that support
+// multicast, and on loopback. All agents must use the same port. It fails if none of the interfaces
+// is usable.
 func Open(ctx context.Context, list []hosts.Interface, port int) (*Socket, error) {
 	s := &Socket{}
 	var errs []error
@@ -49,32 +52,37 @@ func Open(ctx context.Context, list []hosts.Interface, port int) (*Socket, error
 		if !i.Multicast && !i.Loopback {
 			continue
 		}
-		four, six := families(i)
-		if four {
-			errs = append(errs, s.join(ctx, "udp4", netip.AddrPortFrom(group4, uint16(port)), i))
+		ipv4, ipv6 := families(i)
+		if ipv4 {
+			group := netip.AddrPortFrom(group4, uint16(port))
+			errs = append(errs, s.join(ctx, "udp4", group, i))
 		}
-		if six {
-			errs = append(errs, s.join(ctx, "udp6", netip.AddrPortFrom(group6.WithZone(i.Name), uint16(port)), i))
+		if ipv6 {
+			group := netip.AddrPortFrom(group6.WithZone(i.Name), uint16(port))
+			errs = append(errs, s.join(ctx, "udp6", group, i))
 		}
 	}
 	if len(s.conns) == 0 {
-		return nil, errors.Join(append(errs, errors.New("no interface can do multicast"))...)
+		return nil, errors.Join(append(errs, errors.New("no interface supports multicast"))...)
 	}
 	return s, nil
 }
 
-func families(i hosts.Interface) (four, six bool) {
+func families(i hosts.Interface) (ipv4, ipv6 bool) {
 	for _, p := range i.Addrs {
-		four = four || p.Addr().Is4()
-		six = six || p.Addr().Is6()
+		ipv4 = ipv4 || p.Addr().Is4()
+		ipv6 = ipv6 || p.Addr().Is6()
 	}
-	return four, six
+	return ipv4, ipv6
 }
 
-func (s *Socket) join(ctx context.Context, network string, group netip.AddrPort, i hosts.Interface) error {
+func (s *Socket) join(
+	ctx context.Context, network string, group netip.AddrPort, i hosts.Interface,
+) error {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
-		return errors.Join(c.Control(func(fd uintptr) { err = subscribe(int(fd), group.Addr(), i.Index) }), err)
+		control := c.Control(func(fd uintptr) { err = joinGroup(int(fd), group.Addr(), i.Index) })
+		return errors.Join(control, err)
 	}}
 	c, err := lc.ListenPacket(ctx, network, group.String())
 	if err != nil {
@@ -84,9 +92,9 @@ func (s *Socket) join(ctx context.Context, network string, group netip.AddrPort,
 	return nil
 }
 
-// subscribe joins the group on one interface, and sends only there. Several agents of a host share
-// the port.
-func subscribe(fd int, group netip.Addr, index int) error {
+// joinGroup receives packets of the group on one interface, and sends only there. Several agents on
+// a host may bind the same port.
+func joinGroup(fd int, group netip.Addr, index int) error {
 	errs := []error{unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)}
 	if group.Is4() {
 		member := &unix.IPMreqn{Multiaddr: group.As4(), Ifindex: int32(index)}
@@ -103,16 +111,18 @@ func subscribe(fd int, group netip.Addr, index int) error {
 	return errors.Join(errs...)
 }
 
-// Send calls out on all interfaces; a network that is down just now is no reason to stop.
+// Send sends the packet on all interfaces. It ignores errors, because an interface may be down
+// temporarily.
 func (s *Socket) Send(packet []byte) {
 	for _, c := range s.conns {
 		c.WriteTo(packet, c.to)
 	}
 }
 
-// Listen gives every packet to hear, one at a time, until Close.
-func (s *Socket) Listen(hear func(Packet)) {
-	var one sync.Mutex
+// Receive calls handle for every received packet, one at a time, until Close. The packet's data is
+// valid during the call only.
+func (s *Socket) Receive(handle func(Packet)) {
+	var mu sync.Mutex
 	for _, c := range s.conns {
 		s.done.Go(func() {
 			buf := make([]byte, maxLen+1)
@@ -124,15 +134,15 @@ func (s *Socket) Listen(hear func(Packet)) {
 				if err != nil {
 					continue
 				}
-				one.Lock()
-				hear(Packet{buf[:n], from.Addr().Unmap(), c.zone})
-				one.Unlock()
+				mu.Lock()
+				handle(Packet{buf[:n], from.Addr().Unmap(), c.zone})
+				mu.Unlock()
 			}
 		})
 	}
 }
 
-// Close ends sending and listening.
+// Close closes the socket and waits until no call of handle is running.
 func (s *Socket) Close() {
 	for _, c := range s.conns {
 		c.Close()
