@@ -81,9 +81,9 @@ func TestDifferentTokens(t *testing.T) {
 				agents = append(agents, s.startWith([]string{"RDZV_TOKEN=" + token}, b.on(host+1, line...)...))
 			}
 			for i, agent := range agents {
-				agent.waitFor("holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=")
+				agent.waitFor("has a different token: copy ~/.config/rdzv/token from one node to the other, or start rdzv here with RDZV_JOIN=")
 				t.Logf("node%d said so after %v", i+1, time.Since(agent.started).Round(time.Millisecond))
-				if first := agent.linesWith("rdzv:")[0]; !strings.Contains(first, "holds another token") {
+				if first := agent.linesWith("rdzv:")[0]; !strings.Contains(first, "has a different token") {
 					t.Errorf("agent %d said %q before, having given up", i, first)
 				}
 				if len(agent.linesWith(fmt.Sprintf("node%d (10.77.0.1%d) holds", 2-i, 2-i))) == 0 {

@@ -72,8 +72,8 @@ type RanksMissing struct {
 	meet.RanksMissing
 }
 
-// NoMulticast says that this agent cannot look for the others by multicast; they may still find it
-// by its address. Only an agent without a launcher reports it.
+// NoMulticast says that this agent cannot search for the others by multicast; they may still find
+// it by its address. Only an agent without a launcher reports it.
 type NoMulticast struct {
 	Err  error  `json:"-"`
 	Text string `json:"text"`

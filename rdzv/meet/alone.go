@@ -17,7 +17,7 @@ func alone(ctx context.Context, m *Meeting, p *plan, notify func(Notice)) {
 		return
 	case <-t.C:
 	}
-	if m.gate.Visited() {
+	if m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}

@@ -88,7 +88,7 @@ func (c *candidate) elect(ctx context.Context) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.meeting.gate.SendTo(found.Addr)
+	c.meeting.gate.Redirect(found.Addr)
 	found.tasks.run(c.sendOn)
 	return found, nil
 }
@@ -108,7 +108,7 @@ func (c *candidate) chosen(ctx context.Context, found <-chan struct{}) bool {
 		case <-check.C:
 		}
 		switch {
-		case !c.meeting.gate.Waiting():
+		case !c.meeting.gate.HasWaiting():
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()

@@ -68,8 +68,8 @@ const otherLineAfter = 2 * time.Second
 // hear takes in one beacon.
 func (c *callers) hear(h beacon.Packet) {
 	b, err := c.multicast.understand(h, c.strangers.tell)
-	if errors.Is(err, gate.ErrOtherJob) && c.bothAlone(b) {
-		c.strangers.tell(gate.Stranger{Host: b.Host, Addr: h.From, Why: gate.ErrOtherJob})
+	if errors.Is(err, gate.ErrDifferentJob) && c.bothAlone(b) {
+		c.strangers.tell(gate.Rejection{Host: b.Host, Addr: h.From, Reason: gate.ErrDifferentJob})
 	}
 	if err != nil || b.ID == c.self.ID {
 		return

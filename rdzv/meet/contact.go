@@ -24,7 +24,7 @@ func planContact(c *Config, key secret.Key) (*plan, error) {
 const failed = "failed"
 
 var (
-	errContact = errors.New("cannot use what rank 0 has put through PMI")
+	errContact = errors.New("cannot use the value that rank 0 has put through PMI")
 	errRank0   = errors.New("rank 0's agent cannot host the store")
 )
 

@@ -30,7 +30,7 @@ func hydra(c *Config) bool {
 const barrierNews = 5 * time.Second
 
 // errOnce is for who looks again: the others are past the barrier.
-var errOnce = errors.New("the store of this job is gone or closed, and Hydra knows of no other")
+var errOnce = errors.New("the store of this job has ended, and under Hydra agents can meet only once")
 
 // byPMI lets rank 0 host, which puts its addresses and a random key; a barrier says that they are
 // there, and all others get them.
@@ -42,7 +42,7 @@ func byPMI(ctx context.Context, j *joiner, _ *plan) (*Meeting, error) {
 	client, err := pmi.Start(ctx, fd)
 	j.ending.onEnd(client.Finalize)
 	if err != nil {
-		return nil, fmt.Errorf("%w (was there an MPI program in this task before?)", err)
+		return nil, fmt.Errorf("%w (has an MPI program run in this task before?)", err)
 	}
 	if j.config.Rank == 0 {
 		return j.hostByPMI(ctx, client)

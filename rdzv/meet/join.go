@@ -147,9 +147,9 @@ func (j *joiner) look(ctx context.Context, p *plan) (*Meeting, error) {
 
 // told gives who hears of strangers: neighbours on a port that two jobs share in their sequences
 // are none of the user's business.
-func (j *joiner) told(p *plan) func(gate.Stranger) {
-	return func(who gate.Stranger) {
-		if !errors.Is(who.Why, gate.ErrOtherJob) || p.named {
+func (j *joiner) told(p *plan) func(gate.Rejection) {
+	return func(who gate.Rejection) {
+		if !errors.Is(who.Reason, gate.ErrDifferentJob) || p.named {
 			j.strangers.tell(who)
 		}
 	}

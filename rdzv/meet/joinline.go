@@ -20,7 +20,7 @@ func joinLine(c *Config) (*plan, error) {
 	if c.Insecure {
 		key = nil
 	} else if key == nil {
-		return nil, errors.New("cannot use RDZV_JOIN: no /KEY at its end")
+		return nil, errors.New("cannot use RDZV_JOIN: no /KEY at the end")
 	}
 	p, err := planFor(c, key)
 	if err != nil {
@@ -28,8 +28,9 @@ func joinLine(c *Config) (*plan, error) {
 	}
 	p.hosts, p.named = false, true
 	p.sources = []source{func(_ context.Context, give func(offer)) { give(offer{addr: addr}) }}
-	p.hint = "is the node that printed RDZV_JOIN still waiting, and does its firewall let this port in?"
-	p.foreign = "something else has the port by now: take the line that the first node of this job has printed"
+	p.hint = "is the node that printed RDZV_JOIN still waiting, and does its firewall allow this port?"
+	p.foreign = "another service uses that port now: " +
+		"use the RDZV_JOIN that the first node of this job has printed"
 	return p, nil
 }
 

@@ -209,11 +209,12 @@ func TestWrongTokenIsToldOnBothSides(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		if _, err := Meet(ctx, b, noHost(t)); !errors.Is(err, gate.ErrOtherToken) && !strings.Contains(err.Error(), "holds another token") {
+		if _, err := Meet(ctx, b, noHost(t)); !errors.Is(err, gate.ErrDifferentToken) && !strings.Contains(err.Error(), "has a different token") {
 			t.Errorf("Meet: %v", err)
 		}
 	})
-	const want = "node2 (127.0.0.1) holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=..."
+	const want = "node2 (127.0.0.1) has a different token: copy ~/.config/rdzv/token " +
+		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
 	if n := waitFor[DifferentToken](t, host); n.Error() != want {
 		t.Error(n)
 	}
@@ -249,7 +250,8 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	if n := waitFor[DifferentCommand](t, host); n != (DifferentCommand{"node2", onLoopback[0]}) {
 		t.Errorf("%+v", n)
 	}
-	const want = "node1 (127.0.0.1) runs another line: give both a --job NAME, the same one, or each job a port of its own"
+	const want = "node1 (127.0.0.1) runs a different command: " +
+		"give both the same --job NAME, or each job its own port"
 	if n := waitFor[DifferentCommand](t, joiner); n.Error() != want {
 		t.Error(n)
 	}

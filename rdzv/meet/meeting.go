@@ -42,7 +42,7 @@ type Meeting struct {
 
 // errGone is what Dial says when the store that was found is not there any more, but another of the
 // same job.
-var errGone = errors.New("the store is gone, another is in its place")
+var errGone = errors.New("the store has ended and another one uses its address")
 
 // Dial gives a connection to the store, with the store's own protocol to follow: TLS is inside
 // already, and both sides are verified. The first call gives the one that Meet verified; later ones
@@ -88,7 +88,7 @@ func (m *Meeting) JoinLine() string {
 func (m *Meeting) Redirect() {
 	select {
 	case <-m.betterHost:
-		m.gate.SendTo(m.rival)
+		m.gate.Redirect(m.rival)
 	default:
 	}
 }

@@ -51,7 +51,7 @@ func callRepeatedly(ctx context.Context, send func()) {
 }
 
 // stores offers the store whose host calls out; told hears of strangers.
-func (m multicast) stores(told func(gate.Stranger)) source {
+func (m multicast) stores(told func(gate.Rejection)) source {
 	return func(ctx context.Context, give func(offer)) {
 		if !pause(ctx, beaconsAfter) {
 			return
@@ -71,15 +71,15 @@ func (m multicast) stores(told func(gate.Stranger)) source {
 }
 
 // understand reads a beacon of this job. One that another secret has made for the very same job is
-// told to the user; one of another job of the same user is gate.ErrOtherJob.
-func (m multicast) understand(h beacon.Packet, told func(gate.Stranger)) (beacon.Beacon, error) {
+// told to the user; one of another job of the same user is gate.ErrDifferentJob.
+func (m multicast) understand(h beacon.Packet, told func(gate.Rejection)) (beacon.Beacon, error) {
 	b, err := beacon.Parse(h.Data, m.key)
 	ours := b.Public == m.public
 	switch {
 	case errors.Is(err, beacon.ErrMAC) && ours:
-		told(gate.Stranger{Host: b.Host, Addr: h.From, Why: gate.ErrOtherToken})
+		told(gate.Rejection{Host: b.Host, Addr: h.From, Reason: gate.ErrDifferentToken})
 	case err == nil && !ours:
-		err = gate.ErrOtherJob
+		err = gate.ErrDifferentJob
 	}
 	for i, a := range b.Addrs { // of use only on the interface that it came by
 		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {

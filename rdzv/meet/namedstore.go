@@ -24,9 +24,11 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 	p.hosts = false
 	if port != 0 {
 		p.ports, p.named = []int{port}, true
-		p.foreign = fmt.Sprintf("another service has that port: --store %s alone takes one that is free", host)
+		p.foreign = fmt.Sprintf("another service uses that port: "+
+			"--store %s, without a port, chooses a free one", host)
 	}
-	p.hint = fmt.Sprintf("the agent on host %q hosts the store: has it started? The other nodes must run the same line, or all be given the same --job NAME", host)
+	p.hint = fmt.Sprintf("the agent on host %q hosts the store: is it running? "+
+		"All nodes must run the same command, or be given the same --job NAME", host)
 	p.sources = []source{names(c.Resolve, []string{host}, 0, p.ports)}
 	if p.addrs, err = owned(ctx, c, host); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (c *Config) here() ([]hosts.Interface, error) {
 	list := hosts.Usable(all, f)
 	hosts.ByRoute(c.Proc, list)
 	if len(list) == 0 && len(c.Net) > 0 {
-		return nil, fmt.Errorf("cannot use network %q: no interface that is up has such an address", c.Net)
+		return nil, fmt.Errorf("cannot use network %q: no interface that is up matches it", c.Net)
 	}
 	return list, nil
 }

@@ -31,7 +31,7 @@ func (e *NotFoundError) Unwrap() error { return e.Cause }
 
 // Error is all in one line.
 func (e *NotFoundError) Error() string {
-	return "cannot find the job's store: " + strings.Join(e.Lines(), "; ")
+	return "cannot find the store of the job: " + strings.Join(e.Lines(), "; ")
 }
 
 // Lines are the strangers, and then what was tried: what an address answers the same on several
@@ -45,7 +45,7 @@ func (e *NotFoundError) Lines() []string {
 		lines = append(lines, "tried "+answer)
 	}
 	if len(lines) == 0 {
-		lines = []string{"nobody has called, and no address to try is known here"}
+		lines = []string{"no agent has connected, and there is no address to try"}
 	}
 	return lines
 }

@@ -28,7 +28,8 @@ type DifferentToken struct {
 
 // Error is for the user: who it is, and what helps.
 func (n DifferentToken) Error() string {
-	return who(n.Host, n.Addr) + " holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=..."
+	return hostAndAddr(n.Host, n.Addr) + " has a different token: copy ~/.config/rdzv/token " +
+		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
 }
 
 // DifferentCommand is an agent of another job: another line, or another --job.
@@ -39,10 +40,11 @@ type DifferentCommand struct {
 
 // Error is for the user: who it is, and what helps.
 func (n DifferentCommand) Error() string {
-	return who(n.Host, n.Addr) + " runs another line: give both a --job NAME, the same one, or each job a port of its own"
+	return hostAndAddr(n.Host, n.Addr) + " runs a different command: " +
+		"give both the same --job NAME, or each job its own port"
 }
 
-func who(host string, addr netip.Addr) string {
+func hostAndAddr(host string, addr netip.Addr) string {
 	if host != "" && host != addr.String() {
 		return fmt.Sprintf("%s (%s)", host, addr)
 	}

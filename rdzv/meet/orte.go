@@ -27,7 +27,8 @@ func orte(c *Config) (*plan, error) {
 		p.sources = append(p.sources, orteHosts(c, p.ports)...)
 	}
 	p.announce = !c.oneNode()
-	p.hint = "where hosts cannot find each other by name or multicast, name rank 0's host: mpirun -x RDZV_STORE=HOST"
+	p.hint = "if the hosts cannot find each other by name or multicast, " +
+		"name rank 0's host: mpirun -x RDZV_STORE=HOST"
 	return p, nil
 }
 
@@ -53,7 +54,7 @@ func orteKey(c *Config) (*plan, error) {
 	}
 	b, err := secret.ParseToken(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use %s as this job's secret: %w", transports, err)
+		return nil, fmt.Errorf("cannot use %s as the secret of this job: %w", transports, err)
 	}
 	k := secret.DeriveKey(b, c.Job+"\x00"+text) // the launcher's number of the job may be that of another one too
 	return planFor(c, &k)

@@ -29,7 +29,8 @@ func prte(c *Config) (*plan, error) {
 		p.sources = append(p.sources, seen(c.Proc, hnp[0].Port(), p.ports), fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
 	}
 	p.announce = !c.oneNode()
-	p.hint = "Open MPI 5 does not tell rank 0's host when mpirun's own host runs no ranks: mpirun -x RDZV_STORE=HOST names it"
+	p.hint = "if mpirun's own host runs no ranks, Open MPI 5 does not name rank 0's host: " +
+		"name it with mpirun -x RDZV_STORE=HOST"
 	return p, nil
 }
 

@@ -14,11 +14,11 @@ func ranked(c *Config) (*plan, error) {
 		return nil, err
 	}
 	p.sources = []source{nearby(c, p.ports)}
-	p.hint = "nothing here tells rank 0's host: name it with RDZV_STORE=HOST for all ranks"
+	p.hint = "the launcher does not name rank 0's host: set RDZV_STORE=HOST for all ranks"
 	if master := cmp.Or(c.Master, c.Env["MASTER_ADDR"]); master != "" {
 		p.sources = append(p.sources, names(c.Resolve, []string{master}, 0, p.ports))
-		p.hint = fmt.Sprintf("rank 0's agent hosts the store, and its host is %q: has it started? "+
-			"RDZV_STORE=HOST for all ranks names another", master)
+		p.hint = fmt.Sprintf("rank 0's agent hosts the store on host %q: is it running? "+
+			"RDZV_STORE=HOST for all ranks names another host", master)
 	}
 	p.announce = !c.oneNode()
 	return p, nil

@@ -36,7 +36,7 @@ func remembered(c *Config) (*plan, error) {
 	}
 	key, addrs, _, err := parseContact(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use what an earlier rdzv exec of this task has learnt: %w", err)
+		return nil, fmt.Errorf("cannot use what an earlier rdzv exec of this task has saved: %w", err)
 	}
 	p, err := planContact(c, key)
 	if err != nil {

@@ -19,7 +19,7 @@ type search struct {
 	dialer  *gate.Dialer
 	sources []source
 	past    []gate.Instance // stores whose job is over
-	told    func(gate.Stranger)
+	told    func(gate.Rejection)
 	tries   tries
 
 	best  *found    // found already
@@ -146,7 +146,7 @@ func (s *search) attempt(ctx context.Context, addr netip.AddrPort, answers chan<
 	}
 }
 
-var errClosed = errors.New("the job of that store is over")
+var errClosed = errors.New("the job of that store has ended")
 
 // judge takes in one answer; it returns the store if that was it.
 func (s *search) judge(a answered) *found {
@@ -164,9 +164,9 @@ func (s *search) judge(a answered) *found {
 	switch {
 	case errors.As(a.err, &moved):
 		s.tries.take(offer{addr: moved.To, name: t.name, likely: -1})
-	case errors.Is(a.err, gate.ErrOtherToken), errors.Is(a.err, gate.ErrOtherJob):
+	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
 		t.wait = strangeFor
-		s.told(gate.Stranger{Host: t.name, Addr: a.addr.Addr(), Why: a.err})
+		s.told(gate.Rejection{Host: t.name, Addr: a.addr.Addr(), Reason: a.err})
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 	return nil

@@ -31,7 +31,8 @@ func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
 		p.sources = append(p.sources, names(c.Resolve, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onEnd))
 	}
 	p.announce = !c.oneNode()
-	p.hint = "rank 0's agent hosts the store on one of the step's nodes; do they reach each other on these ports?"
+	p.hint = "rank 0's agent hosts the store on one of the nodes of the step: " +
+		"can the nodes connect to each other on these ports?"
 	return p, nil
 }
 

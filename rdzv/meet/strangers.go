@@ -13,22 +13,22 @@ import (
 type strangers struct {
 	notify func(Notice)
 	mu     sync.Mutex
-	list   []gate.Stranger
+	list   []gate.Rejection
 }
 
 // tell tells the user of each once.
-func (s *strangers) tell(who gate.Stranger) {
+func (s *strangers) tell(who gate.Rejection) {
 	if s.new(who) {
 		s.notify(noticeOf(who))
 	}
 }
 
 // noticeOf says what keeps a stranger out.
-func noticeOf(who gate.Stranger) interface {
+func noticeOf(who gate.Rejection) interface {
 	Notice
 	error
 } {
-	if errors.Is(who.Why, gate.ErrOtherJob) {
+	if errors.Is(who.Reason, gate.ErrDifferentJob) {
 		return DifferentCommand{Host: who.Host, Addr: who.Addr}
 	}
 	return DifferentToken{Host: who.Host, Addr: who.Addr}
@@ -37,10 +37,10 @@ func noticeOf(who gate.Stranger) interface {
 // maxStrangers bounds what is said and remembered of strangers: they may be many, and mean no good.
 const maxStrangers = 16
 
-func (s *strangers) new(who gate.Stranger) bool {
+func (s *strangers) new(who gate.Rejection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := func(w gate.Stranger) bool { return w.Addr == who.Addr || w.Host != "" && w.Host == who.Host }
+	same := func(w gate.Rejection) bool { return w.Addr == who.Addr || w.Host != "" && w.Host == who.Host }
 	if len(s.list) == maxStrangers || slices.ContainsFunc(s.list, same) {
 		return false
 	}

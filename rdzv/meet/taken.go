@@ -32,10 +32,10 @@ func (j *joiner) sayWho(ctx context.Context, p *plan, err error) error {
 	case why == nil:
 		conn.Close() // of agents with another runtime directory
 		return fmt.Errorf("%w (by a store of this job)", err)
-	case errors.Is(why, gate.ErrOtherJob):
+	case errors.Is(why, gate.ErrDifferentJob):
 		return fmt.Errorf("%w (by the store of another job)", err)
-	case errors.Is(why, gate.ErrOtherToken):
-		return fmt.Errorf("%w (by a store of this job with another token)", err)
+	case errors.Is(why, gate.ErrDifferentToken):
+		return fmt.Errorf("%w (by a store of this job with a different token)", err)
 	case errors.As(why, &service):
 		return fmt.Errorf("%w (by %s)", err, string(service))
 	}

@@ -57,7 +57,7 @@ func TestWhoHasThePort(t *testing.T) {
 			mustMeet(t, c, newFakeStore(t, "this").host)
 			return c.Store
 		}, "address already in use (by a store of this job)"},
-		"ssh":  {func(t *testing.T, _ Config) string { return greeter(t, "SSH-2.0-OpenSSH_9.2p1\r\n") }, "address already in use (by an ssh server)"},
+		"ssh":  {func(t *testing.T, _ Config) string { return greeter(t, "SSH-2.0-OpenSSH_9.2p1\r\n") }, "address already in use (by an SSH server)"},
 		"http": {func(t *testing.T, _ Config) string { return greeter(t, "HTTP/1.1 400 Bad Request\r\n\r\n") }, "address already in use (by an HTTP server)"},
 		"else": {func(t *testing.T, _ Config) string { return greeter(t, "220 mail.example.org\r\n") }, "address already in use"},
 		"mute": {func(t *testing.T, _ Config) string { return greeter(t, "") }, "address already in use"},
@@ -86,9 +86,9 @@ func TestOtherServices(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for answer, want := range map[string]string{
-		"SSH-2.0-OpenSSH_9.2p1\r\n":        "an ssh server, not a store",
+		"SSH-2.0-OpenSSH_9.2p1\r\n":        "an SSH server, not a store",
 		"HTTP/1.1 400 Bad Request\r\n\r\n": "an HTTP server, not a store",
-		"220 mail.example.org\r\n":         "answered something else than a store",
+		"220 mail.example.org\r\n":         "answered, but is not a store",
 	} {
 		for _, insecure := range []bool{false, true} {
 			c := config(t, -1, 2)
@@ -98,7 +98,7 @@ func TestOtherServices(t *testing.T) {
 				defer cancel()
 				_, err := Meet(ctx, c, noHost(t))
 				var none *NotFoundError
-				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(none.Hint, "something else has the port") {
+				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(none.Hint, "another service uses that port") {
 					t.Errorf("insecure %t: %v", insecure, err)
 				}
 			})

@@ -7,6 +7,7 @@ func unranked(c *Config) (*plan, error) {
 		return nil, err
 	}
 	p.hosts = false
-	p.hint = "start the same line on the other nodes; where the network has no multicast, give all the same --store HOST"
+	p.hint = "run the same command on the other nodes; " +
+		"if the network has no multicast, give all of them the same --store HOST"
 	return p, nil
 }

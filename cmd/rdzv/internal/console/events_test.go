@@ -27,11 +27,13 @@ func TestSearchEvents(t *testing.T) {
 		{agent.Alone{Waited: 3 * time.Second}, "rdzv: no other agent has connected after 3s\n"},
 		{
 			agent.DifferentToken{DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}},
-			"rdzv: node2 (10.0.0.6) holds another token: copy ~/.config/rdzv/token, or start here with RDZV_JOIN=...\n",
+			"rdzv: node2 (10.0.0.6) has a different token: copy ~/.config/rdzv/token " +
+				"from one node to the other, or start rdzv here with RDZV_JOIN=...\n",
 		},
 		{
 			agent.DifferentCommand{DifferentCommand: meet.DifferentCommand{Addr: addr}},
-			"rdzv: 10.0.0.6 runs another line: give both a --job NAME, the same one, or each job a port of its own\n",
+			"rdzv: 10.0.0.6 runs a different command: " +
+				"give both the same --job NAME, or each job its own port\n",
 		},
 		{
 			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},

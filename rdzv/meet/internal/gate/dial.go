@@ -13,23 +13,23 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// connectTimeout is how long an address may take to answer at all. A lost first packet is sent
-// again after 1 s.
+// connectTimeout limits the time for a TCP connection. It is enough for one retransmission, which
+// takes place after 1 s.
 const connectTimeout = 3 * time.Second
 
-// answerTimeout is how long one that has answered may take to say that it is the store: it may
-// still be starting it.
+// answerTimeout limits the time between the connection and the greeting, in which the other agent
+// may still be starting the store.
 const answerTimeout = 15 * time.Second
 
-// A Dialer makes verified connections to the store of one job.
+// A Dialer makes connections to the store of one job.
 type Dialer struct {
 	tls    *tls.Config // nil: --insecure
 	public []byte
-	host   string // this host's name, for messages on the other side
+	host   string // name of this host, for messages of the other agent
 }
 
-// NewDialer dials for the job with that key, or with a nil key for the one with that public name;
-// host is what this host is called.
+// NewDialer returns a Dialer for the job with that key, or if key is nil (--insecure) for the job
+// with that public name. host is the name of this host.
 func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
 	d := &Dialer{public: public, host: host}
 	if key == nil {
@@ -44,8 +44,8 @@ func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
 	return d, nil
 }
 
-// Dial connects, proves, and waits for the greeting. The connection it returns is the store's own
-// protocol from here on.
+// Dial connects, authenticates both sides, and waits for the greeting. The connection that it
+// returns carries the store's own protocol.
 func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greeting, error) {
 	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greet
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(answerTimeout))
-	verified, greeted, err := d.prove(ctx, conn)
+	verified, greeting, err := d.handshake(ctx, conn)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -62,13 +62,13 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greet
 		return nil, Greeting{}, err
 	}
 	conn.SetDeadline(time.Time{})
-	return verified, greeted, nil
+	return verified, greeting, nil
 }
 
-func (d *Dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, Greeting, error) {
+func (d *Dialer) handshake(ctx context.Context, conn net.Conn) (net.Conn, Greeting, error) {
 	if d.tls == nil {
-		greeted, err := helloPlain(conn, d.public, d.host)
-		return conn, greeted, err
+		greeting, err := sendHello(conn, d.public, d.host)
+		return conn, greeting, err
 	}
 	secure := tls.Client(conn, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -78,27 +78,28 @@ func (d *Dialer) prove(ctx context.Context, conn net.Conn) (net.Conn, Greeting, 
 	if err != nil {
 		return nil, Greeting{}, err
 	}
-	return secure, Greeting{instanceOf(secure.ConnectionState().PeerCertificates[0]), addrs}, nil
+	id := instanceOf(secure.ConnectionState().PeerCertificates[0])
+	return secure, Greeting{id, addrs}, nil
 }
 
-// explain tells from the certificate that was refused who it is that answered, or from an answer
-// without one.
+// explain determines from the certificate that could not be verified, or from an answer that is not
+// TLS, what the other side is.
 func (d *Dialer) explain(err error) error {
-	var plain tls.RecordHeaderError
-	if errors.As(err, &plain) {
-		return foreign(string(plain.RecordHeader[:]))
+	var notTLS tls.RecordHeaderError
+	if errors.As(err, &notTLS) {
+		return notStoreError(string(notTLS.RecordHeader[:]))
 	}
-	var refused *tls.CertificateVerificationError
-	if !errors.As(err, &refused) || len(refused.UnverifiedCertificates) == 0 {
+	var unverified *tls.CertificateVerificationError
+	if !errors.As(err, &unverified) || len(unverified.UnverifiedCertificates) == 0 {
 		return err
 	}
-	switch public := publicOfCert(refused.UnverifiedCertificates[0]); public {
+	switch public := publicOfCert(unverified.UnverifiedCertificates[0]); public {
 	case "":
 		return ErrNotStore
 	case secret.PublicOf(d.tls.ServerName):
-		return ErrOtherToken
+		return ErrDifferentToken
 	default:
-		return ErrOtherJob
+		return ErrDifferentJob
 	}
 }
 

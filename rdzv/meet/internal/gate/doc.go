@@ -1,6 +1,6 @@
-// Package gate admits the agents of a job to its store: a listener that lets in only who passes the
-// handshake, and the dialling side of it.
+// Package gate admits the agents of one job, and nobody else, to the job's store. It has both
+// sides: the listener (Gate) and the client (Dialer).
 //
-// Which addresses to listen on or to dial, who hosts, and what is spoken on a connection that has
-// passed, does not belong here.
+// It does not decide which addresses are used or which agent hosts the store, and does not know the
+// protocol that follows on an admitted connection.
 package gate

@@ -15,41 +15,44 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// handshakeTimeout is how long a connection may take to prove that it is of the job.
+// handshakeTimeout limits the time in which a connection must pass the handshake.
 const handshakeTimeout = 5 * time.Second
 
-// A Gate makes one listener of several: its Accept returns only connections that have passed the
-// handshake. Strangers cost little: see pending. Between the handshake and Accept, a connection
-// waits until it is decided whether this agent hosts; the greeting says so.
+// A Gate combines several listeners into one. Its Accept returns only connections that have passed
+// the handshake. Between handshake and Accept a connection waits until Admit or Redirect has been
+// called; the greeting tells the client which. The number of connections in the handshake is
+// limited (see pending).
 type Gate struct {
 	listeners []net.Listener
-	tls       *tls.Config // nil: plain
-	public    string      // the job's, to tell who is a stranger
+	tls       *tls.Config // nil: no encryption
+	public    string      // public name of the job, in hexadecimal
 	id        Instance
-	told      func(Stranger)
+	report    func(Rejection)
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	done    sync.WaitGroup
-	in      chan net.Conn // verified, greeted, to be accepted
-	pending *pending
-	visits  atomic.Int64  // how many passed the handshake
-	decided chan struct{} // closed when answer is there
+	ctx      context.Context
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+	accepted chan net.Conn // connections for Accept
+	pending  *pending
+	passed   atomic.Int64  // number of connections that have passed the handshake
+	decided  chan struct{} // closed by the first call of Admit or Redirect
 
-	mu     sync.Mutex
-	answer error              // nil: this agent hosts; a MovedError: another
-	parked map[*incoming]bool // those who wait for the decision
+	mu      sync.Mutex
+	answer  error              // nil: this agent hosts; a MovedError: another agent does
+	waiting map[*incoming]bool // connections that wait for decided
 }
 
-// New opens a gate on the listeners, which it takes over, to agents of the job with that key; with
-// a nil key, to those that give its public name, which is for --insecure. told is called, from
-// goroutines of the gate, for each attempt of a stranger that may be one of the user's own (see
-// Stranger).
-func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Stranger)) (*Gate, error) {
+// New opens a gate that owns the listeners, for the agents of the job with that key. If key is nil
+// (--insecure), it is for agents that name the same job, and public is the job's public name. The
+// gate's goroutines call report for each connection that was rejected but seems to come from
+// another agent of the same user.
+func New(
+	listeners []net.Listener, key *secret.Key, public []byte, report func(Rejection),
+) (*Gate, error) {
 	g := &Gate{
-		listeners: listeners, told: told, in: make(chan net.Conn), pending: newPending(), id: newInstance(),
-		decided: make(chan struct{}), parked: map[*incoming]bool{},
-		public: hex.EncodeToString(public),
+		listeners: listeners, report: report, id: newInstance(), public: hex.EncodeToString(public),
+		accepted: make(chan net.Conn), pending: newPending(),
+		decided: make(chan struct{}), waiting: map[*incoming]bool{},
 	}
 	if key != nil {
 		cfg, err := key.ServerTLS()
@@ -57,7 +60,8 @@ func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Str
 			closeAll(listeners)
 			return nil, err
 		}
-		g.tls, g.public, g.id = noteHello(cfg), key.Public(), instanceOf(cfg.Certificates[0].Leaf)
+		g.tls, g.public = recordHello(cfg), key.Public()
+		g.id = instanceOf(cfg.Certificates[0].Leaf)
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for _, l := range listeners {
@@ -66,23 +70,23 @@ func New(listeners []net.Listener, key *secret.Key, public []byte, told func(Str
 	return g, nil
 }
 
-// ID names this run of the store.
+// ID identifies this run of the store.
 func (g *Gate) ID() Instance { return g.id }
 
-// Addrs is where the gate listens.
+// Addrs returns the addresses of the listeners.
 func (g *Gate) Addrs() []netip.AddrPort { return addrsOf(g.listeners) }
 
-// Visited says that somebody has passed the handshake.
-func (g *Gate) Visited() bool { return g.visits.Load() > 0 }
+// Passed reports whether any connection has passed the handshake.
+func (g *Gate) Passed() bool { return g.passed.Load() > 0 }
 
-// Admit lets in those who pass the handshake: this agent hosts.
+// Admit admits the connections that wait and those that will follow: this agent hosts the store.
 func (g *Gate) Admit() { g.decide(nil) }
 
-// SendTo sends those who pass the handshake to another address: the agent there hosts.
-func (g *Gate) SendTo(addr netip.AddrPort) { g.decide(MovedError{addr}) }
+// Redirect tells the clients that wait, and those that will follow, to connect to addr instead:
+// the agent there hosts the store.
+func (g *Gate) Redirect(addr netip.AddrPort) { g.decide(MovedError{addr}) }
 
-// decide ends the waiting of those who passed the handshake; later decisions hold for those who
-// come later.
+// decide sets the answer to clients. A later call changes it for the connections that follow.
 func (g *Gate) decide(answer error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,17 +98,20 @@ func (g *Gate) decide(answer error) {
 	}
 }
 
+// acceptRetry is the time between two calls of accept(2) after an error.
+const acceptRetry = 20 * time.Millisecond
+
 func (g *Gate) serve(l net.Listener) {
 	for g.ctx.Err() == nil {
-		g.pending.room(g.ctx)
+		g.pending.waitForSpace(g.ctx)
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no file descriptors left, say: those in are unharmed, and it may pass
+		if err != nil { // such as no free file descriptor, which can be temporary
 			select {
 			case <-g.ctx.Done():
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(acceptRetry):
 			}
 			continue
 		}
@@ -113,7 +120,7 @@ func (g *Gate) serve(l net.Listener) {
 	}
 }
 
-// admit takes one connection from the handshake to Accept.
+// admit performs the handshake, waits for the decision and passes the connection to Accept.
 func (g *Gate) admit(s *incoming) {
 	stop := context.AfterFunc(g.ctx, func() { s.Close() })
 	defer stop()
@@ -121,20 +128,20 @@ func (g *Gate) admit(s *incoming) {
 	conn, err := g.handshake(s)
 	g.pending.remove(s)
 	if err != nil {
-		g.tell(s, err)
+		g.reject(s, err)
 		s.Close()
 		return
 	}
 	s.SetDeadline(time.Time{})
-	g.visits.Add(1)
-	g.park(s)
+	g.passed.Add(1)
+	g.waitForDecision(s)
 	if err := g.greet(conn); err != nil {
 		s.Close()
 		return
 	}
 	stop()
 	select {
-	case g.in <- conn:
+	case g.accepted <- conn:
 	case <-g.ctx.Done():
 		s.Close()
 	}
@@ -149,10 +156,10 @@ func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.heard(public, host)
+	s.identify(public, host)
 	if public != g.public {
 		writeLine(s, "other")
-		return nil, ErrOtherJob
+		return nil, ErrDifferentJob
 	}
 	return s.Conn, nil
 }
@@ -161,6 +168,7 @@ func (g *Gate) greet(conn net.Conn) error {
 	g.mu.Lock()
 	answer := g.answer
 	g.mu.Unlock()
+	addrs := wire.FormatAddrs(addrsOf(g.listeners))
 	var moved MovedError
 	switch {
 	case g.ctx.Err() != nil:
@@ -169,26 +177,26 @@ func (g *Gate) greet(conn net.Conn) error {
 		writeLine(conn, "moved", moved.To.String())
 		return answer
 	case g.tls != nil:
-		return writeLine(conn, "ok", wire.FormatAddrs(addrsOf(g.listeners)))
+		return writeLine(conn, "ok", addrs)
 	}
-	return writeLine(conn, "ok", wire.FormatAddrs(addrsOf(g.listeners)), hex.EncodeToString(g.id[:]))
+	return writeLine(conn, "ok", addrs, hex.EncodeToString(g.id[:]))
 }
 
-// Accept gives the next connection of an agent of the job.
+// Accept returns the next admitted connection.
 func (g *Gate) Accept() (net.Conn, error) {
 	select {
-	case conn := <-g.in:
+	case conn := <-g.accepted:
 		return conn, nil
 	case <-g.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-// Addr is the address of the first of the listeners.
+// Addr returns the address of the first listener.
 func (g *Gate) Addr() net.Addr { return g.listeners[0].Addr() }
 
-// Close ends listening and whatever has not been accepted, and waits for both. Accepted connections
-// live on.
+// Close closes the listeners and all connections that Accept has not returned, and waits for the
+// gate's goroutines. Accepted connections stay open.
 func (g *Gate) Close() error {
 	g.stop()
 	var errs []error

@@ -13,14 +13,16 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// listenLocal is a guarded listener of the job with that key.
-func listenLocal(t *testing.T, k secret.Key, told func(Stranger)) (net.Listener, netip.AddrPort) {
+// listenLocal returns a gate on loopback for the job with that key.
+func listenLocal(
+	t *testing.T, k secret.Key, report func(Rejection),
+) (net.Listener, netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New([]net.Listener{l}, &k, nil, told)
+	g, err := New([]net.Listener{l}, &k, nil, report)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func listenLocal(t *testing.T, k secret.Key, told func(Stranger)) (net.Listener,
 	return g, addrOf(l.Addr())
 }
 
-// echo answers every byte that comes in, over every connection.
+// echo sends back every byte that it receives on connections of l.
 func echo(t *testing.T, l net.Listener) {
 	t.Helper()
 	go func() {
@@ -61,24 +63,28 @@ func echoes(t *testing.T, conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	conn.Write([]byte("x"))
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
-		t.Fatalf("a member that is in: %v", err)
+		t.Fatalf("echo on an admitted connection: %v", err)
 	}
 }
 
-func TestGuardTellsOtherTokens(t *testing.T) {
-	told := make(chan Stranger, 10)
-	l, addr := listenLocal(t, secret.DeriveKey(testToken, "job"), func(s Stranger) { told <- s })
+func TestGateReportsRejections(t *testing.T) {
+	reported := make(chan Rejection, 10)
+	key := secret.DeriveKey(testToken, "job")
+	l, addr := listenLocal(t, key, func(r Rejection) { reported <- r })
 	echo(t, l)
-	if _, err := dialKey(t, secret.DeriveKey([]byte("another token, 24 bytes."), "job"), addr); !errors.Is(err, ErrOtherToken) {
-		t.Errorf("the client with another token learns: %v", err)
+	otherToken := secret.DeriveKey([]byte("another token, 24 bytes."), "job")
+	if _, err := dialKey(t, otherToken, addr); !errors.Is(err, ErrDifferentToken) {
+		t.Errorf("error of a client with a different token: %v", err)
 	}
-	if s := <-told; !errors.Is(s.Why, ErrOtherToken) || s.Host != "node2" || s.Addr != addr.Addr() {
-		t.Errorf("the server learns: %+v", s)
+	want := Rejection{Host: "node2", Addr: addr.Addr(), Reason: ErrDifferentToken}
+	if got := <-reported; got != want {
+		t.Errorf("the gate reports %+v, want %+v", got, want)
 	}
-	if _, err := dialKey(t, secret.DeriveKey(testToken, "job2"), addr); !errors.Is(err, ErrOtherJob) {
-		t.Errorf("the client of another job learns: %v", err)
+	otherJob := secret.DeriveKey(testToken, "job2")
+	if _, err := dialKey(t, otherJob, addr); !errors.Is(err, ErrDifferentJob) {
+		t.Errorf("error of a client of a different job: %v", err)
 	}
-	conn, err := dialKey(t, secret.DeriveKey(testToken, "job"), addr)
+	conn, err := dialKey(t, key, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +92,10 @@ func TestGuardTellsOtherTokens(t *testing.T) {
 	echoes(t, conn)
 }
 
-// What an attacker may send, and a member that is in all the while.
-func TestGuardKeepsStrangersOut(t *testing.T) {
+// None of these clients is admitted, and an admitted connection keeps working meanwhile.
+func TestGateRejectsAttackers(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
-	l, addr := listenLocal(t, k, func(Stranger) {})
+	l, addr := listenLocal(t, k, func(Rejection) {})
 	echo(t, l)
 	member, err := dialKey(t, k, addr)
 	if err != nil {
@@ -97,7 +103,7 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 	}
 	defer member.Close()
 
-	server, err := k.ServerTLS()
+	store, err := k.ServerTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +111,13 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, posing, old := client.Clone(), client.Clone(), client.Clone()
+	without, server, old := client.Clone(), client.Clone(), client.Clone()
 	without.Certificates = nil
-	posing.Certificates = server.Certificates // the store's kind, not an agent's
+	server.Certificates = store.Certificates
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	for name, cfg := range map[string]*tls.Config{"no certificate": without, "a server's certificate": posing, "TLS 1.2": old} {
+	for name, cfg := range map[string]*tls.Config{
+		"no certificate": without, "server certificate": server, "TLS 1.2": old,
+	} {
 		conn, err := tls.Dial("tcp", addr.String(), cfg)
 		if err == nil {
 			conn.SetDeadline(time.Now().Add(10 * time.Second))
@@ -117,13 +125,16 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 			conn.Close()
 		}
 		if err == nil {
-			t.Errorf("%s: let in", name)
+			t.Errorf("%s: admitted", name)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: the connection is not closed: %v", name, err)
 		}
 	}
-	for _, text := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "rdzv1 hello 0 x\n", string(make([]byte, 5000))} {
+	for _, text := range []string{
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "rdzv1 hello 0 x\n",
+		string(make([]byte, 5000)),
+	} {
 		conn, err := net.Dial("tcp", addr.String())
 		if err != nil {
 			t.Fatal(err)
@@ -138,11 +149,11 @@ func TestGuardKeepsStrangersOut(t *testing.T) {
 	echoes(t, member)
 }
 
-// Silent connections, many more than there is room for, neither harm a member nor keep a new one
-// out.
-func TestGuardUnderSilence(t *testing.T) {
+// Three times as many silent connections as there is space for harm neither an admitted connection
+// nor a new client.
+func TestGateWithSilentConnections(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
-	l, addr := listenLocal(t, k, func(Stranger) {})
+	l, addr := listenLocal(t, k, func(Rejection) {})
 	echo(t, l)
 	member, err := dialKey(t, k, addr)
 	if err != nil {
@@ -159,7 +170,7 @@ func TestGuardUnderSilence(t *testing.T) {
 	echoes(t, member)
 	late, err := dialKey(t, k, addr)
 	if err != nil {
-		t.Fatalf("a member that comes late: %v", err)
+		t.Fatalf("a new client: %v", err)
 	}
 	defer late.Close()
 	echoes(t, late)
@@ -168,15 +179,16 @@ func TestGuardUnderSilence(t *testing.T) {
 	}
 }
 
-// The client's half: who poses as the store without the key, or with an agent's certificate, is not
-// believed.
-func TestDialRefusesImpostors(t *testing.T) {
+// An agent's certificate is not accepted as the store's.
+func TestDialRejectsAgentsCertificate(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
 	client, err := k.ClientTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: client.Certificates, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: client.Certificates, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +204,6 @@ func TestDialRefusesImpostors(t *testing.T) {
 	}()
 	if conn, err := dialKey(t, k, addrOf(l.Addr())); err == nil {
 		conn.Close()
-		t.Error("an agent's certificate serves as the store's")
+		t.Error("Dial accepts an agent's certificate")
 	}
 }

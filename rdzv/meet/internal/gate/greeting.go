@@ -15,46 +15,49 @@ import (
 	"rdzv/rdzv/meet/internal/wire"
 )
 
-// After the TLS handshake the host speaks first, one line. Until it has, the client cannot know
-// that its own certificate was accepted (TLS 1.3 tells it only with the first answer), nor that
-// this agent has made up its mind to host.
+// After the TLS handshake the agent that listens sends one line, the greeting. Before it the client
+// knows neither whether its certificate was accepted (a TLS 1.3 client learns that only from the
+// first data) nor whether the agent hosts the store.
 //
-//	rdzv1 ok ADDR:PORT,ADDR:PORT   come in, the store's own protocol follows; it listens on these addresses
-//	rdzv1 moved ADDR:PORT          the store is there
+//	rdzv1 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
+//	rdzv1 moved ADDR:PORT          the store is at this address
 //
-// Without a key, the client says "rdzv1 hello PUBLIC HOST" first, and the host answers "rdzv1 ok
-// ADDR:PORT INSTANCE", or "rdzv1 other" to an agent of another job. maxLine is the longest line of
-// the greeting, in bytes, its end included: wire.MaxAddrs of IPv6, and some words.
+// Without a key, the client first sends "rdzv1 hello PUBLIC HOST", and the greeting is "rdzv1 ok
+// ADDR:PORT,ADDR:PORT INSTANCE", or "rdzv1 other" for a client of a different job.
+
+// maxLine is the maximum length of a line in bytes, including the newline. It is enough for
+// wire.MaxAddrs IPv6 addresses.
 const maxLine = 900
 
-// A Greeting is how the host of the store has answered.
+// A Greeting is the answer of the agent that hosts the store.
 type Greeting struct {
-	ID    Instance
-	Addrs []netip.AddrPort // where it listens, as it says
+	ID    Instance         // of the store
+	Addrs []netip.AddrPort // on which it listens, as it reports
 }
 
-// ErrNotStore is the answer of something else that listens where the store should.
-var ErrNotStore = errors.New("answered something else than a store")
+// ErrNotStore means that another service listens at the address.
+var ErrNotStore = errors.New("answered, but is not a store")
 
-// A ServiceError is an ErrNotStore of which is known what answered.
+// A ServiceError is an ErrNotStore that names the service.
 type ServiceError string
 
 func (e ServiceError) Error() string        { return string(e) + ", not a store" }
 func (e ServiceError) Is(target error) bool { return target == ErrNotStore }
 
-// foreign tells from how an answer begins which service it is that answers.
-func foreign(answer string) error {
+// notStoreError returns the error for an answer that is not from a store; its beginning may
+// identify the service.
+func notStoreError(answer string) error {
 	switch {
 	case strings.HasPrefix(answer, "SSH-"):
-		return ServiceError("an ssh server")
+		return ServiceError("an SSH server")
 	case strings.HasPrefix(answer, "HTTP/"):
 		return ServiceError("an HTTP server")
 	}
 	return ErrNotStore
 }
 
-// readLine reads up to the first newline and not a byte more: what follows belongs to the store's
-// protocol.
+// readLine reads up to the first newline, and no byte after it, which belongs to the store's
+// protocol. It returns the words after wire.Magic.
 func readLine(r io.Reader) ([]string, error) {
 	line := make([]byte, 0, maxLine)
 	for b := make([]byte, 1); len(line) < maxLine; line = append(line, b[0]) {
@@ -62,16 +65,16 @@ func readLine(r io.Reader) ([]string, error) {
 			return nil, err
 		}
 		if b[0] == '\n' {
-			return fields(string(line))
+			return parseLine(string(line))
 		}
 	}
 	return nil, ErrNotStore
 }
 
-func fields(line string) ([]string, error) {
+func parseLine(line string) ([]string, error) {
 	words := strings.Split(line, " ")
 	if len(words) < 2 || words[0] != wire.Magic {
-		return nil, foreign(line)
+		return nil, notStoreError(line)
 	}
 	return words[1:], nil
 }
@@ -81,17 +84,17 @@ func writeLine(w io.Writer, words ...string) error {
 	return err
 }
 
-// readGreeting reads the host's line behind a finished TLS handshake, which says where the host
-// listens.
+// readGreeting reads the greeting after a TLS handshake and returns the addresses on which the
+// store listens.
 func readGreeting(r io.Reader) ([]netip.AddrPort, error) {
 	words, err := readLine(r)
 	if err != nil {
 		return nil, err
 	}
-	return greeted(words)
+	return parseGreeting(words)
 }
 
-func greeted(words []string) ([]netip.AddrPort, error) {
+func parseGreeting(words []string) ([]netip.AddrPort, error) {
 	switch {
 	case words[0] == "ok" && len(words) > 1:
 		addrs, err := wire.ParseAddrs(words[1])
@@ -106,18 +109,18 @@ func greeted(words []string) ([]netip.AddrPort, error) {
 		}
 		return nil, MovedError{addr}
 	case words[0] == "other":
-		return nil, ErrOtherJob
+		return nil, ErrDifferentJob
 	}
 	return nil, ErrNotStore
 }
 
-// MovedError is the answer of an agent that has found a better host than itself.
+// A MovedError is the answer of an agent that does not host the store and knows which agent does.
 type MovedError struct{ To netip.AddrPort }
 
 func (e MovedError) Error() string { return fmt.Sprintf("moved to %s", e.To) }
 
-// helloPlain is the client's half without a key.
-func helloPlain(conn net.Conn, public []byte, host string) (Greeting, error) {
+// sendHello is the client's side of a greeting without a key.
+func sendHello(conn net.Conn, public []byte, host string) (Greeting, error) {
 	if err := writeLine(conn, "hello", hex.EncodeToString(public), wire.Word(host)); err != nil {
 		return Greeting{}, err
 	}
@@ -125,7 +128,7 @@ func helloPlain(conn net.Conn, public []byte, host string) (Greeting, error) {
 	if err != nil {
 		return Greeting{}, err
 	}
-	addrs, err := greeted(words)
+	addrs, err := parseGreeting(words)
 	if err != nil {
 		return Greeting{}, err
 	}
@@ -136,7 +139,7 @@ func helloPlain(conn net.Conn, public []byte, host string) (Greeting, error) {
 	return Greeting{Instance(id), addrs}, nil
 }
 
-// readHello is the host's half of helloPlain, but for the answer.
+// readHello reads what the client sends first if there is no key.
 func readHello(conn net.Conn) (public, host string, err error) {
 	words, err := readLine(conn)
 	if err != nil {
@@ -148,7 +151,8 @@ func readHello(conn net.Conn) (public, host string, err error) {
 	return words[1], wire.Word(words[2]), nil
 }
 
-// An Instance is one run of one store: the digest of the certificate it was started with.
+// An Instance identifies one run of one store. With a key it is a digest of the store's
+// certificate.
 type Instance [16]byte
 
 func instanceOf(cert *x509.Certificate) Instance {

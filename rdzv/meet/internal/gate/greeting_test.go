@@ -12,10 +12,10 @@ func FuzzGreeting(f *testing.F) {
 		r := strings.NewReader(text)
 		words, err := readLine(r)
 		if err == nil {
-			greeted(words)
+			parseGreeting(words)
 		}
 		if end := strings.IndexByte(text, '\n'); err == nil && r.Len() != len(text)-end-1 {
-			t.Errorf("%q: %d bytes are left of what follows", text, r.Len())
+			t.Errorf("%q: %d bytes after the line are left to read", text, r.Len())
 		}
 	})
 }

@@ -11,30 +11,29 @@ import (
 	"time"
 )
 
-// tentative is how long an address may take to become usable: IPv6 first asks the network whether
-// another has it.
-const tentative = 3 * time.Second
+// tentativeTimeout limits the wait for a new address to become usable. IPv6 first checks that no
+// other host on the network has the address (duplicate address detection).
+const tentativeTimeout = 3 * time.Second
 
-// tentativeEvery is how often such an address is tried.
-const tentativeEvery = 200 * time.Millisecond
+// tentativeRetry is the time between two attempts to use such an address.
+const tentativeRetry = 200 * time.Millisecond
 
-// Listen binds one port on all the addresses: the first of the ports that is free on each. It waits
-// for addresses that are not usable yet.
+// Listen listens on one port of all the addresses: the first of the ports that is free on each
+// address. If no address is usable yet, it waits up to 3 s.
 func Listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
-	for limit := time.Now().Add(tentative); ; {
+	for limit := time.Now().Add(tentativeTimeout); ; {
 		bound, err := listen(ctx, addrs, ports)
 		if !errors.Is(err, syscall.EADDRNOTAVAIL) || time.Now().After(limit) || ctx.Err() != nil {
 			return bound, err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(tentativeEvery):
+		case <-time.After(tentativeRetry):
 		}
 	}
 }
 
-// listen is Listen for addresses that are usable. An address that is not
-// there (yet) is left out, as long as one is left.
+// listen is Listen without waiting. It omits addresses that are not usable, unless all are.
 func listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listener, error) {
 	var last error
 	for _, port := range ports {

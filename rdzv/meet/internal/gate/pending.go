@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// maxPending is how many connections may be on their way through the handshake.
+// maxPending is the maximum number of connections in the handshake.
 const maxPending = 256
 
-// When there is no room, the oldest goes: one that has said nothing yet after silentAge, one that
-// has after busyAge. A thousand honest agents that come at once only wait for this processor, and
-// must not be thrown out for that.
+// If there are maxPending connections, the oldest one is closed to make space: one that has not
+// identified itself after silentLimit, one that has after busyLimit. busyLimit is longer because a
+// thousand agents that connect at once may only be waiting for this host's processors.
 const (
-	silentAge = 250 * time.Millisecond
-	busyAge   = time.Second
+	silentLimit = 250 * time.Millisecond
+	busyLimit   = time.Second
 )
 
-// pending holds the connections that have not passed the handshake, the oldest first.
+// pending contains the connections that are in the handshake, the oldest first.
 type pending struct {
 	mu    sync.Mutex
 	conns []*incoming
-	freed chan struct{} // has an element when there may be room again
+	freed chan struct{} // contains an element when there may be space again
 }
 
-// An incoming is a connection that has not passed the handshake.
+// An incoming is a connection from its accept(2) on.
 type incoming struct {
 	net.Conn
 	since time.Time
 
-	mu     sync.Mutex
-	public string // the job it asked for
-	host   string // the name it gives itself; not to be trusted
-	spoke  bool
+	mu         sync.Mutex
+	public     string // public name of the job that the client has named
+	host       string // the name that the client gives its host, not verified
+	identified bool
 }
 
 func newPending() *pending { return &pending{freed: make(chan struct{}, 1)} }
@@ -59,16 +59,17 @@ func (p *pending) remove(s *incoming) {
 	}
 }
 
-// room returns when one more connection can be taken in, or ctx ends.
-func (p *pending) room(ctx context.Context) {
+// waitForSpace returns when one more connection can be accepted, or ctx ends. It closes connections
+// that have reached their limit.
+func (p *pending) waitForSpace(ctx context.Context) {
 	for ctx.Err() == nil {
-		full, victim := p.victim(time.Now())
+		full, expired := p.expired(time.Now())
 		if !full {
 			return
 		}
-		if victim != nil {
-			victim.Close()
-			p.remove(victim)
+		if expired != nil {
+			expired.Close()
+			p.remove(expired)
 			continue
 		}
 		p.wait(ctx)
@@ -76,7 +77,7 @@ func (p *pending) room(ctx context.Context) {
 }
 
 func (p *pending) wait(ctx context.Context) {
-	t := time.NewTimer(silentAge / 4)
+	t := time.NewTimer(silentLimit / 4)
 	defer t.Stop()
 	select {
 	case <-p.freed:
@@ -85,31 +86,33 @@ func (p *pending) wait(ctx context.Context) {
 	}
 }
 
-func (p *pending) victim(now time.Time) (full bool, victim *incoming) {
+// expired reports whether there is no space, and returns a connection that may be closed; nil if
+// there is none.
+func (p *pending) expired(now time.Time) (full bool, expired *incoming) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.conns) < maxPending {
 		return false, nil
 	}
 	for _, s := range p.conns {
-		if !s.hasSpoken() && now.Sub(s.since) >= silentAge {
+		if !s.isIdentified() && now.Sub(s.since) >= silentLimit {
 			return true, s
 		}
 	}
-	if oldest := p.conns[0]; now.Sub(oldest.since) >= busyAge {
+	if oldest := p.conns[0]; now.Sub(oldest.since) >= busyLimit {
 		return true, oldest
 	}
 	return true, nil
 }
 
-func (s *incoming) heard(public, host string) {
+func (s *incoming) identify(public, host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.public, s.host, s.spoke = public, host, true
+	s.public, s.host, s.identified = public, host, true
 }
 
-func (s *incoming) hasSpoken() bool {
+func (s *incoming) isIdentified() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.spoke
+	return s.identified
 }
