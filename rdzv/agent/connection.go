@@ -66,7 +66,7 @@ func (c *connection) useRuntimeDir() {
 	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir != nil {
 		return
 	}
-	meet.Tidy(c.dir)
+	meet.RemoveStale(c.dir)
 	postmortem.RemoveOldErrorFiles(c.dir, time.Now())
 }
 

@@ -5,24 +5,19 @@ import (
 	"time"
 )
 
-// aloneAfter is how long a host by hand waits in silence for the first of the others.
+// aloneAfter is how long an agent without a launcher waits for the first other agent before it
+// reports Alone.
 const aloneAfter = 3 * time.Second
 
-// alone tells a user who waits how the other nodes can find this one.
-func alone(ctx context.Context, m *Meeting, p *plan, notify func(Notice)) {
-	t := time.NewTimer(aloneAfter)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-t.C:
-	}
-	if m.gate.Passed() {
+// reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
+// connected or ctx has ended.
+func (l *locator) reportAlone(ctx context.Context, m *Meeting) {
+	if !pause(ctx, aloneAfter) || m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
-	if p.store {
+	if l.config.Store == "" {
 		n.Store = m.Addr.Addr()
 	}
-	notify(n)
+	l.config.Notify(n)
 }

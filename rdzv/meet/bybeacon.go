@@ -11,92 +11,93 @@ import (
 	"rdzv/rdzv/meet/internal/beacon"
 )
 
-var errChosen = errors.New("this agent is to host")
+var errElected = errors.New("this agent hosts the store")
 
-// settle is how long an agent listens before it agrees to host, and yieldAfter how long it leaves
-// those who knock waiting for the better one that it knows of, which may be out of reach.
 const (
-	settle     = 40 * time.Millisecond
-	yieldAfter = 1500 * time.Millisecond
+	// electionDelay is how long an agent receives beacons before it may host.
+	electionDelay = 40 * time.Millisecond
+	// betterTimeout is how long an agent that knows a better one, which may be unreachable, lets
+	// clients wait before it hosts.
+	betterTimeout = 1500 * time.Millisecond
 )
 
-// byBeacon lets the agents of one network decide, which know nothing of one another.
+// byBeacon is the election among the agents of a local network that know nothing about each other.
 //
-// Each binds its listeners, calls out "seeking", and knocks at whoever is better: a host, else an
-// agent with a lower id. Who is knocked at and knows nobody better hosts, and tells all who knocked
-// to come in; who has found a better one sends them there. So the lowest id hosts when all start at
-// once, and a host stays the host when a lower id comes later.
-func byBeacon(ctx context.Context, j *joiner, p *plan) (*Meeting, error) {
-	c, err := newCandidate(ctx, j, p)
+// Each agent listens, sends beacons ("seeking"), and connects to better agents: to a host, else to
+// agents with a lower id. An agent to which others have connected, and that knows no better one,
+// hosts and admits them. An agent that has found the host redirects the others there. So if all
+// start at once, the agent with the lowest id hosts; and a host remains the host if an agent with a
+// lower id starts later.
+func byBeacon(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+	e, err := newBeaconElection(ctx, l, p)
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.elect(ctx)
-	if err != nil || !found.Hosting {
-		c.callers.quit()
+	m, err := e.run(ctx)
+	if err != nil || !m.Hosting {
+		e.peers.close()
 	}
 	if err != nil {
-		c.meeting.release()
+		e.own.release()
 		return nil, err
 	}
-	return found, nil
+	return m, nil
 }
 
-// A candidate is an agent that would host, and looks for a better one.
-type candidate struct {
-	joiner  *joiner
+type beaconElection struct {
+	locator *locator
 	plan    *plan
-	meeting *Meeting // where it would host
-	callers *callers
+	own     *Meeting // where this agent listens
+	peers   *peers
 }
 
-// newCandidate listens, for others and for their beacons.
-func newCandidate(ctx context.Context, j *joiner, p *plan) (*candidate, error) {
-	m, err := j.bind(ctx, p)
+func newBeaconElection(ctx context.Context, l *locator, p *plan) (*beaconElection, error) {
+	m, err := l.listen(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	c := newCallers(p.multicast, j.strangers, m.Addrs)
-	if c.socket, err = p.multicast.open(ctx); err != nil {
-		j.config.Notify(NoMulticast{err})
+	ps := newPeers(p.multicast, l.rejections, m.Addrs)
+	if ps.socket, err = p.multicast.open(ctx); err != nil {
+		l.config.Notify(NoMulticast{err})
 	} else {
-		c.socket.Receive(c.hear)
+		ps.socket.Receive(ps.receive)
 	}
-	return &candidate{joiner: j, plan: p, meeting: m, callers: c}, nil
+	return &beaconElection{locator: l, plan: p, own: m, peers: ps}, nil
 }
 
-// elect returns when this agent hosts, or has found the host.
-func (c *candidate) elect(ctx context.Context) (*Meeting, error) {
-	looking, cancel := context.WithCancelCause(ctx)
+// run returns when this agent hosts or has found the host.
+func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
+	searching, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
 	var found *Meeting
 	var err error
 	done := make(chan struct{})
-	group.Go(func() { c.callers.call(looking) })
-	group.Go(func() { found, err = c.knock(looking); close(done) })
-	group.Go(func() { alone(looking, c.meeting, c.plan, c.joiner.config.Notify) })
-	if c.chosen(looking, done) {
-		cancel(errChosen)
+	group.Go(func() { e.peers.announce(searching) })
+	group.Go(func() { found, err = e.connectToBetter(searching); close(done) })
+	group.Go(func() { e.locator.reportAlone(searching, e.own) })
+	if e.waitElected(searching, done) {
+		cancel(errElected)
 		<-done
 		if err != nil {
-			return c.host(ctx)
+			return e.host(ctx)
 		}
 	}
 	<-done
 	if err != nil {
 		return nil, err
 	}
-	c.meeting.gate.Redirect(found.Addr)
-	found.tasks.run(c.sendOn)
+	e.own.gate.Redirect(found.Addr)
+	found.tasks.run(e.keepRedirecting)
 	return found, nil
 }
 
-// chosen waits until this agent has to host; false if it has found a host before, or ctx has ended.
-func (c *candidate) chosen(ctx context.Context, found <-chan struct{}) bool {
+// waitElected waits until this agent has to host. It returns false if the agent has found a host
+// before, or ctx has ended.
+func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{}) bool {
 	start := time.Now()
-	var since time.Time // somebody has been knocking
+	var waitingSince time.Time // of clients
 	check := time.NewTicker(firstWait)
 	defer check.Stop()
 	for {
@@ -108,54 +109,54 @@ func (c *candidate) chosen(ctx context.Context, found <-chan struct{}) bool {
 		case <-check.C:
 		}
 		switch {
-		case !c.meeting.gate.HasWaiting():
-			since = time.Time{}
-		case since.IsZero():
-			since = time.Now()
-		case time.Since(start) < settle:
-		case !c.callers.knowsBetter() || time.Since(since) > yieldAfter:
+		case !e.own.gate.HasWaiting():
+			waitingSince = time.Time{}
+		case waitingSince.IsZero():
+			waitingSince = time.Now()
+		case time.Since(start) < electionDelay:
+		case !e.peers.knowsBetter() || time.Since(waitingSince) > betterTimeout:
 			return true
 		}
 	}
 }
 
-// knock tries the better ones.
-func (c *candidate) knock(ctx context.Context) (*Meeting, error) {
-	p := *c.plan
-	p.sources = []source{c.callers.known}
-	return c.joiner.look(ctx, &p)
+// connectToBetter returns when a better agent has admitted this one, or has redirected it to the
+// host.
+func (e *beaconElection) connectToBetter(ctx context.Context) (*Meeting, error) {
+	p := *e.plan
+	p.sources = []source{e.peers.candidates}
+	return e.locator.findStore(ctx, &p)
 }
 
-// sendOn tells those who still come here where the host is, for as long as beacons of this agent
-// may be remembered.
-func (c *candidate) sendOn(ctx context.Context) {
-	pause(ctx, forget)
-	c.meeting.release()
+// keepRedirecting redirects other agents to the host as long as they may use this agent's beacons.
+func (e *beaconElection) keepRedirecting(ctx context.Context) {
+	pause(ctx, peerLifetime)
+	e.own.release()
 }
 
-// host starts the store here, and goes on calling, and listening for another that hosts too.
-func (c *candidate) host(ctx context.Context) (*Meeting, error) {
-	c.callers.becomeHost()
-	if err := c.joiner.serve(ctx, c.meeting, c.plan); err != nil {
+// host starts the store, and continues to send and receive beacons.
+func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
+	e.peers.setHosting()
+	if err := e.locator.serve(ctx, e.own, e.plan); err != nil {
 		return nil, err
 	}
-	c.meeting.tasks.run(func(ctx context.Context) {
-		defer c.callers.quit()
-		c.callers.call(ctx)
+	e.own.tasks.run(func(ctx context.Context) {
+		defer e.peers.close()
+		e.peers.announce(ctx)
 	})
-	c.meeting.tasks.run(c.yield)
-	return c.meeting, nil
+	e.own.tasks.run(e.watchOtherHosts)
+	return e.own, nil
 }
 
-// yield reports another host that is better, once it has proved to be one: a beacon may be an old
-// one that somebody sends again. Whether the job moves there is not decided here.
-func (c *candidate) yield(ctx context.Context) {
+// watchOtherHosts waits for a better host and closes BetterHost. The agent decides whether the job
+// moves there.
+func (e *beaconElection) watchOtherHosts(ctx context.Context) {
 	for {
 		select {
-		case b := <-c.callers.rivals:
-			if addr, ok := c.proved(ctx, b); ok {
-				c.meeting.rival = addr
-				close(c.meeting.betterHost)
+		case b := <-e.peers.otherHosts:
+			if addr, ok := e.verify(ctx, b); ok {
+				e.own.betterAddr = addr
+				close(e.own.betterHost)
 				return
 			}
 		case <-ctx.Done():
@@ -164,14 +165,17 @@ func (c *candidate) yield(ctx context.Context) {
 	}
 }
 
-func (c *candidate) proved(ctx context.Context, b beacon.Beacon) (netip.AddrPort, bool) {
+// verify connects to the sender of a beacon, which may be an old beacon that somebody has sent
+// again, and returns its address if another store of this job answers.
+func (e *beaconElection) verify(ctx context.Context, b beacon.Beacon) (netip.AddrPort, bool) {
 	for _, addr := range b.Addrs {
-		conn, greeted, err := c.meeting.dialer.Dial(ctx, addr)
+		conn, greeting, err := e.own.dialer.Dial(ctx, addr)
 		if err != nil {
 			continue
 		}
 		conn.Close()
-		return addr, greeted.ID != c.meeting.id && !slices.Contains(c.joiner.past, greeted.ID)
+		other := greeting.ID != e.own.id && !slices.Contains(e.locator.past, greeting.ID)
+		return addr, other
 	}
 	return netip.AddrPort{}, false
 }

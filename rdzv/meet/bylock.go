@@ -12,10 +12,10 @@ import (
 	"rdzv/internal/filelock"
 )
 
-var errLocked = errors.New("this agent has the lock")
+var errLocked = errors.New("this agent has the host lock")
 
-// A hostLock decides which agent of a host hosts. The kernel frees it with its holder, however that
-// ends.
+// A hostLock determines which agent on a host hosts the store. The kernel releases it when its
+// holder ends.
 type hostLock struct {
 	path string
 	f    *filelock.File
@@ -23,17 +23,18 @@ type hostLock struct {
 }
 
 func newHostLock(dir string, p *plan) *hostLock {
-	return &hostLock{path: filepath.Join(dir, fmt.Sprintf("%s%x-%d", hostLockPrefix, p.public, p.ports[0]))}
+	name := fmt.Sprintf("%s%x-%d", hostLockPrefix, p.public, p.ports[0])
+	return &hostLock{path: filepath.Join(dir, name)}
 }
 
-// try takes the lock if it is free. A holder removes the file when it leaves, so a lock on a file
-// that has lost its name is none.
+// try takes the lock if it is free. The holder removes the file when it releases the lock, so a
+// lock on a removed file does not count.
 func (l *hostLock) try() (bool, error) {
 	if l.f == nil {
 		f, err := filelock.Open(l.path, os.O_CREATE)
 		if err != nil {
-			if bare, ok := errors.AsType[*fs.PathError](err); ok {
-				err = bare.Err
+			if withPath, ok := errors.AsType[*fs.PathError](err); ok {
+				err = withPath.Err
 			}
 			return false, fmt.Errorf("cannot open lock %q: %w", l.path, err)
 		}
@@ -60,43 +61,43 @@ func (l *hostLock) release() {
 	l.f, l.held = nil, false
 }
 
-// byLock lets the agent host that gets the lock first; the others keep trying it while they look
-// for the store.
+// byLock is the election among the agents on one host: the agent that has the host lock hosts. The
+// others try to get the lock while they search for the store.
 func byLock(dir string) election {
-	return func(ctx context.Context, j *joiner, p *plan) (*Meeting, error) {
+	return func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 		lock := newHostLock(dir, p)
-		m, err := lookOrLock(ctx, j, p, lock)
+		m, err := findOrLock(ctx, l, p, lock)
 		if !errors.Is(err, errLocked) {
 			lock.release()
 			return m, err
 		}
-		if m, err = j.hostAt(ctx, p); err != nil {
+		if m, err = l.hostStore(ctx, p); err != nil {
 			lock.release()
-			return nil, j.sayWho(ctx, p, err)
+			return nil, l.explainPortInUse(ctx, p, err)
 		}
 		m.unlock = lock.release
 		return m, nil
 	}
 }
 
-// lookOrLock looks for the store until it is found, or until this agent has the lock (errLocked).
-func lookOrLock(ctx context.Context, j *joiner, p *plan, lock *hostLock) (*Meeting, error) {
-	if got, err := lock.try(); err != nil {
+// findOrLock searches for the store until it is found or this agent has the lock (errLocked).
+func findOrLock(ctx context.Context, l *locator, p *plan, lock *hostLock) (*Meeting, error) {
+	if locked, err := lock.try(); err != nil {
 		return nil, err
-	} else if got {
+	} else if locked {
 		return nil, errLocked
 	}
-	looking, cancel := context.WithCancelCause(ctx)
+	searching, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
 	group.Go(func() {
-		for looking.Err() == nil {
-			pause(looking, lastWait)
-			if got, _ := lock.try(); got {
+		for searching.Err() == nil {
+			pause(searching, lastWait)
+			if locked, _ := lock.try(); locked {
 				cancel(errLocked)
 			}
 		}
 	})
-	return j.look(looking, p)
+	return l.findStore(searching, p)
 }

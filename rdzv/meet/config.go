@@ -11,51 +11,65 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// Config says what an agent knows of itself and of its surroundings; everything from outside is an
-// argument.
+// Config is what Meet needs to know about the agent and its host. The package reads nothing of that
+// by itself, except where a field says so.
 type Config struct {
-	Launcher  string            // name of the launcher as detected or given: openmpi, pmi, slurm, manual, ...; "" lets Env decide
-	Env       map[string]string // the environment
-	Rank      int               // of this agent among the agents; -1 by hand
-	Size      int               // agents in all; -1 unknown
-	LocalSize int               // agents on this node; -1 unknown
-	Nodes     int               // nodes of the job; -1 unknown
-	Master    string            // name or address of rank 0's host, where the launcher gives it; "" elsewhere
-	Job       string            // the job's identity, equal on all its agents and on no other: --job, else the launcher's, else a digest of the line
+	// Launcher is the name of the launcher: openmpi4, openmpi5, hydra, slurm, none and so on; "" if
+	// only Env determines it.
+	Launcher  string
+	Env       map[string]string // environment of this process
+	Rank      int               // of this agent among the agents; -1 without a launcher
+	Size      int               // number of agents; -1 if unknown
+	LocalSize int               // number of agents on this node; -1 if unknown
+	Nodes     int               // number of nodes; -1 if unknown
+	Master    string            // name or address of rank 0's host; "" if unknown
+	// Job identifies the job; it is the same on all agents of a job and different for other jobs.
+	Job string
 
-	Store    string                 // --store: HOST or HOST:PORT
-	Join     string                 // RDZV_JOIN: ADDR:PORT/KEY
-	Token    func() ([]byte, error) // gives the user's token; called only where the key comes from it (see secret.LoadToken)
-	Insecure bool                   // --insecure: no key, no TLS
-	Net      []string               // --net, see CheckNet
-	PortLo   int                    // first and last port the store may listen on; 0 is DefaultPortLo and DefaultPortHi
-	PortHi   int
+	Store string // --store: HOST or HOST:PORT, see ParseStore
+	Join  string // RDZV_JOIN: ADDR:PORT/KEY
+	// Token returns the user's token (see secret.LoadToken). It is called only if the key is
+	// derived from the token.
+	Token    func() ([]byte, error)
+	Insecure bool     // --insecure: no key and no TLS
+	Net      []string // --net, see CheckNet
+	// PortLo and PortHi are the first and last port on which the store may listen; if PortLo is 0
+	// they are DefaultPortLo and DefaultPortHi. PortLo is also the UDP port of multicast.
+	PortLo, PortHi int
 
-	Host       string                                                             // this host's name
-	RuntimeDir string                                                             // a directory of this user and host with mode 0700, for locks and what must be remembered; "": there is none, and this agent hosts only if no other can
-	Proc       fs.FS                                                              // /proc, of which this process's own parts are read too
-	PID        int                                                                // of this process
-	Interfaces func() ([]Interface, error)                                        // nil: those of the system
-	Resolve    func(ctx context.Context, host string) ([]netip.Addr, error)       // addresses of a name; nil: the system's resolver
-	Scontrol   func(ctx context.Context, args ...string) (stdout []byte, _ error) // runs Slurm's scontrol; nil: there is none
-	Notify     func(Notice)                                                       // hears of what the user should know meanwhile; may be called by several goroutines; nil: nobody
+	Host string // name of this host
+	// RuntimeDir is a directory on this host with mode 0700 that belongs to this user, for lock
+	// files. If it is "", this agent does not host a store on the host that --store names.
+	RuntimeDir string
+	Proc       fs.FS // /proc; nil if there is none
+	PID        int   // of this process
+
+	// Interfaces returns the network interfaces of this host; nil uses those of the system.
+	Interfaces func() ([]Interface, error)
+	// Resolve returns the addresses of a host name; nil uses the system's resolver.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Scontrol runs Slurm's scontrol and returns its standard output; nil if there is none.
+	Scontrol func(ctx context.Context, args ...string) ([]byte, error)
+	// Notify receives what Meet reports meanwhile, possibly from several goroutines at a time; nil
+	// ignores it.
+	Notify func(Notice)
 }
 
-// An Interface is one network interface of this host.
+// An Interface is a network interface of this host.
 type Interface = hosts.Interface
 
-// HostFunc starts the store on this agent and returns when it serves on the listener. That is
-// guarded already (see gate.Gate): Accept gives connections that have passed the handshake, with
-// the store's own protocol to follow. It may end the store at ctx's end; the listener is closed by
-// whoever is first, the store or Meeting.Close.
+// A HostFunc starts the store in this process and returns when it accepts connections on l. Accept
+// of l returns only authenticated connections, on which the store's protocol follows. If ctx ends
+// before that, HostFunc returns an error. Meeting.Close closes l.
 type HostFunc func(ctx context.Context, l net.Listener) error
 
-// Format hides everything that may hold a secret.
+// Format does not print fields that may contain secrets.
 func (c Config) Format(s fmt.State, _ rune) {
-	fmt.Fprintf(s, "meet config {launcher %q, rank %d of %d, store %q}", c.Launcher, c.Rank, c.Size, c.Store)
+	fmt.Fprintf(s, "meet config {launcher %q, rank %d of %d, store %q}",
+		c.Launcher, c.Rank, c.Size, c.Store)
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.PortLo == 0 {
 		c.PortLo, c.PortHi = DefaultPortLo, DefaultPortHi
 	}
@@ -79,20 +93,20 @@ func (c *Config) check() error {
 	return CheckNet(c.Net)
 }
 
-// CheckNet tells whether these can be the values of --net: a network (10.78.0.0/24), an interface's
-// name (eth1), or a name not to use (!docker0).
+// CheckNet returns an error if specs is not a valid list of values of --net: networks
+// (10.78.0.0/24), interfaces (eth1) and interfaces to exclude (!docker0).
 func CheckNet(specs []string) error {
 	_, err := hosts.ParseFilter(specs)
 	return err
 }
 
-// oneNode says that all agents are on this host, as far as the launcher tells.
+// oneNode reports whether all agents are known to be on this host.
 func (c *Config) oneNode() bool { return c.Nodes == 1 || c.Size > 0 && c.LocalSize == c.Size }
 
-// byHand says that no launcher gave this agent a rank.
-func (c *Config) byHand() bool { return c.Rank < 0 }
+// hasRank reports whether a launcher has given this agent a rank.
+func (c *Config) hasRank() bool { return c.Rank >= 0 }
 
-// from says that the launcher is one of those, or may be: none was named.
-func (c *Config) from(launchers ...string) bool {
+// launcherMayBe reports whether the launcher is one of those, or unknown.
+func (c *Config) launcherMayBe(launchers ...string) bool {
 	return c.Launcher == "" || slices.Contains(launchers, c.Launcher)
 }

@@ -10,8 +10,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// planContact plans with the key that rank 0 has made; with --insecure that is but a name for the
-// job.
+// planContact makes a plan with the key that rank 0 has generated. With --insecure the key only
+// provides the public name of the job.
 func planContact(c *Config, key secret.Key) (*plan, error) {
 	p, err := planFor(c, &key)
 	if err == nil && c.Insecure {
@@ -20,7 +20,7 @@ func planContact(c *Config, key secret.Key) (*plan, error) {
 	return p, err
 }
 
-// failed is what rank 0 puts when it cannot host.
+// failed is the value that rank 0 puts if it cannot host the store.
 const failed = "failed"
 
 var (
@@ -28,10 +28,12 @@ var (
 	errRank0   = errors.New("rank 0's agent cannot host the store")
 )
 
-// maxContact is the longest value that every PMI takes, in bytes.
+// maxContact is the maximum length of a contact in bytes. Every PMI implementation accepts values
+// of that length.
 const maxContact = 1000
 
-// formatContact is what rank 0 puts: KEY;PORT;ADDR,ADDR.
+// formatContact returns the value that rank 0 puts, KEY;PORT;ADDR,ADDR with as many addresses as
+// fit. Port 0 means the port sequence.
 func formatContact(key secret.Key, addrs []netip.Addr, port uint16) string {
 	text := fmt.Sprintf("%s;%d;", key.Reveal(), port)
 	for i, a := range addrs {
@@ -46,7 +48,7 @@ func formatContact(key secret.Key, addrs []netip.Addr, port uint16) string {
 	return strings.TrimSuffix(text, ",")
 }
 
-// parseContact reads what formatContact wrote. Errors do not repeat the text.
+// parseContact parses the result of formatContact. Errors do not repeat the text.
 func parseContact(text string) (key secret.Key, addrs []netip.Addr, port int, err error) {
 	if text == failed {
 		return secret.Key{}, nil, 0, errRank0
@@ -70,6 +72,7 @@ func parseContact(text string) (key secret.Key, addrs []netip.Addr, port int, er
 	return key, addrs, port, nil
 }
 
+// addressesOf returns the addresses without their ports.
 func addressesOf(list []netip.AddrPort) []netip.Addr {
 	var addrs []netip.Addr
 	for _, a := range list {

@@ -12,76 +12,78 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// pmiKey is where rank 0 puts what the others need.
+// pmiKey is the key of the contact that rank 0 puts.
 const pmiKey = "rdzv-store"
 
-// hydra tells ranks of Hydra (MPICH, Intel MPI) by the descriptor they are given. Slurm has a PMI-1
-// too, but one that takes no second user after us, so that an MPI worker would hang: never speak
-// with it.
+// hydra reports whether Hydra (MPICH, Intel MPI, MVAPICH) has started this agent: it passes a
+// descriptor. Slurm has PMI-1 too, but a second user of the descriptor after this agent, such as an
+// MPI worker, would hang, so it is not used.
 func hydra(c *Config) bool {
-	if !c.from("hydra", "intelmpi", "mvapich2") || c.byHand() {
+	fd, err := strconv.Atoi(c.Env["PMI_FD"])
+	if !c.launcherMayBe("hydra", "intelmpi", "mvapich2") || !c.hasRank() || err != nil || fd <= 2 {
 		return false
 	}
-	fd, err := strconv.Atoi(c.Env["PMI_FD"])
-	return err == nil && fd > 2 && (c.Launcher != "" || c.Env["SLURM_STEP_ID"] == "" || c.Env["MPI_LOCALRANKID"] != "")
+	slurmStep := c.Env["SLURM_STEP_ID"] != "" && c.Env["MPI_LOCALRANKID"] == ""
+	return c.Launcher != "" || !slurmStep
 }
 
-// barrierNews is how long the barrier is waited for in silence.
-const barrierNews = 5 * time.Second
+// barrierNotice is how long an agent waits at the barrier before it reports RanksMissing.
+const barrierNotice = 5 * time.Second
 
-// errOnce is for who looks again: the others are past the barrier.
-var errOnce = errors.New("the store of this job has ended, and under Hydra agents can meet only once")
+// errOnce is the error of a second meeting: a second barrier would wait forever, because the other
+// agents do not call it.
+var errOnce = errors.New("the store of this job has ended, and agents under Hydra meet only once")
 
-// byPMI lets rank 0 host, which puts its addresses and a random key; a barrier says that they are
-// there, and all others get them.
-func byPMI(ctx context.Context, j *joiner, _ *plan) (*Meeting, error) {
-	if len(j.past) > 0 {
+// byPMI is the election under Hydra: rank 0 hosts and puts its addresses and a random key, all
+// ranks call the barrier, and the others get the values.
+func byPMI(ctx context.Context, l *locator, _ *plan) (*Meeting, error) {
+	if len(l.past) > 0 {
 		return nil, errOnce
 	}
-	fd, _ := strconv.Atoi(j.config.Env["PMI_FD"])
+	fd, _ := strconv.Atoi(l.config.Env["PMI_FD"])
 	client, err := pmi.Start(ctx, fd)
-	j.ending.onEnd(client.Finalize)
+	l.cleanup.add(client.Finalize)
 	if err != nil {
 		return nil, fmt.Errorf("%w (has an MPI program run in this task before?)", err)
 	}
-	if j.config.Rank == 0 {
-		return j.hostByPMI(ctx, client)
+	if l.config.Rank == 0 {
+		return l.hostByPMI(ctx, client)
 	}
-	return j.lookByPMI(ctx, client)
+	return l.findByPMI(ctx, client)
 }
 
-// hostByPMI hosts the store, and says where it is. If it cannot, the others are told before anything
-// else happens.
-func (j *joiner) hostByPMI(ctx context.Context, client *pmi.Client) (m *Meeting, err error) {
+// hostByPMI hosts the store and puts its contact. If it cannot host, it reports that to the other
+// ranks before it returns.
+func (l *locator) hostByPMI(ctx context.Context, client *pmi.Client) (m *Meeting, err error) {
 	key, value := secret.NewKey(), failed
-	p, err := planContact(j.config, key)
+	p, err := planContact(l.config, key)
 	if err == nil {
-		m, err = j.hostAt(ctx, p)
+		m, err = l.hostStore(ctx, p)
 	}
 	if err == nil {
 		value = formatContact(key, addressesOf(m.Addrs), m.Addr.Port())
 	}
-	err = errors.Join(err, client.Put(ctx, pmiKey, value), j.allHere(ctx, client))
+	err = errors.Join(err, client.Put(ctx, pmiKey, value), l.barrier(ctx, client))
 	if err != nil {
 		if m != nil {
 			m.release()
 		}
 		return nil, err
 	}
-	remember(j.config, key, addressesOf(m.Addrs), j.ending.onEnd)
+	saveContact(l.config, key, addressesOf(m.Addrs), l.cleanup.add)
 	return m, nil
 }
 
-// allHere waits at the barrier. Nobody can say who is missing there.
-func (j *joiner) allHere(ctx context.Context, client *pmi.Client) error {
-	stop := time.AfterFunc(barrierNews, func() { j.config.Notify(RanksMissing{j.config.Size}) })
+// barrier calls the barrier and reports RanksMissing if that takes long.
+func (l *locator) barrier(ctx context.Context, client *pmi.Client) error {
+	stop := time.AfterFunc(barrierNotice, func() { l.config.Notify(RanksMissing{l.config.Size}) })
 	defer stop.Stop()
 	return client.Barrier(ctx)
 }
 
-// lookByPMI gets from rank 0 where the store is.
-func (j *joiner) lookByPMI(ctx context.Context, client *pmi.Client) (*Meeting, error) {
-	if err := j.allHere(ctx, client); err != nil {
+// findByPMI gets the contact that rank 0 has put and connects to the store.
+func (l *locator) findByPMI(ctx context.Context, client *pmi.Client) (*Meeting, error) {
+	if err := l.barrier(ctx, client); err != nil {
 		return nil, err
 	}
 	text, err := client.Get(ctx, pmiKey)
@@ -92,12 +94,12 @@ func (j *joiner) lookByPMI(ctx context.Context, client *pmi.Client) (*Meeting, e
 	if err != nil {
 		return nil, err
 	}
-	remember(j.config, key, addrs, j.ending.onEnd)
-	p, err := planContact(j.config, key)
+	saveContact(l.config, key, addrs, l.cleanup.add)
+	p, err := planContact(l.config, key)
 	if err != nil {
 		return nil, err
 	}
 	ports := slices.DeleteFunc(p.ports, func(q int) bool { return q == port })
 	p.sources = []source{fixed("rank 0's host", 0, addrs, append([]int{port}, ports...))}
-	return j.look(ctx, p)
+	return l.findStore(ctx, p)
 }

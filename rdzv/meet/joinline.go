@@ -1,7 +1,6 @@
 package meet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,8 +9,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// joinLine plans for RDZV_JOIN: the store is where the first node has printed, with the key it has
-// printed.
+// joinLine is the plan for RDZV_JOIN: the first node has printed the address of the store and the
+// key.
 func joinLine(c *Config) (*plan, error) {
 	addr, key, err := parseJoin(c.Join)
 	if err != nil {
@@ -26,18 +25,19 @@ func joinLine(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.hosts, p.named = false, true
-	p.sources = []source{func(_ context.Context, give func(offer)) { give(offer{addr: addr}) }}
-	p.hint = "is the node that printed RDZV_JOIN still waiting, and does its firewall allow this port?"
-	p.foreign = "another service uses that port now: " +
+	p.hosting, p.named = false, true
+	p.sources = []source{fixed("", 0, []netip.Addr{addr.Addr()}, []int{int(addr.Port())})}
+	p.hint = "is the node that printed RDZV_JOIN still waiting, " +
+		"and does its firewall allow this port?"
+	p.otherServiceHint = "another service uses that port now: " +
 		"use the RDZV_JOIN that the first node of this job has printed"
 	return p, nil
 }
 
-// parseJoin reads ADDR:PORT/KEY; the key may be missing. Errors do not repeat the text.
+// parseJoin parses ADDR:PORT/KEY, where /KEY may be missing. Errors do not repeat the text.
 func parseJoin(text string) (netip.AddrPort, *secret.Key, error) {
-	where, after, found := strings.Cut(strings.TrimSpace(text), "/")
-	addr, err := netip.ParseAddrPort(where)
+	address, keyText, found := strings.Cut(strings.TrimSpace(text), "/")
+	addr, err := netip.ParseAddrPort(address)
 	if err != nil || addr.Port() == 0 || addr.Addr().IsUnspecified() {
 		return netip.AddrPort{}, nil, errors.New("not ADDR:PORT/KEY")
 	}
@@ -45,6 +45,6 @@ func parseJoin(text string) (netip.AddrPort, *secret.Key, error) {
 	if !found {
 		return addr, nil, nil
 	}
-	key, err := secret.ParseKey(after)
+	key, err := secret.ParseKey(keyText)
 	return addr, &key, err
 }

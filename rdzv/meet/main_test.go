@@ -3,6 +3,7 @@ package meet
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fakeStore stands for the store: it answers each line with its name and the line, until the test
-// ends.
+// A fakeStore stands for the store: it answers each line with its name and the line.
 type fakeStore struct {
 	name    string
 	mu      sync.Mutex
@@ -55,7 +55,7 @@ func (f *fakeStore) serve() {
 	}
 }
 
-// stop ends the store and its connections, as the death of its process would.
+// stop closes the listener and all connections, as the end of the store's process would.
 func (f *fakeStore) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func newFakeStore(t *testing.T, name string) *fakeStore {
 	return f
 }
 
-// ask sends a line over a new connection of the meeting and gives the answer.
+// ask sends a line on a new connection of the meeting and returns the answer.
 func ask(t *testing.T, m *Meeting, line string) string {
 	t.Helper()
 	conn, err := m.Dial(t.Context())
@@ -96,62 +96,68 @@ func ask(t *testing.T, m *Meeting, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// heard collects what an agent reports.
-type heard struct {
+// notices collects what an agent reports.
+type notices struct {
 	mu   sync.Mutex
 	list []Notice
 	more chan struct{}
 }
 
-func newHeard() *heard { return &heard{more: make(chan struct{}, 100)} }
+func newNotices() *notices { return &notices{more: make(chan struct{}, 100)} }
 
-func (h *heard) notify(n Notice) {
-	h.mu.Lock()
-	h.list = append(h.list, n)
-	h.mu.Unlock()
-	h.more <- struct{}{}
+func (ns *notices) add(n Notice) {
+	ns.mu.Lock()
+	ns.list = append(ns.list, n)
+	ns.mu.Unlock()
+	ns.more <- struct{}{}
 }
 
-func (h *heard) all() []Notice {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.list)
+func (ns *notices) all() []Notice {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	return slices.Clone(ns.list)
 }
 
-// waitFor returns the first notice of the type.
-func waitFor[N Notice](t *testing.T, h *heard) N {
+// waitFor returns the first notice of type N.
+func waitFor[N Notice](t *testing.T, ns *notices) N {
 	t.Helper()
 	limit := time.NewTimer(10 * time.Second)
 	defer limit.Stop()
 	for {
-		for _, n := range h.all() {
+		for _, n := range ns.all() {
 			if n, ok := n.(N); ok {
 				return n
 			}
 		}
 		select {
-		case <-h.more:
+		case <-ns.more:
 		case <-limit.C:
 			var none N
-			t.Fatalf("no %T was reported, only %+v", none, h.all())
+			t.Fatalf("no %T was reported, but %+v", none, ns.all())
 		}
 	}
 }
 
 var testToken = []byte("0123456789abcdef0123456789abcdef")
 
-// config is an agent on a host that has nothing but loopback; job names the test, so that no two
-// tests share ports.
+// config is the configuration of an agent on a host that has only loopback. The job has the name of
+// the test, so that tests use different ports.
 func config(t *testing.T, rank, size int) Config {
 	return Config{
-		Rank: rank, Size: size, LocalSize: -1, Nodes: -1, Job: t.Name(), Host: "node" + string(rune('1'+max(rank, 0))),
+		Rank: rank, Size: size, LocalSize: -1, Nodes: -1, Job: t.Name(),
+		Host:       "node" + string(rune('1'+max(rank, 0))),
 		Token:      func() ([]byte, error) { return testToken, nil },
 		Env:        map[string]string{},
 		RuntimeDir: t.TempDir(),
 		Interfaces: func() ([]Interface, error) {
-			return []Interface{{Name: "lo", Index: 1, Up: true, Loopback: true, Addrs: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}}}, nil
+			return []Interface{{
+				Name: "lo", Index: 1, Up: true, Loopback: true,
+				Addrs: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")},
+			}}, nil
 		},
-		Resolve: func(context.Context, string) ([]netip.Addr, error) { return nil, &net.DNSError{IsNotFound: true} },
+		Resolve: func(context.Context, string) ([]netip.Addr, error) {
+			return nil, &net.DNSError{IsNotFound: true}
+		},
 	}
 }
 
@@ -167,9 +173,18 @@ func mustMeet(t *testing.T, c Config, host HostFunc) *Meeting {
 	return m
 }
 
+// tokenNotNeeded is the Token of an agent whose key is not derived from the token.
+func tokenNotNeeded(t *testing.T) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		t.Error("Token was called")
+		return nil, errors.New("none")
+	}
+}
+
+// noHost is the HostFunc of an agent that must not host.
 func noHost(t *testing.T) HostFunc {
 	return func(context.Context, net.Listener) error {
-		t.Error("an agent hosts that should not")
+		t.Error("HostFunc was called")
 		return net.ErrClosed
 	}
 }

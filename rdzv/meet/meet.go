@@ -6,37 +6,37 @@ import (
 	"sync"
 )
 
-// Meet returns when this agent either hosts the store (host has returned without error) or holds a
-// verified connection to it. Until then it tries, and ctx ends that: the error is then a
-// *NotFoundError that says what every address answered.
+// Meet returns when this agent hosts the store (host has returned without an error) or has an
+// authenticated connection to it. If ctx ends before that, the error is a *NotFoundError with the
+// answers of all addresses that were tried.
 func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
-	c.fill()
+	c.setDefaults()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return newJoiner(&c, host).find(ctx)
+	return newLocator(&c, host).locate(ctx)
 }
 
-// An ending is what is to be done when the agent leaves, or cannot meet the others.
-type ending struct {
-	mu   sync.Mutex
-	list []func()
+// A cleanup contains functions to be called when the agent leaves, or has failed to meet the
+// others.
+type cleanup struct {
+	mu    sync.Mutex
+	funcs []func()
 }
 
-// onEnd has f called by end.
-func (e *ending) onEnd(f func()) {
-	e.mu.Lock()
-	e.list = append(e.list, f)
-	e.mu.Unlock()
+func (c *cleanup) add(f func()) {
+	c.mu.Lock()
+	c.funcs = append(c.funcs, f)
+	c.mu.Unlock()
 }
 
-// end undoes what has been done, the last first. Only the first call does anything.
-func (e *ending) end() {
-	e.mu.Lock()
-	list := e.list
-	e.list = nil
-	e.mu.Unlock()
-	for _, f := range slices.Backward(list) {
+// run calls the functions, the last one first. Only the first call of run has an effect.
+func (c *cleanup) run() {
+	c.mu.Lock()
+	funcs := c.funcs
+	c.funcs = nil
+	c.mu.Unlock()
+	for _, f := range slices.Backward(funcs) {
 		f()
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"rdzv/rdzv/meet/internal/gate"
 )
 
+// orteConfig is the configuration of an agent under mpirun of Open MPI 4, with all ranks on one
+// node.
 func orteConfig(t *testing.T, rank, size int) Config {
 	c := config(t, rank, size)
 	c.LocalSize = size
@@ -22,7 +22,7 @@ func orteConfig(t *testing.T, rank, size int) Config {
 		"OMPI_MCA_orte_hnp_uri":   "1987379200.0;tcp://172.17.0.1,10.77.0.11:57987",
 		"OMPI_MCA_ess_base_jobid": "1987379201",
 	}
-	c.Token = func() ([]byte, error) { t.Error("asked for the token"); return nil, errors.New("none") }
+	c.Token = tokenNotNeeded(t)
 	return c
 }
 
@@ -43,26 +43,26 @@ func TestOpenMPIOneNode(t *testing.T) {
 		if m.Hosting != (rank == 0) || !m.Addr.Addr().IsLoopback() || m.Key == nil {
 			t.Errorf("rank %d: %v, key %v", rank, m, m.Key)
 		}
-		for range 2 { // the verified connection, and a new one
+		for range 2 { // the connection of Meet, and a new one
 			if got := ask(t, m, "hello"); got != "rank 0 hello" {
-				t.Errorf("rank %d: %q", rank, got)
+				t.Errorf("rank %d got %q", rank, got)
 			}
 		}
 	}
 }
 
-// The variable is there under srun --mpi=pmix too, made from the job's number: no secret.
-func TestTransportsAloneAreNoSecret(t *testing.T) {
+// Under srun --mpi=pmix the variable is set too, but derived from the job id.
+func TestTransportsWithoutMpirun(t *testing.T) {
 	c := orteConfig(t, 1, 2)
 	delete(c.Env, "OMPI_MCA_orte_hnp_uri")
 	delete(c.Env, "OMPI_MCA_ess_base_jobid")
 	if openMPI4(&c) {
-		t.Error("taken for a rank of mpirun")
+		t.Error("openMPI4 = true")
 	}
 }
 
-// Two jobs whose launchers gave them the same number never meet.
-func TestTwoJobsOfOneNumber(t *testing.T) {
+// Two jobs to which their launchers have given the same id do not meet.
+func TestTwoJobsWithTheSameID(t *testing.T) {
 	a, b := newFakeStore(t, "a"), newFakeStore(t, "b")
 	other := func(rank int) Config {
 		c := orteConfig(t, rank, 2)
@@ -79,8 +79,7 @@ func TestTwoJobsOfOneNumber(t *testing.T) {
 	}
 }
 
-// A store whose job is over is passed by: Again finds the next one, though the old one still
-// answers.
+// Again ignores the store whose job has ended, although it still answers, and finds the next one.
 func TestAgain(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		first, second := newFakeStore(t, "first"), newFakeStore(t, "second")
@@ -97,7 +96,7 @@ func TestAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := ask(t, next, "x"); got != "second x" {
-			t.Errorf("insecure %t: %s", insecure, got)
+			t.Errorf("insecure %t: got %q", insecure, got)
 		}
 		next.Close()
 		first.close()
@@ -106,8 +105,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// A store that is replaced on the same port is not the store that was found.
-func TestDialKnowsTheInstance(t *testing.T) {
+// A new store of the job on the same port is not the store that was found.
+func TestDialAfterStoreWasReplaced(t *testing.T) {
 	first, second := newFakeStore(t, "first"), newFakeStore(t, "second")
 	host := mustMeet(t, orteConfig(t, 0, 2), first.host)
 	m := mustMeet(t, orteConfig(t, 1, 2), noHost(t))
@@ -117,14 +116,14 @@ func TestDialKnowsTheInstance(t *testing.T) {
 	first.close()
 	host.Close()
 	if again := mustMeet(t, orteConfig(t, 0, 2), second.host); again.Addr != host.Addr {
-		t.Fatalf("the second store is on %s, not on %s", again.Addr, host.Addr)
+		t.Fatalf("the second store listens on %s, want %s", again.Addr, host.Addr)
 	}
-	if _, err := m.Dial(t.Context()); !errors.Is(err, errGone) {
-		t.Errorf("Dial: %v", err)
+	if _, err := m.Dial(t.Context()); !errors.Is(err, errReplaced) {
+		t.Errorf("Dial: %v, want errReplaced", err)
 	}
 }
 
-func TestNotFoundTellsWhatWasTried(t *testing.T) {
+func TestNotFoundErrorListsAddresses(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := Meet(ctx, orteConfig(t, 1, 2), noHost(t))
@@ -132,11 +131,13 @@ func TestNotFoundTellsWhatWasTried(t *testing.T) {
 	if !errors.As(err, &none) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Meet: %v", err)
 	}
-	if len(none.Tried) != sequenceLen || !strings.Contains(err.Error(), "this host 127.0.0.1 port ") || !strings.Contains(err.Error(), ": connection refused") {
-		t.Errorf("%d tried: %v", len(none.Tried), err)
+	if text := err.Error(); len(none.Tried) != sequenceLen ||
+		!strings.Contains(text, "this host 127.0.0.1 port ") ||
+		!strings.Contains(text, ": connection refused") {
+		t.Errorf("%d addresses tried: %v", len(none.Tried), err)
 	}
 	if strings.Count(err.Error(), "127.0.0.1") != 1 {
-		t.Errorf("one address is told more than once: %v", err)
+		t.Errorf("an address is listed more than once: %v", err)
 	}
 }
 
@@ -146,7 +147,7 @@ func storeConfig(t *testing.T, dir, store string) Config {
 	return c
 }
 
-// Several agents on the host that --store names: one hosts. When it dies, another takes its place.
+// Of several agents on the host that --store names, one hosts.
 func TestStoreByName(t *testing.T) {
 	dir := t.TempDir()
 	const agents = 5
@@ -154,7 +155,9 @@ func TestStoreByName(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range agents {
 		stores[i] = newFakeStore(t, "store")
-		group.Go(func() { meetings[i] = mustMeet(t, storeConfig(t, dir, "127.0.0.1"), stores[i].host) })
+		group.Go(func() {
+			meetings[i] = mustMeet(t, storeConfig(t, dir, "127.0.0.1"), stores[i].host)
+		})
 	}
 	group.Wait()
 	hosts := 0
@@ -172,7 +175,8 @@ func TestStoreByName(t *testing.T) {
 	}
 }
 
-func TestNextAgentHostsWhenTheFirstIsGone(t *testing.T) {
+// If the agent that hosts has ended, another one on the host takes the lock and hosts.
+func TestNextAgentHostsAfterTheFirst(t *testing.T) {
 	dir := t.TempDir()
 	first, second := newFakeStore(t, "first"), newFakeStore(t, "second")
 	a := mustMeet(t, storeConfig(t, dir, "localhost"), first.host)
@@ -187,57 +191,61 @@ func TestNextAgentHostsWhenTheFirstIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !next.Hosting {
-		t.Error("nobody hosts")
+		t.Error("the second agent does not host")
 	}
 	next.Close()
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files in the runtime directory: %v", left)
 	}
 }
 
-func TestWrongTokenIsToldOnBothSides(t *testing.T) {
+func TestDifferentTokenIsReportedByBoth(t *testing.T) {
 	dir := t.TempDir()
-	host, joiner := newHeard(), newHeard()
+	hosting, joining := newNotices(), newNotices()
 	a := storeConfig(t, dir, "127.0.0.1")
-	a.Notify = host.notify
+	a.Notify = hosting.add
 	mustMeet(t, a, newFakeStore(t, "a").host)
 	b := storeConfig(t, dir, "127.0.0.1")
-	b.Host, b.Notify = "node2", joiner.notify
+	b.Host, b.Notify = "node2", joining.add
 	b.Token = func() ([]byte, error) { return []byte("another token, 24 bytes."), nil }
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		if _, err := Meet(ctx, b, noHost(t)); !errors.Is(err, gate.ErrDifferentToken) && !strings.Contains(err.Error(), "has a different token") {
+		_, err := Meet(ctx, b, noHost(t))
+		if err == nil || !strings.Contains(err.Error(), "has a different token") {
 			t.Errorf("Meet: %v", err)
 		}
 	})
 	const want = "node2 (127.0.0.1) has a different token: copy ~/.config/rdzv/token " +
 		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
-	if n := waitFor[DifferentToken](t, host); n.Error() != want {
+	if n := waitFor[DifferentToken](t, hosting); n.Error() != want {
 		t.Error(n)
 	}
-	waitFor[DifferentToken](t, joiner)
+	waitFor[DifferentToken](t, joining)
 	cancel()
 }
 
-func TestOtherLineIsToldAtANamedPort(t *testing.T) {
+// A different job at an address that the user has specified is reported by both sides.
+func TestDifferentCommandAtNamedPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
-	host, joiner := newHeard(), newHeard()
+	hosting, joining := newNotices(), newNotices()
 	a := storeConfig(t, t.TempDir(), l.Addr().String())
-	a.Notify = host.notify
+	a.Notify = hosting.add
 	mustMeet(t, a, newFakeStore(t, "a").host)
 
 	b := storeConfig(t, t.TempDir(), strings.Replace(a.Store, "127.0.0.1", "node1", 1))
-	b.Job, b.Host, b.Notify = "another line", "node2", joiner.notify
-	b.Interfaces = func() ([]Interface, error) { return nil, nil }
-	b.Resolve = func(context.Context, string) ([]netip.Addr, error) { return onLoopback[:1], nil }
-	b.fill()
+	b.Job, b.Host, b.Notify = "different command", "node2", joining.add
+	b.Interfaces = func() ([]Interface, error) { return nil, nil } // node1 is another host
+	b.Resolve = func(context.Context, string) ([]netip.Addr, error) {
+		return loopbackAddrs[:1], nil
+	}
+	b.setDefaults()
 	p, err := namedStore(t.Context(), &b)
 	if err != nil {
 		t.Fatal(err)
@@ -246,13 +254,14 @@ func TestOtherLineIsToldAtANamedPort(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	group.Go(func() { newJoiner(&b, noHost(t)).meet(ctx, p, byRank) }) // as on another host, whose node1 is not itself
-	if n := waitFor[DifferentCommand](t, host); n != (DifferentCommand{"node2", onLoopback[0]}) {
-		t.Errorf("%+v", n)
+	group.Go(func() { newLocator(&b, noHost(t)).meet(ctx, p, byRank) })
+	wantReport := DifferentCommand{"node2", loopbackAddrs[0]}
+	if n := waitFor[DifferentCommand](t, hosting); n != wantReport {
+		t.Errorf("the host reported %+v, want %+v", n, wantReport)
 	}
 	const want = "node1 (127.0.0.1) runs a different command: " +
 		"give both the same --job NAME, or each job its own port"
-	if n := waitFor[DifferentCommand](t, joiner); n.Error() != want {
+	if n := waitFor[DifferentCommand](t, joining); n.Error() != want {
 		t.Error(n)
 	}
 }

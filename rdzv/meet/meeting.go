@@ -12,41 +12,42 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// A Meeting is the agent's way to the store that it has found or hosts. Close it at the very end.
+// A Meeting is this agent's access to the store that it has found or hosts. The agent must call
+// Close when it ends.
 type Meeting struct {
 	Hosting bool             // this agent hosts the store
 	Key     *secret.Key      // nil with --insecure
-	Addr    netip.AddrPort   // of the store as seen from here
-	Addrs   []netip.AddrPort // where the store listens
+	Addr    netip.AddrPort   // address of the store as used by this agent
+	Addrs   []netip.AddrPort // all addresses on which the store listens
 
-	config *Config
-	id     gate.Instance
-	gate   *gate.Gate // of the host
-	dialer *gate.Dialer
-	again  func(context.Context) (*Meeting, error) // looks for another store
-	end    func()                                  // what to do when the agent leaves
-	unlock func()                                  // what to do when this store is let go of; may be nil
-
-	// BetterHost is closed when, without a launcher, another agent turns out to host as well and
-	// has the lower id: the two found each other too late. If the job can still move, move it, call
-	// Redirect, and look Again. It may be closed at any time until Agreed.
+	// BetterHost is closed if this agent hosts without a launcher and has found another host with a
+	// lower id, because the two started without receiving each other's beacons. If the job can
+	// still move to that host, the agent should call Redirect and then Again. It may be closed at
+	// any time until Agreed returns.
 	BetterHost <-chan struct{}
 
 	betterHost chan struct{}
-	rival      netip.AddrPort // the better host's address; set before betterHost is closed
+	betterAddr netip.AddrPort // of the better host; set before betterHost is closed
+
+	config  *Config
+	id      gate.Instance
+	gate    *gate.Gate // nil if another agent hosts
+	dialer  *gate.Dialer
+	again   func(context.Context) (*Meeting, error) // finds another store
+	cleanup *cleanup                                // for Close
+	unlock  func()                                  // releases the host lock; nil if there is none
+	tasks   tasks
 
 	mu    sync.Mutex
-	first net.Conn // the connection that Meet verified, until somebody takes it
-	tasks tasks
+	first net.Conn // connection of Meet, until Dial returns it
 }
 
-// errGone is what Dial says when the store that was found is not there any more, but another of the
-// same job.
-var errGone = errors.New("the store has ended and another one uses its address")
+// errReplaced means that another store of the same job listens at the address of the store.
+var errReplaced = errors.New("the store has ended, and another one uses its address")
 
-// Dial gives a connection to the store, with the store's own protocol to follow: TLS is inside
-// already, and both sides are verified. The first call gives the one that Meet verified; later ones
-// connect anew, to the same run of the store.
+// Dial returns a connection to the store, which is encrypted and authenticated and carries the
+// store's own protocol. The first call returns the connection that Meet has made; later calls
+// connect again, to the same run of the store only.
 func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	m.mu.Lock()
 	conn := m.first
@@ -55,26 +56,26 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	if conn != nil {
 		return conn, nil
 	}
-	conn, greeted, err := m.dialer.Dial(ctx, m.Addr)
+	conn, greeting, err := m.dialer.Dial(ctx, m.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)
 	}
-	if greeted.ID != m.id {
+	if greeting.ID != m.id {
 		conn.Close()
-		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, errGone)
+		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, errReplaced)
 	}
 	return conn, nil
 }
 
-// Again looks once more, for another store than this one, whose job is over. It closes this
-// Meeting.
+// Again releases this store, whose job has ended, and meets the other agents at another store, as
+// Meet does.
 func (m *Meeting) Again(ctx context.Context) (*Meeting, error) {
 	m.release()
 	return m.again(ctx)
 }
 
-// JoinLine is the assignment that makes an agent on another node find this store,
-// "RDZV_JOIN=ADDR:PORT/KEY". It holds the key.
+// JoinLine returns the variable assignment with which an agent on another node finds this store:
+// "RDZV_JOIN=ADDR:PORT/KEY". It contains the job key.
 func (m *Meeting) JoinLine() string {
 	if m.Key == nil {
 		return "RDZV_JOIN=" + m.Addr.String()
@@ -82,30 +83,31 @@ func (m *Meeting) JoinLine() string {
 	return "RDZV_JOIN=" + m.Addr.String() + "/" + m.Key.Reveal()
 }
 
-// Redirect sends agents that connect from now on to the better host. Until it is called they are
-// let in as before, so that a job which does not move keeps members whose connection breaks.
-// It does nothing while there is no better host.
+// Redirect directs agents that connect from now on to the better host. Until then they are
+// admitted, so that members whose connection breaks can reconnect if the job does not move. Without
+// a better host it has no effect.
 func (m *Meeting) Redirect() {
 	select {
 	case <-m.betterHost:
-		m.gate.Redirect(m.rival)
+		m.gate.Redirect(m.betterAddr)
 	default:
 	}
 }
 
-// Agreed says that all are here: nobody needs to find this store any more, so beacons stop, and it
-// will not move.
+// Agreed means that all agents have joined: this store sends no more beacons, and BetterHost is no
+// longer closed.
 func (m *Meeting) Agreed() { m.tasks.end() }
 
-// Close ends everything that Meet left running. Connections that were given out live on, and so
-// does the store. It must be the very last act of the agent: under Hydra it tells the launcher that
-// this task is done, and a task that ends without that takes others with it.
+// Close ends everything that Meet has left running. It does not close connections that Dial or the
+// listener has returned, nor the store. It must be called when the agent ends and not before: under
+// Hydra it sends finalize, after which the launcher treats this task as ended, and a task that ends
+// without it makes Hydra kill the other tasks.
 func (m *Meeting) Close() {
 	m.release()
-	m.end()
+	m.cleanup.run()
 }
 
-// release lets go of all that belongs to this store.
+// release closes everything that belongs to this store.
 func (m *Meeting) release() {
 	m.mu.Lock()
 	conn, unlock := m.first, m.unlock
@@ -123,7 +125,7 @@ func (m *Meeting) release() {
 	}
 }
 
-// Format names the store without its key.
+// Format does not print the key.
 func (m *Meeting) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "meeting {hosting %t, store %s}", m.Hosting, m.Addr)
 }

@@ -10,89 +10,92 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// How often a beacon is sent: more often at first, when all agents start.
+// The first and the longest interval between two beacons. The interval grows, because most agents
+// start at the same time.
 const (
-	callFirst = 50 * time.Millisecond
-	callLast  = 250 * time.Millisecond
+	beaconFirst = 50 * time.Millisecond
+	beaconLast  = 250 * time.Millisecond
 )
 
-// beaconsAfter is how long other sources have before beacons are listened to.
-const beaconsAfter = 200 * time.Millisecond
+// beaconDelay is how long a search waits for its other sources before it opens a multicast socket.
+const beaconDelay = 200 * time.Millisecond
 
-// A multicast is how the agents of one job make themselves known on the local network.
+// multicast sends and receives the beacons of one job.
 type multicast struct {
 	open   func(context.Context) (*beacon.Socket, error)
-	public string // the job's public name, in hex
-	key    []byte // of the job's beacons
-	host   string // this host's name
+	public string // public name of the job, in hexadecimal
+	key    []byte // for the MAC of beacons
+	host   string // name of this host
 }
 
-// self is a beacon of this agent.
-func (m multicast) self(hosting bool, addrs []netip.AddrPort) beacon.Beacon {
-	return beacon.Beacon{Hosting: hosting, Public: m.public, ID: beacon.NewID(), Host: m.host, Addrs: addrs}
+// beacon returns a beacon of this agent.
+func (m multicast) beacon(hosting bool, addrs []netip.AddrPort) beacon.Beacon {
+	return beacon.Beacon{
+		Hosting: hosting, Public: m.public, ID: beacon.NewID(), Host: m.host, Addrs: addrs,
+	}
 }
 
-// announce calls out where this host's store is, until ctx ends.
+// announce sends beacons with the store's addresses until ctx ends.
 func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
-	r, err := m.open(ctx)
+	s, err := m.open(ctx)
 	if err != nil {
 		return
 	}
-	defer r.Close()
-	packet := m.self(true, addrs).Encode(m.key)
-	callRepeatedly(ctx, func() { r.Send(packet) })
+	defer s.Close()
+	packet := m.beacon(true, addrs).Encode(m.key)
+	sendRepeatedly(ctx, func() { s.Send(packet) })
 }
 
-func callRepeatedly(ctx context.Context, send func()) {
-	for wait := callFirst; ctx.Err() == nil; wait = min(wait*3/2, callLast) {
+func sendRepeatedly(ctx context.Context, send func()) {
+	for wait := beaconFirst; ctx.Err() == nil; wait = min(wait*3/2, beaconLast) {
 		send()
 		pause(ctx, wait)
 	}
 }
 
-// stores offers the store whose host calls out; told hears of strangers.
-func (m multicast) stores(told func(gate.Rejection)) source {
-	return func(ctx context.Context, give func(offer)) {
-		if !pause(ctx, beaconsAfter) {
+// hosts is the source of the addresses in beacons of agents that host.
+func (m multicast) hosts(report func(gate.Rejection)) source {
+	return func(ctx context.Context, add func(candidate)) {
+		if !pause(ctx, beaconDelay) {
 			return
 		}
-		r, err := m.open(ctx)
+		s, err := m.open(ctx)
 		if err != nil {
 			return
 		}
-		r.Receive(func(h beacon.Packet) {
-			if b, err := m.understand(h, told); err == nil && b.Hosting {
-				offerBeacon(give, b)
+		s.Receive(func(p beacon.Packet) {
+			if b, err := m.parse(p, report); err == nil && b.Hosting {
+				addBeacon(add, b)
 			}
 		})
 		<-ctx.Done()
-		r.Close()
+		s.Close()
 	}
 }
 
-// understand reads a beacon of this job. One that another secret has made for the very same job is
-// told to the user; one of another job of the same user is gate.ErrDifferentJob.
-func (m multicast) understand(h beacon.Packet, told func(gate.Rejection)) (beacon.Beacon, error) {
-	b, err := beacon.Parse(h.Data, m.key)
-	ours := b.Public == m.public
+// parse parses a beacon of this job. It reports an agent of this job with a different secret. For
+// another job of the same user the error is gate.ErrDifferentJob.
+func (m multicast) parse(p beacon.Packet, report func(gate.Rejection)) (beacon.Beacon, error) {
+	b, err := beacon.Parse(p.Data, m.key)
+	sameJob := b.Public == m.public
 	switch {
-	case errors.Is(err, beacon.ErrMAC) && ours:
-		told(gate.Rejection{Host: b.Host, Addr: h.From, Reason: gate.ErrDifferentToken})
-	case err == nil && !ours:
+	case errors.Is(err, beacon.ErrMAC) && sameJob:
+		report(gate.Rejection{Host: b.Host, Addr: p.From, Reason: gate.ErrDifferentToken})
+	case err == nil && !sameJob:
 		err = gate.ErrDifferentJob
 	}
-	for i, a := range b.Addrs { // of use only on the interface that it came by
+	for i, a := range b.Addrs { // link-local addresses are valid on the receiving interface only
 		if a.Addr().Is6() && a.Addr().IsLinkLocalUnicast() {
-			b.Addrs[i] = netip.AddrPortFrom(a.Addr().WithZone(h.Zone), a.Port())
+			b.Addrs[i] = netip.AddrPortFrom(a.Addr().WithZone(p.Zone), a.Port())
 		}
 	}
 	return b, err
 }
 
-// offerBeacon gives the addresses of a beacon in the host's own order, so that all come in by the
-// same.
-func offerBeacon(give func(offer), b beacon.Beacon) {
+// addBeacon adds the addresses of a beacon with priorities in the sender's order, so that all
+// agents use the same address of the store if possible.
+func addBeacon(add func(candidate), b beacon.Beacon) {
 	for i, a := range b.Addrs {
-		give(offer{addr: a, name: b.Host, likely: i})
+		add(candidate{addr: a, name: b.Host, priority: i})
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// here gives the interfaces and addresses of this host that others can reach, as --net narrows
-// them.
-func (c *Config) here() ([]hosts.Interface, error) {
+// usableInterfaces returns the interfaces of this host with the addresses that others can reach,
+// restricted by --net.
+func (c *Config) usableInterfaces() ([]hosts.Interface, error) {
 	all, err := c.Interfaces()
 	if err != nil {
 		return nil, err
@@ -29,40 +29,41 @@ func (c *Config) here() ([]hosts.Interface, error) {
 	return list, nil
 }
 
-// listenAddrs is where a store listens: on loopback if all agents are on this node, or if there is
-// no network at all.
+// listenAddrs returns the addresses on which a store on this host listens: loopback if all agents
+// are on this host or there is no network.
 func (c *Config) listenAddrs() ([]netip.Addr, error) {
 	if c.oneNode() {
-		return onLoopback[:1], nil
+		return loopbackAddrs[:1], nil
 	}
-	list, err := c.here()
+	list, err := c.usableInterfaces()
 	if err != nil || len(list) > 0 {
 		return hosts.Addresses(list), err
 	}
-	return onLoopback[:1], nil
+	return loopbackAddrs[:1], nil
 }
 
-// mine gives those of the addresses that are of this host.
-func (c *Config) mine(addrs []netip.Addr) ([]netip.Addr, error) {
+// ownAddrs returns those of the addresses that belong to this host.
+func (c *Config) ownAddrs(addrs []netip.Addr) ([]netip.Addr, error) {
 	all, err := c.Interfaces()
 	if err != nil {
 		return nil, err
 	}
-	var here []netip.Addr
+	var own []netip.Addr
 	for _, a := range addrs {
 		a = a.Unmap()
 		has := func(p netip.Prefix) bool { return p.Addr().Unmap() == a.WithZone("") }
-		if a.IsLoopback() || slices.ContainsFunc(all, func(i hosts.Interface) bool { return slices.ContainsFunc(i.Addrs, has) }) {
-			here = append(here, a)
+		onInterface := func(i hosts.Interface) bool { return slices.ContainsFunc(i.Addrs, has) }
+		if a.IsLoopback() || slices.ContainsFunc(all, onInterface) {
+			own = append(own, a)
 		}
 	}
-	return here, nil
+	return own, nil
 }
 
-// openMulticast opens the socket of beacons on the interfaces that a store would listen on: on
-// loopback when there is no other.
+// openMulticast opens a socket for beacons on the interfaces on which a store would listen; on
+// loopback if there are no others.
 func (c *Config) openMulticast(ctx context.Context) (*beacon.Socket, error) {
-	list, err := c.here()
+	list, err := c.usableInterfaces()
 	if err != nil {
 		return nil, err
 	}
@@ -76,5 +77,6 @@ func (c *Config) openMulticast(ctx context.Context) (*beacon.Socket, error) {
 	return beacon.Open(ctx, list, c.PortLo)
 }
 
-// onLoopback is where a store of one node listens: nobody else can even knock.
-var onLoopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+// loopbackAddrs are the loopback addresses. The first one is where a store listens that no other
+// host can reach.
+var loopbackAddrs = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}

@@ -10,36 +10,35 @@ import (
 	"syscall"
 )
 
-// NotFoundError says that no store was found in time: every address that was tried, and what each
-// answered last.
+// A NotFoundError means that no store was found before the context ended.
 type NotFoundError struct {
-	Tried     []Answer // sorted by address
-	Strangers []error  // who seemed to be of the same user, and was not let in: DifferentToken or DifferentCommand
-	Hint      string   // what the user can do under this launcher; may be empty
-	Cause     error    // why the search ended
+	Tried      []Answer // sorted by address
+	Rejections []error  // DifferentToken and DifferentCommand
+	Hint       string   // what the user can do; may be empty
+	Cause      error    // why the search ended
 }
 
-// An Answer is what one address said the last time it was asked.
+// An Answer is the last answer of one address.
 type Answer struct {
-	Name string // where the address came from, if that is a name
+	Name string // host name or description that the address belongs to; "" if none
 	Addr netip.AddrPort
-	Err  error // nil: nothing yet
+	Err  error // nil if there was no answer yet
 }
 
-// Unwrap gives the cause, such as context.DeadlineExceeded.
+// Unwrap returns the cause, such as context.DeadlineExceeded.
 func (e *NotFoundError) Unwrap() error { return e.Cause }
 
-// Error is all in one line.
+// Error returns Lines in one line.
 func (e *NotFoundError) Error() string {
 	return "cannot find the store of the job: " + strings.Join(e.Lines(), "; ")
 }
 
-// Lines are the strangers, and then what was tried: what an address answers the same on several
-// ports is told together.
+// Lines returns one line for each rejection, and one for each host and answer with all ports that
+// gave this answer.
 func (e *NotFoundError) Lines() []string {
 	var lines []string
-	for _, who := range e.Strangers {
-		lines = append(lines, who.Error())
+	for _, r := range e.Rejections {
+		lines = append(lines, r.Error())
 	}
 	for _, answer := range e.answers() {
 		lines = append(lines, "tried "+answer)
@@ -54,8 +53,8 @@ func (e *NotFoundError) answers() []string {
 	ports := map[[2]string][]string{}
 	var order [][2]string
 	for _, a := range e.Tried {
-		who, said := a.who(), a.said()
-		key := [2]string{who, said}
+		host, text := a.host(), a.text()
+		key := [2]string{host, text}
 		if ports[key] == nil {
 			order = append(order, key)
 		}
@@ -68,15 +67,15 @@ func (e *NotFoundError) answers() []string {
 	return lines
 }
 
-func (a Answer) who() string {
+func (a Answer) host() string {
 	if a.Name != "" && a.Name != a.Addr.Addr().String() {
 		return a.Name + " " + a.Addr.Addr().String()
 	}
 	return a.Addr.Addr().String()
 }
 
-// said is the answer in words as short as they can be.
-func (a Answer) said() string {
+// text returns the answer in as few words as possible.
+func (a Answer) text() string {
 	var errno syscall.Errno
 	switch {
 	case a.Err == nil:

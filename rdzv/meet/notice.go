@@ -6,39 +6,41 @@ import (
 	"time"
 )
 
-// A Notice is something that Meet reports while it goes on looking. The types of this file are all
-// there are.
+// A Notice is something that Meet reports while it continues. Its types are Alone, DifferentToken,
+// DifferentCommand, RanksMissing and NoMulticast.
 type Notice interface{ notice() }
 
-// Alone is reported by an agent without a launcher when it hosts, or would, and nobody has
-// connected to it for a while.
+// Alone is reported by an agent without a launcher if no other agent has connected to it yet.
 type Alone struct {
 	After    time.Duration
-	Store    netip.Addr // what to give to --store on every node; not valid where --store was given
+	Store    netip.Addr // value for --store on all nodes; not valid if --store was given
 	JoinLine string     // what to put before the command on another node, see Meeting.JoinLine
-	Secret   bool       // JoinLine holds the job's key, which must not end up in a log file
+	Secret   bool       // JoinLine contains the job key, which must not be written to log files
 }
 
-// DifferentToken is an agent of the same job (the same line, or the same --job) that has another
-// secret.
+// DifferentToken reports an agent of the same job (the same command or the same --job) that has a
+// different secret.
 type DifferentToken struct {
-	Host string     `json:"host,omitempty"` // the name it gives itself, made harmless but not verified; "" if it gave none
-	Addr netip.Addr `json:"addr"`           // where it came from, or was asked
+	// Host is the name that the agent gives itself, with only letters, digits, '.', '-' and '_',
+	// and not verified; "" if it gives none.
+	Host string     `json:"host,omitempty"`
+	Addr netip.Addr `json:"addr"` // of the agent
 }
 
-// Error is for the user: who it is, and what helps.
+// Error names the agent and what the user can do.
 func (n DifferentToken) Error() string {
 	return hostAndAddr(n.Host, n.Addr) + " has a different token: copy ~/.config/rdzv/token " +
 		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
 }
 
-// DifferentCommand is an agent of another job: another line, or another --job.
+// DifferentCommand reports an agent of another job: one with a different command or a different
+// --job.
 type DifferentCommand struct {
 	Host string     `json:"host,omitempty"` // as in DifferentToken
 	Addr netip.Addr `json:"addr"`           // as in DifferentToken
 }
 
-// Error is for the user: who it is, and what helps.
+// Error names the agent and what the user can do.
 func (n DifferentCommand) Error() string {
 	return hostAndAddr(n.Host, n.Addr) + " runs a different command: " +
 		"give both the same --job NAME, or each job its own port"
@@ -51,13 +53,13 @@ func hostAndAddr(host string, addr netip.Addr) string {
 	return addr.String()
 }
 
-// RanksMissing is reported when Hydra has not started all ranks for a while; which are missing
-// cannot be known before all have started.
+// RanksMissing reports that Hydra has not started all ranks yet. Which ones are missing is not
+// known before all have started.
 type RanksMissing struct {
-	Ranks int `json:"ranks"` // in all
+	Ranks int `json:"ranks"` // number of ranks of the job
 }
 
-// NoMulticast is reported by an agent without a launcher that cannot look for the others by
+// NoMulticast is reported by an agent without a launcher that cannot search for the others by
 // multicast.
 type NoMulticast struct {
 	Err error

@@ -8,21 +8,24 @@ import (
 	"rdzv/rdzv/secret"
 )
 
+// transports is the variable with mpirun's secret.
 const transports = "OMPI_MCA_orte_precondition_transports"
 
-// openMPI4 tells mpirun's own ranks by variables that nothing else sets.
+// openMPI4 reports whether mpirun of Open MPI 4 has started this agent. Only mpirun sets these
+// variables.
 func openMPI4(c *Config) bool {
-	return c.from("openmpi4") && (c.Env["OMPI_MCA_orte_hnp_uri"] != "" || c.Env["OMPI_MCA_ess_base_jobid"] != "")
+	return c.launcherMayBe("openmpi4") &&
+		(c.Env["OMPI_MCA_orte_hnp_uri"] != "" || c.Env["OMPI_MCA_ess_base_jobid"] != "")
 }
 
-// orte plans for Open MPI 4: mpirun makes 128 random bits for each job, and gives them to its ranks
-// alone.
+// orte is the plan for Open MPI 4, whose mpirun generates 128 random bits per job and passes them
+// to its ranks only.
 func orte(c *Config) (*plan, error) {
 	p, err := orteKey(c)
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c, p.ports)}
+	p.sources = []source{thisHost(c, p.ports)}
 	if !c.oneNode() {
 		p.sources = append(p.sources, orteHosts(c, p.ports)...)
 	}
@@ -32,21 +35,22 @@ func orte(c *Config) (*plan, error) {
 	return p, nil
 }
 
-// orteHosts are the places where rank 0 may be: nearly always mpirun's host; if that has no ranks,
-// the first of the other hosts; with a placement by hand any.
+// orteHosts returns sources for the hosts on which rank 0 may be: usually mpirun's host; if that
+// runs no ranks, the first one of the other hosts; with a rankfile or similar options any host.
 func orteHosts(c *Config, ports []int) []source {
 	var sources []source
 	if hnp, err := hosts.ParseDaemonURI(c.Env["OMPI_MCA_orte_hnp_uri"]); err == nil {
-		sources = append(sources, seen(c.Proc, hnp[0].Port(), ports), fixed("mpirun's host", 2, addressesOf(hnp), ports))
+		sources = append(sources, daemonPeers(c.Proc, hnp[0].Port(), ports),
+			fixed("mpirun's host", 2, addressesOf(hnp), ports))
 	}
 	if nodes, err := hosts.ParseNodeRegex(c.Env["OMPI_MCA_orte_node_regex"]); err == nil {
-		sources = append(sources, names(c.Resolve, append(nodes[1:], nodes[0]), 1, ports))
+		sources = append(sources, named(c.Resolve, append(nodes[1:], nodes[0]), 1, ports))
 	}
 	return sources
 }
 
-// orteKey makes the key from mpirun's secret. Where mpirun makes none, the token serves. The
-// variable alone is none: under srun --mpi=pmix it is made from the job's number.
+// orteKey derives the key from mpirun's secret, or from the token if mpirun has none. The variable
+// alone does not contain a secret: under srun --mpi=pmix it is derived from the job id.
 func orteKey(c *Config) (*plan, error) {
 	text := strings.ReplaceAll(c.Env[transports], "-", "")
 	if c.Insecure || text == "" {
@@ -56,6 +60,7 @@ func orteKey(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use %s as the secret of this job: %w", transports, err)
 	}
-	k := secret.DeriveKey(b, c.Job+"\x00"+text) // the launcher's number of the job may be that of another one too
+	// mpirun's job id is not unique, so the job's identity includes the secret.
+	k := secret.DeriveKey(b, c.Job+"\x00"+text)
 	return planFor(c, &k)
 }

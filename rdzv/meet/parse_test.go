@@ -14,7 +14,7 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// recorded reads the environment of a real rank; docs/launchers.md says how it was started.
+// recorded reads the environment of a rank that a real launcher has started; see docs/launchers.md.
 func recorded(t testing.TB, name string) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name+".env"))
@@ -35,11 +35,12 @@ func TestContact(t *testing.T) {
 	addrs := []netip.Addr{netip.MustParseAddr("10.77.0.12"), netip.MustParseAddr("fd00::12")}
 	gotKey, gotAddrs, port, err := parseContact(formatContact(key, addrs, 29601))
 	if err != nil || gotKey != key || !slices.Equal(gotAddrs, addrs) || port != 29601 {
-		t.Errorf("%v %v %d, %v", gotKey, gotAddrs, port, err)
+		t.Errorf("parseContact = %v, %v, %d, %v", gotKey, gotAddrs, port, err)
 	}
-	many := slices.Repeat([]netip.Addr{netip.MustParseAddr("fd00:1111:2222:3333:4444:5555:6666:7777")}, 100)
+	long := netip.MustParseAddr("fd00:1111:2222:3333:4444:5555:6666:7777")
+	many := slices.Repeat([]netip.Addr{long}, 100)
 	if text := formatContact(key, many, 1); len(text) > maxContact || strings.Contains(text, " ") {
-		t.Errorf("a value of %d bytes: %s", len(text), text)
+		t.Errorf("contact of %d bytes: %s", len(text), text)
 	} else if _, some, _, err := parseContact(text); err != nil || len(some) < 10 {
 		t.Errorf("%d addresses, %v", len(some), err)
 	}
@@ -49,10 +50,11 @@ func TestContact(t *testing.T) {
 }
 
 func FuzzContact(f *testing.F) {
-	f.Add(formatContact(secret.NewKey(), onLoopback, 29600))
+	f.Add(formatContact(secret.NewKey(), loopbackAddrs, 29600))
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, addrs, port, err := parseContact(text); err == nil && (len(addrs) == 0 || port < 0 || port > 65535) {
-			t.Errorf("%q: %v %d", text, addrs, port)
+		_, addrs, port, err := parseContact(text)
+		if err == nil && (len(addrs) == 0 || port < 0 || port > 65535) {
+			t.Errorf("parseContact(%q): %v, %d", text, addrs, port)
 		}
 	})
 }
@@ -62,12 +64,16 @@ func TestParseJoin(t *testing.T) {
 	for _, addr := range []string{"10.77.0.11:29600", "[fd00::1]:29600", "[fe80::1%eth0]:29600"} {
 		got, k, err := parseJoin(" " + addr + "/" + key.Reveal() + "\n")
 		if err != nil || got != netip.MustParseAddrPort(addr) || *k != key {
-			t.Errorf("%s: %v %v, %v", addr, got, k, err)
+			t.Errorf("parseJoin of %s = %v, %v, %v", addr, got, k, err)
 		}
 	}
-	for _, bad := range []string{"", "/", "node1:29600/" + key.Reveal(), "10.0.0.1/" + key.Reveal(), "10.0.0.1:0/" + key.Reveal(), "0.0.0.0:1/" + key.Reveal(), "10.0.0.1:1/" + key.Reveal()[1:]} {
+	for _, bad := range []string{
+		"", "/", "node1:29600/" + key.Reveal(), "10.0.0.1/" + key.Reveal(),
+		"10.0.0.1:0/" + key.Reveal(), "0.0.0.0:1/" + key.Reveal(),
+		"10.0.0.1:1/" + key.Reveal()[1:],
+	} {
 		if _, _, err := parseJoin(bad); err == nil {
-			t.Errorf("%q is fine", bad)
+			t.Errorf("parseJoin(%q) succeeds", bad)
 		} else if strings.Contains(err.Error(), key.Reveal()[5:15]) {
 			t.Errorf("the error repeats the key: %v", err)
 		}
@@ -78,24 +84,29 @@ func FuzzJoin(f *testing.F) {
 	f.Add("10.0.0.1:1/" + secret.NewKey().Reveal())
 	f.Fuzz(func(t *testing.T, text string) {
 		if addr, _, err := parseJoin(text); err == nil && addr.Port() == 0 {
-			t.Errorf("%q: %v", text, addr)
+			t.Errorf("parseJoin(%q) = %v", text, addr)
 		}
 	})
 }
 
 func TestParseStore(t *testing.T) {
 	for text, want := range map[string]string{
-		"node1": "node1 0", "node1:29700": "node1 29700", "node1.cluster.org": "node1.cluster.org 0", "10.0.0.1": "10.0.0.1 0", "10.0.0.1:1": "10.0.0.1 1",
-		"::1": "::1 0", "[::1]": "::1 0", "[::1]:65535": "::1 65535", "fe80::1%eth0": "fe80::1%eth0 0", "[fe80::1%eth0]:7": "fe80::1%eth0 7",
+		"node1": "node1 0", "node1:29700": "node1 29700", "a.cluster.org": "a.cluster.org 0",
+		"10.0.0.1": "10.0.0.1 0", "10.0.0.1:1": "10.0.0.1 1",
+		"::1": "::1 0", "[::1]": "::1 0", "[::1]:65535": "::1 65535",
+		"fe80::1%eth0": "fe80::1%eth0 0", "[fe80::1%eth0]:7": "fe80::1%eth0 7",
 	} {
 		host, port, err := ParseStore(text)
 		if got := fmt.Sprint(host, " ", port); err != nil || got != want {
-			t.Errorf("%q: %s, %v", text, got, err)
+			t.Errorf("ParseStore(%q) = %s, %v, want %s", text, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", ":", ":29700", "node1:", "node1:0", "node1:70000", "node1:http", "a b", "a,b", "http://node1:2379", "node1/x", "[::1", "[::1]:", "[node1]:x", "a:b:c"} {
+	for _, bad := range []string{
+		"", ":", ":29700", "node1:", "node1:0", "node1:70000", "node1:http", "a b", "a,b",
+		"http://node1:2379", "node1/x", "[::1", "[::1]:", "[node1]:x", "a:b:c",
+	} {
 		if host, port, err := ParseStore(bad); err == nil {
-			t.Errorf("%q is fine: %q %d", bad, host, port)
+			t.Errorf("ParseStore(%q) = %q, %d, want an error", bad, host, port)
 		}
 	}
 }
@@ -103,8 +114,9 @@ func TestParseStore(t *testing.T) {
 func FuzzStore(f *testing.F) {
 	f.Add("[fe80::1%eth0]:7")
 	f.Fuzz(func(t *testing.T, text string) {
-		if host, port, err := ParseStore(text); err == nil && (host == "" || port < 0 || port > 65535) {
-			t.Errorf("%q: %q %d", text, host, port)
+		host, port, err := ParseStore(text)
+		if err == nil && (host == "" || port < 0 || port > 65535) {
+			t.Errorf("ParseStore(%q) = %q, %d", text, host, port)
 		}
 	})
 }

@@ -7,40 +7,42 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// A plan is what one row of the table in the package comment comes to, for this agent.
+// A plan is what one row of the table means for this agent.
 type plan struct {
-	key       *secret.Key // nil: --insecure
-	public    []byte      // the job's public name
-	hosts     bool        // this agent hosts, and no other does, unless there is an election
-	addrs     []netip.Addr
-	ports     []int
-	sources   []source // where to look, for those that do not host
-	hint      string   // what helps when nothing is found
-	foreign   string   // what helps when something else is found there; "" is the hint
-	announce  bool     // the host calls out with beacons, and the others listen to them
+	key       *secret.Key  // nil: --insecure
+	public    []byte       // public name of the job
+	hosting   bool         // this agent hosts, if there is no election
+	addrs     []netip.Addr // where this agent listens if it hosts
+	ports     []int        // for the store, in the order in which they are tried
+	sources   []source     // where the store may be, for an agent that does not host
+	announce  bool         // the host sends beacons, and the other agents receive them
 	multicast multicast
-	named     bool // the user named this very address: another job there is worth telling
-	alone     bool // a host of whom nobody knows tells how the others can find it
-	store     bool // and that --store would help
+	named     bool // the user has specified this address, so a different job there is reported
+
+	hint             string // what to do if the store is not found
+	otherServiceHint string // the same if another service uses the address; "" if hint applies
 }
 
-// planFor is the plan that most rows share: rank 0 hosts, the key names the ports.
+// planFor makes the plan that most rows have in common: rank 0 hosts, and the port sequence depends
+// on the key.
 func planFor(c *Config, key *secret.Key) (*plan, error) {
-	p := &plan{key: key, public: secret.PublicName(c.Job), hosts: c.Rank == 0, alone: c.byHand(), store: c.Store == ""}
+	p := &plan{key: key, public: secret.PublicName(c.Job), hosting: c.Rank == 0}
 	var signer []byte
 	if key != nil {
 		p.public = key[:secret.PublicLen]
 		signer = secret.Expand(key[:], "beacon", len(secret.Key{}))
 	}
 	p.ports = portsOf(p.public, c.PortLo, c.PortHi, sequenceLen)
-	p.multicast = multicast{open: c.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host}
+	p.multicast = multicast{
+		open: c.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host,
+	}
 	var err error
 	p.addrs, err = c.listenAddrs()
 	return p, err
 }
 
-// planByToken is planFor with the key that the user's token makes. Beacons are signed with the
-// token itself, so that agents of the user's other jobs can be told from strangers.
+// planByToken is planFor with a key derived from the user's token. The key of beacons is derived
+// from the token only, so that agents of the user's other jobs can be recognised.
 func planByToken(c *Config) (*plan, error) {
 	if c.Insecure {
 		return planFor(c, nil)

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Defaults of Config.PortLo and PortHi: below the range from which Linux hands out ports by itself
-// (32768 and up).
+// Default values of Config.PortLo and Config.PortHi. They are below Linux's ephemeral port range,
+// which begins at 32768.
 const (
 	DefaultPortLo = 29600
 	DefaultPortHi = 29999
 )
 
-// sequenceLen is how many ports a job tries. A hundred jobs at once on one host and the default
-// range leave one of them without a port in about one of 10^5 cases.
+// sequenceLen is the length of a job's port sequence. With a hundred simultaneous jobs on one host
+// and the default range, the probability that one of them finds no free port is about 10^-5.
 const sequenceLen = 8
 
-// portsOf gives the n ports of lo..hi at which the store of the job with this public name may
-// listen, in the order of trying: fewer if the range is smaller. Equal on all agents of the job,
-// also on those with another secret, who are to be told so.
+// portsOf returns the first n ports of the port sequence of the job with that public name, within
+// lo to hi; fewer if the range is smaller. It is the same on all agents of the job, also on those
+// with a different secret, so that they find each other and report that.
 func portsOf(public []byte, lo, hi, n int) []int {
 	n = max(0, min(n, hi-lo+1))
 	ports := make([]int, 0, n)

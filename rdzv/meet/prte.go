@@ -10,23 +10,27 @@ import (
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
-// openMPI5 tells the ranks of mpirun and prterun of PRRTE, which begins its jobs' names with its
-// own.
+// openMPI5 reports whether mpirun of Open MPI 5 or prterun has started this agent. The names of its
+// jobs start with the program's name.
 func openMPI5(c *Config) bool {
-	return !c.byHand() && (c.Launcher == "openmpi5" || c.Launcher == "" && strings.HasPrefix(c.Env["PMIX_NAMESPACE"], "prterun-"))
+	if c.Launcher == "" {
+		return c.hasRank() && strings.HasPrefix(c.Env["PMIX_NAMESPACE"], "prterun-")
+	}
+	return c.hasRank() && c.Launcher == "openmpi5"
 }
 
-// prte plans for Open MPI 5. It gives its ranks no secret and no list of hosts, but the command
-// line of the daemons tells the addresses of mpirun's host, where rank 0 usually is. If that host
-// has no ranks, nobody is listed: beacons may help.
+// prte is the plan for Open MPI 5. It passes neither a secret nor a list of hosts to its ranks, but
+// the command line of its daemon contains the addresses of mpirun's host, where rank 0 usually is.
+// If that host runs no ranks, only multicast remains.
 func prte(c *Config) (*plan, error) {
 	p, err := planByToken(c)
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c, p.ports)}
+	p.sources = []source{thisHost(c, p.ports)}
 	if hnp := prteHead(c); len(hnp) > 0 && !c.oneNode() {
-		p.sources = append(p.sources, seen(c.Proc, hnp[0].Port(), p.ports), fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
+		p.sources = append(p.sources, daemonPeers(c.Proc, hnp[0].Port(), p.ports),
+			fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
 	}
 	p.announce = !c.oneNode()
 	p.hint = "if mpirun's own host runs no ranks, Open MPI 5 does not name rank 0's host: " +
@@ -34,7 +38,8 @@ func prte(c *Config) (*plan, error) {
 	return p, nil
 }
 
-// prteHead finds mpirun's daemon on the command line of this host's daemon, which is an ancestor.
+// prteHead returns the addresses of mpirun's daemon from the command line of this host's daemon,
+// which is an ancestor of this process; nil if they are not found.
 func prteHead(c *Config) []netip.AddrPort {
 	if c.Proc == nil {
 		return nil

@@ -9,24 +9,22 @@ import (
 	"time"
 )
 
-// reachTimeout is how long an address may take to answer to count as reachable. The store answers
-// elsewhere already, so it is not busy starting; a network that leads nowhere costs the start of
-// the job this much.
+// reachTimeout limits the time for a connection to one address of the store. The store is running,
+// so a reachable address answers quickly, and an unreachable one delays the job by this time.
 const reachTimeout = 250 * time.Millisecond
 
-// A Way is an address of the store that an agent can use, and its own on the way there; that is not
-// valid for the way by Meeting.Addr, which the agent has a connection by.
+// A Way is an address of the store that this agent can reach, and the agent's own address on such a
+// connection. Own is not valid for Meeting.Addr, to which the agent is connected already.
 type Way struct{ Store, Own netip.Addr }
 
-// Reach gives the ways to the store that this agent has, in the host's order: where hosts have
-// several networks, not all of them need lead to all, and a connection by one says nothing of the
-// others. Only the store itself counts, not something else with its address. Nil on the store's own
-// host, which reaches all of them.
+// Reach connects to all addresses on which the store listens and returns those that this agent can
+// reach, in the host's order. On hosts with several networks, a connection to one address does not
+// show that the others are reachable too. The result is nil on the store's own host.
 func (m *Meeting) Reach(ctx context.Context) []Way {
 	if m.Hosting {
 		return nil
 	}
-	if mine, err := m.config.mine([]netip.Addr{m.Addr.Addr()}); err != nil || len(mine) > 0 {
+	if own, err := m.config.ownAddrs([]netip.Addr{m.Addr.Addr()}); err != nil || len(own) > 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -42,21 +40,23 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 	}
 	group.Wait()
 	ways = slices.DeleteFunc(ways, func(w Way) bool { return w == Way{} })
-	if mine := (Way{Store: m.Addr.Addr()}); !slices.Contains(ways, mine) { // the host does not call it so: there is a translation in between
-		ways = append(ways, mine)
+	// With address translation, the host does not know the address that this agent uses.
+	if used := (Way{Store: m.Addr.Addr()}); !slices.Contains(ways, used) {
+		ways = append(ways, used)
 	}
 	return ways
 }
 
-// way tries an address; the zero Way is none.
+// way tries one address; the result is the zero Way if this store does not answer there.
 func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
-	conn, greeted, err := m.dialer.Dial(ctx, addr)
+	conn, greeting, err := m.dialer.Dial(ctx, addr)
 	if err != nil {
 		return Way{}
 	}
 	defer conn.Close()
-	if greeted.ID != m.id {
+	if greeting.ID != m.id {
 		return Way{}
 	}
-	return Way{Store: addr.Addr(), Own: conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()}
+	own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
+	return Way{Store: addr.Addr(), Own: own.Unmap()}
 }

@@ -14,60 +14,60 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// A search finds the store among the addresses that its sources offer.
+// A search finds the store among the candidates of its sources.
 type search struct {
 	dialer  *gate.Dialer
 	sources []source
-	past    []gate.Instance // stores whose job is over
-	told    func(gate.Rejection)
-	tries   tries
+	past    []gate.Instance // stores whose job has ended
+	report  func(gate.Rejection)
+	targets targets
 
-	best  *found    // found already
-	until time.Time // when best is good enough
+	best  *found    // the connection with the best priority so far
+	until time.Time // when to stop waiting for a better one
 }
 
+// found is an authenticated connection to the store.
 type found struct {
 	gate.Greeting
 	conn net.Conn
 	addr netip.AddrPort
 }
 
-type answered struct {
+type answer struct {
 	found
 	err error
 }
 
-// run returns the first verified connection, or when ctx ends. Nothing of it is running any more
-// then.
+// run returns the first connection to the store, or a *NotFoundError when ctx ends. All its
+// goroutines have ended when it returns.
 func (s *search) run(ctx context.Context) (*found, error) {
-	// An attempt must not fail of ctx's deadline: its answer would hide what the address has said
-	// before.
-	trying, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	offers, answers := make(chan offer), make(chan answered)
+	// Attempts do not inherit ctx's deadline, whose error would replace the answers of addresses.
+	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	candidates, answers := make(chan candidate), make(chan answer)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
 	for _, src := range s.sources {
 		group.Go(func() {
-			src(trying, func(o offer) {
+			src(attempts, func(c candidate) {
 				select {
-				case offers <- o:
-				case <-trying.Done():
+				case candidates <- c:
+				case <-attempts.Done():
 				}
 			})
 		})
 	}
-	s.tries = tries{}
+	s.targets = targets{}
 	for {
-		if s.best != nil && !s.betterOpen() {
+		if s.best != nil && !s.mayImprove() {
 			return s.best, nil
 		}
-		wake := time.NewTimer(s.launch(trying, &group, answers))
+		wake := time.NewTimer(s.launch(attempts, &group, answers))
 		select {
-		case o := <-offers:
-			s.tries.take(o)
+		case c := <-candidates:
+			s.targets.add(c)
 		case a := <-answers:
-			s.keep(s.judge(a))
+			s.evaluate(a)
 		case <-wake.C:
 		case <-ctx.Done():
 			if s.best != nil {
@@ -79,45 +79,35 @@ func (s *search) run(ctx context.Context) (*found, error) {
 	}
 }
 
-// keep keeps the better of two ways to the store.
-func (s *search) keep(f *found) {
-	switch {
-	case f == nil:
-	case s.best == nil:
-		s.best, s.until = f, time.Now().Add(preferFor)
-	case s.tries[f.addr].likely < s.tries[s.best.addr].likely:
-		s.best.conn.Close()
-		s.best = f
-	default:
-		f.conn.Close()
-	}
-}
-
-// betterOpen says that a more likely address of what seems to be the same store is about to answer.
-func (s *search) betterOpen() bool {
-	for _, t := range s.tries {
-		if t.open && t.addr.Port() == s.best.addr.Port() && t.likely < s.tries[s.best.addr].likely && time.Now().Before(s.until) {
+// mayImprove reports whether an attempt is under way to an address with a better priority that
+// seems to be the same store's.
+func (s *search) mayImprove() bool {
+	for _, t := range s.targets {
+		if t.dialing && t.addr.Port() == s.best.addr.Port() &&
+			t.priority < s.targets[s.best.addr].priority && time.Now().Before(s.until) {
 			return true
 		}
 	}
 	return false
 }
 
-// launch starts the attempts that are due, and says when the next may be.
-func (s *search) launch(ctx context.Context, group *sync.WaitGroup, answers chan<- answered) time.Duration {
+// launch starts the attempts that are due, and returns the time until the next may be.
+func (s *search) launch(
+	ctx context.Context, group *sync.WaitGroup, answers chan<- answer,
+) time.Duration {
 	now := time.Now()
-	open, fresh := 0, 0
-	sleep := burstEvery
 	if s.best != nil {
 		return s.until.Sub(now)
 	}
-	var due []*try
-	for _, t := range s.tries {
+	sleep := burstInterval
+	dialing, recent := 0, 0
+	var due []*target
+	for _, t := range s.targets {
 		switch {
-		case t.open:
-			open++
-			if now.Sub(t.started) < burstEvery {
-				fresh++
+		case t.dialing:
+			dialing++
+			if now.Sub(t.started) < burstInterval {
+				recent++
 			}
 		case !t.next.After(now):
 			due = append(due, t)
@@ -125,20 +115,20 @@ func (s *search) launch(ctx context.Context, group *sync.WaitGroup, answers chan
 			sleep = min(sleep, t.next.Sub(now))
 		}
 	}
-	slices.SortFunc(due, func(a, b *try) int {
-		return cmp.Or(cmp.Compare(a.likely, b.likely), a.addr.Compare(b.addr))
+	slices.SortFunc(due, func(a, b *target) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), a.addr.Compare(b.addr))
 	})
-	for _, t := range due[:max(0, min(len(due), burst-fresh, maxOpen-open))] {
-		t.open, t.started = true, now
-		group.Go(func() { s.attempt(ctx, t.addr, answers) })
+	for _, t := range due[:max(0, min(len(due), burst-recent, maxDialing-dialing))] {
+		t.dialing, t.started = true, now
+		group.Go(func() { s.dial(ctx, t.addr, answers) })
 	}
 	return max(sleep, time.Millisecond)
 }
 
-func (s *search) attempt(ctx context.Context, addr netip.AddrPort, answers chan<- answered) {
-	conn, greeted, err := s.dialer.Dial(ctx, addr)
+func (s *search) dial(ctx context.Context, addr netip.AddrPort, answers chan<- answer) {
+	conn, greeting, err := s.dialer.Dial(ctx, addr)
 	select {
-	case answers <- answered{found{greeted, conn, addr}, err}:
+	case answers <- answer{found{greeting, conn, addr}, err}:
 	case <-ctx.Done():
 		if err == nil {
 			conn.Close()
@@ -146,37 +136,51 @@ func (s *search) attempt(ctx context.Context, addr netip.AddrPort, answers chan<
 	}
 }
 
-var errClosed = errors.New("the job of that store has ended")
+// errJobEnded is the answer of a store whose job has ended.
+var errJobEnded = errors.New("the job of that store has ended")
 
-// judge takes in one answer; it returns the store if that was it.
-func (s *search) judge(a answered) *found {
-	t := s.tries[a.addr]
+// evaluate processes the answer of one address.
+func (s *search) evaluate(a answer) {
+	t := s.targets[a.addr]
 	if a.err == nil && !slices.Contains(s.past, a.ID) {
-		return &a.found
+		s.keepBetter(&a.found)
+		return
 	}
 	if a.err == nil {
 		a.conn.Close()
-		a.err = errClosed
+		a.err = errJobEnded
 	}
-	t.open, t.answer = false, a.err
-	t.wait = t.longer()
+	t.dialing, t.err = false, a.err
+	t.wait = t.nextWait()
 	var moved gate.MovedError
 	switch {
 	case errors.As(a.err, &moved):
-		s.tries.take(offer{addr: moved.To, name: t.name, likely: -1})
+		s.targets.add(candidate{addr: moved.To, name: t.name, priority: -1})
 	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
-		t.wait = strangeFor
-		s.told(gate.Rejection{Host: t.name, Addr: a.addr.Addr(), Reason: a.err})
+		t.wait = rejectedWait
+		s.report(gate.Rejection{Host: t.name, Addr: a.addr.Addr(), Reason: a.err})
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
-	return nil
+}
+
+// keepBetter keeps the connection with the better priority of f and s.best.
+func (s *search) keepBetter(f *found) {
+	switch {
+	case s.best == nil:
+		s.best, s.until = f, time.Now().Add(improveTimeout)
+	case s.targets[f.addr].priority < s.targets[s.best.addr].priority:
+		s.best.conn.Close()
+		s.best = f
+	default:
+		f.conn.Close()
+	}
 }
 
 func (s *search) notFound(cause error) error {
 	e := &NotFoundError{Cause: cause}
-	for _, t := range s.tries {
+	for _, t := range s.targets {
 		if !t.started.IsZero() {
-			e.Tried = append(e.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.answer})
+			e.Tried = append(e.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
 		}
 	}
 	slices.SortFunc(e.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })

@@ -8,51 +8,55 @@ import (
 	"time"
 )
 
-// A port that is offered exactly, and not as a later one of the sequence, is tried as often as the
-// first.
-func TestAnExactOfferIsTriedOften(t *testing.T) {
-	all := tries{}
+// A port that is added as an exact address, and not as a later port of the sequence, is tried as
+// often as the first.
+func TestExactCandidateIsTriedOften(t *testing.T) {
+	all := targets{}
 	addr := netip.MustParseAddrPort("127.0.0.1:29703")
-	for _, o := range []struct {
-		offer
+	for _, c := range []struct {
+		candidate
 		want time.Duration
 	}{
-		{offer{addr: addr, likely: 20, later: true}, laterWait},
-		{offer{addr: addr}, firstWait},
-		{offer{addr: addr, later: true}, firstWait},
+		{candidate{addr: addr, priority: 20, laterPort: true}, laterPortWait},
+		{candidate{addr: addr}, firstWait},
+		{candidate{addr: addr, laterPort: true}, firstWait},
 	} {
-		all.take(o.offer)
-		if got := all[addr].longer(); got != o.want {
-			t.Errorf("after %+v it waits %v, not %v", o.offer, got, o.want)
+		all.add(c.candidate)
+		if got := all[addr].nextWait(); got != c.want {
+			t.Errorf("nextWait after %+v = %v, want %v", c.candidate, got, c.want)
 		}
 	}
 }
 
-// Of more addresses than a search remembers, it forgets the least likely.
-func TestALikelyOfferFindsRoom(t *testing.T) {
-	s := &search{tries: tries{}}
+// A full search replaces the candidate with the worst priority.
+func TestFullSearchReplacesWorst(t *testing.T) {
+	s := &search{targets: targets{}}
 	address := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1)
 	}
-	for i := range maxTries + 10 {
-		s.tries.take(offer{addr: address(i), likely: i + 1})
+	for i := range maxTargets + 10 {
+		s.targets.add(candidate{addr: address(i), priority: i + 1})
 	}
-	beacon, last := address(maxTries+20), address(maxTries-1)
-	s.tries.take(offer{addr: beacon})
-	if len(s.tries) != maxTries || s.tries[beacon] == nil || s.tries[last] != nil || s.tries[address(0)] == nil {
-		t.Errorf("%d tries, the new one %v, the last one %v", len(s.tries), s.tries[beacon], s.tries[last])
+	beacon, last := address(maxTargets+20), address(maxTargets-1)
+	s.targets.add(candidate{addr: beacon})
+	if len(s.targets) != maxTargets || s.targets[beacon] == nil ||
+		s.targets[last] != nil || s.targets[address(0)] == nil {
+		t.Errorf("%d targets; new one %v, last one %v",
+			len(s.targets), s.targets[beacon], s.targets[last])
 	}
 }
 
-// An address that nobody has got round to asking was not tried.
-func TestOnlyWhatWasTriedIsTold(t *testing.T) {
-	s := &search{tries: tries{}}
+// An address that was not dialled is not reported as tried.
+func TestNotFoundListsDialledAddressesOnly(t *testing.T) {
+	s := &search{targets: targets{}}
 	first := netip.MustParseAddrPort("127.0.0.1:29701")
-	s.tries.take(offer{addr: first})
-	s.tries.take(offer{addr: netip.MustParseAddrPort("127.0.0.1:29702"), later: true})
-	s.tries[first].started = time.Now()
+	s.targets.add(candidate{addr: first})
+	s.targets.add(candidate{addr: netip.MustParseAddrPort("127.0.0.1:29702"), laterPort: true})
+	s.targets[first].started = time.Now()
 	var e *NotFoundError
-	if err := s.notFound(nil); !errors.As(err, &e) || fmt.Sprint(e.answers()) != "[127.0.0.1 port 29701: no answer yet]" {
-		t.Errorf("told: %v", err)
+	err := s.notFound(nil)
+	want := "[127.0.0.1 port 29701: no answer yet]"
+	if !errors.As(err, &e) || fmt.Sprint(e.answers()) != want {
+		t.Errorf("notFound = %v, want %s", err, want)
 	}
 }

@@ -10,12 +10,13 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// Nothing that prints values may print a secret, however it is asked to, and however deep the value
-// lies.
+// No way of printing a Config or Meeting may print a secret.
 func TestConfigAndMeetingPrintNoSecret(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
 	c := Config{
-		Job: "job", Join: "127.0.0.1:29600/" + k.Reveal(), Env: map[string]string{"RDZV_TOKEN": hex.EncodeToString(testToken), transports: hex.EncodeToString(testToken)},
+		Job: "job", Join: "127.0.0.1:29600/" + k.Reveal(), Env: map[string]string{
+			"RDZV_TOKEN": hex.EncodeToString(testToken), transports: hex.EncodeToString(testToken),
+		},
 		Token: func() ([]byte, error) { return testToken, nil },
 	}
 	m := &Meeting{Key: &k}
@@ -28,7 +29,8 @@ func TestConfigAndMeetingPrintNoSecret(t *testing.T) {
 	text := strings.ToLower(out.String())
 	dec := strings.Trim(fmt.Sprint([]byte(k[secret.PublicLen:secret.PublicLen+4])), "[]")
 	for _, part := range []string{
-		hex.EncodeToString(k[secret.PublicLen:])[:8], k.Reveal()[12:20], base64.StdEncoding.EncodeToString(k[:])[12:20], dec,
+		hex.EncodeToString(k[secret.PublicLen:])[:8], k.Reveal()[12:20], dec,
+		base64.StdEncoding.EncodeToString(k[:])[12:20],
 		hex.EncodeToString(testToken)[:8], string(testToken[:8]),
 	} {
 		if strings.Contains(text, strings.ToLower(part)) {

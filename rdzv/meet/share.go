@@ -9,47 +9,49 @@ import (
 	"rdzv/internal/filelock"
 )
 
-// A shared is what agents on this host do once for all of them.
+// A shared does things once for all agents on this host.
 type shared struct {
-	dir   string       // the runtime directory; "" is none
-	onEnd func(func()) // has a function called when the agent leaves
+	dir     string       // the runtime directory; "" if there is none
+	onLeave func(func()) // registers a function that is called when the agent leaves
 }
 
-// maxShared is the most that is read of what another agent has found out, in bytes.
+// maxShared is the maximum size of a shared result in bytes.
 const maxShared = 1 << 24
 
-// oncePerNode lets one of the agents on this host do something for all; the others wait for it and
-// read what came out. The file stays until the job's first agent here leaves, and each that has
-// read it holds it until it leaves itself: see Tidy.
-func (s shared) oncePerNode(ctx context.Context, name string, do func() ([]byte, error)) ([]byte, error) {
+// oncePerNode calls do in one of the agents on this host, and returns its result in all of them. If
+// do fails or its result is empty, the next agent calls do. The file with the result remains, and
+// locked, until the first of the job's agents leaves.
+func (s shared) oncePerNode(
+	ctx context.Context, name string, do func() ([]byte, error),
+) ([]byte, error) {
 	if s.dir == "" {
 		return do()
 	}
-	file := filepath.Join(s.dir, sharedPrefix+name)
-	f, err := filelock.Open(file, os.O_CREATE)
+	path := filepath.Join(s.dir, sharedPrefix+name)
+	f, err := filelock.Open(path, os.O_CREATE)
 	if err != nil {
 		return do()
 	}
-	s.onEnd(func() {
-		os.Remove(file)
+	s.onLeave(func() {
+		os.Remove(path)
 		f.Close()
 	})
 	for ; ctx.Err() == nil; pause(ctx, firstWait) {
 		if f.TryShare() == nil {
-			if text, err := io.ReadAll(io.NewSectionReader(f, 0, maxShared)); err == nil && len(text) > 0 {
+			text, err := io.ReadAll(io.NewSectionReader(f, 0, maxShared))
+			if err == nil && len(text) > 0 {
 				return text, nil
 			}
 		}
 		if f.TryLock() == nil {
-			return share(f, do)
+			return write(f, do)
 		}
 	}
 	return nil, ctx.Err()
 }
 
-// share writes what came out, and lets the others read it; if nothing came out, the next of them
-// asks.
-func share(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
+// write writes the result of do to the locked file and lets the other agents read it.
+func write(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
 	text, err := do()
 	if err == nil {
 		_, err = f.Write(text)

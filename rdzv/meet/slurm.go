@@ -9,26 +9,29 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// slurm tells a task of srun. The body of a batch script has most of the variables too, but no
-// step.
+// slurm reports whether srun has started this agent as a task of a step. The batch script has most
+// of the variables too, but no step.
 func slurm(c *Config) bool {
-	return c.from("slurm", "slurm-pmi") && c.Env["SLURM_STEP_ID"] != "" && c.Env["SLURM_STEP_NODELIST"] != "" && !c.byHand()
+	return c.launcherMayBe("slurm", "slurm-pmi") && c.hasRank() &&
+		c.Env["SLURM_STEP_ID"] != "" && c.Env["SLURM_STEP_NODELIST"] != ""
 }
 
-// slurmStep plans for srun: rank 0 is on the first node of the step, or with some distributions on
-// another.
-func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
+// slurmStep is the plan for srun. Rank 0 is on the first node of the step, or with some
+// distributions on another one.
+func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 	p, err := planByToken(c)
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{nearby(c, p.ports)}
+	p.sources = []source{thisHost(c, p.ports)}
 	if !c.oneNode() {
-		nodes, err := hosts.ParseHostlist(c.Env["SLURM_STEP_NODELIST"])
+		list := c.Env["SLURM_STEP_NODELIST"]
+		nodes, err := hosts.ParseHostlist(list)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", c.Env["SLURM_STEP_NODELIST"], err)
+			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", list, err)
 		}
-		p.sources = append(p.sources, names(c.Resolve, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onEnd))
+		p.sources = append(p.sources,
+			named(c.Resolve, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onLeave))
 	}
 	p.announce = !c.oneNode()
 	p.hint = "rank 0's agent hosts the store on one of the nodes of the step: " +
@@ -36,45 +39,47 @@ func slurmStep(c *Config, onEnd func(func())) (*plan, error) {
 	return p, nil
 }
 
-// Slurm may know addresses that names do not give. Its controller is asked as little as can be:
-// only by those who have found nothing for a while, once for a node, at first for the first host
-// alone.
+// Slurm's controller may know addresses of nodes whose names cannot be resolved. To limit its load,
+// agents ask only if they have found no store for some time, once per node, and at first for the
+// first node only.
 const (
 	scontrolAfter = 300 * time.Millisecond
 	scontrolMore  = 3 * time.Second
 )
 
-func nodeAddrs(c *Config, nodes []string, p *plan, onEnd func(func())) source {
-	s := shared{dir: c.RuntimeDir, onEnd: onEnd}
-	ask := func(ctx context.Context, nodes string, give func(offer)) {
+// nodeAddrs is the source of the addresses that scontrol shows.
+func nodeAddrs(c *Config, nodes []string, p *plan, onLeave func(func())) source {
+	s := shared{dir: c.RuntimeDir, onLeave: onLeave}
+	ask := func(ctx context.Context, nodes string, add func(candidate)) {
 		if ctx.Err() != nil {
 			return
 		}
-		text, err := s.oncePerNode(ctx, fmt.Sprintf("%x-%x", p.public, secret.PublicName(nodes)), func() ([]byte, error) {
+		name := fmt.Sprintf("%x-%x", p.public, secret.PublicName(nodes))
+		text, err := s.oncePerNode(ctx, name, func() ([]byte, error) {
 			return c.Scontrol(ctx, "-o", "show", "node", nodes)
 		})
 		if err != nil {
 			return
 		}
 		for i, n := range hosts.ParseScontrol(string(text)) {
-			addrs, err := lookup(ctx, c.Resolve, n.Addr)
+			addrs, err := resolve(ctx, c.Resolve, n.Addr)
 			if err == nil {
-				offerAll(give, n.Name, i, addrs, p.ports)
+				addAll(add, n.Name, i, addrs, p.ports)
 			}
 		}
 	}
-	return func(ctx context.Context, give func(offer)) {
+	return func(ctx context.Context, add func(candidate)) {
 		if c.Scontrol == nil {
 			return
 		}
 		pause(ctx, scontrolAfter)
-		soon, cancel := context.WithTimeout(ctx, scontrolAfter)
-		_, err := lookup(soon, c.Resolve, nodes[0])
+		briefly, cancel := context.WithTimeout(ctx, scontrolAfter)
+		_, err := resolve(briefly, c.Resolve, nodes[0])
 		cancel()
 		if err != nil {
-			ask(ctx, nodes[0], give)
+			ask(ctx, nodes[0], add)
 		}
 		pause(ctx, scontrolMore)
-		ask(ctx, c.Env["SLURM_STEP_NODELIST"], give)
+		ask(ctx, c.Env["SLURM_STEP_NODELIST"], add)
 	}
 }

@@ -11,68 +11,71 @@ import (
 	"rdzv/internal/procfs/nettcp"
 )
 
-// A port that comes later in the sequence is as likely as the next address with the first port:
-// perPort addresses later.
-const perPort = 4
+// portPenalty is the priority of a later port relative to the one before it: a later port of an
+// address comes after the first port of the portPenalty next addresses.
+const portPenalty = 4
 
-// offerAll gives each address with each port.
-func offerAll(give func(offer), name string, likely int, addrs []netip.Addr, ports []int) {
+// addAll adds each address with each port. priority is that of the first address and port.
+func addAll(add func(candidate), name string, priority int, addrs []netip.Addr, ports []int) {
 	for i, a := range addrs {
 		for j, port := range ports {
-			give(offer{netip.AddrPortFrom(a, uint16(port)), name, likely + i + perPort*j, j > 0})
+			addr := netip.AddrPortFrom(a, uint16(port))
+			add(candidate{addr, name, priority + i + portPenalty*j, j > 0})
 		}
 	}
 }
 
-// fixed offers addresses that are known.
-func fixed(name string, likely int, addrs []netip.Addr, ports []int) source {
-	return func(_ context.Context, give func(offer)) { offerAll(give, name, likely, addrs, ports) }
+// fixed is the source of known addresses.
+func fixed(name string, priority int, addrs []netip.Addr, ports []int) source {
+	return func(_ context.Context, add func(candidate)) {
+		addAll(add, name, priority, addrs, ports)
+	}
 }
 
-// nearby offers this host's own addresses: loopback when all agents are here, else those that a
-// store would listen on.
-func nearby(c *Config, ports []int) source {
-	return func(_ context.Context, give func(offer)) {
+// thisHost is the source of the addresses on which a store on this host would listen.
+func thisHost(c *Config, ports []int) source {
+	return func(_ context.Context, add func(candidate)) {
 		addrs, err := c.listenAddrs()
 		if err == nil {
-			offerAll(give, "this host", 0, addrs, ports)
+			addAll(add, "this host", 0, addrs, ports)
 		}
 	}
 }
 
-// Names are looked up by a few at a time, and again and again those that are not known yet: a host
-// may come up after us.
 const (
-	resolvers    = 8
-	resolveEvery = 2 * time.Second
+	resolvers       = 8               // names that are resolved at the same time
+	resolveInterval = 2 * time.Second // between two attempts to resolve a name
 )
 
-// A resolver gives the addresses of a name.
+// A resolver returns the addresses of a name.
 type resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 
-// names offers the addresses of hosts, the first being the most likely.
-func names(r resolver, hosts []string, likely int, ports []int) source {
-	return func(ctx context.Context, give func(offer)) {
-		for unknown := hosts; len(unknown) > 0 && ctx.Err() == nil; pause(ctx, resolveEvery) {
-			unknown = resolve(ctx, r, unknown, func(host string, addrs []netip.Addr) {
-				offerAll(give, host, likely+slices.Index(hosts, host), addrs, ports)
+// named is the source of the addresses of hosts, of which the first has the best priority. Names
+// that cannot be resolved yet are tried again, because a host may start later.
+func named(r resolver, hosts []string, priority int, ports []int) source {
+	return func(ctx context.Context, add func(candidate)) {
+		for rest := hosts; len(rest) > 0 && ctx.Err() == nil; pause(ctx, resolveInterval) {
+			rest = resolveAll(ctx, r, rest, func(host string, addrs []netip.Addr) {
+				addAll(add, host, priority+slices.Index(hosts, host), addrs, ports)
 			})
 		}
 	}
 }
 
-// resolve looks up each name once, and returns those that failed.
-func resolve(ctx context.Context, r resolver, hosts []string, got func(string, []netip.Addr)) []string {
+// resolveAll resolves each name once and returns those that failed.
+func resolveAll(
+	ctx context.Context, r resolver, hosts []string, resolved func(string, []netip.Addr),
+) []string {
 	var mu sync.Mutex
 	var failed []string
-	todo := make(chan string)
+	names := make(chan string)
 	var group sync.WaitGroup
 	for range min(resolvers, len(hosts)) {
 		group.Go(func() {
-			for host := range todo {
-				addrs, err := lookup(ctx, r, host)
+			for host := range names {
+				addrs, err := resolve(ctx, r, host)
 				if err == nil {
-					got(host, addrs)
+					resolved(host, addrs)
 					continue
 				}
 				mu.Lock()
@@ -82,15 +85,15 @@ func resolve(ctx context.Context, r resolver, hosts []string, got func(string, [
 		})
 	}
 	for _, host := range hosts {
-		todo <- host
+		names <- host
 	}
-	close(todo)
+	close(names)
 	group.Wait()
 	return failed
 }
 
-// lookup gives the addresses of a name, or the one that the name is.
-func lookup(ctx context.Context, r resolver, host string) ([]netip.Addr, error) {
+// resolve returns the addresses of a name, which may itself be an address.
+func resolve(ctx context.Context, r resolver, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}
@@ -101,21 +104,20 @@ func lookup(ctx context.Context, r resolver, host string) ([]netip.Addr, error) 
 	return addrs, err
 }
 
-// seenAfter is when a search that has found nothing looks at this host's connections. The kernel
-// walks all of its hash table for that, 13 ms of processor time with 24 GiB of memory, and each
-// agent of the host would have it do so.
-const seenAfter = time.Second
+// daemonDelay is how long a search waits for its other sources before it reads this host's
+// connections. Linux then traverses its whole table, which takes 13 ms of processor time on a host
+// with 24 GiB of memory, for each agent.
+const daemonDelay = time.Second
 
-// seen offers the other ends of this host's connections of the daemon with that port: on the other
-// hosts mpirun's, by an address that works from here, whatever the names say; on mpirun's host
-// those of the other daemons.
-func seen(proc fs.FS, daemon uint16, ports []int) source {
-	return func(ctx context.Context, give func(offer)) {
-		if proc == nil || !pause(ctx, seenAfter) {
+// daemonPeers is the source of the remote addresses of connections between mpirun and its daemons,
+// which use that port of mpirun's host. They work from this host, whatever names resolve to.
+func daemonPeers(proc fs.FS, port uint16, ports []int) source {
+	return func(ctx context.Context, add func(candidate)) {
+		if proc == nil || !pause(ctx, daemonDelay) {
 			return
 		}
-		for _, remote := range nettcp.Remotes(proc, daemon) {
-			offerAll(give, "", 1, []netip.Addr{remote}, ports)
+		for _, remote := range nettcp.Remotes(proc, port) {
+			addAll(add, "", 1, []netip.Addr{remote}, ports)
 		}
 	}
 }

@@ -2,10 +2,9 @@ package meet
 
 import "context"
 
-// choose picks the row of the table in the package comment that holds for this agent: where the
-// store may be, with which key, and how it comes out who hosts. onEnd has a function called when
-// the agent leaves.
-func choose(ctx context.Context, c *Config, onEnd func(func())) (*plan, election, error) {
+// makePlan selects the row of the table in the package documentation that applies to this agent.
+// onLeave registers a function that is called when the agent leaves.
+func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, election, error) {
 	var p *plan
 	var err error
 	elect := election(byRank)
@@ -22,14 +21,14 @@ func choose(ctx context.Context, c *Config, onEnd func(func())) (*plan, election
 	case openMPI5(c):
 		p, err = prte(c)
 	case hydra(c):
-		p, err = remembered(c)
+		p, err = savedContact(c)
 		if p == nil && err == nil {
 			p, elect = &plan{}, byPMI
 		}
 	case slurm(c):
-		p, err = slurmStep(c, onEnd)
-	case c.byHand():
-		p, err = unranked(c)
+		p, err = slurmStep(c, onLeave)
+	case !c.hasRank():
+		p, err = noLauncher(c)
 		elect = byBeacon
 	default:
 		p, err = ranked(c)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The tasks of a store run in the background until it is let go of, or until they have nothing to
-// do any more. The zero value has none.
+// tasks runs the background goroutines of a store. The zero value runs none.
 type tasks struct {
 	mu    sync.Mutex
 	ctx   context.Context
@@ -15,7 +14,7 @@ type tasks struct {
 	group sync.WaitGroup
 }
 
-// run runs f until end.
+// run calls f in a goroutine. The context of f ends when end is called.
 func (t *tasks) run(f func(context.Context)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +25,7 @@ func (t *tasks) run(f func(context.Context)) {
 	t.group.Go(func() { f(ctx) })
 }
 
-// end ends all tasks, and waits for them.
+// end stops all tasks and waits for them.
 func (t *tasks) end() {
 	t.mu.Lock()
 	stop := t.stop
@@ -38,8 +37,8 @@ func (t *tasks) end() {
 	t.group.Wait()
 }
 
-// pause waits for d, and reports whether ctx lasted for so long.
-func pause(ctx context.Context, d time.Duration) (lasts bool) {
+// pause waits for d, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

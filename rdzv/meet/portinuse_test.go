@@ -14,8 +14,8 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// greeter listens, and says the same to whoever comes and has said something.
-func greeter(t *testing.T, greeting string) (addr string) {
+// greeter listens, and answers every client that has sent something with the same text.
+func answering(t *testing.T, greeting string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,8 +41,12 @@ func greeter(t *testing.T, greeting string) (addr string) {
 	return l.Addr().String()
 }
 
-// The port that the user named is taken: by what, as far as it shows, with a key and without.
-func TestWhoHasThePort(t *testing.T) {
+// The error about a port that the user has specified names the service that uses it, with a key and
+// without.
+func TestExplainPortInUse(t *testing.T) {
+	service := func(answer string) func(*testing.T, Config) string {
+		return func(t *testing.T, _ Config) string { return answering(t, answer) }
+	}
 	for name, c := range map[string]struct {
 		listen func(t *testing.T, c Config) string
 		want   string
@@ -57,10 +61,13 @@ func TestWhoHasThePort(t *testing.T) {
 			mustMeet(t, c, newFakeStore(t, "this").host)
 			return c.Store
 		}, "address already in use (by a store of this job)"},
-		"ssh":  {func(t *testing.T, _ Config) string { return greeter(t, "SSH-2.0-OpenSSH_9.2p1\r\n") }, "address already in use (by an SSH server)"},
-		"http": {func(t *testing.T, _ Config) string { return greeter(t, "HTTP/1.1 400 Bad Request\r\n\r\n") }, "address already in use (by an HTTP server)"},
-		"else": {func(t *testing.T, _ Config) string { return greeter(t, "220 mail.example.org\r\n") }, "address already in use"},
-		"mute": {func(t *testing.T, _ Config) string { return greeter(t, "") }, "address already in use"},
+		"SSH": {
+			service("SSH-2.0-OpenSSH_9.2p1\r\n"), "address already in use (by an SSH server)"},
+		"HTTP": {
+			service("HTTP/1.1 400 Bad Request\r\n\r\n"),
+			"address already in use (by an HTTP server)"},
+		"SMTP":      {service("220 mail.example.org\r\n"), "address already in use"},
+		"no answer": {service(""), "address already in use"},
 	} {
 		for _, insecure := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -73,7 +80,8 @@ func TestWhoHasThePort(t *testing.T) {
 				mine.Insecure = insecure
 				mine.Store = c.listen(t, mine)
 				_, err = Meet(t.Context(), mine, noHost(t))
-				if want := "cannot listen on " + mine.Store + ": " + c.want; !errors.Is(err, syscall.EADDRINUSE) || err.Error() != want {
+				want := "cannot listen on " + mine.Store + ": " + c.want
+				if !errors.Is(err, syscall.EADDRINUSE) || err.Error() != want {
 					t.Errorf("Meet: %v, want %s", err, want)
 				}
 			})
@@ -81,7 +89,7 @@ func TestWhoHasThePort(t *testing.T) {
 	}
 }
 
-// What listens where the store should be is told by its name, and so is what helps.
+// The error and the hint name a service that listens where the store should be.
 func TestOtherServices(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -92,13 +100,14 @@ func TestOtherServices(t *testing.T) {
 	} {
 		for _, insecure := range []bool{false, true} {
 			c := config(t, -1, 2)
-			c.Insecure, c.Join = insecure, greeter(t, answer)+"/"+secret.NewKey().Reveal()
+			c.Insecure, c.Join = insecure, answering(t, answer)+"/"+secret.NewKey().Reveal()
 			group.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				_, err := Meet(ctx, c, noHost(t))
 				var none *NotFoundError
-				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(none.Hint, "another service uses that port") {
+				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) ||
+					!strings.HasPrefix(none.Hint, "another service uses that port") {
 					t.Errorf("insecure %t: %v", insecure, err)
 				}
 			})

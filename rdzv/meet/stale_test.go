@@ -4,21 +4,22 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 )
 
-// What killed agents leave is removed; what somebody holds is not, nor what is not ours.
-func TestTidy(t *testing.T) {
+// RemoveStale removes files that killed agents have left, but no locked files and no other files.
+func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	var e ending
-	s := shared{dir: dir, onEnd: e.onEnd}
+	var e cleanup
+	s := shared{dir: dir, onLeave: e.add}
 	held := newHostLock(dir, &plan{public: []byte("held"), ports: []int{1}})
 	if got, err := held.try(); err != nil || !got {
 		t.Fatal(got, err)
 	}
-	if _, err := s.oncePerNode(t.Context(), "held", func() ([]byte, error) { return []byte("text"), nil }); err != nil {
+	text := func() ([]byte, error) { return []byte("text"), nil }
+	if _, err := s.oncePerNode(t.Context(), "held", text); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -29,32 +30,36 @@ func TestTidy(t *testing.T) {
 	if err := os.Symlink(elsewhere, at(hostLockPrefix+"link")); err != nil {
 		t.Fatal(err)
 	}
-	Tidy(dir)
+	RemoveStale(dir)
 	var left []string
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if want := []string{"bus", filepath.Base(held.path), hostLockPrefix + "link", sharedPrefix + "held"}; strings.Join(left, " ") != strings.Join(want, " ") {
+	want := []string{
+		"bus", filepath.Base(held.path), hostLockPrefix + "link", sharedPrefix + "held",
+	}
+	if !slices.Equal(left, want) {
 		t.Errorf("left: %q, want %q", left, want)
 	}
-	e.end()
+	e.run()
 	held.release()
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-		t.Errorf("at the end: %v", entries)
+		t.Errorf("left after the agent has left: %v", entries)
 	}
 }
 
-// One asks, the others read; when nothing came out, the next asks, though the first is still there.
+// The first agent whose call succeeds provides the result of all. After a failed call, the next
+// agent calls, although the first has not left.
 func TestOncePerNode(t *testing.T) {
 	dir := t.TempDir()
-	asked := 0
+	calls := 0
 	for i, answer := range []string{"", "text", "another"} {
-		var e ending
-		s := shared{dir: dir, onEnd: e.onEnd}
-		defer e.end()
+		var e cleanup
+		s := shared{dir: dir, onLeave: e.add}
+		defer e.run()
 		text, err := s.oncePerNode(t.Context(), "name", func() ([]byte, error) {
-			asked++
+			calls++
 			if answer == "" {
 				return nil, os.ErrInvalid
 			}
@@ -62,41 +67,41 @@ func TestOncePerNode(t *testing.T) {
 		})
 		if i == 0 {
 			if err == nil {
-				t.Error("an error is none")
+				t.Error("the error of the first agent is not returned")
 			}
 		} else if err != nil || string(text) != "text" {
 			t.Errorf("agent %d: %q, %v", i, text, err)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("asked %d times", asked)
+	if calls != 2 {
+		t.Errorf("called %d times, want 2", calls)
 	}
 }
 
-// Many ask at the same moment, and one of them in truth.
+// Of many agents at the same time, one calls the function.
 func TestOncePerNodeTogether(t *testing.T) {
 	dir := t.TempDir()
-	asked := make(chan bool, 100)
-	texts := make(chan string, cap(asked))
-	for range cap(asked) {
-		var e ending
-		s := shared{dir: dir, onEnd: e.onEnd}
-		defer e.end()
+	called := make(chan bool, 100)
+	texts := make(chan string, cap(called))
+	for range cap(called) {
+		var e cleanup
+		s := shared{dir: dir, onLeave: e.add}
+		defer e.run()
 		go func() {
 			text, _ := s.oncePerNode(context.Background(), "name", func() ([]byte, error) {
-				asked <- true
+				called <- true
 				return []byte("text"), nil
 			})
 			texts <- string(text)
 		}()
 	}
-	for range cap(asked) {
+	for range cap(called) {
 		if text := <-texts; text != "text" {
 			t.Errorf("read %q", text)
 		}
 	}
-	if len(asked) != 1 {
-		t.Errorf("asked %d times", len(asked))
+	if len(called) != 1 {
+		t.Errorf("called %d times, want once", len(called))
 	}
 }
 

@@ -1,0 +1,266 @@
+package meet
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdzv/rdzv/meet/internal/beacon"
+	"rdzv/rdzv/secret"
+)
+
+// noLauncherConfig is the configuration of an agent without a launcher on a host that has only
+// loopback, which supports multicast too. The multicast port is different for each test process.
+func noLauncherConfig(t *testing.T, k, nodes int) Config {
+	c := config(t, -1, nodes)
+	c.Launcher, c.Nodes, c.Host = "none", nodes, fmt.Sprint("node", k)
+	c.PortLo = 20000 + os.Getpid()%5000
+	c.PortHi = c.PortLo + 2000
+	return c
+}
+
+func TestNoLauncher(t *testing.T) {
+	const nodes = 5
+	meetings, stores := make([]*Meeting, nodes), make([]*fakeStore, nodes)
+	var group sync.WaitGroup
+	for k := range nodes {
+		stores[k] = newFakeStore(t, fmt.Sprint("store ", k))
+		group.Go(func() {
+			meetings[k] = mustMeet(t, noLauncherConfig(t, k, nodes), stores[k].host)
+		})
+	}
+	group.Wait()
+	host := -1
+	for k, m := range meetings {
+		if m.Hosting && host >= 0 {
+			t.Errorf("nodes %d and %d host", host, k)
+		}
+		if m.Hosting {
+			host = k
+		}
+	}
+	for k, m := range meetings {
+		if got := ask(t, m, "x"); got != fmt.Sprintf("store %d x", host) {
+			t.Errorf("node %d is connected to %q, but node %d hosts", k, got, host)
+		}
+	}
+	// A host with members remains the host whatever the id of an agent that starts later.
+	late := mustMeet(t, noLauncherConfig(t, nodes, nodes+1), noHost(t))
+	if got := ask(t, late, "x"); got != fmt.Sprintf("store %d x", host) {
+		t.Errorf("an agent that started later is connected to %q, but node %d hosts", got, host)
+	}
+}
+
+// If two agents host already, as after a network was partitioned, the one with the higher id can
+// redirect its members to the other, and find it itself.
+func TestTwoHosts(t *testing.T) {
+	high, low := twoHosts(t)
+	high.Redirect()
+	_, err := high.Dial(t.Context())
+	if want := "moved to " + low.Addr.String(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Dial after Redirect: %v, want %s", err, want)
+	}
+	next, err := high.Again(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if next.Hosting || next.Addr != low.Addr {
+		t.Errorf("Again found %v, want %v", next, low)
+	}
+}
+
+// A host whose job does not move, because its workers are already running, must let its members
+// connect again: the job would end if their reconnecting failed.
+func TestHostThatStaysAcceptsItsMembers(t *testing.T) {
+	high, _ := twoHosts(t)
+	if got := ask(t, high, "x"); got != "store x" {
+		t.Errorf("a member that connects again got %q", got)
+	}
+}
+
+// twoHosts returns two agents that both host, after the one with the higher id has found the other.
+func twoHosts(t *testing.T) (high, low *Meeting) {
+	t.Helper()
+	a, _ := newHost(t, 1)
+	b, _ := newHost(t, 2)
+	high, low = a, b
+	select {
+	case <-a.BetterHost:
+	case <-b.BetterHost:
+		high, low = b, a
+	case <-time.After(10 * time.Second):
+		t.Fatal("neither host has found the other")
+	}
+	select {
+	case <-low.BetterHost:
+		t.Error("both hosts have found a better one")
+	default:
+	}
+	return high, low
+}
+
+// newHost returns an agent that hosts without an election.
+func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
+	t.Helper()
+	c := noLauncherConfig(t, k, 4)
+	c.setDefaults()
+	p, err := noLauncher(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err = newLocator(&c, newFakeStore(t, "store").host).meet(t.Context(), p,
+		func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+			var err error
+			if e, err = newBeaconElection(ctx, l, p); err != nil {
+				return nil, err
+			}
+			return e.host(ctx)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m, e
+}
+
+func TestDifferentTokenWithoutLauncher(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	reports := []*notices{newNotices(), newNotices()}
+	for k, reported := range reports {
+		c := noLauncherConfig(t, k, 2)
+		c.Notify = reported.add
+		c.Token = func() ([]byte, error) { return fmt.Append(nil, "the token of node ", k), nil }
+		group.Go(func() {
+			_, err := Meet(ctx, c, noHost(t))
+			var none *NotFoundError
+			if !errors.As(err, &none) || len(none.Rejections) != 1 || none.Hint == "" {
+				t.Errorf("node %d: %v", k, err)
+			}
+		})
+	}
+	for k, reported := range reports { // the system chooses the address of loopback multicast
+		n := waitFor[DifferentToken](t, reported)
+		if n.Host != fmt.Sprint("node", 1-k) || !n.Addr.IsValid() {
+			t.Errorf("node %d reported %+v", k, n)
+		}
+	}
+	cancel()
+	group.Wait()
+}
+
+// Without multicast, another node can join with the line that the first one reports.
+func TestJoinLine(t *testing.T) {
+	t.Parallel()
+	c := noLauncherConfig(t, 0, 2)
+	reported := newNotices()
+	c.Notify = reported.add
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { mustMeet(t, c, newFakeStore(t, "first").host) })
+	alone := waitFor[Alone](t, reported)
+	if !alone.Secret || alone.Store != loopbackAddrs[0] {
+		t.Errorf("Alone has Secret %t, Store %s", alone.Secret, alone.Store)
+	}
+	second := config(t, -1, 2)
+	second.Join = strings.TrimPrefix(alone.JoinLine, "RDZV_JOIN=")
+	second.Token = tokenNotNeeded(t)
+	if got := ask(t, mustMeet(t, second, noHost(t)), "x"); got != "first x" {
+		t.Errorf("the second node is connected to %q", got)
+	}
+}
+
+// If the user has specified the store, Alone does not suggest it; without a key it has no secret.
+func TestAloneWithStore(t *testing.T) {
+	t.Parallel()
+	c := storeConfig(t, t.TempDir(), "127.0.0.1")
+	c.Insecure = true
+	reported := newNotices()
+	c.Notify = reported.add
+	m := mustMeet(t, c, newFakeStore(t, "store").host)
+	n := waitFor[Alone](t, reported)
+	if n.Store.IsValid() || n.Secret || n.JoinLine != m.JoinLine() {
+		t.Errorf("reported %+v", n)
+	}
+}
+
+// Rank 0 under a launcher that provides no addresses is found by its beacon.
+func TestRankedByBeacon(t *testing.T) {
+	conf := func(rank int) Config {
+		c := noLauncherConfig(t, rank, 2)
+		c.Launcher, c.Rank = "pals", rank
+		return c
+	}
+	host := mustMeet(t, conf(0), newFakeStore(t, "store").host)
+	c := conf(1)
+	c.setDefaults()
+	p := mustPlan(t, &c)
+	p.sources = nil // only beacons
+	m, err := newLocator(&c, noHost(t)).meet(t.Context(), p, byRank)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if m.Addr != host.Addr {
+		t.Errorf("found %v, want %v", m, host)
+	}
+	host.Agreed()
+}
+
+// A replayed beacon of a host that no longer exists is not taken for a better host.
+func TestReplayedBeacon(t *testing.T) {
+	m, host := newHost(t, 1)
+	e := *host
+	signer := e.plan.multicast
+	e.peers = newPeers(signer, e.locator.rejections, m.Addrs)
+	e.peers.setHosting()
+	replayed := beacon.Beacon{
+		Hosting: true, Public: signer.public, ID: strings.Repeat("0", 32), Host: "old",
+		Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
+	}
+	e.peers.receive(beacon.Packet{Data: replayed.Encode(signer.key), From: loopbackAddrs[0]})
+	if addr, ok := e.verify(t.Context(), <-e.peers.otherHosts); ok {
+		t.Errorf("verify accepts %s, where nothing listens", addr)
+	}
+	own := replayed
+	own.Addrs = m.Addrs // the address of this store with a different id
+	if addr, ok := e.verify(t.Context(), own); ok {
+		t.Errorf("verify accepts this store's own address %s", addr)
+	}
+}
+
+// Two nodes that have the same token and run different commands report that, but only after both
+// have been without a host for a while.
+func TestDifferentCommandWithoutLauncher(t *testing.T) {
+	reported := newNotices()
+	c := noLauncherConfig(t, 1, 2)
+	c.setDefaults()
+	p, err := noLauncher(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps := newPeers(p.multicast, &rejections{notify: reported.add}, nil)
+	other := beacon.Beacon{
+		Public: hex.EncodeToString(secret.PublicName("different command")), ID: beacon.NewID(),
+		Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
+	}
+	packet := beacon.Packet{Data: other.Encode(p.multicast.key), From: loopbackAddrs[0]}
+	ps.receive(packet)
+	if list := reported.all(); len(list) != 0 {
+		t.Errorf("reported at once: %+v", list)
+	}
+	ps.start = ps.start.Add(-differentJobAfter)
+	ps.receive(packet)
+	want := DifferentCommand{"node2", loopbackAddrs[0]}
+	if n := waitFor[DifferentCommand](t, reported); n != want {
+		t.Errorf("reported %+v, want %+v", n, want)
+	}
+}
