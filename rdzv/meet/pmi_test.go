@@ -68,7 +68,7 @@ func TestHydra(t *testing.T) {
 			store.close()
 			for _, m := range meetings {
 				m.Close()
-				m.Close() // says nothing more
+				m.Close() // has no effect
 			}
 			for range size {
 				if round == 0 {
