@@ -1,49 +1,14 @@
-"""Ranks of PyTorch programs, started quickly: importing torch takes a second of CPU time, so that one
-process imports it and forks the ranks of many jobs.
+"""The ranks of TestChaos: they all_reduce over gloo until one of them fails as CHAOS_FAULT says.
 
-    ranks.py serve SOCKET      imports torch, and forks a rank for each `ranks.py PROGRAM SOCKET`
-    ranks.py PROGRAM SOCKET    represents a rank that the server forks. The rank has the environment
-                               and the standard streams of this process and gets its signals. This
-                               process ends as the rank does, and if one dies, so does the other.
-    ranks.py PROGRAM           runs a rank in this process
-
-PROGRAM is one of these:
-
-    fault    all ranks all_reduce over gloo until one of them fails as RANKS_FAULT says
-    store    the ranks exchange the name of their job through torch's TCPStore, and keep the store
-             until a process opens the named pipe RANKS_END
-
-Each rank leaves its record in RANKS_DIR; see record in worker_test.go.
+    ranks.py rank             is one rank
+    ranks.py serve SOCKET     imports torch once, and forks a rank for each `ranks.py forked SOCKET`
+    ranks.py forked SOCKET    stands in for a rank that the server forks: the rank has the environment and the streams of
+                              this process and gets its signals, this process ends as the rank does, and they die together
 """
-import contextlib
-import ctypes
-import faulthandler
-import json
-import os
-import resource
-import selectors
-import signal
-import socket
-import sys
-import time
+import contextlib, ctypes, faulthandler, json, os, resource, selectors, signal, socket, sys, time
 
 
-def leave_record():
-    path = os.path.join(os.environ["RANKS_DIR"], os.environ["RANK"] + ".json")
-    with open(path + ".draft", "w") as file:
-        json.dump({"PID": os.getpid(), "Env": dict(os.environ)}, file)
-    os.rename(path + ".draft", path)
-
-
-def run_fault():
-    from torch.distributed.elastic.multiprocessing.errors import record
-
-    fault = json.loads(os.environ["RANKS_FAULT"])
-    train = record(all_reduce) if fault["Kind"] == "record" else all_reduce
-    train(fault)
-
-
-def all_reduce(fault):
+def rank(fault):
     import torch
     import torch.distributed as dist
 
@@ -88,33 +53,20 @@ def fail(kind, word, code):
         os.abort()
 
 
-def run_store():
-    import datetime
-    from torch.distributed import TCPStore
+def run():
+    from torch.distributed.elastic.multiprocessing.errors import record
 
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    address, run = os.environ["MASTER_ADDR"], os.environ["RDZV_RUN_ID"]
-    port, timeout = int(os.environ["MASTER_PORT"]), datetime.timedelta(seconds=60)
-    store = TCPStore(address, port, size, rank == 0, timeout)
-    store.set(f"run{rank}", run)
-    runs = [store.get(f"run{r}").decode() for r in range(size)]
-    if runs != [run] * size:
-        sys.exit(f"rank {rank} of {run}: the store has the runs {runs}")
-    leave_record()
-    # If hundreds of ranks polled for a file, that would be most of the load.
-    os.close(os.open(os.environ["RANKS_END"], os.O_RDONLY))
-
-
-PROGRAMS = {"fault": run_fault, "store": run_store}
+    fault = json.loads(os.environ["CHAOS_FAULT"])
+    (record(rank) if fault["Kind"] == "record" else rank)(fault)
 
 
 def serve(path):
-    """Forks ranks until the test ends. In each forked rank it returns the rank's program."""
+    """Returns in every forked rank."""
     import torch.distributed.elastic.multiprocessing.errors
 
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
-    server.listen(1024)
+    server.listen(64)
     wait = selectors.DefaultSelector()
     wait.register(server, selectors.EVENT_READ)
     wait.register(os.pidfd_open(os.getppid()), selectors.EVENT_READ)
@@ -123,11 +75,10 @@ def serve(path):
         for key, _ in wait.select():
             if key.fileobj is server:
                 connection, _ = server.accept()
-                program, files, _, _ = socket.recv_fds(connection, 64, 4)
+                _, files, _, _ = socket.recv_fds(connection, 1, 4)
                 pid = os.fork()
                 if pid == 0:
-                    take_over(files)
-                    return program.decode()
+                    return become(files)
                 for file in files:
                     os.close(file)
                 pidfd = os.pidfd_open(pid)
@@ -138,7 +89,7 @@ def serve(path):
                 sys.exit("the test has ended")
             connection, pid, pidfd = key.data
             if connection.fileno() < 0:
-                continue  # both of its events came at once, and it is closed
+                continue  # closed: both its events came at once
             if key.fileobj is connection:
                 signals = connection.recv(64)
                 for number in signals or [signal.SIGKILL]:
@@ -154,8 +105,8 @@ def serve(path):
             os.close(pidfd)
 
 
-def take_over(files):
-    """Gives this process the standard streams and the environment of another one."""
+def become(files):
+    """Takes over streams and environment."""
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     *streams, environ = files
@@ -170,15 +121,13 @@ def take_over(files):
         faulthandler.enable()
 
 
-def represent(program, path):
-    """Has the server fork a rank, passes on signals to it, and ends as it does."""
+def stand_in(path):
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
     environ = os.open("/proc/self/environ", os.O_RDONLY)
-    socket.send_fds(connection, [program.encode()], [0, 1, 2, environ])
-    pass_on = lambda number, _: connection.send(bytes([number]))
+    socket.send_fds(connection, [b"."], [0, 1, 2, environ])
     for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "ABRT"):
-        signal.signal(signal.Signals["SIG" + name], pass_on)
+        signal.signal(signal.Signals["SIG" + name], lambda number, _: connection.send(bytes([number])))
     code = connection.recv(16)
     if not code:
         sys.exit("the server of ranks has ended")
@@ -191,18 +140,18 @@ def represent(program, path):
     os.kill(os.getpid(), -code)
 
 
-def main():
-    program, *path = sys.argv[1:]
-    if program == "serve":
-        PROGRAMS[serve(*path)]()
-        return
-    if program == "fault":
-        leave_record()
-    if path:
-        represent(program, *path)
-    else:
-        PROGRAMS[program]()
+def note():
+    """What the test wants to know of every worker; see record in worker_test.go."""
+    with open(os.path.join(os.environ["CHAOS_DIR"], os.environ["RANK"] + ".json"), "w") as file:
+        json.dump({"PID": os.getpid(), "Env": dict(os.environ)}, file)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "serve":
+        serve(sys.argv[2])
+    else:
+        note()
+    if sys.argv[1] == "forked":
+        stand_in(sys.argv[2])
+    else:
+        run()
