@@ -62,7 +62,7 @@ func checkStatus(t *testing.T, job *process, rank int, status string) {
 func TestEveryAgentExitsWithTheCode(t *testing.T) {
 	p := newPlace(t)
 	dir, codes := p.dir("job"), p.dir("codes")
-	script := `trap : TERM; codes=$1; shift; "$@"; code=$?; echo $code > "$codes/$OMPI_COMM_WORLD_RANK"; exit $code`
+	script := `trap : TERM; codes=$1; shift; "$@"; code=$?; echo $code > "$codes.$OMPI_COMM_WORLD_RANK" && mv "$codes.$OMPI_COMM_WORLD_RANK" "$codes/$OMPI_COMM_WORLD_RANK"; exit $code`
 	line := append(mpirunCommand(4), "sh", "-c", script, "sh", codes)
 	job := p.start(append(line, rdzvExec(nil, worker("exit", dir, "1", "42"))...)...)
 	if code := job.code(); code != 42 {

@@ -113,7 +113,7 @@ func (j *job) lines(flags, prog []string) [][]string {
 
 // recordingExitCode is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.
 func (j *job) recordingExitCode(flags, prog []string) []string {
-	script := `trap : TERM INT HUP QUIT USR1 USR2; codes=$1; shift; "$@"; code=$?; echo $code > "$codes/$$"; exit $code`
+	script := `trap : TERM INT HUP QUIT USR1 USR2; codes=$1; shift; "$@"; code=$?; echo $code > "$codes.$$" && mv "$codes.$$" "$codes/$$"; exit $code`
 	return slices.Concat(j.via, []string{"sh", "-c", script, "sh", j.codes}, rdzvExec(flags, prog))
 }
 
