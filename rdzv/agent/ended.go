@@ -35,9 +35,16 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		w.failed(i, worker, r)
 		return
 	}
-	w.events.send(WorkerExited{worker}) // before the job's end, of which it may be the reason
+	w.exited(worker) // before the job's end, of which it may be the reason
 	w.write(write)
 	w.count(worker)
+}
+
+// exited reports the end of a worker, after the job's end if that was first: it may be what stopped
+// the worker.
+func (w *workers) exited(worker rdzv.Worker) {
+	w.awaitReported()
+	w.events.send(WorkerExited{worker})
 }
 
 // watchdogLost is the reason of the job's end if a watchdog died: it was killed, possibly by the
@@ -61,7 +68,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}
-	w.events.send(WorkerExited{worker})
+	w.exited(worker)
 	if !e.findings.Consequence() {
 		w.fail(worker)
 		return

@@ -208,10 +208,15 @@ func (m *membership) move(ctx context.Context) error {
 // settled, one of them writes its report: this agent's own event about the job's end comes before
 // that.
 func (m *membership) settle(workers []rdzv.Worker) {
+	m.awaitReported()
+	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
+}
+
+// awaitReported waits until this agent has reported the job's end, if the job has ended.
+func (m *membership) awaitReported() {
 	if m.reported != nil && m.session.Context().Err() != nil {
 		<-m.reported
 	}
-	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
 }
 
 // write writes something to the store. A failure means that the store is lost, which is reported by
