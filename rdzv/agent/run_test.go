@@ -158,7 +158,7 @@ func TestWorkerFails(t *testing.T) {
 	defer stderr.Close()
 	r := &recorder{t: t, onEvent: started(3, func() { stdinWriter.Close() })}
 	c := config(t, failsAtEOF, 3)
-	c.Stdin, c.Stderr, c.Job = stdin, stderr, "test"
+	c.Stdin, c.Stderr, c.Job, c.Grace = stdin, stderr, "test", deadline
 	result, err := r.run(t.Context(), c)
 	checkCode(t, result, err, 3)
 	want := []string{
