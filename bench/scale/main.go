@@ -46,12 +46,7 @@ func main() {
 		return measure(*sizes, *reps, o)
 	}
 	if *asStore > 0 {
-		role, do = ".store", func() error {
-			if *asStore >= 512 {
-				debug.SetGCPercent(200) // as the host of the store does while many agents join
-			}
-			return serve(*asStore, o)
-		}
+		role, do = ".store", func() error { return serve(*asStore, o) }
 	}
 	err := profiled(o.profile, role, do)
 	if err != nil {
