@@ -12,7 +12,7 @@ const (
 	CodeStraggling    = 122 // workers were stopped after Config.ExitTimeout
 	CodeLost          = 123 // an agent, a node or the store was lost
 	CodeIncomplete    = 124 // not all agents joined within Config.JoinTimeout
-	CodeAgent         = 125 // an agent could not run its workers, or could not end them
+	CodeAgent         = 125 // an agent could not start its store, or could not run or end its workers
 	CodeNotExecutable = 126 // the program cannot be executed on some node
 	CodeMissing       = 127 // the program is missing on some node
 	CodeSignal        = 128 // plus the number of the signal that ended a worker, or the job
