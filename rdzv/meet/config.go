@@ -63,6 +63,13 @@ type Interface = hosts.Interface
 // before that, HostFunc returns an error. Meeting.Close closes l.
 type HostFunc func(ctx context.Context, l net.Listener) error
 
+// Default values of Config.PortLo and Config.PortHi. They are below Linux's ephemeral port range,
+// which begins at 32768.
+const (
+	DefaultPortLo = 29600
+	DefaultPortHi = 29999
+)
+
 // Format does not print fields that may contain secrets.
 func (c Config) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "meet config {launcher %q, rank %d of %d, store %q}",

@@ -2,8 +2,10 @@ package meet
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // Meet returns when this agent hosts the store (host has returned without an error) or has an
@@ -17,26 +19,156 @@ func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	return newLocator(&c, host).locate(ctx)
 }
 
-// A cleanup contains functions to be called when the agent leaves, or has failed to meet the
-// others.
-type cleanup struct {
-	mu    sync.Mutex
-	funcs []func()
+// A locator finds the store or hosts it, according to a plan.
+type locator struct {
+	config     *Config
+	host       HostFunc
+	past       []gate.Instance // stores whose job has ended
+	rejections *rejections
+	cleanup    *cleanup
 }
 
-func (c *cleanup) add(f func()) {
-	c.mu.Lock()
-	c.funcs = append(c.funcs, f)
-	c.mu.Unlock()
-}
-
-// run calls the functions, the last one first. Only the first call of run has an effect.
-func (c *cleanup) run() {
-	c.mu.Lock()
-	funcs := c.funcs
-	c.funcs = nil
-	c.mu.Unlock()
-	for _, f := range slices.Backward(funcs) {
-		f()
+func newLocator(c *Config, host HostFunc) *locator {
+	return &locator{
+		config: c, host: host, rejections: &rejections{notify: c.Notify}, cleanup: &cleanup{},
 	}
+}
+
+// locate makes the plan for this agent and carries it out. It runs the cleanup if that fails, even
+// with a panic, because Hydra kills the other ranks if one exits without finalize.
+func (l *locator) locate(ctx context.Context) (m *Meeting, err error) {
+	defer func() {
+		if m == nil {
+			l.cleanup.run()
+		}
+	}()
+	p, elect, err := makePlan(ctx, l.config, l.cleanup.add)
+	if err != nil {
+		return nil, err
+	}
+	return l.meet(ctx, p, elect)
+}
+
+func (l *locator) meet(ctx context.Context, p *plan, elect election) (*Meeting, error) {
+	m, err := elect(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	m.config, m.cleanup = l.config, l.cleanup
+	m.again = func(ctx context.Context) (*Meeting, error) {
+		next := *l
+		next.past = append(slices.Clip(l.past), m.id)
+		return next.locate(ctx)
+	}
+	return m, nil
+}
+
+// An election determines whether this agent hosts the store, and hosts or finds it.
+type election func(ctx context.Context, l *locator, p *plan) (*Meeting, error)
+
+// byRank is the election if the plan determines which agent hosts.
+func byRank(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+	if p.hosting {
+		return l.hostStore(ctx, p)
+	}
+	return l.findStore(ctx, p)
+}
+
+// hostStore listens and starts the store.
+func (l *locator) hostStore(ctx context.Context, p *plan) (*Meeting, error) {
+	m, err := l.listen(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.serve(ctx, m, p); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// listen opens the gate. Clients that connect wait until serve admits them or the gate redirects
+// them.
+func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
+	listeners, err := gate.Listen(ctx, p.addrs, p.ports)
+	if err != nil {
+		return nil, err
+	}
+	g, err := gate.New(listeners, p.key, p.public, l.reporter(p))
+	if err != nil {
+		return nil, err
+	}
+	d, err := l.dialer(p)
+	if err != nil {
+		g.Close()
+		return nil, err
+	}
+	addrs := g.Addrs()
+	better := make(chan struct{})
+	return &Meeting{
+		gate: g, id: g.ID(), dialer: d,
+		Hosting: true, Key: p.key, Addr: addrs[0], Addrs: addrs,
+		BetterHost: better, betterHost: better,
+	}, nil
+}
+
+// serve starts the store and admits clients. It releases m if that fails.
+func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
+	started := false
+	defer func() {
+		if !started {
+			m.release()
+		}
+	}()
+	if err := l.host(ctx, m.gate); err != nil {
+		return err
+	}
+	started = true
+	m.gate.Admit()
+	if !l.config.hasRank() {
+		m.tasks.run(func(ctx context.Context) { l.reportAlone(ctx, m) })
+	}
+	if p.announce {
+		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
+	}
+	return nil
+}
+
+// findStore finds the store that another agent hosts.
+func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
+	d, err := l.dialer(p)
+	if err != nil {
+		return nil, err
+	}
+	s := &search{dialer: d, sources: p.sources, past: l.past, report: l.reporter(p)}
+	if p.announce {
+		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.report))
+	}
+	f, err := s.run(ctx)
+	if none, ok := errors.AsType[*NotFoundError](err); ok {
+		none.Hint, none.Rejections = p.hint, l.rejections.errors()
+		otherService := func(a Answer) bool { return errors.Is(a.Err, gate.ErrNotStore) }
+		if p.otherServiceHint != "" && slices.ContainsFunc(none.Tried, otherService) {
+			none.Hint = p.otherServiceHint
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Meeting{
+		id: f.ID, dialer: d, first: f.conn, Key: p.key, Addr: f.addr, Addrs: f.Addrs,
+	}, nil
+}
+
+// reporter returns the function that reports rejections. A different job on a port that two jobs
+// have in their port sequences by accident is not reported.
+func (l *locator) reporter(p *plan) func(gate.Rejection) {
+	return func(r gate.Rejection) {
+		if !errors.Is(r.Reason, gate.ErrDifferentJob) || p.named {
+			l.rejections.add(r)
+		}
+	}
+}
+
+func (l *locator) dialer(p *plan) (*gate.Dialer, error) {
+	return gate.NewDialer(p.key, p.public, l.config.Host)
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
@@ -128,4 +130,123 @@ func (m *Meeting) release() {
 // Format does not print the key.
 func (m *Meeting) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "meeting {hosting %t, store %s}", m.Hosting, m.Addr)
+}
+
+// tasks runs the background goroutines of a store. The zero value runs none.
+type tasks struct {
+	mu    sync.Mutex
+	ctx   context.Context
+	stop  context.CancelFunc
+	group sync.WaitGroup
+}
+
+// run calls f in a goroutine. The context of f ends when end is called.
+func (t *tasks) run(f func(context.Context)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stop == nil {
+		t.ctx, t.stop = context.WithCancel(context.Background())
+	}
+	ctx := t.ctx
+	t.group.Go(func() { f(ctx) })
+}
+
+// end stops all tasks and waits for them.
+func (t *tasks) end() {
+	t.mu.Lock()
+	stop := t.stop
+	t.stop = nil
+	t.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	t.group.Wait()
+}
+
+// A cleanup contains functions to be called when the agent leaves, or has failed to meet the
+// others.
+type cleanup struct {
+	mu    sync.Mutex
+	funcs []func()
+}
+
+func (c *cleanup) add(f func()) {
+	c.mu.Lock()
+	c.funcs = append(c.funcs, f)
+	c.mu.Unlock()
+}
+
+// run calls the functions, the last one first. Only the first call of run has an effect.
+func (c *cleanup) run() {
+	c.mu.Lock()
+	funcs := c.funcs
+	c.funcs = nil
+	c.mu.Unlock()
+	for _, f := range slices.Backward(funcs) {
+		f()
+	}
+}
+
+// pause waits for d, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reachTimeout limits the time for a connection to one address of the store. The store is running,
+// so a reachable address answers quickly, and an unreachable one delays the job by this time.
+const reachTimeout = 250 * time.Millisecond
+
+// A Way is an address of the store that this agent can reach, and the agent's own address on such a
+// connection. Own is not valid for Meeting.Addr, to which the agent is connected already.
+type Way struct{ Store, Own netip.Addr }
+
+// Reach connects to all addresses on which the store listens and returns those that this agent can
+// reach, in the host's order. On hosts with several networks, a connection to one address does not
+// show that the others are reachable too. The result is nil on the store's own host.
+func (m *Meeting) Reach(ctx context.Context) []Way {
+	if m.Hosting {
+		return nil
+	}
+	if own, err := m.config.ownAddrs([]netip.Addr{m.Addr.Addr()}); err != nil || len(own) > 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	ways := make([]Way, len(m.Addrs))
+	var group sync.WaitGroup
+	for i, a := range m.Addrs {
+		if a == m.Addr {
+			ways[i] = Way{Store: a.Addr()}
+			continue
+		}
+		group.Go(func() { ways[i] = m.way(ctx, a) })
+	}
+	group.Wait()
+	ways = slices.DeleteFunc(ways, func(w Way) bool { return w == Way{} })
+	// With address translation, the host does not know the address that this agent uses.
+	if used := (Way{Store: m.Addr.Addr()}); !slices.Contains(ways, used) {
+		ways = append(ways, used)
+	}
+	return ways
+}
+
+// way tries one address; the result is the zero Way if this store does not answer there.
+func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
+	conn, greeting, err := m.dialer.Dial(ctx, addr)
+	if err != nil {
+		return Way{}
+	}
+	defer conn.Close()
+	if greeting.ID != m.id {
+		return Way{}
+	}
+	own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
+	return Way{Store: addr.Addr(), Own: own.Unmap()}
 }

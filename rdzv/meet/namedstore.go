@@ -2,12 +2,17 @@ package meet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // namedStore is the plan for --store HOST[:PORT]. An agent on that host hosts; if there are
@@ -117,4 +122,78 @@ func sameHost(a, b string) bool {
 func sorted(addrs []netip.Addr) []netip.Addr {
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
+}
+
+var errLocked = errors.New("this agent has the host lock")
+
+// byLock is the election among the agents on one host: the agent that has the host lock hosts. The
+// others try to get the lock while they search for the store.
+func byLock(dir string) election {
+	return func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+		lock := newHostLock(dir, p)
+		m, err := findOrLock(ctx, l, p, lock)
+		if !errors.Is(err, errLocked) {
+			lock.release()
+			return m, err
+		}
+		if m, err = l.hostStore(ctx, p); err != nil {
+			lock.release()
+			return nil, l.explainPortInUse(ctx, p, err)
+		}
+		m.unlock = lock.release
+		return m, nil
+	}
+}
+
+// findOrLock searches for the store until it is found or this agent has the lock (errLocked).
+func findOrLock(ctx context.Context, l *locator, p *plan, lock *hostLock) (*Meeting, error) {
+	if locked, err := lock.try(); err != nil {
+		return nil, err
+	} else if locked {
+		return nil, errLocked
+	}
+	searching, cancel := context.WithCancelCause(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel(nil)
+	group.Go(func() {
+		for searching.Err() == nil {
+			pause(searching, lastWait)
+			if locked, _ := lock.try(); locked {
+				cancel(errLocked)
+			}
+		}
+	})
+	return l.findStore(searching, p)
+}
+
+// probeTimeout limits the time in which the user of a port must answer.
+const probeTimeout = time.Second
+
+// explainPortInUse adds to an error about a port that the user has specified and that is in use,
+// which service uses it, if that can be determined.
+func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) error {
+	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	d, dialerErr := l.dialer(p)
+	if dialerErr != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, _, answer := d.Dial(ctx, netip.AddrPortFrom(p.addrs[0], uint16(p.ports[0])))
+	var service gate.ServiceError
+	switch {
+	case answer == nil:
+		conn.Close() // its agents have a different runtime directory
+		return fmt.Errorf("%w (by a store of this job)", err)
+	case errors.Is(answer, gate.ErrDifferentJob):
+		return fmt.Errorf("%w (by the store of another job)", err)
+	case errors.Is(answer, gate.ErrDifferentToken):
+		return fmt.Errorf("%w (by a store of this job with a different token)", err)
+	case errors.As(answer, &service):
+		return fmt.Errorf("%w (by %s)", err, string(service))
+	}
+	return err
 }

@@ -1,9 +1,15 @@
 package meet
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Alone, DifferentToken,
@@ -70,3 +76,72 @@ func (DifferentToken) notice()   {}
 func (DifferentCommand) notice() {}
 func (RanksMissing) notice()     {}
 func (NoMulticast) notice()      {}
+
+// aloneAfter is how long an agent without a launcher waits for the first other agent before it
+// reports Alone.
+const aloneAfter = 3 * time.Second
+
+// reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
+// connected or ctx has ended.
+func (l *locator) reportAlone(ctx context.Context, m *Meeting) {
+	if !pause(ctx, aloneAfter) || m.gate.Passed() {
+		return
+	}
+	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
+	if l.config.Store == "" {
+		n.Store = m.Addr.Addr()
+	}
+	l.config.Notify(n)
+}
+
+// maxRejections limits the memory and the number of reports, because anybody on the network can
+// cause rejections.
+const maxRejections = 16
+
+// rejections collects the agents, probably of the same user, that have a different key.
+type rejections struct {
+	notify func(Notice)
+	mu     sync.Mutex
+	list   []gate.Rejection
+}
+
+// add reports a rejection, but each agent only once.
+func (rs *rejections) add(r gate.Rejection) {
+	if rs.isNew(r) {
+		rs.notify(noticeOf(r))
+	}
+}
+
+func (rs *rejections) isNew(r gate.Rejection) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	same := func(known gate.Rejection) bool {
+		return known.Addr == r.Addr || known.Host != "" && known.Host == r.Host
+	}
+	if len(rs.list) == maxRejections || slices.ContainsFunc(rs.list, same) {
+		return false
+	}
+	rs.list = append(rs.list, r)
+	return true
+}
+
+func (rs *rejections) errors() []error {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	var list []error
+	for _, r := range rs.list {
+		list = append(list, noticeOf(r))
+	}
+	return list
+}
+
+// noticeOf returns what is reported about a rejection.
+func noticeOf(r gate.Rejection) interface {
+	Notice
+	error
+} {
+	if errors.Is(r.Reason, gate.ErrDifferentJob) {
+		return DifferentCommand{Host: r.Host, Addr: r.Addr}
+	}
+	return DifferentToken{Host: r.Host, Addr: r.Addr}
+}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -115,4 +116,50 @@ func (s *incoming) isIdentified() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.identified
+}
+
+// waitForDecision returns when Admit or Redirect has been called, or the gate is closed.
+func (g *Gate) waitForDecision(s *incoming) {
+	g.mu.Lock()
+	g.waiting[s] = true
+	g.mu.Unlock()
+	select {
+	case <-g.decided:
+	case <-g.ctx.Done():
+	}
+	g.mu.Lock()
+	delete(g.waiting, s)
+	g.mu.Unlock()
+}
+
+// HasWaiting reports whether a client waits for Admit or Redirect.
+func (g *Gate) HasWaiting() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.waiting {
+		if isIdle(s.Conn) {
+			return true
+		}
+	}
+	return false
+}
+
+// isIdle reports whether the connection is open and there is nothing to read. A client that waits
+// for the greeting sends nothing, so anything to read is the end of the connection.
+func isIdle(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	idle := false
+	err = raw.Control(func(fd uintptr) {
+		const flags = syscall.MSG_PEEK | syscall.MSG_DONTWAIT
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), flags)
+		idle = err == syscall.EAGAIN
+	})
+	return err == nil && idle
 }

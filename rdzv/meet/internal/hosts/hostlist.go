@@ -1,7 +1,14 @@
+// Package hosts parses the host lists of launchers, and selects the interfaces and addresses of
+// this host that other hosts can reach. All functions except System and ByRoute are pure.
+//
+// It does not resolve names and opens no connections.
 package hosts
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -70,4 +77,121 @@ func expandNumbers(text string, limit int) ([]string, error) {
 		}
 	}
 	return numbers, nil
+}
+
+// ParseNodeRegex expands OMPI_MCA_orte_node_regex of Open MPI 4 to the hosts of the job in the
+// order of Open MPI's daemons; the first is mpirun's host.
+//
+//	node[1:1-3]@0(3)                              node1 node2 node3
+//	node[1:1,3,2]@0(3)                            node1 node3 node2
+//	n[2:8-10].x,[2:10].77.0.13@0(3)               n08.x n09.x n10.x 10.77.0.13
+//
+// The brackets contain the width of the numbers and their ranges. The part after @ describes
+// topologies and is ignored.
+func ParseNodeRegex(text string) ([]string, error) {
+	text, _, _ = strings.Cut(text, "@")
+	return expandList(text, expandEntry)
+}
+
+func expandEntry(entry string, limit int) ([]string, error) {
+	prefix, rest, bracket := strings.Cut(entry, "[")
+	if limit < 1 {
+		return nil, errHostlist
+	}
+	if !bracket {
+		return []string{entry}, nil
+	}
+	inside, suffix, closed := strings.Cut(rest, "]")
+	digits, ranges, colon := strings.Cut(inside, ":")
+	width, err := strconv.Atoi(digits)
+	if !closed || !colon || err != nil || width < 0 || width > 20 ||
+		strings.ContainsAny(suffix, "[]") {
+		return nil, errHostlist
+	}
+	var names []string
+	for r := range strings.SplitSeq(ranges, ",") {
+		first, last, err := numberRange(r)
+		if err != nil || last-first >= limit-len(names) {
+			return nil, errHostlist
+		}
+		for n := first; n <= last; n++ {
+			names = append(names, fmt.Sprintf("%s%0*d%s", prefix, width, n, suffix))
+		}
+	}
+	return names, nil
+}
+
+// maxNodes is the maximum number of names in a list of hosts. A longer list is rejected as
+// malformed.
+const maxNodes = 1 << 16
+
+var errHostlist = errors.New("malformed list of hosts")
+
+// An expander returns the names that one entry of a list stands for, at most limit.
+type expander func(entry string, limit int) ([]string, error)
+
+// expandList expands each entry of a list whose entries are separated by commas.
+func expandList(text string, expand expander) ([]string, error) {
+	var names []string
+	for text != "" {
+		entry, rest := splitEntry(text)
+		text = rest
+		some, err := expand(entry, maxNodes-len(names))
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, some...)
+	}
+	if len(names) == 0 {
+		return nil, errHostlist
+	}
+	return names, nil
+}
+
+// splitEntry splits the text at the first comma outside brackets.
+func splitEntry(text string) (entry, rest string) {
+	depth := 0
+	for i, r := range text {
+		switch {
+		case r == '[':
+			depth++
+		case r == ']':
+			depth--
+		case r == ',' && depth <= 0:
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, ""
+}
+
+// numberRange parses "7" or "7-9".
+func numberRange(text string) (first, last int, err error) {
+	low, high, two := strings.Cut(text, "-")
+	if !two {
+		high = low
+	}
+	first, err1 := strconv.Atoi(low)
+	last, err2 := strconv.Atoi(high)
+	if err1 != nil || err2 != nil || first < 0 || last < first || last == math.MaxInt {
+		return 0, 0, fmt.Errorf("not a range of numbers: %q", text)
+	}
+	return first, last, nil
+}
+
+// A NodeAddr is a node of Slurm and the name or address by which Slurm reaches it.
+type NodeAddr struct{ Name, Addr string }
+
+// ParseScontrol parses the output of "scontrol show node", with or without the option -o. The
+// address of a node without NodeAddr is its name.
+func ParseScontrol(text string) []NodeAddr {
+	var list []NodeAddr
+	for word := range strings.FieldsSeq(text) {
+		if name, ok := strings.CutPrefix(word, "NodeName="); ok {
+			list = append(list, NodeAddr{Name: name, Addr: name})
+		}
+		if addr, ok := strings.CutPrefix(word, "NodeAddr="); ok && len(list) > 0 {
+			list[len(list)-1].Addr = addr
+		}
+	}
+	return list
 }

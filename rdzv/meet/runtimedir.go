@@ -1,0 +1,148 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rdzv/internal/filelock"
+)
+
+// Prefixes of the names of this package's files in the runtime directory. Each file is locked as
+// long as an agent needs it.
+const (
+	hostLockPrefix = "rdzv-host-"
+	sharedPrefix   = "rdzv-shared-"
+)
+
+// RemoveStale removes this package's files that killed agents have left in a runtime directory:
+// those that nobody has locked. It may also remove a file that another agent has created and not
+// yet locked; that agent then creates another one.
+func RemoveStale(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		name := e.Name()
+		own := strings.HasPrefix(name, hostLockPrefix) || strings.HasPrefix(name, sharedPrefix)
+		if own && e.Type().IsRegular() {
+			removeUnlocked(filepath.Join(dir, name))
+		}
+	}
+}
+
+func removeUnlocked(path string) {
+	f, err := filelock.Open(path, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if f.TryLock() == nil && f.Named() {
+		os.Remove(path)
+	}
+}
+
+// A hostLock determines which agent on a host hosts the store. The kernel releases it when its
+// holder ends.
+type hostLock struct {
+	path string
+	f    *filelock.File
+	held bool
+}
+
+func newHostLock(dir string, p *plan) *hostLock {
+	name := fmt.Sprintf("%s%x-%d", hostLockPrefix, p.public, p.ports[0])
+	return &hostLock{path: filepath.Join(dir, name)}
+}
+
+// try takes the lock if it is free. The holder removes the file when it releases the lock, so a
+// lock on a removed file does not count.
+func (l *hostLock) try() (bool, error) {
+	if l.f == nil {
+		f, err := filelock.Open(l.path, os.O_CREATE)
+		if err != nil {
+			if withPath, ok := errors.AsType[*fs.PathError](err); ok {
+				err = withPath.Err
+			}
+			return false, fmt.Errorf("cannot open lock %q: %w", l.path, err)
+		}
+		l.f = &f
+	}
+	if l.f.TryLock() != nil {
+		return false, nil
+	}
+	if !l.f.Named() {
+		l.release()
+		return false, nil
+	}
+	l.held = true
+	return true, nil
+}
+
+func (l *hostLock) release() {
+	if l.held {
+		os.Remove(l.path)
+	}
+	if l.f != nil {
+		l.f.Close()
+	}
+	l.f, l.held = nil, false
+}
+
+// A shared does things once for all agents on this host.
+type shared struct {
+	dir     string       // the runtime directory; "" if there is none
+	onLeave func(func()) // registers a function that is called when the agent leaves
+}
+
+// maxShared is the maximum size of a shared result in bytes.
+const maxShared = 1 << 24
+
+// oncePerNode calls do in one of the agents on this host, and returns its result in all of them. If
+// do fails or its result is empty, the next agent calls do. The file with the result remains, and
+// locked, until the first of the job's agents leaves.
+func (s shared) oncePerNode(
+	ctx context.Context, name string, do func() ([]byte, error),
+) ([]byte, error) {
+	if s.dir == "" {
+		return do()
+	}
+	path := filepath.Join(s.dir, sharedPrefix+name)
+	f, err := filelock.Open(path, os.O_CREATE)
+	if err != nil {
+		return do()
+	}
+	s.onLeave(func() {
+		os.Remove(path)
+		f.Close()
+	})
+	for ; ctx.Err() == nil; pause(ctx, firstWait) {
+		if f.TryShare() == nil {
+			text, err := io.ReadAll(io.NewSectionReader(f, 0, maxShared))
+			if err == nil && len(text) > 0 {
+				return text, nil
+			}
+		}
+		if f.TryLock() == nil {
+			return write(f, do)
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// write writes the result of do to the locked file and lets the other agents read it.
+func write(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
+	text, err := do()
+	if err == nil {
+		_, err = f.Write(text)
+	}
+	if err != nil || len(text) == 0 {
+		_ = f.Unlock()
+		return text, err
+	}
+	_ = f.TryShare()
+	return text, nil
+}
