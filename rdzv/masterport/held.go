@@ -1,3 +1,7 @@
+// Package masterport chooses and reserves MASTER_PORT, the TCP port on which rank 0 of torch serves
+// its store.
+//
+// Which agent needs a port is decided by the caller.
 package masterport
 
 import (
@@ -47,9 +51,15 @@ func (h *Held) Close() error { return errors.Join(h.held.Close(), h.name.Close()
 
 func open(family, port int) (*Held, error) {
 	if port != 0 {
-		if err := nobodyListens(family, port); err != nil {
+		// Fail if another program listens on the port. The socket that holds the port cannot detect
+		// that, because two sockets of one user with SO_REUSEPORT may share a port. A socket with only
+		// SO_REUSEADDR conflicts with listening sockets, but not with connections in TIME_WAIT of an
+		// earlier job on the same port.
+		probe, err := bound(family, port, unix.SO_REUSEADDR)
+		if err != nil {
 			return nil, err
 		}
+		probe.Close()
 	}
 	// Only a dual-stack socket keeps the port from all binds to port 0. If the socket were bound to
 	// one address, or to IPv4 only, the kernel would assign the port to sockets of the other kind.
@@ -57,28 +67,15 @@ func open(family, port int) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	if port, err = portOf(held); err != nil {
-		held.Close()
-		return nil, err
+	h := &Held{held: held}
+	if h.port, err = portOf(held); err == nil {
+		h.name, err = claim(h.port)
 	}
-	name, err := claim(port)
 	if err != nil {
 		held.Close()
 		return nil, err
 	}
-	return &Held{port: port, held: held, name: name}, nil
-}
-
-// nobodyListens fails if another program listens on the port. The socket that holds the port cannot
-// detect that, because two sockets of one user with SO_REUSEPORT may share a port. A socket with
-// only SO_REUSEADDR conflicts with listening sockets, but not with connections in TIME_WAIT of an
-// earlier job on the same port.
-func nobodyListens(family, port int) error {
-	probe, err := bound(family, port, unix.SO_REUSEADDR)
-	if err != nil {
-		return err
-	}
-	return probe.Close()
+	return h, nil
 }
 
 // claim makes this the only Held with that port on this host. Bound sockets that do not listen do
@@ -131,12 +128,8 @@ func portOf(f *os.File) (int, error) {
 	if err != nil {
 		return 0, os.NewSyscallError("getsockname", err)
 	}
-	switch a := address.(type) {
-	case *unix.SockaddrInet6:
+	if a, ok := address.(*unix.SockaddrInet6); ok {
 		return a.Port, nil
-	case *unix.SockaddrInet4:
-		return a.Port, nil
-	default:
-		return 0, fmt.Errorf("unexpected socket address type %T", address)
 	}
+	return address.(*unix.SockaddrInet4).Port, nil
 }
