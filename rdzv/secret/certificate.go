@@ -29,50 +29,40 @@ var (
 // ServerTLS returns the TLS configuration of the store: TLS 1.3 only, a new certificate signed by
 // the job's authority, and client certificates of the same authority required. Nothing is stored in
 // files.
-func (k Key) ServerTLS() (*tls.Config, error) {
-	cfg, pool, err := k.config(x509.ExtKeyUsageServerAuth)
-	if err != nil {
-		return nil, err
-	}
-	cfg.ClientAuth = tls.RequireAndVerifyClientCert
-	cfg.ClientCAs = pool
-	cfg.SessionTicketsDisabled = true
-	return cfg, nil
-}
+func (k Key) ServerTLS() (*tls.Config, error) { return k.config(x509.ExtKeyUsageServerAuth) }
 
 // ClientTLS returns the TLS configuration of an agent that connects to the store. It accepts only a
 // server certificate signed by the job's authority.
-func (k Key) ClientTLS() (*tls.Config, error) {
-	cfg, pool, err := k.config(x509.ExtKeyUsageClientAuth)
+func (k Key) ClientTLS() (*tls.Config, error) { return k.config(x509.ExtKeyUsageClientAuth) }
+
+// config returns the configuration of a process with a certificate for one of the two uses. The
+// other settings are the same for both: each side ignores those of the other.
+func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, error) {
+	ca, signer, err := k.authority()
 	if err != nil {
 		return nil, err
 	}
-	cfg.RootCAs = pool
-	cfg.ServerName = k.serverName()
-	return cfg, nil
-}
-
-func (k Key) serverName() string { return k.Public() + domain }
-
-func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, *x509.CertPool, error) {
-	ca, signer, err := k.authority()
-	if err != nil {
-		return nil, nil, err
-	}
 	leaf, err := k.leaf(ca, signer, use)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
 	return &tls.Config{
-		MinVersion:       tls.VersionTLS13,
-		CurvePreferences: []tls.CurveID{tls.CurveP256}, // cheapest handshake of Go's curves
-		NextProtos:       []string{"h2"},
-		Certificates:     []tls.Certificate{leaf},
-		Time:             verifyAt,
-	}, pool, nil
+		MinVersion:             tls.VersionTLS13,
+		CurvePreferences:       []tls.CurveID{tls.CurveP256}, // cheapest handshake of Go's curves
+		NextProtos:             []string{"h2"},
+		Certificates:           []tls.Certificate{leaf},
+		Time:                   verifyAt,
+		RootCAs:                pool,
+		ServerName:             k.serverName(),
+		ClientCAs:              pool,
+		ClientAuth:             tls.RequireAndVerifyClientCert,
+		SessionTicketsDisabled: true,
+	}, nil
 }
+
+func (k Key) serverName() string { return k.Public() + domain }
 
 // authority returns the job's certificate authority. Its private key is derived from the job key
 // only.
@@ -87,8 +77,6 @@ func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	ca := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "rdzv job " + k.Public()},
-		NotBefore:             notBefore,
-		NotAfter:              notAfter,
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
@@ -101,9 +89,8 @@ func (k Key) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 // deriveSigner derives a P-256 private key. One in 2^32 strings of 32 bytes is not a valid private
 // key, because it is larger than the order of the group; the second one is for that case.
 func (k Key) deriveSigner() (*ecdsa.PrivateKey, error) {
-	const size = 32
 	for _, purpose := range []string{"certificate authority", "certificate authority 2"} {
-		raw := Expand(k[:], purpose, size)
+		raw := Expand(k[:], purpose, 32)
 		if signer, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw); err == nil {
 			return signer, nil
 		}
@@ -123,8 +110,6 @@ func (k Key) leaf(ca *x509.Certificate, signer *ecdsa.PrivateKey, use x509.ExtKe
 	leaf := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "rdzv agent"},
 		DNSNames:    []string{k.serverName()},
-		NotBefore:   notBefore,
-		NotAfter:    notAfter,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{use},
 	}
@@ -138,15 +123,15 @@ func (k Key) leaf(ca *x509.Certificate, signer *ecdsa.PrivateKey, use x509.ExtKe
 // issue creates a certificate for a public key, signed by ca with signer. A serial number of nil is
 // replaced by a random one.
 func issue(cert, ca *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	cert.NotBefore, cert.NotAfter = notBefore, notAfter
 	der, err := x509.CreateCertificate(rand.Reader, cert, ca, key.Public(), signer)
+	if err == nil {
+		cert, err = x509.ParseCertificate(der)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a certificate: %w", err)
 	}
-	issued, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create a certificate: %w", err)
-	}
-	return issued, nil
+	return cert, nil
 }
 
 // PublicOf returns the public name of the job to which a server name in a certificate belongs; ""

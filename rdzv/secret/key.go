@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"bytes"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -84,7 +83,7 @@ func ParseKey(text string) (Key, error) {
 	if err != nil || len(b) != len(Key{}) || len(text) != length {
 		return Key{}, fmt.Errorf("not a key (%d characters; a key has %d)", len(text), length)
 	}
-	if bytes.Equal(b, make([]byte, len(b))) {
+	if Key(b) == (Key{}) {
 		return Key{}, errors.New("not a key (all bytes are zero)")
 	}
 	return Key(b), nil
