@@ -196,8 +196,8 @@ func TestTokenFileOfAnotherUser(t *testing.T) {
 			path, owner, owner+1)},
 	} {
 		s := TokenSource{File: path, UID: c.uid}
-		_, named := s.readNamedFile()
-		_, own := s.readUserFile(path)
+		_, named := s.read(s.File, true)
+		_, own := s.read(path, false)
 		for _, err := range []error{named, own} {
 			if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != c.want {
 				t.Errorf("as user %d: %s", c.uid, got)
@@ -210,12 +210,12 @@ func TestTokenFileOfAnotherUser(t *testing.T) {
 // because otherwise this process could not read it.
 func TestTokenFileOfRoot(t *testing.T) {
 	s := TokenSource{File: "/etc/passwd", UID: 65533}
-	_, err := s.readNamedFile()
+	_, err := s.read(s.File, true)
 	want := "others can read it (mode 0644): chmod 640 /etc/passwd"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("as --token-file: %v, want %s", err, want)
 	}
-	_, err = s.readUserFile(s.File)
+	_, err = s.read(s.File, false)
 	want = "it belongs to user 0, not to user 65533"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("in the home directory: %v, want %s", err, want)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 )
@@ -34,7 +33,7 @@ func (s TokenSource) Format(w fmt.State, _ rune) {
 func LoadToken(s TokenSource) ([]byte, error) {
 	switch {
 	case s.File != "":
-		return s.readNamedFile()
+		return s.read(s.File, true)
 	case s.Text != "":
 		token, err := ParseToken(s.Text)
 		if err != nil {
@@ -51,22 +50,11 @@ func LoadToken(s TokenSource) ([]byte, error) {
 	return s.readOrCreate(filepath.Join(s.Temp, "rdzv-"+strconv.Itoa(s.UID)))
 }
 
-// An badDirError reports a directory in which no token file can be created, as opposed to a
+// A badDirError reports a directory in which no token file can be created, as opposed to a
 // token file that cannot be used.
-type badDirError struct{ err error }
+type badDirError struct{ error }
 
-func (e badDirError) Error() string { return e.err.Error() }
-func (e badDirError) Unwrap() error { return e.err }
-
-// readNamedFile reads the token file that the user has specified.
-func (s TokenSource) readNamedFile() ([]byte, error) {
-	f, err := os.OpenFile(s.File, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read token file %q: %w", s.File, cause(err))
-	}
-	defer f.Close()
-	return s.read(f, s.File, 0)
-}
+func (e badDirError) Unwrap() error { return e.error }
 
 // readOrCreate reads the token in dir, or creates it. If several processes create it at the same
 // time, also on several hosts that share the directory, the first one wins: the file is written
@@ -76,62 +64,92 @@ func (s TokenSource) readOrCreate(dir string) ([]byte, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, "token")
-	token, err := s.readUserFile(path)
+	token, err := s.read(path, false)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
 	if err := createToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, badDirError{fmt.Errorf("cannot create token file %q: %w", path, cause(err))}
 	}
-	return s.readUserFile(path)
+	return s.read(path, false)
 }
 
-// readUserFile reads a token file that must belong to this user and be readable by nobody else.
-func (s TokenSource) readUserFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
+// createDir creates dir with mode 0700 if it does not exist, and its parent if that is .config. It
+// refuses an existing directory in which a user other than this one can create or replace files.
+func (s TokenSource) createDir(dir string) error {
+	missing := []string{dir}
+	if parent := filepath.Dir(dir); filepath.Base(parent) == ".config" {
+		missing = []string{parent, dir}
+	}
+	for _, d := range missing {
+		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return badDirError{fmt.Errorf("cannot create directory %q: %w", d, cause(err))}
+		}
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return badDirError{fmt.Errorf("cannot use directory %q: %w", dir, cause(err))}
+	}
+	owner, mode := int(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm()
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("cannot use %q: not a directory", dir)
+	case owner != s.UID:
+		return fmt.Errorf("cannot use directory %q: it belongs to user %d, not to user %d",
+			dir, owner, s.UID)
+	case mode&0o022 != 0:
+		return fmt.Errorf(
+			"cannot use directory %q: others can write to it (mode %04o): chmod 700 %s", dir, mode, dir)
+	}
+	return nil
+}
+
+// read reads a token file. One that the user has named may be a symbolic link and belong to root.
+// Any other one must belong to this user. The owner and mode are those of the open file, so that it
+// cannot be replaced between check and use.
+func (s TokenSource) read(path string, named bool) ([]byte, error) {
+	flags := os.O_RDONLY | syscall.O_NONBLOCK
+	if !named {
+		flags |= syscall.O_NOFOLLOW
+	}
+	f, err := os.OpenFile(path, flags, 0)
+	if !named && errors.Is(err, syscall.ELOOP) {
 		return nil, fmt.Errorf("cannot use token file %q: it is a symbolic link", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
 	}
 	defer f.Close()
-	return s.read(f, path)
-}
-
-// createDir creates dir with mode 0700 if it does not exist, and its parent if that is .config. It
-// refuses an existing directory that another user owns or can write to.
-func (s TokenSource) createDir(dir string) error {
-	parent := filepath.Dir(dir)
-	if filepath.Base(parent) == ".config" {
-		if err := os.Mkdir(parent, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return badDirError{fmt.Errorf("cannot create directory %q: %w", parent, cause(err))}
-		}
+	if err := s.checkFile(f, path, named); err != nil {
+		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return badDirError{fmt.Errorf("cannot create directory %q: %w", dir, cause(err))}
-	}
-	return checkPrivate(dir, s.UID)
-}
-
-// checkPrivate refuses path if it is not a directory, or if a user other than uid can create or
-// replace files in it.
-func checkPrivate(dir string, uid int) error {
-	info, err := os.Lstat(dir)
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
-		return badDirError{fmt.Errorf("cannot use directory %q: %w", dir, cause(err))}
+		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
 	}
-	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	token, err := ParseToken(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("cannot use token file %q: %w", path, err)
+	}
+	return token, nil
+}
+
+func (s TokenSource) checkFile(f *os.File, path string, named bool) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot read token file %q: %w", path, cause(err))
+	}
+	owner, mode := int(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm()
+	private := privateMode(owner, s.UID)
 	switch {
-	case !info.IsDir():
-		return fmt.Errorf("cannot use %q: not a directory", dir)
-	case owner != uid:
-		return fmt.Errorf("cannot use directory %q: it belongs to user %d, not to user %d",
-			dir, owner, uid)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf(
-			"cannot use directory %q: others can write to it (mode %04o): chmod 700 %s",
-			dir, info.Mode().Perm(), dir)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("cannot use token file %q: not a regular file", path)
+	case owner != s.UID && !(named && owner == 0):
+		return fmt.Errorf("cannot use token file %q: it belongs to user %d, not to user %d",
+			path, owner, s.UID)
+	case mode&^(private|0o100) != 0:
+		return fmt.Errorf("cannot use token file %q: others can read it (mode %04o): chmod %o %s",
+			path, mode, private, path)
 	}
 	return nil
 }
@@ -144,37 +162,6 @@ func privateMode(owner, uid int) fs.FileMode {
 		return 0o600
 	}
 	return 0o640
-}
-
-// read reads a token from an open file. It checks the owner and mode of the open file, so that the
-// file cannot be replaced between check and use. The owner must be this user or one of others.
-func (s TokenSource) read(f *os.File, path string, others ...int) ([]byte, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
-	}
-	owner, mode := int(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm()
-	private := privateMode(owner, s.UID)
-	switch {
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("cannot use token file %q: not a regular file", path)
-	case owner != s.UID && !slices.Contains(others, owner):
-		return nil, fmt.Errorf("cannot use token file %q: it belongs to user %d, not to user %d",
-			path, owner, s.UID)
-	case mode&^(private|0o100) != 0:
-		return nil, fmt.Errorf(
-			"cannot use token file %q: others can read it (mode %04o): chmod %o %s",
-			path, mode, private, path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read token file %q: %w", path, cause(err))
-	}
-	token, err := ParseToken(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("cannot use token file %q: %w", path, err)
-	}
-	return token, nil
 }
 
 // createToken writes a new token to a temporary file and links it to path. It fails with
@@ -194,12 +181,10 @@ func createToken(dir, path string) error {
 
 // cause returns the system's error without the path, which the message contains already.
 func cause(err error) error {
-	var p *fs.PathError
-	var l *os.LinkError
-	switch {
-	case errors.As(err, &p):
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
-	case errors.As(err, &l):
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
 		return l.Err
 	}
 	return err
