@@ -69,13 +69,16 @@ func lockDir(path string, flags int) (filelock.File, error) {
 // creates the file right after the directory.
 const unlockedAge = time.Minute
 
-// removeAbandoned removes the directories that killed stores of this user have left in parent.
+// removeAbandoned removes the directories that killed stores of this user have left in parent. It
+// ignores links and what other users can access: in /tmp every user can create such names.
 func removeAbandoned(parent string) {
 	// Glob returns no error: the pattern is valid.
-	paths, _ := filepath.Glob(filepath.Join(escape(parent), dirPattern))
-	for _, path := range paths {
-		info, ok := isOurs(path)
-		if !ok {
+	names, _ := fs.Glob(os.DirFS(parent), dirPattern)
+	for _, name := range names {
+		path := filepath.Join(parent, name)
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode() != fs.ModeDir|0o700 ||
+			int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
 			continue
 		}
 		lock, err := lockDir(path, 0)
@@ -87,27 +90,4 @@ func removeAbandoned(parent string) {
 			os.Remove(path) // fails unless it is empty
 		}
 	}
-}
-
-// escape returns a pattern that matches only this path.
-func escape(path string) string {
-	var pattern []byte
-	for _, c := range []byte(path) {
-		if c == '*' || c == '?' || c == '[' || c == '\\' {
-			pattern = append(pattern, '\\')
-		}
-		pattern = append(pattern, c)
-	}
-	return string(pattern)
-}
-
-// isOurs reports whether path is a directory, not a link to one, that only this user can access: in
-// /tmp every user can create such names.
-func isOurs(path string) (fs.FileInfo, bool) {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode() != fs.ModeDir|0o700 {
-		return nil, false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return info, ok && int(stat.Uid) == os.Geteuid()
 }

@@ -17,10 +17,6 @@ type failure struct {
 	report func(error) // Config.Failed
 }
 
-func (f failure) logger() *zap.Logger {
-	return zap.New(zapcore.NewNopCore(), zap.WithPanicHook(f), zap.WithFatalHook(f))
-}
-
 // OnWrite removes the store's files, because Close can no longer be called, and reports the error.
 func (f failure) OnWrite(entry *zapcore.CheckedEntry, fields []zap.Field) {
 	f.dir.remove() // on an error, the next store removes what is left

@@ -13,6 +13,7 @@ import (
 // when the disk becomes full: space for the database, whose file is created with a few kilobytes,
 // and the two segments that the write-ahead log always has.
 const (
+	segment       = 1 << 20
 	databaseSpace = 2 << 20
 	space         = databaseSpace + 2*segment
 )

@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // quotaBytes limits the database of a job: 4096 agents with their seats and outcomes use about 6
@@ -21,8 +23,6 @@ const quotaBytes = 256 << 20
 // which take 15 ms and, if the directory is on a tmpfs, 128 MB of memory. The variable is etcd's
 // own; etcd reads it only at the start of a server.
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
-
-const segment = 1 << 20
 
 // startEtcd starts a single member in dir and returns when it is the leader.
 func startEtcd(ctx context.Context, dir string, f failure) (*embed.Etcd, error) {
@@ -57,7 +57,8 @@ func config(dir string, f failure) *embed.Config {
 	// Fewer wake-ups: a single member sends no heartbeats, and no other process reads the file.
 	c.TickMs, c.ElectionMs = 500, 5000
 	c.BackendBatchInterval = 5 * time.Second
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(f.logger())
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(
+		zap.New(zapcore.NewNopCore(), zap.WithPanicHook(f), zap.WithFatalHook(f)))
 	return c
 }
 
