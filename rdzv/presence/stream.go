@@ -1,7 +1,6 @@
 package presence
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -25,10 +24,11 @@ type Stream struct {
 	lost   chan struct{}
 	wg     sync.WaitGroup
 
-	mu         sync.Mutex
-	current    grpc.ClientStream
-	generation string
-	leaving    bool
+	generation string // of the store; used by Open, then by watch
+
+	mu      sync.Mutex
+	current grpc.ClientStream
+	leaving bool
 }
 
 // Open announces the agent to the store at the other end of conn and returns when the store has
@@ -95,10 +95,7 @@ func (s *Stream) open(ctx context.Context, opts ...grpc.CallOption) error {
 	streamCtx, cancel := context.WithCancel(s.ctx)
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	stream, generation, err := handshake(streamCtx, s.conn, s.id, opts)
-	if err == nil {
-		err = s.adopt(stream, generation)
-	}
+	err := s.handshake(streamCtx, opts)
 	if err != nil {
 		cancel()
 		if ctx.Err() != nil {
@@ -108,39 +105,35 @@ func (s *Stream) open(ctx context.Context, opts ...grpc.CallOption) error {
 	return err
 }
 
+// handshake opens a gRPC stream, sends the id and waits for the server's generation.
+func (s *Stream) handshake(ctx context.Context, opts []grpc.CallOption) error {
+	stream, err := s.conn.NewStream(ctx, &streamDesc, method, opts...)
+	if err != nil {
+		return err
+	}
+	// An error of SendMsg means only that the stream has ended; RecvMsg returns the reason.
+	stream.SendMsg(wrapperspb.String(s.id))
+	var answer wrapperspb.StringValue
+	if err := stream.RecvMsg(&answer); err != nil {
+		return err
+	}
+	return s.adopt(stream, answer.Value)
+}
+
 // adopt makes stream the current one if the same store answered as before. It sends a goodbye to
 // any other store, whose job must not lose an agent.
 func (s *Stream) adopt(stream grpc.ClientStream, generation string) error {
+	if s.generation != "" && s.generation != generation {
+		if sendGoodbye(stream) {
+			stream.RecvMsg(new(wrapperspb.StringValue)) // until the server or ctx ends it
+		}
+		return fmt.Errorf("another store answered (generation %s, not %s)", generation, s.generation)
+	}
+	s.generation = generation
 	s.mu.Lock()
-	first := cmp.Or(s.generation, generation)
-	if first == generation {
-		s.current, s.generation = stream, generation
-	}
+	s.current = stream
 	s.mu.Unlock()
-	if first == generation {
-		return nil
-	}
-	if sendGoodbye(stream) {
-		stream.RecvMsg(new(wrapperspb.StringValue)) // until the server or ctx ends it
-	}
-	return fmt.Errorf("another store answered (generation %s, not %s)", generation, first)
-}
-
-// handshake opens a gRPC stream, sends the id and returns the server's generation.
-func handshake(
-	ctx context.Context, conn *grpc.ClientConn, id string, opts []grpc.CallOption,
-) (grpc.ClientStream, string, error) {
-	stream, err := conn.NewStream(ctx, &streamDesc, method, opts...)
-	if err != nil {
-		return nil, "", err
-	}
-	// An error of SendMsg means only that the stream has ended; RecvMsg returns the reason.
-	stream.SendMsg(wrapperspb.String(id))
-	var answer wrapperspb.StringValue
-	if err := stream.RecvMsg(&answer); err != nil {
-		return nil, "", err
-	}
-	return stream, answer.Value, nil
+	return nil
 }
 
 // watch waits for the stream to break and reopens it, until that fails or the agent leaves.
@@ -151,13 +144,12 @@ func (s *Stream) watch() {
 		s.mu.Unlock()
 		for stream.RecvMsg(new(wrapperspb.StringValue)) == nil {
 		}
-		if !s.ended() && s.reconnect(s.ctx) == nil {
-			continue
+		if s.ended() || s.reconnect(s.ctx) != nil {
+			break
 		}
-		if !s.ended() {
-			close(s.lost)
-		}
-		return
+	}
+	if !s.ended() {
+		close(s.lost)
 	}
 }
 
