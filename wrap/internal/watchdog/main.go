@@ -53,17 +53,16 @@ func run(args []string) int {
 	name := []byte(Name + "\x00")
 	prctl(prSetName, uintptr(unsafe.Pointer(&name[0]))) // otherwise ps and killall show "exe"
 	surviveSignals()
-	w := watchdog{starting: true, byPID: map[int]int{}, sentTerm: map[int]bool{}}
+	w := watchdog{starting: true, sentTerm: map[int]bool{}}
 	if args[3] == "true" {
-		w.sentinel = startSentinel(group)
+		w.sentinel.pid = startSentinel(group)
 	}
 	spec, files, err := receive(agent)
 	if err != nil {
 		return 1
 	}
-	w.workers = make([]worker, len(spec.Workers))
 	go w.serveAgent()
-	w.start(spec, files)
+	w.start(spec, group, files)
 	w.serveChildren()
 	select {} // serveAgent ends the process
 }

@@ -54,45 +54,60 @@ const (
 // exitSentinelWait is how long exitSentinel may take; then the sentinel is killed.
 const exitSentinelWait = time.Second
 
-// mark sends s, QueryReply or Barrier, to the sentinel, if there is one.
-func (w *watchdog) mark(s syscall.Signal) {
-	if w.sentinel != 0 {
-		_ = syscall.Kill(w.sentinel, s)
+// sentinel is what the watchdog knows about its sentinel.
+type sentinel struct {
+	pid      int       // 0 if there is none
+	exitSent time.Time // when exitSentinel was sent; zero before
+}
+
+// mark sends m, QueryReply or Barrier, to the sentinel, if there is one.
+func (s *sentinel) mark(m syscall.Signal) {
+	if s.pid != 0 {
+		_ = syscall.Kill(s.pid, m)
 	}
 }
 
-// reapSentinel reaps the sentinel if it has ended.
-func (w *watchdog) reapSentinel() {
-	if w.sentinel != 0 {
-		options := syscall.WNOHANG | syscall.WALL
-		if pid, _ := syscall.Wait4(w.sentinel, nil, options, nil); pid == w.sentinel {
-			w.sentinel = 0
+// reap reaps the sentinel if it has ended.
+func (s *sentinel) reap() {
+	if s.pid != 0 {
+		pid, _ := syscall.Wait4(s.pid, nil, syscall.WNOHANG|syscall.WALL, nil)
+		if pid == s.pid {
+			s.pid = 0
 		}
 	}
 }
 
-// endSentinel makes the sentinel exit and reports whether it has ended. It is called until it has.
-func (w *watchdog) endSentinel(now time.Time) (ended bool) {
+// end makes the sentinel exit and reports whether it has ended. It is called until it has.
+func (s *sentinel) end(now time.Time) (ended bool) {
 	switch {
-	case w.sentinel == 0:
+	case s.pid == 0:
 		return true
-	case w.exitSent.IsZero():
-		w.exitSent = now
-		w.moveSentinel()
-		_ = syscall.Kill(w.sentinel, exitSentinel)
-	case now.Sub(w.exitSent) > exitSentinelWait: // it is stopped, or the agent does not read
-		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
+	case s.exitSent.IsZero():
+		s.exitSent = now
+		s.move()
+		_ = syscall.Kill(s.pid, exitSentinel)
+	case now.Sub(s.exitSent) > exitSentinelWait: // it is stopped, or the agent does not read
+		_ = syscall.Kill(s.pid, syscall.SIGKILL)
 	}
 	return false
 }
 
-// moveSentinel moves the sentinel from the agent's process group to the watchdog's before it ends.
-// Its parent, the watchdog, is in the same session but in another group, so the sentinel keeps the
+// kill kills and reaps the sentinel, if there is one.
+func (s *sentinel) kill() {
+	if s.pid != 0 {
+		s.move()
+		_ = syscall.Kill(s.pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(s.pid, nil, syscall.WALL, nil)
+	}
+}
+
+// move moves the sentinel from the agent's process group to the watchdog's before it ends. Its
+// parent, the watchdog, is in the same session but in another group, so the sentinel keeps the
 // agent's group from being orphaned. If it were the last such process and ended there, the kernel
 // would send SIGHUP to the whole group as soon as one of its processes is stopped: to the script
 // that started the agent and to the script's other jobs. The kernel checks that when a process
 // exits (kill_orphaned_pgrp in kernel/exit.c), not when it changes its group.
-func (w *watchdog) moveSentinel() { _ = syscall.Setpgid(w.sentinel, syscall.Getpgrp()) }
+func (s *sentinel) move() { _ = syscall.Setpgid(s.pid, syscall.Getpgrp()) }
 
 const sigSetMask = 2 // SIG_SETMASK
 

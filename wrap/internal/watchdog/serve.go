@@ -4,15 +4,17 @@ import (
 	"os"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // Two threads wait, each in its own system call: one for children, one for the agent's orders. Each
 // acts on what it receives, under one lock. To pass it to another thread would cost more than all
 // the rest if 64 watchdogs stop their trees at the same time on two cores.
 
-// agent is the descriptor of the socket to the agent.
-const agent = 0
+// Descriptors of this process, see the package comment.
+const (
+	agent = 0
+	null  = 2
+)
 
 // forever is a wait without a limit.
 const forever time.Duration = -1
@@ -20,14 +22,15 @@ const forever time.Duration = -1
 // serveAgent carries out the agent's orders, and Kill when the agent has ended. While the tree is
 // being stopped it also searches for orphans at intervals.
 func (w *watchdog) serveAgent() {
-	for fd := int32(agent); ; {
+	for ended := false; ; {
 		order, scan := Record{}, true
-		if readable(fd, w.untilScan()) {
+		if readable(ended, w.untilScan()) {
 			b, err := readFull(agent, RecordSize)
-			if err != nil {
-				b, fd = Record{Kind: Kill}.Bytes(), -1
+			if ended = err != nil; ended {
+				order.Kind = Kill
+			} else {
+				order = ParseRecord(b)
 			}
-			order = ParseRecord(b)
 			scan = order.Kind == Kill
 		}
 		w.step(order, scan)
@@ -58,40 +61,44 @@ func (w *watchdog) step(order Record, scan bool) {
 	if scan {
 		w.scanned = now
 	}
-	if w.starting {
-		return // start checks the phase before each worker
-	}
-	if w.advance(now, scan) {
+	// While workers are being started, start checks the phase before each of them.
+	if !w.starting && w.advance(now, scan) {
+		tell(Record{Kind: Finished})
 		os.Exit(0)
 	}
 }
 
-// untilScan is the time until the next search for orphans.
+// untilScan is the time until the next search for orphans: the kernel reports the end of a child
+// but not that this process has adopted one.
 func (w *watchdog) untilScan() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase == running {
+	interval := 10 * time.Millisecond
+	switch w.phase {
+	case running:
 		return forever
+	case killing:
+		interval = 2 * time.Millisecond
 	}
-	return max(0, time.Until(w.scanned.Add(w.phase.scanInterval())))
+	return max(0, time.Until(w.scanned.Add(interval)))
 }
 
-// readable waits at most d until fd is readable or at end of file, and reports whether it is. A
-// negative fd never is (poll(2)).
-func readable(fd int32, d time.Duration) bool {
-	const pollIn = 1
-	set := struct {
-		fd              int32
-		events, revents int16
-	}{fd: fd, events: pollIn}
-	var limit *syscall.Timespec
+// readable waits at most d until the agent has sent an order or has ended, and reports whether it
+// has. If the agent is known to have ended it only waits.
+func readable(ended bool, d time.Duration) bool {
+	var fds syscall.FdSet
+	fds.Bits[0] = 1 << agent
+	count := agent + 1
+	if ended {
+		count = 0
+	}
+	var limit *syscall.Timeval
 	if d != forever {
-		t := syscall.NsecToTimespec(int64(d))
+		t := syscall.NsecToTimeval(int64(d))
 		limit = &t
 	}
-	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL,
-		uintptr(unsafe.Pointer(&set)), 1, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
-	return errno == 0 && n > 0
+	n, _ := syscall.Select(count, &fds, nil, nil, limit)
+	return n > 0
 }
 
 // waitChild waits until a child has changed its state, without reaping it, and reports whether

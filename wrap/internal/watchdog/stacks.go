@@ -11,27 +11,26 @@ import (
 // of them that ignore SIGTERM, and counts that as a signal to end. It reports whether there was
 // one.
 func (w *watchdog) dumpStacks(ignoringTerm bool) (any bool) {
-	for i := range w.workers {
-		if e := &w.workers[i]; e.pid != 0 && w.abort(i, ignoringTerm) {
+	for _, e := range w.workers {
+		if e.abort(ignoringTerm) {
 			any, e.signalled = true, true
-			w.wake(i)
+			e.wake()
 		}
 	}
 	return any
 }
 
-// abort sends SIGABRT, once, to worker i if it catches it, as with Python's faulthandler, which
+// abort sends SIGABRT, once, to the worker if it catches it, as with Python's faulthandler, which
 // then prints the stacks; with ignoringTerm only if it also ignores SIGTERM. The worker will not
 // write a core file. abort reports whether it sent the signal.
-func (w *watchdog) abort(i int, ignoringTerm bool) bool {
-	e := &w.workers[i]
+func (e *worker) abort(ignoringTerm bool) bool {
 	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
 	if e.aborted || ignoringTerm && !sets.Ignored.Has(syscall.SIGTERM) ||
 		!sets.Caught.Has(syscall.SIGABRT) || !disableCore(e.pid) {
 		return false
 	}
 	e.aborted = true
-	w.send(i, syscall.SIGABRT)
+	e.send(syscall.SIGABRT)
 	return true
 }
 

@@ -51,24 +51,22 @@ func readFull(fd, n int) ([]byte, error) {
 	return b, nil
 }
 
-// receiveFiles receives n descriptors and sets close-on-exec on them.
-func receiveFiles(socket, n int) ([]int, error) {
+// receiveFiles receives count descriptors and sets close-on-exec on them.
+func receiveFiles(socket, count int) ([]int, error) {
 	var files []int
 	var one [1]byte
 	oob := make([]byte, syscall.CmsgSpace(4*RightsMax))
-	for len(files) < n {
-		got, oobn, _, _, err := syscall.Recvmsg(socket, one[:], oob, syscall.MSG_CMSG_CLOEXEC)
+	for len(files) < count {
+		_, n, _, _, err := syscall.Recvmsg(socket, one[:], oob, syscall.MSG_CMSG_CLOEXEC)
 		switch {
 		case err == syscall.EINTR:
 			continue
 		case err != nil:
 			return nil, err
-		case got == 0:
-			return nil, syscall.EPIPE
 		}
-		messages, err := syscall.ParseSocketControlMessage(oob[:oobn])
+		messages, err := syscall.ParseSocketControlMessage(oob[:n])
 		if err != nil || len(messages) != 1 {
-			return nil, ErrSpec // the open-file limit of this process drops the message
+			return nil, ErrSpec // end of file, or the open-file limit dropped the message
 		}
 		some, err := syscall.ParseUnixRights(&messages[0])
 		if err != nil {
@@ -81,22 +79,17 @@ func receiveFiles(socket, n int) ([]int, error) {
 
 // start starts the workers one after the other and then closes their descriptors in this process,
 // so that their pipes end when the workers do. The agent's orders are carried out in between.
-func (w *watchdog) start(spec Spec, files []int) {
+func (w *watchdog) start(spec Spec, group int, files []int) {
 	if spec.TimerSlack > 0 {
 		// That of this thread, which the workers inherit.
 		prctl(prSetTimerSlack, uintptr(spec.TimerSlack))
 	}
-	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-	files = append(files, null)
 	for i, s := range spec.Workers {
 		w.mu.Lock()
-		switch {
-		case w.phase != running:
-			w.tell(Record{Kind: Skipped, Index: i})
-		case err != nil:
-			w.tell(Record{Kind: Refused, Index: i, A: errnoOf(err)})
-		default:
-			w.startWorker(i, s, spec.Group, files)
+		if w.phase == running {
+			w.startWorker(i, s, group, files)
+		} else {
+			tell(Record{Kind: Skipped, Index: i})
 		}
 		w.mu.Unlock()
 	}
@@ -108,14 +101,13 @@ func (w *watchdog) start(spec Spec, files []int) {
 	w.mu.Unlock()
 }
 
-// startWorker starts worker i in the process group. The last of files is /dev/null.
+// startWorker starts worker i in the process group. Its streams are among files.
 func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
-	var streams []uintptr
-	for _, f := range s.Files {
-		if f < 0 || f >= len(files) {
-			f = len(files) - 1
+	streams := []uintptr{null, null, null}
+	for stream, at := range s.Files {
+		if at != Null {
+			streams[stream] = uintptr(files[at])
 		}
-		streams = append(streams, uintptr(files[f]))
 	}
 	startedAt := Monotonic()
 	pid, err := syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{
@@ -132,13 +124,12 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 		},
 	})
 	if err != nil {
-		w.tell(Record{Kind: Refused, Index: i, A: errnoOf(err)})
+		errno, _ := err.(syscall.Errno) // syscall.ForkExec returns nothing else
+		tell(Record{Kind: Refused, Index: i, A: int64(errno)})
 		return
 	}
-	w.workers[i] = worker{pid: pid, startedAt: startedAt}
-	w.byPID[pid] = i
-	w.live++
-	w.tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(startedAt)})
+	w.workers = append(w.workers, &worker{index: i, pid: pid, startedAt: startedAt})
+	tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(startedAt)})
 }
 
 // Monotonic is the time of CLOCK_MONOTONIC, which all processes of a machine share.
@@ -149,15 +140,8 @@ func Monotonic() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func errnoOf(err error) int64 {
-	if errno, ok := err.(syscall.Errno); ok {
-		return int64(errno)
-	}
-	return int64(syscall.EIO)
-}
-
 // tell sends r to the agent. If the agent has died, serveAgent finds that out.
-func (w *watchdog) tell(r Record) {
+func tell(r Record) {
 	for b := r.Bytes(); len(b) > 0; {
 		n, err := syscall.Write(agent, b)
 		if err != nil && err != syscall.EINTR {

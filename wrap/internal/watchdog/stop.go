@@ -1,8 +1,6 @@
 package watchdog
 
 import (
-	"maps"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -16,26 +14,22 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 		return
 	}
 	w.enter(stopping, grace)
-	for i := range w.workers {
-		e := &w.workers[i]
-		if e.pid == 0 {
-			continue
-		}
-		if !e.signalled && !(stacks && w.abort(i, false)) {
-			w.send(i, syscall.SIGTERM)
+	for _, e := range w.workers {
+		if !e.signalled && !(stacks && e.abort(false)) {
+			e.send(syscall.SIGTERM)
 		}
 		e.signalled = true
-		w.wake(i)
+		e.wake()
 	}
 	if grace == 0 {
 		w.enter(killing, KillWait)
 	}
 }
 
-// wake continues worker i if it is suspended, so that it can handle its signal.
-func (w *watchdog) wake(i int) {
-	if w.workers[i].suspended {
-		w.send(i, syscall.SIGCONT)
+// wake continues the worker if it is suspended, so that it can handle its signal.
+func (e *worker) wake() {
+	if e.suspended {
+		e.send(syscall.SIGCONT)
 	}
 }
 
@@ -44,14 +38,10 @@ func (w *watchdog) wake(i int) {
 func (w *watchdog) advance(now time.Time, scan bool) (done bool) {
 	left := w.reap()
 	switch {
-	case w.phase == running || left && w.live > 0 && !scan:
+	case w.phase == running || left && len(w.workers) > 0 && !scan:
 		return false
 	case !left:
-		if w.endSentinel(now) {
-			w.tell(Record{Kind: Finished})
-			return true
-		}
-		return false
+		return w.sentinel.end(now)
 	}
 	orphans, late := w.orphans(), !now.Before(w.deadline)
 	switch {
@@ -78,11 +68,9 @@ func (w *watchdog) advance(now time.Time, scan bool) (done bool) {
 // processes. When a child dies, its own children become children of this process: each call kills
 // one generation of the tree.
 func (w *watchdog) killAll(orphans []int) {
-	for i := range w.workers {
-		if w.workers[i].pid != 0 {
-			w.workers[i].signalled = true
-			w.send(i, syscall.SIGKILL)
-		}
+	for _, e := range w.workers {
+		e.signalled = true
+		e.send(syscall.SIGKILL)
 	}
 	for _, pid := range orphans {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -91,13 +79,11 @@ func (w *watchdog) killAll(orphans []int) {
 
 // reportSurvivors reports the processes that have not died of SIGKILL. The agent will adopt them.
 func (w *watchdog) reportSurvivors(orphans []int) {
-	if w.sentinel != 0 {
-		w.moveSentinel()
-		_ = syscall.Kill(w.sentinel, syscall.SIGKILL)
-		_, _ = syscall.Wait4(w.sentinel, nil, syscall.WALL, nil)
+	w.sentinel.kill()
+	for _, e := range w.workers {
+		orphans = append(orphans, e.pid)
 	}
-	for _, pid := range slices.AppendSeq(orphans, maps.Keys(w.byPID)) {
-		w.tell(Record{Kind: Survivor, A: int64(pid)})
+	for _, pid := range orphans {
+		tell(Record{Kind: Survivor, A: int64(pid)})
 	}
-	w.tell(Record{Kind: Finished})
 }

@@ -20,15 +20,6 @@ const (
 	killing               // SIGKILL is sent repeatedly
 )
 
-// scanInterval is how often phase p searches for orphans: the kernel reports the end of a child but
-// not that this process has adopted one.
-func (p phase) scanInterval() time.Duration {
-	if p == killing {
-		return 2 * time.Millisecond
-	}
-	return 10 * time.Millisecond
-}
-
 const (
 	// DumpWait is how long workers may take to print their stacks after SIGABRT.
 	DumpWait = 500 * time.Millisecond
@@ -37,9 +28,10 @@ const (
 	KillWait = 3 * time.Second
 )
 
-// worker is the state of one worker.
+// worker is the state of a running worker.
 type worker struct {
-	pid       int           // 0 unless it runs
+	index     int // in the Spec
+	pid       int
 	startedAt time.Duration // Monotonic, before its start
 	suspended bool          // stopped by a signal, as in job control
 	signalled bool          // it has received a signal to end
@@ -49,12 +41,9 @@ type worker struct {
 // watchdog is the state of this process. Both threads lock mu, see serve.go.
 type watchdog struct {
 	mu       sync.Mutex
-	starting bool // some workers have not been started yet
-	workers  []worker
-	byPID    map[int]int  // index of each running worker
-	live     int          // number of running workers
-	sentinel int          // its pid, 0 if there is none
-	exitSent time.Time    // when exitSentinel was sent; zero before
+	starting bool      // some workers have not been started yet
+	workers  []*worker // those that run, in the order of their start
+	sentinel sentinel
 	sentTerm map[int]bool // orphans that have received SIGTERM
 	phase    phase
 	deadline time.Time // end of the phase
@@ -66,10 +55,8 @@ func (w *watchdog) handle(r Record) {
 	w.reap() // what ended before the order did not end because of it
 	switch r.Kind {
 	case Signal:
-		for i := range w.workers {
-			if w.workers[i].pid != 0 {
-				w.send(i, syscall.Signal(r.A))
-			}
+		for _, e := range w.workers {
+			e.send(syscall.Signal(r.A))
 		}
 	case AlreadySignalled:
 		w.markSignalled(time.Duration(r.A), syscall.Signal(r.B))
@@ -80,7 +67,7 @@ func (w *watchdog) handle(r Record) {
 	case Kill:
 		w.enter(killing, KillWait)
 	case Query:
-		w.mark(QueryReply)
+		w.sentinel.mark(QueryReply)
 	}
 }
 
@@ -88,17 +75,14 @@ func (w *watchdog) handle(r Record) {
 // time at. But at is when the agent received s, which was sent earlier. A worker that still runs
 // although s would have killed it was started in between and has not received it.
 func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
-	for i := range w.workers {
-		if e := &w.workers[i]; e.pid != 0 && e.startedAt < at && !diesOf(e.pid, s) {
-			e.signalled = true
+	for _, e := range w.workers {
+		if e.startedAt >= at {
+			continue
 		}
+		sets, err := procfs.ReadSignals(procfs.System, e.pid)
+		dies := err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
+		e.signalled = e.signalled || !dies
 	}
-}
-
-// diesOf reports whether s kills pid: it neither catches, nor ignores, nor blocks s.
-func diesOf(pid int, s syscall.Signal) bool {
-	sets, err := procfs.ReadSignals(procfs.System, pid)
-	return err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
 }
 
 // enter begins phase p, which lasts at most d, unless the tree is in it or in a later one.
@@ -109,9 +93,9 @@ func (w *watchdog) enter(p phase, d time.Duration) {
 	}
 }
 
-// send sends s to worker i, which has not been reaped, so that its pid is still its own.
-func (w *watchdog) send(i int, s syscall.Signal) {
-	_ = syscall.Kill(w.workers[i].pid, s) // EPERM: the worker runs as another user
+// send sends s to the worker, which has not been reaped, so that its pid is still its own.
+func (e *worker) send(s syscall.Signal) {
+	_ = syscall.Kill(e.pid, s) // EPERM: the worker runs as another user
 }
 
 // reap handles the status of every child that has changed, and reports whether there is a child
@@ -125,7 +109,7 @@ func (w *watchdog) reap() (left bool) {
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			w.reapSentinel()
+			w.sentinel.reap()
 			return false
 		case pid <= 0:
 			return true
@@ -137,34 +121,30 @@ func (w *watchdog) reap() (left bool) {
 
 // childChanged handles the status of a child.
 func (w *watchdog) childChanged(pid int, status syscall.WaitStatus) {
-	i, isWorker := w.byPID[pid]
 	ended := status.Exited() || status.Signaled()
+	at := slices.IndexFunc(w.workers, func(e *worker) bool { return e.pid == pid })
+	if at < 0 {
+		if ended {
+			delete(w.sentTerm, pid)
+		}
+		return
+	}
+	e := w.workers[at]
+	r := Record{Kind: Continued, Index: e.index}
+	e.suspended = status.Stopped()
 	switch {
-	case isWorker && ended:
-		w.workerEnded(i, status)
-	case isWorker && status.Stopped():
-		w.workers[i].suspended = true
-		w.tell(Record{Kind: Suspended, Index: i, A: int64(status.StopSignal())})
-	case isWorker:
-		w.workers[i].suspended = false
-		w.tell(Record{Kind: Continued, Index: i})
 	case ended:
-		delete(w.sentTerm, pid)
+		r.Kind, r.A, r.B = Ended, int64(status), int64(Monotonic()-e.startedAt)
+		if e.signalled {
+			r.C = 1
+		} else {
+			w.sentinel.mark(Barrier)
+		}
+		w.workers = slices.Delete(w.workers, at, at+1)
+	case e.suspended:
+		r.Kind, r.A = Suspended, int64(status.StopSignal())
 	}
-}
-
-func (w *watchdog) workerEnded(i int, status syscall.WaitStatus) {
-	e := &w.workers[i]
-	r := Record{Kind: Ended, Index: i, A: int64(status), B: int64(Monotonic() - e.startedAt)}
-	if e.signalled {
-		r.C = 1
-	} else {
-		w.mark(Barrier)
-	}
-	delete(w.byPID, e.pid)
-	e.pid = 0
-	w.live--
-	w.tell(r)
+	tell(r)
 }
 
 // orphans returns the children that are neither workers nor the sentinel: descendants whose parents
@@ -172,7 +152,7 @@ func (w *watchdog) workerEnded(i int, status syscall.WaitStatus) {
 func (w *watchdog) orphans() []int {
 	pids, _ := procfs.Children(procfs.System, os.Getpid())
 	return slices.DeleteFunc(pids, func(pid int) bool {
-		_, isWorker := w.byPID[pid]
-		return isWorker || pid == w.sentinel
+		isWorker := slices.ContainsFunc(w.workers, func(e *worker) bool { return e.pid == pid })
+		return isWorker || pid == w.sentinel.pid
 	})
 }
