@@ -6,14 +6,12 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdzv/wrap/internal/watchdog"
 )
 
 // spec returns the watchdog's description of the tree and starts the pumps.
 func (r *run) spec() (watchdog.Spec, error) {
-	spec := watchdog.Spec{Group: unix.Getpgrp()}
+	var spec watchdog.Spec
 	index := map[*os.File]int{}
 	add := func(f *os.File) int {
 		if f == nil {

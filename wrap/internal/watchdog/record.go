@@ -1,5 +1,7 @@
 package watchdog
 
+import "unsafe"
+
 // Kind is the type of a Record.
 type Kind uint8
 
@@ -53,38 +55,16 @@ type Record struct {
 }
 
 // RecordSize is the length of an encoded Record in bytes.
-const RecordSize = 32
+const RecordSize = int(unsafe.Sizeof(Record{}))
 
 // Bytes encodes r.
 func (r Record) Bytes() []byte {
-	b := make([]byte, 0, RecordSize)
-	b = appendUint(b, uint64(r.Kind)|uint64(r.Index)<<32)
-	b = appendUint(b, uint64(r.A))
-	b = appendUint(b, uint64(r.B))
-	return appendUint(b, uint64(r.C))
+	b := *(*[RecordSize]byte)(unsafe.Pointer(&r))
+	return b[:]
 }
 
 // ParseRecord decodes the RecordSize bytes of b.
 func ParseRecord(b []byte) Record {
-	head := uint64At(b)
-	return Record{
-		Kind:  Kind(head),
-		Index: int(head >> 32),
-		A:     int64(uint64At(b[8:])),
-		B:     int64(uint64At(b[16:])),
-		C:     int64(uint64At(b[24:])),
-	}
-}
-
-// Package encoding/binary is not used because it imports reflect, see the package comment.
-
-func appendUint(b []byte, v uint64) []byte {
-	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24),
-		byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
-}
-
-func uint64At(b []byte) uint64 {
-	_ = b[7]
-	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+	_ = b[RecordSize-1]
+	return *(*Record)(unsafe.Pointer(&b[0]))
 }

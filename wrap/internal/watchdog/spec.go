@@ -16,23 +16,21 @@ const Null = -1
 
 // Spec describes what the watchdog starts.
 type Spec struct {
-	Group      int // process group of the workers, the agent's; 0 is the watchdog's
 	TimerSlack int // timer slack of the workers in ns (prctl(2)); 0 is the watchdog's
 	Workers    []Worker
 }
 
 // Bytes encodes s.
 func (s Spec) Bytes() []byte {
-	b := appendUint(nil, uint64(s.Group))
-	b = appendUint(b, uint64(s.TimerSlack))
-	b = appendUint(b, uint64(len(s.Workers)))
+	b := appendInt(nil, s.TimerSlack)
+	b = appendInt(b, len(s.Workers))
 	for _, w := range s.Workers {
 		b = appendString(b, w.Path)
 		b = appendString(b, w.Dir)
 		b = appendStrings(b, w.Args)
 		b = appendStrings(b, w.Env)
 		for _, f := range w.Files {
-			b = appendUint(b, uint64(f))
+			b = appendInt(b, f)
 		}
 	}
 	return b
@@ -44,7 +42,7 @@ var ErrSpec = errors.New("malformed spec")
 // ParseSpec decodes the result of Bytes. Its error is ErrSpec.
 func ParseSpec(b []byte) (Spec, error) {
 	r := reader{rest: b}
-	s := Spec{Group: r.int(), TimerSlack: r.int()}
+	s := Spec{TimerSlack: r.int()}
 	for range r.count() {
 		w := Worker{Path: r.string(), Dir: r.string(), Args: r.strings(), Env: r.strings()}
 		for i := range w.Files {
@@ -58,12 +56,21 @@ func ParseSpec(b []byte) (Spec, error) {
 	return s, nil
 }
 
+// appendInt appends v. Package encoding/binary is not used because it imports reflect, see the
+// package comment.
+func appendInt(b []byte, v int) []byte {
+	for i := range 8 {
+		b = append(b, byte(uint64(v)>>(8*i)))
+	}
+	return b
+}
+
 func appendString(b []byte, s string) []byte {
-	return append(appendUint(b, uint64(len(s))), s...)
+	return append(appendInt(b, len(s)), s...)
 }
 
 func appendStrings(b []byte, list []string) []byte {
-	b = appendUint(b, uint64(len(list)))
+	b = appendInt(b, len(list))
 	for _, s := range list {
 		b = appendString(b, s)
 	}
@@ -82,7 +89,10 @@ func (r *reader) int() int {
 		r.bad = true
 		return 0
 	}
-	v := uint64At(r.rest)
+	var v uint64
+	for i, b := range r.rest[:8] {
+		v |= uint64(b) << (8 * i)
+	}
 	r.rest = r.rest[8:]
 	return int(v)
 }

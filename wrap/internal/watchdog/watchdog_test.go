@@ -19,7 +19,7 @@ func TestRecord(t *testing.T) {
 
 // FuzzParseSpec: what can be decoded is encoded to the same.
 func FuzzParseSpec(f *testing.F) {
-	spec := Spec{Group: 12, Workers: []Worker{
+	spec := Spec{TimerSlack: 12, Workers: []Worker{
 		{
 			Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1"},
 			Files: [3]int{0, Null, 7},
