@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 )
 
 // pipeWriter writes to a file without waiting forever if the file is a pipe whose reader has
-// stopped reading: what the reader does not accept in time is dropped.
+// stopped reading: what the reader does not accept in time is dropped. It must not be used by
+// several goroutines at once.
 type pipeWriter struct {
 	file *os.File
-
-	mu   sync.Mutex
 	late bool // the reader did not accept the last write in time
 }
 
@@ -28,28 +26,24 @@ const (
 // newPipeWriter opens a pipe again: to make f itself non-blocking would do so for all processes
 // that share it. If that fails, and for all other files, it writes to f itself.
 func newPipeWriter(f *os.File) *pipeWriter {
+	w := &pipeWriter{file: f}
 	info, err := f.Stat()
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-		return &pipeWriter{file: f}
+		return w
 	}
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return &pipeWriter{file: f}
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { // f.Fd would make f blocking, for all who share it
+			name := fmt.Sprintf("/proc/self/fd/%d", fd)
+			if again, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+				w.file = again
+			}
+		})
 	}
-	var again *os.File
-	_ = raw.Control(func(fd uintptr) { // f.Fd would make f blocking, for all who share it
-		again, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	})
-	if err != nil {
-		return &pipeWriter{file: f}
-	}
-	return &pipeWriter{file: again}
+	return w
 }
 
 // Write writes b, or as much as the reader accepts in time.
 func (p *pipeWriter) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	timeout := writeTimeout
 	if p.late {
 		timeout = lateTimeout
