@@ -56,8 +56,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	if err := agent.EnoughFiles(); err != nil {
 		return nil, fmt.Errorf("cannot run exec: %w", err)
 	}
-	e.console.SetLevel(e.quiet, e.verbose)
-	e.console.SetJoinTimeout(e.joinTimeout)
+	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
 	local, err := agent.Plan(e.config(e.app, e.program, e.event, e.storeFailed))
 	var inside *agent.InsideWorkerError
 	if errors.As(err, &inside) {

@@ -36,9 +36,9 @@ type Console struct {
 
 	joinTimeout time.Duration
 
-	mu        sync.Mutex
-	status    string // the last text of Status
-	displayed bool   // it is on the screen, without a newline
+	mu     sync.Mutex
+	status string // the last text of Status
+	eraser string // what removes it from the screen, "" if it is not there
 }
 
 // New returns a console that writes to stderr, which may be a terminal. Writing to a pipe that
@@ -48,18 +48,18 @@ func New(stderr *os.File, term string, noColor bool) *Console {
 	return &Console{out: newPipeWriter(stderr), screen: screenOf(stderr, term, noColor)}
 }
 
-// SetLevel chooses what is written: quiet omits Info and Status, verbose adds Verbose.
-func (c *Console) SetLevel(quiet, verbose bool) { c.quiet, c.verbose = quiet, verbose }
-
-// SetJoinTimeout gives the value of --join-timeout, for messages.
-func (c *Console) SetJoinTimeout(d time.Duration) { c.joinTimeout = d }
+// Set chooses what is written: quiet omits Info and Status, verbose adds Verbose. joinTimeout is the
+// value of --join-timeout, for messages.
+func (c *Console) Set(quiet, verbose bool, joinTimeout time.Duration) {
+	c.quiet, c.verbose, c.joinTimeout = quiet, verbose, joinTimeout
+}
 
 // Terminal tells whether the console writes to a terminal.
 func (c *Console) Terminal() bool { return c.screen.terminal }
 
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
-	c.write(c.screen.red("rdzv:")+" ", fmt.Sprintf(format, args...))
+	c.write(c.screen.coloured(red, "rdzv:")+" ", fmt.Sprintf(format, args...))
 }
 
 // Warn writes something that the user should know, even with -q.
@@ -84,7 +84,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: "+c.screen.yellow("hint:")+" ", text)
+		c.write("rdzv: "+c.screen.coloured(yellow, "hint:")+" ", text)
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *Console) Status(format string, args ...any) {
 	switch {
 	case c.screen.rewrites:
 		io.WriteString(c.out, erase+c.screen.fit("rdzv: "+text))
-		c.displayed = true
+		c.eraser = erase
 	case text != c.status:
 		io.WriteString(c.out, "rdzv: "+text+"\n")
 	}
@@ -118,24 +118,16 @@ func (c *Console) Status(format string, args ...any) {
 func (c *Console) EndStatus() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	io.WriteString(c.out, c.eraseStatus())
-	c.status = ""
-}
-
-// eraseStatus is what to write before anything else.
-func (c *Console) eraseStatus() string {
-	if !c.displayed {
-		return ""
-	}
-	c.displayed = false
-	return erase
+	io.WriteString(c.out, c.eraser)
+	c.status, c.eraser = "", ""
 }
 
 func (c *Console) write(prefix, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var b strings.Builder
-	b.WriteString(c.eraseStatus())
+	b.WriteString(c.eraser)
+	c.eraser = ""
 	for line := range strings.Lines(text) {
 		b.WriteString(prefix + strings.TrimRight(line, "\n") + "\n")
 	}

@@ -45,16 +45,12 @@ func (c *Console) Event(e agent.Event) {
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:
-		c.diagnostic(e)
+		if e.Severity == agent.Verbose {
+			c.Verbose("%s", e.Text)
+		} else {
+			c.Warn("%s", e.Text)
+		}
 	}
-}
-
-func (c *Console) diagnostic(d agent.Diagnostic) {
-	if d.Severity == agent.Verbose {
-		c.Verbose("%s", d.Text)
-		return
-	}
-	c.Warn("%s", d.Text)
 }
 
 func (c *Console) placed(e agent.Placed) {

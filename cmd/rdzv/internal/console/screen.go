@@ -12,7 +12,7 @@ type screen struct {
 	terminal bool       // with or without the abilities below
 	rewrites bool       // a line can be erased and written again
 	colour   bool       // and be coloured
-	width    func() int // columns now, 0 if unknown; nil is 0
+	width    func() int // columns now, 0 if unknown
 }
 
 // screenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
@@ -21,17 +21,13 @@ func screenOf(f *os.File, term string, noColor bool) screen {
 		return screen{}
 	}
 	capable := term != "" && term != "dumb"
-	width := func() int { return columns(f) }
-	return screen{terminal: true, rewrites: capable, colour: capable && !noColor, width: width}
-}
-
-// columns is the width of a terminal, 0 if it is unknown.
-func columns(f *os.File) int {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
+	width := func() int {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
+			return int(size.Col)
+		}
 		return 0
 	}
-	return int(size.Col)
+	return screen{terminal: true, rewrites: capable, colour: capable && !noColor, width: width}
 }
 
 // erase moves the cursor to the beginning of the line and clears it.
@@ -42,9 +38,9 @@ const defaultWidth = 80
 
 // fit shortens a line to the screen's width: a line that wraps cannot be erased.
 func (s screen) fit(line string) string {
-	width := defaultWidth
-	if s.width != nil && s.width() > 0 {
-		width = s.width()
+	width := s.width()
+	if width == 0 {
+		width = defaultWidth
 	}
 	runes := []rune(line)
 	if len(runes) < width { // the last column stays free, some terminals wrap there
@@ -53,12 +49,15 @@ func (s screen) fit(line string) string {
 	return string(runes[:max(0, width-2)]) + "…"
 }
 
-func (s screen) red(text string) string    { return s.coloured("31", text) }
-func (s screen) yellow(text string) string { return s.coloured("33", text) }
+// Colours, as parameters of the escape sequence that selects them.
+const (
+	red    = "31"
+	yellow = "33"
+)
 
-func (s screen) coloured(code, text string) string {
+func (s screen) coloured(colour, text string) string {
 	if !s.colour {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[m"
+	return "\x1b[" + colour + "m" + text + "\x1b[m"
 }
