@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -35,74 +36,71 @@ Exit status:
 // getRank answers questions that package early left unanswered: those that are malformed or have
 // no answer.
 func (a *app) getRank(args []string) int {
-	f, asked, byDefault, launcher := getRankFlags()
+	f := getRankFlags()
 	rest, _, err := parse(f, args, envmap.Env{
 		"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"],
 	})
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run get-rank: unexpected argument %q", rest[0])
 	}
-	what := early.Rank
-	for n, yes := range asked {
-		if *yes && what != early.Rank && err == nil {
-			err = fmt.Errorf("cannot run get-rank: %s and %s exclude each other", min(what, n), max(what, n))
-		}
-		if *yes {
-			what = n
-		}
-	}
-	if err != nil {
+	what, conflict := requested(f)
+	if err = cmp.Or(err, conflict); err != nil {
 		return a.usage(codeUsage, err, "get-rank")
 	}
-	if !f.Changed("default") {
-		byDefault = nil
-	}
-	return a.printNumber(what, envmap.Launcher(*launcher), byDefault)
-}
-
-func getRankFlags() (f *pflag.FlagSet, asked map[early.Number]*bool, byDefault *int, launcher *string) {
-	f, asked = newFlags("get-rank"), map[early.Number]*bool{}
-	for _, n := range []early.Number{early.Local, early.Node, early.Size, early.LocalSize, early.Nodes} {
-		asked[n] = f.Bool(string(n[2:]), false, "")
-	}
-	return f, asked, f.Int("default", 0, ""), f.String("launcher", "", "")
-}
-
-func (a *app) printNumber(what early.Number, launcher envmap.Launcher, byDefault *int) int {
-	n, err := early.Of(what, a.env, launcher)
-	if err != nil {
+	name, _ := f.GetString("launcher")
+	launcher := envmap.Launcher(name)
+	n, err := what.Of(a.env, launcher)
+	switch {
+	case err != nil:
 		return a.fail(codeUnknown, err)
-	}
-	if n == envmap.Unknown && byDefault == nil {
-		return a.fail(codeUnknown, a.unknown(what, launcher))
-	}
-	if n == envmap.Unknown {
-		n = *byDefault
+	case n == envmap.Unknown && !f.Changed("default"):
+		return a.fail(codeUnknown, unknown(what, a.env, launcher))
+	case n == envmap.Unknown:
+		n, _ = f.GetInt("default")
 	}
 	return a.print(strconv.Itoa(n) + "\n")
 }
 
-// names are the numbers' names in messages.
-var names = map[early.Number]string{
-	early.Rank: "rank", early.Local: "local rank", early.Node: "node rank",
-	early.Size: "number of tasks", early.LocalSize: "number of tasks on this node",
-	early.Nodes: "number of nodes",
+func getRankFlags() *pflag.FlagSet {
+	f := newFlags("get-rank")
+	for _, n := range early.Numbers[1:] {
+		f.Bool(n.Flag[2:], false, "")
+	}
+	f.Int("default", 0, "")
+	f.String("launcher", "", "")
+	return f
+}
+
+// requested is the number that the flags ask for.
+func requested(f *pflag.FlagSet) (early.Number, error) {
+	what := early.Numbers[0]
+	for _, n := range early.Numbers[1:] {
+		if asked, _ := f.GetBool(n.Flag[2:]); !asked {
+			continue
+		}
+		if what.Flag != "" {
+			return what, fmt.Errorf("cannot run get-rank: %s and %s exclude each other",
+				min(what.Flag, n.Flag), max(what.Flag, n.Flag))
+		}
+		what = n
+	}
+	return what, nil
 }
 
 // unknown is why there is no number, with a hint.
-func (a *app) unknown(what early.Number, launcher envmap.Launcher) error {
-	p, err := envmap.Detect(a.env, launcher)
+func unknown(what early.Number, env envmap.Env, launcher envmap.Launcher) error {
+	p, err := envmap.Detect(env, launcher)
 	if err != nil {
 		return err
 	}
 	if p.Launcher == envmap.None {
 		return hinted{
-			fmt.Errorf("cannot determine the %s: no launcher started this process", names[what]),
+			fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name),
 			"--default N prints N in this case",
 		}
 	}
 	return hinted{
-		fmt.Errorf("cannot determine the %s: %s does not set it", names[what], p.Launcher),
+		fmt.Errorf("cannot determine the %s: %s does not set it", what.Name, p.Launcher),
 		"the agents agree on it when they meet: run get-rank inside rdzv exec",
 	}
 }

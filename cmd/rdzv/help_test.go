@@ -54,7 +54,6 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	o.define(exec)
 	o.defineExec(exec)
 	env, _, _ := (&options{}).envFlags()
-	rank, _, _, _ := getRankFlags()
 	for _, c := range []struct {
 		help  string
 		flags *pflag.FlagSet
@@ -64,7 +63,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		{envHelp, env, []string{
 			"launcher", "nodes", "nproc-per-node", "job", "master-port", "device", "set", "as",
 		}},
-		{getRankHelp, rank, []string{"local", "node", "size", "local-size", "nodes"}},
+		{getRankHelp, getRankFlags(), []string{"local", "node", "size", "local-size", "nodes"}},
 	} {
 		texts := flagTexts(t, c.help)
 		c.flags.VisitAll(func(f *pflag.Flag) {

@@ -16,6 +16,7 @@ package early
 import (
 	"os"
 	"strconv"
+	"strings"
 
 	"rdzv/envmap"
 )
@@ -33,46 +34,36 @@ func init() {
 
 // answer is the requested number, if args are at most one known flag and the number is known.
 func answer(args []string, env envmap.Env) (int, bool) {
-	what := Rank
-	switch len(args) {
-	case 0:
-	case 1:
-		what = Number(args[0])
-	default:
-		return 0, false
+	flag := strings.Join(args, " ")
+	for _, n := range Numbers {
+		if n.Flag == flag {
+			value, err := n.Of(env, envmap.Launcher(env["RDZV_LAUNCHER"]))
+			return value, err == nil && value != envmap.Unknown
+		}
 	}
-	if _, known := numbers[what]; !known {
-		return 0, false
-	}
-	n, err := Of(what, env, envmap.Launcher(env["RDZV_LAUNCHER"]))
-	return n, err == nil && n != envmap.Unknown
+	return 0, false
 }
 
-// Number is one of the numbers of a placement, named by its flag.
-type Number string
+// Number is one of the numbers of a placement.
+type Number struct {
+	Flag string // with which get-rank prints it, "" if it needs none
+	Name string // in messages
+	in   func(envmap.Placement) int
+}
 
-const (
-	Rank      Number = ""
-	Local     Number = "--local"
-	Node      Number = "--node"
-	Size      Number = "--size"
-	LocalSize Number = "--local-size"
-	Nodes     Number = "--nodes"
-)
-
-// numbers are the fields of a placement.
-var numbers = map[Number]func(envmap.Placement) int{
-	Rank:      func(p envmap.Placement) int { return p.Rank },
-	Local:     func(p envmap.Placement) int { return p.LocalRank },
-	Node:      func(p envmap.Placement) int { return p.NodeRank },
-	Size:      func(p envmap.Placement) int { return p.Size },
-	LocalSize: func(p envmap.Placement) int { return p.LocalSize },
-	Nodes:     func(p envmap.Placement) int { return p.Nodes },
+// Numbers are all of them. The first one needs no flag.
+var Numbers = []Number{
+	{"", "rank", func(p envmap.Placement) int { return p.Rank }},
+	{"--local", "local rank", func(p envmap.Placement) int { return p.LocalRank }},
+	{"--node", "node rank", func(p envmap.Placement) int { return p.NodeRank }},
+	{"--size", "number of tasks", func(p envmap.Placement) int { return p.Size }},
+	{"--local-size", "number of tasks on this node", func(p envmap.Placement) int { return p.LocalSize }},
+	{"--nodes", "number of nodes", func(p envmap.Placement) int { return p.Nodes }},
 }
 
 // Of returns the number, or envmap.Unknown. In a worker of rdzv only the worker's own variables are
 // used, unless a launcher is named.
-func Of(what Number, env envmap.Env, launcher envmap.Launcher) (int, error) {
+func (n Number) Of(env envmap.Env, launcher envmap.Launcher) (int, error) {
 	p, inside, err := envmap.Inside(env)
 	if !inside || launcher != "" {
 		p, err = envmap.Detect(env, launcher)
@@ -80,5 +71,5 @@ func Of(what Number, env envmap.Env, launcher envmap.Launcher) (int, error) {
 	if err != nil {
 		return envmap.Unknown, err
 	}
-	return numbers[what](p), nil
+	return n.in(p), nil
 }
