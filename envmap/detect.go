@@ -36,6 +36,41 @@ func Detect(env Env, choice Launcher) (Placement, error) {
 	return r.p, nil
 }
 
+// A recogniser detects one launcher.
+type recogniser struct {
+	name Launcher
+	// match returns the variables by which the launcher is recognised, none if it is absent.
+	match func(Env) []string
+	// read takes the placement from the variables.
+	read func(*reader)
+	// outer reports that other launchers are commonly started inside this one's allocation, so
+	// that its variables need not describe their tasks.
+	outer bool
+}
+
+// order holds the launchers in the order of detection.
+var order = []recogniser{
+	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
+	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
+	{name: MVAPICH2, match: matchMVAPICH2, read: readMVAPICH2},
+	{name: PALS, match: matchPALS, read: readPALS, outer: true},
+	{name: Flux, match: matchFlux, read: readFlux, outer: true},
+	{name: JSM, match: matchJSM, read: readJSM, outer: true},
+	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurmPMI, outer: true},
+	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
+	{name: Hydra, match: matchHydra, read: readHydra},
+	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
+	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
+	{name: Kubeflow, match: matchKubeflow, read: readKubeflow, outer: true},
+	{name: Kubernetes, match: matchKubernetes, read: readKubernetes, outer: true},
+	{name: None, match: func(Env) []string { return nil }, read: func(*reader) {}, outer: true},
+}
+
+// find returns the recogniser of a launcher. Every Launcher constant has one.
+func find(name Launcher) recogniser {
+	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
+}
+
 // choose returns the chosen launcher, or the first whose variables are set.
 func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
 	if choice == "" {
@@ -59,37 +94,24 @@ func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
 	return find(names[0]), "selected by --launcher", nil
 }
 
-// check finds numbers that contradict one another.
-func check(p Placement) error {
-	for _, c := range []struct {
-		part, whole string
-		least       int // smallest valid difference of whole and part
-	}{
-		{"rank", "size", 1}, {"local rank", "local size", 1}, {"node rank", "nodes", 1},
-		{"local rank", "size", 1}, {"node rank", "size", 1},
-		{"local size", "size", 0}, {"nodes", "size", 0},
-	} {
-		part, whole := *p.number(c.part), *p.number(c.whole)
-		text := "cannot determine the placement: "
-		switch {
-		case whole == 0:
-			text += p.Source(c.whole).describe() + " is not possible"
-		case part != Unknown && whole != Unknown && whole-part < c.least:
-			text += p.Source(c.part).describe() + " contradicts " + p.Source(c.whole).describe()
-		default:
-			continue
-		}
-		return &Error{Text: text, Hint: hintLauncher}
+// Choices returns the values that Detect accepts as a choice besides "".
+func Choices() []string {
+	names := []string{"openmpi", "mpich"}
+	for _, l := range order {
+		names = append(names, string(l.name))
 	}
-	return nil
+	return names
 }
 
-// describe shows a number with its source: "rank 4 (OMPI_COMM_WORLD_RANK=4)".
-func (row Row) describe() string {
-	if row.From == "" {
-		return row.What + " " + row.Value
+// candidates returns the launchers that a choice stands for, nil for an unknown choice.
+func candidates(choice Launcher) []Launcher {
+	if several, ok := aliases[choice]; ok {
+		return several
 	}
-	return row.What + " " + row.Value + " (" + row.From + ")"
+	if slices.ContainsFunc(order, func(l recogniser) bool { return l.name == choice }) {
+		return []Launcher{choice}
+	}
+	return nil
 }
 
 // checkOthers looks at other launchers whose variables are also set. A launcher in whose allocation

@@ -2,6 +2,7 @@ package envmap
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -55,3 +56,18 @@ func (e Env) shown(names ...string) string {
 	}
 	return strings.Join(set, ", ")
 }
+
+// KV is a variable.
+type KV struct{ Name, Value string }
+
+// An Error reports a contradictory placement, a malformed device list or an impossible request.
+type Error struct {
+	Text string // the message
+	Hint string // what the user can do, for a line of its own; may be empty
+}
+
+func (e *Error) Error() string { return e.Text }
+
+const hintLauncher = "select the launcher with --launcher NAME, or ignore all with --launcher none"
+
+func itoa(n int) string { return strconv.Itoa(n) }

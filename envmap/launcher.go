@@ -1,7 +1,5 @@
 package envmap
 
-import "slices"
-
 // Launcher names what started this process.
 type Launcher string
 
@@ -34,59 +32,4 @@ var aliases = map[Launcher][]Launcher{
 	Hydra:     {Hydra, IntelMPI},
 	IntelMPI:  {IntelMPI, Hydra},
 	Slurm:     {Slurm, SlurmPMI},
-}
-
-// Choices returns the values that Detect accepts as a choice besides "".
-func Choices() []string {
-	names := []string{"openmpi", "mpich"}
-	for _, l := range order {
-		names = append(names, string(l.name))
-	}
-	return names
-}
-
-// candidates returns the launchers that a choice stands for, nil for an unknown choice.
-func candidates(choice Launcher) []Launcher {
-	if several, ok := aliases[choice]; ok {
-		return several
-	}
-	if slices.ContainsFunc(order, func(l recogniser) bool { return l.name == choice }) {
-		return []Launcher{choice}
-	}
-	return nil
-}
-
-// A recogniser detects one launcher.
-type recogniser struct {
-	name Launcher
-	// match returns the variables by which the launcher is recognised, none if it is absent.
-	match func(Env) []string
-	// read takes the placement from the variables.
-	read func(*reader)
-	// outer reports that other launchers are commonly started inside this one's allocation, so
-	// that its variables need not describe their tasks.
-	outer bool
-}
-
-// order holds the launchers in the order of detection.
-var order = []recogniser{
-	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
-	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
-	{name: MVAPICH2, match: matchMVAPICH2, read: readMVAPICH2},
-	{name: PALS, match: matchPALS, read: readPALS, outer: true},
-	{name: Flux, match: matchFlux, read: readFlux, outer: true},
-	{name: JSM, match: matchJSM, read: readJSM, outer: true},
-	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurmPMI, outer: true},
-	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
-	{name: Hydra, match: matchHydra, read: readHydra},
-	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
-	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
-	{name: Kubeflow, match: matchKubeflow, read: readKubeflow, outer: true},
-	{name: Kubernetes, match: matchKubernetes, read: readKubernetes, outer: true},
-	{name: None, match: func(Env) []string { return nil }, read: func(*reader) {}, outer: true},
-}
-
-// find returns the recogniser of a launcher. Every Launcher constant has one.
-func find(name Launcher) recogniser {
-	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
 }

@@ -133,3 +133,36 @@ func (p *Placement) set(what string, n int, from string) {
 	*p.number(what) = n
 	p.rows = append(p.rows, Row{What: what, Value: strconv.Itoa(n), From: from})
 }
+
+// check finds numbers that contradict one another.
+func check(p Placement) error {
+	for _, c := range []struct {
+		part, whole string
+		least       int // smallest valid difference of whole and part
+	}{
+		{"rank", "size", 1}, {"local rank", "local size", 1}, {"node rank", "nodes", 1},
+		{"local rank", "size", 1}, {"node rank", "size", 1},
+		{"local size", "size", 0}, {"nodes", "size", 0},
+	} {
+		part, whole := *p.number(c.part), *p.number(c.whole)
+		text := "cannot determine the placement: "
+		switch {
+		case whole == 0:
+			text += p.Source(c.whole).describe() + " is not possible"
+		case part != Unknown && whole != Unknown && whole-part < c.least:
+			text += p.Source(c.part).describe() + " contradicts " + p.Source(c.whole).describe()
+		default:
+			continue
+		}
+		return &Error{Text: text, Hint: hintLauncher}
+	}
+	return nil
+}
+
+// describe shows a number with its source: "rank 4 (OMPI_COMM_WORLD_RANK=4)".
+func (row Row) describe() string {
+	if row.From == "" {
+		return row.What + " " + row.Value
+	}
+	return row.What + " " + row.Value + " (" + row.From + ")"
+}

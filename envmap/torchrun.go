@@ -20,3 +20,34 @@ func readTorchrun(r *reader) {
 	r.p.Master = r.env["MASTER_ADDR"]
 	r.setJob(r.env["TORCHELASTIC_RUN_ID"], r.env.shown("TORCHELASTIC_RUN_ID"))
 }
+
+// Inside reports whether this process runs in a worker of rdzv (RDZV_RUN_ID is set), and which
+// worker that is. There only the variables that rdzv set count: the launcher's variables may have
+// been removed, or belong to another task.
+func Inside(env Env) (Placement, bool, error) {
+	if !env.has("RDZV_RUN_ID") {
+		return Placement{}, false, nil
+	}
+	r := newReader(env, recogniser{
+		name:  Launcher(env["RDZV_DETECTED"]),
+		match: func(Env) []string { return []string{"RDZV_RUN_ID"} },
+	})
+	r.p.rows = append(r.p.rows, Row{
+		What: "launcher", Value: string(r.p.Launcher),
+		From: env.shown("RDZV_RUN_ID", "RDZV_DETECTED"), Note: "a worker of rdzv",
+	})
+	r.require("rank", "RANK")
+	r.require("size", "WORLD_SIZE")
+	r.take("local rank", "LOCAL_RANK")
+	r.take("local size", "LOCAL_WORLD_SIZE")
+	r.take("node rank", "NODE_RANK", "GROUP_RANK")
+	r.take("nodes", "GROUP_WORLD_SIZE")
+	r.setJob(env["RDZV_RUN_ID"], env.shown("RDZV_RUN_ID"))
+	if r.err == nil {
+		r.err = check(r.p)
+	}
+	if r.err != nil {
+		return Placement{}, true, r.err
+	}
+	return r.p, true, nil
+}
