@@ -17,14 +17,13 @@ func Detect(env Env, choice Launcher) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	r := newReader(env, l)
-	r.p.rows = append(r.p.rows, Row{
+	r := l.placement(env)
+	r.p.sources["launcher"] = Row{
 		What: "launcher", Value: string(l.name), From: env.shown(r.matched...), Note: why,
-	})
-	l.read(r)
+	}
 	if r.err == nil {
 		r.p.derive()
-		r.err = check(r.p)
+		r.err = r.p.check()
 	}
 	if r.err == nil {
 		explainBatchScript(r)
@@ -52,23 +51,30 @@ type recogniser struct {
 var order = []recogniser{
 	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
 	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
-	{name: MVAPICH2, match: matchMVAPICH2, read: readMVAPICH2},
-	{name: PALS, match: matchPALS, read: readPALS, outer: true},
+	{name: MVAPICH2, match: anyOf("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"), read: readMVAPICH2},
+	{name: PALS, match: anyOf("PALS_RANKID", "PALS_APID"), read: readPALS, outer: true},
 	{name: Flux, match: matchFlux, read: readFlux, outer: true},
-	{name: JSM, match: matchJSM, read: readJSM, outer: true},
+	{name: JSM, match: anyOf("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"), read: readJSM, outer: true},
 	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurmPMI, outer: true},
 	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
 	{name: Hydra, match: matchHydra, read: readHydra},
 	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
 	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
 	{name: Kubeflow, match: matchKubeflow, read: readKubeflow, outer: true},
-	{name: Kubernetes, match: matchKubernetes, read: readKubernetes, outer: true},
-	{name: None, match: func(Env) []string { return nil }, read: func(*reader) {}, outer: true},
+	{name: Kubernetes, match: anyOf("JOB_COMPLETION_INDEX"), read: readKubernetes, outer: true},
+	{name: None, match: anyOf(), read: func(*reader) {}, outer: true},
 }
 
-// find returns the recogniser of a launcher. Every Launcher constant has one.
-func find(name Launcher) recogniser {
-	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
+// anyOf recognises a launcher by any of these variables.
+func anyOf(names ...string) func(Env) []string {
+	return func(env Env) []string { return env.setOf(names...) }
+}
+
+// placement takes the placement that the launcher's variables describe.
+func (l recogniser) placement(env Env) *reader {
+	r := newReader(env, l.name, l.match(env))
+	l.read(r)
+	return r
 }
 
 // choose returns the chosen launcher, or the first whose variables are set.
@@ -79,19 +85,27 @@ func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
 				return l, "", nil
 			}
 		}
-		return find(None), "no launcher variables are set", nil
+		return recogniserOf(None), "no launcher variables are set", nil
 	}
-	names := candidates(choice)
-	if names == nil {
-		text := "cannot use launcher " + strconv.Quote(string(choice)) + ": not one of "
-		return recogniser{}, "", &Error{Text: text + strings.Join(Choices(), ", ")}
+	if !slices.Contains(Choices(), string(choice)) {
+		return recogniser{}, "", &Error{Text: "cannot use launcher " + strconv.Quote(string(choice)) +
+			": not one of " + strings.Join(Choices(), ", ")}
+	}
+	names, several := aliases[choice]
+	if !several {
+		names = []Launcher{choice}
 	}
 	for _, name := range names {
-		if l := find(name); len(l.match(env)) > 0 {
+		if l := recogniserOf(name); len(l.match(env)) > 0 {
 			return l, "selected by --launcher", nil
 		}
 	}
-	return find(names[0]), "selected by --launcher", nil
+	return recogniserOf(names[0]), "selected by --launcher", nil
+}
+
+// recogniserOf returns the recogniser of a launcher. Every Launcher constant has one.
+func recogniserOf(name Launcher) recogniser {
+	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
 }
 
 // Choices returns the values that Detect accepts as a choice besides "".
@@ -103,29 +117,27 @@ func Choices() []string {
 	return names
 }
 
-// candidates returns the launchers that a choice stands for, nil for an unknown choice.
-func candidates(choice Launcher) []Launcher {
-	if several, ok := aliases[choice]; ok {
-		return several
-	}
-	if slices.ContainsFunc(order, func(l recogniser) bool { return l.name == choice }) {
-		return []Launcher{choice}
-	}
-	return nil
-}
-
 // checkOthers looks at other launchers whose variables are also set. A launcher in whose allocation
 // others are started is ignored. One that starts each process itself must agree on rank and size;
 // otherwise the innermost of the two cannot be determined, and that is an error.
 func checkOthers(r *reader, chosen recogniser, choice Launcher) {
+	name := string(chosen.name)
 	for _, l := range order {
 		matched := l.match(r.env)
 		if l.name == chosen.name || len(matched) == 0 || sameFamily(l.name, chosen.name) {
 			continue
 		}
-		if choice == "" && !l.outer && disagrees(l, r.env, r.p) {
-			name, other := string(chosen.name), string(l.name)
-			rank, size := r.p.Source("rank").describe(), r.p.Source("size").describe()
+		why := name + " takes precedence"
+		switch other := string(l.name); {
+		case choice != "":
+			why = "not selected by --launcher " + string(choice)
+		case l.name == Torchrun && !r.env.has("TORCHELASTIC_RUN_ID"):
+			// RANK and WORLD_SIZE are replaced and need not agree.
+			why = "not set by torchrun; " + why
+		case l.outer && !chosen.outer:
+			why = name + " runs inside " + other + ", whose variables describe " + name + "'s daemons"
+		case !l.outer && disagree(l.placement(r.env), r):
+			rank, size := r.p.source("rank").describe(), r.p.source("size").describe()
 			r.err = &Error{
 				Text: "cannot determine the launcher: " + name + " sets " + rank + " and " + size +
 					", but " + other + " sets " + r.env.shown(matched...),
@@ -133,19 +145,13 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 			}
 			return
 		}
-		r.ignore(ignoreReason(chosen, l, matched, choice), matched...)
+		r.ignore(why, matched...)
 	}
 }
 
-// disagrees reports that l sets a different rank or size. RANK and WORLD_SIZE without
-// TORCHELASTIC_RUN_ID were not set by torchrun: they are replaced and need not agree.
-func disagrees(l recogniser, env Env, p Placement) bool {
-	if l.name == Torchrun && !env.has("TORCHELASTIC_RUN_ID") {
-		return false
-	}
-	other := newReader(env, l)
-	l.read(other)
-	return other.err != nil || other.p.Rank != p.Rank || other.p.Size != p.Size
+// disagree reports that the second launcher sets a different rank or size.
+func disagree(other, r *reader) bool {
+	return other.err != nil || other.p.Rank != r.p.Rank || other.p.Size != r.p.Size
 }
 
 // sameFamily reports that two launchers are variants of one, which share variables.
@@ -156,19 +162,4 @@ func sameFamily(a, b Launcher) bool {
 		}
 	}
 	return false
-}
-
-// ignoreReason explains why the variables of l are ignored.
-func ignoreReason(chosen, l recogniser, matched []string, choice Launcher) string {
-	name := string(chosen.name)
-	switch {
-	case choice != "":
-		return "not selected by --launcher " + string(choice)
-	case l.name == Torchrun && !slices.Contains(matched, "TORCHELASTIC_RUN_ID"):
-		return "not set by torchrun; " + name + " takes precedence"
-	case l.outer && !chosen.outer:
-		outer := string(l.name)
-		return name + " runs inside " + outer + ", whose variables describe " + name + "'s daemons"
-	}
-	return name + " takes precedence"
 }

@@ -93,7 +93,7 @@ func TestPlainPrterun(t *testing.T) {
 	for rank := range 4 {
 		p := detected(t, recorded(t, "openmpi5-prterun", rank), "")
 		wantPlacement(t, p, placed(OpenMPI5, rank, Unknown, Unknown, Unknown, Unknown, Unknown))
-		if row := p.Source("size"); row.Value != "unknown" || !strings.Contains(row.Note, "--personality ompi") {
+		if row := p.source("size"); row.Value != "unknown" || !strings.Contains(row.Note, "--personality ompi") {
 			t.Errorf("row of the size: %+v, want unknown with --personality ompi", row)
 		}
 	}

@@ -37,7 +37,7 @@ func readKubeflow(r *reader) {
 		r.require("size", "WORLD_SIZE")
 	}
 	r.p.Master = r.env[r.env.first("PET_MASTER_ADDR", "MASTER_ADDR")]
-	inferPodPerNode(r)
+	inferPodPerNode(&r.p)
 	r.p.infer("nodes", r.p.Size, podIsNode)
 }
 
@@ -54,7 +54,7 @@ func readNodeRange(r *reader) {
 			" is a range, but the number of nodes must be fixed"}
 		return
 	}
-	n, err := number("PET_NNODES", low)
+	n, err := parseNumber("PET_NNODES", low)
 	if r.err = err; err == nil {
 		r.p.set("size", n, r.env.shown("PET_NNODES"))
 	}
@@ -63,20 +63,16 @@ func readNodeRange(r *reader) {
 const podIsNode = "each pod counts as a node"
 
 // inferPodPerNode sets what follows from one task per pod.
-func inferPodPerNode(r *reader) {
-	if r.err == nil {
-		r.p.infer("local rank", 0, podIsNode)
-		r.p.infer("local size", 1, podIsNode)
-		r.p.infer("node rank", r.p.Rank, podIsNode)
-	}
+func inferPodPerNode(p *Placement) {
+	p.infer("local rank", 0, podIsNode)
+	p.infer("local size", 1, podIsNode)
+	p.infer("node rank", p.Rank, podIsNode)
 }
 
 // An Indexed Job of Kubernetes sets JOB_COMPLETION_INDEX in each pod, and no size (documented:
 // kubernetes.io, Jobs).
-func matchKubernetes(env Env) []string { return env.setOf("JOB_COMPLETION_INDEX") }
-
 func readKubernetes(r *reader) {
 	r.require("rank", "JOB_COMPLETION_INDEX")
-	inferPodPerNode(r)
+	inferPodPerNode(&r.p)
 	r.setUnknown("size", "a Kubernetes Job does not set it: give --nodes N, the Job's completions")
 }

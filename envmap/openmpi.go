@@ -8,21 +8,26 @@ import "strings"
 // OMPI_MCA_plm_slurm_args in every process.
 var ompiWorld = []string{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}
 
-// orteVariables are set by mpirun of Open MPI 4 (ORTE) in each rank.
-var orteVariables = []string{"OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid"}
+// isORTE reports that mpirun of Open MPI 4 started this process. Open MPI 5 (PRRTE) has other
+// variables; OMPI_VERSION alone identifies 5.0, but PRRTE's development version does not set it.
+func isORTE(env Env) bool {
+	return env.first("OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid") != ""
+}
 
+// matchOpenMPI4 excludes jsrun, which also sets OMPI_COMM_WORLD_*, for IBM's Open MPI (documented).
 func matchOpenMPI4(env Env) []string {
 	world := env.setOf(ompiWorld...)
-	if len(world) == 0 || isPRRTE(env) || isJSM(env) {
+	other := env.first("PRTE_LAUNCHED", "OMPI_VERSION", "JSM_NAMESPACE_RANK")
+	if len(world) == 0 || other != "" && !isORTE(env) {
 		return nil
 	}
 	return append(world, env.setOf("OMPI_MCA_ess_base_jobid")...)
 }
 
 func matchOpenMPI5(env Env) []string {
-	world := env.setOf(ompiWorld...)
-	if len(world) > 0 && isPRRTE(env) {
-		return append(world, env.setOf("PRTE_LAUNCHED", "OMPI_VERSION")...)
+	world, prrte := env.setOf(ompiWorld...), env.setOf("PRTE_LAUNCHED", "OMPI_VERSION")
+	if len(world) > 0 && len(prrte) > 0 && !isORTE(env) {
+		return append(world, prrte...)
 	}
 	// Plain prterun, without Open MPI's personality.
 	plain := env.setOf("PRTE_LAUNCHED", "PMIX_RANK")
@@ -32,38 +37,24 @@ func matchOpenMPI5(env Env) []string {
 	return nil
 }
 
-// isPRRTE distinguishes Open MPI 5 from 4. OMPI_VERSION alone identifies 5.0, but PRRTE's
-// development version does not set it.
-func isPRRTE(env Env) bool {
-	return env.first(orteVariables...) == "" && env.first("PRTE_LAUNCHED", "OMPI_VERSION") != ""
-}
-
-// isJSM detects jsrun, which also sets OMPI_COMM_WORLD_*, for IBM's Open MPI (documented).
-func isJSM(env Env) bool {
-	return env.has("JSM_NAMESPACE_RANK") && env.first(orteVariables...) == ""
-}
-
 func readOpenMPI4(r *reader) {
 	readOMPIWorld(r)
 	r.take("nodes", "OMPI_MCA_orte_num_nodes") // nodes with ranks, not all nodes of the allocation
-	if id := r.env.first("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"); id != "" {
-		port := mpirunPort(r.env["OMPI_MCA_orte_hnp_uri"])
-		r.setJob(r.env[id]+port, r.env.shown(id)+", port of mpirun")
+	id := r.env.first("OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE")
+	if id == "" {
+		return
 	}
-}
-
-// mpirunPort returns "-PORT" of mpirun's own address. The job id is a hash of 16 bits, so that two
-// mpiruns may have the same one; together with the port it is unique on one host, and very likely
-// on several.
-func mpirunPort(uri string) string {
+	// The job id is a hash of 16 bits, so that two mpiruns may have the same one; together with the
+	// port of mpirun's own address it is unique on one host, and very likely on several.
+	job, uri := r.env[id], r.env["OMPI_MCA_orte_hnp_uri"]
 	if i := strings.LastIndexByte(uri, ':'); i >= 0 && strings.Contains(uri, "tcp") {
-		return "-" + uri[i+1:]
+		job += "-" + uri[i+1:]
 	}
-	return ""
+	r.setJob(job, r.env.shown(id)+", port of mpirun")
 }
 
 func readOpenMPI5(r *reader) {
-	if len(r.env.setOf(ompiWorld...)) > 0 || !r.env.has("PRTE_LAUNCHED") {
+	if r.env.first(ompiWorld...) != "" || !r.env.has("PRTE_LAUNCHED") {
 		readOMPIWorld(r)
 	} else {
 		r.require("rank", "PMIX_RANK")
@@ -74,9 +65,6 @@ func readOpenMPI5(r *reader) {
 }
 
 func readOMPIWorld(r *reader) {
-	r.require("rank", "OMPI_COMM_WORLD_RANK")
-	r.require("size", "OMPI_COMM_WORLD_SIZE")
-	r.take("local rank", "OMPI_COMM_WORLD_LOCAL_RANK")
-	r.take("local size", "OMPI_COMM_WORLD_LOCAL_SIZE")
-	r.requireEqual(r.p.Rank, "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+	r.takeWorld("OMPI_COMM_WORLD_")
+	r.requireEqual("rank", "PMIX_RANK")
 }

@@ -1,6 +1,6 @@
 package envmap
 
-import "strconv"
+import "slices"
 
 // Placement is which of the launcher's tasks this process is. Numbers count tasks, not workers: if
 // a launcher starts one task per node and the agent several workers, the world is larger. A number
@@ -26,7 +26,8 @@ type Placement struct {
 	// Advice holds sentences about this placement for the user.
 	Advice []string
 
-	rows []Row
+	sources map[string]Row // of the launcher and of each number that was found
+	others  []Row          // the job, and ignored variables
 }
 
 // A Row is one line of an explanation.
@@ -40,52 +41,37 @@ type Row struct {
 // Explain returns how the placement was determined: the launcher and the variables by which it was
 // recognised, each value with its source, and each set of ignored variables with the reason.
 func (p Placement) Explain() []Row {
-	rows := []Row{}
-	for _, row := range p.rows {
-		if row.What == "launcher" {
-			rows = append(rows, row)
-		}
-	}
+	rows := []Row{p.sources["launcher"]}
 	for _, n := range numbers {
-		rows = append(rows, p.Source(n.what))
+		rows = append(rows, p.source(n.what))
 	}
-	for _, row := range p.rows {
-		if p.number(row.What) == nil && row.What != "launcher" {
-			rows = append(rows, row)
-		}
-	}
+	rows = append(rows, p.others...)
 	for _, advice := range p.Advice {
 		rows = append(rows, Row{What: "note", Note: advice})
 	}
 	return rows
 }
 
-// Source returns the row of one number: "rank", "size", "local rank", "local size", "node rank" or
-// "nodes". If the number is unknown, Note says why and which variable rdzv exec sets to it.
-func (p Placement) Source(what string) Row {
-	for _, row := range p.rows {
-		if row.What == what {
-			return row
-		}
+// source returns the row of one number. If the number is unknown, Note says why and which variable
+// rdzv exec sets to it.
+func (p Placement) source(what string) Row {
+	if row, found := p.sources[what]; found {
+		return row
 	}
-	row := Row{What: what, Value: "unknown"}
-	for _, n := range numbers {
-		switch {
-		case n.what != what:
-		case p.Launcher == None:
-			row.Note = "no launcher sets it; rdzv exec sets " + n.variable
-		default:
-			row.Note = "not set by " + string(p.Launcher) + "; rdzv exec sets " + n.variable
-		}
+	why := "not set by " + string(p.Launcher)
+	if p.Launcher == None {
+		why = "no launcher sets it"
 	}
-	return row
+	return Row{What: what, Value: "unknown", Note: why + "; rdzv exec sets " + find(what).variable}
 }
 
-// numbers are the numbers of a placement, with the variable that holds each in a worker.
-var numbers = []struct {
+// A number is one of the numbers of a placement, with the variable that holds it in a worker.
+type number struct {
 	what, variable string
 	in             func(*Placement) *int
-}{
+}
+
+var numbers = []number{
 	{"rank", "RANK", func(p *Placement) *int { return &p.Rank }},
 	{"size", "WORLD_SIZE", func(p *Placement) *int { return &p.Size }},
 	{"local rank", "LOCAL_RANK", func(p *Placement) *int { return &p.LocalRank }},
@@ -94,20 +80,14 @@ var numbers = []struct {
 	{"nodes", "GROUP_WORLD_SIZE", func(p *Placement) *int { return &p.Nodes }},
 }
 
-// number returns the number with this name, nil if there is none.
-func (p *Placement) number(what string) *int {
-	for _, n := range numbers {
-		if n.what == what {
-			return n.in(p)
-		}
-	}
-	return nil
+func find(what string) number {
+	return numbers[slices.IndexFunc(numbers, func(n number) bool { return n.what == what })]
 }
 
 // derive infers unknown numbers from the known ones, by arithmetic alone.
 func (p *Placement) derive() {
 	if p.Size > 0 && p.LocalSize == p.Size {
-		p.infer("nodes", 1, "all "+strconv.Itoa(p.Size)+" tasks are on this node")
+		p.infer("nodes", 1, "all "+itoa(p.Size)+" tasks are on this node")
 	}
 	if p.Nodes == 1 {
 		p.infer("node rank", 0, "there is one node")
@@ -123,19 +103,19 @@ func (p *Placement) derive() {
 
 // infer sets a number that is still unknown.
 func (p *Placement) infer(what string, n int, why string) {
-	if *p.number(what) == Unknown && n != Unknown {
+	if *find(what).in(p) == Unknown && n != Unknown {
 		p.set(what, n, why)
 	}
 }
 
 // set sets a number and records its source.
 func (p *Placement) set(what string, n int, from string) {
-	*p.number(what) = n
-	p.rows = append(p.rows, Row{What: what, Value: strconv.Itoa(n), From: from})
+	*find(what).in(p) = n
+	p.sources[what] = Row{What: what, Value: itoa(n), From: from}
 }
 
 // check finds numbers that contradict one another.
-func check(p Placement) error {
+func (p *Placement) check() *Error {
 	for _, c := range []struct {
 		part, whole string
 		least       int // smallest valid difference of whole and part
@@ -144,13 +124,13 @@ func check(p Placement) error {
 		{"local rank", "size", 1}, {"node rank", "size", 1},
 		{"local size", "size", 0}, {"nodes", "size", 0},
 	} {
-		part, whole := *p.number(c.part), *p.number(c.whole)
+		part, whole := *find(c.part).in(p), *find(c.whole).in(p)
 		text := "cannot determine the placement: "
 		switch {
 		case whole == 0:
-			text += p.Source(c.whole).describe() + " is not possible"
+			text += p.source(c.whole).describe() + " is not possible"
 		case part != Unknown && whole != Unknown && whole-part < c.least:
-			text += p.Source(c.part).describe() + " contradicts " + p.Source(c.whole).describe()
+			text += p.source(c.part).describe() + " contradicts " + p.source(c.whole).describe()
 		default:
 			continue
 		}

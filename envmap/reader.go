@@ -11,15 +11,15 @@ type reader struct {
 	env     Env
 	matched []string // the variables by which the launcher was recognised
 	p       Placement
-	err     error
+	err     *Error
 }
 
-func newReader(env Env, l recogniser) *reader {
-	r := &reader{env: env, matched: l.match(env), p: Placement{Launcher: l.name}}
+func newReader(env Env, launcher Launcher, matched []string) *reader {
+	p := Placement{Launcher: launcher, sources: map[string]Row{}}
 	for _, n := range numbers {
-		*n.in(&r.p) = Unknown
+		*n.in(&p) = Unknown
 	}
-	return r
+	return &reader{env: env, matched: matched, p: p}
 }
 
 // take reads a number from the first of names that is set. If none is set it stays Unknown.
@@ -28,12 +28,10 @@ func (r *reader) take(what string, names ...string) {
 	if name == "" || r.err != nil {
 		return
 	}
-	n, err := number(name, r.env[name])
-	if err != nil {
-		r.err = err
-		return
+	n, err := parseNumber(name, r.env[name])
+	if r.err = err; err == nil {
+		r.p.set(what, n, name+"="+r.env[name])
 	}
-	r.p.set(what, n, name+"="+r.env[name])
 }
 
 // require is take for a number without which the others are meaningless: none set is an error.
@@ -51,43 +49,49 @@ func (r *reader) require(what string, names ...string) {
 	r.err = &Error{Text: text, Hint: hintLauncher}
 }
 
-// requireEqual checks that a second variable, if set, holds the number n that came from the
-// variable source.
-func (r *reader) requireEqual(n int, source string, names ...string) {
-	name := r.env.first(names...)
-	if name == "" || r.err != nil || n == Unknown {
+// takeWorld takes the four numbers whose variables differ in the prefix only.
+func (r *reader) takeWorld(prefix string) {
+	r.require("rank", prefix+"RANK")
+	r.require("size", prefix+"SIZE")
+	r.take("local rank", prefix+"LOCAL_RANK")
+	r.take("local size", prefix+"LOCAL_SIZE")
+}
+
+// requireEqual checks that a second variable, if set, holds a number that was taken from another.
+func (r *reader) requireEqual(what, name string) {
+	n := *find(what).in(&r.p)
+	if !r.env.has(name) || r.err != nil || n == Unknown {
 		return
 	}
-	if other, err := number(name, r.env[name]); err != nil {
-		r.err = err
-	} else if other != n {
-		contradiction := r.env.shown(source) + ", but " + r.env.shown(name)
-		r.err = &Error{Text: "cannot determine the placement: " + contradiction, Hint: hintLauncher}
+	other, err := parseNumber(name, r.env[name])
+	if r.err = err; err == nil && other != n {
+		r.err = &Error{Text: "cannot determine the placement: " + r.p.source(what).From +
+			", but " + r.env.shown(name), Hint: hintLauncher}
 	}
 }
 
 // setUnknown explains how to get a number that the launcher does not set.
 func (r *reader) setUnknown(what, note string) {
-	r.p.rows = append(r.p.rows, Row{What: what, Value: "unknown", Note: note})
+	r.p.sources[what] = Row{What: what, Value: "unknown", Note: note}
 }
 
 // setJob sets the job's identity, unless it is empty.
 func (r *reader) setJob(job, from string) {
 	if job != "" {
 		r.p.Job = job
-		r.p.rows = append(r.p.rows, Row{What: "job", Value: job, From: from})
+		r.p.others = append(r.p.others, Row{What: "job", Value: job, From: from})
 	}
 }
 
 // ignore explains why variables are ignored.
 func (r *reader) ignore(note string, names ...string) {
 	if shown := r.env.shown(names...); shown != "" {
-		r.p.rows = append(r.p.rows, Row{What: "ignored", Value: shown, Note: note})
+		r.p.others = append(r.p.others, Row{What: "ignored", Value: shown, Note: note})
 	}
 }
 
-// number parses a count or an index: decimal, 0 to MaxTasks.
-func number(name, value string) (int, error) {
+// parseNumber parses a count or an index: decimal, 0 to MaxTasks.
+func parseNumber(name, value string) (int, *Error) {
 	n, err := strconv.Atoi(value)
 	text := "cannot read " + name + "=" + value
 	switch {

@@ -86,16 +86,15 @@ func checkSlurmStep(r *reader) {
 	if r.err != nil {
 		return
 	}
-	r.requireEqual(r.p.Size, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
-	r.requireEqual(r.p.Nodes, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
+	r.requireEqual("size", "SLURM_NTASKS")
+	r.requireEqual("nodes", "SLURM_NNODES")
 	ids := r.env["SLURM_GTIDS"]
 	if r.err == nil && ids != "" && r.p.LocalSize != Unknown && countFields(ids) != r.p.LocalSize {
 		r.err = &Error{Text: "cannot determine the placement: " +
 			r.env.shown("SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID") + ", but SLURM_GTIDS=" + ids}
 	}
-	var e *Error
-	if errors.As(r.err, &e) {
-		e.Hint = "a batch script submitted from inside a step inherits its SLURM_STEP_ID: " +
+	if r.err != nil {
+		r.err.Hint = "a batch script submitted from inside a step inherits its SLURM_STEP_ID: " +
 			"start the tasks with srun, or use --launcher none"
 	}
 }
@@ -129,7 +128,7 @@ func matchSlurmPMI(env Env) []string {
 
 func readSlurmPMI(r *reader) {
 	readSlurmStep(r)
-	r.requireEqual(r.p.Rank, "SLURM_PROCID", "PMI_RANK")
+	r.requireEqual("rank", "PMI_RANK")
 }
 
 // explainBatchScript explains why Slurm's variables outside of a step are ignored.

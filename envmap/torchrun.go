@@ -11,12 +11,7 @@ func matchTorchrun(env Env) []string {
 }
 
 func readTorchrun(r *reader) {
-	r.require("rank", "RANK")
-	r.require("size", "WORLD_SIZE")
-	r.take("local rank", "LOCAL_RANK")
-	r.take("local size", "LOCAL_WORLD_SIZE")
-	r.take("node rank", "GROUP_RANK")
-	r.take("nodes", "GROUP_WORLD_SIZE")
+	readWorker(r, "GROUP_RANK")
 	r.p.Master = r.env["MASTER_ADDR"]
 	r.setJob(r.env["TORCHELASTIC_RUN_ID"], r.env.shown("TORCHELASTIC_RUN_ID"))
 }
@@ -28,26 +23,28 @@ func Inside(env Env) (Placement, bool, error) {
 	if !env.has("RDZV_RUN_ID") {
 		return Placement{}, false, nil
 	}
-	r := newReader(env, recogniser{
-		name:  Launcher(env["RDZV_DETECTED"]),
-		match: func(Env) []string { return []string{"RDZV_RUN_ID"} },
-	})
-	r.p.rows = append(r.p.rows, Row{
+	r := newReader(env, Launcher(env["RDZV_DETECTED"]), []string{"RDZV_RUN_ID"})
+	r.p.sources["launcher"] = Row{
 		What: "launcher", Value: string(r.p.Launcher),
 		From: env.shown("RDZV_RUN_ID", "RDZV_DETECTED"), Note: "a worker of rdzv",
-	})
-	r.require("rank", "RANK")
-	r.require("size", "WORLD_SIZE")
-	r.take("local rank", "LOCAL_RANK")
-	r.take("local size", "LOCAL_WORLD_SIZE")
-	r.take("node rank", "NODE_RANK", "GROUP_RANK")
-	r.take("nodes", "GROUP_WORLD_SIZE")
+	}
+	readWorker(r, "NODE_RANK", "GROUP_RANK")
 	r.setJob(env["RDZV_RUN_ID"], env.shown("RDZV_RUN_ID"))
 	if r.err == nil {
-		r.err = check(r.p)
+		r.err = r.p.check()
 	}
 	if r.err != nil {
 		return Placement{}, true, r.err
 	}
 	return r.p, true, nil
+}
+
+// readWorker takes the numbers from the variables that torchrun and rdzv set in a worker.
+func readWorker(r *reader, nodeRank ...string) {
+	r.require("rank", "RANK")
+	r.require("size", "WORLD_SIZE")
+	r.take("local rank", "LOCAL_RANK")
+	r.take("local size", "LOCAL_WORLD_SIZE")
+	r.take("node rank", nodeRank...)
+	r.take("nodes", "GROUP_WORLD_SIZE")
 }
