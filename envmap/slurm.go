@@ -89,7 +89,7 @@ func checkSlurmStep(r *reader) {
 	r.requireEqual("size", "SLURM_NTASKS")
 	r.requireEqual("nodes", "SLURM_NNODES")
 	ids := r.env["SLURM_GTIDS"]
-	if r.err == nil && ids != "" && r.p.LocalSize != Unknown && countFields(ids) != r.p.LocalSize {
+	if r.err == nil && ids != "" && countFields(ids) != r.p.LocalSize {
 		r.err = &Error{Text: "cannot determine the placement: " +
 			r.env.shown("SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID") + ", but SLURM_GTIDS=" + ids}
 	}
@@ -150,36 +150,26 @@ func explainBatchScript(r *reader) {
 // tasksOnNode returns entry node of a list such as "2,1(x2)": two tasks on node 0, one each on
 // nodes 1 and 2. It returns Unknown if the list is shorter.
 func tasksOnNode(list string, node int) (int, error) {
-	first := 0
+	nodes := 0
 	for entry := range strings.SplitSeq(list, ",") {
-		tasks, times, err := tasksEntry(entry)
-		if err != nil {
-			return Unknown, err
+		count, repeat, repeated := strings.Cut(entry, "(x")
+		times := 1
+		if repeated {
+			n, err := strconv.Atoi(strings.TrimSuffix(repeat, ")"))
+			if !strings.HasSuffix(repeat, ")") || err != nil || n < 1 || n > MaxTasks {
+				return Unknown, errors.New("invalid repetition in " + strconv.Quote(entry))
+			}
+			times = n
 		}
-		if node < first+times {
+		tasks, err := strconv.Atoi(count)
+		if err != nil || tasks < 0 || tasks > MaxTasks {
+			return Unknown, errors.New("invalid number of tasks in " + strconv.Quote(entry))
+		}
+		if nodes += times; node < nodes {
 			return tasks, nil
 		}
-		first += times
 	}
 	return Unknown, nil
-}
-
-// tasksEntry parses "N" or "N(xTIMES)".
-func tasksEntry(entry string) (tasks, times int, err error) {
-	count, repeat, repeated := strings.Cut(entry, "(x")
-	times = 1
-	if repeated {
-		inner, closed := strings.CutSuffix(repeat, ")")
-		times, err = strconv.Atoi(inner)
-		if !closed || err != nil || times < 1 || times > MaxTasks {
-			return 0, 0, errors.New("invalid repetition in " + strconv.Quote(entry))
-		}
-	}
-	tasks, err = strconv.Atoi(count)
-	if err != nil || tasks < 0 || tasks > MaxTasks {
-		return 0, 0, errors.New("invalid number of tasks in " + strconv.Quote(entry))
-	}
-	return tasks, times, nil
 }
 
 // countFields counts the comma-separated fields of a non-empty list.
