@@ -1,9 +1,6 @@
 package envmap
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 func changes(t testing.TB, env Env, id Identity, o TorchOptions) Changes {
 	t.Helper()
@@ -16,12 +13,8 @@ func changes(t testing.TB, env Env, id Identity, o TorchOptions) Changes {
 
 // value returns the value that a variable is set to, "" if it is not set.
 func (c Changes) value(name string) string {
-	if i := slices.IndexFunc(c.Set, func(kv KV) bool { return kv.Name == name }); i >= 0 {
+	if i := c.position(name); i >= 0 {
 		return c.Set[i].Value
 	}
 	return ""
-}
-
-func (c Changes) sets(name string) bool {
-	return slices.ContainsFunc(c.Set, func(kv KV) bool { return kv.Name == name })
 }

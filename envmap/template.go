@@ -16,8 +16,8 @@ var fields = []string{
 // "tcp://{master_addr}:{master_port}". "{{" and "}}" stand for single braces.
 func Fields() []string { return slices.Clone(fields) }
 
-// templates sets the variables that the user requested.
-func (w *worker) templates(id Identity, device device, set []string) error {
+// requested returns the variables that the user requested as NAME=TEMPLATE entries.
+func requested(set []string, id Identity, device device) (variables []KV, err error) {
 	values := map[string]string{
 		"rank": itoa(id.Rank), "world_size": itoa(id.WorldSize),
 		"local_rank": itoa(device.localRank), "local_world_size": itoa(id.LocalWorldSize),
@@ -31,22 +31,22 @@ func (w *worker) templates(id Identity, device device, set []string) error {
 	for _, entry := range set {
 		name, template, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
-			return &Error{Text: "cannot set " + strconv.Quote(entry) + ": not NAME=TEMPLATE"}
+			return nil, &Error{Text: "cannot set " + strconv.Quote(entry) + ": not NAME=TEMPLATE"}
 		}
 		if strings.ContainsRune(entry, 0) {
-			return &Error{Text: "cannot set " + name + ": it contains a NUL byte"}
+			return nil, &Error{Text: "cannot set " + name + ": it contains a NUL byte"}
 		}
 		value, err := fill(template, values)
 		if err != nil {
-			return &Error{
+			return nil, &Error{
 				Text: "cannot set " + name + ": " + err.Error(),
 				Hint: "known fields are {" + strings.Join(fields, "} {") +
 					"}; write {{ and }} for braces",
 			}
 		}
-		w.put(name, value)
+		variables = append(variables, KV{name, value})
 	}
-	return nil
+	return variables, nil
 }
 
 // fill replaces each {field} of a template by its value.

@@ -1,10 +1,5 @@
 package envmap
 
-import (
-	"slices"
-	"strings"
-)
-
 // TorchOptions select how a worker's environment is made.
 type TorchOptions struct {
 	// Device is how the worker gets its device; "" is DeviceIndex.
@@ -19,15 +14,6 @@ type TorchOptions struct {
 	StripLauncher bool
 }
 
-// Changes are the differences between a worker's environment and the agent's.
-type Changes struct {
-	Set      []KV     // in the order in which they are printed
-	Unset    []string // variables of the agent to remove, sorted
-	Replaced []KV     // variables of Set with the different values that the user has given them
-	Kept     []string // settings that the user has made and that are not changed
-	Notes    []string // sentences for the user: what will not work
-}
-
 // Torch returns the complete environment of a worker, which is environ with the changes of
 // [TorchChanges] applied, and notes for the user: what was replaced, and what will not work.
 func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, error) {
@@ -35,37 +21,12 @@ func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, e
 	if err != nil {
 		return nil, nil, err
 	}
-	return changes.Apply(environ), append(changes.replacements(), changes.Notes...), nil
-}
-
-// replacements are the notes about replaced values.
-func (c Changes) replacements() (notes []string) {
-	for _, old := range c.Replaced {
-		i := slices.IndexFunc(c.Set, func(kv KV) bool { return kv.Name == old.Name })
-		notes = append(notes, "replacing "+old.Name+"="+old.Value+" from the environment by "+c.Set[i].Value)
+	var notes []string
+	for _, old := range changes.Replaced {
+		value := changes.Set[changes.position(old.Name)].Value
+		notes = append(notes, "replacing "+old.Name+"="+old.Value+" from the environment by "+value)
 	}
-	return notes
-}
-
-// Apply returns environ with the changes applied: kept entries in their order, then those set.
-func (c Changes) Apply(environ []string) []string {
-	drop := make(map[string]bool, len(c.Set)+len(c.Unset))
-	for _, name := range c.Unset {
-		drop[name] = true
-	}
-	for _, kv := range c.Set {
-		drop[kv.Name] = true
-	}
-	result := make([]string, 0, len(environ)+len(c.Set))
-	for _, entry := range environ {
-		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !drop[name] {
-			result = append(result, entry)
-		}
-	}
-	for _, kv := range c.Set {
-		result = append(result, kv.Name+"="+kv.Value)
-	}
-	return result
+	return changes.Apply(environ), append(notes, changes.Notes...), nil
 }
 
 // TorchChanges returns the changes that make a worker's environment from the agent's:
@@ -84,32 +45,91 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	w := &worker{env: env, index: map[string]int{}}
-	w.fromLauncher = id.Launcher == Torchrun || id.Launcher == Kubeflow
-	w.strip(o.StripLauncher)
+	variables, err := requested(o.Set, id, device)
+	if err != nil {
+		return Changes{}, err
+	}
+	w := &worker{env: env, Changes: Changes{Notes: device.notes}}
 	w.identity(id, device)
-	w.settings(id)
-	if id.Launcher == OpenMPI4 && !o.StripLauncher {
+	w.settings(id, !o.StripLauncher)
+	w.put(device.set...)
+	if o.AsOpenMPI {
+		// As under mpirun, NODE_RANK is the local rank.
+		w.put(
+			KV{"OMPI_COMM_WORLD_RANK", itoa(id.Rank)},
+			KV{"OMPI_COMM_WORLD_SIZE", itoa(id.WorldSize)},
+			KV{"OMPI_COMM_WORLD_LOCAL_RANK", itoa(id.LocalRank)},
+			KV{"OMPI_COMM_WORLD_LOCAL_SIZE", itoa(id.LocalWorldSize)},
+			KV{"OMPI_COMM_WORLD_NODE_RANK", itoa(id.LocalRank)},
+		)
+	}
+	w.put(variables...)
+	w.remove(o.StripLauncher)
+	return w.Changes, nil
+}
+
+// identity sets the worker's identity and remembers different values of the user's. torchrun and
+// Kubeflow set these variables themselves.
+func (w *worker) identity(id Identity, device device) {
+	identity := []KV{
+		{"RANK", itoa(id.Rank)}, {"WORLD_SIZE", itoa(id.WorldSize)},
+		{"LOCAL_RANK", itoa(device.localRank)}, {"LOCAL_WORLD_SIZE", itoa(id.LocalWorldSize)},
+		{"GROUP_RANK", itoa(id.NodeRank)}, {"GROUP_WORLD_SIZE", itoa(id.Nodes)},
+		{"NODE_RANK", itoa(id.NodeRank)}, {"ROLE_RANK", itoa(id.Rank)},
+		{"ROLE_WORLD_SIZE", itoa(id.WorldSize)}, {"ROLE_NAME", "default"},
+		{"MASTER_ADDR", id.MasterAddr}, {"MASTER_PORT", itoa(id.MasterPort)},
+
+		// With these, torch, Lightning and others use RANK instead of detecting the launcher:
+		// Lightning reads SLURM_NTASKS and SLURM_PROCID before RANK unless TORCHELASTIC_RUN_ID is
+		// set. USE_AGENT_STORE is False because rank 0 serves MASTER_PORT; with True every rank
+		// would be a client, and hang.
+		{"TORCHELASTIC_RUN_ID", id.RunID},
+		{"TORCHELASTIC_RESTART_COUNT", itoa(id.Attempt)},
+		{"TORCHELASTIC_MAX_RESTARTS", itoa(id.Restarts)},
+		{"TORCHELASTIC_USE_AGENT_STORE", "False"},
+	}
+	if id.ErrorFile != "" {
+		identity = append(identity, KV{"TORCHELASTIC_ERROR_FILE", id.ErrorFile})
+	}
+	fromLauncher := id.Launcher == Torchrun || id.Launcher == Kubeflow
+	for _, kv := range identity {
+		if old, set := w.env[kv.Name]; set && old != kv.Value && !fromLauncher {
+			w.Replaced = append(w.Replaced, KV{kv.Name, old})
+		}
+	}
+	w.put(identity...)
+	w.put(KV{"RDZV_RUN_ID", id.RunID}, KV{"RDZV_ATTEMPT", itoa(id.Attempt)})
+	w.put(KV{"RDZV_DETECTED", string(id.Launcher)})
+	if device.index != Unknown {
+		w.put(KV{"RDZV_DEVICE_INDEX", itoa(device.index)})
+	}
+}
+
+// settings sets variables whose existing values are kept. isTask says that the worker is the task
+// that the launcher started.
+func (w *worker) settings(id Identity, isTask bool) {
+	if id.Interface != "" {
+		w.setDefault("GLOO_SOCKET_IFNAME", id.Interface)
+		w.setDefault("TP_SOCKET_IFNAME", id.Interface)
+		if id.Nodes > 1 && !id.NCCLConfigured {
+			// "=" selects exactly this name; without it NCCL treats eth1 as a prefix, which eth10
+			// matches too.
+			w.setDefault("NCCL_SOCKET_IFNAME", "="+id.Interface)
+		}
+	}
+	w.setDefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "NCCL_ASYNC_ERROR_HANDLING")
+	w.setDefault("PYTHONFAULTHANDLER", "1")
+	if id.Threads > 0 {
+		w.setDefault("OMP_NUM_THREADS", itoa(id.Threads))
+	}
+	if id.GPUs > 0 {
+		w.setDefault("GPU_PER_NODE", itoa(id.GPUs))
+	}
+	if id.Launcher == OpenMPI4 && isTask {
 		// With this, a task of Open MPI 4 can run several MPI programs in sequence, for example
 		// from a shell script: PMIx's shared memory accepts a rank only once ("getting local rank
 		// failed"), its hash table any number of times (measured: 4.1.4). Open MPI 5 fails more
 		// often with it.
 		w.setDefault("PMIX_MCA_gds", "hash")
 	}
-	w.notes = append(w.notes, device.notes...)
-	for _, kv := range device.set {
-		w.put(kv.Name, kv.Value)
-	}
-	if o.AsOpenMPI {
-		w.openMPI(id)
-	}
-	if err := w.templates(id, device, o.Set); err != nil {
-		return Changes{}, err
-	}
-	isSet := func(name string) bool { _, set := w.index[name]; return set }
-	slices.Sort(w.unset)
-	return Changes{
-		Set: w.vars, Replaced: w.replaced, Notes: w.notes,
-		Unset: slices.DeleteFunc(w.unset, isSet), Kept: slices.DeleteFunc(w.kept, isSet),
-	}, nil
 }
