@@ -18,7 +18,7 @@ func countDevices(root fs.FS) (vendor string, count int) {
 	}{
 		{"nvidia", nvidia}, {"amd", amd}, {"ascend", ascend}, {"habana", habana}, {"intel", intel},
 	} {
-		if n := min(s.count(root), maxDevices); n > 0 {
+		if n := s.count(root); n > 0 {
 			return s.vendor, n
 		}
 	}
@@ -29,35 +29,26 @@ func countDevices(root fs.FS) (vendor string, count int) {
 // file: in a container the driver may list all GPUs, and /dev only the allowed ones. Before the
 // first use after boot /dev has none; then it counts the driver's list.
 func nvidia(root fs.FS) int {
-	files := numbered(root, "dev", "nvidia")
-	minors := nvidiaMinors(root)
-	if len(minors) == 0 {
-		return len(files)
-	}
-	count := 0
-	for _, minor := range minors {
-		if files[minor] {
-			count++
-		}
-	}
-	if len(files) == 0 {
-		return len(minors)
-	}
-	return count
-}
-
-// nvidiaMinors returns the numbers of the GPUs' device files, from the driver.
-func nvidiaMinors(root fs.FS) []int {
 	const dir = "proc/driver/nvidia/gpus"
+	files := numbered(root, "dev", "nvidia")
 	gpus, _ := fs.ReadDir(root, dir)
-	var minors []int
+	listed, both := 0, 0
 	for _, gpu := range gpus {
 		information, _ := fs.ReadFile(root, dir+"/"+gpu.Name()+"/information")
 		if minor, ok := numberField(information, "Device Minor:"); ok {
-			minors = append(minors, minor)
+			listed++
+			if files[minor] {
+				both++
+			}
 		}
 	}
-	return minors
+	switch {
+	case listed == 0:
+		return len(files)
+	case len(files) == 0:
+		return listed
+	}
+	return both
 }
 
 // amd counts the nodes of the kernel's topology that are GPUs and have a render device file. GPUs

@@ -119,10 +119,10 @@ func (d Devices) only(position int) (name, value string, err error) {
 	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == d.Vendor })
 	switch d.Variable {
 	case "":
-		return vendors[i].mask, d.Entries[position], nil
+		return vendors[i].layers[0][0], d.Entries[position], nil
 	case "ASCEND_VISIBLE_DEVICES":
 		// The container runtime has renumbered the devices.
-		return vendors[i].mask, itoa(position), nil
+		return vendors[i].layers[0][0], itoa(position), nil
 	case "HABANA_VISIBLE_DEVICES":
 		return "", "", &Error{
 			Text: "cannot mask " + d.From() + ": it configures the container runtime " +

@@ -43,11 +43,11 @@ func (d Devices) usable() int {
 }
 
 // A vendor describes the variables of one make of devices. Each layer selects from the devices that
-// the previous one left; of the names in a layer the first that is set counts.
+// the previous one left; of the names in a layer the first that is set counts. If none is set,
+// DeviceMask sets the first.
 type vendor struct {
 	name   string
 	layers [][]string
-	mask   string // the variable that DeviceMask sets if none is set
 	parse  func(string) (entries []string, all bool)
 }
 
@@ -57,27 +57,13 @@ type vendor struct {
 // runtime reads ASCEND_VISIBLE_DEVICES), Gaudi (HABANA_VISIBLE_MODULES; the container runtime reads
 // HABANA_VISIBLE_DEVICES).
 var vendors = []vendor{
-	{
-		"nvidia", [][]string{{"CUDA_VISIBLE_DEVICES"}},
-		"CUDA_VISIBLE_DEVICES", parseOrdinals,
-	},
-	{
-		"amd",
-		[][]string{{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}},
-		"ROCR_VISIBLE_DEVICES", parseOrdinals,
-	},
-	{
-		"ascend", [][]string{{"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"}},
-		"ASCEND_RT_VISIBLE_DEVICES", parseNames,
-	},
-	{
-		"habana", [][]string{{"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}},
-		"HABANA_VISIBLE_MODULES", parseNames,
-	},
-	{
-		"intel", [][]string{{"ZE_AFFINITY_MASK"}},
-		"ZE_AFFINITY_MASK", parseAffinity,
-	},
+	{"nvidia", [][]string{{"CUDA_VISIBLE_DEVICES"}}, parseOrdinals},
+	{"amd", [][]string{
+		{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"},
+	}, parseOrdinals},
+	{"ascend", [][]string{{"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"}}, parseNames},
+	{"habana", [][]string{{"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}}, parseNames},
+	{"intel", [][]string{{"ZE_AFFINITY_MASK"}}, parseAffinity},
 }
 
 // VisibleDevices finds the devices of this process from the visible-devices variables, or if none
@@ -88,7 +74,7 @@ func VisibleDevices(env Env, root fs.FS) Devices {
 	present, count := countDevices(root)
 	for _, v := range vendors {
 		if present == "" || v.name == present {
-			if d, set := v.visible(env); set {
+			if d := v.visible(env); d.Known {
 				return d
 			}
 		}
@@ -96,39 +82,29 @@ func VisibleDevices(env Env, root fs.FS) Devices {
 	if present == "" {
 		return Devices{}
 	}
-	return Devices{Vendor: present, Entries: ordinals(count), Known: true}
+	return Devices{Vendor: present, Entries: ordinals(min(count, maxDevices)), Known: true}
 }
 
-// visible applies the vendor's variables. set is false if none is set, or they select all devices.
-func (v vendor) visible(env Env) (d Devices, set bool) {
+// visible applies the vendor's variables. The devices are not known if none is set, or if they
+// select all devices. An empty value has a meaning: no device.
+func (v vendor) visible(env Env) (d Devices) {
 	for _, layer := range v.layers {
-		name, set := firstSet(env, layer)
-		if !set {
+		i := slices.IndexFunc(layer, func(name string) bool { _, set := env[name]; return set })
+		if i < 0 {
 			continue
 		}
-		entries, all := v.parse(env[name])
+		name, value := layer[i], env[layer[i]]
+		entries, all := v.parse(value)
 		if all {
 			continue
 		}
+		note := ""
 		if d.Known {
-			entries, d.Note = d.selectFrom(entries, name+"="+env[name])
+			entries, note = d.selectFrom(entries, name+"="+value)
 		}
-		d = Devices{
-			Vendor: v.name, Variable: name, Value: env[name],
-			Entries: entries, Known: true, Note: d.Note,
-		}
+		d = Devices{v.name, name, value, entries, true, note}
 	}
-	return d, d.Known
-}
-
-// firstSet is Env.first for variables whose empty value has a meaning: no device.
-func firstSet(env Env, names []string) (string, bool) {
-	for _, name := range names {
-		if _, set := env[name]; set {
-			return name, true
-		}
-	}
-	return "", false
+	return d
 }
 
 // selectFrom applies a second list to d: its numbers are positions in d.Entries, and the first that
@@ -170,15 +146,12 @@ func ordinal(field string) (entry, kind string) {
 		}
 	}
 	digits := strings.TrimPrefix(field, "+")
-	end := 0
-	for end < len(digits) && digits[end] >= '0' && digits[end] <= '9' {
-		end++
-	}
-	n, err := strconv.Atoi(digits[:end])
+	rest := strings.TrimLeft(digits, "0123456789")
+	n, err := strconv.Atoi(strings.TrimSuffix(digits, rest))
 	if err != nil {
 		return "", ""
 	}
-	return strconv.Itoa(n), "number"
+	return itoa(n), "number"
 }
 
 // parseNames parses a list of names, numbers and ranges (0-3).
@@ -216,7 +189,7 @@ const maxDevices = 1 << 10
 func ordinals(n int) []string {
 	names := make([]string, 0, n)
 	for i := range n {
-		names = append(names, strconv.Itoa(i))
+		names = append(names, itoa(i))
 	}
 	return names
 }
