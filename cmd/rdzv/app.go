@@ -74,3 +74,11 @@ type hinted struct {
 
 func (h hinted) Hint() string  { return h.hint }
 func (h hinted) Unwrap() error { return h.error }
+
+// insideWorker adds a suggestion to the refusal to run a command inside a worker.
+func insideWorker(command string, err error, hint string) error {
+	if _, inside := errors.AsType[*agent.InsideWorkerError](err); inside {
+		return hinted{fmt.Errorf("cannot run %s: %w", command, err), hint}
+	}
+	return err
+}

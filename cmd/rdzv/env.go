@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -29,17 +28,18 @@ func (a *app) printEnv(args []string) int {
 	}
 	local, err := agent.Plan(o.config(a, nil, nil, nil))
 	if *explain {
-		return a.explain(o, local, err, *format == "json" && f.Changed("format"))
+		return a.explain(o, local, err, *format == "json")
 	}
 	var p agent.Preview
 	if err == nil {
 		p, err = local.Preview()
 	}
 	if err != nil {
-		return a.fail(codeUnknown, inEnv(err))
+		return a.fail(codeUnknown, insideWorker("env", err,
+			"rdzv env --explain describes this worker; --launcher none ignores that it is one"))
 	}
 	if *format == "json" {
-		return a.printJSON(object(p.Changes.Set))
+		return a.printJSON(values(p.Changes.Set))
 	}
 	return a.print(envmap.Shell(p.Changes.Set, p.Changes.Unset...))
 }
@@ -50,23 +50,11 @@ func (o *options) envFlags() (f *pflag.FlagSet, format *string, explain *bool) {
 	return f, f.String("format", "sh", ""), f.Bool("explain", false, "")
 }
 
-// inEnv adds a suggestion to the refusal to run inside a worker.
-func inEnv(err error) error {
-	var inside *agent.InsideWorkerError
-	if !errors.As(err, &inside) {
-		return err
+// values are the values of variables by name.
+func values(variables []envmap.KV) map[string]string {
+	m := make(map[string]string, len(variables))
+	for _, kv := range variables {
+		m[kv.Name] = kv.Value
 	}
-	return hinted{
-		fmt.Errorf("cannot run env: %w", err),
-		"rdzv env --explain describes this worker; --launcher none ignores that it is one",
-	}
-}
-
-// object is a set of variables as a JSON object.
-func object(set []envmap.KV) map[string]string {
-	o := make(map[string]string, len(set))
-	for _, kv := range set {
-		o[kv.Name] = kv.Value
-	}
-	return o
+	return m
 }

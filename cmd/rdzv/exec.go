@@ -58,14 +58,8 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	}
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
 	local, err := agent.Plan(e.config(e.app, e.program, e.event, e.storeFailed))
-	var inside *agent.InsideWorkerError
-	if errors.As(err, &inside) {
-		return nil, hinted{
-			fmt.Errorf("cannot run exec: %w", err),
-			"a worker cannot start another job; --launcher none starts one nevertheless",
-		}
-	}
-	return local, err
+	return local, insideWorker("exec", err,
+		"a worker cannot start another job; --launcher none starts one nevertheless")
 }
 
 // read takes the flags and the program.

@@ -17,7 +17,7 @@ type row = console.Row
 // explain prints the placement of this process and the environment of its first worker, every value
 // with its source. err is why the agent could not be planned beyond local.
 func (a *app) explain(o *options, local *agent.Local, err error, machine bool) int {
-	rows, err := a.explanation(o, local, err)
+	rows, err := o.explanation(a.env, local, err)
 	if err != nil {
 		return a.fail(codeUnknown, err)
 	}
@@ -27,10 +27,9 @@ func (a *app) explain(o *options, local *agent.Local, err error, machine bool) i
 	return a.print(console.Table(rows))
 }
 
-func (a *app) explanation(o *options, local *agent.Local, err error) ([]row, error) {
-	var inside *agent.InsideWorkerError
-	if errors.As(err, &inside) {
-		place, _, err := envmap.Inside(a.env)
+func (o *options) explanation(env envmap.Env, local *agent.Local, err error) ([]row, error) {
+	if _, inside := errors.AsType[*agent.InsideWorkerError](err); inside {
+		place, _, err := envmap.Inside(env)
 		note := row{What: "note", From: "rdzv exec does not start a job inside a worker"}
 		return append(placeRows(place), note), err
 	}
@@ -51,7 +50,7 @@ func (a *app) explanation(o *options, local *agent.Local, err error) ([]row, err
 	if err != nil { // exec would fail for this reason
 		return append(rows, row{What: "note", From: err.Error() + "; " + agent.Hint(err)}), nil
 	}
-	return append(rows, a.workerRows(o, local, p)...), nil
+	return append(rows, o.workerRows(env, local, p)...), nil
 }
 
 // placeRows are the rows of a placement.
@@ -69,45 +68,48 @@ func placeRows(p envmap.Placement) []row {
 
 // noLauncherRows are the rows of a placement without a launcher: the flags decide.
 func noLauncherRows(local *agent.Local) []row {
-	nodes := row{What: "nodes", Value: strconv.Itoa(local.Agents), From: "--nodes, default 1"}
-	var rows []row
-	for _, r := range placeRows(local.Placement) {
-		switch r.What {
+	const onePerNode = "one agent per node without a launcher"
+	rows := placeRows(local.Placement)
+	for i := range rows {
+		switch r := &rows[i]; r.What {
 		case "rank", "node rank":
 			if r.From = "the agents agree on it when they meet"; local.Agents == 1 {
 				r.Value, r.From = "0", "there is one node"
 			}
 		case "size":
-			r.Value, r.From = nodes.Value, "one agent per node without a launcher"
+			r.Value, r.From = strconv.Itoa(local.Agents), onePerNode
 		case "local rank":
-			r.Value, r.From = "0", "one agent per node without a launcher"
+			r.Value, r.From = "0", onePerNode
 		case "local size":
-			r.Value, r.From = "1", "one agent per node without a launcher"
+			r.Value, r.From = "1", onePerNode
 		case "nodes":
-			r = nodes
+			r.Value, r.From = strconv.Itoa(local.Agents), "--nodes, default 1"
 		}
-		rows = append(rows, r)
 	}
 	return rows
 }
 
 // workerRows are the rows of the first worker's environment.
-func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row {
-	rows := []row{workersRow(o, local), deviceRow(o, local, p)}
+func (o *options) workerRows(env envmap.Env, local *agent.Local, p agent.Preview) []row {
+	set := values(p.Changes.Set)
+	rows := []row{o.workersRow(local), o.deviceRow(local, p, set)}
 	if slices.Contains(p.Changes.Kept, "OMP_NUM_THREADS") {
-		rows = append(rows, row{What: "threads", Value: a.env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
+		rows = append(rows, row{What: "threads", Value: env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
 		threads := strconv.Itoa(p.Identity.Threads)
 		rows = append(rows, row{What: "threads", Value: threads, From: threadsFrom(local, p.Identity)})
 	}
 	for _, name := range slices.Sorted(slices.Values(p.Changes.Kept)) {
 		if name != "OMP_NUM_THREADS" {
-			rows = append(rows, row{What: "kept", Value: name + "=" + a.env[name], From: "set by you"})
+			rows = append(rows, row{What: "kept", Value: name + "=" + env[name], From: "set by you"})
 		}
 	}
 	for _, old := range p.Changes.Replaced {
-		value := old.Name + "=" + old.Value
-		rows = append(rows, row{What: "replaced", Value: value, From: "by " + newValue(p, old.Name)})
+		by, known := set[old.Name]
+		if !known {
+			by = "what the agents agree on"
+		}
+		rows = append(rows, row{What: "replaced", Value: old.Name + "=" + old.Value, From: "by " + by})
 	}
 	if len(p.Changes.Unset) > 0 {
 		names := strings.Join(p.Changes.Unset, ", ")
@@ -119,7 +121,7 @@ func (a *app) workerRows(o *options, local *agent.Local, p agent.Preview) []row 
 	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "), From: "when the agents meet"})
 }
 
-func workersRow(o *options, local *agent.Local) row {
+func (o *options) workersRow(local *agent.Local) row {
 	from := "one worker per task, no --nproc-per-node"
 	switch {
 	case o.procs != "":
@@ -130,7 +132,7 @@ func workersRow(o *options, local *agent.Local) row {
 	return row{What: "workers", Value: strconv.Itoa(local.Workers), From: from}
 }
 
-func deviceRow(o *options, local *agent.Local, p agent.Preview) row {
+func (o *options) deviceRow(local *agent.Local, p agent.Preview, set map[string]string) row {
 	from := local.Devices.From()
 	if !local.Devices.Known {
 		from = "the local rank: " + from
@@ -138,10 +140,8 @@ func deviceRow(o *options, local *agent.Local, p agent.Preview) row {
 	if o.device != string(envmap.DeviceIndex) {
 		from = "--device " + o.device + "; " + from
 	}
-	for _, kv := range p.Changes.Set {
-		if kv.Name == "RDZV_DEVICE_INDEX" {
-			return row{What: "device", Value: kv.Value, From: from}
-		}
+	if index, known := set["RDZV_DEVICE_INDEX"]; known {
+		return row{What: "device", Value: index, From: from}
 	}
 	if slices.Contains(p.Open, "RDZV_DEVICE_INDEX") {
 		return row{What: "device", Value: "unknown", From: "depends on the local rank; " + local.Devices.From()}
@@ -153,14 +153,4 @@ func threadsFrom(local *agent.Local, id envmap.Identity) string {
 	return fmt.Sprintf("OMP_NUM_THREADS: %s for the %s of this agent, %s on this node for %s",
 		console.Plural(local.CPUs.Mask, "core"), console.Plural(local.Workers, "worker"),
 		console.Plural(local.CPUs.Node, "core"), console.Plural(id.LocalWorldSize, "worker"))
-}
-
-// newValue is a variable's value in the worker.
-func newValue(p agent.Preview, name string) string {
-	for _, kv := range p.Changes.Set {
-		if kv.Name == name {
-			return kv.Value
-		}
-	}
-	return "what the agents agree on"
 }
