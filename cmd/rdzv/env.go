@@ -26,7 +26,7 @@ func (a *app) printEnv(args []string) int {
 	if err != nil {
 		return a.usage(codeUsage, err, "env")
 	}
-	local, err := agent.Plan(o.config(a, nil, nil, nil))
+	local, err := agent.Plan(o.config(a))
 	if *explain {
 		return a.explain(o, local, err, *format == "json")
 	}

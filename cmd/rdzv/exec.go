@@ -15,37 +15,31 @@ import (
 
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
-	e := &execution{app: a, options: &options{}}
-	e.report.failed = func(err error) { a.console.Warn("%v", err) }
+	e := &execution{app: a, options: &options{}, report: report{console: a.console}}
 	local, err := e.plan(args)
 	if err != nil {
 		code := agent.ExitCode(agent.Result{}, err)
-		e.report.ended(endedByError, code, err.Error())
+		e.report.write(endedByError, code, err.Error(), nil)
 		return a.usage(code, err, "exec")
 	}
 	e.report.Job = local.Job
 	signals := catchTurnSignals()
-	code := e.run(local)
+	result, err := local.Run(context.Background())
+	code := agent.ExitCode(result, err)
+	if err != nil {
+		e.endedBy(err, code)
+	} else {
+		e.report.result(result)
+	}
 	awaitTurn(signals, local.Placement, a.env, code)
 	return code
-}
-
-// run runs the agent, and returns the job's exit code.
-func (e *execution) run(local *agent.Local) int {
-	result, err := local.Run(context.Background())
-	if err != nil {
-		return e.notJoined(err)
-	}
-	e.report.result(result)
-	return agent.ExitCode(result, nil)
 }
 
 // execution is one run of exec.
 type execution struct {
 	*app
 	*options
-	program []string
-	report  report
+	report report
 }
 
 // plan reads the command line and plans the agent.
@@ -57,7 +51,9 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 		return nil, fmt.Errorf("cannot run exec: %w", err)
 	}
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
-	local, err := agent.Plan(e.config(e.app, e.program, e.event, e.storeFailed))
+	config := e.config(e.app)
+	config.Program, config.Events, config.StoreFailed = e.report.Program, e.event, e.storeFailed
+	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
 }
@@ -77,8 +73,7 @@ func (e *execution) read(args []string) error {
 		err := fmt.Errorf("cannot run exec: no -- before the program %q", program[0])
 		return hinted{err, inOrder(args, program)}
 	}
-	e.program = program
-	e.report.file, e.report.Program, e.report.joinTimeout = e.reportFile, program, e.joinTimeout
+	e.report.file, e.report.Program = e.reportFile, program
 	return e.check()
 }
 
@@ -109,16 +104,16 @@ func without(words, rest []string) (left []string) {
 	return left
 }
 
-// config is the agent's configuration by the flags and by this process.
-func (o *options) config(a *app, program []string, event func(agent.Event), storeFailed func(error)) agent.Config {
+// config is the agent's configuration by the flags and by this process, without a program.
+func (o *options) config(a *app) agent.Config {
 	return agent.Config{
-		Program: program, Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
-		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), Events: event, StoreFailed: storeFailed,
+		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(),
 	}
 }
 
@@ -137,28 +132,23 @@ func (e *execution) event(event agent.Event) {
 
 // storeFailed exits because etcd is about to end this process. The watchdog kills the workers, and
 // the other agents notice the loss of the store.
-func (e *execution) storeFailed(err error) { os.Exit(e.exitWith(agent.CodeAgent, err)) }
+func (e *execution) storeFailed(err error) {
+	e.endedBy(err, agent.CodeAgent)
+	os.Exit(agent.CodeAgent)
+}
 
-// notJoined prints why this agent did not join a job, and returns the exit code.
-func (e *execution) notJoined(err error) int {
-	code := agent.ExitCode(agent.Result{}, err)
+// endedBy reports the error that ended this agent but not a job.
+func (e *execution) endedBy(err error, code int) {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
 	switch {
 	case errors.As(err, &late):
-		e.report.ended(string(rdzv.Incomplete), code, late.Error()+" (--join-timeout)")
+		e.report.write(string(rdzv.Incomplete), code, late.Error()+" (--join-timeout)", nil)
 		e.console.JoinTimedOut(late)
-		return code
 	case errors.As(err, &signal):
-		e.report.ended(string(rdzv.Ended), code, e.console.EndedBySignal(signal))
-		return code
+		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal), nil)
+	default:
+		e.report.write(endedByError, code, err.Error(), nil)
+		e.console.Fail(err)
 	}
-	return e.exitWith(code, err)
-}
-
-// exitWith prints an error that ends this agent but not the job, and returns the code.
-func (e *execution) exitWith(code int, err error) int {
-	e.report.ended(endedByError, code, err.Error())
-	e.console.Fail(err)
-	return code
 }

@@ -10,9 +10,8 @@ import (
 
 // report is the content of the --report file, with what is known so far.
 type report struct {
-	file        string // "" if no report is requested
-	joinTimeout time.Duration
-	failed      func(error) // called if the file cannot be written; the job's end is the same
+	file    string // "" if no report is requested
+	console *console.Console
 
 	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
 	Job       string   `json:"job,omitempty"`
@@ -54,23 +53,23 @@ const saveTimeout = 5 * time.Second
 // result writes the report after all agents have settled. If a worker failed, the worker's agent
 // writes it; otherwise the agent that hosts the store, or every agent if that one is lost.
 func (r *report) result(end agent.Result) {
-	code, line := agent.ExitCode(end, nil), console.EndLine(end.Ended, r.joinTimeout)
+	code, line := agent.ExitCode(end, nil), r.console.EndLine(end.Ended)
 	switch v := end.Verdict; {
 	case v == nil:
-		r.ended(string(rdzv.Lost), code, line)
+		r.write(string(rdzv.Lost), code, line, nil)
 	case end.Failure != nil:
 		f := failureOf(v)
 		f.OOM, f.Stderr = end.Failure.OOM, end.Failure.Stderr
 		for _, o := range end.Failures {
 			f.Others = append(f.Others, other{o.Rank, o.Host, console.StatusLine(o.Code, o.Signal), o.Text})
 		}
-		r.workerFailed(v, f)
+		r.write(string(v.Kind), code, v.Text, f)
 	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also early
 	case !end.Hosting && !end.StoreLost:
 	case v.Kind == rdzv.Done:
-		r.ended(endedWell, code, "")
+		r.write(endedWell, code, "", nil)
 	default:
-		r.ended(string(v.Kind), code, line)
+		r.write(string(v.Kind), code, line, nil)
 	}
 }
 
@@ -83,7 +82,8 @@ func (r *report) early(end agent.JobEnded) {
 		return
 	}
 	if _, ok := replaceable(r.file); ok { // the reader of a FIFO expects one report
-		r.workerFailed(v, failureOf(v))
+		code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
+		r.write(string(v.Kind), code, v.Text, failureOf(v))
 	}
 }
 
@@ -98,24 +98,14 @@ func failureOf(v *rdzv.Verdict) *failure {
 	return f
 }
 
-// workerFailed writes the report on a worker that failed.
-func (r *report) workerFailed(v *rdzv.Verdict, f *failure) {
-	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
-	r.Kind, r.ExitCode, r.Message, r.failure = string(v.Kind), code, v.Text, f
-	r.write()
-}
-
-// ended writes the report on a job that ended otherwise.
-func (r *report) ended(kind string, code int, message string) {
-	r.Kind, r.ExitCode, r.Message, r.failure = kind, code, message, nil
-	r.write()
-}
-
-func (r *report) write() {
+// write writes the report; f is nil if no worker failed. If it cannot be written, the job's end is
+// the same.
+func (r *report) write(kind string, code int, message string, f *failure) {
+	r.Kind, r.ExitCode, r.Message, r.failure = kind, code, message, f
 	if r.file == "" {
 		return
 	}
 	if err := writeReport(r.file, r, time.Now().Add(saveTimeout)); err != nil {
-		r.failed(err)
+		r.console.Warn("%v", err)
 	}
 }

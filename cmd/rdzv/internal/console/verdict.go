@@ -18,19 +18,19 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
 	switch {
 	case v == nil:
-		c.Error("%s", EndLine(e, c.joinTimeout))
+		c.Error("%s", c.EndLine(e))
 	case v.Kind == rdzv.Done:
 	case v.Kind == rdzv.Unready && !e.Hosting: // the agent that hosts the store prints all problems
 		first, _, _ := strings.Cut(v.Error(), "\n")
 		c.Error("%s", first)
 	default:
-		c.Error("%s", EndLine(e, c.joinTimeout))
+		c.Error("%s", c.EndLine(e))
 		c.Hint(strings.Join(v.Hints(), "\n"))
 	}
 }
 
 // EndLine is why the job ended, in one line except if several problems prevented it from starting.
-func EndLine(e agent.JobEnded, joinTimeout time.Duration) string {
+func (c *Console) EndLine(e agent.JobEnded) string {
 	v := e.Verdict
 	switch {
 	case v == nil:
@@ -47,7 +47,7 @@ func EndLine(e agent.JobEnded, joinTimeout time.Duration) string {
 	case v.Kind == rdzv.Ended:
 		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID, SignalName(v.Signal))
 	case v.Kind == rdzv.Incomplete:
-		return fmt.Sprintf("timed out after %v (--join-timeout): %s", joinTimeout, v.Error())
+		return fmt.Sprintf("timed out after %v (--join-timeout): %s", c.joinTimeout, v.Error())
 	}
 	return v.Error()
 }
