@@ -62,9 +62,9 @@ var rules = []struct {
 	{
 		packages: "./rdzv/agent/internal/...",
 		forbidden: map[string]string{
-			"rdzv/rdzv/...":   "facts about a program, a host or a worker do not depend on the job",
-			"rdzv/envmap/...": "facts about a program, a host or a worker do not depend on the launcher",
-			"rdzv/wrap/...":   "facts about a program, a host or a worker do not depend on how it runs",
+			"rdzv/rdzv/...":   "facts about a host or a worker do not depend on the job",
+			"rdzv/envmap/...": "facts about a host or a worker do not depend on the launcher",
+			"rdzv/wrap/...":   "facts about a host or a worker do not depend on how it runs",
 		},
 		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
 	},

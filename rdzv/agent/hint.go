@@ -2,6 +2,12 @@ package agent
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
 	"rdzv/rdzv/meet"
@@ -32,4 +38,37 @@ func Hint(err error) string {
 		return e.Hint
 	}
 	return ""
+}
+
+// programHint is what to try if a program cannot be run for this reason, "" if nothing is known to help.
+func programHint(err error, program []string) string {
+	name := program[0]
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		return "unset variables that the program does not need, or raise ulimit -s: " +
+			"the kernel limits arguments and environment to a quarter of it, and to 6 MB"
+	case errors.Is(err, syscall.ENOEXEC):
+		return "it is neither a binary nor a script that starts with #!: " + withInterpreter(name, program)
+	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
+		return "chmod +x " + name + ", or " + withInterpreter(name, program)
+	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
+		return ""
+	case filepath.Ext(name) == "":
+		return "a file of that name is in this directory: rdzv exec -- ./" + strings.Join(program, " ")
+	}
+	return "a file of that name is in this directory: " + withInterpreter(name, program)
+}
+
+// withInterpreter is the command that runs a script with the interpreter of its file name suffix.
+func withInterpreter(name string, program []string) string {
+	by := "python3"
+	if filepath.Ext(name) == ".sh" {
+		by = "sh"
+	}
+	return "rdzv exec -- " + by + " " + strings.Join(program, " ")
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -7,7 +7,6 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/program"
 	"rdzv/wrap"
 )
 
@@ -48,7 +47,7 @@ func (e *ProblemError) Unwrap() error { return e.Err }
 func (l *Local) findProgram() (err error) {
 	c := l.Config
 	if l.Path, err = wrap.Find(c.Program[0], c.Environ, ""); err != nil {
-		return hinted{err, program.Hint(err, c.Program)}
+		return hinted{err, programHint(err, c.Program)}
 	}
 	return nil
 }

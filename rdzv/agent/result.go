@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/program"
 	"rdzv/rdzv/meet"
 )
 
@@ -35,7 +34,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures,
 	}
 	if e.err != nil {
-		f.Hint = program.Hint(e.err, m.local.Config.Program)
+		f.Hint = programHint(e.err, m.local.Config.Program)
 	}
 	return f
 }
