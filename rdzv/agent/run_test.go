@@ -22,13 +22,14 @@ import (
 
 // The workers of these tests.
 var (
-	// failsAtEOF fails as local rank 0 at the end of its stdin; other ranks run until they are
-	// stopped.
+	// failsAtEOF fails as local rank 0 at the end of its stdin, with an error file that the agent
+	// has to remove; other ranks run until they are stopped.
 	failsAtEOF = role("fails-at-eof", func() int {
 		if os.Getenv("LOCAL_RANK") != "0" {
 			return untilStopped()
 		}
 		io.Copy(io.Discard, os.Stdin)
+		os.WriteFile(os.Getenv("TORCHELASTIC_ERROR_FILE"), []byte("{}"), 0o600)
 		fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\nValueError: no such data set")
 		return 3
 	})

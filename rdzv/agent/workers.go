@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -21,7 +22,7 @@ type workers struct {
 
 // ending is what the report needs to know of a worker's end.
 type ending struct {
-	file     *postmortem.ErrorFile // nil if there is none
+	file     string // where torch records an exception; "" if nowhere
 	findings postmortem.Findings
 	oom      bool  // the kernel ran out of memory while it ran
 	err      error // why it could not be started
@@ -29,7 +30,11 @@ type ending struct {
 
 // run runs the workers until the job has ended and nothing of them is left.
 func (w *workers) run() error {
-	defer w.removeErrorFiles()
+	defer func() {
+		for _, e := range w.endings {
+			os.Remove(e.file) // it exists if the worker wrote it
+		}
+	}()
 	tree, err := w.tree()
 	if err != nil {
 		return err
@@ -71,11 +76,11 @@ func (w *workers) tree() (wrap.Tree, error) {
 // environ is the environment of the i-th worker.
 func (w *workers) environ(i int) ([]string, error) {
 	id := w.local.identity(w.world, i, w.conn.addr)
-	file, err := postmortem.NewErrorFile(w.conn.dir)
+	file, err := postmortem.NameErrorFile(w.conn.dir)
 	if err != nil {
 		w.events.verbose(err) // the worker then has none
 	} else {
-		w.endings[i].file, id.ErrorFile = file, file.Path
+		w.endings[i].file, id.ErrorFile = file, file
 	}
 	environ, notes, err := envmap.Torch(w.local.Config.Environ, id, w.local.torchOptions())
 	if i == 0 { // the other workers' notes are the same
@@ -110,12 +115,4 @@ func endedElsewhere(cause error, self string) bool {
 func (w *workers) workerStarted(i, pid int) {
 	seat := w.world.Seat
 	w.events.send(WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid})
-}
-
-func (w *workers) removeErrorFiles() {
-	for _, e := range w.endings {
-		if e.file != nil {
-			e.file.Remove()
-		}
-	}
 }

@@ -2,7 +2,6 @@ package postmortem
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,41 +14,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrorFile is where a worker that uses torch's @record writes why it failed: a path in the runtime
-// directory, which only this user can access. The agent does not create the file; torch does when
-// the program raises an exception. So a killed agent leaves no file, unless its worker failed just
-// before.
+const errorFilePrefix = "rdzv-error-"
+
+// NameErrorFile returns the path at which a worker that uses torch's @record is to write why it
+// failed. dir is the runtime directory, which only this user can access. The agent does not create
+// the file; torch does when the program raises an exception. So a killed agent leaves no file,
+// unless its worker failed just before.
 //
 // The agent cannot know what a wrapper around the program does. An absolute path with a random name
 // names the same file in another PID namespace, and never another process's file. If the directory
 // is invisible (other mount namespace) or inaccessible (other user), torch cannot write the file;
 // see withoutRecording.
-type ErrorFile struct{ Path string }
-
-const errorFilePrefix = "rdzv-error-"
-
-// NewErrorFile names a file in dir, a private directory of this user.
-func NewErrorFile(dir string) (*ErrorFile, error) {
+func NameErrorFile(dir string) (string, error) {
 	dir, err := filepath.Abs(dir) // the worker may change its working directory
 	if err != nil {
-		return nil, fmt.Errorf("cannot name an error file: %w", err)
+		return "", fmt.Errorf("cannot name an error file: %w", err)
 	}
-	name := make([]byte, 16)
-	rand.Read(name) // never fails
-	return &ErrorFile{filepath.Join(dir, errorFilePrefix+hex.EncodeToString(name))}, nil
+	return filepath.Join(dir, errorFilePrefix+rand.Text()), nil
 }
-
-// Remove removes the file, which exists only if the worker wrote it.
-func (e *ErrorFile) Remove() { os.Remove(e.Path) }
 
 // maxErrorFile bounds what is read of an error file.
 const maxErrorFile = 1 << 20
 
-// message is what the worker wrote: one line that names the exception, and the traceback if there
-// is one. Both are "" if it wrote nothing that torch's errors module (torch 1.9 to 2.9) would
-// accept.
-func (e *ErrorFile) message() (line, traceback string) {
-	f, err := os.OpenFile(e.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// readErrorFile returns what the worker wrote: one line that names the exception, and the traceback
+// if there is one. Both are "" if it wrote nothing that torch's errors module (torch 1.9 to 2.9)
+// would accept.
+func readErrorFile(path string) (line, traceback string) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", ""
 	}
@@ -87,13 +78,9 @@ func parseErrorFile(b []byte) (line, traceback string) {
 // withoutRecording removes torch's own failure to write the error file from a traceback. Python
 // prints it after the exception that was to be recorded.
 func withoutRecording(lines []string) []string {
-	during := -1
-	for i, line := range slices.Backward(lines) {
-		if strings.Contains(line, "During handling of the above exception, another exception occurred:") {
-			during = i
-			break
-		}
-	}
+	during := lastIndex(lines, func(line string) bool {
+		return strings.Contains(line, "During handling of the above exception, another exception occurred:")
+	})
 	recording := func(line string) bool { return strings.HasSuffix(line, ", in record_exception") }
 	if during < 0 || !slices.ContainsFunc(lines[during:], recording) {
 		return lines

@@ -9,34 +9,31 @@ import (
 	"time"
 )
 
-func TestErrorFileIsReadAndRemoved(t *testing.T) {
-	e, err := NewErrorFile(t.TempDir())
+func TestErrorFileIsRead(t *testing.T) {
+	path, err := NameErrorFile(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Lstat(e.Path); !os.IsNotExist(err) || !filepath.IsAbs(e.Path) {
-		t.Errorf("path %q: %v; want an absolute path at which no file exists", e.Path, err)
+	if _, err := os.Lstat(path); !os.IsNotExist(err) || !filepath.IsAbs(path) {
+		t.Errorf("path %q: %v; want an absolute path at which no file exists", path, err)
 	}
 	for name, c := range map[string]struct {
 		create func() error
 		want   string
 	}{
 		"nothing":   {func() error { return nil }, ""},
-		"message":   {func() error { return os.WriteFile(e.Path, []byte(`{"message": "lost"}`), 0o600) }, "lost"},
-		"link":      {func() error { return os.Symlink("/dev/zero", e.Path) }, ""},
-		"directory": {func() error { return os.Mkdir(e.Path, 0o700) }, ""},
+		"message":   {func() error { return os.WriteFile(path, []byte(`{"message": "lost"}`), 0o600) }, "lost"},
+		"link":      {func() error { return os.Symlink("/dev/zero", path) }, ""},
+		"directory": {func() error { return os.Mkdir(path, 0o700) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.create(); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := e.message(); got != c.want {
+			if got, _ := readErrorFile(path); got != c.want {
 				t.Errorf("message %q, want %q", got, c.want)
 			}
-			e.Remove()
-			if _, err := os.Lstat(e.Path); !os.IsNotExist(err) {
-				t.Errorf("after Remove: %v, want that it does not exist", err)
-			}
+			os.Remove(path)
 		})
 	}
 }

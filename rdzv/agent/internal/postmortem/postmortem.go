@@ -19,13 +19,10 @@ type Findings struct {
 }
 
 // Examine looks for the reason of a worker's failure in the end of its stderr, and in what it
-// wrote for torch's errors module. file may be nil.
-func Examine(stderr []byte, file *ErrorFile) (f Findings) {
+// wrote for torch's errors module, see [NameErrorFile]. errorFile may be "".
+func Examine(stderr []byte, errorFile string) (f Findings) {
 	f.Lines, f.Message = lastLines(stderr)
-	if file == nil {
-		return f
-	}
-	message, traceback := file.message()
+	message, traceback := readErrorFile(errorFile)
 	if traceback != "" {
 		f.Lines = strings.Split(traceback, "\n")
 	}
@@ -53,14 +50,8 @@ var consequences = []string{
 
 // Consequence tells whether the failure seems to be the consequence of another worker's.
 func (f Findings) Consequence() bool {
-	return isConsequence(append([]string{f.Message}, f.Lines...))
-}
-
-func isConsequence(lines []string) bool {
-	return slices.ContainsFunc(lines, func(line string) bool {
-		line = strings.ToLower(line)
-		return slices.ContainsFunc(consequences, func(message string) bool {
-			return strings.Contains(line, message)
-		})
+	text := strings.ToLower(f.Message + "\n" + strings.Join(f.Lines, "\n"))
+	return slices.ContainsFunc(consequences, func(message string) bool {
+		return strings.Contains(text, message)
 	})
 }

@@ -167,8 +167,10 @@ func TestConsequence(t *testing.T) {
 		"RuntimeError: mat1 and mat2 shapes cannot be multiplied": false,
 		"": false,
 	} {
-		if got := isConsequence([]string{"Traceback", line}); got != want {
-			t.Errorf("isConsequence(%q) = %t, want %t", line, got, want)
+		for _, f := range []Findings{{Lines: []string{"Traceback", line}}, {Message: line}} {
+			if got := f.Consequence(); got != want {
+				t.Errorf("%+v: Consequence is %t, want %t", f, got, want)
+			}
 		}
 	}
 }
