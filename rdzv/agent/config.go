@@ -104,6 +104,9 @@ func (c *Config) fill() {
 	if c.Events == nil {
 		c.Events = func(Event) {}
 	}
+	if c.StoreFailed == nil {
+		c.StoreFailed = func(error) {}
+	}
 }
 
 // check rejects what no agent could use. A command line finds most of it before, with the names of

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
@@ -34,7 +32,7 @@ type connection struct {
 	addr    string        // of this end, "" in the store's own process
 	ways    []rdzv.Way    // from this node to the store
 	dir     string        // runtime directory, "" if there is none
-	noDir   error         // why there is none
+	noDir   error         // why there is none; only the host of the store requires it
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
@@ -49,25 +47,17 @@ func (c *connection) remote() string {
 
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {
-	c.useRuntimeDir()
+	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir == nil {
+		meet.RemoveStale(c.dir) // what killed agents have left
+		postmortem.RemoveOldErrorFiles(c.dir, time.Now())
+	}
 	if c.local.Agents == 1 {
 		return c.host(ctx, nil)
 	}
-	host := func(ctx context.Context, l net.Listener) error { return c.host(ctx, l) }
-	if c.meeting, err = meet.Meet(ctx, c.meetConfig(), host); err != nil {
+	if c.meeting, err = meet.Meet(ctx, c.meetConfig(), c.host); err != nil {
 		return c.local.adviseOnPort(err)
 	}
 	return nil
-}
-
-// useRuntimeDir finds the runtime directory and removes what killed agents have left in it. Only
-// the agent that hosts the store requires it.
-func (c *connection) useRuntimeDir() {
-	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir != nil {
-		return
-	}
-	meet.RemoveStale(c.dir)
-	postmortem.RemoveOldErrorFiles(c.dir, time.Now())
 }
 
 // host starts the store in this process. l is nil for a single agent.
@@ -88,8 +78,7 @@ func (l *Local) adviseOnPort(err error) error {
 	case !errors.Is(err, syscall.EADDRINUSE):
 		return err
 	case port != 0:
-		hint := fmt.Sprintf("use --store %s without a port: each job then chooses a free one", host)
-		return hinted{err, hint}
+		return hinted{err, "use --store " + host + " without a port: each job then chooses a free one"}
 	}
 	return hinted{err, "choose other ports with --port-range LOW-HIGH"}
 }
@@ -107,7 +96,7 @@ func (c *connection) dial(ctx context.Context) error {
 			return nil, err
 		}
 		select {
-		case first <- addrOf(conn.LocalAddr()):
+		case first <- host.AddrOf(conn.LocalAddr()):
 		default:
 		}
 		return conn, nil
@@ -141,14 +130,6 @@ func waysOf(list []meet.Way, own string) []rdzv.Way {
 	return ways
 }
 
-func addrOf(a net.Addr) string {
-	addr, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return ""
-	}
-	return addr.Addr().Unmap().String()
-}
-
 // found is the event of an established connection.
 func (c *connection) found() StoreFound {
 	f := StoreFound{Hosting: c.hosting(), Own: c.addr}
@@ -160,21 +141,16 @@ func (c *connection) found() StoreFound {
 
 // again looks for another store than the present one. If it fails the caller must close what is
 // left of the connection.
-func (c *connection) again(ctx context.Context) error {
+func (c *connection) again(ctx context.Context) (err error) {
 	if c.hosting() {
 		c.hosted.close()
 		c.hosted = nil
 	} else {
 		c.client.Close()
 	}
-	before := c.meeting
-	c.client, c.meeting = nil, nil // Again closes the previous meeting in any case
-	m, err := before.Again(ctx)
-	if err != nil {
-		return err
-	}
-	c.meeting = m
-	return nil
+	c.client = nil
+	c.meeting, err = c.meeting.Again(ctx) // closes the previous meeting in any case
+	return err
 }
 
 // close closes the connection. The meeting comes last: under Hydra its end tells the launcher that
@@ -219,18 +195,15 @@ func (c *connection) meetConfig() meet.Config {
 		},
 		Proc:       os.DirFS("/proc"),
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
-		Scontrol: l.scontrol,
-		Notify:   func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
+		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
+			path, err := wrap.Find("scontrol", a.Environ, "")
+			if err != nil {
+				return nil, err
+			}
+			cmd := exec.CommandContext(ctx, path, args...)
+			cmd.Env = a.Environ
+			return cmd.Output()
+		},
+		Notify: func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
 	}
-}
-
-// scontrol runs Slurm's command of this name in the environment of the Config.
-func (l *Local) scontrol(ctx context.Context, args ...string) (stdout []byte, err error) {
-	path, err := wrap.Find("scontrol", l.Config.Environ, "")
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = l.Config.Environ
-	return cmd.Output()
 }

@@ -29,12 +29,11 @@ func (l *Local) host(
 	problem := l.enoughFilesForAll() // before the store opens files
 	s, err := store.Start(ctx, store.Config{
 		Dir: dir, PeerTimeout: l.Config.PeerTimeout,
-		Failed: func(err error) { l.storeFailed(l.noRoom(dir, err)) },
+		Failed: func(err error) { l.Config.StoreFailed(l.noRoom(dir, err)) },
 	})
 	if err != nil {
 		return nil, l.noRoom(dir, err)
 	}
-	h := &hosted{store: s, problem: problem, cancel: func() {}, end: sync.OnceFunc(func() { s.Close() })}
 	begin := time.Now()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
@@ -43,14 +42,14 @@ func (l *Local) host(
 		Straggling:  func(s rdzv.Stragglers) { events.send(Stragglers{s}) },
 	})
 	if err != nil {
-		h.end()
+		s.Close()
 		return nil, err
 	}
 	if listener != nil {
 		s.Serve(listener)
 	}
 	leading, cancel := context.WithCancel(context.Background())
-	h.cancel = cancel
+	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceFunc(func() { s.Close() })}
 	h.wg.Go(func() {
 		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
 			events.warn(err)
@@ -60,13 +59,11 @@ func (l *Local) host(
 	return h, nil
 }
 
-// storeFailed tells the caller that etcd is about to end this process. The watchdog ends the
-// workers, and the other agents see that the store is lost.
-func (l *Local) storeFailed(err error) {
-	if l.Config.StoreFailed != nil {
-		l.Config.StoreFailed(err)
-	}
-}
+// settleMargin is how much longer than the grace the slowest agent may take to report that its
+// workers have ended.
+const settleMargin = 5 * time.Second
+
+func (l *Local) settleTimeout() time.Duration { return l.Config.Grace + settleMargin }
 
 // noRoom adds a suggestion to an error if the disk with the runtime directory is full.
 func (l *Local) noRoom(dir string, err error) error {

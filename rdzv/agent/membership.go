@@ -89,12 +89,6 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	return err
 }
 
-// settleMargin is how much longer than the grace the slowest agent may take to report that its
-// workers have ended.
-const settleMargin = 5 * time.Second
-
-func (l *Local) settleTimeout() time.Duration { return l.Config.Grace + settleMargin }
-
 // describe is what this agent publishes about itself.
 func (m *membership) describe() rdzv.Member {
 	p := m.local.Placement

@@ -110,7 +110,7 @@ func RouteTo(addr string) string {
 		return ""
 	}
 	defer conn.Close()
-	return addrOf(conn.LocalAddr())
+	return AddrOf(conn.LocalAddr())
 }
 
 // NCCLConfigured tells whether NCCL has a configuration file. rdzv does not override its settings.
@@ -123,8 +123,8 @@ func NCCLConfigured(env map[string]string) bool {
 	return false
 }
 
-// addrOf is the IP address of a socket's end, "" if it has none.
-func addrOf(a net.Addr) string {
+// AddrOf is the IP address of a socket's end, "" if it has none.
+func AddrOf(a net.Addr) string {
 	addr, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return ""
