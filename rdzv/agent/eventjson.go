@@ -3,10 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
 )
@@ -59,18 +56,6 @@ type aloneForm struct {
 	Store         string  `json:"store,omitempty"`
 }
 
-type rosterForm struct {
-	Joined    int      `json:"joined"`
-	Agents    int      `json:"agents"`
-	Missing   []int    `json:"missing_tasks,omitempty"`
-	Hosts     []string `json:"hosts,omitempty"`
-	MoreHosts int      `json:"more_hosts,omitempty"`
-}
-
-func rosterFormOf(r rdzv.Roster) rosterForm {
-	return rosterForm{r.Joined, r.Agents, r.Missing, r.Hosts, r.MoreHosts}
-}
-
 type waitingForm struct {
 	rosterForm
 	WaitedSeconds float64 `json:"waited_seconds"`
@@ -104,33 +89,4 @@ func worldFormOf(w rdzv.World) worldForm {
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost, StoreRank: w.StoreRank,
 		Seat: seatForm{s.Rank, s.LocalRank, s.LocalSize, s.Node, s.Slots},
 	}
-}
-
-type workerForm struct {
-	Rank       int     `json:"rank"`
-	LocalRank  int     `json:"local_rank"`
-	PID        int     `json:"pid"`
-	ExitCode   int     `json:"exit_code"`
-	Signal     string  `json:"signal,omitempty"`
-	Stopped    bool    `json:"stopped"`
-	RanSeconds float64 `json:"ran_seconds"`
-	Message    string  `json:"message,omitempty"`
-}
-
-func workerFormOf(w rdzv.Worker) workerForm {
-	return workerForm{
-		w.Rank, w.LocalRank, w.PID, workerCode(w.Code, w.Signal), signalName(w.Signal), w.Stopped,
-		w.Took.Seconds(), w.Text,
-	}
-}
-
-// signalName is "SIGKILL" for 9, and "" for 0.
-func signalName(signal int) string {
-	if signal == 0 {
-		return ""
-	}
-	if name := unix.SignalName(syscall.Signal(signal)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", signal)
 }

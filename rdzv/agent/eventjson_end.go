@@ -4,6 +4,36 @@ import "rdzv/rdzv"
 
 // The JSON forms of the events of a job's end.
 
+type workerForm struct {
+	Rank       int     `json:"rank"`
+	LocalRank  int     `json:"local_rank"`
+	PID        int     `json:"pid"`
+	ExitCode   int     `json:"exit_code"`
+	Signal     string  `json:"signal,omitempty"`
+	Stopped    bool    `json:"stopped"`
+	RanSeconds float64 `json:"ran_seconds"`
+	Message    string  `json:"message,omitempty"`
+}
+
+func workerFormOf(w rdzv.Worker) workerForm {
+	return workerForm{
+		w.Rank, w.LocalRank, w.PID, workerCode(w.Code, w.Signal), signalName(w.Signal), w.Stopped,
+		w.Took.Seconds(), w.Text,
+	}
+}
+
+type rosterForm struct {
+	Joined    int      `json:"joined"`
+	Agents    int      `json:"agents"`
+	Missing   []int    `json:"missing_tasks,omitempty"`
+	Hosts     []string `json:"hosts,omitempty"`
+	MoreHosts int      `json:"more_hosts,omitempty"`
+}
+
+func rosterFormOf(r rdzv.Roster) rosterForm {
+	return rosterForm{r.Joined, r.Agents, r.Missing, r.Hosts, r.MoreHosts}
+}
+
 type stragglersForm struct {
 	First        int             `json:"first_rank"`
 	AfterSeconds float64         `json:"after_seconds"`

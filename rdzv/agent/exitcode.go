@@ -2,6 +2,10 @@ package agent
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
 )
@@ -75,6 +79,17 @@ func workerCode(code, signal int) int {
 		return CodeSignal + signal
 	}
 	return code
+}
+
+// signalName is "SIGKILL" for 9, and "" for 0.
+func signalName(signal int) string {
+	if signal == 0 {
+		return ""
+	}
+	if name := unix.SignalName(syscall.Signal(signal)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", signal)
 }
 
 // unreadyCode is the highest of the problems' codes, so that the order in which members join does
