@@ -36,7 +36,7 @@ func jsonForm(e Event) any {
 	case Alone:
 		return aloneForm{e.Waited.Seconds(), e.Store}
 	case Waiting:
-		return waitingForm{rosterFormOf(e.Roster), e.Waited.Seconds()}
+		return waitingForm{rosterForm(e.Roster), e.Waited.Seconds()}
 	case WorldAgreed:
 		return worldFormOf(e.World)
 	case WorkerExited:
@@ -75,18 +75,17 @@ type worldForm struct {
 }
 
 type seatForm struct {
-	Rank           int `json:"rank"`
-	LocalRank      int `json:"local_rank"`
-	LocalWorldSize int `json:"local_world_size"`
-	NodeRank       int `json:"node_rank"`
-	Workers        int `json:"workers"`
+	Rank      int `json:"rank"`
+	LocalRank int `json:"local_rank"`
+	LocalSize int `json:"local_world_size"`
+	Node      int `json:"node_rank"`
+	Slots     int `json:"workers"`
 }
 
 func worldFormOf(w rdzv.World) worldForm {
-	s := w.Seat
 	return worldForm{
 		Job: w.Job, Attempt: w.Attempt, WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost, StoreRank: w.StoreRank,
-		Seat: seatForm{s.Rank, s.LocalRank, s.LocalSize, s.Node, s.Slots},
+		Seat: seatForm(w.Seat),
 	}
 }

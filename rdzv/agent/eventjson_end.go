@@ -30,10 +30,6 @@ type rosterForm struct {
 	MoreHosts int      `json:"more_hosts,omitempty"`
 }
 
-func rosterFormOf(r rdzv.Roster) rosterForm {
-	return rosterForm{r.Joined, r.Agents, r.Missing, r.Hosts, r.MoreHosts}
-}
-
 type stragglersForm struct {
 	First        int             `json:"first_rank"`
 	AfterSeconds float64         `json:"after_seconds"`
@@ -49,7 +45,7 @@ type stragglerForm struct {
 func stragglersFormOf(s rdzv.Stragglers) stragglersForm {
 	f := stragglersForm{First: s.First, AfterSeconds: s.After.Seconds(), MoreRunning: s.More}
 	for _, r := range s.Running {
-		f.Running = append(f.Running, stragglerForm{r.Rank, r.Host})
+		f.Running = append(f.Running, stragglerForm(r))
 	}
 	return f
 }
@@ -96,7 +92,7 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	f := &verdictForm{
 		Kind: string(v.Kind), Text: v.Error(), Host: v.Host, PID: v.PID,
 		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks, Signal: signalName(v.Signal),
-		RanSeconds: v.Took.Seconds(), MoreProblems: v.MoreProblems,
+		RanSeconds: v.Took.Seconds(), MoreProblems: v.MoreProblems, Roster: (*rosterForm)(v.Roster),
 	}
 	if v.Kind == rdzv.Failed {
 		f.ExitCode, f.Message = workerCode(v.Code, v.Signal), v.Text
@@ -104,13 +100,8 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	for _, p := range v.Problems {
 		f.Problems = append(f.Problems, problemForm{string(p.Kind), p.Text, p.Hint, p.Hosts, p.MoreHosts})
 	}
-	if v.Roster != nil {
-		roster := rosterFormOf(*v.Roster)
-		f.Roster = &roster
-	}
 	if v.Stragglers != nil {
-		stragglers := stragglersFormOf(*v.Stragglers)
-		f.Stragglers = &stragglers
+		f.Stragglers = new(stragglersFormOf(*v.Stragglers))
 	}
 	return f
 }
