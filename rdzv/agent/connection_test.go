@@ -17,7 +17,7 @@ func TestScontrol(t *testing.T) {
 	}
 	environ := []string{"PATH=" + dir, "SLURM_CONF=/etc/slurm/other.conf"}
 	l := &Local{Config: Config{Environ: environ}, env: envmap.ParseEnv(environ)}
-	c := connection{local: l, events: newReporter(func(Event) {})}
+	c := connection{local: l, events: &reporter{events: func(Event) {}}}
 	out, err := c.meetConfig().Scontrol(t.Context(), "show", "node")
 	if want := "/etc/slurm/other.conf show node\n"; err != nil || string(out) != want {
 		t.Errorf("scontrol printed %q, %v; want %q", out, err, want)

@@ -55,7 +55,7 @@ func meetByPMI(t *testing.T, hydra *pmitest.Server) *meet.Meeting {
 func TestFailedJoinEndsMeeting(t *testing.T) {
 	hydra := pmitest.Start(t, 2)
 	l := &Local{Config: Config{PeerTimeout: presence.DefaultTimeout}}
-	events := newReporter(func(Event) {})
+	events := &reporter{events: func(Event) {}}
 	m := &membership{local: l, events: events}
 	m.conn = &connection{local: l, events: events, meeting: meetByPMI(t, hydra)}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -1,14 +1,16 @@
 package agent
 
-import "sync"
+import (
+	"sync"
+
+	"rdzv/rdzv/meet"
+)
 
 // reporter passes events to the Config's function, one at a time.
 type reporter struct {
 	mu     sync.Mutex
 	events func(Event)
 }
-
-func newReporter(events func(Event)) *reporter { return &reporter{events: events} }
 
 func (r *reporter) send(e Event) {
 	r.mu.Lock()
@@ -23,4 +25,29 @@ func (r *reporter) verbose(err error) {
 
 func (r *reporter) warn(err error) {
 	r.send(Diagnostic{Severity: Warning, Err: err, Text: err.Error()})
+}
+
+// noticed is the event of what package meet reports while this agent looks for the others. The line
+// by which others join is left out unless showKey allows it or it holds no key.
+func noticed(n meet.Notice, showKey bool) Event {
+	switch n := n.(type) {
+	case meet.Alone:
+		e := Alone{Waited: n.After, JoinLine: n.JoinLine}
+		if n.Store.IsValid() {
+			e.Store = n.Store.String()
+		}
+		if n.Secret && !showKey {
+			e.JoinLine = ""
+		}
+		return e
+	case meet.DifferentToken:
+		return DifferentToken{n}
+	case meet.DifferentCommand:
+		return DifferentCommand{n}
+	case meet.RanksMissing:
+		return RanksMissing{n}
+	case meet.NoMulticast:
+		return NoMulticast{Err: n.Err, Text: n.Err.Error()}
+	}
+	return nil
 }

@@ -41,23 +41,21 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 		return Result{}, ErrRunning
 	}
 	defer running.Store(false)
-	events := newReporter(l.Config.Events)
+	events := &reporter{events: l.Config.Events}
 	r, err := l.run(ctx, events)
-	events.send(finished(r, err))
+	end := Finished{ExitCode: ExitCode(r, err), Err: err, Hint: Hint(err)}
+	if err != nil {
+		end.Text = err.Error()
+	}
+	events.send(end)
 	return r, err
 }
 
-// finished is the event of Run's return.
-func finished(r Result, err error) Finished {
-	f := Finished{ExitCode: ExitCode(r, err), Err: err, Hint: Hint(err)}
-	if err != nil {
-		f.Text = err.Error()
-	}
-	return f
-}
-
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
-	joinBy := deadline(time.Now(), l.Config.JoinTimeout)
+	var joinBy time.Time // zero: never
+	if limit := l.Config.JoinTimeout; limit != 0 {
+		joinBy = time.Now().Add(limit)
+	}
 	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env))
 	defer in.close()
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
@@ -69,16 +67,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 		return Result{}, l.notJoined(err)
 	}
 	defer m.conn.close()
-	endings := m.work(in)
-	return m.leave(endings)
-}
-
-// deadline is the end of a limit that begins now; zero if there is none.
-func deadline(now time.Time, limit time.Duration) time.Time {
-	if limit == 0 {
-		return time.Time{}
-	}
-	return now.Add(limit)
+	return m.leave(m.work(in))
 }
 
 // introduce reports what this agent knows before it looks for the others.
