@@ -4,20 +4,13 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"rdzv/internal/procfs"
 )
 
 // Two threads wait, each in its own system call: one for children, one for the agent's orders. Each
 // acts on what it receives, under one lock. To pass it to another thread would cost more than all
 // the rest if 64 watchdogs stop their trees at the same time on two cores.
-
-// Descriptors of this process, see the package comment.
-const (
-	agent = 0
-	null  = 2
-)
-
-// forever is a wait without a limit.
-const forever time.Duration = -1
 
 // serveAgent carries out the agent's orders, and Kill when the agent has ended. While the tree is
 // being stopped it also searches for orphans at intervals.
@@ -67,6 +60,44 @@ func (w *watchdog) step(order Record, scan bool) {
 		os.Exit(0)
 	}
 }
+
+// handle carries out one order of the agent.
+func (w *watchdog) handle(r Record) {
+	w.reap() // what ended before the order did not end because of it
+	switch r.Kind {
+	case Signal:
+		for _, e := range w.workers {
+			e.send(syscall.Signal(r.A))
+		}
+	case AlreadySignalled:
+		w.markSignalled(time.Duration(r.A), syscall.Signal(r.B))
+	case Stop:
+		w.stop(time.Duration(r.A), r.B == 1)
+	case DumpStacks:
+		w.dumpStacks(true)
+	case Kill:
+		w.enter(killing, KillWait)
+	case Query:
+		w.sentinel.mark(QueryReply)
+	}
+}
+
+// markSignalled marks the workers that have received s, a signal to end: those started before the
+// time at. But at is when the agent received s, which was sent earlier. A worker that still runs
+// although s would have killed it was started in between and has not received it.
+func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
+	for _, e := range w.workers {
+		if e.startedAt >= at {
+			continue
+		}
+		sets, err := procfs.ReadSignals(procfs.System, e.pid)
+		dies := err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
+		e.signalled = e.signalled || !dies
+	}
+}
+
+// forever is a wait without a limit.
+const forever time.Duration = -1
 
 // untilScan is the time until the next search for orphans: the kernel reports the end of a child
 // but not that this process has adopted one.

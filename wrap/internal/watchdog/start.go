@@ -1,10 +1,6 @@
 package watchdog
 
-import (
-	"syscall"
-	"time"
-	"unsafe"
-)
+import "syscall"
 
 // RightsMax is how many descriptors the agent sends with one byte on the socket. The kernel's limit
 // is 253 (SCM_MAX_FD, unix(7)).
@@ -130,23 +126,4 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 	}
 	w.workers = append(w.workers, &worker{index: i, pid: pid, startedAt: startedAt})
 	tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(startedAt)})
-}
-
-// Monotonic is the time of CLOCK_MONOTONIC, which all processes of a machine share.
-func Monotonic() time.Duration {
-	const clockMonotonic = 1
-	var t syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&t)), 0)
-	return time.Duration(t.Nano())
-}
-
-// tell sends r to the agent. If the agent has died, serveAgent finds that out.
-func tell(r Record) {
-	for b := r.Bytes(); len(b) > 0; {
-		n, err := syscall.Write(agent, b)
-		if err != nil && err != syscall.EINTR {
-			return
-		}
-		b = b[max(n, 0):]
-	}
 }

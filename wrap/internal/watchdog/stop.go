@@ -26,11 +26,17 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 	}
 }
 
-// wake continues the worker if it is suspended, so that it can handle its signal.
-func (e *worker) wake() {
-	if e.suspended {
-		e.send(syscall.SIGCONT)
+// dumpStacks sends SIGABRT to every running worker that catches it, or with ignoringTerm to those
+// of them that ignore SIGTERM, and counts that as a signal to end. It reports whether there was
+// one.
+func (w *watchdog) dumpStacks(ignoringTerm bool) (any bool) {
+	for _, e := range w.workers {
+		if e.abort(ignoringTerm) {
+			any, e.signalled = true, true
+			e.wake()
+		}
 	}
+	return any
 }
 
 // advance does what the phase requires at the time now and reports whether the watchdog is done.

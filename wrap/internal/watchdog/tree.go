@@ -28,16 +28,6 @@ const (
 	KillWait = 3 * time.Second
 )
 
-// worker is the state of a running worker.
-type worker struct {
-	index     int // in the Spec
-	pid       int
-	startedAt time.Duration // Monotonic, before its start
-	suspended bool          // stopped by a signal, as in job control
-	signalled bool          // it has received a signal to end
-	aborted   bool          // it has received SIGABRT
-}
-
 // watchdog is the state of this process. Both threads lock mu, see serve.go.
 type watchdog struct {
 	mu       sync.Mutex
@@ -50,52 +40,12 @@ type watchdog struct {
 	scanned  time.Time // last search for orphans, or begin of the phase
 }
 
-// handle carries out one order of the agent.
-func (w *watchdog) handle(r Record) {
-	w.reap() // what ended before the order did not end because of it
-	switch r.Kind {
-	case Signal:
-		for _, e := range w.workers {
-			e.send(syscall.Signal(r.A))
-		}
-	case AlreadySignalled:
-		w.markSignalled(time.Duration(r.A), syscall.Signal(r.B))
-	case Stop:
-		w.stop(time.Duration(r.A), r.B == 1)
-	case DumpStacks:
-		w.dumpStacks(true)
-	case Kill:
-		w.enter(killing, KillWait)
-	case Query:
-		w.sentinel.mark(QueryReply)
-	}
-}
-
-// markSignalled marks the workers that have received s, a signal to end: those started before the
-// time at. But at is when the agent received s, which was sent earlier. A worker that still runs
-// although s would have killed it was started in between and has not received it.
-func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
-	for _, e := range w.workers {
-		if e.startedAt >= at {
-			continue
-		}
-		sets, err := procfs.ReadSignals(procfs.System, e.pid)
-		dies := err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
-		e.signalled = e.signalled || !dies
-	}
-}
-
 // enter begins phase p, which lasts at most d, unless the tree is in it or in a later one.
 func (w *watchdog) enter(p phase, d time.Duration) {
 	if p > w.phase {
 		w.phase, w.scanned = p, time.Now()
 		w.deadline = w.scanned.Add(d)
 	}
-}
-
-// send sends s to the worker, which has not been reaped, so that its pid is still its own.
-func (e *worker) send(s syscall.Signal) {
-	_ = syscall.Kill(e.pid, s) // EPERM: the worker runs as another user
 }
 
 // reap handles the status of every child that has changed, and reports whether there is a child
@@ -155,4 +105,21 @@ func (w *watchdog) orphans() []int {
 		isWorker := slices.ContainsFunc(w.workers, func(e *worker) bool { return e.pid == pid })
 		return isWorker || pid == w.sentinel.pid
 	})
+}
+
+// Descriptors of this process, see the package comment.
+const (
+	agent = 0
+	null  = 2
+)
+
+// tell sends r to the agent. If the agent has died, serveAgent finds that out.
+func tell(r Record) {
+	for b := r.Bytes(); len(b) > 0; {
+		n, err := syscall.Write(agent, b)
+		if err != nil && err != syscall.EINTR {
+			return
+		}
+		b = b[max(n, 0):]
+	}
 }

@@ -2,22 +2,40 @@ package watchdog
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
 
 	"rdzv/internal/procfs"
 )
 
-// dumpStacks sends SIGABRT to every running worker that catches it, or with ignoringTerm to those
-// of them that ignore SIGTERM, and counts that as a signal to end. It reports whether there was
-// one.
-func (w *watchdog) dumpStacks(ignoringTerm bool) (any bool) {
-	for _, e := range w.workers {
-		if e.abort(ignoringTerm) {
-			any, e.signalled = true, true
-			e.wake()
-		}
+// worker is the state of a running worker.
+type worker struct {
+	index     int // in the Spec
+	pid       int
+	startedAt time.Duration // Monotonic, before its start
+	suspended bool          // stopped by a signal, as in job control
+	signalled bool          // it has received a signal to end
+	aborted   bool          // it has received SIGABRT
+}
+
+// Monotonic is the time of CLOCK_MONOTONIC, which all processes of a machine share.
+func Monotonic() time.Duration {
+	const clockMonotonic = 1
+	var t syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&t)), 0)
+	return time.Duration(t.Nano())
+}
+
+// send sends s to the worker, which has not been reaped, so that its pid is still its own.
+func (e *worker) send(s syscall.Signal) {
+	_ = syscall.Kill(e.pid, s) // EPERM: the worker runs as another user
+}
+
+// wake continues the worker if it is suspended, so that it can handle its signal.
+func (e *worker) wake() {
+	if e.suspended {
+		e.send(syscall.SIGCONT)
 	}
-	return any
 }
 
 // abort sends SIGABRT, once, to the worker if it catches it, as with Python's faulthandler, which
