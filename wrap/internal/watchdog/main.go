@@ -57,7 +57,7 @@ func run(args []string) int {
 	if args[3] == "true" {
 		w.sentinel.pid = startSentinel(group)
 	}
-	spec, files, err := receive(agent)
+	spec, files, err := receive()
 	if err != nil {
 		return 1
 	}

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -15,11 +16,12 @@ import (
 // serveAgent carries out the agent's orders, and Kill when the agent has ended. While the tree is
 // being stopped it also searches for orphans at intervals.
 func (w *watchdog) serveAgent() {
+	b := make([]byte, RecordSize)
 	for ended := false; ; {
 		order, scan := Record{}, true
 		if readable(ended, w.untilScan()) {
-			b, err := readFull(agent, RecordSize)
-			if ended = err != nil; ended {
+			if _, err := io.ReadFull(agent, b); err != nil {
+				ended = true
 				order.Kind = Kill
 			} else {
 				order = ParseRecord(b)
@@ -34,10 +36,8 @@ func (w *watchdog) serveAgent() {
 // can become a child any more.
 func (w *watchdog) serveChildren() {
 	w.step(Record{}, false) // for an order that came before the first worker was started
-	for waitChild(syscall.WEXITED | syscall.WSTOPPED | syscall.WCONTINUED) {
-		w.step(Record{}, false)
-	}
-	for waitChild(syscall.WEXITED | syscall.WALL) { // the sentinel
+	const changed = syscall.WEXITED | syscall.WSTOPPED | syscall.WCONTINUED
+	for waitChild(changed) || waitChild(syscall.WEXITED|syscall.WALL) { // then the sentinel
 		w.step(Record{}, false)
 	}
 }
@@ -117,18 +117,17 @@ func (w *watchdog) untilScan() time.Duration {
 // readable waits at most d until the agent has sent an order or has ended, and reports whether it
 // has. If the agent is known to have ended it only waits.
 func readable(ended bool, d time.Duration) bool {
-	var fds syscall.FdSet
-	fds.Bits[0] = 1 << agent
-	count := agent + 1
-	if ended {
-		count = 0
+	var set syscall.FdSet
+	count := 0
+	if !ended {
+		set.Bits[0], count = 1, 1 // descriptor 0
 	}
 	var limit *syscall.Timeval
 	if d != forever {
 		t := syscall.NsecToTimeval(int64(d))
 		limit = &t
 	}
-	n, _ := syscall.Select(count, &fds, nil, nil, limit)
+	n, _ := syscall.Select(count, &set, nil, nil, limit)
 	return n > 0
 }
 

@@ -1,59 +1,44 @@
 package watchdog
 
-import "syscall"
+import (
+	"io"
+	"syscall"
+)
 
 // RightsMax is how many descriptors the agent sends with one byte on the socket. The kernel's limit
 // is 253 (SCM_MAX_FD, unix(7)).
 const RightsMax = 200
 
-// receive reads from the socket, in this order: the Hello record, one byte with each group of up to
+// receive reads from the agent, in this order: the Hello record, one byte with each group of up to
 // RightsMax descriptors, and the Spec.
-func receive(socket int) (Spec, []int, error) {
-	head, err := readFull(socket, RecordSize)
-	if err != nil {
+func receive() (Spec, []int, error) {
+	head := make([]byte, RecordSize)
+	if _, err := io.ReadFull(agent, head); err != nil {
 		return Spec{}, nil, err
 	}
 	hello := ParseRecord(head)
 	if hello.Kind != Hello {
 		return Spec{}, nil, ErrSpec
 	}
-	files, err := receiveFiles(socket, int(hello.B))
+	files, err := receiveFiles(int(hello.B))
 	if err != nil {
 		return Spec{}, nil, err
 	}
-	text, err := readFull(socket, int(hello.A))
-	if err != nil {
+	text := make([]byte, hello.A)
+	if _, err := io.ReadFull(agent, text); err != nil {
 		return Spec{}, nil, err
 	}
 	spec, err := ParseSpec(text)
 	return spec, files, err
 }
 
-// readFull reads exactly n bytes from a blocking descriptor. It returns EPIPE at end of file.
-func readFull(fd, n int) ([]byte, error) {
-	b := make([]byte, n)
-	for at := 0; at < n; {
-		got, err := syscall.Read(fd, b[at:])
-		switch {
-		case err == syscall.EINTR:
-		case err != nil:
-			return nil, err
-		case got == 0:
-			return nil, syscall.EPIPE
-		default:
-			at += got
-		}
-	}
-	return b, nil
-}
-
 // receiveFiles receives count descriptors and sets close-on-exec on them.
-func receiveFiles(socket, count int) ([]int, error) {
+func receiveFiles(count int) ([]int, error) {
 	var files []int
 	var one [1]byte
 	oob := make([]byte, syscall.CmsgSpace(4*RightsMax))
 	for len(files) < count {
-		_, n, _, _, err := syscall.Recvmsg(socket, one[:], oob, syscall.MSG_CMSG_CLOEXEC)
+		_, n, _, _, err := syscall.Recvmsg(0, one[:], oob, syscall.MSG_CMSG_CLOEXEC)
 		switch {
 		case err == syscall.EINTR:
 			continue
@@ -99,7 +84,7 @@ func (w *watchdog) start(spec Spec, group int, files []int) {
 
 // startWorker starts worker i in the process group. Its streams are among files.
 func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
-	streams := []uintptr{null, null, null}
+	streams := []uintptr{2, 2, 2} // /dev/null
 	for stream, at := range s.Files {
 		if at != Null {
 			streams[stream] = uintptr(files[at])
