@@ -63,7 +63,7 @@ func (r *run) ended(i int, result Result) {
 		if p != nil {
 			result.Stderr = p.text(until)
 		}
-		result.GroupSignal = r.groupSignal(s.startedAt, result)
+		result.GroupSignal = r.reports.groupSignal(s.startedAt, result)
 		s.result = result
 		if r.tree.Ended != nil {
 			r.tree.Ended(i, result)

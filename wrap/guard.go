@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,10 +19,6 @@ type guard struct {
 	reports *os.File // from the sentinel; nil without one
 	slack   int      // this process's timer slack in ns; 0 if unknown
 	records chan watchdog.Record
-
-	mu      sync.Mutex
-	ready   bool // the watchdog has received its workers and takes orders
-	queries int  // number of queries before that
 }
 
 // startGuard starts a watchdog, which has no workers yet, with or without a sentinel.
@@ -95,27 +90,6 @@ func (g *guard) sendSpec(spec watchdog.Spec, streams []*os.File) error {
 	}
 	_, err := g.socket.Write(text)
 	return err
-}
-
-// sendQueries is called after sendSpec and sends the queries that came before.
-func (g *guard) sendQueries() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ready = true
-	for range g.queries {
-		g.order(watchdog.Record{Kind: watchdog.Query})
-	}
-}
-
-// query makes the sentinel report watchdog.QueryReply, as soon as the watchdog takes orders.
-func (g *guard) query() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.ready {
-		g.queries++
-		return
-	}
-	g.order(watchdog.Record{Kind: watchdog.Query})
 }
 
 // sendFiles sends descriptors with one byte. Fd resets the non-blocking mode that Go sets for pipes

@@ -70,8 +70,6 @@ func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
 	if err != nil {
 		r.aborted = ctx.Err() != nil
 		_ = r.guard.process.Kill()
-	} else {
-		r.guard.sendQueries()
 	}
 	for _, f := range r.own {
 		f.Close()

@@ -18,12 +18,7 @@ func (r *run) jobControl() (end func()) {
 		return func() {}
 	}
 	caught := make(chan os.Signal, 1) // not read: the watchdog reports which workers stop
-	ignored := ignoredSignals()
-	for _, s := range stopSignals {
-		if !ignored.Has(s) {
-			signal.Notify(caught, s)
-		}
-	}
+	catch(caught, stopSignals)
 	return func() { signal.Stop(caught) }
 }
 

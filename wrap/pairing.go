@@ -6,6 +6,34 @@ import (
 	"time"
 )
 
+// Event is a signal that this process received.
+type Event struct {
+	Signal syscall.Signal
+	// Shared says that the workers have received the signal too: it was sent to the whole process
+	// group (by a terminal, a launcher's daemon, timeout(1), a shell's "kill %1") or to every
+	// process of a task (Slurm, systemd), not to this process alone. To forward it would deliver it
+	// twice.
+	Shared bool
+	// At is when this process received it.
+	At time.Time
+}
+
+const (
+	// replyWait bounds the wait for the sentinel's reply after a signal: the sentinel may be
+	// stopped or dead.
+	replyWait = time.Second
+	// shareWait is how long after that reply the sentinel may still report the signal; then the
+	// signal was for this process alone. The kernel signals all processes of a group in one go, the
+	// sentinel before this process. Slurm and systemd signal one process after the other, and may
+	// be interrupted for a while on a busy machine.
+	shareWait = 100 * time.Millisecond
+	// reportLife is how long a report waits for the signal to this process, whose threads may have
+	// to wait for a processor as long as the sentinel. Without one the signal was sent to the
+	// sentinel alone, or the kernel has merged two signals to this process. (A signal that is sent
+	// to agent and sentinel separately, as by "pkill -f rdzv", counts as sent to the group.)
+	reportLife = replyWait
+)
+
 // pairing matches the signals that this process receives with the reports of sentinels, in
 // whichever order they come. Each signal has its own deadline, which later signals do not extend.
 type pairing struct {

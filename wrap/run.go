@@ -37,11 +37,13 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	defer r.jobControl()()
-	r.subscribe()
+	if t.Source != nil {
+		r.reports = t.Source.subscribe(r.guard, r.queries, len(t.Workers))
+	}
 	r.handOver(ctx, spec)
 	r.supervise(ctx)
 	r.guard.wait()
-	r.unsubscribe()
+	r.reports.end()
 	err = r.killLeft()
 	r.closeStreams()
 	return r.results(), err
@@ -62,7 +64,7 @@ type run struct {
 	finished  bool          // the watchdog has reported Finished
 	survivors []int         // pids that it has reported before
 	reports   *subscription // to the sentinel's reports; nil without Tree.Source
-	silent    bool          // the last Barrier was not reported in time
+	queries   chan struct{} // requests by Tree.Source for a watchdog.QueryReply
 }
 
 // state is what Run knows about a worker.
@@ -84,6 +86,7 @@ func newRun(t *Tree) *run {
 		states:    make([]state, n),
 		live:      n,
 		calls:     newCalls(2 * n),
+		queries:   make(chan struct{}, maxSignals),
 	}
 }
 
@@ -108,6 +111,8 @@ func (r *run) supervise(ctx context.Context) {
 				continue
 			}
 			r.guard.order(watchdog.Record{Kind: watchdog.Signal, A: int64(s)})
+		case <-r.queries:
+			r.guard.order(watchdog.Record{Kind: watchdog.Query})
 		case <-ended:
 			ended, late = nil, r.stop(stopOf(ctx))
 		case <-dumpStacks:

@@ -1,7 +1,6 @@
 package wrap
 
 import (
-	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -10,34 +9,6 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/wrap/internal/watchdog"
-)
-
-// Event is a signal that this process received.
-type Event struct {
-	Signal syscall.Signal
-	// Shared says that the workers have received the signal too: it was sent to the whole process
-	// group (by a terminal, a launcher's daemon, timeout(1), a shell's "kill %1") or to every
-	// process of a task (Slurm, systemd), not to this process alone. To forward it would deliver it
-	// twice.
-	Shared bool
-	// At is when this process received it.
-	At time.Time
-}
-
-const (
-	// replyWait bounds the wait for the sentinel's reply after a signal: the sentinel may be
-	// stopped or dead.
-	replyWait = time.Second
-	// shareWait is how long after that reply the sentinel may still report the signal; then the
-	// signal was for this process alone. The kernel signals all processes of a group in one go, the
-	// sentinel before this process. Slurm and systemd signal one process after the other, and may
-	// be interrupted for a while on a busy machine.
-	shareWait = 100 * time.Millisecond
-	// reportLife is how long a report waits for the signal to this process, whose threads may have
-	// to wait for a processor as long as the sentinel. Without one the signal was sent to the
-	// sentinel alone, or the kernel has merged two signals to this process. (A signal that is sent
-	// to agent and sentinel separately, as by "pkill -f rdzv", counts as sent to the group.)
-	reportLife = replyWait
 )
 
 // Source receives the signals to this process. Whether they are shared is known during a Run with
@@ -52,10 +23,13 @@ type Source struct {
 	stop    chan struct{}
 	done    chan struct{}
 
-	mu            sync.Mutex
-	subscriptions map[*subscription]bool
-	received      map[syscall.Signal]time.Time // when the whole group last received a signal
+	mu        sync.Mutex
+	sentinels map[int]chan<- struct{}      // by pid of the watchdog: requests a QueryReply
+	received  map[syscall.Signal]time.Time // when the whole group last received a signal
 }
+
+// maxSignals is how many signals, and queries about them, may wait.
+const maxSignals = 64
 
 // Signals makes this process catch sigs and returns the source of them. Signals that were ignored
 // when this process started (SIGHUP under nohup, SIGINT in a background job of a script) stay
@@ -66,29 +40,28 @@ type Source struct {
 // one of the two is reported as shared, not necessarily the right one.
 func Signals(sigs ...syscall.Signal) *Source {
 	s := &Source{
-		out:           make(chan Event),
-		caught:        make(chan os.Signal, 64),
-		reports:       make(chan watchdog.Report),
-		stop:          make(chan struct{}),
-		done:          make(chan struct{}),
-		subscriptions: map[*subscription]bool{},
-		received:      map[syscall.Signal]time.Time{},
+		out:       make(chan Event),
+		caught:    make(chan os.Signal, maxSignals),
+		reports:   make(chan watchdog.Report),
+		stop:      make(chan struct{}),
+		done:      make(chan struct{}),
+		sentinels: map[int]chan<- struct{}{},
+		received:  map[syscall.Signal]time.Time{},
 	}
 	s.C = s.out
-	ignored := ignoredSignals()
-	for _, sig := range sigs {
-		if !ignored.Has(sig) && !signal.Ignored(sig) {
-			signal.Notify(s.caught, sig)
-		}
-	}
+	catch(s.caught, sigs)
 	go s.run()
 	return s
 }
 
-// ignoredSignals are the signals that this process ignores; empty without /proc.
-func ignoredSignals() procfs.SignalSet {
-	sets, _ := procfs.ReadSignals(procfs.System, os.Getpid())
-	return sets.Ignored
+// catch passes those of sigs to c that were not ignored when this process started.
+func catch(c chan<- os.Signal, sigs []syscall.Signal) {
+	sets, _ := procfs.ReadSignals(procfs.System, os.Getpid()) // empty without /proc
+	for _, s := range sigs {
+		if !sets.Ignored.Has(s) && !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
 }
 
 // Close restores the default actions of the signals. Runs with this source must have returned.
@@ -133,9 +106,12 @@ func (s *Source) run() {
 func (s *Source) query() (watchdogs []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for sub := range s.subscriptions {
-		sub.query()
-		watchdogs = append(watchdogs, sub.watchdog)
+	for watchdog, queries := range s.sentinels {
+		select {
+		case queries <- struct{}{}:
+		default: // the watchdog does not take orders
+		}
+		watchdogs = append(watchdogs, watchdog)
 	}
 	return watchdogs
 }
@@ -146,78 +122,13 @@ func (s *Source) handle(r watchdog.Report, p *pairing) {
 	case 0:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.subscriptions) == 0 {
+		if len(s.sentinels) == 0 {
 			p.noSentinel(time.Now())
 		}
 	case watchdog.QueryReply:
 		p.replied(int(r.PID), time.Now())
 	default:
 		p.report(syscall.Signal(r.Signal), time.Now())
-	}
-}
-
-// subscription connects a source to the sentinel of one Run.
-type subscription struct {
-	barriers chan struct{} // one for each watchdog.Barrier
-	done     chan struct{} // closed when the reports have ended
-	query    func()        // requests a watchdog.QueryReply
-	watchdog int           // the pid that sends QueryReply and Barrier
-}
-
-// subscribe makes s receive the reports of the sentinel of g until they end. At most n of them are
-// barriers.
-func (s *Source) subscribe(g *guard, n int) *subscription {
-	sub := &subscription{
-		barriers: make(chan struct{}, n),
-		done:     make(chan struct{}),
-		query:    g.query,
-		watchdog: g.process.Pid,
-	}
-	s.mu.Lock()
-	s.subscriptions[sub] = true
-	s.mu.Unlock()
-	go func() {
-		defer close(sub.done)
-		s.receive(g.reports, sub)
-	}()
-	return sub
-}
-
-// receive reads the reports of one sentinel.
-func (s *Source) receive(from io.Reader, sub *subscription) {
-	b := make([]byte, watchdog.ReportSize)
-	for {
-		if _, err := io.ReadFull(from, b); err != nil {
-			break
-		}
-		r := watchdog.ParseReport(b)
-		sig, own := syscall.Signal(r.Signal), int(r.PID) == sub.watchdog
-		switch {
-		case sig == watchdog.Barrier && own:
-			select {
-			case sub.barriers <- struct{}{}:
-			default: // nothing waits for more than n
-			}
-			continue
-		case sig == watchdog.QueryReply && !own:
-			continue // that of another watchdog, sent to the whole group
-		}
-		s.mu.Lock()
-		s.received[sig] = time.Now()
-		s.mu.Unlock()
-		s.send(r)
-	}
-	s.mu.Lock()
-	delete(s.subscriptions, sub)
-	s.mu.Unlock()
-	s.send(watchdog.Report{})
-}
-
-// send sends a report to run, unless the source has been closed.
-func (s *Source) send(r watchdog.Report) {
-	select {
-	case s.reports <- r:
-	case <-s.done:
 	}
 }
 
