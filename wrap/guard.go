@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,36 +22,30 @@ type guard struct {
 	records chan watchdog.Record
 }
 
+// guards are the watchdogs of this process: children of it that are no orphans.
+var guards = struct {
+	sync.Mutex
+	pids map[int]bool
+}{pids: map[int]bool{}}
+
 // startGuard starts a watchdog, which has no workers yet, with or without a sentinel.
 func startGuard(sentinel bool) (*guard, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
 	}
-	mine, theirs, err := socketPair()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a socket pair: %w", err)
 	}
+	g := &guard{socket: pollable(ends[0]), records: make(chan watchdog.Record)}
+	theirs := os.NewFile(uintptr(ends[1]), "agent")
 	defer theirs.Close()
-	g := &guard{socket: mine, records: make(chan watchdog.Record)}
 	if err := g.launch(theirs, sentinel); err != nil {
 		g.socket.Close()
 		return nil, fmt.Errorf("cannot start the watchdog: %w", err)
 	}
 	go g.read()
 	return g, nil
-}
-
-// socketPair returns the agent's end of a socket, which supports deadlines, and the watchdog's end.
-func socketPair() (mine, theirs *os.File, err error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	theirs = os.NewFile(uintptr(ends[1]), "agent")
-	if mine, err = pollable(ends[0], "watchdog"); err != nil {
-		theirs.Close()
-	}
-	return mine, theirs, err
 }
 
 // read receives records until the watchdog has closed the socket.
@@ -64,6 +59,9 @@ func (g *guard) read() {
 		g.records <- watchdog.ParseRecord(b)
 	}
 }
+
+// lateMargin is how much longer than its own limits a watchdog may take before it is killed.
+const lateMargin = 2 * time.Second
 
 // order sends an order to the watchdog. If the watchdog has died, read finds that out. If it does
 // not read its orders, it hangs or is stopped, and is killed: killLeft then does its work.

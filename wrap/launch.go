@@ -25,16 +25,10 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 	defer null.Close()
 	report := null
 	if sentinel {
-		var ends [2]int
-		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		if g.reports, report, err = pipe(); err != nil {
 			return err
 		}
-		report = os.NewFile(uintptr(ends[1]), "reports")
 		defer report.Close()
-		g.reports, err = pollable(ends[0], "reports")
-		if err != nil {
-			return err
-		}
 	}
 	group := unix.Getpgrp()
 	guards.Lock()
@@ -76,13 +70,4 @@ func withTimerSlack(start func()) (slack int) {
 	}
 	start()
 	return slack
-}
-
-// pollable returns a file that supports deadlines.
-func pollable(fd int, name string) (*os.File, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), name), nil
 }

@@ -19,7 +19,7 @@ const pumpWait = 200 * time.Millisecond
 // pump copies the standard error of a worker to its destination and keeps the end of it.
 type pump struct {
 	from *os.File // the read end of the pipe
-	to   *sink
+	to   *os.File // see openSink
 	tail tail
 
 	once    sync.Once
@@ -32,23 +32,16 @@ type pump struct {
 
 // startPump returns a pump to the file to, and the write end of its pipe, for the worker.
 func startPump(to *os.File) (*pump, *os.File, error) {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, err
-	}
-	write := os.NewFile(uintptr(ends[1]), "stderr")
-	from, err := pollable(ends[0], "stderr")
+	sink, err := openSink(to)
 	if err != nil {
-		write.Close()
 		return nil, nil, err
 	}
-	out, err := openSink(to)
+	from, write, err := pipe()
 	if err != nil {
-		from.Close()
-		write.Close()
+		sink.Close()
 		return nil, nil, err
 	}
-	p := &pump{from: from, to: out, drained: make(chan struct{}), done: make(chan struct{})}
+	p := &pump{from: from, to: sink, drained: make(chan struct{}), done: make(chan struct{})}
 	go p.run()
 	return p, write, nil
 }
@@ -58,7 +51,7 @@ func startPump(to *os.File) (*pump, *os.File, error) {
 func (p *pump) run() {
 	defer close(p.done)
 	defer p.from.Close()
-	defer p.to.close()
+	defer p.to.Close()
 	defer p.setDrained()
 	for left := unlimited; ; { // bytes that the worker has written and that are not copied
 		n, err := p.copyChunk()
@@ -99,7 +92,7 @@ func (p *pump) copyChunk() (n int, err error) {
 		}
 		if n > 0 {
 			p.tail.write(b[:n])
-			err = p.to.write(b[:n])
+			err = p.write(b[:n])
 		}
 		return err != unix.EAGAIN
 	})
@@ -110,6 +103,17 @@ func (p *pump) copyChunk() (n int, err error) {
 		return 0, io.EOF
 	}
 	return max(n, 0), err
+}
+
+// write writes b to the destination. It returns an error if the reader has closed its end or at the
+// deadline. Other errors (a full disk) are ignored: the tail still keeps what could not be written.
+func (p *pump) write(b []byte) error {
+	_, err := p.to.Write(b)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
 }
 
 // inPipe is the number of bytes in the pipe.
@@ -139,11 +143,9 @@ func (p *pump) resume() bool {
 // text waits until all that the worker itself wrote has been copied, at most until until, and
 // returns the end of it.
 func (p *pump) text(until time.Time) []byte {
-	late := time.NewTimer(time.Until(until))
-	defer late.Stop()
 	select {
 	case <-p.drained:
-	case <-late.C:
+	case <-time.After(time.Until(until)):
 	}
 	return p.tail.bytes()
 }
@@ -154,16 +156,14 @@ func (p *pump) close(until time.Time) {
 	defer p.mu.Unlock()
 	p.closing = true
 	_ = p.from.SetReadDeadline(until) // fails if the pump has ended
-	p.to.setDeadline(until)
+	_ = p.to.SetWriteDeadline(until)  // regular files support no deadline and need none
 }
 
 // wait waits for the end of the pump, at most until shortly after until. If a write blocks that
 // supports no deadline, the goroutine of the pump ends later, with that write or with the process.
 func (p *pump) wait(until time.Time) {
-	late := time.NewTimer(time.Until(until) + pumpWait/4)
-	defer late.Stop()
 	select {
 	case <-p.done:
-	case <-late.C:
+	case <-time.After(time.Until(until) + pumpWait/4):
 	}
 }

@@ -3,8 +3,9 @@ package wrap
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"sync"
+	"slices"
 	"syscall"
 	"time"
 
@@ -12,12 +13,6 @@ import (
 
 	"rdzv/internal/procfs"
 )
-
-// guards are the watchdogs of this process: children of it that are no orphans.
-var guards = struct {
-	sync.Mutex
-	pids map[int]bool
-}{pids: map[int]bool{}}
 
 const (
 	// sweepWait is how long processes may take to die of SIGKILL.
@@ -29,8 +24,9 @@ const (
 // children returns the children of this process except its watchdogs.
 func children() (map[int]bool, error) {
 	set := map[int]bool{}
-	if childless() {
-		return set, nil
+	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
+	if unix.Waitid(unix.P_ALL, 0, nil, options, nil) == unix.ECHILD {
+		return set, nil // as in most agents before they start their watchdog: no need to read /proc
 	}
 	guards.Lock()
 	defer guards.Unlock()
@@ -43,13 +39,6 @@ func children() (map[int]bool, error) {
 	return set, err
 }
 
-// childless reports whether this process has no children, as most agents before they start their
-// watchdog. It saves them reading /proc.
-func childless() bool {
-	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
-	return unix.Waitid(unix.P_ALL, 0, nil, options, nil) == unix.ECHILD
-}
-
 // sweep kills the processes that this process has adopted from a watchdog that died: all its
 // children except those in unrelated. It kills only its own children, which nothing else reaps, so
 // their pids cannot belong to other processes; their children become its own when they die. sweep
@@ -57,7 +46,15 @@ func childless() bool {
 // says why the children could not be listed.
 func sweep(unrelated map[int]bool, ended func(pid int, status syscall.WaitStatus)) error {
 	for until := time.Now().Add(sweepWait); ; time.Sleep(sweepInterval) {
-		left, err := sweepOnce(unrelated, ended)
+		left, err := children()
+		maps.DeleteFunc(left, func(pid int, _ bool) bool { return unrelated[pid] })
+		for pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			var status syscall.WaitStatus
+			if got, _ := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); got == pid {
+				ended(pid, status)
+			}
+		}
 		switch {
 		case len(left) == 0 && err == nil:
 			return nil
@@ -65,28 +62,9 @@ func sweep(unrelated map[int]bool, ended func(pid int, status syscall.WaitStatus
 		case err != nil:
 			return fmt.Errorf("cannot list the processes that the workers left: %w", err)
 		default:
-			return &SurvivorsError{named(left)}
+			return &SurvivorsError{named(slices.Collect(maps.Keys(left)))}
 		}
 	}
-}
-
-// sweepOnce kills each child that is not in unrelated, reaps those that are dead, and returns the
-// pids of all of them.
-func sweepOnce(unrelated map[int]bool, ended func(int, syscall.WaitStatus)) ([]int, error) {
-	var left []int
-	found, err := children()
-	for pid := range found {
-		if unrelated[pid] {
-			continue
-		}
-		left = append(left, pid)
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		var status syscall.WaitStatus
-		if got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); err == nil && got == pid {
-			ended(pid, status)
-		}
-	}
-	return left, err
 }
 
 // named adds names to pids.
@@ -99,20 +77,15 @@ func named(pids []int) []Process {
 	return list
 }
 
-// killLeft kills what a watchdog that died has left, and returns the error of Run.
+// killLeft returns the error of Run. It kills the tree of a watchdog that died before it had, and
+// records the end of the workers that the watchdog has not reported.
 func (r *run) killLeft() error {
 	switch {
-	case !r.finished:
-		return r.takeOver()
-	case len(r.survivors) > 0:
+	case r.finished && len(r.survivors) > 0:
 		return &SurvivorsError{named(r.survivors)}
+	case r.finished:
+		return nil
 	}
-	return nil
-}
-
-// takeOver kills the tree of a watchdog that died before it had, and records the end of the workers
-// that the watchdog has not reported.
-func (r *run) takeOver() error {
 	statuses := map[int]syscall.WaitStatus{}
 	err := sweep(r.unrelated, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
 	for i, s := range r.states {

@@ -1,26 +1,33 @@
 package wrap
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// sink is the destination of a pump.
-type sink struct {
-	file *os.File // a descriptor of its own
+// pollable returns a file that supports deadlines.
+func pollable(fd int) *os.File {
+	_ = unix.SetNonblock(fd, true) // cannot fail
+	return os.NewFile(uintptr(fd), "")
 }
 
-// openSink returns a sink that writes to the file to, which remains the caller's.
+// pipe returns a pipe. Only the read end supports deadlines.
+func pipe() (read, write *os.File, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	return pollable(ends[0]), os.NewFile(uintptr(ends[1]), ""), nil
+}
+
+// openSink returns a file of its own for writing to the file to, which remains the caller's.
 //
 // A pipe whose reader does not read must not block the pump, so it is opened again for non-blocking
 // writes: to set O_NONBLOCK on to itself would set it in all processes that share it. Files,
 // sockets and pipes that cannot be opened again are duplicated.
-func openSink(to *os.File) (*sink, error) {
+func openSink(to *os.File) (*os.File, error) {
 	fd, err := descriptor(to)
 	if err != nil {
 		return nil, err
@@ -33,7 +40,7 @@ func openSink(to *os.File) (*sink, error) {
 		const mode = unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
 		again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode, 0)
 		if err == nil {
-			return &sink{os.NewFile(uintptr(again), to.Name())}, nil
+			return os.NewFile(uintptr(again), to.Name()), nil
 		}
 	}
 	// At least 3: Go ends a process that gets EPIPE when it writes to descriptor 1 or 2.
@@ -41,26 +48,8 @@ func openSink(to *os.File) (*sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sink{os.NewFile(uintptr(again), to.Name())}, nil
+	return os.NewFile(uintptr(again), to.Name()), nil
 }
-
-// write writes all of b. It returns an error if the reader has closed its end or at the deadline.
-// Other errors (a full disk) are ignored: the tail still keeps what could not be written.
-func (s *sink) write(b []byte) error {
-	_, err := s.file.Write(b)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	return nil
-}
-
-// setDeadline makes writes fail after until.
-func (s *sink) setDeadline(until time.Time) {
-	_ = s.file.SetWriteDeadline(until) // regular files support no deadline and need none
-}
-
-func (s *sink) close() { s.file.Close() }
 
 // descriptor returns the descriptor of f, which the caller keeps open. Unlike f.Fd it does not
 // change the mode of f.
