@@ -1,31 +1,49 @@
 package wrap
 
 import (
+	"fmt"
+	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/wrap/internal/watchdog"
 )
 
 // handle handles a record of the watchdog.
 func (r *run) handle(e watchdog.Record) {
+	i, s := e.Index, &r.states[e.Index]
 	switch e.Kind {
 	case watchdog.Started:
-		r.started(e)
-	case watchdog.Refused:
-		r.ended(e.Index, startFailed(r.tree.Workers[e.Index], syscall.Errno(e.A)))
-	case watchdog.Skipped:
-		r.ended(e.Index, notStarted)
-	case watchdog.Ended:
-		result := Result{
-			PID: r.states[e.Index].pid, Stopped: e.C == 1, Took: time.Duration(e.B),
+		ago := watchdog.Monotonic() - time.Duration(e.B)
+		s.pid, s.startedAt = int(e.A), time.Now().Add(-ago)
+		if r.tree.Started != nil {
+			r.calls <- func() { r.tree.Started(i, int(e.A)) }
 		}
+	case watchdog.Refused:
+		errno, code := syscall.Errno(e.A), 126
+		if errno == syscall.ENOENT {
+			code = 127
+		}
+		err := fmt.Errorf("cannot start %q: %w", r.tree.Workers[i].Path, errno)
+		r.ended(i, Result{Code: code, Err: err})
+	case watchdog.Skipped:
+		r.ended(i, notStarted)
+	case watchdog.Ended:
+		result := Result{PID: s.pid, Stopped: e.C == 1, Took: time.Duration(e.B)}
 		result.setStatus(syscall.WaitStatus(e.A))
-		r.ended(e.Index, result)
+		r.ended(i, result)
 	case watchdog.Suspended:
-		r.suspended(e.Index, syscall.Signal(e.A))
+		s.suspended = slices.Contains(stopSignals, syscall.Signal(e.A))
+		runs := slices.ContainsFunc(r.states, func(s state) bool {
+			return !s.startedAt.IsZero() && !s.ended && !s.suspended
+		})
+		if r.tree.JobControl && s.suspended && !runs && underShell() {
+			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // returns after SIGCONT
+		}
 	case watchdog.Continued:
-		r.states[e.Index].suspended = false
+		s.suspended = false
 	case watchdog.Survivor:
 		r.survivors = append(r.survivors, int(e.A))
 	case watchdog.Finished:
@@ -36,16 +54,6 @@ func (r *run) handle(e watchdog.Record) {
 // notStarted is the Result of a worker that was stopped before it was started.
 var notStarted = Result{Signal: syscall.SIGTERM, Stopped: true}
 
-// started handles the start of a worker.
-func (r *run) started(e watchdog.Record) {
-	i, pid := e.Index, int(e.A)
-	s, ago := &r.states[i], watchdog.Monotonic()-time.Duration(e.B)
-	s.pid, s.startedAt = pid, time.Now().Add(-ago)
-	if r.tree.Started != nil {
-		r.calls.add(func() { r.tree.Started(i, pid) })
-	}
-}
-
 // ended records the result of worker i unless it has one, and calls Tree.Ended when the end of its
 // standard error has been read.
 func (r *run) ended(i int, result Result) {
@@ -55,18 +63,18 @@ func (r *run) ended(i int, result Result) {
 	}
 	s.ended = true
 	r.live--
-	p, until := r.pumps[i], time.Now().Add(pumpWait)
-	if p != nil {
-		p.workerEnded()
+	until := time.Now().Add(pumpWait)
+	if s.pump != nil {
+		s.pump.workerEnded()
 	}
-	r.calls.add(func() {
-		if p != nil {
-			result.Stderr = p.text(until)
+	r.calls <- func() {
+		if s.pump != nil {
+			result.Stderr = s.pump.text(until)
 		}
 		result.GroupSignal = r.reports.groupSignal(s.startedAt, result)
 		s.result = result
 		if r.tree.Ended != nil {
 			r.tree.Ended(i, result)
 		}
-	})
+	}
 }

@@ -49,7 +49,7 @@ func (r *run) stderr(i int, w Worker) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.pumps[i] = p
+	r.states[i].pump, r.pumps = p, append(r.pumps, p)
 	r.own = append(r.own, pipe)
 	return pipe, nil
 }
@@ -74,24 +74,18 @@ func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
 	for _, f := range r.own {
 		f.Close()
 	}
-	r.own = nil
 }
 
 // closeStreams ends the pumps and closes their pipes. It may be called again.
 func (r *run) closeStreams() {
 	until := time.Now().Add(pumpWait)
 	for _, p := range r.pumps {
-		if p != nil {
-			p.close(until)
-		}
+		p.close(until)
 	}
 	for _, p := range r.pumps {
-		if p != nil {
-			p.wait(until)
-		}
+		p.wait(until)
 	}
 	for _, f := range r.own {
-		f.Close()
+		f.Close() // has no effect after handOver
 	}
-	r.own = nil
 }

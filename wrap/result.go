@@ -72,12 +72,3 @@ func (e *SurvivorsError) Error() string {
 	}
 	return "cannot kill process " + strings.Join(all, ", ")
 }
-
-// startFailed is the Result of a worker that the kernel refused to start.
-func startFailed(w Worker, errno syscall.Errno) Result {
-	r := Result{Code: 126, Err: fmt.Errorf("cannot start %q: %w", w.Path, errno)}
-	if errno == syscall.ENOENT {
-		r.Code = 127
-	}
-	return r
-}

@@ -3,6 +3,7 @@ package wrap
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"rdzv/wrap/internal/watchdog"
@@ -21,7 +22,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	r := newRun(&t)
-	defer r.calls.wait()
+	defer r.endCalls()
 	defer r.closeStreams()
 	if ctx.Err() != nil {
 		for i := range r.states {
@@ -36,7 +37,9 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if r.guard, err = startGuard(t.Source != nil); err != nil {
 		return nil, err
 	}
-	defer r.jobControl()()
+	if t.JobControl {
+		defer catchStopSignals()()
+	}
 	if t.Source != nil {
 		r.reports = t.Source.subscribe(r.guard, r.queries, len(t.Workers))
 	}
@@ -56,11 +59,12 @@ type run struct {
 	unrelated map[int]bool // children that this process had before
 	streams   []*os.File   // the descriptors that the spec refers to
 	own       []*os.File   // those of them that Run has opened
-	pumps     []*pump      // by worker; nil without Worker.Capture
+	pumps     []*pump
 	states    []state
-	live      int  // number of workers that have not ended
-	aborted   bool // ctx ended before the watchdog had received its workers
-	calls     *calls
+	live      int           // number of workers that have not ended
+	aborted   bool          // ctx ended before the watchdog had received its workers
+	calls     chan func()   // of Tree.Started and Ended
+	endCalls  func()        // waits for the last call; then no more can be added
 	finished  bool          // the watchdog has reported Finished
 	survivors []int         // pids that it has reported before
 	reports   *subscription // to the sentinel's reports; nil without Tree.Source
@@ -69,6 +73,7 @@ type run struct {
 
 // state is what Run knows about a worker.
 type state struct {
+	pump      *pump // nil without Worker.Capture
 	pid       int
 	startedAt time.Time // shortly before its start; zero if it was not started
 	ended     bool
@@ -79,15 +84,26 @@ type state struct {
 func newRun(t *Tree) *run {
 	n := len(t.Workers)
 	unrelated, _ := children() // if this fails, so does a later sweep, which reports it
-	return &run{
+	r := &run{
 		tree:      t,
 		unrelated: unrelated,
-		pumps:     make([]*pump, n),
 		states:    make([]state, n),
 		live:      n,
-		calls:     newCalls(2 * n),
+		calls:     make(chan func(), 2*n),
 		queries:   make(chan struct{}, maxSignals),
 	}
+	// The calls are made in a goroutine of their own, so that they do not delay the supervision.
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		for call := range r.calls {
+			call()
+		}
+	})
+	r.endCalls = sync.OnceFunc(func() {
+		close(r.calls)
+		calling.Wait()
+	})
+	return r
 }
 
 // supervise forwards signals and orders to the watchdog and handles its records until it has ended.
@@ -103,7 +119,7 @@ func (r *run) supervise(ctx context.Context) {
 			}
 			r.handle(e)
 			if r.live == 0 && !r.tree.Linger && late == nil {
-				late = r.stop(&Stop{})
+				late = r.guard.stop(ctx, r.tree.Grace)
 			}
 		case s, ok := <-signals:
 			if !ok {
@@ -114,12 +130,12 @@ func (r *run) supervise(ctx context.Context) {
 		case <-r.queries:
 			r.guard.order(watchdog.Record{Kind: watchdog.Query})
 		case <-ended:
-			ended, late = nil, r.stop(stopOf(ctx))
+			ended, late = nil, r.guard.stop(ctx, r.tree.Grace)
 		case <-dumpStacks:
 			dumpStacks = nil
 			r.guard.order(watchdog.Record{Kind: watchdog.DumpStacks})
 		case <-kill:
-			kill, ended, late = nil, nil, r.kill()
+			kill, ended, late = nil, nil, r.guard.kill()
 		case <-late:
 			_ = r.guard.process.Kill() // it hangs or is stopped; killLeft kills the tree
 		}
@@ -128,10 +144,10 @@ func (r *run) supervise(ctx context.Context) {
 
 // results waits for the last call of Ended and returns all results.
 func (r *run) results() []Result {
-	r.calls.wait()
+	r.endCalls()
 	var results []Result
-	for i := range r.states {
-		results = append(results, r.states[i].result)
+	for _, s := range r.states {
+		results = append(results, s.result)
 	}
 	return results
 }

@@ -36,44 +36,32 @@ func (s *Stop) Error() string {
 // Unwrap returns Err.
 func (s *Stop) Unwrap() error { return s.Err }
 
-// stopOf returns the Stop with which ctx has ended.
-func stopOf(ctx context.Context) *Stop {
-	var stop *Stop
-	if errors.As(context.Cause(ctx), &stop) {
-		return stop
+// stop orders the watchdog to end the tree as the cause of ctx's end says, if ctx has ended. It
+// returns a timer of when that must be done.
+func (g *guard) stop(ctx context.Context, grace time.Duration) <-chan time.Time {
+	s, ok := errors.AsType[*Stop](context.Cause(ctx))
+	if !ok {
+		s = &Stop{}
 	}
-	return &Stop{}
-}
-
-// lateMargin is how much longer than its own limits a watchdog may take before it is killed.
-const lateMargin = 2 * time.Second
-
-// stop orders the watchdog to end the tree and returns a timer of when that must be done.
-func (r *run) stop(s *Stop) <-chan time.Time {
 	if s.Delivered != 0 {
-		r.guard.order(watchdog.Record{
-			Kind: watchdog.AlreadySignalled, A: int64(monotonic(s.At)), B: int64(s.Delivered),
+		at := watchdog.Monotonic()
+		if !s.At.IsZero() {
+			at -= time.Since(s.At)
+		}
+		g.order(watchdog.Record{
+			Kind: watchdog.AlreadySignalled, A: int64(at), B: int64(s.Delivered),
 		})
 	}
-	order := watchdog.Record{Kind: watchdog.Stop, A: int64(r.tree.Grace)}
+	order := watchdog.Record{Kind: watchdog.Stop, A: int64(grace)}
 	if s.DumpStacks {
 		order.B = 1
 	}
-	r.guard.order(order)
-	return time.After(r.tree.Grace + watchdog.DumpWait + watchdog.KillWait + lateMargin)
-}
-
-// monotonic converts t to watchdog.Monotonic; a zero t is now.
-func monotonic(t time.Time) time.Duration {
-	now := watchdog.Monotonic()
-	if t.IsZero() {
-		return now
-	}
-	return now - time.Since(t)
+	g.order(order)
+	return time.After(grace + watchdog.DumpWait + watchdog.KillWait + lateMargin)
 }
 
 // kill orders the watchdog to kill the tree and returns a timer of when that must be done.
-func (r *run) kill() <-chan time.Time {
-	r.guard.order(watchdog.Record{Kind: watchdog.Kill})
+func (g *guard) kill() <-chan time.Time {
+	g.order(watchdog.Record{Kind: watchdog.Kill})
 	return time.After(watchdog.KillWait + lateMargin)
 }
