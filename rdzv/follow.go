@@ -71,3 +71,39 @@ func keepSignal[T any](s *Session, place **T, key string, value []byte, known ch
 	}
 	return nil
 }
+
+// World waits until all agents have joined and returns the world. If the job ends before
+// that, the error is the cause of the end of Context.
+func (s *Session) World(ctx context.Context) (World, error) {
+	select {
+	case <-s.haveWorld:
+		return s.readSeat(ctx)
+	case <-s.ctx.Done():
+		return World{}, context.Cause(s.ctx)
+	case <-ctx.Done():
+		return World{}, context.Cause(ctx)
+	}
+}
+
+// readSeat returns the world with this agent's seat, which was written before it.
+func (s *Session) readSeat(ctx context.Context) (World, error) {
+	if s.ctx.Err() != nil {
+		return World{}, context.Cause(s.ctx)
+	}
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
+	key := s.keys.seat(s.config.Self.ID)
+	answer, err := again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
+	if err != nil {
+		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
+	}
+	if len(answer.Kvs) == 0 {
+		s.cancel(ErrFull) // it joined at the same time as the last one
+		return World{}, ErrFull
+	}
+	w := *s.world
+	if w.Seat, err = decode[Seat](answer.Kvs[0].Value); err != nil {
+		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
+	}
+	return w, nil
+}

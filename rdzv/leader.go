@@ -191,3 +191,26 @@ func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) 
 	_, err := writeVerdict(ctx, l.client, l.keys, v, unless...)
 	return err
 }
+
+// writeSettled publishes that all agents have settled, or that the timeout has expired.
+func (l *Leader) writeSettled(ctx context.Context) error {
+	s := settled{Unsettled: l.unsettled()}
+	if l.verdict.Kind == Ended {
+		s.Code = endedCode(l.verdict.Signal, l.outcomes)
+	}
+	if err := put(ctx, l.client, l.keys.settled(), encode(s)); err != nil {
+		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
+	}
+	return nil
+}
+
+// unsettled names the agents that are neither settled nor lost.
+func (l *Leader) unsettled() string {
+	var names []string
+	for _, m := range l.joined {
+		if !m.settled && !m.lost {
+			names = append(names, m.name())
+		}
+	}
+	return list(cut(names))
+}

@@ -8,29 +8,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Summary is what an agent knows about the job when it leaves.
-type Summary struct {
-	// Verdict is how the job ended; nil if the store was lost before there was one.
-	Verdict *Verdict
-	// Code is the exit code of a job that a signal ended. It depends on how the workers
-	// reacted to the signal.
-	Code int
-	// Settled is true if every agent has settled or was lost.
-	Settled bool
-	// Unsettled names the agents that had not settled at the timeout, for people.
-	Unsettled string
-	// Failures are the other workers that failed before they were stopped, in the order
-	// of the store. Only the agent that reports the failure has them: the one that the
-	// verdict is about, or the host of the store if an agent was lost.
-	Failures []Failure
-}
-
-// Failure is a worker that failed, and its node.
-type Failure struct {
-	Host string
-	Worker
-}
-
 // leaveMargin is how much longer than the leader an agent waits until all have settled.
 const leaveMargin = 2 * time.Second
 

@@ -56,6 +56,24 @@ type Member struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
+// ProblemKind is the kind of a problem.
+type ProblemKind string
+
+const (
+	ProgramMissing       ProblemKind = "program_missing"        // the file does not exist
+	ProgramNotExecutable ProblemKind = "program_not_executable" // the file cannot be executed
+	OtherProblem         ProblemKind = "other"                  // a limit, a device, a port, ...
+)
+
+// Problem is what prevents an agent from running its workers. It is part of the member, so
+// that the problems of all nodes are reported together and all agents have the same exit
+// code.
+type Problem struct {
+	Kind ProblemKind `json:"kind"`           // required
+	Text string      `json:"text"`           // required, one line; at most 2 KiB
+	Hint string      `json:"hint,omitempty"` // a suggestion for people; at most 2 KiB
+}
+
 // Way is a network path to the store.
 type Way struct {
 	Store string `json:"store"` // an address of the store

@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -36,6 +37,23 @@ const (
 	defaultConnectTimeout = 2 * time.Second
 )
 
+// ErrClosed is returned by [Join] if the job in this store has ended. The agent then
+// looks for another store: one launcher may run several jobs one after another.
+var ErrClosed = errors.New("the job in this store has ended")
+
+// ErrFull is returned by [Join] and [Session.World] if the job in this store already has
+// all its agents.
+var ErrFull = errors.New("the job in this store already has all its agents")
+
+// ErrStoreLost is the cause of the end of [Session.Context] if the connection to the
+// store, and so to the agent that hosts it, is lost. Calls that need the store return it
+// too.
+var ErrStoreLost = errors.New("lost the store")
+
+// errLeft is the cause of the end of [Session.Context] if the agent left before the job
+// ended.
+var errLeft = errors.New("this agent has left the job")
+
 // Session is an agent's participation in a job, from Join to Leave. Its methods are safe
 // for concurrent use.
 type Session struct {
@@ -62,6 +80,29 @@ type Session struct {
 	leaveOnce sync.Once
 	summary   Summary
 	leaveErr  error
+}
+
+// Summary is what an agent knows about the job when it leaves.
+type Summary struct {
+	// Verdict is how the job ended; nil if the store was lost before there was one.
+	Verdict *Verdict
+	// Code is the exit code of a job that a signal ended. It depends on how the workers
+	// reacted to the signal.
+	Code int
+	// Settled is true if every agent has settled or was lost.
+	Settled bool
+	// Unsettled names the agents that had not settled at the timeout, for people.
+	Unsettled string
+	// Failures are the other workers that failed before they were stopped, in the order
+	// of the store. Only the agent that reports the failure has them: the one that the
+	// verdict is about, or the host of the store if an agent was lost.
+	Failures []Failure
+}
+
+// Failure is a worker that failed, and its node.
+type Failure struct {
+	Host string
+	Worker
 }
 
 // Context returns a context that ends with the job. The cause is a *[Verdict],

@@ -1,7 +1,9 @@
 package rdzv
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -30,4 +32,79 @@ func (s Stragglers) String() string {
 	}
 	return fmt.Sprintf("%s %s %s still running %v after rank %d succeeded",
 		plural("rank", n), list(s.Running, s.More), verb, s.After, s.First)
+}
+
+// straggling is what the leader knows about workers that succeeded while others run.
+type straggling struct {
+	first         *Worker          // that succeeded
+	notice, limit <-chan time.Time // started by the first success
+}
+
+// readProgress handles which workers of an agent have ended. It ignores a value that cannot
+// be decoded, because the agent's outcome decides.
+func (l *Leader) readProgress(id string, value []byte) {
+	m := l.members[id]
+	if m == nil {
+		return
+	}
+	o, err := decode[Outcome](value)
+	if err != nil {
+		return
+	}
+	m.ended = o.Workers
+	l.noteSuccess(o.Workers)
+}
+
+// noteSuccess starts the timers when the first worker has succeeded.
+func (l *Leader) noteSuccess(workers []Worker) {
+	if l.straggling.first != nil || l.verdict != nil {
+		return
+	}
+	for _, w := range workers {
+		if !w.ok() {
+			continue
+		}
+		l.straggling.first = &w
+		l.straggling.notice = time.After(l.config.stragglingAfter)
+		if l.config.ExitTimeout > 0 {
+			l.straggling.limit = time.After(l.config.ExitTimeout)
+		}
+		return
+	}
+}
+
+func (l *Leader) reportStragglers() {
+	if l.config.Straggling == nil || l.verdict != nil {
+		return
+	}
+	if s := l.stragglers(l.config.stragglingAfter); len(s.Running) > 0 {
+		l.config.Straggling(s)
+	}
+}
+
+func (l *Leader) stopStragglers(ctx context.Context) error {
+	s := l.stragglers(l.config.ExitTimeout)
+	if len(s.Running) == 0 {
+		return nil // the last outcomes are being written
+	}
+	v := verdictOf(Straggling)
+	v.Stragglers = &s
+	return l.writeVerdict(ctx, v)
+}
+
+func (l *Leader) stragglers(after time.Duration) Stragglers {
+	var running []Straggler
+	for _, m := range l.joined {
+		if m.settled || m.lost {
+			continue
+		}
+		for rank := m.seat.Rank; rank < m.seat.Rank+m.Slots; rank++ {
+			if !slices.ContainsFunc(m.ended, func(w Worker) bool { return w.Rank == rank }) {
+				running = append(running, Straggler{rank, m.Host})
+			}
+		}
+	}
+	s := Stragglers{First: l.straggling.first.Rank, After: after}
+	s.Running, s.More = cut(running)
+	return s
 }
