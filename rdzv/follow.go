@@ -3,20 +3,10 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
-
-// watch starts to watch the job's signals and returns when the store has confirmed it.
-func (s *Session) watch(ctx context.Context) error {
-	events, cancel, err := watch(ctx, s.client, s.keys.signals())
-	if err != nil {
-		return err
-	}
-	s.stopWatch = cancel
-	s.wg.Go(func() { s.follow(events) })
-	return nil
-}
 
 // follow applies the signals in order until the watch ends. Besides stopWatch, only a
 // store in this process or one that refuses the watch ends it.
@@ -33,42 +23,35 @@ func (s *Session) follow(events clientv3.WatchChan) {
 		}
 	}
 	s.loseStore(why)
-	s.cancel(why)
 }
 
 // applySignal applies a signal if it is the first one of its key.
-func (s *Session) applySignal(e *clientv3.Event) (err error) {
+func (s *Session) applySignal(e *clientv3.Event) error {
 	key, value := string(e.Kv.Key), e.Kv.Value
 	switch {
 	case e.Type != clientv3.EventTypePut:
 		return nil
 	case key == s.keys.world():
-		err = keepSignal(s, &s.world, key, value, s.haveWorld)
+		return keepSignal(&s.world, key, value, func() { close(s.haveWorld) })
 	case key == s.keys.verdict():
-		if err = keepSignal(s, &s.verdict, key, value, nil); err == nil {
-			s.cancel(s.verdict)
-		}
+		return keepSignal(&s.verdict, key, value, func() { s.cancel(s.Verdict()) })
 	case key == s.keys.settled():
-		err = keepSignal(s, &s.settled, key, value, s.haveSettled)
+		return keepSignal(&s.settled, key, value, func() { close(s.haveSettled) })
 	}
-	return err
+	return nil
 }
 
-// keepSignal decodes a signal into its field of the session and closes known.
-func keepSignal[T any](s *Session, place **T, key string, value []byte, known chan struct{}) error {
-	if *place != nil {
+// keepSignal decodes a signal into its field of the session and calls then, if the field is empty.
+func keepSignal[T any](field *atomic.Pointer[T], key string, value []byte, then func()) error {
+	if field.Load() != nil {
 		return nil
 	}
 	v, err := decode[T](value)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", key, err)
 	}
-	s.mu.Lock()
-	*place = &v
-	s.mu.Unlock()
-	if known != nil {
-		close(known)
-	}
+	field.Store(&v)
+	then()
 	return nil
 }
 
@@ -101,7 +84,7 @@ func (s *Session) readSeat(ctx context.Context) (World, error) {
 		s.cancel(ErrFull) // it joined at the same time as the last one
 		return World{}, ErrFull
 	}
-	w := *s.world
+	w := *s.world.Load()
 	if w.Seat, err = decode[Seat](answer.Kvs[0].Value); err != nil {
 		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
 	}

@@ -43,8 +43,8 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
 		haveWorld: make(chan struct{}), haveSettled: make(chan struct{}),
 	}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.store, s.loseStore = context.WithCancelCause(context.Background())
+	s.ctx, s.cancel = context.WithCancelCause(s.store)
 	if err := s.join(ctx); err != nil {
 		// After any other error the member may have been published.
 		s.close(err, err == ErrClosed || err == ErrFull)
@@ -59,13 +59,22 @@ func (s *Session) join(ctx context.Context) error {
 		if s.stream, err = s.register(ctx, conn); err != nil {
 			return err
 		}
-		s.wg.Go(s.watchStream)
+		s.wg.Go(func() {
+			select {
+			case <-s.stream.Lost():
+				s.loseStore(ErrStoreLost)
+			case <-s.stream.Done():
+			}
+		})
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	if err := s.watch(ctx); err != nil {
+	events, stopWatch, err := watch(ctx, s.client, s.keys.signals())
+	if err != nil {
 		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
 	}
+	s.stopWatch = stopWatch
+	s.wg.Go(func() { s.follow(events) })
 	return s.putMember(ctx)
 }
 
@@ -109,16 +118,6 @@ func (s *Session) limitConnecting(
 		if !conn.WaitForStateChange(ctx, state) {
 			return
 		}
-	}
-}
-
-// watchStream ends the session when the store is lost.
-func (s *Session) watchStream() {
-	select {
-	case <-s.stream.Lost():
-		s.loseStore(ErrStoreLost)
-		s.cancel(ErrStoreLost)
-	case <-s.stream.Done():
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Session) summarize(ctx context.Context, err error) (Summary, error) {
 	if err != nil {
 		return sum, err
 	}
-	sum.Code, sum.Unsettled = s.settled.Code, s.settled.Unsettled
+	sum.Code, sum.Unsettled = s.settled.Load().Code, s.settled.Load().Unsettled
 	sum.Settled = sum.Unsettled == ""
 	sum.Failures, err = s.failures(ctx, sum.Verdict)
 	return sum, err

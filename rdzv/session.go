@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -61,21 +62,19 @@ type Session struct {
 	client *clientv3.Client
 	keys   keys
 
-	ctx       context.Context // the job's; ends with the verdict or the loss of the store
-	cancel    context.CancelCauseFunc
 	store     context.Context // ends when the store is lost or cannot be watched
 	loseStore context.CancelCauseFunc
+	ctx       context.Context // the job's; ends with the verdict or with store
+	cancel    context.CancelCauseFunc
 	stream    *presence.Stream // nil in the process that hosts the store
 	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
 
+	verdict     atomic.Pointer[Verdict]
+	world       atomic.Pointer[World]
 	haveWorld   chan struct{} // closed when world is set
+	settled     atomic.Pointer[settled]
 	haveSettled chan struct{} // closed when settled is set
-
-	mu      sync.Mutex
-	world   *World
-	verdict *Verdict
-	settled *settled
 
 	leaveOnce sync.Once
 	summary   Summary
@@ -111,11 +110,7 @@ type Failure struct {
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Verdict returns how the job ended, nil while it has not.
-func (s *Session) Verdict() *Verdict {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.verdict
-}
+func (s *Session) Verdict() *Verdict { return s.verdict.Load() }
 
 // untilStoreLost returns a context that also ends when the store is lost.
 func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) {
