@@ -19,9 +19,16 @@ const leaveMargin = 2 * time.Second
 // others regard it as lost.
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	s.leaveOnce.Do(func() {
-		s.leaveErr = s.waitSettled(ctx)
-		s.summary, s.leaveErr = s.summarize(ctx, s.leaveErr)
-		s.close(errLeft, s.leaveErr == nil)
+		err := s.waitSettled(ctx)
+		s.summary.Verdict = s.Verdict()
+		if err == nil {
+			all := s.settled.Load()
+			s.summary.Code, s.summary.Unsettled = all.Code, all.Unsettled
+			s.summary.Settled = all.Unsettled == ""
+			s.summary.Failures, err = s.failures(ctx, s.summary.Verdict)
+		}
+		s.leaveErr = err
+		s.close(errLeft, err == nil)
 	})
 	return s.summary, s.leaveErr
 }
@@ -56,32 +63,29 @@ func (s *Session) waitSettled(ctx context.Context) error {
 	}
 }
 
-// summarize returns what this agent knows about the job. err is not nil if it left early.
-func (s *Session) summarize(ctx context.Context, err error) (Summary, error) {
-	sum := Summary{Verdict: s.Verdict()}
-	if err != nil {
-		return sum, err
-	}
-	sum.Code, sum.Unsettled = s.settled.Load().Code, s.settled.Load().Unsettled
-	sum.Settled = sum.Unsettled == ""
-	sum.Failures, err = s.failures(ctx, sum.Verdict)
-	return sum, err
-}
-
-// failures returns the other failures on the agent that reports the job's failure. Only
-// this one agent reads all outcomes.
+// failures returns the other failures on the agent that reports the job's failure. Only this one
+// agent reads all outcomes, in the order in which they were written.
 func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
-	if !s.reportsFailure(v) {
+	reports := v != nil && (v.Kind == Failed && v.By == s.config.Self.ID ||
+		v.Kind == Lost && s.config.Self.Hosting)
+	if !reports {
 		return nil, nil
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	outcomes, err := outcomesOf(ctx, s.client, s.keys)
+	answer, err := again(ctx, func() (*clientv3.GetResponse, error) {
+		return s.client.Get(ctx, s.keys.outcomes(), clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot read the outcomes: %w", err)
 	}
 	var failed []Failure
-	for _, o := range outcomes {
+	for _, kv := range answer.Kvs {
+		o, err := decode[Outcome](kv.Value)
+		if err != nil {
+			continue // it ended the job, see Leader.readOutcome
+		}
 		for _, w := range o.Workers {
 			if w.failedAlone() && w.Rank != v.Rank {
 				failed = append(failed, Failure{o.Host, w})
@@ -89,35 +93,4 @@ func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
 		}
 	}
 	return failed, nil
-}
-
-// reportsFailure reports whether this agent is the one that reports the job's failure.
-func (s *Session) reportsFailure(v *Verdict) bool {
-	switch {
-	case v == nil:
-		return false
-	case v.Kind == Failed:
-		return v.By == s.config.Self.ID
-	default:
-		return v.Kind == Lost && s.config.Self.Hosting
-	}
-}
-
-// outcomesOf returns all outcomes in the order in which they were written. It omits those
-// that cannot be decoded: they ended the job (see Leader.readOutcome).
-func outcomesOf(ctx context.Context, client *clientv3.Client, k keys) ([]Outcome, error) {
-	answer, err := again(ctx, func() (*clientv3.GetResponse, error) {
-		return client.Get(ctx, k.outcomes(), clientv3.WithPrefix(),
-			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the outcomes: %w", err)
-	}
-	outcomes := make([]Outcome, 0, len(answer.Kvs))
-	for _, kv := range answer.Kvs {
-		if o, err := decode[Outcome](kv.Value); err == nil {
-			outcomes = append(outcomes, o)
-		}
-	}
-	return outcomes, nil
 }
