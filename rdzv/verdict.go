@@ -70,33 +70,36 @@ func (v *Verdict) Error() string {
 	switch {
 	case v.Kind == Done:
 		return "all workers succeeded"
+	case v.Kind == Failed && v.Signal != 0:
+		return fmt.Sprintf("rank %d on %s failed first: signal %d", v.Rank, v.Host, v.Signal)
 	case v.Kind == Failed:
-		return fmt.Sprintf("rank %d on %s failed first: %s", v.Rank, v.Host, v.status())
+		return fmt.Sprintf("rank %d on %s failed first: exit %d", v.Rank, v.Host, v.Code)
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:
 		return "all agents move to another store"
+	case v.Kind == Lost && v.Text == "" && v.PID == 0:
+		return "lost an agent that was joining: it disconnected unexpectedly"
 	case v.Kind == Lost && v.Text == "":
-		return v.lossText()
+		return "lost " + v.agentName() + ": it disconnected unexpectedly"
 	case v.Kind == Straggling && v.Stragglers != nil:
 		return v.Stragglers.String()
 	case v.Kind == Incomplete && v.Roster != nil:
-		if problems := v.problemsText(); problems != "" {
-			return v.Roster.String() + "\n" + problems
-		}
-		return v.Roster.String()
+		return strings.Join(append([]string{v.Roster.String()}, v.problemLines()...), "\n")
 	case len(v.Problems) > 0:
-		return v.problemsText()
+		return strings.Join(v.problemLines(), "\n")
 	}
 	return v.Text
 }
 
-// status returns how the worker of a Failed verdict ended.
-func (v *Verdict) status() string {
-	if v.Signal != 0 {
-		return fmt.Sprintf("signal %d", v.Signal)
+func (v *Verdict) problemLines() (lines []string) {
+	for _, p := range v.Problems {
+		lines = append(lines, p.String())
 	}
-	return fmt.Sprintf("exit %d", v.Code)
+	if v.MoreProblems > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", v.MoreProblems))
+	}
+	return lines
 }
 
 // Hints returns the suggestions about the problems, each once.
@@ -109,14 +112,6 @@ func (v *Verdict) Hints() (hints []string) {
 	return hints
 }
 
-// lossText returns the message about a lost agent.
-func (v *Verdict) lossText() string {
-	if v.PID == 0 {
-		return "lost an agent that was joining: it disconnected unexpectedly"
-	}
-	return "lost " + v.agentName() + ": it disconnected unexpectedly"
-}
-
 // agentName returns how messages name the agent of a Lost verdict.
 func (v *Verdict) agentName() string {
 	what := "an agent"
@@ -127,16 +122,4 @@ func (v *Verdict) agentName() string {
 		what = fmt.Sprintf("the agent of rank %d", v.Rank)
 	}
 	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)
-}
-
-// problemsText returns a line for each problem.
-func (v *Verdict) problemsText() string {
-	var lines []string
-	for _, p := range v.Problems {
-		lines = append(lines, p.String())
-	}
-	if v.MoreProblems > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", v.MoreProblems))
-	}
-	return strings.Join(lines, "\n")
 }
