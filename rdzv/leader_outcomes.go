@@ -31,22 +31,18 @@ func (l *Leader) judge(ctx context.Context, m *memberState, o Outcome) error {
 	if w, failed := o.failed(); failed {
 		return l.writeVerdict(ctx, failedVerdict(m.ID, o.Host, w))
 	}
-	if len(o.Workers) < m.Slots {
-		return l.writeVerdict(ctx, unready(m.name()+" "+missingWorkers(len(o.Workers), m.Slots)))
+	if ran := len(o.Workers); ran < m.Slots {
+		text := fmt.Sprintf("ran only %d of its %d workers", ran, m.Slots)
+		if ran == 0 {
+			text = "did not run its " + plural("worker", m.Slots)
+		}
+		return l.writeVerdict(ctx, unready(m.name()+" "+text))
 	}
 	if l.complete && l.pending == 0 {
 		return l.writeVerdict(ctx, verdictOf(Done))
 	}
 	l.noteSuccess(o.Workers)
 	return nil
-}
-
-// missingWorkers returns what an agent did that has not run all of its workers.
-func missingWorkers(ran, workers int) string {
-	if ran == 0 {
-		return "did not run its " + plural("worker", workers)
-	}
-	return fmt.Sprintf("ran only %d of its %d workers", ran, workers)
 }
 
 // markLost handles the loss of an agent. Its member or outcome may be in the store and not
