@@ -54,13 +54,17 @@ type Leader struct {
 	complete  bool                    // all agents have joined
 	pending   int                     // number of members that are neither settled nor lost
 
-	verdict    *Verdict
-	outcomes   []Outcome // in the order of the store
-	straggling straggling
+	verdict      *Verdict
+	outcomes     []Outcome // in the order of the store
+	firstSuccess *Worker   // the first worker that succeeded
 
-	joinDeadline               time.Time        // the earliest of all members; zero if none has one
-	joinTimeout, settleTimeout <-chan time.Time // nil without a limit
-	settleTimedOut             bool             // settleTimeout has expired
+	joinDeadline  time.Time        // the earliest of all members; zero if none has one
+	joinTimeout   <-chan time.Time // nil without a limit
+	reportTime    <-chan time.Time // when to report stragglers; nil before the first success
+	exitTimeout   <-chan time.Time // nil without a limit or before the first success
+	settleTimeout <-chan time.Time // nil before the verdict
+
+	settleTimedOut bool // settleTimeout has expired
 }
 
 // memberState is what the leader knows about a member.
@@ -127,9 +131,9 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 		return l.joinTimedOut(ctx)
 	case <-waiting:
 		l.reportWaiting()
-	case <-l.straggling.notice:
+	case <-l.reportTime:
 		l.reportStragglers()
-	case <-l.straggling.limit:
+	case <-l.exitTimeout:
 		return l.stopStragglers(ctx)
 	case <-l.settleTimeout:
 		l.settleTimedOut = true

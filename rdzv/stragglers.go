@@ -34,21 +34,12 @@ func (s Stragglers) String() string {
 		plural("rank", n), list(s.Running, s.More), verb, s.After, s.First)
 }
 
-// straggling is what the leader knows about workers that succeeded while others run.
-type straggling struct {
-	first         *Worker          // that succeeded
-	notice, limit <-chan time.Time // started by the first success
-}
-
 // readProgress handles which workers of an agent have ended. It ignores a value that cannot
 // be decoded, because the agent's outcome decides.
 func (l *Leader) readProgress(id string, value []byte) {
 	m := l.members[id]
-	if m == nil {
-		return
-	}
 	o, err := decode[Outcome](value)
-	if err != nil {
+	if m == nil || err != nil {
 		return
 	}
 	m.ended = o.Workers
@@ -57,19 +48,14 @@ func (l *Leader) readProgress(id string, value []byte) {
 
 // noteSuccess starts the timers when the first worker has succeeded.
 func (l *Leader) noteSuccess(workers []Worker) {
-	if l.straggling.first != nil || l.verdict != nil {
+	i := slices.IndexFunc(workers, Worker.ok)
+	if i < 0 || l.firstSuccess != nil || l.verdict != nil {
 		return
 	}
-	for _, w := range workers {
-		if !w.ok() {
-			continue
-		}
-		l.straggling.first = &w
-		l.straggling.notice = time.After(l.config.stragglingAfter)
-		if l.config.ExitTimeout > 0 {
-			l.straggling.limit = time.After(l.config.ExitTimeout)
-		}
-		return
+	l.firstSuccess = &workers[i]
+	l.reportTime = time.After(l.config.stragglingAfter)
+	if l.config.ExitTimeout > 0 {
+		l.exitTimeout = time.After(l.config.ExitTimeout)
 	}
 }
 
@@ -104,7 +90,7 @@ func (l *Leader) stragglers(after time.Duration) Stragglers {
 			}
 		}
 	}
-	s := Stragglers{First: l.straggling.first.Rank, After: after}
+	s := Stragglers{First: l.firstSuccess.Rank, After: after}
 	s.Running, s.More = cut(running)
 	return s
 }
