@@ -6,40 +6,34 @@ import (
 	"slices"
 )
 
-// plan is the world and all its seats.
-type plan struct {
-	world World
-	seats map[string]Seat // by ID of the member
-}
-
-// assign returns the plan for members in the order in which they joined.
+// assign returns the world and the seats, by ID, of members in the order in which they joined.
 //
 // Tasks are in the order of the launcher's ranks. Without ranks the host of the store is
 // first, because it already listens, and the others are in the order in which they joined.
 // Nodes have the launcher's node ranks, otherwise the order of their first tasks. If every
 // agent has one worker, RANK is the launcher's rank; otherwise the ranks are consecutive on
 // each node.
-func assign(members []Member) (plan, error) {
+func assign(members []Member) (World, map[string]Seat, error) {
 	if err := checkRanks(members); err != nil {
-		return plan{}, err
+		return World{}, nil, err
 	}
 	tasks := slices.Clone(members)
 	slices.SortStableFunc(tasks, func(a, b Member) int {
 		return cmp.Compare(position(a), position(b))
 	})
-	p := plan{seats: seat(tasks)}
-	p.world.Agents, p.world.StoreRank = len(members), Unknown
-	for _, s := range p.seats {
-		p.world.Size += s.Slots
-		p.world.Nodes = max(p.world.Nodes, s.Node+1)
+	seats := seat(tasks)
+	w := World{Agents: len(members), StoreRank: Unknown}
+	for _, s := range seats {
+		w.Size += s.Slots
+		w.Nodes = max(w.Nodes, s.Node+1)
 	}
-	first := tasks[slices.IndexFunc(tasks, func(m Member) bool { return p.seats[m.ID].Rank == 0 })]
-	p.world.MasterAddr = masterAddr(first, members, p.world.Nodes)
-	p.world.MasterPort = first.MasterPort
+	first := tasks[slices.IndexFunc(tasks, func(m Member) bool { return seats[m.ID].Rank == 0 })]
+	w.MasterAddr = masterAddr(first, members, w.Nodes)
+	w.MasterPort = first.MasterPort
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
-		p.world.StoreHost, p.world.StoreRank = members[i].Host, p.seats[members[i].ID].Rank
+		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank
 	}
-	return p, nil
+	return w, seats, nil
 }
 
 // position is the sort key of a task: its rank, or 0 for the host and 1 for the others.
@@ -97,14 +91,21 @@ func nodesOf(tasks []Member) [][]Member {
 	return nodes
 }
 
-// seat assigns ranks, local ranks and node ranks to tasks.
+// seat assigns ranks, local ranks and node ranks to tasks. A task of the launcher's with one worker
+// can give it its rank.
 func seat(tasks []Member) map[string]Seat {
-	nodes, keepRanks := nodesOf(tasks), oneWorkerPerRank(tasks)
+	keepRanks := !slices.ContainsFunc(tasks, func(m Member) bool {
+		return m.Slots != 1 || m.Rank == Unknown
+	})
+	nodes := nodesOf(tasks)
 	nodeRanks := nodeRanksOf(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
-		size, local := slots(node), 0
+		size, local := 0, 0
+		for _, m := range node {
+			size += m.Slots
+		}
 		keepLocalRanks := keepRanks && validLocalRanks(node)
 		for _, m := range node {
 			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: nodeRanks[n], Slots: m.Slots}
@@ -142,14 +143,6 @@ func nodeRanksOf(nodes [][]Member) []int {
 	return ordered
 }
 
-// oneWorkerPerRank reports whether each of the launcher's tasks has one worker, which can
-// then have the task's rank.
-func oneWorkerPerRank(tasks []Member) bool {
-	return !slices.ContainsFunc(tasks, func(m Member) bool {
-		return m.Slots != 1 || m.Rank == Unknown
-	})
-}
-
 // validLocalRanks reports whether the launcher's local ranks on a node are 0 to n-1, in any
 // order.
 func validLocalRanks(node []Member) bool {
@@ -161,12 +154,4 @@ func validLocalRanks(node []Member) bool {
 		seen[m.LocalRank] = true
 	}
 	return true
-}
-
-func slots(node []Member) int {
-	n := 0
-	for _, m := range node {
-		n += m.Slots
-	}
-	return n
 }

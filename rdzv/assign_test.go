@@ -58,24 +58,24 @@ func seated(t *testing.T, members []Member) []Seat {
 	for i := range members {
 		members[i].ID = fmt.Sprint("agent-", i)
 	}
-	p, err := assign(members)
+	w, all, err := assign(members)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var seats []Seat
 	size := 0
 	for _, m := range members {
-		s, ok := p.seats[m.ID]
+		s, ok := all[m.ID]
 		if !ok || s.Slots != m.Slots {
 			t.Errorf("%+v has seat %+v", m, s)
 		}
 		seats = append(seats, s)
 		size += m.Slots
 	}
-	if p.world.Size != size || p.world.Agents != len(members) || len(p.seats) != len(members) {
-		t.Errorf("%d seats of %+v; want size %d", len(p.seats), p.world, size)
+	if w.Size != size || w.Agents != len(members) || len(all) != len(members) {
+		t.Errorf("%d seats of %+v; want size %d", len(all), w, size)
 	}
-	everyRankOnce(t, seats, p.world, slices.ContainsFunc(members, func(m Member) bool { return m.NodeRank != Unknown }))
+	everyRankOnce(t, seats, w, slices.ContainsFunc(members, func(m Member) bool { return m.NodeRank != Unknown }))
 	return seats
 }
 

@@ -79,15 +79,15 @@ func (l *Leader) agree(ctx context.Context) error {
 		v.Problems, v.MoreProblems = problems, more
 		return l.writeVerdict(ctx, v)
 	}
-	p, err := assign(members)
+	world, seats, err := assign(members)
 	if err != nil {
 		return l.writeVerdict(ctx, unready(err.Error()))
 	}
 	for _, m := range l.joined {
-		m.seat = p.seats[m.ID]
+		m.seat = seats[m.ID]
 	}
-	p.world.Job, p.world.Attempt = l.config.Job, l.config.Attempt
-	return l.publish(ctx, p)
+	world.Job, world.Attempt = l.config.Job, l.config.Attempt
+	return l.publish(ctx, world)
 }
 
 func (l *Leader) allMembers() []Member {
@@ -99,12 +99,12 @@ func (l *Leader) allMembers() []Member {
 }
 
 // publish writes the seats and then the world, unless there is a verdict.
-func (l *Leader) publish(ctx context.Context, p plan) error {
+func (l *Leader) publish(ctx context.Context, world World) error {
 	ops := make([]clientv3.Op, 0, len(l.joined)+1)
 	for _, m := range l.joined {
 		ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(m.seat)))
 	}
-	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(p.world)))
+	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(world)))
 	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
 	for some := range slices.Chunk(ops, opsPerTxn) {
 		if _, err := commit(ctx, l.client, noVerdict, some, nil); err != nil {
