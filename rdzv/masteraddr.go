@@ -24,7 +24,10 @@ func masterAddr(first Member, members []Member, nodes int) string {
 		routes = slices.DeleteFunc(routes, func(r *route) bool { return own[r.store] == "" })
 	}
 	if len(routes) > 0 {
-		best := slices.MaxFunc(routes, (*route).compare) // the first one of equals
+		// The one that most nodes reach, then the one most used; of equals, the first one.
+		best := slices.MaxFunc(routes, func(a, b *route) int {
+			return cmp.Or(cmp.Compare(len(a.nodes), len(b.nodes)), cmp.Compare(a.used, b.used))
+		})
 		return cmp.Or(own[best.store], best.store)
 	}
 	if addr, ok := routable(first.Addr); ok {
@@ -68,11 +71,6 @@ type route struct {
 	store string
 	nodes map[string]bool // that reach it
 	used  int             // agents whose connection goes there
-}
-
-// compare orders routes by the number of nodes, then by use.
-func (r *route) compare(other *route) int {
-	return cmp.Or(cmp.Compare(len(r.nodes), len(other.nodes)), cmp.Compare(r.used, other.used))
 }
 
 // routesTo returns the addresses of the store in the order in which the members name
