@@ -12,7 +12,7 @@ import (
 	"rdzv/rdzv/store"
 )
 
-// Two agents join a job and receive their ranks. A worker of one of them fails, and both agents
+// Two agents join a job and receive their ranks. The worker of one of them fails, and both agents
 // learn of it. Here they share a client; usually each agent connects with [rdzv.Dial].
 func ExampleJoin() {
 	ctx := context.Background()
@@ -38,8 +38,8 @@ func ExampleJoin() {
 	}
 	all.Wait()
 	// Unordered output:
-	// rank 0 of 2: rank 1 on localhost failed first: exit 3
-	// rank 1 of 2: rank 1 on localhost failed first: exit 3
+	// agent 0: rank 1 on localhost failed first: exit 3
+	// agent 1: rank 1 on localhost failed first: exit 3
 }
 
 func runAgent(ctx context.Context, client *clientv3.Client, rank int) error {
@@ -52,22 +52,23 @@ func runAgent(ctx context.Context, client *clientv3.Client, rank int) error {
 	if err != nil {
 		return err
 	}
+	var workers []rdzv.Worker
 	world, err := session.World(ctx)
-	if err != nil {
-		return err
-	}
-	worker := rdzv.Worker{Rank: world.Seat.Rank, Stopped: true}
-	if rank == 1 {
-		worker = rdzv.Worker{Rank: world.Seat.Rank, Code: 3}
-		if err := session.Fail(ctx, worker); err != nil {
+	switch {
+	case err != nil: // the job has ended before this agent started its worker
+	case rank == 1:
+		workers = []rdzv.Worker{{Rank: world.Seat.Rank, Code: 3}}
+		if err := session.Fail(ctx, workers[0]); err != nil {
 			return err
 		}
+	default:
+		<-session.Context().Done()
+		workers = []rdzv.Worker{{Rank: world.Seat.Rank, Stopped: true}}
 	}
-	<-session.Context().Done()
-	if err := session.Settle(ctx, []rdzv.Worker{worker}); err != nil {
+	if err := session.Settle(ctx, workers); err != nil {
 		return err
 	}
 	summary, err := session.Leave(ctx)
-	fmt.Printf("rank %d of %d: %v\n", world.Seat.Rank, world.Size, summary.Verdict)
+	fmt.Printf("agent %d: %v\n", rank, summary.Verdict)
 	return err
 }
