@@ -67,29 +67,29 @@ func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	}
 }
 
-// unavailable reports whether a call failed because the server did not receive it or could
-// not answer.
-func unavailable(err error) bool {
-	var coded interface{ Code() codes.Code } // etcd's own errors
-	if errors.As(err, &coded) {
-		return coded.Code() == codes.Unavailable
-	}
-	return status.Code(err) == codes.Unavailable || closing(err)
+// etcdError is one of etcd's own errors, which are not gRPC's.
+type etcdError interface {
+	error
+	Code() codes.Code
 }
 
-// closing reports whether an error is the answer of an etcd that is being closed, which has
-// no code of its own.
-func closing(err error) bool {
+// unavailable reports whether a call failed because the server did not receive it or could not
+// answer. The answer of an etcd that is being closed has no code of its own.
+func unavailable(err error) bool {
+	if own, ok := errors.AsType[etcdError](err); ok {
+		return own.Code() == codes.Unavailable
+	}
 	s, ok := status.FromError(err)
-	return ok && s.Code() == codes.Unknown && strings.HasSuffix(s.Message(), "raft: stopped")
+	closing := s.Code() == codes.Unknown && strings.HasSuffix(s.Message(), "raft: stopped")
+	return ok && (s.Code() == codes.Unavailable || closing)
 }
 
 // overloaded reports whether etcd rejected a change because more than 5000 others are
 // committed but not applied (etcd 3.7, etcdserver.maxGapBetweenApplyAndCommitIndex). Its
 // other ResourceExhausted errors are permanent.
 func overloaded(err error) bool {
-	var coded interface{ Code() codes.Code }
-	return errors.As(err, &coded) && coded.Code() == codes.ResourceExhausted &&
+	own, ok := errors.AsType[etcdError](err)
+	return ok && own.Code() == codes.ResourceExhausted &&
 		strings.HasSuffix(err.Error(), "too many requests")
 }
 
@@ -108,7 +108,16 @@ func watch(ctx context.Context, client *clientv3.Client, prefix string) (
 	watching, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, cancel)
 	events := client.Watch(watching, prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	err := created(watching, events)
+	var err error
+	select {
+	case first, open := <-events:
+		if !open {
+			err = ErrStoreLost
+		} else if !first.Created {
+			err = fmt.Errorf("the store refused the watch: %w", first.Err())
+		}
+	case <-watching.Done(): // because ctx has ended
+	}
 	if !stop() {
 		err = context.Cause(ctx)
 	}
@@ -117,20 +126,4 @@ func watch(ctx context.Context, client *clientv3.Client, prefix string) (
 		return nil, nil, err
 	}
 	return events, cancel, nil
-}
-
-// created waits until the store has confirmed a watch.
-func created(ctx context.Context, events clientv3.WatchChan) error {
-	select {
-	case first, open := <-events:
-		switch {
-		case !open:
-			return ErrStoreLost
-		case !first.Created:
-			return fmt.Errorf("the store refused the watch: %w", first.Err())
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

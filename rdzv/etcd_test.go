@@ -29,9 +29,9 @@ func TestOverloaded(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"too many":      {etcdError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
-		"a full store":  {etcdError{codes.ResourceExhausted, "etcdserver: mvcc: database space exceeded"}, false},
-		"another error": {etcdError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
+		"too many":      {ownError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
+		"a full store":  {ownError{codes.ResourceExhausted, "etcdserver: mvcc: database space exceeded"}, false},
+		"another error": {ownError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
 		"not from etcd": {errors.New("too many requests"), false},
 	} {
 		if got := overloaded(test.err); got != test.want {
@@ -40,11 +40,11 @@ func TestOverloaded(t *testing.T) {
 	}
 }
 
-// etcdError is an error as etcd's client returns it.
-type etcdError struct {
+// ownError is an error as etcd's client returns it.
+type ownError struct {
 	code codes.Code
 	text string
 }
 
-func (e etcdError) Code() codes.Code { return e.code }
-func (e etcdError) Error() string    { return e.text }
+func (e ownError) Code() codes.Code { return e.code }
+func (e ownError) Error() string    { return e.text }
