@@ -29,20 +29,20 @@ func encode[T any](v T) string {
 	return string(b)
 }
 
-func decode[T any](b []byte) (T, error) {
-	var e envelope[T]
+func decode[T any](b []byte) (v T, err error) {
 	if len(b) > maxValue {
-		return e.Value, fmt.Errorf("%d bytes (at most %d allowed)", len(b), maxValue)
+		return v, fmt.Errorf("%d bytes (at most %d allowed)", len(b), maxValue)
 	}
 	// The version first: in another version, fields may have other types.
-	var any envelope[json.RawMessage]
-	if err := json.Unmarshal(b, &any); err != nil {
-		return e.Value, err
+	var e envelope[json.RawMessage]
+	if err := json.Unmarshal(b, &e); err != nil {
+		return v, err
 	}
-	if any.Version != version {
-		return e.Value, fmt.Errorf("version %d (this agent uses version %d)", any.Version, version)
+	if e.Version != version {
+		return v, fmt.Errorf("version %d (this agent uses version %d)", e.Version, version)
 	}
-	return e.Value, json.Unmarshal(any.Value, &e.Value)
+	err = json.Unmarshal(e.Value, &v)
+	return v, err
 }
 
 // clip shortens a text to maxText, at the boundary of a character.
