@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,11 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	if err := c.Self.check(); err != nil {
 		return nil, fmt.Errorf("cannot join job %q: %w", c.Job, err)
 	}
-	c.Self.Problems = clipped(c.Self.Problems)
+	c.Self.Problems = slices.Clone(c.Self.Problems)
+	for i := range c.Self.Problems {
+		p := &c.Self.Problems[i]
+		p.Text, p.Hint = clip(p.Text), clip(p.Hint)
+	}
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}

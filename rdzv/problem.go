@@ -19,15 +19,6 @@ func (p NodeProblem) String() string {
 	return p.Text + " (on " + list(p.Hosts, p.MoreHosts) + ")"
 }
 
-// clipped returns the problems with texts of at most maxText.
-func clipped(problems []Problem) []Problem {
-	short := slices.Clone(problems)
-	for i, p := range short {
-		short[i].Text, short[i].Hint = clip(p.Text), clip(p.Hint)
-	}
-	return short
-}
-
 // problemsOf returns the problems of all members, sorted by text and grouped, and the
 // number of those that are not shown.
 func problemsOf(members []Member) (problems []NodeProblem, more int) {
