@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,8 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	if c.Job == "" {
 		return nil, errors.New("cannot join a job without a name")
 	}
-	if c.SettleTimeout == 0 {
-		c.SettleTimeout = defaultSettleTimeout
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = defaultConnectTimeout
-	}
+	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
 	if err := c.Self.check(); err != nil {
 		return nil, fmt.Errorf("cannot join job %q: %w", c.Job, err)
 	}
@@ -91,14 +88,13 @@ func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presenc
 	defer limiter.Wait()
 	defer cancel(nil)
 	stream, err := presence.Open(ctx, conn, s.config.Self.ID)
-	switch {
-	case err == nil:
-		return stream, nil
-	case unavailable(err):
+	if unavailable(err) {
 		return nil, fmt.Errorf("%w: cannot register: %v", ErrStoreLost, err)
-	default:
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot register in the store: %w", err)
 	}
+	return stream, nil
 }
 
 // limitConnecting cancels the registration if no connection is made within the connect

@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -83,12 +84,8 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	if c.Job == "" || c.Agents < 1 {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents", c.Job, c.Agents)
 	}
-	if c.SettleTimeout == 0 {
-		c.SettleTimeout = defaultSettleTimeout
-	}
-	if c.stragglingAfter == 0 {
-		c.stragglingAfter = defaultStragglingAfter
-	}
+	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
+	c.stragglingAfter = cmp.Or(c.stragglingAfter, defaultStragglingAfter)
 	l := &Leader{
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt),
 		members: map[string]*memberState{}, lostEarly: map[string]bool{},

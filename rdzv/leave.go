@@ -43,24 +43,20 @@ func (s *Session) waitSettled(ctx context.Context) error {
 		return ErrFull // the job goes on without this agent
 	}
 	limit := s.config.SettleTimeout + leaveMargin
-	bound := time.NewTimer(limit)
-	defer bound.Stop()
 	var err error
 	select {
 	case <-s.haveSettled:
 	case <-s.store.Done():
 		err = context.Cause(s.store)
-	case <-bound.C:
+	case <-time.After(limit):
 		err = fmt.Errorf("timed out after %v waiting for the other agents to settle", limit)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	select {
-	case <-s.haveSettled: // both may happen at once
+	if s.settled.Load() != nil { // both may happen at once
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
 // failures returns the other failures on the agent that reports the job's failure. Only this one

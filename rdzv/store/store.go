@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -51,9 +52,7 @@ type Server struct {
 // the store could not start: too short a PeerTimeout, less free disk space than it needs, a
 // directory that cannot be created, or an error of etcd or of ctx.
 func Start(ctx context.Context, c Config) (*Server, error) {
-	if c.PeerTimeout == 0 {
-		c.PeerTimeout = presence.DefaultTimeout
-	}
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, presence.DefaultTimeout)
 	if c.PeerTimeout < presence.MinTimeout {
 		return nil, fmt.Errorf("cannot start the store with peer timeout %v: the minimum is %v",
 			c.PeerTimeout, presence.MinTimeout)
