@@ -40,13 +40,10 @@ func (a *app) print(text string) int {
 	return codeOK
 }
 
-// printJSON writes the indented JSON form of a value to stdout.
-func (a *app) printJSON(v any) int {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		panic(errors.Join(errors.New("rdzv: strings that cannot be encoded"), err)) // cannot happen
-	}
-	return a.print(string(b) + "\n")
+// indented is the JSON form of a value that consists of texts and numbers.
+func indented(v any) []byte {
+	b, _ := json.MarshalIndent(v, "", "  ") // cannot fail
+	return append(b, '\n')
 }
 
 // fail prints an error and its hint, and returns the code.

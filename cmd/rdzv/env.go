@@ -39,7 +39,7 @@ func (a *app) printEnv(args []string) int {
 			"rdzv env --explain describes this worker; --launcher none ignores that it is one"))
 	}
 	if *format == "json" {
-		return a.printJSON(values(p.Changes.Set))
+		return a.print(string(indented(values(p.Changes.Set))))
 	}
 	return a.print(envmap.Shell(p.Changes.Set, p.Changes.Unset...))
 }

@@ -22,7 +22,7 @@ func (a *app) explain(o *options, local *agent.Local, err error, machine bool) i
 		return a.fail(codeUnknown, err)
 	}
 	if machine {
-		return a.printJSON(rows)
+		return a.print(string(indented(rows)))
 	}
 	return a.print(console.Table(rows))
 }

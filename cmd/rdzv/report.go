@@ -105,7 +105,7 @@ func (r *report) write(kind string, code int, message string, f *failure) {
 	if r.file == "" {
 		return
 	}
-	if err := writeReport(r.file, r, time.Now().Add(saveTimeout)); err != nil {
+	if err := writeReport(r.file, indented(r), time.Now().Add(saveTimeout)); err != nil {
 		r.console.Warn("%v", err)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,15 +15,12 @@ import (
 
 // writeReport replaces a regular file, so that no reader sees a partial report. Anything else is
 // opened and written until the deadline.
-func writeReport(path string, report any, deadline time.Time) error {
-	b, err := json.MarshalIndent(report, "", "  ")
-	if err == nil {
-		b = append(b, '\n')
-		if target, ok := replaceable(path); ok {
-			err = replace(target, b)
-		} else {
-			err = writeInto(path, b, deadline)
-		}
+func writeReport(path string, report []byte, deadline time.Time) error {
+	var err error
+	if target, ok := replaceable(path); ok {
+		err = replace(target, report)
+	} else {
+		err = writeInto(path, report, deadline)
 	}
 	var named *fs.PathError
 	var renamed *os.LinkError
@@ -45,24 +41,20 @@ func writeReport(path string, report any, deadline time.Time) error {
 // ok is false for anything else. /dev/stdout and other names of open file descriptors are not
 // replaceable: the file can contain the program's output.
 func replaceable(path string) (target string, ok bool) {
+	name := filepath.Clean(path)
+	if name == "/dev/stdout" || name == "/dev/stderr" ||
+		strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/") {
+		return "", false
+	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil { // it does not exist, or is a dangling link
 		target = path
 	}
 	info, err := os.Lstat(target)
-	switch {
-	case namesDescriptor(path):
-		return "", false
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return target, true
 	}
 	return target, err == nil && info.Mode().IsRegular()
-}
-
-func namesDescriptor(path string) bool {
-	path = filepath.Clean(path)
-	return path == "/dev/stdout" || path == "/dev/stderr" ||
-		strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/")
 }
 
 // replace renames a new file to path. If the directory does not permit that, it overwrites the

@@ -22,7 +22,7 @@ func TestReportReplacesRegularFile(t *testing.T) {
 	before, err := os.Open(path)
 	fatalIf(t, err)
 	defer before.Close()
-	fatalIf(t, writeReport(link, report{Kind: endedWell}, time.Now()))
+	fatalIf(t, writeReport(link, indented(report{Kind: endedWell}), time.Now()))
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the report is %v, %v; want a regular file with mode 0600", info, err)
 	}
@@ -44,7 +44,7 @@ func TestReportReplacesRegularFile(t *testing.T) {
 func TestReportToFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	fatalIf(t, unix.Mkfifo(path, 0o600))
-	big := report{Message: strings.Repeat("x", 1<<20)} // more than the buffer of a pipe
+	big := make([]byte, 1<<20) // more than the buffer of a pipe
 	err := writeReport(path, big, time.Now())
 	if err == nil || !strings.HasSuffix(err.Error(), "no process has it open for reading") {
 		t.Errorf("without a reader: %v, want an error that says so", err)
