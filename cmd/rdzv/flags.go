@@ -35,7 +35,7 @@ func parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, dash
 			problems = append(problems, setFromVariable(f, flag, value))
 		}
 	})
-	return f.Args(), f.ArgsLenAtDash() == 0, join(problems)
+	return f.Args(), f.ArgsLenAtDash() == 0, join(problems...)
 }
 
 // variable is the environment variable of a flag: RDZV_JOIN_TIMEOUT for --join-timeout.

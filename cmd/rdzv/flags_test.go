@@ -57,9 +57,9 @@ func TestPortRange(t *testing.T) {
 		{"", 0, 0}, {"0-5", 0, 0}, {"5-4", 0, 0}, {"1-65536", 0, 0}, {"a-b", 0, 0}, {"1-2-3", 0, 0},
 		{"-5", 0, 0},
 	} {
-		lo, hi, err := portRange(c.text)
-		if lo != c.lo || hi != c.hi || (err == nil) != (c.lo != 0) {
-			t.Errorf("portRange(%q) = %d, %d, %v; want %d, %d", c.text, lo, hi, err, c.lo, c.hi)
+		lo, hi, ok := portRange(c.text)
+		if lo != c.lo || hi != c.hi || ok != (c.lo != 0) {
+			t.Errorf("portRange(%q) = %d, %d, %t; want %d, %d", c.text, lo, hi, ok, c.lo, c.hi)
 		}
 	}
 }

@@ -77,6 +77,3 @@ func (o *options) defineExec(f *pflag.FlagSet) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
 }
-
-// given tells whether a flag or its variable was set.
-func (o *options) given(flag string) bool { return o.flags.Changed(flag) }
