@@ -60,10 +60,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 
 // read takes the flags and the program.
 func (e *execution) read(args []string) error {
-	f := newFlags("exec")
-	e.define(f)
-	e.defineExec(f)
-	program, dashes, err := parse(f, args, e.env)
+	program, dashes, err := parse(e.execFlags(), args, e.env)
 	switch {
 	case err != nil:
 		return err // --report too may have been misread
@@ -81,10 +78,7 @@ func (e *execution) read(args []string) error {
 // before the program, as mpirun and torchrun require it too.
 func inOrder(args, program []string) string {
 	flags := args[:len(args)-len(program)]
-	f := newFlags("exec")
-	o := &options{}
-	o.define(f)
-	o.defineExec(f)
+	f := (&options{}).execFlags()
 	f.SetInterspersed(true)
 	if f.Parse(program) == nil {
 		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -81,22 +80,19 @@ var valueKinds = map[string]string{
 
 // parseError rewords pflag's errors: the flag, the value, the reason.
 func parseError(f *pflag.FlagSet, err error) error {
-	var unknown *pflag.NotExistError
-	var bare *pflag.ValueRequiredError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown):
-		return unknownFlag(f, unknown)
-	case errors.As(err, &bare):
-		dashes := "--"
-		if len(bare.GetSpecifiedName()) == 1 {
+	switch err := err.(type) {
+	case *pflag.NotExistError:
+		return unknownFlag(f, err)
+	case *pflag.ValueRequiredError:
+		dashes, name := "--", err.GetSpecifiedName()
+		if len(name) == 1 {
 			dashes = "-"
 		}
-		return fmt.Errorf("cannot run %s: %s%s: a value is missing", f.Name(), dashes, bare.GetSpecifiedName())
-	case errors.As(err, &invalid):
-		flag := invalid.GetFlag()
+		return fmt.Errorf("cannot run %s: %s%s: a value is missing", f.Name(), dashes, name)
+	case *pflag.InvalidValueError:
+		flag := err.GetFlag()
 		return fmt.Errorf("cannot run %s: --%s %q: must be %s",
-			f.Name(), flag.Name, invalid.GetValue(), valueKinds[flag.Value.Type()])
+			f.Name(), flag.Name, err.GetValue(), valueKinds[flag.Value.Type()])
 	}
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
 }

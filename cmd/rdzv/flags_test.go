@@ -13,10 +13,7 @@ import (
 // readOptions reads flags as exec does.
 func readOptions(env envmap.Env, args ...string) (*options, []string, bool, error) {
 	o := &options{}
-	f := newFlags("exec")
-	o.define(f)
-	o.defineExec(f)
-	rest, dashes, err := parse(f, args, env)
+	rest, dashes, err := parse(o.execFlags(), args, env)
 	if err == nil {
 		err = o.check()
 	}
@@ -37,7 +34,7 @@ func TestFlagOverVariableOverDefault(t *testing.T) {
 		set: o.set, net: o.net,
 	}
 	want := options{
-		grace: 3 * time.Second, nodes: 2, quiet: true, joinTimeout: defaultJoinTimeout,
+		grace: 3 * time.Second, nodes: 2, quiet: true, joinTimeout: 10 * time.Minute,
 		set: []string{"A={rank}", "B=x y"}, net: []string{"10.0.0.0/8"},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -49,10 +49,7 @@ func helps() (texts []string) {
 
 // The help of a command has every flag with its variable and its default, and no other flag.
 func TestHelpNamesEveryFlag(t *testing.T) {
-	o := &options{}
-	exec := newFlags("exec")
-	o.define(exec)
-	o.defineExec(exec)
+	exec := (&options{}).execFlags()
 	env, _, _ := (&options{}).envFlags()
 	for _, c := range []struct {
 		help  string

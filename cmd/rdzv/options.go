@@ -42,11 +42,8 @@ type options struct {
 	flags *pflag.FlagSet // from which these were read
 }
 
-const (
-	defaultPorts       = "29600-29999" // below the ephemeral range of Linux, 32768-60999
-	defaultJoinTimeout = 10 * time.Minute
-	defaultGrace       = 10 * time.Second
-)
+// defaultPorts are below the ephemeral range of Linux, 32768-60999.
+const defaultPorts = "29600-29999"
 
 // define adds the flags that exec and env share.
 func (o *options) define(f *pflag.FlagSet) {
@@ -61,19 +58,22 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.as, "as", "", "")
 }
 
-// defineExec adds the flags that only exec has.
-func (o *options) defineExec(f *pflag.FlagSet) {
+// execFlags are the flags of exec.
+func (o *options) execFlags() *pflag.FlagSet {
+	f := newFlags("exec")
+	o.define(f)
 	f.StringVar(&o.store, "store", "", "")
 	f.StringVar(&o.tokenFile, "token-file", "", "")
 	f.StringSliceVar(&o.net, "net", nil, "")
 	f.StringVar(&o.ports, "port-range", defaultPorts, "")
 	f.BoolVar(&o.insecure, "insecure", false, "")
-	f.DurationVar(&o.joinTimeout, "join-timeout", defaultJoinTimeout, "")
+	f.DurationVar(&o.joinTimeout, "join-timeout", 10*time.Minute, "")
 	f.DurationVar(&o.peerTimeout, "peer-timeout", presence.DefaultTimeout, "")
-	f.DurationVar(&o.grace, "grace", defaultGrace, "")
+	f.DurationVar(&o.grace, "grace", 10*time.Second, "")
 	f.DurationVar(&o.exitTimeout, "exit-timeout", 0, "")
 	f.BoolVar(&o.noCapture, "no-capture", false, "")
 	f.StringVar(&o.reportFile, "report", "", "")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
+	return f
 }
