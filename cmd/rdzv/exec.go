@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
-	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -98,19 +99,6 @@ func without(words, rest []string) (left []string) {
 	return left
 }
 
-// config is the agent's configuration by the flags and by this process, without a program.
-func (o *options) config(a *app) agent.Config {
-	return agent.Config{
-		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
-		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
-		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
-		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
-		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
-		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
-		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(),
-	}
-}
-
 // event handles one event of the agent.
 func (e *execution) event(event agent.Event) {
 	switch event := event.(type) {
@@ -122,6 +110,25 @@ func (e *execution) event(event agent.Event) {
 		e.report.early(event)
 	}
 	e.console.Event(event)
+}
+
+// deadlySignals are the signals that an agent acts on until it has returned and that would end this
+// process after that.
+var deadlySignals = []os.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,
+}
+
+// catchSignals keeps signals from changing the exit code once the agent has returned: a launcher
+// that ends the job because an agent has failed sends SIGTERM at that moment. It is called when the
+// agent has begun to act on them, so that none is lost. Signals that are ignored stay so, also in
+// the workers.
+func catchSignals() {
+	caught := make(chan os.Signal, 1) // nobody reads it
+	for _, s := range deadlySignals {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
 }
 
 // storeFailed exits because etcd is about to end this process. The watchdog kills the workers, and

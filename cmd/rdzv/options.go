@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdzv/envmap"
+	"rdzv/rdzv/agent"
 	"rdzv/rdzv/presence"
 )
 
@@ -76,4 +77,17 @@ func (o *options) execFlags() *pflag.FlagSet {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
 	return f
+}
+
+// config is the agent's configuration by the flags and by this process, without a program.
+func (o *options) config(a *app) agent.Config {
+	return agent.Config{
+		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
+		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
+		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
+		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
+		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
+		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(),
+	}
 }
