@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,12 +31,10 @@ const (
 // turnOf is the turn of an agent that exits with code. parent is the name of its parent process. It
 // is exitAtOnce unless mpirun ends the job because of this agent's exit, as it does by default.
 func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) turn {
-	if place.Launcher != envmap.OpenMPI4 || code == 0 || !openMPIDaemon(parent) {
+	if place.Launcher != envmap.OpenMPI4 || code == 0 || !slices.Contains(daemons, parent) {
 		return exitAtOnce
 	}
-	for _, setting := range []string{
-		"orte_abort_on_non_zero_status", "orte_enable_recovery", "odls_base_sigkill_timeout",
-	} {
+	for _, setting := range settings {
 		if _, set := env["OMPI_MCA_"+setting]; set {
 			return exitAtOnce
 		}
@@ -54,14 +53,14 @@ func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) tur
 // (odls_base_cutoff). These threads then get SIGCHLD, and no wait ends early.
 const threadedStart = 32
 
-// openMPIDaemon tells whether a process of this name starts and ends Open MPI's tasks.
-func openMPIDaemon(name string) bool {
-	switch name {
-	case "mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted":
-		return true
+var (
+	// daemons are the names of processes that start and end Open MPI's tasks.
+	daemons = []string{"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted"}
+	// settings change how Open MPI ends a job.
+	settings = []string{
+		"orte_abort_on_non_zero_status", "orte_enable_recovery", "odls_base_sigkill_timeout",
 	}
-	return false
-}
+)
 
 // turnSignals are the signals of the turns. They are caught from the start of the agent: mpirun may
 // begin to end the job before this agent knows about the failure.
@@ -111,16 +110,11 @@ func running(root fs.FS, pid int) bool {
 	return strings.HasPrefix(state, "R") || strings.HasPrefix(state, "D")
 }
 
-// processName is the name of a process, "" if it has ended.
-func processName(root fs.FS, pid int) string {
-	name, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/comm", pid))
-	return strings.TrimSpace(string(name))
-}
-
 // awaitTurn waits until the agent of this process may exit with code.
 func awaitTurn(s turnSignals, place envmap.Placement, env envmap.Env, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), turnTimeout)
 	defer cancel()
 	root, mpirun := os.DirFS("/"), os.Getppid()
-	s.await(ctx, turnOf(place, env, code, processName(root, mpirun)), root, mpirun)
+	name, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/comm", mpirun))
+	s.await(ctx, turnOf(place, env, code, strings.TrimSpace(string(name))), root, mpirun)
 }
