@@ -21,7 +21,6 @@ const (
 
 // app is one run of the command, with what belongs to its process.
 type app struct {
-	args    []string
 	environ []string
 	env     envmap.Env
 	stdin   *os.File
@@ -30,19 +29,10 @@ type app struct {
 	console *console.Console
 }
 
-func newApp(args, environ []string, stdin, stdout, stderr *os.File) *app {
-	env := envmap.ParseEnv(environ)
-	return &app{
-		args: args, environ: environ, env: env,
-		stdin: stdin, stdout: stdout, stderr: stderr,
-		console: console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
-	}
-}
-
 // print writes the requested data to stdout.
 func (a *app) print(text string) int {
 	if _, err := a.stdout.WriteString(text); err != nil {
-		return a.fail(codeUnknown, fmt.Errorf("cannot write to stdout: %w", errors.Unwrap(err)))
+		return a.fail(fmt.Errorf("cannot write to stdout: %w", errors.Unwrap(err)))
 	}
 	return codeOK
 }
@@ -53,21 +43,21 @@ func indented(v any) []byte {
 	return append(b, '\n')
 }
 
-// fail prints an error and its hint, and returns the code.
-func (a *app) fail(code int, err error) int {
+// fail prints an error and its hint.
+func (a *app) fail(err error) int {
 	a.console.Fail(err)
-	return code
+	return codeUnknown
 }
 
-// usage prints what is wrong with the command line, and returns the code.
-func (a *app) usage(code int, err error, command string) int {
+// usage prints what is wrong with the command line.
+func (a *app) usage(err error, command string) int {
 	a.console.Error("%v", err)
 	hint := agent.Hint(err)
 	if hint == "" {
 		hint = strings.TrimSpace("rdzv help " + command)
 	}
 	a.console.Hint(hint)
-	return code
+	return codeUsage
 }
 
 // hinted is an error with a suggestion.

@@ -24,7 +24,7 @@ func (a *app) printEnv(args []string) int {
 		err = o.checkShared()
 	}
 	if err != nil {
-		return a.usage(codeUsage, err, "env")
+		return a.usage(err, "env")
 	}
 	local, err := agent.Plan(o.config(a))
 	if *explain {
@@ -35,7 +35,7 @@ func (a *app) printEnv(args []string) int {
 		p, err = local.Preview()
 	}
 	if err != nil {
-		return a.fail(codeUnknown, insideWorker("env", err,
+		return a.fail(insideWorker("env", err,
 			"rdzv env --explain describes this worker; --launcher none ignores that it is one"))
 	}
 	if *format == "json" {

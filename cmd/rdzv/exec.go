@@ -21,7 +21,8 @@ func (a *app) exec(args []string) int {
 	if err != nil {
 		code := agent.ExitCode(agent.Result{}, err)
 		e.report.write(endedByError, code, err.Error(), nil)
-		return a.usage(code, err, "exec")
+		a.usage(err, "exec")
+		return code
 	}
 	e.report.Job = local.Job
 	signals := catchTurnSignals()
@@ -112,19 +113,15 @@ func (e *execution) event(event agent.Event) {
 	e.console.Event(event)
 }
 
-// deadlySignals are the signals that an agent acts on until it has returned and that would end this
-// process after that.
-var deadlySignals = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,
-}
-
-// catchSignals keeps signals from changing the exit code once the agent has returned: a launcher
-// that ends the job because an agent has failed sends SIGTERM at that moment. It is called when the
-// agent has begun to act on them, so that none is lost. Signals that are ignored stay so, also in
-// the workers.
+// catchSignals keeps the signals that an agent acts on until it has returned from changing the exit
+// code after that: a launcher that ends the job because an agent has failed sends SIGTERM at that
+// moment. It is called when the agent has begun to act on them, so that none is lost. Signals that
+// are ignored stay so, also in the workers.
 func catchSignals() {
 	caught := make(chan os.Signal, 1) // nobody reads it
-	for _, s := range deadlySignals {
+	for _, s := range []os.Signal{
+		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,
+	} {
 		if !signal.Ignored(s) {
 			signal.Notify(caught, s)
 		}

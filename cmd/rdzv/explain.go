@@ -19,7 +19,7 @@ type row = console.Row
 func (a *app) explain(o *options, local *agent.Local, err error, machine bool) int {
 	rows, err := o.explanation(a.env, local, err)
 	if err != nil {
-		return a.fail(codeUnknown, err)
+		return a.fail(err)
 	}
 	if machine {
 		return a.print(string(indented(rows)))

@@ -45,16 +45,16 @@ func (a *app) getRank(args []string) int {
 	}
 	what, conflict := requested(f)
 	if err = cmp.Or(err, conflict); err != nil {
-		return a.usage(codeUsage, err, "get-rank")
+		return a.usage(err, "get-rank")
 	}
 	name, _ := f.GetString("launcher")
 	launcher := envmap.Launcher(name)
 	n, err := what.Of(a.env, launcher)
 	switch {
 	case err != nil:
-		return a.fail(codeUnknown, err)
+		return a.fail(err)
 	case n == envmap.Unknown && !f.Changed("default"):
-		return a.fail(codeUnknown, unknown(what, a.env, launcher))
+		return a.fail(unknown(what, a.env, launcher))
 	case n == envmap.Unknown:
 		n, _ = f.GetInt("default")
 	}

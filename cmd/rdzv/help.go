@@ -48,10 +48,10 @@ func (a *app) help(args []string) int {
 		if c, ok := find(args[0]); ok {
 			return a.print(c.help)
 		}
-		return a.usage(codeUsage, unknownCommand(args), "")
+		return a.usage(unknownCommand(args), "")
 	default:
 		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
-		return a.usage(codeUsage, err, "")
+		return a.usage(err, "")
 	}
 }
 

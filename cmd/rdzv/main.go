@@ -2,10 +2,22 @@
 // launcher. Run "rdzv help".
 package main
 
-import "os"
+import (
+	"os"
+	"slices"
+
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/envmap"
+)
 
 func main() {
-	os.Exit(newApp(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr).run())
+	environ := os.Environ()
+	env := envmap.ParseEnv(environ)
+	a := &app{
+		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		console: console.New(os.Stderr, env["TERM"], env["NO_COLOR"] != ""),
+	}
+	os.Exit(a.run(os.Args[1:]))
 }
 
 // command is one subcommand. run returns the exit code.
@@ -28,25 +40,24 @@ func commands() []command {
 }
 
 // run runs the subcommand and returns the exit code of the process.
-func (a *app) run() int {
-	if len(a.args) == 0 {
+func (a *app) run(args []string) int {
+	if len(args) == 0 {
 		return a.help(nil)
 	}
-	name, args := a.args[0], a.args[1:]
-	switch name {
+	switch args[0] {
 	case "-h", "--help":
 		return a.help(nil)
 	case "-V", "--version":
 		return a.version(nil)
 	}
-	c, ok := find(name)
+	c, ok := find(args[0])
 	if !ok {
-		return a.usage(codeUsage, unknownCommand(a.args), "")
+		return a.usage(unknownCommand(args), "")
 	}
-	if asksForHelp(args) {
+	if asksForHelp(args[1:]) {
 		return a.print(c.help)
 	}
-	return c.run(a, args)
+	return c.run(a, args[1:])
 }
 
 func find(name string) (command, bool) {
@@ -60,13 +71,8 @@ func find(name string) (command, bool) {
 
 // asksForHelp tells whether a flag before the program asks for help.
 func asksForHelp(args []string) bool {
-	for _, arg := range args {
-		switch arg {
-		case "--":
-			return false
-		case "-h", "--help":
-			return true
-		}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
 	}
-	return false
+	return slices.Contains(args, "-h") || slices.Contains(args, "--help")
 }

@@ -47,9 +47,6 @@ const (
 	endedByError = "error" // rdzv itself failed on this node
 )
 
-// saveTimeout bounds the wait for the reader of a report that is written to a FIFO.
-const saveTimeout = 5 * time.Second
-
 // result writes the report after all agents have settled. If a worker failed, the worker's agent
 // writes it; otherwise the agent that hosts the store, or every agent if that one is lost.
 func (r *report) result(end agent.Result) {
@@ -105,7 +102,8 @@ func (r *report) write(kind string, code int, message string, f *failure) {
 	if r.file == "" {
 		return
 	}
-	if err := writeReport(r.file, indented(r), time.Now().Add(saveTimeout)); err != nil {
+	deadline := time.Now().Add(5 * time.Second) // for the reader of a FIFO
+	if err := writeReport(r.file, indented(r), deadline); err != nil {
 		r.console.Warn("%v", err)
 	}
 }

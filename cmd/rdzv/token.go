@@ -25,7 +25,7 @@ Exit status:
 
 func (a *app) token(args []string) int {
 	if len(args) > 0 {
-		return a.usage(codeUsage, fmt.Errorf("cannot run token: unexpected argument %q", args[0]), "token")
+		return a.usage(fmt.Errorf("cannot run token: unexpected argument %q", args[0]), "token")
 	}
 	return a.print(secret.NewToken() + "\n")
 }

@@ -21,7 +21,7 @@ Exit status:
 
 func (a *app) version(args []string) int {
 	if len(args) > 0 {
-		return a.usage(codeUsage, fmt.Errorf("cannot run version: unexpected argument %q", args[0]), "version")
+		return a.usage(fmt.Errorf("cannot run version: unexpected argument %q", args[0]), "version")
 	}
 	return a.print(fmt.Sprintf("rdzv %s %s %s/%s\n", release, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }
