@@ -30,7 +30,10 @@ const maxForwarded = 64
 // caller's context, the death of the launcher, the join timeout.
 type interrupts struct {
 	joining context.Context // ends if there is to be no job; its cause says why
-	cancel  context.CancelCauseFunc
+	giveUp  context.CancelCauseFunc
+
+	interrupted context.Context // ends with the first signal that ends the job, or with the launcher
+	interrupt   context.CancelCauseFunc
 
 	source  *wrap.Source
 	caught  chan os.Signal      // signals that are only caught so that they do not kill this process
@@ -43,9 +46,7 @@ type interrupts struct {
 
 	mu        sync.Mutex
 	session   *rdzv.Session
-	first     *wrap.Event   // the first signal that ends the job
-	had       chan struct{} // closed when there is a first signal, or none can come any more
-	hadOnce   sync.Once
+	first     *wrap.Event // the first signal that ends the job
 	killed    bool
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
 	counting  bool          // the launcher has sent SIGTERM
@@ -57,13 +58,13 @@ func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *i
 	in := &interrupts{
 		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...), caught: make(chan os.Signal, 1),
 		forward: make(chan syscall.Signal, maxForwarded), kill: make(chan struct{}),
-		dump: make(chan struct{}), stop: make(chan struct{}), had: make(chan struct{}),
-		killDelay: killDelay,
+		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
 	signal.Notify(in.caught, syscall.SIGPIPE)
-	in.joining, in.cancel = context.WithCancelCause(context.Background())
+	in.interrupted, in.interrupt = context.WithCancelCause(context.Background())
+	in.joining, in.giveUp = context.WithCancelCause(in.interrupted)
 	in.wg.Go(func() { in.run(ctx, deadline) })
 	return in
 }
@@ -74,7 +75,7 @@ func (in *interrupts) close() {
 	in.wg.Wait()
 	in.source.Close()
 	signal.Stop(in.caught)
-	in.cancel(context.Canceled)
+	in.interrupt(context.Canceled)
 }
 
 // SignalError says that a signal ended the joining, before there was a job.
@@ -101,7 +102,7 @@ func (in *interrupts) run(ctx context.Context, deadline time.Time) {
 			done = nil
 			in.end(wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
 		case <-late:
-			in.cancel(errJoinTimeout)
+			in.giveUp(errJoinTimeout)
 		case <-in.stop:
 			return
 		}
@@ -137,8 +138,7 @@ func (in *interrupts) end(e wrap.Event) {
 		return
 	}
 	in.first = &e
-	in.noneToCome()
-	in.cancel(&SignalError{e.Signal})
+	in.interrupt(&SignalError{e.Signal})
 	if in.session != nil {
 		in.endSession()
 	}
@@ -193,14 +193,11 @@ func (in *interrupts) write(f func(context.Context)) {
 func (in *interrupts) orphaned(why *LauncherDiedError) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.cancel(why)
-	in.noneToCome() // a dead launcher sends no signal
+	in.interrupt(why)
 	if s := in.session; s != nil {
 		in.write(func(ctx context.Context) { s.ReportLoss(ctx, why.Error()) })
 	}
 }
-
-func (in *interrupts) noneToCome() { in.hadOnce.Do(func() { close(in.had) }) }
 
 // stopFor says how to stop the workers of a job that ended for this cause: those that have
 // received the signal themselves get no other.
@@ -211,8 +208,7 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 	if in.first != nil && in.first.Shared {
 		stop.Delivered, stop.At = in.first.Signal, in.first.At
 	}
-	var v *rdzv.Verdict
-	if errors.As(cause, &v) {
+	if v, ok := errors.AsType[*rdzv.Verdict](cause); ok {
 		stop.DumpStacks = v.Kind == rdzv.Straggling
 	}
 	return stop
@@ -222,12 +218,12 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 // all.
 const ownWait = 200 * time.Millisecond
 
-// awaitOwn waits, a little, for this agent's own signal.
+// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none.
 func (in *interrupts) awaitOwn() {
 	late := time.NewTimer(ownWait)
 	defer late.Stop()
 	select {
-	case <-in.had:
+	case <-in.interrupted.Done():
 	case <-late.C:
 	}
 }
