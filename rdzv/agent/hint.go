@@ -29,12 +29,10 @@ func Hint(err error) string {
 	if errors.As(err, &h) {
 		return h.Hint()
 	}
-	var notFound *meet.NotFoundError
-	if errors.As(err, &notFound) {
+	if notFound, ok := errors.AsType[*meet.NotFoundError](err); ok {
 		return notFound.Hint
 	}
-	var e *envmap.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*envmap.Error](err); ok {
 		return e.Hint
 	}
 	return ""

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -34,16 +33,27 @@ type membership struct {
 }
 
 // join meets the other agents, becomes a member, and waits until all agents have joined or the job
-// has ended. The interrupts end it.
+// has ended. If all members of this store move to another one, it begins again there. The
+// interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
 	err := m.joinAt(ctx, m.conn.connect(ctx))
 	for err == nil {
 		in.joined(m.session)
-		if m.agree(); !movedOn(m.apart) {
+		stay := m.moveToBetterHost()
+		m.world, m.apart = m.session.World(context.Background())
+		stay()
+		if m.apart == nil {
+			m.events.send(WorldAgreed{m.world})
+		}
+		if v, ok := errors.AsType[*rdzv.Verdict](m.apart); !ok || v.Kind != rdzv.Moved {
 			return nil
 		}
-		err = m.move(ctx)
+		m.settle(nil)
+		if _, err := m.session.Leave(context.Background()); err != nil {
+			m.events.verbose(err) // the other store is searched for in any case
+		}
+		err = m.joinAt(ctx, m.conn.again(ctx))
 	}
 	m.releasePort()
 	return err
@@ -52,15 +62,8 @@ func (m *membership) join(in *interrupts) error {
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
 // one. If it returns an error it has closed the connection.
 func (m *membership) joinAt(ctx context.Context, err error) error {
-	joined := false
-	defer func() {
-		if !joined {
-			m.conn.close()
-		}
-	}()
 	for err == nil {
 		if err = m.enter(ctx); err == nil {
-			joined = true
 			return nil
 		}
 		// The store of an earlier job may still exist, or close at this moment: its host leaves
@@ -70,8 +73,9 @@ func (m *membership) joinAt(ctx context.Context, err error) error {
 		}
 		err = m.conn.again(ctx)
 	}
+	m.conn.close()
 	if errors.Is(err, rdzv.ErrFull) {
-		err = full(err)
+		return full(err)
 	}
 	return err
 }
@@ -91,11 +95,16 @@ func (m *membership) enter(ctx context.Context) (err error) {
 
 // describe is what this agent publishes about itself.
 func (m *membership) describe() rdzv.Member {
+	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
+	problems = withProblem(problems, m.holdPort())
+	if m.conn.hosting() {
+		problems = withProblem(problems, m.conn.hosted.problem)
+	}
 	p := m.local.Placement
 	self := rdzv.Member{
-		ID: newID(), Host: host.Name(), PID: os.Getpid(),
+		ID: rand.Text()[:16], Host: host.Name(), PID: os.Getpid(),
 		Rank: p.Rank, LocalRank: p.LocalRank, LocalSize: p.LocalSize, NodeRank: p.NodeRank,
-		Slots: m.local.Workers, Problems: m.problems(),
+		Slots: m.local.Workers, Problems: problems,
 		Hosting: m.conn.hosting(), Addr: m.conn.addr, Via: m.conn.remote(), Ways: m.conn.ways,
 	}
 	if p.Launcher != envmap.None {
@@ -105,23 +114,6 @@ func (m *membership) describe() rdzv.Member {
 		self.MasterPort = m.port.Port()
 	}
 	return self
-}
-
-// problems are all problems of this agent, with those that depend on which agent hosts the store.
-func (m *membership) problems() []rdzv.Problem {
-	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
-	problems = withProblem(problems, m.holdPort())
-	if m.conn.hosting() {
-		problems = withProblem(problems, m.conn.hosted.problem)
-	}
-	return problems
-}
-
-// newID is a unique name for an agent.
-func newID() string {
-	b := make([]byte, 8)
-	rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }
 
 // holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until
@@ -143,16 +135,6 @@ func (m *membership) releasePort() {
 	if m.port != nil {
 		m.port.Close()
 		m.port = nil
-	}
-}
-
-// agree waits until the world is agreed.
-func (m *membership) agree() {
-	stay := m.moveToBetterHost()
-	m.world, m.apart = m.session.World(context.Background())
-	stay()
-	if m.apart == nil {
-		m.events.send(WorldAgreed{m.world})
 	}
 }
 
@@ -182,20 +164,6 @@ func (m *membership) moveToBetterHost() (stay func()) {
 		})
 	}
 	return func() { cancel(); wg.Wait(); meeting.Agreed() }
-}
-
-func movedOn(err error) bool {
-	var v *rdzv.Verdict
-	return errors.As(err, &v) && v.Kind == rdzv.Moved
-}
-
-// move leaves this store, with all its members, and joins the other.
-func (m *membership) move(ctx context.Context) error {
-	m.settle(nil)
-	if _, err := m.session.Leave(context.Background()); err != nil {
-		m.events.verbose(err) // the other store is searched for in any case
-	}
-	return m.joinAt(ctx, m.conn.again(ctx))
 }
 
 // settle reports to the job that all workers of this agent have ended. When all agents have

@@ -66,14 +66,13 @@ func (e *JoinTimeoutError) Error() string {
 
 // notJoined is the error of an agent that never was a member.
 func (l *Local) notJoined(err error) error {
-	if !errors.Is(err, errJoinTimeout) {
-		var signal *SignalError
-		if errors.As(err, &signal) { // what else was tried meanwhile does not matter
-			return signal
-		}
-		return err
+	if errors.Is(err, errJoinTimeout) {
+		late := &JoinTimeoutError{Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout}
+		errors.As(err, &late.Search)
+		return late
 	}
-	late := &JoinTimeoutError{Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout}
-	errors.As(err, &late.Search)
-	return late
+	if signal, ok := errors.AsType[*SignalError](err); ok {
+		return signal // what else was tried meanwhile does not matter
+	}
+	return err
 }

@@ -50,11 +50,14 @@ func (w *workers) run() error {
 
 // tree is all workers of this agent.
 func (w *workers) tree() (wrap.Tree, error) {
-	c := w.local.Config
+	c, seat := w.local.Config, w.world.Seat
 	t := wrap.Tree{
 		Grace: c.Grace, Linger: true, JobControl: true,
 		Source: w.in.source, Signals: w.in.forward, DumpStacks: w.in.dump, Kill: w.in.kill,
-		Started: w.workerStarted, Ended: w.workerEnded,
+		Started: func(i, pid int) {
+			w.events.send(WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid})
+		},
+		Ended: w.workerEnded,
 	}
 	for i := range w.local.Workers {
 		environ, err := w.environ(i)
@@ -97,22 +100,12 @@ func (w *workers) stopping() context.Context {
 	job := w.session.Context()
 	context.AfterFunc(job, func() {
 		cause := context.Cause(job)
-		if w.local.Placement.Launcher != envmap.None && endedElsewhere(cause, w.self.ID) {
-			w.in.awaitOwn()
+		v, ok := errors.AsType[*rdzv.Verdict](cause)
+		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.self.ID
+		if endedElsewhere && w.local.Placement.Launcher != envmap.None {
+			w.in.awaitOwn() // the workers are about to get the signal too, and must get it once
 		}
 		cancel(w.in.stopFor(cause))
 	})
 	return ctx
-}
-
-// endedElsewhere tells whether a signal to another agent has ended the job. Under a launcher the
-// workers of this one are about to get it too, and must get it once.
-func endedElsewhere(cause error, self string) bool {
-	var v *rdzv.Verdict
-	return errors.As(cause, &v) && v.Kind == rdzv.Ended && v.By != self
-}
-
-func (w *workers) workerStarted(i, pid int) {
-	seat := w.world.Seat
-	w.events.send(WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid})
 }
