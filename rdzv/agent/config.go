@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -94,6 +95,8 @@ type Config struct {
 // environment.
 const MaxJob = 200
 
+const maxPort = 65535
+
 func (c *Config) fill() {
 	if c.PeerTimeout == 0 {
 		c.PeerTimeout = presence.DefaultTimeout
@@ -112,15 +115,14 @@ func (c *Config) fill() {
 // check rejects what no agent could use. A command line finds most of it before, with the names of
 // its flags. What depends on this node, such as a program that is missing, is a [rdzv.Problem].
 func (c *Config) check() error {
-	for _, err := range []error{c.checkJob(), c.checkSearch(), c.checkTimes(), c.checkWorkers()} {
-		if err != nil {
-			return fmt.Errorf("cannot run an agent: %w", err)
-		}
+	if err := cmp.Or(c.checkValues(), c.checkTimes(), c.checkWorkers()); err != nil {
+		return fmt.Errorf("cannot run an agent: %w", err)
 	}
 	return nil
 }
 
-func (c *Config) checkJob() error {
+func (c *Config) checkValues() error {
+	lo, hi := c.PortLow, c.PortHigh
 	switch {
 	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
 		return fmt.Errorf("%d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
@@ -128,14 +130,10 @@ func (c *Config) checkJob() error {
 		return fmt.Errorf("job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
 	case strings.ContainsFunc(c.Job, unicode.IsControl):
 		return fmt.Errorf("job name %q: must not have control characters", c.Job)
-	}
-	return nil
-}
-
-func (c *Config) checkSearch() error {
-	lo, hi := c.PortLow, c.PortHigh
-	if (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi) {
+	case (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi):
 		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
+	case c.MasterPort < 0 || c.MasterPort > maxPort:
+		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
 	}
 	if c.Store != "" {
 		if _, _, err := meet.ParseStore(c.Store); err != nil {
@@ -162,9 +160,6 @@ func (c *Config) checkTimes() error {
 
 // checkWorkers tries the workers' environment on a world of one.
 func (c *Config) checkWorkers() error {
-	if c.MasterPort < 0 || c.MasterPort > maxPort {
-		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
-	}
 	if _, err := envmap.ProcsPerNode(c.ProcsPerNode, 1, 1, rdzv.MaxSlots); err != nil {
 		return err
 	}
@@ -172,5 +167,3 @@ func (c *Config) checkWorkers() error {
 	_, err := envmap.TorchChanges(nil, alone, envmap.TorchOptions{Device: c.Device, Set: c.Set})
 	return err
 }
-
-const maxPort = 65535

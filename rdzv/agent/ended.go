@@ -24,9 +24,11 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	}
 	write := func(context.Context) error { return nil }
 	switch {
-	case errors.Is(r.Err, wrap.ErrWatchdog): // its death is not the worker's own failure
-		worker.Stopped = true
-		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, watchdogLost(worker.Rank)) }
+	case errors.Is(r.Err, wrap.ErrWatchdog): // killed, possibly by the kernel's out-of-memory killer
+		worker.Stopped = true // the worker has not failed by itself
+		lost := fmt.Sprintf(
+			"lost the watchdog of rank %d on %s; its workers were killed", worker.Rank, host.Name())
+		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
@@ -45,12 +47,6 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 func (w *workers) exited(worker rdzv.Worker) {
 	w.awaitReported()
 	w.events.send(WorkerExited{worker})
-}
-
-// watchdogLost is the reason of the job's end if a watchdog died: it was killed, possibly by the
-// kernel's out-of-memory killer.
-func watchdogLost(rank int) string {
-	return fmt.Sprintf("lost the watchdog of rank %d on %s; its workers were killed", rank, host.Name())
 }
 
 // consequenceWait is how long a failure that seems to be the consequence of another one is held

@@ -38,8 +38,9 @@ func Plan(c Config) (*Local, error) {
 		return nil, err
 	}
 	l := &Local{Config: c, env: envmap.ParseEnv(c.Environ)}
-	if err := l.notInsideWorker(); err != nil {
-		return nil, err
+	inside := l.env["RDZV_RUN_ID"] != "" && l.env["RANK"] != ""
+	if inside && c.Launcher == "" { // naming a launcher starts another job in a worker
+		return nil, &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
 	}
 	var err error
 	if l.Placement, err = envmap.Detect(l.env, c.Launcher); err != nil {
@@ -62,14 +63,6 @@ type InsideWorkerError struct{ Rank, Job string }
 
 func (e *InsideWorkerError) Error() string {
 	return fmt.Sprintf("already rank %s of job %s", e.Rank, e.Job)
-}
-
-// notInsideWorker refuses to start a job in a worker of another one, unless a launcher is named.
-func (l *Local) notInsideWorker() error {
-	if l.env["RDZV_RUN_ID"] == "" || l.env["RANK"] == "" || l.Config.Launcher != "" {
-		return nil
-	}
-	return &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
 }
 
 // countAgents determines how many agents the job has.

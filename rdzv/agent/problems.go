@@ -15,7 +15,13 @@ import (
 
 // findProblems finds such problems as far as possible before the agents meet.
 func (l *Local) findProblems() {
-	for _, err := range []error{l.findProgram(), l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
+	c := l.Config
+	path, err := wrap.Find(c.Program[0], c.Environ, "")
+	if err != nil {
+		err = hinted{err, programHint(err, c.Program)}
+	}
+	l.Path = path
+	for _, err := range []error{err, l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
 		l.Problems = withProblem(l.Problems, err)
 	}
 }
@@ -26,12 +32,11 @@ func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
 		return problems
 	}
 	p := rdzv.Problem{Kind: rdzv.OtherProblem, Text: err.Error(), Hint: Hint(err)}
-	var program *wrap.FindError
-	switch {
-	case errors.As(err, &program) && program.ExitCode() == 126:
-		p.Kind = rdzv.ProgramNotExecutable
-	case errors.As(err, &program):
+	if program, ok := errors.AsType[*wrap.FindError](err); ok {
 		p.Kind = rdzv.ProgramMissing
+		if program.ExitCode() == CodeNotExecutable {
+			p.Kind = rdzv.ProgramNotExecutable
+		}
 	}
 	return append(problems, p)
 }
@@ -42,15 +47,6 @@ type ProblemError struct{ Err error }
 
 func (e *ProblemError) Error() string { return e.Err.Error() }
 func (e *ProblemError) Unwrap() error { return e.Err }
-
-// findProgram looks for the program.
-func (l *Local) findProgram() (err error) {
-	c := l.Config
-	if l.Path, err = wrap.Find(c.Program[0], c.Environ, ""); err != nil {
-		return hinted{err, programHint(err, c.Program)}
-	}
-	return nil
-}
 
 // How many files an agent may have to open, with some reserve: itself, while it hosts the store and
 // runs no worker, for each of its workers, and for each other agent that connects to its store.
