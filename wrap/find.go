@@ -1,12 +1,12 @@
 package wrap
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -44,13 +44,13 @@ func (e *FindError) ExitCode() int { return e.code }
 // resolved in dir; any other name is searched for in the PATH of env, whose relative entries are
 // resolved in dir. The result can be used as Worker.Path. Errors are *FindError.
 func Find(name string, env []string, dir string) (string, error) {
-	if info, err := os.Stat(orDot(dir)); err != nil || !info.IsDir() {
+	if info, err := os.Stat(from(dir, ".")); err != nil || !info.IsDir() {
 		err := fmt.Errorf("working directory %q: %w", dir, syscall.ENOENT)
 		return "", &FindError{name, "", err, 127}
 	}
 	if strings.Contains(name, "/") {
-		file, err := candidate(name, name, dir)
-		if err != nil {
+		file := from(dir, name)
+		if err := check(name, file, dir); err != nil {
 			return "", err
 		}
 		return file, nil
@@ -58,24 +58,12 @@ func Find(name string, env []string, dir string) (string, error) {
 	if name == "" {
 		return "", &FindError{name, "", errors.New("the program name is empty"), 127}
 	}
-	return inPath(name, pathOf(env), dir)
-}
-
-func orDot(dir string) string {
-	if dir == "" {
-		return "."
+	path := defaultPath
+	isPath := func(e string) bool { return strings.HasPrefix(e, "PATH=") }
+	if i := slices.IndexFunc(env, isPath); i >= 0 { // the first one, as getenv(3)
+		path = strings.TrimPrefix(env[i], "PATH=")
 	}
-	return dir
-}
-
-// pathOf is the PATH of env: the first one, like that of getenv(3).
-func pathOf(env []string) string {
-	for _, e := range env {
-		if path, ok := strings.CutPrefix(e, "PATH="); ok {
-			return path
-		}
-	}
-	return defaultPath
+	return inPath(name, path, dir)
 }
 
 // inPath searches path. A file that cannot be executed does not end the search but is the reason of
@@ -83,55 +71,54 @@ func pathOf(env []string) string {
 // has left in PATH.
 func inPath(name, path, dir string) (string, error) {
 	failure := &FindError{name, "", fmt.Errorf("not found in PATH %q", path), 127}
-	for _, entry := range strings.Split(path, ":") {
+	for entry := range strings.SplitSeq(path, ":") {
 		if entry == "" {
 			entry = "." // the working directory (execvp(3))
 		}
-		file, err := candidate(name, entry+"/"+name, dir)
+		file := from(dir, entry+"/"+name)
+		err := check(name, file, dir)
 		if err == nil {
 			return file, nil
 		}
-		if failure.Path == "" && err.Path != "" && exists(err.Path) &&
-			!errors.Is(err, errDirectory) {
-			failure = err
+		if failure.Path == "" && err.Path != "" && !errors.Is(err, errDirectory) {
+			if _, hidden := os.Stat(file); hidden == nil {
+				failure = err
+			}
 		}
 	}
 	return "", failure
 }
 
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
-}
-
 var errDirectory = errors.New("is a directory")
 
-// candidate checks one file, resolved in dir. For a script it checks the interpreter too: the error
-// of the kernel would be the same as for a missing script.
-func candidate(name, file, dir string) (string, *FindError) {
-	file = from(dir, file)
+// check checks the file that was found for name in dir. For a script it checks the interpreter too:
+// the error of the kernel would be the same as for a missing script.
+func check(name, file, dir string) *FindError {
 	switch code, err := executable(file); {
 	case code == 127:
-		return "", &FindError{name, "", err, code}
+		return &FindError{name, "", err, code}
 	case err != nil:
-		return "", &FindError{name, file, err, code}
+		return &FindError{name, file, err, code}
 	}
 	if by := interpreter(file); by != "" {
 		if code, err := executable(from(dir, by)); err != nil {
-			return "", &FindError{name, file, fmt.Errorf("interpreter %q: %w", by, err), code}
+			return &FindError{name, file, fmt.Errorf("interpreter %q: %w", by, err), code}
 		}
 	}
-	return file, nil
+	return nil
 }
 
 // executable returns why file cannot be executed, and the exit code that a shell reports then.
 func executable(file string) (code int, err error) {
 	info, err := os.Stat(file)
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		err = e.Err // FindError has the path
+	}
 	switch {
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTDIR):
-		return 126, bare(err)
+	case err == syscall.EACCES, err == syscall.ENOTDIR:
+		return 126, err
 	case err != nil:
-		return 127, bare(err)
+		return 127, err
 	case info.IsDir():
 		return 126, errDirectory
 	case !info.Mode().IsRegular():
@@ -151,15 +138,6 @@ func from(dir, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// bare removes operation and path from an error: FindError has the path.
-func bare(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}
-
 // interpreter is the program that a script names after "#!"; "" if file is not a script or cannot
 // be read (it may be executable without being readable). The kernel reads 256 bytes
 // (BINPRM_BUF_SIZE).
@@ -170,18 +148,12 @@ func interpreter(file string) string {
 	}
 	defer f.Close()
 	head := make([]byte, 256)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	n, _ := io.ReadFull(f, head) // most files are shorter
+	line, script := strings.CutPrefix(string(head[:n]), "#!")
+	line, _, _ = strings.Cut(line, "\n")
+	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+	if !script || len(words) == 0 {
 		return ""
 	}
-	line, ok := bytes.CutPrefix(head[:n], []byte("#!"))
-	if !ok {
-		return ""
-	}
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	words := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
-	if len(words) == 0 {
-		return ""
-	}
-	return string(words[0])
+	return words[0]
 }

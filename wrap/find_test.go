@@ -93,7 +93,7 @@ func TestFind(t *testing.T) {
 // codeOfEnv is the exit code of env(1) for a program that cannot be run; -1 if env cannot be
 // compared.
 func codeOfEnv(name, env, dir string) int {
-	if _, err := os.Stat(orDot(dir)); err != nil || name == "sub" {
+	if _, err := os.Stat(from(dir, ".")); err != nil || name == "sub" {
 		return -1 // for a directory in PATH execvp(3) fails; a shell skips it, and so does Find
 	}
 	cmd := exec.Command("/usr/bin/env", name)
