@@ -35,9 +35,9 @@ func Ancestors(isDaemon func(name string) bool) *Ancestry {
 	a := &Ancestry{}
 	child, parent := os.Getpid(), os.Getppid()
 	for parent > 0 {
-		who, next, err := openParent(child, parent)
-		if err != nil {
-			break // it has ended meanwhile, or is hidden from this process
+		who, next, ok := openParent(child, parent)
+		if !ok {
+			break
 		}
 		a.chain = append(a.chain, who)
 		if isDaemon(who.Name) || isDaemon(executableOf(parent)) {
@@ -49,36 +49,21 @@ func Ancestors(isDaemon func(name string) bool) *Ancestry {
 	return nil
 }
 
-// errNotParent is why a process cannot be opened as a parent: it no longer is.
-var errNotParent = errors.New("not the parent")
-
 // openParent opens the parent of child and returns it and its own parent. A pid may be reused at
 // any time, so the pidfd is opened first: if child then still has this parent, it is the right
-// process.
-func openParent(child, parent int) (Ancestor, int, error) {
+// process. It fails if the parent has ended meanwhile, or is hidden from this process.
+func openParent(child, parent int) (who Ancestor, next int, ok bool) {
 	pidfd, err := unix.PidfdOpen(parent, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return Ancestor{}, 0, err
-	}
 	if err != nil {
 		pidfd = -1 // ENOSYS before Linux 5.3, EPERM in some sandboxes
 	}
 	stat, err := procfs.Read(procfs.System, parent)
-	if err == nil && !isParent(child, parent) {
-		err = errNotParent
+	own, errOwn := procfs.Read(procfs.System, child)
+	if err != nil || errOwn != nil || own.Parent != parent {
+		unix.Close(pidfd)
+		return Ancestor{}, 0, false
 	}
-	if err != nil {
-		if pidfd >= 0 {
-			unix.Close(pidfd)
-		}
-		return Ancestor{}, 0, err
-	}
-	return Ancestor{PID: parent, Name: stat.Name, start: stat.Start, pidfd: pidfd}, stat.Parent, nil
-}
-
-func isParent(child, parent int) bool {
-	stat, err := procfs.Read(procfs.System, child)
-	return err == nil && stat.Parent == parent
+	return Ancestor{parent, stat.Name, stat.Start, pidfd}, stat.Parent, true
 }
 
 // executableOf is the base name of pid's executable. That of another user's process cannot be read;
@@ -163,9 +148,7 @@ func (a *Ancestry) KeepDaemon() {
 // Close closes the ancestors. Wait must have returned.
 func (a *Ancestry) Close() {
 	for i := range a.chain {
-		if fd := a.chain[i].pidfd; fd >= 0 {
-			unix.Close(fd)
-		}
+		unix.Close(a.chain[i].pidfd)
 		a.chain[i].pidfd = -1
 	}
 }
