@@ -32,11 +32,7 @@ func openSink(to *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return nil, err
-	}
-	if stat.Mode&unix.S_IFMT == unix.S_IFIFO {
+	if info, err := to.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
 		const mode = unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
 		again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode, 0)
 		if err == nil {

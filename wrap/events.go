@@ -51,6 +51,22 @@ func (r *run) handle(e watchdog.Record) {
 	}
 }
 
+// stopSignals stop a process unless it catches or ignores them. Terminals and shells send them. With
+// Tree.JobControl this process catches them, so that they do not stop it before its workers have
+// stopped: an editor or a debugger restores the terminal first.
+var stopSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+// underShell reports whether the parent of this process can be a shell with job control, which can
+// continue this process: it is in the same session but in another process group.
+func underShell() bool {
+	parent := unix.Getppid()
+	session, err := unix.Getsid(parent)
+	own, errOwn := unix.Getsid(0)
+	group, errGroup := unix.Getpgid(parent)
+	return err == nil && errOwn == nil && errGroup == nil &&
+		session == own && group != unix.Getpgrp()
+}
+
 // notStarted is the Result of a worker that was stopped before it was started.
 var notStarted = Result{Signal: syscall.SIGTERM, Stopped: true}
 

@@ -39,7 +39,7 @@ const (
 type pairing struct {
 	ready   []Event   // to be sent to Source.C
 	pending []pending // oldest first
-	reports []report  // without a signal yet, oldest first
+	reports []Event   // by sentinels, without a signal to this process yet, oldest first
 }
 
 // pending is a signal that waits for a report, or for which a report has come, so that it is in
@@ -50,20 +50,14 @@ type pending struct {
 	due     time.Time
 }
 
-// report is a signal that a sentinel received, and when it reported that.
-type report struct {
-	signal syscall.Signal
-	at     time.Time
-}
-
 // signal adds a signal to this process, about which the sentinels of the watchdogs in queried have
 // been queried. Without any the signal is for this process alone.
 func (p *pairing) signal(sig syscall.Signal, now time.Time, queried []int) {
 	s := pending{Event: Event{Signal: sig, At: now}, queried: queried, due: now.Add(replyWait)}
-	p.reports = slices.DeleteFunc(p.reports, func(r report) bool {
-		return now.Sub(r.at) > reportLife
+	p.reports = slices.DeleteFunc(p.reports, func(r Event) bool {
+		return now.Sub(r.At) > reportLife
 	})
-	i := slices.IndexFunc(p.reports, func(r report) bool { return r.signal == sig })
+	i := slices.IndexFunc(p.reports, func(r Event) bool { return r.Signal == sig })
 	switch {
 	case i >= 0:
 		p.reports = slices.Delete(p.reports, i, i+1)
@@ -81,7 +75,7 @@ func (p *pairing) signal(sig syscall.Signal, now time.Time, queried []int) {
 func (p *pairing) report(sig syscall.Signal, now time.Time) {
 	i := slices.IndexFunc(p.pending, func(s pending) bool { return !s.Shared && s.Signal == sig })
 	if i < 0 {
-		p.reports = append(p.reports, report{sig, now})
+		p.reports = append(p.reports, Event{Signal: sig, At: now})
 		return
 	}
 	s := &p.pending[i]

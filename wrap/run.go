@@ -3,6 +3,7 @@ package wrap
 import (
 	"context"
 	"os"
+	"os/signal"
 	"sync"
 	"time"
 
@@ -38,7 +39,9 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	if t.JobControl {
-		defer catchStopSignals()()
+		caught := make(chan os.Signal, 1) // not read: the watchdog reports which workers stop
+		catch(caught, stopSignals)
+		defer signal.Stop(caught)
 	}
 	if t.Source != nil {
 		r.reports = t.Source.subscribe(r.guard, r.queries, len(t.Workers))

@@ -75,8 +75,7 @@ func (s *Source) Close() {
 func (s *Source) run() {
 	defer close(s.done)
 	var p pairing
-	due := time.NewTimer(time.Hour)
-	defer due.Stop()
+	var due <-chan time.Time
 	for {
 		out, first := s.out, Event{}
 		if len(p.ready) == 0 {
@@ -89,7 +88,7 @@ func (s *Source) run() {
 			p.signal(sig.(syscall.Signal), time.Now(), s.query())
 		case r := <-s.reports:
 			s.handle(r, &p)
-		case now := <-due.C:
+		case now := <-due:
 			p.expire(now)
 		case out <- first:
 			p.ready = p.ready[1:]
@@ -97,7 +96,7 @@ func (s *Source) run() {
 			return
 		}
 		if at, ok := p.next(); ok {
-			due.Reset(time.Until(at))
+			due = time.After(time.Until(at))
 		}
 	}
 }
