@@ -174,7 +174,10 @@ func TestGateWithSilentConnections(t *testing.T) {
 	}
 	defer late.Close()
 	echoes(t, late)
-	if n := len(l.(*Gate).pending.conns); n > maxPending {
+	p := l.(*Gate).pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.conns); n > maxPending {
 		t.Errorf("%d connections are pending", n)
 	}
 }
