@@ -3,7 +3,7 @@ package gate
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"net"
 	"net/netip"
@@ -65,47 +65,53 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greet
 	return verified, greeting, nil
 }
 
-func (d *Dialer) handshake(ctx context.Context, conn net.Conn) (net.Conn, Greeting, error) {
+// handshake authenticates both sides and reads the greeting. It returns the connection on which the
+// store's protocol follows.
+func (d *Dialer) handshake(ctx context.Context, conn net.Conn) (_ net.Conn, g Greeting, err error) {
 	if d.tls == nil {
-		greeting, err := sendHello(conn, d.public, d.host)
-		return conn, greeting, err
+		err = writeLine(conn, "hello", hex.EncodeToString(d.public), wire.Word(d.host))
+	} else {
+		secure := tls.Client(conn, d.tls)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, g, d.explain(err)
+		}
+		g.ID = instanceOf(secure.ConnectionState().PeerCertificates[0])
+		conn = secure
 	}
-	secure := tls.Client(conn, d.tls)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, Greeting{}, d.explain(err)
+	var words []string
+	if err == nil {
+		words, err = readLine(conn)
 	}
-	addrs, err := readGreeting(secure)
-	if err != nil {
-		return nil, Greeting{}, err
+	if err == nil {
+		g.Addrs, err = parseGreeting(words)
 	}
-	id := instanceOf(secure.ConnectionState().PeerCertificates[0])
-	return secure, Greeting{id, addrs}, nil
+	if err != nil || d.tls != nil {
+		return conn, g, err
+	}
+	id, err := hex.DecodeString(words[len(words)-1])
+	if err != nil || len(id) != len(g.ID) {
+		return nil, g, ErrNotStore
+	}
+	g.ID = Instance(id)
+	return conn, g, nil
 }
 
 // explain determines from the certificate that could not be verified, or from an answer that is not
 // TLS, what the other side is.
 func (d *Dialer) explain(err error) error {
-	var notTLS tls.RecordHeaderError
-	if errors.As(err, &notTLS) {
+	if notTLS, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return notStoreError(string(notTLS.RecordHeader[:]))
 	}
-	var unverified *tls.CertificateVerificationError
-	if !errors.As(err, &unverified) || len(unverified.UnverifiedCertificates) == 0 {
+	unverified, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok || len(unverified.UnverifiedCertificates) == 0 {
 		return err
 	}
-	switch public := publicOfCert(unverified.UnverifiedCertificates[0]); public {
-	case "":
+	names := unverified.UnverifiedCertificates[0].DNSNames
+	switch {
+	case len(names) != 1 || secret.PublicOf(names[0]) == "":
 		return ErrNotStore
-	case secret.PublicOf(d.tls.ServerName):
+	case names[0] == d.tls.ServerName:
 		return ErrDifferentToken
-	default:
-		return ErrDifferentJob
 	}
-}
-
-func publicOfCert(cert *x509.Certificate) string {
-	if len(cert.DNSNames) != 1 {
-		return ""
-	}
-	return secret.PublicOf(cert.DNSNames[0])
+	return ErrDifferentJob
 }

@@ -7,6 +7,7 @@ package gate
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
@@ -39,11 +40,11 @@ type Gate struct {
 	done     sync.WaitGroup
 	accepted chan net.Conn // connections for Accept
 	pending  *pending
-	passed   atomic.Int64  // number of connections that have passed the handshake
+	passed   atomic.Bool   // a connection has passed the handshake
 	decided  chan struct{} // closed by the first call of Admit or Redirect
 
 	mu      sync.Mutex
-	answer  error              // nil: this agent hosts; a MovedError: another agent does
+	moved   netip.AddrPort     // where another agent hosts; not valid if this one does
 	waiting map[*incoming]bool // connections that wait for decided
 }
 
@@ -55,17 +56,20 @@ func New(
 	listeners []net.Listener, key *secret.Key, public []byte, report func(Rejection),
 ) (*Gate, error) {
 	g := &Gate{
-		listeners: listeners, report: report, id: newInstance(), public: hex.EncodeToString(public),
-		accepted: make(chan net.Conn), pending: newPending(),
+		listeners: listeners, report: report, public: hex.EncodeToString(public),
+		accepted: make(chan net.Conn), pending: &pending{freed: make(chan struct{}, 1)},
 		decided: make(chan struct{}), waiting: map[*incoming]bool{},
 	}
-	if key != nil {
+	if key == nil {
+		rand.Read(g.id[:])
+	} else {
 		cfg, err := key.ServerTLS()
 		if err != nil {
 			closeAll(listeners)
 			return nil, err
 		}
-		g.tls, g.public = recordHello(cfg), key.Public()
+		recordHello(cfg)
+		g.tls, g.public = cfg, key.Public()
 		g.id = instanceOf(cfg.Certificates[0].Leaf)
 	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
@@ -79,23 +83,29 @@ func New(
 func (g *Gate) ID() Instance { return g.id }
 
 // Addrs returns the addresses of the listeners.
-func (g *Gate) Addrs() []netip.AddrPort { return addrsOf(g.listeners) }
+func (g *Gate) Addrs() []netip.AddrPort {
+	var addrs []netip.AddrPort
+	for _, l := range g.listeners {
+		addrs = append(addrs, addrOf(l.Addr()))
+	}
+	return addrs
+}
 
 // Passed reports whether any connection has passed the handshake.
-func (g *Gate) Passed() bool { return g.passed.Load() > 0 }
+func (g *Gate) Passed() bool { return g.passed.Load() }
 
 // Admit admits the connections that wait and those that will follow: this agent hosts the store.
-func (g *Gate) Admit() { g.decide(nil) }
+func (g *Gate) Admit() { g.decide(netip.AddrPort{}) }
 
 // Redirect tells the clients that wait, and those that will follow, to connect to addr instead:
 // the agent there hosts the store.
-func (g *Gate) Redirect(addr netip.AddrPort) { g.decide(MovedError{addr}) }
+func (g *Gate) Redirect(addr netip.AddrPort) { g.decide(addr) }
 
 // decide sets the answer to clients. A later call changes it for the connections that follow.
-func (g *Gate) decide(answer error) {
+func (g *Gate) decide(moved netip.AddrPort) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.answer = answer
+	g.moved = moved
 	select {
 	case <-g.decided:
 	default:
@@ -138,7 +148,7 @@ func (g *Gate) admit(s *incoming) {
 		return
 	}
 	s.SetDeadline(time.Time{})
-	g.passed.Add(1)
+	g.passed.Store(true)
 	g.waitForDecision(s)
 	if err := g.greet(conn); err != nil {
 		s.Close()
@@ -157,12 +167,15 @@ func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 		conn := tls.Server(s, g.tls)
 		return conn, conn.HandshakeContext(g.ctx)
 	}
-	public, host, err := readHello(s)
+	words, err := readLine(s)
 	if err != nil {
 		return nil, err
 	}
-	s.identify(public, host)
-	if public != g.public {
+	if len(words) != 3 || words[0] != "hello" {
+		return nil, ErrNotStore
+	}
+	s.identify(words[1], wire.Word(words[2]))
+	if s.public != g.public {
 		writeLine(s, "other")
 		return nil, ErrDifferentJob
 	}
@@ -171,20 +184,19 @@ func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 
 func (g *Gate) greet(conn net.Conn) error {
 	g.mu.Lock()
-	answer := g.answer
+	moved := g.moved
 	g.mu.Unlock()
-	addrs := wire.FormatAddrs(addrsOf(g.listeners))
-	var moved MovedError
+	words := []string{"ok", wire.FormatAddrs(g.Addrs())}
 	switch {
 	case g.ctx.Err() != nil:
 		return g.ctx.Err()
-	case errors.As(answer, &moved):
-		writeLine(conn, "moved", moved.To.String())
-		return answer
-	case g.tls != nil:
-		return writeLine(conn, "ok", addrs)
+	case moved.IsValid():
+		writeLine(conn, "moved", moved.String())
+		return MovedError{moved}
+	case g.tls == nil:
+		words = append(words, hex.EncodeToString(g.id[:]))
 	}
-	return writeLine(conn, "ok", addrs, hex.EncodeToString(g.id[:]))
+	return writeLine(conn, words...)
 }
 
 // Accept returns the next admitted connection.
@@ -204,12 +216,7 @@ func (g *Gate) Addr() net.Addr { return g.listeners[0].Addr() }
 // gate's goroutines. Accepted connections stay open.
 func (g *Gate) Close() error {
 	g.stop()
-	var errs []error
-	for _, l := range g.listeners {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
+	closeAll(g.listeners)
 	g.done.Wait()
-	return errors.Join(errs...)
+	return nil
 }

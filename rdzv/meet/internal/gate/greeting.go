@@ -1,14 +1,11 @@
 package gate
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"strings"
 
@@ -65,18 +62,14 @@ func readLine(r io.Reader) ([]string, error) {
 			return nil, err
 		}
 		if b[0] == '\n' {
-			return parseLine(string(line))
+			words := strings.Split(string(line), " ")
+			if len(words) < 2 || words[0] != wire.Magic {
+				return nil, notStoreError(string(line))
+			}
+			return words[1:], nil
 		}
 	}
 	return nil, ErrNotStore
-}
-
-func parseLine(line string) ([]string, error) {
-	words := strings.Split(line, " ")
-	if len(words) < 2 || words[0] != wire.Magic {
-		return nil, notStoreError(line)
-	}
-	return words[1:], nil
 }
 
 func writeLine(w io.Writer, words ...string) error {
@@ -84,30 +77,17 @@ func writeLine(w io.Writer, words ...string) error {
 	return err
 }
 
-// readGreeting reads the greeting after a TLS handshake and returns the addresses on which the
-// store listens.
-func readGreeting(r io.Reader) ([]netip.AddrPort, error) {
-	words, err := readLine(r)
-	if err != nil {
-		return nil, err
-	}
-	return parseGreeting(words)
-}
-
+// parseGreeting parses a greeting and returns the addresses on which the store listens.
 func parseGreeting(words []string) ([]netip.AddrPort, error) {
 	switch {
 	case words[0] == "ok" && len(words) > 1:
-		addrs, err := wire.ParseAddrs(words[1])
-		if err != nil {
-			return nil, ErrNotStore
+		if addrs, err := wire.ParseAddrs(words[1]); err == nil {
+			return addrs, nil
 		}
-		return addrs, nil
 	case words[0] == "moved" && len(words) == 2:
-		addr, err := netip.ParseAddrPort(words[1])
-		if err != nil {
-			return nil, ErrNotStore
+		if addr, err := netip.ParseAddrPort(words[1]); err == nil {
+			return nil, MovedError{addr}
 		}
-		return nil, MovedError{addr}
 	case words[0] == "other":
 		return nil, ErrDifferentJob
 	}
@@ -119,38 +99,6 @@ type MovedError struct{ To netip.AddrPort }
 
 func (e MovedError) Error() string { return fmt.Sprintf("moved to %s", e.To) }
 
-// sendHello is the client's side of a greeting without a key.
-func sendHello(conn net.Conn, public []byte, host string) (Greeting, error) {
-	if err := writeLine(conn, "hello", hex.EncodeToString(public), wire.Word(host)); err != nil {
-		return Greeting{}, err
-	}
-	words, err := readLine(conn)
-	if err != nil {
-		return Greeting{}, err
-	}
-	addrs, err := parseGreeting(words)
-	if err != nil {
-		return Greeting{}, err
-	}
-	id, err := hex.DecodeString(words[len(words)-1])
-	if err != nil || len(id) != len(Instance{}) {
-		return Greeting{}, ErrNotStore
-	}
-	return Greeting{Instance(id), addrs}, nil
-}
-
-// readHello reads what the client sends first if there is no key.
-func readHello(conn net.Conn) (public, host string, err error) {
-	words, err := readLine(conn)
-	if err != nil {
-		return "", "", err
-	}
-	if len(words) != 3 || words[0] != "hello" {
-		return "", "", ErrNotStore
-	}
-	return words[1], wire.Word(words[2]), nil
-}
-
 // An Instance identifies one run of one store. With a key it is a digest of the store's
 // certificate.
 type Instance [16]byte
@@ -158,10 +106,4 @@ type Instance [16]byte
 func instanceOf(cert *x509.Certificate) Instance {
 	sum := sha256.Sum256(cert.Raw)
 	return Instance(sum[:len(Instance{})])
-}
-
-func newInstance() Instance {
-	var id Instance
-	rand.Read(id[:])
-	return id
 }

@@ -44,11 +44,12 @@ func listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listene
 		last = err
 	}
 	if len(ports) > 1 {
-		return nil, fmt.Errorf("cannot listen on any of ports %s: %w", join(ports), last)
+		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
+		return nil, fmt.Errorf("cannot listen on any of ports %s: %w", list, last)
 	}
-	var op *net.OpError
-	var errno syscall.Errno
-	if errors.As(last, &op) && errors.As(last, &errno) && op.Addr != nil {
+	op, _ := errors.AsType[*net.OpError](last)
+	errno, ok := errors.AsType[syscall.Errno](last)
+	if ok && op != nil && op.Addr != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", op.Addr, errno)
 	}
 	return nil, fmt.Errorf("cannot listen: %w", last)
@@ -79,16 +80,4 @@ func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
 		l.Close()
 	}
-}
-
-func addrsOf(listeners []net.Listener) []netip.AddrPort {
-	var addrs []netip.AddrPort
-	for _, l := range listeners {
-		addrs = append(addrs, addrOf(l.Addr()))
-	}
-	return addrs
-}
-
-func join(ports []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
 }

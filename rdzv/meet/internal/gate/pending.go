@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -30,15 +31,11 @@ type pending struct {
 // An incoming is a connection from its accept(2) on.
 type incoming struct {
 	net.Conn
-	since time.Time
-
-	mu         sync.Mutex
+	since      time.Time
 	public     string // public name of the job that the client has named
 	host       string // the name that the client gives its host, not verified
-	identified bool
+	identified atomic.Bool
 }
-
-func newPending() *pending { return &pending{freed: make(chan struct{}, 1)} }
 
 func (p *pending) add(conn net.Conn) *incoming {
 	p.mu.Lock()
@@ -73,17 +70,11 @@ func (p *pending) waitForSpace(ctx context.Context) {
 			p.remove(expired)
 			continue
 		}
-		p.wait(ctx)
-	}
-}
-
-func (p *pending) wait(ctx context.Context) {
-	t := time.NewTimer(silentLimit / 4)
-	defer t.Stop()
-	select {
-	case <-p.freed:
-	case <-t.C:
-	case <-ctx.Done():
+		select {
+		case <-p.freed:
+		case <-time.After(silentLimit / 4):
+		case <-ctx.Done():
+		}
 	}
 }
 
@@ -96,7 +87,7 @@ func (p *pending) expired(now time.Time) (full bool, expired *incoming) {
 		return false, nil
 	}
 	for _, s := range p.conns {
-		if !s.isIdentified() && now.Sub(s.since) >= silentLimit {
+		if !s.identified.Load() && now.Sub(s.since) >= silentLimit {
 			return true, s
 		}
 	}
@@ -106,16 +97,10 @@ func (p *pending) expired(now time.Time) (full bool, expired *incoming) {
 	return true, nil
 }
 
+// identify is called during the handshake, whose goroutine alone uses public and host.
 func (s *incoming) identify(public, host string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.public, s.host, s.identified = public, host, true
-}
-
-func (s *incoming) isIdentified() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.identified
+	s.public, s.host = public, host
+	s.identified.Store(true)
 }
 
 // waitForDecision returns when Admit or Redirect has been called, or the gate is closed.
@@ -147,11 +132,7 @@ func (g *Gate) HasWaiting() bool {
 // isIdle reports whether the connection is open and there is nothing to read. A client that waits
 // for the greeting sends nothing, so anything to read is the end of the connection.
 func isIdle(conn net.Conn) bool {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return true
-	}
-	raw, err := c.SyscallConn()
+	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return false
 	}

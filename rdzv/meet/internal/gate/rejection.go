@@ -32,17 +32,14 @@ type Rejection struct {
 // contains the name of its host. It is sent unencrypted, and used in messages only.
 const hostPrefix = "rdzv-host/"
 
-// recordHello returns a copy of cfg that records on the connection which job and host the client
-// names in its first message.
-func recordHello(cfg *tls.Config) *tls.Config {
-	cfg = cfg.Clone()
+// recordHello makes cfg record on the connection which job and host the client names in its first
+// message.
+func recordHello(cfg *tls.Config) {
 	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if s, ok := hello.Conn.(*incoming); ok {
-			s.identify(secret.PublicOf(hello.ServerName), hostOf(hello.SupportedProtos))
-		}
+		s := hello.Conn.(*incoming)
+		s.identify(secret.PublicOf(hello.ServerName), hostOf(hello.SupportedProtos))
 		return nil, nil
 	}
-	return cfg
 }
 
 func hostOf(protocols []string) string {
@@ -54,41 +51,27 @@ func hostOf(protocols []string) string {
 	return ""
 }
 
-// reject reports a connection that failed with err, if it seems to come from an agent of this user.
+// reject reports a connection whose handshake failed with err, if it seems to come from an agent of
+// this user. A client that asked for this job and did not accept the server's certificate, or has a
+// certificate that was not accepted, has a different secret.
 func (g *Gate) reject(s *incoming, err error) {
-	s.mu.Lock()
-	r := Rejection{
-		Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr(), Reason: g.reason(s.public, err),
-	}
-	s.mu.Unlock()
-	if r.Reason != nil {
-		g.report(r)
-	}
-}
-
-// reason determines why the handshake with a client that asked for the job public failed; nil if
-// the client is not an agent. A client that asked for this job and did not accept the server's
-// certificate, or has a certificate that was not accepted, has a different secret.
-func (g *Gate) reason(public string, err error) error {
-	if public == "" {
-		return nil
-	}
-	if public != g.public {
-		return ErrDifferentJob
-	}
+	r := Rejection{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr()}
 	var unverified *tls.CertificateVerificationError
 	var alert *net.OpError
-	if errors.As(err, &unverified) || errors.As(err, &alert) && alert.Op == "remote error" {
-		return ErrDifferentToken
+	switch {
+	case s.public == "": // not an agent
+		return
+	case s.public != g.public:
+		r.Reason = ErrDifferentJob
+	case errors.As(err, &unverified), errors.As(err, &alert) && alert.Op == "remote error":
+		r.Reason = ErrDifferentToken
+	default:
+		return
 	}
-	return nil
+	g.report(r)
 }
 
 func addrOf(a net.Addr) netip.AddrPort {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	ap := tcp.AddrPort()
+	ap := a.(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
