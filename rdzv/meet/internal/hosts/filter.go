@@ -51,12 +51,6 @@ var localPrefixes = []string{
 	"podman", "nerdctl", "weave", "kube-", "dummy",
 }
 
-func isLocal(name string) bool {
-	return slices.ContainsFunc(localPrefixes, func(prefix string) bool {
-		return strings.HasPrefix(name, prefix)
-	})
-}
-
 // Usable returns the interfaces, with those of their addresses that other hosts can reach:
 // interfaces that are up, not loopback and not local to this host (docker0 and similar). A Filter
 // that includes a local interface or its network overrides that. Link-local addresses are used only
@@ -67,7 +61,8 @@ func Usable(all []Interface, f Filter) []Interface {
 		if !i.Up || i.Loopback {
 			continue
 		}
-		i.Addrs = f.addresses(i, !isLocal(i.Name))
+		isPrefix := func(prefix string) bool { return strings.HasPrefix(i.Name, prefix) }
+		i.Addrs = f.addresses(i, !slices.ContainsFunc(localPrefixes, isPrefix))
 		if len(i.Addrs) > 0 {
 			list = append(list, i)
 		}
@@ -101,13 +96,6 @@ func (f Filter) includes(name string, a netip.Addr, byDefault bool) bool {
 	if len(f.names)+len(f.nets) == 0 {
 		return byDefault
 	}
-	if slices.Contains(f.names, name) {
-		return true
-	}
-	for _, n := range f.nets {
-		if n.Contains(a.Unmap()) {
-			return true
-		}
-	}
-	return false
+	contains := func(n netip.Prefix) bool { return n.Contains(a.Unmap()) }
+	return slices.Contains(f.names, name) || slices.ContainsFunc(f.nets, contains)
 }

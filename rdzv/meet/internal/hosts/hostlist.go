@@ -33,50 +33,23 @@ func expandHosts(entry string, limit int) ([]string, error) {
 	if !closed {
 		return nil, errHostlist
 	}
-	numbers, err := expandNumbers(inside, limit)
+	numbers, err := expandNumbers(inside, -1, limit)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, n := range numbers {
-		if suffix == "" {
-			names = append(names, prefix+n)
-			continue
-		}
-		tails, err := expandHosts(suffix, limit-len(names))
-		if err != nil {
-			return nil, err
+		tails := []string{""}
+		if suffix != "" {
+			if tails, err = expandHosts(suffix, limit-len(names)); err != nil {
+				return nil, err
+			}
 		}
 		for _, tail := range tails {
 			names = append(names, prefix+n+tail)
 		}
 	}
-	if len(names) > limit {
-		return nil, errHostlist
-	}
 	return names, nil
-}
-
-// expandNumbers expands "1-3,07" to 1 2 3 07.
-func expandNumbers(text string, limit int) ([]string, error) {
-	var numbers []string
-	for r := range strings.SplitSeq(text, ",") {
-		first, last, err := numberRange(r)
-		if err != nil || last-first >= limit-len(numbers) {
-			return nil, errHostlist
-		}
-		width := 0
-		if low, _, _ := strings.Cut(r, "-"); strings.HasPrefix(low, "0") {
-			width = len(low)
-		}
-		if width > 20 {
-			return nil, errHostlist
-		}
-		for n := first; n <= last; n++ {
-			numbers = append(numbers, fmt.Sprintf("%0*d", width, n))
-		}
-	}
-	return numbers, nil
 }
 
 // ParseNodeRegex expands OMPI_MCA_orte_node_regex of Open MPI 4 to the hosts of the job in the
@@ -104,21 +77,14 @@ func expandEntry(entry string, limit int) ([]string, error) {
 	inside, suffix, closed := strings.Cut(rest, "]")
 	digits, ranges, colon := strings.Cut(inside, ":")
 	width, err := strconv.Atoi(digits)
-	if !closed || !colon || err != nil || width < 0 || width > 20 ||
-		strings.ContainsAny(suffix, "[]") {
+	if !closed || !colon || err != nil || width < 0 || strings.ContainsAny(suffix, "[]") {
 		return nil, errHostlist
 	}
-	var names []string
-	for r := range strings.SplitSeq(ranges, ",") {
-		first, last, err := numberRange(r)
-		if err != nil || last-first >= limit-len(names) {
-			return nil, errHostlist
-		}
-		for n := first; n <= last; n++ {
-			names = append(names, fmt.Sprintf("%s%0*d%s", prefix, width, n, suffix))
-		}
+	names, err := expandNumbers(ranges, width, limit)
+	for i, n := range names {
+		names[i] = prefix + n + suffix
 	}
-	return names, nil
+	return names, err
 }
 
 // maxNodes is the maximum number of names in a list of hosts. A longer list is rejected as
@@ -127,15 +93,15 @@ const maxNodes = 1 << 16
 
 var errHostlist = errors.New("malformed list of hosts")
 
-// An expander returns the names that one entry of a list stands for, at most limit.
-type expander func(entry string, limit int) ([]string, error)
-
-// expandList expands each entry of a list whose entries are separated by commas.
-func expandList(text string, expand expander) ([]string, error) {
+// expandList expands each entry of a list whose entries are separated by commas. expand returns the
+// names that one entry stands for, at most limit.
+func expandList(
+	text string, expand func(entry string, limit int) ([]string, error),
+) ([]string, error) {
 	var names []string
 	for text != "" {
-		entry, rest := splitEntry(text)
-		text = rest
+		var entry string
+		entry, text = splitEntry(text)
 		some, err := expand(entry, maxNodes-len(names))
 		if err != nil {
 			return nil, err
@@ -164,18 +130,29 @@ func splitEntry(text string) (entry, rest string) {
 	return text, ""
 }
 
-// numberRange parses "7" or "7-9".
-func numberRange(text string) (first, last int, err error) {
-	low, high, two := strings.Cut(text, "-")
-	if !two {
-		high = low
+// expandNumbers expands "1-3,07" to 1 2 3 07 if width is -1, else all numbers padded to width.
+func expandNumbers(text string, width, limit int) ([]string, error) {
+	var numbers []string
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, two := strings.Cut(part, "-")
+		if !two {
+			high = low
+		}
+		first, err1 := strconv.Atoi(low)
+		last, err2 := strconv.Atoi(high)
+		digits := max(width, 0)
+		if width < 0 && strings.HasPrefix(low, "0") {
+			digits = len(low)
+		}
+		if err1 != nil || err2 != nil || first < 0 || last < first || last == math.MaxInt ||
+			digits > 20 || last-first >= limit-len(numbers) {
+			return nil, errHostlist
+		}
+		for n := first; n <= last; n++ {
+			numbers = append(numbers, fmt.Sprintf("%0*d", digits, n))
+		}
 	}
-	first, err1 := strconv.Atoi(low)
-	last, err2 := strconv.Atoi(high)
-	if err1 != nil || err2 != nil || first < 0 || last < first || last == math.MaxInt {
-		return 0, 0, fmt.Errorf("not a range of numbers: %q", text)
-	}
-	return first, last, nil
+	return numbers, nil
 }
 
 // A NodeAddr is a node of Slurm and the name or address by which Slurm reaches it.

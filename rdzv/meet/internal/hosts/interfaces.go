@@ -1,9 +1,7 @@
 package hosts
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -57,53 +55,46 @@ func Addresses(list []Interface) []netip.Addr {
 	var addrs []netip.Addr
 	for _, i := range list {
 		for _, p := range i.Addrs {
-			addrs = append(addrs, withZone(p.Addr(), i.Name))
+			a := p.Addr()
+			if a.Is6() && a.IsLinkLocalUnicast() {
+				a = a.WithZone(i.Name)
+			}
+			addrs = append(addrs, a)
 		}
 	}
 	return addrs
 }
 
-func withZone(a netip.Addr, name string) netip.Addr {
-	if a.Is6() && a.IsLinkLocalUnicast() {
-		return a.WithZone(name)
+// ByRoute moves the interfaces with a default route of IPv4 to the front of the list, in the
+// kernel's order, because other hosts are most likely to reach them. It does nothing if proc is nil
+// or has no table of routes.
+func ByRoute(proc fs.FS, list []Interface) {
+	if proc == nil {
+		return
 	}
-	return a
+	table, err := fs.ReadFile(proc, "self/net/route")
+	if err != nil {
+		return
+	}
+	routes := defaultRoutes(string(table))
+	position := func(i Interface) int {
+		if p := slices.Index(routes, i.Name); p >= 0 {
+			return p
+		}
+		return len(routes)
+	}
+	slices.SortStableFunc(list, func(a, b Interface) int { return position(a) - position(b) })
 }
 
-// defaultRoutes reads /proc/net/route and returns the interfaces of the default routes in the
-// kernel's order.
-func defaultRoutes(r io.Reader) []string {
+// defaultRoutes returns the interfaces of the default routes in /proc/net/route.
+func defaultRoutes(table string) []string {
 	var names []string
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	for line := range strings.Lines(table) {
 		// Iface Destination Gateway Flags RefCnt Use Metric Mask ...
-		words := strings.Fields(lines.Text())
+		words := strings.Fields(line)
 		if len(words) >= 8 && words[1] == "00000000" && words[7] == "00000000" {
 			names = append(names, words[0])
 		}
 	}
 	return names
-}
-
-// ByRoute moves the interfaces with a default route of IPv4 to the front of the list, because other
-// hosts are most likely to reach them. It does nothing if proc is nil or has no table of routes.
-func ByRoute(proc fs.FS, list []Interface) {
-	if proc == nil {
-		return
-	}
-	f, err := proc.Open("self/net/route")
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	routes := defaultRoutes(f)
-	slices.SortStableFunc(list, func(a, b Interface) int {
-		return position(routes, a.Name) - position(routes, b.Name)
-	})
-}
-
-func position(routes []string, name string) int {
-	if i := slices.Index(routes, name); i >= 0 {
-		return i
-	}
-	return len(routes)
 }

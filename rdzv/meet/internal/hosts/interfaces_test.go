@@ -12,7 +12,7 @@ func TestDefaultRoutes(t *testing.T) {
 		"eth1\t00004E0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n" +
 		"eth0\t00000000\t01004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" +
 		"wlan0\t00000000\t01004D0A\t0003\t0\t0\t600\t00000000\t0\t0\t0\n"
-	if got := strings.Join(defaultRoutes(strings.NewReader(text)), " "); got != "eth0 wlan0" {
+	if got := strings.Join(defaultRoutes(text), " "); got != "eth0 wlan0" {
 		t.Error(got)
 	}
 }
