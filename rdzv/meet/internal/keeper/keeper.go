@@ -20,15 +20,9 @@ import (
 // Name is the keeper's argv[0]. Its only argument is the pid of the owner.
 const Name = "rdzv-keeper"
 
-// env is the complete environment of a keeper. It does not inherit the agent's, which may contain a
-// secret.
-var env = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}
-
 // maxText is the maximum length of the text in bytes. A pipe or socket buffer holds that much
 // before anybody reads it.
 const maxText = 4096
-
-var errTooLong = errors.New("text too long for a keeper")
 
 // Start starts a keeper of the text that accepts connections on l, a listening Unix socket. The
 // keeper outlives the caller and has a session of its own.
@@ -45,14 +39,15 @@ func Start(l *os.File, owner int, text string) error {
 	defer out.Close()
 	defer in.Close()
 	if len(text) > maxText {
-		return errTooLong
+		return errors.New("text too long for a keeper")
 	}
 	if _, err := in.WriteString(text); err != nil {
 		return err
 	}
 	p, err := os.StartProcess("/proc/self/exe", []string{Name, strconv.Itoa(owner)}, &os.ProcAttr{
-		Dir: "/", Env: env, Files: []*os.File{l, out, null},
-		Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: "/", Files: []*os.File{l, out, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+		// The agent's environment is not inherited, because it may contain a secret.
+		Env: []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
 	})
 	if err != nil {
 		return err
@@ -68,7 +63,8 @@ func init() {
 
 // run runs the keeper until its owner ends, and returns the exit code. Nobody reads the code.
 func run(pid string) int {
-	setName(Name)
+	name := append([]byte(Name), 0) // for ps, which would show "exe"
+	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0)
 	closeInherited()
 	owner, err := openOwner(pid)
 	if err != nil {
@@ -87,12 +83,6 @@ func run(pid string) int {
 			send(0, text)
 		}
 	}
-}
-
-// setName sets the command name, which ps shows. It would be "exe".
-func setName(name string) {
-	text := append([]byte(name), 0)
-	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0)
 }
 
 // closeInherited closes descriptors that were inherited from the launcher or the user's script,
