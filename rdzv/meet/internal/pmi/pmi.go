@@ -132,42 +132,30 @@ func (p *Client) write(b []byte) error {
 	return nil
 }
 
+// readLine reads up to the next newline. What follows remains in p.rest.
 func (p *Client) readLine(ctx context.Context) (string, error) {
-	for {
-		if i := bytes.IndexByte(p.rest, '\n'); i >= 0 {
-			line := string(p.rest[:i])
-			p.rest = p.rest[i+1:]
-			return line, nil
+	for buf := make([]byte, maxLine); ; {
+		if line, rest, ok := bytes.Cut(p.rest, []byte("\n")); ok {
+			p.rest = rest
+			return string(line), nil
 		}
 		if len(p.rest) > maxLine {
 			return "", errReply
 		}
-		if err := p.waitReadable(ctx); err != nil {
-			return "", err
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
 		}
-		buf := make([]byte, maxLine)
-		n, err := unix.Read(p.fd, buf)
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
+		readable := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(readable, int(pollInterval.Milliseconds()))
+		if n > 0 {
+			n, err = unix.Read(p.fd, buf)
+			if n == 0 {
+				return "", errors.New("the launcher has closed the connection")
+			}
+		}
+		if err != nil && err != unix.EINTR {
 			return "", err
-		case n == 0:
-			return "", errors.New("the launcher has closed the connection")
 		}
 		p.rest = append(p.rest, buf[:max(n, 0)]...)
 	}
-}
-
-func (p *Client) waitReadable(ctx context.Context) error {
-	for ctx.Err() == nil {
-		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, int(pollInterval.Milliseconds()))
-		if err != nil && err != unix.EINTR {
-			return err
-		}
-		if n > 0 {
-			return nil
-		}
-	}
-	return context.Cause(ctx)
 }
