@@ -51,10 +51,9 @@ func (b Beacon) Encode(key []byte) []byte {
 	if b.Hosting {
 		kind = "hosting"
 	}
-	words := []string{
+	line := strings.Join([]string{
 		wire.Magic, kind, b.Public, b.ID, wire.Word(b.Host), wire.FormatAddrs(b.Addrs),
-	}
-	line := strings.Join(words, " ")
+	}, " ")
 	return []byte(line + " " + mac(key, line))
 }
 
@@ -76,11 +75,9 @@ func Parse(packet, key []byte) (Beacon, error) {
 	b := Beacon{
 		Hosting: words[1] == "hosting", Public: words[2], ID: words[3], Host: wire.Word(words[4]),
 	}
-	if !isHex(b.Public, secret.PublicLen) || !isHex(b.ID, 16) {
-		return Beacon{}, errBeacon
-	}
 	var err error
-	if b.Addrs, err = wire.ParseAddrs(words[5]); err != nil {
+	b.Addrs, err = wire.ParseAddrs(words[5])
+	if err != nil || !isHex(b.Public, secret.PublicLen) || !isHex(b.ID, 16) {
 		return Beacon{}, errBeacon
 	}
 	if !hmac.Equal([]byte(words[6]), []byte(mac(key, string(packet[:end])))) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -52,14 +53,11 @@ func Open(ctx context.Context, list []hosts.Interface, port int) (*Socket, error
 		if !i.Multicast && !i.Loopback {
 			continue
 		}
-		ipv4, ipv6 := families(i)
-		if ipv4 {
-			group := netip.AddrPortFrom(group4, uint16(port))
-			errs = append(errs, s.join(ctx, "udp4", group, i))
+		if slices.ContainsFunc(i.Addrs, func(p netip.Prefix) bool { return p.Addr().Is4() }) {
+			errs = append(errs, s.join(ctx, "udp4", group4, port, i))
 		}
-		if ipv6 {
-			group := netip.AddrPortFrom(group6.WithZone(i.Name), uint16(port))
-			errs = append(errs, s.join(ctx, "udp6", group, i))
+		if slices.ContainsFunc(i.Addrs, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
+			errs = append(errs, s.join(ctx, "udp6", group6.WithZone(i.Name), port, i))
 		}
 	}
 	if len(s.conns) == 0 {
@@ -68,20 +66,13 @@ func Open(ctx context.Context, list []hosts.Interface, port int) (*Socket, error
 	return s, nil
 }
 
-func families(i hosts.Interface) (ipv4, ipv6 bool) {
-	for _, p := range i.Addrs {
-		ipv4 = ipv4 || p.Addr().Is4()
-		ipv6 = ipv6 || p.Addr().Is6()
-	}
-	return ipv4, ipv6
-}
-
 func (s *Socket) join(
-	ctx context.Context, network string, group netip.AddrPort, i hosts.Interface,
+	ctx context.Context, network string, addr netip.Addr, port int, i hosts.Interface,
 ) error {
+	group := netip.AddrPortFrom(addr, uint16(port))
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
-		control := c.Control(func(fd uintptr) { err = joinGroup(int(fd), group.Addr(), i.Index) })
+		control := c.Control(func(fd uintptr) { err = joinGroup(int(fd), addr, i.Index) })
 		return errors.Join(control, err)
 	}}
 	c, err := lc.ListenPacket(ctx, network, group.String())
