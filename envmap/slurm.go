@@ -119,7 +119,7 @@ func matchSlurmPMI(env Env) []string {
 	matched := matchSlurm(env)
 	size := env.first("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 	job := env[env.first("SLURM_JOB_ID", "SLURM_JOBID")] + "." + env[slurmStep(env)]
-	if matched == nil || !isSlurmPMI(env) ||
+	if matched == nil || env.has("MPI_LOCALRANKID") || // set by Hydra
 		env["PMI_JOBID"] != job || env["PMI_SIZE"] != env[size] {
 		return nil
 	}

@@ -7,7 +7,7 @@ func matchTorchrun(env Env) []string {
 	if rankIsPod(env) {
 		return nil
 	}
-	return append(env.setOf("RANK", "WORLD_SIZE"), env.setOf("TORCHELASTIC_RUN_ID")...)
+	return env.setOf("RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")
 }
 
 func readTorchrun(r *reader) {
