@@ -18,14 +18,12 @@ type CPUs struct {
 // ReadCPUs reads CPUs from /proc and /sys below root. Files that cannot be read impose no limit.
 func ReadCPUs(root fs.FS) CPUs {
 	online := readSet(root, "sys/devices/system/cpu/online")
-	status, _ := fs.ReadFile(root, "proc/self/status")
-	allowed, _ := field(string(status), "Cpus_allowed_list:")
-	mask := cpuList(allowed)
+	mask := cpuList(field(readText(root, "proc/self/status"), "Cpus_allowed_list:"))
 	if len(mask) == 0 {
 		mask = online
 	}
-	cgroups, _ := fs.ReadFile(root, "proc/self/cgroup")
-	node := cpusetOf(root, string(cgroups))
+	cgroups := readText(root, "proc/self/cgroup")
+	node := cpusetOf(root, cgroups)
 	if len(node) == 0 {
 		node = online
 	}
@@ -35,7 +33,7 @@ func ReadCPUs(root fs.FS) CPUs {
 		Mask:  max(1, cores(mask, siblings)),
 		Node:  max(1, cores(node, siblings)),
 	}
-	if quota := quotaOf(root, string(cgroups)); quota > 0 {
+	if quota := quotaOf(root, cgroups); quota > 0 {
 		c.Count, c.Node = min(c.Count, quota), min(c.Node, quota)
 	}
 	return c
@@ -94,10 +92,7 @@ func cpuList(list string) []int {
 	return cpus
 }
 
-func readSet(root fs.FS, name string) []int {
-	text, _ := fs.ReadFile(root, name)
-	return cpuList(string(text))
-}
+func readSet(root fs.FS, name string) []int { return cpuList(readText(root, name)) }
 
 // cpusetOf reads the CPUs of this process's cgroup, version 2 or 1. cgroups is the content of
 // /proc/self/cgroup. It returns nil if there is no cpuset.
@@ -113,33 +108,26 @@ func cpusetOf(root fs.FS, cgroups string) []int {
 }
 
 // quotaOf returns the smallest CPU quota of this process's cgroup and its ancestors, in CPUs,
-// rounded up; 0 if there is none.
+// rounded up; 0 if there is none. It reads cpu.max ("200000 100000", "max 100000"), or the two files
+// of version 1. Both give a time and a period in microseconds.
 func quotaOf(root fs.FS, cgroups string) int {
 	quota := 0
 	for _, dir := range cgroupDirs(cgroups, "cpu") {
-		if q := quotaIn(root, dir); q > 0 && (quota == 0 || q < quota) {
-			quota = q
+		limit, period, version2 := strings.Cut(readText(root, dir+"/cpu.max"), " ")
+		if !version2 {
+			limit = readText(root, dir+"/cpu.cfs_quota_us")
+			period = readText(root, dir+"/cpu.cfs_period_us")
+		}
+		n, errN := strconv.Atoi(strings.TrimSpace(limit))
+		per, errPer := strconv.Atoi(strings.TrimSpace(period))
+		if errN != nil || errPer != nil || n <= 0 || per <= 0 {
+			continue
+		}
+		if cpus := (n-1)/per + 1; quota == 0 || cpus < quota {
+			quota = cpus
 		}
 	}
 	return quota
-}
-
-// quotaIn reads cpu.max ("200000 100000", "max 100000"), or the two files of version 1. Both give a
-// time and a period in microseconds.
-func quotaIn(root fs.FS, dir string) int {
-	text, err := fs.ReadFile(root, dir+"/cpu.max")
-	limit, period, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if err != nil {
-		a, _ := fs.ReadFile(root, dir+"/cpu.cfs_quota_us")
-		b, _ := fs.ReadFile(root, dir+"/cpu.cfs_period_us")
-		limit, period = strings.TrimSpace(string(a)), strings.TrimSpace(string(b))
-	}
-	n, errN := strconv.Atoi(limit)
-	per, errPer := strconv.Atoi(period)
-	if errN != nil || errPer != nil || n <= 0 || per <= 0 {
-		return 0
-	}
-	return (n-1)/per + 1
 }
 
 // cgroupDirs returns the directories of this process's cgroup for a controller: its own, then its

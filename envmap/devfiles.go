@@ -34,8 +34,8 @@ func nvidia(root fs.FS) int {
 	gpus, _ := fs.ReadDir(root, dir)
 	listed, both := 0, 0
 	for _, gpu := range gpus {
-		information, _ := fs.ReadFile(root, dir+"/"+gpu.Name()+"/information")
-		if minor, ok := numberField(information, "Device Minor:"); ok {
+		information := readText(root, dir+"/"+gpu.Name()+"/information")
+		if minor, err := strconv.Atoi(field(information, "Device Minor:")); err == nil {
 			listed++
 			if files[minor] {
 				both++
@@ -62,10 +62,10 @@ func amd(root fs.FS) int {
 	render := numbered(root, "dev/dri", "renderD")
 	count := 0
 	for _, node := range nodes {
-		properties, _ := fs.ReadFile(root, dir+"/"+node.Name()+"/properties")
-		simd, _ := numberField(properties, "simd_count")
-		minor, known := numberField(properties, "drm_render_minor")
-		if simd > 0 && (!known || render[minor]) {
+		properties := readText(root, dir+"/"+node.Name()+"/properties")
+		simd, _ := strconv.Atoi(field(properties, "simd_count"))
+		minor, err := strconv.Atoi(field(properties, "drm_render_minor"))
+		if simd > 0 && (err != nil || render[minor]) {
 			count++
 		}
 	}
@@ -83,9 +83,9 @@ func intel(root fs.FS) int {
 	const dir = "sys/class/drm"
 	count := 0
 	for card := range numbered(root, dir, "card") {
-		uevent, _ := fs.ReadFile(root, dir+"/card"+strconv.Itoa(card)+"/device/uevent")
-		text := "\n" + string(uevent)
-		if strings.Contains(text, "\nPCI_ID=8086:") && !strings.Contains(text, ":00:02.0\n") {
+		uevent := readText(root, dir+"/card"+itoa(card)+"/device/uevent")
+		integrated := strings.Contains(uevent, ":00:02.0\n")
+		if strings.HasPrefix(field(uevent, "PCI_ID="), "8086:") && !integrated {
 			count++
 		}
 	}
@@ -98,29 +98,25 @@ func numbered(root fs.FS, dir, prefix string) map[int]bool {
 	numbers := map[int]bool{}
 	for _, entry := range entries {
 		digits, ok := strings.CutPrefix(entry.Name(), prefix)
-		if !ok || strings.Trim(digits, "0123456789") != "" {
-			continue
-		}
-		if n, err := strconv.Atoi(digits); err == nil {
-			numbers[n] = true
+		if n, err := strconv.ParseUint(digits, 10, 31); ok && err == nil {
+			numbers[int(n)] = true
 		}
 	}
 	return numbers
 }
 
-// field returns the text after a key at the start of a line.
-func field(text, key string) (string, bool) {
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, key); ok {
-			return strings.TrimSpace(rest), true
-		}
-	}
-	return "", false
+// readText returns the content of a file, "" if it cannot be read.
+func readText(root fs.FS, name string) string {
+	content, _ := fs.ReadFile(root, name)
+	return string(content)
 }
 
-// numberField returns the number after a key at the start of a line.
-func numberField(text []byte, key string) (int, bool) {
-	value, _ := field(string(text), key)
-	n, err := strconv.Atoi(value)
-	return n, err == nil
+// field returns the text after a key at the start of a line, "" if there is none.
+func field(text, key string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
 }
