@@ -102,9 +102,21 @@ func (d device) mask(id Identity) (device, error) {
 	if count == 0 {
 		return d, nil
 	}
-	name, value, err := visible.only(id.LocalRank % count)
-	if err != nil {
-		return d, err
+	position := id.LocalRank % count
+	name, value := visible.Variable, visible.Entries[position]
+	switch name {
+	case "":
+		i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == visible.Vendor })
+		name = vendors[i].layers[0][0]
+	case "ASCEND_VISIBLE_DEVICES":
+		// The container runtime has renumbered the devices.
+		name, value = "ASCEND_RT_VISIBLE_DEVICES", itoa(position)
+	case "HABANA_VISIBLE_DEVICES":
+		return d, &Error{
+			Text: "cannot mask " + visible.From() + ": it configures the container runtime " +
+				"and does not name the modules in the container",
+			Hint: "set HABANA_VISIBLE_MODULES, or use --device index",
+		}
 	}
 	d.index, d.set = 0, []KV{{name, value}}
 	if count > 1 && id.LocalRank >= count {
@@ -112,23 +124,4 @@ func (d device) mask(id Identity) (device, error) {
 			itoa(count)+" devices are visible ("+visible.From()+")")
 	}
 	return d, nil
-}
-
-// only returns the variable and its value that leave the device at this position.
-func (d Devices) only(position int) (name, value string, err error) {
-	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == d.Vendor })
-	switch d.Variable {
-	case "":
-		return vendors[i].layers[0][0], d.Entries[position], nil
-	case "ASCEND_VISIBLE_DEVICES":
-		// The container runtime has renumbered the devices.
-		return vendors[i].layers[0][0], itoa(position), nil
-	case "HABANA_VISIBLE_DEVICES":
-		return "", "", &Error{
-			Text: "cannot mask " + d.From() + ": it configures the container runtime " +
-				"and does not name the modules in the container",
-			Hint: "set HABANA_VISIBLE_MODULES, or use --device index",
-		}
-	}
-	return d.Variable, d.Entries[position], nil
 }
