@@ -59,11 +59,11 @@ func cores(set, siblings []int) int {
 	width, stride := len(siblings), siblings[1]
 	seen := map[int]bool{}
 	for _, cpu := range set {
+		core := cpu % stride
 		if stride == 1 {
-			seen[cpu/width] = true
-		} else {
-			seen[cpu%stride] = true
+			core = cpu / width
 		}
+		seen[core] = true
 	}
 	return len(seen)
 }
@@ -108,8 +108,8 @@ func cpusetOf(root fs.FS, cgroups string) []int {
 }
 
 // quotaOf returns the smallest CPU quota of this process's cgroup and its ancestors, in CPUs,
-// rounded up; 0 if there is none. It reads cpu.max ("200000 100000", "max 100000"), or the two files
-// of version 1. Both give a time and a period in microseconds.
+// rounded up; 0 if there is none. cpu.max ("200000 100000", "max 100000") and the two files of
+// version 1 give a time and a period in microseconds.
 func quotaOf(root fs.FS, cgroups string) int {
 	quota := 0
 	for _, dir := range cgroupDirs(cgroups, "cpu") {

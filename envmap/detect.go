@@ -55,7 +55,7 @@ var order = []recogniser{
 	{name: PALS, match: anyOf("PALS_RANKID", "PALS_APID"), read: readPALS, outer: true},
 	{name: Flux, match: matchFlux, read: readFlux, outer: true},
 	{name: JSM, match: anyOf("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"), read: readJSM, outer: true},
-	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurmPMI, outer: true},
+	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurm, outer: true},
 	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
 	{name: Hydra, match: matchHydra, read: readHydra},
 	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
@@ -127,8 +127,10 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		if l.name == chosen.name || len(matched) == 0 || sameFamily(l.name, chosen.name) {
 			continue
 		}
+		other, theirs := string(l.name), l.placement(r.env)
+		agree := theirs.err == nil && theirs.p.Rank == r.p.Rank && theirs.p.Size == r.p.Size
 		why := name + " takes precedence"
-		switch other := string(l.name); {
+		switch {
 		case choice != "":
 			why = "not selected by --launcher " + string(choice)
 		case l.name == Torchrun && !r.env.has("TORCHELASTIC_RUN_ID"):
@@ -136,7 +138,7 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 			why = "not set by torchrun; " + why
 		case l.outer && !chosen.outer:
 			why = name + " runs inside " + other + ", whose variables describe " + name + "'s daemons"
-		case !l.outer && disagree(l.placement(r.env), r):
+		case !l.outer && !agree:
 			rank, size := r.p.source("rank").describe(), r.p.source("size").describe()
 			r.err = &Error{
 				Text: "cannot determine the launcher: " + name + " sets " + rank + " and " + size +
@@ -147,11 +149,6 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		}
 		r.ignore(why, matched...)
 	}
-}
-
-// disagree reports that the second launcher sets a different rank or size.
-func disagree(other, r *reader) bool {
-	return other.err != nil || other.p.Rank != r.p.Rank || other.p.Size != r.p.Size
 }
 
 // sameFamily reports that two launchers are variants of one, which share variables.

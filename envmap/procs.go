@@ -6,12 +6,12 @@ import "strconv"
 // one per visible device, "cpu" for one per CPU, "auto" for devices if there are any and CPUs
 // otherwise; "" is 1. A result below 1 or above limit is an error.
 func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
-	n := 0
+	n := devices
 	switch spec {
 	case "":
 		return 1, nil
 	case "gpu":
-		if n = devices; n < 1 {
+		if n < 1 {
 			return 0, &Error{
 				Text: "cannot start one worker per GPU: no device is visible",
 				Hint: "--nproc-per-node auto starts one worker per CPU in this case",
@@ -20,7 +20,7 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 	case "cpu":
 		n = cpus
 	case "auto":
-		if n = devices; n < 1 {
+		if n < 1 {
 			n = cpus
 		}
 	default:

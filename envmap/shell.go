@@ -31,12 +31,8 @@ var reservedNames = []string{
 }
 
 func shellName(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		letter := c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != "" && !slices.Contains(reservedNames, name)
+	const digits = "0123456789"
+	const letters = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	return name != "" && strings.Trim(name, letters+digits) == "" &&
+		!strings.ContainsAny(name[:1], digits) && !slices.Contains(reservedNames, name)
 }

@@ -31,11 +31,6 @@ func slurmStep(env Env) string {
 }
 
 func readSlurm(r *reader) {
-	readSlurmStep(r)
-	r.ignore("PMI variables of another step", "PMI_JOBID", "PMI_RANK", "PMI_SIZE")
-}
-
-func readSlurmStep(r *reader) {
 	r.require("rank", "SLURM_PROCID")
 	if r.err == nil && slurmStep(r.env) == "" {
 		r.err = &Error{
@@ -53,6 +48,11 @@ func readSlurmStep(r *reader) {
 	readSlurmLocalSize(r)
 	checkSlurmStep(r)
 	readSlurmJob(r)
+	if r.p.Launcher == SlurmPMI {
+		r.requireEqual("rank", "PMI_RANK")
+	} else {
+		r.ignore("PMI variables of another step", "PMI_JOBID", "PMI_RANK", "PMI_SIZE")
+	}
 }
 
 // readSlurmLocalSize takes this node's entry of SLURM_STEP_TASKS_PER_NODE ("2,1(x2)"), or else the
@@ -124,11 +124,6 @@ func matchSlurmPMI(env Env) []string {
 		return nil
 	}
 	return append(matched, "PMI_JOBID")
-}
-
-func readSlurmPMI(r *reader) {
-	readSlurmStep(r)
-	r.requireEqual("rank", "PMI_RANK")
 }
 
 // explainBatchScript explains why Slurm's variables outside of a step are ignored.

@@ -164,22 +164,19 @@ func parseNames(list string) (entries []string, all bool) {
 		if field == "" || field == "void" || field == "none" || strings.HasPrefix(field, "-") {
 			break
 		}
-		if entries = append(entries, expandRange(field)...); len(entries) > maxDevices {
+		low, high, _ := strings.Cut(field, "-")
+		first, errFirst := strconv.Atoi(low)
+		last, errLast := strconv.Atoi(high)
+		if errFirst != nil || errLast != nil || last < first || last >= maxDevices {
+			entries = append(entries, field)
+		} else {
+			entries = append(entries, ordinals(last + 1)[first:]...)
+		}
+		if len(entries) > maxDevices {
 			return entries[:maxDevices], false
 		}
 	}
 	return entries, false
-}
-
-// expandRange returns the numbers of a range such as "0-3"; anything else is one name.
-func expandRange(field string) []string {
-	low, high, _ := strings.Cut(field, "-")
-	a, errA := strconv.Atoi(low)
-	b, errB := strconv.Atoi(high)
-	if errA != nil || errB != nil || a < 0 || b < a || b >= maxDevices {
-		return []string{field}
-	}
-	return ordinals(b + 1)[a:]
 }
 
 // maxDevices is the largest number of devices of a node that is accepted.
