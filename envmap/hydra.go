@@ -2,10 +2,9 @@ package envmap
 
 import "strings"
 
-// Hydra, the mpiexec of MPICH (measured: 4.0.2, 4.2.1) and of Intel MPI (documented), sets
-// PMI_RANK, PMI_SIZE, MPI_LOCALRANKID and MPI_LOCALNRANKS. It sets neither the nodes nor a job id;
-// both can be queried through PMI on PMI_FD. Flux, PALS and Slurm set PMI_ variables for their own
-// PMI, but only Hydra sets MPI_LOCALRANKID, and only Slurm sets PMI_JOBID.
+// Hydra, the mpiexec of MPICH (measured: 4.0.2, 4.2.1) and of Intel MPI (documented), sets neither
+// the nodes nor a job id; both can be queried through PMI on PMI_FD. Flux, PALS and Slurm set PMI_
+// variables for their own PMI, but only Hydra sets MPI_LOCALRANKID, and only Slurm sets PMI_JOBID.
 func matchHydra(env Env) []string {
 	other := env.first("FLUX_TASK_RANK", "PALS_RANKID", "PMI_JOBID")
 	if other != "" && !env.has("MPI_LOCALRANKID") {

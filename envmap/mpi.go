@@ -6,9 +6,8 @@ package envmap
 // (documented: Hugging Face accelerate reads these names); its Hydra also sets PMI_*.
 func readMVAPICH2(r *reader) { r.takeWorld("MV2_COMM_WORLD_") }
 
-// HPE Cray PALS (mpiexec on PBS systems) sets PALS_RANKID, PALS_NODEID, PALS_LOCAL_RANKID and
-// PALS_APID, and the PMI_ variables of its own PMI (documented: the cray-pals plugin of Flux,
-// ezpz). Only PMI_SIZE holds the size.
+// HPE Cray PALS (mpiexec on PBS systems) also sets the variables of its own PMI (documented: the
+// cray-pals plugin of Flux, ezpz). Only PMI_SIZE holds the size.
 func readPALS(r *reader) {
 	r.require("rank", "PALS_RANKID")
 	r.require("size", "PALS_SIZE", "PMI_SIZE")
@@ -19,8 +18,7 @@ func readPALS(r *reader) {
 	r.setJob(r.env["PALS_APID"], r.env.shown("PALS_APID"))
 }
 
-// Flux sets FLUX_TASK_RANK, FLUX_TASK_LOCAL_ID, FLUX_JOB_SIZE, FLUX_JOB_NNODES and FLUX_JOB_ID in
-// each task, and PMI_* for its own PMI-1 (documented: flux-environment(7)). A batch script of Flux
+// Flux also sets PMI_* for its own PMI-1 (documented: flux-environment(7)). A batch script of Flux
 // has FLUX_JOB_SIZE but no task variables.
 func matchFlux(env Env) []string {
 	if !env.has("FLUX_TASK_RANK") {

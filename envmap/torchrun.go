@@ -1,8 +1,7 @@
 package envmap
 
-// torchrun sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE and
-// TORCHELASTIC_RUN_ID in its workers (documented: torch/distributed/run.py). RANK and WORLD_SIZE
-// set by the user are read the same way; the other numbers then stay unknown.
+// torchrun sets TORCHELASTIC_RUN_ID and every number (documented: torch/distributed/run.py). RANK
+// and WORLD_SIZE set by the user are read the same way; the other numbers then stay unknown.
 func matchTorchrun(env Env) []string {
 	if rankIsPod(env) {
 		return nil
