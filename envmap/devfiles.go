@@ -6,25 +6,6 @@ import (
 	"strings"
 )
 
-// countDevices finds the vendor of the node's devices by their files, and how many of them this
-// process can use. Integrated graphics do not count.
-func countDevices(root fs.FS) (vendor string, count int) {
-	if root == nil {
-		return "", 0
-	}
-	for _, s := range []struct {
-		vendor string
-		count  func(fs.FS) int
-	}{
-		{"nvidia", nvidia}, {"amd", amd}, {"ascend", ascend}, {"habana", habana}, {"intel", intel},
-	} {
-		if n := s.count(root); n > 0 {
-			return s.vendor, n
-		}
-	}
-	return "", 0
-}
-
 // nvidia counts the driver's GPUs (/proc/driver/nvidia/gpus/PCI/information) that have a device
 // file: in a container the driver may list all GPUs, and /dev only the allowed ones. Before the
 // first use after boot /dev has none; then it counts the driver's list.

@@ -38,7 +38,6 @@ func readKubeflow(r *reader) {
 	}
 	r.p.Master = r.env[r.env.first("PET_MASTER_ADDR", "MASTER_ADDR")]
 	inferPodPerNode(&r.p)
-	r.p.infer("nodes", r.p.Size, podIsNode)
 }
 
 // readNodeRange reads PET_NNODES, which may be torchrun's range MIN:MAX. A range is a size only if
@@ -60,13 +59,13 @@ func readNodeRange(r *reader) {
 	}
 }
 
-const podIsNode = "each pod counts as a node"
-
 // inferPodPerNode sets what follows from one task per pod.
 func inferPodPerNode(p *Placement) {
-	p.infer("local rank", 0, podIsNode)
-	p.infer("local size", 1, podIsNode)
-	p.infer("node rank", p.Rank, podIsNode)
+	const why = "each pod counts as a node"
+	p.infer("local rank", 0, why)
+	p.infer("local size", 1, why)
+	p.infer("node rank", p.Rank, why)
+	p.infer("nodes", p.Size, why)
 }
 
 // An Indexed Job of Kubernetes sets JOB_COMPLETION_INDEX in each pod, and no size (documented:

@@ -47,6 +47,7 @@ func (d Devices) usable() int {
 // DeviceMask sets the first.
 type vendor struct {
 	name   string
+	count  func(root fs.FS) int // of the devices that this process can use, by their files
 	layers [][]string
 	parse  func(string) (entries []string, all bool)
 }
@@ -57,13 +58,17 @@ type vendor struct {
 // runtime reads ASCEND_VISIBLE_DEVICES), Gaudi (HABANA_VISIBLE_MODULES; the container runtime reads
 // HABANA_VISIBLE_DEVICES).
 var vendors = []vendor{
-	{"nvidia", [][]string{{"CUDA_VISIBLE_DEVICES"}}, parseOrdinals},
-	{"amd", [][]string{
+	{"nvidia", nvidia, [][]string{{"CUDA_VISIBLE_DEVICES"}}, parseOrdinals},
+	{"amd", amd, [][]string{
 		{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"},
 	}, parseOrdinals},
-	{"ascend", [][]string{{"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"}}, parseNames},
-	{"habana", [][]string{{"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}}, parseNames},
-	{"intel", [][]string{{"ZE_AFFINITY_MASK"}}, parseAffinity},
+	{"ascend", ascend, [][]string{
+		{"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"},
+	}, parseNames},
+	{"habana", habana, [][]string{
+		{"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"},
+	}, parseNames},
+	{"intel", intel, [][]string{{"ZE_AFFINITY_MASK"}}, parseAffinity},
 }
 
 // VisibleDevices finds the devices of this process from the visible-devices variables, or if none
@@ -71,18 +76,22 @@ var vendors = []vendor{
 // read). The device files determine which vendor's variables count; without any, the first variable
 // that is set does.
 func VisibleDevices(env Env, root fs.FS) Devices {
-	present, count := countDevices(root)
-	for _, v := range vendors {
-		if present == "" || v.name == present {
-			if d := v.visible(env); d.Known {
-				return d
-			}
+	candidates, counted := vendors, Devices{}
+	for i, v := range vendors {
+		if root == nil || counted.Known {
+			break
+		}
+		if n := min(v.count(root), maxDevices); n > 0 {
+			candidates = vendors[i : i+1]
+			counted = Devices{Vendor: v.name, Entries: ordinals(n), Known: true}
 		}
 	}
-	if present == "" {
-		return Devices{}
+	for _, v := range candidates {
+		if d := v.visible(env); d.Known {
+			return d
+		}
 	}
-	return Devices{Vendor: present, Entries: ordinals(min(count, maxDevices)), Known: true}
+	return counted
 }
 
 // visible applies the vendor's variables. The devices are not known if none is set, or if they
@@ -102,7 +111,9 @@ func (v vendor) visible(env Env) (d Devices) {
 		if d.Known {
 			entries, note = d.selectFrom(entries, name+"="+value)
 		}
-		d = Devices{v.name, name, value, entries, true, note}
+		d = Devices{
+			Vendor: v.name, Variable: name, Value: value, Entries: entries, Known: true, Note: note,
+		}
 	}
 	return d
 }
