@@ -96,36 +96,29 @@ func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 	}
 }
 
-// forever is a wait without a limit.
-const forever time.Duration = -1
-
-// untilScan is the time until the next search for orphans: the kernel reports the end of a child
-// but not that this process has adopted one.
-func (w *watchdog) untilScan() time.Duration {
+// untilScan is the time until the next search for orphans, nil if there is none: the kernel reports
+// the end of a child but not that this process has adopted one.
+func (w *watchdog) untilScan() *syscall.Timeval {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	interval := 10 * time.Millisecond
 	switch w.phase {
 	case running:
-		return forever
+		return nil
 	case killing:
 		interval = 2 * time.Millisecond
 	}
-	return max(0, time.Until(w.scanned.Add(interval)))
+	t := syscall.NsecToTimeval(int64(max(0, time.Until(w.scanned.Add(interval)))))
+	return &t
 }
 
-// readable waits at most d until the agent has sent an order or has ended, and reports whether it
-// has. If the agent is known to have ended it only waits.
-func readable(ended bool, d time.Duration) bool {
+// readable waits until the agent has sent an order or has ended, and reports whether it has. A limit
+// that is not nil bounds the wait. If the agent is known to have ended it only waits.
+func readable(ended bool, limit *syscall.Timeval) bool {
 	var set syscall.FdSet
 	count := 0
 	if !ended {
 		set.Bits[0], count = 1, 1 // descriptor 0
-	}
-	var limit *syscall.Timeval
-	if d != forever {
-		t := syscall.NsecToTimeval(int64(d))
-		limit = &t
 	}
 	n, _ := syscall.Select(count, &set, nil, nil, limit)
 	return n > 0

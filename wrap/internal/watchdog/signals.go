@@ -31,15 +31,15 @@ var (
 // are SIGHUP, SIGINT (nohup) or signals of job control.
 func surviveSignals() {
 	for _, s := range fatalSignals {
-		setAction(s, action{sigIgn})
+		setAction(s, &action{sigIgn})
 	}
-	noop := actionOf(syscall.SIGWINCH)
+	noop := setAction(syscall.SIGWINCH, nil)
 	for _, s := range stopSignals {
-		if actionOf(s)[0] != sigIgn {
-			setAction(s, noop)
+		if setAction(s, nil)[0] != sigIgn {
+			setAction(s, &noop)
 		}
 	}
-	setAction(syscall.SIGCHLD, action{}) // serveChildren waits for children and needs no SIGCHLD
+	setAction(syscall.SIGCHLD, &action{}) // serveChildren waits for children and needs no SIGCHLD
 }
 
 // action is the kernel's struct sigaction, which begins with the handler (not on MIPS).
@@ -51,13 +51,9 @@ const sigIgn = 1
 // sigsetSize is the size of the kernel's signal sets in bytes.
 const sigsetSize = 8
 
-func actionOf(s syscall.Signal) (a action) {
-	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(unsafe.Pointer(&a)),
-		sigsetSize, 0, 0)
-	return a
-}
-
-func setAction(s syscall.Signal, a action) {
-	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&a)), 0,
-		sigsetSize, 0, 0)
+// setAction sets the action of s unless set is nil, and returns the one before.
+func setAction(s syscall.Signal, set *action) (before action) {
+	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(set)),
+		uintptr(unsafe.Pointer(&before)), sigsetSize, 0, 0)
+	return before
 }
