@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,7 @@ func startGuard(sentinel bool) (*guard, error) {
 	defer theirs.Close()
 	if err := g.launch(theirs, sentinel); err != nil {
 		g.socket.Close()
+		g.reports.Close() // has no effect on nil
 		return nil, fmt.Errorf("cannot start the watchdog: %w", err)
 	}
 	go g.read()
@@ -77,17 +79,15 @@ func (g *guard) sendSpec(spec watchdog.Spec, streams []*os.File) error {
 	spec.TimerSlack = g.slack
 	text := spec.Bytes()
 	hello := watchdog.Record{Kind: watchdog.Hello, A: int64(len(text)), B: int64(len(streams))}
-	if _, err := g.socket.Write(hello.Bytes()); err != nil {
+	if _, err := g.socket.Write(append(hello.Bytes(), text...)); err != nil {
 		return err
 	}
-	for from := 0; from < len(streams); from += watchdog.RightsMax {
-		to := min(from+watchdog.RightsMax, len(streams))
-		if err := g.sendFiles(streams[from:to]); err != nil {
+	for some := range slices.Chunk(streams, watchdog.RightsMax) {
+		if err := g.sendFiles(some); err != nil {
 			return err
 		}
 	}
-	_, err := g.socket.Write(text)
-	return err
+	return nil
 }
 
 // sendFiles sends descriptors with one byte. Fd resets the non-blocking mode that Go sets for pipes

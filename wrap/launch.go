@@ -42,14 +42,10 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 			Sys: &syscall.SysProcAttr{Setpgid: group != 0},
 		})
 	})
-	if err != nil {
-		if g.reports != nil {
-			g.reports.Close()
-		}
-		return err
+	if err == nil {
+		guards.pids[g.process.Pid] = true
 	}
-	guards.pids[g.process.Pid] = true
-	return nil
+	return err
 }
 
 // watchdogSlack is how much later than requested the kernel may wake a thread of the watchdog

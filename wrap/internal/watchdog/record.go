@@ -7,8 +7,8 @@ type Kind uint8
 
 // Records from the agent to the watchdog.
 const (
-	// Hello is the first record: A = length of the Spec in bytes, B = number of descriptors that
-	// are sent between it and the Spec.
+	// Hello is the first record: A = length in bytes of the Spec that follows, B = number of
+	// descriptors that are sent after the Spec.
 	Hello Kind = 1 + iota
 	// Signal sends signal A once to every running worker.
 	Signal

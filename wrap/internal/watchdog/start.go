@@ -9,8 +9,8 @@ import (
 // is 253 (SCM_MAX_FD, unix(7)).
 const RightsMax = 200
 
-// receive reads from the agent, in this order: the Hello record, one byte with each group of up to
-// RightsMax descriptors, and the Spec.
+// receive reads from the agent, in this order: the Hello record, the Spec, and one byte with each
+// group of up to RightsMax descriptors.
 func receive() (Spec, []int, error) {
 	head := make([]byte, RecordSize)
 	if _, err := io.ReadFull(agent, head); err != nil {
@@ -20,15 +20,15 @@ func receive() (Spec, []int, error) {
 	if hello.Kind != Hello {
 		return Spec{}, nil, ErrSpec
 	}
-	files, err := receiveFiles(int(hello.B))
-	if err != nil {
-		return Spec{}, nil, err
-	}
 	text := make([]byte, hello.A)
 	if _, err := io.ReadFull(agent, text); err != nil {
 		return Spec{}, nil, err
 	}
 	spec, err := ParseSpec(text)
+	if err != nil {
+		return Spec{}, nil, err
+	}
+	files, err := receiveFiles(int(hello.B))
 	return spec, files, err
 }
 
