@@ -99,13 +99,6 @@ func (p *pairing) replied(watchdog int, now time.Time) {
 	}
 }
 
-// noSentinel is called when the last sentinel has ended.
-func (p *pairing) noSentinel(now time.Time) {
-	for i := range p.pending {
-		p.pending[i].due = now
-	}
-}
-
 // expire takes signals whose reports are overdue for signals to this process alone.
 func (p *pairing) expire(now time.Time) {
 	p.pending = slices.DeleteFunc(p.pending, func(s pending) bool {

@@ -85,8 +85,7 @@ func TestPairing(t *testing.T) {
 		}, "[1 true][15 false]"},
 		{"sentinel ended", func(p *pairing) {
 			p.signal(term, at(0), of(7))
-			p.noSentinel(at(1))
-			p.expire(at(1))
+			p.expire(at(1).Add(replyWait))
 		}, "[15 false]"},
 		{"report first", func(p *pairing) {
 			p.report(term, at(0))

@@ -117,17 +117,17 @@ func (s *Source) query() (watchdogs []int) {
 
 // handle adds the report of a sentinel to the pairing.
 func (s *Source) handle(r watchdog.Report, p *pairing) {
-	switch syscall.Signal(r.Signal) {
+	switch sig, now := syscall.Signal(r.Signal), time.Now(); sig {
 	case 0:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.sentinels) == 0 {
-			p.noSentinel(time.Now())
+			p.expire(now.Add(replyWait)) // there will be no more replies
 		}
 	case watchdog.QueryReply:
-		p.replied(int(r.PID), time.Now())
+		p.replied(int(r.PID), now)
 	default:
-		p.report(syscall.Signal(r.Signal), time.Now())
+		p.report(sig, now)
 	}
 }
 
