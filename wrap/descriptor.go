@@ -32,15 +32,15 @@ func openSink(to *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	again := -1
 	if info, err := to.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
 		const mode = unix.O_WRONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
-		again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode, 0)
-		if err == nil {
-			return os.NewFile(uintptr(again), to.Name()), nil
-		}
+		again, _ = unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode, 0)
 	}
-	// At least 3: Go ends a process that gets EPIPE when it writes to descriptor 1 or 2.
-	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if again < 0 {
+		// At least 3: Go ends a process that gets EPIPE when it writes to descriptor 1 or 2.
+		again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,8 @@ func descriptor(f *os.File) (int, error) {
 // isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	fd, err := descriptor(f)
-	if err != nil {
-		return false
+	if err == nil {
+		_, err = unix.IoctlGetTermios(fd, unix.TCGETS)
 	}
-	_, err = unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
 }

@@ -88,7 +88,7 @@ func (r *run) ended(i int, result Result) {
 			result.Stderr = s.pump.text(until)
 		}
 		result.GroupSignal = r.reports.groupSignal(s.startedAt, result)
-		s.result = result
+		r.results[i] = result
 		if r.tree.Ended != nil {
 			r.tree.Ended(i, result)
 		}

@@ -76,14 +76,19 @@ func (r *run) handOver(ctx context.Context, spec watchdog.Spec) {
 	}
 }
 
-// closeStreams ends the pumps and closes their pipes. It may be called again.
+// closeStreams ends the pumps and closes their pipes. It may be called again. If a write to a file
+// blocks that supports no deadline, the goroutine of a pump ends later, with that write or with the
+// process.
 func (r *run) closeStreams() {
 	until := time.Now().Add(pumpWait)
 	for _, p := range r.pumps {
 		p.close(until)
 	}
 	for _, p := range r.pumps {
-		p.wait(until)
+		select {
+		case <-p.done:
+		case <-time.After(time.Until(until) + pumpWait/4):
+		}
 	}
 	for _, f := range r.own {
 		f.Close() // has no effect after handOver

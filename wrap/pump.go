@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +19,9 @@ const pumpWait = 200 * time.Millisecond
 
 // pump copies the standard error of a worker to its destination and keeps the end of it.
 type pump struct {
-	from *os.File // the read end of the pipe
-	to   *os.File // see openSink
+	from *os.File        // the read end of the pipe
+	raw  syscall.RawConn // its descriptor
+	to   *os.File        // see openSink
 	tail tail
 
 	once    sync.Once
@@ -42,6 +44,7 @@ func startPump(to *os.File) (*pump, *os.File, error) {
 		return nil, nil, err
 	}
 	p := &pump{from: from, to: sink, drained: make(chan struct{}), done: make(chan struct{})}
+	p.raw, _ = from.SyscallConn() // fails only without a file
 	go p.run()
 	return p, write, nil
 }
@@ -80,11 +83,7 @@ var chunks = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 // has closed its end, that is an error: the pump then closes the pipe, so that the worker gets
 // SIGPIPE as if it wrote to that reader itself.
 func (p *pump) copyChunk() (n int, err error) {
-	raw, err := p.from.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	waited := raw.Read(func(fd uintptr) bool {
+	waited := p.raw.Read(func(fd uintptr) bool {
 		b := chunks.Get().(*[64 << 10]byte)
 		defer chunks.Put(b)
 		for err = unix.EINTR; err == unix.EINTR; {
@@ -118,10 +117,7 @@ func (p *pump) write(b []byte) error {
 
 // inPipe is the number of bytes in the pipe.
 func (p *pump) inPipe() (n int) {
-	raw, err := p.from.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	}
+	_ = p.raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return n
 }
 
@@ -157,15 +153,6 @@ func (p *pump) close(until time.Time) {
 	p.closing = true
 	_ = p.from.SetReadDeadline(until) // fails if the pump has ended
 	_ = p.to.SetWriteDeadline(until)  // regular files support no deadline and need none
-}
-
-// wait waits for the end of the pump, at most until shortly after until. If a write blocks that
-// supports no deadline, the goroutine of the pump ends later, with that write or with the process.
-func (p *pump) wait(until time.Time) {
-	select {
-	case <-p.done:
-	case <-time.After(time.Until(until) + pumpWait/4):
-	}
 }
 
 // tailSize is how many bytes at the end of a stream are kept.

@@ -29,7 +29,8 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		for i := range r.states {
 			r.ended(i, notStarted)
 		}
-		return r.results(), nil
+		r.endCalls()
+		return r.results, nil
 	}
 	spec, err := r.spec()
 	if err != nil {
@@ -52,7 +53,8 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	r.reports.end()
 	err = r.killLeft()
 	r.closeStreams()
-	return r.results(), err
+	r.endCalls()
+	return r.results, err
 }
 
 // run is one call of Run.
@@ -63,7 +65,8 @@ type run struct {
 	streams   []*os.File   // the descriptors that the spec refers to
 	own       []*os.File   // those of them that Run has opened
 	pumps     []*pump
-	states    []state
+	states    []state       // by worker
+	results   []Result      // by worker, set before Tree.Ended is called
 	live      int           // number of workers that have not ended
 	aborted   bool          // ctx ended before the watchdog had received its workers
 	calls     chan func()   // of Tree.Started and Ended
@@ -80,8 +83,7 @@ type state struct {
 	pid       int
 	startedAt time.Time // shortly before its start; zero if it was not started
 	ended     bool
-	suspended bool   // stopped by a terminal or shell
-	result    Result // set before Tree.Ended is called
+	suspended bool // stopped by a terminal or shell
 }
 
 func newRun(t *Tree) *run {
@@ -91,6 +93,7 @@ func newRun(t *Tree) *run {
 		tree:      t,
 		unrelated: unrelated,
 		states:    make([]state, n),
+		results:   make([]Result, n),
 		live:      n,
 		calls:     make(chan func(), 2*n),
 		queries:   make(chan struct{}, maxSignals),
@@ -143,14 +146,4 @@ func (r *run) supervise(ctx context.Context) {
 			_ = r.guard.process.Kill() // it hangs or is stopped; killLeft kills the tree
 		}
 	}
-}
-
-// results waits for the last call of Ended and returns all results.
-func (r *run) results() []Result {
-	r.endCalls()
-	var results []Result
-	for _, s := range r.states {
-		results = append(results, s.result)
-	}
-	return results
 }
