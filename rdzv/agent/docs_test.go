@@ -165,7 +165,7 @@ func fields(of reflect.Type, prefix string) (names []string) {
 			}
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct && inner.PkgPath() == of.PkgPath() {
+		if inner.Kind() == reflect.Struct && strings.HasPrefix(inner.PkgPath(), "rdzv/") {
 			names = append(names, fields(inner, below)...)
 		}
 	}

@@ -29,8 +29,9 @@ func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 	return b, nil
 }
 
-// jsonForm is what the JSON form of an event is made of. Values of package rdzv have a form here
-// that stays: their own is that of one version of the protocol between agents.
+// jsonForm is what the JSON form of an event is made of. Most values of package rdzv have a form of
+// their own here, with other names and units than in the protocol between agents. If the protocol's
+// form of the others changes, they need one too.
 func jsonForm(e Event) any {
 	switch e := e.(type) {
 	case Alone:

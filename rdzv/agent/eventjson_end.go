@@ -31,23 +31,14 @@ type rosterForm struct {
 }
 
 type stragglersForm struct {
-	First        int             `json:"first_rank"`
-	AfterSeconds float64         `json:"after_seconds"`
-	Running      []stragglerForm `json:"running"`
-	MoreRunning  int             `json:"more_running,omitempty"`
-}
-
-type stragglerForm struct {
-	Rank int    `json:"rank"`
-	Host string `json:"host"`
+	First        int              `json:"first_rank"`
+	AfterSeconds float64          `json:"after_seconds"`
+	Running      []rdzv.Straggler `json:"running"`
+	MoreRunning  int              `json:"more_running,omitempty"`
 }
 
 func stragglersFormOf(s rdzv.Stragglers) stragglersForm {
-	f := stragglersForm{First: s.First, AfterSeconds: s.After.Seconds(), MoreRunning: s.More}
-	for _, r := range s.Running {
-		f.Running = append(f.Running, stragglerForm(r))
-	}
-	return f
+	return stragglersForm{s.First, s.After.Seconds(), s.Running, s.More}
 }
 
 type jobEndedForm struct {
@@ -60,29 +51,21 @@ type jobEndedForm struct {
 }
 
 type verdictForm struct {
-	Kind         string          `json:"kind"`
-	Text         string          `json:"text"`
-	Host         string          `json:"host,omitempty"`
-	PID          int             `json:"pid,omitempty"`
-	Rank         int             `json:"rank"`
-	LocalRank    int             `json:"local_rank"`
-	Ranks        int             `json:"ranks,omitempty"`
-	ExitCode     int             `json:"exit_code,omitempty"`
-	Signal       string          `json:"signal,omitempty"`
-	RanSeconds   float64         `json:"ran_seconds,omitempty"`
-	Message      string          `json:"message,omitempty"`
-	Problems     []problemForm   `json:"problems,omitempty"`
-	MoreProblems int             `json:"more_problems,omitempty"`
-	Roster       *rosterForm     `json:"roster,omitempty"`
-	Stragglers   *stragglersForm `json:"stragglers,omitempty"`
-}
-
-type problemForm struct {
-	Kind      string   `json:"kind"`
-	Text      string   `json:"text"`
-	Hint      string   `json:"hint,omitempty"`
-	Hosts     []string `json:"hosts,omitempty"`
-	MoreHosts int      `json:"more_hosts,omitempty"`
+	Kind         string             `json:"kind"`
+	Text         string             `json:"text"`
+	Host         string             `json:"host,omitempty"`
+	PID          int                `json:"pid,omitempty"`
+	Rank         int                `json:"rank"`
+	LocalRank    int                `json:"local_rank"`
+	Ranks        int                `json:"ranks,omitempty"`
+	ExitCode     int                `json:"exit_code,omitempty"`
+	Signal       string             `json:"signal,omitempty"`
+	RanSeconds   float64            `json:"ran_seconds,omitempty"`
+	Message      string             `json:"message,omitempty"`
+	Problems     []rdzv.NodeProblem `json:"problems,omitempty"`
+	MoreProblems int                `json:"more_problems,omitempty"`
+	Roster       *rosterForm        `json:"roster,omitempty"`
+	Stragglers   *stragglersForm    `json:"stragglers,omitempty"`
 }
 
 func verdictFormOf(v *rdzv.Verdict) *verdictForm {
@@ -92,13 +75,11 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	f := &verdictForm{
 		Kind: string(v.Kind), Text: v.Error(), Host: v.Host, PID: v.PID,
 		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks, Signal: signalName(v.Signal),
-		RanSeconds: v.Took.Seconds(), MoreProblems: v.MoreProblems, Roster: (*rosterForm)(v.Roster),
+		RanSeconds: v.Took.Seconds(), Problems: v.Problems, MoreProblems: v.MoreProblems,
+		Roster: (*rosterForm)(v.Roster),
 	}
 	if v.Kind == rdzv.Failed {
 		f.ExitCode, f.Message = workerCode(v.Code, v.Signal), v.Text
-	}
-	for _, p := range v.Problems {
-		f.Problems = append(f.Problems, problemForm{string(p.Kind), p.Text, p.Hint, p.Hosts, p.MoreHosts})
 	}
 	if v.Stragglers != nil {
 		f.Stragglers = new(stragglersFormOf(*v.Stragglers))
