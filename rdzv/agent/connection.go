@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -58,17 +57,6 @@ func (c *connection) connect(ctx context.Context) (err error) {
 		return c.local.adviseOnPort(err)
 	}
 	return nil
-}
-
-// host starts the store in this process. l is nil for a single agent.
-func (c *connection) host(ctx context.Context, l net.Listener) (err error) {
-	if err := cmp.Or(c.noDir, c.local.enoughFilesToHost()); err != nil {
-		return &ProblemError{err}
-	}
-	if c.hosted, err = c.local.host(ctx, c.dir, l, c.events); err == nil {
-		c.client = c.hosted.store.Client()
-	}
-	return err
 }
 
 // adviseOnPort adds a suggestion to an error about a port that is in use.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -22,28 +23,30 @@ type hosted struct {
 	wg      sync.WaitGroup
 }
 
-// host starts the store in dir and leads the job. listener is nil for a single agent.
-func (l *Local) host(
-	ctx context.Context, dir string, listener net.Listener, events *reporter,
-) (*hosted, error) {
+// host starts the store in this process and leads the job. listener is nil for a single agent.
+func (c *connection) host(ctx context.Context, listener net.Listener) error {
+	l := c.local
+	if err := cmp.Or(c.noDir, l.enoughFilesToHost()); err != nil {
+		return &ProblemError{err}
+	}
 	problem := l.enoughFilesForAll() // before the store opens files
 	s, err := store.Start(ctx, store.Config{
-		Dir: dir, PeerTimeout: l.Config.PeerTimeout,
-		Failed: func(err error) { l.Config.StoreFailed(l.noRoom(dir, err)) },
+		Dir: c.dir, PeerTimeout: l.Config.PeerTimeout,
+		Failed: func(err error) { l.Config.StoreFailed(c.noRoom(err)) },
 	})
 	if err != nil {
-		return nil, l.noRoom(dir, err)
+		return c.noRoom(err)
 	}
 	begin := time.Now()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
 		ExitTimeout: l.Config.ExitTimeout,
-		Waiting:     func(r rdzv.Roster) { events.send(Waiting{r, time.Since(begin)}) },
-		Straggling:  func(s rdzv.Stragglers) { events.send(Stragglers{s}) },
+		Waiting:     func(r rdzv.Roster) { c.events.send(Waiting{r, time.Since(begin)}) },
+		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 	})
 	if err != nil {
 		s.Close()
-		return nil, err
+		return err
 	}
 	if listener != nil {
 		s.Serve(listener)
@@ -52,11 +55,12 @@ func (l *Local) host(
 	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceFunc(func() { s.Close() })}
 	h.wg.Go(func() {
 		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
-			events.warn(err)
+			c.events.warn(err)
 			h.end() // without a leader the loss of the store ends the job for all
 		}
 	})
-	return h, nil
+	c.hosted, c.client = h, s.Client()
+	return nil
 }
 
 // settleMargin is how much longer than the grace the slowest agent may take to report that its
@@ -66,11 +70,11 @@ const settleMargin = 5 * time.Second
 func (l *Local) settleTimeout() time.Duration { return l.Config.Grace + settleMargin }
 
 // noRoom adds a suggestion to an error if the disk with the runtime directory is full.
-func (l *Local) noRoom(dir string, err error) error {
+func (c *connection) noRoom(err error) error {
 	switch {
 	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
 		return err
-	case dir == l.env["XDG_RUNTIME_DIR"]:
+	case c.dir == c.local.env["XDG_RUNTIME_DIR"]:
 		return hinted{err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory with free space"}
 	}
 	return hinted{err, "set TMPDIR to a directory with free space"}
