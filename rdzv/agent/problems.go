@@ -34,7 +34,7 @@ func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
 	p := rdzv.Problem{Kind: rdzv.OtherProblem, Text: err.Error(), Hint: Hint(err)}
 	if program, ok := errors.AsType[*wrap.FindError](err); ok {
 		p.Kind = rdzv.ProgramMissing
-		if program.ExitCode() == CodeNotExecutable {
+		if program.ExitCode() == 126 {
 			p.Kind = rdzv.ProgramNotExecutable
 		}
 	}
