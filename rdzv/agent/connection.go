@@ -36,14 +36,6 @@ type connection struct {
 
 func (c *connection) hosting() bool { return c.hosted != nil }
 
-// remote is the address at which this agent reached the store.
-func (c *connection) remote() string {
-	if c.hosting() || c.meeting == nil {
-		return ""
-	}
-	return c.meeting.Addr.Addr().String()
-}
-
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {
 	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir == nil {
@@ -116,15 +108,6 @@ func waysOf(list []meet.Way, own string) []rdzv.Way {
 		ways = append(ways, way)
 	}
 	return ways
-}
-
-// found is the event of an established connection.
-func (c *connection) found() StoreFound {
-	f := StoreFound{Hosting: c.hosting(), Own: c.addr}
-	if c.meeting != nil {
-		f.Addr = c.meeting.Addr.String()
-	}
-	return f
 }
 
 // again looks for another store than the present one. If it fails the caller must close what is

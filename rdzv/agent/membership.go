@@ -85,7 +85,11 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	if err := m.conn.dial(ctx); err != nil {
 		return err
 	}
-	m.events.send(m.conn.found())
+	found := StoreFound{Hosting: m.conn.hosting(), Own: m.conn.addr}
+	if m.conn.meeting != nil {
+		found.Addr = m.conn.meeting.Addr.String()
+	}
+	m.events.send(found)
 	m.self = m.describe()
 	m.session, err = rdzv.Join(ctx, m.conn.client, rdzv.Config{
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
@@ -105,7 +109,10 @@ func (m *membership) describe() rdzv.Member {
 		ID: rand.Text()[:16], Host: host.Name(), PID: os.Getpid(),
 		Rank: p.Rank, LocalRank: p.LocalRank, LocalSize: p.LocalSize, NodeRank: p.NodeRank,
 		Slots: m.local.Workers, Problems: problems,
-		Hosting: m.conn.hosting(), Addr: m.conn.addr, Via: m.conn.remote(), Ways: m.conn.ways,
+		Hosting: m.conn.hosting(), Addr: m.conn.addr, Ways: m.conn.ways,
+	}
+	if m.conn.meeting != nil && !m.conn.hosting() {
+		self.Via = m.conn.meeting.Addr.Addr().String()
 	}
 	if p.Launcher != envmap.None {
 		self.Node = host.NodeID() // without a launcher each agent is a node
