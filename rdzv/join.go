@@ -61,13 +61,6 @@ func (s *Session) join(ctx context.Context) error {
 		if s.stream, err = s.register(ctx, conn); err != nil {
 			return err
 		}
-		s.wg.Go(func() {
-			select {
-			case <-s.stream.Lost():
-				s.loseStore(ErrStoreLost)
-			case <-s.stream.Done():
-			}
-		})
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
@@ -87,7 +80,8 @@ func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presenc
 	limiter.Go(func() { s.limitConnecting(ctx, cancel, conn) })
 	defer limiter.Wait()
 	defer cancel(nil)
-	stream, err := presence.Open(ctx, conn, s.config.Self.ID)
+	lost := func() { s.loseStore(ErrStoreLost) }
+	stream, err := presence.Open(ctx, conn, s.config.Self.ID, lost)
 	if unavailable(err) {
 		return nil, fmt.Errorf("%w: cannot register: %v", ErrStoreLost, err)
 	}

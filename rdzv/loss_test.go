@@ -33,7 +33,7 @@ func wantLost(t *testing.T, cause error, who string) {
 func TestAgentLostBeforeItsMember(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	s := j.agents(1)[0]
-	a, err := presence.Open(j.ctx, j.client("agent-1").ActiveConnection(), "agent-1")
+	a, err := presence.Open(j.ctx, j.client("agent-1").ActiveConnection(), "agent-1", func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestFrozenPeerIsDetectedAtBothEnds(t *testing.T) {
 	close(w.frozen)
 	wantLost(t, registry, "frozen")
 	select {
-	case <-frozen.Lost():
+	case <-frozen.lost:
 	case <-within(t).Done():
 		t.Fatal("the agent did not detect the loss of the store")
 	}
@@ -77,7 +77,7 @@ func TestFrozenPeerIsDetectedAtBothEnds(t *testing.T) {
 	// By now only pings have kept the second connection alive, for longer than the timeout.
 	wantLost(t, registry, "frozen-second")
 	select {
-	case <-healthy.Lost():
+	case <-healthy.lost:
 		t.Error("the agent with a working connection lost its store")
 	default:
 	}

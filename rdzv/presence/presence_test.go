@@ -36,7 +36,7 @@ func TestLostAgentIsRefused(t *testing.T) {
 	conn := connect(t, DefaultTimeout, to(address))
 	open(t, conn, "a").Abandon()
 	wantLost(t, registry, "a")
-	if _, err := Open(within(t), conn, "a"); status.Code(err) != codes.FailedPrecondition {
+	if _, err := Open(within(t), conn, "a", nil); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("a lost agent reconnected: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if _, err := Open(ctx, connect(t, DefaultTimeout, dial), "a"); err != why {
+	if _, err := Open(ctx, connect(t, DefaultTimeout, dial), "a", nil); err != why {
 		t.Errorf("Open: %v, want %v", err, why)
 	}
 }
@@ -131,7 +131,7 @@ func TestManyAgents(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			a, err := Open(within(t), conn, fmt.Sprint(i))
+			a, err := Open(within(t), conn, fmt.Sprint(i), func() {})
 			switch {
 			case err != nil:
 				t.Errorf("agent %d: %v", i, err)

@@ -47,7 +47,7 @@ func survives(t *testing.T, breaks int) bool {
 }
 
 // reconnects waits until the registry has served n streams, or the agent is lost.
-func reconnects(t *testing.T, r *Registry, a *Stream, n int) bool {
+func reconnects(t *testing.T, r *Registry, a agent, n int) bool {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -60,7 +60,7 @@ func reconnects(t *testing.T, r *Registry, a *Stream, n int) bool {
 		}
 		select {
 		case <-tick.C:
-		case <-a.Lost():
+		case <-a.lost:
 			return false
 		case <-r.Lost():
 			return false
@@ -87,7 +87,7 @@ func TestAnotherStoreIsNotAccepted(t *testing.T) {
 	wires[0].Close()
 	mu.Unlock()
 	select {
-	case <-a.Lost():
+	case <-a.lost:
 	case <-within(t).Done():
 		t.Fatal("the agent did not reject the other store")
 	}

@@ -64,14 +64,21 @@ func to(address string) dialFunc {
 	}
 }
 
-func open(t *testing.T, conn *grpc.ClientConn, id string) *Stream {
+// agent is a stream whose channel lost is closed when the store is lost.
+type agent struct {
+	*Stream
+	lost chan struct{}
+}
+
+func open(t *testing.T, conn *grpc.ClientConn, id string) agent {
 	t.Helper()
-	a, err := Open(within(t), conn, id)
+	lost := make(chan struct{})
+	a, err := Open(within(t), conn, id, func() { close(lost) })
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
 	t.Cleanup(a.Abandon)
-	return a
+	return agent{a, lost}
 }
 
 func wantLost(t *testing.T, r *Registry, id string) {

@@ -21,7 +21,7 @@ type Stream struct {
 
 	ctx    context.Context // of the gRPC streams; ends with Leave or Abandon
 	cancel context.CancelFunc
-	lost   chan struct{}
+	lost   func()
 	wg     sync.WaitGroup
 
 	generation string // of the store; used by Open, then by watch
@@ -35,11 +35,16 @@ type Stream struct {
 // answered. It waits for a first connection until ctx ends; one that breaks before the answer is
 // reopened at once or not at all. ctx bounds only the call. The error is that of CheckID, the
 // cause of ctx, or a gRPC status: FailedPrecondition for an agent that was reported lost.
-func Open(ctx context.Context, conn *grpc.ClientConn, id string) (*Stream, error) {
+//
+// lost is called once if the store is lost: the stream broke and could not be reopened at once, or
+// another store answered. Leave and Abandon wait for it.
+func Open(
+	ctx context.Context, conn *grpc.ClientConn, id string, lost func(),
+) (*Stream, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	s := &Stream{id: id, conn: conn, lost: make(chan struct{})}
+	s := &Stream{id: id, conn: conn, lost: lost}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.open(ctx, grpc.WaitForReady(true))
 	if status.Code(err) == codes.Unavailable {
@@ -52,13 +57,6 @@ func Open(ctx context.Context, conn *grpc.ClientConn, id string) (*Stream, error
 	s.wg.Go(s.watch)
 	return s, nil
 }
-
-// Lost is closed when the store is lost: the stream broke and could not be reopened at once, or
-// another store answered.
-func (s *Stream) Lost() <-chan struct{} { return s.lost }
-
-// Done is closed when Leave or Abandon has ended the stream.
-func (s *Stream) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Leave sends a goodbye and returns when the server has received it, or ctx ends.
 func (s *Stream) Leave(ctx context.Context) {
@@ -149,7 +147,7 @@ func (s *Stream) watch() {
 		}
 	}
 	if !s.ended() {
-		close(s.lost)
+		s.lost()
 	}
 }
 

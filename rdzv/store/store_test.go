@@ -164,7 +164,7 @@ func TestDrain(t *testing.T) {
 	if err := s.Drain(within(t)); err != nil {
 		t.Errorf("Drain without agents: %v", err)
 	}
-	a, err := presence.Open(within(t), ordinaryClient(t, serve(t, s)).ActiveConnection(), "a")
+	a, err := presence.Open(within(t), ordinaryClient(t, serve(t, s)).ActiveConnection(), "a", func() {})
 	must(t, err)
 	why := errors.New("cancelled by the test")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -188,7 +188,8 @@ func TestCloseDoesNotWaitForClients(t *testing.T) {
 	<-events
 	own := s.Client().Watch(watching, "key", clientv3.WithCreatedNotify())
 	<-own
-	a, err := presence.Open(within(t), client.ActiveConnection(), "a")
+	lost := make(chan struct{})
+	a, err := presence.Open(within(t), client.ActiveConnection(), "a", func() { close(lost) })
 	must(t, err)
 	defer a.Abandon()
 	began := time.Now()
@@ -197,7 +198,7 @@ func TestCloseDoesNotWaitForClients(t *testing.T) {
 		t.Errorf("Close took %v, want less than 4s", took)
 	}
 	select {
-	case <-a.Lost():
+	case <-lost:
 	case <-within(t).Done():
 		t.Error("the agent did not detect the loss of the store")
 	}
