@@ -31,9 +31,8 @@ func DeriveKey(secret []byte, job string) Key {
 	if len(secret) < MinSecret {
 		panic(fmt.Sprintf("secret: cannot derive a job key from %d bytes", len(secret)))
 	}
-	k := Key(append(PublicName(job), make([]byte, len(Key{})-PublicLen)...))
-	copy(k[PublicLen:], Expand(secret, "job\x00"+job, len(k)-PublicLen))
-	return k
+	own := Expand(secret, "job\x00"+job, len(Key{})-PublicLen)
+	return Key(append(PublicName(job), own...))
 }
 
 // NewKey returns a random key, for a job that no identity names.
