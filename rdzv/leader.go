@@ -53,7 +53,7 @@ type Leader struct {
 	joined    []*memberState          // in the order of the store
 	lostEarly map[string]bool         // IDs that were lost before their member was read
 	complete  bool                    // all agents have joined
-	pending   int                     // number of members that are neither settled nor lost
+	pending   int                     // number of members to wait for: neither settled nor lost
 
 	verdict      *Verdict
 	outcomes     []Outcome // in the order of the store
@@ -64,8 +64,6 @@ type Leader struct {
 	reportTime    <-chan time.Time // when to report stragglers; nil before the first success
 	exitTimeout   <-chan time.Time // nil without a limit or before the first success
 	settleTimeout <-chan time.Time // nil before the verdict
-
-	settleTimedOut bool // settleTimeout has expired
 }
 
 // memberState is what the leader knows about a member.
@@ -106,7 +104,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	defer l.cancel()
 	waiting := time.NewTicker(waitingPeriod)
 	defer waiting.Stop()
-	for l.verdict == nil || l.pending > 0 && !l.settleTimedOut {
+	for l.verdict == nil || l.pending > 0 {
 		if err := l.step(ctx, waiting.C); err != nil {
 			return err
 		}
@@ -127,13 +125,15 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 	case <-l.joinTimeout:
 		return l.joinTimedOut(ctx)
 	case <-waiting:
-		l.reportWaiting()
+		if l.config.Waiting != nil && !l.complete && l.verdict == nil {
+			l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents))
+		}
 	case <-l.reportTime:
 		l.reportStragglers()
 	case <-l.exitTimeout:
 		return l.stopStragglers(ctx)
 	case <-l.settleTimeout:
-		l.settleTimedOut = true
+		l.pending = 0
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -167,20 +167,14 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 		l.readProgress(id, value)
 	}
 	if key == l.keys.verdict() && l.verdict == nil {
-		l.readVerdict(value)
+		v, err := decode[Verdict](value)
+		if err != nil { // also ends the job, because no agent can decode it
+			v = unready(fmt.Sprintf("cannot read the verdict: %v", err))
+		}
+		l.verdict = &v
+		l.settleTimeout = time.After(l.config.SettleTimeout)
 	}
 	return nil
-}
-
-// readVerdict handles the verdict. One that cannot be decoded also ends the job, because no
-// agent can decode it.
-func (l *Leader) readVerdict(value []byte) {
-	v, err := decode[Verdict](value)
-	if err != nil {
-		v = unready(fmt.Sprintf("cannot read the verdict: %v", err))
-	}
-	l.verdict = &v
-	l.settleTimeout = time.After(l.config.SettleTimeout)
 }
 
 // writeVerdict writes a verdict unless there is one or a key in unless exists. The watch
@@ -210,7 +204,7 @@ func (l *Leader) unsettled() string {
 	var names []string
 	for _, m := range l.joined {
 		if !m.settled && !m.lost {
-			names = append(names, m.name())
+			names = append(names, agentName(m.lostVerdict()))
 		}
 	}
 	return list(cut(names))

@@ -50,12 +50,6 @@ func (l *Leader) limitJoin(limit time.Duration) {
 	}
 }
 
-func (l *Leader) reportWaiting() {
-	if l.config.Waiting != nil && !l.complete && l.verdict == nil {
-		l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents))
-	}
-}
-
 // joinTimedOut ends a job whose agents have not all joined in time.
 func (l *Leader) joinTimedOut(ctx context.Context) error {
 	if l.complete {

@@ -18,7 +18,7 @@ func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error
 	o, err := decode[Outcome](value)
 	if err != nil {
 		v := m.lostVerdict()
-		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", v.agentName(), err)
+		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", agentName(v), err)
 		return l.writeVerdict(ctx, v)
 	}
 	l.outcomes = append(l.outcomes, o)
@@ -36,7 +36,7 @@ func (l *Leader) judge(ctx context.Context, m *memberState, o Outcome) error {
 		if ran == 0 {
 			text = "did not run its " + plural("worker", m.Slots)
 		}
-		return l.writeVerdict(ctx, unready(m.name()+" "+text))
+		return l.writeVerdict(ctx, unready(agentName(m.lostVerdict())+" "+text))
 	}
 	if l.complete && l.pending == 0 {
 		return l.writeVerdict(ctx, verdictOf(Done))
@@ -75,10 +75,4 @@ func (m *memberState) lostVerdict() Verdict {
 		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots
 	}
 	return v
-}
-
-// name returns how messages name the agent.
-func (m *memberState) name() string {
-	v := m.lostVerdict()
-	return v.agentName()
 }

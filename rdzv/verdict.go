@@ -81,7 +81,7 @@ func (v *Verdict) Error() string {
 	case v.Kind == Lost && v.Text == "" && v.PID == 0:
 		return "lost an agent that was joining: it disconnected unexpectedly"
 	case v.Kind == Lost && v.Text == "":
-		return "lost " + v.agentName() + ": it disconnected unexpectedly"
+		return "lost " + agentName(*v) + ": it disconnected unexpectedly"
 	case v.Kind == Straggling && v.Stragglers != nil:
 		return v.Stragglers.String()
 	case v.Kind == Incomplete && v.Roster != nil:
@@ -113,7 +113,7 @@ func (v *Verdict) Hints() (hints []string) {
 }
 
 // agentName returns how messages name the agent of a Lost verdict.
-func (v *Verdict) agentName() string {
+func agentName(v Verdict) string {
 	what := "an agent"
 	switch {
 	case v.Rank != Unknown && v.Ranks > 1:
