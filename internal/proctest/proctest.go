@@ -27,23 +27,19 @@ func CatchIgnored() {
 // terminal yet.
 func OpenTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := master.SyscallConn()
+	master = os.NewFile(uintptr(fd), "/dev/ptmx")
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var name string
-	_ = raw.Control(func(fd uintptr) {
-		err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
-		n, _ := unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		name = fmt.Sprintf("/dev/pts/%d", n)
-	})
-	if err == nil {
-		slave, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
-	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
