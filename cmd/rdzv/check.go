@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/hashicorp/go-multierror"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -97,11 +94,4 @@ func portRange(s string) (lo, hi int, ok bool) {
 		return 0, 0, false
 	}
 	return lo, hi, true
-}
-
-// join makes one error of all problems that are not nil, one line each; nil if there are none.
-func join(problems ...error) error {
-	all := multierror.Append(nil, problems...)
-	all.ErrorFormat = func(problems []error) string { return errors.Join(problems...).Error() }
-	return all.ErrorOrNil()
 }

@@ -75,12 +75,3 @@ func (o *options) envFlags() (f *pflag.FlagSet, format *string, explain *bool) {
 	o.define(f)
 	return f, f.String("format", "sh", ""), f.Bool("explain", false, "")
 }
-
-// values are the values of variables by name.
-func values(variables []envmap.KV) map[string]string {
-	m := make(map[string]string, len(variables))
-	for _, kv := range variables {
-		m[kv.Name] = kv.Value
-	}
-	return m
-}

@@ -154,3 +154,12 @@ func threadsFrom(local *agent.Local, id envmap.Identity) string {
 		console.Plural(local.CPUs.Mask, "core"), console.Plural(local.Workers, "worker"),
 		console.Plural(local.CPUs.Node, "core"), console.Plural(id.LocalWorldSize, "worker"))
 }
+
+// values are the values of variables by name.
+func values(variables []envmap.KV) map[string]string {
+	m := make(map[string]string, len(variables))
+	for _, kv := range variables {
+		m[kv.Name] = kv.Value
+	}
+	return m
+}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/spf13/pflag"
 
 	"rdzv/envmap"
@@ -76,6 +78,13 @@ var valueKinds = map[string]string{
 	"int":      "a whole number",
 	"duration": "a duration with its unit, such as 10s, 5m or 1h30m",
 	"bool":     "true or false",
+}
+
+// join makes one error of all problems that are not nil, one line each; nil if there are none.
+func join(problems ...error) error {
+	all := multierror.Append(nil, problems...)
+	all.ErrorFormat = func(problems []error) string { return errors.Join(problems...).Error() }
+	return all.ErrorOrNil()
 }
 
 // parseError rewords pflag's errors: the flag, the value, the reason.
