@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
-
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
@@ -38,14 +36,13 @@ Exit status:
 // printEnv prints the environment that exec would set, or explains it.
 func (a *app) printEnv(args []string) int {
 	o := &options{}
-	f, format, explain := o.envFlags()
-	rest, _, err := parse(f, args, a.env)
+	rest, _, err := parse(o.envFlags(), args, a.env)
 	switch {
 	case err != nil:
 	case len(rest) > 0:
 		err = fmt.Errorf("cannot run env: unexpected argument %q", rest[0])
-	case *format != "sh" && *format != "json":
-		err = fmt.Errorf("cannot run env: --format %q: must be sh or json", *format)
+	case o.format != "sh" && o.format != "json":
+		err = fmt.Errorf("cannot run env: --format %q: must be sh or json", o.format)
 	default:
 		err = o.checkShared()
 	}
@@ -53,8 +50,8 @@ func (a *app) printEnv(args []string) int {
 		return a.usage(err, "env")
 	}
 	local, err := agent.Plan(o.config(a))
-	if *explain {
-		return a.explain(o, local, err, *format == "json")
+	if o.explain {
+		return a.explain(o, local, err)
 	}
 	var p agent.Preview
 	if err == nil {
@@ -64,14 +61,8 @@ func (a *app) printEnv(args []string) int {
 		return a.fail(insideWorker("env", err,
 			"rdzv env --explain describes this worker; --launcher none ignores that it is one"))
 	}
-	if *format == "json" {
+	if o.format == "json" {
 		return a.print(string(indented(values(p.Changes.Set))))
 	}
 	return a.print(envmap.Shell(p.Changes.Set, p.Changes.Unset...))
-}
-
-func (o *options) envFlags() (f *pflag.FlagSet, format *string, explain *bool) {
-	f = newFlags("env")
-	o.define(f)
-	return f, f.String("format", "sh", ""), f.Bool("explain", false, "")
 }

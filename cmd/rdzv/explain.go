@@ -16,12 +16,12 @@ type row = console.Row
 
 // explain prints the placement of this process and the environment of its first worker, every value
 // with its source. err is why the agent could not be planned beyond local.
-func (a *app) explain(o *options, local *agent.Local, err error, machine bool) int {
+func (a *app) explain(o *options, local *agent.Local, err error) int {
 	rows, err := o.explanation(a.env, local, err)
 	if err != nil {
 		return a.fail(err)
 	}
-	if machine {
+	if o.format == "json" {
 		return a.print(string(indented(rows)))
 	}
 	return a.print(console.Table(rows))
@@ -38,7 +38,7 @@ func (o *options) explanation(env envmap.Env, local *agent.Local, err error) ([]
 	}
 	rows := placeRows(local.Placement)
 	if local.Placement.Launcher == envmap.None {
-		rows = noLauncherRows(local)
+		explainFlags(rows, local)
 	}
 	for _, flag := range local.IgnoredFlags() {
 		rows = append(rows, row{What: "ignored", Value: flag.Flag, From: flag.Reason})
@@ -66,10 +66,9 @@ func placeRows(p envmap.Placement) []row {
 	return rows
 }
 
-// noLauncherRows are the rows of a placement without a launcher: the flags decide.
-func noLauncherRows(local *agent.Local) []row {
+// explainFlags changes the rows of a placement without a launcher: the flags decide.
+func explainFlags(rows []row, local *agent.Local) {
 	const onePerNode = "one agent per node without a launcher"
-	rows := placeRows(local.Placement)
 	for i := range rows {
 		switch r := &rows[i]; r.What {
 		case "rank", "node rank":
@@ -86,7 +85,6 @@ func noLauncherRows(local *agent.Local) []row {
 			r.Value, r.From = strconv.Itoa(local.Agents), "--nodes, default 1"
 		}
 	}
-	return rows
 }
 
 // workerRows are the rows of the first worker's environment.

@@ -50,7 +50,7 @@ func helps() (texts []string) {
 // The help of a command has every flag with its variable and its default, and no other flag.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	exec := (&options{}).execFlags()
-	env, _, _ := (&options{}).envFlags()
+	env := (&options{}).envFlags()
 	for _, c := range []struct {
 		help  string
 		flags *pflag.FlagSet

@@ -40,6 +40,9 @@ type options struct {
 	quiet   bool
 	verbose bool
 
+	format  string // of env: sh or json
+	explain bool
+
 	flags *pflag.FlagSet // from which these were read
 }
 
@@ -57,6 +60,15 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.device, "device", string(envmap.DeviceIndex), "")
 	f.StringArrayVar(&o.set, "set", nil, "")
 	f.StringVar(&o.as, "as", "", "")
+}
+
+// envFlags are the flags of env.
+func (o *options) envFlags() *pflag.FlagSet {
+	f := newFlags("env")
+	o.define(f)
+	f.StringVar(&o.format, "format", "sh", "")
+	f.BoolVar(&o.explain, "explain", false, "")
+	return f
 }
 
 // execFlags are the flags of exec.
