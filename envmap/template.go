@@ -1,20 +1,18 @@
 package envmap
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// fields are the names that a template may contain in braces, in the order of messages.
-var fields = []string{
-	"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes",
-	"master_addr", "master_port", "device", "ifname",
-}
-
 // Fields returns the names that a template of TorchOptions.Set may contain in braces, as in
 // "tcp://{master_addr}:{master_port}". "{{" and "}}" stand for single braces.
-func Fields() []string { return slices.Clone(fields) }
+func Fields() []string {
+	return []string{
+		"rank", "world_size", "local_rank", "local_world_size", "node_rank", "nodes",
+		"master_addr", "master_port", "device", "ifname",
+	}
+}
 
 // requested returns the variables that the user requested as NAME=TEMPLATE entries.
 func requested(set []string, id Identity, device device) (variables []KV, err error) {
@@ -40,7 +38,7 @@ func requested(set []string, id Identity, device device) (variables []KV, err er
 		if err != nil {
 			return nil, &Error{
 				Text: "cannot set " + name + ": " + err.Error(),
-				Hint: "known fields are {" + strings.Join(fields, "} {") +
+				Hint: "known fields are {" + strings.Join(Fields(), "} {") +
 					"}; write {{ and }} for braces",
 			}
 		}
