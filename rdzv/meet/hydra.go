@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -55,13 +54,14 @@ func byPMI(ctx context.Context, l *locator, _ *plan) (*Meeting, error) {
 // hostByPMI hosts the store and puts its contact. If it cannot host, it reports that to the other
 // ranks before it returns.
 func (l *locator) hostByPMI(ctx context.Context, client *pmi.Client) (m *Meeting, err error) {
-	key, value := secret.NewKey(), failed
-	p, err := planContact(l.config, key)
+	ct, value := contact{key: secret.NewKey()}, failed
+	p, err := ct.plan(l.config)
 	if err == nil {
 		m, err = l.hostStore(ctx, p)
 	}
 	if err == nil {
-		value = formatContact(key, addressesOf(m.Addrs), m.Addr.Port())
+		ct.addrs, ct.port = addressesOf(m.Addrs), int(m.Addr.Port())
+		value = ct.reveal()
 	}
 	err = errors.Join(err, client.Put(ctx, pmiKey, value), l.barrier(ctx, client))
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *locator) hostByPMI(ctx context.Context, client *pmi.Client) (m *Meeting
 		}
 		return nil, err
 	}
-	saveContact(l.config, key, addressesOf(m.Addrs), l.cleanup.add)
+	saveContact(l.config, ct, l.cleanup.add)
 	return m, nil
 }
 
@@ -90,16 +90,14 @@ func (l *locator) findByPMI(ctx context.Context, client *pmi.Client) (*Meeting, 
 	if err != nil {
 		return nil, err
 	}
-	key, addrs, port, err := parseContact(text)
+	ct, err := parseContact(text)
 	if err != nil {
 		return nil, err
 	}
-	saveContact(l.config, key, addrs, l.cleanup.add)
-	p, err := planContact(l.config, key)
+	saveContact(l.config, ct, l.cleanup.add)
+	p, err := ct.plan(l.config)
 	if err != nil {
 		return nil, err
 	}
-	ports := slices.DeleteFunc(p.ports, func(q int) bool { return q == port })
-	p.sources = []source{fixed("rank 0's host", 0, addrs, append([]int{port}, ports...))}
 	return l.findStore(ctx, p)
 }

@@ -33,28 +33,28 @@ func recorded(t testing.TB, name string) map[string]string {
 func TestContact(t *testing.T) {
 	key := secret.NewKey()
 	addrs := []netip.Addr{netip.MustParseAddr("10.77.0.12"), netip.MustParseAddr("fd00::12")}
-	gotKey, gotAddrs, port, err := parseContact(formatContact(key, addrs, 29601))
-	if err != nil || gotKey != key || !slices.Equal(gotAddrs, addrs) || port != 29601 {
-		t.Errorf("parseContact = %v, %v, %d, %v", gotKey, gotAddrs, port, err)
+	got, err := parseContact(contact{key, addrs, 29601}.reveal())
+	if err != nil || got.key != key || !slices.Equal(got.addrs, addrs) || got.port != 29601 {
+		t.Errorf("parseContact = %v, %v, %d, %v", got.key, got.addrs, got.port, err)
 	}
 	long := netip.MustParseAddr("fd00:1111:2222:3333:4444:5555:6666:7777")
 	many := slices.Repeat([]netip.Addr{long}, 100)
-	if text := formatContact(key, many, 1); len(text) > maxContact || strings.Contains(text, " ") {
+	if text := (contact{key, many, 1}).reveal(); len(text) > maxContact || strings.Contains(text, " ") {
 		t.Errorf("contact of %d bytes: %s", len(text), text)
-	} else if _, some, _, err := parseContact(text); err != nil || len(some) < 10 {
-		t.Errorf("%d addresses, %v", len(some), err)
+	} else if some, err := parseContact(text); err != nil || len(some.addrs) < 10 {
+		t.Errorf("%d addresses, %v", len(some.addrs), err)
 	}
-	if _, _, _, err := parseContact(failed); !errors.Is(err, errRank0) {
+	if _, err := parseContact(failed); !errors.Is(err, errRank0) {
 		t.Error(err)
 	}
 }
 
 func FuzzContact(f *testing.F) {
-	f.Add(formatContact(secret.NewKey(), loopbackAddrs, 29600))
+	f.Add(contact{secret.NewKey(), loopbackAddrs, 29600}.reveal())
 	f.Fuzz(func(t *testing.T, text string) {
-		_, addrs, port, err := parseContact(text)
-		if err == nil && (len(addrs) == 0 || port < 0 || port > 65535) {
-			t.Errorf("parseContact(%q): %v, %d", text, addrs, port)
+		ct, err := parseContact(text)
+		if err == nil && (len(ct.addrs) == 0 || ct.port < 0 || ct.port > 65535) {
+			t.Errorf("parseContact(%q): %v, %d", text, ct.addrs, ct.port)
 		}
 	})
 }

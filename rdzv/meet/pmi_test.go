@@ -165,7 +165,7 @@ func TestContactIsSavedUnderScripts(t *testing.T) {
 			}
 			var e cleanup
 			addrs := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
-			saveContact(&agent, secret.NewKey(), addrs, e.add)
+			saveContact(&agent, contact{key: secret.NewKey(), addrs: addrs}, e.add)
 			e.run()
 			if p, err := savedContact(&agent); err != nil || (p != nil) != c.want {
 				t.Errorf("savedContact = %v, %v", p, err)
