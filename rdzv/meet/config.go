@@ -93,13 +93,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-func (c *Config) check() error {
-	if c.PortLo < 1 || c.PortHi > 65535 || c.PortLo > c.PortHi {
-		return fmt.Errorf("cannot use ports %d-%d: not a range within 1-65535", c.PortLo, c.PortHi)
-	}
-	return CheckNet(c.Net)
-}
-
 // CheckNet returns an error if specs is not a valid list of values of --net: networks
 // (10.78.0.0/24), interfaces (eth1) and interfaces to exclude (!docker0).
 func CheckNet(specs []string) error {

@@ -3,6 +3,7 @@ package meet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"rdzv/rdzv/meet/internal/gate"
@@ -13,7 +14,10 @@ import (
 // answers of all addresses that were tried.
 func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	c.setDefaults()
-	if err := c.check(); err != nil {
+	if c.PortLo < 1 || c.PortHi > 65535 || c.PortLo > c.PortHi {
+		return nil, fmt.Errorf("cannot use ports %d-%d: not a range within 1-65535", c.PortLo, c.PortHi)
+	}
+	if err := CheckNet(c.Net); err != nil {
 		return nil, err
 	}
 	return newLocator(&c, host).locate(ctx)
@@ -105,7 +109,7 @@ func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	addrs := g.Addrs()
 	better := make(chan struct{})
 	return &Meeting{
-		gate: g, id: g.ID(), dialer: d,
+		gate: g, id: g.ID(), dialer: d, tasks: newTasks(),
 		Hosting: true, Key: p.key, Addr: addrs[0], Addrs: addrs,
 		BetterHost: better, betterHost: better,
 	}, nil
@@ -125,7 +129,7 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	started = true
 	m.gate.Admit()
 	if !l.config.hasRank() {
-		m.tasks.run(func(ctx context.Context) { l.reportAlone(ctx, m) })
+		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m) })
 	}
 	if p.announce {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
@@ -155,7 +159,8 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	return &Meeting{
-		id: f.ID, dialer: d, first: f.conn, Key: p.key, Addr: f.addr, Addrs: f.Addrs,
+		id: f.ID, dialer: d, first: f.conn, tasks: newTasks(),
+		Key: p.key, Addr: f.addr, Addrs: f.Addrs,
 	}, nil
 }
 

@@ -38,7 +38,7 @@ type Meeting struct {
 	again   func(context.Context) (*Meeting, error) // finds another store
 	cleanup *cleanup                                // for Close
 	unlock  func()                                  // releases the host lock; nil if there is none
-	tasks   tasks
+	tasks   *tasks
 
 	mu    sync.Mutex
 	first net.Conn // connection of Meet, until Dial returns it
@@ -132,56 +132,38 @@ func (m *Meeting) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "meeting {hosting %t, store %s}", m.Hosting, m.Addr)
 }
 
-// tasks runs the background goroutines of a store. The zero value runs none.
+// tasks runs the background goroutines of a store.
 type tasks struct {
-	mu    sync.Mutex
 	ctx   context.Context
 	stop  context.CancelFunc
 	group sync.WaitGroup
 }
 
-// run calls f in a goroutine. The context of f ends when end is called.
-func (t *tasks) run(f func(context.Context)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stop == nil {
-		t.ctx, t.stop = context.WithCancel(context.Background())
-	}
-	ctx := t.ctx
-	t.group.Go(func() { f(ctx) })
+func newTasks() *tasks {
+	t := &tasks{}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	return t
 }
+
+// run calls f in a goroutine. The context of f ends when end is called.
+func (t *tasks) run(f func(context.Context)) { t.group.Go(func() { f(t.ctx) }) }
 
 // end stops all tasks and waits for them.
 func (t *tasks) end() {
-	t.mu.Lock()
-	stop := t.stop
-	t.stop = nil
-	t.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
+	t.stop()
 	t.group.Wait()
 }
 
 // A cleanup contains functions to be called when the agent leaves, or has failed to meet the
-// others.
-type cleanup struct {
-	mu    sync.Mutex
-	funcs []func()
-}
+// others. Functions are added only while the agent meets the others.
+type cleanup []func()
 
-func (c *cleanup) add(f func()) {
-	c.mu.Lock()
-	c.funcs = append(c.funcs, f)
-	c.mu.Unlock()
-}
+func (c *cleanup) add(f func()) { *c = append(*c, f) }
 
 // run calls the functions, the last one first. Only the first call of run has an effect.
 func (c *cleanup) run() {
-	c.mu.Lock()
-	funcs := c.funcs
-	c.funcs = nil
-	c.mu.Unlock()
+	funcs := *c
+	*c = nil
 	for _, f := range slices.Backward(funcs) {
 		f()
 	}
@@ -226,7 +208,17 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 			ways[i] = Way{Store: a.Addr()}
 			continue
 		}
-		group.Go(func() { ways[i] = m.way(ctx, a) })
+		group.Go(func() {
+			conn, greeting, err := m.dialer.Dial(ctx, a)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if greeting.ID == m.id {
+				own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
+				ways[i] = Way{Store: a.Addr(), Own: own.Unmap()}
+			}
+		})
 	}
 	group.Wait()
 	ways = slices.DeleteFunc(ways, func(w Way) bool { return w == Way{} })
@@ -235,18 +227,4 @@ func (m *Meeting) Reach(ctx context.Context) []Way {
 		ways = append(ways, used)
 	}
 	return ways
-}
-
-// way tries one address; the result is the zero Way if this store does not answer there.
-func (m *Meeting) way(ctx context.Context, addr netip.AddrPort) Way {
-	conn, greeting, err := m.dialer.Dial(ctx, addr)
-	if err != nil {
-		return Way{}
-	}
-	defer conn.Close()
-	if greeting.ID != m.id {
-		return Way{}
-	}
-	own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
-	return Way{Store: addr.Addr(), Own: own.Unmap()}
 }

@@ -88,7 +88,7 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 	done := make(chan struct{})
 	group.Go(func() { e.peers.announce(searching) })
 	group.Go(func() { found, err = e.connectToBetter(searching); close(done) })
-	group.Go(func() { e.locator.reportAlone(searching, e.own) })
+	group.Go(func() { reportAlone(searching, e.locator.config, e.own) })
 	if e.waitElected(searching, done) {
 		cancel(errElected)
 		<-done

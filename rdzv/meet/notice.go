@@ -83,15 +83,15 @@ const aloneAfter = 3 * time.Second
 
 // reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
 // connected or ctx has ended.
-func (l *locator) reportAlone(ctx context.Context, m *Meeting) {
+func reportAlone(ctx context.Context, c *Config, m *Meeting) {
 	if !pause(ctx, aloneAfter) || m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
-	if l.config.Store == "" {
+	if c.Store == "" {
 		n.Store = m.Addr.Addr()
 	}
-	l.config.Notify(n)
+	c.Notify(n)
 }
 
 // maxRejections limits the memory and the number of reports, because anybody on the network can
@@ -107,22 +107,18 @@ type rejections struct {
 
 // add reports a rejection, but each agent only once.
 func (rs *rejections) add(r gate.Rejection) {
-	if rs.isNew(r) {
-		rs.notify(noticeOf(r))
-	}
-}
-
-func (rs *rejections) isNew(r gate.Rejection) bool {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
 	same := func(known gate.Rejection) bool {
 		return known.Addr == r.Addr || known.Host != "" && known.Host == r.Host
 	}
-	if len(rs.list) == maxRejections || slices.ContainsFunc(rs.list, same) {
-		return false
+	rs.mu.Lock()
+	isNew := len(rs.list) < maxRejections && !slices.ContainsFunc(rs.list, same)
+	if isNew {
+		rs.list = append(rs.list, r)
 	}
-	rs.list = append(rs.list, r)
-	return true
+	rs.mu.Unlock()
+	if isNew {
+		rs.notify(noticeOf(r))
+	}
 }
 
 func (rs *rejections) errors() []error {
