@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -47,35 +48,26 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 // ParseStore parses the value of --store, HOST or HOST:PORT. HOST is a name or an address; an IPv6
 // address is in brackets if a port follows. Without a port the result is port 0.
 func ParseStore(store string) (host string, port int, err error) {
-	host, digits := splitStore(store)
-	if digits != "" {
-		port, err = strconv.Atoi(digits)
+	bad := fmt.Errorf("cannot use store %q: not HOST or HOST:PORT", store)
+	inside, bracket := strings.CutPrefix(store, "[")
+	host, digits, splitErr := net.SplitHostPort(store)
+	switch {
+	case splitErr == nil:
+		if port, err = strconv.Atoi(digits); err != nil || port < 1 || port > 65535 {
+			return "", 0, bad
+		}
+	case bracket && strings.HasSuffix(inside, "]"):
+		host = strings.TrimSuffix(inside, "]")
+	default:
+		host = store
 	}
 	_, notAddr := netip.ParseAddr(host)
 	notInName := func(r rune) bool { return strings.ContainsRune(":/,%[]@", r) || r <= ' ' }
-	badHost := host == "" || notAddr != nil && strings.ContainsFunc(host, notInName)
-	badPort := err != nil || digits != "" && (port < 1 || port > 65535)
-	if badHost || badPort {
-		return "", 0, fmt.Errorf("cannot use store %q: not HOST or HOST:PORT", store)
+	if host == "" || notAddr != nil && strings.ContainsFunc(host, notInName) ||
+		bracket && !strings.Contains(host, ":") {
+		return "", 0, bad
 	}
 	return host, port, nil
-}
-
-// splitStore splits off the port and removes brackets. It leaves a malformed value as it is, which
-// is then not a valid host.
-func splitStore(store string) (host, port string) {
-	if inside, ok := strings.CutPrefix(store, "["); ok {
-		addr, rest, ok := strings.Cut(inside, "]")
-		portFollows := len(rest) > 1 && rest[0] == ':'
-		if ok && (rest == "" || portFollows) && strings.Contains(addr, ":") {
-			return addr, strings.TrimPrefix(rest, ":")
-		}
-		return store, ""
-	}
-	if host, port, ok := strings.Cut(store, ":"); ok && port != "" && !strings.Contains(port, ":") {
-		return host, port
-	}
-	return store, ""
 }
 
 // Resolvers may take many seconds to fail. A host recognises its own name without one, so it waits
@@ -108,8 +100,9 @@ func ownStoreAddrs(ctx context.Context, c *Config, host string) ([]netip.Addr, e
 		return nil, err
 	}
 	all, err := c.listenAddrs()
-	own = slices.DeleteFunc(own, netip.Addr.IsLoopback)
-	return sorted(append(all, own...)), err
+	all = append(all, slices.DeleteFunc(own, netip.Addr.IsLoopback)...)
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all), err
 }
 
 // sameHost reports whether two names may be the same host's: node1 and node1.cluster are.
@@ -119,30 +112,23 @@ func sameHost(a, b string) bool {
 		a != "" && strings.HasPrefix(b, a+".") || b != "" && strings.HasPrefix(a, b+".")
 }
 
-func sorted(addrs []netip.Addr) []netip.Addr {
-	slices.SortFunc(addrs, netip.Addr.Compare)
-	return slices.Compact(addrs)
-}
-
 var errLocked = errors.New("this agent has the host lock")
 
 // byLock is the election among the agents on one host: the agent that has the host lock hosts. The
 // others try to get the lock while they search for the store.
-func byLock(dir string) election {
-	return func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
-		lock := newHostLock(dir, p)
-		m, err := findOrLock(ctx, l, p, lock)
-		if !errors.Is(err, errLocked) {
-			lock.release()
-			return m, err
-		}
-		if m, err = l.hostStore(ctx, p); err != nil {
-			lock.release()
-			return nil, l.explainPortInUse(ctx, p, err)
-		}
-		m.unlock = lock.release
-		return m, nil
+func byLock(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+	lock := newHostLock(l.config.RuntimeDir, p)
+	m, err := findOrLock(ctx, l, p, lock)
+	if !errors.Is(err, errLocked) {
+		lock.release()
+		return m, err
 	}
+	if m, err = l.hostStore(ctx, p); err != nil {
+		lock.release()
+		return nil, l.explainPortInUse(ctx, p, err)
+	}
+	m.unlock = lock.release
+	return m, nil
 }
 
 // findOrLock searches for the store until it is found or this agent has the lock (errLocked).
@@ -183,17 +169,20 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, _, answer := d.Dial(ctx, netip.AddrPortFrom(p.addrs[0], uint16(p.ports[0])))
-	var service gate.ServiceError
+	var user string
+	service, isService := errors.AsType[gate.ServiceError](answer)
 	switch {
 	case answer == nil:
 		conn.Close() // its agents have a different runtime directory
-		return fmt.Errorf("%w (by a store of this job)", err)
+		user = "a store of this job"
 	case errors.Is(answer, gate.ErrDifferentJob):
-		return fmt.Errorf("%w (by the store of another job)", err)
+		user = "the store of another job"
 	case errors.Is(answer, gate.ErrDifferentToken):
-		return fmt.Errorf("%w (by a store of this job with a different token)", err)
-	case errors.As(answer, &service):
-		return fmt.Errorf("%w (by %s)", err, string(service))
+		user = "a store of this job with a different token"
+	case isService:
+		user = string(service)
+	default:
+		return err
 	}
-	return err
+	return fmt.Errorf("%w (by %s)", err, user)
 }

@@ -28,20 +28,17 @@ func RemoveStale(dir string) {
 	for _, e := range entries {
 		name := e.Name()
 		own := strings.HasPrefix(name, hostLockPrefix) || strings.HasPrefix(name, sharedPrefix)
-		if own && e.Type().IsRegular() {
-			removeUnlocked(filepath.Join(dir, name))
+		if !own || !e.Type().IsRegular() {
+			continue
 		}
-	}
-}
-
-func removeUnlocked(path string) {
-	f, err := filelock.Open(path, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if f.TryLock() == nil && f.Named() {
-		os.Remove(path)
+		f, err := filelock.Open(filepath.Join(dir, name), 0)
+		if err != nil {
+			continue
+		}
+		if f.TryLock() == nil && f.Named() {
+			os.Remove(f.Name())
+		}
+		f.Close()
 	}
 }
 
@@ -63,11 +60,8 @@ func newHostLock(dir string, p *plan) *hostLock {
 func (l *hostLock) try() (bool, error) {
 	if l.f == nil {
 		f, err := filelock.Open(l.path, os.O_CREATE)
-		if err != nil {
-			if withPath, ok := errors.AsType[*fs.PathError](err); ok {
-				err = withPath.Err
-			}
-			return false, fmt.Errorf("cannot open lock %q: %w", l.path, err)
+		if withPath, ok := errors.AsType[*fs.PathError](err); ok {
+			return false, fmt.Errorf("cannot open lock %q: %w", l.path, withPath.Err)
 		}
 		l.f = &f
 	}
@@ -92,30 +86,24 @@ func (l *hostLock) release() {
 	l.f, l.held = nil, false
 }
 
-// A shared does things once for all agents on this host.
-type shared struct {
-	dir     string       // the runtime directory; "" if there is none
-	onLeave func(func()) // registers a function that is called when the agent leaves
-}
-
 // maxShared is the maximum size of a shared result in bytes.
 const maxShared = 1 << 24
 
 // oncePerNode calls do in one of the agents on this host, and returns its result in all of them. If
-// do fails or its result is empty, the next agent calls do. The file with the result remains, and
-// locked, until the first of the job's agents leaves.
-func (s shared) oncePerNode(
-	ctx context.Context, name string, do func() ([]byte, error),
+// do fails or its result is empty, the next agent calls do. The file with the result remains in the
+// runtime directory, and locked, until the first of the job's agents leaves (onLeave).
+func oncePerNode(
+	ctx context.Context, dir, name string, onLeave func(func()), do func() ([]byte, error),
 ) ([]byte, error) {
-	if s.dir == "" {
+	if dir == "" {
 		return do()
 	}
-	path := filepath.Join(s.dir, sharedPrefix+name)
+	path := filepath.Join(dir, sharedPrefix+name)
 	f, err := filelock.Open(path, os.O_CREATE)
 	if err != nil {
 		return do()
 	}
-	s.onLeave(func() {
+	onLeave(func() {
 		os.Remove(path)
 		f.Close()
 	})
@@ -126,23 +114,19 @@ func (s shared) oncePerNode(
 				return text, nil
 			}
 		}
-		if f.TryLock() == nil {
-			return write(f, do)
+		if f.TryLock() != nil {
+			continue
 		}
-	}
-	return nil, ctx.Err()
-}
-
-// write writes the result of do to the locked file and lets the other agents read it.
-func write(f filelock.File, do func() ([]byte, error)) ([]byte, error) {
-	text, err := do()
-	if err == nil {
-		_, err = f.Write(text)
-	}
-	if err != nil || len(text) == 0 {
-		_ = f.Unlock()
+		text, err := do()
+		if err == nil {
+			_, err = f.Write(text)
+		}
+		if err == nil && len(text) > 0 {
+			_ = f.TryShare() // the other agents can read it
+		} else {
+			_ = f.Unlock()
+		}
 		return text, err
 	}
-	_ = f.TryShare()
-	return text, nil
+	return nil, ctx.Err()
 }

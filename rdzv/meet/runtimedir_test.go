@@ -13,13 +13,12 @@ func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	var e cleanup
-	s := shared{dir: dir, onLeave: e.add}
 	held := newHostLock(dir, &plan{public: []byte("held"), ports: []int{1}})
 	if got, err := held.try(); err != nil || !got {
 		t.Fatal(got, err)
 	}
 	text := func() ([]byte, error) { return []byte("text"), nil }
-	if _, err := s.oncePerNode(t.Context(), "held", text); err != nil {
+	if _, err := oncePerNode(t.Context(), dir, "held", e.add, text); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -56,9 +55,8 @@ func TestOncePerNode(t *testing.T) {
 	calls := 0
 	for i, answer := range []string{"", "text", "another"} {
 		var e cleanup
-		s := shared{dir: dir, onLeave: e.add}
 		defer e.run()
-		text, err := s.oncePerNode(t.Context(), "name", func() ([]byte, error) {
+		text, err := oncePerNode(t.Context(), dir, "name", e.add, func() ([]byte, error) {
 			calls++
 			if answer == "" {
 				return nil, os.ErrInvalid
@@ -85,10 +83,9 @@ func TestOncePerNodeTogether(t *testing.T) {
 	texts := make(chan string, cap(called))
 	for range cap(called) {
 		var e cleanup
-		s := shared{dir: dir, onLeave: e.add}
 		defer e.run()
 		go func() {
-			text, _ := s.oncePerNode(context.Background(), "name", func() ([]byte, error) {
+			text, _ := oncePerNode(context.Background(), dir, "name", e.add, func() ([]byte, error) {
 				called <- true
 				return []byte("text"), nil
 			})

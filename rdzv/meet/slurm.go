@@ -49,13 +49,12 @@ const (
 
 // nodeAddrs is the source of the addresses that scontrol shows.
 func nodeAddrs(c *Config, nodes []string, p *plan, onLeave func(func())) source {
-	s := shared{dir: c.RuntimeDir, onLeave: onLeave}
 	ask := func(ctx context.Context, nodes string, add func(candidate)) {
 		if ctx.Err() != nil {
 			return
 		}
 		name := fmt.Sprintf("%x-%x", p.public, secret.PublicName(nodes))
-		text, err := s.oncePerNode(ctx, name, func() ([]byte, error) {
+		text, err := oncePerNode(ctx, c.RuntimeDir, name, onLeave, func() ([]byte, error) {
 			return c.Scontrol(ctx, "-o", "show", "node", nodes)
 		})
 		if err != nil {
