@@ -35,7 +35,7 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 	}
 	p.hint = fmt.Sprintf("the agent on host %q hosts the store: is it running? "+
 		"All nodes must run the same command, or be given the same --job NAME", host)
-	p.sources = []source{named(c.Resolve, []string{host}, 0, p.ports)}
+	p.sources = []source{named(c, []string{host}, 0, p.ports)}
 	if p.addrs, err = ownStoreAddrs(ctx, c, host); err != nil {
 		return nil, err
 	}

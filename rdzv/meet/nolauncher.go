@@ -87,7 +87,12 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 	var err error
 	done := make(chan struct{})
 	group.Go(func() { e.peers.announce(searching) })
-	group.Go(func() { found, err = e.connectToBetter(searching); close(done) })
+	group.Go(func() {
+		defer close(done)
+		p := *e.plan
+		p.sources = []source{e.peers.candidates}
+		found, err = e.locator.findStore(searching, &p)
+	})
 	group.Go(func() { reportAlone(searching, e.locator.config, e.own) })
 	if e.waitElected(searching, done) {
 		cancel(errElected)
@@ -101,7 +106,10 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 		return nil, err
 	}
 	e.own.gate.Redirect(found.Addr)
-	found.tasks.run(e.keepRedirecting)
+	found.tasks.run(func(ctx context.Context) {
+		pause(ctx, peerLifetime) // other agents may use this agent's last beacon as long as that
+		e.own.release()
+	})
 	return found, nil
 }
 
@@ -130,20 +138,6 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			return true
 		}
 	}
-}
-
-// connectToBetter returns when a better agent has admitted this one, or has redirected it to the
-// host.
-func (e *beaconElection) connectToBetter(ctx context.Context) (*Meeting, error) {
-	p := *e.plan
-	p.sources = []source{e.peers.candidates}
-	return e.locator.findStore(ctx, &p)
-}
-
-// keepRedirecting redirects other agents to the host as long as they may use this agent's beacons.
-func (e *beaconElection) keepRedirecting(ctx context.Context) {
-	pause(ctx, peerLifetime)
-	e.own.release()
 }
 
 // host starts the store, and continues to send and receive beacons.

@@ -3,8 +3,8 @@ package meet
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,8 +53,7 @@ func (e *NotFoundError) answers() []string {
 	ports := map[[2]string][]string{}
 	var order [][2]string
 	for _, a := range e.Tried {
-		host, text := a.host(), a.text()
-		key := [2]string{host, text}
+		key := [2]string{a.host(), a.text()}
 		if ports[key] == nil {
 			order = append(order, key)
 		}
@@ -76,19 +75,14 @@ func (a Answer) host() string {
 
 // text returns the answer in as few words as possible.
 func (a Answer) text() string {
-	var errno syscall.Errno
-	switch {
-	case a.Err == nil:
+	if a.Err == nil {
 		return "no answer yet"
-	case errors.As(a.Err, &errno):
+	}
+	if errno, ok := errors.AsType[syscall.Errno](a.Err); ok {
 		return errno.Error()
-	case errors.Is(a.Err, os.ErrDeadlineExceeded), isTimeout(a.Err):
+	}
+	if netErr, ok := errors.AsType[net.Error](a.Err); ok && netErr.Timeout() {
 		return "no answer"
 	}
 	return a.Err.Error()
-}
-
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
 }

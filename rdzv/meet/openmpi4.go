@@ -44,7 +44,7 @@ func orteHosts(c *Config, ports []int) []source {
 			fixed("mpirun's host", 2, addressesOf(hnp), ports))
 	}
 	if nodes, err := hosts.ParseNodeRegex(c.Env["OMPI_MCA_orte_node_regex"]); err == nil {
-		sources = append(sources, named(c.Resolve, append(nodes[1:], nodes[0]), 1, ports))
+		sources = append(sources, named(c, append(nodes[1:], nodes[0]), 1, ports))
 	}
 	return sources
 }

@@ -63,18 +63,27 @@ func (p *peers) setHosting() {
 	p.self.Hosting = true
 }
 
+// differentJobAfter is how long an agent must have been without a host before it reports an agent
+// of another job of the same user: the user may have intended them to be one job.
+const differentJobAfter = 2 * time.Second
+
 // receive evaluates one beacon. It drops results for which a channel has no space; the other agent
 // sends its beacon again.
 func (p *peers) receive(packet beacon.Packet) {
 	b, err := p.multicast.parse(packet, p.rejections.add)
-	if errors.Is(err, gate.ErrDifferentJob) && p.bothAlone(b) {
+	p.mu.Lock()
+	self := p.self
+	better := err == nil && b.ID != self.ID &&
+		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && b.ID < self.ID)
+	if better {
+		p.betterSeen = time.Now()
+	}
+	p.mu.Unlock()
+	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
+	switch {
+	case errors.Is(err, gate.ErrDifferentJob) && noHost:
 		p.rejections.add(gate.Rejection{Host: b.Host, Addr: packet.From, Reason: err})
-	}
-	if err != nil || b.ID == p.self.ID {
-		return
-	}
-	switch better, hosting := p.compare(b); {
-	case better && hosting:
+	case better && self.Hosting:
 		select {
 		case p.otherHosts <- b:
 		default:
@@ -87,28 +96,6 @@ func (p *peers) receive(packet beacon.Packet) {
 			}
 		}, b)
 	}
-}
-
-// differentJobAfter is how long an agent must have been without a host before it reports an agent
-// of another job of the same user: the user may have intended them to be one job.
-const differentJobAfter = 2 * time.Second
-
-func (p *peers) bothAlone(b beacon.Beacon) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !b.Hosting && !p.self.Hosting && time.Since(p.start) > differentJobAfter
-}
-
-// compare reports whether the other agent is better, and whether this one hosts.
-func (p *peers) compare(b beacon.Beacon) (better, hosting bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	self := p.self
-	better = b.Hosting && !self.Hosting || b.Hosting == self.Hosting && b.ID < self.ID
-	if better {
-		p.betterSeen = time.Now()
-	}
-	return better, self.Hosting
 }
 
 // knowsBetter reports whether a better agent is assumed to exist.

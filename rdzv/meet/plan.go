@@ -35,7 +35,7 @@ func planFor(c *Config, key *secret.Key) (*plan, error) {
 		p.public = key[:secret.PublicLen]
 		signer = secret.Expand(key[:], "beacon", len(secret.Key{}))
 	}
-	p.ports = portsOf(p.public, c.PortLo, c.PortHi, sequenceLen)
+	p.ports = portsOf(p.public, c.PortLo, c.PortHi)
 	p.multicast = multicast{
 		open: c.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host,
 	}
@@ -69,13 +69,12 @@ func planByToken(c *Config) (*plan, error) {
 // and the default range, the probability that one of them finds no free port is about 10^-5.
 const sequenceLen = 8
 
-// portsOf returns the first n ports of the port sequence of the job with that public name, within
-// lo to hi; fewer if the range is smaller. It is the same on all agents of the job, also on those
-// with a different secret, so that they find each other and report that.
-func portsOf(public []byte, lo, hi, n int) []int {
-	n = max(0, min(n, hi-lo+1))
-	ports := make([]int, 0, n)
-	for i := uint64(0); len(ports) < n; i++ {
+// portsOf returns the port sequence of the job with that public name, within lo to hi; a shorter one
+// if the range is smaller. It is the same on all agents of the job, also on those with a different
+// secret, so that they find each other and report that.
+func portsOf(public []byte, lo, hi int) []int {
+	var ports []int
+	for i := uint64(0); len(ports) < min(sequenceLen, hi-lo+1); i++ {
 		sum := sha256.Sum256(binary.BigEndian.AppendUint64(slices.Clone(public), i))
 		port := lo + int(binary.BigEndian.Uint64(sum[:])%uint64(hi-lo+1))
 		if !slices.Contains(ports, port) {

@@ -10,19 +10,16 @@ import (
 func TestPorts(t *testing.T) {
 	k := secret.DeriveKey(testToken, "job")
 	public := k[:secret.PublicLen]
-	got := portsOf(public, 29600, 29999, 8)
-	byName := portsOf(secret.PublicName("job"), 29600, 29999, 8)
-	if len(got) != 8 || !slices.Equal(got, byName) {
+	got := portsOf(public, 29600, 29999)
+	byName := portsOf(secret.PublicName("job"), 29600, 29999)
+	if len(got) != sequenceLen || !slices.Equal(got, byName) {
 		t.Errorf("ports by key %v, by the job's name %v; want the same", got, byName)
 	}
 	seen := map[int]bool{}
-	for _, p := range portsOf(public, 10, 12, 8) {
+	for _, p := range portsOf(public, 10, 12) {
 		seen[p] = true
 	}
 	if len(seen) != 3 || !seen[10] || !seen[11] || !seen[12] {
 		t.Errorf("ports of a range of three: %v", seen)
-	}
-	if first := portsOf(public, 1, 65535, 1); len(first) != 1 {
-		t.Errorf("first port: %v, want one port", first)
 	}
 }

@@ -16,7 +16,7 @@ func ranked(c *Config) (*plan, error) {
 	p.sources = []source{thisHost(c, p.ports)}
 	p.hint = "the launcher does not name rank 0's host: set RDZV_STORE=HOST for all ranks"
 	if master := cmp.Or(c.Master, c.Env["MASTER_ADDR"]); master != "" {
-		p.sources = append(p.sources, named(c.Resolve, []string{master}, 0, p.ports))
+		p.sources = append(p.sources, named(c, []string{master}, 0, p.ports))
 		p.hint = fmt.Sprintf("rank 0's agent hosts the store on host %q: is it running? "+
 			"RDZV_STORE=HOST for all ranks names another host", master)
 	}

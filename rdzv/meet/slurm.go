@@ -31,7 +31,7 @@ func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 			return nil, fmt.Errorf("cannot read SLURM_STEP_NODELIST=%q: %w", list, err)
 		}
 		p.sources = append(p.sources,
-			named(c.Resolve, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onLeave))
+			named(c, nodes, 0, p.ports), nodeAddrs(c, nodes, p, onLeave))
 	}
 	p.announce = !c.oneNode()
 	p.hint = "rank 0's agent hosts the store on one of the nodes of the step: " +
@@ -61,7 +61,7 @@ func nodeAddrs(c *Config, nodes []string, p *plan, onLeave func(func())) source 
 			return
 		}
 		for i, n := range hosts.ParseScontrol(string(text)) {
-			addrs, err := resolve(ctx, c.Resolve, n.Addr)
+			addrs, err := c.resolve(ctx, n.Addr)
 			if err == nil {
 				addAll(add, n.Name, i, addrs, p.ports)
 			}
@@ -73,7 +73,7 @@ func nodeAddrs(c *Config, nodes []string, p *plan, onLeave func(func())) source 
 		}
 		pause(ctx, scontrolAfter)
 		briefly, cancel := context.WithTimeout(ctx, scontrolAfter)
-		_, err := resolve(briefly, c.Resolve, nodes[0])
+		_, err := c.resolve(briefly, nodes[0])
 		cancel()
 		if err != nil {
 			ask(ctx, nodes[0], add)

@@ -47,15 +47,12 @@ const (
 	resolveInterval = 2 * time.Second // between two attempts to resolve a name
 )
 
-// A resolver returns the addresses of a name.
-type resolver func(ctx context.Context, host string) ([]netip.Addr, error)
-
 // named is the source of the addresses of hosts, of which the first has the best priority. Names
 // that cannot be resolved yet are tried again, because a host may start later.
-func named(r resolver, hosts []string, priority int, ports []int) source {
+func named(c *Config, hosts []string, priority int, ports []int) source {
 	return func(ctx context.Context, add func(candidate)) {
 		for rest := hosts; len(rest) > 0 && ctx.Err() == nil; pause(ctx, resolveInterval) {
-			rest = resolveAll(ctx, r, rest, func(host string, addrs []netip.Addr) {
+			rest = c.resolveAll(ctx, rest, func(host string, addrs []netip.Addr) {
 				addAll(add, host, priority+slices.Index(hosts, host), addrs, ports)
 			})
 		}
@@ -63,8 +60,8 @@ func named(r resolver, hosts []string, priority int, ports []int) source {
 }
 
 // resolveAll resolves each name once and returns those that failed.
-func resolveAll(
-	ctx context.Context, r resolver, hosts []string, resolved func(string, []netip.Addr),
+func (c *Config) resolveAll(
+	ctx context.Context, hosts []string, resolved func(string, []netip.Addr),
 ) []string {
 	var mu sync.Mutex
 	var failed []string
@@ -73,7 +70,7 @@ func resolveAll(
 	for range min(resolvers, len(hosts)) {
 		group.Go(func() {
 			for host := range names {
-				addrs, err := resolve(ctx, r, host)
+				addrs, err := c.resolve(ctx, host)
 				if err == nil {
 					resolved(host, addrs)
 					continue
@@ -93,11 +90,11 @@ func resolveAll(
 }
 
 // resolve returns the addresses of a name, which may itself be an address.
-func resolve(ctx context.Context, r resolver, host string) ([]netip.Addr, error) {
+func (c *Config) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a.Unmap()}, nil
 	}
-	addrs, err := r(ctx, host)
+	addrs, err := c.Resolve(ctx, host)
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
 	}
