@@ -76,9 +76,10 @@ func (g *guard) order(r watchdog.Record) {
 
 // sendSpec sends the workers to the watchdog. The spec refers to streams by index.
 func (g *guard) sendSpec(spec watchdog.Spec, streams []*os.File) error {
-	spec.TimerSlack = g.slack
 	text := spec.Bytes()
-	hello := watchdog.Record{Kind: watchdog.Hello, A: int64(len(text)), B: int64(len(streams))}
+	hello := watchdog.Record{
+		Kind: watchdog.Hello, A: int64(len(text)), B: int64(len(streams)), C: int64(g.slack),
+	}
 	if _, err := g.socket.Write(append(hello.Bytes(), text...)); err != nil {
 		return err
 	}

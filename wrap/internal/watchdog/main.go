@@ -57,9 +57,12 @@ func run(args []string) int {
 	if args[3] == "true" {
 		w.sentinel.pid = startSentinel(group)
 	}
-	spec, files, err := receive()
+	hello, spec, files, err := receive()
 	if err != nil {
 		return 1
+	}
+	if hello.C > 0 {
+		prctl(prSetTimerSlack, uintptr(hello.C)) // that of this thread, which the workers inherit
 	}
 	go w.serveAgent()
 	w.start(spec, group, files)

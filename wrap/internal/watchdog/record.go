@@ -8,7 +8,8 @@ type Kind uint8
 // Records from the agent to the watchdog.
 const (
 	// Hello is the first record: A = length in bytes of the Spec that follows, B = number of
-	// descriptors that are sent after the Spec.
+	// descriptors that are sent after the Spec, C = timer slack of the workers in ns (prctl(2)), 0
+	// for the watchdog's.
 	Hello Kind = 1 + iota
 	// Signal sends signal A once to every running worker.
 	Signal

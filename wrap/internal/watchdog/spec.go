@@ -14,17 +14,13 @@ type Worker struct {
 // Null in Worker.Files is /dev/null.
 const Null = -1
 
-// Spec describes what the watchdog starts.
-type Spec struct {
-	TimerSlack int // timer slack of the workers in ns (prctl(2)); 0 is the watchdog's
-	Workers    []Worker
-}
+// Spec lists what the watchdog starts.
+type Spec []Worker
 
 // Bytes encodes s.
 func (s Spec) Bytes() []byte {
-	b := appendInt(nil, s.TimerSlack)
-	b = appendInt(b, len(s.Workers))
-	for _, w := range s.Workers {
+	b := appendInt(nil, len(s))
+	for _, w := range s {
 		b = appendString(b, w.Path)
 		b = appendString(b, w.Dir)
 		b = appendStrings(b, w.Args)
@@ -42,16 +38,16 @@ var ErrSpec = errors.New("malformed spec")
 // ParseSpec decodes the result of Bytes. Its error is ErrSpec.
 func ParseSpec(b []byte) (Spec, error) {
 	r := reader{rest: b}
-	s := Spec{TimerSlack: r.int()}
+	var s Spec
 	for range r.count() {
 		w := Worker{Path: r.string(), Dir: r.string(), Args: r.strings(), Env: r.strings()}
 		for i := range w.Files {
 			w.Files[i] = r.int()
 		}
-		s.Workers = append(s.Workers, w)
+		s = append(s, w)
 	}
 	if r.bad || len(r.rest) > 0 {
-		return Spec{}, ErrSpec
+		return nil, ErrSpec
 	}
 	return s, nil
 }

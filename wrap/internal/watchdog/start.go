@@ -11,25 +11,22 @@ const RightsMax = 200
 
 // receive reads from the agent, in this order: the Hello record, the Spec, and one byte with each
 // group of up to RightsMax descriptors.
-func receive() (Spec, []int, error) {
+func receive() (hello Record, spec Spec, files []int, err error) {
 	head := make([]byte, RecordSize)
 	if _, err := io.ReadFull(agent, head); err != nil {
-		return Spec{}, nil, err
+		return Record{}, nil, nil, err
 	}
-	hello := ParseRecord(head)
-	if hello.Kind != Hello {
-		return Spec{}, nil, ErrSpec
+	if hello = ParseRecord(head); hello.Kind != Hello {
+		return Record{}, nil, nil, ErrSpec
 	}
 	text := make([]byte, hello.A)
-	if _, err := io.ReadFull(agent, text); err != nil {
-		return Spec{}, nil, err
+	if _, err = io.ReadFull(agent, text); err == nil {
+		spec, err = ParseSpec(text)
 	}
-	spec, err := ParseSpec(text)
-	if err != nil {
-		return Spec{}, nil, err
+	if err == nil {
+		files, err = receiveFiles(int(hello.B))
 	}
-	files, err := receiveFiles(int(hello.B))
-	return spec, files, err
+	return hello, spec, files, err
 }
 
 // receiveFiles receives count descriptors and sets close-on-exec on them.
@@ -61,11 +58,7 @@ func receiveFiles(count int) ([]int, error) {
 // start starts the workers one after the other and then closes their descriptors in this process,
 // so that their pipes end when the workers do. The agent's orders are carried out in between.
 func (w *watchdog) start(spec Spec, group int, files []int) {
-	if spec.TimerSlack > 0 {
-		// That of this thread, which the workers inherit.
-		prctl(prSetTimerSlack, uintptr(spec.TimerSlack))
-	}
-	for i, s := range spec.Workers {
+	for i, s := range spec {
 		w.mu.Lock()
 		if w.phase == running {
 			w.startWorker(i, s, group, files)
