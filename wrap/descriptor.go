@@ -49,13 +49,11 @@ func openSink(to *os.File) (*os.File, error) {
 
 // descriptor returns the descriptor of f, which the caller keeps open. Unlike f.Fd it does not
 // change the mode of f.
-func descriptor(f *os.File) (int, error) {
+func descriptor(f *os.File) (n int, err error) {
 	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { n = int(fd) })
 	}
-	n := -1
-	err = raw.Control(func(fd uintptr) { n = int(fd) })
 	return n, err
 }
 

@@ -10,8 +10,7 @@ import (
 )
 
 // spec returns the watchdog's description of the tree and starts the pumps.
-func (r *run) spec() (watchdog.Spec, error) {
-	var spec watchdog.Spec
+func (r *run) spec() (spec watchdog.Spec, err error) {
 	index := map[*os.File]int{}
 	add := func(f *os.File) int {
 		if f == nil {
@@ -24,34 +23,26 @@ func (r *run) spec() (watchdog.Spec, error) {
 		return index[f]
 	}
 	for i, w := range r.tree.Workers {
-		stderr, err := r.stderr(i, w)
-		if err != nil {
-			return spec, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
+		stderr := w.Stderr
+		if w.Capture && stderr != nil && !isTerminal(stderr) {
+			p, pipe, err := startPump(stderr)
+			if err != nil {
+				return nil, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
+			}
+			r.states[i].pump, r.pumps = p, append(r.pumps, p)
+			r.own = append(r.own, pipe)
+			stderr = pipe
 		}
 		args := w.Args
 		if len(args) == 0 {
 			args = []string{w.Path}
 		}
-		spec.Workers = append(spec.Workers, watchdog.Worker{
+		spec = append(spec, watchdog.Worker{
 			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env,
 			Files: [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
 		})
 	}
 	return spec, nil
-}
-
-// stderr returns the standard error of worker i: its file, or a pipe to a pump that writes to it.
-func (r *run) stderr(i int, w Worker) (*os.File, error) {
-	if !w.Capture || w.Stderr == nil || isTerminal(w.Stderr) {
-		return w.Stderr, nil
-	}
-	p, pipe, err := startPump(w.Stderr)
-	if err != nil {
-		return nil, err
-	}
-	r.states[i].pump, r.pumps = p, append(r.pumps, p)
-	r.own = append(r.own, pipe)
-	return pipe, nil
 }
 
 // handOver sends the workers to the watchdog. If that fails, or ctx ends in the meantime, the

@@ -31,16 +31,21 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 		defer report.Close()
 	}
 	group := unix.Getpgrp()
+	args := watchdog.Args(os.Getpid(), group, sentinel)
 	guards.Lock()
 	defer guards.Unlock()
-	g.slack = withTimerSlack(func() {
-		args := watchdog.Args(os.Getpid(), group, sentinel)
-		g.process, err = os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
-			Env:   watchdogEnv,
-			Files: []*os.File{socket, report, null},
-			// Group 0 has no number in this pid namespace: no process could be put back into it.
-			Sys: &syscall.SysProcAttr{Setpgid: group != 0},
-		})
+	runtime.LockOSThread() // a process inherits the timer slack of the thread that starts it
+	defer runtime.UnlockOSThread()
+	if slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err == nil && slack > 0 {
+		g.slack = slack
+		setTimerSlack(int(watchdogSlack))
+		defer setTimerSlack(slack)
+	}
+	g.process, err = os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
+		Env:   watchdogEnv,
+		Files: []*os.File{socket, report, null},
+		// Group 0 has no number in this pid namespace: no process could be put back into it.
+		Sys: &syscall.SysProcAttr{Setpgid: group != 0},
 	})
 	if err == nil {
 		guards.pids[g.process.Pid] = true
@@ -54,16 +59,4 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 // stop at the end of a job, that took as much processor time as all their other work.
 const watchdogSlack = 5 * time.Millisecond
 
-// withTimerSlack calls start on a thread whose timer slack, which processes inherit, is
-// watchdogSlack. It returns the previous timer slack in ns, 0 if unknown.
-func withTimerSlack(start func()) (slack int) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	set := func(ns int) error { return unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(ns), 0, 0, 0) }
-	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err == nil && slack > 0 && set(int(watchdogSlack)) == nil {
-		defer set(slack)
-	}
-	start()
-	return slack
-}
+func setTimerSlack(ns int) { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(ns), 0, 0, 0) }

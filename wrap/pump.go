@@ -56,7 +56,8 @@ func (p *pump) run() {
 	defer p.from.Close()
 	defer p.to.Close()
 	defer p.setDrained()
-	for left := unlimited; ; { // bytes that the worker has written and that are not copied
+	const unlimited = math.MaxInt // more than a worker can write
+	for left := unlimited; ; {    // bytes that the worker has written and that are not copied
 		n, err := p.copyChunk()
 		if errors.Is(err, os.ErrDeadlineExceeded) && p.resume() {
 			left, err = p.inPipe(), nil
@@ -70,9 +71,6 @@ func (p *pump) run() {
 		}
 	}
 }
-
-// unlimited is more bytes than a worker can write.
-const unlimited = math.MaxInt
 
 func (p *pump) setDrained() { p.once.Do(func() { close(p.drained) }) }
 

@@ -141,7 +141,9 @@ func (r *run) supervise(ctx context.Context) {
 			dumpStacks = nil
 			r.guard.order(watchdog.Record{Kind: watchdog.DumpStacks})
 		case <-kill:
-			kill, ended, late = nil, nil, r.guard.kill()
+			kill, ended = nil, nil
+			r.guard.order(watchdog.Record{Kind: watchdog.Kill})
+			late = time.After(watchdog.KillWait + lateMargin)
 		case <-late:
 			_ = r.guard.process.Kill() // it hangs or is stopped; killLeft kills the tree
 		}

@@ -59,9 +59,3 @@ func (g *guard) stop(ctx context.Context, grace time.Duration) <-chan time.Time 
 	g.order(order)
 	return time.After(grace + watchdog.DumpWait + watchdog.KillWait + lateMargin)
 }
-
-// kill orders the watchdog to kill the tree and returns a timer of when that must be done.
-func (g *guard) kill() <-chan time.Time {
-	g.order(watchdog.Record{Kind: watchdog.Kill})
-	return time.After(watchdog.KillWait + lateMargin)
-}
