@@ -90,18 +90,14 @@ func (a *Ancestry) Wait(ctx context.Context) (Ancestor, error) {
 	defer unix.Close(wake)
 	woken := make(chan struct{})
 	release := context.AfterFunc(ctx, func() {
-		defer close(woken)
 		_, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		close(woken)
 	})
-	who, err := a.poll(ctx, wake)
-	if !release() {
-		<-woken // it must not write to a closed and reused descriptor
-	}
-	return who, err
-}
-
-// poll waits for the end of an ancestor or of ctx, which writes to wake.
-func (a *Ancestry) poll(ctx context.Context, wake int) (Ancestor, error) {
+	defer func() {
+		if !release() {
+			<-woken // it must not write to a closed and reused descriptor
+		}
+	}()
 	set := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}}
 	timeout := -1
 	for _, who := range a.chain {

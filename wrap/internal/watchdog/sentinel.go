@@ -7,9 +7,8 @@ import (
 )
 
 // The sentinel tells whether a signal that the agent received was sent to the agent alone, or to
-// its whole process group (by a terminal, a launcher's daemon, timeout(1), a shell's "kill %1") or
-// to every process of a task (Slurm, systemd). In the latter cases the workers have received it
-// too. The kernel's siginfo does not tell kill(pid) from kill(-group).
+// its whole process group or to every process of a task. In the latter cases the workers have
+// received it too. The kernel's siginfo does not tell kill(pid) from kill(-group).
 //
 // The sentinel is a fork of the watchdog, without exec, in the agent's process group. It blocks all
 // signals, waits for them and writes each one to descriptor 1 as a Report. The kernel signals the
@@ -109,12 +108,11 @@ func (s *sentinel) kill() {
 // exits (kill_orphaned_pgrp in kernel/exit.c), not when it changes its group.
 func (s *sentinel) move() { _ = syscall.Setpgid(s.pid, syscall.Getpgrp()) }
 
-const sigSetMask = 2 // SIG_SETMASK
-
 // startSentinel forks the sentinel into the process group and returns its pid, or 0 if that failed:
 // then the agent receives no reports and takes each signal as sent to itself alone. It must be
 // called on the main thread.
 func startSentinel(group int) int {
+	const sigSetMask = 2 // SIG_SETMASK
 	all, old := ^uint64(0), uint64(0)
 	setMask := func(mask, old *uint64) {
 		syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask,

@@ -43,7 +43,7 @@ func (w *watchdog) serveChildren() {
 }
 
 // step carries out the order, unless it is zero, does what the phase then requires, and ends this
-// process when it is done. scan is that of advance.
+// process when it is done. For scan see advance.
 func (w *watchdog) step(order Record, scan bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
