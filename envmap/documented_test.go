@@ -6,7 +6,7 @@ import (
 )
 
 // Launchers that could not be run: the variables are taken from their documentation, which the
-// comment in each launcher's file names; the values are invented.
+// comment on each launcher names; the values are invented.
 func TestDocumentedLaunchers(t *testing.T) {
 	for _, row := range []struct {
 		name, env string
