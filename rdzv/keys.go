@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // version is the version of keys and values. A reader rejects a value of another version.
@@ -72,12 +71,8 @@ func decode[T any](b []byte) (v T, err error) {
 // clip shortens a text to maxText, at the boundary of a character.
 func clip(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= maxText {
-		return text
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText-len("...")], "") + "..."
 	}
-	end := maxText - len("...")
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
+	return text
 }
