@@ -91,8 +91,8 @@ func nodesOf(tasks []Member) [][]Member {
 	return nodes
 }
 
-// seat assigns ranks, local ranks and node ranks to tasks. A task of the launcher's with one worker
-// can give it its rank.
+// seat assigns ranks, local ranks and node ranks to tasks. If each of the launcher's tasks has one
+// worker, that worker has the task's rank.
 func seat(tasks []Member) map[string]Seat {
 	keepRanks := !slices.ContainsFunc(tasks, func(m Member) bool {
 		return m.Slots != 1 || m.Rank == Unknown
