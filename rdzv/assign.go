@@ -8,11 +8,10 @@ import (
 
 // assign returns the world and the seats, by ID, of members in the order in which they joined.
 //
-// Tasks are in the order of the launcher's ranks. Without ranks the host of the store is
-// first, because it already listens, and the others are in the order in which they joined.
-// Nodes have the launcher's node ranks, otherwise the order of their first tasks. If every
-// agent has one worker, RANK is the launcher's rank; otherwise the ranks are consecutive on
-// each node.
+// Tasks are in the order of the launcher's ranks. Without ranks the host of the store is first,
+// because it already listens, and the others are in the order in which they joined. Nodes have the
+// launcher's node ranks, otherwise the order of their first tasks. If every agent has one worker,
+// RANK is the launcher's rank; otherwise the ranks are consecutive on each node.
 func assign(members []Member) (World, map[string]Seat, error) {
 	if err := checkRanks(members); err != nil {
 		return World{}, nil, err
@@ -143,8 +142,7 @@ func nodeRanksOf(nodes [][]Member) []int {
 	return ordered
 }
 
-// validLocalRanks reports whether the launcher's local ranks on a node are 0 to n-1, in any
-// order.
+// validLocalRanks reports whether the launcher's local ranks on a node are 0 to n-1, in any order.
 func validLocalRanks(node []Member) bool {
 	seen := make([]bool, len(node))
 	for _, m := range node {

@@ -30,7 +30,6 @@ func writeVerdict(
 	return answer.Succeeded, nil
 }
 
-// put writes one key.
 func put(ctx context.Context, client *clientv3.Client, key, value string) error {
 	_, err := commit(ctx, client, nil, []clientv3.Op{clientv3.OpPut(key, value)}, nil)
 	return err

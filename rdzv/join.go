@@ -17,9 +17,8 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// Join makes this agent a member of the job. It registers in the store, starts to watch
-// the job's signals, so that it misses none, and then publishes the member. ctx bounds
-// only the call.
+// Join makes this agent a member of the job. It registers in the store, starts to watch the job's
+// signals, so that it misses none, and then publishes the member. ctx bounds only the call.
 //
 // It returns [ErrClosed] or [ErrFull] if the job in this store has no place for this
 // agent, and [ErrStoreLost] if the store was lost meanwhile. In all three cases the agent

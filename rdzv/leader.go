@@ -27,8 +27,7 @@ type LeaderConfig struct {
 	Lost <-chan string
 	// Waiting is called every few seconds while agents are missing. May be nil.
 	Waiting func(Roster)
-	// Straggling is called once if workers still run 10 s after another one succeeded.
-	// May be nil.
+	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 
 	stragglingAfter time.Duration // instead of 10 s, in tests
@@ -112,7 +111,6 @@ func (l *Leader) Run(ctx context.Context) error {
 	return l.writeSettled(ctx)
 }
 
-// step handles the next event.
 func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 	select {
 	case response, open := <-l.events:

@@ -11,12 +11,11 @@ import (
 // leaveMargin is how much longer than the leader an agent waits until all have settled.
 const leaveMargin = 2 * time.Second
 
-// Leave waits until the job has ended and all agents have settled, at most a little longer
-// than the settle timeout, and then deregisters from the store. No agent leaves earlier, so
-// that all agents know how the job ended and the store exists as long as one of them needs
-// it. Leave must be called after Settle, even if World failed; a second call returns the
-// same as the first. When ctx ends it leaves at once; unless this agent has settled, the
-// others regard it as lost.
+// Leave waits until the job has ended and all agents have settled, at most a little longer than the
+// settle timeout, and then deregisters from the store. No agent leaves earlier, so that all agents
+// know how the job ended and the store exists as long as one of them needs it. Leave must be called
+// after Settle, even if World failed; a second call returns the same as the first. When ctx ends it
+// leaves at once; unless this agent has settled, the others regard it as lost.
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	s.leaveOnce.Do(func() {
 		err := s.waitSettled(ctx)

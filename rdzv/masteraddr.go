@@ -8,12 +8,11 @@ import (
 
 const loopback = "127.0.0.1"
 
-// masterAddr returns the address of rank 0's node that the other nodes can reach.
-// All that is known of the network is which addresses of the store each node
-// reaches, and by which address of its own. If rank 0 is on the store's node,
-// MASTER_ADDR is the address of the store that most other nodes reach. Otherwise it
-// is rank 0's own address on its way to that address: a node that reaches the one is
-// on the same network as the other, or routed to it.
+// masterAddr returns the address of rank 0's node that the other nodes can reach. All that is known
+// of the network is which addresses of the store each node reaches, and by which address of its
+// own. If rank 0 is on the store's node, MASTER_ADDR is the address of the store that most other
+// nodes reach. Otherwise it is rank 0's own address on its way to that address: a node that reaches
+// the one is on the same network as the other, or routed to it.
 func masterAddr(first Member, members []Member, nodes int) string {
 	if nodes == 1 {
 		return loopback
@@ -73,9 +72,8 @@ type route struct {
 	used  int             // agents whose connection goes there
 }
 
-// routesTo returns the addresses of the store in the order in which the members name
-// them. Agents on rank 0's node and on the store's are not counted, because they reach
-// every address.
+// routesTo returns the addresses of the store in the order in which the members name them. Agents
+// on rank 0's node and on the store's are not counted, because they reach every address.
 func routesTo(members []Member, node string) (routes []*route) {
 	for _, m := range members {
 		for _, w := range waysOf(m) {

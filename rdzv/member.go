@@ -44,8 +44,7 @@ type Member struct {
 	// Ways are all network paths from this agent's node to the store, including the one
 	// by Via. It is enough if one agent of a node lists them.
 	Ways []Way `json:"ways,omitempty"`
-	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it
-	// holds none.
+	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`
 
 	// JoinWithin is how long after joining the agent waits for the others; 0 is no limit.
@@ -65,9 +64,8 @@ const (
 	OtherProblem         ProblemKind = "other"                  // a limit, a device, a port, ...
 )
 
-// Problem is what prevents an agent from running its workers. It is part of the member, so
-// that the problems of all nodes are reported together and all agents have the same exit
-// code.
+// Problem is what prevents an agent from running its workers. It is part of the member, so that the
+// problems of all nodes are reported together and all agents have the same exit code.
 type Problem struct {
 	Kind ProblemKind `json:"kind"`           // required
 	Text string      `json:"text"`           // required, one line; at most 2 KiB

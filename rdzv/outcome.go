@@ -23,7 +23,6 @@ type Worker struct {
 	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
 }
 
-// ok reports whether the worker succeeded.
 func (w Worker) ok() bool { return w.Code == 0 && w.Signal == 0 }
 
 // failedAlone reports whether the worker failed before it was stopped.

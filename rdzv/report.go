@@ -41,7 +41,6 @@ func (s *Session) verdictOf(kind Kind) Verdict {
 	return v
 }
 
-// writeVerdict writes a verdict unless there is one.
 func (s *Session) writeVerdict(ctx context.Context, v Verdict) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
@@ -49,9 +48,8 @@ func (s *Session) writeVerdict(ctx context.Context, v Verdict) error {
 	return err
 }
 
-// Settle publishes how all workers of this agent ended. An agent that has started none
-// passes none. If there is no verdict yet, a worker that failed or is missing ends the
-// job.
+// Settle publishes how all workers of this agent ended. An agent that has started none passes none.
+// If there is no verdict yet, a worker that failed or is missing ends the job.
 func (s *Session) Settle(ctx context.Context, workers []Worker) error {
 	return s.putWorkers(ctx, s.keys.outcome(s.config.Self.ID), workers)
 }

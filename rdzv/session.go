@@ -22,9 +22,8 @@ type Config struct {
 	// agents; zero is never.
 	JoinBy time.Time
 
-	// SettleTimeout is how long after the verdict the slowest agent may take to stop its
-	// workers; Leave waits a little longer for the others. Default 15 s: a grace of 10 s
-	// plus 5 s.
+	// SettleTimeout is how long after the verdict the slowest agent may take to stop its workers;
+	// Leave waits a little longer for the others. Default 15 s: a grace of 10 s plus 5 s.
 	SettleTimeout time.Duration
 
 	// ConnectTimeout is how long Join tries to connect to the store after a first attempt
@@ -46,13 +45,11 @@ var ErrClosed = errors.New("the job in this store has ended")
 // all its agents.
 var ErrFull = errors.New("the job in this store already has all its agents")
 
-// ErrStoreLost is the cause of the end of [Session.Context] if the connection to the
-// store, and so to the agent that hosts it, is lost. Calls that need the store return it
-// too.
+// ErrStoreLost is the cause of the end of [Session.Context] if the connection to the store, and so
+// to the agent that hosts it, is lost. Calls that need the store return it too.
 var ErrStoreLost = errors.New("lost the store")
 
-// errLeft is the cause of the end of [Session.Context] if the agent left before the job
-// ended.
+// errLeft is the cause of the end of [Session.Context] if the agent left before the job ended.
 var errLeft = errors.New("this agent has left the job")
 
 // Session is an agent's participation in a job, from Join to Leave. Its methods are safe
@@ -104,9 +101,8 @@ type Failure struct {
 	Worker
 }
 
-// Context returns a context that ends with the job. The cause is a *[Verdict],
-// [ErrStoreLost] or [ErrFull], or an error if a signal of the job cannot be read. After
-// Leave it may be any error.
+// Context returns a context that ends with the job. The cause is a *[Verdict], [ErrStoreLost] or
+// [ErrFull], or an error if a signal of the job cannot be read. After Leave it may be any error.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Verdict returns how the job ended, nil while it has not.

@@ -56,7 +56,6 @@ func failedVerdict(id, host string, w Worker) Verdict {
 	}
 }
 
-// unready returns the verdict about a job that cannot start.
 func unready(text string) Verdict {
 	v := verdictOf(Unready)
 	v.Text = text
