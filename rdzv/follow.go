@@ -60,22 +60,16 @@ func keepSignal[T any](field *atomic.Pointer[T], key string, value []byte, then 
 func (s *Session) World(ctx context.Context) (World, error) {
 	select {
 	case <-s.haveWorld:
-		return s.readSeat(ctx)
 	case <-s.ctx.Done():
-		return World{}, context.Cause(s.ctx)
 	case <-ctx.Done():
 		return World{}, context.Cause(ctx)
 	}
-}
-
-// readSeat returns the world with this agent's seat, which was written before it.
-func (s *Session) readSeat(ctx context.Context) (World, error) {
 	if s.ctx.Err() != nil {
 		return World{}, context.Cause(s.ctx)
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	key := s.keys.seat(s.config.Self.ID)
+	key := s.keys.seat(s.config.Self.ID) // was written before the world
 	answer, err := again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
