@@ -185,9 +185,15 @@ func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) 
 	return err
 }
 
-// writeSettled publishes that all agents have settled, or that the timeout has expired.
+// writeSettled publishes that all agents have settled or were lost, or that the timeout has expired.
 func (l *Leader) writeSettled(ctx context.Context) error {
-	s := settled{Unsettled: l.unsettled()}
+	var unsettled []string
+	for _, m := range l.joined {
+		if !m.settled && !m.lost {
+			unsettled = append(unsettled, agentName(m.lostVerdict()))
+		}
+	}
+	s := settled{Unsettled: list(cut(unsettled))}
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
@@ -195,15 +201,4 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
 	}
 	return nil
-}
-
-// unsettled names the agents that are neither settled nor lost.
-func (l *Leader) unsettled() string {
-	var names []string
-	for _, m := range l.joined {
-		if !m.settled && !m.lost {
-			names = append(names, agentName(m.lostVerdict()))
-		}
-	}
-	return list(cut(names))
 }
