@@ -189,21 +189,17 @@ func readSaved(addr *net.UnixAddr) (string, bool) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(savedTimeout))
-	if peer, err := peerOf(conn); err != nil || int(peer.Uid) != os.Geteuid() {
+	var peer *unix.Ucred
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			peer, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		})
+	}
+	if err != nil || peer == nil || int(peer.Uid) != os.Geteuid() {
 		return "", false
 	}
 	text := make([]byte, maxContact+1)
 	n, err := conn.Read(text)
 	return string(text[:n]), err == nil && n > 0
-}
-
-func peerOf(conn *net.UnixConn) (peer *unix.Ucred, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	controlErr := raw.Control(func(fd uintptr) {
-		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	return peer, errors.Join(err, controlErr)
 }

@@ -59,12 +59,12 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 		return conn, nil
 	}
 	conn, greeting, err := m.dialer.Dial(ctx, m.Addr)
+	if err == nil && greeting.ID != m.id {
+		conn.Close()
+		err = errReplaced
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)
-	}
-	if greeting.ID != m.id {
-		conn.Close()
-		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, errReplaced)
 	}
 	return conn, nil
 }

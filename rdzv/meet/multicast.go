@@ -22,22 +22,21 @@ const beaconDelay = 200 * time.Millisecond
 
 // multicast sends and receives the beacons of one job.
 type multicast struct {
-	open   func(context.Context) (*beacon.Socket, error)
+	config *Config
 	public string // public name of the job, in hexadecimal
 	key    []byte // for the MAC of beacons
-	host   string // name of this host
 }
 
 // beacon returns a beacon of this agent.
 func (m multicast) beacon(hosting bool, addrs []netip.AddrPort) beacon.Beacon {
 	return beacon.Beacon{
-		Hosting: hosting, Public: m.public, ID: beacon.NewID(), Host: m.host, Addrs: addrs,
+		Hosting: hosting, Public: m.public, ID: beacon.NewID(), Host: m.config.Host, Addrs: addrs,
 	}
 }
 
 // announce sends beacons with the store's addresses until ctx ends.
 func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
-	s, err := m.open(ctx)
+	s, err := m.config.openMulticast(ctx)
 	if err != nil {
 		return
 	}
@@ -59,7 +58,7 @@ func (m multicast) hosts(report func(gate.Rejection)) source {
 		if !pause(ctx, beaconDelay) {
 			return
 		}
-		s, err := m.open(ctx)
+		s, err := m.config.openMulticast(ctx)
 		if err != nil {
 			return
 		}

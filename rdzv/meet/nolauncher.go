@@ -69,7 +69,7 @@ func newBeaconElection(ctx context.Context, l *locator, p *plan) (*beaconElectio
 		return nil, err
 	}
 	ps := newPeers(p.multicast, l.rejections, m.Addrs)
-	if ps.socket, err = p.multicast.open(ctx); err != nil {
+	if ps.socket, err = l.config.openMulticast(ctx); err != nil {
 		l.config.Notify(NoMulticast{err})
 	} else {
 		ps.socket.Receive(ps.receive)

@@ -25,7 +25,7 @@ func orte(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{thisHost(c, p.ports)}
+	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
 	if !c.oneNode() {
 		p.sources = append(p.sources, orteHosts(c, p.ports)...)
 	}

@@ -27,7 +27,7 @@ func prte(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{thisHost(c, p.ports)}
+	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
 	if hnp := prteHead(c); len(hnp) > 0 && !c.oneNode() {
 		p.sources = append(p.sources, daemonPeers(c.Proc, hnp[0].Port(), p.ports),
 			fixed("mpirun's host", 2, addressesOf(hnp), p.ports))

@@ -36,9 +36,7 @@ func planFor(c *Config, key *secret.Key) (*plan, error) {
 		signer = secret.Expand(key[:], "beacon", len(secret.Key{}))
 	}
 	p.ports = portsOf(p.public, c.PortLo, c.PortHi)
-	p.multicast = multicast{
-		open: c.openMulticast, public: hex.EncodeToString(p.public), key: signer, host: c.Host,
-	}
+	p.multicast = multicast{config: c, public: hex.EncodeToString(p.public), key: signer}
 	var err error
 	p.addrs, err = c.listenAddrs()
 	return p, err
@@ -69,9 +67,9 @@ func planByToken(c *Config) (*plan, error) {
 // and the default range, the probability that one of them finds no free port is about 10^-5.
 const sequenceLen = 8
 
-// portsOf returns the port sequence of the job with that public name, within lo to hi; a shorter one
-// if the range is smaller. It is the same on all agents of the job, also on those with a different
-// secret, so that they find each other and report that.
+// portsOf returns the port sequence of the job with that public name, within lo to hi; a shorter
+// one if the range is smaller. It is the same on all agents of the job, also on those with a
+// different secret, so that they find each other and report that.
 func portsOf(public []byte, lo, hi int) []int {
 	var ports []int
 	for i := uint64(0); len(ports) < min(sequenceLen, hi-lo+1); i++ {

@@ -13,7 +13,7 @@ func ranked(c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{thisHost(c, p.ports)}
+	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
 	p.hint = "the launcher does not name rank 0's host: set RDZV_STORE=HOST for all ranks"
 	if master := cmp.Or(c.Master, c.Env["MASTER_ADDR"]); master != "" {
 		p.sources = append(p.sources, named(c, []string{master}, 0, p.ports))

@@ -46,8 +46,7 @@ func RemoveStale(dir string) {
 // holder ends.
 type hostLock struct {
 	path string
-	f    *filelock.File
-	held bool
+	f    filelock.File // open as long as this agent has the lock
 }
 
 func newHostLock(dir string, p *plan) *hostLock {
@@ -58,32 +57,25 @@ func newHostLock(dir string, p *plan) *hostLock {
 // try takes the lock if it is free. The holder removes the file when it releases the lock, so a
 // lock on a removed file does not count.
 func (l *hostLock) try() (bool, error) {
-	if l.f == nil {
-		f, err := filelock.Open(l.path, os.O_CREATE)
-		if withPath, ok := errors.AsType[*fs.PathError](err); ok {
-			return false, fmt.Errorf("cannot open lock %q: %w", l.path, withPath.Err)
-		}
-		l.f = &f
+	f, err := filelock.Open(l.path, os.O_CREATE)
+	if withPath, ok := errors.AsType[*fs.PathError](err); ok {
+		return false, fmt.Errorf("cannot open lock %q: %w", l.path, withPath.Err)
 	}
-	if l.f.TryLock() != nil {
+	if f.TryLock() != nil || !f.Named() {
+		f.Close()
 		return false, nil
 	}
-	if !l.f.Named() {
-		l.release()
-		return false, nil
-	}
-	l.held = true
+	l.f = f
 	return true, nil
 }
 
+// release releases the lock, if this agent has it.
 func (l *hostLock) release() {
-	if l.held {
+	if l.f.File != nil {
 		os.Remove(l.path)
-	}
-	if l.f != nil {
 		l.f.Close()
+		l.f = filelock.File{}
 	}
-	l.f, l.held = nil, false
 }
 
 // maxShared is the maximum size of a shared result in bytes.

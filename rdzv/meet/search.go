@@ -22,25 +22,21 @@ type search struct {
 	report  func(gate.Rejection)
 	targets targets
 
-	best  *found    // the connection with the best priority so far
+	best  *answer   // the connection with the best priority so far
 	until time.Time // when to stop waiting for a better one
 }
 
-// found is an authenticated connection to the store.
-type found struct {
+// An answer is an authenticated connection to the store, or why there is none.
+type answer struct {
 	gate.Greeting
 	conn net.Conn
 	addr netip.AddrPort
-}
-
-type answer struct {
-	found
-	err error
+	err  error
 }
 
 // run returns the first connection to the store, or a *NotFoundError when ctx ends. All its
 // goroutines have ended when it returns.
-func (s *search) run(ctx context.Context) (*found, error) {
+func (s *search) run(ctx context.Context) (*answer, error) {
 	// Attempts do not inherit ctx's deadline, whose error would replace the answers of addresses.
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	candidates, answers := make(chan candidate), make(chan answer)
@@ -128,7 +124,7 @@ func (s *search) launch(
 func (s *search) dial(ctx context.Context, addr netip.AddrPort, answers chan<- answer) {
 	conn, greeting, err := s.dialer.Dial(ctx, addr)
 	select {
-	case answers <- answer{found{greeting, conn, addr}, err}:
+	case answers <- answer{greeting, conn, addr, err}:
 	case <-ctx.Done():
 		if err == nil {
 			conn.Close()
@@ -143,7 +139,7 @@ var errJobEnded = errors.New("the job of that store has ended")
 func (s *search) evaluate(a answer) {
 	t := s.targets[a.addr]
 	if a.err == nil && !slices.Contains(s.past, a.ID) {
-		s.keepBetter(&a.found)
+		s.keepBetter(&a)
 		return
 	}
 	if a.err == nil {
@@ -163,16 +159,16 @@ func (s *search) evaluate(a answer) {
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 }
 
-// keepBetter keeps the connection with the better priority of f and s.best.
-func (s *search) keepBetter(f *found) {
+// keepBetter keeps the connection with the better priority of a and s.best.
+func (s *search) keepBetter(a *answer) {
 	switch {
 	case s.best == nil:
-		s.best, s.until = f, time.Now().Add(improveTimeout)
-	case s.targets[f.addr].priority < s.targets[s.best.addr].priority:
+		s.best, s.until = a, time.Now().Add(improveTimeout)
+	case s.targets[a.addr].priority < s.targets[s.best.addr].priority:
 		s.best.conn.Close()
-		s.best = f
+		s.best = a
 	default:
-		f.conn.Close()
+		a.conn.Close()
 	}
 }
 

@@ -23,7 +23,7 @@ func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources = []source{thisHost(c, p.ports)}
+	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
 	if !c.oneNode() {
 		list := c.Env["SLURM_STEP_NODELIST"]
 		nodes, err := hosts.ParseHostlist(list)

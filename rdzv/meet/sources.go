@@ -32,16 +32,6 @@ func fixed(name string, priority int, addrs []netip.Addr, ports []int) source {
 	}
 }
 
-// thisHost is the source of the addresses on which a store on this host would listen.
-func thisHost(c *Config, ports []int) source {
-	return func(_ context.Context, add func(candidate)) {
-		addrs, err := c.listenAddrs()
-		if err == nil {
-			addAll(add, "this host", 0, addrs, ports)
-		}
-	}
-}
-
 const (
 	resolvers       = 8               // names that are resolved at the same time
 	resolveInterval = 2 * time.Second // between two attempts to resolve a name

@@ -95,17 +95,14 @@ func (g *Gate) Addrs() []netip.AddrPort {
 func (g *Gate) Passed() bool { return g.passed.Load() }
 
 // Admit admits the connections that wait and those that will follow: this agent hosts the store.
-func (g *Gate) Admit() { g.decide(netip.AddrPort{}) }
+func (g *Gate) Admit() { g.Redirect(netip.AddrPort{}) }
 
 // Redirect tells the clients that wait, and those that will follow, to connect to addr instead:
-// the agent there hosts the store.
-func (g *Gate) Redirect(addr netip.AddrPort) { g.decide(addr) }
-
-// decide sets the answer to clients. A later call changes it for the connections that follow.
-func (g *Gate) decide(moved netip.AddrPort) {
+// the agent there hosts the store. A later call changes it for the connections that follow.
+func (g *Gate) Redirect(addr netip.AddrPort) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.moved = moved
+	g.moved = addr
 	select {
 	case <-g.decided:
 	default:

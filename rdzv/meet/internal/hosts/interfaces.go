@@ -29,24 +29,20 @@ func System() ([]Interface, error) {
 		if err != nil {
 			continue // the interface has disappeared
 		}
-		list = append(list, Interface{
-			Name: i.Name, Index: i.Index, Addrs: prefixes(addrs),
+		face := Interface{
+			Name: i.Name, Index: i.Index,
 			Up:        i.Flags&net.FlagUp != 0,
 			Loopback:  i.Flags&net.FlagLoopback != 0,
 			Multicast: i.Flags&net.FlagMulticast != 0,
-		})
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				face.Addrs = append(face.Addrs, p)
+			}
+		}
+		list = append(list, face)
 	}
 	return list, nil
-}
-
-func prefixes(addrs []net.Addr) []netip.Prefix {
-	var list []netip.Prefix
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			list = append(list, p)
-		}
-	}
-	return list
 }
 
 // Addresses returns the addresses of the interfaces. Link-local IPv6 addresses have the interface
