@@ -61,10 +61,9 @@ var stopSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIG
 func underShell() bool {
 	parent := unix.Getppid()
 	session, err := unix.Getsid(parent)
-	own, errOwn := unix.Getsid(0)
+	own, _ := unix.Getsid(0)
 	group, errGroup := unix.Getpgid(parent)
-	return err == nil && errOwn == nil && errGroup == nil &&
-		session == own && group != unix.Getpgrp()
+	return err == nil && errGroup == nil && session == own && group != unix.Getpgrp()
 }
 
 // notStarted is the Result of a worker that was stopped before it was started.

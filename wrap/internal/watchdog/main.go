@@ -30,9 +30,7 @@ const Name = "rdzv-watchdog"
 // ps, group its process group, or 0 if this pid namespace has no number for it. With sentinel the
 // watchdog starts a sentinel.
 func Args(agent, group int, sentinel bool) []string {
-	return []string{
-		Name, strconv.Itoa(agent), strconv.Itoa(group), strconv.FormatBool(sentinel),
-	}
+	return []string{Name, strconv.Itoa(agent), strconv.Itoa(group), strconv.FormatBool(sentinel)}
 }
 
 func init() {

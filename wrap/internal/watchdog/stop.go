@@ -15,11 +15,12 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 	}
 	w.enter(stopping, grace)
 	for _, e := range w.workers {
-		if !e.signalled && !(stacks && e.abort(false)) {
-			e.send(syscall.SIGTERM)
+		switch {
+		case e.signalled:
+			e.wake()
+		case !stacks || !e.abort(false):
+			e.end(syscall.SIGTERM)
 		}
-		e.signalled = true
-		e.wake()
 	}
 	if grace == 0 {
 		w.enter(killing, KillWait)
@@ -27,14 +28,10 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 }
 
 // dumpStacks sends SIGABRT to every running worker that catches it, or with ignoringTerm to those
-// of them that ignore SIGTERM, and counts that as a signal to end. It reports whether there was
-// one.
+// of them that ignore SIGTERM. It reports whether there was one.
 func (w *watchdog) dumpStacks(ignoringTerm bool) (any bool) {
 	for _, e := range w.workers {
-		if e.abort(ignoringTerm) {
-			any, e.signalled = true, true
-			e.wake()
-		}
+		any = e.abort(ignoringTerm) || any
 	}
 	return any
 }

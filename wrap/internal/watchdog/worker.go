@@ -31,6 +31,13 @@ func (e *worker) send(s syscall.Signal) {
 	_ = syscall.Kill(e.pid, s) // EPERM: the worker runs as another user
 }
 
+// end sends s, a signal to end.
+func (e *worker) end(s syscall.Signal) {
+	e.send(s)
+	e.signalled = true
+	e.wake()
+}
+
 // wake continues the worker if it is suspended, so that it can handle its signal.
 func (e *worker) wake() {
 	if e.suspended {
@@ -48,7 +55,7 @@ func (e *worker) abort(ignoringTerm bool) bool {
 		return false
 	}
 	e.aborted = true
-	e.send(syscall.SIGABRT)
+	e.end(syscall.SIGABRT)
 	return true
 }
 
