@@ -1,6 +1,7 @@
 package meet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,10 +134,8 @@ func byLock(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 
 // findOrLock searches for the store until it is found or this agent has the lock (errLocked).
 func findOrLock(ctx context.Context, l *locator, p *plan, lock *hostLock) (*Meeting, error) {
-	if locked, err := lock.try(); err != nil {
-		return nil, err
-	} else if locked {
-		return nil, errLocked
+	if locked, err := lock.try(); err != nil || locked {
+		return nil, cmp.Or(err, errLocked)
 	}
 	searching, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup

@@ -47,7 +47,7 @@ func byBeacon(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	}
 	m, err := e.run(ctx)
 	if err != nil || !m.Hosting {
-		e.peers.close()
+		e.peers.socket.Close()
 	}
 	if err != nil {
 		e.own.release()
@@ -69,9 +69,10 @@ func newBeaconElection(ctx context.Context, l *locator, p *plan) (*beaconElectio
 		return nil, err
 	}
 	ps := newPeers(p.multicast, l.rejections, m.Addrs)
-	if ps.socket, err = l.config.openMulticast(ctx); err != nil {
+	if socket, err := l.config.openMulticast(ctx); err != nil {
 		l.config.Notify(NoMulticast{err})
 	} else {
+		ps.socket = socket
 		ps.socket.Receive(ps.receive)
 	}
 	return &beaconElection{locator: l, plan: p, own: m, peers: ps}, nil
@@ -147,7 +148,7 @@ func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
 		return nil, err
 	}
 	e.own.tasks.run(func(ctx context.Context) {
-		defer e.peers.close()
+		defer e.peers.socket.Close()
 		e.peers.announce(ctx)
 	})
 	e.own.tasks.run(e.watchOtherHosts)

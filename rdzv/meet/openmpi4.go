@@ -19,34 +19,27 @@ func openMPI4(c *Config) bool {
 }
 
 // orte is the plan for Open MPI 4, whose mpirun generates 128 random bits per job and passes them
-// to its ranks only.
+// to its ranks only. Rank 0 is usually on mpirun's host; if that runs no ranks, on the first one of
+// the other hosts; with a rankfile or similar options on any host.
 func orte(c *Config) (*plan, error) {
 	p, err := orteKey(c)
 	if err != nil {
 		return nil, err
 	}
 	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
-	if !c.oneNode() {
-		p.sources = append(p.sources, orteHosts(c, p.ports)...)
-	}
 	p.announce = !c.oneNode()
+	hnp, err := hosts.ParseDaemonURI(c.Env["OMPI_MCA_orte_hnp_uri"])
+	if err == nil && !c.oneNode() {
+		p.sources = append(p.sources, daemonPeers(c.Proc, hnp[0].Port(), p.ports),
+			fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
+	}
+	nodes, err := hosts.ParseNodeRegex(c.Env["OMPI_MCA_orte_node_regex"])
+	if err == nil && !c.oneNode() {
+		p.sources = append(p.sources, named(c, append(nodes[1:], nodes[0]), 1, p.ports))
+	}
 	p.hint = "if the hosts cannot find each other by name or multicast, " +
 		"name rank 0's host: mpirun -x RDZV_STORE=HOST"
 	return p, nil
-}
-
-// orteHosts returns sources for the hosts on which rank 0 may be: usually mpirun's host; if that
-// runs no ranks, the first one of the other hosts; with a rankfile or similar options any host.
-func orteHosts(c *Config, ports []int) []source {
-	var sources []source
-	if hnp, err := hosts.ParseDaemonURI(c.Env["OMPI_MCA_orte_hnp_uri"]); err == nil {
-		sources = append(sources, daemonPeers(c.Proc, hnp[0].Port(), ports),
-			fixed("mpirun's host", 2, addressesOf(hnp), ports))
-	}
-	if nodes, err := hosts.ParseNodeRegex(c.Env["OMPI_MCA_orte_node_regex"]); err == nil {
-		sources = append(sources, named(c, append(nodes[1:], nodes[0]), 1, ports))
-	}
-	return sources
 }
 
 // orteKey derives the key from mpirun's secret, or from the token if mpirun has none. The variable

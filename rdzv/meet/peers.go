@@ -19,7 +19,7 @@ const peerLifetime = 3 * time.Second
 type peers struct {
 	multicast  multicast
 	rejections *rejections
-	socket     *beacon.Socket // nil without multicast
+	socket     *beacon.Socket // the zero value without multicast
 	start      time.Time
 
 	mu         sync.Mutex
@@ -34,20 +34,12 @@ func newPeers(m multicast, r *rejections, addrs []netip.AddrPort) *peers {
 	return &peers{
 		multicast: m, rejections: r, start: time.Now(), self: m.beacon(false, addrs),
 		better: make(chan candidate, maxDialing), otherHosts: make(chan beacon.Beacon, 1),
-	}
-}
-
-func (p *peers) close() {
-	if p.socket != nil {
-		p.socket.Close()
+		socket: &beacon.Socket{},
 	}
 }
 
 // announce sends this agent's beacon until ctx ends.
 func (p *peers) announce(ctx context.Context) {
-	if p.socket == nil {
-		return
-	}
 	sendRepeatedly(ctx, func() {
 		p.mu.Lock()
 		packet := p.self.Encode(p.multicast.key)

@@ -24,7 +24,7 @@ var (
 )
 
 // A Socket sends and receives beacons on several interfaces. It has one socket of the system per
-// interface and IP version.
+// interface and IP version. The zero value has none.
 type Socket struct {
 	conns []conn
 	done  sync.WaitGroup
