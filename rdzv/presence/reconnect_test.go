@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 // On a very busy machine reconnecting may take longer than reconnectGrace. The agent is then
@@ -30,9 +32,10 @@ func survives(t *testing.T, breaks int) bool {
 		}
 		return conn, err
 	}), "a")
-	for i := range breaks {
+	for range breaks {
+		broken := a.stream()
 		(<-wires).Close()
-		if !reconnects(t, registry, a, i+2) {
+		if !reconnects(t, registry, a, broken) {
 			return false
 		}
 	}
@@ -46,16 +49,21 @@ func survives(t *testing.T, breaks int) bool {
 	return true
 }
 
-// reconnects waits until the registry has served n streams, or the agent is lost.
-func reconnects(t *testing.T, r *Registry, a agent, n int) bool {
+// stream returns the agent's current stream.
+func (a agent) stream() grpc.ClientStream {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.current
+}
+
+// reconnects waits until the agent has another stream than the broken one, or is lost. Its goodbye
+// is then sent on the new stream.
+func reconnects(t *testing.T, r *Registry, a agent, broken grpc.ClientStream) bool {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for ctx := within(t); ; {
-		r.mu.Lock()
-		serial := r.serial
-		r.mu.Unlock()
-		if serial >= n {
+		if a.stream() != broken {
 			return true
 		}
 		select {
@@ -65,7 +73,7 @@ func reconnects(t *testing.T, r *Registry, a agent, n int) bool {
 		case <-r.Lost():
 			return false
 		case <-ctx.Done():
-			t.Fatalf("%d streams, want %d, and no loss reported", serial, n)
+			t.Fatal("the agent has no new stream, and no loss was reported")
 		}
 	}
 }
