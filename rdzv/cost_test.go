@@ -5,29 +5,49 @@ import (
 	"testing"
 )
 
-// allocations counts the allocations of a job of n agents and its store, from the first
-// connection until the last agent has left.
-func allocations(t *testing.T, n int) uint64 {
-	j := start(t, LeaderConfig{Agents: n})
+// cost is what a job and its store use from the first connection until the last agent has left.
+type cost struct {
+	allocations int
+	bytes       int // that the agents send and receive
+	changes     int // transactions that write to the store
+}
+
+func costOf(t *testing.T, agents int) cost {
+	j := start(t, LeaderConfig{Agents: agents})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	sessions := j.agents(n)
+	sessions := j.agents(agents)
 	j.worlds(sessions)
 	j.finish(sessions, succeeded)
 	runtime.ReadMemStats(&after)
-	return after.Mallocs - before.Mallocs
+	answer, err := j.store.Client().Get(j.ctx, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := int(after.Mallocs - before.Mallocs)
+	return cost{allocations, int(j.bytes.Load()), int(answer.Header.Revision)}
 }
 
-// The cost of an additional agent is counted in allocations, because their number is almost the
-// same on every machine. It depends on the versions of etcd and gRPC, but only this package
-// decides whether it is the same in a large job as in a small one: it grows if an agent reads
-// what all others have written.
-func TestAllocationsGrowLinearlyWithAgents(t *testing.T) {
-	allocations(t, 2) // allocates what a process needs only once
-	few, some, many := allocations(t, 8), allocations(t, 40), allocations(t, 168)
-	first, second := int(some-few)/(40-8), int(many-some)/(168-40)
-	t.Logf("allocations per additional agent: %d up to 40 agents, %d up to 168", first, second)
-	if second > first*11/10 {
-		t.Errorf("the cost of an additional agent grows from %d to %d allocations", first, second)
+// The cost of an additional agent is counted, because such numbers are almost the same on every
+// machine. They depend on the versions of etcd and gRPC, but only this package decides whether
+// they are the same in a large job as in a small one: they grow if an agent reads what all others
+// have written.
+func TestCostGrowsLinearlyWithAgents(t *testing.T) {
+	costOf(t, 2) // allocates what a process needs only once
+	few, some, many := costOf(t, 8), costOf(t, 40), costOf(t, 168)
+	for _, c := range []struct {
+		what            string
+		few, some, many int
+	}{
+		{"allocations", few.allocations, some.allocations, many.allocations},
+		{"bytes", few.bytes, some.bytes, many.bytes},
+		{"changes", few.changes, some.changes, many.changes},
+	} {
+		first, second := (c.some-c.few)/(40-8), (c.many-c.some)/(168-40)
+		t.Logf("%s per additional agent: %d up to 40 agents, %d up to 168", c.what, first, second)
+		if second > first*11/10 {
+			t.Errorf("an additional agent costs %d %s up to 40 agents, but %d up to 168",
+				first, c.what, second)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type job struct {
 	led     chan error // what Leader.Run returned
 
 	peerTimeout time.Duration
+
+	bytes atomic.Int64 // that the agents have sent and received
 
 	mu     sync.Mutex
 	conns  map[string][]net.Conn // by agent
@@ -94,7 +97,7 @@ func (j *job) client(id string) *clientv3.Client {
 		if err == nil {
 			j.conns[id] = append(j.conns[id], conn)
 		}
-		return freezable{conn, j.frozen, id}, err
+		return freezable{conn, j, id}, err
 	}, j.peerTimeout)
 	if err != nil {
 		j.t.Fatal(err)
@@ -124,26 +127,28 @@ func (j *job) kill(id string) {
 // freeze makes an agent's connections deliver nothing, without closing them.
 func (j *job) freeze(id string) { j.frozen.Store(id, true) }
 
-// freezable is a connection that can be frozen.
+// freezable is an agent's connection, which can be frozen.
 type freezable struct {
 	net.Conn
-	frozen *sync.Map // by ID of the agent
-	id     string
+	job *job
+	id  string // of the agent
 }
 
 func (f freezable) Read(b []byte) (int, error) {
 	for {
 		n, err := f.Conn.Read(b)
-		if _, frozen := f.frozen.Load(f.id); err != nil || !frozen {
+		f.job.bytes.Add(int64(n))
+		if _, frozen := f.job.frozen.Load(f.id); err != nil || !frozen {
 			return n, err
 		}
 	}
 }
 
 func (f freezable) Write(b []byte) (int, error) {
-	if _, frozen := f.frozen.Load(f.id); frozen {
+	if _, frozen := f.job.frozen.Load(f.id); frozen {
 		return len(b), nil // as into a socket buffer that nobody reads
 	}
+	f.job.bytes.Add(int64(len(b)))
 	return f.Conn.Write(b)
 }
 
