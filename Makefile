@@ -42,9 +42,9 @@ unit:
 
 INTEGRATION := go test -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
 
-# make chaos runs TestChaos.
+# make chaos runs TestChaos, make scale runs TestScale.
 integration: bin/rdzv
-	$(INTEGRATION) -timeout 20m -skip '^TestChaos$$'
+	$(INTEGRATION) -timeout 20m -skip '^(TestChaos|TestScale)$$'
 
 SHELL_FILES := .ci/run scripts/* integration/testbed/hosts integration/testbed/slurm bench/*.sh
 
@@ -80,14 +80,13 @@ bench: bin/rdzv
 SCALE ?= 64,256,1024,4096
 MOST ?= 10000
 MANY ?= 256
-SCALE_RUNS := "" -tls "-end loss -reps 1" "-end done -reps 1" "-tls -idle 10s -reps 1" \
-	"-n $(MOST) -reps 1"
 scale: bin/rdzv
 	@scripts/install-missing test
-	go build -o bin/scale ./bench/scale
-	@set -e; for flags in $(SCALE_RUNS); do \
-		bin/scale -n $(SCALE) $$flags; done | tee bin/scale.md
-	$(INTEGRATION) -run ManyAgents -many $(MANY) -v
+	{ $(INTEGRATION) -timeout 24h -run '^TestScale$$' \
+		-scale $(SCALE) -scale-runs 3 -scale-idle 10s -v && \
+	$(INTEGRATION) -timeout 24h -run '^TestScale$$/^plain' -scale $(MOST) -v && \
+	$(INTEGRATION) -run ManyAgents -many $(MANY) -v; } | tee bin/scale.log
+	@sed -n 's/^ *|/|/p' bin/scale.log >bin/scale.md
 
 # DURATION=30s, AGENTS=8, JOBS=10: shorter.
 DURATION ?= 10m
