@@ -3,104 +3,106 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// The networks are not what the names say. MASTER_ADDR must lead to rank 0 from every node, and the interface that is
-// exported for gloo and its like must be the node's own name of the one that leads there; the peers try both.
+// An addressCase is a job with a rank on each host, whose MASTER_ADDR and interface must be of the
+// network that connects all hosts.
+type addressCase struct {
+	name       string
+	hosts      int
+	start      func(p *clusterPlace) []*process
+	masterAddr string            // prefix of MASTER_ADDR
+	interfaces map[string]string // by host; nil is any
+}
+
+// On misleading networks MASTER_ADDR leads to rank 0 from every node, and the interface for gloo
+// and similar libraries is the node's name of the one that leads there. The peers use both.
 func TestAddresses(t *testing.T) {
-	hand := func(flags ...string) func(s *stay) []*process {
-		return func(s *stay) (all []*process) {
-			line := s.exec(append([]string{"--nodes", "3"}, flags...)...)
+	direct := func(flags ...string) func(p *clusterPlace) []*process {
+		return func(p *clusterPlace) (agents []*process) {
+			line := p.exec(append([]string{"--nodes", "3"}, flags...)...)
 			for host := 1; host <= 3; host++ {
-				all = append(all, s.on(host, line...))
+				agents = append(agents, p.on(host, line...))
 			}
-			return all
+			return agents
 		}
 	}
-	mpi := func(s *stay) []*process {
-		return []*process{s.on(1, s.openMPI(append([]string{"--host", "node1,node2,node3", "-np", "3"}, s.exec()...)...)...)}
+	one := func(start func(p *clusterPlace) *process) func(p *clusterPlace) []*process {
+		return func(p *clusterPlace) []*process { return []*process{start(p)} }
 	}
-	launchernode := func(s *stay) []*process {
-		return []*process{s.on(1, s.openMPI(append([]string{"--host", "node2,node3", "-np", "2"}, s.exec()...)...)...)}
-	}
-	hydra := func(s *stay) []*process {
-		return []*process{s.on(1, s.hydra(append([]string{"-iface", "eth1", "-hosts", "node1,node2,node3", "-ppn", "1", "-np", "3"}, s.exec()...)...)...)}
-	}
-	storeElsewhere := func(s *stay) []*process { // rank 0 is on node1, and comes to the store by the first network
-		last := append([]string{":", "-np", "1"}, s.exec("--store", "10.78.0.12")...)
-		line := slices.Concat([]string{"--host", "node1,node2,node3", "-np", "2"}, s.exec("--store", "node2"), last)
-		return []*process{s.on(1, s.openMPI(line...)...)}
-	}
-	type scenario struct {
-		name    string
-		run     func(s *stay) []*process
-		network string            // of MASTER_ADDR; "" is any
-		names   map[string]string // of the interface on each host; nil is any
-	}
+	mpi := one(openMPIJob("--host node1,node2,node3 -np 3"))
+	remote := one(openMPIJob("--host node2,node3 -np 2"))
+	hydra := one(hydraJob("-iface eth1 -hosts node1,node2,node3 -ppn 1 -np 3"))
 	first := map[string]string{"node1": "eth0", "node2": "lan0", "node3": "eth0"}
 	second := map[string]string{"node1": "eth1", "node2": "lan1", "node3": "eth1"}
-	for _, bed := range []struct {
-		name      string
-		options   []string
-		scenarios []scenario
-	}{
-		{"oneNetworkReachesAll", []string{"--second", "--stub", "--docker", "--ifnames"}, []scenario{
-			{"multicast", hand(), "10.78.0.", second},
-			{"openmpi", mpi, "10.78.0.", second},
-			{"openmpi/launchernode", launchernode, "10.78.0.", second},
-			{"openmpi/storeElsewhere", storeElsewhere, "10.78.0.11", second},
-			{"hydra", hydra, "10.78.0.", second},
-		}},
-		{"namesOfTheOtherNetwork", []string{"--second", "--wrong", "--docker", "--debian", "--ifnames"}, []scenario{
-			{"multicast", hand(), "10.77.0.", first},
-			{"store", hand("--store", "node1"), "10.78.0.", second},
-			{"openmpi", mpi, "", nil},
-			{"network", hand("--net", "10.78.0.0/24"), "10.78.0.", second},
-			{"interface", hand("--net", "eth1", "--net", "lan1"), "10.78.0.", second},
-			{"notInterface", hand("--net", "!docker0,!eth0,!lan0"), "10.78.0.", second},
-			{"docker", hand("--net", "!docker0"), "10.77.0.", first},
-		}},
-		{"six", []string{"--six", "--ifnames"}, []scenario{
-			{"multicast", hand(), "fd77::", first},
-			{"store", hand("--store", "node2"), "fd77::", first},
-			{"storeAddress", hand("--store", "[fd77::13]:29700"), "fd77::13", first},
-			{"openmpi", mpi, "fd77::", first},
-		}},
-	} {
-		t.Run(bed.name, func(t *testing.T) {
-			b := newBed(t, 3, bed.options...)
-			for _, c := range bed.scenarios {
-				t.Run(c.name, func(t *testing.T) {
-					s := b.stay(t)
-					commands := c.run(s)
-					n := 3
-					if c.name == "openmpi/launchernode" {
-						n = 2
-					}
-					checkNetwork(t, s.check(make(layout, n), commands...), c.network, c.names)
-				})
-			}
-		})
-	}
+
+	runAddressCases(t, "oneNetworkReachesAll", "--second --stub --docker --ifnames", []addressCase{
+		{"multicast", 3, direct(), "10.78.0.", second},
+		{"openmpi", 3, mpi, "10.78.0.", second},
+		{"openmpi/remote", 2, remote, "10.78.0.", second},
+		{"openmpi/storeElsewhere", 3, one(jobWithTwoStores), "10.78.0.11", second},
+		{"hydra", 3, hydra, "10.78.0.", second},
+	})
+	options := "--second --wrong --docker --debian --ifnames"
+	runAddressCases(t, "namesOfTheOtherNetwork", options, []addressCase{
+		{"multicast", 3, direct(), "10.77.0.", first},
+		{"store", 3, direct("--store", "node1"), "10.78.0.", second},
+		{"openmpi", 3, mpi, "", nil},
+		{"network", 3, direct("--net", "10.78.0.0/24"), "10.78.0.", second},
+		{"interface", 3, direct("--net", "eth1", "--net", "lan1"), "10.78.0.", second},
+		{"notInterface", 3, direct("--net", "!docker0,!eth0,!lan0"), "10.78.0.", second},
+		{"docker", 3, direct("--net", "!docker0"), "10.77.0.", first},
+	})
+	runAddressCases(t, "six", "--six --ifnames", []addressCase{
+		{"multicast", 3, direct(), "fd77::", first},
+		{"store", 3, direct("--store", "node2"), "fd77::", first},
+		{"storeAddress", 3, direct("--store", "[fd77::13]:29700"), "fd77::13", first},
+		{"openmpi", 3, mpi, "fd77::", first},
+	})
 }
 
-func checkNetwork(t *testing.T, all []record, network string, names map[string]string) {
+// jobWithTwoStores has rank 0 on node1 and the store on node2. The agents of different ranks reach
+// it by different networks.
+func jobWithTwoStores(p *clusterPlace) *process {
+	line := append(strings.Fields("--host node1,node2,node3 -np 2"), p.exec("--store", "node2")...)
+	line = append(line, ":", "-np", "1")
+	return p.on(1, p.openMPI(append(line, p.exec("--store", "10.78.0.12")...)...)...)
+}
+
+func runAddressCases(t *testing.T, name, options string, cases []addressCase) {
+	t.Run(name, func(t *testing.T) {
+		c := newCluster(t, 3, strings.Fields(options)...)
+		for _, a := range cases {
+			t.Run(a.name, func(t *testing.T) {
+				p := c.newPlace(t)
+				all := p.check(make(layout, a.hosts), a.start(p)...)
+				if addr := all[0].Env["MASTER_ADDR"]; !strings.HasPrefix(addr, a.masterAddr) {
+					t.Errorf("MASTER_ADDR is %q, want one of %s", addr, a.masterAddr)
+				}
+				if a.interfaces != nil {
+					checkInterfaces(t, all, a.interfaces)
+				}
+			})
+		}
+	})
+}
+
+func checkInterfaces(t *testing.T, all []record, want map[string]string) {
 	t.Helper()
-	if addr := all[0].Env["MASTER_ADDR"]; len(addr) < len(network) || addr[:len(network)] != network {
-		t.Errorf("MASTER_ADDR is %q, want one of %s", addr, network)
-	}
 	for rank, r := range all {
+		host := r.Env["WORKER_HOST"]
 		for _, name := range []string{"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
-			want := names[r.Env["WORKER_HOST"]]
-			if got := r.Env[name]; names != nil && got != want && got != "="+want {
-				t.Errorf("rank %d on %s has %s=%q, want %s", rank, r.Env["WORKER_HOST"], name, got, want)
+			// For NCCL, "=eth1" means exactly this one.
+			if got := strings.TrimPrefix(r.Env[name], "="); got != want[host] {
+				t.Errorf("rank %d on %s has %s=%q, want %s", rank, host, name, r.Env[name], want[host])
 			}
 		}
 	}
 }
 
-// allReduce is a torch program: all ranks add their numbers up, over gloo.
+// allReduce is a torch program: all ranks add up their numbers, over gloo.
 const allReduce = `
 import sys, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -110,23 +112,24 @@ sys.stderr.write(f"rank {dist.get_rank()} of {dist.get_world_size()} has the sum
 dist.destroy_process_group()
 `
 
-// Real torch adds up over two hosts, with all that lies at once: docker0 first, the host's own name on loopback, names of
-// the network that does not reach all, interfaces with different names, no DNS; then with IPv6 alone.
+// torch runs on two hosts with all misleading properties at once: docker0 is the first interface, a
+// host's own name resolves to loopback, names resolve to the network that does not reach all,
+// interfaces have different names; then with IPv6 only and without DNS.
 func TestTorchOnMisleadingNetworks(t *testing.T) {
 	for name, options := range map[string][]string{
 		"four": {"--second", "--stub", "--docker", "--debian", "--ifnames"},
 		"six":  {"--six", "--ifnames", "--nodns"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newBed(t, 2, options...).stay(t)
-			host := []string{"--host", "node1:2,node2:2", "-np", "4"}
-			job := s.on(1, s.openMPI(slices.Concat(host, rdzvExec(joinSoon, []string{python, "-c", allReduce}))...)...)
-			if code := job.code(); code != 0 {
-				t.Errorf("the job ended with %d", code)
-			}
+			p := newCluster(t, 2, options...).newPlace(t)
+			hosts := []string{"--host", "node1:2,node2:2", "-np", "4"}
+			exec := rdzvExec(joinSoon, []string{python, "-c", allReduce})
+			job := p.on(1, p.openMPI(slices.Concat(hosts, exec)...)...)
+			job.checkCode(0)
 			for rank := range 4 {
-				if len(job.linesWith(fmt.Sprintf("rank %d of 4 has the sum 10", rank))) != 1 {
-					t.Errorf("rank %d has not told the sum", rank)
+				want := fmt.Sprintf("rank %d of 4 has the sum 10", rank)
+				if n := len(job.linesWith(want)); n != 1 {
+					t.Errorf("%q was printed %d times, want once", want, n)
 				}
 			}
 		})

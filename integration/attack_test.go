@@ -24,94 +24,96 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An attacker comes to the store's port without the key, from any host, until it is ended:
+// runAttack connects to the store's port without the key, again and again until it is killed:
 //
-//	attack HOW ADDR:PORT
+//	attack KIND ADDR:PORT
 //
-// It says "round N: ..." for what it saw, each time in other words, and "got in" if it ever did.
-func init() {
-	if len(os.Args) != 4 || os.Args[1] != "attack" {
-		return
+// It prints "round N: ..." for each result that it did not have before. That of an attack that
+// succeeds begins with success.
+func runAttack(args []string) int {
+	attack, found := attacks[args[0]]
+	if !found {
+		return reportError(fmt.Errorf("unknown attack %q", args[0]))
 	}
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		limit.Cur = limit.Max
 		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
 	}
-	how, known := attacks[os.Args[2]]
-	if !known {
-		fmt.Println("no such attack")
-		os.Exit(1)
-	}
-	said := map[string]bool{}
+	printed := map[string]bool{}
 	for round := 1; ; round++ {
-		if saw := how(os.Args[3]); !said[saw] {
-			said[saw] = true
-			fmt.Printf("round %d: %s\n", round, saw)
+		if result := attack(args[1]); !printed[result] {
+			printed[result] = true
+			fmt.Printf("round %d: %s\n", round, result)
 		}
 	}
 }
 
+const success = "success: "
+
+var anyServer = &tls.Config{InsecureSkipVerify: true}
+
 var attacks = map[string]func(addr string) string{
 	"etcd":        func(addr string) string { return useEtcdClient("http://"+addr, nil) },
-	"etcdtls":     func(addr string) string { return useEtcdClient("https://"+addr, &tls.Config{InsecureSkipVerify: true}) },
-	"nocert":      func(addr string) string { return tlsHandshake(addr, &tls.Config{InsecureSkipVerify: true}) },
+	"etcdtls":     func(addr string) string { return useEtcdClient("https://"+addr, anyServer) },
+	"nocert":      func(addr string) string { return tlsHandshake(addr, anyServer) },
 	"othercert":   func(addr string) string { return tlsHandshake(addr, forgedCertificate(addr)) },
 	"slow":        slowHandshakes,
-	"connections": func(addr string) string { return crowd(addr, 10000) },
+	"connections": func(addr string) string { return openConnections(addr, 10000) },
 	"garbage":     sendRandomBytes,
 }
 
-// attackNames are their names, sorted.
 func attackNames() []string { return slices.Sorted(maps.Keys(attacks)) }
 
-// answerTimeout is how long an attacker waits for an answer, much longer than the store does for one.
+// answerTimeout is how long an attack waits for an answer. The store waits much less for a client.
 const answerTimeout = 20 * time.Second
 
 // useEtcdClient reads and writes with etcd's own client.
 func useEtcdClient(endpoint string, cfg *tls.Config) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: cfg, Logger: zap.NewNop(), DialTimeout: time.Second})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, TLS: cfg, Logger: zap.NewNop(), DialTimeout: time.Second,
+	})
 	if err != nil {
-		return "no client: " + words(err)
+		return "no client: " + errorKind(err)
 	}
 	defer client.Close()
 	_, errGet := client.Get(ctx, "/rdzv", clientv3.WithPrefix())
 	_, errPut := client.Put(ctx, "/rdzv/v1/x", "y")
 	if errGet == nil || errPut == nil {
-		return "got in: etcd has answered"
+		return success + "etcd has answered"
 	}
-	return words(errGet)
+	return errorKind(errGet)
 }
 
-// tlsHandshake makes a TLS connection, and reads what the other end says after it.
+// tlsHandshake makes a TLS connection, and reads what the store sends on it.
 func tlsHandshake(addr string, cfg *tls.Config) string {
 	raw, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
-		return words(err)
+		return errorKind(err)
 	}
 	defer raw.Close()
 	raw.SetDeadline(time.Now().Add(answerTimeout))
 	conn := tls.Client(raw, cfg)
 	if err := conn.Handshake(); err != nil {
-		return "handshake: " + words(err)
+		return "handshake: " + errorKind(err)
 	}
 	text := make([]byte, 64)
-	if n, err := conn.Read(text); err != nil {
-		return "after the handshake: " + words(err)
-	} else {
-		return fmt.Sprintf("got in: it says %q", text[:n])
+	n, err := conn.Read(text)
+	if err != nil {
+		return "after the handshake: " + errorKind(err)
 	}
+	return fmt.Sprintf("%sthe store has sent %q", success, text[:n])
 }
 
-// forgedCertificate has all that the store shows of itself in its certificate, signed with another key.
+// forgedCertificate has the names of the store's certificate, but is signed with another key.
 func forgedCertificate(addr string) *tls.Config {
 	names := []string{"x"}
 	raw, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err == nil {
 		raw.SetDeadline(time.Now().Add(answerTimeout))
-		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+		conn := tls.Client(raw, anyServer)
 		if conn.Handshake() == nil {
 			names = conn.ConnectionState().PeerCertificates[0].DNSNames
 		}
@@ -121,53 +123,75 @@ func forgedCertificate(addr string) *tls.Config {
 	cert := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: names, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IsCA:        true, BasicConstraintsValid: true,
 	}
 	der, _ := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	own := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 	return &tls.Config{
 		InsecureSkipVerify: true, ServerName: names[0],
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return own, nil
+		},
 	}
 }
 
-// slowHandshakes begins 300 handshakes and sends a byte of each every half second.
+// closed is the result of an attack whose connections the store has closed.
+const closed = "connection closed"
+
+// slowHandshakes starts 300 handshakes and sends a byte of each every half second.
 func slowHandshakes(addr string) string {
 	var all sync.WaitGroup
-	ends := make(chan string, 300)
+	results := make(chan string, 300)
 	for range 300 {
 		all.Go(func() {
 			conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 			if err != nil {
-				ends <- words(err)
+				results <- errorKind(err)
 				return
 			}
 			defer conn.Close()
-			ends <- sendSlowly(conn)
+			results <- sendSlowly(conn)
 		})
 	}
 	all.Wait()
-	close(ends)
-	return most(ends)
+	close(results)
+	return mostFrequent(results)
 }
 
 func sendSlowly(conn net.Conn) string {
-	start := []byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}
-	begin := time.Now()
+	hello := []byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}
+	start := time.Now()
 	for i := range 40 {
-		if _, err := conn.Write([]byte{start[i%len(start)]}); err != nil {
-			return "thrown out"
+		if _, err := conn.Write([]byte{hello[i%len(hello)]}); err != nil {
+			return closed
 		}
 		conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
-		if _, err := conn.Read(make([]byte, 1)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return "thrown out"
+		_, err := conn.Read(make([]byte, 1))
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return closed
 		}
 	}
-	return fmt.Sprintf("got in: still there after %v", time.Since(begin))
+	return fmt.Sprintf("%sthe connection is open after %v", success, time.Since(start))
 }
 
-// crowd opens many connections and says nothing on any, until all are closed at the other end.
-func crowd(addr string, n int) string {
+// mostFrequent returns the most frequent result, or the success of any.
+func mostFrequent(results <-chan string) (best string) {
+	counts := map[string]int{}
+	for result := range results {
+		if strings.HasPrefix(best, success) {
+			continue
+		}
+		counts[result]++
+		if counts[result] > counts[best] || strings.HasPrefix(result, success) {
+			best = result
+		}
+	}
+	return best
+}
+
+// openConnections opens many connections, sends nothing, and waits until the store has closed all.
+func openConnections(addr string, n int) string {
 	var conns []net.Conn
 	defer func() {
 		for _, c := range conns {
@@ -177,24 +201,25 @@ func crowd(addr string, n int) string {
 	for range n {
 		conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 		if err != nil {
-			return "not all at once: " + words(err)
+			return "not all connected: " + errorKind(err)
 		}
 		conns = append(conns, conn)
 	}
 	for _, c := range conns {
 		c.SetReadDeadline(time.Now().Add(answerTimeout))
-		if got, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || len(got) > 0 {
-			return fmt.Sprintf("got in: a silent connection stands (%q, %v)", got, err)
+		got, err := io.ReadAll(c)
+		if errors.Is(err, os.ErrDeadlineExceeded) || len(got) > 0 {
+			return fmt.Sprintf("%sa silent connection is open (%q, %v)", success, got, err)
 		}
 	}
-	return fmt.Sprintf("all %d thrown out", n)
+	return closed
 }
 
-// sendRandomBytes sends random bytes, some that begin as TLS does.
+// sendRandomBytes sends random bytes, every second time after the beginning of a TLS record.
 func sendRandomBytes(addr string) string {
 	conn, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
-		return words(err)
+		return errorKind(err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(answerTimeout))
@@ -206,32 +231,21 @@ func sendRandomBytes(addr string) string {
 	_, _ = conn.Write(bytes)
 	got, err := io.ReadAll(conn)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return "got in: the connection stands"
+		return success + "the connection is open"
 	}
-	if len(got) > 0 && got[0] != 0x15 { // an alert is TLS's way to say no
-		return fmt.Sprintf("got in: it says %q", got)
+	if len(got) > 0 && got[0] != 0x15 { // a TLS alert is a refusal
+		return fmt.Sprintf("%sthe store has sent %q", success, got)
 	}
-	return "thrown out"
+	return closed
 }
 
-// most is what most of the ends were.
-func most(ends <-chan string) string {
-	counts := map[string]int{}
-	best := ""
-	for end := range ends {
-		if counts[end]++; counts[end] > counts[best] || strings.HasPrefix(end, "got in") {
-			best = end
-		}
-	}
-	return best
-}
-
-// words is an error without the numbers that differ from try to try.
-func words(err error) string {
+// errorKind is an error without the numbers that differ between attempts.
+func errorKind(err error) string {
 	text := err.Error()
 	for _, known := range []string{
-		"certificate required", "unknown certificate authority", "bad certificate", "unexpected message", "connection reset by peer",
-		"connection refused", "i/o timeout", "deadline exceeded", "error reading server preface", "EOF", "broken pipe",
+		"certificate required", "unknown certificate authority", "bad certificate",
+		"unexpected message", "connection reset by peer", "connection refused", "i/o timeout",
+		"deadline exceeded", "error reading server preface", "EOF", "broken pipe",
 	} {
 		if strings.Contains(text, known) {
 			return known

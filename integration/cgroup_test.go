@@ -10,17 +10,21 @@ import (
 	"time"
 )
 
-// memoryGroup makes a cgroup with so little memory, for as long as the test lasts. It takes root, or sudo.
+// memoryGroup makes a cgroup with a limit of memory, until the test ends. It needs root or sudo.
 func memoryGroup(t *testing.T, limit int) string {
 	t.Helper()
 	name := fmt.Sprintf("rdzv-integration-%d", os.Getpid())
-	group, script := filepath.Join("/sys/fs/cgroup", name), `mkdir "$0" && echo "$1" > "$0/memory.max" && echo 0 > "$0/memory.swap.max"; chown -R "$2" "$0"`
-	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil { // version 1
-		group, script = filepath.Join("/sys/fs/cgroup/memory", name), `mkdir "$0" && echo "$1" > "$0/memory.limit_in_bytes"; chown -R "$2" "$0"`
+	group := filepath.Join("/sys/fs/cgroup", name)
+	script := `mkdir "$0" && echo "$1" > "$0/memory.max" && echo 0 > "$0/memory.swap.max"
+		chown -R "$2" "$0"`
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil { // cgroup version 1
+		group = filepath.Join("/sys/fs/cgroup/memory", name)
+		script = `mkdir "$0" && echo "$1" > "$0/memory.limit_in_bytes"; chown -R "$2" "$0"`
 	}
 	asRoot(t, "sh", "-c", script, group, strconv.Itoa(limit), strconv.Itoa(os.Geteuid()))
 	t.Cleanup(func() {
-		if !eventually(20*time.Second, func() bool { return exec.Command("rmdir", group).Run() == nil }) {
+		removed := func() bool { return exec.Command("rmdir", group).Run() == nil }
+		if !eventually(20*time.Second, removed) {
 			asRoot(t, "rmdir", group)
 		}
 	})

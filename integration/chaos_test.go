@@ -11,18 +11,21 @@ import (
 )
 
 var (
-	chaosFaults = flag.Int("chaos-n", 10, "faults of TestChaos")
+	chaosFaults = flag.Int("chaos-n", 10, "number of faults of TestChaos")
 	chaosSeed   = flag.Uint64("seed", 1, "seed of TestChaos: which rank fails, when, in which job")
-	chaosReal   = flag.Bool("real", false, "TestChaos starts a Python for each rank, a second each")
+	chaosReal   = flag.Bool("real", false, "TestChaos starts a Python for each rank, which takes 1 s")
 )
 
-// A fault campaign: jobs of PyTorch ranks that all_reduce over gloo, one rank of which fails,
-// whereupon the others crash within milliseconds because their connections break. The report
-// names the rank that failed, how it ended and what it said, and the exit code is that rank's.
-// make chaos runs 500 faults; a fault is the same in every campaign of its seed.
+// A fault campaign: jobs of PyTorch ranks that all_reduce over gloo, one rank of which fails. The
+// others fail within milliseconds, because their connections break. The report must have the rank
+// that failed first, how it ended and what it printed, and the exit code must be that rank's. make
+// chaos runs 500 faults. A fault is the same in every campaign with its seed.
 func TestChaos(t *testing.T) {
-	prog := rankProgram(t)
-	faults := plan(*chaosSeed, *chaosFaults)
+	prog := []string{python, filepath.Join(testbed, "ranks.py"), "fault"}
+	if !*chaosReal {
+		prog = startRankServer(t, "fault")
+	}
+	faults := planFaults(*chaosSeed, *chaosFaults)
 	var scenarios []scenario
 	for i := range faults {
 		f := &faults[i]
@@ -33,14 +36,11 @@ func TestChaos(t *testing.T) {
 	t.Log("\n" + faultTable(faults))
 }
 
-// rankProgram is the command line of a rank. Importing torch takes a second of a processor, so one
-// process does so and forks all ranks; the worker that rdzv supervises stands in for such a rank.
-func rankProgram(t *testing.T) []string {
+// startRankServer starts a server of testbed/ranks.py. It returns the command line of a rank that
+// runs a program of ranks.py.
+func startRankServer(t *testing.T, program string) []string {
 	t.Helper()
 	script := filepath.Join(testbed, "ranks.py")
-	if *chaosReal {
-		return []string{python, script, "rank"}
-	}
 	p := newPlace(t)
 	socket := filepath.Join(p.root, "ranks")
 	server := p.startWith([]string{"OMP_NUM_THREADS=1"}, python, script, "serve", socket)
@@ -49,7 +49,7 @@ func rankProgram(t *testing.T) []string {
 		<-server.done
 	})
 	server.waitFor("listening")
-	return []string{python, "-IS", script, "forked", socket}
+	return []string{python, "-IS", script, program, socket}
 }
 
 // run runs the fault's job and checks how it ends.
@@ -62,16 +62,16 @@ func (f *fault) run(t *testing.T, prog []string) {
 		t.Fatal(err)
 	}
 	f.report = filepath.Join(j.root, "report.json")
-	env := []string{"CHAOS_FAULT=" + string(text), "CHAOS_DIR=" + j.dir("job"),
+	env := []string{"RANKS_FAULT=" + string(text), "RANKS_DIR=" + j.records(),
 		"RDZV_REPORT=" + f.report, "OMP_NUM_THREADS=1"}
-	for _, line := range f.setup.lines(j.place, f.ranks, prog) {
+	for _, line := range f.setup.commands(j.place, f.ranks, prog) {
 		j.commands = append(j.commands, j.startWith(env, line...))
 	}
 	if f.Injected {
 		for _, command := range j.commands {
 			command.waitFor("at work")
 		}
-		j.workers = records(t, j.dir("job"), f.ranks)
+		j.workers = records(t, j.records(), f.ranks)
 		f.kind.inject(f, j)
 	}
 	var codes []int
@@ -81,29 +81,31 @@ func (f *fault) run(t *testing.T, prog []string) {
 	f.kind.check(f, j, codes)
 }
 
-// faultTable counts by kind and setup how many faults were right, of those that ran.
+// faultTable counts, by kind and setup, the faults that were reported correctly, of those that ran.
 func faultTable(faults []fault) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s", "fault")
 	for _, s := range setups {
 		fmt.Fprintf(&b, "%14s", s.name)
 	}
-	var right, ran int
-	for _, k := range kinds {
-		fmt.Fprintf(&b, "\n%-8s", k.name)
-		for _, s := range setups {
-			var rightHere, ranHere int
-			for _, f := range faults {
-				if f.ran && f.Kind == k.name && f.setup.name == s.name {
-					ranHere++
-					if f.right {
-						rightHere++
-					}
+	count := func(kind, setup string) (right, ran int) {
+		for _, f := range faults {
+			if f.ran && (kind == "" || f.Kind == kind && f.setup.name == setup) {
+				ran++
+				if f.right {
+					right++
 				}
 			}
-			fmt.Fprintf(&b, "%14s", fmt.Sprintf("%d of %d", rightHere, ranHere))
-			right, ran = right+rightHere, ran+ranHere
+		}
+		return right, ran
+	}
+	for _, k := range faultKinds {
+		fmt.Fprintf(&b, "\n%-8s", k.name)
+		for _, s := range setups {
+			right, ran := count(k.name, s.name)
+			fmt.Fprintf(&b, "%14s", fmt.Sprintf("%d of %d", right, ran))
 		}
 	}
+	right, ran := count("", "")
 	return fmt.Sprintf("%s\nright: %d of %d\n", &b, right, ran)
 }

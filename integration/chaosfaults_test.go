@@ -12,85 +12,84 @@ import (
 	"syscall"
 )
 
-// A kind is a way in which a job of TestChaos fails.
-type kind struct {
-	name  string
-	code  int      // exit code of the job; 0 is the one that the fault draws
-	says  string   // what the report repeats; WORD is what the fault draws
-	under []string // setups; nil is all
-	// inject is done from outside once all ranks are at work. Where it is nil, the rank does what
-	// fail in testbed/ranks.py has for the name.
+// A faultKind is a way in which a job of TestChaos fails.
+type faultKind struct {
+	name   string
+	code   int      // exit code of the job; 0 is the one that the fault draws
+	text   string   // what the report must contain; WORD is what the fault draws
+	setups []string // nil is all
+	// inject injects the fault from outside when all ranks are at work. If it is nil, the rank
+	// fails as fail in testbed/ranks.py does for the name.
 	inject func(f *fault, j *job)
 	check  func(f *fault, j *job, codes []int) // codes are those of the commands
 }
 
-var kinds = []kind{
-	{name: "raise", code: 1, says: "WORD", check: checkBlamed},
-	{name: "cause", code: 1, says: "WORD", check: checkBlamed},
-	{name: "record", code: 1, says: "WORD", check: checkBlamed},
-	{name: "torch", code: 1, says: "cannot be multiplied", check: checkBlamed},
-	{name: "exit", says: "WORD", check: checkBlamed},
-	{name: "_exit", check: checkBlamed},
-	{name: "kill", code: 128 + int(syscall.SIGKILL), check: checkBlamed},
-	{name: "segv", code: 128 + int(syscall.SIGSEGV), says: "Segmentation fault", check: checkBlamed},
-	{name: "abort", code: 128 + int(syscall.SIGABRT), says: "Aborted", check: checkBlamed},
+var faultKinds = []faultKind{
+	{name: "raise", code: 1, text: "WORD", check: checkFailedRank},
+	{name: "cause", code: 1, text: "WORD", check: checkFailedRank},
+	{name: "record", code: 1, text: "WORD", check: checkFailedRank},
+	{name: "torch", code: 1, text: "cannot be multiplied", check: checkFailedRank},
+	{name: "exit", text: "WORD", check: checkFailedRank},
+	{name: "_exit", check: checkFailedRank},
+	{name: "kill", code: 128 + int(syscall.SIGKILL), check: checkFailedRank},
+	{name: "segv", code: 128 + int(syscall.SIGSEGV), text: "Segmentation fault", check: checkFailedRank},
+	{name: "abort", code: 128 + int(syscall.SIGABRT), text: "Aborted", check: checkFailedRank},
 	// Hydra kills the other agents, and a single agent has no others.
-	{name: "agent", code: 123, under: []string{"two agents", "mpirun"}, check: checkLost,
-		inject: func(f *fault, j *job) { j.strike(j.agentOf(f.Rank), syscall.SIGKILL) }},
+	{name: "agent", code: 123, setups: []string{"two agents", "mpirun"}, check: checkLostAgent,
+		inject: func(f *fault, j *job) { j.signal(j.agentOf(f.Rank), syscall.SIGKILL) }},
 }
 
-// A setup is a way to start a job of n workers: the commands that the user runs.
+// A setup is a way to start a job of n workers: the command lines that the user runs.
 type setup struct {
-	name  string
-	lines func(p *place, n int, prog []string) [][]string
+	name     string
+	commands func(p *place, n int, prog []string) [][]string
 }
 
 var setups = []setup{
-	{"one agent", oneLine(direct)},
+	{"one agent", oneCommand(direct)},
 	{"two agents", func(p *place, n int, prog []string) [][]string {
 		perNode := strconv.Itoa(n / 2)
 		nodes := []string{"--nodes", "2", "--nproc-per-node", perNode, "--store", freeAddress(p.t)}
 		return slices.Repeat([][]string{rdzvExec(nodes, prog)}, 2)
 	}},
-	{"mpirun", oneLine(openMPI)},
-	{"hydra", oneLine(hydra)},
+	{"mpirun", oneCommand(openMPI)},
+	{"hydra", oneCommand(hydra)},
 }
 
-func oneLine(
-	line func(p *place, n int, flags, prog []string) []string,
+func oneCommand(
+	command func(p *place, n int, flags, prog []string) []string,
 ) func(p *place, n int, prog []string) [][]string {
 	return func(p *place, n int, prog []string) [][]string {
-		return [][]string{line(p, n, nil, prog)}
+		return [][]string{command(p, n, nil, prog)}
 	}
 }
 
-// A fault is one failure of a campaign, and the job that it happens in. The ranks know its exported
-// fields.
+// A fault is one failure of a campaign, and its job. The ranks get the exported fields.
 type fault struct {
 	Kind     string
 	Injected bool    // from outside
 	Rank     int     // that fails
-	After    int     // so many all_reduces
-	Delay    float64 // and so many seconds
-	Code     int     // of an exit
-	Word     string  // that it says, if it can say anything
+	After    int     // number of all_reduces before
+	Delay    float64 // seconds to wait then
+	Code     int     // exit code
+	Word     string  // printed by the rank, if it can print anything
 
-	kind       kind
+	kind       faultKind
 	setup      setup
 	ranks      int
-	report     string // file
+	report     string // path
 	ran, right bool
 }
 
-// plan makes n faults of a seed. All kinds and setups come equally often.
-func plan(seed uint64, n int) []fault {
+// planFaults draws n faults from a seed. All kinds and setups are equally frequent.
+func planFaults(seed uint64, n int) []fault {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var faults []fault
 	for i := range n {
-		k, round := kinds[i%len(kinds)], i/len(kinds)
+		k, round := faultKinds[i%len(faultKinds)], i/len(faultKinds)
 		f := fault{Kind: k.name, Injected: k.inject != nil, kind: k, setup: setups[round%len(setups)]}
-		if k.under != nil && !slices.Contains(k.under, f.setup.name) {
-			name := k.under[round%len(k.under)]
+		if k.setups != nil && !slices.Contains(k.setups, f.setup.name) {
+			name := k.setups[round%len(k.setups)]
 			f.setup = setups[slices.IndexFunc(setups, func(s setup) bool { return s.name == name })]
 		}
 		f.ranks = 2 + 2*random.IntN(2)
@@ -102,14 +101,15 @@ func plan(seed uint64, n int) []fault {
 	return faults
 }
 
-// checkBlamed checks that all commands end with the rank's code, and that the one report is on it.
-func checkBlamed(f *fault, j *job, codes []int) {
+// checkFailedRank checks that all commands ended with the rank's code, and that there is one
+// report, about this rank.
+func checkFailedRank(f *fault, j *job, codes []int) {
 	code := cmp.Or(f.kind.code, f.Code)
 	if slices.ContainsFunc(codes, func(c int) bool { return c != code }) {
-		j.t.Errorf("the commands ended with %d, want %d", codes, code)
+		j.t.Errorf("the commands ended with the exit codes %d, want %d", codes, code)
 	}
 	if n := len(j.linesWith(fmt.Sprintf("of %d failed first", f.ranks))); n != 1 {
-		j.t.Errorf("%d reports", n)
+		j.t.Errorf("%d reports were printed, want 1", n)
 	}
 	var report struct {
 		Rank     int
@@ -122,27 +122,30 @@ func checkBlamed(f *fault, j *job, codes []int) {
 		j.t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &report); err != nil {
-		j.t.Fatalf("%v in %s", err, text)
+		j.t.Fatalf("the report is not JSON: %v in %s", err, text)
 	}
 	if report.Rank != f.Rank || report.ExitCode != code {
-		j.t.Errorf("the report is on rank %d with code %d, want rank %d with code %d",
+		j.t.Errorf("the report is about rank %d with exit code %d, want rank %d with exit code %d",
 			report.Rank, report.ExitCode, f.Rank, code)
 	}
-	says := strings.ReplaceAll(f.kind.says, "WORD", f.Word)
-	repeats := func(line string) bool { return strings.Contains(line, says) }
-	if !slices.ContainsFunc(append(report.Stderr, report.Message), repeats) {
-		j.t.Errorf("the report does not repeat %q: %s", says, text)
+	want := strings.ReplaceAll(f.kind.text, "WORD", f.Word)
+	contains := func(line string) bool { return strings.Contains(line, want) }
+	if !slices.ContainsFunc(append(report.Stderr, report.Message), contains) {
+		j.t.Errorf("the report does not contain %q: %s", want, text)
 	}
 }
 
-// checkLost checks that the surviving agents name the one that was killed, and that the next agent
-// removes what it left. A launcher ends with its own code for the death of its child.
-func checkLost(f *fault, j *job, codes []int) {
+// checkLostAgent checks that the surviving agents name the one that was killed, and that the next
+// agent removes its files. A launcher exits with its own code for the death of its child.
+func checkLostAgent(f *fault, j *job, codes []int) {
 	if f.setup.name == "two agents" && !slices.Contains(codes, f.kind.code) {
-		j.t.Errorf("the agents ended with %d, want %d of one", codes, f.kind.code)
+		j.t.Errorf("the agents ended with the exit codes %d, want %d from one", codes, f.kind.code)
 	}
-	if len(j.linesWith("failed first")) > 0 || len(j.linesWith("rdzv:", "lost ")) == 0 {
-		j.t.Error("no agent names the one that was lost")
+	if lines := j.linesWith("failed first"); len(lines) > 0 {
+		j.t.Errorf("the agents reported %q, want the loss of an agent", lines)
+	}
+	if len(j.linesWith("rdzv:", "lost ")) == 0 {
+		j.t.Error("no agent has named the one that was lost")
 	}
 	j.checkTree()
 	j.removeLeftovers()

@@ -11,68 +11,79 @@ import (
 	"testing"
 )
 
-// A cluster is a number of hosts of this machine, each with a network, a hostname and an /etc/hosts of its own
-// (testbed/hosts). Addresses of two clusters do not meet: they lie in network namespaces.
+// A cluster consists of hosts on this machine, each with its own network, hostname and /etc/hosts
+// (testbed/hosts). Clusters have the same addresses, in different network namespaces.
 type cluster struct {
 	*place
-	script string // testbed/hosts
+
+	// jobEnv is added to the environment of the jobs that startJob starts.
+	jobEnv []string
 }
 
-// newCluster brings n hosts up, with options of `hosts up`, for as long as the test lasts. It takes root, or sudo.
+// newCluster starts n hosts, with options of `hosts up`, until the test ends. It needs root or
+// sudo.
 func newCluster(t *testing.T, n int, options ...string) *cluster {
 	t.Helper()
-	c := newPlace(t).cluster()
+	c := newPlace(t).ownCluster()
 	c.hosts(append([]string{"up", strconv.Itoa(n)}, options...)...)
 	t.Cleanup(func() {
-		c.checkNoProcesses() // before those on the hosts are killed
+		c.checkNoProcesses() // before `hosts down` kills those on the hosts
 		c.hosts("down")
 	})
 	return c
 }
 
-// cluster is the hosts of the place.
-func (p *place) cluster() *cluster { return &cluster{p, filepath.Join(testbed, "hosts")} }
+// ownCluster is the cluster whose hosts are in the place itself.
+func (p *place) ownCluster() *cluster {
+	return &cluster{place: p}
+}
+
+// startSlurm starts Slurm on hosts first to last, with its controller on host 1. Slurm ends with
+// the hosts.
+func (c *cluster) startSlurm(first, last int) {
+	c.t.Helper()
+	c.run(c.slurm("up", strconv.Itoa(first), strconv.Itoa(last)))
+}
 
 // newSlurm makes a place with one host that Slurm manages.
 func newSlurm(t *testing.T) *place {
 	t.Helper()
-	c := newCluster(t, 1) // whose end ends Slurm
-	c.run(c.slurm("up"))
+	c := newCluster(t, 1)
+	c.startSlurm(1, 1)
 	return c.place
 }
 
-// slurm is a command of testbed/slurm about this cluster.
-func (c *cluster) slurm(args ...string) []string {
-	line := c.line(args...)
-	line[len(line)-len(args)-1] = filepath.Join(testbed, "slurm")
-	return line
-}
-
-// on returns the command that runs argv on a host, 1 being the first.
+// on returns the command line that runs argv on a host; the first host is 1.
 func (c *cluster) on(host int, argv ...string) []string {
-	return append(c.line("on", strconv.Itoa(host)), argv...)
+	return append(c.hostsCommand("on", strconv.Itoa(host)), argv...)
 }
 
-// line is a command of testbed/hosts about this cluster. Without root it is sudo's, but for what runs on the hosts.
-func (c *cluster) line(args ...string) []string {
-	line := append([]string{"env", "HOSTS_DIR=" + filepath.Join(c.root, "hosts"), c.script}, args...)
+// hostsCommand is a command line of testbed/hosts, slurm one of testbed/slurm, for this cluster.
+func (c *cluster) hostsCommand(args ...string) []string { return c.command("hosts", args...) }
+func (c *cluster) slurm(args ...string) []string        { return c.command("slurm", args...) }
+
+// command is a command line of a script of the testbed. If this user is not root, it runs with
+// sudo, except for the commands that it runs on the hosts.
+func (c *cluster) command(script string, args ...string) []string {
+	prefix := []string{"env"}
 	if uid := os.Geteuid(); uid != 0 {
 		as := fmt.Sprintf("HOSTS_AS=%d:%d", uid, os.Getegid())
-		line = slices.Concat([]string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}, line[1:])
+		prefix = []string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}
 	}
-	return line
+	dir := "HOSTS_DIR=" + filepath.Join(c.root, "hosts")
+	return slices.Concat(prefix, []string{dir, filepath.Join(testbed, script)}, args)
 }
 
-// remoteShell makes a command that does what ssh does between real hosts, and returns its path. What it starts is of
-// the place p, as it would be if the user's shells set the place's variables.
+// remoteShell makes a program that does what ssh does between real hosts, and returns its path. It
+// runs commands with the environment of the place p, as if the user's shells set its variables.
 func (c *cluster) remoteShell(p *place) string {
 	path := filepath.Join(p.root, "ssh")
 	if _, err := os.Stat(path); err == nil {
-		return path // another job is perhaps running it, and a file that is being written cannot be run
+		return path // another job may be running it, and an executable that is open for writing cannot run
 	}
 	var text strings.Builder
 	fmt.Fprint(&text, "#!/bin/sh\nwhile :; do case $1 in -*) shift ;; *) break ;; esac; done\nhost=$1; shift\n")
-	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(c.line("rsh"), " "))
+	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(c.hostsCommand("rsh"), " "))
 	for _, entry := range p.env {
 		name, value, _ := strings.Cut(entry, "=")
 		fmt.Fprintf(&text, ` %s="%s"`, name, value)
@@ -84,10 +95,10 @@ func (c *cluster) remoteShell(p *place) string {
 	return path
 }
 
-// hosts runs a command of testbed/hosts to its end.
+// hosts runs testbed/hosts.
 func (c *cluster) hosts(args ...string) {
 	c.t.Helper()
-	c.run(c.line(args...))
+	c.run(c.hostsCommand(args...))
 }
 
 func (c *cluster) run(line []string) {

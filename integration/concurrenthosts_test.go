@@ -1,126 +1,89 @@
 package integration
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// Two jobs of one user on the same hosts at the same time never meet, and a script under one mpirun or mpiexec may run
-// one job after another, though its ranks leave each of them at different times.
-func TestSeveralJobsOnHosts(t *testing.T) {
-	b := newBed(t, 2, "--docker")
-	b.withSlurm(1, 2)
-	openMPI := func(s *stay, line []string) *process {
-		return s.on(1, s.openMPI(append([]string{"--host", "node1:2,node2:2", "-np", "4"}, line...)...)...)
-	}
-	hydra := func(s *stay, line []string) *process {
-		return s.on(1, s.hydra(append([]string{"-hosts", "node1,node2", "-ppn", "2", "-np", "4"}, line...)...)...)
-	}
-	slurm := func(s *stay, line []string) *process {
-		return s.slurm(1, append([]string{"srun", "-O", "-N2", "-n4", "--ntasks-per-node=2"}, line...)...)
-	}
-	for name, run := range map[string]func(*stay, []string) *process{"openmpi": openMPI, "hydra": hydra, "slurm": slurm} {
-		t.Run("atOnce/"+name, func(t *testing.T) { atOnceOnHosts(t, b, run) })
-		t.Run("inARow/"+name, func(t *testing.T) { inARow(t, b.stay(t), run) })
-	}
-	t.Run("inARowOneFails", func(t *testing.T) { secondFails(t, b.stay(t), openMPI) })
+// startOnHosts starts a command line under a launcher, with two tasks on each of two hosts.
+var startOnHosts = map[string]func(p *clusterPlace, line []string) *process{
+	"openmpi": func(p *clusterPlace, line []string) *process {
+		args := strings.Fields("--host node1:2,node2:2 -np 4")
+		return p.on(1, p.openMPI(append(args, line...)...)...)
+	},
+	"hydra": func(p *clusterPlace, line []string) *process {
+		args := strings.Fields("-hosts node1,node2 -ppn 2 -np 4")
+		return p.on(1, p.hydra(append(args, line...)...)...)
+	},
+	"slurm": func(p *clusterPlace, line []string) *process {
+		args := strings.Fields("srun -O -N2 -n4 --ntasks-per-node=2")
+		return p.slurm(1, append(args, line...)...)
+	},
 }
 
-func atOnceOnHosts(t *testing.T, b *bed, run func(*stay, []string) *process) {
-	s := b.stay(t)
+// Jobs of one user on the same hosts at the same time do not affect one another. A script under one
+// launcher may run one job after another, even if its ranks leave each of them at different times.
+func TestSeveralJobsOnHosts(t *testing.T) {
+	c := newCluster(t, 2, "--docker")
+	c.startSlurm(1, 2)
+	for launcher := range startOnHosts {
+		t.Run("concurrent/"+launcher, func(t *testing.T) { c.newPlace(t).concurrentJobs(launcher) })
+		t.Run("consecutive/"+launcher, func(t *testing.T) { c.newPlace(t).consecutiveJobs(launcher) })
+	}
+	t.Run("consecutiveOneFails", func(t *testing.T) { c.newPlace(t).secondJobFails("openmpi") })
+}
+
+func (p *clusterPlace) concurrentJobs(launcher string) {
+	names := []string{"one", "two", "three"}
 	var jobs []*process
-	var dirs []string
-	for _, name := range []string{"one", "two", "three"} {
-		dirs = append(dirs, s.dir(name))
-		jobs = append(jobs, run(s, rdzvExec(joinSoon, peerLine(s.dir(name)))))
+	for _, name := range names {
+		line := rdzvExec(joinSoon, peer(p.dir(name)))
+		jobs = append(jobs, startOnHosts[launcher](p, line))
 	}
 	runs := map[string]bool{}
 	for i, job := range jobs {
-		if code := job.code(); code != 0 {
-			t.Errorf("a job ended with %d", code)
-		}
-		all := records(t, dirs[i], 4)
-		checkLayout(t, all, make(layout, 4))
+		job.checkCode(0)
+		all := records(p.t, p.dir(names[i]), 4)
+		checkLayout(p.t, all, make(layout, 4))
 		runs[all[0].Env["RDZV_RUN_ID"]] = true
 	}
 	if len(runs) != len(jobs) {
-		t.Errorf("%d jobs were told %d names", len(jobs), len(runs))
+		p.t.Errorf("%d jobs have %d values of RDZV_RUN_ID, want different ones", len(jobs), len(runs))
 	}
 }
 
-// inARow runs three jobs under one launcher. Rank 1 leaves the second a second before the others, and the first late.
-func inARow(t *testing.T, s *stay, run func(*stay, []string) *process) {
+// consecutiveJobs runs three jobs under one launcher. Rank 1 leaves each a second after the others.
+func (p *clusterPlace) consecutiveJobs(launcher string) {
 	script := `rdzv=$1 self=$2; shift 2
+		prog='"$0" peer "$1" && if [ $RANK = 1 ]; then exec sleep 1; fi'
 		for dir; do
-			"$rdzv" exec --join-timeout 20s -- sh -c '"$0" peer "$1" && if [ $RANK = 1 ]; then exec sleep 1; fi' "$self" "$dir" || exit
+			"$rdzv" exec --join-timeout 20s -- sh -c "$prog" "$self" "$dir" || exit
 		done`
-	line := []string{"sh", "-c", script, "sh", *rdzvBin, self}
-	dirs := []string{s.dir("one"), s.dir("two"), s.dir("three")}
-	job := run(s, slices.Concat(line, dirs))
-	if code := job.code(); code != 0 {
-		t.Errorf("the script ended with %d", code)
-	}
+	dirs := []string{p.dir("one"), p.dir("two"), p.dir("three")}
+	line := slices.Concat([]string{"sh", "-c", script, "sh", *rdzvBin, self}, dirs)
+	startOnHosts[launcher](p, line).checkCode(0)
 	for _, dir := range dirs {
-		checkLayout(t, records(t, dir, 4), make(layout, 4))
+		checkLayout(p.t, records(p.t, dir, 4), make(layout, 4))
 	}
 }
 
-// secondFails: the first of three is fine, the second fails on one rank, and the third is not harmed by that.
-func secondFails(t *testing.T, s *stay, run func(*stay, []string) *process) {
+// secondJobFails runs three jobs of which the second fails on one rank. The third succeeds.
+func (p *clusterPlace) secondJobFails(launcher string) {
 	script := `rdzv=$1 self=$2
 		"$rdzv" exec --join-timeout 20s -- "$self" peer "$3" || exit 1
 		"$rdzv" exec --join-timeout 20s -- "$self" worker exit "$4" 2 7
-		echo "the second ended with $?"
+		echo "exit code $? of the second job"
 		exec "$rdzv" exec --join-timeout 20s -- "$self" peer "$5"`
-	job := run(s, []string{"sh", "-c", script, "sh", *rdzvBin, self, s.dir("one"), s.dir("two"), s.dir("three")})
-	if code := job.code(); code != 0 {
-		t.Errorf("the script ended with %d", code)
+	one, two, three := p.dir("one"), p.dir("two"), p.dir("three")
+	line := []string{"sh", "-c", script, "sh", *rdzvBin, self, one, two, three}
+	job := startOnHosts[launcher](p, line)
+	job.checkCode(0)
+	if n := len(job.linesWith("exit code 7 of the second job")); n != 4 {
+		p.t.Errorf("%d agents of the second job ended with exit code 7, want all 4", n)
 	}
-	if told := len(job.linesWith("the second ended with 7")); told != 4 {
-		t.Errorf("%d of 4 agents ended with 7", told)
+	for _, dir := range []string{one, three} {
+		checkLayout(p.t, records(p.t, dir, 4), make(layout, 4))
 	}
-	for _, name := range []string{"one", "three"} {
-		checkLayout(t, records(t, filepath.Join(s.root, name), 4), make(layout, 4))
-	}
-	records(t, filepath.Join(s.root, "two"), 4)
-}
-
-// A MASTER_PORT that somebody has is told before any worker starts, on one host and where rank 0 is on another.
-func TestMasterPortTaken(t *testing.T) {
-	b := newBed(t, 2)
-	s := b.stay(t)
-	free := filepath.Join(s.root, "free")
-	taken := s.on(1, python, "-c", "import os,socket,sys,time\nl=socket.create_server(('', 29950)); print('listening')\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.1)", free)
-	taken.waitFor("listening")
-	for name, start := range map[string]func(line []string) *process{
-		"byHand": func(line []string) *process { return s.on(1, line...) },
-		"openmpi": func(line []string) *process {
-			return s.on(1, s.openMPI(append([]string{"--host", "node1:1,node2:1", "-np", "2"}, line...)...)...)
-		},
-	} {
-		job := start(s.exec("--master-port", "29950"))
-		if code := job.code(); code == 0 {
-			t.Errorf("%s: the job ended with 0", name)
-		}
-		if len(job.linesWith("rdzv:", "29950", "address already in use")) == 0 {
-			t.Errorf("%s: nobody has said that the port is taken", name)
-		}
-	}
-	if n := count(s.dir("job")); n != 0 {
-		t.Errorf("%d workers have started", n)
-	}
-	if err := os.WriteFile(free, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-taken.done
-	job := s.on(1, s.openMPI(append([]string{"--host", "node1:1,node2:1", "-np", "2"}, s.exec("--master-port", "29950")...)...)...)
-	if code := job.code(); code != 0 {
-		t.Errorf("with the port free, the job ended with %d", code)
-	}
-	all := records(t, filepath.Join(s.root, "job"), 2)
-	if port, next := all[1].Env["MASTER_PORT"], all[0].Env["NEXT_PORT"]; port != "29950" || next != "free" {
-		t.Errorf("MASTER_PORT is %s, and the port after it: %s", port, next)
-	}
+	checkNumberOfWorkers(p.t, two, 4)
 }

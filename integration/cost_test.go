@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// What is guarded here is counted or compared, not timed: counts are the same on every machine, and
-// on a busy one.
+// These tests count or compare instead of limiting times, because counts are the same on every
+// machine.
 
-// initialisation is what packages spend before a command's main begins.
+// initialisation is what packages use before a command's main function starts.
 type initialisation struct{ packages, bytes, allocations int }
 
 func (i *initialisation) add(bytes, allocations int) {
 	*i = initialisation{i.packages + 1, i.bytes + bytes, i.allocations + allocations}
 }
 
-// initialise runs rdzv with the runtime's trace of package initialisation. It returns what all packages
-// spend, and what those of this module do.
+// initialise runs rdzv with the Go runtime's trace of package initialisation. It returns what all
+// packages use, and what those of this module use.
 func initialise(t *testing.T, args ...string) (all, own initialisation) {
 	t.Helper()
 	command := exec.Command(*rdzvBin, args...)
@@ -43,23 +43,23 @@ func initialise(t *testing.T, args ...string) (all, own initialisation) {
 		}
 	}
 	if all.packages == 0 || own.packages == 0 {
-		t.Fatalf("no trace of package initialisation:\n%s", out)
+		t.Fatalf("rdzv printed no trace of package initialisation:\n%s", out)
 	}
-	t.Logf("rdzv %s: in all packages %+v, in its own %+v", args[0], all, own)
+	t.Logf("rdzv %s: all packages %+v, its own %+v", args[0], all, own)
 	return all, own
 }
 
-// Every start of rdzv, an agent's and a watchdog's, pays for the initialisation of all packages in it.
-// What the libraries spend depends on their versions and is not limited here. rdzv's own packages spend
-// next to nothing, and get-rank answers before most of the libraries are initialised.
+// Every start of rdzv, as agent or as watchdog, initialises all packages in it. What libraries use
+// depends on their versions and is not limited here. rdzv's own packages use almost nothing, and
+// get-rank prints its result before most libraries are initialised.
 func TestInitialisationCost(t *testing.T) {
 	whole, own := initialise(t, "version")
 	rank, _ := initialise(t, "get-rank")
 	if own.allocations > 50 || own.bytes > 8_000 {
-		t.Errorf("rdzv's own packages spend %+v", own)
+		t.Errorf("rdzv's own packages use %+v, want at most 50 allocations and 8000 bytes", own)
 	}
 	if 3*rank.allocations > whole.allocations {
-		t.Errorf("get-rank spends %+v, more than a third of %+v", rank, whole)
+		t.Errorf("get-rank uses %+v, want at most a third of the allocations of %+v", rank, whole)
 	}
 }
 
@@ -70,21 +70,20 @@ func TestBinarySize(t *testing.T) {
 	}
 	t.Logf("%.1f MB", float64(info.Size())/1e6)
 	if info.Size() > 30e6 {
-		t.Errorf("the binary has %d bytes, more than 30 MB", info.Size())
+		t.Errorf("the binary has %d bytes, want at most 30 MB", info.Size())
 	}
 }
 
-// A job under mpirun costs a few times what mpirun alone does, both measured in turn. An agent that waited for a timer, a
-// name that does not resolve or a port that is taken would cost more than that.
+// A job with rdzv takes a few times as long as mpirun alone, both measured in turn. It would take
+// longer if an agent waited for a timer, for a name that does not resolve, or for a port that is in
+// use.
 func TestLaunchTime(t *testing.T) {
 	const n, times, most = 4, 7, 6
 	p := newPlace(t)
 	took := func(prog ...string) time.Duration {
-		began := time.Now()
-		if code := p.start(append(mpirunCommand(n), prog...)...).code(); code != 0 {
-			t.Fatalf("%q ended with %d", prog, code)
-		}
-		return time.Since(began)
+		start := time.Now()
+		p.start(append(mpirunCommand(n), prog...)...).checkCode(0)
+		return time.Since(start)
 	}
 	var plain, with []time.Duration
 	for range times {
@@ -92,8 +91,8 @@ func TestLaunchTime(t *testing.T) {
 		with = append(with, took(rdzvExec(nil, []string{"true"})...))
 	}
 	ratio := median(with).Seconds() / median(plain).Seconds()
-	t.Logf("mpirun alone %v, with rdzv %v: x%.1f", median(plain), median(with), ratio)
+	t.Logf("mpirun alone %v, with rdzv %v: %.1f times as long", median(plain), median(with), ratio)
 	if ratio > most {
-		t.Errorf("a job with rdzv takes %.1f times as long as without, want at most %d", ratio, most)
+		t.Errorf("a job takes %.1f times as long with rdzv as without, want at most %d", ratio, most)
 	}
 }

@@ -8,116 +8,125 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
 
-// A field is two hosts with every launcher on them, where many jobs run side by side.
-type field struct {
-	*cluster
-	env []string // for all of a job's processes
-}
-
-func newField(t *testing.T) *field {
+// newJobCluster makes two hosts with Slurm, on which startJob starts jobs under all launchers.
+func newJobCluster(t *testing.T) *cluster {
 	t.Helper()
-	f := &field{cluster: newCluster(t, 2)}
-	f.run(f.slurm("up")) // the hosts take Slurm down with them
-	return f
+	c := newCluster(t, 2)
+	c.startSlurm(1, 2)
+	return c
 }
 
-// jobLaunchers are the ways to start a job of four workers, on one host or two of the field.
-var jobLaunchers = []string{"byhand", "openmpi", "hydra", "slurm"}
+// jobLaunchers are the ways in which startJob starts a job, on one of the hosts or on both.
+var jobLaunchers = []string{"direct", "openmpi", "hydra", "slurm"}
 
-// workersPerJob is how many workers those jobs have.
-const workersPerJob = 4
+// workersPerJob is the number of workers of each job, lastRank the rank of the last. Its agent does
+// not host the store, except sometimes if there is no launcher.
+const (
+	workersPerJob = 4
+	lastRank      = workersPerJob - 1
+)
 
-// A job is one that a test on the field has started.
+// jobDir stands for the job's directory of records in the command line of its program.
+const jobDir = "JOBDIR"
+
+// A job is one that startJob has started.
 type job struct {
 	*place
-	f         *field
+	cluster   *cluster
 	launcher  string
 	hosts     int
-	commands  []*process  // that the user has started
-	workers   []record    // by rank
-	agents    map[int]int // by the pid of their parents
-	signalled map[int]syscall.Signal
-	orphaned  bool     // its launcher was killed
-	frozen    []int    // a stopped agent and what it guards
-	via       []string // what starts that shell; see minded
-	codes     string   // where each agent's exit code is noted, see minded
+	commands  []*process             // that the user has started
+	workers   []record               // by rank
+	agentsBy  map[int]int            // agents by the pids of their parents
+	signalled map[int]syscall.Signal // by pid
+	orphaned  bool                   // the launcher was killed
+	stopped   []int                  // an agent that received SIGSTOP, its watchdog, workers, ...
+	via       []string               // starts recordingExitCode's shell
+	codes     string                 // the directory of recordingExitCode
 }
 
-// start starts a job whose workers note themselves in the directory that they are given last, and waits for them.
-func (f *field) job(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
+// runningJob starts a job and waits until all its workers have started.
+func (c *cluster) runningJob(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
 	t.Helper()
-	j := f.startJob(t, launcher, hosts, flags, append(prog, ""))
-	j.workers = records(t, filepath.Join(j.root, "job"), workersPerJob)
+	j := c.startJob(t, launcher, hosts, flags, prog)
+	j.workers = records(t, j.records(), workersPerJob)
 	return j
 }
 
-// startJob starts a job and waits for nothing. An empty last argument of the program is the workers' directory.
-// The agents are started by way of the words of via.
-func (f *field) startJob(t *testing.T, launcher string, hosts int, flags, prog []string, via ...string) *job {
+// startJob starts a job. The command line via starts each agent.
+func (c *cluster) startJob(
+	t *testing.T, launcher string, hosts int, flags, prog []string, via ...string,
+) *job {
 	t.Helper()
-	j := &job{place: newPlace(t), f: f, via: via, launcher: launcher, hosts: hosts, signalled: map[int]syscall.Signal{}}
-	t.Cleanup(j.checkTree) // before the place is left
+	j := &job{
+		place: newPlace(t), cluster: c, via: via, launcher: launcher, hosts: hosts,
+		signalled: map[int]syscall.Signal{},
+	}
+	t.Cleanup(j.checkTree) // before the place is removed
 	j.codes = j.dir("codes")
-	if last := len(prog) - 1; prog[last] == "" {
-		prog[last] = j.dir("job")
+	prog = slices.Clone(prog)
+	for i, word := range prog {
+		if word == jobDir {
+			prog[i] = j.records()
+		}
 	}
-	for host, line := range j.lines(flags, prog) {
-		at := 1
-		if launcher == "byhand" && hosts == 2 {
-			at = host + 1
-		}
-		on := f.on(at, line...)
-		if launcher == "slurm" {
-			on = append(f.slurm("on", "1"), line...)
-		}
-		j.commands = append(j.commands, j.startWith(j.variables(), on...))
+	env := append([]string{"HOSTS_DIR=" + filepath.Join(c.root, "hosts")}, c.jobEnv...)
+	for _, line := range j.commandLines(flags, prog) {
+		j.commands = append(j.commands, j.startWith(env, line...))
 	}
 	return j
 }
 
-// variables are what a place's processes on hosts need beside the place's own.
-func (j *job) variables() []string {
-	return append([]string{"HOSTS_DIR=" + filepath.Join(j.f.root, "hosts")}, j.f.env...)
-}
+// records is the directory of the workers' records.
+func (j *job) records() string { return j.dir("job") }
 
-// lines are the commands that start the job.
-func (j *job) lines(flags, prog []string) [][]string {
-	perHost := strconv.Itoa(workersPerJob / j.hosts)
+// commandLines are the command lines that start the job.
+func (j *job) commandLines(flags, prog []string) [][]string {
+	c, twoHosts := j.cluster, j.hosts == 2
+	n, perHost := strconv.Itoa(workersPerJob), strconv.Itoa(workersPerJob/j.hosts)
+	exec := j.recordingExitCode(rdzvExec(flags, prog))
 	switch j.launcher {
-	case "byhand":
-		store := "node1"
-		line := j.recordingExitCode(append([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", store}, flags...), prog)
-		return [][]string{line, line}
+	case "direct":
+		nodes := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}
+		exec = j.recordingExitCode(rdzvExec(append(nodes, flags...), prog))
+		return [][]string{c.on(1, exec...), c.on(j.hosts, exec...)}
 	case "openmpi":
-		line := []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(workersPerJob)}
-		if j.hosts == 2 {
-			line = append(line, "--mca", "plm_rsh_agent", j.f.remoteShell(j.place), "--host", "node1:2,node2:2")
+		line := []string{mpirun, "--oversubscribe", "-np", n}
+		if twoHosts {
+			shell := c.remoteShell(j.place)
+			line = append(line, "--mca", "plm_rsh_agent", shell, "--host", "node1:2,node2:2")
 		}
-		return [][]string{append(line, j.recordingExitCode(flags, prog)...)}
+		return [][]string{c.on(1, append(line, exec...)...)}
 	case "hydra":
-		line := []string{"mpiexec.hydra"}
-		if j.hosts == 2 {
-			line = append(line, "-launcher", "ssh", "-launcher-exec", j.f.remoteShell(j.place), "-hosts", "node1,node2", "-ppn", perHost)
+		line := []string{"mpiexec.hydra", "-np", n}
+		if twoHosts {
+			shell := c.remoteShell(j.place)
+			line = append(line, "-launcher", "ssh", "-launcher-exec", shell,
+				"-hosts", "node1,node2", "-ppn", perHost)
 		}
-		return [][]string{append(append(line, "-np", strconv.Itoa(workersPerJob)), j.recordingExitCode(flags, prog)...)}
-	default: // overcommitted, a job takes one of the processors that Slurm believes in
-		line := []string{"srun", "-O", "-N", strconv.Itoa(j.hosts), "-n", strconv.Itoa(workersPerJob), "--ntasks-per-node", perHost}
-		return [][]string{append(line, j.recordingExitCode(flags, prog)...)}
+		return [][]string{c.on(1, append(line, exec...)...)}
+	default: // with -O, a job uses one of the CPUs that Slurm believes the hosts to have
+		hosts := strconv.Itoa(j.hosts)
+		line := []string{"on", "1", "srun", "-O", "-N", hosts, "-n", n, "--ntasks-per-node", perHost}
+		return [][]string{c.slurm(append(line, exec...)...)}
 	}
 }
 
-// recordingExitCode is rdzv exec under a shell that notes the exit code as a file named after its own pid, the agent's parent.
-func (j *job) recordingExitCode(flags, prog []string) []string {
-	script := `trap : TERM INT HUP QUIT USR1 USR2; codes=$1; shift; "$@"; code=$?; echo $code > "$codes.$$" && mv "$codes.$$" "$codes/$$"; exit $code`
-	return slices.Concat(j.via, []string{"sh", "-c", script, "sh", j.codes}, rdzvExec(flags, prog))
+// recordingExitCode runs a command line under a shell that writes its exit code to a file with the
+// shell's pid as its name. The file appears when it is complete: a launcher may kill the shell.
+func (j *job) recordingExitCode(line []string) []string {
+	script := `trap : TERM INT HUP QUIT USR1 USR2
+		codes=$1; shift; "$@"; code=$?
+		echo $code > "$codes.$$" && mv "$codes.$$" "$codes/$$"; exit $code`
+	return slices.Concat(j.via, []string{"sh", "-c", script, "sh", j.codes}, line)
 }
 
-// agentCodes returns what the agents exited with that lived to have a parent to tell it to.
+// agentCodes returns the exit codes of the agents by the pids of their parents. An agent whose
+// parent was killed is missing.
 func (j *job) agentCodes() map[int]int {
 	j.t.Helper()
 	codes := map[int]int{}
@@ -131,68 +140,89 @@ func (j *job) agentCodes() map[int]int {
 			j.t.Fatal(err)
 		}
 		parent, _ := strconv.Atoi(filepath.Base(file))
-		if code, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil { // else its parent was killed too
+		code, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err == nil { // otherwise the shell was killed while it wrote
 			codes[parent] = code
 		}
 	}
 	return codes
 }
 
-// agentOf is the rdzv exec above a rank.
-func (j *job) agentOf(rank int) int { return parentOf(j.watchdogOf(rank)) }
+// checkCommands waits for the job's commands and checks their exit codes.
+func (j *job) checkCommands(want int) {
+	j.t.Helper()
+	for _, command := range j.commands {
+		command.checkCode(want)
+	}
+}
 
+// checkTree waits until all processes of the job have ended.
+func (j *job) checkTree() {
+	j.checkNone(j.tree)
+	for _, pid := range j.tree() {
+		kill(pid)
+	}
+}
+
+// linesWith returns the lines of all commands that contain the texts.
+func (j *job) linesWith(texts ...string) (found []string) {
+	for _, command := range j.commands {
+		found = append(found, command.linesWith(texts...)...)
+	}
+	return found
+}
+
+// agentOf is the agent of a rank, watchdogOf its watchdog.
+func (j *job) agentOf(rank int) int    { return parentOf(j.watchdogOf(rank)) }
 func (j *job) watchdogOf(rank int) int { return parentOf(j.workers[rank].PID) }
 
-// daemonOf is the launcher's process above a rank's agent that has one of these names.
-func (j *job) daemonOf(rank int, names ...string) int {
-	j.t.Helper()
-	for pid := parentOf(j.agentOf(rank)); pid > 1; pid = parentOf(pid) {
-		for _, name := range names {
-			if nameOf(pid) == name {
-				return pid
-			}
-		}
+// storeHost is the agent that hosts the store, because it listens; otherAgent is one that does not.
+// They are 0 if there is none.
+func (j *job) storeHost() int  { return j.findAgent(listens) }
+func (j *job) otherAgent() int { return j.findAgent(func(pid int) bool { return !listens(pid) }) }
+
+func (j *job) findAgent(condition func(pid int) bool) int {
+	agents := j.agents()
+	if i := slices.IndexFunc(agents, condition); i >= 0 {
+		return agents[i]
 	}
-	j.t.Fatalf("none of %q is above rank %d", names, rank)
 	return 0
 }
 
-// strike sends a signal to a process that may be root's.
-func (j *job) strike(pid int, s syscall.Signal) {
+// daemonOf is the process of the launcher above a rank's agent that has one of these names.
+func (j *job) daemonOf(rank int, names ...string) int {
 	j.t.Helper()
+	for pid := parentOf(j.agentOf(rank)); pid > 1; pid = parentOf(pid) {
+		if slices.Contains(names, nameOf(pid)) {
+			return pid
+		}
+	}
+	j.t.Fatalf("no ancestor of the agent of rank %d has one of the names %q", rank, names)
+	return 0
+}
+
+// signal sends a signal to a process, or to a process group if pid is negative. The process may be
+// root's.
+func (j *job) signal(pid int, s syscall.Signal) {
+	j.t.Helper()
+	if pid == 0 {
+		j.t.Fatalf("cannot send %v: the process has ended", s)
+	}
 	j.signalled[pid] = s
 	err := syscall.Kill(pid, s)
 	if err == syscall.EPERM {
 		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--", strconv.Itoa(pid)).Run()
 	}
 	if err != nil {
-		j.t.Fatalf("cannot send %v to %d: %v", s, pid, err)
+		j.t.Fatalf("cannot send %v to process %d: %v", s, pid, err)
 	}
 }
 
-// runConcurrently tells many stories at once, a few at a time, for most of the time they wait.
-func runConcurrently(t *testing.T, scenarios []scenario) {
-	free := make(chan struct{}, *atOnce)
-	var all sync.WaitGroup
-	for _, s := range scenarios {
-		free <- struct{}{}
-		all.Go(func() {
-			defer func() { <-free }()
-			t.Run(s.name, s.tell)
-		})
-	}
-	all.Wait()
-}
-
-type scenario struct {
-	name string
-	tell func(t *testing.T)
-}
-
-// linesWith is that of all commands.
-func (j *job) linesWith(texts ...string) (found []string) {
-	for _, command := range j.commands {
-		found = append(found, command.linesWith(texts...)...)
-	}
-	return found
+// removeLeftovers runs another agent in the place, which removes the files of agents that were
+// killed. It waits for a second agent, so that it needs the token and hosts a store, but only
+// briefly.
+func (j *job) removeLeftovers() {
+	j.t.Helper()
+	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "100ms"}
+	j.start(rdzvExec(alone, []string{"true"})...).checkCode(124)
 }

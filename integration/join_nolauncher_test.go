@@ -8,92 +8,86 @@ import (
 	"testing"
 )
 
-// Without a launcher the same line is started on every node, in any order: with the name of the store's host, with the line that the
-// first node prints, or with nothing but the token that all share.
+// Without a launcher the same command line is started on every node, in any order. The agents find
+// each other by the name of the store's host, by the line that the first agent prints, or by
+// multicast with the token that all have.
 func TestJoinWithoutLauncher(t *testing.T) {
-	b := newBed(t, 5, "--second", "--docker", "--debian")
-
+	c := newCluster(t, 5, "--second", "--docker", "--debian")
 	for _, store := range []string{"node2", "10.77.0.12", "10.78.0.12:29777"} {
-		t.Run("store/"+store, func(t *testing.T) {
-			s := b.stay(t)
-			line := s.exec("--nodes", "2", "--nproc-per-node", "2", "--store", store)
-			one, two := s.on(1, line...), s.on(2, line...)
-			all := s.check(layout{"node2", "node2", "node1", "node1"}, two, one)
-			if host, _, _ := strings.Cut(store, ":"); strings.HasPrefix(host, "10.") && all[0].Env["MASTER_ADDR"] != host {
-				t.Errorf("MASTER_ADDR is %q, want %s", all[0].Env["MASTER_ADDR"], host)
-			}
-		})
+		t.Run("store/"+store, func(t *testing.T) { c.newPlace(t).joinAtStore(store) })
 	}
-
-	// The second node has no token; what the first one prints on its terminal is enough.
-	t.Run("joinLine", func(t *testing.T) {
-		s := b.stay(t)
-		line := s.exec("--nodes", "2", "--nproc-per-node", "2")
-		first := s.startOnTerminal([]string{"RDZV_TOKEN=" + strings.Repeat("5ec7e7", 6)}, b.on(1, line...)...)
-		join := joinLine(first)
-		second := s.startWith([]string{join}, b.on(2, line...)...)
-		for _, agent := range []*process{first, second} {
-			if code := agent.code(); code != 0 {
-				t.Errorf("an agent ended with %d", code)
-			}
-		}
-		checkLayout(t, records(t, s.root+"/job", 4), layout{"node1", "node1", "node2", "node2"})
-	})
-
+	t.Run("joinLine", func(t *testing.T) { c.newPlace(t).joinWithLine() })
 	for _, order := range [][]int{{1, 2}, {2, 1}, {3, 1, 5, 2, 4}} {
 		t.Run(fmt.Sprintf("multicast/from%dOf%d", order[0], len(order)), func(t *testing.T) {
-			s := b.stay(t)
-			line := s.exec("--nodes", strconv.Itoa(len(order)), "--nproc-per-node", "2")
-			var agents []*process
-			for _, host := range order {
-				agents = append(agents, s.on(host, line...))
-			}
-			s.check(make(layout, 2*len(order)), agents...)
+			c.newPlace(t).joinInOrder(order)
 		})
 	}
-
-	// One after another, each when the one before has given up on being found at once.
-	late := func(t *testing.T) {
-		s := b.stay(t)
-		line := s.exec("--nodes", "3")
-		first := s.on(2, line...)
-		first.waitFor("no other agent has connected after 3s")
-		second := s.on(1, line...)
-		waitForEither(t, "2 of 3 agents joined (from node1, node2)", first, second)
-		third := s.on(5, line...)
-		for _, agent := range []*process{first, second, third} {
-			if code := agent.code(); code != 0 {
-				t.Errorf("an agent ended with %d", code)
-			}
-		}
-		checkLayout(t, records(t, s.root+"/job", 3), layout{"", "", ""})
-	}
-
-	// Two pairs, each of which has begun to gather the job, then find each other.
-	apart := func(t *testing.T) {
-		s := b.stay(t)
-		b.hosts("part", "3")
-		b.hosts("part", "4")
-		line := s.exec("--nodes", "4")
-		var agents []*process
-		for host := 1; host <= 4; host++ {
-			agents = append(agents, s.on(host, line...))
-		}
-		waitForEither(t, "2 of 4 agents joined (from node1, node2)", agents...)
-		waitForEither(t, "2 of 4 agents joined (from node3, node4)", agents...)
-		b.hosts("heal", "3")
-		b.hosts("heal", "4")
-		for _, agent := range agents {
-			if code := agent.code(); code != 0 {
-				t.Errorf("an agent ended with %d", code)
-			}
-		}
-		checkLayout(t, records(t, s.root+"/job", 4), make(layout, 4))
-	}
-	runConcurrently(t, []scenario{{"multicast/late", late}, {"multicast/apart", apart}})
+	runConcurrently(t, []scenario{
+		{"multicast/late", func(t *testing.T) { c.newPlace(t).joinLate() }},
+		{"multicast/apart", func(t *testing.T) { c.newPlace(t).joinApart() }},
+	})
 }
 
-// joinLine waits for the assignment that an agent prints for the others.
+func (p *clusterPlace) joinAtStore(store string) {
+	line := p.exec("--nodes", "2", "--nproc-per-node", "2", "--store", store)
+	one, two := p.on(1, line...), p.on(2, line...)
+	all := p.check(layout{"node2", "node2", "node1", "node1"}, two, one)
+	if host, _, _ := strings.Cut(store, ":"); strings.HasPrefix(host, "10.") {
+		all[0].checkEnv(p.t, map[string]string{"MASTER_ADDR": host})
+	}
+}
+
+// joinWithLine starts the second agent without the token: what the first one prints on its terminal
+// is enough.
+func (p *clusterPlace) joinWithLine() {
+	line := p.exec("--nodes", "2", "--nproc-per-node", "2")
+	token := "RDZV_TOKEN=" + strings.Repeat("5ec7e7", 6)
+	first := p.startOnTerminal([]string{token}, p.cluster.on(1, line...)...)
+	second := p.startWith([]string{joinLine(first)}, p.cluster.on(2, line...)...)
+	checkCodes(0, first, second)
+	checkLayout(p.t, records(p.t, p.dir("job"), 4), layout{"node1", "node1", "node2", "node2"})
+}
+
+func (p *clusterPlace) joinInOrder(hosts []int) {
+	line := p.exec("--nodes", strconv.Itoa(len(hosts)), "--nproc-per-node", "2")
+	var agents []*process
+	for _, host := range hosts {
+		agents = append(agents, p.on(host, line...))
+	}
+	p.check(make(layout, 2*len(hosts)), agents...)
+}
+
+// joinLate starts each agent after the one before has stopped searching at short intervals.
+func (p *clusterPlace) joinLate() {
+	line := p.exec("--nodes", "3")
+	first := p.on(2, line...)
+	first.waitFor("no other agent has connected after 3s")
+	second := p.on(1, line...)
+	waitForAny(p.t, "2 of 3 agents joined (from node1, node2)", first, second)
+	third := p.on(5, line...)
+	checkCodes(0, first, second, third)
+	checkLayout(p.t, records(p.t, p.dir("job"), 3), make(layout, 3))
+}
+
+// joinApart starts agents on two pairs of hosts that are not connected. When each pair has joined a
+// store, the pairs are connected.
+func (p *clusterPlace) joinApart() {
+	p.cluster.hosts("part", "3")
+	p.cluster.hosts("part", "4")
+	line := p.exec("--nodes", "4")
+	var agents []*process
+	for host := 1; host <= 4; host++ {
+		agents = append(agents, p.on(host, line...))
+	}
+	waitForAny(p.t, "2 of 4 agents joined (from node1, node2)", agents...)
+	waitForAny(p.t, "2 of 4 agents joined (from node3, node4)", agents...)
+	p.cluster.hosts("heal", "3")
+	p.cluster.hosts("heal", "4")
+	checkCodes(0, agents...)
+	checkLayout(p.t, records(p.t, p.dir("job"), 4), make(layout, 4))
+}
+
+// joinLine waits for the variable that an agent prints for the others.
 func joinLine(agent *process) string {
 	agent.t.Helper()
 	agent.waitFor("RDZV_JOIN=")
@@ -101,13 +95,13 @@ func joinLine(agent *process) string {
 	return "RDZV_JOIN=" + strings.Fields(line)[0]
 }
 
-// waitForEither waits until one of the processes has said the text.
-func waitForEither(t *testing.T, text string, some ...*process) {
+// waitForAny waits until one of the processes has printed the text.
+func waitForAny(t *testing.T, text string, some ...*process) {
 	t.Helper()
-	said := func() bool {
+	printed := func() bool {
 		return slices.ContainsFunc(some, func(p *process) bool { return len(p.linesWith(text)) > 0 })
 	}
-	if !eventually(waitLimit, said) {
-		t.Errorf("nobody has said %q for %v", text, waitLimit)
+	if !eventually(waitLimit, printed) {
+		t.Errorf("no process has printed %q within %v", text, waitLimit)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// kubeflowPods are the variables that Kubeflow's operators set in the pods of a job of two
+// kubeflowPods are the variables that Kubeflow's operators set in the two pods of a job
 // (documented, see envmap/kubeflow.go), and the layout of its workers. node1 stands for the name of
 // the headless service of rank 0's pod.
 var kubeflowPods = map[string]struct {
@@ -33,20 +33,20 @@ var kubeflowPods = map[string]struct {
 	},
 }
 
-// Pods have no multicast: the store is found by the name of rank 0's pod alone, also by a pod that
-// jobLaunchers first.
+// Pods have no multicast: the agents find the store by the name of rank 0's pod, even one that
+// starts before that pod.
 func TestKubeflow(t *testing.T) {
-	b := newBed(t, 2, "--nomulticast")
+	c := newCluster(t, 2, "--nomulticast")
 	for name, job := range kubeflowPods {
 		t.Run(name, func(t *testing.T) {
-			s := b.stay(t)
-			line := s.exec()
+			p := c.newPlace(t)
+			line := p.exec()
 			var agents []*process
 			for _, host := range []int{2, 1} {
 				env := strings.Fields(job.common + " " + job.pods[host-1])
-				agents = append(agents, s.startWith(env, b.on(host, line...)...))
+				agents = append(agents, p.startWith(env, c.on(host, line...)...))
 			}
-			s.check(job.want, agents...)
+			p.check(job.want, agents...)
 		})
 	}
 }

@@ -5,37 +5,39 @@ import (
 	"testing"
 )
 
-// A launcher starts rdzv exec on one host, so that a job has n workers of one program.
+// A launcher starts rdzv exec on one host.
 type launcher struct {
 	name string
 	// place makes a place in which the launcher works.
 	place func(t *testing.T) *place
-	// line is the command: n workers of prog, flags being those of rdzv exec.
-	line func(p *place, n int, flags, prog []string) []string
-	// agents says how many rdzv exec that makes.
+	// command is the command line that starts a job of n workers of prog, with flags of rdzv exec.
+	command func(p *place, n int, flags, prog []string) []string
+	// agents is the number of agents of such a job.
 	agents func(n int) int
-	// interrupts is how often one types Ctrl-C to end a job.
+	// interrupts is how often a user types Ctrl-C to end a job.
 	interrupts int
-	// kills says that the launcher, told to end, kills its ranks outright: nobody is left to tidy up.
+	// kills says that the launcher kills its ranks with SIGKILL when it is told to end, so that
+	// their agents cannot remove their files.
 	kills bool
-	// ignores is the set of signals that its ranks ignore: Hydra's are never stopped by a terminal (SIGTSTP).
+	// ignores is the set of signals that its ranks ignore: those of Hydra ignore SIGTSTP.
 	ignores string
 }
 
+// Without a launcher, a job is started directly.
 var launchers = []launcher{
-	{"byhand", newPlace, direct, one, 1, false, none},
-	{"openmpi", newPlace, openMPI, each, 1, false, none},
-	{"hydra", newPlace, hydra, each, 1, false, "0000000000100000"},
-	{"srun", newSlurm, srun, each, 2, true, none},
+	{"direct", newPlace, direct, onePerNode, 1, false, noSignals},
+	{"openmpi", newPlace, openMPI, onePerRank, 1, false, noSignals},
+	{"hydra", newPlace, hydra, onePerRank, 1, false, "0000000000100000"},
+	{"srun", newSlurm, srun, onePerRank, 2, true, noSignals},
 }
 
-func one(int) int    { return 1 }
-func each(n int) int { return n }
+func onePerNode(int) int   { return 1 }
+func onePerRank(n int) int { return n }
 
-// forEachLauncher tells the same story under every launcher.
-func forEachLauncher(t *testing.T, scenario func(t *testing.T, l launcher)) {
+// forEachLauncher runs the same test under every launcher.
+func forEachLauncher(t *testing.T, test func(t *testing.T, l launcher)) {
 	for _, l := range launchers {
-		t.Run(l.name, func(t *testing.T) { scenario(t, l) })
+		t.Run(l.name, func(t *testing.T) { test(t, l) })
 	}
 }
 
@@ -48,7 +50,7 @@ func direct(_ *place, n int, flags, prog []string) []string {
 	return rdzvExec(append([]string{"--nproc-per-node", strconv.Itoa(n)}, flags...), prog)
 }
 
-// mpirunCommand starts n of what follows. Open MPI counts cores and wants to be told that more are meant.
+// mpirunCommand starts n processes of what follows, even if Open MPI finds fewer cores.
 func mpirunCommand(n int) []string {
 	return []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(n)}
 }
@@ -61,8 +63,8 @@ func hydra(_ *place, n int, flags, prog []string) []string {
 	return append([]string{"mpiexec.hydra", "-n", strconv.Itoa(n)}, rdzvExec(flags, prog)...)
 }
 
-// srun has more tasks than the host has cores, and says nothing of its own when one of them fails.
+// srun may start more tasks than the host has cores, and prints nothing when a task fails.
 func srun(p *place, n int, flags, prog []string) []string {
 	line := []string{"on", "1", "srun", "--quiet", "--overcommit", "-n", strconv.Itoa(n)}
-	return p.cluster().slurm(append(line, rdzvExec(flags, prog)...)...)
+	return p.ownCluster().slurm(append(line, rdzvExec(flags, prog)...)...)
 }

@@ -13,16 +13,26 @@ import (
 )
 
 var (
-	rdzvBin = flag.String("rdzvbin", "", "the rdzv to test; built first if empty")
-	self    string // this binary, which is every worker too
+	rdzvBin = flag.String("rdzvbin", "", "the rdzv to test; it is built first if this is empty")
+	self    string // this binary, which contains the worker programs
 	mpirun  string // Open MPI's
 	python  string // a python3 that can import torch
-	testbed string // the folder of that name
+	testbed string // the path of the directory testbed
 )
 
+// programs are what this binary does instead of running tests if its first argument is their name.
+// They get the other arguments and return the exit code.
+var programs = map[string]func(args []string) int{
+	"worker": runWorker,
+	"peer":   runPeer,
+	"attack": runAttack,
+}
+
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "worker" {
-		os.Exit(work(os.Args[2:]))
+	if len(os.Args) > 1 {
+		if program, found := programs[os.Args[1]]; found {
+			os.Exit(program(os.Args[2:]))
+		}
 	}
 	flag.Parse()
 	proctest.CatchIgnored()
@@ -30,27 +40,23 @@ func TestMain(m *testing.M) {
 		fmt.Println("integration: left out (-short)")
 		os.Exit(0)
 	}
-	os.Exit(run(m))
+	os.Exit(runTests(m))
 }
 
-func run(m *testing.M) int {
+func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "built")
-	if err != nil {
-		return reportError(err)
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = prepare(dir)
 	}
-	defer os.RemoveAll(dir)
-	if err := prepare(dir); err != nil {
-		return reportError(err)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "integration: %v\n", err)
+		return 1
 	}
 	return m.Run()
 }
 
-func reportError(err error) int {
-	fmt.Fprintf(os.Stderr, "integration: %v\n", err)
-	return 1
-}
-
-// prepare finds what the tests need, and builds rdzv in dir if none is given.
+// prepare finds what the tests need, and builds rdzv in dir if no path of it is given.
 func prepare(dir string) (err error) {
 	if self, err = os.Executable(); err != nil {
 		return err
@@ -74,10 +80,15 @@ func prepare(dir string) (err error) {
 		return err
 	}
 	*rdzvBin = filepath.Join(dir, "rdzv")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", *rdzvBin, "rdzv/cmd/rdzv") // as make does
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stderr = os.Stderr
-	return build.Run()
+	return build(*rdzvBin)
+}
+
+// build builds rdzv as make does.
+func build(path string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "rdzv/cmd/rdzv")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
 }
 
 func outputOf(program string) (string, error) {

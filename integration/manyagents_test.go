@@ -10,91 +10,81 @@ import (
 	"time"
 )
 
-var many = flag.Int("many", 32, "agents of TestManyAgents")
+var many = flag.Int("many", 32, "number of agents of TestManyAgents")
 
-// A throng is a job of many small workers under one mpirun, which end when they are told.
+// A manyJob is a job of many small workers under one mpirun.
 type manyJob struct {
 	*process
 	place *place
 	dir   string
 	n     int
-	end   *os.File // of the pipe on which all workers wait
+	end   *os.File // end of a named pipe; the workers end when it is closed
 }
 
-// pipeWorker opens the pipe before it notes itself: whoever is noted is told.
-const pipeWorker = `exec 3<"$0/pipe"; echo $$ > "$0/.$RANK"; mv "$0/.$RANK" "$0/$RANK"; read end <&3; exit 0`
+// pipeWorker opens the pipe before it notes its pid in a file with its rank as the name.
+const pipeWorker = `exec 3<"$0/pipe"; echo $$ > "$0/.$RANK"; mv "$0/.$RANK" "$0/$RANK"
+	read end <&3; exit 0`
 
-// startManyJob starts n of them, and waits until all are there.
+// startManyJob starts a job and waits until all its workers have started.
 func startManyJob(t *testing.T, n int) *manyJob {
 	t.Helper()
 	p := newPlace(t)
-	c := &manyJob{place: p, dir: p.dir("throng"), n: n}
-	pipe := filepath.Join(c.dir, "pipe")
+	j := &manyJob{place: p, dir: p.dir("workers"), n: n}
+	pipe := filepath.Join(j.dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if c.end, err = os.OpenFile(pipe, os.O_RDWR, 0); err != nil {
+	if j.end, err = os.OpenFile(pipe, os.O_RDWR, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.end.Close() })
-	c.process = p.start(openMPI(p, n, nil, []string{"/bin/sh", "-c", pipeWorker, c.dir})...)
-	if !eventually(2*waitLimit, func() bool { return len(c.ranks()) == n }) {
-		t.Fatalf("%d of %d workers have begun", len(c.ranks()), n)
+	t.Cleanup(func() { j.end.Close() })
+	j.process = p.start(openMPI(p, n, nil, []string{"/bin/sh", "-c", pipeWorker, j.dir})...)
+	if !eventually(2*waitLimit, func() bool { return j.started() == n }) {
+		t.Fatalf("%d of %d workers have started", j.started(), n)
 	}
-	t.Logf("%d workers run after %v", n, time.Since(c.started).Round(time.Millisecond))
-	return c
+	t.Logf("%d workers run after %v", n, time.Since(j.process.started).Round(time.Millisecond))
+	return j
 }
 
-// ranks lists those that have noted themselves.
-func (c *manyJob) ranks() (ranks []int) {
-	files, _ := os.ReadDir(c.dir)
+// started counts the workers that have started.
+func (j *manyJob) started() (n int) {
+	files, _ := os.ReadDir(j.dir)
 	for _, file := range files {
-		if rank, err := strconv.Atoi(file.Name()); err == nil {
-			ranks = append(ranks, rank)
+		if _, err := strconv.Atoi(file.Name()); err == nil {
+			n++
 		}
 	}
-	return ranks
+	return n
 }
 
-// rdzv returns the agents, watchdogs and sentinels.
-func (c *manyJob) rdzv() (pids []int) {
-	for _, pid := range c.place.tree() {
-		if isRdzv(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// over waits for the end, and checks the code and that nobody is left.
-func (c *manyJob) over(want int) {
-	c.t.Helper()
-	told := time.Now()
-	if code := c.code(); code != want {
-		c.t.Errorf("%d agents ended with %d, want %d", c.n, code, want)
-	}
-	c.t.Logf("mpirun has returned after %v", time.Since(told).Round(time.Millisecond))
-	if !eventually(5*time.Second, func() bool { return len(c.place.tree()) == 0 }) {
-		c.t.Errorf("%d processes live on", len(c.place.tree()))
+// checkEnd waits for the end, and checks the exit code and that no process is left.
+func (j *manyJob) checkEnd(want int) {
+	j.t.Helper()
+	start := time.Now()
+	j.checkCode(want)
+	j.t.Logf("mpirun has returned after %v", time.Since(start).Round(time.Millisecond))
+	if !eventually(5*time.Second, func() bool { return len(j.place.tree()) == 0 }) {
+		j.t.Errorf("%d processes are still alive, want none", len(j.place.tree()))
 	}
 }
 
-// Many agents with real workers on one machine start, and end together when all is well and when one fails. They end when
-// all have started: Open MPI itself hangs where many tasks end while it starts others.
+// Many agents with real workers on one machine start, and they end if all succeed and if one fails.
+// They end after all have started, because Open MPI hangs if many tasks end while it starts others.
 func TestManyAgents(t *testing.T) {
 	t.Run("all succeed", func(t *testing.T) {
-		c := startManyJob(t, *many)
-		c.end.Close()
-		c.over(0)
-		said, waiting := len(c.linesWith("rdzv:")), len(c.linesWith("rdzv:", "agents joined")) // which a slow machine may take 5 s for
-		if said > waiting {
-			t.Errorf("a job that goes well is silent, and said %q", c.linesWith("rdzv:"))
+		j := startManyJob(t, *many)
+		j.end.Close()
+		j.checkEnd(0)
+		lines := j.linesWith("rdzv:")
+		progress := j.linesWith("rdzv:", "agents joined") // printed after 5 s, on a slow machine
+		if len(lines) > len(progress) {
+			t.Errorf("rdzv printed %q, want nothing, because the job succeeded", lines)
 		}
 	})
 	t.Run("one is killed", func(t *testing.T) {
-		c := startManyJob(t, *many)
-		kill(numberIn(filepath.Join(c.dir, "1"), ""))
-		c.over(137)
+		j := startManyJob(t, *many)
+		kill(numberIn(filepath.Join(j.dir, "1"), ""))
+		j.checkEnd(137)
 	})
 }

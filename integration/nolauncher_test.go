@@ -7,38 +7,40 @@ import (
 	"testing"
 )
 
-// The same line on two nodes, here two agents of one machine: they meet at --store, which one of them hosts, with a
-// token that neither had before, and agree who is who.
+// Two agents with the same command line on one machine: they find each other at the address of
+// --store, which one of them hosts, with a token that is made for them.
 func TestTwoAgentsWithoutLauncher(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
-	line := rdzvExec([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}, worker("record", dir))
-	for _, agent := range []*process{p.start(line...), p.start(line...)} {
-		if code := agent.code(); code != 0 {
-			t.Errorf("an agent ended with %d", code)
-		}
-	}
-	parents := map[string]int{}
+	flags := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}
+	line := rdzvExec(flags, worker("record", dir))
+	checkCodes(0, p.start(line...), p.start(line...))
+	masters := map[string]bool{}
 	for rank, r := range records(t, dir, 4) {
-		for name, want := range map[string]string{
-			"WORLD_SIZE": "4", "LOCAL_RANK": strconv.Itoa(rank % 2), "LOCAL_WORLD_SIZE": "2",
-			"NODE_RANK": strconv.Itoa(rank / 2), "GROUP_RANK": strconv.Itoa(rank / 2), "GROUP_WORLD_SIZE": "2",
-		} {
-			if r.Env[name] != want {
-				t.Errorf("rank %d has %s=%q, want %q", rank, name, r.Env[name], want)
-			}
-		}
-		parents[r.Env["MASTER_ADDR"]+":"+r.Env["MASTER_PORT"]]++
+		r.checkEnv(t, twoByTwo(rank))
+		masters[r.Env["MASTER_ADDR"]+":"+r.Env["MASTER_PORT"]] = true
 	}
-	if len(parents) != 1 {
-		t.Errorf("the ranks were told different masters: %v", parents)
+	if len(masters) != 1 {
+		t.Errorf("the ranks have the masters %v, want the same for all", masters)
 	}
 	checkToken(t, filepath.Join(p.root, "home/.config/rdzv"))
 }
 
+// twoByTwo is the environment of a rank of a job with 2 nodes of 2 workers.
+func twoByTwo(rank int) map[string]string {
+	local, node := strconv.Itoa(rank%2), strconv.Itoa(rank/2)
+	return map[string]string{
+		"WORLD_SIZE": "4", "LOCAL_RANK": local, "LOCAL_WORLD_SIZE": "2",
+		"NODE_RANK": node, "GROUP_RANK": node, "GROUP_WORLD_SIZE": "2",
+	}
+}
+
+// checkToken checks the modes of the directory of the token and of the token.
 func checkToken(t *testing.T, dir string) {
 	t.Helper()
-	for path, want := range map[string]os.FileMode{dir: os.ModeDir | 0o700, filepath.Join(dir, "token"): 0o600} {
+	for path, want := range map[string]os.FileMode{
+		dir: os.ModeDir | 0o700, filepath.Join(dir, "token"): 0o600,
+	} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -49,28 +51,39 @@ func checkToken(t *testing.T, dir string) {
 	}
 }
 
-// A failure on one node stops the other, and both agents end with its code.
-func TestFailureOnTheOtherAgent(t *testing.T) {
-	p := newPlace(t)
-	dir := p.dir("job")
-	line := rdzvExec([]string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}, worker("exit", dir, "3", "9"))
-	for _, agent := range []*process{p.start(line...), p.start(line...)} {
-		if code := agent.code(); code != 9 {
-			t.Errorf("an agent ended with %d, want 9", code)
-		}
-		if len(agent.linesWith("rdzv:", "rank 3")) == 0 {
-			t.Error("an agent did not say that it was rank 3")
+// The same on two hosts; --store is the name of one of them.
+func TestTwoHostsWithoutLauncher(t *testing.T) {
+	c := newCluster(t, 2)
+	dir := c.dir("job")
+	flags := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}
+	line := rdzvExec(flags, worker("record", dir))
+	checkCodes(0, c.start(c.on(1, line...)...), c.start(c.on(2, line...)...))
+	for rank, r := range records(t, dir, 4) {
+		r.checkEnv(t, twoByTwo(rank))
+		r.checkEnv(t, map[string]string{"GLOO_SOCKET_IFNAME": "eth0"})
+		if addr := r.Env["MASTER_ADDR"]; addr != "10.77.0.11" && addr != "10.77.0.12" {
+			t.Errorf("rank %d has MASTER_ADDR=%q, want the address of a host", rank, addr)
 		}
 	}
 }
 
-// rdzv exec -- prog needs nothing and nobody.
+// A failure on one node stops the workers of the other, and both agents exit with its code.
+func TestFailureOnTheOtherAgent(t *testing.T) {
+	p := newPlace(t)
+	flags := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}
+	line := rdzvExec(flags, worker("exit", p.dir("job"), "3", "9"))
+	for _, agent := range []*process{p.start(line...), p.start(line...)} {
+		agent.checkCode(9)
+		if len(agent.linesWith("rdzv:", "rank 3")) == 0 {
+			t.Error("an agent did not name rank 3, which failed")
+		}
+	}
+}
+
+// A single worker needs no flags.
 func TestSingleWorker(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
-	job := p.start(rdzvExec(nil, worker("record", dir))...)
-	if code := job.code(); code != 0 {
-		t.Errorf("rdzv ended with %d", code)
-	}
-	checkIdentity(t, records(t, dir, 1))
+	p.start(rdzvExec(nil, worker("record", dir))...).checkCode(0)
+	checkEnvironments(t, records(t, dir, 1))
 }

@@ -14,34 +14,29 @@ import (
 	"time"
 )
 
-// A peer is a worker that uses what it was told as torch does: rank 0 listens on MASTER_PORT, all come to it at
-// MASTER_ADDR, and then each connects to each other by the address of GLOO_SOCKET_IFNAME.
+// runPeer is a worker that uses its environment as torch does: rank 0 listens on MASTER_PORT, all
+// connect to it at MASTER_ADDR, and then each connects to each other at the address of
+// GLOO_SOCKET_IFNAME.
 //
-//	peer DIR    notes itself in DIR, with WORKER_HOST and, of rank 0, NEXT_PORT: what binding MASTER_PORT+1 came to
+//	peer DIR    leaves its record in DIR, with WORKER_HOST; that of rank 0 has NEXT_PORT, the result
+//	            of binding MASTER_PORT+1
 //
-// It ends with 0 when it has spoken with all others of its own job, and with none of another.
-func init() {
-	if len(os.Args) != 3 || os.Args[1] != "peer" {
-		return
+// It exits with 0 if it has reached all others of its job, and no process of another job.
+func runPeer(args []string) int {
+	if err := meetPeers(args[0]); err != nil {
+		return reportError(err)
 	}
-	if err := peer(os.Args[2]); err != nil {
-		fmt.Fprintf(os.Stderr, "peer of rank %s: %v\n", os.Getenv("RANK"), err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	return 0
 }
 
-// peerLine is the command line of a peer.
-func peerLine(dir string) []string { return []string{self, "peer", dir} }
+// peer is the command line of a peer.
+func peer(dir string) []string { return []string{self, "peer", dir} }
 
-// card is what a peer says of itself to rank 0, and rank 0 of all to all.
-type card struct {
-	Rank      int
-	Run, Addr string
-}
-
-func peer(dir string) error {
-	host, _ := os.Hostname()
+func meetPeers(dir string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
 	os.Setenv("WORKER_HOST", host)
 	rank, err1 := strconv.Atoi(os.Getenv("RANK"))
 	size, err2 := strconv.Atoi(os.Getenv("WORLD_SIZE"))
@@ -53,17 +48,17 @@ func peer(dir string) error {
 	if rank == 0 {
 		master, err := listenAsMaster()
 		if err != nil {
-			return errors.Join(err, note(dir))
+			return errors.Join(err, leaveRecord(dir))
 		}
-		serving.Go(func() { gather(master, size) })
+		serving.Go(func() { exchangeAddresses(master, size) })
 	}
-	if err := note(dir); err != nil {
+	if err := leaveRecord(dir); err != nil {
 		return err
 	}
-	return meetPeers(rank, size)
+	return connectToAll(rank, size)
 }
 
-// listenAsMaster listens as torch's store does, and tries the port behind it, as some programs do.
+// listenAsMaster listens as torch's store does, and tries the next port, as some programs do.
 func listenAsMaster() (net.Listener, error) {
 	port := os.Getenv("MASTER_PORT")
 	master, err := net.Listen("tcp", ":"+port)
@@ -80,58 +75,66 @@ func listenAsMaster() (net.Listener, error) {
 	return master, next.Close()
 }
 
-// gather takes everybody's card, then gives all of them to all; when all have said that they are done, it lets all go.
-func gather(master net.Listener, size int) {
+// peerAddress is what a peer sends to rank 0, and rank 0 sends of all to all.
+type peerAddress struct {
+	Rank      int
+	Run, Addr string
+}
+
+// exchangeAddresses receives everyone's address and sends all of them to all. When all have
+// reported that they are done, it closes the connections.
+func exchangeAddresses(master net.Listener, size int) {
 	defer master.Close()
 	var conns []net.Conn
-	var cards []card
-	for len(cards) < size {
+	var all []peerAddress
+	for len(all) < size {
 		conn, err := master.Accept()
 		if err != nil {
 			return
 		}
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(waitLimit))
-		var c card
-		if json.NewDecoder(conn).Decode(&c) != nil {
+		var a peerAddress
+		if json.NewDecoder(conn).Decode(&a) != nil {
 			continue
 		}
-		conns, cards = append(conns, conn), append(cards, c)
+		conns, all = append(conns, conn), append(all, a)
 	}
 	for _, conn := range conns {
-		_ = json.NewEncoder(conn).Encode(cards) // whoever is gone has said why
+		_ = json.NewEncoder(conn).Encode(all) // a peer that has ended has reported why
 	}
 	for _, conn := range conns {
 		_, _ = conn.Read(make([]byte, 1))
 	}
 }
 
-func meetPeers(rank, size int) error {
+func connectToAll(rank, size int) error {
 	own, err := listenOnInterface(os.Getenv("GLOO_SOCKET_IFNAME"))
 	if err != nil {
 		return err
 	}
 	defer own.Close()
-	go greet(own, rank)
+	go serveRank(own, rank)
 	master, err := dialMaster()
 	if err != nil {
 		return err
 	}
 	defer master.Close()
-	var cards []card
+	var all []peerAddress
+	self := peerAddress{rank, os.Getenv("RDZV_RUN_ID"), own.Addr().String()}
 	err = errors.Join(
 		master.SetDeadline(time.Now().Add(waitLimit)),
-		json.NewEncoder(master).Encode(card{rank, os.Getenv("RDZV_RUN_ID"), own.Addr().String()}),
-		json.NewDecoder(master).Decode(&cards),
+		json.NewEncoder(master).Encode(self),
+		json.NewDecoder(master).Decode(&all),
 	)
 	if err != nil {
 		return err
 	}
-	if err := checkCards(cards, size); err != nil {
+	if err := checkPeers(all, size); err != nil {
 		return err
 	}
-	for _, c := range cards {
-		if err := visit(c); err != nil {
+	for _, a := range all {
+		if err := connect(a); err != nil {
 			return err
 		}
 	}
@@ -142,21 +145,21 @@ func meetPeers(rank, size int) error {
 	return nil
 }
 
-func checkCards(cards []card, size int) error {
+func checkPeers(all []peerAddress, size int) error {
 	seen := map[int]bool{}
-	for _, c := range cards {
-		if c.Run != os.Getenv("RDZV_RUN_ID") {
-			return fmt.Errorf("rank %d of run %q is here, of another job", c.Rank, c.Run)
+	for _, a := range all {
+		if a.Run != os.Getenv("RDZV_RUN_ID") {
+			return fmt.Errorf("rank %d of another job, %q, has connected", a.Rank, a.Run)
 		}
-		seen[c.Rank] = true
+		seen[a.Rank] = true
 	}
 	if len(seen) != size {
-		return fmt.Errorf("%d of %d ranks are here", len(seen), size)
+		return fmt.Errorf("%d of %d ranks have connected", len(seen), size)
 	}
 	return nil
 }
 
-// dialMaster tries until rank 0 listens; an address that does not lead there is an error.
+// dialMaster tries until rank 0 listens; an address that does not lead to it is an error.
 func dialMaster() (conn net.Conn, err error) {
 	address := net.JoinHostPort(os.Getenv("MASTER_ADDR"), os.Getenv("MASTER_PORT"))
 	eventually(waitLimit, func() bool {
@@ -166,7 +169,8 @@ func dialMaster() (conn net.Conn, err error) {
 	return conn, err
 }
 
-func greet(own net.Listener, rank int) {
+// serveRank sends this rank on every connection.
+func serveRank(own net.Listener, rank int) {
 	for {
 		conn, err := own.Accept()
 		if err != nil {
@@ -177,21 +181,23 @@ func greet(own net.Listener, rank int) {
 	}
 }
 
-func visit(c card) error {
-	conn, err := net.DialTimeout("tcp", c.Addr, 5*time.Second)
+// connect checks that the address of a rank leads to it.
+func connect(a peerAddress) error {
+	conn, err := net.DialTimeout("tcp", a.Addr, 5*time.Second)
 	if err != nil {
-		return fmt.Errorf("cannot reach rank %d: %w", c.Rank, err)
+		return fmt.Errorf("cannot reach rank %d: %w", a.Rank, err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	var rank int
-	if _, err := fmt.Fscan(conn, &rank); err != nil || rank != c.Rank {
-		return fmt.Errorf("at rank %d's address rank %d answers (%v)", c.Rank, rank, err)
+	if _, err := fmt.Fscan(conn, &rank); err != nil || rank != a.Rank {
+		return fmt.Errorf("at the address of rank %d, rank %d answers (%v)", a.Rank, rank, err)
 	}
 	return nil
 }
 
-// listenOnInterface listens on the first address of an interface that leads anywhere; on loopback where none is told.
+// listenOnInterface listens on the first address of an interface that is not link-local, or on
+// loopback if no interface is given.
 func listenOnInterface(name string) (net.Listener, error) {
 	if name == "" {
 		return net.Listen("tcp", "127.0.0.1:0")
@@ -205,7 +211,8 @@ func listenOnInterface(name string) (net.Listener, error) {
 		return nil, err
 	}
 	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLinkLocalUnicast() {
+		p, err := netip.ParsePrefix(a.String())
+		if err == nil && !p.Addr().IsLinkLocalUnicast() {
 			return net.Listen("tcp", netip.AddrPortFrom(p.Addr(), 0).String())
 		}
 	}

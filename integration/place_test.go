@@ -11,10 +11,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"rdzv/internal/procfs"
 )
 
-// A place is where the processes of one test live: their directories, their environment, and the mark by which they
-// are found again whatever became of their parents.
+// A place has the working directories and the environment of the processes of one test. The
+// environment contains a mark by which the processes are found even if their parents have ended.
 type place struct {
 	t         *testing.T
 	root      string
@@ -27,26 +29,28 @@ const markName = "INTEGRATION_MARK"
 
 var places atomic.Int64
 
-// newPlace makes a place. When the test ends it must be clean: see checkClean.
+// newPlace makes a place. At the end of the test it must be clean: see checkClean.
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	root, err := os.MkdirTemp("", "it") // not t.TempDir: unix sockets allow about 100 bytes of path
+	root, err := os.MkdirTemp("", "it") // not t.TempDir: a Unix socket's path has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &place{t: t, root: root, mark: fmt.Sprintf("%d.%d", os.Getpid(), places.Add(1))}
 	p.env = []string{
 		markName + "=" + p.mark, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "PYTHONUNBUFFERED=1",
-		"HOME=" + p.dir("home"), "TMPDIR=" + p.dir("tmp"), // without XDG_RUNTIME_DIR, as on most clusters
+		"HOME=" + p.dir("home"),
+		"TMPDIR=" + p.dir("tmp"), // XDG_RUNTIME_DIR is not set, as on most clusters
 	}
-	if os.Geteuid() == 0 { // Open MPI asks root twice whether it is meant
+	if os.Geteuid() == 0 { // otherwise Open MPI does not run as root
 		p.env = append(p.env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	}
-	t.Cleanup(p.leave)
+	t.Cleanup(p.remove)
 	return p
 }
 
-// dir makes a directory of that name in the place, for its owner alone, and returns its path.
+// dir makes a directory of that name in the place, with access for its owner only, unless it
+// exists. It returns the path.
 func (p *place) dir(name string) string {
 	p.t.Helper()
 	path := filepath.Join(p.root, name)
@@ -56,16 +60,17 @@ func (p *place) dir(name string) string {
 	return path
 }
 
-// leave checks the place, shows what its processes said if the test has failed, and removes everything.
-func (p *place) leave() {
+// remove checks the place and removes it. If the test has failed, it logs the output of the
+// processes.
+func (p *place) remove() {
 	p.checkClean()
-	for _, pid := range p.alive() {
+	for _, pid := range p.marked() {
 		kill(pid)
 	}
 	for _, process := range p.processes {
 		<-process.done
 		if p.t.Failed() {
-			process.tell()
+			process.logOutput()
 		}
 	}
 	if err := os.RemoveAll(p.root); err != nil {
@@ -73,25 +78,30 @@ func (p *place) leave() {
 	}
 }
 
-// checkClean fails the test if a process lives on, or a file lies in the temporary or runtime directory, or in the
-// home beside the token.
+// checkClean fails the test if a process is left, or a file in the home or temporary directory,
+// except for the token.
 func (p *place) checkClean() {
 	p.checkNoProcesses()
 	for _, file := range p.files() {
-		p.t.Errorf("left behind: %s", file)
+		p.t.Errorf("the file %s is left", file)
 	}
 }
 
 func (p *place) checkNoProcesses() {
-	left := func() []int { return append(p.alive(), orphanedKeepers()...) }
-	if !eventually(20*time.Second, func() bool { return len(left()) == 0 }) {
-		for _, pid := range left() {
+	p.checkNone(func() []int { return append(p.marked(), orphanedKeepers()...) })
+}
+
+// checkNone waits until there is none of the processes.
+func (p *place) checkNone(list func() []int) {
+	if !eventually(20*time.Second, func() bool { return len(list()) == 0 }) {
+		for _, pid := range list() {
 			p.t.Errorf("process %d is still alive: %q", pid, commandLine(pid))
 		}
 	}
 }
 
-// removeFiles removes the files that lie there, for a story in which nobody was left to do so.
+// removeFiles removes the files that are left. It is for tests that kill all processes that could
+// have removed them.
 func (p *place) removeFiles() {
 	p.checkNoProcesses()
 	for _, file := range p.files() {
@@ -101,21 +111,26 @@ func (p *place) removeFiles() {
 	}
 }
 
-// files lists what lies in the directories that rdzv may use, without the token and the runtime directory itself, which
-// are meant to stay. What Open MPI leaves when it is killed is not rdzv's.
+// mayStay are the files that a job does not remove. An agent that removed the runtime directory
+// could take it from another job of the same user that is about to create a file in it.
+var mayStay = regexp.MustCompile(
+	`^(home|tmp|home/\.config|home/\.config/rdzv|home/\.config/rdzv/token|tmp/rdzv-[0-9]+)$`)
+
+// files lists the files in the directories that rdzv may use, without those that may stay and those
+// of Open MPI, which leaves files if it is killed.
 func (p *place) files() (left []string) {
 	for _, name := range []string{"home", "tmp"} {
-		err := filepath.WalkDir(filepath.Join(p.root, name), func(path string, entry os.DirEntry, err error) error {
+		root := filepath.Join(p.root, name)
+		err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
-			relative := strings.TrimPrefix(path, p.root+"/")
-			switch {
-			case isOpenMPIDirectory(entry.Name()):
+			if isOpenMPIDirectory(entry.Name()) {
 				return filepath.SkipDir
-			case runtimeDir.MatchString(relative) && entry.IsDir():
-			case relative == name, relative == "home/.config", relative == "home/.config/rdzv", relative == "home/.config/rdzv/token":
-			default:
+			}
+			relative := strings.TrimPrefix(path, p.root+"/")
+			isToken := strings.HasSuffix(relative, "/token")
+			if !mayStay.MatchString(relative) || entry.IsDir() == isToken {
 				left = append(left, relative)
 			}
 			return nil
@@ -127,73 +142,79 @@ func (p *place) files() (left []string) {
 	return left
 }
 
-// runtimeDir is where a user's agents keep what must be on disk while they run. It stays, empty: an agent that removed it
-// would take it from another job of the same user that is about to create something in it.
-var runtimeDir = regexp.MustCompile(`^tmp/rdzv-[0-9]+$`)
-
 // isOpenMPIDirectory tells the session directories of Open MPI 4 (ompi.) and 5 by their names.
 func isOpenMPIDirectory(name string) bool {
-	return slices.ContainsFunc([]string{"ompi.", "prterun.", "prted."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc([]string{"ompi.", "prterun.", "prted."}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
 }
 
-// alive returns the processes of this place that have not ended: they carry its mark in their environment.
-func (p *place) alive() (pids []int) {
-	found, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range found {
-		environ, err := os.ReadFile(path)
-		if err != nil || !strings.Contains("\x00"+string(environ), "\x00"+markName+"="+p.mark+"\x00") {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+// marked returns the live processes of this place: they have its mark in their environment.
+func (p *place) marked() (pids []int) {
+	mark := "\x00" + markName + "=" + p.mark + "\x00"
+	for _, pid := range allProcesses() {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err == nil && strings.Contains("\x00"+string(environ), mark) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// orphanedKeepers returns the processes that have outlived the Hydra whose key they keep. They carry no mark: of the environment
-// of those that start them they have nothing.
-func orphanedKeepers() (pids []int) {
-	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range found {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if line := commandLine(pid); err != nil || len(line) != 2 || line[0] != "rdzv-keeper" {
-			continue
-		} else if _, err := os.Stat("/proc/" + line[1]); err != nil {
-			pids = append(pids, pid)
+// tree returns the live processes of this place, including those without its mark, such as the
+// watchdogs: their working directory is in the place.
+func (p *place) tree() []int {
+	marked := p.marked()
+	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
+		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		inPlace := err == nil && (dir == p.root || strings.HasPrefix(dir, p.root+"/"))
+		return !inPlace && !slices.Contains(marked, pid)
+	})
+}
+
+// rdzvProcesses returns the agents, watchdogs and sentinels of this place.
+func (p *place) rdzvProcesses() []int {
+	return slices.DeleteFunc(p.tree(), func(pid int) bool { return !isRdzv(pid) })
+}
+
+// agents returns the agents of this place. A child of an agent may have the same command line: it
+// was forked and has not executed its program yet.
+func (p *place) agents() []int {
+	return slices.DeleteFunc(p.rdzvProcesses(), func(pid int) bool {
+		return commandLine(pid)[0] != *rdzvBin || isRdzv(parentOf(pid))
+	})
+}
+
+// orphanedKeepers returns the processes that keep the key of a Hydra that has ended. They do not
+// have the mark, because they do not inherit the environment.
+func orphanedKeepers() []int {
+	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
+		line := commandLine(pid)
+		if len(line) != 2 || line[0] != "rdzv-keeper" {
+			return true
 		}
-	}
-	return pids
-}
-
-// agents returns the running rdzv exec of this place: those with a child that is rdzv too, its watchdog.
-func (p *place) agents() (pids []int) {
-	for _, pid := range p.alive() {
-		if line := commandLine(pid); len(line) > 1 && line[0] == *rdzvBin && line[1] == "exec" {
-			pids = append(pids, pid)
+		hydra, err := strconv.Atoi(line[1])
+		if err == nil {
+			_, err = procfs.Read(procfs.System, hydra)
 		}
-	}
-	return pids
+		return err == nil
+	})
 }
 
-func commandLine(pid int) []string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-}
-
-// eventually asks again and again until the answer is yes; false if it never was within the time.
-func eventually(limit time.Duration, yes func() bool) bool {
+// eventually calls the condition again and again until it is true. It returns false if that takes
+// longer than the limit.
+func eventually(limit time.Duration, condition func() bool) bool {
 	deadline := time.After(limit)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if yes() {
+		if condition() {
 			return true
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			return yes()
+			return condition()
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +18,11 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// waitLimit is how long a test waits for anything: far longer than it ever takes, on a busy machine too.
+// waitLimit is how long a test waits for any event. It is much longer than any takes, even on a
+// busy machine.
 const waitLimit = 60 * time.Second
 
-// A process is a command that a test has started, and what it has said.
+// A process is a command that a test has started, and its output.
 type process struct {
 	t    *testing.T
 	argv []string
@@ -30,11 +32,11 @@ type process struct {
 	started time.Time
 
 	mu      sync.Mutex
-	lines   []string // of stdout and stderr, as they came
-	changed chan struct{}
+	lines   []string      // of stdout and stderr, in the order in which they were read
+	changed chan struct{} // closed when there are more lines
 }
 
-// start runs a command in the place, in a process group of its own, as a shell does.
+// start starts a command in the place, in a process group of its own, as a shell does.
 func (p *place) start(argv ...string) *process {
 	p.t.Helper()
 	return p.startWith(nil, argv...)
@@ -47,7 +49,7 @@ func (p *place) startWith(env []string, argv ...string) *process {
 	c.begin()
 	go func() {
 		defer close(c.done)
-		_ = c.cmd.Wait() // how it ended stands in ProcessState
+		_ = c.cmd.Wait() // ProcessState says how it ended
 	}()
 	return c
 }
@@ -63,7 +65,7 @@ func (p *place) startOnTerminal(env []string, argv ...string) *process {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(&lineReader{to: c}, master) // until nobody has the terminal open
+		_, _ = io.Copy(&lineReader{to: c}, master) // until no process has the terminal open
 	}()
 	go func() {
 		defer close(c.done)
@@ -75,7 +77,7 @@ func (p *place) startOnTerminal(env []string, argv ...string) *process {
 	return c
 }
 
-// command is one that begin starts.
+// command prepares a command for begin.
 func (p *place) command(env, argv []string) *process {
 	c := &process{t: p.t, argv: argv, done: make(chan struct{}), changed: make(chan struct{})}
 	c.cmd = exec.Command(argv[0], argv[1:]...)
@@ -83,7 +85,7 @@ func (p *place) command(env, argv []string) *process {
 	c.cmd.Dir = p.root
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.cmd.Stdout, c.cmd.Stderr = &lineReader{to: c}, &lineReader{to: c}
-	c.cmd.WaitDelay = time.Second // for survivors that hold the output open; the place finds them
+	c.cmd.WaitDelay = time.Second // for surviving processes with open output; checkClean finds them
 	p.processes = append(p.processes, c)
 	return c
 }
@@ -97,7 +99,7 @@ func (c *process) begin() {
 	}
 }
 
-// lineReader takes one stream apart into lines.
+// lineReader splits a stream into lines.
 type lineReader struct {
 	to   *process
 	rest []byte
@@ -110,7 +112,7 @@ func (r *lineReader) Write(text []byte) (int, error) {
 		if !found {
 			return len(text), nil
 		}
-		r.to.add(strings.TrimRight(string(line), "\r")) // mpirun gives its ranks a terminal
+		r.to.add(strings.TrimRight(string(line), "\r")) // the ranks of mpirun have a terminal
 		r.rest = rest
 	}
 }
@@ -123,30 +125,27 @@ func (c *process) add(line string) {
 	c.changed = make(chan struct{})
 }
 
-// said returns the lines so far, and a channel that is closed when there are more.
-func (c *process) said() ([]string, <-chan struct{}) {
+// output returns the lines so far, and a channel that is closed when there are more.
+func (c *process) output() ([]string, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.lines), c.changed
 }
 
 // linesWith returns the lines so far that contain all the texts.
-func (c *process) linesWith(texts ...string) (found []string) {
-	lines, _ := c.said()
-	for _, line := range lines {
-		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
-			found = append(found, line)
-		}
-	}
-	return found
+func (c *process) linesWith(texts ...string) []string {
+	lines, _ := c.output()
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+	})
 }
 
-// waitFor returns once a line contains the text, and fails the test if none does.
+// waitFor waits for a line that contains the text, and fails the test if there is none.
 func (c *process) waitFor(text string) {
 	c.t.Helper()
 	deadline := time.After(waitLimit)
 	for {
-		_, changed := c.said()
+		_, changed := c.output()
 		if len(c.linesWith(text)) > 0 {
 			return
 		}
@@ -154,22 +153,22 @@ func (c *process) waitFor(text string) {
 		case <-changed:
 		case <-c.done:
 			if len(c.linesWith(text)) == 0 {
-				c.t.Fatalf("%q ended without saying %q", c.argv, text)
+				c.t.Fatalf("%q ended without printing %q", c.argv, text)
 			}
 			return
 		case <-deadline:
-			c.t.Fatalf("%q has not said %q for %v", c.argv, text, waitLimit)
+			c.t.Fatalf("%q has not printed %q within %v", c.argv, text, waitLimit)
 		}
 	}
 }
 
-// code waits for the end and returns the exit code, 128+n for a death of signal n.
+// code waits for the end and returns the exit code, or 128+n if signal n ended the process.
 func (c *process) code() int {
 	c.t.Helper()
 	select {
 	case <-c.done:
 	case <-time.After(waitLimit):
-		c.t.Fatalf("%q has not ended for %v", c.argv, waitLimit)
+		c.t.Fatalf("%q has not ended within %v", c.argv, waitLimit)
 	}
 	status := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
@@ -178,25 +177,54 @@ func (c *process) code() int {
 	return status.ExitStatus()
 }
 
-// pid is the process that the command line names. An ordinary user has sudo before it, which stays and takes no SIGKILL along.
+// checkCode waits for the end and checks the exit code.
+func (c *process) checkCode(want int) {
+	c.t.Helper()
+	if code := c.code(); code != want {
+		c.t.Errorf("%s ended with exit code %d, want %d", c.program(), code, want)
+	}
+}
+
+// checkCodes does so for several processes.
+func checkCodes(want int, some ...*process) {
+	for _, c := range some {
+		c.t.Helper()
+		c.checkCode(want)
+	}
+}
+
+// program is the name of what the command line runs, for messages.
+func (c *process) program() string {
+	for _, word := range c.argv {
+		switch name := filepath.Base(word); name {
+		case "env", "sudo", "hosts", "slurm":
+		case "rdzv", "mpirun", "mpirun.openmpi", "mpiexec.hydra", "srun", "sbatch", "salloc", "scancel":
+			return name
+		}
+	}
+	return filepath.Base(c.argv[0])
+}
+
+// pid is the process that the command line names. If the user is not root, it starts with sudo,
+// which remains and cannot pass on SIGKILL.
 func (c *process) pid() int {
 	pid := c.cmd.Process.Pid
 	for nameOf(pid) == "sudo" {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		child, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err != nil {
-			break // it has ended, or not yet begun
+			break // it has ended, or has not started yet
 		}
 		pid = child
 	}
 	return pid
 }
 
-// signal sends to the process alone.
+// signal sends a signal to the process only.
 func (c *process) signal(s syscall.Signal) {
 	c.t.Helper()
 	if err := syscall.Kill(c.pid(), s); err != nil {
-		c.t.Fatalf("cannot signal %q: %v", c.argv, err)
+		c.t.Fatalf("cannot send %v to %q: %v", s, c.argv, err)
 	}
 }
 
@@ -208,16 +236,16 @@ func (c *process) interrupt() {
 	}
 }
 
-// typing is how long somebody takes to type Ctrl-C again.
-const typing = 300 * time.Millisecond
+// retypeTime is how long a user takes to type Ctrl-C again.
+const retypeTime = 300 * time.Millisecond
 
-// endsWithin waits so long for the end, and tells whether it came.
+// endsWithin waits for the end, and tells whether it came within the time.
 func (c *process) endsWithin(d time.Duration) bool {
 	select {
 	case <-c.done:
 		return true
 	case <-time.After(d):
-		return time.Since(c.started) > 2*waitLimit // whoever waits for the end will say so
+		return false
 	}
 }
 
@@ -235,12 +263,13 @@ func (c *process) runsUntil(deadline time.Time) {
 	}
 }
 
-// tell shows the last lines of the process, for a test that has failed.
-func (c *process) tell() {
+// logOutput logs the last lines of the process.
+func (c *process) logOutput() {
 	const last = 40
-	lines, _ := c.said()
+	lines, _ := c.output()
 	cut := max(0, len(lines)-last)
-	c.t.Logf("%q (%v), its last lines:\n%s", c.argv, c.cmd.ProcessState, "    "+strings.Join(lines[cut:], "\n    "))
+	c.t.Logf("%q (%v), its last lines:\n    %s",
+		c.argv, c.cmd.ProcessState, strings.Join(lines[cut:], "\n    "))
 }
 
 func kill(pid int) {

@@ -8,19 +8,18 @@ import (
 	"testing"
 )
 
-// output runs a command to its end and returns its lines, sorted, for the lines of ranks come in any order.
+// output runs a command and returns its lines. They are sorted, because those of ranks come in any
+// order.
 func output(t *testing.T, p *place, argv ...string) []string {
 	t.Helper()
 	c := p.start(argv...)
-	if code := c.code(); code != 0 {
-		t.Errorf("%q ended with %d", argv, code)
-	}
-	lines, _ := c.said()
+	c.checkCode(0)
+	lines, _ := c.output()
 	slices.Sort(lines)
 	return lines
 }
 
-// get-rank and its like answer at once, from what the launcher has told, and from RANK inside a worker.
+// get-rank prints what the launcher has set, or the variables of a worker if a worker runs it.
 func TestGetRank(t *testing.T) {
 	for _, c := range []struct {
 		flag string
@@ -38,61 +37,61 @@ func TestGetRank(t *testing.T) {
 		t.Run("mpirun"+c.flag, func(t *testing.T) {
 			p := newPlace(t)
 			if got := output(t, p, append(mpirunCommand(4), query...)...); !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
+				t.Errorf("get-rank printed %q, want %q", got, c.want)
 			}
 		})
-		t.Run("inside"+c.flag, func(t *testing.T) {
+		t.Run("worker"+c.flag, func(t *testing.T) {
 			p := newPlace(t)
 			if got := output(t, p, direct(p, 4, nil, query)...); !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
+				t.Errorf("get-rank printed %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// Where there is no rank, get-rank says so in one line and fails, or gives the default it was told.
+// If there is no rank, get-rank fails with a message of one line, or prints the given default.
 func TestNoRank(t *testing.T) {
 	p := newPlace(t)
 	job := p.start(*rdzvBin, "get-rank")
-	if code := job.code(); code != 1 {
-		t.Errorf("get-rank ended with %d, want 1", code)
-	}
+	job.checkCode(1)
 	checkOneLine(t, job, "rank")
 	if got := output(t, p, *rdzvBin, "get-rank", "--default", "5"); !slices.Equal(got, []string{"5"}) {
-		t.Errorf("got %q, want 5", got)
+		t.Errorf("get-rank printed %q, want 5", got)
 	}
 }
 
-// env prints what exec would set, as far as it is known here.
+// env prints the variables that exec would set, as far as they are known.
 func TestEnv(t *testing.T) {
 	p := newPlace(t)
 	lines := output(t, p, append(mpirunCommand(2), *rdzvBin, "env")...)
 	for _, want := range []string{`^export RANK='?0'?$`, `^export RANK='?1'?$`, `^export WORLD_SIZE='?2'?$`} {
 		pattern := regexp.MustCompile(want)
 		if !slices.ContainsFunc(lines, pattern.MatchString) {
-			t.Errorf("no line is like %s", want)
+			t.Errorf("env printed %q, want a line that matches %s", lines, want)
 		}
 	}
 	job := p.start(append(mpirunCommand(1), *rdzvBin, "env", "--format", "json")...)
-	job.code()
-	text, _ := job.said()
+	job.checkCode(0)
+	text, _ := job.output()
 	var env map[string]any
-	if err := json.Unmarshal([]byte(strings.Join(text, "\n")), &env); err != nil || env["RANK"] != "0" {
-		t.Errorf("the JSON has RANK %v, error %v", env["RANK"], err)
+	err := json.Unmarshal([]byte(strings.Join(text, "\n")), &env)
+	if err != nil || env["RANK"] != "0" {
+		t.Errorf("the JSON has RANK %v, want 0 (%v)", env["RANK"], err)
 	}
 }
 
-// token prints a secret of at least 16 bytes, another every time.
+// token prints a different secret each time, of at least 16 bytes (22 characters in Base64).
 func TestToken(t *testing.T) {
 	p := newPlace(t)
 	one, two := output(t, p, *rdzvBin, "token"), output(t, p, *rdzvBin, "token")
 	if len(one) != 1 || len(one[0]) < 22 || slices.Equal(one, two) {
-		t.Errorf("the tokens are %q and %q", one, two)
+		t.Errorf("the tokens are %q and %q, want different ones of at least 22 characters", one, two)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	if got := output(t, newPlace(t), *rdzvBin, "version"); len(got) == 0 || !strings.HasPrefix(got[0], "rdzv ") {
-		t.Errorf("version says %q", got)
+	got := output(t, newPlace(t), *rdzvBin, "version")
+	if len(got) == 0 || !strings.HasPrefix(got[0], "rdzv ") {
+		t.Errorf(`version printed %q, want "rdzv ..."`, got)
 	}
 }

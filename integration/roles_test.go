@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,148 +15,215 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An actor is a worker of the fault tests. Like worker it is this binary, started with its role:
+const (
+	// failCode is how workers fail whose role does not say otherwise.
+	failCode = 7
+	// notStopped is how a worker ends if it should have been stopped and was not.
+	notStopped = 99
+)
+
+// A role is what a worker program does. Each leaves its record in DIR.
 //
-//	family DIR       notes itself in DIR, with a descendant in a session of its own; SIGUSR1 makes it exit with 7
-//	count DIR        counts the signals that it gets, until shortly after one that asks it to end; then it exits with 0
-//	leave FILE DIR   as rank 0 exits with 0; the others do when FILE is there
-//	until FILE DIR   exits with 0 when FILE is there
-//	brood DIR        has descendants that are hard to end; the last rank exits with 7 once all are there
-//	blab DIR         as rank 0 writes to standard error for ever; the last rank exits with 7 once all are there
-//
-// It is looked for before flags are parsed and tests are set up.
-func init() {
-	if len(os.Args) < 3 || os.Args[1] != "actor" {
-		return
-	}
-	os.Exit(act(os.Args[2], os.Args[3:]))
+//	record DIR              exits with 0
+//	wait DIR                waits until it is stopped
+//	until DIR FILE          exits with 0 when FILE exists
+//	leave DIR FILE          the same, but rank 0 exits with 0 at once
+//	exit DIR RANK CODE      that rank exits with CODE when all have started; the others wait
+//	die DIR RANK SIGNAL     the same with a signal, by number
+//	session DIR             has a descendant in another session; exits with 7 on SIGUSR1
+//	descendants DIR         has descendants that are hard to end; the last rank exits with 7 when all
+//	                        have started, the others wait
+//	flood DIR               rank 0 writes to standard error for ever; the others as above
+//	signals DIR             notes the signals that it receives, until shortly after one that asks it
+//	                        to end; then it exits with 0
+var roles = map[string]func(dir string, args []string) (int, error){
+	"record":      func(dir string, _ []string) (int, error) { return 0, leaveRecord(dir) },
+	"wait":        wait,
+	"until":       until,
+	"leave":       leave,
+	"exit":        exit,
+	"die":         die,
+	"session":     withSession,
+	"descendants": withDescendants,
+	"flood":       flood,
+	"signals":     noteSignals,
 }
 
-func act(role string, args []string) int {
-	switch role {
-	case "family":
-		return family(args)
-	case "count":
-		return countSignals(args[0])
-	case "leave":
-		if os.Getenv("RANK") == "0" {
-			return work([]string{"record", args[1]})
-		}
-		return work([]string{"until", args[1], args[0]})
-	case "until":
-		return work([]string{"until", args[1], args[0]})
-	case "brood":
-		return brood(args[0])
-	case "blab":
-		return blab(args[0])
-	default:
-		return refuse(fmt.Errorf("no role %q", role))
+// runWorker is the main function of worker programs.
+func runWorker(args []string) int {
+	role, found := roles[args[0]]
+	if !found {
+		return reportError(fmt.Errorf("unknown role %q", args[0]))
 	}
+	code, err := role(args[1], args[2:])
+	if err != nil {
+		return reportError(err)
+	}
+	return code
 }
 
-// actor is the command line of an actor.
-func actor(role ...string) []string { return append([]string{self, "actor"}, role...) }
-
-// workerCode is how a member of a family fails.
-const workerCode = 7
-
-func family(args []string) int {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
-	// It forks twice and starts a session: nothing but its environment ties it to this process.
-	if err := exec.Command("setsid", "--fork", "sleep", "1000").Run(); err != nil {
-		return refuse(err)
-	}
-	if err := note(args[0]); err != nil {
-		return refuse(err)
-	}
-	select {
-	case <-asked:
-		return workerCode
-	case <-time.After(2 * waitLimit):
-		return notStopped
-	}
-}
-
-func refuse(err error) int {
-	fmt.Fprintln(os.Stderr, err)
+func reportError(err error) int {
+	fmt.Fprintf(os.Stderr, "worker of rank %s: %v\n", os.Getenv("RANK"), err)
 	return 1
 }
 
-// counted are the signals that an actor counts.
-var counted = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
-
-// quietTime is how long a signal is waited for that must not come a second time.
-const quietTime = 300 * time.Millisecond
-
-func signalsFile(dir, rank string) string { return filepath.Join(dir, rank+".signals") }
-
-// countSignals notes the signals so far as DIR/RANK.signals.
-func countSignals(dir string) int {
-	got := make(chan os.Signal, 100)
-	signal.Notify(got, counted...)
-	if err := note(dir); err != nil {
-		return refuse(err)
+func wait(dir string, _ []string) (int, error) {
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
 	}
-	var all []string
-	late := time.After(2 * waitLimit)
-	for {
-		select {
-		case s := <-got:
-			all = append(all, unix.SignalName(s.(syscall.Signal)))
-			if err := os.WriteFile(signalsFile(dir, os.Getenv("RANK")), []byte(strings.Join(all, " ")), 0o600); err != nil {
-				return refuse(err)
-			}
-			if s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
-				late = time.After(quietTime)
-			}
-		case <-late:
-			return 0
-		}
+	return untilStopped(), nil
+}
+
+// untilStopped waits for the signal that ends this process, but not for ever.
+func untilStopped() int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*waitLimit)
+	defer cancel()
+	<-ctx.Done()
+	return notStopped
+}
+
+func until(dir string, args []string) (int, error) {
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
+	}
+	exists := func() bool { _, err := os.Stat(args[0]); return err == nil }
+	if !eventually(waitLimit, exists) {
+		return notStopped, nil
+	}
+	return 0, nil
+}
+
+func leave(dir string, args []string) (int, error) {
+	if os.Getenv("RANK") == "0" {
+		return 0, leaveRecord(dir)
+	}
+	return until(dir, args)
+}
+
+func exit(dir string, args []string) (int, error) {
+	code, err := strconv.Atoi(args[1])
+	if err != nil {
+		return 0, err
+	}
+	return failWhenAllRun(dir, args[0], func() (int, error) { return code, nil })
+}
+
+// die becomes a shell first, because Go programs catch SIGSEGV and similar signals.
+func die(dir string, args []string) (int, error) {
+	return failWhenAllRun(dir, args[0], func() (int, error) {
+		return 0, syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + args[1] + " $$"}, os.Environ())
+	})
+}
+
+// failWhenAllRun calls fail in the failing rank when all ranks have started. The others wait.
+func failWhenAllRun(dir, failing string, fail func() (int, error)) (int, error) {
+	size, err := strconv.Atoi(os.Getenv("WORLD_SIZE"))
+	if err != nil {
+		return 0, err
+	}
+	if os.Getenv("RANK") != failing {
+		return wait(dir, nil)
+	}
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
+	}
+	if !eventually(waitLimit, func() bool { return countRecords(dir) == size }) {
+		return notStopped, nil
+	}
+	return fail()
+}
+
+// lastFails makes the last rank fail when all have started.
+func lastFails(dir string) (int, error) {
+	size, err := strconv.Atoi(os.Getenv("WORLD_SIZE"))
+	if err != nil {
+		return 0, err
+	}
+	fail := func() (int, error) { return failCode, nil }
+	return failWhenAllRun(dir, strconv.Itoa(size-1), fail)
+}
+
+func withSession(dir string, _ []string) (int, error) {
+	failNow := make(chan os.Signal, 1)
+	signal.Notify(failNow, syscall.SIGUSR1)
+	// setsid forks twice, so that only the environment connects the descendant to this process.
+	if err := exec.Command("setsid", "--fork", "sleep", "1000").Run(); err != nil {
+		return 0, err
+	}
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
+	}
+	select {
+	case <-failNow:
+		return failCode, nil
+	case <-time.After(2 * waitLimit):
+		return notStopped, nil
 	}
 }
 
-// brood starts descendants that ignore SIGTERM, that nobody waits for, in sessions of their own, stopped, holding the
-// standard streams.
-func brood(dir string) int {
+// withDescendants starts descendants that ignore SIGTERM, that no process waits for, that have
+// sessions of their own, are stopped, or have the standard streams open.
+func withDescendants(dir string, _ []string) (int, error) {
 	script := `trap "" TERM INT HUP
 		sleep 1000 &
 		setsid --fork sleep 1000
 		setsid --fork sh -c 'trap "" TERM; sleep 1000; sleep 1000'
 		setsid --fork sh -c 'kill -STOP $$; sleep 1000'
 		setsid --fork sh -c 'setsid --fork sleep 1000; sleep 1000'`
-	children := exec.Command("sh", "-c", script)
-	children.Stdout, children.Stderr = os.Stdout, os.Stderr
-	if err := children.Run(); err != nil {
-		return refuse(err)
+	descendants := exec.Command("sh", "-c", script)
+	descendants.Stdout, descendants.Stderr = os.Stdout, os.Stderr
+	if err := descendants.Run(); err != nil {
+		return 0, err
 	}
 	return lastFails(dir)
 }
 
-// lastFails notes the rank, and ends it with 7 if it is the last one and all are there.
-func lastFails(dir string) int {
-	size, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
-	if err := note(dir); err != nil {
-		return refuse(err)
-	}
-	if os.Getenv("RANK") == strconv.Itoa(size-1) && eventually(waitLimit, func() bool { return count(dir) == size }) {
-		return workerCode
-	}
-	return untilStopped()
-}
-
-// blab fills whatever is behind standard error.
-func blab(dir string) int {
+func flood(dir string, _ []string) (int, error) {
 	if os.Getenv("RANK") != "0" {
 		return lastFails(dir)
 	}
-	if err := note(dir); err != nil {
-		return refuse(err)
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
 	}
-	line := []byte(strings.Repeat("blah ", 100) + "\n")
+	line := []byte(strings.Repeat("much ", 100) + "\n")
 	for {
 		if _, err := os.Stderr.Write(line); err != nil {
-			return notStopped
+			return notStopped, nil
+		}
+	}
+}
+
+var notedSignals = []os.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+}
+
+// quietTime is how long to wait for a second signal, which must not arrive.
+const quietTime = 300 * time.Millisecond
+
+// signalsFile is where a worker notes the signals that it has received so far.
+func signalsFile(dir, rank string) string { return filepath.Join(dir, rank+".signals") }
+
+func noteSignals(dir string, _ []string) (int, error) {
+	received := make(chan os.Signal, 100)
+	signal.Notify(received, notedSignals...)
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
+	}
+	file := signalsFile(dir, os.Getenv("RANK"))
+	var names []string
+	end := time.After(2 * waitLimit)
+	for {
+		select {
+		case s := <-received:
+			names = append(names, unix.SignalName(s.(syscall.Signal)))
+			if err := os.WriteFile(file, []byte(strings.Join(names, " ")), 0o600); err != nil {
+				return 0, err
+			}
+			if s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
+				end = time.After(quietTime)
+			}
+		case <-end:
+			return 0, nil
 		}
 	}
 }

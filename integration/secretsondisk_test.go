@@ -13,17 +13,19 @@ import (
 	"testing"
 )
 
-// While a job runs under a script, and when it is over, no secret of it is in any file but the token's: not the token, not
-// what mpirun made, not the key that the ranks of a Hydra have for the next job.
+// No secret is in any file except the token's, neither while a script runs jobs nor after its end:
+// not the token, not the secret that mpirun makes, not the key that the ranks of a Hydra keep for
+// the next job.
 func TestNoSecretOnDisk(t *testing.T) {
 	script := `rdzv=$1 self=$2 one=$3 two=$4 end=$5; shift 5
-		"$rdzv" exec "$@" -- "$self" worker record "$one" && "$rdzv" exec "$@" -- "$self" worker until "$two" "$end"`
+		"$rdzv" exec "$@" -- "$self" worker record "$one" &&
+			"$rdzv" exec "$@" -- "$self" worker until "$two" "$end"`
 	for _, c := range []struct {
 		name  string
 		place func(t *testing.T) *place
 		lines func(p *place, line []string) [][]string
 	}{
-		{"byhand", newPlace, func(_ *place, line []string) [][]string {
+		{"direct", newPlace, func(_ *place, line []string) [][]string {
 			line = append(line, "--nodes", "2", "--store", freeAddress(t))
 			return [][]string{line, line}
 		}},
@@ -34,14 +36,15 @@ func TestNoSecretOnDisk(t *testing.T) {
 			return [][]string{append([]string{"mpiexec.hydra", "-n", "2"}, line...)}
 		}},
 		{"srun", newSlurm, func(p *place, line []string) [][]string {
-			return [][]string{p.cluster().slurm(append([]string{"on", "1", "srun", "--quiet", "--overcommit", "-n", "2"}, line...)...)}
+			return [][]string{p.ownCluster().slurm(append(strings.Fields("on 1 srun --quiet --overcommit -n 2"), line...)...)}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := c.place(t)
 			one, two, end := p.dir("one"), p.dir("two"), filepath.Join(p.root, "end")
+			script := []string{"sh", "-c", script, "sh", *rdzvBin, self, one, two, end}
 			var commands []*process
-			for _, line := range c.lines(p, append([]string{"sh", "-c", script, "sh", *rdzvBin, self, one, two, end}, joinSoon...)) {
+			for _, line := range c.lines(p, append(script, joinSoon...)) {
 				commands = append(commands, p.start(line...))
 			}
 			records(t, one, 2)
@@ -50,23 +53,16 @@ func TestNoSecretOnDisk(t *testing.T) {
 			if err := os.WriteFile(end, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for _, command := range commands {
-				if code := command.code(); code != 0 {
-					t.Errorf("%q ended with %d", command.argv, code)
-				}
-			}
-			p.checkDisk("when the job is over", secrets)
-			if left := keepers(); len(left) > 0 {
-				eventually(waitLimit, func() bool { left = keepers(); return len(left) == 0 })
-				if len(left) > 0 {
-					t.Errorf("the job is over, and its key is still kept at %q", left)
-				}
+			checkCodes(0, commands...)
+			p.checkDisk("after the end", secrets)
+			if !eventually(waitLimit, func() bool { return len(keepers()) == 0 }) {
+				t.Errorf("after the end the key is still available at %q", keepers())
 			}
 		})
 	}
 }
 
-// secrets are the launcher's secret of the job or the user's, as text and as bytes. There must be one.
+// secrets returns the job's secret, which is the user's or the launcher's, as text and as bytes.
 func (p *place) secrets(launcher string, all []record) (secrets []string) {
 	p.t.Helper()
 	if token, err := os.ReadFile(filepath.Join(p.root, "home/.config/rdzv/token")); err == nil {
@@ -77,7 +73,7 @@ func (p *place) secrets(launcher string, all []record) (secrets []string) {
 	}
 	if launcher == "hydra" {
 		for _, address := range keepers() {
-			secrets = append(secrets, p.kept(address))
+			secrets = append(secrets, p.keptKey(address))
 		}
 	}
 	for _, text := range slices.Clone(secrets) {
@@ -88,34 +84,35 @@ func (p *place) secrets(launcher string, all []record) (secrets []string) {
 		}
 	}
 	if len(secrets) < 2 || slices.Contains(secrets, "") {
-		p.t.Fatalf("%d secrets of this job are known", len(secrets))
+		p.t.Fatalf("the secrets of the job are %q, want at least one as text and as bytes", secrets)
 	}
 	return secrets
 }
 
-// checkDisk looks at the files in the directories that rdzv may use. What Open MPI writes there is not rdzv's.
+// checkDisk searches the files in the directories that rdzv may use, without those of Open MPI.
 func (p *place) checkDisk(when string, secrets []string) {
 	p.t.Helper()
 	for _, name := range []string{"home", "tmp"} {
 		for _, path := range filesWith(p.t, filepath.Join(p.root, name), secrets) {
 			relative := strings.TrimPrefix(path, p.root+"/")
-			if relative != "home/.config/rdzv/token" && !slices.ContainsFunc(strings.Split(relative, "/"), isOpenMPIDirectory) {
+			ofOpenMPI := slices.ContainsFunc(strings.Split(relative, "/"), isOpenMPIDirectory)
+			if relative != "home/.config/rdzv/token" && !ofOpenMPI {
 				p.t.Errorf("%s a secret is in the file %s", when, relative)
 			}
 		}
 	}
 }
 
-var keptAt = regexp.MustCompile(`@rdzv/pmi/\S+`)
+var keeperAddress = regexp.MustCompile(`@rdzv/pmi/\S+`)
 
-// keepers are the addresses at which the keys of this machine's Hydras are kept in memory.
+// keepers returns the addresses of the processes that keep the keys of this machine's Hydras.
 func keepers() []string {
 	text, _ := os.ReadFile("/proc/net/unix")
-	return slices.Compact(keptAt.FindAllString(string(text), -1))
+	return slices.Compact(keeperAddress.FindAllString(string(text), -1))
 }
 
-// kept is the key that is kept at an address.
-func (p *place) kept(address string) string {
+// keptKey asks such a process for its key.
+func (p *place) keptKey(address string) string {
 	p.t.Helper()
 	conn, err := net.Dial("unix", address)
 	if err != nil {

@@ -1,237 +1,145 @@
 package integration
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// A summons is a signal from outside, by whatever way, and what the workers get of it.
+// A signalCase is a signal to a process of a job, and what the workers receive.
 type signalCase struct {
-	name     string
 	launcher string
-	send     func(j *job)
-	own      string // what the last rank gets; by hand the other rank of its agent does too
+	target   string // see send
+	signal   syscall.Signal
+	last     string // what the last rank receives, and the others of its agent
 	others   string
 	code     int
 }
 
-// toAgent sends to the agent of the last rank, toGroup to its process group, toLauncher to the command that the user has started.
-func toAgent(s syscall.Signal) func(j *job) {
-	return func(j *job) { j.strike(j.agentOf(lastRank), s) }
+const (
+	hup  = syscall.SIGHUP
+	intr = syscall.SIGINT
+	quit = syscall.SIGQUIT
+	term = syscall.SIGTERM
+	usr1 = syscall.SIGUSR1
+	usr2 = syscall.SIGUSR2
+)
+
+// Each worker receives a signal once. After one that asks it to end, it exits with 0, as after a
+// checkpoint; then the job ends with 0, except under mpirun if mpirun received the signal.
+var signalCases = []signalCase{
+	{"direct", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"direct", "agent", usr2, "SIGUSR2 SIGTERM", "SIGTERM", 0},
+	{"direct", "agent", term, "SIGTERM", "SIGTERM", 0},
+	{"direct", "agent", intr, "SIGTERM", "SIGTERM", 0},
+	{"direct", "agent", hup, "SIGTERM", "SIGTERM", 0},
+	{"direct", "agent", quit, "SIGTERM", "SIGTERM", 0},
+	{"direct", "group", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"direct", "group", term, "SIGTERM", "SIGTERM", 0},
+	{"direct", "group", intr, "SIGINT", "SIGTERM", 0},
+	{"direct", "group", quit, "SIGQUIT", "SIGTERM", 0},
+	{"direct", "group", hup, "SIGHUP", "SIGTERM", 0},
+
+	{"openmpi", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"openmpi", "agent", term, "SIGTERM", "SIGTERM", 0},
+	{"openmpi", "launcher", term, "SIGTERM", "SIGTERM", 1},
+	{"openmpi", "launcher", intr, "SIGTERM", "SIGTERM", 1},
+	{"openmpi", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+	{"openmpi", "launcher", usr2, "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 0},
+
+	{"hydra", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"hydra", "agent", term, "SIGTERM", "SIGTERM", 0},
+	{"hydra", "launcher", term, "SIGTERM", "SIGTERM", 0},
+	{"hydra", "launcher", intr, "SIGINT", "SIGINT", 0},
+	{"hydra", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+
+	{"slurm", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
+	{"slurm", "agent", term, "SIGTERM", "SIGTERM", 0},
+	{"slurm", "scancel", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+	{"slurm", "scancel", term, "SIGTERM", "SIGTERM", 0},
+	{"slurm", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
 }
 
-func toGroup(s syscall.Signal) func(j *job) {
-	return func(j *job) { j.strike(-groupOf(j.agentOf(lastRank)), s) }
-}
-
-func toLauncher(s syscall.Signal) func(j *job) {
-	return func(j *job) { j.strike(j.commands[0].pid(), s) }
-}
-
-func scancel(s string) func(j *job) {
-	return func(j *job) { j.slurmCommand("scancel", "--signal="+s, j.workers[0].Env["SLURM_JOB_ID"]) }
+// send sends the signal to the agent of the last rank, to its process group, to the launcher, or to
+// the whole job with scancel.
+func (s signalCase) send(j *job) {
+	switch s.target {
+	case "agent":
+		j.signal(j.agentOf(lastRank), s.signal)
+	case "group":
+		j.signal(-j.groupOf(lastRank), s.signal)
+	case "launcher":
+		j.signal(j.commands[0].pid(), s.signal)
+	case "scancel":
+		name := strings.TrimPrefix(unix.SignalName(s.signal), "SIG")
+		j.slurmCommand("scancel", "--signal="+name, j.workers[0].Env["SLURM_JOB_ID"])
+	}
 }
 
 func (j *job) slurmCommand(argv ...string) {
 	j.t.Helper()
-	line := append(j.f.slurm("on", "1"), argv...)
-	if argv[0] == "scontrol" { // not for users
-		line = slices.DeleteFunc(line, func(word string) bool { return strings.HasPrefix(word, "HOSTS_AS=") })
+	line := append(j.cluster.slurm("on", "1"), argv...)
+	if argv[0] == "scontrol" { // only root may use it
+		line = slices.DeleteFunc(line, func(w string) bool { return strings.HasPrefix(w, "HOSTS_AS=") })
 	}
 	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		j.t.Fatalf("%q: %v\n%s", argv, err, out)
 	}
 }
 
-// Each signal reaches a worker once. The workers end with 0 after one that asks them to end: they have written a
-// checkpoint. Then the job ends with 0 as well, whatever mpirun makes of it.
-var signalCases = []signalCase{
-	{"agent USR1", "byhand", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"agent USR2", "byhand", toAgent(syscall.SIGUSR2), "SIGUSR2 SIGTERM", "SIGTERM", 0},
-	{"agent TERM", "byhand", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
-	{"agent INT", "byhand", toAgent(syscall.SIGINT), "SIGTERM", "SIGTERM", 0},
-	{"agent HUP", "byhand", toAgent(syscall.SIGHUP), "SIGTERM", "SIGTERM", 0},
-	{"agent QUIT", "byhand", toAgent(syscall.SIGQUIT), "SIGTERM", "SIGTERM", 0},
-	{"group USR1", "byhand", toGroup(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"group TERM", "byhand", toGroup(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
-	{"group INT", "byhand", toGroup(syscall.SIGINT), "SIGINT", "SIGTERM", 0},
-	{"group QUIT", "byhand", toGroup(syscall.SIGQUIT), "SIGQUIT", "SIGTERM", 0},
-	{"group HUP", "byhand", toGroup(syscall.SIGHUP), "SIGHUP", "SIGTERM", 0},
-
-	{"agent USR1", "openmpi", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"agent TERM", "openmpi", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
-	{"mpirun TERM", "openmpi", toLauncher(syscall.SIGTERM), "SIGTERM", "SIGTERM", 1},
-	{"mpirun INT", "openmpi", toLauncher(syscall.SIGINT), "SIGTERM", "SIGTERM", 1},
-	{"mpirun USR1", "openmpi", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
-	{"mpirun USR2", "openmpi", toLauncher(syscall.SIGUSR2), "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 0},
-
-	{"agent USR1", "hydra", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"agent TERM", "hydra", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
-	{"mpiexec TERM", "hydra", toLauncher(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
-	{"mpiexec INT", "hydra", toLauncher(syscall.SIGINT), "SIGINT", "SIGINT", 0},
-	{"mpiexec USR1", "hydra", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
-
-	{"agent USR1", "slurm", toAgent(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"agent TERM", "slurm", toAgent(syscall.SIGTERM), "SIGTERM", "SIGTERM", 0},
-	{"scancel USR1", "slurm", scancel("USR1"), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
-	{"scancel TERM", "slurm", scancel("TERM"), "SIGTERM", "SIGTERM", 0},
-	{"srun USR1", "slurm", toLauncher(syscall.SIGUSR1), "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
-}
-
-// lateSIGKILL makes mpirun leave its ranks more than a second between SIGTERM and SIGKILL, which a busy machine may need.
+// lateSIGKILL makes mpirun wait longer than 1 s between SIGTERM and SIGKILL, because the workers of
+// a busy machine may need longer to end.
 const lateSIGKILL = "OMPI_MCA_odls_base_sigkill_timeout=4"
 
 func TestSignalsArriveOnce(t *testing.T) {
-	f := newField(t)
-	f.env = []string{lateSIGKILL}
+	c := newJobCluster(t)
+	c.jobEnv = []string{lateSIGKILL}
 	var scenarios []scenario
 	for i, s := range signalCases {
-		scenarios = append(scenarios, scenario{s.launcher + "/" + strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) { f.runSignalCase(t, s, 1+i%2) }})
+		name := s.launcher + "/" + s.target + "_" + unix.SignalName(s.signal)
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
+			c.runSignalCase(t, s, 1+i%2)
+		}})
 	}
 	runConcurrently(t, scenarios)
 }
 
-func (f *field) runSignalCase(t *testing.T, s signalCase, hosts int) {
-	j := f.job(t, s.launcher, hosts, nil, actor("count"))
-	agent := j.agentOf(lastRank)
+func (c *cluster) runSignalCase(t *testing.T, s signalCase, hosts int) {
+	j := c.runningJob(t, s.launcher, hosts, nil, worker("signals", jobDir))
 	s.send(j)
-	if strings.Contains(s.own, " ") { // one that does not end the job; another does, when the workers have had the first
+	if strings.Contains(s.last, " ") { // the first signal does not end the job
 		j.waitForFirst(s)
-		j.strike(j.agentOf(0), syscall.SIGTERM)
+		j.signal(j.agentOf(0), syscall.SIGTERM)
 	}
-	for _, command := range j.commands {
-		if code := command.code(); code != s.code {
-			t.Errorf("the launcher ended with %d, want %d", code, s.code)
-		}
-	}
+	j.checkCommands(s.code)
 	for rank, worker := range j.workers {
-		want := s.wanted(rank)
-		text, err := os.ReadFile(signalsFile(filepath.Join(j.root, "job"), worker.Env["RANK"]))
-		if err != nil {
-			t.Errorf("rank %d, whose agent is %d (struck: %d), has not told: %v", rank, j.agentOf(rank), agent, err)
-		} else if got := string(text); got != want {
-			t.Errorf("rank %d got %q, want %q", rank, got, want)
-		}
+		worker.checkSignals(t, j.records(), s.expected(rank))
 	}
 	j.removeLeftovers()
 }
 
-// wanted is what a rank gets of it.
-func (s signalCase) wanted(rank int) string {
-	if rank == lastRank || s.launcher == "byhand" && rank == lastRank-1 {
-		return s.own
+// expected is what a rank receives.
+func (s signalCase) expected(rank int) string {
+	if rank == lastRank || s.launcher == "direct" && rank == lastRank-1 {
+		return s.last
 	}
 	return s.others
 }
 
-// waitForFirst waits until the ranks that get two signals have noted the first.
+// waitForFirst waits until the ranks that receive two signals have noted the first.
 func (j *job) waitForFirst(s signalCase) {
 	j.t.Helper()
 	for rank, worker := range j.workers {
-		first, _, two := strings.Cut(s.wanted(rank), " ")
-		file := signalsFile(filepath.Join(j.root, "job"), worker.Env["RANK"])
+		first, _, two := strings.Cut(s.expected(rank), " ")
+		file := signalsFile(j.records(), worker.Env["RANK"])
 		noted := func() bool { text, _ := os.ReadFile(file); return string(text) == first }
 		if two && !eventually(waitLimit, noted) {
-			j.t.Fatalf("rank %d has not got %s", rank, first)
+			j.t.Fatalf("rank %d has not received %s", rank, first)
 		}
-	}
-}
-
-// standard leaves of a set the signals below 32. The others are of thread libraries: whether this run ignores one of
-// those is inherited from whoever started it, and none of rdzv's business.
-func standard(set string) string {
-	bits, err := strconv.ParseUint(set, 16, 64)
-	if err != nil {
-		return set
-	}
-	return fmt.Sprintf("%016x", bits&(1<<31-1))
-}
-
-// none is a set of no signals as /proc shows it.
-const none = "0000000000000000"
-
-// A worker begins with no signal blocked, none caught, and none ignored but those that its launcher ignores for it.
-func TestInitialSignalState(t *testing.T) {
-	forEachLauncher(t, func(t *testing.T, l launcher) {
-		p := l.place(t)
-		job := p.start(l.line(p, 2, nil, []string{"cat", "/proc/self/status"})...)
-		if code := job.code(); code != 0 {
-			t.Errorf("the launcher ended with %d", code)
-		}
-		for name, want := range map[string]string{"SigBlk": none, "SigIgn": l.ignores, "SigCgt": none} {
-			lines := job.linesWith(name + ":")
-			if len(lines) != 2 || standard(strings.TrimPrefix(lines[0], name+":\t")) != want || lines[0] != lines[1] {
-				t.Errorf("%s of the workers: %q, want %s", name, lines, want)
-			}
-		}
-	})
-}
-
-// A pause of all agents, longer than their patience with one another, ends nothing.
-func TestPauses(t *testing.T) {
-	f := newField(t)
-	var scenarios []scenario
-	for i, launcher := range jobLaunchers {
-		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) { f.pauseJob(t, launcher, 1+i%2) }})
-	}
-	runConcurrently(t, scenarios)
-}
-
-// pauseTime is longer than the shortest --peer-timeout.
-const pauseTime = 4 * time.Second
-
-func (f *field) pauseJob(t *testing.T, launcher string, hosts int) {
-	end := filepath.Join(newPlace(t).root, "end")
-	j := f.startJob(t, launcher, hosts, []string{"--peer-timeout", "3s"}, []string{self, "actor", "until", end, ""})
-	j.workers = records(t, filepath.Join(j.root, "job"), workersPerJob)
-	agents := j.agentsNow()
-	stop := func() { j.all(agents, syscall.SIGSTOP) }
-	goOn := func() { j.all(agents, syscall.SIGCONT) }
-	if launcher == "slurm" {
-		id := j.workers[0].Env["SLURM_JOB_ID"]
-		stop = func() { j.slurmCommand("scontrol", "suspend", id) }
-		goOn = func() { j.slurmCommand("scontrol", "resume", id) }
-	}
-	stop()
-	if !eventually(waitLimit, func() bool { return !slices.ContainsFunc(agents, func(pid int) bool { return statOf(pid)[0] != "T" }) }) {
-		t.Error("not all agents are stopped")
-	}
-	j.runFor(pauseTime)
-	goOn()
-	j.runFor(pauseTime) // nobody misses anybody
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range j.commands {
-		if code := command.code(); code != 0 {
-			t.Errorf("the launcher ended with %d", code)
-		}
-	}
-	if said := j.commands[0].linesWith("rdzv:"); len(said) > 0 {
-		t.Error(fmt.Errorf("rdzv said %q", said))
-	}
-	j.removeLeftovers()
-}
-
-// runFor fails the test if one of the job's commands ends within the time.
-func (j *job) runFor(d time.Duration) {
-	j.t.Helper()
-	deadline := time.Now().Add(d)
-	for _, command := range j.commands {
-		command.runsUntil(deadline)
-	}
-}
-
-func (j *job) all(pids []int, s syscall.Signal) {
-	for _, pid := range pids {
-		j.strike(pid, s)
 	}
 }

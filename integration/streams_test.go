@@ -2,26 +2,26 @@ package integration
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// bulk is how much is written, in bytes: with a pattern that repeats at no power of two.
+// bulk is the number of bytes that are written.
 const bulk = 400 << 20
 
-// pour is a program that writes bulk bytes of the pattern to its standard error.
-const pour = `yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c ` // as many as said
+// patternLine is what a worker writes repeatedly. Its length is not a power of two.
+const patternLine = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// Whatever a worker writes to standard error, which passes through rdzv, arrives, unchanged, at 200 MB/s and more.
+// Whatever a worker writes to standard error passes through rdzv and arrives unchanged.
 func TestStderrIsUnchanged(t *testing.T) {
 	p := newPlace(t)
-	script := pour + strconv.Itoa(bulk) + ` >&2`
+	script := fmt.Sprintf("yes %s | head -c %d >&2", patternLine, bulk)
 	cmd := exec.Command(*rdzvBin, "exec", "--", "sh", "-c", script)
 	cmd.Env, cmd.Dir = p.env, p.root
 	r, w, err := os.Pipe()
@@ -29,33 +29,33 @@ func TestStderrIsUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Stderr = w
-	began := time.Now()
+	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
 	n := checkPattern(t, r)
-	took := time.Since(began)
+	took := time.Since(start)
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	if n != bulk {
-		t.Errorf("%d bytes have come, want %d", n, bulk)
+		t.Errorf("%d bytes have arrived, want %d", n, bulk)
 	}
 	t.Logf("%.0f MB/s", float64(n)/1e6/took.Seconds())
 }
 
-// checkPattern reads to the end and returns how many bytes were of the pattern.
+// checkPattern reads until the end, checks the bytes, and returns their number.
 func checkPattern(t *testing.T, r io.Reader) (n int) {
 	t.Helper()
-	line := []byte("0123456789abcdefghijklmnopqrstuvwxyz\n")
+	line := []byte(patternLine + "\n")
 	pattern := bytes.Repeat(line, 4096)
 	b := make([]byte, len(pattern)-len(line))
 	for {
 		got, err := r.Read(b)
 		at := n % len(line)
 		if !bytes.Equal(b[:got], pattern[at:at+got]) {
-			t.Fatalf("other bytes behind byte %d", n)
+			t.Fatalf("after byte %d the bytes are %q, want the pattern", n, b[:min(got, len(line))])
 		}
 		n += got
 		if err == io.EOF {
@@ -67,7 +67,7 @@ func checkPattern(t *testing.T, r io.Reader) (n int) {
 	}
 }
 
-// A reader that closes its end ends the writer by SIGPIPE, as without rdzv.
+// If a reader closes its end, the writer gets SIGPIPE, as without rdzv.
 func TestClosedReader(t *testing.T) {
 	for name, script := range map[string]string{
 		"stdout": `"$0" exec -- yes | head -n 1; echo "codes ${PIPESTATUS[*]}"`,
@@ -76,19 +76,20 @@ func TestClosedReader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := newPlace(t).start("bash", "-c", script, *rdzvBin)
 			job.waitFor("codes 141 0")
-			job.code()
+			job.checkCode(0)
 		})
 	}
 }
 
-// A full disk behind standard error is the reader's own trouble.
+// If standard error cannot be written because a disk is full, the worker is not affected.
 func TestFullDisk(t *testing.T) {
-	job := newPlace(t).start("bash", "-c", `"$0" exec -- sh -c 'echo to nobody >&2; exit 4' 2>/dev/full; echo "code $?"`, *rdzvBin)
+	script := `"$0" exec -- sh -c 'echo text >&2; exit 4' 2>/dev/full; echo "code $?"`
+	job := newPlace(t).start("bash", "-c", script, *rdzvBin)
 	job.waitFor("code 4")
-	job.code()
+	job.checkCode(0)
 }
 
-// A reader that does not read holds nobody up: neither the end of the job nor the report.
+// A reader that does not read does not delay the end of the job.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	for name, capture := range map[string][]string{"captured": nil, "direct": {"--no-capture"}} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +98,9 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer r.Close() // nobody reads from it
-			line := direct(p, 4, append([]string{"--grace", "1s"}, capture...), actor("blab", p.dir("job")))
+			defer r.Close() // without having read
+			flags := append([]string{"--grace", "1s"}, capture...)
+			line := direct(p, 4, flags, worker("flood", p.dir("job")))
 			cmd := exec.Command(line[0], line[1:]...)
 			cmd.Env, cmd.Dir, cmd.Stderr = p.env, p.root, w
 			if err := cmd.Start(); err != nil {
@@ -110,21 +112,21 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 			select {
 			case <-ended:
 			case <-time.After(20 * time.Second):
-				t.Errorf("the job hangs; %d bytes stand in the pipe", inPipe(r))
+				t.Errorf("the job has not ended within 20s; the pipe has %d bytes", bytesInPipe(r))
 				_ = cmd.Process.Kill()
 				<-ended
 			}
-			if code := cmd.ProcessState.ExitCode(); code != workerCode {
-				t.Errorf("rdzv ended with %d, want %d", code, workerCode)
+			if code := cmd.ProcessState.ExitCode(); code != failCode {
+				t.Errorf("rdzv ended with exit code %d, want %d", code, failCode)
 			}
-			if inPipe(r) < 60<<10 {
-				t.Errorf("the pipe was not full: %d bytes", inPipe(r))
+			if n := bytesInPipe(r); n < 60<<10 {
+				t.Errorf("the pipe has %d bytes, want at least 60 KiB, because it is full", n)
 			}
 		})
 	}
 }
 
-func inPipe(r *os.File) (n int) {
+func bytesInPipe(r *os.File) (n int) {
 	raw, err := r.SyscallConn()
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })

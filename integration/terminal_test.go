@@ -1,9 +1,9 @@
 package integration
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,15 +13,15 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// A terminal is a real one, of the kernel's, with an interactive shell in it.
+// A terminal is a pseudoterminal with an interactive shell.
 type terminal struct {
 	*place
 	master *os.File
 	cmd    *exec.Cmd
 
 	mu     sync.Mutex
-	screen string // all that has appeared
-	from   int    // what has been looked at
+	screen string // everything that was written to it
+	seen   int    // the part of screen that waitFor has searched
 }
 
 // newTerminal starts bash in a terminal, in the place.
@@ -40,16 +40,16 @@ func newTerminal(t *testing.T) *terminal {
 	slave.Close()
 	done := make(chan struct{})
 	go func() { defer close(done); term.read() }()
-	t.Cleanup(func() { // before the place is left
+	t.Cleanup(func() { // before the place is removed
 		_ = term.cmd.Process.Kill()
 		_ = term.cmd.Wait()
 		term.master.Close()
 		<-done
 		if t.Failed() {
-			t.Logf("on the terminal:\n%s", term.screen)
+			t.Logf("the terminal shows:\n%s", term.screen)
 		}
 	})
-	term.sees("ready> ")
+	term.waitFor("ready> ")
 	return term
 }
 
@@ -66,159 +66,143 @@ func (term *terminal) read() {
 	}
 }
 
-// types presses keys; \x03 is Ctrl-C.
-func (term *terminal) types(keys string) {
+// typeKeys types keys; \x03 is Ctrl-C.
+func (term *terminal) typeKeys(keys string) {
 	term.t.Helper()
 	if _, err := term.master.WriteString(keys); err != nil {
 		term.t.Fatal(err)
 	}
 }
 
-// sees waits for a text to appear behind what it saw before.
-func (term *terminal) sees(text string) {
+// waitFor waits until a text appears after the one before.
+func (term *terminal) waitFor(text string) {
 	term.t.Helper()
 	if !eventually(waitLimit, func() bool {
 		term.mu.Lock()
 		defer term.mu.Unlock()
-		at := strings.Index(term.screen[term.from:], text)
+		at := strings.Index(term.screen[term.seen:], text)
 		if at >= 0 {
-			term.from += at + len(text)
+			term.seen += at + len(text)
 		}
 		return at >= 0
 	}) {
-		term.t.Fatalf("%q has not appeared", text)
+		term.t.Fatalf("the terminal does not show %q within %v", text, waitLimit)
 	}
 }
 
-// answers presses keys and waits for texts, one after another.
-func (term *terminal) answers(keys string, texts ...string) {
+// typeAndWait types keys and waits for texts, one after another.
+func (term *terminal) typeAndWait(keys string, texts ...string) {
 	term.t.Helper()
-	term.types(keys)
+	term.typeKeys(keys)
 	for _, text := range texts {
-		term.sees(text)
+		term.waitFor(text)
 	}
 }
 
-// runs types the command of a job without a launcher, and waits for its workers.
-func (term *terminal) runs(n int, prog []string) []record {
+// runJob types the command line of a job of n workers that note their signals, and waits for them.
+func (term *terminal) runJob(n int) []record {
 	term.t.Helper()
 	dir := term.dir("job")
-	term.types(strings.Join(direct(term.place, n, nil, append(prog, dir)), " ") + "; echo code=$?\n")
+	line := direct(term.place, n, nil, worker("signals", dir))
+	term.typeKeys(strings.Join(line, " ") + "; echo code=$?\n")
 	return records(term.t, dir, n)
 }
 
-func (term *terminal) signalsOf(rank int) string {
-	term.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("%s/job/%d.signals", term.root, rank))
-	if err != nil {
-		term.t.Error(err)
-	}
-	return string(text)
-}
-
-// Ctrl-C and Ctrl-\ reach each worker once, from the terminal itself.
+// Each worker receives the signal of Ctrl-C and Ctrl-\ once, from the terminal itself.
 func TestTerminalKeys(t *testing.T) {
 	for key, want := range map[string]string{"\x03": "SIGINT", "\x1c": "SIGQUIT"} {
 		t.Run(want, func(t *testing.T) {
 			term := newTerminal(t)
-			term.runs(2, actor("count"))
-			term.types(key)
-			term.sees("code=0") // as after a checkpoint
-			for rank := range 2 {
-				if got := term.signalsOf(rank); got != want {
-					t.Errorf("rank %d got %q, want %q", rank, got, want)
-				}
+			workers := term.runJob(2)
+			term.typeKeys(key)
+			term.waitFor("code=0") // as after a checkpoint
+			for _, w := range workers {
+				w.checkSignals(t, term.dir("job"), want)
 			}
 		})
 	}
 }
 
-// Ctrl-Z stops the job, as its shell sees; fg goes on with it.
+// Ctrl-Z stops the job, and the shell reports that; fg continues it.
 func TestTerminalStop(t *testing.T) {
 	term := newTerminal(t)
-	workers := term.runs(2, actor("count"))
-	term.types("\x1a")
-	term.sees("Stopped")
+	workers := term.runJob(2)
+	term.typeKeys("\x1a")
+	term.waitFor("Stopped")
 	for rank, w := range workers {
-		if state := statOf(w.PID)[0]; state != "T" {
-			t.Errorf("rank %d is in state %s", rank, state)
+		if state := stateOf(w.PID); state != "T" {
+			t.Errorf("rank %d is in state %s, want T (stopped)", rank, state)
 		}
 	}
-	term.sees("ready> ")
-	term.types("fg\n")
+	term.waitFor("ready> ")
+	term.typeKeys("fg\n")
 	for rank, w := range workers {
-		if !eventually(waitLimit, func() bool { return statOf(w.PID)[0] != "T" }) {
-			t.Errorf("rank %d does not go on", rank)
+		if !eventually(waitLimit, func() bool { return stateOf(w.PID) != "T" }) {
+			t.Errorf("rank %d does not continue", rank)
 		}
 	}
-	term.types("\x03")
-	term.sees("ready> ") // bash forgets the rest of a line whose first command was stopped
-	term.types("echo code=$?\n")
-	term.sees("code=0")
-	for rank := range 2 {
-		if got := term.signalsOf(rank); got != "SIGINT" {
-			t.Errorf("rank %d got %q, want SIGINT", rank, got)
-		}
+	term.typeKeys("\x03")
+	term.waitFor("ready> ") // bash does not run the rest of the line
+	term.typeKeys("echo code=$?\n")
+	term.waitFor("code=0")
+	for _, w := range workers {
+		w.checkSignals(t, term.dir("job"), "SIGINT")
 	}
 }
 
-// The second Ctrl-C kills what has not minded the first, long before the grace is over.
+// The second Ctrl-C kills workers that ignore the first, before the end of the grace period.
 func TestTerminalSecondInterrupt(t *testing.T) {
 	term := newTerminal(t)
-	term.types(*rdzvBin + ` exec -- sh -c 'trap "" INT TERM; echo deaf; sleep 1000'; echo code=$?` + "\n")
-	term.sees("deaf\r\n")
-	term.types("\x03")
-	term.sees("SIGINT")
-	began := time.Now()
-	term.types("\x03")
-	term.sees("code=")
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+	term.typeKeys(*rdzvBin + ` exec -- sh -c 'trap "" INT TERM; echo ignoring; sleep 1000'; echo code=$?` + "\n")
+	term.waitFor("ignoring\r\n")
+	term.typeKeys("\x03")
+	term.waitFor("SIGINT")
+	start := time.Now()
+	term.typeKeys("\x03")
+	term.waitFor("code=")
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("the job ended %v after the second Ctrl-C, want at most 5s", took)
 	}
 }
 
-// A debugger has the terminal, and so has a shell, whose own Ctrl-C ends nothing.
+// A worker that is a debugger or a shell can use the terminal. Ctrl-C in that shell does not end
+// the job.
 func TestTerminalPrograms(t *testing.T) {
 	t.Run("pdb", func(t *testing.T) {
 		term := newTerminal(t)
-		term.types(*rdzvBin + " exec -- " + python + " -c 'import pdb; pdb.set_trace()'; echo code=$?\n")
-		term.sees("(Pdb) ")
-		term.answers("6*7\n", "42")
-		term.answers("q\n", "BdbQuit", "code=1")
+		term.typeKeys(*rdzvBin + " exec -- " + python + " -c 'import pdb; pdb.set_trace()'; echo code=$?\n")
+		term.waitFor("(Pdb) ")
+		term.typeAndWait("6*7\n", "42")
+		term.typeAndWait("q\n", "BdbQuit", "code=1")
 	})
 	t.Run("bash", func(t *testing.T) {
 		term := newTerminal(t)
-		term.types(*rdzvBin + " exec -- env PS1='inner> ' bash --norc --noediting -i; echo code=$?\n")
-		term.sees("inner> ")
-		term.sees("inner> ")            // the first was the echo
-		term.answers("\x03", "inner> ") // what is typed before is thrown away
-		term.answers("sleep 1000\n", "sleep 1000")
+		term.typeKeys(*rdzvBin + " exec -- env PS1='inner> ' bash --norc --noediting -i; echo code=$?\n")
+		term.waitFor("inner> ")
+		term.waitFor("inner> ")             // the first was the echo of the command
+		term.typeAndWait("\x03", "inner> ") // discards what was typed before
+		term.typeAndWait("sleep 1000\n", "sleep 1000")
 		if !eventually(waitLimit, func() bool { return term.hasProcess("sleep") }) {
-			t.Error("the inner shell runs nothing")
+			t.Error("the inner shell does not run sleep")
 		}
-		term.answers("\x03", "inner> ")
-		term.answers("echo rank=$RANK $((6*7))\n", "rank=0 42")
-		term.answers("exit 5\n", "code=5")
+		term.typeAndWait("\x03", "inner> ")
+		term.typeAndWait("echo rank=$RANK $((6*7))\n", "rank=0 42")
+		term.typeAndWait("exit 5\n", "code=5")
 	})
 	t.Run("sh", func(t *testing.T) {
 		term := newTerminal(t)
-		term.types(*rdzvBin + " exec -- sh; echo code=$?\n")
-		term.answers("echo rank=$RANK $((6*7))\n", "rank=0 42")
-		term.answers("exit 6\n", "code=6")
+		term.typeKeys(*rdzvBin + " exec -- sh; echo code=$?\n")
+		term.typeAndWait("echo rank=$RANK $((6*7))\n", "rank=0 42")
+		term.typeAndWait("exit 6\n", "code=6")
 	})
 	t.Run("tty", func(t *testing.T) {
 		term := newTerminal(t)
-		term.types(*rdzvBin + ` exec -- sh -c 'test -t 0 && test -t 1 && test -t 2 && tty'; echo code=$?` + "\n")
-		term.sees("/dev/pts/")
-		term.sees("code=0")
+		term.typeKeys(*rdzvBin + ` exec -- sh -c 'test -t 0 && test -t 1 && test -t 2 && tty'; echo code=$?` + "\n")
+		term.waitFor("/dev/pts/")
+		term.waitFor("code=0")
 	})
 }
 
 func (p *place) hasProcess(name string) bool {
-	for _, pid := range p.alive() {
-		if nameOf(pid) == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.marked(), func(pid int) bool { return nameOf(pid) == name })
 }

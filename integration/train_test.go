@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Real torch trains under Open MPI, ends with the same parameters everywhere, and a second run goes on where the
-// first one stopped.
+// The example trains with torch under Open MPI. All ranks have the same parameters at the end, and
+// a second run continues from the snapshot of the first.
 func TestTrain(t *testing.T) {
 	program, err := filepath.Abs("../examples/train.py")
 	if err != nil {
@@ -20,35 +20,32 @@ func TestTrain(t *testing.T) {
 	prog := []string{python, program, "--epochs", "3", "--snapshot", filepath.Join(home, "snapshot.pt")}
 
 	first := p.start(openMPI(p, 4, nil, prog)...)
-	if code := first.code(); code != 0 {
-		t.Fatalf("the first run ended with %d", code)
-	}
+	first.checkCode(0)
 	checkTraining(t, first, 1)
 	if _, err := os.Stat(filepath.Join(home, "snapshot.pt")); err != nil {
 		t.Fatal(err)
 	}
 
 	second := p.start(openMPI(p, 4, nil, prog)...)
-	if code := second.code(); code != 0 {
-		t.Fatalf("the second run ended with %d", code)
-	}
+	second.checkCode(0)
 	second.waitFor("continuing after epoch 3")
 	checkTraining(t, second, 4)
 	if before, after := lossOf(t, first, 3), lossOf(t, second, 6); after >= before {
-		t.Errorf("the loss was %v after the first run and is %v after the second", before, after)
+		t.Errorf("the loss is %v after the first run and %v after the second, want less", before, after)
 	}
 }
 
-// checkTraining: 4 ranks, 3 epochs from the one given, the loss falling, the same parameters at the end.
+// checkTraining checks a run of 3 epochs from the one given, on 4 ranks: the loss decreases, and
+// all ranks have the same parameters at the end.
 func checkTraining(t *testing.T, run *process, from int) {
 	t.Helper()
 	for rank := range 4 {
-		if len(run.linesWith("rank "+strconv.Itoa(rank)+" of 4")) != 1 {
-			t.Errorf("rank %d has not said who it is, once", rank)
+		if n := len(run.linesWith("rank " + strconv.Itoa(rank) + " of 4")); n != 1 {
+			t.Errorf("%d lines are about rank %d, want 1", n, rank)
 		}
 	}
 	if before, after := lossOf(t, run, from), lossOf(t, run, from+2); after >= before {
-		t.Errorf("the loss went from %v to %v", before, after)
+		t.Errorf("the loss changed from %v to %v, want less", before, after)
 	}
 	run.waitFor("the same on all 4 ranks")
 }
@@ -66,6 +63,6 @@ func lossOf(t *testing.T, run *process, epoch int) float64 {
 			return loss
 		}
 	}
-	t.Fatalf("no loss of epoch %d", epoch)
+	t.Fatalf("the run printed no loss of epoch %d", epoch)
 	return 0
 }

@@ -3,92 +3,105 @@ package integration
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Who is missing is said again and again, as far as the launcher lets it be known.
+// While agents wait for others, they report repeatedly which are missing, as far as the launcher
+// makes that known.
 func TestWaiting(t *testing.T) {
-	b := newBed(t, 2)
-	absent := `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 2 ] && exec "$1" worker until "$2" "$2/end"; shift 2; exec "$@"`
-	underOpenMPI := func(t *testing.T) {
-		s := b.stay(t)
-		line := append([]string{"--host", "node1:2,node2:2", "-np", "4", "sh", "-c", absent, "sh", self, s.dir("absent")}, rdzvExec([]string{"--join-timeout", "11s"}, []string{"true"})...)
-		job := s.on(1, s.openMPI(line...)...)
-		if code := job.code(); code != 124 {
-			t.Errorf("mpirun ended with %d, want 124", code)
-		}
-		if n := len(job.linesWith("rdzv: 3 of 4 agents joined; waiting for rank 2")); n < 2 {
-			t.Errorf("in 11 s it was said %d times who is missing", n)
-		}
-		if len(job.linesWith("rdzv: timed out after 11s (--join-timeout): 3 of 4 agents joined; waiting for rank 2")) == 0 {
-			t.Error("it was not said in the end that rank 2 is missing")
-		}
-	}
-	underHydra := func(t *testing.T) {
-		s := b.stay(t)
-		line := append([]string{"-hosts", "node1,node2", "-ppn", "2", "-np", "4", "sh", "-c", absent, "sh", self, s.dir("absent")}, rdzvExec([]string{"--join-timeout", "7s"}, []string{"true"})...)
-		job := s.on(1, s.hydra(line...)...)
-		job.waitFor("Hydra does not report which are missing")
-		job.waitFor("not all of its 4 agents joined within 7s (--join-timeout)")
-		if err := os.WriteFile(filepath.Join(s.root, "absent", "end"), nil, 0o600); err != nil { // Hydra waits for that rank
-			t.Fatal(err)
-		}
-		job.code()
-	}
-	// Whoever finds no store says what each address answered.
-	nobody := func(t *testing.T) {
-		s := b.stay(t)
-		agent := s.on(2, rdzvExec([]string{"--nodes", "2", "--store", "node1", "--join-timeout", "2s"}, []string{"true"})...)
-		if code := agent.code(); code != 124 {
-			t.Errorf("rdzv ended with %d, want 124", code)
-		}
-		if lines := agent.linesWith("rdzv:", "10.77.0.11"); len(lines) == 0 || !tried.MatchString(strings.Join(lines, " ")) {
-			t.Errorf("the addresses tried, and their answers, are not in %q", lines)
-		}
-		if len(agent.linesWith("rdzv: hint:", `"node1"`)) == 0 {
-			t.Error("there is no hint")
-		}
-	}
-	// A terminal has one line that renews itself, and that is gone when the job begins.
-	terminal := func(t *testing.T) {
-		s := b.stay(t)
-		line := s.exec("--nodes", "2", "--store", "node1")
-		shown := filepath.Join(s.root, "shown")
-		first := s.startWith([]string{"TERM=xterm"}, b.on(1, "script", "-qfec", quoted(line), shown)...)
-		text := func() string { text, _ := os.ReadFile(shown); return string(text) }
-		if !eventually(waitLimit, func() bool { return strings.Contains(text(), "1 of 2 agents joined (from node1) (10s)") }) {
-			t.Error("the terminal does not show who is here")
-		}
-		second := s.on(2, line...)
-		for _, agent := range []*process{first, second} {
-			if code := agent.code(); code != 0 {
-				t.Errorf("an agent ended with %d", code)
-			}
-		}
-		const before, renewed = "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) (5s)", "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) (10s)\r\x1b[K"
-		if !strings.Contains(text(), before+renewed) {
-			t.Errorf("the terminal was shown %q", text())
-		}
-	}
-	// The time counts from the start of the first agent, whichever of the two hosts the store, and not anew from there.
-	once := func(t *testing.T) {
-		s := b.stay(t)
-		line := rdzvExec([]string{"--nodes", "3", "--join-timeout", "5s"}, []string{"true"})
-		first := s.on(1, line...)
-		first.waitFor("no other agent has connected after 3s")
-		second := s.on(2, line...)
-		for _, agent := range []*process{first, second} {
-			if code := agent.code(); code != 124 {
-				t.Errorf("an agent ended with %d, want 124", code)
-			}
-		}
-		if took := time.Since(first.started); took > 7*time.Second {
-			t.Errorf("the agents gave up %v after the first had started, want 5s", took.Round(time.Millisecond))
-		}
-	}
+	c := newCluster(t, 2)
 	runConcurrently(t, []scenario{
-		{"openmpi", underOpenMPI}, {"hydra", underHydra}, {"nobody", nobody}, {"terminal", terminal}, {"once", once},
+		{"openmpi", func(t *testing.T) { c.newPlace(t).rankMissingUnderOpenMPI() }},
+		{"hydra", func(t *testing.T) { c.newPlace(t).rankMissingUnderHydra() }},
+		{"no store", func(t *testing.T) { c.newPlace(t).storeMissing() }},
+		{"terminal", func(t *testing.T) { c.newPlace(t).waitOnTerminal() }},
+		{"timeout", func(t *testing.T) { c.newPlace(t).joinTimeout() }},
 	})
+}
+
+// withoutRank2 is a command line whose rank 2 does not run rdzv, until the file end exists.
+func (p *clusterPlace) withoutRank2(flags ...string) []string {
+	script := `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 2 ] && exec "$1" worker until "$2" "$2/end"
+		shift 2; exec "$@"`
+	line := []string{"sh", "-c", script, "sh", self, p.dir("absent")}
+	return append(line, rdzvExec(flags, []string{"true"})...)
+}
+
+func (p *clusterPlace) rankMissingUnderOpenMPI() {
+	args := strings.Fields("--host node1:2,node2:2 -np 4")
+	line := append(args, p.withoutRank2("--join-timeout", "11s")...)
+	job := p.on(1, p.openMPI(line...)...)
+	job.checkCode(124)
+	const missing = "3 of 4 agents joined; waiting for rank 2"
+	if n := len(job.linesWith("rdzv: " + missing)); n < 2 {
+		p.t.Errorf("rdzv printed %q %d times in 11 s, want at least twice", missing, n)
+	}
+	const timedOut = "rdzv: timed out after 11s (--join-timeout): " + missing
+	if len(job.linesWith(timedOut)) == 0 {
+		p.t.Errorf("rdzv did not print %q", timedOut)
+	}
+}
+
+func (p *clusterPlace) rankMissingUnderHydra() {
+	args := strings.Fields("-hosts node1,node2 -ppn 2 -np 4")
+	line := append(args, p.withoutRank2("--join-timeout", "7s")...)
+	job := p.on(1, p.hydra(line...)...)
+	job.waitFor("Hydra does not report which are missing")
+	job.waitFor("not all of its 4 agents joined within 7s (--join-timeout)")
+	end := filepath.Join(p.dir("absent"), "end")
+	if err := os.WriteFile(end, nil, 0o600); err != nil { // Hydra waits for rank 2
+		p.t.Fatal(err)
+	}
+	job.code()
+}
+
+var triedAddress = regexp.MustCompile(`10\.77\.0\.11 port [0-9,]+: connection refused`)
+
+// storeMissing checks that an agent that finds no store prints the addresses that it tried.
+func (p *clusterPlace) storeMissing() {
+	flags := []string{"--nodes", "2", "--store", "node1", "--join-timeout", "2s"}
+	agent := p.on(2, rdzvExec(flags, []string{"true"})...)
+	agent.checkCode(124)
+	if lines := agent.linesWith("rdzv:"); !triedAddress.MatchString(strings.Join(lines, " ")) {
+		p.t.Errorf("rdzv printed %q, want a line that matches %s", lines, triedAddress)
+	}
+	if len(agent.linesWith("rdzv: hint:", `"node1"`)) == 0 {
+		p.t.Error("rdzv printed no hint about node1")
+	}
+}
+
+// waitOnTerminal checks that an agent on a terminal updates one line, and erases it when the job
+// starts.
+func (p *clusterPlace) waitOnTerminal() {
+	const waiting = "\r\x1b[Krdzv: 1 of 2 agents joined (from node1) "
+	line := p.exec("--nodes", "2", "--store", "node1")
+	typescript := filepath.Join(p.root, "typescript")
+	script := p.cluster.on(1, "script", "-qfec", quoted(line), typescript)
+	first := p.startWith([]string{"TERM=xterm"}, script...)
+	screen := func() string { text, _ := os.ReadFile(typescript); return string(text) }
+	if !eventually(waitLimit, func() bool { return strings.Contains(screen(), waiting+"(10s)") }) {
+		p.t.Errorf("the agent wrote %q, want %q in it", screen(), waiting+"(10s)")
+	}
+	second := p.on(2, line...)
+	checkCodes(0, first, second)
+	const updated = waiting + "(5s)" + waiting + "(10s)\r\x1b[K"
+	if !strings.Contains(screen(), updated) {
+		p.t.Errorf("the agent wrote %q, want %q in it", screen(), updated)
+	}
+}
+
+// joinTimeout checks that the timeout counts from the start of the first agent, whichever hosts the
+// store.
+func (p *clusterPlace) joinTimeout() {
+	line := rdzvExec([]string{"--nodes", "3", "--join-timeout", "5s"}, []string{"true"})
+	first := p.on(1, line...)
+	first.waitFor("no other agent has connected after 3s")
+	second := p.on(2, line...)
+	checkCodes(124, first, second)
+	if took := time.Since(first.started); took > 7*time.Second {
+		p.t.Errorf("the agents ended %v after the start of the first, want 5s", took)
+	}
 }

@@ -1,14 +1,49 @@
-"""The ranks of TestChaos: they all_reduce over gloo until one of them fails as CHAOS_FAULT says.
+"""Ranks of PyTorch programs, started quickly: importing torch takes a second of CPU time, so that one
+process imports it and forks the ranks of many jobs.
 
-    ranks.py rank             is one rank
-    ranks.py serve SOCKET     imports torch once, and forks a rank for each `ranks.py forked SOCKET`
-    ranks.py forked SOCKET    stands in for a rank that the server forks: the rank has the environment and the streams of
-                              this process and gets its signals, this process ends as the rank does, and they die together
+    ranks.py serve SOCKET      imports torch, and forks a rank for each `ranks.py PROGRAM SOCKET`
+    ranks.py PROGRAM SOCKET    represents a rank that the server forks. The rank has the environment
+                               and the standard streams of this process and gets its signals. This
+                               process ends as the rank does, and if one dies, so does the other.
+    ranks.py PROGRAM           runs a rank in this process
+
+PROGRAM is one of these:
+
+    fault    all ranks all_reduce over gloo until one of them fails as RANKS_FAULT says
+    store    the ranks exchange the name of their job through torch's TCPStore, and keep the store
+             until a process opens the named pipe RANKS_END
+
+Each rank leaves its record in RANKS_DIR; see record in worker_test.go.
 """
-import contextlib, ctypes, faulthandler, json, os, resource, selectors, signal, socket, sys, time
+import contextlib
+import ctypes
+import faulthandler
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+import time
 
 
-def rank(fault):
+def leave_record():
+    path = os.path.join(os.environ["RANKS_DIR"], os.environ["RANK"] + ".json")
+    with open(path + ".draft", "w") as file:
+        json.dump({"PID": os.getpid(), "Env": dict(os.environ)}, file)
+    os.rename(path + ".draft", path)
+
+
+def run_fault():
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    fault = json.loads(os.environ["RANKS_FAULT"])
+    train = record(all_reduce) if fault["Kind"] == "record" else all_reduce
+    train(fault)
+
+
+def all_reduce(fault):
     import torch
     import torch.distributed as dist
 
@@ -53,20 +88,33 @@ def fail(kind, word, code):
         os.abort()
 
 
-def run():
-    from torch.distributed.elastic.multiprocessing.errors import record
+def run_store():
+    import datetime
+    from torch.distributed import TCPStore
 
-    fault = json.loads(os.environ["CHAOS_FAULT"])
-    (record(rank) if fault["Kind"] == "record" else rank)(fault)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    address, run = os.environ["MASTER_ADDR"], os.environ["RDZV_RUN_ID"]
+    port, timeout = int(os.environ["MASTER_PORT"]), datetime.timedelta(seconds=60)
+    store = TCPStore(address, port, size, rank == 0, timeout)
+    store.set(f"run{rank}", run)
+    runs = [store.get(f"run{r}").decode() for r in range(size)]
+    if runs != [run] * size:
+        sys.exit(f"rank {rank} of {run}: the store has the runs {runs}")
+    leave_record()
+    # If hundreds of ranks polled for a file, that would be most of the load.
+    os.close(os.open(os.environ["RANKS_END"], os.O_RDONLY))
+
+
+PROGRAMS = {"fault": run_fault, "store": run_store}
 
 
 def serve(path):
-    """Returns in every forked rank."""
+    """Forks ranks until the test ends. In each forked rank it returns the rank's program."""
     import torch.distributed.elastic.multiprocessing.errors
 
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
-    server.listen(64)
+    server.listen(1024)
     wait = selectors.DefaultSelector()
     wait.register(server, selectors.EVENT_READ)
     wait.register(os.pidfd_open(os.getppid()), selectors.EVENT_READ)
@@ -75,10 +123,11 @@ def serve(path):
         for key, _ in wait.select():
             if key.fileobj is server:
                 connection, _ = server.accept()
-                _, files, _, _ = socket.recv_fds(connection, 1, 4)
+                program, files, _, _ = socket.recv_fds(connection, 64, 4)
                 pid = os.fork()
                 if pid == 0:
-                    return become(files)
+                    take_over(files)
+                    return program.decode()
                 for file in files:
                     os.close(file)
                 pidfd = os.pidfd_open(pid)
@@ -89,7 +138,7 @@ def serve(path):
                 sys.exit("the test has ended")
             connection, pid, pidfd = key.data
             if connection.fileno() < 0:
-                continue  # closed: both its events came at once
+                continue  # both of its events came at once, and it is closed
             if key.fileobj is connection:
                 signals = connection.recv(64)
                 for number in signals or [signal.SIGKILL]:
@@ -105,8 +154,8 @@ def serve(path):
             os.close(pidfd)
 
 
-def become(files):
-    """Takes over streams and environment."""
+def take_over(files):
+    """Gives this process the standard streams and the environment of another one."""
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     *streams, environ = files
@@ -121,13 +170,15 @@ def become(files):
         faulthandler.enable()
 
 
-def stand_in(path):
+def represent(program, path):
+    """Has the server fork a rank, passes on signals to it, and ends as it does."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
     environ = os.open("/proc/self/environ", os.O_RDONLY)
-    socket.send_fds(connection, [b"."], [0, 1, 2, environ])
+    socket.send_fds(connection, [program.encode()], [0, 1, 2, environ])
+    pass_on = lambda number, _: connection.send(bytes([number]))
     for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "ABRT"):
-        signal.signal(signal.Signals["SIG" + name], lambda number, _: connection.send(bytes([number])))
+        signal.signal(signal.Signals["SIG" + name], pass_on)
     code = connection.recv(16)
     if not code:
         sys.exit("the server of ranks has ended")
@@ -140,18 +191,18 @@ def stand_in(path):
     os.kill(os.getpid(), -code)
 
 
-def note():
-    """What the test wants to know of every worker; see record in worker_test.go."""
-    with open(os.path.join(os.environ["CHAOS_DIR"], os.environ["RANK"] + ".json"), "w") as file:
-        json.dump({"PID": os.getpid(), "Env": dict(os.environ)}, file)
+def main():
+    program, *path = sys.argv[1:]
+    if program == "serve":
+        PROGRAMS[serve(*path)]()
+        return
+    if program == "fault":
+        leave_record()
+    if path:
+        represent(program, *path)
+    else:
+        PROGRAMS[program]()
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        serve(sys.argv[2])
-    else:
-        note()
-    if sys.argv[1] == "forked":
-        stand_in(sys.argv[2])
-    else:
-        run()
+    main()

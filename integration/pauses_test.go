@@ -1,0 +1,79 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A job continues after all its agents were stopped for longer than the peer timeout.
+func TestPauses(t *testing.T) {
+	c := newJobCluster(t)
+	var scenarios []scenario
+	for i, launcher := range jobLaunchers {
+		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
+			c.pauseJob(t, launcher, 1+i%2)
+		}})
+	}
+	runConcurrently(t, scenarios)
+}
+
+// pauseTime is longer than the shortest --peer-timeout.
+const pauseTime = 4 * time.Second
+
+func (c *cluster) pauseJob(t *testing.T, launcher string, hosts int) {
+	end := filepath.Join(newPlace(t).root, "end")
+	flags := []string{"--peer-timeout", "3s"}
+	j := c.runningJob(t, launcher, hosts, flags, worker("until", jobDir, end))
+	agents := j.agents()
+	j.suspend(agents)
+	running := func(pid int) bool { return stateOf(pid) != "T" }
+	if !eventually(waitLimit, func() bool { return !slices.ContainsFunc(agents, running) }) {
+		t.Error("not all agents are stopped")
+	}
+	j.runFor(pauseTime)
+	j.resume(agents)
+	j.runFor(pauseTime) // no agent is considered lost
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j.checkCommands(0)
+	if lines := j.commands[0].linesWith("rdzv:"); len(lines) > 0 {
+		t.Errorf("rdzv printed %q, want nothing", lines)
+	}
+	j.removeLeftovers()
+}
+
+func (j *job) suspend(agents []int) {
+	if j.launcher == "slurm" {
+		j.slurmCommand("scontrol", "suspend", j.workers[0].Env["SLURM_JOB_ID"])
+		return
+	}
+	j.signalAll(agents, syscall.SIGSTOP)
+}
+
+func (j *job) resume(agents []int) {
+	if j.launcher == "slurm" {
+		j.slurmCommand("scontrol", "resume", j.workers[0].Env["SLURM_JOB_ID"])
+		return
+	}
+	j.signalAll(agents, syscall.SIGCONT)
+}
+
+func (j *job) signalAll(pids []int, s syscall.Signal) {
+	for _, pid := range pids {
+		j.signal(pid, s)
+	}
+}
+
+// runFor fails the test if one of the job's commands ends within the time.
+func (j *job) runFor(d time.Duration) {
+	j.t.Helper()
+	deadline := time.Now().Add(d)
+	for _, command := range j.commands {
+		command.runsUntil(deadline)
+	}
+}

@@ -1,0 +1,29 @@
+package integration
+
+import (
+	"flag"
+	"sync"
+	"testing"
+)
+
+var atOnce = flag.Int("at-once", 4, "how many scenarios runConcurrently runs at the same time")
+
+// A scenario is one of many similar tests.
+type scenario struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// runConcurrently runs scenarios as subtests, a few at the same time, because they mostly wait.
+func runConcurrently(t *testing.T, scenarios []scenario) {
+	slots := make(chan struct{}, *atOnce)
+	var all sync.WaitGroup
+	for _, s := range scenarios {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			t.Run(s.name, s.run)
+		})
+	}
+	all.Wait()
+}
