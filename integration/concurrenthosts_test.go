@@ -6,20 +6,24 @@ import (
 	"testing"
 )
 
-// startOnHosts starts a command line under a launcher, with two tasks on each of two hosts.
-var startOnHosts = map[string]func(p *clusterPlace, line []string) *process{
-	"openmpi": func(p *clusterPlace, line []string) *process {
-		args := strings.Fields("--host node1:2,node2:2 -np 4")
-		return p.on(1, p.openMPI(append(args, line...)...)...)
+// onTwoHosts are the command lines that start two tasks on each of two hosts. session is a directory
+// of the mpirun, which may not share it with another.
+var onTwoHosts = map[string]func(p *clusterPlace, session string) []string{
+	"openmpi": func(p *clusterPlace, session string) []string {
+		args := []string{"--mca", "orte_tmpdir_base", session, "--host", "node1:2,node2:2", "-np", "4"}
+		return p.cluster.on(1, p.openMPI(args...)...)
 	},
-	"hydra": func(p *clusterPlace, line []string) *process {
-		args := strings.Fields("-hosts node1,node2 -ppn 2 -np 4")
-		return p.on(1, p.hydra(append(args, line...)...)...)
+	"hydra": func(p *clusterPlace, _ string) []string {
+		return p.cluster.on(1, p.hydra("-hosts", "node1,node2", "-ppn", "2", "-np", "4")...)
 	},
-	"slurm": func(p *clusterPlace, line []string) *process {
-		args := strings.Fields("srun -O -N2 -n4 --ntasks-per-node=2")
-		return p.slurm(1, append(args, line...)...)
+	"slurm": func(p *clusterPlace, _ string) []string {
+		return p.cluster.slurm(strings.Fields("on 1 srun -O -N2 -n4 --ntasks-per-node=2")...)
 	},
+}
+
+func (p *clusterPlace) startOnTwoHosts(launcher, session string, line []string) *process {
+	p.t.Helper()
+	return p.start(append(onTwoHosts[launcher](p, p.dir(session)), line...)...)
 }
 
 // Jobs of one user on the same hosts at the same time do not affect one another. A script under one
@@ -27,7 +31,7 @@ var startOnHosts = map[string]func(p *clusterPlace, line []string) *process{
 func TestSeveralJobsOnHosts(t *testing.T) {
 	c := newCluster(t, 2, "--docker")
 	c.startSlurm(1, 2)
-	for launcher := range startOnHosts {
+	for launcher := range onTwoHosts {
 		t.Run("concurrent/"+launcher, func(t *testing.T) { c.newPlace(t).concurrentJobs(launcher) })
 		t.Run("consecutive/"+launcher, func(t *testing.T) { c.newPlace(t).consecutiveJobs(launcher) })
 	}
@@ -39,7 +43,7 @@ func (p *clusterPlace) concurrentJobs(launcher string) {
 	var jobs []*process
 	for _, name := range names {
 		line := rdzvExec(joinSoon, peer(p.dir(name)))
-		jobs = append(jobs, startOnHosts[launcher](p, line))
+		jobs = append(jobs, p.startOnTwoHosts(launcher, "session-"+name, line))
 	}
 	runs := map[string]bool{}
 	for i, job := range jobs {
@@ -62,7 +66,7 @@ func (p *clusterPlace) consecutiveJobs(launcher string) {
 		done`
 	dirs := []string{p.dir("one"), p.dir("two"), p.dir("three")}
 	line := slices.Concat([]string{"sh", "-c", script, "sh", *rdzvBin, self}, dirs)
-	startOnHosts[launcher](p, line).checkCode(0)
+	p.startOnTwoHosts(launcher, "session", line).checkCode(0)
 	for _, dir := range dirs {
 		checkLayout(p.t, records(p.t, dir, 4), make(layout, 4))
 	}
@@ -77,7 +81,7 @@ func (p *clusterPlace) secondJobFails(launcher string) {
 		exec "$rdzv" exec --join-timeout 20s -- "$self" peer "$5"`
 	one, two, three := p.dir("one"), p.dir("two"), p.dir("three")
 	line := []string{"sh", "-c", script, "sh", *rdzvBin, self, one, two, three}
-	job := startOnHosts[launcher](p, line)
+	job := p.startOnTwoHosts(launcher, "session", line)
 	job.checkCode(0)
 	if n := len(job.linesWith("exit code 7 of the second job")); n != 4 {
 		p.t.Errorf("%d agents of the second job ended with exit code 7, want all 4", n)

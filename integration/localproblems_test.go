@@ -45,7 +45,7 @@ var localProblems = []localProblem{
 		"runtimeDir",
 		`[ $(hostname) = node1 ] || { unset XDG_RUNTIME_DIR; export TMPDIR=/no/such; }`,
 		nil, "true", 121,
-		[]string{`rdzv: cannot make the runtime directory "/no/such/rdzv-`},
+		[]string{`rdzv: cannot create the runtime directory "/no/such/rdzv-`},
 	},
 	{
 		"several",
