@@ -78,7 +78,11 @@ func (f *fault) run(t *testing.T, prog []string) {
 	for _, command := range j.commands {
 		codes = append(codes, command.code())
 	}
-	f.kind.check(f, j, codes)
+	if f.Injected {
+		checkLostAgent(f, j, codes)
+	} else {
+		checkFailedRank(f, j, codes)
+	}
 }
 
 // faultTable counts, by kind and setup, the faults that were reported correctly, of those that ran.
