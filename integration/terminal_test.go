@@ -99,6 +99,12 @@ func (term *terminal) typeAndWait(keys string, texts ...string) {
 	}
 }
 
+// exec types the command line of a job with one worker.
+func (term *terminal) exec(program string) {
+	term.t.Helper()
+	term.typeKeys(*rdzvBin + " exec -- " + program + "; echo code=$?\n")
+}
+
 // runJob types the command line of a job of n workers that note their signals, and waits for them.
 func (term *terminal) runJob(n int) []record {
 	term.t.Helper()
@@ -153,7 +159,7 @@ func TestTerminalStop(t *testing.T) {
 // The second Ctrl-C kills workers that ignore the first, before the end of the grace period.
 func TestTerminalSecondInterrupt(t *testing.T) {
 	term := newTerminal(t)
-	term.typeKeys(*rdzvBin + ` exec -- sh -c 'trap "" INT TERM; echo ignoring; sleep 1000'; echo code=$?` + "\n")
+	term.exec(`sh -c 'trap "" INT TERM; echo ignoring; sleep 1000'`)
 	term.waitFor("ignoring\r\n")
 	term.typeKeys("\x03")
 	term.waitFor("SIGINT")
@@ -170,14 +176,14 @@ func TestTerminalSecondInterrupt(t *testing.T) {
 func TestTerminalPrograms(t *testing.T) {
 	t.Run("pdb", func(t *testing.T) {
 		term := newTerminal(t)
-		term.typeKeys(*rdzvBin + " exec -- " + python + " -c 'import pdb; pdb.set_trace()'; echo code=$?\n")
+		term.exec(python + " -c 'import pdb; pdb.set_trace()'")
 		term.waitFor("(Pdb) ")
 		term.typeAndWait("6*7\n", "42")
 		term.typeAndWait("q\n", "BdbQuit", "code=1")
 	})
 	t.Run("bash", func(t *testing.T) {
 		term := newTerminal(t)
-		term.typeKeys(*rdzvBin + " exec -- env PS1='inner> ' bash --norc --noediting -i; echo code=$?\n")
+		term.exec("env PS1='inner> ' bash --norc --noediting -i")
 		term.waitFor("inner> ")
 		term.waitFor("inner> ")             // the first was the echo of the command
 		term.typeAndWait("\x03", "inner> ") // discards what was typed before
@@ -191,13 +197,13 @@ func TestTerminalPrograms(t *testing.T) {
 	})
 	t.Run("sh", func(t *testing.T) {
 		term := newTerminal(t)
-		term.typeKeys(*rdzvBin + " exec -- sh; echo code=$?\n")
+		term.exec("sh")
 		term.typeAndWait("echo rank=$RANK $((6*7))\n", "rank=0 42")
 		term.typeAndWait("exit 6\n", "code=6")
 	})
 	t.Run("tty", func(t *testing.T) {
 		term := newTerminal(t)
-		term.typeKeys(*rdzvBin + ` exec -- sh -c 'test -t 0 && test -t 1 && test -t 2 && tty'; echo code=$?` + "\n")
+		term.exec("sh -c 'test -t 0 && test -t 1 && test -t 2 && tty'")
 		term.waitFor("/dev/pts/")
 		term.waitFor("code=0")
 	})
