@@ -16,13 +16,13 @@ func TestTrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPlace(t)
-	home := p.dir("data")
-	prog := []string{python, program, "--epochs", "3", "--snapshot", filepath.Join(home, "snapshot.pt")}
+	snapshot := filepath.Join(p.dir("data"), "snapshot.pt")
+	prog := []string{python, program, "--epochs", "3", "--snapshot", snapshot}
 
 	first := p.start(openMPI(p, 4, nil, prog)...)
 	first.checkCode(0)
 	checkTraining(t, first, 1)
-	if _, err := os.Stat(filepath.Join(home, "snapshot.pt")); err != nil {
+	if _, err := os.Stat(snapshot); err != nil {
 		t.Fatal(err)
 	}
 
