@@ -79,10 +79,12 @@ func (c *cluster) command(script string, args ...string) []string {
 func (c *cluster) remoteShell(p *place) string {
 	path := filepath.Join(p.root, "ssh")
 	if _, err := os.Stat(path); err == nil {
-		return path // another job may be running it, and an executable that is open for writing cannot run
+		return path // another job may run it, and a file that is open for writing cannot be executed
 	}
 	var text strings.Builder
-	fmt.Fprint(&text, "#!/bin/sh\nwhile :; do case $1 in -*) shift ;; *) break ;; esac; done\nhost=$1; shift\n")
+	fmt.Fprintln(&text, `#!/bin/sh
+while :; do case $1 in -*) shift ;; *) break ;; esac; done
+host=$1; shift`)
 	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(c.hostsCommand("rsh"), " "))
 	for _, entry := range p.env {
 		name, value, _ := strings.Cut(entry, "=")

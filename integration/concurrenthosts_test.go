@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// onTwoHosts are the command lines that start two tasks on each of two hosts. session is a directory
-// of the mpirun, which may not share it with another.
+// onTwoHosts are the command lines that start two tasks on each of two hosts. session is a
+// directory of the mpirun, which may not share it with another.
 var onTwoHosts = map[string]func(p *clusterPlace, session string) []string{
 	"openmpi": func(p *clusterPlace, session string) []string {
 		args := []string{"--mca", "orte_tmpdir_base", session, "--host", "node1:2,node2:2", "-np", "4"}

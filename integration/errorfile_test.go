@@ -22,7 +22,9 @@ func TestErrorFile(t *testing.T) {
 	p := newPlace(t)
 	job := p.start(openMPI(p, 2, nil, []string{python, "-c", recordedProgram})...)
 	job.checkCode(1)
-	for _, want := range []string{"message  KeyError: 'of rank 1'", `| KeyError: 'of rank 1'`, "in main"} {
+	for _, want := range []string{
+		"message  KeyError: 'of rank 1'", "| KeyError: 'of rank 1'", "in main",
+	} {
 		if len(job.linesWith("rdzv:   ", want)) == 0 {
 			t.Errorf("no line of the report contains %q", want)
 		}

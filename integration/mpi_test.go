@@ -11,8 +11,8 @@ const openMPIProgram = `
 import os, sys
 from mpi4py import MPI
 w = MPI.COMM_WORLD
-total = w.allreduce(w.Get_rank())
-sys.stdout.write(f"RANK {os.environ['RANK']} is MPI rank {w.Get_rank()} of {w.Get_size()} sum {total}\n")
+rank, size, total = w.Get_rank(), w.Get_size(), w.allreduce(w.Get_rank())
+sys.stdout.write(f"RANK {os.environ['RANK']} is MPI rank {rank} of {size} sum {total}\n")
 `
 
 // mpichProgram does the same with MPICH's library. Its handles are numbers that are fixed by the
@@ -26,7 +26,8 @@ assert mpi.MPI_Init(None, None) == 0
 mpi.MPI_Comm_rank(world, ctypes.byref(rank))
 mpi.MPI_Comm_size(world, ctypes.byref(size))
 mpi.MPI_Allreduce(ctypes.byref(rank), ctypes.byref(total), 1, integer, add, world)
-sys.stdout.write(f"RANK {os.environ['RANK']} is MPI rank {rank.value} of {size.value} sum {total.value}\n")
+rank, size, total = rank.value, size.value, total.value
+sys.stdout.write(f"RANK {os.environ['RANK']} is MPI rank {rank} of {size} sum {total}\n")
 mpi.MPI_Finalize()
 `
 

@@ -64,7 +64,9 @@ func TestNoRank(t *testing.T) {
 func TestEnv(t *testing.T) {
 	p := newPlace(t)
 	lines := output(t, p, append(mpirunCommand(2), *rdzvBin, "env")...)
-	for _, want := range []string{`^export RANK='?0'?$`, `^export RANK='?1'?$`, `^export WORLD_SIZE='?2'?$`} {
+	for _, want := range []string{
+		`^export RANK='?0'?$`, `^export RANK='?1'?$`, `^export WORLD_SIZE='?2'?$`,
+	} {
 		pattern := regexp.MustCompile(want)
 		if !slices.ContainsFunc(lines, pattern.MatchString) {
 			t.Errorf("env printed %q, want a line that matches %s", lines, want)

@@ -120,7 +120,8 @@ func checkReportFile(t *testing.T, file string, f failureCase) {
 	text := readReport(t, file, &got)
 	if got.Kind != "failed" || got.Rank != 1 || got.LocalRank != 1 || got.WorldSize != 3 ||
 		got.ExitCode != f.code {
-		t.Errorf("the report is %s\nwant kind failed, rank 1, local rank 1 of 3, exit code %d", text, f.code)
+		t.Errorf("the report is %s\nwant kind failed, rank 1, local rank 1 of 3, exit code %d",
+			text, f.code)
 	}
 	if got.PID == 0 || got.Host == "" || len(got.Program) != 3 || got.Seconds <= 0 {
 		t.Errorf("the report is %s\nwant pid, host, program and seconds in it", text)
@@ -130,7 +131,7 @@ func checkReportFile(t *testing.T, file string, f failureCase) {
 	}
 	isStderr := func(line string) bool { return strings.HasPrefix(line, "| ") }
 	if slices.ContainsFunc(f.lines, isStderr) && len(got.Stderr) == 0 {
-		t.Errorf("the report is %s\nwant lines of stderr in it", text) // only the worker's agent has them
+		t.Errorf("the report is %s\nwant lines of stderr in it", text)
 	}
 }
 

@@ -36,7 +36,8 @@ func TestNoSecretOnDisk(t *testing.T) {
 			return [][]string{append([]string{"mpiexec.hydra", "-n", "2"}, line...)}
 		}},
 		{"srun", newSlurm, func(p *place, line []string) [][]string {
-			return [][]string{p.ownCluster().slurm(append(strings.Fields("on 1 srun --quiet --overcommit -n 2"), line...)...)}
+			srun := strings.Fields("on 1 srun --quiet --overcommit -n 2")
+			return [][]string{p.ownCluster().slurm(append(srun, line...)...)}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -136,7 +136,8 @@ func TestManyJobsInOneLauncher(t *testing.T) {
 	t.Logf("%d jobs: each of the first quarter took %v, of the last %v; rdzv's files between them: %v",
 		len(took)+1, first, last, files)
 	if last > 3*first+time.Second {
-		t.Errorf("a job took %v at first and %v at last, want at most %v", first, last, 3*first+time.Second)
+		t.Errorf("a job took %v at first and %v at last, want at most %v",
+			first, last, 3*first+time.Second)
 	}
 	if grown := files[len(files)-1] - files[0]; grown > 1 {
 		t.Errorf("the numbers of files between the jobs are %v, want the same", files)

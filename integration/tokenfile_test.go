@@ -18,7 +18,9 @@ var badTokenFiles = map[string]func(path string) error{
 		target := path + ".target"
 		return errors.Join(os.Rename(path, target), os.Chmod(target, 0o644), os.Symlink(target, path))
 	},
-	"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	"directory": func(path string) error {
+		return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
+	},
 	"otherUser": giveToOtherUser,
 }
 
