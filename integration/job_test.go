@@ -139,10 +139,13 @@ func (j *job) agentCodes() map[int]int {
 		if err != nil {
 			j.t.Fatal(err)
 		}
-		parent, _ := strconv.Atoi(filepath.Base(file))
-		code, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err == nil { // otherwise the shell was killed while it wrote
-			codes[parent] = code
+		parent, err := strconv.Atoi(filepath.Base(file))
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		codes[parent], err = strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			j.t.Fatal(err)
 		}
 	}
 	return codes
