@@ -47,10 +47,7 @@ func (p *place) startWith(env []string, argv ...string) *process {
 	p.t.Helper()
 	c := p.command(env, argv)
 	c.begin()
-	go func() {
-		defer close(c.done)
-		_ = c.cmd.Wait() // ProcessState says how it ended
-	}()
+	go c.wait()
 	return c
 }
 
@@ -97,6 +94,12 @@ func (c *process) begin() {
 		close(c.done)
 		c.t.Fatalf("cannot start %q: %v", c.argv, err)
 	}
+}
+
+// wait waits for the end. cmd.ProcessState says how it ended.
+func (c *process) wait() {
+	defer close(c.done)
+	_ = c.cmd.Wait()
 }
 
 // lineReader splits a stream into lines.

@@ -33,7 +33,8 @@ const (
 //	session DIR             has a descendant in another session; exits with 7 on SIGUSR1
 //	descendants DIR         has descendants that are hard to end; the last rank exits with 7 when all
 //	                        have started, the others wait
-//	flood DIR               rank 0 writes to standard error for ever; the others as above
+//	flood DIR FILE          rank 0 writes to standard error for ever; the last rank exits with 7 when
+//	                        all have started and FILE exists, the others wait
 //	signals DIR             notes the signals that it receives, until shortly after one that asks it
 //	                        to end; then it exits with 0
 var roles = map[string]func(dir string, args []string) (int, error){
@@ -86,11 +87,16 @@ func until(dir string, args []string) (int, error) {
 	if err := leaveRecord(dir); err != nil {
 		return 0, err
 	}
-	exists := func() bool { _, err := os.Stat(args[0]); return err == nil }
+	return untilExists(args[0], 0), nil
+}
+
+// untilExists waits for a file and returns the code.
+func untilExists(file string, code int) int {
+	exists := func() bool { _, err := os.Stat(file); return err == nil }
 	if !eventually(waitLimit, exists) {
-		return notStopped, nil
+		return notStopped
 	}
-	return 0, nil
+	return code
 }
 
 func leave(dir string, args []string) (int, error) {
@@ -133,13 +139,12 @@ func failWhenAllRun(dir, failing string, fail func() (int, error)) (int, error) 
 	return fail()
 }
 
-// lastFails makes the last rank fail when all have started.
-func lastFails(dir string) (int, error) {
+// lastFails calls fail in the last rank when all ranks have started. The others wait.
+func lastFails(dir string, fail func() (int, error)) (int, error) {
 	size, err := strconv.Atoi(os.Getenv("WORLD_SIZE"))
 	if err != nil {
 		return 0, err
 	}
-	fail := func() (int, error) { return failCode, nil }
 	return failWhenAllRun(dir, strconv.Itoa(size-1), fail)
 }
 
@@ -175,12 +180,12 @@ func withDescendants(dir string, _ []string) (int, error) {
 	if err := descendants.Run(); err != nil {
 		return 0, err
 	}
-	return lastFails(dir)
+	return lastFails(dir, func() (int, error) { return failCode, nil })
 }
 
-func flood(dir string, _ []string) (int, error) {
+func flood(dir string, args []string) (int, error) {
 	if os.Getenv("RANK") != "0" {
-		return lastFails(dir)
+		return lastFails(dir, func() (int, error) { return untilExists(args[0], failCode), nil })
 	}
 	if err := leaveRecord(dir); err != nil {
 		return 0, err

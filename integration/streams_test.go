@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -99,37 +100,48 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close() // without having read
+			defer w.Close()
+			failNow := filepath.Join(p.root, "fail")
 			flags := append([]string{"--grace", "1s"}, capture...)
-			line := direct(p, 4, flags, worker("flood", p.dir("job")))
-			cmd := exec.Command(line[0], line[1:]...)
-			cmd.Env, cmd.Dir, cmd.Stderr = p.env, p.root, w
-			if err := cmd.Start(); err != nil {
+			job := p.command(nil, direct(p, 4, flags, worker("flood", p.dir("job"), failNow)))
+			job.cmd.Stderr = w
+			job.begin()
+			go job.wait()
+			job.runsUntilFull(w)
+			if err := os.WriteFile(failNow, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w.Close()
-			ended := make(chan struct{})
-			go func() { defer close(ended); _ = cmd.Wait() }()
-			select {
-			case <-ended:
-			case <-time.After(20 * time.Second):
-				t.Errorf("the job has not ended within 20s; the pipe has %d bytes", bytesInPipe(r))
-				_ = cmd.Process.Kill()
-				<-ended
+			if !job.endsWithin(20 * time.Second) {
+				t.Fatal("the job has not ended within 20s of the failure")
 			}
-			if code := cmd.ProcessState.ExitCode(); code != failCode {
-				t.Errorf("rdzv ended with exit code %d, want %d", code, failCode)
-			}
-			if n := bytesInPipe(r); n < 60<<10 {
-				t.Errorf("the pipe has %d bytes, want at least 60 KiB, because it is full", n)
-			}
+			job.checkCode(failCode)
 		})
 	}
 }
 
-func bytesInPipe(r *os.File) (n int) {
-	raw, err := r.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+// runsUntilFull waits until a pipe is full, and fails the test if the process ends before.
+func (c *process) runsUntilFull(w *os.File) {
+	c.t.Helper()
+	hasEnded := func() bool {
+		select {
+		case <-c.done:
+			return true
+		default:
+			return false
+		}
 	}
-	return n
+	full := eventually(waitLimit, func() bool { return isFull(w) || hasEnded() })
+	if hasEnded() {
+		c.t.Fatalf("%q ended before the pipe was full (%v)", c.argv, c.cmd.ProcessState)
+	}
+	if !full {
+		c.t.Fatalf("the pipe has not become full within %v", waitLimit)
+	}
+}
+
+// isFull tells whether a write to a pipe would block. The number of bytes in the pipe does not tell
+// it: each write may use a page of its own.
+func isFull(w *os.File) bool {
+	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(w.Fd()), Events: unix.POLLOUT}}, 0)
+	return err == nil && ready == 0
 }
