@@ -48,8 +48,8 @@ func TestCancelledBatch(t *testing.T) {
 }
 
 func (p *clusterPlace) cancel(k cancelCase) {
-	prog := rdzvExec(k.flags, worker("signals", p.dir("job")))
-	batch := p.batch([]string{"-N2", "-n4", "--ntasks-per-node=2"}, append(k.script, prog...)...)
+	line := rdzvExec(k.flags, worker("signals", p.dir("job")))
+	batch := p.batch([]string{"-N2", "-n4", "--ntasks-per-node=2"}, append(k.script, line...)...)
 	workers := records(p.t, p.dir("job"), k.workers)
 	id, received := workers[0].Env["SLURM_JOB_ID"], k.received
 	p.scancel(id, k.scancel...)

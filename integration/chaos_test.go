@@ -21,16 +21,16 @@ var (
 // that failed first, how it ended and what it printed, and the exit code must be that rank's. make
 // chaos runs 500 faults. A fault is the same in every campaign with its seed.
 func TestChaos(t *testing.T) {
-	prog := []string{python, filepath.Join(testbed, "ranks.py"), "fault"}
+	program := []string{python, filepath.Join(testbed, "ranks.py"), "fault"}
 	if !*chaosReal {
-		prog = startRankServer(t, "fault")
+		program = startRankServer(t, "fault")
 	}
 	faults := planFaults(*chaosSeed, *chaosFaults)
 	var scenarios []scenario
 	for i := range faults {
 		f := &faults[i]
 		name := fmt.Sprintf("%d %s of rank %d of %d, %s", i, f.Kind, f.Rank, f.ranks, f.setup.name)
-		scenarios = append(scenarios, scenario{name, func(t *testing.T) { f.run(t, prog) }})
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) { f.run(t, program) }})
 	}
 	runConcurrently(t, scenarios)
 	t.Log("\n" + faultTable(faults))
@@ -53,7 +53,7 @@ func startRankServer(t *testing.T, program string) []string {
 }
 
 // run runs the fault's job and checks how it ends.
-func (f *fault) run(t *testing.T, prog []string) {
+func (f *fault) run(t *testing.T, program []string) {
 	t.Cleanup(func() { f.ran, f.right = true, !t.Failed() }) // after the checks of the place
 	j := &job{place: newPlace(t), signalled: map[int]syscall.Signal{}}
 	t.Cleanup(j.checkTree)
@@ -64,7 +64,7 @@ func (f *fault) run(t *testing.T, prog []string) {
 	f.report = filepath.Join(j.root, "report.json")
 	env := []string{"RANKS_FAULT=" + string(text), "RANKS_DIR=" + j.records(),
 		"RDZV_REPORT=" + f.report, "OMP_NUM_THREADS=1"}
-	for _, line := range f.setup.commands(j.place, f.ranks, prog) {
+	for _, line := range f.setup.commands(j.place, f.ranks, program) {
 		j.commands = append(j.commands, j.startWith(env, line...))
 	}
 	if f.Injected {

@@ -41,25 +41,25 @@ var faultKinds = []faultKind{
 // A setup is a way to start a job of n workers: the command lines that the user runs.
 type setup struct {
 	name     string
-	commands func(p *place, n int, prog []string) [][]string
+	commands func(p *place, n int, program []string) [][]string
 }
 
 var setups = []setup{
 	{"one agent", oneCommand(direct)},
-	{"two agents", func(p *place, n int, prog []string) [][]string {
+	{"two agents", func(p *place, n int, program []string) [][]string {
 		perNode := strconv.Itoa(n / 2)
 		nodes := []string{"--nodes", "2", "--nproc-per-node", perNode, "--store", freeAddress(p.t)}
-		return slices.Repeat([][]string{rdzvExec(nodes, prog)}, 2)
+		return slices.Repeat([][]string{rdzvExec(nodes, program)}, 2)
 	}},
 	{"mpirun", oneCommand(openMPI)},
 	{"hydra", oneCommand(hydra)},
 }
 
 func oneCommand(
-	command func(p *place, n int, flags, prog []string) []string,
-) func(p *place, n int, prog []string) [][]string {
-	return func(p *place, n int, prog []string) [][]string {
-		return [][]string{command(p, n, nil, prog)}
+	command func(p *place, n int, flags, program []string) []string,
+) func(p *place, n int, program []string) [][]string {
+	return func(p *place, n int, program []string) [][]string {
+		return [][]string{command(p, n, nil, program)}
 	}
 }
 

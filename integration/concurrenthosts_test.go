@@ -60,9 +60,9 @@ func (p *clusterPlace) concurrentJobs(launcher string) {
 // consecutiveJobs runs three jobs under one launcher. Rank 1 leaves each a second after the others.
 func (p *clusterPlace) consecutiveJobs(launcher string) {
 	script := `rdzv=$1 self=$2; shift 2
-		prog='"$0" peer "$1" && if [ $RANK = 1 ]; then exec sleep 1; fi'
+		program='"$0" peer "$1" && if [ $RANK = 1 ]; then exec sleep 1; fi'
 		for dir; do
-			"$rdzv" exec --join-timeout 20s -- sh -c "$prog" "$self" "$dir" || exit
+			"$rdzv" exec --join-timeout 20s -- sh -c "$program" "$self" "$dir" || exit
 		done`
 	dirs := []string{p.dir("one"), p.dir("two"), p.dir("three")}
 	line := slices.Concat([]string{"sh", "-c", script, "sh", *rdzvBin, self}, dirs)

@@ -80,9 +80,9 @@ func TestBinarySize(t *testing.T) {
 func TestLaunchTime(t *testing.T) {
 	const n, times, most = 4, 7, 6
 	p := newPlace(t)
-	took := func(prog ...string) time.Duration {
+	took := func(program ...string) time.Duration {
 		start := time.Now()
-		p.start(append(mpirunCommand(n), prog...)...).checkCode(0)
+		p.start(append(mpirunCommand(n), program...)...).checkCode(0)
 		return time.Since(start)
 	}
 	var plain, with []time.Duration

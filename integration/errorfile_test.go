@@ -61,8 +61,8 @@ func TestErrorFileInsideWrapper(t *testing.T) {
 	for name, wrapper := range wrappers {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
-			prog := append(wrapper, python, "-c", recordedKeyError)
-			job := p.start(direct(p, 1, nil, prog)...)
+			program := append(wrapper, python, "-c", recordedKeyError)
+			job := p.start(direct(p, 1, nil, program)...)
 			job.checkCode(1)
 			if len(job.linesWith("rdzv: rank 0 failed first: exit 1", ": KeyError: 'epoch'")) != 1 {
 				t.Errorf("rdzv printed %q, want one line with the exception", job.linesWith("rdzv: "))

@@ -50,16 +50,18 @@ type job struct {
 }
 
 // runningJob starts a job and waits until all its workers have started.
-func (c *cluster) runningJob(t *testing.T, launcher string, hosts int, flags, prog []string) *job {
+func (c *cluster) runningJob(
+	t *testing.T, launcher string, hosts int, flags, program []string,
+) *job {
 	t.Helper()
-	j := c.startJob(t, launcher, hosts, flags, prog)
+	j := c.startJob(t, launcher, hosts, flags, program)
 	j.workers = records(t, j.records(), workersPerJob)
 	return j
 }
 
 // startJob starts a job. The command line via starts each agent.
 func (c *cluster) startJob(
-	t *testing.T, launcher string, hosts int, flags, prog []string, via ...string,
+	t *testing.T, launcher string, hosts int, flags, program []string, via ...string,
 ) *job {
 	t.Helper()
 	j := &job{
@@ -68,14 +70,14 @@ func (c *cluster) startJob(
 	}
 	t.Cleanup(j.checkTree) // before the place is removed
 	j.codes = j.dir("codes")
-	prog = slices.Clone(prog)
-	for i, word := range prog {
+	program = slices.Clone(program)
+	for i, word := range program {
 		if word == jobDir {
-			prog[i] = j.records()
+			program[i] = j.records()
 		}
 	}
 	env := append([]string{"HOSTS_DIR=" + filepath.Join(c.root, "hosts")}, c.jobEnv...)
-	for _, line := range j.commandLines(flags, prog) {
+	for _, line := range j.commandLines(flags, program) {
 		j.commands = append(j.commands, j.startWith(env, line...))
 	}
 	return j
@@ -85,14 +87,14 @@ func (c *cluster) startJob(
 func (j *job) records() string { return j.dir("job") }
 
 // commandLines are the command lines that start the job.
-func (j *job) commandLines(flags, prog []string) [][]string {
+func (j *job) commandLines(flags, program []string) [][]string {
 	c, twoHosts := j.cluster, j.hosts == 2
 	n, perHost := strconv.Itoa(workersPerJob), strconv.Itoa(workersPerJob/j.hosts)
-	exec := j.recordingExitCode(rdzvExec(flags, prog))
+	exec := j.recordingExitCode(rdzvExec(flags, program))
 	switch j.launcher {
 	case "direct":
 		nodes := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}
-		exec = j.recordingExitCode(rdzvExec(append(nodes, flags...), prog))
+		exec = j.recordingExitCode(rdzvExec(append(nodes, flags...), program))
 		return [][]string{c.on(1, exec...), c.on(j.hosts, exec...)}
 	case "openmpi":
 		line := []string{mpirun, "--oversubscribe", "-np", n}

@@ -10,8 +10,8 @@ type launcher struct {
 	name string
 	// place makes a place in which the launcher works.
 	place func(t *testing.T) *place
-	// command is the command line that starts a job of n workers of prog, with flags of rdzv exec.
-	command func(p *place, n int, flags, prog []string) []string
+	// command is the command line that starts a job of n workers, with flags of rdzv exec.
+	command func(p *place, n int, flags, program []string) []string
 	// agents is the number of agents of such a job.
 	agents func(n int) int
 	// interrupts is how often a user types Ctrl-C to end a job.
@@ -41,13 +41,13 @@ func forEachLauncher(t *testing.T, test func(t *testing.T, l launcher)) {
 	}
 }
 
-func rdzvExec(flags, prog []string) []string {
+func rdzvExec(flags, program []string) []string {
 	line := append([]string{*rdzvBin, "exec"}, flags...)
-	return append(append(line, "--"), prog...)
+	return append(append(line, "--"), program...)
 }
 
-func direct(_ *place, n int, flags, prog []string) []string {
-	return rdzvExec(append([]string{"--nproc-per-node", strconv.Itoa(n)}, flags...), prog)
+func direct(_ *place, n int, flags, program []string) []string {
+	return rdzvExec(append([]string{"--nproc-per-node", strconv.Itoa(n)}, flags...), program)
 }
 
 // mpirunCommand starts n processes of what follows, even if Open MPI finds fewer cores.
@@ -55,16 +55,16 @@ func mpirunCommand(n int) []string {
 	return []string{mpirun, "--oversubscribe", "-np", strconv.Itoa(n)}
 }
 
-func openMPI(_ *place, n int, flags, prog []string) []string {
-	return append(mpirunCommand(n), rdzvExec(flags, prog)...)
+func openMPI(_ *place, n int, flags, program []string) []string {
+	return append(mpirunCommand(n), rdzvExec(flags, program)...)
 }
 
-func hydra(_ *place, n int, flags, prog []string) []string {
-	return append([]string{"mpiexec.hydra", "-n", strconv.Itoa(n)}, rdzvExec(flags, prog)...)
+func hydra(_ *place, n int, flags, program []string) []string {
+	return append([]string{"mpiexec.hydra", "-n", strconv.Itoa(n)}, rdzvExec(flags, program)...)
 }
 
 // srun may start more tasks than the host has cores, and prints nothing when a task fails.
-func srun(p *place, n int, flags, prog []string) []string {
+func srun(p *place, n int, flags, program []string) []string {
 	line := []string{"on", "1", "srun", "--quiet", "--overcommit", "-n", strconv.Itoa(n)}
-	return p.ownCluster().slurm(append(line, rdzvExec(flags, prog)...)...)
+	return p.ownCluster().slurm(append(line, rdzvExec(flags, program)...)...)
 }

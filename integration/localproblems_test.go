@@ -12,12 +12,12 @@ import (
 
 // A localProblem prevents the agents of one node from running their workers.
 type localProblem struct {
-	name  string
-	setup string   // shell code that runs before each agent
-	flags []string // after those of the launcher
-	prog  string
-	code  int
-	lines []string // expected beginnings of lines
+	name    string
+	setup   string   // shell code that runs before each agent
+	flags   []string // after those of the launcher
+	program string
+	code    int
+	lines   []string // expected beginnings of lines
 }
 
 // masterPort is the port on which another program listens on node1.
@@ -89,7 +89,7 @@ func TestLocalProblems(t *testing.T) {
 func (c *cluster) runWithProblem(t *testing.T, launcher string, problem localProblem) {
 	flags := slices.Concat([]string{"--join-timeout", "30s"}, problem.flags)
 	setup := []string{"sh", "-c", problem.setup + `; exec "$@"`, "sh"}
-	j := c.startJob(t, launcher, 2, flags, []string{problem.prog}, setup...)
+	j := c.startJob(t, launcher, 2, flags, []string{problem.program}, setup...)
 	j.checkCommands(problem.code)
 	took := time.Since(j.commands[0].started).Round(time.Millisecond)
 	t.Logf("all commands had ended after %v", took)

@@ -53,11 +53,11 @@ func TestHundredMasterPorts(t *testing.T) {
 	if err := syscall.Mkfifo(end, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	prog := startRankServer(t, "store")
+	program := startRankServer(t, "store")
 	var started []*process
 	for i := range jobs {
 		env := []string{"RANKS_DIR=" + p.dir(strconv.Itoa(i)), "RANKS_END=" + end}
-		started = append(started, p.startWith(env, direct(p, 2, nil, prog)...))
+		started = append(started, p.startWith(env, direct(p, 2, nil, program)...))
 	}
 	ports := map[string]bool{}
 	for i := range started {

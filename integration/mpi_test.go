@@ -36,11 +36,11 @@ const debianPython = "/usr/bin/python3"
 
 // An mpiCase is a job of 4 workers that are MPI programs.
 type mpiCase struct {
-	launch func(p *clusterPlace) []string
-	flags  []string
-	prog   []string
-	output func(rank int) string // of each program, after "RANK n "
-	times  int                   // number of programs that each worker runs
+	launch  func(p *clusterPlace) []string
+	flags   []string
+	program []string
+	output  func(rank int) string // of each program, after "RANK n "
+	times   int                   // number of programs that each worker runs
 }
 
 // With one worker per task, workers may be MPI programs: to MPI, a worker is the rank of its task.
@@ -81,7 +81,7 @@ func TestMPIPrograms(t *testing.T) {
 	for name, m := range mpiCases {
 		t.Run(name, func(t *testing.T) {
 			p := c.newPlace(t)
-			job := p.on(1, append(m.launch(p), rdzvExec(m.flags, m.prog)...)...)
+			job := p.on(1, append(m.launch(p), rdzvExec(m.flags, m.program)...)...)
 			job.checkCode(0)
 			for rank := range 4 {
 				line := fmt.Sprintf("RANK %d %s", rank, m.output(rank))

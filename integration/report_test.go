@@ -68,10 +68,10 @@ func TestFailureReports(t *testing.T) {
 				p := l.place(t)
 				file := filepath.Join(p.dir("job"), "report.json")
 				// The other ranks still run when rank 1 fails, and are stopped.
-				program := "import os, sys, time\n" +
+				source := "import os, sys, time\n" +
 					"if os.environ['RANK'] != '1': time.sleep(1000)\n" + f.program
-				prog := []string{python, "-c", program}
-				job := p.start(l.command(p, 3, []string{"--report", file}, prog)...)
+				program := []string{python, "-c", source}
+				job := p.start(l.command(p, 3, []string{"--report", file}, program)...)
 				job.checkCode(f.code)
 				checkReport(t, l, job, f)
 				checkReportFile(t, file, f)
@@ -163,8 +163,8 @@ func TestReportOfSuccess(t *testing.T) {
 		p := l.place(t)
 		file := filepath.Join(p.dir("job"), "report.json")
 		for _, code := range []int{3, 0} {
-			prog := []string{"sh", "-c", `exit $(($0 * (RANK == 1)))`, strconv.Itoa(code)}
-			p.start(l.command(p, 2, []string{"--report", file}, prog)...).checkCode(code)
+			program := []string{"sh", "-c", `exit $(($0 * (RANK == 1)))`, strconv.Itoa(code)}
+			p.start(l.command(p, 2, []string{"--report", file}, program)...).checkCode(code)
 		}
 		checkReportKind(t, file, "success")
 	})

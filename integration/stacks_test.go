@@ -30,8 +30,8 @@ func TestStackOfWorkerThatIgnoresSIGTERM(t *testing.T) {
 	var scenarios []scenario
 	for _, launcher := range jobLaunchers {
 		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
-			prog := []string{python, "-c", ignoringSIGTERM, "fail", jobDir}
-			j := c.startJob(t, launcher, 2, []string{"--grace", "1s"}, prog)
+			program := []string{python, "-c", ignoringSIGTERM, "fail", jobDir}
+			j := c.startJob(t, launcher, 2, []string{"--grace", "1s"}, program)
 			j.checkCommands(5)
 			j.checkStacks("in busy_here", workersPerJob-1)
 			j.removeLeftovers()

@@ -11,22 +11,22 @@ import (
 // The example trains with torch under Open MPI. All ranks have the same parameters at the end, and
 // a second run continues from the snapshot of the first.
 func TestTrain(t *testing.T) {
-	program, err := filepath.Abs("../examples/train.py")
+	script, err := filepath.Abs("../examples/train.py")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := newPlace(t)
 	snapshot := filepath.Join(p.dir("data"), "snapshot.pt")
-	prog := []string{python, program, "--epochs", "3", "--snapshot", snapshot}
+	program := []string{python, script, "--epochs", "3", "--snapshot", snapshot}
 
-	first := p.start(openMPI(p, 4, nil, prog)...)
+	first := p.start(openMPI(p, 4, nil, program)...)
 	first.checkCode(0)
 	checkTraining(t, first, 1)
 	if _, err := os.Stat(snapshot); err != nil {
 		t.Fatal(err)
 	}
 
-	second := p.start(openMPI(p, 4, nil, prog)...)
+	second := p.start(openMPI(p, 4, nil, program)...)
 	second.checkCode(0)
 	second.waitFor("continuing after epoch 3")
 	checkTraining(t, second, 4)
