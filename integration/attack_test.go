@@ -175,7 +175,7 @@ func sendSlowly(conn net.Conn) string {
 	return fmt.Sprintf("%sthe connection is open after %v", success, time.Since(start))
 }
 
-// mostFrequent returns the most frequent result, or the success of any.
+// mostFrequent returns the most frequent result, or a success if there is one.
 func mostFrequent(results <-chan string) (best string) {
 	counts := map[string]int{}
 	for result := range results {

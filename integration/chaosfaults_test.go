@@ -15,11 +15,11 @@ import (
 // A faultKind is a way in which a job of TestChaos fails.
 type faultKind struct {
 	name   string
-	code   int      // exit code of the job; 0 is the one that the fault draws
-	text   string   // what the report must contain; WORD is what the fault draws
+	code   int      // exit code of the job; 0 is the fault's Code
+	text   string   // what the report must contain; WORD is the fault's Word
 	setups []string // nil is all
-	// inject injects the fault from outside when all ranks are at work. If it is nil, the rank
-	// fails as fail in testbed/ranks.py does for the name.
+	// inject causes the fault from outside when all ranks are at work. If it is nil, the rank
+	// fails by itself: see fail in testbed/ranks.py.
 	inject func(f *fault, j *job)
 }
 

@@ -74,7 +74,7 @@ func TestBinarySize(t *testing.T) {
 	}
 }
 
-// A job with rdzv takes a few times as long as mpirun alone, both measured in turn. It would take
+// A job with rdzv takes a few times as long as mpirun alone, measured alternately. It would take
 // longer if an agent waited for a timer, for a name that does not resolve, or for a port that is in
 // use.
 func TestLaunchTime(t *testing.T) {

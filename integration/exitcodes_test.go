@@ -36,7 +36,7 @@ func TestAllFatalSignals(t *testing.T) {
 	})
 }
 
-// runSomeAtATime starts n things, a few at the same time. Only this goroutine calls start.
+// runSomeAtATime starts and waits for n jobs, a few at a time. Only this goroutine calls start.
 func runSomeAtATime(n int, start, wait func(i int)) {
 	const most = 6
 	slots := make(chan struct{}, most)
@@ -110,8 +110,8 @@ func (c *cluster) checkExitCode(t *testing.T, launcher string, hosts int, script
 	j.removeLeftovers()
 }
 
-// rank0EndsFirst: rank 0 succeeds before the others. They continue, although its agent hosts the
-// store and the launcher learns that its task has ended.
+// rank0EndsFirst checks that the other ranks continue when rank 0 has succeeded, although its agent
+// hosts the store.
 func (c *cluster) rank0EndsFirst(t *testing.T, launcher string) {
 	end := filepath.Join(newPlace(t).root, "end")
 	j := c.runningJob(t, launcher, 2, nil, worker("leave", jobDir, end))

@@ -96,7 +96,7 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 				records(t, dir, 4)
 				stop(l, job)
 				if code := job.code(); code == 0 {
-					t.Error("the launcher ended with exit code 0, want another")
+					t.Error("the launcher ended with exit code 0, want a failure")
 				}
 				if l.kills {
 					p.removeFiles()

@@ -112,7 +112,7 @@ func (c *cluster) runKillCase(t *testing.T, k killCase, launcher string, hosts i
 	watch.wait(15*time.Second, nil)
 	r.survivors = watch.check(t)
 	r.commands = j.launcherCodes()
-	r.back = time.Since(start)
+	r.returned = time.Since(start)
 	r.codes = j.checkAgentCodes(k.codes...)
 	if len(slices.Compact(slices.Clone(r.codes))) > 1 {
 		t.Errorf("the agents ended with the exit codes %d, want the same from all", r.codes)

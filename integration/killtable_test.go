@@ -14,7 +14,7 @@ type killResult struct {
 	hosts            int
 
 	// until the last worker or descendant, the last of rdzv's processes, and the launcher ended
-	workers, all, back time.Duration
+	workers, all, returned time.Duration
 
 	survivors int
 	codes     []int // of the surviving agents
@@ -43,7 +43,7 @@ func (t *killTable) String() string {
 	})
 	for _, r := range t.rows {
 		fmt.Fprintf(&b, "%-16s %-8s %5d %9s %9s %9s %9d  %-20s %v\n", r.killed, r.launcher, r.hosts,
-			ms(r.workers), ms(r.all), ms(r.back), r.survivors, fmt.Sprint(r.codes), r.commands)
+			ms(r.workers), ms(r.all), ms(r.returned), r.survivors, fmt.Sprint(r.codes), r.commands)
 	}
 	return b.String()
 }

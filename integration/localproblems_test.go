@@ -17,7 +17,7 @@ type localProblem struct {
 	flags   []string // after those of the launcher
 	program string
 	code    int
-	lines   []string // expected beginnings of lines
+	lines   []string // texts that lines of the agents must contain
 }
 
 // masterPort is the port on which another program listens on node1.
@@ -92,16 +92,16 @@ func (c *cluster) runWithProblem(t *testing.T, launcher string, problem localPro
 	j := c.startJob(t, launcher, 2, flags, []string{problem.program}, setup...)
 	j.checkCommands(problem.code)
 	took := time.Since(j.commands[0].started).Round(time.Millisecond)
-	t.Logf("all commands had ended after %v", took)
+	t.Logf("the job ended after %v", took)
 	if took > 10*time.Second {
-		t.Errorf("all commands had ended after %v, want at most 10s", took)
+		t.Errorf("the job ended after %v, want at most 10s", took)
 	}
 	j.compareAgentCodes(problem.code)
 	j.checkEndTimes()
 	lines := j.linesWith("rdzv:")
 	for _, want := range problem.lines {
-		begins := func(line string) bool { return strings.Contains(line, want) }
-		if !slices.ContainsFunc(lines, begins) {
+		contains := func(line string) bool { return strings.Contains(line, want) }
+		if !slices.ContainsFunc(lines, contains) {
 			t.Errorf("the agents printed %q, want a line with %q", lines, want)
 		}
 	}

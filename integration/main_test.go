@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	proctest.CatchIgnored()
 	if testing.Short() {
-		fmt.Println("integration: left out (-short)")
+		fmt.Println("integration: skipped (-short)")
 		os.Exit(0)
 	}
 	os.Exit(runTests(m))

@@ -27,7 +27,7 @@ func TestMasterPortTaken(t *testing.T) {
 	for _, start := range []func(p *clusterPlace) *process{onOneHost, onTwoHosts} {
 		job := start(p)
 		if code := job.code(); code == 0 {
-			t.Errorf("%s ended with exit code 0, want another", job.program())
+			t.Errorf("%s ended with exit code 0, want a failure", job.program())
 		}
 		if len(job.linesWith("rdzv:", port, "address already in use")) == 0 {
 			t.Errorf("%s did not report that the port is in use", job.program())

@@ -111,13 +111,13 @@ func (p *place) removeFiles() {
 	}
 }
 
-// mayStay are the files that a job does not remove. An agent that removed the runtime directory
-// could take it from another job of the same user that is about to create a file in it.
-var mayStay = regexp.MustCompile(
+// mayRemain matches the files that a job does not remove. An agent that removed the runtime
+// directory could take it from another job of the same user that is about to create a file in it.
+var mayRemain = regexp.MustCompile(
 	`^(home|tmp|home/\.config|home/\.config/rdzv|home/\.config/rdzv/token|tmp/rdzv-[0-9]+)$`)
 
-// files lists the files in the directories that rdzv may use, without those that may stay and those
-// of Open MPI, which leaves files if it is killed.
+// files lists the files in the directories that rdzv may use, except those that may remain and
+// those of Open MPI, which leaves files if it is killed.
 func (p *place) files() (left []string) {
 	for _, name := range []string{"home", "tmp"} {
 		root := filepath.Join(p.root, name)
@@ -130,7 +130,7 @@ func (p *place) files() (left []string) {
 			}
 			relative := strings.TrimPrefix(path, p.root+"/")
 			isToken := strings.HasSuffix(relative, "/token")
-			if !mayStay.MatchString(relative) || entry.IsDir() == isToken {
+			if !mayRemain.MatchString(relative) || entry.IsDir() == isToken {
 				left = append(left, relative)
 			}
 			return nil

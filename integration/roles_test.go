@@ -31,12 +31,12 @@ const (
 //	exit DIR RANK CODE      that rank exits with CODE when all have started; the others wait
 //	die DIR RANK SIGNAL     the same with a signal, by number
 //	session DIR             has a descendant in another session; exits with 7 on SIGUSR1
-//	descendants DIR         has descendants that are hard to end; the last rank exits with 7 when all
-//	                        have started, the others wait
+//	descendants DIR         has descendants that are hard to kill; the last rank exits with 7 when
+//	                        all have started, the others wait
 //	flood DIR FILE          rank 0 writes to standard error for ever; the last rank exits with 7 when
 //	                        all have started and FILE exists, the others wait
-//	signals DIR             notes the signals that it receives, until shortly after one that asks it
-//	                        to end; then it exits with 0
+//	signals DIR             notes the signals that it receives; exits with 0 shortly after one
+//	                        that asks it to end
 var roles = map[string]func(dir string, args []string) (int, error){
 	"record":      func(dir string, _ []string) (int, error) { return 0, leaveRecord(dir) },
 	"wait":        wait,
@@ -190,7 +190,7 @@ func flood(dir string, args []string) (int, error) {
 	if err := leaveRecord(dir); err != nil {
 		return 0, err
 	}
-	line := []byte(strings.Repeat("much ", 100) + "\n")
+	line := []byte(strings.Repeat("text ", 100) + "\n")
 	for {
 		if _, err := os.Stderr.Write(line); err != nil {
 			return notStopped, nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ignoringSIGTERM is a Python program that ignores SIGTERM. If it is told to fail, the last rank
+// ignoringSIGTERM is a Python program that ignores SIGTERM. With the argument fail, the last rank
 // fails when all have started.
 const ignoringSIGTERM = `import os, signal, sys, time
 what, directory = sys.argv[1:]
@@ -49,7 +49,8 @@ func TestStackOfWorkerThatIgnoresSIGTERM(t *testing.T) {
 // terminateMpirun checks that the stacks are printed before mpirun kills its ranks, which it does
 // seconds after its SIGTERM, long before the agents would.
 func (c *cluster) terminateMpirun(t *testing.T, hosts int) {
-	j := c.startJob(t, "openmpi", hosts, nil, []string{python, "-c", ignoringSIGTERM, "stay", jobDir})
+	program := []string{python, "-c", ignoringSIGTERM, "continue", jobDir}
+	j := c.startJob(t, "openmpi", hosts, nil, program)
 	allStarted := func() bool {
 		started, err := filepath.Glob(filepath.Join(j.records(), "*"))
 		return err == nil && len(started) == workersPerJob

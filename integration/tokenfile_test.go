@@ -24,8 +24,8 @@ var badTokenFiles = map[string]func(path string) error{
 	"otherUser": giveToOtherUser,
 }
 
-// giveToOtherUser makes a file another user's, in a way that its former owner can still read it. It
-// needs root or sudo.
+// giveToOtherUser makes another user the owner of a file that everybody can read. It needs root or
+// sudo.
 func giveToOtherUser(path string) error {
 	if err := os.Chmod(path, 0o644); err != nil {
 		return err
