@@ -94,8 +94,11 @@ func TestExitCodesUnderLaunchers(t *testing.T) {
 		add("0", 1, "exit 0", 0)
 		add("0_and_3", 1, `[ "$RANK" = 3 ] || exit 0; sleep 1; exit 3`, 3)
 		add("all_7", 2, "exit 7", 7)
-		add("two_different", 2,
-			`case $RANK in 1) exit 5;; 2) sleep 0.3; exit 6;; *) exec sleep 1000;; esac`, 5)
+		add("two_different", 2, `case $RANK in
+			1) exit 5 ;;
+			2) trap 'exit 6' TERM; sleep 1000 & wait ;;
+			*) exec sleep 1000 ;;
+		esac`, 5)
 		scenarios = append(scenarios, scenario{launcher + "/rank_0_first", func(t *testing.T) {
 			c.rank0EndsFirst(t, launcher)
 		}})
