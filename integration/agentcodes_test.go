@@ -15,7 +15,11 @@ func (j *job) checkAgentCodes(want ...int) []int {
 
 func (j *job) compareAgentCodes(want ...int) (codes []int) {
 	j.t.Helper()
-	for parent, code := range j.agentCodes() {
+	all := j.agentCodes()
+	if len(all) == 0 && len(j.signalled) == 0 {
+		j.t.Error("no agent has an exit code")
+	}
+	for parent, code := range all {
 		if j.mayHaveOtherCode(parent, code) {
 			continue
 		}
