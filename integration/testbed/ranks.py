@@ -1,5 +1,5 @@
-"""Ranks of PyTorch programs, started quickly: importing torch takes a second of CPU time, so that one
-process imports it and forks the ranks of many jobs.
+"""Ranks of PyTorch programs, started quickly: importing torch takes a second of CPU time, so that
+one process imports it and forks the ranks of many jobs.
 
     ranks.py serve SOCKET      imports torch, and forks a rank for each `ranks.py PROGRAM SOCKET`
     ranks.py PROGRAM SOCKET    represents a rank that the server forks. The rank has the environment
