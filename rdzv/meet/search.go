@@ -58,20 +58,19 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 		if s.best != nil && !s.mayImprove() {
 			return s.best, nil
 		}
-		wake := time.NewTimer(s.launch(attempts, &group, answers))
+		wake := time.After(s.launch(attempts, &group, answers))
 		select {
 		case c := <-candidates:
 			s.targets.add(c)
 		case a := <-answers:
 			s.evaluate(a)
-		case <-wake.C:
+		case <-wake:
 		case <-ctx.Done():
 			if s.best != nil {
 				return s.best, nil
 			}
 			return nil, s.notFound(context.Cause(ctx))
 		}
-		wake.Stop()
 	}
 }
 

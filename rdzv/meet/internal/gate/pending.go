@@ -137,10 +137,10 @@ func isIdle(conn net.Conn) bool {
 		return false
 	}
 	idle := false
-	err = raw.Control(func(fd uintptr) {
+	raw.Control(func(fd uintptr) {
 		const flags = syscall.MSG_PEEK | syscall.MSG_DONTWAIT
 		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), flags)
 		idle = err == syscall.EAGAIN
 	})
-	return err == nil && idle
+	return idle
 }

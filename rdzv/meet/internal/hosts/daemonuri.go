@@ -24,10 +24,8 @@ var errDaemonURI = errors.New("malformed URI of an Open MPI daemon")
 func ParseDaemonURI(text string) ([]netip.AddrPort, error) {
 	name, rest, ok := strings.Cut(strings.Trim(text, `"'`), ";")
 	dot := strings.LastIndexByte(name, '.')
-	if !ok || dot < 1 {
-		return nil, errDaemonURI
-	}
-	if _, err := strconv.ParseUint(name[dot+1:], 10, 32); err != nil {
+	_, err := strconv.ParseUint(name[dot+1:], 10, 32)
+	if !ok || dot < 1 || err != nil {
 		return nil, errDaemonURI
 	}
 	var list []netip.AddrPort
