@@ -55,7 +55,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceFunc(func() { s.Close() })}
 	h.wg.Go(func() {
 		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
-			c.events.warn(err)
+			c.events.diagnose(Warning, err)
 			h.end() // without a leader the loss of the store ends the job for all
 		}
 	})

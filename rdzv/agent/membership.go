@@ -51,7 +51,7 @@ func (m *membership) join(in *interrupts) error {
 		}
 		m.settle(nil)
 		if _, err := m.session.Leave(context.Background()); err != nil {
-			m.events.verbose(err) // the other store is searched for in any case
+			m.events.diagnose(Verbose, err) // the other store is searched for in any case
 		}
 		err = m.joinAt(ctx, m.conn.again(ctx))
 	}
@@ -194,7 +194,7 @@ func (m *membership) write(f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		m.events.verbose(err)
+		m.events.diagnose(Verbose, err)
 	}
 }
 

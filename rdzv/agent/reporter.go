@@ -18,13 +18,9 @@ func (r *reporter) send(e Event) {
 	r.events(e)
 }
 
-// verbose reports an error that changes nothing and that few want to know of.
-func (r *reporter) verbose(err error) {
-	r.send(Diagnostic{Severity: Verbose, Err: err, Text: err.Error()})
-}
-
-func (r *reporter) warn(err error) {
-	r.send(Diagnostic{Severity: Warning, Err: err, Text: err.Error()})
+// diagnose reports an error that does not change how the job proceeds.
+func (r *reporter) diagnose(s Severity, err error) {
+	r.send(Diagnostic{Severity: s, Err: err, Text: err.Error()})
 }
 
 // noticed is the event of what package meet reports while this agent looks for the others. The line

@@ -111,7 +111,7 @@ func (m *membership) work(in *interrupts) []ending {
 // cannotRun ends the job because this agent could not run its workers, or could not end them.
 func (m *membership) cannotRun(err error) {
 	if err != wrap.ErrWatchdog { // that alone has been reported
-		m.events.warn(err)
+		m.events.diagnose(Warning, err)
 	}
 	seat := m.world.Seat
 	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: CodeAgent, Text: err.Error()}
@@ -126,7 +126,7 @@ func (m *membership) leave(endings []ending) (Result, error) {
 	case errors.Is(err, rdzv.ErrFull):
 		return Result{}, full(err)
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
-		m.events.verbose(err)
+		m.events.diagnose(Verbose, err)
 	}
 	r := Result{
 		Job: m.local.Job, Summary: summary, World: m.world, Failure: m.failure(summary, endings),

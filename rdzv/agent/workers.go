@@ -81,7 +81,7 @@ func (w *workers) environ(i int) ([]string, error) {
 	id := w.local.identity(w.world, i, w.conn.addr)
 	file, err := postmortem.NameErrorFile(w.conn.dir)
 	if err != nil {
-		w.events.verbose(err) // the worker then has none
+		w.events.diagnose(Verbose, err) // the worker then has none
 	} else {
 		w.endings[i].file, id.ErrorFile = file, file
 	}
