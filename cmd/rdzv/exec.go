@@ -16,7 +16,7 @@ import (
 
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
-	e := &execution{app: a, options: &options{}, report: report{console: a.console}}
+	e := &execution{app: a, options: newOptions(), report: report{console: a.console}}
 	local, err := e.plan(args)
 	if err != nil {
 		code := agent.ExitCode(agent.Result{}, err)
@@ -80,7 +80,7 @@ func (e *execution) read(args []string) error {
 // before the program, as mpirun and torchrun require it too.
 func inOrder(args, program []string) string {
 	flags := args[:len(args)-len(program)]
-	f := (&options{}).execFlags()
+	f := newOptions().execFlags()
 	f.SetInterspersed(true)
 	if f.Parse(program) == nil {
 		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()

@@ -12,7 +12,7 @@ import (
 
 // readOptions reads flags as exec does.
 func readOptions(env envmap.Env, args ...string) (*options, []string, bool, error) {
-	o := &options{}
+	o := newOptions()
 	rest, dashes, err := parse(o.execFlags(), args, env)
 	if err == nil {
 		err = o.check()

@@ -19,13 +19,7 @@ const getRankHelp = `Usage: rdzv get-rank [flags]
 Print the rank of this process, one number, for scripts. Inside a worker of rdzv
 exec it is RANK, elsewhere what the launcher provides. It uses no network.
 
-    --local                 the rank on this node
-    --node                  the rank of this node
-    --size                  the number of ranks
-    --local-size            the number of ranks on this node
-    --nodes                 the number of nodes
-    --default N             print N if it is unknown       RDZV_DEFAULT
-    --launcher NAME         use this launcher (detected)   RDZV_LAUNCHER
+{flags}
 
 Exit status:
     0        printed
@@ -61,14 +55,23 @@ func (a *app) getRank(args []string) int {
 	return a.print(strconv.Itoa(n) + "\n")
 }
 
-func getRankFlags() *pflag.FlagSet {
-	f := newFlags("get-rank")
-	for _, n := range early.Numbers[1:] {
-		f.Bool(n.Flag[2:], false, "")
+func getRankFlags() *pflag.FlagSet { return define(newFlags("get-rank"), getRankGroups()) }
+
+// getRankGroups are the flags of get-rank as its help shows them.
+func getRankGroups() []group {
+	return []group{
+		{noEnv: true, rows: []flagRow{
+			{"--local", "the rank on this node", new(bool)},
+			{"--node", "the rank of this node", new(bool)},
+			{"--size", "the number of ranks", new(bool)},
+			{"--local-size", "the number of ranks on this node", new(bool)},
+			{"--nodes", "the number of nodes", new(bool)},
+		}},
+		{rows: []flagRow{
+			{"--default N", "print N if it is unknown", new(int)},
+			{"--launcher NAME", "use this launcher (detected)", new(string)},
+		}},
 	}
-	f.Int("default", 0, "")
-	f.String("launcher", "", "")
-	return f
 }
 
 // requested is the number that the flags ask for.

@@ -46,13 +46,25 @@ func (a *app) help(args []string) int {
 		return a.print(overview)
 	case 1:
 		if c, ok := find(args[0]); ok {
-			return a.print(c.help)
+			return a.print(c.help())
 		}
 		return a.usage(unknownCommand(args), "")
 	default:
 		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
 		return a.usage(err, "")
 	}
+}
+
+// help is the help of a command as it is printed.
+func (c command) help() string {
+	var flags strings.Builder
+	for i, g := range c.flags {
+		if i > 0 && g.title != "" {
+			flags.WriteString("\n")
+		}
+		flags.WriteString(g.help())
+	}
+	return strings.Replace(c.prose, "{flags}\n", flags.String(), 1)
 }
 
 // unknownCommand suggests the command that was probably meant.

