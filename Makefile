@@ -8,11 +8,13 @@
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
 # make figures    puts the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
-# Go must be installed. demo, test, lint and most others install with apt-get what else is missing.
+# demo, test, lint and most others install with apt-get what is missing, also Go.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 500x
 export PYTHON REPS
+# scripts/need-go puts Go into .cache/go if it is missing or too old. sudo removes /usr/local/go/bin.
+export PATH := $(CURDIR)/.cache/go/bin:$(PATH):/usr/local/go/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
@@ -27,6 +29,7 @@ bin/rdzv:
 		-ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
 
 demo:
+	@scripts/need-go
 	@scripts/install-missing demo
 	@$(MAKE) --no-print-directory bin/rdzv
 	@scripts/demo
