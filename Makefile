@@ -6,6 +6,7 @@
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
 # make scale      thousands of simulated agents on one store: bin/scale.md; then 256 real ones
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
+# make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13
 # make figures    puts the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
@@ -20,7 +21,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover \
-	bench scale soak figures chaos kill-matrix clean
+	bench scale soak figures chaos kill-matrix test-fresh clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
@@ -116,6 +117,11 @@ kill-matrix: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 15m -run 'KillMatrix|KilledWhileWaiting|NodeCutOff' -at-once 1 -v | \
 		grep -v '^ *=== \|^ *--- PASS'
+
+# FRESH_DIR=/scratch: where the chroots are unpacked (5 GB). COMMAND="make demo": less than all.
+test-fresh:
+	scripts/test-fresh bookworm $(COMMAND)
+	scripts/test-fresh trixie $(COMMAND)
 
 clean:
 	rm -rf bin snapshot.pt snapshot.pt.new
