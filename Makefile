@@ -90,7 +90,7 @@ scale: bin/rdzv
 		-scale $(SCALE) -scale-runs 3 -scale-idle 10s -v && \
 	$(INTEGRATION) -timeout 24h -run '^TestScale$$/^plain' -scale $(MOST) -v && \
 	$(INTEGRATION) -run ManyAgents -many $(MANY) -v; } | tee bin/scale.log
-	@sed -n 's/^ *|/|/p' bin/scale.log >bin/scale.md
+	@sed -n -e 's/^ *| agents/\n| agents/p;t' -e 's/^ *|/|/p' bin/scale.log >bin/scale.md
 
 # DURATION=30s, AGENTS=8, JOBS=10: shorter.
 DURATION ?= 10m
