@@ -1,4 +1,5 @@
 # make            the static binary bin/rdzv
+# make install    copies it, with its manual page and completions, to PREFIX (/usr/local)
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
 # make test       unit tests with -race, then tests with real launchers
 # make chaos      500 faults in PyTorch ranks: a table of how many were reported correctly
@@ -20,7 +21,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 build: bin/rdzv
-.PHONY: build bin/rdzv demo test unit integration lint govulncheck fuzz cover \
+.PHONY: build bin/rdzv install demo test unit integration lint govulncheck fuzz cover \
 	bench scale soak figures chaos kill-matrix test-fresh clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -28,6 +29,20 @@ bin/rdzv:
 	@scripts/need-go
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath \
 		-ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
+
+# make install PREFIX=$HOME/.local DESTDIR=: after make, so that "sudo make install" needs no Go.
+PREFIX ?= /usr/local
+RDZV := bin/rdzv
+SHARE = $(DESTDIR)$(PREFIX)/share
+install:
+	@[ -x "$(RDZV)" ] || $(MAKE) --no-print-directory bin/rdzv
+	install -D -m 755 "$(RDZV)" "$(DESTDIR)$(PREFIX)/bin/rdzv"
+	"$(RDZV)" man | install -D -m 644 /dev/stdin "$(SHARE)/man/man1/rdzv.1"
+	"$(RDZV)" completion bash | \
+		install -D -m 644 /dev/stdin "$(SHARE)/bash-completion/completions/rdzv"
+	"$(RDZV)" completion zsh | install -D -m 644 /dev/stdin "$(SHARE)/zsh/site-functions/_rdzv"
+	"$(RDZV)" completion fish | \
+		install -D -m 644 /dev/stdin "$(SHARE)/fish/vendor_completions.d/rdzv.fish"
 
 demo:
 	@scripts/need-go

@@ -29,21 +29,18 @@ without one: its processes find each other, get RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR, MASTER_PORT and a device index, and if one fails all are stopped.
 
 Commands:
-    exec       join the job, set the environment, run PROGRAM
-    env        print the environment that exec would set, or explain it
-    get-rank   print the rank of this process
-    token      print a new token
-    version    print the version
-    help       print the help of a command
+{commands}
 
 "rdzv help COMMAND" prints the flags of a command. Every flag can be given in
 the environment: --join-timeout as RDZV_JOIN_TIMEOUT. The flag has precedence.
+"rdzv man" prints the manual page, "rdzv completion bash" (zsh, fish) the
+completion for a shell.
 `
 
 func (a *app) help(args []string) int {
 	switch len(args) {
 	case 0:
-		return a.print(overview)
+		return a.print(overviewHelp())
 	case 1:
 		if c, ok := find(args[0]); ok {
 			return a.print(c.help())
@@ -53,6 +50,15 @@ func (a *app) help(args []string) int {
 		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
 		return a.usage(err, "")
 	}
+}
+
+// overviewHelp is the overview with the commands that it lists.
+func overviewHelp() string {
+	var list strings.Builder
+	for _, c := range listed() {
+		fmt.Fprintf(&list, "    %-11s%s\n", c.name, c.summary)
+	}
+	return strings.Replace(overview, "{commands}\n", list.String(), 1)
 }
 
 // help is the help of a command as it is printed.
@@ -71,11 +77,7 @@ func (c command) help() string {
 func unknownCommand(args []string) error {
 	name := args[0]
 	err := fmt.Errorf("cannot run %q: no such command", name)
-	var names []string
-	for _, c := range commands() {
-		names = append(names, c.name)
-	}
-	switch near := nearest(name, names); {
+	switch near := nearest(name, names(commands())); {
 	case name == "run" || name == "launch" || name == "start":
 		return hinted{err, "rdzv exec -- PROGRAM runs a program"}
 	case near != "":

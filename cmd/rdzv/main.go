@@ -22,21 +22,27 @@ func main() {
 
 // command is one subcommand. run returns the exit code.
 type command struct {
-	name  string
-	prose string // the help, with the flags at "{flags}"
-	flags []group
-	run   func(a *app, args []string) int
+	name    string
+	summary string // in the overview, "" if it is not listed there
+	prose   string // the help, with the flags at "{flags}"
+	flags   []group
+	run     func(a *app, args []string) int
 }
 
 // commands are all subcommands in the order in which help lists them.
 func commands() []command {
 	return []command{
-		{"exec", execHelp, newOptions().execGroups(), (*app).exec},
-		{"env", envHelp, newOptions().envGroups(), (*app).printEnv},
-		{"get-rank", getRankHelp, getRankGroups(), (*app).getRank},
-		{"token", tokenHelp, nil, (*app).token},
-		{"version", versionHelp, nil, (*app).version},
-		{"help", helpHelp, nil, (*app).help},
+		{"exec", "join the job, set the environment, run PROGRAM",
+			execHelp, newOptions().execGroups(), (*app).exec},
+		{"env", "print the environment that exec would set, or explain it",
+			envHelp, newOptions().envGroups(), (*app).printEnv},
+		{"get-rank", "print the rank of this process",
+			getRankHelp, getRankGroups(), (*app).getRank},
+		{"token", "print a new token", tokenHelp, nil, (*app).token},
+		{"version", "print the version", versionHelp, nil, (*app).version},
+		{"help", "print the help of a command", helpHelp, nil, (*app).help},
+		{"completion", "", completionHelp, nil, (*app).completion},
+		{"man", "", manHelp, nil, (*app).man},
 	}
 }
 

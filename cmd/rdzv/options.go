@@ -72,7 +72,8 @@ func (o *options) execGroups() []group {
 		{title: "Finding the other agents", note: tokenNote, rows: []flagRow{
 			{"--store HOST[:PORT]", "the agent on HOST hosts the store (detected)", &o.store},
 			{"--token-file FILE", "the shared secret (~/.config/rdzv/token)", &o.tokenFile},
-			{"--net CIDR|NAME|!NAME", "use, or do not use, this network or interface; comma-separated", &o.net},
+			{"--net CIDR|NAME|!NAME",
+				"use, or do not use, this network or interface; comma-separated", &o.net},
 			{"--port-range LOW-HIGH", "ports for the store (" + defaultPorts + ")", &o.ports},
 			{"--insecure", "no token: connections are not authenticated", &o.insecure},
 		}},

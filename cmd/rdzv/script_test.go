@@ -52,6 +52,11 @@ func setUp(env *testscript.Env) error {
 		}
 		env.Setenv(name, path)
 	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return err
+	}
+	env.Setenv("ROOT", root)
 	env.Setenv("GORACE", noRaceExitDelay)
 	env.Setenv("USER_ID", strconv.Itoa(os.Geteuid()))
 	env.Setenv("UNSHARE", "-m") // flags of unshare for a script that mounts a file system
