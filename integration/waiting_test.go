@@ -32,14 +32,14 @@ func (p *clusterPlace) withoutRank2(flags ...string) []string {
 
 func (p *clusterPlace) rankMissingUnderOpenMPI() {
 	args := strings.Fields("--host node1:2,node2:2 -np 4")
-	line := append(args, p.withoutRank2("--join-timeout", "11s")...)
+	line := append(args, p.withoutRank2("--join-timeout", "16s")...)
 	job := p.on(1, p.openMPI(line...)...)
 	job.checkCode(124)
 	const missing = "3 of 4 agents joined; waiting for rank 2"
 	if n := len(job.linesWith("rdzv: " + missing)); n < 2 {
-		p.t.Errorf("rdzv printed %q %d times in 11 s, want at least twice", missing, n)
+		p.t.Errorf("rdzv printed %q %d times in 16 s, want at least twice", missing, n)
 	}
-	const timedOut = "rdzv: timed out after 11s (--join-timeout): " + missing
+	const timedOut = "rdzv: timed out after 16s (--join-timeout): " + missing
 	if len(job.linesWith(timedOut)) == 0 {
 		p.t.Errorf("rdzv did not print %q", timedOut)
 	}
@@ -82,14 +82,17 @@ func (p *clusterPlace) waitOnTerminal() {
 	script := p.cluster.on(1, "script", "-qfec", quoted(line), typescript)
 	first := p.startWith([]string{"TERM=xterm"}, script...)
 	screen := func() string { text, _ := os.ReadFile(typescript); return string(text) }
-	if !eventually(waitLimit, func() bool { return strings.Contains(screen(), waiting+"(10s)") }) {
-		p.t.Errorf("the agent wrote %q, want %q in it", screen(), waiting+"(10s)")
+	if !eventually(waitLimit, func() bool { return strings.Contains(screen(), waiting+"(2s)") }) {
+		p.t.Errorf("the agent wrote %q, want %q in it", screen(), waiting+"(2s)")
 	}
 	second := p.on(2, line...)
 	checkCodes(0, first, second)
-	const updated = waiting + "(5s)" + waiting + "(10s)\r\x1b[K"
+	const updated = waiting + "(1s)" + waiting + "(2s)"
 	if !strings.Contains(screen(), updated) {
 		p.t.Errorf("the agent wrote %q, want %q in it", screen(), updated)
+	}
+	if !strings.Contains(screen(), "s)\r\x1b[K\n") { // script writes the line break
+		p.t.Errorf("the agent wrote %q, want a line that is erased at the end", screen())
 	}
 }
 

@@ -25,8 +25,11 @@ type LeaderConfig struct {
 
 	// Lost delivers the IDs of agents that disconnected unexpectedly. Nil: none can.
 	Lost <-chan string
-	// Waiting is called every few seconds while agents are missing. May be nil.
-	Waiting func(Roster)
+	// Waiting is called while agents are missing, at times that NextWaiting determines. May be nil.
+	Waiting func(Roster, time.Duration)
+	// NextWaiting returns how long after Run's beginning Waiting is called next, later than last: the
+	// same for the call before, or 0 at first. Required with Waiting.
+	NextWaiting func(last time.Duration) time.Duration
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 
@@ -34,9 +37,6 @@ type LeaderConfig struct {
 }
 
 const defaultStragglingAfter = 10 * time.Second
-
-// waitingPeriod is how often Waiting is called.
-const waitingPeriod = 5 * time.Second
 
 // Leader gathers the members of a job, assigns their seats, and at the end publishes that
 // all have settled. The host of the store runs it on the store's own client, in addition to
@@ -58,6 +58,9 @@ type Leader struct {
 	outcomes     []Outcome // in the order of the store
 	firstSuccess *Worker   // the first worker that succeeded
 
+	begin         time.Time        // of Run
+	waited        time.Duration    // between begin and the next call of Waiting
+	waiting       <-chan time.Time // when to call Waiting; nil if nobody listens
 	joinDeadline  time.Time        // the earliest of all members; zero if none has one
 	joinTimeout   <-chan time.Time // nil without a limit
 	reportTime    <-chan time.Time // when to report stragglers; nil before the first success
@@ -101,17 +104,17 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 // close the store, so that all agents learn of it.
 func (l *Leader) Run(ctx context.Context) error {
 	defer l.cancel()
-	waiting := time.NewTicker(waitingPeriod)
-	defer waiting.Stop()
+	l.begin = time.Now()
+	l.scheduleWaiting()
 	for l.verdict == nil || l.pending > 0 {
-		if err := l.step(ctx, waiting.C); err != nil {
+		if err := l.step(ctx); err != nil {
 			return err
 		}
 	}
 	return l.writeSettled(ctx)
 }
 
-func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
+func (l *Leader) step(ctx context.Context) error {
 	select {
 	case response, open := <-l.events:
 		if !open {
@@ -122,10 +125,8 @@ func (l *Leader) step(ctx context.Context, waiting <-chan time.Time) error {
 		return l.markLost(ctx, id)
 	case <-l.joinTimeout:
 		return l.joinTimedOut(ctx)
-	case <-waiting:
-		if l.config.Waiting != nil && !l.complete && l.verdict == nil {
-			l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents))
-		}
+	case <-l.waiting:
+		l.reportWaiting()
 	case <-l.reportTime:
 		l.reportStragglers()
 	case <-l.exitTimeout:

@@ -50,6 +50,22 @@ func (l *Leader) limitJoin(limit time.Duration) {
 	}
 }
 
+// scheduleWaiting determines when Waiting is called next.
+func (l *Leader) scheduleWaiting() {
+	if l.config.Waiting != nil {
+		l.waited = l.config.NextWaiting(l.waited)
+		l.waiting = time.After(time.Until(l.begin.Add(l.waited)))
+	}
+}
+
+// reportWaiting calls Waiting if agents are missing.
+func (l *Leader) reportWaiting() {
+	if !l.complete && l.verdict == nil {
+		l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents), l.waited)
+		l.scheduleWaiting()
+	}
+}
+
 // joinTimedOut ends a job whose agents have not all joined in time.
 func (l *Leader) joinTimedOut(ctx context.Context) error {
 	if l.complete {

@@ -135,6 +135,10 @@ func (o *options) envGroups() []group {
 
 // config is the agent's configuration by the flags and by this process, without a program.
 func (o *options) config(a *app) agent.Config {
+	var reportEvery time.Duration
+	if a.console.Rewrites() {
+		reportEvery = time.Second
+	}
 	return agent.Config{
 		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
@@ -142,6 +146,6 @@ func (o *options) config(a *app) agent.Config {
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
-		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(),
+		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}
 }

@@ -81,6 +81,9 @@ type Config struct {
 	// key: it must be shown to the user alone.
 	ShowJoinLine bool
 
+	// ReportEvery is how often [Waiting] is reported, for a display that replaces one report by the
+	// next; 0 reports after 5 s, 15 s and 1 min, and then every 5 min.
+	ReportEvery time.Duration
 	// Events receives every event, one call at a time; it must return soon. nil discards them.
 	Events func(Event)
 	// StoreFailed is called if etcd, which this agent hosts, cannot go on (for example because the
@@ -150,6 +153,7 @@ func (c *Config) checkTimes() error {
 	}{
 		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
 		{"peer timeout", c.PeerTimeout, presence.MinTimeout},
+		{"report interval", c.ReportEvery, 0},
 	} {
 		if limit.value < limit.atLeast {
 			return fmt.Errorf("%s %v: must be at least %v", limit.name, limit.value, limit.atLeast)

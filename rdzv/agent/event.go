@@ -88,8 +88,8 @@ type StoreFound struct {
 	Own     string `json:"own_addr,omitempty"`   // of this agent on the connection; "" if it hosts
 }
 
-// Waiting says which agents have joined and which have not. The host of the store reports it, 5 s
-// after it began to wait and every 5 s from then on.
+// Waiting says which agents have joined and which have not. The host of the store reports it,
+// less and less often, see Config.ReportEvery.
 type Waiting struct {
 	rdzv.Roster
 	Waited time.Duration // since this agent began to host the store

@@ -37,11 +37,11 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return c.noRoom(err)
 	}
-	begin := time.Now()
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
 		ExitTimeout: l.Config.ExitTimeout,
-		Waiting:     func(r rdzv.Roster) { c.events.send(Waiting{r, time.Since(begin)}) },
+		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
+		NextWaiting: l.Config.nextReport,
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 	})
 	if err != nil {

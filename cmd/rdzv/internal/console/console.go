@@ -57,6 +57,9 @@ func (c *Console) Set(quiet, verbose bool, joinTimeout time.Duration) {
 // Terminal tells whether the console writes to a terminal.
 func (c *Console) Terminal() bool { return c.screen.terminal }
 
+// Rewrites tells whether Status replaces the line before.
+func (c *Console) Rewrites() bool { return c.screen.rewrites }
+
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
 	c.write(c.screen.coloured(red, "rdzv:")+" ", fmt.Sprintf(format, args...))
