@@ -18,6 +18,9 @@ A flag overrides its variable, both override the launcher. Launchers are
 openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
 flux, jsm, mvapich2, torchrun, kubeflow and kubernetes; "none" is no launcher.
 
+torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
+--master_addr (as --store), --master_port, --rdzv_id (as --job), --standalone.
+
 SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes;
 SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them.
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,8 +17,18 @@ import (
 func newFlags(command string) *pflag.FlagSet {
 	f := pflag.NewFlagSet(command, pflag.ContinueOnError)
 	f.SetInterspersed(false)
+	f.SetNormalizeFunc(canonical)
 	f.Usage = func() {}
 	return f
+}
+
+// torchrunFlags are flags of torchrun whose values mean the same in exec.
+var torchrunFlags = map[string]string{"nnodes": "nodes", "master-addr": "store", "rdzv-id": "job"}
+
+// canonical is the name of a flag that may be spelled as torchrun's: --nproc_per_node, --nnodes.
+func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	name = strings.ReplaceAll(name, "_", "-")
+	return pflag.NormalizedName(cmp.Or(torchrunFlags[name], name))
 }
 
 // parse reads the flags from args, and those that args do not contain from their RDZV_<FLAG>
@@ -30,6 +41,7 @@ func parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, dash
 	f.VisitAll(func(flag *pflag.Flag) {
 		value := env[variable(flag.Name)]
 		switch {
+		case flag.Hidden: // it has no variable
 		case flag.Changed:
 			problems = append(problems, checkValue(f, flag))
 		case value != "":
@@ -110,14 +122,10 @@ func parseError(f *pflag.FlagSet, err error) error {
 var foreignFlags = map[string]string{
 	"n":                "use --nproc-per-node N for the number of workers on a node",
 	"np":               "use --nproc-per-node N for the number of workers on a node",
-	"nnodes":           "use --nodes N",
 	"node-rank":        "omit it: the agents agree on node ranks",
-	"master-addr":      "omit it, or name the first node with --store HOST",
 	"rdzv-endpoint":    "omit it, or name the first node with --store HOST",
-	"rdzv-id":          "use --job NAME",
 	"rdzv-backend":     "omit it: rdzv contains its own store",
 	"rdzv-conf":        "use --join-timeout D and --peer-timeout D",
-	"standalone":       "omit it: without --nodes, exec runs on one node",
 	"max-restarts":     "omit it: rdzv does not restart jobs",
 	"x":                "omit it: workers get the environment of rdzv",
 	"hostfile":         "start rdzv with mpirun or srun, or on every node",
@@ -139,7 +147,7 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	}
 	name, _, _ = strings.Cut(name, "=")
 	unknown := fmt.Errorf("cannot run %s: unknown flag %q", f.Name(), dashes+name)
-	name = strings.ReplaceAll(name, "_", "-") // torchrun accepts both spellings
+	name = string(canonical(f, name))
 	if hint := foreignFlags[name]; hint != "" && f.Name() == "exec" {
 		return hinted{unknown, hint}
 	}

@@ -45,6 +45,31 @@ func TestFlagOverVariableOverDefault(t *testing.T) {
 	}
 }
 
+// torchrun's flags set those of exec that mean the same; they have no variables of their own.
+func TestTorchrunFlags(t *testing.T) {
+	env := envmap.Env{"RDZV_NNODES": "7", "RDZV_STANDALONE": "true", "RDZV_MASTER_ADDR": "node9"}
+	for _, c := range []struct {
+		args string
+		want options
+	}{
+		{"--nnodes 2 --nproc_per_node=4", options{nodes: 2, procs: "4"}},
+		{"--nnodes=2 --nproc-per-node auto", options{nodes: 2, procs: "auto"}},
+		{"--master_addr node1 --master_port 1234", options{store: "node1", masterPort: 1234}},
+		{"--master-addr=node1 --master-port=1234", options{store: "node1", masterPort: 1234}},
+		{"--rdzv_id a --nnodes 3 --standalone", options{job: "a", nodes: 1}},
+		{"--rdzv-id=a", options{job: "a"}},
+	} {
+		o, _, _, err := readOptions(env, strings.Fields(c.args)...)
+		fatalIf(t, err)
+		got := options{
+			nodes: o.nodes, procs: o.procs, store: o.store, masterPort: o.masterPort, job: o.job,
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: read %+v\nwant %+v", c.args, got, c.want)
+		}
+	}
+}
+
 func TestPortRange(t *testing.T) {
 	for _, c := range []struct {
 		text   string

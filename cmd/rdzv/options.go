@@ -61,8 +61,16 @@ func newOptions() *options {
 
 // execFlags are the flags of exec.
 func (o *options) execFlags() *pflag.FlagSet {
-	o.flags = define(newFlags("exec"), o.execGroups())
-	return o.flags
+	return o.define("exec", o.execGroups())
+}
+
+// define makes the flag set of a command: the flags of groups, and torchrun's --standalone.
+func (o *options) define(command string, groups []group) *pflag.FlagSet {
+	f := define(newFlags(command), groups)
+	f.BoolFunc("standalone", "", func(string) error { return f.Set("nodes", "1") })
+	f.Lookup("standalone").Hidden = true
+	o.flags = f
+	return f
 }
 
 // execGroups are the flags of exec as its help shows them.
@@ -114,8 +122,7 @@ func (o *options) environment() []flagRow {
 
 // envFlags are the flags of env.
 func (o *options) envFlags() *pflag.FlagSet {
-	o.flags = define(newFlags("env"), o.envGroups())
-	return o.flags
+	return o.define("env", o.envGroups())
 }
 
 // envGroups are the flags of env as its help shows them.
