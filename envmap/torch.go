@@ -15,18 +15,25 @@ type TorchOptions struct {
 }
 
 // Torch returns the complete environment of a worker, which is environ with the changes of
-// [TorchChanges] applied, and notes for the user: what was replaced, and what will not work.
+// [TorchChanges] applied, and notes for the user. What was replaced is noted for rank 0 only, what
+// will not work for the last worker of each node only: if there are too few devices, it has none of
+// its own.
 func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, error) {
 	changes, err := TorchChanges(ParseEnv(environ), id, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	var notes []string
-	for _, old := range changes.Replaced {
-		value := changes.Set[changes.position(old.Name)].Value
-		notes = append(notes, "replacing "+old.Name+"="+old.Value+" from the environment by "+value)
+	if id.Rank == 0 {
+		for _, old := range changes.Replaced {
+			value := changes.Set[changes.position(old.Name)].Value
+			notes = append(notes, "replacing "+old.Name+"="+old.Value+" from the environment by "+value)
+		}
 	}
-	return changes.Apply(environ), append(notes, changes.Notes...), nil
+	if id.LocalRank == id.LocalWorldSize-1 {
+		notes = append(notes, changes.Notes...)
+	}
+	return changes.Apply(environ), notes, nil
 }
 
 // TorchChanges returns the changes that make a worker's environment from the agent's:

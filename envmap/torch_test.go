@@ -51,10 +51,13 @@ func TestTorchKeepsTheUsersSettings(t *testing.T) {
 
 func TestTorchNotesReplacedIdentity(t *testing.T) {
 	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere TORCHELASTIC_RUN_ID=old"))
-	c := changes(t, env, second, TorchOptions{})
-	_, notes, err := Torch([]string{"RANK=7", "WORLD_SIZE=8", "MASTER_ADDR=elsewhere", "TORCHELASTIC_RUN_ID=old"}, second, TorchOptions{})
+	first := second
+	first.Rank, first.LocalRank, first.NodeRank = 0, 0, 0
+	c := changes(t, env, first, TorchOptions{})
+	environ := []string{"RANK=7", "WORLD_SIZE=8", "MASTER_ADDR=elsewhere", "TORCHELASTIC_RUN_ID=old"}
+	_, notes, err := Torch(environ, first, TorchOptions{})
 	want := []string{
-		"replacing RANK=7 from the environment by 5",
+		"replacing RANK=7 from the environment by 0",
 		"replacing MASTER_ADDR=elsewhere from the environment by 10.0.0.1",
 		"replacing TORCHELASTIC_RUN_ID=old from the environment by job-7",
 	}

@@ -101,8 +101,8 @@ type WorldAgreed struct {
 	rdzv.World
 }
 
-// EnvironmentNote says that something in the workers' environment was replaced or will not work. It
-// is reported once for all workers of this agent, before they start.
+// EnvironmentNote says that something in the workers' environment was replaced, which rank 0's agent
+// reports, or will not work, which one agent of each node reports, before the workers start.
 type EnvironmentNote struct {
 	Text string `json:"text"` // a sentence
 }

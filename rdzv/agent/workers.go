@@ -86,10 +86,8 @@ func (w *workers) environ(i int) ([]string, error) {
 		w.endings[i].file, id.ErrorFile = file, file
 	}
 	environ, notes, err := envmap.Torch(w.local.Config.Environ, id, w.local.torchOptions())
-	if i == 0 { // the other workers' notes are the same
-		for _, note := range notes {
-			w.events.send(EnvironmentNote{note})
-		}
+	for _, note := range notes {
+		w.events.send(EnvironmentNote{note})
 	}
 	return environ, err
 }
