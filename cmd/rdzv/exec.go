@@ -71,19 +71,32 @@ func (e *execution) read(args []string) error {
 	case !dashes:
 		err := fmt.Errorf("cannot run exec: no -- before the program %q", program[0])
 		return hinted{err, inOrder(args, program)}
+	case strings.HasPrefix(program[0], "-"):
+		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be", program[0])
+		return hinted{err, inOrder(args, program)}
 	}
 	e.report.file, e.report.Program = e.reportFile, program
 	return e.check()
 }
 
-// inOrder is the command line that was probably meant if "--" is missing: with the flags of exec
-// before the program, as mpirun and torchrun require it too.
+// inOrder is the command line that was probably meant if "--" is missing or misplaced: with the flags
+// of exec before the program, as mpirun and torchrun require it too, and with the python that torchrun
+// runs. It is "" if args are not of this form.
 func inOrder(args, program []string) string {
 	flags := args[:len(args)-len(program)]
 	f := newOptions().execFlags()
 	f.SetInterspersed(true)
 	if f.Parse(program) == nil {
 		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()
+	}
+	flags = slices.DeleteFunc(slices.Clone(flags), func(word string) bool { return word == "--" })
+	switch {
+	case len(program) == 0:
+		program = []string{"PROGRAM"}
+	case strings.HasPrefix(program[0], "-"):
+		return "" // not flags of exec
+	case strings.HasSuffix(program[0], ".py"):
+		program = slices.Concat([]string{"python3"}, program)
 	}
 	return strings.Join(slices.Concat([]string{"rdzv exec"}, flags, []string{"--"}, program), " ")
 }

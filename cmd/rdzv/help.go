@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"rdzv/wrap"
 )
 
 const helpHelp = `Usage: rdzv help [COMMAND]
@@ -45,7 +47,7 @@ func (a *app) help(args []string) int {
 		if c, ok := find(args[0]); ok {
 			return a.print(c.help())
 		}
-		return a.usage(unknownCommand(args), "")
+		return a.usage(a.unknownCommand(args), "")
 	default:
 		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
 		return a.usage(err, "")
@@ -74,8 +76,9 @@ func (c command) help() string {
 }
 
 // unknownCommand suggests the command that was probably meant.
-func unknownCommand(args []string) error {
+func (a *app) unknownCommand(args []string) error {
 	name := args[0]
+	_, notFound := wrap.Find(name, a.environ, "")
 	err := fmt.Errorf("cannot run %q: no such command", name)
 	switch near := nearest(name, names(commands())); {
 	case name == "run" || name == "launch" || name == "start":
@@ -84,6 +87,10 @@ func unknownCommand(args []string) error {
 		return hinted{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
 		return hinted{err, "put the command first: rdzv exec " + strings.Join(args, " ")}
+	case strings.HasSuffix(name, ".py"):
+		return hinted{err, "rdzv exec -- python3 " + strings.Join(args, " ")}
+	case notFound == nil:
+		return hinted{err, "rdzv exec -- " + strings.Join(args, " ")}
 	}
 	return err
 }

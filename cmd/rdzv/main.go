@@ -59,7 +59,7 @@ func (a *app) run(args []string) int {
 	}
 	c, ok := find(args[0])
 	if !ok {
-		return a.usage(unknownCommand(args), "")
+		return a.usage(a.unknownCommand(args), "")
 	}
 	if asksForHelp(args[1:]) {
 		return a.print(c.help())

@@ -38,8 +38,9 @@ func Hint(err error) string {
 	return ""
 }
 
-// programHint is what to try if a program cannot be run for this reason, "" if nothing is known to help.
-func programHint(err error, program []string) string {
+// programHint is what to try if a program cannot be run for this reason, "" if nothing is known to
+// help.
+func programHint(err error, program, environ []string) string {
 	name := program[0]
 	switch {
 	case errors.Is(err, syscall.E2BIG):
@@ -50,7 +51,7 @@ func programHint(err error, program []string) string {
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
 		return "chmod +x " + name + ", or " + withInterpreter(name, program)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
-		return ""
+		return shellHint(program, environ)
 	case filepath.Ext(name) == "":
 		return "a file of that name is in this directory: rdzv exec -- ./" + strings.Join(program, " ")
 	}

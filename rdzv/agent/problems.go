@@ -18,7 +18,7 @@ func (l *Local) findProblems() {
 	c := l.Config
 	path, err := wrap.Find(c.Program[0], c.Environ, "")
 	if err != nil {
-		err = hinted{err, programHint(err, c.Program)}
+		err = hinted{err, programHint(err, c.Program, c.Environ)}
 	}
 	l.Path = path
 	for _, err := range []error{err, l.countWorkers(), l.enoughFiles(), l.tryDevices()} {

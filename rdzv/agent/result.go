@@ -34,7 +34,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures,
 	}
 	if e.err != nil {
-		f.Hint = programHint(e.err, m.local.Config.Program)
+		f.Hint = programHint(e.err, m.local.Config.Program, m.local.Config.Environ)
 	}
 	return f
 }
