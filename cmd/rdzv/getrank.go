@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -97,9 +98,14 @@ func unknown(what early.Number, env envmap.Env, launcher envmap.Launcher) error 
 		return err
 	}
 	if p.Launcher == envmap.None {
+		alone := 0
+		if strings.HasPrefix(what.Name, "number") {
+			alone = 1
+		}
 		return hinted{
 			fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name),
-			"--default N prints N in this case",
+			fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
+				"for a process on its own, --default %d prints %[1]d", alone),
 		}
 	}
 	return hinted{
