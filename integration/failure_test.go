@@ -82,7 +82,9 @@ func TestEveryAgentExitsWithTheCode(t *testing.T) {
 	}
 }
 
-// SIGTERM, or Ctrl-C in a terminal, to the command that the user has started ends everything.
+// SIGTERM, or Ctrl-C in a terminal, to the command that the user has started ends everything. After
+// Ctrl-C, mpiexec.hydra 4.0 itself may return 0, also without rdzv: it did in 8 of 60 runs of a
+// program that exits with 130 at SIGINT.
 func TestStoppedAtTheLauncher(t *testing.T) {
 	for name, stop := range map[string]func(l launcher, job *process){
 		"SIGTERM": func(_ launcher, job *process) { job.signal(syscall.SIGTERM) },
@@ -95,7 +97,7 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 				job := p.start(l.command(p, 4, nil, worker("wait", dir))...)
 				records(t, dir, 4)
 				stop(l, job)
-				if code := job.code(); code == 0 {
+				if code := job.code(); code == 0 && (name != "CtrlC" || l.name != "hydra") {
 					t.Error("the launcher ended with exit code 0, want a failure")
 				}
 				if l.kills {
