@@ -27,7 +27,7 @@ func Shell(set []KV, unset ...string) string {
 // reservedNames are read-only, or restricted to certain values, in dash, bash, ksh or zsh.
 var reservedNames = []string{
 	"PPID", "UID", "EUID", "GID", "EGID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO",
-	"OPTIND", "LINENO", "HISTCMD", "SRANDOM", "_",
+	"OPTIND", "LINENO", "HISTCMD", "SRANDOM", "_", "HISTSIZE", "RANDOM", "SECONDS",
 }
 
 func shellName(name string) bool {
