@@ -16,6 +16,7 @@ func TestWaiting(t *testing.T) {
 	runConcurrently(t, []scenario{
 		{"openmpi", func(t *testing.T) { c.newPlace(t).rankMissingUnderOpenMPI() }},
 		{"hydra", func(t *testing.T) { c.newPlace(t).rankMissingUnderHydra() }},
+		{"no name", func(t *testing.T) { c.newPlace(t).nameMissing() }},
 		{"no store", func(t *testing.T) { c.newPlace(t).storeMissing() }},
 		{"terminal", func(t *testing.T) { c.newPlace(t).waitOnTerminal() }},
 		{"timeout", func(t *testing.T) { c.newPlace(t).joinTimeout() }},
@@ -50,7 +51,7 @@ func (p *clusterPlace) rankMissingUnderHydra() {
 	line := append(args, p.withoutRank2("--join-timeout", "7s")...)
 	job := p.on(1, p.hydra(line...)...)
 	job.waitFor("Hydra does not report which are missing")
-	job.waitFor("not all of its 4 agents joined within 7s (--join-timeout)")
+	job.waitFor("timed out after 7s (--join-timeout): not all of the 4 agents joined")
 	end := filepath.Join(p.dir("absent"), "end")
 	if err := os.WriteFile(end, nil, 0o600); err != nil { // Hydra waits for rank 2
 		p.t.Fatal(err)
@@ -58,19 +59,34 @@ func (p *clusterPlace) rankMissingUnderHydra() {
 	job.code()
 }
 
-var triedAddress = regexp.MustCompile(`10\.77\.0\.11 port [0-9,]+: connection refused`)
+var triedAddress = regexp.MustCompile(
+	`^rdzv: (timed out after 2s \(--join-timeout\): )?` +
+		`no store at node1 10\.77\.0\.11 port \d+ and 7 more: connection refused`)
 
-// storeMissing checks that an agent that finds no store prints the addresses that it tried.
+// storeMissing checks that an agent that finds no store prints the addresses that it tried, after
+// a second and at the end.
 func (p *clusterPlace) storeMissing() {
 	flags := []string{"--nodes", "2", "--store", "node1", "--join-timeout", "2s"}
 	agent := p.on(2, rdzvExec(flags, []string{"true"})...)
 	agent.checkCode(124)
-	if lines := agent.linesWith("rdzv:"); !triedAddress.MatchString(strings.Join(lines, " ")) {
-		p.t.Errorf("rdzv printed %q, want a line that matches %s", lines, triedAddress)
+	lines := agent.linesWith("rdzv:")
+	if len(lines) != 3 || !strings.Contains(lines[1], `hint: the agent on host "node1"`) ||
+		!triedAddress.MatchString(lines[0]) || !strings.HasSuffix(lines[0], " (1s)") ||
+		!triedAddress.MatchString(lines[2]) || !strings.Contains(lines[2], "timed out") {
+		p.t.Errorf("rdzv printed %q, want a hint and two lines that match %s", lines, triedAddress)
 	}
-	if len(agent.linesWith("rdzv: hint:", `"node1"`)) == 0 {
-		p.t.Error("rdzv printed no hint about node1")
+}
+
+// nameMissing checks that an agent says soon that the host of the store has no address.
+func (p *clusterPlace) nameMissing() {
+	line := p.exec("--nodes", "2", "--store", "nod1")
+	agent := p.on(2, line...)
+	agent.waitFor(`rdzv: "nod1" does not resolve (1s)`)
+	if took := time.Since(agent.started); took > 3*time.Second {
+		p.t.Errorf("rdzv said after %v that the name does not resolve, want about 1s", took)
 	}
+	agent.interrupt()
+	agent.checkCode(130)
 }
 
 // waitOnTerminal checks that an agent on a terminal updates one line, and erases it when the job

@@ -154,8 +154,7 @@ func (e *execution) endedBy(err error, code int) {
 	var signal *agent.SignalError
 	switch {
 	case errors.As(err, &late):
-		e.report.write(string(rdzv.Incomplete), code, late.Error()+" (--join-timeout)", nil)
-		e.console.JoinTimedOut(late)
+		e.report.write(string(rdzv.Incomplete), code, e.console.JoinTimedOut(late), nil)
 	case errors.As(err, &signal):
 		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal), nil)
 	default:

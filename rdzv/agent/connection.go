@@ -175,6 +175,7 @@ func (c *connection) meetConfig() meet.Config {
 			cmd.Env = a.Environ
 			return cmd.Output()
 		},
-		Notify: func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
+		NextReport: l.nextSearchReport(),
+		Notify:     func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
 	}
 }

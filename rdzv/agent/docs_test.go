@@ -18,7 +18,7 @@ import (
 
 // everyEvent has the zero value of each type of event.go.
 var everyEvent = []Event{
-	Placed{}, FlagIgnored{}, Unprotected{}, Alone{}, DifferentToken{}, DifferentCommand{},
+	Placed{}, FlagIgnored{}, Unprotected{}, Searching{}, Alone{}, DifferentToken{}, DifferentCommand{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, Stragglers{}, JobEnded{}, FailureReported{}, Diagnostic{}, Finished{},
 }

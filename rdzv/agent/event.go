@@ -44,11 +44,20 @@ type FlagIgnored struct {
 // store can take part. The same agents as for [FlagIgnored] report it.
 type Unprotected struct{}
 
+// Searching says that this agent has not found the store yet, and what it has tried. It is reported
+// less and less often, see Config.ReportEvery, and without a launcher also after 1 s if the user
+// has named the store. Under a launcher only one agent of each node reports it.
+type Searching struct {
+	meet.Searching
+}
+
 // Alone says that no other agent has connected to the store of this agent, which waits for them.
 // Only an agent without a launcher reports it, once.
 type Alone struct {
-	Waited time.Duration // since this agent began to host the store
-	Store  string        // what to give to --store on every node; "" if it was given
+	Waited time.Duration // since this agent began to wait
+	// NoBeacon says that this agent searches by multicast and has not received a beacon either.
+	NoBeacon bool
+	Store    string // what to give to --store on every node; "" if it was given
 	// JoinLine is RDZV_JOIN=..., for the other nodes; "" if it holds the job key, unless
 	// Config.ShowJoinLine. It is not in the JSON form.
 	JoinLine string
@@ -192,6 +201,7 @@ type Finished struct {
 func (Placed) Type() string           { return "placed" }
 func (FlagIgnored) Type() string      { return "flag_ignored" }
 func (Unprotected) Type() string      { return "unprotected" }
+func (Searching) Type() string        { return "searching" }
 func (Alone) Type() string            { return "alone" }
 func (DifferentToken) Type() string   { return "different_token" }
 func (DifferentCommand) Type() string { return "different_command" }

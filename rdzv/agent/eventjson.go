@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
 )
 
 // SchemaVersion is the version of the JSON form of events. A new version renames or removes a field
@@ -34,8 +35,12 @@ func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 // form of the others changes, they need one too.
 func jsonForm(e Event) any {
 	switch e := e.(type) {
+	case Searching:
+		return searchingForm{
+			e.String(), e.Waited.Seconds(), e.Unresolved, e.Groups(), e.Multicast, e.Heard, e.Hint,
+		}
 	case Alone:
-		return aloneForm{e.Waited.Seconds(), e.Store}
+		return aloneForm{e.Waited.Seconds(), e.NoBeacon, e.Store}
 	case Waiting:
 		return waitingForm{rosterForm(e.Roster), e.Waited.Seconds()}
 	case WorldAgreed:
@@ -52,8 +57,19 @@ func jsonForm(e Event) any {
 	return e // its fields have tags
 }
 
+type searchingForm struct {
+	Text          string       `json:"text"`
+	WaitedSeconds float64      `json:"waited_seconds"`
+	Unresolved    []string     `json:"unresolved,omitempty"`
+	Tried         []meet.Tried `json:"tried,omitempty"`
+	Multicast     bool         `json:"multicast,omitempty"`
+	Heard         string       `json:"heard,omitempty"`
+	Hint          string       `json:"hint,omitempty"`
+}
+
 type aloneForm struct {
 	WaitedSeconds float64 `json:"waited_seconds"`
+	NoBeacon      bool    `json:"no_beacon,omitempty"`
 	Store         string  `json:"store,omitempty"`
 }
 

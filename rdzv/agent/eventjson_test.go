@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
 )
 
 // The JSON form of events that contain values of package rdzv is that of docs/events.md.
@@ -34,7 +36,11 @@ func TestMarshalEvent(t *testing.T) {
 		Problems: []rdzv.NodeProblem{{Problem: missing, Hosts: []string{"node2"}}},
 	}
 	for _, e := range []Event{
-		Alone{Waited: 3 * time.Second, Store: "10.77.0.11", JoinLine: "RDZV_JOIN=secret"},
+		Searching{meet.Searching{Waited: time.Second, Tried: []meet.Answer{
+			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29621"), Err: syscall.ECONNREFUSED},
+			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29702"), Err: syscall.ECONNREFUSED},
+		}}},
+		Alone{Waited: 3 * time.Second, NoBeacon: true, Store: "10.77.0.11", JoinLine: "RDZV_JOIN=secret"},
 		Waiting{roster, 5 * time.Second},
 		WorldAgreed{rdzv.World{
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",

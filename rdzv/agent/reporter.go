@@ -27,8 +27,10 @@ func (r *reporter) diagnose(s Severity, err error) {
 // by which others join is left out unless showKey allows it or it holds no key.
 func noticed(n meet.Notice, showKey bool) Event {
 	switch n := n.(type) {
+	case meet.Searching:
+		return Searching{n}
 	case meet.Alone:
-		e := Alone{Waited: n.After, JoinLine: n.JoinLine}
+		e := Alone{Waited: n.After, NoBeacon: n.NoBeacon, JoinLine: n.JoinLine}
 		if n.Store.IsValid() {
 			e.Store = n.Store.String()
 		}

@@ -61,7 +61,23 @@ type JoinTimeoutError struct {
 }
 
 func (e *JoinTimeoutError) Error() string {
-	return fmt.Sprintf("cannot join job %q: not all of its %d agents joined within %v", e.Job, e.Agents, e.Timeout)
+	return fmt.Sprintf("timed out after %v: %s", e.Timeout, e.Reason())
+}
+
+// Reason says in one line why the others were not found.
+func (e *JoinTimeoutError) Reason() string {
+	if e.Search != nil {
+		return e.Search.Error()
+	}
+	return fmt.Sprintf("not all of the %d agents joined", e.Agents)
+}
+
+// Hint is what to try about it.
+func (e *JoinTimeoutError) Hint() string {
+	if e.Search != nil {
+		return e.Search.Hint
+	}
+	return ""
 }
 
 // notJoined is the error of an agent that never was a member.

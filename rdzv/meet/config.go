@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"rdzv/rdzv/meet/internal/hosts"
 )
@@ -50,6 +51,9 @@ type Config struct {
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Scontrol runs Slurm's scontrol and returns its standard output; nil if there is none.
 	Scontrol func(ctx context.Context, args ...string) ([]byte, error)
+	// NextReport returns how long after the beginning of a search Searching is reported next, later
+	// than last: the same for the report before, or 0 at first; nil never reports it.
+	NextReport func(last time.Duration) time.Duration
 	// Notify receives what Meet reports meanwhile, possibly from several goroutines at a time; nil
 	// ignores it.
 	Notify func(Notice)

@@ -112,6 +112,12 @@ func (ns *notices) add(n Notice) {
 	ns.more <- struct{}{}
 }
 
+func (ns *notices) clear() {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	ns.list = nil
+}
+
 func (ns *notices) all() []Notice {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

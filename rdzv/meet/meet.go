@@ -129,7 +129,7 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	started = true
 	m.gate.Admit()
 	if !l.config.hasRank() {
-		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m) })
+		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, nil) })
 	}
 	if p.announce {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
@@ -143,17 +143,16 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{dialer: d, sources: p.sources, past: l.past, report: l.reporter(p)}
+	s := &search{
+		dialer: d, sources: p.sources, past: l.past, report: l.reporter(p),
+		notify: l.config.Notify, nextReport: l.config.NextReport, plan: p,
+	}
 	if p.announce {
 		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.report))
 	}
 	f, err := s.run(ctx)
 	if none, ok := errors.AsType[*NotFoundError](err); ok {
-		none.Hint, none.Rejections = p.hint, l.rejections.errors()
-		otherService := func(a Answer) bool { return errors.Is(a.Err, gate.ErrNotStore) }
-		if p.otherServiceHint != "" && slices.ContainsFunc(none.Tried, otherService) {
-			none.Hint = p.otherServiceHint
-		}
+		none.Rejections = l.rejections.notices()
 	}
 	if err != nil {
 		return nil, err

@@ -220,7 +220,7 @@ func TestDifferentTokenIsReportedByBoth(t *testing.T) {
 	})
 	const want = "node2 (127.0.0.1) has a different token: copy ~/.config/rdzv/token " +
 		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
-	if n := waitFor[DifferentToken](t, hosting); n.Error() != want {
+	if n := waitFor[DifferentToken](t, hosting); n.String() != want {
 		t.Error(n)
 	}
 	waitFor[DifferentToken](t, joining)
@@ -259,9 +259,9 @@ func TestDifferentCommandAtNamedPort(t *testing.T) {
 	if n := waitFor[DifferentCommand](t, hosting); n != wantReport {
 		t.Errorf("the host reported %+v, want %+v", n, wantReport)
 	}
-	const want = "node1 (127.0.0.1) runs a different command: " +
-		"give both the same --job NAME, or each job its own port"
-	if n := waitFor[DifferentCommand](t, joining); n.Error() != want {
+	const want = "node1 (127.0.0.1) runs a different command or --nodes; " +
+		"if both belong to one job, give them the same --job NAME"
+	if n := waitFor[DifferentCommand](t, joining); n.String() != want {
 		t.Error(n)
 	}
 }

@@ -91,10 +91,10 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 	group.Go(func() {
 		defer close(done)
 		p := *e.plan
-		p.sources = []source{e.peers.candidates}
+		p.sources, p.heard = []source{e.peers.candidates}, e.peers.lastHeard
 		found, err = e.locator.findStore(searching, &p)
 	})
-	group.Go(func() { reportAlone(searching, e.locator.config, e.own) })
+	group.Go(func() { reportAlone(searching, e.locator.config, e.own, e.peers.lastHeard) })
 	if e.waitElected(searching, done) {
 		cancel(errElected)
 		<-done

@@ -12,13 +12,14 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// A Notice is something that Meet reports while it continues. Its types are Alone, DifferentToken,
-// DifferentCommand, RanksMissing and NoMulticast.
+// A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
+// DifferentToken, DifferentCommand, RanksMissing and NoMulticast.
 type Notice interface{ notice() }
 
 // Alone is reported by an agent without a launcher if no other agent has connected to it yet.
 type Alone struct {
 	After    time.Duration
+	NoBeacon bool       // this agent searches by multicast, and has not received a beacon either
 	Store    netip.Addr // value for --store on all nodes; not valid if --store was given
 	JoinLine string     // what to put before the command on another node, see Meeting.JoinLine
 	Secret   bool       // JoinLine contains the job key, which must not be written to log files
@@ -33,10 +34,14 @@ type DifferentToken struct {
 	Addr netip.Addr `json:"addr"` // of the agent
 }
 
-// Error names the agent and what the user can do.
-func (n DifferentToken) Error() string {
+// String names the agent and what the user can do.
+func (n DifferentToken) String() string {
 	return hostAndAddr(n.Host, n.Addr) + " has a different token: copy ~/.config/rdzv/token " +
 		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
+}
+
+func (n DifferentToken) describe() string {
+	return hostAndAddr(n.Host, n.Addr) + ", which has a different token"
 }
 
 // DifferentCommand reports an agent of another job: one with a different command or a different
@@ -46,10 +51,22 @@ type DifferentCommand struct {
 	Addr netip.Addr `json:"addr"`           // as in DifferentToken
 }
 
-// Error names the agent and what the user can do.
-func (n DifferentCommand) Error() string {
-	return hostAndAddr(n.Host, n.Addr) + " runs a different command: " +
-		"give both the same --job NAME, or each job its own port"
+// String names the agent and what the user can do.
+func (n DifferentCommand) String() string {
+	return hostAndAddr(n.Host, n.Addr) + " runs a different command or --nodes; " +
+		"if both belong to one job, give them the same --job NAME"
+}
+
+func (n DifferentCommand) describe() string {
+	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
+}
+
+// Rejected is the notice about an agent that does not belong to the job, a DifferentToken or
+// DifferentCommand.
+type Rejected interface {
+	Notice
+	String() string
+	describe() string // as an object of a sentence
 }
 
 func hostAndAddr(host string, addr netip.Addr) string {
@@ -71,6 +88,7 @@ type NoMulticast struct {
 	Err error
 }
 
+func (Searching) notice()        {}
 func (Alone) notice()            {}
 func (DifferentToken) notice()   {}
 func (DifferentCommand) notice() {}
@@ -83,11 +101,15 @@ const aloneAfter = 3 * time.Second
 
 // reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
 // connected or ctx has ended.
-func reportAlone(ctx context.Context, c *Config, m *Meeting) {
+//
+// heard returns an agent whose beacon was received, see peers; it is nil without a search by
+// multicast.
+func reportAlone(ctx context.Context, c *Config, m *Meeting, heard func() string) {
 	if !pause(ctx, aloneAfter) || m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
+	n.NoBeacon = heard != nil && heard() == ""
 	if c.Store == "" {
 		n.Store = m.Addr.Addr()
 	}
@@ -121,10 +143,9 @@ func (rs *rejections) add(r gate.Rejection) {
 	}
 }
 
-func (rs *rejections) errors() []error {
+func (rs *rejections) notices() (list []Rejected) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	var list []error
 	for _, r := range rs.list {
 		list = append(list, noticeOf(r))
 	}
@@ -132,10 +153,7 @@ func (rs *rejections) errors() []error {
 }
 
 // noticeOf returns what is reported about a rejection.
-func noticeOf(r gate.Rejection) interface {
-	Notice
-	error
-} {
+func noticeOf(r gate.Rejection) Rejected {
 	if errors.Is(r.Reason, gate.ErrDifferentJob) {
 		return DifferentCommand{Host: r.Host, Addr: r.Addr}
 	}

@@ -25,6 +25,7 @@ type peers struct {
 	mu         sync.Mutex
 	self       beacon.Beacon
 	betterSeen time.Time // last beacon of a better agent
+	heard      string    // the sender of the last beacon of this job
 
 	better     chan candidate     // addresses of better agents
 	otherHosts chan beacon.Beacon // beacons of better hosts, while this agent hosts
@@ -70,6 +71,9 @@ func (p *peers) receive(packet beacon.Packet) {
 	if better {
 		p.betterSeen = time.Now()
 	}
+	if err == nil && b.ID != self.ID {
+		p.heard = hostAndAddr(b.Host, packet.From)
+	}
 	p.mu.Unlock()
 	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
 	switch {
@@ -95,6 +99,13 @@ func (p *peers) knowsBetter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Since(p.betterSeen) < peerLifetime
+}
+
+// lastHeard returns the sender of the last beacon of this job, "" if there was none.
+func (p *peers) lastHeard() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.heard
 }
 
 // candidates is the source of the addresses of better agents.

@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"net/netip"
 	"slices"
 
+	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
@@ -20,10 +22,23 @@ type plan struct {
 	sources   []source     // where the store may be, for an agent that does not host
 	announce  bool         // the host sends beacons, and the other agents receive them
 	multicast multicast
-	named     bool // the user has specified this address, so a different job there is reported
+	heard     func() string // an agent whose beacon was received; nil without an election by beacons
+	named     bool          // the user has specified this address, so a different job there is reported
 
 	hint             string // what to do if the store is not found
 	otherServiceHint string // the same if another service uses the address; "" if hint applies
+}
+
+// hintFor returns what to do about a search that has not found the store.
+func (p *plan) hintFor(s Searching) string {
+	otherService := func(a Answer) bool { return errors.Is(a.Err, gate.ErrNotStore) }
+	switch {
+	case p.otherServiceHint != "" && slices.ContainsFunc(s.Tried, otherService):
+		return p.otherServiceHint
+	case len(s.Unresolved) > 0 && len(s.Tried) == 0:
+		return "check the name; it is resolved again until --join-timeout"
+	}
+	return p.hint
 }
 
 // planFor makes the plan that most rows have in common: rank 0 hosts, and the port sequence depends

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -21,6 +22,12 @@ type search struct {
 	past    []gate.Instance // stores whose job has ended
 	report  func(gate.Rejection)
 	targets targets
+
+	plan       *plan // for messages
+	begin      time.Time
+	unresolved map[string]bool // names
+	notify     func(Notice)
+	nextReport func(time.Duration) time.Duration // nil: Searching is not reported
 
 	best  *answer   // the connection with the best priority so far
 	until time.Time // when to stop waiting for a better one
@@ -53,7 +60,8 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 			})
 		})
 	}
-	s.targets = targets{}
+	s.targets, s.unresolved, s.begin = targets{}, map[string]bool{}, time.Now()
+	reportAt, report := s.scheduleReport(0)
 	for {
 		if s.best != nil && !s.mayImprove() {
 			return s.best, nil
@@ -61,16 +69,29 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 		wake := time.After(s.launch(attempts, &group, answers))
 		select {
 		case c := <-candidates:
-			s.targets.add(c)
+			s.add(c)
 		case a := <-answers:
 			s.evaluate(a)
+		case <-report:
+			s.notify(s.searching(reportAt))
+			reportAt, report = s.scheduleReport(reportAt)
 		case <-wake:
 		case <-ctx.Done():
 			if s.best != nil {
 				return s.best, nil
 			}
-			return nil, s.notFound(context.Cause(ctx))
+			return nil, &NotFoundError{Searching: s.searching(time.Since(s.begin)), Cause: context.Cause(ctx)}
 		}
+	}
+}
+
+// add adds a candidate, or notes that a name does not resolve.
+func (s *search) add(c candidate) {
+	if c.addr.IsValid() {
+		delete(s.unresolved, c.name)
+		s.targets.add(c)
+	} else {
+		s.unresolved[c.name] = true
 	}
 }
 
@@ -171,13 +192,28 @@ func (s *search) keepBetter(a *answer) {
 	}
 }
 
-func (s *search) notFound(cause error) error {
-	e := &NotFoundError{Cause: cause}
+// scheduleReport returns the time of the report after the one at last, since the beginning, and
+// what becomes ready then.
+func (s *search) scheduleReport(last time.Duration) (next time.Duration, ready <-chan time.Time) {
+	if s.nextReport == nil {
+		return 0, nil
+	}
+	next = s.nextReport(last)
+	return next, time.After(time.Until(s.begin.Add(next)))
+}
+
+// searching returns what is known after that time.
+func (s *search) searching(waited time.Duration) Searching {
+	n := Searching{Waited: waited, Unresolved: slices.Sorted(maps.Keys(s.unresolved))}
 	for _, t := range s.targets {
 		if !t.started.IsZero() {
-			e.Tried = append(e.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
+			n.Tried = append(n.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
 		}
 	}
-	slices.SortFunc(e.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
-	return e
+	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
+	if s.plan.heard != nil {
+		n.Multicast, n.Heard = true, s.plan.heard()
+	}
+	n.Hint = s.plan.hintFor(n)
+	return n
 }

@@ -1,8 +1,6 @@
 package meet
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -48,15 +46,13 @@ func TestFullSearchReplacesWorst(t *testing.T) {
 
 // An address that was not dialled is not reported as tried.
 func TestNotFoundListsDialledAddressesOnly(t *testing.T) {
-	s := &search{targets: targets{}}
+	s := &search{targets: targets{}, plan: &plan{}}
 	first := netip.MustParseAddrPort("127.0.0.1:29701")
 	s.targets.add(candidate{addr: first})
 	s.targets.add(candidate{addr: netip.MustParseAddrPort("127.0.0.1:29702"), laterPort: true})
 	s.targets[first].started = time.Now()
-	var e *NotFoundError
-	err := s.notFound(nil)
-	want := "[127.0.0.1 port 29701: no answer yet]"
-	if !errors.As(err, &e) || fmt.Sprint(e.answers()) != want {
-		t.Errorf("notFound = %v, want %s", err, want)
+	const want = "no store at 127.0.0.1 port 29701: no answer yet"
+	if got := s.searching(0).String(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -45,6 +45,9 @@ func named(c *Config, hosts []string, priority int, ports []int) source {
 			rest = c.resolveAll(ctx, rest, func(host string, addrs []netip.Addr) {
 				addAll(add, host, priority+slices.Index(hosts, host), addrs, ports)
 			})
+			for _, host := range rest {
+				add(candidate{name: host})
+			}
 		}
 	}
 }

@@ -28,10 +28,10 @@ const (
 
 // A candidate is an address at which the store may be.
 type candidate struct {
-	addr      netip.AddrPort
-	name      string // the host name or description that the address belongs to; "" if none
-	priority  int    // the candidate with the lowest number is tried first
-	laterPort bool   // not the first port of the sequence
+	addr      netip.AddrPort // not valid if the name does not resolve
+	name      string         // the host name or description that the address belongs to; "" if none
+	priority  int            // the candidate with the lowest number is tried first
+	laterPort bool           // not the first port of the sequence
 }
 
 // A source calls add for candidates until ctx ends or it knows no more.

@@ -38,6 +38,7 @@ type Console struct {
 
 	mu     sync.Mutex
 	status string // the last text of Status
+	hinted map[string]bool
 	eraser string // what removes it from the screen, "" if it is not there
 }
 
@@ -89,6 +90,17 @@ func (c *Console) Hint(text string) {
 	if text != "" {
 		c.write("rdzv: "+c.screen.coloured(yellow, "hint:")+" ", text)
 	}
+}
+
+// hintOnce writes a suggestion unless it was written before.
+func (c *Console) hintOnce(text string) {
+	if c.hinted == nil {
+		c.hinted = map[string]bool{}
+	}
+	if !c.hinted[text] {
+		c.Hint(text)
+	}
+	c.hinted[text] = true
 }
 
 // Fail writes an error and its hint, if it has one.

@@ -18,6 +18,8 @@ func (c *Console) Event(e agent.Event) {
 			"anyone who can reach the nodes can join this job")
 	case agent.Placed:
 		c.placed(e)
+	case agent.Searching:
+		c.searching(e)
 	case agent.Alone:
 		c.alone(e)
 	case agent.DifferentToken:
@@ -29,6 +31,7 @@ func (c *Console) Event(e agent.Event) {
 	case agent.NoMulticast:
 		c.Info("cannot search for the other nodes by multicast: %v", e.Err)
 	case agent.StoreFound:
+		c.EndStatus()
 		c.storeFound(e)
 	case agent.Waiting:
 		c.Status("%v (%v)", e.Roster, e.Waited.Round(time.Second))
@@ -61,9 +64,20 @@ func (c *Console) placed(e agent.Placed) {
 	c.Verbose("started by %s: job %s, rank %d of %d", e.Launcher, e.Job, e.Rank, e.Size)
 }
 
+func (c *Console) searching(e agent.Searching) {
+	c.Status("%v (%v)", e.Searching, e.Waited.Round(time.Second))
+	if !c.quiet {
+		c.hintOnce(e.Hint)
+	}
+}
+
 // alone tells how the other nodes can find this one.
 func (c *Console) alone(e agent.Alone) {
-	c.Info("no other agent has connected after %v", e.Waited.Round(time.Second))
+	noBeacon := ""
+	if e.NoBeacon {
+		noBeacon = ", and no multicast beacon was received"
+	}
+	c.Info("no other agent has connected after %v%s", e.Waited.Round(time.Second), noBeacon)
 	if e.Store != "" {
 		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s", e.Store)
 	}

@@ -11,6 +11,28 @@ import (
 	"rdzv/rdzv/meet"
 )
 
+// While an agent searches, a hint is written once; at the timeout there is one line about it.
+func TestSearchTimeout(t *testing.T) {
+	var out strings.Builder
+	c := &Console{out: &out, joinTimeout: 5 * time.Second}
+	search := meet.Searching{Unresolved: []string{"nod1"}, Hint: "check the name"}
+	for _, waited := range []time.Duration{time.Second, 5 * time.Second} {
+		search.Waited = waited
+		c.Event(agent.Searching{Searching: search})
+	}
+	message := c.JoinTimedOut(&agent.JoinTimeoutError{
+		Agents: 2, Timeout: c.joinTimeout, Search: &meet.NotFoundError{Searching: search},
+	})
+	const last = `timed out after 5s (--join-timeout): "nod1" does not resolve`
+	const want = `rdzv: "nod1" does not resolve (1s)
+rdzv: hint: check the name
+rdzv: "nod1" does not resolve (5s)
+` + "rdzv: " + last + "\n"
+	if out.String() != want || message != last {
+		t.Errorf("wrote %q, returned %q\nwant %q, %q", &out, message, want, last)
+	}
+}
+
 // The lines of events that occur while an agent searches for the others.
 func TestSearchEvents(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.0.6")
@@ -26,14 +48,24 @@ func TestSearchEvents(t *testing.T) {
 		},
 		{agent.Alone{Waited: 3 * time.Second}, "rdzv: no other agent has connected after 3s\n"},
 		{
+			agent.Alone{Waited: 3 * time.Second, NoBeacon: true},
+			"rdzv: no other agent has connected after 3s, and no multicast beacon was received\n",
+		},
+		{
+			agent.Searching{Searching: meet.Searching{
+				Waited: time.Second, Unresolved: []string{"nod1"}, Hint: "check the name",
+			}},
+			"rdzv: \"nod1\" does not resolve (1s)\nrdzv: hint: check the name\n",
+		},
+		{
 			agent.DifferentToken{DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}},
 			"rdzv: node2 (10.0.0.6) has a different token: copy ~/.config/rdzv/token " +
 				"from one node to the other, or start rdzv here with RDZV_JOIN=...\n",
 		},
 		{
 			agent.DifferentCommand{DifferentCommand: meet.DifferentCommand{Addr: addr}},
-			"rdzv: 10.0.0.6 runs a different command: " +
-				"give both the same --job NAME, or each job its own port\n",
+			"rdzv: 10.0.0.6 runs a different command or --nodes; " +
+				"if both belong to one job, give them the same --job NAME\n",
 		},
 		{
 			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},

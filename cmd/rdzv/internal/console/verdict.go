@@ -47,18 +47,22 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 	case v.Kind == rdzv.Ended:
 		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID, SignalName(v.Signal))
 	case v.Kind == rdzv.Incomplete:
-		return fmt.Sprintf("timed out after %v (--join-timeout): %s", c.joinTimeout, v.Error())
+		return c.timedOut(v.Error())
 	}
 	return v.Error()
 }
 
-// JoinTimedOut writes that this agent did not find the others in time, and what it tried.
-func (c *Console) JoinTimedOut(e *agent.JoinTimeoutError) {
-	c.Warn("%v (--join-timeout)", e)
-	if e.Search != nil {
-		c.Error("cannot find the store of the job:\n  %s", strings.Join(e.Search.Lines(), "\n  "))
-		c.Hint(e.Search.Hint)
-	}
+// JoinTimedOut writes that this agent did not find the others in time, and returns that as a
+// message.
+func (c *Console) JoinTimedOut(e *agent.JoinTimeoutError) string {
+	message := c.timedOut(e.Reason())
+	c.Error("%s", message)
+	c.hintOnce(agent.Hint(e))
+	return message
+}
+
+func (c *Console) timedOut(reason string) string {
+	return fmt.Sprintf("timed out after %v (--join-timeout): %s", c.joinTimeout, reason)
 }
 
 // EndedBySignal writes that a signal came before the job started, and returns that as a message.

@@ -1,0 +1,110 @@
+package meet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Searching reports that this agent has not found the store yet.
+type Searching struct {
+	Waited     time.Duration // since the search began
+	Unresolved []string      // host names that could not be resolved yet, sorted
+	Tried      []Answer      // sorted by address
+	Multicast  bool          // the agent knows no address and waits for beacons
+	Heard      string        // an agent whose beacon was received; "" if none was
+	Hint       string        // what the user can do; may be empty
+}
+
+// An Answer is the last answer of one address.
+type Answer struct {
+	Name string // host name or description that the address belongs to; "" if none
+	Addr netip.AddrPort
+	Err  error // nil if there was no answer yet
+}
+
+// String says in one line why the store was not found.
+func (s Searching) String() string {
+	var parts []string
+	for _, name := range s.Unresolved {
+		parts = append(parts, strconv.Quote(name)+" does not resolve")
+	}
+	for i, t := range s.Groups() {
+		text := t.String()
+		if i == 0 {
+			text = "no store at " + text
+		}
+		parts = append(parts, text)
+	}
+	switch {
+	case len(parts) > maxParts:
+		parts = append(parts[:maxParts], fmt.Sprintf("and %d more", len(parts)-maxParts))
+	case len(parts) > 0:
+	case s.Heard != "":
+		return "no other agent has connected, but a multicast beacon of " + s.Heard + " was received"
+	case s.Multicast:
+		return "no other agent has connected, and no multicast beacon was received"
+	default:
+		return "no address of the store is known yet"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// maxParts limits the length of a line about a search.
+const maxParts = 3
+
+// Tried are the ports of one address that have given the same answer.
+type Tried struct {
+	Host   string     `json:"host,omitempty"` // as Answer.Name
+	Addr   netip.Addr `json:"addr"`
+	Ports  []int      `json:"ports"`
+	Answer string     `json:"answer"` // in as few words as possible
+}
+
+// Groups groups the answers.
+func (s Searching) Groups() (list []Tried) {
+	for _, a := range s.Tried {
+		t := Tried{Host: a.Name, Addr: a.Addr.Addr(), Answer: a.text()}
+		i := slices.IndexFunc(list, func(o Tried) bool {
+			return o.Host == t.Host && o.Addr == t.Addr && o.Answer == t.Answer
+		})
+		if i < 0 {
+			i, list = len(list), append(list, t)
+		}
+		list[i].Ports = append(list[i].Ports, int(a.Addr.Port()))
+	}
+	return list
+}
+
+// String is "node1 10.77.0.11 port 29621 and 7 more: connection refused".
+func (t Tried) String() string {
+	text := t.Addr.String()
+	if t.Host != "" && t.Host != text {
+		text = t.Host + " " + text
+	}
+	text += " port " + strconv.Itoa(t.Ports[0])
+	if more := len(t.Ports) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ": " + t.Answer
+}
+
+// text returns the answer in as few words as possible.
+func (a Answer) text() string {
+	if a.Err == nil {
+		return "no answer yet"
+	}
+	if errno, ok := errors.AsType[syscall.Errno](a.Err); ok {
+		return errno.Error()
+	}
+	if netErr, ok := errors.AsType[net.Error](a.Err); ok && netErr.Timeout() {
+		return "no answer"
+	}
+	return a.Err.Error()
+}

@@ -1,0 +1,93 @@
+package meet
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A line about a search has what the user can act on, and stays short.
+func TestSearchingText(t *testing.T) {
+	answers := func(name string, err error, addrs ...string) (list []Answer) {
+		for _, a := range addrs {
+			list = append(list, Answer{Name: name, Addr: netip.MustParseAddrPort(a), Err: err})
+		}
+		return list
+	}
+	refused := answers("node1", syscall.ECONNREFUSED, "10.0.0.5:29621", "10.0.0.5:29700", "10.0.0.5:29702")
+	silent := answers("10.0.0.6", &net.DNSError{IsTimeout: true}, "10.0.0.6:29600")
+	for want, s := range map[string]Searching{
+		`"nod1" does not resolve`: {Unresolved: []string{"nod1"}},
+		"no store at node1 10.0.0.5 port 29621 and 2 more: connection refused": {Tried: refused},
+		`"nod1" does not resolve; no store at 10.0.0.6 port 29600: no answer`: {
+			Unresolved: []string{"nod1"}, Tried: silent,
+		},
+		`"a" does not resolve; "b" does not resolve; "c" does not resolve; and 2 more`: {
+			Unresolved: []string{"a", "b", "c", "d"}, Tried: silent,
+		},
+		"no other agent has connected, and no multicast beacon was received": {Multicast: true},
+		"no other agent has connected, but a multicast beacon of node2 (10.0.0.6) was received": {
+			Multicast: true, Heard: "node2 (10.0.0.6)",
+		},
+		"no address of the store is known yet": {},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// An agent whose --store does not resolve says so, and finds the store when it does.
+func TestSearchingForNameThatDoesNotResolve(t *testing.T) {
+	reported := newNotices()
+	var known atomic.Bool
+	var group sync.WaitGroup
+	defer group.Wait()
+	host := storeConfig(t, t.TempDir(), "127.0.0.1")
+	c := storeConfig(t, t.TempDir(), "nod1")
+	c.Notify = reported.add
+	c.NextReport = func(last time.Duration) time.Duration { return last + 100*time.Millisecond }
+	c.Interfaces = func() ([]Interface, error) { return nil, nil } // nod1 is another host
+	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
+		if known.Load() {
+			return loopbackAddrs[:1], nil
+		}
+		return nil, &net.DNSError{IsNotFound: true}
+	}
+	group.Go(func() { mustMeet(t, c, noHost(t)) })
+	for {
+		n := waitFor[Searching](t, reported)
+		if len(n.Unresolved) == 1 {
+			if want := `"nod1" does not resolve`; n.String() != want || n.Hint == "" {
+				t.Errorf("reported %q with hint %q, want %q", n, n.Hint, want)
+			}
+			break
+		}
+		reported.clear()
+	}
+	mustMeet(t, host, newFakeStore(t, "store").host)
+	known.Store(true)
+}
+
+// An agent without a launcher says whether it has received a beacon of another agent.
+func TestSearchingByMulticast(t *testing.T) {
+	reported := newNotices()
+	c := noLauncherConfig(t, 1, 2)
+	c.Notify = reported.add
+	c.NextReport = func(last time.Duration) time.Duration { return last + 100*time.Millisecond }
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { mustMeet(t, c, newFakeStore(t, "first").host) })
+	if n := waitFor[Searching](t, reported); !n.Multicast || n.Heard != "" || n.Tried != nil {
+		t.Errorf("reported %+v, want a search by multicast that has received nothing", n)
+	}
+	if n := waitFor[Alone](t, reported); !n.NoBeacon {
+		t.Errorf("reported %+v, want NoBeacon", n)
+	}
+	mustMeet(t, noLauncherConfig(t, 2, 2), newFakeStore(t, "second").host)
+}
