@@ -58,8 +58,16 @@ const consequenceWait = 500 * time.Millisecond
 // another worker's failure, which should be reported first.
 func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	e := &w.endings[i]
-	e.err = r.Err
-	e.oom = r.Signal == syscall.SIGKILL && postmortem.OOMKills(w.local.Config.Root) > w.oomBefore
+	switch kills := postmortem.OOMKills(w.local.Config.Root); {
+	case r.Err != nil:
+		e.hint = programHint(r.Err, w.local.Config.Program, w.local.Config.Environ)
+	case r.Signal != syscall.SIGKILL:
+	case kills < 0:
+		e.hint = "if nobody sent SIGKILL, memory may have run out: dmesg shows " +
+			"whether the kernel's out-of-memory killer ended it"
+	default:
+		e.oom = kills > w.oomBefore
+	}
 	e.findings = postmortem.Examine(r.Stderr, e.file)
 	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()

@@ -171,7 +171,7 @@ type Failure struct {
 	Message   string        // one line; "" if there is none
 	Stderr    []string      // its last lines of stderr, or its traceback
 	Others    []rdzv.Failure
-	Hint      string // what to try if it could not be started
+	Hint      string // what to try; "" if nothing is known to help
 }
 
 // Diagnostic is an error that does not change how the job proceeds.

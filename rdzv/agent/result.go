@@ -27,16 +27,13 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		return nil
 	}
 	e := endings[v.Rank-m.world.Seat.Rank]
-	f := &Failure{
+	return &Failure{
 		Job: m.local.Job, Program: m.local.Config.Program,
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
 		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures,
+		Hint: e.hint,
 	}
-	if e.err != nil {
-		f.Hint = programHint(e.err, m.local.Config.Program, m.local.Config.Environ)
-	}
-	return f
 }
 
 // jobEnded is the event of the job's end.

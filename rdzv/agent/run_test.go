@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -118,6 +121,37 @@ func started(n int, do func()) func(agent.Event) {
 				do()
 			}
 		}
+	}
+}
+
+// A worker that was killed may have run out of memory. There is a hint at that unless its cgroup
+// tells how many processes the kernel has killed for this reason.
+func TestKilledWorkerHint(t *testing.T) {
+	silent := fstest.MapFS{}
+	telling := fstest.MapFS{
+		"proc/self/cgroup":                {Data: []byte("0::/job\n")},
+		"sys/fs/cgroup/job/memory.events": {Data: []byte("oom 0\noom_kill 3\n")},
+	}
+	for _, c := range []struct {
+		name string
+		root fs.FS
+		want bool
+	}{{"silent", silent, true}, {"telling", telling, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &recorder{t: t}
+			r.onEvent = func(e agent.Event) {
+				if started, ok := e.(agent.WorkerStarted); ok {
+					syscall.Kill(started.PID, syscall.SIGKILL)
+				}
+			}
+			config := config(t, runsOn, 1)
+			config.Root = c.root
+			result, err := r.run(t.Context(), config)
+			checkCode(t, result, err, 128+9)
+			if f := result.Failure; f == nil || f.OOM || strings.Contains(f.Hint, "dmesg") != c.want {
+				t.Errorf("failure %+v; want a hint at dmesg: %t", f, c.want)
+			}
+		})
 	}
 }
 

@@ -24,8 +24,8 @@ type workers struct {
 type ending struct {
 	file     string // where torch records an exception; "" if nowhere
 	findings postmortem.Findings
-	oom      bool  // the kernel ran out of memory while it ran
-	err      error // why it could not be started
+	oom      bool   // the kernel ran out of memory while it ran
+	hint     string // what to try
 }
 
 // run runs the workers until the job has ended and nothing of them is left.
