@@ -27,7 +27,7 @@ func (o *options) check() error {
 	return join(
 		o.checkShared(),
 		o.exclusive(o.quiet && o.verbose, "quiet", "verbose"),
-		o.reject(!goodPorts, "port-range", o.ports, "must be LOW-HIGH within 1 to 65535"),
+		o.reject(!goodPorts, "port-range", o.ports, "must be LOW-HIGH within 1 to 65535, such as 29600-29999"),
 		badStore,
 		meet.CheckNet(o.net),
 		o.exclusive(o.insecure && o.tokenFile != "", "insecure", "token-file"),
@@ -82,12 +82,9 @@ func (o *options) exclusive(both bool, a, b string) error {
 		o.flags.Name(), a, b, variable(a), variable(b))
 }
 
-// portRange reads LOW-HIGH, or one port.
+// portRange reads LOW-HIGH.
 func portRange(s string) (lo, hi int, ok bool) {
-	from, to, isRange := strings.Cut(s, "-")
-	if !isRange {
-		to = from
-	}
+	from, to, _ := strings.Cut(s, "-")
 	lo, errLo := strconv.Atoi(from)
 	hi, errHi := strconv.Atoi(to)
 	if errLo != nil || errHi != nil || lo < 1 || hi > 65535 || lo > hi {
