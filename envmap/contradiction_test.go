@@ -23,8 +23,7 @@ func TestContradictions(t *testing.T) {
 		{"hydra: size without rank", "PMI_SIZE=2", "PMI_SIZE=2 PMI_RANK"},
 		{"mvapich2: rank without size", "MV2_COMM_WORLD_RANK=0", "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE"},
 		{"slurm: no size", "SLURM_PROCID=0 SLURM_STEP_ID=0", "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS"},
-		{"torchrun: rank without size", "RANK=0", "RANK=0 WORLD_SIZE"},
-		{"torchrun: size without rank", "WORLD_SIZE=8", "WORLD_SIZE=8 RANK"},
+		{"kubeflow: rank without size", "RANK=0 KUBERNETES_SERVICE_HOST=10.0.0.1", "RANK=0 WORLD_SIZE"},
 		{"jsrun: rank without size", "JSM_NAMESPACE_RANK=0", "JSM_NAMESPACE_RANK=0 JSM_NAMESPACE_SIZE"},
 		{"pals: no size", "PALS_RANKID=0", "PALS_RANKID=0 PALS_SIZE"},
 		{"kubeflow: nodes without node rank", "PET_NNODES=2", "PET_NNODES=2 PET_NODE_RANK"},
@@ -39,9 +38,9 @@ func TestContradictions(t *testing.T) {
 
 		{"rank of PMIx differs", ompi + "PMIX_RANK=3", "OMPI_COMM_WORLD_RANK=0 PMIX_RANK=3"},
 		{"mpirun and mpiexec", ompi + "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1", "OMPI_COMM_WORLD_RANK=0 PMI_RANK=1 openmpi4 hydra"},
-		{"mpirun and torchrun", ompi + "TORCHELASTIC_RUN_ID=x RANK=5 WORLD_SIZE=8", "OMPI_COMM_WORLD_RANK=0 RANK=5 WORLD_SIZE=8 openmpi4 torchrun"},
-		{"srun and torchrun", slurm + "TORCHELASTIC_RUN_ID=x RANK=5 WORLD_SIZE=8", "SLURM_PROCID=0 RANK=5 WORLD_SIZE=8"},
-		{"mpiexec and torchrun without a size", hydra + "TORCHELASTIC_RUN_ID=x RANK=5", "PMI_RANK=0 RANK=5"},
+		{"mpirun and torchrun", ompi + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "OMPI_COMM_WORLD_RANK=0 RANK=5 WORLD_SIZE=8 openmpi4 torchrun"},
+		{"srun and torchrun", slurm + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "SLURM_PROCID=0 RANK=5 WORLD_SIZE=8"},
+		{"mpiexec and torchrun", hydra + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "PMI_RANK=0 RANK=5"},
 		{"flux and its PMI", "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 PMI_RANK=2", "FLUX_TASK_RANK=1 PMI_RANK=2"},
 		{"slurm and its PMI", slurm + "SLURM_JOB_ID=1 PMI_JOBID=1.0 PMI_SIZE=4 PMI_RANK=3", "SLURM_PROCID=0 PMI_RANK=3"},
 	} {
@@ -58,6 +57,7 @@ func TestChoice(t *testing.T) {
 		"openmpi":  placed(OpenMPI4, 0, 4, Unknown, Unknown, Unknown, Unknown),
 		"openmpi4": placed(OpenMPI4, 0, 4, Unknown, Unknown, Unknown, Unknown),
 		Torchrun:   placed(Torchrun, 5, 8, Unknown, Unknown, Unknown, Unknown),
+		UserSet:    placed(UserSet, 5, 8, Unknown, Unknown, Unknown, Unknown),
 		None:       placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown),
 	} {
 		t.Run(string(choice), func(t *testing.T) {
@@ -92,11 +92,11 @@ func TestEveryChoiceIsAccepted(t *testing.T) {
 
 // Two launchers with the same rank and size do not contradict one another.
 func TestAgreeingLaunchers(t *testing.T) {
-	env := ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=x RANK=1 WORLD_SIZE=4"))
+	env := ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=1 WORLD_SIZE=4"))
 	wantPlacement(t, detected(t, env, ""), placed(OpenMPI4, 1, 4, Unknown, Unknown, Unknown, Unknown))
 	env = ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 RANK=7"))
 	p := detected(t, env, "")
-	wantIgnored(t, p, "RANK=7", "not set by torchrun")
+	wantIgnored(t, p, "RANK=7", "rdzv exec replaces them")
 	env = ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 FLUX_TASK_RANK=0 FLUX_JOB_SIZE=2 PMI_RANK=0 PMI_SIZE=2"))
 	p = detected(t, env, "")
 	wantIgnored(t, p, "FLUX_TASK_RANK=0", "runs inside flux")

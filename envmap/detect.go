@@ -1,6 +1,7 @@
 package envmap
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ func Detect(env Env, choice Launcher) (Placement, error) {
 	if r.err == nil {
 		explainBatchScript(r)
 		checkOthers(r, l, choice)
+		if l.name == None && choice == "" {
+			r.p.Unclaimed = unclaimed(env)
+		}
 	}
 	if r.err != nil {
 		return Placement{}, r.err
@@ -45,6 +49,8 @@ type recogniser struct {
 	// outer reports that other launchers are commonly started inside this one's allocation, so
 	// that its variables need not describe their tasks.
 	outer bool
+	// onlyChosen reports that its variables do not identify the launcher.
+	onlyChosen bool
 }
 
 // order holds the launchers in the order of detection.
@@ -62,6 +68,7 @@ var order = []recogniser{
 	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
 	{name: Kubeflow, match: matchKubeflow, read: readKubeflow, outer: true},
 	{name: Kubernetes, match: anyOf("JOB_COMPLETION_INDEX"), read: readKubernetes, outer: true},
+	{name: UserSet, match: anyOf("RANK", "WORLD_SIZE"), read: readUserSet, onlyChosen: true},
 	{name: None, match: anyOf(), read: func(*reader) {}, outer: true},
 }
 
@@ -81,7 +88,7 @@ func (l recogniser) placement(env Env) *reader {
 func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
 	if choice == "" {
 		for _, l := range order {
-			if len(l.match(env)) > 0 {
+			if !l.onlyChosen && len(l.match(env)) > 0 {
 				return l, "", nil
 			}
 		}
@@ -133,9 +140,8 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		switch {
 		case choice != "":
 			why = "not selected by --launcher " + string(choice)
-		case l.name == Torchrun && !r.env.has("TORCHELASTIC_RUN_ID"):
-			// RANK and WORLD_SIZE are replaced and need not agree.
-			why = "not set by torchrun; " + why
+		case l.onlyChosen: // rdzv exec replaces them, so they need not agree
+			why = "no launcher is recognised by them; rdzv exec replaces them"
 		case l.outer && !chosen.outer:
 			why = name + " runs inside " + other + ", whose variables describe " + name + "'s daemons"
 		case !l.outer && !agree:
@@ -153,10 +159,8 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 
 // sameFamily reports that two launchers are variants of one, which share variables.
 func sameFamily(a, b Launcher) bool {
-	for _, family := range aliases {
-		if slices.Contains(family, a) && slices.Contains(family, b) {
-			return true
-		}
-	}
-	return false
+	families := slices.AppendSeq(slices.Clone(sharing), maps.Values(aliases))
+	return slices.ContainsFunc(families, func(family []Launcher) bool {
+		return slices.Contains(family, a) && slices.Contains(family, b)
+	})
 }

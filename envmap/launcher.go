@@ -19,9 +19,10 @@ const (
 	Hydra      Launcher = "hydra"      // mpiexec of MPICH
 	IntelMPI   Launcher = "intelmpi"   // mpiexec of Intel MPI, a variant of Hydra
 	Slurm      Launcher = "slurm"      // srun
-	Torchrun   Launcher = "torchrun"   // torchrun, or RANK and WORLD_SIZE set by the user
+	Torchrun   Launcher = "torchrun"   // torchrun
 	Kubeflow   Launcher = "kubeflow"   // PyTorchJob (RANK of the pod), TrainJob (PET_*)
 	Kubernetes Launcher = "kubernetes" // an Indexed Job
+	UserSet    Launcher = "env"        // RANK and WORLD_SIZE as the user says; only if chosen
 	None       Launcher = "none"       // no launcher
 )
 
@@ -33,3 +34,6 @@ var aliases = map[Launcher][]Launcher{
 	IntelMPI:  {IntelMPI, Hydra},
 	Slurm:     {Slurm, SlurmPMI},
 }
+
+// sharing are launchers, besides those of aliases, that read the same variables.
+var sharing = [][]Launcher{{UserSet, Torchrun}, {UserSet, Kubeflow}}

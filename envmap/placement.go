@@ -21,8 +21,11 @@ type Placement struct {
 	// PerNode is the number of workers per task that the launcher requests, in the form that
 	// ProcsPerNode reads; "" if it requests none.
 	PerNode string
-	// Master is the name or address of rank 0's host, if the launcher sets it (Kubeflow, torchrun).
+	// Master is the name or address of rank 0's host, if it is set (Kubeflow, torchrun, the user).
 	Master string
+	// Unclaimed is "RANK=0 and WORLD_SIZE=2 are set" if they seem to be those of a job although no
+	// launcher was recognised or chosen. Otherwise it is "".
+	Unclaimed string
 	// Advice holds sentences about this placement for the user.
 	Advice []string
 

@@ -1,18 +1,40 @@
 package envmap
 
-// torchrun sets TORCHELASTIC_RUN_ID and every number (documented: torch/distributed/run.py). RANK
-// and WORLD_SIZE set by the user are read the same way; the other numbers then stay unknown.
+// torchrun sets all of these (documented: torch/distributed/run.py). RANK and WORLD_SIZE without
+// the others may be anybody's, see readUserSet.
 func matchTorchrun(env Env) []string {
-	if rankIsPod(env) {
-		return nil
+	names := []string{"RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID"}
+	if set := env.setOf(names...); len(set) == len(names) {
+		return set
 	}
-	return env.setOf("RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")
+	return nil
 }
 
 func readTorchrun(r *reader) {
 	readWorker(r, "GROUP_RANK")
 	r.p.Master = r.env["MASTER_ADDR"]
 	r.setJob(r.env["TORCHELASTIC_RUN_ID"], r.env.shown("TORCHELASTIC_RUN_ID"))
+}
+
+// readUserSet takes the numbers that AzureML, Volcano or a script of the user sets under torchrun's
+// names (documented: Azure Machine Learning, distributed GPU training guide; Volcano, plugins of
+// jobs). They do not identify a launcher, because they are also what is left set in a shell.
+func readUserSet(r *reader) {
+	readWorker(r, "NODE_RANK", "GROUP_RANK")
+	r.p.Master = r.env["MASTER_ADDR"]
+}
+
+// unclaimed is Placement.Unclaimed if there is no launcher. What rdzv env has printed is nobody's
+// job: it sets RDZV_DETECTED too.
+func unclaimed(env Env) string {
+	size, err := parseNumber("WORLD_SIZE", env["WORLD_SIZE"])
+	if err != nil || size < 2 || env.has("RDZV_DETECTED") {
+		return ""
+	}
+	if !env.has("RANK") {
+		return env.shown("WORLD_SIZE") + " is set"
+	}
+	return env.shown("RANK") + " and " + env.shown("WORLD_SIZE") + " are set"
 }
 
 // Inside reports whether this process runs in a worker of rdzv (RDZV_RUN_ID is set), and which

@@ -24,7 +24,7 @@ func (i *initialisation) add(bytes, allocations int) {
 func initialise(t *testing.T, args ...string) (all, own initialisation) {
 	t.Helper()
 	command := exec.Command(*rdzvBin, args...)
-	command.Env = []string{"GODEBUG=inittrace=1", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1"}
+	command.Env = []string{"GODEBUG=inittrace=1", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "RDZV_LAUNCHER=env"}
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%q: %v\n%s", args, err, out)

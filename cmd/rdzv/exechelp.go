@@ -16,7 +16,8 @@ all nodes, and every agent exits with its code.
 
 A flag overrides its variable, both override the launcher. Launchers are
 openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
-flux, jsm, mvapich2, torchrun, kubeflow and kubernetes; "none" is no launcher.
+flux, jsm, mvapich2, torchrun, kubeflow and kubernetes; "none" is no launcher,
+"env" is RANK, WORLD_SIZE and MASTER_ADDR as you, AzureML or others set them.
 
 torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --master_addr (as --store), --master_port, --rdzv_id (as --job), --standalone.

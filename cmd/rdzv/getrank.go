@@ -98,15 +98,16 @@ func unknown(what early.Number, env envmap.Env, launcher envmap.Launcher) error 
 		return err
 	}
 	if p.Launcher == envmap.None {
+		err := fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name)
+		if p.Unclaimed != "" {
+			return hinted{err, p.Unclaimed + ": --launcher env uses them"}
+		}
 		alone := 0
 		if strings.HasPrefix(what.Name, "number") {
 			alone = 1
 		}
-		return hinted{
-			fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name),
-			fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
-				"for a process on its own, --default %d prints %[1]d", alone),
-		}
+		return hinted{err, fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
+			"for a process on its own, --default %d prints %[1]d", alone)}
 	}
 	return hinted{
 		fmt.Errorf("cannot determine the %s: %s does not set it", what.Name, p.Launcher),

@@ -51,7 +51,7 @@ func TestGetRankUnderLaunchers(t *testing.T) {
 // get-rank answers while the program starts, before the expensive packages are initialised, if the
 // question has an answer. See package early.
 func TestGetRankIsAnsweredEarly(t *testing.T) {
-	env := []string{"RANK=3", "WORLD_SIZE=4"}
+	env := []string{"RANK=3", "WORLD_SIZE=4", "RDZV_LAUNCHER=env"}
 	early := initialised(t, env, "get-rank", "--size")
 	for _, expensive := range []string{
 		"net", "net/http", "crypto/tls", "google.golang.org/grpc", "rdzv/rdzv",
@@ -93,7 +93,7 @@ func BenchmarkGetRank(b *testing.B) {
 		b.Run(command[0], func(b *testing.B) {
 			for b.Loop() {
 				cmd := exec.CommandContext(b.Context(), command[0], command[1:]...)
-				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "RANK=3", "WORLD_SIZE=4"}
+				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "RANK=3", "WORLD_SIZE=4", "RDZV_LAUNCHER=env"}
 				if err := cmd.Run(); err != nil {
 					b.Fatal(err)
 				}

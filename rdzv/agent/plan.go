@@ -69,6 +69,11 @@ func (e *InsideWorkerError) Error() string {
 func (l *Local) countAgents() error {
 	p := l.Placement
 	switch {
+	case p.Unclaimed != "" && l.Config.Nodes == 0:
+		return hinted{
+			fmt.Errorf("cannot determine the launcher: %s but no launcher was recognised", p.Unclaimed),
+			"unset them, or use them with --launcher env, or ignore them with --launcher none",
+		}
 	case p.Launcher == envmap.None:
 		l.Agents = max(l.Config.Nodes, 1)
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
