@@ -14,6 +14,18 @@ type Changes struct {
 	Notes    []string // sentences for the user: what will not work
 }
 
+// replacements is a note about the variables that are replaced, none if there are none.
+func (c Changes) replacements() []string {
+	var list []string
+	for _, old := range c.Replaced {
+		list = append(list, old.Name+"="+old.Value+" by "+c.Set[c.position(old.Name)].Value)
+	}
+	if list == nil {
+		return nil
+	}
+	return []string{"replacing variables of the environment: " + strings.Join(list, ", ")}
+}
+
 // Apply returns environ with the changes applied: kept entries in their order, then those set.
 func (c Changes) Apply(environ []string) []string {
 	result := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
@@ -45,6 +57,15 @@ func (w *worker) put(variables ...KV) {
 			w.Set[i] = kv
 		} else {
 			w.Set = append(w.Set, kv)
+		}
+	}
+}
+
+// noteReplaced remembers the user's values of variables that are set to different ones.
+func (w *worker) noteReplaced(variables ...KV) {
+	for _, kv := range variables {
+		if old := w.env[kv.Name]; old != "" && old != kv.Value {
+			w.Replaced = append(w.Replaced, KV{kv.Name, old})
 		}
 	}
 }

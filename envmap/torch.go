@@ -1,5 +1,7 @@
 package envmap
 
+import "slices"
+
 // TorchOptions select how a worker's environment is made.
 type TorchOptions struct {
 	// Device is how the worker gets its device; "" is DeviceIndex.
@@ -25,10 +27,7 @@ func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, e
 	}
 	var notes []string
 	if id.Rank == 0 {
-		for _, old := range changes.Replaced {
-			value := changes.Set[changes.position(old.Name)].Value
-			notes = append(notes, "replacing "+old.Name+"="+old.Value+" from the environment by "+value)
-		}
+		notes = changes.replacements()
 	}
 	if id.LocalRank == id.LocalWorldSize-1 {
 		notes = append(notes, changes.Notes...)
@@ -40,7 +39,7 @@ func Torch(environ []string, id Identity, o TorchOptions) ([]string, []string, e
 //
 //   - the worker's identity, under torchrun's names. It replaces existing variables.
 //   - settings that torch and its libraries read. Existing values are kept.
-//   - the variables of o.Set, which override both.
+//   - the variables of o.Set, which override settings. They must not be those of the identity.
 //
 // Variables that begin with RDZV_ belong to the agent (flags and secrets) and are removed, except
 // for those set here. An error is an *Error: an impossible identity, device mode or template.
@@ -58,6 +57,9 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	}
 	w := &worker{env: env, Changes: Changes{Notes: device.notes}}
 	w.identity(id, device)
+	if err := w.checkFree(variables); err != nil {
+		return Changes{}, err
+	}
 	w.settings(id, !o.StripLauncher)
 	w.put(device.set...)
 	if o.AsOpenMPI {
@@ -75,8 +77,8 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	return w.Changes, nil
 }
 
-// identity sets the worker's identity and remembers different values of the user's. torchrun and
-// Kubeflow set these variables themselves.
+// identity sets the worker's identity and remembers different values of the user's, except under
+// launchers that set these variables themselves.
 func (w *worker) identity(id Identity, device device) {
 	identity := []KV{
 		{"RANK", itoa(id.Rank)}, {"WORLD_SIZE", itoa(id.WorldSize)},
@@ -98,18 +100,32 @@ func (w *worker) identity(id Identity, device device) {
 	if id.ErrorFile != "" {
 		identity = append(identity, KV{"TORCHELASTIC_ERROR_FILE", id.ErrorFile})
 	}
-	fromLauncher := id.Launcher == Torchrun || id.Launcher == Kubeflow
-	for _, kv := range identity {
-		if old, set := w.env[kv.Name]; set && old != kv.Value && !fromLauncher {
-			w.Replaced = append(w.Replaced, KV{kv.Name, old})
-		}
-	}
 	w.put(identity...)
+	if !slices.Contains([]Launcher{Torchrun, Kubeflow, UserSet}, id.Launcher) {
+		w.noteReplaced(identity...)
+	}
 	w.put(KV{"RDZV_RUN_ID", id.RunID}, KV{"RDZV_ATTEMPT", itoa(id.Attempt)})
 	w.put(KV{"RDZV_DETECTED", string(id.Launcher)})
 	if device.index != Unknown {
-		w.put(KV{"RDZV_DEVICE_INDEX", itoa(device.index)})
+		index := KV{"RDZV_DEVICE_INDEX", itoa(device.index)}
+		w.put(index)
+		w.noteReplaced(index)
 	}
+}
+
+// checkFree rejects variables of the user that belong to the identity. Some of those are set only
+// if there is a device, or a place for the file.
+func (w *worker) checkFree(variables []KV) error {
+	for _, kv := range variables {
+		sometimes := kv.Name == "RDZV_DEVICE_INDEX" || kv.Name == "TORCHELASTIC_ERROR_FILE"
+		if w.sets(kv.Name) || sometimes {
+			return &Error{
+				Text: "cannot set " + kv.Name + ": rdzv exec itself sets it for every worker",
+				Hint: "--set is for variables under other names",
+			}
+		}
+	}
+	return nil
 }
 
 // settings sets variables whose existing values are kept. isTask says that the worker is the task

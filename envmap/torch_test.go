@@ -56,21 +56,31 @@ func TestTorchNotesReplacedIdentity(t *testing.T) {
 	c := changes(t, env, first, TorchOptions{})
 	environ := []string{"RANK=7", "WORLD_SIZE=8", "MASTER_ADDR=elsewhere", "TORCHELASTIC_RUN_ID=old"}
 	_, notes, err := Torch(environ, first, TorchOptions{})
-	want := []string{
-		"replacing RANK=7 from the environment by 0",
-		"replacing MASTER_ADDR=elsewhere from the environment by 10.0.0.1",
-		"replacing TORCHELASTIC_RUN_ID=old from the environment by job-7",
-	}
+	want := []string{"replacing variables of the environment: " +
+		"RANK=7 by 0, MASTER_ADDR=elsewhere by 10.0.0.1, TORCHELASTIC_RUN_ID=old by job-7"}
 	if err != nil || !slices.Equal(notes, want) {
 		t.Errorf("notes %q, %v, want %q", notes, err, want)
 	}
 	if got := c.Apply([]string{"RANK=7", "A=b", "RANK=8"}); got[0] != "A=b" || slices.Contains(got, "RANK=7") || slices.Contains(got, "RANK=8") {
 		t.Errorf("environment %q", got)
 	}
-	kubeflow := second
-	kubeflow.Launcher = Kubeflow
-	if c := changes(t, env, kubeflow, TorchOptions{}); len(c.Replaced) != 0 {
-		t.Errorf("replaced values that the launcher set: %q", c.Replaced)
+	for _, launcher := range []Launcher{Torchrun, Kubeflow, UserSet} {
+		id := second
+		id.Launcher = launcher
+		if c := changes(t, env, id, TorchOptions{}); len(c.Replaced) != 0 {
+			t.Errorf("%s: replaced values that the launcher set: %q", launcher, c.Replaced)
+		}
+	}
+}
+
+// A device index of the user is replaced with a note too, under every launcher.
+func TestTorchNotesReplacedDeviceIndex(t *testing.T) {
+	id := second
+	id.Launcher, id.Rank, id.LocalRank, id.NodeRank = UserSet, 0, 0, 0
+	_, notes, err := Torch([]string{"RDZV_DEVICE_INDEX=3"}, id, TorchOptions{})
+	want := "replacing variables of the environment: RDZV_DEVICE_INDEX=3 by 0"
+	if err != nil || !slices.Equal(notes, []string{want}) {
+		t.Errorf("notes %q, %v, want %q", notes, err, want)
 	}
 }
 
@@ -219,6 +229,8 @@ func TestSet(t *testing.T) {
 		}
 	}
 	for bad, names := range map[string]string{
+		"RANK=3": "set RANK", "MASTER_PORT=1": "MASTER_PORT", "RDZV_RUN_ID=x": "RDZV_RUN_ID",
+		"RDZV_DEVICE_INDEX=1": "RDZV_DEVICE_INDEX", "TORCHELASTIC_ERROR_FILE=x": "TORCHELASTIC_ERROR_FILE",
 		"A={rnak}": "{rnak}", "A={": `"{"`, "A=x}": `"}"`, "A={rank": `"{"`, "A": `"A"`, "=x": `"=x"`, "A=\x00": "NUL", "A={}": "{}",
 	} {
 		_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{bad}})
