@@ -105,3 +105,17 @@ func freeAddress(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
+
+// Below the address-space limit that an agent needs exec fails at once, with it exec runs a job.
+func TestAddressSpaceLimit(t *testing.T) {
+	const needed = 2 << 20 // kB
+	limited := func(limit int) *process {
+		script := fmt.Sprintf(`ulimit -v %d; exec "$@"`, limit)
+		return newPlace(t).start("sh", "-c", script, "sh",
+			*rdzvBin, "exec", "--nproc-per-node", "4", "--", "true")
+	}
+	low := limited(1 << 20)
+	low.checkCode(125)
+	checkOneLine(t, low, fmt.Sprintf("address-space limit too low: %d kB (%d kB needed)", 1<<20, needed))
+	limited(needed).checkCode(0)
+}

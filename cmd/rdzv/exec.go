@@ -49,7 +49,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	if err := e.read(args); err != nil {
 		return nil, err
 	}
-	if err := agent.EnoughFiles(); err != nil {
+	if err := agent.CheckLimits(); err != nil {
 		return nil, fmt.Errorf("cannot run exec: %w", err)
 	}
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)

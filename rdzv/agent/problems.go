@@ -57,8 +57,18 @@ const (
 	memberFiles = 1
 )
 
-// EnoughFiles checks whether this process may open as many files as an agent itself needs.
-func EnoughFiles() error { return host.CheckFiles("", ownFiles) }
+// ownAddresses are the addresses that an agent with a store reserves, most of which it does not
+// use: 1.2 GB in the Go runtime, and the database.
+const ownAddresses = 2 << 30
+
+// CheckLimits checks whether this process may open as many files and use as many addresses as an
+// agent itself needs.
+func CheckLimits() error {
+	if err := host.CheckFiles("", ownFiles); err != nil {
+		return err
+	}
+	return host.CheckAddressSpace(ownAddresses)
+}
 
 // enoughFiles checks whether this agent may open as many files as its workers need.
 func (l *Local) enoughFiles() error {

@@ -40,3 +40,16 @@ func openFiles() (limit, open int) {
 	}
 	return limit, len(list)
 }
+
+// CheckAddressSpace checks whether this process may use so many bytes of addresses (ulimit -v).
+// Without this check the Go runtime would end the process with a stack trace.
+func CheckAddressSpace(needed uint64) error {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &r); err != nil || r.Cur >= needed {
+		return nil
+	}
+	return hinted{
+		fmt.Errorf("address-space limit too low: %d kB (%d kB needed)", r.Cur>>10, needed>>10),
+		"raise the limit with ulimit -v unlimited, if the hard limit (ulimit -Hv) permits",
+	}
+}
