@@ -59,7 +59,7 @@ func TestAttacksOnTheStore(t *testing.T) {
 }
 
 // Two nodes have different tokens: both agents report this at once, name each other and say what to
-// do.
+// copy where. They wait until --join-timeout.
 func TestDifferentTokens(t *testing.T) {
 	c := newCluster(t, 2)
 	for name, flags := range map[string][]string{"store": {"--store", "node1"}, "multicast": nil} {
@@ -73,8 +73,12 @@ func TestDifferentTokens(t *testing.T) {
 				env := []string{"RDZV_TOKEN=" + token}
 				agents = append(agents, p.startWith(env, c.on(i+1, line...)...))
 			}
+			hints := []string{oneToTheOther, oneToTheOther}
+			if name == "store" {
+				hints[1] = "set RDZV_TOKEN here to the token of node1, "
+			}
 			for i, agent := range agents {
-				checkDifferentToken(agent, fmt.Sprintf("node%d (10.77.0.1%d)", 2-i, 2-i))
+				checkDifferentToken(agent, fmt.Sprintf("node%d (10.77.0.1%d)", 2-i, 2-i), hints[i])
 			}
 			checkCodes(124, agents...)
 			checkNumberOfWorkers(t, p.dir("job"), 0)
@@ -82,10 +86,15 @@ func TestDifferentTokens(t *testing.T) {
 	}
 }
 
-func checkDifferentToken(agent *process, other string) {
+const oneToTheOther = "copy the token of one node to the other (here it is RDZV_TOKEN)"
+
+// checkDifferentToken checks what an agent prints, and that it prints the hint once.
+func checkDifferentToken(agent *process, other, hint string) {
 	agent.t.Helper()
-	agent.waitFor("has a different token: copy ~/.config/rdzv/token from one node to the other, " +
-		"or start rdzv here with RDZV_JOIN=")
+	agent.waitFor("rdzv: timed out after 2s (--join-timeout): ")
+	if n := len(agent.linesWith("rdzv: hint: " + hint)); n != 1 {
+		agent.t.Errorf("an agent printed %q %d times, want once", hint, n)
+	}
 	want := other + " has a different token"
 	if first := agent.linesWith("rdzv:")[0]; !strings.Contains(first, want) {
 		agent.t.Errorf("the first line of an agent is %q, want %q in it", first, want)
@@ -153,6 +162,39 @@ func TestJoinLineOnATerminalOnly(t *testing.T) {
 			t.Errorf("an agent printed %d lines with the job key, want %d: %q", len(got), want, got)
 		}
 	}
+}
+
+// A token file on another node differs from that of the store's host: the agent there gives up
+// after 30 s and names both. The host goes on waiting.
+func TestRefusedAgent(t *testing.T) {
+	c := newCluster(t, 2)
+	p := c.newPlace(t)
+	tokens := []string{filepath.Join(p.root, "one"), filepath.Join(p.root, "two")}
+	var agents []*process
+	for i, file := range tokens {
+		text := strings.Repeat(fmt.Sprint("5ec7e", i), 6)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		line := p.exec("--nodes", "2", "--store", "node1", "--token-file", file, "--join-timeout", "10m")
+		agents = append(agents, p.on(i+1, line...))
+	}
+	host, other := agents[0], agents[1]
+	other.checkCode(125)
+	if took := time.Since(other.started); took < 30*time.Second {
+		t.Errorf("the agent ended after %v, want 30s", took)
+	}
+	for _, want := range []string{
+		"rdzv: node1 (10.77.0.11) has a different token",
+		"rdzv: hint: copy the token of node1 to " + tokens[1] + " here, ",
+		"rdzv: node1 (10.77.0.11) has refused this agent for 30s: its token is not the one in " + tokens[1],
+	} {
+		if n := len(other.linesWith(want)); n != 1 {
+			t.Errorf("the agent printed %q %d times, want once: %q", want, n, other.linesWith("rdzv:"))
+		}
+	}
+	host.interrupt()
+	host.checkCode(130)
 }
 
 func checkHasNone(t *testing.T, what, text string, secrets []string) {

@@ -158,12 +158,7 @@ func (c *connection) meetConfig() meet.Config {
 		Job:   l.Job,
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
-		Token: func() ([]byte, error) {
-			return secret.LoadToken(secret.TokenSource{
-				File: a.TokenFile, Text: a.Token,
-				Home: host.Home(l.env), Temp: host.TempDir(l.env), UID: os.Geteuid(),
-			})
-		},
+		Token:      func() ([]byte, error) { return secret.LoadToken(l.tokenSource()) },
 		Proc:       os.DirFS("/proc"),
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
@@ -176,6 +171,6 @@ func (c *connection) meetConfig() meet.Config {
 			return cmd.Output()
 		},
 		NextReport: l.nextSearchReport(),
-		Notify:     func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine)) },
+		Notify:     func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine, l.tokenSource().Place())) },
 	}
 }

@@ -67,6 +67,7 @@ type Alone struct {
 // It is reported once for each such host, at most 16 times.
 type DifferentToken struct {
 	meet.DifferentToken
+	Hint string `json:"hint"` // names this agent's token and what to copy
 }
 
 // DifferentCommand says that an agent with the same token belongs to another job. It is reported

@@ -25,7 +25,7 @@ func (r *reporter) diagnose(s Severity, err error) {
 
 // noticed is the event of what package meet reports while this agent looks for the others. The line
 // by which others join is left out unless showKey allows it or it holds no key.
-func noticed(n meet.Notice, showKey bool) Event {
+func noticed(n meet.Notice, showKey bool, tokenPlace string) Event {
 	switch n := n.(type) {
 	case meet.Searching:
 		return Searching{n}
@@ -39,7 +39,7 @@ func noticed(n meet.Notice, showKey bool) Event {
 		}
 		return e
 	case meet.DifferentToken:
-		return DifferentToken{n}
+		return DifferentToken{n, remedyOf(n, tokenPlace)}
 	case meet.DifferentCommand:
 		return DifferentCommand{n}
 	case meet.RanksMissing:

@@ -33,7 +33,12 @@ func TestNoticed(t *testing.T) {
 		{withKey, false, alone, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{withKey, true, aloneWithKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{insecure, false, Alone{Waited: 3 * time.Second, JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
-		{token, false, DifferentToken{token}, `{"host":"node2","addr":"10.0.0.6"}`},
+		{
+			token, false, DifferentToken{token, "copy the token of one node to the other " +
+				"(here it is /home/u/token), or start rdzv there with RDZV_JOIN=..."},
+			`{"host":"node2","addr":"10.0.0.6","hosting":false,"hint":"copy the token of one node ` +
+				`to the other (here it is /home/u/token), or start rdzv there with RDZV_JOIN=..."}`,
+		},
 		{command, false, DifferentCommand{command}, `{"addr":"10.0.0.6"}`},
 		{meet.RanksMissing{Ranks: 4}, false, RanksMissing{meet.RanksMissing{Ranks: 4}}, `{"ranks":4}`},
 		{
@@ -41,7 +46,7 @@ func TestNoticed(t *testing.T) {
 			`{"text":"network is down"}`,
 		},
 	} {
-		got := noticed(test.notice, test.showKey)
+		got := noticed(test.notice, test.showKey, "/home/u/token")
 		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%+v: event %+v, want %+v", test.notice, got, test.want)
 		}

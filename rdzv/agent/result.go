@@ -81,8 +81,13 @@ func (e *JoinTimeoutError) Hint() string {
 func (l *Local) notJoined(err error) error {
 	if errors.Is(err, errJoinTimeout) {
 		late := &JoinTimeoutError{Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout}
-		errors.As(err, &late.Search)
+		if errors.As(err, &late.Search) {
+			l.adviseOnToken(late.Search)
+		}
 		return late
+	}
+	if r, ok := errors.AsType[*meet.RefusedError](err); ok {
+		return &refused{r, l.tokenSource().Place()}
 	}
 	if signal, ok := errors.AsType[*SignalError](err); ok {
 		return signal // what else was tried meanwhile does not matter

@@ -1,6 +1,7 @@
 package meet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -57,6 +58,8 @@ type Config struct {
 	// Notify receives what Meet reports meanwhile, possibly from several goroutines at a time; nil
 	// ignores it.
 	Notify func(Notice)
+
+	refusedTimeout time.Duration // instead of 30 s, in tests
 }
 
 // An Interface is a network interface of this host.
@@ -92,6 +95,7 @@ func (c *Config) setDefaults() {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
+	c.refusedTimeout = cmp.Or(c.refusedTimeout, refusedTimeout)
 	if c.Notify == nil {
 		c.Notify = func(Notice) {}
 	}

@@ -11,7 +11,8 @@ import (
 
 // Meet returns when this agent hosts the store (host has returned without an error) or has an
 // authenticated connection to it. If ctx ends before that, the error is a *NotFoundError with the
-// answers of all addresses that were tried.
+// answers of all addresses that were tried; if the host of the store has a different token, it is a
+// *RefusedError after 30 s.
 func Meet(ctx context.Context, c Config, host HostFunc) (*Meeting, error) {
 	c.setDefaults()
 	if c.PortLo < 1 || c.PortHi > 65535 || c.PortLo > c.PortHi {
@@ -129,7 +130,7 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	started = true
 	m.gate.Admit()
 	if !l.config.hasRank() {
-		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, nil) })
+		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, l.rejections, nil) })
 	}
 	if p.announce {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
@@ -146,6 +147,7 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 	s := &search{
 		dialer: d, sources: p.sources, past: l.past, report: l.reporter(p),
 		notify: l.config.Notify, nextReport: l.config.NextReport, plan: p,
+		rejections: l.rejections, refusedTimeout: l.config.refusedTimeout,
 	}
 	if p.announce {
 		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.report))

@@ -8,8 +8,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // orteConfig is the configuration of an agent under mpirun of Open MPI 4, with all ranks on one
@@ -206,7 +209,7 @@ func TestDifferentTokenIsReportedByBoth(t *testing.T) {
 	a.Notify = hosting.add
 	mustMeet(t, a, newFakeStore(t, "a").host)
 	b := storeConfig(t, dir, "127.0.0.1")
-	b.Host, b.Notify = "node2", joining.add
+	b.Host, b.Notify, b.refusedTimeout = "node2", joining.add, 100*time.Millisecond
 	b.Token = func() ([]byte, error) { return []byte("another token, 24 bytes."), nil }
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -214,17 +217,38 @@ func TestDifferentTokenIsReportedByBoth(t *testing.T) {
 	defer group.Wait()
 	group.Go(func() {
 		_, err := Meet(ctx, b, noHost(t))
-		if err == nil || !strings.Contains(err.Error(), "has a different token") {
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Addr != loopbackAddrs[0] {
 			t.Errorf("Meet: %v", err)
 		}
 	})
-	const want = "node2 (127.0.0.1) has a different token: copy ~/.config/rdzv/token " +
-		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
-	if n := waitFor[DifferentToken](t, hosting); n.String() != want {
-		t.Error(n)
+	want := DifferentToken{Host: "node2", Addr: loopbackAddrs[0]}
+	if n := waitFor[DifferentToken](t, hosting); n != want {
+		t.Errorf("the host reported %+v, want %+v", n, want)
 	}
-	waitFor[DifferentToken](t, joining)
-	cancel()
+	if n := waitFor[DifferentToken](t, joining); !n.Hosting {
+		t.Errorf("the other agent reported %+v, want Hosting", n)
+	}
+}
+
+// An agent that is refused for a while only, because the store of another user's job uses the port
+// of this one, finds its own store later.
+func TestRefusalEnds(t *testing.T) {
+	s := &search{plan: &plan{}, refusedTimeout: time.Hour}
+	one, two := &target{err: gate.ErrDifferentToken}, &target{err: gate.ErrDifferentToken}
+	s.noteRefusal(one)
+	s.noteRefusal(two)
+	if s.refusedBy != one || s.refused == nil {
+		t.Error("the first refusal does not count")
+	}
+	one.err = syscall.ECONNREFUSED
+	if s.noteRefusal(one); s.refusedBy != nil || s.refused != nil {
+		t.Error("the refusal still counts although the address has another answer")
+	}
+	s.plan.heard = func() string { return "" }
+	if s.noteRefusal(two); s.refusedBy != nil {
+		t.Error("a refusal by another agent that searches counts")
+	}
 }
 
 // A different job at an address that the user has specified is reported by both sides.

@@ -94,7 +94,7 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 		p.sources, p.heard = []source{e.peers.candidates}, e.peers.lastHeard
 		found, err = e.locator.findStore(searching, &p)
 	})
-	group.Go(func() { reportAlone(searching, e.locator.config, e.own, e.peers.lastHeard) })
+	group.Go(func() { reportAlone(searching, e.locator.config, e.own, e.locator.rejections, e.peers.lastHeard) })
 	if e.waitElected(searching, done) {
 		cancel(errElected)
 		<-done

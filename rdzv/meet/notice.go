@@ -32,12 +32,12 @@ type DifferentToken struct {
 	// and not verified; "" if it gives none.
 	Host string     `json:"host,omitempty"`
 	Addr netip.Addr `json:"addr"` // of the agent
+	// Hosting is set if it hosts the store and refuses this agent, which then gives up soon.
+	Hosting bool `json:"hosting"`
 }
 
-// String names the agent and what the user can do.
 func (n DifferentToken) String() string {
-	return hostAndAddr(n.Host, n.Addr) + " has a different token: copy ~/.config/rdzv/token " +
-		"from one node to the other, or start rdzv here with RDZV_JOIN=..."
+	return hostAndAddr(n.Host, n.Addr) + " has a different token"
 }
 
 func (n DifferentToken) describe() string {
@@ -104,12 +104,12 @@ const aloneAfter = 3 * time.Second
 //
 // heard returns an agent whose beacon was received, see peers; it is nil without a search by
 // multicast.
-func reportAlone(ctx context.Context, c *Config, m *Meeting, heard func() string) {
+func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, heard func() string) {
 	if !pause(ctx, aloneAfter) || m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
-	n.NoBeacon = heard != nil && heard() == ""
+	n.NoBeacon = heard != nil && heard() == "" && !rs.haveToken()
 	if c.Store == "" {
 		n.Store = m.Addr.Addr()
 	}
@@ -143,6 +143,12 @@ func (rs *rejections) add(r gate.Rejection) {
 	}
 }
 
+// haveToken reports whether an agent with a different token was reported.
+func (rs *rejections) haveToken() bool {
+	isToken := func(n Rejected) bool { _, ok := n.(DifferentToken); return ok }
+	return slices.ContainsFunc(rs.notices(), isToken)
+}
+
 func (rs *rejections) notices() (list []Rejected) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -157,5 +163,5 @@ func noticeOf(r gate.Rejection) Rejected {
 	if errors.Is(r.Reason, gate.ErrDifferentJob) {
 		return DifferentCommand{Host: r.Host, Addr: r.Addr}
 	}
-	return DifferentToken{Host: r.Host, Addr: r.Addr}
+	return DifferentToken{Host: r.Host, Addr: r.Addr, Hosting: r.Hosting}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -29,6 +28,11 @@ type search struct {
 	notify     func(Notice)
 	nextReport func(time.Duration) time.Duration // nil: Searching is not reported
 
+	rejections     *rejections
+	refusedTimeout time.Duration    // from the first refusal to RefusedError
+	refusedBy      *target          // the address that has a different token; nil if none
+	refused        <-chan time.Time // when to give up; nil without refusedBy
+
 	best  *answer   // the connection with the best priority so far
 	until time.Time // when to stop waiting for a better one
 }
@@ -41,8 +45,8 @@ type answer struct {
 	err  error
 }
 
-// run returns the first connection to the store, or a *NotFoundError when ctx ends. All its
-// goroutines have ended when it returns.
+// run returns the first connection to the store, or a *NotFoundError when ctx ends, or a
+// *RefusedError. All its goroutines have ended when it returns.
 func (s *search) run(ctx context.Context) (*answer, error) {
 	// Attempts do not inherit ctx's deadline, whose error would replace the answers of addresses.
 	attempts, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -73,8 +77,14 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 		case a := <-answers:
 			s.evaluate(a)
 		case <-report:
-			s.notify(s.searching(reportAt))
+			if !s.rejections.haveToken() { // that explains it
+				s.notify(s.searching(reportAt))
+			}
 			reportAt, report = s.scheduleReport(reportAt)
+		case <-s.refused:
+			if s.best == nil {
+				return nil, &RefusedError{DifferentToken: s.differentToken(), After: s.refusedTimeout}
+			}
 		case <-wake:
 		case <-ctx.Done():
 			if s.best != nil {
@@ -168,13 +178,16 @@ func (s *search) evaluate(a answer) {
 	}
 	t.dialing, t.err = false, a.err
 	t.wait = t.nextWait()
+	s.noteRefusal(t)
 	var moved gate.MovedError
 	switch {
 	case errors.As(a.err, &moved):
 		s.targets.add(candidate{addr: moved.To, name: t.name, priority: -1})
 	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
 		t.wait = rejectedWait
-		s.report(gate.Rejection{Host: t.name, Addr: a.addr.Addr(), Reason: a.err})
+		s.report(gate.Rejection{
+			Host: t.name, Addr: a.addr.Addr(), Reason: a.err, Hosting: t == s.refusedBy,
+		})
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 }
@@ -190,30 +203,4 @@ func (s *search) keepBetter(a *answer) {
 	default:
 		a.conn.Close()
 	}
-}
-
-// scheduleReport returns the time of the report after the one at last, since the beginning, and
-// what becomes ready then.
-func (s *search) scheduleReport(last time.Duration) (next time.Duration, ready <-chan time.Time) {
-	if s.nextReport == nil {
-		return 0, nil
-	}
-	next = s.nextReport(last)
-	return next, time.After(time.Until(s.begin.Add(next)))
-}
-
-// searching returns what is known after that time.
-func (s *search) searching(waited time.Duration) Searching {
-	n := Searching{Waited: waited, Unresolved: slices.Sorted(maps.Keys(s.unresolved))}
-	for _, t := range s.targets {
-		if !t.started.IsZero() {
-			n.Tried = append(n.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
-		}
-	}
-	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
-	if s.plan.heard != nil {
-		n.Multicast, n.Heard = true, s.plan.heard()
-	}
-	n.Hint = s.plan.hintFor(n)
-	return n
 }

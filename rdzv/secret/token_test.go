@@ -80,6 +80,29 @@ func TestTokenIsCreatedOnce(t *testing.T) {
 	}
 }
 
+// Place names what LoadToken has read.
+func TestTokenPlace(t *testing.T) {
+	s := tokenSource(t)
+	s.Home = filepath.Join(s.Home, "missing")
+	checkPlace := func(want string) {
+		t.Helper()
+		if _, err := LoadToken(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Place(); got != want {
+			t.Errorf("Place() = %q, want %q", got, want)
+		}
+	}
+	temp := filepath.Join(s.Temp, fmt.Sprint("rdzv-", s.UID), "token")
+	checkPlace(temp)
+	s.Home = t.TempDir()
+	checkPlace(filepath.Join(s.Home, ".config", "rdzv", "token"))
+	s.Text = strings.Repeat("07", 15) + "08"
+	checkPlace("RDZV_TOKEN")
+	s.File = temp
+	checkPlace(temp)
+}
+
 func wantMode(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	info, err := os.Lstat(path)

@@ -41,14 +41,41 @@ func LoadToken(s TokenSource) ([]byte, error) {
 		}
 		return token, nil
 	}
-	if s.Home != "" && s.Home != "/" {
-		token, err := s.readOrCreate(filepath.Join(s.Home, ".config", "rdzv"))
+	if dir := s.homeDir(); dir != "" {
+		token, err := s.readOrCreate(dir)
 		if _, unusable := errors.AsType[badDirError](err); !unusable {
 			return token, err
 		}
 	}
-	return s.readOrCreate(filepath.Join(s.Temp, "rdzv-"+strconv.Itoa(s.UID)))
+	return s.readOrCreate(s.tempDir())
 }
+
+// Place returns where LoadToken has read the token: the path of a file, or "RDZV_TOKEN".
+func (s TokenSource) Place() string {
+	switch dir := s.homeDir(); {
+	case s.File != "":
+		return s.File
+	case s.Text != "":
+		return "RDZV_TOKEN"
+	case dir != "":
+		path := filepath.Join(dir, "token")
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join(s.tempDir(), "token")
+}
+
+// homeDir returns the directory of the user's token, "" without a home.
+func (s TokenSource) homeDir() string {
+	if s.Home == "" || s.Home == "/" {
+		return ""
+	}
+	return filepath.Join(s.Home, ".config", "rdzv")
+}
+
+// tempDir returns the directory of a token of this host only.
+func (s TokenSource) tempDir() string { return filepath.Join(s.Temp, "rdzv-"+strconv.Itoa(s.UID)) }
 
 // A badDirError reports a directory in which no token file can be created, as opposed to a
 // token file that cannot be used.

@@ -103,10 +103,17 @@ func (c *Console) hintOnce(text string) {
 	c.hinted[text] = true
 }
 
+// suggest writes a suggestion that -q omits, once.
+func (c *Console) suggest(text string) {
+	if !c.quiet {
+		c.hintOnce(text)
+	}
+}
+
 // Fail writes an error and its hint, if it has one.
 func (c *Console) Fail(err error) {
 	c.Error("%v", err)
-	c.Hint(agent.Hint(err))
+	c.hintOnce(agent.Hint(err))
 }
 
 // Status writes what is being waited for. On a terminal it is one line, which the next call

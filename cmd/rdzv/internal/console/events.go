@@ -24,6 +24,7 @@ func (c *Console) Event(e agent.Event) {
 		c.alone(e)
 	case agent.DifferentToken:
 		c.Info("%v", e.DifferentToken)
+		c.suggest(e.Hint)
 	case agent.DifferentCommand:
 		c.Info("%v", e.DifferentCommand)
 	case agent.RanksMissing:
@@ -66,9 +67,7 @@ func (c *Console) placed(e agent.Placed) {
 
 func (c *Console) searching(e agent.Searching) {
 	c.Status("%v (%v)", e.Searching, e.Waited.Round(time.Second))
-	if !c.quiet {
-		c.hintOnce(e.Hint)
-	}
+	c.suggest(e.Hint)
 }
 
 // alone tells how the other nodes can find this one.

@@ -58,9 +58,10 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: \"nod1\" does not resolve (1s)\nrdzv: hint: check the name\n",
 		},
 		{
-			agent.DifferentToken{DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}},
-			"rdzv: node2 (10.0.0.6) has a different token: copy ~/.config/rdzv/token " +
-				"from one node to the other, or start rdzv here with RDZV_JOIN=...\n",
+			agent.DifferentToken{
+				DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}, Hint: "copy it",
+			},
+			"rdzv: node2 (10.0.0.6) has a different token\nrdzv: hint: copy it\n",
 		},
 		{
 			agent.DifferentCommand{DifferentCommand: meet.DifferentCommand{Addr: addr}},

@@ -26,6 +26,8 @@ type Rejection struct {
 	Host   string     // the name that it gives itself (see wire.Word), not verified; "" if none
 	Addr   netip.Addr // the address from which it connected, or to which this agent connected
 	Reason error      // ErrDifferentToken or ErrDifferentJob
+	// Hosting is set if it hosts the store and has refused this agent's connection.
+	Hosting bool
 }
 
 // hostPrefix is the prefix of an additional entry in the client's list of protocols (ALPN), which

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/secret"
+)
+
+// tokenSource says where this agent's token may be.
+func (l *Local) tokenSource() secret.TokenSource {
+	return secret.TokenSource{
+		File: l.Config.TokenFile, Text: l.Config.Token,
+		Home: host.Home(l.env), Temp: host.TempDir(l.env), UID: os.Geteuid(),
+	}
+}
+
+// remedyOf is what to do about an agent with another token than this one's, which is at place, see
+// secret.TokenSource.
+func remedyOf(n meet.DifferentToken, place string) string {
+	other := cmp.Or(n.Host, n.Addr.String())
+	switch {
+	case n.Hosting && place == "RDZV_TOKEN":
+		return fmt.Sprintf("set RDZV_TOKEN here to the token of %s, or start rdzv here with the "+
+			"RDZV_JOIN=... that %s prints on a terminal", other, other)
+	case n.Hosting:
+		return fmt.Sprintf("copy the token of %s to %s here, or start rdzv here with the "+
+			"RDZV_JOIN=... that %s prints on a terminal", other, place, other)
+	}
+	return fmt.Sprintf("copy the token of one node to the other (here it is %s), or start rdzv there "+
+		"with RDZV_JOIN=...", place)
+}
+
+// adviseOnToken replaces the hint about a search that has found an agent with another token.
+func (l *Local) adviseOnToken(search *meet.NotFoundError) {
+	for _, r := range search.Rejections {
+		if n, ok := r.(meet.DifferentToken); ok {
+			search.Hint = remedyOf(n, l.tokenSource().Place())
+		}
+	}
+}
+
+// refused is the error of an agent whose token the host of the store does not have.
+type refused struct {
+	*meet.RefusedError
+	place string // of this agent's token
+}
+
+func (e *refused) Error() string {
+	return fmt.Sprintf("%v: its token is not the one in %s", e.RefusedError, e.place)
+}
+
+// Hint is what to do about it.
+func (e *refused) Hint() string { return remedyOf(e.DifferentToken, e.place) }
+
+// Unwrap returns the error of package meet.
+func (e *refused) Unwrap() error { return e.RefusedError }
