@@ -14,7 +14,7 @@ func TestMpirunReturnsAtOnce(t *testing.T) {
 	for range 5 {
 		p := newPlace(t)
 		job := p.start(openMPI(p, 3, nil, worker("exit", p.dir("job"), "1", "7"))...)
-		job.waitFor("rank 1 failed first: exit 7")
+		job.waitFor("rank 1 of 3 failed first")
 		failed := time.Now()
 		job.checkCode(7)
 		took = append(took, time.Since(failed).Round(time.Millisecond))

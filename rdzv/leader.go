@@ -195,6 +195,9 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 		}
 	}
 	s := settled{Unsettled: list(cut(unsettled))}
+	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
+		s.Unreported = m.lost
+	}
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}

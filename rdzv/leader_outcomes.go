@@ -46,7 +46,7 @@ func (l *Leader) judge(ctx context.Context, m *memberState, o Outcome) error {
 }
 
 // markLost handles the loss of an agent. Its member or outcome may be in the store and not
-// yet read here. An agent that has settled is not lost.
+// yet read here. The loss of an agent that has settled does not end the job.
 func (l *Leader) markLost(ctx context.Context, id string) error {
 	m := l.members[id]
 	switch {
@@ -57,10 +57,13 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 		v := verdictOf(Lost)
 		v.By = id
 		return l.writeVerdict(ctx, v, l.keys.member(id))
-	case m.settled || m.lost:
+	case m.lost:
 		return nil
 	}
 	m.lost = true
+	if m.settled {
+		return nil
+	}
 	l.pending--
 	return l.writeVerdict(ctx, m.lostVerdict(), l.keys.outcome(id))
 }

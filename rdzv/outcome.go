@@ -62,6 +62,8 @@ type settled struct {
 	Code int `json:"code"`
 	// Unsettled names the agents that had not settled at the timeout; "" if there are none.
 	Unsettled string `json:"unsettled,omitempty"`
+	// Unreported is true if the agent whose worker failed first was lost before all had settled.
+	Unreported bool `json:"unreported,omitempty"`
 }
 
 // endedCode returns the exit code of a job that a signal ended. It is 128+signal if the

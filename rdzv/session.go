@@ -89,6 +89,9 @@ type Summary struct {
 	Settled bool
 	// Unsettled names the agents that had not settled at the timeout, for people.
 	Unsettled string
+	// Unreported is true if the agent whose worker failed first was lost before all had settled, so
+	// that another agent must report the failure.
+	Unreported bool
 	// Failures are the other workers that failed before they were stopped, in the order
 	// of the store. Only the agent that reports the failure has them: the one that the
 	// verdict is about, or the host of the store if an agent was lost.

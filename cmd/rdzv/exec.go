@@ -24,7 +24,7 @@ func (a *app) exec(args []string) int {
 		a.usage(err, "exec")
 		return code
 	}
-	e.report.Job = local.Job
+	e.report.Job, e.announce = local.Job, local.FirstOfNode()
 	signals := catchTurnSignals()
 	result, err := local.Run(context.Background())
 	code := agent.ExitCode(result, err)
@@ -41,7 +41,8 @@ func (a *app) exec(args []string) int {
 type execution struct {
 	*app
 	*options
-	report report
+	report   report
+	announce bool // tell the user what all agents of this node know
 }
 
 // plan reads the command line and plans the agent.
@@ -156,7 +157,7 @@ func (e *execution) endedBy(err error, code int) {
 	case errors.As(err, &late):
 		e.report.write(string(rdzv.Incomplete), code, e.console.JoinTimedOut(late), nil)
 	case errors.As(err, &signal):
-		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal), nil)
+		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal, e.announce), nil)
 	default:
 		e.report.write(endedByError, code, err.Error(), nil)
 		e.console.Fail(err)

@@ -93,12 +93,13 @@ func (w *workers) fail(worker rdzv.Worker) {
 	w.count(worker)
 }
 
-// endedWorkers counts the workers of this agent that have ended.
+// endedWorkers counts the workers of this agent that have started and ended.
 type endedWorkers struct {
-	mu    sync.Mutex
-	list  []rdzv.Worker
-	timer *time.Timer    // nil until some but not all have ended
-	wg    sync.WaitGroup // of what is still to be reported
+	mu      sync.Mutex
+	started []WorkerStarted
+	list    []rdzv.Worker
+	timer   *time.Timer    // nil until some but not all have ended
+	wg      sync.WaitGroup // of what is still to be reported
 }
 
 // progressDelay is how long after a worker's end it is reported to the job if other workers of the

@@ -144,14 +144,24 @@ type JobEnded struct {
 	Verdict *rdzv.Verdict // nil if the store was lost before there was one
 	Hosting bool          // the store is in this process
 	Own     bool          // Verdict is about this agent or a worker of it
+	// Announce says that this agent tells the user: under a launcher, whose output is that of all
+	// agents, one agent of each node does.
+	Announce bool
 	// StoreHost and StoreRank are the node and the first rank of the agent that hosts the store:
 	// what to name if it is lost. "" and -1 if the world was not agreed.
 	StoreHost string
 	StoreRank int
 }
 
+// Settling says that not all agents have settled 1 s after the job's end. Every agent reports it, at
+// most once.
+type Settling struct {
+	Running []WorkerStarted `json:"running,omitempty"` // workers of this agent that have not ended
+}
+
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
-// all agents have settled.
+// all agents have settled. If that agent is lost, another one reports it, without Stderr, unless it
+// has announced the failure ([JobEnded]).
 type FailureReported struct {
 	Failure
 }
@@ -216,6 +226,7 @@ func (WorkerStarted) Type() string    { return "worker_started" }
 func (WorkerExited) Type() string     { return "worker_exited" }
 func (Stragglers) Type() string       { return "stragglers" }
 func (JobEnded) Type() string         { return "job_ended" }
+func (Settling) Type() string         { return "settling" }
 func (FailureReported) Type() string  { return "failure_reported" }
 func (Diagnostic) Type() string       { return "diagnostic" }
 func (Finished) Type() string         { return "finished" }

@@ -50,7 +50,9 @@ func jsonForm(e Event) any {
 	case Stragglers:
 		return stragglersFormOf(e.Stragglers)
 	case JobEnded:
-		return jobEndedForm{e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Own, e.StoreHost, e.StoreRank}
+		return jobEndedForm{
+			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Own, e.Announce, e.StoreHost, e.StoreRank,
+		}
 	case FailureReported:
 		return failureFormOf(e.Failure)
 	}

@@ -46,6 +46,7 @@ type jobEndedForm struct {
 	Verdict   *verdictForm `json:"verdict"`
 	Hosting   bool         `json:"hosting"`
 	Own       bool         `json:"own"`
+	Announce  bool         `json:"announce"`
 	StoreHost string       `json:"store_host,omitempty"`
 	StoreRank int          `json:"store_rank"`
 }

@@ -51,8 +51,10 @@ func TestMarshalEvent(t *testing.T) {
 		Stragglers{rdzv.Stragglers{
 			After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
 		}},
-		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, StoreHost: "node1"},
-		JobEnded{Job: "train", Verdict: &unready, Hosting: true, StoreRank: rdzv.Unknown},
+		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Announce: true, StoreHost: "node1"},
+		JobEnded{
+			Job: "train", Verdict: &unready, Hosting: true, Announce: true, StoreRank: rdzv.Unknown,
+		},
 		JobEnded{Job: "train", StoreHost: "node1"},
 		FailureReported{Failure{
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,

@@ -14,19 +14,19 @@ type Result struct {
 	Job string
 	rdzv.Summary
 	World     rdzv.World // zero if the job ended before it was agreed
-	Failure   *Failure   // if a worker of this agent failed first
+	Failure   *Failure   // as reported; nil if this agent has reported none
 	Hosting   bool       // the store was in this process
 	StoreLost bool       // the agent that hosted the store was lost before this one left
 	Ended     JobEnded   // as reported
 }
 
-// failure is the report on the worker that failed first, if it is one of this agent's.
+// failure is the report on the worker that failed first.
 func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 	v := s.Verdict
-	if v == nil || v.Kind != rdzv.Failed || v.By != m.self.ID {
-		return nil
+	var e ending // of another agent's worker only the verdict is known
+	if v.By == m.self.ID {
+		e = endings[v.Rank-m.world.Seat.Rank]
 	}
-	e := endings[v.Rank-m.world.Seat.Rank]
 	return &Failure{
 		Job: m.local.Job, Program: m.local.Config.Program,
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
@@ -42,7 +42,7 @@ func (m *membership) jobEnded() JobEnded {
 		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
 		StoreRank: rdzv.Unknown,
 	}
-	e.Own = e.Verdict != nil && e.Verdict.By == m.self.ID
+	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
 	if m.apart == nil {
 		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank
 	}

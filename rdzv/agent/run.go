@@ -89,23 +89,24 @@ func (l *Local) introduce(events *reporter) {
 
 // work runs the workers until the job has ended, unless it ends before they begin. The end of the
 // job is reported as soon as it is known here.
-func (m *membership) work(in *interrupts) []ending {
+func (m *membership) work(in *interrupts) *workers {
+	w := &workers{membership: m, in: in, settled: func() {}}
 	if m.apart != nil {
 		m.events.send(m.jobEnded())
 		m.settle(nil)
-		return nil
+		return w
 	}
 	m.reported = make(chan struct{})
 	context.AfterFunc(m.session.Context(), func() {
 		defer close(m.reported)
 		m.events.send(m.jobEnded())
 	})
-	w := &workers{membership: m, in: in, endings: make([]ending, m.local.Workers)}
+	w.endings, w.settled = make([]ending, m.local.Workers), w.reportSettling()
 	if err := w.run(); err != nil {
 		m.cannotRun(err)
 	}
 	<-m.reported
-	return w.endings
+	return w
 }
 
 // cannotRun ends the job because this agent could not run its workers, or could not end them.
@@ -120,8 +121,9 @@ func (m *membership) cannotRun(err error) {
 }
 
 // leave waits until all agents have settled, and returns how the job ended.
-func (m *membership) leave(endings []ending) (Result, error) {
+func (m *membership) leave(w *workers) (Result, error) {
 	summary, err := m.session.Leave(context.Background())
+	w.settled()
 	switch {
 	case errors.Is(err, rdzv.ErrFull):
 		return Result{}, full(err)
@@ -129,10 +131,11 @@ func (m *membership) leave(endings []ending) (Result, error) {
 		m.events.diagnose(Verbose, err)
 	}
 	r := Result{
-		Job: m.local.Job, Summary: summary, World: m.world, Failure: m.failure(summary, endings),
+		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),
 	}
-	if r.Failure != nil {
+	if m.reports(summary, r.StoreLost) {
+		r.Failure = m.failure(summary, w.endings)
 		m.events.send(FailureReported{*r.Failure})
 	}
 	return r, nil

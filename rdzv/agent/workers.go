@@ -18,6 +18,7 @@ type workers struct {
 	endings   []ending
 	oomBefore int // kills by the kernel's out-of-memory killer before they began
 	ended     endedWorkers
+	settled   func() // to be called when all agents have settled
 }
 
 // ending is what the report needs to know of a worker's end.
@@ -55,7 +56,9 @@ func (w *workers) tree() (wrap.Tree, error) {
 		Grace: c.Grace, Linger: true, JobControl: true,
 		Source: w.in.source, Signals: w.in.forward, DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
-			w.events.send(WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid})
+			started := WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid}
+			w.ended.start(started)
+			w.events.send(started)
 		},
 		Ended: w.workerEnded,
 	}

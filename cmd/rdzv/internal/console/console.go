@@ -35,6 +35,7 @@ type Console struct {
 	verbose bool
 
 	joinTimeout time.Duration
+	held        string // why the job ended, if that has not been written yet
 
 	mu     sync.Mutex
 	status string // the last text of Status

@@ -46,6 +46,8 @@ func (c *Console) Event(e agent.Event) {
 	case agent.JobEnded:
 		c.EndStatus()
 		c.jobEnded(e)
+	case agent.Settling:
+		c.writeHeld()
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:

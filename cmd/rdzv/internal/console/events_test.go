@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/meet"
 )
@@ -81,6 +83,56 @@ func TestSearchEvents(t *testing.T) {
 		c := &Console{out: &out}
 		if c.Event(test.event); out.String() != test.want {
 			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
+		}
+	}
+}
+
+// Of a failure an agent writes the report alone, or before it one line if the agents do not settle
+// soon, or the line alone if nothing else is known. An agent that does not announce it is silent.
+func TestFailureEvents(t *testing.T) {
+	verdict := &rdzv.Verdict{Kind: rdzv.Failed, Host: "node1", PID: 71, Rank: 2, Code: 1, Text: "no data"}
+	own := agent.JobEnded{Verdict: verdict, Own: true, Announce: true}
+	other := agent.JobEnded{Verdict: verdict, Announce: true}
+	report := agent.FailureReported{Failure: agent.Failure{
+		Program: []string{"a b"}, Rank: 2, WorldSize: 4, Host: "node1", PID: 71, Code: 1,
+	}}
+	alone := report
+	alone.WorldSize = 1
+	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): no data\n"
+	const text = `rdzv: rank 2 of 4 failed first
+rdzv:   program  a b
+rdzv:   where    node1, local rank 0, pid 71
+rdzv:   how      exit 1 after 0.00s
+`
+	for name, test := range map[string]struct {
+		events []agent.Event
+		want   string
+	}{
+		"report":      {[]agent.Event{own, report}, text},
+		"late report": {[]agent.Event{own, agent.Settling{}, report}, line + text},
+		"one worker":  {[]agent.Event{own, alone}, line},
+		"other agent": {[]agent.Event{other, agent.Settling{}}, line},
+		"silent":      {[]agent.Event{agent.JobEnded{Verdict: verdict}}, ""},
+	} {
+		var out strings.Builder
+		c := &Console{out: &out}
+		for _, e := range test.events {
+			c.Event(e)
+		}
+		if out.String() != test.want {
+			t.Errorf("%s: wrote %q\nwant %q", name, &out, test.want)
+		}
+	}
+}
+
+func TestEndedBySignal(t *testing.T) {
+	for announce, want := range map[bool]string{
+		true: "rdzv: received SIGTERM before the job started\n", false: "",
+	} {
+		var out strings.Builder
+		c := &Console{out: &out}
+		if c.EndedBySignal(&agent.SignalError{Signal: syscall.SIGTERM}, announce); out.String() != want {
+			t.Errorf("announce %t: wrote %q, want %q", announce, &out, want)
 		}
 	}
 }

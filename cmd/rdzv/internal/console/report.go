@@ -8,12 +8,23 @@ import (
 )
 
 // failureReported writes the report on the worker that failed first. If it was the only worker, its
-// stderr and the line about the job's end directly above are enough.
+// stderr directly above and one line are enough.
 func (c *Console) failureReported(f agent.Failure) {
-	c.Hint(f.Hint)
-	if f.PID != 0 && f.WorldSize > 1 {
-		c.Error("%s", reportText(f))
+	if f.PID == 0 || f.WorldSize == 1 {
+		c.writeHeld()
+		c.Hint(f.Hint)
+		return
 	}
+	c.held = ""
+	c.Error("%s", reportText(f))
+}
+
+// writeHeld writes the line of jobEnded if the report comes much later, or not at all.
+func (c *Console) writeHeld() {
+	if c.held != "" {
+		c.Error("%s", c.held)
+	}
+	c.held = ""
 }
 
 // reportText is the report.

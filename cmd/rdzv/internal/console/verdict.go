@@ -12,14 +12,19 @@ import (
 	"rdzv/rdzv/agent"
 )
 
-// jobEnded writes in one line why the job ended, as soon as that is known. The agent whose worker
-// failed first writes a report when all agents have settled, see report.go.
+// jobEnded writes in one line why the job ended, as soon as that is known, unless another agent of
+// this node does. The agent whose worker failed first writes a report when all agents have settled,
+// see report.go, and the line only if that takes some time.
 func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
 	switch {
+	case v != nil && v.Kind == rdzv.Done:
+	case !e.Announce:
+		c.Verbose("%s", c.EndLine(e))
 	case v == nil:
 		c.Error("%s", c.EndLine(e))
-	case v.Kind == rdzv.Done:
+	case v.Kind == rdzv.Failed && e.Own:
+		c.held = c.EndLine(e)
 	case v.Kind == rdzv.Unready && !e.Hosting: // the agent that hosts the store prints all problems
 		first, _, _ := strings.Cut(v.Error(), "\n")
 		c.Error("%s", first)
@@ -65,10 +70,13 @@ func (c *Console) timedOut(reason string) string {
 	return fmt.Sprintf("timed out after %v (--join-timeout): %s", c.joinTimeout, reason)
 }
 
-// EndedBySignal writes that a signal came before the job started, and returns that as a message.
-func (c *Console) EndedBySignal(e *agent.SignalError) string {
+// EndedBySignal writes that a signal came before the job started, and returns that as a message. An
+// agent that does not announce it is silent.
+func (c *Console) EndedBySignal(e *agent.SignalError, announce bool) string {
 	message := "received " + SignalName(int(e.Signal)) + " before the job started"
-	c.Info("%s", message)
+	if announce {
+		c.Info("%s", message)
+	}
 	return message
 }
 

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"rdzv/rdzv"
+)
+
+// settlingTime is how long after the job's end the agents have settled, if nothing delays them.
+const settlingTime = time.Second
+
+// reportSettling reports once if the agents need more time than that. It ends with stop.
+func (w *workers) reportSettling() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-w.reported:
+		case <-ctx.Done():
+			return
+		}
+		late := time.NewTimer(settlingTime)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			w.events.send(Settling{Running: w.ended.running()})
+		case <-ctx.Done():
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// start records the start of a worker.
+func (e *endedWorkers) start(worker WorkerStarted) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.started = append(e.started, worker)
+}
+
+// running lists the workers that have started and not ended.
+func (e *endedWorkers) running() (list []WorkerStarted) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.started {
+		if !slices.ContainsFunc(e.list, func(w rdzv.Worker) bool { return w.Rank == s.Rank }) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
