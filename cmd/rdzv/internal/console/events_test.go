@@ -100,7 +100,7 @@ func TestFailureEvents(t *testing.T) {
 	alone.WorldSize = 1
 	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): no data\n"
 	const text = `rdzv: rank 2 of 4 failed first
-rdzv:   program  a b
+rdzv:   program  'a b'
 rdzv:   where    node1, local rank 0, pid 71
 rdzv:   how      exit 1 after 0.00s
 `
