@@ -164,6 +164,32 @@ func TestJoinLineOnATerminalOnly(t *testing.T) {
 	}
 }
 
+// Two nodes run different commands: the agent that searches at --store names the other, once, and
+// again in the reason for its end. The other one goes on waiting.
+func TestDifferentCommands(t *testing.T) {
+	c := newCluster(t, 2)
+	p := c.newPlace(t)
+	flags := []string{"--nodes", "2", "--store", "node1", "--join-timeout"}
+	host := p.on(1, rdzvExec(append(flags, "1m"), []string{"true"})...)
+	host.waitFor("no other agent has connected after 3s")
+	other := p.on(2, rdzvExec(append(flags, "6s"), []string{"false"})...)
+	other.checkCode(124)
+	const who = "node1 (10.77.0.11)"
+	for _, want := range []string{
+		"rdzv: " + who + " runs a different command or --nodes; if both belong to one job, " +
+			"give them the same --job NAME",
+		"rdzv: timed out after 6s (--join-timeout): found no agent of this job, but " + who +
+			", which runs a different command or --nodes",
+		`rdzv: hint: the agent on host "node1" hosts the store: `,
+	} {
+		if n := len(other.linesWith(want)); n != 1 {
+			t.Errorf("the agent printed %q %d times, want once: %q", want, n, other.linesWith("rdzv:"))
+		}
+	}
+	host.interrupt()
+	host.checkCode(130)
+}
+
 // A token file on another node differs from that of the store's host: the agent there gives up
 // after 30 s and names both. The host goes on waiting.
 func TestRefusedAgent(t *testing.T) {

@@ -132,7 +132,7 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	if !l.config.hasRank() {
 		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, l.rejections, nil) })
 	}
-	if p.announce {
+	if p.announce || p.otherJobs != nil {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
 	}
 	return nil
@@ -151,6 +151,10 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 	}
 	if p.announce {
 		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.report))
+	}
+	if p.otherJobs != nil {
+		others := p.multicast.otherJobs(p.otherJobs, l.rejections.add)
+		s.sources = append(slices.Clip(s.sources), others)
 	}
 	f, err := s.run(ctx)
 	if none, ok := errors.AsType[*NotFoundError](err); ok {

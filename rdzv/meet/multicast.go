@@ -55,21 +55,40 @@ func sendRepeatedly(ctx context.Context, send func()) {
 // hosts is the source of the addresses in beacons of agents that host.
 func (m multicast) hosts(report func(gate.Rejection)) source {
 	return func(ctx context.Context, add func(candidate)) {
-		if !pause(ctx, beaconDelay) {
-			return
-		}
-		s, err := m.config.openMulticast(ctx)
-		if err != nil {
-			return
-		}
-		s.Receive(func(p beacon.Packet) {
+		m.receive(ctx, beaconDelay, func(p beacon.Packet) {
 			if b, err := m.parse(p, report); err == nil && b.Hosting {
 				addBeacon(add, b)
 			}
 		})
-		<-ctx.Done()
-		s.Close()
 	}
+}
+
+// otherJobs is a source without addresses. It reports hosts of other jobs of this user for which
+// where returns true: the user may have intended them to be one job, whose agents use the same ports
+// only if they run the same command.
+func (m multicast) otherJobs(where func(beacon.Beacon) bool, report func(gate.Rejection)) source {
+	return func(ctx context.Context, _ func(candidate)) {
+		m.receive(ctx, differentJobAfter, func(p beacon.Packet) {
+			b, err := m.parse(p, func(gate.Rejection) {})
+			if errors.Is(err, gate.ErrDifferentJob) && b.Hosting && where(b) {
+				report(gate.Rejection{Host: b.Host, Addr: p.From, Reason: err})
+			}
+		})
+	}
+}
+
+// receive passes packets to f, from after the delay until ctx ends.
+func (m multicast) receive(ctx context.Context, delay time.Duration, f func(beacon.Packet)) {
+	if !pause(ctx, delay) {
+		return
+	}
+	s, err := m.config.openMulticast(ctx)
+	if err != nil {
+		return
+	}
+	s.Receive(f)
+	<-ctx.Done()
+	s.Close()
 }
 
 // parse parses a beacon of this job. It reports an agent of this job with a different secret. For

@@ -237,6 +237,38 @@ func TestReplayedBeacon(t *testing.T) {
 	}
 }
 
+// With --store HOST, agents with different commands use different ports: the one that searches learns
+// of the other from its beacon.
+func TestDifferentCommandAtStore(t *testing.T) {
+	c := noLauncherConfig(t, 1, 2)
+	c.Job = "different command"
+	c.setDefaults()
+	p, err := noLauncher(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	store := netip.MustParseAddrPort("10.0.0.5:29600")
+	group.Go(func() { p.multicast.announce(ctx, []netip.AddrPort{store}) })
+
+	for host, want := range map[string]bool{"node1": true, "10.0.0.5": true, "node3": false, "10.0.0.6": false} {
+		b := beacon.Beacon{Host: "node1", Addrs: []netip.AddrPort{store}}
+		if isAt(b, host) != want {
+			t.Errorf("isAt(%+v, %q) = %t, want %t", b, host, !want, want)
+		}
+	}
+	reported := newNotices()
+	searching := noLauncherConfig(t, 2, 2)
+	searching.Store, searching.Notify = "node1", reported.add
+	group.Go(func() { Meet(ctx, searching, noHost(t)) })
+	if n := waitFor[DifferentCommand](t, reported); n.Host != "node1" {
+		t.Errorf("reported %+v, want node1", n)
+	}
+}
+
 // Two nodes that have the same token and run different commands report that, but only after both
 // have been without a host for a while.
 func TestDifferentCommandWithoutLauncher(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 )
 
@@ -43,7 +44,22 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 	if len(p.addrs) > 0 {
 		p.sources = []source{fixed(host, 0, p.addrs, p.ports)}
 	}
+	local := len(p.addrs) > 0 && !slices.ContainsFunc(p.addrs, notLoopback)
+	if port == 0 && !c.hasRank() && !local {
+		p.otherJobs = func(b beacon.Beacon) bool { return isAt(b, host) }
+	}
 	return p, nil
+}
+
+func notLoopback(a netip.Addr) bool { return !a.IsLoopback() }
+
+// isAt reports whether the sender of a beacon is the host with that name or address.
+func isAt(b beacon.Beacon, host string) bool {
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return sameHost(b.Host, host)
+	}
+	return slices.ContainsFunc(b.Addrs, func(ap netip.AddrPort) bool { return ap.Addr() == a })
 }
 
 // ParseStore parses the value of --store, HOST or HOST:PORT. HOST is a name or an address; an IPv6

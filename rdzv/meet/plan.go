@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
@@ -22,8 +23,13 @@ type plan struct {
 	sources   []source     // where the store may be, for an agent that does not host
 	announce  bool         // the host sends beacons, and the other agents receive them
 	multicast multicast
-	heard     func() string // an agent whose beacon was received; nil without an election by beacons
-	named     bool          // the user has specified this address, so a different job there is reported
+
+	// otherJobs reports whether a beacon of another job is from the host that --store names: the
+	// host then sends beacons, only for messages. Nil without such a host.
+	otherJobs func(beacon.Beacon) bool
+
+	heard func() string // an agent whose beacon was received; nil without an election by beacons
+	named bool          // the user has specified this address, so a different job there is reported
 
 	hint             string // what to do if the store is not found
 	otherServiceHint string // the same if another service uses the address; "" if hint applies
