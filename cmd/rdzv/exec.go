@@ -25,6 +25,11 @@ func (a *app) exec(args []string) int {
 		return code
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
+	if local.Placement.Rank <= 0 { // the other agents would print the same
+		for _, line := range unknownVariables(e.env) {
+			e.console.Info("%s", line)
+		}
+	}
 	signals := catchTurnSignals()
 	result, err := local.Run(context.Background())
 	code := agent.ExitCode(result, err)
