@@ -33,7 +33,8 @@ type Placed struct {
 	Workers  int             `json:"workers"`  // of this agent
 }
 
-// FlagIgnored says that a setting has no effect because the launcher decides. Only the agent of the
+// FlagIgnored says that a setting has no effect, because the launcher decides or the job has one
+// node. Only the agent of the
 // launcher's rank 0 reports it, or each one if the launcher gives no ranks.
 type FlagIgnored struct {
 	Flag   string `json:"flag"`   // of rdzv exec, with its value: "--nodes 3"

@@ -118,9 +118,12 @@ func (l *Local) name() string {
 	return filepath.Base(l.Config.Program[0]) + "-" + hex.EncodeToString(sum[:4])
 }
 
-// IgnoredFlags are the settings that have no effect because the launcher decides.
+// IgnoredFlags are the settings that have no effect: the launcher decides, or the job has one node.
 func (l *Local) IgnoredFlags() []FlagIgnored {
 	p, nodes := l.Placement, l.Config.Nodes
+	if p.Launcher == envmap.None && nodes == 0 {
+		return l.ignoredStore()
+	}
 	if p.Launcher == envmap.None || nodes == 0 || nodes == p.Nodes {
 		return nil
 	}
@@ -129,4 +132,16 @@ func (l *Local) IgnoredFlags() []FlagIgnored {
 		reason += " on " + plural(p.Nodes, "node")
 	}
 	return []FlagIgnored{{fmt.Sprintf("--nodes %d", nodes), reason + " (--launcher none uses the flag)"}}
+}
+
+// ignoredStore is the setting that names a store although this agent is the only one.
+func (l *Local) ignoredStore() []FlagIgnored {
+	const reason = "the job has one node; --nodes N makes it a job of N nodes"
+	switch c := l.Config; {
+	case c.Store != "":
+		return []FlagIgnored{{"--store " + c.Store, reason}}
+	case c.Join != "":
+		return []FlagIgnored{{"RDZV_JOIN", reason}}
+	}
+	return nil
 }

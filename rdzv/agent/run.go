@@ -77,6 +77,9 @@ func (l *Local) introduce(events *reporter) {
 		for _, ignored := range l.IgnoredFlags() {
 			events.send(ignored)
 		}
+		if err := l.checkAllocation(); err != nil {
+			events.diagnose(Warning, err)
+		}
 		if l.Config.Insecure {
 			events.send(Unprotected{})
 		}
