@@ -54,7 +54,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence", "rdzv/rdzv/secret",
-			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
+			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs", "rdzv/internal/shell",
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror",
 			"golang.org/x/sys/unix",
 		},
@@ -70,7 +70,9 @@ var rules = []struct {
 	},
 	{
 		packages: "./cmd/rdzv/internal/console",
-		allowed:  []string{"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "golang.org/x/sys/unix"},
+		allowed: []string{
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "rdzv/internal/shell", "golang.org/x/sys/unix",
+		},
 	},
 	{
 		packages: "./rdzv/presence",
@@ -144,6 +146,11 @@ var rules = []struct {
 	{
 		packages:  "./internal/filelock",
 		forbidden: map[string]string{"rdzv/...": "filelock is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages:  "./internal/shell",
+		forbidden: map[string]string{"rdzv/...": "shell is below all other packages"},
 		allowed:   []string{},
 	},
 	{

@@ -66,15 +66,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// The program of a report is one line that a shell reads as the same words.
-func TestShellLine(t *testing.T) {
-	words := []string{"python3", "-c", "import os\nprint('a', \"b\")\t\x1b", "--lr=1e-3", "", "it's", "a b", "é"}
-	const want = `python3 -c $'import os\nprint(\'a\', "b")\t\x1b' --lr=1e-3 '' 'it'\''s' 'a b' é`
-	if got := shellLine(words); got != want {
-		t.Errorf("shellLine(%q) = %s\nwant %s", words, got, want)
-	}
-}
-
 // The status line never fills the last column of the terminal.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {

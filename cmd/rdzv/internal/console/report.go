@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rdzv/internal/shell"
 	"rdzv/rdzv/agent"
 )
 
@@ -31,7 +32,7 @@ func (c *Console) writeHeld() {
 func reportText(f agent.Failure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
-	fmt.Fprintf(&b, "  program  %s\n", shellLine(f.Program))
+	fmt.Fprintf(&b, "  program  %s\n", shell.Line(f.Program...))
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
 	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))
 	if f.OOM {
