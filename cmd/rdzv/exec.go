@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -104,7 +105,7 @@ func inOrder(args, program []string) string {
 	case strings.HasSuffix(program[0], ".py"):
 		program = slices.Concat([]string{"python3"}, program)
 	}
-	return strings.Join(slices.Concat([]string{"rdzv exec"}, flags, []string{"--"}, program), " ")
+	return shell.Line(slices.Concat([]string{"rdzv", "exec"}, flags, []string{"--"}, program)...)
 }
 
 // without is words without those of rest, which is in the same order.

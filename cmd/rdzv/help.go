@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdzv/internal/shell"
 	"rdzv/wrap"
 )
 
@@ -86,11 +87,11 @@ func (a *app) unknownCommand(args []string) error {
 	case near != "":
 		return hinted{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
-		return hinted{err, "put the command first: rdzv exec " + strings.Join(args, " ")}
+		return hinted{err, "put the command first: rdzv exec " + shell.Line(args...)}
 	case strings.HasSuffix(name, ".py"):
-		return hinted{err, "rdzv exec -- python3 " + strings.Join(args, " ")}
+		return hinted{err, "rdzv exec -- python3 " + shell.Line(args...)}
 	case notFound == nil:
-		return hinted{err, "rdzv exec -- " + strings.Join(args, " ")}
+		return hinted{err, "rdzv exec -- " + shell.Line(args...)}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
+	"rdzv/internal/shell"
 	"rdzv/rdzv/meet"
 )
 
@@ -53,7 +54,7 @@ func programHint(err error, program, environ []string) string {
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
 		return shellHint(program, environ)
 	case filepath.Ext(name) == "":
-		return "a file of that name is in this directory: rdzv exec -- ./" + strings.Join(program, " ")
+		return "a file of that name is in this directory: rdzv exec -- ./" + shell.Line(program...)
 	}
 	return "a file of that name is in this directory: " + withInterpreter(name, program)
 }
@@ -64,7 +65,7 @@ func withInterpreter(name string, program []string) string {
 	if filepath.Ext(name) == ".sh" {
 		by = "sh"
 	}
-	return "rdzv exec -- " + by + " " + strings.Join(program, " ")
+	return "rdzv exec -- " + by + " " + shell.Line(program...)
 }
 
 func isFile(name string) bool {
