@@ -35,8 +35,18 @@ except OSError as e:
 		"The above exception was the direct cause", "| RuntimeError: no data",
 	}},
 	{"exit", `print("gave up on the data", file=sys.stderr); sys.exit(41)`, 41, []string{
-		"how      exit 41 after", "| gave up on the data",
+		"how      exit 41 after", "message  gave up on the data", "| gave up on the data",
 	}},
+	{"text", `sys.exit("no data")`, 1, []string{"how      exit 1 after", "message  no data"}},
+	{"module", `os.execv(sys.executable, [sys.executable, "-m", "nosuch"])`, 1, []string{
+		": No module named nosuch",
+	}},
+	{"file", `os.execv(sys.executable, [sys.executable, "nosuch.py"])`, 2, []string{
+		"message  ", ": can't open file '", "[Errno 2] No such file or directory",
+	}},
+	{"syntax", `
+open("bad.py", "w").write("x =\n")
+os.execv(sys.executable, [sys.executable, "bad.py"])`, 1, []string{"message  SyntaxError: invalid syntax"}},
 	{"segv", `
 import ctypes
 def crash(): ctypes.string_at(0)

@@ -19,9 +19,14 @@ type Findings struct {
 }
 
 // Examine looks for the reason of a worker's failure in the end of its stderr, and in what it
-// wrote for torch's errors module, see [NameErrorFile]. errorFile may be "".
-func Examine(stderr []byte, errorFile string) (f Findings) {
+// wrote for torch's errors module, see [NameErrorFile]. errorFile may be "". Without a traceback
+// the last line of stderr names the failure, as that of sys.exit("text"), unless a signal killed
+// the worker.
+func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
 	f.Lines, f.Message = lastLines(stderr)
+	if f.Message == "" && !killed {
+		f.Message = lastText(f.Lines)
+	}
 	message, traceback := readErrorFile(errorFile)
 	if traceback != "" {
 		f.Lines = strings.Split(traceback, "\n")

@@ -95,6 +95,24 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
+// Without a traceback the last line names the failure, unless a signal killed the worker.
+func TestMessage(t *testing.T) {
+	for stderr, want := range map[string]string{
+		"":                   "",
+		"x\nno data\n\n  \n": "no data",
+		"/usr/bin/python3: No module named nosuch\n":                                "/usr/bin/python3: No module named nosuch",
+		"  File \"x.py\", line 1\n    x =\n       ^\nSyntaxError: invalid syntax\n": "SyntaxError: invalid syntax",
+		tracebackStart + "\nE: x\nlater\n":                                          "E: x",
+	} {
+		if got := Examine([]byte(stderr), "", false).Message; got != want {
+			t.Errorf("%q: message %q, want %q", stderr, got, want)
+		}
+	}
+	if got := Examine([]byte("step 17\n"), "", true).Message; got != "" {
+		t.Errorf("killed by a signal: message %q, want none", got)
+	}
+}
+
 func FuzzLastLines(f *testing.F) {
 	f.Add([]byte("Traceback (most recent call last):\n  File\nE: x\n"))
 	f.Add([]byte("\r\r\n\xff\x00"))

@@ -39,6 +39,16 @@ func lastLines(stderr []byte) (lines []string, message string) {
 	return lines, message
 }
 
+// lastText is the last line that is not empty.
+func lastText(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if text := strings.TrimSpace(line); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
 // printable keeps the text after the last carriage return, as a terminal would, and removes control
 // characters, so that a report cannot control the terminal.
 func printable(line string) string {
