@@ -56,12 +56,3 @@ func descriptor(f *os.File) (n int, err error) {
 	}
 	return n, err
 }
-
-// isTerminal reports whether f is a terminal.
-func isTerminal(f *os.File) bool {
-	fd, err := descriptor(f)
-	if err == nil {
-		_, err = unix.IoctlGetTermios(fd, unix.TCGETS)
-	}
-	return err == nil
-}

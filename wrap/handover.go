@@ -24,7 +24,7 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 	}
 	for i, w := range r.tree.Workers {
 		stderr := w.Stderr
-		if w.Capture && stderr != nil && !isTerminal(stderr) {
+		if w.Capture && stderr != nil {
 			p, pipe, err := startPump(stderr)
 			if err != nil {
 				return nil, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)

@@ -21,9 +21,9 @@ type Worker struct {
 	// Stdin, Stdout and Stderr are passed to the worker as they are (a terminal remains a
 	// terminal); nil is /dev/null.
 	Stdin, Stdout, Stderr *os.File
-	// Capture reads the worker's standard error through this process, unless Stderr is nil or a
-	// terminal: every byte is first written to Stderr, and the last 64 KiB are kept for
-	// Result.Stderr.
+	// Capture reads the worker's standard error through this process, unless Stderr is nil: every
+	// byte is first written to Stderr, and the last 64 KiB are kept for Result.Stderr. A worker
+	// whose Stderr is a terminal then does not see that.
 	Capture bool
 }
 

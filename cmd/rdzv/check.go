@@ -27,6 +27,7 @@ func (o *options) check() error {
 	return join(
 		o.checkShared(),
 		o.exclusive(o.quiet && o.verbose, "quiet", "verbose"),
+		o.exclusive(o.capture && o.noCapture, "capture", "no-capture"),
 		o.reject(!goodPorts, "port-range", o.ports, "must be LOW-HIGH within 1 to 65535, such as 29600-29999"),
 		badStore,
 		meet.CheckNet(o.net),

@@ -35,6 +35,7 @@ type options struct {
 	device     string
 	set        []string
 	as         string
+	capture    bool
 	noCapture  bool
 	reportFile string
 
@@ -95,6 +96,8 @@ func (o *options) execGroups() []group {
 		}},
 		{title: "Output", rows: []flagRow{
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
+			{"--capture", "read the stderr of PROGRAM, for the report, even if it is a terminal, which " +
+				"PROGRAM then does not see", &o.capture},
 			{"--no-capture", "do not read the stderr of PROGRAM: the report has no lines of it", &o.noCapture},
 			{"-q, --quiet", "print only why the job ended", &o.quiet},
 			{"-v, --verbose", "also print how the job starts", &o.verbose},
@@ -153,6 +156,6 @@ func (o *options) config(a *app) agent.Config {
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
-		NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
+		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}
 }

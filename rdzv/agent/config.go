@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
@@ -74,8 +76,10 @@ type Config struct {
 	Set []string
 	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like for the workers too.
 	AsOpenMPI bool
-	// NoCapture hands Stderr itself to the workers: the report then has no lines of it.
-	NoCapture bool
+	// Capture lets the workers write to a pipe that this agent copies to Stderr, so that the report
+	// has their last lines, even if Stderr is a terminal. NoCapture never does so. By default it
+	// depends on whether Stderr is a terminal, which the workers then get themselves.
+	Capture, NoCapture bool
 
 	// ShowJoinLine allows events to have the join line for other nodes, which contains the job
 	// key: it must be shown to the user alone.
@@ -115,6 +119,9 @@ func (c *Config) fill() {
 	}
 }
 
+// stderrOnTerminal tells whether the workers get a terminal as their stderr.
+func (c *Config) stderrOnTerminal() bool { return !c.Capture && host.IsTerminal(c.Stderr) }
+
 // check rejects what no agent could use. A command line finds most of it before, with the names of
 // its flags. What depends on this node, such as a program that is missing, is a [rdzv.Problem].
 func (c *Config) check() error {
@@ -135,6 +142,8 @@ func (c *Config) checkValues() error {
 		return fmt.Errorf("job name %q: must not have control characters", c.Job)
 	case (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi):
 		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
+	case c.Capture && c.NoCapture:
+		return errors.New("capture and no capture exclude each other")
 	case c.MasterPort < 0 || c.MasterPort > maxPort:
 		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
 	}

@@ -182,8 +182,10 @@ type Failure struct {
 	Took      time.Duration // from its start to its end
 	Message   string        // one line; "" if there is none
 	Stderr    []string      // its last lines of stderr, or its traceback
-	Others    []rdzv.Failure
-	Hint      string // what to try; "" if nothing is known to help
+	// OnTerminal says that its stderr was a terminal, which has been shown there and not captured.
+	OnTerminal bool
+	Others     []rdzv.Failure
+	Hint       string // what to try; "" if nothing is known to help
 }
 
 // Diagnostic is an error that does not change how the job proceeds.

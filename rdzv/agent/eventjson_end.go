@@ -102,6 +102,7 @@ type failureForm struct {
 	RanSeconds  float64           `json:"ran_seconds"`
 	Message     string            `json:"message,omitempty"`
 	Stderr      []string          `json:"stderr,omitempty"`
+	OnTerminal  bool              `json:"stderr_on_terminal,omitempty"`
 	Hint        string            `json:"hint,omitempty"`
 	Others      []otherFailedForm `json:"others,omitempty"`
 }
@@ -116,7 +117,7 @@ func failureFormOf(f Failure) failureForm {
 		Job: f.Job, Program: f.Program, WorldSize: f.WorldSize, Host: f.Host,
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
 		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
-		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, Hint: f.Hint,
+		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal, Hint: f.Hint,
 	}
 	for _, o := range f.Others {
 		form.Others = append(form.Others, otherFailedForm{o.Host, workerFormOf(o.Worker)})

@@ -32,7 +32,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
 		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures,
-		Hint: e.hint,
+		OnTerminal: v.By == m.self.ID && m.local.Config.stderrOnTerminal(), Hint: e.hint,
 	}
 }
 

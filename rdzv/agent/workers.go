@@ -69,7 +69,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 		}
 		worker := wrap.Worker{
 			Path: w.local.Path, Args: c.Program, Env: environ,
-			Stdout: c.Stdout, Stderr: c.Stderr, Capture: !c.NoCapture,
+			Stdout: c.Stdout, Stderr: c.Stderr, Capture: !c.NoCapture && !c.stderrOnTerminal(),
 		}
 		if i == 0 {
 			worker.Stdin = c.Stdin

@@ -96,8 +96,9 @@ func TestFailureEvents(t *testing.T) {
 	report := agent.FailureReported{Failure: agent.Failure{
 		Program: []string{"a b"}, Rank: 2, WorldSize: 4, Host: "node1", PID: 71, Code: 1,
 	}}
-	alone := report
-	alone.WorldSize = 1
+	alone, terminal, killed := report, report, report
+	alone.WorldSize, terminal.OnTerminal = 1, true
+	killed.Signal, killed.OnTerminal, killed.Hint = 9, true, "see dmesg"
 	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): no data\n"
 	const text = `rdzv: rank 2 of 4 failed first
 rdzv:   program  'a b'
@@ -108,7 +109,12 @@ rdzv:   how      exit 1 after 0.00s
 		events []agent.Event
 		want   string
 	}{
-		"report":      {[]agent.Event{own, report}, text},
+		"report":   {[]agent.Event{own, report}, text},
+		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   see the traceback above\n"},
+		"killed": {
+			[]agent.Event{own, killed},
+			strings.Replace(text, "exit 1", "killed by SIGKILL", 1) + "rdzv: hint: see dmesg\n",
+		},
 		"late report": {[]agent.Event{own, agent.Settling{}, report}, line + text},
 		"one worker":  {[]agent.Event{own, alone}, line},
 		"other agent": {[]agent.Event{other, agent.Settling{}}, line},

@@ -13,11 +13,11 @@ import (
 func (c *Console) failureReported(f agent.Failure) {
 	if f.PID == 0 || f.WorldSize == 1 {
 		c.writeHeld()
-		c.Hint(f.Hint)
-		return
+	} else {
+		c.held = ""
+		c.Error("%s", reportText(f))
 	}
-	c.held = ""
-	c.Error("%s", reportText(f))
+	c.Hint(f.Hint)
 }
 
 // writeHeld writes the line of jobEnded if the report comes much later, or not at all.
@@ -41,7 +41,10 @@ func reportText(f agent.Failure) string {
 	if f.Message != "" {
 		fmt.Fprintf(&b, "  message  %s\n", f.Message)
 	}
-	if len(f.Stderr) > 0 {
+	switch {
+	case f.OnTerminal && f.Signal == 0:
+		b.WriteString("  see the traceback above\n")
+	case len(f.Stderr) > 0:
 		b.WriteString("  last lines of stderr:\n")
 		for _, line := range f.Stderr {
 			b.WriteString("  | " + line + "\n")

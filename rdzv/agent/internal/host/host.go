@@ -132,6 +132,18 @@ func AddrOf(a net.Addr) string {
 	return addr.Addr().Unmap().String()
 }
 
+// IsTerminal tells whether f is a terminal; nil is none.
+func IsTerminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	raw, err := f.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { _, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	}
+	return err == nil
+}
+
 // hinted is an error with a suggestion.
 type hinted struct {
 	error
