@@ -13,7 +13,9 @@ import (
 // makes that known.
 func TestWaiting(t *testing.T) {
 	c := newCluster(t, 2)
+	c.startSlurm(1, 2)
 	runConcurrently(t, []scenario{
+		{"slurm", func(t *testing.T) { c.newPlace(t).nodeMissingUnderSlurm() }},
 		{"openmpi", func(t *testing.T) { c.newPlace(t).rankMissingUnderOpenMPI() }},
 		{"hydra", func(t *testing.T) { c.newPlace(t).rankMissingUnderHydra() }},
 		{"no name", func(t *testing.T) { c.newPlace(t).nameMissing() }},
@@ -31,12 +33,31 @@ func (p *clusterPlace) withoutRank2(flags ...string) []string {
 	return append(line, rdzvExec(flags, []string{"true"})...)
 }
 
+// nodeMissingUnderSlurm checks that agents name the node on which rdzv was not started.
+func (p *clusterPlace) nodeMissingUnderSlurm() {
+	script := `[ "$(hostname)" = node2 ] && exec "$1" worker until "$2" "$2/end"
+		shift 2; exec "$@"`
+	line := []string{"srun", "-N", "2", "-n", "2", "sh", "-c", script, "sh", self, p.dir("absent")}
+	flags := []string{"--join-timeout", "6s"}
+	job := p.slurm(1, append(line, rdzvExec(flags, []string{"true"})...)...)
+	const missing = "1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " +
+		"(see the launcher's messages above)"
+	job.waitFor("rdzv: " + missing + " (5s)")
+	job.waitFor("rdzv: timed out after 6s (--join-timeout): " + missing)
+	end := filepath.Join(p.dir("absent"), "end")
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	job.code()
+}
+
 func (p *clusterPlace) rankMissingUnderOpenMPI() {
 	args := strings.Fields("--host node1:2,node2:2 -np 4")
 	line := append(args, p.withoutRank2("--join-timeout", "16s")...)
 	job := p.on(1, p.openMPI(line...)...)
 	job.checkCode(124)
-	const missing = "3 of 4 agents joined; waiting for rank 2"
+	const missing = "3 of 4 agents joined; rank 2 has not started rdzv or cannot connect " +
+		"(see the launcher's messages above)"
 	if n := len(job.linesWith("rdzv: " + missing)); n < 2 {
 		p.t.Errorf("rdzv printed %q %d times in 16 s, want at least twice", missing, n)
 	}

@@ -17,6 +17,10 @@ type LeaderConfig struct {
 	Attempt int    // as in Config
 	Agents  int    // number of agents of the job, required
 
+	// Nodes are the names of the nodes on which the launcher starts agents, for messages; nil if
+	// they are not known.
+	Nodes []string
+
 	// SettleTimeout is as in Config.
 	SettleTimeout time.Duration
 	// ExitTimeout ends the job this long after the first worker succeeded if others still

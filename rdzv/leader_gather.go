@@ -61,7 +61,7 @@ func (l *Leader) scheduleWaiting() {
 // reportWaiting calls Waiting if agents are missing.
 func (l *Leader) reportWaiting() {
 	if !l.complete && l.verdict == nil {
-		l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents), l.waited)
+		l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents, l.config.Nodes), l.waited)
 		l.scheduleWaiting()
 	}
 }
@@ -72,7 +72,7 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 		return nil
 	}
 	members := l.allMembers()
-	roster := rosterOf(members, l.config.Agents)
+	roster := rosterOf(members, l.config.Agents, l.config.Nodes)
 	v := verdictOf(Incomplete)
 	v.Roster = &roster
 	v.Problems, v.MoreProblems = problemsOf(members)

@@ -13,24 +13,39 @@ type Roster struct {
 	Missing   []int    `json:"missing,omitempty"` // at most 8 of the launcher's ranks, if known
 	Hosts     []string `json:"hosts,omitempty"`   // that have joined, sorted, at most 8
 	MoreHosts int      `json:"more_hosts,omitempty"`
+	// Absent are at most 8 nodes from which no agent has joined, if these are known to be the nodes
+	// of all missing ranks.
+	Absent     []string `json:"absent,omitempty"`
+	MoreAbsent int      `json:"more_absent,omitempty"`
 }
 
-// String returns a line for people: "3 of 4 agents joined; waiting for rank 2".
+// String returns a line for people: "3 of 4 agents joined; rank 2 has not started rdzv or cannot
+// connect (see the launcher's messages above)".
 func (r Roster) String() string {
 	s := fmt.Sprintf("%d of %d agents joined", r.Joined, r.Agents)
 	missing := r.Agents - r.Joined
 	switch {
 	case missing <= 0:
 	case len(r.Missing) > 0:
-		s += "; waiting for " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing))
+		have := " has"
+		if missing > 1 {
+			have = " have"
+		}
+		s += "; " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing)) + have +
+			" not started rdzv"
+		if len(r.Absent) > 0 {
+			s += " on " + list(r.Absent, r.MoreAbsent)
+		}
+		s += " or cannot connect (see the launcher's messages above)"
 	case len(r.Hosts) > 0:
 		s += " (from " + list(r.Hosts, r.MoreHosts) + ")"
 	}
 	return s
 }
 
-// rosterOf returns the roster of a job with these members.
-func rosterOf(members []Member, agents int) Roster {
+// rosterOf returns the roster of a job with these members. nodes are those on which the launcher
+// starts agents; none if they are not known.
+func rosterOf(members []Member, agents int, nodes []string) Roster {
 	r := Roster{Joined: len(members), Agents: agents}
 	r.Hosts, r.MoreHosts = cut(hostsOf(members))
 	joined := map[int]bool{}
@@ -45,7 +60,24 @@ func rosterOf(members []Member, agents int) Roster {
 			r.Missing = append(r.Missing, rank)
 		}
 	}
+	absent := absentOf(members, nodes)
+	// With as many agents on each node, so many are missing if no other node lacks one.
+	if len(absent)*agents == (agents-len(members))*len(nodes) {
+		r.Absent, r.MoreAbsent = cut(absent)
+	}
 	return r
+}
+
+// absentOf returns the nodes from which no agent has joined. A launcher may use short names.
+func absentOf(members []Member, nodes []string) (absent []string) {
+	short := func(name string) string { name, _, _ = strings.Cut(name, "."); return name }
+	for _, node := range nodes {
+		isThere := func(m Member) bool { return short(m.Host) == short(node) }
+		if !slices.ContainsFunc(members, isThere) {
+			absent = append(absent, node)
+		}
+	}
+	return absent
 }
 
 // hostsOf returns the hosts of the members, sorted, each once.

@@ -203,7 +203,7 @@ func TestJoinTimeout(t *testing.T) {
 		member Member
 		want   string
 	}{
-		"ranks":     {ranked, "1 of 3 agents joined; waiting for ranks 0, 2"},
+		"ranks":     {ranked, "1 of 3 agents joined; ranks 0, 2 have not started rdzv or cannot connect " + seeAbove},
 		"no ranks":  {member(0), "1 of 3 agents joined (from node0)"},
 		"a problem": {withProblem, "1 of 3 agents joined (from node0)\ncannot find train.py"},
 	} {

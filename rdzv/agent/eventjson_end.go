@@ -28,6 +28,9 @@ type rosterForm struct {
 	Missing   []int    `json:"missing_tasks,omitempty"`
 	Hosts     []string `json:"hosts,omitempty"`
 	MoreHosts int      `json:"more_hosts,omitempty"`
+
+	Absent     []string `json:"absent_hosts,omitempty"`
+	MoreAbsent int      `json:"more_absent_hosts,omitempty"`
 }
 
 type stragglersForm struct {

@@ -23,7 +23,7 @@ func TestMarshalEvent(t *testing.T) {
 		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond,
 		Text: "ValueError: no such data set: train-0002",
 	}
-	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}}
+	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}, Absent: []string{"node3"}}
 	verdict := rdzv.Verdict{
 		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took,
 		Text: failed.Text,

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
 	"rdzv/rdzv/store"
 )
 
@@ -38,7 +39,8 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		return c.noRoom(err)
 	}
 	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
-		Job: l.Job, Agents: l.Agents, SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
+		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
+		SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
 		ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
 		NextWaiting: l.Config.nextReport,

@@ -35,8 +35,18 @@ func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 	}
 	p.announce = !c.oneNode()
 	p.hint = "rank 0's agent hosts the store on one of the nodes of the step: " +
-		"can the nodes connect to each other on these ports?"
+		"has srun started it (see its messages above), and can the nodes connect to each other?"
 	return p, nil
+}
+
+// NodesOf returns the names of the nodes on which the launcher has started the agents of the job;
+// nil if its variables do not tell: mpirun passes them only to ranks on other hosts than its own.
+func NodesOf(c Config) []string {
+	if !slurm(&c) {
+		return nil
+	}
+	nodes, _ := hosts.ParseHostlist(c.Env["SLURM_STEP_NODELIST"])
+	return nodes
 }
 
 // Slurm's controller may know addresses of nodes whose names cannot be resolved. To limit its load,
