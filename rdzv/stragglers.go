@@ -26,12 +26,20 @@ func (s Straggler) String() string { return fmt.Sprintf("%d (%s)", s.Rank, s.Hos
 // String returns a line for people: "ranks 1 (node1), 3 (node2) are still running 10s
 // after rank 0 succeeded".
 func (s Stragglers) String() string {
-	n, verb := len(s.Running)+s.More, "are"
-	if n == 1 {
+	verb := "are"
+	if len(s.Running)+s.More == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s %s still running %v after rank %d succeeded",
-		plural("rank", n), list(s.Running, s.More), verb, s.After, s.First)
+	return fmt.Sprintf("%s %s still running %v after rank %d succeeded", s.Names(), verb, s.After, s.First)
+}
+
+// Names returns the ranks that still run, for people: "rank 1 on node1", "ranks 1 (node1), 3
+// (node2)".
+func (s Stragglers) Names() string {
+	if len(s.Running) == 1 && s.More == 0 {
+		return fmt.Sprintf("rank %d on %s", s.Running[0].Rank, s.Running[0].Host)
+	}
+	return "ranks " + list(s.Running, s.More)
 }
 
 // readProgress handles which workers of an agent have ended. It ignores a value that cannot

@@ -6,6 +6,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/wrap"
 )
 
 // Event is something that happened to this agent or its job. The types of this file are all there
@@ -157,7 +158,9 @@ type JobEnded struct {
 // Settling says that not all agents have settled 1 s after the job's end. Every agent reports it, at
 // most once.
 type Settling struct {
-	Running []WorkerStarted `json:"running,omitempty"` // workers of this agent that have not ended
+	Running []WorkerStarted // workers of this agent that have not ended
+	Left    []wrap.Process  // other processes that its workers have left
+	Wait    time.Duration   // how long after the job's end they get SIGKILL
 }
 
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when

@@ -53,6 +53,8 @@ func jsonForm(e Event) any {
 		return jobEndedForm{
 			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Own, e.Announce, e.StoreHost, e.StoreRank,
 		}
+	case Settling:
+		return settlingFormOf(e)
 	case FailureReported:
 		return failureFormOf(e.Failure)
 	}

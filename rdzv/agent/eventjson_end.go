@@ -91,6 +91,25 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	return f
 }
 
+type settlingForm struct {
+	Running     []WorkerStarted `json:"running,omitempty"`
+	Left        []processForm   `json:"left,omitempty"`
+	WaitSeconds float64         `json:"wait_seconds"`
+}
+
+type processForm struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+}
+
+func settlingFormOf(e Settling) settlingForm {
+	form := settlingForm{Running: e.Running, WaitSeconds: e.Wait.Seconds()}
+	for _, p := range e.Left {
+		form.Left = append(form.Left, processForm{p.PID, p.Name})
+	}
+	return form
+}
+
 type failureForm struct {
 	Job         string            `json:"job"`
 	Program     []string          `json:"program"`

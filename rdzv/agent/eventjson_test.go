@@ -10,6 +10,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/wrap"
 )
 
 // The JSON form of events that contain values of package rdzv is that of docs/events.md.
@@ -56,6 +57,10 @@ func TestMarshalEvent(t *testing.T) {
 			Job: "train", Verdict: &unready, Hosting: true, Announce: true, StoreRank: rdzv.Unknown,
 		},
 		JobEnded{Job: "train", StoreHost: "node1"},
+		Settling{
+			Running: []WorkerStarted{{PID: 4711}}, Left: []wrap.Process{{PID: 4713, Name: "sleep"}},
+			Wait: 10 * time.Second,
+		},
 		FailureReported{Failure{
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,
 			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,

@@ -125,16 +125,16 @@ func (in *interrupts) take(e wrap.Event) {
 }
 
 // end makes the first of these signals end the job, and the second Ctrl-C kill what is left of
-// this agent's workers.
+// this agent's workers. The first one does that if the job has already ended for another reason.
 func (in *interrupts) end(e wrap.Event) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.countDown(e)
+	if e.Signal == syscall.SIGINT && !in.killed && (in.first != nil || in.overOtherwise()) {
+		in.killed = true
+		close(in.kill)
+	}
 	if in.first != nil {
-		if e.Signal == syscall.SIGINT && !in.killed {
-			in.killed = true
-			close(in.kill)
-		}
 		return
 	}
 	in.first = &e
@@ -142,6 +142,16 @@ func (in *interrupts) end(e wrap.Event) {
 	if in.session != nil {
 		in.endSession()
 	}
+}
+
+// overOtherwise tells whether the job has ended, but not because of a signal, which a launcher may
+// also send to this agent.
+func (in *interrupts) overOtherwise() bool {
+	if in.session == nil {
+		return false
+	}
+	v := in.session.Verdict()
+	return v != nil && v.Kind != rdzv.Ended
 }
 
 // countDown gives workers that ignore the launcher's SIGTERM half of the time until its SIGKILL:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/wrap"
 )
 
 // settlingTime is how long after the job's end the agents have settled, if nothing delays them.
@@ -26,11 +27,21 @@ func (w *workers) reportSettling() (stop func()) {
 		defer late.Stop()
 		select {
 		case <-late.C:
-			w.events.send(Settling{Running: w.ended.running()})
+			w.events.send(w.settling())
 		case <-ctx.Done():
 		}
 	})
 	return func() { cancel(); wg.Wait() }
+}
+
+// settling says what this agent waits for.
+func (w *workers) settling() Settling {
+	e := Settling{Running: w.ended.running(), Wait: w.local.Config.Grace}
+	isWorker := func(p wrap.Process) bool {
+		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
+	}
+	e.Left = slices.DeleteFunc(wrap.Remaining(), isWorker)
+	return e
 }
 
 // start records the start of a worker.

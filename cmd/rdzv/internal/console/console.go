@@ -36,6 +36,7 @@ type Console struct {
 
 	joinTimeout time.Duration
 	held        string // why the job ended, if that has not been written yet
+	interrupted bool   // Ctrl-C ended the job
 
 	mu     sync.Mutex
 	status string // the last text of Status

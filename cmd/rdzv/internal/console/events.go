@@ -47,7 +47,7 @@ func (c *Console) Event(e agent.Event) {
 		c.EndStatus()
 		c.jobEnded(e)
 	case agent.Settling:
-		c.writeHeld()
+		c.settling(e)
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:

@@ -17,6 +17,7 @@ import (
 // see report.go, and the line only if that takes some time.
 func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
+	c.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == int(syscall.SIGINT)
 	switch {
 	case v != nil && v.Kind == rdzv.Done:
 	case !e.Announce:
@@ -51,10 +52,18 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		return line
 	case v.Kind == rdzv.Ended:
 		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID, SignalName(v.Signal))
+	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
+		return stopping(*v.Stragglers)
 	case v.Kind == rdzv.Incomplete:
 		return c.timedOut(v.Error())
 	}
 	return v.Error()
+}
+
+// stopping says which workers are stopped after --exit-timeout.
+func stopping(s rdzv.Stragglers) string {
+	return fmt.Sprintf("stopping %s: still running %v after rank %d succeeded (--exit-timeout)",
+		s.Names(), s.After, s.First)
 }
 
 // JoinTimedOut writes that this agent did not find the others in time, and returns that as a

@@ -1,0 +1,64 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"rdzv/rdzv/agent"
+	"rdzv/wrap"
+)
+
+// settling writes what this agent waits for after the job's end, if that takes some time.
+func (c *Console) settling(e agent.Settling) {
+	c.writeHeld()
+	what := ""
+	switch {
+	case e.Wait <= 0:
+		return
+	case len(e.Running) > 0:
+		what = workersText(e.Running)
+	case len(e.Left) > 0:
+		what = "processes that the workers have left, " + processesText(e.Left) + ","
+	default:
+		return // other agents need the time
+	}
+	line := fmt.Sprintf("waiting up to %v for %s to exit", e.Wait, what)
+	switch {
+	case c.screen.terminal && c.interrupted:
+		line += "; press Ctrl-C again to kill them"
+	case c.screen.terminal:
+		line += "; press Ctrl-C to kill them"
+	}
+	c.Info("%s", line)
+}
+
+// maxNamed is how many workers or processes a line names.
+const maxNamed = 8
+
+// workersText is "ranks 0,1 (pid 71, 72)".
+func workersText(workers []agent.WorkerStarted) string {
+	var ranks, pids []string
+	for _, w := range workers[:min(len(workers), maxNamed)] {
+		ranks, pids = append(ranks, fmt.Sprint(w.Rank)), append(pids, fmt.Sprint(w.PID))
+	}
+	noun, more := "ranks", ""
+	if len(workers) == 1 {
+		noun = "rank"
+	}
+	if n := len(workers) - len(ranks); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s %s%s (pid %s)", noun, strings.Join(ranks, ","), more, strings.Join(pids, ", "))
+}
+
+// processesText is "71 (python3), 72 (sleep)".
+func processesText(processes []wrap.Process) string {
+	var names []string
+	for _, p := range processes[:min(len(processes), maxNamed)] {
+		names = append(names, fmt.Sprintf("%d (%s)", p.PID, visible(p.Name)))
+	}
+	if n := len(processes) - len(names); n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
