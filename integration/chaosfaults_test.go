@@ -49,7 +49,7 @@ var setups = []setup{
 	{"two agents", func(p *place, n int, program []string) [][]string {
 		perNode := strconv.Itoa(n / 2)
 		nodes := []string{"--nodes", "2", "--nproc-per-node", perNode, "--store", freeAddress(p.t)}
-		return slices.Repeat([][]string{rdzvExec(nodes, program)}, 2)
+		return onOneHost(2, nodes, program)
 	}},
 	{"mpirun", oneCommand(openMPI)},
 	{"hydra", oneCommand(hydra)},

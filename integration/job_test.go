@@ -94,8 +94,16 @@ func (j *job) commandLines(flags, program []string) [][]string {
 	switch j.launcher {
 	case "direct":
 		nodes := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}
-		exec = j.recordingExitCode(rdzvExec(append(nodes, flags...), program))
-		return [][]string{c.on(1, exec...), c.on(j.hosts, exec...)}
+		flags = append(nodes, flags...)
+		exec = j.recordingExitCode(rdzvExec(flags, program))
+		if twoHosts {
+			return [][]string{c.on(1, exec...), c.on(2, exec...)}
+		}
+		agents := onOneHost(2, flags, program)
+		for i, line := range agents {
+			agents[i] = c.on(1, j.recordingExitCode(line)...)
+		}
+		return agents
 	case "openmpi":
 		line := []string{mpirun, "--oversubscribe", "-np", n}
 		if twoHosts {

@@ -3,27 +3,48 @@ package integration
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 )
 
-// Two agents with the same command line on one machine: they find each other at the address of
-// --store, which one of them hosts, with a token that is made for them.
+// Two agents on one machine, each with its own --node-rank: they find each other at the address of
+// --store, which one of them hosts, with a token that is made for them, and share the node.
 func TestTwoAgentsWithoutLauncher(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
 	flags := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}
-	line := rdzvExec(flags, worker("record", dir))
-	checkCodes(0, p.start(line...), p.start(line...))
+	checkCodes(0, p.startOnOneHost(flags, worker("record", dir))...)
 	masters := map[string]bool{}
 	for rank, r := range records(t, dir, 4) {
-		r.checkEnv(t, twoByTwo(rank))
+		r.checkEnv(t, map[string]string{
+			"WORLD_SIZE": "4", "LOCAL_RANK": strconv.Itoa(rank), "LOCAL_WORLD_SIZE": "4",
+			"NODE_RANK": "0", "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1",
+		})
 		masters[r.Env["MASTER_ADDR"]+":"+r.Env["MASTER_PORT"]] = true
 	}
 	if len(masters) != 1 {
 		t.Errorf("the ranks have the masters %v, want the same for all", masters)
 	}
 	checkToken(t, filepath.Join(p.root, "home/.config/rdzv"))
+}
+
+// startOnOneHost starts two agents of one job without a launcher, with the node ranks 0 and 1.
+func (p *place) startOnOneHost(flags, program []string) []*process {
+	var agents []*process
+	for _, line := range onOneHost(2, flags, program) {
+		agents = append(agents, p.start(line...))
+	}
+	return agents
+}
+
+// onOneHost are the command lines of n agents without a launcher on one host.
+func onOneHost(n int, flags, program []string) (lines [][]string) {
+	for rank := range n {
+		own := append(slices.Clone(flags), "--node-rank", strconv.Itoa(rank))
+		lines = append(lines, rdzvExec(own, program))
+	}
+	return lines
 }
 
 // twoByTwo is the environment of a rank of a job with 2 nodes of 2 workers.
@@ -71,8 +92,7 @@ func TestTwoHostsWithoutLauncher(t *testing.T) {
 func TestFailureOnTheOtherAgent(t *testing.T) {
 	p := newPlace(t)
 	flags := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", freeAddress(t)}
-	line := rdzvExec(flags, worker("exit", p.dir("job"), "3", "9"))
-	for _, agent := range []*process{p.start(line...), p.start(line...)} {
+	for _, agent := range p.startOnOneHost(flags, worker("exit", p.dir("job"), "3", "9")) {
 		agent.checkCode(9)
 		if len(agent.linesWith("rdzv:", "rank 3")) == 0 {
 			t.Error("an agent did not name rank 3, which failed")

@@ -182,8 +182,10 @@ func TestReportOfLostAgent(t *testing.T) {
 			dir := p.dir("job")
 			file := filepath.Join(dir, "report")
 			flags := []string{"--nodes", "2", "--store", freeAddress(t), "--report", file}
-			line := rdzvExec(flags, worker("wait", dir))
-			agents := []*process{p.start(line...), p.start(line...)}
+			lines := onOneHost(2, append(flags, "-v"), worker("wait", dir))
+			agents := []*process{p.start(lines[0]...)}
+			agents[0].waitFor("hosting the store")
+			agents = append(agents, p.start(lines[1]...))
 			kill(parentOf(parentOf(records(t, dir, 2)[rank].PID)))
 			codes := []int{agents[0].code(), agents[1].code()}
 			if slices.Sort(codes); !slices.Equal(codes, []int{123, 137}) {

@@ -26,8 +26,8 @@ func TestNoSecretOnDisk(t *testing.T) {
 		lines func(p *place, line []string) [][]string
 	}{
 		{"direct", newPlace, func(_ *place, line []string) [][]string {
-			line = append(line, "--nodes", "2", "--store", freeAddress(t))
-			return [][]string{line, line}
+			line = append(line, "--nodes", "2", "--store", freeAddress(t), "--node-rank")
+			return [][]string{append(slices.Clip(line), "0"), append(slices.Clip(line), "1")}
 		}},
 		{"openmpi", newPlace, func(_ *place, line []string) [][]string {
 			return [][]string{append(mpirunCommand(2), line...)}

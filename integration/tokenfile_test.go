@@ -93,9 +93,8 @@ func TestTokenFileRace(t *testing.T) {
 	p := newPlace(t)
 	const n = 20
 	flags := []string{"--nodes", strconv.Itoa(n), "--store", freeAddress(t), "--join-timeout", "60s"}
-	line := rdzvExec(flags, worker("record", p.dir("job")))
 	var agents []*process
-	for range n {
+	for _, line := range onOneHost(n, flags, worker("record", p.dir("job"))) {
 		agents = append(agents, p.start(line...))
 	}
 	checkCodes(0, agents...)

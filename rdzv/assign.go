@@ -1,25 +1,18 @@
 package rdzv
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// assign returns the world and the seats, by ID, of members in the order in which they joined.
+// assign returns the world and the seats, by ID, of members in the order in which they joined, or
+// why there is no world.
 //
-// Tasks are in the order of the launcher's ranks. Without ranks the host of the store is first,
-// because it already listens, and the others are in the order in which they joined. Nodes have the
-// launcher's node ranks, otherwise the order of their first tasks. If every agent has one worker,
-// RANK is the launcher's rank; otherwise the ranks are consecutive on each node.
-func assign(members []Member) (World, map[string]Seat, error) {
-	if err := checkRanks(members); err != nil {
-		return World{}, nil, err
+// Tasks are in the order of order.go. Nodes have the given node ranks, otherwise the order of their
+// first tasks. If every agent has one worker, RANK is the launcher's rank; otherwise the ranks are
+// consecutive on each node.
+func assign(members []Member) (World, map[string]Seat, *Problem) {
+	if problem := checkNumbers(members); problem != nil {
+		return World{}, nil, problem
 	}
-	tasks := slices.Clone(members)
-	slices.SortStableFunc(tasks, func(a, b Member) int {
-		return cmp.Compare(position(a), position(b))
-	})
+	tasks := inOrder(members)
 	seats := seat(tasks)
 	w := World{Agents: len(members), StoreRank: Unknown}
 	for _, s := range seats {
@@ -33,45 +26,6 @@ func assign(members []Member) (World, map[string]Seat, error) {
 		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank
 	}
 	return w, seats, nil
-}
-
-// position is the sort key of a task: its rank, or 0 for the host and 1 for the others.
-func position(m Member) int {
-	switch {
-	case m.Rank != Unknown:
-		return m.Rank
-	case m.Hosting:
-		return 0
-	}
-	return 1
-}
-
-// checkRanks rejects ranks of which some are missing, equal, or too high.
-func checkRanks(members []Member) error {
-	byRank := map[int]Member{}
-	for _, m := range members {
-		if (m.Rank == Unknown) != (members[0].Rank == Unknown) {
-			ranked, unranked := m, members[0]
-			if m.Rank == Unknown {
-				ranked, unranked = unranked, ranked
-			}
-			return fmt.Errorf("cannot assign ranks: the agent on %s has a rank from its launcher, "+
-				"the agent on %s has none", address(ranked), address(unranked))
-		}
-		if m.Rank == Unknown {
-			continue
-		}
-		if other, taken := byRank[m.Rank]; taken {
-			return fmt.Errorf("cannot assign ranks: the agents on %s and %s both have rank %d "+
-				"from their launcher", address(other), address(m), m.Rank)
-		}
-		if m.Rank < 0 || m.Rank >= len(members) {
-			return fmt.Errorf("cannot assign ranks: the agent on %s has rank %d, but the job has %d agents",
-				address(m), m.Rank, len(members))
-		}
-		byRank[m.Rank] = m
-	}
-	return nil
 }
 
 // nodesOf groups the tasks by node, in the order of the nodes' first tasks.
@@ -122,9 +76,9 @@ func seat(tasks []Member) map[string]Seat {
 	return seats
 }
 
-// nodeRanksOf returns the launcher's node ranks if they are valid, so that they agree with
-// the launcher's variables in a script; otherwise the nodes' order. With Slurm's -m
-// arbitrary, rank 0 need not be on node 0.
+// nodeRanksOf returns the given node ranks if they are valid, so that they agree with the launcher's
+// variables in a script; otherwise the nodes' order. With Slurm's -m arbitrary, rank 0 need not be
+// on node 0.
 func nodeRanksOf(nodes [][]Member) []int {
 	given, ordered := make([]int, len(nodes)), make([]int, len(nodes))
 	seen := map[int]bool{}

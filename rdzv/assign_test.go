@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,9 @@ func TestAssign(t *testing.T) {
 	alone := func(slots int) Member { return task("", Unknown, slots) }
 	hosting := func(m Member) Member { m.Hosting = true; return m }
 	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
+	named := func(m Member, host string) Member { m.Host = host; return m }
+	atStore := func(m Member) Member { m.Hosting, m.StoreGiven = true, true; return m }
+	at := func(m Member, addr string) Member { m.Addr, m.Via = addr, "10.0.0.2"; return m }
 	numbered := func(m Member, node int) Member { m.NodeRank = node; return m }
 	for name, test := range map[string]struct {
 		members []Member // in the order in which they joined
@@ -33,11 +37,15 @@ func TestAssign(t *testing.T) {
 		"several workers":           {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
 		"several and interleaved":   {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
 		"no launcher":               {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
-		"the host joins later":      {[]Member{alone(2), alone(1), hosting(alone(4))}, "4:0/2@1 6:0/1@2 0:0/4@0"},
+		"natural order of names":    {[]Member{named(alone(1), "n10"), hosting(named(alone(1), "n9")), named(alone(1), "m2b"), named(alone(1), "n")}, "3:0/1@3 2:0/1@2 0:0/1@0 1:0/1@1"},
+		"the store's node first":    {[]Member{named(alone(1), "n1"), atStore(named(alone(1), "n3")), named(alone(1), "n2")}, "1:0/1@1 0:0/1@0 2:0/1@2"},
+		"equal names":               {[]Member{at(alone(1), "10.0.0.10"), hosting(alone(1)), at(alone(1), "10.0.0.1")}, "2:0/1@2 1:0/1@1 0:0/1@0"},
+		"given node ranks":          {[]Member{atStore(numbered(alone(2), 2)), numbered(alone(1), 0), numbered(alone(4), 1)}, "5:0/2@2 0:0/1@0 1:0/4@1"},
+		"given, on one node":        {[]Member{numbered(task("a", Unknown, 2), 2), numbered(task("b", Unknown, 1), 1), numbered(task("a", Unknown, 1), 0)}, "1:1/3@0 3:0/1@1 0:0/3@0"},
 		"node ranks":                {[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)}, "0:0/1@2 1:0/1@0 2:0/1@1"},
 		"equal node ranks":          {[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1"},
 		"node rank of one node":     {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
-		"no ranks on shared nodes":  {[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))}, "2:0/1@1 1:1/2@0 0:0/2@0"},
+		"no ranks on shared nodes":  {[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))}, "0:0/1@0 1:0/2@1 2:1/2@1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seats []string
@@ -58,9 +66,9 @@ func seated(t *testing.T, members []Member) []Seat {
 	for i := range members {
 		members[i].ID = fmt.Sprint("agent-", i)
 	}
-	w, all, err := assign(members)
-	if err != nil {
-		t.Fatal(err)
+	w, all, problem := assign(members)
+	if problem != nil {
+		t.Fatal(problem.Text)
 	}
 	var seats []Seat
 	size := 0
@@ -140,6 +148,17 @@ func FuzzAssign(f *testing.F) {
 		}
 		seated(t, members)
 	})
+}
+
+func TestNaturalOrder(t *testing.T) {
+	sorted := []string{"", "0", "01a", "1a", "2", "10", "a", "a1", "a1b2", "a1b10", "a02", "a10", "b", "node99999999999999999998", "node99999999999999999999", "\u00e4"}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			if got, want := naturalOrder(a, b), cmp.Compare(i, j); got != want {
+				t.Errorf("naturalOrder(%q, %q) is %d, want %d", a, b, got, want)
+			}
+		}
+	}
 }
 
 func TestMasterAddr(t *testing.T) {

@@ -20,9 +20,8 @@ import (
 // Join makes this agent a member of the job. It registers in the store, starts to watch the job's
 // signals, so that it misses none, and then publishes the member. ctx bounds only the call.
 //
-// It returns [ErrClosed] or [ErrFull] if the job in this store has no place for this
-// agent, and [ErrStoreLost] if the store was lost meanwhile. In all three cases the agent
-// can look for another store.
+// It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place for
+// this agent, and [ErrStoreLost] if the store was lost meanwhile.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
 	if c.Job == "" {
 		return nil, errors.New("cannot join a job without a name")
@@ -48,7 +47,8 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	s.ctx, s.cancel = context.WithCancelCause(s.store)
 	if err := s.join(ctx); err != nil {
 		// After any other error the member may have been published.
-		s.close(err, err == ErrClosed || err == ErrFull)
+		_, occupied := errors.AsType[*OccupiedError](err)
+		s.close(err, occupied || err == ErrClosed || err == ErrFull)
 		return nil, err
 	}
 	return s, nil
@@ -112,29 +112,5 @@ func (s *Session) limitConnecting(
 		if !conn.WaitForStateChange(ctx, state) {
 			return
 		}
-	}
-}
-
-// putMember publishes the member, unless the world is agreed or the job has ended.
-func (s *Session) putMember(ctx context.Context) error {
-	self := s.keys.member(s.config.Self.ID)
-	answer, err := commit(ctx, s.client,
-		[]clientv3.Cmp{absent(s.keys.verdict()), absent(s.keys.world())},
-		[]clientv3.Op{clientv3.OpPut(self, encode(s.config.Self))},
-		[]clientv3.Op{
-			clientv3.OpGet(self, clientv3.WithCountOnly()),
-			clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly()),
-		})
-	switch {
-	case err != nil:
-		return fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
-	case answer.Succeeded:
-		return nil
-	case answer.Responses[0].GetResponseRange().Count > 0:
-		return nil // an earlier attempt succeeded, but its answer was lost
-	case answer.Responses[1].GetResponseRange().Count > 0:
-		return ErrClosed
-	default:
-		return ErrFull
 	}
 }

@@ -20,6 +20,7 @@ func keysOf(job string, attempt int) keys {
 
 func (k keys) members() string           { return k.prefix + "member/" }
 func (k keys) member(id string) string   { return k.members() + id }
+func (k keys) host(node string) string   { return k.prefix + "host/" + url.PathEscape(node) + "/" }
 func (k keys) seat(id string) string     { return k.prefix + "seat/" + id }
 func (k keys) progresses() string        { return k.prefix + "progress/" }
 func (k keys) progress(id string) string { return k.progresses() + id }

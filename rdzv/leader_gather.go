@@ -84,14 +84,19 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 func (l *Leader) agree(ctx context.Context) error {
 	l.complete = true
 	members := l.allMembers()
-	if problems, more := problemsOf(members); len(problems) > 0 {
-		v := verdictOf(Unready)
-		v.Problems, v.MoreProblems = problems, more
-		return l.writeVerdict(ctx, v)
+	world, seats, problem := assign(members)
+	for i, m := range members {
+		if problem == nil && seats[m.ID].Rank == 0 && m.PortProblem != nil {
+			members[i].Problems = append(m.Problems, *m.PortProblem)
+		}
 	}
-	world, seats, err := assign(members)
-	if err != nil {
-		return l.writeVerdict(ctx, unready(err.Error()))
+	v := verdictOf(Unready)
+	v.Problems, v.MoreProblems = problemsOf(members)
+	if problem != nil && len(v.Problems) == 0 {
+		v.Problems = []NodeProblem{{Problem: *problem}}
+	}
+	if len(v.Problems) > 0 {
+		return l.writeVerdict(ctx, v)
 	}
 	for _, m := range l.joined {
 		m.seat = seats[m.ID]

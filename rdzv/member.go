@@ -19,8 +19,8 @@ type Member struct {
 	ID string `json:"id"`
 	// Host is the host name, for people.
 	Host string `json:"host"`
-	// Node identifies the node: agents with the same value share one. If it is "", the
-	// agent is a node of its own, as without a launcher.
+	// Node identifies the node: agents with the same value share one. If it is "", the agent is a
+	// node of its own.
 	Node string `json:"node,omitempty"`
 	// PID is the agent's process ID, for people.
 	PID int `json:"pid"`
@@ -30,13 +30,17 @@ type Member struct {
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
-	// NodeRank is the launcher's node rank, or Unknown.
+	// NodeRank is the launcher's node rank, without a launcher (Rank is Unknown) the one that the
+	// user gave to this agent; or Unknown.
 	NodeRank int `json:"node_rank"`
 	// Slots is the number of workers of the agent, 1 to MaxSlots.
 	Slots int `json:"slots"`
 
 	// Hosting is true if the store is in the agent's process.
 	Hosting bool `json:"hosting,omitempty"`
+	// StoreGiven is true if the user named the host of the store, whose node then is the first one
+	// without a launcher.
+	StoreGiven bool `json:"store_given,omitempty"`
 	// Addr is the agent's own address on its connection to the store, and Via the store's.
 	// Both are "" without a connection, as on the host of the store.
 	Addr string `json:"addr,omitempty"`
@@ -45,7 +49,9 @@ type Member struct {
 	// by Via. It is enough if one agent of a node lists them.
 	Ways []Way `json:"ways,omitempty"`
 	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it holds none.
-	MasterPort int `json:"master_port,omitempty"`
+	// PortProblem is why it could not get one; it is a problem only if the agent runs rank 0.
+	MasterPort  int      `json:"master_port,omitempty"`
+	PortProblem *Problem `json:"port_problem,omitempty"`
 
 	// JoinWithin is how long after joining the agent waits for the others; 0 is no limit.
 	// Join sets it from Config.JoinBy, because clocks differ.

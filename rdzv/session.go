@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,17 @@ var ErrClosed = errors.New("the job in this store has ended")
 // ErrFull is returned by [Join] and [Session.World] if the job in this store already has
 // all its agents.
 var ErrFull = errors.New("the job in this store already has all its agents")
+
+// OccupiedError is returned by [Join] if the job already has another agent on this host, and the two
+// have neither ranks of a launcher nor different node ranks. The job goes on without this agent.
+type OccupiedError struct {
+	Host string
+	PID  int // of the other agent
+}
+
+func (e *OccupiedError) Error() string {
+	return fmt.Sprintf("the job already has an agent on this host: pid %d on %s", e.PID, e.Host)
+}
 
 // ErrStoreLost is the cause of the end of [Session.Context] if the connection to the store, and so
 // to the agent that hosts it, is lost. Calls that need the store return it too.

@@ -44,6 +44,7 @@ func (o *options) check() error {
 func (o *options) checkShared() error {
 	badNodes := o.flags.Changed("nodes") && (o.nodes < 1 || o.nodes > envmap.MaxTasks)
 	nodesRange := fmt.Sprintf("must be 1 to %d", envmap.MaxTasks)
+	badNodeRank := o.nodeRank < 0 || o.nodeRank >= envmap.MaxTasks
 	beginning := o.job[:min(16, len(o.job))] + "..."
 	tooLong := fmt.Sprintf("must not be longer than %d bytes", agent.MaxJob)
 	hasControl := strings.ContainsFunc(o.job, unicode.IsControl)
@@ -54,6 +55,7 @@ func (o *options) checkShared() error {
 		envmap.TorchOptions{Device: envmap.DeviceMode(o.device), Set: o.set})
 	return join(
 		o.reject(badNodes, "nodes", o.nodes, nodesRange),
+		o.reject(badNodeRank, "node-rank", o.nodeRank, fmt.Sprintf("must be 0 to %d", envmap.MaxTasks-1)),
 		o.reject(len(o.job) > agent.MaxJob, "job", beginning, tooLong),
 		o.reject(hasControl, "job", o.job, "must not contain control characters"),
 		o.reject(badPort, "master-port", o.masterPort, "must be 1 to 65535, or 0 for a free port"),

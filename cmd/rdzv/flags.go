@@ -122,7 +122,6 @@ func parseError(f *pflag.FlagSet, err error) error {
 var foreignFlags = map[string]string{
 	"n":                "use --nproc-per-node N for the number of workers on a node",
 	"np":               "use --nproc-per-node N for the number of workers on a node",
-	"node-rank":        "omit it: the agents agree on node ranks",
 	"rdzv-endpoint":    "omit it, or name the first node with --store HOST",
 	"rdzv-backend":     "omit it: rdzv contains its own store",
 	"rdzv-conf":        "use --join-timeout D and --peer-timeout D",

@@ -16,6 +16,7 @@ type options struct {
 	launcher string
 	job      string
 	nodes    int
+	nodeRank int
 	procs    string // --nproc-per-node: N, auto, gpu, cpu; "" is one worker per task
 
 	store     string
@@ -109,6 +110,7 @@ func (o *options) placement() []flagRow {
 	return []flagRow{
 		{"--launcher NAME", "use this launcher (detected)", &o.launcher},
 		{"--nodes N", "number of nodes of a job without a launcher (1)", &o.nodes},
+		{"--node-rank N", "position of this node in a job without a launcher (by host name)", &o.nodeRank},
 		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
 		{"--job NAME", "name of the job, equal on all its agents (generated)", &o.job},
 	}
@@ -149,7 +151,7 @@ func (o *options) config(a *app) agent.Config {
 	if a.console.Rewrites() {
 		reportEvery = time.Second
 	}
-	return agent.Config{
+	c := agent.Config{
 		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
@@ -158,4 +160,8 @@ func (o *options) config(a *app) agent.Config {
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}
+	if o.flags.Changed("node-rank") {
+		c.NodeRank = &o.nodeRank
+	}
+	return c
 }

@@ -35,6 +35,10 @@ type Config struct {
 	Launcher envmap.Launcher
 	// Nodes is the number of nodes of a job that no launcher started, one agent on each; 0 is 1.
 	Nodes int
+	// NodeRank is the position of this agent among those of a job that no launcher started, 0 to
+	// Nodes-1: different on each agent, or nil on all, which then have an order of their own. Only
+	// with it can several agents of one job run on one host.
+	NodeRank *int
 	// ProcsPerNode is the number of workers of this agent: a number, "gpu", "cpu" or "auto". "" is
 	// what the launcher asks for, else 1.
 	ProcsPerNode string
@@ -136,6 +140,8 @@ func (c *Config) checkValues() error {
 	switch {
 	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
 		return fmt.Errorf("%d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
+	case c.NodeRank != nil && (*c.NodeRank < 0 || *c.NodeRank >= envmap.MaxTasks):
+		return fmt.Errorf("node rank %d: must be 0 to %d", *c.NodeRank, envmap.MaxTasks-1)
 	case len(c.Job) > MaxJob:
 		return fmt.Errorf("job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
 	case strings.ContainsFunc(c.Job, unicode.IsControl):

@@ -124,6 +124,14 @@ func (c *connection) again(ctx context.Context) (err error) {
 	return err
 }
 
+// leaveStore closes the connection to the store of another agent, whose job goes on.
+func (c *connection) leaveStore() {
+	if c.client != nil && !c.hosting() {
+		c.client.Close()
+		c.client = nil
+	}
+}
+
 // close closes the connection. The meeting comes last: under Hydra its end tells the launcher that
 // this task has ended.
 func (c *connection) close() {

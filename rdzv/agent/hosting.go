@@ -19,6 +19,7 @@ import (
 type hosted struct {
 	store   *store.Server
 	problem error              // why this agent cannot run workers beside it, nil if it can
+	serve   func()             // lets other agents connect
 	end     func()             // closes the store, once
 	cancel  context.CancelFunc // of the leader
 	wg      sync.WaitGroup
@@ -50,11 +51,13 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		s.Close()
 		return err
 	}
-	if listener != nil {
-		s.Serve(listener)
-	}
 	leading, cancel := context.WithCancel(context.Background())
 	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceFunc(func() { s.Close() })}
+	h.serve = func() {
+		if listener != nil {
+			s.Serve(listener)
+		}
+	}
 	h.wg.Go(func() {
 		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
 			c.events.diagnose(Warning, err)

@@ -70,7 +70,7 @@ func (l *Local) firstWorker() envmap.Placement {
 	p := l.Placement
 	if p.Launcher == envmap.None {
 		p.Size, p.LocalRank, p.LocalSize, p.Nodes = l.Agents, 0, 1, l.Agents
-		if l.Agents == 1 {
+		if l.Agents == 1 || p.NodeRank == 0 {
 			p.Rank, p.NodeRank = 0, 0
 		}
 	}

@@ -44,6 +44,9 @@ func (m *membership) join(in *interrupts) error {
 		m.world, m.apart = m.session.World(context.Background())
 		stay()
 		if m.apart == nil {
+			if m.world.Seat.Rank != 0 {
+				m.releasePort()
+			}
 			m.events.send(WorldAgreed{m.world})
 		}
 		if v, ok := errors.AsType[*rdzv.Verdict](m.apart); !ok || v.Kind != rdzv.Moved {
@@ -73,10 +76,12 @@ func (m *membership) joinAt(ctx context.Context, err error) error {
 		}
 		err = m.conn.again(ctx)
 	}
-	m.conn.close()
-	if errors.Is(err, rdzv.ErrFull) {
-		return full(err)
+	refused := m.refused(err)
+	if refused != nil {
+		m.conn.leaveStore() // the job goes on: there is no end to wait for
+		err = refused
 	}
+	m.conn.close()
 	return err
 }
 
@@ -94,13 +99,15 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	m.session, err = rdzv.Join(ctx, m.conn.client, rdzv.Config{
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
 	})
+	if err == nil && m.conn.hosting() {
+		m.conn.hosted.serve() // not before: another agent of this host would join in place of this one
+	}
 	return err
 }
 
 // describe is what this agent publishes about itself.
 func (m *membership) describe() rdzv.Member {
 	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
-	problems = withProblem(problems, m.holdPort())
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
 	}
@@ -108,14 +115,15 @@ func (m *membership) describe() rdzv.Member {
 	self := rdzv.Member{
 		ID: rand.Text()[:16], Host: host.Name(), PID: os.Getpid(),
 		Rank: p.Rank, LocalRank: p.LocalRank, LocalSize: p.LocalSize, NodeRank: p.NodeRank,
-		Slots: m.local.Workers, Problems: problems,
-		Hosting: m.conn.hosting(), Addr: m.conn.addr, Ways: m.conn.ways,
+		Node: host.NodeID(), Slots: m.local.Workers, Problems: problems,
+		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
+		Addr: m.conn.addr, Ways: m.conn.ways,
 	}
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()
 	}
-	if p.Launcher != envmap.None {
-		self.Node = host.NodeID() // without a launcher each agent is a node
+	if err := m.holdPort(); err != nil {
+		self.PortProblem = &withProblem(nil, err)[0]
 	}
 	if m.port != nil {
 		self.MasterPort = m.port.Port()
@@ -124,10 +132,10 @@ func (m *membership) describe() rdzv.Member {
 }
 
 // holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until
-// they have ended.
+// they have ended or the world says that it is not.
 func (m *membership) holdPort() (err error) {
-	rank := m.local.Placement.Rank
-	mayBeRank0 := rank == 0 || rank == envmap.Unknown && m.conn.hosting()
+	p := m.local.Placement
+	mayBeRank0 := p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
 	if !mayBeRank0 || m.port != nil {
 		return nil
 	}
@@ -198,10 +206,16 @@ func (m *membership) write(f func(context.Context) error) {
 	}
 }
 
-// full is ErrFull with a suggestion.
-func full(err error) error {
-	return hinted{
-		fmt.Errorf("cannot join: %w", err),
-		"too many agents were started, or two jobs have the same name: give each its own --job NAME",
+// refused is err with a suggestion if the job has no place for this agent, otherwise nil.
+func (m *membership) refused(err error) error {
+	_, occupied := errors.AsType[*rdzv.OccupiedError](err)
+	if !occupied && !errors.Is(err, rdzv.ErrFull) {
+		return nil
 	}
+	hint := "too many agents were started, or two jobs have the same name: give each its own --job NAME"
+	if occupied {
+		hint = "if these are two jobs, give each its own --job NAME; " +
+			"if they are one, give each agent its own --node-rank"
+	}
+	return hinted{fmt.Errorf("cannot join job %q: %w", m.local.Job, err), hint}
 }

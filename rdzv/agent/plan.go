@@ -76,6 +76,7 @@ func (l *Local) countAgents() error {
 		}
 	case p.Launcher == envmap.None:
 		l.Agents = max(l.Config.Nodes, 1)
+		return l.takeNodeRank()
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
 		return hinted{
 			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks", p.Launcher),
@@ -84,6 +85,22 @@ func (l *Local) countAgents() error {
 	default:
 		l.Agents = p.Size
 	}
+	return nil
+}
+
+// takeNodeRank takes the given node rank if no launcher has placed this agent.
+func (l *Local) takeNodeRank() error {
+	n := l.Config.NodeRank
+	if n == nil {
+		return nil
+	}
+	if *n >= l.Agents {
+		return hinted{
+			fmt.Errorf("cannot use --node-rank %d: the job has %s", *n, plural(l.Agents, "node")),
+			"give --nodes the number of agents; node ranks begin with 0",
+		}
+	}
+	l.Placement.NodeRank = *n
 	return nil
 }
 
@@ -119,19 +136,26 @@ func (l *Local) name() string {
 }
 
 // IgnoredFlags are the settings that have no effect: the launcher decides, or the job has one node.
-func (l *Local) IgnoredFlags() []FlagIgnored {
+func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 	p, nodes := l.Placement, l.Config.Nodes
-	if p.Launcher == envmap.None && nodes == 0 {
+	switch {
+	case p.Launcher == envmap.None && nodes == 0:
 		return l.ignoredStore()
-	}
-	if p.Launcher == envmap.None || nodes == 0 || nodes == p.Nodes {
+	case p.Launcher == envmap.None:
 		return nil
 	}
 	reason := string(p.Launcher) + " started this job"
 	if p.Nodes != envmap.Unknown {
 		reason += " on " + plural(p.Nodes, "node")
 	}
-	return []FlagIgnored{{fmt.Sprintf("--nodes %d", nodes), reason + " (--launcher none uses the flag)"}}
+	reason += " (--launcher none uses the flag)"
+	if nodes != 0 && nodes != p.Nodes {
+		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--nodes %d", nodes), reason})
+	}
+	if n := l.Config.NodeRank; n != nil {
+		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--node-rank %d", *n), reason})
+	}
+	return ignored
 }
 
 // ignoredStore is the setting that names a store although this agent is the only one.

@@ -129,7 +129,7 @@ func (m *membership) leave(w *workers) (Result, error) {
 	w.settled()
 	switch {
 	case errors.Is(err, rdzv.ErrFull):
-		return Result{}, full(err)
+		return Result{}, m.refused(err)
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		m.events.diagnose(Verbose, err)
 	}
