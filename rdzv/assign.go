@@ -22,6 +22,7 @@ func assign(members []Member) (World, map[string]Seat, *Problem) {
 	first := tasks[slices.IndexFunc(tasks, func(m Member) bool { return seats[m.ID].Rank == 0 })]
 	w.MasterAddr = masterAddr(first, members, w.Nodes)
 	w.MasterPort = first.MasterPort
+	w.Layout = layoutOf(nodesOf(tasks), seats)
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
 		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank
 	}

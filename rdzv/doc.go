@@ -21,7 +21,7 @@
 // The protocol consists of the keys under /rdzv/v1/JOB/ATTEMPT/ (see keys.go):
 //
 //	member/ID       an agent before the world is agreed        Member
-//	host/NODE/RANK  the agent there, without a launcher      occupant
+//	host/NODE/RANK  the agent there, without a launcher        occupant
 //	seat/ID         its place in the world                     Seat
 //	signal/world    the start signal, written by the leader    World
 //	signal/verdict  how the job ended, the first writer wins   Verdict

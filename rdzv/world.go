@@ -12,6 +12,10 @@ type World struct {
 	MasterAddr string `json:"master_addr"`
 	MasterPort int    `json:"master_port"`
 
+	// Layout lists the ranks on each node, in the order of the nodes; if there are more than 8, on
+	// the first two and on the last one.
+	Layout []NodeRanks `json:"layout"`
+
 	// StoreHost is the node of the agent that hosts the store, and StoreRank its first
 	// rank. They name the agent if the store is lost. "" and Unknown if no agent hosts it.
 	StoreHost string `json:"store_host,omitempty"`

@@ -83,16 +83,22 @@ type waitingForm struct {
 }
 
 type worldForm struct {
-	Job        string   `json:"job"`
-	Attempt    int      `json:"attempt"`
-	WorldSize  int      `json:"world_size"`
-	Agents     int      `json:"agents"`
-	Nodes      int      `json:"nodes"`
-	MasterAddr string   `json:"master_addr"`
-	MasterPort int      `json:"master_port"`
-	StoreHost  string   `json:"store_host,omitempty"`
-	StoreRank  int      `json:"store_rank"`
-	Seat       seatForm `json:"seat"`
+	Job        string       `json:"job"`
+	Attempt    int          `json:"attempt"`
+	WorldSize  int          `json:"world_size"`
+	Agents     int          `json:"agents"`
+	Nodes      int          `json:"nodes"`
+	Layout     []layoutForm `json:"layout"`
+	MasterAddr string       `json:"master_addr"`
+	MasterPort int          `json:"master_port"`
+	StoreHost  string       `json:"store_host,omitempty"`
+	StoreRank  int          `json:"store_rank"`
+	Seat       seatForm     `json:"seat"`
+}
+
+type layoutForm struct {
+	Host  string `json:"host"`
+	Ranks string `json:"ranks"`
 }
 
 type seatForm struct {
@@ -104,9 +110,13 @@ type seatForm struct {
 }
 
 func worldFormOf(w rdzv.World) worldForm {
-	return worldForm{
+	form := worldForm{
 		Job: w.Job, Attempt: w.Attempt, WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost, StoreRank: w.StoreRank,
 		Seat: seatForm(w.Seat),
 	}
+	for _, node := range w.Layout {
+		form.Layout = append(form.Layout, layoutForm(node))
+	}
+	return form
 }

@@ -46,7 +46,8 @@ func TestMarshalEvent(t *testing.T) {
 		WorldAgreed{rdzv.World{
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
 			MasterAddr: "10.77.0.11", MasterPort: 41235,
-			Seat: rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
+			Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-7"}, {Host: "node2", Ranks: "8-15"}},
+			Seat:   rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
 		}},
 		WorkerExited{failed},
 		Stragglers{rdzv.Stragglers{

@@ -2,9 +2,11 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
 
@@ -106,7 +108,47 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	}
 	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
+	if e.Seat.Rank == 0 && w.Nodes > 1 {
+		c.Info("%s", startLine(w))
+	}
 }
+
+// startLine tells which ranks run on which nodes: on all of them if they fit into the line, otherwise
+// on the first ones and the last one.
+func startLine(w rdzv.World) (line string) {
+	for _, first := range []int{w.Nodes, 2, 1, 0} {
+		if first > len(w.Layout) || first == w.Nodes-1 {
+			continue // not all are known, or the list would leave out none
+		}
+		line = fmt.Sprintf("%d ranks on %d nodes", w.Size, w.Nodes) +
+			nodeList(w.Layout, first) + "; rank 0 at " + w.MasterAddr
+		if len("rdzv: "+line) <= lineWidth {
+			break
+		}
+	}
+	return line
+}
+
+// nodeList is ": node1 0-3, node2 4-7, ..., node9 32-35" of the first nodes and the last one, or ""
+// of none.
+func nodeList(nodes []rdzv.NodeRanks, first int) string {
+	if first == 0 {
+		return ""
+	}
+	var texts []string
+	for i, node := range nodes {
+		switch last := i == len(nodes)-1; {
+		case i < first:
+			texts = append(texts, node.Host+" "+node.Ranks)
+		case last:
+			texts = append(texts, "...", node.Host+" "+node.Ranks)
+		}
+	}
+	return ": " + strings.Join(texts, ", ")
+}
+
+// lineWidth is the maximum length of a line that can be shortened.
+const lineWidth = 100
 
 // Plural is "1 node" or "2 nodes".
 func Plural(n int, noun string) string {

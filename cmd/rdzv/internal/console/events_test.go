@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -139,6 +140,48 @@ func TestEndedBySignal(t *testing.T) {
 		c := &Console{out: &out}
 		if c.EndedBySignal(&agent.SignalError{Signal: syscall.SIGTERM}, announce); out.String() != want {
 			t.Errorf("announce %t: wrote %q, want %q", announce, &out, want)
+		}
+	}
+}
+
+// The start line tells where the ranks are, and fits into 100 columns on any number of nodes.
+func TestStartLine(t *testing.T) {
+	named := func(n int, host string) (nodes []rdzv.NodeRanks) {
+		for i := range n {
+			if n <= 8 || i < 2 || i == n-1 {
+				ranks := fmt.Sprintf("%d-%d", 8*i, 8*i+7)
+				nodes = append(nodes, rdzv.NodeRanks{Host: fmt.Sprint(host, i+1), Ranks: ranks})
+			}
+		}
+		return nodes
+	}
+	for _, test := range []struct {
+		nodes      int
+		host, addr string
+		want       string
+	}{
+		{1, "node", "127.0.0.1", ""},
+		{2, "node", "10.0.0.5", "rdzv: 16 ranks on 2 nodes: node1 0-7, node2 8-15; rank 0 at 10.0.0.5\n"},
+		{3, strings.Repeat("long", 8), "10.0.0.5", "rdzv: 24 ranks on 3 nodes; rank 0 at 10.0.0.5\n"},
+		{4, "compute-node-of-", "10.0.0.5",
+			"rdzv: 32 ranks on 4 nodes: compute-node-of-1 0-7, ..., compute-node-of-4 24-31; rank 0 at 10.0.0.5\n"},
+		{1000, "node", "10.0.3.232",
+			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, node2 8-15, ..., node1000 7992-7999; rank 0 at 10.0.3.232\n"},
+		{1000, "node", "10.100.100.105",
+			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, ..., node1000 7992-7999; rank 0 at 10.100.100.105\n"},
+	} {
+		w := rdzv.World{Size: 8 * test.nodes, Nodes: test.nodes, Layout: named(test.nodes, test.host), MasterAddr: test.addr}
+		w.Seat.Slots = 8
+		for rank, want := range map[int]string{0: test.want, 8: ""} {
+			var out strings.Builder
+			w.Seat.Rank = rank
+			c := &Console{out: &out}
+			if c.Event(agent.WorldAgreed{World: w}); out.String() != want {
+				t.Errorf("rank %d of %d nodes: wrote %q\nwant %q", rank, test.nodes, &out, want)
+			}
+			if len(out.String()) > 101 {
+				t.Errorf("the line %q has more than 100 columns", &out)
+			}
 		}
 	}
 }
