@@ -26,7 +26,7 @@ const pauseTime = 4 * time.Second
 
 func (c *cluster) pauseJob(t *testing.T, launcher string, hosts int) {
 	end := filepath.Join(newPlace(t).root, "end")
-	flags := []string{"--peer-timeout", "3s"}
+	flags := []string{"--quiet", "--peer-timeout", "3s"}
 	j := c.runningJob(t, launcher, hosts, flags, worker("until", jobDir, end))
 	agents := j.agents()
 	j.suspend(agents)

@@ -128,8 +128,8 @@ func (p *clusterPlace) waitOnTerminal() {
 	if !strings.Contains(screen(), updated) {
 		p.t.Errorf("the agent wrote %q, want %q in it", screen(), updated)
 	}
-	if !strings.Contains(screen(), "s)\r\x1b[K\n") { // script writes the line break
-		p.t.Errorf("the agent wrote %q, want a line that is erased at the end", screen())
+	if !strings.Contains(screen(), "s)\r\x1b[Krdzv: 2 ranks on 2 nodes: ") {
+		p.t.Errorf("the agent wrote %q, want a line that is erased when the job starts", screen())
 	}
 }
 
