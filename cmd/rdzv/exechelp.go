@@ -20,7 +20,8 @@ flux, jsm, mvapich2, torchrun, kubeflow and kubernetes; "none" is no launcher,
 "env" is RANK, WORLD_SIZE and MASTER_ADDR as you, AzureML or others set them.
 
 torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
---master_addr (as --store), --master_port, --rdzv_id (as --job), --standalone.
+--node_rank, --master_addr (as --store), --master_port, --rdzv_id (as --job) and
+--standalone (as --nodes 1).
 
 SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes;
 SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them.

@@ -58,11 +58,13 @@ func TestTorchrunFlags(t *testing.T) {
 		{"--master-addr=node1 --master-port=1234", options{store: "node1", masterPort: 1234}},
 		{"--rdzv_id a --nnodes 3 --standalone", options{job: "a", nodes: 1}},
 		{"--rdzv-id=a", options{job: "a"}},
+		{"--nnodes 4 --node_rank 3", options{nodes: 4, nodeRank: 3}},
 	} {
 		o, _, _, err := readOptions(env, strings.Fields(c.args)...)
 		fatalIf(t, err)
 		got := options{
 			nodes: o.nodes, procs: o.procs, store: o.store, masterPort: o.masterPort, job: o.job,
+			nodeRank: o.nodeRank,
 		}
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: read %+v\nwant %+v", c.args, got, c.want)
