@@ -71,7 +71,8 @@ var rules = []struct {
 	{
 		packages: "./cmd/rdzv/internal/console",
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "rdzv/internal/shell", "golang.org/x/sys/unix",
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/shell",
+			"golang.org/x/sys/unix",
 		},
 	},
 	{
