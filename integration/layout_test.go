@@ -47,7 +47,8 @@ func checkStartLine(t *testing.T, lines []string, all []record) {
 		hosts[r.Env["WORKER_HOST"]] = true
 	}
 	first := all[0].Env
-	start := fmt.Sprintf("rdzv: %d ranks on %d nodes: %s 0", len(all), len(hosts), first["WORKER_HOST"])
+	host := first["WORKER_HOST"]
+	start := fmt.Sprintf("rdzv: %d ranks on %d nodes: %s 0", len(all), len(hosts), host)
 	end := "; rank 0 at " + first["MASTER_ADDR"]
 	switch {
 	case len(hosts) == 1 && len(lines) == 0:

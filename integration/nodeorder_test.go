@@ -57,9 +57,12 @@ func (p *clusterPlace) startInOrder(order []int, want layout, flags ...string) {
 // the job that waits starts with the other one. With two names there are two jobs.
 func TestSameCommandTwice(t *testing.T) {
 	c := newCluster(t, 2)
-	for name, flags := range map[string][]string{"store": {"--store", "node1"}, "multicast": nil} {
-		t.Run(name, func(t *testing.T) { c.newPlace(t).startTwice(flags) })
-	}
+	t.Run("store", func(t *testing.T) {
+		c.newPlace(t).startTwice("hosting the store", "--store", "node1")
+	})
+	t.Run("multicast", func(t *testing.T) {
+		c.newPlace(t).startTwice("no other agent has connected after 3s")
+	})
 	t.Run("twoNames", func(t *testing.T) {
 		p := c.newPlace(t)
 		var agents []*process
@@ -74,17 +77,25 @@ func TestSameCommandTwice(t *testing.T) {
 	})
 }
 
-func (p *clusterPlace) startTwice(flags []string) {
+// startTwice starts the second agent of node1 when the first one has printed that it waits. With
+// multicast either may become the host of the store, and then joins first.
+func (p *clusterPlace) startTwice(waits string, flags ...string) {
 	line := p.exec(slices.Concat([]string{"-v", "--nodes", "2"}, flags)...)
-	waiting, refused := p.on(1, line...), p.on(1, line...)
+	first := p.on(1, line...)
+	first.waitFor(waits)
+	waiting, refused := first, p.on(1, line...)
 	const message = "the job already has an agent on this host: pid "
 	waitForAny(p.t, message, waiting, refused)
-	if len(waiting.linesWith(message)) > 0 { // they started at the same time
+	if flags == nil && len(first.linesWith(message)) > 0 {
 		waiting, refused = refused, waiting
 	}
 	refused.checkCode(125)
-	if hint := "give each agent its own --node-rank"; len(refused.linesWith("hint: ", "--job NAME", hint)) != 1 {
-		p.t.Errorf("the refused agent printed %q, want a hint", refused.linesWith("rdzv:"))
+	for _, want := range []string{
+		message, "give each its own --job NAME", "give each agent its own --node-rank",
+	} {
+		if len(refused.linesWith(want)) != 1 {
+			p.t.Errorf("the refused agent printed %q, want %q", refused.linesWith("rdzv:"), want)
+		}
 	}
 	checkCodes(0, waiting, p.on(2, line...))
 	checkLayout(p.t, records(p.t, p.dir("job"), 2), layout{"node1", "node2"})

@@ -92,15 +92,14 @@ func addrOf(m Member, storeAddr string) netip.Addr {
 // checkNumbers rejects ranks of the launcher, or node ranks without a launcher, of which some are
 // missing, equal, or too high.
 func checkNumbers(members []Member) *Problem {
-	if problem := checkRanks(members, func(m Member) int { return m.Rank }, "launcher rank"); problem != nil {
+	problem := checkRanks(members, func(m Member) int { return m.Rank }, "launcher rank")
+	if problem != nil || members[0].Rank != Unknown {
 		return problem
 	}
-	if members[0].Rank != Unknown {
-		return nil
-	}
-	problem := checkRanks(members, func(m Member) int { return m.NodeRank }, "node rank")
+	problem = checkRanks(members, func(m Member) int { return m.NodeRank }, "node rank")
 	if problem != nil {
-		problem.Hint = "give every agent its own --node-rank, from 0 to --nodes minus 1, or give it to none"
+		problem.Hint = "give every agent its own --node-rank, from 0 to --nodes minus 1, " +
+			"or give it to none"
 	}
 	return problem
 }

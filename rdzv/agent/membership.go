@@ -212,7 +212,8 @@ func (m *membership) refused(err error) error {
 	if !occupied && !errors.Is(err, rdzv.ErrFull) {
 		return nil
 	}
-	hint := "too many agents were started, or two jobs have the same name: give each its own --job NAME"
+	hint := "too many agents were started, or two jobs have the same name: " +
+		"give each its own --job NAME"
 	if occupied {
 		hint = "if these are two jobs, give each its own --job NAME; " +
 			"if they are one, give each agent its own --node-rank"

@@ -113,8 +113,8 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	}
 }
 
-// startLine tells which ranks run on which nodes: on all of them if they fit into the line, otherwise
-// on the first ones and the last one.
+// startLine tells which ranks run on which nodes: on all of them if they fit into the line,
+// otherwise on the first ones and the last one.
 func startLine(w rdzv.World) (line string) {
 	for _, first := range []int{w.Nodes, 2, 1, 0} {
 		if first > len(w.Layout) || first == w.Nodes-1 {
