@@ -59,8 +59,10 @@ type Leader struct {
 	pending   int                     // number of members to wait for: neither settled nor lost
 
 	verdict      *Verdict
+	verdictAt    time.Time // when it was read
 	outcomes     []Outcome // in the order of the store
-	firstSuccess *Worker   // the first worker that succeeded
+	successes    []success
+	firstSuccess *Worker // the first worker that succeeded
 
 	begin         time.Time        // of Run
 	waited        time.Duration    // between begin and the next call of Waiting
@@ -174,7 +176,7 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 		if err != nil { // also ends the job, because no agent can decode it
 			v = unready(fmt.Sprintf("cannot read the verdict: %v", err))
 		}
-		l.verdict = &v
+		l.verdict, l.verdictAt = &v, time.Now()
 		l.settleTimeout = time.After(l.config.SettleTimeout)
 	}
 	return nil
@@ -200,7 +202,7 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 	}
 	s := settled{Unsettled: list(cut(unsettled))}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
-		s.Unreported = m.lost
+		s.Unreported, s.Successes = m.lost, l.successesBefore()
 	}
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)

@@ -22,6 +22,7 @@ func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error
 		return l.writeVerdict(ctx, v)
 	}
 	l.outcomes = append(l.outcomes, o)
+	l.noteSuccesses(o)
 	return l.judge(ctx, m, o)
 }
 

@@ -23,7 +23,7 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 		if err == nil {
 			all := s.settled.Load()
 			s.summary.Code, s.summary.Unsettled = all.Code, all.Unsettled
-			s.summary.Unreported = all.Unreported
+			s.summary.Unreported, s.summary.Successes = all.Unreported, all.Successes
 			s.summary.Settled = all.Unsettled == ""
 			s.summary.Failures, err = s.failures(ctx, s.summary.Verdict)
 		}

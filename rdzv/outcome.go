@@ -21,6 +21,11 @@ type Worker struct {
 	Stopped   bool          `json:"stopped,omitempty"` // its agent stopped it
 	Took      time.Duration `json:"took"`              // from its start to its end
 	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
+
+	// Age is how long before this outcome it ended.
+	Age time.Duration `json:"age,omitempty"`
+	// Held is how long after its end its failure is reported.
+	Held time.Duration `json:"held,omitempty"`
 }
 
 func (w Worker) ok() bool { return w.Code == 0 && w.Signal == 0 }
@@ -64,6 +69,8 @@ type settled struct {
 	Unsettled string `json:"unsettled,omitempty"`
 	// Unreported is true if the agent whose worker failed first was lost before all had settled.
 	Unreported bool `json:"unreported,omitempty"`
+	// Successes are those shortly before the failure that ended the job; nil if there are none.
+	Successes *Successes `json:"successes,omitempty"`
 }
 
 // endedCode returns the exit code of a job that a signal ended. It is 128+signal if the

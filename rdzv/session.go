@@ -104,6 +104,9 @@ type Summary struct {
 	// Unreported is true if the agent whose worker failed first was lost before all had settled, so
 	// that another agent must report the failure.
 	Unreported bool
+	// Successes are the workers that succeeded shortly before the one that failed first; nil if there
+	// are none.
+	Successes *Successes
 	// Failures are the other workers that failed before they were stopped, in the order
 	// of the store. Only the agent that reports the failure has them: the one that the
 	// verdict is about, or the host of the store if an agent was lost.

@@ -36,6 +36,7 @@ type Verdict struct {
 	Code      int           `json:"code,omitempty"`   // the worker's exit code
 	Signal    int           `json:"signal,omitempty"` // that terminated it, or Ended the job
 	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
+	Held      time.Duration `json:"held,omitempty"`   // from its end to this verdict
 
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
 	// (Lost), or why no world can be agreed (Unready).
@@ -52,7 +53,7 @@ func failedVerdict(id, host string, w Worker) Verdict {
 	return Verdict{
 		Kind: Failed, By: id, Host: host, PID: w.PID,
 		Rank: w.Rank, LocalRank: w.LocalRank,
-		Code: w.Code, Signal: w.Signal, Took: w.Took, Text: w.Text,
+		Code: w.Code, Signal: w.Signal, Took: w.Took, Held: w.Held, Text: w.Text,
 	}
 }
 

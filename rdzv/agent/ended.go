@@ -77,6 +77,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		w.fail(worker)
 		return
 	}
+	ended := time.Now()
 	w.ended.wg.Go(func() {
 		late := time.NewTimer(consequenceWait)
 		defer late.Stop()
@@ -84,6 +85,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		case <-w.session.Context().Done():
 		case <-late.C:
 		}
+		worker.Held = time.Since(ended)
 		w.fail(worker)
 	})
 }
@@ -98,6 +100,7 @@ type endedWorkers struct {
 	mu      sync.Mutex
 	started []WorkerStarted
 	list    []rdzv.Worker
+	at      []time.Time    // when each of list has ended
 	timer   *time.Timer    // nil until some but not all have ended
 	wg      sync.WaitGroup // of what is still to be reported
 }
@@ -111,14 +114,22 @@ func (w *workers) count(worker rdzv.Worker) {
 	e := &w.ended
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.list = append(e.list, worker)
+	e.list, e.at = append(e.list, worker), append(e.at, time.Now())
 	switch {
 	case len(e.list) == w.local.Workers:
+		e.setAges()
 		w.settle(e.list)
 	case e.timer == nil:
 		e.timer = time.AfterFunc(progressDelay, func() { e.wg.Go(w.progress) })
 	default:
 		e.timer.Reset(progressDelay)
+	}
+}
+
+// setAges sets how long ago each worker ended.
+func (e *endedWorkers) setAges() {
+	for i, at := range e.at {
+		e.list[i].Age = time.Since(at)
 	}
 }
 

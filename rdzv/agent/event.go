@@ -188,7 +188,8 @@ type Failure struct {
 	// OnTerminal says that its stderr was a terminal, which has been shown there and not captured.
 	OnTerminal bool
 	Others     []rdzv.Failure
-	Hint       string // what to try; "" if nothing is known to help
+	Successes  *rdzv.Successes // shortly before it failed; nil if there are none
+	Hint       string          // what to try; "" if nothing is known to help
 }
 
 // Diagnostic is an error that does not change how the job proceeds.

@@ -127,6 +127,13 @@ type failureForm struct {
 	OnTerminal  bool              `json:"stderr_on_terminal,omitempty"`
 	Hint        string            `json:"hint,omitempty"`
 	Others      []otherFailedForm `json:"others,omitempty"`
+	Successes   *successesForm    `json:"successes,omitempty"`
+}
+
+type successesForm struct {
+	Ranks         []int   `json:"ranks"`
+	MoreRanks     int     `json:"more_ranks,omitempty"`
+	BeforeSeconds float64 `json:"before_seconds"`
 }
 
 type otherFailedForm struct {
@@ -140,6 +147,9 @@ func failureFormOf(f Failure) failureForm {
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
 		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
 		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal, Hint: f.Hint,
+	}
+	if s := f.Successes; s != nil {
+		form.Successes = &successesForm{s.Ranks, s.More, s.Before.Seconds()}
 	}
 	for _, o := range f.Others {
 		form.Others = append(form.Others, otherFailedForm{o.Host, workerFormOf(o.Worker)})

@@ -31,7 +31,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Job: m.local.Job, Program: m.local.Config.Program,
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
 		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
-		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures,
+		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures, Successes: s.Successes,
 		OnTerminal: v.By == m.self.ID && m.local.Config.stderrOnTerminal(), Hint: e.hint,
 	}
 }

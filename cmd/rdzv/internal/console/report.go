@@ -31,6 +31,9 @@ func (c *Console) writeHeld() {
 // reportText is the report.
 func reportText(f agent.Failure) string {
 	var b strings.Builder
+	if f.Successes != nil { // the failure may be the consequence
+		fmt.Fprintf(&b, "%v ", f.Successes)
+	}
 	fmt.Fprintf(&b, "rank %d of %d failed first\n", f.Rank, f.WorldSize)
 	fmt.Fprintf(&b, "  program  %s\n", shell.Line(f.Program...))
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
