@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+var torchrunRow = regexp.MustCompile("(?m)^\\| `--?([a-z_]+)[^|]*\\| (.*) \\|$")
+
+// otherLaunchers are the flags of foreignFlags that are other launchers'.
+var otherLaunchers = map[string]bool{"n": true, "np": true, "x": true, "hostfile": true, "H": true,
+	"host": true}
+
+// The table in docs/usage.md has each of torchrun's flags that exec knows. A flag in its first
+// column is the one of exec in the second, or exec names another way in a hint.
+func TestTorchrunTable(t *testing.T) {
+	usage, err := os.ReadFile("../../docs/usage.md")
+	fatalIf(t, err)
+	_, section, _ := strings.Cut(string(usage), "\n## From torchrun\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	flags := newOptions().execFlags()
+	rows := map[string]bool{}
+	for _, row := range torchrunRow.FindAllStringSubmatch(section, -1) {
+		name := string(canonical(flags, row[1]))
+		rows[strings.ReplaceAll(row[1], "_", "-")] = true
+		checkTorchrunFlag(t, flags, row[1], name, row[2])
+	}
+	for name := range foreignFlags {
+		if !rows[name] && !otherLaunchers[name] && name != "module" {
+			t.Errorf("the table does not have torchrun's --%s", name)
+		}
+	}
+	for name := range torchrunFlags {
+		if !rows[name] {
+			t.Errorf("the table does not have torchrun's --%s", name)
+		}
+	}
+}
+
+func checkTorchrunFlag(t *testing.T, flags *pflag.FlagSet, torchrun, name, equivalent string) {
+	t.Helper()
+	if flags.Lookup(name) != nil {
+		if !strings.HasPrefix(equivalent, "`--"+name) {
+			t.Errorf("--%s is --%s in exec, the table says %s", torchrun, name, equivalent)
+		}
+	} else if foreignFlags[name] == "" {
+		t.Errorf("exec neither knows --%s nor hints at %s", torchrun, equivalent)
+	}
+}
