@@ -24,14 +24,28 @@ type terminal struct {
 	seen   int    // the part of screen that waitFor has searched
 }
 
-// newTerminal starts bash in a terminal, in the place.
+const shellPrompt = "ready> "
+
+// bashLine sets PS1 itself: bash does not pass it on to programs that a script starts.
+var bashLine = []string{"env", "PS1=" + shellPrompt, "bash", "--norc", "--noediting", "-i"}
+
+// newTerminal starts bash in a terminal, in a place of its own.
 func newTerminal(t *testing.T) *terminal {
 	t.Helper()
-	term := &terminal{place: newPlace(t)}
+	p := newPlace(t)
+	return openTerminal(p, p.root, bashLine)
+}
+
+// openTerminal starts a command line, which is a shell's, in a terminal of the place.
+func openTerminal(p *place, dir string, line []string) *terminal {
+	t := p.t
+	t.Helper()
+	term := &terminal{place: p}
 	var slave *os.File
 	term.master, slave = proctest.OpenTerminal(t)
-	term.cmd = exec.Command("bash", "--norc", "--noediting", "-i")
-	term.cmd.Env, term.cmd.Dir = append(term.env, "PS1=ready> ", "TERM=dumb", "HISTFILE="), term.root
+	term.cmd = exec.Command(line[0], line[1:]...)
+	term.cmd.Env = append(term.env, "TERM=dumb", "HISTFILE=")
+	term.cmd.Dir = dir
 	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
 	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := term.cmd.Start(); err != nil {
@@ -49,7 +63,7 @@ func newTerminal(t *testing.T) *terminal {
 			t.Logf("the terminal shows:\n%s", term.screen)
 		}
 	})
-	term.waitFor("ready> ")
+	term.waitFor(shellPrompt)
 	return term
 }
 

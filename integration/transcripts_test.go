@@ -1,0 +1,183 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A transcript is an indented block of a page that starts with a prompt: "$ " on node1, or
+// "node2$ ". It shows commands, and what the terminal shows after each; "..." are lines left out.
+type transcript struct {
+	page     string
+	commands []shownCommand
+}
+
+type shownCommand struct {
+	host  int
+	typed string
+	shows []string // a line "^C..." is what follows the key Ctrl-C
+}
+
+var (
+	block  = regexp.MustCompile(`(?m)(?:^    .*\n)+`)
+	prompt = regexp.MustCompile(`^(?:node([12]))?\$ (.+)$`)
+)
+
+func transcriptsIn(page, text string) (found []transcript) {
+	for _, b := range block.FindAllString(text, -1) {
+		tr := transcript{page: page}
+		for line := range strings.Lines(b) {
+			line = strings.TrimRight(line[4:], "\n")
+			if m := prompt.FindStringSubmatch(line); m != nil {
+				host := 1
+				if m[1] == "2" {
+					host = 2
+				}
+				tr.commands = append(tr.commands, shownCommand{host: host, typed: m[2]})
+			} else if n := len(tr.commands); n > 0 {
+				tr.commands[n-1].shows = append(tr.commands[n-1].shows, line)
+			}
+		}
+		if len(tr.commands) > 0 && tr.commands[0].typed != "make demo" { // that is TestTrain's
+			found = append(found, tr)
+		}
+	}
+	return found
+}
+
+// What the pages show on a terminal is what a terminal shows.
+func TestTranscripts(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startSlurm(1, 2)
+	for _, page := range []string{"README.md", "docs/usage.md", "docs/troubleshooting.md"} {
+		text, err := os.ReadFile(filepath.Join("..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := transcriptsIn(page, string(text))
+		if len(found) == 0 {
+			t.Errorf("%s has no transcript", page)
+		}
+		for _, tr := range found {
+			t.Run(page+"/"+tr.commands[0].typed, func(t *testing.T) {
+				c.newPlace(t).checkTranscript(tr)
+			})
+		}
+	}
+}
+
+// checkTranscript runs the commands in the directory of a user who has rdzv in PATH and can log in
+// to the other host. Commands on different hosts run at the same time.
+func (p *clusterPlace) checkTranscript(tr transcript) {
+	p.t.Helper()
+	p.prepareHome()
+	terminals := map[int]*terminal{}
+	var running []func()
+	for i, command := range tr.commands {
+		if i > 0 && tr.commands[i-1].host == command.host {
+			running[i-1]()
+			running[i-1] = func() {}
+		}
+		if terminals[command.host] == nil {
+			line := append(p.cluster.slurm("on", strconv.Itoa(command.host)), bashLine...)
+			terminals[command.host] = openTerminal(p.place, p.dir("you"), line)
+		}
+		running = append(running, terminals[command.host].begin(command))
+	}
+	for _, wait := range running {
+		wait()
+	}
+}
+
+// begin types the command. The function that it returns compares what the terminal shows, to the
+// next prompt, with what the page shows.
+func (term *terminal) begin(c shownCommand) (wait func()) {
+	term.t.Helper()
+	term.typeAndWait(c.typed+"\n", c.typed+"\r\n")
+	start := term.seen
+	for i, line := range c.shows {
+		if strings.HasPrefix(line, "^C") {
+			term.waitForLines(start, c.shows[:i])
+			term.typeKeys("\x03")
+		}
+	}
+	return func() {
+		term.t.Helper()
+		term.waitFor(shellPrompt)
+		want, got := general(term.place, c.shows), term.linesSince(start)
+		if slices.Contains(want, "...") {
+			got = slices.DeleteFunc(got, func(line string) bool { return !slices.Contains(want, line) })
+			want = slices.DeleteFunc(want, func(line string) bool { return line == "..." })
+		}
+		if !slices.Equal(want, got) {
+			term.t.Errorf("%s: the page shows\n%s\nthe terminal shows\n%s", c.typed,
+				strings.Join(want, "\n"), strings.Join(got, "\n"))
+		}
+	}
+}
+
+// waitForLines waits until the terminal shows lines of a page.
+func (term *terminal) waitForLines(start int, lines []string) {
+	term.t.Helper()
+	want := general(term.place, lines)
+	if !eventually(waitLimit, func() bool {
+		return len(missing(want, term.linesSince(start))) == 0
+	}) {
+		term.t.Errorf("not shown before Ctrl-C: %q", missing(want, term.linesSince(start)))
+	}
+}
+
+// missing are the lines of want that got does not have.
+func missing(want, got []string) (lines []string) {
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// linesSince are the lines since a position on the screen, without empty ones and the next prompt.
+func (term *terminal) linesSince(start int) []string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	text := strings.ReplaceAll(strings.TrimSuffix(term.screen[start:], shellPrompt), "\r\n", "\n")
+	return general(term.place, strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }))
+}
+
+// variants replace what is different in each run.
+var variants = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(`\bpid \d+(, \d+)*`), "pid N"},
+	{regexp.MustCompile(`MASTER_PORT=\d+`), "MASTER_PORT=N"},
+	{regexp.MustCompile(`:\d{5}/[\w-]{43}`), ":PORT/KEY"},
+	{regexp.MustCompile(`\b[\d.]+m?s\b`), "TIME"},
+	{regexp.MustCompile(`-[0-9a-f]{8}\b`), "-HASH"},
+}
+
+// general replaces what is different in each run. Lines of rdzv keep their order, those of workers,
+// which run at the same time, are sorted and follow.
+func general(p *place, lines []string) (all []string) {
+	var workers []string
+	for _, line := range lines {
+		line = strings.ReplaceAll(line, filepath.Join(p.root, "you"), "/home/you")
+		line = strings.ReplaceAll(line, filepath.Join(p.root, "bin"), "/home/you/bin")
+		for _, v := range variants {
+			line = v.pattern.ReplaceAllString(line, v.text)
+		}
+		if strings.HasPrefix(strings.TrimPrefix(line, "^C"), "rdzv:") {
+			all = append(all, line)
+		} else {
+			workers = append(workers, line)
+		}
+	}
+	slices.Sort(workers)
+	return append(workers, all...)
+}
