@@ -150,6 +150,9 @@ func (term *terminal) linesSince(start int) []string {
 	return general(term.place, strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }))
 }
 
+// queued is what srun prints if Slurm has not finished the job before.
+var queued = regexp.MustCompile(`^srun: job \d+ (queued|has been allocated) `)
+
 // variants replace what is different in each run.
 var variants = []struct {
 	pattern *regexp.Regexp
@@ -167,6 +170,9 @@ var variants = []struct {
 func general(p *place, lines []string) (all []string) {
 	var workers []string
 	for _, line := range lines {
+		if queued.MatchString(line) {
+			continue
+		}
 		line = strings.ReplaceAll(line, filepath.Join(p.root, "you"), "/home/you")
 		line = strings.ReplaceAll(line, filepath.Join(p.root, "bin"), "/home/you/bin")
 		for _, v := range variants {
