@@ -28,7 +28,7 @@ func TestBatchWithoutSrun(t *testing.T) {
 			[]string{"-N2"}, nil, nil, 1,
 			"running 1 process; this Slurm job has 2 nodes",
 		},
-		"one task":  {[]string{"-N1", "-n1"}, nil, []string{"--nproc-per-node", "2"}, 2, ""},
+		"one task": {[]string{"-N1", "-n1"}, nil, []string{"--nproc-per-node", "2"}, 2, ""},
 		// -q omits the line about ranks and nodes, not the warning.
 		"with srun": {[]string{"-N2", "-n4"}, []string{"srun"}, []string{"-q"}, 4, ""},
 	} {
