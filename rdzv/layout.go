@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// NodeRanks is a node and the ranks on it.
-type NodeRanks struct {
-	Host  string `json:"host"`
-	Ranks string `json:"ranks"` // "0-3", or "0,2,...,14" if there are more than three such ranges
-}
-
 // maxLayout is the number of nodes up to which a layout is complete.
 const maxLayout = 8
 

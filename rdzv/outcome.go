@@ -1,7 +1,9 @@
 package rdzv
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -71,6 +73,27 @@ type settled struct {
 	Unreported bool `json:"unreported,omitempty"`
 	// Successes are those shortly before the failure that ended the job; nil if there are none.
 	Successes *Successes `json:"successes,omitempty"`
+}
+
+// Successes are workers that exited with 0 shortly before another one failed. That one may have
+// failed because they were gone.
+type Successes struct {
+	Ranks  []int         `json:"ranks"` // sorted, at most 8
+	More   int           `json:"more,omitempty"`
+	Before time.Duration `json:"before"` // how long before the failure the first of them exited
+}
+
+// String returns a phrase for people: "ranks 0,1 had exited 0 0.2s before".
+func (s Successes) String() string {
+	ranks := make([]string, len(s.Ranks))
+	for i, rank := range s.Ranks {
+		ranks[i] = fmt.Sprint(rank)
+	}
+	text := plural("rank", len(s.Ranks)+s.More) + " " + strings.Join(ranks, ",")
+	if s.More > 0 {
+		text += fmt.Sprintf(" and %d more", s.More)
+	}
+	return fmt.Sprintf("%s had exited 0 %.1fs before", text, s.Before.Seconds())
 }
 
 // endedCode returns the exit code of a job that a signal ended. It is 128+signal if the

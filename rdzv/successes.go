@@ -1,32 +1,9 @@
 package rdzv
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
-
-// Successes are workers that exited with 0 shortly before another one failed. That one may have
-// failed because they were gone.
-type Successes struct {
-	Ranks  []int         `json:"ranks"` // sorted, at most 8
-	More   int           `json:"more,omitempty"`
-	Before time.Duration `json:"before"` // how long before the failure the first of them exited
-}
-
-// String returns a phrase for people: "ranks 0,1 had exited 0 0.2s before".
-func (s Successes) String() string {
-	ranks := make([]string, len(s.Ranks))
-	for i, rank := range s.Ranks {
-		ranks[i] = fmt.Sprint(rank)
-	}
-	text := plural("rank", len(s.Ranks)+s.More) + " " + strings.Join(ranks, ",")
-	if s.More > 0 {
-		text += fmt.Sprintf(" and %d more", s.More)
-	}
-	return fmt.Sprintf("%s had exited 0 %.1fs before", text, s.Before.Seconds())
-}
 
 // successTime is how long before a failure a success is no coincidence.
 const successTime = 2 * time.Second

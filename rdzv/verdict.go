@@ -123,3 +123,38 @@ func agentName(v Verdict) string {
 	}
 	return fmt.Sprintf("%s (pid %d on %s)", what, v.PID, v.Host)
 }
+
+// Stragglers are the workers that still run long after another one succeeded.
+type Stragglers struct {
+	First   int           `json:"first"`   // rank that succeeded first
+	After   time.Duration `json:"after"`   // how long ago
+	Running []Straggler   `json:"running"` // at most 8, in the order in which their agents joined
+	More    int           `json:"more,omitempty"`
+}
+
+// Straggler is a rank that still runs, and its node.
+type Straggler struct {
+	Rank int    `json:"rank"`
+	Host string `json:"host"`
+}
+
+func (s Straggler) String() string { return fmt.Sprintf("%d (%s)", s.Rank, s.Host) }
+
+// String returns a line for people: "ranks 1 (node1), 3 (node2) are still running 10s
+// after rank 0 succeeded".
+func (s Stragglers) String() string {
+	verb := "are"
+	if len(s.Running)+s.More == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%s %s still running %v after rank %d succeeded", s.Names(), verb, s.After, s.First)
+}
+
+// Names returns the ranks that still run, for people: "rank 1 on node1", "ranks 1 (node1), 3
+// (node2)".
+func (s Stragglers) Names() string {
+	if len(s.Running) == 1 && s.More == 0 {
+		return fmt.Sprintf("rank %d on %s", s.Running[0].Rank, s.Running[0].Host)
+	}
+	return "ranks " + list(s.Running, s.More)
+}

@@ -24,6 +24,12 @@ type World struct {
 	Seat Seat `json:"-"` // this agent's; it has a key of its own
 }
 
+// NodeRanks is a node and the ranks on it.
+type NodeRanks struct {
+	Host  string `json:"host"`
+	Ranks string `json:"ranks"` // "0-3", or "0,2,...,14" if there are more than three such ranges
+}
+
 // Seat is an agent's place in the world. Its workers have the ranks Rank, Rank+1, ...
 // and the local ranks LocalRank, LocalRank+1, ...
 type Seat struct {

@@ -51,11 +51,6 @@ func parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, dash
 	return f.Args(), f.ArgsLenAtDash() == 0, join(problems...)
 }
 
-// variable is the environment variable of a flag: RDZV_JOIN_TIMEOUT for --join-timeout.
-func variable(flag string) string {
-	return "RDZV_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
 // setFromVariable sets a flag from its variable. A repeatable flag takes one value from each line.
 func setFromVariable(f *pflag.FlagSet, flag *pflag.Flag, text string) error {
 	values := []string{text}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"rdzv/envmap"
 )
 
 // group is a part of the flags of a command, as its help shows them.
@@ -129,3 +131,26 @@ func fold(text string, width int) (lines []string) {
 	}
 	return append(lines, line)
 }
+
+// variable is the environment variable of a flag: RDZV_JOIN_TIMEOUT for --join-timeout.
+func variable(flag string) string {
+	return "RDZV_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// choices are the values of a flag, nil if it has no fixed ones.
+func (r flagRow) choices() []string {
+	switch argument := r.argument(); {
+	case r.name() == "launcher":
+		return envmap.Choices()
+	case r.name() == "device":
+		return envmap.DeviceModes()
+	case r.name() == "nproc-per-node":
+		return []string{"gpu", "cpu", "auto"}
+	case argument == "" || argument != strings.ToLower(argument):
+		return nil
+	default: // sh|json
+		return strings.Split(argument, "|")
+	}
+}
+
+func (r flagRow) takesFile() bool { return r.argument() == "FILE" }

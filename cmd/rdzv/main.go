@@ -20,32 +20,6 @@ func main() {
 	os.Exit(a.run(os.Args[1:]))
 }
 
-// command is one subcommand. run returns the exit code.
-type command struct {
-	name    string
-	summary string // in the overview, "" if it is not listed there
-	prose   string // the help, with the flags at "{flags}"
-	flags   []group
-	run     func(a *app, args []string) int
-}
-
-// commands are all subcommands in the order in which help lists them.
-func commands() []command {
-	return []command{
-		{"exec", "join the job, set the environment, run PROGRAM",
-			execHelp, newOptions().execGroups(), (*app).exec},
-		{"env", "print the environment that exec would set, or explain it",
-			envHelp, newOptions().envGroups(), (*app).printEnv},
-		{"get-rank", "print the rank of this process",
-			getRankHelp, getRankGroups(), (*app).getRank},
-		{"token", "print a new token", tokenHelp, nil, (*app).token},
-		{"version", "print the version", versionHelp, nil, (*app).version},
-		{"help", "print the help of a command", helpHelp, nil, (*app).help},
-		{"completion", "", completionHelp, nil, (*app).completion},
-		{"man", "", manHelp, nil, (*app).man},
-	}
-}
-
 // run runs the subcommand and returns the exit code of the process.
 func (a *app) run(args []string) int {
 	if len(args) == 0 {
@@ -65,15 +39,6 @@ func (a *app) run(args []string) int {
 		return a.print(c.help())
 	}
 	return c.run(a, args[1:])
-}
-
-func find(name string) (command, bool) {
-	for _, c := range commands() {
-		if c.name == name {
-			return c, true
-		}
-	}
-	return command{}, false
 }
 
 // asksForHelp tells whether a flag before the program asks for help.
