@@ -77,6 +77,9 @@ const (
 	DefaultPortHi = 29999
 )
 
+// refusedTimeout is how long an agent searches on after the host of the store has refused it.
+const refusedTimeout = 30 * time.Second
+
 // Format does not print fields that may contain secrets.
 func (c Config) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "meet config {launcher %q, rank %d of %d, store %q}",

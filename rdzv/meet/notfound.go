@@ -1,6 +1,10 @@
 package meet
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // A NotFoundError means that no store was found before the context ended.
 type NotFoundError struct {
@@ -23,4 +27,15 @@ func (e *NotFoundError) Error() string {
 		found = append(found, r.describe())
 	}
 	return "found no agent of this job, but " + strings.Join(found, ", and ")
+}
+
+// A RefusedError means that the host of the store has a different token, so that waiting for it
+// does not help.
+type RefusedError struct {
+	DifferentToken
+	After time.Duration // since it refused this agent for the first time
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s has refused this agent for %v", hostAndAddr(e.Host, e.Addr), e.After)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -203,4 +204,46 @@ func (s *search) keepBetter(a *answer) {
 	default:
 		a.conn.Close()
 	}
+}
+
+// noteRefusal begins to count when an agent refuses this one, and stops when it no longer does. In
+// an election the agents that refuse each other may all be searching: then none gives up.
+func (s *search) noteRefusal(t *target) {
+	refused := errors.Is(t.err, gate.ErrDifferentToken)
+	switch {
+	case refused && s.refusedBy == nil && s.plan.heard == nil:
+		s.refusedBy, s.refused = t, time.After(s.refusedTimeout)
+	case !refused && s.refusedBy == t:
+		s.refusedBy, s.refused = nil, nil
+	}
+}
+
+func (s *search) differentToken() DifferentToken {
+	return DifferentToken{Host: s.refusedBy.name, Addr: s.refusedBy.addr.Addr(), Hosting: true}
+}
+
+// scheduleReport returns the time of the report after the one at last, since the beginning, and
+// what becomes ready then.
+func (s *search) scheduleReport(last time.Duration) (next time.Duration, ready <-chan time.Time) {
+	if s.nextReport == nil {
+		return 0, nil
+	}
+	next = s.nextReport(last)
+	return next, time.After(time.Until(s.begin.Add(next)))
+}
+
+// searching returns what is known after that time.
+func (s *search) searching(waited time.Duration) Searching {
+	n := Searching{Waited: waited, Unresolved: slices.Sorted(maps.Keys(s.unresolved))}
+	for _, t := range s.targets {
+		if !t.started.IsZero() {
+			n.Tried = append(n.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
+		}
+	}
+	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
+	if s.plan.heard != nil {
+		n.Multicast, n.Heard = true, s.plan.heard()
+	}
+	n.Hint = s.plan.hintFor(n)
+	return n
 }

@@ -3,7 +3,6 @@ package meet
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -108,30 +107,4 @@ func (a Answer) text() string {
 		return "no answer"
 	}
 	return a.Err.Error()
-}
-
-// scheduleReport returns the time of the report after the one at last, since the beginning, and
-// what becomes ready then.
-func (s *search) scheduleReport(last time.Duration) (next time.Duration, ready <-chan time.Time) {
-	if s.nextReport == nil {
-		return 0, nil
-	}
-	next = s.nextReport(last)
-	return next, time.After(time.Until(s.begin.Add(next)))
-}
-
-// searching returns what is known after that time.
-func (s *search) searching(waited time.Duration) Searching {
-	n := Searching{Waited: waited, Unresolved: slices.Sorted(maps.Keys(s.unresolved))}
-	for _, t := range s.targets {
-		if !t.started.IsZero() {
-			n.Tried = append(n.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
-		}
-	}
-	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
-	if s.plan.heard != nil {
-		n.Multicast, n.Heard = true, s.plan.heard()
-	}
-	n.Hint = s.plan.hintFor(n)
-	return n
 }
