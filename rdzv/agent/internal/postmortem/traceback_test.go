@@ -163,7 +163,7 @@ func FuzzLinePrefix(f *testing.F) {
 	f.Fuzz(func(t *testing.T, prefix, exception string) {
 		for _, text := range []string{prefix, exception} {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, isUnprintable) || partOfTraceback(text) {
-				t.Skip("not a line, or part of a traceback itself")
+				return // not a line, or part of a traceback itself
 			}
 		}
 		exception = "E" + exception
