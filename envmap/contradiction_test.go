@@ -9,11 +9,27 @@ import (
 func TestContradictions(t *testing.T) {
 	const ompi, hydra, slurm = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 ", "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0 ", "SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 "
 	for _, row := range []struct{ name, env, names string }{
-		{"rank equals size", "OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4"},
-		{"local rank equals local size", ompi + "OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=2"},
-		{"local size above size", ompi + "OMPI_COMM_WORLD_LOCAL_SIZE=5", "OMPI_COMM_WORLD_LOCAL_SIZE=5 OMPI_COMM_WORLD_SIZE=4"},
-		{"local rank above size", ompi + "OMPI_COMM_WORLD_LOCAL_RANK=9", "OMPI_COMM_WORLD_LOCAL_RANK=9 OMPI_COMM_WORLD_SIZE=4"},
-		{"more nodes than ranks", ompi + "OMPI_MCA_ess_base_jobid=1 OMPI_MCA_orte_num_nodes=5", "OMPI_MCA_orte_num_nodes=5 OMPI_COMM_WORLD_SIZE=4"},
+		{
+			"rank equals size", "OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4",
+			"OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4",
+		},
+		{
+			"local rank equals local size",
+			ompi + "OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			"OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+		},
+		{
+			"local size above size", ompi + "OMPI_COMM_WORLD_LOCAL_SIZE=5",
+			"OMPI_COMM_WORLD_LOCAL_SIZE=5 OMPI_COMM_WORLD_SIZE=4",
+		},
+		{
+			"local rank above size", ompi + "OMPI_COMM_WORLD_LOCAL_RANK=9",
+			"OMPI_COMM_WORLD_LOCAL_RANK=9 OMPI_COMM_WORLD_SIZE=4",
+		},
+		{
+			"more nodes than ranks", ompi + "OMPI_MCA_ess_base_jobid=1 OMPI_MCA_orte_num_nodes=5",
+			"OMPI_MCA_orte_num_nodes=5 OMPI_COMM_WORLD_SIZE=4",
+		},
 		{"node rank equals nodes", slurm + "SLURM_NODEID=2 SLURM_STEP_NUM_NODES=2", "SLURM_NODEID=2 SLURM_STEP_NUM_NODES=2"},
 		{"no ranks", "PMI_RANK=0 PMI_SIZE=0", "PMI_SIZE=0"},
 		{"no nodes", ompi + "OMPI_MCA_ess_base_jobid=1 OMPI_MCA_orte_num_nodes=0", "OMPI_MCA_orte_num_nodes=0"},
@@ -37,9 +53,18 @@ func TestContradictions(t *testing.T) {
 		{"malformed tasks per node", slurm + "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(x", "SLURM_STEP_TASKS_PER_NODE=2(x"},
 
 		{"rank of PMIx differs", ompi + "PMIX_RANK=3", "OMPI_COMM_WORLD_RANK=0 PMIX_RANK=3"},
-		{"mpirun and mpiexec", ompi + "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1", "OMPI_COMM_WORLD_RANK=0 PMI_RANK=1 openmpi4 hydra"},
-		{"mpirun and torchrun", ompi + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "OMPI_COMM_WORLD_RANK=0 RANK=5 WORLD_SIZE=8 openmpi4 torchrun"},
-		{"srun and torchrun", slurm + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "SLURM_PROCID=0 RANK=5 WORLD_SIZE=8"},
+		{
+			"mpirun and mpiexec", ompi + "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1",
+			"OMPI_COMM_WORLD_RANK=0 PMI_RANK=1 openmpi4 hydra",
+		},
+		{
+			"mpirun and torchrun", ompi + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8",
+			"OMPI_COMM_WORLD_RANK=0 RANK=5 WORLD_SIZE=8 openmpi4 torchrun",
+		},
+		{
+			"srun and torchrun", slurm + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8",
+			"SLURM_PROCID=0 RANK=5 WORLD_SIZE=8",
+		},
 		{"mpiexec and torchrun", hydra + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "PMI_RANK=0 RANK=5"},
 		{"flux and its PMI", "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 PMI_RANK=2", "FLUX_TASK_RANK=1 PMI_RANK=2"},
 		{"slurm and its PMI", slurm + "SLURM_JOB_ID=1 PMI_JOBID=1.0 PMI_SIZE=4 PMI_RANK=3", "SLURM_PROCID=0 PMI_RANK=3"},

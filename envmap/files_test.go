@@ -46,8 +46,14 @@ func TestDeviceFiles(t *testing.T) {
 		{"nvidia, before the first use", nvidia, nil, "nvidia", 2},
 		{"nvidia, no /proc entry", map[string]string{"dev/nvidia0": "", "dev/nvidia3": ""}, nil, "nvidia", 2},
 		{"nvidia, driver without GPUs", map[string]string{"dev/nvidiactl": ""}, nil, "", 0},
-		{"nvidia, CUDA_VISIBLE_DEVICES", with(nvidia, "dev/nvidia0", "dev/nvidia1"), Env{"CUDA_VISIBLE_DEVICES": "1"}, "nvidia", 1},
-		{"nvidia, ROCR_VISIBLE_DEVICES is ignored", with(nvidia, "dev/nvidia0", "dev/nvidia1"), Env{"ROCR_VISIBLE_DEVICES": "1"}, "nvidia", 2},
+		{
+			"nvidia, CUDA_VISIBLE_DEVICES", with(nvidia, "dev/nvidia0", "dev/nvidia1"),
+			Env{"CUDA_VISIBLE_DEVICES": "1"}, "nvidia", 1,
+		},
+		{
+			"nvidia, ROCR_VISIBLE_DEVICES is ignored", with(nvidia, "dev/nvidia0", "dev/nvidia1"),
+			Env{"ROCR_VISIBLE_DEVICES": "1"}, "nvidia", 2,
+		},
 		{"amd", map[string]string{"dev/kfd": "", "dev/dri/renderD128": "", "dev/dri/renderD129": "",
 			"sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 64\nsimd_count 0\ndrm_render_minor 0\n",
 			"sys/class/kfd/kfd/topology/nodes/1/properties": "cpu_cores_count 0\nsimd_count 440\ndrm_render_minor 128\n",
@@ -55,14 +61,22 @@ func TestDeviceFiles(t *testing.T) {
 			"sys/class/kfd/kfd/topology/nodes/3/properties": "simd_count 440\ndrm_render_minor 129\n"}, nil, "amd", 2},
 		{"amd, HIP reads CUDA_VISIBLE_DEVICES", map[string]string{"dev/kfd": "", "dev/dri/renderD128": "",
 			"sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 440\ndrm_render_minor 128\n"}, Env{"CUDA_VISIBLE_DEVICES": "0,1"}, "amd", 2},
-		{"amd without /dev/kfd", map[string]string{"sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 440\n"}, nil, "", 0},
+		{
+			"amd without /dev/kfd",
+			map[string]string{"sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 440\n"}, nil, "",
+			0,
+		},
 		{"intel", map[string]string{
 			"sys/class/drm/card0/device/uevent": "DRIVER=i915\nPCI_CLASS=30000\nPCI_ID=8086:4680\nPCI_SLOT_NAME=0000:00:02.0\n",
 			"sys/class/drm/card1/device/uevent": "DRIVER=xe\nPCI_ID=8086:0BD5\nPCI_SLOT_NAME=0000:29:00.0\n",
 			"sys/class/drm/card2/device/uevent": "DRIVER=ast\nPCI_ID=1A03:2000\nPCI_SLOT_NAME=0000:30:00.0\n",
 			"sys/class/drm/card1-DP-1/status":   ""}, nil, "intel", 1},
 		{"ascend", map[string]string{"dev/davinci0": "", "dev/davinci1": "", "dev/davinci_manager": ""}, nil, "ascend", 2},
-		{"habana", map[string]string{"dev/accel/accel0": "", "dev/accel/accel1": "", "dev/accel/accel_controlD0": ""}, nil, "habana", 2},
+		{
+			"habana",
+			map[string]string{"dev/accel/accel0": "", "dev/accel/accel1": "", "dev/accel/accel_controlD0": ""},
+			nil, "habana", 2,
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := VisibleDevices(row.env, files(row.files))
@@ -100,9 +114,21 @@ func TestCPUs(t *testing.T) {
 		{"no files", nil, CPUs{1, 1, 1}},
 		{"plain", map[string]string{"proc/self/status": status("0-7"), online: "0-7\n"}, CPUs{8, 8, 8}},
 		{"bound to one", map[string]string{"proc/self/status": status("5"), online: "0-7\n"}, CPUs{1, 1, 8}},
-		{"two threads per core, with a stride", map[string]string{"proc/self/status": status("0-15"), online: "0-15", siblings: "0,8\n"}, CPUs{16, 8, 8}},
-		{"two threads per core, consecutive", map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0-1\n"}, CPUs{4, 2, 8}},
-		{"bound to the first thread of each core", map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0,8\n"}, CPUs{4, 4, 8}},
+		{
+			"two threads per core, with a stride",
+			map[string]string{"proc/self/status": status("0-15"), online: "0-15", siblings: "0,8\n"},
+			CPUs{16, 8, 8},
+		},
+		{
+			"two threads per core, consecutive",
+			map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0-1\n"},
+			CPUs{4, 2, 8},
+		},
+		{
+			"bound to the first thread of each core",
+			map[string]string{"proc/self/status": status("0-3"), online: "0-15", siblings: "0,8\n"},
+			CPUs{4, 4, 8},
+		},
 		{"cpuset, v2", map[string]string{"proc/self/status": status("0-3"), online: "0-63", cgroup: "0::/job/step\n",
 			"sys/fs/cgroup/job/step/cpuset.cpus.effective": "0-3\n"}, CPUs{4, 4, 4}},
 		{"cpuset, v1", map[string]string{"proc/self/status": status("0-3"), online: "0-63", cgroup: "4:cpuset:/slurm/uid_1\n2:cpu,cpuacct:/\n0::/x\n",
@@ -119,7 +145,11 @@ func TestCPUs(t *testing.T) {
 			"sys/fs/cgroup/cpu/d/cpu.cfs_quota_us": "400000\n", "sys/fs/cgroup/cpu/d/cpu.cfs_period_us": "100000\n"}, CPUs{4, 8, 4}},
 		{"no quota, v1", map[string]string{"proc/self/status": status("0-7"), online: "0-7", cgroup: "2:cpu,cpuacct:/d\n",
 			"sys/fs/cgroup/cpu/d/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/d/cpu.cfs_period_us": "100000\n"}, CPUs{8, 8, 8}},
-		{"malformed files", map[string]string{"proc/self/status": status("x-y"), online: "7-0", cgroup: "junk\n::\n"}, CPUs{1, 1, 1}},
+		{
+			"malformed files",
+			map[string]string{"proc/self/status": status("x-y"), online: "7-0", cgroup: "junk\n::\n"},
+			CPUs{1, 1, 1},
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if got := ReadCPUs(files(row.files)); got != row.want {

@@ -15,7 +15,10 @@ func TestUserSet(t *testing.T) {
 		unclaimed string
 	}{
 		{"left over", "RANK=0 WORLD_SIZE=2", "", none, "RANK=0 and WORLD_SIZE=2 are set"},
-		{"left over, with torchrun's run ID", "RANK=0 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x", "", none, "RANK=0 and WORLD_SIZE=2 are set"},
+		{
+			"left over, with torchrun's run ID", "RANK=0 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x", "", none,
+			"RANK=0 and WORLD_SIZE=2 are set",
+		},
 		{"no rank", "WORLD_SIZE=2", "", none, "WORLD_SIZE=2 is set"},
 		{"no size", "RANK=3", "", none, ""},
 		{"size 1", "RANK=0 WORLD_SIZE=1", "", none, ""},

@@ -26,26 +26,61 @@ func TestAssign(t *testing.T) {
 		members []Member // in the order in which they joined
 		seats   string   // rank:local rank/local size@node of each
 	}{
-		"one":                       {[]Member{task("a", 0, 1)}, "0:0/1@0"},
-		"ranks in another order":    {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)}, "2:2/3@0 0:0/3@0 1:1/3@0"},
-		"two nodes":                 {[]Member{task("b", 3, 1), task("a", 0, 1), task("b", 2, 1), task("a", 1, 1)}, "3:1/2@1 0:0/2@0 2:0/2@1 1:1/2@0"},
-		"interleaved nodes":         {[]Member{task("a", 0, 1), task("b", 1, 1), task("a", 2, 1), task("b", 3, 1)}, "0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1"},
-		"uneven nodes":              {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)}, "0:0/1@0 1:0/2@1 2:1/2@1"},
-		"other local ranks":         {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 0, 2)}, "0:1/2@0 1:0/2@0"},
-		"equal local ranks":         {[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 1, 2)}, "0:0/2@0 1:1/2@0"},
-		"local ranks of more tasks": {[]Member{local(task("a", 0, 1), 2, 4), local(task("a", 1, 1), 3, 4)}, "0:0/2@0 1:1/2@0"},
-		"several workers":           {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
-		"several and interleaved":   {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
-		"no launcher":               {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
-		"natural order of names":    {[]Member{named(alone(1), "n10"), hosting(named(alone(1), "n9")), named(alone(1), "m2b"), named(alone(1), "n")}, "3:0/1@3 2:0/1@2 0:0/1@0 1:0/1@1"},
-		"the store's node first":    {[]Member{named(alone(1), "n1"), atStore(named(alone(1), "n3")), named(alone(1), "n2")}, "1:0/1@1 0:0/1@0 2:0/1@2"},
-		"equal names":               {[]Member{at(alone(1), "10.0.0.10"), hosting(alone(1)), at(alone(1), "10.0.0.1")}, "2:0/1@2 1:0/1@1 0:0/1@0"},
-		"given node ranks":          {[]Member{atStore(numbered(alone(2), 2)), numbered(alone(1), 0), numbered(alone(4), 1)}, "5:0/2@2 0:0/1@0 1:0/4@1"},
-		"given, on one node":        {[]Member{numbered(task("a", Unknown, 2), 2), numbered(task("b", Unknown, 1), 1), numbered(task("a", Unknown, 1), 0)}, "1:1/3@0 3:0/1@1 0:0/3@0"},
-		"node ranks":                {[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)}, "0:0/1@2 1:0/1@0 2:0/1@1"},
-		"equal node ranks":          {[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1"},
-		"node rank of one node":     {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
-		"no ranks on shared nodes":  {[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))}, "0:0/1@0 1:0/2@1 2:1/2@1"},
+		"one":                    {[]Member{task("a", 0, 1)}, "0:0/1@0"},
+		"ranks in another order": {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)}, "2:2/3@0 0:0/3@0 1:1/3@0"},
+		"two nodes": {
+			[]Member{task("b", 3, 1), task("a", 0, 1), task("b", 2, 1), task("a", 1, 1)},
+			"3:1/2@1 0:0/2@0 2:0/2@1 1:1/2@0",
+		},
+		"interleaved nodes": {
+			[]Member{task("a", 0, 1), task("b", 1, 1), task("a", 2, 1), task("b", 3, 1)},
+			"0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1",
+		},
+		"uneven nodes": {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)}, "0:0/1@0 1:0/2@1 2:1/2@1"},
+		"other local ranks": {
+			[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 0, 2)}, "0:1/2@0 1:0/2@0",
+		},
+		"equal local ranks": {
+			[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 1, 2)}, "0:0/2@0 1:1/2@0",
+		},
+		"local ranks of more tasks": {
+			[]Member{local(task("a", 0, 1), 2, 4), local(task("a", 1, 1), 3, 4)}, "0:0/2@0 1:1/2@0",
+		},
+		"several workers":         {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
+		"several and interleaved": {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
+		"no launcher":             {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
+		"natural order of names": {
+			[]Member{named(alone(1), "n10"), hosting(named(alone(1), "n9")), named(alone(1), "m2b"), named(alone(1), "n")},
+			"3:0/1@3 2:0/1@2 0:0/1@0 1:0/1@1",
+		},
+		"the store's node first": {
+			[]Member{named(alone(1), "n1"), atStore(named(alone(1), "n3")), named(alone(1), "n2")},
+			"1:0/1@1 0:0/1@0 2:0/1@2",
+		},
+		"equal names": {
+			[]Member{at(alone(1), "10.0.0.10"), hosting(alone(1)), at(alone(1), "10.0.0.1")},
+			"2:0/1@2 1:0/1@1 0:0/1@0",
+		},
+		"given node ranks": {
+			[]Member{atStore(numbered(alone(2), 2)), numbered(alone(1), 0), numbered(alone(4), 1)},
+			"5:0/2@2 0:0/1@0 1:0/4@1",
+		},
+		"given, on one node": {
+			[]Member{numbered(task("a", Unknown, 2), 2), numbered(task("b", Unknown, 1), 1), numbered(task("a", Unknown, 1), 0)},
+			"1:1/3@0 3:0/1@1 0:0/3@0",
+		},
+		"node ranks": {
+			[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)},
+			"0:0/1@2 1:0/1@0 2:0/1@1",
+		},
+		"equal node ranks": {
+			[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1",
+		},
+		"node rank of one node": {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
+		"no ranks on shared nodes": {
+			[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))},
+			"0:0/1@0 1:0/2@1 2:1/2@1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seats []string
@@ -161,128 +196,4 @@ func TestNaturalOrder(t *testing.T) {
 	}
 }
 
-func TestMasterAddr(t *testing.T) {
-	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, Via: via} }
-	reaching := func(m Member, stores ...string) Member { // its own addresses differ from the store's in the last digit
-		for _, s := range stores {
-			m.Ways = append(m.Ways, Way{Store: s, Own: strings.TrimSuffix(s, "1") + "7"})
-		}
-		return m
-	}
-	for name, test := range map[string]struct {
-		nodes   int
-		members []Member // the first has rank 0
-		want    string
-	}{
-		"one node":                     {1, []Member{at("a", "10.0.0.1", "10.0.0.1")}, "127.0.0.1"},
-		"not on the store's node":      {2, []Member{at("b", "10.0.0.2", "10.0.0.1"), at("a", "", "")}, "10.0.0.2"},
-		"hosts the store":              {2, []Member{at("a", "", ""), at("b", "10.0.0.2", "10.0.0.1")}, "10.0.0.1"},
-		"on the store's node":          {2, []Member{at("a", "127.0.0.1", "127.0.0.1"), at("a", "", ""), at("b", "10.0.0.2", "10.0.0.1")}, "10.0.0.1"},
-		"used by most agents":          {4, []Member{at("a", "", ""), at("b", "1", "10.0.0.1"), at("c", "1", "10.9.0.1"), at("d", "1", "10.9.0.1")}, "10.9.0.1"},
-		"used by equally many":         {3, []Member{at("a", "", ""), at("b", "1", "10.9.0.1"), at("c", "1", "10.0.0.1")}, "10.9.0.1"},
-		"its own node is not counted":  {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("a", "1", "10.0.0.1"), at("b", "1", "10.9.0.1")}, "10.9.0.1"},
-		"only its own node has one":    {2, []Member{at("a", "", ""), at("a", "1", "10.0.0.1"), at("b", "127.0.0.1", "127.0.0.1")}, "10.0.0.1"},
-		"IPv6":                         {2, []Member{at("b", "fd00::2", "fd00::1"), at("a", "", "")}, "fd00::2"},
-		"IPv6, hosts":                  {2, []Member{at("a", "", ""), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
-		"IPv4 in IPv6":                 {2, []Member{at("b", "::ffff:10.0.0.2", "::ffff:10.0.0.1"), at("a", "", "")}, "10.0.0.2"},
-		"IPv6 loopback":                {2, []Member{at("a", "::1", "::1"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
-		"link-local IPv6":              {2, []Member{at("a", "fe80::1%eth0", "fe80::2%eth0"), at("b", "fd00::2", "fd00::1")}, "fd00::1"},
-		"link-local IPv4":              {2, []Member{at("b", "169.254.1.2", "169.254.1.1"), at("a", "", "")}, "169.254.1.2"},
-		"agents on one host are nodes": {2, []Member{at("", "", ""), at("", "127.0.0.1", "127.0.0.1")}, "127.0.0.1"},
-		"one network reaches all": {4, []Member{
-			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), reaching(at("c", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"),
-			reaching(at("d", "1", "10.9.0.1"), "10.9.0.1"),
-		}, "10.9.0.1"},
-		"both networks do": {2, []Member{at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.0.0.1", "10.9.0.1")}, "10.9.0.1"},
-		"beside the store": {2, []Member{
-			at("a", "10.0.0.1", "10.0.0.1"), at("a", "", ""), reaching(at("b", "1", "10.9.0.1"), "10.9.0.1"),
-		}, "10.9.0.1"},
-		"one agent per node knows the ways": {3, []Member{
-			at("a", "", ""), reaching(at("b", "1", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("b", "1", "10.0.0.1"), at("b", "1", "10.0.0.1"),
-			reaching(at("c", "1", "10.9.0.1"), "10.9.0.1"),
-		}, "10.9.0.1"},
-		"elsewhere, one network reaches all": {3, []Member{
-			reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("a", "", ""), at("c", "10.9.0.3", "10.9.0.1"),
-		}, "10.9.0.7"},
-		"elsewhere, the store's node is not counted": {4, []Member{
-			reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"), at("a", "", ""),
-			at("a", "10.0.0.1", "10.0.0.1"), at("a", "10.0.0.1", "10.0.0.1"), at("c", "10.9.0.3", "10.9.0.1"),
-		}, "10.9.0.7"},
-		"elsewhere, another agent of the node knows the ways": {3, []Member{
-			at("b", "10.0.0.7", "10.0.0.1"), at("a", "", ""), reaching(at("b", "10.0.0.7", "10.0.0.1"), "10.0.0.1", "10.9.0.1"),
-			at("c", "10.9.0.3", "10.9.0.1"),
-		}, "10.9.0.7"},
-		"elsewhere, no common network": {3, []Member{
-			at("b", "10.0.0.2", "10.0.0.1"), at("a", "", ""), at("c", "10.9.0.3", "10.9.0.1"), at("d", "10.9.0.4", "10.9.0.1"),
-		}, "10.0.0.2"},
-		"no address at all": {2, []Member{at("a", "", "not an address"), at("b", "0.0.0.0", "::")}, "127.0.0.1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := masterAddr(test.members[0], test.members, test.nodes); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
 const seeAbove = "(see the launcher's messages above)"
-
-// A roster names the nodes of the missing ranks only if it is certain that they are there.
-func TestRosterOfNodes(t *testing.T) {
-	nodes := []string{"node1", "node2.cluster"}
-	on := func(hosts ...string) (members []Member) {
-		for rank, host := range hosts {
-			m := member(rank)
-			m.Rank, m.Host = rank, host
-			members = append(members, m)
-		}
-		return members
-	}
-	for _, test := range []struct {
-		members []Member
-		agents  int
-		nodes   []string
-		want    string
-	}{
-		{on("node1"), 2, nodes, "[node2.cluster]"},
-		{on("node2"), 2, nodes, "[node1]"},
-		{on("node1", "node1"), 4, nodes, "[node2.cluster]"},
-		{on("node1"), 4, nodes, "[]"}, // another rank of node1 is missing too
-		{on("node1", "node2"), 4, nodes, "[]"},
-		{on("node1"), 2, nil, "[]"},
-		{on("one"), 2, nodes, "[]"}, // the launcher uses other names
-	} {
-		if got := fmt.Sprint(rosterOf(test.members, test.agents, test.nodes).Absent); got != test.want {
-			t.Errorf("%d of %d agents: absent nodes %s, want %s", len(test.members), test.agents, got, test.want)
-		}
-	}
-}
-
-func TestRoster(t *testing.T) {
-	hosts := func(n int) (hosts []string) {
-		for i := range n {
-			hosts = append(hosts, fmt.Sprint("node", i))
-		}
-		return hosts
-	}
-	for want, r := range map[string]Roster{
-		"0 of 4 agents joined": {Agents: 4},
-		"4 of 4 agents joined": {Joined: 4, Agents: 4, Hosts: hosts(4)},
-		"3 of 4 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove: {
-			Joined: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1),
-		},
-		"1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " + seeAbove: {
-			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Absent: []string{"node2"},
-		},
-		"1 of 2 agents joined (from node0)":        {Joined: 1, Agents: 2, Hosts: hosts(1)},
-		"2 of 3 agents joined (from node0, node1)": {Joined: 2, Agents: 3, Hosts: hosts(2)},
-		"10 of 12 agents joined; ranks 1, 7 have not started rdzv or cannot connect " + seeAbove: {
-			Joined: 10, Agents: 12, Missing: []int{1, 7},
-		},
-		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {Joined: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2},
-	} {
-		if got := r.String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}

@@ -176,12 +176,30 @@ func TestInvalidRanks(t *testing.T) {
 		members []Member
 		want    string
 	}{
-		"same rank":            {[]Member{ranked(0, 1), ranked(1, 1)}, "cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have launcher rank 1"},
-		"rank too high":        {[]Member{ranked(0, 0), ranked(1, 2)}, "cannot assign ranks: the agent on node1 (pid 1001) has launcher rank 2, but the job has 2 agents"},
-		"some have ranks":      {[]Member{ranked(0, 0), member(1)}, "cannot assign ranks: the agent on node0 (pid 1000) has launcher rank 0, the agent on node1 (pid 1001) has none"},
-		"same node rank":       {[]Member{onNode(0, 1), onNode(1, 1)}, "cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have node rank 1"},
-		"node rank too high":   {[]Member{onNode(0, 0), onNode(1, 2)}, "cannot assign ranks: the agent on node1 (pid 1001) has node rank 2, but the job has 2 agents"},
-		"some have node ranks": {[]Member{member(0), onNode(1, 1)}, "cannot assign ranks: the agent on node1 (pid 1001) has node rank 1, the agent on node0 (pid 1000) has none"},
+		"same rank": {
+			[]Member{ranked(0, 1), ranked(1, 1)},
+			"cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have launcher rank 1",
+		},
+		"rank too high": {
+			[]Member{ranked(0, 0), ranked(1, 2)},
+			"cannot assign ranks: the agent on node1 (pid 1001) has launcher rank 2, but the job has 2 agents",
+		},
+		"some have ranks": {
+			[]Member{ranked(0, 0), member(1)},
+			"cannot assign ranks: the agent on node0 (pid 1000) has launcher rank 0, the agent on node1 (pid 1001) has none",
+		},
+		"same node rank": {
+			[]Member{onNode(0, 1), onNode(1, 1)},
+			"cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have node rank 1",
+		},
+		"node rank too high": {
+			[]Member{onNode(0, 0), onNode(1, 2)},
+			"cannot assign ranks: the agent on node1 (pid 1001) has node rank 2, but the job has 2 agents",
+		},
+		"some have node ranks": {
+			[]Member{member(0), onNode(1, 1)},
+			"cannot assign ranks: the agent on node1 (pid 1001) has node rank 1, the agent on node0 (pid 1000) has none",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: len(test.members)})
