@@ -44,7 +44,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap",
-			"rdzv/rdzv/presence",
+			"github.com/hashicorp/go-multierror", "rdzv/rdzv/presence",
 		},
 	},
 	{
@@ -173,7 +173,9 @@ var rules = []struct {
 			"rdzv/envmap/...": "a worker's environment is an argument",
 			"rdzv/rdzv/...":   "package wrap runs processes and does not depend on jobs",
 		},
-		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
+		allowed: []string{
+			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
+		},
 	},
 	{
 		packages: "./integration/...",

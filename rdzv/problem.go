@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// NodeProblem is a problem and the nodes that have it.
+// NodeProblem is a problem and the nodes that have it, as an error.
 type NodeProblem struct {
 	Problem
 	Hosts     []string `json:"hosts,omitempty"` // sorted, at most 8; none if the job has one node
 	MoreHosts int      `json:"more_hosts,omitempty"`
 }
 
-func (p NodeProblem) String() string {
+func (p NodeProblem) Error() string {
 	if len(p.Hosts) == 0 {
 		return p.Text
 	}

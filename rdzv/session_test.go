@@ -163,6 +163,10 @@ func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)\nno GPU (on node2)"; v.Error() != want {
 		t.Errorf("got %q, want %q", v.Error(), want)
 	}
+	var first NodeProblem
+	if !errors.As(err, &first) || first.Kind != ProgramNotExecutable {
+		t.Errorf("the error of World contains %+v, want the problem of node2", first)
+	}
 	if want := "chmod +x train.py, is it on a shared disk?"; strings.Join(v.Hints(), ", ") != want {
 		t.Errorf("hints %q, want %q", v.Hints(), want)
 	}

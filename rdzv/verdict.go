@@ -1,10 +1,12 @@
 package rdzv
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/hashicorp/go-multierror"
 )
 
 // Kind is how a job ended.
@@ -84,23 +86,30 @@ func (v *Verdict) Error() string {
 		return "lost " + agentName(*v) + ": it disconnected unexpectedly"
 	case v.Kind == Straggling && v.Stragglers != nil:
 		return v.Stragglers.String()
+	case v.Kind == Incomplete && v.Roster != nil && len(v.Problems) > 0:
+		return v.Roster.String() + "\n" + v.Unwrap().Error()
 	case v.Kind == Incomplete && v.Roster != nil:
-		return strings.Join(append([]string{v.Roster.String()}, v.problemLines()...), "\n")
+		return v.Roster.String()
 	case len(v.Problems) > 0:
-		return strings.Join(v.problemLines(), "\n")
+		return v.Unwrap().Error()
 	}
 	return v.Text
 }
 
-func (v *Verdict) problemLines() (lines []string) {
+// Unwrap returns the problems of all nodes, each a NodeProblem, as one error; nil if there are none.
+func (v *Verdict) Unwrap() error {
+	all := &multierror.Error{ErrorFormat: oneLineEach}
 	for _, p := range v.Problems {
-		lines = append(lines, p.String())
+		all = multierror.Append(all, p)
 	}
 	if v.MoreProblems > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", v.MoreProblems))
+		all = multierror.Append(all, fmt.Errorf("and %d more", v.MoreProblems))
 	}
-	return lines
+	return all.ErrorOrNil()
 }
+
+// oneLineEach formats several errors.
+func oneLineEach(errs []error) string { return errors.Join(errs...).Error() }
 
 // Hints returns the suggestions about the problems, each once.
 func (v *Verdict) Hints() (hints []string) {

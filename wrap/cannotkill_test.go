@@ -57,7 +57,7 @@ var _ = role("agent of root", func() {
 		cancel()
 	}()
 	_, err = Run(ctx, Tree{Workers: []Worker{w}, Grace: time.Millisecond, Source: Signals()})
-	var survivors *SurvivorsError
+	var survivors *SurvivorError
 	fmt.Println(errors.As(err, &survivors), err)
 })
 

@@ -50,8 +50,8 @@
 //	the watchdog dies, or does    results, ErrWatchdog           SIGKILL to all, sent by the agent
 //	not take orders, before the
 //	tree has ended
-//	a process survives SIGKILL    results, *SurvivorsError that  it is left running
-//	for 3 s (another user's, or   names it
+//	a process survives SIGKILL    results, a *SurvivorError for  it is left running
+//	for 3 s (another user's, or   each such process
 //	hanging in the kernel)
 //	the agent dies                -                              SIGKILL to all, sent by the
 //	                                                             watchdog

@@ -3,7 +3,6 @@ package wrap
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -53,22 +52,16 @@ func (r *Result) setStatus(status syscall.WaitStatus) {
 // ErrWatchdog is the error of Run if the watchdog died before its tree had ended.
 var ErrWatchdog = errors.New("the watchdog died")
 
-// SurvivorsError is the error of Run if processes of the tree did not die of SIGKILL.
-type SurvivorsError struct {
-	Processes []Process
+// SurvivorError is a process of the tree that did not die of SIGKILL. The error of Run contains one
+// for each such process.
+type SurvivorError struct{ Process }
+
+func (e *SurvivorError) Error() string {
+	return fmt.Sprintf("cannot kill process %d (%s)", e.PID, e.Name)
 }
 
 // Process is a process id with the name of the process.
 type Process struct {
 	PID  int
 	Name string // "" if the process has ended meanwhile
-}
-
-// Error names the processes.
-func (e *SurvivorsError) Error() string {
-	var all []string
-	for _, p := range e.Processes {
-		all = append(all, fmt.Sprintf("%d (%s)", p.PID, p.Name))
-	}
-	return "cannot kill process " + strings.Join(all, ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
@@ -62,10 +63,22 @@ func sweep(unrelated map[int]bool, ended func(pid int, status syscall.WaitStatus
 		case err != nil:
 			return fmt.Errorf("cannot list the processes that the workers left: %w", err)
 		default:
-			return &SurvivorsError{named(slices.Collect(maps.Keys(left)))}
+			return cannotKill(slices.Sorted(maps.Keys(left)))
 		}
 	}
 }
+
+// cannotKill is the error about processes that did not die of SIGKILL.
+func cannotKill(pids []int) error {
+	all := &multierror.Error{ErrorFormat: oneLineEach}
+	for _, p := range named(pids) {
+		all = multierror.Append(all, &SurvivorError{p})
+	}
+	return all
+}
+
+// oneLineEach formats several errors.
+func oneLineEach(errs []error) string { return errors.Join(errs...).Error() }
 
 // named adds names to pids.
 func named(pids []int) []Process {
@@ -82,7 +95,7 @@ func named(pids []int) []Process {
 func (r *run) killLeft() error {
 	switch {
 	case r.finished && len(r.survivors) > 0:
-		return &SurvivorsError{named(r.survivors)}
+		return cannotKill(r.survivors)
 	case r.finished:
 		return nil
 	}
@@ -101,7 +114,7 @@ func (r *run) killLeft() error {
 	}
 	switch {
 	case err != nil:
-		return errors.Join(ErrWatchdog, err)
+		return multierror.Append(&multierror.Error{ErrorFormat: oneLineEach}, ErrWatchdog, err)
 	case r.aborted:
 		return nil
 	}

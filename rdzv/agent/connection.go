@@ -114,7 +114,7 @@ func waysOf(list []meet.Way, own string) []rdzv.Way {
 // left of the connection.
 func (c *connection) again(ctx context.Context) (err error) {
 	if c.hosting() {
-		c.hosted.close()
+		c.closeHosted()
 		c.hosted = nil
 	} else {
 		c.client.Close()
@@ -137,13 +137,19 @@ func (c *connection) leaveStore() {
 func (c *connection) close() {
 	switch {
 	case c.hosted != nil:
-		c.hosted.close()
+		c.closeHosted()
 	case c.client != nil:
 		awaitEnd(c.client.ActiveConnection())
 		c.client.Close()
 	}
 	if c.meeting != nil {
 		c.meeting.Close()
+	}
+}
+
+func (c *connection) closeHosted() {
+	if err := c.hosted.close(); err != nil {
+		c.events.diagnose(Warning, err) // what is left of the store
 	}
 }
 

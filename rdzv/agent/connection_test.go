@@ -1,12 +1,30 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"rdzv/envmap"
+	"rdzv/rdzv/store"
 )
+
+// What cannot be removed of the store is reported.
+func TestStoreThatCannotBeRemoved(t *testing.T) {
+	s, err := store.Start(t.Context(), store.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("cannot remove the store's directory")
+	h := &hosted{store: s, cancel: func() {}, end: func() error { return errors.Join(s.Close(), broken) }}
+	var reported []Event
+	events := &reporter{events: func(e Event) { reported = append(reported, e) }}
+	(&connection{events: events, hosted: h}).close()
+	if len(reported) != 1 || !errors.Is(reported[0].(Diagnostic).Err, broken) {
+		t.Errorf("reported %v, want %v", reported, broken)
+	}
+}
 
 // Slurm's scontrol is found by PATH of Config.Environ and runs in that environment.
 func TestScontrol(t *testing.T) {

@@ -20,7 +20,7 @@ type hosted struct {
 	store   *store.Server
 	problem error              // why this agent cannot run workers beside it, nil if it can
 	serve   func()             // lets other agents connect
-	end     func()             // closes the store, once
+	end     func() error       // closes the store, once
 	cancel  context.CancelFunc // of the leader
 	wg      sync.WaitGroup
 }
@@ -52,7 +52,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	leading, cancel := context.WithCancel(context.Background())
-	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceFunc(func() { s.Close() })}
+	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceValue(s.Close)}
 	h.serve = func() {
 		if listener != nil {
 			s.Serve(listener)
@@ -89,11 +89,11 @@ func (c *connection) noRoom(err error) error {
 // agent that is stopped, for example by a debugger.
 const drainTimeout = 2 * time.Second
 
-func (h *hosted) close() {
+func (h *hosted) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	h.store.Drain(ctx) // an agent that has not left by then sees the connection break
 	h.cancel()
 	h.wg.Wait()
-	h.end()
+	return h.end()
 }
