@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
@@ -78,10 +80,9 @@ func (r *report) early(end agent.JobEnded) {
 	if v == nil || v.Kind != rdzv.Failed || !end.Hosting || end.Own {
 		return
 	}
-	if _, ok := replaceable(r.file); ok { // the reader of a FIFO expects one report
-		code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
-		r.write(string(v.Kind), code, v.Text, failureOf(v))
-	}
+	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
+	r.set(string(v.Kind), code, v.Text, failureOf(v))
+	r.writeBy(replaceReport) // the reader of a FIFO expects one report
 }
 
 // failureOf is what every agent knows about the worker that failed first.
@@ -95,15 +96,30 @@ func failureOf(v *rdzv.Verdict) *failure {
 	return f
 }
 
-// write writes the report; f is nil if no worker failed. If it cannot be written, the job's end is
-// the same.
+// write writes the report; f is nil if no worker failed.
 func (r *report) write(kind string, code int, message string, f *failure) {
+	r.set(kind, code, message, f)
+	r.writeBy(writeReport)
+}
+
+func (r *report) set(kind string, code int, message string, f *failure) {
 	r.Kind, r.ExitCode, r.Message, r.failure = kind, code, message, f
+}
+
+// writeBy writes the report by one of the functions of reportfile.go. If it cannot be written, the
+// job's end is the same.
+func (r *report) writeBy(write func(path string, b []byte, deadline time.Time) error) {
 	if r.file == "" {
 		return
 	}
-	deadline := time.Now().Add(5 * time.Second) // for the reader of a FIFO
-	if err := writeReport(r.file, indented(r), deadline); err != nil {
+	err := within(time.Now().Add(reportTimeout), r.file, indented(r), write)
+	if err != nil {
 		r.console.Warn("%v", err)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.file = "" // a second try would delay the end of the job again
+	}
 }
+
+// reportTimeout limits how long the report may delay the end of a job.
+const reportTimeout = 5 * time.Second

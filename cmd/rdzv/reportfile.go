@@ -13,14 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeReport replaces a regular file, so that no reader sees a partial report. Anything else is
-// opened and written until the deadline.
-func writeReport(path string, report []byte, deadline time.Time) error {
+// within writes the report and returns at the deadline even if the file system hangs, for example
+// because its server is down: then a goroutine continues until the process ends.
+func within(
+	deadline time.Time, path string, b []byte, write func(string, []byte, time.Time) error,
+) error {
+	written := make(chan error, 1)
+	go func() { written <- write(path, b, deadline) }()
 	var err error
-	if target, ok := replaceable(path); ok {
-		err = replace(target, report)
-	} else {
-		err = writeInto(path, report, deadline)
+	select {
+	case err = <-written:
+	case <-time.After(time.Until(deadline)):
+		err = os.ErrDeadlineExceeded
 	}
 	var named *fs.PathError
 	var renamed *os.LinkError
@@ -29,12 +33,31 @@ func writeReport(path string, report []byte, deadline time.Time) error {
 		return nil
 	case errors.Is(err, unix.ENXIO):
 		err = errors.New("no process has it open for reading")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("the file system or the reader does not respond: %w", os.ErrDeadlineExceeded)
 	case errors.As(err, &named):
 		err = named.Err
 	case errors.As(err, &renamed):
 		err = renamed.Err
 	}
 	return fmt.Errorf("cannot write the report %q: %w", path, err)
+}
+
+// writeReport replaces a regular file, so that no reader sees a partial report. Anything else is
+// opened and written until the deadline.
+func writeReport(path string, b []byte, deadline time.Time) error {
+	if target, ok := replaceable(path); ok {
+		return replace(target, b)
+	}
+	return writeInto(path, b, deadline)
+}
+
+// replaceReport replaces a regular file and leaves anything else as it is.
+func replaceReport(path string, b []byte, _ time.Time) error {
+	if target, ok := replaceable(path); ok {
+		return replace(target, b)
+	}
+	return nil
 }
 
 // replaceable returns the regular, or not yet existing, file that path names after following links;

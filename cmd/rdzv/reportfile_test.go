@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ func TestReportReplacesRegularFile(t *testing.T) {
 	before, err := os.Open(path)
 	fatalIf(t, err)
 	defer before.Close()
-	fatalIf(t, writeReport(link, indented(report{Kind: endedWell}), time.Now()))
+	fatalIf(t, writeReport(link, indented(report{Kind: endedWell}), time.Time{}))
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the report is %v, %v; want a regular file with mode 0600", info, err)
 	}
@@ -40,19 +42,57 @@ func TestReportReplacesRegularFile(t *testing.T) {
 	}
 }
 
+func TestWithin(t *testing.T) {
+	hangs := func(string, []byte, time.Time) error { <-t.Context().Done(); return nil }
+	err := within(time.Now(), "report", nil, hangs)
+	if want := `cannot write the report "report": the file system or the reader does not respond`; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A file system that does not answer delays the end of the job and its signals by at most 5 s. It is
+// a FUSE file system without a server.
+func TestReportOnHungFileSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil || os.Getuid() != 0 {
+		t.Logf("not tested: mounting a file system needs root and FUSE (%v)", err)
+		return
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", device.Fd())
+	fatalIf(t, unix.Mount("test", dir, "fuse", 0, options))
+	t.Cleanup(func() {
+		device.Close()
+		fatalIf(t, unix.Unmount(dir, unix.MNT_DETACH))
+	})
+	args := []string{"exec", "--report", filepath.Join(dir, "report"), "--", "sh", "-c", "exit 7"}
+	cmd := exec.CommandContext(t.Context(), "rdzv", args...)
+	cmd.Env = baseEnv(t.TempDir())
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 7 || time.Since(begin) > 20*time.Second {
+		t.Errorf("rdzv ended with %v after %v, want exit status 7 after 5 s", err, time.Since(begin))
+	}
+	if !strings.Contains(string(out), "does not respond") {
+		t.Errorf("rdzv printed %q, want that the file system does not respond", out)
+	}
+}
+
 // Writing to a FIFO returns at the deadline at the latest, whether or not it has a reader.
 func TestReportToFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	fatalIf(t, unix.Mkfifo(path, 0o600))
 	big := make([]byte, 1<<20) // more than the buffer of a pipe
-	err := writeReport(path, big, time.Now())
+	err := within(time.Now().Add(time.Minute), path, big, writeReport)
 	if err == nil || !strings.HasSuffix(err.Error(), "no process has it open for reading") {
 		t.Errorf("without a reader: %v, want an error that says so", err)
 	}
 	reader, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	fatalIf(t, err)
 	defer reader.Close()
-	if err := writeReport(path, big, time.Now()); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := within(time.Now(), path, big, writeReport); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("reader that does not read: %v, want %v", err, os.ErrDeadlineExceeded)
 	}
 	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeNamedPipe {
