@@ -126,6 +126,23 @@ func (g *guard) order(r watchdog.Record) {
 	}
 }
 
+// signal orders the watchdog to send a signal to the workers that have not received it.
+func (g *guard) signal(e Event) {
+	order := watchdog.Record{Kind: watchdog.Signal, A: int64(e.Signal)}
+	if e.Shared {
+		order.B = int64(monotonic(e.At))
+	}
+	g.order(order)
+}
+
+// monotonic is t by the watchdog's clock; 0 if t is zero.
+func monotonic(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return watchdog.Monotonic() + time.Until(t)
+}
+
 // sendSpec sends the workers to the watchdog. The spec refers to streams by index.
 func (g *guard) sendSpec(spec watchdog.Spec, streams []*os.File) error {
 	text := spec.Bytes()

@@ -39,7 +39,8 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 		}
 		spec = append(spec, watchdog.Worker{
 			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env,
-			Files: [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
+			Files:   [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
+			StartAt: monotonic(w.StartAt),
 		})
 	}
 	return spec, nil

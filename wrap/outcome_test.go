@@ -44,7 +44,7 @@ func TestLinger(t *testing.T) {
 		exit 0`)
 	w.Stdout = out
 	ended := make(chan Result, 1)
-	signals := make(chan syscall.Signal)
+	signals := make(chan Event)
 	r := begin(t, Tree{
 		Workers: []Worker{w}, Grace: longGrace, Linger: true, Signals: signals,
 		Ended: func(_ int, r Result) { ended <- r },
@@ -57,7 +57,7 @@ func TestLinger(t *testing.T) {
 		t.Errorf("%+v, want Code 0, not Stopped", e)
 	}
 	select {
-	case signals <- syscall.SIGUSR1: // without Linger, Run has ordered the watchdog to stop by now
+	case signals <- Event{Signal: syscall.SIGUSR1}: // without Linger, Run has ordered the watchdog to stop by now
 	case <-r.done:
 		t.Fatal("Run has returned before the end of ctx")
 	}
@@ -92,7 +92,7 @@ func TestStopDelivered(t *testing.T) {
 			out, l := lines(t)
 			w := worker(t, printingSignals)
 			w.Stdout = out
-			signals := make(chan syscall.Signal)
+			signals := make(chan Event)
 			startedAt := make(chan time.Time, 1)
 			r := begin(t, Tree{
 				Workers: []Worker{w}, Grace: longGrace, Signals: signals,
@@ -101,7 +101,7 @@ func TestStopDelivered(t *testing.T) {
 			l.want("ready")
 			r.cancel(row.stop(<-startedAt))
 			l.want(row.want...)
-			signals <- syscall.SIGUSR2
+			signals <- Event{Signal: syscall.SIGUSR2}
 			l.want("user-defined-signal-2")
 			if e := r.one(); e.Code != 7 || !e.Stopped {
 				t.Errorf("%+v, want Code 7 and Stopped", e)

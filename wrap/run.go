@@ -127,12 +127,12 @@ func (r *run) supervise(ctx context.Context) {
 			if r.live == 0 && !r.tree.Linger && late == nil {
 				late = r.guard.stop(ctx, r.tree.Grace)
 			}
-		case s, ok := <-signals:
+		case e, ok := <-signals:
 			if !ok {
 				signals = nil
 				continue
 			}
-			r.guard.order(watchdog.Record{Kind: watchdog.Signal, A: int64(s)})
+			r.guard.signal(e)
 		case <-r.queries:
 			r.guard.order(watchdog.Record{Kind: watchdog.Query})
 		case <-ended:

@@ -18,11 +18,10 @@ var requested = []syscall.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
 }
 
-// listener is an agent that prints the signals of its source and forwards those that are not
-// shared. Its worker is printingSignals, or the shell script in argEnv.
+// listener is an agent that prints the signals of its source and forwards them. Its worker is printingSignals, or the shell script in argEnv.
 var listener = role("listener", func() {
 	src := Signals(requested...)
-	signals := make(chan syscall.Signal)
+	signals := make(chan Event)
 	ended, all := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(all)
@@ -32,11 +31,9 @@ var listener = role("listener", func() {
 			case e := <-src.C:
 				seen[e.Signal] = true
 				fmt.Printf("agent: %d shared=%v\n", int(e.Signal), e.Shared)
-				if !e.Shared {
-					select {
-					case signals <- e.Signal:
-					case <-ended:
-					}
+				select {
+				case signals <- e:
+				case <-ended:
 				}
 			case <-over:
 				over = nil

@@ -44,9 +44,9 @@ func (g *guard) stop(ctx context.Context, grace time.Duration) <-chan time.Time 
 		s = &Stop{}
 	}
 	if s.Delivered != 0 {
-		at := watchdog.Monotonic()
-		if !s.At.IsZero() {
-			at -= time.Since(s.At)
+		at := monotonic(s.At)
+		if at == 0 {
+			at = watchdog.Monotonic()
 		}
 		g.order(watchdog.Record{
 			Kind: watchdog.AlreadySignalled, A: int64(at), B: int64(s.Delivered),

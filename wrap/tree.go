@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -25,6 +24,9 @@ type Worker struct {
 	// byte is first written to Stderr, and the last 64 KiB are kept for Result.Stderr. A worker
 	// whose Stderr is a terminal then does not see that.
 	Capture bool
+	// StartAt delays the start of this worker, and of those after it, until this time. The zero
+	// value does not.
+	StartAt time.Time
 }
 
 // Tree describes the workers to run and how they end.
@@ -54,9 +56,11 @@ type Tree struct {
 	// program has caught them they no longer have their default action.
 	JobControl bool
 
-	// Signals are sent, each once, to every running worker. Run receives from it until nothing of
-	// the tree is left. May be nil.
-	Signals <-chan syscall.Signal
+	// Signals are sent to the workers that have not received them: to all, or if Event.Shared to
+	// those that are started after Event.At. A worker that has not been started yet receives each
+	// signal, once, when it has. Run receives from Signals until nothing of the tree is left. May be
+	// nil.
+	Signals <-chan Event
 	// DumpStacks, when closed, sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT, as
 	// Python's faulthandler does: they print their stacks and die. For use shortly before something
 	// else kills them. May be nil.

@@ -23,7 +23,7 @@ func TestInvalidTree(t *testing.T) {
 // TestTreeSignals: each signal on Tree.Signals is sent once to every worker.
 func TestTreeSignals(t *testing.T) {
 	nothingLeft(t)
-	signals := make(chan syscall.Signal)
+	signals := make(chan Event)
 	tree := Tree{Signals: signals}
 	var outs []lineReader
 	for range 4 {
@@ -40,7 +40,7 @@ func TestTreeSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{
 		syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGUSR2,
 	} {
-		signals <- s
+		signals <- Event{Signal: s}
 		for _, l := range outs {
 			l.want(strings.ReplaceAll(s.String(), " ", "-"))
 		}

@@ -36,11 +36,11 @@ type interrupts struct {
 	interrupt   context.CancelCauseFunc
 
 	source  *wrap.Source
-	caught  chan os.Signal      // signals that are only caught so that they do not kill this process
-	forward chan syscall.Signal // for the workers: those that they have not received themselves
-	runs    atomic.Bool         // there are workers to forward signals to
-	kill    chan struct{}       // closed by the second Ctrl-C
-	dump    chan struct{}       // closed when workers that ignore SIGTERM are to show their stacks
+	caught  chan os.Signal  // signals that are only caught so that they do not kill this process
+	forward chan wrap.Event // for the workers
+	runs    atomic.Bool     // there are workers to forward signals to
+	kill    chan struct{}   // closed by the second Ctrl-C
+	dump    chan struct{}   // closed when workers that ignore SIGTERM are to show their stacks
 	stop    chan struct{}
 	wg      sync.WaitGroup
 
@@ -57,7 +57,7 @@ type interrupts struct {
 func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *interrupts {
 	in := &interrupts{
 		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...), caught: make(chan os.Signal, 1),
-		forward: make(chan syscall.Signal, maxForwarded), kill: make(chan struct{}),
+		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
@@ -115,11 +115,11 @@ func (in *interrupts) take(e wrap.Event) {
 		in.end(e)
 		return
 	}
-	if e.Shared || !in.runs.Load() {
-		return // the workers have received it too, or there are none
+	if !in.runs.Load() {
+		return // there are no workers
 	}
 	select {
-	case in.forward <- e.Signal:
+	case in.forward <- e:
 	default: // so many wait that one more of a kind is the same to the workers
 	}
 }

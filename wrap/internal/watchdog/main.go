@@ -51,7 +51,7 @@ func run(args []string) int {
 	name := []byte(Name + "\x00")
 	prctl(prSetName, uintptr(unsafe.Pointer(&name[0]))) // otherwise ps and killall show "exe"
 	surviveSignals()
-	w := watchdog{starting: true, sentTerm: map[int]bool{}}
+	w := newWatchdog()
 	if args[3] == "true" {
 		w.sentinel.pid = startSentinel(group)
 	}
@@ -62,10 +62,10 @@ func run(args []string) int {
 	if hello.C > 0 {
 		prctl(prSetTimerSlack, uintptr(hello.C)) // that of this thread, which the workers inherit
 	}
-	go w.serveAgent()
-	w.start(spec, group, files)
-	w.serveChildren()
-	select {} // serveAgent ends the process
+	w.queue = newQueue(spec, group, files)
+	go w.serveChildren()
+	w.serveAgent()
+	return 0
 }
 
 // Options of prctl(2). A child subreaper becomes the parent of its orphaned descendants.

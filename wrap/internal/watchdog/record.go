@@ -11,7 +11,8 @@ const (
 	// descriptors that are sent after the Spec, C = timer slack of the workers in ns (prctl(2)), 0
 	// for the watchdog's.
 	Hello Kind = 1 + iota
-	// Signal sends signal A once to every running worker.
+	// Signal sends signal A once to every worker that was not started before B, by Monotonic: those
+	// have received it. Workers that have not been started get it when they have.
 	Signal
 	// AlreadySignalled says that workers started before A, by Monotonic, have received the signal B
 	// to end: Stop sends them none.

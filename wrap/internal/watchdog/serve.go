@@ -13,13 +13,14 @@ import (
 // acts on what it receives, under one lock. To pass it to another thread would cost more than all
 // the rest if 64 watchdogs stop their trees at the same time on two cores.
 
-// serveAgent carries out the agent's orders, and Kill when the agent has ended. While the tree is
-// being stopped it also searches for orphans at intervals.
+// serveAgent starts the workers and carries out the agent's orders, and Kill when the agent has
+// ended. While the tree is being stopped it also searches for orphans at intervals.
 func (w *watchdog) serveAgent() {
 	b := make([]byte, RecordSize)
 	for ended := false; ; {
+		w.startNext()
 		order, scan := Record{}, true
-		if readable(ended, w.untilScan()) {
+		if readable(ended, w.untilTimer()) {
 			if _, err := io.ReadFull(agent, b); err != nil {
 				ended = true
 				order.Kind = Kill
@@ -32,14 +33,28 @@ func (w *watchdog) serveAgent() {
 	}
 }
 
-// serveChildren handles changes of children until none is left. Then no descendant runs, so none
-// can become a child any more.
+// serveChildren handles changes of children until none is left and none will be started. Then no
+// descendant runs, so none can become a child any more.
 func (w *watchdog) serveChildren() {
-	w.step(Record{}, false) // for an order that came before the first worker was started
 	const changed = syscall.WEXITED | syscall.WSTOPPED | syscall.WCONTINUED
-	for waitChild(changed) || waitChild(syscall.WEXITED|syscall.WALL) { // then the sentinel
+	for {
+		more := w.awaitWorker()
+		if !waitChild(changed) && !more && !waitChild(syscall.WEXITED|syscall.WALL) { // the sentinel
+			return
+		}
 		w.step(Record{}, false)
 	}
+}
+
+// awaitWorker waits until a worker runs, unless none will be started. It reports whether some have
+// not been started yet.
+func (w *watchdog) awaitWorker() (more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.queue.spec) > 0 && len(w.workers) == 0 {
+		w.changed.Wait()
+	}
+	return len(w.queue.spec) > 0
 }
 
 // step carries out the order, unless it is zero, does what the phase then requires, and ends this
@@ -54,8 +69,7 @@ func (w *watchdog) step(order Record, scan bool) {
 	if scan {
 		w.scanned = now
 	}
-	// While workers are being started, start checks the phase before each of them.
-	if !w.starting && w.advance(now, scan) {
+	if w.advance(now, scan) {
 		tell(Record{Kind: Finished})
 		os.Exit(0)
 	}
@@ -67,8 +81,11 @@ func (w *watchdog) handle(r Record) {
 	switch r.Kind {
 	case Signal:
 		for _, e := range w.workers {
-			e.send(syscall.Signal(r.A))
+			if e.startedAt >= time.Duration(r.B) {
+				e.send(syscall.Signal(r.A))
+			}
 		}
+		w.queue.missed |= 1 << (r.A - 1)
 	case AlreadySignalled:
 		w.markSignalled(time.Duration(r.A), syscall.Signal(r.B))
 	case Stop:
@@ -96,19 +113,24 @@ func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 	}
 }
 
-// untilScan is the time until the next search for orphans, nil if there is none: the kernel reports
-// the end of a child but not that this process has adopted one.
-func (w *watchdog) untilScan() *syscall.Timeval {
+// untilTimer is the time until the next start of a worker or, while the tree is being stopped, until
+// the next search for orphans: the kernel reports the end of a child but not that this process has
+// adopted one. It is nil if there is neither.
+func (w *watchdog) untilTimer() *syscall.Timeval {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	interval := 10 * time.Millisecond
-	switch w.phase {
-	case running:
+	var wait time.Duration
+	switch {
+	case w.phase == killing:
+		wait = time.Until(w.scanned.Add(2 * time.Millisecond))
+	case w.phase != running:
+		wait = time.Until(w.scanned.Add(10 * time.Millisecond))
+	case len(w.queue.spec) > 0:
+		wait = w.queue.untilNext()
+	default:
 		return nil
-	case killing:
-		interval = 2 * time.Millisecond
 	}
-	t := syscall.NsecToTimeval(int64(max(0, time.Until(w.scanned.Add(interval)))))
+	t := syscall.NsecToTimeval(int64(max(0, wait)))
 	return &t
 }
 

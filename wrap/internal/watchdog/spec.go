@@ -1,6 +1,9 @@
 package watchdog
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Worker is one program to start.
 type Worker struct {
@@ -9,6 +12,8 @@ type Worker struct {
 	Args  []string // argv, including argv[0]
 	Env   []string // "NAME=value"
 	Files [3]int   // stdin, stdout, stderr: index into the descriptors sent, or Null
+
+	StartAt time.Duration // when to start it, by Monotonic; 0 is at once
 }
 
 // Null in Worker.Files is /dev/null.
@@ -28,6 +33,7 @@ func (s Spec) Bytes() []byte {
 		for _, f := range w.Files {
 			b = appendInt(b, f)
 		}
+		b = appendInt(b, int(w.StartAt))
 	}
 	return b
 }
@@ -44,6 +50,7 @@ func ParseSpec(b []byte) (Spec, error) {
 		for i := range w.Files {
 			w.Files[i] = r.int()
 		}
+		w.StartAt = time.Duration(r.int())
 		s = append(s, w)
 	}
 	if r.bad || len(r.rest) > 0 {

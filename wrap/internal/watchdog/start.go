@@ -55,26 +55,6 @@ func receiveFiles(count int) ([]int, error) {
 	return files, nil
 }
 
-// start starts the workers one after the other and then closes their descriptors in this process,
-// so that their pipes end when the workers do. The agent's orders are carried out in between.
-func (w *watchdog) start(spec Spec, group int, files []int) {
-	for i, s := range spec {
-		w.mu.Lock()
-		if w.phase == running {
-			w.startWorker(i, s, group, files)
-		} else {
-			tell(Record{Kind: Skipped, Index: i})
-		}
-		w.mu.Unlock()
-	}
-	for _, f := range files {
-		syscall.Close(f)
-	}
-	w.mu.Lock()
-	w.starting = false
-	w.mu.Unlock()
-}
-
 // startWorker starts worker i in the process group. Its streams are among files.
 func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 	streams := []uintptr{2, 2, 2} // /dev/null
@@ -102,6 +82,12 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 		tell(Record{Kind: Refused, Index: i, A: int64(errno)})
 		return
 	}
-	w.workers = append(w.workers, &worker{index: i, pid: pid, startedAt: startedAt})
+	e := &worker{index: i, pid: pid, startedAt: startedAt}
+	w.workers = append(w.workers, e)
 	tell(Record{Kind: Started, Index: i, A: int64(pid), B: int64(startedAt)})
+	for n, missed := 1, w.queue.missed; missed != 0; n, missed = n+1, missed>>1 {
+		if missed&1 != 0 {
+			e.send(syscall.Signal(n))
+		}
+	}
 }

@@ -31,8 +31,9 @@ const (
 // watchdog is the state of this process. Both threads lock mu, see serve.go.
 type watchdog struct {
 	mu       sync.Mutex
-	starting bool      // some workers have not been started yet
-	workers  []*worker // those that run, in the order of their start
+	changed  *sync.Cond // the queue or workers
+	queue    queue      // those that have not been started; empty unless the phase is running
+	workers  []*worker  // those that run, in the order of their start
 	sentinel sentinel
 	sentTerm map[int]bool // orphans that have received SIGTERM
 	phase    phase
@@ -40,9 +41,17 @@ type watchdog struct {
 	scanned  time.Time // last search for orphans, or begin of the phase
 }
 
-// enter begins phase p, which lasts at most d, unless the tree is in it or in a later one.
+func newWatchdog() *watchdog {
+	w := &watchdog{sentTerm: map[int]bool{}}
+	w.changed = sync.NewCond(&w.mu)
+	return w
+}
+
+// enter begins phase p, which lasts at most d, unless the tree is in it or in a later one. No more
+// workers are started then.
 func (w *watchdog) enter(p phase, d time.Duration) {
 	if p > w.phase {
+		w.skipAll()
 		w.phase, w.scanned = p, time.Now()
 		w.deadline = w.scanned.Add(d)
 	}
