@@ -60,6 +60,7 @@ func (o *options) checkShared() error {
 		o.reject(hasControl, "job", o.job, "must not contain control characters"),
 		o.reject(badPort, "master-port", o.masterPort, "must be 1 to 65535, or 0 for a free port"),
 		o.reject(o.as != "" && o.as != "openmpi", "as", o.as, `must be "openmpi"`),
+		o.reject(o.headStart < 0, "head-start", o.headStart, "must not be negative"),
 		badProcs,
 		badTorch,
 	)

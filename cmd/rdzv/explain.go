@@ -97,6 +97,12 @@ func (o *options) workerRows(env envmap.Env, local *agent.Local, p agent.Preview
 		threads := strconv.Itoa(p.Identity.Threads)
 		rows = append(rows, row{What: "threads", Value: threads, From: threadsFrom(local, p.Identity)})
 	}
+	if local.Agents*local.Workers > 1 {
+		rows = append(rows, row{
+			What: "head start", Value: o.headStart.String(),
+			From: "--head-start: of rank 0, if the program is python or a shell script",
+		})
+	}
 	for _, name := range slices.Sorted(slices.Values(p.Changes.Kept)) {
 		if name != "OMP_NUM_THREADS" {
 			rows = append(rows, row{What: "kept", Value: name + "=" + env[name], From: "set by you"})

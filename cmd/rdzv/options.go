@@ -31,6 +31,7 @@ type options struct {
 	peerTimeout time.Duration
 	grace       time.Duration
 	exitTimeout time.Duration
+	headStart   time.Duration
 
 	masterPort int
 	device     string
@@ -57,7 +58,8 @@ func newOptions() *options {
 	return &options{
 		device: string(envmap.DeviceIndex), ports: defaultPorts,
 		joinTimeout: 10 * time.Minute, peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
-		format: "sh",
+		headStart: 150 * time.Millisecond,
+		format:    "sh",
 	}
 }
 
@@ -94,6 +96,7 @@ func (o *options) execGroups() []group {
 			{"--grace D", "time between SIGTERM and SIGKILL (10s)", &o.grace},
 			{"--exit-timeout D", "stop the remaining workers this long after the first one succeeded (never)",
 				&o.exitTimeout},
+			o.headStartRow(),
 		}},
 		{title: "Output", rows: []flagRow{
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
@@ -114,6 +117,11 @@ func (o *options) placement() []flagRow {
 		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
 		{"--job NAME", "name of the job, equal on all its agents (generated)", &o.job},
 	}
+}
+
+func (o *options) headStartRow() flagRow {
+	return flagRow{"--head-start D", "python programs and shell scripts: start the other ranks this " +
+		"long after rank 0 (150ms)", &o.headStart}
 }
 
 func (o *options) environment() []flagRow {
@@ -140,7 +148,7 @@ func (o *options) envGroups() []group {
 		}},
 		{
 			title: "The flags of exec that affect values work here too", brief: true,
-			rows: slices.Concat(o.placement(), o.environment()),
+			rows: slices.Concat(o.placement(), o.environment(), []flagRow{o.headStartRow()}),
 		},
 	}
 }
@@ -157,6 +165,7 @@ func (o *options) config(a *app) agent.Config {
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
+		HeadStart:  o.headStart,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}

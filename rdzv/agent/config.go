@@ -72,6 +72,11 @@ type Config struct {
 	// does.
 	ExitTimeout time.Duration
 
+	// HeadStart is how much later than rank 0 the other ranks start if the program is python or a
+	// shell script; 0 starts all at the same time. With PyTorch, rank 0 should be the first that has
+	// imported torch: the others connect to it, and wait for up to a second if they are too early.
+	HeadStart time.Duration
+
 	// MasterPort is MASTER_PORT; 0 chooses a free port.
 	MasterPort int
 	// Device is how a worker gets its device; "" is envmap.DeviceIndex.
@@ -168,7 +173,7 @@ func (c *Config) checkTimes() error {
 	}{
 		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
 		{"peer timeout", c.PeerTimeout, presence.MinTimeout},
-		{"report interval", c.ReportEvery, 0},
+		{"report interval", c.ReportEvery, 0}, {"head start", c.HeadStart, 0},
 	} {
 		if limit.value < limit.atLeast {
 			return fmt.Errorf("%s %v: must be at least %v", limit.name, limit.value, limit.atLeast)

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/program"
 )
 
 // Local is what one agent knows before it has met the others.
@@ -21,6 +23,7 @@ type Local struct {
 	Workers   int            // of this agent
 	OwnTasks  bool           // the workers are the agent's own tasks: none of them is the launcher's
 	Path      string         // the program's file; "" if it was not found
+	HeadStart time.Duration  // of rank 0: Config.HeadStart, or 0 for a program that needs none
 	Problems  []rdzv.Problem // why this agent cannot run its workers
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs
@@ -55,6 +58,9 @@ func Plan(c Config) (*Local, error) {
 	}
 	l.Job = l.name()
 	l.findProblems()
+	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
+		l.HeadStart = c.HeadStart
+	}
 	return l, nil
 }
 

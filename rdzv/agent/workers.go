@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -62,6 +63,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 		},
 		Ended: w.workerEnded,
 	}
+	othersAt := time.Now().Add(w.local.HeadStart) // the world has just arrived
 	for i := range w.local.Workers {
 		environ, err := w.environ(i)
 		if err != nil {
@@ -73,6 +75,9 @@ func (w *workers) tree() (wrap.Tree, error) {
 		}
 		if i == 0 {
 			worker.Stdin = c.Stdin
+		}
+		if seat.Rank+i > 0 {
+			worker.StartAt = othersAt
 		}
 		t.Workers = append(t.Workers, worker)
 	}
