@@ -23,6 +23,7 @@ import (
 //   - lower case, no period; values are quoted; a duration names its flag;
 //   - an error is one line that names the value, and a hint if there is something to try;
 //   - success is silent;
+//   - text from outside is made visible: it cannot control the terminal;
 //   - a text is written with one call, so that lines of several agents on one terminal are not
 //     interleaved;
 //   - colour is for terminals, and there for "rdzv:" before an error and "hint:" alone.
@@ -125,7 +126,7 @@ func (c *Console) Status(format string, args ...any) {
 	if c.quiet {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
+	text := visible(fmt.Sprintf(format, args...))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -153,7 +154,7 @@ func (c *Console) write(prefix, text string) {
 	b.WriteString(c.eraser)
 	c.eraser = ""
 	for line := range strings.Lines(text) {
-		b.WriteString(prefix + strings.TrimRight(line, "\n") + "\n")
+		b.WriteString(prefix + visible(strings.TrimRight(line, "\n")) + "\n")
 	}
 	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
 }

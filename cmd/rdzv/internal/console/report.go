@@ -42,7 +42,7 @@ func reportText(f agent.Failure) string {
 		b.WriteString("           the kernel's out-of-memory killer killed a process of this cgroup\n")
 	}
 	if f.Message != "" {
-		fmt.Fprintf(&b, "  message  %s\n", f.Message)
+		fmt.Fprintf(&b, "  message  %s\n", uncoloured(f.Message))
 	}
 	switch {
 	case f.OnTerminal && f.Signal == 0:
@@ -50,13 +50,13 @@ func reportText(f agent.Failure) string {
 	case len(f.Stderr) > 0:
 		b.WriteString("  last lines of stderr:\n")
 		for _, line := range f.Stderr {
-			b.WriteString("  | " + line + "\n")
+			b.WriteString("  | " + uncoloured(line) + "\n")
 		}
 	}
 	for _, o := range f.Others {
 		fmt.Fprintf(&b, "rank %d on %s also failed: %s", o.Rank, o.Host, StatusLine(o.Code, o.Signal))
 		if o.Text != "" {
-			b.WriteString(": " + o.Text)
+			b.WriteString(": " + uncoloured(o.Text))
 		}
 		b.WriteString("\n")
 	}

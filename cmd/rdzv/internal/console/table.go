@@ -2,10 +2,8 @@ package console
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -36,14 +34,4 @@ func Table(rows []Row) string {
 	}
 	w.Flush() // a strings.Builder does not fail
 	return b.String()
-}
-
-// visible shows control characters as Go writes them: a value from the environment must not control
-// the terminal.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, unicode.IsControl) && utf8.ValidString(text) {
-		return text
-	}
-	quoted := strconv.Quote(text)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

@@ -47,7 +47,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, StatusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
 		if v.Text != "" {
-			line += ": " + v.Text
+			line += ": " + uncoloured(v.Text)
 		}
 		return line
 	case v.Kind == rdzv.Ended:

@@ -1,0 +1,48 @@
+package console
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// visible makes a line that contains text from outside (environment, file names, host names, output
+// of workers, messages of other agents) safe for a terminal: it shows all characters that are not
+// printable as Go writes them, among them escape sequences and characters that change the direction
+// of writing. Tabs remain.
+func visible(line string) string {
+	if printable(line) {
+		return line
+	}
+	var b strings.Builder
+	for text := line; text != ""; {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(text[0])|0x100, 16)[1:])
+		case r == '\t' || strconv.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+func printable(line string) bool {
+	for _, r := range line {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// colours are the escape sequences that select colours.
+var colours = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+
+// uncoloured removes the colours that programs print around their messages.
+func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
