@@ -29,7 +29,8 @@
 //	                              on until ctx ends
 //	ctx ends                      results, nil                   SIGTERM to running workers and to
 //	                                                             descendants left by ended ones;
-//	                                                             after Grace SIGABRT to workers
+//	                                                             after Grace, and after the call
+//	                                                             of Dumping, SIGABRT to workers
 //	                                                             that catch it, and SIGKILL to all
 //	                                                             0.5 s later, at once if no worker
 //	                                                             catches SIGABRT
@@ -40,7 +41,7 @@
 //	*Stop{Delivered}                                             received Delivered by the time At
 //	ctx ends with the cause       as above                       SIGABRT instead of SIGTERM to
 //	*Stop{DumpStacks}                                            workers that catch SIGABRT
-//	Tree.DumpStacks is closed     Run goes on                    SIGABRT to workers that ignore
+//	Tree.DumpStacks is closed     Dumping is called, Run goes on SIGABRT to workers that ignore
 //	                                                             SIGTERM and catch SIGABRT
 //	Tree.Kill is closed           results, nil                   SIGKILL to all
 //	a worker cannot be started    Ended with Code 126 or 127     the other workers continue

@@ -44,6 +44,11 @@ func (r *run) handle(e watchdog.Record) {
 		}
 	case watchdog.Continued:
 		s.suspended = false
+	case watchdog.Dumping:
+		r.dumping = append(r.dumping, Dump{Worker: i, IgnoresTerm: e.A == 1})
+		if e.B == 0 {
+			r.announceDump()
+		}
 	case watchdog.Survivor:
 		r.survivors = append(r.survivors, int(e.A))
 	case watchdog.Finished:
@@ -64,6 +69,18 @@ func underShell() bool {
 	own, _ := unix.Getsid(0)
 	group, errGroup := unix.Getpgid(parent)
 	return err == nil && errGroup == nil && session == own && group != unix.Getpgrp()
+}
+
+// announceDump calls Tree.Dumping and then lets the workers print their stacks.
+func (r *run) announceDump() {
+	dumps := r.dumping
+	r.dumping = nil
+	r.calls <- func() {
+		if r.tree.Dumping != nil {
+			r.tree.Dumping(dumps)
+		}
+		r.guard.order(watchdog.Record{Kind: watchdog.Announced})
+	}
 }
 
 // notStarted is the Result of a worker that was stopped before it was started.

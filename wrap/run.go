@@ -69,7 +69,8 @@ type run struct {
 	results   []Result      // by worker, set before Tree.Ended is called
 	live      int           // number of workers that have not ended
 	aborted   bool          // ctx ended before the watchdog had received its workers
-	calls     chan func()   // of Tree.Started and Ended
+	dumping   []Dump        // for the next call of Tree.Dumping
+	calls     chan func()   // of Tree.Started, Dumping and Ended
 	endCalls  func()        // waits for the last call; then no more can be added
 	finished  bool          // the watchdog has reported Finished
 	survivors []int         // pids that it has reported before
@@ -95,7 +96,7 @@ func newRun(t *Tree) *run {
 		states:    make([]state, n),
 		results:   make([]Result, n),
 		live:      n,
-		calls:     make(chan func(), 2*n),
+		calls:     make(chan func(), 3*n),
 		queries:   make(chan struct{}, maxSignals),
 	}
 	// The calls are made in a goroutine of their own, so that they do not delay the supervision.

@@ -1,7 +1,10 @@
 package wrap
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -140,3 +143,75 @@ func TestNoCore(t *testing.T) {
 	}
 	l.want("0")
 }
+
+// TestDumping: workers whose grace period has passed, or for which Tree.DumpStacks is closed, print
+// their stacks when Tree.Dumping, which names them, has returned. One that hangs delays that a
+// little.
+func TestDumping(t *testing.T) {
+	atGrace := func(r *running, _ chan struct{}) { r.cancel(nil) }
+	onRequest := func(r *running, dump chan struct{}) { close(dump) }
+	for name, test := range map[string]struct {
+		begin func(*running, chan struct{})
+		hangs bool
+	}{
+		"at the end of the grace period": {begin: atGrace},
+		"on request":                     {begin: onRequest},
+		"Dumping hangs, grace period":    {begin: atGrace, hangs: true},
+		"Dumping hangs, on request":      {begin: onRequest, hangs: true},
+	} {
+		for _, capture := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, capture %t", name, capture), func(t *testing.T) {
+				checkDumping(t, test.begin, test.hangs, capture)
+			})
+		}
+	}
+}
+
+func checkDumping(t *testing.T, dump func(*running, chan struct{}), hangs, capture bool) {
+	nothingLeft(t)
+	out, l := lines(t)
+	stderr, errors := lines(t)
+	tree := Tree{Grace: 50 * time.Millisecond}
+	for _, role := range []string{ignoringTerm, handlingTerm, ignoringTerm} {
+		w := worker(t, role)
+		w.Stdout = out
+		tree.Workers = append(tree.Workers, w)
+	}
+	tree.Workers[0].Stderr, tree.Workers[0].Capture = stderr, capture
+	called, request := make(chan []Dump, len(tree.Workers)), make(chan struct{})
+	tree.DumpStacks = request
+	ctx, proceed := context.WithCancel(t.Context())
+	tree.Dumping = func(d []Dump) {
+		fmt.Fprintln(stderr, "announced")
+		called <- d
+		if hangs {
+			<-ctx.Done()
+		}
+	}
+	r := begin(t, tree)
+	l.want("ready", "ready", "ready")
+	dump(r, request)
+	errors.want("announced")
+	errors.await("SIGABRT: abort")
+	proceed()
+	r.cancel(nil)
+	if _, err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	dumped := map[int]bool{}
+	for close(called); len(called) > 0; {
+		for _, d := range <-called {
+			dumped[d.Worker] = d.IgnoresTerm
+		}
+	}
+	if want := map[int]bool{0: true, 1: false, 2: true}; !maps.Equal(dumped, want) {
+		t.Errorf("Dumping was called for %v, want %v", dumped, want)
+	}
+}
+
+// handlingTerm catches SIGTERM and goes on; the Go runtime catches SIGABRT.
+var handlingTerm = role("handling SIGTERM", func() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
+	os.Stdout.WriteString("ready\n")
+	pause()
+})

@@ -57,5 +57,5 @@ func (g *guard) stop(ctx context.Context, grace time.Duration) <-chan time.Time 
 		order.B = 1
 	}
 	g.order(order)
-	return time.After(grace + watchdog.DumpWait + watchdog.KillWait + lateMargin)
+	return time.After(grace + watchdog.AnnounceWait + watchdog.DumpWait + watchdog.KillWait + lateMargin)
 }

@@ -46,6 +46,9 @@ type Tree struct {
 	// called before it if the worker was started.
 	Started func(i, pid int)
 	Ended   func(i int, r Result)
+	// Dumping, if set, is called in the same way before workers that do not end receive SIGABRT,
+	// for which they print their stacks: when it returns, or 100 ms later if it has not.
+	Dumping func([]Dump)
 
 	// Source, if set, learns while Run lasts which of its signals the workers have received too,
 	// and Result.GroupSignal is set. That needs one more process of about 0.3 MB, the sentinel.
@@ -67,6 +70,12 @@ type Tree struct {
 	DumpStacks <-chan struct{}
 	// Kill, when closed, kills the tree immediately, as at a second Ctrl-C. May be nil.
 	Kill <-chan struct{}
+}
+
+// Dump is a worker that is about to receive SIGABRT because it has not ended.
+type Dump struct {
+	Worker      int  // index in Tree.Workers
+	IgnoresTerm bool // it ignores SIGTERM
 }
 
 // check returns an error if Run cannot run t.

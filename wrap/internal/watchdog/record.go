@@ -19,8 +19,10 @@ const (
 	AlreadySignalled
 	// Stop ends the tree: A = grace in ns; with B = 1 SIGABRT replaces SIGTERM where it is caught.
 	Stop
-	// DumpStacks sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT.
+	// DumpStacks sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT, after Dumping.
 	DumpStacks
+	// Announced is the answer to Dumping: the user has been told.
+	Announced
 	// Kill sends SIGKILL to everything now.
 	Kill
 	// Query makes the sentinel report QueryReply, after all signals that it has received before.
@@ -42,6 +44,9 @@ const (
 	Suspended
 	// Continued: worker Index was continued.
 	Continued
+	// Dumping: worker Index will receive SIGABRT after Announced, at most AnnounceWait later; A = 1
+	// if it ignores SIGTERM, B = how many more such records follow at once.
+	Dumping
 	// Survivor: the descendant with pid A did not die of SIGKILL within KillWait.
 	Survivor
 	// Finished: nothing of the tree is left but the Survivors; the watchdog exits.

@@ -69,6 +69,9 @@ func (w *watchdog) step(order Record, scan bool) {
 	if scan {
 		w.scanned = now
 	}
+	if !w.dumpAt.IsZero() && !now.Before(w.dumpAt) {
+		w.dumpStacks()
+	}
 	if w.advance(now, scan) {
 		tell(Record{Kind: Finished})
 		os.Exit(0)
@@ -91,7 +94,9 @@ func (w *watchdog) handle(r Record) {
 	case Stop:
 		w.stop(time.Duration(r.A), r.B == 1)
 	case DumpStacks:
-		w.dumpStacks(true)
+		w.announceDump(true)
+	case Announced:
+		w.dumpStacks()
 	case Kill:
 		w.enter(killing, KillWait)
 	case Query:
@@ -115,7 +120,7 @@ func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 
 // untilTimer is the time until the next start of a worker or, while the tree is being stopped, until
 // the next search for orphans: the kernel reports the end of a child but not that this process has
-// adopted one. It is nil if there is neither.
+// adopted one. While SIGABRT is announced it is the time until that. It is nil if there is none.
 func (w *watchdog) untilTimer() *syscall.Timeval {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,6 +130,8 @@ func (w *watchdog) untilTimer() *syscall.Timeval {
 		wait = time.Until(w.scanned.Add(2 * time.Millisecond))
 	case w.phase != running:
 		wait = time.Until(w.scanned.Add(10 * time.Millisecond))
+	case !w.dumpAt.IsZero():
+		wait = time.Until(w.dumpAt)
 	case len(w.queue.spec) > 0:
 		wait = w.queue.untilNext()
 	default:

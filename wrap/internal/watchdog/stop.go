@@ -7,8 +7,8 @@ import (
 
 // stop begins to end the tree. Running workers receive SIGTERM, or with stacks SIGABRT if they
 // catch it; descendants that ended workers have left receive SIGTERM. After grace, workers that
-// catch SIGABRT receive it, and after another DumpWait everything is killed. With a grace of 0
-// everything is killed at once, without that SIGABRT.
+// catch SIGABRT receive it once that has been announced, and after another DumpWait everything is
+// killed. With a grace of 0 everything is killed at once, without that SIGABRT.
 func (w *watchdog) stop(grace time.Duration, stacks bool) {
 	if w.phase != running {
 		return
@@ -18,7 +18,9 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 		switch {
 		case e.signalled:
 			e.wake()
-		case !stacks || !e.abort(false):
+		case stacks && e.prepareDump(false):
+			e.end(syscall.SIGABRT)
+		default:
 			e.end(syscall.SIGTERM)
 		}
 	}
@@ -27,13 +29,41 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 	}
 }
 
-// dumpStacks sends SIGABRT to every running worker that catches it, or with ignoringTerm to those
-// of them that ignore SIGTERM. It reports whether there was one.
-func (w *watchdog) dumpStacks(ignoringTerm bool) (any bool) {
+// announceDump tells the agent which workers are about to receive SIGABRT: those that run and catch
+// it, or with ignoringTerm those of them that ignore SIGTERM. They receive it when the agent has
+// answered, at most AnnounceWait later. It reports whether there are such workers.
+func (w *watchdog) announceDump(ignoringTerm bool) bool {
+	var chosen []*worker
 	for _, e := range w.workers {
-		any = e.abort(ignoringTerm) || any
+		if e.prepareDump(ignoringTerm) {
+			e.announced, chosen = true, append(chosen, e)
+		}
 	}
-	return any
+	for i, e := range chosen {
+		r := Record{Kind: Dumping, Index: e.index, B: int64(len(chosen) - 1 - i)}
+		if e.ignoresTerm() {
+			r.A = 1
+		}
+		tell(r)
+	}
+	if len(chosen) > 0 && w.dumpAt.IsZero() {
+		w.dumpAt = time.Now().Add(AnnounceWait)
+	}
+	return !w.dumpAt.IsZero()
+}
+
+// dumpStacks sends SIGABRT to the workers for which it has been announced.
+func (w *watchdog) dumpStacks() {
+	w.dumpAt = time.Time{}
+	for _, e := range w.workers {
+		if e.announced {
+			e.announced = false
+			e.end(syscall.SIGABRT)
+		}
+	}
+	if w.phase == dumping {
+		w.deadline = time.Now().Add(DumpWait)
+	}
 }
 
 // advance does what the phase requires at the time now and reports whether the watchdog is done.
@@ -55,8 +85,8 @@ func (w *watchdog) advance(now time.Time, scan bool) (done bool) {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
-	case w.phase == stopping && w.dumpStacks(false):
-		w.enter(dumping, DumpWait)
+	case w.phase == stopping && w.announceDump(false):
+		w.enter(dumping, AnnounceWait+DumpWait) // dumpStacks changes that
 	case w.phase == killing && late:
 		w.reportSurvivors(orphans)
 		return true

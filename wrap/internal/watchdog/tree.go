@@ -16,11 +16,14 @@ type phase int
 const (
 	running  phase = iota // no order to end the tree; descendants of ended workers may run
 	stopping              // SIGTERM was sent, the grace period runs
-	dumping               // SIGABRT was sent to workers that catch it, which print their stacks
+	dumping               // SIGABRT was announced, or sent, to workers that catch it
 	killing               // SIGKILL is sent repeatedly
 )
 
 const (
+	// AnnounceWait is how long the agent may take to announce the stacks of workers, for the case
+	// that it hangs. Open MPI 5 leaves 125 ms after it.
+	AnnounceWait = 100 * time.Millisecond
 	// DumpWait is how long workers may take to print their stacks after SIGABRT.
 	DumpWait = 500 * time.Millisecond
 	// KillWait is how long processes may take to die of SIGKILL before they are reported as
@@ -38,6 +41,7 @@ type watchdog struct {
 	sentTerm map[int]bool // orphans that have received SIGTERM
 	phase    phase
 	deadline time.Time // end of the phase
+	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
 	scanned  time.Time // last search for orphans, or begin of the phase
 }
 

@@ -15,7 +15,8 @@ type worker struct {
 	startedAt time.Duration // Monotonic, before its start
 	suspended bool          // stopped by a signal, as in job control
 	signalled bool          // it has received a signal to end
-	aborted   bool          // it has received SIGABRT
+	prepared  bool          // it has received SIGABRT, or is about to
+	announced bool          // it is about to receive SIGABRT
 }
 
 // Monotonic is the time of CLOCK_MONOTONIC, which all processes of a machine share.
@@ -45,18 +46,23 @@ func (e *worker) wake() {
 	}
 }
 
-// abort sends SIGABRT, once, to the worker if it catches it, as with Python's faulthandler, which
-// then prints the stacks; with ignoringTerm only if it also ignores SIGTERM. The worker will not
-// write a core file. abort reports whether it sent the signal.
-func (e *worker) abort(ignoringTerm bool) bool {
+// prepareDump prepares the worker, once, for SIGABRT if it catches it, as with Python's faulthandler,
+// which then prints the stacks; with ignoringTerm only if it also ignores SIGTERM. The worker will
+// not write a core file. prepareDump reports whether it is to receive the signal.
+func (e *worker) prepareDump(ignoringTerm bool) bool {
 	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
-	if e.aborted || ignoringTerm && !sets.Ignored.Has(syscall.SIGTERM) ||
+	if e.prepared || ignoringTerm && !e.ignoresTerm() ||
 		!sets.Caught.Has(syscall.SIGABRT) || !disableCore(e.pid) {
 		return false
 	}
-	e.aborted = true
-	e.end(syscall.SIGABRT)
+	e.prepared = true
 	return true
+}
+
+// ignoresTerm reports whether the worker ignores SIGTERM.
+func (e *worker) ignoresTerm() bool {
+	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
+	return sets.Ignored.Has(syscall.SIGTERM)
 }
 
 // disableCore keeps pid from writing a core file: after faulthandler has printed the stacks it
