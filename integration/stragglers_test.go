@@ -73,6 +73,19 @@ func TestExitTimeout(t *testing.T) {
 	})
 }
 
+// checkAnnounced checks that the line on workers that ignore SIGTERM precedes their stacks.
+func (j *job) checkAnnounced() {
+	j.t.Helper()
+	for _, command := range j.commands {
+		lines, _ := command.output()
+		before, _, found := strings.Cut(strings.Join(lines, "\n"), "Fatal Python error: Aborted")
+		if found && !strings.Contains(before, "SIGTERM; its stacks:") &&
+			!strings.Contains(before, "SIGTERM; their stacks:") {
+			j.t.Errorf("stacks without a line that announces them")
+		}
+	}
+}
+
 // checkStacks checks how many ranks have printed a stack with this function.
 func (j *job) checkStacks(function string, want int) {
 	j.t.Helper()

@@ -163,6 +163,13 @@ type Settling struct {
 	Wait    time.Duration   // how long after the job's end they get SIGKILL
 }
 
+// DumpingStacks says that workers of this agent, which have not ended in time, print their stacks
+// and are then killed. The agent reports it before they do.
+type DumpingStacks struct {
+	Workers     []WorkerStarted `json:"workers"`
+	IgnoresTerm bool            `json:"ignores_sigterm"` // all of them ignore SIGTERM
+}
+
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
 // all agents have settled. If that agent is lost, another one reports it, without Stderr, unless it
 // has announced the failure ([JobEnded]).
@@ -234,6 +241,7 @@ func (WorkerExited) Type() string     { return "worker_exited" }
 func (Stragglers) Type() string       { return "stragglers" }
 func (JobEnded) Type() string         { return "job_ended" }
 func (Settling) Type() string         { return "settling" }
+func (DumpingStacks) Type() string    { return "dumping_stacks" }
 func (FailureReported) Type() string  { return "failure_reported" }
 func (Diagnostic) Type() string       { return "diagnostic" }
 func (Finished) Type() string         { return "finished" }

@@ -62,6 +62,7 @@ func TestMarshalEvent(t *testing.T) {
 			Running: []WorkerStarted{{PID: 4711}}, Left: []wrap.Process{{PID: 4713, Name: "sleep"}},
 			Wait: 10 * time.Second,
 		},
+		DumpingStacks{Workers: []WorkerStarted{{PID: 4711}}, IgnoresTerm: true},
 		FailureReported{Failure{
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,
 			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,

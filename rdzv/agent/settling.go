@@ -44,6 +44,19 @@ func (w *workers) settling() Settling {
 	return e
 }
 
+// dumping reports the workers that are about to print their stacks.
+func (w *workers) dumping(dumps []wrap.Dump) {
+	e, seat, running := DumpingStacks{IgnoresTerm: true}, w.world.Seat, w.ended.running()
+	for _, d := range dumps {
+		isThis := func(s WorkerStarted) bool { return s.Rank == seat.Rank+d.Worker }
+		if at := slices.IndexFunc(running, isThis); at >= 0 {
+			e.Workers = append(e.Workers, running[at])
+		}
+		e.IgnoresTerm = e.IgnoresTerm && d.IgnoresTerm
+	}
+	w.events.send(e)
+}
+
 // start records the start of a worker.
 func (e *endedWorkers) start(worker WorkerStarted) {
 	e.mu.Lock()

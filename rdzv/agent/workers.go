@@ -61,7 +61,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 			w.ended.start(started)
 			w.events.send(started)
 		},
-		Ended: w.workerEnded,
+		Dumping: w.dumping, Ended: w.workerEnded,
 	}
 	othersAt := time.Now().Add(w.local.HeadStart) // the world has just arrived
 	for i := range w.local.Workers {

@@ -50,6 +50,8 @@ func (c *Console) Event(e agent.Event) {
 		c.jobEnded(e)
 	case agent.Settling:
 		c.settling(e)
+	case agent.DumpingStacks:
+		c.dumpingStacks(e)
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:

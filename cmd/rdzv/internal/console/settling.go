@@ -32,14 +32,38 @@ func (c *Console) settling(e agent.Settling) {
 	c.Info("%s", line)
 }
 
+// dumpingStacks writes whose stacks follow.
+func (c *Console) dumpingStacks(e agent.DumpingStacks) {
+	c.writeHeld()
+	text := " has not exited; its stacks:"
+	switch one := len(e.Workers) == 1; {
+	case one && e.IgnoresTerm:
+		text = " ignores SIGTERM; its stacks:"
+	case e.IgnoresTerm:
+		text = " ignore SIGTERM; their stacks:"
+	case !one:
+		text = " have not exited; their stacks:"
+	}
+	c.Warn("%s%s", ranksText(e.Workers), text)
+}
+
 // maxNamed is how many workers or processes a line names.
 const maxNamed = 8
 
 // workersText is "ranks 0,1 (pid 71, 72)".
 func workersText(workers []agent.WorkerStarted) string {
-	var ranks, pids []string
+	var pids []string
 	for _, w := range workers[:min(len(workers), maxNamed)] {
-		ranks, pids = append(ranks, fmt.Sprint(w.Rank)), append(pids, fmt.Sprint(w.PID))
+		pids = append(pids, fmt.Sprint(w.PID))
+	}
+	return fmt.Sprintf("%s (pid %s)", ranksText(workers), strings.Join(pids, ", "))
+}
+
+// ranksText is "ranks 0,1".
+func ranksText(workers []agent.WorkerStarted) string {
+	var ranks []string
+	for _, w := range workers[:min(len(workers), maxNamed)] {
+		ranks = append(ranks, fmt.Sprint(w.Rank))
 	}
 	noun, more := "ranks", ""
 	if len(workers) == 1 {
@@ -48,7 +72,7 @@ func workersText(workers []agent.WorkerStarted) string {
 	if n := len(workers) - len(ranks); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s %s%s (pid %s)", noun, strings.Join(ranks, ","), more, strings.Join(pids, ", "))
+	return fmt.Sprintf("%s %s%s", noun, strings.Join(ranks, ","), more)
 }
 
 // processesText is "71 (python3), 72 (sleep)".
