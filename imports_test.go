@@ -69,6 +69,12 @@ var rules = []struct {
 		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
 	},
 	{
+		packages: "./rdzv/agent/internal/program",
+		forbidden: map[string]string{
+			"os/...": "the file system and the environment are arguments, so that tests have installations",
+		},
+	},
+	{
 		packages: "./cmd/rdzv/internal/console",
 		allowed: []string{
 			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/shell",

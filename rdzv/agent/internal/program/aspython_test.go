@@ -1,0 +1,123 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const systemPython = "/usr/bin/python3"
+
+// whichTorch prints the directory in which python finds torch, and its version.
+const whichTorch = `import importlib.util, os
+found = importlib.util.find_spec("torch")
+if found:
+    place = os.path.dirname(found.origin)
+    version = {}
+    exec(open(place + "/version.py").read(), version)
+    print(os.path.dirname(place), version["__version__"])
+`
+
+// home is a directory with several installations of torch, each of which has a version of its own.
+type home struct {
+	*testing.T
+	dir  string
+	site string // lib/python3.11/site-packages
+}
+
+func newHome(t *testing.T) home {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := home{T: t, dir: dir}
+	version := "import sys; print('python%d.%d' % sys.version_info[:2])"
+	h.site = filepath.Join("lib", h.output(systemPython, "-c", version), "site-packages")
+	return h
+}
+
+func (h home) output(argv ...string) string {
+	h.Helper()
+	c := exec.CommandContext(h.Context(), "/usr/bin/env", argv...) // looks in PATH of c.Env
+	c.Dir, c.Env = h.dir, []string{"PATH=/usr/bin:/bin", "HOME=" + h.dir}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		h.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (h home) write(file, text string) {
+	h.Helper()
+	file = filepath.Join(h.dir, file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// torch installs a torch in a directory.
+func (h home) torch(dir string) {
+	h.write(dir+"/torch/__init__.py", "")
+	version := strings.ReplaceAll(strings.Trim(dir, "."), "/", ".")
+	h.write(dir+"/torch/version.py", fmt.Sprintf("__version__ = '2.6.0+%s'\n", version))
+}
+
+// Inspect finds the torch that the python of this machine finds itself, wherever it is installed.
+func TestAsPython(t *testing.T) {
+	h := newHome(t)
+	h.output(systemPython, "-m", "venv", "--without-pip", "venv")
+	h.output(systemPython, "-m", "venv", "--without-pip", "empty")
+	h.output(systemPython, "-m", "venv", "--without-pip", "--copies", "copies")
+	h.output(systemPython, "-m", "venv", "--without-pip", "--system-site-packages", "system")
+	h.output(systemPython, "-m", "venv", "--without-pip", "links")
+	h.torch("venv/" + h.site)
+	h.torch("copies/" + h.site)
+	h.torch("user/" + h.site)
+	h.torch(".local/" + h.site)
+	h.torch("listed")
+	h.torch("beside")
+	h.torch("develop")
+	h.write("links/"+h.site+"/b.pth", "# a comment\n\nnosuch\n../../../../develop\n"+h.dir+"/listed\n")
+	h.write("listed/namespace/torch/other.py", "") // not a package
+	h.write("beside/which.py", whichTorch)
+	h.write("which.py", whichTorch)
+	h.write("package/__main__.py", whichTorch)
+	h.write("script", "#!"+systemPython+" -s\n"+whichTorch)
+	h.write("envscript", "#!/usr/bin/env -S python3 -I\n"+whichTorch)
+	h.write("shell.sh", "#!/bin/sh -e\npython3 which.py\n")
+	if err := os.Symlink("beside/which.py", filepath.Join(h.dir, "link.py")); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range []string{
+		"python3 which.py", "python3 -s which.py", "python3 -I which.py",
+		"python3 -Wignore -X utf8 -s which.py",
+		"python3 beside/which.py", "python3 -P beside/which.py", "python3 -I beside/which.py",
+		"python3 link.py", "python3 -m package", "env PYTHONPATH=listed python3 which.py",
+		"env PYTHONPATH=listed python3 -E which.py", "env PYTHONPATH=nosuch:listed python3 -m package",
+		"env PYTHONPATH=listed/namespace python3 which.py",
+		"env PYTHONNOUSERSITE=1 python3 which.py", "env PYTHONUSERBASE=HOME/user python3 which.py",
+		"env PYTHONSAFEPATH=1 python3 beside/which.py",
+		"env PYTHONSAFEPATH=1 python3 -E beside/which.py",
+		"/bin/python3 -s which.py",
+		"venv/bin/python which.py", "venv/bin/python3 beside/which.py", "copies/bin/python which.py",
+		"env PATH=HOME/venv/bin:/usr/bin:/bin python3 -I which.py",
+		"env PATH=HOME/venv/bin:/usr/bin:/bin sh shell.sh",
+		"empty/bin/python which.py", "system/bin/python which.py", "system/bin/python -s which.py",
+		"links/bin/python which.py", "./script", "./envscript", "./shell.sh", "sh shell.sh",
+	} {
+		argv := strings.Fields(strings.ReplaceAll(c, "HOME", h.dir))
+		env := map[string]string{"PATH": "/usr/bin:/bin", "HOME": h.dir}
+		torch := Inspect(os.DirFS("/"), argv, env, h.dir).Torch
+		got := strings.TrimSpace(torch.Dir + " " + torch.Version)
+		if want := h.output(argv...); got != want {
+			t.Errorf("%s: found %q, but python imports %q", c, got, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package program
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// command is a program with its arguments, and its environment.
+type command struct {
+	argv []string
+	env  map[string]string
+}
+
+// anyPython is the command that a shell script is assumed to run.
+const anyPython = "python3"
+
+var (
+	pythonName = regexp.MustCompile(`^python[0-9.]*t?$`)
+	shellNames = []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
+)
+
+// maxNesting is how many scripts and calls of env may lead to the interpreter.
+const maxNesting = 5
+
+// findPython replaces the command by the python that it runs in the end, argv[0] being its file. A
+// python that is a script, such as pyenv's, can run any other.
+func (c *command) findPython(f files) bool {
+	for range maxNesting {
+		file := f.find(c.argv[0], c.env["PATH"])
+		if file == "" {
+			return false
+		}
+		name := path.Base(file)
+		interpreter, isScript := parseShebang(f.read(file, maxShebang))
+		isPython := pythonName.MatchString(name)
+		switch {
+		case isScript && isPython:
+			return false
+		case isScript:
+			c.argv = slices.Concat(interpreter, []string{file}, c.argv[1:])
+		case name == "env":
+			if !c.enterEnv() {
+				return false
+			}
+		case slices.Contains(shellNames, name):
+			c.argv = []string{anyPython}
+		default:
+			c.argv = append([]string{file}, c.argv[1:]...)
+			return isPython
+		}
+		if len(c.argv) == 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// maxShebang is how much of a script the kernel reads for its first line (BINPRM_BUF_SIZE).
+const maxShebang = 256
+
+// parseShebang returns the interpreter that a script names in its first line, and the argument if
+// there is one: the kernel does not split it.
+func parseShebang(head string) (interpreter []string, isScript bool) {
+	line, isScript := strings.CutPrefix(head, "#!")
+	if !isScript {
+		return nil, false
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	line = strings.Trim(line, " \t\r")
+	end := strings.IndexAny(line, " \t")
+	if end < 0 {
+		return []string{line}, true
+	}
+	return []string{line[:end], strings.TrimLeft(line[end:], " \t")}, true
+}
+
+// enterEnv replaces a call of env(1) by the command that it runs. It does not know env's options,
+// except for -S, which scripts need.
+func (c *command) enterEnv() bool {
+	args := c.argv[1:]
+	if len(args) > 0 {
+		text, short := strings.CutPrefix(args[0], "-S")
+		text, long := strings.CutPrefix(text, "--split-string=")
+		if short || long {
+			if strings.ContainsAny(text, `"'\$#`) {
+				return false // env would interpret them
+			}
+			args = slices.Concat(strings.Fields(text), args[1:])
+		}
+	}
+	env := map[string]string{}
+	maps.Copy(env, c.env)
+	for len(args) > 0 && strings.Contains(args[0], "=") {
+		name, value, _ := strings.Cut(args[0], "=")
+		env[name] = value
+		args = args[1:]
+	}
+	c.argv, c.env = args, env
+	return len(args) > 0 && !strings.HasPrefix(args[0], "-")
+}

@@ -1,0 +1,129 @@
+package program
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// load reads a recorded file system: one path on a line, with "-> TARGET" if it is a symbolic link
+// and "/" at its end if it is a directory, and indented lines with the content of a file.
+func load(t testing.TB, name string) fstest.MapFS {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys := fstest.MapFS{}
+	var file *fstest.MapFile
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if content, ok := strings.CutPrefix(line, "    "); ok {
+			file.Data = append(file.Data, content+"\n"...)
+			continue
+		}
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, target, isLink := strings.Cut(line, " -> ")
+		file = &fstest.MapFile{Mode: 0o755}
+		if strings.HasSuffix(name, "/") {
+			file.Mode |= os.ModeDir
+		}
+		name = strings.Trim(name, "/")
+		if isLink {
+			file.Mode, file.Data = os.ModeSymlink|0o777, []byte(relative(name, target))
+		}
+		fsys[name] = file
+	}
+	return fsys
+}
+
+// relative is the target of a link in an fstest.MapFS, which cannot follow absolute ones.
+func relative(link, target string) string {
+	if !path.IsAbs(target) {
+		return target
+	}
+	return strings.Repeat("../", strings.Count(link, "/")) + target[1:]
+}
+
+func TestInspect(t *testing.T) {
+	const (
+		wheel   = "/home/u/venv/lib/python3.11/site-packages 2.6.0+cu124"
+		debian  = "/usr/lib/python3/dist-packages 1.13.0a0"
+		trixie  = "/usr/lib/python3/dist-packages 2.6.0+debian no libuv"
+		conda   = "/opt/conda/lib/python3.12/site-packages 2.5.1"
+		sources = "/src/pytorch 2.6.0a0+git1234567 no libuv"
+	)
+	for _, c := range []struct {
+		installation string
+		command      string
+		python       string // file and version; "" if unknown
+		torch        string // directory, version, whether it may lack libuv; "" if unknown
+	}{
+		{"debian12", "python3 main.py", "/usr/bin/python3 3.11", debian},
+		{"debian12", "torchrun main.py", "/usr/bin/python3.11 3.11", debian},
+		{"debian13", "python3 main.py", "/usr/bin/python3 3.13", trixie},
+		{"debian13", "/bin/python3 -u main.py", "/bin/python3 3.13", trixie},
+		{"debian13", "bash run.sh", "/usr/bin/python3 3.13", trixie},
+		{"debian13", "env OMP_NUM_THREADS=1 python3 main.py", "/usr/bin/python3 3.13", trixie},
+		{"debian13", "", "/usr/bin/python3 3.13", trixie},
+		{"debian13", "nosuch", "", ""},
+		{"debian13", "/usr/lib", "", ""},
+		{"venv", "/home/u/venv/bin/python main.py", "/home/u/venv/bin/python 3.11", wheel},
+		{"venv", "/home/u/venv/bin/python3.11 main.py", "/home/u/venv/bin/python3.11 3.11", wheel},
+		{"venv", "/home/u/sys/bin/python3 main.py", "/home/u/sys/bin/python3 3.11", debian},
+		{"conda", "/opt/conda/bin/python main.py", "/opt/conda/bin/python 3.12", conda},
+		{
+			"conda", "/opt/conda/envs/pip/bin/python main.py", "/opt/conda/envs/pip/bin/python 3.12",
+			"/opt/conda/envs/pip/lib/python3.12/site-packages 2.5.1 no libuv",
+		},
+		{"pyenv", "/home/u/.pyenv/shims/python3 main.py", "", ""},
+		{
+			"fedora", "python3 main.py", "/usr/bin/python3 3.12",
+			"/usr/local/lib64/python3.12/site-packages 2.6.0+rocm6.2",
+		},
+		{"editable", "/home/u/develop/bin/python x.py", "/home/u/develop/bin/python 3.11", sources},
+		{"editable", "/home/u/finder/bin/python x.py", "/home/u/finder/bin/python 3.11", sources},
+	} {
+		env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/u"}
+		p := Inspect(load(t, c.installation), strings.Fields(c.command), env, "/home/u")
+		if got := strings.TrimSpace(p.Python + " " + p.Version); got != c.python {
+			t.Errorf("%s, %q: python %q, want %q", c.installation, c.command, got, c.python)
+		}
+		torch := strings.TrimSpace(p.Torch.Dir + " " + p.Torch.Version)
+		if p.Torch.MayLackLibuv() {
+			torch += " no libuv"
+		}
+		if torch != c.torch {
+			t.Errorf("%s, %q: torch %q, want %q", c.installation, c.command, torch, c.torch)
+		}
+	}
+}
+
+func TestMayLackLibuv(t *testing.T) {
+	for version, want := range map[string]bool{
+		"": false, "1.13.0a0": false, "2.3.1": false, "2.3.1+debian": false,
+		"2.4.0": true, "2.6.0+debian": true, "2.10.0": true, "3.0": true, "2.6.0a0+git1234567": true,
+		"2.6.0+cu124": false, "2.4.0+cpu": false, "2.6.0+cpu.cxx11.abi": false,
+		"2.6.0+rocm6.2": false, "2.6.0+xpu": false, "2.7.0.dev20250210+cu126": false,
+		"2.6.0+cuda": true, "99999999999999999999.5": true,
+	} {
+		if got := (Torch{Version: version}).MayLackLibuv(); got != want {
+			t.Errorf("%q: %v, want %v", version, got, want)
+		}
+	}
+	if (Torch{Version: "2.6.0", Conda: true}).MayLackLibuv() {
+		t.Error("conda's torch may lack libuv, want not")
+	}
+}
+
+func BenchmarkInspect(b *testing.B) {
+	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}
+	for b.Loop() {
+		Inspect(os.DirFS("/"), []string{"/usr/bin/python3", "main.py"}, env, "/tmp")
+	}
+}
