@@ -142,6 +142,9 @@ func (w *worker) settings(id Identity, isTask bool) {
 	}
 	w.setDefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "NCCL_ASYNC_ERROR_HANDLING")
 	w.setDefault("PYTHONFAULTHANDLER", "1")
+	if id.NoLibuv {
+		w.setDefault("USE_LIBUV", "0")
+	}
 	if id.Threads > 0 {
 		w.setDefault("OMP_NUM_THREADS", itoa(id.Threads))
 	}

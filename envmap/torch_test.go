@@ -11,7 +11,7 @@ import (
 var second = Identity{
 	Rank: 5, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, NodeRank: 1, Nodes: 2,
 	MasterAddr: "10.0.0.1", MasterPort: 29601, RunID: "job-7", ErrorFile: "/run/e.json", Launcher: Slurm,
-	Interface: "eth1", Threads: 6, GPUs: 4, Visible: Devices{Vendor: "nvidia", Entries: ordinals(4), Known: true},
+	Interface: "eth1", NoLibuv: true, Threads: 6, GPUs: 4, Visible: Devices{Vendor: "nvidia", Entries: ordinals(4), Known: true},
 }
 
 func TestTorchSetsEverything(t *testing.T) {
@@ -24,7 +24,7 @@ func TestTorchSetsEverything(t *testing.T) {
 		TORCHELASTIC_RUN_ID=job-7 TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 TORCHELASTIC_USE_AGENT_STORE=False TORCHELASTIC_ERROR_FILE=/run/e.json
 		RDZV_RUN_ID=job-7 RDZV_ATTEMPT=0 RDZV_DETECTED=slurm RDZV_DEVICE_INDEX=1
 		GLOO_SOCKET_IFNAME=eth1 TP_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAME==eth1
-		TORCH_NCCL_ASYNC_ERROR_HANDLING=1 PYTHONFAULTHANDLER=1 OMP_NUM_THREADS=6 GPU_PER_NODE=4`)
+		TORCH_NCCL_ASYNC_ERROR_HANDLING=1 PYTHONFAULTHANDLER=1 USE_LIBUV=0 OMP_NUM_THREADS=6 GPU_PER_NODE=4`)
 	if !slices.Equal(environ, want) {
 		t.Errorf("got  %q\nwant %q", environ, want)
 	}
@@ -34,7 +34,7 @@ func TestTorchSetsEverything(t *testing.T) {
 }
 
 func TestTorchKeepsTheUsersSettings(t *testing.T) {
-	env := ParseEnv(strings.Fields("GLOO_SOCKET_IFNAME=ib0 NCCL_SOCKET_IFNAME=ib TP_SOCKET_IFNAME=ib0 NCCL_ASYNC_ERROR_HANDLING=0 PYTHONFAULTHANDLER= OMP_NUM_THREADS=3 GPU_PER_NODE=2"))
+	env := ParseEnv(strings.Fields("GLOO_SOCKET_IFNAME=ib0 NCCL_SOCKET_IFNAME=ib TP_SOCKET_IFNAME=ib0 NCCL_ASYNC_ERROR_HANDLING=0 PYTHONFAULTHANDLER= USE_LIBUV=1 OMP_NUM_THREADS=3 GPU_PER_NODE=2"))
 	c := changes(t, env, second, TorchOptions{})
 	for name := range env {
 		if c.sets(name) || slices.Contains(c.Unset, name) {
@@ -87,8 +87,9 @@ func TestTorchNotesReplacedDeviceIndex(t *testing.T) {
 func TestTorchOnOneNodeAndWithoutSettings(t *testing.T) {
 	id := second
 	id.Rank, id.WorldSize, id.NodeRank, id.Nodes, id.Threads, id.GPUs, id.ErrorFile = 1, 4, 0, 1, 0, 0, ""
+	id.NoLibuv = false
 	c := changes(t, Env{}, id, TorchOptions{})
-	for _, name := range []string{"NCCL_SOCKET_IFNAME", "OMP_NUM_THREADS", "GPU_PER_NODE", "TORCHELASTIC_ERROR_FILE"} {
+	for _, name := range []string{"NCCL_SOCKET_IFNAME", "OMP_NUM_THREADS", "GPU_PER_NODE", "USE_LIBUV", "TORCHELASTIC_ERROR_FILE"} {
 		if c.sets(name) {
 			t.Errorf("%s=%s is set", name, c.value(name))
 		}
