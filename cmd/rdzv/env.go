@@ -15,6 +15,7 @@ const envHelp = `Usage: rdzv env [flags]
 Print the variables that exec would set here for its first worker. It does not
 contact other agents: variables that the agents agree on when they meet are
 left out, such as MASTER_ADDR, MASTER_PORT and all that the launcher omits.
+USE_LIBUV is right for a program that the python3 of PATH runs.
 
 {flags}
 

@@ -103,6 +103,9 @@ func (o *options) workerRows(env envmap.Env, local *agent.Local, p agent.Preview
 			From: "--head-start: of rank 0, if the program is python or a shell script",
 		})
 	}
+	if p.NoLibuv != "" {
+		rows = append(rows, row{What: "libuv", Value: "off", From: "USE_LIBUV=0: " + p.NoLibuv})
+	}
 	for _, name := range slices.Sorted(slices.Values(p.Changes.Kept)) {
 		if name != "OMP_NUM_THREADS" {
 			rows = append(rows, row{What: "kept", Value: name + "=" + env[name], From: "set by you"})

@@ -114,9 +114,11 @@ type WorldAgreed struct {
 }
 
 // EnvironmentNote says that something in the workers' environment was replaced, which rank 0's agent
-// reports, or will not work, which one agent of each node reports, before the workers start.
+// reports, or will not work, or was set for a reason that is not obvious, which one agent of each
+// node reports, before the workers start.
 type EnvironmentNote struct {
-	Text string `json:"text"` // a sentence
+	Text    string `json:"text"`              // a sentence
+	Verbose bool   `json:"verbose,omitempty"` // only for people who ask for details
 }
 
 // WorkerStarted says that a worker of this agent runs. A worker whose program cannot be executed is

@@ -13,6 +13,7 @@ type Preview struct {
 	Identity envmap.Identity // unknown numbers are 0 or 1
 	Changes  envmap.Changes  // of the environment; Set is without the variables in Open
 	Open     []string        // variables whose values the agents agree on when they meet
+	NoLibuv  string          // why USE_LIBUV is set to 0; "" if it is not
 }
 
 // Preview makes the environment of the first worker as far as it is known.
@@ -20,6 +21,9 @@ func (l *Local) Preview() (p Preview, err error) {
 	p.Identity, p.Open = l.previewIdentity()
 	if p.Changes, err = envmap.TorchChanges(l.env, p.Identity, l.torchOptions()); err != nil {
 		return p, err
+	}
+	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
+		p.NoLibuv = "torch " + l.torch.Version + " in " + l.torch.Dir + " may be built without libuv"
 	}
 	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }
 	p.Open = slices.DeleteFunc(p.Open, kept)
@@ -48,7 +52,7 @@ func (l *Local) previewIdentity() (id envmap.Identity, open []string) {
 		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
 		MasterAddr:     "unknown", RunID: "unknown",
 		Launcher: p.Launcher, Visible: l.Devices, GPUs: l.Devices.Count(),
-		NCCLConfigured: host.NCCLConfigured(l.env),
+		NCCLConfigured: host.NCCLConfigured(l.env), NoLibuv: l.torch.MayLackLibuv(),
 	}
 	if p.Nodes != 1 {
 		id.Interface, id.Nodes = "unknown", max(id.Nodes, 2)
@@ -103,6 +107,7 @@ func (l *Local) identity(w rdzv.World, i int, ownAddr string) envmap.Identity {
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Launcher: l.Placement.Launcher,
 		Interface: networkInterface(w, ownAddr), NCCLConfigured: host.NCCLConfigured(l.env),
+		NoLibuv: l.torch.MayLackLibuv(),
 		Threads: l.CPUs.Threads(l.Workers, seat.LocalSize), Visible: l.Devices, GPUs: l.Devices.Count(),
 	}
 }

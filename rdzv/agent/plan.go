@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,7 +29,8 @@ type Local struct {
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs
 
-	env envmap.Env // Config.Environ
+	env   envmap.Env    // Config.Environ
+	torch program.Torch // which the program would import; without a program, python3 of PATH
 }
 
 // Plan determines what an agent can know by itself, without any network: its placement, program
@@ -50,6 +52,9 @@ func Plan(c Config) (*Local, error) {
 		return nil, err
 	}
 	l.Devices, l.CPUs = envmap.VisibleDevices(l.env, c.Root), envmap.ReadCPUs(c.Root)
+	if dir, err := os.Getwd(); err == nil { // it may have been removed: then nothing is known of torch
+		l.torch = program.Inspect(c.Root, c.Program, l.env, dir).Torch
+	}
 	if err := l.countAgents(); err != nil {
 		return l, err
 	}

@@ -88,6 +88,9 @@ func (l *Local) introduce(events *reporter) {
 		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job,
 		Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
 	})
+	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
+		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
+	}
 }
 
 // work runs the workers until the job has ended, unless it ends before they begin. The end of the

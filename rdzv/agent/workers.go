@@ -95,7 +95,7 @@ func (w *workers) environ(i int) ([]string, error) {
 	}
 	environ, notes, err := envmap.Torch(w.local.Config.Environ, id, w.local.torchOptions())
 	for _, note := range notes {
-		w.events.send(EnvironmentNote{note})
+		w.events.send(EnvironmentNote{Text: note})
 	}
 	return environ, err
 }

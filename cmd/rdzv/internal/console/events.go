@@ -42,7 +42,11 @@ func (c *Console) Event(e agent.Event) {
 		c.EndStatus()
 		c.worldAgreed(e)
 	case agent.EnvironmentNote:
-		c.Info("%s", e.Text)
+		if e.Verbose {
+			c.Verbose("%s", e.Text)
+		} else {
+			c.Info("%s", e.Text)
+		}
 	case agent.Stragglers:
 		c.Info("%v", e.Stragglers)
 	case agent.JobEnded:
