@@ -14,10 +14,6 @@ import os
 import socket
 import sys
 
-# Debian's torch 2.6 is built without libuv but uses it by default, so that init_process_group
-# fails. The other implementation of the store works with every version of torch.
-os.environ.setdefault("USE_LIBUV", "0")
-
 import torch
 import torch.distributed as dist
 from torch import nn
