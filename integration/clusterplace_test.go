@@ -27,10 +27,12 @@ func (p *clusterPlace) on(host int, argv ...string) *process {
 	return p.start(p.cluster.on(host, argv...)...)
 }
 
-// openMPI is a command line of Open MPI's mpirun, for one of the hosts.
+// openMPI is a command line of Open MPI's mpirun, for one of the hosts. The arguments contain the
+// hosts and their slots. With --oversubscribe, Open MPI 5 would place all ranks on the first host;
+// --bind-to none allows more ranks than cores too.
 func (p *clusterPlace) openMPI(args ...string) []string {
 	shell := p.cluster.remoteShell(p.place)
-	return append([]string{mpirun, "--oversubscribe", "--mca", "plm_rsh_agent", shell}, args...)
+	return append([]string{mpirun, "--bind-to", "none", "--mca", "plm_rsh_agent", shell}, args...)
 }
 
 // hydra is the same for MPICH's mpiexec.

@@ -105,10 +105,10 @@ func (j *job) commandLines(flags, program []string) [][]string {
 		}
 		return agents
 	case "openmpi":
-		line := []string{mpirun, "--oversubscribe", "-np", n}
+		line := mpirunCommand(workersPerJob)
 		if twoHosts {
-			shell := c.remoteShell(j.place)
-			line = append(line, "--mca", "plm_rsh_agent", shell, "--host", "node1:2,node2:2")
+			on := &clusterPlace{j.place, c}
+			line = on.openMPI("--host", "node1:2,node2:2", "-np", n)
 		}
 		return [][]string{c.on(1, append(line, exec...)...)}
 	case "hydra":
