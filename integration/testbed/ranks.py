@@ -90,12 +90,12 @@ def fail(kind, word, code):
 
 def run_store():
     import datetime
-    from torch.distributed import TCPStore
+    from torch.distributed import rendezvous
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    address, run = os.environ["MASTER_ADDR"], os.environ["RDZV_RUN_ID"]
-    port, timeout = int(os.environ["MASTER_PORT"]), datetime.timedelta(seconds=60)
-    store = TCPStore(address, port, size, rank == 0, timeout)
+    run = os.environ["RDZV_RUN_ID"]
+    timeout = datetime.timedelta(seconds=60)
+    store, _, _ = next(rendezvous("env://", timeout=timeout))  # as init_process_group does
     store.set(f"run{rank}", run)
     runs = [store.get(f"run{r}").decode() for r in range(size)]
     if runs != [run] * size:
