@@ -11,7 +11,7 @@ import (
 type joinCase struct {
 	name  string
 	want  layout
-	start func(p *clusterPlace) *process
+	start func(p *clusterPlace) *process // nil if the launcher crashes by itself
 }
 
 // The following start a job of peers with arguments of the launcher and flags of rdzv exec.
@@ -57,17 +57,22 @@ func arbitraryJob(hosts ...string) func(p *clusterPlace) *process {
 	}
 }
 
+// mpmdJob has two programs. Open MPI 5.0.7 crashes if there is more than one.
 func mpmdJob(p *clusterPlace) *process {
 	line := append(strings.Fields("--host node1:2,node2:2 -np 1"), p.exec()...)
 	line = append(line, ":", "-np", "3")
-	return p.on(1, p.openMPI(append(line, p.exec("--grace", "9s")...)...)...)
+	job := p.on(1, p.openMPI(append(line, p.exec("--grace", "9s")...)...)...)
+	alone := strings.Fields("--host node1:2,node2:2 -np 1 true : -np 3 true")
+	return p.unlessMpirunCrashed(job, alone...)
 }
 
 func (c *cluster) runJoinCases(t *testing.T, cases []joinCase) {
 	for _, j := range cases {
 		t.Run(j.name, func(t *testing.T) {
 			p := c.newPlace(t)
-			p.check(j.want, j.start(p))
+			if job := j.start(p); job != nil {
+				p.check(j.want, job)
+			}
 		})
 	}
 }
