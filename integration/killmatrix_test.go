@@ -34,11 +34,11 @@ var killCases = []killCase{
 	{name: "agent SIGSTOP", codes: []int{123}, kill: func(j *job) { j.stop(j.agentOf(lastRank)) }},
 	{name: "store SIGSTOP", codes: []int{123}, kill: func(j *job) { j.stop(j.storeHost()) }},
 	{name: "launcher", codes: []int{123}, launchers: jobLaunchers[1:], kill: (*job).killLauncher},
-	// An mpirun that loses an orted sends SIGTERM to the ranks of its own host at once, which may
+	// An mpirun that loses its daemon sends SIGTERM to the ranks of its own host at once, which may
 	// arrive before the leader notices the loss.
 	{name: "daemon", codes: []int{123, 128 + 15}, launchers: jobLaunchers[1:], hosts: []int{2},
 		kill: func(j *job) {
-			daemon := j.daemonOf(lastRank, "orted", "hydra_pmi_proxy", "slurmstepd")
+			daemon := j.daemonOf(lastRank, "orted", "prted", "hydra_pmi_proxy", "slurmstepd")
 			j.signal(daemon, syscall.SIGKILL)
 		}},
 }

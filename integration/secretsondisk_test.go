@@ -69,8 +69,9 @@ func (p *place) secrets(launcher string, all []record) (secrets []string) {
 	if token, err := os.ReadFile(filepath.Join(p.root, "home/.config/rdzv/token")); err == nil {
 		secrets = append(secrets, strings.TrimSpace(string(token)))
 	}
-	if launcher == "openmpi" {
-		secrets = append(secrets, all[0].Env["OMPI_MCA_orte_precondition_transports"])
+	key := all[0].Env["OMPI_MCA_orte_precondition_transports"] // Open MPI 5 sets none
+	if launcher == "openmpi" && key != "" {
+		secrets = append(secrets, key)
 	}
 	if launcher == "hydra" {
 		for _, address := range keepers() {
