@@ -51,15 +51,19 @@ func (p *clusterPlace) cancel(k cancelCase) {
 	line := rdzvExec(k.flags, worker("signals", p.dir("job")))
 	batch := p.batch([]string{"-N2", "-n4", "--ntasks-per-node=2"}, append(k.script, line...)...)
 	workers := records(p.t, p.dir("job"), k.workers)
-	id, received := workers[0].Env["SLURM_JOB_ID"], k.received
+	id, received := workers[0].Env["SLURM_JOB_ID"], []string{k.received}
 	p.scancel(id, k.scancel...)
-	if strings.HasPrefix(received, "SIGUSR") { // which does not end the job
+	if strings.HasPrefix(k.received, "SIGUSR") { // which does not end the job
 		p.scancel(id)
-		received += " SIGTERM"
+		received[0] += " SIGTERM"
+	}
+	if k.name == "mpirun" && openMPI5 { // it repeats the signal, and soon kills the agents
+		received = append(received, k.received+" "+k.received)
+		defer p.removeFiles()
 	}
 	batch.code() // that of the script, which may have ended before the job
 	for _, w := range workers {
-		w.checkSignals(p.t, p.dir("job"), received)
+		w.checkSignals(p.t, p.dir("job"), received...)
 	}
 	if output := p.batchOutput(); !strings.Contains(output, k.message) {
 		p.t.Errorf("the script printed %q, want %q in it", output, k.message)

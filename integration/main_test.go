@@ -18,6 +18,8 @@ var (
 	mpirun  string // Open MPI's
 	python  string // a python3 that can import torch
 	testbed string // the path of the directory testbed
+
+	openMPI5 bool // mpirun is that of version 5 or newer, which runs prterun
 )
 
 // programs are what this binary does instead of running tests if its first argument is their name.
@@ -67,6 +69,8 @@ func prepare(dir string) (err error) {
 	if mpirun, err = outputOf("../scripts/openmpi"); err != nil {
 		return fmt.Errorf("cannot find Open MPI's mpirun: make test installs what is missing")
 	}
+	_, notFound := exec.LookPath("prterun")
+	openMPI5 = notFound == nil
 	if python, err = outputOf("../scripts/python-with-torch"); err != nil {
 		return fmt.Errorf("cannot find a python3 that imports torch: make test installs what is missing")
 	}
