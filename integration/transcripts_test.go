@@ -150,10 +150,12 @@ func (term *terminal) linesSince(start int) []string {
 	return general(term.place, strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }))
 }
 
-// queued is what srun prints if Slurm has not finished the job before.
-var queued = regexp.MustCompile(`^srun: job \d+ (queued|has been allocated) `)
+// occasional is what srun prints if Slurm has not finished the job before, and what Open MPI 5's
+// mpirun prints if the remote shell runs before mpirun has put it in a process group.
+var occasional = regexp.MustCompile(
+	`^srun: job \d+ (queued|has been allocated) |plm:ssh: Warning: setpgid\(`)
 
-// variants replace what is different in each run.
+// variants replace what is different in each run, or in versions of the launchers.
 var variants = []struct {
 	pattern *regexp.Regexp
 	text    string
@@ -163,6 +165,10 @@ var variants = []struct {
 	{regexp.MustCompile(`:\d{5}/[\w-]{43}`), ":PORT/KEY"},
 	{regexp.MustCompile(`\b[\d.]+m?s\b`), "TIME"},
 	{regexp.MustCompile(`-[0-9a-f]{8}\b`), "-HASH"},
+	{regexp.MustCompile(`^(\[1,\d\]<std(?:out|err)>:) `), "$1"},    // Open MPI 5
+	{regexp.MustCompile(`^ *(Node|Executable): +`), "$1: "},        // indented by Open MPI 5
+	{regexp.MustCompile(`^\[proxy:0:(1@node2\])`), "[proxy:$1"},    // MPICH 4.0
+	{regexp.MustCompile(`\([\w/]+/launch\.c:\d+\)`), "(launch.c)"}, // of MPICH
 }
 
 // general replaces what is different in each run. Lines of rdzv keep their order, those of workers,
@@ -170,7 +176,7 @@ var variants = []struct {
 func general(p *place, lines []string) (all []string) {
 	var workers []string
 	for _, line := range lines {
-		if queued.MatchString(line) {
+		if occasional.MatchString(line) {
 			continue
 		}
 		line = strings.ReplaceAll(line, filepath.Join(p.root, "you"), "/home/you")
