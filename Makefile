@@ -14,7 +14,7 @@
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 FUZZTIME ?= 500x
-export PYTHON REPS
+export PYTHON REPS ARGS
 # scripts/need-go puts Go into .cache/go if it is missing or too old. sudo removes /usr/local/go/bin.
 export PATH := $(CURDIR)/.cache/go/bin:$(PATH):/usr/local/go/bin
 SHELL := /bin/bash
@@ -89,7 +89,8 @@ cover:
 	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '^rdzv/integration')
 	go tool cover -func bin/cover.out | tail -n 1
 
-# BENCH="latency fail": only these parts. REPS=9: runs of each case. See bench/suite.py.
+# BENCH="latency fail": only these parts. REPS=9: runs of each case. ARGS: more options of
+# bench/bench.py, such as "--n 4 --minutes 30 --resume". See bench/suite.py.
 bench: bin/rdzv
 	@scripts/install-missing bench
 	bench/suite.py $(BENCH)

@@ -3,11 +3,13 @@
 those named, each with bench.py. Then it writes the tables as Markdown to bin/performance.md.
 
 The runs are kept in bin/bench/PART.jsonl; a part that is not run again keeps its table. The number
-of runs of each part is chosen so that all parts take about 20 minutes on two cores; REPS in the
-environment replaces it."""
+of runs of each part is chosen so that all parts take about half an hour on two cores; REPS in the
+environment replaces it. ARGS in the environment are more options of bench.py; with --resume the
+runs of the last time are kept."""
 import datetime
 import os
 import platform
+import shlex
 import subprocess
 import sys
 
@@ -16,15 +18,23 @@ BIN = f"{os.path.dirname(BENCH)}/bin"
 RUNS = f"{BIN}/bench"
 PYTHON = "/usr/bin/python3"
 
-TORCHRUN = "torchrun-static,torchrun-c10d,torchrun-tuned"
 RDZV = "rdzv,rdzv-mpirun,rdzv-mpich,rdzv-srun"
 PEERS = f"torchrun-tuned,openmpi,mpich,srun,{RDZV}"
 ALL = f"torchrun-static,torchrun-c10d,{PEERS}"
 AGAINST = "rdzv=torchrun-tuned,rdzv-mpirun=openmpi,rdzv-mpich=mpich,rdzv-srun=srun"
 
+# Of the measure torch
+FIRST = "torchrun-static,openmpi,srun,rdzv@0,rdzv,rdzv-mpirun@0,rdzv-mpirun,rdzv-srun@0,rdzv-srun"
+FIRST_TABLES = [
+    ("seconds in all", "reduce_s", "n", "--spread"),
+    ("seconds after the last import", "init_s", "n", "--spread", "--fast", "torchrun-static"),
+]
+FIRST_AGAINST = "rdzv=torchrun-static,rdzv-mpirun=openmpi,rdzv-srun=srun"
+
 
 class Part:
-    """options: of bench.py. tables: title, figure and column of each. reps: runs of each case."""
+    """options: of bench.py. tables: title, figure and column of each, and options of report.py.
+    reps: runs of each case."""
 
     def __init__(self, title, text, options, launchers, tables, reps=3, against=AGAINST):
         self.title, self.text, self.tables = title, text, tables
@@ -44,13 +54,25 @@ PARTS = dict(
         "The same on two hosts with N/2 ranks each; the columns are the ranks of one host.",
         "latency --nodes 2 --n 1,2,8,32 --linger 1 --limit 30", f"torchrun-static,{PEERS}",
         [("seconds", "last_s", "n")]),
-    torch=Part(
-        "First all_reduce with PyTorch",
-        "From the start of the command until the last rank has completed its first all_reduce over "
-        "gloo, including `import torch`; and the part of it after the last import.",
-        "torch --n 2,4 --linger 1 --limit 60", f"{TORCHRUN},openmpi,mpich,srun,rdzv,rdzv-mpirun",
-        [("seconds in all", "reduce_s", "n"), ("seconds after the last import", "init_s", "n")],
-        reps=2),
+    first=Part(
+        "First all_reduce with PyTorch, one node",
+        "From the start of the command until the last of N ranks has completed its first all_reduce "
+        "over gloo, including `import torch`; and the part of it after the last import. Each cell "
+        "has the smallest value, the quartiles and the largest value, and in parentheses how many "
+        "starts took at most 0.1 s longer than the median of torchrun-static. rdzv@0 is rdzv with "
+        "--head-start 0.",
+        "torch --n 2,4,8,16 --linger 1 --limit 120 --minutes 4", FIRST, FIRST_TABLES, reps=20,
+        against=FIRST_AGAINST),
+    first2=Part(
+        "First all_reduce with PyTorch, two hosts",
+        "The same on two hosts with N/2 ranks each; the columns are the ranks of one host.",
+        "torch --nodes 2 --n 1,2,4,8 --linger 1 --limit 120 --minutes 4", FIRST, FIRST_TABLES,
+        reps=20, against=FIRST_AGAINST),
+    headstart=Part(
+        "Head start of rank 0", "The same with different values of --head-start, one node.",
+        "torch --n 4,8 --linger 1 --limit 120 --minutes 4",
+        "torchrun-static,rdzv@0,rdzv@50ms,rdzv@100ms,rdzv@150ms,rdzv@250ms,rdzv@400ms",
+        FIRST_TABLES, reps=20, against=""),
     fail=Part(
         "A worker is killed, one node",
         "From SIGKILL to one rank until all other ranks have ended. The ranks do not communicate, "
@@ -141,8 +163,8 @@ def machine():
     ])
 
 
-def table(runs, part, title, figure, column):
-    argv = [f"{BENCH}/report.py", "--pivot", figure, "--by", column, "--title", title,
+def table(runs, part, title, figure, column, *options):
+    argv = [f"{BENCH}/report.py", "--pivot", figure, "--by", column, "--title", title, *options,
             "--against", part.against, runs]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
@@ -159,9 +181,12 @@ def report():
 
 def run(name, part):
     out, reps = f"{RUNS}/{name}.jsonl", os.environ.get("REPS") or str(part.reps)
-    open(out, "w").close()
+    more = shlex.split(os.environ.get("ARGS", ""))
+    if "--resume" not in more:
+        open(out, "w").close()
     start = datetime.datetime.now()
-    subprocess.run([f"{BENCH}/bench.py", *part.options, "--reps", reps, "--out", out], check=True)
+    subprocess.run([f"{BENCH}/bench.py", *part.options, "--reps", reps, "--out", out, *more],
+                   check=True)
     print(f"-- {name}: {(datetime.datetime.now() - start).seconds} s", flush=True)
 
 
