@@ -62,7 +62,7 @@ func run(args []string) int {
 	if hello.C > 0 {
 		prctl(prSetTimerSlack, uintptr(hello.C)) // that of this thread, which the workers inherit
 	}
-	w.queue = newQueue(spec, group, files)
+	w.queue = queue{spec: spec, group: group, files: files}
 	go w.serveChildren()
 	w.serveAgent()
 	return 0

@@ -12,37 +12,21 @@ type queue struct {
 	next   int    // index of the first of them
 	group  int    // their process group
 	files  []int  // the descriptors of all workers
-	uses   []int  // how many streams of these workers each of files is
 	missed uint64 // signals to send to each of them when it has started: bit n-1 is signal n
-}
-
-func newQueue(spec Spec, group int, files []int) queue {
-	q := queue{spec: spec, group: group, files: files, uses: make([]int, len(files))}
-	for _, s := range spec {
-		for _, at := range s.Files {
-			if at != Null {
-				q.uses[at]++
-			}
-		}
-	}
-	return q
 }
 
 // untilNext is how long the first worker must still wait.
 func (q *queue) untilNext() time.Duration { return max(0, q.spec[0].StartAt-Monotonic()) }
 
-// pop removes the first worker. It closes the descriptors that no other one needs, so that pipes
-// end when the workers do.
+// pop removes the first worker. After the last one it closes the descriptors, so that pipes end when
+// the workers do.
 func (q *queue) pop() {
-	for _, at := range q.spec[0].Files {
-		if at == Null {
-			continue
-		}
-		if q.uses[at]--; q.uses[at] == 0 {
-			syscall.Close(q.files[at])
-		}
+	if q.spec, q.next = q.spec[1:], q.next+1; len(q.spec) > 0 {
+		return
 	}
-	q.spec, q.next = q.spec[1:], q.next+1
+	for _, f := range q.files {
+		syscall.Close(f)
+	}
 }
 
 // startNext starts the next worker if it is time.
