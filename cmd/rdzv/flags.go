@@ -130,8 +130,19 @@ var foreignFlags = map[string]string{
 	"module":           "use rdzv exec -- python3 -m MODULE",
 	"start-method":     "omit it",
 	"local-addr":       "use --net NETWORK to choose the addresses",
+	"log-dir":          "redirect the output of each worker: " + ownFile,
+	"redirects":        "redirect the output of each worker: " + ownFile,
+	"r":                "redirect the output of each worker: " + ownFile,
+	"tee":              "copy the output of each worker: " + ownCopy,
+	"t":                "copy the output of each worker: " + ownCopy,
 	"monitor-interval": "omit it: rdzv notices at once when a worker ends",
 }
+
+// What replaces torchrun's files of each worker's output.
+const (
+	ownFile = `rdzv exec -- sh -c 'exec python3 main.py >rank$RANK.log 2>&1'`
+	ownCopy = `rdzv exec -- bash -c 'exec python3 main.py &> >(tee rank$RANK.log)'`
+)
 
 // unknownFlag suggests what was probably meant.
 func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {

@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var torchrunRow = regexp.MustCompile("(?m)^\\| `--?([a-z_]+)[^|]*\\| (.*) \\|$")
+var (
+	torchrunRow  = regexp.MustCompile(`(?m)^\| ([^|]*) \| (.*) \|$`)
+	torchrunFlag = regexp.MustCompile("`--?([a-z_]+)")
+)
 
 // otherLaunchers are the flags of foreignFlags that are other launchers'.
 var otherLaunchers = map[string]bool{"n": true, "np": true, "x": true, "hostfile": true, "H": true,
@@ -25,12 +28,14 @@ func TestTorchrunTable(t *testing.T) {
 	flags := newOptions().execFlags()
 	rows := map[string]bool{}
 	for _, row := range torchrunRow.FindAllStringSubmatch(section, -1) {
-		name := string(canonical(flags, row[1]))
-		rows[strings.ReplaceAll(row[1], "_", "-")] = true
-		checkTorchrunFlag(t, flags, row[1], name, row[2])
+		for _, flag := range torchrunFlag.FindAllStringSubmatch(row[1], -1) {
+			name := string(canonical(flags, flag[1]))
+			rows[strings.ReplaceAll(flag[1], "_", "-")] = true
+			checkTorchrunFlag(t, flags, flag[1], name, row[2])
+		}
 	}
 	for name := range foreignFlags {
-		if !rows[name] && !otherLaunchers[name] && name != "module" {
+		if !rows[name] && !otherLaunchers[name] {
 			t.Errorf("the table does not have torchrun's --%s", name)
 		}
 	}
