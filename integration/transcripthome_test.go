@@ -44,6 +44,8 @@ sys.stdout.write(f"rank {os.environ['RANK']} trains\n")
 time.sleep(1000)
 `,
 	"hosts": "node1 slots=2\nnode2 slots=2\n",
+	// Everything else that make demo does in the repository is to install and to build.
+	"Makefile": "demo:\n\t@scripts/demo\n",
 }
 
 // prepareHome makes the directory in which the user works, and one for rdzv that is in PATH only in
@@ -54,8 +56,20 @@ func (p *clusterPlace) prepareHome() {
 	for name, text := range homeFiles {
 		p.write(filepath.Join(home, name), text, 0o600)
 	}
-	if err := os.Symlink(*rdzvBin, filepath.Join(bin, "rdzv")); err != nil {
+	root, err := filepath.Abs("..")
+	if err != nil {
 		p.t.Fatal(err)
+	}
+	links := map[string]string{
+		filepath.Join(bin, "rdzv"):      *rdzvBin,
+		filepath.Join(home, "bin"):      bin,
+		filepath.Join(home, "scripts"):  filepath.Join(root, "scripts"),
+		filepath.Join(home, "examples"): filepath.Join(root, "examples"),
+	}
+	for link, target := range links {
+		if err := os.Symlink(target, link); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 	for i, entry := range p.env {
 		if path, isPath := strings.CutPrefix(entry, "PATH="); isPath {

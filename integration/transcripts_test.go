@@ -43,7 +43,7 @@ func transcriptsIn(page, text string) (found []transcript) {
 				tr.commands[n-1].shows = append(tr.commands[n-1].shows, line)
 			}
 		}
-		if len(tr.commands) > 0 && tr.commands[0].typed != "make demo" { // that is TestTrain's
+		if len(tr.commands) > 0 {
 			found = append(found, tr)
 		}
 	}
@@ -169,6 +169,10 @@ var variants = []struct {
 	{regexp.MustCompile(`^ *(Node|Executable): +`), "$1: "},        // indented by Open MPI 5
 	{regexp.MustCompile(`^\[proxy:0:(1@node2\])`), "[proxy:$1"},    // MPICH 4.0
 	{regexp.MustCompile(`\([\w/]+/launch\.c:\d+\)`), "(launch.c)"}, // of MPICH
+	{regexp.MustCompile(`^(OMPI_ALLOW_\w+=1 )*mpirun(\.openmpi)?( --oversubscribe)?`), "mpirun"},
+	{regexp.MustCompile(` /\S*/python3 examples/`), " PYTHON examples/"},
+	{regexp.MustCompile(`loss [\d.]+, [\d.]+% right`), "loss N, N% right"},
+	{regexp.MustCompile(`\bparameters [0-9a-f]{16}`), "parameters HASH"},
 }
 
 // general replaces what is different in each run. Lines of rdzv keep their order, those of workers,
