@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -116,9 +115,55 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
+// The ports above a chosen port are free, and no job has those of another. A port that is above
+// another job's cannot be given either.
+func TestPortsAbove(t *testing.T) {
+	for range 200 { // in use
+		listen(t, "127.0.0.1:0", nil)
+	}
+	owner := map[int]int{}
+	for range 100 {
+		first := hold(t, 0).Port()
+		for port := first; port <= first+Above; port++ {
+			if other, taken := owner[port]; taken {
+				t.Errorf("port %d is above %d and above %d", port, first, other)
+			}
+			owner[port] = first
+			if l, err := bound(unix.AF_INET6, port); port != first && err != nil {
+				t.Errorf("port %d above %d: %v", port, first, err)
+			} else if err == nil {
+				l.Close()
+			}
+		}
+	}
+	first := hold(t, 0).Port()
+	if h, err := Hold(first + Above); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("port %d above the chosen %d: %v, %v", first+Above, first, h, err)
+	}
+}
+
+// A given port is reserved whatever the ports above it are used for.
+func TestPortsAboveGivenPort(t *testing.T) {
+	for {
+		used := listen(t, "127.0.0.1:0", nil)
+		h, err := Hold(used - 1)
+		if errors.Is(err, unix.EADDRINUSE) {
+			continue // by another program
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if h.claimAbove(unix.AF_INET6) {
+			t.Errorf("the port above %d is free, want in use", used-1)
+		}
+		return
+	}
+}
+
 func TestHeldPortIsNotInherited(t *testing.T) {
 	h := hold(t, 0)
-	for _, f := range []*os.File{h.held, h.name} {
+	for _, f := range append(h.claims, h.held) {
 		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC == 0 {
 			t.Errorf("%s: flags %#x, %v; want close-on-exec", f.Name(), flags, err)
