@@ -72,6 +72,9 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}
+	if e.hint == "" {
+		e.hint = w.startupHint(e.findings)
+	}
 	w.exited(worker)
 	if !e.findings.Consequence() {
 		w.fail(worker)

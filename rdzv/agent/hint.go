@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/internal/shell"
+	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/meet"
 )
 
@@ -57,6 +60,23 @@ func programHint(err error, program, environ []string) string {
 		return "a file of that name is in this directory: rdzv exec -- ./" + shell.Line(program...)
 	}
 	return "a file of that name is in this directory: " + withInterpreter(name, program)
+}
+
+// startupHint is what to try if a worker failed for this reason, "" if nothing is known to help.
+func (w *workers) startupHint(f postmortem.Findings) string {
+	port := w.world.MasterPort
+	switch {
+	case f.LacksLibuv():
+		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +
+			"creates a TCPStore, pass use_libuv=False"
+	case !f.PortInUse(port):
+		return ""
+	case w.local.Config.MasterPort != 0:
+		return fmt.Sprintf("MASTER_PORT is %d because of --master-port: "+
+			"without it each job gets a free port", port)
+	}
+	return fmt.Sprintf("MASTER_PORT, %d, is for torch on rank 0: "+
+		"for other servers use MASTER_PORT+1 to MASTER_PORT+%d", port, masterport.Above)
 }
 
 // withInterpreter is the command that runs a script with the interpreter of its file name suffix.

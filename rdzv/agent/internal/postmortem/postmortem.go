@@ -55,8 +55,13 @@ var consequences = []string{
 
 // Consequence tells whether the failure seems to be the consequence of another worker's.
 func (f Findings) Consequence() bool {
-	text := strings.ToLower(f.Message + "\n" + strings.Join(f.Lines, "\n"))
+	text := f.text()
 	return slices.ContainsFunc(consequences, func(message string) bool {
 		return strings.Contains(text, message)
 	})
+}
+
+// text is everything that is known of the failure, in lower case.
+func (f Findings) text() string {
+	return strings.ToLower(f.Message + "\n" + strings.Join(f.Lines, "\n"))
 }

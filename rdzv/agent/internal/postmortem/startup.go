@@ -1,0 +1,26 @@
+package postmortem
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Failures of init_process_group about which there is something to try.
+
+// LacksLibuv tells whether torch was asked to use libuv and was built without it.
+//
+// Source: c10d's TCPStore.cpp, "use_libuv was requested but PyTorch was build without libuv
+// support".
+func (f Findings) LacksLibuv() bool { return strings.Contains(f.text(), "without libuv support") }
+
+// PortInUse tells whether a server could not listen on this port because another one does.
+//
+// Source: strerror(3), in messages of c10d's socket.cpp ("failed to bind to [::]:29500 (errno: 98 -
+// Address already in use)"), of its libuv store ("port: 29500, useIpv6: false, code: -98, name:
+// EADDRINUSE, message: address already in use"), and of Python's asyncio.
+func (f Findings) PortInUse(port int) bool {
+	text := f.text()
+	number := regexp.MustCompile(`\b` + strconv.Itoa(port) + `\b`)
+	return strings.Contains(text, "address already in use") && number.MatchString(text)
+}
