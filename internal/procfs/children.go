@@ -37,6 +37,21 @@ func Children(proc fs.FS, pid int) ([]int, error) {
 	return children, nil
 }
 
+// FindDescendant returns the first process for which is is true: pid, or a descendant of it; 0 if
+// there is none. A descendant whose parent has ended is not found.
+func FindDescendant(proc fs.FS, pid int, is func(pid int) bool) int {
+	if is(pid) {
+		return pid
+	}
+	children, _ := Children(proc, pid) // a process that has ended has none
+	for _, child := range children {
+		if found := FindDescendant(proc, child, is); found != 0 {
+			return found
+		}
+	}
+	return 0
+}
+
 // childrenByParent searches all processes for those whose parent is pid.
 func childrenByParent(proc fs.FS, pid int) ([]int, error) {
 	entries, err := fs.ReadDir(proc, ".")

@@ -61,3 +61,21 @@ func TestChildrenFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestFindDescendant(t *testing.T) {
+	proc := fstest.MapFS{
+		"7/task/7/children": {Data: []byte("8 9 ")}, "8/task/8/children": {Data: []byte("10 ")},
+		"9/task/9/children": {}, "10/task/10/children": {Data: []byte("11 ")}, // which has ended
+	}
+	for _, row := range []struct {
+		is   []int
+		want int
+	}{
+		{[]int{7, 8, 9, 10}, 7}, {[]int{9, 10}, 10}, {[]int{9}, 9}, {[]int{11}, 11}, {[]int{6, 12}, 0},
+	} {
+		got := FindDescendant(proc, 7, func(pid int) bool { return slices.Contains(row.is, pid) })
+		if got != row.want {
+			t.Errorf("of %v, FindDescendant returned %d, want %d", row.is, got, row.want)
+		}
+	}
+}

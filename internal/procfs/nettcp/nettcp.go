@@ -1,17 +1,19 @@
-// Package nettcp reads /proc/net/tcp and /proc/net/tcp6: the TCP connections of this process's
-// network namespace.
+// Package nettcp reads /proc/net/tcp and /proc/net/tcp6: the TCP sockets of a network namespace.
 //
 // It opens no connection, and does not find out which process owns one.
 package nettcp
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/netip"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -38,6 +40,41 @@ func Remotes(proc fs.FS, port uint16) (list []netip.Addr) {
 	return list
 }
 
+// Inodes returns the inodes of the TCP sockets of the network namespace of a process, such as "71" or
+// "self", that listen on a port or are connected to it, or being connected, at whatever address.
+func Inodes(proc fs.FS, process string, port uint16) map[uint64]bool {
+	inodes := map[uint64]bool{}
+	for _, name := range []string{"tcp", "tcp6"} {
+		f, err := proc.Open(path.Join(process, "net", name))
+		if err != nil {
+			continue
+		}
+		addInodes(inodes, f, port)
+		f.Close()
+	}
+	return inodes
+}
+
+// addInodes adds those of a table. Most lines are of other ports: it does not parse them.
+func addInodes(inodes map[uint64]bool, r io.Reader, port uint16) {
+	end := fmt.Appendf(nil, ":%04X ", port)
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if !bytes.Contains(lines.Bytes(), end) {
+			continue
+		}
+		words := strings.Fields(lines.Text())
+		pair, _, err := parseLine(lines.Text())
+		if err != nil || len(words) < 10 {
+			continue
+		}
+		listens := words[3] == listening && pair.local.Port() == port
+		inode, err := strconv.ParseUint(words[9], 10, 64)
+		if err == nil && inode != 0 && (listens || pair.remote.Port() == port) {
+			inodes[inode] = true
+		}
+	}
+}
+
 // read returns the established connections of a table. It ignores malformed lines.
 func read(r io.Reader) []connection {
 	var list []connection
@@ -54,8 +91,11 @@ type connection struct{ local, remote netip.AddrPort }
 
 var errLine = errors.New("malformed line of /proc/net/tcp")
 
-// The state TCP_ESTABLISHED.
-const established = "01"
+// The states TCP_ESTABLISHED and TCP_LISTEN.
+const (
+	established = "01"
+	listening   = "0A"
+)
 
 // parseLine reads one line of /proc/net/tcp or tcp6 (proc(5)), in which addresses are 32-bit words
 // in hexadecimal and in the byte order of this machine.

@@ -1,0 +1,52 @@
+package procfs
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/fstest"
+)
+
+func TestSockets(t *testing.T) {
+	link := func(target string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o700}
+	}
+	proc := fstest.MapFS{
+		"7/fd/0": link("/dev/null"), "7/fd/3": link("socket:[4711]"), "7/fd/4": link("pipe:[1]"),
+		"7/fd/5": link("socket:[18446744073709551615]"), "7/fd/6": link("socket:[x]"),
+		"7/fd/7": link("socket:[18446744073709551616]"), "7/fd/8": link("/tmp/socket:[1]"),
+	}
+	got, err := Sockets(proc, 7)
+	if want := []uint64{4711, 1<<64 - 1}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("Sockets = %v, %v, want %v", got, err, want)
+	}
+	if got, err := Sockets(proc, 8); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Sockets of a process that does not exist = %v, %v", got, err)
+	}
+}
+
+func TestSocketsOfThisProcess(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inode := info.Sys().(*syscall.Stat_t).Ino
+	got, err := Sockets(System, os.Getpid())
+	if err != nil || !slices.Contains(got, inode) {
+		t.Errorf("Sockets = %v, %v, want %d among them", got, err, inode)
+	}
+}
