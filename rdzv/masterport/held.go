@@ -1,5 +1,5 @@
 // Package masterport chooses and reserves MASTER_PORT, the TCP port on which rank 0 of torch serves
-// its store.
+// its store, and finds out which workers have connected to it.
 //
 // Which agent needs a port is decided by the caller.
 package masterport

@@ -1,0 +1,109 @@
+package masterport
+
+import (
+	"encoding/binary"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel's socket table by netlink, sock_diag(7): the sockets with a port, of this process's
+// network namespace. It takes a fraction of the time of /proc/net/tcp, most of which is for empty
+// buckets of the kernel's hash table.
+
+// States of TCP sockets, as bits.
+const (
+	listenState = 1 << 10
+	otherStates = 1<<12 - 1 - listenState - 1<<6 // 6 is TIME_WAIT
+)
+
+// Instructions of INET_DIAG_REQ_BYTECODE that compare a port.
+const (
+	localAtLeast, localAtMost   = 2, 3
+	remoteAtLeast, remoteAtMost = 4, 5
+)
+
+// listening and connected return the sockets that listen on a port, and those that are
+// connected to it or being connected. The former is cheap: listening sockets have a table of
+// their own.
+func listening(port uint16) (inodes, error) {
+	return dump(listenState, localAtLeast, localAtMost, port)
+}
+
+func connected(port uint16) (inodes, error) {
+	return dump(otherStates, remoteAtLeast, remoteAtMost, port)
+}
+
+func dump(states uint32, atLeast, atMost byte, port uint16) (inodes, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	found := inodes{}
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		request := request(family, states, filter(atLeast, atMost, port))
+		if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+			return nil, os.NewSyscallError("sendto", err)
+		}
+		if err := receive(fd, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// request is a dump request: nlmsghdr, inet_diag_req_v2, and the filter as an nlattr.
+func request(family byte, states uint32, filter []byte) []byte {
+	const header, body, attribute, bytecode = 16, 56, 4, 1
+	b := make([]byte, header+body+attribute, header+body+attribute+len(filter))
+	native := binary.NativeEndian
+	native.PutUint32(b, uint32(cap(b)))
+	native.PutUint16(b[4:], unix.SOCK_DIAG_BY_FAMILY)
+	native.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	b[header], b[header+1] = family, unix.IPPROTO_TCP
+	native.PutUint32(b[header+4:], states)
+	native.PutUint16(b[header+body:], uint16(attribute+len(filter)))
+	native.PutUint16(b[header+body+2:], bytecode)
+	return append(b, filter...)
+}
+
+// filter is a program of two inet_diag_bc_op, each followed by the port with which it compares. Each
+// has the offsets of what is next if it is true and if it is false, where 4 beyond the end rejects.
+func filter(atLeast, atMost byte, port uint16) (program []byte) {
+	for _, op := range []struct{ code, ifFalse byte }{{atLeast, 20}, {atMost, 12}} {
+		program = append(program, op.code, 8)
+		program = binary.NativeEndian.AppendUint16(program, uint16(op.ifFalse))
+		program = append(program, 0, 0)
+		program = binary.NativeEndian.AppendUint16(program, port)
+	}
+	return program
+}
+
+// receive adds the inodes of an answer, whose messages are inet_diag_msg.
+func receive(fd int, found inodes) error {
+	const inode = 68 // its offset
+	buffer := make([]byte, 32<<10)
+	for {
+		n, _, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil {
+			return os.NewSyscallError("recvfrom", err)
+		}
+		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
+		if err != nil {
+			return os.NewSyscallError("netlink", err)
+		}
+		for _, m := range messages {
+			switch {
+			case m.Header.Type == unix.NLMSG_DONE:
+				return nil
+			case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
+				code := int32(binary.NativeEndian.Uint32(m.Data))
+				return os.NewSyscallError("sock_diag", syscall.Errno(-code))
+			case len(m.Data) >= inode+4:
+				found[uint64(binary.NativeEndian.Uint32(m.Data[inode:]))] = true
+			}
+		}
+	}
+}

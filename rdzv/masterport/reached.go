@@ -1,0 +1,97 @@
+package masterport
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+
+	"rdzv/internal/procfs"
+	"rdzv/internal/procfs/nettcp"
+)
+
+// Listens tells whether the process pid or a descendant of it listens on MASTER_PORT. It costs less
+// than Reached.
+func Listens(proc fs.FS, port int, pid int) bool {
+	l := newLook(proc, port)
+	listens := func(pid int) bool { has, _ := l.has(pid, l.listening); return has }
+	return procfs.FindDescendant(proc, pid, listens) != 0
+}
+
+// Reached tells of each process whether it, or a descendant of it, listens on MASTER_PORT or is
+// connected to it, or is being connected. The address may be any: a program may use another name of
+// rank 0's node than MASTER_ADDR. It is also true if a process cannot be inspected because it is
+// another user's, so that nobody is suspected without evidence.
+func Reached(proc fs.FS, port int, pids []int) []bool {
+	l := newLook(proc, port)
+	reached := make([]bool, len(pids))
+	for i, pid := range pids {
+		reached[i] = procfs.FindDescendant(proc, pid, func(pid int) bool {
+			has, err := l.has(pid, l.listening, l.connected)
+			return has || errors.Is(err, fs.ErrPermission)
+		}) != 0
+	}
+	return reached
+}
+
+// look is one call of Listens or Reached. It reads each table of sockets once, and only if a process
+// has sockets.
+type look struct {
+	proc                 fs.FS
+	port                 uint16
+	listening, connected func() inodes     // in this process's network namespace
+	others               map[string]inodes // in other namespaces, by the name of the namespace
+}
+
+// inodes are sockets that have to do with MASTER_PORT.
+type inodes map[uint64]bool
+
+func newLook(proc fs.FS, port int) *look {
+	l := &look{proc: proc, port: uint16(port), others: map[string]inodes{}}
+	l.listening = sync.OnceValue(func() inodes { return l.ask(listening) })
+	l.connected = sync.OnceValue(func() inodes { return l.ask(connected) })
+	return l
+}
+
+// ask asks the kernel, which answers only if it has the module tcp_diag.
+func (l *look) ask(kernel func(port uint16) (inodes, error)) inodes {
+	if found, err := kernel(l.port); err == nil {
+		return found
+	}
+	return nettcp.Inodes(l.proc, "self", l.port)
+}
+
+// has tells whether a process has one of the sockets in one of the tables of this network namespace,
+// or in the table of its own.
+func (l *look) has(pid int, tables ...func() inodes) (bool, error) {
+	sockets, err := procfs.Sockets(l.proc, pid)
+	if err != nil || len(sockets) == 0 {
+		return false, err
+	}
+	dir := strconv.Itoa(pid)
+	namespace, err := fs.ReadLink(l.proc, path.Join(dir, "ns/net"))
+	if err != nil {
+		return false, err
+	}
+	if own, _ := fs.ReadLink(l.proc, "self/ns/net"); namespace != own {
+		tables = []func() inodes{func() inodes { return l.other(namespace, dir) }}
+	}
+	for _, table := range tables {
+		found := table()
+		if slices.ContainsFunc(sockets, func(inode uint64) bool { return found[inode] }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// other is the table of another network namespace, that of the process whose directory in /proc is
+// dir.
+func (l *look) other(namespace, dir string) inodes {
+	if _, known := l.others[namespace]; !known {
+		l.others[namespace] = nettcp.Inodes(l.proc, dir, l.port)
+	}
+	return l.others[namespace]
+}

@@ -1,0 +1,162 @@
+package masterport
+
+import (
+	"bufio"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
+)
+
+// A worker that holds a socket has inherited it here as descriptor 3.
+func TestReached(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0", ":0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		client, server := connectTo(t, l)
+		other, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		otherClient, _ := connectTo(t, other)
+		pids := []int{
+			holder(t, l.(*net.TCPListener), "exec cat"),
+			holder(t, client, "exec cat"),
+			holder(t, client, "cat <&4 & exec 3<&-; echo; wait"),
+			holder(t, client, "(cat <&4 & exec 3<&-; echo; wait) & exec 3<&-; wait"),
+			holder(t, server, "exec cat"),
+			holder(t, otherClient, "exec cat"),
+			holder(t, other.(*net.TCPListener), "exec cat"),
+			holder(t, client, "exec 3<&-; exec cat"),
+			1 << 30, // no such process
+		}
+		want := []bool{true, true, true, true, false, false, false, false, false}
+		port := l.Addr().(*net.TCPAddr).Port
+		if got := Reached(procfs.System, port, pids); !slices.Equal(got, want) {
+			t.Errorf("with %s: got %v, want %v", address, got, want)
+		}
+		var listens []bool
+		for _, pid := range pids {
+			listens = append(listens, Listens(procfs.System, port, pid))
+		}
+		want = []bool{true, false, false, false, false, false, false, false, false}
+		if !slices.Equal(listens, want) {
+			t.Errorf("listening at %s: got %v, want %v", address, listens, want)
+		}
+	}
+}
+
+// The kernel and /proc give the same sockets.
+func TestKernelWithoutDiag(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	connectTo(t, l)
+	port := uint16(l.Addr().(*net.TCPAddr).Port)
+	listens, err1 := listening(port)
+	connects, err2 := connected(port)
+	if len(listens) != 1 || len(connects) != 1 || err1 != nil || err2 != nil {
+		t.Errorf("got listening %v, %v, connected %v, %v; want one each",
+			listens, err1, connects, err2)
+	}
+	maps.Copy(connects, listens)
+	withoutDiag := func(uint16) (inodes, error) { return nil, unix.ENOENT }
+	if got := newLook(procfs.System, int(port)).ask(withoutDiag); !maps.Equal(got, connects) {
+		t.Errorf("got %v from /proc, want %v", got, connects)
+	}
+}
+
+// connectTo returns both ends of a connection.
+func connectTo(t *testing.T, l net.Listener) (client, server *net.TCPConn) {
+	t.Helper()
+	a, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	b, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return a.(*net.TCPConn), b.(*net.TCPConn)
+}
+
+// holder starts a shell with a socket as descriptor 3, and waits until its script prints a line or
+// has become cat. Descriptor 4 and standard input end with the test.
+func holder(t *testing.T, socket interface{ File() (*os.File, error) }, script string) int {
+	t.Helper()
+	inherited, err := socket.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inherited.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := exec.Command("sh", "-c", script)
+	c.Stdin, c.ExtraFiles = r, []*os.File{inherited, r}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close(); c.Wait() })
+	if _, err := w.WriteString("\n"); err != nil { // which cat prints
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return c.Process.Pid
+}
+
+// noAccess is a /proc in which process 9 is another user's.
+type noAccess struct{ fstest.MapFS }
+
+func (n noAccess) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == "9/fd" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return n.MapFS.ReadDir(name)
+}
+
+// Each process is looked up in the table of its own network namespace. Process 8 is the parent of
+// another user's.
+func TestReachedInNamespaces(t *testing.T) {
+	link := func(target string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o700}
+	}
+	table := func(inode string) *fstest.MapFile {
+		const line = " 0: 0C004D0A:BFED 0B004D0A:8C11 01 0:0 00:0 0 0 0 "
+		return &fstest.MapFile{Data: []byte(line + inode + " 1 0 20 4 30 10 -1\n")}
+	}
+	proc := noAccess{fstest.MapFS{
+		"5/fd/3": link("socket:[100]"), "5/ns/net": link("net:[1]"), "5/net/tcp": table("100"),
+		"6/fd/3": link("socket:[100]"), "6/ns/net": link("net:[2]"), "6/net/tcp": table("200"),
+		"7/fd/3": link("socket:[200]"), "7/ns/net": link("net:[2]"), // has the table of 6
+		"8/fd/3": link("pipe:[1]"), "8/task/8/children": {Data: []byte("9 ")},
+	}}
+	pids, want := []int{5, 6, 7, 8, 9}, []bool{true, false, true, true, true}
+	if got := Reached(proc, 0x8C11, pids); !slices.Equal(got, want) {
+		t.Errorf("of processes %v, got %v, want %v", pids, got, want)
+	}
+}
