@@ -35,6 +35,8 @@ func (s *Session) applySignal(e *clientv3.Event) error {
 		return keepSignal(&s.world, key, value, func() { close(s.haveWorld) })
 	case key == s.keys.verdict():
 		return keepSignal(&s.verdict, key, value, func() { s.cancel(s.Verdict()) })
+	case key == s.keys.look():
+		return keepSignal(&s.look, key, value, func() { close(s.haveLook) })
 	case key == s.keys.settled():
 		return keepSignal(&s.settled, key, value, func() { close(s.haveSettled) })
 	}
@@ -54,6 +56,10 @@ func keepSignal[T any](field *atomic.Pointer[T], key string, value []byte, then 
 	then()
 	return nil
 }
+
+// Look returns a channel that is closed when the leader asks this agent to look closely which of its
+// workers have reached init_process_group: some of the job have, and wait for others.
+func (s *Session) Look() <-chan struct{} { return s.haveLook }
 
 // World waits until all agents have joined and returns the world. If the job ends before
 // that, the error is the cause of the end of Context.

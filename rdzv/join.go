@@ -41,7 +41,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	s := &Session{
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
-		haveWorld: make(chan struct{}), haveSettled: make(chan struct{}),
+		haveWorld: make(chan struct{}), haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
 	}
 	s.store, s.loseStore = context.WithCancelCause(context.Background())
 	s.ctx, s.cancel = context.WithCancelCause(s.store)

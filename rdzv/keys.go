@@ -24,10 +24,13 @@ func (k keys) host(node string) string   { return k.prefix + "host/" + url.PathE
 func (k keys) seat(id string) string     { return k.prefix + "seat/" + id }
 func (k keys) progresses() string        { return k.prefix + "progress/" }
 func (k keys) progress(id string) string { return k.progresses() + id }
+func (k keys) reaches() string           { return k.prefix + "reached/" }
+func (k keys) reached(id string) string  { return k.reaches() + id }
 func (k keys) outcomes() string          { return k.prefix + "outcome/" }
 func (k keys) outcome(id string) string  { return k.outcomes() + id }
 func (k keys) signals() string           { return k.prefix + "signal/" }
 func (k keys) world() string             { return k.signals() + "world" }
+func (k keys) look() string              { return k.signals() + "look" }
 func (k keys) verdict() string           { return k.signals() + "verdict" }
 func (k keys) settled() string           { return k.signals() + "settled" }
 

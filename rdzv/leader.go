@@ -36,8 +36,12 @@ type LeaderConfig struct {
 	NextWaiting func(last time.Duration) time.Duration
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
+	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the
+	// others have not, and then once when all have. May be nil.
+	Init func(InitProgress)
 
 	stragglingAfter time.Duration // instead of 10 s, in tests
+	initTimes       initTimes     // instead of the default, in tests
 }
 
 const defaultStragglingAfter = 10 * time.Second
@@ -63,6 +67,7 @@ type Leader struct {
 	outcomes     []Outcome // in the order of the store
 	successes    []success
 	firstSuccess *Worker // the first worker that succeeded
+	init         initWatch
 
 	begin         time.Time        // of Run
 	waited        time.Duration    // between begin and the next call of Waiting
@@ -81,6 +86,7 @@ type memberState struct {
 	settled bool
 	lost    bool
 	ended   []Worker // as far as published before it settled
+	reached *reached // as far as published
 }
 
 // NewLeader starts to watch the job. It must return before the first agent can connect to
@@ -92,6 +98,9 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	}
 	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
 	c.stragglingAfter = cmp.Or(c.stragglingAfter, defaultStragglingAfter)
+	if c.initTimes.ask == 0 {
+		c.initTimes = defaultInitTimes
+	}
 	l := &Leader{
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt),
 		members: map[string]*memberState{}, lostEarly: map[string]bool{},
@@ -135,6 +144,10 @@ func (l *Leader) step(ctx context.Context) error {
 		l.reportWaiting()
 	case <-l.reportTime:
 		l.reportStragglers()
+	case <-l.init.ask:
+		return l.askForInit(ctx)
+	case <-l.init.report:
+		l.reportInit()
 	case <-l.exitTimeout:
 		return l.stopStragglers(ctx)
 	case <-l.settleTimeout:
@@ -170,6 +183,9 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.progresses()); ok {
 		l.readProgress(id, value)
+	}
+	if id, ok := strings.CutPrefix(key, l.keys.reaches()); ok {
+		l.readReached(id, value)
 	}
 	if key == l.keys.verdict() && l.verdict == nil {
 		v, err := decode[Verdict](value)

@@ -60,6 +60,17 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	return s.putWorkers(ctx, s.keys.progress(s.config.Self.ID), ended)
 }
 
+// Reached publishes that all workers of this agent have reached init_process_group except some.
+func (s *Session) Reached(ctx context.Context, except []Unreached) error {
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
+	key := s.keys.reached(s.config.Self.ID)
+	if err := put(ctx, s.client, key, encode(reached{except})); err != nil {
+		return fmt.Errorf("cannot write which workers have reached init_process_group: %w", err)
+	}
+	return nil
+}
+
 func (s *Session) putWorkers(ctx context.Context, key string, workers []Worker) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()

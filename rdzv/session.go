@@ -82,6 +82,8 @@ type Session struct {
 	verdict     atomic.Pointer[Verdict]
 	world       atomic.Pointer[World]
 	haveWorld   chan struct{} // closed when world is set
+	look        atomic.Pointer[look]
+	haveLook    chan struct{} // closed when look is set
 	settled     atomic.Pointer[settled]
 	haveSettled chan struct{} // closed when settled is set
 

@@ -1,0 +1,144 @@
+package rdzv
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// startInit starts a job of four ranks on three nodes, whose leader reports at once which of them
+// have not reached init_process_group, and then after an hour.
+func startInit(t *testing.T) (*job, []*Session, chan InitProgress) {
+	t.Helper()
+	reports := make(chan InitProgress, 8)
+	j := start(t, LeaderConfig{
+		Agents: 3, Init: func(p InitProgress) { reports <- p },
+		initTimes: initTimes{time.Nanosecond, []time.Duration{time.Millisecond, time.Hour}},
+	})
+	two := member(1)
+	two.Slots = 2
+	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}
+	j.worlds(sessions)
+	return j, sessions, reports
+}
+
+func (j *job) reached(s *Session, except ...Unreached) {
+	j.t.Helper()
+	if err := s.Reached(j.ctx, except); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+func (j *job) report(reports chan InitProgress, want string) {
+	j.t.Helper()
+	select {
+	case p := <-reports:
+		p.Waited = 12 * time.Second
+		if p.String() != want {
+			j.t.Errorf("got %q, want %q", p, want)
+		}
+	case <-j.ctx.Done():
+		j.t.Fatalf("there was no report %q", want)
+	}
+}
+
+func (j *job) finishInit(sessions []*Session, reports chan InitProgress) {
+	j.t.Helper()
+	j.settle(sessions[0], succeeded(0))
+	j.settle(sessions[1], succeeded(1), succeeded(2))
+	j.settle(sessions[2], succeeded(3))
+	for _, s := range sessions {
+		j.leave(s)
+	}
+	if len(reports) > 0 {
+		j.t.Errorf("there was one more report: %q", <-reports)
+	}
+}
+
+// Agents are asked to look closely when rank 0 has reached init_process_group, and not before. Which
+// ranks are missing is reported then, and that none is any more.
+func TestInitProgress(t *testing.T) {
+	j, sessions, reports := startInit(t)
+	j.reached(sessions[1], Unreached{Rank: 2, Python: 71})
+	select {
+	case <-sessions[2].Look():
+		t.Error("the agents were asked although rank 0 has not reached it")
+	case p := <-reports:
+		t.Errorf("%q was reported although rank 0 has not reached it", p)
+	default:
+	}
+	j.reached(sessions[0])
+	j.report(reports, "ranks 2 (node1), 3 (node2) have not reached init_process_group "+
+		"12s after rank 0 did; 2 of 4 ranks have")
+	for _, s := range sessions {
+		select {
+		case <-s.Look():
+		case <-j.ctx.Done():
+			t.Fatal("the agents were not asked")
+		}
+	}
+	j.reached(sessions[1])
+	j.reached(sessions[2])
+	j.report(reports, "all 4 ranks have reached init_process_group, the last one 12s after rank 0")
+	j.finishInit(sessions, reports)
+}
+
+// Nothing is reported if all ranks have reached it in time.
+func TestInitWithoutDelay(t *testing.T) {
+	j, sessions, reports := startInit(t)
+	j.reached(sessions[1])
+	j.reached(sessions[2])
+	j.reached(sessions[0])
+	j.finishInit(sessions, reports)
+}
+
+// A rank that has succeeded is not missing.
+func TestInitAfterSuccess(t *testing.T) {
+	j, sessions, reports := startInit(t)
+	j.settle(sessions[2], succeeded(3))
+	j.reached(sessions[0])
+	j.report(reports, "ranks 1-2 (node1) have not reached init_process_group "+
+		"12s after rank 0 did; 2 of 4 ranks have")
+	j.finishInit(sessions, reports)
+}
+
+// Nothing is reported if no rank ever reaches it.
+func TestInitWithoutRanks(t *testing.T) {
+	j, sessions, reports := startInit(t)
+	j.reached(sessions[2], Unreached{Rank: 3})
+	j.finishInit(sessions, reports)
+}
+
+func TestInitProgressText(t *testing.T) {
+	node := func(host, ranks string) NodeRanks { return NodeRanks{host, ranks} }
+	for _, row := range []struct {
+		progress InitProgress
+		want     string
+	}{
+		{
+			InitProgress{Ranks: 8, Reached: 7, Missing: []NodeRanks{node("node2", "5")}},
+			"rank 5 (node2) has not reached init_process_group 12s after rank 0 did; 7 of 8 ranks have",
+		},
+		{
+			InitProgress{Ranks: 2, Reached: 1, Missing: []NodeRanks{node("node2", "1")}},
+			"rank 1 (node2) has not reached init_process_group 12s after rank 0 did; 1 of 2 ranks has",
+		},
+		{
+			InitProgress{
+				Ranks: 64, Reached: 4, More: 1,
+				Missing: slices.Repeat([]NodeRanks{node("n", "4-5")}, 2),
+			},
+			"ranks 4-5 (n), 4-5 (n) and 1 more node have not reached init_process_group " +
+				"12s after rank 0 did; 4 of 64 ranks have",
+		},
+		{
+			InitProgress{Ranks: 2, Reached: 2},
+			"all 2 ranks have reached init_process_group, the last one 12s after rank 0",
+		},
+	} {
+		row.progress.Waited = 12*time.Second + 300*time.Millisecond
+		if got := row.progress.String(); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
+		}
+	}
+}

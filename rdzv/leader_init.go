@@ -1,0 +1,121 @@
+package rdzv
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// initTimes are when, after rank 0 has reached init_process_group, the leader asks the agents to
+// look closely, and then when it reports which ranks have not reached it.
+type initTimes struct {
+	ask    time.Duration
+	report []time.Duration
+}
+
+var defaultInitTimes = initTimes{
+	8 * time.Second, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute},
+}
+
+// initWatch is what the leader knows about which workers have reached init_process_group. Nothing
+// counts until rank 0 has, which serves the store there: without it no other rank can have connected
+// to that, so that what looks like it is the port of another program.
+type initWatch struct {
+	begin    time.Time        // when rank 0 reached it; zero before
+	ask      <-chan time.Time // nil before begin, and afterwards
+	report   <-chan time.Time // nil before begin, and after the last report
+	reported int              // number of reports
+	done     bool             // nothing is left to report
+}
+
+// readReached handles which workers of an agent have reached init_process_group. It ignores a value
+// that cannot be decoded, because nothing but a line for people depends on it.
+func (l *Leader) readReached(id string, value []byte) {
+	m := l.members[id]
+	r, err := decode[reached](value)
+	if m == nil || err != nil || l.config.Init == nil || l.init.done || l.verdict != nil {
+		return
+	}
+	m.reached = &r
+	isRank0 := func(u Unreached) bool { return u.Rank == 0 }
+	if l.init.begin.IsZero() && m.seat.Rank == 0 && !slices.ContainsFunc(r.Missing, isRank0) {
+		l.init.begin = time.Now()
+		l.init.ask = time.After(l.config.initTimes.ask)
+		l.init.report = time.After(l.config.initTimes.report[0])
+	}
+	if l.init.reported > 0 {
+		l.reportAllReached()
+	}
+}
+
+// reportAllReached reports that no rank is missing any more.
+func (l *Leader) reportAllReached() {
+	if p := l.initProgress(); p.Reached == p.Ranks {
+		l.config.Init(p)
+		l.init.done = true
+	}
+}
+
+// askForInit asks the agents of workers that are missing to look closely, unless there are none.
+func (l *Leader) askForInit(ctx context.Context) error {
+	if p := l.initProgress(); p.Reached == p.Ranks || l.verdict != nil {
+		return nil
+	}
+	if err := put(ctx, l.client, l.keys.look(), encode(look{})); err != nil {
+		return fmt.Errorf("cannot ask which ranks of job %q are missing: %w", l.config.Job, err)
+	}
+	return nil
+}
+
+// reportInit reports which ranks are missing, and when all have reached init_process_group ends the
+// reports.
+func (l *Leader) reportInit() {
+	p := l.initProgress()
+	if p.Reached == p.Ranks || l.verdict != nil {
+		l.init.done = true
+		return
+	}
+	l.config.Init(p)
+	l.init.reported++
+	if times := l.config.initTimes.report; l.init.reported < len(times) {
+		l.init.report = time.After(time.Until(l.init.begin.Add(times[l.init.reported])))
+	}
+}
+
+func (l *Leader) initProgress() InitProgress {
+	p := InitProgress{Waited: time.Since(l.init.begin)}
+	missing, hosts := map[int][]int{}, map[int]string{} // ranks and name of each node, by node rank
+	first := func(u Unreached) bool { return len(missing) == 0 || u.Rank < p.First.Rank }
+	for _, m := range l.joined {
+		list, node := m.unreached(), m.seat.Node
+		p.Ranks += m.Slots
+		p.Reached += m.Slots - len(list)
+		for _, u := range list {
+			if first(u) {
+				p.First, p.Host = u, m.Host
+			}
+			missing[node], hosts[node] = append(missing[node], u.Rank), m.Host
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(missing)) {
+		p.Missing = append(p.Missing, NodeRanks{hosts[node], ranges(missing[node])})
+	}
+	p.Missing, p.More = cut(p.Missing)
+	return p
+}
+
+// unreached are the workers of an agent that have not reached init_process_group, as far as known.
+func (m *memberState) unreached() (list []Unreached) {
+	switch {
+	case m.settled || m.lost:
+		return nil
+	case m.reached != nil:
+		return m.reached.Missing
+	}
+	for rank := m.seat.Rank; rank < m.seat.Rank+m.Slots; rank++ {
+		list = append(list, Unreached{Rank: rank})
+	}
+	return list
+}
