@@ -20,8 +20,8 @@ import (
 var everyEvent = []Event{
 	Placed{}, FlagIgnored{}, Unprotected{}, Searching{}, Alone{}, DifferentToken{}, DifferentCommand{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, EnvironmentNote{},
-	WorkerStarted{}, WorkerExited{}, Stragglers{}, JobEnded{}, Settling{}, DumpingStacks{},
-	FailureReported{}, Diagnostic{}, Finished{},
+	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, Settling{},
+	DumpingStacks{}, FailureReported{}, Diagnostic{}, Finished{},
 }
 
 func TestEveryEvent(t *testing.T) {

@@ -135,6 +135,13 @@ type WorkerExited struct {
 	rdzv.Worker
 }
 
+// InitProgress says which ranks have not reached torch's init_process_group some time after rank 0
+// did. The host of the store reports it 10 s, 1 min and 5 min after that if there are any, and then
+// once more, without any, when all have reached it.
+type InitProgress struct {
+	rdzv.InitProgress
+}
+
 // Stragglers says which workers are still running long after another one succeeded. The host of the
 // store reports it, once, 10 s after the first success.
 type Stragglers struct {
@@ -240,6 +247,7 @@ func (WorldAgreed) Type() string      { return "world_agreed" }
 func (EnvironmentNote) Type() string  { return "environment_note" }
 func (WorkerStarted) Type() string    { return "worker_started" }
 func (WorkerExited) Type() string     { return "worker_exited" }
+func (InitProgress) Type() string     { return "init_progress" }
 func (Stragglers) Type() string       { return "stragglers" }
 func (JobEnded) Type() string         { return "job_ended" }
 func (Settling) Type() string         { return "settling" }

@@ -47,6 +47,8 @@ func jsonForm(e Event) any {
 		return worldFormOf(e.World)
 	case WorkerExited:
 		return workerFormOf(e.Worker)
+	case InitProgress:
+		return initProgressFormOf(e.InitProgress)
 	case Stragglers:
 		return stragglersFormOf(e.Stragglers)
 	case JobEnded:
@@ -96,6 +98,28 @@ type worldForm struct {
 	Seat       seatForm     `json:"seat"`
 }
 
+type initProgressForm struct {
+	Ranks         int          `json:"world_size"`
+	Reached       int          `json:"reached"`
+	Missing       []layoutForm `json:"missing,omitempty"`
+	MoreNodes     int          `json:"more_nodes,omitempty"`
+	First         *int         `json:"first_rank,omitempty"`
+	FirstHost     string       `json:"first_host,omitempty"`
+	FirstPython   int          `json:"first_python_pid,omitempty"`
+	WaitedSeconds float64      `json:"waited_seconds"`
+}
+
+func initProgressFormOf(p rdzv.InitProgress) initProgressForm {
+	form := initProgressForm{
+		Ranks: p.Ranks, Reached: p.Reached, Missing: layoutFormOf(p.Missing), MoreNodes: p.More,
+		FirstHost: p.Host, FirstPython: p.First.Python, WaitedSeconds: p.Waited.Seconds(),
+	}
+	if p.Reached < p.Ranks {
+		form.First = &p.First.Rank
+	}
+	return form
+}
+
 type layoutForm struct {
 	Host  string `json:"host"`
 	Ranks string `json:"ranks"`
@@ -110,13 +134,16 @@ type seatForm struct {
 }
 
 func worldFormOf(w rdzv.World) worldForm {
-	form := worldForm{
+	return worldForm{
 		Job: w.Job, Attempt: w.Attempt, WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost, StoreRank: w.StoreRank,
-		Seat: seatForm(w.Seat),
+		Layout: layoutFormOf(w.Layout), Seat: seatForm(w.Seat),
 	}
-	for _, node := range w.Layout {
-		form.Layout = append(form.Layout, layoutForm(node))
+}
+
+func layoutFormOf(nodes []rdzv.NodeRanks) (form []layoutForm) {
+	for _, node := range nodes {
+		form = append(form, layoutForm(node))
 	}
 	return form
 }

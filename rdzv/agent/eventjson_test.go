@@ -50,6 +50,11 @@ func TestMarshalEvent(t *testing.T) {
 			Seat:   rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
 		}},
 		WorkerExited{failed},
+		InitProgress{rdzv.InitProgress{
+			Ranks: 8, Reached: 7, Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, Host: "node2",
+			First: rdzv.Unreached{Rank: 5, Python: 4711}, Waited: 10 * time.Second,
+		}},
+		InitProgress{rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: 34 * time.Second}},
 		Stragglers{rdzv.Stragglers{
 			After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
 		}},

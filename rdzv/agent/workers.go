@@ -42,9 +42,11 @@ func (w *workers) run() error {
 		return err
 	}
 	w.oomBefore = postmortem.OOMKills(w.local.Config.Root)
+	stopWatch := w.watchInit()
 	w.in.runs.Store(true)
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
+	stopWatch()
 	w.ended.close()
 	w.releasePort()
 	return err

@@ -47,6 +47,8 @@ func (c *Console) Event(e agent.Event) {
 		} else {
 			c.Info("%s", e.Text)
 		}
+	case agent.InitProgress:
+		c.initProgress(e)
 	case agent.Stragglers:
 		c.Info("%v", e.Stragglers)
 	case agent.JobEnded:
@@ -116,6 +118,16 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
 	if e.Seat.Rank == 0 && w.Nodes > 1 {
 		c.Info("%s", startLine(w))
+	}
+}
+
+// initProgress writes which ranks are missing, in a line of its own on a terminal too: the workers
+// write to it as well.
+func (c *Console) initProgress(e agent.InitProgress) {
+	c.Info("%v", e.InitProgress)
+	if first := e.First; first.Python != 0 {
+		c.suggest(fmt.Sprintf("py-spy dump --pid %d on %s shows where rank %d is",
+			first.Python, e.Host, first.Rank))
 	}
 }
 

@@ -185,3 +185,44 @@ func TestStartLine(t *testing.T) {
 		}
 	}
 }
+
+// What is written while ranks are missing: the hint once, and only if there is a process to inspect.
+// The lines are of their own on a terminal too.
+func TestInitProgress(t *testing.T) {
+	missing := rdzv.InitProgress{
+		Ranks: 8, Reached: 7, Waited: 10 * time.Second, Host: "node2",
+		Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, First: rdzv.Unreached{Rank: 5},
+	}
+	inspectable, later := missing, missing
+	complete := rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: 70 * time.Second}
+	inspectable.First.Python, later.First.Python, later.Waited = 71, 71, time.Minute
+	const line = "rdzv: rank 5 (node2) has not reached init_process_group %s after rank 0 did; " +
+		"7 of 8 ranks have\n"
+	const hint = "rdzv: hint: py-spy dump --pid 71 on node2 shows where rank 5 is\n"
+	const end = "rdzv: all 8 ranks have reached init_process_group, the last one 1m10s after rank 0\n"
+	for _, test := range []struct {
+		console  *Console
+		progress []rdzv.InitProgress
+		want     string
+	}{
+		{&Console{}, []rdzv.InitProgress{missing}, fmt.Sprintf(line, "10s")},
+		{
+			&Console{}, []rdzv.InitProgress{inspectable, later, complete},
+			fmt.Sprintf(line, "10s") + hint + fmt.Sprintf(line, "1m0s") + end,
+		},
+		{
+			&Console{screen: screen{rewrites: true}}, []rdzv.InitProgress{inspectable},
+			fmt.Sprintf(line, "10s") + hint,
+		},
+		{&Console{quiet: true}, []rdzv.InitProgress{inspectable, complete}, ""},
+	} {
+		var out strings.Builder
+		test.console.out = &out
+		for _, p := range test.progress {
+			test.console.Event(agent.InitProgress{InitProgress: p})
+		}
+		if out.String() != test.want {
+			t.Errorf("wrote %q\nwant %q", &out, test.want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"rdzv/internal/procfs"
+	"rdzv/rdzv"
+	"rdzv/rdzv/masterport"
+)
+
+// Rank 0's agent looks for the first time 1 s after it has begun to start its workers whether rank 0
+// listens on MASTER_PORT, and waits half as long again before each next look. The other agents look
+// only when the leader asks. Those of which a worker has not reached init_process_group then look
+// again, at last every 8 s: others wait.
+const (
+	firstLook = time.Second
+	lastPause = 8 * time.Second
+)
+
+// initWatch finds out which workers of an agent have reached init_process_group.
+type initWatch struct {
+	*workers
+	reached  map[int]bool // by rank
+	asked    bool         // by the leader
+	reported int          // number of missing ones in the last report, or -1
+}
+
+// watchInit reports to the job which workers of this agent have reached init_process_group, until
+// all have. It ends with stop.
+func (w *workers) watchInit() (stop func()) {
+	if w.world.Size == 1 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(w.session.Context())
+	i := &initWatch{workers: w, reached: map[int]bool{}, reported: -1}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if w.world.Seat.Rank == 0 {
+			i.awaitRank0(ctx)
+		}
+		i.answer(ctx)
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// awaitRank0 waits until rank 0 has reached init_process_group, and reports that.
+func (w *initWatch) awaitRank0(ctx context.Context) {
+	for pause := firstLook; await(ctx, time.After(pause)); pause += pause / 2 {
+		running := w.ended.running()
+		i := slices.IndexFunc(running, func(s WorkerStarted) bool { return s.Rank == 0 })
+		if i >= 0 && masterport.Listens(procfs.System, w.world.MasterPort, running[i].PID) {
+			w.report()
+			return
+		}
+	}
+}
+
+// answer reports when the leader asks, and from then on when more workers have reached it.
+func (w *initWatch) answer(ctx context.Context) {
+	if !await(ctx, w.session.Look()) {
+		return
+	}
+	w.asked, w.reported = true, -1
+	for pause := firstLook; w.report() > 0 && await(ctx, time.After(pause)); {
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// report looks, and reports the result if it is not the same as before.
+func (w *initWatch) report() (missing int) {
+	list := w.look()
+	if len(list) != w.reported {
+		w.write(func(ctx context.Context) error { return w.session.Reached(ctx, list) })
+		w.reported = len(list)
+	}
+	return len(list)
+}
+
+// await waits for an event; it returns false if ctx ends before.
+func await[T any](ctx context.Context, event <-chan T) bool {
+	select {
+	case <-event:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// look lists the running workers that have not reached it, once the leader has asked with their
+// Python processes.
+func (w *initWatch) look() (missing []rdzv.Unreached) {
+	known := func(s WorkerStarted) bool { return w.reached[s.Rank] }
+	running := slices.DeleteFunc(w.ended.running(), known)
+	pids := make([]int, len(running))
+	for i, s := range running {
+		pids[i] = s.PID
+	}
+	for i, reached := range masterport.Reached(procfs.System, w.world.MasterPort, pids) {
+		u := rdzv.Unreached{Rank: running[i].Rank}
+		if reached {
+			w.reached[u.Rank] = true
+			continue
+		}
+		if w.asked {
+			u.Python = procfs.FindDescendant(procfs.System, pids[i], isPython)
+		}
+		missing = append(missing, u)
+	}
+	return missing
+}
+
+// isPython tells whether a process runs Python, by the name of the file that it executes: torch
+// changes the name of the process.
+func isPython(pid int) bool {
+	exe, err := fs.ReadLink(procfs.System, path.Join(strconv.Itoa(pid), "exe"))
+	return err == nil && strings.HasPrefix(path.Base(exe), "python")
+}
