@@ -28,6 +28,9 @@ const (
 //	wait DIR                waits until it is stopped
 //	until DIR FILE          exits with 0 when FILE exists
 //	leave DIR FILE          the same, but rank 0 exits with 0 at once
+//	reach DIR LATE END      uses MASTER_PORT as torch does: rank 0 listens, and each rank connects,
+//	                        the last one when the file LATE exists, or if that is END not at all;
+//	                        exits with 0 when END exists
 //	exit DIR RANK CODE      that rank exits with CODE when all have started; the others wait
 //	die DIR RANK SIGNAL     the same with a signal, by number
 //	session DIR             has a descendant in another session; exits with 7 on SIGUSR1
@@ -42,6 +45,7 @@ var roles = map[string]func(dir string, args []string) (int, error){
 	"wait":        wait,
 	"until":       until,
 	"leave":       leave,
+	"reach":       reach,
 	"exit":        exit,
 	"die":         die,
 	"session":     withSession,

@@ -1,0 +1,143 @@
+package integration
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// reach is the role of a worker that does with MASTER_PORT what torch's init_process_group does. If
+// REACH_ADDR is set, it connects to that instead of MASTER_ADDR.
+func reach(dir string, args []string) (int, error) {
+	rank := os.Getenv("RANK")
+	if rank == "0" {
+		l, err := net.Listen("tcp", ":"+os.Getenv("MASTER_PORT"))
+		if err != nil {
+			return 0, err
+		}
+		defer l.Close()
+	}
+	if err := leaveRecord(dir); err != nil {
+		return 0, err
+	}
+	size, err := strconv.Atoi(os.Getenv("WORLD_SIZE"))
+	if err != nil {
+		return 0, err
+	}
+	if rank == strconv.Itoa(size-1) {
+		untilExists(args[0], 0)
+		if args[0] == args[1] {
+			return 0, nil // the others end at the same time
+		}
+	}
+	if addr := os.Getenv("REACH_ADDR"); addr != "" {
+		os.Setenv("MASTER_ADDR", addr)
+	}
+	conn, err := dialMaster()
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	return untilExists(args[1], 0), nil
+}
+
+// inTurn runs a program as different launch scripts do: as rank 1 in a child of a shell, as rank 2 in
+// a PID namespace.
+const inTurn = `case $RANK in
+1) "$@"; exit $? ;;
+2) exec unshare $UNSHARE --pid --fork "$@" ;;
+esac
+exec "$@"`
+
+// throughScripts is a program behind inTurn.
+func throughScripts(program []string) []string {
+	unshare := "UNSHARE="
+	if os.Geteuid() != 0 {
+		unshare += "--map-root-user"
+	}
+	return slices.Concat([]string{"env", unshare, "sh", "-c", inTurn, "sh"}, program)
+}
+
+// One of four ranks does not call init_process_group: it is named once, 10 s after rank 0 has called
+// it, and one line says when it has called it too. Nothing is printed with -q, nor if no rank calls
+// it: such jobs have begun before.
+func TestMissingRankIsNamed(t *testing.T) {
+	c := newJobCluster(t)
+	silent, end := c.startSilent(t)
+	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {
+		files := newPlace(t).root
+		late, end := filepath.Join(files, "late"), filepath.Join(files, "end")
+		program := throughScripts(worker("reach", jobDir, late, end))
+		j := c.startJob(t, launcher, hosts, nil, program)
+		node := "(node" + strconv.Itoa(hosts) + ")"
+		j.awaitLine("rank 3 "+node+" has not reached init_process_group 1", "; 3 of 4 ranks have")
+		createFile(t, late)
+		j.awaitLine("all 4 ranks have reached init_process_group, the last one ")
+		createFile(t, end)
+		j.checkCommands(0)
+		if lines := j.linesWith("init_process_group"); len(lines) != 2 {
+			t.Errorf("the agents printed %q, want 2 lines", lines)
+		}
+		j.removeLeftovers()
+	})
+	for _, j := range silent {
+		if lines := j.linesWith("init_process_group"); len(lines) > 0 {
+			t.Errorf("agents printed %q, want nothing", lines)
+		}
+	}
+	createFile(t, end)
+	for _, j := range silent {
+		j.checkCommands(0)
+		j.removeLeftovers()
+	}
+}
+
+// startSilent starts jobs that print nothing about missing ranks. They end when the file end exists.
+func (c *cluster) startSilent(t *testing.T) (jobs []*job, end string) {
+	files := newPlace(t).root
+	end = filepath.Join(files, "end")
+	return []*job{
+		c.runningJob(t, "openmpi", 1, []string{"-q"}, worker("reach", jobDir, end, end)),
+		c.runningJob(t, "openmpi", 1, nil, worker("until", jobDir, end)),
+	}, end
+}
+
+func createFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitLine waits until one of the job's commands has printed a line with the texts.
+func (j *job) awaitLine(texts ...string) {
+	j.t.Helper()
+	if !eventually(waitLimit, func() bool { return len(j.linesWith(texts...)) > 0 }) {
+		j.t.Fatalf("no agent has printed %q", texts)
+	}
+}
+
+// A worker may connect to rank 0 from another network namespace, by another name of its node, and by
+// IPv6.
+func TestMissingRankInNetworks(t *testing.T) {
+	for name, options := range map[string][]string{"IPv4": nil, "IPv6": {"--six"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newCluster(t, 2, options...).newPlace(t)
+			end := filepath.Join(p.root, "end")
+			reach := worker("reach", p.dir("job"), end, end)
+			onNode2 := p.cluster.on(2, slices.Concat([]string{"env", "REACH_ADDR=node1"}, reach)...)
+			script := `[ $RANK != 1 ] || exec ` + quoted(onNode2) + `; exec ` + quoted(reach)
+			flags := []string{"--nproc-per-node", "3"}
+			job := p.on(1, rdzvExec(flags, []string{"sh", "-c", script})...)
+			job.waitFor("rank 2 (node1) has not reached init_process_group 1")
+			createFile(t, end)
+			job.checkCode(0)
+			if lines := job.linesWith("; 2 of 3 ranks have"); len(lines) != 1 {
+				t.Errorf("the agent printed %q, want one line", lines)
+			}
+		})
+	}
+}
