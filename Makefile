@@ -53,6 +53,7 @@ demo:
 test:
 	@scripts/need-go
 	@scripts/install-missing test
+	@$(SUDO) integration/testbed/hosts check
 	@$(MAKE) --no-print-directory unit integration
 
 unit:
@@ -60,6 +61,8 @@ unit:
 	python3 -m unittest discover -s bench -p '*_test.py'
 
 INTEGRATION := go test -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
+
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # make chaos runs TestChaos, make scale runs TestScale.
 integration: bin/rdzv

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,13 +66,26 @@ func (c *cluster) slurm(args ...string) []string        { return c.command("slur
 // command is a command line of a script of the testbed. If this user is not root, it runs with
 // sudo, except for the commands that it runs on the hosts.
 func (c *cluster) command(script string, args ...string) []string {
-	prefix := []string{"env"}
+	dir := "HOSTS_DIR=" + filepath.Join(c.root, "hosts")
+	return slices.Concat(asRootWithEnv(), []string{dir, filepath.Join(testbed, script)}, args)
+}
+
+// asRootWithEnv is the beginning of a command line that is continued with variables and a command.
+func asRootWithEnv() []string {
 	if uid := os.Geteuid(); uid != 0 {
 		as := fmt.Sprintf("HOSTS_AS=%d:%d", uid, os.Getegid())
-		prefix = []string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}
+		return []string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}
 	}
-	dir := "HOSTS_DIR=" + filepath.Join(c.root, "hosts")
-	return slices.Concat(prefix, []string{dir, filepath.Join(testbed, script)}, args)
+	return []string{"env"}
+}
+
+// checkHosts fails if this machine cannot have clusters, as in a container without privileges.
+func checkHosts() error {
+	line := append(asRootWithEnv(), filepath.Join(testbed, "hosts"), "check")
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot make hosts for the tests: %w\n%s", err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // remoteShell makes a program that does what ssh does between real hosts, and returns its path. It

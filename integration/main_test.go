@@ -79,6 +79,9 @@ func prepare(dir string) (err error) {
 			return fmt.Errorf("cannot find the launcher %q: make test installs what is missing", launcher)
 		}
 	}
+	if err := checkHosts(); err != nil {
+		return err
+	}
 	if *rdzvBin != "" {
 		*rdzvBin, err = filepath.Abs(*rdzvBin)
 		return err
