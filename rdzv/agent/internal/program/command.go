@@ -41,21 +41,30 @@ func (c *command) findPython(f files) bool {
 			return false
 		case isScript:
 			c.argv = slices.Concat(interpreter, []string{file}, c.argv[1:])
-		case name == "env":
-			if !c.enterEnv() {
-				return false
-			}
+		case name == "env" && c.enterEnv():
 		case slices.Contains(shellNames, name):
 			c.argv = []string{anyPython}
-		default:
+		case isPython:
 			c.argv = append([]string{file}, c.argv[1:]...)
-			return isPython
+			return true
+		default: // it may run another command, as numactl does
+			c.argv = fromPython(c.argv[1:])
 		}
 		if len(c.argv) == 0 {
 			return false
 		}
 	}
 	return false
+}
+
+// fromPython is the part of a command line that begins with a python.
+func fromPython(words []string) []string {
+	for i, word := range words {
+		if pythonName.MatchString(path.Base(word)) {
+			return words[i:]
+		}
+	}
+	return nil
 }
 
 // maxShebang is how much of a script the kernel reads for its first line (BINPRM_BUF_SIZE).
@@ -77,8 +86,8 @@ func parseShebang(head string) (interpreter []string, isScript bool) {
 	return []string{line[:end], strings.TrimLeft(line[end:], " \t")}, true
 }
 
-// enterEnv replaces a call of env(1) by the command that it runs. It does not know env's options,
-// except for -S, which scripts need.
+// enterEnv replaces a call of env(1) by the command that it runs, unless it has options. Only -S is
+// known, which scripts need.
 func (c *command) enterEnv() bool {
 	args := c.argv[1:]
 	if len(args) > 0 {
@@ -98,6 +107,9 @@ func (c *command) enterEnv() bool {
 		env[name] = value
 		args = args[1:]
 	}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return false
+	}
 	c.argv, c.env = args, env
-	return len(args) > 0 && !strings.HasPrefix(args[0], "-")
+	return true
 }

@@ -4,9 +4,7 @@
 // cannot be told is left empty.
 package program
 
-import (
-	"io/fs"
-)
+import "io/fs"
 
 // Program is what is known of a program. The zero value is a program of which nothing is known, or
 // one that does not use python.
@@ -17,8 +15,8 @@ type Program struct {
 }
 
 // Inspect inspects the program argv, which is executed with the variables env in the directory dir:
-// a python, a script, or a shell, which is assumed to run the python3 of PATH. That is also
-// inspected if argv is empty. fsys is the file system from its root; it should be able to read
+// a python, also behind a command that runs it, a script, or a shell, which is assumed to run the
+// python3 of PATH. That is also inspected if argv is empty. fsys is the file system from its root; it should be able to read
 // symbolic links ([fs.ReadLinkFS]).
 func Inspect(fsys fs.FS, argv []string, env map[string]string, dir string) Program {
 	f := files{fsys, dir}
