@@ -37,7 +37,12 @@ type membership struct {
 // interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
-	err := m.joinAt(ctx, m.conn.connect(ctx))
+	release, err := m.local.claimHost()
+	if err != nil {
+		return m.refused(err)
+	}
+	defer release()
+	err = m.joinAt(ctx, m.conn.connect(ctx))
 	for err == nil {
 		in.joined(m.session)
 		stay := m.moveToBetterHost()
