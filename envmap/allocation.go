@@ -7,7 +7,7 @@ import (
 
 // Allocation is what a resource manager has reserved for the job to which this process belongs.
 type Allocation struct {
-	Manager string // "Slurm" or "PBS"; "" without one
+	Manager string // "Slurm", "PBS" or "LSF"; "" without one
 	Tasks   int    // Unknown if the job does not say
 	Nodes   int
 	Command string // starts a program on all of it
@@ -15,7 +15,7 @@ type Allocation struct {
 
 // ReadAllocation reads the allocation from the environment, and from the file that it names. Slurm:
 // measured, 22.05 and 24.11. PBS: documented; PBS_NODEFILE has a line per slot, which does not say
-// how many processes are meant.
+// how many processes are meant. LSF: documented; LSB_MCPU_HOSTS has the slots after each host.
 func ReadAllocation(env Env, root fs.FS) Allocation {
 	a := Allocation{Tasks: Unknown, Nodes: Unknown}
 	switch {
@@ -29,6 +29,9 @@ func ReadAllocation(env Env, root fs.FS) Allocation {
 		if err == nil {
 			a.Nodes = countDistinct(strings.Fields(string(text)))
 		}
+	case env.has("LSB_MCPU_HOSTS"):
+		a.Manager, a.Command = "LSF", "mpirun"
+		a.Nodes = len(strings.Fields(env["LSB_MCPU_HOSTS"])) / 2
 	}
 	return a
 }

@@ -13,6 +13,7 @@ func TestReadAllocation(t *testing.T) {
 	}
 	slurm := func(tasks, nodes int) Allocation { return Allocation{"Slurm", tasks, nodes, "srun"} }
 	pbs := func(nodes int) Allocation { return Allocation{"PBS", Unknown, nodes, "mpirun"} }
+	lsf := func(nodes int) Allocation { return Allocation{"LSF", Unknown, nodes, "mpirun"} }
 	for _, row := range []struct {
 		name string
 		env  Env
@@ -26,6 +27,8 @@ func TestReadAllocation(t *testing.T) {
 		{"PBS", Env{"PBS_JOBID": "7", "PBS_NODEFILE": "/var/spool/aux/7"}, pbs(2)},
 		{"PBS, one node", Env{"PBS_JOBID": "8", "PBS_NODEFILE": "/var/spool/aux/8"}, pbs(1)},
 		{"PBS, no file", Env{"PBS_JOBID": "9", "PBS_NODEFILE": "/var/spool/aux/9"}, pbs(Unknown)},
+		{"LSF", Env{"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "node1 4 node2 2"}, lsf(2)},
+		{"LSF, one node", Env{"LSB_JOBID": "8", "LSB_MCPU_HOSTS": "node1 4 "}, lsf(1)},
 	} {
 		if got := ReadAllocation(row.env, root); got != row.want {
 			t.Errorf("%s: %+v, want %+v", row.name, got, row.want)
