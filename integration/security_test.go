@@ -212,13 +212,15 @@ func TestRefusedAgent(t *testing.T) {
 	}
 	for _, want := range []string{
 		"rdzv: node1 (10.77.0.11) has a different token",
-		"rdzv: hint: copy the token of node1 to " + tokens[1] + " here, ",
+		"rdzv: hint: copy the token of node1, which prints where it is " +
+			"(by default ~/.config/rdzv/token), to " + tokens[1] + " here, ",
 		"rdzv: node1 (10.77.0.11) has refused this agent for 30s: its token is not the one in " + tokens[1],
 	} {
 		if n := len(other.linesWith(want)); n != 1 {
 			t.Errorf("the agent printed %q %d times, want once: %q", want, n, other.linesWith("rdzv:"))
 		}
 	}
+	host.waitFor("copy the token of one node to the other (here it is " + tokens[0] + ")")
 	host.interrupt()
 	host.checkCode(130)
 }

@@ -19,16 +19,17 @@ func (l *Local) tokenSource() secret.TokenSource {
 }
 
 // remedyOf is what to do about an agent with another token than this one's, which is at place, see
-// secret.TokenSource.
+// secret.TokenSource. Where the other agent's token is only that agent prints: it does not tell an
+// agent that has not proved to be of the same user.
 func remedyOf(n meet.DifferentToken, place string) string {
 	other := cmp.Or(n.Host, n.Addr.String())
+	there := "the token of " + other + ", which prints where it is (by default ~/.config/rdzv/token)"
+	join := "or start rdzv here with the RDZV_JOIN=... that " + other + " prints on a terminal"
 	switch {
 	case n.Hosting && place == "RDZV_TOKEN":
-		return fmt.Sprintf("set RDZV_TOKEN here to the token of %s, or start rdzv here with the "+
-			"RDZV_JOIN=... that %s prints on a terminal", other, other)
+		return fmt.Sprintf("set RDZV_TOKEN here to %s, %s", there, join)
 	case n.Hosting:
-		return fmt.Sprintf("copy the token of %s to %s here, or start rdzv here with the "+
-			"RDZV_JOIN=... that %s prints on a terminal", other, place, other)
+		return fmt.Sprintf("copy %s, to %s here, %s", there, place, join)
 	}
 	return fmt.Sprintf("copy the token of one node to the other (here it is %s), or start rdzv there "+
 		"with RDZV_JOIN=...", place)
