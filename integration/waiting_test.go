@@ -15,7 +15,17 @@ func TestWaiting(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startSlurm(1, 2)
 	runConcurrently(t, []scenario{
-		{"slurm", func(t *testing.T) { c.newPlace(t).nodeMissingUnderSlurm() }},
+		{"node/slurm", func(t *testing.T) {
+			p := c.newPlace(t)
+			p.nodeMissing(" on node2", c.slurm("on", "1", "srun", "-N", "2", "-n", "2"))
+		}},
+		{"node/openmpi", func(t *testing.T) {
+			p, named := c.newPlace(t), " on node2"
+			if openMPI5 { // it does not pass the nodes to ranks or daemons
+				named = ""
+			}
+			p.nodeMissing(named, c.on(1, p.openMPI("--host", "node1,node2", "-np", "2")...))
+		}},
 		{"openmpi", func(t *testing.T) { c.newPlace(t).rankMissingUnderOpenMPI() }},
 		{"hydra", func(t *testing.T) { c.newPlace(t).rankMissingUnderHydra() }},
 		{"no name", func(t *testing.T) { c.newPlace(t).nameMissing() }},
@@ -33,14 +43,14 @@ func (p *clusterPlace) withoutRank2(flags ...string) []string {
 	return append(line, rdzvExec(flags, []string{"true"})...)
 }
 
-// nodeMissingUnderSlurm checks that agents name the node on which rdzv was not started.
-func (p *clusterPlace) nodeMissingUnderSlurm() {
+// nodeMissing checks that agents name the node, if the launcher tells, on which it has not started
+// rdzv.
+func (p *clusterPlace) nodeMissing(named string, launcher []string) {
 	script := `[ "$(hostname)" = node2 ] && exec "$1" worker until "$2" "$2/end"
 		shift 2; exec "$@"`
-	line := []string{"srun", "-N", "2", "-n", "2", "sh", "-c", script, "sh", self, p.dir("absent")}
-	flags := []string{"--join-timeout", "6s"}
-	job := p.slurm(1, append(line, rdzvExec(flags, []string{"true"})...)...)
-	const missing = "1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " +
+	line := append(launcher, "sh", "-c", script, "sh", self, p.dir("absent"))
+	job := p.start(append(line, rdzvExec([]string{"--join-timeout", "6s"}, []string{"true"})...)...)
+	missing := "1 of 2 agents joined; rank 1 has not started rdzv" + named + " or cannot connect " +
 		"(see the launcher's messages above)"
 	job.waitFor("rdzv: " + missing + " (5s)")
 	job.waitFor("rdzv: timed out after 6s (--join-timeout): " + missing)

@@ -2,8 +2,10 @@ package meet
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/hosts"
 	"rdzv/rdzv/secret"
 )
@@ -40,6 +42,27 @@ func orte(c *Config) (*plan, error) {
 	p.hint = "if the hosts cannot find each other by name or multicast, " +
 		"name rank 0's host: mpirun -x RDZV_STORE=HOST"
 	return p, nil
+}
+
+// orteNodes returns the nodes with ranks, nil if they are not known: mpirun's host is in the list
+// also if it has none. Ranks on mpirun's host find the list only in the command lines by which
+// mpirun starts its daemons on the other hosts.
+func orteNodes(c *Config) []string {
+	text := c.Env["OMPI_MCA_orte_node_regex"]
+	for _, p := range procfs.Ancestors(c.Proc, c.PID) {
+		children, _ := procfs.Children(c.Proc, p.PID)
+		for _, child := range children {
+			command := strings.Join(procfs.Arguments(c.Proc, child), " ")
+			if _, after, found := strings.Cut(command, " orte_node_regex "); found && text == "" {
+				text, _, _ = strings.Cut(after, " ")
+			}
+		}
+	}
+	nodes, err := hosts.ParseNodeRegex(strings.Trim(text, `"'`))
+	if err != nil || strconv.Itoa(len(nodes)) != c.Env["OMPI_MCA_orte_num_nodes"] {
+		return nil
+	}
+	return nodes
 }
 
 // orteKey derives the key from mpirun's secret, or from the token if mpirun has none. The variable

@@ -39,16 +39,6 @@ func slurmStep(c *Config, onLeave func(func())) (*plan, error) {
 	return p, nil
 }
 
-// NodesOf returns the names of the nodes on which the launcher has started the agents of the job;
-// nil if its variables do not tell: mpirun passes them only to ranks on other hosts than its own.
-func NodesOf(c Config) []string {
-	if !slurm(&c) {
-		return nil
-	}
-	nodes, _ := hosts.ParseHostlist(c.Env["SLURM_STEP_NODELIST"])
-	return nodes
-}
-
 // Slurm's controller may know addresses of nodes whose names cannot be resolved. To limit its load,
 // agents ask only if they have found no store for some time, once per node, and at first for the
 // first node only.

@@ -1,6 +1,10 @@
 package meet
 
-import "context"
+import (
+	"context"
+
+	"rdzv/rdzv/meet/internal/hosts"
+)
 
 // makePlan selects the row of the table in the package documentation that applies to this agent.
 // onLeave registers a function that is called when the agent leaves.
@@ -34,4 +38,16 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 		p, err = ranked(c)
 	}
 	return p, elect, err
+}
+
+// NodesOf returns the names of the nodes on which the launcher has started the agents of the job;
+// nil if it does not tell.
+func NodesOf(c Config) (nodes []string) {
+	switch {
+	case c.Proc != nil && openMPI4(&c):
+		nodes = orteNodes(&c)
+	case slurm(&c):
+		nodes, _ = hosts.ParseHostlist(c.Env["SLURM_STEP_NODELIST"])
+	}
+	return nodes
 }
