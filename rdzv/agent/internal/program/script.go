@@ -1,16 +1,14 @@
 package program
 
 import (
-	"io"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // interpreted is a word of a command line that runs python or a shell: the name of the interpreter,
-// with or without its directory, or a python file.
+// with or without its directory, or a python file. It has more names than findPython, which must be
+// certain.
 var interpreted = regexp.MustCompile(`^(?:.*/)?(?:(?:python|pypy)[0-9.]*t?|(?:ba|da|a|k|z)?sh|.*\.py)$`)
 
 // IsScript tells whether a command seems to run a python program or a shell script: file, which is
@@ -20,12 +18,6 @@ func IsScript(fsys fs.FS, file string, words []string) bool {
 	if slices.ContainsFunc(words, interpreted.MatchString) {
 		return true
 	}
-	f, err := fsys.Open(strings.TrimPrefix(path.Clean(file), "/"))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var begin [2]byte
-	_, err = io.ReadFull(f, begin[:])
-	return err == nil && string(begin[:]) == "#!"
+	_, isScript := parseShebang(files{fsys, "/"}.read(file, maxShebang))
+	return isScript
 }
