@@ -58,7 +58,7 @@ func newOptions() *options {
 	return &options{
 		device: string(envmap.DeviceIndex), ports: defaultPorts,
 		joinTimeout: 10 * time.Minute, peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
-		headStart: 150 * time.Millisecond,
+		headStart: 200 * time.Millisecond,
 		format:    "sh",
 	}
 }
@@ -121,7 +121,7 @@ func (o *options) placement() []flagRow {
 
 func (o *options) headStartRow() flagRow {
 	return flagRow{"--head-start D", "python programs and shell scripts: start the other ranks this " +
-		"long after rank 0 (150ms)", &o.headStart}
+		"long after rank 0 (200ms)", &o.headStart}
 }
 
 func (o *options) environment() []flagRow {
