@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -41,8 +42,11 @@ func printable(line string) bool {
 	return true
 }
 
-// colours are the escape sequences that select colours.
-var colours = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+// colours are the escape sequences that select colours. They are compiled when they are needed, not
+// in each process of rdzv.
+var colours = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b\\[[0-9;:]*m")
+})
 
 // uncoloured removes the colours that programs print around their messages.
-func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
+func uncoloured(line string) string { return colours().ReplaceAllString(line, "") }

@@ -3,7 +3,6 @@ package program
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,7 +17,7 @@ type command struct {
 const anyPython = "python3"
 
 var (
-	pythonName = regexp.MustCompile(`^python[0-9.]*t?$`)
+	pythonName = pattern{expr: `^python[0-9.]*t?$`}
 	shellNames = []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
 )
 
@@ -35,7 +34,7 @@ func (c *command) findPython(f files) bool {
 		}
 		name := path.Base(file)
 		interpreter, isScript := parseShebang(f.read(file, maxShebang))
-		isPython := pythonName.MatchString(name)
+		isPython := pythonName.compiled().MatchString(name)
 		switch {
 		case isScript && isPython:
 			return false
@@ -60,7 +59,7 @@ func (c *command) findPython(f files) bool {
 // fromPython is the part of a command line that begins with a python.
 func fromPython(words []string) []string {
 	for i, word := range words {
-		if pythonName.MatchString(path.Base(word)) {
+		if pythonName.compiled().MatchString(path.Base(word)) {
 			return words[i:]
 		}
 	}

@@ -2,7 +2,6 @@ package program
 
 import (
 	"path"
-	"regexp"
 	"strings"
 )
 
@@ -31,7 +30,7 @@ func (f files) pthDirs(site string) (dirs []string) {
 	return dirs
 }
 
-var finderImport = regexp.MustCompile(`^import[ \t]+(__editable___torch_\w+_finder)\b`)
+var finderImport = pattern{expr: `^import[ \t]+(__editable___torch_\w+_finder)\b`}
 
 // parsePth returns the paths in a .pth file, and the module that finds an editable torch, "" without
 // one.
@@ -41,7 +40,7 @@ func parsePth(text string) (paths []string, finder string) {
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "import\t"):
-			if m := finderImport.FindStringSubmatch(line); m != nil {
+			if m := finderImport.compiled().FindStringSubmatch(line); m != nil {
 				finder = m[1]
 			}
 		default:
@@ -51,12 +50,12 @@ func parsePth(text string) (paths []string, finder string) {
 	return paths, finder
 }
 
-var finderMapping = regexp.MustCompile(`(?m)^MAPPING\b[^\n]*[{ ]'torch': '(/[^'\\\n]*)'`)
+var finderMapping = pattern{expr: `(?m)^MAPPING\b[^\n]*[{ ]'torch': '(/[^'\\\n]*)'`}
 
 // parseFinder returns the directory of package torch according to a module that setuptools has
 // written; "" if it is not there.
 func parseFinder(text string) string {
-	if m := finderMapping.FindStringSubmatch(text); m != nil {
+	if m := finderMapping.compiled().FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""

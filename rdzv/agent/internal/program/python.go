@@ -2,7 +2,6 @@ package program
 
 import (
 	"path"
-	"regexp"
 	"strings"
 )
 
@@ -55,11 +54,11 @@ func (p *python) findPrefix(dir string) bool {
 	}
 }
 
-var versionedName = regexp.MustCompile(`^python(\d+\.\d+t?)$`)
+var versionedName = pattern{expr: `^python(\d+\.\d+t?)$`}
 
 // versionOf is the version in the name of an interpreter, such as /usr/bin/python3.11.
 func versionOf(file string) string {
-	if m := versionedName.FindStringSubmatch(path.Base(file)); m != nil {
+	if m := versionedName.compiled().FindStringSubmatch(path.Base(file)); m != nil {
 		return m[1]
 	}
 	return ""
@@ -75,7 +74,7 @@ type venv struct {
 
 const maxText = 1 << 16
 
-var leadingVersion = regexp.MustCompile(`^\d+\.\d+`)
+var leadingVersion = pattern{expr: `^\d+\.\d+`}
 
 // parseVenv parses pyvenv.cfg as python's site module does; virtualenv and uv write version_info in
 // place of version.
@@ -93,7 +92,7 @@ func parseVenv(text string) venv {
 		case "home":
 			v.home = value
 		case "version", "version_info":
-			v.version = leadingVersion.FindString(value)
+			v.version = leadingVersion.compiled().FindString(value)
 		}
 	}
 	return v

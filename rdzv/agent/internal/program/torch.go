@@ -2,7 +2,6 @@ package program
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,40 +40,40 @@ func (p *python) torchIn(dir string) Torch {
 	return Torch{Dir: dir, Version: version, Conda: p.fromConda(dir)}
 }
 
-var versionLine = regexp.MustCompile(`(?m)^__version__[ \t]*(?::[^=\n]*)?=[ \t]*['"]([\w.+!-]+)['"]`)
+var versionLine = pattern{expr: `(?m)^__version__[ \t]*(?::[^=\n]*)?=[ \t]*['"]([\w.+!-]+)['"]`}
 
 // parseVersion returns the version that torch/version.py assigns; "" if there is none.
 func parseVersion(text string) string {
-	if m := versionLine.FindStringSubmatch(text); m != nil {
+	if m := versionLine.compiled().FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-var condaRecord = regexp.MustCompile(`^pytorch-\d.*\.json$`)
+var condaRecord = pattern{expr: `^pytorch-\d.*\.json$`}
 
 // fromConda tells whether conda has installed torch into PREFIX/lib/python3.11/site-packages: then
 // it has a record of it.
 func (p *python) fromConda(dir string) bool {
 	prefix := path.Dir(path.Dir(path.Dir(dir)))
-	return slices.ContainsFunc(p.list(path.Join(prefix, "conda-meta")), condaRecord.MatchString)
+	return slices.ContainsFunc(p.list(path.Join(prefix, "conda-meta")), condaRecord.compiled().MatchString)
 }
 
 var (
-	release       = regexp.MustCompile(`^(\d+)\.(\d+)`)
-	officialBuild = regexp.MustCompile(`^(cu\d|cpu|rocm|xpu)`)
+	release       = pattern{expr: `^(\d+)\.(\d+)`}
+	officialBuild = pattern{expr: `^(cu\d|cpu|rocm|xpu)`}
 )
 
 // MayLackLibuv tells whether this torch uses libuv by default and may have been built without it:
 // 2.4 or later, and neither one of PyTorch's own builds, whose versions end with +cu124, +cpu and
 // the like, nor conda's. Debian's torch is such a one.
 func (t Torch) MayLackLibuv() bool {
-	m := release.FindStringSubmatch(t.Version)
+	m := release.compiled().FindStringSubmatch(t.Version)
 	if m == nil || t.Conda {
 		return false
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
 	_, build, _ := strings.Cut(t.Version, "+")
-	return (major > 2 || major == 2 && minor >= 4) && !officialBuild.MatchString(build)
+	return (major > 2 || major == 2 && minor >= 4) && !officialBuild.compiled().MatchString(build)
 }
