@@ -103,7 +103,7 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 				if code := job.code(); code == 0 && (name != "CtrlC" || l.name != "hydra") {
 					t.Error("the launcher ended with exit code 0, want a failure")
 				}
-				if l.kills {
+				if l.kills || l.name == "openmpi" && openMPI5 { // Open MPI 5 does after 0.25 s
 					p.removeFiles()
 				}
 			})
