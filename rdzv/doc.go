@@ -25,7 +25,7 @@
 //	seat/ID         its place in the world                     Seat
 //	signal/world    the start signal, written by the leader    World
 //	reached/ID      which have reached init_process_group      reached
-//	signal/look     look closely which, written by the leader  look
+//	signal/look     which have not? written by the leader      look
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome

@@ -55,8 +55,8 @@ func (j *job) finishInit(sessions []*Session, reports chan InitProgress) {
 	}
 }
 
-// Agents are asked to look closely when rank 0 has reached init_process_group, and not before. Which
-// ranks are missing is reported then, and that none is any more.
+// Agents are asked which workers are missing when rank 0 has reached init_process_group, and not
+// before. That is reported then, and when none is missing any more.
 func TestInitProgress(t *testing.T) {
 	j, sessions, reports := startInit(t)
 	j.reached(sessions[1], Unreached{Rank: 2, Python: 71})
@@ -67,6 +67,7 @@ func TestInitProgress(t *testing.T) {
 		t.Errorf("%q was reported although rank 0 has not reached it", p)
 	default:
 	}
+	j.reached(sessions[2], Unreached{Rank: 3})
 	j.reached(sessions[0])
 	j.report(reports, "ranks 2 (node1), 3 (node2) have not reached init_process_group "+
 		"12s after rank 0 did; 2 of 4 ranks have")
@@ -83,11 +84,11 @@ func TestInitProgress(t *testing.T) {
 	j.finishInit(sessions, reports)
 }
 
-// Nothing is reported if all ranks have reached it in time.
+// Nothing is reported if all ranks have reached it in time. An agent that does not answer has no
+// missing ranks.
 func TestInitWithoutDelay(t *testing.T) {
 	j, sessions, reports := startInit(t)
 	j.reached(sessions[1])
-	j.reached(sessions[2])
 	j.reached(sessions[0])
 	j.finishInit(sessions, reports)
 }
@@ -95,6 +96,8 @@ func TestInitWithoutDelay(t *testing.T) {
 // A rank that has succeeded is not missing.
 func TestInitAfterSuccess(t *testing.T) {
 	j, sessions, reports := startInit(t)
+	j.reached(sessions[1], Unreached{Rank: 1}, Unreached{Rank: 2})
+	j.reached(sessions[2], Unreached{Rank: 3})
 	j.settle(sessions[2], succeeded(3))
 	j.reached(sessions[0])
 	j.report(reports, "ranks 1-2 (node1) have not reached init_process_group "+

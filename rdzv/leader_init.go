@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// initTimes are when, after rank 0 has reached init_process_group, the leader asks the agents to
-// look closely, and then when it reports which ranks have not reached it.
+// initTimes are when, after rank 0 has reached init_process_group, the leader asks the agents which
+// of their workers have not, and when it reports these.
 type initTimes struct {
 	ask    time.Duration
 	report []time.Duration
@@ -58,9 +58,9 @@ func (l *Leader) reportAllReached() {
 	}
 }
 
-// askForInit asks the agents of workers that are missing to look closely, unless there are none.
+// askForInit asks the agents which of their workers are missing. One that does not answer has none.
 func (l *Leader) askForInit(ctx context.Context) error {
-	if p := l.initProgress(); p.Reached == p.Ranks || l.verdict != nil {
+	if l.verdict != nil {
 		return nil
 	}
 	if err := put(ctx, l.client, l.keys.look(), encode(look{})); err != nil {
@@ -107,15 +107,9 @@ func (l *Leader) initProgress() InitProgress {
 }
 
 // unreached are the workers of an agent that have not reached init_process_group, as far as known.
-func (m *memberState) unreached() (list []Unreached) {
-	switch {
-	case m.settled || m.lost:
+func (m *memberState) unreached() []Unreached {
+	if m.settled || m.lost || m.reached == nil {
 		return nil
-	case m.reached != nil:
-		return m.reached.Missing
 	}
-	for rank := m.seat.Rank; rank < m.seat.Rank+m.Slots; rank++ {
-		list = append(list, Unreached{Rank: rank})
-	}
-	return list
+	return m.reached.Missing
 }

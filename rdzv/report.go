@@ -60,7 +60,9 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	return s.putWorkers(ctx, s.keys.progress(s.config.Self.ID), ended)
 }
 
-// Reached publishes that all workers of this agent have reached init_process_group except some.
+// Reached publishes that all workers of this agent have reached init_process_group except some. The
+// agent of rank 0 calls it when rank 0 has reached it, and then another one when the leader asks (see
+// Look), unless it has nothing to except; both call it again when fewer are missing.
 func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()

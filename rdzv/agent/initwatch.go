@@ -29,7 +29,7 @@ type initWatch struct {
 	*workers
 	reached  map[int]bool // by rank
 	asked    bool         // by the leader
-	reported int          // number of missing ones in the last report, or -1
+	reported int          // number of missing ones in the last report; -1 if the next one is due anyway
 }
 
 // watchInit reports to the job which workers of this agent have reached init_process_group, until
@@ -39,7 +39,7 @@ func (w *workers) watchInit() (stop func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(w.session.Context())
-	i := &initWatch{workers: w, reached: map[int]bool{}, reported: -1}
+	i := &initWatch{workers: w, reached: map[int]bool{}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if w.world.Seat.Rank == 0 {
@@ -56,18 +56,23 @@ func (w *initWatch) awaitRank0(ctx context.Context) {
 		running := w.ended.running()
 		i := slices.IndexFunc(running, func(s WorkerStarted) bool { return s.Rank == 0 })
 		if i >= 0 && masterport.Listens(procfs.System, w.world.MasterPort, running[i].PID) {
+			w.reported = -1
 			w.report()
 			return
 		}
 	}
 }
 
-// answer reports when the leader asks, and from then on when more workers have reached it.
+// answer reports which workers are missing when the leader asks, and from then on when there are
+// fewer. If none is missing it need not answer.
 func (w *initWatch) answer(ctx context.Context) {
 	if !await(ctx, w.session.Look()) {
 		return
 	}
-	w.asked, w.reported = true, -1
+	w.asked = true
+	if w.reported > 0 {
+		w.reported = -1 // the leader does not know their processes yet
+	}
 	for pause := firstLook; w.report() > 0 && await(ctx, time.After(pause)); {
 		pause = min(2*pause, lastPause)
 	}

@@ -24,9 +24,8 @@ const (
 	remoteAtLeast, remoteAtMost = 4, 5
 )
 
-// listening and connected return the sockets that listen on a port, and those that are
-// connected to it or being connected. The former is cheap: listening sockets have a table of
-// their own.
+// listening and connected return the sockets that listen on a port, and those that are connected to
+// it or being connected. The former is cheap: listening sockets have a table of their own.
 func listening(port uint16) (inodes, error) {
 	return dump(listenState, localAtLeast, localAtMost, port)
 }
@@ -41,29 +40,25 @@ func dump(states uint32, atLeast, atMost byte, port uint16) (inodes, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	defer unix.Close(fd)
-	found := inodes{}
-	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		request := request(family, states, filter(atLeast, atMost, port))
-		if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-			return nil, os.NewSyscallError("sendto", err)
-		}
-		if err := receive(fd, found); err != nil {
-			return nil, err
-		}
+	request := request(states, filter(atLeast, atMost, port))
+	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, os.NewSyscallError("sendto", err)
 	}
-	return found, nil
+	return receive(fd)
 }
 
-// request is a dump request: nlmsghdr, inet_diag_req_v2, and the filter as an nlattr.
-func request(family byte, states uint32, filter []byte) []byte {
-	const header, body, attribute, bytecode = 16, 56, 4, 1
+// request is a dump request: nlmsghdr, inet_diag_req, and the filter as an nlattr. TCPDIAG_GETSOCK is
+// the older form of SOCK_DIAG_BY_FAMILY: one request is for IPv4 and IPv6, so that the kernel searches
+// its hash table once.
+func request(states uint32, filter []byte) []byte {
+	const tcpdiagGetsock, bytecode = 18, 1
+	const header, body, attribute = 16, 60, 4
 	b := make([]byte, header+body+attribute, header+body+attribute+len(filter))
 	native := binary.NativeEndian
 	native.PutUint32(b, uint32(cap(b)))
-	native.PutUint16(b[4:], unix.SOCK_DIAG_BY_FAMILY)
+	native.PutUint16(b[4:], tcpdiagGetsock)
 	native.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	b[header], b[header+1] = family, unix.IPPROTO_TCP
-	native.PutUint32(b[header+4:], states)
+	native.PutUint32(b[header+52:], states)
 	native.PutUint16(b[header+body:], uint16(attribute+len(filter)))
 	native.PutUint16(b[header+body+2:], bytecode)
 	return append(b, filter...)
@@ -81,26 +76,27 @@ func filter(atLeast, atMost byte, port uint16) (program []byte) {
 	return program
 }
 
-// receive adds the inodes of an answer, whose messages are inet_diag_msg.
-func receive(fd int, found inodes) error {
+// receive returns the inodes of an answer, whose messages are inet_diag_msg.
+func receive(fd int) (inodes, error) {
 	const inode = 68 // its offset
+	found := inodes{}
 	buffer := make([]byte, 32<<10)
 	for {
 		n, _, err := unix.Recvfrom(fd, buffer, 0)
 		if err != nil {
-			return os.NewSyscallError("recvfrom", err)
+			return nil, os.NewSyscallError("recvfrom", err)
 		}
 		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
 		if err != nil {
-			return os.NewSyscallError("netlink", err)
+			return nil, os.NewSyscallError("netlink", err)
 		}
 		for _, m := range messages {
 			switch {
 			case m.Header.Type == unix.NLMSG_DONE:
-				return nil
+				return found, nil
 			case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
 				code := int32(binary.NativeEndian.Uint32(m.Data))
-				return os.NewSyscallError("sock_diag", syscall.Errno(-code))
+				return nil, os.NewSyscallError("sock_diag", syscall.Errno(-code))
 			case len(m.Data) >= inode+4:
 				found[uint64(binary.NativeEndian.Uint32(m.Data[inode:]))] = true
 			}

@@ -29,7 +29,7 @@ func Reached(proc fs.FS, port int, pids []int) []bool {
 	reached := make([]bool, len(pids))
 	for i, pid := range pids {
 		reached[i] = procfs.FindDescendant(proc, pid, func(pid int) bool {
-			has, err := l.has(pid, l.listening, l.connected)
+			has, err := l.has(pid, l.connected, l.listening)
 			return has || errors.Is(err, fs.ErrPermission)
 		}) != 0
 	}
