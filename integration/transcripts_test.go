@@ -170,7 +170,7 @@ var variants = []struct {
 	{regexp.MustCompile(`^\[proxy:0:(1@node2\])`), "[proxy:$1"},    // MPICH 4.0
 	{regexp.MustCompile(`\([\w/]+/launch\.c:\d+\)`), "(launch.c)"}, // of MPICH
 	{regexp.MustCompile(`^(OMPI_ALLOW_\w+=1 )*mpirun(\.openmpi)?( --oversubscribe)?`), "mpirun"},
-	{regexp.MustCompile(` /\S*/python3 examples/`), " PYTHON examples/"},
+	{regexp.MustCompile(` (\S*/)?python3 examples/`), " PYTHON examples/"},
 	{regexp.MustCompile(`loss [\d.]+, [\d.]+% right`), "loss N, N% right"},
 	{regexp.MustCompile(`\bparameters [0-9a-f]{16}`), "parameters HASH"},
 }
