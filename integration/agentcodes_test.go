@@ -13,6 +13,17 @@ func (j *job) checkAgentCodes(want ...int) []int {
 	return j.compareAgentCodes(want...)
 }
 
+// awaitShells waits until the shells of recordingExitCode that are parents of agents have ended.
+func (j *job) awaitShells() {
+	j.t.Helper()
+	for parent := range j.agentsBy {
+		ended := func() bool { state := stateOf(parent); return state == "X" || state == "Z" }
+		if !eventually(waitLimit, ended) {
+			j.t.Errorf("process %d has not ended: %q", parent, commandLine(parent))
+		}
+	}
+}
+
 func (j *job) compareAgentCodes(want ...int) (codes []int) {
 	j.t.Helper()
 	all := j.agentCodes()

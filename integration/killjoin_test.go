@@ -158,6 +158,7 @@ func TestNodeCutOff(t *testing.T) {
 		watch := watches[i]
 		watch.wait(15*time.Second, nil)
 		defer watch.close()
+		j.awaitShells()
 		table.add(killResult{
 			killed: "node cut off", launcher: j.launcher, hosts: 2, survivors: watch.check(t),
 			workers: watch.lastExit(start, workers[i]), all: watch.lastExit(start, rdzvs[i]),
