@@ -1,10 +1,10 @@
 package procfs
 
 import (
+	"bytes" // not strings, which is initialised after reflect: the watchdog runs before
 	"io/fs"
 	"path"
 	"strconv"
-	"strings"
 )
 
 // Sockets lists the inodes of the sockets that the process pid has open, from the links in
@@ -22,8 +22,8 @@ func Sockets(proc fs.FS, pid int) ([]uint64, error) {
 		if err != nil {
 			continue // it has been closed
 		}
-		number, isSocket := strings.CutPrefix(target, "socket:[")
-		inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
+		number, isSocket := bytes.CutPrefix([]byte(target), []byte("socket:["))
+		inode, err := strconv.ParseUint(string(bytes.TrimSuffix(number, []byte("]"))), 10, 64)
 		if isSocket && err == nil {
 			inodes = append(inodes, inode)
 		}
