@@ -71,7 +71,8 @@ PARTS = dict(
     headstart=Part(
         "Head start of rank 0", "The same with different values of --head-start, one node.",
         "torch --n 4,8 --linger 1 --limit 120 --minutes 4",
-        "torchrun-static,rdzv@0,rdzv@50ms,rdzv@100ms,rdzv@150ms,rdzv@250ms,rdzv@400ms",
+        "torchrun-static,rdzv@0,rdzv@50ms,rdzv@100ms,rdzv@150ms,rdzv@200ms,rdzv@250ms,"
+        "rdzv@400ms",
         FIRST_TABLES, reps=20, against=""),
     fail=Part(
         "A worker is killed, one node",
