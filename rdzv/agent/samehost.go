@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/secret"
 )
 
 // claimHost makes this agent the only one on this host that looks for the others of its job, until
@@ -27,8 +27,12 @@ func (l *Local) claimHost() (release func(), err error) {
 	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
 		return func() {}, nil
 	}
+	var token []byte // agents with different tokens are of different jobs
+	if !c.Insecure && c.Join == "" {
+		token, _ = secret.LoadToken(l.tokenSource()) // its error is that of the search too
+	}
 	job := fmt.Sprintf("%d %q %q %q %q %d", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join, c.PortLow)
-	name := fmt.Sprintf("@rdzv/joining/%x", sha256.Sum256([]byte(job)))
+	name := fmt.Sprintf("@rdzv/joining/%x", secret.Expand(token, "joining\x00"+job, 16))
 	addr := &net.UnixAddr{Net: "unix", Name: name}
 	claim, err := net.ListenUnix("unix", addr)
 	if err == nil {
