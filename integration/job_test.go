@@ -237,5 +237,6 @@ func (j *job) signal(pid int, s syscall.Signal) {
 func (j *job) removeLeftovers() {
 	j.t.Helper()
 	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "100ms"}
-	j.start(rdzvExec(alone, []string{"true"})...).checkCode(124)
+	job := "leftovers-" + filepath.Base(j.root) // other tests do the same on this host
+	j.start(rdzvExec(append(alone, "--job", job), []string{"true"})...).checkCode(124)
 }
