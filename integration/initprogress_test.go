@@ -75,7 +75,7 @@ func TestMissingRankIsNamed(t *testing.T) {
 		node := "(node" + strconv.Itoa(hosts) + ")"
 		j.awaitLine("rank 3 "+node+" has not reached init_process_group 1", "; 3 of 4 ranks have")
 		createFile(t, late)
-		j.awaitLine("all 4 ranks have reached init_process_group, the last one ")
+		j.awaitLine("all 4 ranks have reached init_process_group by now, ")
 		createFile(t, end)
 		j.checkCommands(0)
 		if lines := j.linesWith("init_process_group"); len(lines) != 2 {
@@ -118,6 +118,26 @@ func (j *job) awaitLine(texts ...string) {
 	if !eventually(waitLimit, func() bool { return len(j.linesWith(texts...)) > 0 }) {
 		j.t.Fatalf("no agent has printed %q", texts)
 	}
+}
+
+// lateProgram is a Python program whose rank 3 calls init_process_group only when a file exists.
+const lateProgram = `import os, sys, time, torch.distributed as dist
+while os.environ["RANK"] == "3" and not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+dist.init_process_group("gloo")
+dist.barrier()`
+
+// The sockets of torch itself tell which ranks have called init_process_group. The hint names the
+// Python process of the one that has not, behind a shell.
+func TestMissingRankOfTorch(t *testing.T) {
+	c := newJobCluster(t)
+	late := filepath.Join(newPlace(t).root, "late")
+	program := []string{"sh", "-c", `"$@"; exit $?`, "sh", python, "-c", lateProgram, late}
+	j := c.startJob(t, "direct", 2, nil, program)
+	j.awaitLine("rank 3 (node2) has not reached init_process_group 1", "; 3 of 4 ranks have")
+	j.awaitLine("hint: py-spy dump --pid ", " on node2 shows where rank 3 is")
+	createFile(t, late)
+	j.checkCommands(0)
 }
 
 // A worker may connect to rank 0 from another network namespace, by another name of its node, and by

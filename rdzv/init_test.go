@@ -80,7 +80,7 @@ func TestInitProgress(t *testing.T) {
 	}
 	j.reached(sessions[1])
 	j.reached(sessions[2])
-	j.report(reports, "all 4 ranks have reached init_process_group, the last one 12s after rank 0")
+	j.report(reports, "all 4 ranks have reached init_process_group by now, 12s after rank 0 did")
 	j.finishInit(sessions, reports)
 }
 
@@ -136,7 +136,7 @@ func TestInitProgressText(t *testing.T) {
 		},
 		{
 			InitProgress{Ranks: 2, Reached: 2},
-			"all 2 ranks have reached init_process_group, the last one 12s after rank 0",
+			"all 2 ranks have reached init_process_group by now, 12s after rank 0 did",
 		},
 	} {
 		row.progress.Waited = 12*time.Second + 300*time.Millisecond

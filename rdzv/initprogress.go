@@ -41,7 +41,7 @@ func (p InitProgress) String() string {
 	waited := p.Waited.Round(time.Second)
 	missing := p.Ranks - p.Reached
 	if missing == 0 {
-		return fmt.Sprintf("all %d ranks have reached init_process_group, the last one %v after rank 0",
+		return fmt.Sprintf("all %d ranks have reached init_process_group by now, %v after rank 0 did",
 			p.Ranks, waited)
 	}
 	names := make([]string, len(p.Missing))

@@ -199,7 +199,7 @@ func TestInitProgress(t *testing.T) {
 	const line = "rdzv: rank 5 (node2) has not reached init_process_group %s after rank 0 did; " +
 		"7 of 8 ranks have\n"
 	const hint = "rdzv: hint: py-spy dump --pid 71 on node2 shows where rank 5 is\n"
-	const end = "rdzv: all 8 ranks have reached init_process_group, the last one 1m10s after rank 0\n"
+	const end = "rdzv: all 8 ranks have reached init_process_group by now, 1m10s after rank 0 did\n"
 	for _, test := range []struct {
 		console  *Console
 		progress []rdzv.InitProgress
