@@ -73,7 +73,7 @@ func TestMissingRankIsNamed(t *testing.T) {
 		program := throughScripts(worker("reach", jobDir, late, end))
 		j := c.startJob(t, launcher, hosts, nil, program)
 		node := "(node" + strconv.Itoa(hosts) + ")"
-		j.awaitLine("rank 3 "+node+" has not reached init_process_group 1", "; 3 of 4 ranks have")
+		j.awaitLine("rank 3 "+node+" has not reached init_process_group; 3 of 4 ranks have been waiting for 1")
 		createFile(t, late)
 		j.awaitLine("all 4 ranks have reached init_process_group by now, ")
 		createFile(t, end)
@@ -152,7 +152,7 @@ func TestMissingRankInNetworks(t *testing.T) {
 			script := `[ $RANK != 1 ] || exec ` + quoted(onNode2) + `; exec ` + quoted(reach)
 			flags := []string{"--nproc-per-node", "3"}
 			job := p.on(1, rdzvExec(flags, []string{"sh", "-c", script})...)
-			job.waitFor("rank 2 (node1) has not reached init_process_group 1")
+			job.waitFor("rank 2 (node1) has not reached init_process_group; ")
 			createFile(t, end)
 			job.checkCode(0)
 			if lines := job.linesWith("; 2 of 3 ranks have"); len(lines) != 1 {

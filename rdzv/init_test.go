@@ -69,8 +69,8 @@ func TestInitProgress(t *testing.T) {
 	}
 	j.reached(sessions[2], Unreached{Rank: 3})
 	j.reached(sessions[0])
-	j.report(reports, "ranks 2 (node1), 3 (node2) have not reached init_process_group "+
-		"12s after rank 0 did; 2 of 4 ranks have")
+	j.report(reports, "ranks 2 (node1), 3 (node2) have not reached init_process_group"+
+		"; 2 of 4 ranks have been waiting for 12s")
 	for _, s := range sessions {
 		select {
 		case <-s.Look():
@@ -100,8 +100,8 @@ func TestInitAfterSuccess(t *testing.T) {
 	j.reached(sessions[2], Unreached{Rank: 3})
 	j.settle(sessions[2], succeeded(3))
 	j.reached(sessions[0])
-	j.report(reports, "ranks 1-2 (node1) have not reached init_process_group "+
-		"12s after rank 0 did; 2 of 4 ranks have")
+	j.report(reports, "ranks 1-2 (node1) have not reached init_process_group"+
+		"; 2 of 4 ranks have been waiting for 12s")
 	j.finishInit(sessions, reports)
 }
 
@@ -120,19 +120,19 @@ func TestInitProgressText(t *testing.T) {
 	}{
 		{
 			InitProgress{Ranks: 8, Reached: 7, Missing: []NodeRanks{node("node2", "5")}},
-			"rank 5 (node2) has not reached init_process_group 12s after rank 0 did; 7 of 8 ranks have",
+			"rank 5 (node2) has not reached init_process_group; 7 of 8 ranks have been waiting for 12s",
 		},
 		{
 			InitProgress{Ranks: 2, Reached: 1, Missing: []NodeRanks{node("node2", "1")}},
-			"rank 1 (node2) has not reached init_process_group 12s after rank 0 did; 1 of 2 ranks has",
+			"rank 1 (node2) has not reached init_process_group; 1 of 2 ranks has been waiting for 12s",
 		},
 		{
 			InitProgress{
 				Ranks: 64, Reached: 4, More: 1,
 				Missing: slices.Repeat([]NodeRanks{node("n", "4-5")}, 2),
 			},
-			"ranks 4-5 (n), 4-5 (n) and 1 more node have not reached init_process_group " +
-				"12s after rank 0 did; 4 of 64 ranks have",
+			"ranks 4-5 (n), 4-5 (n) and 1 more node have not reached init_process_group" +
+				"; 4 of 64 ranks have been waiting for 12s",
 		},
 		{
 			InitProgress{Ranks: 2, Reached: 2},

@@ -196,8 +196,8 @@ func TestInitProgress(t *testing.T) {
 	inspectable, later := missing, missing
 	complete := rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: 70 * time.Second}
 	inspectable.First.Python, later.First.Python, later.Waited = 71, 71, time.Minute
-	const line = "rdzv: rank 5 (node2) has not reached init_process_group %s after rank 0 did; " +
-		"7 of 8 ranks have\n"
+	const line = "rdzv: rank 5 (node2) has not reached init_process_group; " +
+		"7 of 8 ranks have been waiting for %s\n"
 	const hint = "rdzv: hint: py-spy dump --pid 71 on node2 shows where rank 5 is\n"
 	const end = "rdzv: all 8 ranks have reached init_process_group by now, 1m10s after rank 0 did\n"
 	for _, test := range []struct {
