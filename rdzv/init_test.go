@@ -10,10 +10,15 @@ import (
 // have not reached init_process_group, and then after an hour.
 func startInit(t *testing.T) (*job, []*Session, chan InitProgress) {
 	t.Helper()
+	return startInitAt(t, initTimes{time.Nanosecond, []time.Duration{time.Millisecond, time.Hour}})
+}
+
+// startInitAt does the same with other times.
+func startInitAt(t *testing.T, times initTimes) (*job, []*Session, chan InitProgress) {
+	t.Helper()
 	reports := make(chan InitProgress, 8)
 	j := start(t, LeaderConfig{
-		Agents: 3, Init: func(p InitProgress) { reports <- p },
-		initTimes: initTimes{time.Nanosecond, []time.Duration{time.Millisecond, time.Hour}},
+		Agents: 3, Init: func(p InitProgress) { reports <- p }, initTimes: times,
 	})
 	two := member(1)
 	two.Slots = 2
@@ -90,6 +95,22 @@ func TestInitWithoutDelay(t *testing.T) {
 	j, sessions, reports := startInit(t)
 	j.reached(sessions[1])
 	j.reached(sessions[0])
+	j.finishInit(sessions, reports)
+}
+
+// An agent that answers after the first report is in the next one.
+func TestInitLateAnswer(t *testing.T) {
+	times := []time.Duration{time.Nanosecond, 2 * time.Second}
+	j, sessions, reports := startInitAt(t, initTimes{50 * time.Millisecond, times})
+	j.reached(sessions[0])
+	select {
+	case <-sessions[2].Look():
+	case <-j.ctx.Done():
+		t.Fatal("the agents were not asked")
+	}
+	j.reached(sessions[2], Unreached{Rank: 3})
+	j.report(reports, "rank 3 (node2) has not reached init_process_group; "+
+		"3 of 4 ranks have been waiting for 12s")
 	j.finishInit(sessions, reports)
 }
 

@@ -24,10 +24,11 @@ var defaultInitTimes = initTimes{
 // to that, so that what looks like it is the port of another program.
 type initWatch struct {
 	begin    time.Time        // when rank 0 reached it; zero before
-	ask      <-chan time.Time // nil before begin, and afterwards
-	report   <-chan time.Time // nil before begin, and after the last report
-	reported int              // number of reports
-	done     bool             // nothing is left to report
+	ask      <-chan time.Time // nil before begin
+	report   <-chan time.Time // nil before begin
+	times    []time.Duration  // of this report and the later ones, since begin
+	reported bool             // that ranks are missing
+	done     bool             // that none is missing any more has been reported
 }
 
 // readReached handles which workers of an agent have reached init_process_group. It ignores a value
@@ -43,9 +44,10 @@ func (l *Leader) readReached(id string, value []byte) {
 	if l.init.begin.IsZero() && m.seat.Rank == 0 && !slices.ContainsFunc(r.Missing, isRank0) {
 		l.init.begin = time.Now()
 		l.init.ask = time.After(l.config.initTimes.ask)
-		l.init.report = time.After(l.config.initTimes.report[0])
+		l.init.times = l.config.initTimes.report
+		l.init.report = time.After(l.init.times[0])
 	}
-	if l.init.reported > 0 {
+	if l.init.reported {
 		l.reportAllReached()
 	}
 }
@@ -69,18 +71,19 @@ func (l *Leader) askForInit(ctx context.Context) error {
 	return nil
 }
 
-// reportInit reports which ranks are missing, and when all have reached init_process_group ends the
-// reports.
+// reportInit reports which ranks are missing, if there are any. If there are none an agent may still
+// answer late.
 func (l *Leader) reportInit() {
-	p := l.initProgress()
-	if p.Reached == p.Ranks || l.verdict != nil {
-		l.init.done = true
+	if l.verdict != nil || l.init.done {
 		return
 	}
-	l.config.Init(p)
-	l.init.reported++
-	if times := l.config.initTimes.report; l.init.reported < len(times) {
-		l.init.report = time.After(time.Until(l.init.begin.Add(times[l.init.reported])))
+	if p := l.initProgress(); p.Reached < p.Ranks {
+		l.config.Init(p)
+		l.init.reported = true
+	}
+	l.init.times = l.init.times[1:]
+	if len(l.init.times) > 0 {
+		l.init.report = time.After(time.Until(l.init.begin.Add(l.init.times[0])))
 	}
 }
 
