@@ -73,7 +73,7 @@ func TestMissingRankIsNamed(t *testing.T) {
 		program := throughScripts(worker("reach", jobDir, late, end))
 		j := c.startJob(t, launcher, hosts, nil, program)
 		node := "(node" + strconv.Itoa(hosts) + ")"
-		j.awaitLine("rank 3 "+node+" has not reached init_process_group; 3 of 4 ranks have been waiting for 1")
+		j.awaitLine("rank 3 " + node + " has not reached init_process_group; 3 of 4 ranks have been waiting for 1")
 		createFile(t, late)
 		j.awaitLine("all 4 ranks have reached init_process_group by now, ")
 		createFile(t, end)
@@ -134,7 +134,7 @@ func TestMissingRankOfTorch(t *testing.T) {
 	late := filepath.Join(newPlace(t).root, "late")
 	program := []string{"sh", "-c", `"$@"; exit $?`, "sh", python, "-c", lateProgram, late}
 	j := c.startJob(t, "direct", 2, nil, program)
-	j.awaitLine("rank 3 (node2) has not reached init_process_group 1", "; 3 of 4 ranks have")
+	j.awaitLine("rank 3 (node2) has not reached init_process_group; 3 of 4 ranks have been waiting for 1")
 	j.awaitLine("hint: py-spy dump --pid ", " on node2 shows where rank 3 is")
 	createFile(t, late)
 	j.checkCommands(0)
