@@ -27,8 +27,9 @@ build: bin/rdzv
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
 	@scripts/need-go
+	entry=$$([ "$$(go env GOARCH)" != amd64 ] || echo "-E main.entry"); \
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath \
-		-ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
+		-ldflags "-s -w -X main.release=$(VERSION) $$entry" -o $@ ./cmd/rdzv
 
 # make install PREFIX=$HOME/.local DESTDIR=: after make, so that "sudo make install" needs no Go.
 PREFIX ?= /usr/local

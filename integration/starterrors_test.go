@@ -118,4 +118,8 @@ func TestAddressSpaceLimit(t *testing.T) {
 	low.checkCode(125)
 	checkOneLine(t, low, fmt.Sprintf("address-space limit too low: %d kB (%d kB needed)", 1<<20, needed))
 	limited(needed).checkCode(0)
+
+	none := limited(300 << 10) // the Go runtime cannot start
+	none.checkCode(125)
+	checkOneLine(t, none, fmt.Sprintf("address-space limit too low: %d kB needed", needed))
 }
