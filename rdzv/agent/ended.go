@@ -73,7 +73,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		worker.Text = r.Err.Error()
 	}
 	if e.hint == "" {
-		e.hint = w.startupHint(e.findings)
+		e.hint = startupHint(e.findings, w.world.MasterPort, w.local.Config.MasterPort != 0)
 	}
 	w.exited(worker)
 	if !e.findings.Consequence() {

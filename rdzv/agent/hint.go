@@ -63,15 +63,15 @@ func programHint(err error, program, environ []string) string {
 }
 
 // startupHint is what to try if a worker failed for this reason, "" if nothing is known to help.
-func (w *workers) startupHint(f postmortem.Findings) string {
-	port := w.world.MasterPort
+// fixed tells whether MASTER_PORT is that of --master-port.
+func startupHint(f postmortem.Findings, port int, fixed bool) string {
 	switch {
 	case f.LacksLibuv():
 		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +
 			"creates a TCPStore, pass use_libuv=False"
 	case !f.PortInUse(port):
 		return ""
-	case w.local.Config.MasterPort != 0:
+	case fixed:
 		return fmt.Sprintf("MASTER_PORT is %d because of --master-port: "+
 			"without it each job gets a free port", port)
 	}
