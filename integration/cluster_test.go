@@ -99,7 +99,7 @@ func (c *cluster) remoteShell(p *place) string {
 	fmt.Fprintln(&text, `#!/bin/sh
 while :; do case $1 in -*) shift ;; *) break ;; esac; done
 host=$1; shift`)
-	fmt.Fprintf(&text, "exec %s \"$host\" 'export", strings.Join(c.hostsCommand("rsh"), " "))
+	fmt.Fprintf(&text, "exec %s \"$host\" 'export", quoted(c.hostsCommand("rsh")))
 	for _, entry := range p.env {
 		name, value, _ := strings.Cut(entry, "=")
 		fmt.Fprintf(&text, ` %s="%s"`, name, value)

@@ -116,7 +116,7 @@ func (term *terminal) typeAndWait(keys string, texts ...string) {
 // exec types the command line of a job with one worker.
 func (term *terminal) exec(program string) {
 	term.t.Helper()
-	term.typeKeys(*rdzvBin + " exec -- " + program + "; echo code=$?\n")
+	term.typeKeys(quoted([]string{*rdzvBin}) + " exec -- " + program + "; echo code=$?\n")
 }
 
 // runJob types the command line of a job of n workers that note their signals, and waits for them.

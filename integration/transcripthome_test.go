@@ -89,7 +89,7 @@ func (p *clusterPlace) plainShell() string {
 while :; do case $1 in -*) shift ;; *) break ;; esac; done
 host=$1; shift
 exec %s "$host" 'export %s; cd %s;' "$@"
-`, strings.Join(p.cluster.hostsCommand("rsh"), " "), set, p.dir("you"))
+`, quoted(p.cluster.hostsCommand("rsh")), set, p.dir("you"))
 }
 
 func (p *place) write(path, text string, mode os.FileMode) {
