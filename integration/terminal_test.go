@@ -124,7 +124,7 @@ func (term *terminal) runJob(n int) []record {
 	term.t.Helper()
 	dir := term.dir("job")
 	line := direct(term.place, n, nil, worker("signals", dir))
-	term.typeKeys(strings.Join(line, " ") + "; echo code=$?\n")
+	term.typeKeys(quoted(line) + "; echo code=$?\n")
 	return records(term.t, dir, n)
 }
 
