@@ -27,7 +27,8 @@ func TestEmbeddingProgram(t *testing.T) {
 	if err := os.WriteFile(source, blocks[0][1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("it does not build: %v\n%s", err, out)
 	}
 	recorded, err := os.ReadFile("envmap/testdata/openmpi4-headrank-rank2.env")

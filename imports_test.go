@@ -36,11 +36,13 @@ var rules = []struct {
 	{
 		packages: "./rdzv",
 		forbidden: map[string]string{
-			"go.etcd.io/etcd/server/v3/...": "package rdzv is a client; etcd's server costs 10 MB and 10 ms",
-			"rdzv/envmap/...":               "a job does not depend on its launcher",
-			"rdzv/wrap/...":                 "a job does not depend on how its workers run",
-			"rdzv/rdzv/store/...":           "package rdzv is a client; package agent starts the store",
-			"rdzv/rdzv/meet/...":            "connections are arguments of package rdzv",
+			"go.etcd.io/etcd/server/v3/...": "package rdzv is a client; etcd's server costs 10 " +
+				"MB and 10 ms",
+			"rdzv/envmap/...": "a job does not depend on its launcher",
+			"rdzv/wrap/...":   "a job does not depend on how its workers run",
+			"rdzv/rdzv/store/...": "package rdzv is a client; package agent starts the " +
+				"store",
+			"rdzv/rdzv/meet/...": "connections are arguments of package rdzv",
 		},
 		allowed: []string{
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap",
@@ -53,9 +55,12 @@ var rules = []struct {
 			"rdzv/cmd/...": "a program that embeds an agent has its own command line",
 		},
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence", "rdzv/rdzv/secret",
-			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs", "rdzv/internal/shell",
-			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "github.com/hashicorp/go-multierror",
+			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence",
+			"rdzv/rdzv/secret",
+			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
+			"rdzv/internal/shell",
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+			"github.com/hashicorp/go-multierror",
 			"golang.org/x/sys/unix",
 		},
 	},
@@ -71,7 +76,8 @@ var rules = []struct {
 	{
 		packages: "./rdzv/agent/internal/program",
 		forbidden: map[string]string{
-			"os/...": "the file system and the environment are arguments, so that tests have installations",
+			"os/...": "the file system and the environment are arguments, so that tests have " +
+				"installations",
 		},
 	},
 	{
@@ -113,16 +119,19 @@ var rules = []struct {
 	{
 		packages: "./rdzv/meet/internal/gate",
 		forbidden: map[string]string{
-			"rdzv/rdzv/meet/internal/beacon": "admission does not depend on how the store was found",
-			"rdzv/rdzv/meet/internal/hosts":  "addresses to listen on or to dial are arguments",
-			"rdzv/rdzv/meet/internal/pmi":    "admission does not depend on how the store was found",
+			"rdzv/rdzv/meet/internal/beacon": "admission does not depend on how the store was " +
+				"found",
+			"rdzv/rdzv/meet/internal/hosts": "addresses to listen on or to dial are arguments",
+			"rdzv/rdzv/meet/internal/pmi": "admission does not depend on how the store was " +
+				"found",
 		},
 		allowed: []string{"rdzv/rdzv/secret"},
 	},
 	{
 		packages: "./rdzv/meet/internal/beacon",
 		forbidden: map[string]string{
-			"rdzv/rdzv/meet/internal/gate": "package beacon sends and receives beacons and connects nothing",
+			"rdzv/rdzv/meet/internal/gate": "package beacon sends and receives beacons and " +
+				"connects nothing",
 		},
 		allowed: []string{"golang.org/x/sys/unix", "rdzv/rdzv/secret"},
 	},

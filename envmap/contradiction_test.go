@@ -7,7 +7,9 @@ import (
 )
 
 func TestContradictions(t *testing.T) {
-	const ompi, hydra, slurm = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 ", "PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0 ", "SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 "
+	const ompi, hydra, slurm = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 ",
+		"PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0 ",
+		"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 "
 	for _, row := range []struct{ name, env, names string }{
 		{
 			"rank equals size", "OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4",
@@ -30,17 +32,24 @@ func TestContradictions(t *testing.T) {
 			"more nodes than ranks", ompi + "OMPI_MCA_ess_base_jobid=1 OMPI_MCA_orte_num_nodes=5",
 			"OMPI_MCA_orte_num_nodes=5 OMPI_COMM_WORLD_SIZE=4",
 		},
-		{"node rank equals nodes", slurm + "SLURM_NODEID=2 SLURM_STEP_NUM_NODES=2", "SLURM_NODEID=2 SLURM_STEP_NUM_NODES=2"},
+		{"node rank equals nodes", slurm + "SLURM_NODEID=2 SLURM_STEP_NUM_NODES=2",
+			"SLURM_NODEID=2 SLURM_STEP_NUM_NODES=2"},
 		{"no ranks", "PMI_RANK=0 PMI_SIZE=0", "PMI_SIZE=0"},
-		{"no nodes", ompi + "OMPI_MCA_ess_base_jobid=1 OMPI_MCA_orte_num_nodes=0", "OMPI_MCA_orte_num_nodes=0"},
+		{"no nodes", ompi + "OMPI_MCA_ess_base_jobid=1 OMPI_MCA_orte_num_nodes=0",
+			"OMPI_MCA_orte_num_nodes=0"},
 
-		{"rank without size", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE"},
-		{"size without rank", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK"},
+		{"rank without size", "OMPI_COMM_WORLD_RANK=1",
+			"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE"},
+		{"size without rank", "OMPI_COMM_WORLD_SIZE=2",
+			"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK"},
 		{"hydra: size without rank", "PMI_SIZE=2", "PMI_SIZE=2 PMI_RANK"},
-		{"mvapich2: rank without size", "MV2_COMM_WORLD_RANK=0", "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE"},
+		{"mvapich2: rank without size", "MV2_COMM_WORLD_RANK=0",
+			"MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE"},
 		{"slurm: no size", "SLURM_PROCID=0 SLURM_STEP_ID=0", "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS"},
-		{"kubeflow: rank without size", "RANK=0 KUBERNETES_SERVICE_HOST=10.0.0.1", "RANK=0 WORLD_SIZE"},
-		{"jsrun: rank without size", "JSM_NAMESPACE_RANK=0", "JSM_NAMESPACE_RANK=0 JSM_NAMESPACE_SIZE"},
+		{"kubeflow: rank without size", "RANK=0 KUBERNETES_SERVICE_HOST=10.0.0.1",
+			"RANK=0 WORLD_SIZE"},
+		{"jsrun: rank without size", "JSM_NAMESPACE_RANK=0",
+			"JSM_NAMESPACE_RANK=0 JSM_NAMESPACE_SIZE"},
 		{"pals: no size", "PALS_RANKID=0", "PALS_RANKID=0 PALS_SIZE"},
 		{"kubeflow: nodes without node rank", "PET_NNODES=2", "PET_NNODES=2 PET_NODE_RANK"},
 		{"kubeflow: range of nodes", "PET_NODE_RANK=0 PET_NNODES=1:4", "PET_NNODES=1:4"},
@@ -50,7 +59,8 @@ func TestContradictions(t *testing.T) {
 		{"negative", "PMI_RANK=-1 PMI_SIZE=4", "PMI_RANK=-1"},
 		{"too large", "PMI_RANK=0 PMI_SIZE=99999999", "PMI_SIZE=99999999"},
 		{"larger than an int", "PMI_RANK=0 PMI_SIZE=99999999999999999999999", `PMI_SIZE="99999999999999999999999"`},
-		{"malformed tasks per node", slurm + "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(x", "SLURM_STEP_TASKS_PER_NODE=2(x"},
+		{"malformed tasks per node", slurm + "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(x",
+			"SLURM_STEP_TASKS_PER_NODE=2(x"},
 
 		{"rank of PMIx differs", ompi + "PMIX_RANK=3", "OMPI_COMM_WORLD_RANK=0 PMIX_RANK=3"},
 		{
@@ -65,9 +75,12 @@ func TestContradictions(t *testing.T) {
 			"srun and torchrun", slurm + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8",
 			"SLURM_PROCID=0 RANK=5 WORLD_SIZE=8",
 		},
-		{"mpiexec and torchrun", hydra + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8", "PMI_RANK=0 RANK=5"},
-		{"flux and its PMI", "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 PMI_RANK=2", "FLUX_TASK_RANK=1 PMI_RANK=2"},
-		{"slurm and its PMI", slurm + "SLURM_JOB_ID=1 PMI_JOBID=1.0 PMI_SIZE=4 PMI_RANK=3", "SLURM_PROCID=0 PMI_RANK=3"},
+		{"mpiexec and torchrun", hydra + "TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=5 WORLD_SIZE=8",
+			"PMI_RANK=0 RANK=5"},
+		{"flux and its PMI", "FLUX_TASK_RANK=1 FLUX_JOB_SIZE=4 PMI_RANK=2",
+			"FLUX_TASK_RANK=1 PMI_RANK=2"},
+		{"slurm and its PMI", slurm + "SLURM_JOB_ID=1 PMI_JOBID=1.0 PMI_SIZE=4 PMI_RANK=3",
+			"SLURM_PROCID=0 PMI_RANK=3"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			wantError(t, ParseEnv(strings.Fields(row.env)), "", strings.Fields(row.names)...)
@@ -77,7 +90,8 @@ func TestContradictions(t *testing.T) {
 
 // With --launcher only the variables of that launcher count; with none, no variables do.
 func TestChoice(t *testing.T) {
-	both := ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=x RANK=5 WORLD_SIZE=8"))
+	both := ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 " +
+		"TORCHELASTIC_RUN_ID=x RANK=5 WORLD_SIZE=8"))
 	for choice, want := range map[Launcher]Placement{
 		"openmpi":  placed(OpenMPI4, 0, 4, Unknown, Unknown, Unknown, Unknown),
 		"openmpi4": placed(OpenMPI4, 0, 4, Unknown, Unknown, Unknown, Unknown),
@@ -98,7 +112,8 @@ func TestChoice(t *testing.T) {
 	if p := detected(t, recorded(t, "mpich4-headrank", 1), "mpich"); p.Launcher != Hydra {
 		t.Errorf("choice mpich selected %s", p.Launcher)
 	}
-	if p := detected(t, recorded(t, "openmpi4-insbatch", 3), Slurm); p.Launcher != Slurm || p.Rank != 0 {
+	if p := detected(t, recorded(t, "openmpi4-insbatch", 3), Slurm); p.Launcher != Slurm ||
+		p.Rank != 0 {
 		t.Errorf("choice slurm: %s", numbersOf(p))
 	}
 	wantError(t, Env{}, Hydra, "PMI_RANK")
@@ -109,7 +124,8 @@ func TestChoice(t *testing.T) {
 func TestEveryChoiceIsAccepted(t *testing.T) {
 	for _, choice := range Choices() {
 		_, err := Detect(Env{}, Launcher(choice))
-		if choice == "none" && err != nil || choice != "none" && (err == nil || !strings.Contains(err.Error(), "is not set")) {
+		if choice == "none" && err != nil || choice != "none" &&
+			(err == nil || !strings.Contains(err.Error(), "is not set")) {
 			t.Errorf("Detect with choice %s: %v", choice, err)
 		}
 	}
@@ -117,12 +133,15 @@ func TestEveryChoiceIsAccepted(t *testing.T) {
 
 // Two launchers with the same rank and size do not contradict one another.
 func TestAgreeingLaunchers(t *testing.T) {
-	env := ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=1 WORLD_SIZE=4"))
-	wantPlacement(t, detected(t, env, ""), placed(OpenMPI4, 1, 4, Unknown, Unknown, Unknown, Unknown))
+	env := ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 " +
+		"TORCHELASTIC_RUN_ID=x LOCAL_RANK=1 RANK=1 WORLD_SIZE=4"))
+	wantPlacement(t, detected(t, env, ""), placed(OpenMPI4, 1, 4, Unknown, Unknown, Unknown,
+		Unknown))
 	env = ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 RANK=7"))
 	p := detected(t, env, "")
 	wantIgnored(t, p, "RANK=7", "rdzv exec replaces them")
-	env = ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 FLUX_TASK_RANK=0 FLUX_JOB_SIZE=2 PMI_RANK=0 PMI_SIZE=2"))
+	env = ParseEnv(strings.Fields("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 " +
+		"FLUX_TASK_RANK=0 FLUX_JOB_SIZE=2 PMI_RANK=0 PMI_SIZE=2"))
 	p = detected(t, env, "")
 	wantIgnored(t, p, "FLUX_TASK_RANK=0", "runs inside flux")
 }
@@ -136,6 +155,7 @@ func TestErrorsHaveAHint(t *testing.T) {
 }
 
 func TestEmptyVariableIsUnset(t *testing.T) {
-	p := detected(t, ParseEnv([]string{"RANK=", "WORLD_SIZE=", "PMI_RANK=1", "PMI_SIZE=2", "PMI_SIZE=4", "=x", "junk"}), "")
+	p := detected(t, ParseEnv([]string{"RANK=", "WORLD_SIZE=", "PMI_RANK=1", "PMI_SIZE=2",
+		"PMI_SIZE=4", "=x", "junk"}), "")
 	wantPlacement(t, p, placed(Hydra, 1, 4, Unknown, Unknown, Unknown, Unknown))
 }

@@ -57,10 +57,12 @@ type recogniser struct {
 var order = []recogniser{
 	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
 	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
-	{name: MVAPICH2, match: anyOf("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"), read: readMVAPICH2},
+	{name: MVAPICH2, match: anyOf("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+		read: readMVAPICH2},
 	{name: PALS, match: anyOf("PALS_RANKID", "PALS_APID"), read: readPALS, outer: true},
 	{name: Flux, match: matchFlux, read: readFlux, outer: true},
-	{name: JSM, match: anyOf("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"), read: readJSM, outer: true},
+	{name: JSM, match: anyOf("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"), read: readJSM,
+		outer: true},
 	{name: SlurmPMI, match: matchSlurmPMI, read: readSlurm, outer: true},
 	{name: IntelMPI, match: matchIntelMPI, read: readHydra},
 	{name: Hydra, match: matchHydra, read: readHydra},
@@ -95,8 +97,9 @@ func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
 		return recogniserOf(None), "no launcher variables are set", nil
 	}
 	if !slices.Contains(Choices(), string(choice)) {
-		return recogniser{}, "", &Error{Text: "cannot use launcher " + strconv.Quote(string(choice)) +
-			": not one of " + strings.Join(Choices(), ", ")}
+		return recogniser{}, "",
+			&Error{Text: "cannot use launcher " + strconv.Quote(string(choice)) +
+				": not one of " + strings.Join(Choices(), ", ")}
 	}
 	names, several := aliases[choice]
 	if !several {
@@ -143,7 +146,8 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		case l.onlyChosen: // rdzv exec replaces them, so they need not agree
 			why = "no launcher is recognised by them; rdzv exec replaces them"
 		case l.outer && !chosen.outer:
-			why = name + " runs inside " + other + ", whose variables describe " + name + "'s daemons"
+			why = name + " runs inside " + other + ", whose variables describe " +
+				"" + name + "'s daemons"
 		case !l.outer && !agree:
 			rank, size := r.p.source("rank").describe(), r.p.source("size").describe()
 			r.err = &Error{

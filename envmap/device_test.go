@@ -7,7 +7,8 @@ import (
 )
 
 func TestVisibleDevices(t *testing.T) {
-	const uuid, uuid2 = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "GPU-11111111-d72c-4106-c12f-20bd9faed9f6"
+	const uuid, uuid2 = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
+		"GPU-11111111-d72c-4106-c12f-20bd9faed9f6"
 	for _, row := range []struct{ env, want string }{
 		{"CUDA_VISIBLE_DEVICES=0,1", "0 1"},
 		{"CUDA_VISIBLE_DEVICES=3,1", "3 1"},
@@ -34,7 +35,8 @@ func TestVisibleDevices(t *testing.T) {
 		{"ASCEND_VISIBLE_DEVICES=0-3,6", "0 1 2 3 6"},
 		{"ASCEND_VISIBLE_DEVICES=Ascend910-0,Ascend910-1", "Ascend910-0 Ascend910-1"},
 		{"ASCEND_VISIBLE_DEVICES=2000000000-2000000001", "2000000000-2000000001"},
-		{"HABANA_VISIBLE_MODULES=9223372036854775807-9223372036854775807", "9223372036854775807-9223372036854775807"},
+		{"HABANA_VISIBLE_MODULES=9223372036854775807-9223372036854775807",
+			"9223372036854775807-9223372036854775807"},
 		{"HABANA_VISIBLE_MODULES=0,2", "0 2"},
 		{"HABANA_VISIBLE_DEVICES=1,2", "1 2"},
 	} {
@@ -48,7 +50,8 @@ func TestVisibleDevices(t *testing.T) {
 			t.Errorf("%s: Entries %q are known, want none", env, d.Entries)
 		}
 	}
-	if d := VisibleDevices(parse("ROCR_VISIBLE_DEVICES=4,5 HIP_VISIBLE_DEVICES=4,5"), nil); !strings.Contains(d.Note, "selects from ROCR_VISIBLE_DEVICES=4,5") {
+	if d := VisibleDevices(parse("ROCR_VISIBLE_DEVICES=4,5 HIP_VISIBLE_DEVICES=4,5"),
+		nil); !strings.Contains(d.Note, "selects from ROCR_VISIBLE_DEVICES=4,5") {
 		t.Errorf("note %q", d.Note)
 	}
 }
@@ -76,13 +79,16 @@ func TestDeviceModes(t *testing.T) {
 		{"CUDA_VISIBLE_DEVICES=", 1, DeviceIndex, "", "1", "", ""},
 		{"CUDA_VISIBLE_DEVICES=NoDevFiles", 1, DeviceLocalRank, "", "1", "", ""},
 		{"CUDA_VISIBLE_DEVICES=7,6,5,4", 3, DeviceMask, "0", "3", "CUDA_VISIBLE_DEVICES=4", ""},
-		{"CUDA_VISIBLE_DEVICES=7,6", 3, DeviceMask, "0", "3", "CUDA_VISIBLE_DEVICES=6", "shares device 6"},
+		{"CUDA_VISIBLE_DEVICES=7,6", 3, DeviceMask, "0", "3", "CUDA_VISIBLE_DEVICES=6",
+			"shares device 6"},
 		{"CUDA_VISIBLE_DEVICES=", 3, DeviceMask, "", "3", "", ""},
 		{"", 3, DeviceMask, "", "3", "", ""},
-		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceMask, "0", "1", "CUDA_VISIBLE_DEVICES=MIG-b", ""},
+		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceMask, "0", "1", "CUDA_VISIBLE_DEVICES=MIG-b",
+			""},
 		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceIndex, "0", "1", "", "--device mask"},
 		{"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b", 1, DeviceLocalRank, "0", "0", "", "--device mask"},
-		{"ROCR_VISIBLE_DEVICES=4,5,6 HIP_VISIBLE_DEVICES=2,0", 1, DeviceMask, "0", "1", "HIP_VISIBLE_DEVICES=0", ""},
+		{"ROCR_VISIBLE_DEVICES=4,5,6 HIP_VISIBLE_DEVICES=2,0", 1, DeviceMask, "0", "1",
+			"HIP_VISIBLE_DEVICES=0", ""},
 		{"ROCR_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ROCR_VISIBLE_DEVICES=5", ""},
 		{"ZE_AFFINITY_MASK=0.0,0.1", 1, DeviceMask, "0", "1", "ZE_AFFINITY_MASK=0.1", ""},
 		{"ASCEND_VISIBLE_DEVICES=4,5", 1, DeviceMask, "0", "1", "ASCEND_RT_VISIBLE_DEVICES=1", ""},
@@ -91,7 +97,8 @@ func TestDeviceModes(t *testing.T) {
 	} {
 		t.Run(row.env+" "+itoa(row.local)+" "+string(row.mode), func(t *testing.T) {
 			env := parse(row.env)
-			id := Identity{Rank: row.local, WorldSize: 4, LocalRank: row.local, LocalWorldSize: 4, Nodes: 1, Visible: VisibleDevices(env, nil)}
+			id := Identity{Rank: row.local, WorldSize: 4, LocalRank: row.local, LocalWorldSize: 4,
+				Nodes: 1, Visible: VisibleDevices(env, nil)}
 			c := changes(t, env, id, TorchOptions{Device: row.mode})
 			if got := c.value("RDZV_DEVICE_INDEX"); got != row.index {
 				t.Errorf("RDZV_DEVICE_INDEX=%q, want %q", got, row.index)
@@ -102,13 +109,16 @@ func TestDeviceModes(t *testing.T) {
 			if got := maskIn(c); got != row.mask {
 				t.Errorf("mask %q, want %q", got, row.mask)
 			}
-			if len(c.Notes) > 1 || (row.note == "") != (len(c.Notes) == 0) || !strings.Contains(strings.Join(c.Notes, ""), row.note) {
+			if len(c.Notes) > 1 || (row.note == "") != (len(c.Notes) == 0) ||
+				!strings.Contains(strings.Join(c.Notes, ""), row.note) {
 				t.Errorf("notes %q, want one with %q", c.Notes, row.note)
 			}
 		})
 	}
-	id := Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1, Visible: VisibleDevices(Env{"HABANA_VISIBLE_DEVICES": "1,2"}, nil)}
-	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: DeviceMask}); err == nil || !strings.Contains(err.Error(), "HABANA_VISIBLE_DEVICES=1,2") {
+	id := Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1,
+		Visible: VisibleDevices(Env{"HABANA_VISIBLE_DEVICES": "1,2"}, nil)}
+	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: DeviceMask}); err == nil ||
+		!strings.Contains(err.Error(), "HABANA_VISIBLE_DEVICES=1,2") {
 		t.Errorf("masking HABANA_VISIBLE_DEVICES: %v", err)
 	}
 	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: "gpu"}); err == nil || !strings.Contains(err.Error(), `"gpu"`) || !strings.Contains(err.Error(), "local-rank") {
@@ -132,25 +142,31 @@ func FuzzDevices(f *testing.F) {
 			f.Add(list, variable, 1)
 		}
 	}
-	names := []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}
+	names := []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+		"ZE_AFFINITY_MASK", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES",
+		"HABANA_VISIBLE_MODULES", "HABANA_VISIBLE_DEVICES"}
 	f.Fuzz(func(t *testing.T, list string, variable, local int) {
-		if variable < 0 || variable >= len(names) || local < 0 || local > 7 || strings.ContainsRune(list, 0) {
+		if variable < 0 || variable >= len(names) || local < 0 || local > 7 ||
+			strings.ContainsRune(list, 0) {
 			return
 		}
 		env := Env{names[variable]: list}
 		visible := VisibleDevices(env, nil)
-		id := Identity{LocalRank: local, Rank: local, WorldSize: 8, LocalWorldSize: 8, Nodes: 1, Visible: visible}
+		id := Identity{LocalRank: local, Rank: local, WorldSize: 8, LocalWorldSize: 8, Nodes: 1,
+			Visible: visible}
 		for _, mode := range DeviceModes() {
 			d, err := assign(id, DeviceMode(mode))
 			if err != nil {
 				continue
 			}
 			if visible.Known && (d.index >= visible.Count() || d.localRank >= 8) {
-				t.Errorf("%s=%q: mode %s: index %d of %q", names[variable], list, mode, d.index, visible.Entries)
+				t.Errorf("%s=%q: mode %s: index %d of %q", names[variable], list, mode, d.index,
+					visible.Entries)
 			}
 			for _, kv := range d.set {
 				narrowed := VisibleDevices(Env{kv.Name: kv.Value}, nil)
-				if narrowed.Count() != 1 || kv.Name == names[variable] && !slices.Contains(visible.Entries, narrowed.Entries[0]) {
+				if narrowed.Count() != 1 || kv.Name == names[variable] &&
+					!slices.Contains(visible.Entries, narrowed.Entries[0]) {
 					t.Errorf("%s=%q is masked with %s=%q", names[variable], list, kv.Name, kv.Value)
 				}
 			}
@@ -164,12 +180,15 @@ func TestProcsPerNode(t *testing.T) {
 		devices, cpus int
 		want          int // 0 is an error
 	}{
-		{"", 8, 64, 1}, {"3", 8, 64, 3}, {"auto", 8, 64, 8}, {"auto", 0, 64, 64}, {"gpu", 4, 64, 4}, {"gpu", 0, 64, 0}, {"cpu", 4, 64, 64},
-		{"0", 4, 64, 0}, {"-2", 4, 64, 0}, {"1024", 0, 1, 1024}, {"1025", 0, 1, 0}, {"cpu", 0, 1025, 0}, {"two", 4, 64, 0}, {"cpu", 0, 0, 0}, {"1.5", 1, 1, 0},
+		{"", 8, 64, 1}, {"3", 8, 64, 3}, {"auto", 8, 64, 8}, {"auto", 0, 64, 64}, {"gpu", 4, 64, 4},
+		{"gpu", 0, 64, 0}, {"cpu", 4, 64, 64},
+		{"0", 4, 64, 0}, {"-2", 4, 64, 0}, {"1024", 0, 1, 1024}, {"1025", 0, 1, 0},
+		{"cpu", 0, 1025, 0}, {"two", 4, 64, 0}, {"cpu", 0, 0, 0}, {"1.5", 1, 1, 0},
 	} {
 		n, err := ProcsPerNode(row.spec, row.devices, row.cpus, 1024)
 		if n != row.want || (err == nil) != (row.want > 0) {
-			t.Errorf("ProcsPerNode(%q, %d, %d) = %d, %v; want %d", row.spec, row.devices, row.cpus, n, err, row.want)
+			t.Errorf("ProcsPerNode(%q, %d, %d) = %d, %v; want %d", row.spec, row.devices, row.cpus,
+				n, err, row.want)
 		}
 	}
 }

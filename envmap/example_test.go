@@ -8,7 +8,8 @@ import (
 )
 
 func ExampleDetect() {
-	environ := strings.Fields("PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 SLURM_PROCID=1 SLURM_STEP_ID=0")
+	environ := strings.Fields("PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 " +
+		"SLURM_PROCID=1 SLURM_STEP_ID=0")
 	p, err := envmap.Detect(envmap.ParseEnv(environ), "")
 	fmt.Println(p.Launcher, p.Rank, p.Size, p.NodeRank == envmap.Unknown, err)
 	for _, row := range p.Explain() {
@@ -47,7 +48,8 @@ func ExampleTorchChanges() {
 }
 
 func ExampleShell() {
-	fmt.Print(envmap.Shell([]envmap.KV{{Name: "A", Value: "it's"}, {Name: "not-a-name", Value: "x"}}, "OLD"))
+	fmt.Print(envmap.Shell([]envmap.KV{{Name: "A", Value: "it's"},
+		{Name: "not-a-name", Value: "x"}}, "OLD"))
 	// Output:
 	// unset OLD
 	// export A='it'\''s'

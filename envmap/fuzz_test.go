@@ -18,7 +18,8 @@ func FuzzDetect(f *testing.F) {
 		f.Add(string(text), "")
 	}
 	f.Add("RANK=1\nWORLD_SIZE=2\nTORCHELASTIC_RUN_ID=\n", "torchrun")
-	f.Add("SLURM_PROCID=0\nSLURM_STEP_ID=1\nSLURM_NTASKS=1\nSLURM_NODEID=5\nSLURM_TASKS_PER_NODE=1(x3)", "slurm")
+	f.Add("SLURM_PROCID=0\nSLURM_STEP_ID=1\nSLURM_NTASKS=1\nSLURM_NODEID=5\n"+
+		"SLURM_TASKS_PER_NODE=1(x3)", "slurm")
 	f.Fuzz(func(t *testing.T, environ, choice string) {
 		p, err := Detect(ParseEnv(strings.Split(environ, "\n")), Launcher(choice))
 		if err != nil {
@@ -28,7 +29,8 @@ func FuzzDetect(f *testing.F) {
 			return
 		}
 		for _, pair := range [][2]int{{p.Rank, p.Size}, {p.LocalRank, p.LocalSize}, {p.NodeRank, p.Nodes}, {p.LocalRank, p.Size}, {p.NodeRank, p.Size}} {
-			if index, count := pair[0], pair[1]; index < Unknown || count < Unknown || count == 0 || count > MaxTasks || count != Unknown && index >= count {
+			if index, count := pair[0], pair[1]; index < Unknown || count < Unknown || count == 0 ||
+				count > MaxTasks || count != Unknown && index >= count {
 				t.Errorf("index %d of %d: %s", index, count, numbersOf(p))
 			}
 		}

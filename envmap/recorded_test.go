@@ -83,7 +83,8 @@ func TestRecordedRanks(t *testing.T) {
 			for rank := range len(rec.hosts) {
 				env := recorded(t, rec.name, rank)
 				if host := hostOf(env); host != "" && host != "node"+rec.hosts[rank:rank+1] {
-					t.Errorf("rank %d was recorded on %s, the table has node%c", rank, host, rec.hosts[rank])
+					t.Errorf("rank %d was recorded on %s, the table has node%c", rank, host,
+						rec.hosts[rank])
 				}
 				p := detected(t, env, "")
 				wantPlacement(t, p, rec.expected(rank))
@@ -152,7 +153,8 @@ func TestEveryRecordingIsUsed(t *testing.T) {
 	}
 	for _, rec := range recordings {
 		if ranks[rec.name] != len(rec.hosts) {
-			t.Errorf("%s has %d files, but %d ranks in the table", rec.name, ranks[rec.name], len(rec.hosts))
+			t.Errorf("%s has %d files, but %d ranks in the table", rec.name, ranks[rec.name],
+				len(rec.hosts))
 		}
 		delete(ranks, rec.name)
 	}

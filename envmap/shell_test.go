@@ -22,7 +22,8 @@ func evaluate(t *testing.T, shell, text string) []string {
 
 func TestShell(t *testing.T) {
 	set := []KV{{"A", "plain"}, {"B", "it's"}, {"C", "$(touch /tmp/x) `id` \"q\" \\ ; & | \n second line\t"}, {"D", ""}, {"E_1", "'"}, {"F", "-n"}, {"G", "é\xff"}}
-	text := Shell(append(set, KV{"1BAD", "x"}, KV{"BAD-NAME", "x"}, KV{"", "x"}, KV{"PPID", "x"}, KV{"X;touch /tmp/x", "x"}, KV{"NUL", "\x00"}), "OLD", "NOT THERE")
+	text := Shell(append(set, KV{"1BAD", "x"}, KV{"BAD-NAME", "x"}, KV{"", "x"}, KV{"PPID", "x"},
+		KV{"X;touch /tmp/x", "x"}, KV{"NUL", "\x00"}), "OLD", "NOT THERE")
 	env := evaluate(t, "/bin/sh", text)
 	for _, kv := range set {
 		if !slices.Contains(env, kv.Name+"="+kv.Value) {
@@ -38,13 +39,15 @@ func TestShell(t *testing.T) {
 
 // No installed shell stops at a variable that it reserves. /bin/sh is always installed.
 func TestReservedNamesOfShells(t *testing.T) {
-	names := strings.Fields("PPID UID EUID GID EGID BASHOPTS SHELLOPTS BASH_VERSINFO OPTIND LINENO HISTCMD SRANDOM _ IFS PS4 HISTSIZE RANDOM SECONDS ENV FUNCNAME")
+	names := strings.Fields("PPID UID EUID GID EGID BASHOPTS SHELLOPTS BASH_VERSINFO OPTIND " +
+		"LINENO HISTCMD SRANDOM _ IFS PS4 HISTSIZE RANDOM SECONDS ENV FUNCNAME")
 	for _, shell := range []string{"/bin/sh", "bash", "bash --posix", "ksh", "zsh"} {
 		if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {
 			continue
 		}
 		for _, name := range names {
-			if env := evaluate(t, shell, Shell([]KV{{name, "a b"}, {"LAST", "reached"}}, name)); !slices.Contains(env, "LAST=reached") {
+			if env := evaluate(t, shell, Shell([]KV{{name, "a b"}, {"LAST", "reached"}},
+				name)); !slices.Contains(env, "LAST=reached") {
 				t.Errorf("%s stopped at %s", shell, name)
 			}
 		}
@@ -65,7 +68,8 @@ func FuzzShell(f *testing.F) {
 			}
 			return
 		}
-		if len(value) > 1000 || name == "PATH" || name == "OLD" || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "LD_") {
+		if len(value) > 1000 || name == "PATH" || name == "OLD" || strings.HasPrefix(name, "LC_") ||
+			strings.HasPrefix(name, "LD_") {
 			return // these affect the command env
 		}
 		text := Shell([]KV{{name, value}, {"LAST", "reached"}})
@@ -73,7 +77,8 @@ func FuzzShell(f *testing.F) {
 		if !slices.Contains(env, "LAST=reached") {
 			t.Errorf("the shell stopped before the end: %q", text)
 		}
-		if shellName(name) && name != "LAST" && name != "PWD" && !slices.Contains(env, name+"="+value) {
+		if shellName(name) && name != "LAST" && name != "PWD" &&
+			!slices.Contains(env, name+"="+value) {
 			t.Errorf("%s is not %q in %q", name, value, env)
 		}
 	})

@@ -10,8 +10,10 @@ import (
 // second is rank 5 of 8: the second of four workers on the second of two nodes.
 var second = Identity{
 	Rank: 5, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, NodeRank: 1, Nodes: 2,
-	MasterAddr: "10.0.0.1", MasterPort: 29601, RunID: "job-7", ErrorFile: "/run/e.json", Launcher: Slurm,
-	Interface: "eth1", NoLibuv: true, Threads: 6, GPUs: 4, Visible: Devices{Vendor: "nvidia", Entries: ordinals(4), Known: true},
+	MasterAddr: "10.0.0.1", MasterPort: 29601, RunID: "job-7", ErrorFile: "/run/e.json",
+	Launcher:  Slurm,
+	Interface: "eth1", NoLibuv: true, Threads: 6, GPUs: 4,
+	Visible: Devices{Vendor: "nvidia", Entries: ordinals(4), Known: true},
 }
 
 func TestTorchSetsEverything(t *testing.T) {
@@ -34,14 +36,17 @@ func TestTorchSetsEverything(t *testing.T) {
 }
 
 func TestTorchKeepsTheUsersSettings(t *testing.T) {
-	env := ParseEnv(strings.Fields("GLOO_SOCKET_IFNAME=ib0 NCCL_SOCKET_IFNAME=ib TP_SOCKET_IFNAME=ib0 NCCL_ASYNC_ERROR_HANDLING=0 PYTHONFAULTHANDLER= USE_LIBUV=1 OMP_NUM_THREADS=3 GPU_PER_NODE=2"))
+	env := ParseEnv(strings.Fields("GLOO_SOCKET_IFNAME=ib0 NCCL_SOCKET_IFNAME=ib " +
+		"TP_SOCKET_IFNAME=ib0 NCCL_ASYNC_ERROR_HANDLING=0 PYTHONFAULTHANDLER= USE_LIBUV=1 " +
+		"OMP_NUM_THREADS=3 GPU_PER_NODE=2"))
 	c := changes(t, env, second, TorchOptions{})
 	for name := range env {
 		if c.sets(name) || slices.Contains(c.Unset, name) {
 			t.Errorf("%s is not kept", name)
 		}
 	}
-	if want := slices.Sorted(maps.Keys(env)); !slices.Equal(slices.Sorted(slices.Values(c.Kept)), want) {
+	if want := slices.Sorted(maps.Keys(env)); !slices.Equal(slices.Sorted(slices.Values(c.Kept)),
+		want) {
 		t.Errorf("kept %q, want %q", c.Kept, want)
 	}
 	if c.sets("TORCH_NCCL_ASYNC_ERROR_HANDLING") {
@@ -50,18 +55,21 @@ func TestTorchKeepsTheUsersSettings(t *testing.T) {
 }
 
 func TestTorchNotesReplacedIdentity(t *testing.T) {
-	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere TORCHELASTIC_RUN_ID=old"))
+	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere " +
+		"TORCHELASTIC_RUN_ID=old"))
 	first := second
 	first.Rank, first.LocalRank, first.NodeRank = 0, 0, 0
 	c := changes(t, env, first, TorchOptions{})
-	environ := []string{"RANK=7", "WORLD_SIZE=8", "MASTER_ADDR=elsewhere", "TORCHELASTIC_RUN_ID=old"}
+	environ := []string{"RANK=7", "WORLD_SIZE=8", "MASTER_ADDR=elsewhere",
+		"TORCHELASTIC_RUN_ID=old"}
 	_, notes, err := Torch(environ, first, TorchOptions{})
 	want := []string{"replacing variables of the environment: " +
 		"RANK=7 by 0, MASTER_ADDR=elsewhere by 10.0.0.1, TORCHELASTIC_RUN_ID=old by job-7"}
 	if err != nil || !slices.Equal(notes, want) {
 		t.Errorf("notes %q, %v, want %q", notes, err, want)
 	}
-	if got := c.Apply([]string{"RANK=7", "A=b", "RANK=8"}); got[0] != "A=b" || slices.Contains(got, "RANK=7") || slices.Contains(got, "RANK=8") {
+	if got := c.Apply([]string{"RANK=7", "A=b", "RANK=8"}); got[0] != "A=b" ||
+		slices.Contains(got, "RANK=7") || slices.Contains(got, "RANK=8") {
 		t.Errorf("environment %q", got)
 	}
 	for _, launcher := range []Launcher{Torchrun, Kubeflow, UserSet} {
@@ -86,7 +94,8 @@ func TestTorchNotesReplacedDeviceIndex(t *testing.T) {
 
 func TestTorchOnOneNodeAndWithoutSettings(t *testing.T) {
 	id := second
-	id.Rank, id.WorldSize, id.NodeRank, id.Nodes, id.Threads, id.GPUs, id.ErrorFile = 1, 4, 0, 1, 0, 0, ""
+	id.Rank, id.WorldSize, id.NodeRank, id.Nodes, id.Threads, id.GPUs, id.ErrorFile = 1, 4, 0, 1, 0,
+		0, ""
 	id.NoLibuv = false
 	c := changes(t, Env{}, id, TorchOptions{})
 	for _, name := range []string{"NCCL_SOCKET_IFNAME", "OMP_NUM_THREADS", "GPU_PER_NODE", "USE_LIBUV", "TORCHELASTIC_ERROR_FILE"} {
@@ -104,15 +113,18 @@ func TestTorchOnOneNodeAndWithoutSettings(t *testing.T) {
 	}
 	bare := second
 	bare.Interface = ""
-	if c := changes(t, Env{}, bare, TorchOptions{}); c.sets("GLOO_SOCKET_IFNAME") || c.sets("TP_SOCKET_IFNAME") || c.sets("NCCL_SOCKET_IFNAME") {
+	if c := changes(t, Env{}, bare, TorchOptions{}); c.sets("GLOO_SOCKET_IFNAME") ||
+		c.sets("TP_SOCKET_IFNAME") || c.sets("NCCL_SOCKET_IFNAME") {
 		t.Error("an interface is set although none is known")
 	}
 }
 
 func TestTorchRemovesTheAgentsVariables(t *testing.T) {
-	env := ParseEnv(strings.Fields("RDZV_TOKEN=secret RDZV_JOIN=10.0.0.1:1/key RDZV_NPROC_PER_NODE=4 RDZV_RUN_ID=outer RDZV_DEVICE_INDEX=3 RDZVX=1 PATH=/bin"))
+	env := ParseEnv(strings.Fields("RDZV_TOKEN=secret RDZV_JOIN=10.0.0.1:1/key " +
+		"RDZV_NPROC_PER_NODE=4 RDZV_RUN_ID=outer RDZV_DEVICE_INDEX=3 RDZVX=1 PATH=/bin"))
 	c := changes(t, env, second, TorchOptions{Device: DeviceNone})
-	if want := []string{"RDZV_DEVICE_INDEX", "RDZV_JOIN", "RDZV_NPROC_PER_NODE", "RDZV_TOKEN"}; !slices.Equal(c.Unset, want) {
+	if want := []string{"RDZV_DEVICE_INDEX", "RDZV_JOIN", "RDZV_NPROC_PER_NODE",
+		"RDZV_TOKEN"}; !slices.Equal(c.Unset, want) {
 		t.Errorf("unset %q", c.Unset)
 	}
 	for _, entry := range c.Apply([]string{"RDZV_TOKEN=secret", "RDZV_JOIN=10.0.0.1:1/key", "PATH=/bin"}) {
@@ -148,12 +160,16 @@ func TestStripLauncher(t *testing.T) {
 	}{
 		{"accelerate, rank", "RANK PMI_RANK OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK", "5"},
 		{"accelerate, size", "PMI_SIZE OMPI_COMM_WORLD_SIZE MV2_COMM_WORLD_SIZE WORLD_SIZE", "8"},
-		{"accelerate, local rank", "LOCAL_RANK MPI_LOCALRANKID OMPI_COMM_WORLD_LOCAL_RANK MV2_COMM_WORLD_LOCAL_RANK", "1"},
-		{"accelerate, local size", "MPI_LOCALNRANKS OMPI_COMM_WORLD_LOCAL_SIZE MV2_COMM_WORLD_LOCAL_SIZE", ""},
+		{"accelerate, local rank",
+			"LOCAL_RANK MPI_LOCALRANKID OMPI_COMM_WORLD_LOCAL_RANK MV2_COMM_WORLD_LOCAL_RANK", "1"},
+		{"accelerate, local size",
+			"MPI_LOCALNRANKS OMPI_COMM_WORLD_LOCAL_SIZE MV2_COMM_WORLD_LOCAL_SIZE", ""},
 		{"Lightning, torchelastic before Slurm", "TORCHELASTIC_RUN_ID SLURM_NTASKS", "job-7"},
 		{"Lightning, node rank", "GROUP_RANK", "1"},
 		{"Slurm's readers", "SLURM_NTASKS SLURM_PROCID SLURM_LOCALID", ""},
-		{"Open MPI's library", "PMIX_NAMESPACE PMIX_RANK OMPI_MCA_ess OMPI_MCA_orte_hnp_uri SLURM_STEP_ID SLURM_STEPID", ""},
+		{"Open MPI's library",
+			"PMIX_NAMESPACE PMIX_RANK OMPI_MCA_ess OMPI_MCA_orte_hnp_uri SLURM_STEP_ID " +
+				"SLURM_STEPID", ""},
 		{"MPICH's library", "PMI_FD PMI_PORT PMI_RANK PMI_SIZE PMI_ID", ""},
 		{"LSF's readers", "JSM_NAMESPACE_RANK", ""},
 	}
@@ -163,11 +179,13 @@ func TestStripLauncher(t *testing.T) {
 		worker := ParseEnv(c.Apply(entries(env)))
 		for _, r := range readers {
 			if name := worker.first(strings.Fields(r.order)...); worker[name] != r.want {
-				t.Errorf("%s: reader %q finds %s=%s, want %q", rec.name, r.name, name, worker[name], r.want)
+				t.Errorf("%s: reader %q finds %s=%s, want %q", rec.name, r.name, name, worker[name],
+					r.want)
 			}
 		}
 	}
-	kept := ParseEnv(strings.Fields("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SLURM_JOB_ID=3 SLURM_NODEID=1 SLURM_JOB_NODELIST=n[1-2]"))
+	kept := ParseEnv(strings.Fields("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
+		"SLURM_JOB_ID=3 SLURM_NODEID=1 SLURM_JOB_NODELIST=n[1-2]"))
 	if c := changes(t, kept, second, TorchOptions{StripLauncher: true}); len(c.Unset) > 0 {
 		t.Errorf("%q removed", c.Unset)
 	}
@@ -202,7 +220,8 @@ func TestSecondMPIProgram(t *testing.T) {
 
 func TestAsOpenMPI(t *testing.T) {
 	for _, own := range []bool{false, true} {
-		c := changes(t, recorded(t, "openmpi4-1pernode", 1), second, TorchOptions{AsOpenMPI: true, StripLauncher: own})
+		c := changes(t, recorded(t, "openmpi4-1pernode", 1), second,
+			TorchOptions{AsOpenMPI: true, StripLauncher: own})
 		for name, want := range map[string]string{"RANK": "5", "SIZE": "8", "LOCAL_RANK": "1", "LOCAL_SIZE": "4", "NODE_RANK": "1"} {
 			if got := c.value("OMPI_COMM_WORLD_" + name); got != want {
 				t.Errorf("OMPI_COMM_WORLD_%s=%s, want %s", name, got, want)
@@ -219,7 +238,9 @@ func TestAsOpenMPI(t *testing.T) {
 
 func TestSet(t *testing.T) {
 	c := changes(t, Env{"X": "old"}, second, TorchOptions{Set: []string{
-		"URL=tcp://{master_addr}:{master_port}", "ALL={rank}/{world_size} {local_rank}/{local_world_size} {node_rank}/{nodes} {device} {ifname}",
+		"URL=tcp://{master_addr}:{master_port}",
+		"ALL={rank}/{world_size} {local_rank}/{local_world_size} {node_rank}/{nodes} " +
+			"{device} {ifname}",
 		`JSON={{"rank":{rank}}}`, "X=", "OMP_NUM_THREADS=2", "RDZV_FOO=bar", "EQ=a=b",
 	}})
 	for name, want := range map[string]string{
@@ -231,8 +252,9 @@ func TestSet(t *testing.T) {
 	}
 	for bad, names := range map[string]string{
 		"RANK=3": "set RANK", "MASTER_PORT=1": "MASTER_PORT", "RDZV_RUN_ID=x": "RDZV_RUN_ID",
-		"RDZV_DEVICE_INDEX=1": "RDZV_DEVICE_INDEX", "TORCHELASTIC_ERROR_FILE=x": "TORCHELASTIC_ERROR_FILE",
-		"A={rnak}": "{rnak}", "A={": `"{"`, "A=x}": `"}"`, "A={rank": `"{"`, "A": `"A"`, "=x": `"=x"`, "A=\x00": "NUL", "A={}": "{}",
+		"RDZV_DEVICE_INDEX=1":       "RDZV_DEVICE_INDEX",
+		"TORCHELASTIC_ERROR_FILE=x": "TORCHELASTIC_ERROR_FILE",
+		"A={rnak}":                  "{rnak}", "A={": `"{"`, "A=x}": `"}"`, "A={rank": `"{"`, "A": `"A"`, "=x": `"=x"`, "A=\x00": "NUL", "A={}": "{}",
 	} {
 		_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{bad}})
 		if err == nil || !strings.Contains(err.Error(), names) {
@@ -240,7 +262,8 @@ func TestSet(t *testing.T) {
 		}
 	}
 	_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{"A={rnak}"}})
-	if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "{world_size}") || !strings.Contains(e.Hint, "{ifname}") {
+	if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "{world_size}") ||
+		!strings.Contains(e.Hint, "{ifname}") {
 		t.Errorf("no hint with the known fields: %#v", err)
 	}
 	cpu := second

@@ -43,8 +43,10 @@ func TestTrapBatchBody(t *testing.T) {
 // SLURM_STEP_*.
 func TestTrapBatchSubmittedFromAStep(t *testing.T) {
 	for name, names := range map[string][]string{
-		"slurm22-batchinstep1": {"SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=1"}, // a step of two tasks, a script for one
-		"slurm22-batchinstep2": {"SLURM_STEP_NUM_NODES=1", "SLURM_NNODES=2"}, // a step of one node, a script for two
+		"slurm22-batchinstep1": {"SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=1"},
+		// a step of two tasks, a script for one
+		"slurm22-batchinstep2": {"SLURM_STEP_NUM_NODES=1", "SLURM_NNODES=2"},
+		// a step of one node, a script for two
 	} {
 		env := recorded(t, name, 0)
 		wantError(t, env, "", names...)
@@ -52,7 +54,8 @@ func TestTrapBatchSubmittedFromAStep(t *testing.T) {
 		if e, ok := err.(*Error); !ok || !strings.Contains(e.Hint, "--launcher none") {
 			t.Errorf("%s: no hint in %#v", name, err)
 		}
-		wantPlacement(t, detected(t, env, None), placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown))
+		wantPlacement(t, detected(t, env, None),
+			placed(None, Unknown, Unknown, Unknown, Unknown, Unknown, Unknown))
 		maps.Copy(env, Env{"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1"})
 		wantPlacement(t, detected(t, env, ""), placed(Hydra, 1, 4, 1, Unknown, Unknown, Unknown))
 	}
@@ -97,7 +100,8 @@ func TestTrapGPUsPerTask(t *testing.T) {
 		if env["CUDA_VISIBLE_DEVICES"] != "1" || env["SLURM_GPUS_ON_NODE"] != "2" {
 			t.Fatalf("%s does not reproduce the trap", name)
 		}
-		c := changes(t, env, Identity{Rank: 1, WorldSize: 4, LocalRank: 1, LocalWorldSize: 2, Nodes: 2, Visible: VisibleDevices(env, nil)}, TorchOptions{})
+		c := changes(t, env, Identity{Rank: 1, WorldSize: 4, LocalRank: 1, LocalWorldSize: 2,
+			Nodes: 2, Visible: VisibleDevices(env, nil)}, TorchOptions{})
 		if got := c.value("RDZV_DEVICE_INDEX"); got != "0" {
 			t.Errorf("%s: device index %s", name, got)
 		}
@@ -165,7 +169,8 @@ func wantJobsDiffer(t *testing.T, a, b Env) {
 func wantIgnored(t *testing.T, p Placement, value, note string) {
 	t.Helper()
 	for _, row := range p.Explain() {
-		if row.What == "ignored" && strings.Contains(row.Value, value) && strings.Contains(row.Note, note) {
+		if row.What == "ignored" && strings.Contains(row.Value, value) &&
+			strings.Contains(row.Note, note) {
 			return
 		}
 	}

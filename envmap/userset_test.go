@@ -16,7 +16,8 @@ func TestUserSet(t *testing.T) {
 	}{
 		{"left over", "RANK=0 WORLD_SIZE=2", "", none, "RANK=0 and WORLD_SIZE=2 are set"},
 		{
-			"left over, with torchrun's run ID", "RANK=0 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x", "", none,
+			"left over, with torchrun's run ID", "RANK=0 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x", "",
+			none,
 			"RANK=0 and WORLD_SIZE=2 are set",
 		},
 		{"no rank", "WORLD_SIZE=2", "", none, "WORLD_SIZE=2 is set"},
@@ -29,7 +30,9 @@ func TestUserSet(t *testing.T) {
 			placed(UserSet, 1, 2, Unknown, Unknown, Unknown, Unknown), ""},
 		{"AzureML", "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 NODE_RANK=1 MASTER_ADDR=node1", UserSet,
 			placed(UserSet, 5, 8, 1, Unknown, 1, Unknown), ""},
-		{"torchrun's names", "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2", UserSet,
+		{"torchrun's names",
+			"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2",
+			UserSet,
 			placed(UserSet, 5, 8, 1, 4, 1, 2), ""},
 		{"in a pod", "RANK=1 WORLD_SIZE=2 KUBERNETES_SERVICE_HOST=10.0.0.1", UserSet,
 			placed(UserSet, 1, 2, Unknown, Unknown, Unknown, Unknown), ""},

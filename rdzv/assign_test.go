@@ -11,7 +11,8 @@ import (
 
 // task returns a member on a node, with the launcher's rank and a number of workers.
 func task(node string, rank, slots int) Member {
-	return Member{Host: node, Node: node, Rank: rank, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: slots}
+	return Member{Host: node, Node: node, Rank: rank, LocalRank: Unknown, LocalSize: Unknown,
+		NodeRank: Unknown, Slots: slots}
 }
 
 func TestAssign(t *testing.T) {
@@ -26,8 +27,9 @@ func TestAssign(t *testing.T) {
 		members []Member // in the order in which they joined
 		seats   string   // rank:local rank/local size@node of each
 	}{
-		"one":                    {[]Member{task("a", 0, 1)}, "0:0/1@0"},
-		"ranks in another order": {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)}, "2:2/3@0 0:0/3@0 1:1/3@0"},
+		"one": {[]Member{task("a", 0, 1)}, "0:0/1@0"},
+		"ranks in another order": {[]Member{task("a", 2, 1), task("a", 0, 1), task("a", 1, 1)},
+			"2:2/3@0 0:0/3@0 1:1/3@0"},
 		"two nodes": {
 			[]Member{task("b", 3, 1), task("a", 0, 1), task("b", 2, 1), task("a", 1, 1)},
 			"3:1/2@1 0:0/2@0 2:0/2@1 1:1/2@0",
@@ -36,7 +38,8 @@ func TestAssign(t *testing.T) {
 			[]Member{task("a", 0, 1), task("b", 1, 1), task("a", 2, 1), task("b", 3, 1)},
 			"0:0/2@0 1:0/2@1 2:1/2@0 3:1/2@1",
 		},
-		"uneven nodes": {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)}, "0:0/1@0 1:0/2@1 2:1/2@1"},
+		"uneven nodes": {[]Member{task("a", 0, 1), task("b", 1, 1), task("b", 2, 1)},
+			"0:0/1@0 1:0/2@1 2:1/2@1"},
 		"other local ranks": {
 			[]Member{local(task("a", 0, 1), 1, 2), local(task("a", 1, 1), 0, 2)}, "0:1/2@0 1:0/2@0",
 		},
@@ -46,11 +49,14 @@ func TestAssign(t *testing.T) {
 		"local ranks of more tasks": {
 			[]Member{local(task("a", 0, 1), 2, 4), local(task("a", 1, 1), 3, 4)}, "0:0/2@0 1:1/2@0",
 		},
-		"several workers":         {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
-		"several and interleaved": {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)}, "0:0/3@0 3:0/1@1 2:2/3@0"},
-		"no launcher":             {[]Member{alone(2), alone(1), alone(4)}, "0:0/2@0 2:0/1@1 3:0/4@2"},
+		"several workers": {[]Member{task("b", 1, 2), task("a", 0, 3)}, "3:0/2@1 0:0/3@0"},
+		"several and interleaved": {[]Member{task("a", 0, 2), task("b", 1, 1), task("a", 2, 1)},
+			"0:0/3@0 3:0/1@1 2:2/3@0"},
+		"no launcher": {[]Member{alone(2), alone(1), alone(4)},
+			"0:0/2@0 2:0/1@1 3:0/4@2"},
 		"natural order of names": {
-			[]Member{named(alone(1), "n10"), hosting(named(alone(1), "n9")), named(alone(1), "m2b"), named(alone(1), "n")},
+			[]Member{named(alone(1), "n10"), hosting(named(alone(1), "n9")), named(alone(1), "m2b"),
+				named(alone(1), "n")},
 			"3:0/1@3 2:0/1@2 0:0/1@0 1:0/1@1",
 		},
 		"the store's node first": {
@@ -66,17 +72,20 @@ func TestAssign(t *testing.T) {
 			"5:0/2@2 0:0/1@0 1:0/4@1",
 		},
 		"given, on one node": {
-			[]Member{numbered(task("a", Unknown, 2), 2), numbered(task("b", Unknown, 1), 1), numbered(task("a", Unknown, 1), 0)},
+			[]Member{numbered(task("a", Unknown, 2), 2), numbered(task("b", Unknown, 1), 1),
+				numbered(task("a", Unknown, 1), 0)},
 			"1:1/3@0 3:0/1@1 0:0/3@0",
 		},
 		"node ranks": {
-			[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0), numbered(task("b", 2, 1), 1)},
+			[]Member{numbered(task("c", 0, 1), 2), numbered(task("a", 1, 1), 0),
+				numbered(task("b", 2, 1), 1)},
 			"0:0/1@2 1:0/1@0 2:0/1@1",
 		},
 		"equal node ranks": {
 			[]Member{numbered(task("a", 0, 1), 0), numbered(task("b", 1, 1), 0)}, "0:0/1@0 1:0/1@1",
 		},
-		"node rank of one node": {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)}, "0:0/1@0 1:0/1@1"},
+		"node rank of one node": {[]Member{numbered(task("a", 0, 1), 1), task("b", 1, 1)},
+			"0:0/1@0 1:0/1@1"},
 		"no ranks on shared nodes": {
 			[]Member{task("a", Unknown, 1), task("b", Unknown, 1), hosting(task("b", Unknown, 1))},
 			"0:0/1@0 1:0/2@1 2:1/2@1",
@@ -85,7 +94,8 @@ func TestAssign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seats []string
 			for _, s := range seated(t, test.members) {
-				seats = append(seats, fmt.Sprintf("%d:%d/%d@%d", s.Rank, s.LocalRank, s.LocalSize, s.Node))
+				seats = append(seats, fmt.Sprintf("%d:%d/%d@%d", s.Rank, s.LocalRank, s.LocalSize,
+					s.Node))
 			}
 			if got := strings.Join(seats, " "); got != test.seats {
 				t.Errorf("got  %s\nwant %s", got, test.seats)
@@ -142,7 +152,8 @@ func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
 	for _, s := range seats {
 		wantDense(t, fmt.Sprint("local ranks of node ", s.Node), local[s.Node], s.LocalSize)
 		if !numbered && s.Node > 0 && lowest[s.Node] < lowest[s.Node-1] {
-			t.Errorf("node %d starts with rank %d, node %d with rank %d", s.Node, lowest[s.Node], s.Node-1, lowest[s.Node-1])
+			t.Errorf("node %d starts with rank %d, node %d with rank %d", s.Node, lowest[s.Node],
+				s.Node-1, lowest[s.Node-1])
 		}
 	}
 }
@@ -186,7 +197,8 @@ func FuzzAssign(f *testing.F) {
 }
 
 func TestNaturalOrder(t *testing.T) {
-	sorted := []string{"", "0", "01a", "1a", "2", "10", "a", "a1", "a1b2", "a1b10", "a02", "a10", "b", "node99999999999999999998", "node99999999999999999999", "\u00e4"}
+	sorted := []string{"", "0", "01a", "1a", "2", "10", "a", "a1", "a1b2", "a1b10", "a02", "a10",
+		"b", "node99999999999999999998", "node99999999999999999999", "\u00e4"}
 	for i, a := range sorted {
 		for j, b := range sorted {
 			if got, want := naturalOrder(a, b), cmp.Compare(i, j); got != want {

@@ -29,8 +29,9 @@ func TestOverloaded(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"too many":      {ownError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
-		"a full store":  {ownError{codes.ResourceExhausted, "etcdserver: mvcc: database space exceeded"}, false},
+		"too many": {ownError{codes.ResourceExhausted, "etcdserver: too many requests"}, true},
+		"a full store": {ownError{codes.ResourceExhausted,
+			"etcdserver: mvcc: database space exceeded"}, false},
 		"another error": {ownError{codes.InvalidArgument, "etcdserver: too many requests"}, false},
 		"not from etcd": {errors.New("too many requests"), false},
 	} {

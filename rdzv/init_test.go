@@ -141,11 +141,13 @@ func TestInitProgressText(t *testing.T) {
 	}{
 		{
 			InitProgress{Ranks: 8, Reached: 7, Missing: []NodeRanks{node("node2", "5")}},
-			"rank 5 (node2) has not reached init_process_group; 7 of 8 ranks have been waiting for 12s",
+			"rank 5 (node2) has not reached init_process_group; 7 of 8 ranks have been waiting " +
+				"for 12s",
 		},
 		{
 			InitProgress{Ranks: 2, Reached: 1, Missing: []NodeRanks{node("node2", "1")}},
-			"rank 1 (node2) has not reached init_process_group; 1 of 2 ranks has been waiting for 12s",
+			"rank 1 (node2) has not reached init_process_group; 1 of 2 ranks has been waiting " +
+				"for 12s",
 		},
 		{
 			InitProgress{

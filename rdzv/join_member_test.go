@@ -95,7 +95,8 @@ func TestPortProblem(t *testing.T) {
 				return
 			}
 			want := "port 1 is in use (on a)"
-			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready || v.Error() != want {
+			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready ||
+				v.Error() != want {
 				t.Errorf("verdict %+v, want %q", v, want)
 			}
 			each(sessions, func(_ int, s *Session) { j.settle(s); j.leave(s) })

@@ -132,7 +132,8 @@ func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
 		want          string
 	}{
 		"before the world": {3, 1, nil, "an agent (pid 1001 on node1) did not run its worker"},
-		"after the world":  {2, 2, nil, "the agent of ranks 1 to 2 (pid 1001 on node1) did not run its workers"},
+		"after the world": {2, 2, nil,
+			"the agent of ranks 1 to 2 (pid 1001 on node1) did not run its workers"},
 		"one of two": {2, 2, []Worker{succeeded(1)},
 			"the agent of ranks 1 to 2 (pid 1001 on node1) ran only 1 of its 2 workers"},
 	} {
@@ -145,7 +146,8 @@ func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
 				j.worlds(sessions)
 			}
 			j.settle(sessions[1], test.ran...)
-			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready || v.Error() != test.want {
+			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready ||
+				v.Error() != test.want {
 				t.Errorf("%v, want %q", v, test.want)
 			}
 			j.settle(sessions[0])
@@ -176,7 +178,8 @@ func TestLeaveTimeout(t *testing.T) {
 	t.Parallel()
 	j := start(t, LeaderConfig{Agents: 2, SettleTimeout: testTimeout})
 	a := j.join(member(0))
-	b, err := Join(j.ctx, j.client("agent-1"), Config{Job: "test", Self: member(1), SettleTimeout: 100 * time.Millisecond})
+	b, err := Join(j.ctx, j.client("agent-1"),
+		Config{Job: "test", Self: member(1), SettleTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +188,8 @@ func TestLeaveTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.settle(b, stopped(1))
-	if sum, err := b.Leave(j.ctx); err == nil || sum.Verdict == nil || !strings.Contains(err.Error(), "2.1s") {
+	if sum, err := b.Leave(j.ctx); err == nil || sum.Verdict == nil ||
+		!strings.Contains(err.Error(), "2.1s") {
 		t.Errorf("left with %+v, %v", sum, err)
 	}
 }

@@ -15,7 +15,8 @@ func TestMove(t *testing.T) {
 	for i, s := range sessions {
 		_, err := s.World(j.ctx)
 		var v *Verdict
-		if !errors.As(err, &v) || v.Kind != Moved || v.Error() != "all agents move to another store" {
+		if !errors.As(err, &v) || v.Kind != Moved ||
+			v.Error() != "all agents move to another store" {
 			t.Errorf("agent %d: %v", i, err)
 		}
 	}

@@ -30,8 +30,10 @@ func TestRosterOfNodes(t *testing.T) {
 		{on("node1"), 2, nil, "[]"},
 		{on("one"), 2, nodes, "[]"}, // the launcher uses other names
 	} {
-		if got := fmt.Sprint(rosterOf(test.members, test.agents, test.nodes).Absent); got != test.want {
-			t.Errorf("%d of %d agents: absent nodes %s, want %s", len(test.members), test.agents, got, test.want)
+		if got := fmt.Sprint(rosterOf(test.members, test.agents,
+			test.nodes).Absent); got != test.want {
+			t.Errorf("%d of %d agents: absent nodes %s, want %s", len(test.members), test.agents,
+				got, test.want)
 		}
 	}
 }
@@ -49,7 +51,8 @@ func TestRoster(t *testing.T) {
 		"3 of 4 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove: {
 			Joined: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1),
 		},
-		"1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " + seeAbove: {
+		"1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " +
+			"" + seeAbove: {
 			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Absent: []string{"node2"},
 		},
 		"1 of 2 agents joined (from node0)":        {Joined: 1, Agents: 2, Hosts: hosts(1)},
@@ -57,7 +60,8 @@ func TestRoster(t *testing.T) {
 		"10 of 12 agents joined; ranks 1, 7 have not started rdzv or cannot connect " + seeAbove: {
 			Joined: 10, Agents: 12, Missing: []int{1, 7},
 		},
-		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and 2 more)": {
+		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and " +
+			"2 more)": {
 			Joined: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2,
 		},
 	} {

@@ -24,11 +24,13 @@ func TestAllWorkersSucceed(t *testing.T) {
 					t.Errorf("agent %d: world %+v, agent 0: %+v", i, w, worlds[0])
 				}
 			}
-			if w := worlds[0]; len(ranks) != n || w.Size != n || w.Agents != n || w.Nodes != n || w.StoreHost != "node0" || w.StoreRank != 0 {
+			if w := worlds[0]; len(ranks) != n || w.Size != n || w.Agents != n || w.Nodes != n ||
+				w.StoreHost != "node0" || w.StoreRank != 0 {
 				t.Errorf("%d ranks of %+v", len(ranks), w)
 			}
 			for i, sum := range j.finish(sessions, succeeded) {
-				if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled || sum.Code != 0 || len(sum.Failures) > 0 {
+				if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled ||
+					sum.Code != 0 || len(sum.Failures) > 0 {
 					t.Errorf("agent %d: %+v, verdict %+v", i, sum, sum.Verdict)
 				}
 				if cause := j.ended(sessions[i]); cause != sum.Verdict {
@@ -59,14 +61,18 @@ func TestFirstOfManyFailuresIsVerdict(t *testing.T) {
 		}
 	})
 	first := j.ended(sessions[0]).(*Verdict)
-	if first.Kind != Failed || first.Code != first.Rank+1 || first.By != sessions[first.Rank].config.Self.ID || first.Text != fmt.Sprint("text of ", first.Rank) {
+	if first.Kind != Failed || first.Code != first.Rank+1 ||
+		first.By != sessions[first.Rank].config.Self.ID ||
+		first.Text != fmt.Sprint("text of ", first.Rank) {
 		t.Errorf("verdict %+v", first)
 	}
 	for i, sum := range j.finish(sessions, failed) {
-		if sum.Verdict.By != first.By || sum.Verdict.Rank != first.Rank || sum.Verdict.Text != first.Text || !sum.Settled {
+		if sum.Verdict.By != first.By || sum.Verdict.Rank != first.Rank ||
+			sum.Verdict.Text != first.Text || !sum.Settled {
 			t.Errorf("agent %d: %+v", i, sum.Verdict)
 		}
-		if reported := len(sum.Failures); i == first.Rank && reported != n-1 || i != first.Rank && reported != 0 {
+		if reported := len(sum.Failures); i == first.Rank && reported != n-1 || i != first.Rank &&
+			reported != 0 {
 			t.Errorf("agent %d reports %d failures; rank %d failed first", i, reported, first.Rank)
 		}
 	}
@@ -79,7 +85,8 @@ func TestReportOmitsStoppedWorkers(t *testing.T) {
 	for i, w := range j.worlds(sessions) {
 		ranks[i] = w.Seat.Rank
 	}
-	workers := []Worker{{Rank: ranks[0], Code: 3}, {Rank: ranks[1], Code: 4}, {Rank: ranks[2], Signal: 15, Stopped: true}, {Rank: ranks[3]}}
+	workers := []Worker{{Rank: ranks[0], Code: 3}, {Rank: ranks[1], Code: 4},
+		{Rank: ranks[2], Signal: 15, Stopped: true}, {Rank: ranks[3]}}
 	if err := sessions[0].Fail(j.ctx, workers[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +94,8 @@ func TestReportOmitsStoppedWorkers(t *testing.T) {
 	if f := sums[0].Failures; len(f) != 1 || f[0].Rank != ranks[1] || f[0].Host != "node1" {
 		t.Errorf("failures %+v, want only rank %d", f, ranks[1])
 	}
-	if err := sums[0].Verdict.Error(); err != fmt.Sprintf("rank %d on node0 failed first: exit 3", ranks[0]) {
+	if err := sums[0].Verdict.Error(); err != fmt.Sprintf("rank %d on node0 failed first: exit 3",
+		ranks[0]) {
 		t.Errorf("verdict %q", err)
 	}
 }
@@ -108,7 +116,8 @@ func TestFailedOutcomeIsVerdict(t *testing.T) {
 			j.settle(s, workers...)
 			j.settle(other, succeeded(2))
 			sum := j.leave(other)
-			if v := sum.Verdict; v.Kind != Failed || v.Rank != 1 || v.Code != 9 || len(v.Text) > maxText {
+			if v := sum.Verdict; v.Kind != Failed || v.Rank != 1 || v.Code != 9 ||
+				len(v.Text) > maxText {
 				t.Errorf("%+v", v)
 			}
 		})
@@ -133,12 +142,14 @@ func TestJobEndedBySignal(t *testing.T) {
 			if err := sessions[1].End(j.ctx, 2); err != nil {
 				t.Fatal(err)
 			}
-			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 || v.Host != "node1" {
+			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 ||
+				v.Host != "node1" {
 				t.Errorf("verdict %+v", v)
 			}
 			for i, sum := range j.finish(sessions, func(i int) Worker { return test.workers[i] }) {
 				if sum.Code != test.code || sum.Failures != nil {
-					t.Errorf("agent %d: code %d, failures %v; want %d, none", i, sum.Code, sum.Failures, test.code)
+					t.Errorf("agent %d: code %d, failures %v; want %d, none", i, sum.Code,
+						sum.Failures, test.code)
 				}
 			}
 		})
@@ -149,7 +160,8 @@ func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := make([]*Session, 4)
 	missing := Problem{ProgramMissing, "cannot find train.py", "is it on a shared disk?"}
-	problems := [][]Problem{nil, {missing}, {{ProgramNotExecutable, "cannot execute train.py", "chmod +x train.py"}, {OtherProblem, "no GPU", ""}}, {missing}}
+	problems := [][]Problem{nil, {missing}, {{ProgramNotExecutable, "cannot execute train.py",
+		"chmod +x train.py"}, {OtherProblem, "no GPU", ""}}, {missing}}
 	for i := range sessions {
 		m := member(i)
 		m.Hosting, m.Problems = i == 0, problems[i]
@@ -182,27 +194,33 @@ func TestInvalidRanks(t *testing.T) {
 	}{
 		"same rank": {
 			[]Member{ranked(0, 1), ranked(1, 1)},
-			"cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have launcher rank 1",
+			"cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have " +
+				"launcher rank 1",
 		},
 		"rank too high": {
 			[]Member{ranked(0, 0), ranked(1, 2)},
-			"cannot assign ranks: the agent on node1 (pid 1001) has launcher rank 2, but the job has 2 agents",
+			"cannot assign ranks: the agent on node1 (pid 1001) has launcher rank 2, but the job " +
+				"has 2 agents",
 		},
 		"some have ranks": {
 			[]Member{ranked(0, 0), member(1)},
-			"cannot assign ranks: the agent on node0 (pid 1000) has launcher rank 0, the agent on node1 (pid 1001) has none",
+			"cannot assign ranks: the agent on node0 (pid 1000) has launcher rank 0, the agent " +
+				"on node1 (pid 1001) has none",
 		},
 		"same node rank": {
 			[]Member{onNode(0, 1), onNode(1, 1)},
-			"cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have node rank 1",
+			"cannot assign ranks: the agents on node0 (pid 1000) and node1 (pid 1001) both have " +
+				"node rank 1",
 		},
 		"node rank too high": {
 			[]Member{onNode(0, 0), onNode(1, 2)},
-			"cannot assign ranks: the agent on node1 (pid 1001) has node rank 2, but the job has 2 agents",
+			"cannot assign ranks: the agent on node1 (pid 1001) has node rank 2, but the job has " +
+				"2 agents",
 		},
 		"some have node ranks": {
 			[]Member{member(0), onNode(1, 1)},
-			"cannot assign ranks: the agent on node1 (pid 1001) has node rank 1, the agent on node0 (pid 1000) has none",
+			"cannot assign ranks: the agent on node1 (pid 1001) has node rank 1, the agent on " +
+				"node0 (pid 1000) has none",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +248,8 @@ func TestJoinTimeout(t *testing.T) {
 		member Member
 		want   string
 	}{
-		"ranks":     {ranked, "1 of 3 agents joined; ranks 0, 2 have not started rdzv or cannot connect " + seeAbove},
+		"ranks": {ranked,
+			"1 of 3 agents joined; ranks 0, 2 have not started rdzv or cannot connect " + seeAbove},
 		"no ranks":  {member(0), "1 of 3 agents joined (from node0)"},
 		"a problem": {withProblem, "1 of 3 agents joined (from node0)\ncannot find train.py"},
 	} {

@@ -41,7 +41,8 @@ func TestStoreLost(t *testing.T) {
 					if err := s.Settle(j.ctx, nil); i != 0 && !errors.Is(err, ErrStoreLost) {
 						t.Errorf("agent %d: Settle: %v", i, err)
 					}
-					if sum, err := s.Leave(j.ctx); !errors.Is(err, ErrStoreLost) || sum.Verdict != nil {
+					if sum, err := s.Leave(j.ctx); !errors.Is(err, ErrStoreLost) ||
+						sum.Verdict != nil {
 						t.Errorf("agent %d: Leave: %+v, %v", i, sum, err)
 					}
 				})
@@ -112,7 +113,11 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dialled := make(chan struct{}, 100)
-			client, err := Dial(func(ctx context.Context) (net.Conn, error) { dialled <- struct{}{}; return dial(ctx) }, presence.DefaultTimeout)
+			client, err := Dial(func(ctx context.Context) (net.Conn,
+				error) {
+				dialled <- struct{}{}
+				return dial(ctx)
+			}, presence.DefaultTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +125,8 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() { <-dialled; cancel(why) }()
 			within5s(t, "Join", func() {
-				if _, err := Join(ctx, client, Config{Job: "test", Self: member(0)}); !errors.Is(err, why) {
+				if _, err := Join(ctx, client,
+					Config{Job: "test", Self: member(0)}); !errors.Is(err, why) {
 					t.Errorf("Join: %v", err)
 				}
 			})
@@ -159,7 +165,9 @@ func TestStoreLostDuringJoin(t *testing.T) {
 				j.close()
 			}
 			within5s(t, "Join", func() {
-				if _, err := Join(j.ctx, client, Config{Job: "test", Self: member(0), ConnectTimeout: time.Second}); !errors.Is(err, ErrStoreLost) {
+				if _, err := Join(j.ctx, client,
+					Config{Job: "test", Self: member(0),
+						ConnectTimeout: time.Second}); !errors.Is(err, ErrStoreLost) {
 					t.Errorf("Join: %v", err)
 				}
 			})

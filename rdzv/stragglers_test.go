@@ -37,7 +37,8 @@ func TestStragglersAreStopped(t *testing.T) {
 	j.worlds(sessions)
 	j.settle(sessions[0], succeeded(0))
 	v, ok := j.ended(sessions[1]).(*Verdict)
-	if want := "ranks 1 (node1), 2 (node2) are still running 10ms after rank 0 succeeded"; !ok || v.Kind != Straggling || v.Error() != want {
+	if want := "ranks 1 (node1), 2 (node2) are still running 10ms after rank 0 succeeded"; !ok ||
+		v.Kind != Straggling || v.Error() != want {
 		t.Errorf("verdict %+v, want %q", v, want)
 	}
 	j.settle(sessions[1], stopped(1))

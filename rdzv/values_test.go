@@ -34,7 +34,8 @@ func TestInvalidWorldEndsTheSession(t *testing.T) {
 			s := j.join(member(0))
 			j.put(s.keys.world(), b.value)
 			_, err := s.World(j.ctx)
-			if err == nil || !strings.Contains(err.Error(), b.want) || !strings.Contains(err.Error(), s.keys.world()) {
+			if err == nil || !strings.Contains(err.Error(), b.want) ||
+				!strings.Contains(err.Error(), s.keys.world()) {
 				t.Errorf("World: %v, want %q", err, b.want)
 			}
 		})
@@ -63,8 +64,10 @@ func TestInvalidVerdictEndsTheJob(t *testing.T) {
 
 func TestInvalidMemberEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
-		"no workers":    {encode(Member{ID: "x", LocalSize: Unknown}), "0 workers (1 to 1024 allowed)"},
-		"endless":       {encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}), "1 to 1024 allowed"},
+		"no workers": {encode(Member{ID: "x", LocalSize: Unknown}),
+			"0 workers (1 to 1024 allowed)"},
+		"endless": {encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}),
+			"1 to 1024 allowed"},
 		"of another id": {encode(Member{ID: "y", LocalSize: Unknown, Slots: 1}), `its member has id "y"`},
 	}
 	for name, b := range bad {
@@ -76,7 +79,8 @@ func TestInvalidMemberEndsTheJob(t *testing.T) {
 			s := j.join(member(0))
 			j.put(s.keys.member("x"), b.value)
 			_, err := s.World(j.ctx)
-			if v, ok := err.(*Verdict); !ok || v.Kind != Unready || !strings.Contains(v.Text, b.want) {
+			if v, ok := err.(*Verdict); !ok || v.Kind != Unready ||
+				!strings.Contains(v.Text, b.want) {
 				t.Errorf("World: %v, want %q", err, b.want)
 			}
 			j.settle(s)
@@ -90,7 +94,9 @@ func TestInvalidOutcomeIsALoss(t *testing.T) {
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	j.put(sessions[1].keys.outcome("agent-1"), `{"v":2}`)
-	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 || !strings.HasPrefix(v.Text, "lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 2") {
+	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 ||
+		!strings.HasPrefix(v.Text,
+			"lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 2") {
 		t.Errorf("verdict %+v", v)
 	}
 	j.settle(sessions[0], stopped(0))
@@ -122,7 +128,8 @@ func TestDuplicatesAreIgnored(t *testing.T) {
 }
 
 func TestKeysOfUnusualJobNames(t *testing.T) {
-	names := []string{"a", "a/0", "a/0/", "/", "", "..", "a b", "ü", "a%2F0", "\x00", strings.Repeat("long", 64)}
+	names := []string{"a", "a/0", "a/0/", "/", "", "..", "a b", "ü", "a%2F0", "\x00",
+		strings.Repeat("long", 64)}
 	seen := map[string]string{}
 	for _, name := range names {
 		for attempt := range 11 {
@@ -182,7 +189,8 @@ func TestInvalidConfigs(t *testing.T) {
 func TestLargestOutcomeIsReadable(t *testing.T) {
 	workers := make([]Worker, MaxSlots)
 	for i := range workers {
-		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true, Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
+		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true,
+			Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}
 	o, err := decode[Outcome]([]byte(encode(newOutcome("node0", workers))))
 	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {
@@ -215,7 +223,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := decode[Member]([]byte(encode(m))); err != nil || !reflect.DeepEqual(again, m) {
+		if again, err := decode[Member]([]byte(encode(m))); err != nil ||
+			!reflect.DeepEqual(again, m) {
 			t.Errorf("%+v became %+v, %v", m, again, err)
 		}
 	})

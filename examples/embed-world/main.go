@@ -65,7 +65,8 @@ func member(ctx context.Context, client *clientv3.Client, id string, fail int) e
 	session, err := rdzv.Join(ctx, client, rdzv.Config{Job: "demo", Self: rdzv.Member{
 		ID: id, Host: "localhost", PID: os.Getpid(), Slots: 1, MasterPort: 29500,
 		// The leader chooses the ranks.
-		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
+		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown,
+		NodeRank: rdzv.Unknown,
 	}})
 	if err != nil {
 		return err

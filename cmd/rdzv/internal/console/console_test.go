@@ -43,10 +43,11 @@ func TestWrite(t *testing.T) {
 		write   func(c *Console)
 		want    string
 	}{
-		"messages":         {&Console{}, messages, "rdzv: info 1\n" + always},
-		"quiet messages":   {&Console{quiet: true}, messages, always},
-		"verbose messages": {&Console{verbose: true}, messages, "rdzv: info 1\nrdzv: verbose\n" + always},
-		"quiet status":     {&Console{quiet: true}, statuses, "rdzv: other\nrdzv: end\n"},
+		"messages":       {&Console{}, messages, "rdzv: info 1\n" + always},
+		"quiet messages": {&Console{quiet: true}, messages, always},
+		"verbose messages": {&Console{verbose: true}, messages,
+			"rdzv: info 1\nrdzv: verbose\n" + always},
+		"quiet status": {&Console{quiet: true}, statuses, "rdzv: other\nrdzv: end\n"},
 		"status in a file": {
 			&Console{}, statuses,
 			"rdzv: 1 of 3\nrdzv: 2 of 3\nrdzv: other\nrdzv: end\nrdzv: 2 of 3\n",

@@ -30,7 +30,8 @@ func (c *Console) Event(e agent.Event) {
 	case agent.DifferentCommand:
 		c.Info("%v", e.DifferentCommand)
 	case agent.RanksMissing:
-		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)", e.Ranks)
+		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)",
+			e.Ranks)
 	case agent.NoMulticast:
 		c.Info("cannot search for the other nodes by multicast: %v", e.Err)
 	case agent.StoreFound:
@@ -90,10 +91,12 @@ func (c *Console) alone(e agent.Alone) {
 	}
 	c.Info("no other agent has connected after %v%s", e.Waited.Round(time.Second), noBeacon)
 	if e.Store != "" {
-		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s", e.Store)
+		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s",
+			e.Store)
 	}
 	if e.JoinLine != "" {
-		c.Info("hint: put this before the command on a node that cannot find this one: %s", e.JoinLine)
+		c.Info("hint: put this before the command on a node that cannot find this one: %s",
+			e.JoinLine)
 	}
 }
 
@@ -114,7 +117,8 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	if e.Seat.Slots > 1 {
 		ranks = fmt.Sprintf("ranks %d to %d", e.Seat.Rank, last)
 	}
-	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s MASTER_PORT=%d",
+	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s "+
+		"MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
 	if e.Seat.Rank == 0 && w.Nodes > 1 {
 		c.Info("%s", startLine(w))

@@ -44,10 +44,13 @@ func TestSearchEvents(t *testing.T) {
 		want  string
 	}{
 		{
-			agent.Alone{Waited: 3 * time.Second, Store: "10.0.0.6", JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			agent.Alone{Waited: 3 * time.Second, Store: "10.0.0.6",
+				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: no other agent has connected after 3s\n" +
-				"rdzv: hint: if the other nodes cannot find this one, start every node with --store 10.0.0.6\n" +
-				"rdzv: hint: put this before the command on a node that cannot find this one: RDZV_JOIN=10.0.0.6:1/KEY\n",
+				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
+				"--store 10.0.0.6\n" +
+				"rdzv: hint: put this before the command on a node that cannot find this one: " +
+				"RDZV_JOIN=10.0.0.6:1/KEY\n",
 		},
 		{agent.Alone{Waited: 3 * time.Second}, "rdzv: no other agent has connected after 3s\n"},
 		{
@@ -91,7 +94,8 @@ func TestSearchEvents(t *testing.T) {
 // Of a failure an agent writes the report alone, or before it one line if the agents do not settle
 // soon, or the line alone if nothing else is known. An agent that does not announce it is silent.
 func TestFailureEvents(t *testing.T) {
-	verdict := &rdzv.Verdict{Kind: rdzv.Failed, Host: "node1", PID: 71, Rank: 2, Code: 1, Text: "no data"}
+	verdict := &rdzv.Verdict{Kind: rdzv.Failed, Host: "node1", PID: 71, Rank: 2, Code: 1,
+		Text: "no data"}
 	own := agent.JobEnded{Verdict: verdict, Own: true, Announce: true}
 	other := agent.JobEnded{Verdict: verdict, Announce: true}
 	report := agent.FailureReported{Failure: agent.Failure{
@@ -100,7 +104,8 @@ func TestFailureEvents(t *testing.T) {
 	alone, terminal, killed := report, report, report
 	alone.WorldSize, terminal.OnTerminal = 1, true
 	killed.Signal, killed.OnTerminal, killed.Hint = 9, true, "see dmesg"
-	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): no data\n"
+	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): " +
+		"no data\n"
 	const text = `rdzv: rank 2 of 4 failed first
 rdzv:   program  'a b'
 rdzv:   where    node1, local rank 0, pid 71
@@ -138,7 +143,8 @@ func TestEndedBySignal(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := &Console{out: &out}
-		if c.EndedBySignal(&agent.SignalError{Signal: syscall.SIGTERM}, announce); out.String() != want {
+		if c.EndedBySignal(&agent.SignalError{Signal: syscall.SIGTERM},
+			announce); out.String() != want {
 			t.Errorf("announce %t: wrote %q, want %q", announce, &out, want)
 		}
 	}
@@ -161,16 +167,22 @@ func TestStartLine(t *testing.T) {
 		want       string
 	}{
 		{1, "node", "127.0.0.1", ""},
-		{2, "node", "10.0.0.5", "rdzv: 16 ranks on 2 nodes: node1 0-7, node2 8-15; rank 0 at 10.0.0.5\n"},
-		{3, strings.Repeat("long", 8), "10.0.0.5", "rdzv: 24 ranks on 3 nodes; rank 0 at 10.0.0.5\n"},
+		{2, "node", "10.0.0.5",
+			"rdzv: 16 ranks on 2 nodes: node1 0-7, node2 8-15; rank 0 at 10.0.0.5\n"},
+		{3, strings.Repeat("long", 8), "10.0.0.5",
+			"rdzv: 24 ranks on 3 nodes; rank 0 at 10.0.0.5\n"},
 		{4, "compute-node-of-", "10.0.0.5",
-			"rdzv: 32 ranks on 4 nodes: compute-node-of-1 0-7, ..., compute-node-of-4 24-31; rank 0 at 10.0.0.5\n"},
+			"rdzv: 32 ranks on 4 nodes: compute-node-of-1 0-7, ..., compute-node-of-4 24-31; " +
+				"rank 0 at 10.0.0.5\n"},
 		{1000, "node", "10.0.3.232",
-			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, node2 8-15, ..., node1000 7992-7999; rank 0 at 10.0.3.232\n"},
+			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, node2 8-15, ..., node1000 7992-7999; " +
+				"rank 0 at 10.0.3.232\n"},
 		{1000, "node", "10.100.100.105",
-			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, ..., node1000 7992-7999; rank 0 at 10.100.100.105\n"},
+			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, ..., node1000 7992-7999; rank 0 at " +
+				"10.100.100.105\n"},
 	} {
-		w := rdzv.World{Size: 8 * test.nodes, Nodes: test.nodes, Layout: named(test.nodes, test.host), MasterAddr: test.addr}
+		w := rdzv.World{Size: 8 * test.nodes, Nodes: test.nodes,
+			Layout: named(test.nodes, test.host), MasterAddr: test.addr}
 		w.Seat.Slots = 8
 		for rank, want := range map[int]string{0: test.want, 8: ""} {
 			var out strings.Builder

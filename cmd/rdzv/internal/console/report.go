@@ -39,7 +39,8 @@ func reportText(f agent.Failure) string {
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
 	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))
 	if f.OOM {
-		b.WriteString("           the kernel's out-of-memory killer killed a process of this cgroup\n")
+		b.WriteString("           the kernel's out-of-memory killer killed a process of this " +
+			"cgroup\n")
 	}
 	if f.Message != "" {
 		fmt.Fprintf(&b, "  message  %s\n", uncoloured(f.Message))
@@ -54,7 +55,8 @@ func reportText(f agent.Failure) string {
 		}
 	}
 	for _, o := range f.Others {
-		fmt.Fprintf(&b, "rank %d on %s also failed: %s", o.Rank, o.Host, StatusLine(o.Code, o.Signal))
+		fmt.Fprintf(&b, "rank %d on %s also failed: %s", o.Rank, o.Host,
+			StatusLine(o.Code, o.Signal))
 		if o.Text != "" {
 			b.WriteString(": " + uncoloured(o.Text))
 		}

@@ -51,7 +51,8 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		}
 		return line
 	case v.Kind == rdzv.Ended:
-		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID, SignalName(v.Signal))
+		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID,
+			SignalName(v.Signal))
 	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
 		return stopping(*v.Stragglers)
 	case v.Kind == rdzv.Incomplete:
@@ -97,7 +98,8 @@ func storeLost(e agent.JobEnded) string {
 	case e.StoreRank == rdzv.Unknown:
 		return fmt.Sprintf("lost the agent on %s, which hosted the store", e.StoreHost)
 	}
-	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", e.StoreRank, e.StoreHost)
+	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", e.StoreRank,
+		e.StoreHost)
 }
 
 // StatusLine is how a worker ended.

@@ -61,7 +61,8 @@ func TestReportWithoutColours(t *testing.T) {
 	var out strings.Builder
 	c := &Console{out: &out}
 	c.failureReported(agent.Failure{
-		WorldSize: 2, PID: 1, Message: "\x1b[31mValueError\x1b[m: \x1b[2J", Stderr: []string{"\x1b[1mbold\a"},
+		WorldSize: 2, PID: 1, Message: "\x1b[31mValueError\x1b[m: \x1b[2J",
+		Stderr: []string{"\x1b[1mbold\a"},
 	})
 	for _, want := range []string{`message  ValueError: \x1b[2J` + "\n", `| bold\a` + "\n"} {
 		if !strings.Contains(out.String(), want) {

@@ -69,7 +69,8 @@ func parseErrorFile(b []byte) (line, traceback string) {
 		}
 	}
 	if json.Unmarshal(outer.Message, &inner) != nil {
-		json.Unmarshal(outer.Message, &inner.Message) // the short form; anything else leaves it empty
+		json.Unmarshal(outer.Message,
+			&inner.Message) // the short form; anything else leaves it empty
 	}
 	line, _, _ = strings.Cut(strings.TrimSpace(inner.Message), "\n")
 	return line, strings.TrimSpace(inner.ExtraInfo.Stack)
@@ -79,7 +80,8 @@ func parseErrorFile(b []byte) (line, traceback string) {
 // prints it after the exception that was to be recorded.
 func withoutRecording(lines []string) []string {
 	during := lastIndex(lines, func(line string) bool {
-		return strings.Contains(line, "During handling of the above exception, another exception occurred:")
+		return strings.Contains(line,
+			"During handling of the above exception, another exception occurred:")
 	})
 	recording := func(line string) bool { return strings.HasSuffix(line, ", in record_exception") }
 	if during < 0 || !slices.ContainsFunc(lines[during:], recording) {

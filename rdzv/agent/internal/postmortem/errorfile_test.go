@@ -65,21 +65,26 @@ func TestRemoveOldErrorFiles(t *testing.T) {
 
 func TestWithoutRecording(t *testing.T) {
 	const (
-		user      = "Traceback (most recent call last):\n  File \"a.py\", line 1, in main\nKeyError: 'x'"
+		user = "Traceback (most recent call last):\n  File \"a.py\", line 1, in main\n" +
+			"KeyError: 'x'"
 		during    = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
-		recording = "Traceback (most recent call last):\n  File \"error_handler.py\", line 81, in record_exception\n" +
-			"    with open(file, \"w\") as fp:\nPermissionError: [Errno 13] Permission denied: '/tmp/rdzv-0/rdzv-error-1'"
+		recording = "Traceback (most recent call last):\n  File \"error_handler.py\", line 81, " +
+			"in record_exception\n" +
+			"    with open(file, \"w\") as fp:\nPermissionError: [Errno 13] Permission denied: " +
+			"'/tmp/rdzv-0/rdzv-error-1'"
 	)
 	for name, c := range map[string]struct{ text, want string }{
-		"user's exception":    {user, user},
-		"recorded":            {user + during + recording, user},
-		"user's own chain":    {user + during + user, user + during + user},
-		"chain, recorded":     {user + during + user + during + recording, user + during + user},
-		"nothing else left":   {"During handling of the above exception, another exception occurred:\n" + recording, ""},
+		"user's exception": {user, user},
+		"recorded":         {user + during + recording, user},
+		"user's own chain": {user + during + user, user + during + user},
+		"chain, recorded":  {user + during + user + during + recording, user + during + user},
+		"nothing else left": {"During handling of the above exception, another exception " +
+			"occurred:\n" + recording, ""},
 		"recording by itself": {recording, recording},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(withoutRecording(strings.Split(c.text, "\n")), "\n"); got != c.want {
+			if got := strings.Join(withoutRecording(strings.Split(c.text, "\n")),
+				"\n"); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})

@@ -14,16 +14,19 @@ func TestOOMKills(t *testing.T) {
 		want  int
 	}{
 		"version 2": {map[string]string{
-			"proc/self/cgroup":                           "0::/user.slice/job\n",
-			"sys/fs/cgroup/user.slice/job/memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
+			"proc/self/cgroup": "0::/user.slice/job\n",
+			"sys/fs/cgroup/user.slice/job/memory.events": "low 0\nhigh 0\nmax 12\noom 3\n" +
+				"oom_kill 2\noom_group_kill 0\n",
 		}, 2},
 		"version 1": {map[string]string{
 			"proc/self/cgroup": "8:pids:/\n4:memory:/job\n0::/\n",
-			"sys/fs/cgroup/memory/job/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n",
+			"sys/fs/cgroup/memory/job/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n" +
+				"oom_kill 5\n",
 		}, 5},
 		"container, version 1": {map[string]string{
-			"proc/self/cgroup":                        "4:memory:/docker/4f2a\n0::/\n",
-			"sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+			"proc/self/cgroup": "4:memory:/docker/4f2a\n0::/\n",
+			"sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n" +
+				"oom_kill 1\n",
 		}, 1},
 		"container, version 2": {map[string]string{
 			"proc/self/cgroup":            "0::/system.slice/docker-4f2a.scope\n",
@@ -71,14 +74,17 @@ func TestLastLines(t *testing.T) {
 		lines   int
 		message string
 	}{
-		"empty":         {"", "", 0, ""},
-		"no newline":    {"a\nb", "a", 2, ""},
-		"traceback":     {"x\n" + start + "  File\nValueError: x\ny\n", tracebackStart, 4, "ValueError: x"},
-		"chain":         {"x\n" + chain, tracebackStart, 7, "ValueError: two"},
-		"two":           {start + "A: 1\n" + start + "B: 2\n", tracebackStart, 2, "B: 2"},
-		"fatal":         {fatalStart + "Aborted\n\nCurrent thread\n", fatalStart + "Aborted", 3, fatalStart + "Aborted"},
-		"long":          {strings.Repeat("x\n", 100) + "end\n", "x", tailLines, ""},
-		"long trace":    {start + strings.Repeat("  x\n", 200) + "E: end\n", tracebackStart, tracebackLines, "E: end"},
+		"empty":      {"", "", 0, ""},
+		"no newline": {"a\nb", "a", 2, ""},
+		"traceback": {"x\n" + start + "  File\nValueError: x\ny\n", tracebackStart, 4,
+			"ValueError: x"},
+		"chain": {"x\n" + chain, tracebackStart, 7, "ValueError: two"},
+		"two":   {start + "A: 1\n" + start + "B: 2\n", tracebackStart, 2, "B: 2"},
+		"fatal": {fatalStart + "Aborted\n\nCurrent thread\n", fatalStart + "Aborted", 3,
+			fatalStart + "Aborted"},
+		"long": {strings.Repeat("x\n", 100) + "end\n", "x", tailLines, ""},
+		"long trace": {start + strings.Repeat("  x\n", 200) + "E: end\n", tracebackStart,
+			tracebackLines, "E: end"},
 		"progress bar":  {"10%\r20%\r100%\n", "100%", 1, ""},
 		"record failed": {recordFailed, tracebackStart, 3, "ValueError: batch 17 is empty"},
 		"control bytes": {"\xff\x1b[31m\x07é\n", "\uFFFD[31mé", 1, ""},
@@ -100,9 +106,11 @@ func TestMessage(t *testing.T) {
 	for stderr, want := range map[string]string{
 		"":                   "",
 		"x\nno data\n\n  \n": "no data",
-		"/usr/bin/python3: No module named nosuch\n":                                "/usr/bin/python3: No module named nosuch",
-		"  File \"x.py\", line 1\n    x =\n       ^\nSyntaxError: invalid syntax\n": "SyntaxError: invalid syntax",
-		tracebackStart + "\nE: x\nlater\n":                                          "E: x",
+		"/usr/bin/python3: No module named " +
+			"nosuch\n": "/usr/bin/python3: No module named nosuch",
+		"  File \"x.py\", line 1\n    x =\n       ^\nSyntaxError: invalid " +
+			"syntax\n": "SyntaxError: invalid syntax",
+		tracebackStart + "\nE: x\nlater\n": "E: x",
 	} {
 		if got := Examine([]byte(stderr), "", false).Message; got != want {
 			t.Errorf("%q: message %q, want %q", stderr, got, want)
@@ -160,7 +168,8 @@ func TestErrorFile(t *testing.T) {
 		`{"message": {"message": "no stack"}}`: {"no stack", ""},
 		`{"message": {"mess`:                   {"", ""},
 	} {
-		if line, traceback := parseErrorFile([]byte(text)); line != want[0] || traceback != want[1] {
+		if line, traceback := parseErrorFile([]byte(text)); line != want[0] ||
+			traceback != want[1] {
 			t.Errorf("parseErrorFile(%s) = %q, %q; want %q", text, line, traceback, want)
 		}
 	}
@@ -177,10 +186,13 @@ func FuzzErrorFile(f *testing.F) {
 
 func TestConsequence(t *testing.T) {
 	for line, want := range map[string]bool{
-		"RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:12191":        true,
-		"RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [127.0.0.1]:1: Connection reset by peer": true,
+		"RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer " +
+			"[127.0.0.1]:12191": true,
+		"RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [127.0.0.1]:1: Connection " +
+			"reset by peer": true,
 		"RuntimeError: Broken pipe": true,
-		"ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.": true,
+		"ncclRemoteError: A call failed possibly due to a network error or a remote process " +
+			"exiting prematurely.": true,
 		"ValueError: batch 17 is empty":                           false,
 		"RuntimeError: mat1 and mat2 shapes cannot be multiplied": false,
 		"": false,

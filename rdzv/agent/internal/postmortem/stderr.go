@@ -31,7 +31,8 @@ func lastLines(stderr []byte) (lines []string, message string) {
 		lines = lines[max(0, len(lines)-tailLines):]
 	}
 	if cut := len(lines) - most; cut > 0 { // the first and the last lines matter most
-		lines = append(append(slices.Clone(lines[:most/3]), "  ..."), lines[len(lines)-most+most/3+1:]...)
+		lines = append(append(slices.Clone(lines[:most/3]), "  ..."),
+			lines[len(lines)-most+most/3+1:]...)
 	}
 	for i := range lines {
 		lines[i] = printable(lines[i])

@@ -59,7 +59,8 @@ var failures = map[string]struct {
 			"waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.", 14, "",
 	},
 	"torch-2.6/store": {
-		"torch.distributed.DistStoreError: wait timeout after 1000ms, keys: /default_pg/0//never set",
+		"torch.distributed.DistStoreError: wait timeout after 1000ms, keys: /default_pg/0//never " +
+			"set",
 		5, "",
 	},
 	"torch-1.13/store": {"RuntimeError: Socket Timeout", 4, ""},
@@ -120,7 +121,8 @@ func TestLinePrefix(t *testing.T) {
 		"[rank13]: ", "[1,2]<stderr>:", "[1,2]<stderr>: ", "2: ", "[default2]:", "worker-1  | ",
 	} {
 		for name, want := range failures {
-			if want.message == "" || strings.HasPrefix(name, "mpirun/") { // has other prefixes already
+			if want.message == "" || strings.HasPrefix(name,
+				"mpirun/") { // has other prefixes already
 				continue
 			}
 			stderr := string(readFailure(t, name))
@@ -128,7 +130,8 @@ func TestLinePrefix(t *testing.T) {
 			text := prefix + strings.ReplaceAll(strings.TrimRight(stderr, "\n"), "\n", "\n"+prefix)
 			got, message := lastLines([]byte(text))
 			if message != want.message {
-				t.Errorf("%s with prefix %q: message %q, want %q", name, prefix, message, want.message)
+				t.Errorf("%s with prefix %q: message %q, want %q", name, prefix, message,
+					want.message)
 			}
 			if !slices.Equal(got[1:], lines[1:]) { // a progress bar may precede the first
 				t.Errorf("%s with prefix %q: lines %q\nwant %q", name, prefix, got[1:], lines[1:])
@@ -162,7 +165,8 @@ func FuzzLinePrefix(f *testing.F) {
 	f.Add("  | ", "")
 	f.Fuzz(func(t *testing.T, prefix, exception string) {
 		for _, text := range []string{prefix, exception} {
-			if !utf8.ValidString(text) || strings.ContainsFunc(text, isUnprintable) || partOfTraceback(text) {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, isUnprintable) ||
+				partOfTraceback(text) {
 				return // not a line, or part of a traceback itself
 			}
 		}

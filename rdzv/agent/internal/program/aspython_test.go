@@ -83,7 +83,8 @@ func TestAsPython(t *testing.T) {
 	h.torch("listed")
 	h.torch("beside")
 	h.torch("develop")
-	h.write("links/"+h.site+"/b.pth", "# a comment\n\nnosuch\n../../../../develop\n"+h.dir+"/listed\n")
+	h.write("links/"+h.site+"/b.pth",
+		"# a comment\n\nnosuch\n../../../../develop\n"+h.dir+"/listed\n")
 	h.write("listed/namespace/torch/other.py", "") // not a package
 	h.write("beside/which.py", whichTorch)
 	h.write("which.py", whichTorch)
@@ -100,13 +101,15 @@ func TestAsPython(t *testing.T) {
 		"python3 -Wignore -X utf8 -s which.py",
 		"python3 beside/which.py", "python3 -P beside/which.py", "python3 -I beside/which.py",
 		"python3 link.py", "python3 -m package", "env PYTHONPATH=listed python3 which.py",
-		"env PYTHONPATH=listed python3 -E which.py", "env PYTHONPATH=nosuch:listed python3 -m package",
+		"env PYTHONPATH=listed python3 -E which.py",
+		"env PYTHONPATH=nosuch:listed python3 -m package",
 		"env PYTHONPATH=listed/namespace python3 which.py",
 		"env PYTHONNOUSERSITE=1 python3 which.py", "env PYTHONUSERBASE=HOME/user python3 which.py",
 		"env PYTHONSAFEPATH=1 python3 beside/which.py",
 		"env PYTHONSAFEPATH=1 python3 -E beside/which.py",
 		"/bin/python3 -s which.py",
-		"venv/bin/python which.py", "venv/bin/python3 beside/which.py", "copies/bin/python which.py",
+		"venv/bin/python which.py", "venv/bin/python3 beside/which.py",
+		"copies/bin/python which.py",
 		"env PATH=HOME/venv/bin:/usr/bin:/bin python3 -I which.py",
 		"env PATH=HOME/venv/bin:/usr/bin:/bin sh shell.sh",
 		"empty/bin/python which.py", "system/bin/python which.py", "system/bin/python -s which.py",

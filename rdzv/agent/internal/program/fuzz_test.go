@@ -12,10 +12,12 @@ import (
 // Whatever a script, pyvenv.cfg, version.py, a .pth file and a finder of editable packages contain,
 // Inspect ends, and what it returns is the path of a file, a version, or nothing.
 func FuzzInspect(f *testing.F) {
-	f.Add("#!/usr/bin/env -S python3 -u\n", "home = /usr/bin\n", "__version__ = '2.6.0'", "/src\n", "")
+	f.Add("#!/usr/bin/env -S python3 -u\n", "home = /usr/bin\n", "__version__ = '2.6.0'", "/src\n",
+		"")
 	f.Add("#! python3 -Im x", "version_info = 3.11.4.final.0\nhome=..", `__version__: str = "2"`,
 		"import __editable___torch_2_finder", "MAPPING: dict[str, str] = {'torch': '/src/torch'}")
-	f.Add("#!/bin/sh\n", "include-system-site-packages = false", "", "\ufeffsrc\r\n#", "MAPPING = {}")
+	f.Add("#!/bin/sh\n", "include-system-site-packages = false", "", "\ufeffsrc\r\n#",
+		"MAPPING = {}")
 	f.Add("#!x.py", "=", "__version__ = 'a\x1b[31mb'", "\x00\n../../..", "MAPPING = {'torch': '/'}")
 	installed := load(f, "editable")
 	f.Fuzz(func(t *testing.T, script, config, version, pth, finder string) {
@@ -25,7 +27,8 @@ func FuzzInspect(f *testing.F) {
 		}
 		site := "home/u/finder/lib/python3.11/site-packages/"
 		for name, text := range map[string]string{
-			"home/u/x.py": script, "home/u/finder/pyvenv.cfg": config, "src/torch/version.py": version,
+			"home/u/x.py": script, "home/u/finder/pyvenv.cfg": config,
+			"src/torch/version.py":  version,
 			"src/torch/__init__.py": "", site + "a.pth": pth,
 			site + "__editable___torch_2_finder.py": finder, "usr/bin/env": "", "bin/sh": "",
 		} {

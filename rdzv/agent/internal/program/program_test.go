@@ -82,7 +82,8 @@ func TestInspect(t *testing.T) {
 		{"venv", "/home/u/sys/bin/python3 main.py", "/home/u/sys/bin/python3 3.11", debian},
 		{"conda", "/opt/conda/bin/python main.py", "/opt/conda/bin/python 3.12", conda},
 		{
-			"conda", "/opt/conda/envs/pip/bin/python main.py", "/opt/conda/envs/pip/bin/python 3.12",
+			"conda", "/opt/conda/envs/pip/bin/python main.py",
+			"/opt/conda/envs/pip/bin/python 3.12",
 			"/opt/conda/envs/pip/lib/python3.12/site-packages 2.5.1 no libuv",
 		},
 		{"pyenv", "/home/u/.pyenv/shims/python3 main.py", "", ""},
@@ -111,8 +112,9 @@ func TestInspect(t *testing.T) {
 func TestMayLackLibuv(t *testing.T) {
 	for version, want := range map[string]bool{
 		"": false, "1.13.0a0": false, "2.3.1": false, "2.3.1+debian": false,
-		"2.4.0": true, "2.6.0+debian": true, "2.10.0": true, "3.0": true, "2.6.0a0+git1234567": true,
-		"2.6.0+cu124": false, "2.4.0+cpu": false, "2.6.0+cpu.cxx11.abi": false,
+		"2.4.0": true, "2.6.0+debian": true, "2.10.0": true, "3.0": true,
+		"2.6.0a0+git1234567": true,
+		"2.6.0+cu124":        false, "2.4.0+cpu": false, "2.6.0+cpu.cxx11.abi": false,
 		"2.6.0+rocm6.2": false, "2.6.0+xpu": false, "2.7.0.dev20250210+cu126": false,
 		"2.6.0+cuda": true, "99999999999999999999.5": true,
 	} {

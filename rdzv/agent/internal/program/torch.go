@@ -56,7 +56,8 @@ var condaRecord = pattern{expr: `^pytorch-\d.*\.json$`}
 // it has a record of it.
 func (p *python) fromConda(dir string) bool {
 	prefix := path.Dir(path.Dir(path.Dir(dir)))
-	return slices.ContainsFunc(p.list(path.Join(prefix, "conda-meta")), condaRecord.compiled().MatchString)
+	return slices.ContainsFunc(p.list(path.Join(prefix, "conda-meta")),
+		condaRecord.compiled().MatchString)
 }
 
 var (
