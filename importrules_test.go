@@ -1,0 +1,194 @@
+package imports
+
+// rules are the imports that are forbidden and allowed in the packages of a folder.
+var rules = []struct {
+	packages string
+	// forbidden has a reason for each import path; "x/..." is x and all packages below it. A package
+	// of the standard library must not be imported, another one not even through other packages.
+	// Tests may import it, except in package integration.
+	forbidden map[string]string
+	// allowed lists what may be imported in addition to the standard library and the packages below
+	// the package itself; nil is anything.
+	allowed []string
+}{
+	{
+		packages: "./envmap/...",
+		forbidden: map[string]string{
+			"os":       "the environment is an argument, so that tests have a table of launchers",
+			"net/...":  "addresses are arguments: envmap is pure",
+			"time":     "clocks are arguments: envmap is pure",
+			"rdzv/...": "envmap translates environments and does not depend on jobs or processes",
+		},
+		allowed: []string{},
+	},
+	{
+		packages: "./rdzv",
+		forbidden: map[string]string{
+			"go.etcd.io/etcd/server/v3/...": "package rdzv is a client; etcd's server costs 10 " +
+				"MB and 10 ms",
+			"rdzv/envmap/...": "a job does not depend on its launcher",
+			"rdzv/wrap/...":   "a job does not depend on how its workers run",
+			"rdzv/rdzv/store/...": "package rdzv is a client; package agent starts the " +
+				"store",
+			"rdzv/rdzv/meet/...": "connections are arguments of package rdzv",
+		},
+		allowed: []string{
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap",
+			"github.com/hashicorp/go-multierror", "rdzv/rdzv/presence",
+		},
+	},
+	{
+		packages: "./rdzv/agent",
+		forbidden: map[string]string{
+			"rdzv/cmd/...": "a program that embeds an agent has its own command line",
+		},
+		allowed: []string{
+			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence",
+			"rdzv/rdzv/secret",
+			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
+			"rdzv/internal/shell",
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+			"github.com/hashicorp/go-multierror",
+			"golang.org/x/sys/unix",
+		},
+	},
+	{
+		packages: "./rdzv/agent/internal/...",
+		forbidden: map[string]string{
+			"rdzv/rdzv/...":   "facts about a host or a worker do not depend on the job",
+			"rdzv/envmap/...": "facts about a host or a worker do not depend on the launcher",
+			"rdzv/wrap/...":   "facts about a host or a worker do not depend on how it runs",
+		},
+		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
+	},
+	{
+		packages: "./rdzv/agent/internal/program",
+		forbidden: map[string]string{
+			"os/...": "the file system and the environment are arguments, so that tests have " +
+				"installations",
+		},
+	},
+	{
+		packages: "./cmd/rdzv/internal/console",
+		allowed: []string{
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/shell",
+			"golang.org/x/sys/unix",
+		},
+	},
+	{
+		packages: "./rdzv/presence",
+		forbidden: map[string]string{
+			"go.etcd.io/...": "presence depends on gRPC alone",
+			"rdzv/...":       "presence is below all other packages",
+		},
+	},
+	{
+		packages: "./rdzv/store",
+		forbidden: map[string]string{
+			"rdzv/envmap/...":    "a store does not depend on the launcher",
+			"rdzv/wrap/...":      "a store starts no processes",
+			"rdzv/rdzv/meet/...": "listeners are arguments of package store",
+		},
+	},
+	{
+		packages: "./rdzv/meet/...",
+		forbidden: map[string]string{
+			"rdzv/envmap/...":       "the launcher is an argument of package meet",
+			"rdzv/wrap/...":         "package meet starts no workers",
+			"rdzv/rdzv/store/...":   "package meet calls a function that hosts the store",
+			"go.etcd.io/...":        "package meet returns connections, for any protocol",
+			"google.golang.org/...": "package meet returns connections, for any protocol",
+		},
+		allowed: []string{
+			"golang.org/x/sys/unix", "rdzv/rdzv/secret",
+			"rdzv/internal/filelock", "rdzv/internal/procfs/...",
+		},
+	},
+	{
+		packages: "./rdzv/meet/internal/gate",
+		forbidden: map[string]string{
+			"rdzv/rdzv/meet/internal/beacon": "admission does not depend on how the store was " +
+				"found",
+			"rdzv/rdzv/meet/internal/hosts": "addresses to listen on or to dial are arguments",
+			"rdzv/rdzv/meet/internal/pmi": "admission does not depend on how the store was " +
+				"found",
+		},
+		allowed: []string{"rdzv/rdzv/secret"},
+	},
+	{
+		packages: "./rdzv/meet/internal/beacon",
+		forbidden: map[string]string{
+			"rdzv/rdzv/meet/internal/gate": "package beacon sends and receives beacons and " +
+				"connects nothing",
+		},
+		allowed: []string{"golang.org/x/sys/unix", "rdzv/rdzv/secret"},
+	},
+	{
+		packages: "./rdzv/meet/internal/hosts",
+		forbidden: map[string]string{
+			"rdzv/...": "parsing host names does not depend on a job",
+			"time":     "package hosts is pure",
+		},
+		allowed: []string{},
+	},
+	{
+		packages: "./rdzv/meet/internal/pmi",
+		forbidden: map[string]string{
+			"rdzv/rdzv/secret": "PMI-1 transports any text",
+			"rdzv/rdzv/meet":   "a client of PMI-1 does not depend on why it is used",
+		},
+		allowed: []string{"golang.org/x/sys/unix"},
+	},
+	{
+		packages: "./rdzv/secret",
+		forbidden: map[string]string{
+			"net/...":  "package secret creates and reads secrets and sends none",
+			"rdzv/...": "secret is below all other packages",
+		},
+		allowed: []string{},
+	},
+	{
+		packages:  "./internal/filelock",
+		forbidden: map[string]string{"rdzv/...": "filelock is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages:  "./internal/shell",
+		forbidden: map[string]string{"rdzv/...": "shell is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages: "./internal/procfs/...",
+		forbidden: map[string]string{
+			"net":      "procfs reads files; its addresses are those of net/netip",
+			"rdzv/...": "procfs is below all other packages",
+		},
+		allowed: []string{},
+	},
+	{
+		packages: "./rdzv/masterport",
+		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/procfs/..."},
+	},
+	{
+		packages: "./wrap/...",
+		forbidden: map[string]string{
+			"rdzv/envmap/...": "a worker's environment is an argument",
+			"rdzv/rdzv/...":   "package wrap runs processes and does not depend on jobs",
+		},
+		allowed: []string{
+			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
+		},
+	},
+	{
+		packages: "./integration/...",
+		forbidden: map[string]string{
+			"rdzv/cmd/...":        "integration tests use the binary, as a user does",
+			"rdzv/envmap/...":     "integration tests use the binary, as a user does",
+			"rdzv/rdzv/agent/...": "integration tests use the binary, as a user does",
+			"rdzv/rdzv/store/...": "etcd's server would delay the start of all workers by 6 ms",
+			"rdzv/wrap/...":       "integration tests use the binary, as a user does",
+		},
+	},
+}
+
+// goPackage is a package as go list prints it.
