@@ -4,6 +4,7 @@
 # make test       unit tests with -race, then tests with real launchers
 # make chaos      500 faults in PyTorch ranks: a table of how many were reported correctly
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
+# make attack     attacks on jobs: a table of what they delay and how the jobs end
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
 # make scale      thousands of simulated agents on one store: bin/scale.md; then 256 real ones
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
@@ -22,7 +23,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install demo test unit integration lint govulncheck fuzz cover \
-	bench scale soak figures chaos kill-matrix test-fresh clean
+	attack bench scale soak figures chaos kill-matrix test-fresh clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
@@ -137,6 +138,15 @@ kill-matrix: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 15m -run 'KillMatrix|KilledWhileWaiting|NodeCutOff' -at-once 1 -v | \
 		grep -v '^ *=== \|^ *--- PASS'
+
+# ATTACK=Replay: only the tests whose names contain this. The table is printed if a test fails too.
+attack: bin/rdzv
+	@scripts/install-missing test
+	$(INTEGRATION) -timeout 2h -run '^TestAttack.*$(ATTACK)' -attack -v | tee bin/attack.log; \
+	failed=$$?; \
+	{ printf '| attack | hosts | form | delay | outcome |\n|---|---|---|---|---|\n'; \
+		sed -n 's/^ *[a-z]*_test\.go:[0-9]*: |/|/p' bin/attack.log; } | tee bin/attack.md; \
+	exit $$failed
 
 # FRESH_DIR=/scratch: where the chroots are unpacked (5 GB). COMMAND="make demo": less than all.
 test-fresh:

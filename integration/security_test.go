@@ -35,7 +35,8 @@ func TestAttacksOnTheStore(t *testing.T) {
 	}
 	second := p.on(2, line...)
 	workers := records(t, p.dir("job"), 2)
-	t.Logf("the second agent and both workers ran after %v", time.Since(second.started))
+	joined := time.Since(second.started)
+	t.Logf("the second agent and both workers ran after %v", joined)
 
 	failed := time.Now()
 	if err := syscall.Kill(workers[1].PID, syscall.SIGUSR1); err != nil {
@@ -56,6 +57,8 @@ func TestAttacksOnTheStore(t *testing.T) {
 			t.Errorf("the attack %s succeeded: %q", name, succeeded)
 		}
 	}
+	attackRow(t, strings.Join(attackNames(), ", ")+" on the store's port", 3, joined,
+		fmt.Sprintf("admitted none; a failure ended the job after %.2f s", took.Seconds()))
 }
 
 // Two nodes have different tokens: both agents report this at once, name each other and say what to
