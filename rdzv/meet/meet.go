@@ -102,7 +102,7 @@ func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := l.dialer(p)
+	d, err := l.dialer(p, "")
 	if err != nil {
 		g.Close()
 		return nil, err
@@ -133,17 +133,21 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, l.rejections, nil) })
 	}
 	if p.announce || p.otherJobs != nil {
-		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m.Addrs) })
+		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m) })
 	}
 	return nil
 }
 
 // findStore finds the store that another agent hosts.
 func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
-	d, err := l.dialer(p)
+	d, err := l.dialer(p, "")
 	if err != nil {
 		return nil, err
 	}
+	return l.find(ctx, l.newSearch(p, d))
+}
+
+func (l *locator) newSearch(p *plan, d *gate.Dialer) *search {
 	s := &search{
 		dialer: d, sources: p.sources, past: l.past, report: l.reporter(p),
 		notify: l.config.Notify, nextReport: l.config.NextReport, plan: p,
@@ -156,6 +160,10 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 		others := p.multicast.otherJobs(p.otherJobs, l.rejections.add)
 		s.sources = append(slices.Clip(s.sources), others)
 	}
+	return s
+}
+
+func (l *locator) find(ctx context.Context, s *search) (*Meeting, error) {
 	f, err := s.run(ctx)
 	if none, ok := errors.AsType[*NotFoundError](err); ok {
 		none.Rejections = l.rejections.notices()
@@ -164,8 +172,8 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 		return nil, err
 	}
 	return &Meeting{
-		id: f.ID, dialer: d, first: f.conn, tasks: newTasks(),
-		Key: p.key, Addr: f.addr, Addrs: f.Addrs,
+		id: f.ID, dialer: s.dialer, first: f.conn, tasks: newTasks(),
+		Key: s.plan.key, Addr: f.addr, Addrs: f.Addrs,
 	}, nil
 }
 
@@ -179,6 +187,6 @@ func (l *locator) reporter(p *plan) func(gate.Rejection) {
 	}
 }
 
-func (l *locator) dialer(p *plan) (*gate.Dialer, error) {
-	return gate.NewDialer(p.key, p.public, l.config.Host)
+func (l *locator) dialer(p *plan, id string) (*gate.Dialer, error) {
+	return gate.NewDialer(p.key, p.public, l.config.Host, id)
 }

@@ -245,7 +245,7 @@ func TestRefusalEnds(t *testing.T) {
 	if s.noteRefusal(one); s.refusedBy != nil || s.refused != nil {
 		t.Error("the refusal still counts although the address has another answer")
 	}
-	s.plan.heard = func() string { return "" }
+	s.plan.peers = &peers{}
 	if s.noteRefusal(two); s.refusedBy != nil {
 		t.Error("a refusal by another agent that searches counts")
 	}

@@ -28,20 +28,21 @@ type multicast struct {
 }
 
 // beacon returns a beacon of this agent.
-func (m multicast) beacon(hosting bool, addrs []netip.AddrPort) beacon.Beacon {
+func (m multicast) beacon(hosting bool, own *Meeting) beacon.Beacon {
 	return beacon.Beacon{
-		Hosting: hosting, Public: m.public, ID: beacon.NewID(), Host: m.config.Host, Addrs: addrs,
+		Hosting: hosting, Public: m.public, ID: own.id.String(),
+		Host: m.config.Host, Addrs: own.Addrs,
 	}
 }
 
 // announce sends beacons with the store's addresses until ctx ends.
-func (m multicast) announce(ctx context.Context, addrs []netip.AddrPort) {
+func (m multicast) announce(ctx context.Context, store *Meeting) {
 	s, err := m.config.openMulticast(ctx)
 	if err != nil {
 		return
 	}
 	defer s.Close()
-	packet := m.beacon(true, addrs).Encode(m.key)
+	packet := m.beacon(true, store).Encode(m.key)
 	sendRepeatedly(ctx, func() { s.Send(packet) })
 }
 
@@ -55,9 +56,10 @@ func sendRepeatedly(ctx context.Context, send func()) {
 // hosts is the source of the addresses in beacons of agents that host.
 func (m multicast) hosts(report func(gate.Rejection)) source {
 	return func(ctx context.Context, add func(candidate)) {
+		seen := senders{}
 		m.receive(ctx, beaconDelay, func(p beacon.Packet) {
 			if b, err := m.parse(p, report); err == nil && b.Hosting {
-				addBeacon(add, b)
+				seen.add(b, add)
 			}
 		})
 	}
@@ -110,10 +112,28 @@ func (m multicast) parse(p beacon.Packet, report func(gate.Rejection)) (beacon.B
 	return b, err
 }
 
-// addBeacon adds the addresses of a beacon with priorities in the sender's order, so that all
-// agents use the same address of the store if possible.
-func addBeacon(add func(candidate), b beacon.Beacon) {
+// senders are the addresses of the beacons that a search has received, per agent. Every agent
+// repeats its beacon, and somebody else may send recorded ones at any rate.
+type senders map[sender]bool
+
+type sender struct {
+	id   string
+	addr netip.AddrPort
+}
+
+// maxSenders limits the memory of a search. When that is exceeded, all senders are new again.
+const maxSenders = 4096
+
+// add adds the addresses of a beacon that are new, with priorities in the sender's order, so that
+// all agents use the same address of the store if possible.
+func (ss senders) add(b beacon.Beacon, add func(candidate)) {
 	for i, a := range b.Addrs {
-		add(candidate{addr: a, name: b.Host, priority: i})
+		if s := (sender{b.ID, a}); !ss[s] {
+			if len(ss) == maxSenders {
+				clear(ss)
+			}
+			ss[s] = true
+			add(candidate{addr: a, name: b.Host, priority: i})
+		}
 	}
 }

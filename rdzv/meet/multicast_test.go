@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/secret"
@@ -56,79 +55,6 @@ func TestNoLauncher(t *testing.T) {
 	if got := ask(t, late, "x"); got != fmt.Sprintf("store %d x", host) {
 		t.Errorf("an agent that started later is connected to %q, but node %d hosts", got, host)
 	}
-}
-
-// If two agents host already, as after a network was partitioned, the one with the higher id can
-// redirect its members to the other, and find it itself.
-func TestTwoHosts(t *testing.T) {
-	high, low := twoHosts(t)
-	high.Redirect()
-	_, err := high.Dial(t.Context())
-	if want := "moved to " + low.Addr.String(); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("Dial after Redirect: %v, want %s", err, want)
-	}
-	next, err := high.Again(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer next.Close()
-	if next.Hosting || next.Addr != low.Addr {
-		t.Errorf("Again found %v, want %v", next, low)
-	}
-}
-
-// A host whose job does not move, because its workers are already running, must let its members
-// connect again: the job would end if their reconnecting failed.
-func TestHostThatStaysAcceptsItsMembers(t *testing.T) {
-	high, _ := twoHosts(t)
-	if got := ask(t, high, "x"); got != "store x" {
-		t.Errorf("a member that connects again got %q", got)
-	}
-}
-
-// twoHosts returns two agents that both host, after the one with the higher id has found the other.
-func twoHosts(t *testing.T) (high, low *Meeting) {
-	t.Helper()
-	a, _ := newHost(t, 1)
-	b, _ := newHost(t, 2)
-	high, low = a, b
-	select {
-	case <-a.BetterHost:
-	case <-b.BetterHost:
-		high, low = b, a
-	case <-time.After(10 * time.Second):
-		t.Fatal("neither host has found the other")
-	}
-	select {
-	case <-low.BetterHost:
-		t.Error("both hosts have found a better one")
-	default:
-	}
-	return high, low
-}
-
-// newHost returns an agent that hosts without an election.
-func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
-	t.Helper()
-	c := noLauncherConfig(t, k, 4)
-	c.setDefaults()
-	p, err := noLauncher(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err = newLocator(&c, newFakeStore(t, "store").host).meet(t.Context(), p,
-		func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
-			var err error
-			if e, err = newBeaconElection(ctx, l, p); err != nil {
-				return nil, err
-			}
-			return e.host(ctx)
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
-	return m, e
 }
 
 func TestDifferentTokenWithoutLauncher(t *testing.T) {
@@ -215,28 +141,6 @@ func TestRankedByBeacon(t *testing.T) {
 	host.Agreed()
 }
 
-// A replayed beacon of a host that no longer exists is not taken for a better host.
-func TestReplayedBeacon(t *testing.T) {
-	m, host := newHost(t, 1)
-	e := *host
-	signer := e.plan.multicast
-	e.peers = newPeers(signer, e.locator.rejections, m.Addrs)
-	e.peers.setHosting()
-	replayed := beacon.Beacon{
-		Hosting: true, Public: signer.public, ID: strings.Repeat("0", 32), Host: "old",
-		Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
-	}
-	e.peers.receive(beacon.Packet{Data: replayed.Encode(signer.key), From: loopbackAddrs[0]})
-	if addr, ok := e.verify(t.Context(), <-e.peers.otherHosts); ok {
-		t.Errorf("verify accepts %s, where nothing listens", addr)
-	}
-	own := replayed
-	own.Addrs = m.Addrs // the address of this store with a different id
-	if addr, ok := e.verify(t.Context(), own); ok {
-		t.Errorf("verify accepts this store's own address %s", addr)
-	}
-}
-
 // With --store HOST, agents with different commands use different ports: the one that searches learns
 // of the other from its beacon.
 func TestDifferentCommandAtStore(t *testing.T) {
@@ -252,7 +156,8 @@ func TestDifferentCommandAtStore(t *testing.T) {
 	defer group.Wait()
 	defer cancel()
 	store := netip.MustParseAddrPort("10.0.0.5:29600")
-	group.Go(func() { p.multicast.announce(ctx, []netip.AddrPort{store}) })
+	host := &Meeting{Addrs: []netip.AddrPort{store}}
+	group.Go(func() { p.multicast.announce(ctx, host) })
 
 	for host, want := range map[string]bool{"node1": true, "10.0.0.5": true, "node3": false, "10.0.0.6": false} {
 		b := beacon.Beacon{Host: "node1", Addrs: []netip.AddrPort{store}}
@@ -279,9 +184,9 @@ func TestDifferentCommandWithoutLauncher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ps := newPeers(p.multicast, &rejections{notify: reported.add}, nil)
+	ps := newPeers(p.multicast, &rejections{notify: reported.add}, &Meeting{})
 	other := beacon.Beacon{
-		Public: hex.EncodeToString(secret.PublicName("different command")), ID: beacon.NewID(),
+		Public: hex.EncodeToString(secret.PublicName("different command")), ID: strings.Repeat("1", 32),
 		Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
 	}
 	packet := beacon.Packet{Data: other.Encode(p.multicast.key), From: loopbackAddrs[0]}

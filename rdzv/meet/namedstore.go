@@ -177,7 +177,7 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	if !p.named || !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	d, dialerErr := l.dialer(p)
+	d, dialerErr := l.dialer(p, "")
 	if dialerErr != nil {
 		return err
 	}

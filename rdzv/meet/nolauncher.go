@@ -3,12 +3,10 @@ package meet
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
-	"rdzv/rdzv/meet/internal/beacon"
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // noLauncher is the plan for agents without a launcher, which have only the token in common.
@@ -28,18 +26,25 @@ var errElected = errors.New("this agent hosts the store")
 const (
 	// electionDelay is how long an agent receives beacons before it may host.
 	electionDelay = 40 * time.Millisecond
-	// betterTimeout is how long an agent that knows a better one, which may be unreachable, lets
-	// clients wait before it hosts.
+	// verifyTimeout is how long an agent lets clients wait while it connects to agents that seem to
+	// be better, and betterTimeout while it is connected to a better one, which may be frozen.
+	verifyTimeout = 200 * time.Millisecond
 	betterTimeout = 1500 * time.Millisecond
+	// peerTimeout limits the time for a TCP connection on the local network. It is short because
+	// the address may be one of a recorded beacon.
+	peerTimeout = 250 * time.Millisecond
+	// redirectTime is how long an agent redirects others after it has found the host: they may
+	// still use its last beacon.
+	redirectTime = 3 * time.Second
 )
 
 // byBeacon is the election among the agents of a local network that know nothing about each other.
 //
 // Each agent listens, sends beacons ("seeking"), and connects to better agents: to a host, else to
-// agents with a lower id. An agent to which others have connected, and that knows no better one,
-// hosts and admits them. An agent that has found the host redirects the others there. So if all
-// start at once, the agent with the lowest id hosts; and a host remains the host if an agent with a
-// lower id starts later.
+// agents with a lower id. An agent to which others have connected, and that is not connected to a
+// better one, hosts and admits them. An agent that has found the host redirects the others there.
+// So if all start at once, the agent with the lowest id hosts; and a host remains the host if an
+// agent with a lower id starts later.
 func byBeacon(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	e, err := newBeaconElection(ctx, l, p)
 	if err != nil {
@@ -68,7 +73,7 @@ func newBeaconElection(ctx context.Context, l *locator, p *plan) (*beaconElectio
 	if err != nil {
 		return nil, err
 	}
-	ps := newPeers(p.multicast, l.rejections, m.Addrs)
+	ps := newPeers(p.multicast, l.rejections, m)
 	if socket, err := l.config.openMulticast(ctx); err != nil {
 		l.config.Notify(NoMulticast{err})
 	} else {
@@ -90,11 +95,11 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 	group.Go(func() { e.peers.announce(searching) })
 	group.Go(func() {
 		defer close(done)
-		p := *e.plan
-		p.sources, p.heard = []source{e.peers.candidates}, e.peers.lastHeard
-		found, err = e.locator.findStore(searching, &p)
+		found, err = e.find(searching, e.own.id.String(), e.locator.config.NextReport)
 	})
-	group.Go(func() { reportAlone(searching, e.locator.config, e.own, e.locator.rejections, e.peers.lastHeard) })
+	group.Go(func() {
+		reportAlone(searching, e.locator.config, e.own, e.locator.rejections, e.peers.lastHeard)
+	})
 	if e.waitElected(searching, done) {
 		cancel(errElected)
 		<-done
@@ -108,10 +113,27 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 	}
 	e.own.gate.Redirect(found.Addr)
 	found.tasks.run(func(ctx context.Context) {
-		pause(ctx, peerLifetime) // other agents may use this agent's last beacon as long as that
+		pause(ctx, redirectTime)
 		e.own.release()
 	})
 	return found, nil
+}
+
+// find finds the store of a better agent. id tells the agents to which it connects what they are to
+// this one, see peers.standing.
+func (e *beaconElection) find(
+	ctx context.Context, id string, nextReport func(time.Duration) time.Duration,
+) (*Meeting, error) {
+	p := *e.plan
+	p.sources, p.peers = []source{e.peers.candidates}, e.peers
+	d, err := e.locator.dialer(&p, id)
+	if err != nil {
+		return nil, err
+	}
+	d.ConnectTimeout = peerTimeout
+	s := e.locator.newSearch(&p, d)
+	s.nextReport = nextReport
+	return e.locator.find(ctx, s)
 }
 
 // waitElected waits until this agent has to host. It returns false if the agent has found a host
@@ -129,13 +151,17 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			return false
 		case <-check.C:
 		}
+		s := e.peers.standing(e.own.gate.Waiting())
+		waited := time.Since(waitingSince)
 		switch {
-		case !e.own.gate.HasWaiting():
+		case !s.clients:
 			waitingSince = time.Time{}
 		case waitingSince.IsZero():
 			waitingSince = time.Now()
 		case time.Since(start) < electionDelay:
-		case !e.peers.knowsBetter() || time.Since(waitingSince) > betterTimeout:
+		case s.better && waited < betterTimeout:
+		case s.verifying && waited < verifyTimeout:
+		default:
 			return true
 		}
 	}
@@ -155,34 +181,16 @@ func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
 	return e.own, nil
 }
 
+// hostID is the id with which a host connects to others: it is better than every agent that does
+// not host, and does not wait for them.
+var hostID = gate.Instance{}.String()
+
 // watchOtherHosts waits for a better host and closes BetterHost. The agent decides whether the job
 // moves there.
 func (e *beaconElection) watchOtherHosts(ctx context.Context) {
-	for {
-		select {
-		case b := <-e.peers.otherHosts:
-			if addr, ok := e.verify(ctx, b); ok {
-				e.own.betterAddr = addr
-				close(e.own.betterHost)
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
+	if better, err := e.find(ctx, hostID, nil); err == nil {
+		better.release()
+		e.own.betterAddr = better.Addr
+		close(e.own.betterHost)
 	}
-}
-
-// verify connects to the sender of a beacon, which may be an old beacon that somebody has sent
-// again, and returns its address if another store of this job answers.
-func (e *beaconElection) verify(ctx context.Context, b beacon.Beacon) (netip.AddrPort, bool) {
-	for _, addr := range b.Addrs {
-		conn, greeting, err := e.own.dialer.Dial(ctx, addr)
-		if err != nil {
-			continue
-		}
-		conn.Close()
-		other := greeting.ID != e.own.id && !slices.Contains(e.locator.past, greeting.ID)
-		return addr, other
-	}
-	return netip.AddrPort{}, false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,31 +12,30 @@ import (
 	"rdzv/rdzv/meet/internal/gate"
 )
 
-// peerLifetime is how long an agent is assumed to exist after its last beacon.
-const peerLifetime = 3 * time.Second
-
 // peers sends this agent's beacons and evaluates those of the other agents. An agent that hosts is
 // better than one that does not; of two that do, or two that do not, the one with the lower id is.
+//
+// A beacon may be an old one that somebody has sent again, so all that follows from it is an
+// attempt to connect to the addresses of an agent that seems to be better. Whether an agent is
+// there, and its id, is what the handshake shows.
 type peers struct {
 	multicast  multicast
 	rejections *rejections
 	socket     *beacon.Socket // the zero value without multicast
 	start      time.Time
+	better     chan beacon.Beacon // of agents that seem to be better
 
-	mu         sync.Mutex
-	self       beacon.Beacon
-	betterSeen time.Time // last beacon of a better agent
-	heard      string    // the sender of the last beacon of this job
-
-	better     chan candidate     // addresses of better agents
-	otherHosts chan beacon.Beacon // beacons of better hosts, while this agent hosts
+	mu        sync.Mutex
+	self      beacon.Beacon
+	heard     string // the sender of the last beacon of this job
+	waits     bool   // for the greeting of a better agent
+	verifying bool   // the search is connecting to an agent
 }
 
-func newPeers(m multicast, r *rejections, addrs []netip.AddrPort) *peers {
+func newPeers(m multicast, r *rejections, own *Meeting) *peers {
 	return &peers{
-		multicast: m, rejections: r, start: time.Now(), self: m.beacon(false, addrs),
-		better: make(chan candidate, maxDialing), otherHosts: make(chan beacon.Beacon, 1),
-		socket: &beacon.Socket{},
+		multicast: m, rejections: r, start: time.Now(), self: m.beacon(false, own),
+		better: make(chan beacon.Beacon, maxDialing), socket: &beacon.Socket{},
 	}
 }
 
@@ -60,45 +60,94 @@ func (p *peers) setHosting() {
 // of another job of the same user: the user may have intended them to be one job.
 const differentJobAfter = 2 * time.Second
 
-// receive evaluates one beacon. It drops results for which a channel has no space; the other agent
-// sends its beacon again.
+// receive evaluates one beacon. It drops it if the search is behind; the other agent sends its
+// beacon again.
 func (p *peers) receive(packet beacon.Packet) {
 	b, err := p.multicast.parse(packet, p.rejections.add)
 	p.mu.Lock()
 	self := p.self
-	better := err == nil && b.ID != self.ID &&
-		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && b.ID < self.ID)
-	if better {
-		p.betterSeen = time.Now()
-	}
+	better := err == nil &&
+		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && p.isBetter(b.ID))
 	if err == nil && b.ID != self.ID {
-		p.heard = hostAndAddr(b.Host, packet.From)
+		p.heard = hostAndAddr(b.Host, senderOf(b, packet))
 	}
 	p.mu.Unlock()
 	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
 	switch {
 	case errors.Is(err, gate.ErrDifferentJob) && noHost:
-		p.rejections.add(gate.Rejection{Host: b.Host, Addr: packet.From, Reason: err})
-	case better && self.Hosting:
+		p.rejections.add(gate.Rejection{Host: b.Host, Addr: senderOf(b, packet), Reason: err})
+	case better:
 		select {
-		case p.otherHosts <- b:
+		case p.better <- b:
 		default:
 		}
-	case better:
-		addBeacon(func(c candidate) {
-			select {
-			case p.better <- c:
-			default:
-			}
-		}, b)
 	}
 }
 
-// knowsBetter reports whether a better agent is assumed to exist.
-func (p *peers) knowsBetter() bool {
+// senderOf returns the address of an authenticated beacon's sender, which may differ from that of
+// the packet if somebody else has sent it again.
+func senderOf(b beacon.Beacon, packet beacon.Packet) netip.Addr {
+	own := func(a netip.AddrPort) bool { return a.Addr().WithZone("") == packet.From.WithZone("") }
+	if !slices.ContainsFunc(b.Addrs, own) {
+		return b.Addrs[0].Addr()
+	}
+	return packet.From
+}
+
+// candidates is the source of the addresses of agents that seem to be better.
+func (p *peers) candidates(ctx context.Context, add func(candidate)) {
+	for seen := (senders{}); ; {
+		select {
+		case b := <-p.better:
+			seen.add(b, add)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// note notes for which agents the search waits.
+func (p *peers) note(ts targets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Since(p.betterSeen) < peerLifetime
+	p.waits, p.verifying = false, false
+	for _, t := range ts {
+		connected := t.waitsFor != gate.Instance{}
+		p.waits = p.waits || connected && p.isBetter(t.waitsFor.String())
+		p.verifying = p.verifying || t.dialing && !connected
+	}
+}
+
+// isBetter reports whether an id is that of a better agent, of two that both host or both do not.
+func (p *peers) isBetter(id string) bool {
+	return len(id) == len(p.self.ID) && id < p.self.ID
+}
+
+// accepts reports whether this agent, or the job that it hosts, should move to that store.
+func (p *peers) accepts(store gate.Instance) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.self.Hosting || p.isBetter(store.String())
+}
+
+// standing returns what an agent must know before it hosts. waiting are the ids of the agents that
+// are connected to this one.
+func (p *peers) standing(waiting []string) (s standing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s = standing{better: p.waits, verifying: p.verifying}
+	for _, id := range waiting {
+		s.better = s.better || p.isBetter(id)
+		s.clients = s.clients || id != p.self.ID && !p.isBetter(id)
+	}
+	return s
+}
+
+// A standing is this agent's position among those that it is connected to.
+type standing struct {
+	clients   bool // others wait for this agent
+	better    bool // there is a better one
+	verifying bool // there may be a better one
 }
 
 // lastHeard returns the sender of the last beacon of this job, "" if there was none.
@@ -106,16 +155,4 @@ func (p *peers) lastHeard() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.heard
-}
-
-// candidates is the source of the addresses of better agents.
-func (p *peers) candidates(ctx context.Context, add func(candidate)) {
-	for {
-		select {
-		case c := <-p.better:
-			add(c)
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -28,8 +28,8 @@ type plan struct {
 	// host then sends beacons, only for messages. Nil without such a host.
 	otherJobs func(beacon.Beacon) bool
 
-	heard func() string // an agent whose beacon was received; nil without an election by beacons
-	named bool          // the user has specified this address, so a different job there is reported
+	peers *peers // nil without an election by beacons
+	named bool   // the user has specified this address, so a different job there is reported
 
 	hint             string // what to do if the store is not found
 	otherServiceHint string // the same if another service uses the address; "" if hint applies

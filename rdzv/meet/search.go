@@ -41,9 +41,10 @@ type search struct {
 // An answer is an authenticated connection to the store, or why there is none.
 type answer struct {
 	gate.Greeting
-	conn net.Conn
-	addr netip.AddrPort
-	err  error
+	conn    net.Conn
+	addr    netip.AddrPort
+	err     error
+	waiting bool // an agent of the job is there; its greeting will follow
 }
 
 // run returns the first connection to the store, or a *NotFoundError when ctx ends, or a
@@ -72,6 +73,9 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 			return s.best, nil
 		}
 		wake := time.After(s.launch(attempts, &group, answers))
+		if s.plan.peers != nil {
+			s.plan.peers.note(s.targets)
+		}
 		select {
 		case c := <-candidates:
 			s.add(c)
@@ -126,7 +130,10 @@ func (s *search) launch(
 	if s.best != nil {
 		return s.until.Sub(now)
 	}
-	sleep := burstInterval
+	sleep, burst := burstInterval, burst
+	if s.plan.peers != nil {
+		burst = maxDialing // anybody may send recorded beacons of agents that do not answer
+	}
 	dialing, recent := 0, 0
 	var due []*target
 	for _, t := range s.targets {
@@ -143,7 +150,8 @@ func (s *search) launch(
 		}
 	}
 	slices.SortFunc(due, func(a, b *target) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), a.addr.Compare(b.addr))
+		return cmp.Or(cmp.Compare(a.timeouts, b.timeouts),
+			cmp.Compare(a.priority, b.priority), a.addr.Compare(b.addr))
 	})
 	for _, t := range due[:max(0, min(len(due), burst-recent, maxDialing-dialing))] {
 		t.dialing, t.started = true, now
@@ -153,37 +161,66 @@ func (s *search) launch(
 }
 
 func (s *search) dial(ctx context.Context, addr netip.AddrPort, answers chan<- answer) {
-	conn, greeting, err := s.dialer.Dial(ctx, addr)
-	select {
-	case answers <- answer{greeting, conn, addr, err}:
-	case <-ctx.Done():
-		if err == nil {
-			conn.Close()
+	send := func(a answer) bool {
+		select {
+		case answers <- a:
+			return true
+		case <-ctx.Done():
+			return false
 		}
+	}
+	conn, greeting, err := s.dialer.DialAgent(ctx, addr, func(id gate.Instance) {
+		send(answer{Greeting: gate.Greeting{ID: id}, addr: addr, waiting: true})
+	})
+	if !send(answer{Greeting: greeting, conn: conn, addr: addr, err: err}) && err == nil {
+		conn.Close()
 	}
 }
 
-// errJobEnded is the answer of a store whose job has ended.
-var errJobEnded = errors.New("the job of that store has ended")
+// The answers of stores that are not the one that is searched for.
+var (
+	errJobEnded = errors.New("the job of that store has ended")
+	errNoBetter = errors.New("that store is not better than this agent's")
+)
+
+// unwanted returns why a store is not the one that is searched for, or nil if it is.
+func (s *search) unwanted(store gate.Instance) error {
+	switch {
+	case slices.Contains(s.past, store):
+		return errJobEnded
+	case s.plan.peers != nil && !s.plan.peers.accepts(store):
+		return errNoBetter
+	}
+	return nil
+}
 
 // evaluate processes the answer of one address.
 func (s *search) evaluate(a answer) {
 	t := s.targets[a.addr]
-	if a.err == nil && !slices.Contains(s.past, a.ID) {
-		s.keepBetter(&a)
+	if a.waiting {
+		t.waitsFor = a.ID
 		return
 	}
 	if a.err == nil {
+		if a.err = s.unwanted(a.ID); a.err == nil {
+			s.keepBetter(&a)
+			return
+		}
 		a.conn.Close()
-		a.err = errJobEnded
 	}
-	t.dialing, t.err = false, a.err
+	t.dialing, t.waitsFor, t.err = false, gate.Instance{}, a.err
+	t.timeouts++
+	if netErr, ok := errors.AsType[net.Error](a.err); !ok || !netErr.Timeout() {
+		t.timeouts = 0
+	}
 	t.wait = t.nextWait()
 	s.noteRefusal(t)
 	var moved gate.MovedError
 	switch {
 	case errors.As(a.err, &moved):
 		s.targets.add(candidate{addr: moved.To, name: t.name, priority: -1})
+	case a.err == errNoBetter:
+		t.wait = rejectedWait
 	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
 		t.wait = rejectedWait
 		s.report(gate.Rejection{
@@ -211,7 +248,7 @@ func (s *search) keepBetter(a *answer) {
 func (s *search) noteRefusal(t *target) {
 	refused := errors.Is(t.err, gate.ErrDifferentToken)
 	switch {
-	case refused && s.refusedBy == nil && s.plan.heard == nil:
+	case refused && s.refusedBy == nil && s.plan.peers == nil:
 		s.refusedBy, s.refused = t, time.After(s.refusedTimeout)
 	case !refused && s.refusedBy == t:
 		s.refusedBy, s.refused = nil, nil
@@ -241,8 +278,8 @@ func (s *search) searching(waited time.Duration) Searching {
 		}
 	}
 	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
-	if s.plan.heard != nil {
-		n.Multicast, n.Heard = true, s.plan.heard()
+	if s.plan.peers != nil {
+		n.Multicast, n.Heard = true, s.plan.peers.lastHeard()
 	}
 	n.Hint = s.plan.hintFor(n)
 	return n

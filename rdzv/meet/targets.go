@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // The frequency of a search's attempts. It dials burst addresses at once, the next ones if those
@@ -42,20 +44,26 @@ type targets map[netip.AddrPort]*target
 
 type target struct {
 	candidate
-	dialing bool
-	started time.Time     // of the last attempt
-	next    time.Time     // of the next attempt
-	wait    time.Duration // interval before that
-	err     error         // last answer
+	dialing  bool
+	waitsFor gate.Instance // the agent there, while it has not sent its greeting; zero if none
+	started  time.Time     // of the last attempt
+	next     time.Time     // of the next attempt
+	wait     time.Duration // interval before that
+	timeouts int           // successive attempts without an answer
+	err      error         // last answer
 }
 
 // maxTargets limits the memory of a search, because sources may add addresses that other processes
 // have sent.
 const maxTargets = 4096
 
+// add adds a candidate. One that is known is tried again soon: an agent may have started there.
 func (ts targets) add(c candidate) {
 	if t := ts[c.addr]; t != nil {
 		t.priority, t.laterPort = min(t.priority, c.priority), t.laterPort && c.laterPort
+		if soon := t.started.Add(firstWait); soon.Before(t.next) {
+			t.next = soon
+		}
 		return
 	}
 	valid := c.addr.IsValid() && c.addr.Port() != 0

@@ -7,7 +7,6 @@ package beacon
 import (
 	"bytes"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -25,16 +24,9 @@ import (
 type Beacon struct {
 	Hosting bool             // "hosting": it hosts the store; otherwise "seeking"
 	Public  string           // the job's public name in hexadecimal
-	ID      string           // 32 hexadecimal digits; the agent with the lowest id hosts
+	ID      string           // gate.Instance of the agent; the one with the lowest id hosts
 	Host    string           // name of the agent's host, for messages
 	Addrs   []netip.AddrPort // where the agent listens
-}
-
-// NewID returns a random agent id.
-func NewID() string {
-	b := make([]byte, 16)
-	rand.Read(b)
-	return hex.EncodeToString(b)
 }
 
 // maxLen is the maximum length of a beacon in bytes. It fits into one packet of any network.

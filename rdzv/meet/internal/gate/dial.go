@@ -23,15 +23,18 @@ const answerTimeout = 15 * time.Second
 
 // A Dialer makes connections to the store of one job.
 type Dialer struct {
-	tls    *tls.Config // nil: --insecure
-	public []byte
-	host   string // name of this host, for messages of the other agent
+	ConnectTimeout time.Duration // for a TCP connection
+
+	tls      *tls.Config // nil: --insecure
+	public   []byte
+	host, id string
 }
 
 // NewDialer returns a Dialer for the job with that key, or if key is nil (--insecure) for the job
-// with that public name. host is the name of this host.
-func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
-	d := &Dialer{public: public, host: host}
+// with that public name. host is the name of this host, for messages of the other agent. id is what
+// Gate.Waiting returns there; "" for none.
+func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error) {
+	d := &Dialer{ConnectTimeout: connectTimeout, public: public, host: host, id: id}
 	if key == nil {
 		return d, nil
 	}
@@ -39,7 +42,7 @@ func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host))
+	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host), idPrefix+wire.Word(id))
 	d.tls, d.public = cfg, key[:secret.PublicLen]
 	return d, nil
 }
@@ -47,53 +50,66 @@ func NewDialer(key *secret.Key, public []byte, host string) (*Dialer, error) {
 // Dial connects, authenticates both sides, and waits for the greeting. The connection that it
 // returns carries the store's own protocol.
 func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greeting, error) {
-	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr.String())
+	return d.DialAgent(ctx, addr, func(Instance) {})
+}
+
+// DialAgent is Dial for an address where an agent may listen that does not know yet which agent
+// hosts. It calls verified when both sides are authenticated, before it waits for the greeting.
+func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, verified func(Instance)) (
+	net.Conn, Greeting, error,
+) {
+	raw, err := (&net.Dialer{Timeout: d.ConnectTimeout}).DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		return nil, Greeting{}, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(answerTimeout))
-	verified, greeting, err := d.handshake(ctx, conn)
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	raw.SetDeadline(time.Now().Add(handshakeTimeout))
+	conn, greeting, err := d.authenticate(ctx, raw)
+	if err == nil {
+		verified(greeting.ID)
+		raw.SetDeadline(time.Now().Add(answerTimeout))
+		greeting.Addrs, err = readGreeting(conn)
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		conn.Close()
+		raw.Close()
 		return nil, Greeting{}, err
 	}
-	conn.SetDeadline(time.Time{})
-	return verified, greeting, nil
+	raw.SetDeadline(time.Time{})
+	return conn, greeting, nil
 }
 
-// handshake authenticates both sides and reads the greeting. It returns the connection on which the
-// store's protocol follows.
-func (d *Dialer) handshake(ctx context.Context, conn net.Conn) (_ net.Conn, g Greeting, err error) {
+// authenticate authenticates both sides, and returns the connection on which the greeting follows,
+// and the ID of the other side.
+func (d *Dialer) authenticate(ctx context.Context, conn net.Conn) (
+	_ net.Conn, g Greeting, err error,
+) {
 	if d.tls == nil {
-		err = writeLine(conn, "hello", hex.EncodeToString(d.public), wire.Word(d.host))
-	} else {
-		secure := tls.Client(conn, d.tls)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			return nil, g, d.explain(err)
+		words := []string{"hello", hex.EncodeToString(d.public), wire.Word(d.host), wire.Word(d.id)}
+		if err = writeLine(conn, words...); err == nil {
+			words, err = readLine(conn)
 		}
-		g.ID = instanceOf(secure.ConnectionState().PeerCertificates[0])
-		conn = secure
-	}
-	var words []string
-	if err == nil {
-		words, err = readLine(conn)
-	}
-	if err == nil {
-		g.Addrs, err = parseGreeting(words)
-	}
-	if err != nil || d.tls != nil {
+		if err == nil {
+			g.ID, err = parseInstance(words)
+		}
 		return conn, g, err
 	}
-	id, err := hex.DecodeString(words[len(words)-1])
-	if err != nil || len(id) != len(g.ID) {
-		return nil, g, ErrNotStore
+	secure := tls.Client(conn, d.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, g, d.explain(err)
 	}
-	g.ID = Instance(id)
-	return conn, g, nil
+	g.ID = instanceOf(secure.ConnectionState().PeerCertificates[0])
+	return secure, g, nil
+}
+
+func readGreeting(conn net.Conn) ([]netip.AddrPort, error) {
+	words, err := readLine(conn)
+	if err != nil {
+		return nil, err
+	}
+	return parseGreeting(words)
 }
 
 // explain determines from the certificate that could not be verified, or from an answer that is not

@@ -168,32 +168,29 @@ func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(words) != 3 || words[0] != "hello" {
+	if len(words) != 4 || words[0] != "hello" {
 		return nil, ErrNotStore
 	}
-	s.identify(words[1], wire.Word(words[2]))
+	s.identify(words[1], wire.Word(words[2]), wire.Word(words[3]))
 	if s.public != g.public {
 		writeLine(s, "other")
 		return nil, ErrDifferentJob
 	}
-	return s.Conn, nil
+	return s.Conn, writeLine(s, "here", g.id.String())
 }
 
 func (g *Gate) greet(conn net.Conn) error {
 	g.mu.Lock()
 	moved := g.moved
 	g.mu.Unlock()
-	words := []string{"ok", wire.FormatAddrs(g.Addrs())}
 	switch {
 	case g.ctx.Err() != nil:
 		return g.ctx.Err()
 	case moved.IsValid():
 		writeLine(conn, "moved", moved.String())
 		return MovedError{moved}
-	case g.tls == nil:
-		words = append(words, hex.EncodeToString(g.id[:]))
 	}
-	return writeLine(conn, words...)
+	return writeLine(conn, "ok", wire.FormatAddrs(g.Addrs()))
 }
 
 // Accept returns the next admitted connection.

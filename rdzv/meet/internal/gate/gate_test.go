@@ -50,7 +50,7 @@ func echo(t *testing.T, l net.Listener) {
 
 func dialKey(t *testing.T, k secret.Key, addr netip.AddrPort) (net.Conn, error) {
 	t.Helper()
-	d, err := NewDialer(&k, nil, "node2")
+	d, err := NewDialer(&k, nil, "node2", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package gate
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,8 @@ import (
 //	rdzv1 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
 //	rdzv1 moved ADDR:PORT          the store is at this address
 //
-// Without a key, the client first sends "rdzv1 hello PUBLIC HOST", and the greeting is "rdzv1 ok
-// ADDR:PORT,ADDR:PORT INSTANCE", or "rdzv1 other" for a client of a different job.
+// Without a key, the client first sends "rdzv1 hello PUBLIC HOST ID", and the agent that listens
+// answers "rdzv1 here INSTANCE", or "rdzv1 other" to a client of a different job.
 
 // maxLine is the maximum length of a line in bytes, including the newline. It is enough for
 // wire.MaxAddrs IPv6 addresses.
@@ -88,8 +89,6 @@ func parseGreeting(words []string) ([]netip.AddrPort, error) {
 		if addr, err := netip.ParseAddrPort(words[1]); err == nil {
 			return nil, MovedError{addr}
 		}
-	case words[0] == "other":
-		return nil, ErrDifferentJob
 	}
 	return nil, ErrNotStore
 }
@@ -103,7 +102,23 @@ func (e MovedError) Error() string { return fmt.Sprintf("moved to %s", e.To) }
 // certificate.
 type Instance [16]byte
 
+// String returns 32 hexadecimal digits.
+func (i Instance) String() string { return hex.EncodeToString(i[:]) }
+
 func instanceOf(cert *x509.Certificate) Instance {
 	sum := sha256.Sum256(cert.Raw)
 	return Instance(sum[:len(Instance{})])
+}
+
+// parseInstance parses the answer to hello.
+func parseInstance(words []string) (i Instance, err error) {
+	switch {
+	case words[0] == "here" && len(words) == 2 && len(words[1]) == hex.EncodedLen(len(i)):
+		_, err = hex.Decode(i[:], []byte(words[1]))
+	case words[0] == "other":
+		err = ErrDifferentJob
+	default:
+		err = ErrNotStore
+	}
+	return i, err
 }

@@ -34,6 +34,7 @@ type incoming struct {
 	since      time.Time
 	public     string // public name of the job that the client has named
 	host       string // the name that the client gives its host, not verified
+	id         string // that it gives itself, see NewDialer; verified after the handshake
 	identified atomic.Bool
 }
 
@@ -98,8 +99,8 @@ func (p *pending) expired(now time.Time) (full bool, expired *incoming) {
 }
 
 // identify is called during the handshake, whose goroutine alone uses public and host.
-func (s *incoming) identify(public, host string) {
-	s.public, s.host = public, host
+func (s *incoming) identify(public, host, id string) {
+	s.public, s.host, s.id = public, host, id
 	s.identified.Store(true)
 }
 
@@ -117,16 +118,16 @@ func (g *Gate) waitForDecision(s *incoming) {
 	g.mu.Unlock()
 }
 
-// HasWaiting reports whether a client waits for Admit or Redirect.
-func (g *Gate) HasWaiting() bool {
+// Waiting returns the ids of the clients that wait for Admit or Redirect.
+func (g *Gate) Waiting() (ids []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for s := range g.waiting {
 		if isIdle(s.Conn) {
-			return true
+			ids = append(ids, s.id)
 		}
 	}
-	return false
+	return ids
 }
 
 // isIdle reports whether the connection is open and there is nothing to read. A client that waits

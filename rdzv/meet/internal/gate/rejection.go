@@ -30,24 +30,29 @@ type Rejection struct {
 	Hosting bool
 }
 
-// hostPrefix is the prefix of an additional entry in the client's list of protocols (ALPN), which
-// contains the name of its host. It is sent unencrypted, and used in messages only.
-const hostPrefix = "rdzv-host/"
+// Prefixes of additional entries in the client's list of protocols (ALPN): the name of its host,
+// for messages only, and its id, see NewDialer. They are sent unencrypted; the handshake fails if
+// somebody has changed them.
+const (
+	hostPrefix = "rdzv-host/"
+	idPrefix   = "rdzv-id/"
+)
 
 // recordHello makes cfg record on the connection which job and host the client names in its first
 // message.
 func recordHello(cfg *tls.Config) {
 	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		s := hello.Conn.(*incoming)
-		s.identify(secret.PublicOf(hello.ServerName), hostOf(hello.SupportedProtos))
+		host, id := wordOf(hello, hostPrefix), wordOf(hello, idPrefix)
+		s.identify(secret.PublicOf(hello.ServerName), host, id)
 		return nil, nil
 	}
 }
 
-func hostOf(protocols []string) string {
-	for _, p := range protocols {
-		if host, ok := strings.CutPrefix(p, hostPrefix); ok {
-			return wire.Word(host)
+func wordOf(hello *tls.ClientHelloInfo, prefix string) string {
+	for _, p := range hello.SupportedProtos {
+		if word, ok := strings.CutPrefix(p, prefix); ok {
+			return wire.Word(word)
 		}
 	}
 	return ""

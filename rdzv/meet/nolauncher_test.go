@@ -1,0 +1,128 @@
+package meet
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdzv/rdzv/meet/internal/beacon"
+)
+
+// If two agents host already, as after a network was partitioned, the one with the higher id can
+// redirect its members to the other, and find it itself.
+func TestTwoHosts(t *testing.T) {
+	high, low := twoHosts(t)
+	high.Redirect()
+	_, err := high.Dial(t.Context())
+	if want := "moved to " + low.Addr.String(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Dial after Redirect: %v, want %s", err, want)
+	}
+	next, err := high.Again(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if next.Hosting || next.Addr != low.Addr {
+		t.Errorf("Again found %v, want %v", next, low)
+	}
+}
+
+// A host whose job does not move, because its workers are already running, must let its members
+// connect again: the job would end if their reconnecting failed.
+func TestHostThatStaysAcceptsItsMembers(t *testing.T) {
+	high, _ := twoHosts(t)
+	if got := ask(t, high, "x"); got != "store x" {
+		t.Errorf("a member that connects again got %q", got)
+	}
+}
+
+// twoHosts returns two agents that both host, after the one with the higher id has found the other.
+func twoHosts(t *testing.T) (high, low *Meeting) {
+	t.Helper()
+	a, _ := newHost(t, 1)
+	b, _ := newHost(t, 2)
+	high, low = a, b
+	select {
+	case <-a.BetterHost:
+	case <-b.BetterHost:
+		high, low = b, a
+	case <-time.After(10 * time.Second):
+		t.Fatal("neither host has found the other")
+	}
+	select {
+	case <-low.BetterHost:
+		t.Error("both hosts have found a better one")
+	default:
+	}
+	return high, low
+}
+
+// newHost returns an agent that hosts without an election.
+func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
+	t.Helper()
+	c := noLauncherConfig(t, k, 4)
+	c.setDefaults()
+	p, err := noLauncher(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err = newLocator(&c, newFakeStore(t, "store").host).meet(t.Context(), p,
+		func(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+			var err error
+			if e, err = newBeaconElection(ctx, l, p); err != nil {
+				return nil, err
+			}
+			return e.host(ctx)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m, e
+}
+
+// Neither a recorded beacon of a host that no longer exists, nor one with which this agent's own
+// address has been announced under another id, is taken for a better host; a live one is found
+// meanwhile.
+func TestReplayedBeacon(t *testing.T) {
+	a, electionA := newHost(t, 1)
+	b, electionB := newHost(t, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	for _, e := range []*beaconElection{electionA, electionB} {
+		signer := e.plan.multicast
+		old := beacon.Beacon{
+			Hosting: true, Public: signer.public, ID: strings.Repeat("0", 32), Host: "old",
+			Addrs: append([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}, e.own.Addrs...),
+		}
+		packet := beacon.Packet{Data: old.Encode(signer.key), From: loopbackAddrs[0]}
+		group.Go(func() {
+			for ctx.Err() == nil {
+				e.peers.receive(packet)
+				pause(ctx, 100*time.Microsecond)
+			}
+		})
+	}
+	high, low := a, b
+	if a.id.String() < b.id.String() {
+		high, low = b, a
+	}
+	select {
+	case <-high.BetterHost:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the host with the higher id has not found the other")
+	}
+	select {
+	case <-low.BetterHost:
+		t.Errorf("the host with the lower id has found a better one at %v", low.betterAddr)
+	default:
+	}
+	if high.betterAddr != low.Addr {
+		t.Errorf("the better host is at %v, want %v", high.betterAddr, low.Addr)
+	}
+}
