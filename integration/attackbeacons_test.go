@@ -1,0 +1,156 @@
+package integration
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Somebody without the token has recorded the beacons of earlier runs of a command, of which some
+// came from a host that no longer answers. He sends them, and every beacon that he receives
+// meanwhile, from one of the hosts while the next runs start: they start as if there were none.
+func TestAttackReplayedBeacons(t *testing.T) {
+	c := newCluster(t, 4)
+	p := c.newPlace(t)
+	recorded, attacked, limit := 2, 4, time.Second
+	if *attackLong {
+		recorded, attacked, limit = 10, 38, time.Second/2
+	}
+	attacker := p.on(3, self, "beacons", "10000")
+	attacker.waitFor("recording")
+	var alone []time.Duration
+	for range recorded {
+		p.timeOfRun(t, 4, 2, 3)
+		alone = append(alone, p.timeOfRun(t, 1, 2, 3))
+	}
+	c.hosts("cut", "4")
+	attacker.signal(syscall.SIGUSR1)
+	attacker.waitFor("replaying")
+	var during []time.Duration
+	for range attacked {
+		during = append(during, p.timeOfRun(t, 1, 2, 3))
+	}
+	attacker.signal(syscall.SIGUSR1)
+	attacker.checkCode(0)
+	lines, _ := attacker.output()
+	slices.Sort(alone)
+	slices.Sort(during)
+	t.Logf("attacker: %s", strings.Join(lines, "; "))
+	t.Logf("runs alone: %v, during the attack: %v", alone, during)
+	delay := max(0, during[len(during)-1]-alone[len(alone)/2])
+	attackRow(t, "10,000 replayed beacons per second", 3, delay,
+		fmt.Sprintf("%d of %d jobs succeeded", succeeded(during), attacked))
+	if delay > limit {
+		t.Errorf("a start was delayed by %v, want at most %v", delay, limit)
+	}
+}
+
+// splitAfter is the join timeout of agents that may not find each other.
+const splitAfter = 20 * time.Second
+
+// succeeded counts the runs that did not end with the join timeout.
+func succeeded(runs []time.Duration) (n int) {
+	for _, took := range runs {
+		if took < splitAfter {
+			n++
+		}
+	}
+	return n
+}
+
+// timeOfRun runs the same command on the hosts and returns how long that took.
+func (p *clusterPlace) timeOfRun(t *testing.T, hosts ...int) time.Duration {
+	t.Helper()
+	timeout := splitAfter.String()
+	line := rdzvExec([]string{"--nodes", "3", "--join-timeout", timeout}, []string{"true"})
+	start := time.Now()
+	var agents []*process
+	for _, host := range hosts {
+		own := []string{"TMPDIR=" + p.dir(fmt.Sprint("tmp", host))}
+		agents = append(agents, p.startWith(own, p.cluster.on(host, line...)...))
+	}
+	checkCodes(0, agents...)
+	return time.Since(start)
+}
+
+// runBeacons records multicast beacons, and sends them at a rate per second from the first SIGUSR1
+// to the second:
+//
+//	beacons RATE
+func runBeacons(args []string) int {
+	rate, err := strconv.Atoi(args[0])
+	if err != nil {
+		return reportError(err)
+	}
+	group := &net.UDPAddr{IP: net.IPv4(239, 255, 114, 122), Port: 29600}
+	eth0, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return reportError(err)
+	}
+	conn, err := net.ListenMulticastUDP("udp4", eth0, group)
+	if err != nil {
+		return reportError(err)
+	}
+	begin := make(chan os.Signal, 1)
+	signal.Notify(begin, syscall.SIGUSR1)
+	r := &recording{known: map[string]bool{}}
+	go r.record(conn)
+	fmt.Println("recording")
+	<-begin
+	fmt.Println("replaying")
+	out, err := net.DialUDP("udp4", nil, group)
+	if err != nil {
+		return reportError(err)
+	}
+	const tick = time.Millisecond
+	next, sent := time.NewTicker(tick), 0
+	for start := time.Now(); ; {
+		packets := r.all()
+		for ; sent < int(time.Since(start)/tick)*rate/1000; sent++ {
+			_, _ = out.Write(packets[sent%len(packets)])
+		}
+		select {
+		case <-next.C:
+		case <-begin:
+			rate := float64(sent) / time.Since(start).Seconds()
+			fmt.Printf("%d packets sent, %.0f per second, %d different\n", sent, rate, len(packets))
+			return 0
+		}
+	}
+}
+
+// A recording contains each packet once.
+type recording struct {
+	mu      sync.Mutex
+	known   map[string]bool
+	packets [][]byte
+}
+
+func (r *recording) record(conn *net.UDPConn) {
+	for buf := make([]byte, 2000); ; {
+		n, err := conn.Read(buf)
+		if err != nil {
+			panic(err)
+		}
+		r.mu.Lock()
+		if packet := string(buf[:n]); !r.known[packet] {
+			r.known[packet] = true
+			r.packets = append(r.packets, []byte(packet))
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *recording) all() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.packets
+}
