@@ -34,6 +34,14 @@ func connected(port uint16) (inodes, error) {
 	return dump(otherStates, remoteAtLeast, remoteAtMost, port)
 }
 
+// hasConnections tells whether sockets other than listening ones have the port as their own. It is
+// true if the kernel does not tell.
+func hasConnections(port int) bool {
+	const timeWait = 1 << 6 // such a socket has no inode: all are one
+	found, err := dump(otherStates|timeWait, localAtLeast, localAtMost, uint16(port))
+	return err != nil || len(found) > 0
+}
+
 func dump(states uint32, atLeast, atMost byte, port uint16) (inodes, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,45 +62,56 @@ func (h *Held) Close() error {
 
 // reserve reserves the given port, or chooses one, if possible one below free ones: a host with
 // thousands of connections may have none.
+//
+// Nobody can keep a chosen port from its job by claims, of which another user may have any number:
+// the kernel gives a port to one socket, and the last try does without claims. A given port needs
+// its claim, because a user who knows the port would rather choose another one than share it.
 func reserve(family, port int) (h *Held, err error) {
 	if port != 0 {
-		return open(family, port)
+		h, err := open(family, port)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.claim(port); err != nil {
+			h.Close()
+			return nil, err
+		}
+		return h, nil
 	}
 	const tries = 100
 	for try := range tries {
 		h, err = open(family, 0)
-		if errors.Is(err, unix.EADDRINUSE) { // it is above that of another job
-			continue
-		}
-		if err != nil || h.claimAbove(family) || try == tries-1 {
-			return h, err
-		}
-		h.Close()
-	}
-	return nil, err
-}
-
-func open(family, port int) (*Held, error) {
-	if port != 0 {
-		// Fail if another program listens on the port. The socket that holds the port cannot detect
-		// that, because two sockets of one user with SO_REUSEPORT may share a port. A socket with only
-		// SO_REUSEADDR conflicts with listening sockets, but not with connections in TIME_WAIT of an
-		// earlier job on the same port.
-		probe, err := bound(family, port, unix.SO_REUSEADDR)
 		if err != nil {
 			return nil, err
 		}
-		probe.Close()
+		if h.claim(h.port) == nil && h.claimAbove(family) || try == tries-1 {
+			break
+		}
+		h.Close()
 	}
-	// Only a dual-stack socket keeps the port from all binds to port 0. If the socket were bound to
-	// one address, or to IPv4 only, the kernel would assign the port to sockets of the other kind.
-	held, err := bound(family, port, unix.SO_REUSEADDR, unix.SO_REUSEPORT)
+	return h, nil
+}
+
+// open binds the given port, or one that the kernel chooses, which no other socket has: also no
+// other Held, of whichever user. Then it lets sockets with SO_REUSEADDR have the port too.
+//
+// Connections of an earlier job on a given port, for example in TIME_WAIT, are in the way of such a
+// socket, but not of a server with SO_REUSEADDR. While there are any, only the claim keeps other
+// Helds from the port.
+func open(family, port int) (*Held, error) {
+	held, err := bound(family, port)
+	if errors.Is(err, unix.EADDRINUSE) && port != 0 && hasConnections(port) {
+		held, err = besideConnections(family, port)
+	}
 	if err != nil {
 		return nil, err
 	}
 	h := &Held{held: held}
-	if h.port, err = portOf(held); err == nil {
-		err = h.claim(h.port)
+	for _, option := range []int{unix.SO_REUSEADDR, unix.SO_REUSEPORT} {
+		err = errors.Join(err, unix.SetsockoptInt(int(held.Fd()), unix.SOL_SOCKET, option, 1))
+	}
+	if err = os.NewSyscallError("setsockopt", err); err == nil {
+		h.port, err = portOf(held)
 	}
 	if err != nil {
 		h.Close()
@@ -110,42 +120,23 @@ func open(family, port int) (*Held, error) {
 	return h, nil
 }
 
-// claimAbove claims the ports above, and tells whether they are free.
-func (h *Held) claimAbove(family int) bool {
-	for port := h.port + 1; port <= h.port+Above; port++ {
-		if port > 65535 || h.claim(port) != nil {
-			return false
-		}
-		probe, err := bound(family, port)
-		if err != nil {
-			return false
-		}
-		probe.Close()
-	}
-	return true
-}
-
-// claim makes this the only Held with that port on this host. Bound sockets that do not listen do
-// not conflict with each other, but only one socket can have a given abstract Unix address. Like a
-// port, that address belongs to the network namespace, and the kernel frees it when the process
-// ends.
-func (h *Held) claim(port int) error {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+// besideConnections binds a port that has connections, unless another program listens on it. The
+// socket that holds the port cannot detect that, because two sockets of one user with SO_REUSEPORT
+// may share a port.
+func besideConnections(family, port int) (*os.File, error) {
+	probe, err := bound(family, port, unix.SO_REUSEADDR)
 	if err != nil {
-		return os.NewSyscallError("socket", err)
+		return nil, err
 	}
-	name := os.NewFile(uintptr(fd), "port claim")
-	address := &unix.SockaddrUnix{Name: "@rdzv/port/" + strconv.Itoa(port)}
-	if err := unix.Bind(fd, address); err != nil {
-		name.Close()
-		return fmt.Errorf("another job has reserved it: %w", os.NewSyscallError("bind", err))
-	}
-	h.claims = append(h.claims, name)
-	return nil
+	probe.Close()
+	return bound(family, port, unix.SO_REUSEADDR, unix.SO_REUSEPORT)
 }
 
 // bound returns a socket that is bound to the port on all addresses and does not listen. Child
 // processes do not inherit it.
+//
+// Only a dual-stack socket keeps the port from all binds to port 0. If the socket were bound to one
+// address, or to IPv4 only, the kernel would assign the port to sockets of the other kind.
 func bound(family, port int, options ...int) (*os.File, error) {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
