@@ -190,7 +190,7 @@ func (p *place) agents() []int {
 func orphanedKeepers() []int {
 	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
 		line := commandLine(pid)
-		if len(line) != 2 || line[0] != "rdzv-keeper" {
+		if len(line) != 3 || line[0] != "rdzv-keeper" {
 			return true
 		}
 		hydra, err := strconv.Atoi(line[1])

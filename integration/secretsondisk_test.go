@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,8 +55,8 @@ func TestNoSecretOnDisk(t *testing.T) {
 			}
 			checkCodes(0, commands...)
 			p.checkDisk("after the end", secrets)
-			if !eventually(waitLimit, func() bool { return len(keepers()) == 0 }) {
-				t.Errorf("after the end the key is still available at %q", keepers())
+			if !eventually(waitLimit, func() bool { return len(p.keepers()) == 0 }) {
+				t.Errorf("after the end the key is still available at %q", p.keepers())
 			}
 		})
 	}
@@ -74,7 +73,7 @@ func (p *place) secrets(launcher string, all []record) (secrets []string) {
 		secrets = append(secrets, key)
 	}
 	if launcher == "hydra" {
-		for _, address := range keepers() {
+		for _, address := range p.keepers() {
 			secrets = append(secrets, p.keptKey(address))
 		}
 	}
@@ -105,12 +104,13 @@ func (p *place) checkDisk(when string, secrets []string) {
 	}
 }
 
-var keeperAddress = regexp.MustCompile(`@rdzv/pmi/\S+`)
-
-// keepers returns the addresses of the processes that keep the keys of this machine's Hydras.
-func keepers() []string {
-	text, _ := os.ReadFile("/proc/net/unix")
-	return slices.Compact(keeperAddress.FindAllString(string(text), -1))
+// keepers returns the addresses of the processes that keep the keys of this place's Hydras.
+func (p *place) keepers() []string {
+	files, err := filepath.Glob(filepath.Join(p.root, "tmp/rdzv-*/rdzv-keeper-*"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return files
 }
 
 // keptKey asks such a process for its key.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/postmortem"
@@ -39,7 +40,7 @@ func (c *connection) hosting() bool { return c.hosted != nil }
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {
 	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir == nil {
-		meet.RemoveStale(c.dir) // what killed agents have left
+		meet.RemoveStale(procfs.System, c.dir) // what killed agents have left
 		postmortem.RemoveOldErrorFiles(c.dir, time.Now())
 	}
 	if c.local.Agents == 1 {
@@ -173,7 +174,7 @@ func (c *connection) meetConfig() meet.Config {
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
 		Token:      func() ([]byte, error) { return secret.LoadToken(l.tokenSource()) },
-		Proc:       os.DirFS("/proc"),
+		Proc:       procfs.System,
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {
 			path, err := wrap.Find("scontrol", a.Environ, "")

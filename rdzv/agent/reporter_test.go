@@ -45,6 +45,11 @@ func TestNoticed(t *testing.T) {
 			meet.NoMulticast{Err: down}, false, NoMulticast{Err: down, Text: "network is down"},
 			`{"text":"network is down"}`,
 		},
+		{
+			meet.KeeperLost{Err: down}, false,
+			Diagnostic{Severity: Warning, Err: down, Text: "network is down"},
+			`{"severity":"warning","text":"network is down"}`,
+		},
 	} {
 		got := noticed(test.notice, test.showKey, "/home/u/token")
 		if !reflect.DeepEqual(got, test.want) {

@@ -3,13 +3,11 @@ package meet
 import (
 	"errors"
 	"fmt"
-	"net"
+	"io/fs"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -116,13 +114,16 @@ func addressesOf(list []netip.AddrPort) []netip.Addr {
 // An agent saves the contact when it ends, which is after a barrier of the first agents of all
 // tasks. So an agent that finds a saved contact is not the first one of its task.
 func savedContact(c *Config) (*plan, error) {
-	proxy, ok := proxyOf(c)
+	_, name, ok := keeperOf(c)
 	if !ok {
 		return nil, nil
 	}
-	text, ok := readSaved(keeperAddr(c.RuntimeDir, proxy))
-	if !ok {
+	text, err := keeper.Ask(c.RuntimeDir, name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err != nil {
+		return withoutContact(c, name, err)
 	}
 	ct, err := parseContact(text)
 	if err != nil {
@@ -131,11 +132,27 @@ func savedContact(c *Config) (*plan, error) {
 	return ct.plan(c)
 }
 
+// withoutContact is the plan if the keeper of this node has been killed. On one node all agents know
+// that, and meet with the user's token. On several, those of the other nodes have the contact.
+func withoutContact(c *Config, name string, cause error) (*plan, error) {
+	lost := KeeperLost{fmt.Errorf("process %s, which had the key of this mpiexec's jobs, was killed (%w)",
+		keeper.Name, cause)}
+	if !c.oneNode() {
+		return nil, lost.Err
+	}
+	if c.Rank == 0 {
+		c.Notify(lost)
+	}
+	byToken := *c
+	byToken.Job += "\x00" + name
+	return ranked(&byToken)
+}
+
 // saveContact saves the contact when this agent leaves, unless another agent on this host has saved
 // it, or this agent is the task itself: no other agent follows then, in any task, because all tasks
 // take part in every job. It ignores errors; the next agent in the task then fails and reports why.
 func saveContact(c *Config, ct contact, onLeave func(func())) {
-	proxy, ok := proxyOf(c)
+	proxy, name, ok := keeperOf(c)
 	if !ok {
 		return
 	}
@@ -143,63 +160,38 @@ func saveContact(c *Config, ct contact, onLeave func(func())) {
 		return
 	}
 	onLeave(func() {
-		l, err := net.ListenUnix("unix", keeperAddr(c.RuntimeDir, proxy))
-		if err != nil {
-			return
-		}
-		defer l.Close()
-		if f, err := l.File(); err == nil {
-			ct.port = 0 // the next store may have another one
-			_ = keeper.Start(f, proxy.PID, ct.reveal())
-			f.Close()
-		}
+		ct.port = 0 // the next store may have another one
+		_ = keeper.Start(c.RuntimeDir, name, proxy.PID, ct.reveal())
 	})
 }
 
-// proxyOf returns Hydra's process at the other end of the PMI descriptor.
-func proxyOf(c *Config) (procfs.Process, bool) {
+// keeperPrefix begins the name of a keeper's socket file.
+const keeperPrefix = "rdzv-keeper-"
+
+// keeperOf returns Hydra's process at the other end of the PMI descriptor, and the name of its
+// keeper's socket file in the runtime directory, which identifies that process uniquely.
+func keeperOf(c *Config) (proxy procfs.Process, name string, ok bool) {
 	fd, err := strconv.Atoi(c.Env["PMI_FD"])
-	if err != nil || c.Proc == nil {
-		return procfs.Process{}, false
+	if err != nil || c.Proc == nil || c.RuntimeDir == "" {
+		return procfs.Process{}, "", false
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || peer.Pid <= 0 {
-		return procfs.Process{}, false
+		return procfs.Process{}, "", false
 	}
-	p, err := procfs.Read(c.Proc, int(peer.Pid))
-	return p, err == nil
+	proxy, err = procfs.Read(c.Proc, int(peer.Pid))
+	return proxy, fmt.Sprintf("%s%d-%d", keeperPrefix, proxy.PID, proxy.Start), err == nil
 }
 
-// keeperAddr returns the address of the keeper for a proxy: an abstract Unix address, which the
-// kernel frees with the keeper. It depends on the user and identifies the proxy uniquely.
-func keeperAddr(dir string, proxy procfs.Process) *net.UnixAddr {
-	name := fmt.Sprintf("@rdzv/pmi/%x/%d-%d", secret.PublicName(dir), proxy.PID, proxy.Start)
-	return &net.UnixAddr{Net: "unix", Name: name}
-}
-
-// savedTimeout limits the time in which the keeper must answer. It needs a few microseconds.
-const savedTimeout = 5 * time.Second
-
-// readSaved reads the contact from the keeper, if there is one. It ignores a process of another
-// user, because every user can listen at the address.
-func readSaved(addr *net.UnixAddr) (string, bool) {
-	conn, err := net.DialUnix("unix", nil, addr)
-	if err != nil {
-		return "", false
+// leftByKeeper tells whether a file in the runtime directory is that of a keeper that was killed and
+// whose proxy has ended: until then it tells later agents of the task what has happened.
+func leftByKeeper(proc fs.FS, dir, name string) bool {
+	var pid int
+	var start uint64
+	_, err := fmt.Sscanf(name, keeperPrefix+"%d-%d", &pid, &start)
+	if err != nil || !keeper.Killed(dir, name) {
+		return false
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(savedTimeout))
-	var peer *unix.Ucred
-	raw, err := conn.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) {
-			peer, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		})
-	}
-	if err != nil || peer == nil || int(peer.Uid) != os.Geteuid() {
-		return "", false
-	}
-	text := make([]byte, maxContact+1)
-	n, err := conn.Read(text)
-	return string(text[:n]), err == nil && n > 0
+	proxy, err := procfs.Read(proc, pid)
+	return err != nil || proxy.Start != start
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
-// DifferentToken, DifferentCommand, RanksMissing and NoMulticast.
+// DifferentToken, DifferentCommand, RanksMissing, NoMulticast and KeeperLost.
 type Notice interface{ notice() }
 
 // Alone is reported by an agent without a launcher if no other agent has connected to it yet.
@@ -88,6 +88,13 @@ type NoMulticast struct {
 	Err error
 }
 
+// KeeperLost is reported by rank 0 under Hydra if the process has been killed that had the job key for
+// later agents of a task. The agents meet with the user's token instead.
+type KeeperLost struct {
+	Err error
+}
+
+func (KeeperLost) notice()       {}
 func (Searching) notice()        {}
 func (Alone) notice()            {}
 func (DifferentToken) notice()   {}

@@ -79,9 +79,49 @@ func TestHydra(t *testing.T) {
 		if n := strings.Count(hydra.Received(), "cmd=init"); n != size {
 			t.Errorf("init was sent %d times:\n%s", n, hydra.Received())
 		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-			t.Errorf("files in the runtime directory: %v, %v", left, err)
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) != 1 || !strings.HasPrefix(left[0].Name(), keeperPrefix) {
+			t.Errorf("files in the runtime directory: %v, %v; want the keeper's", left, err)
 		}
+	}
+}
+
+// A keeper is killed between two agents of each task: on one node the second ones meet with the
+// user's token, and rank 0 reports why. Agents on several nodes cannot, and say why.
+func TestKeeperIsKilled(t *testing.T) {
+	hydra, dir := pmitest.Start(t, 2), t.TempDir()
+	c := hydraConfig(t, hydra, 0, dir)
+	_, name, ok := keeperOf(&c)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: dir + "/" + name})
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close() // the file is what a killed keeper leaves
+	store, notices := newFakeStore(t, "store"), make(chan Notice, 2)
+	var group sync.WaitGroup
+	for rank := range 2 {
+		c := hydraConfig(t, hydra, rank, dir)
+		c.Token = func() ([]byte, error) { return []byte("0123456789abcdef"), nil }
+		c.Notify = func(n Notice) { notices <- n }
+		group.Go(func() {
+			if got := ask(t, mustMeet(t, c, store.host), "x"); got != "store x" {
+				t.Errorf("rank %d got %q", rank, got)
+			}
+		})
+	}
+	group.Wait()
+	want := "process rdzv-keeper, which had the key of this mpiexec's jobs, was killed " +
+		"(connect: connection refused)"
+	if lost, _ := (<-notices).(KeeperLost); len(notices) != 0 || fmt.Sprint(lost.Err) != want {
+		t.Errorf("notice %v, then %d others; want %s, from rank 0 only", lost, len(notices), want)
+	}
+	if received := hydra.Received(); received != "" {
+		t.Errorf("requests to PMI, which has been finalized: %s", received)
+	}
+	c.Nodes, c.LocalSize = 2, 1
+	if _, err := Meet(t.Context(), c, store.host); fmt.Sprint(err) != want {
+		t.Errorf("Meet of one of two nodes: %v, want %s", err, want)
 	}
 }
 

@@ -22,12 +22,15 @@ const (
 
 // RemoveStale removes this package's files that killed agents have left in a runtime directory:
 // those that nobody has locked. It may also remove a file that another agent has created and not
-// yet locked; that agent then creates another one.
-func RemoveStale(dir string) {
+// yet locked; that agent then creates another one. proc is /proc.
+func RemoveStale(proc fs.FS, dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		name := e.Name()
 		own := strings.HasPrefix(name, hostLockPrefix) || strings.HasPrefix(name, sharedPrefix)
+		if e.Type() == fs.ModeSocket && leftByKeeper(proc, dir, name) {
+			os.Remove(filepath.Join(dir, name))
+		}
 		if !own || !e.Type().IsRegular() {
 			continue
 		}

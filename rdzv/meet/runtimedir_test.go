@@ -2,10 +2,14 @@ package meet
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"rdzv/internal/procfs"
 )
 
 // RemoveStale removes files that killed agents have left, but no locked files and no other files.
@@ -29,21 +33,35 @@ func TestRemoveStale(t *testing.T) {
 	if err := os.Symlink(elsewhere, at(hostLockPrefix+"link")); err != nil {
 		t.Fatal(err)
 	}
-	RemoveStale(dir)
+	self, err := procfs.Read(procfs.System, os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := fmt.Sprintf("%s%d-%d", keeperPrefix, self.PID, self.Start)
+	for _, name := range []string{needed, needed + "0", keeperPrefix + "x"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: at(name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+	}
+	RemoveStale(procfs.System, dir)
 	var left []string
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
 	want := []string{
-		"bus", filepath.Base(held.path), hostLockPrefix + "link", sharedPrefix + "held",
+		"bus", filepath.Base(held.path), hostLockPrefix + "link", needed, keeperPrefix + "x",
+		sharedPrefix + "held",
 	}
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %q, want %q", left, want)
 	}
 	e.run()
 	held.release()
-	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+	if entries, _ := os.ReadDir(dir); len(entries) != 4 {
 		t.Errorf("left after the agent has left: %v", entries)
 	}
 }

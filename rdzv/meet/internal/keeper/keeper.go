@@ -17,16 +17,34 @@ import (
 	"unsafe"
 )
 
-// Name is the keeper's argv[0]. Its only argument is the pid of the owner.
+// Name is the keeper's argv[0]. Its arguments are the pid of the owner and the socket file.
 const Name = "rdzv-keeper"
 
 // maxText is the maximum length of the text in bytes. A pipe or socket buffer holds that much
 // before anybody reads it.
 const maxText = 4096
 
-// Start starts a keeper of the text that accepts connections on l, a listening Unix socket. The
+// Start starts a keeper of the text, with a socket file of that name in dir, an absolute path that
+// only this user can access. The error is syscall.EADDRINUSE if another keeper has that file. The
 // keeper outlives the caller and has a session of its own.
-func Start(l *os.File, owner int, text string) error {
+func Start(dir, name string, owner int, text string) error {
+	if len(text) > maxText {
+		return errors.New("text too long for a keeper")
+	}
+	l, err := listen(dir, name)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	path := dir + "/" + name
+	if err := start(l, owner, path, text); err != nil {
+		os.Remove(path)
+		return err
+	}
+	return nil
+}
+
+func start(l *os.File, owner int, path, text string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -38,13 +56,11 @@ func Start(l *os.File, owner int, text string) error {
 	}
 	defer out.Close()
 	defer in.Close()
-	if len(text) > maxText {
-		return errors.New("text too long for a keeper")
-	}
 	if _, err := in.WriteString(text); err != nil {
 		return err
 	}
-	p, err := os.StartProcess("/proc/self/exe", []string{Name, strconv.Itoa(owner)}, &os.ProcAttr{
+	args := []string{Name, strconv.Itoa(owner), path}
+	p, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
 		Dir: "/", Files: []*os.File{l, out, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 		// The agent's environment is not inherited, because it may contain a secret.
 		Env: []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
@@ -56,13 +72,14 @@ func Start(l *os.File, owner int, text string) error {
 }
 
 func init() {
-	if len(os.Args) == 2 && os.Args[0] == Name {
-		os.Exit(run(os.Args[1]))
+	if len(os.Args) == 3 && os.Args[0] == Name {
+		os.Exit(run(os.Args[1], os.Args[2]))
 	}
 }
 
 // run runs the keeper until its owner ends, and returns the exit code. Nobody reads the code.
-func run(pid string) int {
+func run(pid, path string) int {
+	defer os.Remove(path)
 	name := append([]byte(Name), 0) // for ps, which would show "exe"
 	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0)
 	closeInherited()

@@ -2,8 +2,7 @@ package keeper
 
 import (
 	"bytes"
-	"io"
-	"net"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 )
 
 // owned starts a process and a keeper that it owns.
-func owned(t *testing.T, text string) (owner *exec.Cmd, stop func(), addr string) {
+func owned(t *testing.T, dir, text string) (owner *exec.Cmd, stop func()) {
 	t.Helper()
 	owner = exec.Command("cat")
 	in, err := owner.StdinPipe()
@@ -31,32 +30,10 @@ func owned(t *testing.T, text string) (owner *exec.Cmd, stop func(), addr string
 		_ = owner.Wait()
 	})
 	t.Cleanup(stop)
-	addr = "@rdzv/test/" + strconv.Itoa(owner.Process.Pid)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: addr, Net: "unix"})
-	if err != nil {
+	if err := Start(dir, "socket", owner.Process.Pid, text); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	f, err := l.File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := Start(f, owner.Process.Pid, text); err != nil {
-		t.Fatal(err)
-	}
-	return owner, stop, addr
-}
-
-func receive(addr string) (string, error) {
-	conn, err := net.Dial("unix", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
-	text, err := io.ReadAll(conn)
-	return string(text), err
+	return owner, stop
 }
 
 // keepers returns the pids of an owner's keepers that have not ended. A keeper that a test has
@@ -65,7 +42,7 @@ func keepers(owner int) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		line, _ := os.ReadFile(file)
-		if string(line) == Name+"\x00"+strconv.Itoa(owner)+"\x00" {
+		if strings.HasPrefix(string(line), Name+"\x00"+strconv.Itoa(owner)+"\x00") {
 			pids = append(pids, filepath.Base(filepath.Dir(file)))
 		}
 	}
@@ -81,9 +58,10 @@ func TestKeeper(t *testing.T) {
 	}
 	defer leak.Close()
 	clearCloseOnExec(t, leak)
-	owner, stop, addr := owned(t, text)
+	dir := longDir(t)
+	owner, stop := owned(t, dir, text)
 	for range 3 {
-		if got, err := receive(addr); err != nil || got != text {
+		if got, err := Ask(dir, "socket"); err != nil || got != text {
 			t.Fatalf("the keeper sent %q, %v", got, err)
 		}
 	}
@@ -112,14 +90,44 @@ func TestKeeper(t *testing.T) {
 			t.Fatal("the keeper has not ended with its owner")
 		}
 	}
-	if got, err := receive(addr); err == nil {
-		t.Errorf("the keeper sent %q after its owner ended", got)
+	if got, err := Ask(dir, "socket"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("after the owner's end the answer is %q, %v, want no such file", got, err)
 	}
+}
+
+// A keeper that was killed leaves its file.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	owner, _ := owned(t, dir, "text")
+	if err := Start(dir, "socket", owner.Process.Pid, "x"); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a second keeper: %v, want EADDRINUSE", err)
+	}
+	if Killed(dir, "socket") || Killed(dir, "none") {
+		t.Error("Killed = true for a running keeper, or for none")
+	}
+	for _, pid := range keepers(owner.Process.Pid) {
+		pid, _ := strconv.Atoi(pid)
+		syscall.Kill(pid, syscall.SIGKILL)
+		syscall.Wait4(pid, nil, 0, nil)
+	}
+	got, err := Ask(dir, "socket")
+	if !errors.Is(err, syscall.ECONNREFUSED) || !Killed(dir, "socket") {
+		t.Errorf("the answer of a killed keeper is %q, %v", got, err)
+	}
+}
+
+// longDir returns a directory whose path is longer than the address of a Unix socket.
+func longDir(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // Without a pidfd, the end of the owner is detected through /proc.
 func TestOwnerWithoutPidfd(t *testing.T) {
-	owner, stop, _ := owned(t, "text")
+	owner, stop := owned(t, t.TempDir(), "text")
 	o, err := openOwner(strconv.Itoa(owner.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +147,7 @@ func TestOwnerWithoutPidfd(t *testing.T) {
 }
 
 func TestTooLong(t *testing.T) {
-	if err := Start(os.Stdin, os.Getpid(), strings.Repeat("x", 1<<20)); err == nil {
+	if err := Start(t.TempDir(), "socket", os.Getpid(), strings.Repeat("x", 1<<20)); err == nil {
 		t.Error("Start accepts a text that is larger than a pipe")
 	}
 }
