@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,7 +162,9 @@ func saveContact(c *Config, ct contact, onLeave func(func())) {
 	}
 	onLeave(func() {
 		ct.port = 0 // the next store may have another one
-		_ = keeper.Start(c.RuntimeDir, name, proxy.PID, ct.reveal())
+		if dir, err := filepath.Abs(c.RuntimeDir); err == nil {
+			_ = keeper.Start(dir, name, proxy.PID, ct.reveal())
+		}
 	})
 }
 
