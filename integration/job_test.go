@@ -44,7 +44,6 @@ type job struct {
 	agentsBy  map[int]int            // agents by the pids of their parents
 	signalled map[int]syscall.Signal // by pid
 	orphaned  bool                   // the launcher was killed
-	stopped   []int                  // an agent that received SIGSTOP, its watchdog, workers, ...
 	via       []string               // starts recordingExitCode's shell
 	codes     string                 // the directory of recordingExitCode
 }
@@ -189,10 +188,10 @@ func (j *job) linesWith(texts ...string) (found []string) {
 func (j *job) agentOf(rank int) int    { return parentOf(j.watchdogOf(rank)) }
 func (j *job) watchdogOf(rank int) int { return parentOf(j.workers[rank].PID) }
 
-// storeHost is the agent that hosts the store, because it listens; otherAgent is one that does not.
-// They are 0 if there is none.
-func (j *job) storeHost() int  { return j.findAgent(listens) }
-func (j *job) otherAgent() int { return j.findAgent(func(pid int) bool { return !listens(pid) }) }
+// storeHost is the agent that hosts the store, otherAgent one that does not. They are 0 if there is
+// none.
+func (j *job) storeHost() int  { return j.findAgent(hasStore) }
+func (j *job) otherAgent() int { return j.findAgent(func(pid int) bool { return !hasStore(pid) }) }
 
 func (j *job) findAgent(condition func(pid int) bool) int {
 	agents := j.agents()

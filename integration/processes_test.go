@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,11 +55,8 @@ func parentOf(pid int) int   { return read(pid).Parent }
 func nameOf(pid int) string  { return read(pid).Name }
 func stateOf(pid int) string { return string(read(pid).State) }
 
-// The states of sockets in /proc/net/tcp.
-const (
-	established = "01"
-	listening   = "0A"
-)
+// established is the state of a socket in /proc/net/tcp.
+const established = "01"
 
 // sockets counts the TCP sockets of a process that are in a state.
 func sockets(pid int, state string) (n int) {
@@ -82,8 +80,15 @@ func sockets(pid int, state string) (n int) {
 	return n
 }
 
-// listens tells whether a process has a TCP socket that listens.
-func listens(pid int) bool { return sockets(pid, listening) > 0 }
+// hasStore tells whether a process has files of a store open. All agents may have a socket that
+// listens: under Hydra they inherit one from mpiexec.
+func hasStore(pid int) bool {
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	return slices.ContainsFunc(links, func(link string) bool {
+		target, _ := os.Readlink(link)
+		return strings.Contains(target, "/rdzv-store-")
+	})
+}
 
 // numberIn returns the number after a name in a file of /proc, or 0 if there is none.
 func numberIn(path, name string) int {
