@@ -24,17 +24,15 @@ func watchExits(pids ...[]int) *exitWatch {
 	return w
 }
 
-// wait waits until all processes have ended, except those given, or until the time is over.
-func (w *exitWatch) wait(limit time.Duration, except []int) {
+// wait waits until all processes have ended, or until the time is over.
+func (w *exitWatch) wait(limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	for time.Now().Before(deadline) {
 		var set []unix.PollFd
 		var pids []int
 		for pid, fd := range w.pidfds {
-			if !slices.Contains(except, pid) {
-				set = append(set, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-				pids = append(pids, pid)
-			}
+			set = append(set, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			pids = append(pids, pid)
 		}
 		if len(set) == 0 {
 			return

@@ -48,7 +48,7 @@ func (c *cluster) killWhileWaiting(
 	j.agentsBy = map[int]int{parentOf(agent): agent}
 	start := time.Now()
 	j.signal(agent, syscall.SIGKILL)
-	watch.wait(10*time.Second, nil)
+	watch.wait(10 * time.Second)
 	r := killResult{killed: name + ", waiting", launcher: launcher, hosts: hosts}
 	r.survivors, r.all = watch.check(t), watch.lastExit(start, rdzvs)
 	for _, pid := range j.tree() { // the absent rank, and a launcher that waits for it
@@ -156,7 +156,7 @@ func TestNodeCutOff(t *testing.T) {
 	var table killTable
 	for i, j := range jobs {
 		watch := watches[i]
-		watch.wait(15*time.Second, nil)
+		watch.wait(15 * time.Second)
 		defer watch.close()
 		j.awaitShells()
 		table.add(killResult{

@@ -31,8 +31,10 @@ var killCases = []killCase{
 		kill: func(j *job) { j.signal(j.watchdogOf(lastRank), syscall.SIGKILL) }},
 	{name: "process group", codes: []int{123},
 		kill: func(j *job) { j.signal(-j.groupOf(lastRank), syscall.SIGKILL) }},
-	{name: "agent SIGSTOP", codes: []int{123}, kill: func(j *job) { j.stop(j.agentOf(lastRank)) }},
-	{name: "store SIGSTOP", codes: []int{123}, kill: func(j *job) { j.stop(j.storeHost()) }},
+	{name: "agent SIGSTOP", codes: []int{123},
+		kill: func(j *job) { j.signal(j.agentOf(lastRank), syscall.SIGSTOP) }},
+	{name: "store SIGSTOP", codes: []int{123},
+		kill: func(j *job) { j.signal(j.storeHost(), syscall.SIGSTOP) }},
 	{name: "launcher", codes: []int{123}, launchers: jobLaunchers[1:], kill: (*job).killLauncher},
 	// An mpirun that loses its daemon sends SIGTERM to the ranks of its own host at once, which may
 	// arrive before the leader notices the loss.
@@ -57,17 +59,6 @@ func (j *job) groupOf(rank int) int {
 func (j *job) killLauncher() {
 	j.orphaned = true
 	j.signal(j.commands[0].pid(), syscall.SIGKILL)
-}
-
-// stop stops an agent; its job then considers it lost.
-func (j *job) stop(agent int) {
-	j.t.Helper()
-	j.signal(agent, syscall.SIGSTOP)
-	for _, pid := range j.tree() {
-		if pid == agent || parentOf(pid) == agent || parentOf(parentOf(pid)) == agent {
-			j.stopped = append(j.stopped, pid)
-		}
-	}
 }
 
 // Whatever is killed: all processes of the job end at once, on all hosts, and the surviving agents
@@ -103,13 +94,9 @@ func (c *cluster) runKillCase(t *testing.T, k killCase, launcher string, hosts i
 	defer watch.close()
 	start := time.Now()
 	k.kill(j)
-	watch.wait(15*time.Second, j.stopped)
+	watch.wait(15 * time.Second)
 	r := killResult{killed: k.name, launcher: launcher, hosts: hosts}
 	r.workers, r.all = watch.lastExit(start, workers), watch.lastExit(start, rdzvs)
-	for _, pid := range j.stopped {
-		_ = syscall.Kill(pid, syscall.SIGCONT) // unless the launcher has killed it
-	}
-	watch.wait(15*time.Second, nil)
 	r.survivors = watch.check(t)
 	r.commands = j.launcherCodes()
 	r.returned = time.Since(start)

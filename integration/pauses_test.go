@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A job continues after all its agents were stopped for longer than the peer timeout.
+// A job continues after all its processes were stopped for longer than the peer timeout.
 func TestPauses(t *testing.T) {
 	c := newJobCluster(t)
 	var scenarios []scenario
@@ -21,8 +21,9 @@ func TestPauses(t *testing.T) {
 	runConcurrently(t, scenarios)
 }
 
-// pauseTime is longer than the shortest --peer-timeout.
-const pauseTime = 4 * time.Second
+// pauseTime is longer than a watchdog lets its agent be stopped alone, with the shortest
+// --peer-timeout.
+const pauseTime = 5 * time.Second
 
 func (c *cluster) pauseJob(t *testing.T, launcher string, hosts int) {
 	end := filepath.Join(newPlace(t).root, "end")
@@ -52,7 +53,7 @@ func (j *job) suspend(agents []int) {
 		j.slurmCommand("scontrol", "suspend", j.workers[0].Env["SLURM_JOB_ID"])
 		return
 	}
-	j.signalAll(agents, syscall.SIGSTOP)
+	j.signalGroups(agents, syscall.SIGSTOP)
 }
 
 func (j *job) resume(agents []int) {
@@ -60,12 +61,18 @@ func (j *job) resume(agents []int) {
 		j.slurmCommand("scontrol", "resume", j.workers[0].Env["SLURM_JOB_ID"])
 		return
 	}
-	j.signalAll(agents, syscall.SIGCONT)
+	j.signalGroups(agents, syscall.SIGCONT)
 }
 
-func (j *job) signalAll(pids []int, s syscall.Signal) {
-	for _, pid := range pids {
-		j.signal(pid, s)
+// signalGroups sends a signal to the process groups of agents, which contain their workers.
+func (j *job) signalGroups(agents []int, s syscall.Signal) {
+	j.t.Helper()
+	for _, agent := range agents {
+		group, err := syscall.Getpgid(agent)
+		if err != nil {
+			j.t.Fatalf("agent %d has ended", agent)
+		}
+		j.signal(-group, s)
 	}
 }
 

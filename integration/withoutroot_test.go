@@ -38,7 +38,7 @@ func killWithoutRoot(t *testing.T, l launcher, victim string) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	watch.wait(15*time.Second, nil)
+	watch.wait(15 * time.Second)
 	watch.check(t)
 	want := map[string]int{"worker": 137, "watchdog": 123, "agent": 137}[victim]
 	if victim == "agent" && l.name == "hydra" {

@@ -48,14 +48,15 @@
 //	                              and Err, Run goes on
 //	ctx ends before a worker is   Ended with Stopped, PID 0 and  the worker is not started
 //	started                       Signal SIGTERM
-//	the watchdog dies, or does    results, ErrWatchdog           SIGKILL to all, sent by the agent
-//	not take orders, before the
-//	tree has ended
+//	the watchdog dies, is stopped results, ErrWatchdog           SIGKILL to all, sent by the agent
+//	for 2 s, or does not take
+//	orders, before the tree has
+//	ended
 //	a process survives SIGKILL    results, a *SurvivorError for  it is left running
 //	for 3 s (another user's, or   each such process
 //	hanging in the kernel)
-//	the agent dies                -                              SIGKILL to all, sent by the
-//	                                                             watchdog
+//	the agent dies, or is stopped -                              SIGKILL to all, also to the
+//	alone for FrozenLimit                                        agent, sent by the watchdog
 //	the Tree is not valid, or     nil, an error                  nothing was started
 //	the watchdog cannot be
 //	started

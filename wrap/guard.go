@@ -23,6 +23,7 @@ type guard struct {
 	reports *os.File // from the sentinel; nil without one
 	slack   int      // this process's timer slack in ns; 0 if unknown
 	records chan watchdog.Record
+	frozen  time.Duration // see checkFrozen
 }
 
 // guards are the watchdogs of this process: children of it that are no orphans.
@@ -114,7 +115,8 @@ func (g *guard) read() {
 	}
 }
 
-// lateMargin is how much longer than its own limits a watchdog may take before it is killed.
+// lateMargin is how much longer than its own limits a watchdog may take, and how long it may be
+// stopped while this process runs, before it is killed.
 const lateMargin = 2 * time.Second
 
 // order sends an order to the watchdog. If the watchdog has died, read finds that out. If it does

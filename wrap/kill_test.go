@@ -33,7 +33,7 @@ sleep 1006`
 // agent runs a resistantTree and n-1 ignoringSignals workers until it is killed.
 var agent = role("agent", func() {
 	n, _ := strconv.Atoi(os.Getenv(argEnv))
-	tree := Tree{Source: Signals(syscall.SIGTERM)}
+	tree := Tree{Source: Signals(syscall.SIGTERM), FrozenLimit: time.Second}
 	for i := range n {
 		w := Worker{
 			Path: "/bin/sh", Args: []string{"sh", "-c", resistantTree}, Env: os.Environ(),
@@ -115,29 +115,32 @@ func dead(pid int) bool {
 	return err != nil || s.State == 'Z' || s.State == 'X'
 }
 
-// TestNoneLeftAfterKill kills one of the processes; the whole tree ends.
+// TestNoneLeftAfterKill kills one of the processes, or stops it for ever; the whole tree ends.
 func TestNoneLeftAfterKill(t *testing.T) {
+	const lost = "returned the watchdog died"
 	for _, row := range []struct {
-		name string
-		kill func(agent, dog, sentinel int) []int
-		want string // what the agent prints, if it still runs
+		name   string
+		signal syscall.Signal
+		kill   func(agent, dog, sentinel int) (pid int)
+		want   string // what the agent prints, if it still runs
 	}{
-		{"agent", func(agent, _, _ int) []int { return []int{agent} }, ""},
-		{"watchdog", func(_, dog, _ int) []int { return []int{dog} }, "returned the watchdog died"},
-		{"process group of the agent", func(agent, _, _ int) []int { return []int{-agent} }, ""},
-		{"process group of the watchdog", func(_, dog, _ int) []int {
-			return []int{-dog}
-		}, "returned the watchdog died"},
+		{"agent", syscall.SIGKILL, func(agent, _, _ int) int { return agent }, ""},
+		{"watchdog", syscall.SIGKILL, func(_, dog, _ int) int { return dog }, lost},
+		{"process group of the agent", syscall.SIGKILL,
+			func(agent, _, _ int) int { return -agent }, ""},
+		{"process group of the watchdog", syscall.SIGKILL,
+			func(_, dog, _ int) int { return -dog }, lost},
+		{"stopped agent", syscall.SIGSTOP, func(agent, _, _ int) int { return agent }, ""},
+		{"stopped watchdog", syscall.SIGSTOP, func(_, dog, _ int) int { return dog }, lost},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			nothingLeft(t)
 			cmd, l := startAgent(t, 3, nil)
 			dog, sentinel := watchdogOf(t, cmd.Process.Pid)
 			begun := time.Now()
-			for _, pid := range row.kill(cmd.Process.Pid, dog, sentinel) {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+			pid := row.kill(cmd.Process.Pid, dog, sentinel)
+			if err := syscall.Kill(pid, row.signal); err != nil {
+				t.Fatal(err)
 			}
 			eventually(t, "all processes have ended", func() bool {
 				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) &&

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/wrap/internal/watchdog"
 )
 
@@ -117,6 +119,13 @@ func newRun(t *Tree) *run {
 func (r *run) supervise(ctx context.Context) {
 	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
 	dumpStacks := r.tree.DumpStacks
+	if limit := r.tree.FrozenLimit; limit > 0 {
+		r.guard.order(watchdog.Record{Kind: watchdog.LimitFreeze, A: int64(limit)})
+	}
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, unix.SIGCHLD)
+	defer signal.Stop(changed)
+	frozen := r.guard.checkFrozen()
 	var late <-chan time.Time // set when the tree has been ordered to end
 	for {
 		select {
@@ -145,8 +154,14 @@ func (r *run) supervise(ctx context.Context) {
 			kill, ended = nil, nil
 			r.guard.order(watchdog.Record{Kind: watchdog.Kill})
 			late = time.After(watchdog.KillWait + lateMargin)
+		case <-changed:
+			if frozen == nil {
+				frozen = r.guard.checkFrozen()
+			}
+		case <-frozen:
+			frozen = r.guard.checkFrozen()
 		case <-late:
-			_ = r.guard.process.Kill() // it hangs or is stopped; killLeft kills the tree
+			_ = r.guard.process.Kill() // it hangs; killLeft kills the tree
 		}
 	}
 }

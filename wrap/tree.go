@@ -59,6 +59,11 @@ type Tree struct {
 	// program has caught them they no longer have their default action.
 	JobControl bool
 
+	// FrozenLimit is how long this process may be stopped by SIGSTOP, and not continued, while
+	// workers run; then the watchdog kills it and the tree. 0 is for ever. It may be stopped for
+	// longer together with its workers (Ctrl-Z, SIGSTOP to its process group), or by a debugger.
+	FrozenLimit time.Duration
+
 	// Signals are sent to the workers that have not received them: to all, or if Event.Shared to
 	// those that are started after Event.At. A worker that has not been started yet receives each
 	// signal, once, when it has. Run receives from Signals until nothing of the tree is left. May be

@@ -56,7 +56,7 @@ func (w *workers) run() error {
 func (w *workers) tree() (wrap.Tree, error) {
 	c, seat := w.local.Config, w.world.Seat
 	t := wrap.Tree{
-		Grace: c.Grace, Linger: true, JobControl: true,
+		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: w.frozenLimit(),
 		Source: w.in.source, Signals: w.in.forward, DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
 			started := WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid}
@@ -84,6 +84,15 @@ func (w *workers) tree() (wrap.Tree, error) {
 		t.Workers = append(t.Workers, worker)
 	}
 	return t, nil
+}
+
+// frozenLimit is how long this agent may be stopped, as the other agents see it. A job of one agent
+// has nobody to wait for it.
+func (w *workers) frozenLimit() time.Duration {
+	if w.local.Agents == 1 {
+		return 0
+	}
+	return w.local.Config.PeerTimeout
 }
 
 // environ is the environment of the i-th worker.

@@ -26,9 +26,8 @@ import (
 // Name is the argv[0] of the watchdog.
 const Name = "rdzv-watchdog"
 
-// Args returns the argv of the watchdog of an agent: agent is its pid, which only serves readers of
-// ps, group its process group, or 0 if this pid namespace has no number for it. With sentinel the
-// watchdog starts a sentinel.
+// Args returns the argv of the watchdog of an agent: agent is its pid, group its process group, or
+// 0 if this pid namespace has no number for it. With sentinel the watchdog starts a sentinel.
 func Args(agent, group int, sentinel bool) []string {
 	return []string{Name, strconv.Itoa(agent), strconv.Itoa(group), strconv.FormatBool(sentinel)}
 }
@@ -52,6 +51,7 @@ func run(args []string) int {
 	prctl(prSetName, uintptr(unsafe.Pointer(&name[0]))) // otherwise ps and killall show "exe"
 	surviveSignals()
 	w := newWatchdog()
+	w.freeze.agent, _ = strconv.Atoi(args[1])
 	if args[3] == "true" {
 		w.sentinel.pid = startSentinel(group)
 	}

@@ -27,6 +27,8 @@ const (
 	Kill
 	// Query makes the sentinel report QueryReply, after all signals that it has received before.
 	Query
+	// LimitFreeze says that the agent is to be killed when it has been frozen for longer than A ns.
+	LimitFreeze
 )
 
 // Records from the watchdog to the agent.

@@ -72,6 +72,7 @@ func (w *watchdog) step(order Record, scan bool) {
 	if !w.dumpAt.IsZero() && !now.Before(w.dumpAt) {
 		w.dumpStacks()
 	}
+	w.checkAgent(now)
 	if w.advance(now, scan) {
 		tell(Record{Kind: Finished})
 		os.Exit(0)
@@ -101,6 +102,8 @@ func (w *watchdog) handle(r Record) {
 		w.enter(killing, KillWait)
 	case Query:
 		w.sentinel.mark(QueryReply)
+	case LimitFreeze:
+		w.freeze.limit = time.Duration(r.A)
 	}
 }
 
@@ -120,7 +123,8 @@ func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 
 // untilTimer is the time until the next start of a worker or, while the tree is being stopped, until
 // the next search for orphans: the kernel reports the end of a child but not that this process has
-// adopted one. While SIGABRT is announced it is the time until that. It is nil if there is none.
+// adopted one. While SIGABRT is announced it is the time until that, else until the next check of
+// the agent. It is nil if there is none.
 func (w *watchdog) untilTimer() *syscall.Timeval {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,6 +138,8 @@ func (w *watchdog) untilTimer() *syscall.Timeval {
 		wait = time.Until(w.dumpAt)
 	case len(w.queue.spec) > 0:
 		wait = w.queue.untilNext()
+	case w.freeze.limit > 0:
+		wait = w.freeze.untilCheck(time.Now())
 	default:
 		return nil
 	}

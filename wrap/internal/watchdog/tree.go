@@ -38,6 +38,7 @@ type watchdog struct {
 	queue    queue      // those that have not been started; empty unless the phase is running
 	workers  []*worker  // those that run, in the order of their start
 	sentinel sentinel
+	freeze   freeze
 	sentTerm map[int]bool // orphans that have received SIGTERM
 	phase    phase
 	deadline time.Time // end of the phase
