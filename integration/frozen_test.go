@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/internal/procfs"
+)
+
+// A frozenCase is a process of a job that receives SIGSTOP and is not continued.
+type frozenCase struct {
+	name    string
+	process func(j *job) int
+	fails   bool   // then the last rank exits with failCode
+	reason  string // which the job reports
+}
+
+const (
+	frozenTimeout = 3 * time.Second // --peer-timeout
+	frozenGrace   = time.Second
+	// frozenLimit is the longest time from the SIGSTOP until the launcher has ended.
+	frozenLimit = frozenTimeout + frozenGrace + time.Second
+	// busyMargin is for the short form, which runs while other tests use the processors.
+	busyMargin = 5 * time.Second
+	// mpirunWait is how long mpirun 4 may wait on each host after a task has failed.
+	mpirunWait = 2 * time.Second
+)
+
+var frozenCases = []frozenCase{
+	{"agent", func(j *job) int { return j.agentOf(lastRank) }, false, "rdzv: lost "},
+	{"store's agent", (*job).storeHost, false, "which hosted the store"},
+	{"watchdog", func(j *job) int { return j.watchdogOf(lastRank) }, true, "lost the watchdog"},
+	{"sentinel", (*job).sentinel, true, "rank 3"},
+	{"worker", func(j *job) int { return j.workers[0].PID }, true, "rank 3"},
+}
+
+// sentinel is that of the last rank.
+func (j *job) sentinel() int {
+	watchdog := j.watchdogOf(lastRank)
+	return procfs.FindDescendant(procfs.System, watchdog, func(pid int) bool {
+		return nameOf(pid) == "tree-sentinel"
+	})
+}
+
+// A job ends, and with it its launcher, although one of its processes is stopped for ever. Nothing
+// of it is left when that process continues.
+func TestAttackFrozenProcess(t *testing.T) {
+	c := newJobCluster(t)
+	hosts := []int{1}
+	if *attackLong {
+		hosts = []int{1, 2}
+	}
+	var scenarios []scenario
+	for _, f := range frozenCases {
+		for _, n := range hosts {
+			for _, launcher := range jobLaunchers {
+				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(f.name, " ", "_"), launcher, n)
+				run := func(t *testing.T) { c.freeze(t, f, launcher, n) }
+				scenarios = append(scenarios, scenario{name, run})
+			}
+		}
+	}
+	runConcurrently(t, scenarios)
+}
+
+func (c *cluster) freeze(t *testing.T, f frozenCase, launcher string, hosts int) {
+	flags := []string{"--peer-timeout", frozenTimeout.String(), "--grace", frozenGrace.String()}
+	j := c.runningJob(t, launcher, hosts, flags, worker("session", jobDir))
+	frozen := f.process(j)
+	start := time.Now()
+	j.signal(frozen, syscall.SIGSTOP)
+	if f.fails {
+		j.signal(j.workers[lastRank].PID, syscall.SIGUSR1)
+	}
+	limit := frozenLimit
+	if !*attackLong {
+		limit += busyMargin
+	}
+	if launcher == "openmpi" {
+		limit += time.Duration(hosts) * mpirunWait
+	}
+	outcome := j.endWithin(limit)
+	took := time.Since(start)
+	_ = syscall.Kill(frozen, syscall.SIGCONT) // unless it has been killed
+	left := 0
+	if !eventually(5*time.Second, func() bool { left = len(j.tree()); return left == 0 }) {
+		t.Errorf("%d processes are left after SIGCONT", left)
+	}
+	if len(j.linesWith(f.reason)) == 0 {
+		t.Errorf("no line contains %q", f.reason)
+	}
+	j.removeLeftovers()
+	attack := fmt.Sprintf("SIGSTOP to the %s, %s", f.name, launcher)
+	attackRow(t, attack, hosts, took, fmt.Sprintf("%s, %d processes left", outcome, left))
+}
+
+// endWithin waits for the end of the job's commands and says how they ended.
+func (j *job) endWithin(limit time.Duration) string {
+	j.t.Helper()
+	deadline := time.Now().Add(limit)
+	var codes []string
+	for _, command := range j.commands {
+		if !command.endsWithin(time.Until(deadline)) {
+			j.t.Errorf("%s has not ended", command.program())
+			codes = append(codes, "not ended")
+			continue
+		}
+		code := command.code()
+		if code == 0 {
+			j.t.Errorf("%s ended with exit code 0", command.program())
+		}
+		codes = append(codes, fmt.Sprint(code))
+	}
+	return "exit " + strings.Join(codes, ", ")
+}
