@@ -19,9 +19,9 @@
 // address does no harm.
 //
 // Before the store's own protocol, a connection carries a mutual TLS 1.3 handshake (see package
-// secret) and one line from the agent that listens, "rdzv1 ok" or "rdzv1 moved ADDR:PORT" (see
-// package gate). Without a key (--insecure) each side instead sends a line that names the job. This
-// keeps jobs apart, but provides no security.
+// secret) and one line from the agent that listens, such as "rdzv1 ok" or "rdzv1 moved ADDR:PORT"
+// (see package gate). Without a key (--insecure) each side instead sends a line that names the job.
+// This keeps jobs apart, but provides no security.
 //
 // The package does not print anything; it reports through Notice and errors. The variables that
 // launchers set are read by package envmap, except those that only locate the store.

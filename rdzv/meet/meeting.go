@@ -96,9 +96,15 @@ func (m *Meeting) Redirect() {
 	}
 }
 
-// Agreed means that all agents have joined: this store sends no more beacons, and BetterHost is no
-// longer closed.
-func (m *Meeting) Agreed() { m.tasks.end() }
+// Agreed means that all agents have joined: this store sends no more beacons, BetterHost is no longer
+// closed, and agents that search for others by multicast are not admitted. Somebody may send
+// recorded beacons of this store while the same command starts again.
+func (m *Meeting) Agreed() {
+	m.tasks.end()
+	if m.gate != nil {
+		m.gate.Full()
+	}
+}
 
 // Close ends everything that Meet has left running. It does not close connections that Dial or the
 // listener has returned, nor the store. It must be called when the agent ends and not before: under

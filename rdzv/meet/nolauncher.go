@@ -133,7 +133,11 @@ func (e *beaconElection) find(
 	d.ConnectTimeout = peerTimeout
 	s := e.locator.newSearch(&p, d)
 	s.nextReport = nextReport
-	return e.locator.find(ctx, s)
+	m, err := e.locator.find(ctx, s)
+	if err == nil {
+		m.dialer = e.own.dialer // a member has no id when it connects again
+	}
+	return m, err
 }
 
 // waitElected waits until this agent has to host. It returns false if the agent has found a host

@@ -219,7 +219,7 @@ func (s *search) evaluate(a answer) {
 	switch {
 	case errors.As(a.err, &moved):
 		s.targets.add(candidate{addr: moved.To, name: t.name, priority: -1})
-	case a.err == errNoBetter:
+	case a.err == errNoBetter, a.err == gate.ErrFull:
 		t.wait = rejectedWait
 	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
 		t.wait = rejectedWait

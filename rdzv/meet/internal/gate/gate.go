@@ -41,6 +41,7 @@ type Gate struct {
 	accepted chan net.Conn // connections for Accept
 	pending  *pending
 	passed   atomic.Bool   // a connection has passed the handshake
+	full     atomic.Bool   // see Full
 	decided  chan struct{} // closed by the first call of Admit or Redirect
 
 	mu      sync.Mutex
@@ -110,6 +111,10 @@ func (g *Gate) Redirect(addr netip.AddrPort) {
 	}
 }
 
+// Full means that all agents have joined: from now on only clients without an id are admitted, which
+// are members that connect again.
+func (g *Gate) Full() { g.full.Store(true) }
+
 // acceptRetry is the time between two calls of accept(2) after an error.
 const acceptRetry = 20 * time.Millisecond
 
@@ -147,7 +152,7 @@ func (g *Gate) admit(s *incoming) {
 	s.SetDeadline(time.Time{})
 	g.passed.Store(true)
 	g.waitForDecision(s)
-	if err := g.greet(conn); err != nil {
+	if err := g.greet(conn, s.id); err != nil {
 		s.Close()
 		return
 	}
@@ -179,7 +184,7 @@ func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 	return s.Conn, writeLine(s, "here", g.id.String())
 }
 
-func (g *Gate) greet(conn net.Conn) error {
+func (g *Gate) greet(conn net.Conn, id string) error {
 	g.mu.Lock()
 	moved := g.moved
 	g.mu.Unlock()
@@ -189,6 +194,9 @@ func (g *Gate) greet(conn net.Conn) error {
 	case moved.IsValid():
 		writeLine(conn, "moved", moved.String())
 		return MovedError{moved}
+	case g.full.Load() && len(id) == len(g.id.String()):
+		writeLine(conn, "full")
+		return ErrFull
 	}
 	return writeLine(conn, "ok", wire.FormatAddrs(g.Addrs()))
 }

@@ -50,7 +50,12 @@ func echo(t *testing.T, l net.Listener) {
 
 func dialKey(t *testing.T, k secret.Key, addr netip.AddrPort) (net.Conn, error) {
 	t.Helper()
-	d, err := NewDialer(&k, nil, "node2", "")
+	return dialAs(t, "", k, addr)
+}
+
+func dialAs(t *testing.T, id string, k secret.Key, addr netip.AddrPort) (net.Conn, error) {
+	t.Helper()
+	d, err := NewDialer(&k, nil, "node2", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +95,23 @@ func TestGateReportsRejections(t *testing.T) {
 	}
 	defer conn.Close()
 	echoes(t, conn)
+}
+
+// When all agents have joined, members that connect again are admitted, others are not.
+func TestFullGate(t *testing.T) {
+	key := secret.DeriveKey(testToken, "job")
+	l, addr := listenLocal(t, key, func(Rejection) {})
+	echo(t, l)
+	l.(*Gate).Full()
+	if _, err := dialAs(t, Instance{1}.String(), key, addr); err != ErrFull {
+		t.Errorf("error of an agent that searches for others: %v, want %v", err, ErrFull)
+	}
+	member, err := dialKey(t, key, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	echoes(t, member)
 }
 
 // None of these clients is admitted, and an admitted connection keeps working meanwhile.

@@ -19,6 +19,7 @@ import (
 //
 //	rdzv1 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
 //	rdzv1 moved ADDR:PORT          the store is at this address
+//	rdzv1 full                     the job of this store has all its agents
 //
 // Without a key, the client first sends "rdzv1 hello PUBLIC HOST ID", and the agent that listens
 // answers "rdzv1 here INSTANCE", or "rdzv1 other" to a client of a different job.
@@ -35,6 +36,9 @@ type Greeting struct {
 
 // ErrNotStore means that another service listens at the address.
 var ErrNotStore = errors.New("answered, but is not a store")
+
+// ErrFull means that the job of the store at the address has all its agents.
+var ErrFull = errors.New("the job of that store has all its agents")
 
 // A ServiceError is an ErrNotStore that names the service.
 type ServiceError string
@@ -89,6 +93,8 @@ func parseGreeting(words []string) ([]netip.AddrPort, error) {
 		if addr, err := netip.ParseAddrPort(words[1]); err == nil {
 			return nil, MovedError{addr}
 		}
+	case words[0] == "full":
+		return nil, ErrFull
 	}
 	return nil, ErrNotStore
 }
