@@ -41,44 +41,82 @@ func TestAttackReplayedBeacons(t *testing.T) {
 	attacker.signal(syscall.SIGUSR1)
 	attacker.checkCode(0)
 	lines, _ := attacker.output()
-	slices.Sort(alone)
-	slices.Sort(during)
 	t.Logf("attacker: %s", strings.Join(lines, "; "))
-	t.Logf("runs alone: %v, during the attack: %v", alone, during)
-	delay := max(0, during[len(during)-1]-alone[len(alone)/2])
-	attackRow(t, "10,000 replayed beacons per second", 3, delay,
-		fmt.Sprintf("%d of %d jobs succeeded", succeeded(during), attacked))
+	slices.Sort(alone)
+	checkDelay(t, "10,000 replayed beacons per second", alone[len(alone)/2], during, limit)
+}
+
+// The recorded beacons are those of a job with the same command that still runs on the hosts: its
+// store is alive, but the next job has nothing to do with it.
+func TestAttackBeaconsOfRunningJob(t *testing.T) {
+	c := newCluster(t, 3)
+	p := c.newPlace(t)
+	attacker := p.on(3, self, "beacons", "10000")
+	attacker.waitFor("recording")
+	running := p.startOn([]string{"HOLD=1"}, 1, 2, 3)
+	waitForAny(t, "3 ranks on 3 nodes", running...)
+	alone := p.timeOfRun(t, 1, 2, 3)
+	attacker.signal(syscall.SIGUSR1)
+	attacker.waitFor("replaying")
+	var during []time.Duration
+	for range 3 {
+		during = append(during, p.timeOfRun(t, 1, 2, 3))
+	}
+	attacker.signal(syscall.SIGUSR1)
+	attacker.checkCode(0)
+	running[0].interrupt()
+	checkCodes(130, running...)
+	checkDelay(t, "replayed beacons of a job that still runs", alone, during, time.Second)
+}
+
+// checkDelay checks the longest delay during an attack, and logs the row of the table.
+func checkDelay(
+	t *testing.T, attack string, alone time.Duration, during []time.Duration, limit time.Duration,
+) {
+	t.Helper()
+	succeeded := 0
+	for _, took := range during {
+		if took < failedRun {
+			succeeded++
+		}
+	}
+	slices.Sort(during)
+	t.Logf("alone %v, during the attack %v", alone, during)
+	delay := max(0, during[len(during)-1]-alone)
+	attackRow(t, attack, 3, delay, fmt.Sprintf("%d of %d jobs succeeded", succeeded, len(during)))
 	if delay > limit {
 		t.Errorf("a start was delayed by %v, want at most %v", delay, limit)
 	}
 }
 
-// splitAfter is the join timeout of agents that may not find each other.
-const splitAfter = 20 * time.Second
-
-// succeeded counts the runs that did not end with the join timeout.
-func succeeded(runs []time.Duration) (n int) {
-	for _, took := range runs {
-		if took < splitAfter {
-			n++
-		}
-	}
-	return n
-}
+// failedRun is the time of a run that fails, and the join timeout of its agents.
+const failedRun = 20 * time.Second
 
 // timeOfRun runs the same command on the hosts and returns how long that took.
 func (p *clusterPlace) timeOfRun(t *testing.T, hosts ...int) time.Duration {
 	t.Helper()
-	timeout := splitAfter.String()
-	line := rdzvExec([]string{"--nodes", "3", "--join-timeout", timeout}, []string{"true"})
 	start := time.Now()
-	var agents []*process
+	failed := 0
+	for _, agent := range p.startOn(nil, hosts...) {
+		failed += agent.code()
+	}
+	if failed > 0 {
+		return failedRun
+	}
+	return time.Since(start)
+}
+
+// startOn starts the same command on the hosts, each with its own temporary directory. With HOLD in
+// the environment its workers do not end.
+func (p *clusterPlace) startOn(env []string, hosts ...int) (agents []*process) {
+	p.t.Helper()
+	flags := []string{"--nodes", "3", "--join-timeout", failedRun.String()}
+	line := rdzvExec(flags, []string{"sh", "-c", `test -z "$HOLD" || exec sleep 1000`})
 	for _, host := range hosts {
-		own := []string{"TMPDIR=" + p.dir(fmt.Sprint("tmp", host))}
+		own := append(slices.Clone(env), "TMPDIR="+p.dir(fmt.Sprint("tmp", host)))
 		agents = append(agents, p.startWith(own, p.cluster.on(host, line...)...))
 	}
-	checkCodes(0, agents...)
-	return time.Since(start)
+	return agents
 }
 
 // runBeacons records multicast beacons, and sends them at a rate per second from the first SIGUSR1
