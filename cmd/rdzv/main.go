@@ -4,20 +4,31 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"slices"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
 )
 
+// The kernel hands a signal to the main thread first. That thread runs nothing but main, which only
+// waits: a file system that does not respond blocks a thread so that it takes no signal but SIGKILL.
+func init() { runtime.LockOSThread() }
+
 func main() {
+	code := make(chan int)
+	go func() { code <- newApp().run(os.Args[1:]) }()
+	os.Exit(<-code)
+}
+
+// newApp is the run of the command in this process.
+func newApp() *app {
 	environ := os.Environ()
 	env := envmap.ParseEnv(environ)
-	a := &app{
+	return &app{
 		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		console: console.New(os.Stderr, env["TERM"], env["NO_COLOR"] != ""),
 	}
-	os.Exit(a.run(os.Args[1:]))
 }
 
 // run runs the subcommand and returns the exit code of the process.
