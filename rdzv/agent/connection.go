@@ -18,7 +18,6 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/meet"
-	"rdzv/rdzv/secret"
 	"rdzv/wrap"
 )
 
@@ -39,17 +38,33 @@ func (c *connection) hosting() bool { return c.hosted != nil }
 
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {
-	if c.dir, c.noDir = host.RuntimeDir(c.local.env); c.noDir == nil {
-		meet.RemoveStale(procfs.System, c.dir) // what killed agents have left
-		postmortem.RemoveOldErrorFiles(c.dir, time.Now())
+	slow := c.events.slowFiles("the runtime directory (XDG_RUNTIME_DIR or TMPDIR)")
+	c.dir, c.noDir = host.Await(ctx, slow, c.local.prepareRuntimeDir)
+	if c.noDir != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if c.local.Agents == 1 {
 		return c.host(ctx, nil)
 	}
-	if c.meeting, err = meet.Meet(ctx, c.meetConfig(), c.host); err != nil {
+	config := c.meetConfig()
+	config.Token = func() ([]byte, error) {
+		slow := c.events.slowFiles(c.local.tokenFiles())
+		return host.Await(ctx, slow, c.local.loadToken)
+	}
+	if c.meeting, err = meet.Meet(ctx, config, c.host); err != nil {
 		return c.local.adviseOnPort(err)
 	}
 	return nil
+}
+
+// prepareRuntimeDir makes the runtime directory and removes from it what killed agents have left.
+func (l *Local) prepareRuntimeDir() (string, error) {
+	dir, err := host.RuntimeDir(l.env)
+	if err == nil {
+		meet.RemoveStale(procfs.System, dir)
+		postmortem.RemoveOldErrorFiles(dir, time.Now())
+	}
+	return dir, err
 }
 
 // adviseOnPort adds a suggestion to an error about a port that is in use.
@@ -173,7 +188,7 @@ func (c *connection) meetConfig() meet.Config {
 		Job:   l.Job,
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
-		Token:      func() ([]byte, error) { return secret.LoadToken(l.tokenSource()) },
+		Token:      l.loadToken,
 		Proc:       procfs.System,
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {

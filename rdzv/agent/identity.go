@@ -52,7 +52,7 @@ func (l *Local) previewIdentity() (id envmap.Identity, open []string) {
 		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
 		MasterAddr:     "unknown", RunID: "unknown",
 		Launcher: p.Launcher, Visible: l.Devices, GPUs: l.Devices.Count(),
-		NCCLConfigured: host.NCCLConfigured(l.env), NoLibuv: l.torch.MayLackLibuv(),
+		NCCLConfigured: l.nccl, NoLibuv: l.torch.MayLackLibuv(),
 	}
 	if p.Nodes != 1 {
 		id.Interface, id.Nodes = "unknown", max(id.Nodes, 2)
@@ -106,7 +106,7 @@ func (l *Local) identity(w rdzv.World, i int, ownAddr string) envmap.Identity {
 		LocalRank: seat.LocalRank + i, LocalWorldSize: seat.LocalSize,
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Launcher: l.Placement.Launcher,
-		Interface: networkInterface(w, ownAddr), NCCLConfigured: host.NCCLConfigured(l.env),
+		Interface: networkInterface(w, ownAddr), NCCLConfigured: l.nccl,
 		NoLibuv: l.torch.MayLackLibuv(),
 		Threads: l.CPUs.Threads(l.Workers, seat.LocalSize), Visible: l.Devices, GPUs: l.Devices.Count(),
 	}

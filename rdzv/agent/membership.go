@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,9 +38,10 @@ type membership struct {
 // interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
-	release, err := m.local.claimHost()
+	slow := m.events.slowFiles(m.local.tokenFiles())
+	release, err := host.Await(ctx, slow, m.local.claimHost) // it reads the token
 	if err != nil {
-		return m.refused(err)
+		return cmp.Or(m.refused(err), err)
 	}
 	defer release()
 	err = m.joinAt(ctx, m.conn.connect(ctx))

@@ -12,6 +12,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/program"
 )
 
@@ -29,6 +30,7 @@ type Local struct {
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs
 
+	nccl  bool          // NCCL has a configuration file
 	env   envmap.Env    // Config.Environ
 	torch program.Torch // which the program would import; without a program, python3 of PATH
 }
@@ -51,6 +53,7 @@ func Plan(c Config) (*Local, error) {
 	if l.Placement, err = envmap.Detect(l.env, c.Launcher); err != nil {
 		return nil, err
 	}
+	l.nccl = host.NCCLConfigured(l.env)
 	l.Devices, l.CPUs = envmap.VisibleDevices(l.env, c.Root), envmap.ReadCPUs(c.Root)
 	if dir, err := os.Getwd(); err == nil { // it may have been removed: then nothing is known of torch
 		l.torch = program.Inspect(c.Root, c.Program, l.env, dir).Torch

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"sync"
 
 	"rdzv/rdzv/meet"
@@ -21,6 +22,11 @@ func (r *reporter) send(e Event) {
 // diagnose reports an error that does not change how the job proceeds.
 func (r *reporter) diagnose(s Severity, err error) {
 	r.send(Diagnostic{Severity: s, Err: err, Text: err.Error()})
+}
+
+// slowFiles returns what reports that the file system of what does not respond.
+func (r *reporter) slowFiles(what string) func() {
+	return func() { r.diagnose(Warning, fmt.Errorf("the file system of %s does not respond", what)) }
 }
 
 // noticed is the event of what package meet reports while this agent looks for the others. The line

@@ -18,6 +18,16 @@ func (l *Local) tokenSource() secret.TokenSource {
 	}
 }
 
+func (l *Local) loadToken() ([]byte, error) { return secret.LoadToken(l.tokenSource()) }
+
+// tokenFiles names what contains the token, for messages.
+func (l *Local) tokenFiles() string {
+	if file := l.Config.TokenFile; file != "" {
+		return fmt.Sprintf("the token file %q", file)
+	}
+	return "the home directory"
+}
+
 // remedyOf is what to do about an agent with another token than this one's, which is at place, see
 // secret.TokenSource. Where the other agent's token is only that agent prints: it does not tell an
 // agent that has not proved to be of the same user.
