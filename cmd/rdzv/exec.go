@@ -18,6 +18,7 @@ import (
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
 	e := &execution{app: a, options: newOptions(), report: report{console: a.console}}
+	e.report.signals = make(chan os.Signal, 1)
 	local, err := e.plan(args)
 	if err != nil {
 		code := agent.ExitCode(agent.Result{}, err)
@@ -124,11 +125,11 @@ func without(words, rest []string) (left []string) {
 func (e *execution) event(event agent.Event) {
 	switch event := event.(type) {
 	case agent.Placed:
-		catchSignals()
+		catchSignals(e.report.signals)
 	case agent.WorldAgreed:
 		e.report.WorldSize = event.World.Size
 	case agent.JobEnded:
-		e.report.early(event)
+		defer e.report.early(event) // it may take some seconds
 	}
 	e.console.Event(event)
 }
@@ -137,8 +138,7 @@ func (e *execution) event(event agent.Event) {
 // code after that: a launcher that ends the job because an agent has failed sends SIGTERM at that
 // moment. It is called when the agent has begun to act on them, so that none is lost. Signals that
 // are ignored stay so, also in the workers.
-func catchSignals() {
-	caught := make(chan os.Signal, 1) // nobody reads it
+func catchSignals(caught chan<- os.Signal) {
 	for _, s := range []os.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,
 	} {

@@ -12,7 +12,8 @@ import (
 
 // report is the content of the --report file, with what is known so far.
 type report struct {
-	file    string // "" if no report is requested
+	file    string         // "" if no report is requested
+	signals chan os.Signal // that catchSignals catches
 	console *console.Console
 
 	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
@@ -112,7 +113,10 @@ func (r *report) writeBy(write func(path string, b []byte, deadline time.Time) e
 	if r.file == "" {
 		return
 	}
-	err := within(time.Now().Add(reportTimeout), r.file, indented(r), write)
+	for len(r.signals) > 0 {
+		<-r.signals // it has already been acted on
+	}
+	err := within(time.Now().Add(reportTimeout), r.signals, r.file, indented(r), write)
 	if err != nil {
 		r.console.Warn("%v", err)
 	}
@@ -121,5 +125,9 @@ func (r *report) writeBy(write func(path string, b []byte, deadline time.Time) e
 	}
 }
 
-// reportTimeout limits how long the report may delay the end of a job.
-const reportTimeout = 5 * time.Second
+// reportTimeout limits how long the report may delay the end of a job, interruptedTimeout how long
+// it may do so after a signal.
+const (
+	reportTimeout      = 5 * time.Second
+	interruptedTimeout = time.Second
+)

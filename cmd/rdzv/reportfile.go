@@ -14,17 +14,23 @@ import (
 )
 
 // within writes the report and returns at the deadline even if the file system hangs, for example
-// because its server is down: then a goroutine continues until the process ends.
+// because its server is down: then a goroutine continues until the process ends. After the next
+// signal it waits for interruptedTimeout at most.
 func within(
-	deadline time.Time, path string, b []byte, write func(string, []byte, time.Time) error,
+	deadline time.Time, signals <-chan os.Signal,
+	path string, b []byte, write func(string, []byte, time.Time) error,
 ) error {
 	written := make(chan error, 1)
 	go func() { written <- write(path, b, deadline) }()
-	var err error
+	err := os.ErrDeadlineExceeded
 	select {
 	case err = <-written:
 	case <-time.After(time.Until(deadline)):
-		err = os.ErrDeadlineExceeded
+	case <-signals:
+		select {
+		case err = <-written:
+		case <-time.After(interruptedTimeout):
+		}
 	}
 	var named *fs.PathError
 	var renamed *os.LinkError

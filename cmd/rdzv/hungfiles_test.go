@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hungFileSystem mounts a file system that does not respond: FUSE without a server.
+func hungFileSystem(t *testing.T) (dir string, ok bool) {
+	t.Helper()
+	dir = t.TempDir()
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil || os.Getuid() != 0 {
+		t.Logf("not tested: mounting a file system needs root and FUSE (%v)", err)
+		return "", false
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", device.Fd())
+	fatalIf(t, unix.Mount("test", dir, "fuse", 0, options))
+	t.Cleanup(func() {
+		device.Close()
+		fatalIf(t, unix.Unmount(dir, unix.MNT_DETACH))
+	})
+	return dir, true
+}
+
+// A file system that does not answer delays the end of the job by at most 5 s.
+func TestReportOnHungFileSystem(t *testing.T) {
+	t.Parallel()
+	dir, ok := hungFileSystem(t)
+	if !ok {
+		return
+	}
+	begin := time.Now()
+	report := filepath.Join(dir, "report")
+	r := runRdzv(t, nil, "exec", "--report", report, "--", "sh", "-c", "exit 7")
+	if took := time.Since(begin); r.code != 7 || took > 20*time.Second {
+		t.Errorf("rdzv ended with %d after %v, want exit status 7 after 5 s", r.code, took)
+	}
+	if !strings.Contains(r.stderr, "does not respond") {
+		t.Errorf("rdzv printed %q, want that the file system does not respond", r.stderr)
+	}
+}
+
+// An agent that waits for a file system ends with the first signal, whatever it reads or writes
+// there: within 1 s, for a report. HUNG stands for the file system.
+func TestSignalsOnHungFileSystem(t *testing.T) {
+	for _, c := range []struct{ name, env, args string }{
+		{"token file", "A=", "--nodes 2 --store 127.0.0.1 --token-file HUNG/file -- true"},
+		{"runtime directory", "TMPDIR=HUNG", "-- true"},
+		{"home directory", "HOME=HUNG", "--nodes 2 -- true"},
+		{"program", "A=", "-- HUNG/file"},
+		{"report", "A=", "--report HUNG/file -- true"},
+		{"report of an error", "A=", "--report HUNG/file -- /none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir, ok := hungFileSystem(t) // its own: others would wait for the kernel's locks
+			if !ok {
+				return
+			}
+			args := strings.Fields("exec " + strings.ReplaceAll(c.args, "HUNG", dir))
+			cmd := exec.CommandContext(t.Context(), "rdzv", args...)
+			cmd.Env = append(baseEnv(t.TempDir()), strings.ReplaceAll(c.env, "HUNG", dir))
+			fatalIf(t, cmd.Start())
+			awaitBlocked(t, cmd.Process.Pid)
+			begin := time.Now()
+			fatalIf(t, cmd.Process.Signal(syscall.SIGTERM))
+			cmd.Wait()
+			took := time.Since(begin)
+			t.Logf("%v after %v", cmd.ProcessState, took)
+			if took > 4*time.Second {
+				t.Errorf("it ended %v after the signal, want at most 1 s", took)
+			}
+		})
+	}
+}
+
+// awaitBlocked waits until a thread of the process has been in an uninterruptible wait for 0.1 s.
+func awaitBlocked(t *testing.T, pid int) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for times := 0; times < 10; {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("rdzv does not wait for the file system")
+		}
+		times++
+		if !hasBlockedThread(pid) {
+			times = 0
+		}
+	}
+}
+
+func hasBlockedThread(pid int) bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), ") D ") {
+			return true
+		}
+	}
+	return false
+}
