@@ -3,6 +3,7 @@ package integration
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -101,27 +102,47 @@ while True:
     time.sleep(0.01)
 `
 
-// The keeper of a Hydra is killed between two jobs of a script: the second job reports that, and
-// runs.
-func TestKeeperKilled(t *testing.T) {
-	p := newCluster(t, 1).newPlace(t)
-	job := startTwoJobs(p)
-	killed := eventually(waitLimit, func() bool {
-		for _, pid := range allProcesses() {
-			if line := commandLine(pid); len(line) == 3 && line[2] == p.keepers()[0] {
-				kill(pid)
-				return true
+// The keeper of a Hydra is killed or stopped between two jobs of a script: the second job reports
+// that, and runs.
+func TestKeeperLost(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(s.String(), func(t *testing.T) {
+			p := newCluster(t, 1).newPlace(t)
+			job := startTwoJobs(p)
+			keeper := p.keeper()
+			if err := syscall.Kill(keeper, s); err != nil {
+				t.Fatal(err)
 			}
+			took := startSecondJob(p)
+			job.checkCode(0)
+			lines := job.linesWith("rdzv:", "process rdzv-keeper", "was killed or stopped")
+			if len(lines) != 1 {
+				t.Errorf("rdzv reported that %d times, want once: %q", len(lines), job.linesWith("rdzv"))
+			}
+			t.Logf("the second job started after %v", took)
+			_ = syscall.Kill(keeper, syscall.SIGCONT)
+			p.removeFiles() // those of a killed keeper, which the user's next job would remove
+		})
+	}
+}
+
+// keeper is the process of the place's only keeper, which has started completely: it answers.
+func (p *clusterPlace) keeper() (pid int) {
+	p.t.Helper()
+	path := p.keepers()[0]
+	if !eventually(waitLimit, func() bool {
+		all := allProcesses()
+		at := slices.IndexFunc(all, func(pid int) bool {
+			line := commandLine(pid)
+			return len(line) == 3 && line[2] == path
+		})
+		if at >= 0 {
+			pid = all[at]
 		}
-		return false
-	})
-	if !killed {
-		t.Fatal("there is no keeper")
+		return at >= 0
+	}) {
+		p.t.Fatal("there is no keeper")
 	}
-	startSecondJob(p)
-	job.checkCode(0)
-	if n := len(job.linesWith("rdzv:", "process rdzv-keeper", "was killed")); n != 1 {
-		t.Errorf("rdzv reported the killed process %d times, want once: %q", n, job.linesWith("rdzv"))
-	}
-	p.removeFiles() // the keeper's, which the user's next job would remove
+	p.keptKey(path)
+	return pid
 }

@@ -133,11 +133,12 @@ func savedContact(c *Config) (*plan, error) {
 	return ct.plan(c)
 }
 
-// withoutContact is the plan if the keeper of this node has been killed. On one node all agents know
-// that, and meet with the user's token. On several, those of the other nodes have the contact.
+// withoutContact is the plan if the keeper of this node has been killed or does not answer. On one
+// node all agents know that, and meet with the user's token. On several, those of the other nodes
+// have the contact.
 func withoutContact(c *Config, name string, cause error) (*plan, error) {
-	lost := KeeperLost{fmt.Errorf("process %s, which had the key of this mpiexec's jobs, was killed (%w)",
-		keeper.Name, cause)}
+	const text = "process %s, which had the key of this mpiexec's jobs, was killed or stopped (%w)"
+	lost := KeeperLost{fmt.Errorf(text, keeper.Name, cause)}
 	if !c.oneNode() {
 		return nil, lost.Err
 	}
