@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"rdzv/rdzv/meet/internal/wire"
@@ -26,6 +27,7 @@ type Dialer struct {
 	ConnectTimeout time.Duration // for a TCP connection
 
 	tls      *tls.Config // nil: --insecure
+	proofKey []byte      // nil: --insecure
 	public   []byte
 	host, id string
 }
@@ -43,7 +45,7 @@ func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error)
 		return nil, err
 	}
 	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host), idPrefix+wire.Word(id))
-	d.tls, d.public = cfg, key[:secret.PublicLen]
+	d.tls, d.proofKey, d.public = cfg, proofKey(key), key[:secret.PublicLen]
 	return d, nil
 }
 
@@ -96,7 +98,9 @@ func (d *Dialer) authenticate(ctx context.Context, conn net.Conn) (
 		}
 		return conn, g, err
 	}
-	secure := tls.Client(conn, d.tls)
+	cfg := d.tls.Clone()
+	cfg.NextProtos = append(slices.Clip(cfg.NextProtos), newProof(d.proofKey))
+	secure := tls.Client(conn, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, g, d.explain(err)
 	}

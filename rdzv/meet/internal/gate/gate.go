@@ -21,9 +21,6 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// handshakeTimeout limits the time in which a connection must pass the handshake.
-const handshakeTimeout = 5 * time.Second
-
 // A Gate combines several listeners into one. Its Accept returns only connections that have passed
 // the handshake. Between handshake and Accept a connection waits until Admit or Redirect has been
 // called; the greeting tells the client which. The number of connections in the handshake is
@@ -40,6 +37,7 @@ type Gate struct {
 	done     sync.WaitGroup
 	accepted chan net.Conn // connections for Accept
 	pending  *pending
+	proofs   *proofs       // nil: no encryption
 	passed   atomic.Bool   // a connection has passed the handshake
 	full     atomic.Bool   // see Full
 	decided  chan struct{} // closed by the first call of Admit or Redirect
@@ -58,7 +56,7 @@ func New(
 ) (*Gate, error) {
 	g := &Gate{
 		listeners: listeners, report: report, public: hex.EncodeToString(public),
-		accepted: make(chan net.Conn), pending: &pending{freed: make(chan struct{}, 1)},
+		accepted: make(chan net.Conn), pending: newPending(),
 		decided: make(chan struct{}), waiting: map[*incoming]bool{},
 	}
 	if key == nil {
@@ -70,6 +68,7 @@ func New(
 			return nil, err
 		}
 		recordHello(cfg)
+		g.proofs = &proofs{key: proofKey(key), used: map[[halfProof]byte]bool{}}
 		g.tls, g.public = cfg, key.Public()
 		g.id = instanceOf(cfg.Certificates[0].Leaf)
 	}
@@ -120,12 +119,12 @@ const acceptRetry = 20 * time.Millisecond
 
 func (g *Gate) serve(l net.Listener) {
 	for g.ctx.Err() == nil {
-		g.pending.waitForSpace(g.ctx)
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as no free file descriptor, which can be temporary
+			g.pending.shrink()
 			select {
 			case <-g.ctx.Done():
 			case <-time.After(acceptRetry):
@@ -135,53 +134,6 @@ func (g *Gate) serve(l net.Listener) {
 		s := g.pending.add(conn)
 		g.done.Go(func() { g.admit(s) })
 	}
-}
-
-// admit performs the handshake, waits for the decision and passes the connection to Accept.
-func (g *Gate) admit(s *incoming) {
-	stop := context.AfterFunc(g.ctx, func() { s.Close() })
-	defer stop()
-	s.SetDeadline(time.Now().Add(handshakeTimeout))
-	conn, err := g.handshake(s)
-	g.pending.remove(s)
-	if err != nil {
-		g.reject(s, err)
-		s.Close()
-		return
-	}
-	s.SetDeadline(time.Time{})
-	g.passed.Store(true)
-	g.waitForDecision(s)
-	if err := g.greet(conn, s.id); err != nil {
-		s.Close()
-		return
-	}
-	stop()
-	select {
-	case g.accepted <- conn:
-	case <-g.ctx.Done():
-		s.Close()
-	}
-}
-
-func (g *Gate) handshake(s *incoming) (net.Conn, error) {
-	if g.tls != nil {
-		conn := tls.Server(s, g.tls)
-		return conn, conn.HandshakeContext(g.ctx)
-	}
-	words, err := readLine(s)
-	if err != nil {
-		return nil, err
-	}
-	if len(words) != 4 || words[0] != "hello" {
-		return nil, ErrNotStore
-	}
-	s.identify(words[1], wire.Word(words[2]), wire.Word(words[3]))
-	if s.public != g.public {
-		writeLine(s, "other")
-		return nil, ErrDifferentJob
-	}
-	return s.Conn, writeLine(s, "here", g.id.String())
 }
 
 func (g *Gate) greet(conn net.Conn, id string) error {
@@ -218,6 +170,7 @@ func (g *Gate) Addr() net.Addr { return g.listeners[0].Addr() }
 // gate's goroutines. Accepted connections stay open.
 func (g *Gate) Close() error {
 	g.stop()
+	g.pending.close()
 	closeAll(g.listeners)
 	g.done.Wait()
 	return nil

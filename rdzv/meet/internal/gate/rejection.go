@@ -43,8 +43,8 @@ const (
 func recordHello(cfg *tls.Config) {
 	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		s := hello.Conn.(*incoming)
-		host, id := wordOf(hello, hostPrefix), wordOf(hello, idPrefix)
-		s.identify(secret.PublicOf(hello.ServerName), host, id)
+		s.public = secret.PublicOf(hello.ServerName)
+		s.host, s.id = wordOf(hello, hostPrefix), wordOf(hello, idPrefix)
 		return nil, nil
 	}
 }
