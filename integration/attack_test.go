@@ -21,7 +21,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 // runAttack connects to the store's port without the key, again and again until it is killed:
@@ -35,11 +34,7 @@ func runAttack(args []string) int {
 	if !found {
 		return reportError(fmt.Errorf("unknown attack %q", args[0]))
 	}
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-		limit.Cur = limit.Max
-		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
-	}
+	raiseFileLimit()
 	printed := map[string]bool{}
 	for round := 1; ; round++ {
 		if result := attack(args[1]); !printed[result] {

@@ -25,10 +25,11 @@ var (
 // programs are what this binary does instead of running tests if its first argument is their name.
 // They get the other arguments and return the exit code.
 var programs = map[string]func(args []string) int{
-	"worker":  runWorker,
-	"peer":    runPeer,
-	"attack":  runAttack,
-	"beacons": runBeacons,
+	"worker":   runWorker,
+	"peer":     runPeer,
+	"attack":   runAttack,
+	"beacons":  runBeacons,
+	"halfopen": runHalfOpen,
 }
 
 func TestMain(m *testing.M) {
