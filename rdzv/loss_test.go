@@ -160,7 +160,7 @@ func TestUnsettledAgentIsNamed(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3, SettleTimeout: 100 * time.Millisecond})
 	sessions := j.agents(3)
 	j.worlds(sessions)
-	if err := sessions[0].End(j.ctx, 15); err != nil {
+	if err := sessions[0].End(j.ctx, 15, false); err != nil {
 		t.Fatal(err)
 	}
 	for i, sum := range j.finish(sessions[:2], stopped) {
@@ -184,7 +184,7 @@ func TestLeaveTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.worlds([]*Session{a, b})
-	if err := a.End(j.ctx, 15); err != nil {
+	if err := a.End(j.ctx, 15, false); err != nil {
 		t.Fatal(err)
 	}
 	j.settle(b, stopped(1))

@@ -11,10 +11,11 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 	return s.writeVerdict(ctx, failedVerdict(s.config.Self.ID, s.config.Self.Host, w))
 }
 
-// End reports that this agent received a signal that ends the job.
-func (s *Session) End(ctx context.Context, signal int) error {
+// End reports that this agent received a signal that ends the job. shared says that its workers have
+// received it too.
+func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	v := s.verdictOf(Ended)
-	v.Signal = signal
+	v.Signal, v.Shared = signal, shared
 	return s.writeVerdict(ctx, v)
 }
 

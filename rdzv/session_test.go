@@ -138,10 +138,10 @@ func TestJobEndedBySignal(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
 			sessions := j.agents(2)
 			j.worlds(sessions)
-			if err := sessions[1].End(j.ctx, 2); err != nil {
+			if err := sessions[1].End(j.ctx, 2, true); err != nil {
 				t.Fatal(err)
 			}
-			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 ||
+			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 || !v.Shared ||
 				v.Host != "node1" {
 				t.Errorf("verdict %+v", v)
 			}

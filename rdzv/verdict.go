@@ -39,6 +39,9 @@ type Verdict struct {
 	Signal    int           `json:"signal,omitempty"` // that terminated it, or Ended the job
 	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
 	Held      time.Duration `json:"held,omitempty"`   // from its end to this verdict
+	// Shared says that the agent's workers have received the signal that Ended the job too: its
+	// sender probably sends it to the other agents and their workers.
+	Shared bool `json:"shared,omitempty"`
 
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
 	// (Lost), or why no world can be agreed (Unready).

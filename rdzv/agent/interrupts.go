@@ -182,8 +182,8 @@ func (in *interrupts) joined(s *rdzv.Session) {
 
 // endSession writes to the store that this signal ended the job.
 func (in *interrupts) endSession() {
-	s, signal := in.session, int(in.first.Signal)
-	in.write(func(ctx context.Context) { s.End(ctx, signal) })
+	s, signal, shared := in.session, int(in.first.Signal), in.first.Shared
+	in.write(func(ctx context.Context) { s.End(ctx, signal, shared) })
 }
 
 // writeTimeout bounds each write to the store, which answers in milliseconds.
@@ -224,13 +224,22 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 	return stop
 }
 
-// ownWait is how much later than another agent this one may get a signal that a launcher sends to
-// all.
-const ownWait = 200 * time.Millisecond
+// How much later than another agent this one may get a signal that a launcher sends to all: on a busy
+// machine more than 200 ms were seen with Open MPI 5. If the workers of the other agent did not get
+// it, the launcher has probably not sent it.
+const (
+	ownWait       = 200 * time.Millisecond
+	ownWaitShared = time.Second
+)
 
-// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none.
-func (in *interrupts) awaitOwn() {
-	late := time.NewTimer(ownWait)
+// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none. shared says that
+// the other agent's workers have received the signal too.
+func (in *interrupts) awaitOwn(shared bool) {
+	wait := ownWait
+	if shared {
+		wait = ownWaitShared
+	}
+	late := time.NewTimer(wait)
 	defer late.Stop()
 	select {
 	case <-in.interrupted.Done():

@@ -120,7 +120,7 @@ func (w *workers) stopping() context.Context {
 		v, ok := errors.AsType[*rdzv.Verdict](cause)
 		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.self.ID
 		if endedElsewhere && w.local.Placement.Launcher != envmap.None {
-			w.in.awaitOwn() // the workers are about to get the signal too, and must get it once
+			w.in.awaitOwn(v.Shared) // the workers are about to get the signal too, and must get it once
 		}
 		cancel(w.in.stopFor(cause))
 	})
