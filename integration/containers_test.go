@@ -15,7 +15,7 @@ func TestContainers(t *testing.T) {
 		container = append(container, "--map-root-user")
 	}
 	inside := []string{"env", "-i", markName + "=" + c.mark, "PATH=" + os.Getenv("PATH"),
-		"TMPDIR=" + c.dir("tmp"), "RDZV_TOKEN=" + strings.Repeat("a", 43)}
+		"TMPDIR=" + c.dir("tmp"), "RDZV_TOKEN=" + oneToken}
 	program := []string{"sh", "-c", `echo "rank $RANK on $(hostname), under $(cat /proc/1/comm)"`}
 	line := append(append(container, inside...),
 		rdzvExec([]string{"--nodes", "2", "--store", "node1"}, program)...)

@@ -78,7 +78,7 @@ func checkErrorFiles(t *testing.T, all []record) {
 func TestOtherVariables(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
-	token := strings.Repeat("5ec7e7", 6)
+	token := oneToken
 	env := []string{"RDZV_TOKEN=" + token, "RDZV_GRACE=3s", "MINE=kept", "OMP_NUM_THREADS=7", "RANK=9"}
 	job := p.startWith(env, openMPI(p, 2, nil, worker("record", dir))...)
 	job.checkCode(0)

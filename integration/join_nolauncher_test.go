@@ -41,7 +41,7 @@ func (p *clusterPlace) joinAtStore(store string) {
 // is enough.
 func (p *clusterPlace) joinWithLine() {
 	line := p.exec("--nodes", "2", "--nproc-per-node", "2")
-	token := "RDZV_TOKEN=" + strings.Repeat("5ec7e7", 6)
+	token := "RDZV_TOKEN=" + oneToken
 	first := p.startOnTerminal([]string{token}, p.cluster.on(1, line...)...)
 	second := p.startWith([]string{joinLine(first)}, p.cluster.on(2, line...)...)
 	checkCodes(0, first, second)

@@ -51,7 +51,7 @@ func (j scaleJob) start(t *testing.T, n int) *simulation {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	token := strings.Repeat("5ec7e7", 6)
+	token := oneToken
 	insecure := j.connection == "plain"
 	flags := []string{"-v", "--job", scaleName, "--nodes", fmt.Sprint(n + 1),
 		"--store", "127.0.0.1", fmt.Sprint("--insecure=", insecure)}

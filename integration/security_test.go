@@ -70,7 +70,7 @@ func TestDifferentTokens(t *testing.T) {
 			p := c.newPlace(t)
 			flags := append([]string{"--nodes", "2", "--join-timeout", "2s"}, flags...)
 			line := rdzvExec(flags, worker("record", p.dir("job")))
-			tokens := []string{strings.Repeat("5ec7e7", 6), strings.Repeat("0ddba1", 6)}
+			tokens := []string{oneToken, otherToken}
 			var agents []*process
 			for i, token := range tokens {
 				env := []string{"RDZV_TOKEN=" + token}
@@ -109,7 +109,7 @@ func checkDifferentToken(agent *process, other, hint string) {
 func TestSecretsAreNotVisible(t *testing.T) {
 	c := newCluster(t, 2)
 	p := c.newPlace(t)
-	token := strings.Repeat("5ec7e7", 6)
+	token := oneToken
 	end := filepath.Join(p.dir("both"), "end")
 	flags := []string{"-v", "--nodes", "2", "--join-timeout", "60s"}
 	line := rdzvExec(flags, worker("until", p.dir("job"), end))
@@ -201,7 +201,7 @@ func TestRefusedAgent(t *testing.T) {
 	tokens := []string{filepath.Join(p.root, "one"), filepath.Join(p.root, "two")}
 	var agents []*process
 	for i, file := range tokens {
-		text := strings.Repeat(fmt.Sprint("5ec7e", i), 6)
+		text := []string{oneToken, otherToken}[i]
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

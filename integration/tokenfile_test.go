@@ -2,12 +2,18 @@ package integration
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
+)
+
+// Two tokens.
+const (
+	oneToken   = "5ec7e7b1940d8f26a37ce0d15b9842f6"
+	otherToken = "0ddba17c4e9023f5b86a1de7340fc952"
 )
 
 // badTokenFiles make a token file that rdzv must not use.
@@ -43,7 +49,7 @@ func TestTokenFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			file := filepath.Join(p.dir("data"), "token")
-			token := []byte(strings.Repeat("5ec7e7", 6) + "\n")
+			token := []byte(oneToken + "\n")
 			if err := os.WriteFile(file, token, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -85,6 +91,26 @@ func TestTokenFileIsADanglingLink(t *testing.T) {
 	checkTokenError(waitForNode(p), file)
 	if _, err := os.Lstat(target); err == nil {
 		t.Error("a token was made at the target of the link, want none")
+	}
+}
+
+// Two users start the same command on two nodes: their agents are of different jobs, and neither
+// reports the other.
+func TestUsersDoNotMeet(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root can start agents of two users")
+		return
+	}
+	c := newCluster(t, 2)
+	p, q := c.newPlace(t), c.newPlace(t)
+	line := rdzvExec([]string{"--nodes", "2", "--join-timeout", "4s"}, []string{"true"})
+	first := p.on(1, line...)
+	second := q.on(2, append([]string{"env", "-C", "/"}, asNobody(t, q.place, line)...)...)
+	checkCodes(124, first, second)
+	for i, agent := range []*process{first, second} {
+		if lines := agent.linesWith(fmt.Sprint("node", 2-i)); len(lines) > 0 {
+			t.Errorf("agent %d knows of the other user's: %q", i, lines)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -49,7 +50,7 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	config := c.meetConfig()
 	config.Token = func() ([]byte, error) {
 		slow := c.events.slowFiles(c.local.tokenFiles())
-		return host.Await(ctx, slow, c.local.loadToken)
+		return host.Await(ctx, slow, c.loadToken)
 	}
 	if c.meeting, err = meet.Meet(ctx, config, c.host); err != nil {
 		return c.local.adviseOnPort(err)
@@ -179,6 +180,17 @@ func awaitEnd(conn *grpc.ClientConn) {
 	}
 }
 
+// loadToken returns the token. The first agent of the host reports if it is in an unusual file.
+func (c *connection) loadToken() ([]byte, error) {
+	s := c.local.tokenSource()
+	if c.local.Placement.LocalRank <= 0 {
+		s.Elsewhere = func(path string, cause error) {
+			c.events.diagnose(Warning, fmt.Errorf("using the token in %s: %w", path, cause))
+		}
+	}
+	return loadToken(s)
+}
+
 // meetConfig is what package meet needs to know about this agent.
 func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
@@ -188,7 +200,7 @@ func (c *connection) meetConfig() meet.Config {
 		Job:   l.Job,
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
-		Token:      l.loadToken,
+		Token:      c.loadToken,
 		Proc:       procfs.System,
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {

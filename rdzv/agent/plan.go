@@ -136,7 +136,7 @@ func (l *Local) countWorkers() error {
 }
 
 // name is the job's name: the given one, the launcher's, or without a launcher one made of what is
-// run, so that two different commands never meet.
+// run and by whom, so that two different commands or users never meet.
 func (l *Local) name() string {
 	switch {
 	case l.Config.Job != "":
@@ -144,7 +144,8 @@ func (l *Local) name() string {
 	case l.Placement.Job != "":
 		return l.Placement.Job
 	}
-	words := append([]string{strconv.Itoa(l.Agents)}, l.Config.Program...)
+	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
+	words = append(words, l.Config.Program...)
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return filepath.Base(l.Config.Program[0]) + "-" + hex.EncodeToString(sum[:4])
 }

@@ -29,7 +29,7 @@ func (l *Local) claimHost() (release func(), err error) {
 	}
 	var token []byte // agents with different tokens are of different jobs
 	if !c.Insecure && c.Join == "" {
-		token, _ = l.loadToken() // its error is that of the search too
+		token, _ = loadToken(l.tokenSource()) // its error is that of the search too
 	}
 	job := fmt.Sprintf("%d %q %q %q %q %d", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join, c.PortLow)
 	name := fmt.Sprintf("@rdzv/joining/%x", secret.Expand(token, "joining\x00"+job, 16))

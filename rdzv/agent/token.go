@@ -2,7 +2,9 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	"rdzv/rdzv/agent/internal/host"
@@ -12,13 +14,34 @@ import (
 
 // tokenSource says where this agent's token may be.
 func (l *Local) tokenSource() secret.TokenSource {
-	return secret.TokenSource{
-		File: l.Config.TokenFile, Text: l.Config.Token,
-		Home: host.Home(l.env), Temp: host.TempDir(l.env), UID: os.Geteuid(),
+	s := secret.TokenSource{
+		File: l.Config.TokenFile, Text: l.Config.Token, Home: host.Home(l.env), UID: os.Geteuid(),
 	}
+	if l.onOneHost() {
+		s.Temp = host.TempDir(l.env)
+	}
+	return s
 }
 
-func (l *Local) loadToken() ([]byte, error) { return secret.LoadToken(l.tokenSource()) }
+// onOneHost tells whether all agents of the job are known to be on this host.
+func (l *Local) onOneHost() bool {
+	p := l.Placement
+	store, _, _ := meet.ParseStore(l.Config.Store)
+	addr, _ := netip.ParseAddr(store)
+	return p.Nodes == 1 || p.Size > 0 && p.LocalSize == p.Size ||
+		store == "localhost" || addr.IsLoopback()
+}
+
+// loadToken returns this agent's token. The agents of other hosts could not have a token that is
+// created in this host's temporary directory, so then there is none.
+func loadToken(s secret.TokenSource) ([]byte, error) {
+	token, err := secret.LoadToken(s)
+	if _, is := errors.AsType[*secret.NoPlaceError](err); is {
+		return nil, hinted{err, "all hosts of the job need the same token: copy the output of rdzv token " +
+			"into a file on each of them and name it with --token-file, or set RDZV_TOKEN to it"}
+	}
+	return token, err
+}
 
 // tokenFiles names what contains the token, for messages.
 func (l *Local) tokenFiles() string {

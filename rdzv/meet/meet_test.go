@@ -69,7 +69,7 @@ func TestTwoJobsWithTheSameID(t *testing.T) {
 	a, b := newFakeStore(t, "a"), newFakeStore(t, "b")
 	other := func(rank int) Config {
 		c := orteConfig(t, rank, 2)
-		c.Env[transports] = "1111111111111111-2222222222222222"
+		c.Env[transports] = "b83f02d71c6ae945-90fd27e35ab8614c"
 		return c
 	}
 	mustMeet(t, orteConfig(t, 0, 2), a.host)

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -23,23 +22,28 @@ func NewToken() string {
 	return hex.EncodeToString(b)
 }
 
+// needed is what a token must be, for errors.
+const needed = "a token has at least %d random bytes, as hex or base64url (rdzv token prints one)"
+
 // Errors of ParseToken.
 var (
-	ErrShortToken = fmt.Errorf("too short: a token has at least %d bytes, as hex or base64url "+
-		"(rdzv token prints one)", MinSecret)
-	errNoToken   = errors.New("not a token: a token is hex or base64url (rdzv token prints one)")
-	errWeakToken = errors.New("too weak: all its bytes are the same")
+	ErrShortToken = fmt.Errorf("too short: "+needed, MinSecret)
+	errNoToken    = fmt.Errorf("not a token: "+needed, MinSecret)
+	errWeakToken  = fmt.Errorf("too easy to guess: "+needed, MinSecret)
 )
 
 // ParseToken parses a token: at least MinSecret bytes as hexadecimal, or as base64url with or
-// without padding. Leading and trailing white space is ignored. The error never repeats the text.
+// without padding. Leading and trailing white space is ignored. It refuses tokens that somebody
+// seems to have written by hand, because whoever has recorded a beacon can try guesses at leisure.
+// The error never repeats the text.
 func ParseToken(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxToken {
 		return nil, errNoToken
 	}
 	b, err := hex.DecodeString(text)
-	if err != nil {
+	isHex := err == nil
+	if !isHex {
 		b, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	}
 	switch {
@@ -47,8 +51,26 @@ func ParseToken(text string) ([]byte, error) {
 		return nil, errNoToken
 	case len(b) < MinSecret:
 		return nil, ErrShortToken
-	case strings.Count(string(b), string(b[:1])) == len(b):
+	case distinct(b) < minDistinct, !isHex && !bothCases(text):
 		return nil, errWeakToken
 	}
 	return b, nil
+}
+
+// minDistinct is how many different bytes a token has at least. Of 16 million random tokens of
+// MinSecret bytes, one has fewer. Repeated words and patterns have fewer.
+const minDistinct = 9
+
+func distinct(list []byte) int {
+	seen := map[byte]bool{}
+	for _, b := range list {
+		seen[b] = true
+	}
+	return len(seen)
+}
+
+// bothCases tells whether a token in base64url has letters of both cases. Of 100,000 random ones of
+// MinSecret bytes, one has not. Words with hyphens have not.
+func bothCases(text string) bool {
+	return text != strings.ToUpper(text) && text != strings.ToLower(text)
 }

@@ -13,6 +13,9 @@ import (
 	"testing"
 )
 
+// tail is a token.
+const tail = "c41d9e70b3825f6a0817d2e94bfa6350"
+
 func TestParseToken(t *testing.T) {
 	raw := []byte("\xff\xfe0123456789abcd\xff\xff")
 	for _, text := range []string{
@@ -27,7 +30,9 @@ func TestParseToken(t *testing.T) {
 	for _, text := range []string{
 		"", "\n", "secret", "correct horse battery staple", hex.EncodeToString(raw[:15]),
 		strings.Repeat("0", 64), strings.Repeat("A", 43), strings.Repeat("ab", maxToken),
-		base64.StdEncoding.EncodeToString(raw),
+		base64.StdEncoding.EncodeToString(raw), strings.Repeat("5ec7e7", 6),
+		strings.Repeat("0123456789abcdef", 2), strings.Repeat("PassWord", 3),
+		"correct-horse-battery-staple", strings.Repeat("ABCDEFGHIJKLMNOP", 2),
 	} {
 		if _, err := ParseToken(text); err == nil {
 			t.Errorf("ParseToken(%.40q) succeeds", text)
@@ -97,7 +102,7 @@ func TestTokenPlace(t *testing.T) {
 	checkPlace(temp)
 	s.Home = t.TempDir()
 	checkPlace(filepath.Join(s.Home, ".config", "rdzv", "token"))
-	s.Text = strings.Repeat("07", 15) + "08"
+	s.Text = tail
 	checkPlace("RDZV_TOKEN")
 	s.File = temp
 	checkPlace(temp)
@@ -116,13 +121,13 @@ func wantMode(t *testing.T, path string, mode os.FileMode) {
 
 func TestTokenOrder(t *testing.T) {
 	s := tokenSource(t)
-	s.Text = "0f" + strings.Repeat("07", 16)
+	s.Text = "0f" + tail
 	got, err := LoadToken(s)
 	if err != nil || got[0] != 0x0f {
 		t.Errorf("RDZV_TOKEN: %x, %v", got, err)
 	}
 	s.File = filepath.Join(s.Temp, "file")
-	write(t, s.File, "1e"+strings.Repeat("07", 16), 0o600)
+	write(t, s.File, "1e"+tail, 0o600)
 	if got, err = LoadToken(s); err != nil || got[0] != 0x1e {
 		t.Errorf("--token-file: %x, %v", got, err)
 	}
@@ -148,7 +153,7 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 }
 
 func TestTokenFileIsRefused(t *testing.T) {
-	good := "1e" + strings.Repeat("07", 16)
+	good := "1e" + tail
 	belongs := fmt.Sprintf("it belongs to user %d, not to user %d", os.Getuid(), os.Getuid()+1)
 	for name, c := range map[string]struct {
 		want    string
@@ -202,7 +207,7 @@ func TestTokenFileIsRefused(t *testing.T) {
 func TestTokenFileOfAnotherUser(t *testing.T) {
 	const other = 65533
 	path := filepath.Join(t.TempDir(), "token")
-	write(t, path, "1e"+strings.Repeat("07", 16), 0o600)
+	write(t, path, "1e"+tail, 0o600)
 	owner := os.Getuid()
 	if owner == 0 {
 		owner = other
@@ -259,7 +264,7 @@ func TestPrivateMode(t *testing.T) {
 // A file that the user has specified may be a symbolic link, as secrets mounted by Kubernetes are.
 func TestNamedTokenFile(t *testing.T) {
 	s := tokenSource(t)
-	write(t, s.Temp+"/data", "1e"+strings.Repeat("07", 16), 0o400)
+	write(t, s.Temp+"/data", "1e"+tail, 0o400)
 	if err := os.Symlink("data", s.Temp+"/link"); err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,27 @@ type TokenSource struct {
 	File string
 	Text string // RDZV_TOKEN
 	Home string // $HOME, whose .config/rdzv/token is created if missing; "" if there is none
-	Temp string // temporary directory, for a token of this host only if Home cannot hold a file
 	UID  int    // of this process; files of other users are refused
+
+	// Temp is a temporary directory, for a token of this host only if Home cannot hold a file; ""
+	// if the agents of other hosts need the token too.
+	Temp string
+	// Elsewhere, if not nil, is told the path of the token in Temp, and why it is not in Home.
+	Elsewhere func(path string, cause error)
 }
 
 // Format does not print Text, which is secret.
 func (s TokenSource) Format(w fmt.State, _ rune) {
 	fmt.Fprintf(w, "token source {file %q, home %q}", s.File, s.Home)
 }
+
+// A NoPlaceError says that no token can be kept in the home directory, and one of this host only does
+// not do.
+type NoPlaceError struct{ error }
+
+func (e *NoPlaceError) Unwrap() error { return e.error }
+
+var errNoHome = errors.New("cannot find the token: there is no home directory")
 
 // LoadToken returns the user's token, and creates one if there is none yet. Errors contain the name
 // of the file or variable, never the token.
@@ -41,13 +54,22 @@ func LoadToken(s TokenSource) ([]byte, error) {
 		}
 		return token, nil
 	}
+	token, err := []byte(nil), error(badDirError{errNoHome})
 	if dir := s.homeDir(); dir != "" {
-		token, err := s.readOrCreate(dir)
-		if _, unusable := errors.AsType[badDirError](err); !unusable {
-			return token, err
-		}
+		token, err = s.readOrCreate(dir)
 	}
-	return s.readOrCreate(s.tempDir())
+	unusable, is := errors.AsType[badDirError](err)
+	switch {
+	case !is:
+		return token, err
+	case s.Temp == "":
+		return nil, &NoPlaceError{unusable.error}
+	}
+	token, err = s.readOrCreate(s.tempDir())
+	if err == nil && s.Elsewhere != nil {
+		s.Elsewhere(filepath.Join(s.tempDir(), "token"), unusable.error)
+	}
+	return token, err
 }
 
 // Place returns where LoadToken has read the token: the path of a file, or "RDZV_TOKEN".
@@ -59,7 +81,7 @@ func (s TokenSource) Place() string {
 		return "RDZV_TOKEN"
 	case dir != "":
 		path := filepath.Join(dir, "token")
-		if _, err := os.Lstat(path); err == nil {
+		if _, err := os.Lstat(path); err == nil || s.Temp == "" {
 			return path
 		}
 	}
@@ -84,8 +106,7 @@ type badDirError struct{ error }
 func (e badDirError) Unwrap() error { return e.error }
 
 // readOrCreate reads the token in dir, or creates it. If several processes create it at the same
-// time, also on several hosts that share the directory, the first one wins: the file is written
-// under a temporary name and linked to its final one, which is atomic on NFS as well.
+// time, also on several hosts that share the directory, the first one wins.
 func (s TokenSource) readOrCreate(dir string) ([]byte, error) {
 	if err := s.createDir(dir); err != nil {
 		return nil, err
@@ -95,7 +116,7 @@ func (s TokenSource) readOrCreate(dir string) ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
-	if err := createToken(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := create(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, badDirError{fmt.Errorf("cannot create token file %q: %w", path, cause(err))}
 	}
 	return s.read(path, false)
@@ -189,21 +210,6 @@ func privateMode(owner, uid int) fs.FileMode {
 		return 0o600
 	}
 	return 0o640
-}
-
-// createToken writes a new token to a temporary file and links it to path. It fails with
-// fs.ErrExist if path exists.
-func createToken(dir, path string) error {
-	f, err := os.CreateTemp(dir, ".token-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = io.WriteString(f, NewToken()+"\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
 }
 
 // cause returns the system's error without the path, which the message contains already.
