@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,4 +116,37 @@ func (j *job) endWithin(limit time.Duration) string {
 		codes = append(codes, fmt.Sprint(code))
 	}
 	return "exit " + strings.Join(codes, ", ")
+}
+
+// The others lose an agent whose process group is stopped, which under srun is that of all agents
+// of the host. Its watchdog does not kill it, and it ends when it continues.
+func TestSuspendedAgent(t *testing.T) {
+	c := newJobCluster(t)
+	var scenarios []scenario
+	for _, launcher := range []string{"direct", "hydra", "slurm"} { // mpirun kills it
+		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
+			flags := []string{"--peer-timeout", frozenTimeout.String()}
+			j := c.runningJob(t, launcher, 2, flags, worker("session", jobDir))
+			agent, group := j.agentOf(lastRank), j.groupOf(lastRank)
+			others := slices.DeleteFunc(j.agents(), func(pid int) bool {
+				of, _ := syscall.Getpgid(pid)
+				return of == group
+			})
+			watch := watchExits(others)
+			defer watch.close()
+			j.signal(-group, syscall.SIGSTOP)
+			watch.wait(waitLimit)
+			watch.check(t)
+			own := watchExits([]int{agent})
+			defer own.close()
+			own.wait(pauseTime)
+			if state := stateOf(agent); state != "T" {
+				t.Errorf("the agent is in state %s, want T (stopped)", state)
+			}
+			j.signal(-group, syscall.SIGCONT)
+			j.checkAgentCodes(123)
+			j.removeLeftovers()
+		}})
+	}
+	runConcurrently(t, scenarios)
 }
