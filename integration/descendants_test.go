@@ -1,11 +1,11 @@
 package integration
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // One rank fails: descendants that ignore signals, that no process waits for, that are in another
@@ -45,28 +45,62 @@ func TestSixtyFourWorkers(t *testing.T) {
 	}
 }
 
-// dataLoader is a torch program whose ranks have two DataLoader workers each.
-const dataLoader = `import os, sys, time
+// dataLoader is a torch program whose ranks have two DataLoader workers each. They ignore SIGTERM and
+// have a child that nobody waits for, and one in another session. All have the standard streams.
+const dataLoader = `import os, signal, sys, time
 import torch
 class Squares(torch.utils.data.Dataset):
     def __len__(self): return 10**9
     def __getitem__(self, i): return torch.tensor([float(i * i)])
-for batch in torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2):
+def start(_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os._exit(0)
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(1000)
+loader = torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2, worker_init_fn=start)
+for batch in loader:
     if not os.path.exists(sys.argv[1] + "/" + os.environ["RANK"]):
         open(sys.argv[1] + "/" + os.environ["RANK"], "w").close()
     time.sleep(0.01)
 `
 
-// A rank is killed: its DataLoader workers end, and so do those of the rank that is stopped because
-// of it.
+// A rank, its agent, its watchdog or mpirun is killed: its DataLoader workers end, and so do those of
+// the rank that is stopped because of it. The place checks that none is left.
 func TestDataLoaderWorkersEnd(t *testing.T) {
-	p := newPlace(t)
-	dir := p.dir("job")
-	job := p.start(openMPI(p, 2, nil, []string{python, "-c", dataLoader, dir})...)
-	loading := func() bool { found, _ := filepath.Glob(dir + "/*"); return len(found) == 2 }
-	if !eventually(waitLimit, loading) {
-		t.Fatal("the ranks have not loaded a batch")
+	var scenarios []scenario
+	for name, pidOf := range map[string]func(job *process, rank int) int{
+		"rank":     func(_ *process, rank int) int { return rank },
+		"watchdog": func(_ *process, rank int) int { return parentOf(rank) },
+		"agent":    func(_ *process, rank int) int { return parentOf(parentOf(rank)) },
+		"mpirun":   func(job *process, _ int) int { return job.pid() },
+	} {
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
+			p := newPlace(t)
+			dir := p.dir("job")
+			line := openMPI(p, 2, []string{"--grace", "500ms"}, []string{python, "-c", dataLoader, dir})
+			job := p.startWith(ownSession(p, name), line...)
+			loading := func() bool { found, _ := filepath.Glob(dir + "/*"); return len(found) == 2 }
+			if !eventually(waitLimit, loading) {
+				t.Fatal("the ranks have not loaded a batch")
+			}
+			killed := time.Now()
+			kill(pidOf(job, p.rankWithLoaders()))
+			if job.code() == 0 {
+				t.Error("the job ended with exit code 0")
+			}
+			p.checkNoProcesses()
+			t.Logf("all processes have ended %v after SIGKILL", time.Since(killed))
+			p.removeFiles() // Python's multiprocessing removes its directory only if it ends by itself
+		}})
 	}
+	runConcurrently(t, scenarios)
+}
+
+// rankWithLoaders is one of the two ranks, after a check of the number of their DataLoader workers.
+func (p *place) rankWithLoaders() int {
+	p.t.Helper()
 	var ranks, loaders []int
 	for _, pid := range p.marked() {
 		switch {
@@ -77,17 +111,8 @@ func TestDataLoaderWorkersEnd(t *testing.T) {
 			ranks = append(ranks, pid)
 		}
 	}
-	if len(ranks) != 2 || len(loaders) < 4 {
-		t.Fatalf("%d ranks have %d DataLoader workers, want 2 with 4", len(ranks), len(loaders))
+	if len(ranks) != 2 || len(loaders) < 8 { // 4, and the processes in other sessions
+		p.t.Fatalf("%d ranks have %d DataLoader workers, want 2 with 8", len(ranks), len(loaders))
 	}
-	kill(ranks[0])
-	job.checkCode(128 + 9)
-	// The place checks that all have ended. Python's multiprocessing removes its directory only if
-	// it ends by itself.
-	left, _ := filepath.Glob(filepath.Join(p.root, "tmp/pymp-*"))
-	for _, dir := range left {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	}
+	return ranks[0]
 }
