@@ -29,6 +29,7 @@ var programs = map[string]func(args []string) int{
 	"peer":     runPeer,
 	"attack":   runAttack,
 	"beacons":  runBeacons,
+	"garbage":  runGarbage,
 	"halfopen": runHalfOpen,
 }
 
