@@ -123,3 +123,30 @@ func TestAddressSpaceLimit(t *testing.T) {
 	none.checkCode(125)
 	checkOneLine(t, none, fmt.Sprintf("address-space limit too low: %d kB needed", needed))
 }
+
+// With fewer processes and threads than an agent and its watchdog need exec fails at once, with one
+// line. Without root, others of this user's processes count too.
+func TestProcessLimit(t *testing.T) {
+	limited := func(limit, workers int, program ...string) *process {
+		p := newPlace(t)
+		script := fmt.Sprintf(`ulimit -u %d; exec "$@"`, limit)
+		line := asNobody(t, p, direct(p, workers, nil, program))
+		first := slices.Index(line, "exec") - 1 // what comes before it changes the user
+		run := append([]string{"bash", "-c", script, "bash"}, line[first:]...)
+		return p.start(append(slices.Clone(line[:first]), run...)...)
+	}
+	for limit := 5; limit <= 14; limit++ {
+		job := limited(limit, 1, "true")
+		job.checkCode(125)
+		checkOneLine(t, job, "process limit too low: fewer than 32 more processes and threads are allowed")
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	limited(200, 4, "true").checkCode(0)
+	many := limited(200, 300, "sleep", "60")
+	many.checkCode(126)
+	if len(many.linesWith("rdzv: hint: raise the limit of processes and threads (ulimit -u)")) != 1 {
+		t.Errorf("rdzv printed %q, want a hint at the limit", many.linesWith("rdzv:"))
+	}
+}

@@ -52,6 +52,8 @@ func programHint(err error, program, environ []string) string {
 	case errors.Is(err, syscall.E2BIG):
 		return "unset variables that the program does not need, or raise ulimit -s: " +
 			"the kernel limits arguments and environment to a quarter of it, and to 6 MB"
+	case errors.Is(err, syscall.EAGAIN):
+		return "raise the limit of processes and threads (ulimit -u), or pids.max of the cgroup"
 	case errors.Is(err, syscall.ENOEXEC):
 		return "it is neither a binary nor a script that starts with #!: " + withInterpreter(name, program)
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
