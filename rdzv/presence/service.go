@@ -55,6 +55,9 @@ const Window = 1 << 20
 // 4096 pairs of buffers.
 const Buffer = 4 << 10
 
+// maxHeaders limits the headers of a request in bytes. gRPC's default is 16 MB.
+const maxHeaders = 16 << 10
+
 // ServerOptions make a gRPC server ping its clients often enough for connections of [LimitSilence]
 // with the given timeout on both ends. The server itself never disconnects a silent client: its
 // timer would also count the time in which the process was stopped.
@@ -64,6 +67,7 @@ func ServerOptions(timeout time.Duration) []grpc.ServerOption {
 			Time:    max(timeout/5, time.Second),
 			Timeout: 24 * time.Hour,
 		}),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.InitialWindowSize(Window),
 		grpc.InitialConnWindowSize(Window),
 		grpc.ReadBufferSize(Buffer),

@@ -19,6 +19,10 @@ import (
 // MB. bbolt maps ten times as much memory.
 const quotaBytes = 256 << 20
 
+// maxStreams limits the streams of a connection, and the goroutines that serve them. An agent has
+// one for its presence, one for its watches, and one for each request.
+const maxStreams = 100
+
 // smallSegments makes etcd's write-ahead log allocate segments of 1 MB instead of two of 64 MB,
 // which take 15 ms and, if the directory is on a tmpfs, 128 MB of memory. The variable is etcd's
 // own; etcd reads it only at the start of a server.
@@ -53,6 +57,7 @@ func config(dir string, f failure) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
 	c.QuotaBackendBytes = quotaBytes
+	c.MaxConcurrentStreams = maxStreams
 	c.UnsafeNoFsync = true // the files never outlive this process
 	// Fewer wake-ups: a single member sends no heartbeats, and no other process reads the file.
 	c.TickMs, c.ElectionMs = 500, 5000
