@@ -32,6 +32,9 @@ import (
 func runAttack(args []string) int {
 	attack, found := attacks[args[0]]
 	if !found {
+		attack, found = tokenAttacks[args[0]]
+	}
+	if !found {
 		return reportError(fmt.Errorf("unknown attack %q", args[0]))
 	}
 	raiseFileLimit()

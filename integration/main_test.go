@@ -31,6 +31,7 @@ var programs = map[string]func(args []string) int{
 	"beacons":  runBeacons,
 	"garbage":  runGarbage,
 	"halfopen": runHalfOpen,
+	"member":   runMember,
 }
 
 func TestMain(m *testing.M) {
