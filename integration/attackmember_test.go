@@ -22,10 +22,7 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-const (
-	attackedJob   = "attacked"
-	attackedToken = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e7"
-)
+const attackedJob = "attacked"
 
 // A process with the token of the user, such as another member of the job, misuses HTTP/2 on many
 // connections to the store, while the job starts and while it runs. The job starts, and the failure
@@ -63,7 +60,7 @@ func runBesideMember(t *testing.T, c *cluster, kind string, connections int) (
 	t.Helper()
 	p := c.newPlace(t)
 	const port = "29888"
-	env := []string{"RDZV_TOKEN=" + attackedToken}
+	env := []string{"RDZV_TOKEN=" + oneToken}
 	line := rdzvExec([]string{"-v", "--nodes", "2", "--store", "node1", "--join-timeout", "30s",
 		"--port-range", port + "-" + port, "--job", attackedJob}, worker("session", p.dir("job")))
 	first := p.startWith(env, c.on(1, line...)...)
@@ -147,7 +144,7 @@ func meetAttacked(address string) (*meet.Meeting, error) {
 	defer cancel()
 	return meet.Meet(ctx, meet.Config{
 		Job: attackedJob, Store: address, Rank: -1, LocalSize: -1, Size: 2, Nodes: 2,
-		Token: func() ([]byte, error) { return secret.ParseToken(attackedToken) },
+		Token: func() ([]byte, error) { return secret.ParseToken(oneToken) },
 	}, nil)
 }
 

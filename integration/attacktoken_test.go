@@ -47,7 +47,7 @@ func runBesideTokenAttack(t *testing.T, c *cluster, kind string) time.Duration {
 	t.Helper()
 	p := c.newPlace(t)
 	const port = "29888"
-	env := []string{"RDZV_TOKEN=" + attackedToken}
+	env := []string{"RDZV_TOKEN=" + oneToken}
 	line := rdzvExec([]string{"-v", "--nodes", "2", "--store", "node1", "--join-timeout", "30s",
 		"--port-range", port + "-" + port, "--job", attackedJob}, worker("record", p.dir("job")))
 	first := p.startWith(env, c.on(1, line...)...)
@@ -85,7 +85,7 @@ var refused = map[string]string{
 // joinWithOtherKey makes TLS connections with a certificate of another job, to which it belongs
 // according to its first message, and then as if it belonged to this one.
 func joinWithOtherKey(addr string) string {
-	key := secret.DeriveKey([]byte(attackedToken), "another job")
+	key := secret.DeriveKey([]byte(oneToken), "another job")
 	own, err := key.ClientTLS()
 	if err != nil {
 		return err.Error()
