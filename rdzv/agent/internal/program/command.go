@@ -7,10 +7,18 @@ import (
 	"strings"
 )
 
-// command is a program with its arguments, and its environment.
+// command is a program with its arguments, and its environment. The other fields are what is found
+// out on the way to its interpreter.
 type command struct {
 	argv []string
 	env  map[string]string
+
+	executed   string // file of the last script that was executed by its first line
+	executedAs string // how the command before it calls that script
+	opaque     bool   // another program decides what runs, and with which files
+	given      int    // how many words there were at first
+	script     Script
+	err        error // why it cannot start
 }
 
 // anyPython is the command that a shell script is assumed to run.
@@ -27,9 +35,13 @@ const maxNesting = 5
 // findPython replaces the command by the python that it runs in the end, argv[0] being its file. A
 // python that is a script, such as pyenv's, can run any other.
 func (c *command) findPython(f files) bool {
-	for range maxNesting {
+	c.given = len(c.argv)
+	for nesting := range maxNesting {
 		file := f.find(c.argv[0], c.env["PATH"])
 		if file == "" {
+			if nesting > 0 { // the caller looks for the first one
+				c.fail(c.missing(f))
+			}
 			return false
 		}
 		name := path.Base(file)
@@ -37,17 +49,25 @@ func (c *command) findPython(f files) bool {
 		isPython := pythonName.compiled().MatchString(name)
 		switch {
 		case isScript && isPython:
+			if strings.Contains(f.read(file, maxText), pyenvShim) {
+				if o := parseOptions(c.argv[1:]); o.script != "" {
+					c.runs(f, o.script, o.rest)
+				}
+			}
 			return false
 		case isScript:
+			c.executed, c.executedAs = file, c.argv[0]
 			c.argv = slices.Concat(interpreter, []string{file}, c.argv[1:])
 		case name == "env" && c.enterEnv():
 		case slices.Contains(shellNames, name):
-			c.argv = []string{anyPython}
+			c.enterShell(f)
 		case isPython:
 			c.argv = append([]string{file}, c.argv[1:]...)
 			return true
 		default: // it may run another command, as numactl does
-			c.argv = fromPython(c.argv[1:])
+			rest := fromPython(c.argv[1:])
+			c.opaque = c.opaque || !onlyRuns(name, c.argv[1:len(c.argv)-len(rest)])
+			c.argv = rest
 		}
 		if len(c.argv) == 0 {
 			return false
@@ -55,6 +75,23 @@ func (c *command) findPython(f files) bool {
 	}
 	return false
 }
+
+// enterShell notes the script that a shell runs, and replaces the shell by the python that this
+// script is assumed to run.
+func (c *command) enterShell(f files) {
+	if script, rest := parseShell(c.argv[1:]); script != "" {
+		if !strings.Contains(script, "/") && !f.exists(script) { // then bash looks in PATH
+			if file := f.readableIn(c.env["PATH"], script); file != "" {
+				script = file
+			}
+		}
+		c.runs(f, script, rest)
+	}
+	c.argv, c.opaque = []string{anyPython}, true
+}
+
+// pyenvShim is in the scripts of pyenv that run a python with their own arguments.
+const pyenvShim = `pyenv" exec "$program" "$@"`
 
 // fromPython is the part of a command line that begins with a python.
 func fromPython(words []string) []string {
@@ -64,6 +101,20 @@ func fromPython(words []string) []string {
 		}
 	}
 	return nil
+}
+
+// transparent are programs that run a command with the same files and user, in the same directory.
+var transparent = []string{
+	"chrt", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "timeout",
+}
+
+var optionWord = pattern{expr: `^[-0-9]`}
+
+// onlyRuns tells whether a program runs the command that follows options, and that this follows
+// nothing else: options have numbers as values, or none.
+func onlyRuns(name string, options []string) bool {
+	isOther := func(word string) bool { return !optionWord.compiled().MatchString(word) }
+	return slices.Contains(transparent, name) && !slices.ContainsFunc(options, isOther)
 }
 
 // maxShebang is how much of a script the kernel reads for its first line (BINPRM_BUF_SIZE).

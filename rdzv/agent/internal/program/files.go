@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -27,6 +28,11 @@ func (f files) name(file string) string {
 		return name
 	}
 	return "."
+}
+
+func (f files) exists(file string) bool {
+	_, err := fs.Stat(f.fsys, f.name(file))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 func (f files) isDir(file string) bool {
@@ -103,6 +109,16 @@ func (f files) find(name, pathVariable string) string {
 	}
 	for dir := range strings.SplitSeq(pathVariable, ":") {
 		if file := f.executable(path.Join(f.abs(dir), name)); name != "" && file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// readableIn returns a regular file of that name in a list of directories; "" if there is none.
+func (f files) readableIn(pathVariable, name string) string {
+	for dir := range strings.SplitSeq(pathVariable, ":") {
+		if file := path.Join(f.abs(dir), name); f.isFile(file) {
 			return file
 		}
 	}

@@ -56,3 +56,32 @@ func FuzzInspect(f *testing.F) {
 		}
 	})
 }
+
+// Whatever the words of a command are, Inspect ends, and what leads to a script is a part of them.
+func FuzzCommand(f *testing.F) {
+	f.Add("env A=b python3 -uWignore -Xdev x.py --lr 3", "print()", "")
+	f.Add("numactl -N0 bash -eo pipefail run.sh", "#!/usr/bin/env -S python3 -m x", "import x")
+	f.Add("./x.py ../x.py", "#!/bin/sh", "/src\n")
+	f.Add("python3 -mpkg..mod/../x", "", "x\x00")
+	installed := load(f, "debian13")
+	f.Fuzz(func(t *testing.T, line, script, pth string) {
+		fsys := fstest.MapFS{}
+		for name, file := range installed {
+			fsys[name] = file
+		}
+		fsys["home/u/x.py"] = &fstest.MapFile{Data: []byte(script), Mode: 0o755}
+		fsys["usr/bin/numactl"] = &fstest.MapFile{Mode: 0o755}
+		fsys["usr/lib/python3/dist-packages/a.pth"] = &fstest.MapFile{Data: []byte(pth)}
+		argv := strings.Split(line, " ")
+		p := Inspect(fsys, argv, map[string]string{"PATH": "/usr/bin"}, "/home/u")
+		if words := p.Script.Words; words < 0 || words > len(argv) {
+			t.Errorf("%q: %d of %d words", line, words, len(argv))
+		}
+		if p.Script.Name == "" && p.Script.Digest != "" {
+			t.Errorf("%q: a digest without a name: %+v", line, p.Script)
+		}
+		if p.Err != nil && strings.ContainsFunc(p.Err.Error(), unicode.IsControl) {
+			t.Errorf("%q: control characters in %q", line, p.Err)
+		}
+	})
+}

@@ -2,13 +2,16 @@ package program
 
 import "strings"
 
-// options are the options of python that determine where it searches for modules.
+// options are the arguments of python that determine what it runs and where it searches for modules.
 type options struct {
-	script   string // "" if there is none, or a module or a text is run
-	inDir    bool   // it is a module or a text, so that the working directory is searched
-	noEnv    bool   // PYTHON* variables are ignored
-	noUser   bool   // packages in the user's home directory are ignored
-	noScript bool   // neither the script's directory nor the working directory is searched
+	script   string   // "" if there is none, or a module or a text is run
+	isModule bool     // a module is run
+	module   string   // which
+	rest     []string // the arguments after the script, module or text
+	inDir    bool     // it is a module or a text, so that the working directory is searched
+	noEnv    bool     // PYTHON* variables are ignored
+	noUser   bool     // packages in the user's home directory are ignored
+	noScript bool     // neither the script's directory nor the working directory is searched
 }
 
 // parseOptions parses the arguments of python.
@@ -19,20 +22,25 @@ func parseOptions(args []string) (o options) {
 		switch {
 		case arg == "-":
 			o.inDir = true
+			o.rest = args
 			return o
 		case !strings.HasPrefix(arg, "-"):
-			o.script = arg
+			o.script, o.rest = arg, args
 			return o
 		case arg == "--check-hash-based-pycs":
 			args = args[min(1, len(args)):]
 		case strings.HasPrefix(arg, "--"):
 		default:
 			end, takesNext := o.parseShort(arg[1:])
-			if end {
-				return o
+			if end && takesNext && o.isModule && len(args) > 0 {
+				o.module = args[0]
 			}
 			if takesNext {
 				args = args[min(1, len(args)):]
+			}
+			if end {
+				o.rest = args
+				return o
 			}
 		}
 	}
@@ -44,9 +52,12 @@ func parseOptions(args []string) (o options) {
 func (o *options) parseShort(letters string) (end, takesNext bool) {
 	for i, letter := range letters {
 		switch letter {
-		case 'c', 'm': // what follows is for the program
-			o.inDir = true
-			return true, false
+		case 'c', 'm': // what follows is the text or module, and arguments for it
+			o.inDir, o.isModule = true, letter == 'm'
+			if o.isModule {
+				o.module = letters[i+1:]
+			}
+			return true, i == len(letters)-1
 		case 'W', 'X':
 			return false, i == len(letters)-1
 		case 'I':
@@ -61,3 +72,6 @@ func (o *options) parseShort(letters string) (end, takesNext bool) {
 	}
 	return false, false
 }
+
+// searchesDir tells whether the working directory is searched for modules.
+func (o options) searchesDir() bool { return o.inDir && !o.noScript }

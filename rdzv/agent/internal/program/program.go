@@ -12,21 +12,40 @@ type Program struct {
 	Python  string // file of the interpreter, as it is called
 	Version string // of the interpreter, such as "3.11"
 	Torch   Torch
+	Script  Script
+	// Certain says that this interpreter runs the program, and not one that a shell script or another
+	// command may choose, and that its libraries were found.
+	Certain bool
+	// Err is why the interpreter or its script cannot start, a *[StartError]; nil if nothing is known
+	// to prevent it.
+	Err error
 }
 
 // Inspect inspects the program argv, which is executed with the variables env in the directory dir:
 // a python, also behind a command that runs it, a script, or a shell, which is assumed to run the
-// python3 of PATH. That is also inspected if argv is empty. fsys is the file system from its root; it should be able to read
-// symbolic links ([fs.ReadLinkFS]).
+// python3 of PATH. That is also inspected if argv is empty. fsys is the file system from its root; it
+// should be able to read symbolic links ([fs.ReadLinkFS]).
 func Inspect(fsys fs.FS, argv []string, env map[string]string, dir string) Program {
-	f := files{fsys, dir}
+	f := files{fsys, "/"}
+	f.dir = f.real(dir)
 	if len(argv) == 0 {
 		argv = []string{anyPython}
 	}
-	c := command{argv, env}
+	c := command{argv: argv, env: env}
 	if !c.findPython(f) {
-		return Program{}
+		return Program{Script: c.script, Err: c.err}
 	}
 	p := newPython(f, c)
-	return Program{Python: p.file, Version: p.version, Torch: p.findTorch()}
+	switch o := p.options; {
+	case o.script != "":
+		c.runs(f, o.script, o.rest)
+	case o.isModule:
+		c.runsModule(p, o.module, o.rest)
+	case !c.opaque:
+		c.script.Words = c.given - len(o.rest)
+	}
+	return Program{
+		Python: p.file, Version: p.version, Torch: p.findTorch(),
+		Script: c.script, Certain: !c.opaque && p.prefix != "", Err: c.err,
+	}
 }
