@@ -65,8 +65,8 @@ type Member struct {
 type ProblemKind string
 
 const (
-	ProgramMissing       ProblemKind = "program_missing"        // the file does not exist
-	ProgramNotExecutable ProblemKind = "program_not_executable" // the file cannot be executed
+	ProgramMissing       ProblemKind = "program_missing"        // the program, or its interpreter or script, does not exist
+	ProgramNotExecutable ProblemKind = "program_not_executable" // it cannot be executed, or its script cannot be read
 	OtherProblem         ProblemKind = "other"                  // a limit, a device, a port, ...
 )
 

@@ -23,7 +23,8 @@ func (l *Local) Preview() (p Preview, err error) {
 		return p, err
 	}
 	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
-		p.NoLibuv = "torch " + l.torch.Version + " in " + l.torch.Dir + " may be built without libuv"
+		torch := l.program.Torch
+		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " may be built without libuv"
 	}
 	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }
 	p.Open = slices.DeleteFunc(p.Open, kept)
@@ -52,7 +53,7 @@ func (l *Local) previewIdentity() (id envmap.Identity, open []string) {
 		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
 		MasterAddr:     "unknown", RunID: "unknown",
 		Launcher: p.Launcher, Visible: l.Devices, GPUs: l.Devices.Count(),
-		NCCLConfigured: l.nccl, NoLibuv: l.torch.MayLackLibuv(),
+		NCCLConfigured: l.nccl, NoLibuv: l.program.Torch.MayLackLibuv(),
 	}
 	if p.Nodes != 1 {
 		id.Interface, id.Nodes = "unknown", max(id.Nodes, 2)
@@ -107,7 +108,7 @@ func (l *Local) identity(w rdzv.World, i int, ownAddr string) envmap.Identity {
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Launcher: l.Placement.Launcher,
 		Interface: networkInterface(w, ownAddr), NCCLConfigured: l.nccl,
-		NoLibuv: l.torch.MayLackLibuv(),
+		NoLibuv: l.program.Torch.MayLackLibuv(),
 		Threads: l.CPUs.Threads(l.Workers, seat.LocalSize), Visible: l.Devices, GPUs: l.Devices.Count(),
 	}
 }

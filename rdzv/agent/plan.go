@@ -30,9 +30,9 @@ type Local struct {
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs
 
-	nccl  bool          // NCCL has a configuration file
-	env   envmap.Env    // Config.Environ
-	torch program.Torch // which the program would import; without a program, python3 of PATH
+	nccl    bool            // NCCL has a configuration file
+	env     envmap.Env      // Config.Environ
+	program program.Program // what is known of the program; without one, of python3 of PATH
 }
 
 // Plan determines what an agent can know by itself, without any network: its placement, program
@@ -55,8 +55,9 @@ func Plan(c Config) (*Local, error) {
 	}
 	l.nccl = host.NCCLConfigured(l.env)
 	l.Devices, l.CPUs = envmap.VisibleDevices(l.env, c.Root), envmap.ReadCPUs(c.Root)
-	if dir, err := os.Getwd(); err == nil { // it may have been removed: then nothing is known of torch
-		l.torch = program.Inspect(c.Root, c.Program, l.env, dir).Torch
+	dir, noDir := os.Getwd()
+	if noDir == nil {
+		l.program = program.Inspect(c.Root, c.Program, l.env, dir)
 	}
 	if err := l.countAgents(); err != nil {
 		return l, err
@@ -65,7 +66,7 @@ func Plan(c Config) (*Local, error) {
 		return l, l.countWorkers()
 	}
 	l.Job = l.name()
-	l.findProblems()
+	l.findProblems(noDir)
 	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
 		l.HeadStart = c.HeadStart
 	}

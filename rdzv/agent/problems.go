@@ -3,27 +3,55 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/program"
 	"rdzv/wrap"
 )
 
 // An agent that cannot run its workers joins nevertheless, with its problems, so that the problems
 // of all nodes are reported together and no other agent waits for this one.
 
-// findProblems finds such problems as far as possible before the agents meet.
-func (l *Local) findProblems() {
-	c := l.Config
-	path, err := wrap.Find(c.Program[0], c.Environ, "")
-	if err != nil {
-		err = hinted{err, programHint(err, c.Program, c.Environ)}
-	}
-	l.Path = path
-	for _, err := range []error{err, l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
+// findProblems finds such problems as far as possible before the agents meet. noDir is why this
+// process has no working directory.
+func (l *Local) findProblems(noDir error) {
+	for _, err := range []error{
+		l.findProgram(), l.checkDirectory(noDir), l.countWorkers(), l.enoughFiles(), l.tryDevices(),
+	} {
 		l.Problems = withProblem(l.Problems, err)
 	}
+}
+
+// findProgram finds the program's file, and checks whether its interpreter and script can start.
+func (l *Local) findProgram() (err error) {
+	c := l.Config
+	if l.Path, err = wrap.Find(c.Program[0], c.Environ, ""); err != nil {
+		return hinted{err, programHint(err, c.Program, c.Environ)}
+	}
+	start, ok := errors.AsType[*program.StartError](l.program.Err)
+	if !ok || start.Setting != "" && slices.ContainsFunc(c.Set, func(entry string) bool {
+		return strings.HasPrefix(entry, start.Setting+"=") // it may be different for the workers
+	}) {
+		return nil
+	}
+	return start
+}
+
+// checkDirectory checks whether the workers have a working directory.
+func (l *Local) checkDirectory(noDir error) error {
+	if !errors.Is(noDir, fs.ErrNotExist) {
+		return nil
+	}
+	name := ""
+	if pwd := l.env["PWD"]; pwd != "" {
+		name = fmt.Sprintf(" %q", pwd)
+	}
+	return fmt.Errorf("cannot start: the working directory%s was removed", name)
 }
 
 // withProblem appends err, unless it is nil.
@@ -32,11 +60,13 @@ func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
 		return problems
 	}
 	p := rdzv.Problem{Kind: rdzv.OtherProblem, Text: err.Error(), Hint: Hint(err)}
-	if program, ok := errors.AsType[*wrap.FindError](err); ok {
+	find, isFind := errors.AsType[*wrap.FindError](err)
+	start, isStart := errors.AsType[*program.StartError](err)
+	switch {
+	case isFind && find.ExitCode() == CodeMissing, isStart && start.Missing:
 		p.Kind = rdzv.ProgramMissing
-		if program.ExitCode() == 126 {
-			p.Kind = rdzv.ProgramNotExecutable
-		}
+	case isFind, isStart:
+		p.Kind = rdzv.ProgramNotExecutable
 	}
 	return append(problems, p)
 }
