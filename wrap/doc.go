@@ -56,7 +56,8 @@
 //	for 3 s (another user's, or   each such process
 //	hanging in the kernel)
 //	the agent dies, or is stopped -                              SIGKILL to all, also to the
-//	alone for FrozenLimit                                        agent, sent by the watchdog
+//	alone for FrozenLimit                                        agent, sent by the watchdog, which
+//	                                                             keeps the trace of a crash (Crash)
 //	the Tree is not valid, or     nil, an error                  nothing was started
 //	the watchdog cannot be
 //	started

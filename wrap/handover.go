@@ -27,7 +27,7 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 		if w.Capture && stderr != nil {
 			p, pipe, err := startPump(stderr)
 			if err != nil {
-				return nil, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
+				return spec, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
 			}
 			r.states[i].pump, r.pumps = p, append(r.pumps, p)
 			r.own = append(r.own, pipe)
@@ -37,11 +37,15 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 		if len(args) == 0 {
 			args = []string{w.Path}
 		}
-		spec = append(spec, watchdog.Worker{
+		spec.Workers = append(spec.Workers, watchdog.Worker{
 			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env,
 			Files:   [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
 			StartAt: monotonic(w.StartAt),
 		})
+	}
+	c := r.tree.Crash
+	spec.Crash = watchdog.Crash{
+		Trace: add(c.Trace), Stderr: add(c.Stderr), Path: c.Path, Line: c.Line,
 	}
 	return spec, nil
 }

@@ -64,6 +64,9 @@ type Tree struct {
 	// longer together with its workers (Ctrl-Z, SIGSTOP to its process group), or by a debugger.
 	FrozenLimit time.Duration
 
+	// Crash is what the watchdog does if this process ends before the tree has.
+	Crash Crash
+
 	// Signals are sent to the workers that have not received them: to all, or if Event.Shared to
 	// those that are started after Event.At. A worker that has not been started yet receives each
 	// signal, once, when it has. Run receives from Signals until nothing of the tree is left. May be
@@ -75,6 +78,15 @@ type Tree struct {
 	DumpStacks <-chan struct{}
 	// Kill, when closed, kills the tree immediately, as at a second Ctrl-C. May be nil.
 	Kill <-chan struct{}
+}
+
+// Crash keeps the stack trace of this process if it crashes while workers run. The zero value does
+// not.
+type Crash struct {
+	Trace  *os.File // a file that is empty unless it has crashed, see debug.SetCrashOutput
+	Path   string   // where the watchdog then writes the trace; absolute
+	Stderr *os.File // where it then writes Line, or the trace if it cannot write the file; may be nil
+	Line   string   // with its newline
 }
 
 // Dump is a worker that is about to receive SIGABRT because it has not ended.

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
@@ -62,10 +66,34 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	}
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
 	config := e.config(e.app)
+	config.Crash = e.keepCrash()
 	config.Program, config.Events, config.StoreFailed = e.report.Program, e.event, e.storeFailed
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
+}
+
+// keepCrash lets the Go runtime write its stack trace to a file in memory, as it does to stderr, if
+// this process crashes. As long as the trace would be kept, descriptor 2 is /dev/null.
+func (a *app) keepCrash() agent.Crash {
+	fd, err := unix.MemfdCreate("trace", unix.MFD_CLOEXEC)
+	if err != nil {
+		return agent.Crash{}
+	}
+	trace := os.NewFile(uintptr(fd), "trace")
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil || debug.SetCrashOutput(trace, debug.CrashOptions{}) != nil {
+		return agent.Crash{}
+	}
+	return agent.Crash{Trace: trace, Line: console.Crashed, Kept: func(kept bool) {
+		to := a.stderr
+		if kept {
+			to = null
+		}
+		if a.stderr != os.Stderr {
+			_ = unix.Dup3(int(to.Fd()), 2, 0)
+		}
+	}}
 }
 
 // read takes the flags and the program.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
 )
@@ -23,12 +25,22 @@ func main() {
 
 // newApp is the run of the command in this process.
 func newApp() *app {
-	environ := os.Environ()
+	environ, stderr := os.Environ(), ownStderr()
 	env := envmap.ParseEnv(environ)
 	return &app{
-		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		console: console.New(os.Stderr, env["TERM"], env["NO_COLOR"] != ""),
+		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: stderr,
+		console: console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
 	}
+}
+
+// ownStderr is stderr under another number than 2, to which the Go runtime writes when this process
+// crashes.
+func ownStderr() *os.File {
+	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return os.Stderr
+	}
+	return os.NewFile(uintptr(fd), "/dev/stderr")
 }
 
 // run runs the subcommand and returns the exit code of the process.

@@ -43,7 +43,7 @@ type Config struct {
 	// what the launcher asks for, else 1.
 	ProcsPerNode string
 	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made
-	// of the program and its arguments. At most [MaxJob] bytes, no control characters.
+	// of the program, its arguments and the user id. At most [MaxJob] bytes, no control characters.
 	Job string
 
 	// Store is the HOST or HOST:PORT of the agent that is to host the store; "" lets the agents
@@ -90,6 +90,10 @@ type Config struct {
 	// depends on whether Stderr is a terminal, which the workers then get themselves.
 	Capture, NoCapture bool
 
+	// Crash keeps the stack trace of this process if it crashes while workers run. The zero value
+	// does not.
+	Crash Crash
+
 	// ShowJoinLine allows events to have the join line for other nodes, which contains the job
 	// key: it must be shown to the user alone.
 	ShowJoinLine bool
@@ -105,6 +109,14 @@ type Config struct {
 	StoreFailed func(error)
 	// Root is the file system in which devices, processors and cgroups are looked up; nil is "/".
 	Root fs.FS
+}
+
+// Crash keeps the stack trace that the Go runtime writes if this process crashes. The workers' watchdog,
+// which outlives it, makes it a file in the runtime directory and says so on Config.Stderr.
+type Crash struct {
+	Trace *os.File                 // the empty file that debug.SetCrashOutput has; nil keeps nothing
+	Line  func(path string) string // what to say, with a newline
+	Kept  func(kept bool)          // is told from when to when a trace would be kept; nil ignores it
 }
 
 // MaxJob is the longest name of a job, in bytes. It becomes a part of keys and of the workers'

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"rdzv/envmap"
@@ -46,6 +48,7 @@ func (w *workers) run() error {
 	w.in.runs.Store(true)
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
+	w.keeps(false)
 	stopWatch()
 	w.ended.close()
 	w.releasePort()
@@ -59,12 +62,14 @@ func (w *workers) tree() (wrap.Tree, error) {
 		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: w.frozenLimit(),
 		Source: w.in.source, Signals: w.in.forward, DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
+			w.keeps(true)
 			started := WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid}
 			w.ended.start(started)
 			w.events.send(started)
 		},
 		Dumping: w.dumping, Ended: w.workerEnded,
 	}
+	t.Crash = w.crash()
 	othersAt := time.Now().Add(w.local.HeadStart) // the world has just arrived
 	for i := range w.local.Workers {
 		environ, err := w.environ(i)
@@ -84,6 +89,24 @@ func (w *workers) tree() (wrap.Tree, error) {
 		t.Workers = append(t.Workers, worker)
 	}
 	return t, nil
+}
+
+// crash is what the watchdog does if this process crashes.
+func (w *workers) crash() wrap.Crash {
+	c := w.local.Config
+	dir, err := filepath.Abs(w.conn.dir)
+	if c.Crash.Trace == nil || w.conn.dir == "" || err != nil {
+		return wrap.Crash{}
+	}
+	path := filepath.Join(dir, fmt.Sprintf("rdzv-crash-%d", os.Getpid()))
+	return wrap.Crash{Trace: c.Crash.Trace, Path: path, Stderr: c.Stderr, Line: c.Crash.Line(path)}
+}
+
+// keeps tells the caller whether the watchdog would now keep the trace of a crash.
+func (w *workers) keeps(kept bool) {
+	if c := w.local.Config.Crash; c.Kept != nil && c.Trace != nil && w.conn.dir != "" {
+		c.Kept(kept)
+	}
 }
 
 // frozenLimit is how long this agent may be stopped, as the other agents see it. A job of one agent

@@ -62,7 +62,8 @@ func run(args []string) int {
 	if hello.C > 0 {
 		prctl(prSetTimerSlack, uintptr(hello.C)) // that of this thread, which the workers inherit
 	}
-	w.queue = queue{spec: spec, group: group, files: files}
+	w.queue = queue{spec: spec.Workers, group: group, files: files}
+	w.crash = spec.Crash.withOwn(files)
 	go w.serveChildren()
 	w.serveAgent()
 	return 0

@@ -8,7 +8,7 @@ import (
 // queue holds the workers that have not been started. They are started one after the other, by the
 // thread that carries out the agent's orders, which it does in between.
 type queue struct {
-	spec   Spec   // the workers
+	spec   []Worker
 	next   int    // index of the first of them
 	group  int    // their process group
 	files  []int  // the descriptors of all workers

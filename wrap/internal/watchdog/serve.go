@@ -24,6 +24,7 @@ func (w *watchdog) serveAgent() {
 			if _, err := io.ReadFull(agent, b); err != nil {
 				ended = true
 				order.Kind = Kill
+				w.keepTrace()
 			} else {
 				order = ParseRecord(b)
 			}
@@ -75,6 +76,7 @@ func (w *watchdog) step(order Record, scan bool) {
 	w.checkAgent(now)
 	if w.advance(now, scan) {
 		tell(Record{Kind: Finished})
+		w.awaitTrace()
 		os.Exit(0)
 	}
 }

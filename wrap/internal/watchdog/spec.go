@@ -19,13 +19,20 @@ type Worker struct {
 // Null in Worker.Files is /dev/null.
 const Null = -1
 
-// Spec lists what the watchdog starts.
-type Spec []Worker
+// Spec is what the watchdog starts, and what it does if the agent crashes.
+type Spec struct {
+	Workers []Worker
+	Crash   Crash
+}
 
 // Bytes encodes s.
 func (s Spec) Bytes() []byte {
-	b := appendInt(nil, len(s))
-	for _, w := range s {
+	b := appendInt(nil, s.Crash.Trace)
+	b = appendInt(b, s.Crash.Stderr)
+	b = appendString(b, s.Crash.Path)
+	b = appendString(b, s.Crash.Line)
+	b = appendInt(b, len(s.Workers))
+	for _, w := range s.Workers {
 		b = appendString(b, w.Path)
 		b = appendString(b, w.Dir)
 		b = appendStrings(b, w.Args)
@@ -42,19 +49,19 @@ func (s Spec) Bytes() []byte {
 var ErrSpec = errors.New("malformed spec")
 
 // ParseSpec decodes the result of Bytes. Its error is ErrSpec.
-func ParseSpec(b []byte) (Spec, error) {
+func ParseSpec(b []byte) (s Spec, err error) {
 	r := reader{rest: b}
-	var s Spec
+	s.Crash = Crash{Trace: r.int(), Stderr: r.int(), Path: r.string(), Line: r.string()}
 	for range r.count() {
 		w := Worker{Path: r.string(), Dir: r.string(), Args: r.strings(), Env: r.strings()}
 		for i := range w.Files {
 			w.Files[i] = r.int()
 		}
 		w.StartAt = time.Duration(r.int())
-		s = append(s, w)
+		s.Workers = append(s.Workers, w)
 	}
 	if r.bad || len(r.rest) > 0 {
-		return nil, ErrSpec
+		return Spec{}, ErrSpec
 	}
 	return s, nil
 }

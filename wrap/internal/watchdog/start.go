@@ -14,10 +14,10 @@ const RightsMax = 200
 func receive() (hello Record, spec Spec, files []int, err error) {
 	head := make([]byte, RecordSize)
 	if _, err := io.ReadFull(agent, head); err != nil {
-		return Record{}, nil, nil, err
+		return Record{}, Spec{}, nil, err
 	}
 	if hello = ParseRecord(head); hello.Kind != Hello {
-		return Record{}, nil, nil, ErrSpec
+		return Record{}, Spec{}, nil, ErrSpec
 	}
 	text := make([]byte, hello.A)
 	if _, err = io.ReadFull(agent, text); err == nil {

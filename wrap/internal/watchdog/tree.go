@@ -44,6 +44,8 @@ type watchdog struct {
 	deadline time.Time // end of the phase
 	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
 	scanned  time.Time // last search for orphans, or begin of the phase
+	crash    Crash
+	kept     chan struct{} // closed when the trace of an agent that has ended is kept; nil before
 }
 
 func newWatchdog() *watchdog {
