@@ -138,6 +138,17 @@ rdzv:   how      exit 1 after 0.00s
 }
 
 func TestEndedBySignal(t *testing.T) {
+	verdict := &rdzv.Verdict{Kind: rdzv.Ended, Host: "node1", PID: 71, Signal: int(syscall.SIGTERM)}
+	for host, want := range map[string]string{
+		"node2": "agent on node1 (pid 71) received SIGTERM: the job is stopped",
+		"": "agent on node1 (pid 71) received SIGTERM before all agents had joined: " +
+			"the job is stopped",
+	} {
+		e := agent.JobEnded{Verdict: verdict, StoreHost: host}
+		if got := (&Console{}).EndLine(e); got != want {
+			t.Errorf("store on %q: %q, want %q", host, got, want)
+		}
+	}
 	for announce, want := range map[bool]string{
 		true: "rdzv: received SIGTERM before the job started\n", false: "",
 	} {

@@ -52,8 +52,12 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		}
 		return line
 	case v.Kind == rdzv.Ended:
-		return fmt.Sprintf("agent on %s (pid %d) received %s: the job is stopped", v.Host, v.PID,
-			SignalName(v.Signal))
+		early := "" // a launcher may have sent the signal because another agent has died
+		if e.StoreHost == "" {
+			early = " before all agents had joined"
+		}
+		return fmt.Sprintf("agent on %s (pid %d) received %s%s: the job is stopped", v.Host, v.PID,
+			SignalName(v.Signal), early)
 	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
 		return stopping(*v.Stragglers)
 	case v.Kind == rdzv.Incomplete:
