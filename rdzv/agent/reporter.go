@@ -52,6 +52,8 @@ func noticed(n meet.Notice, showKey bool, tokenPlace string) Event {
 		return RanksMissing{n}
 	case meet.NoMulticast:
 		return NoMulticast{Err: n.Err, Text: n.Err.Error()}
+	case meet.Disappeared:
+		return Diagnostic{Severity: Warning, Text: n.String()}
 	case meet.KeeperLost:
 		return Diagnostic{Severity: Warning, Err: n.Err, Text: n.Err.Error()}
 	}

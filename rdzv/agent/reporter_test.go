@@ -46,6 +46,13 @@ func TestNoticed(t *testing.T) {
 			`{"text":"network is down"}`,
 		},
 		{
+			meet.Disappeared{Host: "node2", Addr: addr, Ago: 3200 * time.Millisecond}, false,
+			Diagnostic{
+				Severity: Warning, Text: "node2 (10.0.0.6) was searching and disappeared 3s ago",
+			},
+			`{"severity":"warning","text":"node2 (10.0.0.6) was searching and disappeared 3s ago"}`,
+		},
+		{
 			meet.KeeperLost{Err: down}, false,
 			Diagnostic{Severity: Warning, Err: down, Text: "network is down"},
 			`{"severity":"warning","text":"network is down"}`,

@@ -98,8 +98,9 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 		found, err = e.find(searching, e.own.id.String(), e.locator.config.NextReport)
 	})
 	group.Go(func() {
-		reportAlone(searching, e.locator.config, e.own, e.locator.rejections, e.peers.lastHeard)
+		reportAlone(searching, e.locator.config, e.own, e.locator.rejections, e.peers)
 	})
+	group.Go(func() { e.reportDisappeared(searching) })
 	if e.waitElected(searching, done) {
 		cancel(errElected)
 		<-done
@@ -155,7 +156,7 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			return false
 		case <-check.C:
 		}
-		s := e.peers.standing(e.own.gate.Waiting())
+		s := e.peers.standing(e.own.gate.Clients())
 		waited := time.Since(waitingSince)
 		switch {
 		case !s.clients:
@@ -182,7 +183,18 @@ func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
 		e.peers.announce(ctx)
 	})
 	e.own.tasks.run(e.watchOtherHosts)
+	e.own.tasks.run(e.reportDisappeared)
 	return e.own, nil
+}
+
+// reportDisappeared reports the agents that have ended before they joined, until ctx ends.
+func (e *beaconElection) reportDisappeared(ctx context.Context) {
+	for pause(ctx, time.Second) {
+		e.peers.standing(e.own.gate.Clients())
+		for _, d := range e.peers.disappeared() {
+			e.locator.config.Notify(d)
+		}
+	}
 }
 
 // hostID is the id with which a host connects to others: it is better than every agent that does

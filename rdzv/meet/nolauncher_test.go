@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // If two agents host already, as after a network was partitioned, the one with the higher id can
@@ -124,5 +126,68 @@ func TestReplayedBeacon(t *testing.T) {
 	}
 	if high.betterAddr != low.Addr {
 		t.Errorf("the better host is at %v, want %v", high.betterAddr, low.Addr)
+	}
+}
+
+// An agent that was connected and has ended before there was a host is reported, also if this agent
+// hosts meanwhile. One that was admitted is not.
+func TestDisappeared(t *testing.T) {
+	t.Parallel()
+	reported := newNotices()
+	c := noLauncherConfig(t, 1, 3)
+	c.Notify = reported.add
+	c.setDefaults()
+	p, err := noLauncher(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLocator(&c, newFakeStore(t, "store").host)
+	e, err := newBeaconElection(t.Context(), l, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		if m, err := e.run(t.Context()); err != nil {
+			t.Error(err)
+		} else {
+			t.Cleanup(m.release)
+		}
+	})
+	connect := func(ctx context.Context, host, id string) (net.Conn, error) {
+		d, err := gate.NewDialer(p.key, p.public, host, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, _, err := d.Dial(ctx, e.own.Addr)
+		return conn, err
+	}
+	dying, die := context.WithCancel(t.Context())
+	defer die()
+	group.Go(func() {
+		for dying.Err() == nil {
+			e.peers.mu.Lock()
+			if len(e.peers.others) > 0 {
+				die()
+			}
+			e.peers.mu.Unlock()
+			pause(dying, firstWait)
+		}
+	})
+	if _, err := connect(dying, "node2", strings.Repeat("0", 31)+"1"); err == nil {
+		t.Fatal("this agent hosts although a better one is connected")
+	}
+	conn, err := connect(t.Context(), "node3", strings.Repeat("f", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	waitFor[Disappeared](t, reported)
+	for _, n := range reported.all() {
+		d, ok := n.(Disappeared)
+		if ok && (d.Host != "node2" || d.Addr != e.own.Addr.Addr() || d.Ago < disappearedAfter) {
+			t.Errorf("reported %+v, want node2 only", d)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
-// DifferentToken, DifferentCommand, RanksMissing, NoMulticast and KeeperLost.
+// DifferentToken, DifferentCommand, RanksMissing, NoMulticast, Disappeared and KeeperLost.
 type Notice interface{ notice() }
 
 // Alone is reported by an agent without a launcher if no other agent has connected to it yet.
@@ -94,6 +94,21 @@ type KeeperLost struct {
 	Err error
 }
 
+// Disappeared reports an agent that was connected to this one and has ended, or is no longer
+// reachable, before it joined. Only an agent without a launcher reports it.
+type Disappeared struct {
+	Host string     // as in DifferentToken
+	Addr netip.Addr // as in DifferentToken
+	Ago  time.Duration
+	seen time.Time
+}
+
+func (n Disappeared) String() string {
+	return fmt.Sprintf("%s was searching and disappeared %v ago",
+		hostAndAddr(n.Host, n.Addr), n.Ago.Round(time.Second))
+}
+
+func (Disappeared) notice()      {}
 func (KeeperLost) notice()       {}
 func (Searching) notice()        {}
 func (Alone) notice()            {}
@@ -109,14 +124,16 @@ const aloneAfter = 3 * time.Second
 // reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
 // connected or ctx has ended.
 //
-// heard returns an agent whose beacon was received, see peers; it is nil without a search by
-// multicast.
-func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, heard func() string) {
+// ps is nil without a search by multicast.
+func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, ps *peers) {
 	if !pause(ctx, aloneAfter) || m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
-	n.NoBeacon = heard != nil && heard() == "" && !rs.haveToken()
+	if ps != nil {
+		heard, _ := ps.lastHeard()
+		n.NoBeacon = heard == "" && !rs.haveToken()
+	}
 	if c.Store == "" {
 		n.Store = m.Addr.Addr()
 	}

@@ -28,14 +28,17 @@ type peers struct {
 	mu        sync.Mutex
 	self      beacon.Beacon
 	heard     string // the sender of the last beacon of this job
-	waits     bool   // for the greeting of a better agent
-	verifying bool   // the search is connecting to an agent
+	heardAt   time.Time
+	waits     bool                    // for the greeting of a better agent
+	verifying bool                    // the search is connecting to an agent
+	others    map[string]*Disappeared // the other agents, by the names of their hosts
 }
 
 func newPeers(m multicast, r *rejections, own *Meeting) *peers {
 	return &peers{
 		multicast: m, rejections: r, start: time.Now(), self: m.beacon(false, own),
 		better: make(chan beacon.Beacon, maxDialing), socket: &beacon.Socket{},
+		others: map[string]*Disappeared{},
 	}
 }
 
@@ -69,7 +72,7 @@ func (p *peers) receive(packet beacon.Packet) {
 	better := err == nil &&
 		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && p.isBetter(b.ID))
 	if err == nil && b.ID != self.ID {
-		p.heard = hostAndAddr(b.Host, senderOf(b, packet))
+		p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
 	}
 	p.mu.Unlock()
 	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
@@ -112,10 +115,38 @@ func (p *peers) note(ts targets) {
 	defer p.mu.Unlock()
 	p.waits, p.verifying = false, false
 	for _, t := range ts {
-		connected := t.waitsFor != gate.Instance{}
-		p.waits = p.waits || connected && p.isBetter(t.waitsFor.String())
-		p.verifying = p.verifying || t.dialing && !connected
+		if t.waitsFor == (gate.Instance{}) {
+			p.verifying = p.verifying || t.dialing
+			continue
+		}
+		id := t.waitsFor.String()
+		p.waits = p.waits || p.isBetter(id)
+		p.see(gate.Client{ID: id, Host: t.name, Addr: t.addr.Addr()})
 	}
+}
+
+// see notes that an agent is, or was at this moment, connected to this one.
+func (p *peers) see(c gate.Client) {
+	if c.ID != p.self.ID {
+		p.others[c.Host] = &Disappeared{Host: c.Host, Addr: c.Addr, seen: time.Now()}
+	}
+}
+
+// disappearedAfter is how long an agent must have been without a connection before this is
+// reported.
+const disappearedAfter = 3 * time.Second
+
+// disappeared returns the agents to which there is no connection any more, each once.
+func (p *peers) disappeared() (list []Disappeared) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.others {
+		if d.Ago == 0 && time.Since(d.seen) >= disappearedAfter {
+			d.Ago = time.Since(d.seen)
+			list = append(list, *d)
+		}
+	}
+	return list
 }
 
 // isBetter reports whether an id is that of a better agent, of two that both host or both do not.
@@ -130,15 +161,15 @@ func (p *peers) accepts(store gate.Instance) bool {
 	return !p.self.Hosting || p.isBetter(store.String())
 }
 
-// standing returns what an agent must know before it hosts. waiting are the ids of the agents that
-// are connected to this one.
-func (p *peers) standing(waiting []string) (s standing) {
+// standing returns what an agent must know before it hosts.
+func (p *peers) standing(clients []gate.Client) (s standing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s = standing{better: p.waits, verifying: p.verifying}
-	for _, id := range waiting {
-		s.better = s.better || p.isBetter(id)
-		s.clients = s.clients || id != p.self.ID && !p.isBetter(id)
+	for _, c := range clients {
+		p.see(c)
+		s.better = s.better || c.Waiting && p.isBetter(c.ID)
+		s.clients = s.clients || c.Waiting && c.ID != p.self.ID && !p.isBetter(c.ID)
 	}
 	return s
 }
@@ -150,9 +181,10 @@ type standing struct {
 	verifying bool // there may be a better one
 }
 
-// lastHeard returns the sender of the last beacon of this job, "" if there was none.
-func (p *peers) lastHeard() string {
+// lastHeard returns the sender of the last beacon of this job, "" if there was none, and how long
+// ago it was received.
+func (p *peers) lastHeard() (sender string, ago time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.heard
+	return p.heard, time.Since(p.heardAt)
 }

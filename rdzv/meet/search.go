@@ -279,7 +279,8 @@ func (s *search) searching(waited time.Duration) Searching {
 	}
 	slices.SortFunc(n.Tried, func(a, b Answer) int { return a.Addr.Compare(b.Addr) })
 	if s.plan.peers != nil {
-		n.Multicast, n.Heard = true, s.plan.peers.lastHeard()
+		n.Multicast = true
+		n.Heard, n.HeardAgo = s.plan.peers.lastHeard()
 	}
 	n.Hint = s.plan.hintFor(n)
 	return n

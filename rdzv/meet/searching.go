@@ -18,7 +18,8 @@ type Searching struct {
 	Unresolved []string      // host names that could not be resolved yet, sorted
 	Tried      []Answer      // sorted by address
 	Multicast  bool          // the agent knows no address and waits for beacons
-	Heard      string        // an agent whose beacon was received; "" if none was
+	Heard      string        // the agent whose beacon was received last; "" if none was
+	HeardAgo   time.Duration // when that was
 	Hint       string        // what the user can do; may be empty
 }
 
@@ -47,7 +48,12 @@ func (s Searching) String() string {
 		parts = append(parts[:maxParts], fmt.Sprintf("and %d more", len(parts)-maxParts))
 	case len(parts) > 0:
 	case s.Heard != "":
-		return "no other agent has connected, but a multicast beacon of " + s.Heard + " was received"
+		text := "no other agent has connected, but a multicast beacon of " + s.Heard +
+			" was received"
+		if s.HeardAgo >= disappearedAfter {
+			text += fmt.Sprintf(", the last one %v ago", s.HeardAgo.Round(time.Second))
+		}
+		return text
 	case s.Multicast:
 		return "no other agent has connected, and no multicast beacon was received"
 	default:

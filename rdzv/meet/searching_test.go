@@ -34,6 +34,10 @@ func TestSearchingText(t *testing.T) {
 		"no other agent has connected, but a multicast beacon of node2 (10.0.0.6) was received": {
 			Multicast: true, Heard: "node2 (10.0.0.6)",
 		},
+		"no other agent has connected, but a multicast beacon of node2 (10.0.0.6) was received, " +
+			"the last one 5s ago": {
+			Multicast: true, Heard: "node2 (10.0.0.6)", HeardAgo: 5 * time.Second,
+		},
 		"no address of the store is known yet": {},
 	} {
 		if got := s.String(); got != want {

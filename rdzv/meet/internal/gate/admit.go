@@ -87,7 +87,7 @@ func (g *Gate) handshake(s *incoming) (net.Conn, error) {
 		writeLine(s, "other")
 		return nil, ErrDifferentJob
 	}
-	return s.Conn, writeLine(s, "here", g.id.String())
+	return s, writeLine(s, "here", g.id.String())
 }
 
 // deliver waits for the decision, sends the greeting and passes the connection to Accept.
@@ -98,7 +98,7 @@ func (g *Gate) deliver(s *incoming, conn net.Conn) {
 	stop := context.AfterFunc(g.ctx, func() { s.Close() })
 	defer stop()
 	g.waitForDecision(s)
-	if err := g.greet(conn, s.id); err != nil {
+	if err := g.greet(conn, s); err != nil {
 		s.Close()
 		return
 	}

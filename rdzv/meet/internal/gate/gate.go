@@ -44,7 +44,7 @@ type Gate struct {
 
 	mu      sync.Mutex
 	moved   netip.AddrPort     // where another agent hosts; not valid if this one does
-	waiting map[*incoming]bool // connections that wait for decided
+	clients map[*incoming]bool // see Clients; true if it has been admitted
 }
 
 // New opens a gate that owns the listeners, for the agents of the job with that key. If key is nil
@@ -57,7 +57,7 @@ func New(
 	g := &Gate{
 		listeners: listeners, report: report, public: hex.EncodeToString(public),
 		accepted: make(chan net.Conn), pending: newPending(),
-		decided: make(chan struct{}), waiting: map[*incoming]bool{},
+		decided: make(chan struct{}), clients: map[*incoming]bool{},
 	}
 	if key == nil {
 		rand.Read(g.id[:])
@@ -110,8 +110,8 @@ func (g *Gate) Redirect(addr netip.AddrPort) {
 	}
 }
 
-// Full means that all agents have joined: from now on only clients without an id are admitted, which
-// are members that connect again.
+// Full means that all agents have joined: from now on only clients without an id are admitted,
+// which are members that connect again.
 func (g *Gate) Full() { g.full.Store(true) }
 
 // acceptRetry is the time between two calls of accept(2) after an error.
@@ -136,7 +136,7 @@ func (g *Gate) serve(l net.Listener) {
 	}
 }
 
-func (g *Gate) greet(conn net.Conn, id string) error {
+func (g *Gate) greet(conn net.Conn, s *incoming) error {
 	g.mu.Lock()
 	moved := g.moved
 	g.mu.Unlock()
@@ -146,7 +146,7 @@ func (g *Gate) greet(conn net.Conn, id string) error {
 	case moved.IsValid():
 		writeLine(conn, "moved", moved.String())
 		return MovedError{moved}
-	case g.full.Load() && len(id) == len(g.id.String()):
+	case g.full.Load() && g.hasID(s):
 		writeLine(conn, "full")
 		return ErrFull
 	}

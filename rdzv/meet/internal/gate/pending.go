@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -46,6 +47,12 @@ type incoming struct {
 	public string // public name of the job that the client has named
 	host   string // the name that the client gives its host, not verified
 	id     string // that it gives itself, see NewDialer; verified after the handshake
+	closed atomic.Bool
+}
+
+func (s *incoming) Close() error {
+	s.closed.Store(true)
+	return s.Conn.Close()
 }
 
 func (s *incoming) Read(b []byte) (int, error) {
