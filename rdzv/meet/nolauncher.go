@@ -26,10 +26,13 @@ var errElected = errors.New("this agent hosts the store")
 const (
 	// electionDelay is how long an agent receives beacons before it may host.
 	electionDelay = 40 * time.Millisecond
-	// verifyTimeout is how long an agent lets clients wait while it connects to agents that seem to
-	// be better, and betterTimeout while it is connected to a better one, which may be frozen.
-	verifyTimeout = 200 * time.Millisecond
+	// betterTimeout is how long an agent that is connected to a better one, which may be frozen,
+	// lets clients wait before it hosts.
 	betterTimeout = 1500 * time.Millisecond
+	// verifyTimeout is how long an agent does not host because it is connecting to one that seems
+	// to be better, and verifyLimit how long for all such agents together.
+	verifyTimeout = 100 * time.Millisecond
+	verifyLimit   = 200 * time.Millisecond
 	// peerTimeout limits the time for a TCP connection on the local network. It is short because
 	// the address may be one of a recorded beacon.
 	peerTimeout = 250 * time.Millisecond
@@ -165,7 +168,7 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			waitingSince = time.Now()
 		case time.Since(start) < electionDelay:
 		case s.better && waited < betterTimeout:
-		case s.verifying && waited < verifyTimeout:
+		case s.verifying && waited < verifyLimit:
 		default:
 			return true
 		}

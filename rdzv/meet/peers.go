@@ -30,7 +30,7 @@ type peers struct {
 	heard     string // the sender of the last beacon of this job
 	heardAt   time.Time
 	waits     bool                    // for the greeting of a better agent
-	verifying bool                    // the search is connecting to an agent
+	verifying time.Time               // until when the search may be connecting to a better agent
 	others    map[string]*Disappeared // the other agents, by the names of their hosts
 }
 
@@ -113,10 +113,13 @@ func (p *peers) candidates(ctx context.Context, add func(candidate)) {
 func (p *peers) note(ts targets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waits, p.verifying = false, false
+	p.waits, p.verifying = false, time.Time{}
 	for _, t := range ts {
 		if t.waitsFor == (gate.Instance{}) {
-			p.verifying = p.verifying || t.dialing
+			until := t.started.Add(verifyTimeout)
+			if t.dialing && t.timeouts == 0 && until.After(p.verifying) {
+				p.verifying = until
+			}
 			continue
 		}
 		id := t.waitsFor.String()
@@ -165,7 +168,7 @@ func (p *peers) accepts(store gate.Instance) bool {
 func (p *peers) standing(clients []gate.Client) (s standing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s = standing{better: p.waits, verifying: p.verifying}
+	s = standing{better: p.waits, verifying: time.Now().Before(p.verifying)}
 	for _, c := range clients {
 		p.see(c)
 		s.better = s.better || c.Waiting && p.isBetter(c.ID)
