@@ -26,9 +26,9 @@ func withWrongClocks(after string, line []string) []string {
 	return append([]string{"sh", "-c", script, "sh"}, line...)
 }
 
-// The clocks of the hosts differ by two hours, or jump by one hour each while agents meet, while a
-// job runs, and while its workers end: no agent notices. make attack runs this test, make integration
-// does not: the program with these clocks takes a minute to build.
+// The clocks of the hosts differ by two hours, or jump by one hour each while an agent waits, while
+// a job runs, and while its workers end: no agent notices. make attack runs this test, make
+// integration does not: the program with these clocks takes a minute to build.
 func TestAttackClocks(t *testing.T) {
 	c := newCluster(t, 3)
 	defer func(before string) { *rdzvBin = before }(*rdzvBin)
@@ -145,9 +145,9 @@ func clocksJumpInGrace(p *clusterPlace) {
 }
 
 // jumpSource is a file of Go's package time with which the clock of a program is wrong by the
-// seconds in CLOCK_JUMP, from so many seconds after its start: CLOCK_JUMP=-3600@2. Setting the clock
-// of this machine would disturb its other programs, a time namespace has no clock of its own for
-// this one, and libfaketime does not affect static programs.
+// seconds in CLOCK_JUMP, from so many seconds after its start: CLOCK_JUMP=-3600@2. Setting the
+// clock of this machine would disturb its other programs, time namespaces share this clock, and
+// libfaketime does not affect static programs.
 const jumpSource = `package time
 
 import "syscall"
