@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,21 +33,46 @@ func hungFileSystem(t *testing.T) (dir string, ok bool) {
 	return dir, true
 }
 
-// A file system that does not answer delays the end of the job by at most 5 s.
+// A file system that does not answer delays the end of the job by at most 5 s, although two agents
+// have a report to write: the one that hosts the store, here that of rank 0, and then the one whose
+// worker failed.
 func TestReportOnHungFileSystem(t *testing.T) {
 	t.Parallel()
 	dir, ok := hungFileSystem(t)
 	if !ok {
 		return
 	}
-	begin := time.Now()
-	report := filepath.Join(dir, "report")
-	r := runRdzv(t, nil, "exec", "--report", report, "--", "sh", "-c", "exit 7")
-	if took := time.Since(begin); r.code != 7 || took > 20*time.Second {
-		t.Errorf("rdzv ended with %d after %v, want exit status 7 after 5 s", r.code, took)
+	env := baseEnv(t.TempDir())
+	start := func(rank string) (*exec.Cmd, *bufio.Reader) {
+		args := strings.Fields("exec --nodes 2 --store 127.0.0.1 --job hung --node-rank " + rank)
+		args = append(args, "--report", filepath.Join(dir, "report"), "--")
+		args = append(args, "sh", "-c", "[ $RANK = 0 ] && exec sleep 100; exit 7")
+		cmd := exec.CommandContext(t.Context(), "rdzv", args...)
+		cmd.Env = env
+		stderr, err := cmd.StderrPipe()
+		fatalIf(t, err)
+		fatalIf(t, cmd.Start())
+		return cmd, bufio.NewReader(stderr)
 	}
-	if !strings.Contains(r.stderr, "does not respond") {
-		t.Errorf("rdzv printed %q, want that the file system does not respond", r.stderr)
+	rank0, lines := start("0")
+	if line, err := lines.ReadString('\n'); !strings.Contains(line, "no other agent has connected") {
+		t.Fatalf("the first agent printed %q, %v", line, err)
+	}
+	begin := time.Now()
+	rank1, lines1 := start("1")
+	var stderr strings.Builder
+	lines.WriteTo(&stderr)
+	lines1.WriteTo(&stderr)
+	rank0.Wait()
+	rank1.Wait()
+	took := time.Since(begin)
+	t.Logf("the job ended after %v", took)
+	codes := []int{rank0.ProcessState.ExitCode(), rank1.ProcessState.ExitCode()}
+	if !slices.Equal(codes, []int{7, 7}) || took > 9*time.Second {
+		t.Errorf("the agents ended with %d after %v, want exit status 7 after 5 s", codes, took)
+	}
+	if strings.Count(stderr.String(), "does not respond") != 2 {
+		t.Errorf("rdzv printed %q, want twice that the file system does not respond", stderr.String())
 	}
 }
 

@@ -83,7 +83,7 @@ func (r *report) early(end agent.JobEnded) {
 	}
 	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
 	r.set(string(v.Kind), code, v.Text, failureOf(v))
-	r.writeBy(replaceReport) // the reader of a FIFO expects one report
+	r.writeBy(replaceReport, earlyTimeout) // the reader of a FIFO expects one report
 }
 
 // failureOf is what every agent knows about the worker that failed first.
@@ -100,7 +100,7 @@ func failureOf(v *rdzv.Verdict) *failure {
 // write writes the report; f is nil if no worker failed.
 func (r *report) write(kind string, code int, message string, f *failure) {
 	r.set(kind, code, message, f)
-	r.writeBy(writeReport)
+	r.writeBy(writeReport, reportTimeout)
 }
 
 func (r *report) set(kind string, code int, message string, f *failure) {
@@ -109,14 +109,16 @@ func (r *report) set(kind string, code int, message string, f *failure) {
 
 // writeBy writes the report by one of the functions of reportfile.go. If it cannot be written, the
 // job's end is the same.
-func (r *report) writeBy(write func(path string, b []byte, deadline time.Time) error) {
+func (r *report) writeBy(
+	write func(path string, b []byte, deadline time.Time) error, limit time.Duration,
+) {
 	if r.file == "" {
 		return
 	}
 	for len(r.signals) > 0 {
 		<-r.signals // it has already been acted on
 	}
-	err := within(time.Now().Add(reportTimeout), r.signals, r.file, indented(r), write)
+	err := within(time.Now().Add(limit), r.signals, r.file, indented(r), write)
 	if err != nil {
 		r.console.Warn("%v", err)
 	}
@@ -125,9 +127,10 @@ func (r *report) writeBy(write func(path string, b []byte, deadline time.Time) e
 	}
 }
 
-// reportTimeout limits how long the report may delay the end of a job, interruptedTimeout how long
-// it may do so after a signal.
+// earlyTimeout and reportTimeout limit how long two agents, one after the other, may delay the end of
+// a job by their reports: by 5 s. After a signal it is interruptedTimeout.
 const (
-	reportTimeout      = 5 * time.Second
+	earlyTimeout       = time.Second
+	reportTimeout      = 4 * time.Second
 	interruptedTimeout = time.Second
 )
