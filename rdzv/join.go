@@ -36,6 +36,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		p := &c.Self.Problems[i]
 		p.Text, p.Hint = clip(p.Text), clip(p.Hint)
 	}
+	c.Self.Facts = c.Self.Facts.clipped()
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}

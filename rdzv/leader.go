@@ -34,6 +34,9 @@ type LeaderConfig struct {
 	// NextWaiting returns how long after Run's beginning Waiting is called next, later than last: the
 	// same for the call before, or 0 at first. Required with Waiting.
 	NextWaiting func(last time.Duration) time.Duration
+	// Compared is called with the facts of all members when all have joined, before any worker
+	// starts. strict tells whether differences are problems (Member.Strict). May be nil.
+	Compared func(all []Comparison, strict bool)
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the

@@ -95,6 +95,7 @@ func (l *Leader) agree(ctx context.Context) error {
 	if problem != nil && len(v.Problems) == 0 {
 		v.Problems = []NodeProblem{{Problem: *problem}}
 	}
+	v.Problems = append(v.Problems, l.compare(members)...)
 	if len(v.Problems) > 0 {
 		return l.writeVerdict(ctx, v)
 	}
@@ -103,6 +104,23 @@ func (l *Leader) agree(ctx context.Context) error {
 	}
 	world.Job, world.Attempt = l.config.Job, l.config.Attempt
 	return l.publish(ctx, world)
+}
+
+// compare compares the facts of all members. It returns the differences that are problems.
+func (l *Leader) compare(members []Member) (problems []NodeProblem) {
+	all := Compare(members)
+	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
+	if l.config.Compared != nil {
+		l.config.Compared(all, strict)
+	}
+	for _, c := range all {
+		if strict && c.Differs() {
+			text := clip(fmt.Sprintf("cannot start: %v (--strict)", c))
+			problems = append(problems, NodeProblem{Problem: Problem{Kind: DifferenceProblem, Text: text}})
+		}
+	}
+	problems, _ = cut(problems)
+	return problems
 }
 
 func (l *Leader) allMembers() []Member {

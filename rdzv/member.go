@@ -59,6 +59,10 @@ type Member struct {
 
 	// Problems prevent the agent from running its workers.
 	Problems []Problem `json:"problems,omitempty"`
+	// Facts are compared with those of the other nodes. Strict makes differences problems: it is
+	// enough if one agent asks for that.
+	Facts  Facts `json:"facts,omitzero"`
+	Strict bool  `json:"strict,omitempty"`
 }
 
 // ProblemKind is the kind of a problem.
@@ -67,6 +71,7 @@ type ProblemKind string
 const (
 	ProgramMissing       ProblemKind = "program_missing"        // the program, or its interpreter or script, does not exist
 	ProgramNotExecutable ProblemKind = "program_not_executable" // it cannot be executed, or its script cannot be read
+	DifferenceProblem    ProblemKind = "difference"             // nodes differ, see Member.Strict
 	OtherProblem         ProblemKind = "other"                  // a limit, a device, a port, ...
 )
 

@@ -86,6 +86,11 @@ func hostsOf(members []Member) []string {
 	for i, m := range members {
 		hosts[i] = m.Host
 	}
+	return sorted(hosts)
+}
+
+// sorted returns the hosts in order, each once.
+func sorted(hosts []string) []string {
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
 }

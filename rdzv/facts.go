@@ -1,0 +1,122 @@
+package rdzv
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Facts are what an agent has found out about its node and its program before it joined, so that the
+// leader can compare the nodes.
+type Facts struct {
+	// Program identifies what the agent runs. Agents that run different programs are not compared.
+	Program string `json:"program,omitempty"`
+	// Known are the facts, in an order that is the same on all agents. A fact that is not known is
+	// left out.
+	Known []Fact `json:"known,omitempty"`
+	// Variables are variables of the user that should have the same value on all nodes. An agent
+	// without a variable that others have is different.
+	Variables map[string]string `json:"variables,omitempty"`
+}
+
+// Fact is a fact about a node or a program.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Scope restricts a comparison to the facts with the same scope; "" is all of the program.
+	Scope string `json:"scope,omitempty"`
+}
+
+// Comparison is a fact, or a variable, as the nodes have it.
+type Comparison struct {
+	Fact   string  `json:"fact"`
+	Groups []Group `json:"groups"` // by the number of nodes, at most 8
+	More   int     `json:"more,omitempty"`
+	// Mixed says that the values are meant to be different: agents of one node have different ones,
+	// or each of more than two nodes has its own value of a variable.
+	Mixed bool `json:"mixed,omitempty"`
+}
+
+// Group are the nodes that have the same value.
+type Group struct {
+	Value     string   `json:"value"`
+	Unset     bool     `json:"unset,omitempty"` // they do not have this variable
+	Hosts     []string `json:"hosts"`           // sorted, at most 8
+	MoreHosts int      `json:"more_hosts,omitempty"`
+}
+
+// Differs tells whether nodes differ in the fact.
+func (c Comparison) Differs() bool { return len(c.Groups) > 1 && !c.Mixed }
+
+// String returns a line for people: "python is 3.11 on node1, node2 and 6 more, but 3.9 on node7".
+func (c Comparison) String() string {
+	var b strings.Builder
+	b.WriteString(c.Fact + " is ")
+	for i, g := range c.Groups {
+		shown, more := g.Hosts, g.MoreHosts
+		switch {
+		case i == 0 && len(shown)+more > 3: // where the others are is of more interest
+			shown, more = shown[:2], len(shown)+more-2
+		case i == 1:
+			b.WriteString(", but ")
+		case i > 1:
+			b.WriteString(", ")
+		}
+		b.WriteString(g.text() + " on " + list(shown, more))
+	}
+	if c.More > 0 {
+		b.WriteString(" and " + strconv.Itoa(c.More) + " other " + plural("value", c.More))
+	}
+	return b.String()
+}
+
+// text is the value, quoted if it could be taken for something else.
+func (g Group) text() string {
+	isPlain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' ||
+			strings.ContainsRune("_.+-/:=%@", r)
+	}
+	switch {
+	case g.Unset:
+		return "not set"
+	case g.Value == "" || strings.TrimLeftFunc(g.Value, isPlain) != "":
+		return strconv.Quote(g.Value)
+	}
+	return g.Value
+}
+
+// Limits of facts, in bytes and numbers: the leader reads those of all agents.
+const (
+	maxFacts     = 128
+	maxFactValue = 256
+)
+
+// clipped are the facts within the limits.
+func (f Facts) clipped() Facts {
+	f.Known = slices.Clone(f.Known[:min(len(f.Known), maxFacts)])
+	for i := range f.Known {
+		k := &f.Known[i]
+		k.Name, k.Value, k.Scope = clipFact(k.Name), clipFact(k.Value), clipFact(k.Scope)
+	}
+	f.Program = clipFact(f.Program)
+	if len(f.Variables) == 0 {
+		return f
+	}
+	variables := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.Variables)) {
+		if len(variables) < maxFacts {
+			variables[clipFact(name)] = clipFact(f.Variables[name])
+		}
+	}
+	f.Variables = variables
+	return f
+}
+
+func clipFact(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > maxFactValue {
+		text = strings.ToValidUTF8(text[:maxFactValue-len("...")], "") + "..."
+	}
+	return text
+}
