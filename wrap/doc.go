@@ -69,7 +69,7 @@
 // Signals have their default action, except that SIGHUP, SIGINT and the terminal's stop signals
 // (SIGTSTP, SIGTTIN, SIGTTOU) stay ignored if they were ignored when the agent started (nohup).
 // Other signals that were ignored then have their default action: the Go runtime hides that they
-// were ignored.
+// were ignored. It has the agent's CPU affinity and memory policy, unless Worker.Bind sets them.
 //
 // # Requirements
 //

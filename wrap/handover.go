@@ -41,6 +41,7 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env,
 			Files:   [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
 			StartAt: monotonic(w.StartAt),
+			CPUs:    w.Bind.CPUs, Node: w.Bind.node(),
 		})
 	}
 	c := r.tree.Crash

@@ -27,6 +27,9 @@ type Worker struct {
 	// StartAt delays the start of this worker, and of those after it, until this time. The zero
 	// value does not.
 	StartAt time.Time
+	// Bind sets the CPUs and the memory of the worker; the zero value leaves them those of this
+	// process.
+	Bind Binding
 }
 
 // Tree describes the workers to run and how they end.
@@ -106,6 +109,9 @@ func (t *Tree) check() error {
 	for i, w := range t.Workers {
 		if w.Path == "" {
 			return fmt.Errorf("cannot run worker %d: empty path", i)
+		}
+		if err := w.Bind.check(); err != nil {
+			return fmt.Errorf("cannot run worker %d: %w", i, err)
 		}
 	}
 	return nil

@@ -9,8 +9,14 @@ import (
 // TestInvalidTree: Run returns an error and no results.
 func TestInvalidTree(t *testing.T) {
 	nothingLeft(t)
+	negative, node := sh(t, "exit 0"), -1
+	negative.Bind.CPUs = []int{0, -1}
+	badNode := sh(t, "exit 0")
+	badNode.Bind.Node = &node
 	for _, tree := range []Tree{
 		{},
+		{Workers: []Worker{negative}},
+		{Workers: []Worker{badNode}},
 		{Workers: []Worker{{}}},
 		{Workers: []Worker{sh(t, "exit 0")}, Grace: -1},
 	} {

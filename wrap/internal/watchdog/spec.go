@@ -14,6 +14,9 @@ type Worker struct {
 	Files [3]int   // stdin, stdout, stderr: index into the descriptors sent, or Null
 
 	StartAt time.Duration // when to start it, by Monotonic; 0 is at once
+
+	CPUs []int // its affinity; the agent's if empty
+	Node int   // NUMA node from which it prefers memory, or AnyNode
 }
 
 // Null in Worker.Files is /dev/null.
@@ -41,6 +44,11 @@ func (s Spec) Bytes() []byte {
 			b = appendInt(b, f)
 		}
 		b = appendInt(b, int(w.StartAt))
+		b = appendInt(b, len(w.CPUs))
+		for _, cpu := range w.CPUs {
+			b = appendInt(b, cpu)
+		}
+		b = appendInt(b, w.Node)
 	}
 	return b
 }
@@ -58,6 +66,10 @@ func ParseSpec(b []byte) (s Spec, err error) {
 			w.Files[i] = r.int()
 		}
 		w.StartAt = time.Duration(r.int())
+		for range r.count() {
+			w.CPUs = append(w.CPUs, r.int())
+		}
+		w.Node = r.int()
 		s.Workers = append(s.Workers, w)
 	}
 	if r.bad || len(r.rest) > 0 {

@@ -64,18 +64,20 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 		}
 	}
 	startedAt := Monotonic()
-	pid, err := syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{
-		Dir:   s.Dir,
-		Env:   s.Env,
-		Files: streams,
-		Sys: &syscall.SysProcAttr{
-			Setpgid: group != 0,
-			Pgid:    group,
-			// For the case that agent and watchdog are killed at the same time (pkill -9 rdzv).
-			// The signal is tied to the thread that forks: the main thread, which ends with the
-			// process.
-			Pdeathsig: syscall.SIGKILL,
-		},
+	pid, err := bound(s, func() (int, error) {
+		return syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{
+			Dir:   s.Dir,
+			Env:   s.Env,
+			Files: streams,
+			Sys: &syscall.SysProcAttr{
+				Setpgid: group != 0,
+				Pgid:    group,
+				// For the case that agent and watchdog are killed at the same time (pkill -9 rdzv).
+				// The signal is tied to the thread that forks: the main thread, which ends with the
+				// process.
+				Pdeathsig: syscall.SIGKILL,
+			},
+		})
 	})
 	if err != nil {
 		errno, _ := err.(syscall.Errno) // syscall.ForkExec returns nothing else

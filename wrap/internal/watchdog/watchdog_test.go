@@ -24,7 +24,7 @@ func FuzzParseSpec(f *testing.F) {
 			Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1"},
 			Files: [3]int{0, Null, 7},
 		},
-		{Path: "x", Dir: "/tmp", StartAt: 1 << 40},
+		{Path: "x", Dir: "/tmp", StartAt: 1 << 40, CPUs: []int{0, 8191}, Node: AnyNode},
 	}}
 	f.Add(spec.Bytes())
 	f.Add([]byte{})
