@@ -33,6 +33,7 @@ func DeviceModes() []string {
 type device struct {
 	index     int // among the visible devices; Unknown if there is none
 	localRank int // the value for LOCAL_RANK
+	card      card
 	set       []KV
 	notes     []string
 }
@@ -64,6 +65,7 @@ func assign(id Identity, mode DeviceMode) (device, error) {
 		d.index = id.LocalRank
 	case count > 0:
 		d.index = id.LocalRank % count
+		d.card = id.Visible.card(d.index)
 		if mode == DeviceLocalRank {
 			d.localRank = d.index
 		}
@@ -118,7 +120,7 @@ func (d device) mask(id Identity) (device, error) {
 			Hint: "set HABANA_VISIBLE_MODULES, or use --device index",
 		}
 	}
-	d.index, d.set = 0, []KV{{name, value}}
+	d.index, d.set, d.card = 0, []KV{{name, value}}, visible.card(position)
 	if count > 1 && id.LocalRank >= count {
 		d.notes = append(d.notes, "LOCAL_RANK "+itoa(id.LocalRank)+" shares device "+value+": "+
 			itoa(count)+" devices are visible ("+visible.From()+")")

@@ -1,6 +1,8 @@
 package envmap
 
 import (
+	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -99,6 +101,26 @@ func TestDeviceFiles(t *testing.T) {
 				t.Errorf("devices %+v, want %d of %q", d, row.count, row.vendor)
 			}
 		})
+	}
+}
+
+// restricted is a file system in which this process may open only some files.
+type restricted struct {
+	fs.FS
+	accessible string
+}
+
+func (r restricted) Accessible(name string) bool { return strings.Contains(r.accessible, name) }
+
+// Devices that this process may not open are not its own.
+func TestInaccessibleDevices(t *testing.T) {
+	root := files(map[string]string{
+		"proc/driver/nvidia/gpus/0000:1b:00.0/information": gpu("0"),
+		"proc/driver/nvidia/gpus/0000:43:00.0/information": gpu("1"),
+		"dev/nvidia0": "", "dev/nvidia1": "",
+	})
+	if d := VisibleDevices(nil, restricted{root, "dev/nvidia1"}); d.Count() != 1 {
+		t.Errorf("%d devices, want 1", d.Count())
 	}
 }
 

@@ -17,10 +17,20 @@ type Devices struct {
 	Entries  []string // the visible devices in their order: numbers, UUIDs or MIG names
 	Known    bool     // Entries is valid; if it is empty there is no device
 	Note     string   // a sentence about the list for the user, or ""
+
+	cards []card // those of Entries, the zero value for what is not known
 }
 
 // Count is the number of devices.
 func (d Devices) Count() int { return len(d.Entries) }
+
+// card returns the i-th device; the zero value if nothing is known of it.
+func (d Devices) card(i int) card {
+	if i >= len(d.cards) {
+		return card{}
+	}
+	return d.cards[i]
+}
 
 // From returns the source of the list, for messages.
 func (d Devices) From() string {
@@ -47,7 +57,7 @@ func (d Devices) usable() int {
 // DeviceMask sets the first.
 type vendor struct {
 	name   string
-	count  func(root fs.FS) int // of the devices that this process can use, by their files
+	cards  func(fs.FS, Env) []card // that this process can use, by their files
 	layers [][]string
 	parse  func(string) (entries []string, all bool)
 }
@@ -77,17 +87,21 @@ var vendors = []vendor{
 // that is set does.
 func VisibleDevices(env Env, root fs.FS) Devices {
 	candidates, counted := vendors, Devices{}
+	var cards []card
 	for i, v := range vendors {
 		if root == nil || counted.Known {
 			break
 		}
-		if n := min(v.count(root), maxDevices); n > 0 {
+		if cards = v.cards(root, env); len(cards) > 0 {
 			candidates = vendors[i : i+1]
-			counted = Devices{Vendor: v.name, Entries: ordinals(n), Known: true}
+			entries := ordinals(min(len(cards), maxDevices))
+			counted = Devices{
+				Vendor: v.name, Entries: entries, Known: true, cards: selectCards(entries, cards),
+			}
 		}
 	}
 	for _, v := range candidates {
-		if d := v.visible(env); d.Known {
+		if d := v.visible(env, cards); d.Known {
 			return d
 		}
 	}
@@ -96,7 +110,7 @@ func VisibleDevices(env Env, root fs.FS) Devices {
 
 // visible applies the vendor's variables. The devices are not known if none is set, or if they
 // select all devices. An empty value has a meaning: no device.
-func (v vendor) visible(env Env) (d Devices) {
+func (v vendor) visible(env Env, cards []card) (d Devices) {
 	for _, layer := range v.layers {
 		i := slices.IndexFunc(layer, func(name string) bool { _, set := env[name]; return set })
 		if i < 0 {
@@ -111,9 +125,12 @@ func (v vendor) visible(env Env) (d Devices) {
 		if d.Known {
 			entries, note = d.selectFrom(entries, name+"="+value)
 		}
+		selected := selectCards(entries, cards)
 		d = Devices{
 			Vendor: v.name, Variable: name, Value: value, Entries: entries, Known: true, Note: note,
+			cards: selected,
 		}
+		cards = inOrder(slices.Clone(selected), true)
 	}
 	return d
 }
