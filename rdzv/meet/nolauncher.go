@@ -29,10 +29,10 @@ const (
 	// betterTimeout is how long an agent that is connected to a better one, which may be frozen,
 	// lets clients wait before it hosts.
 	betterTimeout = 1500 * time.Millisecond
-	// verifyTimeout is how long an agent does not host because it is connecting to one that seems
-	// to be better, and verifyLimit how long for all such agents together.
-	verifyTimeout = 100 * time.Millisecond
-	verifyLimit   = 200 * time.Millisecond
+	// connectLimit is how long an agent does not host because it is connecting to one that seems to
+	// be better, and verifyLimit how long because of the handshake, and for all of them together.
+	connectLimit = 100 * time.Millisecond
+	verifyLimit  = 400 * time.Millisecond
 	// peerTimeout limits the time for a TCP connection on the local network. It is short because
 	// the address may be one of a recorded beacon.
 	peerTimeout = 250 * time.Millisecond

@@ -24,6 +24,7 @@ type peers struct {
 	socket     *beacon.Socket // the zero value without multicast
 	start      time.Time
 	better     chan beacon.Beacon // of agents that seem to be better
+	newcomer   chan struct{}      // contains an element if a worse agent is new
 
 	mu        sync.Mutex
 	self      beacon.Beacon
@@ -31,6 +32,7 @@ type peers struct {
 	heardAt   time.Time
 	waits     bool                    // for the greeting of a better agent
 	verifying time.Time               // until when the search may be connecting to a better agent
+	known     map[string]bool         // ids in beacons
 	others    map[string]*Disappeared // the other agents, by the names of their hosts
 }
 
@@ -38,18 +40,31 @@ func newPeers(m multicast, r *rejections, own *Meeting) *peers {
 	return &peers{
 		multicast: m, rejections: r, start: time.Now(), self: m.beacon(false, own),
 		better: make(chan beacon.Beacon, maxDialing), socket: &beacon.Socket{},
-		others: map[string]*Disappeared{},
+		newcomer: make(chan struct{}, 1),
+		known:    map[string]bool{}, others: map[string]*Disappeared{},
 	}
 }
 
-// announce sends this agent's beacon until ctx ends.
+// newcomerDelay limits how often an agent answers newcomers.
+const newcomerDelay = 5 * time.Millisecond
+
+// announce sends this agent's beacon until ctx ends, and at once to newcomers, which might
+// otherwise host before they have heard of this agent.
 func (p *peers) announce(ctx context.Context) {
-	sendRepeatedly(ctx, func() {
+	for wait := beaconFirst; ctx.Err() == nil; wait = min(wait*3/2, beaconLast) {
 		p.mu.Lock()
 		packet := p.self.Encode(p.multicast.key)
 		p.mu.Unlock()
 		p.socket.Send(packet)
-	})
+		next := time.NewTimer(wait)
+		select {
+		case <-next.C:
+		case <-p.newcomer:
+			pause(ctx, newcomerDelay)
+		case <-ctx.Done():
+		}
+		next.Stop()
+	}
 }
 
 // setHosting makes the following beacons announce this agent as the host.
@@ -74,6 +89,13 @@ func (p *peers) receive(packet beacon.Packet) {
 	if err == nil && b.ID != self.ID {
 		p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
 	}
+	isNew := err == nil && !p.known[b.ID]
+	if isNew {
+		if len(p.known) == maxSenders {
+			clear(p.known)
+		}
+		p.known[b.ID] = true
+	}
 	p.mu.Unlock()
 	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
 	switch {
@@ -82,6 +104,11 @@ func (p *peers) receive(packet beacon.Packet) {
 	case better:
 		select {
 		case p.better <- b:
+		default:
+		}
+	case isNew && b.ID != self.ID:
+		select {
+		case p.newcomer <- struct{}{}:
 		default:
 		}
 	}
@@ -116,7 +143,10 @@ func (p *peers) note(ts targets) {
 	p.waits, p.verifying = false, time.Time{}
 	for _, t := range ts {
 		if t.waitsFor == (gate.Instance{}) {
-			until := t.started.Add(verifyTimeout)
+			until := t.started.Add(connectLimit)
+			if t.connected {
+				until = t.started.Add(verifyLimit)
+			}
 			if t.dialing && t.timeouts == 0 && until.After(p.verifying) {
 				p.verifying = until
 			}

@@ -44,7 +44,7 @@ type answer struct {
 	conn    net.Conn
 	addr    netip.AddrPort
 	err     error
-	waiting bool // an agent of the job is there; its greeting will follow
+	waiting bool // there is a connection, to an agent of the job if ID is set; the answer follows
 }
 
 // run returns the first connection to the store, or a *NotFoundError when ctx ends, or a
@@ -198,7 +198,7 @@ func (s *search) unwanted(store gate.Instance) error {
 func (s *search) evaluate(a answer) {
 	t := s.targets[a.addr]
 	if a.waiting {
-		t.waitsFor = a.ID
+		t.connected, t.waitsFor = true, a.ID
 		return
 	}
 	if a.err == nil {
@@ -208,7 +208,7 @@ func (s *search) evaluate(a answer) {
 		}
 		a.conn.Close()
 	}
-	t.dialing, t.waitsFor, t.err = false, gate.Instance{}, a.err
+	t.dialing, t.connected, t.waitsFor, t.err = false, false, gate.Instance{}, a.err
 	t.timeouts++
 	if netErr, ok := errors.AsType[net.Error](a.err); !ok || !netErr.Timeout() {
 		t.timeouts = 0

@@ -56,8 +56,9 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greet
 }
 
 // DialAgent is Dial for an address where an agent may listen that does not know yet which agent
-// hosts. It calls verified when both sides are authenticated, before it waits for the greeting.
-func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, verified func(Instance)) (
+// hosts. It calls progress with the zero Instance when there is a TCP connection, and with that of
+// the agent when both sides are authenticated, before it waits for the greeting.
+func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, progress func(Instance)) (
 	net.Conn, Greeting, error,
 ) {
 	raw, err := (&net.Dialer{Timeout: d.ConnectTimeout}).DialContext(ctx, "tcp", addr.String())
@@ -65,10 +66,11 @@ func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, verified fu
 		return nil, Greeting{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	progress(Instance{})
 	raw.SetDeadline(time.Now().Add(handshakeTimeout))
 	conn, greeting, err := d.authenticate(ctx, raw)
 	if err == nil {
-		verified(greeting.ID)
+		progress(greeting.ID)
 		raw.SetDeadline(time.Now().Add(answerTimeout))
 		greeting.Addrs, err = readGreeting(conn)
 	}
