@@ -98,20 +98,24 @@ func TestDataLoaderWorkersEnd(t *testing.T) {
 	runConcurrently(t, scenarios)
 }
 
-// rankWithLoaders is one of the two ranks, after a check of the number of their DataLoader workers.
+// rankWithLoaders is one of the two ranks, after each has two DataLoader workers with a child each.
 func (p *place) rankWithLoaders() int {
 	p.t.Helper()
 	var ranks, loaders []int
-	for _, pid := range p.marked() {
-		switch {
-		case commandLine(pid)[0] != python:
-		case commandLine(parentOf(pid))[0] == python:
-			loaders = append(loaders, pid)
-		default:
-			ranks = append(ranks, pid)
+	all := func() bool {
+		ranks, loaders = nil, nil
+		for _, pid := range p.marked() {
+			switch {
+			case commandLine(pid)[0] != python:
+			case commandLine(parentOf(pid))[0] == python:
+				loaders = append(loaders, pid)
+			default:
+				ranks = append(ranks, pid)
+			}
 		}
+		return len(ranks) == 2 && len(loaders) >= 8
 	}
-	if len(ranks) != 2 || len(loaders) < 8 { // 4, and the processes in other sessions
+	if !eventually(waitLimit, all) {
 		p.t.Fatalf("%d ranks have %d DataLoader workers, want 2 with 8", len(ranks), len(loaders))
 	}
 	return ranks[0]
