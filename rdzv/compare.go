@@ -7,8 +7,8 @@ import (
 )
 
 // Compare compares the facts of members: one comparison for each fact, in the order of the facts,
-// and then one for each variable, by name. Members with different programs have comparisons of their
-// own.
+// and then one for each variable, by name. Members with different programs have comparisons of
+// their own.
 func Compare(members []Member) (all []Comparison) {
 	programs := map[string][]*Member{}
 	var order []string

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Facts are what an agent has found out about its node and its program before it joined, so that the
-// leader can compare the nodes.
+// Facts are what an agent has found out about its node and its program before it joined, so that
+// the leader can compare the nodes.
 type Facts struct {
 	// Program identifies what the agent runs. Agents that run different programs are not compared.
 	Program string `json:"program,omitempty"`
@@ -35,7 +35,7 @@ type Comparison struct {
 	More   int     `json:"more,omitempty"`
 	// Mixed says that the values are meant to be different: agents of one node have different ones,
 	// or each of more than two nodes has its own value of a variable.
-	Mixed bool `json:"mixed,omitempty"`
+	Mixed bool `json:"-"`
 }
 
 // Group are the nodes that have the same value.
@@ -75,12 +75,13 @@ func (c Comparison) String() string {
 func (g Group) text() string {
 	isPlain := func(r rune) bool {
 		return r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' ||
-			strings.ContainsRune("_.+-/:=%@", r)
+			strings.ContainsRune(" _.+-/:=%@", r)
 	}
+	rest := strings.TrimLeftFunc(g.Value, isPlain)
 	switch {
 	case g.Unset:
 		return "not set"
-	case g.Value == "" || strings.TrimLeftFunc(g.Value, isPlain) != "":
+	case g.Value == "" || rest != "" || strings.TrimSpace(g.Value) != g.Value:
 		return strconv.Quote(g.Value)
 	}
 	return g.Value

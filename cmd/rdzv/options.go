@@ -26,6 +26,7 @@ type options struct {
 	portLo    int
 	portHi    int
 	insecure  bool
+	strict    bool
 
 	joinTimeout time.Duration
 	peerTimeout time.Duration
@@ -90,6 +91,10 @@ func (o *options) execGroups() []group {
 			{"--insecure", "no token: connections are not authenticated", &o.insecure},
 		}},
 		{title: "Environment of PROGRAM", note: templateNote, rows: o.environment()},
+		{title: "Checks before PROGRAM starts", rows: []flagRow{
+			{"--strict", "do not start if nodes differ in the script, python, torch, or variables " +
+				"NCCL_*, GLOO_*, TORCH_*, OMP_* (warn)", &o.strict},
+		}},
 		{title: "Timeouts, such as 10s, 5m or 1h30m", rows: []flagRow{
 			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)", &o.joinTimeout},
 			{"--peer-timeout D", "an agent that is silent for this long is lost (10s)", &o.peerTimeout},
@@ -165,7 +170,7 @@ func (o *options) config(a *app) agent.Config {
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
-		HeadStart:  o.headStart,
+		HeadStart: o.headStart, Strict: o.strict,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}

@@ -72,6 +72,10 @@ type Config struct {
 	// does.
 	ExitTimeout time.Duration
 
+	// Strict makes differences between nodes problems: the job then starts only if the nodes do not
+	// differ. It is enough if one agent of the job has it.
+	Strict bool
+
 	// HeadStart is how much later than rank 0 the other ranks start if the program is python or a
 	// shell script; 0 starts all at the same time. With PyTorch, rank 0 should be the first that has
 	// imported torch: the others connect to it, and wait for up to a second if they are too early.

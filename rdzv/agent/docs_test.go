@@ -19,7 +19,8 @@ import (
 // everyEvent has the zero value of each type of event.go.
 var everyEvent = []Event{
 	Placed{}, FlagIgnored{}, Unprotected{}, Searching{}, Alone{}, DifferentToken{}, DifferentCommand{},
-	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, EnvironmentNote{},
+	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
+	EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, Settling{},
 	DumpingStacks{}, FailureReported{}, Diagnostic{}, Finished{},
 }

@@ -113,6 +113,13 @@ type WorldAgreed struct {
 	rdzv.World
 }
 
+// NodesDiffer says that the nodes differ in a fact that should be the same on all of them, such as
+// the version of python, or in a variable. The host of the store reports it, when all agents have
+// joined and before any worker starts, unless the difference is a problem (Config.Strict).
+type NodesDiffer struct {
+	rdzv.Comparison
+}
+
 // EnvironmentNote says that something in the workers' environment was replaced, which rank 0's agent
 // reports, or will not work, or was set for a reason that is not obvious, which one agent of each
 // node reports, before the workers start.
@@ -244,6 +251,7 @@ func (NoMulticast) Type() string      { return "no_multicast" }
 func (StoreFound) Type() string       { return "store_found" }
 func (Waiting) Type() string          { return "waiting" }
 func (WorldAgreed) Type() string      { return "world_agreed" }
+func (NodesDiffer) Type() string      { return "nodes_differ" }
 func (EnvironmentNote) Type() string  { return "environment_note" }
 func (WorkerStarted) Type() string    { return "worker_started" }
 func (WorkerExited) Type() string     { return "worker_exited" }

@@ -49,6 +49,9 @@ func TestMarshalEvent(t *testing.T) {
 			Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-7"}, {Host: "node2", Ranks: "8-15"}},
 			Seat:   rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
 		}},
+		NodesDiffer{rdzv.Comparison{Fact: "python", Groups: []rdzv.Group{
+			{Value: "3.11", Hosts: []string{"node1", "node2"}}, {Value: "3.9", Hosts: []string{"node3"}},
+		}}},
 		WorkerExited{failed},
 		InitProgress{rdzv.InitProgress{
 			Ranks: 8, Reached: 7, Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, Host: "node2",

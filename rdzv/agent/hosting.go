@@ -45,6 +45,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
 		NextWaiting: l.Config.nextReport,
+		Compared:    c.compared,
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
 	})

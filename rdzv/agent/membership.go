@@ -125,6 +125,7 @@ func (m *membership) describe() rdzv.Member {
 		Node: host.NodeID(), Slots: m.local.Workers, Problems: problems,
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Ways: m.conn.ways,
+		Facts: m.local.facts(), Strict: m.local.Config.Strict,
 	}
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()

@@ -42,6 +42,8 @@ func (c *Console) Event(e agent.Event) {
 	case agent.WorldAgreed:
 		c.EndStatus()
 		c.worldAgreed(e)
+	case agent.NodesDiffer:
+		c.Info("warning: %v", e.Comparison)
 	case agent.EnvironmentNote:
 		if e.Verbose {
 			c.Verbose("%s", e.Text)

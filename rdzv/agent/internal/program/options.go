@@ -2,7 +2,8 @@ package program
 
 import "strings"
 
-// options are the arguments of python that determine what it runs and where it searches for modules.
+// options are the arguments of python that determine what it runs and where it searches for
+// modules.
 type options struct {
 	script   string   // "" if there is none, or a module or a text is run
 	isModule bool     // a module is run

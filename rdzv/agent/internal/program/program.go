@@ -13,11 +13,11 @@ type Program struct {
 	Version string // of the interpreter, such as "3.11"
 	Torch   Torch
 	Script  Script
-	// Certain says that this interpreter runs the program, and not one that a shell script or another
-	// command may choose, and that its libraries were found.
+	// Certain says that this interpreter runs the program, and not one that a shell script or
+	// another command may choose, and that its libraries were found.
 	Certain bool
-	// Err is why the interpreter or its script cannot start, a *[StartError]; nil if nothing is known
-	// to prevent it.
+	// Err is why the interpreter or its script cannot start, a *[StartError]; nil if nothing is
+	// known to prevent it.
 	Err error
 }
 

@@ -15,7 +15,7 @@ import (
 // known.
 type Script struct {
 	Name   string // as the command calls it: a file, a directory, or a module
-	Digest string // the beginning of its SHA-256, or its size if that is large; "" if it has no file
+	Digest string // of its contents, or its size if that is large; "" if there is no file
 	Words  int    // how many words of the command lead to it; the others are its arguments
 }
 
@@ -93,7 +93,8 @@ func (f files) checkScript(name, file string) *StartError {
 	case errors.Is(err, fs.ErrNotExist):
 		return &StartError{Text: fmt.Sprintf("script %q is missing%s", name, in), Missing: true}
 	case errors.Is(err, fs.ErrPermission):
-		return &StartError{Text: fmt.Sprintf("script %q%s cannot be read: permission denied", name, in)}
+		text := fmt.Sprintf("script %q%s cannot be read: permission denied", name, in)
+		return &StartError{Text: text}
 	}
 	return nil
 }
@@ -109,8 +110,8 @@ func (f files) codeOf(script string) string {
 // maxDigest is the size up to which the content of a script is read.
 const maxDigest = 1 << 20
 
-// digest is the beginning of the SHA-256 of a regular file, its size if that is more than maxDigest,
-// and "" if it cannot be read.
+// digest is the beginning of the SHA-256 of a regular file, its size if that is more than
+// maxDigest, and "" if it cannot be read.
 func (f files) digest(file string) string {
 	info, err := fs.Stat(f.fsys, f.name(file))
 	if err != nil || !info.Mode().IsRegular() {
@@ -128,7 +129,7 @@ func (f files) digest(file string) string {
 	if _, err := io.Copy(sum, io.LimitReader(open, maxDigest)); err != nil {
 		return ""
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:4])
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
 // lexical tells whether a file is the same one if ".." and the name before it are removed, which is
