@@ -37,6 +37,7 @@ type options struct {
 	masterPort int
 	device     string
 	set        []string
+	chdir      string
 	as         string
 	capture    bool
 	noCapture  bool
@@ -90,7 +91,8 @@ func (o *options) execGroups() []group {
 			{"--port-range LOW-HIGH", "ports for the store (" + defaultPorts + ")", &o.ports},
 			{"--insecure", "no token: connections are not authenticated", &o.insecure},
 		}},
-		{title: "Environment of PROGRAM", note: templateNote, rows: o.environment()},
+		{title: "Environment of PROGRAM", note: templateNote, rows: append(o.environment(),
+			flagRow{"--chdir DIR", "run PROGRAM in DIR (the present directory)", &o.chdir})},
 		{title: "Checks before PROGRAM starts", rows: []flagRow{
 			{"--strict", "do not start if nodes differ in the script, python, torch, or variables " +
 				"NCCL_*, GLOO_*, TORCH_*, OMP_* (warn)", &o.strict},
@@ -165,7 +167,7 @@ func (o *options) config(a *app) agent.Config {
 		reportEvery = time.Second
 	}
 	c := agent.Config{
-		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Dir: o.chdir,
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,

@@ -31,6 +31,9 @@ type Config struct {
 	// rank 0 gets Stdin.
 	Stdin, Stdout, Stderr *os.File
 
+	// Dir is the workers' directory, relative to that of this process; "" is the latter.
+	Dir string
+
 	// Launcher overrides the recognition of the launcher; "" recognises it.
 	Launcher envmap.Launcher
 	// Nodes is the number of nodes of a job that no launcher started, one agent on each; 0 is 1.

@@ -32,6 +32,8 @@ type Local struct {
 
 	nccl    bool            // NCCL has a configuration file
 	env     envmap.Env      // Config.Environ
+	dir     string          // of the workers; "" if it was removed
+	noDir   error           // why it is unknown
 	program program.Program // what is known of the program; without one, of python3 of PATH
 }
 
@@ -55,9 +57,8 @@ func Plan(c Config) (*Local, error) {
 	}
 	l.nccl = host.NCCLConfigured(l.env)
 	l.Devices, l.CPUs = envmap.VisibleDevices(l.env, c.Root), envmap.ReadCPUs(c.Root)
-	dir, noDir := os.Getwd()
-	if noDir == nil {
-		l.program = program.Inspect(c.Root, c.Program, l.env, dir)
+	if l.dir, l.noDir = filepath.Abs(c.Dir); l.noDir == nil {
+		l.program = program.Inspect(c.Root, c.Program, l.env, l.dir)
 	}
 	if err := l.countAgents(); err != nil {
 		return l, err
@@ -66,7 +67,7 @@ func Plan(c Config) (*Local, error) {
 		return l, l.countWorkers()
 	}
 	l.Job = l.name()
-	l.findProblems(noDir)
+	l.findProblems()
 	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
 		l.HeadStart = c.HeadStart
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
@@ -17,20 +19,43 @@ import (
 // An agent that cannot run its workers joins nevertheless, with its problems, so that the problems
 // of all nodes are reported together and no other agent waits for this one.
 
-// findProblems finds such problems as far as possible before the agents meet. noDir is why this
-// process has no working directory.
-func (l *Local) findProblems(noDir error) {
-	for _, err := range []error{
-		l.findProgram(), l.checkDirectory(noDir), l.countWorkers(), l.enoughFiles(), l.tryDevices(),
-	} {
+// findProblems finds such problems as far as possible before the agents meet.
+func (l *Local) findProblems() {
+	noDir := l.checkDirectory()
+	l.Problems = withProblem(l.Problems, noDir)
+	if noDir == nil || l.Config.Dir == "" {
+		l.Problems = withProblem(l.Problems, l.findProgram())
+	}
+	for _, err := range []error{l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
 		l.Problems = withProblem(l.Problems, err)
 	}
 }
 
-// findProgram finds the program's file, and checks whether its interpreter and script can start.
+// checkDirectory checks whether the workers have a working directory.
+func (l *Local) checkDirectory() error {
+	if given := l.Config.Dir; given != "" && l.noDir == nil {
+		if err := unix.Access(l.dir+"/.", unix.X_OK); err != nil {
+			return fmt.Errorf("cannot change to directory %q: %w", given, err)
+		}
+	}
+	if !errors.Is(l.noDir, fs.ErrNotExist) {
+		return nil
+	}
+	name := ""
+	if pwd := l.env["PWD"]; pwd != "" {
+		name = fmt.Sprintf(" %q", pwd)
+	}
+	return fmt.Errorf("cannot start: the working directory%s was removed", name)
+}
+
+// findProgram finds the program's file, as seen from the workers' directory, and checks whether its
+// interpreter and script can start.
 func (l *Local) findProgram() (err error) {
 	c := l.Config
-	if l.Path, err = wrap.Find(c.Program[0], c.Environ, ""); err != nil {
+	if l.Path, err = wrap.Find(c.Program[0], c.Environ, l.workerDir()); err != nil {
+		if c.Dir != "" {
+			return hinted{err, fmt.Sprintf("the workers' directory is %q (--chdir)", c.Dir)}
+		}
 		return hinted{err, programHint(err, c.Program, c.Environ)}
 	}
 	start, ok := errors.AsType[*program.StartError](l.program.Err)
@@ -42,16 +67,12 @@ func (l *Local) findProgram() (err error) {
 	return start
 }
 
-// checkDirectory checks whether the workers have a working directory.
-func (l *Local) checkDirectory(noDir error) error {
-	if !errors.Is(noDir, fs.ErrNotExist) {
-		return nil
+// workerDir is the workers' directory, "" if it is that of this process.
+func (l *Local) workerDir() string {
+	if l.Config.Dir == "" {
+		return ""
 	}
-	name := ""
-	if pwd := l.env["PWD"]; pwd != "" {
-		name = fmt.Sprintf(" %q", pwd)
-	}
-	return fmt.Errorf("cannot start: the working directory%s was removed", name)
+	return l.dir
 }
 
 // withProblem appends err, unless it is nil.

@@ -77,7 +77,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 			return t, err
 		}
 		worker := wrap.Worker{
-			Path: w.local.Path, Args: c.Program, Env: environ,
+			Path: w.local.Path, Dir: w.local.workerDir(), Args: c.Program, Env: environ,
 			Stdout: c.Stdout, Stderr: c.Stderr, Capture: !c.NoCapture && !c.stderrOnTerminal(),
 		}
 		if i == 0 {
@@ -127,7 +127,11 @@ func (w *workers) environ(i int) ([]string, error) {
 	} else {
 		w.endings[i].file, id.ErrorFile = file, file
 	}
-	environ, notes, err := envmap.Torch(w.local.Config.Environ, id, w.local.torchOptions())
+	environ := w.local.Config.Environ
+	if dir := w.local.workerDir(); dir != "" {
+		environ = envmap.Changes{Set: []envmap.KV{{Name: "PWD", Value: dir}}}.Apply(environ)
+	}
+	environ, notes, err := envmap.Torch(environ, id, w.local.torchOptions())
 	for _, note := range notes {
 		w.events.send(EnvironmentNote{Text: note})
 	}
