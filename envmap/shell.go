@@ -30,9 +30,12 @@ var reservedNames = []string{
 	"OPTIND", "LINENO", "HISTCMD", "SRANDOM", "_", "HISTSIZE", "RANDOM", "SECONDS",
 }
 
-func shellName(name string) bool {
+func shellName(name string) bool { return isName(name) && !slices.Contains(reservedNames, name) }
+
+// isName reports whether name has the form of a shell variable's name.
+func isName(name string) bool {
 	const digits = "0123456789"
 	const letters = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	return name != "" && strings.Trim(name, letters+digits) == "" &&
-		!strings.ContainsAny(name[:1], digits) && !slices.Contains(reservedNames, name)
+		!strings.ContainsAny(name[:1], digits)
 }
