@@ -33,6 +33,10 @@ func (s *Session) applySignal(e *clientv3.Event) error {
 		return nil
 	case key == s.keys.world():
 		return keepSignal(&s.world, key, value, func() { close(s.haveWorld) })
+	case key == s.keys.exports():
+		return keepSignal(&s.exports, key, value, func() {})
+	case key == s.keys.start():
+		return keepSignal(&s.start, key, value, func() { close(s.haveStart) })
 	case key == s.keys.verdict():
 		return keepSignal(&s.verdict, key, value, func() { s.cancel(s.Verdict()) })
 	case key == s.keys.look():
@@ -85,6 +89,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 		return World{}, ErrFull
 	}
 	w := *s.world.Load()
+	w.Exports = s.exports.Load()
 	if w.Seat, err = decode[Seat](answer.Kvs[0].Value); err != nil {
 		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -31,18 +30,16 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	if err := c.Self.check(); err != nil {
 		return nil, fmt.Errorf("cannot join job %q: %w", c.Job, err)
 	}
-	c.Self.Problems = slices.Clone(c.Self.Problems)
-	for i := range c.Self.Problems {
-		p := &c.Self.Problems[i]
-		p.Text, p.Hint = clip(p.Text), clip(p.Hint)
-	}
+	c.Self.Problems = clipped(c.Self.Problems)
+	c.Self.Rank0Problems = clipped(c.Self.Rank0Problems)
 	c.Self.Facts = c.Self.Facts.clipped()
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}
 	s := &Session{
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
-		haveWorld: make(chan struct{}), haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
+		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
+		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
 	}
 	s.store, s.loseStore = context.WithCancelCause(context.Background())
 	s.ctx, s.cancel = context.WithCancelCause(s.store)

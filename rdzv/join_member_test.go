@@ -85,7 +85,7 @@ func TestPortProblem(t *testing.T) {
 				m := member(i)
 				m.Host = host
 				if i == 1 {
-					m.PortProblem = &Problem{Kind: OtherProblem, Text: "port 1 is in use"}
+					m.Rank0Problems = []Problem{{Kind: OtherProblem, Text: "port 1 is in use"}}
 				}
 				sessions = append(sessions, j.join(m))
 			}

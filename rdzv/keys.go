@@ -29,14 +29,18 @@ func (k keys) reached(id string) string  { return k.reaches() + id }
 func (k keys) outcomes() string          { return k.prefix + "outcome/" }
 func (k keys) outcome(id string) string  { return k.outcomes() + id }
 func (k keys) signals() string           { return k.prefix + "signal/" }
+func (k keys) readies() string           { return k.prefix + "ready/" }
+func (k keys) ready(id string) string    { return k.readies() + id }
+func (k keys) exports() string           { return k.signals() + "exports" }
 func (k keys) world() string             { return k.signals() + "world" }
+func (k keys) start() string             { return k.signals() + "start" }
 func (k keys) look() string              { return k.signals() + "look" }
 func (k keys) verdict() string           { return k.signals() + "verdict" }
 func (k keys) settled() string           { return k.signals() + "settled" }
 
-// maxValue is the maximum size of a value in the store, in bytes. The largest one is the
-// outcome of an agent with hundreds of failed workers.
-const maxValue = 256 << 10
+// maxValue is the maximum size of a value in the store, in bytes. The largest one is a member with
+// 128 KiB of exported variables and their names.
+const maxValue = 512 << 10
 
 // maxText is the maximum size of a text for people in a value, in bytes.
 const maxText = 2 << 10

@@ -63,6 +63,8 @@ type Leader struct {
 	joined    []*memberState          // in the order of the store
 	lostEarly map[string]bool         // IDs that were lost before their member was read
 	complete  bool                    // all agents have joined
+	exports   *Exports                // of rank 0's agent, nil if there are none
+	unready   int                     // number of members that have yet to confirm that they can start
 	pending   int                     // number of members to wait for: neither settled nor lost
 
 	verdict      *Verdict
@@ -88,6 +90,7 @@ type memberState struct {
 	seat    Seat
 	settled bool
 	lost    bool
+	ready   bool     // has confirmed that it can start, or said why not
 	ended   []Worker // as far as published before it settled
 	reached *reached // as far as published
 }
@@ -180,6 +183,9 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error {
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
 		return l.admit(ctx, id, value)
+	}
+	if id, ok := strings.CutPrefix(key, l.keys.readies()); ok {
+		return l.readReady(ctx, id, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.outcomes()); ok {
 		return l.readOutcome(ctx, id, value)

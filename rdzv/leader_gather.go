@@ -86,17 +86,14 @@ func (l *Leader) agree(ctx context.Context) error {
 	members := l.allMembers()
 	world, seats, problem := assign(members)
 	for i, m := range members {
-		if problem == nil && seats[m.ID].Rank == 0 && m.PortProblem != nil {
-			members[i].Problems = append(m.Problems, *m.PortProblem)
+		if problem == nil && seats[m.ID].Rank == 0 {
+			members[i].Problems = slices.Concat(m.Problems, m.Rank0Problems)
+			l.exports = m.Exports
 		}
 	}
-	v := verdictOf(Unready)
-	v.Problems, v.MoreProblems = problemsOf(members)
-	if problem != nil && len(v.Problems) == 0 {
-		v.Problems = []NodeProblem{{Problem: *problem}}
-	}
-	v.Problems = append(v.Problems, l.compare(members)...)
-	if len(v.Problems) > 0 {
+	if l.exports != nil && l.exports.Confirm {
+		l.unready = len(l.joined) // they report their problems and facts again
+	} else if v := l.check(members, problem); len(v.Problems) > 0 {
 		return l.writeVerdict(ctx, v)
 	}
 	for _, m := range l.joined {
@@ -106,9 +103,21 @@ func (l *Leader) agree(ctx context.Context) error {
 	return l.publish(ctx, world)
 }
 
+// check returns the verdict of a job that cannot start, which has no problems if it can. problem is
+// why there is no world.
+func (l *Leader) check(members []Member, problem *Problem) Verdict {
+	v := verdictOf(Unready)
+	v.Problems, v.MoreProblems = problemsOf(members)
+	if problem != nil && len(v.Problems) == 0 {
+		v.Problems = []NodeProblem{{Problem: *problem}}
+	}
+	v.Problems = append(v.Problems, l.compare(members)...)
+	return v
+}
+
 // compare compares the facts of all members. It returns the differences that are problems.
 func (l *Leader) compare(members []Member) (problems []NodeProblem) {
-	all := Compare(members)
+	all := Compare(l.exports.without(members))
 	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
 	if l.config.Compared != nil {
 		l.config.Compared(all, strict)
@@ -131,11 +140,14 @@ func (l *Leader) allMembers() []Member {
 	return members
 }
 
-// publish writes the seats and then the world, unless there is a verdict.
+// publish writes the seats and the exports and then the world, unless there is a verdict.
 func (l *Leader) publish(ctx context.Context, world World) error {
-	ops := make([]clientv3.Op, 0, len(l.joined)+1)
+	ops := make([]clientv3.Op, 0, len(l.joined)+2)
 	for _, m := range l.joined {
 		ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(m.seat)))
+	}
+	if l.exports != nil {
+		ops = append(ops, clientv3.OpPut(l.keys.exports(), encode(l.exports)))
 	}
 	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(world)))
 	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}

@@ -2,6 +2,7 @@ package rdzv
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rdzv/rdzv/presence"
@@ -49,16 +50,17 @@ type Member struct {
 	// by Via. It is enough if one agent of a node lists them.
 	Ways []Way `json:"ways,omitempty"`
 	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it holds none.
-	// PortProblem is why it could not get one; it is a problem only if the agent runs rank 0.
-	MasterPort  int      `json:"master_port,omitempty"`
-	PortProblem *Problem `json:"port_problem,omitempty"`
+	MasterPort int `json:"master_port,omitempty"`
+	// Exports are what all agents get if this one runs rank 0; nil if there is nothing.
+	Exports *Exports `json:"exports,omitempty"`
 
 	// JoinWithin is how long after joining the agent waits for the others; 0 is no limit.
 	// Join sets it from Config.JoinBy, because clocks differ.
 	JoinWithin time.Duration `json:"join_within,omitempty"`
 
-	// Problems prevent the agent from running its workers.
-	Problems []Problem `json:"problems,omitempty"`
+	// Problems prevent the agent from running its workers, Rank0Problems only if rank 0 is one of them.
+	Problems      []Problem `json:"problems,omitempty"`
+	Rank0Problems []Problem `json:"rank0_problems,omitempty"`
 	// Facts are compared with those of the other nodes. Strict makes differences problems: it is
 	// enough if one agent asks for that.
 	Facts  Facts `json:"facts,omitzero"`
@@ -101,7 +103,11 @@ func (m Member) check() error {
 		return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
 			m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
 	}
-	for _, p := range m.Problems {
+	return checkProblems(slices.Concat(m.Problems, m.Rank0Problems))
+}
+
+func checkProblems(problems []Problem) error {
+	for _, p := range problems {
 		if p.Text == "" || p.Kind == "" {
 			return fmt.Errorf("invalid problem: kind %.64q, text %.64q", p.Kind, p.Text)
 		}

@@ -19,6 +19,16 @@ func (p NodeProblem) Error() string {
 	return p.Text + " (on " + list(p.Hosts, p.MoreHosts) + ")"
 }
 
+// clipped is problems with texts of the size that is allowed.
+func clipped(problems []Problem) []Problem {
+	problems = slices.Clone(problems)
+	for i := range problems {
+		p := &problems[i]
+		p.Text, p.Hint = clip(p.Text), clip(p.Hint)
+	}
+	return problems
+}
+
 // problemsOf returns the problems of all members, sorted by text and grouped, and the
 // number of those that are not shown.
 func problemsOf(members []Member) (problems []NodeProblem, more int) {

@@ -81,7 +81,10 @@ type Session struct {
 
 	verdict     atomic.Pointer[Verdict]
 	world       atomic.Pointer[World]
-	haveWorld   chan struct{} // closed when world is set
+	haveWorld   chan struct{}           // closed when world is set
+	exports     atomic.Pointer[Exports] // set before world, if at all
+	start       atomic.Pointer[started]
+	haveStart   chan struct{} // closed when start is set
 	look        atomic.Pointer[look]
 	haveLook    chan struct{} // closed when look is set
 	settled     atomic.Pointer[settled]

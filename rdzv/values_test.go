@@ -24,7 +24,7 @@ var bad = map[string]struct{ value, want string }{
 	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 1"},
 	"other version": {`{"v":2,"value":"a string where there was an object"}`, "version 2 (this agent uses version 1"},
 	"other type":    {`{"v":1,"value":"text"}`, "cannot unmarshal string"},
-	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 262144 allowed"},
+	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 524288 allowed"},
 }
 
 func TestInvalidWorldEndsTheSession(t *testing.T) {

@@ -27,7 +27,8 @@ type World struct {
 	StoreHost string `json:"store_host,omitempty"`
 	StoreRank int    `json:"store_rank"`
 
-	Seat Seat `json:"-"` // this agent's; it has a key of its own
+	Seat    Seat     `json:"-"` // this agent's; it has a key of its own
+	Exports *Exports `json:"-"` // of rank 0's agent, nil if there are none; they have a key too
 }
 
 // NodeRanks is a node and the ranks on it.

@@ -131,7 +131,7 @@ func (m *membership) describe() rdzv.Member {
 		self.Via = m.conn.meeting.Addr.Addr().String()
 	}
 	if err := m.holdPort(); err != nil {
-		self.PortProblem = &withProblem(nil, err)[0]
+		self.Rank0Problems = withProblem(self.Rank0Problems, err)
 	}
 	if m.port != nil {
 		self.MasterPort = m.port.Port()
