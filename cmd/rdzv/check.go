@@ -32,6 +32,8 @@ func (o *options) check() error {
 		badStore,
 		meet.CheckNet(o.net),
 		o.exclusive(o.insecure && o.tokenFile != "", "insecure", "token-file"),
+		o.exclusive(o.insecure && len(o.export) > 0, "insecure", "export"),
+		o.exclusive(o.insecure && o.exportFile != "", "insecure", "export-file"),
 		o.reject(o.joinTimeout < 0, "join-timeout", o.joinTimeout, negative),
 		o.reject(o.grace < 0, "grace", o.grace, negative),
 		o.reject(o.exitTimeout < 0, "exit-timeout", o.exitTimeout, negative),
@@ -49,6 +51,7 @@ func (o *options) checkShared() error {
 	tooLong := fmt.Sprintf("must not be longer than %d bytes", agent.MaxJob)
 	hasControl := strings.ContainsFunc(o.job, unicode.IsControl)
 	badPort := o.masterPort < 0 || o.masterPort > 65535
+	_, badExport := envmap.ParseExports(o.export)
 	_, badProcs := envmap.ProcsPerNode(o.procs, 1, 1, rdzv.MaxSlots)
 	_, badTorch := envmap.TorchChanges(nil,
 		envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1},
@@ -61,6 +64,7 @@ func (o *options) checkShared() error {
 		o.reject(badPort, "master-port", o.masterPort, "must be 1 to 65535, or 0 for a free port"),
 		o.reject(o.as != "" && o.as != "openmpi", "as", o.as, `must be "openmpi"`),
 		o.reject(o.headStart < 0, "head-start", o.headStart, "must not be negative"),
+		badExport,
 		badProcs,
 		badTorch,
 	)

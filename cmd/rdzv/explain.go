@@ -50,7 +50,7 @@ func (o *options) explanation(env envmap.Env, local *agent.Local, err error) ([]
 	if err != nil { // exec would fail for this reason
 		return append(rows, row{What: "note", From: err.Error() + "; " + agent.Hint(err)}), nil
 	}
-	return append(rows, o.workerRows(env, local, p)...), nil
+	return append(rows, o.workerRows(local, p)...), nil
 }
 
 // placeRows are the rows of a placement.
@@ -88,11 +88,11 @@ func explainFlags(rows []row, local *agent.Local) {
 }
 
 // workerRows are the rows of the first worker's environment.
-func (o *options) workerRows(env envmap.Env, local *agent.Local, p agent.Preview) []row {
+func (o *options) workerRows(local *agent.Local, p agent.Preview) []row {
 	set := values(p.Changes.Set)
 	rows := []row{o.workersRow(local), o.deviceRow(local, p, set)}
 	if slices.Contains(p.Changes.Kept, "OMP_NUM_THREADS") {
-		rows = append(rows, row{What: "threads", Value: env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
+		rows = append(rows, row{What: "threads", Value: p.Env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
 		threads := strconv.Itoa(p.Identity.Threads)
 		rows = append(rows, row{What: "threads", Value: threads, From: threadsFrom(local, p.Identity)})
@@ -106,9 +106,13 @@ func (o *options) workerRows(env envmap.Env, local *agent.Local, p agent.Preview
 	if p.NoLibuv != "" {
 		rows = append(rows, row{What: "libuv", Value: "off", From: "USE_LIBUV=0: " + p.NoLibuv})
 	}
+	if names := local.Exported(); len(names) > 0 {
+		from := "--export: of rank 0's agent, for all workers"
+		rows = append(rows, row{What: "exported", Value: strings.Join(names, ", "), From: from})
+	}
 	for _, name := range slices.Sorted(slices.Values(p.Changes.Kept)) {
 		if name != "OMP_NUM_THREADS" {
-			rows = append(rows, row{What: "kept", Value: name + "=" + env[name], From: "set by you"})
+			rows = append(rows, row{What: "kept", Value: name + "=" + p.Env[name], From: "set by you"})
 		}
 	}
 	for _, old := range p.Changes.Replaced {

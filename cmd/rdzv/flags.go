@@ -121,7 +121,7 @@ var foreignFlags = map[string]string{
 	"rdzv-backend":     "omit it: rdzv contains its own store",
 	"rdzv-conf":        "use --join-timeout D and --peer-timeout D",
 	"max-restarts":     "omit it: rdzv does not restart jobs",
-	"x":                "omit it: workers get the environment of rdzv",
+	"x":                "use --export NAME",
 	"hostfile":         "start rdzv with mpirun or srun, or on every node",
 	"H":                "start rdzv with mpirun or srun, or on every node",
 	"host":             "start rdzv with mpirun or srun, or on every node",

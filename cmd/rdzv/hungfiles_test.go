@@ -84,6 +84,8 @@ func TestSignalsOnHungFileSystem(t *testing.T) {
 		{"runtime directory", "TMPDIR=HUNG", "-- true"},
 		{"home directory", "HOME=HUNG", "--nodes 2 -- true"},
 		{"program", "A=", "-- HUNG/file"},
+		{"exports", "A=", "--export-file HUNG/file -- true"},
+		{"directory", "A=", "--chdir HUNG/dir -- true"},
 		{"report", "A=", "--report HUNG/file -- true"},
 		{"report of an error", "A=", "--report HUNG/file -- /none"},
 	} {

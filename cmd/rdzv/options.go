@@ -37,6 +37,8 @@ type options struct {
 	masterPort int
 	device     string
 	set        []string
+	export     []string
+	exportFile string
 	chdir      string
 	as         string
 	capture    bool
@@ -136,6 +138,9 @@ func (o *options) environment() []flagRow {
 		{"--master-port PORT", "MASTER_PORT (a free port)", &o.masterPort},
 		{"--device MODE", "how a worker gets its device: index, mask, local-rank or none (index)", &o.device},
 		{"--set NAME=TEMPLATE", "also set NAME; repeatable (one per line in RDZV_SET)", &o.set},
+		{"--export NAME", "copy this variable from rank 0's agent to all workers, also NAME=VALUE or " +
+			"PREFIX*; comma-separated, repeatable", &o.export},
+		{"--export-file FILE", "export the NAME=VALUE lines of FILE, on rank 0's node", &o.exportFile},
 		{"--as openmpi", "also set OMPI_COMM_WORLD_RANK and the like, as mpirun does", &o.as},
 	}
 }
@@ -168,6 +173,7 @@ func (o *options) config(a *app) agent.Config {
 	}
 	c := agent.Config{
 		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Dir: o.chdir,
+		Export: o.export, ExportFile: o.exportFile,
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,

@@ -92,6 +92,11 @@ type Config struct {
 	Set []string
 	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like for the workers too.
 	AsOpenMPI bool
+	// Export are variables that all workers of the job get from this agent if it runs rank 0: NAME,
+	// PREFIX* or NAME=VALUE, several separated by commas, see [envmap.ParseExports]; ExportFile names
+	// a file of NAME=VALUE lines, see [envmap.ParseExportFile]. Not with Insecure.
+	Export     []string
+	ExportFile string
 	// Capture lets the workers write to a pipe that this agent copies to Stderr, so that the report
 	// has their last lines, even if Stderr is a terminal. NoCapture never does so. By default it
 	// depends on whether Stderr is a terminal, which the workers then get themselves.
@@ -150,6 +155,9 @@ func (c *Config) fill() {
 // stderrOnTerminal tells whether the workers get a terminal as their stderr.
 func (c *Config) stderrOnTerminal() bool { return !c.Capture && host.IsTerminal(c.Stderr) }
 
+// exports tells whether variables are to be exported.
+func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != "" }
+
 // check rejects what no agent could use. A command line finds most of it before, with the names of
 // its flags. What depends on this node, such as a program that is missing, is a [rdzv.Problem].
 func (c *Config) check() error {
@@ -174,6 +182,8 @@ func (c *Config) checkValues() error {
 		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
 	case c.Capture && c.NoCapture:
 		return errors.New("capture and no capture exclude each other")
+	case c.Insecure && c.exports():
+		return errors.New("variables cannot be exported without a key")
 	case c.MasterPort < 0 || c.MasterPort > maxPort:
 		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
 	}
@@ -181,6 +191,9 @@ func (c *Config) checkValues() error {
 		if _, _, err := meet.ParseStore(c.Store); err != nil {
 			return err
 		}
+	}
+	if _, err := envmap.ParseExports(c.Export); err != nil {
+		return err
 	}
 	return meet.CheckNet(c.Networks)
 }

@@ -19,6 +19,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/secret"
 	"rdzv/wrap"
 )
 
@@ -32,10 +33,23 @@ type connection struct {
 	addr    string        // of this end, "" in the store's own process
 	ways    []rdzv.Way    // from this node to the store
 	dir     string        // runtime directory, "" if there is none
+	own     *secret.Key   // of the only agent of its job
 	noDir   error         // why there is none; only the host of the store requires it
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
+
+// key is the job's key, nil without one.
+func (c *connection) key() *secret.Key {
+	if c.meeting != nil {
+		return c.meeting.Key
+	}
+	if c.own == nil {
+		key := secret.NewKey()
+		c.own = &key
+	}
+	return c.own
+}
 
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {

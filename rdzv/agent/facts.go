@@ -17,6 +17,9 @@ func (l *Local) facts() rdzv.Facts {
 		Program:   digest(argv[:max(1, script.Words)]),
 		Variables: comparedVariables(l.env),
 	}
+	for _, name := range l.Exported() { // they are the same on all nodes, and may be secrets
+		delete(f.Variables, name)
+	}
 	know := func(name, value, scope string) {
 		if value != "" {
 			f.Known = append(f.Known, rdzv.Fact{Name: name, Value: value, Scope: scope})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strings"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -14,14 +15,18 @@ type Preview struct {
 	Changes  envmap.Changes  // of the environment; Set is without the variables in Open
 	Open     []string        // variables whose values the agents agree on when they meet
 	NoLibuv  string          // why USE_LIBUV is set to 0; "" if it is not
+	Env      envmap.Env      // of this process, with exported variables
 }
 
 // Preview makes the environment of the first worker as far as it is known.
 func (l *Local) Preview() (p Preview, err error) {
 	p.Identity, p.Open = l.previewIdentity()
-	if p.Changes, err = envmap.TorchChanges(l.env, p.Identity, l.torchOptions()); err != nil {
+	environ, _ := envmap.Override(l.Config.Environ, l.exports.variables)
+	p.Env = envmap.ParseEnv(environ)
+	if p.Changes, err = envmap.TorchChanges(p.Env, p.Identity, l.torchOptions()); err != nil {
 		return p, err
 	}
+	p.Changes.Set = append(l.addedExports(p.Changes), p.Changes.Set...)
 	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
 		torch := l.program.Torch
 		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " may be built without libuv"
@@ -32,6 +37,25 @@ func (l *Local) Preview() (p Preview, err error) {
 	p.Changes.Set = slices.DeleteFunc(p.Changes.Set, open)
 	return p, nil
 }
+
+// addedExports are the exported variables that this process has not, or not with these values, and
+// that nothing of changes sets.
+func (l *Local) addedExports(changes envmap.Changes) (added []envmap.KV) {
+	set := func(name string) bool {
+		return slices.ContainsFunc(changes.Set, func(kv envmap.KV) bool { return kv.Name == name })
+	}
+	for _, entry := range l.exports.variables {
+		name, value, _ := strings.Cut(entry, "=")
+		if own, exists := l.env[name]; !set(name) && (!exists || own != value) {
+			added = append(added, envmap.KV{Name: name, Value: value})
+		}
+	}
+	return added
+}
+
+// Exported are the names of the variables that all workers get from rank 0's agent, as far as this
+// agent knows them.
+func (l *Local) Exported() []string { return namesOf(l.exports.variables) }
 
 // previewIdentity is the first worker's identity, and the variables that depend on the other
 // agents.

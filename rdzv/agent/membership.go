@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/masterport"
@@ -50,6 +49,9 @@ func (m *membership) join(in *interrupts) error {
 		stay := m.moveToBetterHost()
 		m.world, m.apart = m.session.World(context.Background())
 		stay()
+		if m.apart == nil {
+			m.apart = m.takeExports(ctx)
+		}
 		if m.apart == nil {
 			if m.world.Seat.Rank != 0 {
 				m.releasePort()
@@ -114,15 +116,11 @@ func (m *membership) enter(ctx context.Context) (err error) {
 
 // describe is what this agent publishes about itself.
 func (m *membership) describe() rdzv.Member {
-	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
-	if m.conn.hosting() {
-		problems = withProblem(problems, m.conn.hosted.problem)
-	}
 	p := m.local.Placement
 	self := rdzv.Member{
 		ID: rand.Text()[:16], Host: host.Name(), PID: os.Getpid(),
 		Rank: p.Rank, LocalRank: p.LocalRank, LocalSize: p.LocalSize, NodeRank: p.NodeRank,
-		Node: host.NodeID(), Slots: m.local.Workers, Problems: problems,
+		Node: host.NodeID(), Slots: m.local.Workers, Problems: m.problems(),
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Ways: m.conn.ways,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
@@ -130,7 +128,9 @@ func (m *membership) describe() rdzv.Member {
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()
 	}
-	if err := m.holdPort(); err != nil {
+	self.Rank0Problems = withProblem(slices.Clone(m.local.rank0Problems), m.holdPort())
+	var err error
+	if self.Exports, err = m.sealExports(); err != nil {
 		self.Rank0Problems = withProblem(self.Rank0Problems, err)
 	}
 	if m.port != nil {
@@ -139,12 +139,19 @@ func (m *membership) describe() rdzv.Member {
 	return self
 }
 
+// problems prevent this agent from running its workers.
+func (m *membership) problems() []rdzv.Problem {
+	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
+	if m.conn.hosting() {
+		problems = withProblem(problems, m.conn.hosted.problem)
+	}
+	return problems
+}
+
 // holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until
 // they have ended or the world says that it is not.
 func (m *membership) holdPort() (err error) {
-	p := m.local.Placement
-	mayBeRank0 := p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
-	if !mayBeRank0 || m.port != nil {
+	if !m.local.mayRunRank0() || m.port != nil {
 		return nil
 	}
 	m.port, err = masterport.Hold(m.local.Config.MasterPort)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -30,6 +31,9 @@ type Local struct {
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs
 
+	exports       exports
+	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
+
 	nccl    bool            // NCCL has a configuration file
 	env     envmap.Env      // Config.Environ
 	dir     string          // of the workers; "" if it was removed
@@ -55,23 +59,28 @@ func Plan(c Config) (*Local, error) {
 	if l.Placement, err = envmap.Detect(l.env, c.Launcher); err != nil {
 		return nil, err
 	}
-	l.nccl = host.NCCLConfigured(l.env)
-	l.Devices, l.CPUs = envmap.VisibleDevices(l.env, c.Root), envmap.ReadCPUs(c.Root)
-	if l.dir, l.noDir = filepath.Abs(c.Dir); l.noDir == nil {
-		l.program = program.Inspect(c.Root, c.Program, l.env, l.dir)
-	}
+	l.CPUs = envmap.ReadCPUs(c.Root)
+	l.inspect()
 	if err := l.countAgents(); err != nil {
 		return l, err
 	}
 	if len(c.Program) == 0 {
-		return l, l.countWorkers()
+		return l, cmp.Or(l.readExports(), l.countWorkers())
 	}
 	l.Job = l.name()
 	l.findProblems()
-	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
-		l.HeadStart = c.HeadStart
-	}
+	l.rank0Problems = withProblem(nil, l.readExports())
 	return l, nil
+}
+
+// inspect determines what the workers' environment and directory imply.
+func (l *Local) inspect() {
+	root := l.Config.Root
+	l.nccl = host.NCCLConfigured(l.env)
+	l.Devices = envmap.VisibleDevices(l.env, root)
+	if l.dir, l.noDir = filepath.Abs(l.Config.Dir); l.noDir == nil {
+		l.program = program.Inspect(root, l.Config.Program, l.env, l.dir)
+	}
 }
 
 // InsideWorkerError says that this process is a worker of a job already.

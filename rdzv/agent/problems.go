@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,8 +49,8 @@ func (l *Local) checkDirectory() error {
 	return fmt.Errorf("cannot start: the working directory%s was removed", name)
 }
 
-// findProgram finds the program's file, as seen from the workers' directory, and checks whether its
-// interpreter and script can start.
+// findProgram finds the program's file, as seen from the workers' directory, whether it needs a head
+// start, and whether its interpreter and script can start.
 func (l *Local) findProgram() (err error) {
 	c := l.Config
 	if l.Path, err = wrap.Find(c.Program[0], c.Environ, l.workerDir()); err != nil {
@@ -57,6 +58,10 @@ func (l *Local) findProgram() (err error) {
 			return hinted{err, fmt.Sprintf("the workers' directory is %q (--chdir)", c.Dir)}
 		}
 		return hinted{err, programHint(err, c.Program, c.Environ)}
+	}
+	l.HeadStart = 0
+	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
+		l.HeadStart = c.HeadStart
 	}
 	start, ok := errors.AsType[*program.StartError](l.program.Err)
 	if !ok || start.Setting != "" && slices.ContainsFunc(c.Set, func(entry string) bool {
