@@ -43,7 +43,7 @@ func TestDifferences(t *testing.T) {
 	c := newJobCluster(t)
 	setup := c.differentNodes()
 	want := []string{
-		"script different.py is sha256:db0a5553 on node1, but sha256:172a1c40 on node2",
+		"script different.py is crc32:940b8cba on node1, but crc32:bf26df79 on node2",
 		"torch is 2.6.0 on node1, but 2.5.1 on node2",
 		"NCCL_DEBUG is not set on node1, but INFO on node2",
 	}

@@ -21,7 +21,7 @@ func TestFacts(t *testing.T) {
 		"usr/lib/python3.11/os.py": {},
 		site + "version.py":        {Data: []byte("__version__ = '2.6.0'")},
 	}
-	const script, python = "script main.py sha256:5891b5b5", "python 3.11"
+	const script, python = "script main.py crc32:363a3020", "python 3.11"
 	torch := &fstest.MapFile{}
 	for _, c := range []struct {
 		program  []string
@@ -54,7 +54,7 @@ func TestFacts(t *testing.T) {
 // Agents are the same program if their commands are equal up to the script, whose contents are
 // compared if the arguments are equal too.
 func TestComparedPrograms(t *testing.T) {
-	const digest = "sha256:12345678"
+	const digest = "crc32:12345678"
 	of := func(words int, argv ...string) (string, string) {
 		p := program.Program{Script: program.Script{Name: "x", Digest: digest, Words: words}}
 		f := (&Local{Config: Config{Program: argv}, program: p}).facts()
