@@ -72,8 +72,7 @@ func (n NUMA) bindTo(nodes []numaNode, sharing int, why string) Binding {
 	if len(b.CPUs) == 0 {
 		has := "no CPUs"
 		if online := nodes[0].online; len(online) > 0 {
-			has = "CPUs " + cpuRanges(online) +
-				", and the agent may use CPUs " + cpuRanges(n.allowed)
+			has = cpuNames(online) + ", and the agent may use " + cpuNames(n.allowed)
 		}
 		return Binding{Why: why + " is on " + b.nodeList() + ", which has " + has}
 	}
@@ -116,7 +115,7 @@ func (b Binding) String() string {
 	if len(b.Nodes) == 0 {
 		return "not bound"
 	}
-	s := b.nodeList() + ": CPUs " + cpuRanges(b.CPUs)
+	s := b.nodeList() + ": " + cpuNames(b.CPUs)
 	if b.Memory {
 		s += " and memory"
 	}

@@ -82,6 +82,14 @@ func (n NUMA) usable() []numaNode {
 	return slices.DeleteFunc(slices.Clone(n.nodes), unusable)
 }
 
+// cpuNames is "CPU 3" or "CPUs 0-3,8".
+func cpuNames(cpus []int) string {
+	if len(cpus) == 1 {
+		return "CPU " + itoa(cpus[0])
+	}
+	return "CPUs " + cpuRanges(cpus)
+}
+
 // cpuRanges is a list in the kernel's format, "0-3,8".
 func cpuRanges(cpus []int) string {
 	var parts []string

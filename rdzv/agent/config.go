@@ -88,6 +88,9 @@ type Config struct {
 	MasterPort int
 	// Device is how a worker gets its device; "" is envmap.DeviceIndex.
 	Device envmap.DeviceMode
+	// Bind says whether each worker is bound to the NUMA node of its device; "" is
+	// envmap.BindNone.
+	Bind envmap.BindMode
 	// Set holds NAME=TEMPLATE entries for the workers' environment, see package envmap.
 	Set []string
 	// AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like for the workers too.
@@ -120,6 +123,7 @@ type Config struct {
 	// an exit of its own. Workers are stopped by the watchdog. May be nil.
 	StoreFailed func(error)
 	// Root is the file system in which devices, processors and cgroups are looked up; nil is "/".
+	// It may implement envmap.Accessible.
 	Root fs.FS
 }
 
@@ -142,7 +146,7 @@ func (c *Config) fill() {
 		c.PeerTimeout = presence.DefaultTimeout
 	}
 	if c.Root == nil {
-		c.Root = os.DirFS("/")
+		c.Root = host.NewRoot()
 	}
 	if c.Events == nil {
 		c.Events = func(Event) {}
@@ -217,6 +221,9 @@ func (c *Config) checkTimes() error {
 // checkWorkers tries the workers' environment on a world of one.
 func (c *Config) checkWorkers() error {
 	if _, err := envmap.ProcsPerNode(c.ProcsPerNode, 1, 1, rdzv.MaxSlots); err != nil {
+		return err
+	}
+	if err := c.Bind.Check(); err != nil {
 		return err
 	}
 	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1}

@@ -122,7 +122,8 @@ type NodesDiffer struct {
 
 // EnvironmentNote says that something in the workers' environment was replaced, which rank 0's agent
 // reports, or will not work, or was set for a reason that is not obvious, which one agent of each
-// node reports, before the workers start. It names exported variables, without their values.
+// node reports, before the workers start. It names exported variables, without their values. It
+// also says to which NUMA node a worker is bound, or why not.
 type EnvironmentNote struct {
 	Text    string `json:"text"`              // a sentence
 	Verbose bool   `json:"verbose,omitempty"` // only for people who ask for details

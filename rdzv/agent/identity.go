@@ -16,11 +16,13 @@ type Preview struct {
 	Open     []string        // variables whose values the agents agree on when they meet
 	NoLibuv  string          // why USE_LIBUV is set to 0; "" if it is not
 	Env      envmap.Env      // of this process, with exported variables
+	Binding  envmap.Binding  // valid unless LOCAL_RANK or LOCAL_WORLD_SIZE is in Open
 }
 
 // Preview makes the environment of the first worker as far as it is known.
 func (l *Local) Preview() (p Preview, err error) {
 	p.Identity, p.Open = l.previewIdentity()
+	p.Binding = l.bind(&p.Identity, 0)
 	environ, _ := envmap.Override(l.Config.Environ, l.exports.variables)
 	p.Env = envmap.ParseEnv(environ)
 	if p.Changes, err = envmap.TorchChanges(p.Env, p.Identity, l.torchOptions()); err != nil {

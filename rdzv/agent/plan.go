@@ -34,6 +34,7 @@ type Local struct {
 	exports       exports
 	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
 
+	numa    *numa           // nil unless the workers are to be bound
 	nccl    bool            // NCCL has a configuration file
 	env     envmap.Env      // Config.Environ
 	dir     string          // of the workers; "" if it was removed
@@ -61,6 +62,7 @@ func Plan(c Config) (*Local, error) {
 	}
 	l.CPUs = envmap.ReadCPUs(c.Root)
 	l.inspect()
+	l.readNUMA()
 	if err := l.countAgents(); err != nil {
 		return l, err
 	}

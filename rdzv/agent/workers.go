@@ -72,12 +72,16 @@ func (w *workers) tree() (wrap.Tree, error) {
 	t.Crash = w.crash()
 	othersAt := time.Now().Add(w.local.HeadStart) // the world has just arrived
 	for i := range w.local.Workers {
-		environ, err := w.environ(i)
+		id := w.local.identity(w.world, i, w.conn.addr)
+		bound := w.local.bind(&id, i)
+		environ, err := w.environ(i, id)
 		if err != nil {
 			return t, err
 		}
+		w.noteBinding(id, bound)
 		worker := wrap.Worker{
 			Path: w.local.Path, Dir: w.local.workerDir(), Args: c.Program, Env: environ,
+			Bind:   binding(bound),
 			Stdout: c.Stdout, Stderr: c.Stderr, Capture: !c.NoCapture && !c.stderrOnTerminal(),
 		}
 		if i == 0 {
@@ -119,8 +123,7 @@ func (w *workers) frozenLimit() time.Duration {
 }
 
 // environ is the environment of the i-th worker.
-func (w *workers) environ(i int) ([]string, error) {
-	id := w.local.identity(w.world, i, w.conn.addr)
+func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
 	file, err := postmortem.NameErrorFile(w.conn.dir)
 	if err != nil {
 		w.events.diagnose(Verbose, err) // the worker then has none
