@@ -66,6 +66,7 @@ func (o *options) checkShared() error {
 		o.reject(o.headStart < 0, "head-start", o.headStart, "must not be negative"),
 		badExport,
 		badProcs,
+		envmap.BindMode(o.bind).Check(),
 		badTorch,
 	)
 }

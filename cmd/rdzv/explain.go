@@ -91,11 +91,17 @@ func explainFlags(rows []row, local *agent.Local) {
 func (o *options) workerRows(local *agent.Local, p agent.Preview) []row {
 	set := values(p.Changes.Set)
 	rows := []row{o.workersRow(local), o.deviceRow(local, p, set)}
+	if o.bind == string(envmap.BindNUMA) {
+		rows = append(rows, bindingRow(local, p))
+	}
 	if slices.Contains(p.Changes.Kept, "OMP_NUM_THREADS") {
 		rows = append(rows, row{What: "threads", Value: p.Env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
-		threads := strconv.Itoa(p.Identity.Threads)
-		rows = append(rows, row{What: "threads", Value: threads, From: threadsFrom(local, p.Identity)})
+		threads, from := strconv.Itoa(p.Identity.Threads), threadsFrom(local, p.Identity)
+		if len(p.Binding.Nodes) > 0 {
+			from += "; at most its share of the cores to which it is bound"
+		}
+		rows = append(rows, row{What: "threads", Value: threads, From: from})
 	}
 	if local.Agents*local.Workers > 1 {
 		rows = append(rows, row{
@@ -158,6 +164,18 @@ func (o *options) deviceRow(local *agent.Local, p agent.Preview, set map[string]
 		return row{What: "device", Value: "unknown", From: "depends on the local rank; " + local.Devices.From()}
 	}
 	return row{What: "device", Value: "none", From: from}
+}
+
+// bindingRow says where the first worker runs if workers are bound.
+func bindingRow(local *agent.Local, p agent.Preview) row {
+	r := row{What: "binding", Value: p.Binding.String(), From: "--bind numa: " + p.Binding.Why}
+	if slices.Contains(p.Open, "LOCAL_RANK") || slices.Contains(p.Open, "LOCAL_WORLD_SIZE") {
+		r.Value, r.From = "unknown", "--bind numa: depends on what the agents agree on"
+	}
+	if err := local.NoMemoryNode(); err != nil {
+		r.From += "; no memory node: " + err.Error()
+	}
+	return r
 }
 
 func threadsFrom(local *agent.Local, id envmap.Identity) string {

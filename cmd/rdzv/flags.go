@@ -129,6 +129,7 @@ var foreignFlags = map[string]string{
 	"m":                "use rdzv exec -- python3 -m MODULE",
 	"module":           "use rdzv exec -- python3 -m MODULE",
 	"start-method":     "omit it",
+	"numa-binding":     "use --bind numa",
 	"local-addr":       "use --net NETWORK to choose the addresses",
 	"log-dir":          "redirect the output of each worker: " + ownFile,
 	"redirects":        "redirect the output of each worker: " + ownFile,

@@ -36,6 +36,7 @@ type options struct {
 
 	masterPort int
 	device     string
+	bind       string
 	set        []string
 	export     []string
 	exportFile string
@@ -60,7 +61,7 @@ const defaultPorts = "29600-29999"
 // newOptions has the defaults of all flags.
 func newOptions() *options {
 	return &options{
-		device: string(envmap.DeviceIndex), ports: defaultPorts,
+		device: string(envmap.DeviceIndex), bind: string(envmap.BindNone), ports: defaultPorts,
 		joinTimeout: 10 * time.Minute, peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
 		headStart: 200 * time.Millisecond,
 		format:    "sh",
@@ -137,6 +138,8 @@ func (o *options) environment() []flagRow {
 	return []flagRow{
 		{"--master-port PORT", "MASTER_PORT (a free port)", &o.masterPort},
 		{"--device MODE", "how a worker gets its device: index, mask, local-rank or none (index)", &o.device},
+		{"--bind MODE", "numa: bind each worker to the NUMA node of its device, or to its share " +
+			"of the nodes (none)", &o.bind},
 		{"--set NAME=TEMPLATE", "also set NAME; repeatable (one per line in RDZV_SET)", &o.set},
 		{"--export NAME", "copy this variable from rank 0's agent to all workers, also NAME=VALUE or " +
 			"PREFIX*; comma-separated, repeatable", &o.export},
@@ -179,7 +182,8 @@ func (o *options) config(a *app) agent.Config {
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
 		HeadStart: o.headStart, Strict: o.strict,
-		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Set: o.set, AsOpenMPI: o.as == "openmpi",
+		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
+		Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}
 	if o.flags.Changed("node-rank") {
