@@ -237,7 +237,7 @@ func TestManyFiles(t *testing.T) {
 	nothingLeft(t)
 	var tree Tree
 	var texts []func() string
-	for i := range 210 {
+	for i := range 105 { // two each
 		out, text := output(t)
 		w := sh(t, fmt.Sprintf("echo %d; echo e%d >&2", i, i))
 		w.Stdout, w.Stderr, w.Capture = out, out, true
