@@ -32,7 +32,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	c.Self.Problems = clipped(c.Self.Problems)
 	c.Self.Rank0Problems = clipped(c.Self.Rank0Problems)
-	c.Self.Facts = c.Self.Facts.clipped()
+	c.Self.Facts, c.Self.NodeFacts = c.Self.Facts.clipped(), clippedFacts(c.Self.NodeFacts)
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}

@@ -37,6 +37,9 @@ type LeaderConfig struct {
 	// Compared is called with the facts of all members when all have joined, before any worker
 	// starts. strict tells whether differences are problems (Member.Strict). May be nil.
 	Compared func(all []Comparison, strict bool)
+	// Gathered is called with all members, in the order of their tasks, when all have joined, or
+	// those that have when the join timeout ends the job. May be nil.
+	Gathered func([]Member)
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the

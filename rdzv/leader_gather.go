@@ -73,6 +73,7 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 	}
 	members := l.allMembers()
 	roster := rosterOf(members, l.config.Agents, l.config.Nodes)
+	l.gathered(members)
 	v := verdictOf(Incomplete)
 	v.Roster = &roster
 	v.Problems, v.MoreProblems = problemsOf(members)
@@ -106,6 +107,7 @@ func (l *Leader) agree(ctx context.Context) error {
 // check returns the verdict of a job that cannot start, which has no problems if it can. problem is
 // why there is no world.
 func (l *Leader) check(members []Member, problem *Problem) Verdict {
+	l.gathered(members)
 	v := verdictOf(Unready)
 	v.Problems, v.MoreProblems = problemsOf(members)
 	if problem != nil && len(v.Problems) == 0 {
@@ -130,6 +132,12 @@ func (l *Leader) compare(members []Member) (problems []NodeProblem) {
 	}
 	problems, _ = cut(problems)
 	return problems
+}
+
+func (l *Leader) gathered(members []Member) {
+	if l.config.Gathered != nil {
+		l.config.Gathered(inOrder(l.exports.without(members)))
+	}
 }
 
 func (l *Leader) allMembers() []Member {

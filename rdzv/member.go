@@ -65,6 +65,8 @@ type Member struct {
 	// enough if one agent asks for that.
 	Facts  Facts `json:"facts,omitzero"`
 	Strict bool  `json:"strict,omitempty"`
+	// NodeFacts are for a report on all nodes, see LeaderConfig.Gathered. Most agents have none.
+	NodeFacts []NodeFact `json:"node_facts,omitempty"`
 }
 
 // ProblemKind is the kind of a problem.
