@@ -1,0 +1,90 @@
+package node
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// memory is the node's memory, or the smallest limit of this process's cgroups.
+func (f Files) memory() Fact {
+	kilobytes, _ := strconv.ParseUint(
+		strings.TrimSuffix(field(f.text("proc/meminfo"), "MemTotal:"), " kB"), 10, 64)
+	if kilobytes == 0 {
+		return Fact{}
+	}
+	size, value := kilobytes<<10, bytesText(kilobytes<<10)
+	for _, file := range f.memoryLimits() {
+		if limit, err := strconv.ParseUint(f.text(file), 10, 64); err == nil && limit < size {
+			size, value = limit, bytesText(limit)+" (cgroup limit)"
+		}
+	}
+	return Fact{Name: "memory", Value: value}
+}
+
+// memoryLimits are the files with the limits of this process's cgroup and of those above it.
+func (f Files) memoryLimits() (files []string) {
+	for line := range strings.Lines(f.text("proc/self/cgroup")) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		top, file := "sys/fs/cgroup", "memory.max"
+		switch {
+		case len(fields) == 3 && fields[0] == "0":
+		case len(fields) == 3 && fields[1] == "memory":
+			top, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
+			files = append(files, path.Join(top, dir, file))
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return files
+}
+
+// enoughShared is how much of /dev/shm should be free.
+const enoughShared = 512 << 20
+
+// sharedMemory is the size of /dev/shm.
+func (f Files) sharedMemory() Fact {
+	space, err := f.Space("/dev/shm")
+	if err != nil {
+		return Fact{
+			Name: "/dev/shm", Value: "none", Warning: fmt.Sprintf("cannot use /dev/shm: %v", err),
+			Hint: "mount a tmpfs at /dev/shm: data loaders and NCCL share memory there",
+		}
+	}
+	fact := Fact{Name: "/dev/shm", Value: bytesText(space.Total)}
+	if space.Free < enoughShared {
+		fact.Value += ", " + bytesText(space.Free) + " free"
+		fact.Warning = "/dev/shm has only " + bytesText(space.Free) + " free of " +
+			bytesText(space.Total) + ": data loaders and NCCL share memory there"
+		fact.Hint = "remove files that killed jobs have left in /dev/shm, or enlarge it: docker run " +
+			"--shm-size 16g, or mount -o remount,size=16G /dev/shm"
+	}
+	return fact
+}
+
+// limits are the limits of this process that often are too low.
+func (f Files) limits(rdma bool) []Fact {
+	text := f.text("proc/self/limits")
+	soft := func(label string) string {
+		value, _, _ := strings.Cut(field(text, label), " ")
+		return value
+	}
+	files := Fact{Name: "open files", Value: soft("Max open files")}
+	locked := Fact{Name: "locked memory", Value: soft("Max locked memory")}
+	if n, err := strconv.ParseUint(locked.Value, 10, 64); err == nil {
+		locked.Value = bytesText(n)
+		if rdma {
+			locked.Warning = "the limit on locked memory is " + locked.Value +
+				": InfiniBand needs it to be unlimited"
+			locked.Hint = "ulimit -l unlimited, docker run --ulimit memlock=-1, or " +
+				"LimitMEMLOCK=infinity for the service that starts the job"
+		}
+	}
+	return []Fact{files, locked}
+}
