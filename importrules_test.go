@@ -43,7 +43,7 @@ var rules = []struct {
 			"rdzv/cmd/...": "a program that embeds an agent has its own command line",
 		},
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence",
+			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence",
 			"rdzv/rdzv/secret",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
 			"rdzv/internal/shell",
@@ -51,6 +51,11 @@ var rules = []struct {
 			"github.com/hashicorp/go-multierror",
 			"golang.org/x/sys/unix",
 		},
+	},
+	{
+		packages:  "./rdzv/check",
+		forbidden: map[string]string{"os/...": "a report is made from members alone"},
+		allowed:   []string{"rdzv/rdzv"},
 	},
 	{
 		packages: "./rdzv/agent/internal/...",
@@ -71,7 +76,8 @@ var rules = []struct {
 	{
 		packages: "./cmd/rdzv/internal/console",
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/shell",
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/envmap", "rdzv/wrap",
+			"rdzv/internal/shell",
 			"golang.org/x/sys/unix",
 		},
 	},

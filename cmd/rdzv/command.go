@@ -16,6 +16,8 @@ func commands() []command {
 	return []command{
 		{"exec", "join the job, set the environment, run PROGRAM",
 			execHelp, newOptions().execGroups(), (*app).exec},
+		{"check", "compare the nodes of a job before it runs",
+			checkHelp, newCheckOptions().checkGroups(), (*app).checkNodes},
 		{"env", "print the environment that exec would set, or explain it",
 			envHelp, newOptions().envGroups(), (*app).printEnv},
 		{"get-rank", "print the rank of this process",

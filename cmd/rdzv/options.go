@@ -11,7 +11,7 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// options are the flags of exec and env.
+// options are the flags of exec, check and env.
 type options struct {
 	launcher string
 	job      string
@@ -51,6 +51,8 @@ type options struct {
 
 	format  string // of env: sh or json
 	explain bool
+
+	json bool // of check
 
 	flags *pflag.FlagSet // from which these were read
 }

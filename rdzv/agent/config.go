@@ -105,6 +105,9 @@ type Config struct {
 	// depends on whether Stderr is a terminal, which the workers then get themselves.
 	Capture, NoCapture bool
 
+	// Check checks the nodes of the job and runs no workers; nil runs them. Program is then optional.
+	Check *Check
+
 	// Crash keeps the stack trace of this process if it crashes while workers run. The zero value
 	// does not.
 	Crash Crash

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,16 +26,17 @@ import (
 
 // connection is this agent's connection to the store of its job.
 type connection struct {
-	local   *Local
-	events  *reporter
-	client  *clientv3.Client
-	meeting *meet.Meeting // nil for a single agent
-	hosted  *hosted       // nil if another agent hosts the store
-	addr    string        // of this end, "" in the store's own process
-	ways    []rdzv.Way    // from this node to the store
-	dir     string        // runtime directory, "" if there is none
-	own     *secret.Key   // of the only agent of its job
-	noDir   error         // why there is none; only the host of the store requires it
+	local    *Local
+	events   *reporter
+	client   *clientv3.Client
+	meeting  *meet.Meeting                 // nil for a single agent
+	hosted   *hosted                       // nil if another agent hosts the store
+	addr     string                        // of this end, "" in the store's own process
+	ways     []rdzv.Way                    // from this node to the store
+	dir      string                        // runtime directory, "" if there is none
+	own      *secret.Key                   // of the only agent of its job
+	gathered atomic.Pointer[[]rdzv.Member] // what the leader in this process has, for Config.Check
+	noDir    error                         // why there is none; only the host of the store requires it
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }

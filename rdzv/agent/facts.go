@@ -14,7 +14,7 @@ import (
 func (l *Local) facts() rdzv.Facts {
 	argv, script, torch := l.Config.Program, l.program.Script, l.program.Torch
 	f := rdzv.Facts{
-		Program:   digest(argv[:max(1, script.Words)]),
+		Program:   digest(argv[:min(len(argv), max(1, script.Words))]),
 		Variables: comparedVariables(l.env),
 	}
 	for _, name := range l.Exported() { // they are the same on all nodes, and may be secrets

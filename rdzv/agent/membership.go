@@ -29,6 +29,8 @@ type membership struct {
 	world   rdzv.World
 	apart   error // why there is no world
 
+	nodeFacts []rdzv.NodeFact // for Config.Check
+
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs
 }
 
@@ -124,6 +126,7 @@ func (m *membership) describe() rdzv.Member {
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Ways: m.conn.ways,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
+		NodeFacts: append(m.networkFacts(), m.nodeFacts...),
 	}
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()

@@ -66,10 +66,13 @@ func Plan(c Config) (*Local, error) {
 	if err := l.countAgents(); err != nil {
 		return l, err
 	}
-	if len(c.Program) == 0 {
+	if len(c.Program) == 0 && c.Check == nil {
 		return l, cmp.Or(l.readExports(), l.countWorkers())
 	}
 	l.Job = l.name()
+	if c.Check != nil {
+		l.Job = l.checkName(l.Job)
+	}
 	l.findProblems()
 	l.rank0Problems = withProblem(nil, l.readExports())
 	return l, nil
@@ -159,8 +162,12 @@ func (l *Local) name() string {
 	}
 	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
 	words = append(words, l.Config.Program...)
+	name := "nodes" // without a program the nodes are checked
+	if len(l.Config.Program) > 0 {
+		name = filepath.Base(l.Config.Program[0])
+	}
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
-	return filepath.Base(l.Config.Program[0]) + "-" + hex.EncodeToString(sum[:4])
+	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
 // IgnoredFlags are the settings that have no effect: the launcher decides, or the job has one node.

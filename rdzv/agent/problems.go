@@ -53,6 +53,9 @@ func (l *Local) checkDirectory() error {
 // start, and whether its interpreter and script can start.
 func (l *Local) findProgram() (err error) {
 	c := l.Config
+	if len(c.Program) == 0 { // it is optional for a check
+		return nil
+	}
 	if l.Path, err = wrap.Find(c.Program[0], c.Environ, l.workerDir()); err != nil {
 		if c.Dir != "" {
 			return hinted{err, fmt.Sprintf("the workers' directory is %q (--chdir)", c.Dir)}

@@ -34,7 +34,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search,
 // [ErrRunning] while another Run has not returned, else the error of this agent itself.
 func (l *Local) Run(ctx context.Context) (Result, error) {
-	if len(l.Config.Program) == 0 {
+	if len(l.Config.Program) == 0 && l.Config.Check == nil {
 		return Result{}, errors.New("cannot run an agent: Config.Program is empty")
 	}
 	if !running.CompareAndSwap(false, true) {
@@ -63,6 +63,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 
 	m := &membership{local: l, events: events, joinBy: joinBy}
 	m.conn = &connection{local: l, events: events}
+	m.nodeFacts = l.checkedFacts(in.joining)
 	if err := m.join(in); err != nil {
 		return Result{}, l.notJoined(err)
 	}
@@ -107,6 +108,11 @@ func (m *membership) work(in *interrupts) *workers {
 		defer close(m.reported)
 		m.events.send(m.jobEnded())
 	})
+	if m.local.Config.Check != nil {
+		m.noWorkers()
+		<-m.reported
+		return w
+	}
 	w.endings, w.settled = make([]ending, m.local.Workers), w.reportSettling()
 	if err := w.run(); err != nil {
 		m.cannotRun(err)
@@ -136,6 +142,7 @@ func (m *membership) leave(w *workers) (Result, error) {
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		m.events.diagnose(Verbose, err)
 	}
+	m.reportCheck(summary.Verdict)
 	r := Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/check"
+)
+
+const checkHelp = `Usage: rdzv check [flags] [-- PROGRAM [ARG]...]
+
+    mpirun -np 4 rdzv check -- python3 main.py
+    srun -N2 --ntasks-per-node=8 rdzv check -- python3 main.py
+    rdzv check --nodes 2 -- python3 main.py                        on every node
+
+Start it as "rdzv exec": its agents meet, compare their nodes, and end. No
+worker is started. One agent prints a table of all nodes to stdout: one row per
+fact, with the nodes that have each value if they differ. Rows marked "!" are
+explained below the table, "*" marks other differences. Facts are read from
+files; without PROGRAM only those of the nodes are compared.
+
+{flags}
+
+Exit status, the same for every agent:
+    0        exec would start PROGRAM
+    1        exec would fail, or not all agents have joined
+    2        wrong usage
+    128+N    signal N ended the check
+`
+
+// checkGroups are the flags of check as its help shows them.
+func (o *options) checkGroups() []group {
+	var rows []flagRow
+	for _, g := range o.execGroups() {
+		rows = append(rows, g.rows...)
+	}
+	return []group{
+		{rows: []flagRow{
+			{"--json", "print the report as one JSON object", &o.json},
+		}},
+		{
+			title: "The flags of exec work here too, with a --join-timeout of 1m by default",
+			brief: true, rows: rows,
+		},
+	}
+}
+
+// newCheckOptions has the defaults of all flags of check.
+func newCheckOptions() *options {
+	o := newOptions()
+	o.joinTimeout = time.Minute
+	return o
+}
+
+// checkNodes runs one agent that checks the nodes of a job.
+func (a *app) checkNodes(args []string) int {
+	o := newCheckOptions()
+	program, _, err := parse(o.define("check", o.checkGroups()), args, a.env)
+	if err == nil {
+		err = errors.Join(o.check(), agent.CheckLimits())
+	}
+	if err != nil {
+		return a.usage(err, "check")
+	}
+	a.console.Set(o.quiet, o.verbose, o.joinTimeout)
+	config, printed := o.config(a), codeOK
+	config.Program = program
+	config.Events = a.checkEvent
+	config.StoreFailed = func(err error) { a.fail(err) }
+	config.Check = &agent.Check{Report: func(r check.Report) { printed = a.printReport(o, r) }}
+	local, err := agent.Plan(config)
+	if err != nil {
+		return a.usage(insideWorker("check", err, "--launcher none checks nevertheless"), "check")
+	}
+	result, err := local.Run(context.Background())
+	return max(printed, a.checkCode(result, err))
+}
+
+// checkEvent writes what an event means, but for the problems of nodes, which are in the report.
+func (a *app) checkEvent(event agent.Event) {
+	ended, is := event.(agent.JobEnded)
+	if is && ended.Verdict != nil && ended.Verdict.Kind == rdzv.Unready && ended.Hosting {
+		return
+	}
+	a.console.Event(event)
+}
+
+func (a *app) printReport(o *options, r check.Report) int {
+	if o.json {
+		return a.print(string(indented(r)))
+	}
+	return a.print(console.CheckTable(r))
+}
+
+// checkCode is the exit code of check for that of exec.
+func (a *app) checkCode(result agent.Result, err error) int {
+	var late *agent.JoinTimeoutError
+	var signal *agent.SignalError
+	switch {
+	case errors.As(err, &late):
+		a.console.JoinTimedOut(late)
+	case errors.As(err, &signal):
+		a.console.EndedBySignal(signal, true)
+	case err != nil:
+		a.fail(fmt.Errorf("cannot check the nodes: %w", err))
+	}
+	code := agent.ExitCode(result, err)
+	if code == 0 || code > agent.CodeSignal {
+		return code
+	}
+	return codeUnknown
+}

@@ -1,0 +1,173 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"rdzv/rdzv/check"
+)
+
+// The widths of the table of check: its columns are a mark, the fact, its value, and the nodes.
+const (
+	checkWidth = 100
+	factWidth  = 18
+	valueWidth = 44
+)
+
+// CheckTable is the report of check for people.
+func CheckTable(r check.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, %s\n", Plural(len(r.Nodes), "node"), visible(shortList(r.Nodes)),
+		Plural(r.Workers, "worker"))
+	if r.Joined < r.Agents {
+		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, Plural(r.Agents, "agent"))
+	}
+	b.WriteString("\n")
+	differ := false
+	for _, row := range r.Rows {
+		writeRow(&b, row, len(r.Nodes))
+		differ = differ || row.Differs() && !row.Warned
+	}
+	if differ {
+		b.WriteString("\n* the nodes differ\n")
+	}
+	writeFindings(&b, "error", r.Problems, len(r.Nodes))
+	writeFindings(&b, "warning", r.Warnings, len(r.Nodes))
+	return b.String()
+}
+
+// writeRow writes a fact: one line if all nodes agree, otherwise one for each value.
+func writeRow(b *strings.Builder, row check.Row, nodes int) {
+	mark := " "
+	switch {
+	case row.Warned:
+		mark = "!"
+	case row.Differs():
+		mark = "*"
+	}
+	if row.Own {
+		row.Groups = []check.Group{{Value: shortList(valuesOf(row)), Nodes: nil}}
+	}
+	fact := visible(row.Fact)
+	for _, g := range row.Groups {
+		on := ""
+		if n := len(g.Nodes); n > 0 && (len(row.Groups) > 1 || n < nodes) {
+			on = "on " + visible(shortList(g.Nodes))
+		}
+		writeColumns(b, mark, fact, visible(g.Value), on)
+		mark, fact = " ", ""
+	}
+}
+
+func valuesOf(row check.Row) (values []string) {
+	for _, g := range row.Groups {
+		values = append(values, g.Value)
+	}
+	return values
+}
+
+// writeColumns writes a line, and more if texts are too long for it. A value without nodes after it
+// has both columns.
+func writeColumns(b *strings.Builder, mark, fact, value, nodes string) {
+	const rest = checkWidth - 2 - factWidth - 2
+	width := valueWidth
+	if nodes == "" {
+		width = rest
+	}
+	facts := wrapped(fact, factWidth)
+	values, ons := wrapped(value, width), wrapped(nodes, rest-valueWidth-2)
+	for i := range max(len(facts), len(values), len(ons)) {
+		line := mark + " " + pad(at(facts, i), factWidth) + "  " + pad(at(values, i), width) + "  " +
+			at(ons, i)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		mark = " "
+	}
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+// wrapped splits a text into lines of at most width characters, between words if possible.
+func wrapped(text string, width int) (lines []string) {
+	runes := []rune(text)
+	for len(runes) > width {
+		end := width
+		for i := width; i > width/2; i-- {
+			if runes[i] == ' ' {
+				end = i
+				break
+			}
+		}
+		lines = append(lines, strings.TrimSpace(string(runes[:end])))
+		runes = []rune(strings.TrimLeft(string(runes[end:]), " "))
+	}
+	return append(lines, string(runes))
+}
+
+// writeFindings writes problems or warnings, each with its nodes and what to do.
+func writeFindings(b *strings.Builder, kind string, findings []check.Finding, nodes int) {
+	for _, f := range findings {
+		text := kind + ": " + visible(f.Text)
+		if n := len(f.Nodes); n > 0 && nodes > 1 {
+			text += " (on " + visible(shortList(f.Nodes)) + ")"
+		}
+		b.WriteString("\n" + strings.Join(wrapped(text, checkWidth), "\n    ") + "\n")
+		if f.Hint != "" {
+			hint := wrapped("hint: "+visible(f.Hint), checkWidth-4)
+			b.WriteString("    " + strings.Join(hint, "\n    ") + "\n")
+		}
+	}
+}
+
+// shortList is a list in which names that end in consecutive numbers are a range: "node1-node62,
+// node64".
+func shortList(names []string) string {
+	var parts []string
+	for i := 0; i < len(names); {
+		last := i
+		for last+1 < len(names) && names[last+1] == successor(names[last]) {
+			last++
+		}
+		switch {
+		case last == i+1:
+			parts = append(parts, names[i], names[last])
+		case last > i:
+			parts = append(parts, names[i]+"-"+names[last])
+		default:
+			parts = append(parts, names[i])
+		}
+		i = last + 1
+	}
+	return strings.Join(slices.Clip(parts), ", ")
+}
+
+// successor is the name with the number at its end, or before its domain, incremented; "" if it has
+// none.
+func successor(name string) string {
+	name, domain, dot := strings.Cut(name, ".")
+	if strings.Trim(name+domain, "0123456789.") == "" { // an address
+		name, domain, dot = name+"."+domain, "", false
+	}
+	prefix := strings.TrimRight(name, "0123456789")
+	digits := name[len(prefix):]
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return ""
+	}
+	next := fmt.Sprintf("%s%0*d", prefix, len(digits), n+1)
+	if dot {
+		next += "." + domain
+	}
+	return next
+}

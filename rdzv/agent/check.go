@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/node"
+	"rdzv/rdzv/check"
+)
+
+// Check is what an agent does that checks the nodes of a job instead of running its workers.
+type Check struct {
+	// Report gets the report on all nodes, on the agent that hosts the store, before the other
+	// agents end. It is not called if the job ended before the agents have met.
+	Report func(check.Report)
+}
+
+// checkTime is how long each look at something may take that may not respond.
+const checkTime = 2 * time.Second
+
+// checkName is the name of the job of agents that check: it has no other agents.
+func (l *Local) checkName(job string) string {
+	return "check-" + job[:min(len(job), MaxJob-len("check-"))]
+}
+
+// checkedFacts are what this agent tells about its node, as far as it is known before the agents
+// meet. ctx ends what takes long.
+func (l *Local) checkedFacts(ctx context.Context) (facts []rdzv.NodeFact) {
+	if l.Config.Check == nil {
+		return nil
+	}
+	know := func(name, value string) {
+		if value != "" {
+			facts = append(facts, rdzv.NodeFact{Name: name, Value: value})
+		}
+	}
+	dir, _ := os.Readlink("/proc/self/cwd")
+	know("working directory", strings.TrimSuffix(dir, " (deleted)"))
+	know("program", l.Path)
+	know("interpreter", l.program.Python)
+	know("CPUs allowed", fmt.Sprint(l.CPUs.Count))
+	files := node.Files{Root: l.Config.Root, Space: spaceOf}
+	facts = append(facts, nodeFacts(files.Facts())...)
+	return append(facts, l.resolve(ctx)...)
+}
+
+func nodeFacts(from []node.Fact) (facts []rdzv.NodeFact) {
+	for _, f := range from {
+		facts = append(facts, rdzv.NodeFact{
+			Name: f.Name, Value: f.Value, Warning: f.Warning, Hint: f.Hint,
+		})
+	}
+	return facts
+}
+
+// spaceOf is the size of the file system with a directory.
+func spaceOf(dir string) (node.Space, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return node.Space{}, err
+	}
+	unit := uint64(s.Bsize)
+	return node.Space{Total: s.Blocks * unit, Free: s.Bavail * unit}, nil
+}
+
+// resolve tells whether the host name leads to this node.
+func (l *Local) resolve(ctx context.Context) []rdzv.NodeFact {
+	if l.Agents == 1 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupHost(ctx, host.Name())
+	fact := rdzv.NodeFact{Name: "host name", Value: "resolves"}
+	isLoopback := func(a string) bool { return net.ParseIP(a).IsLoopback() }
+	switch {
+	case err != nil:
+		fact.Value = "does not resolve"
+	case slices.ContainsFunc(addrs, isLoopback):
+		fact.Value = "resolves to " + strings.Join(addrs, ", ")
+		fact.Warning = "the name of the host resolves to " + strings.Join(addrs, ", ") +
+			" there: programs that give it to other nodes do not work"
+		fact.Hint = "rdzv does not use it; for other programs change the line in /etc/hosts"
+	case !slices.ContainsFunc(addrs, func(a string) bool { return host.InterfaceOf(a) != "" }):
+		fact.Value = "resolves to " + strings.Join(addrs, ", ")
+		fact.Warning = "the name of the host resolves to " + strings.Join(addrs, ", ") +
+			", which is no address of the host"
+		fact.Hint = "rdzv does not use it; for other programs correct /etc/hosts or the DNS"
+	}
+	return []rdzv.NodeFact{fact}
+}
+
+// networkFacts are how this agent is connected to the store.
+func (m *membership) networkFacts() []rdzv.NodeFact {
+	if m.local.Config.Check == nil || m.conn.meeting == nil {
+		return nil
+	}
+	addr := m.conn.addr
+	if m.conn.hosting() {
+		addr = m.conn.meeting.Addr.Addr().String()
+	}
+	name := host.InterfaceOf(addr)
+	reason := "leads to the store"
+	if len(m.local.Config.Networks) > 0 {
+		reason += ", allowed by --net " + strings.Join(m.local.Config.Networks, ",")
+	}
+	facts := []rdzv.NodeFact{{Name: "address", Value: addr, Own: true}}
+	if name != "" {
+		facts = append(facts, rdzv.NodeFact{Name: "interface", Value: name + " (" + reason + ")"})
+	}
+	files := node.Files{Root: m.local.Config.Root}
+	if mtu := files.MTU(name); mtu.Value != "" {
+		facts = append(facts, nodeFacts([]node.Fact{mtu})...)
+	}
+	return facts
+}
+
+// noWorkers ends the job of agents that only check: all workers count as succeeded.
+func (m *membership) noWorkers() {
+	workers := make([]rdzv.Worker, m.local.Workers)
+	for i := range workers {
+		workers[i] = rdzv.Worker{Rank: m.world.Seat.Rank + i, LocalRank: m.world.Seat.LocalRank + i}
+	}
+	m.settle(workers)
+}
+
+// reportCheck reports on all nodes, on the agent whose leader has gathered their facts.
+func (m *membership) reportCheck(v *rdzv.Verdict) {
+	c := m.local.Config.Check
+	if members := m.conn.gathered.Load(); c != nil && members != nil {
+		r := check.Of(m.local.Job, m.local.Agents, *members)
+		r.AddProblems(v)
+		c.Report(r)
+	}
+}

@@ -1,0 +1,118 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"rdzv/rdzv"
+)
+
+// rowsOf are the facts of all members, in the order of the first member that has each.
+func rowsOf(members []rdzv.Member, names []string) []Row {
+	b := builder{rows: map[string]*rowOf{}}
+	for i, m := range members {
+		for _, f := range m.NodeFacts {
+			row := b.row(f.Name)
+			row.add(names[i], f.Value)
+			row.Own, row.Warned = row.Own || f.Own, row.Warned || f.Warning != ""
+		}
+		for _, f := range m.Facts.Known {
+			b.row(f.Name).add(names[i], f.Value)
+		}
+	}
+	b.variables(members, names)
+	rows := make([]Row, len(b.order))
+	for i, fact := range b.order {
+		rows[i] = b.rows[fact].grouped()
+	}
+	return rows
+}
+
+// builder collects rows.
+type builder struct {
+	rows  map[string]*rowOf
+	order []string
+}
+
+// rowOf is a row before its nodes are grouped.
+type rowOf struct {
+	Row
+	nodes  []string
+	values map[string][]string // of each node, whose agents may have different ones
+}
+
+func (b *builder) row(fact string) *rowOf {
+	if b.rows[fact] == nil {
+		b.rows[fact] = &rowOf{Row: Row{Fact: fact}, values: map[string][]string{}}
+		b.order = append(b.order, fact)
+	}
+	return b.rows[fact]
+}
+
+func (r *rowOf) add(node, value string) {
+	if r.values[node] == nil {
+		r.nodes = append(r.nodes, node)
+	}
+	if !slices.Contains(r.values[node], value) {
+		r.values[node] = append(r.values[node], value)
+	}
+}
+
+// grouped is the row with its nodes by value. Values that each node has for itself keep the order of
+// the nodes.
+func (r *rowOf) grouped() Row {
+	for _, node := range r.nodes {
+		value := strings.Join(r.values[node], "; ")
+		at := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Value == value })
+		if at < 0 {
+			r.Groups = append(r.Groups, Group{Value: value})
+			at = len(r.Groups) - 1
+		}
+		r.Groups[at].Nodes = append(r.Groups[at].Nodes, node)
+	}
+	if !r.Own {
+		slices.SortStableFunc(r.Groups, func(a, b Group) int { return len(b.Nodes) - len(a.Nodes) })
+	}
+	return r.Row
+}
+
+// variables adds a row for each variable in which nodes differ.
+func (b *builder) variables(members []rdzv.Member, names []string) {
+	for _, c := range rdzv.Compare(members) {
+		isVariable := slices.ContainsFunc(members, func(m rdzv.Member) bool {
+			_, set := m.Facts.Variables[c.Fact]
+			return set
+		})
+		if !isVariable || !c.Differs() {
+			continue
+		}
+		for i, m := range members {
+			value, set := m.Facts.Variables[c.Fact]
+			if !set {
+				value = "not set"
+			}
+			b.row(c.Fact).add(names[i], value)
+		}
+	}
+}
+
+// warnOfDifferences warns of the differences of which exec warns too.
+func (r *Report) warnOfDifferences(members []rdzv.Member) {
+	var differ []string
+	for _, c := range rdzv.Compare(members) {
+		if !c.Differs() {
+			continue
+		}
+		at := slices.IndexFunc(r.Rows, func(row Row) bool { return row.Fact == c.Fact })
+		if at >= 0 && !slices.Contains(differ, c.Fact) {
+			r.Rows[at].Warned = true
+			differ = append(differ, c.Fact)
+		}
+	}
+	if len(differ) > 0 {
+		r.Warnings = append(r.Warnings, Finding{
+			Text: "the nodes differ in what should be the same for a job: " + strings.Join(differ, ", "),
+			Hint: "exec warns of this; with --strict it does not start",
+		})
+	}
+}
