@@ -76,6 +76,27 @@ func TestReportOnHungFileSystem(t *testing.T) {
 	}
 }
 
+// An exported PATH that leads to such a file system ends the job after the join timeout.
+func TestExportedPathOnHungFileSystem(t *testing.T) {
+	t.Parallel()
+	dir, ok := hungFileSystem(t)
+	if !ok {
+		return
+	}
+	r := runRdzv(t, nil, "exec", "--join-timeout", "4s", "--export", "PATH="+dir, "--", "true")
+	if r.code != 121 {
+		t.Errorf("rdzv ended with %d, want 121", r.code)
+	}
+	for _, want := range []string{
+		"the file system of the program, which is looked up with exported variables, does not respond",
+		"cannot look up the program with exported variables: the join timeout has passed",
+	} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("rdzv printed %q, want %q", r.stderr, want)
+		}
+	}
+}
+
 // An agent that waits for a file system ends with the first signal, whatever it reads or writes
 // there: within 1 s, for a report. HUNG stands for the file system.
 func TestSignalsOnHungFileSystem(t *testing.T) {

@@ -128,7 +128,11 @@ func (m *membership) withExports(ctx context.Context, sealed []byte) (*Local, er
 	}
 	slow := m.events.slowFiles("the program, which is looked up with exported variables,")
 	inspect := func() (*Local, error) { return m.local.in(environ, exported), nil }
-	return host.Await(ctx, slow, inspect)
+	l, err := host.Await(ctx, slow, inspect)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look up the program with exported variables: %w", err)
+	}
+	return l, nil
 }
 
 // in is l with another environment, which has the exported variables.
