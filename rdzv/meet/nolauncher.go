@@ -175,16 +175,17 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 	}
 }
 
-// host starts the store, and continues to send and receive beacons.
+// host starts the store, and continues to send and receive beacons, also while the store starts: an
+// agent that starts meanwhile, and heard nothing of this one, would host too.
 func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
 	e.peers.setHosting()
-	if err := e.locator.serve(ctx, e.own, e.plan); err != nil {
-		return nil, err
-	}
 	e.own.tasks.run(func(ctx context.Context) {
 		defer e.peers.socket.Close()
 		e.peers.announce(ctx)
 	})
+	if err := e.locator.serve(ctx, e.own, e.plan); err != nil {
+		return nil, err
+	}
 	e.own.tasks.run(e.watchOtherHosts)
 	e.own.tasks.run(e.reportDisappeared)
 	return e.own, nil

@@ -2,6 +2,8 @@ package meet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -86,6 +88,91 @@ func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
 	return m, e
 }
 
+// An agent that has been elected is heard while its store starts: one that starts meanwhile waits for
+// it and does not host, whichever has the lower id, although a third agent waits for the newer one.
+func TestAgentStartsWhileStoreStarts(t *testing.T) {
+	for _, lower := range []bool{false, true} {
+		t.Run(fmt.Sprint("lower=", lower), func(t *testing.T) {
+			start, store := make(chan struct{}), newFakeStore(t, "store")
+			first := newElection(t, 1, func(ctx context.Context, l net.Listener) error {
+				<-start
+				return store.host(ctx, l)
+			})
+			second := newElection(t, 2, noHost(t))
+			for (second.own.id.String() < first.own.id.String()) != lower {
+				second.own.release()
+				second = newElection(t, 2, noHost(t))
+			}
+			var group sync.WaitGroup
+			defer group.Wait()
+			group.Go(func() { checkMeeting(t, first.host) })
+			group.Go(func() { checkMeeting(t, second.run) })
+			awaitStanding(t, second, standing{better: true})
+			group.Go(func() {
+				_, err := connect(t.Context(), second, "node3", strings.Repeat("f", 32))
+				if moved, ok := errors.AsType[gate.MovedError](err); !ok || moved.To != first.own.Addr {
+					t.Errorf("the third agent: %v, want moved to %v", err, first.own.Addr)
+				}
+			})
+			awaitStanding(t, second, standing{better: true, clients: true})
+			close(start)
+		})
+	}
+}
+
+// newElection returns an agent that listens and takes part in no election yet.
+func newElection(t *testing.T, k int, host HostFunc) *beaconElection {
+	t.Helper()
+	c := noLauncherConfig(t, k, 4)
+	c.setDefaults()
+	p, err := noLauncher(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newBeaconElection(t.Context(), newLocator(&c, host), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.peers.socket.Close()
+		e.own.release()
+	})
+	return e
+}
+
+// awaitStanding waits until the agent has connected to others, or they to it, in that way.
+func awaitStanding(t *testing.T, e *beaconElection, want standing) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var s standing
+	for pause(ctx, firstWait) {
+		if s = e.peers.standing(e.own.gate.Clients()); s == want {
+			return
+		}
+	}
+	t.Errorf("the standing is %+v, want %+v", s, want)
+}
+
+// connect connects to an agent as another one with that id.
+func connect(ctx context.Context, e *beaconElection, host, id string) (net.Conn, error) {
+	d, err := gate.NewDialer(e.plan.key, e.plan.public, host, id)
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := d.Dial(ctx, e.own.Addr)
+	return conn, err
+}
+
+func checkMeeting(t *testing.T, meet func(context.Context) (*Meeting, error)) {
+	m, err := meet(t.Context())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	t.Cleanup(m.release)
+}
+
 // Neither a recorded beacon of a host that no longer exists, nor one with which this agent's own
 // address has been announced under another id, is taken for a better host; a live one is found
 // meanwhile.
@@ -155,14 +242,6 @@ func TestDisappeared(t *testing.T) {
 			t.Cleanup(m.release)
 		}
 	})
-	connect := func(ctx context.Context, host, id string) (net.Conn, error) {
-		d, err := gate.NewDialer(p.key, p.public, host, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, _, err := d.Dial(ctx, e.own.Addr)
-		return conn, err
-	}
 	dying, die := context.WithCancel(t.Context())
 	defer die()
 	group.Go(func() {
@@ -175,10 +254,10 @@ func TestDisappeared(t *testing.T) {
 			pause(dying, firstWait)
 		}
 	})
-	if _, err := connect(dying, "node2", strings.Repeat("0", 31)+"1"); err == nil {
+	if _, err := connect(dying, e, "node2", strings.Repeat("0", 31)+"1"); err == nil {
 		t.Fatal("this agent hosts although a better one is connected")
 	}
-	conn, err := connect(t.Context(), "node3", strings.Repeat("f", 32))
+	conn, err := connect(t.Context(), e, "node3", strings.Repeat("f", 32))
 	if err != nil {
 		t.Fatal(err)
 	}

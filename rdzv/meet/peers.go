@@ -32,7 +32,7 @@ type peers struct {
 	heardAt   time.Time
 	waits     bool                    // for the greeting of a better agent
 	verifying time.Time               // until when the search may be connecting to a better agent
-	known     map[string]bool         // ids in beacons
+	known     map[string]bool         // ids in beacons; true if the agent hosts
 	others    map[string]*Disappeared // the other agents, by the names of their hosts
 }
 
@@ -89,13 +89,7 @@ func (p *peers) receive(packet beacon.Packet) {
 	if err == nil && b.ID != self.ID {
 		p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
 	}
-	isNew := err == nil && !p.known[b.ID]
-	if isNew {
-		if len(p.known) == maxSenders {
-			clear(p.known)
-		}
-		p.known[b.ID] = true
-	}
+	isNew := err == nil && p.isNew(b)
 	p.mu.Unlock()
 	noHost := !b.Hosting && !self.Hosting && time.Since(p.start) > differentJobAfter
 	switch {
@@ -112,6 +106,17 @@ func (p *peers) receive(packet beacon.Packet) {
 		default:
 		}
 	}
+}
+
+// isNew notes the id in a beacon, and reports whether it was not known. An agent that hosts does so
+// until it ends, whatever older beacon of it is sent again.
+func (p *peers) isNew(b beacon.Beacon) bool {
+	hosting, known := p.known[b.ID]
+	if !known && len(p.known) == maxSenders {
+		clear(p.known)
+	}
+	p.known[b.ID] = hosting || b.Hosting
+	return !known
 }
 
 // senderOf returns the address of an authenticated beacon's sender, which may differ from that of
@@ -153,7 +158,7 @@ func (p *peers) note(ts targets) {
 			continue
 		}
 		id := t.waitsFor.String()
-		p.waits = p.waits || p.isBetter(id)
+		p.waits = p.waits || p.isBetter(id) || p.known[id]
 		p.see(gate.Client{ID: id, Host: t.name, Addr: t.addr.Addr()})
 	}
 }
