@@ -133,6 +133,32 @@ func TestSignalsOnHungFileSystem(t *testing.T) {
 	}
 }
 
+// A check reports file systems that do not respond after 2 s, and ends.
+func TestCheckOnHungFileSystem(t *testing.T) {
+	for _, args := range []string{
+		"-- python3 HUNG/train.py", "--chdir HUNG -- true", "-- HUNG/program",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			dir, ok := hungFileSystem(t)
+			if !ok {
+				return
+			}
+			args := strings.Fields("check " + strings.ReplaceAll(args, "HUNG", dir))
+			begin := time.Now()
+			r := runRdzv(t, nil, args...)
+			stdout := strings.Join(strings.Fields(r.stdout), " ")
+			want := "error: cannot start: the file system of \"" + dir
+			if r.code != 1 || !strings.Contains(stdout, want) {
+				t.Errorf("exit code %d, stdout %q, want 1 and %q", r.code, r.stdout, want)
+			}
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("it ended after %v, want 2 s", took)
+			}
+		})
+	}
+}
+
 // awaitBlocked waits until a thread of the process has been in an uninterruptible wait for 0.1 s.
 func awaitBlocked(t *testing.T, pid int) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,38 @@ const checkTime = 2 * time.Second
 // checkName is the name of the job of agents that check: it has no other agents.
 func (l *Local) checkName(job string) string {
 	return "check-" + job[:min(len(job), MaxJob-len("check-"))]
+}
+
+// unresponsiveError says that a file system does not respond.
+type unresponsiveError struct{ path string }
+
+func (e *unresponsiveError) Error() string {
+	return fmt.Sprintf("cannot start: the file system of %q does not respond", e.path)
+}
+
+// unresponsive is an *[unresponsiveError] if the program or its directory may be in a file system that
+// does not respond. exec would wait for it.
+func (l *Local) unresponsive() error {
+	if l.Config.Check == nil {
+		return nil
+	}
+	paths := []string{"."}
+	for _, path := range append([]string{l.Config.Dir}, l.Config.Program...) {
+		if strings.Contains(path, "/") {
+			paths = append(paths, path)
+		}
+	}
+	paths = append(paths, filepath.SplitList(l.env["PATH"])...)
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	path := host.Unresponsive(ctx, paths)
+	switch path {
+	case "":
+		return nil
+	case ".":
+		path, _ = os.Readlink("/proc/self/cwd")
+	}
+	return &unresponsiveError{path}
 }
 
 // checkedFacts are what this agent tells about its node, as far as it is known before the agents

@@ -81,6 +81,9 @@ func Plan(c Config) (*Local, error) {
 // inspect determines what the workers' environment and directory imply.
 func (l *Local) inspect() {
 	root := l.Config.Root
+	if l.noDir = l.unresponsive(); l.noDir != nil {
+		return
+	}
 	l.nccl = host.NCCLConfigured(l.env)
 	l.Devices = envmap.VisibleDevices(l.env, root)
 	if l.dir, l.noDir = filepath.Abs(l.Config.Dir); l.noDir == nil {

@@ -24,7 +24,8 @@ import (
 func (l *Local) findProblems() {
 	noDir := l.checkDirectory()
 	l.Problems = withProblem(l.Problems, noDir)
-	if noDir == nil || l.Config.Dir == "" {
+	_, hung := errors.AsType[*unresponsiveError](noDir)
+	if noDir == nil || l.Config.Dir == "" && !hung {
 		l.Problems = withProblem(l.Problems, l.findProgram())
 	}
 	for _, err := range []error{l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
@@ -34,6 +35,9 @@ func (l *Local) findProblems() {
 
 // checkDirectory checks whether the workers have a working directory.
 func (l *Local) checkDirectory() error {
+	if hung, is := errors.AsType[*unresponsiveError](l.noDir); is {
+		return hung
+	}
 	if given := l.Config.Dir; given != "" && l.noDir == nil {
 		if err := unix.Access(l.dir+"/.", unix.X_OK); err != nil {
 			return fmt.Errorf("cannot change to directory %q: %w", given, err)
