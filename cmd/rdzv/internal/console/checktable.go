@@ -115,6 +115,23 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, string(runes))
 }
 
+// folded splits a text into lines of at most width characters, between words: a path remains whole.
+func folded(text string, width int) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > width:
+			lines = append(lines, word)
+		default:
+			*last += " " + word
+		}
+	}
+	return lines
+}
+
 // writeFindings writes problems or warnings, each with its nodes and what to do.
 func writeFindings(b *strings.Builder, kind string, findings []check.Finding, nodes int) {
 	for _, f := range findings {
@@ -122,9 +139,9 @@ func writeFindings(b *strings.Builder, kind string, findings []check.Finding, no
 		if n := len(f.Nodes); n > 0 && nodes > 1 {
 			text += " (on " + visible(shortList(f.Nodes)) + ")"
 		}
-		b.WriteString("\n" + strings.Join(wrapped(text, checkWidth), "\n    ") + "\n")
+		b.WriteString("\n" + strings.Join(folded(text, checkWidth-4), "\n    ") + "\n")
 		if f.Hint != "" {
-			hint := wrapped("hint: "+visible(f.Hint), checkWidth-4)
+			hint := folded("hint: "+visible(f.Hint), checkWidth-4)
 			b.WriteString("    " + strings.Join(hint, "\n    ") + "\n")
 		}
 	}
