@@ -19,6 +19,7 @@ import (
 type exports struct {
 	variables []string        // NAME=VALUE
 	none      []envmap.Export // which select no variable
+	own       []string        // names of what they select from the environment of this agent
 }
 
 // mayRunRank0 tells whether rank 0 may be one of this agent's workers.
@@ -33,6 +34,8 @@ func (l *Local) readExports() error {
 	if err != nil {
 		return err
 	}
+	own, _, _ := envmap.Exported(l.env, list)
+	l.exports.own = namesOf(own)
 	if !l.mayRunRank0() {
 		list = slices.DeleteFunc(list, func(e envmap.Export) bool { return !e.Given })
 	} else if file := l.Config.ExportFile; file != "" {
@@ -139,7 +142,7 @@ func (m *membership) withExports(ctx context.Context, sealed []byte) (*Local, er
 func (l *Local) in(environ, exported []string) *Local {
 	other := *l
 	other.Config.Environ, other.env = environ, envmap.ParseEnv(environ)
-	other.exports = exports{variables: exported}
+	other.exports = exports{variables: exported, own: l.exports.own}
 	other.Problems = nil
 	other.inspect()
 	other.findProblems()

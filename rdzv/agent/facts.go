@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"rdzv/envmap"
@@ -17,8 +18,8 @@ func (l *Local) facts() rdzv.Facts {
 		Program:   digest(argv[:min(len(argv), max(1, script.Words))]),
 		Variables: comparedVariables(l.env),
 	}
-	for _, name := range l.Exported() { // they are the same on all nodes, and may be secrets
-		delete(f.Variables, name)
+	for _, name := range slices.Concat(l.Exported(), l.exports.own) {
+		delete(f.Variables, name) // it becomes the same on all nodes, and may be a secret
 	}
 	know := func(name, value, scope string) {
 		if value != "" {

@@ -98,3 +98,24 @@ func TestCompared(t *testing.T) {
 		}
 	}
 }
+
+// An agent publishes no values of variables that it is told to export, also if another one runs rank
+// 0 and the launcher has forwarded them.
+func TestExportedVariablesAreNoFacts(t *testing.T) {
+	for rank := range 2 {
+		l := &Local{
+			Config:    Config{Program: []string{"true"}, Export: []string{"NCCL_*,OMP_A=given"}},
+			Placement: envmap.Placement{Rank: rank},
+			env: envmap.Env{
+				"NCCL_SECRET": "s", "TORCH_OPEN": "o", "OMP_A": "a",
+			},
+		}
+		if err := l.readExports(); err != nil {
+			t.Fatal(err)
+		}
+		got := l.facts().Variables
+		if want := map[string]string{"TORCH_OPEN": "o"}; !maps.Equal(got, want) {
+			t.Errorf("rank %d publishes %q, want %q", rank, got, want)
+		}
+	}
+}
