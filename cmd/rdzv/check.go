@@ -22,7 +22,8 @@ Start it as "rdzv exec": its agents meet, compare their nodes, and end. No
 worker is started. One agent prints a table of all nodes to stdout: one row per
 fact, with the nodes that have each value if they differ. Rows marked "!" are
 explained below the table, "*" marks other differences. Facts are read from
-files; without PROGRAM only those of the nodes are compared.
+files; without PROGRAM only those of the nodes are compared. --deep and
+--health-cmd run programs, on each node before its agents join.
 
 {flags}
 
@@ -42,9 +43,12 @@ func (o *options) checkGroups() []group {
 	return []group{
 		{rows: []flagRow{
 			{"--json", "print the report as one JSON object", &o.json},
+			{"--deep", "also import torch on each node", &o.deep},
+			{"--health-cmd CMD", "also run CMD on each node, which has to exit with 0", &o.health},
+			{"--check-timeout D", "time limit of both (1m)", &o.checkTimeout},
 		}},
 		{
-			title: "The flags of exec work here too, with a --join-timeout of 1m by default",
+			title: "The flags of exec work here too, with a --join-timeout of 2m by default",
 			brief: true, rows: rows,
 		},
 	}
@@ -53,7 +57,7 @@ func (o *options) checkGroups() []group {
 // newCheckOptions has the defaults of all flags of check.
 func newCheckOptions() *options {
 	o := newOptions()
-	o.joinTimeout = time.Minute
+	o.joinTimeout, o.checkTimeout = 2*time.Minute, time.Minute
 	return o
 }
 
@@ -72,7 +76,10 @@ func (a *app) checkNodes(args []string) int {
 	config.Program = program
 	config.Events = a.checkEvent
 	config.StoreFailed = func(err error) { a.fail(err) }
-	config.Check = &agent.Check{Report: func(r check.Report) { printed = a.printReport(o, r) }}
+	config.Check = &agent.Check{
+		Report: func(r check.Report) { printed = a.printReport(o, r) },
+		Deep:   o.deep, Health: o.health, Limit: o.checkTimeout,
+	}
 	local, err := agent.Plan(config)
 	if err != nil {
 		return a.usage(insideWorker("check", err, "--launcher none checks nevertheless"), "check")

@@ -52,7 +52,11 @@ type options struct {
 	format  string // of env: sh or json
 	explain bool
 
-	json bool // of check
+	// Of check.
+	json         bool
+	deep         bool
+	health       string
+	checkTimeout time.Duration
 
 	flags *pflag.FlagSet // from which these were read
 }

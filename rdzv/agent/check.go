@@ -23,6 +23,11 @@ type Check struct {
 	// Report gets the report on all nodes, on the agent that hosts the store, before the other
 	// agents end. It is not called if the job ended before the agents have met.
 	Report func(check.Report)
+	// Deep also imports torch, and Health is a command of /bin/sh that also has to succeed, on each
+	// node and for at most Limit each. Limit is required with them.
+	Deep   bool
+	Health string
+	Limit  time.Duration
 }
 
 // checkTime is how long each look at something may take that may not respond.
@@ -68,9 +73,6 @@ func (l *Local) unresponsive() error {
 // checkedFacts are what this agent tells about its node, as far as it is known before the agents
 // meet. ctx ends what takes long.
 func (l *Local) checkedFacts(ctx context.Context) (facts []rdzv.NodeFact) {
-	if l.Config.Check == nil {
-		return nil
-	}
 	know := func(name, value string) {
 		if value != "" {
 			facts = append(facts, rdzv.NodeFact{Name: name, Value: value})

@@ -29,7 +29,7 @@ type membership struct {
 	world   rdzv.World
 	apart   error // why there is no world
 
-	nodeFacts []rdzv.NodeFact // for Config.Check
+	checked checked // for Config.Check
 
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs
 }
@@ -126,7 +126,7 @@ func (m *membership) describe() rdzv.Member {
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Ways: m.conn.ways,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
-		NodeFacts: append(m.networkFacts(), m.nodeFacts...),
+		NodeFacts: append(m.networkFacts(), m.checked.facts...),
 	}
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()
@@ -144,7 +144,7 @@ func (m *membership) describe() rdzv.Member {
 
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
-	problems := withProblem(slices.Clone(m.local.Problems), m.conn.noDir)
+	problems := withProblem(slices.Concat(m.local.Problems, m.checked.problems), m.conn.noDir)
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
 	}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/node"
+)
+
+// checked is what an agent that checks has found out before the agents meet.
+type checked struct {
+	facts    []rdzv.NodeFact
+	problems []rdzv.Problem // besides those of Local
+}
+
+// checks finds out what a check is to tell of this node. ctx ends what takes long. What runs programs
+// is done by one agent of each node.
+func (l *Local) checks(ctx context.Context) (found checked) {
+	c := l.Config.Check
+	if c == nil {
+		return found
+	}
+	found.facts = l.checkedFacts(ctx)
+	_, hung := errors.AsType[*unresponsiveError](l.noDir)
+	if hung || !l.FirstOfNode() {
+		return found
+	}
+	if c.Deep {
+		found.run(ctx, l, "import torch", l.interpreter(), "-c", importTorch)
+	}
+	if c.Health != "" {
+		found.run(ctx, l, "health command", "/bin/sh", "-c", c.Health)
+	}
+	return found
+}
+
+// importTorch tells which torch is imported, and whether it can use GPUs.
+const importTorch = `import torch
+n = torch.cuda.device_count()
+print(torch.__version__ + ",", n, "GPUs" if torch.cuda.is_available() else "usable GPUs")`
+
+// interpreter is the python of the program, by default that of PATH.
+func (l *Local) interpreter() string {
+	switch {
+	case l.program.Python != "":
+		return l.program.Python
+	case strings.HasPrefix(filepath.Base(l.Path), "python"): // a script that runs one, as of pyenv
+		return l.Path
+	}
+	return "python3"
+}
+
+// run runs a command within the limit of time, and adds its last line as a fact.
+func (found *checked) run(ctx context.Context, l *Local, name string, argv ...string) {
+	limited, cancel := context.WithTimeout(ctx, l.Config.Check.Limit)
+	defer cancel()
+	line, err := node.LastLine(limited, l.Config.Environ, argv...)
+	fact := rdzv.NodeFact{Name: name, Value: strings.TrimSpace(line)}
+	switch {
+	case err != nil:
+		fact.Value = "failed"
+		found.problems = append(found.problems, rdzv.Problem{
+			Kind: rdzv.OtherProblem, Text: fmt.Sprintf("%s failed: %v", name, err),
+		})
+	case fact.Value == "":
+		fact.Value = "succeeded"
+	}
+	found.facts = append(found.facts, fact)
+}
