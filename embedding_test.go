@@ -11,8 +11,8 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// The program in docs/embedding.md prints what is shown there, in the recorded environment of a rank
-// of mpirun.
+// The program in docs/embedding.md prints what is shown there, in the recorded environment of a
+// rank of mpirun.
 func TestEmbeddingProgram(t *testing.T) {
 	page, err := os.ReadFile("docs/embedding.md")
 	if err != nil {

@@ -43,7 +43,8 @@ var rules = []struct {
 			"rdzv/cmd/...": "a program that embeds an agent has its own command line",
 		},
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/masterport", "rdzv/rdzv/meet", "rdzv/rdzv/presence",
+			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
+			"rdzv/rdzv/presence",
 			"rdzv/rdzv/secret",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
 			"rdzv/internal/shell",

@@ -16,7 +16,8 @@ func TestTestsOfSecurityPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "grep", "-rh", "--include=*_test.go", "^func ", ".").Output()
+	out, err := exec.CommandContext(t.Context(), "grep", "-rh", "--include=*_test.go", "^func ",
+		".").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,13 +78,15 @@ func TestDocumentedLaunchers(t *testing.T) {
 			placed(Kubeflow, 1, 2, 0, 1, 1, 2), ""},
 		{"torchrun in a pod",
 			"RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 " +
-				"TORCHELASTIC_RUN_ID=x PET_NODE_RANK=1 PET_NNODES=2 KUBERNETES_SERVICE_HOST=10.0.0.1",
+				"TORCHELASTIC_RUN_ID=x PET_NODE_RANK=1 PET_NNODES=2 " +
+				"KUBERNETES_SERVICE_HOST=10.0.0.1",
 			placed(Torchrun, 5, 8, 1, 4, 1, Unknown), "x"},
 		{"Indexed Job", "JOB_COMPLETION_INDEX=2 KUBERNETES_SERVICE_HOST=10.0.0.1",
 			placed(Kubernetes, 2, Unknown, 0, 1, 2, Unknown), ""},
 		{"mpirun in a pod of an Indexed Job",
 			"JOB_COMPLETION_INDEX=0 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 " +
-				"OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_MCA_ess_base_jobid=7",
+				"OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 " +
+				"OMPI_MCA_ess_base_jobid=7",
 			placed(OpenMPI4, 1, 2, 1, 2, 0, 1), "7"},
 		{"mpirun of Open MPI 4 in a rank of Open MPI 5",
 			"PRTE_LAUNCHED=1 OMPI_VERSION=5.0.7 OMPI_MCA_orte_hnp_uri=7.0;tcp://10.0.0.1:99 " +

@@ -199,7 +199,8 @@ func TestPatternsKeepThePlacement(t *testing.T) {
 		mixed, _ := Override(own, exported)
 		want, errWant := Detect(ParseEnv(own), "")
 		got, err := Detect(ParseEnv(mixed), "")
-		if err != nil || errWant != nil || numbersOf(got) != numbersOf(want) || got.Job != want.Job {
+		if err != nil || errWant != nil || numbersOf(got) != numbersOf(want) ||
+			got.Job != want.Job {
 			t.Errorf("%s: %s, %v; want %s, %v", file, numbersOf(got), err, numbersOf(want), errWant)
 		}
 	}

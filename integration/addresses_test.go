@@ -111,7 +111,8 @@ func checkInterfaces(t *testing.T, all []record, want map[string]string) {
 		for _, name := range []string{"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
 			// For NCCL, "=eth1" means exactly this one.
 			if got := strings.TrimPrefix(r.Env[name], "="); got != want[host] {
-				t.Errorf("rank %d on %s has %s=%q, want %s", rank, host, name, r.Env[name], want[host])
+				t.Errorf("rank %d on %s has %s=%q, want %s", rank, host, name, r.Env[name],
+					want[host])
 			}
 		}
 	}

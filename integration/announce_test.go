@@ -59,7 +59,8 @@ func TestOneLinePerNode(t *testing.T) {
 			}
 			for text, want := range a.lines {
 				if lines := j.linesWith(text); len(lines) != want {
-					t.Errorf("%d lines contain %q, want %d: %q", len(lines), text, want, j.linesWith("rdzv:"))
+					t.Errorf("%d lines contain %q, want %d: %q", len(lines), text, want,
+						j.linesWith("rdzv:"))
 				}
 			}
 		})
@@ -97,7 +98,8 @@ exit 7`
 func TestReportOfLostReporter(t *testing.T) {
 	p := newSlurm(t)
 	dir := p.dir("job")
-	flags := []string{"--grace", "1s", "-v"} // with -v silent agents show that they know the failure
+	flags := []string{"--grace", "1s",
+		"-v"} // with -v silent agents show that they know the failure
 	job := p.start(srun(p, 3, flags, []string{"sh", "-c", failOnRequest, dir})...)
 	var pid int
 	started := func() bool {

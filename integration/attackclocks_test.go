@@ -58,7 +58,8 @@ func clocksDiffer(p *clusterPlace) {
 				args := append([]string{"--host", "node1,node2,node3", "-np", "3"}, line()...)
 				commands = append(commands, p.on(1, p.openMPI(args...)...))
 			} else {
-				commands = append(commands, p.on(1, line()...), p.on(2, line()...), p.on(3, line()...))
+				commands = append(commands, p.on(1, line()...), p.on(2, line()...),
+					p.on(3, line()...))
 			}
 			checkCodes(0, commands...)
 			took[after] = time.Since(commands[0].started)

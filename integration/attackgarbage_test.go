@@ -148,7 +148,8 @@ func connectWithGarbage(addr string, low, high int) func(i int) {
 func scan(addr string, low, high int) func(i int) {
 	return func(i int) {
 		port := strconv.Itoa(low + i%(high-low+1))
-		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(addr, port), time.Second); err == nil {
+		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(addr, port),
+			time.Second); err == nil {
 			conn.Close()
 		}
 	}

@@ -45,7 +45,8 @@ func TestAttackHalfOpenHandshakes(t *testing.T) {
 			attack := fmt.Sprintf("%d half-open handshakes from %s", connections, name)
 			attackRow(t, attack, 2, delay, "the job started and succeeded")
 			if delay > test.limit {
-				t.Errorf("%s delay the second agent by %v, want at most %v", attack, delay, test.limit)
+				t.Errorf("%s delay the second agent by %v, want at most %v", attack, delay,
+					test.limit)
 			}
 		})
 	}
@@ -81,8 +82,8 @@ func startDuringHalfOpen(
 	return took
 }
 
-// runHalfOpen keeps connections open on which it sends a ClientHello and nothing else. It opens them
-// again when they are closed, until nobody listens there:
+// runHalfOpen keeps connections open on which it sends a ClientHello and nothing else. It opens
+// them again when they are closed, until nobody listens there:
 //
 //	halfopen ADDR:PORT N LOCALADDR...
 func runHalfOpen(args []string) int {

@@ -16,7 +16,8 @@ const twoJobs = `
 read -r go < "$5/fifo$PMI_RANK" || exit
 "$1" exec -- "$2" worker record "$4"`
 
-// startTwoJobs starts that task on two ranks of node1, and waits until the first job has left a keeper.
+// startTwoJobs starts that task on two ranks of node1, and waits until the first job has left a
+// keeper.
 func startTwoJobs(p *clusterPlace) *process {
 	for _, name := range []string{"fifo0", "fifo1"} {
 		if err := syscall.Mkfifo(filepath.Join(p.root, name), 0o600); err != nil {
@@ -117,7 +118,8 @@ func TestKeeperLost(t *testing.T) {
 			job.checkCode(0)
 			lines := job.linesWith("rdzv:", "process rdzv-keeper", "was killed or stopped")
 			if len(lines) != 1 {
-				t.Errorf("rdzv reported that %d times, want once: %q", len(lines), job.linesWith("rdzv"))
+				t.Errorf("rdzv reported that %d times, want once: %q", len(lines),
+					job.linesWith("rdzv"))
 			}
 			t.Logf("the second job started after %v", took)
 			_ = syscall.Kill(keeper, syscall.SIGCONT)

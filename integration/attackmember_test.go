@@ -37,12 +37,15 @@ func TestAttackMember(t *testing.T) {
 	for _, kind := range []string{"reset", "streams", "headers", "pings", "unread"} {
 		t.Run(kind, func(t *testing.T) {
 			took, end, memory := runBesideMember(t, c, kind, connections)
-			attack := fmt.Sprintf("%s on %d connections of a member", memberAttacks[kind].what, connections)
+			attack := fmt.Sprintf("%s on %d connections of a member", memberAttacks[kind].what,
+				connections)
 			delay := max(0, took-alone)
-			attackRow(t, attack, 2, delay, fmt.Sprintf("a failure ended the job after %.2f s; store: %d MB",
-				end.Seconds(), memory>>10))
+			attackRow(t, attack, 2, delay,
+				fmt.Sprintf("a failure ended the job after %.2f s; store: %d MB",
+					end.Seconds(), memory>>10))
 			if delay > limit || end > limit {
-				t.Errorf("the start took %v longer and the end took %v, want at most %v", delay, end, limit)
+				t.Errorf("the start took %v longer and the end took %v, want at most %v", delay,
+					end, limit)
 			}
 			if memory>>10 > most {
 				t.Errorf("the store used %d MB, want at most %d", memory>>10, most)

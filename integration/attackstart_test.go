@@ -27,7 +27,8 @@ var garbageJobs = []struct {
 		return onOneHost(2, append([]string{"--nodes", "2"}, joinSoon...), program)
 	}},
 	{"--store", func(program []string) [][]string {
-		return onOneHost(2, append([]string{"--nodes", "2", "--store", "node1"}, joinSoon...), program)
+		return onOneHost(2, append([]string{"--nodes", "2", "--store", "node1"}, joinSoon...),
+			program)
 	}},
 	{"one agent", func(program []string) [][]string {
 		return [][]string{rdzvExec([]string{"--nproc-per-node", "2"}, program)}
@@ -73,7 +74,8 @@ func TestAttackGarbage(t *testing.T) {
 	t.Logf("median of all jobs %v, longest %v; attacked: %v, %v", before[len(before)/2],
 		before[len(before)-1], during[len(during)/2], during[len(during)-1])
 	attackRow(t, "garbage on all ports and 10,000 packets per second, jobs that start", 2, delay,
-		fmt.Sprintf("%d of %d jobs succeeded; median %.2f s, %.2f s without", succeeded, len(during),
+		fmt.Sprintf("%d of %d jobs succeeded; median %.2f s, %.2f s without", succeeded,
+			len(during),
 			during[len(during)/2].Seconds(), before[len(before)/2].Seconds()))
 }
 

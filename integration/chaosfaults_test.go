@@ -86,7 +86,8 @@ func planFaults(seed uint64, n int) []fault {
 	var faults []fault
 	for i := range n {
 		k, round := faultKinds[i%len(faultKinds)], i/len(faultKinds)
-		f := fault{Kind: k.name, Injected: k.inject != nil, kind: k, setup: setups[round%len(setups)]}
+		f := fault{Kind: k.name, Injected: k.inject != nil, kind: k,
+			setup: setups[round%len(setups)]}
 		if k.setups != nil && !slices.Contains(k.setups, f.setup.name) {
 			name := k.setups[round%len(k.setups)]
 			f.setup = setups[slices.IndexFunc(setups, func(s setup) bool { return s.name == name })]

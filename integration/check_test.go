@@ -53,7 +53,8 @@ func TestCheckDifferences(t *testing.T) {
 	good := "cd " + dir + "/good\n"
 	agents := c.checkOn("", map[int]string{
 		1: good,
-		2: good + "ln -s $(command -v python3) " + dir + "/bin/python3; PATH=" + dir + "/bin:$PATH\n" +
+		2: good + "ln -s $(command -v python3) " +
+			"" + dir + "/bin/python3; PATH=" + dir + "/bin:$PATH\n" +
 			"export NCCL_DEBUG=INFO",
 		3: "cd " + dir + "/other; mount -o remount,size=1m /dev/shm",
 	})

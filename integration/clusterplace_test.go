@@ -68,7 +68,8 @@ func (p *clusterPlace) slurm(host int, argv ...string) *process {
 func (p *clusterPlace) batch(options []string, script ...string) *process {
 	p.t.Helper()
 	file := filepath.Join(p.root, "batch")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\nexec "+quoted(script)+"\n"), 0o700); err != nil {
+	if err := os.WriteFile(file, []byte("#!/bin/sh\nexec "+quoted(script)+"\n"),
+		0o700); err != nil {
 		p.t.Fatal(err)
 	}
 	sbatch := []string{"sbatch", "-W", "-o", filepath.Join(p.root, "batch.out")}

@@ -10,7 +10,8 @@ import (
 // directory of the mpirun, which may not share it with another.
 var onTwoHosts = map[string]func(p *clusterPlace, session string) []string{
 	"openmpi": func(p *clusterPlace, session string) []string {
-		args := []string{"--mca", "orte_tmpdir_base", session, "--host", "node1:2,node2:2", "-np", "4"}
+		args := []string{"--mca", "orte_tmpdir_base", session, "--host", "node1:2,node2:2", "-np",
+			"4"}
 		return p.cluster.on(1, p.openMPI(args...)...)
 	},
 	"hydra": func(p *clusterPlace, _ string) []string {
@@ -53,7 +54,8 @@ func (p *clusterPlace) concurrentJobs(launcher string) {
 		runs[all[0].Env["RDZV_RUN_ID"]] = true
 	}
 	if len(runs) != len(jobs) {
-		p.t.Errorf("%d jobs have %d values of RDZV_RUN_ID, want different ones", len(jobs), len(runs))
+		p.t.Errorf("%d jobs have %d values of RDZV_RUN_ID, want different ones", len(jobs),
+			len(runs))
 	}
 }
 

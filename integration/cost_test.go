@@ -24,7 +24,8 @@ func (i *initialisation) add(bytes, allocations int) {
 func initialise(t *testing.T, args ...string) (all, own initialisation) {
 	t.Helper()
 	command := exec.Command(*rdzvBin, args...)
-	command.Env = []string{"GODEBUG=inittrace=1", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "RDZV_LAUNCHER=env"}
+	command.Env = []string{"GODEBUG=inittrace=1", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1",
+		"RDZV_LAUNCHER=env"}
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%q: %v\n%s", args, err, out)
@@ -93,6 +94,7 @@ func TestLaunchTime(t *testing.T) {
 	ratio := median(with).Seconds() / median(plain).Seconds()
 	t.Logf("mpirun alone %v, with rdzv %v: %.1f times as long", median(plain), median(with), ratio)
 	if ratio > most {
-		t.Errorf("a job takes %.1f times as long with rdzv as without, want at most %d", ratio, most)
+		t.Errorf("a job takes %.1f times as long with rdzv as without, want at most %d", ratio,
+			most)
 	}
 }

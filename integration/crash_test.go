@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// An agent crashes: its workers end, the other agents exit with 123, and one line names the file that
-// has the stack trace, which is printed nowhere. The Go runtime gives the agent itself the exit code
-// 2, which mpirun takes over.
+// An agent crashes: its workers end, the other agents exit with 123, and one line names the file
+// that has the stack trace, which is printed nowhere. The Go runtime gives the agent itself the
+// exit code 2, which mpirun takes over.
 func TestAgentCrash(t *testing.T) {
 	const agents = 3
 	for _, signal := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGABRT} {
@@ -31,7 +31,8 @@ func TestAgentCrash(t *testing.T) {
 		job := p.start(openMPI(p, agents, nil, worker("session", p.dir("job")))...)
 		crash(p, syscall.SIGSEGV, records(t, p.dir("job"), agents)[agents-1])
 		if code := job.code(); code != 2 && code != 123 {
-			t.Errorf("mpirun ended with code %d, want that of the crashed agent or of another", code)
+			t.Errorf("mpirun ended with code %d, want that of the crashed agent or of another",
+				code)
 		}
 		checkTrace(p, job, syscall.SIGSEGV)
 	})

@@ -45,8 +45,9 @@ func TestSixtyFourWorkers(t *testing.T) {
 	}
 }
 
-// dataLoader is a torch program whose ranks have two DataLoader workers each. They ignore SIGTERM and
-// have a child that nobody waits for, and one in another session. All have the standard streams.
+// dataLoader is a torch program whose ranks have two DataLoader workers each. They ignore SIGTERM
+// and have a child that nobody waits for, and one in another session. All have the standard
+// streams.
 const dataLoader = `import os, signal, sys, time
 import torch
 class Squares(torch.utils.data.Dataset):
@@ -66,8 +67,8 @@ for batch in loader:
     time.sleep(0.01)
 `
 
-// A rank, its agent, its watchdog or mpirun is killed: its DataLoader workers end, and so do those of
-// the rank that is stopped because of it. The place checks that none is left.
+// A rank, its agent, its watchdog or mpirun is killed: its DataLoader workers end, and so do those
+// of the rank that is stopped because of it. The place checks that none is left.
 func TestDataLoaderWorkersEnd(t *testing.T) {
 	var scenarios []scenario
 	for name, pidOf := range map[string]func(job *process, rank int) int{
@@ -79,7 +80,8 @@ func TestDataLoaderWorkersEnd(t *testing.T) {
 		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
 			p := newPlace(t)
 			dir := p.dir("job")
-			line := openMPI(p, 2, []string{"--grace", "500ms"}, []string{python, "-c", dataLoader, dir})
+			line := openMPI(p, 2, []string{"--grace", "500ms"},
+				[]string{python, "-c", dataLoader, dir})
 			job := p.startWith(ownSession(p, name), line...)
 			loading := func() bool { found, _ := filepath.Glob(dir + "/*"); return len(found) == 2 }
 			if !eventually(waitLimit, loading) {

@@ -67,7 +67,8 @@ func checkErrorFiles(t *testing.T, all []record) {
 			t.Errorf("rank %d does not have TORCHELASTIC_ERROR_FILE", rank)
 		}
 		if other, taken := owner[file]; taken {
-			t.Errorf("the ranks %d and %d have the same TORCHELASTIC_ERROR_FILE=%q", other, rank, file)
+			t.Errorf("the ranks %d and %d have the same TORCHELASTIC_ERROR_FILE=%q", other, rank,
+				file)
 		}
 		owner[file] = rank
 	}
@@ -79,7 +80,8 @@ func TestOtherVariables(t *testing.T) {
 	p := newPlace(t)
 	dir := p.dir("job")
 	token := oneToken
-	env := []string{"RDZV_TOKEN=" + token, "RDZV_GRACE=3s", "MINE=kept", "OMP_NUM_THREADS=7", "RANK=9"}
+	env := []string{"RDZV_TOKEN=" + token, "RDZV_GRACE=3s", "MINE=kept", "OMP_NUM_THREADS=7",
+		"RANK=9"}
 	job := p.startWith(env, openMPI(p, 2, nil, worker("record", dir))...)
 	job.checkCode(0)
 	for rank, r := range records(t, dir, 2) {

@@ -65,7 +65,8 @@ func TestErrorFileInsideWrapper(t *testing.T) {
 			job := p.start(direct(p, 1, nil, program)...)
 			job.checkCode(1)
 			if len(job.linesWith("rdzv: rank 0 failed first: exit 1", ": KeyError: 'epoch'")) != 1 {
-				t.Errorf("rdzv printed %q, want one line with the exception", job.linesWith("rdzv: "))
+				t.Errorf("rdzv printed %q, want one line with the exception",
+					job.linesWith("rdzv: "))
 			}
 		})
 	}

@@ -51,7 +51,8 @@ func checkStatus(t *testing.T, job *process, rank int, status string) {
 	if slices.ContainsFunc(lines, differs) {
 		t.Errorf("the agents reported the failure as %q, want lines that match %s", lines, line)
 	}
-	if first := fmt.Sprintf("rdzv: rank %d of 4 failed first", rank); len(job.linesWith(first)) != 1 {
+	if first := fmt.Sprintf("rdzv: rank %d of 4 failed first",
+		rank); len(job.linesWith(first)) != 1 {
 		t.Errorf("the agents printed %q, want one line %q", job.linesWith("rdzv: "), first)
 	}
 	report := regexp.MustCompile(`^rdzv:   how +` + took + `$`)

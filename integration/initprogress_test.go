@@ -44,8 +44,8 @@ func reach(dir string, args []string) (int, error) {
 	return untilExists(args[1], 0), nil
 }
 
-// inTurn runs a program as different launch scripts do: as rank 1 in a child of a shell, as rank 2 in
-// a PID namespace.
+// inTurn runs a program as different launch scripts do: as rank 1 in a child of a shell, as rank 2
+// in a PID namespace.
 const inTurn = `case $RANK in
 1) "$@"; exit $? ;;
 2) exec unshare $UNSHARE --pid --fork "$@" ;;
@@ -61,9 +61,9 @@ func throughScripts(program []string) []string {
 	return slices.Concat([]string{"env", unshare, "sh", "-c", inTurn, "sh"}, program)
 }
 
-// One of four ranks does not call init_process_group: it is named once, 10 s after rank 0 has called
-// it, and one line says when it has called it too. Nothing is printed with -q, nor if no rank calls
-// it: such jobs have begun before.
+// One of four ranks does not call init_process_group: it is named once, 10 s after rank 0 has
+// called it, and one line says when it has called it too. Nothing is printed with -q, nor if no
+// rank calls it: such jobs have begun before.
 func TestMissingRankIsNamed(t *testing.T) {
 	c := newJobCluster(t)
 	silent, end := c.startSilent(t)
@@ -73,7 +73,8 @@ func TestMissingRankIsNamed(t *testing.T) {
 		program := throughScripts(worker("reach", jobDir, late, end))
 		j := c.startJob(t, launcher, hosts, nil, program)
 		node := "(node" + strconv.Itoa(hosts) + ")"
-		j.awaitLine("rank 3 " + node + " has not reached init_process_group; 3 of 4 ranks have been waiting for 1")
+		j.awaitLine("rank 3 " + node + " has not reached init_process_group; 3 of 4 ranks have " +
+			"been waiting for 1")
 		createFile(t, late)
 		j.awaitLine("all 4 ranks have reached init_process_group by now, ")
 		createFile(t, end)
@@ -95,7 +96,8 @@ func TestMissingRankIsNamed(t *testing.T) {
 	}
 }
 
-// startSilent starts jobs that print nothing about missing ranks. They end when the file end exists.
+// startSilent starts jobs that print nothing about missing ranks. They end when the file end
+// exists.
 func (c *cluster) startSilent(t *testing.T) (jobs []*job, end string) {
 	files := newPlace(t).root
 	end = filepath.Join(files, "end")
@@ -134,14 +136,15 @@ func TestMissingRankOfTorch(t *testing.T) {
 	late := filepath.Join(newPlace(t).root, "late")
 	program := []string{"sh", "-c", `"$@"; exit $?`, "sh", python, "-c", lateProgram, late}
 	j := c.startJob(t, "direct", 2, nil, program)
-	j.awaitLine("rank 3 (node2) has not reached init_process_group; 3 of 4 ranks have been waiting for 1")
+	j.awaitLine("rank 3 (node2) has not reached init_process_group; 3 of 4 ranks have been " +
+		"waiting for 1")
 	j.awaitLine("hint: py-spy dump --pid ", " on node2 shows where rank 3 is")
 	createFile(t, late)
 	j.checkCommands(0)
 }
 
-// A worker may connect to rank 0 from another network namespace, by another name of its node, and by
-// IPv6.
+// A worker may connect to rank 0 from another network namespace, by another name of its node, and
+// by IPv6.
 func TestMissingRankInNetworks(t *testing.T) {
 	for name, options := range map[string][]string{"IPv4": nil, "IPv6": {"--six"}} {
 		t.Run(name, func(t *testing.T) {

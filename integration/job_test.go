@@ -120,7 +120,8 @@ func (j *job) commandLines(flags, program []string) [][]string {
 		return [][]string{c.on(1, append(line, exec...)...)}
 	default: // with -O, a job uses one of the CPUs that Slurm believes the hosts to have
 		hosts := strconv.Itoa(j.hosts)
-		line := []string{"on", "1", "srun", "-O", "-N", hosts, "-n", n, "--ntasks-per-node", perHost}
+		line := []string{"on", "1", "srun", "-O", "-N", hosts, "-n", n, "--ntasks-per-node",
+			perHost}
 		return [][]string{c.slurm(append(line, exec...)...)}
 	}
 }
@@ -223,7 +224,8 @@ func (j *job) signal(pid int, s syscall.Signal) {
 	j.signalled[pid] = s
 	err := syscall.Kill(pid, s)
 	if err == syscall.EPERM {
-		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--", strconv.Itoa(pid)).Run()
+		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--",
+			strconv.Itoa(pid)).Run()
 	}
 	if err != nil {
 		j.t.Fatalf("cannot send %v to process %d: %v", s, pid, err)

@@ -52,7 +52,8 @@ func arbitraryJob(hosts ...string) func(p *clusterPlace) *process {
 		if err := os.WriteFile(file, []byte(strings.Join(hosts, "\n")+"\n"), 0o600); err != nil {
 			p.t.Fatal(err)
 		}
-		line := append([]string{"on", "1", "srun", "-n4", "-m", "arbitrary", "-w", file}, p.exec()...)
+		line := append([]string{"on", "1", "srun", "-n4", "-m", "arbitrary", "-w", file},
+			p.exec()...)
 		return p.startWith([]string{"SLURM_HOSTFILE=" + file}, p.cluster.slurm(line...)...)
 	}
 }
@@ -90,7 +91,8 @@ func TestJoin(t *testing.T) {
 		{"openmpi/here", here, openMPIJob("--host node1:2,node2:2 -np 4")},
 		{"openmpi/remote", remote, openMPIJob("--host node2:2,node3:2 -np 4")},
 		{"openmpi/addresses", remote, openMPIJob("--host 10.77.0.12:2,10.77.0.13:2 -np 4")},
-		{"openmpi/onePerNode", here, openMPIJob("--host node1,node2 -np 2", "--nproc-per-node", "2")},
+		{"openmpi/onePerNode", here, openMPIJob("--host node1,node2 -np 2", "--nproc-per-node",
+			"2")},
 		{"openmpi/mpmd", here, mpmdJob},
 		{"openmpi/byNode", layout{"node1", "node2", "node1", "node2"},
 			openMPIJob("--host node1:2,node2:2 --map-by node -np 4")},

@@ -71,7 +71,8 @@ func (c *cluster) waitingJob(t *testing.T, launcher string, hosts int) (j *job) 
 		j = c.startJob(t, launcher, hosts, []string{"--nodes", "3"}, []string{"true"})
 	} else {
 		flags := []string{"--nproc-per-node", "1"}
-		j = c.startJob(t, launcher, hosts, flags, []string{"true"}, "sh", "-c", lastRankAbsent, "sh")
+		j = c.startJob(t, launcher, hosts, flags, []string{"true"}, "sh", "-c", lastRankAbsent,
+			"sh")
 	}
 	// An agent that is connected but has not joined yet would look for another store.
 	joined := fmt.Sprintf("%d of %d agents joined", agents, agents+1)

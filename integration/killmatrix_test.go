@@ -74,7 +74,8 @@ func TestKillMatrix(t *testing.T) {
 					k.launchers != nil && !slices.Contains(k.launchers, launcher) {
 					continue
 				}
-				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(k.name, " ", "_"), launcher, hosts)
+				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(k.name, " ", "_"), launcher,
+					hosts)
 				scenarios = append(scenarios, scenario{name, func(t *testing.T) {
 					table.add(c.runKillCase(t, k, launcher, hosts))
 				}})

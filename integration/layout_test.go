@@ -90,12 +90,14 @@ func checkLayout(t *testing.T, all []record, want layout) {
 		host := r.Env["WORKER_HOST"]
 		r.checkEnv(t, map[string]string{
 			"WORLD_SIZE": strconv.Itoa(len(all)), "GROUP_WORLD_SIZE": strconv.Itoa(len(nodeRank)),
-			"LOCAL_RANK": strconv.Itoa(localRank[rank]), "LOCAL_WORLD_SIZE": strconv.Itoa(ranksOn[host]),
-			"NODE_RANK": nodeRank[host], "GROUP_RANK": nodeRank[host],
+			"LOCAL_RANK":       strconv.Itoa(localRank[rank]),
+			"LOCAL_WORLD_SIZE": strconv.Itoa(ranksOn[host]),
+			"NODE_RANK":        nodeRank[host], "GROUP_RANK": nodeRank[host],
 		})
 		for _, name := range []string{"MASTER_ADDR", "MASTER_PORT", "RDZV_RUN_ID", "RDZV_DETECTED"} {
 			if r.Env[name] != all[0].Env[name] {
-				t.Errorf("rank %d has %s=%q, rank 0 has %q", rank, name, r.Env[name], all[0].Env[name])
+				t.Errorf("rank %d has %s=%q, rank 0 has %q", rank, name, r.Env[name],
+					all[0].Env[name])
 			}
 		}
 	}

@@ -76,11 +76,13 @@ func prepare(dir string) (err error) {
 	_, notFound := exec.LookPath("prterun")
 	openMPI5 = notFound == nil
 	if python, err = outputOf("../scripts/python-with-torch"); err != nil {
-		return fmt.Errorf("cannot find a python3 that imports torch: make test installs what is missing")
+		return fmt.Errorf("cannot find a python3 that imports torch: make test installs what is " +
+			"missing")
 	}
 	for _, launcher := range []string{"mpiexec.hydra", "srun"} {
 		if _, err := exec.LookPath(launcher); err != nil {
-			return fmt.Errorf("cannot find the launcher %q: make test installs what is missing", launcher)
+			return fmt.Errorf("cannot find the launcher %q: make test installs what is missing",
+				launcher)
 		}
 	}
 	if err := checkHosts(); err != nil {
@@ -96,7 +98,8 @@ func prepare(dir string) (err error) {
 
 // build builds rdzv as make does.
 func build(path string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "rdzv/cmd/rdzv")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path,
+		"rdzv/cmd/rdzv")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()

@@ -52,7 +52,10 @@ type mpiCase struct {
 // 4.1.4's mpirun in 1 of 40 runs after both programs had printed everything.
 var mpiCases = map[string]mpiCase{
 	"openmpi": {
-		func(p *clusterPlace) []string { return p.openMPI("--host", "node1:2,node2:2", "-np", "4") },
+		func(p *clusterPlace) []string {
+			return p.openMPI("--host", "node1:2,node2:2", "-np",
+				"4")
+		},
 		nil, []string{debianPython, "-c", openMPIProgram}, ofFour, 1,
 	},
 	"openmpi/twice": {

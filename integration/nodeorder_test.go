@@ -28,7 +28,8 @@ func TestNodeOrder(t *testing.T) {
 		p := c.newPlace(t)
 		var agents []*process
 		for i, host := range []int{3, 1, 2} {
-			agents = append(agents, p.on(host, p.exec("--nodes", "3", "--node-rank", fmt.Sprint(i))...))
+			agents = append(agents, p.on(host,
+				p.exec("--nodes", "3", "--node-rank", fmt.Sprint(i))...))
 		}
 		p.check(layout{"node3", "node1", "node2"}, agents...)
 	})
@@ -36,7 +37,8 @@ func TestNodeOrder(t *testing.T) {
 		p := c.newPlace(t)
 		first := p.on(1, p.exec("--nodes", "2", "--node-rank", "0")...)
 		checkCodes(121, first, p.on(2, p.exec("--nodes", "2")...))
-		if len(first.linesWith("node1 (pid ", " has node rank 0", "node2 (pid ", " has none")) == 0 {
+		if len(first.linesWith("node1 (pid ", " has node rank 0", "node2 (pid ",
+			" has none")) == 0 {
 			t.Errorf("an agent printed %q, want a line about both", first.linesWith("rdzv:"))
 		}
 	})
@@ -85,7 +87,8 @@ func (p *clusterPlace) startTwice(waits string, flags ...string) {
 	refused := p.on(1, line...)
 	refused.checkCode(125)
 	for _, want := range []string{
-		"the job already has an agent on this host: pid ", "give each its own --job NAME", "give each agent its own --node-rank",
+		"the job already has an agent on this host: pid ", "give each its own --job NAME",
+		"give each agent its own --node-rank",
 	} {
 		if len(refused.linesWith(want)) != 1 {
 			p.t.Errorf("the refused agent printed %q, want %q", refused.linesWith("rdzv:"), want)

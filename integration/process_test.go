@@ -201,7 +201,8 @@ func (c *process) program() string {
 	for _, word := range c.argv {
 		switch name := filepath.Base(word); name {
 		case "env", "sudo", "hosts", "slurm":
-		case "rdzv", "mpirun", "mpirun.openmpi", "mpiexec.hydra", "srun", "sbatch", "salloc", "scancel":
+		case "rdzv", "mpirun", "mpirun.openmpi", "mpiexec.hydra", "srun", "sbatch", "salloc",
+			"scancel":
 			return name
 		}
 	}

@@ -36,7 +36,8 @@ func TestGetRank(t *testing.T) {
 		}
 		t.Run("mpirun"+c.flag, func(t *testing.T) {
 			p := newPlace(t)
-			if got := output(t, p, append(mpirunCommand(4), query...)...); !slices.Equal(got, c.want) {
+			if got := output(t, p, append(mpirunCommand(4), query...)...); !slices.Equal(got,
+				c.want) {
 				t.Errorf("get-rank printed %q, want %q", got, c.want)
 			}
 		})
@@ -55,7 +56,8 @@ func TestNoRank(t *testing.T) {
 	job := p.start(*rdzvBin, "get-rank")
 	job.checkCode(1)
 	checkOneLine(t, job, "rank")
-	if got := output(t, p, *rdzvBin, "get-rank", "--default", "5"); !slices.Equal(got, []string{"5"}) {
+	if got := output(t, p, *rdzvBin, "get-rank", "--default", "5"); !slices.Equal(got,
+		[]string{"5"}) {
 		t.Errorf("get-rank printed %q, want 5", got)
 	}
 }
@@ -87,7 +89,8 @@ func TestToken(t *testing.T) {
 	p := newPlace(t)
 	one, two := output(t, p, *rdzvBin, "token"), output(t, p, *rdzvBin, "token")
 	if len(one) != 1 || len(one[0]) < 22 || slices.Equal(one, two) {
-		t.Errorf("the tokens are %q and %q, want different ones of at least 22 characters", one, two)
+		t.Errorf("the tokens are %q and %q, want different ones of at least 22 characters", one,
+			two)
 	}
 }
 

@@ -51,7 +51,8 @@ os.execv(sys.executable, [sys.executable, "bad.py"])`, 1, []string{"message  Syn
 import ctypes
 def crash(): ctypes.string_at(0)
 crash()`, 128 + 11, []string{
-		"how      killed by SIGSEGV after", "message  Fatal Python error: Segmentation fault", "in crash",
+		"how      killed by SIGSEGV after", "message  Fatal Python error: Segmentation fault",
+		"in crash",
 	}},
 	{"abort", `
 def give_up(): os.abort()

@@ -121,7 +121,8 @@ func exit(dir string, args []string) (int, error) {
 // die becomes a shell first, because Go programs catch SIGSEGV and similar signals.
 func die(dir string, args []string) (int, error) {
 	return failWhenAllRun(dir, args[0], func() (int, error) {
-		return 0, syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + args[1] + " $$"}, os.Environ())
+		return 0, syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + args[1] + " $$"},
+			os.Environ())
 	})
 }
 
@@ -203,7 +204,8 @@ func flood(dir string, args []string) (int, error) {
 }
 
 var notedSignals = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+	syscall.SIGUSR2,
 }
 
 // quietTime is how long to wait for a second signal, which must not arrive.

@@ -121,7 +121,8 @@ func (s *simulation) join(a *simulatedAgent) (err error) {
 	s.t.Cleanup(func() { a.client.Close() })
 	self := rdzv.Member{
 		ID: fmt.Sprint("agent-", a.id), Host: fmt.Sprint("node", a.id), PID: a.id + 1, Slots: 1,
-		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
+		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown,
+		NodeRank: rdzv.Unknown,
 	}
 	a.session, err = rdzv.Join(s.ctx, a.client, rdzv.Config{
 		Job: scaleName, Self: self, ConnectTimeout: time.Minute, // see joinAll

@@ -186,7 +186,8 @@ func TestDifferentCommands(t *testing.T) {
 		`rdzv: hint: the agent on host "node1" hosts the store: `,
 	} {
 		if n := len(other.linesWith(want)); n != 1 {
-			t.Errorf("the agent printed %q %d times, want once: %q", want, n, other.linesWith("rdzv:"))
+			t.Errorf("the agent printed %q %d times, want once: %q", want, n,
+				other.linesWith("rdzv:"))
 		}
 	}
 	host.interrupt()
@@ -205,7 +206,8 @@ func TestRefusedAgent(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		line := p.exec("--nodes", "2", "--store", "node1", "--token-file", file, "--join-timeout", "10m")
+		line := p.exec("--nodes", "2", "--store", "node1", "--token-file", file, "--join-timeout",
+			"10m")
 		agents = append(agents, p.on(i+1, line...))
 	}
 	host, other := agents[0], agents[1]
@@ -217,10 +219,12 @@ func TestRefusedAgent(t *testing.T) {
 		"rdzv: node1 (10.77.0.11) has a different token",
 		"rdzv: hint: copy the token of node1, which prints where it is " +
 			"(by default ~/.config/rdzv/token), to " + tokens[1] + " here, ",
-		"rdzv: node1 (10.77.0.11) has refused this agent for 30s: its token is not the one in " + tokens[1],
+		"rdzv: node1 (10.77.0.11) has refused this agent for 30s: its token is not the one in " +
+			"" + tokens[1],
 	} {
 		if n := len(other.linesWith(want)); n != 1 {
-			t.Errorf("the agent printed %q %d times, want once: %q", want, n, other.linesWith("rdzv:"))
+			t.Errorf("the agent printed %q %d times, want once: %q", want, n,
+				other.linesWith("rdzv:"))
 		}
 	}
 	host.waitFor("copy the token of one node to the other (here it is " + tokens[0] + ")")
@@ -264,7 +268,8 @@ func TestInsecureWarning(t *testing.T) {
 	agents := []*process{p.on(1, line...), p.on(2, line...)}
 	checkCodes(0, agents...)
 	for _, agent := range agents {
-		if n := len(agent.linesWith("rdzv: --insecure:", "neither authenticated nor encrypted")); n != 1 {
+		if n := len(agent.linesWith("rdzv: --insecure:",
+			"neither authenticated nor encrypted")); n != 1 {
 			t.Errorf("an agent printed the warning %d times, want once", n)
 		}
 	}

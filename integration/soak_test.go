@@ -133,7 +133,8 @@ func TestManyJobsInOneLauncher(t *testing.T) {
 	took, files := jobsOf(t, c)
 	quarter := max(1, len(took)/4)
 	first, last := median(took[:quarter]), median(took[len(took)-quarter:])
-	t.Logf("%d jobs: each of the first quarter took %v, of the last %v; rdzv's files between them: %v",
+	t.Logf("%d jobs: each of the first quarter took %v, of the last %v; rdzv's files between "+
+		"them: %v",
 		len(took)+1, first, last, files)
 	if last > 3*first+time.Second {
 		t.Errorf("a job took %v at first and %v at last, want at most %v",

@@ -48,8 +48,8 @@ func TestStackOfWorkerThatIgnoresSIGTERM(t *testing.T) {
 }
 
 // terminateMpirun checks that the stacks are printed before mpirun kills its ranks, which it does
-// seconds after its SIGTERM, long before the agents would. Open MPI 5 does it 0.25 s after, which is
-// too soon for a busy machine: there the agents get mpirun's SIGTERM from the test.
+// seconds after its SIGTERM, long before the agents would. Open MPI 5 does it 0.25 s after, which
+// is too soon for a busy machine: there the agents get mpirun's SIGTERM from the test.
 func (c *cluster) terminateMpirun(t *testing.T, hosts int) {
 	program := []string{python, "-c", ignoringSIGTERM, "continue", jobDir}
 	j := c.startJob(t, "openmpi", hosts, nil, program)

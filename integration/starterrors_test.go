@@ -32,7 +32,8 @@ func TestCannotStart(t *testing.T) {
 				job := p.start(l.command(p, 2, nil, []string{c.program})...)
 				job.checkCode(c.code)
 				if len(job.linesWith("rdzv:", fmt.Sprintf("%q", c.program))) == 0 {
-					t.Errorf("rdzv printed %q, want a line with %q", job.linesWith("rdzv:"), c.program)
+					t.Errorf("rdzv printed %q, want a line with %q", job.linesWith("rdzv:"),
+						c.program)
 				}
 			})
 		})
@@ -116,7 +117,8 @@ func TestAddressSpaceLimit(t *testing.T) {
 	}
 	low := limited(1 << 20)
 	low.checkCode(125)
-	checkOneLine(t, low, fmt.Sprintf("address-space limit too low: %d kB (%d kB needed)", 1<<20, needed))
+	checkOneLine(t, low, fmt.Sprintf("address-space limit too low: %d kB (%d kB needed)", 1<<20,
+		needed))
 	limited(needed).checkCode(0)
 
 	none := limited(300 << 10) // the Go runtime cannot start
@@ -138,7 +140,8 @@ func TestProcessLimit(t *testing.T) {
 	for limit := 5; limit <= 14; limit++ {
 		job := limited(limit, 1, "true")
 		job.checkCode(125)
-		checkOneLine(t, job, "process limit too low: fewer than 32 more processes and threads are allowed")
+		checkOneLine(t, job,
+			"process limit too low: fewer than 32 more processes and threads are allowed")
 	}
 	if os.Geteuid() != 0 {
 		return

@@ -22,7 +22,8 @@ var badTokenFiles = map[string]func(path string) error{
 	"writable": func(path string) error { return os.Chmod(path, 0o620) },
 	"linkToReadable": func(path string) error {
 		target := path + ".target"
-		return errors.Join(os.Rename(path, target), os.Chmod(target, 0o644), os.Symlink(target, path))
+		return errors.Join(os.Rename(path, target), os.Chmod(target, 0o644),
+			os.Symlink(target, path))
 	},
 	"directory": func(path string) error {
 		return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
@@ -59,7 +60,8 @@ func TestTokenFile(t *testing.T) {
 			job := waitForNode(p, "--token-file", file)
 			checkTokenError(job, file)
 			if name == "otherUser" {
-				checkTokenError(job, "it belongs to user 65533, not to user "+strconv.Itoa(os.Geteuid()))
+				checkTokenError(job,
+					"it belongs to user 65533, not to user "+strconv.Itoa(os.Geteuid()))
 			}
 		})
 	}
@@ -118,7 +120,8 @@ func TestUsersDoNotMeet(t *testing.T) {
 func TestTokenFileRace(t *testing.T) {
 	p := newPlace(t)
 	const n = 20
-	flags := []string{"--nodes", strconv.Itoa(n), "--store", freeAddress(t), "--join-timeout", "60s"}
+	flags := []string{"--nodes", strconv.Itoa(n), "--store", freeAddress(t), "--join-timeout",
+		"60s"}
 	var agents []*process
 	for _, line := range onOneHost(n, flags, worker("record", p.dir("job"))) {
 		agents = append(agents, p.start(line...))

@@ -31,7 +31,8 @@ func TestTrain(t *testing.T) {
 	second.waitFor("continuing after epoch 3")
 	checkTraining(t, second, 4)
 	if before, after := lossOf(t, first, 3), lossOf(t, second, 6); after >= before {
-		t.Errorf("the loss is %v after the first run and %v after the second, want less", before, after)
+		t.Errorf("the loss is %v after the first run and %v after the second, want less", before,
+			after)
 	}
 }
 

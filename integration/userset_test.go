@@ -35,7 +35,8 @@ func TestLauncherEnv(t *testing.T) {
 			var agents []*process
 			for i, variables := range job.agents {
 				host := 1 + 2*i/len(job.agents)
-				env := append(strings.Fields(variables), size, "MASTER_ADDR=node1", "MASTER_PORT=29500")
+				env := append(strings.Fields(variables), size, "MASTER_ADDR=node1",
+					"MASTER_PORT=29500")
 				agents = append(agents, p.startWith(env, c.on(host, line...)...))
 			}
 			p.check(job.want, agents...)

@@ -77,9 +77,9 @@ func seat(tasks []Member) map[string]Seat {
 	return seats
 }
 
-// nodeRanksOf returns the given node ranks if they are valid, so that they agree with the launcher's
-// variables in a script; otherwise the nodes' order. With Slurm's -m arbitrary, rank 0 need not be
-// on node 0.
+// nodeRanksOf returns the given node ranks if they are valid, so that they agree with the
+// launcher's variables in a script; otherwise the nodes' order. With Slurm's -m arbitrary, rank 0
+// need not be on node 0.
 func nodeRanksOf(nodes [][]Member) []int {
 	given, ordered := make([]int, len(nodes)), make([]int, len(nodes))
 	seen := map[int]bool{}

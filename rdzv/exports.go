@@ -46,9 +46,9 @@ type readiness struct {
 type started struct{}
 
 // Ready reports that this agent can start its workers with what rank 0's agent exports, or all its
-// problems, and what facts are different with it, and waits until all agents can. An agent that cannot
-// calls it even if the others do not wait. If the job ends before that, the error is the cause of the
-// end of Context.
+// problems, and what facts are different with it, and waits until all agents can. An agent that
+// cannot calls it even if the others do not wait. If the job ends before that, the error is the
+// cause of the end of Context.
 func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()

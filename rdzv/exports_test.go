@@ -143,7 +143,8 @@ func TestInvalidReady(t *testing.T) {
 			j.worlds(sessions)
 			j.put(sessions[1].keys.ready("agent-1"), b.value)
 			v, ok := j.ended(sessions[0]).(*Verdict)
-			want := "cannot read whether the agent of rank 1 (pid 1001 on node1) is ready: " + b.want
+			want := "cannot read whether the agent of rank 1 (pid 1001 on node1) is ready: " +
+				"" + b.want
 			if !ok || v.Kind != Unready || !strings.HasPrefix(v.Text, want) {
 				t.Errorf("verdict %+v, want %q", v, want)
 			}
@@ -187,7 +188,8 @@ func TestExportedFacts(t *testing.T) {
 			m.Facts = Facts{Program: "p", Variables: map[string]string{
 				"NCCL_DEBUG": m.Host, "NCCL_ALGO": m.Host,
 			}}
-			m.Exports = &Exports{Sealed: []byte("x"), Variables: []string{"NCCL_DEBUG"}, Confirm: confirm}
+			m.Exports = &Exports{Sealed: []byte("x"), Variables: []string{"NCCL_DEBUG"},
+				Confirm: confirm}
 			facts[i] = m.Facts
 			sessions[i] = j.join(m)
 		}

@@ -67,7 +67,8 @@ func TestDifferences(t *testing.T) {
 			[]string{"s is x on a, but y on b"},
 		},
 		"ranks of one node": {
-			[]Member{onNode("a", "", "$N=1"), onNode("a", "", "$N=2"), onNode("b", "", "$N=1")}, nil,
+			[]Member{onNode("a", "", "$N=1"), onNode("a", "", "$N=2"), onNode("b", "", "$N=1")},
+			nil,
 		},
 		"unset on one rank": {
 			[]Member{onNode("a", "", "$N=1"), onNode("a", ""), onNode("b", "", "$N=1")}, nil,

@@ -61,8 +61,8 @@ func keepSignal[T any](field *atomic.Pointer[T], key string, value []byte, then 
 	return nil
 }
 
-// Look returns a channel that is closed when the leader asks this agent which of its workers have not
-// reached init_process_group, because rank 0 has. It answers with Reached, if there are any.
+// Look returns a channel that is closed when the leader asks this agent which of its workers have
+// not reached init_process_group, because rank 0 has. It answers with Reached, if there are any.
 func (s *Session) Look() <-chan struct{} { return s.haveLook }
 
 // World waits until all agents have joined and returns the world. If the job ends before

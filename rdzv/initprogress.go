@@ -35,8 +35,8 @@ type reached struct {
 // look is the value of signal/look.
 type look struct{}
 
-// String returns a line for people: "rank 5 (node2) has not reached init_process_group; 7 of 8 ranks
-// have been waiting for 12s".
+// String returns a line for people: "rank 5 (node2) has not reached init_process_group; 7 of 8
+// ranks have been waiting for 12s".
 func (p InitProgress) String() string {
 	waited := p.Waited.Round(time.Second)
 	missing := p.Ranks - p.Reached
@@ -52,7 +52,8 @@ func (p InitProgress) String() string {
 	if p.More > 0 {
 		ranks += plural(" node", p.More)
 	}
-	return fmt.Sprintf("%s %s %s not reached init_process_group; %d of %d ranks %s been waiting for %v",
+	return fmt.Sprintf(
+		"%s %s %s not reached init_process_group; %d of %d ranks %s been waiting for %v",
 		plural("rank", missing), ranks, have(missing), p.Reached, p.Ranks, have(p.Reached), waited)
 }
 

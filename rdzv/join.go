@@ -19,8 +19,8 @@ import (
 // Join makes this agent a member of the job. It registers in the store, starts to watch the job's
 // signals, so that it misses none, and then publishes the member. ctx bounds only the call.
 //
-// It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place for
-// this agent, and [ErrStoreLost] if the store was lost meanwhile.
+// It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place
+// for this agent, and [ErrStoreLost] if the store was lost meanwhile.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
 	if c.Job == "" {
 		return nil, errors.New("cannot join a job without a name")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Without a launcher a host has one agent, or agents with different node ranks. The agent that joins
-// later is refused, and the job goes on with the others.
+// Without a launcher a host has one agent, or agents with different node ranks. The agent that
+// joins later is refused, and the job goes on with the others.
 func TestAgentsOnOneHost(t *testing.T) {
 	const none = Unknown
 	for _, test := range []struct {

@@ -220,7 +220,8 @@ func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) 
 	return err
 }
 
-// writeSettled publishes that all agents have settled or were lost, or that the timeout has expired.
+// writeSettled publishes that all agents have settled or were lost, or that the timeout has
+// expired.
 func (l *Leader) writeSettled(ctx context.Context) error {
 	var unsettled []string
 	for _, m := range l.joined {

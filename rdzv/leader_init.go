@@ -20,8 +20,8 @@ var defaultInitTimes = initTimes{
 }
 
 // initWatch is what the leader knows about which workers have reached init_process_group. Nothing
-// counts until rank 0 has, which serves the store there: without it no other rank can have connected
-// to that, so that what looks like it is the port of another program.
+// counts until rank 0 has, which serves the store there: without it no other rank can have
+// connected to that, so that what looks like it is the port of another program.
 type initWatch struct {
 	begin    time.Time        // when rank 0 reached it; zero before
 	ask      <-chan time.Time // nil before begin
@@ -71,8 +71,8 @@ func (l *Leader) askForInit(ctx context.Context) error {
 	return nil
 }
 
-// reportInit reports which ranks are missing, if there are any. If there are none an agent may still
-// answer late.
+// reportInit reports which ranks are missing, if there are any. If there are none an agent may
+// still answer late.
 func (l *Leader) reportInit() {
 	if l.verdict != nil || l.init.done {
 		return

@@ -93,8 +93,8 @@ type success struct {
 }
 
 // noteSuccesses records the successes of an outcome. The clocks of different hosts are not
-// comparable: the time is that at which the leader receives the outcome, less the worker's age, which
-// its agent has measured.
+// comparable: the time is that at which the leader receives the outcome, less the worker's age,
+// which its agent has measured.
 func (l *Leader) noteSuccesses(o Outcome) {
 	for _, w := range o.Workers {
 		if w.ok() && !w.Stopped {

@@ -58,7 +58,8 @@ type Member struct {
 	// Join sets it from Config.JoinBy, because clocks differ.
 	JoinWithin time.Duration `json:"join_within,omitempty"`
 
-	// Problems prevent the agent from running its workers, Rank0Problems only if rank 0 is one of them.
+	// Problems prevent the agent from running its workers, Rank0Problems only if rank 0 is one of
+	// them.
 	Problems      []Problem `json:"problems,omitempty"`
 	Rank0Problems []Problem `json:"rank0_problems,omitempty"`
 	// Facts are compared with those of the other nodes. Strict makes differences problems: it is

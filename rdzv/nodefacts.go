@@ -2,8 +2,9 @@ package rdzv
 
 import "slices"
 
-// NodeFact is something about an agent's node that people want to know or compare before a job runs,
-// such as the size of its memory. Unlike [Facts], a difference in it never keeps a job from running.
+// NodeFact is something about an agent's node that people want to know or compare before a job
+// runs, such as the size of its memory. Unlike [Facts], a difference in it never keeps a job from
+// running.
 type NodeFact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The leader has the facts of all nodes in the order of the ranks when all have joined, and those of
-// the agents that have joined when the others are too late.
+// The leader has the facts of all nodes in the order of the ranks when all have joined, and those
+// of the agents that have joined when the others are too late.
 func TestGathered(t *testing.T) {
 	for _, agents := range []int{2, 3} {
 		gathered := make(chan []Member, 1)

@@ -11,8 +11,8 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 	return s.writeVerdict(ctx, failedVerdict(s.config.Self.ID, s.config.Self.Host, w))
 }
 
-// End reports that this agent received a signal that ends the job. shared says that its workers have
-// received it too.
+// End reports that this agent received a signal that ends the job. shared says that its workers
+// have received it too.
 func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	v := s.verdictOf(Ended)
 	v.Signal, v.Shared = signal, shared
@@ -62,8 +62,8 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 }
 
 // Reached publishes that all workers of this agent have reached init_process_group except some. The
-// agent of rank 0 calls it when rank 0 has reached it, and then another one when the leader asks (see
-// Look), unless it has nothing to except; both call it again when fewer are missing.
+// agent of rank 0 calls it when rank 0 has reached it, and then another one when the leader asks
+// (see Look), unless it has nothing to except; both call it again when fewer are missing.
 func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()

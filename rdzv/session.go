@@ -46,8 +46,9 @@ var ErrClosed = errors.New("the job in this store has ended")
 // all its agents.
 var ErrFull = errors.New("the job in this store already has all its agents")
 
-// OccupiedError is returned by [Join] if the job already has another agent on this host, and the two
-// have neither ranks of a launcher nor different node ranks. The job goes on without this agent.
+// OccupiedError is returned by [Join] if the job already has another agent on this host, and the
+// two have neither ranks of a launcher nor different node ranks. The job goes on without this
+// agent.
 type OccupiedError struct {
 	Host string
 	PID  int // of the other agent

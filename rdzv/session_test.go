@@ -141,7 +141,8 @@ func TestJobEndedBySignal(t *testing.T) {
 			if err := sessions[1].End(j.ctx, 2, true); err != nil {
 				t.Fatal(err)
 			}
-			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 || !v.Shared ||
+			if v := j.ended(sessions[0]).(*Verdict); v.Kind != Ended || v.Signal != 2 ||
+				!v.Shared ||
 				v.Host != "node1" {
 				t.Errorf("verdict %+v", v)
 			}

@@ -99,7 +99,8 @@ func (v *Verdict) Error() string {
 	return v.Text
 }
 
-// Unwrap returns the problems of all nodes, each a NodeProblem, as one error; nil if there are none.
+// Unwrap returns the problems of all nodes, each a NodeProblem, as one error; nil if there are
+// none.
 func (v *Verdict) Unwrap() error {
 	all := &multierror.Error{ErrorFormat: oneLineEach}
 	for _, p := range v.Problems {
@@ -159,7 +160,8 @@ func (s Stragglers) String() string {
 	if len(s.Running)+s.More == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("%s %s still running %v after rank %d succeeded", s.Names(), verb, s.After, s.First)
+	return fmt.Sprintf("%s %s still running %v after rank %d succeeded", s.Names(), verb, s.After,
+		s.First)
 }
 
 // Names returns the ranks that still run, for people: "rank 1 on node1", "ranks 1 (node1), 3

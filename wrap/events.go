@@ -56,9 +56,9 @@ func (r *run) handle(e watchdog.Record) {
 	}
 }
 
-// stopSignals stop a process unless it catches or ignores them. Terminals and shells send them. With
-// Tree.JobControl this process catches them, so that they do not stop it before its workers have
-// stopped: an editor or a debugger restores the terminal first.
+// stopSignals stop a process unless it catches or ignores them. Terminals and shells send them.
+// With Tree.JobControl this process catches them, so that they do not stop it before its workers
+// have stopped: an editor or a debugger restores the terminal first.
 var stopSignals = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
 // underShell reports whether the parent of this process can be a shell with job control, which can

@@ -18,7 +18,8 @@ var requested = []syscall.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
 }
 
-// listener is an agent that prints the signals of its source and forwards them. Its worker is printingSignals, or the shell script in argEnv.
+// listener is an agent that prints the signals of its source and forwards them. Its worker is
+// printingSignals, or the shell script in argEnv.
 var listener = role("listener", func() {
 	src := Signals(requested...)
 	signals := make(chan Event)

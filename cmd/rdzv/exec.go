@@ -108,16 +108,17 @@ func (e *execution) read(args []string) error {
 		err := fmt.Errorf("cannot run exec: no -- before the program %q", program[0])
 		return hinted{err, inOrder(args, program)}
 	case strings.HasPrefix(program[0], "-"):
-		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be", program[0])
+		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be",
+			program[0])
 		return hinted{err, inOrder(args, program)}
 	}
 	e.report.file, e.report.Program = e.reportFile, program
 	return e.check()
 }
 
-// inOrder is the command line that was probably meant if "--" is missing or misplaced: with the flags
-// of exec before the program, as mpirun and torchrun require it too, and with the python that torchrun
-// runs. It is "" if args are not of this form.
+// inOrder is the command line that was probably meant if "--" is missing or misplaced: with the
+// flags of exec before the program, as mpirun and torchrun require it too, and with the python that
+// torchrun runs. It is "" if args are not of this form.
 func inOrder(args, program []string) string {
 	flags := args[:len(args)-len(program)]
 	f := newOptions().execFlags()

@@ -20,7 +20,8 @@ func TestExitCodes(t *testing.T) {
 	}
 	var commands [][]string
 	for _, code := range codes {
-		commands = append(commands, []string{"exec", "--", "sh", "-c", fmt.Sprintf("exit %d", code)})
+		commands = append(commands, []string{"exec", "--", "sh", "-c",
+			fmt.Sprintf("exit %d", code)})
 	}
 	for i, r := range runEach(t, nil, commands) {
 		code := codes[i]
@@ -34,7 +35,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	script := `test $RANK = 1 && exit 9; exec sleep 100`
-	if r := runRdzv(t, nil, "exec", "--nproc-per-node", "2", "--", "sh", "-c", script); r.code != 9 {
+	if r := runRdzv(t, nil, "exec", "--nproc-per-node", "2", "--", "sh", "-c",
+		script); r.code != 9 {
 		t.Errorf("rank 1 exits with 9: the job ended with %d: %s", r.code, r.stderr)
 	}
 }
@@ -52,7 +54,8 @@ func TestSignalCodes(t *testing.T) {
 	for i, r := range runEach(t, nil, commands) {
 		s := signals[i]
 		if want := agent.CodeSignal + int(s); r.err != nil || r.code != want {
-			t.Errorf("%v ends the worker: the job ended with %d, %v; want %d", s, r.code, r.err, want)
+			t.Errorf("%v ends the worker: the job ended with %d, %v; want %d", s, r.code, r.err,
+				want)
 		}
 		want := "rank 0 failed first: killed by " + console.SignalName(int(s))
 		if !strings.Contains(r.stderr, want) {

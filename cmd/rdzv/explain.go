@@ -95,7 +95,8 @@ func (o *options) workerRows(local *agent.Local, p agent.Preview) []row {
 		rows = append(rows, bindingRow(local, p))
 	}
 	if slices.Contains(p.Changes.Kept, "OMP_NUM_THREADS") {
-		rows = append(rows, row{What: "threads", Value: p.Env["OMP_NUM_THREADS"], From: "OMP_NUM_THREADS is kept"})
+		rows = append(rows, row{What: "threads", Value: p.Env["OMP_NUM_THREADS"],
+			From: "OMP_NUM_THREADS is kept"})
 	} else if !slices.Contains(p.Open, "OMP_NUM_THREADS") {
 		threads, from := strconv.Itoa(p.Identity.Threads), threadsFrom(local, p.Identity)
 		if len(p.Binding.Nodes) > 0 {
@@ -135,7 +136,8 @@ func (o *options) workerRows(local *agent.Local, p agent.Preview) []row {
 	for _, note := range p.Changes.Notes {
 		rows = append(rows, row{What: "note", From: note})
 	}
-	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "), From: "when the agents meet"})
+	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "),
+		From: "when the agents meet"})
 }
 
 func (o *options) workersRow(local *agent.Local) row {
@@ -161,7 +163,8 @@ func (o *options) deviceRow(local *agent.Local, p agent.Preview, set map[string]
 		return row{What: "device", Value: index, From: from}
 	}
 	if slices.Contains(p.Open, "RDZV_DEVICE_INDEX") {
-		return row{What: "device", Value: "unknown", From: "depends on the local rank; " + local.Devices.From()}
+		return row{What: "device", Value: "unknown",
+			From: "depends on the local rank; " + local.Devices.From()}
 	}
 	return row{What: "device", Value: "none", From: from}
 }

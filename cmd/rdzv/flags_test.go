@@ -23,7 +23,8 @@ func readOptions(env envmap.Env, args ...string) (*options, []string, bool, erro
 // A flag overrides its variable, and the variable the default.
 func TestFlagOverVariableOverDefault(t *testing.T) {
 	env := envmap.Env{
-		"RDZV_GRACE": "3s", "RDZV_NODES": "4", "RDZV_SET": "A={rank}\nB=x y\n", "RDZV_NET": "eth0,!eth1",
+		"RDZV_GRACE": "3s", "RDZV_NODES": "4", "RDZV_SET": "A={rank}\nB=x y\n",
+		"RDZV_NET":   "eth0,!eth1",
 		"RDZV_QUIET": "1", "RDZV_STORE": "",
 	}
 	args := []string{"--nodes", "2", "--net", "10.0.0.0/8", "--", "prog", "--nodes", "7"}
@@ -78,7 +79,8 @@ func TestPortRange(t *testing.T) {
 		lo, hi int
 	}{
 		{"29600-29999", 29600, 29999}, {"1-65535", 1, 65535}, {"7-7", 7, 7},
-		{"", 0, 0}, {"80", 0, 0}, {"80-", 0, 0}, {"0-5", 0, 0}, {"5-4", 0, 0}, {"1-65536", 0, 0}, {"a-b", 0, 0}, {"1-2-3", 0, 0},
+		{"", 0, 0}, {"80", 0, 0}, {"80-", 0, 0}, {"0-5", 0, 0}, {"5-4", 0, 0}, {"1-65536", 0, 0},
+		{"a-b", 0, 0}, {"1-2-3", 0, 0},
 		{"-5", 0, 0},
 	} {
 		lo, hi, ok := portRange(c.text)
@@ -103,7 +105,8 @@ func TestNearest(t *testing.T) {
 // Any arguments can be read without a panic, and an error has a message.
 func FuzzParse(f *testing.F) {
 	for _, args := range []string{
-		"--nodes 2 -- x", "-q -v", "--set A={rank} --grace 1h", "-np 4", "--=x", "---", "--job=\x00",
+		"--nodes 2 -- x", "-q -v", "--set A={rank} --grace 1h", "-np 4", "--=x", "---",
+		"--job=\x00",
 	} {
 		f.Add(args, "5s")
 	}

@@ -115,7 +115,8 @@ func (r flagRow) help(noEnv bool) string {
 		width, env = helpWidth-textColumn, ""
 	}
 	lines := fold(r.text, width)
-	first := fmt.Sprintf("    %-*s%-*s%s", textColumn-4, r.usage, variableColumn-textColumn, lines[0], env)
+	first := fmt.Sprintf("    %-*s%-*s%s", textColumn-4, r.usage, variableColumn-textColumn, lines[0],
+		env)
 	lines[0] = strings.TrimRight(first, " ")
 	return strings.Join(lines, "\n"+strings.Repeat(" ", textColumn)) + "\n"
 }

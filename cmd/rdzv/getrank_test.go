@@ -40,7 +40,8 @@ func TestGetRankUnderLaunchers(t *testing.T) {
 				switch {
 				case want == "-" && (got.code != codeUnknown || got.stdout != "" || errors != 1):
 					t.Errorf("%s: %+v; want code 1 and one error", args, got)
-				case want != "-" && (got.code != codeOK || got.stdout != want+"\n" || got.stderr != ""):
+				case want != "-" && (got.code != codeOK || got.stdout != want+"\n" ||
+					got.stderr != ""):
 					t.Errorf("%s: %+v; want %s", args, got, want)
 				}
 			}
@@ -55,7 +56,8 @@ func TestGetRankIsAnsweredEarly(t *testing.T) {
 	early := initialised(t, env, "get-rank", "--size")
 	for _, expensive := range []string{
 		"net", "net/http", "crypto/tls", "google.golang.org/grpc", "rdzv/rdzv",
-		"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3/embed", "go.etcd.io/etcd/server/v3/etcdserver",
+		"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3/embed",
+		"go.etcd.io/etcd/server/v3/etcdserver",
 	} {
 		if slices.Contains(early, expensive) {
 			t.Errorf("%s is initialised before get-rank answers", expensive)
@@ -63,7 +65,8 @@ func TestGetRankIsAnsweredEarly(t *testing.T) {
 	}
 	all := initialised(t, env, "version")
 	if len(early)*3 > len(all)*2 {
-		t.Errorf("get-rank answers after %d of %d packages are initialised, want two thirds at most",
+		t.Errorf("get-rank answers after %d of %d packages are initialised, want two thirds at "+
+			"most",
 			len(early), len(all))
 	}
 	late := initialised(t, env, "get-rank", "--size", "--default", "1") // main answers
@@ -93,7 +96,8 @@ func BenchmarkGetRank(b *testing.B) {
 		b.Run(command[0], func(b *testing.B) {
 			for b.Loop() {
 				cmd := exec.CommandContext(b.Context(), command[0], command[1:]...)
-				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "RANK=3", "WORLD_SIZE=4", "RDZV_LAUNCHER=env"}
+				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "RANK=3", "WORLD_SIZE=4",
+					"RDZV_LAUNCHER=env"}
 				if err := cmd.Run(); err != nil {
 					b.Fatal(err)
 				}

@@ -34,7 +34,8 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 	for _, text := range append([]string{overviewHelp()}, helps()...) {
 		for line := range strings.Lines(text) {
-			if line = strings.TrimRight(line, "\n"); len(line) > 80 || strings.TrimRight(line, " ") != line {
+			if line = strings.TrimRight(line, "\n"); len(line) > 80 ||
+				strings.TrimRight(line, " ") != line {
 				t.Errorf("%d columns, want at most 80 and no space at the end: %q", len(line), line)
 			}
 		}

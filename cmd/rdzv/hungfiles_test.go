@@ -55,7 +55,8 @@ func TestReportOnHungFileSystem(t *testing.T) {
 		return cmd, bufio.NewReader(stderr)
 	}
 	rank0, lines := start("0")
-	if line, err := lines.ReadString('\n'); !strings.Contains(line, "no other agent has connected") {
+	if line, err := lines.ReadString('\n'); !strings.Contains(line,
+		"no other agent has connected") {
 		t.Fatalf("the first agent printed %q, %v", line, err)
 	}
 	begin := time.Now()
@@ -72,7 +73,8 @@ func TestReportOnHungFileSystem(t *testing.T) {
 		t.Errorf("the agents ended with %d after %v, want exit status 7 after 5 s", codes, took)
 	}
 	if strings.Count(stderr.String(), "does not respond") != 2 {
-		t.Errorf("rdzv printed %q, want twice that the file system does not respond", stderr.String())
+		t.Errorf("rdzv printed %q, want twice that the file system does not respond",
+			stderr.String())
 	}
 }
 
@@ -88,7 +90,8 @@ func TestExportedPathOnHungFileSystem(t *testing.T) {
 		t.Errorf("rdzv ended with %d, want 121", r.code)
 	}
 	for _, want := range []string{
-		"the file system of the program, which is looked up with exported variables, does not respond",
+		"the file system of the program, which is looked up with exported variables, does not " +
+			"respond",
 		"cannot look up the program with exported variables: the join timeout has passed",
 	} {
 		if !strings.Contains(r.stderr, want) {

@@ -14,7 +14,8 @@ import (
 )
 
 // The kernel hands a signal to the main thread first. That thread runs nothing but main, which only
-// waits: a file system that does not respond blocks a thread so that it takes no signal but SIGKILL.
+// waits: a file system that does not respond blocks a thread so that it takes no signal but
+// SIGKILL.
 func init() { runtime.LockOSThread() }
 
 func main() {

@@ -107,10 +107,12 @@ func (o *options) execGroups() []group {
 				"NCCL_*, GLOO_*, TORCH_*, OMP_* (warn)", &o.strict},
 		}},
 		{title: "Timeouts, such as 10s, 5m or 1h30m", rows: []flagRow{
-			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)", &o.joinTimeout},
+			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)",
+				&o.joinTimeout},
 			{"--peer-timeout D", "an agent that is silent for this long is lost (10s)", &o.peerTimeout},
 			{"--grace D", "time between SIGTERM and SIGKILL (10s)", &o.grace},
-			{"--exit-timeout D", "stop the remaining workers this long after the first one succeeded (never)",
+			{"--exit-timeout D",
+				"stop the remaining workers this long after the first one succeeded (never)",
 				&o.exitTimeout},
 			o.headStartRow(),
 		}},
@@ -118,7 +120,8 @@ func (o *options) execGroups() []group {
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
 			{"--capture", "read the stderr of PROGRAM, for the report, even if it is a terminal, which " +
 				"PROGRAM then does not see", &o.capture},
-			{"--no-capture", "do not read the stderr of PROGRAM: the report has no lines of it", &o.noCapture},
+			{"--no-capture", "do not read the stderr of PROGRAM: the report has no lines of it",
+				&o.noCapture},
 			{"-q, --quiet", "print only why the job ended", &o.quiet},
 			{"-v, --verbose", "also print how the job starts", &o.verbose},
 		}},
@@ -129,7 +132,8 @@ func (o *options) placement() []flagRow {
 	return []flagRow{
 		{"--launcher NAME", "use this launcher (detected)", &o.launcher},
 		{"--nodes N", "number of nodes of a job without a launcher (1)", &o.nodes},
-		{"--node-rank N", "position of this node in a job without a launcher (by host name)", &o.nodeRank},
+		{"--node-rank N", "position of this node in a job without a launcher (by host name)",
+			&o.nodeRank},
 		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
 		{"--job NAME", "name of the job, equal on all its agents (generated)", &o.job},
 	}
@@ -143,7 +147,8 @@ func (o *options) headStartRow() flagRow {
 func (o *options) environment() []flagRow {
 	return []flagRow{
 		{"--master-port PORT", "MASTER_PORT (a free port)", &o.masterPort},
-		{"--device MODE", "how a worker gets its device: index, mask, local-rank or none (index)", &o.device},
+		{"--device MODE", "how a worker gets its device: index, mask, local-rank or none (index)",
+			&o.device},
 		{"--bind MODE", "numa: bind each worker to the NUMA node of its device, or to its share " +
 			"of the nodes (none)", &o.bind},
 		{"--set NAME=TEMPLATE", "also set NAME; repeatable (one per line in RDZV_SET)", &o.set},
@@ -186,11 +191,13 @@ func (o *options) config(a *app) agent.Config {
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
-		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace, ExitTimeout: o.exitTimeout,
-		HeadStart: o.headStart, Strict: o.strict,
+		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
+		ExitTimeout: o.exitTimeout,
+		HeadStart:   o.headStart, Strict: o.strict,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
-		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
+		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(),
+		ReportEvery: reportEvery,
 	}
 	if o.flags.Changed("node-rank") {
 		c.NodeRank = &o.nodeRank

@@ -127,8 +127,8 @@ func (r *report) writeBy(
 	}
 }
 
-// earlyTimeout and reportTimeout limit how long two agents, one after the other, may delay the end of
-// a job by their reports: by 5 s. After a signal it is interruptedTimeout.
+// earlyTimeout and reportTimeout limit how long two agents, one after the other, may delay the end
+// of a job by their reports: by 5 s. After a signal it is interruptedTimeout.
 const (
 	earlyTimeout       = time.Second
 	reportTimeout      = 4 * time.Second

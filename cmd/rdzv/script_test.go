@@ -68,7 +68,8 @@ func setUp(env *testscript.Env) error {
 		Failed() bool
 	})
 	if !ok {
-		return fmt.Errorf("cannot report leftovers of a script: %T has no Errorf and Failed", env.T())
+		return fmt.Errorf("cannot report leftovers of a script: %T has no Errorf and Failed",
+			env.T())
 	}
 	env.Defer(func() {
 		if t.Failed() {

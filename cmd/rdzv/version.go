@@ -23,5 +23,6 @@ func (a *app) version(args []string) int {
 	if len(args) > 0 {
 		return a.usage(fmt.Errorf("cannot run version: unexpected argument %q", args[0]), "version")
 	}
-	return a.print(fmt.Sprintf("rdzv %s %s %s/%s\n", release, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	return a.print(fmt.Sprintf("rdzv %s %s %s/%s\n", release, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH))
 }

@@ -48,10 +48,12 @@ func TestChildrenFiles(t *testing.T) {
 		err  error
 	}{
 		{"two threads", fstest.MapFS{
-			"7/task/7/children": {Data: []byte("8 9 ")}, "7/task/10/children": {Data: []byte("11 ")},
+			"7/task/7/children":  {Data: []byte("8 9 ")},
+			"7/task/10/children": {Data: []byte("11 ")},
 		}, []int{11, 8, 9}, nil},
 		{"no children files", fstest.MapFS{
-			"7/task/7/stat": {}, "7/stat": stat("7", "1"), "8/stat": stat("8", "7"), "9/stat": stat("9", "8"),
+			"7/task/7/stat": {}, "7/stat": stat("7", "1"), "8/stat": stat("8", "7"),
+			"9/stat": stat("9", "8"),
 		}, []int{8}, nil},
 		{"no such process", fstest.MapFS{"7/stat": stat("7", "1")}, nil, fs.ErrNotExist},
 	} {
@@ -71,7 +73,8 @@ func TestFindDescendant(t *testing.T) {
 		is   []int
 		want int
 	}{
-		{[]int{7, 8, 9, 10}, 7}, {[]int{9, 10}, 10}, {[]int{9}, 9}, {[]int{11}, 11}, {[]int{6, 12}, 0},
+		{[]int{7, 8, 9, 10}, 7}, {[]int{9, 10}, 10}, {[]int{9}, 9}, {[]int{11}, 11},
+		{[]int{6, 12}, 0},
 	} {
 		got := FindDescendant(proc, 7, func(pid int) bool { return slices.Contains(row.is, pid) })
 		if got != row.want {

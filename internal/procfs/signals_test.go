@@ -13,7 +13,8 @@ func TestParseSignals(t *testing.T) {
 		text string
 		want Signals
 	}{
-		{"Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001004\nSigCgt:\t8000000000000000\n",
+		{"Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001004\n" +
+			"SigCgt:\t8000000000000000\n",
 			Signals{Blocked: 1, Ignored: 0x1004, Caught: 1 << 63}},
 		{"SigIgn:\t0000000000000002", Signals{Ignored: 2}},
 		{"ShdPnd:\t0000000000000002\nxSigIgn:\t0000000000000002\nSigIgn:\tzz\nSigCgt\n", Signals{}},

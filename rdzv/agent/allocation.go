@@ -26,8 +26,8 @@ func (e *UnusedAllocationError) Error() string {
 		processes, e.Allocation.Manager, reserved, e.Allocation.Command+" rdzv exec ...")
 }
 
-// checkAllocation returns an [UnusedAllocationError] if nobody has said that this agent is to be the
-// only one of its job, and it does not run all tasks itself.
+// checkAllocation returns an [UnusedAllocationError] if nobody has said that this agent is to be
+// the only one of its job, and it does not run all tasks itself.
 func (l *Local) checkAllocation() error {
 	c := l.Config
 	if l.Placement.Launcher != envmap.None || c.Launcher != "" || c.Nodes != 0 {

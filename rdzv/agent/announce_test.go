@@ -32,8 +32,9 @@ func TestAnnounces(t *testing.T) {
 		{"unknown local rank", "pals", "node2", "10.0.0.2", envmap.Unknown, "h", true, true, true},
 	} {
 		m := &membership{
-			local: &Local{Placement: envmap.Placement{Launcher: test.launcher, LocalRank: test.local}},
-			self:  rdzv.Member{ID: test.id, Host: test.host},
+			local: &Local{Placement: envmap.Placement{Launcher: test.launcher,
+				LocalRank: test.local}},
+			self: rdzv.Member{ID: test.id, Host: test.host},
 			conn: &connection{
 				addr: test.addr, meeting: &meet.Meeting{Addr: netip.MustParseAddrPort("10.0.0.1:29600")},
 			},

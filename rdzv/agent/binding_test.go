@@ -55,7 +55,8 @@ func TestBindNUMA(t *testing.T) {
 			true,
 		},
 		{
-			"impossible", "8000", fmt.Sprintf("%d %d 1\n", count, first), "rank 0 is not bound: its " +
+			"impossible", "8000", fmt.Sprintf("%d %d 1\n", count, first),
+			"rank 0 is not bound: its " +
 				"device 0000:1b:00.0 is on NUMA node 1, which has CPU " + strconv.Itoa(first) +
 				", and the agent may use CPU 8000",
 			false,

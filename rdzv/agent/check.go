@@ -45,8 +45,8 @@ func (e *unresponsiveError) Error() string {
 	return fmt.Sprintf("cannot start: the file system of %q does not respond", e.path)
 }
 
-// unresponsive is an *[unresponsiveError] if the program or its directory may be in a file system that
-// does not respond. exec would wait for it.
+// unresponsive is an *[unresponsiveError] if the program or its directory may be in a file system
+// that does not respond. exec would wait for it.
 func (l *Local) unresponsive() error {
 	if l.Config.Check == nil {
 		return nil

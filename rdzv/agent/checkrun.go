@@ -17,8 +17,8 @@ type checked struct {
 	problems []rdzv.Problem // besides those of Local
 }
 
-// checks finds out what a check is to tell of this node. ctx ends what takes long. What runs programs
-// is done by one agent of each node.
+// checks finds out what a check is to tell of this node. ctx ends what takes long. What runs
+// programs is done by one agent of each node.
 func (l *Local) checks(ctx context.Context) (found checked) {
 	c := l.Config.Check
 	if c == nil {

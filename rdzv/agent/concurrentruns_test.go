@@ -27,7 +27,8 @@ func TestConcurrentRuns(t *testing.T) {
 	r := &recorder{t: t}
 	r.onEvent = started(1, func() {
 		defer cancel()
-		if _, err := agent.Run(t.Context(), config(t, succeed, 1)); !errors.Is(err, agent.ErrRunning) {
+		if _, err := agent.Run(t.Context(), config(t, succeed, 1)); !errors.Is(err,
+			agent.ErrRunning) {
 			t.Errorf("second Run: %v, want %v", err, agent.ErrRunning)
 		}
 	})

@@ -130,8 +130,9 @@ type Config struct {
 	Root fs.FS
 }
 
-// Crash keeps the stack trace that the Go runtime writes if this process crashes. The workers' watchdog,
-// which outlives it, makes it a file in the runtime directory and says so on Config.Stderr.
+// Crash keeps the stack trace that the Go runtime writes if this process crashes. The workers'
+// watchdog, which outlives it, makes it a file in the runtime directory and says so on
+// Config.Stderr.
 type Crash struct {
 	Trace *os.File                 // the empty file that debug.SetCrashOutput has; nil keeps nothing
 	Line  func(path string) string // what to say, with a newline

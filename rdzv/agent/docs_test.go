@@ -18,7 +18,8 @@ import (
 
 // everyEvent has the zero value of each type of event.go.
 var everyEvent = []Event{
-	Placed{}, FlagIgnored{}, Unprotected{}, Searching{}, Alone{}, DifferentToken{}, DifferentCommand{},
+	Placed{}, FlagIgnored{}, Unprotected{}, Searching{}, Alone{}, DifferentToken{},
+	DifferentCommand{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, Settling{},

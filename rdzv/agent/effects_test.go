@@ -41,7 +41,8 @@ func TestSignalsAfterRun(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), deadline)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "/proc/self/exe")
-			cmd.Env = append(environ(t, runsThenSignalled), fmt.Sprint("AGENT_TEST_SIGNAL=", int(s)))
+			cmd.Env = append(environ(t, runsThenSignalled),
+				fmt.Sprint("AGENT_TEST_SIGNAL=", int(s)))
 			cmd.Stderr = os.Stderr
 			err := cmd.Run()
 			var exit *exec.ExitError

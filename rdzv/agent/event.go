@@ -120,10 +120,10 @@ type NodesDiffer struct {
 	rdzv.Comparison
 }
 
-// EnvironmentNote says that something in the workers' environment was replaced, which rank 0's agent
-// reports, or will not work, or was set for a reason that is not obvious, which one agent of each
-// node reports, before the workers start. It names exported variables, without their values. It
-// also says to which NUMA node a worker is bound, or why not.
+// EnvironmentNote says that something in the workers' environment was replaced, which rank 0's
+// agent reports, or will not work, or was set for a reason that is not obvious, which one agent of
+// each node reports, before the workers start. It names exported variables, without their values.
+// It also says to which NUMA node a worker is bound, or why not.
 type EnvironmentNote struct {
 	Text    string `json:"text"`              // a sentence
 	Verbose bool   `json:"verbose,omitempty"` // only for people who ask for details
@@ -172,8 +172,8 @@ type JobEnded struct {
 	StoreRank int
 }
 
-// Settling says that not all agents have settled 1 s after the job's end. Every agent reports it, at
-// most once.
+// Settling says that not all agents have settled 1 s after the job's end. Every agent reports it,
+// at most once.
 type Settling struct {
 	Running []WorkerStarted // workers of this agent that have not ended
 	Left    []wrap.Process  // other processes that its workers have left

@@ -136,8 +136,9 @@ type seatForm struct {
 func worldFormOf(w rdzv.World) worldForm {
 	return worldForm{
 		Job: w.Job, Attempt: w.Attempt, WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
-		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost, StoreRank: w.StoreRank,
-		Layout: layoutFormOf(w.Layout), Seat: seatForm(w.Seat),
+		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost,
+		StoreRank: w.StoreRank,
+		Layout:    layoutFormOf(w.Layout), Seat: seatForm(w.Seat),
 	}
 }
 

@@ -146,7 +146,8 @@ func failureFormOf(f Failure) failureForm {
 		Job: f.Job, Program: f.Program, WorldSize: f.WorldSize, Host: f.Host,
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
 		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
-		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal, Hint: f.Hint,
+		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal,
+		Hint: f.Hint,
 	}
 	if s := f.Successes; s != nil {
 		form.Successes = &successesForm{s.Ranks, s.More, s.Before.Seconds()}

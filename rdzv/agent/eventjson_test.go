@@ -24,7 +24,8 @@ func TestMarshalEvent(t *testing.T) {
 		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond,
 		Text: "ValueError: no such data set: train-0002",
 	}
-	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3}, Hosts: []string{"node1", "node2"}, Absent: []string{"node3"}}
+	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3},
+		Hosts: []string{"node1", "node2"}, Absent: []string{"node3"}}
 	verdict := rdzv.Verdict{
 		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took,
 		Text: failed.Text,
@@ -38,10 +39,13 @@ func TestMarshalEvent(t *testing.T) {
 	}
 	for _, e := range []Event{
 		Searching{meet.Searching{Waited: time.Second, Tried: []meet.Answer{
-			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29621"), Err: syscall.ECONNREFUSED},
-			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29702"), Err: syscall.ECONNREFUSED},
+			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29621"),
+				Err: syscall.ECONNREFUSED},
+			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29702"),
+				Err: syscall.ECONNREFUSED},
 		}}},
-		Alone{Waited: 3 * time.Second, NoBeacon: true, Store: "10.77.0.11", JoinLine: "RDZV_JOIN=secret"},
+		Alone{Waited: 3 * time.Second, NoBeacon: true, Store: "10.77.0.11",
+			JoinLine: "RDZV_JOIN=secret"},
 		Waiting{roster, 5 * time.Second},
 		WorldAgreed{rdzv.World{
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
@@ -50,18 +54,21 @@ func TestMarshalEvent(t *testing.T) {
 			Seat:   rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
 		}},
 		NodesDiffer{rdzv.Comparison{Fact: "python", Groups: []rdzv.Group{
-			{Value: "3.11", Hosts: []string{"node1", "node2"}}, {Value: "3.9", Hosts: []string{"node3"}},
+			{Value: "3.11", Hosts: []string{"node1", "node2"}},
+			{Value: "3.9", Hosts: []string{"node3"}},
 		}}},
 		WorkerExited{failed},
 		InitProgress{rdzv.InitProgress{
-			Ranks: 8, Reached: 7, Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, Host: "node2",
+			Ranks: 8, Reached: 7, Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}},
+			Host:  "node2",
 			First: rdzv.Unreached{Rank: 5, Python: 4711}, Waited: 10 * time.Second,
 		}},
 		InitProgress{rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: 34 * time.Second}},
 		Stragglers{rdzv.Stragglers{
 			After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
 		}},
-		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Announce: true, StoreHost: "node1"},
+		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Announce: true,
+			StoreHost: "node1"},
 		JobEnded{
 			Job: "train", Verdict: &unready, Hosting: true, Announce: true, StoreRank: rdzv.Unknown,
 		},
@@ -76,7 +83,8 @@ func TestMarshalEvent(t *testing.T) {
 			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,
 			Stderr: []string{"Traceback (most recent call last):", failed.Text},
 			Others: []rdzv.Failure{{Host: "node2", Worker: rdzv.Worker{
-				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV), Took: 12600 * time.Millisecond,
+				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV),
+				Took: 12600 * time.Millisecond,
 			}}},
 		}},
 	} {

@@ -99,8 +99,8 @@ func TestCompared(t *testing.T) {
 	}
 }
 
-// An agent publishes no values of variables that it is told to export, also if another one runs rank
-// 0 and the launcher has forwarded them.
+// An agent publishes no values of variables that it is told to export, also if another one runs
+// rank 0 and the launcher has forwarded them.
 func TestExportedVariablesAreNoFacts(t *testing.T) {
 	for rank := range 2 {
 		l := &Local{

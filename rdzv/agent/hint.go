@@ -55,7 +55,8 @@ func programHint(err error, program, environ []string) string {
 	case errors.Is(err, syscall.EAGAIN):
 		return "raise the limit of processes and threads (ulimit -u), or pids.max of the cgroup"
 	case errors.Is(err, syscall.ENOEXEC):
-		return "it is neither a binary nor a script that starts with #!: " + withInterpreter(name, program)
+		return "it is neither a binary nor a script that starts with #!: " +
+			withInterpreter(name, program)
 	case errors.Is(err, syscall.EACCES) && isFile(name) && unix.Access(name, unix.X_OK) != nil:
 		return "chmod +x " + name + ", or " + withInterpreter(name, program)
 	case errors.Is(err, syscall.ENOENT), strings.Contains(name, "/"), !isFile(name):
@@ -98,7 +99,8 @@ func isFile(name string) bool {
 }
 
 // shellHint is what to try if no program has this name because it is something that only a shell
-// understands: a quoted command line, an assignment, a command of the shell itself; "" if it is not.
+// understands: a quoted command line, an assignment, a command of the shell itself; "" if it is
+// not.
 func shellHint(program, environ []string) string {
 	line := strings.TrimRight(program[0]+" "+shell.Line(program[1:]...), " ")
 	words := strings.Fields(program[0])

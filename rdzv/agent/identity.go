@@ -156,5 +156,6 @@ func networkInterface(w rdzv.World, ownAddr string) string {
 
 func (l *Local) torchOptions() envmap.TorchOptions {
 	c := l.Config
-	return envmap.TorchOptions{Device: c.Device, Set: c.Set, AsOpenMPI: c.AsOpenMPI, StripLauncher: l.OwnTasks}
+	return envmap.TorchOptions{Device: c.Device, Set: c.Set, AsOpenMPI: c.AsOpenMPI,
+		StripLauncher: l.OwnTasks}
 }

@@ -15,10 +15,10 @@ import (
 	"rdzv/rdzv/masterport"
 )
 
-// Rank 0's agent looks for the first time 1 s after it has begun to start its workers whether rank 0
-// listens on MASTER_PORT, and waits half as long again before each next look. The other agents look
-// only when the leader asks. Those of which a worker has not reached init_process_group then look
-// again, at last every 8 s: others wait.
+// Rank 0's agent looks for the first time 1 s after it has begun to start its workers whether rank
+// 0 listens on MASTER_PORT, and waits half as long again before each next look. The other agents
+// look only when the leader asks. Those of which a worker has not reached init_process_group then
+// look again, at last every 8 s: others wait.
 const (
 	firstLook = time.Second
 	lastPause = 8 * time.Second

@@ -21,7 +21,8 @@ var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHU
 
 // forwardedSignals are the signals that this agent's workers get and that mean nothing to the
 // agent. SIGTSTP is package wrap's (job control).
-var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH}
+var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
+	syscall.SIGWINCH}
 
 // maxForwarded is how many signals are queued while the workers are being started.
 const maxForwarded = 64
@@ -56,7 +57,8 @@ type interrupts struct {
 // killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not.
 func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *interrupts {
 	in := &interrupts{
-		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...), caught: make(chan os.Signal, 1),
+		source:  wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
+		caught:  make(chan os.Signal, 1),
 		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
 	}
@@ -224,16 +226,16 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 	return stop
 }
 
-// How much later than another agent this one may get a signal that a launcher sends to all: on a busy
-// machine more than 200 ms were seen with Open MPI 5. If the workers of the other agent did not get
-// it, the launcher has probably not sent it.
+// How much later than another agent this one may get a signal that a launcher sends to all: on a
+// busy machine more than 200 ms were seen with Open MPI 5. If the workers of the other agent did
+// not get it, the launcher has probably not sent it.
 const (
 	ownWait       = 200 * time.Millisecond
 	ownWaitShared = time.Second
 )
 
-// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none. shared says that
-// the other agent's workers have received the signal too.
+// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none. shared says
+// that the other agent's workers have received the signal too.
 func (in *interrupts) awaitOwn(shared bool) {
 	wait := ownWait
 	if shared {

@@ -72,6 +72,7 @@ func TestFailedJoinEndsMeeting(t *testing.T) {
 			t.Errorf("rank %d sent finalize, want 1", rank)
 		}
 	case <-late.Done():
-		t.Errorf("rank 1 did not send finalize within 5s; the PMI server received\n%s", hydra.Received())
+		t.Errorf("rank 1 did not send finalize within 5s; the PMI server received\n%s",
+			hydra.Received())
 	}
 }

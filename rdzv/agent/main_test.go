@@ -76,7 +76,8 @@ func noneLeft(t *testing.T, environ []string) func() {
 		}
 		for _, entry := range environ {
 			if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
-				files, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("rdzv-%d", os.Geteuid()), "*"))
+				files, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("rdzv-%d", os.Geteuid()),
+					"*"))
 				if err != nil || len(files) > 0 {
 					t.Errorf("Run left the files %q, %v; want none", files, err)
 				}

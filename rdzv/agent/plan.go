@@ -112,7 +112,8 @@ func (l *Local) countAgents() error {
 		return l.takeNodeRank()
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
 		return hinted{
-			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks", p.Launcher),
+			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
+				p.Launcher),
 			"start rdzv on every node with --launcher none --nodes N",
 		}
 	default:

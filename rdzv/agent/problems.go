@@ -53,8 +53,8 @@ func (l *Local) checkDirectory() error {
 	return fmt.Errorf("cannot start: the working directory%s was removed", name)
 }
 
-// findProgram finds the program's file, as seen from the workers' directory, whether it needs a head
-// start, and whether its interpreter and script can start.
+// findProgram finds the program's file, as seen from the workers' directory, whether it needs a
+// head start, and whether its interpreter and script can start.
 func (l *Local) findProgram() (err error) {
 	c := l.Config
 	if len(c.Program) == 0 { // it is optional for a check
@@ -141,7 +141,8 @@ func (l *Local) enoughFiles() error {
 // enoughFilesToHost checks whether all other agents can be connected to a store in this process
 // while no worker runs.
 func (l *Local) enoughFilesToHost() error {
-	return host.CheckFiles("host the store for "+plural(l.Agents, "agent"), hostFiles+memberFiles*(l.Agents-1))
+	return host.CheckFiles("host the store for "+plural(l.Agents, "agent"),
+		hostFiles+memberFiles*(l.Agents-1))
 }
 
 // enoughFilesForAll checks the same while the workers run. It is nil if there are not enough files
@@ -150,7 +151,8 @@ func (l *Local) enoughFilesForAll() error {
 	if l.enoughFiles() != nil {
 		return nil
 	}
-	do := fmt.Sprintf("host the store for %s and start %s", plural(l.Agents, "agent"), plural(l.Workers, "worker"))
+	do := fmt.Sprintf("host the store for %s and start %s", plural(l.Agents, "agent"),
+		plural(l.Workers, "worker"))
 	return host.CheckFiles(do, ownFiles+workerFiles*l.Workers+memberFiles*(l.Agents-1))
 }
 

@@ -25,7 +25,8 @@ func TestTryDevices(t *testing.T) {
 			continue
 		}
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].Text, want) {
-			t.Errorf("device mode %s: %+v, want one problem that begins with %q", device, problems, want)
+			t.Errorf("device mode %s: %+v, want one problem that begins with %q", device, problems,
+				want)
 		} else if p := problems[0]; p.Kind != rdzv.OtherProblem || p.Hint == "" {
 			t.Errorf("device mode %s: %+v, want kind %q and a hint", device, p, rdzv.OtherProblem)
 		}

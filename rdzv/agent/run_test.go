@@ -148,7 +148,8 @@ func TestKilledWorkerHint(t *testing.T) {
 			config.Root = c.root
 			result, err := r.run(t.Context(), config)
 			checkCode(t, result, err, 128+9)
-			if f := result.Failure; f == nil || f.OOM || strings.Contains(f.Hint, "dmesg") != c.want {
+			if f := result.Failure; f == nil || f.OOM ||
+				strings.Contains(f.Hint, "dmesg") != c.want {
 				t.Errorf("failure %+v; want a hint at dmesg: %t", f, c.want)
 			}
 		})
@@ -197,13 +198,16 @@ func TestWorkerFails(t *testing.T) {
 	result, err := r.run(t.Context(), c)
 	checkCode(t, result, err, 3)
 	want := []string{
-		"placed", "store_found", "world_agreed", "worker_started", "worker_started", "worker_started",
-		"worker_exited", "job_ended", "worker_exited", "worker_exited", "failure_reported", "finished",
+		"placed", "store_found", "world_agreed", "worker_started", "worker_started",
+		"worker_started",
+		"worker_exited", "job_ended", "worker_exited", "worker_exited", "failure_reported",
+		"finished",
 	}
 	if got := r.types(); !slices.Equal(got, want) {
 		t.Errorf("events %q\nwant %q", got, want)
 	}
-	if f := result.Failure; f == nil || f.Rank != 0 || f.Code != 3 || f.WorldSize != 3 || f.Job != "test" ||
+	if f := result.Failure; f == nil || f.Rank != 0 || f.Code != 3 || f.WorldSize != 3 ||
+		f.Job != "test" ||
 		f.Message != "ValueError: no such data set" || len(f.Stderr) != 2 {
 		t.Errorf("failure %+v; want rank 0 of 3, code 3, the traceback of 2 lines", f)
 	}
@@ -212,10 +216,12 @@ func TestWorkerFails(t *testing.T) {
 		case agent.WorkerExited:
 			first, terminated := e.Rank == 0, e.Signal == int(syscall.SIGTERM)
 			if e.Stopped == first || terminated == first || e.PID == 0 || e.Took <= 0 {
-				t.Errorf("event %+v; want rank 0 to fail and the others to be stopped by SIGTERM", e)
+				t.Errorf("event %+v; want rank 0 to fail and the others to be stopped by SIGTERM",
+					e)
 			}
 		case agent.JobEnded:
-			if v := e.Verdict; !e.Own || !e.Hosting || v.Kind != rdzv.Failed || v.Rank != 0 || v.Code != 3 {
+			if v := e.Verdict; !e.Own || !e.Hosting || v.Kind != rdzv.Failed || v.Rank != 0 ||
+				v.Code != 3 {
 				t.Errorf("event %+v, verdict %+v; want this agent's failure of rank 0", e, v)
 			}
 		}
@@ -250,7 +256,8 @@ func TestContextEnds(t *testing.T) {
 			stdout.Close()
 			checkCode(t, result, err, c.code)
 			v := result.Verdict
-			if v == nil || v.Kind != rdzv.Ended || v.Signal != int(syscall.SIGTERM) || v.PID != os.Getpid() {
+			if v == nil || v.Kind != rdzv.Ended || v.Signal != int(syscall.SIGTERM) ||
+				v.PID != os.Getpid() {
 				t.Errorf("verdict %+v; want SIGTERM to process %d", v, os.Getpid())
 			}
 		})

@@ -16,9 +16,9 @@ import (
 )
 
 // claimHost makes this agent the only one on this host that looks for the others of its job, until
-// release is called. Without a launcher, two agents of one host that have no node ranks are two jobs
-// with the same command. The store refuses the one that joins later; before there is a store, this
-// refuses the one that is started later. The error is an *rdzv.OccupiedError.
+// release is called. Without a launcher, two agents of one host that have no node ranks are two
+// jobs with the same command. The store refuses the one that joins later; before there is a store,
+// this refuses the one that is started later. The error is an *rdzv.OccupiedError.
 //
 // The claim is an abstract Unix address, which the kernel frees with its process. Any user can
 // listen at it, so another user's process does not count.
@@ -31,7 +31,8 @@ func (l *Local) claimHost() (release func(), err error) {
 	if !c.Insecure && c.Join == "" {
 		token, _ = loadToken(l.tokenSource()) // its error is that of the search too
 	}
-	job := fmt.Sprintf("%d %q %q %q %q %d", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join, c.PortLow)
+	job := fmt.Sprintf("%d %q %q %q %q %d", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join,
+		c.PortLow)
 	name := fmt.Sprintf("@rdzv/joining/%x", secret.Expand(token, "joining\x00"+job, 16))
 	addr := &net.UnixAddr{Net: "unix", Name: name}
 	claim, err := net.ListenUnix("unix", addr)

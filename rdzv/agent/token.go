@@ -37,8 +37,9 @@ func (l *Local) onOneHost() bool {
 func loadToken(s secret.TokenSource) ([]byte, error) {
 	token, err := secret.LoadToken(s)
 	if _, is := errors.AsType[*secret.NoPlaceError](err); is {
-		return nil, hinted{err, "all hosts of the job need the same token: copy the output of rdzv token " +
-			"into a file on each of them and name it with --token-file, or set RDZV_TOKEN to it"}
+		return nil, hinted{err,
+			"all hosts of the job need the same token: copy the output of rdzv token " +
+				"into a file on each of them and name it with --token-file, or set RDZV_TOKEN to it"}
 	}
 	return token, err
 }

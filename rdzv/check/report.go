@@ -1,5 +1,5 @@
-// Package check makes a report on the nodes of a job from what its agents publish when they join: each
-// fact, with the nodes that have each value.
+// Package check makes a report on the nodes of a job from what its agents publish when they join:
+// each fact, with the nodes that have each value.
 package check
 
 import (
@@ -87,8 +87,8 @@ func (r *Report) AddProblems(v *rdzv.Verdict) {
 	}
 }
 
-// nodeNames are the names of the members' nodes: the name of the host, with a process of the node if
-// several nodes have the same.
+// nodeNames are the names of the members' nodes: the name of the host, with a process of the node
+// if several nodes have the same.
 func nodeNames(members []rdzv.Member) []string {
 	names, nodes := make([]string, len(members)), map[string]string{}
 	byNode := map[string]string{}

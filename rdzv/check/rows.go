@@ -58,8 +58,8 @@ func (r *rowOf) add(node, value string) {
 	}
 }
 
-// grouped is the row with its nodes by value. Values that each node has for itself keep the order of
-// the nodes.
+// grouped is the row with its nodes by value. Values that each node has for itself keep the order
+// of the nodes.
 func (r *rowOf) grouped() Row {
 	for _, node := range r.nodes {
 		value := strings.Join(r.values[node], "; ")

@@ -49,7 +49,8 @@ else: print("all", flush=True)
 sys.stdin.read()
 `
 
-// Another user who claims all ports cannot keep a job from getting one, nor make two jobs share one.
+// Another user who claims all ports cannot keep a job from getting one, nor make two jobs share
+// one.
 func TestAllPortsAreClaimed(t *testing.T) {
 	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
 		inOwnNetwork(t)

@@ -55,9 +55,9 @@ func dump(states uint32, atLeast, atMost byte, port uint16) (inodes, error) {
 	return receive(fd)
 }
 
-// request is a dump request: nlmsghdr, inet_diag_req, and the filter as an nlattr. TCPDIAG_GETSOCK is
-// the older form of SOCK_DIAG_BY_FAMILY: one request is for IPv4 and IPv6, so that the kernel searches
-// its hash table once.
+// request is a dump request: nlmsghdr, inet_diag_req, and the filter as an nlattr. TCPDIAG_GETSOCK
+// is the older form of SOCK_DIAG_BY_FAMILY: one request is for IPv4 and IPv6, so that the kernel
+// searches its hash table once.
 func request(states uint32, filter []byte) []byte {
 	const tcpdiagGetsock, bytecode = 18, 1
 	const header, body, attribute = 16, 60, 4
@@ -72,8 +72,9 @@ func request(states uint32, filter []byte) []byte {
 	return append(b, filter...)
 }
 
-// filter is a program of two inet_diag_bc_op, each followed by the port with which it compares. Each
-// has the offsets of what is next if it is true and if it is false, where 4 beyond the end rejects.
+// filter is a program of two inet_diag_bc_op, each followed by the port with which it compares.
+// Each has the offsets of what is next if it is true and if it is false, where 4 beyond the end
+// rejects.
 func filter(atLeast, atMost byte, port uint16) (program []byte) {
 	for _, op := range []struct{ code, ifFalse byte }{{atLeast, 20}, {atMost, 12}} {
 		program = append(program, op.code, 8)

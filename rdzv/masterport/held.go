@@ -23,9 +23,9 @@ type Held struct {
 }
 
 // Above is how many ports above a port that Hold has chosen are free at that time, because programs
-// use MASTER_PORT+1 and so on for servers of their own. They are reserved only in so far as no other
-// Held gets one of them: a program could not listen on a port that is bound here, unless it set
-// SO_REUSEADDR.
+// use MASTER_PORT+1 and so on for servers of their own. They are reserved only in so far as no
+// other Held gets one of them: a program could not listen on a port that is bound here, unless it
+// set SO_REUSEADDR.
 const Above = 8
 
 // Hold reserves the given port, or with 0 a port that the kernel chooses from its ephemeral range.

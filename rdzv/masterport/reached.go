@@ -36,8 +36,8 @@ func Reached(proc fs.FS, port int, pids []int) []bool {
 	return reached
 }
 
-// look is one call of Listens or Reached. It reads each table of sockets once, and only if a process
-// has sockets.
+// look is one call of Listens or Reached. It reads each table of sockets once, and only if a
+// process has sockets.
 type look struct {
 	proc                 fs.FS
 	port                 uint16
@@ -63,8 +63,8 @@ func (l *look) ask(kernel func(port uint16) (inodes, error)) inodes {
 	return nettcp.Inodes(l.proc, "self", l.port)
 }
 
-// has tells whether a process has one of the sockets in one of the tables of this network namespace,
-// or in the table of its own.
+// has tells whether a process has one of the sockets in one of the tables of this network
+// namespace, or in the table of its own.
 func (l *look) has(pid int, tables ...func() inodes) (bool, error) {
 	sockets, err := procfs.Sockets(l.proc, pid)
 	if err != nil || len(sockets) == 0 {

@@ -187,8 +187,8 @@ func keeperOf(c *Config) (proxy procfs.Process, name string, ok bool) {
 	return proxy, fmt.Sprintf("%s%d-%d", keeperPrefix, proxy.PID, proxy.Start), err == nil
 }
 
-// leftByKeeper tells whether a file in the runtime directory is that of a keeper that was killed and
-// whose proxy has ended: until then it tells later agents of the task what has happened.
+// leftByKeeper tells whether a file in the runtime directory is that of a keeper that was killed
+// and whose proxy has ended: until then it tells later agents of the task what has happened.
 func leftByKeeper(proc fs.FS, dir, name string) bool {
 	var pid int
 	var start uint64

@@ -8,4 +8,7 @@ import (
 )
 
 // The keeper, here of process 0, runs before most packages are initialised.
-func TestKeeperRunsFirst(t *testing.T) { proctest.CheckRunsFirst(t, keeper.Name, "0", "/nonexistent") }
+func TestKeeperRunsFirst(t *testing.T) {
+	proctest.CheckRunsFirst(t, keeper.Name, "0",
+		"/nonexistent")
+}

@@ -96,8 +96,8 @@ func (m *Meeting) Redirect() {
 	}
 }
 
-// Agreed means that all agents have joined: this store sends no more beacons, BetterHost is no longer
-// closed, and agents that search for others by multicast are not admitted. Somebody may send
+// Agreed means that all agents have joined: this store sends no more beacons, BetterHost is no
+// longer closed, and agents that search for others by multicast are not admitted. Somebody may send
 // recorded beacons of this store while the same command starts again.
 func (m *Meeting) Agreed() {
 	m.tasks.end()

@@ -141,8 +141,8 @@ func TestRankedByBeacon(t *testing.T) {
 	host.Agreed()
 }
 
-// With --store HOST, agents with different commands use different ports: the one that searches learns
-// of the other from its beacon.
+// With --store HOST, agents with different commands use different ports: the one that searches
+// learns of the other from its beacon.
 func TestDifferentCommandAtStore(t *testing.T) {
 	c := noLauncherConfig(t, 1, 2)
 	c.Job = "different command"
@@ -186,8 +186,9 @@ func TestDifferentCommandWithoutLauncher(t *testing.T) {
 	}
 	ps := newPeers(p.multicast, &rejections{notify: reported.add}, &Meeting{})
 	other := beacon.Beacon{
-		Public: hex.EncodeToString(secret.PublicName("different command")), ID: strings.Repeat("1", 32),
-		Host: "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
+		Public: hex.EncodeToString(secret.PublicName("different command")),
+		ID:     strings.Repeat("1", 32),
+		Host:   "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
 	}
 	packet := beacon.Packet{Data: other.Encode(p.multicast.key), From: loopbackAddrs[0]}
 	ps.receive(packet)

@@ -28,10 +28,13 @@ func TestNodesUnderOpenMPI4(t *testing.T) {
 		c.Env["OMPI_MCA_orte_node_regex"] = test.variable
 		c.Env["OMPI_MCA_orte_num_nodes"] = test.count
 		c.PID, c.Proc = 30, fstest.MapFS{ // 20 is mpirun, its children this agent and 40
-			"30/stat":             {Data: fmt.Appendf(nil, "30 (rdzv) S 20 %s", strings.Repeat("1 ", 20))},
-			"20/stat":             {Data: fmt.Appendf(nil, "20 (mpirun) S 1 %s", strings.Repeat("1 ", 20))},
+			"30/stat": {Data: fmt.Appendf(nil, "30 (rdzv) S 20 %s",
+				strings.Repeat("1 ", 20))},
+			"20/stat": {Data: fmt.Appendf(nil, "20 (mpirun) S 1 %s",
+				strings.Repeat("1 ", 20))},
 			"20/task/20/children": {Data: []byte("30 40 ")},
-			"40/cmdline":          {Data: []byte(strings.ReplaceAll(test.command, " ", "\x00") + "\x00")},
+			"40/cmdline": {Data: []byte(strings.ReplaceAll(test.command, " ",
+				"\x00") + "\x00")},
 		}
 		if got := NodesOf(c); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

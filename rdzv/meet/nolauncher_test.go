@@ -88,8 +88,9 @@ func newHost(t *testing.T, k int) (m *Meeting, e *beaconElection) {
 	return m, e
 }
 
-// An agent that has been elected is heard while its store starts: one that starts meanwhile waits for
-// it and does not host, whichever has the lower id, although a third agent waits for the newer one.
+// An agent that has been elected is heard while its store starts: one that starts meanwhile waits
+// for it and does not host, whichever has the lower id, although a third agent waits for the newer
+// one.
 func TestAgentStartsWhileStoreStarts(t *testing.T) {
 	for _, lower := range []bool{false, true} {
 		t.Run(fmt.Sprint("lower=", lower), func(t *testing.T) {
@@ -110,7 +111,8 @@ func TestAgentStartsWhileStoreStarts(t *testing.T) {
 			awaitStanding(t, second, standing{better: true})
 			group.Go(func() {
 				_, err := connect(t.Context(), second, "node3", strings.Repeat("f", 32))
-				if moved, ok := errors.AsType[gate.MovedError](err); !ok || moved.To != first.own.Addr {
+				if moved, ok := errors.AsType[gate.MovedError](err); !ok ||
+					moved.To != first.own.Addr {
 					t.Errorf("the third agent: %v, want moved to %v", err, first.own.Addr)
 				}
 			})

@@ -88,8 +88,8 @@ type NoMulticast struct {
 	Err error
 }
 
-// KeeperLost is reported by rank 0 under Hydra if the process has been killed that had the job key for
-// later agents of a task. The agents meet with the user's token instead.
+// KeeperLost is reported by rank 0 under Hydra if the process has been killed that had the job key
+// for later agents of a task. The agents meet with the user's token instead.
 type KeeperLost struct {
 	Err error
 }

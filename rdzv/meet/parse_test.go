@@ -39,7 +39,8 @@ func TestContact(t *testing.T) {
 	}
 	long := netip.MustParseAddr("fd00:1111:2222:3333:4444:5555:6666:7777")
 	many := slices.Repeat([]netip.Addr{long}, 100)
-	if text := (contact{key, many, 1}).reveal(); len(text) > maxContact || strings.Contains(text, " ") {
+	if text := (contact{key, many, 1}).reveal(); len(text) > maxContact ||
+		strings.Contains(text, " ") {
 		t.Errorf("contact of %d bytes: %s", len(text), text)
 	} else if some, err := parseContact(text); err != nil || len(some.addrs) < 10 {
 		t.Errorf("%d addresses, %v", len(some.addrs), err)

@@ -111,7 +111,8 @@ func TestKeeperIsKilled(t *testing.T) {
 		})
 	}
 	group.Wait()
-	want := "process rdzv-keeper, which had the key of this mpiexec's jobs, was killed or stopped " +
+	want := "process rdzv-keeper, which had the key of this mpiexec's jobs, was killed or " +
+		"stopped " +
 		"(connect: connection refused)"
 	if lost, _ := (<-notices).(KeeperLost); len(notices) != 0 || fmt.Sprint(lost.Err) != want {
 		t.Errorf("notice %v, then %d others; want %s, from rank 0 only", lost, len(notices), want)

@@ -95,7 +95,8 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 			if s.best != nil {
 				return s.best, nil
 			}
-			return nil, &NotFoundError{Searching: s.searching(time.Since(s.begin)), Cause: context.Cause(ctx)}
+			return nil, &NotFoundError{Searching: s.searching(time.Since(s.begin)),
+				Cause: context.Cause(ctx)}
 		}
 	}
 }

@@ -19,7 +19,8 @@ func TestSearchingText(t *testing.T) {
 		}
 		return list
 	}
-	refused := answers("node1", syscall.ECONNREFUSED, "10.0.0.5:29621", "10.0.0.5:29700", "10.0.0.5:29702")
+	refused := answers("node1", syscall.ECONNREFUSED, "10.0.0.5:29621", "10.0.0.5:29700",
+		"10.0.0.5:29702")
 	silent := answers("10.0.0.6", &net.DNSError{IsTimeout: true}, "10.0.0.6:29600")
 	for want, s := range map[string]Searching{
 		`"nod1" does not resolve`: {Unresolved: []string{"nod1"}},

@@ -88,10 +88,12 @@ func TestSilenceCountsOnlyWhileThisProcessRuns(t *testing.T) {
 		"late twice":                {delays{step / 2, step / 2}, timeout + step},
 		"stopped in the first step": {delays{minute}, step + minute + timeout},
 		"stopped in the last step":  {delays{0, 0, 0, minute}, timeout + minute + timeout},
-		"stopped repeatedly":        {delays{minute, 0, minute, minute}, 4*step + 3*minute + timeout},
+		"stopped repeatedly": {delays{minute, 0, minute, minute},
+			4*step + 3*minute + timeout},
 		"stopped for the limit":     {delays{0, timeout}, 2*step + timeout + timeout},
 		"step as long as the limit": {delays{0, timeout - step}, timeout + timeout - step},
-		"late in each step":         {delays{2 * step, 2 * step, 2 * step, 2 * step}, timeout + 8*step},
+		"late in each step": {delays{2 * step, 2 * step, 2 * step, 2 * step},
+			timeout + 8*step},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -55,12 +55,14 @@ func TestKilledWhileCreating(t *testing.T) {
 	}
 }
 
-// Where a file without a name cannot be created, or not be given one, it has a temporary name first.
+// Where a file without a name cannot be created, or not be given one, it has a temporary name
+// first.
 func TestCreateNamed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "token")
 	for i := range 2 {
-		if err := createNamed(dir, path); i == 0 && err != nil || i == 1 && !errors.Is(err, os.ErrExist) {
+		if err := createNamed(dir, path); i == 0 && err != nil || i == 1 &&
+			!errors.Is(err, os.ErrExist) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -80,7 +82,8 @@ func TestTokenOfThisHost(t *testing.T) {
 		var cause error
 		s.Elsewhere = func(p string, err error) { path, cause = p, err }
 		if _, err := LoadToken(s); err != nil || path != s.Place() || cause == nil {
-			t.Errorf("home %q: %v; reported %q because of %v, want %q", home, err, path, cause, s.Place())
+			t.Errorf("home %q: %v; reported %q because of %v, want %q", home, err, path, cause,
+				s.Place())
 		}
 		s.Temp = ""
 		_, err := LoadToken(s)

@@ -33,8 +33,8 @@ func (s TokenSource) Format(w fmt.State, _ rune) {
 	fmt.Fprintf(w, "token source {file %q, home %q}", s.File, s.Home)
 }
 
-// A NoPlaceError says that no token can be kept in the home directory, and one of this host only does
-// not do.
+// A NoPlaceError says that no token can be kept in the home directory, and one of this host only
+// does not do.
 type NoPlaceError struct{ error }
 
 func (e *NoPlaceError) Unwrap() error { return e.error }

@@ -106,7 +106,8 @@ func listeners(t *testing.T) []string {
 		b, err := os.ReadFile(table.path)
 		must(t, err)
 		for line := range strings.Lines(string(b)) {
-			if f := strings.Fields(line); len(f) > table.inode && f[table.state] == table.listening {
+			if f := strings.Fields(line); len(f) > table.inode &&
+				f[table.state] == table.listening {
 				all = append(all, "socket:["+f[table.inode]+"]")
 			}
 		}

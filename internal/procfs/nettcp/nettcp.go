@@ -40,8 +40,8 @@ func Remotes(proc fs.FS, port uint16) (list []netip.Addr) {
 	return list
 }
 
-// Inodes returns the inodes of the TCP sockets of the network namespace of a process, such as "71" or
-// "self", that listen on a port or are connected to it, or being connected, at whatever address.
+// Inodes returns the inodes of the TCP sockets of the network namespace of a process, such as "71"
+// or "self", that listen on a port or are connected to it, or being connected, at whatever address.
 func Inodes(proc fs.FS, process string, port uint16) map[uint64]bool {
 	inodes := map[uint64]bool{}
 	for _, name := range []string{"tcp", "tcp6"} {

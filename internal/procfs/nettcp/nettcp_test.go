@@ -34,7 +34,8 @@ func TestInodes(t *testing.T) {
 	a, b := nativeWord(10, 77, 0, 12), nativeWord(10, 77, 0, 11)
 	line := func(local, remote, state, inode string) string {
 		return "   0: " + local + " " + remote + " " + state +
-			" 00000000:00000000 00:00000000 00000000     0        0 " + inode + " 1 0 20 4 30 10 -1\n"
+			" 00000000:00000000 00:00000000 00000000     0        0 " +
+			"" + inode + " 1 0 20 4 30 10 -1\n"
 	}
 	mapped := strings.Repeat("0", 16) + nativeWord(0, 0, 0xff, 0xff)
 	zero := strings.Repeat("0", 32)

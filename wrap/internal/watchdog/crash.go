@@ -22,7 +22,8 @@ func (c Crash) withOwn(files []int) Crash {
 			*at = Null
 			continue
 		}
-		fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(files[*at]), syscall.F_DUPFD_CLOEXEC, 3)
+		fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(files[*at]), syscall.F_DUPFD_CLOEXEC,
+			3)
 		if *at = int(fd); errno != 0 {
 			*at = Null
 		}

@@ -18,8 +18,8 @@ type queue struct {
 // untilNext is how long the first worker must still wait.
 func (q *queue) untilNext() time.Duration { return max(0, q.spec[0].StartAt-Monotonic()) }
 
-// pop removes the first worker. After the last one it closes the descriptors, so that pipes end when
-// the workers do.
+// pop removes the first worker. After the last one it closes the descriptors, so that pipes end
+// when the workers do.
 func (q *queue) pop() {
 	if q.spec, q.next = q.spec[1:], q.next+1; len(q.spec) > 0 {
 		return

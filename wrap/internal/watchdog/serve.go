@@ -123,10 +123,10 @@ func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 	}
 }
 
-// untilTimer is the time until the next start of a worker or, while the tree is being stopped, until
-// the next search for orphans: the kernel reports the end of a child but not that this process has
-// adopted one. While SIGABRT is announced it is the time until that, else until the next check of
-// the agent. It is nil if there is none.
+// untilTimer is the time until the next start of a worker or, while the tree is being stopped,
+// until the next search for orphans: the kernel reports the end of a child but not that this
+// process has adopted one. While SIGABRT is announced it is the time until that, else until the
+// next check of the agent. It is nil if there is none.
 func (w *watchdog) untilTimer() *syscall.Timeval {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,8 +149,8 @@ func (w *watchdog) untilTimer() *syscall.Timeval {
 	return &t
 }
 
-// readable waits until the agent has sent an order or has ended, and reports whether it has. A limit
-// that is not nil bounds the wait. If the agent is known to have ended it only waits.
+// readable waits until the agent has sent an order or has ended, and reports whether it has. A
+// limit that is not nil bounds the wait. If the agent is known to have ended it only waits.
 func readable(ended bool, limit *syscall.Timeval) bool {
 	var set syscall.FdSet
 	count := 0

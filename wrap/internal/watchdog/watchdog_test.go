@@ -19,13 +19,14 @@ func TestRecord(t *testing.T) {
 
 // FuzzParseSpec: what can be decoded is encoded to the same.
 func FuzzParseSpec(f *testing.F) {
-	spec := Spec{Crash: Crash{Trace: 1, Stderr: Null, Path: "/x", Line: "crashed"}, Workers: []Worker{
-		{
-			Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1"},
-			Files: [3]int{0, Null, 7},
-		},
-		{Path: "x", Dir: "/tmp", StartAt: 1 << 40, CPUs: []int{0, 8191}, Node: AnyNode},
-	}}
+	spec := Spec{Crash: Crash{Trace: 1, Stderr: Null, Path: "/x", Line: "crashed"},
+		Workers: []Worker{
+			{
+				Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1"},
+				Files: [3]int{0, Null, 7},
+			},
+			{Path: "x", Dir: "/tmp", StartAt: 1 << 40, CPUs: []int{0, 8191}, Node: AnyNode},
+		}}
 	f.Add(spec.Bytes())
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{0xff}, 64))

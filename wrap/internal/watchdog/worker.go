@@ -46,9 +46,9 @@ func (e *worker) wake() {
 	}
 }
 
-// prepareDump prepares the worker, once, for SIGABRT if it catches it, as with Python's faulthandler,
-// which then prints the stacks; with ignoringTerm only if it also ignores SIGTERM. The worker will
-// not write a core file. prepareDump reports whether it is to receive the signal.
+// prepareDump prepares the worker, once, for SIGABRT if it catches it, as with Python's
+// faulthandler, which then prints the stacks; with ignoringTerm only if it also ignores SIGTERM.
+// The worker will not write a core file. prepareDump reports whether it is to receive the signal.
 func (e *worker) prepareDump(ignoringTerm bool) bool {
 	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
 	if e.prepared || ignoringTerm && !e.ignoresTerm() ||

@@ -31,8 +31,8 @@ func factsOf(t *testing.T, name string) (facts []rdzv.NodeFact) {
 	return facts
 }
 
-// manyNodes are n nodes with 8 GPUs each, of which, from 64 on, three differ: one is degraded, one has
-// another python, and one lacks the script and a variable.
+// manyNodes are n nodes with 8 GPUs each, of which, from 64 on, three differ: one is degraded, one
+// has another python, and one lacks the script and a variable.
 func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 	gpu, degraded := factsOf(t, "gpu"), factsOf(t, "degraded")
 	for i := range n {
@@ -42,7 +42,8 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 				{Name: "address", Value: fmt.Sprintf("10.0.4.%d", i+1), Own: true},
 				{Name: "interface", Value: "ib0 (leads to the store)"},
 			},
-			Facts: rdzv.Facts{Variables: map[string]string{"NCCL_IB_TC": "106", "NCCL_DEBUG": "WARN"}},
+			Facts: rdzv.Facts{Variables: map[string]string{"NCCL_IB_TC": "106",
+				"NCCL_DEBUG": "WARN"}},
 		}
 		facts, python := gpu, "3.11"
 		switch {
@@ -93,7 +94,8 @@ func TestCheckTable(t *testing.T) {
 func TestCheckTableOdd(t *testing.T) {
 	long := strings.Repeat("/very/long", 20)
 	members := []rdzv.Member{
-		{ID: "1", Host: "a", PID: 7, Slots: 1, NodeFacts: []rdzv.NodeFact{{Name: "dir", Value: long}}},
+		{ID: "1", Host: "a", PID: 7, Slots: 1,
+			NodeFacts: []rdzv.NodeFact{{Name: "dir", Value: long}}},
 		{ID: "2", Host: "a", PID: 8, Slots: 1, NodeFacts: []rdzv.NodeFact{
 			{Name: "dir", Value: "/\x1b[31m"}, {Name: strings.Repeat("name ", 20), Value: "x"},
 		}},
@@ -105,7 +107,8 @@ func TestCheckTableOdd(t *testing.T) {
 	r.AddProblems(&v)
 	got := CheckTable(r)
 	for _, want := range []string{
-		"2 nodes: a, a (pid 8), 2 workers\nonly 2 of 3 agents joined\n", "\nerror: cannot assign ranks\n",
+		"2 nodes: a, a (pid 8), 2 workers\nonly 2 of 3 agents joined\n",
+		"\nerror: cannot assign ranks\n",
 		"* the nodes differ\n", "on a (pid 8)\n",
 	} {
 		if !strings.Contains(got, want) {

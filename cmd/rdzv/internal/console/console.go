@@ -52,8 +52,8 @@ func New(stderr *os.File, term string, noColor bool) *Console {
 	return &Console{out: newPipeWriter(stderr), screen: screenOf(stderr, term, noColor)}
 }
 
-// Set chooses what is written: quiet omits Info and Status, verbose adds Verbose. joinTimeout is the
-// value of --join-timeout, for messages.
+// Set chooses what is written: quiet omits Info and Status, verbose adds Verbose. joinTimeout is
+// the value of --join-timeout, for messages.
 func (c *Console) Set(quiet, verbose bool, joinTimeout time.Duration) {
 	c.quiet, c.verbose, c.joinTimeout = quiet, verbose, joinTimeout
 }

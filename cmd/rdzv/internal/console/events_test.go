@@ -209,8 +209,8 @@ func TestStartLine(t *testing.T) {
 	}
 }
 
-// What is written while ranks are missing: the hint once, and only if there is a process to inspect.
-// The lines are of their own on a terminal too.
+// What is written while ranks are missing: the hint once, and only if there is a process to
+// inspect. The lines are of their own on a terminal too.
 func TestInitProgress(t *testing.T) {
 	missing := rdzv.InitProgress{
 		Ranks: 8, Reached: 7, Waited: 10 * time.Second, Host: "node2",

@@ -8,9 +8,9 @@ import (
 // slowAfter is when a file system is reported that does not respond.
 const slowAfter = 3 * time.Second
 
-// Await returns what use returns, which reads or writes files. If their file system does not respond
-// it calls slow after 3 s, and returns at the end of ctx, with its cause: then use continues until
-// the process ends, because the kernel offers no way to stop it.
+// Await returns what use returns, which reads or writes files. If their file system does not
+// respond it calls slow after 3 s, and returns at the end of ctx, with its cause: then use
+// continues until the process ends, because the kernel offers no way to stop it.
 func Await[T any](ctx context.Context, slow func(), use func() (T, error)) (T, error) {
 	type result struct {
 		value T

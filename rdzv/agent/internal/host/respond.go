@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unresponsive is the first of the directories or files whose file system has not responded when ctx
-// ends, such as that of a file server that is down; "" if all have. A file that does not exist is no
-// reason. What does not respond keeps a thread until the process ends, see [Await].
+// Unresponsive is the first of the directories or files whose file system has not responded when
+// ctx ends, such as that of a file server that is down; "" if all have. A file that does not exist
+// is no reason. What does not respond keeps a thread until the process ends, see [Await].
 func Unresponsive(ctx context.Context, paths []string) string {
 	hung := make([]bool, len(paths))
 	var wg sync.WaitGroup

@@ -10,7 +10,8 @@ import (
 // gpu is an accelerator.
 type gpu struct{ model, address string }
 
-// gpus are facts about the accelerators of the node, also about those that this process may not use.
+// gpus are facts about the accelerators of the node, also about those that this process may not
+// use.
 func (f Files) gpus() []Fact {
 	gpus, driver := f.nvidia()
 	if len(gpus) == 0 {
@@ -79,8 +80,8 @@ func (f Files) numaNode(g gpu) string {
 	return "-"
 }
 
-// links are the PCIe links of the GPUs. The present speed of a link is not compared with its maximum,
-// because drivers lower it while a GPU is idle; its width remains.
+// links are the PCIe links of the GPUs. The present speed of a link is not compared with its
+// maximum, because drivers lower it while a GPU is idle; its width remains.
 func (f Files) links(gpus []gpu) Fact {
 	fact := Fact{Name: "GPU links"}
 	var links, narrow []string

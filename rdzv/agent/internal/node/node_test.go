@@ -74,8 +74,9 @@ func degraded() machine {
 	m.shm = Space{64 << 20, 0}
 	m.pci("0000:a5:00.0", 1, 8, 16)
 	m.set("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN")
-	m.set("proc/self/limits", "Max open files            1024                 524288               "+
-		"files\nMax locked memory         8388608              8388608              bytes")
+	m.set("proc/self/limits",
+		"Max open files            1024                 524288               "+
+			"files\nMax locked memory         8388608              8388608              bytes")
 	return m
 }
 

@@ -23,8 +23,8 @@ type Program struct {
 
 // Inspect inspects the program argv, which is executed with the variables env in the directory dir:
 // a python, also behind a command that runs it, a script, or a shell, which is assumed to run the
-// python3 of PATH. That is also inspected if argv is empty. fsys is the file system from its root; it
-// should be able to read symbolic links ([fs.ReadLinkFS]).
+// python3 of PATH. That is also inspected if argv is empty. fsys is the file system from its root;
+// it should be able to read symbolic links ([fs.ReadLinkFS]).
 func Inspect(fsys fs.FS, argv []string, env map[string]string, dir string) Program {
 	f := files{fsys, "/"}
 	f.dir = f.real(dir)

@@ -32,8 +32,8 @@ func (f files) pthDirs(site string) (dirs []string) {
 
 var finderImport = pattern{expr: `^import[ \t]+(__editable___torch_\w+_finder)\b`}
 
-// parsePth returns the paths in a .pth file, and the module that finds an editable torch, "" without
-// one.
+// parsePth returns the paths in a .pth file, and the module that finds an editable torch, ""
+// without one.
 func parsePth(text string) (paths []string, finder string) {
 	for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line = strings.TrimRight(line, " \t\r")

@@ -21,7 +21,8 @@ var testToken = []byte("0123456789abcdef0123456789abcdef")
 func TestBeacon(t *testing.T) {
 	key := secret.Expand(testToken, "beacon", 32)
 	b := Beacon{
-		Hosting: true, Public: hex.EncodeToString(secret.PublicName("job")), ID: strings.Repeat("1", 32),
+		Hosting: true, Public: hex.EncodeToString(secret.PublicName("job")),
+		ID:   strings.Repeat("1", 32),
 		Host: "node 1\x1b[31m", Addrs: []netip.AddrPort{
 			netip.MustParseAddrPort("10.77.0.11:29600"),
 			netip.MustParseAddrPort("[fe80::1%eth0]:29600"),

@@ -59,8 +59,8 @@ func socket(dir, name string, use func(fd int, addr syscall.Sockaddr) error) (*o
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Ask returns the text of the keeper with that socket file. The error is syscall.ENOENT if no keeper
-// has been started, and another one if it has been killed or does not answer.
+// Ask returns the text of the keeper with that socket file. The error is syscall.ENOENT if no
+// keeper has been started, and another one if it has been killed or does not answer.
 func Ask(dir, name string) (string, error) {
 	conn, err := connect(dir, name)
 	if err != nil {
@@ -72,8 +72,8 @@ func Ask(dir, name string) (string, error) {
 	return string(text[:n]), err
 }
 
-// Killed tells whether a keeper with that socket file has been killed: there is one at whose end its
-// file was not removed.
+// Killed tells whether a keeper with that socket file has been killed: there is one at whose end
+// its file was not removed.
 func Killed(dir, name string) bool {
 	conn, err := connect(dir, name)
 	if err != nil {
