@@ -43,7 +43,7 @@ func (l *Local) checkDirectory() error {
 			return fmt.Errorf("cannot change to directory %q: %w", given, err)
 		}
 	}
-	if !errors.Is(l.noDir, fs.ErrNotExist) {
+	if !errors.Is(l.noDir, fs.ErrNotExist) || !host.DirectoryRemoved() {
 		return nil
 	}
 	name := ""
