@@ -113,30 +113,33 @@ func parseError(f *pflag.FlagSet, err error) error {
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
 }
 
-// foreignFlags are flags of other launchers, with what exec has instead.
-var foreignFlags = map[string]string{
-	"n":                "use --nproc-per-node N for the number of workers on a node",
-	"np":               "use --nproc-per-node N for the number of workers on a node",
-	"rdzv-endpoint":    "omit it, or name the first node with --store HOST",
-	"rdzv-backend":     "omit it: rdzv contains its own store",
-	"rdzv-conf":        "use --join-timeout D and --peer-timeout D",
-	"max-restarts":     "omit it: rdzv does not restart jobs",
-	"x":                "use --export NAME",
-	"hostfile":         "start rdzv with mpirun or srun, or on every node",
-	"H":                "start rdzv with mpirun or srun, or on every node",
-	"host":             "start rdzv with mpirun or srun, or on every node",
-	"no-python":        "omit it: exec runs any program",
-	"m":                "use rdzv exec -- python3 -m MODULE",
-	"module":           "use rdzv exec -- python3 -m MODULE",
-	"start-method":     "omit it",
-	"numa-binding":     "use --bind numa",
-	"local-addr":       "use --net NETWORK to choose the addresses",
-	"log-dir":          "redirect the output of each worker: " + ownFile,
-	"redirects":        "redirect the output of each worker: " + ownFile,
-	"r":                "redirect the output of each worker: " + ownFile,
-	"tee":              "copy the output of each worker: " + ownCopy,
-	"t":                "copy the output of each worker: " + ownCopy,
-	"monitor-interval": "omit it: rdzv notices at once when a worker ends",
+// foreignFlags are flags of other launchers, with what exec has instead. They are a function because
+// each start of an agent or a watchdog would make the map.
+func foreignFlags() map[string]string {
+	return map[string]string{
+		"n":                "use --nproc-per-node N for the number of workers on a node",
+		"np":               "use --nproc-per-node N for the number of workers on a node",
+		"rdzv-endpoint":    "omit it, or name the first node with --store HOST",
+		"rdzv-backend":     "omit it: rdzv contains its own store",
+		"rdzv-conf":        "use --join-timeout D and --peer-timeout D",
+		"max-restarts":     "omit it: rdzv does not restart jobs",
+		"x":                "use --export NAME",
+		"hostfile":         "start rdzv with mpirun or srun, or on every node",
+		"H":                "start rdzv with mpirun or srun, or on every node",
+		"host":             "start rdzv with mpirun or srun, or on every node",
+		"no-python":        "omit it: exec runs any program",
+		"m":                "use rdzv exec -- python3 -m MODULE",
+		"module":           "use rdzv exec -- python3 -m MODULE",
+		"start-method":     "omit it",
+		"numa-binding":     "use --bind numa",
+		"local-addr":       "use --net NETWORK to choose the addresses",
+		"log-dir":          "redirect the output of each worker: " + ownFile,
+		"redirects":        "redirect the output of each worker: " + ownFile,
+		"r":                "redirect the output of each worker: " + ownFile,
+		"tee":              "copy the output of each worker: " + ownCopy,
+		"t":                "copy the output of each worker: " + ownCopy,
+		"monitor-interval": "omit it: rdzv notices at once when a worker ends",
+	}
 }
 
 // What replaces torchrun's files of each worker's output.
@@ -154,7 +157,7 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	name, _, _ = strings.Cut(name, "=")
 	unknown := fmt.Errorf("cannot run %s: unknown flag %q", f.Name(), dashes+name)
 	name = string(canonical(f, name))
-	if hint := foreignFlags[name]; hint != "" && f.Name() == "exec" {
+	if hint := foreignFlags()[name]; hint != "" && f.Name() == "exec" {
 		return hinted{unknown, hint}
 	}
 	var names []string

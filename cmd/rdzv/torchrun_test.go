@@ -34,7 +34,7 @@ func TestTorchrunTable(t *testing.T) {
 			checkTorchrunFlag(t, flags, flag[1], name, row[2])
 		}
 	}
-	for name := range foreignFlags {
+	for name := range foreignFlags() {
 		if !rows[name] && !otherLaunchers[name] {
 			t.Errorf("the table does not have torchrun's --%s", name)
 		}
@@ -52,7 +52,7 @@ func checkTorchrunFlag(t *testing.T, flags *pflag.FlagSet, torchrun, name, equiv
 		if !strings.HasPrefix(equivalent, "`--"+name) {
 			t.Errorf("--%s is --%s in exec, the table says %s", torchrun, name, equivalent)
 		}
-	} else if foreignFlags[name] == "" {
+	} else if foreignFlags()[name] == "" {
 		t.Errorf("exec neither knows --%s nor hints at %s", torchrun, equivalent)
 	}
 }
