@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,13 +21,18 @@ func newFlags(command string) *pflag.FlagSet {
 	return f
 }
 
-// torchrunFlags are flags of torchrun whose values mean the same in exec.
-var torchrunFlags = map[string]string{"nnodes": "nodes", "master-addr": "store", "rdzv-id": "job"}
+// torchrunFlags are flags of torchrun whose values mean the same in exec, and exec's names of them.
+var torchrunFlags = [...][2]string{{"nnodes", "nodes"}, {"master-addr", "store"}, {"rdzv-id", "job"}}
 
 // canonical is the name of a flag that may be spelled as torchrun's: --nproc_per_node, --nnodes.
 func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	name = strings.ReplaceAll(name, "_", "-")
-	return pflag.NormalizedName(cmp.Or(torchrunFlags[name], name))
+	for _, flag := range torchrunFlags {
+		if flag[0] == name {
+			name = flag[1]
+		}
+	}
+	return pflag.NormalizedName(name)
 }
 
 // parse reads the flags from args, and those that args do not contain from their RDZV_<FLAG>
@@ -60,7 +64,7 @@ func setFromVariable(f *pflag.FlagSet, flag *pflag.Flag, text string) error {
 	for _, value := range values {
 		if f.Set(flag.Name, value) != nil {
 			return fmt.Errorf("cannot run %s: %s=%q: must be %s",
-				f.Name(), variable(flag.Name), value, valueKinds[flag.Value.Type()])
+				f.Name(), variable(flag.Name), value, valueKind(flag))
 		}
 	}
 	return nil
@@ -80,11 +84,17 @@ func checkValue(f *pflag.FlagSet, flag *pflag.Flag) error {
 	return nil
 }
 
-// valueKinds describes the values of each type of flag.
-var valueKinds = map[string]string{
-	"int":      "a whole number",
-	"duration": "a duration with its unit, such as 10s, 5m or 1h30m",
-	"bool":     "true or false",
+// valueKind describes the values of a type of flag.
+func valueKind(flag *pflag.Flag) string {
+	switch flag.Value.Type() {
+	case "int":
+		return "a whole number"
+	case "duration":
+		return "a duration with its unit, such as 10s, 5m or 1h30m"
+	case "bool":
+		return "true or false"
+	}
+	return ""
 }
 
 // join makes one error of all problems that are not nil, one line each; nil if there are none.
@@ -108,7 +118,7 @@ func parseError(f *pflag.FlagSet, err error) error {
 	case *pflag.InvalidValueError:
 		flag := err.GetFlag()
 		return fmt.Errorf("cannot run %s: --%s %q: must be %s",
-			f.Name(), flag.Name, err.GetValue(), valueKinds[flag.Value.Type()])
+			f.Name(), flag.Name, err.GetValue(), valueKind(flag))
 	}
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
 }

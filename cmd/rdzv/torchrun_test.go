@@ -39,7 +39,8 @@ func TestTorchrunTable(t *testing.T) {
 			t.Errorf("the table does not have torchrun's --%s", name)
 		}
 	}
-	for name := range torchrunFlags {
+	for _, flag := range torchrunFlags {
+		name := flag[0]
 		if !rows[name] {
 			t.Errorf("the table does not have torchrun's --%s", name)
 		}
