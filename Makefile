@@ -68,7 +68,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # make chaos runs TestChaos, make scale TestScale, make attack TestAttackClocks.
 integration: bin/rdzv
-	$(INTEGRATION) -timeout 20m -skip '^(TestChaos|TestScale|TestAttackClocks)$$'
+	$(INTEGRATION) -timeout 25m -skip '^(TestChaos|TestScale|TestAttackClocks)$$'
 
 SHELL_FILES := .ci/run scripts/* integration/testbed/hosts integration/testbed/slurm bench/*.sh
 

@@ -237,7 +237,7 @@ func (j *job) signal(pid int, s syscall.Signal) {
 // briefly.
 func (j *job) removeLeftovers() {
 	j.t.Helper()
-	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "100ms"}
+	alone := []string{"--nodes", "2", "--store", "localhost", "--join-timeout", "500ms"}
 	job := "leftovers-" + filepath.Base(j.root) // other tests do the same on this host
 	j.start(rdzvExec(append(alone, "--job", job), []string{"true"})...).checkCode(124)
 }
