@@ -121,7 +121,9 @@ func TestDeviceModes(t *testing.T) {
 		!strings.Contains(err.Error(), "HABANA_VISIBLE_DEVICES=1,2") {
 		t.Errorf("masking HABANA_VISIBLE_DEVICES: %v", err)
 	}
-	if _, err := TorchChanges(Env{}, id, TorchOptions{Device: "gpu"}); err == nil || !strings.Contains(err.Error(), `"gpu"`) || !strings.Contains(err.Error(), "local-rank") {
+	_, err := TorchChanges(Env{}, id, TorchOptions{Device: "gpu"})
+	if err == nil || !strings.Contains(err.Error(), `"gpu"`) ||
+		!strings.Contains(err.Error(), "local-rank") {
 		t.Errorf("device mode gpu: %v", err)
 	}
 }
@@ -137,7 +139,9 @@ func maskIn(c Changes) string {
 
 // For every list a worker's index is within it, and a mask leaves one of its entries.
 func FuzzDevices(f *testing.F) {
-	for _, list := range []string{"0,1", "", "-1", "GPU-a,GPU-b", "MIG-a", "0-3", "0.1,1.0", ",", "99999999999999999999", "0,0"} {
+	for _, list := range []string{
+		"0,1", "", "-1", "GPU-a,GPU-b", "MIG-a", "0-3", "0.1,1.0", ",", "99999999999999999999", "0,0",
+	} {
 		for variable := range 8 {
 			f.Add(list, variable, 1)
 		}

@@ -28,7 +28,10 @@ func FuzzDetect(f *testing.F) {
 			}
 			return
 		}
-		for _, pair := range [][2]int{{p.Rank, p.Size}, {p.LocalRank, p.LocalSize}, {p.NodeRank, p.Nodes}, {p.LocalRank, p.Size}, {p.NodeRank, p.Size}} {
+		for _, pair := range [][2]int{
+			{p.Rank, p.Size}, {p.LocalRank, p.LocalSize}, {p.NodeRank, p.Nodes},
+			{p.LocalRank, p.Size}, {p.NodeRank, p.Size},
+		} {
 			if index, count := pair[0], pair[1]; index < Unknown || count < Unknown || count == 0 ||
 				count > MaxTasks || count != Unknown && index >= count {
 				t.Errorf("index %d of %d: %s", index, count, numbersOf(p))
@@ -44,7 +47,10 @@ func FuzzDetect(f *testing.F) {
 }
 
 func FuzzTasksOnNode(f *testing.F) {
-	for _, list := range []string{"2,1(x2)", "2(x2)", "1", "", "3(x", "3(x0)", "-1", "1,,2", "99999999999999999999", "1(x99999999999)"} {
+	for _, list := range []string{
+		"2,1(x2)", "2(x2)", "1", "", "3(x", "3(x0)", "-1", "1,,2", "99999999999999999999",
+		"1(x99999999999)",
+	} {
 		f.Add(list, 1)
 	}
 	f.Fuzz(func(t *testing.T, list string, node int) {

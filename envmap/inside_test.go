@@ -19,7 +19,10 @@ func TestInside(t *testing.T) {
 		t.Fatalf("inside %v, job %q, %v", inside, p.Job, err)
 	}
 	wantPlacement(t, p, placed(Slurm, 5, 8, 1, 4, 1, 2))
-	for env, names := range map[string]string{"RDZV_RUN_ID=x WORLD_SIZE=2": "RANK", "RDZV_RUN_ID=x RANK=2 WORLD_SIZE=2": "RANK=2"} {
+	for env, names := range map[string]string{
+		"RDZV_RUN_ID=x WORLD_SIZE=2":        "RANK",
+		"RDZV_RUN_ID=x RANK=2 WORLD_SIZE=2": "RANK=2",
+	} {
 		if _, inside, err := Inside(ParseEnv(strings.Fields(env))); !inside || err == nil ||
 			!strings.Contains(err.Error(), names) {
 			t.Errorf("%s: %v, %v", env, inside, err)

@@ -13,7 +13,8 @@ func TestSet(t *testing.T) {
 		`JSON={{"rank":{rank}}}`, "X=", "OMP_NUM_THREADS=2", "RDZV_FOO=bar", "EQ=a=b",
 	}})
 	for name, want := range map[string]string{
-		"URL": "tcp://10.0.0.1:29601", "ALL": "5/8 1/4 1/2 1 eth1", "JSON": `{"rank":5}`, "X": "", "OMP_NUM_THREADS": "2", "RDZV_FOO": "bar", "EQ": "a=b",
+		"URL": "tcp://10.0.0.1:29601", "ALL": "5/8 1/4 1/2 1 eth1", "JSON": `{"rank":5}`, "X": "",
+		"OMP_NUM_THREADS": "2", "RDZV_FOO": "bar", "EQ": "a=b",
 	} {
 		if got := c.value(name); got != want || !c.sets(name) {
 			t.Errorf("%s=%q, want %q", name, got, want)
@@ -23,7 +24,9 @@ func TestSet(t *testing.T) {
 		"RANK=3": "set RANK", "MASTER_PORT=1": "MASTER_PORT", "RDZV_RUN_ID=x": "RDZV_RUN_ID",
 		"RDZV_DEVICE_INDEX=1":       "RDZV_DEVICE_INDEX",
 		"TORCHELASTIC_ERROR_FILE=x": "TORCHELASTIC_ERROR_FILE",
-		"A={rnak}":                  "{rnak}", "A={": `"{"`, "A=x}": `"}"`, "A={rank": `"{"`, "A": `"A"`, "=x": `"=x"`, "A=\x00": "NUL", "A={}": "{}",
+		"A={rnak}":                  "{rnak}",
+		"A={":                       `"{"`, "A=x}": `"}"`, "A={rank": `"{"`, "A={}": "{}",
+		"A": `"A"`, "=x": `"=x"`, "A=\x00": "NUL",
 	} {
 		_, err := TorchChanges(Env{}, second, TorchOptions{Set: []string{bad}})
 		if err == nil || !strings.Contains(err.Error(), names) {
@@ -43,7 +46,9 @@ func TestSet(t *testing.T) {
 }
 
 func FuzzFill(f *testing.F) {
-	for _, template := range []string{"tcp://{master_addr}:{master_port}", "{{}}", "{", "}{", "{rank}{rank}", "{rank", "a}"} {
+	for _, template := range []string{
+		"tcp://{master_addr}:{master_port}", "{{}}", "{", "}{", "{rank}{rank}", "{rank", "a}",
+	} {
 		f.Add(template)
 	}
 	f.Fuzz(func(t *testing.T, template string) {

@@ -21,7 +21,10 @@ func evaluate(t *testing.T, shell, text string) []string {
 }
 
 func TestShell(t *testing.T) {
-	set := []KV{{"A", "plain"}, {"B", "it's"}, {"C", "$(touch /tmp/x) `id` \"q\" \\ ; & | \n second line\t"}, {"D", ""}, {"E_1", "'"}, {"F", "-n"}, {"G", "é\xff"}}
+	set := []KV{
+		{"A", "plain"}, {"B", "it's"}, {"D", ""}, {"E_1", "'"}, {"F", "-n"}, {"G", "é\xff"},
+		{"C", "$(touch /tmp/x) `id` \"q\" \\ ; & | \n second line\t"},
+	}
 	text := Shell(append(set, KV{"1BAD", "x"}, KV{"BAD-NAME", "x"}, KV{"", "x"}, KV{"PPID", "x"},
 		KV{"X;touch /tmp/x", "x"}, KV{"NUL", "\x00"}), "OLD", "NOT THERE")
 	env := evaluate(t, "/bin/sh", text)
@@ -55,7 +58,9 @@ func TestReservedNamesOfShells(t *testing.T) {
 }
 
 func FuzzShell(f *testing.F) {
-	for _, value := range []string{"", "'", "''", `\'`, "$(id)", "`id`", "a\nb", "\n\n", "$'", `"`, "\x7f\xfe", "!!", "~", "*"} {
+	for _, value := range []string{
+		"", "'", "''", `\'`, "$(id)", "`id`", "a\nb", "\n\n", "$'", `"`, "\x7f\xfe", "!!", "~", "*",
+	} {
 		f.Add("NAME", value)
 		f.Add(value, "x")
 	}

@@ -93,7 +93,9 @@ func TestAsOpenMPI(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		c := changes(t, recorded(t, "openmpi4-1pernode", 1), second,
 			TorchOptions{AsOpenMPI: true, StripLauncher: own})
-		for name, want := range map[string]string{"RANK": "5", "SIZE": "8", "LOCAL_RANK": "1", "LOCAL_SIZE": "4", "NODE_RANK": "1"} {
+		for name, want := range map[string]string{
+			"RANK": "5", "SIZE": "8", "LOCAL_RANK": "1", "LOCAL_SIZE": "4", "NODE_RANK": "1",
+		} {
 			if got := c.value("OMPI_COMM_WORLD_" + name); got != want {
 				t.Errorf("OMPI_COMM_WORLD_%s=%s, want %s", name, got, want)
 			}

@@ -178,7 +178,7 @@ func jumped(mono int64) int64 {
 }
 `
 
-// buildWithJumps builds an rdzv whose clock obeys CLOCK_JUMP. That compiles all packages, because
+// buildWithJumps builds rdzv with a clock that obeys CLOCK_JUMP. That compiles all packages, because
 // all depend on package time.
 func buildWithJumps(t *testing.T, dir string) (program string) {
 	t.Helper()

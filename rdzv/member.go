@@ -74,10 +74,12 @@ type Member struct {
 type ProblemKind string
 
 const (
-	ProgramMissing       ProblemKind = "program_missing"        // the program, or its interpreter or script, does not exist
-	ProgramNotExecutable ProblemKind = "program_not_executable" // it cannot be executed, or its script cannot be read
-	DifferenceProblem    ProblemKind = "difference"             // nodes differ, see Member.Strict
-	OtherProblem         ProblemKind = "other"                  // a limit, a device, a port, ...
+	// The program, or its interpreter or script, does not exist.
+	ProgramMissing ProblemKind = "program_missing"
+	// It cannot be executed, or its script cannot be read.
+	ProgramNotExecutable ProblemKind = "program_not_executable"
+	DifferenceProblem    ProblemKind = "difference" // nodes differ, see Member.Strict
+	OtherProblem         ProblemKind = "other"      // a limit, a device, a port, ...
 )
 
 // Problem is what prevents an agent from running its workers. It is part of the member, so that the

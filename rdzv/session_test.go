@@ -172,7 +172,9 @@ func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 	if !errors.As(err, &v) || v.Kind != Unready || v.Problems[1].Kind != ProgramMissing {
 		t.Fatalf("World: %v, verdict %+v", err, v)
 	}
-	if want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)\nno GPU (on node2)"; v.Error() != want {
+	want := "cannot execute train.py (on node2)\ncannot find train.py (on node1, node3)\n" +
+		"no GPU (on node2)"
+	if v.Error() != want {
 		t.Errorf("got %q, want %q", v.Error(), want)
 	}
 	var first NodeProblem

@@ -7,7 +7,10 @@ import (
 
 func TestStragglersAreReported(t *testing.T) {
 	reported := make(chan Stragglers, 1)
-	j := start(t, LeaderConfig{Agents: 3, stragglingAfter: time.Millisecond, Straggling: func(s Stragglers) { reported <- s }})
+	j := start(t, LeaderConfig{
+		Agents: 3, stragglingAfter: time.Millisecond,
+		Straggling: func(s Stragglers) { reported <- s },
+	})
 	two := member(1)
 	two.Slots = 2
 	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}

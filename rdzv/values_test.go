@@ -202,7 +202,10 @@ func TestLargestOutcomeIsReadable(t *testing.T) {
 }
 
 func TestClip(t *testing.T) {
-	for _, text := range []string{"", "short", "\xff", strings.Repeat("é", maxText), strings.Repeat("x", maxText), strings.Repeat("x", maxText+1)} {
+	for _, text := range []string{
+		"", "short", "\xff", strings.Repeat("é", maxText), strings.Repeat("x", maxText),
+		strings.Repeat("x", maxText+1),
+	} {
 		got := clip(text)
 		if len(got) > maxText || !utf8.ValidString(got) {
 			t.Errorf("%.20q...: %d bytes %.20q", text, len(got), got)

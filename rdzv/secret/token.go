@@ -33,9 +33,9 @@ var (
 )
 
 // ParseToken parses a token: at least MinSecret bytes as hexadecimal, or as base64url with or
-// without padding. Leading and trailing white space is ignored. It refuses tokens that somebody
-// seems to have written by hand, because whoever has recorded a beacon can try guesses at leisure.
-// The error never repeats the text.
+// without padding. Leading and trailing white space is ignored. It refuses tokens that do not seem
+// to be random, because whoever has recorded a beacon can try guesses offline. The error never
+// repeats the text.
 func ParseToken(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxToken {
