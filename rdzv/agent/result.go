@@ -3,7 +3,10 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
@@ -93,4 +96,101 @@ func (l *Local) notJoined(err error) error {
 		return signal // what else was tried meanwhile does not matter
 	}
 	return err
+}
+
+// The exit codes of a job that did not end with the exit code of a worker.
+const (
+	CodeUnready       = 121 // a check failed on some node, no worker was started
+	CodeStraggling    = 122 // workers were stopped after Config.ExitTimeout
+	CodeLost          = 123 // an agent, a node or the store was lost
+	CodeIncomplete    = 124 // not all agents joined within Config.JoinTimeout
+	CodeAgent         = 125 // an agent could not start its store, or could not run or end its workers
+	CodeNotExecutable = 126 // the program cannot be executed, or its script cannot be read, on some node
+	CodeMissing       = 127 // the program, or its interpreter or script, is missing on some node
+	CodeSignal        = 128 // plus the number of the signal that ended a worker, or the job
+)
+
+// ExitCode is the code with which "rdzv exec" exits when [Run] has returned these values. It is the
+// same on every agent of the job, so that a launcher that passes on the first, the largest or the
+// bitwise or of its tasks' codes passes on this one.
+func ExitCode(r Result, err error) int {
+	if err != nil {
+		return errorCode(err)
+	}
+	v := r.Verdict
+	if v == nil {
+		return CodeLost // no verdict reached this agent: the store was lost first
+	}
+	switch v.Kind {
+	case rdzv.Done:
+		return 0
+	case rdzv.Failed:
+		return workerCode(v.Code, v.Signal)
+	case rdzv.Ended:
+		if !r.Settled {
+			return CodeSignal + v.Signal
+		}
+		return r.Code
+	case rdzv.Unready:
+		return unreadyCode(v.Problems)
+	case rdzv.Incomplete:
+		return CodeIncomplete
+	case rdzv.Straggling:
+		return CodeStraggling
+	default:
+		return CodeLost
+	}
+}
+
+// errorCode is the exit code of an agent that never was a member of a job.
+func errorCode(err error) int {
+	var late *JoinTimeoutError
+	var signal *SignalError
+	var problem *ProblemError
+	var launcher *LauncherDiedError
+	switch {
+	case errors.As(err, &late):
+		return CodeIncomplete
+	case errors.As(err, &signal):
+		return CodeSignal + int(signal.Signal)
+	case errors.As(err, &problem):
+		return CodeUnready
+	case errors.As(err, &launcher):
+		return CodeLost
+	}
+	return CodeAgent
+}
+
+// workerCode is how a shell shows the end of a process.
+func workerCode(code, signal int) int {
+	if signal != 0 {
+		return CodeSignal + signal
+	}
+	return code
+}
+
+// signalName is "SIGKILL" for 9, and "" for 0.
+func signalName(signal int) string {
+	if signal == 0 {
+		return ""
+	}
+	if name := unix.SignalName(syscall.Signal(signal)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", signal)
+}
+
+// unreadyCode is the highest of the problems' codes, so that the order in which members join does
+// not matter.
+func unreadyCode(problems []rdzv.NodeProblem) int {
+	code := CodeUnready
+	for _, p := range problems {
+		switch p.Kind {
+		case rdzv.ProgramMissing:
+			code = max(code, CodeMissing)
+		case rdzv.ProgramNotExecutable:
+			code = max(code, CodeNotExecutable)
+		}
+	}
+	return code
 }
