@@ -30,6 +30,8 @@
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome
 //	signal/settled  all have settled, written by the leader    settled
+//	signal/ask/ASK  a question to all agents, of any of them   ask
+//	answer/ASK/ID   what an agent answers                      Answer
 //
 // Values are JSON with a version. Each agent watches signal/ and gets its own seat, and
 // only the leader reads the keys of all agents: the cost is linear in the number of

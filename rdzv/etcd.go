@@ -145,6 +145,11 @@ func absent(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 }
 
+// present is the condition that a key exists.
+func present(key string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
+}
+
 // watch returns the events of all keys with a prefix, from now until the returned function
 // is called; ctx bounds only the wait for the store's confirmation. etcd serves a watch
 // that begins now at once, but one that begins in the past from a loop with a period of

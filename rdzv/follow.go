@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,7 +26,7 @@ func (s *Session) follow(events clientv3.WatchChan) {
 	s.loseStore(why)
 }
 
-// applySignal applies a signal if it is the first one of its key.
+// applySignal applies a signal if it is the first one of its key, and answers a question.
 func (s *Session) applySignal(e *clientv3.Event) error {
 	key, value := string(e.Kv.Key), e.Kv.Value
 	switch {
@@ -43,6 +44,9 @@ func (s *Session) applySignal(e *clientv3.Event) error {
 		return keepSignal(&s.look, key, value, func() { close(s.haveLook) })
 	case key == s.keys.settled():
 		return keepSignal(&s.settled, key, value, func() { close(s.haveSettled) })
+	}
+	if id, asked := strings.CutPrefix(key, s.keys.asks()); asked {
+		s.wg.Go(func() { s.answer(id, value) })
 	}
 	return nil
 }
@@ -93,5 +97,6 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	if w.Seat, err = decode[Seat](answer.Kvs[0].Value); err != nil {
 		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
 	}
+	s.seat.Store(&w.Seat)
 	return w, nil
 }

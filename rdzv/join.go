@@ -44,6 +44,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	s.store, s.loseStore = context.WithCancelCause(context.Background())
 	s.ctx, s.cancel = context.WithCancelCause(s.store)
+	s.answering, s.stopAnswers = context.WithCancel(s.store)
 	if err := s.join(ctx); err != nil {
 		// After any other error the member may have been published.
 		_, occupied := errors.AsType[*OccupiedError](err)

@@ -32,11 +32,17 @@ func (k keys) signals() string           { return k.prefix + "signal/" }
 func (k keys) readies() string           { return k.prefix + "ready/" }
 func (k keys) ready(id string) string    { return k.readies() + id }
 func (k keys) exports() string           { return k.signals() + "exports" }
+func (k keys) asks() string              { return k.signals() + "ask/" }
+func (k keys) ask(id string) string      { return k.asks() + id }
+func (k keys) answers(id string) string  { return k.prefix + "answer/" + id + "/" }
 func (k keys) world() string             { return k.signals() + "world" }
 func (k keys) start() string             { return k.signals() + "start" }
 func (k keys) look() string              { return k.signals() + "look" }
 func (k keys) verdict() string           { return k.signals() + "verdict" }
 func (k keys) settled() string           { return k.signals() + "settled" }
+
+// answer is the key of an agent's answer to a question.
+func (k keys) answer(ask, agent string) string { return k.answers(ask) + agent }
 
 // maxValue is the maximum size of a value in the store, in bytes. The largest one is a member with
 // 128 KiB of exported variables and their names.

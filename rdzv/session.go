@@ -31,6 +31,10 @@ type Config struct {
 	// has failed; default 2 s. There is no limit before that: a store that serves
 	// thousands of agents answers late, but only a lost store fails.
 	ConnectTimeout time.Duration
+
+	// Answer answers the questions of other agents, see Session.Ask, with at most MaxAnswer bytes. It
+	// must return soon after its ctx has ended; there may be several calls at a time. nil answers none.
+	Answer func(context.Context, Question) ([]byte, error)
 }
 
 const (
@@ -80,9 +84,13 @@ type Session struct {
 	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
 
+	answering   context.Context // of answers to other agents; ends with store or when this agent leaves
+	stopAnswers context.CancelFunc
+
 	verdict     atomic.Pointer[Verdict]
 	world       atomic.Pointer[World]
 	haveWorld   chan struct{}           // closed when world is set
+	seat        atomic.Pointer[Seat]    // set by World
 	exports     atomic.Pointer[Exports] // set before world, if at all
 	start       atomic.Pointer[started]
 	haveStart   chan struct{} // closed when start is set
@@ -143,6 +151,7 @@ func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) 
 // lost and does not wait for it.
 func (s *Session) close(cause error, goodbye bool) {
 	s.cancel(cause)
+	s.stopAnswers()
 	if s.stream != nil && goodbye {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
