@@ -25,12 +25,22 @@ type Process struct {
 	Name        string // command name, at most 15 bytes
 	State       byte   // R, S, D, T, t, Z or X
 	Start       uint64 // in clock ticks since boot; with PID it identifies a process uniquely
+	CPU         uint64 // clock ticks that its threads have run, in user mode and in the kernel
 }
 
 // Read returns what proc contains about the process pid. The error is syscall.ESRCH if there is no
 // such process.
 func Read(proc fs.FS, pid int) (Process, error) {
-	text, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "stat"))
+	return read(proc, path.Join(strconv.Itoa(pid), "stat"))
+}
+
+// ReadThread returns what proc contains about a thread of the process pid, as Read does.
+func ReadThread(proc fs.FS, pid, tid int) (Process, error) {
+	return read(proc, path.Join(strconv.Itoa(pid), "task", strconv.Itoa(tid), "stat"))
+}
+
+func read(proc fs.FS, file string) (Process, error) {
+	text, err := fs.ReadFile(proc, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Process{}, syscall.ESRCH
 	}
@@ -56,11 +66,15 @@ func parse(text []byte) (Process, error) {
 	pid, err1 := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
 	parent, err2 := strconv.Atoi(string(fields[1]))
 	start, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	user, err4 := strconv.ParseUint(string(fields[11]), 10, 64)
+	system, err5 := strconv.ParseUint(string(fields[12]), 10, 64)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return Process{}, errStat
 	}
-	name := string(text[open+1 : end])
-	return Process{PID: pid, Parent: parent, Name: name, State: fields[0][0], Start: start}, nil
+	return Process{
+		PID: pid, Parent: parent, Name: string(text[open+1 : end]), State: fields[0][0],
+		Start: start, CPU: user + system,
+	}, nil
 }
 
 // maxAncestors is the largest number of ancestors that are returned. There may be shells and

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 	names := []string{"cat", "a b", "tmux: server", "a (strange) name", "x) S 1 (", ")", ""}
 	for _, name := range names {
 		p, err := parse([]byte("4711 (" + name + ")" + rest))
-		want := Process{PID: 4711, Parent: 42, Name: name, State: 'S', Start: 98765}
+		want := Process{PID: 4711, Parent: 42, Name: name, State: 'S', Start: 98765, CPU: 11}
 		if err != nil || p != want {
 			t.Errorf("parse of name %q = %+v, %v", name, p, err)
 		}

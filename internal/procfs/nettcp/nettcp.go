@@ -55,6 +55,30 @@ func Inodes(proc fs.FS, process string, port uint16) map[uint64]bool {
 	return inodes
 }
 
+// Peers returns the remote addresses of the TCP connections of the network namespace of a process,
+// such as "71", by the inodes of their sockets.
+func Peers(proc fs.FS, process string) map[uint64]netip.AddrPort {
+	peers := map[uint64]netip.AddrPort{}
+	for _, name := range []string{"tcp", "tcp6"} {
+		f, err := proc.Open(path.Join(process, "net", name))
+		if err != nil {
+			continue
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			words := strings.Fields(lines.Text())
+			pair, _, err := parseLine(lines.Text())
+			if err != nil || len(words) < 10 || words[3] == listening {
+				continue
+			}
+			if inode, err := strconv.ParseUint(words[9], 10, 64); err == nil && inode != 0 {
+				peers[inode] = pair.remote
+			}
+		}
+		f.Close()
+	}
+	return peers
+}
+
 // addInodes adds those of a table. Most lines are of other ports: it does not parse them.
 func addInodes(inodes map[uint64]bool, r io.Reader, port uint16) {
 	end := fmt.Appendf(nil, ":%04X ", port)

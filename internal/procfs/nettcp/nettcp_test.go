@@ -56,6 +56,10 @@ func TestInodes(t *testing.T) {
 			t.Errorf("process %s: got %v, want %v", pid, got, want)
 		}
 	}
+	peers := Peers(proc, "7")
+	if n, p := len(peers), peers[7].String(); n != 5 || p != "10.77.0.11:35857" {
+		t.Errorf("the sockets of process 7 have the peers %v", peers)
+	}
 }
 
 // nativeWord returns four bytes of an address as the kernel of this machine prints them.
