@@ -46,6 +46,7 @@ var rules = []struct {
 			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
 			"rdzv/rdzv/presence",
 			"rdzv/rdzv/secret",
+			"rdzv/rdzv/stacks",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
 			"rdzv/internal/shell",
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
@@ -57,6 +58,10 @@ var rules = []struct {
 		packages:  "./rdzv/check",
 		forbidden: map[string]string{"os/...": "a report is made from members alone"},
 		allowed:   []string{"rdzv/rdzv"},
+	},
+	{
+		packages: "./rdzv/stacks",
+		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/procfs/..."},
 	},
 	{
 		packages: "./rdzv/agent/internal/...",
@@ -77,7 +82,8 @@ var rules = []struct {
 	{
 		packages: "./cmd/rdzv/internal/console",
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/envmap", "rdzv/wrap",
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/rdzv/stacks", "rdzv/envmap",
+			"rdzv/wrap",
 			"rdzv/internal/shell",
 			"golang.org/x/sys/unix",
 		},

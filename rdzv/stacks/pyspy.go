@@ -1,0 +1,116 @@
+package stacks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// NotInstalled is the problem if there is no py-spy.
+const NotInstalled = "py-spy is not installed"
+
+// pyThread is one thread in what "py-spy dump --json" prints.
+type pyThread struct {
+	ID     int       `json:"os_thread_id"` // 0 if unknown
+	Name   string    `json:"thread_name"`
+	Frames []pyFrame `json:"frames"` // the innermost call first
+}
+
+type pyFrame struct {
+	Name  string `json:"name"`
+	File  string `json:"filename"`
+	Short string `json:"short_filename"` // without the directories of sys.path; may be missing
+	Line  int    `json:"line"`
+}
+
+// maxFrames is how many calls of a stack are kept, and maxFrame their size in bytes.
+const (
+	maxFrames = 64
+	maxFrame  = 200
+)
+
+// PySpy returns what Observer.PySpy needs for the executable file of py-spy. It runs in an
+// environment. The error, if it fails, is the line of its standard error that says why.
+func PySpy(file string, environ []string) func(ctx context.Context, args ...string) ([]byte, error) {
+	return func(ctx context.Context, args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, file, append([]string{"dump"}, args...)...)
+		cmd.Env, cmd.WaitDelay = environ, 100*time.Millisecond
+		out, err := cmd.Output()
+		var failed *exec.ExitError
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			err = errors.New("timed out")
+		case errors.As(err, &failed):
+			reason, _, _ := strings.Cut(strings.TrimSpace(string(failed.Stderr)), "\n")
+			err = errors.New(strings.TrimPrefix(reason, "Error: "))
+		}
+		return out, err
+	}
+}
+
+// python is the Python stack of the main thread, and what the other threads are doing. py-spy does
+// not stop the process (--nonblocking).
+func (o *Observer) python(ctx context.Context, pid int) (
+	stack []string, others []Count, problem string,
+) {
+	if o.PySpy == nil {
+		return nil, nil, NotInstalled
+	}
+	out, err := o.PySpy(ctx, "--nonblocking", "--json", "--pid", strconv.Itoa(pid))
+	if err == nil {
+		stack, others, err = parsePySpy(out, pid)
+	}
+	if err != nil {
+		return nil, nil, fmt.Sprintf("py-spy failed: %v", err)
+	}
+	return stack, others, ""
+}
+
+func parsePySpy(out []byte, pid int) (stack []string, others []Count, err error) {
+	var threads []pyThread
+	if err := json.Unmarshal(out, &threads); err != nil {
+		return nil, nil, fmt.Errorf("cannot read what it prints: %w", err)
+	}
+	var texts []string
+	for _, t := range threads {
+		switch {
+		case len(t.Frames) == 0:
+		case t.ID == pid, t.ID == 0 && t.Name == "MainThread":
+			stack = t.stack()
+		default:
+			texts = append(texts, t.Frames[0].String())
+		}
+	}
+	if stack == nil {
+		return nil, nil, errors.New("it shows no main thread")
+	}
+	return stack, counts(texts), nil
+}
+
+func (t pyThread) stack() (stack []string) {
+	for i, f := range t.Frames {
+		if i == maxFrames-1 && len(t.Frames) > maxFrames {
+			return append(stack, fmt.Sprintf("%d more calls", len(t.Frames)-i))
+		}
+		stack = append(stack, f.String())
+	}
+	return stack
+}
+
+// String is "forward (model.py:12)".
+func (f pyFrame) String() string {
+	file := f.Short
+	if file == "" {
+		file = f.File
+	}
+	if f.Line != 0 {
+		file += ":" + strconv.Itoa(f.Line)
+	}
+	text := fmt.Sprintf("%s (%s)", f.Name, file)
+	return text[:min(len(text), maxFrame)]
+}

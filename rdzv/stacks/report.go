@@ -1,0 +1,112 @@
+package stacks
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Report is what the workers of a job are doing.
+type Report struct {
+	Ranks  int     // number of workers of the job
+	Groups []Group // the largest first
+	// Problems are what is not known, with its hosts.
+	Problems []Problem
+}
+
+// Problem is something that is not known about workers on some hosts.
+type Problem struct {
+	Text  string
+	Hosts []string
+}
+
+// Add adds a problem of a host.
+func (r *Report) Add(text, host string) {
+	i := slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Text == text })
+	if i < 0 {
+		i = len(r.Problems)
+		r.Problems = append(r.Problems, Problem{Text: text})
+	}
+	if p := &r.Problems[i]; !slices.Contains(p.Hosts, host) {
+		p.Hosts = append(p.Hosts, host)
+	}
+}
+
+// Group are workers that do the same: they have the same Python stack or, if it is not known, their
+// main threads do the same by what the kernel shows.
+type Group struct {
+	Workers []Worker // in the order of their ranks
+}
+
+// Ranks are the ranks of the group.
+func (g Group) Ranks() []int {
+	ranks := make([]int, len(g.Workers))
+	for i, w := range g.Workers {
+		ranks[i] = w.Rank
+	}
+	return ranks
+}
+
+// Of is the report on the nodes of a job of so many ranks.
+func Of(ranks int, nodes []Node) Report {
+	r := Report{Ranks: ranks}
+	var all []Worker
+	for _, n := range nodes {
+		for _, w := range n.Workers {
+			w.Host, w.Main.Object = n.Host, named(w.Main.Object, nodes)
+			all = append(all, w)
+		}
+	}
+	slices.SortFunc(all, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
+	index := map[string]int{}
+	for _, w := range all {
+		if w.Problem != "" {
+			r.Add(w.Problem, w.Host)
+		}
+		i, known := index[w.place()]
+		if !known {
+			i = len(r.Groups)
+			index[w.place()] = i
+			r.Groups = append(r.Groups, Group{})
+		}
+		r.Groups[i].Workers = append(r.Groups[i].Workers, w)
+	}
+	slices.SortStableFunc(r.Groups, func(a, b Group) int {
+		return cmp.Compare(len(b.Workers), len(a.Workers))
+	})
+	return r
+}
+
+// place is what workers that do the same have in common. Files and peers are not: each rank reads
+// its own part of the data, and is connected to other ranks.
+func (w Worker) place() string {
+	if len(w.Python) > 0 {
+		return "python\n" + strings.Join(w.Python, "\n")
+	}
+	return w.Main.Does
+}
+
+// named replaces the address at the beginning of an object by the name of its host.
+func named(object string, nodes []Node) string {
+	for _, n := range nodes {
+		for _, prefix := range []string{n.Addr + ":", "[" + n.Addr + "]:"} {
+			if port, is := strings.CutPrefix(object, prefix); is && n.Addr != "" {
+				return n.Host + ":" + port
+			}
+		}
+	}
+	return object
+}
+
+// Rest are the workers outside the largest group, if that has more than half of them: those that
+// differ from the others. Otherwise there are none.
+func (r Report) Rest() (rest []Worker) {
+	if len(r.Groups) == 0 || 2*len(r.Groups[0].Workers) <= r.Ranks {
+		return nil
+	}
+	for _, g := range r.Groups[1:] {
+		rest = append(rest, g.Workers...)
+	}
+	slices.SortFunc(rest, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
+	return rest
+}

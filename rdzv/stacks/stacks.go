@@ -1,0 +1,71 @@
+// Package stacks tells what the workers of a job are doing: the Python stack of each if py-spy can
+// read it, and what the kernel shows of its threads. It only reads: no worker is changed, and none
+// is stopped.
+package stacks
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Node is what the workers of one agent are doing.
+type Node struct {
+	Host    string   `json:"host"`
+	Addr    string   `json:"addr"` // of the host, as the other agents see it; "" if unknown
+	Workers []Worker `json:"workers"`
+}
+
+// Worker is what one worker is doing.
+type Worker struct {
+	Rank int    `json:"rank"`
+	Host string `json:"-"`   // that of its Node
+	PID  int    `json:"pid"` // of the process that runs Python: the worker or a descendant of it
+	// CPU is the use of CPU time while it was observed, in percent of one CPU.
+	CPU int `json:"cpu"`
+	// Main is the main thread as the kernel shows it.
+	Main Thread `json:"main"`
+	// Python is the Python stack of the main thread, the innermost call first; nil if it is unknown.
+	Python []string `json:"python,omitempty"`
+	// Others are the other threads: of Python if Python is known.
+	Others []Count `json:"others,omitempty"`
+	// Problem is why something is not known, "" if all is.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Thread is a thread as the kernel shows it.
+type Thread struct {
+	Does   string `json:"does"`             // "reading from a file (read)"
+	Object string `json:"object,omitempty"` // what with: the path of that file, or "10.0.0.2:4000"
+	State  string `json:"state,omitempty"`  // as ps shows it: R, S, D, T, t, Z
+	WChan  string `json:"wchan,omitempty"`  // the kernel function in which it waits
+}
+
+// Count is how many threads do the same.
+type Count struct {
+	N    int    `json:"n"`
+	Does string `json:"does"`
+}
+
+// maxKinds is how many Counts a worker has; the last one is for all others.
+const maxKinds = 6
+
+// counts counts equal texts, the most frequent one first.
+func counts(texts []string) (list []Count) {
+	byText := map[string]int{}
+	for _, text := range texts {
+		byText[text]++
+	}
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		list = append(list, Count{byText[text], text})
+	}
+	slices.SortStableFunc(list, func(a, b Count) int { return cmp.Compare(b.N, a.N) })
+	if len(list) > maxKinds {
+		rest := Count{Does: "something else"}
+		for _, c := range list[maxKinds-1:] {
+			rest.N += c.N
+		}
+		list = append(list[:maxKinds-1], rest)
+	}
+	return list
+}
