@@ -1,0 +1,177 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdzv/rdzv/stacks"
+)
+
+// The limits of a table of stacks: more groups, ranges of ranks, and values of a detail are left
+// out.
+const (
+	maxGroups = 16
+	maxRanges = 12
+	maxValues = 4
+)
+
+// StacksTable tells where the workers of a job are: first which ones are elsewhere than most
+// others, then each place with its ranks.
+func StacksTable(r stacks.Report) string {
+	var b strings.Builder
+	b.WriteString(stacksHeader(r) + "\n")
+	for i, g := range r.Groups {
+		if i == maxGroups {
+			left := 0
+			for _, g := range r.Groups[i:] {
+				left += len(g.Workers)
+			}
+			fmt.Fprintf(&b, "\n%s at other places\n", Plural(left, "more rank"))
+			break
+		}
+		writeGroup(&b, g)
+	}
+	for _, p := range r.Problems {
+		text := p.Text
+		if p.Text == stacks.NotInstalled {
+			text += "; with it (pip install py-spy) there are Python stacks"
+		}
+		writeFolded(&b, "\n", visible(shortList(p.Hosts)+": "+text))
+	}
+	return b.String()
+}
+
+// stacksHeader is the line that names the ranks to look at.
+func stacksHeader(r stacks.Report) string {
+	rest, n := r.Rest(), len(r.Groups)
+	switch {
+	case n == 0:
+		return "no workers are running"
+	case n == 1 && len(r.Groups[0].Workers) == r.Ranks:
+		return fmt.Sprintf("all %s are at the same place", Plural(r.Ranks, "rank"))
+	case n == 1: // the others have not been observed
+		return fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers),
+			Plural(r.Ranks, "rank"))
+	case len(rest) > 0:
+		return fmt.Sprintf("%d of %s are at the same place, but not %s", len(r.Groups[0].Workers),
+			Plural(r.Ranks, "rank"), ranksOf(rest))
+	}
+	return fmt.Sprintf("%s at %s", Plural(r.Ranks, "rank"), Plural(n, "different place"))
+}
+
+// ranksOf is "rank 2 (node2)" or "ranks 0-1,3".
+func ranksOf(workers []stacks.Worker) string {
+	if len(workers) == 1 {
+		return fmt.Sprintf("rank %d (%s)", workers[0].Rank, visible(workers[0].Host))
+	}
+	return "ranks " + rankRanges(workers)
+}
+
+// rankRanges is "0-1,3" of workers in the order of their ranks.
+func rankRanges(workers []stacks.Worker) string {
+	var parts []string
+	for i := 0; i < len(workers); {
+		last := i
+		for last+1 < len(workers) && workers[last+1].Rank == workers[last].Rank+1 {
+			last++
+		}
+		part := strconv.Itoa(workers[i].Rank)
+		if last > i {
+			part += "-" + strconv.Itoa(workers[last].Rank)
+		}
+		if parts = append(parts, part); len(parts) == maxRanges && last+1 < len(workers) {
+			parts = append(parts, "...")
+			break
+		}
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// writeGroup writes a place with its ranks, and below it what the kernel shows of their main
+// threads, and what the other threads of the first rank are doing.
+func writeGroup(b *strings.Builder, g stacks.Group) {
+	first := g.Workers[0]
+	title := ranksOf(g.Workers)
+	if len(first.Python) == 0 {
+		title += ": " + visible(first.Main.Does)
+	}
+	writeFolded(b, "\n", title)
+	for _, call := range first.Python {
+		b.WriteString("    " + visible(call) + "\n")
+	}
+	var details []string
+	detail := func(name string, of func(stacks.Worker) string) {
+		if text := values(g.Workers, of); text != "" {
+			details = append(details, name+text)
+		}
+	}
+	if len(g.Workers) > 1 {
+		details = append(details, "on "+visible(shortList(hostsOf(g.Workers))))
+	}
+	if len(g.Workers) <= maxValues {
+		detail("pid ", func(w stacks.Worker) string { return strconv.Itoa(w.PID) })
+	}
+	if len(first.Python) > 0 {
+		detail("", func(w stacks.Worker) string { return w.Main.Does })
+	}
+	detail("with ", func(w stacks.Worker) string { return w.Main.Object })
+	detail("state ", func(w stacks.Worker) string { return w.Main.State })
+	detail("in ", func(w stacks.Worker) string { return w.Main.WChan })
+	details = append(details, "CPU "+usage(g.Workers))
+	writeFolded(b, "  ", strings.Join(details, "; "))
+	if others := threadCounts(first.Others); others != "" {
+		writeFolded(b, "  ", "other threads: "+others)
+	}
+}
+
+// values are the different values that workers have, in the order of their ranks.
+func values(workers []stacks.Worker, of func(stacks.Worker) string) string {
+	var list []string
+	for _, w := range workers {
+		if v := of(w); v != "" && !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	if len(list) > maxValues {
+		list = append(list[:maxValues], "...")
+	}
+	return visible(strings.Join(list, ", "))
+}
+
+// hostsOf are the hosts of workers in the order of their ranks.
+func hostsOf(workers []stacks.Worker) (hosts []string) {
+	for _, w := range workers {
+		if !slices.Contains(hosts, w.Host) {
+			hosts = append(hosts, w.Host)
+		}
+	}
+	return hosts
+}
+
+// usage is the use of CPU time by workers: "0-3%".
+func usage(workers []stacks.Worker) string {
+	least, most := workers[0].CPU, workers[0].CPU
+	for _, w := range workers {
+		least, most = min(least, w.CPU), max(most, w.CPU)
+	}
+	if least == most {
+		return fmt.Sprintf("%d%%", most)
+	}
+	return fmt.Sprintf("%d-%d%%", least, most)
+}
+
+func threadCounts(list []stacks.Count) string {
+	var texts []string
+	for _, c := range list {
+		texts = append(texts, fmt.Sprintf("%d %s", c.N, c.Does))
+	}
+	return visible(strings.Join(texts, ", "))
+}
+
+// writeFolded writes a text in lines of the width of tables. Later lines are indented.
+func writeFolded(b *strings.Builder, prefix, text string) {
+	b.WriteString(prefix + strings.Join(folded(text, checkWidth-4), "\n    ") + "\n")
+}
