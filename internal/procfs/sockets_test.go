@@ -29,6 +29,21 @@ func TestSockets(t *testing.T) {
 	}
 }
 
+func TestOpenFiles(t *testing.T) {
+	null := &fstest.MapFile{Data: []byte("/dev/null"), Mode: fs.ModeSymlink | 0o700}
+	proc := fstest.MapFS{"7/fd/0": null, "7/fd/1": null, "7/fd/2": null, "7/stat": {}}
+	for limit, want := range map[int]int{0: 3, 2: 2, 4: 3} {
+		got, err := OpenFiles(proc, 7, limit)
+		if err != nil || len(got) != want || got[0] != "/dev/null" {
+			t.Errorf("OpenFiles with limit %d = %q, %v, want %d files", limit, got, err, want)
+		}
+	}
+	got, err := OpenFiles(System, os.Getpid(), 0)
+	if err != nil || len(got) == 0 {
+		t.Errorf("OpenFiles of this process = %q, %v", got, err)
+	}
+}
+
 func TestSocketsOfThisProcess(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -132,11 +132,11 @@ func holder(t *testing.T, socket interface{ File() (*os.File, error) }, script s
 // noAccess is a /proc in which process 9 is another user's.
 type noAccess struct{ fstest.MapFS }
 
-func (n noAccess) ReadDir(name string) ([]fs.DirEntry, error) {
+func (n noAccess) Open(name string) (fs.File, error) {
 	if name == "9/fd" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
-	return n.MapFS.ReadDir(name)
+	return n.MapFS.Open(name)
 }
 
 // Each process is looked up in the table of its own network namespace. Process 8 is the parent of
