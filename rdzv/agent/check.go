@@ -83,8 +83,11 @@ func (l *Local) checkedFacts(ctx context.Context) (facts []rdzv.NodeFact) {
 	know("program", l.Path)
 	know("interpreter", l.program.Python)
 	know("CPUs allowed", fmt.Sprint(l.CPUs.Count))
-	files := node.Files{Root: l.Config.Root, Space: spaceOf}
-	facts = append(facts, nodeFacts(files.Facts())...)
+	// One agent looks at the processes, before it starts any that may use GPUs.
+	files := node.Files{Root: l.Config.Root, Space: spaceOf, Processes: l.FirstOfNode()}
+	limited, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	facts = append(facts, nodeFacts(files.Facts(limited))...)
 	return append(facts, l.resolve(ctx)...)
 }
 

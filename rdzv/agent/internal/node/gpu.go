@@ -1,18 +1,20 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
 )
 
-// gpu is an accelerator.
-type gpu struct{ model, address string }
+// gpu is an accelerator. A program that computes with it opens two files of /dev: its own, and that
+// of the driver for this purpose.
+type gpu struct{ model, address, file, compute string }
 
 // gpus are facts about the accelerators of the node, also about those that this process may not
 // use.
-func (f Files) gpus() []Fact {
+func (f Files) gpus(ctx context.Context) []Fact {
 	gpus, driver := f.nvidia()
 	if len(gpus) == 0 {
 		gpus, driver = f.amd()
@@ -29,9 +31,13 @@ func (f Files) gpus() []Fact {
 	if strings.Trim(numa.Value, "- ") == "" {
 		numa.Value = "" // the machine has no NUMA nodes, or is virtual
 	}
-	return []Fact{
+	facts := []Fact{
 		{Name: "GPUs", Value: tally(models)}, {Name: "GPU driver", Value: driver}, f.links(gpus), numa,
 	}
+	if f.Processes {
+		facts = append(facts, f.gpuProcesses(ctx, gpus))
+	}
+	return facts
 }
 
 // nvidia lists the GPUs of NVIDIA's driver, and its version.
@@ -39,7 +45,8 @@ func (f Files) nvidia() (gpus []gpu, driver string) {
 	const dir = "proc/driver/nvidia"
 	for _, address := range f.list(dir + "/gpus") {
 		information := f.text(path.Join(dir, "gpus", address, "information"))
-		gpus = append(gpus, gpu{field(information, "Model:"), address})
+		file := "/dev/nvidia" + field(information, "Device Minor:")
+		gpus = append(gpus, gpu{field(information, "Model:"), address, file, "/dev/nvidia-uvm"})
 	}
 	for word := range strings.FieldsSeq(field(f.text(dir+"/version"), "NVRM version:")) {
 		if strings.Trim(word, "0123456789.") == "" && strings.Contains(word, ".") {
@@ -65,16 +72,27 @@ func (f Files) amd() (gpus []gpu, driver string) {
 		if model == "" {
 			model = "AMD " + strings.TrimPrefix(f.text(device+"/device"), "0x")
 		}
-		gpus = append(gpus, gpu{model, field(f.text(device+"/uevent"), "PCI_SLOT_NAME=")})
+		address := field(f.text(device+"/uevent"), "PCI_SLOT_NAME=")
+		gpus = append(gpus, gpu{model, address, f.renderFile(device), "/dev/kfd"})
 	}
 	return gpus, f.text("sys/module/amdgpu/version")
 }
 
-func (g gpu) file(name string) string { return path.Join("sys/bus/pci/devices", g.address, name) }
+// renderFile is the file of /dev with which programs use a card's processors, not its outputs.
+func (f Files) renderFile(device string) string {
+	for _, name := range f.list(device + "/drm") {
+		if strings.HasPrefix(name, "renderD") {
+			return "/dev/dri/" + name
+		}
+	}
+	return ""
+}
+
+func (g gpu) pci(name string) string { return path.Join("sys/bus/pci/devices", g.address, name) }
 
 // numaNode is the NUMA node to which a GPU is attached, "-" if it is not known.
 func (f Files) numaNode(g gpu) string {
-	if n, err := strconv.Atoi(f.text(g.file("numa_node"))); err == nil && n >= 0 {
+	if n, err := strconv.Atoi(f.text(g.pci("numa_node"))); err == nil && n >= 0 {
 		return strconv.Itoa(n)
 	}
 	return "-"
@@ -90,7 +108,7 @@ func (f Files) links(gpus []gpu) Fact {
 		if width == 0 || most == 0 {
 			return Fact{} // virtual machines do not show links
 		}
-		speed, _, _ := strings.Cut(f.text(g.file("max_link_speed")), " PCIe")
+		speed, _, _ := strings.Cut(f.text(g.pci("max_link_speed")), " PCIe")
 		link := strings.TrimSpace(fmt.Sprintf("PCIe x%d %s", width, speed))
 		if width < most {
 			link = fmt.Sprintf("PCIe x%d of x%d %s", width, most, speed)
@@ -108,7 +126,7 @@ func (f Files) links(gpus []gpu) Fact {
 
 // width is the number of lanes of a link, 0 if it is not known.
 func (f Files) width(g gpu, name string) int {
-	n, err := strconv.Atoi(f.text(g.file(name)))
+	n, err := strconv.Atoi(f.text(g.pci(name)))
 	if err != nil || n > 32 {
 		return 0
 	}

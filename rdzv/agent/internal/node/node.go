@@ -4,6 +4,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,18 +22,21 @@ type Fact struct {
 type Files struct {
 	Root  fs.FS                           // of the file system
 	Space func(dir string) (Space, error) // of the file system with a directory
+	// Processes says that the facts are also about the processes of the node.
+	Processes bool
 }
 
 // Space is the size of a file system, in bytes.
 type Space struct{ Total, Free uint64 }
 
-// Facts are the facts about the node, in the order in which people read them.
-func (f Files) Facts() (facts []Fact) {
+// Facts are the facts about the node, in the order in which people read them. ctx ends what takes
+// long.
+func (f Files) Facts(ctx context.Context) (facts []Fact) {
 	facts = append(facts, Fact{Name: "kernel", Value: f.text("proc/sys/kernel/osrelease")})
 	facts = append(facts, f.memory(), f.sharedMemory())
 	ports := f.infiniBand()
 	facts = append(facts, f.limits(ports.Value != "")...)
-	facts = append(facts, f.gpus()...)
+	facts = append(facts, f.gpus(ctx)...)
 	facts = append(facts, ports)
 	return known(facts)
 }

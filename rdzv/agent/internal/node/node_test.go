@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,14 +23,14 @@ func (m machine) set(name, format string, args ...any) {
 	m.files[name] = &fstest.MapFile{Data: fmt.Appendf(nil, format+"\n", args...)}
 }
 
-func (m machine) facts() []Fact {
+func (m machine) facts(ctx context.Context) []Fact {
 	space := func(string) (Space, error) {
 		if m.shm.Total == 0 {
 			return Space{}, errors.New("no such file or directory")
 		}
 		return m.shm, nil
 	}
-	return Files{Root: m.files, Space: space}.Facts()
+	return Files{Root: m.files, Space: space, Processes: true}.Facts(ctx)
 }
 
 // gpuNode has 8 GPUs on two NUMA nodes and 8 InfiniBand adapters.
@@ -55,6 +56,7 @@ func gpuNode() machine {
 		m.set(port+"/rate", "400 Gb/sec (4X NDR)")
 		m.set(port+"/link_layer", "InfiniBand")
 	}
+	m.process(1, "systemd", "/dev/null", "/proc/1/mountinfo")
 	return m
 }
 
@@ -67,8 +69,8 @@ func (m machine) pci(address string, numa, width, most int) {
 	m.set(dir+"/max_link_width", "%d", most)
 }
 
-// degraded is gpuNode with a card on a half of its lanes, a port that is down, and limits that are
-// too low.
+// degraded is gpuNode with a card on a half of its lanes, a port that is down, limits that are too
+// low, and a process of an earlier job.
 func degraded() machine {
 	m := gpuNode()
 	m.shm = Space{64 << 20, 0}
@@ -77,6 +79,7 @@ func degraded() machine {
 	m.set("proc/self/limits",
 		"Max open files            1024                 524288               "+
 			"files\nMax locked memory         8388608              8388608              bytes")
+	m.process(4711, "python3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia3")
 	return m
 }
 
@@ -84,7 +87,7 @@ func degraded() machine {
 func TestFacts(t *testing.T) {
 	for name, m := range map[string]machine{"gpu": gpuNode(), "degraded": degraded()} {
 		file := "testdata/" + name + ".json"
-		got, _ := json.MarshalIndent(m.facts(), "", "  ")
+		got, _ := json.MarshalIndent(m.facts(t.Context()), "", "  ")
 		if *update {
 			if err := os.WriteFile(file, append(got, '\n'), 0o666); err != nil {
 				t.Fatal(err)
@@ -133,7 +136,7 @@ func TestFact(t *testing.T) {
 		{machine{fstest.MapFS{}, Space{}}, "/dev/shm", "none"},
 	} {
 		got := ""
-		for _, f := range c.m.facts() {
+		for _, f := range c.m.facts(t.Context()) {
 			if f.Name == c.fact {
 				got = f.Value
 			}
