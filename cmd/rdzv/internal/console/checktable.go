@@ -132,15 +132,16 @@ func folded(text string, width int) []string {
 	return lines
 }
 
-// writeFindings writes problems or warnings, each with its nodes and what to do.
+// writeFindings writes problems or warnings, each with its nodes and what to do, unless the same
+// follows.
 func writeFindings(b *strings.Builder, kind string, findings []check.Finding, nodes int) {
-	for _, f := range findings {
+	for i, f := range findings {
 		text := kind + ": " + visible(f.Text)
 		if n := len(f.Nodes); n > 0 && nodes > 1 {
 			text += " (on " + visible(shortList(f.Nodes)) + ")"
 		}
 		b.WriteString("\n" + strings.Join(folded(text, checkWidth-4), "\n    ") + "\n")
-		if f.Hint != "" {
+		if f.Hint != "" && (i == len(findings)-1 || findings[i+1].Hint != f.Hint) {
 			hint := folded("hint: "+visible(f.Hint), checkWidth-4)
 			b.WriteString("    " + strings.Join(hint, "\n    ") + "\n")
 		}

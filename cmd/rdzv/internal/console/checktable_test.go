@@ -103,12 +103,14 @@ func TestCheckTableOdd(t *testing.T) {
 	r := check.Of("check-x", 3, members)
 	v := rdzv.Verdict{Kind: rdzv.Unready, Problems: []rdzv.NodeProblem{
 		{Problem: rdzv.Problem{Text: "cannot assign ranks"}},
+		{Problem: rdzv.Problem{Text: "one", Hint: "wait"}},
+		{Problem: rdzv.Problem{Text: "two", Hint: "wait"}},
 	}}
 	r.AddProblems(&v)
 	got := CheckTable(r)
 	for _, want := range []string{
 		"2 nodes: a, a (pid 8), 2 workers\nonly 2 of 3 agents joined\n",
-		"\nerror: cannot assign ranks\n",
+		"\nerror: cannot assign ranks\n\nerror: one\n\nerror: two\n    hint: wait\n",
 		"* the nodes differ\n", "on a (pid 8)\n",
 	} {
 		if !strings.Contains(got, want) {
