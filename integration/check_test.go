@@ -104,3 +104,44 @@ func TestCheckWithoutOneHost(t *testing.T) {
 		})
 	}
 }
+
+// The nodes measure the connections between them: two that a firewall separates have an error,
+// although both reach the store, and besides that of a node that lacks the script.
+func TestCheckConnections(t *testing.T) {
+	c := newCluster(t, 3)
+	dir := c.dir("job")
+	for _, fault := range []string{"none", "firewall"} {
+		t.Run(fault, func(t *testing.T) {
+			main := filepath.Join(dir, "main.py")
+			if err := os.WriteFile(main, nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			code, setup := 0, map[int]string{1: "cd " + dir, 2: "cd " + dir, 3: "cd " + dir}
+			want := []string{
+				"connections 6 of 6 between the nodes", "round trip 0.", "clock offset at most 0.",
+			}
+			if fault == "firewall" {
+				c.hosts("isolate", "2")
+				c.hosts("isolate", "3")
+				code, setup[2] = 1, "cd /"
+				hint := "hint: the workers of all nodes connect to each other: let firewalls"
+				want = []string{
+					"! connections 4 of 6 between the nodes", hint,
+					"error: cannot connect to node2 (10.77.0.12): connection timed out (on node3)",
+					"error: cannot connect to node3 (10.77.0.13): connection timed out (on node2)",
+					`error: cannot start: script "main.py" is missing in "/" (on node2)`,
+				}
+			}
+			agents := c.checkOn("", setup)
+			checkCodes(code, agents...)
+			lines := report(t, agents)
+			for _, begin := range want {
+				if !slices.ContainsFunc(lines, func(l string) bool {
+					return strings.HasPrefix(l, begin)
+				}) {
+					t.Errorf("no line begins with %q:\n%s", begin, strings.Join(lines, "\n"))
+				}
+			}
+		})
+	}
+}

@@ -22,7 +22,7 @@
 //
 //	member/ID       an agent before the world is agreed        Member
 //	host/NODE/RANK  the agent there, without a launcher        occupant
-//	seat/ID         its place in the world                     Seat
+//	seat/ID         its place in the world                     seatValue
 //	signal/world    the start signal, written by the leader    World
 //	reached/ID      which have reached init_process_group      reached
 //	signal/look     which have not? written by the leader      look

@@ -86,7 +86,7 @@ func (l *Leader) readReady(ctx context.Context, id string, value []byte) error {
 	if l.unready > 0 || l.verdict != nil {
 		return nil
 	}
-	if v := l.check(l.allMembers(), nil); len(v.Problems) > 0 {
+	if v := l.check(l.allMembers(), nil); l.ends(v) {
 		return l.writeVerdict(ctx, v)
 	}
 	return l.writeStart(ctx)

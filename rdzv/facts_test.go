@@ -3,6 +3,7 @@ package rdzv
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -197,8 +198,11 @@ func BenchmarkCompare(b *testing.B) {
 // of the agents that have joined when the others are too late.
 func TestGathered(t *testing.T) {
 	for _, agents := range []int{2, 3} {
-		gathered := make(chan []Member, 1)
-		j := start(t, LeaderConfig{Agents: agents, Gathered: func(all []Member) { gathered <- all }})
+		gathered := make(chan []Member, 2)
+		j := start(t, LeaderConfig{Agents: agents, Check: &CheckConfig{
+			Gathered: func(all []Member) []NodeProblem { gathered <- all; return nil },
+			Peers:    func(int, int) []int { return nil },
+		}})
 		sessions := make([]*Session, 2)
 		for _, rank := range []int{1, 0} {
 			m := member(rank)
@@ -226,5 +230,65 @@ func TestGathered(t *testing.T) {
 			t.Errorf("gathered the members of %q", hosts)
 		}
 		each(sessions, func(i int, s *Session) { j.settle(s, succeeded(i)); j.leave(s) })
+	}
+}
+
+// In a job that checks its nodes an agent of each node that answers gets peers, problems do not keep
+// the agents from measuring, and the leader has what they have measured before it ends the job.
+func TestLinks(t *testing.T) {
+	gathered := make(chan []Member, 2)
+	refused := Problem{Kind: OtherProblem, Text: "cannot connect"}
+	j := start(t, LeaderConfig{Agents: 4, Check: &CheckConfig{
+		Gathered: func(all []Member) []NodeProblem {
+			gathered <- all
+			if all[0].Links == nil {
+				return nil
+			}
+			return []NodeProblem{{Problem: refused, Hosts: slices.Repeat([]string{"node0"}, 10)}}
+		},
+		Peers: func(node, nodes int) []int { return []int{(node + 1) % nodes} },
+	}})
+	missing := Problem{Kind: ProgramMissing, Text: "cannot start"}
+	var sessions []*Session
+	for i := range 4 { // agents 0 and 1 are on the first of three nodes
+		m := member(i)
+		m.Node, m.Hosting = m.Host, i == 0
+		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank = i, 0, 1, max(i-1, 0)
+		switch i {
+		case 0:
+			m.Problems = []Problem{missing}
+		case 1:
+			m.Node, m.LocalRank = "node0", 1
+			fallthrough
+		default:
+			m.Answers = fmt.Sprintf("10.0.0.%d:1", i)
+		}
+		sessions = append(sessions, j.join(m))
+	}
+	var peers [][]Endpoint
+	for _, w := range j.worlds(sessions) {
+		peers = append(peers, w.Peers)
+	}
+	want := [][]Endpoint{nil, {{"agent-2", "10.0.0.2:1"}}, {{"agent-3", "10.0.0.3:1"}},
+		{{"agent-1", "10.0.0.1:1"}}}
+	if !reflect.DeepEqual(peers, want) {
+		t.Errorf("peers %v, want %v", peers, want)
+	}
+	each(sessions, func(i int, s *Session) {
+		link := Link{To: "agent-3", RoundTrip: time.Second, Error: strings.Repeat("x", 2*maxText)}
+		if err := s.Settle(j.ctx, []Worker{succeeded(i)}, link); err != nil {
+			t.Error(err)
+		}
+		v := j.leave(s).Verdict
+		if v.Kind != Unready || len(v.Problems) != 2 || v.Problems[0].Problem != missing ||
+			v.Problems[1].Problem != refused || v.Problems[1].MoreHosts != 2 {
+			t.Errorf("verdict %+v, want two problems", v)
+		}
+	})
+	<-gathered
+	for _, m := range <-gathered {
+		if len(m.Links) != 1 || m.Links[0].To != "agent-3" || len(m.Links[0].Error) > maxFactValue {
+			t.Errorf("%s: links %+v", m.ID, m.Links)
+		}
 	}
 }

@@ -94,9 +94,11 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	}
 	w := *s.world.Load()
 	w.Exports = s.exports.Load()
-	if w.Seat, err = decode[Seat](answer.Kvs[0].Value); err != nil {
+	seat, err := decode[seatValue](answer.Kvs[0].Value)
+	if err != nil {
 		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
 	}
+	w.Seat, w.Peers = seat.Seat, seat.Peers
 	s.seat.Store(&w.Seat)
 	return w, nil
 }

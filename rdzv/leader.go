@@ -37,20 +37,31 @@ type LeaderConfig struct {
 	// Compared is called with the facts of all members when all have joined, before any worker
 	// starts. strict tells whether differences are problems (Member.Strict). May be nil.
 	Compared func(all []Comparison, strict bool)
-	// Gathered is called with all members, in the order of their tasks, when all have joined, or
-	// those that have when the join timeout ends the job. May be nil.
-	Gathered func([]Member)
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the
 	// others have not, and then once when all have. May be nil.
 	Init func(InitProgress)
+	// Check is for a job that checks its nodes and runs no workers; nil for others.
+	Check *CheckConfig
 
 	stragglingAfter time.Duration // instead of 10 s, in tests
 	initTimes       initTimes     // instead of the default, in tests
 }
 
 const defaultStragglingAfter = 10 * time.Second
+
+// CheckConfig describes a job whose agents publish more about their nodes, and measure the
+// connections between these before they settle. Problems end it only then.
+type CheckConfig struct {
+	// Gathered is called with all members, in the order of their tasks, when all have joined, or
+	// those that have when the join timeout ends the job; and with their links when all have settled.
+	// It returns the problems that the links show.
+	Gathered func([]Member) []NodeProblem
+	// Peers returns to which other nodes an agent of a node measures the connections. Nodes are
+	// numbered in the order of their tasks.
+	Peers func(node, nodes int) []int
+}
 
 // Leader gathers the members of a job, assigns their seats, and at the end publishes that
 // all have settled. The host of the store runs it on the store's own client, in addition to
@@ -69,6 +80,7 @@ type Leader struct {
 	exports   *Exports                // of rank 0's agent, nil if there are none
 	unready   int                     // number of members that have yet to confirm that they can start
 	pending   int                     // number of members to wait for: neither settled nor lost
+	found     Verdict                 // with whose problems a job with Check ends
 
 	verdict      *Verdict
 	verdictAt    time.Time // when it was read
@@ -91,6 +103,7 @@ type Leader struct {
 type memberState struct {
 	Member
 	seat    Seat
+	peers   []Endpoint
 	settled bool
 	lost    bool
 	ready   bool     // has confirmed that it can start, or said why not

@@ -94,9 +94,10 @@ func (l *Leader) agree(ctx context.Context) error {
 	}
 	if l.exports != nil && l.exports.Confirm {
 		l.unready = len(l.joined) // they report their problems and facts again
-	} else if v := l.check(members, problem); len(v.Problems) > 0 {
+	} else if v := l.check(members, problem); problem != nil || l.ends(v) {
 		return l.writeVerdict(ctx, v)
 	}
+	l.introducePeers(members)
 	for _, m := range l.joined {
 		m.seat = seats[m.ID]
 	}
@@ -134,9 +135,39 @@ func (l *Leader) compare(members []Member) (problems []NodeProblem) {
 	return problems
 }
 
-func (l *Leader) gathered(members []Member) {
-	if l.config.Gathered != nil {
-		l.config.Gathered(inOrder(l.exports.without(members)))
+// ends tells whether the problems of a verdict end the job before workers are started. A job that
+// only checks goes on with them.
+func (l *Leader) ends(v Verdict) bool {
+	l.found = v
+	return len(v.Problems) > 0 && l.config.Check == nil
+}
+
+func (l *Leader) gathered(members []Member) []NodeProblem {
+	if l.config.Check == nil {
+		return nil
+	}
+	return l.config.Check.Gathered(inOrder(l.exports.without(members)))
+}
+
+// introducePeers tells the agents that answer those of other nodes, one of each node, to which nodes
+// they are to measure the connections.
+func (l *Leader) introducePeers(members []Member) {
+	if l.config.Check == nil {
+		return
+	}
+	nodes := nodesOf(inOrder(members))
+	agents := make([]Member, len(nodes))
+	for i, node := range nodes {
+		at := slices.IndexFunc(node, func(m Member) bool { return m.Answers != "" })
+		agents[i] = node[max(at, 0)]
+	}
+	for i, m := range agents {
+		state := l.members[m.ID]
+		for _, to := range l.config.Check.Peers(i, len(nodes)) {
+			if peer := agents[to]; m.Answers != "" && peer.Answers != "" {
+				state.peers = append(state.peers, Endpoint{ID: peer.ID, Addr: peer.Answers})
+			}
+		}
 	}
 }
 
@@ -152,7 +183,7 @@ func (l *Leader) allMembers() []Member {
 func (l *Leader) publish(ctx context.Context, world World) error {
 	ops := make([]clientv3.Op, 0, len(l.joined)+2)
 	for _, m := range l.joined {
-		ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(m.seat)))
+		ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(seatValue{m.seat, m.peers})))
 	}
 	if l.exports != nil {
 		ops = append(ops, clientv3.OpPut(l.keys.exports(), encode(l.exports)))

@@ -23,6 +23,7 @@ func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error
 		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", agentName(v), err)
 		return l.writeVerdict(ctx, v)
 	}
+	m.Links = o.Links
 	l.outcomes = append(l.outcomes, o)
 	l.noteSuccesses(o)
 	return l.judge(ctx, m, o)
@@ -42,10 +43,28 @@ func (l *Leader) judge(ctx context.Context, m *memberState, o Outcome) error {
 		return l.writeVerdict(ctx, unready(agentName(m.lostVerdict())+" "+text))
 	}
 	if l.complete && l.pending == 0 {
-		return l.writeVerdict(ctx, verdictOf(Done))
+		return l.writeVerdict(ctx, l.result())
 	}
 	l.noteSuccess(o.Workers)
 	return nil
+}
+
+// result is the verdict when all workers have succeeded.
+func (l *Leader) result() Verdict {
+	if l.config.Check == nil {
+		return verdictOf(Done)
+	}
+	links, more := cut(l.gathered(l.allMembers()))
+	v := l.found
+	v.MoreProblems += more
+	for _, p := range links {
+		p.Hosts, p.MoreHosts = cut(p.Hosts)
+		v.Problems = append(v.Problems, p)
+	}
+	if len(v.Problems) == 0 {
+		return verdictOf(Done)
+	}
+	return v
 }
 
 // markLost handles the loss of an agent. Its member or outcome may be in the store and not

@@ -11,6 +11,15 @@ import (
 type Outcome struct {
 	Host    string   `json:"host"`
 	Workers []Worker `json:"workers"`
+	Links   []Link   `json:"links,omitempty"` // to the World.Peers
+}
+
+// Link is a connection from one node to another that was measured.
+type Link struct {
+	To        string        `json:"to"` // ID of the other node's agent
+	RoundTrip time.Duration `json:"round_trip,omitempty"`
+	Offset    time.Duration `json:"offset,omitempty"` // by how much the other node's clock is ahead
+	Error     string        `json:"error,omitempty"`  // why there is no connection; "" if there is one
 }
 
 // Worker is how one worker ended.

@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Fail reports that a worker of this agent failed. If there is no verdict yet, this
@@ -50,15 +51,22 @@ func (s *Session) writeVerdict(ctx context.Context, v Verdict) error {
 }
 
 // Settle publishes how all workers of this agent ended. An agent that has started none passes none.
-// If there is no verdict yet, a worker that failed or is missing ends the job.
-func (s *Session) Settle(ctx context.Context, workers []Worker) error {
-	return s.putWorkers(ctx, s.keys.outcome(s.config.Self.ID), workers)
+// If there is no verdict yet, a worker that failed or is missing ends the job. links are what it has
+// measured, in a job that checks its nodes.
+func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) error {
+	o := newOutcome(s.config.Self.Host, workers)
+	o.Links = slices.Clone(links)
+	for i := range o.Links {
+		o.Links[i].Error = clipFact(o.Links[i].Error)
+	}
+	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o)
 }
 
 // Progress publishes which workers of this agent have ended while others still run. The
 // leader needs it to find stragglers among the workers of one agent.
 func (s *Session) Progress(ctx context.Context, ended []Worker) error {
-	return s.putWorkers(ctx, s.keys.progress(s.config.Self.ID), ended)
+	o := newOutcome(s.config.Self.Host, ended)
+	return s.putOutcome(ctx, s.keys.progress(s.config.Self.ID), o)
 }
 
 // Reached publishes that all workers of this agent have reached init_process_group except some. The
@@ -74,10 +82,10 @@ func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	return nil
 }
 
-func (s *Session) putWorkers(ctx context.Context, key string, workers []Worker) error {
+func (s *Session) putOutcome(ctx context.Context, key string, o Outcome) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	if err := put(ctx, s.client, key, encode(newOutcome(s.config.Self.Host, workers))); err != nil {
+	if err := put(ctx, s.client, key, encode(o)); err != nil {
 		return fmt.Errorf("cannot write the outcome: %w", err)
 	}
 	return nil

@@ -27,8 +27,9 @@ type World struct {
 	StoreHost string `json:"store_host,omitempty"`
 	StoreRank int    `json:"store_rank"`
 
-	Seat    Seat     `json:"-"` // this agent's; it has a key of its own
-	Exports *Exports `json:"-"` // of rank 0's agent, nil if there are none; they have a key too
+	Seat    Seat       `json:"-"` // this agent's; it has a key of its own
+	Exports *Exports   `json:"-"` // of rank 0's agent, nil if there are none; they have a key too
+	Peers   []Endpoint `json:"-"` // of other nodes, to which this agent is to measure the connections
 }
 
 // NodeRanks is a node and the ranks on it.
@@ -45,6 +46,18 @@ type Seat struct {
 	LocalSize int `json:"local_size"` // workers on its node
 	Node      int `json:"node"`       // rank of its node
 	Slots     int `json:"slots"`      // workers of this agent
+}
+
+// seatValue is the value of seat/ID.
+type seatValue struct {
+	Seat
+	Peers []Endpoint `json:"peers,omitempty"` // see World.Peers
+}
+
+// Endpoint is where an agent answers those of other nodes.
+type Endpoint struct {
+	ID   string `json:"id"`
+	Addr string `json:"addr"` // with a port
 }
 
 // maxLayout is the number of nodes up to which a layout is complete.

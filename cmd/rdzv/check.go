@@ -23,13 +23,15 @@ worker is started. One agent prints a table of all nodes to stdout: one row per
 fact, with the nodes that have each value if they differ. Rows marked "!" are
 explained below the table, "*" marks other differences. Facts are read from
 files; without PROGRAM only those of the nodes are compared. --deep and
---health-cmd run programs, on each node before its agents join.
+--health-cmd run programs, on each node before its agents join. Every node
+connects to every other, to a sample of them if there are more than 64.
 
 {flags}
 
 Exit status, the same for every agent:
     0        exec would start PROGRAM
-    1        exec would fail, or not all agents have joined
+    1        exec would fail, not all agents have joined, or two nodes cannot
+             connect to each other
     2        wrong usage
     128+N    signal N ended the check
 `

@@ -142,10 +142,7 @@ func (m *membership) networkFacts() []rdzv.NodeFact {
 	if m.local.Config.Check == nil || m.conn.meeting == nil {
 		return nil
 	}
-	addr := m.conn.addr
-	if m.conn.hosting() {
-		addr = m.conn.meeting.Addr.Addr().String()
-	}
+	addr := m.address()
 	name := host.InterfaceOf(addr)
 	reason := "leads to the store"
 	if len(m.local.Config.Networks) > 0 {
@@ -162,13 +159,35 @@ func (m *membership) networkFacts() []rdzv.NodeFact {
 	return facts
 }
 
+// address is that of this node on its way to the store.
+func (m *membership) address() string {
+	if m.conn.hosting() {
+		return m.conn.meeting.Addr.Addr().String()
+	}
+	return m.conn.addr
+}
+
 // noWorkers ends the job of agents that only check: all workers count as succeeded.
 func (m *membership) noWorkers() {
 	workers := make([]rdzv.Worker, m.local.Workers)
 	for i := range workers {
 		workers[i] = rdzv.Worker{Rank: m.world.Seat.Rank + i, LocalRank: m.world.Seat.LocalRank + i}
 	}
-	m.settle(workers)
+	m.settle(workers, m.links()...)
+}
+
+// checking is what the leader does for agents that check; nil for others.
+func (c *connection) checking() *rdzv.CheckConfig {
+	if c.local.Config.Check == nil {
+		return nil
+	}
+	return &rdzv.CheckConfig{
+		Gathered: func(members []rdzv.Member) []rdzv.NodeProblem {
+			c.gathered.Store(&members)
+			return check.Disconnected(members)
+		},
+		Peers: check.Peers,
+	}
 }
 
 // reportCheck reports on all nodes, on the agent whose leader has gathered their facts.

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/node"
+	"rdzv/rdzv/agent/internal/peers"
+	"rdzv/rdzv/secret"
 )
 
 // checked is what an agent that checks has found out before the agents meet.
@@ -70,4 +74,53 @@ func (found *checked) run(ctx context.Context, l *Local, name string, argv ...st
 		fact.Value = "succeeded"
 	}
 	found.facts = append(found.facts, fact)
+}
+
+// answer answers agents of other nodes that measure their connections to this one, until
+// stopAnswering. It returns the address and port; "" if this agent does not answer.
+func (m *membership) answer(id string) string {
+	m.stopAnswering() // at the address on the way to another store
+	l := m.local
+	if l.Config.Check == nil || m.conn.meeting == nil || l.onOneHost() || !l.FirstOfNode() {
+		return ""
+	}
+	server, err := peers.Listen(m.address(), id, m.peerKey(), time.Now)
+	if err != nil {
+		m.events.diagnose(Warning, fmt.Errorf("cannot answer other nodes: %w", err))
+		return ""
+	}
+	m.answers = server
+	return server.Addr()
+}
+
+func (m *membership) stopAnswering() {
+	if m.answers != nil {
+		m.answers.Close()
+		m.answers = nil
+	}
+}
+
+// peerKey is the job's key, or one that everybody knows with --insecure.
+func (m *membership) peerKey() (key secret.Key) {
+	if job := m.conn.key(); job != nil {
+		key = *job
+	}
+	return key
+}
+
+// links measures the connections to the nodes that the leader has chosen.
+func (m *membership) links() []rdzv.Link {
+	links := make([]rdzv.Link, len(m.world.Peers))
+	var wg sync.WaitGroup
+	for i, to := range m.world.Peers {
+		wg.Go(func() {
+			measured, err := peers.Measure(m.session.Context(), to.Addr, to.ID, m.peerKey(), time.Now)
+			links[i] = rdzv.Link{To: to.ID, RoundTrip: measured.RoundTrip, Offset: measured.Offset}
+			if err != nil {
+				links[i].Error = err.Error()
+			}
+		})
+	}
+	wg.Wait()
+	return links
 }

@@ -46,7 +46,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
 		NextWaiting: l.Config.nextReport,
 		Compared:    c.compared,
-		Gathered:    func(members []rdzv.Member) { c.gathered.Store(&members) },
+		Check:       c.checking(),
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
 	})

@@ -14,6 +14,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/peers"
 	"rdzv/rdzv/masterport"
 )
 
@@ -29,7 +30,8 @@ type membership struct {
 	world   rdzv.World
 	apart   error // why there is no world
 
-	checked checked // for Config.Check
+	checked checked       // for Config.Check
+	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
 
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs
 }
@@ -128,6 +130,7 @@ func (m *membership) describe() rdzv.Member {
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
 		NodeFacts: append(m.networkFacts(), m.checked.facts...),
 	}
+	self.Answers = m.answer(self.ID)
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()
 	}
@@ -202,9 +205,9 @@ func (m *membership) moveToBetterHost() (stay func()) {
 // settle reports to the job that all workers of this agent have ended. When all agents have
 // settled, one of them writes its report: this agent's own event about the job's end comes before
 // that.
-func (m *membership) settle(workers []rdzv.Worker) {
+func (m *membership) settle(workers []rdzv.Worker, links ...rdzv.Link) {
 	m.awaitReported()
-	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers) })
+	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers, links...) })
 }
 
 // awaitReported waits until this agent has reported the job's end, if the job has ended.

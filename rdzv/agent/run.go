@@ -63,6 +63,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 
 	m := &membership{local: l, events: events, joinBy: joinBy}
 	m.conn = &connection{local: l, events: events}
+	defer m.stopAnswering()
 	m.checked = l.checks(in.joining)
 	if err := m.join(in); err != nil {
 		return Result{}, l.notJoined(err)

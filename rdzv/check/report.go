@@ -17,6 +17,7 @@ type Report struct {
 	Workers int      `json:"workers"`
 	Nodes   []string `json:"nodes"` // that have joined
 	Rows    []Row    `json:"facts"`
+	Links   []Link   `json:"links,omitempty"` // between nodes
 	// Problems keep exec from running the program; Warnings do not.
 	Problems []Finding `json:"problems"`
 	Warnings []Finding `json:"warnings"`
@@ -68,6 +69,7 @@ func Of(job string, agents int, members []rdzv.Member) Report {
 		}
 	}
 	r.Rows = rowsOf(members, names)
+	r.addLinks(members, names)
 	r.warnOfDifferences(members)
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"rdzv/rdzv"
@@ -32,7 +33,8 @@ func factsOf(t *testing.T, name string) (facts []rdzv.NodeFact) {
 }
 
 // manyNodes are n nodes with 8 GPUs each, of which, from 64 on, three differ: one is degraded, one
-// has another python, and one lacks the script and a variable.
+// has another python and a wrong clock, and one lacks the script and a variable, and cannot be
+// reached.
 func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 	gpu, degraded := factsOf(t, "gpu"), factsOf(t, "degraded")
 	for i := range n {
@@ -44,6 +46,8 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 			},
 			Facts: rdzv.Facts{Variables: map[string]string{"NCCL_IB_TC": "106",
 				"NCCL_DEBUG": "WARN"}},
+			Answers: fmt.Sprintf("10.0.4.%d:40000", i+1),
+			Links:   linksFrom(i, n),
 		}
 		facts, python := gpu, "3.11"
 		switch {
@@ -66,6 +70,25 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 		members = append(members, m)
 	}
 	return members
+}
+
+// linksFrom are links of 0.12 to 0.22 ms.
+func linksFrom(node, nodes int) (links []rdzv.Link) {
+	for _, to := range check.Peers(node, nodes) {
+		l := rdzv.Link{
+			To:        fmt.Sprint(to),
+			RoundTrip: time.Duration(120+(7*node+13*to)%100) * time.Microsecond,
+			Offset:    time.Duration(node-to) * time.Microsecond,
+		}
+		switch {
+		case to == 63:
+			l = rdzv.Link{To: l.To, Error: "connection timed out"}
+		case node == 40:
+			l.Offset = -200 * time.Second
+		}
+		links = append(links, l)
+	}
+	return links
 }
 
 // The table is readable for 2 and for 64 nodes.
