@@ -110,11 +110,12 @@ func (m *membership) peerKey() (key secret.Key) {
 
 // links measures the connections to the nodes that the leader has chosen.
 func (m *membership) links() []rdzv.Link {
+	client := peers.NewClient(m.peerKey(), time.Now)
 	links := make([]rdzv.Link, len(m.world.Peers))
 	var wg sync.WaitGroup
 	for i, to := range m.world.Peers {
 		wg.Go(func() {
-			measured, err := peers.Measure(m.session.Context(), to.Addr, to.ID, m.peerKey(), time.Now)
+			measured, err := client.Measure(m.session.Context(), to.Addr, to.ID)
 			links[i] = rdzv.Link{To: to.ID, RoundTrip: measured.RoundTrip, Offset: measured.Offset}
 			if err != nil {
 				links[i].Error = err.Error()

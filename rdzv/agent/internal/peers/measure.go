@@ -12,6 +12,21 @@ import (
 	"time"
 )
 
+// asking is how many connections a client measures at the same time: more would slow each other.
+const asking = 4
+
+// Client measures the connections of a node. Its methods are safe for concurrent use.
+type Client struct {
+	key   Key
+	now   func() time.Time
+	turns chan struct{}
+}
+
+// NewClient returns a client with the key of the job and the clock of the node.
+func NewClient(key Key, now func() time.Time) *Client {
+	return &Client{key, now, make(chan struct{}, asking)}
+}
+
 // Measured is what is known of a connection to another node.
 type Measured struct {
 	RoundTrip time.Duration // the shortest of several
@@ -26,9 +41,7 @@ var (
 
 // Measure connects to the server of the agent with an ID, and takes at most 10 s. The error is a
 // reason, without the address.
-func Measure(
-	ctx context.Context, addr, id string, key Key, now func() time.Time,
-) (best Measured, err error) {
+func (c *Client) Measure(ctx context.Context, addr, id string) (best Measured, err error) {
 	ctx, cancel := context.WithTimeout(ctx, totalTime)
 	defer cancel()
 	dialer := net.Dialer{Timeout: connectTime}
@@ -38,8 +51,14 @@ func Measure(
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	select {
+	case c.turns <- struct{}{}:
+		defer func() { <-c.turns }()
+	case <-ctx.Done():
+		return best, errSilent
+	}
 	for i := range roundTrips {
-		m, err := ask(conn, id, key, now)
+		m, err := c.ask(conn, id)
 		if err != nil {
 			return best, reason(err, errSilent)
 		}
@@ -51,11 +70,11 @@ func Measure(
 }
 
 // ask makes one round trip. The peer has read its clock in the middle of it, as far as is known.
-func ask(conn io.ReadWriter, id string, key Key, now func() time.Time) (m Measured, err error) {
+func (c *Client) ask(conn io.ReadWriter, id string) (m Measured, err error) {
 	request, answer := purposes(id)
 	nonce := newNonce()
-	message := key.Seal(request, nonce)
-	sent := now()
+	message := c.key.Seal(request, nonce)
+	sent := c.now()
 	if _, err := conn.Write(message); err != nil {
 		return m, err
 	}
@@ -63,8 +82,8 @@ func ask(conn io.ReadWriter, id string, key Key, now func() time.Time) (m Measur
 	if _, err := io.ReadFull(conn, sealed); err != nil {
 		return m, err
 	}
-	m.RoundTrip = now().Sub(sent)
-	text, err := key.Open(answer, sealed)
+	m.RoundTrip = c.now().Sub(sent)
+	text, err := c.key.Open(answer, sealed)
 	if err != nil || !bytes.Equal(text[:nonceLen], nonce) {
 		return m, errStranger
 	}

@@ -45,7 +45,7 @@ func TestOffset(t *testing.T) {
 		{0, 0}, {0, time.Hour}, {time.Minute, -time.Minute},
 	} {
 		s := listen(t, key, shifted(c.there))
-		m, err := Measure(deadline(t, limit), s.Addr(), "agent", key, shifted(c.here))
+		m, err := NewClient(key, shifted(c.here)).Measure(deadline(t, limit), s.Addr(), "agent")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		return time.Unix(0, 0).Add(took)
 	}
-	m, err := Measure(deadline(t, limit), listen(t, key, time.Now).Addr(), "agent", key, now)
+	m, err := NewClient(key, now).Measure(deadline(t, limit), listen(t, key, time.Now).Addr(), "agent")
 	if err != nil || m.RoundTrip != 100*time.Millisecond || asked != 2*roundTrips {
 		t.Errorf("%v, %v, the clock was read %d times", m, err, asked)
 	}
@@ -101,7 +101,7 @@ func TestStrangers(t *testing.T) {
 		"no connection":  {s.Addr(), "agent", key, 0, errTimedOut},
 		"nobody listens": {closed.Addr(), "agent", key, limit, nil},
 	} {
-		_, err := Measure(deadline(t, c.within), c.addr, c.id, c.key, time.Now)
+		_, err := NewClient(c.key, time.Now).Measure(deadline(t, c.within), c.addr, c.id)
 		if c.want != nil && err != c.want || c.want == nil && err.Error() != "connection refused" {
 			t.Errorf("%s: error %v, want %v", name, err, c.want)
 		}
@@ -142,11 +142,11 @@ func TestServerIsBounded(t *testing.T) {
 		conns = append(conns, conn)
 	}
 	soon := deadline(t, 200*time.Millisecond)
-	if _, err := Measure(soon, s.Addr(), "agent", key, time.Now); err != errSilent {
+	if _, err := NewClient(key, time.Now).Measure(soon, s.Addr(), "agent"); err != errSilent {
 		t.Errorf("all places are occupied: error %v, want %v", err, errSilent)
 	}
 	conns[0].Write(make([]byte, requestLen)) // not sealed
-	if _, err := Measure(deadline(t, limit), s.Addr(), "agent", key, time.Now); err != nil {
+	if _, err := NewClient(key, time.Now).Measure(deadline(t, limit), s.Addr(), "agent"); err != nil {
 		t.Errorf("one place is free: %v", err)
 	}
 	begin := time.Now()
