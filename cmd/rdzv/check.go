@@ -90,11 +90,16 @@ func (a *app) checkNodes(args []string) int {
 	return max(printed, a.checkCode(result, err))
 }
 
-// checkEvent writes what an event means, but for the problems of nodes, which are in the report.
+// checkEvent writes what an event means, but for the problems and differences of nodes, which are
+// in the report.
 func (a *app) checkEvent(event agent.Event) {
-	ended, is := event.(agent.JobEnded)
-	if is && ended.Verdict != nil && ended.Verdict.Kind == rdzv.Unready && ended.Hosting {
+	switch e := event.(type) {
+	case agent.NodesDiffer:
 		return
+	case agent.JobEnded:
+		if e.Verdict != nil && e.Verdict.Kind == rdzv.Unready && e.Hosting {
+			return
+		}
 	}
 	a.console.Event(event)
 }
