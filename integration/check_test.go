@@ -1,18 +1,21 @@
 package integration
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
-// checkOn starts a check on three hosts; setup is shell code for one of them, by number.
-func (c *cluster) checkOn(flags string, setup map[int]string) (agents []*process) {
+// checkOn starts a check on three hosts; args are those of rdzv, setup is shell code for one of the
+// hosts, by number.
+func (c *cluster) checkOn(args string, setup map[int]string) (agents []*process) {
 	for k := range 3 {
-		script := setup[k+1] + "\nexec " + *rdzvBin + " check --nodes 3 --store node1 " + flags +
-			" -- python3 main.py"
+		script := setup[k+1] + "\nexec " + *rdzvBin + " check --nodes 3 --store node1 " + args
 		agents = append(agents, c.start(c.on(k+1, "sh", "-c", script)...))
 	}
 	return agents
@@ -37,58 +40,120 @@ func report(t *testing.T, agents []*process) (lines []string) {
 	return lines
 }
 
-// The table of three hosts shows in what one of them differs.
-func TestCheckDifferences(t *testing.T) {
-	c := newCluster(t, 3)
-	dir := c.dir("job")
-	for _, name := range []string{"good/main.py", "other/main.py", "bin/x"} {
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(name), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	good := "cd " + dir + "/good\n"
-	agents := c.checkOn("", map[int]string{
-		1: good,
-		2: good + "ln -s $(command -v python3) " +
-			"" + dir + "/bin/python3; PATH=" + dir + "/bin:$PATH\n" +
-			"export NCCL_DEBUG=INFO",
-		3: "cd " + dir + "/other; mount -o remount,size=1m /dev/shm",
-	})
-	checkCodes(0, agents...)
-	lines := report(t, agents)
-	for _, want := range []string{
-		"3 nodes: node1-node3, 3 workers",
-		"address 10.77.0.11-10.77.0.13",
-		"interface eth0 (leads to the store)",
-		"/other on node3",
-		"/bin/python3 on node2",
-		"1 MiB, 1 MiB free on node3",
-		"! NCCL_DEBUG not set on node1, node3",
-		"INFO on node2",
-		"warning: /dev/shm has only 1 MiB free of 1 MiB",
-		"script main.py, NCCL_DEBUG",
-	} {
+// checkLines checks that there is a line with each of the texts.
+func checkLines(t *testing.T, lines []string, texts ...string) {
+	t.Helper()
+	for _, want := range texts {
 		if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, want) }) {
 			t.Errorf("no line has %q:\n%s", want, strings.Join(lines, "\n"))
 		}
 	}
 }
 
+// writeFiles writes executable files below a directory; each has its name as contents.
+func writeFiles(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The table of three hosts shows in what one of them differs: here the interpreter, the script, a
+// variable and shared memory.
+func TestCheckDifferences(t *testing.T) {
+	c := newCluster(t, 3)
+	dir := c.dir("job")
+	for _, version := range []string{"3.9", "3.11"} {
+		prefix := filepath.Join(dir, version)
+		writeFiles(t, prefix, "bin/python"+version, "lib/python"+version+"/os.py")
+		if err := os.Symlink("python"+version, filepath.Join(prefix, "bin/python3")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFiles(t, dir, "good/main.py", "other/main.py")
+	good := "cd " + dir + "/good; PATH=" + dir + "/3.11/bin:$PATH\n"
+	agents := c.checkOn("-- python3 main.py", map[int]string{
+		1: good,
+		2: good + "PATH=" + dir + "/3.9/bin:$PATH\nexport NCCL_DEBUG=INFO",
+		3: good + "cd ../other; " + sudo() + "mount -o remount,size=1m /dev/shm\n" +
+			"head -c 1M /dev/zero > /dev/shm/full",
+	})
+	checkCodes(0, agents...)
+	checkLines(t, report(t, agents),
+		"3 nodes: node1-node3, 3 workers",
+		"address 10.77.0.11-10.77.0.13",
+		"interface eth0 (leads to the store)",
+		"/other on node3",
+		"/3.9/bin/python3 on node2",
+		"1 MiB, 0 MiB free on node3",
+		"! python 3.11 on node1, node3",
+		"3.9 on node2",
+		"! NCCL_DEBUG not set on node1, node3",
+		"INFO on node2",
+		"warning: /dev/shm has only 0 MiB free of 1 MiB",
+		"should be the same for a job: script main.py, python,",
+	)
+	for _, agent := range agents {
+		if lines := agent.linesWith("rdzv: warning:"); len(lines) > 0 {
+			t.Errorf("printed %q besides the table", lines)
+		}
+	}
+}
+
+// sudo is the beginning of a shell command that needs root.
+func sudo() string {
+	if os.Geteuid() == 0 {
+		return ""
+	}
+	return "sudo -n "
+}
+
+// staleMount is a Python program that mounts a file system whose server does not respond.
+const staleMount = `import ctypes, os, signal, sys
+device = os.open('/dev/fuse', os.O_RDWR)
+options = f'fd={device},rootmode=40000,user_id=0,group_id=0,allow_other'
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b'stale', sys.argv[1].encode(), b'fuse', 0, options.encode()):
+    sys.exit('cannot mount: ' + os.strerror(ctypes.get_errno()))
+print('mounted', flush=True)
+signal.pause()`
+
+// A check reports a file system that does not respond on one host, and ends.
+func TestCheckStaleMount(t *testing.T) {
+	c := newCluster(t, 3)
+	dir := c.dir("stale")
+	writeFiles(t, dir, "main.py")
+	line := append(strings.Fields(sudo()), python, "-c", staleMount, dir)
+	server := c.start(c.on(3, line...)...)
+	t.Cleanup(func() { server.signal(syscall.SIGKILL); server.code() })
+	server.waitFor("mounted")
+	agents := c.checkOn("-- python3 "+dir+"/main.py", nil)
+	checkCodes(1, agents...)
+	checkLines(t, report(t, agents), "3 nodes: node1-node3, 3 workers",
+		`error: cannot start: the file system of "`+dir, "respond (on node3)")
+	if took := time.Since(agents[0].started); took > 10*time.Second {
+		t.Errorf("the check ended after %v, want 2 s", took)
+	}
+}
+
 // If an agent cannot join, the table is that of the others, and all agents exit with 1.
 func TestCheckWithoutOneHost(t *testing.T) {
+	var scenarios []scenario
 	for name, fault := range map[string]string{
 		"token": "export RDZV_TOKEN=0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", "link": "",
 	} {
-		t.Run(name, func(t *testing.T) {
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
 			c := newCluster(t, 3)
 			if fault == "" {
 				c.hosts("cut", "3")
 			}
-			agents := c.checkOn("--join-timeout 5s", map[int]string{3: fault})
+			agents := c.checkOn("--join-timeout 5s -- python3 main.py", map[int]string{3: fault})
 			checkCodes(1, agents...)
 			lines := report(t, agents)
 			for _, want := range []string{
@@ -101,7 +166,63 @@ func TestCheckWithoutOneHost(t *testing.T) {
 					t.Errorf("no line begins with %q:\n%s", want, strings.Join(lines, "\n"))
 				}
 			}
-		})
+		}})
+	}
+	runConcurrently(t, scenarios)
+}
+
+// Under a launcher a check prints one report, also as JSON, and all agents have its exit code.
+func TestCheckUnderLaunchers(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startSlurm(1, 3)
+	var scenarios []scenario
+	for _, launcher := range []string{"openmpi", "hydra", "slurm"} {
+		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
+			p := c.newPlace(t)
+			p.checkTable(launcher)
+			p.checkJSON(launcher)
+		}})
+	}
+	runConcurrently(t, scenarios)
+}
+
+// launch starts a command on three hosts.
+func (p *clusterPlace) launch(launcher string, line ...string) *process {
+	switch launcher {
+	case "openmpi":
+		args := append(strings.Fields("--host node1,node2,node3 -np 3"), line...)
+		return p.on(1, p.openMPI(args...)...)
+	case "hydra":
+		args := append(strings.Fields("-hosts node1,node2,node3 -ppn 1 -np 3"), line...)
+		return p.on(1, p.hydra(args...)...)
+	}
+	return p.slurm(1, append(strings.Fields("srun -O -N 3 -n 3"), line...)...)
+}
+
+// checkTable checks a program that is missing on one node.
+func (p *clusterPlace) checkTable(launcher string) {
+	script := `[ $(hostname) = node3 ] || PATH=$PATH:` + p.dir("bin") + `; exec "$@"`
+	writeFiles(p.t, p.dir("bin"), "prog")
+	job := p.launch(launcher, "sh", "-c", script, "sh", *rdzvBin, "check", "--", "prog")
+	job.checkCode(1)
+	checkLines(p.t, report(p.t, []*process{job}), "3 nodes: node1-node3, 3 workers",
+		"/bin/prog on node1, node2", `error: cannot run "prog": not found in PATH`, "(on node3)")
+}
+
+// checkJSON checks a program that can start.
+func (p *clusterPlace) checkJSON(launcher string) {
+	job := p.launch(launcher, *rdzvBin, "check", "--json", "--", "true")
+	job.checkCode(0)
+	lines, _ := job.output()
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "rdzv: ") })
+	var report struct {
+		Nodes, Problems []any
+		Joined          int
+	}
+	text := strings.Join(lines, "\n")
+	if err := json.Unmarshal([]byte(text), &report); err != nil || len(report.Nodes) != 3 ||
+		report.Joined != 3 || len(report.Problems) != 0 {
+		p.t.Errorf("%s is %+v (%v), want a report of 3 nodes", text, report, err)
 	}
 }
 
