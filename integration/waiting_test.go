@@ -14,7 +14,9 @@ import (
 func TestWaiting(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startSlurm(1, 2)
-	runConcurrently(t, []scenario{
+	runConcurrently(t, []scenario{ // the longest first
+		{"openmpi", func(t *testing.T) { c.newPlace(t).rankMissingUnderOpenMPI() }},
+		{"name appears", func(t *testing.T) { c.newPlace(t).nameAppears() }},
 		{"node/slurm", func(t *testing.T) {
 			p := c.newPlace(t)
 			p.nodeMissing(" on node2", c.slurm("on", "1", "srun", "-N", "2", "-n", "2"))
@@ -26,12 +28,12 @@ func TestWaiting(t *testing.T) {
 			}
 			p.nodeMissing(named, c.on(1, p.openMPI("--host", "node1,node2", "-np", "2")...))
 		}},
-		{"openmpi", func(t *testing.T) { c.newPlace(t).rankMissingUnderOpenMPI() }},
 		{"hydra", func(t *testing.T) { c.newPlace(t).rankMissingUnderHydra() }},
+		{"store starts late", func(t *testing.T) { c.newPlace(t).storeStartsLate() }},
+		{"timeout", func(t *testing.T) { c.newPlace(t).joinTimeout() }},
 		{"no name", func(t *testing.T) { c.newPlace(t).nameMissing() }},
 		{"no store", func(t *testing.T) { c.newPlace(t).storeMissing() }},
 		{"terminal", func(t *testing.T) { c.newPlace(t).waitOnTerminal() }},
-		{"timeout", func(t *testing.T) { c.newPlace(t).joinTimeout() }},
 	})
 }
 
@@ -118,6 +120,24 @@ func (p *clusterPlace) nameMissing() {
 	}
 	agent.interrupt()
 	agent.checkCode(130)
+}
+
+// nameAppears checks that an agent finds the store by a name that resolves only after a while.
+func (p *clusterPlace) nameAppears() {
+	p.cluster.run(p.cluster.on(1, "sh", "-c", "echo 10.77.0.11 late >> /etc/hosts"))
+	line := p.exec("--nodes", "2", "--store", "late")
+	first, second := p.on(1, line...), p.on(2, line...)
+	second.waitFor(`rdzv: "late" does not resolve (5s)`)
+	p.cluster.run(p.cluster.on(2, "sh", "-c", "echo 10.77.0.11 late >> /etc/hosts"))
+	checkCodes(0, first, second)
+}
+
+// storeStartsLate checks that an agent tries the host of the store again until an agent is there.
+func (p *clusterPlace) storeStartsLate() {
+	line := p.exec("--nodes", "2", "--store", "node1")
+	second := p.on(2, line...)
+	second.waitFor("connection refused (5s)")
+	checkCodes(0, p.on(1, line...), second)
 }
 
 // waitOnTerminal checks that an agent on a terminal updates one line, and erases it when the job

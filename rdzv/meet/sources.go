@@ -33,8 +33,8 @@ func fixed(name string, priority int, addrs []netip.Addr, ports []int) source {
 }
 
 const (
-	resolvers       = 8               // names that are resolved at the same time
-	resolveInterval = 2 * time.Second // between two attempts to resolve a name
+	resolvers       = 8           // names that are resolved at the same time
+	resolveInterval = time.Second // between two attempts to resolve a name
 )
 
 // named is the source of the addresses of hosts, of which the first has the best priority. Names
