@@ -253,7 +253,7 @@ func TestCheckConnections(t *testing.T) {
 					`error: cannot start: script "main.py" is missing in "/" (on node2)`,
 				}
 			}
-			agents := c.checkOn("", setup)
+			agents := c.checkOn("-- python3 main.py", setup)
 			checkCodes(code, agents...)
 			lines := report(t, agents)
 			for _, begin := range want {
