@@ -250,18 +250,20 @@ func TestLinks(t *testing.T) {
 	}})
 	missing := Problem{Kind: ProgramMissing, Text: "cannot start"}
 	var sessions []*Session
-	for i := range 4 { // agents 0 and 1 are on the first of three nodes
+	for i := range 4 { // agents 0 and 1 are on the first of three nodes, the store is on the last
 		m := member(i)
-		m.Node, m.Hosting = m.Host, i == 0
+		m.Node, m.Hosting = m.Host, i == 3
 		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank = i, 0, 1, max(i-1, 0)
 		switch i {
+		case 3:
+			m.Answers = "[::]:7"
 		case 0:
 			m.Problems = []Problem{missing}
 		case 1:
 			m.Node, m.LocalRank = "node0", 1
 			fallthrough
 		default:
-			m.Answers = fmt.Sprintf("10.0.0.%d:1", i)
+			m.Answers, m.Via = fmt.Sprintf("10.0.0.%d:1", i), fmt.Sprintf("10.1.0.%d", i)
 		}
 		sessions = append(sessions, j.join(m))
 	}
@@ -269,7 +271,7 @@ func TestLinks(t *testing.T) {
 	for _, w := range j.worlds(sessions) {
 		peers = append(peers, w.Peers)
 	}
-	want := [][]Endpoint{nil, {{"agent-2", "10.0.0.2:1"}}, {{"agent-3", "10.0.0.3:1"}},
+	want := [][]Endpoint{nil, {{"agent-2", "10.0.0.2:1"}}, {{"agent-3", "10.1.0.2:7"}},
 		{{"agent-1", "10.0.0.1:1"}}}
 	if !reflect.DeepEqual(peers, want) {
 		t.Errorf("peers %v, want %v", peers, want)

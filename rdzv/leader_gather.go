@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -165,10 +166,19 @@ func (l *Leader) introducePeers(members []Member) {
 		state := l.members[m.ID]
 		for _, to := range l.config.Check.Peers(i, len(nodes)) {
 			if peer := agents[to]; m.Answers != "" && peer.Answers != "" {
-				state.peers = append(state.peers, Endpoint{ID: peer.ID, Addr: peer.Answers})
+				state.peers = append(state.peers, Endpoint{ID: peer.ID, Addr: endpoint(peer, m)})
 			}
 		}
 	}
+}
+
+// endpoint is the address and port at which an agent answers another one.
+func endpoint(peer, from Member) string {
+	_, port, err := net.SplitHostPort(peer.Answers)
+	if err != nil || !peer.Hosting || from.Via == "" {
+		return peer.Answers
+	}
+	return net.JoinHostPort(from.Via, port)
 }
 
 func (l *Leader) allMembers() []Member {

@@ -16,7 +16,8 @@ type Outcome struct {
 
 // Link is a connection from one node to another that was measured.
 type Link struct {
-	To        string        `json:"to"` // ID of the other node's agent
+	To        string        `json:"to"`   // ID of the other node's agent
+	Addr      string        `json:"addr"` // at which it was to answer, with a port
 	RoundTrip time.Duration `json:"round_trip,omitempty"`
 	Offset    time.Duration `json:"offset,omitempty"` // by how much the other node's clock is ahead
 	Error     string        `json:"error,omitempty"`  // why there is no connection; "" if there is one

@@ -57,7 +57,8 @@ func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) e
 	o := newOutcome(s.config.Self.Host, workers)
 	o.Links = slices.Clone(links)
 	for i := range o.Links {
-		o.Links[i].Error = clipFact(o.Links[i].Error)
+		l := &o.Links[i]
+		l.Addr, l.Error = clipFact(l.Addr), clipFact(l.Error)
 	}
 	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o)
 }

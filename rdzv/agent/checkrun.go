@@ -84,7 +84,11 @@ func (m *membership) answer(id string) string {
 	if l.Config.Check == nil || m.conn.meeting == nil || l.onOneHost() || !l.FirstOfNode() {
 		return ""
 	}
-	server, err := peers.Listen(m.address(), id, m.peerKey(), time.Now)
+	addr := m.address()
+	if m.conn.hosting() && len(m.conn.meeting.Addrs) > 1 {
+		addr = "" // any: nodes reach the store at different addresses
+	}
+	server, err := peers.Listen(addr, id, m.peerKey(), time.Now)
 	if err != nil {
 		m.events.diagnose(Warning, fmt.Errorf("cannot answer other nodes: %w", err))
 		return ""
@@ -116,7 +120,9 @@ func (m *membership) links() []rdzv.Link {
 	for i, to := range m.world.Peers {
 		wg.Go(func() {
 			measured, err := client.Measure(m.session.Context(), to.Addr, to.ID)
-			links[i] = rdzv.Link{To: to.ID, RoundTrip: measured.RoundTrip, Offset: measured.Offset}
+			links[i] = rdzv.Link{
+				To: to.ID, Addr: to.Addr, RoundTrip: measured.RoundTrip, Offset: measured.Offset,
+			}
 			if err != nil {
 				links[i].Error = err.Error()
 			}

@@ -67,7 +67,7 @@ func Disconnected(members []rdzv.Member) (problems []rdzv.NodeProblem) {
 		if l.Error == "" {
 			continue
 		}
-		addr, _, _ := net.SplitHostPort(members[l.to].Answers)
+		addr, _, _ := net.SplitHostPort(l.Addr)
 		t := target{names[l.to] + " (" + addr + ")", l.Error}
 		if sources[t] == nil {
 			targets = append(targets, t)

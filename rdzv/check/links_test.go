@@ -47,11 +47,11 @@ func linked(n int, offset func(node int) time.Duration) (members []rdzv.Member) 
 	for i := range n {
 		m := rdzv.Member{
 			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Slots: 1,
-			Answers: fmt.Sprintf("10.0.0.%d:40000", i+1),
 		}
 		for _, to := range Peers(i, n) {
 			l := rdzv.Link{
-				To: fmt.Sprint(to), RoundTrip: time.Millisecond, Offset: offset(to) - offset(i),
+				To: fmt.Sprint(to), Addr: fmt.Sprintf("10.0.0.%d:40000", to+1),
+				RoundTrip: time.Millisecond, Offset: offset(to) - offset(i),
 			}
 			if i == 1 && to == 0 {
 				l.RoundTrip = 9 * time.Millisecond
@@ -69,7 +69,7 @@ func block(members []rdzv.Member, blocked func(from, to int) bool) []rdzv.Member
 		for k, l := range m.Links {
 			to := slices.IndexFunc(members, func(m rdzv.Member) bool { return m.ID == l.To })
 			if blocked(i, to) {
-				m.Links[k] = rdzv.Link{To: l.To, Error: "connection timed out"}
+				m.Links[k] = rdzv.Link{To: l.To, Addr: l.Addr, Error: "connection timed out"}
 			}
 		}
 	}

@@ -46,8 +46,7 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 			},
 			Facts: rdzv.Facts{Variables: map[string]string{"NCCL_IB_TC": "106",
 				"NCCL_DEBUG": "WARN"}},
-			Answers: fmt.Sprintf("10.0.4.%d:40000", i+1),
-			Links:   linksFrom(i, n),
+			Links: linksFrom(i, n),
 		}
 		facts, python := gpu, "3.11"
 		switch {
@@ -76,13 +75,13 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 func linksFrom(node, nodes int) (links []rdzv.Link) {
 	for _, to := range check.Peers(node, nodes) {
 		l := rdzv.Link{
-			To:        fmt.Sprint(to),
+			To: fmt.Sprint(to), Addr: fmt.Sprintf("10.0.4.%d:40000", to+1),
 			RoundTrip: time.Duration(120+(7*node+13*to)%100) * time.Microsecond,
 			Offset:    time.Duration(node-to) * time.Microsecond,
 		}
 		switch {
 		case to == 63:
-			l = rdzv.Link{To: l.To, Error: "connection timed out"}
+			l = rdzv.Link{To: l.To, Addr: l.Addr, Error: "connection timed out"}
 		case node == 40:
 			l.Offset = -200 * time.Second
 		}
