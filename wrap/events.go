@@ -49,6 +49,10 @@ func (r *run) handle(e watchdog.Record) {
 		if e.B == 0 {
 			r.announceDump()
 		}
+	case watchdog.Drained:
+		close(s.drained)
+	case watchdog.LogLost:
+		r.logLost(e)
 	case watchdog.Survivor:
 		r.survivors = append(r.survivors, int(e.A))
 	case watchdog.Finished:
@@ -100,8 +104,11 @@ func (r *run) ended(i int, result Result) {
 		s.pump.workerEnded()
 	}
 	r.calls <- func() {
-		if s.pump != nil {
+		switch {
+		case s.pump != nil:
 			result.Stderr = s.pump.text(until)
+		case s.tail != nil:
+			result.Stderr, result.Joined = s.text(until), s.joined
 		}
 		result.GroupSignal = r.reports.groupSignal(s.startedAt, result)
 		r.results[i] = result

@@ -24,7 +24,7 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 	}
 	for i, w := range r.tree.Workers {
 		stderr := w.Stderr
-		if w.Capture && stderr != nil {
+		if w.Capture && stderr != nil && w.Output == nil {
 			p, pipe, err := startPump(stderr)
 			if err != nil {
 				return spec, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
@@ -37,11 +37,15 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 		if len(args) == 0 {
 			args = []string{w.Path}
 		}
+		output, err := r.output(i, add)
+		if err != nil {
+			return spec, err
+		}
 		spec.Workers = append(spec.Workers, watchdog.Worker{
 			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env,
 			Files:   [3]int{add(w.Stdin), add(w.Stdout), add(stderr)},
 			StartAt: monotonic(w.StartAt),
-			CPUs:    w.Bind.CPUs, Node: w.Bind.node(),
+			CPUs:    w.Bind.CPUs, Node: w.Bind.node(), Output: output,
 		})
 	}
 	c := r.tree.Crash

@@ -25,8 +25,10 @@ type Result struct {
 	GroupSignal syscall.Signal
 	// Took is how long it ran.
 	Took time.Duration
-	// Stderr is the end of its standard error, at most 64 KiB, with Worker.Capture.
+	// Stderr is the end of its standard error, at most 64 KiB, with Worker.Capture or Worker.Output;
+	// if Joined, it is the end of what it wrote to standard output and standard error.
 	Stderr []byte
+	Joined bool
 	// Err is why it could not be started, or ErrWatchdog if it was killed because the watchdog
 	// died; else nil.
 	Err error
@@ -51,6 +53,9 @@ func (r *Result) setStatus(status syscall.WaitStatus) {
 
 // ErrWatchdog is the error of Run if the watchdog died before its tree had ended.
 var ErrWatchdog = errors.New("the watchdog died")
+
+// ErrLogBlocked is the reason why a log was given up that was blocked for 5 s.
+var ErrLogBlocked = errors.New("the file system did not respond for 5s")
 
 // SurvivorError is a process of the tree that did not die of SIGKILL. The error of Run contains one
 // for each such process.

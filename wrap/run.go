@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/wrap/internal/tee"
 	"rdzv/wrap/internal/watchdog"
 )
 
@@ -25,6 +26,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	r := newRun(&t)
+	defer r.releaseTails()
 	defer r.endCalls()
 	defer r.closeStreams()
 	if ctx.Err() != nil {
@@ -72,7 +74,7 @@ type run struct {
 	live      int           // number of workers that have not ended
 	aborted   bool          // ctx ended before the watchdog had received its workers
 	dumping   []Dump        // for the next call of Tree.Dumping
-	calls     chan func()   // of Tree.Started, Dumping and Ended
+	calls     chan func()   // of Tree.Started, Dumping, Ended and LogLost
 	endCalls  func()        // waits for the last call; then no more can be added
 	finished  bool          // the watchdog has reported Finished
 	survivors []int         // pids that it has reported before
@@ -82,7 +84,10 @@ type run struct {
 
 // state is what Run knows about a worker.
 type state struct {
-	pump      *pump // nil without Worker.Capture
+	pump      *pump     // nil without Worker.Capture
+	tail      *tee.Tail // of stderr, or of stdout and stderr; nil without Worker.Output
+	joined    bool
+	drained   chan struct{} // closed when all that the worker itself wrote has been copied
 	pid       int
 	startedAt time.Time // shortly before its start; zero if it was not started
 	ended     bool
@@ -98,7 +103,7 @@ func newRun(t *Tree) *run {
 		states:    make([]state, n),
 		results:   make([]Result, n),
 		live:      n,
-		calls:     make(chan func(), 3*n),
+		calls:     make(chan func(), 5*n),
 		queries:   make(chan struct{}, maxSignals),
 	}
 	// The calls are made in a goroutine of their own, so that they do not delay the supervision.
@@ -134,6 +139,9 @@ func (r *run) supervise(ctx context.Context) {
 				return
 			}
 			r.handle(e)
+			if e.Kind == watchdog.Finished {
+				late = time.After(tee.LogWait + lateMargin)
+			}
 			if r.live == 0 && !r.tree.Linger && late == nil {
 				late = r.guard.stop(ctx, r.tree.Grace)
 			}

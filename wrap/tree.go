@@ -24,6 +24,9 @@ type Worker struct {
 	// byte is first written to Stderr, and the last 64 KiB are kept for Result.Stderr. A worker
 	// whose Stderr is a terminal then does not see that.
 	Capture bool
+	// Output lets the watchdog copy what the worker writes; Capture is then not used. nil gives the
+	// worker Stdout and Stderr themselves.
+	Output *Output
 	// StartAt delays the start of this worker, and of those after it, until this time. The zero
 	// value does not.
 	StartAt time.Time
@@ -52,6 +55,11 @@ type Tree struct {
 	// Dumping, if set, is called in the same way before workers that do not end receive SIGABRT,
 	// for which they print their stacks: when it returns, or 100 ms later if it has not.
 	Dumping func([]Dump)
+
+	// LogLost, if set, is called in the same way when the log of worker i is given up, with the
+	// reason, which may be ErrLogBlocked, and 0; and once more at the end, with the number of bytes
+	// that the worker has written and that are not in the log.
+	LogLost func(i int, reason error, bytes int64)
 
 	// Source, if set, learns while Run lasts which of its signals the workers have received too,
 	// and Result.GroupSignal is set. That needs one more process of about 0.3 MB, the sentinel.

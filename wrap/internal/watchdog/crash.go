@@ -22,13 +22,18 @@ func (c Crash) withOwn(files []int) Crash {
 			*at = Null
 			continue
 		}
-		fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(files[*at]), syscall.F_DUPFD_CLOEXEC,
-			3)
-		if *at = int(fd); errno != 0 {
-			*at = Null
-		}
+		*at = duplicate(files[*at])
 	}
 	return c
+}
+
+// duplicate returns another descriptor of the same file, Null if there can be none.
+func duplicate(fd int) int {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 3)
+	if errno != 0 {
+		return Null
+	}
+	return int(n)
 }
 
 // traceWait limits the time for keeping a trace: the file system or the reader of Stderr may hang.

@@ -49,6 +49,11 @@ const (
 	// Dumping: worker Index will receive SIGABRT after Announced, at most AnnounceWait later; A = 1
 	// if it ignores SIGTERM, B = how many more such records follow at once.
 	Dumping
+	// Drained: what worker Index itself had written when it ended has been copied (Output.Piped).
+	Drained
+	// LogLost: the log file of worker Index is given up because of errno A, or because it blocked
+	// if A is 0; at the end once more, with B bytes that are not in it and C = 1.
+	LogLost
 	// Survivor: the descendant with pid A did not die of SIGKILL within KillWait.
 	Survivor
 	// Finished: nothing of the tree is left but the Survivors; the watchdog exits.

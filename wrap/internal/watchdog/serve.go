@@ -76,6 +76,7 @@ func (w *watchdog) step(order Record, scan bool) {
 	w.checkAgent(now)
 	if w.advance(now, scan) {
 		tell(Record{Kind: Finished})
+		w.outputs.close()
 		w.awaitTrace()
 		os.Exit(0)
 	}

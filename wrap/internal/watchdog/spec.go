@@ -17,6 +17,20 @@ type Worker struct {
 
 	CPUs []int // its affinity; the agent's if empty
 	Node int   // NUMA node from which it prefers memory, or AnyNode
+
+	Output Output
+}
+
+// Output says whether this process reads what a worker writes, see output.go. stdout and stderr of
+// Worker.Files are then where that is shown.
+type Output struct {
+	Piped   bool
+	Joined  bool   // stdout and stderr are one pipe, shown as stdout
+	Log     int    // of stdout and stderr, if Joined; a descriptor, as Worker.Files
+	Tail    int    // the file of a tee.Tail for stderr; the same
+	Tag     string // see tee.Tee
+	Hold    bool
+	Relayed bool // see tee.NewScreen
 }
 
 // Null in Worker.Files is /dev/null.
@@ -49,6 +63,7 @@ func (s Spec) Bytes() []byte {
 			b = appendInt(b, cpu)
 		}
 		b = appendInt(b, w.Node)
+		b = w.Output.append(b)
 	}
 	return b
 }
@@ -70,12 +85,35 @@ func ParseSpec(b []byte) (s Spec, err error) {
 			w.CPUs = append(w.CPUs, r.int())
 		}
 		w.Node = r.int()
+		w.Output = r.output()
 		s.Workers = append(s.Workers, w)
 	}
 	if r.bad || len(r.rest) > 0 {
 		return Spec{}, ErrSpec
 	}
 	return s, nil
+}
+
+func (o Output) append(b []byte) []byte {
+	for _, v := range []bool{o.Piped, o.Joined, o.Hold, o.Relayed} {
+		b = appendBool(b, v)
+	}
+	return appendString(appendInt(appendInt(b, o.Log), o.Tail), o.Tag)
+}
+
+func (r *reader) output() (o Output) {
+	for _, v := range []*bool{&o.Piped, &o.Joined, &o.Hold, &o.Relayed} {
+		*v = r.int() == 1
+	}
+	o.Log, o.Tail, o.Tag = r.int(), r.int(), r.string()
+	return o
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return appendInt(b, 1)
+	}
+	return appendInt(b, 0)
 }
 
 // appendInt appends v. Package encoding/binary is not used because it imports reflect, see the

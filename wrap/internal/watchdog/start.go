@@ -63,6 +63,17 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 			streams[stream] = uintptr(files[at])
 		}
 	}
+	if s.Output.Piped {
+		ends, err := w.outputs.open(i, s, files)
+		for _, fd := range ends {
+			defer syscall.Close(fd)
+		}
+		if err != nil {
+			w.refuse(i, err)
+			return
+		}
+		streams[1], streams[2] = uintptr(ends[0]), uintptr(ends[len(ends)-1])
+	}
 	startedAt := Monotonic()
 	pid, err := bound(s, func() (int, error) {
 		return syscall.ForkExec(s.Path, s.Args, &syscall.ProcAttr{
@@ -80,8 +91,7 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 		})
 	})
 	if err != nil {
-		errno, _ := err.(syscall.Errno) // syscall.ForkExec returns nothing else
-		tell(Record{Kind: Refused, Index: i, A: int64(errno)})
+		w.refuse(i, err)
 		return
 	}
 	e := &worker{index: i, pid: pid, startedAt: startedAt}
@@ -92,4 +102,11 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 			e.send(syscall.Signal(n))
 		}
 	}
+}
+
+// refuse reports that worker i could not be started.
+func (w *watchdog) refuse(i int, err error) {
+	errno, _ := err.(syscall.Errno) // package syscall returns nothing else
+	tell(Record{Kind: Refused, Index: i, A: int64(errno)})
+	w.outputs.workerEnded(i)
 }

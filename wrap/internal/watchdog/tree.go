@@ -44,6 +44,7 @@ type watchdog struct {
 	deadline time.Time // end of the phase
 	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
 	scanned  time.Time // last search for orphans, or begin of the phase
+	outputs  outputs
 	crash    Crash
 	kept     chan struct{} // closed when the trace of an agent that has ended is kept; nil before
 }
@@ -107,6 +108,7 @@ func (w *watchdog) childChanged(pid int, status syscall.WaitStatus) {
 			w.sentinel.mark(Barrier)
 		}
 		w.workers = slices.Delete(w.workers, at, at+1)
+		w.outputs.workerEnded(e.index)
 	case e.suspended:
 		r.Kind, r.A = Suspended, int64(status.StopSignal())
 	}

@@ -1,0 +1,79 @@
+package tee
+
+import (
+	"bytes"
+	"syscall"
+)
+
+// lines shows a stream by lines. A write has whole lines, as many as fit into max bytes, so that
+// the lines of several processes that write to the same place are not split.
+type lines struct {
+	tag     string
+	hold    bool // shows a line when it is complete
+	returns bool // a carriage return completes a line too: a progress bar is shown while it changes
+	max     int
+
+	part []byte // the begin of a line that is not complete and has not been shown
+	out  []byte // what is to be written next
+	open bool   // the last byte that was shown was not the end of a line
+}
+
+// maxHeld limits how much of a line is held. A longer one is shown in parts.
+const maxHeld = 1 << 20
+
+// write shows b, and with last also what has been held. A last line that is incomplete then gets
+// its end, because others follow it.
+func (l *lines) write(to *Screen, b []byte, last bool) (errno syscall.Errno) {
+	for len(b) > 0 && errno == 0 {
+		n, complete := l.next(b)
+		line := b[:n]
+		b = b[n:]
+		if !complete && l.hold && len(l.part)+len(line) <= maxHeld {
+			l.part = append(l.part, line...)
+			break
+		}
+		errno = l.add(to, line, complete)
+	}
+	if last && errno == 0 && l.hold && (len(l.part) > 0 || l.open) {
+		errno = l.add(to, []byte{'\n'}, true)
+	}
+	if errno == 0 {
+		errno = l.flush(to)
+	}
+	return errno
+}
+
+// next returns the length of the first line of b, and whether it is complete.
+func (l *lines) next(b []byte) (n int, complete bool) {
+	n = bytes.IndexByte(b, '\n')
+	if l.returns && n < 0 {
+		n = bytes.LastIndexByte(b, '\r')
+	}
+	if n < 0 {
+		return len(b), false
+	}
+	return n + 1, true
+}
+
+// add adds what has been held and the rest of the line to what is written next.
+func (l *lines) add(to *Screen, rest []byte, complete bool) (errno syscall.Errno) {
+	if len(l.out) > 0 && len(l.out)+len(l.tag)+len(l.part)+len(rest) > l.max {
+		errno = l.flush(to)
+	}
+	if !l.open {
+		l.out = append(l.out, l.tag...)
+	}
+	l.out = append(append(l.out, l.part...), rest...)
+	l.part, l.open = l.part[:0], !complete
+	return errno
+}
+
+func (l *lines) flush(to *Screen) (errno syscall.Errno) {
+	if len(l.out) > 0 {
+		errno = to.write(l.out)
+	}
+	if l.out = l.out[:0]; cap(l.out) > maxHeld {
+		l.out = nil
+	}
+	return errno
+}

@@ -1,0 +1,69 @@
+package tee
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestLines: what is written when a stream arrives in pieces. The screen is a socket that keeps the
+// writes apart.
+func TestLines(t *testing.T) {
+	long := strings.Repeat("x", maxHeld)
+	for _, c := range []struct {
+		name   string
+		lines  lines
+		pieces []string
+		want   []string
+	}{
+		{"a tag before each line", lines{tag: "[3] ", hold: true},
+			[]string{"a\nb\n", "\n"}, []string{"[3] a\n[3] b\n", "[3] \n"}},
+		{"a line in pieces", lines{tag: "[3] ", hold: true},
+			[]string{"a", "b", "c\nd", "e\n"}, []string{"[3] abc\n", "[3] de\n"}},
+		{"a carriage return is no end of a tagged line", lines{tag: "[3] ", hold: true},
+			[]string{"\r1%", "\r2%\r", "done\n"}, []string{"[3] \r1%\r2%\rdone\n"}},
+		{"an incomplete last line gets its end", lines{tag: "[3] ", hold: true},
+			[]string{"a\nb"}, []string{"[3] a\n[3] b\n"}},
+		{"without holding, parts of a line are shown at once", lines{tag: "[3] "},
+			[]string{"\r1%", "\r2%", "\ra\nb", "c"}, []string{"[3] \r1%", "\r2%", "\ra\n[3] b", "c"}},
+		{"untagged, on a terminal, a carriage return shows a progress bar",
+			lines{hold: true, returns: true},
+			[]string{"\r1%", "\r2%", "\r3%\nx", "\ry"}, []string{"\r", "1%\r", "2%\r3%\n", "x\ry\n"}},
+		{"no longer writes than max, except for a longer line", lines{tag: "[3] ", hold: true, max: 12},
+			[]string{"a\nb\nc\n", "0123456789abc\nd\n"},
+			[]string{"[3] a\n[3] b\n", "[3] c\n", "[3] 0123456789abc\n", "[3] d\n"}},
+		{"a line that is too long to be held is shown in parts", lines{tag: "[3] ", hold: true},
+			[]string{long, "y", "z\na\n"}, []string{"[3] " + long + "y", "z\n[3] a\n"}},
+		{"nothing", lines{tag: "[3] ", hold: true}, []string{""}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, fd := range ends {
+				syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_SNDBUFFORCE, 8<<20)
+			}
+			screen := NewScreen(ends[0], false)
+			if c.lines.max == 0 {
+				c.lines.max = screen.max
+			}
+			for i, piece := range c.pieces {
+				if errno := c.lines.write(screen, []byte(piece), i == len(c.pieces)-1); errno != 0 {
+					t.Fatal(errno)
+				}
+			}
+			syscall.Close(ends[0])
+			var got []string
+			b := make([]byte, 2*maxHeld)
+			for n, _ := syscall.Read(ends[1], b); n > 0; n, _ = syscall.Read(ends[1], b) {
+				got = append(got, string(b[:n]))
+			}
+			syscall.Close(ends[1])
+			if !slices.Equal(got, c.want) {
+				t.Errorf("writes %.200q, want %.200q", got, c.want)
+			}
+		})
+	}
+}

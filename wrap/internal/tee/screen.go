@@ -1,0 +1,67 @@
+package tee
+
+import (
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// Screen is where the output of workers is shown: a terminal, a pipe or a file. Several Tees may
+// write to it.
+type Screen struct {
+	fd       int
+	max      int // the length of a write, except for longer lines
+	terminal bool
+	mu       sync.Mutex
+}
+
+// A write of up to this length to a pipe is not mixed with those of others (PIPE_BUF, pipe(7)).
+const pipeBuf = 4096
+
+// NewScreen returns the Screen of a descriptor, which it keeps. If relayed, a launcher reads it if
+// it is a pipe, and mixes what each of its reads returns with the output of other nodes.
+//
+// A pipe of a single page then makes it read whole lines: as long as the page has something unread,
+// a write is appended if it fits there as a whole, and waits otherwise (pipe_write in the kernel).
+// So the page always has whole lines, and a read of a page, as those of Open MPI, returns them.
+func NewScreen(fd int, relayed bool) *Screen {
+	s := &Screen{fd: fd, max: 64 << 10}
+	var info syscall.Stat_t
+	if syscall.Fstat(fd, &info) == nil && info.Mode&syscall.S_IFMT == syscall.S_IFIFO {
+		s.max = pipeBuf
+		if relayed {
+			fcntl(fd, setPipeSize, pipeBuf) // fails if there is more in it, then lines may be split
+		}
+	}
+	var termios syscall.Termios
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TCGETS,
+		uintptr(unsafe.Pointer(&termios)))
+	s.terminal = errno == 0
+	return s
+}
+
+func (s *Screen) write(b []byte) syscall.Errno {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, errno := writeAll(s.fd, b)
+	return errno
+}
+
+// writeAll writes b with one write, unless the kernel takes only a part of it, and returns how much
+// it has written.
+func writeAll(fd int, b []byte) (written int, errno syscall.Errno) {
+	for written < len(b) {
+		n, err := syscall.Write(fd, b[written:])
+		switch err {
+		case nil:
+			written += n
+		case syscall.EINTR:
+		case syscall.EAGAIN: // others have made the descriptor non-blocking
+			poll(fd, pollOut)
+		default:
+			errno, _ = err.(syscall.Errno) // syscall.Write returns nothing else
+			return written, errno
+		}
+	}
+	return written, 0
+}

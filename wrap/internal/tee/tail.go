@@ -1,0 +1,52 @@
+package tee
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// TailSize is how many bytes at the end of a stream a Tail keeps.
+const TailSize = 64 << 10
+
+// TailFile is the size of the file that holds a Tail.
+const TailFile = TailSize + 8
+
+// Tail keeps the end of a stream in memory that two processes share: byte n of the stream at n
+// modulo TailSize, and then the length of the stream. The zero value keeps nothing.
+type Tail struct{ memory []byte }
+
+// MapTail returns the Tail in the file fd, which has TailFile bytes, 0 before the first write.
+func MapTail(fd int) (Tail, error) {
+	const mode = syscall.PROT_READ | syscall.PROT_WRITE
+	memory, err := syscall.Mmap(fd, 0, TailFile, mode, syscall.MAP_SHARED)
+	return Tail{memory}, err
+}
+
+func (t Tail) length() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize])) }
+
+// Write appends b.
+func (t Tail) Write(b []byte) {
+	if t.memory == nil {
+		return
+	}
+	n := atomic.LoadUint64(t.length()) + uint64(len(b))
+	b = b[max(0, len(b)-TailSize):]
+	at := (n - uint64(len(b))) % TailSize
+	copied := copy(t.memory[at:TailSize], b)
+	copy(t.memory, b[copied:])
+	atomic.StoreUint64(t.length(), n)
+}
+
+// Bytes returns a copy of what is kept.
+func (t Tail) Bytes() []byte {
+	n := atomic.LoadUint64(t.length())
+	if n <= TailSize {
+		return append([]byte(nil), t.memory[:n]...)
+	}
+	at := n % TailSize
+	return append(append([]byte(nil), t.memory[at:TailSize]...), t.memory[:at]...)
+}
+
+// Close releases the memory.
+func (t Tail) Close() { _ = syscall.Munmap(t.memory) } // fails only if it was not mapped

@@ -1,0 +1,286 @@
+// Package tee copies what a worker writes to its log file and to where it is shown, and keeps the
+// end of it. It runs in the watchdog, so it may import only what the watchdog may.
+//
+// A write that hangs in the kernel, such as one to a file server that is down, cannot be
+// interrupted. The goroutine that hangs is left behind then, and another one takes its turn.
+package tee
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// LogWait is how long a write to a log file may take. A file that takes longer is given up.
+const LogWait = 5 * time.Second
+
+// showWait is how long what is left may take to be shown when the worker and all its descendants
+// have ended.
+const showWait = 200 * time.Millisecond
+
+// Tee copies from one pipe. Its fields with capital letters are set before Start.
+type Tee struct {
+	From int     // the read end of the pipe, non-blocking
+	Log  int     // a descriptor, or -1
+	Show *Screen // nil shows nothing
+	Tag  string  // in front of each line that is shown
+	Hold bool    // shows a line when it is complete, because other workers write to the same screen
+	Tail Tail    // keeps the end; the zero value keeps nothing
+
+	// Drained is called once, when all that a worker that has ended wrote itself has been copied.
+	Drained func()
+	// Lost is called when the log file is given up, with 0 bytes and the reason, which is 0 if it
+	// blocked for LogWait; and once more at the end, with the number of bytes that are not in it.
+	Lost func(reason syscall.Errno, bytes int64)
+
+	mu      sync.Mutex
+	turn    int    // which goroutine copies; others have been left behind
+	stage   stage  // what it does
+	step    int    // how many writes it has begun and ended
+	chunk   []byte // what has been read and is being copied
+	lines   lines
+	read    int64 // number of bytes
+	copied  int64
+	target  int64 // Drained is called when copied has reached it; -1 before the worker's end
+	reason  syscall.Errno
+	lost    int64 // bytes that are not in Log; -1 while Log is in use
+	closing bool  // nothing will be written to the pipe any more
+	atEnd   bool  // of the pipe
+	done    chan struct{}
+}
+
+// stage is what a goroutine of a Tee is doing.
+type stage int
+
+const (
+	waiting stage = iota // for the worker
+	logging
+	showing
+	ended
+)
+
+// Start begins to copy.
+func (t *Tee) Start() {
+	t.target, t.lost, t.done = -1, -1, make(chan struct{})
+	t.lines = lines{tag: t.Tag, hold: t.Hold}
+	if t.Show != nil {
+		t.lines.max, t.lines.returns = t.Show.max, t.Show.terminal && t.Tag == ""
+	}
+	go t.run(t.turn, waiting)
+}
+
+// run copies until the end of the pipe, or until another goroutine has taken its turn. It begins
+// with the given stage of the present chunk.
+func (t *Tee) run(turn int, from stage) {
+	runtime.LockOSThread() // until the goroutine ends, and with it the thread
+	prepareThread()
+	pace := newPace(t.From)
+	for buffer := make([]byte, bufferSize); ; from = waiting {
+		if from == waiting && !t.await(turn, buffer, pace) {
+			return
+		}
+		if from <= logging && !t.perform(turn, logging) {
+			return
+		}
+		if from <= showing && !t.perform(turn, showing) {
+			return
+		}
+		if t.finish(turn) {
+			return
+		}
+	}
+}
+
+// bufferSize is how much is read at once.
+const bufferSize = 128 << 10
+
+// await waits for the next chunk, or for the end of the pipe. It reports whether it is still its
+// turn.
+func (t *Tee) await(turn int, buffer []byte, pace *pace) bool {
+	for {
+		pace.rest()
+		t.mu.Lock()
+		if t.turn != turn {
+			t.mu.Unlock()
+			return false
+		}
+		n, err := syscall.Read(t.From, buffer)
+		empty := err == syscall.EAGAIN
+		switch {
+		case n > 0:
+			t.stage, t.chunk, t.read = logging, buffer[:n], t.read+int64(n)
+			t.Tail.Write(t.chunk)
+		case err == syscall.EINTR, empty && !t.closing:
+		default:
+			t.stage, t.chunk, t.atEnd = logging, nil, true
+		}
+		ready := t.stage == logging
+		t.mu.Unlock()
+		if ready {
+			pace.after(n)
+			return true
+		}
+		if empty {
+			poll(t.From, pollIn)
+		}
+	}
+}
+
+// perform carries out a stage, whose write may hang, and reports whether it is still its turn.
+func (t *Tee) perform(turn int, s stage) bool {
+	t.mu.Lock()
+	t.stage = s
+	t.step++
+	chunk, last, log, show := t.chunk, t.atEnd, t.Log, t.Show
+	if s == logging && t.lost >= 0 {
+		t.lost, log = t.lost+int64(len(chunk)), -1
+	}
+	hangs := time.AfterFunc(t.limit(), t.giveUp(t.step))
+	t.mu.Unlock()
+
+	n, errno := 0, syscall.Errno(0)
+	switch {
+	case s == logging && log >= 0:
+		n, errno = writeAll(log, chunk)
+	case s == showing && show != nil:
+		errno = t.lines.write(show, chunk, last)
+	}
+
+	hangs.Stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.turn != turn && s == logging && t.stage != ended:
+		t.lost -= int64(n) // it was only slow
+		return false
+	case t.turn != turn:
+		return false
+	case s == logging && errno != 0:
+		t.giveUpLog(errno, int64(len(chunk)-n))
+	case errno == syscall.EPIPE, errno == syscall.ECONNRESET:
+		t.readerGone()
+	}
+	t.step++
+	return true
+}
+
+// limit is how long the present stage may take. As long as the worker runs, it waits for a terminal
+// or a launcher as if it wrote there itself.
+func (t *Tee) limit() time.Duration {
+	switch {
+	case t.stage == logging:
+		return LogWait
+	case t.closing:
+		return showWait
+	}
+	return math.MaxInt64
+}
+
+// giveUp returns a function that leaves the goroutine behind whose turn it is, unless the step is
+// over. What it writes to is not used any more.
+func (t *Tee) giveUp(step int) func() {
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.step != step {
+			return
+		}
+		if t.stage == logging {
+			t.giveUpLog(0, int64(len(t.chunk)))
+		} else {
+			t.Show = nil
+		}
+		t.turn++
+		t.step++
+		go t.run(t.turn, t.stage+1)
+	}
+}
+
+func (t *Tee) giveUpLog(reason syscall.Errno, bytes int64) {
+	t.reason, t.lost = reason, bytes
+	t.Lost(reason, 0)
+}
+
+// readerGone is called when nobody reads any more what is shown. Without a log file the pipe is
+// closed, so that the worker gets SIGPIPE as if it wrote to that reader itself.
+func (t *Tee) readerGone() {
+	t.Show = nil
+	if t.Log < 0 || t.lost >= 0 {
+		t.atEnd = true
+	}
+}
+
+// finish ends the present chunk, and the pump after the last one, which it reports.
+func (t *Tee) finish(turn int) (last bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn != turn {
+		return true
+	}
+	t.copied, t.stage = t.read, waiting
+	t.checkDrained()
+	if !t.atEnd {
+		return false
+	}
+	t.stage = ended
+	syscall.Close(t.From)
+	if t.Log >= 0 && t.lost < 0 {
+		syscall.Close(t.Log)
+	}
+	if t.lost >= 0 {
+		t.Lost(t.reason, t.lost)
+	}
+	close(t.done)
+	return true
+}
+
+// WorkerEnded is called when the worker has ended, so that all that it wrote is in the pipe.
+func (t *Tee) WorkerEnded() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.target = t.read
+	if t.stage != ended {
+		t.target += int64(inPipe(t.From))
+	}
+	t.checkDrained()
+}
+
+// checkDrained calls Drained if it is time.
+func (t *Tee) checkDrained() {
+	if t.target >= 0 && t.copied >= t.target && t.Drained != nil {
+		t.Drained()
+		t.Drained = nil
+	}
+}
+
+// Close is called when nothing that writes to the pipe is left. It returns when all that is in the
+// pipe has been copied, or could not be within the limits.
+func (t *Tee) Close() {
+	t.mu.Lock()
+	t.closing = true
+	switch t.stage {
+	case waiting: // possibly for a process that has the pipe too but is not of the tree
+		t.turn++
+		go t.run(t.turn, waiting)
+	case showing:
+		time.AfterFunc(showWait, t.giveUp(t.step))
+	}
+	t.mu.Unlock()
+	select {
+	case <-t.done:
+	case <-time.After(LogWait + 2*showWait):
+	}
+}
+
+// prepareThread lets this thread write to a terminal although the watchdog is not in the foreground
+// (stty tostop), and sleep without the watchdog's timer slack.
+func prepareThread() {
+	const sigBlock, setTimerSlack, slack = 0, 29, 50_000
+	stop := uint64(1) << (syscall.SIGTTOU - 1)
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&stop)), 0,
+		unsafe.Sizeof(stop), 0, 0)
+	syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, slack, 0)
+}

@@ -1,0 +1,111 @@
+package wrap
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/wrap/internal/tee"
+	"rdzv/wrap/internal/watchdog"
+)
+
+// Output lets the watchdog read what a worker writes, so that nothing of it is lost if this process
+// is killed. Worker.Stdout and Worker.Stderr are then where that is shown; nil shows nothing. If
+// there is a log, or if they are the same file, stdout and stderr of the worker are one pipe, which
+// is shown at Worker.Stdout: what it writes to the two then remains in order.
+type Output struct {
+	// Log gets every byte that the worker writes; nil is no log. Open it with O_APPEND. If it
+	// blocks for 5 s or cannot be written, it is given up and Tree.LogLost is called.
+	Log *os.File
+	// Tag is written before every line that is shown.
+	Tag string
+	// Hold shows a line when it is complete (of up to 1 MiB), and ends a last line that is not, for
+	// workers that are shown at the same place as others.
+	Hold bool
+	// Relayed says that another program, which reads Stdout and Stderr, mixes what each of its reads
+	// returns with other output. If it is a pipe it then contains whole lines, of up to 4096 bytes.
+	Relayed bool
+}
+
+// joined tells whether stdout and stderr of the worker are one pipe.
+func (w *Worker) joined() bool {
+	if w.Output.Log != nil {
+		return true
+	}
+	if w.Stdout == nil || w.Stderr == nil {
+		return false
+	}
+	out, errOut := w.Stdout.Stat()
+	same, errSame := w.Stderr.Stat()
+	return errOut == nil && errSame == nil && os.SameFile(out, same)
+}
+
+// output is the watchdog's description of the output of worker i. add adds a descriptor to those
+// that are sent.
+func (r *run) output(i int, add func(*os.File) int) (o watchdog.Output, err error) {
+	w, s := &r.tree.Workers[i], &r.states[i]
+	if w.Output == nil {
+		return o, nil
+	}
+	file, tail, err := newTail()
+	if err != nil {
+		return o, fmt.Errorf("cannot read the output of worker %d: %w", i, err)
+	}
+	s.tail, s.joined, s.drained = &tail, w.joined(), make(chan struct{})
+	r.own = append(r.own, file)
+	return watchdog.Output{
+		Piped: true, Joined: s.joined, Log: add(w.Output.Log), Tail: add(file),
+		Tag: w.Output.Tag, Hold: w.Output.Hold, Relayed: w.Output.Relayed,
+	}, nil
+}
+
+// newTail returns a file in memory and the Tail in it.
+func newTail() (*os.File, tee.Tail, error) {
+	fd, err := unix.MemfdCreate("tail", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, tee.Tail{}, err
+	}
+	file := os.NewFile(uintptr(fd), "tail")
+	err = file.Truncate(tee.TailFile)
+	var tail tee.Tail
+	if err == nil {
+		tail, err = tee.MapTail(fd)
+	}
+	if err != nil {
+		file.Close()
+	}
+	return file, tail, err
+}
+
+// text waits until all that the worker itself wrote has been copied, at most until until, and
+// returns the end of it.
+func (s *state) text(until time.Time) []byte {
+	select {
+	case <-s.drained:
+	case <-time.After(time.Until(until)):
+	}
+	return s.tail.Bytes()
+}
+
+// logLost calls Tree.LogLost.
+func (r *run) logLost(e watchdog.Record) {
+	reason := error(syscall.Errno(e.A))
+	if e.A == 0 {
+		reason = ErrLogBlocked
+	}
+	if r.tree.LogLost != nil {
+		r.calls <- func() { r.tree.LogLost(e.Index, reason, e.B) }
+	}
+}
+
+// releaseTails is called after the last call of text.
+func (r *run) releaseTails() {
+	for _, s := range r.states {
+		if s.tail != nil {
+			s.tail.Close()
+		}
+	}
+}
