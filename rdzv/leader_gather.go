@@ -102,7 +102,7 @@ func (l *Leader) agree(ctx context.Context) error {
 	for _, m := range l.joined {
 		m.seat = seats[m.ID]
 	}
-	world.Job, world.Attempt = l.config.Job, l.config.Attempt
+	world.Job, world.Attempt, world.Began = l.config.Job, l.config.Attempt, time.Now().UTC()
 	return l.publish(ctx, world)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // World is the agreed table of all workers, without the seats of the other agents.
@@ -13,6 +14,9 @@ type World struct {
 	Size    int    `json:"size"`   // number of workers
 	Agents  int    `json:"agents"` // number of agents
 	Nodes   int    `json:"nodes"`  // number of nodes
+
+	// Began is when the leader published the world. It tells this run of the job from others.
+	Began time.Time `json:"began"`
 
 	// MasterAddr and MasterPort are the address of the torch store that rank 0 serves.
 	MasterAddr string `json:"master_addr"`
