@@ -13,6 +13,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
@@ -105,6 +106,17 @@ type Config struct {
 	// depends on whether Stderr is a terminal, which the workers then get themselves.
 	Capture, NoCapture bool
 
+	// Tag returns what is written before every line of a worker that is shown, for its rank and host;
+	// nil writes nothing. The workers then get a pipe, also if LogDir is given.
+	Tag func(rank int, host string) string
+	// LogDir is a directory in which the output of each worker is kept, stdout and stderr in order:
+	// as RUN/attempt-0/rank-00003.log, where RUN is the job's name and the time, equal on all agents
+	// of the job; "latest" is a link to RUN. "" keeps nothing.
+	LogDir string
+	// Show are the ranks whose output is shown, such as "0,4-7", or "none"; "" shows all. The others
+	// do not get Stdout and Stderr. Not with NoCapture, as Tag and LogDir.
+	Show string
+
 	// Check checks the nodes of the job and runs no workers; nil runs them. Program is then optional.
 	Check *Check
 
@@ -160,8 +172,18 @@ func (c *Config) fill() {
 	}
 }
 
-// stderrOnTerminal tells whether the workers get a terminal as their stderr.
-func (c *Config) stderrOnTerminal() bool { return !c.Capture && host.IsTerminal(c.Stderr) }
+// CheckShow checks a value of Config.Show.
+func CheckShow(ranks string) error {
+	_, err := output.ParseRanks(ranks)
+	return err
+}
+
+// stderrOnTerminal tells whether a worker gets a terminal as its stderr.
+func (l *Local) stderrOnTerminal(rank int) bool {
+	c := l.Config
+	return !c.Capture && c.Tag == nil && c.LogDir == "" && l.shown.Has(rank) &&
+		host.IsTerminal(c.Stderr)
+}
 
 // exports tells whether variables are to be exported.
 func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != "" }
@@ -190,6 +212,8 @@ func (c *Config) checkValues() error {
 		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
 	case c.Capture && c.NoCapture:
 		return errors.New("capture and no capture exclude each other")
+	case c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""):
+		return errors.New("no capture excludes tags, a log directory and a choice of ranks to show")
 	case c.Insecure && c.exports():
 		return errors.New("variables cannot be exported without a key")
 	case c.MasterPort < 0 || c.MasterPort > maxPort:
@@ -199,6 +223,9 @@ func (c *Config) checkValues() error {
 		if _, _, err := meet.ParseStore(c.Store); err != nil {
 			return err
 		}
+	}
+	if err := CheckShow(c.Show); err != nil {
+		return fmt.Errorf("ranks to show: %w", err)
 	}
 	if _, err := envmap.ParseExports(c.Export); err != nil {
 		return err

@@ -23,7 +23,7 @@ var everyEvent = []Event{
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, Settling{},
-	DumpingStacks{}, FailureReported{}, Diagnostic{}, Finished{},
+	DumpingStacks{}, LogLost{}, FailureReported{}, Diagnostic{}, Finished{},
 }
 
 func TestEveryEvent(t *testing.T) {

@@ -68,7 +68,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	default:
 		e.oom = kills > w.oomBefore
 	}
-	e.findings = postmortem.Examine(r.Stderr, e.file, r.Signal != 0)
+	e.findings, e.joined = postmortem.Examine(r.Stderr, e.file, r.Signal != 0), r.Joined
 	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}

@@ -187,6 +187,17 @@ type DumpingStacks struct {
 	IgnoresTerm bool            `json:"ignores_sigterm"` // all of them ignore SIGTERM
 }
 
+// LogLost says that a log of this agent could not be written, and is not written any more. The agent
+// reports it when it happens, without Bytes, and again when the worker and its descendants have
+// ended.
+type LogLost struct {
+	Rank  int    `json:"rank"`
+	File  string `json:"file"`
+	Err   error  `json:"-"`
+	Text  string `json:"text"`
+	Bytes int64  `json:"bytes,omitempty"` // of the output that are not in the file
+}
+
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
 // all agents have settled. If that agent is lost, another one reports it, without Stderr, unless it
 // has announced the failure ([JobEnded]).
@@ -211,6 +222,8 @@ type Failure struct {
 	Stderr    []string      // its last lines of stderr, or its traceback
 	// OnTerminal says that its stderr was a terminal, which has been shown there and not captured.
 	OnTerminal bool
+	Joined     bool   // Stderr has lines of stdout too, because the two were one pipe
+	Log        string // the file that has its output; "" if there is none
 	Others     []rdzv.Failure
 	Successes  *rdzv.Successes // shortly before it failed; nil if there are none
 	Hint       string          // what to try; "" if nothing is known to help
@@ -261,6 +274,7 @@ func (Stragglers) Type() string       { return "stragglers" }
 func (JobEnded) Type() string         { return "job_ended" }
 func (Settling) Type() string         { return "settling" }
 func (DumpingStacks) Type() string    { return "dumping_stacks" }
+func (LogLost) Type() string          { return "log_lost" }
 func (FailureReported) Type() string  { return "failure_reported" }
 func (Diagnostic) Type() string       { return "diagnostic" }
 func (Finished) Type() string         { return "finished" }

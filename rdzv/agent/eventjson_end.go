@@ -125,6 +125,8 @@ type failureForm struct {
 	Message     string            `json:"message,omitempty"`
 	Stderr      []string          `json:"stderr,omitempty"`
 	OnTerminal  bool              `json:"stderr_on_terminal,omitempty"`
+	Joined      bool              `json:"stderr_with_stdout,omitempty"`
+	Log         string            `json:"log,omitempty"`
 	Hint        string            `json:"hint,omitempty"`
 	Others      []otherFailedForm `json:"others,omitempty"`
 	Successes   *successesForm    `json:"successes,omitempty"`
@@ -147,7 +149,7 @@ func failureFormOf(f Failure) failureForm {
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
 		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
 		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal,
-		Hint: f.Hint,
+		Joined: f.Joined, Log: f.Log, Hint: f.Hint,
 	}
 	if s := f.Successes; s != nil {
 		form.Successes = &successesForm{s.Ranks, s.More, s.Before.Seconds()}

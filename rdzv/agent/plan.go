@@ -14,6 +14,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/program"
 )
 
@@ -31,6 +32,7 @@ type Local struct {
 	Devices   envmap.Devices // of this node, as far as the launcher allows
 	CPUs      envmap.CPUs
 
+	shown         output.Ranks // whose output is shown
 	exports       exports
 	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
 
@@ -56,6 +58,7 @@ func Plan(c Config) (*Local, error) {
 	if inside && c.Launcher == "" { // naming a launcher starts another job in a worker
 		return nil, &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
 	}
+	l.shown, _ = output.ParseRanks(c.Show) // check has done it before
 	var err error
 	if l.Placement, err = envmap.Detect(l.env, c.Launcher); err != nil {
 		return nil, err

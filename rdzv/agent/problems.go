@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +30,7 @@ func (l *Local) findProblems() {
 	if noDir == nil || l.Config.Dir == "" && !hung {
 		l.Problems = withProblem(l.Problems, l.findProgram())
 	}
-	for _, err := range []error{l.countWorkers(), l.enoughFiles(), l.tryDevices()} {
+	for _, err := range []error{l.countWorkers(), l.enoughFiles(), l.tryDevices(), l.makeLogDir()} {
 		l.Problems = withProblem(l.Problems, err)
 	}
 }
@@ -51,6 +53,31 @@ func (l *Local) checkDirectory() error {
 		name = fmt.Sprintf(" %q", pwd)
 	}
 	return fmt.Errorf("cannot start: the working directory%s was removed", name)
+}
+
+// makeLogDir makes the directory for logs, so that it is known before any worker starts whether
+// there can be logs.
+func (l *Local) makeLogDir() error {
+	dir := l.Config.LogDir
+	if dir == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), checkTime, wrap.ErrLogBlocked)
+	defer cancel()
+	_, err := host.Await(ctx, func() {}, func() (struct{}, error) {
+		err := os.MkdirAll(dir, 0o777)
+		if err == nil {
+			err = unix.Access(dir, unix.W_OK|unix.X_OK)
+		}
+		return struct{}{}, err
+	})
+	if path, is := errors.AsType[*fs.PathError](err); is {
+		err = path.Err
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write to log directory %q: %w", dir, err)
+	}
+	return nil
 }
 
 // findProgram finds the program's file, as seen from the workers' directory, whether it needs a

@@ -30,13 +30,20 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 	if v.By == m.self.ID {
 		e = endings[v.Rank-m.world.Seat.Rank]
 	}
-	return &Failure{
+	f := &Failure{
 		Job: m.local.Job, Program: m.local.Config.Program,
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
 		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures, Successes: s.Successes,
-		OnTerminal: v.By == m.self.ID && m.local.Config.stderrOnTerminal(), Hint: e.hint,
+		Joined: e.joined, Hint: e.hint,
 	}
+	if v.By == m.self.ID {
+		f.OnTerminal = m.local.stderrOnTerminal(v.Rank)
+		if m.local.Config.LogDir != "" {
+			f.Log = m.logFiles().File(v.Rank)
+		}
+	}
+	return f
 }
 
 // jobEnded is the event of the job's end.

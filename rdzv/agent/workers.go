@@ -10,6 +10,8 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/wrap"
 )
@@ -19,7 +21,8 @@ type workers struct {
 	*membership
 	in        *interrupts
 	endings   []ending
-	oomBefore int // kills by the kernel's out-of-memory killer before they began
+	logs      []*os.File // of each; nil for those without
+	oomBefore int        // kills by the kernel's out-of-memory killer before they began
 	ended     endedWorkers
 	settled   func() // to be called when all agents have settled
 }
@@ -28,6 +31,7 @@ type workers struct {
 type ending struct {
 	file     string // where torch records an exception; "" if nowhere
 	findings postmortem.Findings
+	joined   bool   // the findings are those of stdout and stderr
 	oom      bool   // the kernel ran out of memory while it ran
 	hint     string // what to try
 }
@@ -39,6 +43,9 @@ func (w *workers) run() error {
 			os.Remove(e.file) // it exists if the worker wrote it
 		}
 	}()
+	w.checkShown()
+	w.openLogs()
+	defer output.Close(w.logs)
 	tree, err := w.tree()
 	if err != nil {
 		return err
@@ -67,7 +74,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 			w.ended.start(started)
 			w.events.send(started)
 		},
-		Dumping: w.dumping, Ended: w.workerEnded,
+		Dumping: w.dumping, Ended: w.workerEnded, LogLost: w.logLost,
 	}
 	t.Crash = w.crash()
 	othersAt := time.Now().Add(w.local.HeadStart) // the world has just arrived
@@ -81,9 +88,9 @@ func (w *workers) tree() (wrap.Tree, error) {
 		w.noteBinding(id, bound)
 		worker := wrap.Worker{
 			Path: w.local.Path, Dir: w.local.workerDir(), Args: c.Program, Env: environ,
-			Bind:   binding(bound),
-			Stdout: c.Stdout, Stderr: c.Stderr, Capture: !c.NoCapture && !c.stderrOnTerminal(),
+			Bind: binding(bound),
 		}
+		w.output(&worker, i)
 		if i == 0 {
 			worker.Stdin = c.Stdin
 		}
@@ -93,6 +100,86 @@ func (w *workers) tree() (wrap.Tree, error) {
 		t.Workers = append(t.Workers, worker)
 	}
 	return t, nil
+}
+
+// output sets what becomes of the output of the i-th worker. If it is shown and nothing else, the
+// worker gets stdout of this agent itself.
+func (w *workers) output(worker *wrap.Worker, i int) {
+	c, rank := w.local.Config, w.world.Seat.Rank+i
+	shown := w.local.shown.Has(rank)
+	if shown {
+		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
+	}
+	if shown && c.Tag == nil && w.logs[i] == nil {
+		worker.Capture = !c.NoCapture && !w.local.stderrOnTerminal(rank)
+		return
+	}
+	worker.Output = &wrap.Output{
+		Log: w.logs[i], Hold: w.local.shown.Count(w.world.Size) > 1,
+		Relayed: w.local.Placement.Launcher != envmap.None,
+	}
+	if c.Tag != nil {
+		worker.Output.Tag = c.Tag(rank, host.Name())
+	}
+}
+
+// checkShown shows all ranks if the job has none of those that are to be shown.
+func (w *workers) checkShown() {
+	l := w.local
+	if l.Config.Show == "none" || l.shown.Count(w.world.Size) > 0 {
+		return
+	}
+	if l.shown, _ = output.ParseRanks(""); w.world.Seat.Rank == 0 {
+		w.events.send(FlagIgnored{
+			"--show " + l.Config.Show, fmt.Sprintf("the last rank of the job is %d", w.world.Size-1),
+		})
+	}
+}
+
+// logFiles are the files of this run.
+func (m *membership) logFiles() output.Logs {
+	w := m.world
+	return output.Logs{Dir: m.local.Config.LogDir, Job: w.Job, Began: w.Began, Attempt: w.Attempt}
+}
+
+// openLogs opens the logs. The workers run without them if that fails.
+func (w *workers) openLogs() {
+	c, seat, logs := w.local.Config, w.world.Seat, w.logFiles()
+	w.logs = make([]*os.File, w.local.Workers)
+	if c.LogDir == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
+	defer cancel()
+	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
+		files, err := logs.Open(seat.Rank, w.local.Workers)
+		if err == nil && seat.LocalRank == 0 {
+			if err := logs.Link(); err != nil {
+				w.events.diagnose(Warning, err)
+			}
+		}
+		return files, err
+	})
+	if err != nil {
+		w.events.diagnose(Warning, fmt.Errorf("cannot open the logs: %w", err))
+		return
+	}
+	w.logs = opened
+	if seat.Rank == 0 {
+		dir := filepath.Dir(logs.File(0))
+		w.events.send(EnvironmentNote{Text: "the output of each rank is in " + dir, Verbose: true})
+	}
+}
+
+// logWait is how long the logs may take to be opened.
+const logWait = 5 * time.Second
+
+// logLost reports that the log of the i-th worker lacks some of its output.
+func (w *workers) logLost(i int, reason error, bytes int64) {
+	rank := w.world.Seat.Rank + i
+	w.events.send(LogLost{
+		Rank: rank, File: w.logFiles().File(rank), Err: reason, Text: reason.Error(), Bytes: bytes,
+	})
 }
 
 // crash is what the watchdog does if this process crashes.
