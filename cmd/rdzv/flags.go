@@ -143,20 +143,13 @@ func foreignFlags() map[string]string {
 		"start-method":     "omit it",
 		"numa-binding":     "use --bind numa",
 		"local-addr":       "use --net NETWORK to choose the addresses",
-		"log-dir":          "redirect the output of each worker: " + ownFile,
-		"redirects":        "redirect the output of each worker: " + ownFile,
-		"r":                "redirect the output of each worker: " + ownFile,
-		"tee":              "copy the output of each worker: " + ownCopy,
-		"t":                "copy the output of each worker: " + ownCopy,
+		"redirects":        "use --log-dir DIR --show none",
+		"r":                "use --log-dir DIR --show none",
+		"tee":              "use --log-dir DIR --tag",
+		"t":                "use --log-dir DIR --tag",
 		"monitor-interval": "omit it: rdzv notices at once when a worker ends",
 	}
 }
-
-// What replaces torchrun's files of each worker's output.
-const (
-	ownFile = `rdzv exec -- sh -c 'exec python3 main.py >rank$RANK.log 2>&1'`
-	ownCopy = `rdzv exec -- bash -c 'exec python3 main.py &> >(tee rank$RANK.log)'`
-)
 
 // unknownFlag suggests what was probably meant.
 func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/presence"
@@ -44,6 +45,9 @@ type options struct {
 	as         string
 	capture    bool
 	noCapture  bool
+	tag        bool
+	show       string
+	logDir     string
 	reportFile string
 
 	quiet   bool
@@ -117,6 +121,11 @@ func (o *options) execGroups() []group {
 			o.headStartRow(),
 		}},
 		{title: "Output", rows: []flagRow{
+			{"--tag", "begin each line of PROGRAM with its rank and host: [3 node2]", &o.tag},
+			{"--log-dir DIR", "also write the output of each rank to a file in DIR/latest, " +
+				"rank-00003.log", &o.logDir},
+			{"--show RANKS|none", "show the output of these ranks only, such as 0 or 0,4-7 (all)",
+				&o.show},
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
 			{"--capture", "read the stderr of PROGRAM, for the report, even if it is a terminal, which " +
 				"PROGRAM then does not see", &o.capture},
@@ -196,8 +205,11 @@ func (o *options) config(a *app) agent.Config {
 		HeadStart:   o.headStart, Strict: o.strict,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
-		Capture: o.capture, NoCapture: o.noCapture, ShowJoinLine: a.console.Terminal(),
-		ReportEvery: reportEvery,
+		Capture: o.capture, NoCapture: o.noCapture, LogDir: o.logDir, Show: o.show,
+		ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
+	}
+	if o.tag {
+		c.Tag = console.Tags(a.stdout, a.stderr, a.env["TERM"], a.env["NO_COLOR"] != "")
 	}
 	if o.flags.Changed("node-rank") {
 		c.NodeRank = &o.nodeRank

@@ -61,6 +61,8 @@ func (c *Console) Event(e agent.Event) {
 		c.settling(e)
 	case agent.DumpingStacks:
 		c.dumpingStacks(e)
+	case agent.LogLost:
+		c.logLost(e)
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:

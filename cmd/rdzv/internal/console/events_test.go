@@ -14,6 +14,22 @@ import (
 	"rdzv/rdzv/meet"
 )
 
+// A log that is given up is reported, even with -q, and at the end what it lacks.
+func TestLogLost(t *testing.T) {
+	var out strings.Builder
+	c := &Console{out: &out, quiet: true}
+	lost := agent.LogLost{Rank: 3, File: "logs/rank-00003.log", Text: "no space left on device"}
+	c.Event(lost)
+	lost.Bytes = 4096
+	c.Event(lost)
+	const want = `rdzv: cannot write "logs/rank-00003.log": no space left on device: ` +
+		"the output of rank 3 is no longer kept\n" +
+		`rdzv: 4096 bytes of the output of rank 3 were dropped from "logs/rank-00003.log"` + "\n"
+	if out.String() != want {
+		t.Errorf("wrote %q\nwant %q", &out, want)
+	}
+}
+
 // While an agent searches, a hint is written once; at the timeout there is one line about it.
 func TestSearchTimeout(t *testing.T) {
 	var out strings.Builder

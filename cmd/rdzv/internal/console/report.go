@@ -42,6 +42,9 @@ func reportText(f agent.Failure) string {
 		b.WriteString("           the kernel's out-of-memory killer killed a process of this " +
 			"cgroup\n")
 	}
+	if f.Log != "" {
+		fmt.Fprintf(&b, "  log      %s\n", f.Log)
+	}
 	if f.Message != "" {
 		fmt.Fprintf(&b, "  message  %s\n", uncoloured(f.Message))
 	}
@@ -49,7 +52,11 @@ func reportText(f agent.Failure) string {
 	case f.OnTerminal && f.Signal == 0:
 		b.WriteString("  see the traceback above\n")
 	case len(f.Stderr) > 0:
-		b.WriteString("  last lines of stderr:\n")
+		stream := "stderr"
+		if f.Joined {
+			stream = "output"
+		}
+		b.WriteString("  last lines of " + stream + ":\n")
 		for _, line := range f.Stderr {
 			b.WriteString("  | " + uncoloured(line) + "\n")
 		}
@@ -63,4 +70,13 @@ func reportText(f agent.Failure) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// logLost says that a log lacks some of the output of a rank.
+func (c *Console) logLost(e agent.LogLost) {
+	if e.Bytes == 0 {
+		c.Warn("cannot write %q: %s: the output of rank %d is no longer kept", e.File, e.Text, e.Rank)
+		return
+	}
+	c.Warn("%d bytes of the output of rank %d were dropped from %q", e.Bytes, e.Rank, e.File)
 }
