@@ -15,8 +15,8 @@ import (
 // hosts, by number.
 func (c *cluster) checkOn(args string, setup map[int]string) (agents []*process) {
 	for k := range 3 {
-		script := setup[k+1] + "\nexec " + *rdzvBin + " check --nodes 3 --store node1 " + args
-		agents = append(agents, c.start(c.on(k+1, "sh", "-c", script)...))
+		script := setup[k+1] + "\nexec \"$0\" check --nodes 3 --store node1 " + args
+		agents = append(agents, c.start(c.on(k+1, "sh", "-c", script, *rdzvBin)...))
 	}
 	return agents
 }
