@@ -103,7 +103,7 @@ func wrapped(text string, width int) (lines []string) {
 	runes := []rune(text)
 	for len(runes) > width {
 		end := width
-		for i := width; i > width/2; i-- {
+		for i := width; i > 0; i-- {
 			if runes[i] == ' ' {
 				end = i
 				break

@@ -120,6 +120,7 @@ func TestCheckTableOdd(t *testing.T) {
 			NodeFacts: []rdzv.NodeFact{{Name: "dir", Value: long}}},
 		{ID: "2", Host: "a", PID: 8, Slots: 1, NodeFacts: []rdzv.NodeFact{
 			{Name: "dir", Value: "/\x1b[31m"}, {Name: strings.Repeat("name ", 20), Value: "x"},
+			{Name: "script src/train/main.py", Value: "x"},
 		}},
 	}
 	r := check.Of("check-x", 3, members)
@@ -133,7 +134,7 @@ func TestCheckTableOdd(t *testing.T) {
 	for _, want := range []string{
 		"2 nodes: a, a (pid 8), 2 workers\nonly 2 of 3 agents joined\n",
 		"\nerror: cannot assign ranks\n\nerror: one\n\nerror: two\n    hint: wait\n",
-		"* the nodes differ\n", "on a (pid 8)\n",
+		"* the nodes differ\n", "on a (pid 8)\n", "  src/train/main.py\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table is\n%s\nwant %q in it", got, want)
