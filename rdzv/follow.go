@@ -26,7 +26,8 @@ func (s *Session) follow(events clientv3.WatchChan) {
 	s.loseStore(why)
 }
 
-// applySignal applies a signal if it is the first one of its key, and answers a question.
+// applySignal applies a signal if it is the first one of its key, answers a question, and takes a
+// signal to the process of an agent that all share.
 func (s *Session) applySignal(e *clientv3.Event) error {
 	key, value := string(e.Kv.Key), e.Kv.Value
 	switch {
@@ -47,6 +48,9 @@ func (s *Session) applySignal(e *clientv3.Event) error {
 	}
 	if id, asked := strings.CutPrefix(key, s.keys.asks()); asked {
 		s.wg.Go(func() { s.answer(id, value) })
+	}
+	if strings.HasPrefix(key, s.keys.shares()) {
+		return s.sharing.take(value, e.Kv.ModRevision, s.config.Self.ID)
 	}
 	return nil
 }

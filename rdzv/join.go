@@ -41,6 +41,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
 		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
 		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
+		sharing: newSharing(),
 	}
 	s.store, s.loseStore = context.WithCancelCause(context.Background())
 	s.ctx, s.cancel = context.WithCancelCause(s.store)

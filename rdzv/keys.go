@@ -38,6 +38,8 @@ func (k keys) answers(id string) string  { return k.prefix + "answer/" + id + "/
 func (k keys) world() string             { return k.signals() + "world" }
 func (k keys) start() string             { return k.signals() + "start" }
 func (k keys) look() string              { return k.signals() + "look" }
+func (k keys) shares() string            { return k.signals() + "share/" }
+func (k keys) share(signal int) string   { return k.shares() + strconv.Itoa(signal) }
 func (k keys) verdict() string           { return k.signals() + "verdict" }
 func (k keys) settled() string           { return k.signals() + "settled" }
 

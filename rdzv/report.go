@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Fail reports that a worker of this agent failed. If there is no verdict yet, this
@@ -88,6 +92,90 @@ func (s *Session) putOutcome(ctx context.Context, key string, o Outcome) error {
 	defer done()
 	if err := put(ctx, s.client, key, encode(o)); err != nil {
 		return fmt.Errorf("cannot write the outcome: %w", err)
+	}
+	return nil
+}
+
+// ShareOnce is how long after a signal was shared the same signal counts as that one.
+const ShareOnce = 2 * time.Second
+
+// SharedSignal is a signal that one agent has received and that all workers are to receive, once.
+type SharedSignal struct {
+	Signal int    `json:"signal"`
+	By     string `json:"by"` // ID of the agent
+	// Direct says that the agent's workers have received it too: what has sent it to them may also
+	// send it to those of other agents.
+	Direct bool `json:"direct,omitempty"`
+	Own    bool `json:"-"` // this agent is the one
+}
+
+// ShareSignal tells all agents, also this one, of a signal that this agent has received, unless the
+// same one was shared less than ShareOnce ago. direct is SharedSignal.Direct.
+func (s *Session) ShareSignal(ctx context.Context, signal int, direct bool) error {
+	last := s.sharing.lastOf(signal)
+	if time.Since(last.at) < s.sharing.once {
+		return nil
+	}
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
+	// If several agents have received it, the first one writes it: the others have not seen that.
+	key := s.keys.share(signal)
+	unseen := clientv3.Compare(clientv3.ModRevision(key), "=", last.revision)
+	put := clientv3.OpPut(key, encode(SharedSignal{
+		Signal: signal, By: s.config.Self.ID, Direct: direct,
+	}))
+	_, err := commit(ctx, s.client, []clientv3.Cmp{unseen}, []clientv3.Op{put}, nil)
+	if err != nil {
+		return fmt.Errorf("cannot share signal %d: %w", signal, err)
+	}
+	return nil
+}
+
+// SharedSignals delivers the signals that agents share, each one once.
+func (s *Session) SharedSignals() <-chan SharedSignal { return s.sharing.c }
+
+// sharing is what an agent has seen of shared signals.
+type sharing struct {
+	c    chan SharedSignal
+	once time.Duration // ShareOnce
+	mu   sync.Mutex
+	last map[int]shared // by signal
+}
+
+// shared is when and with which revision of the store a signal was shared the last time.
+type shared struct {
+	at       time.Time
+	revision int64
+}
+
+// maxShared is how many shared signals wait for SharedSignals.
+const maxShared = 16
+
+func newSharing() *sharing {
+	return &sharing{
+		c: make(chan SharedSignal, maxShared), once: ShareOnce, last: map[int]shared{},
+	}
+}
+
+func (s *sharing) lastOf(signal int) shared {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[signal]
+}
+
+// take notes a signal that was shared. If nobody receives them, more are ignored.
+func (s *sharing) take(value []byte, revision int64, self string) error {
+	signal, err := decode[SharedSignal](value)
+	if err != nil {
+		return fmt.Errorf("cannot read a shared signal: %w", err)
+	}
+	signal.Own = signal.By == self
+	s.mu.Lock()
+	s.last[signal.Signal] = shared{time.Now(), revision}
+	s.mu.Unlock()
+	select {
+	case s.c <- signal:
+	default:
 	}
 	return nil
 }

@@ -98,6 +98,7 @@ type Session struct {
 	haveLook    chan struct{} // closed when look is set
 	settled     atomic.Pointer[settled]
 	haveSettled chan struct{} // closed when settled is set
+	sharing     *sharing
 
 	leaveOnce sync.Once
 	summary   Summary
