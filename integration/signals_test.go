@@ -109,6 +109,62 @@ func TestSignalsArriveOnce(t *testing.T) {
 	runConcurrently(t, scenarios)
 }
 
+// A signal that one agent gets, or that the launcher sends to all of them, is received once by all
+// workers of the job. The second signal takes the same way, so that the first one has arrived
+// everywhere: mpiexec.hydra does not forward it, but an agent shares it.
+func TestSharedSignals(t *testing.T) {
+	c := newJobCluster(t)
+	var scenarios []scenario
+	for _, s := range []signalCase{
+		{launcher: "direct", target: "agent"},
+		{launcher: "direct", target: "group"},
+		{launcher: "openmpi", target: "agent"},
+		{launcher: "openmpi", target: "launcher"},
+		{launcher: "hydra", target: "agent"},
+		{launcher: "hydra", target: "launcher"},
+		{launcher: "slurm", target: "agent"},
+		{launcher: "slurm", target: "launcher"},
+		{launcher: "slurm", target: "scancel"},
+	} {
+		scenarios = append(scenarios, scenario{s.launcher + "/" + s.target, func(t *testing.T) {
+			j := c.runningJob(t, s.launcher, 2, []string{"--share-signals", "USR1,USR2"},
+				worker("signals", jobDir))
+			s.signal = usr1
+			s.send(j)
+			j.waitForSignals("SIGUSR1")
+			if s.signal = usr2; s.launcher == "hydra" {
+				s.target = "agent"
+			}
+			s.send(j)
+			j.waitForSignals("SIGUSR1 SIGUSR2")
+			j.signal(j.agentOf(0), syscall.SIGTERM)
+			j.checkCommands(0)
+			for _, worker := range j.workers {
+				worker.checkSignals(t, j.records(), "SIGUSR1 SIGUSR2 SIGTERM")
+			}
+			j.removeLeftovers()
+		}})
+	}
+	runConcurrently(t, scenarios)
+}
+
+// waitForSignals waits until all ranks have noted these signals.
+func (j *job) waitForSignals(want string) {
+	j.t.Helper()
+	for rank := range j.workers {
+		j.waitForNoted(rank, want)
+	}
+}
+
+func (j *job) waitForNoted(rank int, want string) {
+	j.t.Helper()
+	file, text := signalsFile(j.records(), j.workers[rank].Env["RANK"]), []byte(nil)
+	noted := func() bool { text, _ = os.ReadFile(file); return string(text) == want }
+	if !eventually(waitLimit, noted) {
+		j.t.Fatalf("rank %d has received %q, want %s", rank, text, want)
+	}
+}
+
 func (c *cluster) runSignalCase(t *testing.T, s signalCase, hosts int) {
 	j := c.runningJob(t, s.launcher, hosts, nil, worker("signals", jobDir))
 	s.send(j)
@@ -134,12 +190,9 @@ func (s signalCase) expected(rank int) string {
 // waitForFirst waits until the ranks that receive two signals have noted the first.
 func (j *job) waitForFirst(s signalCase) {
 	j.t.Helper()
-	for rank, worker := range j.workers {
-		first, _, two := strings.Cut(s.expected(rank), " ")
-		file := signalsFile(j.records(), worker.Env["RANK"])
-		noted := func() bool { text, _ := os.ReadFile(file); return string(text) == first }
-		if two && !eventually(waitLimit, noted) {
-			j.t.Fatalf("rank %d has not received %s", rank, first)
+	for rank := range j.workers {
+		if first, _, two := strings.Cut(s.expected(rank), " "); two {
+			j.waitForNoted(rank, first)
 		}
 	}
 }

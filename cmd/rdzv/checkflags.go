@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -26,6 +29,7 @@ func (o *options) check() error {
 	tooShort := fmt.Sprintf("must be at least %v", presence.MinTimeout)
 	return join(
 		o.checkShared(),
+		o.readShareSignals(),
 		o.exclusive(o.quiet && o.verbose, "quiet", "verbose"),
 		o.exclusive(o.capture && o.noCapture, "capture", "no-capture"),
 		o.exclusive(o.tag && o.noCapture, "tag", "no-capture"),
@@ -45,6 +49,24 @@ func (o *options) check() error {
 		o.reject(o.exitTimeout < 0, "exit-timeout", o.exitTimeout, negative),
 		o.reject(o.peerTimeout < presence.MinTimeout, "peer-timeout", o.peerTimeout, tooShort),
 	)
+}
+
+// readShareSignals takes the signals with these names, with or without "SIG".
+func (o *options) readShareSignals() error {
+	for _, name := range o.shareSignals {
+		full := "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+		s := unix.SignalNum(full)
+		why := "must be USR1 or USR2"
+		switch s {
+		case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+			why += ": " + full + " to any agent ends the job on all nodes"
+		}
+		if !agent.Shareable(s) {
+			return o.reject(true, "share-signals", name, why)
+		}
+		o.shared = append(o.shared, s)
+	}
+	return nil
 }
 
 // checkShared is check for a command that has only the flags of define. It makes the environment of

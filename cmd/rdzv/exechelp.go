@@ -24,7 +24,8 @@ torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --standalone (as --nodes 1).
 
 SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes;
-SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them.
+SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them, or
+with --share-signals to all workers of the job.
 
 Exit status, the same for every agent of the job:
     0        all workers succeeded

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -34,6 +35,9 @@ type options struct {
 	grace       time.Duration
 	exitTimeout time.Duration
 	headStart   time.Duration
+
+	shareSignals commaList
+	shared       []syscall.Signal // of shareSignals
 
 	masterPort int
 	device     string
@@ -120,6 +124,10 @@ func (o *options) execGroups() []group {
 				&o.exitTimeout},
 			o.headStartRow(),
 		}},
+		{title: "Signals", rows: []flagRow{
+			{"--share-signals LIST", "if an agent gets one of these signals (USR1, USR2, or both " +
+				"separated by a comma), all workers of the job get it, once", &o.shareSignals},
+		}},
 		{title: "Output", rows: []flagRow{
 			{"--tag", "begin each line of PROGRAM with its rank and host: [3 node2]", &o.tag},
 			{"--log-dir DIR", "also write the output of each rank to a file in DIR/latest, " +
@@ -202,7 +210,7 @@ func (o *options) config(a *app) agent.Config {
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
 		ExitTimeout: o.exitTimeout,
-		HeadStart:   o.headStart, Strict: o.strict,
+		HeadStart:   o.headStart, Strict: o.strict, ShareSignals: o.shared,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, LogDir: o.logDir, Show: o.show,

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -75,6 +77,11 @@ type Config struct {
 	// ExitTimeout stops the workers that still run so long after the first one succeeded; 0 never
 	// does.
 	ExitTimeout time.Duration
+
+	// ShareSignals are the signals, SIGUSR1 and SIGUSR2 alone, that this agent shares: one of them
+	// that an agent receives goes to the workers of all agents, once, also if several agents receive
+	// it within 2 s. All agents of a job should share the same.
+	ShareSignals []syscall.Signal
 
 	// Strict makes differences between nodes problems: the job then starts only if the nodes do not
 	// differ. It is enough if one agent of the job has it.
@@ -210,6 +217,8 @@ func (c *Config) checkValues() error {
 		return fmt.Errorf("job name %q: must not have control characters", c.Job)
 	case (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi):
 		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
+	case slices.ContainsFunc(c.ShareSignals, func(s syscall.Signal) bool { return !Shareable(s) }):
+		return errors.New("only SIGUSR1 and SIGUSR2 can be shared")
 	case c.Capture && c.NoCapture:
 		return errors.New("capture and no capture exclude each other")
 	case c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""):
@@ -232,6 +241,9 @@ func (c *Config) checkValues() error {
 	}
 	return meet.CheckNet(c.Networks)
 }
+
+// Shareable tells whether a signal can be in Config.ShareSignals: it has no meaning for an agent.
+func Shareable(s syscall.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
 
 func (c *Config) checkTimes() error {
 	for _, limit := range []struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/receipt"
 	"rdzv/wrap"
 )
 
@@ -44,6 +45,7 @@ type interrupts struct {
 	dump    chan struct{}   // closed when workers that ignore SIGTERM are to show their stacks
 	stop    chan struct{}
 	wg      sync.WaitGroup
+	direct  *receipt.Receipts // of the signals that agents share
 
 	mu        sync.Mutex
 	session   *rdzv.Session
@@ -54,13 +56,17 @@ type interrupts struct {
 }
 
 // listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
-// killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not.
-func listen(ctx context.Context, deadline time.Time, killDelay time.Duration) *interrupts {
+// killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
+// in share are for the workers of all agents.
+func listen(
+	ctx context.Context, deadline time.Time, killDelay time.Duration, share []syscall.Signal,
+) *interrupts {
 	in := &interrupts{
 		source:  wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
 		caught:  make(chan os.Signal, 1),
 		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
+		direct: receipt.New(share),
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
@@ -117,12 +123,59 @@ func (in *interrupts) take(e wrap.Event) {
 		in.end(e)
 		return
 	}
-	if !in.runs.Load() {
-		return // there are no workers
+	switch {
+	case !in.runs.Load(): // there are no workers
+	case in.direct.Has(e.Signal):
+		in.share(e)
+	default:
+		in.pass(e)
 	}
+}
+
+// pass passes a signal to the workers that have not received it.
+func (in *interrupts) pass(e wrap.Event) {
 	select {
 	case in.forward <- e:
 	default: // so many wait that one more of a kind is the same to the workers
+	}
+}
+
+// share tells the other agents of a signal that this one has received. Its workers get it as theirs
+// do, when all agents know of it, unless they have received it already.
+func (in *interrupts) share(e wrap.Event) {
+	if e.Shared {
+		in.direct.Note(e.Signal, e.At)
+		in.pass(e) // to workers that start later
+	}
+	in.mu.Lock()
+	s := in.session
+	in.mu.Unlock()
+	in.write(func(ctx context.Context) { _ = s.ShareSignal(ctx, int(e.Signal), e.Shared) })
+}
+
+// receiveShared takes the signals that agents of the session share.
+func (in *interrupts) receiveShared(s *rdzv.Session) {
+	for {
+		select {
+		case signal := <-s.SharedSignals():
+			in.wg.Go(func() { in.takeShared(signal) })
+		case <-in.stop:
+			return
+		}
+	}
+}
+
+// takeShared passes a signal to the workers unless they have received it directly, or do so soon.
+func (in *interrupts) takeShared(s rdzv.SharedSignal) {
+	wait, signal := ownWait, syscall.Signal(s.Signal)
+	switch {
+	case s.Direct:
+		wait = ownWaitShared
+	case s.Own:
+		wait = 0
+	}
+	if in.direct.Has(signal) && !in.direct.Await(signal, wait, in.stop) {
+		in.pass(wrap.Event{Signal: signal})
 	}
 }
 
@@ -180,6 +233,9 @@ func (in *interrupts) joined(s *rdzv.Session) {
 	if in.first != nil {
 		in.endSession()
 	}
+	if in.direct.Any() {
+		in.wg.Go(func() { in.receiveShared(s) })
+	}
 }
 
 // endSession writes to the store that this signal ended the job.
@@ -224,27 +280,4 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 		stop.DumpStacks = v.Kind == rdzv.Straggling
 	}
 	return stop
-}
-
-// How much later than another agent this one may get a signal that a launcher sends to all: on a
-// busy machine more than 200 ms were seen with Open MPI 5. If the workers of the other agent did
-// not get it, the launcher has probably not sent it.
-const (
-	ownWait       = 200 * time.Millisecond
-	ownWaitShared = time.Second
-)
-
-// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none. shared says
-// that the other agent's workers have received the signal too.
-func (in *interrupts) awaitOwn(shared bool) {
-	wait := ownWait
-	if shared {
-		wait = ownWaitShared
-	}
-	late := time.NewTimer(wait)
-	defer late.Stop()
-	select {
-	case <-in.interrupted.Done():
-	case <-late.C:
-	}
 }

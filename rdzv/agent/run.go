@@ -56,7 +56,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	if limit := l.Config.JoinTimeout; limit != 0 {
 		joinBy = time.Now().Add(limit)
 	}
-	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env))
+	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
 	defer in.close()
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
 	l.introduce(events)
