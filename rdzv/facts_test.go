@@ -229,12 +229,12 @@ func TestGathered(t *testing.T) {
 		if !slices.Equal(hosts, []string{"node0", "node1"}) {
 			t.Errorf("gathered the members of %q", hosts)
 		}
-		each(sessions, func(i int, s *Session) { j.settle(s, succeeded(i)); j.leave(s) })
+		each(sessions, func(i int, s *Session) { j.settle(s); j.leave(s) })
 	}
 }
 
-// In a job that checks its nodes an agent of each node that answers gets peers, problems do not keep
-// the agents from measuring, and the leader has what they have measured before it ends the job.
+// In a job that checks its nodes an agent of each node that answers gets peers, problems do not
+// keep the agents from measuring, and the leader gets what they have measured before the job ends.
 func TestLinks(t *testing.T) {
 	gathered := make(chan []Member, 2)
 	refused := Problem{Kind: OtherProblem, Text: "cannot connect"}
@@ -278,7 +278,7 @@ func TestLinks(t *testing.T) {
 	}
 	each(sessions, func(i int, s *Session) {
 		link := Link{To: "agent-3", RoundTrip: time.Second, Error: strings.Repeat("x", 2*maxText)}
-		if err := s.Settle(j.ctx, []Worker{succeeded(i)}, link); err != nil {
+		if err := s.Settle(j.ctx, nil, link); err != nil {
 			t.Error(err)
 		}
 		v := j.leave(s).Verdict
@@ -292,5 +292,30 @@ func TestLinks(t *testing.T) {
 		if len(m.Links) != 1 || m.Links[0].To != "agent-3" || len(m.Links[0].Error) > maxFactValue {
 			t.Errorf("%s: links %+v", m.ID, m.Links)
 		}
+	}
+}
+
+// A check that a signal ends has the signal's exit code, whichever agents have settled, and no
+// links: those that were being measured could not be.
+func TestCheckIsInterrupted(t *testing.T) {
+	calls := make(chan []Member, 2)
+	j := start(t, LeaderConfig{Agents: 2, Check: &CheckConfig{
+		Gathered: func(all []Member) []NodeProblem { calls <- all; return nil },
+		Peers:    func(int, int) []int { return nil },
+	}})
+	sessions := j.agents(2)
+	j.worlds(sessions)
+	j.settle(sessions[0])
+	if err := sessions[1].End(j.ctx, 15, false); err != nil {
+		t.Fatal(err)
+	}
+	j.settle(sessions[1])
+	each(sessions, func(i int, s *Session) {
+		if sum := j.leave(s); sum.Verdict.Kind != Ended || sum.Code != 128+15 {
+			t.Errorf("agent %d: verdict %v, code %d", i, sum.Verdict, sum.Code)
+		}
+	})
+	if len(calls) != 1 {
+		t.Errorf("Gathered was called %d times", len(calls))
 	}
 }

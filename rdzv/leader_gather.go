@@ -150,8 +150,8 @@ func (l *Leader) gathered(members []Member) []NodeProblem {
 	return l.config.Check.Gathered(inOrder(l.exports.without(members)))
 }
 
-// introducePeers tells the agents that answer those of other nodes, one of each node, to which nodes
-// they are to measure the connections.
+// introducePeers tells the agents that answer those of other nodes, one of each node, to which
+// nodes they are to measure the connections.
 func (l *Leader) introducePeers(members []Member) {
 	if l.config.Check == nil {
 		return

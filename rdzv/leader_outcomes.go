@@ -35,21 +35,21 @@ func (l *Leader) judge(ctx context.Context, m *memberState, o Outcome) error {
 	if w, failed := o.failed(); failed {
 		return l.writeVerdict(ctx, failedVerdict(m.ID, o.Host, w))
 	}
-	if ran := len(o.Workers); ran < m.Slots {
+	if ran := len(o.Workers); ran < m.Slots && l.config.Check == nil {
 		text := fmt.Sprintf("ran only %d of its %d workers", ran, m.Slots)
 		if ran == 0 {
 			text = "did not run its " + plural("worker", m.Slots)
 		}
 		return l.writeVerdict(ctx, unready(agentName(m.lostVerdict())+" "+text))
 	}
-	if l.complete && l.pending == 0 {
+	if l.complete && l.pending == 0 && l.verdict == nil {
 		return l.writeVerdict(ctx, l.result())
 	}
 	l.noteSuccess(o.Workers)
 	return nil
 }
 
-// result is the verdict when all workers have succeeded.
+// result is the verdict when all workers have succeeded, or all nodes have been checked.
 func (l *Leader) result() Verdict {
 	if l.config.Check == nil {
 		return verdictOf(Done)

@@ -55,8 +55,8 @@ func (s *Session) writeVerdict(ctx context.Context, v Verdict) error {
 }
 
 // Settle publishes how all workers of this agent ended. An agent that has started none passes none.
-// If there is no verdict yet, a worker that failed or is missing ends the job. links are what it has
-// measured, in a job that checks its nodes.
+// If there is no verdict yet, a worker that failed or is missing ends the job. In a job that checks
+// its nodes no agent has workers, and links are what it has measured.
 func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) error {
 	o := newOutcome(s.config.Self.Host, workers)
 	o.Links = slices.Clone(links)

@@ -167,15 +167,6 @@ func (m *membership) address() string {
 	return m.conn.addr
 }
 
-// noWorkers ends the job of agents that only check: all workers count as succeeded.
-func (m *membership) noWorkers() {
-	workers := make([]rdzv.Worker, m.local.Workers)
-	for i := range workers {
-		workers[i] = rdzv.Worker{Rank: m.world.Seat.Rank + i, LocalRank: m.world.Seat.LocalRank + i}
-	}
-	m.settle(workers, m.links()...)
-}
-
 // checking is what the leader does for agents that check; nil for others.
 func (c *connection) checking() *rdzv.CheckConfig {
 	if c.local.Config.Check == nil {

@@ -112,7 +112,7 @@ func (m *membership) peerKey() (key secret.Key) {
 	return key
 }
 
-// links measures the connections to the nodes that the leader has chosen.
+// links measures the connections to the nodes that the leader has chosen, unless the job ends.
 func (m *membership) links() []rdzv.Link {
 	client := peers.NewClient(m.peerKey(), time.Now)
 	links := make([]rdzv.Link, len(m.world.Peers))
@@ -129,5 +129,8 @@ func (m *membership) links() []rdzv.Link {
 		})
 	}
 	wg.Wait()
+	if m.session.Context().Err() != nil {
+		return nil
+	}
 	return links
 }

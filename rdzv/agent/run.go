@@ -110,7 +110,7 @@ func (m *membership) work(in *interrupts) *workers {
 		m.events.send(m.jobEnded())
 	})
 	if m.local.Config.Check != nil {
-		m.noWorkers()
+		m.settle(nil, m.links()...)
 		<-m.reported
 		return w
 	}

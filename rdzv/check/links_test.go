@@ -12,8 +12,8 @@ import (
 	"rdzv/rdzv"
 )
 
-// All pairs of up to 64 nodes are measured. In larger jobs every node measures to the first one, and
-// is at both ends of several connections, whose number grows slowly.
+// All pairs of up to 64 nodes are measured. In larger jobs every node measures to the first one,
+// and is at both ends of several connections, whose number grows slowly.
 func TestPeers(t *testing.T) {
 	for _, nodes := range []int{1, 2, 3, 64, 65, 100, 1000} {
 		to := make([]int, nodes)
