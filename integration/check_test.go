@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -135,7 +134,7 @@ func TestCheckStaleMount(t *testing.T) {
 	writeFiles(t, dir, "main.py")
 	line := append(strings.Fields(sudo()), python, "-c", staleMount, dir)
 	server := c.start(c.on(3, line...)...)
-	t.Cleanup(func() { server.signal(syscall.SIGKILL); server.code() })
+	t.Cleanup(func() { c.hosts("crash", "3"); server.code() })
 	server.waitFor("mounted")
 	agents := c.checkOn("-- python3 "+dir+"/main.py", nil)
 	checkCodes(1, agents...)
@@ -157,7 +156,9 @@ func TestCheckWithoutOneHost(t *testing.T) {
 			if fault == "" {
 				c.hosts("cut", "3")
 			}
-			agents := c.checkOn("--join-timeout 5s -- python3 main.py", map[int]string{3: fault})
+			// With sudo the agents of both checks have the same runtime directory.
+			args := "--job " + name + " --join-timeout 5s -- python3 main.py"
+			agents := c.checkOn(args, map[int]string{3: fault})
 			checkCodes(1, agents...)
 			lines := report(t, agents)
 			for _, want := range []string{
@@ -217,13 +218,16 @@ func (p *clusterPlace) checkTable(launcher string) {
 func (p *clusterPlace) checkJSON(launcher string) {
 	job := p.launch(launcher, *rdzvBin, "check", "--json", "--", "true")
 	job.checkCode(0)
-	lines, _ := job.output()
-	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "rdzv: ") })
+	lines, _ := job.output() // of stderr too
+	first, last := slices.Index(lines, "{"), slices.Index(lines, "}")
+	if first < 0 || last < first {
+		p.t.Fatalf("no JSON object in %q", lines)
+	}
 	var report struct {
 		Nodes, Problems []any
 		Joined          int
 	}
-	text := strings.Join(lines, "\n")
+	text := strings.Join(lines[first:last+1], "\n")
 	if err := json.Unmarshal([]byte(text), &report); err != nil || len(report.Nodes) != 3 ||
 		report.Joined != 3 || len(report.Problems) != 0 {
 		p.t.Errorf("%s is %+v (%v), want a report of 3 nodes", text, report, err)
