@@ -45,8 +45,7 @@ var rules = []struct {
 		allowed: []string{
 			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
 			"rdzv/rdzv/presence",
-			"rdzv/rdzv/secret",
-			"rdzv/rdzv/stacks",
+			"rdzv/rdzv/secret", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
 			"rdzv/internal/shell",
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
@@ -62,6 +61,11 @@ var rules = []struct {
 	{
 		packages: "./rdzv/stacks",
 		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/procfs/..."},
+	},
+	{
+		packages:  "./rdzv/status",
+		forbidden: map[string]string{"os/...": "a report is made from answers of agents alone"},
+		allowed:   []string{"rdzv/rdzv"},
 	},
 	{
 		packages: "./rdzv/agent/internal/...",
@@ -82,8 +86,8 @@ var rules = []struct {
 	{
 		packages: "./cmd/rdzv/internal/console",
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/rdzv/stacks", "rdzv/envmap",
-			"rdzv/wrap",
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
+			"rdzv/envmap", "rdzv/wrap",
 			"rdzv/internal/shell",
 			"golang.org/x/sys/unix",
 		},

@@ -12,6 +12,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
 
@@ -102,6 +103,7 @@ func (w *workers) fail(worker rdzv.Worker) {
 type endedWorkers struct {
 	mu      sync.Mutex
 	started []WorkerStarted
+	began   []time.Time // when each of started has started
 	list    []rdzv.Worker
 	at      []time.Time    // when each of list has ended
 	timer   *time.Timer    // nil until some but not all have ended
@@ -208,7 +210,7 @@ func (w *workers) dumping(dumps []wrap.Dump) {
 func (e *endedWorkers) start(worker WorkerStarted) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.started = append(e.started, worker)
+	e.started, e.began = append(e.started, worker), append(e.began, time.Now())
 }
 
 // running lists the workers that have started and not ended.
@@ -221,4 +223,23 @@ func (e *endedWorkers) running() (list []WorkerStarted) {
 		}
 	}
 	return list
+}
+
+// show enters what is known into the rows of this agent's workers.
+func (e *endedWorkers) show(ranks []status.Rank) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, s := range e.started {
+		if r := &ranks[s.Rank-ranks[0].Rank]; r.State == status.Waiting {
+			r.State, r.PID, r.Seconds = status.Alive, s.PID, time.Since(e.began[i]).Seconds()
+		}
+	}
+	for i, w := range e.list {
+		r := &ranks[w.Rank-ranks[0].Rank]
+		*r = status.Rank{
+			Rank: w.Rank, Host: r.Host, PID: w.PID, AgentPID: r.AgentPID, State: status.Exited,
+			Seconds: time.Since(e.at[i]).Seconds(), Signal: signalName(w.Signal), Output: r.Output,
+			ExitCode: new(workerCode(w.Code, w.Signal)),
+		}
+	}
 }

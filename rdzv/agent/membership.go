@@ -33,6 +33,7 @@ type membership struct {
 	checked checked       // for Config.Check
 	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
 
+	observed *observed
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs
 }
 
@@ -50,6 +51,7 @@ func (m *membership) join(in *interrupts) error {
 	err = m.joinAt(ctx, m.conn.connect(ctx))
 	for err == nil {
 		in.joined(m.session)
+		m.observed.joined(m.self.ID, m.session)
 		stay := m.moveToBetterHost()
 		m.world, m.apart = m.session.World(context.Background())
 		stay()
@@ -111,6 +113,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	m.self = m.describe()
 	m.session, err = rdzv.Join(ctx, m.conn.client, rdzv.Config{
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
+		Answer: m.observed.answer,
 	})
 	if err == nil && m.conn.hosting() {
 		m.conn.hosted.serve() // not before: another agent of this host would join in place of this one

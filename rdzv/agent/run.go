@@ -9,6 +9,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
 
@@ -61,7 +62,8 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
 	l.introduce(events)
 
-	m := &membership{local: l, events: events, joinBy: joinBy}
+	m := &membership{local: l, events: events, joinBy: joinBy, observed: l.observe(events)}
+	defer m.observed.close()
 	m.conn = &connection{local: l, events: events}
 	defer m.stopAnswering()
 	m.checked = l.checks(in.joining)
@@ -100,13 +102,16 @@ func (l *Local) introduce(events *reporter) {
 func (m *membership) work(in *interrupts) *workers {
 	w := &workers{membership: m, in: in, settled: func() {}}
 	if m.apart != nil {
+		m.observed.enter(status.Ending)
 		m.events.send(m.jobEnded())
 		m.settle(nil)
 		return w
 	}
+	m.observed.runs(w)
 	m.reported = make(chan struct{})
 	context.AfterFunc(m.session.Context(), func() {
 		defer close(m.reported)
+		m.observed.enter(status.Ending)
 		m.events.send(m.jobEnded())
 	})
 	if m.local.Config.Check != nil {
