@@ -1,14 +1,10 @@
 // Package activity tells what processes are doing, as far as the kernel shows it without tracing
-// them: whether they run, how much CPU time they use, when they last wrote something.
+// them: whether they run, and how much CPU time they use.
 package activity
 
 import (
 	"context"
 	"io/fs"
-	"os"
-	"path"
-	"strconv"
-	"strings"
 	"time"
 
 	"rdzv/internal/procfs"
@@ -73,32 +69,4 @@ func readTree(proc fs.FS, pid int) tree {
 		return false
 	})
 	return t
-}
-
-// LastOutput is when something was last written to the pipes that are the standard output or error
-// of the process pid but not of this process: those whose other end this process reads. The kernel
-// keeps that as the time of the pipe's last modification. It is zero if there is no such pipe.
-func LastOutput(pid int) (last time.Time) {
-	for _, fd := range []int{1, 2} {
-		name := path.Join("/proc", strconv.Itoa(pid), "fd", strconv.Itoa(fd))
-		target, err := os.Readlink(name)
-		// Nothing but a pipe is looked at: another file system may not respond.
-		if err != nil || !strings.HasPrefix(target, "pipe:") || own(target) {
-			continue
-		}
-		if info, err := os.Stat(name); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	return last
-}
-
-// own tells whether a pipe is the standard output or error of this process too.
-func own(pipe string) bool {
-	for _, fd := range []string{"1", "2"} {
-		if target, err := os.Readlink("/proc/self/fd/" + fd); err == nil && target == pipe {
-			return true
-		}
-	}
-	return false
 }
