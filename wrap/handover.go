@@ -30,6 +30,7 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 				return spec, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
 			}
 			r.states[i].pump, r.pumps = p, append(r.pumps, p)
+			w.LastOutput.is(p.last.Load)
 			r.own = append(r.own, pipe)
 			stderr = pipe
 		}

@@ -3,6 +3,7 @@ package wrap
 import (
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,6 +56,7 @@ func (r *run) output(i int, add func(*os.File) int) (o watchdog.Output, err erro
 		return o, fmt.Errorf("cannot read the output of worker %d: %w", i, err)
 	}
 	s.tail, s.joined, s.drained = &tail, w.joined(), make(chan struct{})
+	w.LastOutput.is(tail.LastWrite)
 	r.own = append(r.own, file)
 	return watchdog.Output{
 		Piped: true, Joined: s.joined, Log: add(w.Output.Log), Tail: add(file),
@@ -103,9 +105,35 @@ func (r *run) logLost(e watchdog.Record) {
 
 // releaseTails is called after the last call of text.
 func (r *run) releaseTails() {
-	for _, s := range r.states {
+	for i, s := range r.states {
 		if s.tail != nil {
+			at := s.tail.LastWrite()
+			r.tree.Workers[i].LastOutput.is(func() int64 { return at })
 			s.tail.Close()
 		}
+	}
+}
+
+// LastOutput is when a worker has last written something. The zero value is ready to use.
+type LastOutput struct {
+	mu sync.Mutex
+	at func() int64 // in Unix nanoseconds, 0 if it has not; nil if that is not known
+}
+
+// Time returns the time, which is zero if the worker has written nothing or that is not known.
+func (l *LastOutput) Time() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil || l.at() == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, l.at())
+}
+
+func (l *LastOutput) is(at func() int64) {
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.at = at
 	}
 }

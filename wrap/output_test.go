@@ -302,3 +302,33 @@ func TestBackgroundOutput(t *testing.T) {
 	mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
 	term.want("[0] shown")
 }
+
+func TestLastOutput(t *testing.T) {
+	nothingLeft(t)
+	for _, c := range []struct {
+		name, script string
+		capture      bool
+		output       *Output
+		known        bool
+	}{
+		{"captured", "echo text >&2", true, nil, true},
+		{"copied", "echo text >&2", false, &Output{Hold: true}, true},
+		{"nothing written", "true", true, nil, false},
+		{"nothing written that is copied", "true", false, &Output{Hold: true}, false},
+		{"neither", "echo text >&2", false, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, last := sh(t, c.script), new(LastOutput)
+			w.Capture, w.Output, w.LastOutput = c.capture, c.output, last
+			w.Stderr, _ = logFile(t)
+			began := time.Now()
+			if _, err := Run(t.Context(), Tree{Workers: []Worker{w}}); err != nil {
+				t.Fatal(err)
+			}
+			at := last.Time()
+			if known := !at.IsZero(); known != c.known || known && (at.Before(began) || at.After(time.Now())) {
+				t.Errorf("the last output was at %v; the worker ran from %v to %v", at, began, time.Now())
+			}
+		})
+	}
+}

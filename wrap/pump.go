@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ type pump struct {
 	raw  syscall.RawConn // its descriptor
 	to   *os.File        // see openSink
 	tail tail
+	last atomic.Int64 // when something was last read, in Unix nanoseconds
 
 	once    sync.Once
 	drained chan struct{} // closed when all that the worker itself wrote has been copied
@@ -89,6 +91,7 @@ func (p *pump) copyChunk() (n int, err error) {
 		}
 		if n > 0 {
 			p.tail.write(b[:n])
+			p.last.Store(time.Now().UnixNano())
 			err = p.write(b[:n])
 		}
 		return err != unix.EAGAIN

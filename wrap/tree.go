@@ -27,6 +27,9 @@ type Worker struct {
 	// Output lets the watchdog copy what the worker writes; Capture is then not used. nil gives the
 	// worker Stdout and Stderr themselves.
 	Output *Output
+	// LastOutput, if set, tells when the worker has last written something that Capture or Output
+	// keeps for Result.Stderr.
+	LastOutput *LastOutput
 	// StartAt delays the start of this worker, and of those after it, until this time. The zero
 	// value does not.
 	StartAt time.Time

@@ -3,6 +3,7 @@ package tee
 import (
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -10,10 +11,11 @@ import (
 const TailSize = 64 << 10
 
 // TailFile is the size of the file that holds a Tail.
-const TailFile = TailSize + 8
+const TailFile = TailSize + 16
 
 // Tail keeps the end of a stream in memory that two processes share: byte n of the stream at n
-// modulo TailSize, and then the length of the stream. The zero value keeps nothing.
+// modulo TailSize, then the length of the stream, and when the last byte was written, in Unix
+// nanoseconds. The zero value keeps nothing.
 type Tail struct{ memory []byte }
 
 // MapTail returns the Tail in the file fd, which has TailFile bytes, 0 before the first write.
@@ -24,6 +26,7 @@ func MapTail(fd int) (Tail, error) {
 }
 
 func (t Tail) length() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize])) }
+func (t Tail) last() *int64    { return (*int64)(unsafe.Pointer(&t.memory[TailSize+8])) }
 
 // Write appends b.
 func (t Tail) Write(b []byte) {
@@ -36,7 +39,11 @@ func (t Tail) Write(b []byte) {
 	copied := copy(t.memory[at:TailSize], b)
 	copy(t.memory, b[copied:])
 	atomic.StoreUint64(t.length(), n)
+	atomic.StoreInt64(t.last(), time.Now().UnixNano())
 }
+
+// LastWrite is when something was last written, in Unix nanoseconds; 0 if nothing was.
+func (t Tail) LastWrite() int64 { return atomic.LoadInt64(t.last()) }
 
 // Bytes returns a copy of what is kept.
 func (t Tail) Bytes() []byte {
