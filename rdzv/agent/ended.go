@@ -238,7 +238,7 @@ func (e *endedWorkers) show(ranks []status.Rank) {
 		r := &ranks[w.Rank-ranks[0].Rank]
 		*r = status.Rank{
 			Rank: w.Rank, Host: r.Host, PID: w.PID, AgentPID: r.AgentPID, State: status.Exited,
-			Seconds: time.Since(e.at[i]).Seconds(), Signal: signalName(w.Signal), Output: r.Output,
+			Seconds: time.Since(e.at[i]).Seconds(), Signal: signalName(w.Signal),
 			ExitCode: new(workerCode(w.Code, w.Signal)),
 		}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,39 +18,56 @@ import (
 	"rdzv/rdzv/status"
 )
 
-// askStatus is the kind of a question to an agent, and of it to all agents of its job.
+// askStatus is the kind of the question what an agent and its workers are doing.
 const askStatus = "status"
 
-// askStatus is answered after an interval in which the CPU use is measured.
+// cpuInterval is how long agents measure CPU use, and answerTimeout how long they may take to
+// answer a question.
 const (
 	cpuInterval   = time.Second
 	answerTimeout = cpuInterval + 2*time.Second
 )
 
 // Status asks the jobs of this user that have agents on this host, or those with one name, how they
-// are. Each has 3 s to answer.
-func Status(ctx context.Context, job string) (r status.Report, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout+2*time.Second)
-	defer cancel()
-	found, err := query.AskJobs(ctx, procfs.System, os.Geteuid(), job, query.Request{Kind: askStatus})
+// are. It takes 5 s at most.
+func Status(ctx context.Context, job string) (status.Report, error) {
+	found, err := askJobs(ctx, job, rdzv.Question{Kind: askStatus})
 	if err != nil {
-		return r, err
+		return status.Report{}, err
 	}
-	r = status.Report{Silent: found.Silent, Others: found.Others}
+	r := status.Report{
+		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
+	}
+	if len(found.Names) == 0 {
+		r.Elsewhere = query.Elsewhere(procfs.System, os.Geteuid())
+	}
 	for _, reply := range found.Jobs {
-		var j status.Job
-		if reply.Err == nil {
-			reply.Err = json.Unmarshal(reply.Value, &j)
+		var o observation
+		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
+			r.Jobs = append(r.Jobs, status.Job{Job: reply.Job, Text: err.Error()})
+			continue
 		}
-		if reply.Err != nil {
-			j = status.Job{Job: reply.Job, Text: reply.Err.Error()}
-		}
-		r.Jobs = append(r.Jobs, j)
+		r.Add(status.Of(reply.Job, o.Answers, o.Missing))
 	}
 	return r, nil
 }
 
-// observed is what an agent shows of itself to other processes of its user and to other agents.
+// askJobs asks all agents of each job of this user that has an agent on this host, or of those with
+// one name. The values of the replies are observations.
+func askJobs(ctx context.Context, job string, q rdzv.Question) (query.Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout+2*time.Second)
+	defer cancel()
+	r := query.Request{Kind: q.Kind, Arg: q.Arg}
+	return query.AskJobs(ctx, procfs.System, os.Geteuid(), job, r)
+}
+
+// observation is what the agents of a job have answered to a question.
+type observation struct {
+	Answers []rdzv.Answer `json:"answers"`
+	Missing []rdzv.Peer   `json:"missing,omitempty"` // have not answered
+}
+
+// observed answers questions of other processes of this user, and of other agents of the job.
 type observed struct {
 	local  *Local
 	server *query.Server // nil if there is none
@@ -57,12 +75,12 @@ type observed struct {
 	mu      sync.Mutex
 	phase   status.Phase
 	since   time.Time     // of phase
-	session *rdzv.Session // nil before it has joined
-	id      string        // "" before it has joined
+	session *rdzv.Session // nil before this agent has joined
+	id      string        // "" before this agent has joined
 	workers *workers      // nil before the world is agreed
 }
 
-// observe begins to answer other processes of this user, until close.
+// observe begins to answer, until close.
 func (l *Local) observe(events *reporter) *observed {
 	o := &observed{local: l}
 	o.enter(status.Joining)
@@ -107,87 +125,79 @@ func (o *observed) Job() query.Job {
 	return query.Job{Name: o.local.Job, ID: o.id}
 }
 
-// Answer answers another process of this user, with what all agents of the job have answered.
+// Answer answers another process of this user with an observation: what all agents that have joined
+// answer, or this agent alone if it has not.
 func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []string, error) {
-	answers, missing, err := o.ask(ctx, rdzv.Question{Kind: r.Kind, Arg: r.Arg})
-	if err != nil {
-		return nil, nil, err
-	}
-	var ids []string
-	for _, a := range answers {
-		ids = append(ids, a.ID)
-	}
-	for _, p := range missing {
-		ids = append(ids, p.ID)
-	}
-	own, workers := o.own()
-	job := status.Job{
-		Job: o.local.Job, State: own.State, Seconds: own.Seconds, Text: own.Text,
-		Agents: o.local.Agents, Ranks: []status.Rank{},
-	}
-	if workers != nil {
-		job.WorldSize, job.Nodes = workers.world.Size, workers.world.Nodes
-	}
-	job.Add(answers, missing)
-	value, err := json.Marshal(job)
-	return value, ids, err
-}
-
-// ask asks all agents of the job, or this one alone before it has joined.
-func (o *observed) ask(ctx context.Context, q rdzv.Question) ([]rdzv.Answer, []rdzv.Peer, error) {
 	o.mu.Lock()
 	session := o.session
 	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
+	q := rdzv.Question{Kind: r.Kind, Arg: r.Arg}
+	var seen observation
+	var err error
 	if session != nil {
-		return session.Ask(ctx, q)
+		seen.Answers, seen.Missing, err = session.Ask(ctx, q)
+	} else {
+		a := rdzv.Answer{Peer: rdzv.Peer{Host: host.Name(), PID: os.Getpid()}}
+		a.Value, err = o.answer(ctx, q)
+		seen.Answers = append(seen.Answers, a)
 	}
-	value, err := o.answer(ctx, q)
-	self := rdzv.Peer{Host: host.Name(), PID: os.Getpid()}
-	return []rdzv.Answer{{Peer: self, Value: value}}, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	var ids []string
+	for _, a := range seen.Answers {
+		ids = append(ids, a.ID)
+	}
+	for _, p := range seen.Missing {
+		ids = append(ids, p.ID)
+	}
+	value, err := json.Marshal(seen)
+	return value, ids, err
 }
 
-// answer is what this agent answers to an agent of its job.
+// answer answers an agent of the job.
 func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) {
 	if q.Kind != askStatus {
 		return nil, fmt.Errorf("unknown question %q", q.Kind)
 	}
-	own, w := o.own()
-	if w == nil {
-		own.Ranks = []status.Rank{{Rank: rdzv.Unknown, State: status.Waiting}}
-	} else {
-		own.Ranks = w.ranks(ctx)
-	}
-	for i := range own.Ranks {
-		own.Ranks[i].Host, own.Ranks[i].AgentPID = host.Name(), os.Getpid()
-	}
-	return json.Marshal(own)
+	return json.Marshal(o.status(ctx))
 }
 
-// own is what this agent is doing.
-func (o *observed) own() (status.Agent, *workers) {
+// status is what this agent and its workers are doing.
+func (o *observed) status(ctx context.Context) status.Agent {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	a := status.Agent{State: o.phase, Seconds: time.Since(o.since).Seconds()}
-	if o.phase == status.Ending {
-		a.Text = context.Cause(o.session.Context()).Error()
+	w := o.workers
+	a := status.Agent{
+		State: o.phase, Seconds: time.Since(o.since).Seconds(), Joined: o.session != nil,
+		Agents: o.local.Agents,
 	}
-	return a, o.workers
+	if o.phase == status.Ending {
+		a.Ending = context.Cause(o.session.Context()).Error()
+	}
+	o.mu.Unlock()
+	if w != nil {
+		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx)
+	}
+	return a
 }
 
-// ranks is what the workers of this agent are doing.
-func (w *workers) ranks(ctx context.Context) []status.Rank {
+// status is what the workers of this agent are doing.
+func (w *workers) status(ctx context.Context) []status.Rank {
 	ranks := make([]status.Rank, w.local.Workers)
 	for i := range ranks {
-		ranks[i] = status.Rank{Rank: w.world.Seat.Rank + i, State: status.Waiting}
+		ranks[i] = status.Rank{
+			Rank: w.world.Seat.Rank + i, Host: host.Name(), AgentPID: os.Getpid(),
+			State: status.Waiting,
+		}
 	}
 	w.ended.show(ranks)
-	var pids []int
 	var alive []*status.Rank
-	for i := range ranks {
-		if ranks[i].State == status.Alive {
-			alive, pids = append(alive, &ranks[i]), append(pids, ranks[i].PID)
+	var pids []int
+	for i, r := range ranks {
+		if r.State == status.Alive {
+			alive, pids = append(alive, &ranks[i]), append(pids, r.PID)
 		}
 	}
 	used := activity.Watch(ctx, procfs.System, pids, cpuInterval)
@@ -197,9 +207,6 @@ func (w *workers) ranks(ctx context.Context) []status.Rank {
 		if w.world.Size > 1 {
 			r.Init = &reached[i]
 		}
-		if last := activity.LastOutput(r.PID); !last.IsZero() {
-			r.Output = new(max(0, time.Since(last).Seconds()))
-		}
 		switch used[i].State {
 		case 'T', 't':
 			r.State = status.Stopped
@@ -207,6 +214,11 @@ func (w *workers) ranks(ctx context.Context) []status.Rank {
 			r.State = status.Blocked
 		}
 	}
-	w.ended.show(ranks) // what has ended meanwhile
+	w.ended.show(ranks) // which have ended meanwhile
+	for i := range ranks {
+		if last := w.outputs[i].Time(); !last.IsZero() {
+			ranks[i].Output = new(time.Since(last).Seconds())
+		}
+	}
 	return ranks
 }

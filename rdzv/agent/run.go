@@ -101,6 +101,7 @@ func (l *Local) introduce(events *reporter) {
 // job is reported as soon as it is known here.
 func (m *membership) work(in *interrupts) *workers {
 	w := &workers{membership: m, in: in, settled: func() {}}
+	w.outputs = make([]wrap.LastOutput, m.local.Workers)
 	if m.apart != nil {
 		m.observed.enter(status.Ending)
 		m.events.send(m.jobEnded())

@@ -22,7 +22,8 @@ type workers struct {
 	in        *interrupts
 	endings   []ending
 	logs      []*os.File // of each; nil for those without
-	oomBefore int        // kills by the kernel's out-of-memory killer before they began
+	outputs   []wrap.LastOutput
+	oomBefore int // kills by the kernel's out-of-memory killer before they began
 	ended     endedWorkers
 	settled   func() // to be called when all agents have settled
 }
@@ -88,7 +89,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 		w.noteBinding(id, bound)
 		worker := wrap.Worker{
 			Path: w.local.Path, Dir: w.local.workerDir(), Args: c.Program, Env: environ,
-			Bind: binding(bound),
+			Bind: binding(bound), LastOutput: &w.outputs[i],
 		}
 		w.output(&worker, i)
 		if i == 0 {

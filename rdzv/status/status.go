@@ -1,36 +1,53 @@
-// Package status makes a report on a running job from what its agents tell: one row per rank.
+// Package status makes a report on a running job from what its agents answer: one row per rank.
 package status
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"rdzv/rdzv"
 )
 
-// Report is what "rdzv status" tells of the jobs of one user that have agents on a host.
+// Report is on the jobs of one user that have agents on one host.
 type Report struct {
 	Jobs []Job `json:"jobs"`
 	// Silent are the PIDs of agents that have not told which job is theirs.
-	Silent []int `json:"not_answering"`
-	Others []int `json:"-"` // the users of other agents, one for each
+	Silent []int `json:"silent_agents,omitempty"`
+	// Names are those of all jobs, also if the report is on one of them.
+	Names  []string `json:"-"`
+	Others []int    `json:"-"` // the users of other agents, one for each
+	// Elsewhere are the PIDs of agents that could not be found in this network namespace. They are
+	// looked for if there is no other answer.
+	Elsewhere []int `json:"-"`
 }
 
-// Job is what is known of a job at one moment.
+// Add adds a job, or agents of one that have not joined to others of it that have not.
+func (r *Report) Add(j Job) {
+	if n := len(r.Jobs); n > 0 && j.Joined == 0 {
+		last := &r.Jobs[n-1]
+		if last.Job == j.Job && last.Joined == 0 && last.State == j.State {
+			last.Waiting = append(last.Waiting, j.Waiting...)
+			return
+		}
+	}
+	r.Jobs = append(r.Jobs, j)
+}
+
+// Job is what is known of a job.
 type Job struct {
-	Job   string `json:"job"`
-	State Phase  `json:"state"`
-	// Seconds is how long the agent that was asked has been in this state.
-	Seconds   float64 `json:"state_seconds"`
+	Job       string  `json:"job"`
+	State     Phase   `json:"state,omitempty"` // "" if nothing is known
+	Seconds   float64 `json:"state_seconds"`   // since when
+	Ending    string  `json:"ending,omitempty"`
 	Agents    int     `json:"agents"`
-	Joined    int     `json:"joined"`               // how many agents have
+	Joined    int     `json:"joined"`               // how many of them have
 	WorldSize int     `json:"world_size,omitempty"` // 0 before the world is agreed
 	Nodes     int     `json:"nodes,omitempty"`
-	// Ending is why the job is ending, or what an agent that has not joined is doing.
-	Text string `json:"text,omitempty"`
-	// Ranks are all ranks; without a world the agents that have joined, with rank -1.
-	Ranks []Rank `json:"ranks"`
+	Ranks     []Rank  `json:"ranks"` // in order; none before the world is agreed
+	// Waiting are the agents that wait for others to join.
+	Waiting []Peer `json:"waiting,omitempty"`
+	Text    string `json:"error,omitempty"` // why nothing is known
 }
 
 // Phase is what the agents of a job are doing.
@@ -42,22 +59,28 @@ const (
 	Ending  Phase = "ending"  // the job has ended, and they stop their workers
 )
 
+// Peer is an agent.
+type Peer struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
 // Rank is what is known of a worker.
 type Rank struct {
-	Rank     int    `json:"rank"`
-	Host     string `json:"host"`
-	PID      int    `json:"pid,omitempty"` // 0 unless it was started
-	AgentPID int    `json:"agent_pid"`
-	State    State  `json:"state"`
-	// Seconds is since when: since its start, or its end.
-	Seconds  float64 `json:"state_seconds,omitempty"`
-	ExitCode *int    `json:"exit_code,omitempty"`
-	Signal   string  `json:"signal,omitempty"` // that terminated it
+	Rank     int     `json:"rank"`
+	Host     string  `json:"host"`
+	PID      int     `json:"pid,omitempty"` // 0 if it was not started, or is not known
+	AgentPID int     `json:"agent_pid"`
+	State    State   `json:"state"`
+	Seconds  float64 `json:"state_seconds,omitempty"` // since its start, or its end
+	ExitCode *int    `json:"exit_code,omitempty"`     // nil unless it has exited
+	Signal   string  `json:"signal,omitempty"`        // that terminated it
 	// Init tells whether it has reached init_process_group; nil if that is not known.
 	Init *bool `json:"reached_init,omitempty"`
-	// Output is how long ago it wrote something that its agent reads; nil if it has not.
+	// Output is how long ago it wrote something that its agent reads; nil if it reads nothing.
 	Output *float64 `json:"output_seconds,omitempty"`
-	// CPU is how many cores it and its descendants used in the last second; nil if it has ended.
+	// CPU is how many cores it and its descendants have used in the last second; nil if it does not
+	// run.
 	CPU *float64 `json:"cpu,omitempty"`
 }
 
@@ -67,72 +90,81 @@ type State string
 const (
 	Waiting  State = "waiting"   // it has not been started
 	Alive    State = "running"   // or sleeping
-	Blocked  State = "blocked"   // waiting in the kernel, uninterruptibly (D)
-	Stopped  State = "stopped"   // by SIGSTOP or a debugger
+	Blocked  State = "blocked"   // in the kernel, uninterruptibly (D), or a descendant is
+	Stopped  State = "stopped"   // by a signal or a debugger
 	Exited   State = "exited"    // or was terminated by a signal
 	NoAnswer State = "no_answer" // its agent has not answered
 )
 
-// Agent is what one agent tells about itself.
+// Agent is what one agent answers.
 type Agent struct {
-	State   Phase   `json:"state"`
-	Seconds float64 `json:"state_seconds"`
-	Text    string  `json:"text,omitempty"`
-	Ranks   []Rank  `json:"ranks,omitempty"`
+	State     Phase   `json:"state"`
+	Seconds   float64 `json:"state_seconds"`
+	Ending    string  `json:"ending,omitempty"`
+	Joined    bool    `json:"joined"`
+	Agents    int     `json:"agents"`
+	WorldSize int     `json:"world_size,omitempty"`
+	Nodes     int     `json:"nodes,omitempty"`
+	Ranks     []Rank  `json:"ranks,omitempty"`
 }
 
-// Add adds what the agents of the job have answered, and those that have not.
-func (j *Job) Add(answers []rdzv.Answer, missing []rdzv.Peer) {
-	j.Joined += len(answers) + len(missing)
+// Of is the report on a job whose agents have answered this, or not at all.
+func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer) Job {
+	j := Job{Job: job, Ranks: []Rank{}}
 	for _, a := range answers {
 		var agent Agent
 		if a.Error != "" || json.Unmarshal(a.Value, &agent) != nil {
 			missing = append(missing, a.Peer)
 			continue
 		}
-		j.Ranks = append(j.Ranks, agent.Ranks...)
+		j.add(a.Peer, agent)
 	}
 	for _, p := range missing {
-		for i := range max(1, p.Seat.Slots) {
-			r := Rank{Rank: p.Seat.Rank + i, Host: p.Host, AgentPID: p.PID, State: NoAnswer}
-			if p.Seat.Slots == 0 {
-				r.Rank = rdzv.Unknown
-			}
-			j.Ranks = append(j.Ranks, r)
+		j.Joined++
+		for i := range p.Seat.Slots {
+			j.Ranks = append(j.Ranks, Rank{
+				Rank: p.Seat.Rank + i, Host: p.Host, AgentPID: p.PID, State: NoAnswer,
+			})
 		}
 	}
-	slices.SortStableFunc(j.Ranks, func(a, b Rank) int { return a.Rank - b.Rank })
-	j.onlyAfterRank0()
+	slices.SortFunc(j.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	j.withdrawInit()
+	return j
 }
 
-// onlyAfterRank0 withdraws what is said about init_process_group if rank 0 has not reached it: what
-// another rank is connected to is something else then.
-func (j *Job) onlyAfterRank0() {
-	if len(j.Ranks) > 0 && j.Ranks[0].Init != nil && !*j.Ranks[0].Init {
-		for i := range j.Ranks {
-			if j.Ranks[i].Init != nil {
-				j.Ranks[i].Init = new(false)
-			}
+func (j *Job) add(p rdzv.Peer, a Agent) {
+	if a.Joined {
+		j.Joined++
+	}
+	if a.State == Joining {
+		j.Waiting = append(j.Waiting, Peer{p.Host, p.PID})
+	}
+	if j.State == "" || a.State == Ending && j.State != Ending { // some learn of the end later
+		j.State, j.Seconds, j.Ending = a.State, a.Seconds, a.Ending
+	}
+	j.Agents, j.WorldSize, j.Nodes = a.Agents, max(j.WorldSize, a.WorldSize), max(j.Nodes, a.Nodes)
+	j.Ranks = append(j.Ranks, a.Ranks...)
+}
+
+// withdrawInit withdraws that ranks have reached init_process_group if rank 0 has not: what they are
+// connected to is something else then.
+func (j *Job) withdrawInit() {
+	if len(j.Ranks) == 0 || j.Ranks[0].Init == nil || *j.Ranks[0].Init {
+		return
+	}
+	for i := range j.Ranks {
+		if j.Ranks[i].Init != nil {
+			j.Ranks[i].Init = new(false)
 		}
 	}
 }
 
-// Missing are the ranks that run and have not reached init_process_group although rank 0 has.
-func (j Job) Missing() (missing []Rank) {
+// NotReached are the ranks that run and have not reached init_process_group although rank 0 has.
+func (j Job) NotReached() []Rank {
 	if len(j.Ranks) == 0 || j.Ranks[0].Init == nil || !*j.Ranks[0].Init {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(j.Ranks), func(r Rank) bool {
 		return r.Init == nil || *r.Init
 	})
-}
-
-// Silent are the ranks whose agents have not answered.
-func (j Job) Silent() []Rank {
-	return slices.DeleteFunc(slices.Clone(j.Ranks), func(r Rank) bool { return r.State != NoAnswer })
-}
-
-// Duration is a number of seconds, for people.
-func Duration(seconds float64) time.Duration {
-	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
 }
