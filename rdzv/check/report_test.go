@@ -21,7 +21,7 @@ func node(name string, facts ...string) rdzv.Member {
 	return m
 }
 
-// problem, warning, own, known and variables add to a member.
+// problem, warning, own, known, variables and runs add to a member.
 func problem(m rdzv.Member, text, hint string) rdzv.Member {
 	m.Problems = append(m.Problems, rdzv.Problem{Kind: rdzv.OtherProblem, Text: text, Hint: hint})
 	return m
@@ -45,6 +45,11 @@ func known(m rdzv.Member, fact, value string) rdzv.Member {
 
 func variables(m rdzv.Member, v map[string]string) rdzv.Member {
 	m.Facts.Variables = v
+	return m
+}
+
+func runs(m rdzv.Member, program string) rdzv.Member {
+	m.Facts.Program = program
 	return m
 }
 
@@ -132,6 +137,14 @@ func TestOf(t *testing.T) {
 				"!NCCL_IB_TC: 1 on b c | not set on a",
 			},
 			warnings: []string{differ("python, NCCL_DEBUG, NCCL_IB_TC")},
+		},
+		"two programs, of which each differs": {
+			members: []rdzv.Member{
+				runs(known(node("a"), "python", "3.11"), "x"), runs(known(node("b"), "python", "3.9"), "x"),
+				runs(known(node("c"), "python", "3.11"), "y"), runs(known(node("d"), "python", "3.8"), "y"),
+			},
+			rows:     []string{"!python: 3.11 on a c | 3.9 on b | 3.8 on d"},
+			warnings: []string{differ("python")},
 		},
 		"a variable that each node has for itself": {
 			members: []rdzv.Member{
@@ -228,6 +241,7 @@ func TestAddProblems(t *testing.T) {
 		"of a node": {&rdzv.Verdict{Kind: rdzv.Unready, Problems: []rdzv.NodeProblem{
 			{Problem: rdzv.Problem{Text: "port in use", Hint: "use another"}, Hosts: []string{"a", "b"}},
 		}}, []string{"no GPU () a", "port in use (use another) a b"}},
+		"lost": {&rdzv.Verdict{Kind: rdzv.Lost, Text: "connection reset"}, []string{"no GPU () a"}},
 		"of the job": {&rdzv.Verdict{Kind: rdzv.Unready, Text: "cannot assign ranks"},
 			[]string{"no GPU () a", "cannot assign ranks ()"}},
 	} {
