@@ -265,6 +265,35 @@ func TestScreenNotRead(t *testing.T) {
 	}
 }
 
+// TestSlowScreen: what a worker has written is shown as a whole to a reader that is slow.
+func TestSlowScreen(t *testing.T) {
+	nothingLeft(t)
+	r, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const size = 300_000
+	w := worker(t, writingStderr, argEnv+"="+strconv.Itoa(size))
+	w.Stdout, w.Stderr, w.Output = out, out, &Output{}
+	read := make(chan int)
+	go func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		total, b := 0, make([]byte, 4096)
+		for n, err := r.Read(b); err == nil; n, err = r.Read(b) {
+			total += n
+			<-tick.C
+		}
+		read <- total
+	}()
+	mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
+	out.Close()
+	if n := <-read; n != size {
+		t.Errorf("%d bytes were shown, of %d", n, size)
+	}
+}
+
 // TestScreenCloses: when the reader of its output closes the pipe, a worker gets SIGPIPE, unless it
 // has a log.
 func TestScreenCloses(t *testing.T) {

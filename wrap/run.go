@@ -120,6 +120,10 @@ func newRun(t *Tree) *run {
 	return r
 }
 
+// outputWait is how long the watchdog may copy what is left in the pipes when nothing of the tree is
+// left: it waits for slow readers, but not for those that do not read.
+const outputWait = time.Minute
+
 // supervise forwards signals and orders to the watchdog and handles its records until it has ended.
 func (r *run) supervise(ctx context.Context) {
 	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
@@ -140,7 +144,7 @@ func (r *run) supervise(ctx context.Context) {
 			}
 			r.handle(e)
 			if e.Kind == watchdog.Finished {
-				late = time.After(tee.LogWait + lateMargin)
+				late = time.After(outputWait)
 			}
 			if r.live == 0 && !r.tree.Linger && late == nil {
 				late = r.guard.stop(ctx, r.tree.Grace)

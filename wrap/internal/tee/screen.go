@@ -2,7 +2,9 @@ package tee
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -12,11 +14,20 @@ type Screen struct {
 	fd       int
 	max      int // the length of a write, except for longer lines
 	terminal bool
+	rest     syscall.Timespec // after each write
 	mu       sync.Mutex
+	writes   atomic.Int64 // how many there have been
 }
 
 // A write of up to this length to a pipe is not mixed with those of others (PIPE_BUF, pipe(7)).
 const pipeBuf = 4096
+
+// A write of up to this length to a pseudoterminal is one chunk of the kernel's (TTY_BUFFER_PAGE).
+const ptyBuf = 1024
+
+// ptyRest is how long a launcher at the other end of a pseudoterminal has to read one write before
+// the next one. It is usually much faster.
+const ptyRest = 500 * time.Microsecond
 
 // NewScreen returns the Screen of a descriptor, which it keeps. If relayed, a launcher reads it if
 // it is a pipe, and mixes what each of its reads returns with the output of other nodes.
@@ -36,7 +47,12 @@ func NewScreen(fd int, relayed bool) *Screen {
 	var termios syscall.Termios
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TCGETS,
 		uintptr(unsafe.Pointer(&termios)))
-	s.terminal = errno == 0
+	if s.terminal = errno == 0; s.terminal {
+		s.max = pipeBuf
+	}
+	if s.terminal && relayed {
+		s.max, s.rest = ptyBuf, syscall.NsecToTimespec(int64(ptyRest))
+	}
 	return s
 }
 
@@ -44,6 +60,9 @@ func (s *Screen) write(b []byte) syscall.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, errno := writeAll(s.fd, b)
+	if s.writes.Add(1); s.rest.Nsec > 0 {
+		_ = syscall.Nanosleep(&s.rest, nil)
+	}
 	return errno
 }
 

@@ -17,9 +17,9 @@ import (
 // LogWait is how long a write to a log file may take. A file that takes longer is given up.
 const LogWait = 5 * time.Second
 
-// showWait is how long what is left may take to be shown when the worker and all its descendants
-// have ended.
-const showWait = 200 * time.Millisecond
+// showWait is how long nothing may be read where it is shown when the worker and all its
+// descendants have ended. What is left is then not shown.
+const showWait = time.Second
 
 // Tee copies from one pipe. Its fields with capital letters are set before Start.
 type Tee struct {
@@ -180,17 +180,24 @@ func (t *Tee) limit() time.Duration {
 }
 
 // giveUp returns a function that leaves the goroutine behind whose turn it is, unless the step is
-// over. What it writes to is not used any more.
+// over, or something has been read meanwhile. What it writes to is not used any more.
 func (t *Tee) giveUp(step int) func() {
+	var before int64
+	if t.stage == showing && t.Show != nil {
+		before = t.Show.writes.Load()
+	}
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.step != step {
+		switch {
+		case t.step != step:
 			return
-		}
-		if t.stage == logging {
+		case t.stage == logging:
 			t.giveUpLog(0, int64(len(t.chunk)))
-		} else {
+		case t.Show != nil && t.Show.writes.Load() != before:
+			time.AfterFunc(showWait, t.giveUp(step))
+			return
+		default:
 			t.Show = nil
 		}
 		t.turn++
@@ -257,7 +264,7 @@ func (t *Tee) checkDrained() {
 }
 
 // Close is called when nothing that writes to the pipe is left. It returns when all that is in the
-// pipe has been copied, or could not be within the limits.
+// pipe has been copied, as far as that is possible.
 func (t *Tee) Close() {
 	t.mu.Lock()
 	t.closing = true
@@ -269,10 +276,7 @@ func (t *Tee) Close() {
 		time.AfterFunc(showWait, t.giveUp(t.step))
 	}
 	t.mu.Unlock()
-	select {
-	case <-t.done:
-	case <-time.After(LogWait + 2*showWait):
-	}
+	<-t.done
 }
 
 // prepareThread lets this thread write to a terminal although the watchdog is not in the foreground
