@@ -38,6 +38,8 @@ const (
 //	                        all have started, the others wait
 //	flood DIR FILE          rank 0 writes to standard error for ever; the last rank exits with 7 when
 //	                        all have started and FILE exists, the others wait
+//	lines DIR N             writes N numbered lines to stdout
+//	count DIR               writes numbers to stdout for ever, and each then to DIR/count.RANK
 //	signals DIR             notes the signals that it receives; exits with 0 shortly after one
 //	                        that asks it to end
 var roles = map[string]func(dir string, args []string) (int, error){
@@ -51,6 +53,8 @@ var roles = map[string]func(dir string, args []string) (int, error){
 	"session":     withSession,
 	"descendants": withDescendants,
 	"flood":       flood,
+	"lines":       writeLines,
+	"count":       countLines,
 	"signals":     noteSignals,
 }
 
