@@ -2,17 +2,14 @@ package agent
 
 import (
 	"context"
-	"io/fs"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/stacks"
 )
 
 // Rank 0's agent looks for the first time 1 s after it has begun to start its workers whether rank
@@ -114,16 +111,9 @@ func (w *initWatch) look() (missing []rdzv.Unreached) {
 			continue
 		}
 		if w.asked {
-			u.Python = procfs.FindDescendant(procfs.System, pids[i], isPython)
+			u.Python = stacks.FindPython(procfs.System, pids[i])
 		}
 		missing = append(missing, u)
 	}
 	return missing
-}
-
-// isPython tells whether a process runs Python, by the name of the file that it executes: torch
-// changes the name of the process.
-func isPython(pid int) bool {
-	exe, err := fs.ReadLink(procfs.System, path.Join(strconv.Itoa(pid), "exe"))
-	return err == nil && strings.HasPrefix(path.Base(exe), "python")
 }

@@ -15,11 +15,15 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
 )
 
-// askStatus is the kind of the question what an agent and its workers are doing.
-const askStatus = "status"
+// The kinds of questions: what an agent and its workers are doing, and where its workers are.
+const (
+	askStatus = "status"
+	askStacks = "stacks"
+)
 
 // cpuInterval is how long agents measure CPU use, and answerTimeout how long they may take to
 // answer a question.
@@ -35,6 +39,16 @@ func Status(ctx context.Context, job string) (status.Report, error) {
 	if err != nil {
 		return status.Report{}, err
 	}
+	r := reportOn(found, func(job string, o observation, r *status.Report) {
+		r.Add(status.Of(job, o.Answers, o.Missing))
+	})
+	return r, nil
+}
+
+// reportOn is a report of what was found, to which add adds the jobs that have answered.
+func reportOn(
+	found query.Found, add func(job string, o observation, r *status.Report),
+) status.Report {
 	r := status.Report{
 		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
 	}
@@ -45,11 +59,46 @@ func Status(ctx context.Context, job string) (status.Report, error) {
 		var o observation
 		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
 			r.Jobs = append(r.Jobs, status.Job{Job: reply.Job, Text: err.Error()})
-			continue
+		} else {
+			add(reply.Job, o, &r)
 		}
-		r.Add(status.Of(reply.Job, o.Answers, o.Missing))
 	}
-	return r, nil
+	return r
+}
+
+// Stacks asks the same jobs as Status where their workers are. The second result is what else is
+// known of them, without their ranks. It takes 5 s at most.
+func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, error) {
+	found, err := askJobs(ctx, job, rdzv.Question{Kind: askStacks})
+	if err != nil {
+		return nil, status.Report{}, err
+	}
+	var reports []stacks.Report
+	r := reportOn(found, func(job string, o observation, r *status.Report) {
+		r.Add(status.Job{Job: job, State: status.Running})
+		at, n := o.stacks(job), len(reports)
+		if at.Ranks > 0 || n == 0 || reports[n-1].Job != job { // not one more that has not joined
+			reports = append(reports, at)
+		}
+	})
+	return reports, r, nil
+}
+
+// stacks is the report on the workers of a job.
+func (o observation) stacks(job string) stacks.Report {
+	var nodes []stacks.Node
+	for _, a := range o.Answers {
+		n := stacks.Node{Host: a.Host, Problem: a.Error}
+		if a.Error == "" && json.Unmarshal(a.Value, &n) != nil {
+			n.Problem = "its answer cannot be read"
+		}
+		nodes = append(nodes, n)
+	}
+	for _, p := range o.Missing {
+		problem := fmt.Sprintf("the agent (pid %d) has not answered", p.PID)
+		nodes = append(nodes, stacks.Node{Host: p.Host, Problem: problem})
+	}
+	return stacks.Of(job, nodes)
 }
 
 // askJobs asks all agents of each job of this user that has an agent on this host, or of those with
@@ -159,10 +208,36 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 
 // answer answers an agent of the job.
 func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) {
-	if q.Kind != askStatus {
-		return nil, fmt.Errorf("unknown question %q", q.Kind)
+	switch q.Kind {
+	case askStatus:
+		return json.Marshal(o.status(ctx))
+	case askStacks:
+		return json.Marshal(o.stacks(ctx))
 	}
-	return json.Marshal(o.status(ctx))
+	return nil, fmt.Errorf("unknown question %q", q.Kind)
+}
+
+// stacks is where the workers of this agent are.
+func (o *observed) stacks(ctx context.Context) stacks.Node {
+	o.mu.Lock()
+	w := o.workers
+	o.mu.Unlock()
+	n := stacks.Node{Host: host.Name()}
+	if w == nil {
+		return n
+	}
+	n.Ranks, n.Addr = w.world.Size, w.conn.addr
+	for _, s := range w.ended.running() {
+		n.Workers = append(n.Workers, stacks.Worker{Rank: s.Rank, PID: s.PID})
+	}
+	at := stacks.Observer{
+		Proc: procfs.System, Took: cpuInterval, MasterPort: w.world.MasterPort,
+	}
+	if path := w.local.pySpy(); path != "" {
+		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
+	}
+	n.Workers = at.Observe(ctx, n.Workers)
+	return n
 }
 
 // status is what this agent and its workers are doing.

@@ -106,6 +106,18 @@ func (l *Local) findProgram() (err error) {
 	return start
 }
 
+// pySpy is the file of py-spy, in PATH or beside the program, as in a virtual environment; "" if
+// there is none.
+func (l *Local) pySpy() string {
+	beside := filepath.Join(filepath.Dir(l.Path), "py-spy")
+	for _, name := range []string{"py-spy", beside} {
+		if path, err := wrap.Find(name, l.Config.Environ, l.workerDir()); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
 // workerDir is the workers' directory, "" if it is that of this process.
 func (l *Local) workerDir() string {
 	if l.Config.Dir == "" {

@@ -31,19 +31,20 @@ func (o *Observer) Observe(ctx context.Context, workers []Worker) []Worker {
 	ctx, cancel := context.WithTimeout(ctx, o.Took)
 	defer cancel()
 	var wg sync.WaitGroup
+	calls := max(1, min(maxFrames, maxAllFrames/max(1, len(workers))))
 	for i := range workers {
-		wg.Go(func() { o.observe(ctx, &workers[i]) })
+		wg.Go(func() { o.observe(ctx, &workers[i], calls) })
 	}
 	wg.Wait()
 	return workers
 }
 
-func (o *Observer) observe(ctx context.Context, w *Worker) {
+func (o *Observer) observe(ctx context.Context, w *Worker, calls int) {
 	if python := FindPython(o.Proc, w.PID); python != 0 {
 		w.PID = python
 	}
 	begin, before := time.Now(), o.usage(w.PID)
-	python, others, problem := o.python(ctx, w.PID)
+	python, others, problem := o.python(ctx, w.PID, calls)
 	<-ctx.Done()
 	took, after := time.Since(begin), o.usage(w.PID)
 	w.CPU = percent(after.process-before.process, took)

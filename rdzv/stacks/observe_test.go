@@ -167,7 +167,7 @@ func TestPySpy(t *testing.T) {
 func TestLongStack(t *testing.T) {
 	frames := strings.Repeat(`{"name": "f", "filename": "`+strings.Repeat("x", 999)+`"},`, 999)
 	out := `[{"os_thread_id": 71, "frames": [` + strings.TrimSuffix(frames, ",") + `]}]`
-	stack, _, err := parsePySpy([]byte(out), 71)
+	stack, _, err := parsePySpy([]byte(out), 71, maxFrames)
 	if err != nil || len(stack) != maxFrames || len(stack[0]) != maxFrame ||
 		stack[maxFrames-1] != "936 more calls" {
 		t.Errorf("the stack has %d calls, the last is %q (%v)", len(stack), stack[len(stack)-1], err)

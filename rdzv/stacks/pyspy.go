@@ -28,15 +28,17 @@ type pyFrame struct {
 	Line  int    `json:"line"`
 }
 
-// maxFrames is how many calls of a stack are kept, and maxFrame their size in bytes.
+// maxFrames is how many calls of a stack are kept, maxAllFrames how many of all workers of an agent,
+// and maxFrame their size in bytes.
 const (
-	maxFrames = 64
-	maxFrame  = 200
+	maxFrames    = 64
+	maxAllFrames = 1024
+	maxFrame     = 200
 )
 
 // PySpy returns what Observer.PySpy needs for the executable file of py-spy. It runs in an
 // environment. The error, if it fails, is the line of its standard error that says why.
-func PySpy(file string, environ []string) func(ctx context.Context, args ...string) ([]byte, error) {
+func PySpy(file string, environ []string) func(context.Context, ...string) ([]byte, error) {
 	return func(ctx context.Context, args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, file, append([]string{"dump"}, args...)...)
 		cmd.Env, cmd.WaitDelay = environ, 100*time.Millisecond
@@ -55,7 +57,7 @@ func PySpy(file string, environ []string) func(ctx context.Context, args ...stri
 
 // python is the Python stack of the main thread, and what the other threads are doing. py-spy does
 // not stop the process (--nonblocking).
-func (o *Observer) python(ctx context.Context, pid int) (
+func (o *Observer) python(ctx context.Context, pid, calls int) (
 	stack []string, others []Count, problem string,
 ) {
 	if o.PySpy == nil {
@@ -63,7 +65,7 @@ func (o *Observer) python(ctx context.Context, pid int) (
 	}
 	out, err := o.PySpy(ctx, "--nonblocking", "--json", "--pid", strconv.Itoa(pid))
 	if err == nil {
-		stack, others, err = parsePySpy(out, pid)
+		stack, others, err = parsePySpy(out, pid, calls)
 	}
 	if err != nil {
 		return nil, nil, fmt.Sprintf("py-spy failed: %v", err)
@@ -71,7 +73,7 @@ func (o *Observer) python(ctx context.Context, pid int) (
 	return stack, others, ""
 }
 
-func parsePySpy(out []byte, pid int) (stack []string, others []Count, err error) {
+func parsePySpy(out []byte, pid, calls int) (stack []string, others []Count, err error) {
 	var threads []pyThread
 	if err := json.Unmarshal(out, &threads); err != nil {
 		return nil, nil, fmt.Errorf("cannot read what it prints: %w", err)
@@ -81,7 +83,7 @@ func parsePySpy(out []byte, pid int) (stack []string, others []Count, err error)
 		switch {
 		case len(t.Frames) == 0:
 		case t.ID == pid, t.ID == 0 && t.Name == "MainThread":
-			stack = t.stack()
+			stack = t.stack(calls)
 		default:
 			texts = append(texts, t.Frames[0].String())
 		}
@@ -92,9 +94,10 @@ func parsePySpy(out []byte, pid int) (stack []string, others []Count, err error)
 	return stack, counts(texts), nil
 }
 
-func (t pyThread) stack() (stack []string) {
+// stack is at most so many lines.
+func (t pyThread) stack(calls int) (stack []string) {
 	for i, f := range t.Frames {
-		if i == maxFrames-1 && len(t.Frames) > maxFrames {
+		if i == calls-1 && len(t.Frames) > calls {
 			return append(stack, fmt.Sprintf("%d more calls", len(t.Frames)-i))
 		}
 		stack = append(stack, f.String())

@@ -8,6 +8,7 @@ import (
 
 // Report is what the workers of a job are doing.
 type Report struct {
+	Job    string
 	Ranks  int     // number of workers of the job
 	Groups []Group // the largest first
 	// Problems are what is not known, with its hosts.
@@ -18,18 +19,6 @@ type Report struct {
 type Problem struct {
 	Text  string
 	Hosts []string
-}
-
-// Add adds a problem of a host.
-func (r *Report) Add(text, host string) {
-	i := slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Text == text })
-	if i < 0 {
-		i = len(r.Problems)
-		r.Problems = append(r.Problems, Problem{Text: text})
-	}
-	if p := &r.Problems[i]; !slices.Contains(p.Hosts, host) {
-		p.Hosts = append(p.Hosts, host)
-	}
 }
 
 // Group are workers that do the same: they have the same Python stack or, if it is not known, their
@@ -47,11 +36,13 @@ func (g Group) Ranks() []int {
 	return ranks
 }
 
-// Of is the report on the nodes of a job of so many ranks.
-func Of(ranks int, nodes []Node) Report {
-	r := Report{Ranks: ranks}
+// Of is the report on a job, made of what its agents have answered.
+func Of(job string, nodes []Node) Report {
+	r := Report{Job: job}
 	var all []Worker
 	for _, n := range nodes {
+		r.Ranks = max(r.Ranks, n.Ranks)
+		r.add(n.Problem, n.Host)
 		for _, w := range n.Workers {
 			w.Host, w.Main.Object = n.Host, named(w.Main.Object, nodes)
 			all = append(all, w)
@@ -60,9 +51,7 @@ func Of(ranks int, nodes []Node) Report {
 	slices.SortFunc(all, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
 	index := map[string]int{}
 	for _, w := range all {
-		if w.Problem != "" {
-			r.Add(w.Problem, w.Host)
-		}
+		r.add(w.Problem, w.Host)
 		i, known := index[w.place()]
 		if !known {
 			i = len(r.Groups)
@@ -109,4 +98,16 @@ func (r Report) Rest() (rest []Worker) {
 	}
 	slices.SortFunc(rest, func(a, b Worker) int { return cmp.Compare(a.Rank, b.Rank) })
 	return rest
+}
+
+// add adds a problem of a host, unless it is "".
+func (r *Report) add(text, host string) {
+	i := slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Text == text })
+	switch {
+	case text == "":
+	case i < 0:
+		r.Problems = append(r.Problems, Problem{text, []string{host}})
+	case !slices.Contains(r.Problems[i].Hosts, host):
+		r.Problems[i].Hosts = append(r.Problems[i].Hosts, host)
+	}
 }

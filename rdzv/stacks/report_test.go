@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-// Workers with the same stack are a group, whatever files and peers they wait for. The largest group
-// is the first.
+// Workers with the same stack are a group, whatever files and peers they wait for. The largest
+// group is the first.
 func TestOf(t *testing.T) {
 	worker := func(rank int, does, object string, python ...string) Worker {
 		return Worker{Rank: rank, Main: Thread{Does: does, Object: object}, Python: python}
 	}
 	hidden := worker(4, "waiting", "")
 	hidden.Problem = NotInstalled
-	r := Of(6, []Node{
-		{Host: "b", Addr: "fe80::1", Workers: []Worker{
+	r := Of("train", []Node{
+		{Host: "c", Problem: "has not answered"},
+		{Host: "b", Addr: "fe80::1", Ranks: 6, Workers: []Worker{
 			worker(2, "sleeping", ""), worker(3, "reading", "/data/3"), hidden,
 		}},
 		{Host: "a", Addr: "10.0.0.1", Workers: []Worker{
@@ -34,7 +35,8 @@ func TestOf(t *testing.T) {
 	if rest := r.Rest(); len(rest) != 0 {
 		t.Errorf("half of the ranks do the same, and %+v differ", rest)
 	}
-	if p := []Problem{{NotInstalled, []string{"b"}}}; !reflect.DeepEqual(r.Problems, p) {
+	p := []Problem{{"has not answered", []string{"c"}}, {NotInstalled, []string{"b"}}}
+	if r.Job != "train" || !reflect.DeepEqual(r.Problems, p) {
 		t.Errorf("the problems are %+v, want %+v", r.Problems, p)
 	}
 	r.Ranks = 5 // the first three are most of them

@@ -12,8 +12,10 @@ import (
 // Node is what the workers of one agent are doing.
 type Node struct {
 	Host    string   `json:"host"`
-	Addr    string   `json:"addr"` // of the host, as the other agents see it; "" if unknown
-	Workers []Worker `json:"workers"`
+	Addr    string   `json:"addr,omitempty"`  // of the host, as other agents see it; "" if unknown
+	Ranks   int      `json:"ranks,omitempty"` // number of workers of the job; 0 before it is agreed
+	Workers []Worker `json:"workers,omitempty"`
+	Problem string   `json:"-"` // why nothing else is known
 }
 
 // Worker is what one worker is doing.

@@ -59,8 +59,8 @@ func (in *inspection) read(names ...string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// describe tells what a thread is doing from the content of its file "syscall" (proc(5)): the number
-// of the system call and its arguments, or "running", or -1 if it waits outside of system calls.
+// describe tells what a thread is doing from the content of its file "syscall" (proc(5)): the
+// number of the system call and its arguments, or "running", or -1 if it waits outside of them.
 func (in *inspection) describe(words []string) (does, object string) {
 	if len(words) == 0 || words[0] == "running" {
 		return "running", ""

@@ -17,48 +17,60 @@ const (
 	maxValues = 4
 )
 
-// StacksTable tells where the workers of a job are: first which ones are elsewhere than most
+// StacksTable tells where the workers of each job are: first which ones are elsewhere than most
 // others, then each place with its ranks.
-func StacksTable(r stacks.Report) string {
+func StacksTable(jobs []stacks.Report) string {
 	var b strings.Builder
-	b.WriteString(stacksHeader(r) + "\n")
-	for i, g := range r.Groups {
-		if i == maxGroups {
-			left := 0
-			for _, g := range r.Groups[i:] {
-				left += len(g.Workers)
+	for i, r := range jobs {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		writeFolded(&b, "", "job "+visible(r.Job)+": "+stacksHeader(r))
+		writeGroups(&b, r.Groups)
+		for _, p := range r.Problems {
+			text := p.Text
+			if text == stacks.NotInstalled {
+				text += "; with it (pip install py-spy) there are Python stacks"
 			}
-			fmt.Fprintf(&b, "\n%s at other places\n", Plural(left, "more rank"))
-			break
+			writeFolded(&b, "\n", visible(shortList(p.Hosts)+": "+text))
 		}
-		writeGroup(&b, g)
-	}
-	for _, p := range r.Problems {
-		text := p.Text
-		if p.Text == stacks.NotInstalled {
-			text += "; with it (pip install py-spy) there are Python stacks"
-		}
-		writeFolded(&b, "\n", visible(shortList(p.Hosts)+": "+text))
 	}
 	return b.String()
 }
 
-// stacksHeader is the line that names the ranks to look at.
+// stacksHeader names the ranks to look at.
 func stacksHeader(r stacks.Report) string {
-	rest, n := r.Rest(), len(r.Groups)
-	switch {
+	rest, ranks := r.Rest(), Plural(r.Ranks, "rank")
+	switch n := len(r.Groups); {
 	case n == 0:
 		return "no workers are running"
+	case n == 1 && r.Ranks == 1:
+		return ranks
 	case n == 1 && len(r.Groups[0].Workers) == r.Ranks:
-		return fmt.Sprintf("all %s are at the same place", Plural(r.Ranks, "rank"))
-	case n == 1: // the others have not been observed
-		return fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers),
-			Plural(r.Ranks, "rank"))
-	case len(rest) > 0:
-		return fmt.Sprintf("%d of %s are at the same place, but not %s", len(r.Groups[0].Workers),
-			Plural(r.Ranks, "rank"), ranksOf(rest))
+		return "all " + ranks + " are at the same place"
+	case n == 1, len(rest) > 0:
+		text := fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers), ranks)
+		if len(rest) > 0 {
+			text += ", but not " + ranksOf(rest)
+		}
+		return text
+	default:
+		return ranks + " at " + Plural(n, "different place")
 	}
-	return fmt.Sprintf("%s at %s", Plural(r.Ranks, "rank"), Plural(n, "different place"))
+}
+
+func writeGroups(b *strings.Builder, groups []stacks.Group) {
+	for i, g := range groups {
+		if i == maxGroups {
+			left := 0
+			for _, g := range groups[i:] {
+				left += len(g.Workers)
+			}
+			writeFolded(b, "\n", Plural(left, "more rank")+" at other places")
+			return
+		}
+		writeGroup(b, g)
+	}
 }
 
 // ranksOf is "rank 2 (node2)" or "ranks 0-1,3".

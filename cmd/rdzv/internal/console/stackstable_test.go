@@ -18,7 +18,7 @@ func hanging(n, perHost int, python bool) (nodes []stacks.Node) {
 		if rank%perHost == 0 {
 			host := len(nodes) + 1
 			nodes = append(nodes, stacks.Node{
-				Host: fmt.Sprintf("node%d", host), Addr: fmt.Sprintf("10.0.0.%d", host),
+				Host: fmt.Sprintf("node%d", host), Addr: fmt.Sprintf("10.0.0.%d", host), Ranks: n,
 			})
 		}
 		w := stacks.Worker{
@@ -62,12 +62,12 @@ func TestStacksTable(t *testing.T) {
 		name   string
 		report stacks.Report
 	}{
-		{"8-ranks", stacks.Of(8, hanging(8, 4, false))},
-		{"8-ranks-python", stacks.Of(8, hanging(8, 4, true))},
-		{"64-ranks", stacks.Of(64, hanging(64, 8, false))},
+		{"8-ranks", stacks.Of("train", hanging(8, 4, false))},
+		{"8-ranks-python", stacks.Of("train", hanging(8, 4, true))},
+		{"64-ranks", stacks.Of("train", hanging(64, 8, false))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, file := StacksTable(c.report), "testdata/stacks-"+c.name+".txt"
+			got, file := StacksTable([]stacks.Report{c.report}), "testdata/stacks-"+c.name+".txt"
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
 					t.Fatal(err)
@@ -94,13 +94,13 @@ func checkLines(t *testing.T, table string) {
 
 // The table of a job in which all ranks do something else is bounded, and names no rank.
 func TestStacksTableOdd(t *testing.T) {
-	var node stacks.Node
+	node := stacks.Node{Ranks: 100}
 	for rank := range 100 {
 		node.Workers = append(node.Workers, stacks.Worker{
 			Rank: rank, Main: stacks.Thread{Does: fmt.Sprintf("\x1b%d", rank)},
 		})
 	}
-	got := StacksTable(stacks.Of(100, []stacks.Node{node}))
+	got := StacksTable([]stacks.Report{stacks.Of("train", []stacks.Node{node})})
 	for _, want := range []string{
 		"100 ranks at 100 different places\n", "\n84 more ranks at other places\n", `\x1b15`,
 	} {
@@ -110,13 +110,18 @@ func TestStacksTableOdd(t *testing.T) {
 	}
 	checkLines(t, got)
 	alike := []stacks.Node{{Host: "node1", Workers: []stacks.Worker{{Rank: 0}, {Rank: 1}}}}
-	for want, r := range map[string]stacks.Report{
-		"no workers are running\n":             stacks.Of(2, nil),
-		"all 2 ranks are at the same place\n":  stacks.Of(2, alike),
-		"2 of 3 ranks are at the same place\n": stacks.Of(3, alike),
+	for ranks, want := range []string{
+		1: "1 rank\n", 2: "all 2 ranks are at the same place\n",
+		3: "2 of 3 ranks are at the same place\n",
 	} {
-		if got := StacksTable(r); !strings.HasPrefix(got, want) {
+		alike[0].Ranks, alike[0].Workers = ranks, alike[0].Workers[:min(ranks, 2)]
+		if ranks == 0 {
+			want = "no workers are running\n"
+		}
+		got := StacksTable([]stacks.Report{stacks.Of("train", alike)})
+		if !strings.HasPrefix(got, "job train: "+want) {
 			t.Errorf("the table is\n%s\nwant %q at its beginning", got, want)
 		}
+		alike[0].Workers = []stacks.Worker{{Rank: 0}, {Rank: 1}}
 	}
 }
