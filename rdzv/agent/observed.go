@@ -175,10 +175,10 @@ func (o *observed) Job() query.Job {
 }
 
 // Answer answers another process of this user with an observation: what all agents that have joined
-// answer, or this agent alone if it has not.
+// answer, or this agent alone if it has not, or cannot ask the others any more.
 func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []string, error) {
 	o.mu.Lock()
-	session := o.session
+	session, id := o.session, o.id
 	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -187,8 +187,9 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	var err error
 	if session != nil {
 		seen.Answers, seen.Missing, err = session.Ask(ctx, q)
-	} else {
-		a := rdzv.Answer{Peer: rdzv.Peer{Host: host.Name(), PID: os.Getpid()}}
+	}
+	if session == nil || err != nil && ctx.Err() == nil {
+		a := rdzv.Answer{Peer: rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid()}}
 		a.Value, err = o.answer(ctx, q)
 		seen.Answers = append(seen.Answers, a)
 	}

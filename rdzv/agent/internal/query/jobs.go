@@ -3,10 +3,13 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -100,7 +103,9 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 			e.err = json.Unmarshal(e.value, &answer)
 		}
 		if e.err != nil {
-			failed = e.err
+			if !errors.Is(e.err, io.EOF) && !errors.Is(e.err, syscall.ECONNRESET) { // it has not ended
+				failed = e.err
+			}
 			continue
 		}
 		for _, id := range answer.Members {
@@ -108,7 +113,7 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 		}
 		replies = append(replies, JobReply{Job: a.Name, Value: answer.Value})
 	}
-	if replies == nil {
+	if replies == nil && failed != nil {
 		replies = append(replies, JobReply{Job: agents[0].Name, Err: failed})
 	}
 	return replies
