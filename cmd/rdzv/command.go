@@ -18,6 +18,8 @@ func commands() []command {
 			execHelp, newOptions().execGroups(), (*app).exec},
 		{"check", "compare the nodes of a job before it runs",
 			checkHelp, newCheckOptions().checkGroups(), (*app).checkNodes},
+		{"status", "print what the ranks of a running job are doing",
+			statusHelp, new(statusFlags).groups(), (*app).status},
 		{"env", "print the environment that exec would set, or explain it",
 			envHelp, newOptions().envGroups(), (*app).printEnv},
 		{"get-rank", "print the rank of this process",

@@ -83,17 +83,26 @@ func ranksOf(workers []stacks.Worker) string {
 
 // rankRanges is "0-1,3" of workers in the order of their ranks.
 func rankRanges(workers []stacks.Worker) string {
+	ranks := make([]int, len(workers))
+	for i, w := range workers {
+		ranks[i] = w.Rank
+	}
+	return ranges(ranks)
+}
+
+// ranges is "0-1,3" of ranks in their order.
+func ranges(ranks []int) string {
 	var parts []string
-	for i := 0; i < len(workers); {
+	for i := 0; i < len(ranks); {
 		last := i
-		for last+1 < len(workers) && workers[last+1].Rank == workers[last].Rank+1 {
+		for last+1 < len(ranks) && ranks[last+1] == ranks[last]+1 {
 			last++
 		}
-		part := strconv.Itoa(workers[i].Rank)
+		part := strconv.Itoa(ranks[i])
 		if last > i {
-			part += "-" + strconv.Itoa(workers[last].Rank)
+			part += "-" + strconv.Itoa(ranks[last])
 		}
-		if parts = append(parts, part); len(parts) == maxRanges && last+1 < len(workers) {
+		if parts = append(parts, part); len(parts) == maxRanges && last+1 < len(ranks) {
 			parts = append(parts, "...")
 			break
 		}

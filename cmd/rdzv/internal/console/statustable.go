@@ -1,0 +1,214 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"rdzv/rdzv/status"
+)
+
+// The limits of a table of ranks: with more ranks than maxRows, those of a node that do the same
+// share a row; a host name that is longer than maxHost is cut.
+const (
+	maxRows = 16
+	maxHost = 32
+)
+
+// idle is how many cores a rank uses at most that only waits, for example in a sleep.
+const idle = 0.1
+
+// StatusTable tells what the ranks of each job are doing.
+func StatusTable(jobs []status.Job) string {
+	var b strings.Builder
+	for i, j := range jobs {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		writeFolded(&b, "", jobHeader(j))
+		if len(j.Ranks) > 0 {
+			b.WriteString("\n")
+			writeRanks(&b, j.Ranks)
+		}
+		writeNotes(&b, j)
+	}
+	return b.String()
+}
+
+// jobHeader says in one line how the job is.
+func jobHeader(j status.Job) string {
+	name, since := "job "+visible(j.Job)+": ", " for "+seconds(j.Seconds)
+	ranks := Plural(j.WorldSize, "rank") + " on " + Plural(j.Nodes, "node")
+	switch {
+	case j.State == status.Joining:
+		return fmt.Sprintf("%s%d of %s joined, waiting for the others%s",
+			name, j.Joined, Plural(j.Agents, "agent"), since)
+	case j.State == status.Ending && j.WorldSize == 0:
+		return name + "ending" + since + ": " + visible(j.Ending)
+	case j.State == status.Ending:
+		return name + ranks + ", ending" + since + ": " + visible(j.Ending)
+	case j.State == status.Running:
+		return name + ranks + ", running" + since
+	}
+	return name + "no agent has answered: " + visible(j.Text)
+}
+
+// writeNotes writes what the table does not show at a glance.
+func writeNotes(b *strings.Builder, j status.Job) {
+	var hosts []string
+	for _, p := range j.Waiting {
+		hosts = append(hosts, p.Host)
+	}
+	if slices.Sort(hosts); len(hosts) > 0 {
+		writeFolded(b, "", "agents: "+visible(shortList(slices.Compact(hosts))))
+	}
+	if missing := j.NotReached(); len(missing) > 0 {
+		has := "have"
+		if len(missing) == 1 {
+			has = "has"
+		}
+		writeFolded(b, "\n", rankNames(missing)+" "+has+" not reached init_process_group")
+	}
+	silent := slices.DeleteFunc(slices.Clone(j.Ranks), func(r status.Rank) bool {
+		return r.State != status.NoAnswer
+	})
+	if len(silent) > 0 {
+		writeFolded(b, "\n", "no answer about "+rankNames(silent)+
+			": their agent is stopped, or the node is overloaded")
+	}
+}
+
+// rankNames is "rank 5 (node2)" or "ranks 4-7 (node2, node3)".
+func rankNames(ranks []status.Rank) string {
+	var hosts []string
+	for _, r := range ranks {
+		if !slices.Contains(hosts, r.Host) {
+			hosts = append(hosts, r.Host)
+		}
+	}
+	noun := "ranks "
+	if len(ranks) == 1 {
+		noun = "rank "
+	}
+	return noun + ranges(numbers(ranks)) + " (" + visible(shortList(hosts)) + ")"
+}
+
+func numbers(ranks []status.Rank) []int {
+	list := make([]int, len(ranks))
+	for i, r := range ranks {
+		list[i] = r.Rank
+	}
+	return list
+}
+
+// writeRanks writes the table.
+func writeRanks(b *strings.Builder, ranks []status.Rank) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RANK\tHOST\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU")
+	for _, row := range rows(ranks) {
+		first, pid := row[0], "-"
+		if len(row) == 1 && first.PID > 0 {
+			pid = strconv.Itoa(first.PID)
+		}
+		host := []rune(visible(first.Host))
+		if utf8.RuneCountInString(first.Host) > maxHost {
+			host = append(host[:maxHost-3], []rune("...")...)
+		}
+		fmt.Fprintln(w, strings.Join([]string{
+			ranges(numbers(row)), string(host), pid, stateOf(first),
+			span(row, seconds, func(r status.Rank) *float64 { return since(r) }),
+			initOf(first),
+			span(row, seconds, func(r status.Rank) *float64 { return r.Output }),
+			span(row, percent, func(r status.Rank) *float64 { return r.CPU }),
+		}, "\t"))
+	}
+	w.Flush() // a strings.Builder does not fail
+}
+
+// rows are the ranks that share a row.
+func rows(ranks []status.Rank) (rows [][]status.Rank) {
+	for _, r := range ranks {
+		same := func(row []status.Rank) bool { return alike(row[0], r) }
+		if i := slices.IndexFunc(rows, same); i >= 0 && len(ranks) > maxRows {
+			rows[i] = append(rows[i], r)
+		} else {
+			rows = append(rows, []status.Rank{r})
+		}
+	}
+	return rows
+}
+
+// alike tells whether two ranks do the same on the same node.
+func alike(a, b status.Rank) bool {
+	waits := func(r status.Rank) bool { return r.CPU == nil || *r.CPU < idle }
+	return a.Host == b.Host && stateOf(a) == stateOf(b) && initOf(a) == initOf(b) &&
+		waits(a) == waits(b)
+}
+
+func stateOf(r status.Rank) string {
+	switch {
+	case r.State == status.NoAnswer:
+		return "no answer"
+	case r.Signal != "":
+		return r.Signal
+	case r.ExitCode != nil:
+		return fmt.Sprintf("exit %d", *r.ExitCode)
+	}
+	return string(r.State)
+}
+
+func initOf(r status.Rank) string {
+	switch {
+	case r.Init == nil:
+		return "-"
+	case *r.Init:
+		return "yes"
+	}
+	return "no"
+}
+
+// since is nil if it is not known since when a rank is in its state.
+func since(r status.Rank) *float64 {
+	if r.State == status.NoAnswer || r.State == status.Waiting {
+		return nil
+	}
+	return &r.Seconds
+}
+
+// span is "2s-40s" of what ranks have of something, "-" if they have nothing.
+func span(
+	ranks []status.Rank, format func(float64) string, of func(status.Rank) *float64,
+) string {
+	var values []float64
+	for _, r := range ranks {
+		if v := of(r); v != nil {
+			values = append(values, *v)
+		}
+	}
+	if len(values) == 0 {
+		return "-"
+	}
+	least, most := format(slices.Min(values)), format(slices.Max(values))
+	if least == most {
+		return most
+	}
+	return least + "-" + most
+}
+
+// seconds is a duration in its two largest units: 12s, 3m12s, 5h3m, 3d4h.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < time.Hour:
+		return d.Truncate(time.Second).String()
+	case d < 24*time.Hour:
+		return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+	}
+	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+func percent(cores float64) string { return fmt.Sprintf("%.0f%%", 100*cores) }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/status"
+)
+
+const statusHelp = `Usage: rdzv status [flags]
+
+    rdzv status                                   on any node of the job
+    rdzv status --json | jq '.jobs[].ranks[] | select(.cpu < 0.1)'
+
+Print what each rank of your running jobs is doing, of all jobs that have an
+agent on this node. It asks the agents and takes about a second.
+
+    STATE     running, waiting (not started), blocked (in the kernel,
+              uninterruptibly), stopped (SIGSTOP, debugger), exit N, SIGNAL,
+              or "no answer" from its agent
+    SINCE     how long ago it started, or ended
+    INIT      it has reached torch's init_process_group
+    OUTPUT    how long ago it last wrote something that rdzv reads: to stderr,
+              unless that is a terminal; with --log-dir also to stdout
+    CPU       of it and its descendants in the last second; 100% is one core
+
+With more than 16 ranks, those of a node that do the same share a row.
+
+{flags}
+
+Exit status:
+    0        printed
+    1        no job of yours runs on this node, or it does not answer
+    2        wrong usage
+`
+
+// statusFlags are the flags of status.
+type statusFlags struct {
+	job  string
+	json bool
+}
+
+// groups are the flags as the help shows them.
+func (f *statusFlags) groups() []group {
+	return []group{{noEnv: true, rows: []flagRow{
+		{"--job NAME", "only the job of this name", &f.job},
+		{"--json", "print one JSON object", &f.json},
+	}}}
+}
+
+// status prints what the jobs of this user on this node are doing.
+func (a *app) status(args []string) int {
+	var o statusFlags
+	rest, _, err := parse(define(newFlags("status"), o.groups()), args, nil)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("cannot run status: unexpected argument %q", rest[0])
+	}
+	if err != nil {
+		return a.usage(err, "status")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	r, err := agent.Status(ctx, o.job)
+	if err != nil {
+		return a.fail(fmt.Errorf("cannot run status: %w", err))
+	}
+	text := console.StatusTable(r.Jobs)
+	if o.json {
+		text = string(indented(r))
+	}
+	code := a.print(text)
+	if len(r.Silent) > 0 && len(r.Jobs) > 0 && o.job == "" {
+		a.console.Warn("%v", silent(r.Silent))
+	}
+	if err := noAnswers(r, o.job); err != nil {
+		return a.fail(err)
+	}
+	return code
+}
+
+// noAnswers is why no job has answered, or one has not; nil if all have.
+func noAnswers(r status.Report, job string) error {
+	own := userName(os.Geteuid())
+	host, _ := os.Hostname()
+	unknown := func(j status.Job) bool { return j.State == "" }
+	switch {
+	case slices.ContainsFunc(r.Jobs, unknown):
+		return errors.New("a job has not answered")
+	case len(r.Jobs) > 0:
+		return nil
+	case len(r.Silent) > 0:
+		return hinted{silent(r.Silent), "it may be stopped, or this node overloaded"}
+	case len(r.Names) > 0:
+		return hinted{
+			fmt.Errorf("user %s has no job %q on %s", own, job, host),
+			"the jobs are " + strings.Join(r.Names, ", "),
+		}
+	case len(r.Elsewhere) > 0:
+		return hinted{
+			fmt.Errorf("user %s has a job on %s, but in another network namespace: %s", own, host,
+				agents(r.Elsewhere)),
+			"run rdzv status there, for example inside the container",
+		}
+	case len(r.Others) > 0:
+		other := userName(r.Others[0])
+		return hinted{
+			fmt.Errorf("user %s has no job on %s, but user %s has", own, host, other),
+			"only that user can run rdzv status for it",
+		}
+	}
+	return hinted{
+		fmt.Errorf("user %s has no job on %s", own, host),
+		"run rdzv status on a node of the job, as the user who started it",
+	}
+}
+
+func silent(pids []int) error { return errors.New("no answer from " + agents(pids)) }
+
+// agents is "agent (pid 71)" or "agents (pids 71, 72)".
+func agents(pids []int) string {
+	slices.Sort(pids)
+	if len(pids) == 1 {
+		return fmt.Sprintf("agent (pid %d)", pids[0])
+	}
+	texts := make([]string, len(pids))
+	for i, pid := range pids {
+		texts[i] = strconv.Itoa(pid)
+	}
+	return fmt.Sprintf("agents (pids %s)", strings.Join(texts, ", "))
+}
+
+// userName is the name of a user, or its number if it has none.
+func userName(uid int) string {
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
