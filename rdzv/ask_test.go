@@ -245,7 +245,7 @@ func TestCostOfAskGrowsLinearlyWithAgents(t *testing.T) {
 	few, some, many := cost(8), cost(40), cost(168)
 	first, second := (some-few)/(40-8), (many-some)/(168-40)
 	t.Logf("bytes per additional agent: %d up to 40 agents, %d up to 168", first, second)
-	if second > first*11/10 {
+	if second > first*3/2 { // if all agents read all answers it would be more than four times as much
 		t.Errorf("an additional agent costs %d bytes up to 40 agents, but %d up to 168", first, second)
 	}
 }
