@@ -120,6 +120,16 @@ PARTS = dict(
          ("threads", "threads", "n"), ("descriptors", "fds", "n"),
          ("CPU, ms per second", "idle_cpu_ms_per_s", "n"),
          ("wake-ups per second", "wakeups_per_s", "n")], reps=1, against=""),
+    output=Part(
+        "Copying output",
+        "One rank writes lines of 16, 80 and 4096 bytes, which are copied to a file and to a pipe. "
+        "tee is `PROGRAM | tee FILE`, rdzv-tag is --tag --log-dir, rdzv-logdir --log-dir alone, "
+        "torchrun-tee --tee 3 --log_dir, openmpi-tag --tag-output --output-filename, mpich-tag "
+        "-prepend-rank with tee. The CPU time is that of all processes but the rank and the reader, "
+        "while the rank writes 10 MB/s, each line with one write.",
+        "output --limit 60", "tee,rdzv-tag,rdzv-logdir,torchrun-tee,openmpi-tag,mpich-tag",
+        [("MB/s", "mb_per_s", "how"), ("CPU, % of one core at 10 MB/s", "cpu_percent", "how")],
+        reps=2, against="rdzv-tag=tee"),
     rank=Part(
         "A rank for a script", "One command that prints a number, 20 times in a row per run.",
         "rank", "get-rank,python3,mpi4py",
