@@ -43,9 +43,16 @@ func (l *lines) write(to *Screen, b []byte, last bool) (errno syscall.Errno) {
 	return errno
 }
 
-// next returns the length of the first line of b, and whether it is complete.
+// next returns the length of the first line of b, without tags of the lines that one write can have,
+// and whether it is complete.
 func (l *lines) next(b []byte) (n int, complete bool) {
-	n = bytes.IndexByte(b, '\n')
+	n = -1
+	if l.tag == "" {
+		n = bytes.LastIndexByte(b[:min(len(b), max(0, l.max-len(l.part)))], '\n')
+	}
+	if n < 0 {
+		n = bytes.IndexByte(b, '\n')
+	}
 	if l.returns && n < 0 {
 		n = bytes.LastIndexByte(b, '\r')
 	}

@@ -1,6 +1,8 @@
 package tee
 
 import (
+	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,6 +37,9 @@ func TestLines(t *testing.T) {
 			[]string{"[3] a\n[3] b\n", "[3] c\n", "[3] 0123456789abc\n", "[3] d\n"}},
 		{"a line that is too long to be held is shown in parts", lines{tag: "[3] ", hold: true},
 			[]string{long, "y", "z\na\n"}, []string{"[3] " + long + "y", "z\n[3] a\n"}},
+		{"without a tag too", lines{hold: true, max: 12},
+			[]string{"a\nb", "\nc\nd\ne\nf\ng\n", "0123456789abc\nd\ne"},
+			[]string{"a\n", "b\nc\nd\ne\nf\ng\n", "0123456789abc\n", "d\ne\n"}},
 		{"nothing", lines{tag: "[3] ", hold: true}, []string{""}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,5 +70,45 @@ func TestLines(t *testing.T) {
 				t.Errorf("writes %.200q, want %.200q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestLinesKeepBytes: however a stream is cut, every line is written once, as it is, after its tag.
+func TestLinesKeepBytes(t *testing.T) {
+	src := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var text strings.Builder
+		for range src.IntN(300) {
+			length := src.IntN(1 + src.IntN(9000))
+			text.WriteString(strings.Repeat("\rx", length/2) + "\n")
+		}
+		tag := []string{"", "[3] "}[src.IntN(2)]
+		l := lines{tag: tag, hold: src.IntN(2) == 0, returns: tag == "" && src.IntN(2) == 0, max: pipeBuf}
+		file, err := os.CreateTemp(t.TempDir(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		screen := NewScreen(int(file.Fd()), false)
+		for rest := []byte(text.String()); ; {
+			n := min(len(rest), src.IntN(20000))
+			if errno := l.write(screen, rest[:n], n == len(rest)); errno != 0 {
+				t.Fatal(errno)
+			}
+			if rest = rest[n:]; len(rest) == 0 {
+				break
+			}
+		}
+		got, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		var want strings.Builder
+		for line := range strings.Lines(text.String()) {
+			want.WriteString(tag + line)
+		}
+		if string(got) != want.String() {
+			t.Fatalf("%+v: %d bytes were written, or others, want %d", l, len(got), want.Len())
+		}
 	}
 }
