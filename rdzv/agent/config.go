@@ -185,11 +185,13 @@ func CheckShow(ranks string) error {
 	return err
 }
 
+// piped tells whether stdout of all workers is a pipe to the watchdog.
+func (l *Local) piped() bool { return l.Config.Tag != nil || l.Config.LogDir != "" }
+
 // stderrOnTerminal tells whether a worker gets a terminal as its stderr.
 func (l *Local) stderrOnTerminal(rank int) bool {
 	c := l.Config
-	return !c.Capture && c.Tag == nil && c.LogDir == "" && l.shown.Has(rank) &&
-		host.IsTerminal(c.Stderr)
+	return !c.Capture && !l.piped() && l.shown.Has(rank) && host.IsTerminal(c.Stderr)
 }
 
 // exports tells whether variables are to be exported.

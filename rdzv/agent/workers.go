@@ -222,6 +222,10 @@ func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
 	if dir := w.local.workerDir(); dir != "" {
 		environ = envmap.Changes{Set: []envmap.KV{{Name: "PWD", Value: dir}}}.Apply(environ)
 	}
+	if _, set := w.local.env["PYTHONUNBUFFERED"]; !set && w.local.piped() {
+		unbuffered := []envmap.KV{{Name: "PYTHONUNBUFFERED", Value: "1"}}
+		environ = envmap.Changes{Set: unbuffered}.Apply(environ)
+	}
 	environ, notes, err := envmap.Torch(environ, id, w.local.torchOptions())
 	for _, note := range notes {
 		w.events.send(EnvironmentNote{Text: note})
