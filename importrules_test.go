@@ -93,6 +93,10 @@ var rules = []struct {
 		},
 	},
 	{
+		packages: "./cmd/rdzv/internal/eventfile",
+		allowed:  []string{"rdzv/rdzv/agent", "golang.org/x/sys/unix"},
+	},
+	{
 		packages: "./rdzv/presence",
 		forbidden: map[string]string{
 			"go.etcd.io/...": "presence depends on gRPC alone",

@@ -68,8 +68,10 @@ func TestStatus(t *testing.T) {
 	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {
 		files := newPlace(t).root
 		name, late := "status-"+launcher, filepath.Join(files, "late")
-		j := c.runningJob(t, launcher, hosts,
-			[]string{"--job", name, "--peer-timeout", "1m"}, worker("reach", jobDir, late, late))
+		j := c.startJob(t, launcher, hosts,
+			[]string{"--job", name, "--peer-timeout", "1m"}, worker("reach", jobDir, late, late),
+			"env", "RDZV_EVENTS="+filepath.Join(files, "events"))
+		j.workers = records(t, j.records(), workersPerJob)
 		for host := 1; host <= hosts; host++ {
 			s := j.statusOf(host, name)
 			if s.State != "running" || len(s.Ranks) != workersPerJob {
@@ -91,6 +93,7 @@ func TestStatus(t *testing.T) {
 		}
 		createFile(t, late)
 		j.checkCommands(0)
+		checkEvents(t, filepath.Join(files, "events"))
 		if text, _ := j.status(1, 1, "--job", name); text != "" {
 			t.Errorf("after the end: %q", text)
 		}
@@ -138,5 +141,31 @@ func (j *job) checkStatusOfOtherUser() {
 	refused := strings.Contains(string(text), " has no job on node1, but user ")
 	if !failed || exit.ExitCode() != 1 || !refused {
 		j.t.Errorf("another user's rdzv status: %v: %s", err, text)
+	}
+}
+
+// checkEvents checks that exactly one agent has written its events to a file, the one that hosts the
+// store.
+func checkEvents(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var e struct {
+			Type  string
+			Event struct{ Hosting bool }
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Errorf("%v: %q", err, line)
+		}
+		if count[e.Type]++; e.Type == "job_ended" && !e.Event.Hosting {
+			t.Error("an agent that does not host the store has written its events")
+		}
+	}
+	if count["placed"] != 1 || count["job_ended"] != 1 || count["finished"] != 1 {
+		t.Errorf("the events are %v, want those of one agent", count)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/eventfile"
 	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
@@ -44,6 +45,7 @@ func (a *app) exec(args []string) int {
 	} else {
 		e.report.result(result)
 	}
+	e.events.Close()
 	awaitTurn(signals, local.Placement, a.env, code)
 	return code
 }
@@ -53,6 +55,7 @@ type execution struct {
 	*app
 	*options
 	report   report
+	events   *eventfile.File
 	announce bool // tell the user what all agents of this node know
 }
 
@@ -65,6 +68,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 		return nil, fmt.Errorf("cannot run exec: %w", err)
 	}
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
+	e.events = eventfile.New(e.eventFile, func(err error) { e.console.Warn("%v", err) })
 	config := e.config(e.app)
 	config.Crash = e.keepCrash()
 	config.Program, config.Events, config.StoreFailed = e.report.Program, e.event, e.storeFailed
@@ -152,6 +156,7 @@ func without(words, rest []string) (left []string) {
 
 // event handles one event of the agent.
 func (e *execution) event(event agent.Event) {
+	e.events.Event(event)
 	switch event := event.(type) {
 	case agent.Placed:
 		catchSignals(e.report.signals)

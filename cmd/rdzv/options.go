@@ -53,6 +53,7 @@ type options struct {
 	show       string
 	logDir     string
 	reportFile string
+	eventFile  string
 
 	quiet   bool
 	verbose bool
@@ -135,6 +136,8 @@ func (o *options) execGroups() []group {
 			{"--show RANKS|none", "show the output of these ranks only, such as 0 or 0,4-7 (all)",
 				&o.show},
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
+			{"--events FILE", "write what happens to FILE, as JSON lines, on the node that hosts the " +
+				"store", &o.eventFile},
 			{"--capture", "read the stderr of PROGRAM, for the report, even if it is a terminal, which " +
 				"PROGRAM then does not see", &o.capture},
 			{"--no-capture", "do not read the stderr of PROGRAM: the report has no lines of it",
