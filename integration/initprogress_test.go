@@ -138,7 +138,7 @@ func TestMissingRankOfTorch(t *testing.T) {
 	j := c.startJob(t, "direct", 2, nil, program)
 	j.awaitLine("rank 3 (node2) has not reached init_process_group; 3 of 4 ranks have been " +
 		"waiting for 1")
-	j.awaitLine("hint: py-spy dump --pid ", " on node2 shows where rank 3 is")
+	j.awaitLine("hint: rdzv stacks, on any node of the job, shows where rank 3 is (pid ", " on node2)")
 	createFile(t, late)
 	j.checkCommands(0)
 }

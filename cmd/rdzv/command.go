@@ -20,6 +20,8 @@ func commands() []command {
 			checkHelp, newCheckOptions().checkGroups(), (*app).checkNodes},
 		{"status", "print what the ranks of a running job are doing",
 			statusHelp, new(statusFlags).groups(), (*app).status},
+		{"stacks", "print where the ranks of a running job are",
+			stacksHelp, new(statusFlags).stacksGroups(), (*app).stacks},
 		{"env", "print the environment that exec would set, or explain it",
 			envHelp, newOptions().envGroups(), (*app).printEnv},
 		{"get-rank", "print the rank of this process",

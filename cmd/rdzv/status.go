@@ -78,18 +78,22 @@ func (a *app) status(args []string) int {
 	if o.json {
 		text = string(indented(r))
 	}
-	code := a.print(text)
-	if len(r.Silent) > 0 && len(r.Jobs) > 0 && o.job == "" {
+	return max(a.print(text), a.unanswered("status", r, o.job))
+}
+
+// unanswered prints which jobs have not answered a command, and returns its exit code.
+func (a *app) unanswered(command string, r status.Report, job string) int {
+	if len(r.Silent) > 0 && len(r.Jobs) > 0 && job == "" {
 		a.console.Warn("%v", silent(r.Silent))
 	}
-	if err := noAnswers(r, o.job); err != nil {
+	if err := noAnswers(command, r, job); err != nil {
 		return a.fail(err)
 	}
-	return code
+	return codeOK
 }
 
 // noAnswers is why no job has answered, or one has not; nil if all have.
-func noAnswers(r status.Report, job string) error {
+func noAnswers(command string, r status.Report, job string) error {
 	own := userName(os.Geteuid())
 	host, _ := os.Hostname()
 	unknown := func(j status.Job) bool { return j.State == "" }
@@ -109,18 +113,18 @@ func noAnswers(r status.Report, job string) error {
 		return hinted{
 			fmt.Errorf("user %s has a job on %s, but in another network namespace: %s", own, host,
 				agents(r.Elsewhere)),
-			"run rdzv status there, for example inside the container",
+			"run rdzv " + command + " there, for example inside the container",
 		}
 	case len(r.Others) > 0:
 		other := userName(r.Others[0])
 		return hinted{
 			fmt.Errorf("user %s has no job on %s, but user %s has", own, host, other),
-			"only that user can run rdzv status for it",
+			"only that user can run rdzv " + command + " for it",
 		}
 	}
 	return hinted{
 		fmt.Errorf("user %s has no job on %s", own, host),
-		"run rdzv status on a node of the job, as the user who started it",
+		"run rdzv " + command + " on a node of the job, as the user who started it",
 	}
 }
 
@@ -146,4 +150,53 @@ func userName(uid int) string {
 		return u.Username
 	}
 	return id
+}
+
+const stacksHelp = `Usage: rdzv stacks [flags]
+
+    rdzv stacks                                   on any node of the job
+
+Print where each rank of your running jobs is, of all jobs that have an agent on
+this node. Ranks at the same place are one group; the first line names those
+that are elsewhere than most others. It takes about a second, and changes
+nothing in the workers.
+
+With py-spy (pip install py-spy) in PATH or beside python on the nodes, the
+place is the Python stack of the main thread, the innermost call first. Without
+it, or where it may not read the memory of the workers, it is what the main
+thread is doing for the kernel, for example "reading from a file (read)". Below
+are the file or the other end of the connection ("with"), the state as ps shows
+it, the kernel function (wchan), the use of CPU time in the last second, 100%
+being one core, and what the other threads are doing.
+
+{flags}
+
+Exit status:
+    0        printed
+    1        no job of yours runs on this node, or it does not answer
+    2        wrong usage
+`
+
+// stacksGroups are the flags of stacks as its help shows them.
+func (f *statusFlags) stacksGroups() []group {
+	return []group{{noEnv: true, rows: []flagRow{{"--job NAME", "only the job of this name", &f.job}}}}
+}
+
+// stacks prints where the workers of this user's jobs on this node are.
+func (a *app) stacks(args []string) int {
+	var o statusFlags
+	rest, _, err := parse(define(newFlags("stacks"), o.stacksGroups()), args, nil)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0])
+	}
+	if err != nil {
+		return a.usage(err, "stacks")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	jobs, known, err := agent.Stacks(ctx, o.job)
+	if err != nil {
+		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
+	}
+	return max(a.print(console.StacksTable(jobs)), a.unanswered("stacks", known, o.job))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -189,5 +190,29 @@ func TestThisProcess(t *testing.T) {
 	<-busy
 	if got.PID != os.Getpid() || got.CPU < 10 || len(got.Others) == 0 || got.Problem != NotInstalled {
 		t.Errorf("got %+v, want a busy process with several threads", got)
+	}
+}
+
+// A program instead of py-spy prints a stack, fails, or hangs.
+func TestPySpyProgram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "py-spy")
+	script := "#!/bin/sh\n[ $1 = dump ] && case $2 in print) echo $NAME ;; hang) exec sleep 1000 ;; " +
+		"*) echo 'Error: Permission Denied\nReason: x' >&2; exit 1 ;; esac\n"
+	if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := PySpy(file, []string{"NAME=value", "PATH=" + os.Getenv("PATH")})
+	for arg, want := range map[string]string{
+		"print": "value\n<nil>", "fail": "Permission Denied", "hang": "timed out",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if arg == "hang" {
+			ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		}
+		out, err := run(ctx, arg)
+		cancel()
+		if got := fmt.Sprintf("%s%v", out, err); got != want {
+			t.Errorf("%s: got %q, want %q", arg, got, want)
+		}
 	}
 }

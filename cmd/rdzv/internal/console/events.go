@@ -54,6 +54,7 @@ func (c *Console) Event(e agent.Event) {
 		c.initProgress(e)
 	case agent.Stragglers:
 		c.Info("%v", e.Stragglers)
+		c.suggest("rdzv stacks, on any node of the job, shows where they are")
 	case agent.JobEnded:
 		c.EndStatus()
 		c.jobEnded(e)
@@ -133,10 +134,14 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 // write to it as well.
 func (c *Console) initProgress(e agent.InitProgress) {
 	c.Info("%v", e.InitProgress)
-	if first := e.First; first.Python != 0 {
-		c.suggest(fmt.Sprintf("py-spy dump --pid %d on %s shows where rank %d is",
-			first.Python, e.Host, first.Rank))
+	if e.Reached == e.Ranks {
+		return
 	}
+	where := fmt.Sprintf("rdzv stacks, on any node of the job, shows where rank %d is", e.First.Rank)
+	if e.First.Python != 0 {
+		where += fmt.Sprintf(" (pid %d on %s)", e.First.Python, e.Host)
+	}
+	c.suggest(where)
 }
 
 // startLine tells which ranks run on which nodes: on all of them if they fit into the line,

@@ -225,8 +225,8 @@ func TestStartLine(t *testing.T) {
 	}
 }
 
-// What is written while ranks are missing: the hint once, and only if there is a process to
-// inspect. The lines are of their own on a terminal too.
+// What is written while ranks are missing: the hint once, with the process that runs Python. The
+// lines are of their own on a terminal too.
 func TestInitProgress(t *testing.T) {
 	missing := rdzv.InitProgress{
 		Ranks: 8, Reached: 7, Waited: 10 * time.Second, Host: "node2",
@@ -237,21 +237,22 @@ func TestInitProgress(t *testing.T) {
 	inspectable.First.Python, later.First.Python, later.Waited = 71, 71, time.Minute
 	const line = "rdzv: rank 5 (node2) has not reached init_process_group; " +
 		"7 of 8 ranks have been waiting for %s\n"
-	const hint = "rdzv: hint: py-spy dump --pid 71 on node2 shows where rank 5 is\n"
+	const hint = "rdzv: hint: rdzv stacks, on any node of the job, shows where rank 5 is"
+	const process = " (pid 71 on node2)"
 	const end = "rdzv: all 8 ranks have reached init_process_group by now, 1m10s after rank 0 did\n"
 	for _, test := range []struct {
 		console  *Console
 		progress []rdzv.InitProgress
 		want     string
 	}{
-		{&Console{}, []rdzv.InitProgress{missing}, fmt.Sprintf(line, "10s")},
+		{&Console{}, []rdzv.InitProgress{missing}, fmt.Sprintf(line, "10s") + hint + "\n"},
 		{
 			&Console{}, []rdzv.InitProgress{inspectable, later, complete},
-			fmt.Sprintf(line, "10s") + hint + fmt.Sprintf(line, "1m0s") + end,
+			fmt.Sprintf(line, "10s") + hint + process + "\n" + fmt.Sprintf(line, "1m0s") + end,
 		},
 		{
 			&Console{screen: screen{rewrites: true}}, []rdzv.InitProgress{inspectable},
-			fmt.Sprintf(line, "10s") + hint,
+			fmt.Sprintf(line, "10s") + hint + process + "\n",
 		},
 		{&Console{quiet: true}, []rdzv.InitProgress{inspectable, complete}, ""},
 	} {
