@@ -106,14 +106,16 @@ type SharedSignal struct {
 	// Direct says that the agent's workers have received it too: what has sent it to them may also
 	// send it to those of other agents.
 	Direct bool `json:"direct,omitempty"`
-	Own    bool `json:"-"` // this agent is the one
+	// Age is the time between when the agent received it and when it wrote this.
+	Age time.Duration `json:"age"`
+	Own bool          `json:"-"` // this agent is the one
 }
 
-// ShareSignal tells all agents, also this one, of a signal that this agent has received, unless the
-// same one was shared less than ShareOnce ago. direct is SharedSignal.Direct.
-func (s *Session) ShareSignal(ctx context.Context, signal int, direct bool) error {
+// ShareSignal tells all agents, also this one, of a signal that this agent received at a time,
+// unless an agent received the same one less than ShareOnce before. direct is SharedSignal.Direct.
+func (s *Session) ShareSignal(ctx context.Context, signal int, at time.Time, direct bool) error {
 	last := s.sharing.lastOf(signal)
-	if time.Since(last.at) < s.sharing.once {
+	if at.Sub(last.at) < s.sharing.once {
 		return nil
 	}
 	ctx, done := s.untilStoreLost(ctx)
@@ -122,7 +124,7 @@ func (s *Session) ShareSignal(ctx context.Context, signal int, direct bool) erro
 	key := s.keys.share(signal)
 	unseen := clientv3.Compare(clientv3.ModRevision(key), "=", last.revision)
 	put := clientv3.OpPut(key, encode(SharedSignal{
-		Signal: signal, By: s.config.Self.ID, Direct: direct,
+		Signal: signal, By: s.config.Self.ID, Direct: direct, Age: time.Since(at),
 	}))
 	_, err := commit(ctx, s.client, []clientv3.Cmp{unseen}, []clientv3.Op{put}, nil)
 	if err != nil {
@@ -142,7 +144,8 @@ type sharing struct {
 	last map[int]shared // by signal
 }
 
-// shared is when and with which revision of the store a signal was shared the last time.
+// shared is when an agent received a signal that was shared the last time, by the clock of this one,
+// and the revision of the store.
 type shared struct {
 	at       time.Time
 	revision int64
@@ -171,7 +174,7 @@ func (s *sharing) take(value []byte, revision int64, self string) error {
 	}
 	signal.Own = signal.By == self
 	s.mu.Lock()
-	s.last[signal.Signal] = shared{time.Now(), revision}
+	s.last[signal.Signal] = shared{time.Now().Add(-signal.Age), revision}
 	s.mu.Unlock()
 	select {
 	case s.c <- signal:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 // received are the signals that an agent has received, up to the mark, which it receives last.
@@ -24,7 +25,7 @@ func (j *job) received(s *Session, mark int) (list []SharedSignal) {
 
 func (j *job) share(s *Session, signal int, direct bool) {
 	j.t.Helper()
-	if err := s.ShareSignal(j.ctx, signal, direct); err != nil {
+	if err := s.ShareSignal(j.ctx, signal, time.Now(), direct); err != nil {
 		j.t.Error(err)
 	}
 }
@@ -74,4 +75,29 @@ func TestSharedSignalsAreBounded(t *testing.T) {
 	if !slices.Contains(got, "0") || len(sessions[0].SharedSignals()) > 0 {
 		t.Errorf("%q wait, and %d more", got, len(sessions[0].SharedSignals()))
 	}
+}
+
+// What counts is when agents have received signals, not when they share them.
+func TestAgeOfSharedSignals(t *testing.T) {
+	const usr1, mark = 10, 100
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := j.agents(2)
+	j.worlds(sessions)
+	now := time.Now()
+	for i, c := range []struct {
+		age  time.Duration
+		want int
+	}{{ShareOnce * 3 / 2, 1}, {ShareOnce, 0}, {0, 1}} {
+		s := sessions[i%2]
+		if err := s.ShareSignal(j.ctx, usr1, now.Add(-c.age), false); err != nil {
+			t.Fatal(err)
+		}
+		j.share(s, mark+i, false)
+		for _, s := range sessions {
+			if got := j.received(s, mark+i); len(got) != c.want {
+				t.Errorf("%v ago: received %+v, want %d signals", c.age, got, c.want)
+			}
+		}
+	}
+	j.finish(sessions, succeeded)
 }

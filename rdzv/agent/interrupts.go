@@ -150,7 +150,7 @@ func (in *interrupts) share(e wrap.Event) {
 	in.mu.Lock()
 	s := in.session
 	in.mu.Unlock()
-	in.write(func(ctx context.Context) { _ = s.ShareSignal(ctx, int(e.Signal), e.Shared) })
+	in.write(func(ctx context.Context) { _ = s.ShareSignal(ctx, int(e.Signal), e.At, e.Shared) })
 }
 
 // receiveShared takes the signals that agents of the session share.
