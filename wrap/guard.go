@@ -184,12 +184,22 @@ func (g *guard) sendFiles(files []*os.File) error {
 
 // wait waits for the end of the watchdog, which has closed its socket, and releases its resources.
 func (g *guard) wait() {
-	// It is exiting or dead; it is killed in case it was stopped while it exits.
-	stuck := time.AfterFunc(lateMargin, func() { _ = g.process.Kill() })
-	_, _ = g.process.Wait()
-	stuck.Stop()
-	guards.Lock()
-	delete(guards.pids, g.process.Pid)
-	guards.Unlock()
-	g.socket.Close()
+	defer g.socket.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = g.process.Wait()
+		guards.Lock()
+		defer guards.Unlock()
+		delete(guards.pids, g.process.Pid)
+	}()
+	for range 2 { // it is exiting or dead; it is killed in case it was stopped while it exits
+		select {
+		case <-ended:
+			return
+		case <-time.After(lateMargin):
+			_ = g.process.Kill()
+		}
+	}
+	// A write to a log hangs in the kernel. The watchdog ends with it, and this process before.
 }

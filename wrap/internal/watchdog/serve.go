@@ -78,8 +78,17 @@ func (w *watchdog) step(order Record, scan bool) {
 		tell(Record{Kind: Finished})
 		w.outputs.close()
 		w.awaitTrace()
-		os.Exit(0)
+		exit()
 	}
+}
+
+// exit ends this process. A thread that hangs in a write to a log keeps the process, and what it has
+// open, until the write returns. So the descriptors are closed first: the agent then sees the end of
+// this process, and a launcher that of the output.
+func exit() {
+	const closeRange, all = 436, 1<<32 - 1 // Linux 5.9
+	syscall.Syscall(closeRange, 0, all, 0)
+	os.Exit(0)
 }
 
 // handle carries out one order of the agent.
