@@ -34,8 +34,8 @@ type jobStatus struct {
 // what it prints. It exits with code.
 func (j *job) status(host, code int, args ...string) (stdout, stderr string) {
 	j.t.Helper()
-	status := append([]string{"env", "-i", "PATH=" + os.Getenv("PATH"), *rdzvBin, "status"}, args...)
-	line := j.cluster.on(host, status...)
+	status := []string{"env", "-i", "PATH=" + os.Getenv("PATH"), *rdzvBin, "status"}
+	line := j.cluster.on(host, append(status, args...)...)
 	cmd := exec.Command(line[0], line[1:]...)
 	var out, errOut strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errOut
@@ -79,8 +79,8 @@ func TestStatus(t *testing.T) {
 			}
 			for i, r := range s.Ranks {
 				node := "node" + strconv.Itoa(1+i*hosts/workersPerJob)
-				if r.Rank != i || r.PID != j.workers[i].PID || r.Host != node || r.State != "running" ||
-					r.Init == nil || *r.Init != (i != lastRank) || r.CPU == nil {
+				if r.Rank != i || r.PID != j.workers[i].PID || r.Host != node || r.CPU == nil ||
+					r.State != "running" || r.Init == nil || *r.Init != (i != lastRank) {
 					t.Errorf("status on node%d of rank %d, pid %d on %s: %+v",
 						host, i, j.workers[i].PID, node, r)
 				}
@@ -144,8 +144,8 @@ func (j *job) checkStatusOfOtherUser() {
 	}
 }
 
-// checkEvents checks that exactly one agent has written its events to a file, the one that hosts the
-// store.
+// checkEvents checks that exactly one agent has written its events to a file: the one that hosts
+// the store.
 func checkEvents(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

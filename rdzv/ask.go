@@ -51,9 +51,9 @@ const (
 )
 
 // Ask asks all agents that have joined, including this one, from Join to Leave, also after the job
-// has ended. It returns when all have answered or at ctx's deadline (by default after 2 s), with the
-// answers and with the agents that have not answered, both in the order of their ranks. If ctx ends
-// for another reason it returns that.
+// has ended. It returns when all have answered or at ctx's deadline (by default after 2 s), with
+// the answers and with the agents that have not answered, both in the order of their ranks. If ctx
+// ends for another reason it returns that.
 func (s *Session) Ask(ctx context.Context, q Question) (
 	answers []Answer, missing []Peer, err error,
 ) {

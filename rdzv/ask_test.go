@@ -86,14 +86,17 @@ func (j *job) finishWell(sessions []*Session) {
 
 func TestAskAllAgents(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
-	tooLarge := func(context.Context, Question) ([]byte, error) { return make([]byte, MaxAnswer+1), nil }
+	tooLarge := func(context.Context, Question) ([]byte, error) {
+		return make([]byte, MaxAnswer+1), nil
+	}
 	failing := func(context.Context, Question) ([]byte, error) { return nil, errors.New("no idea") }
 	sessions := j.answering(failing, echo, tooLarge, nil)
 	j.worlds(sessions)
 	answers, missing := j.ask(sessions[1], testTimeout)
 	want := []string{
 		"0 node0 1000 no idea", "1 node1 1001 kind arg",
-		fmt.Sprintf("2 node2 1002 an answer of %d bytes (at most %d allowed)", MaxAnswer+1, MaxAnswer),
+		fmt.Sprintf("2 node2 1002 an answer of %d bytes (at most %d allowed)",
+			MaxAnswer+1, MaxAnswer),
 		"3 node3 1003 this agent answers no questions",
 	}
 	if !slices.Equal(answers, want) || missing != nil {
@@ -124,8 +127,8 @@ func TestAgentThatDoesNotAnswer(t *testing.T) {
 	sessions := j.answering(echo, silent(asked), echo)
 	j.worlds(sessions)
 	answers, missing := j.ask(sessions[2], 200*time.Millisecond)
-	if want := []string{"0 node0 1000 kind arg", "2 node2 1002 kind arg"}; !slices.Equal(answers, want) ||
-		!slices.Equal(missing, []string{"1 node1 1001"}) {
+	want := []string{"0 node0 1000 kind arg", "2 node2 1002 kind arg"}
+	if !slices.Equal(answers, want) || !slices.Equal(missing, []string{"1 node1 1001"}) {
 		t.Errorf("answers %q, missing %q", answers, missing)
 	}
 	j.noQuestions(sessions[2])
@@ -246,7 +249,8 @@ func TestCostOfAskGrowsLinearlyWithAgents(t *testing.T) {
 	first, second := (some-few)/(40-8), (many-some)/(168-40)
 	t.Logf("bytes per additional agent: %d up to 40 agents, %d up to 168", first, second)
 	if second > first*3/2 { // if all agents read all answers it would be more than four times as much
-		t.Errorf("an additional agent costs %d bytes up to 40 agents, but %d up to 168", first, second)
+		t.Errorf("an additional agent costs %d bytes up to 40 agents, but %d up to 168",
+			first, second)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -250,7 +251,11 @@ func (o *observed) status(ctx context.Context) status.Agent {
 		Agents: o.local.Agents,
 	}
 	if o.phase == status.Ending {
-		a.Ending = context.Cause(o.session.Context()).Error()
+		cause := context.Cause(o.session.Context())
+		a.Ending = cause.Error()
+		if v, ok := errors.AsType[*rdzv.Verdict](cause); ok && v.Kind == rdzv.Failed && v.Text != "" {
+			a.Ending += ": " + v.Text
+		}
 	}
 	o.mu.Unlock()
 	if w != nil {

@@ -146,8 +146,8 @@ func (j *Job) add(p rdzv.Peer, a Agent) {
 	j.Ranks = append(j.Ranks, a.Ranks...)
 }
 
-// withdrawInit withdraws that ranks have reached init_process_group if rank 0 has not: what they are
-// connected to is something else then.
+// withdrawInit withdraws that ranks have reached init_process_group if rank 0 has not: what they
+// are connected to is something else then.
 func (j *Job) withdrawInit() {
 	if len(j.Ranks) == 0 || j.Ranks[0].Init == nil || *j.Ranks[0].Init {
 		return

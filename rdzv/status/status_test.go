@@ -17,8 +17,8 @@ func answer(t *testing.T, host string, a Agent) rdzv.Answer {
 	return rdzv.Answer{Peer: rdzv.Peer{ID: host, Host: host, PID: 71}, Value: value}
 }
 
-// agentOf is an agent of a job of 4 ranks on 2 nodes with these ranks, of which each tells whether it
-// has reached init_process_group.
+// agentOf is an agent of a job of 4 ranks on 2 nodes with these ranks, of which each tells whether
+// it has reached init_process_group.
 func agentOf(first int, reached ...bool) Agent {
 	a := Agent{State: Running, Seconds: 5, Joined: true, Agents: 2, WorldSize: 4, Nodes: 2}
 	for i, r := range reached {
@@ -65,7 +65,8 @@ func TestMissingAnswers(t *testing.T) {
 	seat := func(rank int) rdzv.Seat { return rdzv.Seat{Rank: rank, Slots: 2} }
 	bad := rdzv.Answer{Peer: rdzv.Peer{Host: "node2", PID: 72, Seat: seat(2)}, Error: "no idea"}
 	silent := rdzv.Peer{Host: "node3", PID: 73, Seat: seat(4)}
-	j := Of("x", []rdzv.Answer{answer(t, "node1", agentOf(0, true, true)), bad}, []rdzv.Peer{silent})
+	answers := []rdzv.Answer{answer(t, "node1", agentOf(0, true, true)), bad}
+	j := Of("x", answers, []rdzv.Peer{silent})
 	want := []Rank{
 		{Rank: 2, Host: "node2", AgentPID: 72, State: NoAnswer},
 		{Rank: 3, Host: "node2", AgentPID: 72, State: NoAnswer},
@@ -85,7 +86,8 @@ func TestEnding(t *testing.T) {
 	ending := agentOf(2, true, true)
 	ending.State, ending.Seconds, ending.Ending = Ending, 1, "rank 3 failed"
 	answers := []rdzv.Answer{answer(t, "node1", agentOf(0, true, true)), answer(t, "node2", ending)}
-	if j := Of("x", answers, nil); j.State != Ending || j.Seconds != 1 || j.Ending != "rank 3 failed" {
+	j := Of("x", answers, nil)
+	if j.State != Ending || j.Seconds != 1 || j.Ending != "rank 3 failed" {
 		t.Errorf("%+v", j)
 	}
 }

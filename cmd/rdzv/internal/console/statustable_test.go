@@ -84,7 +84,8 @@ func TestStatusHeader(t *testing.T) {
 				Job: "x\x1b[1m", State: status.Ending, Seconds: 2.9, WorldSize: 1, Nodes: 1,
 				Ending: "rank 0 failed on node1: exit code 1",
 			},
-			`job x\x1b[1m: 1 rank on 1 node, ending for 2s: rank 0 failed on node1: exit code 1` + "\n",
+			`job x\x1b[1m: 1 rank on 1 node, ending for 2s: ` +
+				"rank 0 failed on node1: exit code 1\n",
 		},
 		{
 			status.Job{Job: "x", State: status.Ending, Ending: "lost the store"},
@@ -100,7 +101,8 @@ func TestStatusHeader(t *testing.T) {
 		}
 	}
 	both := StatusTable([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}})
-	if want := "job x: no agent has answered: 1\n\njob y: no agent has answered: 2\n"; both != want {
+	want := "job x: no agent has answered: 1\n\njob y: no agent has answered: 2\n"
+	if both != want {
 		t.Errorf("got %q, want %q", both, want)
 	}
 }

@@ -137,7 +137,7 @@ func TestBadFile(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none", "events"): `/none/events": no such file or directory`,
 		dir:                                  `: is a directory`,
-		"/dev/full":                          `cannot write events to "/dev/full": no space left on device`,
+		"/dev/full":                          ` events to "/dev/full": no space left on device`,
 		fifo:                                 `/fifo": no process has it open for reading`,
 	} {
 		var w warnings

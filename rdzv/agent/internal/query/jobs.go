@@ -103,7 +103,8 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 			e.err = json.Unmarshal(e.value, &answer)
 		}
 		if e.err != nil {
-			if !errors.Is(e.err, io.EOF) && !errors.Is(e.err, syscall.ECONNRESET) { // it has not ended
+			ended := errors.Is(e.err, io.EOF) || errors.Is(e.err, syscall.ECONNRESET)
+			if !ended {
 				failed = e.err
 			}
 			continue

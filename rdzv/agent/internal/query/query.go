@@ -50,7 +50,8 @@ func peer(conn *net.UnixConn) (cred unix.Ucred, err error) {
 	}
 	controlled := raw.Control(func(fd uintptr) {
 		var found *unix.Ucred
-		if found, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+		found, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err == nil {
 			cred = *found
 		}
 	})

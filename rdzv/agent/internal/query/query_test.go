@@ -127,7 +127,8 @@ func TestNextAgentIsAsked(t *testing.T) {
 // An agent that does not respond is named, and the others answer.
 func TestSilentAgent(t *testing.T) {
 	hanging := &fake{hangs: make(chan struct{})}
-	found := askJobs(t, listen(t, os.Geteuid(), &fake{job: Job{"a", "1"}}, hanging), os.Geteuid(), "")
+	proc := listen(t, os.Geteuid(), &fake{job: Job{"a", "1"}}, hanging)
+	found := askJobs(t, proc, os.Geteuid(), "")
 	close(hanging.hangs)
 	if got := texts(found); !slices.Equal(got, []string{"a 1: kind arg"}) ||
 		!slices.Equal(found.Silent, []int{os.Getpid()}) {
