@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -161,18 +162,48 @@ func (a *asking) read(events []*clientv3.Event) {
 	}
 }
 
-// forget removes the question and its answers. If all agents of the job have answered, it removes
-// them from the store's history too, which would grow with each question until the store is full.
-// They have all read the question, so that an agent that reconnects needs only what came after it.
+// forget removes the question and its answers, and what no agent needs any more from the store's
+// history, which would grow with each question until the store is full.
 func (a *asking) forget(ctx context.Context) error {
 	_, err := commit(ctx, a.client, nil, []clientv3.Op{
 		clientv3.OpDelete(a.keys.ask(a.id)),
 		clientv3.OpDelete(a.keys.answers(a.id), clientv3.WithPrefix()),
 	}, nil)
-	if err == nil && a.revision > 0 && len(a.missing) == 0 && a.world.Load() != nil {
-		_, _ = a.client.Compact(ctx, a.revision) // fails if it has been done for a later question
+	old := a.asked.add(a.revision, time.Now(), a.config.keepHistory)
+	if len(a.missing) == 0 && a.world.Load() != nil {
+		old = a.revision
+	}
+	if err == nil && old > 0 {
+		_, _ = a.client.Compact(ctx, old) // fails if it has been done for a later question
 	}
 	return err
+}
+
+// history are the revisions of questions. What is older than a question that an agent has read it
+// does not need, also if it reconnects. Every agent has read a question that it has answered, and
+// one that was put some time ago: an agent whose connection is silent for that long is lost.
+type history struct {
+	mu   sync.Mutex
+	list []question
+}
+
+type question struct {
+	revision int64
+	at       time.Time
+}
+
+// defaultKeepHistory is after what time every agent has read a question.
+const defaultKeepHistory = time.Minute
+
+// add adds a question, and returns the revision of the last one that is so old; 0 if there is none.
+func (h *history) add(revision int64, at time.Time, age time.Duration) (old int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, question{revision, at})
+	for len(h.list) > 0 && at.Sub(h.list[0].at) >= age {
+		old, h.list = h.list[0].revision, h.list[1:]
+	}
+	return old
 }
 
 // peers reads who the missing agents are.

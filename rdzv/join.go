@@ -28,6 +28,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
+	c.keepHistory = cmp.Or(c.keepHistory, defaultKeepHistory)
 	if err := c.Self.check(); err != nil {
 		return nil, fmt.Errorf("cannot join job %q: %w", c.Job, err)
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	// Answer answers the questions of other agents, see Session.Ask, with at most MaxAnswer bytes. It
 	// must return soon after its ctx has ended; there may be several calls at a time. nil answers none.
 	Answer func(context.Context, Question) ([]byte, error)
+
+	keepHistory time.Duration // instead of 1 min, in tests
 }
 
 const (
@@ -86,6 +88,7 @@ type Session struct {
 
 	answering   context.Context // of answers to other agents; ends with store or when this agent leaves
 	stopAnswers context.CancelFunc
+	asked       history // by this agent
 
 	verdict     atomic.Pointer[Verdict]
 	world       atomic.Pointer[World]
