@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var outputLines = flag.Int("output-lines", 100000, "lines that the ranks of TestOutputOfRanks write")
+var outputLines = flag.Int("output-lines", 100000, "lines of the ranks of TestOutputOfRanks")
 
 // outputRanks is the number of ranks that write them.
 const outputRanks = 16
@@ -41,9 +41,9 @@ func writeLines(_ string, args []string) (int, error) {
 	return 0, out.Flush()
 }
 
-// TestOutputOfRanks: with --tag and --log-dir the lines of 16 ranks on two hosts have the right tags
-// and are not mixed, and the log of each rank has its output. Open MPI reads from a pseudoterminal,
-// in pieces that do not end with a line if it is slower than the ranks.
+// TestOutputOfRanks: with --tag and --log-dir the lines of 16 ranks on two hosts have the right
+// tags and are not mixed, and the log of each rank has its output. Open MPI reads from a
+// pseudoterminal, in pieces that do not end with a line if it is slower than the ranks.
 func TestOutputOfRanks(t *testing.T) {
 	c := newJobCluster(t)
 	n := *outputLines / outputRanks
@@ -117,8 +117,8 @@ func countLines(dir string, _ []string) (int, error) {
 	return failCode, err
 }
 
-// TestLogsOfKilledAgent: nothing that a worker had written before its agent was killed is missing in
-// its log, nor in those of the others, which are stopped.
+// TestLogsOfKilledAgent: nothing that a worker had written before its agent was killed is missing
+// in its log, nor in those of the others, which are stopped.
 func TestLogsOfKilledAgent(t *testing.T) {
 	c := newJobCluster(t)
 	var scenarios []scenario

@@ -44,6 +44,8 @@
 //	Tree.DumpStacks is closed     Dumping is called, Run goes on SIGABRT to workers that ignore
 //	                                                             SIGTERM and catch SIGABRT
 //	Tree.Kill is closed           results, nil                   SIGKILL to all
+//	a log cannot be written, or   LogLost is called, Run goes on the worker continues without it
+//	does not respond for 5 s
 //	a worker cannot be started    Ended with Code 126 or 127     the other workers continue
 //	                              and Err, Run goes on
 //	ctx ends before a worker is   Ended with Stopped, PID 0 and  the worker is not started
@@ -64,12 +66,13 @@
 //
 // # Environment of a worker
 //
-// A worker gets its own streams (see Worker), the descriptors without close-on-exec that the agent
-// inherited, and the agent's process group, session, working directory, limits and signal mask.
-// Signals have their default action, except that SIGHUP, SIGINT and the terminal's stop signals
-// (SIGTSTP, SIGTTIN, SIGTTOU) stay ignored if they were ignored when the agent started (nohup).
-// Other signals that were ignored then have their default action: the Go runtime hides that they
-// were ignored. It has the agent's CPU affinity and memory policy, unless Worker.Bind sets them.
+// A worker gets its own streams (see Worker and Output), the descriptors without close-on-exec
+// that the agent inherited, and the agent's process group, session, working directory, limits and
+// signal mask. Signals have their default action, except that SIGHUP, SIGINT and the terminal's
+// stop signals (SIGTSTP, SIGTTIN, SIGTTOU) stay ignored if they were ignored when the agent
+// started (nohup). Other signals that were ignored then have their default action: the Go runtime
+// hides that they were ignored. It has the agent's CPU affinity and memory policy, unless
+// Worker.Bind sets them.
 //
 // # Requirements
 //

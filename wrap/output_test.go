@@ -147,8 +147,8 @@ var agentOfCounting = role("agent of counting", func() {
 	fmt.Println(results, err)
 })
 
-// TestOutputOfKilled: nothing that a worker had written is missing in its log when it, or its agent,
-// has been killed.
+// TestOutputOfKilled: nothing that a worker had written is missing in its log when it, or its
+// agent, has been killed.
 func TestOutputOfKilled(t *testing.T) {
 	nothingLeft(t)
 	for _, victim := range []string{"worker", "agent"} {

@@ -120,8 +120,8 @@ func newRun(t *Tree) *run {
 	return r
 }
 
-// outputWait is how long the watchdog may copy what is left in the pipes when nothing of the tree is
-// left: it waits for slow readers, but not for those that do not read.
+// outputWait is how long the watchdog may copy what is left in the pipes when nothing of the tree
+// is left: it waits for slow readers, but not for those that do not read.
 const outputWait = time.Minute
 
 // supervise forwards signals and orders to the watchdog and handles its records until it has ended.

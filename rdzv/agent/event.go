@@ -187,9 +187,9 @@ type DumpingStacks struct {
 	IgnoresTerm bool            `json:"ignores_sigterm"` // all of them ignore SIGTERM
 }
 
-// LogLost says that a log of this agent could not be written, and is not written any more. The agent
-// reports it when it happens, without Bytes, and again when the worker and its descendants have
-// ended.
+// LogLost says that a log of this agent could not be written, and is not written any more. The
+// agent reports it when it happens, without Bytes, and again when the worker and its descendants
+// have ended.
 type LogLost struct {
 	Rank  int    `json:"rank"`
 	File  string `json:"file"`

@@ -43,8 +43,8 @@ func (l *lines) write(to *Screen, b []byte, last bool) (errno syscall.Errno) {
 	return errno
 }
 
-// next returns the length of the first line of b, without tags of the lines that one write can have,
-// and whether it is complete.
+// next returns the length of the first line of b, without tags of the lines that one write can
+// have, and whether it is complete.
 func (l *lines) next(b []byte) (n int, complete bool) {
 	n = -1
 	if l.tag == "" {

@@ -60,8 +60,8 @@ func Close(files []*os.File) {
 	}
 }
 
-// Link makes DIR/latest a link to the directory of the run. What is no link is not replaced. Several
-// agents may do the same.
+// Link makes DIR/latest a link to the directory of the run. What is no link is not replaced.
+// Several agents may do the same.
 func (l Logs) Link() error {
 	name := filepath.Join(l.Dir, "latest")
 	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink == 0 {
