@@ -33,9 +33,13 @@ var rules = []struct {
 			"rdzv/rdzv/meet/...": "connections are arguments of package rdzv",
 		},
 		allowed: []string{
-			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...", "go.uber.org/zap",
-			"github.com/hashicorp/go-multierror", "rdzv/rdzv/presence",
+			"go.etcd.io/etcd/api/v3/...", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+			"go.uber.org/zap", "github.com/hashicorp/go-multierror", "rdzv/rdzv/presence",
 		},
+	},
+	{
+		packages: "./rdzv/internal/lease",
+		allowed:  []string{"go.etcd.io/etcd/client/v3"},
 	},
 	{
 		packages: "./rdzv/agent",

@@ -144,7 +144,8 @@ func (a *asking) put(ctx context.Context, q Question) error {
 	deadline, _ := ctx.Deadline()
 	key, value := a.keys.ask(a.id), encode(ask{q, time.Until(deadline)})
 	done, err := commit(ctx, a.client,
-		[]clientv3.Cmp{absent(key)}, []clientv3.Op{clientv3.OpPut(key, value)}, nil)
+		[]clientv3.Cmp{absent(key)},
+		[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(a.leases.job))}, nil)
 	if err == nil && done.Succeeded {
 		a.revision = done.Header.Revision
 	}
@@ -173,7 +174,8 @@ func (a *asking) forget(ctx context.Context) error {
 	if len(a.missing) == 0 && a.world.Load() != nil {
 		old = a.revision
 	}
-	if err == nil && old > 0 {
+	shared := a.leases.job != 0 // with others, to whom the store's history belongs too
+	if err == nil && old > 0 && !shared {
 		_, _ = a.client.Compact(ctx, old) // fails if it has been done for a later question
 	}
 	return err
@@ -251,6 +253,7 @@ func (s *Session) answer(id string, value []byte) {
 		a.Value, a.Error = nil, clip(err.Error())
 	}
 	// Unless it comes too late. If the store is lost that is reported by itself.
-	_, _ = commit(ctx, s.client, []clientv3.Cmp{present(s.keys.ask(id))},
-		[]clientv3.Op{clientv3.OpPut(s.keys.answer(id, s.config.Self.ID), encode(a))}, nil)
+	put := clientv3.OpPut(s.keys.answer(id, s.config.Self.ID), encode(a),
+		clientv3.WithLease(s.leases.own))
+	_, _ = commit(ctx, s.client, []clientv3.Cmp{present(s.keys.ask(id))}, []clientv3.Op{put}, nil)
 }

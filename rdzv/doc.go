@@ -16,6 +16,15 @@
 // agents have settled. The agent that detects the first failure writes the verdict. The
 // store accepts only one, so that all agents read the same one.
 //
+// # Other stores
+//
+// Any etcd cluster of version 3.4 or later can be the store, with any client of it. Where the
+// store does not have the service of package presence, an agent is present as long as its lease
+// ([Config.PeerTimeout]), and no agent is the leader beforehand: the one that joined first leads
+// ([Config.Lead]), and if it is lost the next one continues with what is in the store. The last agent
+// removes all keys of the job. If all agents are killed, their leases remove them within 2 x
+// PeerTimeout.
+//
 // # Keys
 //
 // The protocol consists of the keys under /rdzv/v1/JOB/ATTEMPT/ (see keys.go):
@@ -33,6 +42,9 @@
 //	signal/share/N  signal N is for all workers, of any agent  SharedSignal
 //	signal/ask/ASK  a question to all agents, of any of them   ask
 //	answer/ASK/ID   what an agent answers                      Answer
+//
+// In a store that no agent hosts there is also the key run, and all others are below run/ID/, so that
+// a later job of the same name does not read them.
 //
 // Values are JSON with a version. Each agent watches signal/ and gets its own seat, and
 // only the leader reads the keys of all agents: the cost is linear in the number of

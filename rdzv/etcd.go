@@ -60,27 +60,16 @@ func Dial(
 	return client, nil
 }
 
-// writeVerdict writes a verdict unless there is one or a key in unless exists. It reports
-// whether it has.
-func writeVerdict(
-	ctx context.Context, client *clientv3.Client, k keys, v Verdict, unless ...string,
-) (bool, error) {
+// putVerdict is a transaction that puts a verdict unless there is one or a key in unless exists.
+func (k keys) putVerdict(v Verdict, lease clientv3.LeaseID, unless ...string) (
+	[]clientv3.Cmp, clientv3.Op,
+) {
 	v.Text = clip(v.Text)
 	conditions := []clientv3.Cmp{absent(k.verdict())}
 	for _, key := range unless {
 		conditions = append(conditions, absent(key))
 	}
-	put := clientv3.OpPut(k.verdict(), encode(v))
-	answer, err := commit(ctx, client, conditions, []clientv3.Op{put}, nil)
-	if err != nil {
-		return false, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
-	}
-	return answer.Succeeded, nil
-}
-
-func put(ctx context.Context, client *clientv3.Client, key, value string) error {
-	_, err := commit(ctx, client, nil, []clientv3.Op{clientv3.OpPut(key, value)}, nil)
-	return err
+	return conditions, clientv3.OpPut(k.verdict(), encode(v), clientv3.WithLease(lease))
 }
 
 // commit executes a transaction. It may execute it twice if the connection breaks: all
@@ -154,12 +143,13 @@ func present(key string) clientv3.Cmp {
 // is called; ctx bounds only the wait for the store's confirmation. etcd serves a watch
 // that begins now at once, but one that begins in the past from a loop with a period of
 // 100 ms. Therefore agents watch before they read anything.
-func watch(ctx context.Context, client *clientv3.Client, prefix string) (
-	clientv3.WatchChan, context.CancelFunc, error,
-) {
+func watch(
+	ctx context.Context, client *clientv3.Client, prefix string, opts ...clientv3.OpOption,
+) (clientv3.WatchChan, context.CancelFunc, error) {
 	watching, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, cancel)
-	events := client.Watch(watching, prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	opts = append(opts, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	events := client.Watch(watching, prefix, opts...)
 	var err error
 	select {
 	case first, open := <-events:

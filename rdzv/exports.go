@@ -53,7 +53,7 @@ func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) er
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	key, value := s.keys.ready(s.config.Self.ID), encode(readiness{clipped(problems), facts.clipped()})
-	if err := put(ctx, s.client, key, value); err != nil {
+	if err := s.put(ctx, key, value, s.leases.own); err != nil {
 		return fmt.Errorf("cannot write that this agent is ready: %w", err)
 	}
 	select {
@@ -95,8 +95,7 @@ func (l *Leader) readReady(ctx context.Context, id string, value []byte) error {
 // writeStart lets the workers start, unless there is a verdict.
 func (l *Leader) writeStart(ctx context.Context) error {
 	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
-	start := []clientv3.Op{clientv3.OpPut(l.keys.start(), encode(started{}))}
-	if _, err := commit(ctx, l.client, noVerdict, start, nil); err != nil {
+	if err := l.commit(ctx, noVerdict, l.put(l.keys.start(), encode(started{}))); err != nil {
 		return fmt.Errorf("cannot start job %q: %w", l.config.Job, err)
 	}
 	return nil

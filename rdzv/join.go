@@ -10,9 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"rdzv/rdzv/presence"
 )
@@ -58,10 +61,14 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 
 func (s *Session) join(ctx context.Context) error {
 	if conn := s.client.ActiveConnection(); conn != nil {
-		var err error
-		if s.stream, err = s.register(ctx, conn); err != nil {
+		stream, err := s.register(ctx, conn)
+		if status.Code(err) == codes.Unimplemented {
+			return s.joinLeased(ctx)
+		}
+		if err != nil {
 			return err
 		}
+		s.registration = stream
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
@@ -71,7 +78,8 @@ func (s *Session) join(ctx context.Context) error {
 	}
 	s.stopWatch = stopWatch
 	s.wg.Go(func() { s.follow(events) })
-	return s.putMember(ctx)
+	_, err = s.putMember(ctx, nil)
+	return err
 }
 
 // register enters this agent in the store's registry.
@@ -117,14 +125,18 @@ func (s *Session) limitConnecting(
 	}
 }
 
-// putMember publishes the member, unless the world is agreed, the job has ended, or this agent must
-// not share its host with one that joined before.
-func (s *Session) putMember(ctx context.Context) error {
+// putMember publishes the member, unless the world is agreed, the job has ended, this agent must not
+// share its host with one that joined before, or a condition does not hold. It returns what get has
+// found before; nil if an earlier attempt succeeded, but its answer was lost.
+func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, get ...clientv3.Op) (
+	[]*etcdserverpb.ResponseOp, error,
+) {
 	self := s.keys.member(s.config.Self.ID)
 	free, occupy := s.place()
 	answer, err := commit(ctx, s.client,
-		append(free, absent(s.keys.verdict()), absent(s.keys.world())),
-		append(occupy, clientv3.OpPut(self, encode(s.config.Self))),
+		append(append(ifs, free...), absent(s.keys.verdict()), absent(s.keys.world())),
+		append(append(get, occupy...),
+			clientv3.OpPut(self, encode(s.config.Self), clientv3.WithLease(s.leases.own))),
 		[]clientv3.Op{
 			clientv3.OpGet(self, clientv3.WithCountOnly()),
 			clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly()),
@@ -132,19 +144,19 @@ func (s *Session) putMember(ctx context.Context) error {
 		})
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
+		return nil, fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
 	case answer.Succeeded:
-		return nil
+		return answer.Responses[:len(get)], nil
 	case answer.Responses[0].GetResponseRange().Count > 0:
-		return nil // an earlier attempt succeeded, but its answer was lost
+		return nil, nil
 	case answer.Responses[1].GetResponseRange().Count > 0:
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	occupants := (*clientv3.GetResponse)(answer.Responses[2].GetResponseRange())
 	if other := s.neighbour(occupants); other != nil {
-		return &OccupiedError{Host: other.Host, PID: other.PID}
+		return nil, &OccupiedError{Host: other.Host, PID: other.PID}
 	}
-	return ErrFull
+	return nil, ErrFull
 }
 
 // occupant is an agent without a launcher on its host.
@@ -168,7 +180,8 @@ func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 	if m.NodeRank == Unknown {
 		free = []clientv3.Cmp{absent(host).WithPrefix()}
 	}
-	return free, []clientv3.Op{clientv3.OpPut(own, encode(occupant{m.Host, m.PID, m.NodeRank}))}
+	return free, []clientv3.Op{clientv3.OpPut(own, encode(occupant{m.Host, m.PID, m.NodeRank}),
+		clientv3.WithLease(s.leases.own))}
 }
 
 // neighbour returns the agent that keeps this one from its host; nil if none does.

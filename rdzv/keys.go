@@ -18,6 +18,10 @@ func keysOf(job string, attempt int) keys {
 	return keys{"/rdzv/v1/" + url.PathEscape(job) + "/" + strconv.Itoa(attempt) + "/"}
 }
 
+// run is the key of the present run of a job in a store that no agent hosts; all others are below
+// ofRun there.
+func (k keys) run() string               { return k.prefix + "run" }
+func (k keys) ofRun(id string) keys      { return keys{k.run() + "/" + id + "/"} }
 func (k keys) members() string           { return k.prefix + "member/" }
 func (k keys) member(id string) string   { return k.members() + id }
 func (k keys) host(node string) string   { return k.prefix + "host/" + url.PathEscape(node) + "/" }

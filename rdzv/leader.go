@@ -73,6 +73,10 @@ type Leader struct {
 	events clientv3.WatchChan
 	cancel context.CancelFunc // of the watch
 
+	// In a store that no agent hosts; zero otherwise.
+	candidate candidate        // the leader exists as long as this
+	lease     clientv3.LeaseID // of what it writes
+
 	members   map[string]*memberState // by ID
 	joined    []*memberState          // in the order of the store
 	lostEarly map[string]bool         // IDs that were lost before their member was read
@@ -118,15 +122,7 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	if c.Job == "" || c.Agents < 1 {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents", c.Job, c.Agents)
 	}
-	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
-	c.stragglingAfter = cmp.Or(c.stragglingAfter, defaultStragglingAfter)
-	if c.initTimes.ask == 0 {
-		c.initTimes = defaultInitTimes
-	}
-	l := &Leader{
-		config: c, client: client, keys: keysOf(c.Job, c.Attempt),
-		members: map[string]*memberState{}, lostEarly: map[string]bool{},
-	}
+	l := newLeader(client, keysOf(c.Job, c.Attempt), c)
 	// One watch over all keys delivers members, outcomes and the verdict in the order in
 	// which they were written.
 	var err error
@@ -134,6 +130,18 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 		return nil, fmt.Errorf("cannot watch job %q: %w", c.Job, err)
 	}
 	return l, nil
+}
+
+func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {
+	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
+	c.stragglingAfter = cmp.Or(c.stragglingAfter, defaultStragglingAfter)
+	if c.initTimes.ask == 0 {
+		c.initTimes = defaultInitTimes
+	}
+	return &Leader{
+		config: c, client: client, keys: k,
+		members: map[string]*memberState{}, lostEarly: map[string]bool{},
+	}
 }
 
 // Run leads the job until all agents have settled; then it returns nil. When ctx ends it
@@ -186,12 +194,22 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, err)
 	}
 	for _, e := range response.Events {
+		apply := l.applyEvent
 		if e.Type != clientv3.EventTypePut {
-			continue
+			apply = l.applyDeletion
 		}
-		if err := l.applyEvent(ctx, string(e.Kv.Key), e.Kv.Value); err != nil {
+		if err := apply(ctx, string(e.Kv.Key), e.Kv.Value); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// applyDeletion handles the end of an agent's lease: the agent is lost. It leaves only when the
+// leader has written that all have settled.
+func (l *Leader) applyDeletion(ctx context.Context, key string, _ []byte) error {
+	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
+		return l.markLost(ctx, id)
 	}
 	return nil
 }
@@ -229,8 +247,11 @@ func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) 
 	if l.verdict != nil {
 		return nil
 	}
-	_, err := writeVerdict(ctx, l.client, l.keys, v, unless...)
-	return err
+	conditions, put := l.keys.putVerdict(v, l.lease, unless...)
+	if err := l.commit(ctx, conditions, put); err != nil {
+		return fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
+	}
+	return nil
 }
 
 // writeSettled publishes that all agents have settled or were lost, or that the timeout has
@@ -249,7 +270,7 @@ func (l *Leader) writeSettled(ctx context.Context) error {
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
-	if err := put(ctx, l.client, l.keys.settled(), encode(s)); err != nil {
+	if err := l.commit(ctx, nil, l.put(l.keys.settled(), encode(s))); err != nil {
 		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
 	}
 	return nil

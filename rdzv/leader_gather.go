@@ -193,15 +193,15 @@ func (l *Leader) allMembers() []Member {
 func (l *Leader) publish(ctx context.Context, world World) error {
 	ops := make([]clientv3.Op, 0, len(l.joined)+2)
 	for _, m := range l.joined {
-		ops = append(ops, clientv3.OpPut(l.keys.seat(m.ID), encode(seatValue{m.seat, m.peers})))
+		ops = append(ops, l.put(l.keys.seat(m.ID), encode(seatValue{m.seat, m.peers})))
 	}
 	if l.exports != nil {
-		ops = append(ops, clientv3.OpPut(l.keys.exports(), encode(l.exports)))
+		ops = append(ops, l.put(l.keys.exports(), encode(l.exports)))
 	}
-	ops = append(ops, clientv3.OpPut(l.keys.world(), encode(world)))
-	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
+	ops = append(ops, l.put(l.keys.world(), encode(world)))
 	for some := range slices.Chunk(ops, opsPerTxn) {
-		if _, err := commit(ctx, l.client, noVerdict, some, nil); err != nil {
+		noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
+		if err := l.commit(ctx, noVerdict, some...); err != nil {
 			return fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
 		}
 	}

@@ -65,7 +65,7 @@ func (l *Leader) askForInit(ctx context.Context) error {
 	if l.verdict != nil {
 		return nil
 	}
-	if err := put(ctx, l.client, l.keys.look(), encode(look{})); err != nil {
+	if err := l.commit(ctx, nil, l.put(l.keys.look(), encode(look{}))); err != nil {
 		return fmt.Errorf("cannot ask which ranks of job %q are missing: %w", l.config.Job, err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // Fail reports that a worker of this agent failed. If there is no verdict yet, this
 // failure is the verdict. It returns when the store has answered.
 func (s *Session) Fail(ctx context.Context, w Worker) error {
-	return s.writeVerdict(ctx, failedVerdict(s.config.Self.ID, s.config.Self.Host, w))
+	return s.endWith(ctx, failedVerdict(s.config.Self.ID, s.config.Self.Host, w))
 }
 
 // End reports that this agent received a signal that ends the job. shared says that its workers
@@ -21,7 +21,7 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	v := s.verdictOf(Ended)
 	v.Signal, v.Shared = signal, shared
-	return s.writeVerdict(ctx, v)
+	return s.endWith(ctx, v)
 }
 
 // ReportLoss reports the loss of something without which this agent's workers must not
@@ -29,15 +29,13 @@ func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 func (s *Session) ReportLoss(ctx context.Context, text string) error {
 	v := s.verdictOf(Lost)
 	v.Text = text
-	return s.writeVerdict(ctx, v)
+	return s.endWith(ctx, v)
 }
 
 // Move tells all agents of this store to look for another one. It reports whether they
 // will: a job whose world is agreed, or that has ended, does not move.
 func (s *Session) Move(ctx context.Context) (moved bool, err error) {
-	ctx, done := s.untilStoreLost(ctx)
-	defer done()
-	return writeVerdict(ctx, s.client, s.keys, s.verdictOf(Moved), s.keys.world())
+	return s.writeVerdict(ctx, s.verdictOf(Moved), s.keys.world())
 }
 
 // verdictOf returns a verdict about this agent.
@@ -47,10 +45,29 @@ func (s *Session) verdictOf(kind Kind) Verdict {
 	return v
 }
 
-func (s *Session) writeVerdict(ctx context.Context, v Verdict) error {
+// endWith writes a verdict unless there is one.
+func (s *Session) endWith(ctx context.Context, v Verdict) error {
+	_, err := s.writeVerdict(ctx, v)
+	return err
+}
+
+// writeVerdict writes a verdict unless there is one or a key in unless exists. It reports
+// whether it has.
+func (s *Session) writeVerdict(ctx context.Context, v Verdict, unless ...string) (bool, error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	_, err := writeVerdict(ctx, s.client, s.keys, v)
+	conditions, put := s.keys.putVerdict(v, s.leases.job, unless...)
+	answer, err := commit(ctx, s.client, conditions, []clientv3.Op{put}, nil)
+	if err != nil {
+		return false, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
+	}
+	return answer.Succeeded, nil
+}
+
+// put puts a value that exists as long as a lease; 0 is none.
+func (s *Session) put(ctx context.Context, key, value string, lease clientv3.LeaseID) error {
+	put := clientv3.OpPut(key, value, clientv3.WithLease(lease))
+	_, err := commit(ctx, s.client, nil, []clientv3.Op{put}, nil)
 	return err
 }
 
@@ -64,14 +81,14 @@ func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) e
 		l := &o.Links[i]
 		l.Addr, l.Error = clipFact(l.Addr), clipFact(l.Error)
 	}
-	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o)
+	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.leases.job)
 }
 
 // Progress publishes which workers of this agent have ended while others still run. The
 // leader needs it to find stragglers among the workers of one agent.
 func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	o := newOutcome(s.config.Self.Host, ended)
-	return s.putOutcome(ctx, s.keys.progress(s.config.Self.ID), o)
+	return s.putOutcome(ctx, s.keys.progress(s.config.Self.ID), o, s.leases.own)
 }
 
 // Reached publishes that all workers of this agent have reached init_process_group except some. The
@@ -81,16 +98,18 @@ func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	key := s.keys.reached(s.config.Self.ID)
-	if err := put(ctx, s.client, key, encode(reached{except})); err != nil {
+	if err := s.put(ctx, key, encode(reached{except}), s.leases.own); err != nil {
 		return fmt.Errorf("cannot write which workers have reached init_process_group: %w", err)
 	}
 	return nil
 }
 
-func (s *Session) putOutcome(ctx context.Context, key string, o Outcome) error {
+func (s *Session) putOutcome(
+	ctx context.Context, key string, o Outcome, lease clientv3.LeaseID,
+) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	if err := put(ctx, s.client, key, encode(o)); err != nil {
+	if err := s.put(ctx, key, encode(o), lease); err != nil {
 		return fmt.Errorf("cannot write the outcome: %w", err)
 	}
 	return nil
@@ -125,7 +144,7 @@ func (s *Session) ShareSignal(ctx context.Context, signal int, at time.Time, dir
 	unseen := clientv3.Compare(clientv3.ModRevision(key), "=", last.revision)
 	put := clientv3.OpPut(key, encode(SharedSignal{
 		Signal: signal, By: s.config.Self.ID, Direct: direct, Age: time.Since(at),
-	}))
+	}), clientv3.WithLease(s.leases.job))
 	_, err := commit(ctx, s.client, []clientv3.Cmp{unseen}, []clientv3.Op{put}, nil)
 	if err != nil {
 		return fmt.Errorf("cannot share signal %d: %w", signal, err)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"rdzv/rdzv/presence"
 )
 
 // Config describes an agent and the job that it joins.
@@ -31,6 +29,16 @@ type Config struct {
 	// has failed; default 2 s. There is no limit before that: a store that serves
 	// thousands of agents answers late, but only a lost store fails.
 	ConnectTimeout time.Duration
+
+	// PeerTimeout is the TTL of this agent's lease in a store that no agent hosts: the others consider
+	// it lost when it has not renewed that for so long. Default and minimum are those of package
+	// presence. All agents should have the same one.
+	PeerTimeout time.Duration
+	// StoreTimeout is how long such a store may not answer before it is lost. Default: PeerTimeout.
+	StoreTimeout time.Duration
+	// Lead is how this agent leads the job in such a store, in which the agents elect the leader; its
+	// Job and Attempt are ignored. Required there.
+	Lead *LeaderConfig
 
 	// Answer answers the questions of other agents, see Session.Ask, with at most MaxAnswer bytes. It
 	// must return soon after its ctx has ended; there may be several calls at a time. nil answers none.
@@ -82,9 +90,11 @@ type Session struct {
 	loseStore context.CancelCauseFunc
 	ctx       context.Context // the job's; ends with the verdict or with store
 	cancel    context.CancelCauseFunc
-	stream    *presence.Stream // nil in the process that hosts the store
+	leases    leases
 	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
+
+	registration registration // nil in the process that hosts the store
 
 	answering   context.Context // of answers to other agents; ends with store or when this agent leaves
 	stopAnswers context.CancelFunc
@@ -156,12 +166,12 @@ func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) 
 func (s *Session) close(cause error, goodbye bool) {
 	s.cancel(cause)
 	s.stopAnswers()
-	if s.stream != nil && goodbye {
+	if s.registration != nil && goodbye {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		s.stream.Leave(ctx)
-	} else if s.stream != nil {
-		s.stream.Abandon()
+		s.registration.Leave(ctx)
+	} else if s.registration != nil {
+		s.registration.Abandon()
 	}
 	s.stopWatch()
 	s.wg.Wait()

@@ -1,0 +1,291 @@
+package rdzv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/lease"
+)
+
+// errDeposed means that this agent's lease has expired, so that another agent leads.
+var errDeposed = errors.New("this agent does not lead the job any more")
+
+// candidate is a member that leads the job, or will when all members that joined before it are gone.
+// A member that is gone never returns.
+type candidate struct {
+	key      string // of the member
+	revision int64  // at which it was created
+}
+
+// stands is the condition that the member is not gone.
+func (c candidate) stands() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.revision)
+}
+
+// commit executes a transaction of the leader. It returns errDeposed, without any change, if this
+// agent is not the leader any more.
+func (l *Leader) commit(ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op) error {
+	var otherwise []clientv3.Op
+	if l.candidate.key != "" {
+		ifs = append(ifs, l.candidate.stands())
+		otherwise = append(otherwise, clientv3.OpGet(l.candidate.key, clientv3.WithKeysOnly()))
+	}
+	answer, err := commit(ctx, l.client, ifs, then, otherwise)
+	if err != nil || answer.Succeeded || l.candidate.key == "" {
+		return err
+	}
+	found := answer.Responses[0].GetResponseRange().Kvs
+	if len(found) == 0 || found[0].CreateRevision != l.candidate.revision {
+		return errDeposed
+	}
+	return nil
+}
+
+// put puts a value that exists as long as the job.
+func (l *Leader) put(key, value string) clientv3.Op {
+	return clientv3.OpPut(key, value, clientv3.WithLease(l.lease))
+}
+
+// campaign leads the job as soon as this agent is the first one, until it leaves.
+func (l *leased) campaign() {
+	c, before, err := l.awaitTurn(l.current)
+	if err == nil {
+		err = l.lead(l.current, c, before)
+	}
+	if l.current.Err() == nil {
+		l.loseStore(fmt.Errorf("%w: cannot lead job %q: %v", ErrStoreLost, l.config.Job, err))
+	}
+}
+
+// awaitTurn waits until all members that joined before this one are gone. It returns the last of
+// them, nil if there was none.
+func (l *leased) awaitTurn(ctx context.Context) (c candidate, before *Member, err error) {
+	c.key = l.keys.member(l.config.Self.ID)
+	own, err := l.get(ctx, c.key)
+	if err != nil {
+		return c, nil, err
+	}
+	if len(own.Kvs) == 0 {
+		return c, nil, errDeposed
+	}
+	c.revision = own.Kvs[0].CreateRevision
+	for kvs := l.before; ; {
+		if len(kvs) > 0 {
+			m, _ := decode[Member](kvs[0].Value) // one that cannot be decoded ends the job
+			m.ID = strings.TrimPrefix(string(kvs[0].Key), l.keys.members())
+			before = &m
+		}
+		earlier, err := l.get(ctx, l.keys.members(),
+			append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(c.revision-1))...)
+		if err != nil || len(earlier.Kvs) == 0 {
+			return c, before, err
+		}
+		kvs = earlier.Kvs
+		err = l.awaitDeletion(ctx, string(kvs[0].Key), earlier.Header.Revision+1)
+		if err != nil {
+			return c, nil, err
+		}
+	}
+}
+
+func (s *Session) get(ctx context.Context, key string, opts ...clientv3.OpOption) (
+	*clientv3.GetResponse, error,
+) {
+	return again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key, opts...) })
+}
+
+// awaitDeletion waits until a key is deleted, or until the store has compacted what it would tell.
+func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := l.client.Watch(ctx, key, clientv3.WithRev(revision), clientv3.WithFilterPut())
+	for response := range events {
+		switch err := response.Err(); {
+		case errors.Is(err, rpctypes.ErrCompacted), err == nil && len(response.Events) > 0:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return cmp.Or(context.Cause(ctx), ErrStoreLost)
+}
+
+// lead leads the job until all have settled, and then keeps its keys until ctx ends.
+func (l *leased) lead(ctx context.Context, c candidate, before *Member) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer cancel(nil)
+	keeping.Go(func() {
+		cancel(lease.Keep(ctx, l.client, l.leases.job, l.config.StoreTimeout))
+	})
+	config := *l.config.Lead
+	config.Job, config.Attempt = l.config.Job, l.config.Attempt
+	config.SettleTimeout = cmp.Or(config.SettleTimeout, l.config.SettleTimeout)
+	for {
+		leader := newLeader(l.client, l.keys, config)
+		leader.candidate, leader.lease = c, l.leases.job
+		err := leader.continueRun(ctx, before)
+		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+			return err
+		}
+		if err == nil {
+			break
+		}
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// continueRun leads the job from the state that is in the store. before is the member that was to
+// lead before this one and is gone, nil if there was none.
+func (l *Leader) continueRun(ctx context.Context, before *Member) error {
+	found, err := again(ctx, func() (*clientv3.GetResponse, error) {
+		return l.client.Get(ctx, l.keys.prefix, clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	})
+	if err != nil {
+		return err
+	}
+	next := clientv3.WithRev(found.Header.Revision + 1)
+	if l.events, l.cancel, err = watch(ctx, l.client, l.keys.prefix, next); err != nil {
+		return err
+	}
+	values := valuesOf(found.Kvs)
+	if _, over := values[l.keys.settled()]; over {
+		l.cancel()
+		return nil
+	}
+	if err := l.restore(ctx, found.Kvs, values, before); err != nil {
+		l.cancel()
+		return err
+	}
+	return l.Run(ctx)
+}
+
+func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
+	values := make(map[string][]byte, len(kvs))
+	for _, kv := range kvs {
+		values[string(kv.Key)] = kv.Value
+	}
+	return values
+}
+
+// restore applies what is in the store. Of what precedes the world only the members count: if this
+// is not the first leader, an agent is lost, and the job ends.
+func (l *Leader) restore(
+	ctx context.Context, kvs []*mvccpb.KeyValue, values map[string][]byte, before *Member,
+) error {
+	if v, ended := values[l.keys.verdict()]; ended {
+		if err := l.applyEvent(ctx, l.keys.verdict(), v); err != nil {
+			return err
+		}
+	}
+	_, agreed := values[l.keys.world()]
+	if agreed {
+		if err := l.restoreSeats(kvs, values, before); err != nil {
+			return err
+		}
+	} else if before != nil {
+		l.addMember(&memberState{Member: *before, lost: true})
+	}
+	if err := l.endLost(ctx, before); err != nil {
+		return err
+	}
+	_, started := values[l.keys.start()]
+	for _, kv := range kvs {
+		if started && strings.HasPrefix(string(kv.Key), l.keys.readies()) {
+			continue
+		}
+		if err := l.applyEvent(ctx, string(kv.Key), kv.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreSeats makes the members of those that have a seat. Whose key is gone is lost.
+func (l *Leader) restoreSeats(
+	kvs []*mvccpb.KeyValue, values map[string][]byte, before *Member,
+) error {
+	for _, kv := range kvs {
+		id, isSeat := strings.CutPrefix(string(kv.Key), l.keys.seat(""))
+		if !isSeat {
+			continue
+		}
+		seat, err := decode[seatValue](kv.Value)
+		if err != nil {
+			return fmt.Errorf("cannot read %q: %w", kv.Key, err)
+		}
+		m := Member{ID: id, Slots: seat.Slots}
+		value, exists := values[l.keys.member(id)]
+		if exists {
+			m, err = decode[Member](value)
+		} else if before != nil && before.ID == id {
+			m = *before
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the member of agent %q: %w", id, err)
+		}
+		l.addMember(&memberState{Member: m, seat: seat.Seat, peers: seat.Peers, lost: !exists})
+	}
+	byRank := func(a, b *memberState) int { return cmp.Compare(a.seat.Rank, b.seat.Rank) }
+	slices.SortFunc(l.joined, byRank)
+	l.complete = true
+	return l.restoreExports(values)
+}
+
+func (l *Leader) restoreExports(values map[string][]byte) error {
+	value, exist := values[l.keys.exports()]
+	if !exist {
+		return nil
+	}
+	exports, err := decode[Exports](value)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", l.keys.exports(), err)
+	}
+	l.exports = &exports
+	if _, started := values[l.keys.start()]; exports.Confirm && !started {
+		l.unready = len(l.joined)
+	}
+	return nil
+}
+
+func (l *Leader) addMember(m *memberState) {
+	l.members[m.ID] = m
+	l.joined = append(l.joined, m)
+	if !m.lost {
+		l.pending++
+	}
+}
+
+// endLost ends the job because of an agent that is lost and had not settled, first because of the
+// one that the leader knows best.
+func (l *Leader) endLost(ctx context.Context, before *Member) error {
+	lost := slices.DeleteFunc(slices.Clone(l.joined), func(m *memberState) bool { return !m.lost })
+	slices.SortStableFunc(lost, func(a, b *memberState) int {
+		return cmp.Compare(unknownTo(before, a), unknownTo(before, b))
+	})
+	for _, m := range lost {
+		if err := l.writeVerdict(ctx, m.lostVerdict(), l.keys.outcome(m.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unknownTo(before *Member, m *memberState) int {
+	if before != nil && before.ID == m.ID {
+		return 0
+	}
+	return 1
+}
