@@ -337,3 +337,24 @@ func TestPlainStoreLost(t *testing.T) {
 		}
 	}
 }
+
+// The history of a store that others use too is not removed.
+func TestAskInPlainStore(t *testing.T) {
+	p := startPlain(t)
+	sessions := make([]*Session, 2)
+	for i := range sessions {
+		c := p.config(i, 2)
+		c.Answer = func(context.Context, Question) ([]byte, error) { return []byte("yes"), nil }
+		sessions[i] = p.joinWith(p.client(member(i).ID), c)
+	}
+	p.worlds(sessions)
+	answers, missing, err := sessions[0].Ask(p.ctx, Question{Kind: "well"})
+	if err != nil || len(answers) != 2 || len(missing) > 0 {
+		t.Errorf("answers %v, missing %v, %v", answers, missing, err)
+	}
+	if _, err := p.admin.Get(p.ctx, "any", clientv3.WithRev(2)); err != nil {
+		t.Errorf("the history: %v", err)
+	}
+	p.finish(sessions, succeeded)
+	p.wantNothingLeft()
+}
