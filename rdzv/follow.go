@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,18 +13,32 @@ import (
 // follow applies the signals in order until the watch ends. Besides stopWatch, only a
 // store in this process or one that refuses the watch ends it.
 func (s *Session) follow(events clientv3.WatchChan) {
+	_, err := s.applySignals(events)
+	s.loseWatch(err)
+}
+
+// loseWatch ends the session, because err ended the watch; nil if the store gave no reason.
+func (s *Session) loseWatch(err error) {
 	why := ErrStoreLost
+	if err != nil {
+		why = fmt.Errorf("%w: cannot watch job %q: %v", ErrStoreLost, s.config.Job, err)
+	}
+	s.loseStore(why)
+}
+
+// applySignals applies the signals in order until the watch ends. It returns the revision of the last
+// one, and why the store ended the watch.
+func (s *Session) applySignals(events clientv3.WatchChan) (last int64, err error) {
 	for response := range events {
 		for _, e := range response.Events {
+			last = e.Kv.ModRevision
 			if err := s.applySignal(e); err != nil {
 				s.cancel(err)
 			}
 		}
-		if err := response.Err(); err != nil {
-			why = fmt.Errorf("%w: cannot watch job %q: %v", ErrStoreLost, s.config.Job, err)
-		}
+		err = cmp.Or(response.Err(), err)
 	}
-	s.loseStore(why)
+	return last, err
 }
 
 // applySignal applies a signal if it is the first one of its key, answers a question, and takes a

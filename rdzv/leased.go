@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/lease"
@@ -117,10 +118,48 @@ func (l *leased) enter(ctx context.Context) error {
 	if len(found) > 0 {
 		l.before = found[0].GetResponseRange().Kvs
 	}
-	l.stopWatch, l.member = stopWatch, true
-	l.wg.Go(func() { l.follow(events) })
+	watching, cancel := context.WithCancel(context.Background())
+	context.AfterFunc(watching, stopWatch)
+	l.stopWatch, l.member = cancel, true
+	l.wg.Go(func() { l.followSignals(watching, events) })
 	l.keeping.Go(l.campaign)
 	return nil
+}
+
+// followSignals applies the signals until ctx ends. When this agent was disconnected and the store has
+// compacted what it would have received, it reads the signals again.
+func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
+	seen, err := l.applySignals(events)
+	for errors.Is(err, rpctypes.ErrCompacted) {
+		if events, err = l.readSignals(ctx, &seen); err == nil {
+			var last int64
+			last, err = l.applySignals(events)
+			seen = max(seen, last)
+		}
+	}
+	l.loseWatch(err)
+}
+
+// readSignals applies the signals later than seen and watches those to come.
+func (l *leased) readSignals(ctx context.Context, seen *int64) (clientv3.WatchChan, error) {
+	found, err := l.get(ctx, l.keys.signals(), clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range found.Kvs {
+		if kv.ModRevision > *seen {
+			if err := l.applySignal(&clientv3.Event{Kv: kv}); err != nil {
+				l.Session.cancel(err)
+			}
+		}
+	}
+	*seen = found.Header.Revision
+	events, stop, err := watch(ctx, l.client, l.keys.signals(), clientv3.WithRev(*seen+1))
+	if err == nil {
+		context.AfterFunc(ctx, stop)
+	}
+	return events, err
 }
 
 // runs is the condition that no other run has begun.

@@ -338,6 +338,50 @@ func TestPlainStoreLost(t *testing.T) {
 	}
 }
 
+// The store compacts what an agent and the leader have missed while they were disconnected.
+func TestCompactionWhileDisconnected(t *testing.T) {
+	p := startPlain(t)
+	all := p.leasedAgents(3, 3)
+	p.worlds(all)
+	for _, i := range []int{0, 1} {
+		p.kill(all[i].config.Self.ID)
+	}
+	if err := all[2].End(p.ctx, 15, true); err != nil {
+		t.Fatal(err)
+	}
+	p.ended(all[2])
+	answer, err := p.admin.Put(p.ctx, "other", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.admin.Compact(p.ctx, answer.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.admin.Delete(p.ctx, "other"); err != nil {
+		t.Fatal(err)
+	}
+	p.revive(all[0].config.Self.ID)
+	p.revive(all[1].config.Self.ID)
+	for i, s := range all {
+		if v, ok := p.ended(s).(*Verdict); !ok || v.Kind != Ended {
+			t.Errorf("agent %d: %v", i, context.Cause(s.Context()))
+		}
+	}
+	for i, sum := range p.finish(all, stopped) {
+		if !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+	p.wantNothingLeft()
+}
+
+// revive lets an agent connect again that was killed.
+func (p *plain) revive(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead[id] = false
+}
+
 // The history of a store that others use too is not removed.
 func TestAskInPlainStore(t *testing.T) {
 	p := startPlain(t)
