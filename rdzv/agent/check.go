@@ -82,6 +82,11 @@ func (l *Local) checkedFacts(ctx context.Context) (facts []rdzv.NodeFact) {
 	know("working directory", strings.TrimSuffix(dir, " (deleted)"))
 	know("program", l.Path)
 	know("interpreter", l.program.Python)
+	if l.program.Certain {
+		libraries := l.program.Torch.Libraries(l.Config.Root)
+		know("torch built for", libraries.Built)
+		know("NCCL package", libraries.NCCL)
+	}
 	know("CPUs allowed", fmt.Sprint(l.CPUs.Count))
 	// One agent looks at the processes, before it starts any that may use GPUs.
 	files := node.Files{Root: l.Config.Root, Space: spaceOf, Processes: l.FirstOfNode()}
