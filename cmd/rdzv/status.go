@@ -104,7 +104,7 @@ func noAnswers(command string, r status.Report, job string) error {
 		return nil
 	case len(r.Silent) > 0:
 		return hinted{silent(r.Silent), "it may be stopped, or this node overloaded"}
-	case len(r.Names) > 0:
+	case len(r.Names) > 0 && job != "": // without a name they have ended meanwhile
 		return hinted{
 			fmt.Errorf("user %s has no job %q on %s", own, job, host),
 			"the jobs are " + strings.Join(r.Names, ", "),
