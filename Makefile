@@ -76,6 +76,8 @@ lint:
 	@scripts/need-go
 	@scripts/install-missing lint
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (gofmt -w):" $$files; exit 1; }
+	@! awk 'length > 100 { print FILENAME ":" FNR ": longer than 100 columns" }' \
+		$$(git ls-files '*.go' | grep -v _test.go) | grep .
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 	shellcheck $(SHELL_FILES)

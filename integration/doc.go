@@ -5,7 +5,7 @@
 //	go test ./integration -run Fails/openmpi   one test under one launcher
 //	go test ./integration -run Chaos -v        10 faults in torch ranks; make chaos runs 500
 //	go test ./integration -run Attack -v       attacks on jobs; make attack: the long forms
-//	go test ./integration -run Scale -v        the cost of a job of simulated agents; make scale: of more
+//	go test ./integration -run Scale -v        simulated agents; make scale: more of them
 //	go test -short ./...                       all tests but these
 //
 // Each test starts its processes in a place of its own (home, temporary and runtime directories).

@@ -19,8 +19,8 @@ import (
 // errDeposed means that this agent's lease has expired, so that another agent leads.
 var errDeposed = errors.New("this agent does not lead the job any more")
 
-// candidate is a member that leads the job, or will when all members that joined before it are gone.
-// A member that is gone never returns.
+// candidate is a member that leads the job, or will when all members that joined before it are
+// gone. A member that is gone never returns.
 type candidate struct {
 	key      string // of the member
 	revision int64  // at which it was created

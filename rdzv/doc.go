@@ -21,8 +21,8 @@
 // Any etcd cluster of version 3.4 or later can be the store, with any client of it. Where the
 // store does not have the service of package presence, an agent is present as long as its lease
 // ([Config.PeerTimeout]), and no agent is the leader beforehand: the one that joined first leads
-// ([Config.Lead]), and if it is lost the next one continues with what is in the store. The last agent
-// removes all keys of the job. If all agents are killed, their leases remove them within 2 x
+// ([Config.Lead]), and if it is lost the next one continues with what is in the store. The last
+// agent removes all keys of the job. If all agents are killed, their leases remove them within 2 x
 // PeerTimeout.
 //
 // # Keys
@@ -43,8 +43,8 @@
 //	signal/ask/ASK  a question to all agents, of any of them   ask
 //	answer/ASK/ID   what an agent answers                      Answer
 //
-// In a store that no agent hosts there is also the key run, and all others are below run/ID/, so that
-// a later job of the same name does not read them.
+// In a store that no agent hosts there is also the key run, and all others are below run/ID/, so
+// that a later job of the same name does not read them.
 //
 // Values are JSON with a version. Each agent watches signal/ and gets its own seat, and
 // only the leader reads the keys of all agents: the cost is linear in the number of

@@ -26,8 +26,8 @@ func (s *Session) loseWatch(err error) {
 	s.loseStore(why)
 }
 
-// applySignals applies the signals in order until the watch ends. It returns the revision of the last
-// one, and why the store ended the watch.
+// applySignals applies the signals in order until the watch ends. It returns the revision of the
+// last one, and why the store ended the watch.
 func (s *Session) applySignals(events clientv3.WatchChan) (last int64, err error) {
 	for response := range events {
 		for _, e := range response.Events {

@@ -125,9 +125,9 @@ func (s *Session) limitConnecting(
 	}
 }
 
-// putMember publishes the member, unless the world is agreed, the job has ended, this agent must not
-// share its host with one that joined before, or a condition does not hold. It returns what get has
-// found before; nil if an earlier attempt succeeded, but its answer was lost.
+// putMember publishes the member, unless the world is agreed, the job has ended, this agent must
+// not share its host with one that joined before, or a condition does not hold. It returns what get
+// has found before; nil if an earlier attempt succeeded, but its answer was lost.
 func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, get ...clientv3.Op) (
 	[]*etcdserverpb.ResponseOp, error,
 ) {

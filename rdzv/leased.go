@@ -126,8 +126,8 @@ func (l *leased) enter(ctx context.Context) error {
 	return nil
 }
 
-// followSignals applies the signals until ctx ends. When this agent was disconnected and the store has
-// compacted what it would have received, it reads the signals again.
+// followSignals applies the signals until ctx ends. When this agent was disconnected and the store
+// has compacted what it would have received, it reads the signals again.
 func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
 	seen, err := l.applySignals(events)
 	for errors.Is(err, rpctypes.ErrCompacted) {
@@ -246,7 +246,8 @@ func (l *leased) removeRun(ctx context.Context) {
 	}
 }
 
-// abandonTimeout bounds the attempt to revoke the lease of an agent that has perhaps lost the store.
+// abandonTimeout bounds the attempt to revoke the lease of an agent that has perhaps lost the
+// store.
 const abandonTimeout = time.Second
 
 // Abandon removes this agent's keys, so that the leader considers it lost at once.

@@ -163,8 +163,8 @@ type sharing struct {
 	last map[int]shared // by signal
 }
 
-// shared is when an agent received a signal that was shared the last time, by the clock of this one,
-// and the revision of the store.
+// shared is when an agent received a signal that was shared the last time, by the clock of this
+// one, and the revision of the store.
 type shared struct {
 	at       time.Time
 	revision int64

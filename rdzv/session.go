@@ -41,7 +41,8 @@ type Config struct {
 	Lead *LeaderConfig
 
 	// Answer answers the questions of other agents, see Session.Ask, with at most MaxAnswer bytes. It
-	// must return soon after its ctx has ended; there may be several calls at a time. nil answers none.
+	// must return soon after its ctx has ended; there may be several calls at a time. nil answers
+	// none.
 	Answer func(context.Context, Question) ([]byte, error)
 
 	keepHistory time.Duration // instead of 1 min, in tests
@@ -96,7 +97,7 @@ type Session struct {
 
 	registration registration // nil in the process that hosts the store
 
-	answering   context.Context // of answers to other agents; ends with store or when this agent leaves
+	answering   context.Context // of answers to other agents; ends with store or at Leave
 	stopAnswers context.CancelFunc
 	asked       history // by this agent
 

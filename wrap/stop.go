@@ -57,5 +57,6 @@ func (g *guard) stop(ctx context.Context, grace time.Duration) <-chan time.Time 
 		order.B = 1
 	}
 	g.order(order)
-	return time.After(grace + watchdog.AnnounceWait + watchdog.DumpWait + watchdog.KillWait + lateMargin)
+	stages := watchdog.AnnounceWait + watchdog.DumpWait + watchdog.KillWait
+	return time.After(grace + stages + lateMargin)
 }

@@ -22,7 +22,9 @@ func newFlags(command string) *pflag.FlagSet {
 }
 
 // torchrunFlags are flags of torchrun whose values mean the same in exec, and exec's names of them.
-var torchrunFlags = [...][2]string{{"nnodes", "nodes"}, {"master-addr", "store"}, {"rdzv-id", "job"}}
+var torchrunFlags = [...][2]string{
+	{"nnodes", "nodes"}, {"master-addr", "store"}, {"rdzv-id", "job"},
+}
 
 // canonical is the name of a flag that may be spelled as torchrun's: --nproc_per_node, --nnodes.
 func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -37,7 +39,9 @@ func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // parse reads the flags from args, and those that args do not contain from their RDZV_<FLAG>
 // variables. It returns the arguments after the flags and whether "--" precedes them.
-func parse(f *pflag.FlagSet, args []string, env envmap.Env) (rest []string, dashes bool, err error) {
+func parse(f *pflag.FlagSet, args []string, env envmap.Env) (
+	rest []string, dashes bool, err error,
+) {
 	if err := f.Parse(args); err != nil {
 		return nil, false, parseError(f, err)
 	}
@@ -123,8 +127,8 @@ func parseError(f *pflag.FlagSet, err error) error {
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
 }
 
-// foreignFlags are flags of other launchers, with what exec has instead. They are a function because
-// each start of an agent or a watchdog would make the map.
+// foreignFlags are flags of other launchers, with what exec has instead. They are a function
+// because each start of an agent or a watchdog would make the map.
 func foreignFlags() map[string]string {
 	return map[string]string{
 		"n":                "use --nproc-per-node N for the number of workers on a node",

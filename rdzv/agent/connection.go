@@ -229,6 +229,8 @@ func (c *connection) meetConfig() meet.Config {
 			return cmd.Output()
 		},
 		NextReport: l.nextSearchReport(),
-		Notify:     func(n meet.Notice) { c.events.send(noticed(n, a.ShowJoinLine, l.tokenSource().Place())) },
+		Notify: func(n meet.Notice) {
+			c.events.send(noticed(n, a.ShowJoinLine, l.tokenSource().Place()))
+		},
 	}
 }

@@ -96,7 +96,7 @@ type NoMulticast struct {
 // agreed.
 type StoreFound struct {
 	Hosting bool   `json:"hosting"`              // the store is in this process
-	Addr    string `json:"store_addr,omitempty"` // ADDR:PORT of the store; "" if only this agent uses it
+	Addr    string `json:"store_addr,omitempty"` // ADDR:PORT of the store; "" if this agent is alone
 	Own     string `json:"own_addr,omitempty"`   // of this agent on the connection; "" if it hosts
 }
 

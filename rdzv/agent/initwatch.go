@@ -26,7 +26,7 @@ type initWatch struct {
 	*workers
 	reached  map[int]bool // by rank
 	asked    bool         // by the leader
-	reported int          // number of missing ones in the last report; -1 if the next one is due anyway
+	reported int          // number of missing ones in the last report; -1 if the next one is due
 }
 
 // watchInit reports to the job which workers of this agent have reached init_process_group, until

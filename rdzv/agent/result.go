@@ -112,7 +112,7 @@ const (
 	CodeLost          = 123 // an agent, a node or the store was lost
 	CodeIncomplete    = 124 // not all agents joined within Config.JoinTimeout
 	CodeAgent         = 125 // an agent could not start its store, or could not run or end its workers
-	CodeNotExecutable = 126 // the program cannot be executed, or its script cannot be read, on some node
+	CodeNotExecutable = 126 // the program cannot be executed, or its script cannot be read, on a node
 	CodeMissing       = 127 // the program, or its interpreter or script, is missing on some node
 	CodeSignal        = 128 // plus the number of the signal that ended a worker, or the job
 )

@@ -28,8 +28,8 @@ type pyFrame struct {
 	Line  int    `json:"line"`
 }
 
-// maxFrames is how many calls of a stack are kept, maxAllFrames how many of all workers of an agent,
-// and maxFrame their size in bytes.
+// maxFrames is how many calls of a stack are kept, maxAllFrames how many of all workers of an
+// agent, and maxFrame their size in bytes.
 const (
 	maxFrames    = 64
 	maxAllFrames = 1024

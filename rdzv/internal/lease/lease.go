@@ -20,9 +20,9 @@ var (
 func Seconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
 
 // Keep keeps a lease alive until ctx ends, and returns ctx's cause. It returns ErrExpired when the
-// store says that there is no such lease, and ErrSilent when it was not renewed for limit. The limit
-// may be longer than the TTL: a cluster without a quorum does not revoke leases, and extends them when
-// it has one again.
+// store says that there is no such lease, and ErrSilent when it was not renewed for limit. The
+// limit may be longer than the TTL: a cluster without a quorum does not revoke leases, and extends
+// them when it has one again.
 func Keep(
 	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, limit time.Duration,
 ) error {

@@ -82,9 +82,9 @@ func (w *watchdog) step(order Record, scan bool) {
 	}
 }
 
-// exit ends this process. A thread that hangs in a write to a log keeps the process, and what it has
-// open, until the write returns. So the descriptors are closed first: the agent then sees the end of
-// this process, and a launcher that of the output.
+// exit ends this process. A thread that hangs in a write to a log keeps the process, and what it
+// has open, until the write returns. So the descriptors are closed first: the agent then sees the
+// end of this process, and a launcher that of the output.
 func exit() {
 	const closeRange, all = 436, 1<<32 - 1 // Linux 5.9
 	syscall.Syscall(closeRange, 0, all, 0)

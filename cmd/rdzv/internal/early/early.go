@@ -57,9 +57,11 @@ var Numbers = []Number{
 	{"--local", "local rank", func(p envmap.Placement) int { return p.LocalRank }},
 	{"--node", "node rank", func(p envmap.Placement) int { return p.NodeRank }},
 	{"--size", "number of tasks", func(p envmap.Placement) int { return p.Size }},
-	{"--local-size", "number of tasks on this node", func(p envmap.Placement) int { return p.LocalSize }},
+	{"--local-size", "number of tasks on this node", localSize},
 	{"--nodes", "number of nodes", func(p envmap.Placement) int { return p.Nodes }},
 }
+
+func localSize(p envmap.Placement) int { return p.LocalSize }
 
 // Of returns the number, or envmap.Unknown. In a worker of rdzv only the worker's own variables are
 // used, unless a launcher is named.

@@ -2,8 +2,8 @@
 // to each other directly, so that it is not enough that every node reaches the store.
 //
 // One agent of each node answers ([Listen]), and measures its connections to those of other nodes
-// ([Client.Measure]). Both authenticate each message, so that only agents of the job get an answer, and no
-// other answer is believed.
+// ([Client.Measure]). Both authenticate each message, so that only agents of the job get an answer,
+// and no other answer is believed.
 package peers
 
 import (
