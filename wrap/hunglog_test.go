@@ -36,12 +36,25 @@ func hungFile(t *testing.T) (file *os.File, release func()) {
 		<-served
 		unix.Close(device)
 	}
-	file, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	file, err = openTwice(name)
 	if err != nil {
 		release()
 		t.Fatal(err)
 	}
 	return file, release
+}
+
+// openTwice opens a file, closes it, and opens it again. At the first close the kernel asks the
+// server for a flush, and not again because it has none. Otherwise it would ask when a child closes
+// the file in exec(2). Then fork waits for the server, which may itself wait for the garbage
+// collector, and that for fork.
+func openTwice(name string) (*os.File, error) {
+	first, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	first.Close() // fails if there is no flush
+	return os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 }
 
 // serveFile answers the requests of the kernel (linux/fuse.h), except writes, until the file system
