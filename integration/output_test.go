@@ -140,6 +140,7 @@ func TestLogsOfKilledAgent(t *testing.T) {
 				command.code()
 			}
 			j.checkTree()
+			j.removeLeftovers()
 			for rank := range workersPerJob {
 				name := fmt.Sprintf("latest/attempt-0/rank-%05d.log", rank)
 				f, err := os.Open(filepath.Join(logs, name))
