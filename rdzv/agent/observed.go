@@ -181,13 +181,13 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	o.mu.Lock()
 	session, id := o.session, o.id
 	o.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	q := rdzv.Question{Kind: r.Kind, Arg: r.Arg}
 	var seen observation
 	var err error
 	if session != nil {
-		seen.Answers, seen.Missing, err = session.Ask(ctx, q)
+		seen.Answers, seen.Missing, err = session.Ask(limited, q)
 	}
 	if session == nil || err != nil && ctx.Err() == nil {
 		a := rdzv.Answer{Peer: rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid()}}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -121,6 +123,31 @@ func TestNextAgentIsAsked(t *testing.T) {
 	got := texts(askJobs(t, listen(t, os.Geteuid(), bad, good, worse), os.Geteuid(), ""))
 	if want := []string{"a 2: kind arg", "b no idea"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// An agent that ends while it is asked has no answer, not one that failed.
+func TestAgentEndsMeanwhile(t *testing.T) {
+	asked := make(chan struct{})
+	ending := &fake{job: Job{"a", "1"}, answer: func(ctx context.Context, _ Request) ([]byte, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, errors.New("no store any more")
+	}}
+	s, err := Listen(ending, os.Geteuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		<-asked
+		s.Close()
+	}()
+	e := ask(t.Context(), s.listener.Addr().String(), os.Geteuid(), Request{"kind", "arg"})
+	<-closed
+	if !errors.Is(e.err, io.EOF) && !errors.Is(e.err, syscall.ECONNRESET) {
+		t.Errorf("got %q, %v", e.value, e.err)
 	}
 }
 

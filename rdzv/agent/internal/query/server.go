@@ -96,6 +96,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 	if r.Value, err = s.reply(ctx, request); err != nil {
 		r = reply{Error: err.Error()}
 	}
+	if s.ctx.Err() != nil {
+		return // to the client the agent has ended, which is not an answer that failed
+	}
 	_ = conn.SetWriteDeadline(time.Now().Add(readLimit))
 	_ = write(conn, r) // fails if the client has gone
 }
