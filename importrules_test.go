@@ -72,6 +72,16 @@ var rules = []struct {
 		allowed:   []string{"rdzv/rdzv"},
 	},
 	{
+		packages: "./rdzv/agent/inspect",
+		forbidden: map[string]string{
+			"rdzv/rdzv/agent": "whoever asks agents does not run one",
+		},
+		allowed: []string{
+			"rdzv/rdzv", "rdzv/rdzv/agent/internal/query", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
+			"rdzv/internal/procfs",
+		},
+	},
+	{
 		packages: "./rdzv/agent/internal/...",
 		forbidden: map[string]string{
 			"rdzv/rdzv/...":   "facts about a host or a worker do not depend on the job",

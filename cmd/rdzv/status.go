@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/rdzv/agent"
+	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
 )
 
@@ -70,7 +70,7 @@ func (a *app) status(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	r, err := agent.Status(ctx, o.job)
+	r, err := inspect.Status(ctx, o.job)
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run status: %w", err))
 	}
@@ -194,7 +194,7 @@ func (a *app) stacks(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	jobs, known, err := agent.Stacks(ctx, o.job)
+	jobs, known, err := inspect.Stacks(ctx, o.job)
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}

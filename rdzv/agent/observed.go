@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/activity"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/query"
@@ -19,103 +19,6 @@ import (
 	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
 )
-
-// The kinds of questions: what an agent and its workers are doing, and where its workers are.
-const (
-	askStatus = "status"
-	askStacks = "stacks"
-)
-
-// cpuInterval is how long agents measure CPU use, and answerTimeout how long they may take to
-// answer a question.
-const (
-	cpuInterval   = time.Second
-	answerTimeout = cpuInterval + 2*time.Second
-)
-
-// Status asks the jobs of this user that have agents on this host, or those with one name, how they
-// are. It takes 5 s at most.
-func Status(ctx context.Context, job string) (status.Report, error) {
-	found, err := askJobs(ctx, job, rdzv.Question{Kind: askStatus})
-	if err != nil {
-		return status.Report{}, err
-	}
-	r := reportOn(found, func(job string, o observation, r *status.Report) {
-		r.Add(status.Of(job, o.Answers, o.Missing))
-	})
-	return r, nil
-}
-
-// reportOn is a report of what was found, to which add adds the jobs that have answered.
-func reportOn(
-	found query.Found, add func(job string, o observation, r *status.Report),
-) status.Report {
-	r := status.Report{
-		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
-	}
-	if len(found.Names) == 0 {
-		r.Elsewhere = query.Elsewhere(procfs.System, os.Geteuid())
-	}
-	for _, reply := range found.Jobs {
-		var o observation
-		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
-			r.Jobs = append(r.Jobs, status.Job{Job: reply.Job, Text: err.Error()})
-		} else {
-			add(reply.Job, o, &r)
-		}
-	}
-	return r
-}
-
-// Stacks asks the same jobs as Status where their workers are. The second result is what else is
-// known of them, without their ranks. It takes 5 s at most.
-func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, error) {
-	found, err := askJobs(ctx, job, rdzv.Question{Kind: askStacks})
-	if err != nil {
-		return nil, status.Report{}, err
-	}
-	var reports []stacks.Report
-	r := reportOn(found, func(job string, o observation, r *status.Report) {
-		r.Add(status.Job{Job: job, State: status.Running})
-		at, n := o.stacks(job), len(reports)
-		if at.Ranks > 0 || n == 0 || reports[n-1].Job != job { // not one more that has not joined
-			reports = append(reports, at)
-		}
-	})
-	return reports, r, nil
-}
-
-// stacks is the report on the workers of a job.
-func (o observation) stacks(job string) stacks.Report {
-	var nodes []stacks.Node
-	for _, a := range o.Answers {
-		n := stacks.Node{Host: a.Host, Problem: a.Error}
-		if a.Error == "" && json.Unmarshal(a.Value, &n) != nil {
-			n.Problem = "its answer cannot be read"
-		}
-		nodes = append(nodes, n)
-	}
-	for _, p := range o.Missing {
-		problem := fmt.Sprintf("the agent (pid %d) has not answered", p.PID)
-		nodes = append(nodes, stacks.Node{Host: p.Host, Problem: problem})
-	}
-	return stacks.Of(job, nodes)
-}
-
-// askJobs asks all agents of each job of this user that has an agent on this host, or of those with
-// one name. The values of the replies are observations.
-func askJobs(ctx context.Context, job string, q rdzv.Question) (query.Found, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout+2*time.Second)
-	defer cancel()
-	r := query.Request{Kind: q.Kind, Arg: q.Arg}
-	return query.AskJobs(ctx, procfs.System, os.Geteuid(), job, r)
-}
-
-// observation is what the agents of a job have answered to a question.
-type observation struct {
-	Answers []rdzv.Answer `json:"answers"`
-	Missing []rdzv.Peer   `json:"missing,omitempty"` // have not answered
-}
 
 // observed answers questions of other processes of this user, and of other agents of the job.
 type observed struct {
@@ -175,16 +78,16 @@ func (o *observed) Job() query.Job {
 	return query.Job{Name: o.local.Job, ID: o.id}
 }
 
-// Answer answers another process of this user with an observation: what all agents that have joined
-// answer, or this agent alone if it has not, or cannot ask the others any more.
+// Answer answers another process of this user with an inspect.Observation: what all agents that
+// have joined answer, or this agent alone if it has not, or cannot ask the others any more.
 func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []string, error) {
 	o.mu.Lock()
 	session, id := o.session, o.id
 	o.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, answerTimeout)
+	limited, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
 	defer cancel()
 	q := rdzv.Question{Kind: r.Kind, Arg: r.Arg}
-	var seen observation
+	var seen inspect.Observation
 	var err error
 	if session != nil {
 		seen.Answers, seen.Missing, err = session.Ask(limited, q)
@@ -211,9 +114,9 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 // answer answers an agent of the job.
 func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) {
 	switch q.Kind {
-	case askStatus:
+	case inspect.StatusQuestion:
 		return json.Marshal(o.status(ctx))
-	case askStacks:
+	case inspect.StacksQuestion:
 		return json.Marshal(o.stacks(ctx))
 	}
 	return nil, fmt.Errorf("unknown question %q", q.Kind)
@@ -233,7 +136,7 @@ func (o *observed) stacks(ctx context.Context) stacks.Node {
 		n.Workers = append(n.Workers, stacks.Worker{Rank: s.Rank, PID: s.PID})
 	}
 	at := stacks.Observer{
-		Proc: procfs.System, Took: cpuInterval, MasterPort: w.world.MasterPort,
+		Proc: procfs.System, Took: inspect.Interval, MasterPort: w.world.MasterPort,
 	}
 	if path := w.local.pySpy(); path != "" {
 		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
@@ -281,7 +184,7 @@ func (w *workers) status(ctx context.Context) []status.Rank {
 			alive, pids = append(alive, &ranks[i]), append(pids, r.PID)
 		}
 	}
-	used := activity.Watch(ctx, procfs.System, pids, cpuInterval)
+	used := activity.Watch(ctx, procfs.System, pids, inspect.Interval)
 	reached := masterport.Reached(procfs.System, w.world.MasterPort, pids)
 	for i, r := range alive {
 		r.CPU = &used[i].CPU

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
 )
 
@@ -29,7 +30,7 @@ func statusOf(t *testing.T, job string, wanted func(status.Job) bool) status.Job
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	for {
-		r, err := agent.Status(ctx, job)
+		r, err := inspect.Status(ctx, job)
 		switch {
 		case err != nil || ctx.Err() != nil:
 			t.Errorf("got %+v, %v", r, err)
@@ -79,7 +80,7 @@ func TestStatus(t *testing.T) {
 	stdout.Close()
 	<-asked
 	checkCode(t, result, err, 128+15)
-	if report, err := agent.Status(t.Context(), c.Job); err != nil || len(report.Jobs) > 0 {
+	if report, err := inspect.Status(t.Context(), c.Job); err != nil || len(report.Jobs) > 0 {
 		t.Errorf("after the end: %+v, %v", report, err)
 	}
 }

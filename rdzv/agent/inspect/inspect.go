@@ -1,0 +1,119 @@
+// Package inspect asks running jobs of this user what they are doing: what each worker does, and
+// where it is. It connects to an agent of each job on this host, which asks the others.
+//
+// What an agent answers is made by package agent, how it is reached is package query, and what the
+// reports say is in packages status and stacks.
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"rdzv/internal/procfs"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/query"
+	"rdzv/rdzv/stacks"
+	"rdzv/rdzv/status"
+)
+
+// The kinds of questions: what an agent and its workers are doing, and where its workers are.
+const (
+	StatusQuestion = "status"
+	StacksQuestion = "stacks"
+)
+
+// Interval is how long agents measure CPU use, and AnswerTimeout how long they may take to answer a
+// question.
+const (
+	Interval      = time.Second
+	AnswerTimeout = Interval + 2*time.Second
+)
+
+// Status asks the jobs of this user that have agents on this host, or those with one name, how they
+// are. It takes 5 s at most.
+func Status(ctx context.Context, job string) (status.Report, error) {
+	found, err := askJobs(ctx, job, rdzv.Question{Kind: StatusQuestion})
+	if err != nil {
+		return status.Report{}, err
+	}
+	r := reportOn(found, func(job string, o Observation, r *status.Report) {
+		r.Add(status.Of(job, o.Answers, o.Missing))
+	})
+	return r, nil
+}
+
+// reportOn is a report of what was found, to which add adds the jobs that have answered.
+func reportOn(
+	found query.Found, add func(job string, o Observation, r *status.Report),
+) status.Report {
+	r := status.Report{
+		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
+	}
+	if len(found.Names) == 0 {
+		r.Elsewhere = query.Elsewhere(procfs.System, os.Geteuid())
+	}
+	for _, reply := range found.Jobs {
+		var o Observation
+		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
+			r.Jobs = append(r.Jobs, status.Job{Job: reply.Job, Text: err.Error()})
+		} else {
+			add(reply.Job, o, &r)
+		}
+	}
+	return r
+}
+
+// Stacks asks the same jobs as Status where their workers are. The second result is what else is
+// known of them, without their ranks. It takes 5 s at most.
+func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, error) {
+	found, err := askJobs(ctx, job, rdzv.Question{Kind: StacksQuestion})
+	if err != nil {
+		return nil, status.Report{}, err
+	}
+	var reports []stacks.Report
+	r := reportOn(found, func(job string, o Observation, r *status.Report) {
+		r.Add(status.Job{Job: job, State: status.Running})
+		at, n := o.stacks(job), len(reports)
+		if at.Ranks > 0 || n == 0 || reports[n-1].Job != job { // not one more that has not joined
+			reports = append(reports, at)
+		}
+	})
+	return reports, r, nil
+}
+
+// stacks is the report on the workers of a job.
+func (o Observation) stacks(job string) stacks.Report {
+	var nodes []stacks.Node
+	for _, a := range o.Answers {
+		n := stacks.Node{Host: a.Host, Problem: a.Error}
+		if a.Error == "" && json.Unmarshal(a.Value, &n) != nil {
+			n.Problem = "its answer cannot be read"
+		}
+		nodes = append(nodes, n)
+	}
+	for _, p := range o.Missing {
+		problem := fmt.Sprintf("the agent (pid %d) has not answered", p.PID)
+		nodes = append(nodes, stacks.Node{Host: p.Host, Problem: problem})
+	}
+	return stacks.Of(job, nodes)
+}
+
+// askJobs asks all agents of each job of this user that has an agent on this host, or of those with
+// one name. The values of the replies are Observations.
+func askJobs(ctx context.Context, job string, q rdzv.Question) (query.Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout+2*time.Second)
+	defer cancel()
+	r := query.Request{Kind: q.Kind, Arg: q.Arg}
+	return query.AskJobs(ctx, procfs.System, os.Geteuid(), job, r)
+}
+
+// Observation is what the agents of a job have answered to a question. One agent sends it on behalf
+// of all.
+type Observation struct {
+	Answers []rdzv.Answer `json:"answers"`
+	Missing []rdzv.Peer   `json:"missing,omitempty"` // have not answered
+}
