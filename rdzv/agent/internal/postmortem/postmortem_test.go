@@ -165,7 +165,9 @@ func TestErrorFile(t *testing.T) {
 		`{"message": 3}`:           {"", ""},
 		`{"message": "no\nthing"}`: {"no", ""},
 		`{"message": {"message": "KeyError: 'x'", ` +
-			`"extraInfo": {"py_callstack": "Traceback\n KeyError\n", "timestamp": "1"}}}`: {"KeyError: 'x'", "Traceback\n KeyError"},
+			`"extraInfo": {"py_callstack": "Traceback\n KeyError\n", "timestamp": "1"}}}`: {
+			"KeyError: 'x'", "Traceback\n KeyError",
+		},
 		`{"message": {"message": "no stack"}}`: {"no stack", ""},
 		`{"message": {"mess`:                   {"", ""},
 	} {
