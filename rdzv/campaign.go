@@ -126,7 +126,8 @@ func (l *leased) lead(ctx context.Context, c candidate, before *Member) error {
 	defer keeping.Wait()
 	defer cancel(nil)
 	keeping.Go(func() {
-		cancel(lease.Keep(ctx, l.client, l.leases.job, l.config.StoreTimeout))
+		ttl := 2 * l.config.PeerTimeout
+		cancel(lease.Keep(ctx, l.client, l.leases.job, ttl, l.config.StoreTimeout))
 	})
 	config := *l.config.Lead
 	config.Job, config.Attempt = l.config.Job, l.config.Attempt

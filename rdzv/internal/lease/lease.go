@@ -1,10 +1,9 @@
-// Package lease grants leases of an etcd cluster and keeps them alive.
+// Package lease keeps a lease of an etcd cluster alive.
 package lease
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,33 +23,57 @@ func Seconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / t
 // limit may be longer than the TTL: a cluster without a quorum does not revoke leases, and extends
 // them when it has one again.
 func Keep(
-	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, limit time.Duration,
+	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, ttl, limit time.Duration,
 ) error {
 	keeping, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() { cancel(ErrSilent) })
 	defer silence.Stop()
-	for {
-		// The client closes the channel when the lease has expired, and when the store did not answer
-		// for the TTL.
-		renewals, err := client.KeepAlive(keeping, id)
-		if err != nil {
-			return fmt.Errorf("cannot keep a lease alive: %w", err)
-		}
-		for range renewals {
-			silence.Reset(limit)
-		}
-		if keeping.Err() == nil && expired(keeping, client, id) {
+	for keeping.Err() == nil {
+		closed := renew(keeping, client, id, ttl, func() { silence.Reset(limit) })
+		if closed && keeping.Err() == nil && expired(keeping, client, id, ttl/6) {
 			return ErrExpired
 		}
-		if keeping.Err() != nil {
-			return context.Cause(keeping)
+	}
+	return context.Cause(keeping)
+}
+
+// renew keeps the lease alive through one member of the cluster until this does not answer soon
+// enough for another one to be asked before the lease expires. A client's own lessor asks the same
+// member until the connection breaks, which that to a frozen or disconnected host does not. closed
+// tells that the client considers the lease expired, also if this process was stopped meanwhile.
+func renew(
+	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, ttl time.Duration,
+	renewed func(),
+) (closed bool) {
+	lessor := clientv3.NewLease(client) // with a stream of its own
+	defer lessor.Close()
+	renewals, err := lessor.KeepAlive(ctx, id)
+	if err != nil {
+		return true
+	}
+	late := time.NewTimer(min(ttl/6, time.Second))
+	defer late.Stop()
+	for {
+		select {
+		case _, open := <-renewals: // three per TTL
+			if !open {
+				return true
+			}
+			renewed()
+			late.Reset(ttl * 2 / 3)
+		case <-late.C:
+			return false
 		}
 	}
 }
 
-// expired reports whether the store says that there is no such lease.
-func expired(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) bool {
+// expired reports whether the store says, within the limit, that there is no such lease.
+func expired(
+	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, limit time.Duration,
+) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	answer, err := client.TimeToLive(ctx, id)
-	return err == nil && answer.TTL <= 0
+	return err == nil && answer.TTL < 0 // 0 is less than a second
 }
