@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/lease"
@@ -67,8 +66,8 @@ func (l *leased) campaign() {
 }
 
 // awaitTurn waits until all members that joined before this one are gone. It returns the last of
-// them, nil if there was none.
-func (l *leased) awaitTurn(ctx context.Context) (c candidate, before *Member, err error) {
+// them, if there was one.
+func (l *leased) awaitTurn(ctx context.Context) (c candidate, before []Member, err error) {
 	c.key = l.keys.member(l.config.Self.ID)
 	own, err := l.get(ctx, c.key)
 	if err != nil {
@@ -82,7 +81,7 @@ func (l *leased) awaitTurn(ctx context.Context) (c candidate, before *Member, er
 		if len(kvs) > 0 {
 			m, _ := decode[Member](kvs[0].Value) // one that cannot be decoded ends the job
 			m.ID = strings.TrimPrefix(string(kvs[0].Key), l.keys.members())
-			before = &m
+			before = []Member{m}
 		}
 		earlier, err := l.get(ctx, l.keys.members(),
 			append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(c.revision-1))...)
@@ -103,14 +102,14 @@ func (s *Session) get(ctx context.Context, key string, opts ...clientv3.OpOption
 	return again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key, opts...) })
 }
 
-// awaitDeletion waits until a key is deleted, or until the store has compacted what it would tell.
+// awaitDeletion waits until a key is deleted, or until the store cannot tell.
 func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	events := l.client.Watch(ctx, key, clientv3.WithRev(revision), clientv3.WithFilterPut())
 	for response := range events {
 		switch err := response.Err(); {
-		case errors.Is(err, rpctypes.ErrCompacted), err == nil && len(response.Events) > 0:
+		case outdated(err), err == nil && len(response.Events) > 0:
 			return nil
 		case err != nil:
 			return err
@@ -119,8 +118,9 @@ func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) 
 	return cmp.Or(context.Cause(ctx), ErrStoreLost)
 }
 
-// lead leads the job until all have settled, and then keeps its keys until ctx ends.
-func (l *leased) lead(ctx context.Context, c candidate, before *Member) error {
+// lead leads the job until all have settled, and then keeps its keys until ctx ends. When its watch
+// cannot deliver what has happened it begins again. known are members that were in the store.
+func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
@@ -135,21 +135,21 @@ func (l *leased) lead(ctx context.Context, c candidate, before *Member) error {
 	for {
 		leader := newLeader(l.client, l.keys, config)
 		leader.candidate, leader.lease = c, l.leases.job
-		err := leader.continueRun(ctx, before)
-		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-			return err
-		}
+		err := leader.continueRun(ctx, known)
 		if err == nil {
 			break
 		}
+		if !outdated(err) {
+			return err
+		}
+		known = append(known, leader.allMembers()...)
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// continueRun leads the job from the state that is in the store. before is the member that was to
-// lead before this one and is gone, nil if there was none.
-func (l *Leader) continueRun(ctx context.Context, before *Member) error {
+// continueRun leads the job from the state that is in the store.
+func (l *Leader) continueRun(ctx context.Context, known []Member) error {
 	found, err := again(ctx, func() (*clientv3.GetResponse, error) {
 		return l.client.Get(ctx, l.keys.prefix, clientv3.WithPrefix(),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
@@ -166,7 +166,7 @@ func (l *Leader) continueRun(ctx context.Context, before *Member) error {
 		l.cancel()
 		return nil
 	}
-	if err := l.restore(ctx, found.Kvs, values, before); err != nil {
+	if err := l.restore(ctx, found.Kvs, values, known); err != nil {
 		l.cancel()
 		return err
 	}
@@ -181,10 +181,10 @@ func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
 	return values
 }
 
-// restore applies what is in the store. Of what precedes the world only the members count: if this
-// is not the first leader, an agent is lost, and the job ends.
+// restore applies what is in the store. Of what precedes the world only the members count: if one
+// that is known is gone, the agent is lost, and the job ends.
 func (l *Leader) restore(
-	ctx context.Context, kvs []*mvccpb.KeyValue, values map[string][]byte, before *Member,
+	ctx context.Context, kvs []*mvccpb.KeyValue, values map[string][]byte, known []Member,
 ) error {
 	if v, ended := values[l.keys.verdict()]; ended {
 		if err := l.applyEvent(ctx, l.keys.verdict(), v); err != nil {
@@ -193,13 +193,13 @@ func (l *Leader) restore(
 	}
 	_, agreed := values[l.keys.world()]
 	if agreed {
-		if err := l.restoreSeats(kvs, values, before); err != nil {
+		if err := l.restoreSeats(kvs, values, known); err != nil {
 			return err
 		}
-	} else if before != nil {
-		l.addMember(&memberState{Member: *before, lost: true})
+	} else {
+		l.restoreLost(values, known)
 	}
-	if err := l.endLost(ctx, before); err != nil {
+	if err := l.endLost(ctx, known); err != nil {
 		return err
 	}
 	_, started := values[l.keys.start()]
@@ -214,9 +214,18 @@ func (l *Leader) restore(
 	return nil
 }
 
+// restoreLost makes the members that are gone.
+func (l *Leader) restoreLost(values map[string][]byte, known []Member) {
+	for _, m := range known {
+		if _, exists := values[l.keys.member(m.ID)]; !exists && l.members[m.ID] == nil {
+			l.addMember(&memberState{Member: m, lost: true})
+		}
+	}
+}
+
 // restoreSeats makes the members of those that have a seat. Whose key is gone is lost.
 func (l *Leader) restoreSeats(
-	kvs []*mvccpb.KeyValue, values map[string][]byte, before *Member,
+	kvs []*mvccpb.KeyValue, values map[string][]byte, known []Member,
 ) error {
 	for _, kv := range kvs {
 		id, isSeat := strings.CutPrefix(string(kv.Key), l.keys.seat(""))
@@ -231,8 +240,8 @@ func (l *Leader) restoreSeats(
 		value, exists := values[l.keys.member(id)]
 		if exists {
 			m, err = decode[Member](value)
-		} else if before != nil && before.ID == id {
-			m = *before
+		} else if i := indexOf(known, id); i >= 0 {
+			m = known[i]
 		}
 		if err != nil {
 			return fmt.Errorf("cannot read the member of agent %q: %w", id, err)
@@ -269,13 +278,12 @@ func (l *Leader) addMember(m *memberState) {
 	}
 }
 
-// endLost ends the job because of an agent that is lost and had not settled, first because of the
-// one that the leader knows best.
-func (l *Leader) endLost(ctx context.Context, before *Member) error {
+// endLost ends the job because of an agent that is lost and had not settled, first because of one
+// that is known.
+func (l *Leader) endLost(ctx context.Context, known []Member) error {
 	lost := slices.DeleteFunc(slices.Clone(l.joined), func(m *memberState) bool { return !m.lost })
-	slices.SortStableFunc(lost, func(a, b *memberState) int {
-		return cmp.Compare(unknownTo(before, a), unknownTo(before, b))
-	})
+	place := func(m *memberState) uint { return uint(indexOf(known, m.ID)) } // -1 is the last
+	slices.SortStableFunc(lost, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
 	for _, m := range lost {
 		if err := l.writeVerdict(ctx, m.lostVerdict(), l.keys.outcome(m.ID)); err != nil {
 			return err
@@ -284,9 +292,6 @@ func (l *Leader) endLost(ctx context.Context, before *Member) error {
 	return nil
 }
 
-func unknownTo(before *Member, m *memberState) int {
-	if before != nil && before.ID == m.ID {
-		return 0
-	}
-	return 1
+func indexOf(members []Member, id string) int {
+	return slices.IndexFunc(members, func(m Member) bool { return m.ID == id })
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -129,6 +130,12 @@ func overloaded(err error) bool {
 		strings.HasSuffix(err.Error(), "too many requests")
 }
 
+// outdated reports whether a watch ended because the store cannot deliver what has happened: it has
+// compacted that, or this member of the cluster does not learn of it. The keys must be read again.
+func outdated(err error) bool {
+	return errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrNoLeader)
+}
+
 // absent is the condition that a key does not exist.
 func absent(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
@@ -142,11 +149,13 @@ func present(key string) clientv3.Cmp {
 // watch returns the events of all keys with a prefix, from now until the returned function
 // is called; ctx bounds only the wait for the store's confirmation. etcd serves a watch
 // that begins now at once, but one that begins in the past from a loop with a period of
-// 100 ms. Therefore agents watch before they read anything.
+// 100 ms. Therefore agents watch before they read anything. The watch ends when the member of a
+// cluster that serves it has been without a leader for some seconds, because it is disconnected
+// from the others: see outdated.
 func watch(
 	ctx context.Context, client *clientv3.Client, prefix string, opts ...clientv3.OpOption,
 ) (clientv3.WatchChan, context.CancelFunc, error) {
-	watching, cancel := context.WithCancel(context.Background())
+	watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))
 	stop := context.AfterFunc(ctx, cancel)
 	opts = append(opts, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	events := client.Watch(watching, prefix, opts...)

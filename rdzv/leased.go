@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/lease"
@@ -126,11 +125,11 @@ func (l *leased) enter(ctx context.Context) error {
 	return nil
 }
 
-// followSignals applies the signals until ctx ends. When this agent was disconnected and the store
-// has compacted what it would have received, it reads the signals again.
+// followSignals applies the signals until ctx ends. When the watch cannot deliver them it reads them
+// again.
 func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
 	seen, err := l.applySignals(events)
-	for errors.Is(err, rpctypes.ErrCompacted) {
+	for outdated(err) {
 		if events, err = l.readSignals(ctx, &seen); err == nil {
 			var last int64
 			last, err = l.applySignals(events)

@@ -63,16 +63,7 @@ func TestCompactionWhileDisconnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ended(all[2])
-	answer, err := p.admin.Put(p.ctx, "other", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.admin.Compact(p.ctx, answer.Header.Revision); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.admin.Delete(p.ctx, "other"); err != nil {
-		t.Fatal(err)
-	}
+	p.compact()
 	p.revive(all[0].config.Self.ID)
 	p.revive(all[1].config.Self.ID)
 	for i, s := range all {
@@ -86,6 +77,21 @@ func TestCompactionWhileDisconnected(t *testing.T) {
 		}
 	}
 	p.wantNothingLeft()
+}
+
+// compact removes the history.
+func (p *plain) compact() {
+	p.t.Helper()
+	answer, err := p.admin.Put(p.ctx, "other", "")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.admin.Compact(p.ctx, answer.Header.Revision); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.admin.Delete(p.ctx, "other"); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // revive lets an agent connect again that was killed.
