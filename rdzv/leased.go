@@ -91,7 +91,8 @@ func (s *Session) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseI
 
 // keep keeps the agent's lease alive. Without it the others consider this agent lost.
 func (l *leased) keep() {
-	err := lease.Keep(l.current, l.client, l.leases.own, l.config.PeerTimeout, l.config.StoreTimeout)
+	ttl, limit := l.config.PeerTimeout, l.config.StoreTimeout
+	err := lease.Keep(l.current, l.client, l.leases.own, ttl, limit)
 	if l.current.Err() == nil {
 		l.loseStore(fmt.Errorf("%w: %v", ErrStoreLost, err))
 	}
