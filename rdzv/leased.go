@@ -126,7 +126,7 @@ func (l *leased) enter(ctx context.Context) error {
 	return nil
 }
 
-// followSignals applies the signals until ctx ends. When the watch cannot deliver them it reads them
+// followSignals applies the signals until ctx ends. If the watch cannot deliver them it reads them
 // again.
 func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
 	seen, err := l.applySignals(events)
