@@ -4,6 +4,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,41 +30,73 @@ func Keep(
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() { cancel(ErrSilent) })
 	defer silence.Stop()
-	for keeping.Err() == nil {
-		closed := renew(keeping, client, id, ttl, func() { silence.Reset(limit) })
+	all := len(client.Endpoints())
+	for members := 1; keeping.Err() == nil; {
+		renewed, closed := renew(keeping, client, id, ttl, members, func() { silence.Reset(limit) })
 		if closed && keeping.Err() == nil && expired(keeping, client, id, ttl/6) {
 			return ErrExpired
+		}
+		members = all
+		if renewed {
+			members = 1
 		}
 	}
 	return context.Cause(keeping)
 }
 
 // renew keeps the lease alive through one member of the cluster until this does not answer soon
-// enough for another one to be asked before the lease expires. A client's own lessor asks the same
-// member until the connection breaks, which that to a frozen or disconnected host does not. closed
-// tells that the client considers the lease expired, also if this process was stopped meanwhile.
+// enough for others to be asked before the lease expires. A client's own lessor asks the same member
+// until the connection breaks, which that to a frozen or disconnected host does not. With several
+// members renew returns as soon as one of them has renewed the lease: a client that is asked again
+// takes another member. closed tells that the client considers the lease expired, also if this
+// process was stopped meanwhile.
 func renew(
-	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, ttl time.Duration,
-	renewed func(),
-) (closed bool) {
-	lessor := clientv3.NewLease(client) // with a stream of its own
-	defer lessor.Close()
-	renewals, err := lessor.KeepAlive(ctx, id)
-	if err != nil {
-		return true
+	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, ttl time.Duration, members int,
+	note func(),
+) (renewed, closed bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	answers := make(chan bool)
+	for range members {
+		asking.Go(func() { ask(ctx, client, id, answers) })
 	}
 	late := time.NewTimer(min(ttl/6, time.Second))
 	defer late.Stop()
 	for {
 		select {
-		case _, open := <-renewals: // three per TTL
-			if !open {
-				return true
+		case lives := <-answers: // three per TTL
+			if !lives {
+				return false, true
 			}
-			renewed()
+			note()
+			if members > 1 {
+				return true, false
+			}
 			late.Reset(ttl * 2 / 3)
 		case <-late.C:
-			return false
+			return false, false
+		case <-ctx.Done():
+			return false, false
+		}
+	}
+}
+
+// ask renews the lease through one member, and delivers true after each renewal, false when the
+// client considers the lease expired.
+func ask(
+	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, answers chan<- bool,
+) {
+	lessor := clientv3.NewLease(client) // with a stream of its own
+	defer lessor.Close()
+	renewals, _ := lessor.KeepAlive(ctx, id) // closed if there is an error
+	for lives := true; lives; {
+		_, lives = <-renewals
+		select {
+		case answers <- lives:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
