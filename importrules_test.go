@@ -38,6 +38,14 @@ var rules = []struct {
 		},
 	},
 	{
+		packages: "./rdzv/restart",
+		forbidden: map[string]string{
+			"os/...":  "a decision depends on the failures alone",
+			"net/...": "a decision depends on the failures alone",
+		},
+		allowed: []string{},
+	},
+	{
 		packages: "./rdzv/internal/lease",
 		allowed:  []string{"go.etcd.io/etcd/client/v3"},
 	},
