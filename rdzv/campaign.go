@@ -270,14 +270,6 @@ func (l *Leader) restoreExports(values map[string][]byte) error {
 	return nil
 }
 
-func (l *Leader) addMember(m *memberState) {
-	l.members[m.ID] = m
-	l.joined = append(l.joined, m)
-	if !m.lost {
-		l.pending++
-	}
-}
-
 // endLost ends the job because of an agent that is lost and had not settled, first because of one
 // that is known.
 func (l *Leader) endLost(ctx context.Context, known []Member) error {

@@ -101,7 +101,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 		"settled": func() error {
 			l.verdict = new(Verdict)
 			defer func() { l.verdict = nil }()
-			return l.writeSettled(p.ctx)
+			return l.writeSettled(p.ctx, nil, "")
 		},
 	} {
 		if err := write(); !errors.Is(err, errDeposed) {

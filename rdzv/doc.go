@@ -10,11 +10,13 @@
 //	ends       the job if it has to: [Session.Fail], [Session.End], [Session.ReportLoss]
 //	settles    [Session.Settle]: publishes how its workers ended
 //	leaves     [Session.Leave]: when all agents have settled, with the job's verdict
+//	returns    [Session.Next]: to the next attempt, if there is one after a failure
 //
 // One of them, the host of the store, is also the leader ([Leader]): it gathers the
 // members, assigns the seats, publishes the world, and at the end publishes that all
 // agents have settled. The agent that detects the first failure writes the verdict. The
-// store accepts only one, so that all agents read the same one.
+// store accepts only one, so that all agents read the same one. After a failure the leader can
+// let the same agents form another attempt ([LeaderConfig.Restarts]), whose keys are others.
 //
 // # Other stores
 //
@@ -53,5 +55,5 @@
 // # What it does not do
 //
 // It starts no processes (package wrap), reads no environment (package envmap), neither
-// locates a store (package meet) nor runs one (package store), and restarts nothing.
+// locates a store (package meet) nor runs one (package store).
 package rdzv

@@ -26,6 +26,25 @@ import (
 // It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place
 // for this agent, and [ErrStoreLost] if the store was lost meanwhile.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
+	present, vanish := context.WithCancelCause(context.Background())
+	s, err := newSession(client, c, present, vanish)
+	if err != nil {
+		vanish(err)
+		return nil, err
+	}
+	if err := s.join(ctx); err != nil {
+		// After any other error the member may have been published.
+		_, occupied := errors.AsType[*OccupiedError](err)
+		s.close(err, occupied || err == ErrClosed || err == ErrFull)
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSession returns the session of one attempt, which has not joined.
+func newSession(
+	client *clientv3.Client, c Config, present context.Context, vanish context.CancelCauseFunc,
+) (*Session, error) {
 	if c.Job == "" {
 		return nil, errors.New("cannot join a job without a name")
 	}
@@ -43,19 +62,14 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	s := &Session{
 		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
+		present: present, vanish: vanish,
 		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
 		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
 		sharing: newSharing(),
 	}
-	s.store, s.loseStore = context.WithCancelCause(context.Background())
+	s.store, s.loseStore = context.WithCancelCause(present)
 	s.ctx, s.cancel = context.WithCancelCause(s.store)
 	s.answering, s.stopAnswers = context.WithCancel(s.store)
-	if err := s.join(ctx); err != nil {
-		// After any other error the member may have been published.
-		_, occupied := errors.AsType[*OccupiedError](err)
-		s.close(err, occupied || err == ErrClosed || err == ErrFull)
-		return nil, err
-	}
 	return s, nil
 }
 
@@ -89,7 +103,7 @@ func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presenc
 	limiter.Go(func() { s.limitConnecting(ctx, cancel, conn) })
 	defer limiter.Wait()
 	defer cancel(nil)
-	lost := func() { s.loseStore(ErrStoreLost) }
+	lost := func() { s.vanish(ErrStoreLost) }
 	stream, err := presence.Open(ctx, conn, s.config.Self.ID, lost)
 	if unavailable(err) {
 		return nil, fmt.Errorf("%w: cannot register: %v", ErrStoreLost, err)

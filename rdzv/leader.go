@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/restart"
 )
 
 // LeaderConfig describes the job to lead. Run calls the callbacks in its own goroutine, so
@@ -44,6 +46,9 @@ type LeaderConfig struct {
 	Init func(InitProgress)
 	// Check is for a job that checks its nodes and runs no workers; nil for others.
 	Check *CheckConfig
+	// Restarts says after which failures the agents form another attempt. The zero value, after
+	// none, is required in a store that no agent hosts.
+	Restarts restart.Policy
 
 	stragglingAfter time.Duration // instead of 10 s, in tests
 	initTimes       initTimes     // instead of the default, in tests
@@ -80,11 +85,16 @@ type Leader struct {
 	members   map[string]*memberState // by ID
 	joined    []*memberState          // in the order of the store
 	lostEarly map[string]bool         // IDs that were lost before their member was read
+	here      int                     // number of members that have joined this attempt
 	complete  bool                    // all agents have joined
 	exports   *Exports                // of rank 0's agent, nil if there are none
 	unready   int                     // number of members that have yet to confirm that they can start
 	pending   int                     // number of members to wait for: neither settled nor lost
 	found     Verdict                 // with whose problems a job with Check ends
+
+	previous keys              // of the previous attempt; zero if this is the first one
+	failures []restart.Failure // of all attempts before
+	began    time.Time         // when the first world was published
 
 	verdict      *Verdict
 	verdictAt    time.Time // when it was read
@@ -98,6 +108,8 @@ type Leader struct {
 	waiting       <-chan time.Time // when to call Waiting; nil if nobody listens
 	joinDeadline  time.Time        // the earliest of all members; zero if none has one
 	joinTimeout   <-chan time.Time // nil without a limit
+	startAt       time.Time        // not before this are the workers started
+	startTime     <-chan time.Time // nil unless all have joined before startAt
 	reportTime    <-chan time.Time // when to report stragglers; nil before the first success
 	exitTimeout   <-chan time.Time // nil without a limit or before the first success
 	settleTimeout <-chan time.Time // nil before the verdict
@@ -110,6 +122,7 @@ type memberState struct {
 	peers   []Endpoint
 	settled bool
 	lost    bool
+	away    bool     // has not joined this attempt, but was a member of the one before
 	ready   bool     // has confirmed that it can start, or said why not
 	ended   []Worker // as far as published before it settled
 	reached *reached // as far as published
@@ -144,19 +157,38 @@ func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {
 	}
 }
 
-// Run leads the job until all agents have settled; then it returns nil. When ctx ends it
-// returns ctx's cause. After another error the job has no leader, and the caller should
-// close the store, so that all agents learn of it.
+// Run leads the job, one attempt after another, until all agents have settled and form no other
+// attempt; then it returns nil. When ctx ends it returns ctx's cause. After another error the job
+// has no leader, and the caller should close the store, so that all agents learn of it.
 func (l *Leader) Run(ctx context.Context) error {
+	for l != nil {
+		next, err := l.runAttempt(ctx)
+		if err != nil {
+			return err
+		}
+		l = next
+	}
+	return nil
+}
+
+// runAttempt leads one attempt, and returns the leader of the next one, nil if there is none.
+func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
 	defer l.cancel()
 	l.begin = time.Now()
 	l.scheduleWaiting()
 	for l.verdict == nil || l.pending > 0 {
 		if err := l.step(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return l.writeSettled(ctx)
+	next, decision, err := l.afterwards(ctx)
+	if err == nil {
+		err = l.writeSettled(ctx, next, decision.Reason)
+	}
+	if err != nil && next != nil {
+		next.cancel()
+	}
+	return next, err
 }
 
 func (l *Leader) step(ctx context.Context) error {
@@ -170,6 +202,8 @@ func (l *Leader) step(ctx context.Context) error {
 		return l.markLost(ctx, id)
 	case <-l.joinTimeout:
 		return l.joinTimedOut(ctx)
+	case <-l.startTime:
+		return l.agree(ctx)
 	case <-l.waiting:
 		l.reportWaiting()
 	case <-l.reportTime:
@@ -250,28 +284,6 @@ func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) 
 	conditions, put := l.keys.putVerdict(v, l.lease, unless...)
 	if err := l.commit(ctx, conditions, put); err != nil {
 		return fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
-	}
-	return nil
-}
-
-// writeSettled publishes that all agents have settled or were lost, or that the timeout has
-// expired.
-func (l *Leader) writeSettled(ctx context.Context) error {
-	var unsettled []string
-	for _, m := range l.joined {
-		if !m.settled && !m.lost {
-			unsettled = append(unsettled, agentName(m.lostVerdict()))
-		}
-	}
-	s := settled{Unsettled: list(cut(unsettled))}
-	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
-		s.Unreported, s.Successes = m.lost, l.successesBefore()
-	}
-	if l.verdict.Kind == Ended {
-		s.Code = endedCode(l.verdict.Signal, l.outcomes)
-	}
-	if err := l.commit(ctx, nil, l.put(l.keys.settled(), encode(s))); err != nil {
-		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
 	}
 	return nil
 }

@@ -13,10 +13,13 @@ import (
 // opsPerTxn is the maximum number of operations in a transaction of etcd.
 const opsPerTxn = 128
 
-// admit adds a member. When it is the last one the world is agreed.
+// admit adds a member. When it is the last one the world is agreed. After the first attempt only
+// its agents are admitted.
 func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
-	if _, known := l.members[id]; known || l.complete {
-		return nil // a duplicate, or one agent too many, which finds no seat
+	state := l.members[id]
+	duplicate := state != nil && !state.away
+	if duplicate || l.complete || state == nil && l.later() {
+		return nil // or one agent too many, which finds no seat
 	}
 	m, err := decode[Member](value)
 	if err == nil {
@@ -28,19 +31,33 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	if err != nil {
 		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 	}
-	state := &memberState{Member: m}
-	l.members[id] = state
-	l.joined = append(l.joined, state)
+	l.here++
 	l.limitJoin(m.JoinWithin)
-	if l.lostEarly[id] {
-		state.lost = true
+	if state != nil {
+		state.Member, state.away = m, false
+	} else {
+		state = &memberState{Member: m, lost: l.lostEarly[id]}
+		l.addMember(state)
+	}
+	if state.lost {
 		return l.writeVerdict(ctx, state.lostVerdict())
 	}
-	l.pending++
-	if len(l.joined) < l.config.Agents || l.verdict != nil {
+	if l.here < l.config.Agents || l.verdict != nil {
+		return nil
+	}
+	if wait := time.Until(l.startAt); wait > 0 {
+		l.complete, l.startTime = true, time.After(wait)
 		return nil
 	}
 	return l.agree(ctx)
+}
+
+func (l *Leader) addMember(m *memberState) {
+	l.members[m.ID] = m
+	l.joined = append(l.joined, m)
+	if !m.lost {
+		l.pending++
+	}
 }
 
 // limitJoin applies the limit of a member, 0 for none. The earliest deadline ends the job.
@@ -82,7 +99,8 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 }
 
 // agree assigns the seats of all members and publishes the world, or ends the job if it
-// cannot start.
+// cannot start. The members of a later attempt have the same seats, because they are in the order
+// in which they joined the first one.
 func (l *Leader) agree(ctx context.Context) error {
 	l.complete = true
 	members := l.allMembers()
@@ -102,8 +120,15 @@ func (l *Leader) agree(ctx context.Context) error {
 	for _, m := range l.joined {
 		m.seat = seats[m.ID]
 	}
-	world.Job, world.Attempt, world.Began = l.config.Job, l.config.Attempt, time.Now().UTC()
-	return l.publish(ctx, world)
+	if l.began.IsZero() {
+		l.began = time.Now().UTC()
+	}
+	world.Job, world.Attempt, world.Began = l.config.Job, l.config.Attempt, l.began
+	world.MaxRestarts = l.config.Restarts.Max
+	if err := l.publish(ctx, world); err != nil || !l.later() {
+		return err
+	}
+	return l.forgetPrevious(ctx)
 }
 
 // check returns the verdict of a job that cannot start, which has no problems if it can. problem is
@@ -123,7 +148,7 @@ func (l *Leader) check(members []Member, problem *Problem) Verdict {
 func (l *Leader) compare(members []Member) (problems []NodeProblem) {
 	all := Compare(l.exports.without(members))
 	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
-	if l.config.Compared != nil {
+	if l.config.Compared != nil && !l.later() {
 		l.config.Compared(all, strict)
 	}
 	for _, c := range all {
@@ -182,9 +207,11 @@ func endpoint(peer, from Member) string {
 }
 
 func (l *Leader) allMembers() []Member {
-	members := make([]Member, len(l.joined))
-	for i, m := range l.joined {
-		members[i] = m.Member
+	members := make([]Member, 0, len(l.joined))
+	for _, m := range l.joined {
+		if !m.away {
+			members = append(members, m.Member)
+		}
 	}
 	return members
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"rdzv/rdzv/restart"
 )
 
 // readOutcome handles the outcome of an agent, which has settled.
@@ -100,6 +102,31 @@ func (m *memberState) lostVerdict() Verdict {
 		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots
 	}
 	return v
+}
+
+// writeSettled publishes that all agents have settled or were lost, or that the timeout has
+// expired, and the next attempt, or why there is none.
+func (l *Leader) writeSettled(ctx context.Context, next *Leader, why restart.Reason) error {
+	var unsettled []string
+	for _, m := range l.joined {
+		if !m.settled && !m.lost {
+			unsettled = append(unsettled, agentName(m.lostVerdict()))
+		}
+	}
+	s := settled{Unsettled: list(cut(unsettled)), NoRestart: why}
+	if next != nil {
+		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: time.Until(next.startAt)}
+	}
+	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
+		s.Unreported, s.Successes = m.lost, l.successesBefore()
+	}
+	if l.verdict.Kind == Ended {
+		s.Code = endedCode(l.verdict.Signal, l.outcomes)
+	}
+	if err := l.commit(ctx, nil, l.put(l.keys.settled(), encode(s))); err != nil {
+		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
+	}
+	return nil
 }
 
 // successTime is how long before a failure a success is no coincidence.

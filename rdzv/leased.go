@@ -59,6 +59,9 @@ func (s *Session) joinLeased(ctx context.Context) error {
 	case s.config.Lead == nil || s.config.Lead.Agents < 1:
 		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
 			"with which this agent can lead the job, has no agents", s.config.Job)
+	case s.config.Lead.Restarts.Max != 0:
+		return fmt.Errorf("cannot join job %q: no agent hosts this store, and in such a store "+
+			"the workers cannot be restarted (Config.Lead.Restarts)", s.config.Job)
 	case s.config.PeerTimeout < presence.MinTimeout:
 		return fmt.Errorf("cannot join job %q with peer timeout %v: the minimum is %v",
 			s.config.Job, s.config.PeerTimeout, presence.MinTimeout)

@@ -16,6 +16,9 @@ const leaveMargin = 2 * time.Second
 // know how the job ended and the store exists as long as one of them needs it. Leave must be called
 // after Settle, even if World failed; a second call returns the same as the first. When ctx ends it
 // leaves at once; unless this agent has settled, the others regard it as lost.
+//
+// If the agents form another attempt (Summary.Restart) the agent leaves this one alone: it stays
+// registered, and must call Next.
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	s.leaveOnce.Do(func() {
 		err := s.waitSettled(ctx)
@@ -25,6 +28,13 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			s.summary.Code, s.summary.Unsettled = all.Code, all.Unsettled
 			s.summary.Unreported, s.summary.Successes = all.Unreported, all.Successes
 			s.summary.Settled = all.Unsettled == ""
+			s.summary.Restart, s.summary.NoRestart = all.Restart, all.NoRestart
+		}
+		if s.summary.Restart != nil {
+			s.closeAttempt(errLeft)
+			return
+		}
+		if err == nil {
 			s.summary.Failures, err = s.failures(ctx, s.summary.Verdict)
 		}
 		s.leaveErr = err

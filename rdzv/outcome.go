@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"rdzv/rdzv/restart"
 )
 
 // Outcome is how the workers of one agent ended.
@@ -83,6 +85,9 @@ type settled struct {
 	Unreported bool `json:"unreported,omitempty"`
 	// Successes are those shortly before the failure that ended the job; nil if there are none.
 	Successes *Successes `json:"successes,omitempty"`
+	// Restart is the next attempt, nil if there is none, because of NoRestart.
+	Restart   *Restart       `json:"restart,omitempty"`
+	NoRestart restart.Reason `json:"no_restart,omitempty"`
 }
 
 // Successes are workers that exited with 0 shortly before another one failed. That one may have

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/restart"
 )
 
 // Config describes an agent and the job that it joins.
@@ -87,7 +89,9 @@ type Session struct {
 	client *clientv3.Client
 	keys   keys
 
-	store     context.Context // ends when the store is lost or cannot be watched
+	present   context.Context // of all attempts of the job; ends when the store is lost
+	vanish    context.CancelCauseFunc
+	store     context.Context // of this attempt: also ends when its signals cannot be watched
 	loseStore context.CancelCauseFunc
 	ctx       context.Context // the job's; ends with the verdict or with store
 	cancel    context.CancelCauseFunc
@@ -95,7 +99,7 @@ type Session struct {
 	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
 
-	registration registration // nil in the process that hosts the store
+	registration registration // of all attempts; nil in the process that hosts the store
 
 	answering   context.Context // of answers to other agents; ends with store or at Leave
 	stopAnswers context.CancelFunc
@@ -136,6 +140,10 @@ type Summary struct {
 	// Successes are the workers that succeeded shortly before the one that failed first; nil if there
 	// are none.
 	Successes *Successes
+	// Restart is the next attempt, which this agent must join with [Session.Next]; nil if there is
+	// none. After a failure in a job with restarts, NoRestart then says why.
+	Restart   *Restart
+	NoRestart restart.Reason
 	// Failures are the other workers that failed before they were stopped, in the order
 	// of the store. Only the agent that reports the failure has them: the one that the
 	// verdict is about, or the host of the store if an agent was lost.
@@ -158,7 +166,11 @@ func (s *Session) Verdict() *Verdict { return s.verdict.Load() }
 // untilStoreLost returns a context that also ends when the store is lost.
 func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.store, func() { cancel(context.Cause(s.store)) })
+	lost := func() { cancel(context.Cause(s.store)) }
+	if s.store.Err() != nil {
+		lost() // AfterFunc would be too late: nothing is written in an attempt that has been left
+	}
+	stop := context.AfterFunc(s.store, lost)
 	return ctx, func() { stop(); cancel(nil) }
 }
 
@@ -174,6 +186,14 @@ func (s *Session) close(cause error, goodbye bool) {
 	} else if s.registration != nil {
 		s.registration.Abandon()
 	}
+	s.closeAttempt(cause)
+	s.vanish(cause)
+}
+
+// closeAttempt stops what belongs to this attempt alone. Calls for it that still run end.
+func (s *Session) closeAttempt(cause error) {
+	s.cancel(cause)
+	s.stopAnswers()
 	s.stopWatch()
 	s.wg.Wait()
 	s.loseStore(cause)

@@ -10,12 +10,16 @@ import (
 // World is the agreed table of all workers, without the seats of the other agents.
 type World struct {
 	Job     string `json:"job"`
-	Attempt int    `json:"attempt"`
-	Size    int    `json:"size"`   // number of workers
-	Agents  int    `json:"agents"` // number of agents
-	Nodes   int    `json:"nodes"`  // number of nodes
+	Attempt int    `json:"attempt"` // which attempt at running the workers; 0 is the first
+	Size    int    `json:"size"`    // number of workers
+	Agents  int    `json:"agents"`  // number of agents
+	Nodes   int    `json:"nodes"`   // number of nodes
 
-	// Began is when the leader published the world. It tells this run of the job from others.
+	// MaxRestarts is how many attempts there may be after the first one.
+	MaxRestarts int `json:"max_restarts,omitempty"`
+
+	// Began is when the leader published the world of the first attempt. It tells this run of the job
+	// from others.
 	Began time.Time `json:"began"`
 
 	// MasterAddr and MasterPort are the address of the torch store that rank 0 serves.

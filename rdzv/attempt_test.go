@@ -1,0 +1,310 @@
+package rdzv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/restart"
+)
+
+// failAttempt ends the attempt of these sessions by a failure of the first one's worker, and returns
+// their summaries.
+func (j *job) failAttempt(sessions []*Session, text string) []Summary {
+	j.t.Helper()
+	failed := func(i int) Worker {
+		if i > 0 {
+			return stopped(i)
+		}
+		return Worker{Code: 1, PID: 2000, Text: text}
+	}
+	if err := sessions[0].Fail(j.ctx, failed(0)); err != nil {
+		j.t.Fatal(err)
+	}
+	return j.finish(sessions, failed)
+}
+
+// next joins an agent to the next attempt.
+func (j *job) next(i int, s *Session) *Session {
+	j.t.Helper()
+	m := member(i)
+	m.Hosting = i == 0
+	n, err := s.Next(j.ctx, m, time.Time{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	j.t.Cleanup(func() { // in tests that end early
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		n.Leave(ctx)
+	})
+	return n
+}
+
+// restarted fails the attempt and joins all agents to the next one, the last one first.
+func (j *job) restarted(sessions []*Session, text string) []*Session {
+	j.t.Helper()
+	for i, sum := range j.failAttempt(sessions, text) {
+		if sum.Restart == nil || sum.Restart.Attempt != sessions[i].config.Attempt+1 {
+			j.t.Fatalf("agent %d: %+v", i, sum)
+		}
+	}
+	next := make([]*Session, len(sessions))
+	for i := len(sessions) - 1; i >= 0; i-- {
+		next[i] = j.next(i, sessions[i])
+	}
+	return next
+}
+
+// keysOf counts the keys of an attempt.
+func (j *job) keysOf(attempt int) int64 {
+	j.t.Helper()
+	found, err := j.store.Client().Get(j.ctx, keysOf("test", attempt).prefix,
+		clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return found.Count
+}
+
+func TestSameAgentsFormTheNextAttempt(t *testing.T) {
+	const n = 4
+	j := start(t, LeaderConfig{Agents: n, Restarts: restart.Policy{Max: 100}})
+	sessions := j.agents(n)
+	first := j.worlds(sessions)
+	for attempt := 1; attempt <= 3; attempt++ {
+		began := time.Now()
+		sessions = j.restarted(sessions, fmt.Sprint("failure ", attempt))
+		for i, w := range j.worlds(sessions) {
+			want := first[i]
+			want.Attempt = attempt
+			if !reflect.DeepEqual(w, want) || w.MaxRestarts != 100 {
+				t.Errorf("agent %d, attempt %d: world %+v, want %+v", i, attempt, w, want)
+			}
+		}
+		if took := time.Since(began); attempt == 1 && took > time.Second {
+			t.Errorf("the first restart took %v", took)
+		}
+		j.awaitKeys(attempt - 1)
+	}
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict.Kind != Done || sum.Restart != nil || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+	if err := <-j.led; err != nil {
+		t.Errorf("the leader: %v", err)
+	}
+	if err := j.store.Drain(j.ctx); err != nil {
+		t.Errorf("agents that are still registered: %v", err)
+	}
+}
+
+// awaitKeys waits until the keys of an attempt are deleted, except for the first world.
+func (j *job) awaitKeys(attempt int) {
+	j.t.Helper()
+	want := int64(0)
+	if attempt == 0 {
+		want = 1
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for j.keysOf(attempt) != want {
+		select {
+		case <-tick.C:
+		case <-j.ctx.Done():
+			j.t.Fatalf("%d keys of attempt %d are left", j.keysOf(attempt), attempt)
+		}
+	}
+}
+
+// What an agent writes in an attempt that is over does not concern the next one.
+func TestAttemptsDoNotMix(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
+	old := j.agents(2)
+	j.worlds(old)
+	sessions := j.restarted(old, "x")
+	if err := old[1].Fail(j.ctx, Worker{Code: 9}); err == nil {
+		t.Error("an agent failed in an attempt that it has left")
+	}
+	j.worlds(sessions)
+	j.awaitKeys(0)
+	late := keysOf("test", 0)
+	v := verdictOf(Failed)
+	j.put(late.outcome("agent-1"), encode(Outcome{Workers: []Worker{{Code: 9}}}))
+	j.put(late.verdict(), encode(v))
+	j.put(late.settled(), encode(settled{}))
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %v", i, sum.Verdict)
+		}
+	}
+}
+
+// An agent that is started while the job is in a later attempt is refused as in the first one.
+func TestJoinDuringALaterAttempt(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
+	first := j.agents(2)
+	j.worlds(first)
+	sessions := j.restarted(first, "x")
+	j.worlds(sessions)
+	j.awaitKeys(0)
+	for attempt := range 2 {
+		late := member(2 + attempt)
+		_, err := Join(j.ctx, j.client(late.ID), Config{Job: "test", Attempt: attempt, Self: late})
+		if err != ErrFull {
+			t.Errorf("joining attempt %d: %v", attempt, err)
+		}
+	}
+	j.finish(sessions, succeeded)
+}
+
+func TestNoRestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy restart.Policy
+		first  Worker
+		want   restart.Reason
+	}{
+		"none allowed":   {restart.Policy{}, Worker{Code: 1}, ""},
+		"exit code":      {restart.Policy{Max: 1, Never: []int{7}}, Worker{Code: 7}, restart.Code},
+		"signal":         {restart.Policy{Max: 1, Never: []int{139}}, Worker{Signal: 11}, restart.Code},
+		"agent's own":    {restart.Policy{Max: 1}, Worker{Code: 125}, restart.Code},
+		"all restarts":   {restart.Policy{Max: 1}, Worker{Code: 1, Text: "y"}, restart.Exhausted},
+		"the same again": {restart.Policy{Max: 9}, Worker{Code: 1, Text: "x"}, restart.Repeated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, LeaderConfig{Agents: 2, Restarts: test.policy})
+			sessions := j.agents(2)
+			j.worlds(sessions)
+			if test.want == restart.Exhausted || test.want == restart.Repeated {
+				sessions = j.restarted(sessions, "x")
+				j.worlds(sessions)
+			}
+			if err := sessions[1].Fail(j.ctx, test.first); err != nil {
+				t.Fatal(err)
+			}
+			sums := j.finish(sessions, func(i int) Worker {
+				if i == 1 {
+					return test.first
+				}
+				return stopped(i)
+			})
+			for i, sum := range sums {
+				if sum.Restart != nil || sum.NoRestart != test.want || sum.Verdict.Kind != Failed {
+					t.Errorf("agent %d: %+v", i, sum)
+				}
+			}
+			if _, err := sessions[0].Next(j.ctx, member(0), time.Time{}); err == nil {
+				t.Error("an agent joined an attempt that there is not")
+			}
+		})
+	}
+}
+
+// A message that another worker closed its connection says nothing about the program.
+func TestConsequencesDoNotCountAsTheSameMessage(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 1, Restarts: restart.Policy{Max: 2}})
+	sessions := j.agents(1)
+	for range 2 {
+		j.worlds(sessions)
+		w := Worker{Code: 1, Text: "Connection closed by peer", Held: time.Second}
+		if err := sessions[0].Fail(j.ctx, w); err != nil {
+			t.Fatal(err)
+		}
+		if sum := j.finish(sessions, func(int) Worker { return w })[0]; sum.Restart == nil {
+			t.Fatalf("%+v", sum)
+		}
+		sessions[0] = j.next(0, sessions[0])
+	}
+	if err := sessions[0].End(j.ctx, 2, false); err != nil { // during the delay
+		t.Fatal(err)
+	}
+	j.finish(sessions, succeeded)
+}
+
+// Before the second restart there is a delay. A signal ends the job at once meanwhile, also for an
+// agent that joins the attempt after that.
+func TestSignalDuringTheDelay(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 3, Restarts: restart.Policy{Max: 2}})
+	sessions := j.agents(3)
+	j.worlds(sessions)
+	sessions = j.restarted(sessions, "x")
+	j.worlds(sessions)
+	if sum := j.failAttempt(sessions, "y")[0]; sum.Restart == nil || sum.Restart.Delay <= 0 {
+		t.Fatalf("%+v", sum)
+	}
+	next := []*Session{j.next(0, sessions[0]), j.next(1, sessions[1])}
+	if err := next[1].End(j.ctx, 2, true); err != nil {
+		t.Fatal(err)
+	}
+	next = append(next, j.next(2, sessions[2]))
+	for i, s := range next {
+		if _, err := s.World(j.ctx); !errors.As(err, new(*Verdict)) {
+			t.Errorf("agent %d: %v", i, err)
+		}
+	}
+	each(next, func(i int, s *Session) {
+		j.settle(s)
+		if sum := j.leave(s); sum.Verdict.Kind != Ended || sum.Code != 130 || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	})
+	if err := <-j.led; err != nil {
+		t.Errorf("the leader: %v", err)
+	}
+}
+
+// An agent that is lost between two attempts, or before all have settled, ends the job.
+func TestAgentIsLostBetweenAttempts(t *testing.T) {
+	t.Run("after the decision", func(t *testing.T) {
+		j := start(t, LeaderConfig{Agents: 3, Restarts: restart.Policy{Max: 1}})
+		sessions := j.agents(3)
+		j.worlds(sessions)
+		j.failAttempt(sessions, "x")
+		j.kill("agent-2")
+		for i := range 2 {
+			s := j.next(i, sessions[i])
+			v, _ := j.ended(s).(*Verdict)
+			if v == nil || v.Kind != Lost || v.By != "agent-2" || v.PID != 1002 || v.Host != "node2" {
+				t.Errorf("agent %d: %v", i, v)
+			}
+		}
+	})
+	t.Run("before the decision", func(t *testing.T) {
+		j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
+		sessions := j.agents(2)
+		j.worlds(sessions)
+		if err := sessions[0].Fail(j.ctx, Worker{Code: 1}); err != nil {
+			t.Fatal(err)
+		}
+		j.kill("agent-1")
+		sum := j.finish(sessions[:1], func(int) Worker { return Worker{Code: 1} })[0]
+		if sum.Restart != nil || sum.NoRestart != restart.Lost || sum.Verdict.Kind != Failed {
+			t.Errorf("%+v", sum)
+		}
+	})
+}
+
+// The store is lost between two attempts.
+func TestStoreIsLostBetweenAttempts(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
+	sessions := j.agents(2)
+	j.worlds(sessions)
+	j.failAttempt(sessions, "x")
+	host := j.next(0, sessions[0])
+	j.close()
+	other := j.next(1, sessions[1])
+	for i, s := range []*Session{host, other} {
+		if err := j.ended(s); !errors.Is(err, ErrStoreLost) {
+			t.Errorf("agent %d: %v", i, err)
+		}
+		if _, err := s.Leave(j.ctx); !errors.Is(err, ErrStoreLost) {
+			t.Errorf("agent %d left: %v", i, err)
+		}
+	}
+}
