@@ -28,7 +28,7 @@
 //   - The workers are in this process's process group and session, and they are killed when this
 //     process ends, by whatever way.
 //   - It listens at an abstract Unix address, where other processes of the same user can ask what
-//     the ranks of the job are doing ([Status]); not with [Config.Check].
+//     the ranks of the job are doing (package inspect); not with [Config.Check].
 //   - If the watchdog is killed, Run kills all children that this process has got since Run began.
 //   - If etcd cannot go on, above all because the disk is full, it ends this process by a panic,
 //     see [Config.StoreFailed].
