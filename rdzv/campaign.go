@@ -102,24 +102,21 @@ func (s *Session) get(ctx context.Context, key string, opts ...clientv3.OpOption
 	return again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key, opts...) })
 }
 
-// awaitDeletion waits until a key is deleted, or until the store cannot tell.
+// awaitDeletion waits until a key is deleted, or until the store ends the watch.
 func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	events := l.client.Watch(ctx, key, clientv3.WithRev(revision), clientv3.WithFilterPut())
 	for response := range events {
-		switch err := response.Err(); {
-		case outdated(err), err == nil && len(response.Events) > 0:
+		if response.Err() != nil || len(response.Events) > 0 {
 			return nil
-		case err != nil:
-			return err
 		}
 	}
 	return cmp.Or(context.Cause(ctx), ErrStoreLost)
 }
 
-// lead leads the job until all have settled, and then keeps its keys until ctx ends. When its watch
-// cannot deliver what has happened it begins again. known are members that were in the store.
+// lead leads the job until all have settled, and then keeps its keys until ctx ends. When the store
+// ends its watch it begins again. known are members that were in the store.
 func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
@@ -139,7 +136,7 @@ func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 		if err == nil {
 			break
 		}
-		if !outdated(err) {
+		if _, interrupted := errors.AsType[watchError](err); !interrupted {
 			return err
 		}
 		known = append(known, leader.allMembers()...)
@@ -150,17 +147,11 @@ func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 
 // continueRun leads the job from the state that is in the store.
 func (l *Leader) continueRun(ctx context.Context, known []Member) error {
-	found, err := again(ctx, func() (*clientv3.GetResponse, error) {
-		return l.client.Get(ctx, l.keys.prefix, clientv3.WithPrefix(),
-			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
-	})
+	found, events, stop, err := readAndWatch(ctx, l.client, l.keys.prefix)
 	if err != nil {
 		return err
 	}
-	next := clientv3.WithRev(found.Header.Revision + 1)
-	if l.events, l.cancel, err = watch(ctx, l.client, l.keys.prefix, next); err != nil {
-		return err
-	}
+	l.events, l.cancel = events, stop
 	values := valuesOf(found.Kvs)
 	if _, over := values[l.keys.settled()]; over {
 		l.cancel()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -130,11 +129,13 @@ func overloaded(err error) bool {
 		strings.HasSuffix(err.Error(), "too many requests")
 }
 
-// outdated reports whether a watch ended because the store cannot deliver what has happened: it has
-// compacted that, or this member of the cluster does not learn of it. The keys must be read again.
-func outdated(err error) bool {
-	return errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrNoLeader)
-}
+// watchError is why the store has refused or ended a watch: it has compacted what the watch would
+// deliver, or the member of the cluster has no leader, or does not know the user since it was
+// restarted. If the keys can be read again they can be watched again.
+type watchError struct{ error }
+
+func (e watchError) Unwrap() error  { return e.error }
+func (watchError) Code() codes.Code { return codes.Unavailable }
 
 // absent is the condition that a key does not exist.
 func absent(key string) clientv3.Cmp {
@@ -151,7 +152,7 @@ func present(key string) clientv3.Cmp {
 // that begins now at once, but one that begins in the past from a loop with a period of
 // 100 ms. Therefore agents watch before they read anything. The watch ends when the member of a
 // cluster that serves it has been without a leader for some seconds, because it is disconnected
-// from the others: see outdated.
+// from the others.
 func watch(
 	ctx context.Context, client *clientv3.Client, prefix string, opts ...clientv3.OpOption,
 ) (clientv3.WatchChan, context.CancelFunc, error) {
@@ -164,8 +165,8 @@ func watch(
 	case first, open := <-events:
 		if !open {
 			err = ErrStoreLost
-		} else if !first.Created {
-			err = fmt.Errorf("the store refused the watch: %w", first.Err())
+		} else if !first.Created || first.Canceled {
+			err = watchError{fmt.Errorf("the store refused the watch: %w", first.Err())}
 		}
 	case <-watching.Done(): // because ctx has ended
 	}
@@ -177,4 +178,21 @@ func watch(
 		return nil, nil, err
 	}
 	return events, cancel, nil
+}
+
+// readAndWatch returns all keys with a prefix, in the order in which they were changed, and what
+// happens to them from then on.
+func readAndWatch(ctx context.Context, client *clientv3.Client, prefix string) (
+	found *clientv3.GetResponse, events clientv3.WatchChan, stop context.CancelFunc, err error,
+) {
+	found, err = again(ctx, func() (*clientv3.GetResponse, error) {
+		found, err := client.Get(ctx, prefix, clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+		if err == nil {
+			next := clientv3.WithRev(found.Header.Revision + 1)
+			events, stop, err = watch(ctx, client, prefix, next)
+		}
+		return found, err
+	})
+	return found, events, stop, err
 }

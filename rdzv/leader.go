@@ -225,7 +225,7 @@ func (l *Leader) step(ctx context.Context) error {
 // apply handles what was written to the store.
 func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) error {
 	if err := response.Err(); err != nil {
-		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, err)
+		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, watchError{err})
 	}
 	for _, e := range response.Events {
 		apply := l.applyEvent

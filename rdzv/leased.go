@@ -108,7 +108,11 @@ func (l *leased) enter(ctx context.Context) error {
 		return fmt.Errorf("cannot find the run of job %q: %w", l.config.Job, err)
 	}
 	l.keys, l.leases.job = l.name.ofRun(r.ID), r.Job
-	events, stopWatch, err := watch(ctx, l.client, l.keys.signals())
+	var stopWatch context.CancelFunc
+	events, err := again(ctx, func() (events clientv3.WatchChan, err error) {
+		events, stopWatch, err = watch(ctx, l.client, l.keys.signals())
+		return events, err
+	})
 	if err != nil {
 		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, err)
 	}
@@ -129,27 +133,27 @@ func (l *leased) enter(ctx context.Context) error {
 	return nil
 }
 
-// followSignals applies the signals until ctx ends. If the watch cannot deliver them it reads them
-// again.
+// followSignals applies the signals until ctx ends. If the store ends the watch it reads them again.
 func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
 	seen, err := l.applySignals(events)
-	for outdated(err) {
-		if events, err = l.readSignals(ctx, &seen); err == nil {
-			var last int64
-			last, err = l.applySignals(events)
-			seen = max(seen, last)
+	for err != nil {
+		if events, err = l.readSignals(ctx, &seen); err != nil {
+			break
 		}
+		var last int64
+		last, err = l.applySignals(events)
+		seen = max(seen, last)
 	}
 	l.loseWatch(err)
 }
 
 // readSignals applies the signals later than seen and watches those to come.
 func (l *leased) readSignals(ctx context.Context, seen *int64) (clientv3.WatchChan, error) {
-	found, err := l.get(ctx, l.keys.signals(), clientv3.WithPrefix(),
-		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
+	found, events, stop, err := readAndWatch(ctx, l.client, l.keys.signals())
 	if err != nil {
 		return nil, err
 	}
+	context.AfterFunc(ctx, stop)
 	for _, kv := range found.Kvs {
 		if kv.ModRevision > *seen {
 			if err := l.applySignal(&clientv3.Event{Kv: kv}); err != nil {
@@ -158,11 +162,7 @@ func (l *leased) readSignals(ctx context.Context, seen *int64) (clientv3.WatchCh
 		}
 	}
 	*seen = found.Header.Revision
-	events, stop, err := watch(ctx, l.client, l.keys.signals(), clientv3.WithRev(*seen+1))
-	if err == nil {
-		context.AfterFunc(ctx, stop)
-	}
-	return events, err
+	return events, nil
 }
 
 // runs is the condition that no other run has begun.
