@@ -64,7 +64,7 @@ func (j *job) restarted(sessions []*Session, text string) []*Session {
 // keysOf counts the keys of an attempt.
 func (j *job) keysOf(attempt int) int64 {
 	j.t.Helper()
-	found, err := j.store.Client().Get(j.ctx, keysOf("test", attempt).prefix,
+	found, err := j.store.Client().Get(j.ctx, keysOf(DefaultPrefix, "test", attempt).prefix,
 		clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		j.t.Fatal(err)
@@ -134,7 +134,7 @@ func TestAttemptsDoNotMix(t *testing.T) {
 	}
 	j.worlds(sessions)
 	j.awaitKeys(0)
-	late := keysOf("test", 0)
+	late := keysOf(DefaultPrefix, "test", 0)
 	v := verdictOf(Failed)
 	j.put(late.outcome("agent-1"), encode(Outcome{Workers: []Worker{{Code: 9}}}))
 	j.put(late.verdict(), encode(v))

@@ -132,6 +132,7 @@ func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 	for {
 		leader := newLeader(l.client, l.keys, config)
 		leader.candidate, leader.lease = c, l.leases.job
+		leader.leads = func() { l.leads.Store(true) }
 		err := leader.continueRun(ctx, known)
 		if err == nil {
 			break
@@ -157,6 +158,7 @@ func (l *Leader) continueRun(ctx context.Context, known []Member) error {
 		l.cancel()
 		return nil
 	}
+	l.leads()
 	if err := l.restore(ctx, found.Kvs, values, known); err != nil {
 		l.cancel()
 		return err

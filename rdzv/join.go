@@ -61,7 +61,8 @@ func newSession(
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}
 	s := &Session{
-		config: c, client: client, keys: keysOf(c.Job, c.Attempt), stopWatch: func() {},
+		config: c, client: client, stopWatch: func() {},
+		keys:    keysOf(cmp.Or(c.Prefix, DefaultPrefix), c.Job, c.Attempt),
 		present: present, vanish: vanish,
 		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
 		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),

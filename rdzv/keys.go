@@ -11,11 +11,15 @@ import (
 // version is the version of keys and values. A reader rejects a value of another version.
 const version = 1
 
+// DefaultPrefix is that of all keys of all jobs.
+const DefaultPrefix = "/rdzv/"
+
 // keys builds all keys of one attempt of one job. Nothing else builds keys.
 type keys struct{ prefix string }
 
-func keysOf(job string, attempt int) keys {
-	return keys{"/rdzv/v1/" + url.PathEscape(job) + "/" + strconv.Itoa(attempt) + "/"}
+// keysOf has the keys below a prefix that ends with a slash.
+func keysOf(prefix, job string, attempt int) keys {
+	return keys{prefix + "v1/" + url.PathEscape(job) + "/" + strconv.Itoa(attempt) + "/"}
 }
 
 // run is the key of the present run of a job in a store that no agent hosts; all others are below

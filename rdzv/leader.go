@@ -81,6 +81,7 @@ type Leader struct {
 	// In a store that no agent hosts; zero otherwise.
 	candidate candidate        // the leader exists as long as this
 	lease     clientv3.LeaseID // of what it writes
+	leads     func()           // is called when it begins, unless all have settled
 
 	members   map[string]*memberState // by ID
 	joined    []*memberState          // in the order of the store
@@ -135,7 +136,7 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	if c.Job == "" || c.Agents < 1 {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents", c.Job, c.Agents)
 	}
-	l := newLeader(client, keysOf(c.Job, c.Attempt), c)
+	l := newLeader(client, keysOf(DefaultPrefix, c.Job, c.Attempt), c)
 	// One watch over all keys delivers members, outcomes and the verdict in the order in
 	// which they were written.
 	var err error

@@ -124,6 +124,7 @@ func (l *leased) enter(ctx context.Context) error {
 	}
 	if len(found) > 0 {
 		l.before = found[0].GetResponseRange().Kvs
+		l.leads.Store(len(l.before) == 0)
 	}
 	watching, cancel := context.WithCancel(context.Background())
 	context.AfterFunc(watching, stopWatch)

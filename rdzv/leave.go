@@ -73,7 +73,7 @@ func (s *Session) waitSettled(ctx context.Context) error {
 // agent reads all outcomes, in the order in which they were written.
 func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
 	reports := v != nil && (v.Kind == Failed && v.By == s.config.Self.ID ||
-		v.Kind == Lost && s.config.Self.Hosting)
+		v.Kind == Lost && s.Leads())
 	if !reports {
 		return nil, nil
 	}

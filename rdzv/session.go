@@ -36,6 +36,8 @@ type Config struct {
 	// it lost when it has not renewed that for so long. Default and minimum are those of package
 	// presence. All agents should have the same one.
 	PeerTimeout time.Duration
+	// Prefix is that of all keys in such a store, with a slash at its end. "" is DefaultPrefix.
+	Prefix string
 	// StoreTimeout is how long such a store may not answer before it is lost. Default: PeerTimeout.
 	StoreTimeout time.Duration
 	// Lead is how this agent leads the job in such a store, in which the agents elect the leader; its
@@ -100,6 +102,7 @@ type Session struct {
 	wg        sync.WaitGroup
 
 	registration registration // of all attempts; nil in the process that hosts the store
+	leads        atomic.Bool  // this agent is the elected leader
 
 	answering   context.Context // of answers to other agents; ends with store or at Leave
 	stopAnswers context.CancelFunc
@@ -159,6 +162,10 @@ type Failure struct {
 // Context returns a context that ends with the job. The cause is a *[Verdict], [ErrStoreLost] or
 // [ErrFull], or an error if a signal of the job cannot be read. After Leave it may be any error.
 func (s *Session) Context() context.Context { return s.ctx }
+
+// Leads tells whether this agent leads the job, or led it when all had settled: it hosts the store,
+// or has been elected in a store that no agent hosts.
+func (s *Session) Leads() bool { return s.config.Self.Hosting || s.leads.Load() }
 
 // Verdict returns how the job ended, nil while it has not.
 func (s *Session) Verdict() *Verdict { return s.verdict.Load() }

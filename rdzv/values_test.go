@@ -133,7 +133,7 @@ func TestKeysOfUnusualJobNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range names {
 		for attempt := range 11 {
-			k, label := keysOf(name, attempt), fmt.Sprintf("attempt %d of %q", attempt, name)
+			k, label := keysOf(DefaultPrefix, name, attempt), fmt.Sprintf("attempt %d of %q", attempt, name)
 			for prefix, other := range seen {
 				if strings.HasPrefix(k.prefix, prefix) || strings.HasPrefix(prefix, k.prefix) {
 					t.Errorf("%s is within %s", label, other)
