@@ -50,12 +50,22 @@ var rules = []struct {
 		allowed:  []string{"go.etcd.io/etcd/client/v3"},
 	},
 	{
+		packages: "./rdzv/etcd",
+		forbidden: map[string]string{
+			"go.etcd.io/etcd/server/v3/...": "package etcd is a client",
+		},
+		allowed: []string{
+			"go.etcd.io/etcd/api/v3/...", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+			"go.uber.org/zap", "rdzv/rdzv",
+		},
+	},
+	{
 		packages: "./rdzv/agent",
 		forbidden: map[string]string{
 			"rdzv/cmd/...": "a program that embeds an agent has its own command line",
 		},
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
+			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/etcd", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
 			"rdzv/rdzv/presence",
 			"rdzv/rdzv/secret", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
