@@ -68,7 +68,7 @@ func (a *app) checkNodes(args []string) int {
 	o := newCheckOptions()
 	program, _, err := parse(o.define("check", o.checkGroups()), args, a.env)
 	if err == nil {
-		err = errors.Join(o.check(), agent.CheckLimits())
+		err = errors.Join(o.check(a.env), agent.CheckLimits())
 	}
 	if err != nil {
 		return a.usage(err, "check")
@@ -97,7 +97,7 @@ func (a *app) checkEvent(event agent.Event) {
 	case agent.NodesDiffer:
 		return
 	case agent.JobEnded:
-		if e.Verdict != nil && e.Verdict.Kind == rdzv.Unready && e.Hosting {
+		if e.Verdict != nil && e.Verdict.Kind == rdzv.Unready && e.Leads {
 			return
 		}
 	}

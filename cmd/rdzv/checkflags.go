@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,17 +13,20 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
 
 // check rejects invalid and contradictory flags of exec before anything is started. It reports all
 // of them.
-func (o *options) check() error {
+func (o *options) check(env envmap.Env) error {
 	var goodPorts bool
 	o.portLo, o.portHi, goodPorts = portRange(o.ports)
-	var badStore error
-	if o.store != "" {
+	badStore := o.readCluster(env)
+	external := o.cluster.Given()
+	plain := external && !o.cluster.Protected()
+	if o.store != "" && badStore == nil && !external {
 		_, _, badStore = meet.ParseStore(o.store)
 	}
 	const negative = "must not be negative"
@@ -41,6 +45,14 @@ func (o *options) check() error {
 			"must be LOW-HIGH within 1 to 65535, such as 29600-29999"),
 		badStore,
 		meet.CheckNet(o.net),
+		o.exclusive(external && o.insecure, "store", "insecure"),
+		o.reject(external && env["RDZV_JOIN"] != "", "store", o.cluster.String(),
+			"RDZV_JOIN names another store"),
+		o.reject(plain && (len(o.export) > 0 || o.exportFile != ""), "store", o.cluster.String(),
+			"variables are exported through https:// only"),
+		o.reject(o.flags.Changed("store-timeout") && o.storeTimeout < o.peerTimeout,
+			"store-timeout", o.storeTimeout,
+			fmt.Sprintf("must be at least --peer-timeout, %v", o.peerTimeout)),
 		o.exclusive(o.insecure && o.tokenFile != "", "insecure", "token-file"),
 		o.exclusive(o.insecure && len(o.export) > 0, "insecure", "export"),
 		o.exclusive(o.insecure && o.exportFile != "", "insecure", "export-file"),
@@ -128,4 +140,50 @@ func portRange(s string) (lo, hi int, ok bool) {
 		return 0, 0, false
 	}
 	return lo, hi, true
+}
+
+// readCluster reads the flags about an etcd cluster, and those variables of etcdctl that no flag
+// overrides. ETCDCTL_ENDPOINTS is not one of them: that somebody uses etcdctl does not mean that
+// all jobs are to depend on that cluster.
+func (o *options) readCluster(env envmap.Env) (err error) {
+	if !etcd.IsURL(o.store) {
+		return nil
+	}
+	c := etcd.Cluster{
+		CA:     cmp.Or(o.storeCA, env["ETCDCTL_CACERT"]),
+		Cert:   cmp.Or(o.storeCert, env["ETCDCTL_CERT"]),
+		Key:    cmp.Or(o.storeKey, env["ETCDCTL_KEY"]),
+		Prefix: strings.TrimRight(o.storePrefix, "/") + "/",
+	}
+	user, password, given := strings.Cut(cmp.Or(o.storeUser, env["ETCDCTL_USER"]), ":")
+	if c.User, c.Password = user, password; !given {
+		c.Password = env["ETCDCTL_PASSWORD"]
+	}
+	if c.URLs, err = etcd.ParseURLs(o.store); err != nil {
+		return err
+	}
+	o.cluster = c
+	return c.Check()
+}
+
+// isEtcdPassword tells whether a variable of the environment has the password of an etcd user,
+// which workers do not get.
+func isEtcdPassword(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	return name == "ETCDCTL_USER" || name == "ETCDCTL_PASSWORD"
+}
+
+// unusedStoreFlags are flags about an etcd cluster although there is none.
+func (o *options) unusedStoreFlags() (names []string) {
+	if o.cluster.Given() {
+		return nil
+	}
+	for _, name := range []string{
+		"store-ca", "store-cert", "store-key", "store-user", "store-prefix", "store-timeout",
+	} {
+		if o.flags.Changed(name) {
+			names = append(names, "--"+name)
+		}
+	}
+	return names
 }

@@ -36,6 +36,9 @@ func (a *app) exec(args []string) int {
 		for _, line := range unknownVariables(e.env) {
 			e.console.Info("%s", line)
 		}
+		for _, flag := range e.unusedStoreFlags() {
+			e.console.Info("ignoring %s: --store has no URL of an etcd cluster", flag)
+		}
 	}
 	signals := catchTurnSignals()
 	result, err := local.Run(context.Background())
@@ -117,7 +120,7 @@ func (e *execution) read(args []string) error {
 		return hinted{err, inOrder(args, program)}
 	}
 	e.report.file, e.report.Program = e.reportFile, program
-	return e.check()
+	return e.check(e.env)
 }
 
 // inOrder is the command line that was probably meant if "--" is missing or misplaced: with the
@@ -139,7 +142,24 @@ func inOrder(args, program []string) string {
 	case strings.HasSuffix(program[0], ".py"):
 		program = slices.Concat([]string{"python3"}, program)
 	}
+	flags = withoutPassword(flags)
 	return shell.Line(slices.Concat([]string{"rdzv", "exec"}, flags, []string{"--"}, program)...)
+}
+
+// withoutPassword is flags without the password of --store-user.
+func withoutPassword(flags []string) []string {
+	flags = slices.Clone(flags)
+	for i, word := range flags {
+		name, _, together := strings.Cut(word, "=")
+		switch after, isFlag := strings.CutPrefix(name, "--"); {
+		case !isFlag || canonical(nil, after) != "store-user":
+		case together:
+			flags[i], _, _ = strings.Cut(word, ":")
+		case i+1 < len(flags):
+			flags[i+1], _, _ = strings.Cut(flags[i+1], ":")
+		}
+	}
+	return flags
 }
 
 // without is words without those of rest, which is in the same order.

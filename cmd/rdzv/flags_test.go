@@ -15,7 +15,7 @@ func readOptions(env envmap.Env, args ...string) (*options, []string, bool, erro
 	o := newOptions()
 	rest, dashes, err := parse(o.execFlags(), args, env)
 	if err == nil {
-		err = o.check()
+		err = o.check(env)
 	}
 	return o, rest, dashes, err
 }

@@ -9,7 +9,9 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/presence"
 )
 
@@ -30,11 +32,19 @@ type options struct {
 	insecure  bool
 	strict    bool
 
-	joinTimeout time.Duration
-	peerTimeout time.Duration
-	grace       time.Duration
-	exitTimeout time.Duration
-	headStart   time.Duration
+	storeCA     string
+	storeCert   string
+	storeKey    string
+	storeUser   string
+	storePrefix string
+	cluster     etcd.Cluster // of these and of the environment, if --store has URLs
+
+	joinTimeout  time.Duration
+	peerTimeout  time.Duration
+	storeTimeout time.Duration
+	grace        time.Duration
+	exitTimeout  time.Duration
+	headStart    time.Duration
 
 	shareSignals commaList
 	shared       []syscall.Signal // of shareSignals
@@ -78,8 +88,9 @@ func newOptions() *options {
 	return &options{
 		device: string(envmap.DeviceIndex), bind: string(envmap.BindNone), ports: defaultPorts,
 		joinTimeout: 10 * time.Minute, peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
-		headStart: 200 * time.Millisecond,
-		format:    "sh",
+		storePrefix: rdzv.DefaultPrefix,
+		headStart:   200 * time.Millisecond,
+		format:      "sh",
 	}
 }
 
@@ -102,12 +113,23 @@ func (o *options) execGroups() []group {
 	return []group{
 		{title: "Placement, as far as the launcher does not determine it", rows: o.placement()},
 		{title: "Finding the other agents", note: tokenNote, rows: []flagRow{
-			{"--store HOST[:PORT]", "the agent on HOST hosts the store (detected)", &o.store},
+			{"--store HOST[:PORT]|URL", "the agent on HOST hosts the store (detected); or an etcd " +
+				"cluster is the store: its URLs, comma-separated", &o.store},
 			{"--token-file FILE", "the shared secret (~/.config/rdzv/token)", &o.tokenFile},
 			{"--net CIDR|NAME|!NAME",
 				"use, or do not use, this network or interface; comma-separated", &o.net},
 			{"--port-range LOW-HIGH", "ports for the store (" + defaultPorts + ")", &o.ports},
 			{"--insecure", "no token: connections are not authenticated", &o.insecure},
+		}},
+		{title: "With an etcd cluster as the store", note: etcdNote, rows: []flagRow{
+			{"--store-ca FILE", "CA certificates of the cluster (those that this host trusts)",
+				&o.storeCA},
+			{"--store-cert FILE", "certificate of this client", &o.storeCert},
+			{"--store-key FILE", "key of that certificate", &o.storeKey},
+			{"--store-user USER", "NAME:PASSWORD of a user of the cluster", &o.storeUser},
+			{"--store-prefix PREFIX", "of all keys (" + rdzv.DefaultPrefix + ")", &o.storePrefix},
+			{"--store-timeout D", "how long the cluster may not answer while PROGRAM runs (1m)",
+				&o.storeTimeout},
 		}},
 		{title: "Environment of PROGRAM", note: templateNote, rows: append(o.environment(),
 			flagRow{"--chdir DIR", "run PROGRAM in DIR (the present directory)", &o.chdir})},
@@ -210,6 +232,7 @@ func (o *options) config(a *app) agent.Config {
 		Export: o.export, ExportFile: o.exportFile,
 		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
+		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
 		ExitTimeout: o.exitTimeout,
@@ -218,6 +241,10 @@ func (o *options) config(a *app) agent.Config {
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, LogDir: o.logDir, Show: o.show,
 		ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
+	}
+	if o.cluster.Given() {
+		c.Store = ""
+		c.Environ = slices.DeleteFunc(slices.Clone(a.environ), isEtcdPassword)
 	}
 	if o.tag {
 		c.Tag = console.Tags(a.stdout, a.stderr, a.env["TERM"], a.env["NO_COLOR"] != "")

@@ -65,7 +65,7 @@ func (r *report) result(end agent.Result) {
 		}
 		r.write(string(v.Kind), code, v.Text, f)
 	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also early
-	case !end.Hosting && !end.StoreLost:
+	case !end.Leads && !end.StoreLost:
 	case v.Kind == rdzv.Done:
 		r.write(endedWell, code, "", nil)
 	default:
@@ -78,7 +78,7 @@ func (r *report) result(end agent.Result) {
 // it when all have settled; otherwise this file at least does not describe an earlier job.
 func (r *report) early(end agent.JobEnded) {
 	v := end.Verdict
-	if v == nil || v.Kind != rdzv.Failed || !end.Hosting || end.Own {
+	if v == nil || v.Kind != rdzv.Failed || !end.Leads || end.Own {
 		return
 	}
 	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"rdzv/internal/etcdtest"
 )
 
 // Each file of testdata is a testscript script about one command, named by its first word. It runs
@@ -31,6 +35,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await-file":   awaitFile,
+			"etcd":         startEtcd,
 			"expect":       expect,
 			"expect-error": expectError,
 			"free-port":    freePort,
@@ -208,6 +213,32 @@ func freePort(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func portOf(l net.Listener) string { return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) }
+
+// startEtcd starts an etcd, and sets a variable to its URL. With users it has those of etcdtest, and
+// with TLS its CA is in ca.pem.
+func startEtcd(ts *testscript.TestScript, neg bool, args []string) {
+	checkUsage(ts, neg, len(args) == 2, "etcd open|users|tls NAME")
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	scheme := "http"
+	var change func(*embed.Config)
+	if args[0] == "tls" {
+		ca, err := etcdtest.NewAuthority(ts.MkAbs("."))
+		ts.Check(err)
+		cert, key, err := ca.Sign("server", time.Hour)
+		ts.Check(err)
+		scheme, change = "https", func(c *embed.Config) {
+			c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = cert, key
+		}
+	}
+	e, url, err := etcdtest.Start(ctx, ts.MkAbs("etcd-"+args[0]), scheme, change)
+	ts.Check(err)
+	ts.Defer(e.Close)
+	if args[0] == "users" {
+		ts.Check(etcdtest.AddUsers(ctx, url))
+	}
+	ts.Setenv(args[1], url)
+}
 
 // serve starts a service that is not a store, and sets a variable to its port.
 func serve(ts *testscript.TestScript, neg bool, args []string) {

@@ -6,6 +6,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 )
 
@@ -31,12 +32,14 @@ func TestAnnounces(t *testing.T) {
 		{"no launcher", envmap.None, "node2", "10.0.0.2", envmap.Unknown, "g", true, true, true},
 		{"unknown local rank", "pals", "node2", "10.0.0.2", envmap.Unknown, "h", true, true, true},
 	} {
+		local := &Local{
+			Placement: envmap.Placement{Launcher: test.launcher, LocalRank: test.local},
+		}
 		m := &membership{
-			local: &Local{Placement: envmap.Placement{Launcher: test.launcher,
-				LocalRank: test.local}},
-			self: rdzv.Member{ID: test.id, Host: test.host},
+			local: local, self: rdzv.Member{ID: test.id, Host: test.host},
 			conn: &connection{
-				addr: test.addr, meeting: &meet.Meeting{Addr: netip.MustParseAddrPort("10.0.0.1:29600")},
+				local: local, addr: test.addr,
+				meeting: &meet.Meeting{Addr: netip.MustParseAddrPort("10.0.0.1:29600")},
 			},
 		}
 		if test.addr == "" {
@@ -48,6 +51,31 @@ func TestAnnounces(t *testing.T) {
 		}{{failed, test.failed}, {ended, test.ended}, {nil, test.noMore}} {
 			if got := m.announces(c.verdict); got != c.want {
 				t.Errorf("%s: announces(%v) = %t, want %t", test.agent, c.verdict, got, c.want)
+			}
+		}
+	}
+}
+
+// With an etcd cluster the first agent of each node announces how the job ended, and the second one
+// if the first one is lost.
+func TestAnnouncesWithEtcd(t *testing.T) {
+	local := &Local{Config: Config{Etcd: etcd.Cluster{URLs: []string{"https://etcd1:2379"}}}}
+	local.Placement.Launcher = "slurm"
+	m := &membership{
+		local: local, self: rdzv.Member{Host: "node1"}, conn: &connection{local: local, addr: "10.0.0.1"},
+	}
+	first := &rdzv.Verdict{Kind: rdzv.Lost, Host: "node1"}
+	second := &rdzv.Verdict{Kind: rdzv.Lost, Host: "node1", LocalRank: 1}
+	elsewhere := &rdzv.Verdict{Kind: rdzv.Lost, Host: "node2"}
+	for _, v := range []*rdzv.Verdict{first, second, elsewhere, nil} {
+		want := 0
+		if v == first {
+			want = 1
+		}
+		for rank := range 3 {
+			local.Placement.LocalRank = rank
+			if got := m.announces(v); got != (rank == want) {
+				t.Errorf("local rank %d announces %+v: %t", rank, v, got)
 			}
 		}
 	}

@@ -144,7 +144,7 @@ func (l *Local) resolve(ctx context.Context) []rdzv.NodeFact {
 
 // networkFacts are how this agent is connected to the store.
 func (m *membership) networkFacts() []rdzv.NodeFact {
-	if m.local.Config.Check == nil || m.conn.meeting == nil {
+	if m.local.Config.Check == nil || m.conn.alone() {
 		return nil
 	}
 	addr := m.address()

@@ -81,7 +81,7 @@ func (found *checked) run(ctx context.Context, l *Local, name string, argv ...st
 func (m *membership) answer(id string) string {
 	m.stopAnswering() // at the address on the way to another store
 	l := m.local
-	if l.Config.Check == nil || m.conn.meeting == nil || l.onOneHost() || !l.FirstOfNode() {
+	if l.Config.Check == nil || m.conn.alone() || l.onOneHost() || !l.FirstOfNode() {
 		return ""
 	}
 	addr := m.address()

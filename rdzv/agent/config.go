@@ -16,6 +16,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 )
@@ -62,6 +63,10 @@ type Config struct {
 	Token, TokenFile string
 	// Insecure runs the job without a key: no authentication, no encryption.
 	Insecure bool
+	// Etcd is an existing etcd cluster that is the store; the zero value lets an agent host the store.
+	// With it, neither Store, Join nor Insecure may be set, and a token is not needed: etcd decides
+	// who may read and write its keys. Exported variables are there as they are.
+	Etcd etcd.Cluster
 	// Networks restricts the addresses that are used: CIDR, interface name, or !name.
 	Networks []string
 	// PortLow and PortHigh are the range of the store's port; both 0 is 29600 to 29999.
@@ -71,6 +76,9 @@ type Config struct {
 	JoinTimeout time.Duration
 	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s.
 	PeerTimeout time.Duration
+	// StoreTimeout is how long Etcd may not answer before it is lost, which ends the job; 0 is 1 min.
+	// At least PeerTimeout.
+	StoreTimeout time.Duration
 	// Grace is the time between SIGTERM and SIGKILL when workers are stopped; 0 sends SIGKILL
 	// right after SIGTERM.
 	Grace time.Duration
@@ -162,11 +170,17 @@ type Crash struct {
 // environment.
 const MaxJob = 200
 
+// DefaultStoreTimeout is that of Config.StoreTimeout.
+const DefaultStoreTimeout = time.Minute
+
 const maxPort = 65535
 
 func (c *Config) fill() {
 	if c.PeerTimeout == 0 {
 		c.PeerTimeout = presence.DefaultTimeout
+	}
+	if c.StoreTimeout == 0 {
+		c.StoreTimeout = max(DefaultStoreTimeout, c.PeerTimeout)
 	}
 	if c.Root == nil {
 		c.Root = host.NewRoot()
@@ -227,6 +241,10 @@ func (c *Config) checkValues() error {
 		return errors.New("no capture excludes tags, a log directory and a choice of ranks to show")
 	case c.Insecure && c.exports():
 		return errors.New("variables cannot be exported without a key")
+	case c.Etcd.Given() && !c.Etcd.Protected() && c.exports():
+		return errors.New("variables cannot be exported through etcd without TLS (http://)")
+	case c.Etcd.Given() && (c.Store != "" || c.Join != "" || c.Insecure):
+		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
 	case c.MasterPort < 0 || c.MasterPort > maxPort:
 		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
 	}
@@ -234,6 +252,9 @@ func (c *Config) checkValues() error {
 		if _, _, err := meet.ParseStore(c.Store); err != nil {
 			return err
 		}
+	}
+	if err := c.Etcd.Check(); err != nil {
+		return err
 	}
 	if err := CheckShow(c.Show); err != nil {
 		return fmt.Errorf("ranks to show: %w", err)
@@ -254,6 +275,7 @@ func (c *Config) checkTimes() error {
 	}{
 		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
 		{"peer timeout", c.PeerTimeout, presence.MinTimeout},
+		{"store timeout", c.StoreTimeout, c.PeerTimeout},
 		{"report interval", c.ReportEvery, 0}, {"head start", c.HeadStart, 0},
 	} {
 		if limit.value < limit.atLeast {

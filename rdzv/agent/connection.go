@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,7 +30,7 @@ type connection struct {
 	local    *Local
 	events   *reporter
 	client   *clientv3.Client
-	meeting  *meet.Meeting                 // nil for a single agent
+	meeting  *meet.Meeting                 // nil for a single agent and with Config.Etcd
 	hosted   *hosted                       // nil if another agent hosts the store
 	addr     string                        // of this end, "" in the store's own process
 	ways     []rdzv.Way                    // from this node to the store
@@ -41,9 +42,29 @@ type connection struct {
 
 func (c *connection) hosting() bool { return c.hosted != nil }
 
+// external tells whether the store is an existing etcd cluster.
+func (c *connection) external() bool { return c.local.Config.Etcd.Given() }
+
+// alone tells whether no other agent can connect to the store.
+func (c *connection) alone() bool { return c.meeting == nil && !c.external() }
+
+// store is where the store is.
+func (c *connection) store() string {
+	switch {
+	case c.external():
+		return c.local.Config.Etcd.String()
+	case c.meeting != nil:
+		return c.meeting.Addr.String()
+	}
+	return ""
+}
+
 // key is the job's key, nil without one.
 func (c *connection) key() *secret.Key {
-	if c.meeting != nil {
+	switch {
+	case c.external():
+		return nil
+	case c.meeting != nil:
 		return c.meeting.Key
 	}
 	if c.own == nil {
@@ -60,7 +81,10 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	if c.noDir != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c.local.Agents == 1 {
+	switch {
+	case c.external():
+		return c.dialEtcd(ctx)
+	case c.local.Agents == 1:
 		return c.host(ctx, nil)
 	}
 	config := c.meetConfig()
@@ -72,6 +96,29 @@ func (c *connection) connect(ctx context.Context) (err error) {
 		return c.local.adviseOnPort(err)
 	}
 	return nil
+}
+
+// dialEtcd makes a client of an existing cluster. The address of this node, which may become
+// MASTER_ADDR, is that on the way to a member, unless the member is on this node itself or
+// Config.Networks excludes it.
+func (c *connection) dialEtcd(ctx context.Context) (err error) {
+	first := make(chan string, 1)
+	connected := func(conn net.Conn) {
+		select {
+		case first <- host.AddrOf(conn.LocalAddr()):
+		default:
+		}
+	}
+	l := c.local
+	if c.client, err = l.Config.Etcd.Dial(ctx, l.reportEtcd(c.events), connected); err != nil {
+		return err
+	}
+	c.addr = <-first
+	addrs, err := meet.OwnAddrs(c.meetConfig())
+	if err == nil && len(addrs) > 0 && !slices.Contains(addrs, c.addr) {
+		c.addr = addrs[0]
+	}
+	return err
 }
 
 // prepareRuntimeDir makes the runtime directory and removes from it what killed agents have left.
@@ -99,7 +146,7 @@ func (l *Local) adviseOnPort(err error) error {
 // dial makes a client of a store in another process and waits for its connection, whose own address
 // tells which interface leads to the store.
 func (c *connection) dial(ctx context.Context) error {
-	if c.hosting() {
+	if c.hosting() || c.external() {
 		return nil
 	}
 	first := make(chan string, 1)
@@ -153,6 +200,9 @@ func (c *connection) again(ctx context.Context) (err error) {
 		c.client.Close()
 	}
 	c.client = nil
+	if c.external() {
+		return c.dialEtcd(ctx)
+	}
 	c.meeting, err = c.meeting.Again(ctx) // closes the previous meeting in any case
 	return err
 }
@@ -171,6 +221,8 @@ func (c *connection) close() {
 	switch {
 	case c.hosted != nil:
 		c.closeHosted()
+	case c.client != nil && c.external():
+		c.client.Close()
 	case c.client != nil:
 		awaitEnd(c.client.ActiveConnection())
 		c.client.Close()

@@ -95,9 +95,11 @@ type NoMulticast struct {
 // Every agent reports it, and once more if the agents move to another store before the world is
 // agreed.
 type StoreFound struct {
-	Hosting bool   `json:"hosting"`              // the store is in this process
-	Addr    string `json:"store_addr,omitempty"` // ADDR:PORT of the store; "" if this agent is alone
-	Own     string `json:"own_addr,omitempty"`   // of this agent on the connection; "" if it hosts
+	Hosting bool `json:"hosting"` // the store is in this process
+	Leads   bool `json:"leads"`   // this agent leads the job: it hosts, or was elected
+	// Addr is ADDR:PORT of the store, or the URLs of Config.Etcd; "" if this agent is alone.
+	Addr string `json:"store_addr,omitempty"`
+	Own  string `json:"own_addr,omitempty"` // of this agent on the connection; "" if it hosts
 }
 
 // Waiting says which agents have joined and which have not. The host of the store reports it,
@@ -162,6 +164,8 @@ type JobEnded struct {
 	Job     string
 	Verdict *rdzv.Verdict // nil if the store was lost before there was one
 	Hosting bool          // the store is in this process
+	Leads   bool          // this agent leads the job: it hosts the store, or was elected
+	Agreed  bool          // the world was agreed
 	Own     bool          // Verdict is about this agent or a worker of it
 	// Announce says that this agent tells the user: under a launcher, whose output is that of all
 	// agents, one agent of each node does.
@@ -170,6 +174,9 @@ type JobEnded struct {
 	// what to name if it is lost. "" and -1 if the world was not agreed.
 	StoreHost string
 	StoreRank int
+	// Etcd are the URLs of Config.Etcd, and StoreLost says why it was lost; "" if it was not, or an
+	// agent hosts the store.
+	Etcd, StoreLost string
 }
 
 // Settling says that not all agents have settled 1 s after the job's end. Every agent reports it,

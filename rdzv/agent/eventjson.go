@@ -53,7 +53,8 @@ func jsonForm(e Event) any {
 		return stragglersFormOf(e.Stragglers)
 	case JobEnded:
 		return jobEndedForm{
-			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Own, e.Announce, e.StoreHost, e.StoreRank,
+			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Leads, e.Own, e.Announce, e.StoreHost,
+			e.StoreRank, e.Etcd, e.StoreLost,
 		}
 	case Settling:
 		return settlingFormOf(e)

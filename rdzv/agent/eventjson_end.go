@@ -48,10 +48,13 @@ type jobEndedForm struct {
 	Job       string       `json:"job"`
 	Verdict   *verdictForm `json:"verdict"`
 	Hosting   bool         `json:"hosting"`
+	Leads     bool         `json:"leads"`
 	Own       bool         `json:"own"`
 	Announce  bool         `json:"announce"`
 	StoreHost string       `json:"store_host,omitempty"`
 	StoreRank int          `json:"store_rank"`
+	Etcd      string       `json:"etcd,omitempty"`
+	StoreLost string       `json:"store_lost,omitempty"`
 }
 
 type verdictForm struct {

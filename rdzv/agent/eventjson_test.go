@@ -67,12 +67,16 @@ func TestMarshalEvent(t *testing.T) {
 		Stragglers{rdzv.Stragglers{
 			After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
 		}},
-		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Announce: true,
+		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Leads: true, Announce: true,
 			StoreHost: "node1"},
 		JobEnded{
-			Job: "train", Verdict: &unready, Hosting: true, Announce: true, StoreRank: rdzv.Unknown,
+			Job: "train", Verdict: &unready, Hosting: true, Leads: true, Announce: true, StoreRank: rdzv.Unknown,
 		},
 		JobEnded{Job: "train", StoreHost: "node1"},
+		JobEnded{
+			Job: "train", Announce: true, StoreRank: rdzv.Unknown, Etcd: "https://etcd1:2379",
+			StoreLost: "lost the store: the store does not answer",
+		},
 		Settling{
 			Running: []WorkerStarted{{PID: 4711}}, Left: []wrap.Process{{PID: 4713, Name: "sleep"}},
 			Wait: 10 * time.Second,

@@ -81,12 +81,15 @@ func (m *membership) sealExports() (*rdzv.Exports, error) {
 	if len(variables) == 0 || !m.local.mayRunRank0() {
 		return nil, nil
 	}
-	key := m.conn.key()
-	if key == nil {
+	text, key := []byte(strings.Join(variables, "\x00")), m.conn.key()
+	switch {
+	case key != nil:
+		text = key.Seal(sealedExports, text)
+	case !m.conn.external(): // etcd decides who may read it
 		return nil, errors.New("cannot export variables: the job has no key (--insecure)")
 	}
 	return &rdzv.Exports{
-		Sealed:    key.Seal(sealedExports, []byte(strings.Join(variables, "\x00"))),
+		Sealed:    text,
 		Variables: namesOf(variables),
 		Confirm:   envmap.MayPreventStart(variables),
 	}, nil
@@ -115,14 +118,13 @@ func (m *membership) takeExports(ctx context.Context) error {
 }
 
 // withExports is what this agent knows about itself with the exported variables.
-func (m *membership) withExports(ctx context.Context, sealed []byte) (*Local, error) {
-	key := m.conn.key()
-	if key == nil {
+func (m *membership) withExports(ctx context.Context, text []byte) (_ *Local, err error) {
+	if key := m.conn.key(); key != nil {
+		if text, err = key.Open(sealedExports, text); err != nil {
+			return nil, fmt.Errorf("cannot read the variables that rank 0's agent exports: %w", err)
+		}
+	} else if !m.conn.external() {
 		return nil, errors.New("rank 0's agent exports variables, but the job has no key")
-	}
-	text, err := key.Open(sealedExports, sealed)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the variables that rank 0's agent exports: %w", err)
 	}
 	exported := strings.Split(string(text), "\x00")
 	environ, replaced := envmap.Override(m.local.Config.Environ, exported)

@@ -39,17 +39,9 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return c.noRoom(err)
 	}
-	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{
-		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
-		SettleTimeout: l.settleTimeout(), Lost: s.Lost(),
-		ExitTimeout: l.Config.ExitTimeout,
-		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
-		NextWaiting: l.Config.nextReport,
-		Compared:    c.compared,
-		Check:       c.checking(),
-		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
-		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
-	})
+	leads := c.leaderConfig()
+	leads.Lost = s.Lost()
+	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()
 		return err
@@ -69,6 +61,21 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	})
 	c.hosted, c.client = h, s.Client()
 	return nil
+}
+
+// leaderConfig is how this agent leads the job, if it does.
+func (c *connection) leaderConfig() rdzv.LeaderConfig {
+	l := c.local
+	return rdzv.LeaderConfig{
+		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
+		SettleTimeout: l.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
+		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
+		NextWaiting: l.Config.nextReport,
+		Compared:    c.compared,
+		Check:       c.checking(),
+		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
+		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
+	}
 }
 
 // settleMargin is how much longer than the grace the slowest agent may take to report that its

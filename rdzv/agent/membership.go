@@ -105,20 +105,35 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	if err := m.conn.dial(ctx); err != nil {
 		return err
 	}
-	found := StoreFound{Hosting: m.conn.hosting(), Own: m.conn.addr}
-	if m.conn.meeting != nil {
-		found.Addr = m.conn.meeting.Addr.String()
+	found := StoreFound{
+		Hosting: m.conn.hosting(), Leads: m.conn.hosting(), Addr: m.conn.store(), Own: m.conn.addr,
 	}
-	m.events.send(found)
+	if !m.conn.external() {
+		m.events.send(found)
+	}
 	m.self = m.describe()
-	m.session, err = rdzv.Join(ctx, m.conn.client, rdzv.Config{
-		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
-		Answer: m.observed.answer,
-	})
+	m.session, err = rdzv.Join(ctx, m.conn.client, m.sessionConfig())
+	if err == nil && m.conn.external() {
+		found.Leads = m.session.Leads() // who leads is not known before
+		m.events.send(found)
+	}
 	if err == nil && m.conn.hosting() {
 		m.conn.hosted.serve() // not before: another agent of this host would join in place of this one
 	}
 	return err
+}
+
+func (m *membership) sessionConfig() rdzv.Config {
+	c := rdzv.Config{
+		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
+		Answer: m.observed.answer,
+	}
+	if m.conn.external() {
+		lead := m.conn.leaderConfig()
+		c.Lead, c.Prefix = &lead, m.local.Config.Etcd.Prefix
+		c.PeerTimeout, c.StoreTimeout = m.local.Config.PeerTimeout, m.local.Config.StoreTimeout
+	}
+	return c
 }
 
 // describe is what this agent publishes about itself.
@@ -223,7 +238,11 @@ func (m *membership) awaitReported() {
 // write writes something to the store. A failure means that the store is lost, which is reported by
 // itself.
 func (m *membership) write(f func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	limit := writeTimeout
+	if m.conn.external() {
+		limit += m.local.Config.StoreTimeout // it may have no quorum for so long
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		m.events.diagnose(Verbose, err)

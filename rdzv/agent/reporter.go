@@ -7,6 +7,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 )
 
@@ -71,7 +72,8 @@ func (l *Local) FirstOfNode() bool {
 
 // announces tells whether this agent tells the user how the job ended; v is nil if the store was
 // lost. A launcher shows the output of all agents, so one agent of each node does: on the store's
-// node the agent that hosts the store, which is never lost unnoticed, on the others the first one.
+// node the agent that hosts the store, which is never lost unnoticed, on the others the first one,
+// or the second one if the first one is lost.
 // The node of a failed worker is different: there the worker's agent reports the failure.
 func (m *membership) announces(v *rdzv.Verdict) bool {
 	local := m.local.Placement.LocalRank
@@ -79,8 +81,10 @@ func (m *membership) announces(v *rdzv.Verdict) bool {
 	switch {
 	case m.local.Placement.Launcher == envmap.None, local == envmap.Unknown:
 		return true
-	case failed && v.Host == m.self.Host:
+	case failed && m.onNode(v):
 		return v.By == m.self.ID
+	case m.conn.external() && v != nil && v.Kind == rdzv.Lost && m.onNode(v) && v.LocalRank == 0:
+		return local == 1
 	case failed, !m.onNodeOfStore():
 		return local == 0
 	case v == nil:
@@ -89,10 +93,13 @@ func (m *membership) announces(v *rdzv.Verdict) bool {
 	return m.conn.hosting()
 }
 
+func (m *membership) onNode(v *rdzv.Verdict) bool { return v.Host == m.self.Host }
+
 // onNodeOfStore tells whether the store is on this node. Before the world is agreed, only the
 // connection tells: its two ends then have the same address.
 func (m *membership) onNodeOfStore() bool {
-	return m.conn.hosting() || m.conn.addr == m.conn.meeting.Addr.Addr().String()
+	return m.conn.hosting() ||
+		m.conn.meeting != nil && m.conn.addr == m.conn.meeting.Addr.Addr().String()
 }
 
 // reports tells whether this agent reports the failure that ended the job: that of its own worker,
@@ -107,7 +114,7 @@ func (m *membership) reports(s rdzv.Summary, storeLost bool) bool {
 	case m.announces(v):
 		return false
 	case s.Unreported:
-		return m.conn.hosting()
+		return m.session.Leads()
 	}
 	return storeLost && m.announces(nil)
 }
@@ -142,7 +149,7 @@ func (c *Config) nextReport(last time.Duration) time.Duration {
 // missing.
 func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
 	c, p := &l.Config, l.Placement
-	named := c.Store != "" || c.Join != ""
+	named := c.Store != "" || c.Join != "" || c.Etcd.Given()
 	switch {
 	case p.Launcher == envmap.None && named:
 		return func(last time.Duration) time.Duration {
@@ -155,4 +162,17 @@ func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
 		return nil
 	}
 	return c.nextReport
+}
+
+// reportEtcd returns what reports why the cluster cannot be used, as often as a search.
+func (l *Local) reportEtcd(events *reporter) func(*etcd.UnavailableError) {
+	next, began, last := l.nextSearchReport(), time.Now(), time.Duration(0)
+	return func(e *etcd.UnavailableError) {
+		waited := time.Since(began)
+		if next == nil || waited < next(last) {
+			return
+		}
+		last = waited
+		events.diagnose(Warning, fmt.Errorf("%w (%v)", e, waited.Round(time.Second)))
+	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 )
 
@@ -19,7 +21,8 @@ type Result struct {
 	World     rdzv.World // zero if the job ended before it was agreed
 	Failure   *Failure   // as reported; nil if this agent has reported none
 	Hosting   bool       // the store was in this process
-	StoreLost bool       // the agent that hosted the store was lost before this one left
+	Leads     bool       // this agent led the job: it hosted the store, or etcd's agents elected it
+	StoreLost bool       // the store was lost before this agent left
 	Ended     JobEnded   // as reported
 }
 
@@ -50,7 +53,13 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 func (m *membership) jobEnded() JobEnded {
 	e := JobEnded{
 		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
-		StoreRank: rdzv.Unknown,
+		Leads: m.session.Leads(), Agreed: m.apart == nil, StoreRank: rdzv.Unknown,
+	}
+	if cause := context.Cause(m.session.Context()); m.conn.external() {
+		e.Etcd, e.StoreLost = m.conn.store(), ""
+		if errors.Is(cause, rdzv.ErrStoreLost) {
+			e.StoreLost = cause.Error()
+		}
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
 	if m.apart == nil {
@@ -64,7 +73,8 @@ type JoinTimeoutError struct {
 	Job     string
 	Agents  int
 	Timeout time.Duration
-	Search  *meet.NotFoundError // nil if this agent had found the store
+	Search  *meet.NotFoundError    // nil if this agent had found the store
+	Etcd    *etcd.UnavailableError // why it could not be used; nil if it could
 }
 
 func (e *JoinTimeoutError) Error() string {
@@ -73,16 +83,22 @@ func (e *JoinTimeoutError) Error() string {
 
 // Reason says in one line why the others were not found.
 func (e *JoinTimeoutError) Reason() string {
-	if e.Search != nil {
+	switch {
+	case e.Search != nil:
 		return e.Search.Error()
+	case e.Etcd != nil:
+		return e.Etcd.Error()
 	}
 	return fmt.Sprintf("not all of the %d agents joined", e.Agents)
 }
 
 // Hint is what to try about it.
 func (e *JoinTimeoutError) Hint() string {
-	if e.Search != nil {
+	switch {
+	case e.Search != nil:
 		return e.Search.Hint
+	case e.Etcd != nil:
+		return e.Etcd.Hint()
 	}
 	return ""
 }
@@ -94,6 +110,7 @@ func (l *Local) notJoined(err error) error {
 		if errors.As(err, &late.Search) {
 			l.adviseOnToken(late.Search)
 		}
+		errors.As(err, &late.Etcd)
 		return late
 	}
 	if r, ok := errors.AsType[*meet.RefusedError](err); ok {

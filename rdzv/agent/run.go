@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,10 @@ func (l *Local) introduce(events *reporter) {
 		if l.Config.Insecure {
 			events.send(Unprotected{})
 		}
+		if e := l.Config.Etcd; e.Given() && !e.Protected() {
+			events.diagnose(Warning, fmt.Errorf("connections to etcd at %v are not encrypted: "+
+				"use https:// unless you trust the network", e))
+		}
 	}
 	events.send(Placed{
 		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job,
@@ -152,7 +157,8 @@ func (m *membership) leave(w *workers) (Result, error) {
 	m.reportCheck(summary.Verdict)
 	r := Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
-		Hosting: m.conn.hosting(), StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),
+		Hosting: m.conn.hosting(), Leads: m.session.Leads(),
+		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),
 	}
 	if m.reports(summary, r.StoreLost) {
 		r.Failure = m.failure(summary, w.endings)

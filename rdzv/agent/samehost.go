@@ -28,11 +28,11 @@ func (l *Local) claimHost() (release func(), err error) {
 		return func() {}, nil
 	}
 	var token []byte // agents with different tokens are of different jobs
-	if !c.Insecure && c.Join == "" {
+	if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
 		token, _ = loadToken(l.tokenSource()) // its error is that of the search too
 	}
-	job := fmt.Sprintf("%d %q %q %q %q %d", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join,
-		c.PortLow)
+	job := fmt.Sprintf("%d %q %q %q %q %d %v %q", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join,
+		c.PortLow, c.Etcd, c.Etcd.Prefix)
 	name := fmt.Sprintf("@rdzv/joining/%x", secret.Expand(token, "joining\x00"+job, 16))
 	addr := &net.UnixAddr{Net: "unix", Name: name}
 	claim, err := net.ListenUnix("unix", addr)

@@ -55,7 +55,7 @@ func parseURL(text string) (*url.URL, error) {
 	}
 	switch {
 	case err == nil && u.User != nil:
-		return nil, fmt.Errorf("cannot use the etcd URL %q: the user does not belong into it", shown)
+		return nil, fmt.Errorf("cannot use the etcd URL %q: must not contain a user", shown)
 	case err != nil, u.Hostname() == "", u.Scheme != "http" && u.Scheme != "https",
 		u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
 		return nil, fmt.Errorf("cannot use the etcd URL %q: must be https://HOST:PORT or "+

@@ -30,7 +30,7 @@ const (
 	probeTimeout   = 3 * time.Second
 	clusterTimeout = 10 * time.Second
 	firstPause     = 50 * time.Millisecond
-	maxPause       = time.Second
+	maxPause       = time.Second / 2
 )
 
 var connectParams = grpc.ConnectParams{

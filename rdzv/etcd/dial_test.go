@@ -15,8 +15,49 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"rdzv/internal/etcdtest"
 	"rdzv/rdzv/etcd"
 )
+
+// testTimeout bounds each test.
+const testTimeout = time.Minute
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serve starts an etcd and returns its URL.
+func serve(t *testing.T, scheme string, change func(*embed.Config)) string {
+	t.Helper()
+	e, url, err := etcdtest.Start(within(t), t.TempDir(), scheme, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return url
+}
+
+func newAuthority(t *testing.T) *etcdtest.Authority {
+	t.Helper()
+	a, err := etcdtest.NewAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func sign(
+	t *testing.T, a *etcdtest.Authority, name string, valid time.Duration,
+) (cert, key string) {
+	t.Helper()
+	cert, key, err := a.Sign(name, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -81,19 +122,21 @@ func other(scheme, url string) string {
 // etcd that is too old.
 func TestUnavailable(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
-	serverCert, serverKey := ours.sign("server", time.Hour)
+	serverCert, serverKey := sign(t, ours, "server", time.Hour)
 	plain, users := serve(t, "http", nil), serve(t, "http", nil)
-	withUsers(t, users)
+	if err := etcdtest.AddUsers(within(t), users); err != nil {
+		t.Fatal(err)
+	}
 	tls := serve(t, "https", func(c *embed.Config) {
 		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = serverCert, serverKey
 	})
 	mutual := serve(t, "https", func(c *embed.Config) {
 		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = serverCert, serverKey
-		c.ClientTLSInfo.TrustedCAFile, c.ClientTLSInfo.ClientCertAuth = ours.file("ca.pem"), true
+		c.ClientTLSInfo.TrustedCAFile, c.ClientTLSInfo.ClientCertAuth = ours.File(), true
 	})
-	expired, expiredKey := ours.sign("expired", -time.Hour)
-	foreign, foreignKey := theirs.sign("foreign", time.Hour)
-	good, goodKey := ours.sign("good", time.Hour)
+	expired, expiredKey := sign(t, ours, "expired", -time.Hour)
+	foreign, foreignKey := sign(t, theirs, "foreign", time.Hour)
+	good, goodKey := sign(t, ours, "good", time.Hour)
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	webTLS := httptest.NewTLSServer(http.NotFoundHandler())
@@ -102,7 +145,7 @@ func TestUnavailable(t *testing.T) {
 	free.Close()
 	silent := listen(t)
 	ssh := banner(t)
-	ca, nobody := ours.file("ca.pem"), "http://"+free.Addr().String()
+	ca, nobody := ours.File(), "http://"+free.Addr().String()
 
 	for _, c := range []struct {
 		name    string
@@ -132,8 +175,8 @@ func TestUnavailable(t *testing.T) {
 			mutual, "it rejects the client certificate in \"" + foreign + "\": ", false},
 		{"no client certificate", etcd.Cluster{CA: ca}, mutual, "it requires a client certificate",
 			false},
-		{"wrong CA", etcd.Cluster{CA: theirs.file("ca.pem")}, tls,
-			"its certificate is not signed by the CA in \"" + theirs.file("ca.pem") + "\"", false},
+		{"wrong CA", etcd.Cluster{CA: theirs.File()}, tls,
+			"its certificate is not signed by the CA in \"" + theirs.File() + "\"", false},
 		{"no CA", etcd.Cluster{}, tls, "its certificate is not signed by a CA that this host trusts",
 			false},
 		{"another name", etcd.Cluster{CA: ca}, strings.Replace(tls, "127.0.0.1", "localhost", 1),
@@ -163,6 +206,7 @@ func TestUnavailable(t *testing.T) {
 			"it accepts connections, but does not answer", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			c.cluster.URLs = []string{c.url}
 			if err := c.cluster.Check(); err != nil {
 				t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"rdzv/rdzv"
 )
 
-var errNoQuorum = fmt.Errorf("the cluster does not answer in %v: it has no quorum, or is overloaded",
-	clusterTimeout)
+var errNoQuorum = fmt.Errorf("the cluster does not answer within %v: it has no quorum, or is "+
+	"overloaded", clusterTimeout)
 
 // refusal says why the cluster does not accept this client, although the member at a URL answers.
 func (d *dialer) refusal(u string, err error) Answer {

@@ -29,6 +29,21 @@ func (c *Config) usableInterfaces() ([]hosts.Interface, error) {
 	return list, nil
 }
 
+// OwnAddrs returns the addresses at which other hosts may reach this one, the one of the default
+// route first; none if there is no network.
+func OwnAddrs(c Config) ([]string, error) {
+	c.setDefaults()
+	list, err := c.usableInterfaces()
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, a := range hosts.Addresses(list) {
+		texts = append(texts, a.String())
+	}
+	return texts, nil
+}
+
 // listenAddrs returns the addresses on which a store on this host listens: loopback if all agents
 // are on this host or there is no network.
 func (c *Config) listenAddrs() ([]netip.Addr, error) {

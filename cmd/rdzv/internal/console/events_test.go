@@ -160,7 +160,7 @@ func TestEndedBySignal(t *testing.T) {
 		"": "agent on node1 (pid 71) received SIGTERM before all agents had joined: " +
 			"the job is stopped",
 	} {
-		e := agent.JobEnded{Verdict: verdict, StoreHost: host}
+		e := agent.JobEnded{Verdict: verdict, StoreHost: host, Agreed: host != ""}
 		if got := (&Console{}).EndLine(e); got != want {
 			t.Errorf("store on %q: %q, want %q", host, got, want)
 		}

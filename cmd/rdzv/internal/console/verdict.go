@@ -27,7 +27,7 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 		c.Error("%s", c.EndLine(e))
 	case v.Kind == rdzv.Failed && e.Own:
 		c.held = c.EndLine(e)
-	case v.Kind == rdzv.Unready && !e.Hosting: // the agent that hosts the store prints all problems
+	case v.Kind == rdzv.Unready && !e.Leads: // the agent that leads prints all problems
 		first, _, _ := strings.Cut(v.Error(), "\n")
 		c.Error("%s", first)
 	default:
@@ -53,7 +53,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		return line
 	case v.Kind == rdzv.Ended:
 		early := "" // a launcher may have sent the signal because another agent has died
-		if e.StoreHost == "" {
+		if !e.Agreed {
 			early = " before all agents had joined"
 		}
 		return fmt.Sprintf("agent on %s (pid %d) received %s%s: the job is stopped", v.Host, v.PID,
@@ -98,6 +98,9 @@ func (c *Console) EndedBySignal(e *agent.SignalError, announce bool) string {
 // storeLost names the agent whose loss ended the job for this one.
 func storeLost(e agent.JobEnded) string {
 	switch {
+	case e.Etcd != "":
+		reason := strings.TrimPrefix(e.StoreLost, rdzv.ErrStoreLost.Error()+": ")
+		return fmt.Sprintf("lost etcd at %s: %s", e.Etcd, reason)
 	case e.StoreHost == "":
 		return fmt.Sprintf("lost the agent that hosted the store of job %q", e.Job)
 	case e.StoreRank == rdzv.Unknown:

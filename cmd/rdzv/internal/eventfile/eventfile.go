@@ -20,9 +20,9 @@ type File struct {
 	path string
 	warn func(error)
 
-	early   [][]byte // lines from before it is known which agent hosts the store
-	hosting bool     // as far as is known, this one
-	other   bool     // another agent hosts the store
+	early [][]byte // lines from before it is known which agent hosts the store
+	leads bool     // as far as is known, this one
+	other bool     // another agent hosts the store
 
 	lines   chan []byte   // to the goroutine; nil before it is started
 	done    chan struct{} // closed when it has ended
@@ -61,11 +61,11 @@ func (f *File) Event(e agent.Event) {
 	f.early = append(f.early, line)
 	switch e := e.(type) {
 	case agent.StoreFound: // another one may follow
-		f.hosting = e.Hosting
+		f.leads = e.Leads
 	case agent.WorldAgreed, agent.JobEnded:
-		f.other = !f.hosting
+		f.other = !f.leads
 	}
-	if _, found := e.(agent.StoreFound); f.hosting && !found {
+	if _, found := e.(agent.StoreFound); f.leads && !found {
 		f.open()
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 var (
 	placed = agent.Placed{Host: "node1"}
-	hosts  = agent.StoreFound{Hosting: true}
+	hosts  = agent.StoreFound{Leads: true}
 	finds  = agent.StoreFound{}
 	agreed = agent.WorldAgreed{World: rdzv.World{Size: 2}}
 	ended  = agent.JobEnded{Verdict: &rdzv.Verdict{Kind: rdzv.Done}}
