@@ -26,78 +26,101 @@ func Seconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / t
 func Keep(
 	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, ttl, limit time.Duration,
 ) error {
-	keeping, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	k := &keeper{client: client, id: id, answers: make(chan answer)}
+	defer k.asking.Wait()
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() { cancel(ErrSilent) })
 	defer silence.Stop()
-	all := len(client.Endpoints())
-	for members := 1; keeping.Err() == nil; {
-		renewed, closed := renew(keeping, client, id, ttl, members, func() { silence.Reset(limit) })
-		if closed && keeping.Err() == nil && expired(keeping, client, id, ttl/6) {
-			return ErrExpired
-		}
-		members = all
-		if renewed {
-			members = 1
-		}
-	}
-	return context.Cause(keeping)
-}
-
-// renew keeps the lease alive through one member of the cluster until this does not answer soon
-// enough for others to be asked before the lease expires. A client's own lessor asks the same member
-// until the connection breaks, which that to a frozen or disconnected host does not. With several
-// members renew returns as soon as one of them has renewed the lease: a client that is asked again
-// takes another member. closed tells that the client considers the lease expired, also if this
-// process was stopped meanwhile.
-func renew(
-	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, ttl time.Duration, members int,
-	note func(),
-) (renewed, closed bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	defer cancel()
-	answers := make(chan bool)
-	for range members {
-		asking.Go(func() { ask(ctx, client, id, answers) })
-	}
-	late := time.NewTimer(min(ttl/6, time.Second))
+	k.ask(ctx, 1)
+	late := time.NewTimer(ttl * 2 / 3)
 	defer late.Stop()
-	for {
+	for tries := 0; ; {
 		select {
-		case lives := <-answers: // three per TTL
-			if !lives {
-				return false, true
+		case a := <-k.answers:
+			if !a.renewed && expired(ctx, client, id, ttl/6) {
+				return ErrExpired
 			}
-			note()
-			if members > 1 {
-				return true, false
+			if !a.renewed {
+				k.ask(ctx, 1)
+				continue
 			}
+			silence.Reset(limit)
+			k.stopBut(a.by)
 			late.Reset(ttl * 2 / 3)
-		case <-late.C:
-			return false, false
+			tries = 0
+		case <-late.C: // one renewal is missing
+			switch tries++; tries {
+			case 1:
+				k.ask(ctx, 1)
+				late.Reset(ttl / 6)
+			case 2:
+				k.ask(ctx, len(client.Endpoints()))
+				late.Reset(ttl)
+			default:
+				k.stopBut(nil)
+				k.ask(ctx, 1)
+				late.Reset(ttl)
+			}
 		case <-ctx.Done():
-			return false, false
+			return context.Cause(ctx)
 		}
 	}
 }
 
-// ask renews the lease through one member, and delivers true after each renewal, false when the
-// client considers the lease expired.
-func ask(
-	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, answers chan<- bool,
-) {
-	lessor := clientv3.NewLease(client) // with a stream of its own
-	defer lessor.Close()
-	renewals, _ := lessor.KeepAlive(ctx, id) // closed if there is an error
-	for lives := true; lives; {
-		_, lives = <-renewals
-		select {
-		case answers <- lives:
-		case <-ctx.Done():
-			return
+// keeper asks for renewals through streams of its own, because a client's own lessor asks the same
+// member of the cluster until the connection breaks, which that to a frozen or disconnected host
+// does not. A new stream is to another member. It is not closed before one has answered: to open it
+// may take long, and with a password 0.1 s of a member's CPU time.
+type keeper struct {
+	client  *clientv3.Client
+	id      clientv3.LeaseID
+	asking  sync.WaitGroup
+	streams []*stream
+	answers chan answer
+}
+
+type stream struct{ cancel context.CancelFunc }
+
+// answer is that to a request for a renewal, three times per TTL. Without a renewal the client
+// considers the lease expired, perhaps because this process was stopped.
+type answer struct {
+	by      *stream
+	renewed bool
+}
+
+// ask opens n streams.
+func (k *keeper) ask(ctx context.Context, n int) {
+	for range n {
+		ctx, cancel := context.WithCancel(ctx)
+		s := &stream{cancel}
+		k.streams = append(k.streams, s)
+		k.asking.Go(func() {
+			lessor := clientv3.NewLease(k.client)
+			defer lessor.Close()
+			renewals, _ := lessor.KeepAlive(ctx, k.id) // closed if there is an error
+			for renewed := true; renewed; {
+				_, renewed = <-renewals
+				select {
+				case k.answers <- answer{s, renewed}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+}
+
+// stopBut closes all streams but one.
+func (k *keeper) stopBut(s *stream) {
+	for _, other := range k.streams {
+		if other != s {
+			other.cancel()
 		}
+	}
+	k.streams = nil
+	if s != nil {
+		k.streams = []*stream{s}
 	}
 }
 

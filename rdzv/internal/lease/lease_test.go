@@ -19,7 +19,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	ttl = 3 * time.Second
+	// ttl is such that the whole seconds that are left show each renewal.
+	ttl = 4 * time.Second
 	// limit is how long a test waits for an event that must happen.
 	limit = 30 * time.Second
 )
