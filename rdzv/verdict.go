@@ -44,7 +44,7 @@ type Verdict struct {
 	Shared bool `json:"shared,omitempty"`
 
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
-	// (Lost), or why no world can be agreed (Unready).
+	// (Lost), why no world can be agreed (Unready), or who has Ended the job if PID is 0.
 	Text string `json:"text,omitempty"`
 
 	Problems     []NodeProblem `json:"problems,omitempty"` // Unready, Incomplete
@@ -79,6 +79,8 @@ func (v *Verdict) Error() string {
 		return fmt.Sprintf("rank %d on %s failed first: signal %d", v.Rank, v.Host, v.Signal)
 	case v.Kind == Failed:
 		return fmt.Sprintf("rank %d on %s failed first: exit %d", v.Rank, v.Host, v.Code)
+	case v.Kind == Ended && v.PID == 0:
+		return v.endedInStore()
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:
@@ -97,6 +99,16 @@ func (v *Verdict) Error() string {
 		return v.Unwrap().Error()
 	}
 	return v.Text
+}
+
+// endedInStore is the message of a verdict that no agent has written: docs/store-keys.md tells
+// users how to end a job with etcdctl.
+func (v *Verdict) endedInStore() string {
+	message := "the job was ended through the store"
+	if v.Text != "" {
+		message += ": " + v.Text
+	}
+	return message
 }
 
 // Unwrap returns the problems of all nodes, each a NodeProblem, as one error; nil if there are

@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"free-port":    freePort,
 			"launcher-env": setLauncherEnv,
 			"line-count":   lineCount,
+			"run-page":     runPage,
 			"serve":        serve,
 		},
 		Condition: condition,

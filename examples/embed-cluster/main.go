@@ -3,7 +3,7 @@
 // the members of a job elect one of them to lead it.
 //
 //	embed-cluster -endpoints http://127.0.0.1:2379                    all workers succeed
-//	embed-cluster -endpoints http://127.0.0.1:2379 -fail 1            rank 1 fails, and all learn of it
+//	embed-cluster -endpoints http://127.0.0.1:2379 -fail 1            rank 1 fails
 //	embed-cluster -endpoints https://a:2379,https://b:2379 -cacert ca.pem -cert c.pem -key k.pem \
 //	    -user trainer:PASSWORD -job demo -agents 6 -here 3            and the same on another host
 package main

@@ -56,8 +56,8 @@ func (m *membership) jobEnded() JobEnded {
 		Leads: m.session.Leads(), Agreed: m.apart == nil, StoreRank: rdzv.Unknown,
 	}
 	if cause := context.Cause(m.session.Context()); m.conn.external() {
-		e.Etcd, e.StoreLost = m.conn.store(), ""
-		if errors.Is(cause, rdzv.ErrStoreLost) {
+		e.Etcd = m.conn.store()
+		if e.Verdict == nil && cause != nil {
 			e.StoreLost = cause.Error()
 		}
 	}

@@ -51,7 +51,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 			line += ": " + uncoloured(v.Text)
 		}
 		return line
-	case v.Kind == rdzv.Ended:
+	case v.Kind == rdzv.Ended && v.PID != 0:
 		early := "" // a launcher may have sent the signal because another agent has died
 		if !e.Agreed {
 			early = " before all agents had joined"
@@ -98,9 +98,11 @@ func (c *Console) EndedBySignal(e *agent.SignalError, announce bool) string {
 // storeLost names the agent whose loss ended the job for this one.
 func storeLost(e agent.JobEnded) string {
 	switch {
-	case e.Etcd != "":
-		reason := strings.TrimPrefix(e.StoreLost, rdzv.ErrStoreLost.Error()+": ")
-		return fmt.Sprintf("lost etcd at %s: %s", e.Etcd, reason)
+	case e.StoreLost != "":
+		if reason, lost := strings.CutPrefix(e.StoreLost, rdzv.ErrStoreLost.Error()+": "); lost {
+			return fmt.Sprintf("lost etcd at %s: %s", e.Etcd, reason)
+		}
+		return e.StoreLost // a value in it cannot be read
 	case e.StoreHost == "":
 		return fmt.Sprintf("lost the agent that hosted the store of job %q", e.Job)
 	case e.StoreRank == rdzv.Unknown:
