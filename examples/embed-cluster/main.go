@@ -21,6 +21,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"rdzv/rdzv"
 )
@@ -77,6 +78,7 @@ func (c cluster) dial(ctx context.Context) (*clientv3.Client, error) {
 	config := clientv3.Config{
 		Context: ctx, Endpoints: strings.Split(c.endpoints, ","), DialTimeout: 5 * time.Second,
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		Logger: zap.NewNop(), // it would log requests that are cancelled when the job has ended
 	}
 	config.Username, config.Password, _ = strings.Cut(c.user, ":")
 	var err error
