@@ -270,7 +270,7 @@ func (l *Leader) endLost(ctx context.Context, known []Member) error {
 	place := func(m *memberState) uint { return uint(indexOf(known, m.ID)) } // -1 is the last
 	slices.SortStableFunc(lost, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
 	for _, m := range lost {
-		if err := l.writeVerdict(ctx, m.lostVerdict(), l.keys.outcome(m.ID)); err != nil {
+		if err := l.writeVerdict(ctx, l.lossOf(m), l.keys.outcome(m.ID)); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,9 @@
 // Any etcd cluster of version 3.4 or later can be the store, with any client of it. Where the
 // store does not have the service of package presence, an agent is present as long as its lease
 // ([Config.PeerTimeout]), and no agent is the leader beforehand: the one that joined first leads
-// ([Config.Lead]), and if it is lost the next one continues with what is in the store. The last
+// ([Config.Lead]), and if it is lost the next one continues with what is in the store. If an agent
+// without a launcher is lost before the world is agreed, the others get the verdict [Moved] and
+// join again. Join waits for agents of an earlier run that were killed ([Config.Delayed]). The last
 // agent removes all keys of the job. If all agents are killed, their leases remove them within 2 x
 // PeerTimeout.
 //

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
+	"rdzv/rdzv/internal/lease"
 	"rdzv/rdzv/presence"
 )
 
@@ -169,7 +170,7 @@ func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, get ...clie
 	}
 	occupants := (*clientv3.GetResponse)(answer.Responses[2].GetResponseRange())
 	if other := s.neighbour(occupants); other != nil {
-		return nil, &OccupiedError{Host: other.Host, PID: other.PID}
+		return nil, other
 	}
 	return nil, ErrFull
 }
@@ -181,12 +182,15 @@ type occupant struct {
 	NodeRank int    `json:"node_rank"`
 }
 
+// occupiesHost tells whether the agent has no launcher and is on a known host.
+func (m Member) occupiesHost() bool { return m.Rank == Unknown && m.Node != "" }
+
 // place returns how an agent without a launcher occupies its host, alone or with a node rank of its
 // own, and the conditions for that. They are part of the transaction that publishes the member, so
 // that of two agents exactly the later one is refused.
 func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 	m := s.config.Self
-	if m.Rank != Unknown || m.Node == "" {
+	if !m.occupiesHost() {
 		return nil, nil
 	}
 	host := s.keys.host(m.Node)
@@ -199,18 +203,56 @@ func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 		clientv3.WithLease(s.leases.own))}
 }
 
-// neighbour returns the agent that keeps this one from its host; nil if none does.
-func (s *Session) neighbour(occupants *clientv3.GetResponse) *occupant {
+// neighbour says which agent keeps this one from its host; nil if none does.
+func (s *Session) neighbour(occupants *clientv3.GetResponse) *OccupiedError {
 	m := s.config.Self
-	if m.Rank != Unknown || m.Node == "" {
+	if !m.occupiesHost() {
 		return nil
 	}
 	for _, kv := range occupants.Kvs {
 		o, err := decode[occupant](kv.Value)
 		shared := m.NodeRank != Unknown && o.NodeRank != Unknown && m.NodeRank != o.NodeRank
 		if err == nil && !shared {
-			return &o
+			return &OccupiedError{o.Host, o.PID, clientv3.LeaseID(kv.Lease)}
 		}
 	}
 	return nil
+}
+
+// mayTryAgain returns nil if another run has begun, or if those who had the place of this agent
+// were killed: their leases have expired then. Otherwise it returns why this agent cannot join.
+func (l *leased) mayTryAgain(ctx context.Context, refusal error) error {
+	occupied, is := errors.AsType[*OccupiedError](refusal)
+	var holder clientv3.LeaseID
+	switch {
+	case refusal == errOtherRun:
+		return nil
+	case is:
+		holder = occupied.lease
+	case refusal == ErrFull:
+		found, err := l.get(ctx, l.keys.members(), clientv3.WithFirstCreate()...)
+		if err != nil {
+			return err
+		}
+		if len(found.Kvs) == 0 {
+			return nil // nobody is left: findRun replaces the run
+		}
+		holder = clientv3.LeaseID(found.Kvs[0].Lease)
+	default:
+		return refusal
+	}
+	ended, err := lease.Ends(ctx, l.client, holder, func(left time.Duration) {
+		if l.config.Delayed != nil {
+			l.config.Delayed(refusal, left)
+		}
+	})
+	switch {
+	case unavailable(err):
+		return nil // for now
+	case err == nil && !ended:
+		return refusal
+	case is:
+		l.run = "" // others may join that run
+	}
+	return err
 }

@@ -40,7 +40,7 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 		l.addMember(state)
 	}
 	if state.lost {
-		return l.writeVerdict(ctx, state.lostVerdict())
+		return l.writeVerdict(ctx, l.lossOf(state))
 	}
 	if l.here < l.config.Agents || l.verdict != nil {
 		return nil

@@ -89,7 +89,16 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 		return nil
 	}
 	l.pending--
-	return l.writeVerdict(ctx, m.lostVerdict(), l.keys.outcome(id))
+	return l.writeVerdict(ctx, l.lossOf(m), l.keys.outcome(id))
+}
+
+// lossOf returns the verdict when an agent is lost. If it had no launcher, and others wait for the
+// world in an etcd cluster, those join again: whoever has killed it may start it again too.
+func (l *Leader) lossOf(m *memberState) Verdict {
+	if l.lease != 0 && !l.complete && m.occupiesHost() {
+		return verdictOf(Moved)
+	}
+	return m.lostVerdict()
 }
 
 // lostVerdict returns the verdict about the agent if it is lost.

@@ -76,10 +76,12 @@ func (s *Session) joinLeased(ctx context.Context) error {
 	l.current, l.cancel = context.WithCancel(context.Background())
 	s.registration = l
 	l.keeping.Go(l.keep)
-	for err = l.enter(ctx); err == errOtherRun; {
-		err = l.enter(ctx)
+	for err = l.enter(ctx); err != nil; err = l.enter(ctx) {
+		if err = l.mayTryAgain(ctx, err); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func (s *Session) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {

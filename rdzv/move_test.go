@@ -16,7 +16,7 @@ func TestMove(t *testing.T) {
 		_, err := s.World(j.ctx)
 		var v *Verdict
 		if !errors.As(err, &v) || v.Kind != Moved ||
-			v.Error() != "all agents move to another store" {
+			v.Error() != "all agents look for the store again" {
 			t.Errorf("agent %d: %v", i, err)
 		}
 	}

@@ -31,7 +31,7 @@ func TestAgentsOnOneHost(t *testing.T) {
 			second := on(1, "host/a 1", test.second)
 			s, err := Join(j.ctx, j.client(second.ID), Config{Job: "test", Self: second})
 			occupied, refused := errors.AsType[*OccupiedError](err)
-			if refused != test.refused || refused && *occupied != (OccupiedError{"node0", 1000}) {
+			if refused != test.refused || refused && *occupied != (OccupiedError{Host: "node0", PID: 1000}) {
 				t.Fatalf("Join of the second agent: error %v, want refused: %t", err, test.refused)
 			}
 			if refused {

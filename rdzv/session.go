@@ -40,6 +40,10 @@ type Config struct {
 	Prefix string
 	// StoreTimeout is how long such a store may not answer before it is lost. Default: PeerTimeout.
 	StoreTimeout time.Duration
+	// Delayed is called if the job in such a store has no place for this agent, for the given reason,
+	// but those who have it may have been killed: Join then waits until their leases have expired, at
+	// most that long, or have been renewed. May be nil.
+	Delayed func(reason error, atMost time.Duration)
 	// Lead is how this agent leads the job in such a store, in which the agents elect the leader; its
 	// Job and Attempt are ignored. Required there.
 	Lead *LeaderConfig
@@ -71,6 +75,8 @@ var ErrFull = errors.New("the job in this store already has all its agents")
 type OccupiedError struct {
 	Host string
 	PID  int // of the other agent
+
+	lease clientv3.LeaseID // of the other agent, in a store that no agent hosts
 }
 
 func (e *OccupiedError) Error() string {

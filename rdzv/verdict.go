@@ -20,7 +20,7 @@ const (
 	Unready    Kind = "unready"    // an agent cannot run its workers, or no world can be agreed
 	Incomplete Kind = "incomplete" // not all agents joined in time
 	Straggling Kind = "straggling" // workers still ran long after another one succeeded
-	Moved      Kind = "moved"      // all agents look for another store; no worker was started
+	Moved      Kind = "moved"      // all agents look for the store again; no worker was started
 )
 
 // Verdict is how the job ended. The store keeps the first one. It is an error because it is
@@ -84,7 +84,7 @@ func (v *Verdict) Error() string {
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:
-		return "all agents move to another store"
+		return "all agents look for the store again"
 	case v.Kind == Lost && v.Text == "" && v.PID == 0:
 		return "lost an agent that was joining: it disconnected unexpectedly"
 	case v.Kind == Lost && v.Text == "":

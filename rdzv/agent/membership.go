@@ -132,8 +132,17 @@ func (m *membership) sessionConfig() rdzv.Config {
 		lead := m.conn.leaderConfig()
 		c.Lead, c.Prefix = &lead, m.local.Config.Etcd.Prefix
 		c.PeerTimeout, c.StoreTimeout = m.local.Config.PeerTimeout, m.local.Config.StoreTimeout
+		c.Delayed = m.delayed
 	}
 	return c
+}
+
+// delayed reports that this agent waits for agents that may have been killed.
+func (m *membership) delayed(reason error, atMost time.Duration) {
+	if m.local.FirstOfNode() {
+		m.events.diagnose(Warning, fmt.Errorf("waiting at most %v for agents of job %q, which may have "+
+			"been killed: %w", atMost, m.local.Job, reason))
+	}
 }
 
 // describe is what this agent publishes about itself.

@@ -4,6 +4,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,6 +19,39 @@ var (
 
 // Seconds is the TTL of etcd for a duration, rounded up.
 func Seconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
+
+// Ends waits until a lease has expired or was revoked. It returns false as soon as the lease has
+// been renewed. waits is called once, with the longest time that this takes.
+func Ends(
+	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, waits func(time.Duration),
+) (bool, error) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for last := int64(-1); ; {
+		answer, err := client.TimeToLive(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case err != nil:
+			return false, fmt.Errorf("cannot ask for a lease: %w", err)
+		case answer.TTL < 0:
+			return true, nil
+		case last < 0:
+			waits(time.Duration(answer.TTL) * time.Second)
+		case answer.TTL > last:
+			return false, nil
+		}
+		last = answer.TTL
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// pollInterval is how often Ends asks: etcd counts in seconds.
+const pollInterval = 500 * time.Millisecond
 
 // Keep keeps a lease alive until ctx ends, and returns ctx's cause. It returns ErrExpired when the
 // store says that there is no such lease, and ErrSilent when it was not renewed for limit. The
