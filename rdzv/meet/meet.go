@@ -29,6 +29,7 @@ type locator struct {
 	config     *Config
 	host       HostFunc
 	past       []gate.Instance // stores whose job has ended
+	wasShared  bool            // the last one was a shared store, to which this agent returns
 	rejections *rejections
 	cleanup    *cleanup
 }
@@ -51,6 +52,9 @@ func (l *locator) locate(ctx context.Context) (m *Meeting, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.wasShared {
+		p.hint = "the shared store was stopped: start rdzv store there again"
+	}
 	return l.meet(ctx, p, elect)
 }
 
@@ -62,7 +66,9 @@ func (l *locator) meet(ctx context.Context, p *plan, elect election) (*Meeting, 
 	m.config, m.cleanup = l.config, l.cleanup
 	m.again = func(ctx context.Context) (*Meeting, error) {
 		next := *l
-		next.past = append(slices.Clip(l.past), m.id)
+		if next.wasShared = m.Shared; !m.Shared {
+			next.past = append(slices.Clip(l.past), m.id)
+		}
 		return next.locate(ctx)
 	}
 	return m, nil
@@ -171,10 +177,7 @@ func (l *locator) find(ctx context.Context, s *search) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Meeting{
-		id: f.ID, dialer: s.dialer, first: f.conn, tasks: newTasks(),
-		Key: s.plan.key, Addr: f.addr, Addrs: f.Addrs,
-	}, nil
+	return s.plan.meetingAt(s.dialer, f), nil
 }
 
 // reporter returns the function that reports rejections. A different job on a port that two jobs
@@ -188,5 +191,9 @@ func (l *locator) reporter(p *plan) func(gate.Rejection) {
 }
 
 func (l *locator) dialer(p *plan, id string) (*gate.Dialer, error) {
-	return gate.NewDialer(p.key, p.public, l.config.Host, id)
+	d, err := gate.NewDialer(p.key, p.public, l.config.Host, id)
+	if err == nil {
+		d.Shared = p.shared
+	}
+	return d, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdzv/rdzv/meet/internal/gate"
@@ -18,6 +19,7 @@ import (
 // Close when it ends.
 type Meeting struct {
 	Hosting bool             // this agent hosts the store
+	Shared  bool             // the store is that of many jobs; no agent hosts it
 	Key     *secret.Key      // nil with --insecure
 	Addr    netip.AddrPort   // address of the store as used by this agent
 	Addrs   []netip.AddrPort // all addresses on which the store listens
@@ -40,16 +42,22 @@ type Meeting struct {
 	unlock  func()                                  // releases the host lock; nil if there is none
 	tasks   *tasks
 
+	restarted atomic.Bool // see Restarted
+
 	mu    sync.Mutex
 	first net.Conn // connection of Meet, until Dial returns it
 }
+
+// Restarted tells whether a later call of Dial has found another run of a shared store.
+func (m *Meeting) Restarted() bool { return m.restarted.Load() }
 
 // errReplaced means that another store of the same job listens at the address of the store.
 var errReplaced = errors.New("the store has ended, and another one uses its address")
 
 // Dial returns a connection to the store, which is encrypted and authenticated and carries the
 // store's own protocol. The first call returns the connection that Meet has made; later calls
-// connect again, to the same run of the store only.
+// connect again, to the same run of the store only. In a new run of a shared store the agent finds
+// that its lease is gone.
 func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	m.mu.Lock()
 	conn := m.first
@@ -60,8 +68,10 @@ func (m *Meeting) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	conn, greeting, err := m.dialer.Dial(ctx, m.Addr)
 	if err == nil && greeting.ID != m.id {
-		conn.Close()
-		err = errReplaced
+		if m.restarted.Store(true); !m.Shared {
+			conn.Close()
+			err = errReplaced
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the store at %s: %w", m.Addr, err)

@@ -29,20 +29,23 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.hosting = false
+	p.hosting, p.searched = false, p.ports
+	if p.shared != nil {
+		p.searched = append(slices.Clip(p.ports), sharedPorts(c)...)
+	}
 	if port != 0 {
-		p.ports, p.named = []int{port}, true
+		p.ports, p.searched, p.named = []int{port}, []int{port}, true
 		p.otherServiceHint = fmt.Sprintf("another service uses that port: "+
 			"--store %s, without a port, chooses a free one", host)
 	}
 	p.hint = fmt.Sprintf("the agent on host %q hosts the store: is it running? "+
 		"All nodes must run the same command, or be given the same --job NAME", host)
-	p.sources = []source{named(c, []string{host}, 0, p.ports)}
+	p.sources = []source{named(c, []string{host}, 0, p.searched)}
 	if p.addrs, err = ownStoreAddrs(ctx, c, host); err != nil {
 		return nil, err
 	}
 	if len(p.addrs) > 0 {
-		p.sources = []source{fixed(host, 0, p.addrs, p.ports)}
+		p.sources = []source{fixed(host, 0, p.addrs, p.searched)}
 	}
 	local := len(p.addrs) > 0 && !slices.ContainsFunc(p.addrs, notLoopback)
 	if port == 0 && !c.hasRank() && !local {
@@ -190,6 +193,11 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	case answer == nil:
 		conn.Close() // its agents have a different runtime directory
 		user = "a store of this job"
+	case errors.Is(answer, gate.ErrOtherShared):
+		host, _, _ := ParseStore(l.config.Store) // as in namedStore
+		return &RefusedError{DifferentToken: DifferentToken{
+			Host: host, Addr: p.addrs[0], Hosting: true, Shared: true,
+		}}
 	case errors.Is(answer, gate.ErrDifferentJob):
 		user = "the store of another job"
 	case errors.Is(answer, gate.ErrDifferentToken):

@@ -33,9 +33,13 @@ func (e *NotFoundError) Error() string {
 // does not help.
 type RefusedError struct {
 	DifferentToken
-	After time.Duration // since it refused this agent for the first time
+	After time.Duration // since it refused this agent for the first time; 0 if there was no search
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s has refused this agent for %v", hostAndAddr(e.Host, e.Addr), e.After)
+	text := hostAndAddr(e.Host, e.Addr) + " has refused this agent"
+	if e.After != 0 {
+		text += fmt.Sprintf(" for %v", e.After)
+	}
+	return text
 }

@@ -34,6 +34,7 @@ type DifferentToken struct {
 	Addr netip.Addr `json:"addr"` // of the agent
 	// Hosting is set if it hosts the store and refuses this agent, which then gives up soon.
 	Hosting bool `json:"hosting"`
+	Shared  bool `json:"shared,omitempty"` // it is a shared store and not an agent
 }
 
 func (n DifferentToken) String() string {
@@ -187,5 +188,7 @@ func noticeOf(r gate.Rejection) Rejected {
 	if errors.Is(r.Reason, gate.ErrDifferentJob) {
 		return DifferentCommand{Host: r.Host, Addr: r.Addr}
 	}
-	return DifferentToken{Host: r.Host, Addr: r.Addr, Hosting: r.Hosting}
+	return DifferentToken{
+		Host: r.Host, Addr: r.Addr, Hosting: r.Hosting, Shared: r.Reason == gate.ErrOtherShared,
+	}
 }

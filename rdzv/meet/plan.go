@@ -20,6 +20,8 @@ type plan struct {
 	hosting   bool         // this agent hosts, if there is no election
 	addrs     []netip.Addr // where this agent listens if it hosts
 	ports     []int        // for the store, in the order in which they are tried
+	searched  []int        // the same, and those of a shared store; nil unless --store is given
+	shared    *gate.Dialer // for a shared store, nil if there can be none
 	sources   []source     // where the store may be, for an agent that does not host
 	announce  bool         // the host sends beacons, and the other agents receive them
 	multicast multicast
@@ -78,6 +80,9 @@ func planByToken(c *Config) (*plan, error) {
 	}
 	key := secret.DeriveKey(token, c.Job)
 	p, err := planFor(c, &key)
+	if err == nil && c.Store != "" {
+		p.shared, err = sharedDialer(c, token)
+	}
 	if err == nil {
 		p.multicast.key = secret.Expand(token, "beacon", len(secret.Key{}))
 	}

@@ -222,6 +222,8 @@ func (s *search) evaluate(a answer) {
 		s.targets.add(candidate{addr: moved.To, name: t.name, priority: -1})
 	case a.err == errNoBetter, a.err == gate.ErrFull:
 		t.wait = rejectedWait
+	case !s.plan.named && a.err == gate.ErrOtherShared: // probably another user's
+		t.wait = rejectedWait
 	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
 		t.wait = rejectedWait
 		s.report(gate.Rejection{
@@ -247,7 +249,8 @@ func (s *search) keepBetter(a *answer) {
 // noteRefusal begins to count when an agent refuses this one, and stops when it no longer does. In
 // an election the agents that refuse each other may all be searching: then none gives up.
 func (s *search) noteRefusal(t *target) {
-	refused := errors.Is(t.err, gate.ErrDifferentToken)
+	refused := errors.Is(t.err, gate.ErrDifferentToken) &&
+		(s.plan.named || t.err != gate.ErrOtherShared)
 	switch {
 	case refused && s.refusedBy == nil && s.plan.peers == nil:
 		s.refusedBy, s.refused = t, time.After(s.refusedTimeout)
@@ -257,7 +260,10 @@ func (s *search) noteRefusal(t *target) {
 }
 
 func (s *search) differentToken() DifferentToken {
-	return DifferentToken{Host: s.refusedBy.name, Addr: s.refusedBy.addr.Addr(), Hosting: true}
+	t := s.refusedBy
+	return DifferentToken{
+		Host: t.name, Addr: t.addr.Addr(), Hosting: true, Shared: t.err == gate.ErrOtherShared,
+	}
 }
 
 // scheduleReport returns the time of the report after the one at last, since the beginning, and

@@ -16,7 +16,7 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 	case c.Store != "":
 		p, err = namedStore(ctx, c)
 		if err == nil && len(p.addrs) > 0 && c.RuntimeDir != "" {
-			elect = byLock
+			elect = orShared(byLock)
 		}
 	case c.Join != "":
 		p, err = joinLine(c)

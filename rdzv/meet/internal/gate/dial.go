@@ -25,6 +25,9 @@ const answerTimeout = 15 * time.Second
 // A Dialer makes connections to the store of one job.
 type Dialer struct {
 	ConnectTimeout time.Duration // for a TCP connection
+	// Shared makes the connections to a shared store, if one is found instead of a store of the job;
+	// nil: none is searched for.
+	Shared *Dialer
 
 	tls      *tls.Config // nil: --insecure
 	proofKey []byte      // nil: --insecure
@@ -59,6 +62,24 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (net.Conn, Greet
 // hosts. It calls progress with the zero Instance when there is a TCP connection, and with that of
 // the agent when both sides are authenticated, before it waits for the greeting.
 func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, progress func(Instance)) (
+	net.Conn, Greeting, error,
+) {
+	conn, greeting, err := d.dial(ctx, addr, progress)
+	if err != errShared {
+		return conn, greeting, err
+	}
+	conn, greeting, err = d.Shared.dial(ctx, addr, progress)
+	greeting.Shared = true
+	if err == ErrDifferentToken {
+		err = ErrOtherShared
+	}
+	return conn, greeting, err
+}
+
+// errShared means that a shared store listens at the address.
+var errShared = errors.New("is a shared store")
+
+func (d *Dialer) dial(ctx context.Context, addr netip.AddrPort, progress func(Instance)) (
 	net.Conn, Greeting, error,
 ) {
 	raw, err := (&net.Dialer{Timeout: d.ConnectTimeout}).DialContext(ctx, "tcp", addr.String())
@@ -134,6 +155,8 @@ func (d *Dialer) explain(err error) error {
 		return ErrNotStore
 	case names[0] == d.tls.ServerName:
 		return ErrDifferentToken
+	case d.Shared != nil && names[0] == d.Shared.tls.ServerName:
+		return errShared
 	}
 	return ErrDifferentJob
 }

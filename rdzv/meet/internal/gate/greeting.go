@@ -30,8 +30,9 @@ const maxLine = 900
 
 // A Greeting is the answer of the agent that hosts the store.
 type Greeting struct {
-	ID    Instance         // of the store
-	Addrs []netip.AddrPort // on which it listens, as it reports
+	ID     Instance         // of the store
+	Addrs  []netip.AddrPort // on which it listens, as it reports
+	Shared bool             // it is a shared store, found by Dialer.Shared
 }
 
 // ErrNotStore means that another service listens at the address.

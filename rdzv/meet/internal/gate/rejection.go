@@ -3,6 +3,7 @@ package gate
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -17,6 +18,9 @@ var (
 	// ErrDifferentToken means that the other agent has the same job identity and a different
 	// secret.
 	ErrDifferentToken = errors.New("has a different token")
+	// ErrOtherShared means that the other side is a shared store that has a different token, such as
+	// another user's.
+	ErrOtherShared = fmt.Errorf("is a shared store and %w", ErrDifferentToken)
 	// ErrDifferentJob means that the other agent has a different job identity.
 	ErrDifferentJob = errors.New("belongs to a different job")
 )
