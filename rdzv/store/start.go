@@ -29,9 +29,13 @@ const maxStreams = 100
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
 
 // startEtcd starts a single member in dir and returns when it is the leader.
-func startEtcd(ctx context.Context, dir string, f failure) (*embed.Etcd, error) {
+func startEtcd(ctx context.Context, dir string, shared bool, f failure) (*embed.Etcd, error) {
 	smallSegments()
-	e, err := embed.StartEtcd(config(dir, f))
+	c := config(dir, f)
+	if shared {
+		share(c)
+	}
+	e, err := embed.StartEtcd(c)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +69,15 @@ func config(dir string, f failure) *embed.Config {
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(
 		zap.New(zapcore.NewNopCore(), zap.WithPanicHook(f), zap.WithFatalHook(f)))
 	return c
+}
+
+// share changes what is different in a shared store. Its agents have leases, of which etcd makes
+// none shorter than 1.5 election timeouts, and it outlives the history of its jobs. An agent that
+// was disconnected for longer than the history reads the keys again.
+func share(c *embed.Config) {
+	c.TickMs, c.ElectionMs = 100, 1000
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "5m"
+	c.QuotaBackendBytes = 2 * quotaBytes
 }
 
 // elect makes the only member the leader at once. Otherwise it would wait for its election timer, 5

@@ -29,6 +29,10 @@ type Config struct {
 	// detection of a disconnected node; a shorter one causes more traffic of an idle job.
 	PeerTimeout time.Duration
 
+	// Shared is true for the store of many jobs, in which the agents elect the leader of each. It has
+	// no presence service, so that they have leases.
+	Shared bool
+
 	// Failed is called with the reason if etcd cannot continue, for example because the disk is
 	// full, after the store's files have been removed. It must end the process: it runs in one of
 	// etcd's goroutines, for which others may wait forever, and when it returns etcd panics. With
@@ -45,6 +49,7 @@ type Server struct {
 	dir      *dir
 
 	timeout time.Duration // Config.PeerTimeout
+	shared  bool
 	wg      sync.WaitGroup
 }
 
@@ -64,14 +69,14 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := startEtcd(ctx, d.path, failure{d, c.Failed})
+	e, err := startEtcd(ctx, d.path, c.Shared, failure{d, c.Failed})
 	if err != nil {
 		d.remove()
 		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)
 	}
 	s := &Server{etcd: e, client: v3client.New(e.Server), dir: d, timeout: c.PeerTimeout}
 	// etcd's cluster id cannot serve as the generation: it is the same for all of these stores.
-	s.registry = presence.NewRegistry(rand.Text())
+	s.registry, s.shared = presence.NewRegistry(rand.Text()), c.Shared
 	return s, nil
 }
 
@@ -79,7 +84,9 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 // verified peers only. Without Serve only this process can use the store.
 func (s *Server) Serve(l net.Listener) {
 	s.grpc = v3rpc.Server(s.etcd.Server, nil, nil, presence.ServerOptions(s.timeout)...)
-	s.registry.Register(s.grpc)
+	if !s.shared {
+		s.registry.Register(s.grpc)
+	}
 	s.wg.Go(func() { s.grpc.Serve(presence.NewListener(l, s.timeout)) })
 }
 
