@@ -76,6 +76,17 @@ var rules = []struct {
 		},
 	},
 	{
+		packages: "./rdzv/agent/sharedstore",
+		forbidden: map[string]string{
+			"rdzv/rdzv/agent": "no agent runs beside a shared store",
+			"rdzv/wrap/...":   "a shared store starts no processes",
+		},
+		allowed: []string{
+			"rdzv/rdzv/meet", "rdzv/rdzv/secret", "rdzv/rdzv/store", "rdzv/internal/procfs",
+			"go.etcd.io/etcd/client/v3",
+		},
+	},
+	{
 		packages:  "./rdzv/check",
 		forbidden: map[string]string{"os/...": "a report is made from members alone"},
 		allowed:   []string{"rdzv/rdzv"},

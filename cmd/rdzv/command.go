@@ -26,6 +26,7 @@ func commands() []command {
 			envHelp, newOptions().envGroups(), (*app).printEnv},
 		{"get-rank", "print the rank of this process",
 			getRankHelp, getRankGroups(), (*app).getRank},
+		{"store", "run a store for many jobs", storeHelp, newOptions().storeGroups(), (*app).store},
 		{"token", "print a new token", tokenHelp, nil, (*app).token},
 		{"version", "print the version", versionHelp, nil, (*app).version},
 		{"help", "print the help of a command", helpHelp, nil, (*app).help},

@@ -77,6 +77,8 @@ type options struct {
 	health       string
 	checkTimeout time.Duration
 
+	listen string // of store
+
 	flags *pflag.FlagSet // from which these were read
 }
 
@@ -113,12 +115,11 @@ func (o *options) execGroups() []group {
 	return []group{
 		{title: "Placement, as far as the launcher does not determine it", rows: o.placement()},
 		{title: "Finding the other agents", note: tokenNote, rows: []flagRow{
-			{"--store HOST[:PORT]|URL", "the agent on HOST hosts the store (detected); or an etcd " +
-				"cluster is the store: its URLs, comma-separated", &o.store},
-			{"--token-file FILE", "the shared secret (~/.config/rdzv/token)", &o.tokenFile},
-			{"--net CIDR|NAME|!NAME",
-				"use, or do not use, this network or interface; comma-separated", &o.net},
-			{"--port-range LOW-HIGH", "ports for the store (" + defaultPorts + ")", &o.ports},
+			{"--store HOST[:PORT]|URL", "the agent on HOST hosts the store, or rdzv store does " +
+				"(detected); or an etcd cluster is the store: its URLs, comma-separated", &o.store},
+			o.tokenFileRow(),
+			o.netRow(),
+			o.portRangeRow(),
 			{"--insecure", "no token: connections are not authenticated", &o.insecure},
 		}},
 		{title: "With an etcd cluster as the store", note: etcdNote, rows: []flagRow{
@@ -179,6 +180,19 @@ func (o *options) placement() []flagRow {
 		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
 		{"--job NAME", "name of the job, equal on all its agents (generated)", &o.job},
 	}
+}
+
+func (o *options) tokenFileRow() flagRow {
+	return flagRow{"--token-file FILE", "the shared secret (~/.config/rdzv/token)", &o.tokenFile}
+}
+
+func (o *options) netRow() flagRow {
+	return flagRow{"--net CIDR|NAME|!NAME",
+		"use, or do not use, this network or interface; comma-separated", &o.net}
+}
+
+func (o *options) portRangeRow() flagRow {
+	return flagRow{"--port-range LOW-HIGH", "ports for the store (" + defaultPorts + ")", &o.ports}
 }
 
 func (o *options) headStartRow() flagRow {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,6 +45,24 @@ func (c *connection) hosting() bool { return c.hosted != nil }
 
 // external tells whether the store is an existing etcd cluster.
 func (c *connection) external() bool { return c.local.Config.Etcd.Given() }
+
+// shared tells whether the store is one that many jobs share.
+func (c *connection) shared() bool { return c.meeting != nil && c.meeting.Shared }
+
+// lost is why a store that no agent hosts was lost, for an error that ended the session.
+func (c *connection) lost(err error) error {
+	if !c.shared() || !errors.Is(err, rdzv.ErrStoreLost) {
+		return err
+	}
+	reason := strings.TrimPrefix(err.Error(), rdzv.ErrStoreLost.Error()+": ")
+	if c.meeting.Restarted() {
+		reason = "it was started again"
+	}
+	return fmt.Errorf("lost the shared store at %v: %s", c.meeting.Addr, reason)
+}
+
+// elects tells whether no agent hosts the store, so that the agents elect the one that leads.
+func (c *connection) elects() bool { return c.external() || c.shared() }
 
 // alone tells whether no other agent can connect to the store.
 func (c *connection) alone() bool { return c.meeting == nil && !c.external() }
@@ -221,7 +240,7 @@ func (c *connection) close() {
 	switch {
 	case c.hosted != nil:
 		c.closeHosted()
-	case c.client != nil && c.external():
+	case c.client != nil && c.elects():
 		c.client.Close()
 	case c.client != nil:
 		awaitEnd(c.client.ActiveConnection())

@@ -174,8 +174,8 @@ type JobEnded struct {
 	// what to name if it is lost. "" and -1 if the world was not agreed.
 	StoreHost string
 	StoreRank int
-	// Etcd are the URLs of Config.Etcd, and StoreLost says why it was lost; "" if it was not, or an
-	// agent hosts the store.
+	// Etcd are the URLs of Config.Etcd. StoreLost says why it, or a shared store, was lost; "" if it
+	// was not, or an agent hosts the store.
 	Etcd, StoreLost string
 }
 

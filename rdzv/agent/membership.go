@@ -64,7 +64,7 @@ func (m *membership) join(in *interrupts) error {
 			}
 			m.events.send(WorldAgreed{m.world})
 		}
-		if v, ok := errors.AsType[*rdzv.Verdict](m.apart); !ok || v.Kind != rdzv.Moved {
+		if !m.goesOn() {
 			return nil
 		}
 		m.settle(nil)
@@ -75,6 +75,18 @@ func (m *membership) join(in *interrupts) error {
 	}
 	m.releasePort()
 	return err
+}
+
+// goesOn tells whether the job continues at another store than this one: because all members move
+// to it, or because a shared store was lost, which the agents that wait for others survive.
+func (m *membership) goesOn() bool {
+	if m.conn.shared() && errors.Is(m.apart, rdzv.ErrStoreLost) {
+		m.events.diagnose(Warning, fmt.Errorf("%w; looking for it, because no worker was started",
+			m.conn.lost(m.apart)))
+		return true
+	}
+	v, ok := errors.AsType[*rdzv.Verdict](m.apart)
+	return ok && v.Kind == rdzv.Moved
 }
 
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
@@ -108,12 +120,12 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	found := StoreFound{
 		Hosting: m.conn.hosting(), Leads: m.conn.hosting(), Addr: m.conn.store(), Own: m.conn.addr,
 	}
-	if !m.conn.external() {
+	if !m.conn.elects() {
 		m.events.send(found)
 	}
 	m.self = m.describe()
 	m.session, err = rdzv.Join(ctx, m.conn.client, m.sessionConfig())
-	if err == nil && m.conn.external() {
+	if err == nil && m.conn.elects() {
 		found.Leads = m.session.Leads() // who leads is not known before
 		m.events.send(found)
 	}
@@ -128,7 +140,7 @@ func (m *membership) sessionConfig() rdzv.Config {
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
 		Answer: m.observed.answer,
 	}
-	if m.conn.external() {
+	if m.conn.elects() {
 		lead := m.conn.leaderConfig()
 		c.Lead, c.Prefix = &lead, m.local.Config.Etcd.Prefix
 		c.PeerTimeout, c.StoreTimeout = m.local.Config.PeerTimeout, m.local.Config.StoreTimeout
@@ -248,7 +260,7 @@ func (m *membership) awaitReported() {
 // itself.
 func (m *membership) write(f func(context.Context) error) {
 	limit := writeTimeout
-	if m.conn.external() {
+	if m.conn.elects() {
 		limit += m.local.Config.StoreTimeout // it may have no quorum for so long
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

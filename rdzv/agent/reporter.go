@@ -83,7 +83,7 @@ func (m *membership) announces(v *rdzv.Verdict) bool {
 		return true
 	case failed && m.onNode(v):
 		return v.By == m.self.ID
-	case m.conn.external() && v != nil && v.Kind == rdzv.Lost && m.onNode(v) && v.LocalRank == 0:
+	case m.conn.elects() && v != nil && v.Kind == rdzv.Lost && m.onNode(v) && v.LocalRank == 0:
 		return local == 1
 	case failed, !m.onNodeOfStore():
 		return local == 0
@@ -99,7 +99,7 @@ func (m *membership) onNode(v *rdzv.Verdict) bool { return v.Host == m.self.Host
 // connection tells: its two ends then have the same address.
 func (m *membership) onNodeOfStore() bool {
 	return m.conn.hosting() ||
-		m.conn.meeting != nil && m.conn.addr == m.conn.meeting.Addr.Addr().String()
+		m.conn.meeting != nil && !m.conn.shared() && m.conn.addr == m.conn.meeting.Addr.Addr().String()
 }
 
 // reports tells whether this agent reports the failure that ended the job: that of its own worker,

@@ -55,10 +55,12 @@ func (m *membership) jobEnded() JobEnded {
 		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
 		Leads: m.session.Leads(), Agreed: m.apart == nil, StoreRank: rdzv.Unknown,
 	}
-	if cause := context.Cause(m.session.Context()); m.conn.external() {
-		e.Etcd = m.conn.store()
+	if cause := context.Cause(m.session.Context()); m.conn.elects() {
+		if !m.conn.shared() {
+			e.Etcd = m.conn.store()
+		}
 		if e.Verdict == nil && cause != nil {
-			e.StoreLost = cause.Error()
+			e.StoreLost = m.conn.lost(cause).Error()
 		}
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)

@@ -60,6 +60,10 @@ func remedyOf(n meet.DifferentToken, place string) string {
 	there := "the token of " + other + ", which prints where it is (by default ~/.config/rdzv/token)"
 	join := "or start rdzv here with the RDZV_JOIN=... that " + other + " prints on a terminal"
 	switch {
+	case n.Shared && place == "RDZV_TOKEN":
+		return "set RDZV_TOKEN here to the token of rdzv store, which prints where it is"
+	case n.Shared:
+		return "copy the token of rdzv store, which prints where it is, to " + place + " here"
 	case n.Hosting && place == "RDZV_TOKEN":
 		return fmt.Sprintf("set RDZV_TOKEN here to %s, %s", there, join)
 	case n.Hosting:

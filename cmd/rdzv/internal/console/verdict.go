@@ -102,7 +102,7 @@ func storeLost(e agent.JobEnded) string {
 		if reason, lost := strings.CutPrefix(e.StoreLost, rdzv.ErrStoreLost.Error()+": "); lost {
 			return fmt.Sprintf("lost etcd at %s: %s", e.Etcd, reason)
 		}
-		return e.StoreLost // a value in it cannot be read
+		return e.StoreLost // a shared store, or a value in the store that cannot be read
 	case e.StoreHost == "":
 		return fmt.Sprintf("lost the agent that hosted the store of job %q", e.Job)
 	case e.StoreRank == rdzv.Unknown:

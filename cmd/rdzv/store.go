@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"rdzv/rdzv/agent/sharedstore"
+	"rdzv/rdzv/meet"
+)
+
+const storeHelp = `Usage: rdzv store [flags]
+
+    rdzv store                                    on a login node
+    rdzv exec --store login1 -- python3 main.py   in any number of jobs
+
+Run a store for many of your jobs in the foreground, until SIGTERM or SIGINT.
+Without it each job has a store of its own, in one of its agents. Use it where
+agents do not find each other, but all reach one host, whatever nodes a job has.
+
+It prints the --store argument of the agents to stdout; --store HOST without the
+port finds it too. Agents need the same token, which the store creates if there
+is none. Jobs without a launcher that run the same command at the same time need
+--job NAME.
+
+When the store ends, jobs whose workers run end with 123. Jobs that still wait
+for agents go on waiting, and join when it runs again.
+
+{flags}
+
+Exit status:
+    0        stopped by SIGTERM, SIGINT or SIGHUP
+    1        it could not start, or not go on
+    2        wrong usage
+`
+
+// storeGroups are the flags of store as its help shows them.
+func (o *options) storeGroups() []group {
+	return []group{{rows: []flagRow{
+		{"--listen ADDR", "HOST, :PORT or HOST:PORT (all addresses of this host, and the first free " +
+			"port of those where agents search)", &o.listen},
+		o.tokenFileRow(),
+		o.netRow(),
+		o.portRangeRow(),
+	}}}
+}
+
+// store runs a store for many jobs until a signal.
+func (a *app) store(args []string) int {
+	o := newOptions()
+	rest, _, err := parse(o.define("store", o.storeGroups()), args, a.env)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("cannot run store: unexpected argument %q", rest[0])
+	}
+	if err == nil {
+		_, _, badListen := meet.ParseListen(o.listen)
+		err = join(badListen, o.check(a.env))
+	}
+	if err != nil {
+		return a.usage(err, "store")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(),
+		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	s, err := sharedstore.Start(ctx, sharedstore.Config{
+		Env: a.env, Listen: o.listen, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
+		Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
+		Failed: func(err error) { os.Exit(a.fail(err)) },
+		Refused: func(n meet.DifferentToken) {
+			a.console.Warn("refused a connection: %v", n)
+		},
+	})
+	if err != nil {
+		return a.fail(fmt.Errorf("cannot run store: %w", err))
+	}
+	code := a.announceStore(s)
+	if code == codeOK {
+		<-ctx.Done()
+	}
+	stop() // a second signal kills this process
+	return max(code, a.endStore(s))
+}
+
+// announceStore prints what agents need.
+func (a *app) announceStore(s *sharedstore.Server) int {
+	addrs := make([]string, len(s.Addrs))
+	for i, addr := range s.Addrs {
+		addrs[i] = addr.String()
+	}
+	a.console.Info("store for all jobs of this user at %s", strings.Join(addrs, ", "))
+	token := fmt.Sprintf("the token in %s: copy it to hosts that do not share this file", s.Token)
+	if s.Token == "RDZV_TOKEN" {
+		token = "the same RDZV_TOKEN"
+	}
+	a.console.Info("agents need %s", token)
+	return a.print("--store " + s.Store + "\n")
+}
+
+// countTimeout bounds the question how many jobs use a store that ends.
+const countTimeout = time.Second
+
+func (a *app) endStore(s *sharedstore.Server) int {
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
+	defer cancel()
+	if jobs, err := s.Jobs(ctx); err == nil && jobs > 0 {
+		a.console.Warn("jobs in the store that ends: %d. Those that run end with exit code 123, "+
+			"those that wait for agents wait until it runs again", jobs)
+	}
+	if err := s.Close(); err != nil {
+		return a.fail(err)
+	}
+	return codeOK
+}
