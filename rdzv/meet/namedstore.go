@@ -38,7 +38,7 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 		p.otherServiceHint = fmt.Sprintf("another service uses that port: "+
 			"--store %s, without a port, chooses a free one", host)
 	}
-	p.hint = fmt.Sprintf("the agent on host %q hosts the store: is it running? "+
+	p.hint = fmt.Sprintf("an agent on host %q, or rdzv store there, hosts the store: is it running? "+
 		"All nodes must run the same command, or be given the same --job NAME", host)
 	p.sources = []source{named(c, []string{host}, 0, p.searched)}
 	if p.addrs, err = ownStoreAddrs(ctx, c, host); err != nil {

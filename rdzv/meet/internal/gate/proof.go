@@ -59,9 +59,16 @@ func (p *proofs) accept(hello []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	isNew := !p.used[nonce]
+	if len(p.used) == maxUsed {
+		clear(p.used) // a recorded message then gets precedence once more
+	}
 	p.used[nonce] = true
 	return isNew
 }
+
+// maxUsed limits the memory of a shared store that runs for weeks. The store of a job, however large
+// it is, sees fewer connections.
+const maxUsed = 100_000
 
 // maxHello is enough for an agent's first message, which has about 400 bytes.
 const maxHello = 4096
