@@ -173,7 +173,8 @@ func isEtcdPassword(variable string) bool {
 	return name == "ETCDCTL_USER" || name == "ETCDCTL_PASSWORD"
 }
 
-// unusedStoreFlags are flags about an etcd cluster although there is none.
+// unusedStoreFlags are flags about an etcd cluster although there is none. A shared store has a
+// timeout too, and --store may name one.
 func (o *options) unusedStoreFlags() (names []string) {
 	if o.cluster.Given() {
 		return nil
@@ -181,7 +182,7 @@ func (o *options) unusedStoreFlags() (names []string) {
 	for _, name := range []string{
 		"store-ca", "store-cert", "store-key", "store-user", "store-prefix", "store-timeout",
 	} {
-		if o.flags.Changed(name) {
+		if o.flags.Changed(name) && (name != "store-timeout" || o.store == "") {
 			names = append(names, "--"+name)
 		}
 	}

@@ -129,7 +129,7 @@ func (o *options) execGroups() []group {
 			{"--store-key FILE", "key of that certificate", &o.storeKey},
 			{"--store-user USER", "NAME:PASSWORD of a user of the cluster", &o.storeUser},
 			{"--store-prefix PREFIX", "of all keys (" + rdzv.DefaultPrefix + ")", &o.storePrefix},
-			{"--store-timeout D", "how long the cluster may not answer while PROGRAM runs (1m)",
+			{"--store-timeout D", "how long it, or rdzv store, may not answer while PROGRAM runs (1m)",
 				&o.storeTimeout},
 		}},
 		{title: "Environment of PROGRAM", note: templateNote, rows: append(o.environment(),
