@@ -136,7 +136,8 @@ func (l *leased) enter(ctx context.Context) error {
 	return nil
 }
 
-// followSignals applies the signals until ctx ends. If the store ends the watch it reads them again.
+// followSignals applies the signals until ctx ends. If the store ends the watch, it reads them
+// again.
 func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
 	seen, err := l.applySignals(events)
 	for err != nil {

@@ -66,8 +66,8 @@ func (p *proofs) accept(hello []byte) bool {
 	return isNew
 }
 
-// maxUsed limits the memory of a shared store that runs for weeks. The store of a job, however large
-// it is, sees fewer connections.
+// maxUsed limits the memory of a shared store that runs for weeks. The store of a job, however
+// large it is, sees fewer connections.
 const maxUsed = 100_000
 
 // maxHello is enough for an agent's first message, which has about 400 bytes.
