@@ -3,12 +3,16 @@ package agent
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/wrap"
 )
@@ -48,6 +52,24 @@ type LauncherDiedError struct {
 
 func (e *LauncherDiedError) Error() string {
 	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
+}
+
+// startedBy tells the agents that one start of a launcher has started from all others, although it
+// gives the job no name: by rank 0's address and port, or by the address and port at which Hydra's
+// mpiexec serves its proxies. "" if neither is known.
+func (l *Local) startedBy(proc fs.FS) string {
+	if l.Placement.Master != "" {
+		return l.Placement.Master + " " + l.env["MASTER_PORT"]
+	}
+	for _, p := range procfs.Ancestors(proc, os.Getpid()) {
+		if strings.HasPrefix(p.Name, "hydra_") {
+			args := procfs.Arguments(proc, p.PID)
+			if i := slices.Index(args, "--control-port"); i >= 0 && i+1 < len(args) {
+				return args[i+1]
+			}
+		}
+	}
+	return ""
 }
 
 // ancestry is the chain of ancestors whose end ends the job: up to the launcher's daemon. Without a

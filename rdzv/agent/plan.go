@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
@@ -72,7 +74,9 @@ func Plan(c Config) (*Local, error) {
 	if len(c.Program) == 0 && c.Check == nil {
 		return l, cmp.Or(l.readExports(), l.countWorkers())
 	}
-	l.Job = l.name()
+	if l.Job, err = l.name(procfs.System); err != nil {
+		return nil, err
+	}
 	if c.Check != nil {
 		l.Job = l.checkName(l.Job)
 	}
@@ -159,22 +163,33 @@ func (l *Local) countWorkers() error {
 }
 
 // name is the job's name: the given one, the launcher's, or without a launcher one made of what is
-// run and by whom, so that two different commands or users never meet.
-func (l *Local) name() string {
+// run and by whom, so that two different commands or users never meet. In an etcd cluster two runs
+// of one command by a launcher must not meet either.
+func (l *Local) name(proc fs.FS) (string, error) {
 	switch {
 	case l.Config.Job != "":
-		return l.Config.Job
+		return l.Config.Job, nil
 	case l.Placement.Job != "":
-		return l.Placement.Job
+		return l.Placement.Job, nil
+	}
+	var start string
+	if l.Config.Etcd.Given() && l.Placement.Launcher != envmap.None {
+		if start = l.startedBy(proc); start == "" {
+			return "", hinted{fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
+				"from those of other jobs", l.Placement.Launcher), "give each job its own --job NAME"}
+		}
 	}
 	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
 	words = append(words, l.Config.Program...)
+	if start != "" {
+		words = append(words, start)
+	}
 	name := "nodes" // without a program the nodes are checked
 	if len(l.Config.Program) > 0 {
 		name = filepath.Base(l.Config.Program[0])
 	}
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
-	return name + "-" + hex.EncodeToString(sum[:4])
+	return name + "-" + hex.EncodeToString(sum[:4]), nil
 }
 
 // IgnoredFlags are the settings that have no effect: the launcher decides, or the job has one node.

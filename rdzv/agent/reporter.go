@@ -169,7 +169,7 @@ func (l *Local) reportEtcd(events *reporter) func(*etcd.UnavailableError) {
 	next, began, last := l.nextSearchReport(), time.Now(), time.Duration(0)
 	return func(e *etcd.UnavailableError) {
 		waited := time.Since(began)
-		if next == nil || waited < next(last) {
+		if !l.FirstOfNode() || next == nil || waited < next(last) {
 			return
 		}
 		last = waited
