@@ -30,6 +30,19 @@ func TestProof(t *testing.T) {
 	}
 }
 
+func TestProofsUseLimitedMemory(t *testing.T) {
+	key := secret.DeriveKey(testToken, "job")
+	p := &proofs{key: proofKey(&key), used: map[[halfProof]byte]bool{}}
+	for range maxUsed + 1 {
+		if !p.accept([]byte(newProof(p.key))) {
+			t.Fatal("a new proof was not accepted")
+		}
+	}
+	if len(p.used) > maxUsed {
+		t.Errorf("%d proofs are kept, want at most %d", len(p.used), maxUsed)
+	}
+}
+
 func FuzzProof(f *testing.F) {
 	key := secret.DeriveKey(testToken, "job")
 	f.Add([]byte(newProof(proofKey(&key))))
