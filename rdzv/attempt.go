@@ -53,6 +53,12 @@ func (l *Leader) decide() restart.Decision {
 	if !l.complete || slices.ContainsFunc(l.joined, missing) {
 		return restart.Decision{Reason: restart.Lost}
 	}
+	isMPI := func(w Worker) bool { return w.MPI }
+	if slices.ContainsFunc(l.outcomes, func(o Outcome) bool {
+		return slices.ContainsFunc(o.Workers, isMPI)
+	}) {
+		return restart.Decision{Reason: restart.MPI}
+	}
 	f := restart.Failure{Code: v.Code, Took: v.Took}
 	if v.Signal != 0 {
 		f.Code = 128 + v.Signal
@@ -63,9 +69,9 @@ func (l *Leader) decide() restart.Decision {
 	return policy.Decide(l.failures)
 }
 
-// forgetPrevious deletes the keys of the previous attempt, so that the store does not grow with each
-// one. All agents have joined this attempt. The world of the first one stays: it keeps others
-// agents from joining.
+// forgetPrevious deletes the keys of the previous attempt, so that the store does not grow.
+// All agents have joined this attempt. The world of the first one stays: it keeps other agents from
+// joining.
 func (l *Leader) forgetPrevious(ctx context.Context) error {
 	k := l.previous
 	over, err := l.client.Get(ctx, k.settled(), clientv3.WithKeysOnly())

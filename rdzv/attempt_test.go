@@ -174,6 +174,7 @@ func TestNoRestart(t *testing.T) {
 		"exit code":      {restart.Policy{Max: 1, Never: []int{7}}, Worker{Code: 7}, restart.Code},
 		"signal":         {restart.Policy{Max: 1, Never: []int{139}}, Worker{Signal: 11}, restart.Code},
 		"agent's own":    {restart.Policy{Max: 1}, Worker{Code: 125}, restart.Code},
+		"an MPI program": {restart.Policy{Max: 1}, Worker{Code: 1, MPI: true}, restart.MPI},
 		"all restarts":   {restart.Policy{Max: 1}, Worker{Code: 1, Text: "y"}, restart.Exhausted},
 		"the same again": {restart.Policy{Max: 9}, Worker{Code: 1, Text: "x"}, restart.Repeated},
 	} {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"rdzv/rdzv/restart"
 )
 
 // The leader is the agent that joined first.
@@ -101,7 +103,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 		"settled": func() error {
 			l.verdict = new(Verdict)
 			defer func() { l.verdict = nil }()
-			return l.writeSettled(p.ctx, nil, "")
+			return l.writeSettled(p.ctx, restart.Decision{})
 		},
 	} {
 		if err := write(); !errors.Is(err, errDeposed) {

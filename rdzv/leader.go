@@ -184,7 +184,7 @@ func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
 	}
 	next, decision, err := l.afterwards(ctx)
 	if err == nil {
-		err = l.writeSettled(ctx, next, decision.Reason)
+		err = l.writeSettled(ctx, decision)
 	}
 	if err != nil && next != nil {
 		next.cancel()

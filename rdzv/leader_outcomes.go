@@ -115,16 +115,16 @@ func (m *memberState) lostVerdict() Verdict {
 
 // writeSettled publishes that all agents have settled or were lost, or that the timeout has
 // expired, and the next attempt, or why there is none.
-func (l *Leader) writeSettled(ctx context.Context, next *Leader, why restart.Reason) error {
+func (l *Leader) writeSettled(ctx context.Context, d restart.Decision) error {
 	var unsettled []string
 	for _, m := range l.joined {
 		if !m.settled && !m.lost {
 			unsettled = append(unsettled, agentName(m.lostVerdict()))
 		}
 	}
-	s := settled{Unsettled: list(cut(unsettled)), NoRestart: why}
-	if next != nil {
-		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: time.Until(next.startAt)}
+	s := settled{Unsettled: list(cut(unsettled)), NoRestart: d.Reason}
+	if d.Restart {
+		s.Restart = &Restart{Attempt: l.config.Attempt + 1, Delay: d.Delay}
 	}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
 		s.Unreported, s.Successes = m.lost, l.successesBefore()

@@ -36,6 +36,7 @@ const (
 	Code      Reason = "exit_code"     // the exit code is one after which there is none
 	Repeated  Reason = "same_message"  // two attempts failed early with the same message: a bug
 	Lost      Reason = "agent_missing" // an agent was lost, or did not stop its workers in time
+	MPI       Reason = "mpi"           // the launcher lets each task run one MPI program
 )
 
 // Decision is what happens after a failure.
