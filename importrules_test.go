@@ -66,7 +66,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/etcd", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
-			"rdzv/rdzv/presence",
+			"rdzv/rdzv/presence", "rdzv/rdzv/restart",
 			"rdzv/rdzv/secret", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
 			"rdzv/internal/shell",
@@ -129,7 +129,8 @@ var rules = []struct {
 	{
 		packages: "./cmd/rdzv/internal/console",
 		allowed: []string{
-			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
+			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/rdzv/restart",
+			"rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/envmap", "rdzv/wrap",
 			"rdzv/internal/shell",
 			"golang.org/x/sys/unix",

@@ -19,6 +19,7 @@ import (
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
+	"rdzv/rdzv/restart"
 )
 
 // Config says what one agent is to do. Nothing else is read from the process's environment, flags
@@ -85,6 +86,10 @@ type Config struct {
 	// ExitTimeout stops the workers that still run so long after the first one succeeded; 0 never
 	// does.
 	ExitTimeout time.Duration
+
+	// Restarts says after which failures all workers of the job are started again, see
+	// [AttemptFailed]. That of the agent that hosts the store counts. Not with Etcd.
+	Restarts restart.Policy
 
 	// ShareSignals are the signals, SIGUSR1 and SIGUSR2 alone, that this agent shares: one of them
 	// that an agent receives goes to the workers of all agents, once, also if several agents receive
@@ -199,15 +204,6 @@ func CheckShow(ranks string) error {
 	return err
 }
 
-// piped tells whether stdout of all workers is a pipe to the watchdog.
-func (l *Local) piped() bool { return l.Config.Tag != nil || l.Config.LogDir != "" }
-
-// stderrOnTerminal tells whether a worker gets a terminal as its stderr.
-func (l *Local) stderrOnTerminal(rank int) bool {
-	c := l.Config
-	return !c.Capture && !l.piped() && l.shown.Has(rank) && host.IsTerminal(c.Stderr)
-}
-
 // exports tells whether variables are to be exported.
 func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != "" }
 
@@ -245,6 +241,10 @@ func (c *Config) checkValues() error {
 		return errors.New("variables cannot be exported through etcd without TLS (http://)")
 	case c.Etcd.Given() && (c.Store != "" || c.Join != "" || c.Insecure):
 		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
+	case c.Etcd.Given() && c.Restarts.Max != 0:
+		return errors.New("workers are not restarted if an etcd cluster is the store")
+	case c.Restarts.Max < 0:
+		return fmt.Errorf("%d restarts: must not be negative", c.Restarts.Max)
 	case c.MasterPort < 0 || c.MasterPort > maxPort:
 		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
 	}

@@ -22,7 +22,8 @@ var everyEvent = []Event{
 	DifferentCommand{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},
-	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, Settling{},
+	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, AttemptFailed{}, Restarting{},
+	Settling{},
 	DumpingStacks{}, LogLost{}, FailureReported{}, Diagnostic{}, Finished{},
 }
 

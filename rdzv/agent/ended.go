@@ -123,6 +123,9 @@ func (w *workers) count(worker rdzv.Worker) {
 	switch {
 	case len(e.list) == w.local.Workers:
 		e.setAges()
+		for i := range e.list {
+			e.list[i].MPI = w.mpi.Load()
+		}
 		w.settle(e.list)
 	case e.timer == nil:
 		e.timer = time.AfterFunc(progressDelay, func() { e.wg.Go(w.progress) })

@@ -14,7 +14,8 @@ import (
 //
 // An agent that runs its workers to the end of the job reports, in this order: [Placed],
 // [StoreFound], [WorldAgreed], [WorkerStarted] and [WorkerExited] of each worker, with [JobEnded]
-// among the latter, [FailureReported] if a worker of this agent failed first, [Finished]. The other
+// among the latter, or [AttemptFailed], after which [Restarting] leads back to WorldAgreed;
+// [FailureReported] if a worker of this agent failed first, [Finished]. The other
 // events come whenever there is a reason for them.
 type Event interface {
 	// Type is the name of the event in its JSON form, such as "worker_exited".
@@ -179,8 +180,27 @@ type JobEnded struct {
 	Etcd, StoreLost string
 }
 
-// Settling says that not all agents have settled 1 s after the job's end. Every agent reports it,
-// at most once.
+// AttemptFailed says that a worker failed in a job whose workers may be started again
+// (Config.Restarts). Every agent reports it, as soon as it learns of it, in place of [JobEnded].
+// When all agents have settled, [Restarting] follows, or JobEnded if the workers are not restarted.
+type AttemptFailed struct {
+	Attempt  int           // which has failed; 0 is the first
+	Verdict  *rdzv.Verdict // its kind is rdzv.Failed
+	Own      bool          // Verdict is about a worker of this agent
+	Announce bool          // this agent tells the user: under a launcher, the host of the store does
+}
+
+// Restarting says that all workers of the job are about to be started again. Every agent reports
+// it, when all agents have settled; [WorldAgreed] follows unless the job ends before.
+type Restarting struct {
+	Attempt     int           // which begins
+	MaxRestarts int           // how many there may be after the first one
+	Delay       time.Duration // before its workers start
+	Announce    bool          // as in AttemptFailed
+}
+
+// Settling says that not all agents have settled 1 s after the end of the job or of an attempt.
+// Every agent reports it, at most once for each.
 type Settling struct {
 	Running []WorkerStarted // workers of this agent that have not ended
 	Left    []wrap.Process  // other processes that its workers have left
@@ -210,30 +230,6 @@ type LogLost struct {
 // has announced the failure ([JobEnded]).
 type FailureReported struct {
 	Failure
-}
-
-// Failure is what is known of the worker that failed first.
-type Failure struct {
-	Job       string
-	Program   []string
-	Rank      int
-	LocalRank int
-	WorldSize int
-	Host      string
-	PID       int // 0 if it could not be started
-	Code      int // exit code, if Signal is 0
-	Signal    int // that it died of
-	OOM       bool
-	Took      time.Duration // from its start to its end
-	Message   string        // one line; "" if there is none
-	Stderr    []string      // its last lines of stderr, or its traceback
-	// OnTerminal says that its stderr was a terminal, which has been shown there and not captured.
-	OnTerminal bool
-	Joined     bool   // Stderr has lines of stdout too, because the two were one pipe
-	Log        string // the file that has its output; "" if there is none
-	Others     []rdzv.Failure
-	Successes  *rdzv.Successes // shortly before it failed; nil if there are none
-	Hint       string          // what to try; "" if nothing is known to help
 }
 
 // Diagnostic is an error that does not change how the job proceeds.
@@ -279,6 +275,8 @@ func (WorkerExited) Type() string     { return "worker_exited" }
 func (InitProgress) Type() string     { return "init_progress" }
 func (Stragglers) Type() string       { return "stragglers" }
 func (JobEnded) Type() string         { return "job_ended" }
+func (AttemptFailed) Type() string    { return "attempt_failed" }
+func (Restarting) Type() string       { return "restarting" }
 func (Settling) Type() string         { return "settling" }
 func (DumpingStacks) Type() string    { return "dumping_stacks" }
 func (LogLost) Type() string          { return "log_lost" }

@@ -56,6 +56,10 @@ func jsonForm(e Event) any {
 			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Leads, e.Own, e.Announce, e.StoreHost,
 			e.StoreRank, e.Etcd, e.StoreLost,
 		}
+	case AttemptFailed:
+		return attemptFailedFormOf(e)
+	case Restarting:
+		return restartingForm{e.Attempt, e.MaxRestarts, e.Delay.Seconds(), e.Announce}
 	case Settling:
 		return settlingFormOf(e)
 	case FailureReported:
@@ -88,6 +92,7 @@ type waitingForm struct {
 type worldForm struct {
 	Job        string       `json:"job"`
 	Attempt    int          `json:"attempt"`
+	Restarts   int          `json:"max_restarts,omitempty"`
 	WorldSize  int          `json:"world_size"`
 	Agents     int          `json:"agents"`
 	Nodes      int          `json:"nodes"`
@@ -136,7 +141,8 @@ type seatForm struct {
 
 func worldFormOf(w rdzv.World) worldForm {
 	return worldForm{
-		Job: w.Job, Attempt: w.Attempt, WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
+		Job: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts,
+		WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost,
 		StoreRank: w.StoreRank,
 		Layout:    layoutFormOf(w.Layout), Seat: seatForm(w.Seat),

@@ -1,6 +1,9 @@
 package agent
 
-import "rdzv/rdzv"
+import (
+	"rdzv/rdzv"
+	"rdzv/rdzv/restart"
+)
 
 // The JSON forms of the events of a job's end.
 
@@ -94,6 +97,37 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	return f
 }
 
+type attemptFailedForm struct {
+	Attempt    int     `json:"attempt"`
+	Host       string  `json:"host"`
+	Rank       int     `json:"rank"`
+	LocalRank  int     `json:"local_rank"`
+	PID        int     `json:"pid"`
+	ExitCode   int     `json:"exit_code"`
+	Signal     string  `json:"signal,omitempty"`
+	RanSeconds float64 `json:"ran_seconds"`
+	Message    string  `json:"message,omitempty"`
+	Own        bool    `json:"own"`
+	Announce   bool    `json:"announce"`
+}
+
+func attemptFailedFormOf(e AttemptFailed) attemptFailedForm {
+	form := attemptFailedForm{Attempt: e.Attempt, Own: e.Own, Announce: e.Announce}
+	if v := e.Verdict; v != nil {
+		form.Host, form.Rank, form.LocalRank, form.PID = v.Host, v.Rank, v.LocalRank, v.PID
+		form.ExitCode, form.Signal = workerCode(v.Code, v.Signal), signalName(v.Signal)
+		form.RanSeconds, form.Message = v.Took.Seconds(), v.Text
+	}
+	return form
+}
+
+type restartingForm struct {
+	Attempt      int     `json:"attempt"`
+	MaxRestarts  int     `json:"max_restarts"`
+	DelaySeconds float64 `json:"delay_seconds"`
+	Announce     bool    `json:"announce"`
+}
+
 type settlingForm struct {
 	Running     []WorkerStarted `json:"running,omitempty"`
 	Left        []processForm   `json:"left,omitempty"`
@@ -133,6 +167,8 @@ type failureForm struct {
 	Hint        string            `json:"hint,omitempty"`
 	Others      []otherFailedForm `json:"others,omitempty"`
 	Successes   *successesForm    `json:"successes,omitempty"`
+	Attempt     int               `json:"attempt,omitempty"`
+	NoRestart   restart.Reason    `json:"no_restart,omitempty"`
 }
 
 type successesForm struct {
@@ -152,7 +188,7 @@ func failureFormOf(f Failure) failureForm {
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
 		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
 		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal,
-		Joined: f.Joined, Log: f.Log, Hint: f.Hint,
+		Joined: f.Joined, Log: f.Log, Hint: f.Hint, Attempt: f.Attempt, NoRestart: f.NoRestart,
 	}
 	if s := f.Successes; s != nil {
 		form.Successes = &successesForm{s.Ranks, s.More, s.Before.Seconds()}

@@ -99,7 +99,9 @@ func (m *membership) sealExports() (*rdzv.Exports, error) {
 // from starting, it waits until all agents can start theirs. An error is the end of the job.
 func (m *membership) takeExports(ctx context.Context) error {
 	e := m.world.Exports
-	m.noteExports()
+	if !m.later {
+		m.noteExports()
+	}
 	if e == nil {
 		return nil
 	}

@@ -41,6 +41,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leads := c.leaderConfig()
 	leads.Lost = s.Lost()
+	leads.Restarts = l.Config.Restarts
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()

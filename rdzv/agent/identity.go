@@ -132,7 +132,7 @@ func (l *Local) identity(w rdzv.World, i int, ownAddr string) envmap.Identity {
 		Rank: seat.Rank + i, WorldSize: w.Size,
 		LocalRank: seat.LocalRank + i, LocalWorldSize: seat.LocalSize,
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
-		RunID: w.Job, Attempt: w.Attempt, Launcher: l.Placement.Launcher,
+		RunID: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts, Launcher: l.Placement.Launcher,
 		Interface: networkInterface(w, ownAddr), NCCLConfigured: l.nccl,
 		NoLibuv: l.program.Torch.MayLackLibuv(),
 		Threads: l.CPUs.Threads(l.Workers, seat.LocalSize), Visible: l.Devices, GPUs: l.Devices.Count(),

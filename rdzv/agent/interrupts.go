@@ -49,7 +49,9 @@ type interrupts struct {
 
 	mu        sync.Mutex
 	session   *rdzv.Session
-	first     *wrap.Event // the first signal that ends the job
+	left      chan struct{}      // closed when the agent has left session; nil before it has joined
+	orphan    *LauncherDiedError // nil while the launcher lives
+	first     *wrap.Event        // the first signal that ends the job
 	killed    bool
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
 	counting  bool          // the launcher has sent SIGTERM
@@ -153,12 +155,14 @@ func (in *interrupts) share(e wrap.Event) {
 	in.write(func(ctx context.Context) { _ = s.ShareSignal(ctx, int(e.Signal), e.At, e.Shared) })
 }
 
-// receiveShared takes the signals that agents of the session share.
-func (in *interrupts) receiveShared(s *rdzv.Session) {
+// receiveShared takes the signals that agents of the session share, until this one has left it.
+func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
 	for {
 		select {
 		case signal := <-s.SharedSignals():
 			in.wg.Go(func() { in.takeShared(signal) })
+		case <-left:
+			return
 		case <-in.stop:
 			return
 		}
@@ -225,17 +229,33 @@ func (in *interrupts) countDown(e wrap.Event) {
 	})
 }
 
-// joined makes signals end this session from now on, also one that came just before.
+// joined makes signals end this session from now on, also one that came just before, and also if
+// the launcher died just before.
 func (in *interrupts) joined(s *rdzv.Session) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.session = s
+	if in.left != nil {
+		close(in.left)
+	}
+	left := make(chan struct{})
+	in.session, in.left = s, left
 	if in.first != nil {
 		in.endSession()
 	}
-	if in.direct.Any() {
-		in.wg.Go(func() { in.receiveShared(s) })
+	if in.orphan != nil {
+		in.loseSession()
 	}
+	if in.direct.Any() {
+		in.wg.Go(func() { in.receiveShared(s, left) })
+	}
+}
+
+// begin lets signals reach the workers that are about to start, and none that came before.
+func (in *interrupts) begin() {
+	for len(in.forward) > 0 {
+		<-in.forward // it was for the workers of the attempt before
+	}
+	in.runs.Store(true)
 }
 
 // endSession writes to the store that this signal ended the job.
@@ -255,16 +275,6 @@ func (in *interrupts) write(f func(context.Context)) {
 		defer cancel()
 		f(ctx)
 	})
-}
-
-// orphaned ends the job, or the joining, because the launcher is dead.
-func (in *interrupts) orphaned(why *LauncherDiedError) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.interrupt(why)
-	if s := in.session; s != nil {
-		in.write(func(ctx context.Context) { s.ReportLoss(ctx, why.Error()) })
-	}
 }
 
 // stopFor says how to stop the workers of a job that ended for this cause: those that have

@@ -43,6 +43,18 @@ func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 	return 0
 }
 
+// pmixPort is the port on which the launcher's PMIx server, on this host, serves the MPI program of
+// this task, 0 if there is none: PMIX_SERVER_URI2=1553399808.0;tcp4://127.0.0.1:42425.
+func pmixPort(env envmap.Env) int {
+	for _, version := range []string{"4", "3", "21", "2"} {
+		uri := env["PMIX_SERVER_URI"+version]
+		if port, err := strconv.Atoi(uri[strings.LastIndexByte(uri, ':')+1:]); err == nil {
+			return port
+		}
+	}
+	return 0
+}
+
 // LauncherDiedError says that the launcher died before there was a job.
 type LauncherDiedError struct {
 	Name string // of the process
@@ -129,4 +141,20 @@ func (in *interrupts) awaitOwn(shared bool) {
 	case <-in.interrupted.Done():
 	case <-late.C:
 	}
+}
+
+// orphaned ends the job, or the joining, because the launcher is dead.
+func (in *interrupts) orphaned(why *LauncherDiedError) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.interrupt(why)
+	if in.orphan = why; in.session != nil {
+		in.loseSession()
+	}
+}
+
+// loseSession writes to the store that the launcher is dead.
+func (in *interrupts) loseSession() {
+	s, why := in.session, in.orphan.Error()
+	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why) })
 }

@@ -29,6 +29,7 @@ type membership struct {
 	session *rdzv.Session
 	world   rdzv.World
 	apart   error // why there is no world
+	later   bool  // there was an attempt before this one; world is then the last one
 
 	checked checked       // for Config.Check
 	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
@@ -52,18 +53,7 @@ func (m *membership) join(in *interrupts) error {
 	for err == nil {
 		in.joined(m.session)
 		m.observed.joined(m.self.ID, m.session)
-		stay := m.moveToBetterHost()
-		m.world, m.apart = m.session.World(context.Background())
-		stay()
-		if m.apart == nil {
-			m.apart = m.takeExports(ctx)
-		}
-		if m.apart == nil {
-			if m.world.Seat.Rank != 0 {
-				m.releasePort()
-			}
-			m.events.send(WorldAgreed{m.world})
-		}
+		m.awaitWorld(ctx, m.moveToBetterHost())
 		if !m.goesOn() {
 			return nil
 		}
@@ -87,6 +77,23 @@ func (m *membership) goesOn() bool {
 	}
 	v, ok := errors.AsType[*rdzv.Verdict](m.apart)
 	return ok && v.Kind == rdzv.Moved
+}
+
+// awaitWorld waits for the world, calls agreed, and takes what rank 0's agent exports.
+func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
+	world, err := m.session.World(context.Background())
+	agreed()
+	if err == nil {
+		m.world = world
+		err = m.takeExports(ctx)
+	}
+	if m.apart = err; err != nil {
+		return
+	}
+	if m.world.Seat.Rank != 0 {
+		m.releasePort()
+	}
+	m.events.send(WorldAgreed{m.world})
 }
 
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
@@ -189,6 +196,9 @@ func (m *membership) problems() []rdzv.Problem {
 	problems := withProblem(slices.Concat(m.local.Problems, m.checked.problems), m.conn.noDir)
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
+	}
+	if m.conn.shared() && m.local.Config.Restarts.Max != 0 {
+		problems = withProblem(problems, errSharedStore)
 	}
 	return problems
 }

@@ -163,6 +163,7 @@ func (o *observed) status(ctx context.Context) status.Agent {
 	o.mu.Unlock()
 	if w != nil {
 		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx)
+		a.Attempt, a.MaxRestarts = w.world.Attempt, w.world.MaxRestarts
 	}
 	return a
 }

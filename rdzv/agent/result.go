@@ -12,6 +12,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/restart"
 )
 
 // Result is how the job of an agent ended.
@@ -26,6 +27,32 @@ type Result struct {
 	Ended     JobEnded   // as reported
 }
 
+// Failure is what is known of the worker that failed first.
+type Failure struct {
+	Job       string
+	Program   []string
+	Rank      int
+	LocalRank int
+	WorldSize int
+	Host      string
+	PID       int // 0 if it could not be started
+	Code      int // exit code, if Signal is 0
+	Signal    int // that it died of
+	OOM       bool
+	Took      time.Duration // from its start to its end
+	Message   string        // one line; "" if there is none
+	Stderr    []string      // its last lines of stderr, or its traceback
+	// OnTerminal says that its stderr was a terminal, which has been shown there and not captured.
+	OnTerminal bool
+	Joined     bool   // Stderr has lines of stdout too, because the two were one pipe
+	Log        string // the file that has its output; "" if there is none
+	Others     []rdzv.Failure
+	Successes  *rdzv.Successes // shortly before it failed; nil if there are none
+	Hint       string          // what to try; "" if nothing is known to help
+	Attempt    int             // in which it failed; 0 is the first
+	NoRestart  restart.Reason  // why no other attempt follows; "" in a job without restarts
+}
+
 // failure is the report on the worker that failed first.
 func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 	v := s.Verdict
@@ -38,7 +65,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
 		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures, Successes: s.Successes,
-		Joined: e.joined, Hint: e.hint,
+		Joined: e.joined, Hint: e.hint, Attempt: m.world.Attempt, NoRestart: s.NoRestart,
 	}
 	if v.By == m.self.ID {
 		f.OnTerminal = m.local.stderrOnTerminal(v.Rank)
@@ -53,7 +80,8 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 func (m *membership) jobEnded() JobEnded {
 	e := JobEnded{
 		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
-		Leads: m.session.Leads(), Agreed: m.apart == nil, StoreRank: rdzv.Unknown,
+		Leads: m.session.Leads(), Agreed: m.apart == nil || m.later,
+		StoreRank: rdzv.Unknown,
 	}
 	if cause := context.Cause(m.session.Context()); m.conn.elects() {
 		if !m.conn.shared() {
@@ -64,7 +92,7 @@ func (m *membership) jobEnded() JobEnded {
 		}
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
-	if m.apart == nil {
+	if e.Agreed {
 		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank
 	}
 	return e

@@ -54,10 +54,7 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 }
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
-	var joinBy time.Time // zero: never
-	if limit := l.Config.JoinTimeout; limit != 0 {
-		joinBy = time.Now().Add(limit)
-	}
+	joinBy := l.joinBy()
 	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
 	defer in.close()
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
@@ -72,7 +69,26 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 		return Result{}, l.notJoined(err)
 	}
 	defer m.conn.close()
-	return m.leave(m.work(in))
+	defer m.releasePort()
+	for {
+		w := m.work(in)
+		r, again, err := m.leave(w)
+		if !again {
+			return r, err
+		}
+		m.awaitClosed(in.interrupted, w.left)
+		if err := m.rejoin(in); err != nil {
+			return Result{}, err
+		}
+	}
+}
+
+// joinBy is when an attempt ends if not all agents have joined; zero is never.
+func (l *Local) joinBy() time.Time {
+	if l.Config.JoinTimeout == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(l.Config.JoinTimeout)
 }
 
 // introduce reports what this agent knows before it looks for the others.
@@ -102,10 +118,13 @@ func (l *Local) introduce(events *reporter) {
 	}
 }
 
-// work runs the workers until the job has ended, unless it ends before they begin. The end of the
-// job is reported as soon as it is known here.
+// work runs the workers until the attempt has ended, unless it ends before they begin. The end is
+// reported as soon as it is known here.
 func (m *membership) work(in *interrupts) *workers {
-	w := &workers{membership: m, in: in, settled: func() {}}
+	w := &workers{
+		membership: m, local: m.local, session: m.session, world: m.world,
+		in: in, settled: func() {},
+	}
 	w.outputs = make([]wrap.LastOutput, m.local.Workers)
 	if m.apart != nil {
 		m.observed.enter(status.Ending)
@@ -118,7 +137,7 @@ func (m *membership) work(in *interrupts) *workers {
 	context.AfterFunc(m.session.Context(), func() {
 		defer close(m.reported)
 		m.observed.enter(status.Ending)
-		m.events.send(m.jobEnded())
+		m.reportEnd()
 	})
 	if m.local.Config.Check != nil {
 		m.settle(nil, m.links()...)
@@ -127,6 +146,7 @@ func (m *membership) work(in *interrupts) *workers {
 	}
 	w.endings, w.settled = make([]ending, m.local.Workers), w.reportSettling()
 	if err := w.run(); err != nil {
+		w.left = survivors(err)
 		m.cannotRun(err)
 	}
 	<-m.reported
@@ -144,18 +164,26 @@ func (m *membership) cannotRun(err error) {
 	m.settle([]rdzv.Worker{w})
 }
 
-// leave waits until all agents have settled, and returns how the job ended.
-func (m *membership) leave(w *workers) (Result, error) {
+// leave waits until all agents have settled, and returns how the job ended, or that they form
+// another attempt.
+func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	summary, err := m.session.Leave(context.Background())
 	w.settled()
 	switch {
+	case summary.Restart != nil:
+		m.observed.enter(status.Restarting)
+		m.events.send(m.restarting(*summary.Restart))
+		return Result{}, true, nil
 	case errors.Is(err, rdzv.ErrFull):
-		return Result{}, m.refused(err)
+		return Result{}, false, m.refused(err)
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		m.events.diagnose(Verbose, err)
 	}
+	if m.apart == nil && m.mayRestart(m.session.Verdict()) {
+		m.events.send(m.jobEnded()) // only the attempt's end has been reported
+	}
 	m.reportCheck(summary.Verdict)
-	r := Result{
+	r = Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), Leads: m.session.Leads(),
 		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),
@@ -164,5 +192,5 @@ func (m *membership) leave(w *workers) (Result, error) {
 		r.Failure = m.failure(summary, w.endings)
 		m.events.send(FailureReported{*r.Failure})
 	}
-	return r, nil
+	return r, false, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"rdzv/envmap"
@@ -16,9 +17,12 @@ import (
 	"rdzv/wrap"
 )
 
-// workers are the workers of this agent in the agreed world.
+// workers are the workers of this agent in one attempt.
 type workers struct {
 	*membership
+	local     *Local        // this and the next two are those of the attempt: goroutines that
+	session   *rdzv.Session // answer questions may use them when the membership has others
+	world     rdzv.World
 	in        *interrupts
 	endings   []ending
 	logs      []*os.File // of each; nil for those without
@@ -26,6 +30,8 @@ type workers struct {
 	oomBefore int // kills by the kernel's out-of-memory killer before they began
 	ended     endedWorkers
 	settled   func() // to be called when all agents have settled
+	left      []int  // processes that could not be killed
+	mpi       atomic.Bool
 }
 
 // ending is what the report needs to know of a worker's end.
@@ -53,13 +59,15 @@ func (w *workers) run() error {
 	}
 	w.oomBefore = postmortem.OOMKills(w.local.Config.Root)
 	stopWatch := w.watchInit()
-	w.in.runs.Store(true)
+	w.in.begin()
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
 	w.keeps(false)
 	stopWatch()
 	w.ended.close()
-	w.releasePort()
+	if w.world.MaxRestarts == 0 {
+		w.releasePort() // otherwise the next attempt must get another one
+	}
 	return err
 }
 
@@ -238,6 +246,7 @@ func (w *workers) stopping() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	job := w.session.Context()
 	context.AfterFunc(job, func() {
+		w.mpi.Store(w.useMPI()) // before they are stopped
 		cause := context.Cause(job)
 		v, ok := errors.AsType[*rdzv.Verdict](cause)
 		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.self.ID
@@ -247,4 +256,13 @@ func (w *workers) stopping() context.Context {
 		cancel(w.in.stopFor(cause))
 	})
 	return ctx
+}
+
+// piped tells whether stdout of all workers is a pipe to the watchdog.
+func (l *Local) piped() bool { return l.Config.Tag != nil || l.Config.LogDir != "" }
+
+// stderrOnTerminal tells whether a worker gets a terminal as its stderr.
+func (l *Local) stderrOnTerminal(rank int) bool {
+	c := l.Config
+	return !c.Capture && !l.piped() && l.shown.Has(rank) && host.IsTerminal(c.Stderr)
 }

@@ -44,7 +44,9 @@ type Job struct {
 	Joined    int     `json:"joined"`               // how many of them have
 	WorldSize int     `json:"world_size,omitempty"` // 0 before the world is agreed
 	Nodes     int     `json:"nodes,omitempty"`
-	Ranks     []Rank  `json:"ranks"` // in order; none before the world is agreed
+	Attempt   int     `json:"attempt"`      // 0 is the first
+	Restarts  int     `json:"max_restarts"` // how many attempts there may be after it
+	Ranks     []Rank  `json:"ranks"`        // in order; none before the world is agreed
 	// Waiting are the agents that wait for others to join.
 	Waiting []Peer `json:"waiting,omitempty"`
 	Text    string `json:"error,omitempty"` // why nothing is known
@@ -56,7 +58,9 @@ type Phase string
 const (
 	Joining Phase = "joining" // they wait until all have joined
 	Running Phase = "running" // their workers run
-	Ending  Phase = "ending"  // the job has ended, and they stop their workers
+	Ending  Phase = "ending"  // the job or an attempt has ended, and they stop their workers
+	// Restarting: the workers of an attempt have ended, and those of the next one do not run yet.
+	Restarting Phase = "restarting"
 )
 
 // Peer is an agent.
@@ -106,6 +110,9 @@ type Agent struct {
 	WorldSize int     `json:"world_size,omitempty"`
 	Nodes     int     `json:"nodes,omitempty"`
 	Ranks     []Rank  `json:"ranks,omitempty"`
+
+	Attempt     int `json:"attempt,omitempty"`
+	MaxRestarts int `json:"max_restarts,omitempty"`
 }
 
 // Of is the report on a job whose agents have answered this, or not at all.
@@ -143,6 +150,7 @@ func (j *Job) add(p rdzv.Peer, a Agent) {
 		j.State, j.Seconds, j.Ending = a.State, a.Seconds, a.Ending
 	}
 	j.Agents, j.WorldSize, j.Nodes = a.Agents, max(j.WorldSize, a.WorldSize), max(j.Nodes, a.Nodes)
+	j.Attempt, j.Restarts = max(j.Attempt, a.Attempt), max(j.Restarts, a.MaxRestarts)
 	j.Ranks = append(j.Ranks, a.Ranks...)
 }
 

@@ -36,7 +36,8 @@ type Console struct {
 	verbose bool
 
 	joinTimeout time.Duration
-	held        string // why the job ended, if that has not been written yet
+	held        string // why the job or the attempt ended, if that has not been written yet
+	attempt     bool   // an attempt has failed, and what follows is not known yet
 	interrupted bool   // Ctrl-C ended the job
 
 	mu     sync.Mutex

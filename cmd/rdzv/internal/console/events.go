@@ -58,6 +58,10 @@ func (c *Console) Event(e agent.Event) {
 	case agent.JobEnded:
 		c.EndStatus()
 		c.jobEnded(e)
+	case agent.AttemptFailed:
+		c.attemptFailed(e)
+	case agent.Restarting:
+		c.restarting(e)
 	case agent.Settling:
 		c.settling(e)
 	case agent.DumpingStacks:
@@ -125,7 +129,7 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s "+
 		"MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
-	if e.Seat.Rank == 0 && w.Nodes > 1 {
+	if e.Seat.Rank == 0 && w.Nodes > 1 && w.Attempt == 0 {
 		c.Info("%s", startLine(w))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"rdzv/internal/shell"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/restart"
 )
 
 // failureReported writes the report on the worker that failed first. If it was the only worker, its
@@ -18,6 +19,28 @@ func (c *Console) failureReported(f agent.Failure) {
 		c.Error("%s", reportText(f))
 	}
 	c.Hint(f.Hint)
+	if f.NoRestart != "" {
+		c.Info("not restarted: %s", noRestart(f))
+	}
+}
+
+// noRestart is why no attempt follows the one that failed.
+func noRestart(f agent.Failure) string {
+	switch f.NoRestart {
+	case restart.Exhausted:
+		return fmt.Sprintf("this was the last of %s (--max-restarts %d)",
+			Plural(f.Attempt+1, "attempt"), f.Attempt)
+	case restart.Code:
+		return fmt.Sprintf("%s is final", StatusLine(f.Code, f.Signal))
+	case restart.Repeated:
+		return fmt.Sprintf("two attempts failed with this message within %v of their start: "+
+			"probably a bug of the program, not a fault", restart.Soon)
+	case restart.MPI:
+		return "the workers are MPI programs, which the launcher can start only once in each task"
+	case restart.Lost:
+		return "an agent was lost, or could not stop its workers in time"
+	}
+	return string(f.NoRestart)
 }
 
 // writeHeld writes the line of jobEnded if the report comes much later, or not at all.

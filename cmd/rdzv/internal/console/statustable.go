@@ -43,6 +43,9 @@ func StatusTable(jobs []status.Job) string {
 func jobHeader(j status.Job) string {
 	name, since := "job "+visible(j.Job)+": ", " for "+seconds(j.Seconds)
 	ranks := Plural(j.WorldSize, "rank") + " on " + Plural(j.Nodes, "node")
+	if j.Attempt > 0 {
+		ranks += fmt.Sprintf(", restart %d of %d", j.Attempt, j.Restarts)
+	}
 	switch {
 	case j.State == status.Joining:
 		return fmt.Sprintf("%s%d of %s joined, waiting for the others%s",
@@ -51,8 +54,8 @@ func jobHeader(j status.Job) string {
 		return name + "ending" + since + ": " + visible(j.Ending)
 	case j.State == status.Ending:
 		return name + ranks + ", ending" + since + ": " + visible(j.Ending)
-	case j.State == status.Running:
-		return name + ranks + ", running" + since
+	case j.State == status.Running, j.State == status.Restarting:
+		return name + ranks + ", " + string(j.State) + since
 	}
 	return name + "no agent has answered: " + visible(j.Text)
 }

@@ -18,9 +18,11 @@ import (
 // see report.go, and the line only if that takes some time.
 func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
+	written := c.attempt && c.held == "" // by attemptFailed
+	c.attempt, c.held = false, ""
 	c.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == int(syscall.SIGINT)
 	switch {
-	case v != nil && v.Kind == rdzv.Done:
+	case v != nil && v.Kind == rdzv.Done, written:
 	case !e.Announce:
 		c.Verbose("%s", c.EndLine(e))
 	case v == nil:

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"rdzv/envmap"
+	"rdzv/internal/procfs"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/devicefiles"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/masterport"
+	"rdzv/wrap"
+)
+
+// errSharedStore is why a job does not start: no agent hosts the store, and decides on restarts.
+var errSharedStore = errors.New("cannot restart workers: many jobs share this store (rdzv store)")
+
+// rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
+// Its workers have ended.
+func (m *membership) rejoin(in *interrupts) error {
+	m.joinBy = m.local.joinBy()
+	old := m.port
+	if m.local.Config.MasterPort == 0 {
+		m.port = nil
+	}
+	id := m.self.ID
+	m.self = m.describe()
+	m.self.ID = id
+	if old != nil && m.port != old {
+		old.Close() // not before: the new port is another one
+	}
+	session, err := m.session.Next(context.Background(), m.self, m.joinBy)
+	if err != nil {
+		return err
+	}
+	m.session, m.later = session, true
+	in.joined(session)
+	m.observed.joined(m.self.ID, session)
+	m.awaitWorld(in.interrupted, func() {})
+	return nil
+}
+
+// mayRestart tells whether another attempt may follow how this one has ended. The leader decides.
+func (m *membership) mayRestart(v *rdzv.Verdict) bool {
+	return v != nil && v.Kind == rdzv.Failed && m.world.Attempt < m.world.MaxRestarts
+}
+
+// reportEnd reports the end of the job, or of an attempt that another one may follow.
+func (m *membership) reportEnd() {
+	end := m.jobEnded()
+	if !m.mayRestart(end.Verdict) {
+		m.events.send(end)
+		return
+	}
+	m.events.send(AttemptFailed{
+		Attempt: m.world.Attempt, Verdict: end.Verdict, Own: end.Own, Announce: m.announcesRestart(),
+	})
+}
+
+func (m *membership) restarting(r rdzv.Restart) Restarting {
+	return Restarting{
+		Attempt: r.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: r.Delay,
+		Announce: m.announcesRestart(),
+	}
+}
+
+// announcesRestart tells whether this agent tells the user that an attempt has failed and another
+// one follows. Under a launcher, whose output is that of all agents, the host of the store does.
+func (m *membership) announcesRestart() bool {
+	return m.local.Placement.Launcher == envmap.None || m.conn.hosting()
+}
+
+// closeLimit is how long after the end of an attempt the next one waits for device files.
+const closeLimit = 30 * time.Second
+
+// awaitClosed waits until processes of the old workers that could not be killed have closed the
+// files of their devices.
+func (m *membership) awaitClosed(ctx context.Context, pids []int) {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	devicefiles.AwaitClosed(ctx, procfs.System, pids, func(pid int, file string) {
+		m.events.diagnose(Warning, fmt.Errorf("waiting up to %v for pid %d on %s to close %s",
+			closeLimit, pid, host.Name(), file))
+	})
+}
+
+// survivors are the processes that could not be killed, according to the error of wrap.Run.
+func survivors(err error) (pids []int) {
+	all, _ := errors.AsType[*multierror.Error](err)
+	for _, e := range all.WrappedErrors() {
+		if s, ok := errors.AsType[*wrap.SurvivorError](e); ok {
+			pids = append(pids, s.PID)
+		}
+	}
+	return pids
+}
+
+// useMPI tells whether workers that run are programs of Open MPI: connected to the launcher's PMIx
+// server. If such a program ends without MPI_Finalize, MPI_Init of the next one in the same task
+// hangs.
+func (w *workers) useMPI() bool {
+	port := pmixPort(w.local.env)
+	if w.world.MaxRestarts == 0 || port == 0 || w.local.OwnTasks {
+		return false
+	}
+	var pids []int
+	for _, s := range w.ended.running() {
+		pids = append(pids, s.PID)
+	}
+	return slices.Contains(masterport.Reached(procfs.System, port, pids), true)
+}
