@@ -34,6 +34,10 @@ func (o *options) check(env envmap.Env) error {
 	return join(
 		o.checkShared(),
 		o.readShareSignals(),
+		o.readFinalCodes(),
+		o.reject(o.maxRestarts < 0, "max-restarts", o.maxRestarts, negative),
+		o.reject(o.maxRestarts > 0 && etcd.IsURL(o.store), "max-restarts", o.maxRestarts,
+			"not possible with an etcd cluster as the store"),
 		o.exclusive(o.quiet && o.verbose, "quiet", "verbose"),
 		o.exclusive(o.capture && o.noCapture, "capture", "no-capture"),
 		o.exclusive(o.tag && o.noCapture, "tag", "no-capture"),
@@ -77,6 +81,18 @@ func (o *options) readShareSignals() error {
 			return o.reject(true, "share-signals", name, why)
 		}
 		o.shared = append(o.shared, s)
+	}
+	return nil
+}
+
+// readFinalCodes takes the exit codes after which the workers are not restarted.
+func (o *options) readFinalCodes() error {
+	for _, text := range o.noRestartOn {
+		code, err := strconv.Atoi(text)
+		if err != nil || code < 1 || code > 255 {
+			return o.reject(true, "no-restart-on", text, "must be exit codes, 1 to 255, such as 3,139")
+		}
+		o.finalCodes = append(o.finalCodes, code)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ Join the job, wait until all of its agents have joined, and run PROGRAM with
 RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR,
 MASTER_PORT and a device index set. An agent is one running "rdzv exec"; each
 process of PROGRAM is a worker. The first worker that fails stops all workers on
-all nodes, and every agent exits with its code.
+all nodes, and every agent exits with its code, unless --max-restarts lets all
+workers start again.
 
 {flags}
 
@@ -20,8 +21,8 @@ flux, jsm, mvapich2, torchrun, kubeflow and kubernetes; "none" is no launcher,
 "env" is RANK, WORLD_SIZE and MASTER_ADDR as you, AzureML or others set them.
 
 torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
---node_rank, --master_addr (as --store), --master_port, --rdzv_id (as --job) and
---standalone (as --nodes 1).
+--node_rank, --master_addr (as --store), --master_port, --max_restarts,
+--rdzv_id (as --job) and --standalone (as --nodes 1).
 
 SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes;
 SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them, or

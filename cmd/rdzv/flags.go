@@ -138,7 +138,6 @@ func foreignFlags() map[string]string {
 		"rdzv-endpoint":    "omit it, or name the first node with --store HOST",
 		"rdzv-backend":     "omit it: rdzv contains its own store",
 		"rdzv-conf":        "use --join-timeout D and --peer-timeout D",
-		"max-restarts":     "omit it: rdzv does not restart jobs",
 		"x":                "use --export NAME",
 		"hostfile":         "start rdzv with mpirun or srun, or on every node",
 		"H":                "start rdzv with mpirun or srun, or on every node",

@@ -13,6 +13,7 @@ import (
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/presence"
+	"rdzv/rdzv/restart"
 )
 
 // options are the flags of exec, check and env.
@@ -45,6 +46,10 @@ type options struct {
 	grace        time.Duration
 	exitTimeout  time.Duration
 	headStart    time.Duration
+
+	maxRestarts int
+	noRestartOn commaList
+	finalCodes  []int // of noRestartOn
 
 	shareSignals commaList
 	shared       []syscall.Signal // of shareSignals
@@ -148,6 +153,12 @@ func (o *options) execGroups() []group {
 				&o.exitTimeout},
 			o.headStartRow(),
 		}},
+		{title: "Restarts", rows: []flagRow{
+			{"--max-restarts N", "if a worker fails, stop all workers of the job and start them again, at " +
+				"most N times (0)", &o.maxRestarts},
+			{"--no-restart-on CODES", "not after these exit codes, comma-separated, and never after 2, " +
+				"93, 121 and 124 to 127", &o.noRestartOn},
+		}},
 		{title: "Signals", rows: []flagRow{
 			{"--share-signals LIST", "if an agent gets one of these signals (USR1, USR2, or both " +
 				"separated by a comma), all workers of the job get it, once", &o.shareSignals},
@@ -249,8 +260,8 @@ func (o *options) config(a *app) agent.Config {
 		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
-		ExitTimeout: o.exitTimeout,
-		HeadStart:   o.headStart, Strict: o.strict, ShareSignals: o.shared,
+		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.maxRestarts, Never: o.finalCodes},
+		HeadStart: o.headStart, Strict: o.strict, ShareSignals: o.shared,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
 		Capture: o.capture, NoCapture: o.noCapture, LogDir: o.logDir, Show: o.show,
