@@ -5,7 +5,8 @@
 
 It reads torch's standard variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT). Of rdzv's variables it reads only RDZV_DEVICE_INDEX, if it is set. Rank 0 writes
---snapshot after every epoch; each run continues from it with --epochs more epochs.
+--snapshot after every epoch; each run continues from it with --epochs more epochs, or, if --until is
+given, until that epoch: what a restarted program (rdzv exec --max-restarts 3) should do.
 """
 import argparse
 import csv
@@ -33,6 +34,8 @@ def arguments():
     parser = argparse.ArgumentParser(description="train a small model on spirals.csv")
     parser.add_argument("--epochs", type=int, default=10, 
                         help="epochs to train in this run (%(default)s)")
+    parser.add_argument("--until", type=int, metavar="EPOCH",
+                        help="stop after this epoch, counted from the first run")
     parser.add_argument("--batch", type=int, default=25,
                         help="rows per step and rank (%(default)s)")
     parser.add_argument("--snapshot", default="snapshot.pt", metavar="FILE",
@@ -151,7 +154,8 @@ def main():
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=args.batch, sampler=sampler)
     sums = torch.zeros(3, device=device)
-    for epoch in range(start + 1, start + args.epochs + 1):
+    last = start + args.epochs if args.until is None else args.until
+    for epoch in range(start + 1, last + 1):
         sampler.set_epoch(epoch)
         loss, right = train_epoch(model, optimizer, loader, sums)
         if rank == 0:
