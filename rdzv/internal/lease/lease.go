@@ -90,11 +90,11 @@ func Keep(
 				late.Reset(ttl / 6)
 			case 2:
 				k.ask(ctx, len(client.Endpoints()))
-				late.Reset(ttl)
-			default:
-				k.stopBut(nil)
+				late.Reset(ttl / 3)
+			default: // a member asks the leader, for up to 7 s also one that is gone
+				k.stopOldest()
 				k.ask(ctx, 1)
-				late.Reset(ttl)
+				late.Reset(min(time.Duration(tries-2)*ttl/3, ttl))
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -156,6 +156,12 @@ func (k *keeper) stopBut(s *stream) {
 	if s != nil {
 		k.streams = []*stream{s}
 	}
+}
+
+// stopOldest closes the stream that was opened first.
+func (k *keeper) stopOldest() {
+	k.streams[0].cancel()
+	k.streams = k.streams[1:]
 }
 
 // expired reports whether the store says, within the limit, that there is no such lease.
