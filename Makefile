@@ -3,6 +3,7 @@
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
 # make test       unit tests with -race, then tests with real launchers
 # make chaos      500 faults in PyTorch ranks: a table of how many were reported correctly
+# make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make attack     attacks on jobs: a table of what they delay and how the jobs end
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
@@ -23,7 +24,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures chaos kill-matrix test-fresh clean
+	attack bench scale soak figures chaos faults kill-matrix test-fresh clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
@@ -66,9 +67,10 @@ INTEGRATION := go test -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-# make chaos runs TestChaos, make scale TestScale, make attack TestAttackClocks.
+# make chaos runs TestChaos, make scale TestScale, make attack TestAttackClocks, make faults
+# TestEtcdCampaign.
 integration: bin/rdzv
-	$(INTEGRATION) -timeout 25m -skip '^(TestChaos|TestScale|TestAttackClocks)$$'
+	$(INTEGRATION) -timeout 25m -skip '^(TestChaos|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
 SHELL_FILES := .ci/run scripts/* integration/testbed/hosts integration/testbed/slurm bench/*.sh
 
@@ -135,6 +137,12 @@ chaos: bin/rdzv
 	@scripts/install-missing test
 	$(INTEGRATION) -timeout 24h -run '^TestChaos$$' -at-once 2 \
 		-chaos-n 500 $(patsubst -n,-chaos-n,$(CHAOS)) -v | grep -v '^ *=== RUN\|^ *--- PASS'
+
+# FAULTS="-etcd-agents 16 -etcd-for 1m -etcd-runs 3": fewer agents, shorter, more runs of each.
+faults: bin/rdzv
+	@scripts/install-missing faults
+	$(INTEGRATION) -timeout 24h -run '^TestEtcdCampaign$$' -etcd-agents 64 -etcd-for 10m $(FAULTS) -v | \
+		grep -v '^ *=== \|^ *--- PASS'
 
 kill-matrix: bin/rdzv
 	@scripts/install-missing test

@@ -4,6 +4,7 @@
 //	make integration                           install what is missing, build, run
 //	go test ./integration -run Fails/openmpi   one test under one launcher
 //	go test ./integration -run Chaos -v        10 faults in torch ranks; make chaos runs 500
+//	go test ./integration -run EtcdFaults -v   clusters of etcd; make faults: 64 agents, more faults
 //	go test ./integration -run Attack -v       attacks on jobs; make attack: the long forms
 //	go test ./integration -run Scale -v        simulated agents; make scale: more of them
 //	go test -short ./...                       all tests but these

@@ -93,19 +93,18 @@ func prepare(dir string) (err error) {
 		return err
 	}
 	*rdzvBin = filepath.Join(dir, "rdzv")
-	return build(*rdzvBin)
+	return build(*rdzvBin, "rdzv/cmd/rdzv")
 }
 
-// build builds rdzv as make does.
-func build(path string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path,
-		"rdzv/cmd/rdzv")
+// build builds a program as make does.
+func build(path, program string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
 }
 
-func outputOf(program string) (string, error) {
-	out, err := exec.Command(program).Output()
+func outputOf(program string, args ...string) (string, error) {
+	out, err := exec.Command(program, args...).Output()
 	return strings.TrimSpace(string(out)), err
 }
