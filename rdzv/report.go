@@ -59,9 +59,18 @@ func (s *Session) writeVerdict(ctx context.Context, v Verdict, unless ...string)
 	conditions, put := s.keys.putVerdict(v, s.leases.job, unless...)
 	answer, err := commit(ctx, s.client, conditions, []clientv3.Op{put}, nil)
 	if err != nil {
-		return false, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
+		return false, s.refused(ctx, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err))
 	}
 	return answer.Succeeded, nil
+}
+
+// refused returns why something was not written without which the job does not end. Unless ctx has
+// ended the store has refused it, for example because it is full: then it is of no use any more.
+func (s *Session) refused(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		s.loseStore(fmt.Errorf("%w: %v", ErrStoreLost, err))
+	}
+	return err
 }
 
 // put puts a value that exists as long as a lease; 0 is none.
@@ -110,7 +119,7 @@ func (s *Session) putOutcome(
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	if err := s.put(ctx, key, encode(o), lease); err != nil {
-		return fmt.Errorf("cannot write the outcome: %w", err)
+		return s.refused(ctx, fmt.Errorf("cannot write the outcome: %w", err))
 	}
 	return nil
 }
