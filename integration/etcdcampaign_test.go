@@ -53,7 +53,9 @@ func (c *campaign) run(t *testing.T, program string) {
 				for i := range *campaignRuns {
 					results = append(results, f.run(t, e, i))
 				}
-				c.rows = append(c.rows, f.row(e.version(), results))
+				row := f.row(e.version(), results)
+				t.Log(row) // a campaign is long
+				c.rows = append(c.rows, row)
 			})
 		}
 	}
