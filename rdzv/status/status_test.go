@@ -107,3 +107,14 @@ func TestAdd(t *testing.T) {
 		t.Errorf("%+v", r.Jobs)
 	}
 }
+
+// All agents of a job are in the same attempt, unless some have not begun the next one.
+func TestAttempt(t *testing.T) {
+	earlier, later := agentOf(0, true), agentOf(1, false)
+	earlier.State, earlier.Attempt, earlier.MaxRestarts = Restarting, 1, 3
+	later.Attempt, later.MaxRestarts = 2, 3
+	j := Of("x", []rdzv.Answer{answer(t, "node1", earlier), answer(t, "node2", later)}, nil)
+	if j.State != Restarting || j.Attempt != 2 || j.Restarts != 3 {
+		t.Errorf("%+v", j)
+	}
+}

@@ -88,6 +88,19 @@ func TestStatusHeader(t *testing.T) {
 				"rank 0 failed on node1: exit code 1\n",
 		},
 		{
+			status.Job{
+				Job: "x", State: status.Restarting, Seconds: 4, WorldSize: 8, Nodes: 2, Attempt: 2,
+				Restarts: 3,
+			},
+			"job x: 8 ranks on 2 nodes, restart 2 of 3, restarting for 4s\n",
+		},
+		{
+			status.Job{
+				Job: "x", State: status.Running, Seconds: 4, WorldSize: 8, Nodes: 2, Restarts: 3,
+			},
+			"job x: 8 ranks on 2 nodes, running for 4s\n",
+		},
+		{
 			status.Job{Job: "x", State: status.Ending, Ending: "lost the store"},
 			"job x: ending for 0s: lost the store\n",
 		},
