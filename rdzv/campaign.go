@@ -60,8 +60,11 @@ func (l *leased) campaign() {
 	if err == nil {
 		err = l.lead(l.current, c, before)
 	}
+	if !errors.Is(err, lease.ErrSilent) { // which has nothing to do with leading
+		err = fmt.Errorf("cannot lead job %q: %w", l.config.Job, err)
+	}
 	if l.current.Err() == nil {
-		l.loseStore(fmt.Errorf("%w: cannot lead job %q: %v", ErrStoreLost, l.config.Job, err))
+		l.loseStore(fmt.Errorf("%w: %v", ErrStoreLost, err))
 	}
 }
 

@@ -75,7 +75,7 @@ func TestMarshalEvent(t *testing.T) {
 		JobEnded{Job: "train", StoreHost: "node1"},
 		JobEnded{
 			Job: "train", Announce: true, StoreRank: rdzv.Unknown, Etcd: "https://etcd1:2379",
-			StoreLost: "lost the store: the store does not answer",
+			StoreLost: "lost the store: the store has not answered for 1m0s",
 		},
 		Settling{
 			Running: []WorkerStarted{{PID: 4711}}, Left: []wrap.Process{{PID: 4713, Name: "sleep"}},

@@ -47,6 +47,8 @@ type interrupts struct {
 	wg      sync.WaitGroup
 	direct  *receipt.Receipts // of the signals that agents share
 
+	writeLimit time.Duration
+
 	mu        sync.Mutex
 	session   *rdzv.Session
 	left      chan struct{}      // closed when the agent has left session; nil before it has joined
@@ -59,16 +61,17 @@ type interrupts struct {
 
 // listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
 // killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
-// in share are for the workers of all agents.
+// in share are for the workers of all agents. writeLimit bounds each write to the store.
 func listen(
-	ctx context.Context, deadline time.Time, killDelay time.Duration, share []syscall.Signal,
+	ctx context.Context, deadline time.Time, killDelay, writeLimit time.Duration,
+	share []syscall.Signal,
 ) *interrupts {
 	in := &interrupts{
 		source:  wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
 		caught:  make(chan os.Signal, 1),
 		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
-		direct: receipt.New(share),
+		direct: receipt.New(share), writeLimit: writeLimit,
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
@@ -267,11 +270,15 @@ func (in *interrupts) endSession() {
 // writeTimeout bounds each write to the store, which answers in milliseconds.
 const writeTimeout = 5 * time.Second
 
+// writeLimit is how long a write may take in a store that no agent hosts: as long as it may be
+// without an answer. The write ends when such a store is lost.
+func (l *Local) writeLimit() time.Duration { return writeTimeout + l.Config.StoreTimeout }
+
 // write calls f beside the listening. That f fails means that the store is lost, which ends the
 // job too.
 func (in *interrupts) write(f func(context.Context)) {
 	in.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), in.writeLimit)
 		defer cancel()
 		f(ctx)
 	})

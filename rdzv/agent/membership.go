@@ -271,7 +271,7 @@ func (m *membership) awaitReported() {
 func (m *membership) write(f func(context.Context) error) {
 	limit := writeTimeout
 	if m.conn.elects() {
-		limit += m.local.Config.StoreTimeout // it may have no quorum for so long
+		limit = m.local.writeLimit()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -55,7 +55,8 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.joinBy()
-	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
+	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.writeLimit(),
+		l.Config.ShareSignals)
 	defer in.close()
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
 	l.introduce(events)

@@ -14,7 +14,7 @@ import (
 // Errors of Keep.
 var (
 	ErrExpired = errors.New("the lease has expired or was revoked")
-	ErrSilent  = errors.New("the store does not answer")
+	ErrSilent  = errors.New("the store has not answered")
 )
 
 // Seconds is the TTL of etcd for a duration, rounded up.
@@ -64,7 +64,7 @@ func Keep(
 	k := &keeper{client: client, id: id, answers: make(chan answer)}
 	defer k.asking.Wait()
 	defer cancel(nil)
-	silence := time.AfterFunc(limit, func() { cancel(ErrSilent) })
+	silence := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w for %v", ErrSilent, limit)) })
 	defer silence.Stop()
 	k.ask(ctx, 1)
 	late := time.NewTimer(ttl * 2 / 3)
