@@ -145,7 +145,7 @@ func ownKey(key string) (run, agent string) {
 // keysLeft are the keys of jobs that are left when all leases have expired.
 func (e *etcd) keysLeft() (left []string) {
 	e.t.Helper()
-	eventually(4*etcdPeerTimeout, func() bool {
+	eventually(10*etcdPeerTimeout, func() bool { // a leader of the cluster that is new extends leases
 		left = nil
 		for _, kv := range e.get(clientv3.WithKeysOnly()) {
 			left = append(left, string(kv.Key))
