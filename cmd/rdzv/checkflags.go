@@ -26,7 +26,12 @@ func (o *options) check(env envmap.Env) error {
 	badStore := o.readCluster(env)
 	external := o.cluster.Given()
 	plain := external && !o.cluster.Protected()
-	if o.store != "" && badStore == nil && !external {
+	switch {
+	case o.store == "" || badStore != nil || external:
+	case strings.Contains(o.store, ","):
+		badStore = o.reject(true, "store", o.store, "must be HOST, HOST:PORT, or URLs of an etcd "+
+			"cluster, which begin with https://")
+	default:
 		_, _, badStore = meet.ParseStore(o.store)
 	}
 	const negative = "must not be negative"

@@ -18,6 +18,7 @@ import (
 	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
+	"rdzv/rdzv/etcd"
 )
 
 // exec runs one agent and returns the job's exit code.
@@ -220,6 +221,11 @@ func (e *execution) endedBy(err error, code int) {
 		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal, e.announce), nil)
 	default:
 		e.report.write(endedByError, code, err.Error(), nil)
+		_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
+		if ofEtcd && !e.announce { // another agent of this node prints the same
+			e.console.Verbose("%v", err)
+			return
+		}
 		e.console.Fail(err)
 	}
 }
