@@ -23,14 +23,12 @@ var etcdFaults = []etcdFault{
 	{name: "a member frozen", cause: func(e *etcd, j *etcdJob) {
 		e.members[0].signal(syscall.SIGSTOP)
 		j.runsFor(*campaignTime / 5)
-		e.members[0].signal(syscall.SIGCONT)
-	}},
+	}, repair: func(e *etcd) { e.members[0].signal(syscall.SIGCONT); e.awaitAll() }},
 	{name: "a member disconnected", cause: func(e *etcd, j *etcdJob) {
 		e.members[0].disconnect()
 		j.runsFor(*campaignTime / 5)
-		e.members[0].reconnect()
-	}},
-	{name: "each sync of a member's disk takes 200 ms longer", cause: slowDisks},
+	}, repair: func(e *etcd) { e.members[0].reconnect(); e.awaitAll() }},
+	{name: "each sync of the members' disks takes 200 ms longer", cause: slowDisks},
 	{name: "leader of the job killed", code: 123, cause: func(_ *etcd, j *etcdJob) {
 		kill(j.membersInStore()[0].PID)
 	}},
@@ -121,7 +119,7 @@ func compactAgain(e *etcd, j *etcdJob) {
 	}
 }
 
-// slowDisks delays each sync of all members.
+// slowDisks delays each sync of all members until they end.
 func slowDisks(e *etcd, j *etcdJob) {
 	var tracers []*process
 	for _, m := range e.members {
@@ -134,10 +132,6 @@ func slowDisks(e *etcd, j *etcdJob) {
 		e.members[i].process.runsUntil(time.Now())
 	}
 	j.runsFor(*campaignTime / 5)
-	for _, tracer := range tracers {
-		tracer.signal(syscall.SIGINT)
-		<-tracer.done
-	}
 }
 
 // fill fills the database until it accepts nothing.
