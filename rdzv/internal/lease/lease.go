@@ -21,13 +21,16 @@ var (
 func Seconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
 
 // Ends waits until a lease has expired or was revoked. It returns false as soon as the lease has
-// been renewed. waits is called once, with the longest time that this takes.
+// been renewed: more of it is left than there would be. waits is called once, with the longest time
+// that this takes.
 func Ends(
 	ctx context.Context, client *clientv3.Client, id clientv3.LeaseID, waits func(time.Duration),
 ) (bool, error) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
-	for last := int64(-1); ; {
+	var end time.Time // not later than this, unless it is renewed
+	for {
+		asked := time.Now()
 		answer, err := client.TimeToLive(ctx, id)
 		switch {
 		case ctx.Err() != nil:
@@ -36,12 +39,15 @@ func Ends(
 			return false, fmt.Errorf("cannot ask for a lease: %w", err)
 		case answer.TTL < 0:
 			return true, nil
-		case last < 0:
-			waits(time.Duration(answer.TTL) * time.Second)
-		case answer.TTL > last:
+		}
+		left := time.Duration(answer.TTL) * time.Second // rounded down; 0 also until it is revoked
+		switch {
+		case end.IsZero():
+			end = time.Now().Add(left + time.Second)
+			waits(left)
+		case left > 0 && !asked.Add(left).Before(end):
 			return false, nil
 		}
-		last = answer.TTL
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
