@@ -126,8 +126,8 @@ func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 	defer keeping.Wait()
 	defer cancel(nil)
 	keeping.Go(func() {
-		ttl := 2 * l.config.PeerTimeout
-		cancel(lease.Keep(ctx, l.client, l.leases.job, ttl, l.config.StoreTimeout))
+		ttl := l.jobTTL() // the agent's own lease shows earlier that the store is silent
+		cancel(lease.Keep(ctx, l.client, l.leases.job, ttl, ttl+l.config.StoreTimeout))
 	})
 	config := *l.config.Lead
 	config.Job, config.Attempt = l.config.Job, l.config.Attempt

@@ -189,6 +189,10 @@ func (l *leased) orOtherRun(ctx context.Context, err error) error {
 	return err
 }
 
+// jobTTL is the TTL of the job's lease. A leader that is frozen has renewed it up to a third of the
+// TTL before, and its own lease expires up to 1 s late: the successor must be in time.
+func (l *leased) jobTTL() time.Duration { return 2*l.config.PeerTimeout + presence.MinTimeout }
+
 // findRun returns the present run of the job's name, or creates one if there is none, or if the one
 // that this agent has tried is over.
 func (l *leased) findRun(ctx context.Context) (run, error) {
@@ -207,9 +211,8 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 		}
 		unchanged = clientv3.Compare(clientv3.Value(key), "=", over)
 	}
-	// The leases of a leader and of the job end about one after the other: so its successor has time.
 	r := run{ID: rand.Text()[:16]}
-	if r.Job, err = l.grant(ctx, 2*l.config.PeerTimeout); err != nil {
+	if r.Job, err = l.grant(ctx, l.jobTTL()); err != nil {
 		return run{}, err
 	}
 	l.run = encode(r)
