@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,15 +15,15 @@ import (
 	"rdzv/rdzv/restart"
 )
 
-// failAttempt ends the attempt of these sessions by a failure of the first one's worker, and returns
-// their summaries.
-func (j *job) failAttempt(sessions []*Session, text string) []Summary {
+// failAttempt ends the attempt of these sessions by a failure of the first one's worker, some time
+// after its start, and returns their summaries.
+func (j *job) failAttempt(sessions []*Session, text string, took time.Duration) []Summary {
 	j.t.Helper()
 	failed := func(i int) Worker {
 		if i > 0 {
 			return stopped(i)
 		}
-		return Worker{Code: 1, PID: 2000, Text: text}
+		return Worker{Code: 1, PID: 2000, Text: text, Took: took}
 	}
 	if err := sessions[0].Fail(j.ctx, failed(0)); err != nil {
 		j.t.Fatal(err)
@@ -49,7 +51,7 @@ func (j *job) next(i int, s *Session) *Session {
 // restarted fails the attempt and joins all agents to the next one, the last one first.
 func (j *job) restarted(sessions []*Session, text string) []*Session {
 	j.t.Helper()
-	for i, sum := range j.failAttempt(sessions, text) {
+	for i, sum := range j.failAttempt(sessions, text, 0) {
 		if sum.Restart == nil || sum.Restart.Attempt != sessions[i].config.Attempt+1 {
 			j.t.Fatalf("agent %d: %+v", i, sum)
 		}
@@ -102,6 +104,49 @@ func TestSameAgentsFormTheNextAttempt(t *testing.T) {
 	}
 	if err := j.store.Drain(j.ctx); err != nil {
 		t.Errorf("agents that are still registered: %v", err)
+	}
+}
+
+// Agents of many attempts, in which another one fails first each time and all join in another order,
+// have the same seats, and the store has the keys of one attempt only. Writes for old attempts are
+// repeated all the time.
+func TestManyAttempts(t *testing.T) {
+	const n, attempts = 8, 40
+	j := start(t, LeaderConfig{Agents: n, Restarts: restart.Policy{Max: attempts}})
+	sessions := j.agents(n)
+	first := j.worlds(sessions)
+	for attempt := 1; attempt <= attempts; attempt++ {
+		failing := rand.IntN(n)
+		order := rand.Perm(n)
+		failed := append([]*Session{sessions[failing]}, slices.Delete(slices.Clone(sessions), failing,
+			failing+1)...)
+		j.failAttempt(failed, fmt.Sprint(attempt), restart.Soon)
+		old := keysOf(DefaultPrefix, "test", attempt-1)
+		next := make([]*Session, n)
+		for _, i := range order {
+			j.put(old.outcome(sessions[i].config.Self.ID), encode(Outcome{Workers: []Worker{{Code: 9}}}))
+			next[i] = j.next(i, sessions[i])
+			if err := sessions[i].End(j.ctx, 15, true); err == nil {
+				t.Fatal("a signal ended an attempt that its agent has left")
+			}
+		}
+		for i, w := range j.worlds(next) {
+			if w.Attempt != attempt || w.Seat != first[i].Seat || !w.Began.Equal(first[i].Began) {
+				t.Fatalf("agent %d, attempt %d: %+v", i, attempt, w)
+			}
+		}
+		sessions = next
+	}
+	j.awaitKeys(attempts - 1)
+	all, err := j.store.Client().Get(j.ctx, DefaultPrefix, clientv3.WithPrefix(),
+		clientv3.WithCountOnly())
+	if most := int64(2*n + 2); err != nil || all.Count > most {
+		t.Errorf("%d keys are left, want at most %d (%v)", all.Count, most, err)
+	}
+	for i, sum := range j.finish(sessions, succeeded) {
+		if sum.Verdict.Kind != Done {
+			t.Errorf("agent %d: %v", i, sum.Verdict)
+		}
 	}
 }
 
@@ -236,7 +281,7 @@ func TestSignalDuringTheDelay(t *testing.T) {
 	j.worlds(sessions)
 	sessions = j.restarted(sessions, "x")
 	j.worlds(sessions)
-	if sum := j.failAttempt(sessions, "y")[0]; sum.Restart == nil || sum.Restart.Delay <= 0 {
+	if sum := j.failAttempt(sessions, "y", 0)[0]; sum.Restart == nil || sum.Restart.Delay <= 0 {
 		t.Fatalf("%+v", sum)
 	}
 	next := []*Session{j.next(0, sessions[0]), j.next(1, sessions[1])}
@@ -266,7 +311,7 @@ func TestAgentIsLostBetweenAttempts(t *testing.T) {
 		j := start(t, LeaderConfig{Agents: 3, Restarts: restart.Policy{Max: 1}})
 		sessions := j.agents(3)
 		j.worlds(sessions)
-		j.failAttempt(sessions, "x")
+		j.failAttempt(sessions, "x", 0)
 		j.kill("agent-2")
 		for i := range 2 {
 			s := j.next(i, sessions[i])
@@ -296,7 +341,7 @@ func TestStoreIsLostBetweenAttempts(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
 	sessions := j.agents(2)
 	j.worlds(sessions)
-	j.failAttempt(sessions, "x")
+	j.failAttempt(sessions, "x", 0)
 	host := j.next(0, sessions[0])
 	j.close()
 	other := j.next(1, sessions[1])

@@ -84,7 +84,10 @@ func commit(
 
 // again repeats a call until it succeeds or fails for another reason than a missing
 // connection or an overloaded store.
-func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
+func again[T any](ctx context.Context, call func() (T, error)) (none T, err error) {
+	if ctx.Err() != nil { // a store in this process would execute the call nevertheless
+		return none, context.Cause(ctx)
+	}
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		answer, err := call()
 		switch {
