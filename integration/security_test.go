@@ -183,7 +183,7 @@ func TestDifferentCommands(t *testing.T) {
 			"give them the same --job NAME",
 		"rdzv: timed out after 6s (--join-timeout): found no agent of this job, but " + who +
 			", which runs a different command or --nodes",
-		`rdzv: hint: the agent on host "node1" hosts the store: `,
+		`rdzv: hint: an agent on host "node1", or rdzv store there, hosts the store: `,
 	} {
 		if n := len(other.linesWith(want)); n != 1 {
 			t.Errorf("the agent printed %q %d times, want once: %q", want, n,

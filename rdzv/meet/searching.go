@@ -88,7 +88,7 @@ func (s Searching) Groups() (list []Tried) {
 	return list
 }
 
-// String is "node1 10.77.0.11 port 29621 and 7 more: connection refused".
+// String is "node1 10.77.0.11 port 29621 and 15 more: connection refused".
 func (t Tried) String() string {
 	text := t.Addr.String()
 	if t.Host != "" && t.Host != text {
