@@ -33,7 +33,7 @@ func TestStackOfWorkerThatIgnoresSIGTERM(t *testing.T) {
 			program := []string{python, "-c", ignoringSIGTERM, "fail", jobDir}
 			j := c.startJob(t, launcher, 2, []string{"--grace", "1s"}, program)
 			j.checkCommands(5)
-			j.checkStacks("in busy_here", workersPerJob-1)
+			j.checkStacks("busy_here", workersPerJob-1)
 			j.checkAnnounced()
 			j.removeLeftovers()
 			j.checkAgentCodes(5)
@@ -69,7 +69,7 @@ func (c *cluster) terminateMpirun(t *testing.T, hosts int) {
 		j.signal(j.commands[0].pid(), syscall.SIGTERM)
 		j.checkCommands(1)
 	}
-	j.checkStacks("in busy_here", workersPerJob)
+	j.checkStacks("busy_here", workersPerJob)
 	j.checkAnnounced()
 	j.removeLeftovers()
 }
