@@ -20,6 +20,8 @@ var etcdFaults = []etcdFault{
 	{name: "the cluster elects another leader every 2 s", cause: moveLeader},
 	{name: "compaction and defragmentation every 2 s", cause: compactAgain},
 	{name: "no quorum for 5 s", cause: func(e *etcd, _ *etcdJob) { e.loseQuorum(5 * time.Second) }},
+	{name: "no quorum for 2 min, with --store-timeout 3m", flags: storeTimeout(3 * time.Minute),
+		cause: func(e *etcd, _ *etcdJob) { e.loseQuorum(2 * time.Minute) }},
 	{name: "a member frozen", cause: func(e *etcd, j *etcdJob) {
 		e.members[0].signal(syscall.SIGSTOP)
 		j.runsFor(*campaignTime / 5)
@@ -44,7 +46,8 @@ var etcdFaults = []etcdFault{
 			e.hosts("cut", strconv.Itoa(e.agentHosts[1]))
 		},
 		repair: func(e *etcd) { e.hosts("heal", strconv.Itoa(e.agentHosts[1])) }},
-	{name: "no quorum", code: 123, flags: storeTimeout(20 * time.Second),
+	{name: "no quorum for longer than --store-timeout", code: 123,
+		flags:  storeTimeout(20 * time.Second),
 		cause:  func(e *etcd, _ *etcdJob) { e.members[1].kill(); e.members[2].kill() },
 		repair: func(e *etcd) { e.members[1].start(); e.members[2].start(); e.awaitAll() }},
 	{name: "the database is full, and a worker is killed", code: 123, quota: 16 << 20,
