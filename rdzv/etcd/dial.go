@@ -52,7 +52,9 @@ func (c Cluster) Dial(
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{Cluster: c, tls: secure, connected: connected}
+	d := &dialer{
+		Cluster: c, tls: secure, login: newLogin(c.User, c.Password), connected: connected,
+	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		client, answers := d.try(ctx)
 		if client != nil {
@@ -77,6 +79,7 @@ func (c Cluster) Dial(
 type dialer struct {
 	Cluster
 	tls       *tls.Config // nil without encryption
+	login     *login
 	connected func(net.Conn)
 }
 
@@ -122,17 +125,16 @@ func (d *dialer) probeAll(ctx context.Context) []Answer {
 	return answers
 }
 
-// client connects to all members and logs in.
+// client connects to all members, and logs in when it is used.
 func (d *dialer) client(ctx context.Context) (*clientv3.Client, error) {
 	live, cancel := context.WithCancel(context.Background()) // as long as the client
 	defer context.AfterFunc(ctx, cancel)()
 	client, err := clientv3.New(clientv3.Config{
-		Context: live, Endpoints: d.URLs, TLS: d.tls, Username: d.User, Password: d.Password,
-		DialTimeout: clusterTimeout, DialKeepAliveTime: keepAliveInterval,
-		DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{
-			grpc.WithConnectParams(connectParams), grpc.WithContextDialer(d.dial),
-		},
+		Context: live, Endpoints: d.URLs, TLS: d.tls, DialTimeout: clusterTimeout,
+		DialKeepAliveTime: keepAliveInterval, DialKeepAliveTimeout: keepAliveTimeout,
+		Logger: zap.NewNop(),
+		DialOptions: append(d.login.dialOptions(),
+			grpc.WithConnectParams(connectParams), grpc.WithContextDialer(d.dial)),
 	})
 	if err != nil {
 		cancel()
@@ -150,8 +152,9 @@ func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return conn, err
 }
 
-// ask makes sure that the cluster has a quorum and lets this client read and write its keys, by a
-// transaction that changes nothing: etcd checks the permissions of all its branches.
+// ask makes sure that the cluster has a quorum, accepts the password, and lets this client read and
+// write its keys, by a transaction that changes nothing: etcd checks the permissions of all its
+// branches.
 func (d *dialer) ask(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout, errNoQuorum)
 	defer cancel()

@@ -111,7 +111,7 @@ func Keep(
 // keeper asks for renewals through streams of its own, because a client's own lessor asks the same
 // member of the cluster until the connection breaks, which that to a frozen or disconnected host
 // does not. A new stream is to another member. It is not closed before one has answered: to open it
-// may take long, and with a password 0.1 s of a member's CPU time.
+// may take long, if the client has to log in with a password first.
 type keeper struct {
 	client  *clientv3.Client
 	id      clientv3.LeaseID
