@@ -16,21 +16,28 @@ func assign(members []Member) (World, map[string]Seat, *Problem) {
 	if problem := checkNumbers(members); problem != nil {
 		return World{}, nil, problem
 	}
-	tasks := inOrder(members)
-	seats := seat(tasks)
+	seats := seat(inOrder(members))
+	return worldOf(members, seats), seats, nil
+}
+
+// worldOf returns the world of members with these seats.
+func worldOf(members []Member, seats map[string]Seat) World {
+	tasks := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
+		return cmp.Compare(seats[a.ID].Rank, seats[b.ID].Rank)
+	})
 	w := World{Agents: len(members), StoreRank: Unknown}
 	for _, s := range seats {
 		w.Size += s.Slots
 		w.Nodes = max(w.Nodes, s.Node+1)
 	}
-	first := tasks[slices.IndexFunc(tasks, func(m Member) bool { return seats[m.ID].Rank == 0 })]
+	first := tasks[0]
 	w.MasterAddr = masterAddr(first, members, w.Nodes)
 	w.MasterPort = first.MasterPort
 	w.Layout = layoutOf(nodesOf(tasks), seats)
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
 		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank
 	}
-	return w, seats, nil
+	return w
 }
 
 // nodesOf groups the tasks by node, in the order of the nodes' first tasks.

@@ -16,6 +16,14 @@ import (
 type Restart struct {
 	Attempt int           `json:"attempt"`
 	Delay   time.Duration `json:"delay,omitempty"` // before its workers start
+	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
+	// agents in their place.
+	Vacant []NodeRanks `json:"vacant,omitempty"`
+}
+
+// latest is the value of latest: the number of the latest attempt.
+type latest struct {
+	Attempt int `json:"attempt"`
 }
 
 // later tells whether this leader continues the job after another attempt.
@@ -36,20 +44,22 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 		return nil, d, err
 	}
 	next.previous, next.failures, next.began = l.keys, l.failures, l.began
-	next.startAt = time.Now().Add(d.Delay)
+	next.startAt, next.gone = time.Now().Add(d.Delay), l.gone
 	for _, m := range l.joined {
-		next.addMember(&memberState{Member: m.Member, seat: m.seat, away: true})
+		next.addMember(&memberState{Member: m.Member, seat: m.seat, away: true, lost: m.lost})
 	}
 	return next, d, nil
 }
 
-// decide decides whether there is another attempt: only if all agents are still there.
+// decide decides whether there is another attempt: only if all agents have settled, or others may
+// take their place.
 func (l *Leader) decide() restart.Decision {
 	v, policy := l.verdict, l.config.Restarts
-	if v.Kind != Failed || policy.Max == 0 {
+	if !v.MayRestart() || policy.Max == 0 {
 		return restart.Decision{}
 	}
-	missing := func(m *memberState) bool { return m.lost || !m.settled }
+	lost := func(m *memberState) bool { return m.lost }
+	missing := func(m *memberState) bool { return m.lost && !l.mayReplace(m) || !m.lost && !m.settled }
 	if !l.complete || slices.ContainsFunc(l.joined, missing) {
 		return restart.Decision{Reason: restart.Lost}
 	}
@@ -60,9 +70,13 @@ func (l *Leader) decide() restart.Decision {
 		return restart.Decision{Reason: restart.MPI}
 	}
 	f := restart.Failure{Code: v.Code, Took: v.Took}
-	if v.Signal != 0 {
+	switch {
+	case v.Kind == Lost:
+		f.Code, f.Took = restart.LostCode, l.verdictAt.Sub(l.agreed)
+	case v.Signal != 0:
 		f.Code = 128 + v.Signal
-	} else if v.Held == 0 { // otherwise it says that another worker has closed its connection
+	case v.Held > 0, slices.ContainsFunc(l.joined, lost): // it has probably lost its connection
+	default:
 		f.Message = v.Text
 	}
 	l.failures = append(l.failures, f)
@@ -78,7 +92,7 @@ func (l *Leader) forgetPrevious(ctx context.Context) error {
 	if err == nil {
 		end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(k.prefix))
 		ops := []clientv3.Op{clientv3.OpDelete(k.prefix, end)}
-		if first := len(l.failures) == 1; first {
+		if l.config.Attempt == 1 {
 			ops = []clientv3.Op{
 				clientv3.OpDelete(k.prefix, clientv3.WithRange(k.world())),
 				clientv3.OpDelete(k.world()+"\x00", end),
@@ -104,36 +118,63 @@ func (s *Session) Next(ctx context.Context, self Member, joinBy time.Time) (*Ses
 	if s.summary.Restart == nil {
 		return nil, errors.New("cannot join another attempt: there is none")
 	}
-	c := s.config
-	c.Attempt, c.Self, c.JoinBy = s.summary.Restart.Attempt, self, joinBy
-	c.Self.ID = s.config.Self.ID
-	next, err := newSession(s.client, c, s.present, s.vanish)
+	self.ID = s.config.Self.ID
+	next, err := s.inAttempt(s.summary.Restart.Attempt, self, joinBy)
 	if err != nil {
 		s.close(err, false)
 		return nil, err
 	}
-	next.registration = s.registration
-	if err := next.rejoin(ctx); err != nil {
+	next.returns = true
+	// ErrClosed: another agent has ended the job already, and this one has read how.
+	if err := next.enter(ctx); err != nil && err != ErrClosed {
 		next.loseStore(fmt.Errorf("%w: %w", ErrStoreLost, err))
 	}
 	return next, nil
 }
 
-// rejoin is join for an agent that is registered.
-func (s *Session) rejoin(ctx context.Context) error {
+// inAttempt leaves this attempt alone, and returns the session of a later one, which has not
+// joined.
+func (s *Session) inAttempt(attempt int, self Member, joinBy time.Time) (*Session, error) {
+	c := s.config
+	c.Attempt, c.Self, c.JoinBy = attempt, self, joinBy
+	next, err := newSession(s.client, c, s.present, s.vanish)
+	if err != nil {
+		return s, err
+	}
+	next.registration = s.registration
+	s.closeAttempt(errLeft)
+	return next, nil
+}
+
+// laterAttempt returns the attempt that an agent may join for which this one has no place: the
+// latest one or, if this is the latest and has failed, the one that follows. It is 0 if there is
+// none.
+func (s *Session) laterAttempt(ctx context.Context) (int, error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	events, stopWatch, err := watch(ctx, s.client, s.keys.signals())
+	found, err := s.get(ctx, s.keys.latest())
 	if err != nil {
-		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
+		return 0, err
 	}
-	s.stopWatch = stopWatch
-	defer s.wg.Go(func() { s.follow(events) })
-	_, err = s.putMember(ctx, nil)
-	if err == ErrClosed { // another agent has ended the job already, perhaps before the watch began
-		return s.readSignalsOnce(ctx)
+	if len(found.Kvs) > 0 {
+		l, err := decode[latest](found.Kvs[0].Value)
+		if err != nil || l.Attempt > s.config.Attempt {
+			return l.Attempt, err
+		}
 	}
-	return err
+	v, w := s.Verdict(), s.world.Load()
+	if v == nil || w == nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts {
+		return 0, nil
+	}
+	select {
+	case <-s.haveSettled:
+		if next := s.settled.Load().Restart; next != nil {
+			return next.Attempt, nil
+		}
+		return 0, nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
 }
 
 func (s *Session) readSignalsOnce(ctx context.Context) error {

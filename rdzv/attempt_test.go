@@ -140,7 +140,7 @@ func TestManyAttempts(t *testing.T) {
 	j.awaitKeys(attempts - 1)
 	all, err := j.store.Client().Get(j.ctx, DefaultPrefix, clientv3.WithPrefix(),
 		clientv3.WithCountOnly())
-	if most := int64(2*n + 2); err != nil || all.Count > most {
+	if most := int64(2*n + 3); err != nil || all.Count > most {
 		t.Errorf("%d keys are left, want at most %d (%v)", all.Count, most, err)
 	}
 	for i, sum := range j.finish(sessions, succeeded) {

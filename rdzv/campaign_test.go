@@ -103,7 +103,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 		"settled": func() error {
 			l.verdict = new(Verdict)
 			defer func() { l.verdict = nil }()
-			return l.writeSettled(p.ctx, restart.Decision{})
+			return l.writeSettled(p.ctx, nil, restart.Decision{})
 		},
 	} {
 		if err := write(); !errors.Is(err, errDeposed) {

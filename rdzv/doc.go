@@ -16,7 +16,8 @@
 // members, assigns the seats, publishes the world, and at the end publishes that all
 // agents have settled. The agent that detects the first failure writes the verdict. The
 // store accepts only one, so that all agents read the same one. After a failure the leader can
-// let the same agents form another attempt ([LeaderConfig.Restarts]), whose keys are others.
+// let the agents form another attempt ([LeaderConfig.Restarts]), whose keys are others. An agent
+// that is lost leaves its seat to another one ([LeaderConfig.Replaceable]).
 //
 // # Other stores
 //
@@ -43,6 +44,7 @@
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome
 //	signal/settled  all have settled, written by the leader    settled
+//	../latest       number of the latest attempt               latest
 //	signal/share/N  signal N is for all workers, of any agent  SharedSignal
 //	signal/ask/ASK  a question to all agents, of any of them   ask
 //	answer/ASK/ID   what an agent answers                      Answer

@@ -22,7 +22,8 @@ import (
 )
 
 // Join makes this agent a member of the job. It registers in the store, starts to watch the job's
-// signals, so that it misses none, and then publishes the member. ctx bounds only the call.
+// signals, so that it misses none, and then publishes the member. If agents were lost in a job with
+// restarts it joins the next attempt, in the place of one of them. ctx bounds only the call.
 //
 // It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place
 // for this agent, and [ErrStoreLost] if the store was lost meanwhile.
@@ -33,13 +34,28 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		vanish(err)
 		return nil, err
 	}
-	if err := s.join(ctx); err != nil {
+	err = s.join(ctx)
+	for refusal := err; noPlace(refusal) && s.registration != nil; refusal = err {
+		later, lost := s.laterAttempt(ctx)
+		if err = cmp.Or(lost, refusal); later == 0 {
+			break
+		}
+		if s, err = s.inAttempt(later, s.config.Self, s.config.JoinBy); err == nil {
+			err = s.enter(ctx)
+		}
+	}
+	if err != nil {
 		// After any other error the member may have been published.
-		_, occupied := errors.AsType[*OccupiedError](err)
-		s.close(err, occupied || err == ErrClosed || err == ErrFull)
+		s.close(err, noPlace(err))
 		return nil, err
 	}
 	return s, nil
+}
+
+// noPlace tells whether an attempt has no place for an agent.
+func noPlace(err error) bool {
+	_, occupied := errors.AsType[*OccupiedError](err)
+	return occupied || err == ErrClosed || err == ErrFull
 }
 
 // newSession returns the session of one attempt, which has not joined.
@@ -86,6 +102,12 @@ func (s *Session) join(ctx context.Context) error {
 		}
 		s.registration = stream
 	}
+	return s.enter(ctx)
+}
+
+// enter makes an agent that is registered a member of this attempt. If that has no place for it, it
+// has read the signals.
+func (s *Session) enter(ctx context.Context) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	events, stopWatch, err := watch(ctx, s.client, s.keys.signals())
@@ -93,8 +115,11 @@ func (s *Session) join(ctx context.Context) error {
 		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
 	}
 	s.stopWatch = stopWatch
-	s.wg.Go(func() { s.follow(events) })
+	defer s.wg.Go(func() { s.follow(events) })
 	_, err = s.putMember(ctx, nil)
+	if noPlace(err) { // they may have been written before the watch began
+		err = cmp.Or(s.readSignalsOnce(ctx), err)
+	}
 	return err
 }
 
@@ -195,9 +220,12 @@ func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 	}
 	host := s.keys.host(m.Node)
 	alone, own := host+strconv.Itoa(Unknown), host+strconv.Itoa(m.NodeRank)
-	free = []clientv3.Cmp{absent(alone), absent(own)}
-	if m.NodeRank == Unknown {
+	switch {
+	case s.returns: // its place is its own
+	case m.NodeRank == Unknown:
 		free = []clientv3.Cmp{absent(host).WithPrefix()}
+	default:
+		free = []clientv3.Cmp{absent(alone), absent(own)}
 	}
 	return free, []clientv3.Op{clientv3.OpPut(own, encode(occupant{m.Host, m.PID, m.NodeRank}),
 		clientv3.WithLease(s.leases.own))}

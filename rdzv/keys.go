@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,11 @@ type keys struct{ prefix string }
 // keysOf has the keys below a prefix that ends with a slash.
 func keysOf(prefix, job string, attempt int) keys {
 	return keys{prefix + "v1/" + url.PathEscape(job) + "/" + strconv.Itoa(attempt) + "/"}
+}
+
+// latest is the key of the number of the latest attempt after the first one.
+func (k keys) latest() string {
+	return path.Join(path.Dir(strings.TrimSuffix(k.prefix, "/")), "latest")
 }
 
 // run is the key of the present run of a job in a store that no agent hosts; all others are below

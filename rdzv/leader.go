@@ -49,6 +49,11 @@ type LeaderConfig struct {
 	// Restarts says after which failures the agents form another attempt. The zero value, after
 	// none, is required in a store that no agent hosts.
 	Restarts restart.Policy
+	// Replaceable says that the next attempt waits for another agent in place of one that is lost,
+	// until the join timeout. Otherwise the loss of an agent ends the job.
+	Replaceable bool
+	// Warn is called with what does not end the job, for people. May be nil.
+	Warn func(error)
 
 	stragglingAfter time.Duration // instead of 10 s, in tests
 	initTimes       initTimes     // instead of the default, in tests
@@ -83,19 +88,20 @@ type Leader struct {
 	lease     clientv3.LeaseID // of what it writes
 	leads     func()           // is called when it begins, unless all have settled
 
-	members   map[string]*memberState // by ID
-	joined    []*memberState          // in the order of the store
-	lostEarly map[string]bool         // IDs that were lost before their member was read
-	here      int                     // number of members that have joined this attempt
-	complete  bool                    // all agents have joined
-	exports   *Exports                // of rank 0's agent, nil if there are none
-	unready   int                     // number of members that have yet to confirm that they can start
-	pending   int                     // number of members to wait for: neither settled nor lost
-	found     Verdict                 // with whose problems a job with Check ends
+	members  map[string]*memberState // by ID
+	joined   []*memberState          // in the order of the store
+	gone     map[string]bool         // IDs of agents that are lost, whose members may come later
+	here     int                     // number of members that have joined this attempt
+	complete bool                    // all agents have joined
+	exports  *Exports                // of rank 0's agent, nil if there are none
+	unready  int                     // number of members that have yet to confirm that they can start
+	pending  int                     // number of members to wait for: neither settled nor lost
+	found    Verdict                 // with whose problems a job with Check ends
 
 	previous keys              // of the previous attempt; zero if this is the first one
 	failures []restart.Failure // of all attempts before
 	began    time.Time         // when the first world was published
+	agreed   time.Time         // when the world of this attempt was published
 
 	verdict      *Verdict
 	verdictAt    time.Time // when it was read
@@ -119,14 +125,15 @@ type Leader struct {
 // memberState is what the leader knows about a member.
 type memberState struct {
 	Member
-	seat    Seat
-	peers   []Endpoint
-	settled bool
-	lost    bool
-	away    bool     // has not joined this attempt, but was a member of the one before
-	ready   bool     // has confirmed that it can start, or said why not
-	ended   []Worker // as far as published before it settled
-	reached *reached // as far as published
+	seat     Seat
+	peers    []Endpoint
+	settled  bool
+	lost     bool
+	away     bool     // has not joined this attempt, but was a member of the one before
+	replaces string   // host of the lost agent whose seat it has taken over; "" if it is its own
+	ready    bool     // has confirmed that it can start, or said why not
+	ended    []Worker // as far as published before it settled
+	reached  *reached // as far as published
 }
 
 // NewLeader starts to watch the job. It must return before the first agent can connect to
@@ -154,7 +161,7 @@ func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {
 	}
 	return &Leader{
 		config: c, client: client, keys: k,
-		members: map[string]*memberState{}, lostEarly: map[string]bool{},
+		members: map[string]*memberState{}, gone: map[string]bool{},
 	}
 }
 
@@ -184,7 +191,7 @@ func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
 	}
 	next, decision, err := l.afterwards(ctx)
 	if err == nil {
-		err = l.writeSettled(ctx, decision)
+		err = l.writeSettled(ctx, next, decision)
 	}
 	if err != nil && next != nil {
 		next.cancel()
@@ -204,7 +211,7 @@ func (l *Leader) step(ctx context.Context) error {
 	case <-l.joinTimeout:
 		return l.joinTimedOut(ctx)
 	case <-l.startTime:
-		return l.agree(ctx)
+		return l.start(ctx)
 	case <-l.waiting:
 		l.reportWaiting()
 	case <-l.reportTime:

@@ -14,11 +14,11 @@ import (
 const opsPerTxn = 128
 
 // admit adds a member. When it is the last one the world is agreed. After the first attempt only
-// its agents are admitted.
+// its agents are admitted, and others in place of those that are lost.
 func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	state := l.members[id]
 	duplicate := state != nil && !state.away
-	if duplicate || l.complete || state == nil && l.later() {
+	if duplicate || l.complete || l.gone[id] && l.later() {
 		return nil // or one agent too many, which finds no seat
 	}
 	m, err := decode[Member](value)
@@ -31,25 +31,43 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	if err != nil {
 		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 	}
-	l.here++
-	l.limitJoin(m.JoinWithin)
-	if state != nil {
+	switch {
+	case state != nil:
 		state.Member, state.away = m, false
-	} else {
-		state = &memberState{Member: m, lost: l.lostEarly[id]}
+	case l.later():
+		if state = l.fill(m); state == nil {
+			return nil
+		}
+	default:
+		state = &memberState{Member: m, lost: l.gone[id]}
 		l.addMember(state)
 	}
+	l.here++
+	l.limitJoin(m.JoinWithin)
 	if state.lost {
 		return l.writeVerdict(ctx, l.lossOf(state))
 	}
-	if l.here < l.config.Agents || l.verdict != nil {
+	return l.start(ctx)
+}
+
+// start agrees on the world if all have joined, when the delay has passed.
+func (l *Leader) start(ctx context.Context) error {
+	if !l.allHere() || l.verdict != nil {
 		return nil
 	}
 	if wait := time.Until(l.startAt); wait > 0 {
-		l.complete, l.startTime = true, time.After(wait)
+		l.startTime = time.After(wait)
 		return nil
 	}
 	return l.agree(ctx)
+}
+
+// allHere tells whether all agents of the job have joined this attempt.
+func (l *Leader) allHere() bool {
+	if l.later() {
+		return l.here == len(l.joined)
+	}
+	return l.here == l.config.Agents
 }
 
 func (l *Leader) addMember(m *memberState) {
@@ -86,8 +104,11 @@ func (l *Leader) reportWaiting() {
 
 // joinTimedOut ends a job whose agents have not all joined in time.
 func (l *Leader) joinTimedOut(ctx context.Context) error {
-	if l.complete {
+	if l.complete || l.allHere() {
 		return nil
+	}
+	if v := l.vacantTooLong(); v != nil {
+		return l.writeVerdict(ctx, *v)
 	}
 	members := l.allMembers()
 	roster := rosterOf(members, l.config.Agents, l.config.Nodes)
@@ -99,12 +120,11 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 }
 
 // agree assigns the seats of all members and publishes the world, or ends the job if it
-// cannot start. The members of a later attempt have the same seats, because they are in the order
-// in which they joined the first one.
+// cannot start. A later attempt has the seats of the first one.
 func (l *Leader) agree(ctx context.Context) error {
 	l.complete = true
 	members := l.allMembers()
-	world, seats, problem := assign(members)
+	world, seats, problem := l.assign(members)
 	for i, m := range members {
 		if problem == nil && seats[m.ID].Rank == 0 {
 			members[i].Problems = slices.Concat(m.Problems, m.Rank0Problems)
@@ -120,15 +140,27 @@ func (l *Leader) agree(ctx context.Context) error {
 	for _, m := range l.joined {
 		m.seat = seats[m.ID]
 	}
+	l.agreed = time.Now().UTC()
 	if l.began.IsZero() {
-		l.began = time.Now().UTC()
+		l.began = l.agreed
 	}
 	world.Job, world.Attempt, world.Began = l.config.Job, l.config.Attempt, l.began
-	world.MaxRestarts = l.config.Restarts.Max
+	world.MaxRestarts, world.Replaced = l.config.Restarts.Max, l.replaced()
 	if err := l.publish(ctx, world); err != nil || !l.later() {
 		return err
 	}
 	return l.forgetPrevious(ctx)
+}
+
+func (l *Leader) assign(members []Member) (World, map[string]Seat, *Problem) {
+	if !l.later() {
+		return assign(members)
+	}
+	seats := map[string]Seat{}
+	for _, m := range l.joined {
+		seats[m.ID] = m.seat
+	}
+	return worldOf(members, seats), seats, nil
 }
 
 // check returns the verdict of a job that cannot start, which has no problems if it can. problem is

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"rdzv/rdzv/restart"
 )
 
@@ -73,16 +75,19 @@ func (l *Leader) result() Verdict {
 // yet read here. The loss of an agent that has settled does not end the job.
 func (l *Leader) markLost(ctx context.Context, id string) error {
 	m := l.members[id]
+	l.gone[id] = true
 	switch {
-	case m == nil && l.complete:
+	case m == nil && (l.complete || l.later()):
 		return nil // one agent too many
 	case m == nil:
-		l.lostEarly[id] = true
 		v := verdictOf(Lost)
 		v.By = id
 		return l.writeVerdict(ctx, v, l.keys.member(id))
 	case m.lost:
 		return nil
+	case l.later() && !l.complete && l.verdict == nil && l.mayReplace(m):
+		l.warn(fmt.Errorf("%w; waiting for another agent in its place", new(m.lostVerdict())))
+		return l.vacate(ctx, m)
 	}
 	m.lost = true
 	if m.settled {
@@ -115,7 +120,7 @@ func (m *memberState) lostVerdict() Verdict {
 
 // writeSettled publishes that all agents have settled or were lost, or that the timeout has
 // expired, and the next attempt, or why there is none.
-func (l *Leader) writeSettled(ctx context.Context, d restart.Decision) error {
+func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decision) error {
 	var unsettled []string
 	for _, m := range l.joined {
 		if !m.settled && !m.lost {
@@ -123,8 +128,10 @@ func (l *Leader) writeSettled(ctx context.Context, d restart.Decision) error {
 		}
 	}
 	s := settled{Unsettled: list(cut(unsettled)), NoRestart: d.Reason}
-	if d.Restart {
-		s.Restart = &Restart{Attempt: l.config.Attempt + 1, Delay: d.Delay}
+	ops := []clientv3.Op{}
+	if next != nil {
+		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: d.Delay, Vacant: next.vacancies()}
+		ops = append(ops, l.put(l.keys.latest(), encode(latest{next.config.Attempt})))
 	}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
 		s.Unreported, s.Successes = m.lost, l.successesBefore()
@@ -132,7 +139,8 @@ func (l *Leader) writeSettled(ctx context.Context, d restart.Decision) error {
 	if l.verdict.Kind == Ended {
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
-	if err := l.commit(ctx, nil, l.put(l.keys.settled(), encode(s))); err != nil {
+	ops = append(ops, l.put(l.keys.settled(), encode(s)))
+	if err := l.commit(ctx, nil, ops...); err != nil {
 		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
 	}
 	return nil

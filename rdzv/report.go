@@ -25,10 +25,10 @@ func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 }
 
 // ReportLoss reports the loss of something without which this agent's workers must not
-// run, such as the launcher. text is a sentence.
-func (s *Session) ReportLoss(ctx context.Context, text string) error {
+// run, such as the launcher. text is a sentence. After a final loss no other attempt follows.
+func (s *Session) ReportLoss(ctx context.Context, text string, final bool) error {
 	v := s.verdictOf(Lost)
-	v.Text = text
+	v.Text, v.Final = text, final
 	return s.endWith(ctx, v)
 }
 

@@ -108,6 +108,7 @@ type Session struct {
 	wg        sync.WaitGroup
 
 	registration registration // of all attempts; nil in the process that hosts the store
+	returns      bool         // this agent was a member of the attempt before
 	leads        atomic.Bool  // this agent is the elected leader
 
 	answering   context.Context // of answers to other agents; ends with store or at Leave

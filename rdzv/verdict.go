@@ -46,6 +46,8 @@ type Verdict struct {
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
 	// (Lost), why no world can be agreed (Unready), or who has Ended the job if PID is 0.
 	Text string `json:"text,omitempty"`
+	// Final says that no other attempt follows a loss, because its agent cannot run workers any more.
+	Final bool `json:"final,omitempty"`
 
 	Problems     []NodeProblem `json:"problems,omitempty"` // Unready, Incomplete
 	MoreProblems int           `json:"more_problems,omitempty"`
@@ -70,6 +72,9 @@ func unready(text string) Verdict {
 
 // verdictOf returns a verdict that is not about a worker.
 func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Unknown, LocalRank: Unknown} }
+
+// MayRestart tells whether another attempt may follow in a job with restarts.
+func (v *Verdict) MayRestart() bool { return v.Kind == Failed || v.Kind == Lost && !v.Final }
 
 func (v *Verdict) Error() string {
 	switch {

@@ -18,6 +18,9 @@ type World struct {
 	// MaxRestarts is how many attempts there may be after the first one.
 	MaxRestarts int `json:"max_restarts,omitempty"`
 
+	// Replaced are agents that have taken over the seats of lost ones in this attempt.
+	Replaced []Replaced `json:"replaced,omitempty"`
+
 	// Began is when the leader published the world of the first attempt. It tells this run of the job
 	// from others.
 	Began time.Time `json:"began"`

@@ -19,6 +19,9 @@ type Policy struct {
 // missing (127).
 func NeverCodes() []int { return []int{2, 93, 121, 124, 125, 126, 127} }
 
+// LostCode is the exit code of a job that has lost an agent.
+const LostCode = 123
+
 // Failure is the first failure of an attempt.
 type Failure struct {
 	Code int // exit code, 128+n for signal n
@@ -35,7 +38,7 @@ const (
 	Exhausted Reason = "max_restarts"  // there have been Policy.Max restarts
 	Code      Reason = "exit_code"     // the exit code is one after which there is none
 	Repeated  Reason = "same_message"  // two attempts failed early with the same message: a bug
-	Lost      Reason = "agent_missing" // an agent was lost, or did not stop its workers in time
+	Lost      Reason = "agent_missing" // no agent takes the place of a lost one, or one did not settle
 	MPI       Reason = "mpi"           // the launcher lets each task run one MPI program
 )
 
