@@ -154,8 +154,8 @@ func (o *options) execGroups() []group {
 			o.headStartRow(),
 		}},
 		{title: "Restarts", rows: []flagRow{
-			{"--max-restarts N", "if a worker fails, stop all workers of the job and start them again, at " +
-				"most N times (0)", &o.maxRestarts},
+			{"--max-restarts N", "if a worker fails or a node is lost, stop all workers of the job and " +
+				"start them again, at most N times (0)", &o.maxRestarts},
 			{"--no-restart-on CODES", "not after these exit codes, comma-separated, and never after 2, " +
 				"93, 121 and 124 to 127", &o.noRestartOn},
 		}},

@@ -29,7 +29,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		worker.Stopped = true // the worker has not failed by itself
 		lost := fmt.Sprintf(
 			"lost the watchdog of rank %d on %s; its workers were killed", worker.Rank, host.Name())
-		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost) }
+		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true

@@ -6,6 +6,7 @@ import (
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/restart"
 	"rdzv/wrap"
 )
 
@@ -114,6 +115,7 @@ type Waiting struct {
 // whose ranks follow from Seat. Every agent reports it, unless the job ends before.
 type WorldAgreed struct {
 	rdzv.World
+	Announce bool // this agent tells the user who has taken over the ranks of lost agents (Replaced)
 }
 
 // NodesDiffer says that the nodes differ in a fact that should be the same on all of them, such as
@@ -178,15 +180,20 @@ type JobEnded struct {
 	// Etcd are the URLs of Config.Etcd. StoreLost says why it, or a shared store, was lost; "" if it
 	// was not, or an agent hosts the store.
 	Etcd, StoreLost string
+	// NoRestart is why no other attempt follows the loss of an agent, and Hint what to try; "" in a
+	// job without restarts.
+	NoRestart restart.Reason
+	Hint      string
 }
 
-// AttemptFailed says that a worker failed in a job whose workers may be started again
-// (Config.Restarts). Every agent reports it, as soon as it learns of it, in place of [JobEnded].
-// When all agents have settled, [Restarting] follows, or JobEnded if the workers are not restarted.
+// AttemptFailed says that a worker failed, or an agent was lost, in a job whose workers may be
+// started again (Config.Restarts). Every agent reports it, as soon as it learns of it, in place of
+// [JobEnded]. When all agents have settled, [Restarting] follows, or JobEnded if no other attempt
+// does.
 type AttemptFailed struct {
 	Attempt  int           // which has failed; 0 is the first
-	Verdict  *rdzv.Verdict // its kind is rdzv.Failed
-	Own      bool          // Verdict is about a worker of this agent
+	Verdict  *rdzv.Verdict // its kind is rdzv.Failed or rdzv.Lost
+	Own      bool          // Verdict is about a worker of this agent, or about this agent
 	Announce bool          // this agent tells the user: under a launcher, the host of the store does
 }
 
@@ -196,7 +203,10 @@ type Restarting struct {
 	Attempt     int           // which begins
 	MaxRestarts int           // how many there may be after the first one
 	Delay       time.Duration // before its workers start
-	Announce    bool          // as in AttemptFailed
+	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
+	// agents in their place.
+	Vacant   []rdzv.NodeRanks
+	Announce bool // as in AttemptFailed
 }
 
 // Settling says that not all agents have settled 1 s after the end of the job or of an attempt.

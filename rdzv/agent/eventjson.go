@@ -54,12 +54,14 @@ func jsonForm(e Event) any {
 	case JobEnded:
 		return jobEndedForm{
 			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Leads, e.Own, e.Announce, e.StoreHost,
-			e.StoreRank, e.Etcd, e.StoreLost,
+			e.StoreRank, e.Etcd, e.StoreLost, e.NoRestart, e.Hint,
 		}
 	case AttemptFailed:
 		return attemptFailedFormOf(e)
 	case Restarting:
-		return restartingForm{e.Attempt, e.MaxRestarts, e.Delay.Seconds(), e.Announce}
+		return restartingForm{
+			e.Attempt, e.MaxRestarts, e.Delay.Seconds(), layoutFormOf(e.Vacant), e.Announce,
+		}
 	case Settling:
 		return settlingFormOf(e)
 	case FailureReported:
@@ -102,6 +104,14 @@ type worldForm struct {
 	StoreHost  string       `json:"store_host,omitempty"`
 	StoreRank  int          `json:"store_rank"`
 	Seat       seatForm     `json:"seat"`
+
+	Replaced []replacedForm `json:"replaced,omitempty"`
+}
+
+type replacedForm struct {
+	Ranks string `json:"ranks"`
+	Host  string `json:"host"`
+	Lost  string `json:"lost_host"`
 }
 
 type initProgressForm struct {
@@ -140,13 +150,17 @@ type seatForm struct {
 }
 
 func worldFormOf(w rdzv.World) worldForm {
-	return worldForm{
+	form := worldForm{
 		Job: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts,
 		WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost,
 		StoreRank: w.StoreRank,
 		Layout:    layoutFormOf(w.Layout), Seat: seatForm(w.Seat),
 	}
+	for _, r := range w.Replaced {
+		form.Replaced = append(form.Replaced, replacedForm(r))
+	}
+	return form
 }
 
 func layoutFormOf(nodes []rdzv.NodeRanks) (form []layoutForm) {

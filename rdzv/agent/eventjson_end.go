@@ -58,6 +58,9 @@ type jobEndedForm struct {
 	StoreRank int          `json:"store_rank"`
 	Etcd      string       `json:"etcd,omitempty"`
 	StoreLost string       `json:"store_lost,omitempty"`
+
+	NoRestart restart.Reason `json:"no_restart,omitempty"`
+	Hint      string         `json:"hint,omitempty"`
 }
 
 type verdictForm struct {
@@ -99,6 +102,8 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 
 type attemptFailedForm struct {
 	Attempt    int     `json:"attempt"`
+	Kind       string  `json:"kind"`
+	Text       string  `json:"text"`
 	Host       string  `json:"host"`
 	Rank       int     `json:"rank"`
 	LocalRank  int     `json:"local_rank"`
@@ -114,9 +119,12 @@ type attemptFailedForm struct {
 func attemptFailedFormOf(e AttemptFailed) attemptFailedForm {
 	form := attemptFailedForm{Attempt: e.Attempt, Own: e.Own, Announce: e.Announce}
 	if v := e.Verdict; v != nil {
+		form.Kind, form.Text = string(v.Kind), v.Error()
 		form.Host, form.Rank, form.LocalRank, form.PID = v.Host, v.Rank, v.LocalRank, v.PID
-		form.ExitCode, form.Signal = workerCode(v.Code, v.Signal), signalName(v.Signal)
-		form.RanSeconds, form.Message = v.Took.Seconds(), v.Text
+		form.Signal, form.RanSeconds = signalName(v.Signal), v.Took.Seconds()
+		if v.Kind == rdzv.Failed {
+			form.ExitCode, form.Message = workerCode(v.Code, v.Signal), v.Text
+		}
 	}
 	return form
 }
@@ -125,7 +133,9 @@ type restartingForm struct {
 	Attempt      int     `json:"attempt"`
 	MaxRestarts  int     `json:"max_restarts"`
 	DelaySeconds float64 `json:"delay_seconds"`
-	Announce     bool    `json:"announce"`
+
+	Vacant   []layoutForm `json:"vacant,omitempty"`
+	Announce bool         `json:"announce"`
 }
 
 type settlingForm struct {

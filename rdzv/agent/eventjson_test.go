@@ -47,7 +47,7 @@ func TestMarshalEvent(t *testing.T) {
 		Alone{Waited: 3 * time.Second, NoBeacon: true, Store: "10.77.0.11",
 			JoinLine: "RDZV_JOIN=secret"},
 		Waiting{roster, 5 * time.Second},
-		WorldAgreed{rdzv.World{
+		WorldAgreed{World: rdzv.World{
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
 			MasterAddr: "10.77.0.11", MasterPort: 41235,
 			Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-7"}, {Host: "node2", Ranks: "8-15"}},

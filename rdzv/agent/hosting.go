@@ -41,7 +41,8 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leads := c.leaderConfig()
 	leads.Lost = s.Lost()
-	leads.Restarts = l.Config.Restarts
+	leads.Restarts, leads.Replaceable = l.Config.Restarts, l.mayReplace()
+	leads.Warn = func(err error) { c.events.diagnose(Warning, err) }
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()

@@ -156,5 +156,5 @@ func (in *interrupts) orphaned(why *LauncherDiedError) {
 // loseSession writes to the store that the launcher is dead.
 func (in *interrupts) loseSession() {
 	s, why := in.session, in.orphan.Error()
-	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why) })
+	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why, true) })
 }

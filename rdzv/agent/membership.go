@@ -93,7 +93,7 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 	if m.world.Seat.Rank != 0 {
 		m.releasePort()
 	}
-	m.events.send(WorldAgreed{m.world})
+	m.events.send(WorldAgreed{m.world, m.announcesRestart()})
 }
 
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another

@@ -15,6 +15,7 @@ import (
 	"rdzv/rdzv/agent/internal/devicefiles"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/restart"
 	"rdzv/wrap"
 )
 
@@ -48,7 +49,26 @@ func (m *membership) rejoin(in *interrupts) error {
 
 // mayRestart tells whether another attempt may follow how this one has ended. The leader decides.
 func (m *membership) mayRestart(v *rdzv.Verdict) bool {
-	return v != nil && v.Kind == rdzv.Failed && m.world.Attempt < m.world.MaxRestarts
+	return v != nil && v.MayRestart() && m.world.Attempt < m.world.MaxRestarts
+}
+
+// mayReplace tells whether an agent that is lost can be started again: without a launcher, if it
+// then finds the store without searching for agents that have all met.
+func (l *Local) mayReplace() bool {
+	return l.Placement.Launcher == envmap.None && (l.Config.Store != "" || l.Config.Join != "")
+}
+
+// notReplaced is what to try about a job that ends because an agent was lost, although it has
+// restarts.
+func (l *Local) notReplaced() string {
+	switch {
+	case l.mayReplace():
+		return ""
+	case l.Placement.Launcher == envmap.None:
+		return "with --store HOST the others wait for a lost agent to be started again"
+	}
+	return "submit the job again, with a program that continues from its snapshot: under " +
+		string(l.Placement.Launcher) + " no agent can take the place of a lost one"
 }
 
 // reportEnd reports the end of the job, or of an attempt that another one may follow.
@@ -63,9 +83,22 @@ func (m *membership) reportEnd() {
 	})
 }
 
+// notRestarted is the event of the job's end after an attempt that might have been followed by
+// another one.
+func (m *membership) notRestarted(reason restart.Reason) JobEnded {
+	e := m.jobEnded()
+	if e.Verdict.Kind != rdzv.Lost {
+		return e // FailureReported has the reason
+	}
+	if e.NoRestart = reason; reason == restart.Lost {
+		e.Hint = m.local.notReplaced()
+	}
+	return e
+}
+
 func (m *membership) restarting(r rdzv.Restart) Restarting {
 	return Restarting{
-		Attempt: r.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: r.Delay,
+		Attempt: r.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: r.Delay, Vacant: r.Vacant,
 		Announce: m.announcesRestart(),
 	}
 }

@@ -181,7 +181,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 		m.events.diagnose(Verbose, err)
 	}
 	if m.apart == nil && m.mayRestart(m.session.Verdict()) {
-		m.events.send(m.jobEnded()) // only the attempt's end has been reported
+		m.events.send(m.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
 	}
 	m.reportCheck(summary.Verdict)
 	r = Result{

@@ -2,8 +2,10 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
 
@@ -25,13 +27,61 @@ func (c *Console) restarting(e agent.Restarting) {
 		line = fmt.Sprintf("restarting all workers in %v (restart %d of %d)", e.Delay.Round(time.Second),
 			e.Attempt, e.MaxRestarts)
 	}
+	if len(e.Vacant) > 0 {
+		line = fmt.Sprintf("waiting%s for an agent in place of %s (restart %d of %d)", c.upToTimeout(),
+			placesOf(e.Vacant), e.Attempt, e.MaxRestarts)
+	}
 	if c.held != "" {
 		line = c.held + "; " + line
 	}
 	c.attempt, c.held = false, ""
-	if e.Announce {
-		c.Info("%s", line)
-	} else {
+	if !e.Announce {
 		c.Verbose("%s", line)
+		return
+	}
+	c.Info("%s", line)
+	if len(e.Vacant) > 0 {
+		c.suggest("start it again with the same command, there or on another node")
+	}
+}
+
+// upToTimeout is " up to 10m0s", or "" without a limit.
+func (c *Console) upToTimeout() string {
+	if c.joinTimeout == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" up to %v", c.joinTimeout)
+}
+
+// placesOf is "node2 (ranks 4-7), node3 (rank 8)".
+func placesOf(nodes []rdzv.NodeRanks) string {
+	texts := make([]string, len(nodes))
+	for i, node := range nodes {
+		texts[i] = fmt.Sprintf("%s (%s)", node.Host, withRanks(node.Ranks))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// withRanks is "rank 8" or "ranks 4-7".
+func withRanks(ranks string) string {
+	if strings.ContainsAny(ranks, "-,") {
+		return "ranks " + ranks
+	}
+	return "rank " + ranks
+}
+
+// replaced writes which agents have taken over the ranks of lost ones.
+func (c *Console) replaced(e agent.WorldAgreed) {
+	for _, r := range e.Replaced {
+		line := fmt.Sprintf("%s takes over %s of %s", r.Host, withRanks(r.Ranks), r.Lost)
+		if r.Host == r.Lost {
+			line = fmt.Sprintf("%s runs %s again", r.Host, withRanks(r.Ranks))
+		}
+		line += fmt.Sprintf(" (restart %d of %d)", e.Attempt, e.MaxRestarts)
+		if e.Announce {
+			c.Info("%s", line)
+		} else {
+			c.Verbose("%s", line)
+		}
 	}
 }

@@ -129,6 +129,7 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s "+
 		"MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
+	c.replaced(e)
 	if e.Seat.Rank == 0 && w.Nodes > 1 && w.Attempt == 0 {
 		c.Info("%s", startLine(w))
 	}

@@ -35,6 +35,7 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	default:
 		c.Error("%s", c.EndLine(e))
 		c.Hint(strings.Join(v.Hints(), "\n"))
+		c.Hint(e.Hint)
 	}
 }
 
