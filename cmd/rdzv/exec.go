@@ -182,7 +182,7 @@ func (e *execution) event(event agent.Event) {
 	case agent.Placed:
 		catchSignals(e.report.signals)
 	case agent.WorldAgreed:
-		e.report.WorldSize = event.World.Size
+		e.report.WorldSize, e.report.Attempt = event.World.Size, event.World.Attempt
 	case agent.JobEnded:
 		defer e.report.early(event) // it may take some seconds
 	}

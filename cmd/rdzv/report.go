@@ -20,6 +20,7 @@ type report struct {
 	Job       string   `json:"job,omitempty"`
 	Program   []string `json:"program,omitempty"`
 	WorldSize int      `json:"world_size,omitempty"` // 0 if the world was not agreed
+	Attempt   int      `json:"attempt,omitempty"`    // the last one that was agreed; 0 is the first
 	ExitCode  int      `json:"exit_code"`            // as a shell shows it: 128+n for signal n
 	Message   string   `json:"message,omitempty"`
 	*failure
