@@ -167,9 +167,7 @@ func (r *run) supervise(ctx context.Context) {
 			r.guard.order(watchdog.Record{Kind: watchdog.Kill})
 			late = time.After(watchdog.KillWait + lateMargin)
 		case <-changed:
-			if frozen == nil {
-				frozen = r.guard.checkFrozen()
-			}
+			frozen = r.guard.childChanged(frozen)
 		case <-frozen:
 			frozen = r.guard.checkFrozen()
 		case <-late:
