@@ -55,6 +55,31 @@ def m_fail(a, spec, c):
         return aftermath(a, job, rows, w, start, [r for r in rows if r is not victim])
 
 
+def m_restart(a, spec, c):
+    """One child fails, as in fail, and all are started again."""
+    child = [a.child, "{out}", c["mode"], "1"]
+    with Job(a, spec, c, child, env=dict(RDZV_MAX_RESTARTS="1", PET_MAX_RESTARTS="1")) as job:
+        job.wait_started(a.limit)
+        time.sleep(0.5 + spec.get("polls", 0.5) * (a.rep + 0.5) / a.reps)
+        rows = job.starts()
+        with job.watch(rows) as w:
+            victim = rows[-2 if job.nodes == 1 else -1]
+            start, start_ns = now(), time.time_ns()
+            os.kill(victim["pid"], SIGNALS[c["how"]])
+            names = [rank(r) for r in rows if r is not victim]
+            w.until(names, start + a.limit)
+            children = w.seconds(names, start)
+            again = job.wait_files("start", a.limit, times=2)
+            restarted = job.starts()
+    old = {r["pid"] for r in rows}
+    result = dict(children_s=children, restart_s=None, after_s=None, bad="")
+    if again:
+        last = max(r["t"] for r in restarted if r["pid"] not in old)
+        result["restart_s"] = (last - start_ns) / 1e9
+        result["after_s"] = result["restart_s"] - children
+    return result
+
+
 def m_agent(a, spec, c):
     """SIGKILL to the target: parent (of the last rank) | parent0 (of rank 0) | agent (of the last
     rank, which may be further up) | launcher | nodeloss (all processes of the last node, after its

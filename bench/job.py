@@ -27,10 +27,11 @@ class NotStarted(Exception):
 class Job:
     """The processes of one run: child is the command line of each rank; in it, {out} stands for
     the directory in which the children leave their files. BENCH_NODE in a child's environment is
-    the number of its node if each node has a launch command of its own."""
+    the number of its node if each node has a launch command of its own. env are more variables of
+    the launch commands."""
     count = 0
 
-    def __init__(self, a, spec, c, child, port=None):
+    def __init__(self, a, spec, c, child, port=None, env=()):
         Job.count += 1
         self.id = f"b{os.getpid()}x{Job.count}"
         self.n, self.nodes, self.total = c["n"], c["nodes"], c["n"] * c["nodes"]
@@ -42,7 +43,7 @@ class Job:
             self.hosts.clear_slurm(a.limit)
         commands = self.commands(a, spec, child, port or free_port())
         self.start_ns, self.start = time.time_ns(), now()
-        env = dict(os.environ, BENCH_JOB=self.id, **(self.hosts.env if self.hosts else {}))
+        env = dict(os.environ, BENCH_JOB=self.id, **dict(env), **(self.hosts.env if self.hosts else {}))
         if spec.get("token"):
             env["RDZV_TOKEN"] = TOKEN
         numbered = self.nodes == 1 or "node" in spec
@@ -105,13 +106,13 @@ class Job:
             r.update(t=int(r["t"]), pid=int(r["pid"]))
         return sorted(rows, key=lambda r: int(r["rank"]) if r["rank"].isdigit() else 1 << 30)
 
-    def wait_files(self, kind, limit):
-        """Waits until all children have written a file of this kind; False if they have not within
-        the limit, or if all launch commands have returned before."""
+    def wait_files(self, kind, limit, times=1):
+        """Waits until all children have written so many files of this kind; False if they have not
+        within the limit, or if all launch commands have returned before."""
         end = now() + limit
         while now() < end:
             returned = None not in self.exit_codes()
-            if len(self.files(kind)) >= self.total:
+            if len(self.files(kind)) >= times * self.total:
                 return True
             if returned:
                 return False

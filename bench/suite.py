@@ -29,6 +29,8 @@ FIRST_TABLES = [
     ("seconds in all", "reduce_s", "n", "--spread"),
     ("seconds after the last import", "init_s", "n", "--spread", "--fast", "torchrun-static"),
 ]
+RESTART = [("seconds until all are restarted", "restart_s", "n"),
+           ("seconds after the last old rank has ended", "after_s", "n")]
 FIRST_AGAINST = "rdzv=torchrun-static,rdzv-mpirun=openmpi,rdzv-srun=srun"
 
 
@@ -85,6 +87,18 @@ PARTS = dict(
         "A worker is killed, two hosts", "The same on two hosts.",
         "fail --nodes 2 --how kill9 --n 2,32 --limit 8", PEERS,
         [("seconds until the others have ended", "children_s", "n")]),
+    restart=Part(
+        "All workers are restarted, one node",
+        "From SIGKILL to one of N ranks until the last of the N new ranks runs its first "
+        "instruction, with --max-restarts 1; and the part of it after the last of the old ranks has "
+        "ended. torchrun-tuned is torchrun with --monitor_interval 0.1.",
+        "restart --n 8,64 --limit 60", "torchrun-c10d,torchrun-tuned,rdzv", RESTART, reps=5,
+        against="rdzv=torchrun-tuned"),
+    restart2=Part(
+        "All workers are restarted, two hosts",
+        "The same on two hosts with N/2 ranks each; the columns are the ranks of one host.",
+        "restart --nodes 2 --n 4,32 --limit 60", "torchrun-c10d,torchrun-tuned,rdzv", RESTART,
+        reps=5, against="rdzv=torchrun-tuned"),
     tree=Part(
         "Descendants of a worker",
         "Each of 4 ranks has a descendant in a session of its own; one rank is killed, or exits "
