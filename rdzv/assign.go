@@ -12,20 +12,32 @@ import (
 // Tasks are in the order of order.go. Nodes have the given node ranks, otherwise the order of their
 // first tasks. If every agent has one worker, RANK is the launcher's rank; otherwise the ranks are
 // consecutive on each node.
-func assign(members []Member) (World, map[string]Seat, *Problem) {
+func assign(members []Member, spares int) (World, map[string]Seat, *Problem) {
 	if problem := checkNumbers(members); problem != nil {
 		return World{}, nil, problem
 	}
-	seats := seat(inOrder(members))
+	tasks, waiting, problem := withoutSpares(inOrder(members), spares)
+	if problem != nil {
+		return World{}, nil, problem
+	}
+	seats := seat(tasks)
+	for _, m := range waiting {
+		seats[m.ID] = spareSeat
+	}
 	return worldOf(members, seats), seats, nil
 }
 
 // worldOf returns the world of members with these seats.
 func worldOf(members []Member, seats map[string]Seat) World {
-	tasks := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
+	isSpare := func(m Member) bool { return seats[m.ID].Spare }
+	tasks := slices.DeleteFunc(slices.Clone(members), isSpare)
+	slices.SortFunc(tasks, func(a, b Member) int {
 		return cmp.Compare(seats[a.ID].Rank, seats[b.ID].Rank)
 	})
-	w := World{Agents: len(members), StoreRank: Unknown}
+	w := World{Agents: len(tasks), StoreRank: Unknown}
+	w.Spares, w.MoreSpares = cut(hostsOf(slices.DeleteFunc(slices.Clone(members), func(m Member) bool {
+		return !isSpare(m)
+	})))
 	for _, s := range seats {
 		w.Size += s.Slots
 		w.Nodes = max(w.Nodes, s.Node+1)
@@ -60,7 +72,7 @@ func nodesOf(tasks []Member) [][]Member {
 // worker, that worker has the task's rank.
 func seat(tasks []Member) map[string]Seat {
 	keepRanks := !slices.ContainsFunc(tasks, func(m Member) bool {
-		return m.Slots != 1 || m.Rank == Unknown
+		return m.Slots != 1 || m.Rank == Unknown || m.Rank >= len(tasks)
 	})
 	nodes := nodesOf(tasks)
 	nodeRanks := nodeRanksOf(nodes)

@@ -111,7 +111,7 @@ func seated(t *testing.T, members []Member) []Seat {
 	for i := range members {
 		members[i].ID = fmt.Sprint("agent-", i)
 	}
-	w, all, problem := assign(members)
+	w, all, problem := assign(members, 0)
 	if problem != nil {
 		t.Fatal(problem.Text)
 	}

@@ -48,6 +48,7 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 	for _, m := range l.joined {
 		next.addMember(&memberState{Member: m.Member, seat: m.seat, away: true, lost: m.lost})
 	}
+	next.seatSpares()
 	return next, d, nil
 }
 
@@ -59,8 +60,7 @@ func (l *Leader) decide() restart.Decision {
 		return restart.Decision{}
 	}
 	lost := func(m *memberState) bool { return m.lost }
-	missing := func(m *memberState) bool { return m.lost && !l.mayReplace(m) || !m.lost && !m.settled }
-	if !l.complete || slices.ContainsFunc(l.joined, missing) {
+	if !l.mayGoOn() {
 		return restart.Decision{Reason: restart.Lost}
 	}
 	isMPI := func(w Worker) bool { return w.MPI }

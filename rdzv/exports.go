@@ -69,7 +69,7 @@ func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) er
 // agent has a problem.
 func (l *Leader) readReady(ctx context.Context, id string, value []byte) error {
 	m := l.members[id]
-	if m == nil || m.ready || !l.complete {
+	if m == nil || m.ready || m.seat.Spare || !l.complete {
 		return nil
 	}
 	m.ready = true

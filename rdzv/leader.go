@@ -49,6 +49,8 @@ type LeaderConfig struct {
 	// Restarts says after which failures the agents form another attempt. The zero value, after
 	// none, is required in a store that no agent hosts.
 	Restarts restart.Policy
+	// Spares is how many of the agents run no workers until they take over the seat of a lost one.
+	Spares int
 	// Replaceable says that the next attempt waits for another agent in place of one that is lost,
 	// until the join timeout. Otherwise the loss of an agent ends the job.
 	Replaceable bool
@@ -140,8 +142,9 @@ type memberState struct {
 // the store, because it does not read what was written before; Run must be called next.
 // ctx bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
-	if c.Job == "" || c.Agents < 1 {
-		return nil, fmt.Errorf("cannot lead job %q of %d agents", c.Job, c.Agents)
+	if c.Job == "" || c.Agents < 1 || c.Spares < 0 || c.Spares >= c.Agents {
+		return nil, fmt.Errorf("cannot lead job %q of %d agents, %d of them spares", c.Job, c.Agents,
+			c.Spares)
 	}
 	l := newLeader(client, keysOf(DefaultPrefix, c.Job, c.Attempt), c)
 	// One watch over all keys delivers members, outcomes and the verdict in the order in

@@ -132,13 +132,16 @@ func (l *Leader) agree(ctx context.Context) error {
 		}
 	}
 	if l.exports != nil && l.exports.Confirm {
-		l.unready = len(l.joined) // they report their problems and facts again
+		l.unready = world.Agents // they report their problems and facts again
 	} else if v := l.check(members, problem); problem != nil || l.ends(v) {
 		return l.writeVerdict(ctx, v)
 	}
 	l.introducePeers(members)
 	for _, m := range l.joined {
-		m.seat = seats[m.ID]
+		if m.seat = seats[m.ID]; m.seat.Spare { // it has no workers that could end
+			m.settled = true
+			l.pending--
+		}
 	}
 	l.agreed = time.Now().UTC()
 	if l.began.IsZero() {
@@ -154,7 +157,7 @@ func (l *Leader) agree(ctx context.Context) error {
 
 func (l *Leader) assign(members []Member) (World, map[string]Seat, *Problem) {
 	if !l.later() {
-		return assign(members)
+		return assign(members, l.config.Spares)
 	}
 	seats := map[string]Seat{}
 	for _, m := range l.joined {

@@ -93,8 +93,8 @@ func (l *Leader) initProgress() InitProgress {
 	first := func(u Unreached) bool { return len(missing) == 0 || u.Rank < p.First.Rank }
 	for _, m := range l.joined {
 		list, node := m.unreached(), m.seat.Node
-		p.Ranks += m.Slots
-		p.Reached += m.Slots - len(list)
+		p.Ranks += m.seat.Slots
+		p.Reached += m.seat.Slots - len(list)
 		for _, u := range list {
 			if first(u) {
 				p.First, p.Host = u, m.Host

@@ -86,10 +86,12 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 	case m.lost:
 		return nil
 	case l.later() && !l.complete && l.verdict == nil && l.mayReplace(m):
-		l.warn(fmt.Errorf("%w; waiting for another agent in its place", new(m.lostVerdict())))
 		return l.vacate(ctx, m)
 	}
 	m.lost = true
+	if m.seat.Spare && l.complete && l.verdict == nil {
+		l.warn(l.spareLost(m))
+	}
 	if m.settled {
 		return nil
 	}

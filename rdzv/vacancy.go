@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -29,21 +30,56 @@ func (m *memberState) ranks() NodeRanks {
 }
 
 // mayReplace tells whether another agent may take over the seat of this one, if that is lost: only
-// if it runs all workers of its node.
+// if it runs all workers of its node. Nobody need replace a spare.
 func (l *Leader) mayReplace(m *memberState) bool {
-	return l.config.Replaceable && m.seat.Slots == m.seat.LocalSize
+	return m.seat.Spare ||
+		m.seat.Slots == m.seat.LocalSize && (l.config.Replaceable || l.spare() != nil)
+}
+
+// mayGoOn tells whether others may take the place of all agents that are lost, and those that are
+// not have settled.
+func (l *Leader) mayGoOn() bool {
+	vacant, spares := 0, 0
+	for _, m := range l.joined {
+		switch {
+		case m.seat.Spare && !m.lost:
+			spares++
+		case m.seat.Spare:
+		case m.lost && m.seat.Slots == m.seat.LocalSize:
+			vacant++
+		case m.lost, !m.settled:
+			return false
+		}
+	}
+	return l.complete && (vacant <= spares || l.config.Replaceable)
 }
 
 // vacate makes the seat of an agent vacant that is lost before the workers of a later attempt have
-// started.
+// started, or gives it to a spare.
 func (l *Leader) vacate(ctx context.Context, m *memberState) error {
 	m.lost = true
 	l.pending--
-	if m.away {
-		return nil
+	switch spare := l.spare(); {
+	case m.seat.Spare:
+		l.warn(l.spareLost(m))
+	case spare != nil:
+		l.warn(fmt.Errorf("%w; %s takes its place", new(m.lostVerdict()), spare.Host))
+	default:
+		l.warn(fmt.Errorf("%w; waiting for another agent in its place", new(m.lostVerdict())))
 	}
-	m.away = true
-	l.here--
+	if !m.away {
+		m.away = true
+		l.here--
+		if err := l.forget(ctx, m); err != nil {
+			return err
+		}
+	}
+	l.seatSpares()
+	return l.start(ctx)
+}
+
+// forget deletes what an agent that is lost has put to join.
+func (l *Leader) forget(ctx context.Context, m *memberState) error {
 	ops := []clientv3.Op{clientv3.OpDelete(l.keys.member(m.ID))}
 	if m.occupiesHost() { // it may be started again there
 		host := l.keys.host(m.Node) + strconv.Itoa(m.NodeRank)
@@ -89,7 +125,7 @@ func (l *Leader) fill(m Member) *memberState {
 			address(m), lost.Host, m.Slots, lost.seat.Slots))
 		return nil
 	}
-	state := &memberState{Member: m, seat: lost.seat, replaces: lost.Host}
+	state := &memberState{Member: m, seat: lost.seat, replaces: cmp.Or(lost.replaces, lost.Host)}
 	l.joined[at], l.members[m.ID] = state, state
 	l.pending++
 	return state

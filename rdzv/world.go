@@ -12,12 +12,15 @@ type World struct {
 	Job     string `json:"job"`
 	Attempt int    `json:"attempt"` // which attempt at running the workers; 0 is the first
 	Size    int    `json:"size"`    // number of workers
-	Agents  int    `json:"agents"`  // number of agents
+	Agents  int    `json:"agents"`  // number of agents that run workers
 	Nodes   int    `json:"nodes"`   // number of nodes
 
 	// MaxRestarts is how many attempts there may be after the first one.
 	MaxRestarts int `json:"max_restarts,omitempty"`
 
+	// Spares are at most 8 nodes whose agents wait for the loss of another one.
+	Spares     []string `json:"spares,omitempty"`
+	MoreSpares int      `json:"more_spares,omitempty"`
 	// Replaced are agents that have taken over the seats of lost ones in this attempt.
 	Replaced []Replaced `json:"replaced,omitempty"`
 
@@ -57,6 +60,10 @@ type Seat struct {
 	LocalSize int `json:"local_size"` // workers on its node
 	Node      int `json:"node"`       // rank of its node
 	Slots     int `json:"slots"`      // workers of this agent
+	// Spare says that the agent runs no workers in this attempt: it waits for the loss of another
+	// one, whose seat it takes over in the next attempt. Slots is 0 then, and the ranks are Unknown. Such an
+	// agent does not settle.
+	Spare bool `json:"spare,omitempty"`
 }
 
 // seatValue is the value of seat/ID.

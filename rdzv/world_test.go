@@ -26,7 +26,7 @@ func TestLayout(t *testing.T) {
 		for i := range members {
 			members[i].ID = fmt.Sprint("agent-", i)
 		}
-		w, _, problem := assign(members[:n])
+		w, _, problem := assign(members[:n], 0)
 		if got := fmt.Sprint(w.Layout); problem != nil || got != want {
 			t.Errorf("%d ranks: layout %s, want %s", n, got, want)
 		}
