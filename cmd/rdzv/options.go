@@ -49,6 +49,7 @@ type options struct {
 
 	maxRestarts int
 	noRestartOn commaList
+	spares      int
 	finalCodes  []int // of noRestartOn
 
 	shareSignals commaList
@@ -156,6 +157,9 @@ func (o *options) execGroups() []group {
 		{title: "Restarts", rows: []flagRow{
 			{"--max-restarts N", "if a worker fails or a node is lost, stop all workers of the job and " +
 				"start them again, at most N times (0)", &o.maxRestarts},
+			{"--spares N", "N further nodes wait, and take over the ranks of lost ones (0): the last ones " +
+				"of srun or, without a launcher, nodes besides those of --nodes; implies " +
+				"--max-restarts N unless that is given", &o.spares},
 			{"--no-restart-on CODES", "not after these exit codes, comma-separated, and never after 2, " +
 				"93, 121 and 124 to 127", &o.noRestartOn},
 		}},
@@ -261,6 +265,7 @@ func (o *options) config(a *app) agent.Config {
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
 		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.maxRestarts, Never: o.finalCodes},
+		Spares:    o.spares,
 		HeadStart: o.headStart, Strict: o.strict, ShareSignals: o.shared,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
@@ -273,6 +278,9 @@ func (o *options) config(a *app) agent.Config {
 	}
 	if o.tag {
 		c.Tag = console.Tags(a.stdout, a.stderr, a.env["TERM"], a.env["NO_COLOR"] != "")
+	}
+	if !o.flags.Changed("max-restarts") {
+		c.Restarts.Max = o.spares
 	}
 	if o.flags.Changed("node-rank") {
 		c.NodeRank = &o.nodeRank

@@ -91,6 +91,11 @@ type Config struct {
 	// [AttemptFailed]. That of the agent that hosts the store counts. Not with Etcd.
 	Restarts restart.Policy
 
+	// Spares is how many agents of the job run no workers until they take over the ranks of a lost
+	// one: without a launcher besides Nodes, under srun among its tasks, one on each node. All agents
+	// must have the same. Not with Etcd.
+	Spares int
+
 	// ShareSignals are the signals, SIGUSR1 and SIGUSR2 alone, that this agent shares: one of them
 	// that an agent receives goes to the workers of all agents, once, also if several agents receive
 	// it within 2 s. All agents of a job should share the same.
@@ -243,6 +248,8 @@ func (c *Config) checkValues() error {
 		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
 	case c.Etcd.Given() && c.Restarts.Max != 0:
 		return errors.New("workers are not restarted if an etcd cluster is the store")
+	case c.Spares < 0 || c.Spares > 0 && c.Restarts.Max == 0:
+		return fmt.Errorf("%d spares: must not be negative, and need restarts", c.Spares)
 	case c.Restarts.Max < 0:
 		return fmt.Errorf("%d restarts: must not be negative", c.Restarts.Max)
 	case c.MasterPort < 0 || c.MasterPort > maxPort:

@@ -105,7 +105,9 @@ type worldForm struct {
 	StoreRank  int          `json:"store_rank"`
 	Seat       seatForm     `json:"seat"`
 
-	Replaced []replacedForm `json:"replaced,omitempty"`
+	Spares     []string       `json:"spares,omitempty"`
+	MoreSpares int            `json:"more_spares,omitempty"`
+	Replaced   []replacedForm `json:"replaced,omitempty"`
 }
 
 type replacedForm struct {
@@ -147,6 +149,8 @@ type seatForm struct {
 	LocalSize int `json:"local_world_size"`
 	Node      int `json:"node_rank"`
 	Slots     int `json:"workers"`
+
+	Spare bool `json:"spare,omitempty"`
 }
 
 func worldFormOf(w rdzv.World) worldForm {
@@ -156,6 +160,7 @@ func worldFormOf(w rdzv.World) worldForm {
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost,
 		StoreRank: w.StoreRank,
 		Layout:    layoutFormOf(w.Layout), Seat: seatForm(w.Seat),
+		Spares: w.Spares, MoreSpares: w.MoreSpares,
 	}
 	for _, r := range w.Replaced {
 		form.Replaced = append(form.Replaced, replacedForm(r))

@@ -25,7 +25,7 @@ type exports struct {
 // mayRunRank0 tells whether rank 0 may be one of this agent's workers.
 func (l *Local) mayRunRank0() bool {
 	p := l.Placement
-	return p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
+	return l.Config.Spares > 0 || p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
 }
 
 // readExports determines the exports from the configuration, the environment and the file.
@@ -102,7 +102,7 @@ func (m *membership) takeExports(ctx context.Context) error {
 	if !m.later {
 		m.noteExports()
 	}
-	if e == nil {
+	if e == nil || m.world.Seat.Spare {
 		return nil
 	}
 	local, err := m.withExports(ctx, e.Sealed)

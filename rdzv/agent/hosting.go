@@ -41,6 +41,9 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leads := c.leaderConfig()
 	leads.Lost = s.Lost()
+	if l.Config.Check == nil { // spares are checked like other nodes
+		leads.Spares = l.Config.Spares
+	}
 	leads.Restarts, leads.Replaceable = l.Config.Restarts, l.mayReplace()
 	leads.Warn = func(err error) { c.events.diagnose(Warning, err) }
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)

@@ -115,8 +115,8 @@ func (l *Local) countAgents() error {
 			"unset them, or use them with --launcher env, or ignore them with --launcher none",
 		}
 	case p.Launcher == envmap.None:
-		l.Agents = max(l.Config.Nodes, 1)
-		return l.takeNodeRank()
+		l.Agents = max(l.Config.Nodes, 1) + l.Config.Spares
+		return cmp.Or(l.checkSpares(), l.takeNodeRank())
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
 		return hinted{
 			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
@@ -126,7 +126,7 @@ func (l *Local) countAgents() error {
 	default:
 		l.Agents = p.Size
 	}
-	return nil
+	return l.checkSpares()
 }
 
 // takeNodeRank takes the given node rank if no launcher has placed this agent.

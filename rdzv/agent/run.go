@@ -133,13 +133,21 @@ func (m *membership) work(in *interrupts) *workers {
 		m.settle(nil)
 		return w
 	}
-	m.observed.runs(w)
+	if m.world.Seat.Spare {
+		m.observed.enter(status.Spare)
+	} else {
+		m.observed.runs(w)
+	}
 	m.reported = make(chan struct{})
 	context.AfterFunc(m.session.Context(), func() {
 		defer close(m.reported)
 		m.observed.enter(status.Ending)
 		m.reportEnd()
 	})
+	if m.world.Seat.Spare {
+		<-m.reported
+		return w
+	}
 	if m.local.Config.Check != nil {
 		m.settle(nil, m.links()...)
 		<-m.reported

@@ -49,7 +49,9 @@ type Job struct {
 	Ranks     []Rank  `json:"ranks"`        // in order; none before the world is agreed
 	// Waiting are the agents that wait for others to join.
 	Waiting []Peer `json:"waiting,omitempty"`
-	Text    string `json:"error,omitempty"` // why nothing is known
+	// Spares are the agents that wait for the loss of another one.
+	Spares []Peer `json:"spares,omitempty"`
+	Text   string `json:"error,omitempty"` // why nothing is known
 }
 
 // Phase is what the agents of a job are doing.
@@ -61,6 +63,7 @@ const (
 	Ending  Phase = "ending"  // the job or an attempt has ended, and they stop their workers
 	// Restarting: the workers of an attempt have ended, and those of the next one do not run yet.
 	Restarting Phase = "restarting"
+	Spare      Phase = "spare" // it waits for the loss of another agent, of a job that runs
 )
 
 // Peer is an agent.
@@ -145,6 +148,10 @@ func (j *Job) add(p rdzv.Peer, a Agent) {
 	}
 	if a.State == Joining {
 		j.Waiting = append(j.Waiting, Peer{p.Host, p.PID})
+	}
+	if a.State == Spare {
+		j.Spares = append(j.Spares, Peer{p.Host, p.PID})
+		a.State = Running
 	}
 	if j.State == "" || a.State == Ending && j.State != Ending { // some learn of the end later
 		j.State, j.Seconds, j.Ending = a.State, a.Seconds, a.Ending

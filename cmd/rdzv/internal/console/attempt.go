@@ -70,6 +70,14 @@ func withRanks(ranks string) string {
 	return "rank " + ranks
 }
 
+// spare writes that this agent runs no workers.
+func (c *Console) spare(e agent.WorldAgreed) {
+	c.replaced(e)
+	if e.Attempt == 0 {
+		c.Info("waiting as a spare: this node takes over the ranks of one that is lost")
+	}
+}
+
 // replaced writes which agents have taken over the ranks of lost ones.
 func (c *Console) replaced(e agent.WorldAgreed) {
 	for _, r := range e.Replaced {

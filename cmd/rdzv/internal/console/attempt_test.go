@@ -27,10 +27,40 @@ func TestRestartLines(t *testing.T) {
 		WorldSize: 1, PID: 71, Code: 1, Attempt: 3, NoRestart: restart.Exhausted,
 	}}
 	const last = "rdzv: not restarted: this was the last of 4 attempts (--max-restarts 3)\n"
+	gone := &rdzv.Verdict{Kind: rdzv.Lost, Rank: 4, Ranks: 4, Host: "node2", PID: 72}
+	lost := agent.AttemptFailed{Verdict: gone, Announce: true}
+	const lostLine = "rdzv: lost the agent of ranks 4 to 7 (pid 72 on node2): it disconnected unexpectedly"
+	vacant := first
+	vacant.Vacant = []rdzv.NodeRanks{{Host: "node2", Ranks: "4-7"}, {Host: "node3", Ranks: "8"}}
+	world := func(announce bool, host string) agent.WorldAgreed {
+		w := agent.WorldAgreed{Announce: announce, World: rdzv.World{Attempt: 1, MaxRestarts: 3}}
+		w.Replaced = []rdzv.Replaced{{Ranks: "4-7", Host: host, Lost: "node2"}}
+		return w
+	}
 	for name, test := range map[string]struct {
 		events []agent.Event
 		want   string
 	}{
+		"a spare": {
+			[]agent.Event{lost, first, world(true, "node5")},
+			lostLine + "; restarting all workers (restart 1 of 3)\n" +
+				"rdzv: node5 takes over ranks 4-7 of node2 (restart 1 of 3)\n",
+		},
+		"another agent announces the spare": {[]agent.Event{world(false, "node5")}, ""},
+		"vacancies": {
+			[]agent.Event{lost, vacant, world(true, "node2")},
+			lostLine + "; waiting up to 10m0s for an agent in place of node2 (ranks 4-7), node3 (rank 8) " +
+				"(restart 1 of 3)\nrdzv: hint: start it again with the same command, there or on another node\n" +
+				"rdzv: node2 runs ranks 4-7 again (restart 1 of 3)\n",
+		},
+		"no replacement": {
+			[]agent.Event{lost, agent.JobEnded{Verdict: gone, Announce: true, Hint: "x"}},
+			lostLine + "\nrdzv: hint: x\n",
+		},
+		"no replacement, slowly": {
+			[]agent.Event{lost, agent.Settling{}, agent.JobEnded{Verdict: gone, Announce: true, Hint: "x"}},
+			lostLine + "\nrdzv: hint: x\n",
+		},
 		"at once":      {[]agent.Event{failed, first}, line + "; restarting all workers (restart 1 of 3)\n"},
 		"with a delay": {[]agent.Event{failed, second}, line + "; restarting all workers in 1s (restart 2 of 3)\n"},
 		"slowly":       {[]agent.Event{failed, agent.Settling{}, first}, line + "\nrdzv: restarting all workers (restart 1 of 3)\n"},
@@ -45,7 +75,7 @@ func TestRestartLines(t *testing.T) {
 		"own, a later attempt": {[]agent.Event{failed, agent.Settling{}, first, own, report}, line + "\nrdzv: restarting all workers (restart 1 of 3)\n" + line + "\n" + last},
 	} {
 		var out strings.Builder
-		c := &Console{out: &out}
+		c := &Console{out: &out, joinTimeout: 10 * time.Minute}
 		for _, e := range test.events {
 			c.Event(e)
 		}

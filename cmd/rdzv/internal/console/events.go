@@ -121,6 +121,10 @@ func (c *Console) storeFound(e agent.StoreFound) {
 }
 
 func (c *Console) worldAgreed(e agent.WorldAgreed) {
+	if e.Seat.Spare {
+		c.spare(e)
+		return
+	}
 	w, last := e.World, e.Seat.Rank+e.Seat.Slots-1
 	ranks := fmt.Sprintf("rank %d", last)
 	if e.Seat.Slots > 1 {
@@ -130,7 +134,7 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 		"MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
 	c.replaced(e)
-	if e.Seat.Rank == 0 && w.Nodes > 1 && w.Attempt == 0 {
+	if e.Seat.Rank == 0 && (w.Nodes > 1 || len(w.Spares) > 0) && w.Attempt == 0 {
 		c.Info("%s", startLine(w))
 	}
 }
@@ -156,8 +160,8 @@ func startLine(w rdzv.World) (line string) {
 		if first > len(w.Layout) || first == w.Nodes-1 {
 			continue // not all are known, or the list would leave out none
 		}
-		line = fmt.Sprintf("%d ranks on %d nodes", w.Size, w.Nodes) +
-			nodeList(w.Layout, first) + "; rank 0 at " + w.MasterAddr
+		line = Plural(w.Size, "rank") + " on " + Plural(w.Nodes, "node") +
+			nodeList(w.Layout, first) + spareList(w) + "; rank 0 at " + w.MasterAddr
 		if len("rdzv: "+line) <= lineWidth {
 			break
 		}
@@ -181,6 +185,15 @@ func nodeList(nodes []rdzv.NodeRanks, first int) string {
 		}
 	}
 	return ": " + strings.Join(texts, ", ")
+}
+
+// spareList is " and 1 spare (node5)", or "" without spares.
+func spareList(w rdzv.World) string {
+	n := len(w.Spares) + w.MoreSpares
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %s (%s)", Plural(n, "spare"), shortList(w.Spares))
 }
 
 // lineWidth is the maximum length of a line that can be shortened.

@@ -69,6 +69,14 @@ func writeNotes(b *strings.Builder, j status.Job) {
 	if slices.Sort(hosts); len(hosts) > 0 {
 		writeFolded(b, "", "agents: "+visible(shortList(slices.Compact(hosts))))
 	}
+	if len(j.Spares) > 0 {
+		var spares []string
+		for _, p := range j.Spares {
+			spares = append(spares, p.Host)
+		}
+		slices.Sort(spares)
+		writeFolded(b, "\n", Plural(len(spares), "spare")+": "+visible(shortList(spares)))
+	}
 	if missing := j.NotReached(); len(missing) > 0 {
 		has := "have"
 		if len(missing) == 1 {

@@ -35,6 +35,8 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	default:
 		c.Error("%s", c.EndLine(e))
 		c.Hint(strings.Join(v.Hints(), "\n"))
+	}
+	if e.Announce {
 		c.Hint(e.Hint)
 	}
 }

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"rdzv/envmap"
+)
+
+// checkSpares rejects spares that the launcher would not let take over the ranks of a lost agent.
+func (l *Local) checkSpares() error {
+	p, n := l.Placement, l.Config.Spares
+	slurm := p.Launcher == envmap.Slurm || p.Launcher == envmap.SlurmPMI
+	switch {
+	case n == 0:
+		return nil
+	case p.Launcher == envmap.None && l.Config.Nodes == 0:
+		return hinted{
+			errors.New("cannot keep spares: the number of nodes is not given"),
+			fmt.Sprintf("give --nodes N, and start the command on %d more", n),
+		}
+	case p.Launcher != envmap.None && !slurm:
+		return hinted{
+			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
+			"use srun, or start rdzv on every node with --launcher none --nodes N",
+		}
+	case slurm && p.LocalSize != 1:
+		return hinted{
+			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node", p.LocalSize),
+			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
+				"rdzv exec --nproc-per-node N",
+		}
+	case n >= l.Agents:
+		return fmt.Errorf("cannot keep %s: the job has %s", plural(n, "spare"),
+			plural(l.Agents, "node"))
+	}
+	return nil
+}
