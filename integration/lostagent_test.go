@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // inAttempts is a program whose ranks write their pid, host and MASTER_ADDR to DIR/ATTEMPT/RANK and
@@ -25,7 +26,7 @@ type replacedJob struct {
 	agents  map[int]*process // by host
 }
 
-// replacedJob starts a job with an agent on each of the hosts 1 to n, which restarts once.
+// replacedJob starts a job with an agent on each of the hosts 1 to n, whose second attempt succeeds.
 func (c *cluster) replacedJob(t *testing.T, n int, flags ...string) *replacedJob {
 	t.Helper()
 	j := &replacedJob{clusterPlace: c.newPlace(t), agents: map[int]*process{}}
@@ -40,17 +41,17 @@ func (c *cluster) replacedJob(t *testing.T, n int, flags ...string) *replacedJob
 	return j
 }
 
-func (j *replacedJob) startAgent(host int) *process {
+func (j *replacedJob) startAgent(host int, flags ...string) {
 	j.t.Helper()
-	j.agents[host] = j.on(host, rdzvExec(j.flags, j.program)...)
-	return j.agents[host]
+	j.agents[host] = j.on(host, rdzvExec(append(flags, j.flags...), j.program)...)
 }
 
-// ranks waits until all ranks of an attempt have started, checks that they are on these hosts, two on
-// each, and returns their pids.
+// ranks waits until all ranks of an attempt have started, checks that they are on these hosts, two
+// on each, and returns their pids.
 func (j *replacedJob) ranks(attempt int, hosts ...string) (pids []int) {
 	j.t.Helper()
 	var found []string
+	master := "10.77.0.1" + strings.TrimPrefix(hosts[0], "node")
 	for _, host := range hosts {
 		for range 2 {
 			rank := len(pids)
@@ -61,7 +62,7 @@ func (j *replacedJob) ranks(attempt int, hosts ...string) (pids []int) {
 				j.t.Fatalf("rank %d of attempt %d has not started", rank, attempt)
 			}
 			pid, rest, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-			if want := host + " 10.77.0.11"; rest != want {
+			if want := host + " " + master; rest != want {
 				j.t.Errorf("rank %d of attempt %d is on %s, want %s", rank, attempt, rest, want)
 			}
 			n, err := strconv.Atoi(pid)
@@ -90,47 +91,95 @@ func (j *replacedJob) end(want ...string) {
 	}
 }
 
-// The agent of a node is lost in different ways, and is started again on the same node or on another
-// one. All workers of the job start again with the same ranks; no attempt has others.
-func TestLostAgentIsStartedAgain(t *testing.T) {
+// Agents are lost in different ways, and are started again on the same node or on another one, or
+// replaced by spares. All workers of the job start again with the same ranks; no attempt has others.
+func TestLostAgentIsReplaced(t *testing.T) {
 	c := newCluster(t, 4)
-	nodes := []string{"--nodes", "3"}
-	killed, moved := c.replacedJob(t, 3, nodes...), c.replacedJob(t, 3, nodes...)
-	cut, watchdog := c.replacedJob(t, 3, nodes...), c.replacedJob(t, 3, nodes...)
-	const lost, waits = "lost the agent of ranks 4 to 5 ", "for an agent in place of node3 (ranks 4-5)"
-	all := []string{"node1", "node2", "node3"}
-	again := func(j *replacedJob, host int) {
-		j.agents[1].waitFor(waits)
-		j.startAgent(host)
-	}
-	pids := map[*replacedJob][]int{}
-	for _, j := range []*replacedJob{killed, moved, cut, watchdog} {
-		pids[j] = j.ranks(0, all...)
-	}
-	kill(parentOf(parentOf(pids[killed][5])))
-	kill(parentOf(parentOf(pids[moved][5])))
-	kill(parentOf(pids[watchdog][5]))
-	again(killed, 3)
-	again(moved, 4)
-	delete(moved.agents, 3)
-	killed.ranks(1, all...)
-	moved.ranks(1, "node1", "node2", "node4")
-	watchdog.ranks(1, all...)
-	killed.end(lost, waits, "node3 runs ranks 4-5 again (restart 1 of 3)")
-	moved.end(lost, waits, "node4 takes over ranks 4-5 of node3 (restart 1 of 3)")
-	watchdog.end("lost the watchdog of rank ", "restarting all workers (restart 1 of 3)")
-
-	old := cut.agents[3]
+	three, spare := []string{"--nodes", "3"}, []string{"--nodes", "3", "--spares", "1"}
+	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}
+	cut, spareForCut := c.replacedJob(t, 3, three...), c.replacedJob(t, 4, spare...)
+	running := map[*replacedJob][]int{cut: cut.ranks(0, all...), spareForCut: spareForCut.ranks(0, all...)}
+	disconnected := time.Now()
 	c.hosts("cut", "3")
-	old.checkCode(123)
-	cut.agents[1].waitFor(waits)
-	for _, pid := range pids[cut] {
-		if commandLine(pid)[0] == "sleep" {
-			t.Errorf("when the others wait, worker %d of the attempt before is alive", pid)
+	spareForCut.ranks(1, moved...)
+	t.Logf("a spare runs %v after its node was disconnected", time.Since(disconnected))
+	for j, pids := range running {
+		j.agents[3].checkCode(123)
+		delete(j.agents, 3)
+		j.agents[1].waitFor("restart 1 of 3")
+		for _, pid := range pids {
+			if commandLine(pid)[0] == "sleep" {
+				t.Errorf("worker %d of attempt 0 is alive in attempt 1", pid)
+			}
 		}
 	}
 	c.hosts("heal", "3")
-	again(cut, 3)
+	cut.startAgent(3)
 	cut.ranks(1, all...)
-	cut.end(lost, waits, "node3 runs ranks 4-5 again (restart 1 of 3)")
+	cut.end(lostNode3, waitsForNode3, "node3 runs ranks 4-5 again (restart 1 of 3)")
+	spareForCut.end("6 ranks on 3 nodes: node1 0-1, node2 2-3, node3 4-5 and 1 spare (node4)", lostNode3,
+		"node4 takes over ranks 4-5 of node3 (restart 1 of 3)")
 }
+
+const (
+	lostNode3     = "lost the agent of ranks 4 to 5 "
+	waitsForNode3 = "for an agent in place of node3 (ranks 4-5)"
+)
+
+func TestKilledAgentIsReplaced(t *testing.T) {
+	c := newCluster(t, 4)
+	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}
+	three, spare := []string{"--nodes", "3"}, []string{"--nodes", "3", "--spares", "1"}
+	var scenarios []scenario
+	for _, s := range []struct {
+		name         string
+		agents       int
+		flags        []string
+		kill         func(j *replacedJob, workers []int)
+		again        int      // the host on which an agent is started; 0 for none
+		hosts, lines []string // in attempt 1
+	}{
+		{"again", 3, three, killAgent, 3, all, []string{lostNode3, waitsForNode3,
+			"node3 runs ranks 4-5 again (restart 1 of 3)"}},
+		{"elsewhere", 3, three, killAgent, 4, moved, []string{lostNode3, waitsForNode3,
+			"node4 takes over ranks 4-5 of node3 (restart 1 of 3)"}},
+		{"watchdog", 3, three, func(_ *replacedJob, workers []int) { kill(parentOf(workers[5])) }, 0, all,
+			[]string{"lost the watchdog of rank ", "restarting all workers (restart 1 of 3)"}},
+		{"spare", 4, spare, killAgent, 0, moved, []string{lostNode3,
+			"node4 takes over ranks 4-5 of node3 (restart 1 of 3)"}},
+		{"spare is lost", 4, spare, func(j *replacedJob, workers []int) {
+			kill(j.agents[4].cmd.Process.Pid)
+			j.agents[1].waitFor("lost the spare on node4")
+			delete(j.agents, 4)
+			kill(workers[5])
+		}, 0, all, []string{"the job goes on with 0 spares", "restarting all workers (restart 1 of 3)"}},
+	} {
+		scenarios = append(scenarios, scenario{s.name, func(t *testing.T) {
+			j := c.replacedJob(t, s.agents, s.flags...)
+			s.kill(j, j.ranks(0, all...))
+			if s.hosts[2] != "node3" || s.again != 0 {
+				delete(j.agents, 3)
+			}
+			if s.again != 0 {
+				j.agents[1].waitFor(waitsForNode3)
+				j.startAgent(s.again)
+			}
+			j.ranks(1, s.hosts...)
+			j.end(s.lines...)
+		}})
+	}
+	scenarios = append(scenarios, scenario{"rank 0", func(t *testing.T) {
+		j := c.replacedJob(t, 0, "--nodes", "2", "--spares", "1", "--store", "node2")
+		for host := 1; host <= 3; host++ {
+			j.startAgent(host, "--node-rank", strconv.Itoa(host-1))
+		}
+		kill(parentOf(parentOf(j.ranks(0, "node1", "node2")[0])))
+		delete(j.agents, 1)
+		j.ranks(1, "node3", "node2")
+		j.agents[1] = j.agents[2]
+		j.end("node3 takes over ranks 0-1 of node1 (restart 1 of 3)")
+	}})
+	runConcurrently(t, scenarios)
+}
+
+func killAgent(_ *replacedJob, workers []int) { kill(parentOf(parentOf(workers[5]))) }
