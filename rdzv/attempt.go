@@ -75,6 +75,7 @@ func (l *Leader) decide() restart.Decision {
 		f.Code, f.Took = restart.LostCode, l.verdictAt.Sub(l.agreed)
 	case v.Signal != 0:
 		f.Code = 128 + v.Signal
+	case v.LastLine:
 	case v.Held > 0, slices.ContainsFunc(l.joined, lost): // it has probably lost its connection
 	default:
 		f.Message = v.Text

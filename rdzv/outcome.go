@@ -41,6 +41,8 @@ type Worker struct {
 	Age time.Duration `json:"age,omitempty"`
 	// Held is how long after its end its failure is reported.
 	Held time.Duration `json:"held,omitempty"`
+	// LastLine says that Text is only the last line of its stdout and stderr.
+	LastLine bool `json:"last_line,omitempty"`
 }
 
 func (w Worker) ok() bool { return w.Code == 0 && w.Signal == 0 }

@@ -45,7 +45,8 @@ type Verdict struct {
 
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
 	// (Lost), why no world can be agreed (Unready), or who has Ended the job if PID is 0.
-	Text string `json:"text,omitempty"`
+	Text     string `json:"text,omitempty"`
+	LastLine bool   `json:"last_line,omitempty"` // Failed: see Worker
 	// Final says that no other attempt follows a loss, because its agent cannot run workers any more.
 	Final bool `json:"final,omitempty"`
 
@@ -61,6 +62,7 @@ func failedVerdict(id, host string, w Worker) Verdict {
 		Kind: Failed, By: id, Host: host, PID: w.PID,
 		Rank: w.Rank, LocalRank: w.LocalRank,
 		Code: w.Code, Signal: w.Signal, Took: w.Took, Held: w.Held, Text: w.Text,
+		LastLine: w.LastLine,
 	}
 }
 

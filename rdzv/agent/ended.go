@@ -70,6 +70,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		e.oom = kills > w.oomBefore
 	}
 	e.findings, e.joined = postmortem.Examine(r.Stderr, e.file, r.Signal != 0), r.Joined
+	worker.LastLine = e.findings.LastLine && r.Joined // it may be of stdout
 	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}

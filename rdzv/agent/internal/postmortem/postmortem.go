@@ -13,7 +13,8 @@ import (
 type Findings struct {
 	// Message is one line that names the failure, such as "ValueError: no such file"; "" if
 	// there is none.
-	Message string
+	Message  string
+	LastLine bool // Message is only the last line
 	// Lines are the traceback, or the last lines of stderr.
 	Lines []string
 }
@@ -25,14 +26,14 @@ type Findings struct {
 func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
 	f.Lines, f.Message = lastLines(stderr)
 	if f.Message == "" && !killed {
-		f.Message = lastText(f.Lines)
+		f.Message, f.LastLine = lastText(f.Lines), true
 	}
 	message, traceback := readErrorFile(errorFile)
 	if traceback != "" {
 		f.Lines = strings.Split(traceback, "\n")
 	}
 	if message != "" {
-		f.Message = message
+		f.Message, f.LastLine = message, false
 	}
 	return f
 }

@@ -116,6 +116,11 @@ func TestMessage(t *testing.T) {
 			t.Errorf("%q: message %q, want %q", stderr, got, want)
 		}
 	}
+	for stderr, want := range map[string]bool{"step 17\n": true, tracebackStart + "\nE: x\n": false} {
+		if got := Examine([]byte(stderr), "", false).LastLine; got != want {
+			t.Errorf("%q: only the last line: %v, want %v", stderr, got, want)
+		}
+	}
 	if got := Examine([]byte("step 17\n"), "", true).Message; got != "" {
 		t.Errorf("killed by a signal: message %q, want none", got)
 	}
