@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -22,19 +21,24 @@ import (
 type login struct {
 	user, password string
 
-	token atomic.Pointer[token] // nil if the next call has to log in
-	busy  chan struct{}         // full while a call logs in
+	token  atomic.Pointer[token] // nil if the next call has to log in
+	first  chan struct{}         // full while a call logs in
+	second chan struct{}         // full while another call does, because the first got no answer
 }
 
 // token is what a login returns; it is empty if the cluster has no users.
 type token struct{ text string }
 
 // patience is how long a call waits for the login of another one. That may be sent to a member
-// whose host has disappeared; the next login is sent to another member.
-const patience = 500 * time.Millisecond
+// whose host has disappeared; the next login is sent to another member. There are at most two,
+// because the members may be overloaded with logins.
+const patience = 250 * time.Millisecond
 
 func newLogin(user, password string) *login {
-	return &login{user: user, password: password, busy: make(chan struct{}, 1)}
+	return &login{
+		user: user, password: password,
+		first: make(chan struct{}, 1), second: make(chan struct{}, 1),
+	}
 }
 
 // dialOptions are those of a client that logs in. Its own interceptors call these.
@@ -52,15 +56,11 @@ func (l *login) get(ctx context.Context, conn *grpc.ClientConn) (t *token, fresh
 	if t := l.token.Load(); t != nil {
 		return t, false, nil
 	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case l.busy <- struct{}{}:
-		defer func() { <-l.busy }()
-	case <-late.C:
-	case <-ctx.Done():
-		return nil, false, status.FromContextError(ctx.Err()).Err()
+	done, err := l.turn(ctx)
+	if err != nil {
+		return nil, false, err
 	}
+	defer done()
 	if t := l.token.Load(); t != nil {
 		return t, false, nil
 	}
@@ -74,6 +74,25 @@ func (l *login) get(ctx context.Context, conn *grpc.ClientConn) (t *token, fresh
 	return t, true, nil
 }
 
+// turn waits until the call may log in. Perhaps another one has done so meanwhile.
+func (l *login) turn(ctx context.Context) (done func(), err error) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	var second chan struct{}
+	for {
+		select {
+		case l.first <- struct{}{}:
+			return func() { <-l.first }, nil
+		case second <- struct{}{}:
+			return func() { <-l.second }, nil
+		case <-late.C:
+			second = l.second
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
 // forget makes the next call log in, unless another one has done so since it got the token.
 func (l *login) forget(t *token) { l.token.CompareAndSwap(t, nil) }
 
@@ -85,7 +104,8 @@ func (t *token) send(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, t.text)
 }
 
-// call makes a call, twice if the token is refused: etcd has not executed it then.
+// call makes a call, twice if the token is refused: etcd has not executed it then. A login is sent
+// without a token, because etcd 3.4 refuses one with an expired token.
 func (l *login) call(
 	ctx context.Context, method string, request, answer any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -119,55 +139,4 @@ func refused(why string) bool {
 		}
 	}
 	return false
-}
-
-// open opens a stream, whose token is the one with which it was opened.
-func (l *login) open(
-	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
-	streamer grpc.Streamer, opts ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	t, fresh, err := l.get(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(t.send(ctx))
-	s, err := streamer(ctx, desc, conn, method, opts...)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return &stream{ClientStream: s, login: l, token: t, proven: !fresh, cancel: cancel}, nil
-}
-
-// stream is a stream that forgets the token when etcd refuses it.
-type stream struct {
-	grpc.ClientStream
-	login  *login
-	token  *token
-	proven bool // the token was accepted at some time
-	cancel context.CancelFunc
-}
-
-// RecvMsg receives a message. If etcd refuses a watch because of the stream's token the client gets
-// an error with which it opens another stream for all its watches, and continues them there. etcd
-// 3.4 then says that the user has no permission; that is believed only with a new token.
-func (s *stream) RecvMsg(m any) error {
-	err := s.ClientStream.RecvMsg(m)
-	w, watch := m.(*etcdserverpb.WatchResponse)
-	switch {
-	case err != nil && refused(status.Convert(err).Message()):
-		s.login.forget(s.token)
-	case err == nil && watch && w.Canceled && (refused(w.CancelReason) ||
-		strings.HasSuffix(w.CancelReason, rpctypes.ErrPermissionDenied.Error())):
-		s.login.forget(s.token)
-		if s.proven {
-			err = status.Error(codes.Unavailable, w.CancelReason)
-		}
-	case err == nil && watch && w.Created:
-		s.proven = true
-	}
-	if err != nil {
-		s.cancel()
-	}
-	return err
 }

@@ -23,8 +23,8 @@ import (
 	"rdzv/rdzv/etcd"
 )
 
-// A client logs in once, and again when its token has become invalid. Its watches go on then, and
-// others can begin on their stream.
+// A client logs in once, and again when its token has become invalid. Its streams go on then, and
+// other watches can begin on that of the first.
 func TestLogins(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
@@ -48,11 +48,11 @@ func testLogins(t *testing.T, tokens string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	renewals, err := client.KeepAlive(ctx, granted.ID)
+	renewals, err := etcdserverpb.NewLeaseClient(client.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-renewals
+	renew(t, renewals, granted.ID)
 	put(t, client, "/rdzv/first", "1")
 	awaitValue(t, first, "1")
 	if n := logins(t, url) - before; n != 1 {
@@ -60,6 +60,7 @@ func testLogins(t *testing.T, tokens string) {
 	}
 	refuseTokens(t, url)
 	before = logins(t, url)
+	renew(t, renewals, granted.ID)
 	second := client.Watch(clientv3.WithRequireLeader(ctx), "/rdzv/second",
 		clientv3.WithCreatedNotify())
 	if created := <-second; !created.Created || created.Err() != nil {
@@ -108,6 +109,19 @@ func put(t *testing.T, client *clientv3.Client, key, value string) {
 	t.Helper()
 	if _, err := client.Put(within(t), key, value); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func renew(
+	t *testing.T, renewals etcdserverpb.Lease_LeaseKeepAliveClient, lease clientv3.LeaseID,
+) {
+	t.Helper()
+	request := &etcdserverpb.LeaseKeepAliveRequest{ID: int64(lease)}
+	if err := renewals.Send(request); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := renewals.Recv(); err != nil || answer.TTL <= 0 {
+		t.Fatalf("the lease was not renewed: %v, %v", answer, err)
 	}
 }
 
