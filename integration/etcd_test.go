@@ -16,6 +16,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 )
 
 // An etcd is a cluster of three members of etcd, on hosts 1 to 3. The agents of its jobs run on the
@@ -31,9 +32,12 @@ type etcd struct {
 
 // etcdOptions are how the members run. The zero value of the others is etcd's default.
 type etcdOptions struct {
-	program string // with the option --config-file
-	secure  bool   // TLS, and users with roles
-	quota   int    // of the database, in bytes
+	program   string // with the option --config-file
+	secure    bool   // TLS, and users with roles
+	passwords bool   // of these users, whose agents have no certificates
+	loginTTL  int    // how long a login is valid that is not used, in seconds
+	loginCost int    // 4 is almost nothing, 10 takes up to 100 ms
+	quota     int    // of the database, in bytes
 }
 
 // An etcdMember is one of them. Its directory has its configuration, its data and its socket.
@@ -86,7 +90,7 @@ func startEtcd(t *testing.T, agentHosts int, options etcdOptions) *etcd {
 			m.kill()
 		}
 	})
-	e.admin = e.newClient("", "")
+	e.admin = e.newClient()
 	e.awaitAll()
 	if e.secure {
 		e.makeUsers()
@@ -96,11 +100,9 @@ func startEtcd(t *testing.T, agentHosts int, options etcdOptions) *etcd {
 }
 
 // newClient is a client of this process.
-func (e *etcd) newClient(user, password string) *clientv3.Client {
+func (e *etcd) newClient(options ...grpc.DialOption) *clientv3.Client {
 	e.t.Helper()
-	c := clientv3.Config{
-		Username: user, Password: password, Logger: zap.NewNop(), DialTimeout: waitLimit,
-	}
+	c := clientv3.Config{Logger: zap.NewNop(), DialTimeout: waitLimit, DialOptions: options}
 	for _, m := range e.members {
 		c.Endpoints = append(c.Endpoints, m.endpoint())
 	}
@@ -160,7 +162,13 @@ func (e *etcd) url() string {
 func (e *etcd) flags() []string {
 	flags := []string{"--store", e.url()}
 	if e.secure {
-		flags = append(flags, "--store-ca", e.file("ca.pem"), "--store-cert", e.file("client.pem"),
+		flags = append(flags, "--store-ca", e.file("ca.pem"))
+	}
+	switch {
+	case e.passwords:
+		flags = append(flags, "--store-user", etcdUser+":"+etcdPassword)
+	case e.secure:
+		flags = append(flags, "--store-cert", e.file("client.pem"),
 			"--store-key", e.file("client.key"))
 	}
 	return flags
@@ -200,12 +208,21 @@ func (m *etcdMember) configure(members int) {
 		"advertise-client-urls": m.url(),
 		"quota-backend-bytes":   m.cluster.quota,
 	}
+	if ttl := m.cluster.loginTTL; ttl > 0 {
+		config["auth-token-ttl"] = ttl
+	}
+	if cost := m.cluster.loginCost; cost > 0 {
+		config["bcrypt-cost"] = cost
+	}
 	if m.cluster.secure {
-		config["client-transport-security"] = map[string]any{
-			"cert-file":       m.cluster.file("server.pem"),
-			"key-file":        m.cluster.file("server.key"),
-			"trusted-ca-file": m.cluster.file("ca.pem"), "client-cert-auth": true,
+		security := map[string]any{
+			"cert-file": m.cluster.file("server.pem"), "key-file": m.cluster.file("server.key"),
 		}
+		if !m.cluster.passwords {
+			security["trusted-ca-file"] = m.cluster.file("ca.pem")
+			security["client-cert-auth"] = true
+		}
+		config["client-transport-security"] = security
 	}
 	text, err := json.Marshal(config)
 	if err == nil {

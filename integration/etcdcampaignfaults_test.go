@@ -8,16 +8,29 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// Agents with certificates, and agents with passwords, which have to log in again all the time.
+var (
+	certificates = etcdOptions{secure: true}
+	passwords    = etcdOptions{secure: true, passwords: true}
+	shortLogins  = etcdOptions{secure: true, passwords: true, loginTTL: 2}
 )
 
 // etcdFaults are the faults of TestEtcdCampaign.
 var etcdFaults = []etcdFault{
 	{name: "none", embedded: true},
 	{name: "none"},
-	{name: "none (TLS, users)", secure: true},
+	{name: "none (TLS, users)", etcdOptions: certificates},
+	{name: "none (TLS, passwords)", etcdOptions: passwords},
 	{name: "each member killed and restarted in turn", cause: killMembersInTurn},
-	{name: "the same (TLS, users)", secure: true, cause: killMembersInTurn},
+	{name: "the same (TLS, users)", etcdOptions: certificates, cause: killMembersInTurn},
+	{name: "the same (TLS, passwords)", etcdOptions: passwords, cause: killMembersInTurn},
 	{name: "the cluster elects another leader every 2 s", cause: moveLeader},
+	{name: "the same (TLS, passwords, logins valid for 2 s)", etcdOptions: shortLogins,
+		cause: moveLeader},
 	{name: "compaction and defragmentation every 2 s", cause: compactAgain},
 	{name: "no quorum for 5 s", cause: func(e *etcd, _ *etcdJob) { e.loseQuorum(5 * time.Second) }},
 	{name: "no quorum for 2 min, with --store-timeout 3m", flags: storeTimeout(3 * time.Minute),
@@ -34,6 +47,12 @@ var etcdFaults = []etcdFault{
 	{name: "leader of the job killed", code: 123, cause: func(_ *etcd, j *etcdJob) {
 		kill(j.membersInStore()[0].PID)
 	}},
+	{name: "the same after 5 s (TLS, passwords, logins valid for 2 s)", code: 123,
+		etcdOptions: shortLogins,
+		cause: func(_ *etcd, j *etcdJob) {
+			j.runsFor(5 * time.Second)
+			kill(j.membersInStore()[0].PID)
+		}},
 	{name: "leader of the job frozen for twice the peer timeout", code: 123,
 		cause: func(e *etcd, j *etcdJob) {
 			leader := j.membersInStore()[0]
@@ -50,7 +69,8 @@ var etcdFaults = []etcdFault{
 		flags:  storeTimeout(20 * time.Second),
 		cause:  func(e *etcd, _ *etcdJob) { e.members[1].kill(); e.members[2].kill() },
 		repair: func(e *etcd) { e.members[1].start(); e.members[2].start(); e.awaitAll() }},
-	{name: "the database is full, and a worker is killed", code: 123, quota: 16 << 20,
+	{name: "the database is full, and a worker is killed", code: 123,
+		etcdOptions: etcdOptions{quota: 16 << 20},
 		cause: func(e *etcd, j *etcdJob) {
 			e.fill()
 			j.killWorker(*campaignAgents - 1)
@@ -103,8 +123,13 @@ func (e *etcd) moveLeader() {
 				leader = i
 			}
 		}
+		var options []grpc.DialOption
+		if e.secure {
+			options = rootsLogins
+		}
 		client, err := clientv3.New(clientv3.Config{
 			Endpoints: []string{e.members[leader].endpoint()}, DialTimeout: waitLimit,
+			DialOptions: options, Logger: zap.NewNop(),
 		})
 		if err != nil {
 			return err

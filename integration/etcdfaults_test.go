@@ -15,11 +15,16 @@ import (
 // Jobs whose store is a cluster of etcd go on through its faults, and end as they do with the store
 // of an agent. make faults has more agents and faults.
 func TestEtcdFaults(t *testing.T) {
+	users := etcdOptions{secure: true, passwords: true, loginTTL: 2, loginCost: 4}
 	runConcurrently(t, []scenario{
 		{"distribution", func(t *testing.T) {
-			testEtcdFaults(t, etcdOptions{program: distributionEtcd(t), secure: true})
+			users.program = distributionEtcd(t)
+			testEtcdFaults(t, users)
 		}},
-		{"module", func(t *testing.T) { testEtcdFaults(t, etcdOptions{program: moduleEtcd(t)}) }},
+		{"module", func(t *testing.T) {
+			users.program = moduleEtcd(t)
+			testEtcdFaults(t, users)
+		}},
 	})
 }
 
@@ -87,6 +92,10 @@ func testEtcdFaults(t *testing.T, options etcdOptions) {
 	jobs[0].agents[0].runsUntil(time.Now().Add(2 * etcdPeerTimeout))
 	first.reconnect()
 	e.awaitAll()
+	first.kill()
+	first.start()
+	e.awaitAll()
+	e.moveLeader()
 	for _, j := range jobs {
 		j.checkRuns()
 	}
