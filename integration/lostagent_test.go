@@ -91,43 +91,16 @@ func (j *replacedJob) end(want ...string) {
 	}
 }
 
-// Agents are lost in different ways, and are started again on the same node or on another one, or
-// replaced by spares. All workers of the job start again with the same ranks; no attempt has others.
-func TestLostAgentIsReplaced(t *testing.T) {
-	c := newCluster(t, 4)
-	three, spare := []string{"--nodes", "3"}, []string{"--nodes", "3", "--spares", "1"}
-	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}
-	cut, spareForCut := c.replacedJob(t, 3, three...), c.replacedJob(t, 4, spare...)
-	running := map[*replacedJob][]int{cut: cut.ranks(0, all...), spareForCut: spareForCut.ranks(0, all...)}
-	disconnected := time.Now()
-	c.hosts("cut", "3")
-	spareForCut.ranks(1, moved...)
-	t.Logf("a spare runs %v after its node was disconnected", time.Since(disconnected))
-	for j, pids := range running {
-		j.agents[3].checkCode(123)
-		delete(j.agents, 3)
-		j.agents[1].waitFor("restart 1 of 3")
-		for _, pid := range pids {
-			if commandLine(pid)[0] == "sleep" {
-				t.Errorf("worker %d of attempt 0 is alive in attempt 1", pid)
-			}
-		}
-	}
-	c.hosts("heal", "3")
-	cut.startAgent(3)
-	cut.ranks(1, all...)
-	cut.end(lostNode3, waitsForNode3, "node3 runs ranks 4-5 again (restart 1 of 3)")
-	spareForCut.end("6 ranks on 3 nodes: node1 0-1, node2 2-3, node3 4-5 and 1 spare (node4)", lostNode3,
-		"node4 takes over ranks 4-5 of node3 (restart 1 of 3)")
-}
-
 const (
 	lostNode3     = "lost the agent of ranks 4 to 5 "
 	waitsForNode3 = "for an agent in place of node3 (ranks 4-5)"
 )
 
-func TestKilledAgentIsReplaced(t *testing.T) {
+// Agents are lost in different ways, and are started again on the same node or on another one, or
+// replaced by spares. All workers of the job start again with the same ranks; no attempt has others.
+func TestLostAgentIsReplaced(t *testing.T) {
 	c := newCluster(t, 4)
+	c.startSlurm(1, 3)
 	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}
 	three, spare := []string{"--nodes", "3"}, []string{"--nodes", "3", "--spares", "1"}
 	var scenarios []scenario
@@ -179,7 +152,51 @@ func TestKilledAgentIsReplaced(t *testing.T) {
 		j.agents[1] = j.agents[2]
 		j.end("node3 takes over ranks 0-1 of node1 (restart 1 of 3)")
 	}})
+	// srun itself exits with the code of the task that was killed.
+	scenarios = append(scenarios, scenario{"srun", func(t *testing.T) {
+		j := &replacedJob{clusterPlace: c.newPlace(t)}
+		exec := rdzvExec([]string{"--nproc-per-node", "2", "--spares", "1", "--grace", "1s"},
+			[]string{"sh", "-c", inAttempts, j.dir("job"), "1"})
+		srun := j.slurm(1, append([]string{"srun", "-O", "-N", "3", "--ntasks-per-node", "1", "--no-kill",
+			"--kill-on-bad-exit=0"}, exec...)...)
+		kill(parentOf(parentOf(j.ranks(0, "node1", "node2")[3])))
+		j.ranks(1, "node1", "node3")
+		srun.checkCode(128 + 9)
+		if lines := srun.linesWith("node3 takes over ranks 2-3 of node2 (restart 1 of 1)"); len(lines) != 1 {
+			t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
+		}
+	}})
 	runConcurrently(t, scenarios)
+	t.Run("node", c.checkDisconnectedNode)
 }
 
 func killAgent(_ *replacedJob, workers []int) { kill(parentOf(parentOf(workers[5]))) }
+
+// A node is disconnected from two jobs: a spare takes over in one, and in the other the node is
+// connected again, and its agent started again. Nothing of the first attempt is left by then.
+func (c *cluster) checkDisconnectedNode(t *testing.T) {
+	three, spare := []string{"--nodes", "3"}, []string{"--nodes", "3", "--spares", "1"}
+	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}
+	cut, spareForCut := c.replacedJob(t, 3, three...), c.replacedJob(t, 4, spare...)
+	running := map[*replacedJob][]int{cut: cut.ranks(0, all...), spareForCut: spareForCut.ranks(0, all...)}
+	disconnected := time.Now()
+	c.hosts("cut", "3")
+	spareForCut.ranks(1, moved...)
+	t.Logf("a spare runs %v after its node was disconnected", time.Since(disconnected))
+	for j, pids := range running {
+		j.agents[3].checkCode(123)
+		delete(j.agents, 3)
+		j.agents[1].waitFor("restart 1 of 3")
+		for _, pid := range pids {
+			if commandLine(pid)[0] == "sleep" {
+				t.Errorf("worker %d of attempt 0 is alive in attempt 1", pid)
+			}
+		}
+	}
+	c.hosts("heal", "3")
+	cut.startAgent(3)
+	cut.ranks(1, all...)
+	cut.end(lostNode3, waitsForNode3, "node3 runs ranks 4-5 again (restart 1 of 3)")
+	spareForCut.end("6 ranks on 3 nodes: node1 0-1, node2 2-3, node3 4-5 and 1 spare (node4)", lostNode3,
+		"node4 takes over ranks 4-5 of node3 (restart 1 of 3)")
+}

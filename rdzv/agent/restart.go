@@ -61,14 +61,21 @@ func (l *Local) mayReplace() bool {
 // notReplaced is what to try about a job that ends because an agent was lost, although it has
 // restarts.
 func (l *Local) notReplaced() string {
+	p := l.Placement
 	switch {
 	case l.mayReplace():
 		return ""
-	case l.Placement.Launcher == envmap.None:
-		return "with --store HOST the others wait for a lost agent to be started again"
+	case l.Config.Spares > 0:
+		return "no spare is left for it: give --spares a larger number"
+	case p.Launcher == envmap.None:
+		return "with --spares N another node takes its place; with --store HOST the others wait for it " +
+			"to be started again"
+	case l.keepsSpares():
+		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 rdzv exec --spares N " +
+			"another node takes its place"
 	}
-	return "submit the job again, with a program that continues from its snapshot: under " +
-		string(l.Placement.Launcher) + " no agent can take the place of a lost one"
+	return fmt.Sprintf("under %s no other agent can take its place: submit the job again, with a "+
+		"program that continues from its snapshot", p.Launcher)
 }
 
 // reportEnd reports the end of the job, or of an attempt that another one may follow.

@@ -10,7 +10,6 @@ import (
 // checkSpares rejects spares that the launcher would not let take over the ranks of a lost agent.
 func (l *Local) checkSpares() error {
 	p, n := l.Placement, l.Config.Spares
-	slurm := p.Launcher == envmap.Slurm || p.Launcher == envmap.SlurmPMI
 	switch {
 	case n == 0:
 		return nil
@@ -19,12 +18,12 @@ func (l *Local) checkSpares() error {
 			errors.New("cannot keep spares: the number of nodes is not given"),
 			fmt.Sprintf("give --nodes N, and start the command on %d more", n),
 		}
-	case p.Launcher != envmap.None && !slurm:
+	case p.Launcher != envmap.None && !l.keepsSpares():
 		return hinted{
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
 			"use srun, or start rdzv on every node with --launcher none --nodes N",
 		}
-	case slurm && p.LocalSize != 1:
+	case p.Launcher != envmap.None && p.LocalSize != 1:
 		return hinted{
 			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node", p.LocalSize),
 			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
@@ -35,4 +34,9 @@ func (l *Local) checkSpares() error {
 			plural(l.Agents, "node"))
 	}
 	return nil
+}
+
+// keepsSpares tells whether the launcher can go on when it has lost a node.
+func (l *Local) keepsSpares() bool {
+	return l.Placement.Launcher == envmap.Slurm || l.Placement.Launcher == envmap.SlurmPMI
 }
