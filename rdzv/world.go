@@ -61,8 +61,8 @@ type Seat struct {
 	Node      int `json:"node"`       // rank of its node
 	Slots     int `json:"slots"`      // workers of this agent
 	// Spare says that the agent runs no workers in this attempt: it waits for the loss of another
-	// one, whose seat it takes over in the next attempt. Slots is 0 then, and the ranks are Unknown. Such an
-	// agent does not settle.
+	// one, whose seat it takes over in the next attempt. Slots is 0 then, and the ranks are Unknown.
+	// Such an agent does not settle.
 	Spare bool `json:"spare,omitempty"`
 }
 
