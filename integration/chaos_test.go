@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	chaosFaults = flag.Int("chaos-n", 10, "number of faults of TestChaos")
-	chaosSeed   = flag.Uint64("seed", 1, "seed of TestChaos: which rank fails, when, in which job")
+	chaosFaults = flag.Int("chaos-n", 10, "number of faults of TestChaos, and of TestChaosOfRestarts")
+	chaosSeed   = flag.Uint64("seed", 1, "seed of both: which rank fails, when, in which job")
 	chaosReal   = flag.Bool("real", false,
 		"TestChaos starts a Python for each rank, which takes 1 s")
 )

@@ -39,6 +39,7 @@ type job struct {
 	cluster   *cluster
 	launcher  string
 	hosts     int
+	ranks     int                    // number of workers
 	commands  []*process             // that the user has started
 	workers   []record               // by rank
 	agentsBy  map[int]int            // agents by the pids of their parents
@@ -58,14 +59,15 @@ func (c *cluster) runningJob(
 	return j
 }
 
-// startJob starts a job. The command line via starts each agent.
+// startJob starts a job, with 2 workers on each host unless there is only one. The command line via
+// starts each agent.
 func (c *cluster) startJob(
 	t *testing.T, launcher string, hosts int, flags, program []string, via ...string,
 ) *job {
 	t.Helper()
 	j := &job{
 		place: newPlace(t), cluster: c, via: via, launcher: launcher, hosts: hosts,
-		signalled: map[int]syscall.Signal{},
+		ranks: max(workersPerJob, 2*hosts), signalled: map[int]syscall.Signal{},
 	}
 	t.Cleanup(j.checkTree) // before the place is removed
 	j.codes = j.dir("codes")
@@ -87,35 +89,31 @@ func (j *job) records() string { return j.dir("job") }
 
 // commandLines are the command lines that start the job.
 func (j *job) commandLines(flags, program []string) [][]string {
-	c, twoHosts := j.cluster, j.hosts == 2
-	n, perHost := strconv.Itoa(workersPerJob), strconv.Itoa(workersPerJob/j.hosts)
+	c := j.cluster
+	n, perHost := strconv.Itoa(j.ranks), strconv.Itoa(j.ranks/j.hosts)
+	var on []string // the hosts of a launcher on several
+	for host := range j.hosts {
+		on = append(on, fmt.Sprint("node", host+1))
+	}
 	exec := j.recordingExitCode(rdzvExec(flags, program))
 	switch j.launcher {
 	case "direct":
-		nodes := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}
-		flags = append(nodes, flags...)
-		exec = j.recordingExitCode(rdzvExec(flags, program))
-		if twoHosts {
-			return [][]string{c.on(1, exec...), c.on(2, exec...)}
-		}
-		agents := onOneHost(2, flags, program)
-		for i, line := range agents {
-			agents[i] = c.on(1, j.recordingExitCode(line)...)
-		}
-		return agents
+		agents := max(2, j.hosts)
+		nodes := []string{"--nodes", strconv.Itoa(agents), "--nproc-per-node", "2", "--store", "node1"}
+		return j.agentCommands(agents, append(nodes, flags...), program)
 	case "openmpi":
-		line := mpirunCommand(workersPerJob)
-		if twoHosts {
-			on := &clusterPlace{j.place, c}
-			line = on.openMPI("--host", "node1:2,node2:2", "-np", n)
+		line := mpirunCommand(j.ranks)
+		if j.hosts > 1 {
+			cluster := &clusterPlace{j.place, c}
+			line = cluster.openMPI("--host", strings.Join(on, ":2,")+":2", "-np", n)
 		}
 		return [][]string{c.on(1, append(line, exec...)...)}
 	case "hydra":
 		line := []string{"mpiexec.hydra", "-np", n}
-		if twoHosts {
+		if j.hosts > 1 {
 			shell := c.remoteShell(j.place)
 			line = append(line, "-launcher", "ssh", "-launcher-exec", shell,
-				"-hosts", "node1,node2", "-ppn", perHost)
+				"-hosts", strings.Join(on, ","), "-ppn", perHost)
 		}
 		return [][]string{c.on(1, append(line, exec...)...)}
 	default: // with -O, a job uses one of the CPUs that Slurm believes the hosts to have
@@ -124,6 +122,22 @@ func (j *job) commandLines(flags, program []string) [][]string {
 			perHost}
 		return [][]string{c.slurm(append(line, exec...)...)}
 	}
+}
+
+// agentCommands are the command lines of the agents of a job without a launcher: one on each host,
+// or two on one host.
+func (j *job) agentCommands(agents int, flags, program []string) (lines [][]string) {
+	if j.hosts == 1 {
+		for _, line := range onOneHost(agents, flags, program) {
+			lines = append(lines, j.cluster.on(1, j.recordingExitCode(line)...))
+		}
+		return lines
+	}
+	for host := range j.hosts {
+		exec := j.recordingExitCode(rdzvExec(flags, program))
+		lines = append(lines, j.cluster.on(host+1, exec...))
+	}
+	return lines
 }
 
 // recordingExitCode runs a command line under a shell that writes its exit code to a file with the

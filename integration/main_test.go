@@ -32,6 +32,7 @@ var programs = map[string]func(args []string) int{
 	"garbage":  runGarbage,
 	"halfopen": runHalfOpen,
 	"member":   runMember,
+	"trainer":  runTrainer,
 }
 
 func TestMain(m *testing.M) {

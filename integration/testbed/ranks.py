@@ -12,8 +12,11 @@ PROGRAM is one of these:
     fault    all ranks all_reduce over gloo until one of them fails as RANKS_FAULT says
     store    the ranks exchange the name of their job through torch's TCPStore, and keep the store
              until a process opens the named pipe RANKS_END
+    train    examples/train.py until epoch 9, with the snapshot RANKS_DIR/snapshot.pt. RANKS_FAULTS,
+             if it is set, has a fault for each attempt; otherwise the last epoch begins when
+             RANKS_DIR/finish exists
 
-Each rank leaves its record in RANKS_DIR; see record in worker_test.go.
+Each rank leaves its record in RANKS_DIR; see record in worker_test.go, and for train enterAttempt.
 """
 import contextlib
 import ctypes
@@ -106,12 +109,69 @@ def run_store():
     os._exit(0)  # in a forked process, the destructor of torch 1.13's TCPStore does not return
 
 
-PROGRAMS = {"fault": run_fault, "store": run_store}
+LAST_EPOCH = 9
+
+
+def run_train():
+    """Runs the example. Ranks that are to fail do so at the beginning of an epoch, or when rank 0
+    writes its snapshot."""
+    import functools
+    import runpy
+    import torch.nn.parallel
+    from torch.utils.data import DistributedSampler
+
+    for number, code in ((signal.SIGUSR1, 7), (signal.SIGUSR2, 93)):
+        signal.signal(number, lambda *_, code=code: fail("_exit", "", code))
+    faults = json.loads(os.environ.get("RANKS_FAULTS", "[]"))
+    attempt, rank = int(os.environ["RDZV_ATTEMPT"]), int(os.environ["RANK"])
+    fault = faults[attempt] if attempt < len(faults) else {"Ranks": []}
+    fails = rank in fault["Ranks"]
+    set_epoch = DistributedSampler.set_epoch
+
+    def begin_epoch(sampler, epoch):
+        if epoch == LAST_EPOCH and not faults:
+            while not os.path.exists(os.path.join(os.environ["RANKS_DIR"], "finish")):
+                time.sleep(0.01)
+        if fails and epoch == fault["Epoch"]:
+            if fault["Kind"] == "save":
+                os.fsync = killed
+            else:
+                fail(fault["Kind"], f"no rows in epoch {epoch}", 1)
+        set_epoch(sampler, epoch)
+
+    def killed(file):  # after the new snapshot has been written, before it replaces the old one
+        fail("kill", "", 0)
+
+    DistributedSampler.set_epoch = begin_epoch
+    if not faults:  # so that more than two ranks always add in the same order
+        ddp = torch.nn.parallel.DistributedDataParallel
+        torch.nn.parallel.DistributedDataParallel = functools.partial(ddp, find_unused_parameters=True)
+    if fails and fault["Epoch"] == 0:
+        fail(fault["Kind"], "", 1)
+    sys.argv = ["train.py", "--until", str(LAST_EPOCH), "--snapshot",
+                os.path.join(os.environ["RANKS_DIR"], "snapshot.pt")]
+    here = os.path.dirname(os.path.abspath(__file__))
+    runpy.run_path(os.path.join(here, "../../examples/train.py"), run_name="__main__")
+    os._exit(0)  # as in run_store
+
+
+def leave_attempt():
+    directory = os.path.join(os.environ["RANKS_DIR"], os.environ["RDZV_ATTEMPT"])
+    os.makedirs(directory, exist_ok=True)
+    rank, pid = os.environ["RANK"], os.getpid()
+    draft = os.path.join(os.environ["RANKS_DIR"], f"draft{pid}")
+    with open(draft, "w") as file:
+        print(pid, os.environ["MASTER_PORT"], rank, pid, file=file)
+    os.rename(draft, os.path.join(directory, rank))
+
+
+PROGRAMS = {"fault": run_fault, "store": run_store, "train": run_train}
 
 
 def serve(path):
     """Forks ranks until the test ends. In each forked rank it returns the rank's program."""
     import torch.distributed.elastic.multiprocessing.errors
+    import torch.utils.data
 
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
@@ -178,7 +238,7 @@ def represent(program, path):
     environ = os.open("/proc/self/environ", os.O_RDONLY)
     socket.send_fds(connection, [program.encode()], [0, 1, 2, environ])
     pass_on = lambda number, _: connection.send(bytes([number]))
-    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "ABRT"):
+    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ABRT"):
         signal.signal(signal.Signals["SIG" + name], pass_on)
     code = connection.recv(16)
     if not code:
@@ -199,6 +259,8 @@ def main():
         return
     if program == "fault":
         leave_record()
+    if program == "train":
+        leave_attempt()
     if path:
         represent(program, *path)
     else:
