@@ -21,9 +21,13 @@ type Restart struct {
 	Vacant []NodeRanks `json:"vacant,omitempty"`
 }
 
-// latest is the value of latest: the number of the latest attempt.
+// latest is the value of latest: the latest attempt, and what its leader has to know of those
+// before.
 type latest struct {
-	Attempt int `json:"attempt"`
+	Attempt  int               `json:"attempt"`
+	Delay    time.Duration     `json:"delay,omitempty"` // as in Restart
+	Began    time.Time         `json:"began"`           // when the first world was published
+	Failures []restart.Failure `json:"failures"`
 }
 
 // later tells whether this leader continues the job after another attempt.
@@ -36,10 +40,7 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 	if !d.Restart {
 		return nil, d, nil
 	}
-	config := l.config
-	config.Attempt++
-	config.Waiting = nil // for agents that have yet to be started
-	next, err := NewLeader(ctx, l.client, config)
+	next, err := l.ofNextAttempt(ctx)
 	if err != nil {
 		return nil, d, err
 	}
@@ -50,6 +51,21 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 	}
 	next.seatSpares()
 	return next, d, nil
+}
+
+// ofNextAttempt returns a leader that watches the keys of the next attempt. In a store that no
+// agent hosts the present watch is over the keys of all attempts.
+func (l *Leader) ofNextAttempt(ctx context.Context) (*Leader, error) {
+	config := l.config
+	config.Attempt++
+	config.Waiting = nil // for agents that have yet to be started
+	if l.lease == 0 {
+		return NewLeader(ctx, l.client, config)
+	}
+	next := newLeader(l.client, l.run.ofAttempt(config.Attempt), config)
+	next.run, next.candidate, next.lease = l.run, l.candidate, l.lease
+	next.events, next.cancel, l.cancel = l.events, l.cancel, func() {}
+	return next, nil
 }
 
 // decide decides whether there is another attempt: only if all agents have settled, or others may
@@ -104,7 +120,7 @@ func (l *Leader) forgetPrevious(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot delete the previous attempt of job %q: %w", l.config.Job, err)
 	}
-	if len(over.Kvs) > 0 { // which every agent has read
+	if len(over.Kvs) > 0 && l.lease == 0 { // which every agent has read
 		// It fails if it has been done after a later question.
 		_, _ = l.client.Compact(ctx, over.Kvs[0].ModRevision)
 	}
@@ -142,7 +158,10 @@ func (s *Session) inAttempt(attempt int, self Member, joinBy time.Time) (*Sessio
 	if err != nil {
 		return s, err
 	}
-	next.registration = s.registration
+	next.registration, next.leases, next.leads = s.registration, s.leases, s.leads
+	if next.run = s.run; next.leases.own != 0 {
+		next.keys = next.run.ofAttempt(attempt)
+	}
 	s.closeAttempt(errLeft)
 	return next, nil
 }

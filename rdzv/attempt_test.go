@@ -35,7 +35,7 @@ func (j *job) failAttempt(sessions []*Session, text string, took time.Duration) 
 func (j *job) next(i int, s *Session) *Session {
 	j.t.Helper()
 	m := member(i)
-	m.Hosting = i == 0
+	m.Hosting = s.config.Self.Hosting
 	n, err := s.Next(j.ctx, m, time.Time{})
 	if err != nil {
 		j.t.Fatal(err)

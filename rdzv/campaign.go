@@ -16,14 +16,14 @@ import (
 // errDeposed means that this agent's lease has expired, so that another agent leads.
 var errDeposed = errors.New("this agent does not lead the job any more")
 
-// candidate is a member that leads the job, or will when all members that joined before it are
-// gone. A member that is gone never returns.
+// candidate is an agent that leads the job, or will when all agents that joined before it are gone.
+// One that is gone never returns.
 type candidate struct {
-	key      string // of the member
+	key      string // of the agent
 	revision int64  // at which it was created
 }
 
-// stands is the condition that the member is not gone.
+// stands is the condition that the agent is not gone.
 func (c candidate) stands() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.revision)
 }
@@ -62,14 +62,14 @@ func (l *leased) campaign() {
 		err = fmt.Errorf("cannot lead job %q: %w", l.config.Job, err)
 	}
 	if l.current.Err() == nil {
-		l.loseStore(fmt.Errorf("%w: %v", ErrStoreLost, err))
+		l.vanish(fmt.Errorf("%w: %v", ErrStoreLost, err))
 	}
 }
 
-// awaitTurn waits until all members that joined before this one are gone. It returns the last of
+// awaitTurn waits until all agents that joined before this one are gone. It returns the last of
 // them, if there was one.
 func (l *leased) awaitTurn(ctx context.Context) (c candidate, before []Member, err error) {
-	c.key = l.keys.member(l.config.Self.ID)
+	c.key = l.run.agent(l.config.Self.ID)
 	own, err := l.get(ctx, c.key)
 	if err != nil {
 		return c, nil, err
@@ -81,10 +81,10 @@ func (l *leased) awaitTurn(ctx context.Context) (c candidate, before []Member, e
 	for kvs := l.before; ; {
 		if len(kvs) > 0 {
 			m, _ := decode[Member](kvs[0].Value) // one that cannot be decoded ends the job
-			m.ID = strings.TrimPrefix(string(kvs[0].Key), l.keys.members())
+			m.ID = strings.TrimPrefix(string(kvs[0].Key), l.run.agents())
 			before = []Member{m}
 		}
-		earlier, err := l.get(ctx, l.keys.members(),
+		earlier, err := l.get(ctx, l.run.agents(),
 			append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(c.revision-1))...)
 		if err != nil || len(earlier.Kvs) == 0 {
 			return c, before, err
@@ -116,8 +116,9 @@ func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) 
 	return cmp.Or(context.Cause(ctx), ErrStoreLost)
 }
 
-// lead leads the job until all have settled, and then keeps its keys until ctx ends. When the store
-// ends its watch it begins again. known are members that were in the store.
+// lead leads the job until all have settled and form no other attempt, and then keeps its keys
+// until ctx ends. When the store ends its watch it begins again. known are agents that were in the
+// store.
 func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
@@ -127,42 +128,21 @@ func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 		ttl := l.jobTTL() // the agent's own lease shows earlier that the store is silent
 		cancel(lease.Keep(ctx, l.client, l.leases.job, ttl, ttl+l.config.StoreTimeout))
 	})
-	config := *l.config.Lead
-	config.Job, config.Attempt = l.config.Job, l.config.Attempt
-	config.SettleTimeout = cmp.Or(config.SettleTimeout, l.config.SettleTimeout)
-	for {
-		leader := newLeader(l.client, l.keys, config)
-		leader.candidate, leader.lease = c, l.leases.job
-		leader.leads = func() { l.leads.Store(true) }
-		err := leader.continueRun(ctx, known)
-		if err == nil {
-			break
+	leader, err := l.resume(ctx, c, known, nil)
+	for err == nil && leader != nil {
+		var next *Leader
+		next, err = leader.runAttempt(ctx)
+		if _, interrupted := errors.AsType[watchError](err); interrupted {
+			for _, m := range leader.joined {
+				known = append(known, m.Member)
+			}
+			next, err = l.resume(ctx, c, known, leader)
 		}
-		if _, interrupted := errors.AsType[watchError](err); !interrupted {
-			return err
-		}
-		known = append(known, leader.allMembers()...)
+		leader = next
 	}
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
-// continueRun leads the job from the state that is in the store.
-func (l *Leader) continueRun(ctx context.Context, known []Member) error {
-	found, events, stop, err := readAndWatch(ctx, l.client, l.keys.prefix)
 	if err != nil {
 		return err
 	}
-	l.events, l.cancel = events, stop
-	values := valuesOf(found.Kvs)
-	if _, over := values[l.keys.settled()]; over {
-		l.cancel()
-		return nil
-	}
-	l.leads()
-	if err := l.restore(ctx, found.Kvs, values, known); err != nil {
-		l.cancel()
-		return err
-	}
-	return l.Run(ctx)
+	<-ctx.Done()
+	return context.Cause(ctx)
 }

@@ -10,11 +10,68 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// watchSignals watches the signals of this attempt until stopWatch. The function that it returns
+// applies them.
+func (s *Session) watchSignals(ctx context.Context) (follow func(), err error) {
+	begin := func() (events clientv3.WatchChan, err error) {
+		events, s.stopWatch, err = watch(ctx, s.client, s.keys.signals())
+		return events, err
+	}
+	events, err := begin()
+	if s.leases.own != 0 && unavailable(err) { // at this member of the cluster
+		events, err = again(ctx, begin)
+	}
+	if err != nil {
+		s.stopWatch = func() {}
+		return nil, fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
+	}
+	if s.leases.own == 0 {
+		return func() { s.follow(events) }, nil
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	context.AfterFunc(watching, s.stopWatch)
+	s.stopWatch = cancel
+	return func() { s.followLeased(watching, events) }, nil
+}
+
 // follow applies the signals in order until the watch ends. Besides stopWatch, only a
 // store in this process or one that refuses the watch ends it.
 func (s *Session) follow(events clientv3.WatchChan) {
 	_, err := s.applySignals(events)
 	s.loseWatch(err)
+}
+
+// followLeased is follow in a store that no agent hosts, until ctx ends. If the store ends the
+// watch it reads the signals again.
+func (s *Session) followLeased(ctx context.Context, events clientv3.WatchChan) {
+	seen, err := s.applySignals(events)
+	for err != nil {
+		if events, err = s.readSignals(ctx, &seen); err != nil {
+			break
+		}
+		var last int64
+		last, err = s.applySignals(events)
+		seen = max(seen, last)
+	}
+	s.loseWatch(err)
+}
+
+// readSignals applies the signals later than seen and watches those to come.
+func (s *Session) readSignals(ctx context.Context, seen *int64) (clientv3.WatchChan, error) {
+	found, events, stop, err := readAndWatch(ctx, s.client, s.keys.signals())
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, stop)
+	for _, kv := range found.Kvs {
+		if kv.ModRevision > *seen {
+			if err := s.applySignal(&clientv3.Event{Kv: kv}); err != nil {
+				s.cancel(err)
+			}
+		}
+	}
+	*seen = found.Header.Revision
+	return events, nil
 }
 
 // loseWatch ends the session, because err ended the watch; nil if the store gave no reason.

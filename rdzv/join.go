@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -35,7 +36,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		return nil, err
 	}
 	err = s.join(ctx)
-	for refusal := err; noPlace(refusal) && s.registration != nil; refusal = err {
+	for refusal := err; noPlace(refusal) && s.joinsLater(); refusal = err {
 		later, lost := s.laterAttempt(ctx)
 		if err = cmp.Or(lost, refusal); later == 0 {
 			break
@@ -51,6 +52,10 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	return s, nil
 }
+
+// joinsLater tells whether this agent may join a later attempt than the first one, in the place of
+// a lost agent. In a store that no agent hosts the loss of an agent ends the job.
+func (s *Session) joinsLater() bool { return s.registration != nil && s.leases.own == 0 }
 
 // noPlace tells whether an attempt has no place for an agent.
 func noPlace(err error) bool {
@@ -83,7 +88,7 @@ func newSession(
 		present: present, vanish: vanish,
 		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
 		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
-		sharing: newSharing(),
+		sharing: newSharing(), leads: new(atomic.Bool),
 	}
 	s.store, s.loseStore = context.WithCancelCause(present)
 	s.ctx, s.cancel = context.WithCancelCause(s.store)
@@ -110,12 +115,11 @@ func (s *Session) join(ctx context.Context) error {
 func (s *Session) enter(ctx context.Context) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	events, stopWatch, err := watch(ctx, s.client, s.keys.signals())
+	follow, err := s.watchSignals(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
+		return err
 	}
-	s.stopWatch = stopWatch
-	defer s.wg.Go(func() { s.follow(events) })
+	defer s.wg.Go(follow)
 	_, err = s.putMember(ctx, nil)
 	if noPlace(err) { // they may have been written before the watch began
 		err = cmp.Or(s.readSignalsOnce(ctx), err)
@@ -167,16 +171,17 @@ func (s *Session) limitConnecting(
 }
 
 // putMember publishes the member, unless the world is agreed, the job has ended, this agent must
-// not share its host with one that joined before, or a condition does not hold. It returns what get
-// has found before; nil if an earlier attempt succeeded, but its answer was lost.
-func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, get ...clientv3.Op) (
+// not share its host with one that joined before, or a condition does not hold. It returns the
+// results of first, which is executed before; nil if an earlier try succeeded, but its answer was
+// lost.
+func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, first ...clientv3.Op) (
 	[]*etcdserverpb.ResponseOp, error,
 ) {
 	self := s.keys.member(s.config.Self.ID)
 	free, occupy := s.place()
 	answer, err := commit(ctx, s.client,
 		append(append(ifs, free...), absent(s.keys.verdict()), absent(s.keys.world())),
-		append(append(get, occupy...),
+		append(append(first, occupy...),
 			clientv3.OpPut(self, encode(s.config.Self), clientv3.WithLease(s.leases.own))),
 		[]clientv3.Op{
 			clientv3.OpGet(self, clientv3.WithCountOnly()),
@@ -187,7 +192,7 @@ func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, get ...clie
 	case err != nil:
 		return nil, fmt.Errorf("cannot join job %q: %w", s.config.Job, err)
 	case answer.Succeeded:
-		return answer.Responses[:len(get)], nil
+		return answer.Responses[:len(first)], nil
 	case answer.Responses[0].GetResponseRange().Count > 0:
 		return nil, nil
 	case answer.Responses[1].GetResponseRange().Count > 0:
@@ -258,7 +263,7 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) error {
 	case is:
 		holder = occupied.lease
 	case refusal == ErrFull:
-		found, err := l.get(ctx, l.keys.members(), clientv3.WithFirstCreate()...)
+		found, err := l.get(ctx, l.run.agents(), clientv3.WithFirstCreate()...)
 		if err != nil {
 			return err
 		}
@@ -280,7 +285,7 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) error {
 	case err == nil && !ended:
 		return refusal
 	case is:
-		l.run = "" // others may join that run
+		l.value = "" // others may join that run
 	}
 	return err
 }

@@ -28,10 +28,6 @@ func (k keys) latest() string {
 	return path.Join(path.Dir(strings.TrimSuffix(k.prefix, "/")), "latest")
 }
 
-// run is the key of the present run of a job in a store that no agent hosts; all others are below
-// ofRun there.
-func (k keys) run() string               { return k.prefix + "run" }
-func (k keys) ofRun(id string) keys      { return keys{k.run() + "/" + id + "/"} }
 func (k keys) members() string           { return k.prefix + "member/" }
 func (k keys) member(id string) string   { return k.members() + id }
 func (k keys) host(node string) string   { return k.prefix + "host/" + url.PathEscape(node) + "/" }
@@ -56,6 +52,25 @@ func (k keys) shares() string            { return k.signals() + "share/" }
 func (k keys) share(signal int) string   { return k.shares() + strconv.Itoa(signal) }
 func (k keys) verdict() string           { return k.signals() + "verdict" }
 func (k keys) settled() string           { return k.signals() + "settled" }
+
+// jobKeys are those of a job's name in a store that no agent hosts: the key of its present run, and
+// below that all others.
+type jobKeys struct{ prefix string }
+
+func jobKeysOf(prefix, job string) jobKeys {
+	return jobKeys{prefix + "v1/" + url.PathEscape(job) + "/"}
+}
+
+func (k jobKeys) run() string             { return k.prefix + "run" }
+func (k jobKeys) ofRun(id string) runKeys { return runKeys{k.run() + "/" + id + "/"} }
+
+// runKeys are those of one run of a job there: of all its attempts.
+type runKeys struct{ prefix string }
+
+func (k runKeys) agents() string         { return k.prefix + "agent/" }
+func (k runKeys) agent(id string) string { return k.agents() + id }
+func (k runKeys) latest() string         { return k.ofAttempt(0).latest() }
+func (k runKeys) ofAttempt(n int) keys   { return keys{k.prefix + strconv.Itoa(n) + "/"} }
 
 // answer is the key of an agent's answer to a question.
 func (k keys) answer(ask, agent string) string { return k.answers(ask) + agent }

@@ -46,8 +46,8 @@ type LeaderConfig struct {
 	Init func(InitProgress)
 	// Check is for a job that checks its nodes and runs no workers; nil for others.
 	Check *CheckConfig
-	// Restarts says after which failures the agents form another attempt. The zero value, after
-	// none, is required in a store that no agent hosts.
+	// Restarts says after which failures the agents form another attempt. The zero value is: after
+	// none.
 	Restarts restart.Policy
 	// Spares is how many of the agents run no workers until they take over the seat of a lost one.
 	Spares int
@@ -86,9 +86,9 @@ type Leader struct {
 	cancel context.CancelFunc // of the watch
 
 	// In a store that no agent hosts; zero otherwise.
+	run       runKeys
 	candidate candidate        // the leader exists as long as this
 	lease     clientv3.LeaseID // of what it writes
-	leads     func()           // is called when it begins, unless all have settled
 
 	members  map[string]*memberState // by ID
 	joined   []*memberState          // in the order of the store
@@ -184,7 +184,7 @@ func (l *Leader) Run(ctx context.Context) error {
 
 // runAttempt leads one attempt, and returns the leader of the next one, nil if there is none.
 func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
-	defer l.cancel()
+	defer func() { l.cancel() }()
 	l.begin = time.Now()
 	l.scheduleWaiting()
 	for l.verdict == nil || l.pending > 0 {
@@ -253,7 +253,7 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 // applyDeletion handles the end of an agent's lease: the agent is lost. It leaves only when the
 // leader has written that all have settled.
 func (l *Leader) applyDeletion(ctx context.Context, key string, _ []byte) error {
-	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
+	if id, ok := strings.CutPrefix(key, l.run.agents()); ok {
 		return l.markLost(ctx, id)
 	}
 	return nil

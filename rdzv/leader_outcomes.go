@@ -102,7 +102,7 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 // lossOf returns the verdict when an agent is lost. If it had no launcher, and others wait for the
 // world in an etcd cluster, those join again: whoever has killed it may start it again too.
 func (l *Leader) lossOf(m *memberState) Verdict {
-	if l.lease != 0 && !l.complete && m.occupiesHost() {
+	if l.lease != 0 && !l.complete && !l.later() && m.occupiesHost() {
 		return verdictOf(Moved)
 	}
 	return m.lostVerdict()
@@ -133,7 +133,7 @@ func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decis
 	ops := []clientv3.Op{}
 	if next != nil {
 		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: d.Delay, Vacant: next.vacancies()}
-		ops = append(ops, l.put(l.keys.latest(), encode(latest{next.config.Attempt})))
+		ops = append(ops, l.put(l.keys.latest(), encode(next.latest(d.Delay))))
 	}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
 		s.Unreported, s.Successes = m.lost, l.successesBefore()

@@ -39,7 +39,7 @@ func TestPrefix(t *testing.T) {
 	p.worlds(sessions)
 	left := p.keysLeft()
 	for _, key := range left {
-		if !strings.HasPrefix(key, "/of alice/v1/test/0/run") {
+		if !strings.HasPrefix(key, "/of alice/v1/test/run") {
 			t.Errorf("key %q", key)
 		}
 	}

@@ -36,16 +36,16 @@ type run struct {
 	Job clientv3.LeaseID `json:"lease"`
 }
 
-// leased is the registration of an agent by its lease.
+// leased is the registration of an agent by its lease, for all attempts.
 type leased struct {
-	*Session
-	name    keys               // of the job's name: those of its run are below
-	run     string             // value of the key run, "" before it is known
-	member  bool               // of that run
-	before  []*mvccpb.KeyValue // the last member before this one, if there was one
-	current context.Context
-	cancel  context.CancelFunc
-	keeping sync.WaitGroup
+	*Session                    // of the first attempt
+	name     jobKeys            // those of its run are below
+	value    string             // of the key run, "" before it is known
+	member   bool               // of that run
+	before   []*mvccpb.KeyValue // the last agent that joined before this one, if there was one
+	current  context.Context
+	cancel   context.CancelFunc
+	keeping  sync.WaitGroup
 }
 
 // errOtherRun means that another run has begun under the job's name.
@@ -59,9 +59,9 @@ func (s *Session) joinLeased(ctx context.Context) error {
 	case s.config.Lead == nil || s.config.Lead.Agents < 1:
 		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
 			"with which this agent can lead the job, has no agents", s.config.Job)
-	case s.config.Lead.Restarts.Max != 0:
-		return fmt.Errorf("cannot join job %q: no agent hosts this store, and in such a store "+
-			"the workers cannot be restarted (Config.Lead.Restarts)", s.config.Job)
+	case s.config.Attempt != 0:
+		return fmt.Errorf("cannot join attempt %d of job %q: no agent hosts this store, and the "+
+			"attempt in such a store is that of the job", s.config.Attempt, s.config.Job)
 	case s.config.PeerTimeout < presence.MinTimeout:
 		return fmt.Errorf("cannot join job %q with peer timeout %v: the minimum is %v",
 			s.config.Job, s.config.PeerTimeout, presence.MinTimeout)
@@ -72,7 +72,7 @@ func (s *Session) joinLeased(ctx context.Context) error {
 	if s.leases.own, err = s.grant(ctx, s.config.PeerTimeout); err != nil {
 		return err
 	}
-	l := &leased{Session: s, name: s.keys}
+	l := &leased{Session: s, name: jobKeysOf(cmp.Or(s.config.Prefix, DefaultPrefix), s.config.Job)}
 	l.current, l.cancel = context.WithCancel(context.Background())
 	s.registration = l
 	l.keeping.Go(l.keep)
@@ -99,7 +99,7 @@ func (l *leased) keep() {
 	ttl, limit := l.config.PeerTimeout, l.config.StoreTimeout
 	err := lease.Keep(l.current, l.client, l.leases.own, ttl, limit)
 	if l.current.Err() == nil {
-		l.loseStore(fmt.Errorf("%w: %v", ErrStoreLost, err))
+		l.vanish(fmt.Errorf("%w: %v", ErrStoreLost, err))
 	}
 }
 
@@ -109,81 +109,91 @@ func (l *leased) enter(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot find the run of job %q: %w", l.config.Job, err)
 	}
-	l.keys, l.leases.job = l.name.ofRun(r.ID), r.Job
-	var stopWatch context.CancelFunc
-	events, err := again(ctx, func() (events clientv3.WatchChan, err error) {
-		events, stopWatch, err = watch(ctx, l.client, l.keys.signals())
-		return events, err
-	})
+	l.run, l.leases.job = l.name.ofRun(r.ID), r.Job
+	l.keys = l.run.ofAttempt(0)
+	follow, err := l.watchSignals(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, err)
+		return err
 	}
 	found, err := l.putMember(ctx, []clientv3.Cmp{l.runs()},
-		clientv3.OpGet(l.keys.members(), clientv3.WithLastCreate()...))
+		clientv3.OpGet(l.run.agents(), clientv3.WithLastCreate()...), l.putAgent())
 	if err != nil {
-		stopWatch()
+		l.stopWatch()
 		return l.orOtherRun(ctx, err)
 	}
 	if len(found) > 0 {
 		l.before = found[0].GetResponseRange().Kvs
 		l.leads.Store(len(l.before) == 0)
 	}
-	watching, cancel := context.WithCancel(context.Background())
-	context.AfterFunc(watching, stopWatch)
-	l.stopWatch, l.member = cancel, true
-	l.wg.Go(func() { l.followSignals(watching, events) })
+	l.member = true
+	l.wg.Go(follow)
 	l.keeping.Go(l.campaign)
 	return nil
 }
 
-// followSignals applies the signals until ctx ends. If the store ends the watch, it reads them
-// again.
-func (l *leased) followSignals(ctx context.Context, events clientv3.WatchChan) {
-	seen, err := l.applySignals(events)
-	for err != nil {
-		if events, err = l.readSignals(ctx, &seen); err != nil {
-			break
-		}
-		var last int64
-		last, err = l.applySignals(events)
-		seen = max(seen, last)
-	}
-	l.loseWatch(err)
+// putAgent puts the key that exists from this agent's first attempt to its last.
+func (l *leased) putAgent() clientv3.Op {
+	m := l.config.Self
+	who := Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Rank: m.Rank,
+		LocalRank: m.LocalRank, Slots: m.Slots} // for those who report its loss
+	return clientv3.OpPut(l.run.agent(m.ID), encode(who), clientv3.WithLease(l.leases.own))
 }
 
-// readSignals applies the signals later than seen and watches those to come.
-func (l *leased) readSignals(ctx context.Context, seen *int64) (clientv3.WatchChan, error) {
-	found, events, stop, err := readAndWatch(ctx, l.client, l.keys.signals())
+// isOver tells whether the run has a verdict after which there is no other attempt. While the
+// leader has yet to decide on that, it is not.
+func (l *leased) isOver(ctx context.Context) (bool, error) {
+	found, err := l.get(ctx, l.run.latest())
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	context.AfterFunc(ctx, stop)
-	for _, kv := range found.Kvs {
-		if kv.ModRevision > *seen {
-			if err := l.applySignal(&clientv3.Event{Kv: kv}); err != nil {
-				l.Session.cancel(err)
-			}
+	k := l.keys
+	if len(found.Kvs) > 0 {
+		v, err := decode[latest](found.Kvs[0].Value)
+		if err != nil {
+			return false, fmt.Errorf("cannot read %q: %w", l.run.latest(), err)
 		}
+		k = l.run.ofAttempt(v.Attempt)
 	}
-	*seen = found.Header.Revision
-	return events, nil
+	if found, err = l.get(ctx, k.signals(), clientv3.WithPrefix()); err != nil {
+		return false, err
+	}
+	values := valuesOf(found.Kvs)
+	verdict, ended := values[k.verdict()]
+	if !ended {
+		return false, nil
+	}
+	if value, decided := values[k.settled()]; decided {
+		s, err := decode[settled](value)
+		return err != nil || s.Restart == nil, nil
+	}
+	v, err := decode[Verdict](verdict)
+	w, _ := decode[World](values[k.world()]) // without one no worker has failed
+	return err != nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts, nil
 }
 
 // runs is the condition that no other run has begun.
 func (l *leased) runs() clientv3.Cmp {
-	return clientv3.Compare(clientv3.Value(l.name.run()), "=", l.run)
+	return clientv3.Compare(clientv3.Value(l.name.run()), "=", l.value)
 }
 
-// orOtherRun returns errOtherRun if the run is over or another one has begun, otherwise err.
+// orOtherRun returns errOtherRun if the run is over or another one has begun, otherwise why this
+// agent cannot join, which is err or, between two attempts, ErrFull.
 func (l *leased) orOtherRun(ctx context.Context, err error) error {
-	if err == ErrClosed {
-		return errOtherRun
+	if err == ErrClosed || err == ErrFull { // the latter in a later attempt too
+		over, unknown := l.isOver(ctx)
+		switch {
+		case unknown != nil:
+			return unknown
+		case over:
+			return errOtherRun
+		}
+		err = ErrFull
 	}
 	found, getErr := again(ctx, func() (*clientv3.GetResponse, error) {
 		return l.client.Get(ctx, l.name.run())
 	})
-	if getErr == nil && (len(found.Kvs) == 0 || string(found.Kvs[0].Value) != l.run) {
-		l.run = ""
+	if getErr == nil && (len(found.Kvs) == 0 || string(found.Kvs[0].Value) != l.value) {
+		l.value = ""
 		return errOtherRun
 	}
 	return err
@@ -196,7 +206,7 @@ func (l *leased) jobTTL() time.Duration { return 2*l.config.PeerTimeout + presen
 // findRun returns the present run of the job's name, or creates one if there is none, or if the one
 // that this agent has tried is over.
 func (l *leased) findRun(ctx context.Context) (run, error) {
-	key, over := l.name.run(), l.run
+	key, over := l.name.run(), l.value
 	get := []clientv3.Op{clientv3.OpGet(key)}
 	found, err := commit(ctx, l.client, nil, get, nil)
 	if err != nil {
@@ -205,8 +215,8 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 	kvs := found.Responses[0].GetResponseRange().Kvs
 	unchanged := absent(key)
 	if len(kvs) > 0 {
-		l.run = string(kvs[0].Value)
-		if l.run != over {
+		l.value = string(kvs[0].Value)
+		if l.value != over {
 			return decode[run](kvs[0].Value)
 		}
 		unchanged = clientv3.Compare(clientv3.Value(key), "=", over)
@@ -215,8 +225,8 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 	if r.Job, err = l.grant(ctx, l.jobTTL()); err != nil {
 		return run{}, err
 	}
-	l.run = encode(r)
-	put := clientv3.OpPut(key, l.run, clientv3.WithLease(r.Job))
+	l.value = encode(r)
+	put := clientv3.OpPut(key, l.value, clientv3.WithLease(r.Job))
 	created, err := commit(ctx, l.client, []clientv3.Cmp{unchanged}, []clientv3.Op{put}, get)
 	if err != nil || created.Succeeded {
 		return r, err
@@ -224,11 +234,11 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 	if kvs = created.Responses[0].GetResponseRange().Kvs; len(kvs) == 0 {
 		return run{}, errOtherRun
 	}
-	if string(kvs[0].Value) == l.run { // an earlier attempt succeeded, but its answer was lost
+	if string(kvs[0].Value) == l.value { // an earlier attempt succeeded, but its answer was lost
 		return r, nil
 	}
 	_, _ = l.client.Revoke(ctx, r.Job) // otherwise it expires
-	l.run = string(kvs[0].Value)
+	l.value = string(kvs[0].Value)
 	return decode[run](kvs[0].Value)
 }
 
@@ -237,8 +247,8 @@ func (l *leased) Leave(ctx context.Context) {
 	l.end()
 	if l.member {
 		answer, err := commit(ctx, l.client, nil, []clientv3.Op{
-			clientv3.OpDelete(l.keys.member(l.config.Self.ID)),
-			clientv3.OpGet(l.keys.members(), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpDelete(l.run.agent(l.config.Self.ID)),
+			clientv3.OpGet(l.run.agents(), clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		}, nil)
 		if err == nil && answer.Responses[1].GetResponseRange().Count == 0 {
 			l.removeRun(ctx)
@@ -251,7 +261,7 @@ func (l *leased) Leave(ctx context.Context) {
 func (l *leased) removeRun(ctx context.Context) {
 	forget := []clientv3.Op{clientv3.OpDelete(l.name.run())}
 	if _, err := commit(ctx, l.client, []clientv3.Cmp{l.runs()}, forget, nil); err == nil {
-		_, _ = l.client.Delete(ctx, l.keys.prefix, clientv3.WithPrefix())
+		_, _ = l.client.Delete(ctx, l.run.prefix, clientv3.WithPrefix())
 		_, _ = l.client.Revoke(ctx, l.leases.job)
 	}
 }

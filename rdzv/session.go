@@ -16,7 +16,7 @@ import (
 // Config describes an agent and the job that it joins.
 type Config struct {
 	Job     string // name of the job, required; no other job in the store has it
-	Attempt int    // which attempt at running the workers; 0 is the first
+	Attempt int    // which attempt at running the workers; 0 is the first, required in an etcd cluster
 	Self    Member // this agent
 
 	// JoinBy is when this agent stops waiting for the others, which ends the job for all
@@ -96,6 +96,7 @@ type Session struct {
 	config Config
 	client *clientv3.Client
 	keys   keys
+	run    runKeys // in a store that no agent hosts
 
 	present   context.Context // of all attempts of the job; ends when the store is lost
 	vanish    context.CancelCauseFunc
@@ -109,7 +110,7 @@ type Session struct {
 
 	registration registration // of all attempts; nil in the process that hosts the store
 	returns      bool         // this agent was a member of the attempt before
-	leads        atomic.Bool  // this agent is the elected leader
+	leads        *atomic.Bool // this agent is the elected leader; of all attempts
 
 	answering   context.Context // of answers to other agents; ends with store or at Leave
 	stopAnswers context.CancelFunc

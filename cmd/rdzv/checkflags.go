@@ -41,8 +41,6 @@ func (o *options) check(env envmap.Env) error {
 		o.readShareSignals(),
 		o.readFinalCodes(),
 		o.reject(o.maxRestarts < 0, "max-restarts", o.maxRestarts, negative),
-		o.reject(o.maxRestarts > 0 && etcd.IsURL(o.store), "max-restarts", o.maxRestarts,
-			"not possible with an etcd cluster as the store"),
 		o.reject(o.spares < 0, "spares", o.spares, negative),
 		o.reject(o.spares > 0 && etcd.IsURL(o.store), "spares", o.spares,
 			"not possible with an etcd cluster as the store"),

@@ -88,7 +88,7 @@ type Config struct {
 	ExitTimeout time.Duration
 
 	// Restarts says after which failures all workers of the job are started again, see
-	// [AttemptFailed]. That of the agent that hosts the store counts. Not with Etcd.
+	// [AttemptFailed]. That of the agent that leads the job counts.
 	Restarts restart.Policy
 
 	// Spares is how many agents of the job run no workers until they take over the ranks of a lost

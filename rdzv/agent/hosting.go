@@ -44,7 +44,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	if l.Config.Check == nil { // spares are checked like other nodes
 		leads.Spares = l.Config.Spares
 	}
-	leads.Restarts, leads.Replaceable = l.Config.Restarts, l.mayReplace()
+	leads.Replaceable = l.mayReplace()
 	leads.Warn = func(err error) { c.events.diagnose(Warning, err) }
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
@@ -78,6 +78,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		NextWaiting: l.Config.nextReport,
 		Compared:    c.compared,
 		Check:       c.checking(),
+		Restarts:    l.Config.Restarts,
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
 	}

@@ -197,9 +197,6 @@ func (m *membership) problems() []rdzv.Problem {
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
 	}
-	if m.conn.shared() && m.local.Config.Restarts.Max != 0 {
-		problems = withProblem(problems, errSharedStore)
-	}
 	return problems
 }
 

@@ -19,9 +19,6 @@ import (
 	"rdzv/wrap"
 )
 
-// errSharedStore is why a job does not start: no agent hosts the store, and decides on restarts.
-var errSharedStore = errors.New("cannot restart workers: many jobs share this store (rdzv store)")
-
 // rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
 // Its workers have ended.
 func (m *membership) rejoin(in *interrupts) error {
@@ -111,9 +108,9 @@ func (m *membership) restarting(r rdzv.Restart) Restarting {
 }
 
 // announcesRestart tells whether this agent tells the user that an attempt has failed and another
-// one follows. Under a launcher, whose output is that of all agents, the host of the store does.
+// one follows. Under a launcher, whose output is that of all agents, the one that leads the job does.
 func (m *membership) announcesRestart() bool {
-	return m.local.Placement.Launcher == envmap.None || m.conn.hosting()
+	return m.local.Placement.Launcher == envmap.None || m.session.Leads()
 }
 
 // closeLimit is how long after the end of an attempt the next one waits for device files.
