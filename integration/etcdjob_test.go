@@ -92,7 +92,7 @@ func (j *etcdJob) membersInStore() (all []etcdAgent) {
 	j.t.Helper()
 	byAge := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
 	for _, kv := range j.e.get(byAge) {
-		match, _ := filepath.Match(jobPrefix+"v1/"+j.name+"/*/run/*/member/*", string(kv.Key))
+		match, _ := filepath.Match(jobPrefix+"v1/"+j.name+"/run/*/agent/*", string(kv.Key))
 		if !match {
 			continue
 		}

@@ -1,12 +1,14 @@
 package integration
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 )
 
 // With an etcd cluster as the store, jobs of every launcher on two hosts, on which members of the
-// cluster run too, begin and end as they do with the store of an agent.
+// cluster run too, begin, restart and end as they do with the store of an agent.
 func TestEtcdUnderLaunchers(t *testing.T) {
 	e := startEtcd(t, 0, etcdOptions{program: distributionEtcd(t), secure: true})
 	e.startSlurm(1, 2)
@@ -36,6 +38,18 @@ func TestEtcdUnderLaunchers(t *testing.T) {
 			if lines := j.linesWith("rdzv: rank 3 of 4 failed first"); len(lines) != 1 {
 				t.Errorf("the agents printed %q, want one report on rank 3", j.linesWith("rdzv:"))
 			}
+		}}, scenario{launcher + " restarts", func(t *testing.T) {
+			flags := slices.Concat(flags, []string{"--max-restarts", "2", "--grace", "300ms"})
+			j := e.cluster.startJob(t, launcher, 2, flags, []string{"sh", "-c", attempts, jobDir, "1"})
+			pid, err := strconv.Atoi(j.ranksOf(0)[rand.IntN(workersPerJob)][0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			kill(pid)
+			j.checkCommands(0)
+			j.checkAgentCodes(0)
+			j.ranksOf(1)
+			j.checkRestartLines(1)
 		}})
 	}
 	runConcurrently(t, scenarios)

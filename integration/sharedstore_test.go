@@ -54,6 +54,14 @@ func (p *clusterPlace) checkSharedJobs() {
 			}
 		}
 	}
+	flags := slices.Concat(argument, []string{"--max-restarts", "2"})
+	again := p.sharedJob([2]int{2, 3}, "again", flags, "sh", "-c", "exit $((RANK * (1 - RDZV_ATTEMPT)))")
+	checkCodes(0, again...)
+	for _, agent := range again {
+		if len(agent.linesWith("restarting all workers (restart 1 of 2)")) != 1 {
+			p.t.Errorf("an agent whose worker failed printed %q", agent.linesWith("rdzv:"))
+		}
+	}
 	var jobs []*process
 	for i := range 8 {
 		jobs = append(jobs, p.sharedJob([2]int{2, 3}, fmt.Sprint("job", i), argument, "true")...)

@@ -246,8 +246,8 @@ func (c *Config) checkValues() error {
 		return errors.New("variables cannot be exported through etcd without TLS (http://)")
 	case c.Etcd.Given() && (c.Store != "" || c.Join != "" || c.Insecure):
 		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
-	case c.Etcd.Given() && c.Restarts.Max != 0:
-		return errors.New("workers are not restarted if an etcd cluster is the store")
+	case c.Etcd.Given() && c.Spares != 0:
+		return errors.New("there are no spares if an etcd cluster is the store")
 	case c.Spares < 0 || c.Spares > 0 && c.Restarts.Max == 0:
 		return fmt.Errorf("%d spares: must not be negative, and need restarts", c.Spares)
 	case c.Restarts.Max < 0:
