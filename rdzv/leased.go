@@ -59,6 +59,9 @@ func (s *Session) joinLeased(ctx context.Context) error {
 	case s.config.Lead == nil || s.config.Lead.Agents < 1:
 		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
 			"with which this agent can lead the job, has no agents", s.config.Job)
+	case s.config.Lead.Spares != 0 || s.config.Lead.Replaceable:
+		return fmt.Errorf("cannot join job %q: no agent hosts this store, and in such a store no "+
+			"agent takes the place of a lost one (Config.Lead)", s.config.Job)
 	case s.config.Attempt != 0:
 		return fmt.Errorf("cannot join attempt %d of job %q: no agent hosts this store, and the "+
 			"attempt in such a store is that of the job", s.config.Attempt, s.config.Job)

@@ -197,6 +197,9 @@ func (m *membership) problems() []rdzv.Problem {
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
 	}
+	if m.conn.shared() && m.local.Config.Spares != 0 {
+		problems = withProblem(problems, errSharedStore)
+	}
 	return problems
 }
 

@@ -19,6 +19,10 @@ import (
 	"rdzv/wrap"
 )
 
+// errSharedStore is why a job does not start: in a store that no agent hosts the loss of an agent
+// ends the job.
+var errSharedStore = errors.New("cannot use spares: many jobs share this store (rdzv store)")
+
 // rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
 // Its workers have ended.
 func (m *membership) rejoin(in *interrupts) error {
@@ -108,7 +112,8 @@ func (m *membership) restarting(r rdzv.Restart) Restarting {
 }
 
 // announcesRestart tells whether this agent tells the user that an attempt has failed and another
-// one follows. Under a launcher, whose output is that of all agents, the one that leads the job does.
+// one follows. Under a launcher, whose output is that of all agents, the one that leads the job
+// does.
 func (m *membership) announcesRestart() bool {
 	return m.local.Placement.Launcher == envmap.None || m.session.Leads()
 }
