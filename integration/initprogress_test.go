@@ -146,8 +146,9 @@ func TestMissingRankOfTorch(t *testing.T) {
 // A worker may connect to rank 0 from another network namespace, by another name of its node, and
 // by IPv6.
 func TestMissingRankInNetworks(t *testing.T) {
+	var scenarios []scenario
 	for name, options := range map[string][]string{"IPv4": nil, "IPv6": {"--six"}} {
-		t.Run(name, func(t *testing.T) {
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
 			p := newCluster(t, 2, options...).newPlace(t)
 			end := filepath.Join(p.root, "end")
 			reach := worker("reach", p.dir("job"), end, end)
@@ -161,6 +162,7 @@ func TestMissingRankInNetworks(t *testing.T) {
 			if lines := job.linesWith("; 2 of 3 ranks have"); len(lines) != 1 {
 				t.Errorf("the agent printed %q, want one line", lines)
 			}
-		})
+		}})
 	}
+	runConcurrently(t, scenarios)
 }
