@@ -13,6 +13,7 @@ import (
 // succeeds like the other one, and the rank that reaches init_process_group late is named:
 // connections that are not its own do not count.
 func TestAttackPortScan(t *testing.T) {
+	t.Parallel()
 	p := newCluster(t, 3).newPlace(t)
 	rate := "100"
 	if *attackLong {

@@ -132,6 +132,7 @@ dist.barrier()`
 // The sockets of torch itself tell which ranks have called init_process_group. The hint names the
 // Python process of the one that has not, behind a shell.
 func TestMissingRankOfTorch(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	late := filepath.Join(newPlace(t).root, "late")
 	program := []string{"sh", "-c", `"$@"; exit $?`, "sh", python, "-c", lateProgram, late}
@@ -146,6 +147,7 @@ func TestMissingRankOfTorch(t *testing.T) {
 // A worker may connect to rank 0 from another network namespace, by another name of its node, and
 // by IPv6.
 func TestMissingRankInNetworks(t *testing.T) {
+	t.Parallel()
 	var scenarios []scenario
 	for name, options := range map[string][]string{"IPv4": nil, "IPv6": {"--six"}} {
 		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
