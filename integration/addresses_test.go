@@ -132,6 +132,7 @@ dist.destroy_process_group()
 // host's own name resolves to loopback, names resolve to the network that does not reach all,
 // interfaces have different names; then with IPv6 only and without DNS.
 func TestTorchOnMisleadingNetworks(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]string{
 		"four": {"--second", "--stub", "--docker", "--debian", "--ifnames"},
 		"six":  {"--six", "--ifnames", "--nodns"},

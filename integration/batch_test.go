@@ -40,6 +40,7 @@ func cancelCases() []cancelCase {
 
 // scancel ends a batch job on all nodes, and each worker receives one signal.
 func TestCancelledBatch(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	c.startSlurm(1, 2)
 	for _, k := range cancelCases() {

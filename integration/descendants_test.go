@@ -70,6 +70,7 @@ for batch in loader:
 // A rank, its agent, its watchdog or mpirun is killed: its DataLoader workers end, and so do those
 // of the rank that is stopped because of it. The place checks that none is left.
 func TestDataLoaderWorkersEnd(t *testing.T) {
+	t.Parallel()
 	var scenarios []scenario
 	for name, pidOf := range map[string]func(job *process, rank int) int{
 		"rank":     func(_ *process, rank int) int { return rank },

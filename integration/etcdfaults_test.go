@@ -15,6 +15,7 @@ import (
 // Jobs whose store is a cluster of etcd go on through its faults, and end as they do with the store
 // of an agent. make faults has more agents and faults.
 func TestEtcdFaults(t *testing.T) {
+	t.Parallel()
 	users := etcdOptions{secure: true, passwords: true, loginTTL: 2, loginCost: 4}
 	runConcurrently(t, []scenario{
 		{"distribution", func(t *testing.T) {

@@ -79,6 +79,7 @@ var failures = []struct {
 
 // Every launcher exits with the code of the rank that failed, on one host and on two.
 func TestExitCodesUnderLaunchers(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for _, launcher := range jobLaunchers[1:] {

@@ -14,6 +14,7 @@ import (
 // One worker fails: all are stopped, the launcher exits with the worker's code, and the rank is
 // named.
 func TestFails(t *testing.T) {
+	t.Parallel()
 	for _, f := range []struct {
 		role, arg string
 		code      int
@@ -90,6 +91,7 @@ func TestEveryAgentExitsWithTheCode(t *testing.T) {
 // Ctrl-C, mpiexec.hydra 4.0 itself may return 0, also without rdzv: it did in 8 of 60 runs of a
 // program that exits with 130 at SIGINT.
 func TestStoppedAtTheLauncher(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(l launcher, job *process){
 		"SIGTERM": func(_ launcher, job *process) { job.signal(syscall.SIGTERM) },
 		"CtrlC":   typeCtrlC,
@@ -138,6 +140,7 @@ func TestStoppedWithoutLauncher(t *testing.T) {
 
 // SIGTERM to a single agent ends the job on all agents.
 func TestStoppedAtAnAgent(t *testing.T) {
+	t.Parallel()
 	forEachLauncher(t, func(t *testing.T, l launcher) {
 		p := l.place(t)
 		dir := p.dir("job")

@@ -9,6 +9,7 @@ import (
 // A batch script without srun runs one agent: rdzv asks whether srun was forgotten, unless the job
 // has nothing else to run it on.
 func TestBatchWithoutSrun(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	c.startSlurm(1, 2)
 	for name, k := range map[string]struct {

@@ -52,6 +52,7 @@ func (j *job) sentinel() int {
 // of it is left when that process continues. TestKillMatrix stops agents too, so the short form
 // leaves them out.
 func TestAttackFrozenProcess(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	hosts, cases := []int{1}, frozenCases[2:]
 	if *attackLong {
@@ -125,6 +126,7 @@ func (j *job) endWithin(limit time.Duration) string {
 // The others lose an agent whose process group is stopped, which under srun is that of all agents
 // of the host. Its watchdog does not kill it, and it ends when it continues.
 func TestSuspendedAgent(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for _, launcher := range []string{"direct", "hydra", "slurm"} { // mpirun kills it

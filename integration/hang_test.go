@@ -35,6 +35,7 @@ echo '[{"os_thread_id": '$5', "frames": [{"name": "'$call'", "filename": "a.py",
 // rdzv stacks shows the rank for which the others wait, on each node of the job: by what the kernel
 // shows, and by py-spy if it is installed. It changes nothing in the workers.
 func TestStacksOfHangingJob(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	bin := c.dir("bin")
 	path := "PATH=" + bin + ":" + os.Getenv("PATH")

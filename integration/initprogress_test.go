@@ -65,6 +65,7 @@ func throughScripts(program []string) []string {
 // called it, and one line says when it has called it too. Nothing is printed with -q, nor if no
 // rank calls it: such jobs have begun before.
 func TestMissingRankIsNamed(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	silent, end := c.startSilent(t)
 	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {

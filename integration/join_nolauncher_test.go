@@ -12,6 +12,7 @@ import (
 // each other by the name of the store's host, by the line that the first agent prints, or by
 // multicast with the token that all have.
 func TestJoinWithoutLauncher(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 5, "--second", "--docker", "--debian")
 	for _, store := range []string{"node2", "10.77.0.12", "10.78.0.12:29777"} {
 		t.Run("store/"+store, func(t *testing.T) { c.newPlace(t).joinAtStore(store) })

@@ -85,6 +85,7 @@ func (c *cluster) waitingJob(t *testing.T, launcher string, hosts int) (j *job) 
 // An agent is killed at some step of joining: no process is left, and the others exit with 123, or
 // with 124 if that agent had not joined yet.
 func TestKilledWhileJoining(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for _, launcher := range jobLaunchers {

@@ -64,6 +64,7 @@ func (j *job) killLauncher() {
 // Whatever is killed: all processes of the job end at once, on all hosts, and the surviving agents
 // exit with the job's code.
 func TestKillMatrix(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var table killTable
 	var scenarios []scenario

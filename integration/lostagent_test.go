@@ -99,6 +99,7 @@ const (
 // Agents are lost in different ways, and are started again on the same node or on another one, or
 // replaced by spares. All workers of the job start again with the same ranks; no attempt has others.
 func TestLostAgentIsReplaced(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 4)
 	c.startSlurm(1, 3)
 	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}

@@ -28,6 +28,7 @@ const attempts = `dir=$0/$RDZV_ATTEMPT
 // A random rank is killed in each of two attempts, under every launcher, on one host and on two.
 // Each time all ranks of all hosts start again, with another MASTER_PORT, and nothing is left.
 func TestRestarts(t *testing.T) {
+	t.Parallel()
 	const last = 2
 	c := newJobCluster(t)
 	var scenarios []scenario

@@ -10,6 +10,7 @@ import (
 
 // node1 is a login node with rdzv store, node2 and node3 run jobs.
 func TestSharedStore(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	t.Run("jobs", func(t *testing.T) { c.newPlace(t).checkSharedJobs() })
 	t.Run("restart", func(t *testing.T) { c.newPlace(t).checkSharedRestart() })

@@ -21,6 +21,7 @@ func forEachJobLauncher(t *testing.T, run func(t *testing.T, launcher string, ho
 // One rank succeeds while others hang: after 10 s the others are named, with their hosts, and
 // continue.
 func TestStragglersAreNamed(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	forEachJobLauncher(t, c.runStragglers)
 }

@@ -19,6 +19,7 @@ type trainingFault struct {
 // depends on how DistributedDataParallel divides the parameters, which it changes after the first
 // step of each attempt.
 func TestTrainingContinuesAfterRestart(t *testing.T) {
+	t.Parallel()
 	program := startRankServer(t, "train")
 	undisturbed := startTraining(t, direct, program, []trainingFault{{Ranks: []int{}}})
 	undisturbed.checkCode(0)

@@ -52,6 +52,7 @@ func transcriptsIn(page, text string) (found []transcript) {
 
 // What the pages show on a terminal is what a terminal shows.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	c.startSlurm(1, 2)
 	for _, page := range []string{"README.md", "docs/usage.md", "docs/troubleshooting.md"} {

@@ -111,6 +111,7 @@ func TestSameAgentsFormTheNextAttempt(t *testing.T) {
 // have the same seats, and the store has the keys of one attempt only. Writes for old attempts are
 // repeated all the time.
 func TestManyAttempts(t *testing.T) {
+	t.Parallel()
 	const n, attempts = 8, 40
 	j := start(t, LeaderConfig{Agents: n, Restarts: restart.Policy{Max: attempts}})
 	sessions := j.agents(n)

@@ -10,6 +10,7 @@ import (
 
 // The leader is the agent that joined first.
 func TestLeaderIsLost(t *testing.T) {
+	t.Parallel()
 	lost := func(t *testing.T, p *plain, rest []*Session, who string) {
 		for _, s := range rest {
 			wantLost(t, p.ended(s), who)
@@ -83,6 +84,7 @@ func TestLeaderIsLost(t *testing.T) {
 }
 
 func TestDeposedLeaderCannotWrite(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.leasedAgents(2, 3)
 	s := all[0]

@@ -9,6 +9,7 @@ import (
 
 // No agent waits for a verdict that the store does not accept.
 func TestFullStore(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.leasedAgents(3, 3)
 	p.worlds(all)

@@ -100,6 +100,7 @@ func TestInitWithoutDelay(t *testing.T) {
 
 // An agent that answers after the first report is in the next one.
 func TestInitLateAnswer(t *testing.T) {
+	t.Parallel()
 	times := []time.Duration{time.Nanosecond, 2 * time.Second}
 	j, sessions, reports := startInitAt(t, initTimes{50 * time.Millisecond, times})
 	j.reached(sessions[0])

@@ -98,6 +98,7 @@ func (p *plain) joinUntilAgreed(client *clientv3.Client, c Config) *Session {
 
 // Whoever is alive keeps its place.
 func TestPlaceIsTaken(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	first := p.byHand(0, 2)
 	s := p.joinWith(p.client(first.Self.ID), first)

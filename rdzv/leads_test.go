@@ -7,6 +7,7 @@ import (
 
 // Exactly one agent leads, and its successor knows the failures if it is lost.
 func TestLeads(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	sessions := p.leasedAgents(3, 3)
 	p.worlds(sessions)
@@ -29,6 +30,7 @@ func TestLeads(t *testing.T) {
 }
 
 func TestPrefix(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	sessions := make([]*Session, 2)
 	for i := range sessions {

@@ -53,6 +53,7 @@ func TestPlainStoreLost(t *testing.T) {
 
 // The store compacts what an agent and the leader have missed while they were disconnected.
 func TestCompactionWhileDisconnected(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.leasedAgents(3, 3)
 	p.worlds(all)

@@ -43,6 +43,7 @@ func (j *job) nextOf(i int, s *Session) *Session {
 // Spares run nothing until they take over the seats of lost agents, one after another, with all
 // their ranks; then a loss ends the job.
 func TestSparesTakeOver(t *testing.T) {
+	t.Parallel()
 	j := start(t, LeaderConfig{Agents: 5, Spares: 2, Restarts: restart.Policy{Max: 9}})
 	sessions := j.withSpares(5)
 	seatsOf := func() map[string]int {

@@ -19,6 +19,7 @@ func (p *plain) exportingAgents(joined, n int) []*Session {
 
 // While the leader is disconnected an agent is lost, and the store compacts that.
 func TestCompactedLoss(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	var all []*Session
 	joined := make(chan bool, 1)
@@ -47,6 +48,7 @@ func TestCompactedLoss(t *testing.T) {
 
 // While the leader is disconnected other agents are ready, and the store compacts that.
 func TestCompactedReady(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.exportingAgents(3, 3)
 	for i, w := range p.worlds(all) {
@@ -76,6 +78,7 @@ func TestCompactedReady(t *testing.T) {
 
 // The leader is lost while agents wait until all are ready.
 func TestLeaderIsLostBeforeReady(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.exportingAgents(3, 3)
 	p.worlds(all)

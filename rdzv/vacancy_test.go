@@ -58,6 +58,7 @@ func (j *job) lose(id string, rest []*Session) []Summary {
 // An agent that is started on the host of a lost one, while the others still stop their workers, or
 // afterwards, or on another host, has the ranks of the lost one in the next attempt.
 func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, host string
 		early      bool

@@ -81,6 +81,7 @@ func (r *refuser) refuse(next int) {
 }
 
 func TestRefusedWatches(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	var all []*Session
 	var refusers []*refuser
