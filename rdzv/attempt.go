@@ -19,6 +19,9 @@ type Restart struct {
 	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
 	// agents in their place.
 	Vacant []NodeRanks `json:"vacant,omitempty"`
+	// Missing is how many more agents the attempt needs than are left, in a job with a variable number
+	// of agents.
+	Missing int `json:"missing,omitempty"`
 }
 
 // latest is the value of latest: the latest attempt, and what its leader has to know of those
@@ -46,8 +49,9 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 	}
 	next.previous, next.failures, next.began = l.keys, l.failures, l.began
 	next.startAt, next.gone = time.Now().Add(d.Delay), l.gone
-	for _, m := range l.joined {
-		next.addMember(&memberState{Member: m.Member, seat: m.seat, away: true, lost: m.lost})
+	for _, m := range l.remaining() {
+		next.addMember(&memberState{Member: m.Member, seat: m.seat, away: true, lost: m.lost,
+			withdrawn: m.withdrawn})
 	}
 	next.seatSpares()
 	return next, d, nil
@@ -75,6 +79,9 @@ func (l *Leader) decide() restart.Decision {
 	if !v.MayRestart() || policy.Max == 0 {
 		return restart.Decision{}
 	}
+	if v.Withdrawn && !l.release() {
+		return restart.Decision{}
+	}
 	lost := func(m *memberState) bool { return m.lost }
 	if !l.mayGoOn() {
 		return restart.Decision{Reason: restart.Lost}
@@ -87,7 +94,7 @@ func (l *Leader) decide() restart.Decision {
 	}
 	f := restart.Failure{Code: v.Code, Took: v.Took}
 	switch {
-	case v.Kind == Lost:
+	case v.Kind == Lost, v.Withdrawn:
 		f.Code, f.Took = restart.LostCode, l.verdictAt.Sub(l.agreed)
 	case v.Signal != 0:
 		f.Code = 128 + v.Signal
@@ -167,9 +174,9 @@ func (s *Session) inAttempt(attempt int, self Member, joinBy time.Time) (*Sessio
 }
 
 // laterAttempt returns the attempt that an agent may join for which this one has no place: the
-// latest one or, if this is the latest and has failed, the one that follows. It is 0 if there is
-// none.
-func (s *Session) laterAttempt(ctx context.Context) (int, error) {
+// latest one or, if this is the latest and fails within some time, the one that follows. It is 0 if
+// there is none.
+func (s *Session) laterAttempt(ctx context.Context, within time.Duration) (int, error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	found, err := s.get(ctx, s.keys.latest())
@@ -182,6 +189,12 @@ func (s *Session) laterAttempt(ctx context.Context) (int, error) {
 			return l.Attempt, err
 		}
 	}
+	select {
+	case <-s.ctx.Done():
+	case <-time.After(within):
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
 	v, w := s.Verdict(), s.world.Load()
 	if v == nil || w == nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts {
 		return 0, nil
@@ -191,6 +204,8 @@ func (s *Session) laterAttempt(ctx context.Context) (int, error) {
 		if next := s.settled.Load().Restart; next != nil {
 			return next.Attempt, nil
 		}
+		return 0, nil
+	case <-time.After(s.settleLimit()):
 		return 0, nil
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -112,6 +113,7 @@ func (s *Session) applySignal(e *clientv3.Event) error {
 	case key == s.keys.start():
 		return keepSignal(&s.start, key, value, func() { close(s.haveStart) })
 	case key == s.keys.verdict():
+		s.verdictAt.CompareAndSwap(nil, new(time.Now()))
 		return keepSignal(&s.verdict, key, value, func() { s.cancel(s.Verdict()) })
 	case key == s.keys.look():
 		return keepSignal(&s.look, key, value, func() { close(s.haveLook) })
@@ -146,7 +148,7 @@ func keepSignal[T any](field *atomic.Pointer[T], key string, value []byte, then 
 func (s *Session) Look() <-chan struct{} { return s.haveLook }
 
 // World waits until all agents have joined and returns the world. If the job ends before
-// that, the error is the cause of the end of Context.
+// that, the error is the cause of the end of Context; it is [ErrWithdrawn] if this agent withdraws.
 func (s *Session) World(ctx context.Context) (World, error) {
 	select {
 	case <-s.haveWorld:
@@ -154,27 +156,54 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	case <-ctx.Done():
 		return World{}, context.Cause(ctx)
 	}
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil && !s.late { // a late agent may wait for the next attempt
 		return World{}, context.Cause(s.ctx)
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	key := s.keys.seat(s.config.Self.ID) // was written before the world
-	answer, err := again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
+	w := *s.world.Load()
+	seat, err := s.readSeat(ctx, w.MaxAgents > 0)
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
-	if len(answer.Kvs) == 0 {
-		s.cancel(ErrFull) // it joined at the same time as the last one
+	if seat.Full { // it joined at the same time as the last one
+		s.cancel(ErrFull)
 		return World{}, ErrFull
 	}
-	w := *s.world.Load()
-	w.Exports = s.exports.Load()
-	seat, err := decode[seatValue](answer.Kvs[0].Value)
-	if err != nil {
-		return World{}, fmt.Errorf("cannot read %q: %w", key, err)
+	w.Exports, w.Seat, w.Peers = s.exports.Load(), seat.Seat, seat.Peers
+	if !s.seat.CompareAndSwap(nil, &w.Seat) && s.seat.Load() == &withdrawnSeat {
+		return World{}, ErrWithdrawn
 	}
-	w.Seat, w.Peers = seat.Seat, seat.Peers
-	s.seat.Store(&w.Seat)
 	return w, nil
+}
+
+// readSeat reads this agent's seat, which was written before the world. If it joined later the
+// leader answers, or it has none.
+func (s *Session) readSeat(ctx context.Context, answers bool) (seatValue, error) {
+	key := s.keys.seat(s.config.Self.ID)
+	found, err := s.get(ctx, key)
+	switch {
+	case err != nil:
+		return seatValue{}, err
+	case len(found.Kvs) > 0:
+		return decode[seatValue](found.Kvs[0].Value)
+	case !answers:
+		return seatValue{Full: true}, nil
+	}
+	found, events, stop, err := readAndWatch(ctx, s.client, key)
+	if err != nil {
+		return seatValue{}, err
+	}
+	defer stop()
+	if len(found.Kvs) > 0 {
+		return decode[seatValue](found.Kvs[0].Value)
+	}
+	for response := range events {
+		for _, e := range response.Events {
+			if string(e.Kv.Key) == key && e.Type == clientv3.EventTypePut {
+				return decode[seatValue](e.Kv.Value)
+			}
+		}
+	}
+	return seatValue{}, cmp.Or(context.Cause(ctx), ErrStoreLost)
 }

@@ -18,13 +18,13 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
-	"rdzv/rdzv/internal/lease"
 	"rdzv/rdzv/presence"
 )
 
 // Join makes this agent a member of the job. It registers in the store, starts to watch the job's
 // signals, so that it misses none, and then publishes the member. If agents were lost in a job with
-// restarts it joins the next attempt, in the place of one of them. ctx bounds only the call.
+// restarts it joins the next attempt, in the place of one of them. In a job with a variable number
+// of agents that runs it waits for the next attempt as a spare. ctx bounds only the call.
 //
 // It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place
 // for this agent, and [ErrStoreLost] if the store was lost meanwhile.
@@ -35,13 +35,17 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 		vanish(err)
 		return nil, err
 	}
-	err = s.join(ctx)
+	s, err = s.join(ctx)
 	for refusal := err; noPlace(refusal) && s.joinsLater(); refusal = err {
-		later, lost := s.laterAttempt(ctx)
-		if err = cmp.Or(lost, refusal); later == 0 {
+		later, lost := s.laterAttempt(ctx, 0)
+		late := later == 0 && lost == nil && refusal == ErrFull && s.mayJoinLate()
+		if err = cmp.Or(lost, refusal); late {
+			later = s.config.Attempt
+		} else if later == 0 {
 			break
 		}
 		if s, err = s.inAttempt(later, s.config.Self, s.config.JoinBy); err == nil {
+			s.late = late
 			err = s.enter(ctx)
 		}
 	}
@@ -54,7 +58,7 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 }
 
 // joinsLater tells whether this agent may join a later attempt than the first one, in the place of
-// a lost agent. In a store that no agent hosts the loss of an agent ends the job.
+// a lost agent. In a store that no agent hosts it has tried that, see leased.mayTryAgain.
 func (s *Session) joinsLater() bool { return s.registration != nil && s.leases.own == 0 }
 
 // noPlace tells whether an attempt has no place for an agent.
@@ -96,18 +100,20 @@ func newSession(
 	return s, nil
 }
 
-func (s *Session) join(ctx context.Context) error {
+// join returns the session of the attempt that this agent has tried to join: in a store that no
+// agent hosts, the latest one.
+func (s *Session) join(ctx context.Context) (*Session, error) {
 	if conn := s.client.ActiveConnection(); conn != nil {
 		stream, err := s.register(ctx, conn)
 		if status.Code(err) == codes.Unimplemented {
 			return s.joinLeased(ctx)
 		}
 		if err != nil {
-			return err
+			return s, err
 		}
 		s.registration = stream
 	}
-	return s.enter(ctx)
+	return s, s.enter(ctx)
 }
 
 // enter makes an agent that is registered a member of this attempt. If that has no place for it, it
@@ -121,7 +127,7 @@ func (s *Session) enter(ctx context.Context) error {
 	}
 	defer s.wg.Go(follow)
 	_, err = s.putMember(ctx, nil)
-	if noPlace(err) { // they may have been written before the watch began
+	if noPlace(err) || s.late { // they may have been written before the watch began
 		err = cmp.Or(s.readSignalsOnce(ctx), err)
 	}
 	return err
@@ -170,7 +176,7 @@ func (s *Session) limitConnecting(
 	}
 }
 
-// putMember publishes the member, unless the world is agreed, the job has ended, this agent must
+// putMember publishes the member, unless this attempt does not take it, this agent must
 // not share its host with one that joined before, or a condition does not hold. It returns the
 // results of first, which is executed before; nil if an earlier try succeeded, but its answer was
 // lost.
@@ -180,7 +186,7 @@ func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, first ...cl
 	self := s.keys.member(s.config.Self.ID)
 	free, occupy := s.place()
 	answer, err := commit(ctx, s.client,
-		append(append(ifs, free...), absent(s.keys.verdict()), absent(s.keys.world())),
+		append(append(ifs, free...), s.open()...),
 		append(append(first, occupy...),
 			clientv3.OpPut(self, encode(s.config.Self), clientv3.WithLease(s.leases.own))),
 		[]clientv3.Op{
@@ -250,42 +256,4 @@ func (s *Session) neighbour(occupants *clientv3.GetResponse) *OccupiedError {
 		}
 	}
 	return nil
-}
-
-// mayTryAgain returns nil if another run has begun, or if those who had the place of this agent
-// were killed: their leases have expired then. Otherwise it returns why this agent cannot join.
-func (l *leased) mayTryAgain(ctx context.Context, refusal error) error {
-	occupied, is := errors.AsType[*OccupiedError](refusal)
-	var holder clientv3.LeaseID
-	switch {
-	case refusal == errOtherRun:
-		return nil
-	case is:
-		holder = occupied.lease
-	case refusal == ErrFull:
-		found, err := l.get(ctx, l.run.agents(), clientv3.WithFirstCreate()...)
-		if err != nil {
-			return err
-		}
-		if len(found.Kvs) == 0 {
-			return nil // nobody is left: findRun replaces the run
-		}
-		holder = clientv3.LeaseID(found.Kvs[0].Lease)
-	default:
-		return refusal
-	}
-	ended, err := lease.Ends(ctx, l.client, holder, func(left time.Duration) {
-		if l.config.Delayed != nil {
-			l.config.Delayed(refusal, left)
-		}
-	})
-	switch {
-	case unavailable(err):
-		return nil // for now
-	case err == nil && !ended:
-		return refusal
-	case is:
-		l.value = "" // others may join that run
-	}
-	return err
 }

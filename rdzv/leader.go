@@ -19,6 +19,12 @@ type LeaderConfig struct {
 	Attempt int    // as in Config
 	Agents  int    // number of agents of the job, required
 
+	// MinAgents is for a job with a variable number of agents, of which Agents is the largest one: how
+	// many it needs to start, and to go on after a loss; 0 is Agents. Such a job has no spares.
+	MinAgents int
+	// LastCall is how long such a job waits for more than MinAgents when so many have joined.
+	LastCall time.Duration
+
 	// Nodes are the names of the nodes on which the launcher starts agents, for messages; nil if
 	// they are not known.
 	Nodes []string
@@ -92,8 +98,9 @@ type Leader struct {
 
 	members  map[string]*memberState // by ID
 	joined   []*memberState          // in the order of the store
+	unseated []Member                // that joined this attempt when it had no place for them
 	gone     map[string]bool         // IDs of agents that are lost, whose members may come later
-	here     int                     // number of members that have joined this attempt
+	here     int                     // number of members that joined this attempt
 	complete bool                    // all agents have joined
 	exports  *Exports                // of rank 0's agent, nil if there are none
 	unready  int                     // number of members that have yet to confirm that they can start
@@ -113,6 +120,8 @@ type Leader struct {
 	init         initWatch
 
 	begin         time.Time        // of Run
+	lastCall      <-chan time.Time // when an elastic job starts; nil while too few have joined
+	called        bool             // the last call is over
 	waited        time.Duration    // between begin and the next call of Waiting
 	waiting       <-chan time.Time // when to call Waiting; nil if nobody listens
 	joinDeadline  time.Time        // the earliest of all members; zero if none has one
@@ -127,24 +136,27 @@ type Leader struct {
 // memberState is what the leader knows about a member.
 type memberState struct {
 	Member
-	seat     Seat
-	peers    []Endpoint
-	settled  bool
-	lost     bool
-	away     bool     // has not joined this attempt, but was a member of the one before
-	replaces string   // host of the lost agent whose seat it has taken over; "" if it is its own
-	ready    bool     // has confirmed that it can start, or said why not
-	ended    []Worker // as far as published before it settled
-	reached  *reached // as far as published
+	seat      Seat
+	peers     []Endpoint
+	settled   bool
+	lost      bool
+	withdrawn bool     // it is lost because it has left the job
+	ending    bool     // has received a signal that ends the attempt
+	away      bool     // has not joined this attempt, but was a member of the one before
+	replaces  string   // host of the lost agent whose seat it has taken over; "" if it is its own
+	ready     bool     // has confirmed that it can start, or said why not
+	ended     []Worker // as far as published before it settled
+	reached   *reached // as far as published
 }
 
 // NewLeader starts to watch the job. It must return before the first agent can connect to
 // the store, because it does not read what was written before; Run must be called next.
 // ctx bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
-	if c.Job == "" || c.Agents < 1 || c.Spares < 0 || c.Spares >= c.Agents {
-		return nil, fmt.Errorf("cannot lead job %q of %d agents, %d of them spares", c.Job, c.Agents,
-			c.Spares)
+	if c.Job == "" || c.Agents < 1 || c.Spares < 0 || c.Spares >= c.Agents || c.MinAgents < 0 ||
+		c.MinAgents > c.Agents || c.MinAgents > 0 && c.Spares > 0 {
+		return nil, fmt.Errorf("cannot lead job %q of %d agents, at least %d, %d of them spares", c.Job,
+			c.Agents, c.MinAgents, c.Spares)
 	}
 	l := newLeader(client, keysOf(DefaultPrefix, c.Job, c.Attempt), c)
 	// One watch over all keys delivers members, outcomes and the verdict in the order in
@@ -213,6 +225,8 @@ func (l *Leader) step(ctx context.Context) error {
 		return l.markLost(ctx, id)
 	case <-l.joinTimeout:
 		return l.joinTimedOut(ctx)
+	case <-l.lastCall:
+		return l.endLastCall(ctx)
 	case <-l.startTime:
 		return l.start(ctx)
 	case <-l.waiting:
@@ -282,19 +296,6 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 		}
 		l.verdict, l.verdictAt = &v, time.Now()
 		l.settleTimeout = time.After(l.config.SettleTimeout)
-	}
-	return nil
-}
-
-// writeVerdict writes a verdict unless there is one or a key in unless exists. The watch
-// then delivers the verdict that counts.
-func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) error {
-	if l.verdict != nil {
-		return nil
-	}
-	conditions, put := l.keys.putVerdict(v, l.lease, unless...)
-	if err := l.commit(ctx, conditions, put); err != nil {
-		return fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
 	}
 	return nil
 }

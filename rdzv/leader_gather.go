@@ -14,11 +14,13 @@ import (
 const opsPerTxn = 128
 
 // admit adds a member. When it is the last one the world is agreed. After the first attempt only
-// its agents are admitted, and others in place of those that are lost.
+// its agents are admitted, and others in place of those that are lost; in an elastic job others at
+// any time.
 func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	state := l.members[id]
 	duplicate := state != nil && !state.away
-	if duplicate || l.complete || l.gone[id] && l.later() {
+	tooLate := l.complete || l.gone[id] && l.later()
+	if duplicate || tooLate && !l.elastic() {
 		return nil // or one agent too many, which finds no seat
 	}
 	m, err := decode[Member](value)
@@ -31,11 +33,15 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 	if err != nil {
 		return l.writeVerdict(ctx, unready(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 	}
+	tooMany := state == nil && len(l.joined) >= l.config.Agents
 	switch {
+	case l.elastic() && (l.complete || l.gone[id] || tooMany):
+		return l.receive(ctx, m)
 	case state != nil:
 		state.Member, state.away = m, false
-	case l.later():
+	case l.later() && !l.elastic():
 		if state = l.fill(m); state == nil {
+			l.unseated = append(l.unseated, m)
 			return nil
 		}
 	default:
@@ -43,6 +49,7 @@ func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
 		l.addMember(state)
 	}
 	l.here++
+	l.countLastCall()
 	l.limitJoin(m.JoinWithin)
 	if state.lost {
 		return l.writeVerdict(ctx, l.lossOf(state))
@@ -64,7 +71,10 @@ func (l *Leader) start(ctx context.Context) error {
 
 // allHere tells whether all agents of the job have joined this attempt.
 func (l *Leader) allHere() bool {
-	if l.later() {
+	switch {
+	case l.elastic():
+		return l.enoughHere()
+	case l.later():
 		return l.here == len(l.joined)
 	}
 	return l.here == l.config.Agents
@@ -97,9 +107,15 @@ func (l *Leader) scheduleWaiting() {
 // reportWaiting calls Waiting if agents are missing.
 func (l *Leader) reportWaiting() {
 	if !l.complete && l.verdict == nil {
-		l.config.Waiting(rosterOf(l.allMembers(), l.config.Agents, l.config.Nodes), l.waited)
+		l.config.Waiting(l.roster(), l.waited)
 		l.scheduleWaiting()
 	}
+}
+
+func (l *Leader) roster() Roster {
+	r := rosterOf(l.allMembers(), l.config.Agents, l.config.Nodes)
+	r.Min = l.config.MinAgents
+	return r
 }
 
 // joinTimedOut ends a job whose agents have not all joined in time.
@@ -107,11 +123,14 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 	if l.complete || l.allHere() {
 		return nil
 	}
+	if l.elastic() && !l.later() && l.here >= l.config.MinAgents {
+		return l.endLastCall(ctx)
+	}
 	if v := l.vacantTooLong(); v != nil {
 		return l.writeVerdict(ctx, *v)
 	}
 	members := l.allMembers()
-	roster := rosterOf(members, l.config.Agents, l.config.Nodes)
+	roster := l.roster()
 	l.gathered(members)
 	v := verdictOf(Incomplete)
 	v.Roster = &roster
@@ -138,10 +157,8 @@ func (l *Leader) agree(ctx context.Context) error {
 	}
 	l.introducePeers(members)
 	for _, m := range l.joined {
-		if m.seat = seats[m.ID]; m.seat.Spare { // it has no workers that could end
-			m.settled = true
-			l.pending--
-		}
+		m.seat = seats[m.ID]
+		l.excuseSpare(m)
 	}
 	l.agreed = time.Now().UTC()
 	if l.began.IsZero() {
@@ -149,6 +166,9 @@ func (l *Leader) agree(ctx context.Context) error {
 	}
 	world.Job, world.Attempt, world.Began = l.config.Job, l.config.Attempt, l.began
 	world.MaxRestarts, world.Replaced = l.config.Restarts.Max, l.replaced()
+	if l.elastic() && l.config.Check == nil {
+		world.MaxAgents = l.config.Agents
+	}
 	if err := l.publish(ctx, world); err != nil || !l.later() {
 		return err
 	}
@@ -156,6 +176,10 @@ func (l *Leader) agree(ctx context.Context) error {
 }
 
 func (l *Leader) assign(members []Member) (World, map[string]Seat, *Problem) {
+	if l.elastic() {
+		world, seats := l.assignInTurn(members)
+		return world, seats, nil
+	}
 	if !l.later() {
 		return assign(members, l.config.Spares)
 	}
@@ -255,7 +279,11 @@ func (l *Leader) allMembers() []Member {
 func (l *Leader) publish(ctx context.Context, world World) error {
 	ops := make([]clientv3.Op, 0, len(l.joined)+2)
 	for _, m := range l.joined {
-		ops = append(ops, l.put(l.keys.seat(m.ID), encode(seatValue{m.seat, m.peers})))
+		seat := seatValue{Seat: m.seat, Peers: m.peers}
+		if l.lease != 0 {
+			seat.Agent = new(m.identity())
+		}
+		ops = append(ops, l.put(l.keys.seat(m.ID), encode(seat)))
 	}
 	if l.exports != nil {
 		ops = append(ops, l.put(l.keys.exports(), encode(l.exports)))

@@ -14,20 +14,26 @@ import (
 // readOutcome handles the outcome of an agent, which has settled.
 func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error {
 	m := l.members[id]
-	if m == nil || m.settled {
+	if m == nil || m.settled && !m.seat.Spare {
+		return nil
+	}
+	o, err := decode[Outcome](value)
+	switch {
+	case err == nil && o.Withdrawn:
+		return l.withdraw(ctx, m)
+	case m.settled:
 		return nil
 	}
 	m.settled = true
 	if !m.lost {
 		l.pending--
 	}
-	o, err := decode[Outcome](value)
 	if err != nil {
 		v := m.lostVerdict()
 		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", agentName(v), err)
 		return l.writeVerdict(ctx, v)
 	}
-	m.Links = o.Links
+	m.Links, m.ending = o.Links, o.Ending
 	l.outcomes = append(l.outcomes, o)
 	l.noteSuccesses(o)
 	return l.judge(ctx, m, o)
@@ -77,7 +83,7 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 	m := l.members[id]
 	l.gone[id] = true
 	switch {
-	case m == nil && (l.complete || l.later()):
+	case m == nil && (l.complete || l.later() || l.elastic()):
 		return nil // one agent too many
 	case m == nil:
 		v := verdictOf(Lost)
@@ -85,12 +91,17 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 		return l.writeVerdict(ctx, v, l.keys.member(id))
 	case m.lost:
 		return nil
+	case l.elastic() && !l.complete && l.verdict == nil:
+		return l.drop(ctx, m)
 	case l.later() && !l.complete && l.verdict == nil && l.mayReplace(m):
 		return l.vacate(ctx, m)
 	}
 	m.lost = true
 	if m.seat.Spare && l.complete && l.verdict == nil {
 		l.warn(l.spareLost(m))
+		if l.elastic() { // it may be started again
+			return l.forget(ctx, m)
+		}
 	}
 	if m.settled {
 		return nil
@@ -104,6 +115,9 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 func (l *Leader) lossOf(m *memberState) Verdict {
 	if l.lease != 0 && !l.complete && !l.later() && m.occupiesHost() {
 		return verdictOf(Moved)
+	}
+	if l.elastic() && !l.enoughMayJoin() {
+		return l.tooFew(m)
 	}
 	return m.lostVerdict()
 }
@@ -120,6 +134,19 @@ func (m *memberState) lostVerdict() Verdict {
 	return v
 }
 
+// writeVerdict writes a verdict unless there is one or a key in unless exists. The watch
+// then delivers the verdict that counts.
+func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) error {
+	if l.verdict != nil {
+		return nil
+	}
+	conditions, put := l.keys.putVerdict(v, l.lease, unless...)
+	if err := l.commit(ctx, conditions, put); err != nil {
+		return fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
+	}
+	return nil
+}
+
 // writeSettled publishes that all agents have settled or were lost, or that the timeout has
 // expired, and the next attempt, or why there is none.
 func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decision) error {
@@ -132,7 +159,8 @@ func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decis
 	s := settled{Unsettled: list(cut(unsettled)), NoRestart: d.Reason}
 	ops := []clientv3.Op{}
 	if next != nil {
-		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: d.Delay, Vacant: next.vacancies()}
+		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: d.Delay, Vacant: next.vacancies(),
+			Missing: max(0, next.config.MinAgents-len(next.joined))}
 		ops = append(ops, l.put(l.keys.latest(), encode(next.latest(d.Delay))))
 	}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {

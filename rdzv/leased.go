@@ -38,7 +38,7 @@ type run struct {
 
 // leased is the registration of an agent by its lease, for all attempts.
 type leased struct {
-	*Session                    // of the first attempt
+	*Session                    // of the attempt that this agent joins first
 	name     jobKeys            // those of its run are below
 	value    string             // of the key run, "" before it is known
 	member   bool               // of that run
@@ -52,42 +52,53 @@ type leased struct {
 var errOtherRun = errors.New("another run of the job has begun")
 
 // joinLeased joins the job in a store without the presence service.
-func (s *Session) joinLeased(ctx context.Context) error {
+func (s *Session) joinLeased(ctx context.Context) (*Session, error) {
 	s.config.PeerTimeout = cmp.Or(s.config.PeerTimeout, presence.DefaultTimeout)
 	s.config.StoreTimeout = cmp.Or(s.config.StoreTimeout, s.config.PeerTimeout)
-	switch {
-	case s.config.Lead == nil || s.config.Lead.Agents < 1:
-		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
-			"with which this agent can lead the job, has no agents", s.config.Job)
-	case s.config.Lead.Spares != 0 || s.config.Lead.Replaceable:
-		return fmt.Errorf("cannot join job %q: no agent hosts this store, and in such a store no "+
-			"agent takes the place of a lost one (Config.Lead)", s.config.Job)
-	case s.config.Attempt != 0:
-		return fmt.Errorf("cannot join attempt %d of job %q: no agent hosts this store, and the "+
-			"attempt in such a store is that of the job", s.config.Attempt, s.config.Job)
-	case s.config.PeerTimeout < presence.MinTimeout:
-		return fmt.Errorf("cannot join job %q with peer timeout %v: the minimum is %v",
-			s.config.Job, s.config.PeerTimeout, presence.MinTimeout)
+	if err := s.config.checkLeased(); err != nil {
+		return s, err
 	}
-	ctx, done := s.untilStoreLost(ctx)
-	defer done()
 	var err error
 	if s.leases.own, err = s.grant(ctx, s.config.PeerTimeout); err != nil {
-		return err
+		return s, err
 	}
 	l := &leased{Session: s, name: jobKeysOf(cmp.Or(s.config.Prefix, DefaultPrefix), s.config.Job)}
 	l.current, l.cancel = context.WithCancel(context.Background())
 	s.registration = l
-	l.keeping.Go(l.keep)
+	l.keeping.Go(func() { s.keepLease(l.current) })
 	for err = l.enter(ctx); err != nil; err = l.enter(ctx) {
-		if err = l.mayTryAgain(ctx, err); err != nil {
-			return err
+		attempt, err := l.mayTryAgain(ctx, err)
+		if err == nil {
+			l.Session, err = l.inAttempt(attempt, l.config.Self, l.config.JoinBy)
 		}
+		if err != nil {
+			return l.Session, err
+		}
+	}
+	return l.Session, nil
+}
+
+func (c *Config) checkLeased() error {
+	switch {
+	case c.Lead == nil || c.Lead.Agents < 1 || c.Lead.Spares < 0 || c.Lead.Spares >= c.Lead.Agents:
+		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
+			"with which this agent can lead the job, has no agents or too many spares", c.Job)
+	case c.Lead.MinAgents != 0:
+		return fmt.Errorf("cannot join job %q: no agent hosts this store, and in such a store the "+
+			"number of agents is fixed (Config.Lead)", c.Job)
+	case c.Attempt != 0:
+		return fmt.Errorf("cannot join attempt %d of job %q: no agent hosts this store, and the "+
+			"attempt in such a store is that of the job", c.Attempt, c.Job)
+	case c.PeerTimeout < presence.MinTimeout:
+		return fmt.Errorf("cannot join job %q with peer timeout %v: the minimum is %v",
+			c.Job, c.PeerTimeout, presence.MinTimeout)
 	}
 	return nil
 }
 
 func (s *Session) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
 	granted, err := again(ctx, func() (*clientv3.LeaseGrantResponse, error) {
 		return s.client.Grant(ctx, lease.Seconds(ttl))
 	})
@@ -97,31 +108,35 @@ func (s *Session) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseI
 	return granted.ID, nil
 }
 
-// keep keeps the agent's lease alive. Without it the others consider this agent lost.
-func (l *leased) keep() {
-	ttl, limit := l.config.PeerTimeout, l.config.StoreTimeout
-	err := lease.Keep(l.current, l.client, l.leases.own, ttl, limit)
-	if l.current.Err() == nil {
-		l.vanish(fmt.Errorf("%w: %v", ErrStoreLost, err))
+// keepLease keeps the agent's lease alive. Without it the others consider this agent lost.
+func (s *Session) keepLease(ctx context.Context) {
+	err := lease.Keep(ctx, s.client, s.leases.own, s.config.PeerTimeout, s.config.StoreTimeout)
+	if ctx.Err() == nil {
+		s.vanish(fmt.Errorf("%w: %v", ErrStoreLost, err))
 	}
 }
 
-// enter makes this agent a member of the present run, or of a new one if that has ended.
+// enter makes this agent a member of an attempt of the present run, or of the first one of a new
+// run if that has ended.
 func (l *leased) enter(ctx context.Context) error {
+	ctx, done := l.untilStoreLost(ctx)
+	defer done()
 	r, err := l.findRun(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot find the run of job %q: %w", l.config.Job, err)
 	}
-	l.run, l.leases.job = l.name.ofRun(r.ID), r.Job
-	l.keys = l.run.ofAttempt(0)
+	if found := l.name.ofRun(r.ID); found != l.run {
+		l.run, l.leases.job, l.config.Attempt = found, r.Job, 0
+	}
+	l.keys = l.run.ofAttempt(l.config.Attempt)
 	follow, err := l.watchSignals(ctx)
 	if err != nil {
 		return err
 	}
+	defer l.wg.Go(follow)
 	found, err := l.putMember(ctx, []clientv3.Cmp{l.runs()},
 		clientv3.OpGet(l.run.agents(), clientv3.WithLastCreate()...), l.putAgent())
 	if err != nil {
-		l.stopWatch()
 		return l.orOtherRun(ctx, err)
 	}
 	if len(found) > 0 {
@@ -129,77 +144,19 @@ func (l *leased) enter(ctx context.Context) error {
 		l.leads.Store(len(l.before) == 0)
 	}
 	l.member = true
-	l.wg.Go(follow)
 	l.keeping.Go(l.campaign)
 	return nil
 }
 
 // putAgent puts the key that exists from this agent's first attempt to its last.
 func (l *leased) putAgent() clientv3.Op {
-	m := l.config.Self
-	who := Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Rank: m.Rank,
-		LocalRank: m.LocalRank, Slots: m.Slots} // for those who report its loss
-	return clientv3.OpPut(l.run.agent(m.ID), encode(who), clientv3.WithLease(l.leases.own))
-}
-
-// isOver tells whether the run has a verdict after which there is no other attempt. While the
-// leader has yet to decide on that, it is not.
-func (l *leased) isOver(ctx context.Context) (bool, error) {
-	found, err := l.get(ctx, l.run.latest())
-	if err != nil {
-		return false, err
-	}
-	k := l.keys
-	if len(found.Kvs) > 0 {
-		v, err := decode[latest](found.Kvs[0].Value)
-		if err != nil {
-			return false, fmt.Errorf("cannot read %q: %w", l.run.latest(), err)
-		}
-		k = l.run.ofAttempt(v.Attempt)
-	}
-	if found, err = l.get(ctx, k.signals(), clientv3.WithPrefix()); err != nil {
-		return false, err
-	}
-	values := valuesOf(found.Kvs)
-	verdict, ended := values[k.verdict()]
-	if !ended {
-		return false, nil
-	}
-	if value, decided := values[k.settled()]; decided {
-		s, err := decode[settled](value)
-		return err != nil || s.Restart == nil, nil
-	}
-	v, err := decode[Verdict](verdict)
-	w, _ := decode[World](values[k.world()]) // without one no worker has failed
-	return err != nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts, nil
+	m := l.config.Self.identity() // for those who report its loss
+	return clientv3.OpPut(l.run.agent(m.ID), encode(m), clientv3.WithLease(l.leases.own))
 }
 
 // runs is the condition that no other run has begun.
 func (l *leased) runs() clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(l.name.run()), "=", l.value)
-}
-
-// orOtherRun returns errOtherRun if the run is over or another one has begun, otherwise why this
-// agent cannot join, which is err or, between two attempts, ErrFull.
-func (l *leased) orOtherRun(ctx context.Context, err error) error {
-	if err == ErrClosed || err == ErrFull { // the latter in a later attempt too
-		over, unknown := l.isOver(ctx)
-		switch {
-		case unknown != nil:
-			return unknown
-		case over:
-			return errOtherRun
-		}
-		err = ErrFull
-	}
-	found, getErr := again(ctx, func() (*clientv3.GetResponse, error) {
-		return l.client.Get(ctx, l.name.run())
-	})
-	if getErr == nil && (len(found.Kvs) == 0 || string(found.Kvs[0].Value) != l.value) {
-		l.value = ""
-		return errOtherRun
-	}
-	return err
 }
 
 // jobTTL is the TTL of the job's lease. A leader that is frozen has renewed it up to a third of the

@@ -76,6 +76,7 @@ func (p *plain) leasedAgents(joined, n int) []*Session {
 func (p *plain) lose(s *Session) {
 	p.t.Helper()
 	p.kill(s.config.Self.ID)
+	p.t.Cleanup(func() { s.close(errLeft, false) }) // the process of this agent is not gone
 	if _, err := p.admin.Revoke(p.ctx, s.leases.own); err != nil {
 		p.t.Fatal(err)
 	}
@@ -122,6 +123,7 @@ func (p *plain) await(key string, exists bool) {
 }
 
 func TestPlainStore(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	sessions := p.leasedAgents(3, 3)
 	for i, w := range p.worlds(sessions) {
@@ -143,6 +145,7 @@ func TestPlainStore(t *testing.T) {
 }
 
 func TestPlainStoreNeedsLeaders(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	for want, change := range map[string]func(*Config){
 		"Config.Lead":                        func(c *Config) { c.Lead = nil },
@@ -158,6 +161,7 @@ func TestPlainStoreNeedsLeaders(t *testing.T) {
 }
 
 func TestPlainStoreIsFull(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	sessions := p.leasedAgents(2, 2)
 	p.worlds(sessions)
@@ -170,6 +174,7 @@ func TestPlainStoreIsFull(t *testing.T) {
 
 // The next job of a name begins while an agent of the former one is still there.
 func TestRunsOfOneName(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	old := p.leasedAgents(2, 2)
 	p.worlds(old)
@@ -190,6 +195,7 @@ func TestRunsOfOneName(t *testing.T) {
 
 // The history of a store that others use too is not removed.
 func TestAskInPlainStore(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	sessions := make([]*Session, 2)
 	for i := range sessions {

@@ -25,6 +25,7 @@ func (p *plain) restartable(n, restarts int) []*Session {
 }
 
 func TestRestartsInPlainStore(t *testing.T) {
+	t.Parallel()
 	const n, attempts = 3, 20
 	p := startPlain(t)
 	sessions := p.restartable(n, attempts)
@@ -76,43 +77,56 @@ func (p *plain) createRevisions(prefix string) (revisions []int64) {
 	return revisions
 }
 
+// lossPoints are when the leader of a job can be lost that has failed once.
+var lossPoints = map[string]func(p *plain, all []*Session){
+	"when all have settled": func(p *plain, all []*Session) {},
+	"before the others join": func(p *plain, all []*Session) {
+		all[0] = p.next(0, all[0])
+	},
+	"when the others have joined": func(p *plain, all []*Session) {
+		p.nextOfAll(all[1:])
+	},
+	"during the delay": func(p *plain, all []*Session) {
+		p.nextOfAll(all)
+		p.worlds(all)
+		p.failAttempt(all, "y", 0)
+		p.nextOfAll(all)
+	},
+	"between the seats and the world": func(p *plain, all []*Session) {
+		p.nextOfAll(all[1:])
+		for i, s := range all[1:] {
+			if err := s.put(p.ctx, s.keys.seat(s.config.Self.ID),
+				encode(seatValue{Seat: Seat{Rank: 2 - i, Slots: 1}}), s.leases.job); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	},
+	"when workers run": func(p *plain, all []*Session) {
+		p.nextOfAll(all)
+		p.worlds(all)
+	},
+}
+
+// nextOfAll joins all agents to the next attempt that have left theirs.
+func (p *plain) nextOfAll(all []*Session) {
+	p.t.Helper()
+	for i, s := range all {
+		if s.summary.Restart == nil {
+			continue
+		}
+		next, err := s.Next(p.ctx, s.config.Self, time.Time{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all[i] = next
+	}
+}
+
 // The leader is frozen until its lease has expired, and continues. Whenever that happens, the job
 // ends on all agents, and the old leader writes nothing.
 func TestLeaderIsLostBetweenAttempts(t *testing.T) {
-	type sessions = []*Session
-	join := func(p *plain, all sessions, agents ...int) {
-		for _, i := range agents {
-			all[i] = p.next(i, all[i])
-		}
-	}
-	for name, until := range map[string]func(*plain, sessions){
-		"when all have settled": func(p *plain, all sessions) {},
-		"before the others join": func(p *plain, all sessions) {
-			join(p, all, 0)
-		},
-		"when the others have joined": func(p *plain, all sessions) {
-			join(p, all, 1, 2)
-		},
-		"during the delay": func(p *plain, all sessions) {
-			join(p, all, 0, 1, 2)
-			p.worlds(all)
-			p.failAttempt(all, "y", 0)
-			join(p, all, 0, 1, 2)
-		},
-		"between the seats and the world": func(p *plain, all sessions) {
-			join(p, all, 1, 2)
-			for i, s := range all[1:] {
-				if err := s.put(p.ctx, s.keys.seat(s.config.Self.ID),
-					encode(seatValue{Seat: Seat{Rank: 2 - i, Slots: 1}}), s.leases.job); err != nil {
-					p.t.Fatal(err)
-				}
-			}
-		},
-		"when workers run": func(p *plain, all sessions) {
-			join(p, all, 0, 1, 2)
-			p.worlds(all)
-		},
-	} {
+	t.Parallel()
+	for name, until := range lossPoints {
 		t.Run(name, func(t *testing.T) {
 			p := startPlain(t)
 			all := p.restartable(3, 9)
@@ -121,11 +135,7 @@ func TestLeaderIsLostBetweenAttempts(t *testing.T) {
 			until(p, all)
 			p.lose(all[0])
 			p.revive(all[0].config.Self.ID)
-			for i := range all {
-				if all[i].config.Attempt == 0 {
-					join(p, all, i)
-				}
-			}
+			p.nextOfAll(all)
 			for _, s := range all[1:] {
 				wantLost(t, p.ended(s), "the agent of rank 0 (pid 1000 on node0)")
 			}
@@ -150,6 +160,7 @@ func isLost(err error) bool {
 
 // The leader is lost after a failure, before all have settled: there is no other attempt.
 func TestLeaderIsLostBeforeTheDecision(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.restartable(3, 9)
 	p.worlds(all)
@@ -169,6 +180,7 @@ func TestLeaderIsLostBeforeTheDecision(t *testing.T) {
 
 // A leader of a later attempt whose agent is gone can write nothing.
 func TestDeposedLeaderOfALaterAttempt(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.restarted2(2)
 	r := all[0].registration.(*leased)
@@ -214,6 +226,7 @@ func (p *plain) restarted2(n int) []*Session {
 
 // What a new leader knows of the attempts before is what the old one knew.
 func TestNewLeaderOfALaterAttempt(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.restartable(3, 9)
 	began := p.worlds(all)[0].Began
@@ -265,6 +278,7 @@ func TestNewLeaderOfALaterAttempt(t *testing.T) {
 // The store ends the watch of the leader in the second attempt. It begins again, and counts the
 // failure before.
 func TestPolicyCountsAcrossWatches(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	all := p.restarted2(3)
 	p.kill(all[0].config.Self.ID)
@@ -286,6 +300,7 @@ func TestPolicyCountsAcrossWatches(t *testing.T) {
 // An agent too many is refused in every attempt, and between them. It begins a new run only when
 // there is no other attempt.
 func TestPlainStoreIsFullInLaterAttempts(t *testing.T) {
+	t.Parallel()
 	p := startPlain(t)
 	late := func() error {
 		_, err := Join(p.ctx, p.client("agent-9"), p.config(9, 2))

@@ -18,7 +18,7 @@ const leaveMargin = 2 * time.Second
 // leaves at once; unless this agent has settled, the others regard it as lost.
 //
 // If the agents form another attempt (Summary.Restart) the agent leaves this one alone: it stays
-// registered, and must call Next.
+// registered, and must call Next, unless it has withdrawn (Summary.Withdrawn).
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	s.leaveOnce.Do(func() {
 		err := s.waitSettled(ctx)
@@ -30,7 +30,11 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			s.summary.Settled = all.Unsettled == ""
 			s.summary.Restart, s.summary.NoRestart = all.Restart, all.NoRestart
 		}
-		if s.summary.Restart != nil {
+		v := s.summary.Verdict
+		s.summary.Withdrawn = s.summary.Restart != nil && v.Withdrawn && v.By == s.config.Self.ID
+		if s.summary.Withdrawn {
+			s.summary.Code = 128 + v.Signal
+		} else if s.summary.Restart != nil {
 			s.closeAttempt(errLeft)
 			return
 		}
@@ -43,16 +47,29 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 	return s.summary, s.leaveErr
 }
 
+// settleLimit is how long after the verdict all have settled. In a store that no agent hosts the
+// leader may be lost meanwhile.
+func (s *Session) settleLimit() time.Duration {
+	limit := s.config.SettleTimeout + leaveMargin
+	if s.leases.own != 0 {
+		limit += s.config.PeerTimeout
+	}
+	return limit
+}
+
 func (s *Session) waitSettled(ctx context.Context) error {
 	select {
 	case <-s.ctx.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if context.Cause(s.ctx) == ErrFull {
+	switch {
+	case s.withdrawn.Load():
+		return ErrWithdrawn
+	case context.Cause(s.ctx) == ErrFull:
 		return ErrFull // the job goes on without this agent
 	}
-	limit := s.config.SettleTimeout + leaveMargin
+	limit := s.settleLimit()
 	var err error
 	select {
 	case <-s.haveSettled:

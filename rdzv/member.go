@@ -127,6 +127,13 @@ func checkProblems(problems []Problem) error {
 	return nil
 }
 
+// identity is what others need to name the agent, or to find another one in its place, when it is
+// lost.
+func (m Member) identity() Member {
+	return Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Rank: m.Rank,
+		LocalRank: m.LocalRank, NodeRank: m.NodeRank, Slots: m.Slots}
+}
+
 // address returns where an agent runs: "node1 (pid 71)".
 func address(m Member) string { return fmt.Sprintf("%s (pid %d)", m.Host, m.PID) }
 

@@ -14,6 +14,11 @@ type Outcome struct {
 	Host    string   `json:"host"`
 	Workers []Worker `json:"workers"`
 	Links   []Link   `json:"links,omitempty"` // to the World.Peers
+	// Withdrawn says that the agent has left, and had no workers: see Session.Withdraw.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Ending says that the agent has received a signal that ends the attempt: if another agent
+	// withdrew first, the signal was for all.
+	Ending bool `json:"ending,omitempty"`
 }
 
 // Link is a connection from one node to another that was measured.

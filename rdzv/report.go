@@ -21,7 +21,7 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	v := s.verdictOf(Ended)
 	v.Signal, v.Shared = signal, shared
-	return s.endWith(ctx, v)
+	return s.end(ctx, v)
 }
 
 // ReportLoss reports the loss of something without which this agent's workers must not
@@ -85,6 +85,7 @@ func (s *Session) put(ctx context.Context, key, value string, lease clientv3.Lea
 // its nodes no agent has workers, and links are what it has measured.
 func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) error {
 	o := newOutcome(s.config.Self.Host, workers)
+	o.Ending = s.ending.Load() && s.survivesLoss()
 	o.Links = slices.Clone(links)
 	for i := range o.Links {
 		l := &o.Links[i]

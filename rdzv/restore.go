@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // latest is what another leader of this attempt has to know. Of the messages only the last one
@@ -83,8 +84,8 @@ func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
 	return values
 }
 
-// restore applies what is in the store. Of what precedes the world only the members count: if one
-// that is known is gone, the agent is lost, and the job ends.
+// restore applies what is in the store: the members of this attempt or, before its world is agreed,
+// those of the attempt before, then that some of them are gone, then the rest like events.
 func (l *Leader) restore(
 	ctx context.Context, kvs []*mvccpb.KeyValue, values map[string][]byte, known []Member,
 ) error {
@@ -97,16 +98,16 @@ func (l *Leader) restore(
 	err := error(nil)
 	switch {
 	case agreed:
-		err = l.restoreWorld(world, kvs, values, known)
+		err = l.restoreWorld(world, kvs, values)
 	case l.later():
-		err = l.restoreSeats(l.previous, kvs, values, known)
+		err = cmp.Or(l.restoreSeats(l.previous, kvs, values), l.forgetSeats(ctx, kvs))
 	default:
-		l.restoreLost(values, known)
+		l.restoreKnown(values, known)
 	}
 	if err != nil {
 		return err
 	}
-	if err := l.endLost(ctx, known); err != nil {
+	if err := l.markGone(ctx, values, known); err != nil {
 		return err
 	}
 	if _, exists := values[l.previous.verdict()]; exists && agreed && l.later() {
@@ -126,35 +127,37 @@ func (l *Leader) restore(
 	return nil
 }
 
-// restoreLost makes the members that are gone.
-func (l *Leader) restoreLost(values map[string][]byte, known []Member) {
+// restoreKnown makes the known members that are gone.
+func (l *Leader) restoreKnown(values map[string][]byte, known []Member) {
 	for _, m := range known {
 		if _, exists := values[l.run.agent(m.ID)]; !exists && l.members[m.ID] == nil {
-			l.addMember(&memberState{Member: m, lost: true})
+			l.addMember(&memberState{Member: m})
 		}
 	}
 }
 
 // restoreWorld restores what the world of this attempt consists of.
 func (l *Leader) restoreWorld(
-	value []byte, kvs []*mvccpb.KeyValue, values map[string][]byte, known []Member,
+	value []byte, kvs []*mvccpb.KeyValue, values map[string][]byte,
 ) error {
 	world, err := decode[World](value)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", l.keys.world(), err)
 	}
-	l.began, l.complete = world.Began, true
-	if err := l.restoreSeats(l.keys, kvs, values, known); err != nil {
+	// When this attempt began is not known: not before the job.
+	l.began, l.agreed, l.complete = world.Began, world.Began, true
+	if err := l.restoreSeats(l.keys, kvs, values); err != nil {
 		return err
 	}
-	return l.restoreExports(values)
+	for _, m := range l.joined {
+		l.excuseSpare(m)
+	}
+	return l.restoreExports(values, world.Agents)
 }
 
 // restoreSeats makes the members of those that have a seat in this attempt, or in the one before,
-// which have yet to join this one. Whose agent is gone is lost.
-func (l *Leader) restoreSeats(
-	of keys, kvs []*mvccpb.KeyValue, values map[string][]byte, known []Member,
-) error {
+// which have yet to join this one.
+func (l *Leader) restoreSeats(of keys, kvs []*mvccpb.KeyValue, values map[string][]byte) error {
 	for _, kv := range kvs {
 		id, isSeat := strings.CutPrefix(string(kv.Key), of.seat(""))
 		if !isSeat {
@@ -165,26 +168,49 @@ func (l *Leader) restoreSeats(
 			return fmt.Errorf("cannot read %q: %w", kv.Key, err)
 		}
 		m := Member{ID: id, Slots: seat.Slots}
-		value, published := values[of.member(id)]
-		_, exists := values[l.run.agent(id)]
-		if published {
-			m, err = decode[Member](value)
-		} else if i := indexOf(known, id); i >= 0 {
-			m = known[i]
+		if seat.Agent != nil {
+			m = *seat.Agent
 		}
-		if err != nil {
-			return fmt.Errorf("cannot read the member of agent %q: %w", id, err)
+		if value, published := values[of.member(id)]; published {
+			if m, err = decode[Member](value); err != nil {
+				return fmt.Errorf("cannot read the member of agent %q: %w", id, err)
+			}
 		}
-		l.addMember(&memberState{
-			Member: m, seat: seat.Seat, peers: seat.Peers, lost: !exists, away: of != l.keys,
-		})
+		l.addMember(&memberState{Member: m, seat: seat.Seat, peers: seat.Peers, away: of != l.keys})
 	}
 	byRank := func(a, b *memberState) int { return cmp.Compare(a.seat.Rank, b.seat.Rank) }
-	slices.SortFunc(l.joined, byRank)
+	slices.SortStableFunc(l.joined, byRank)
+	return l.restoreWithdrawn(of, values)
+}
+
+// restoreWithdrawn restores which agent has ended that attempt by leaving the job.
+func (l *Leader) restoreWithdrawn(of keys, values map[string][]byte) error {
+	value, ended := values[of.verdict()]
+	if !ended {
+		return nil
+	}
+	v, err := decode[Verdict](value)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", of.verdict(), err)
+	}
+	if m := l.members[v.By]; m != nil {
+		m.withdrawn = v.Withdrawn
+	}
 	return nil
 }
 
-func (l *Leader) restoreExports(values map[string][]byte) error {
+// forgetSeats deletes the seats that the leader before has written for a world that is not agreed:
+// an agent may get none.
+func (l *Leader) forgetSeats(ctx context.Context, kvs []*mvccpb.KeyValue) error {
+	seats := l.keys.seat("")
+	isSeat := func(kv *mvccpb.KeyValue) bool { return strings.HasPrefix(string(kv.Key), seats) }
+	if !slices.ContainsFunc(kvs, isSeat) {
+		return nil
+	}
+	return l.commit(ctx, nil, clientv3.OpDelete(seats, clientv3.WithPrefix()))
+}
+
+func (l *Leader) restoreExports(values map[string][]byte, agents int) error {
 	value, exist := values[l.keys.exports()]
 	if !exist {
 		return nil
@@ -195,25 +221,32 @@ func (l *Leader) restoreExports(values map[string][]byte) error {
 	}
 	l.exports = &exports
 	if _, started := values[l.keys.start()]; exports.Confirm && !started {
-		l.unready = len(l.joined)
+		l.unready = agents
 	}
 	return nil
 }
 
-// endLost ends the job because of an agent that is lost and had not settled, first because of one
-// that is known.
-func (l *Leader) endLost(ctx context.Context, known []Member) error {
-	lost := slices.DeleteFunc(slices.Clone(l.joined), func(m *memberState) bool { return !m.lost })
-	place := func(m *memberState) uint { return uint(indexOf(known, m.ID)) } // -1 is the last
-	slices.SortStableFunc(lost, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
-	for _, m := range lost {
-		if err := l.writeVerdict(ctx, l.lossOf(m), l.keys.outcome(m.ID)); err != nil {
+// markGone handles that members are gone, as if that happened now: first spares, so that none of
+// these takes over a seat, then those that are known.
+func (l *Leader) markGone(ctx context.Context, values map[string][]byte, known []Member) error {
+	gone := slices.DeleteFunc(slices.Clone(l.joined), func(m *memberState) bool {
+		_, exists := values[l.run.agent(m.ID)]
+		return exists
+	})
+	place := func(m *memberState) int {
+		switch {
+		case m.seat.Spare:
+			return 0
+		case slices.ContainsFunc(known, func(k Member) bool { return k.ID == m.ID }):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(gone, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
+	for _, m := range gone {
+		if err := l.markLost(ctx, m.ID); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func indexOf(members []Member, id string) int {
-	return slices.IndexFunc(members, func(m Member) bool { return m.ID == id })
 }

@@ -9,7 +9,8 @@ import (
 // Roster lists which agents have joined and which are missing, as far as the leader knows.
 type Roster struct {
 	Joined    int      `json:"joined"`            // number of agents that have joined
-	Agents    int      `json:"agents"`            // number of agents of the job
+	Agents    int      `json:"agents"`            // number of agents of the job; the largest one
+	Min       int      `json:"min,omitempty"`     // the smallest one, if the number may vary
 	Missing   []int    `json:"missing,omitempty"` // at most 8 of the launcher's ranks, if known
 	Hosts     []string `json:"hosts,omitempty"`   // that have joined, sorted, at most 8
 	MoreHosts int      `json:"more_hosts,omitempty"`
@@ -39,6 +40,9 @@ func (r Roster) String() string {
 		s += " or cannot connect (see the launcher's messages above)"
 	case len(r.Hosts) > 0:
 		s += " (from " + list(r.Hosts, r.MoreHosts) + ")"
+	}
+	if r.Min > 0 {
+		s += fmt.Sprintf("; the job needs at least %d", r.Min)
 	}
 	return s
 }

@@ -110,6 +110,7 @@ type Session struct {
 
 	registration registration // of all attempts; nil in the process that hosts the store
 	returns      bool         // this agent was a member of the attempt before
+	late         bool         // it joins this attempt, which runs, to wait for the next one
 	leads        *atomic.Bool // this agent is the elected leader; of all attempts
 
 	answering   context.Context // of answers to other agents; ends with store or at Leave
@@ -117,6 +118,9 @@ type Session struct {
 	asked       history // by this agent
 
 	verdict     atomic.Pointer[Verdict]
+	verdictAt   atomic.Pointer[time.Time] // when it arrived; set before verdict
+	ending      atomic.Bool               // this agent has received a signal that ends the attempt
+	withdrawn   atomic.Bool               // it has left without workers
 	world       atomic.Pointer[World]
 	haveWorld   chan struct{}           // closed when world is set
 	seat        atomic.Pointer[Seat]    // set by World
@@ -155,6 +159,8 @@ type Summary struct {
 	// none. After a failure in a job with restarts, NoRestart then says why.
 	Restart   *Restart
 	NoRestart restart.Reason
+	// Withdrawn says that Restart is without this agent: it has left the job, see [Session.Withdraw].
+	Withdrawn bool
 	// Failures are the other workers that failed before they were stopped, in the order
 	// of the store. Only the agent that reports the failure has them: the one that the
 	// verdict is about, or the host of the store if an agent was lost.

@@ -37,6 +37,14 @@ func withoutSpares(tasks []Member, n int) (working, spares []Member, problem *Pr
 // spareSeat is the seat of an agent that waits for the loss of another one.
 var spareSeat = Seat{Rank: Unknown, LocalRank: Unknown, Node: Unknown, Spare: true}
 
+// excuseSpare does not wait for the outcome of a spare: it has no workers that could end.
+func (l *Leader) excuseSpare(m *memberState) {
+	if m.seat.Spare {
+		m.settled = true
+		l.pending--
+	}
+}
+
 // spare returns an agent that may take over the seat of a lost one; nil if there is none.
 func (l *Leader) spare() *memberState {
 	i := slices.IndexFunc(l.joined, func(m *memberState) bool { return m.seat.Spare && !m.lost })
@@ -59,12 +67,16 @@ func (l *Leader) seatSpares() {
 
 // spareLost is what to tell people when a spare is lost, which does not end the attempt.
 func (l *Leader) spareLost(m *memberState) error {
+	if l.elastic() {
+		return fmt.Errorf("lost the agent on %s, which waited for the next attempt: %s",
+			address(m.Member), m.reason())
+	}
 	left := 0
 	for _, other := range l.joined {
 		if other.seat.Spare && !other.lost {
 			left++
 		}
 	}
-	return fmt.Errorf("lost the spare on %s: it disconnected unexpectedly; the job goes on with %d %s",
-		address(m.Member), left, plural("spare", left))
+	return fmt.Errorf("lost the spare on %s: %s; the job goes on with %d %s", address(m.Member),
+		m.reason(), left, plural("spare", left))
 }

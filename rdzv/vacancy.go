@@ -44,12 +44,15 @@ func (l *Leader) mayGoOn() bool {
 		switch {
 		case m.seat.Spare && !m.lost:
 			spares++
-		case m.seat.Spare:
+		case m.seat.Spare, m.lost && l.elastic():
 		case m.lost && m.seat.Slots == m.seat.LocalSize:
 			vacant++
 		case m.lost, !m.settled:
 			return false
 		}
+	}
+	if l.elastic() {
+		return l.complete && l.enoughMayJoin()
 	}
 	return l.complete && (vacant <= spares || l.config.Replaceable)
 }
@@ -63,9 +66,9 @@ func (l *Leader) vacate(ctx context.Context, m *memberState) error {
 	case m.seat.Spare:
 		l.warn(l.spareLost(m))
 	case spare != nil:
-		l.warn(fmt.Errorf("%w; %s takes its place", new(m.lostVerdict()), spare.Host))
+		l.warn(fmt.Errorf("%w; %s takes its place", m.loss(), spare.Host))
 	default:
-		l.warn(fmt.Errorf("%w; waiting for another agent in its place", new(m.lostVerdict())))
+		l.warn(fmt.Errorf("%w; waiting for another agent in its place", m.loss()))
 	}
 	if !m.away {
 		m.away = true
@@ -75,11 +78,20 @@ func (l *Leader) vacate(ctx context.Context, m *memberState) error {
 		}
 	}
 	l.seatSpares()
+	for _, m := range l.unseated {
+		if l.members[m.ID] == nil && !l.gone[m.ID] && l.fill(m) != nil {
+			l.here++
+			l.limitJoin(m.JoinWithin)
+		}
+	}
 	return l.start(ctx)
 }
 
-// forget deletes what an agent that is lost has put to join.
+// forget deletes what an agent that is lost has put to join. Its lease has done that before.
 func (l *Leader) forget(ctx context.Context, m *memberState) error {
+	if l.lease != 0 {
+		return nil
+	}
 	ops := []clientv3.Op{clientv3.OpDelete(l.keys.member(m.ID))}
 	if m.occupiesHost() { // it may be started again there
 		host := l.keys.host(m.Node) + strconv.Itoa(m.NodeRank)

@@ -42,9 +42,13 @@ type Verdict struct {
 	// Shared says that the agent's workers have received the signal that Ended the job too: its
 	// sender probably sends it to the other agents and their workers.
 	Shared bool `json:"shared,omitempty"`
+	// Withdrawn says that the signal is for this agent alone, if another attempt can follow without
+	// it: see Session.Withdraw.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
-	// (Lost), why no world can be agreed (Unready), or who has Ended the job if PID is 0.
+	// (Lost), why no world can be agreed (Unready), or who has Ended the job if PID is 0, otherwise
+	// why that does not go on without the agent.
 	Text     string `json:"text,omitempty"`
 	LastLine bool   `json:"last_line,omitempty"` // Failed: see Worker
 	// Final says that no other attempt follows a loss, because its agent cannot run workers any more.
@@ -76,7 +80,9 @@ func unready(text string) Verdict {
 func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Unknown, LocalRank: Unknown} }
 
 // MayRestart tells whether another attempt may follow in a job with restarts.
-func (v *Verdict) MayRestart() bool { return v.Kind == Failed || v.Kind == Lost && !v.Final }
+func (v *Verdict) MayRestart() bool {
+	return v.Kind == Failed || v.Kind == Lost && !v.Final || v.Withdrawn
+}
 
 func (v *Verdict) Error() string {
 	switch {
@@ -88,6 +94,8 @@ func (v *Verdict) Error() string {
 		return fmt.Sprintf("rank %d on %s failed first: exit %d", v.Rank, v.Host, v.Code)
 	case v.Kind == Ended && v.PID == 0:
 		return v.endedInStore()
+	case v.Withdrawn:
+		return v.Host + " leaves the job: received SIGTERM"
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:

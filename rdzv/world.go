@@ -18,6 +18,10 @@ type World struct {
 	// MaxRestarts is how many attempts there may be after the first one.
 	MaxRestarts int `json:"max_restarts,omitempty"`
 
+	// MaxAgents is the largest number of agents of a job with a variable number of them; 0 for other
+	// jobs. An agent that joins later has the seat of a spare until the next attempt.
+	MaxAgents int `json:"max_agents,omitempty"`
+
 	// Spares are at most 8 nodes whose agents wait for the loss of another one.
 	Spares     []string `json:"spares,omitempty"`
 	MoreSpares int      `json:"more_spares,omitempty"`
@@ -61,8 +65,8 @@ type Seat struct {
 	Node      int `json:"node"`       // rank of its node
 	Slots     int `json:"slots"`      // workers of this agent
 	// Spare says that the agent runs no workers in this attempt: it waits for the loss of another
-	// one, whose seat it takes over in the next attempt. Slots is 0 then, and the ranks are Unknown.
-	// Such an agent does not settle.
+	// one, whose seat it takes over in the next attempt, or has joined too late for this attempt.
+	// Slots is 0 then, and the ranks are Unknown. Such an agent does not settle.
 	Spare bool `json:"spare,omitempty"`
 }
 
@@ -70,6 +74,10 @@ type Seat struct {
 type seatValue struct {
 	Seat
 	Peers []Endpoint `json:"peers,omitempty"` // see World.Peers
+	Full  bool       `json:"full,omitempty"`  // the job has no seat for this agent
+	// Agent identifies the agent to a later leader, in a store that no agent hosts: the agent's own
+	// keys are deleted when it is lost. Nil in other stores.
+	Agent *Member `json:"agent,omitempty"`
 }
 
 // Endpoint is where an agent answers those of other nodes.

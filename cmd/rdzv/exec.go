@@ -217,6 +217,8 @@ func (e *execution) endedBy(err error, code int) {
 	switch {
 	case errors.As(err, &late):
 		e.report.write(string(rdzv.Incomplete), code, e.console.JoinTimedOut(late), nil)
+	case errors.As(err, &signal) && signal.Withdrawn: // the job has not ended
+		e.console.EndedBySignal(signal, e.announce)
 	case errors.As(err, &signal):
 		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal, e.announce), nil)
 	default:

@@ -24,7 +24,8 @@ torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --node_rank, --master_addr (as --store), --master_port, --max_restarts,
 --rdzv_id (as --job) and --standalone (as --nodes 1).
 
-SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes;
+SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes; with
+--spares or --nodes MIN:MAX SIGTERM to a single one makes only that agent leave;
 SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them, or
 with --share-signals to all workers of the job.
 

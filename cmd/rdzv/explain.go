@@ -69,6 +69,10 @@ func placeRows(p envmap.Placement) []row {
 // explainFlags changes the rows of a placement without a launcher: the flags decide.
 func explainFlags(rows []row, local *agent.Local) {
 	const onePerNode = "one agent per node without a launcher"
+	agents := strconv.Itoa(local.Agents)
+	if local.Config.MinNodes > 0 {
+		agents = fmt.Sprintf("%d to %d", local.Config.MinNodes, local.Agents)
+	}
 	for i := range rows {
 		switch r := &rows[i]; r.What {
 		case "rank", "node rank":
@@ -76,13 +80,13 @@ func explainFlags(rows []row, local *agent.Local) {
 				r.Value, r.From = "0", "there is one node"
 			}
 		case "size":
-			r.Value, r.From = strconv.Itoa(local.Agents), onePerNode
+			r.Value, r.From = agents, onePerNode
 		case "local rank":
 			r.Value, r.From = "0", onePerNode
 		case "local size":
 			r.Value, r.From = "1", onePerNode
 		case "nodes":
-			r.Value, r.From = strconv.Itoa(local.Agents), "--nodes, default 1"
+			r.Value, r.From = agents, "--nodes, default 1"
 		}
 	}
 }

@@ -93,6 +93,8 @@ func checkValue(f *pflag.FlagSet, flag *pflag.Flag) error {
 // valueKind describes the values of a type of flag.
 func valueKind(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
+	case "nodes":
+		return "a whole number, or MIN:MAX with MIN from 1 to MAX"
 	case "int":
 		return "a whole number"
 	case "duration":

@@ -60,12 +60,14 @@ func TestTorchrunFlags(t *testing.T) {
 		{"--rdzv_id a --nnodes 3 --standalone", options{job: "a", nodes: 1}},
 		{"--rdzv-id=a", options{job: "a"}},
 		{"--nnodes 4 --node_rank 3", options{nodes: 4, nodeRank: 3}},
+		{"--nnodes 2:4", options{minNodes: 2, nodes: 4}},
+		{"--nnodes 2:4 --nodes 3:3", options{nodes: 3}},
 	} {
 		o, _, _, err := readOptions(env, strings.Fields(c.args)...)
 		fatalIf(t, err)
 		got := options{
 			nodes: o.nodes, procs: o.procs, store: o.store, masterPort: o.masterPort, job: o.job,
-			nodeRank: o.nodeRank,
+			nodeRank: o.nodeRank, minNodes: o.minNodes,
 		}
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: read %+v\nwant %+v", c.args, got, c.want)

@@ -74,6 +74,8 @@ func (r flagRow) define(f *pflag.FlagSet) {
 		f.StringArrayVarP(v, r.name(), r.short(), *v, r.text)
 	case *commaList:
 		f.StringSliceVarP((*[]string)(v), r.name(), r.short(), *v, r.text)
+	case pflag.Value:
+		f.VarP(v, r.name(), r.short(), r.text)
 	default:
 		panic(fmt.Sprintf("the value of --%s is a %T", r.name(), v))
 	}

@@ -21,6 +21,7 @@ type options struct {
 	launcher string
 	job      string
 	nodes    int
+	minNodes int // of --nodes MIN:MAX; 0 if it has one number
 	nodeRank int
 	procs    string // --nproc-per-node: N, auto, gpu, cpu; "" is one worker per task
 
@@ -41,6 +42,7 @@ type options struct {
 	cluster     etcd.Cluster // of these and of the environment, if --store has URLs
 
 	joinTimeout  time.Duration
+	lastCall     time.Duration
 	peerTimeout  time.Duration
 	storeTimeout time.Duration
 	grace        time.Duration
@@ -95,7 +97,8 @@ const defaultPorts = "29600-29999"
 func newOptions() *options {
 	return &options{
 		device: string(envmap.DeviceIndex), bind: string(envmap.BindNone), ports: defaultPorts,
-		joinTimeout: 10 * time.Minute, peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
+		joinTimeout: 10 * time.Minute, lastCall: 30 * time.Second,
+		peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
 		storePrefix: rdzv.DefaultPrefix,
 		headStart:   200 * time.Millisecond,
 		format:      "sh",
@@ -135,8 +138,8 @@ func (o *options) execGroups() []group {
 			{"--store-key FILE", "key of that certificate", &o.storeKey},
 			{"--store-user USER", "NAME:PASSWORD of a user of the cluster", &o.storeUser},
 			{"--store-prefix PREFIX", "of all keys (" + rdzv.DefaultPrefix + ")", &o.storePrefix},
-			{"--store-timeout D", "how long it, or rdzv store, may not answer while PROGRAM runs (1m)",
-				&o.storeTimeout},
+			{"--store-timeout D", "how long it, or rdzv store, may not answer while PROGRAM runs (1m; " +
+				"in a job with restarts --peer-timeout)", &o.storeTimeout},
 		}},
 		{title: "Environment of PROGRAM", note: templateNote, rows: append(o.environment(),
 			flagRow{"--chdir DIR", "run PROGRAM in DIR (the present directory)", &o.chdir})},
@@ -147,6 +150,8 @@ func (o *options) execGroups() []group {
 		{title: "Timeouts, such as 10s, 5m or 1h30m", rows: []flagRow{
 			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)",
 				&o.joinTimeout},
+			{"--last-call D", "with --nodes MIN:MAX, wait this long for more nodes when MIN have joined " +
+				"(30s)", &o.lastCall},
 			{"--peer-timeout D", "an agent that is silent for this long is lost (10s)", &o.peerTimeout},
 			{"--grace D", "time between SIGTERM and SIGKILL (10s)", &o.grace},
 			{"--exit-timeout D",
@@ -189,7 +194,8 @@ func (o *options) execGroups() []group {
 func (o *options) placement() []flagRow {
 	return []flagRow{
 		{"--launcher NAME", "use this launcher (detected)", &o.launcher},
-		{"--nodes N", "number of nodes of a job without a launcher (1)", &o.nodes},
+		{"--nodes N|MIN:MAX", "number of nodes of a job without a launcher (1); with MIN:MAX it may " +
+			"vary, under srun too", (*nodesValue)(o)},
 		{"--node-rank N", "position of this node in a job without a launcher (by host name)",
 			&o.nodeRank},
 		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
@@ -259,7 +265,8 @@ func (o *options) config(a *app) agent.Config {
 	c := agent.Config{
 		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Dir: o.chdir,
 		Export: o.export, ExportFile: o.exportFile,
-		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, ProcsPerNode: o.procs, Job: o.job,
+		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, MinNodes: o.minNodes,
+		LastCall: o.lastCall, ProcsPerNode: o.procs, Job: o.job,
 		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
@@ -281,6 +288,9 @@ func (o *options) config(a *app) agent.Config {
 	}
 	if !o.flags.Changed("max-restarts") {
 		c.Restarts.Max = o.spares
+		if o.minNodes > 0 {
+			c.Restarts.Max = o.nodes - o.minNodes
+		}
 	}
 	if o.flags.Changed("node-rank") {
 		c.NodeRank = &o.nodeRank

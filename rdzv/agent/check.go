@@ -190,7 +190,11 @@ func (c *connection) checking() *rdzv.CheckConfig {
 func (m *membership) reportCheck(v *rdzv.Verdict) {
 	c := m.local.Config.Check
 	if members := m.conn.gathered.Load(); c != nil && members != nil {
-		r := check.Of(m.local.Job, m.local.Agents, *members)
+		agents := m.local.Agents
+		if m.local.elastic() {
+			agents = max(m.local.Config.MinNodes, len(*members))
+		}
+		r := check.Of(m.local.Job, agents, *members)
 		r.AddProblems(v)
 		c.Report(r)
 	}

@@ -43,6 +43,12 @@ type Config struct {
 	Launcher envmap.Launcher
 	// Nodes is the number of nodes of a job that no launcher started, one agent on each; 0 is 1.
 	Nodes int
+	// MinNodes is for a job with a variable number of nodes, of which Nodes is the largest one: the
+	// job starts, and goes on after a loss, with so many; 0 is Nodes. Under srun Nodes is the number
+	// of its tasks, one on each node. Not with Etcd or Spares.
+	MinNodes int
+	// LastCall is how long such a job waits for more nodes when MinNodes have joined.
+	LastCall time.Duration
 	// NodeRank is the position of this agent among those of a job that no launcher started, 0 to
 	// Nodes-1: different on each agent, or nil on all, which then have an order of their own. Only
 	// with it can several agents of one job run on one host.
@@ -77,8 +83,9 @@ type Config struct {
 	JoinTimeout time.Duration
 	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s.
 	PeerTimeout time.Duration
-	// StoreTimeout is how long Etcd may not answer before it is lost, which ends the job; 0 is 1 min.
-	// At least PeerTimeout.
+	// StoreTimeout is how long Etcd may not answer before it is lost, which ends this agent's workers.
+	// At least PeerTimeout. 0 is 1 min; with Restarts PeerTimeout, because another agent may run the
+	// same ranks after that.
 	StoreTimeout time.Duration
 	// Grace is the time between SIGTERM and SIGKILL when workers are stopped; 0 sends SIGKILL
 	// right after SIGTERM.
@@ -93,7 +100,7 @@ type Config struct {
 
 	// Spares is how many agents of the job run no workers until they take over the ranks of a lost
 	// one: without a launcher besides Nodes, under srun among its tasks, one on each node. All agents
-	// must have the same. Not with Etcd.
+	// must have the same.
 	Spares int
 
 	// ShareSignals are the signals, SIGUSR1 and SIGUSR2 alone, that this agent shares: one of them
@@ -180,7 +187,7 @@ type Crash struct {
 // environment.
 const MaxJob = 200
 
-// DefaultStoreTimeout is that of Config.StoreTimeout.
+// DefaultStoreTimeout is that of Config.StoreTimeout in a job without restarts.
 const DefaultStoreTimeout = time.Minute
 
 const maxPort = 65535
@@ -189,7 +196,11 @@ func (c *Config) fill() {
 	if c.PeerTimeout == 0 {
 		c.PeerTimeout = presence.DefaultTimeout
 	}
-	if c.StoreTimeout == 0 {
+	switch {
+	case c.StoreTimeout != 0:
+	case c.Restarts.Max > 0:
+		c.StoreTimeout = c.PeerTimeout
+	default:
 		c.StoreTimeout = max(DefaultStoreTimeout, c.PeerTimeout)
 	}
 	if c.Root == nil {
@@ -226,6 +237,8 @@ func (c *Config) checkValues() error {
 	switch {
 	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
 		return fmt.Errorf("%d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
+	case c.MinNodes < 0 || c.MinNodes > c.Nodes:
+		return fmt.Errorf("%d to %d nodes: the first must be 1 to the second", c.MinNodes, c.Nodes)
 	case c.NodeRank != nil && (*c.NodeRank < 0 || *c.NodeRank >= envmap.MaxTasks):
 		return fmt.Errorf("node rank %d: must be 0 to %d", *c.NodeRank, envmap.MaxTasks-1)
 	case len(c.Job) > MaxJob:
@@ -246,8 +259,8 @@ func (c *Config) checkValues() error {
 		return errors.New("variables cannot be exported through etcd without TLS (http://)")
 	case c.Etcd.Given() && (c.Store != "" || c.Join != "" || c.Insecure):
 		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
-	case c.Etcd.Given() && c.Spares != 0:
-		return errors.New("there are no spares if an etcd cluster is the store")
+	case c.MinNodes != 0 && (c.Etcd.Given() || c.Spares != 0):
+		return errors.New("the number of nodes is fixed with spares, and if an etcd cluster is the store")
 	case c.Spares < 0 || c.Spares > 0 && c.Restarts.Max == 0:
 		return fmt.Errorf("%d spares: must not be negative, and need restarts", c.Spares)
 	case c.Restarts.Max < 0:
@@ -281,6 +294,7 @@ func (c *Config) checkTimes() error {
 		value, atLeast time.Duration
 	}{
 		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
+		{"last call", c.LastCall, 0},
 		{"peer timeout", c.PeerTimeout, presence.MinTimeout},
 		{"store timeout", c.StoreTimeout, c.PeerTimeout},
 		{"report interval", c.ReportEvery, 0}, {"head start", c.HeadStart, 0},

@@ -33,7 +33,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	case r.ExitCode() == 0, r.Stopped:
 	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
-		write = func(ctx context.Context) error { return w.session.End(ctx, int(r.GroupSignal), true) }
+		write = w.in.endByGroup(r.GroupSignal)
 	default:
 		w.failed(i, worker, r)
 		return

@@ -103,7 +103,6 @@ func TestEtcdExcludes(t *testing.T) {
 	for want, change := range map[string]func(*agent.Config){
 		"a host of the store":      func(c *agent.Config) { c.Store = "node1" },
 		"a join line":              func(c *agent.Config) { c.Join = "10.0.0.1:1/key" },
-		"no spares if an etcd":     func(c *agent.Config) { c.Spares, c.Restarts.Max = 1, 1 },
 		"insecure connections":     func(c *agent.Config) { c.Insecure = true },
 		"without TLS":              func(c *agent.Config) { c.Export = []string{"A=b"} },
 		"must be at least 10s":     func(c *agent.Config) { c.StoreTimeout = 9 * time.Second },

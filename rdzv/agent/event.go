@@ -180,19 +180,18 @@ type JobEnded struct {
 	// Etcd are the URLs of Config.Etcd. StoreLost says why it, or a shared store, was lost; "" if it
 	// was not, or an agent hosts the store.
 	Etcd, StoreLost string
-	// NoRestart is why no other attempt follows the loss of an agent, and Hint what to try; "" in a
-	// job without restarts.
+	// NoRestart is why no other attempt follows the loss of an agent; "" in a job without restarts.
 	NoRestart restart.Reason
-	Hint      string
+	Hint      string // what to try; may be ""
 }
 
-// AttemptFailed says that a worker failed, or an agent was lost, in a job whose workers may be
-// started again (Config.Restarts). Every agent reports it, as soon as it learns of it, in place of
-// [JobEnded]. When all agents have settled, [Restarting] follows, or JobEnded if no other attempt
-// does.
+// AttemptFailed says that a worker failed, or an agent was lost or leaves, in a job whose workers
+// may be started again (Config.Restarts). Every agent reports it, as soon as it learns of it, in
+// place of [JobEnded]. When all agents have settled, [Restarting] follows, or JobEnded if no other
+// attempt does.
 type AttemptFailed struct {
 	Attempt  int           // which has failed; 0 is the first
-	Verdict  *rdzv.Verdict // its kind is rdzv.Failed or rdzv.Lost
+	Verdict  *rdzv.Verdict // its kind is rdzv.Failed, rdzv.Lost or, if an agent leaves, rdzv.Ended
 	Own      bool          // Verdict is about a worker of this agent, or about this agent
 	Announce bool          // this agent tells the user: under a launcher, the host of the store does
 }
@@ -205,8 +204,14 @@ type Restarting struct {
 	Delay       time.Duration // before its workers start
 	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
 	// agents in their place.
-	Vacant   []rdzv.NodeRanks
-	Announce bool // as in AttemptFailed
+	Vacant []rdzv.NodeRanks
+	// Missing is how many more agents the attempt needs than are left, in a job with a variable number
+	// of agents.
+	Missing int
+	// Withdrawn says that this agent has left the job, because it has received SIGTERM: it has no part
+	// in that attempt.
+	Withdrawn bool
+	Announce  bool // as in AttemptFailed
 }
 
 // Settling says that not all agents have settled 1 s after the end of the job or of an attempt.

@@ -60,7 +60,8 @@ func jsonForm(e Event) any {
 		return attemptFailedFormOf(e)
 	case Restarting:
 		return restartingForm{
-			e.Attempt, e.MaxRestarts, e.Delay.Seconds(), layoutFormOf(e.Vacant), e.Announce,
+			e.Attempt, e.MaxRestarts, e.Delay.Seconds(), layoutFormOf(e.Vacant), e.Missing,
+			e.Withdrawn, e.Announce,
 		}
 	case Settling:
 		return settlingFormOf(e)
@@ -98,6 +99,7 @@ type worldForm struct {
 	WorldSize  int          `json:"world_size"`
 	Agents     int          `json:"agents"`
 	Nodes      int          `json:"nodes"`
+	MaxAgents  int          `json:"max_agents,omitempty"`
 	Layout     []layoutForm `json:"layout"`
 	MasterAddr string       `json:"master_addr"`
 	MasterPort int          `json:"master_port"`
@@ -156,7 +158,7 @@ type seatForm struct {
 func worldFormOf(w rdzv.World) worldForm {
 	form := worldForm{
 		Job: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts,
-		WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes,
+		WorldSize: w.Size, Agents: w.Agents, Nodes: w.Nodes, MaxAgents: w.MaxAgents,
 		MasterAddr: w.MasterAddr, MasterPort: w.MasterPort, StoreHost: w.StoreHost,
 		StoreRank: w.StoreRank,
 		Layout:    layoutFormOf(w.Layout), Seat: seatForm(w.Seat),

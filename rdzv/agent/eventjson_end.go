@@ -28,6 +28,7 @@ func workerFormOf(w rdzv.Worker) workerForm {
 type rosterForm struct {
 	Joined    int      `json:"joined"`
 	Agents    int      `json:"agents"`
+	Min       int      `json:"min_agents,omitempty"`
 	Missing   []int    `json:"missing_tasks,omitempty"`
 	Hosts     []string `json:"hosts,omitempty"`
 	MoreHosts int      `json:"more_hosts,omitempty"`
@@ -134,8 +135,10 @@ type restartingForm struct {
 	MaxRestarts  int     `json:"max_restarts"`
 	DelaySeconds float64 `json:"delay_seconds"`
 
-	Vacant   []layoutForm `json:"vacant,omitempty"`
-	Announce bool         `json:"announce"`
+	Vacant    []layoutForm `json:"vacant,omitempty"`
+	Missing   int          `json:"missing_agents,omitempty"`
+	Withdrawn bool         `json:"withdrawn,omitempty"`
+	Announce  bool         `json:"announce"`
 }
 
 type settlingForm struct {

@@ -25,7 +25,8 @@ type exports struct {
 // mayRunRank0 tells whether rank 0 may be one of this agent's workers.
 func (l *Local) mayRunRank0() bool {
 	p := l.Placement
-	return l.Config.Spares > 0 || p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
+	return l.Config.Spares > 0 || l.elastic() ||
+		p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
 }
 
 // readExports determines the exports from the configuration, the environment and the file.

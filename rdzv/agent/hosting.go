@@ -41,11 +41,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leads := c.leaderConfig()
 	leads.Lost = s.Lost()
-	if l.Config.Check == nil { // spares are checked like other nodes
-		leads.Spares = l.Config.Spares
-	}
-	leads.Replaceable = l.mayReplace()
-	leads.Warn = func(err error) { c.events.diagnose(Warning, err) }
+	leads.MinAgents, leads.LastCall = l.Config.MinNodes, l.Config.LastCall
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()
@@ -71,6 +67,10 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 // leaderConfig is how this agent leads the job, if it does.
 func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	l := c.local
+	spares := l.Config.Spares
+	if l.Config.Check != nil { // spares are checked like other nodes
+		spares = 0
+	}
 	return rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
 		SettleTimeout: l.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
@@ -79,6 +79,9 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Compared:    c.compared,
 		Check:       c.checking(),
 		Restarts:    l.Config.Restarts,
+		Spares:      spares,
+		Replaceable: c.mayReplace(),
+		Warn:        func(err error) { c.events.diagnose(Warning, err) },
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },
 	}

@@ -105,6 +105,9 @@ func (l *Local) firstWorker() envmap.Placement {
 			p.Rank, p.NodeRank = 0, 0
 		}
 	}
+	if l.elastic() {
+		p.Size, p.Nodes = envmap.Unknown, envmap.Unknown
+	}
 	p.Size, p.LocalSize = l.workersOf(p.Size), l.workersOf(p.LocalSize)
 	if l.Workers > 1 && p.Rank != 0 {
 		p.Rank = envmap.Unknown

@@ -54,6 +54,7 @@ type interrupts struct {
 	left      chan struct{}      // closed when the agent has left session; nil before it has joined
 	orphan    *LauncherDiedError // nil while the launcher lives
 	first     *wrap.Event        // the first signal that ends the job
+	other     time.Time          // when another agent withdrew; zero if none has
 	killed    bool
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
 	counting  bool          // the launcher has sent SIGTERM
@@ -91,10 +92,17 @@ func (in *interrupts) close() {
 	in.interrupt(context.Canceled)
 }
 
-// SignalError says that a signal ended the joining, before there was a job.
-type SignalError struct{ Signal syscall.Signal }
+// SignalError says that a signal ended this agent's part in the job before its workers started: it
+// ended the joining, or the job goes on without the agent.
+type SignalError struct {
+	Signal    syscall.Signal
+	Withdrawn bool // the job goes on: the agent was a spare, or between two attempts
+}
 
 func (e *SignalError) Error() string {
+	if e.Withdrawn {
+		return fmt.Sprintf("received signal %d: the job goes on without this agent", int(e.Signal))
+	}
 	return fmt.Sprintf("received signal %d before the job started", int(e.Signal))
 }
 
@@ -200,7 +208,7 @@ func (in *interrupts) end(e wrap.Event) {
 		return
 	}
 	in.first = &e
-	in.interrupt(&SignalError{e.Signal})
+	in.interrupt(&SignalError{Signal: e.Signal})
 	if in.session != nil {
 		in.endSession()
 	}
@@ -241,6 +249,7 @@ func (in *interrupts) joined(s *rdzv.Session) {
 		close(in.left)
 	}
 	left := make(chan struct{})
+	in.noteOther()
 	in.session, in.left = s, left
 	if in.first != nil {
 		in.endSession()
@@ -259,12 +268,6 @@ func (in *interrupts) begin() {
 		<-in.forward // it was for the workers of the attempt before
 	}
 	in.runs.Store(true)
-}
-
-// endSession writes to the store that this signal ended the job.
-func (in *interrupts) endSession() {
-	s, signal, shared := in.session, int(in.first.Signal), in.first.Shared
-	in.write(func(ctx context.Context) { s.End(ctx, signal, shared) })
 }
 
 // writeTimeout bounds each write to the store, which answers in milliseconds.

@@ -59,7 +59,7 @@ func TestFailedJoinEndsMeeting(t *testing.T) {
 	m := &membership{local: l, events: events}
 	m.conn = &connection{local: l, events: events, meeting: meetByPMI(t, hydra)}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(&SignalError{syscall.SIGTERM})
+	cancel(&SignalError{Signal: syscall.SIGTERM})
 	var signal *SignalError
 	if err := m.joinAt(ctx, nil); !errors.As(err, &signal) {
 		t.Errorf("joinAt: error %v, want %v", err, context.Cause(ctx))

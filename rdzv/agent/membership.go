@@ -124,6 +124,9 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	if err := m.conn.dial(ctx); err != nil {
 		return err
 	}
+	if m.conn.shared() && m.local.elastic() {
+		return errSharedNodes
+	}
 	found := StoreFound{
 		Hosting: m.conn.hosting(), Leads: m.conn.hosting(), Addr: m.conn.store(), Own: m.conn.addr,
 	}
@@ -196,9 +199,6 @@ func (m *membership) problems() []rdzv.Problem {
 	problems := withProblem(slices.Concat(m.local.Problems, m.checked.problems), m.conn.noDir)
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
-	}
-	if m.conn.shared() && m.local.Config.Spares != 0 {
-		problems = withProblem(problems, errSharedStore)
 	}
 	return problems
 }

@@ -116,7 +116,7 @@ func (l *Local) countAgents() error {
 		}
 	case p.Launcher == envmap.None:
 		l.Agents = max(l.Config.Nodes, 1) + l.Config.Spares
-		return cmp.Or(l.checkSpares(), l.takeNodeRank())
+		return cmp.Or(l.checkSpares(), l.checkNodeRange(), l.takeNodeRank())
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
 		return hinted{
 			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
@@ -126,7 +126,7 @@ func (l *Local) countAgents() error {
 	default:
 		l.Agents = p.Size
 	}
-	return l.checkSpares()
+	return cmp.Or(l.checkSpares(), l.checkNodeRange())
 }
 
 // takeNodeRank takes the given node rank if no launcher has placed this agent.
@@ -206,7 +206,7 @@ func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 		reason += " on " + plural(p.Nodes, "node")
 	}
 	reason += " (--launcher none uses the flag)"
-	if nodes != 0 && nodes != p.Nodes {
+	if nodes != 0 && nodes != p.Nodes && !l.elastic() {
 		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--nodes %d", nodes), reason})
 	}
 	if n := l.Config.NodeRank; n != nil {

@@ -19,10 +19,6 @@ import (
 	"rdzv/wrap"
 )
 
-// errSharedStore is why a job does not start: in a store that no agent hosts the loss of an agent
-// ends the job.
-var errSharedStore = errors.New("cannot use spares: many jobs share this store (rdzv store)")
-
 // rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
 // Its workers have ended.
 func (m *membership) rejoin(in *interrupts) error {
@@ -56,16 +52,26 @@ func (m *membership) mayRestart(v *rdzv.Verdict) bool {
 // mayReplace tells whether an agent that is lost can be started again: without a launcher, if it
 // then finds the store without searching for agents that have all met.
 func (l *Local) mayReplace() bool {
-	return l.Placement.Launcher == envmap.None && (l.Config.Store != "" || l.Config.Join != "")
+	return l.Placement.Launcher == envmap.None &&
+		(l.Config.Store != "" || l.Config.Join != "" || l.Config.Etcd.Given())
+}
+
+// mayReplace does so when the store is known: every search finds a shared one.
+func (c *connection) mayReplace() bool {
+	return c.local.mayReplace() || c.local.Placement.Launcher == envmap.None && c.shared()
 }
 
 // notReplaced is what to try about a job that ends because an agent was lost, although it has
 // restarts.
-func (l *Local) notReplaced() string {
-	p := l.Placement
+func (c *connection) notReplaced() string {
+	l, p := c.local, c.local.Placement
 	switch {
-	case l.mayReplace():
+	case c.mayReplace():
 		return ""
+	case l.elastic() && p.Launcher == envmap.None:
+		return "give --nodes a smaller MIN, or --store HOST: the others then wait for more nodes"
+	case l.elastic():
+		return "give --nodes a smaller MIN"
 	case l.Config.Spares > 0:
 		return "no spare is left for it: give --spares a larger number"
 	case p.Launcher == envmap.None:
@@ -79,9 +85,21 @@ func (l *Local) notReplaced() string {
 		"program that continues from its snapshot", p.Launcher)
 }
 
+// hostNotReplaced is what to try about a job that ends because the agent was lost that hosts the
+// store, although it has restarts.
+func (c *connection) hostNotReplaced() string {
+	if c.local.Placement.Launcher == envmap.None || c.local.keepsSpares() {
+		return "with an etcd cluster (--store http://HOST:2379) this agent can be replaced too"
+	}
+	return c.notReplaced()
+}
+
 // reportEnd reports the end of the job, or of an attempt that another one may follow.
 func (m *membership) reportEnd() {
 	end := m.jobEnded()
+	if end.Verdict == nil && errors.Is(context.Cause(m.session.Context()), rdzv.ErrWithdrawn) {
+		return // only for this agent
+	}
 	if !m.mayRestart(end.Verdict) {
 		m.events.send(end)
 		return
@@ -99,7 +117,7 @@ func (m *membership) notRestarted(reason restart.Reason) JobEnded {
 		return e // FailureReported has the reason
 	}
 	if e.NoRestart = reason; reason == restart.Lost {
-		e.Hint = m.local.notReplaced()
+		e.Hint = m.conn.notReplaced()
 	}
 	return e
 }
@@ -107,7 +125,7 @@ func (m *membership) notRestarted(reason restart.Reason) JobEnded {
 func (m *membership) restarting(r rdzv.Restart) Restarting {
 	return Restarting{
 		Attempt: r.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: r.Delay, Vacant: r.Vacant,
-		Announce: m.announcesRestart(),
+		Missing: r.Missing, Announce: m.announcesRestart(),
 	}
 }
 

@@ -92,8 +92,14 @@ func (m *membership) jobEnded() JobEnded {
 		}
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
+	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete {
+		e.Hint = m.local.lateHint()
+	}
 	if e.Agreed {
 		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank
+	}
+	if e.Verdict == nil && m.world.MaxRestarts > 0 && !m.conn.elects() {
+		e.Hint = m.conn.hostNotReplaced()
 	}
 	return e
 }
@@ -139,6 +145,9 @@ func (l *Local) notJoined(err error) error {
 		late := &JoinTimeoutError{Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout}
 		if errors.As(err, &late.Search) {
 			l.adviseOnToken(late.Search)
+			if hint := l.lateHint(); hint != "" {
+				late.Search.Hint += "\n" + hint
+			}
 		}
 		errors.As(err, &late.Etcd)
 		return late

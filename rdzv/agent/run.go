@@ -30,9 +30,10 @@ func Run(ctx context.Context, c Config) (Result, error) {
 }
 
 // Run meets the other agents, runs the workers in the agreed world, and returns how the job ended
-// when all agents have settled. If ctx ends, the job is stopped as by SIGTERM.
+// when all agents have settled. If ctx ends, the job is stopped, or this agent leaves it, as by
+// SIGTERM.
 //
-// It returns an error if this agent never was a member of a job: *[JoinTimeoutError] if the others
+// It returns an error if this agent never ran workers of a job: *[JoinTimeoutError] if the others
 // were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search,
 // [ErrRunning] while another Run has not returned, else the error of this agent itself.
 func (l *Local) Run(ctx context.Context) (Result, error) {
@@ -129,8 +130,11 @@ func (m *membership) work(in *interrupts) *workers {
 	w.outputs = make([]wrap.LastOutput, m.local.Workers)
 	if m.apart != nil {
 		m.observed.enter(status.Ending)
-		m.events.send(m.jobEnded())
-		m.settle(nil)
+		goesOn := errors.Is(m.apart, rdzv.ErrFull) || errors.Is(m.apart, rdzv.ErrWithdrawn)
+		if !goesOn { // without this agent
+			m.events.send(m.jobEnded())
+			m.settle(nil)
+		}
 		return w
 	}
 	if m.world.Seat.Spare {
@@ -179,6 +183,8 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	summary, err := m.session.Leave(context.Background())
 	w.settled()
 	switch {
+	case summary.Withdrawn, errors.Is(err, rdzv.ErrWithdrawn):
+		return m.withdrawn(summary, err)
 	case summary.Restart != nil:
 		m.observed.enter(status.Restarting)
 		m.events.send(m.restarting(*summary.Restart))

@@ -13,6 +13,9 @@ import (
 // until that takes some time (settling.go).
 func (c *Console) attemptFailed(e agent.AttemptFailed) {
 	line := c.EndLine(agent.JobEnded{Verdict: e.Verdict})
+	if e.Verdict.Withdrawn {
+		line = e.Verdict.Error()
+	}
 	if !e.Announce {
 		c.Verbose("%s", line)
 		return
@@ -31,6 +34,13 @@ func (c *Console) restarting(e agent.Restarting) {
 		line = fmt.Sprintf("waiting%s for an agent in place of %s (restart %d of %d)", c.upToTimeout(),
 			placesOf(e.Vacant), e.Attempt, e.MaxRestarts)
 	}
+	if e.Missing > 0 {
+		line = fmt.Sprintf("waiting%s for %s (restart %d of %d)", c.upToTimeout(),
+			Plural(e.Missing, "more node"), e.Attempt, e.MaxRestarts)
+	}
+	if e.Withdrawn {
+		line = "the job goes on without this node"
+	}
 	if c.held != "" {
 		line = c.held + "; " + line
 	}
@@ -42,6 +52,9 @@ func (c *Console) restarting(e agent.Restarting) {
 	c.Info("%s", line)
 	if len(e.Vacant) > 0 {
 		c.suggest("start it again with the same command, there or on another node")
+	}
+	if e.Missing > 0 {
+		c.suggest("start the same command on other nodes")
 	}
 }
 
@@ -72,6 +85,10 @@ func withRanks(ranks string) string {
 
 // spare writes that this agent runs no workers.
 func (c *Console) spare(e agent.WorldAgreed) {
+	if e.MaxAgents > 0 {
+		c.Info("waiting for the next attempt: the job already runs on %s", Plural(e.Nodes, "node"))
+		return
+	}
 	c.replaced(e)
 	if e.Attempt == 0 {
 		c.Info("waiting as a spare: this node takes over the ranks of one that is lost")

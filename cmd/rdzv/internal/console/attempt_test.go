@@ -37,10 +37,46 @@ func TestRestartLines(t *testing.T) {
 		w.Replaced = []rdzv.Replaced{{Ranks: "4-7", Host: host, Lost: "node2"}}
 		return w
 	}
+	fewer := first
+	fewer.Missing = 2
+	elastic := agent.WorldAgreed{Announce: true, World: rdzv.World{
+		Attempt: 1, MaxRestarts: 3, MaxAgents: 4, Size: 4, Nodes: 2, MasterAddr: "10.0.0.1",
+		Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-1"}, {Host: "node3", Ranks: "2-3"}},
+	}}
+	late := elastic
+	late.Seat = rdzv.Seat{Rank: rdzv.Unknown, Spare: true}
+	leaves := agent.AttemptFailed{Announce: true, Verdict: &rdzv.Verdict{
+		Kind: rdzv.Ended, Host: "node2", PID: 72, Signal: 15, Withdrawn: true,
+	}}
+	const leavesLine = "rdzv: node2 leaves the job: received SIGTERM"
+	left := first
+	left.Withdrawn = true
+	const stopped = "rdzv: agent on node2 (pid 72) received SIGTERM: the job is stopped\n"
+	stays := agent.JobEnded{Verdict: leaves.Verdict, Announce: true, Agreed: true}
 	for name, test := range map[string]struct {
 		events []agent.Event
 		want   string
 	}{
+		"fewer nodes": {
+			[]agent.Event{lost, first, elastic}, lostLine + "; restarting all workers (restart 1 of 3)\n" +
+				"rdzv: 4 ranks on 2 nodes: node1 0-1, node3 2-3; rank 0 at 10.0.0.1 (restart 1 of 3)\n",
+		},
+		"too few nodes": {
+			[]agent.Event{lost, fewer},
+			lostLine + "; waiting up to 10m0s for 2 more nodes (restart 1 of 3)\n" +
+				"rdzv: hint: start the same command on other nodes\n",
+		},
+		"a late node": {
+			[]agent.Event{late},
+			"rdzv: waiting for the next attempt: the job already runs on 2 nodes\n",
+		},
+		"leaves":          {[]agent.Event{leaves, first}, leavesLine + "; restarting all workers (restart 1 of 3)\n"},
+		"this one leaves": {[]agent.Event{leaves, left}, leavesLine + "; the job goes on without this node\n"},
+		"this one leaves, slowly": {[]agent.Event{leaves, agent.Settling{}, left},
+			leavesLine + "\nrdzv: the job goes on without this node\n"},
+		"leaves, but nobody takes its place": {[]agent.Event{leaves, stays}, stopped},
+		"leaves, but nobody takes its place, slowly": {[]agent.Event{leaves, agent.Settling{}, stays},
+			leavesLine + "\n" + stopped},
 		"a spare": {
 			[]agent.Event{lost, first, world(true, "node5")},
 			lostLine + "; restarting all workers (restart 1 of 3)\n" +

@@ -134,7 +134,11 @@ func (c *Console) worldAgreed(e agent.WorldAgreed) {
 		"MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
 	c.replaced(e)
-	if e.Seat.Rank == 0 && (w.Nodes > 1 || len(w.Spares) > 0) && w.Attempt == 0 {
+	switch {
+	case e.Seat.Rank != 0:
+	case w.Attempt > 0 && w.MaxAgents > 0: // with other ranks than before
+		c.Info("%s (restart %d of %d)", startLine(w), w.Attempt, w.MaxRestarts)
+	case w.Attempt == 0 && (w.Nodes > 1 || len(w.Spares) > 0):
 		c.Info("%s", startLine(w))
 	}
 }

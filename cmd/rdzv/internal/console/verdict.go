@@ -18,7 +18,7 @@ import (
 // see report.go, and the line only if that takes some time.
 func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
-	written := c.attempt && c.held == "" // by attemptFailed
+	written := c.attempt && c.held == "" && !(v != nil && v.Withdrawn) // by attemptFailed
 	c.attempt, c.held = false, ""
 	c.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == int(syscall.SIGINT)
 	switch {
@@ -61,8 +61,12 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		if !e.Agreed {
 			early = " before all agents had joined"
 		}
-		return fmt.Sprintf("agent on %s (pid %d) received %s%s: the job is stopped", v.Host, v.PID,
-			SignalName(v.Signal), early)
+		why := ""
+		if v.Text != "" {
+			why = ", because " + v.Text
+		}
+		return fmt.Sprintf("agent on %s (pid %d) received %s%s: the job is stopped%s", v.Host, v.PID,
+			SignalName(v.Signal), early, why)
 	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
 		return stopping(*v.Stragglers)
 	case v.Kind == rdzv.Incomplete:
@@ -94,6 +98,9 @@ func (c *Console) timedOut(reason string) string {
 // agent that does not announce it is silent.
 func (c *Console) EndedBySignal(e *agent.SignalError, announce bool) string {
 	message := "received " + SignalName(int(e.Signal)) + " before the job started"
+	if e.Withdrawn {
+		message = "received " + SignalName(int(e.Signal)) + ": the job goes on without this agent"
+	}
 	if announce {
 		c.Info("%s", message)
 	}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"rdzv/envmap"
+)
+
+// elastic tells whether the number of nodes may vary.
+func (l *Local) elastic() bool { return l.Config.MinNodes > 0 }
+
+// checkNodeRange rejects a variable number of nodes that the launcher does not permit, and one with
+// which half of the nodes could form a job without the others.
+func (l *Local) checkNodeRange() error {
+	p, least, most := l.Placement, l.Config.MinNodes, l.Config.Nodes
+	flag := fmt.Sprintf("--nodes %d:%d", least, most)
+	const alone = "start rdzv on every node with --launcher none"
+	switch {
+	case !l.elastic():
+		return nil
+	case p.Launcher != envmap.None && !l.keepsSpares():
+		return hinted{
+			fmt.Errorf("cannot use %s: %s ends the job when it loses a node", flag, p.Launcher),
+			"use srun, or " + alone,
+		}
+	case p.Launcher != envmap.None && p.LocalSize != 1:
+		return hinted{
+			fmt.Errorf("cannot use %s: srun has started %d tasks on this node", flag, p.LocalSize),
+			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
+				"rdzv exec --nproc-per-node N",
+		}
+	case p.Launcher != envmap.None && most != l.Agents:
+		return hinted{
+			fmt.Errorf("cannot use %s: srun has started %s", flag, plural(l.Agents, "task")),
+			fmt.Sprintf("give --nodes MIN:%d", l.Agents),
+		}
+	case p.Launcher == envmap.None && 2*least <= most && !l.mayReplace():
+		return hinted{
+			fmt.Errorf("cannot use %s: nodes that do not find the others could form a second job", flag),
+			"give --store HOST, or a MIN of more than half of MAX",
+		}
+	}
+	return nil
+}
+
+// errSharedNodes is why this agent does not join: the number of agents in a store that no agent
+// hosts is fixed.
+var errSharedNodes = hinted{
+	errors.New("cannot use --nodes MIN:MAX: many jobs share this store (rdzv store)"),
+	"give --nodes N, or name a node on which rdzv store does not run",
+}
+
+// lateHint is what to try about an agent that did not find enough others.
+func (l *Local) lateHint() string {
+	if !l.elastic() || l.Placement.Launcher != envmap.None || l.mayReplace() {
+		return ""
+	}
+	return "if the job runs already, its nodes are found only with --store HOST, given on all nodes"
+}

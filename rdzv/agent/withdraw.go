@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/wrap"
+)
+
+// sameSignal is how soon after another agent has withdrawn SIGTERM at this one is taken for a
+// signal to all of them, which ends the job.
+const sameSignal = time.Second
+
+// endSession writes to the store that the first signal has ended the job, or that this agent leaves
+// it.
+func (in *interrupts) endSession() {
+	end := in.ending(*in.first)
+	in.write(func(ctx context.Context) { _ = end(ctx) })
+}
+
+// ending returns what writes to the store that a signal to this agent ends the session: SIGTERM to
+// a single agent only makes that one withdraw.
+func (in *interrupts) ending(e wrap.Event) func(context.Context) error {
+	s := in.session
+	in.noteOther()
+	if isForAll(e, in.other) {
+		return func(ctx context.Context) error { return s.End(ctx, int(e.Signal), e.Shared) }
+	}
+	return func(ctx context.Context) error { return s.Withdraw(ctx, e.Shared) }
+}
+
+// isForAll tells whether a signal ends the job; other is when another agent has withdrawn, zero if
+// none has.
+func isForAll(e wrap.Event, other time.Time) bool {
+	soon := !other.IsZero() && e.At.Before(other.Add(sameSignal))
+	return e.Signal != syscall.SIGTERM || soon
+}
+
+// noteOther notes when another agent has withdrawn from the session, if one has.
+func (in *interrupts) noteOther() {
+	if in.session == nil {
+		return
+	}
+	if at := in.session.OtherWithdrew(); !at.IsZero() {
+		in.other = at
+	}
+}
+
+// endByGroup returns what writes to the store that a signal to the process group has ended a
+// worker.
+func (in *interrupts) endByGroup(signal syscall.Signal) func(context.Context) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.ending(wrap.Event{Signal: signal, Shared: true, At: time.Now()})
+}
+
+// withdrawn ends this agent's part in a job that goes on without it. It runs no workers any more;
+// err is nil if it has run some in the last attempt.
+func (m *membership) withdrawn(s rdzv.Summary, err error) (r Result, again bool, _ error) {
+	m.conn.leaveStore() // there is no end to wait for
+	if err != nil {
+		return r, false, &SignalError{Signal: syscall.SIGTERM, Withdrawn: true}
+	}
+	m.events.send(Restarting{
+		Attempt: s.Restart.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: s.Restart.Delay,
+		Withdrawn: true, Announce: m.announcesRestart(),
+	})
+	return Result{Job: m.local.Job, Summary: s, World: m.world, Ended: m.jobEnded()}, false, nil
+}

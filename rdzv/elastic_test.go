@@ -1,0 +1,346 @@
+package rdzv
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"rdzv/rdzv/restart"
+)
+
+// elastic is a job of 2 to so many agents that starts at once when 2 have joined.
+func elastic(agents int) LeaderConfig {
+	return LeaderConfig{Agents: agents, MinAgents: 2, Restarts: restart.Policy{Max: 9}}
+}
+
+// variable is a job with a variable number of agents.
+type variable struct {
+	*job
+	sessions map[int]*Session // by number of the agent
+	warnings chan error
+}
+
+func startVariable(t *testing.T, c LeaderConfig) *variable {
+	t.Helper()
+	v := &variable{sessions: map[int]*Session{}, warnings: make(chan error, 10)}
+	c.Warn = func(err error) { v.warnings <- err }
+	v.job = start(t, c)
+	return v
+}
+
+// join joins agents on nodes of their own.
+func (v *variable) join(agents ...int) {
+	v.t.Helper()
+	for _, i := range agents {
+		v.sessions[i] = v.job.join(hosted(i))
+	}
+}
+
+// world checks which agents have which ranks in the world that all have; -1 is a spare.
+func (v *variable) world(size int, ranks map[int]int) {
+	v.t.Helper()
+	got := map[int]int{}
+	for i, s := range v.sessions {
+		w, err := s.World(v.ctx)
+		if err != nil {
+			v.t.Fatalf("agent %d: %v", i, err)
+		}
+		if w.Size != size || w.Agents != size || w.Nodes != size {
+			v.t.Errorf("agent %d: %d ranks of %d agents on %d nodes, want %d", i, w.Size, w.Agents,
+				w.Nodes, size)
+		}
+		if got[i] = w.Seat.Rank; w.Seat.Node != w.Seat.Rank || w.Seat.Spare != (w.Seat.Rank < 0) {
+			v.t.Errorf("agent %d: %+v", i, w.Seat)
+		}
+	}
+	if !maps.Equal(got, ranks) {
+		v.t.Errorf("ranks by agent: %v, want %v", got, ranks)
+	}
+}
+
+// lose kills an agent.
+func (v *variable) lose(i int) {
+	delete(v.sessions, i)
+	v.kill(fmt.Sprint("agent-", i))
+}
+
+// fail loses an agent that runs workers, waits for the verdict and settles the others.
+func (v *variable) fail(i int) *Verdict {
+	v.t.Helper()
+	v.lose(i)
+	var verdict *Verdict
+	for n, s := range v.sessions {
+		if verdict, _ = v.ended(s).(*Verdict); verdict == nil || verdict.Kind != Lost {
+			v.t.Fatalf("agent %d was told %v", n, verdict)
+		}
+		if !s.seat.Load().Spare {
+			v.settle(s, stopped(n))
+		}
+	}
+	return verdict
+}
+
+// restart returns what follows, and makes these agents join the next attempt.
+func (v *variable) restart(agents ...int) (next Restart) {
+	v.t.Helper()
+	for _, i := range agents {
+		sum := v.leave(v.sessions[i])
+		if sum.Restart == nil {
+			v.t.Fatalf("agent %d: no restart: %+v", i, sum)
+		}
+		s, err := v.sessions[i].Next(v.ctx, hosted(i), time.Time{})
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		next, v.sessions[i] = *sum.Restart, s
+	}
+	return next
+}
+
+// end ends the job with success.
+func (v *variable) end() {
+	v.t.Helper()
+	for i, s := range v.sessions {
+		if !s.seat.Load().Spare {
+			v.settle(s, succeeded(i))
+		}
+	}
+	for i, s := range v.sessions {
+		if sum := v.leave(s); sum.Verdict == nil || sum.Verdict.Kind != Done {
+			v.t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+}
+
+func (v *variable) warned(text string) {
+	v.t.Helper()
+	select {
+	case err := <-v.warnings:
+		if !strings.Contains(err.Error(), text) {
+			v.t.Errorf("warning %q, want %q", err, text)
+		}
+	case <-v.ctx.Done():
+		v.t.Fatalf("no warning %q", text)
+	}
+}
+
+func TestElasticJobStartsWithAllAgentsOrAfterTheLastCall(t *testing.T) {
+	for name, test := range map[string]struct {
+		lastCall time.Duration
+		joinBy   time.Duration // 0: no limit
+		agents   int
+	}{
+		"all":          {time.Hour, 0, 4},
+		"last call":    {50 * time.Millisecond, 0, 3},
+		"join timeout": {time.Hour, 300 * time.Millisecond, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := elastic(4)
+			c.LastCall = test.lastCall
+			v := startVariable(t, c)
+			ranks := map[int]int{}
+			for i := range test.agents {
+				if ranks[i] = i; test.joinBy > 0 {
+					v.sessions[i] = v.joinUntil(time.Now().Add(test.joinBy), member(i))
+				} else {
+					v.join(i)
+				}
+			}
+			v.world(test.agents, ranks)
+			v.end()
+		})
+	}
+}
+
+// Agents that join later wait for the next attempt. The others keep their order, and new ones come
+// last.
+func TestElasticJobGrowsAndShrinks(t *testing.T) {
+	v := startVariable(t, elastic(4))
+	v.join(0, 2)
+	v.world(2, map[int]int{0: 0, 2: 1})
+	v.join(3, 1)
+	v.world(2, map[int]int{0: 0, 2: 1, 3: -1, 1: -1})
+	if _, err := v.job.join(hosted(9)).World(v.ctx); err != ErrFull {
+		t.Errorf("the fifth agent: %v", err)
+	}
+	v.fail(2)
+	v.restart(1, 0, 3)
+	v.world(3, map[int]int{0: 0, 3: 1, 1: 2})
+	v.join(5)
+	v.world(3, map[int]int{0: 0, 3: 1, 1: 2, 5: -1})
+	v.fail(3)
+	v.restart(0, 5, 1)
+	v.world(3, map[int]int{0: 0, 1: 1, 5: 2})
+	v.end()
+}
+
+// Of two agents that join late one has a place. When it is lost another one may have it, also on the
+// same node.
+func TestLateAgentsOfAnElasticJob(t *testing.T) {
+	v := startVariable(t, elastic(3))
+	v.join(0, 1)
+	v.world(2, map[int]int{0: 0, 1: 1})
+	v.join(2)
+	if _, err := v.job.join(hosted(3)).World(v.ctx); err != ErrFull {
+		t.Errorf("the second agent: %v", err)
+	}
+	v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
+	v.lose(2)
+	v.warned("lost the agent on node2 (pid 1002), which waited for the next attempt: it disconnected")
+	again := hosted(2)
+	again.ID = "agent-4"
+	v.sessions[4] = v.job.join(again)
+	v.world(2, map[int]int{0: 0, 1: 1, 4: -1})
+	again.ID = "agent-5"
+	if _, err := Join(v.ctx, v.client(again.ID), Config{Job: "test", Self: again}); !noPlace(err) ||
+		err == ErrFull {
+		t.Errorf("another agent on the host of one that waits: %v", err)
+	}
+	v.end()
+}
+
+// A late agent that is lost while the others settle is not part of the next attempt.
+func TestLateAgentIsLostBetweenAttempts(t *testing.T) {
+	v := startVariable(t, elastic(4))
+	v.join(0, 1, 2)
+	v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
+	v.join(3)
+	v.lose(1)
+	v.ended(v.sessions[0])
+	v.lose(3)
+	v.settle(v.sessions[0], stopped(0))
+	v.restart(2, 0)
+	v.world(2, map[int]int{0: 0, 2: 1})
+	v.end()
+}
+
+// An agent that is lost before the world is agreed does not end the job if enough are left, or if
+// others may join.
+func TestElasticJobLosesAgentsWhileTheyGather(t *testing.T) {
+	c := elastic(4)
+	c.LastCall = time.Hour
+	v := startVariable(t, c)
+	v.join(0, 1)
+	v.lose(1)
+	v.warned("lost an agent (pid 1001 on node1): it disconnected unexpectedly; the job goes on without it")
+	v.join(2, 3)
+	again := hosted(1)
+	again.ID = "agent-4"
+	v.sessions[4] = v.job.join(again)
+	v.world(4, map[int]int{0: 0, 4: 1, 2: 2, 3: 3})
+	v.end()
+}
+
+func TestElasticJobLosesAgentsBetweenAttempts(t *testing.T) {
+	v := startVariable(t, elastic(4))
+	v.join(0, 1)
+	v.world(2, map[int]int{0: 0, 1: 1})
+	v.join(2, 3)
+	v.world(2, map[int]int{0: 0, 1: 1, 2: -1, 3: -1})
+	v.fail(1)
+	v.restart(2)
+	v.lose(3)
+	v.restart(0)
+	v.world(2, map[int]int{0: 0, 2: 1})
+	v.warned("lost an agent (pid 1003 on node3)")
+	v.end()
+}
+
+// With fewer agents than it needs the job ends, or waits for others if they can find the store.
+func TestElasticJobWithTooFewAgents(t *testing.T) {
+	const tooFew = "lost the agent of rank 1 (pid 1001 on node1): it disconnected unexpectedly; " +
+		"1 agent is left, and the job needs 2"
+	t.Run("ends", func(t *testing.T) {
+		v := startVariable(t, elastic(3))
+		v.join(0, 1)
+		v.world(2, map[int]int{0: 0, 1: 1})
+		if verdict := v.fail(1); verdict.Error() != tooFew {
+			t.Errorf("verdict %q, want %q", verdict, tooFew)
+		}
+		if sum := v.leave(v.sessions[0]); sum.Restart != nil || sum.NoRestart != restart.Lost {
+			t.Errorf("%+v", sum)
+		}
+	})
+	t.Run("waits", func(t *testing.T) {
+		c := elastic(3)
+		c.Replaceable = true
+		v := startVariable(t, c)
+		v.join(0, 1)
+		v.world(2, map[int]int{0: 0, 1: 1})
+		v.fail(1)
+		if next := v.restart(0); next.Missing != 1 || next.Vacant != nil {
+			t.Errorf("%+v", next)
+		}
+		v.join(2)
+		v.world(2, map[int]int{0: 0, 2: 1})
+		v.end()
+	})
+	t.Run("ends between attempts", func(t *testing.T) {
+		v := startVariable(t, elastic(3))
+		v.join(0, 1)
+		v.world(2, map[int]int{0: 0, 1: 1})
+		v.join(2)
+		v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
+		v.fail(1)
+		v.restart(0)
+		v.lose(2)
+		verdict, _ := v.ended(v.sessions[0]).(*Verdict)
+		if verdict == nil || !strings.HasSuffix(verdict.Text, "1 agent is left, and the job needs 2") {
+			t.Errorf("%v", verdict)
+		}
+		v.settle(v.sessions[0])
+		v.leave(v.sessions[0])
+	})
+}
+
+// Tasks of a launcher that are lost do not come back.
+func TestElasticJobOfALauncherLosesTasksWhileTheyGather(t *testing.T) {
+	c := elastic(3)
+	c.LastCall = time.Hour
+	v := startVariable(t, c)
+	task := func(i int) *Session {
+		m := hosted(i)
+		m.Rank = i
+		v.sessions[i] = v.job.join(m)
+		return v.sessions[i]
+	}
+	host := task(0)
+	task(1)
+	v.lose(1)
+	v.warned("lost the agent of rank 1 (pid 1001 on node1)")
+	task(2)
+	v.lose(2)
+	verdict, _ := v.ended(host).(*Verdict)
+	if want := "; 1 agent is left, and the job needs 2"; verdict == nil ||
+		!strings.HasSuffix(verdict.Text, want) {
+		t.Errorf("%v, want %q", verdict, want)
+	}
+	v.settle(host)
+	v.leave(host)
+}
+
+// Ranks of the launcher may have gaps, and nodes run different numbers of workers.
+func TestSeatsOfAnElasticJob(t *testing.T) {
+	l := newLeader(nil, keys{}, elastic(4))
+	var members []Member
+	for _, rank := range []int{3, 0, 2} {
+		m := onHost(rank, fmt.Sprint("node", rank))
+		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank, m.Slots = rank, 0, 1, rank, rank+1
+		members = append(members, m)
+	}
+	w, seats := l.assignInTurn(members)
+	for id, want := range map[string]Seat{
+		"agent-0": {Rank: 0, LocalSize: 1, Node: 0, Slots: 1},
+		"agent-2": {Rank: 1, LocalSize: 3, Node: 1, Slots: 3},
+		"agent-3": {Rank: 4, LocalSize: 4, Node: 2, Slots: 4},
+	} {
+		if seats[id] != want {
+			t.Errorf("%s: %+v, want %+v", id, seats[id], want)
+		}
+	}
+	if w.Size != 8 || w.Nodes != 3 {
+		t.Errorf("%+v", w)
+	}
+}
