@@ -26,6 +26,16 @@ const (
 	ends
 )
 
+// A need is what a fault requires of its job's setting.
+type need int
+
+const (
+	anySetting need = iota
+	aSpare
+	aCluster // of etcd
+	noSpare
+)
+
 // A restartKind is a kind of fault of TestChaosOfRestarts.
 type restartKind struct {
 	name   string
@@ -37,6 +47,7 @@ type restartKind struct {
 	// moves: without a launcher agents that are lost are started again, and the job restarts, unless
 	// the store is lost too.
 	moves bool
+	needs need
 	cause func(r *restartJob)
 }
 
@@ -67,12 +78,35 @@ var restartKinds = []restartKind{
 	{name: "watchdog", at: []string{atWork}, effect: restarts, code: 123,
 		cause: func(r *restartJob) { r.signal(r.watchdogOf(r.random.IntN(r.ranks)), syscall.SIGKILL) }},
 	{name: "agent", at: []string{atWork, between}, effect: ends, code: 123, kills: true, moves: true,
-		cause: (*restartJob).killAgent},
+		cause: func(r *restartJob) { r.killAgent(r.hosts[r.current.host-1]) }},
+	{name: "two agents", at: []string{atWork}, effect: ends, code: 123, kills: true, moves: true,
+		needs: noSpare, cause: (*restartJob).killTwoAgents},
+	{name: "spare", at: []string{atWork}, effect: nothing, light: true, kills: true, needs: aSpare,
+		cause: (*restartJob).killSpare},
+	{name: "job's leader", at: []string{atWork, between}, effect: ends, code: 123, kills: true,
+		moves: true, needs: aCluster,
+		cause: func(r *restartJob) { r.killAgent(r.hostOf(r.leader().PID)) }},
+	{name: "job's leader freezes", at: []string{atWork}, effect: ends, code: 123, kills: true,
+		moves: true, needs: aCluster, cause: (*restartJob).freezeLeader},
+	{name: "rank 0's agent", at: []string{atWork}, effect: ends, code: 123, kills: true, moves: true,
+		needs: aCluster, cause: func(r *restartJob) { r.killAgent(r.hostOf(r.agentOf(0))) }},
+	{name: "etcd member", at: []string{atWork}, effect: nothing, light: true, needs: aCluster,
+		cause: (*restartJob).killMember},
+	{name: "etcd member freezes", at: []string{atWork}, effect: nothing, light: true, needs: aCluster,
+		cause: (*restartJob).freezeMember},
+	{name: "etcd member's link", at: []string{atWork}, effect: nothing, light: true, needs: aCluster,
+		cause: (*restartJob).disconnectMember},
 	{name: "SIGTERM", at: []string{atWork, between}, effect: ends, code: 128 + 15,
 		cause: func(r *restartJob) { r.signal(r.someAgent(), syscall.SIGTERM) }},
 }
 
 func (k restartKind) ends() bool { return k.effect == ends }
+
+// fits tells whether there can be such a fault in a setting.
+func (k restartKind) fits(s restartSetting) bool {
+	return k.needs == anySetting || k.needs == aSpare && s.withSpare ||
+		k.needs == noSpare && !s.withSpare || k.needs == aCluster && s.etcd
+}
 
 // signalRanks sends a signal to workers, at the same moment.
 func (r *restartJob) signalRanks(s syscall.Signal, ranks ...int) {
@@ -104,10 +138,11 @@ func (r *restartJob) killStarting() {
 	r.current.ranks = []int{rank}
 }
 
-// cutBriefly disconnects a host for half a second, after which TCP needs up to another one, and waits until the training goes on.
+// cutBriefly disconnects a host for half a second, after which TCP needs up to another one, and waits
+// until the training goes on.
 func (r *restartJob) cutBriefly() {
 	r.t.Helper()
-	host := strconv.Itoa(1 + r.random.IntN(3))
+	host := strconv.Itoa(r.hosts[r.random.IntN(len(r.hosts))])
 	began := time.Now()
 	r.cluster.hosts("cut", host)
 	eventually(500*time.Millisecond, func() bool { return false })
@@ -140,79 +175,41 @@ func (r *restartJob) stopFor(d time.Duration, pid int) {
 	r.awaitProgress()
 }
 
-// cutForLong disconnects a host until the agents there have ended.
-func (r *restartJob) cutForLong() {
-	r.t.Helper()
-	host := strconv.Itoa(r.current.host)
-	r.cluster.hosts("cut", host)
-	if r.current.effect == restarts && r.attempt < restartsPerJob {
-		lost := []int{r.current.host}
-		if r.current.host == storeHost {
-			lost = []int{2, 3}
-		}
-		for _, host := range lost {
-			r.commands[host-1].code()
-		}
-		r.cluster.hosts("heal", host)
-		r.startAgain(lost...)
-		return
-	}
-	if !eventually(waitLimit, func() bool { return len(r.agents()) == 0 }) {
-		r.t.Errorf("agents run although node%s is disconnected", host)
-	}
-	r.cluster.hosts("heal", host)
-}
-
-// killAgent kills an agent of the fault's host. Workers may run or not.
-func (r *restartJob) killAgent() {
-	r.t.Helper()
-	r.signal(r.agentOn(r.current.host), syscall.SIGKILL)
-	if r.current.effect == restarts && r.attempt < restartsPerJob {
-		r.startAgain(r.current.host)
-	}
-}
-
-// startAgain starts the agents of hosts again when the others wait for them. They say which attempt
-// is the next: an agent that is lost before the workers start costs no attempt.
-func (r *restartJob) startAgain(hosts ...int) {
-	r.t.Helper()
-	waits := func() []string { return r.commands[0].linesWith("for an agent in place of ") }
-	if !eventually(waitLimit, func() bool { return len(waits()) > r.waits }) {
-		r.t.Fatalf("no agent waits for those of the hosts %d", hosts)
-	}
-	lines := waits()
-	r.waits = len(lines)
-	_, text, _ := strings.Cut(lines[len(lines)-1], "(restart ")
-	if _, err := fmt.Sscanf(text, "%d of", &r.attempt); err != nil {
-		r.t.Fatalf("%q has no number", lines)
-	}
-	r.lost = true
-	for _, host := range hosts {
-		old := r.commands[host-1]
-		r.commands[host-1] = r.startWith(old.cmd.Env, old.argv...)
-	}
-	r.note(r.ranksOf(r.attempt))
-}
-
 // someAgent is an agent of a random host.
-func (r *restartJob) someAgent() int { return r.agentOn(1 + r.random.IntN(3)) }
+func (r *restartJob) someAgent() int { return r.agentOn(r.hosts[r.random.IntN(len(r.hosts))]) }
 
 // agentOn is an agent on a host, as soon as there is one: a process in its network.
 func (r *restartJob) agentOn(host int) (agent int) {
 	r.t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.cluster.root, "hosts", strconv.Itoa(host)))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	network := func(pid string) string { n, _ := os.Readlink("/proc/" + pid + "/ns/net"); return n }
-	want := network(strings.TrimSpace(string(text)))
-	there := func(pid int) bool { return network(strconv.Itoa(pid)) == want }
+	there := func(pid int) bool { return r.hostOf(pid) == host }
 	if !eventually(waitLimit, func() bool { agent = r.findAgent(there); return agent != 0 }) {
 		r.t.Fatalf("there is no agent on node%d", host)
 	}
+	r.noteAgent(agent)
+	return agent
+}
+
+// hostOf is the host in whose network a process is; 0 if it has ended.
+func (r *restartJob) hostOf(pid int) int {
+	r.t.Helper()
+	network := func(pid string) string { n, _ := os.Readlink("/proc/" + pid + "/ns/net"); return n }
+	own := network(strconv.Itoa(pid))
+	for host := 1; own != "" && host <= restartHosts+1; host++ {
+		first, err := os.ReadFile(filepath.Join(r.cluster.root, "hosts", strconv.Itoa(host)))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if network(strings.TrimSpace(string(first))) == own {
+			return host
+		}
+	}
+	return 0
+}
+
+// noteAgent notes an agent that is about to be lost.
+func (r *restartJob) noteAgent(pid int) {
 	if r.agentsBy == nil {
 		r.agentsBy = map[int]int{}
 	}
-	r.agentsBy[parentOf(agent)] = agent
-	return agent
+	r.agentsBy[parentOf(pid)] = pid
 }

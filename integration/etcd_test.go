@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// An etcd is a cluster of three members of etcd, on hosts 1 to 3. The agents of its jobs run on the
-// other hosts.
+// An etcd is a cluster of three members of etcd, on hosts 1 to 3 unless there are hosts before. The
+// agents of its jobs run on the other hosts.
 type etcd struct {
 	*cluster
 	etcdOptions
@@ -38,6 +38,7 @@ type etcdOptions struct {
 	loginTTL  int    // how long a login is valid that is not used, in seconds
 	loginCost int    // 4 is almost nothing, 10 takes up to 100 ms
 	quota     int    // of the database, in bytes
+	before    int    // number of hosts before those of the members
 }
 
 // An etcdMember is one of them. Its directory has its configuration, its data and its socket.
@@ -72,17 +73,18 @@ func moduleEtcd(t *testing.T) string {
 func startEtcd(t *testing.T, agentHosts int, options etcdOptions) *etcd {
 	t.Helper()
 	const members = 3
-	e := &etcd{cluster: newCluster(t, members+agentHosts), etcdOptions: options}
+	last := options.before + members
+	e := &etcd{cluster: newCluster(t, last+agentHosts), etcdOptions: options}
 	for i := range agentHosts {
-		e.agentHosts = append(e.agentHosts, members+1+i)
+		e.agentHosts = append(e.agentHosts, last+1+i)
 	}
 	if e.secure {
 		e.makeCertificates()
 	}
-	for host := 1; host <= members; host++ {
+	for host := e.before + 1; host <= last; host++ {
 		m := &etcdMember{cluster: e, host: host, dir: e.dir(fmt.Sprint("etcd", host))}
 		e.members = append(e.members, m)
-		m.configure(members)
+		m.configure(last)
 		m.start()
 	}
 	t.Cleanup(func() {
@@ -194,9 +196,9 @@ func (m *etcdMember) socket() string   { return filepath.Join(m.dir, adminSocket
 func (m *etcdMember) endpoint() string { return "unix://" + m.socket() }
 
 // configure writes the configuration.
-func (m *etcdMember) configure(members int) {
+func (m *etcdMember) configure(last int) {
 	var all []string
-	for host := 1; host <= members; host++ {
+	for host := m.cluster.before + 1; host <= last; host++ {
 		all = append(all, fmt.Sprintf("node%d=http://10.77.0.%d:2380", host, 10+host))
 	}
 	peers := "http://" + m.address() + ":2380"

@@ -90,21 +90,27 @@ type etcdAgent struct {
 // membersInStore are the members of the job in the order in which they have joined; the first leads.
 func (j *etcdJob) membersInStore() (all []etcdAgent) {
 	j.t.Helper()
+	if all = j.e.membersOf(j.name); len(all) == 0 {
+		j.t.Fatalf("job %q has no members in the store", j.name)
+	}
+	return all
+}
+
+// membersOf are the members of a job, in the same order.
+func (e *etcd) membersOf(job string) (all []etcdAgent) {
+	e.t.Helper()
 	byAge := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
-	for _, kv := range j.e.get(byAge) {
-		match, _ := filepath.Match(jobPrefix+"v1/"+j.name+"/run/*/agent/*", string(kv.Key))
+	for _, kv := range e.get(byAge) {
+		match, _ := filepath.Match(jobPrefix+"v1/"+job+"/run/*/agent/*", string(kv.Key))
 		if !match {
 			continue
 		}
 		value := struct{ Value etcdAgent }{}
 		if err := json.Unmarshal(kv.Value, &value); err != nil {
-			j.t.Fatal(err)
+			e.t.Fatal(err)
 		}
 		value.Value.lease = clientv3.LeaseID(kv.Lease)
 		all = append(all, value.Value)
-	}
-	if len(all) == 0 {
-		j.t.Fatalf("job %q has no members in the store", j.name)
 	}
 	return all
 }
@@ -123,9 +129,9 @@ func (j *etcdJob) remove(a etcdAgent) *process {
 
 // freeze stops an agent with its watchdog and its sentinel, as the whole host of a frozen virtual
 // machine; thaw continues them.
-func (j *etcdJob) freeze(a etcdAgent) (thaw func()) {
+func (p *place) freeze(a etcdAgent) (thaw func()) {
 	pids := []int{a.PID}
-	for _, pid := range j.rdzvProcesses() {
+	for _, pid := range p.rdzvProcesses() {
 		if parentOf(pid) == a.PID || parentOf(parentOf(pid)) == a.PID {
 			pids = append(pids, pid)
 		}

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"rdzv/internal/procfs"
 )
 
 // A place has the working directories and the environment of the processes of one test. The
@@ -185,8 +183,8 @@ func (p *place) agents() []int {
 	})
 }
 
-// orphanedKeepers returns the processes that keep the key of a Hydra that has ended. They do not
-// have the mark, because they do not inherit the environment.
+// orphanedKeepers returns the processes that keep the key of a Hydra that has ended, and may be a
+// zombie. They do not have the mark, because they do not inherit the environment.
 func orphanedKeepers() []int {
 	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
 		line := commandLine(pid)
@@ -194,10 +192,8 @@ func orphanedKeepers() []int {
 			return true
 		}
 		hydra, err := strconv.Atoi(line[1])
-		if err == nil {
-			_, err = procfs.Read(procfs.System, hydra)
-		}
-		return err == nil
+		ended := err != nil || slices.Contains([]string{"X", "Z"}, stateOf(hydra))
+		return !ended
 	})
 }
 

@@ -122,6 +122,7 @@ def run_train():
 
     for number, code in ((signal.SIGUSR1, 7), (signal.SIGUSR2, 93)):
         signal.signal(number, lambda *_, code=code: fail("_exit", "", code))
+    leave_attempt()
     faults = json.loads(os.environ.get("RANKS_FAULTS", "[]"))
     attempt, rank = int(os.environ["RDZV_ATTEMPT"]), int(os.environ["RANK"])
     fault = faults[attempt] if attempt < len(faults) else {"Ranks": []}
@@ -155,10 +156,13 @@ def run_train():
     os._exit(0)  # as in run_store
 
 
+worker = 0  # the process that a forked rank represents, if this is one
+
+
 def leave_attempt():
     directory = os.path.join(os.environ["RANKS_DIR"], os.environ["RDZV_ATTEMPT"])
     os.makedirs(directory, exist_ok=True)
-    rank, pid = os.environ["RANK"], os.getpid()
+    rank, pid = os.environ["RANK"], worker or os.getpid()
     draft = os.path.join(os.environ["RANKS_DIR"], f"draft{pid}")
     with open(draft, "w") as file:
         print(pid, os.environ["MASTER_PORT"], rank, pid, file=file)
@@ -184,11 +188,13 @@ def serve(path):
         for key, _ in wait.select():
             if key.fileobj is server:
                 connection, _ = server.accept()
-                program, files, _, _ = socket.recv_fds(connection, 64, 4)
+                message, files, _, _ = socket.recv_fds(connection, 64, 4)
                 pid = os.fork()
                 if pid == 0:
+                    global worker
                     take_over(files)
-                    return program.decode()
+                    program, worker = message.decode().split()
+                    return program
                 for file in files:
                     os.close(file)
                 pidfd = os.pidfd_open(pid)
@@ -236,10 +242,14 @@ def represent(program, path):
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
     environ = os.open("/proc/self/environ", os.O_RDONLY)
-    socket.send_fds(connection, [program.encode()], [0, 1, 2, environ])
+    names = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ABRT")
+    numbers = [signal.Signals["SIG" + name] for name in names]
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    socket.send_fds(connection, [f"{program} {os.getpid()}".encode()], [0, 1, 2, environ])
     pass_on = lambda number, _: connection.send(bytes([number]))
-    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ABRT"):
-        signal.signal(signal.Signals["SIG" + name], pass_on)
+    for number in numbers:
+        signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     code = connection.recv(16)
     if not code:
         sys.exit("the server of ranks has ended")
@@ -259,8 +269,6 @@ def main():
         return
     if program == "fault":
         leave_record()
-    if program == "train":
-        leave_attempt()
     if path:
         represent(program, *path)
     else:

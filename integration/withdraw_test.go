@@ -1,0 +1,98 @@
+package integration
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const nextRestart = "(restart 1 of 3)"
+
+// term sends SIGTERM to the agents on these hosts, at once.
+func (j *replacedJob) term(hosts ...int) {
+	j.t.Helper()
+	for _, host := range hosts {
+		if err := syscall.Kill(j.agents[host].cmd.Process.Pid, syscall.SIGTERM); err != nil {
+			j.t.Fatal(err)
+		}
+	}
+}
+
+// left checks that the agent on a host has left the job, with this line, and nothing of it remains.
+func (j *replacedJob) left(host int, line string, workers ...int) {
+	j.t.Helper()
+	agent := j.agents[host]
+	delete(j.agents, host)
+	agent.checkCode(128 + int(syscall.SIGTERM))
+	if lines := agent.linesWith("rdzv: "); len(lines) == 0 || !strings.Contains(lines[len(lines)-1], line) {
+		j.t.Errorf("the agent on node%d printed %q, want %q", host, lines, line)
+	}
+	for _, pid := range workers {
+		if syscall.Kill(pid, 0) == nil {
+			j.t.Errorf("worker %d of the agent on node%d is alive", pid, host)
+		}
+	}
+}
+
+// SIGTERM to one node makes it leave a job that has a spare for it; SIGTERM to several at the same
+// time ends the job, and so does one that cannot be replaced.
+func TestNodeLeaves(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4)
+	c.startSlurm(1, 3)
+	all, moved := []string{"node1", "node2", "node3"}, []string{"node1", "node2", "node4"}
+	spares := []string{"--nodes", "3", "--spares", "1"}
+	ends := func(name, line string, hosts ...int) scenario {
+		return scenario{name, func(t *testing.T) {
+			j := c.replacedJob(t, 4, spares...)
+			j.ranks(0, all...)
+			j.term(hosts...)
+			for host := range j.agents {
+				j.agents[host].checkCode(128 + int(syscall.SIGTERM))
+			}
+			if lines := j.agents[1].linesWith(line); len(lines) != 1 {
+				t.Errorf("the agent on node1 printed %q, want %q", j.agents[1].linesWith("rdzv: "), line)
+			}
+		}}
+	}
+	runConcurrently(t, []scenario{
+		{"one", func(t *testing.T) {
+			j := c.replacedJob(t, 4, spares...)
+			workers := j.ranks(0, all...)
+			j.term(3)
+			j.ranks(1, moved...)
+			j.left(3, "node3 leaves the job: received SIGTERM; the job goes on without this node", workers[4:]...)
+			j.end("node3 leaves the job: received SIGTERM; restarting all workers "+nextRestart,
+				"node4 takes over ranks 4-5 of node3 "+nextRestart)
+		}},
+		{"spare", func(t *testing.T) {
+			j := c.replacedJob(t, 4, spares...)
+			workers := j.ranks(0, all...)
+			j.term(4)
+			j.left(4, "received SIGTERM: the job goes on without this agent")
+			kill(workers[5])
+			j.ranks(1, all...)
+			j.end("lost the spare on node4", "the job goes on with 0 spares")
+		}},
+		{"a variable number of nodes", func(t *testing.T) {
+			j := c.replacedJob(t, 3, "--nodes", "2:3")
+			workers := j.ranks(0, all...)
+			j.term(2)
+			j.ranks(1, "node1", "node3")
+			j.left(2, "node2 leaves the job: received SIGTERM; the job goes on", workers[2:4]...)
+			j.end("node2 leaves the job: received SIGTERM; restarting all workers "+nextRestart,
+				"4 ranks on 2 nodes: node1 0-1, node3 2-3")
+		}},
+		ends("two", "received SIGTERM: the job is stopped", 2, 3),
+		ends("all", "received SIGTERM: the job is stopped", 1, 2, 3, 4),
+		ends("the host of the store", "the job is stopped, because this agent hosts the store", 1),
+		{"no spare", func(t *testing.T) {
+			j := c.replacedJob(t, 3, "--nodes", "3")
+			j.ranks(0, all...)
+			j.term(3)
+			for host := range j.agents {
+				j.agents[host].checkCode(128 + int(syscall.SIGTERM))
+			}
+		}},
+	})
+}
