@@ -16,7 +16,7 @@ func TestLostAgentInEtcd(t *testing.T) {
 	t.Parallel()
 	e := startEtcd(t, 1, etcdOptions{program: distributionEtcd(t)})
 	all, moved := []string{"node1", "node2", "node3"}, []string{"node4", "node2", "node3"}
-	three := slices.Concat(e.flags(), []string{"--nodes", "3"})
+	three := slices.Concat(e.flags(), []string{"--nodes", "3", "--peer-timeout", "5s"})
 	spare := append(three, "--spares", "1")
 	const lost = "lost the agent of ranks 0 to 1 "
 	const takesOver = "node4 takes over ranks 0-1 of node1 (restart 1 of 3)"
@@ -65,7 +65,7 @@ func TestLostAgentInEtcd(t *testing.T) {
 			}
 		}})
 	}
-	cut, cutWorkers := startJob(t, 4, spare)
+	cut, cutWorkers := startJob(t, 4, append(spare, "--peer-timeout", "10s"))
 	runConcurrently(t, scenarios)
 	t.Run("node", func(t *testing.T) {
 		j := cut

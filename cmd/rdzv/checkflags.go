@@ -35,7 +35,11 @@ func (o *options) check(env envmap.Env) error {
 		_, _, badStore = meet.ParseStore(o.store)
 	}
 	const negative = "must not be negative"
-	tooShort := fmt.Sprintf("must be at least %v", presence.MinTimeout)
+	minPeerTimeout, tooShort := presence.MinTimeout, "must be at least %v"
+	if external && (o.maxRestarts > 0 || o.spares > 0) {
+		minPeerTimeout = agent.MinPeerTimeoutInEtcd
+		tooShort += " with restarts: electing a leader takes an etcd cluster up to 2s"
+	}
 	return join(
 		o.checkShared(),
 		o.readShareSignals(),
@@ -71,7 +75,8 @@ func (o *options) check(env envmap.Env) error {
 		o.reject(o.joinTimeout < 0, "join-timeout", o.joinTimeout, negative),
 		o.reject(o.grace < 0, "grace", o.grace, negative),
 		o.reject(o.exitTimeout < 0, "exit-timeout", o.exitTimeout, negative),
-		o.reject(o.peerTimeout < presence.MinTimeout, "peer-timeout", o.peerTimeout, tooShort),
+		o.reject(o.peerTimeout < minPeerTimeout, "peer-timeout", o.peerTimeout,
+			fmt.Sprintf(tooShort, minPeerTimeout)),
 	)
 }
 

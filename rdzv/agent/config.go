@@ -81,7 +81,8 @@ type Config struct {
 
 	// JoinTimeout is how long to wait until all agents have joined; 0 is no limit.
 	JoinTimeout time.Duration
-	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s.
+	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s. The minimum
+	// is 3 s; with Etcd and Restarts MinPeerTimeoutInEtcd.
 	PeerTimeout time.Duration
 	// StoreTimeout is how long Etcd may not answer before it is lost, which ends this agent's workers.
 	// At least PeerTimeout. 0 is 1 min; with Restarts PeerTimeout, because another agent may run the
@@ -190,6 +191,11 @@ const MaxJob = 200
 // DefaultStoreTimeout is that of Config.StoreTimeout in a job without restarts.
 const DefaultStoreTimeout = time.Minute
 
+// MinPeerTimeoutInEtcd is the minimum of Config.PeerTimeout in a job with restarts whose store is an
+// etcd cluster. Such an agent ends its workers when it could not renew its lease for so long, and
+// electing a leader takes etcd up to 2 s with its default settings.
+const MinPeerTimeoutInEtcd = 5 * time.Second
+
 const maxPort = 65535
 
 func (c *Config) fill() {
@@ -295,7 +301,7 @@ func (c *Config) checkTimes() error {
 	}{
 		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
 		{"last call", c.LastCall, 0},
-		{"peer timeout", c.PeerTimeout, presence.MinTimeout},
+		{"peer timeout", c.PeerTimeout, c.minPeerTimeout()},
 		{"store timeout", c.StoreTimeout, c.PeerTimeout},
 		{"report interval", c.ReportEvery, 0}, {"head start", c.HeadStart, 0},
 	} {
@@ -304,6 +310,13 @@ func (c *Config) checkTimes() error {
 		}
 	}
 	return nil
+}
+
+func (c *Config) minPeerTimeout() time.Duration {
+	if c.Etcd.Given() && c.Restarts.Max > 0 {
+		return MinPeerTimeoutInEtcd
+	}
+	return presence.MinTimeout
 }
 
 // checkWorkers tries the workers' environment on a world of one.

@@ -73,7 +73,7 @@ func Keep(
 	silence := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w for %v", ErrSilent, limit)) })
 	defer silence.Stop()
 	k.ask(ctx, 1)
-	late := time.NewTimer(ttl * 2 / 3)
+	late := time.NewTimer(renewedWithin(ttl))
 	defer late.Stop()
 	for tries := 0; ; {
 		select {
@@ -87,26 +87,28 @@ func Keep(
 			}
 			silence.Reset(limit)
 			k.stopBut(a.by)
-			late.Reset(ttl * 2 / 3)
+			late.Reset(renewedWithin(ttl))
 			tries = 0
 		case <-late.C: // one renewal is missing
 			switch tries++; tries {
 			case 1:
 				k.ask(ctx, 1)
-				late.Reset(ttl / 6)
 			case 2:
 				k.ask(ctx, len(client.Endpoints()))
-				late.Reset(ttl / 3)
 			default: // a member asks the leader, for up to 7 s also one that is gone
 				k.stopOldest()
 				k.ask(ctx, 1)
-				late.Reset(min(time.Duration(tries-2)*ttl/3, ttl))
 			}
+			late.Reset(min(time.Duration(max(1, tries-1))*ttl/6, ttl))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
+
+// renewedWithin is the longest time between two renewals that are not late: a client asks for one
+// after a third of the TTL, rounded up to 500 ms.
+func renewedWithin(ttl time.Duration) time.Duration { return ttl * 3 / 5 }
 
 // keeper asks for renewals through streams of its own, because a client's own lessor asks the same
 // member of the cluster until the connection breaks, which that to a frozen or disconnected host
