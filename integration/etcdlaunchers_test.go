@@ -12,8 +12,7 @@ import (
 func TestEtcdUnderLaunchers(t *testing.T) {
 	e := startEtcd(t, 0, etcdOptions{program: distributionEtcd(t), secure: true})
 	e.startSlurm(1, 2)
-	flags := slices.Concat(joinSoon, e.flags(),
-		[]string{"--export", "GIVEN=x,y", "--peer-timeout", etcdPeerTimeout.String()})
+	flags := slices.Concat(joinSoon, e.flags(), []string{"--export", "GIVEN=x,y"})
 	var scenarios []scenario
 	for _, launcher := range jobLaunchers {
 		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
