@@ -191,9 +191,9 @@ const MaxJob = 200
 // DefaultStoreTimeout is that of Config.StoreTimeout in a job without restarts.
 const DefaultStoreTimeout = time.Minute
 
-// MinPeerTimeoutInEtcd is the minimum of Config.PeerTimeout in a job with restarts whose store is an
-// etcd cluster. Such an agent ends its workers when it could not renew its lease for so long, and
-// electing a leader takes etcd up to 2 s with its default settings.
+// MinPeerTimeoutInEtcd is the minimum of Config.PeerTimeout in a job with restarts whose store is
+// an etcd cluster. Such an agent ends its workers when it could not renew its lease for so long,
+// and electing a leader takes etcd up to 2 s with its default settings.
 const MinPeerTimeoutInEtcd = 5 * time.Second
 
 const maxPort = 65535
