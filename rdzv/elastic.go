@@ -56,14 +56,13 @@ func (l *Leader) left() (n int) {
 // that the launcher has started, or without a launcher any that find the store. Before the first
 // world all find it.
 func (l *Leader) enoughMayJoin() bool {
-	isTask := func(m *memberState) bool { return m.Rank != Unknown }
 	switch needed := l.config.MinAgents; {
 	case l.left() >= needed, l.config.Replaceable:
 		return true
 	case l.later() || l.complete:
 		return false
 	default:
-		return !slices.ContainsFunc(l.joined, isTask) || l.config.Agents-len(l.gone) >= needed
+		return !l.launched || l.config.Agents-len(l.gone) >= needed
 	}
 }
 
@@ -105,14 +104,19 @@ func (l *Leader) remaining() []*memberState {
 		return l.joined
 	}
 	all := slices.DeleteFunc(slices.Clone(l.joined), func(m *memberState) bool { return m.lost })
+	slices.SortStableFunc(all, bySeat)
+	return all
+}
+
+// bySeat compares members by their ranks; those without come last.
+func bySeat(a, b *memberState) int {
 	rank := func(m *memberState) int {
 		if m.seat.Spare {
 			return math.MaxInt
 		}
 		return m.seat.Rank
 	}
-	slices.SortStableFunc(all, func(a, b *memberState) int { return cmp.Compare(rank(a), rank(b)) })
-	return all
+	return cmp.Compare(rank(a), rank(b))
 }
 
 // assignInTurn assigns consecutive ranks in the order of the tasks, and in a later attempt in that
@@ -142,6 +146,9 @@ func (l *Leader) receive(ctx context.Context, m Member) error {
 	case l.left() >= l.config.Agents, isLast:
 		answer = seatValue{Full: true}
 	default:
+		if l.lease != 0 {
+			answer.Agent = new(m.identity())
+		}
 		l.members[m.ID] = state
 		l.joined = append(l.joined, state)
 	}

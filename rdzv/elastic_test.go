@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
 )
 
@@ -18,23 +19,91 @@ func elastic(agents int) LeaderConfig {
 // variable is a job with a variable number of agents.
 type variable struct {
 	*job
+	plain    *plain // nil if an agent hosts the store
+	config   LeaderConfig
 	sessions map[int]*Session // by number of the agent
 	warnings chan error
 }
 
-func startVariable(t *testing.T, c LeaderConfig) *variable {
-	t.Helper()
-	v := &variable{sessions: map[int]*Session{}, warnings: make(chan error, 10)}
-	c.Warn = func(err error) { v.warnings <- err }
-	v.job = start(t, c)
+func newVariable(c LeaderConfig) *variable {
+	v := &variable{config: c, sessions: map[int]*Session{}, warnings: make(chan error, 10)}
+	v.config.Warn = func(err error) { v.warnings <- err }
 	return v
 }
 
-// join joins agents on nodes of their own.
+// startHosted starts a job whose first agent hosts the store.
+func startHosted(t *testing.T, c LeaderConfig) *variable {
+	t.Helper()
+	v := newVariable(c)
+	v.job = start(t, v.config)
+	return v
+}
+
+// startLeased starts a job whose agents elect the leader.
+func startLeased(t *testing.T, c LeaderConfig) *variable {
+	t.Helper()
+	v := newVariable(c)
+	v.plain = startPlain(t)
+	v.job = v.plain.job
+	return v
+}
+
+type starter func(*testing.T, LeaderConfig) *variable
+
+// inEachStore tests jobs in both kinds of stores.
+func inEachStore(t *testing.T, test func(*testing.T, starter)) {
+	t.Parallel()
+	for name, start := range map[string]starter{
+		"hosted": startHosted, "leased": startLeased,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, start) })
+	}
+}
+
+// agent is the configuration of agent i, on a node of its own.
+func (v *variable) agent(i int) Config {
+	c := Config{Job: "test", Self: hosted(i)}
+	if v.plain != nil {
+		c.Self.Hosting = false
+		c.Lead, c.PeerTimeout = new(v.config), presence.MinTimeout
+	}
+	return c
+}
+
+// join joins agents.
 func (v *variable) join(agents ...int) {
 	v.t.Helper()
 	for _, i := range agents {
-		v.sessions[i] = v.job.join(hosted(i))
+		v.sessions[i] = v.enter(v.agent(i))
+	}
+}
+
+func (v *variable) enter(c Config) *Session {
+	v.t.Helper()
+	if c.Self.Hosting {
+		return v.joinWith(v.store.Client(), c)
+	}
+	return v.joinWith(v.client(c.Self.ID), c)
+}
+
+// again is an agent on the node of agent i.
+func (v *variable) again(i int, id string) Config {
+	c := v.agent(i)
+	c.Self.ID = id
+	return c
+}
+
+// wantFull fails the test if agent i, which is one too many, is not refused.
+func (v *variable) wantFull(i int) {
+	v.t.Helper()
+	c := v.agent(i)
+	s, err := Join(v.ctx, v.client(c.Self.ID), c)
+	if err == nil {
+		_, err = s.World(v.ctx)
+		_, _ = s.Leave(v.ctx)
+	}
+	if err != ErrFull {
+		v.t.Errorf("one agent too many: %v", err)
 	}
 }
 
@@ -62,25 +131,36 @@ func (v *variable) world(size int, ranks map[int]int) {
 
 // lose kills an agent.
 func (v *variable) lose(i int) {
+	v.t.Helper()
+	if v.plain != nil {
+		v.plain.lose(v.sessions[i])
+	}
+	v.kill(v.sessions[i].config.Self.ID)
 	delete(v.sessions, i)
-	v.kill(fmt.Sprint("agent-", i))
 }
 
 // fail loses an agent that runs workers, waits for the verdict and settles the others.
 func (v *variable) fail(i int) *Verdict {
 	v.t.Helper()
 	v.lose(i)
-	var verdict *Verdict
+	return v.wasLost()
+}
+
+// wasLost is what fail does after the loss.
+func (v *variable) wasLost() (verdict *Verdict) {
+	v.t.Helper()
 	for n, s := range v.sessions {
 		if verdict, _ = v.ended(s).(*Verdict); verdict == nil || verdict.Kind != Lost {
 			v.t.Fatalf("agent %d was told %v", n, verdict)
 		}
-		if !s.seat.Load().Spare {
+		if !s.isSpare() {
 			v.settle(s, stopped(n))
 		}
 	}
 	return verdict
 }
+
+func (s *Session) isSpare() bool { return s.seat.Load() != nil && s.seat.Load().Spare }
 
 // restart returns what follows, and makes these agents join the next attempt.
 func (v *variable) restart(agents ...int) (next Restart) {
@@ -90,7 +170,7 @@ func (v *variable) restart(agents ...int) (next Restart) {
 		if sum.Restart == nil {
 			v.t.Fatalf("agent %d: no restart: %+v", i, sum)
 		}
-		s, err := v.sessions[i].Next(v.ctx, hosted(i), time.Time{})
+		s, err := v.sessions[i].Next(v.ctx, v.agent(i).Self, time.Time{})
 		if err != nil {
 			v.t.Fatal(err)
 		}
@@ -99,11 +179,19 @@ func (v *variable) restart(agents ...int) (next Restart) {
 	return next
 }
 
-// end ends the job with success.
+// end ends the job with success, and checks that nothing of it is left.
 func (v *variable) end() {
 	v.t.Helper()
+	v.succeed()
+	if v.plain != nil {
+		v.plain.wantNothingLeft()
+	}
+}
+
+func (v *variable) succeed() {
+	v.t.Helper()
 	for i, s := range v.sessions {
-		if !s.seat.Load().Spare {
+		if !s.isSpare() {
 			v.settle(s, succeeded(i))
 		}
 	}
@@ -127,198 +215,206 @@ func (v *variable) warned(text string) {
 }
 
 func TestElasticJobStartsWithAllAgentsOrAfterTheLastCall(t *testing.T) {
-	for name, test := range map[string]struct {
-		lastCall time.Duration
-		joinBy   time.Duration // 0: no limit
-		agents   int
-	}{
-		"all":          {time.Hour, 0, 4},
-		"last call":    {50 * time.Millisecond, 0, 3},
-		"join timeout": {time.Hour, 300 * time.Millisecond, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := elastic(4)
-			c.LastCall = test.lastCall
-			v := startVariable(t, c)
-			ranks := map[int]int{}
-			for i := range test.agents {
-				if ranks[i] = i; test.joinBy > 0 {
-					v.sessions[i] = v.joinUntil(time.Now().Add(test.joinBy), member(i))
-				} else {
-					v.join(i)
+	inEachStore(t, func(t *testing.T, start starter) {
+		for name, test := range map[string]struct {
+			lastCall time.Duration
+			joinBy   time.Duration // 0: no limit
+			agents   int
+		}{
+			"all":          {time.Hour, 0, 4},
+			"last call":    {50 * time.Millisecond, 0, 2},
+			"join timeout": {time.Hour, time.Second, 2},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := elastic(4)
+				c.LastCall = test.lastCall
+				v := start(t, c)
+				ranks := map[int]int{}
+				for i := range test.agents {
+					ranks[i] = i
+					c := v.agent(i)
+					if test.joinBy > 0 {
+						c.JoinBy = time.Now().Add(test.joinBy)
+					}
+					v.sessions[i] = v.enter(c)
 				}
-			}
-			v.world(test.agents, ranks)
-			v.end()
-		})
-	}
+				v.world(test.agents, ranks)
+				v.end()
+			})
+		}
+	})
 }
 
 // Agents that join later wait for the next attempt. The others keep their order, and new ones come
 // last.
 func TestElasticJobGrowsAndShrinks(t *testing.T) {
-	v := startVariable(t, elastic(4))
-	v.join(0, 2)
-	v.world(2, map[int]int{0: 0, 2: 1})
-	v.join(3, 1)
-	v.world(2, map[int]int{0: 0, 2: 1, 3: -1, 1: -1})
-	if _, err := v.job.join(hosted(9)).World(v.ctx); err != ErrFull {
-		t.Errorf("the fifth agent: %v", err)
-	}
-	v.fail(2)
-	v.restart(1, 0, 3)
-	v.world(3, map[int]int{0: 0, 3: 1, 1: 2})
-	v.join(5)
-	v.world(3, map[int]int{0: 0, 3: 1, 1: 2, 5: -1})
-	v.fail(3)
-	v.restart(0, 5, 1)
-	v.world(3, map[int]int{0: 0, 1: 1, 5: 2})
-	v.end()
+	inEachStore(t, func(t *testing.T, start starter) {
+		v := start(t, elastic(4))
+		v.join(0, 2)
+		v.world(2, map[int]int{0: 0, 2: 1})
+		v.join(3, 1)
+		v.world(2, map[int]int{0: 0, 2: 1, 3: -1, 1: -1})
+		v.wantFull(9)
+		v.fail(2)
+		v.restart(1, 0, 3)
+		v.world(3, map[int]int{0: 0, 3: 1, 1: 2})
+		v.join(5)
+		v.world(3, map[int]int{0: 0, 3: 1, 1: 2, 5: -1})
+		v.fail(3)
+		v.restart(0, 5, 1)
+		v.world(3, map[int]int{0: 0, 1: 1, 5: 2})
+		v.end()
+	})
 }
 
 // Of two agents that join late one has a place. When it is lost another one may have it, also on the
 // same node.
 func TestLateAgentsOfAnElasticJob(t *testing.T) {
-	v := startVariable(t, elastic(3))
-	v.join(0, 1)
-	v.world(2, map[int]int{0: 0, 1: 1})
-	v.join(2)
-	if _, err := v.job.join(hosted(3)).World(v.ctx); err != ErrFull {
-		t.Errorf("the second agent: %v", err)
-	}
-	v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
-	v.lose(2)
-	v.warned("lost the agent on node2 (pid 1002), which waited for the next attempt: it disconnected")
-	again := hosted(2)
-	again.ID = "agent-4"
-	v.sessions[4] = v.job.join(again)
-	v.world(2, map[int]int{0: 0, 1: 1, 4: -1})
-	again.ID = "agent-5"
-	if _, err := Join(v.ctx, v.client(again.ID), Config{Job: "test", Self: again}); !noPlace(err) ||
-		err == ErrFull {
-		t.Errorf("another agent on the host of one that waits: %v", err)
-	}
-	v.end()
+	inEachStore(t, func(t *testing.T, start starter) {
+		v := start(t, elastic(3))
+		v.join(0, 1)
+		v.world(2, map[int]int{0: 0, 1: 1})
+		v.join(2)
+		v.wantFull(3)
+		v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
+		v.lose(2)
+		v.warned("lost the agent on node2 (pid 1002), which waited for the next attempt: it disconnected")
+		v.sessions[4] = v.enter(v.again(2, "agent-4"))
+		v.world(2, map[int]int{0: 0, 1: 1, 4: -1})
+		other := v.again(2, "agent-5")
+		if _, err := Join(v.ctx, v.client("agent-5"), other); !noPlace(err) || err == ErrFull {
+			t.Errorf("another agent on the host of one that waits: %v", err)
+		}
+		v.end()
+	})
 }
 
 // A late agent that is lost while the others settle is not part of the next attempt.
 func TestLateAgentIsLostBetweenAttempts(t *testing.T) {
-	v := startVariable(t, elastic(4))
-	v.join(0, 1, 2)
-	v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
-	v.join(3)
-	v.lose(1)
-	v.ended(v.sessions[0])
-	v.lose(3)
-	v.settle(v.sessions[0], stopped(0))
-	v.restart(2, 0)
-	v.world(2, map[int]int{0: 0, 2: 1})
-	v.end()
+	inEachStore(t, func(t *testing.T, start starter) {
+		v := start(t, elastic(4))
+		v.join(0, 1)
+		v.world(2, map[int]int{0: 0, 1: 1})
+		v.join(2, 3)
+		v.lose(1)
+		v.ended(v.sessions[0])
+		v.lose(3)
+		v.settle(v.sessions[0], stopped(0))
+		v.restart(2, 0)
+		v.world(2, map[int]int{0: 0, 2: 1})
+		v.end()
+	})
 }
 
 // An agent that is lost before the world is agreed does not end the job if enough are left, or if
 // others may join.
 func TestElasticJobLosesAgentsWhileTheyGather(t *testing.T) {
-	c := elastic(4)
-	c.LastCall = time.Hour
-	v := startVariable(t, c)
-	v.join(0, 1)
-	v.lose(1)
-	v.warned("lost an agent (pid 1001 on node1): it disconnected unexpectedly; the job goes on without it")
-	v.join(2, 3)
-	again := hosted(1)
-	again.ID = "agent-4"
-	v.sessions[4] = v.job.join(again)
-	v.world(4, map[int]int{0: 0, 4: 1, 2: 2, 3: 3})
-	v.end()
+	inEachStore(t, func(t *testing.T, start starter) {
+		c := elastic(4)
+		c.LastCall = time.Hour
+		v := start(t, c)
+		v.join(0, 1)
+		v.lose(1)
+		v.warned("lost an agent (pid 1001 on node1): it disconnected unexpectedly; the job goes on without it")
+		v.join(2, 3)
+		v.sessions[4] = v.enter(v.again(1, "agent-4"))
+		v.world(4, map[int]int{0: 0, 4: 1, 2: 2, 3: 3})
+		v.end()
+	})
 }
 
 func TestElasticJobLosesAgentsBetweenAttempts(t *testing.T) {
-	v := startVariable(t, elastic(4))
-	v.join(0, 1)
-	v.world(2, map[int]int{0: 0, 1: 1})
-	v.join(2, 3)
-	v.world(2, map[int]int{0: 0, 1: 1, 2: -1, 3: -1})
-	v.fail(1)
-	v.restart(2)
-	v.lose(3)
-	v.restart(0)
-	v.world(2, map[int]int{0: 0, 2: 1})
-	v.warned("lost an agent (pid 1003 on node3)")
-	v.end()
+	inEachStore(t, func(t *testing.T, start starter) {
+		v := start(t, elastic(4))
+		v.join(0, 1)
+		v.world(2, map[int]int{0: 0, 1: 1})
+		v.join(2, 3)
+		v.world(2, map[int]int{0: 0, 1: 1, 2: -1, 3: -1})
+		v.fail(1)
+		v.restart(2)
+		v.lose(3)
+		v.restart(0)
+		v.world(2, map[int]int{0: 0, 2: 1})
+		v.warned("lost an agent (pid 1003 on node3)")
+		v.end()
+	})
 }
 
 // With fewer agents than it needs the job ends, or waits for others if they can find the store.
 func TestElasticJobWithTooFewAgents(t *testing.T) {
-	const tooFew = "lost the agent of rank 1 (pid 1001 on node1): it disconnected unexpectedly; " +
-		"1 agent is left, and the job needs 2"
-	t.Run("ends", func(t *testing.T) {
-		v := startVariable(t, elastic(3))
-		v.join(0, 1)
-		v.world(2, map[int]int{0: 0, 1: 1})
-		if verdict := v.fail(1); verdict.Error() != tooFew {
-			t.Errorf("verdict %q, want %q", verdict, tooFew)
-		}
-		if sum := v.leave(v.sessions[0]); sum.Restart != nil || sum.NoRestart != restart.Lost {
-			t.Errorf("%+v", sum)
-		}
-	})
-	t.Run("waits", func(t *testing.T) {
-		c := elastic(3)
-		c.Replaceable = true
-		v := startVariable(t, c)
-		v.join(0, 1)
-		v.world(2, map[int]int{0: 0, 1: 1})
-		v.fail(1)
-		if next := v.restart(0); next.Missing != 1 || next.Vacant != nil {
-			t.Errorf("%+v", next)
-		}
-		v.join(2)
-		v.world(2, map[int]int{0: 0, 2: 1})
-		v.end()
-	})
-	t.Run("ends between attempts", func(t *testing.T) {
-		v := startVariable(t, elastic(3))
-		v.join(0, 1)
-		v.world(2, map[int]int{0: 0, 1: 1})
-		v.join(2)
-		v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
-		v.fail(1)
-		v.restart(0)
-		v.lose(2)
-		verdict, _ := v.ended(v.sessions[0]).(*Verdict)
-		if verdict == nil || !strings.HasSuffix(verdict.Text, "1 agent is left, and the job needs 2") {
-			t.Errorf("%v", verdict)
-		}
-		v.settle(v.sessions[0])
-		v.leave(v.sessions[0])
+	inEachStore(t, func(t *testing.T, start starter) {
+		const tooFew = "lost the agent of rank 1 (pid 1001 on node1): it disconnected unexpectedly; " +
+			"1 agent is left, and the job needs 2"
+		t.Run("ends", func(t *testing.T) {
+			v := start(t, elastic(3))
+			v.join(0, 1)
+			v.world(2, map[int]int{0: 0, 1: 1})
+			if verdict := v.fail(1); verdict.Error() != tooFew {
+				t.Errorf("verdict %q, want %q", verdict, tooFew)
+			}
+			if sum := v.leave(v.sessions[0]); sum.Restart != nil || sum.NoRestart != restart.Lost {
+				t.Errorf("%+v", sum)
+			}
+		})
+		t.Run("waits", func(t *testing.T) {
+			c := elastic(3)
+			c.Replaceable = true
+			v := start(t, c)
+			v.join(0, 1)
+			v.world(2, map[int]int{0: 0, 1: 1})
+			v.fail(1)
+			if next := v.restart(0); next.Missing != 1 || next.Vacant != nil {
+				t.Errorf("%+v", next)
+			}
+			v.join(2)
+			v.world(2, map[int]int{0: 0, 2: 1})
+			v.end()
+		})
+		t.Run("ends between attempts", func(t *testing.T) {
+			v := start(t, elastic(3))
+			v.join(0, 1)
+			v.world(2, map[int]int{0: 0, 1: 1})
+			v.join(2)
+			v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
+			v.fail(1)
+			v.restart(0)
+			v.lose(2)
+			verdict, _ := v.ended(v.sessions[0]).(*Verdict)
+			if verdict == nil || !strings.HasSuffix(verdict.Text, "1 agent is left, and the job needs 2") {
+				t.Errorf("%v", verdict)
+			}
+			v.settle(v.sessions[0])
+			v.leave(v.sessions[0])
+		})
 	})
 }
 
 // Tasks of a launcher that are lost do not come back.
 func TestElasticJobOfALauncherLosesTasksWhileTheyGather(t *testing.T) {
-	c := elastic(3)
-	c.LastCall = time.Hour
-	v := startVariable(t, c)
-	task := func(i int) *Session {
-		m := hosted(i)
-		m.Rank = i
-		v.sessions[i] = v.job.join(m)
-		return v.sessions[i]
-	}
-	host := task(0)
-	task(1)
-	v.lose(1)
-	v.warned("lost the agent of rank 1 (pid 1001 on node1)")
-	task(2)
-	v.lose(2)
-	verdict, _ := v.ended(host).(*Verdict)
-	if want := "; 1 agent is left, and the job needs 2"; verdict == nil ||
-		!strings.HasSuffix(verdict.Text, want) {
-		t.Errorf("%v, want %q", verdict, want)
-	}
-	v.settle(host)
-	v.leave(host)
+	inEachStore(t, func(t *testing.T, start starter) {
+		c := elastic(3)
+		c.LastCall = time.Hour
+		v := start(t, c)
+		task := func(i int) *Session {
+			c := v.agent(i)
+			c.Self.Rank = i
+			v.sessions[i] = v.enter(c)
+			return v.sessions[i]
+		}
+		host := task(0)
+		task(1)
+		v.lose(1)
+		v.warned("lost the agent of rank 1 (pid 1001 on node1)")
+		task(2)
+		v.lose(2)
+		verdict, _ := v.ended(host).(*Verdict)
+		if want := "; 1 agent is left, and the job needs 2"; verdict == nil ||
+			!strings.HasSuffix(verdict.Text, want) {
+			t.Errorf("%v, want %q", verdict, want)
+		}
+		v.settle(host)
+		v.leave(host)
+	})
 }
 
 // Ranks of the launcher may have gaps, and nodes run different numbers of workers.

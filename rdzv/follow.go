@@ -178,7 +178,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 }
 
 // readSeat reads this agent's seat, which was written before the world. If it joined later the
-// leader answers, or it has none.
+// leader answers, or it has none. The caller ends ctx.
 func (s *Session) readSeat(ctx context.Context, answers bool) (seatValue, error) {
 	key := s.keys.seat(s.config.Self.ID)
 	found, err := s.get(ctx, key)
@@ -190,20 +190,34 @@ func (s *Session) readSeat(ctx context.Context, answers bool) (seatValue, error)
 	case !answers:
 		return seatValue{Full: true}, nil
 	}
-	found, events, stop, err := readAndWatch(ctx, s.client, key)
-	if err != nil {
-		return seatValue{}, err
+	for {
+		found, events, stop, err := readAndWatch(ctx, s.client, key)
+		if err != nil {
+			return seatValue{}, err
+		}
+		context.AfterFunc(ctx, stop)
+		value := awaitPut(found, events)
+		switch {
+		case value != nil:
+			return decode[seatValue](value)
+		case s.leases.own == 0 || ctx.Err() != nil:
+			return seatValue{}, cmp.Or(context.Cause(ctx), ErrStoreLost)
+		}
 	}
-	defer stop()
+}
+
+// awaitPut returns the value of the only key that was read and is watched; nil if the watch ends
+// before it is put.
+func awaitPut(found *clientv3.GetResponse, events clientv3.WatchChan) []byte {
 	if len(found.Kvs) > 0 {
-		return decode[seatValue](found.Kvs[0].Value)
+		return found.Kvs[0].Value
 	}
 	for response := range events {
 		for _, e := range response.Events {
-			if string(e.Kv.Key) == key && e.Type == clientv3.EventTypePut {
-				return decode[seatValue](e.Kv.Value)
+			if e.Type == clientv3.EventTypePut {
+				return e.Kv.Value
 			}
 		}
 	}
-	return seatValue{}, cmp.Or(context.Cause(ctx), ErrStoreLost)
+	return nil
 }

@@ -101,6 +101,7 @@ type Leader struct {
 	unseated []Member                // that joined this attempt when it had no place for them
 	gone     map[string]bool         // IDs of agents that are lost, whose members may come later
 	here     int                     // number of members that joined this attempt
+	launched bool                    // members are tasks of a launcher
 	complete bool                    // all agents have joined
 	exports  *Exports                // of rank 0's agent, nil if there are none
 	unready  int                     // number of members that have yet to confirm that they can start
@@ -153,8 +154,7 @@ type memberState struct {
 // the store, because it does not read what was written before; Run must be called next.
 // ctx bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
-	if c.Job == "" || c.Agents < 1 || c.Spares < 0 || c.Spares >= c.Agents || c.MinAgents < 0 ||
-		c.MinAgents > c.Agents || c.MinAgents > 0 && c.Spares > 0 {
+	if c.Job == "" || !c.valid() {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents, at least %d, %d of them spares", c.Job,
 			c.Agents, c.MinAgents, c.Spares)
 	}
@@ -166,6 +166,12 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 		return nil, fmt.Errorf("cannot watch job %q: %w", c.Job, err)
 	}
 	return l, nil
+}
+
+// valid tells whether the numbers of agents are possible.
+func (c *LeaderConfig) valid() bool {
+	return c.Agents >= 1 && c.Spares >= 0 && c.Spares < c.Agents && c.MinAgents >= 0 &&
+		c.MinAgents <= c.Agents && (c.MinAgents == 0 || c.Spares == 0)
 }
 
 func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {

@@ -83,6 +83,7 @@ func (l *Leader) allHere() bool {
 func (l *Leader) addMember(m *memberState) {
 	l.members[m.ID] = m
 	l.joined = append(l.joined, m)
+	l.launched = l.launched || m.Rank != Unknown
 	if !m.lost {
 		l.pending++
 	}

@@ -67,25 +67,23 @@ func (s *Session) joinLeased(ctx context.Context) (*Session, error) {
 	s.registration = l
 	l.keeping.Go(func() { s.keepLease(l.current) })
 	for err = l.enter(ctx); err != nil; err = l.enter(ctx) {
-		attempt, err := l.mayTryAgain(ctx, err)
+		attempt, late, err := l.mayTryAgain(ctx, err)
 		if err == nil {
 			l.Session, err = l.inAttempt(attempt, l.config.Self, l.config.JoinBy)
 		}
 		if err != nil {
 			return l.Session, err
 		}
+		l.late = late
 	}
 	return l.Session, nil
 }
 
 func (c *Config) checkLeased() error {
 	switch {
-	case c.Lead == nil || c.Lead.Agents < 1 || c.Lead.Spares < 0 || c.Lead.Spares >= c.Lead.Agents:
+	case c.Lead == nil || !c.Lead.valid():
 		return fmt.Errorf("cannot join job %q: no agent hosts this store, and Config.Lead, "+
 			"with which this agent can lead the job, has no agents or too many spares", c.Job)
-	case c.Lead.MinAgents != 0:
-		return fmt.Errorf("cannot join job %q: no agent hosts this store, and in such a store the "+
-			"number of agents is fixed (Config.Lead)", c.Job)
 	case c.Attempt != 0:
 		return fmt.Errorf("cannot join attempt %d of job %q: no agent hosts this store, and the "+
 			"attempt in such a store is that of the job", c.Attempt, c.Job)
@@ -136,6 +134,9 @@ func (l *leased) enter(ctx context.Context) error {
 	defer l.wg.Go(follow)
 	found, err := l.putMember(ctx, []clientv3.Cmp{l.runs()},
 		clientv3.OpGet(l.run.agents(), clientv3.WithLastCreate()...), l.putAgent())
+	if noPlace(err) || l.late { // they may have been written before the watch began
+		err = cmp.Or(l.readSignalsOnce(ctx), err)
+	}
 	if err != nil {
 		return l.orOtherRun(ctx, err)
 	}

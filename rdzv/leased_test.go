@@ -76,7 +76,10 @@ func (p *plain) leasedAgents(joined, n int) []*Session {
 func (p *plain) lose(s *Session) {
 	p.t.Helper()
 	p.kill(s.config.Self.ID)
-	p.t.Cleanup(func() { s.close(errLeft, false) }) // the process of this agent is not gone
+	p.t.Cleanup(func() { // the process of this agent is not gone
+		p.revive(s.config.Self.ID) // otherwise it waits for the store
+		s.close(errLeft, false)
+	})
 	if _, err := p.admin.Revoke(p.ctx, s.leases.own); err != nil {
 		p.t.Fatal(err)
 	}

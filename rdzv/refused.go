@@ -12,17 +12,19 @@ import (
 	"rdzv/rdzv/presence"
 )
 
-// mayTryAgain returns which attempt to try: of another run that has begun, or if those who had the
-// place of this agent were killed: their leases have expired then. Otherwise it returns why this
-// agent cannot join.
-func (l *leased) mayTryAgain(ctx context.Context, refusal error) (attempt int, err error) {
+// mayTryAgain returns which attempt to try, late or not: of another run that has begun, or if those
+// who had the place of this agent were killed: their leases have expired then. Otherwise it returns
+// why this agent cannot join.
+func (l *leased) mayTryAgain(ctx context.Context, refusal error) (
+	attempt int, late bool, err error,
+) {
 	ctx, done := l.untilStoreLost(ctx)
 	defer done()
 	occupied, is := errors.AsType[*OccupiedError](refusal)
 	var holder clientv3.LeaseID
 	switch {
 	case refusal == errOtherRun:
-		return 0, nil
+		return 0, false, nil
 	case is:
 		holder = occupied.lease
 	case refusal == ErrFull && l.config.Lead.replaces():
@@ -30,51 +32,72 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) (attempt int, e
 	case refusal == ErrFull:
 		found, err := l.get(ctx, l.run.agents(), clientv3.WithFirstCreate()...)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		if len(found.Kvs) == 0 {
-			return 0, nil // nobody is left: findRun replaces the run
+			return 0, false, nil // nobody is left: findRun replaces the run
 		}
 		holder = clientv3.LeaseID(found.Kvs[0].Lease)
 	default:
-		return 0, refusal
+		return 0, false, refusal
 	}
 	waits := func(left time.Duration) { l.waits(refusal, left) }
 	ended, err := lease.Ends(ctx, l.client, holder, waits)
 	switch {
 	case unavailable(err):
-		return l.config.Attempt, nil // for now
+		return l.config.Attempt, false, nil // for now
 	case err == nil && !ended:
-		return 0, refusal
+		return 0, false, refusal
 	case is:
 		l.value = "" // others may join that run
 	}
-	return l.config.Attempt, err
+	return l.config.Attempt, false, err
 }
 
-// tryLater returns a later attempt of the run, which may have a place for this agent. If no agent
-// is lost now, its lease may have yet to expire. It is 0, which is that of another run, if this run
-// is over.
-func (l *leased) tryLater(ctx context.Context) (attempt int, err error) {
-	if err := l.readSignalsOnce(ctx); err != nil {
-		return 0, err
+// tryLater returns a later attempt of the run, which may have a place for this agent, or that it may
+// join this one late. If no agent is lost now, its lease may have yet to expire. It is 0, which is
+// that of another run, if this run is over or nobody is left.
+func (l *leased) tryLater(ctx context.Context) (attempt int, late bool, err error) {
+	within := l.config.PeerTimeout + presence.MinTimeout
+	agents, err := l.agents(ctx)
+	switch {
+	case err != nil || agents == 0:
+		return 0, false, err
+	case l.takesLate(agents):
+		within = 0
+	case l.Verdict() == nil:
+		l.waits(ErrFull, within)
 	}
-	expires := l.config.PeerTimeout + presence.MinTimeout
-	if l.Verdict() == nil {
-		l.waits(ErrFull, expires)
-	}
-	if attempt, err = l.laterAttempt(ctx, expires); err != nil || attempt > 0 {
+	if attempt, err = l.laterAttempt(ctx, within); err != nil || attempt > 0 {
 		l.value = "" // others are in that run
-		return attempt, err
+		return attempt, false, err
 	}
 	if over, err := l.isOver(ctx); err != nil || over {
+		return 0, false, err
+	}
+	agents, err = l.agents(ctx)
+	switch {
+	case err != nil || agents == 0:
+		return 0, false, err
+	case l.takesLate(agents):
+		l.value = ""
+		return l.config.Attempt, true, nil
+	}
+	return 0, false, ErrFull
+}
+
+// agents is how many agents are in the run. One that was killed is until its lease expires.
+func (l *leased) agents(ctx context.Context) (n int, err error) {
+	found, err := l.get(ctx, l.run.agents(), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
 		return 0, err
 	}
-	found, err := l.get(ctx, l.run.agents(), clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err == nil && found.Count > 0 {
-		err = ErrFull
-	}
-	return 0, err
+	return int(found.Count), nil
+}
+
+// takesLate tells whether this attempt, of a job that has so many agents, takes another one late.
+func (l *leased) takesLate(agents int) bool {
+	return l.mayJoinLate() && agents < l.world.Load().MaxAgents
 }
 
 // waits tells the caller that agents may have been killed.
@@ -84,9 +107,9 @@ func (l *leased) waits(reason error, atMost time.Duration) {
 	}
 }
 
-// replaces tells whether another agent may take the place of a lost one.
+// replaces tells whether another agent may take the place of a lost one, or join late.
 func (c *LeaderConfig) replaces() bool {
-	return c.Restarts.Max > 0 && (c.Replaceable || c.Spares > 0)
+	return c.Restarts.Max > 0 && (c.Replaceable || c.Spares > 0 || c.MinAgents > 0)
 }
 
 // orOtherRun returns errOtherRun if the run is over or another one has begun, otherwise why this

@@ -103,6 +103,7 @@ func (l *Leader) restore(
 		err = cmp.Or(l.restoreSeats(l.previous, kvs, values), l.forgetSeats(ctx, kvs))
 	default:
 		l.restoreKnown(values, known)
+		err = l.forgetSeats(ctx, kvs)
 	}
 	if err != nil {
 		return err
@@ -127,11 +128,11 @@ func (l *Leader) restore(
 	return nil
 }
 
-// restoreKnown makes the known members that are gone.
+// restoreKnown makes the known members that are gone. They have not joined: their keys are gone too.
 func (l *Leader) restoreKnown(values map[string][]byte, known []Member) {
 	for _, m := range known {
 		if _, exists := values[l.run.agent(m.ID)]; !exists && l.members[m.ID] == nil {
-			l.addMember(&memberState{Member: m})
+			l.addMember(&memberState{Member: m, away: true})
 		}
 	}
 }
@@ -156,8 +157,12 @@ func (l *Leader) restoreWorld(
 }
 
 // restoreSeats makes the members of those that have a seat in this attempt, or in the one before,
-// which have yet to join this one.
+// which have yet to join this one. One that was refused is as if it were gone.
 func (l *Leader) restoreSeats(of keys, kvs []*mvccpb.KeyValue, values map[string][]byte) error {
+	end, err := l.endOf(of, values)
+	if err != nil {
+		return err
+	}
 	for _, kv := range kvs {
 		id, isSeat := strings.CutPrefix(string(kv.Key), of.seat(""))
 		if !isSeat {
@@ -176,27 +181,26 @@ func (l *Leader) restoreSeats(of keys, kvs []*mvccpb.KeyValue, values map[string
 				return fmt.Errorf("cannot read the member of agent %q: %w", id, err)
 			}
 		}
-		l.addMember(&memberState{Member: m, seat: seat.Seat, peers: seat.Peers, away: of != l.keys})
+		away, ended := of != l.keys, id == end.By
+		if seat.Full || l.elastic() && away && ended && (end.Withdrawn || end.Kind == Lost) {
+			l.gone[id] = true
+			continue
+		}
+		l.addMember(&memberState{Member: m, seat: seat.Seat, peers: seat.Peers, away: away,
+			withdrawn: ended && end.Withdrawn})
 	}
-	byRank := func(a, b *memberState) int { return cmp.Compare(a.seat.Rank, b.seat.Rank) }
-	slices.SortStableFunc(l.joined, byRank)
-	return l.restoreWithdrawn(of, values)
+	slices.SortStableFunc(l.joined, bySeat)
+	return nil
 }
 
-// restoreWithdrawn restores which agent has ended that attempt by leaving the job.
-func (l *Leader) restoreWithdrawn(of keys, values map[string][]byte) error {
-	value, ended := values[of.verdict()]
-	if !ended {
-		return nil
+// endOf is how that attempt has ended; zero if it has not.
+func (l *Leader) endOf(of keys, values map[string][]byte) (v Verdict, err error) {
+	if value, ended := values[of.verdict()]; ended {
+		if v, err = decode[Verdict](value); err != nil {
+			err = fmt.Errorf("cannot read %q: %w", of.verdict(), err)
+		}
 	}
-	v, err := decode[Verdict](value)
-	if err != nil {
-		return fmt.Errorf("cannot read %q: %w", of.verdict(), err)
-	}
-	if m := l.members[v.By]; m != nil {
-		m.withdrawn = v.Withdrawn
-	}
-	return nil
+	return v, err
 }
 
 // forgetSeats deletes the seats that the leader before has written for a world that is not agreed:
