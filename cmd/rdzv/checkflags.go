@@ -36,7 +36,7 @@ func (o *options) check(env envmap.Env) error {
 	}
 	const negative = "must not be negative"
 	minPeerTimeout, tooShort := presence.MinTimeout, "must be at least %v"
-	if external && (o.maxRestarts > 0 || o.spares > 0) {
+	if external && o.restarts() > 0 {
 		minPeerTimeout = agent.MinPeerTimeoutInEtcd
 		tooShort += " with restarts: electing a leader takes an etcd cluster up to 2s"
 	}

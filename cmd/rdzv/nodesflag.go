@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"rdzv/rdzv/etcd"
 )
 
 // nodesValue is the value of --nodes: a number, or MIN:MAX.
@@ -40,14 +38,6 @@ func (n *nodesValue) Type() string { return "nodes" }
 
 // checkNodeRange is check for --nodes MIN:MAX.
 func (o *options) checkNodeRange() error {
-	if o.minNodes == 0 {
-		return nil
-	}
-	nodes := (*nodesValue)(o)
-	return join(
-		o.reject(o.spares > 0, "nodes", nodes, "MIN:MAX and --spares exclude each other: nodes beyond "+
-			"MIN replace lost ones"),
-		o.reject(etcd.IsURL(o.store), "nodes", nodes, "MIN:MAX is not possible with an etcd cluster as "+
-			"the store"),
-	)
+	return o.reject(o.minNodes > 0 && o.spares > 0, "nodes", (*nodesValue)(o), "MIN:MAX and --spares "+
+		"exclude each other: nodes beyond MIN replace lost ones")
 }

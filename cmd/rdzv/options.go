@@ -271,7 +271,7 @@ func (o *options) config(a *app) agent.Config {
 		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
-		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.maxRestarts, Never: o.finalCodes},
+		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.restarts(), Never: o.finalCodes},
 		Spares:    o.spares,
 		HeadStart: o.headStart, Strict: o.strict, ShareSignals: o.shared,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
@@ -286,14 +286,19 @@ func (o *options) config(a *app) agent.Config {
 	if o.tag {
 		c.Tag = console.Tags(a.stdout, a.stderr, a.env["TERM"], a.env["NO_COLOR"] != "")
 	}
-	if !o.flags.Changed("max-restarts") {
-		c.Restarts.Max = o.spares
-		if o.minNodes > 0 {
-			c.Restarts.Max = o.nodes - o.minNodes
-		}
-	}
 	if o.flags.Changed("node-rank") {
 		c.NodeRank = &o.nodeRank
 	}
 	return c
+}
+
+// restarts is how many there may be: without --max-restarts one for each agent that may be lost.
+func (o *options) restarts() int {
+	switch {
+	case o.flags.Changed("max-restarts"):
+		return o.maxRestarts
+	case o.minNodes > 0:
+		return o.nodes - o.minNodes
+	}
+	return o.spares
 }

@@ -45,7 +45,7 @@ type Config struct {
 	Nodes int
 	// MinNodes is for a job with a variable number of nodes, of which Nodes is the largest one: the
 	// job starts, and goes on after a loss, with so many; 0 is Nodes. Under srun Nodes is the number
-	// of its tasks, one on each node. Not with Etcd or Spares.
+	// of its tasks, one on each node. Not with Spares.
 	MinNodes int
 	// LastCall is how long such a job waits for more nodes when MinNodes have joined.
 	LastCall time.Duration
@@ -265,8 +265,8 @@ func (c *Config) checkValues() error {
 		return errors.New("variables cannot be exported through etcd without TLS (http://)")
 	case c.Etcd.Given() && (c.Store != "" || c.Join != "" || c.Insecure):
 		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
-	case c.MinNodes != 0 && (c.Etcd.Given() || c.Spares != 0):
-		return errors.New("the number of nodes is fixed with spares, and if an etcd cluster is the store")
+	case c.MinNodes != 0 && c.Spares != 0:
+		return errors.New("the number of nodes is fixed with spares")
 	case c.Spares < 0 || c.Spares > 0 && c.Restarts.Max == 0:
 		return fmt.Errorf("%d spares: must not be negative, and need restarts", c.Spares)
 	case c.Restarts.Max < 0:

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 
 	"rdzv/envmap"
@@ -42,13 +41,6 @@ func (l *Local) checkNodeRange() error {
 		}
 	}
 	return nil
-}
-
-// errSharedNodes is why this agent does not join: the number of agents in a store that no agent
-// hosts is fixed.
-var errSharedNodes = hinted{
-	errors.New("cannot use --nodes MIN:MAX: many jobs share this store (rdzv store)"),
-	"give --nodes N, or name a node on which rdzv store does not run",
 }
 
 // lateHint is what to try about an agent that did not find enough others.

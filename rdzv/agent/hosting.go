@@ -41,7 +41,6 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leads := c.leaderConfig()
 	leads.Lost = s.Lost()
-	leads.MinAgents, leads.LastCall = l.Config.MinNodes, l.Config.LastCall
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()
@@ -73,6 +72,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	}
 	return rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
+		MinAgents: l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
 		NextWaiting: l.Config.nextReport,

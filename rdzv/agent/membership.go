@@ -124,9 +124,6 @@ func (m *membership) enter(ctx context.Context) (err error) {
 	if err := m.conn.dial(ctx); err != nil {
 		return err
 	}
-	if m.conn.shared() && m.local.elastic() {
-		return errSharedNodes
-	}
 	found := StoreFound{
 		Hosting: m.conn.hosting(), Leads: m.conn.hosting(), Addr: m.conn.store(), Own: m.conn.addr,
 	}
