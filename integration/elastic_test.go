@@ -1,7 +1,10 @@
 package integration
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -76,5 +79,35 @@ func TestVariableNumberOfNodes(t *testing.T) {
 				t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
 			}
 		}},
+		{"rdzv store", func(t *testing.T) {
+			j := elastic(t, 0, "--nodes", "2:3")
+			store, argument := j.startShared(4)
+			j.flags = slices.Concat(j.flags, argument)
+			j.loseLeader(3)
+			store.signal(syscall.SIGTERM)
+			store.checkCode(0)
+			if left := store.linesWith("jobs in the store"); len(left) > 0 {
+				t.Errorf("the store printed %q", left)
+			}
+		}},
 	})
+}
+
+// loseLeader kills the agent of rank 0, which leads the job of node1 and node2, in a store that no
+// agent hosts. The next one takes in the agent of another host, which has joined late.
+func (j *replacedJob) loseLeader(late int) {
+	j.t.Helper()
+	j.startAgent(1, "-v")
+	j.agents[1].waitFor("connected to the store at ")
+	j.startAgent(2)
+	workers := j.ranks(0, "node1", "node2")
+	j.startAgent(late)
+	j.agents[late].waitFor(elasticLate + "2 nodes")
+	kill(parentOf(parentOf(workers[0])))
+	j.agents[1].checkCode(128 + 9)
+	last := fmt.Sprint("node", late)
+	j.ranks(1, "node2", last)
+	j.agents[1] = j.agents[2]
+	j.end("lost the agent of ranks 0 to 1 ", fmt.Sprintf("4 ranks on 2 nodes: node2 0-1, %s 2-3; "+
+		"rank 0 at 10.77.0.12 (restart 1 of 3)", last))
 }

@@ -65,6 +65,11 @@ func TestLostAgentInEtcd(t *testing.T) {
 			}
 		}})
 	}
+	scenarios = append(scenarios, scenario{"variable number of nodes", func(t *testing.T) {
+		e.replacedJob(t, 0, slices.Concat(e.flags(), []string{
+			"--nodes", "2:3", "--last-call", "1s", "--peer-timeout", "5s",
+		})...).loseLeader(4)
+	}})
 	cut, cutWorkers := startJob(t, 4, append(spare, "--peer-timeout", "10s"))
 	runConcurrently(t, scenarios)
 	t.Run("node", func(t *testing.T) {

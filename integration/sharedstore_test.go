@@ -18,12 +18,13 @@ func TestSharedStore(t *testing.T) {
 }
 
 // startShared starts rdzv store and returns it, with the arguments that it prints for agents.
-func (p *clusterPlace) startShared() (store *process, argument []string) {
+func (p *clusterPlace) startShared(host int) (store *process, argument []string) {
 	p.t.Helper()
-	store = p.on(1, *rdzvBin, "store")
+	store = p.on(host, *rdzvBin, "store")
 	store.waitFor("rdzv: agents need the token in " + p.dir("home"))
-	store.waitFor("--store node1:")
-	return store, strings.Fields(store.linesWith("--store node1:")[0])
+	at := fmt.Sprintf("--store node%d:", host)
+	store.waitFor(at)
+	return store, strings.Fields(store.linesWith(at)[0])
 }
 
 // sharedJob starts an agent of a job on each of two hosts.
@@ -41,7 +42,7 @@ func (p *clusterPlace) sharedJob(hosts [2]int, job string, argument []string, ar
 // checkSharedJobs runs jobs one after another and at once, with and without the port of the store,
 // also on the store's host, and fails if the store then has any job.
 func (p *clusterPlace) checkSharedJobs() {
-	store, argument := p.startShared()
+	store, argument := p.startShared(1)
 	for i := range 6 {
 		hosts, argument := [2]int{2, 3}, argument
 		if i%2 == 1 {
@@ -78,7 +79,7 @@ func (p *clusterPlace) checkSharedJobs() {
 // checkSharedRestart stops the store and starts it again, while agents wait for others, and while
 // workers run.
 func (p *clusterPlace) checkSharedRestart() {
-	store, argument := p.startShared()
+	store, argument := p.startShared(1)
 	restart := func(signal syscall.Signal) {
 		store.signal(signal)
 		store.checkCode(0)
@@ -86,7 +87,7 @@ func (p *clusterPlace) checkSharedRestart() {
 			p.t.Errorf("the store printed %q", store.linesWith("rdzv:"))
 		}
 		var again []string
-		if store, again = p.startShared(); !slices.Equal(again, argument) {
+		if store, again = p.startShared(1); !slices.Equal(again, argument) {
 			p.t.Errorf("started again, the store is %q, want %q", again, argument)
 		}
 	}
@@ -114,7 +115,7 @@ func (p *clusterPlace) checkSharedRestart() {
 
 // checkSharedToken runs agents with another token than the store's, and a second store.
 func (p *clusterPlace) checkSharedToken() {
-	store, argument := p.startShared()
+	store, argument := p.startShared(1)
 	other := []string{"RDZV_TOKEN=" + oneToken}
 	flags := append([]string{"--nodes", "2", "--join-timeout", "2s"}, argument...)
 	refused := p.startWith(other, p.cluster.on(2, rdzvExec(flags, []string{"true"})...)...)
