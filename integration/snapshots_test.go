@@ -48,7 +48,7 @@ func runTrainer(args []string) int {
 
 // enterAttempt starts a descendant that ignores SIGTERM, and writes "PID MASTER_PORT RANK DESCENDANT"
 // to DIR/ATTEMPT/RANK. What is left of earlier attempts, processes or a socket that listens on their
-// MASTER_PORT, it adds to DIR/alive.
+// MASTER_PORT, it adds to DIR/alive. A zombie is not left: its agent may be frozen.
 func enterAttempt(dir string) error {
 	attempt, err := strconv.Atoi(os.Getenv("RDZV_ATTEMPT"))
 	if err != nil {
@@ -91,7 +91,7 @@ func leftOf(dir string, attempt int, port string) (left string) {
 				continue
 			}
 			for _, p := range []int{pid, descendant} {
-				if syscall.Kill(p, 0) == nil {
+				if syscall.Kill(p, 0) == nil && stateOf(p) != "Z" {
 					left += fmt.Sprintf(" process %d of rank %d of attempt %d", p, rank, old)
 				}
 			}

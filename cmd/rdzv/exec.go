@@ -182,7 +182,9 @@ func (e *execution) event(event agent.Event) {
 	case agent.Placed:
 		catchSignals(e.report.signals)
 	case agent.WorldAgreed:
-		e.report.WorldSize, e.report.Attempt = event.World.Size, event.World.Attempt
+		w := event.World
+		e.report.WorldSize, e.report.Attempt = w.Size, w.Attempt
+		e.report.rank0 = w.Seat.Rank == 0 && !w.Seat.Spare
 	case agent.JobEnded:
 		defer e.report.early(event) // it may take some seconds
 	}

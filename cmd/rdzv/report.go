@@ -15,6 +15,7 @@ type report struct {
 	file    string         // "" if no report is requested
 	signals chan os.Signal // that catchSignals catches
 	console *console.Console
+	rank0   bool // this agent runs it
 
 	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or endedByError
 	Job       string   `json:"job,omitempty"`
@@ -52,7 +53,8 @@ const (
 )
 
 // result writes the report after all agents have settled. If a worker failed, the worker's agent
-// writes it; otherwise the agent that hosts the store, or every agent if that one is lost.
+// writes it; otherwise the agent that leads the job and that of rank 0, whose node is the one that a
+// user knows, or every agent if the store is lost.
 func (r *report) result(end agent.Result) {
 	code, line := agent.ExitCode(end, nil), r.console.EndLine(end.Ended)
 	switch v := end.Verdict; {
@@ -66,25 +68,31 @@ func (r *report) result(end agent.Result) {
 		}
 		r.write(string(v.Kind), code, v.Text, f)
 	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also early
-	case !end.Leads && !end.StoreLost:
-	case v.Kind == rdzv.Done:
-		r.write(endedWell, code, "", nil)
-	default:
-		r.write(string(v.Kind), code, line, nil)
+	case end.Leads, end.StoreLost, r.rank0:
+		kind := string(v.Kind)
+		if v.Kind == rdzv.Done {
+			kind, line = endedWell, ""
+		}
+		write := writeReport
+		if !end.Leads && !end.StoreLost {
+			write = replaceReport
+		}
+		r.set(kind, code, line, nil)
+		r.writeBy(write, reportTimeout)
 	}
 }
 
-// early writes what the agent that hosts the store knows about the failure of another agent's
-// worker, before this agent settles. If both agents have the same file, the worker's agent replaces
-// it when all have settled; otherwise this file at least does not describe an earlier job.
+// early writes what the agents that lead the job or run rank 0 know about the failure of another
+// agent's worker, as soon as the job has ended. If both agents have the same file, the worker's
+// agent replaces it; otherwise this file at least does not describe an earlier job.
 func (r *report) early(end agent.JobEnded) {
 	v := end.Verdict
-	if v == nil || v.Kind != rdzv.Failed || !end.Leads || end.Own {
+	if v == nil || v.Kind != rdzv.Failed || end.Own || !end.Leads && !r.rank0 {
 		return
 	}
 	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
 	r.set(string(v.Kind), code, v.Text, failureOf(v))
-	r.writeBy(replaceReport, earlyTimeout) // the reader of a FIFO expects one report
+	r.writeBy(addReport, earlyTimeout)
 }
 
 // failureOf is what every agent knows about the worker that failed first.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,12 +59,36 @@ func writeReport(path string, b []byte, deadline time.Time) error {
 	return writeInto(path, b, deadline)
 }
 
-// replaceReport replaces a regular file and leaves anything else as it is.
+// replaceReport replaces a regular file and leaves anything else as it is: the reader of a FIFO
+// expects one report.
 func replaceReport(path string, b []byte, _ time.Time) error {
 	if target, ok := replaceable(path); ok {
 		return replace(target, b)
 	}
 	return nil
+}
+
+// addReport is replaceReport unless the file is about the same failure: the worker's agent, which
+// knows more, has written it.
+func addReport(path string, b []byte, _ time.Time) error {
+	target, ok := replaceable(path)
+	if !ok {
+		return nil
+	}
+	if old, err := os.ReadFile(target); err == nil && sameFailure(old, b) {
+		return nil
+	}
+	return replace(target, b)
+}
+
+// sameFailure tells whether two reports are about the same worker of the same attempt.
+func sameFailure(a, b []byte) bool {
+	type worker struct {
+		Job, Host    string
+		Attempt, PID int
+	}
+	var v, w worker
+	return json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && v == w && v.PID != 0
 }
 
 // replaceable returns the regular, or not yet existing, file that path names after following links;

@@ -49,6 +49,34 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+// What an agent knows about the failure of another agent's worker replaces the report on another job
+// or attempt, but not that of the worker's agent.
+func TestReportOfOtherAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	known := report{Kind: "failed", Job: "a", Attempt: 1, failure: &failure{Host: "node1", PID: 7}}
+	write := func(r report, want string) {
+		t.Helper()
+		fatalIf(t, addReport(path, indented(r), time.Time{}))
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("the report is %q, %v; want %q", text, err, want)
+		}
+	}
+	detailed := known
+	detailed.failure = &failure{Host: "node1", PID: 7, Stderr: []string{"line"}}
+	for _, old := range []report{
+		{}, {Kind: endedWell, Job: "a", Attempt: 1},
+		{Job: "a", failure: known.failure}, {Job: "b", Attempt: 1, failure: known.failure},
+		{Job: "a", Attempt: 1, failure: &failure{Host: "node2", PID: 7}},
+	} {
+		fatalIf(t, os.WriteFile(path, indented(old), 0o600))
+		write(known, string(indented(known)))
+	}
+	fatalIf(t, writeReport(path, indented(detailed), time.Time{}))
+	write(known, string(indented(detailed)))
+	fatalIf(t, os.Remove(path))
+	write(known, string(indented(known)))
+}
+
 // Writing to a FIFO returns at the deadline at the latest, whether or not it has a reader.
 func TestReportToFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
