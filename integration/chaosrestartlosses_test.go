@@ -92,6 +92,21 @@ func (r *restartJob) freezeLeader() {
 	}
 }
 
+// preempt sends SIGTERM to the agent of a host, which leaves the job if there is a spare for it.
+func (r *restartJob) preempt() {
+	r.t.Helper()
+	host := r.hosts[r.current.host-1]
+	r.signal(r.agentOn(host), syscall.SIGTERM)
+	switch {
+	case r.spare == 0:
+		r.current.effect = ends
+	case r.continues():
+		r.preempted = true
+		r.replace(host)
+		r.commands[host-1].checkCode(r.current.code)
+	}
+}
+
 // killSpare kills the spare, if it still waits. The job goes on.
 func (r *restartJob) killSpare() {
 	r.t.Helper()

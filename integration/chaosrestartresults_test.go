@@ -21,7 +21,9 @@ func (r *restartJob) checkEnd(code int, last *restartFault) {
 		}
 	}
 	codes := r.codes(code, last)
-	if r.lost {
+	if r.preempted {
+		r.checkAgentCodes(append(codes, 123, 128+15)...)
+	} else if r.lost {
 		r.checkAgentCodes(append(codes, 123)...)
 	} else if got := r.checkAgentCodes(codes...); len(slices.Compact(got)) > 1 {
 		t.Errorf("the agents ended with the exit codes %d, want the same from all", got)

@@ -65,9 +65,11 @@ type restartJob struct {
 	spare   int    // the host of the spare; 0 if there is none
 	lost    bool   // an agent, and the job went on
 	left    []int  // hosts of agents that were lost and not started again
-	current *restartFault
-	printed map[*process]int // how many lines before the present fault
-	trained []string         // by an undisturbed training with torch
+	// preempted: an agent has left the job, which went on.
+	preempted bool
+	current   *restartFault
+	printed   map[*process]int // how many lines before the present fault
+	trained   []string         // by an undisturbed training with torch
 }
 
 // A restartFault is one fault of a job.
@@ -125,6 +127,9 @@ func (r *restartJob) run(t *testing.T, c restartCluster) {
 			}
 		case ends:
 			code = f.code
+		}
+		if code != 0 {
+			break
 		}
 	}
 	if code == 0 {

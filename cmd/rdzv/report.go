@@ -53,8 +53,8 @@ const (
 )
 
 // result writes the report after all agents have settled. If a worker failed, the worker's agent
-// writes it; otherwise the agent that leads the job and that of rank 0, whose node is the one that a
-// user knows, or every agent if the store is lost.
+// writes it; otherwise the agent that leads the job and that of rank 0, whose node is the one that
+// a user knows, or every agent if the store is lost.
 func (r *report) result(end agent.Result) {
 	code, line := agent.ExitCode(end, nil), r.console.EndLine(end.Ended)
 	switch v := end.Verdict; {
