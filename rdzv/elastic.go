@@ -93,7 +93,11 @@ func (l *Leader) drop(ctx context.Context, m *memberState) error {
 	if !l.enoughMayJoin() {
 		return l.writeVerdict(ctx, l.tooFew(m))
 	}
-	l.warn(fmt.Errorf("%w; the job goes on without it", m.loss()))
+	then := "the job goes on without it"
+	if missing := l.config.MinAgents - l.left(); l.later() && missing > 0 {
+		then = fmt.Sprintf("waiting for %d more %s", missing, plural("agent", missing))
+	}
+	l.warn(fmt.Errorf("%w; %s", m.loss(), then))
 	return l.start(ctx)
 }
 

@@ -370,6 +370,23 @@ func TestElasticJobWithTooFewAgents(t *testing.T) {
 			v.world(2, map[int]int{0: 0, 2: 1})
 			v.end()
 		})
+		t.Run("waits between attempts", func(t *testing.T) {
+			c := elastic(3)
+			c.Replaceable = true
+			v := start(t, c)
+			v.join(0, 1)
+			v.world(2, map[int]int{0: 0, 1: 1})
+			v.join(2)
+			v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
+			v.fail(1)
+			v.restart(0)
+			v.lose(2)
+			v.warned("lost an agent (pid 1002 on node2): it disconnected unexpectedly; " +
+				"waiting for 1 more agent")
+			v.join(3)
+			v.world(2, map[int]int{0: 0, 3: 1})
+			v.end()
+		})
 		t.Run("ends between attempts", func(t *testing.T) {
 			v := start(t, elastic(3))
 			v.join(0, 1)
