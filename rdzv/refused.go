@@ -54,9 +54,9 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) (
 	return l.config.Attempt, false, err
 }
 
-// tryLater returns a later attempt of the run, which may have a place for this agent, or that it may
-// join this one late. If no agent is lost now, its lease may have yet to expire. It is 0, which is
-// that of another run, if this run is over or nobody is left.
+// tryLater returns a later attempt of the run, which may have a place for this agent, or that it
+// may join this one late. If no agent is lost now, its lease may have yet to expire. It is 0, which
+// is that of another run, if this run is over or nobody is left.
 func (l *leased) tryLater(ctx context.Context) (attempt int, late bool, err error) {
 	within := l.config.PeerTimeout + presence.MinTimeout
 	agents, err := l.agents(ctx)

@@ -128,7 +128,8 @@ func (l *Leader) restore(
 	return nil
 }
 
-// restoreKnown makes the known members that are gone. They have not joined: their keys are gone too.
+// restoreKnown makes the known members that are gone. They have not joined: their keys are gone
+// too.
 func (l *Leader) restoreKnown(values map[string][]byte, known []Member) {
 	for _, m := range known {
 		if _, exists := values[l.run.agent(m.ID)]; !exists && l.members[m.ID] == nil {
