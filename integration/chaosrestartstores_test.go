@@ -32,8 +32,9 @@ var restartSettings = []restartSetting{
 	{name: "+hydra", under: "hydra", etcd: true}, {name: "+slurm", under: "slurm", etcd: true},
 }
 
-// restartPeerTimeout is --peer-timeout of these jobs.
-const restartPeerTimeout = 5 * time.Second
+// restartPeerTimeout is --peer-timeout of these jobs, and its default: in 5 s not every agent renewed
+// its lease when a member of etcd was disconnected from a busy machine.
+const restartPeerTimeout = 10 * time.Second
 
 // replaces tells whether the job restarts after a fault that loses agents, when there are others in
 // their place. The host is that of the fault.

@@ -90,16 +90,8 @@ func Keep(
 			late.Reset(renewedWithin(ttl))
 			tries = 0
 		case <-late.C: // one renewal is missing
-			switch tries++; tries {
-			case 1:
-				k.ask(ctx, 1)
-			case 2:
-				k.ask(ctx, len(client.Endpoints()))
-			default: // a member asks the leader, for up to 7 s also one that is gone
-				k.stopOldest()
-				k.ask(ctx, 1)
-			}
-			late.Reset(min(time.Duration(max(1, tries-1))*ttl/6, ttl))
+			tries++
+			late.Reset(k.askAgain(ctx, ttl, tries))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -153,6 +145,24 @@ func (k *keeper) ask(ctx context.Context, n int) {
 	}
 }
 
+// askAgain asks for a renewal that is late, and returns when to do that again. The lease lives for
+// two fifths of its TTL at least, in which the cluster may elect a leader: a member that is asked
+// meanwhile answers up to 1 s later, or not for 7 s if it asks the leader before.
+func (k *keeper) askAgain(ctx context.Context, ttl time.Duration, tries int) time.Duration {
+	switch members := len(k.client.Endpoints()); {
+	case tries == 1:
+		k.ask(ctx, 1)
+	case tries <= 4:
+		k.stopOldest(len(k.streams) - members)
+		k.ask(ctx, members)
+	default: // it may have expired
+		k.stopOldest(1)
+		k.ask(ctx, 1)
+		return min(time.Duration(tries-3)*ttl/4, ttl)
+	}
+	return ttl / 8
+}
+
 // stopBut closes all streams but one.
 func (k *keeper) stopBut(s *stream) {
 	for _, other := range k.streams {
@@ -166,10 +176,12 @@ func (k *keeper) stopBut(s *stream) {
 	}
 }
 
-// stopOldest closes the stream that was opened first.
-func (k *keeper) stopOldest() {
-	k.streams[0].cancel()
-	k.streams = k.streams[1:]
+// stopOldest closes the n streams that were opened first.
+func (k *keeper) stopOldest(n int) {
+	for ; n > 0; n-- {
+		k.streams[0].cancel()
+		k.streams = k.streams[1:]
+	}
 }
 
 // expired reports whether the store says, within the limit, that there is no such lease.
