@@ -66,11 +66,7 @@ func TestVariableNumberOfNodes(t *testing.T) {
 			j.end("lost the agent of ranks 2 to 3 ")
 		}},
 		{"srun", func(t *testing.T) {
-			j := &replacedJob{clusterPlace: c.newPlace(t)}
-			exec := rdzvExec([]string{"--nproc-per-node", "2", "--nodes", "2:3", "--grace", "1s"},
-				[]string{"sh", "-c", inAttempts, j.dir("job"), "1"})
-			srun := j.slurm(1, append([]string{"srun", "-O", "-N", "3", "--ntasks-per-node", "1",
-				"--no-kill", "--kill-on-bad-exit=0"}, exec...)...)
+			j, srun := c.srunJob(t, "--nodes", "2:3")
 			kill(parentOf(parentOf(j.ranks(0, "node1", "node2", "node3")[3])))
 			j.ranks(1, "node1", "node3")
 			srun.checkCode(128 + 9)

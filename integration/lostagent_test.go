@@ -41,6 +41,16 @@ func (c *cluster) replacedJob(t *testing.T, n int, flags ...string) *replacedJob
 	return j
 }
 
+// srunJob starts a job that may lose agents as one task on each of three hosts.
+func (c *cluster) srunJob(t *testing.T, flags ...string) (*replacedJob, *process) {
+	t.Helper()
+	j := &replacedJob{clusterPlace: c.newPlace(t)}
+	exec := rdzvExec(append([]string{"--nproc-per-node", "2", "--grace", "1s"}, flags...),
+		[]string{"sh", "-c", inAttempts, j.dir("job"), "1"})
+	return j, j.slurm(1, append([]string{"srun", "--job-name", filepath.Base(j.root), "-O", "-N", "3",
+		"--ntasks-per-node", "1", "--no-kill", "--kill-on-bad-exit=0"}, exec...)...)
+}
+
 func (j *replacedJob) startAgent(host int, flags ...string) {
 	j.t.Helper()
 	j.agents[host] = j.on(host, rdzvExec(append(flags, j.flags...), j.program)...)
@@ -155,11 +165,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	}})
 	// srun itself exits with the code of the task that was killed.
 	scenarios = append(scenarios, scenario{"srun", func(t *testing.T) {
-		j := &replacedJob{clusterPlace: c.newPlace(t)}
-		exec := rdzvExec([]string{"--nproc-per-node", "2", "--spares", "1", "--grace", "1s"},
-			[]string{"sh", "-c", inAttempts, j.dir("job"), "1"})
-		srun := j.slurm(1, append([]string{"srun", "-O", "-N", "3", "--ntasks-per-node", "1", "--no-kill",
-			"--kill-on-bad-exit=0"}, exec...)...)
+		j, srun := c.srunJob(t, "--spares", "1")
 		kill(parentOf(parentOf(j.ranks(0, "node1", "node2")[3])))
 		j.ranks(1, "node1", "node3")
 		srun.checkCode(128 + 9)

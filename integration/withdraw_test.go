@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,6 +87,28 @@ func TestNodeLeaves(t *testing.T) {
 		ends("two", "received SIGTERM: the job is stopped", 2, 3),
 		ends("all", "received SIGTERM: the job is stopped", 1, 2, 3, 4),
 		ends("the host of the store", "the job is stopped, because this agent hosts the store", 1),
+		{"srun", func(t *testing.T) {
+			j, srun := c.srunJob(t, "--spares", "1")
+			agent := parentOf(parentOf(j.ranks(0, "node1", "node2")[3]))
+			if err := syscall.Kill(agent, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			j.ranks(1, "node1", "node3")
+			srun.checkCode(128 + int(syscall.SIGTERM)) // of the task that has left
+			want := "node3 takes over ranks 2-3 of node2 (restart 1 of 1)"
+			if lines := srun.linesWith(want); len(lines) != 1 {
+				t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
+			}
+		}},
+		{"scancel", func(t *testing.T) {
+			j, srun := c.srunJob(t, "--spares", "1")
+			j.ranks(0, "node1", "node2")
+			j.slurm(1, "scancel", "--name", filepath.Base(j.root)).checkCode(0)
+			srun.checkCode(128 + int(syscall.SIGTERM))
+			if lines := srun.linesWith("restart 1"); len(lines) > 0 {
+				t.Errorf("the agents printed %q", lines)
+			}
+		}},
 		{"no spare", func(t *testing.T) {
 			j := c.replacedJob(t, 3, "--nodes", "3")
 			j.ranks(0, all...)
