@@ -112,7 +112,10 @@ func (r *restartJob) killSpare() {
 	r.t.Helper()
 	if r.spare != 0 {
 		r.signal(r.agentOn(r.spare), syscall.SIGKILL)
-		r.commands[r.hosts[0]-1].waitFor("lost the spare on ")
+		says := func(c *process) bool { return len(r.linesSince(c, "lost the spare on ")) > 0 }
+		if !eventually(waitLimit, func() bool { return slices.ContainsFunc(r.commands, says) }) {
+			r.t.Fatal("no agent has printed that the spare is lost") // the one that leads the job
+		}
 		r.loseSpare()
 		r.awaitProgress()
 	}

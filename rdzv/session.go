@@ -23,8 +23,9 @@ type Config struct {
 	// agents; zero is never.
 	JoinBy time.Time
 
-	// SettleTimeout is how long after the verdict the slowest agent may take to stop its workers;
-	// Leave waits a little longer for the others. Default 15 s: a grace of 10 s plus 5 s.
+	// SettleTimeout is how long after the verdict the slowest agent may take to stop its workers, or
+	// another one to notice that it is lost; Leave waits a little longer for the others. Default 15 s:
+	// a grace of 10 s plus 5 s.
 	SettleTimeout time.Duration
 
 	// ConnectTimeout is how long Join tries to connect to the store after a first attempt

@@ -88,10 +88,18 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 }
 
 // settleMargin is how much longer than the grace the slowest agent may take to report that its
-// workers have ended.
+// workers have ended, or than the peer timeout the leader may take to notice that one is lost.
 const settleMargin = 5 * time.Second
 
-func (l *Local) settleTimeout() time.Duration { return l.Config.Grace + settleMargin }
+// settleTimeout is longer than the peer timeout if there are restarts: the workers of a lost agent
+// may cause others to fail at once, and only if the loss is noticed after that its ranks are given
+// to another agent.
+func (l *Local) settleTimeout() time.Duration {
+	if l.Config.Restarts.Max > 0 {
+		return max(l.Config.Grace, l.Config.PeerTimeout) + settleMargin
+	}
+	return l.Config.Grace + settleMargin
+}
 
 // noRoom adds a suggestion to an error if the disk with the runtime directory is full.
 func (c *connection) noRoom(err error) error {
