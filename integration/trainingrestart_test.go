@@ -65,5 +65,7 @@ func startTraining(
 	p := newPlace(t)
 	env := []string{"RANKS_DIR=" + p.dir("data"), "RANKS_FAULTS=" + string(text), "OMP_NUM_THREADS=1"}
 	flags := []string{"--max-restarts", "3", "--grace", "1s"}
+	// torch 2.6 leaves temporary files when it is killed.
+	program = append([]string{"env", "TMPDIR=" + p.dir("data")}, program...)
 	return p.startWith(env, launch(p, 2, flags, program)...)
 }
