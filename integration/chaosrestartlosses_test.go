@@ -134,13 +134,12 @@ func (r *restartJob) loseSpare() {
 func (r *restartJob) replace(hosts ...int) {
 	r.t.Helper()
 	r.lost = true
-	other := r.hosts[slices.IndexFunc(r.hosts, func(h int) bool { return !slices.Contains(hosts, h) })]
 	if r.spare != 0 {
-		r.announced(other, fmt.Sprintf("node%d takes over ", r.spare))
+		r.announced(fmt.Sprintf("node%d takes over ", r.spare))
 		r.hosts[slices.Index(r.hosts, hosts[0])] = r.spare
 		r.spare, r.left = 0, append(r.left, hosts...)
 	} else {
-		r.announced(other, "for an agent in place of ")
+		r.announced("for an agent in place of ")
 		for _, host := range hosts {
 			old := r.commands[host-1]
 			r.commands[host-1] = r.startWith(old.cmd.Env, old.argv...)
@@ -149,17 +148,18 @@ func (r *restartJob) replace(hosts ...int) {
 	r.note(r.ranksOf(r.attempt))
 }
 
-// announced waits until the agent of a host prints a line with a text, after the fault, and notes
-// the attempt that it names: an agent that is lost before the workers start costs no attempt.
-func (r *restartJob) announced(host int, text string) {
+// announced waits until an agent prints a line with a text, after the fault, and notes the attempt
+// that it names: an agent that is lost before the workers start costs no attempt.
+func (r *restartJob) announced(text string) {
 	r.t.Helper()
-	agent := r.commands[host-1]
 	var lines []string
 	if !eventually(waitLimit, func() bool {
-		lines = r.linesSince(agent, text, "(restart ")
+		for _, command := range r.commands {
+			lines = append(lines, r.linesSince(command, text, "(restart ")...)
+		}
 		return len(lines) > 0
 	}) {
-		r.t.Fatalf("the agent on node%d has not printed another line with %q", host, text)
+		r.t.Fatalf("no agent has printed another line with %q", text)
 	}
 	_, number, _ := strings.Cut(lines[0], "(restart ")
 	if _, err := fmt.Sscanf(number, "%d of", &r.attempt); err != nil {

@@ -68,7 +68,8 @@ func (l *Leader) vacate(ctx context.Context, m *memberState) error {
 	case spare != nil:
 		l.warn(fmt.Errorf("%w; %s takes its place", m.loss(), spare.Host))
 	default:
-		l.warn(fmt.Errorf("%w; waiting for another agent in its place", m.loss()))
+		l.warn(fmt.Errorf("%w; waiting for an agent in place of %s (restart %d of %d)", m.loss(), m.Host,
+			l.config.Attempt, l.config.Restarts.Max))
 	}
 	if !m.away {
 		m.away = true

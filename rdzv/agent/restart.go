@@ -81,17 +81,24 @@ func (c *connection) notReplaced() string {
 		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 rdzv exec --spares N " +
 			"another node takes its place"
 	}
-	return fmt.Sprintf("under %s no other agent can take its place: submit the job again, with a "+
-		"program that continues from its snapshot", p.Launcher)
+	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, submitAgain)
 }
+
+// submitAgain is what remains to do about a job that cannot go on.
+const submitAgain = "submit the job again (in a Slurm job: scontrol requeue), with a program " +
+	"that continues from its snapshot"
 
 // hostNotReplaced is what to try about a job that ends because the agent was lost that hosts the
 // store, although it has restarts.
 func (c *connection) hostNotReplaced() string {
-	if c.local.Placement.Launcher == envmap.None || c.local.keepsSpares() {
-		return "with an etcd cluster (--store http://HOST:2379) this agent can be replaced too"
+	const cluster = "with an etcd cluster (--store http://HOST:2379)"
+	switch l := c.local; {
+	case l.Placement.Launcher != envmap.None && !l.keepsSpares():
+		return c.notReplaced()
+	case l.keepsSpares() && l.Config.Spares == 0 && !l.elastic():
+		return cluster + " and --spares N another node takes its place"
 	}
-	return c.notReplaced()
+	return cluster + " this agent can be replaced too"
 }
 
 // reportEnd reports the end of the job, or of an attempt that another one may follow.

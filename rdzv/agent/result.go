@@ -98,8 +98,12 @@ func (m *membership) jobEnded() JobEnded {
 	if e.Agreed {
 		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank
 	}
-	if e.Verdict == nil && m.world.MaxRestarts > 0 && !m.conn.elects() {
+	switch v := e.Verdict; {
+	case m.world.MaxRestarts == 0:
+	case v == nil && !m.conn.elects():
 		e.Hint = m.conn.hostNotReplaced()
+	case v != nil && v.Kind == rdzv.Lost && v.Final: // the launcher
+		e.Hint = submitAgain
 	}
 	return e
 }
