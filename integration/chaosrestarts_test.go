@@ -223,8 +223,9 @@ func (c *cluster) startRankServers(n int) {
 	}
 }
 
-// torchTraining is the command line of a rank that trains with torch, on any of these hosts.
+// torchTraining is the command line of a rank that trains with torch, on any of these hosts. torch
+// 2.6 leaves temporary files when it is killed.
 func (c *cluster) torchTraining() []string {
-	const script = `RANKS_DIR=$0 exec "$1" -IS "$2" train "$3/$(hostname)"`
+	const script = `RANKS_DIR=$0 TMPDIR=$0 exec "$1" -IS "$2" train "$3/$(hostname)"`
 	return []string{"sh", "-c", script, jobDir, python, filepath.Join(testbed, "ranks.py"), c.root}
 }
