@@ -24,14 +24,14 @@ ALL = f"torchrun-static,torchrun-c10d,{PEERS}"
 AGAINST = "rdzv=torchrun-tuned,rdzv-mpirun=openmpi,rdzv-mpich=mpich,rdzv-srun=srun"
 
 # Of the measure torch
-FIRST = "torchrun-static,openmpi,srun,rdzv@0,rdzv,rdzv-mpirun@0,rdzv-mpirun,rdzv-srun@0,rdzv-srun"
+FIRST = "torchrun-static,openmpi,rdzv@0,rdzv,rdzv-mpirun@0,rdzv-mpirun,rdzv-srun@0,rdzv-srun"
 FIRST_TABLES = [
     ("seconds in all", "reduce_s", "n", "--spread"),
     ("seconds after the last import", "init_s", "n", "--spread", "--fast", "torchrun-static"),
 ]
 RESTART = [("seconds until all are restarted", "restart_s", "n"),
            ("seconds after the last old rank has ended", "after_s", "n")]
-FIRST_AGAINST = "rdzv=torchrun-static,rdzv-mpirun=openmpi,rdzv-srun=srun"
+FIRST_AGAINST = "rdzv=torchrun-static,rdzv-mpirun=openmpi,rdzv-srun=torchrun-static"
 
 
 class Part:
