@@ -71,7 +71,8 @@ PARTS = dict(
         "torch --nodes 2 --n 1,2,4,8 --linger 1 --limit 120 --minutes 4", FIRST, FIRST_TABLES,
         reps=20, against=FIRST_AGAINST),
     headstart=Part(
-        "Head start of rank 0", "The same with different values of --head-start, one node.",
+        "First all_reduce with other head starts",
+        "The same with other values of --head-start, one node.",
         "torch --n 4,8 --linger 1 --limit 120 --minutes 4",
         "torchrun-static,rdzv@0,rdzv@50ms,rdzv@100ms,rdzv@150ms,rdzv@200ms,rdzv@250ms,"
         "rdzv@400ms",
