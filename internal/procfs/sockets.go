@@ -6,20 +6,22 @@ import (
 	"strconv"
 )
 
-// Sockets lists the inodes of the sockets that the process pid has open: "socket:[INODE]". The
-// error wraps fs.ErrPermission if the process is another user's.
-func Sockets(proc fs.FS, pid int) ([]uint64, error) {
-	targets, err := OpenFiles(proc, pid, 0)
-	if err != nil {
-		return nil, err
-	}
-	var inodes []uint64
-	for _, target := range targets {
-		number, isSocket := bytes.CutPrefix([]byte(target), []byte("socket:["))
-		inode, err := strconv.ParseUint(string(bytes.TrimSuffix(number, []byte("]"))), 10, 64)
-		if isSocket && err == nil {
-			inodes = append(inodes, inode)
+// A Socket is one that a process has open: FD is a link to "socket:[INODE]".
+type Socket struct {
+	FD    int
+	Inode uint64
+}
+
+// Sockets lists the sockets that the process pid has open. The error wraps fs.ErrPermission if the
+// process is another user's.
+func Sockets(proc fs.FS, pid int) (sockets []Socket, err error) {
+	err = openFiles(proc, pid, 0, func(fd, target string) {
+		text, isSocket := bytes.CutPrefix([]byte(target), []byte("socket:["))
+		inode, err1 := strconv.ParseUint(string(bytes.TrimSuffix(text, []byte("]"))), 10, 64)
+		number, err2 := strconv.Atoi(fd)
+		if isSocket && err1 == nil && err2 == nil {
+			sockets = append(sockets, Socket{number, inode})
 		}
-	}
-	return inodes, nil
+	})
+	return sockets, err
 }

@@ -15,9 +15,7 @@ import (
 // Listens tells whether the process pid or a descendant of it listens on MASTER_PORT. It costs less
 // than Reached.
 func Listens(proc fs.FS, port int, pid int) bool {
-	l := newLook(proc, port)
-	listens := func(pid int) bool { has, _ := l.has(pid, l.listening); return has }
-	return procfs.FindDescendant(proc, pid, listens) != 0
+	return procfs.FindDescendant(proc, pid, newLook(proc, port).listens) != 0
 }
 
 // Reached tells of each process whether it, or a descendant of it, listens on MASTER_PORT or is
@@ -25,15 +23,7 @@ func Listens(proc fs.FS, port int, pid int) bool {
 // rank 0's node than MASTER_ADDR. It is also true if a process cannot be inspected because it is
 // another user's, so that nobody is suspected without evidence.
 func Reached(proc fs.FS, port int, pids []int) []bool {
-	l := newLook(proc, port)
-	reached := make([]bool, len(pids))
-	for i, pid := range pids {
-		reached[i] = procfs.FindDescendant(proc, pid, func(pid int) bool {
-			has, err := l.has(pid, l.connected, l.listening)
-			return has || errors.Is(err, fs.ErrPermission)
-		}) != 0
-	}
-	return reached
+	return newLook(proc, port).all(pids)
 }
 
 // look is one call of Listens or Reached. It reads each table of sockets once, and only if a
@@ -41,6 +31,7 @@ func Reached(proc fs.FS, port int, pids []int) []bool {
 type look struct {
 	proc                 fs.FS
 	port                 uint16
+	isConnected          func(port uint16, pid int, sockets []procfs.Socket) (bool, error)
 	listening, connected func() inodes     // in this process's network namespace
 	others               map[string]inodes // in other namespaces, by the name of the namespace
 }
@@ -49,7 +40,9 @@ type look struct {
 type inodes map[uint64]bool
 
 func newLook(proc fs.FS, port int) *look {
-	l := &look{proc: proc, port: uint16(port), others: map[string]inodes{}}
+	l := &look{
+		proc: proc, port: uint16(port), isConnected: isConnected, others: map[string]inodes{},
+	}
 	l.listening = sync.OnceValue(func() inodes { return l.ask(listening) })
 	l.connected = sync.OnceValue(func() inodes { return l.ask(connected) })
 	return l
@@ -63,28 +56,53 @@ func (l *look) ask(kernel func(port uint16) (inodes, error)) inodes {
 	return nettcp.Inodes(l.proc, "self", l.port)
 }
 
-// has tells whether a process has one of the sockets in one of the tables of this network
-// namespace, or in the table of its own.
-func (l *look) has(pid int, tables ...func() inodes) (bool, error) {
+func (l *look) listens(pid int) bool {
 	sockets, err := procfs.Sockets(l.proc, pid)
-	if err != nil || len(sockets) == 0 {
-		return false, err
+	return err == nil && l.has(pid, sockets, l.listening)
+}
+
+func (l *look) all(pids []int) []bool {
+	reached := make([]bool, len(pids))
+	for i, pid := range pids {
+		reached[i] = procfs.FindDescendant(l.proc, pid, l.reached) != 0
+	}
+	return reached
+}
+
+// reached is Reached for one process without its descendants. It reads the table of connections
+// only if it may not ask the process's sockets, because the kernel then searches those of all
+// processes.
+func (l *look) reached(pid int) bool {
+	sockets, err := procfs.Sockets(l.proc, pid)
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission)
+	}
+	tables := []func() inodes{l.listening}
+	connected, err := l.isConnected(l.port, pid, sockets)
+	if err != nil {
+		tables = append(tables, l.connected)
+	}
+	return connected || l.has(pid, sockets, tables...)
+}
+
+// has tells whether one of a process's sockets is in one of the tables of this network namespace,
+// or in the table of the process's own.
+func (l *look) has(pid int, sockets []procfs.Socket, tables ...func() inodes) bool {
+	if len(sockets) == 0 {
+		return false
 	}
 	dir := strconv.Itoa(pid)
 	namespace, err := fs.ReadLink(l.proc, path.Join(dir, "ns/net"))
 	if err != nil {
-		return false, err
+		return false // it has ended
 	}
 	if own, _ := fs.ReadLink(l.proc, "self/ns/net"); namespace != own {
 		tables = []func() inodes{func() inodes { return l.other(namespace, dir) }}
 	}
-	for _, table := range tables {
+	return slices.ContainsFunc(tables, func(table func() inodes) bool {
 		found := table()
-		if slices.ContainsFunc(sockets, func(inode uint64) bool { return found[inode] }) {
-			return true, nil
-		}
-	}
-	return false, nil
+		return slices.ContainsFunc(sockets, func(s procfs.Socket) bool { return found[s.Inode] })
+	})
 }
 
 // other is the table of another network namespace, that of the process whose directory in /proc is

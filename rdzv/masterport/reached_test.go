@@ -16,6 +16,8 @@ import (
 	"rdzv/internal/procfs"
 )
 
+func notPermitted(uint16, int, []procfs.Socket) (bool, error) { return false, unix.EPERM }
+
 // A worker that holds a socket has inherited it here as descriptor 3.
 func TestReached(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0", ":0"} {
@@ -47,6 +49,11 @@ func TestReached(t *testing.T) {
 		if got := Reached(procfs.System, port, pids); !slices.Equal(got, want) {
 			t.Errorf("with %s: got %v, want %v", address, got, want)
 		}
+		fromTable := newLook(procfs.System, port)
+		fromTable.isConnected = notPermitted
+		if got := fromTable.all(pids); !slices.Equal(got, want) {
+			t.Errorf("with %s, from the kernel's table: got %v, want %v", address, got, want)
+		}
 		var listens []bool
 		for _, pid := range pids {
 			listens = append(listens, Listens(procfs.System, port, pid))
@@ -56,6 +63,74 @@ func TestReached(t *testing.T) {
 			t.Errorf("listening at %s: got %v, want %v", address, listens, want)
 		}
 	}
+}
+
+// A process has reached rank 0 while it is being connected: its packets may be lost on the way, or
+// rank 0 may be busy.
+func TestConnecting(t *testing.T) {
+	l := socket(t)
+	port := listenWithoutQueue(t, l)
+	to := &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+	if err := unix.Connect(socket(t), to); err != nil {
+		t.Fatal(err)
+	}
+	client := socket(t)
+	if err := unix.SetNonblock(client, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(client, to); err != unix.EINPROGRESS {
+		t.Fatalf("connect: %v", err)
+	}
+	const synSent = 2
+	if info, err := unix.GetsockoptTCPInfo(client, unix.SOL_TCP, unix.TCP_INFO); err != nil ||
+		info.State != synSent {
+		t.Fatalf("got %+v, %v, want a socket that is being connected", info, err)
+	}
+	for fd, want := range map[int]bool{client: true, l: false} {
+		got, err := isConnected(uint16(port), os.Getpid(), []procfs.Socket{{FD: fd}})
+		if got != want || err != nil {
+			t.Errorf("isConnected = %v, %v, want %v", got, err, want)
+		}
+	}
+}
+
+// A socket that has been closed meanwhile is none; a process that has ended is an error.
+func TestIsConnectedErrors(t *testing.T) {
+	sockets := []procfs.Socket{{FD: 1 << 20}}
+	if got, err := isConnected(1, os.Getpid(), sockets); got || err != nil {
+		t.Errorf("of a closed socket: got %v, %v", got, err)
+	}
+	if got, err := isConnected(1, 1<<30, sockets); got || err == nil {
+		t.Errorf("of no process: got %v, %v, want an error", got, err)
+	}
+}
+
+// socket returns a TCP socket.
+func socket(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// listenWithoutQueue listens for one connection: the next one is not answered.
+func listenWithoutQueue(t *testing.T, fd int) (port int) {
+	t.Helper()
+	err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	if err == nil {
+		err = unix.Listen(fd, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address.(*unix.SockaddrInet4).Port
 }
 
 // The kernel and /proc give the same sockets.
@@ -156,7 +231,9 @@ func TestReachedInNamespaces(t *testing.T) {
 		"8/fd/3": link("pipe:[1]"), "8/task/8/children": {Data: []byte("9 ")},
 	}}
 	pids, want := []int{5, 6, 7, 8, 9}, []bool{true, false, true, true, true}
-	if got := Reached(proc, 0x8C11, pids); !slices.Equal(got, want) {
+	l := newLook(proc, 0x8C11)
+	l.isConnected = notPermitted
+	if got := l.all(pids); !slices.Equal(got, want) {
 		t.Errorf("of processes %v, got %v, want %v", pids, got, want)
 	}
 }
