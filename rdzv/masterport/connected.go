@@ -10,13 +10,21 @@ import (
 	"rdzv/internal/procfs"
 )
 
+// errFiltered: a filter may end this process (SIGSYS) at a system call that it does not permit.
+// systemd's SystemCallFilter=@system-service does at pidfd_getfd (systemd 252). Nothing is lost in
+// containers: Docker's default profile permits pidfd_getfd only with CAP_SYS_PTRACE.
+var errFiltered = errors.New("a seccomp filter is installed")
+
 // isConnected tells whether one of a process's sockets is connected to the port, or being
-// connected. It is an error if these sockets cannot be asked: the kernel is older than 5.6, a
-// container's seccomp profile forbids it, or this process may not trace the other one (ptrace(2)).
-// Yama with ptrace_scope 1 permits it for descendants of this process.
+// connected. It is an error if these sockets cannot be asked: the kernel is older than 5.6, this
+// process has a seccomp filter, or it may not trace the other one (ptrace(2)). Yama with
+// ptrace_scope 1 permits it for descendants of this process.
 func isConnected(port uint16, pid int, sockets []procfs.Socket) (bool, error) {
 	if len(sockets) == 0 {
 		return false, nil
+	}
+	if mode, _ := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); mode != 0 {
+		return false, errFiltered
 	}
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

@@ -2,14 +2,17 @@ package masterport
 
 import (
 	"bufio"
+	"errors"
 	"io/fs"
 	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/fstest"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -103,6 +106,40 @@ func TestIsConnectedErrors(t *testing.T) {
 	if got, err := isConnected(1, 1<<30, sockets); got || err == nil {
 		t.Errorf("of no process: got %v, %v, want an error", got, err)
 	}
+}
+
+// Under a seccomp filter that would end this process, its sockets are not asked.
+func TestIsConnectedFiltered(t *testing.T) {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the filter ends with the thread, which is not unlocked
+		err := endAtPidfdGetfd()
+		if err == nil {
+			_, err = isConnected(1, os.Getpid(), []procfs.Socket{{FD: 0}})
+		}
+		result <- err
+	}()
+	if err := <-result; !errors.Is(err, errFiltered) {
+		t.Errorf("got %v, want %v", err, errFiltered)
+	}
+}
+
+// endAtPidfdGetfd lets the kernel end this process if this thread calls pidfd_getfd(2).
+func endAtPidfdGetfd() error {
+	load := uint16(unix.BPF_LD | unix.BPF_W | unix.BPF_ABS)
+	jump, ret := uint16(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K), uint16(unix.BPF_RET|unix.BPF_K)
+	filter := []unix.SockFilter{
+		{Code: load}, // the number of the system call
+		{Code: jump, K: unix.SYS_PIDFD_GETFD, Jf: 1},
+		{Code: ret, K: unix.SECCOMP_RET_KILL_PROCESS},
+		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER,
+		uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
 // socket returns a TCP socket.
