@@ -48,9 +48,11 @@ def m_mem(a, spec, c):
 
 
 def m_rank(a, spec, c):
-    """A script asks for its rank, 20 times: from the start of the command until its end."""
+    """A script under Open MPI asks for its rank, 20 times: from the start of the command until its
+    end."""
     argv = shlex.split(spec["alone"].format(rdzv=a.rdzv, python=PYTHON, bench=BENCH))
-    env = dict(os.environ, RANK="3", WORLD_SIZE="8", LOCAL_RANK="3", LOCAL_WORLD_SIZE="8")
+    env = dict(os.environ, OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="8",
+               OMPI_COMM_WORLD_LOCAL_RANK="3", OMPI_COMM_WORLD_LOCAL_SIZE="8")
     took, answers = [], set()
     for _ in range(20):
         start = now()
