@@ -1,5 +1,6 @@
 # make            the static binary bin/rdzv
 # make install    copies it, with its manual page and completions, to PREFIX (/usr/local)
+# make uninstall  removes them
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
 # make test       unit tests with -race, then tests with real launchers
 # make chaos      500 faults in PyTorch ranks, and 500 in jobs that restart: tables of how many had
@@ -10,7 +11,8 @@
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
 # make scale      thousands of simulated agents on one store: bin/scale.md; then 256 real ones
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
-# make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13
+# make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13, as root, and as a
+#                 user with sudo who has an older Go
 # make figures    puts the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
@@ -24,29 +26,30 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 build: bin/rdzv
-.PHONY: build bin/rdzv install demo test unit integration lint govulncheck fuzz cover \
+.PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
 	attack bench scale soak figures chaos faults kill-matrix test-fresh clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
 	@scripts/need-go
-	entry=$$([ "$$(go env GOARCH)" != amd64 ] || echo "-E main.entry"); \
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath \
-		-ldflags "-s -w -X main.release=$(VERSION) $$entry" -o $@ ./cmd/rdzv
+		-ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
+	@touch $@ # go build leaves it as it is if nothing has changed
 
-# make install PREFIX=$HOME/.local DESTDIR=: after make, so that "sudo make install" needs no Go.
+# make install PREFIX=$HOME/.local DESTDIR=: after make, so that "sudo make install" needs no Go. It
+# builds again if sources are newer, as after git pull, or if GOARCH is given; under sudo as the user.
 PREFIX ?= /usr/local
 RDZV := bin/rdzv
-SHARE = $(DESTDIR)$(PREFIX)/share
+SOURCES := Makefile go.mod go.sum cmd envmap internal rdzv wrap
 install:
-	@[ -x "$(RDZV)" ] || $(MAKE) --no-print-directory bin/rdzv
-	install -D -m 755 "$(RDZV)" "$(DESTDIR)$(PREFIX)/bin/rdzv"
-	"$(RDZV)" man | install -D -m 644 /dev/stdin "$(SHARE)/man/man1/rdzv.1"
-	"$(RDZV)" completion bash | \
-		install -D -m 644 /dev/stdin "$(SHARE)/bash-completion/completions/rdzv"
-	"$(RDZV)" completion zsh | install -D -m 644 /dev/stdin "$(SHARE)/zsh/site-functions/_rdzv"
-	"$(RDZV)" completion fish | \
-		install -D -m 644 /dev/stdin "$(SHARE)/fish/vendor_completions.d/rdzv.fish"
+	@[ "$(RDZV)" != bin/rdzv ] || \
+		{ [ -x bin/rdzv ] && [ -z "$$GOOS$$GOARCH$$(find $(SOURCES) -newer bin/rdzv -print -quit)" ]; } || \
+		$${SUDO_USER:+sudo -u "$$SUDO_USER"} $(MAKE) --no-print-directory bin/rdzv \
+			GOOS="$$GOOS" GOARCH="$$GOARCH"
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" scripts/install "$(RDZV)"
+
+uninstall:
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" scripts/install --remove
 
 demo:
 	@scripts/need-go
@@ -60,41 +63,55 @@ test:
 	@$(SUDO) integration/testbed/hosts check
 	@$(MAKE) --no-print-directory unit integration
 
+# It needs only Go. make test installs the C compiler that the race detector needs, and python3.
 unit:
-	CGO_ENABLED=1 go test -race $$(go list ./... | grep -v '^rdzv/integration')
-	python3 -m unittest discover -s bench -p '*_test.py'
+	@scripts/need-go
+	@race=-race cgo=1; command -v $$(go env CC) >/dev/null || { race= cgo=0; \
+		echo "$$(go env CC) not found: running the tests without -race"; }; \
+	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
+		$$race $$(go list ./... | grep -v '^rdzv/integration')
+	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
+	else echo "python3 not found: not testing bench/"; fi
 
-INTEGRATION := go test -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
+# gotestsum prints a line for each package or test when it has ended, at the end the failed and the
+# skipped tests with their output, and returns the exit code of go test.
+GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
+INTEGRATION_ARGS := -count=1 ./integration -rdzvbin "$(CURDIR)/bin/rdzv"
+INTEGRATION := go test $(INTEGRATION_ARGS)
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # make chaos runs TestChaos and TestChaosOfRestarts, make scale TestScale, make attack
 # TestAttackClocks, make faults TestEtcdCampaign.
 integration: bin/rdzv
-	$(INTEGRATION) -timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) \
+		-timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
-SHELL_FILES := .ci/run scripts/* integration/testbed/hosts integration/testbed/slurm bench/*.sh
+SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh
 
 lint:
 	@scripts/need-go
 	@scripts/install-missing lint
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (gofmt -w):" $$files; exit 1; }
 	@! awk 'length > 100 { print FILENAME ":" FNR ": longer than 100 columns" }' \
-		$$(git ls-files '*.go' | grep -v _test.go) | grep .
+		$$(find . -path ./.cache -prune -o -name '*.go' ! -name '*_test.go' -print) | grep .
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 	shellcheck $(SHELL_FILES)
 
 # FUZZTIME=1000000x: more inputs.
 fuzz:
+	@scripts/need-go
 	@mkdir -p bin
 	@scripts/fuzz $(FUZZTIME)
 
 # Not part of lint, because it needs vuln.go.dev.
 govulncheck:
+	@scripts/need-go
 	go tool -modfile=tools/go.mod govulncheck ./...
 
 cover:
+	@scripts/need-go
 	@mkdir -p bin
 	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '^rdzv/integration')
 	go tool cover -func bin/cover.out | tail -n 1
@@ -160,10 +177,13 @@ attack: bin/rdzv
 		sed -n 's/^ *[a-z]*_test\.go:[0-9]*: |/|/p' bin/attack.log; } | tee bin/attack.md; \
 	exit $$failed
 
-# FRESH_DIR=/scratch: where the chroots are unpacked (5 GB). COMMAND="make demo": less than all.
+# FRESH_DIR=/scratch: where the chroots are unpacked (5 GB), a directory in which only root can write.
+# COMMAND="make demo": less than all.
 test-fresh:
 	scripts/test-fresh bookworm $(COMMAND)
+	scripts/test-fresh -g -u bookworm $(COMMAND)
 	scripts/test-fresh trixie $(COMMAND)
+	scripts/test-fresh -g -u trixie $(COMMAND)
 
 clean:
 	rm -rf bin snapshot.pt snapshot.pt.new

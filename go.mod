@@ -2,6 +2,8 @@ module rdzv
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/hashicorp/go-multierror v1.1.1
 	github.com/rogpeppe/go-internal v1.16.0
