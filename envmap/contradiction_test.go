@@ -53,6 +53,7 @@ func TestContradictions(t *testing.T) {
 		{"pals: no size", "PALS_RANKID=0", "PALS_RANKID=0 PALS_SIZE"},
 		{"kubeflow: nodes without node rank", "PET_NNODES=2", "PET_NNODES=2 PET_NODE_RANK"},
 		{"kubeflow: range of nodes", "PET_NODE_RANK=0 PET_NNODES=1:4", "PET_NNODES=1:4"},
+		{"kubeflow: not a range", "PET_NODE_RANK=0 PET_NNODES=1:x", `PET_NNODES="x"`},
 
 		{"not a number", "OMPI_COMM_WORLD_RANK=x OMPI_COMM_WORLD_SIZE=4", `OMPI_COMM_WORLD_RANK="x"`},
 		{"fraction", "PMI_RANK=1.5 PMI_SIZE=4", `PMI_RANK="1.5"`},
@@ -144,6 +145,21 @@ func TestAgreeingLaunchers(t *testing.T) {
 		"FLUX_TASK_RANK=0 FLUX_JOB_SIZE=2 PMI_RANK=0 PMI_SIZE=2"))
 	p = detected(t, env, "")
 	wantIgnored(t, p, "FLUX_TASK_RANK=0", "runs inside flux")
+}
+
+// A variable number of pods is what --nodes MIN:MAX is for, also if Kubeflow gives no ranks.
+func TestKubeflowRangeHasAHint(t *testing.T) {
+	for env, want := range map[string]string{
+		"PET_NNODES=1:2": "rdzv exec --launcher none --nodes 1:2 --store HOST",
+		"PET_NNODES=1:2 PET_NODE_RANK=0 PET_RDZV_ENDPOINT=job-worker-0:23456": "rdzv exec " +
+			"--launcher none --nodes 1:2 --store job-worker-0",
+	} {
+		_, err := Detect(ParseEnv(strings.Fields(env)), "")
+		var e *Error
+		if !errors.As(err, &e) || !strings.HasSuffix(e.Hint, want) {
+			t.Errorf("%s: %+v, want a hint that ends with %q", env, err, want)
+		}
+	}
 }
 
 func TestErrorsHaveAHint(t *testing.T) {

@@ -14,6 +14,7 @@ func TestParseExports(t *testing.T) {
 		ownOfWorker = "each worker has its own"
 		ofRdzv      = "variables of rdzv are not passed to workers"
 		ofLauncher  = "it is a variable of the launcher"
+		ofSrun      = "it is a word of srun, not the name of a variable"
 		inFull      = "such variables must be named in full"
 	)
 	for text, want := range map[string]string{
@@ -43,6 +44,12 @@ func TestParseExports(t *testing.T) {
 		"RDZV_*":                 `error: cannot export "RDZV_*": ` + ofRdzv,
 		"OMPI_COMM_WORLD_RANK":   `error: cannot export "OMPI_COMM_WORLD_RANK": ` + ofLauncher,
 		"SLURM_*":                `error: cannot export "SLURM_*": ` + ofLauncher,
+		"ALL":                    `error: cannot export "ALL": ` + ofSrun,
+		"ALL,B=1":                `error: cannot export "ALL": ` + ofSrun,
+		"B,NONE":                 `error: cannot export "NONE": ` + ofSrun,
+		"NIL":                    `error: cannot export "NIL": ` + ofSrun,
+		"ALL=1,2":                "ALL=1,2",
+		"ALL*":                   "ALL*",
 		"LD_*":                   `error: cannot export "LD_*": ` + inFull,
 		"OMPI_MCA_btl":           `error: cannot export "OMPI_MCA_btl": ` + ofLauncher,
 	} {

@@ -49,6 +49,13 @@ func parseExport(item string) (Export, *Error) {
 			Text: `cannot export "*": it has no prefix`,
 			Hint: "name the variables, or use a prefix: NCCL_*",
 		}
+	case name == "ALL", name == "NONE", name == "NIL": // srun --export, srun(1)
+		return Export{}, &Error{
+			Text: "cannot export " + strconv.Quote(name) +
+				": it is a word of srun, not the name of a variable",
+			Hint: "workers have the environment of their own agent; name the variables to copy from " +
+				"rank 0's, such as NCCL_*",
+		}
 	case isPrefix:
 		return newExport(Export{Name: prefix, Prefix: true})
 	}

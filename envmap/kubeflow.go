@@ -29,8 +29,8 @@ func rankIsPod(env Env) bool {
 
 func readKubeflow(r *reader) {
 	if r.env.first("PET_NODE_RANK", "PET_NNODES") != "" {
-		r.require("rank", "PET_NODE_RANK")
 		readNodeRange(r)
+		r.require("rank", "PET_NODE_RANK")
 		r.p.PerNode = r.env["PET_NPROC_PER_NODE"]
 	} else {
 		r.require("rank", "RANK")
@@ -41,22 +41,33 @@ func readKubeflow(r *reader) {
 }
 
 // readNodeRange reads PET_NNODES, which may be torchrun's range MIN:MAX. A range is a size only if
-// MIN and MAX are equal.
+// MIN and MAX are equal; otherwise the pods have no ranks before they have met.
 func readNodeRange(r *reader) {
 	low, high, isRange := strings.Cut(r.env["PET_NNODES"], ":")
 	if !isRange || r.err != nil {
 		r.require("size", "PET_NNODES")
 		return
 	}
-	if low != high {
-		r.err = &Error{Text: "cannot determine the size: " + r.env.shown("PET_NNODES") +
-			" is a range, but the number of nodes must be fixed"}
+	n, err := parseNumber("PET_NNODES", low)
+	if _, notHigh := parseNumber("PET_NNODES", high); err == nil {
+		err = notHigh
+	}
+	if r.err = err; err != nil {
 		return
 	}
-	n, err := parseNumber("PET_NNODES", low)
-	if r.err = err; err == nil {
-		r.p.set("size", n, r.env.shown("PET_NNODES"))
+	if low != high {
+		store, _, _ := strings.Cut(r.env["PET_RDZV_ENDPOINT"], ":")
+		if store == "" {
+			store = "HOST"
+		}
+		r.err = &Error{
+			Text: "cannot determine the size: " + r.env.shown("PET_NNODES") + " is a range",
+			Hint: "for a variable number of pods: rdzv exec --launcher none --nodes " +
+				r.env["PET_NNODES"] + " --store " + store,
+		}
+		return
 	}
+	r.p.set("size", n, r.env.shown("PET_NNODES"))
 }
 
 // inferPodPerNode sets what follows from one task per pod.

@@ -26,6 +26,16 @@ const (
 	None       Launcher = "none"       // no launcher
 )
 
+// Reports tells whether the output of the tasks has messages of the launcher about those that it
+// could not start. Where each task is started by itself, nothing reports that to the others.
+func (l Launcher) Reports() bool {
+	switch l {
+	case Kubeflow, Kubernetes, UserSet, None:
+		return false
+	}
+	return true
+}
+
 // aliases are names that Detect accepts as a choice of one of several launchers.
 var aliases = map[Launcher][]Launcher{
 	"openmpi": {OpenMPI4, OpenMPI5},

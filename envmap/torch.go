@@ -1,6 +1,9 @@
 package envmap
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // TorchOptions select how a worker's environment is made.
 type TorchOptions struct {
@@ -77,8 +80,9 @@ func TorchChanges(env Env, id Identity, o TorchOptions) (Changes, error) {
 	return w.Changes, nil
 }
 
-// identity sets the worker's identity and remembers different values of the user's, except under
-// launchers that set these variables themselves.
+// identity sets the worker's identity and remembers different values of the user's. Launchers that
+// set these variables themselves mean something else by the ranks, such as pods; where rank 0 would
+// listen is remembered under them too, because more may depend on it.
 func (w *worker) identity(id Identity, device device) {
 	identity := []KV{
 		{"RANK", itoa(id.Rank)}, {"WORLD_SIZE", itoa(id.WorldSize)},
@@ -101,9 +105,11 @@ func (w *worker) identity(id Identity, device device) {
 		identity = append(identity, KV{"TORCHELASTIC_ERROR_FILE", id.ErrorFile})
 	}
 	w.put(identity...)
-	if !slices.Contains([]Launcher{Torchrun, Kubeflow, UserSet}, id.Launcher) {
-		w.noteReplaced(identity...)
+	if slices.Contains([]Launcher{Torchrun, Kubeflow, UserSet}, id.Launcher) {
+		isRank := func(kv KV) bool { return !strings.HasPrefix(kv.Name, "MASTER_") }
+		identity = slices.DeleteFunc(identity, isRank)
 	}
+	w.noteReplaced(identity...)
 	w.put(KV{"RDZV_RUN_ID", id.RunID}, KV{"RDZV_ATTEMPT", itoa(id.Attempt)})
 	w.put(KV{"RDZV_DETECTED", string(id.Launcher)})
 	if device.index != Unknown {

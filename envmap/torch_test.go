@@ -78,8 +78,9 @@ func TestTorchNotesReplacedIdentity(t *testing.T) {
 	for _, launcher := range []Launcher{Torchrun, Kubeflow, UserSet} {
 		id := second
 		id.Launcher = launcher
-		if c := changes(t, env, id, TorchOptions{}); len(c.Replaced) != 0 {
-			t.Errorf("%s: replaced values that the launcher set: %q", launcher, c.Replaced)
+		want := []KV{{"MASTER_ADDR", "elsewhere"}}
+		if c := changes(t, env, id, TorchOptions{}); !slices.Equal(c.Replaced, want) {
+			t.Errorf("%s: replaced values are %q, want only %q", launcher, c.Replaced, want)
 		}
 	}
 }
