@@ -35,6 +35,7 @@ var rules = []struct {
 		allowed: []string{
 			"go.etcd.io/etcd/api/v3/...", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
 			"go.uber.org/zap", "github.com/hashicorp/go-multierror", "rdzv/rdzv/presence",
+			"rdzv/internal/boottime",
 		},
 	},
 	{
@@ -47,7 +48,9 @@ var rules = []struct {
 	},
 	{
 		packages: "./rdzv/internal/lease",
-		allowed:  []string{"go.etcd.io/etcd/client/v3"},
+		allowed: []string{
+			"go.etcd.io/etcd/api/v3/...", "go.etcd.io/etcd/client/v3", "rdzv/internal/boottime",
+		},
 	},
 	{
 		packages: "./rdzv/etcd",
@@ -68,8 +71,9 @@ var rules = []struct {
 			"rdzv/rdzv", "rdzv/rdzv/check", "rdzv/rdzv/etcd", "rdzv/rdzv/masterport", "rdzv/rdzv/meet",
 			"rdzv/rdzv/presence", "rdzv/rdzv/restart",
 			"rdzv/rdzv/secret", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
-			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/procfs",
-			"rdzv/internal/shell",
+			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/boottime",
+			"rdzv/internal/claim", "rdzv/internal/procfs", "rdzv/internal/shell",
+			"rdzv/internal/torchlib",
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
 			"github.com/hashicorp/go-multierror",
 			"golang.org/x/sys/unix",
@@ -93,7 +97,9 @@ var rules = []struct {
 	},
 	{
 		packages: "./rdzv/stacks",
-		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/procfs/..."},
+		allowed: []string{
+			"golang.org/x/sys/unix", "rdzv/internal/procfs/...", "rdzv/internal/torchlib",
+		},
 	},
 	{
 		packages:  "./rdzv/status",
@@ -138,7 +144,11 @@ var rules = []struct {
 	},
 	{
 		packages: "./cmd/rdzv/internal/eventfile",
-		allowed:  []string{"rdzv/rdzv/agent", "golang.org/x/sys/unix"},
+		allowed:  []string{"rdzv/rdzv/agent"},
+	},
+	{
+		packages: "./cmd/rdzv/internal/outfile",
+		allowed:  []string{"golang.org/x/sys/unix"},
 	},
 	{
 		packages: "./rdzv/presence",
@@ -166,7 +176,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"golang.org/x/sys/unix", "rdzv/rdzv/secret",
-			"rdzv/internal/filelock", "rdzv/internal/procfs/...",
+			"rdzv/internal/claim", "rdzv/internal/filelock", "rdzv/internal/procfs/...",
 		},
 	},
 	{
@@ -213,6 +223,11 @@ var rules = []struct {
 		allowed: []string{"golang.org/x/sys/unix"},
 	},
 	{
+		packages:  "./internal/claim",
+		forbidden: map[string]string{"rdzv/...": "claim is below all other packages"},
+		allowed:   []string{"golang.org/x/sys/unix"},
+	},
+	{
 		packages:  "./internal/filelock",
 		forbidden: map[string]string{"rdzv/...": "filelock is below all other packages"},
 		allowed:   []string{},
@@ -221,6 +236,10 @@ var rules = []struct {
 		packages:  "./internal/shell",
 		forbidden: map[string]string{"rdzv/...": "shell is below all other packages"},
 		allowed:   []string{},
+	},
+	{
+		packages: "./internal/torchlib",
+		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
 	},
 	{
 		packages: "./internal/procfs/...",
@@ -242,6 +261,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
+			"rdzv/internal/boottime",
 		},
 	},
 	{

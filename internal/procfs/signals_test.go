@@ -17,10 +17,14 @@ func TestParseSignals(t *testing.T) {
 			"SigCgt:\t8000000000000000\n",
 			Signals{Blocked: 1, Ignored: 0x1004, Caught: 1 << 63}},
 		{"SigIgn:\t0000000000000002", Signals{Ignored: 2}},
+		{"NSpid:\t71\t1\nSigIgn:\t0000000000000002", Signals{Ignored: 2, Init: true}},
+		{"NSpid:\t1\n", Signals{}},
+		{"NSpid:\t71\t11\n", Signals{}},
+		{"NSpid:\n", Signals{}},
 		{"ShdPnd:\t0000000000000002\nxSigIgn:\t0000000000000002\nSigIgn:\tzz\nSigCgt\n", Signals{}},
 	} {
 		if got := parseSignals([]byte(row.text)); got != row.want {
-			t.Errorf("parseSignals(%q) = %x, want %x", row.text, got, row.want)
+			t.Errorf("parseSignals(%q) = %+v, want %+v", row.text, got, row.want)
 		}
 	}
 }
@@ -39,7 +43,7 @@ func TestReadSignalsOfThisProcess(t *testing.T) {
 	defer signal.Reset(syscall.SIGUSR2)
 	s, err := ReadSignals(System, os.Getpid())
 	if err != nil || !s.Ignored.Has(syscall.SIGUSR2) || !s.Caught.Has(syscall.SIGSEGV) {
-		t.Errorf("ReadSignals = %x, %v", s, err)
+		t.Errorf("ReadSignals = %+v, %v", s, err)
 	}
 }
 
@@ -51,7 +55,7 @@ func FuzzParseSignals(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s := parseSignals([]byte(text))
 		if s.Ignored != 0 && !strings.Contains("\n"+text, "\nSigIgn:") {
-			t.Errorf("parseSignals(%q) = %x", text, s)
+			t.Errorf("parseSignals(%q) = %+v", text, s)
 		}
 	})
 }

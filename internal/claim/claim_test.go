@@ -1,0 +1,98 @@
+package claim
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// holderName is the variable with the name that this binary claims until its stdin ends.
+const holderName = "CLAIM_TEST_NAME"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(holderName); name != "" {
+		_, err := Take(name)
+		fmt.Println("claimed:", err)
+		bufio.NewReader(os.Stdin).ReadByte()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func take(t *testing.T, name string) *Claim {
+	t.Helper()
+	c, err := Take(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A name can be claimed once, and again when the claim is released.
+func TestTake(t *testing.T) {
+	name := "test/" + rand.Text()
+	first := take(t, name)
+	for range 3 {
+		_, err := Take(name)
+		if taken, ok := errors.AsType[*TakenError](err); !ok || taken.PID != os.Getpid() {
+			t.Errorf("Take of a claimed name: %v", err)
+		}
+	}
+	first.Close()
+	take(t, name).Close()
+}
+
+// A claim of another process is its user's: this one cannot have it, whoever that is, until the
+// process ends.
+func TestTakeFromAnotherProcess(t *testing.T) {
+	for _, uid := range []int{os.Geteuid(), 65534} {
+		t.Run(fmt.Sprintf("uid %d", uid), func(t *testing.T) {
+			name := "test/" + rand.Text()
+			end := hold(t, name, uid)
+			_, err := Take(name)
+			taken, ok := errors.AsType[*TakenError](err)
+			if own := uid == os.Geteuid(); own && (!ok || taken.PID == os.Getpid()) ||
+				!own && err != ErrOtherUser {
+				t.Errorf("Take: %v", err)
+			}
+			end()
+			take(t, name).Close()
+		})
+	}
+}
+
+// hold starts a process of a user that has claimed the name, and returns how to end it.
+func hold(t *testing.T, name string, uid int) (end func()) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), holderName+"="+name)
+	if uid != os.Geteuid() {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can start a process of another user")
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid)}}
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "claimed: <nil>\n" {
+		t.Fatalf("the other process printed %q (%v)", line, err)
+	}
+	return func() { in.Close(); cmd.Wait() }
+}
