@@ -52,7 +52,7 @@ func TestBind(t *testing.T) {
 	outs[0].want(strconv.Itoa(last), "prefer:0", "ready")
 	outs[1].want(own, "default", "ready")
 	guards.Lock()
-	for pid := range guards.pids {
+	for _, pid := range guards.watchdogs {
 		tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
 		for _, task := range tasks {
 			if got := statusField(t, task); got != own {

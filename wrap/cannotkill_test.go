@@ -14,8 +14,7 @@ import (
 // TestUnprivilegedUser kills the agent or the watchdog of a tree that runs as nobody.
 func TestUnprivilegedUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("the other tests run as an unprivileged user")
-		return
+		t.Skip("the other tests run as an unprivileged user already")
 	}
 	nothingLeft(t)
 	nobody := func(cmd *exec.Cmd) {
@@ -64,15 +63,12 @@ var _ = role("agent of root", func() {
 // TestCannotKill: Run returns the processes that its user may not kill.
 func TestCannotKill(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("only root can start a process that another user cannot kill")
-		return
+		t.Skip("only root can start a process that another user cannot kill")
 	}
 	nothingLeft(t)
 	out, l := lines(t)
 	t.Cleanup(func() {
-		for _, p := range marked(marker(t)) {
-			syscall.Kill(p.PID, syscall.SIGKILL)
-		}
+		killMarked(t)
 		eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 	})
 	cmd := exec.Command(testBinary(t, 0o755))

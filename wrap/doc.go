@@ -3,20 +3,22 @@
 // launchers.
 //
 //	agent (the caller of Run, a child subreaper)
-//	  watchdog (the same executable, a child subreaper in its own process group, same session)
-//	    sentinel (only with Tree.Source: in the agent's process group, see Signals)
-//	    worker 0, worker 1, ... (in the agent's process group)
-//	      descendants
+//	  holder (the same executable, a child subreaper in its own process group, same session)
+//	    watchdog (the same executable, a child subreaper in its own process group, same session)
+//	      sentinel (only with Tree.Source: in the agent's process group, see Signals)
+//	      worker 0, worker 1, ... (in the agent's process group)
+//	        descendants
 //
-// A program that imports this package is also its own watchdog: when it is started under the
-// watchdog's name it does not reach main (see package internal/watchdog).
+// A program that imports this package is also its own holder and watchdog: when it is started with
+// their arguments it does not reach main (see package internal/watchdog).
 //
 // The watchdog starts the workers, waits for them, and adopts and waits for the descendants that
 // they orphan. It is in no process group that a launcher signals, and survives every signal except
 // SIGKILL, SIGSTOP and 32 to 34, which thread libraries use and the Go runtime leaves alone. If the
-// watchdog dies nevertheless, the agent adopts its tree and kills it. If the agent dies, the
-// watchdog reads end of file from their socket and kills the tree. If both are killed at the same
-// time, the workers die with the watchdog, but not their descendants (PR_SET_PDEATHSIG).
+// agent dies, the watchdog reads end of file from their socket and kills the tree. If the watchdog
+// dies, the holder adopts the tree and kills it, also if the agent dies at the same time. If the
+// holder is killed, the agent adopts the watchdog. Only if agent, watchdog and holder are killed at
+// the same time, descendants may survive; the workers die with the watchdog (PR_SET_PDEATHSIG).
 //
 // # Events, what Run returns, what is killed
 //
@@ -34,6 +36,9 @@
 //	                                                             that catch it, and SIGKILL to all
 //	                                                             0.5 s later, at once if no worker
 //	                                                             catches SIGABRT
+//	ctx ends, a worker runs a     as above                       SIGTERM to those of its processes
+//	pid namespace in which it                                    that catch it; if none does,
+//	cannot be ended by SIGTERM                                   SIGKILL to the namespace
 //	ctx ends, Grace is 0          results, nil                   SIGTERM to running workers,
 //	                                                             immediately followed by SIGKILL
 //	                                                             to all
@@ -44,19 +49,29 @@
 //	Tree.DumpStacks is closed     Dumping is called, Run goes on SIGABRT to workers that ignore
 //	                                                             SIGTERM and catch SIGABRT
 //	Tree.Kill is closed           results, nil                   SIGKILL to all
+//	Tree.Lease is over            Ended with ErrLeaseOver;       SIGTERM to running workers and to
+//	                              results, nil                   descendants left by ended ones,
+//	                                                             SIGKILL to all after LeaseGrace;
+//	                                                             if it ends while this process and
+//	                                                             the workers are stopped, SIGSTOP
+//	                                                             to all as soon as they are
+//	                                                             continued, and then SIGCONT after
+//	                                                             Renew, or SIGKILL
+//	Lease.Revoke is called        results, nil                   SIGKILL to all
 //	a log cannot be written, or   LogLost is called, Run goes on the worker continues without it
 //	does not respond for 5 s
 //	a worker cannot be started    Ended with Code 126 or 127     the other workers continue
 //	                              and Err, Run goes on
 //	ctx ends before a worker is   Ended with Stopped, PID 0 and  the worker is not started
 //	started                       Signal SIGTERM
-//	the watchdog dies, is stopped results, ErrWatchdog           SIGKILL to all, sent by the agent
+//	the watchdog dies, is stopped results, ErrWatchdog           SIGKILL to all, sent by the holder
 //	for 2 s, or does not take
 //	orders, before the tree has
 //	ended
 //	a process survives SIGKILL    results, a *SurvivorError for  it is left running
 //	for 3 s (another user's, or   each such process
 //	hanging in the kernel)
+//	the holder dies               Run goes on                    continues
 //	the agent dies, or is stopped -                              SIGKILL to all, also to the
 //	alone for FrozenLimit                                        agent, sent by the watchdog, which
 //	                                                             keeps the trace of a crash (Crash)

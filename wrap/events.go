@@ -33,6 +33,9 @@ func (r *run) handle(e watchdog.Record) {
 	case watchdog.Ended:
 		result := Result{PID: s.pid, Stopped: e.C == 1, Took: time.Duration(e.B)}
 		result.setStatus(syscall.WaitStatus(e.A))
+		if r.leaseOver && result.Stopped {
+			result.Err = ErrLeaseOver
+		}
 		r.ended(i, result)
 	case watchdog.Suspended:
 		s.suspended = slices.Contains(stopSignals, syscall.Signal(e.A))
@@ -50,9 +53,13 @@ func (r *run) handle(e watchdog.Record) {
 			r.announceDump()
 		}
 	case watchdog.Drained:
-		close(s.drained)
+		close(s.drained[e.A])
+	case watchdog.OutputLost:
+		r.outputLost(e)
 	case watchdog.LogLost:
 		r.logLost(e)
+	case watchdog.LeaseOver:
+		r.leaseOver = true
 	case watchdog.Survivor:
 		r.survivors = append(r.survivors, int(e.A))
 	case watchdog.Finished:
@@ -109,6 +116,7 @@ func (r *run) ended(i int, result Result) {
 			result.Stderr = s.pump.text(until)
 		case s.tail != nil:
 			result.Stderr, result.Joined = s.text(until), s.joined
+			s.judgeOutput(&result, until)
 		}
 		result.GroupSignal = r.reports.groupSignal(s.startedAt, result)
 		r.results[i] = result

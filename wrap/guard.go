@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -18,7 +19,8 @@ import (
 
 // guard is the agent's side of a watchdog.
 type guard struct {
-	process *os.Process
+	holder  *os.Process // a child of this process
+	process *os.Process // the watchdog, a child of the holder
 	socket  *os.File
 	reports *os.File // from the sentinel; nil without one
 	slack   int      // this process's timer slack in ns; 0 if unknown
@@ -26,17 +28,52 @@ type guard struct {
 	frozen  time.Duration // see checkFrozen
 }
 
-// guards are the watchdogs of this process: children of it that are no orphans.
+// guards are the holders of this process with their watchdogs: children of it that are no orphans.
+// A watchdog becomes one if its holder is killed.
 var guards = struct {
 	sync.Mutex
-	pids map[int]bool
-}{pids: map[int]bool{}}
+	watchdogs map[int]int // by holder
+}{watchdogs: map[int]int{}}
+
+// isGuard reports whether a child is one of guards, which is locked.
+func isGuard(pid int) bool {
+	_, holder := guards.watchdogs[pid]
+	return holder || slices.Contains(slices.Collect(maps.Values(guards.watchdogs)), pid)
+}
+
+// startTries is how often a watchdog is started that dies of a signal before it can survive it.
+const startTries = 5
+
+// errDiedEarly says that it has.
+var errDiedEarly = errors.New("a signal ended it")
 
 // startGuard starts a watchdog, which has no workers yet, with or without a sentinel.
 func startGuard(sentinel bool) (*guard, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("cannot become a child subreaper: %w", err)
+		return nil, subreaperError(err)
 	}
+	for try := 1; ; try++ {
+		g, err := tryGuard(sentinel)
+		switch {
+		case err == nil:
+			go g.read()
+			return g, nil
+		case try == startTries || !errors.Is(err, errDiedEarly):
+			return nil, fmt.Errorf("cannot start the watchdog: %w", err)
+		}
+	}
+}
+
+// subreaperError is why this process cannot be a child subreaper.
+func subreaperError(err error) error {
+	const text = "cannot become a child subreaper: prctl(PR_SET_CHILD_SUBREAPER): %w"
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf(text+": Linux has it since 3.4, qemu-user 7.2 does not", err)
+	}
+	return fmt.Errorf(text, err)
+}
+
+func tryGuard(sentinel bool) (*guard, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a socket pair: %w", err)
@@ -47,18 +84,12 @@ func startGuard(sentinel bool) (*guard, error) {
 	if err := g.launch(theirs, sentinel); err != nil {
 		g.socket.Close()
 		g.reports.Close() // has no effect on nil
-		return nil, fmt.Errorf("cannot start the watchdog: %w", err)
+		return nil, err
 	}
-	go g.read()
 	return g, nil
 }
 
-// watchdogEnv is the complete environment of a watchdog. With GOMAXPROCS=2 each of its two threads
-// returns from a system call without waiting for the other one. GORACE has an effect only in a
-// program built with -race, which otherwise sleeps for a second before it exits.
-var watchdogEnv = []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
-
-// launch starts the process and adds it to the guards of this process.
+// launch starts the holder, which starts the watchdog, and adds both to the guards of this process.
 func (g *guard) launch(socket *os.File, sentinel bool) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -72,8 +103,27 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 		}
 		defer report.Close()
 	}
-	group := unix.Getpgrp()
-	args := watchdog.Args(os.Getpid(), group, sentinel)
+	if err := g.startHolder(sentinel, socket, report, null); err != nil {
+		return err
+	}
+	socket.Close() // if the holder ends, awaitUp reads the end of the file
+	pid, err := g.awaitUp()
+	guards.Lock()
+	defer guards.Unlock()
+	if err != nil {
+		delete(guards.watchdogs, g.holder.Pid)
+		return err
+	}
+	guards.watchdogs[g.holder.Pid] = pid
+	g.process, err = os.FindProcess(pid) // never fails
+	return err
+}
+
+// program is the executable of this process, which is also that of holder and watchdog.
+const program = "/proc/self/exe"
+
+// startHolder starts the holder with its first three descriptors.
+func (g *guard) startHolder(sentinel bool, files ...*os.File) (err error) {
 	guards.Lock()
 	defer guards.Unlock()
 	runtime.LockOSThread() // a process inherits the timer slack of the thread that starts it
@@ -83,16 +133,38 @@ func (g *guard) launch(socket *os.File, sentinel bool) error {
 		setTimerSlack(int(watchdogSlack))
 		defer setTimerSlack(slack)
 	}
-	g.process, err = os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
-		Env:   watchdogEnv,
-		Files: []*os.File{socket, report, null},
+	group := unix.Getpgrp()
+	args := watchdog.Args(os.Getpid(), group, sentinel)
+	g.holder, err = os.StartProcess(program, args, &os.ProcAttr{
+		Env: watchdog.HolderEnv, Files: files,
 		// Group 0 has no number in this pid namespace: no process could be put back into it.
 		Sys: &syscall.SysProcAttr{Setpgid: group != 0},
 	})
 	if err == nil {
-		guards.pids[g.process.Pid] = true
+		guards.watchdogs[g.holder.Pid] = 0 // not started yet
 	}
 	return err
+}
+
+// awaitUp waits until the watchdog survives signals and returns its pid.
+func (g *guard) awaitUp() (pid int, err error) {
+	b := make([]byte, watchdog.RecordSize)
+	_, err = io.ReadFull(g.socket, b)
+	up := watchdog.ParseRecord(b)
+	if err == nil && up.B == 0 {
+		return int(up.A), nil
+	}
+	state, errWait := g.holder.Wait()
+	switch {
+	case errWait != nil:
+		return 0, errWait
+	case err == nil:
+		return 0, syscall.Errno(up.B)
+	case watchdog.DiedEarly(state.Sys().(syscall.WaitStatus)):
+		return 0, fmt.Errorf("%w (%v)", errDiedEarly, state)
+	}
+	return 0, fmt.Errorf("%s, which was executed as its parent %q, has ended: %v", program,
+		watchdog.HolderName, state)
 }
 
 // watchdogSlack is how much later than requested the kernel may wake a thread of the watchdog
@@ -133,6 +205,9 @@ func (g *guard) signal(e Event) {
 	order := watchdog.Record{Kind: watchdog.Signal, A: int64(e.Signal)}
 	if e.Shared {
 		order.B = int64(monotonic(e.At))
+	}
+	if e.IfHandled {
+		order.C = 1
 	}
 	g.order(order)
 }
@@ -182,24 +257,30 @@ func (g *guard) sendFiles(files []*os.File) error {
 	return errors.Join(err, sent)
 }
 
-// wait waits for the end of the watchdog, which has closed its socket, and releases its resources.
+// wait waits for the end of the watchdog, which has closed its socket, and of the holder, which
+// kills the tree if the watchdog has died before it could. It releases the resources of both.
 func (g *guard) wait() {
 	defer g.socket.Close()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = g.process.Wait()
+		_, _ = g.holder.Wait()
+		_, _ = unix.Wait4(g.process.Pid, nil, 0, nil) // it is a child now if the holder was killed
 		guards.Lock()
 		defer guards.Unlock()
-		delete(guards.pids, g.process.Pid)
+		delete(guards.watchdogs, g.holder.Pid)
 	}()
-	for range 2 { // it is exiting or dead; it is killed in case it was stopped while it exits
+	for _, late := range []*os.Process{g.process, g.holder} { // in case one is stopped
 		select {
 		case <-ended:
 			return
 		case <-time.After(lateMargin):
-			_ = g.process.Kill()
+			_ = late.Kill()
 		}
 	}
-	// A write to a log hangs in the kernel. The watchdog ends with it, and this process before.
+	// If a write to a log hangs in the kernel, the watchdog ends with it, and this process before.
+	select {
+	case <-ended:
+	case <-time.After(lateMargin / 10):
+	}
 }

@@ -25,7 +25,7 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 	for i, w := range r.tree.Workers {
 		stderr := w.Stderr
 		if w.Capture && stderr != nil && w.Output == nil {
-			p, pipe, err := startPump(stderr)
+			p, pipe, err := startPump(stderr, w.Line)
 			if err != nil {
 				return spec, fmt.Errorf("cannot capture stderr of worker %d: %w", i, err)
 			}
@@ -53,6 +53,8 @@ func (r *run) spec() (spec watchdog.Spec, err error) {
 	spec.Crash = watchdog.Crash{
 		Trace: add(c.Trace), Stderr: add(c.Stderr), Path: c.Path, Line: c.Line,
 	}
+	spec.LeaseUntil, _ = r.tree.Lease.state()
+	spec.LeaseGrace = r.tree.LeaseGrace
 	return spec, nil
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 // hungFile returns a file whose writes hang in the kernel until release is called: a FUSE file
-// system that is a single file, and whose server does not answer them. It is nil if that cannot be.
+// system that is a single file, and whose server does not answer them. Without the right to mount one
+// the test is skipped.
 func hungFile(t *testing.T) (file *os.File, release func()) {
 	t.Helper()
 	device, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil || os.Getuid() != 0 {
-		t.Logf("not tested: mounting a file system needs root and FUSE (%v)", err)
-		return nil, nil
+		t.Skipf("mounting a file system needs root and /dev/fuse: %v", err)
 	}
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
@@ -105,9 +105,6 @@ func serveFile(device int) {
 func TestHungLog(t *testing.T) {
 	nothingLeft(t)
 	file, release := hungFile(t)
-	if file == nil {
-		return
-	}
 	out, shown := output(t)
 	w := sh(t, "echo text")
 	w.Stdout, w.Output = out, &Output{Log: file}

@@ -75,7 +75,13 @@ func startAgent(t *testing.T, n int, change func(*exec.Cmd)) (*exec.Cmd, lineRea
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() { // what is left would keep the output open
+			killMarked(t)
+		}
+	})
 	for range n {
 		l.want("ready")
 	}
@@ -93,14 +99,13 @@ func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
 		}
 		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 		s, err := procfs.Read(procfs.System, pid)
-		args := []byte(watchdog.Name + "\x00" + strconv.Itoa(agent) + "\x00")
-		if err != nil || !bytes.HasPrefix(line, args) {
-			continue
-		}
-		if s.Parent == agent {
-			dog = pid
-		} else if s.Name == watchdog.SentinelName {
+		args := fmt.Sprintf("%s\x00--wrap-watchdog-of=%d\x00", watchdog.Name, agent)
+		switch {
+		case err != nil || !bytes.HasPrefix(line, []byte(args)):
+		case s.Name == watchdog.SentinelName:
 			sentinel = pid
+		default:
+			dog = pid
 		}
 	}
 	if dog == 0 || sentinel == 0 {
@@ -115,32 +120,43 @@ func dead(pid int) bool {
 	return err != nil || s.State == 'Z' || s.State == 'X'
 }
 
-// TestNoneLeftAfterKill kills one of the processes, or stops it for ever; the whole tree ends.
+// TestNoneLeftAfterKill kills processes of a tree, or stops one for ever; the whole tree ends.
 func TestNoneLeftAfterKill(t *testing.T) {
 	const lost = "returned the watchdog died"
 	for _, row := range []struct {
 		name   string
 		signal syscall.Signal
-		kill   func(agent, dog, sentinel int) (pid int)
+		kill   func(agent, dog, sentinel int) (pids []int)
 		want   string // what the agent prints, if it still runs
 	}{
-		{"agent", syscall.SIGKILL, func(agent, _, _ int) int { return agent }, ""},
-		{"watchdog", syscall.SIGKILL, func(_, dog, _ int) int { return dog }, lost},
+		{"agent", syscall.SIGKILL,
+			func(agent, _, _ int) []int { return []int{agent} }, ""},
+		{"watchdog", syscall.SIGKILL,
+			func(_, dog, _ int) []int { return []int{dog} }, lost},
 		{"process group of the agent", syscall.SIGKILL,
-			func(agent, _, _ int) int { return -agent }, ""},
+			func(agent, _, _ int) []int { return []int{-agent} }, ""},
 		{"process group of the watchdog", syscall.SIGKILL,
-			func(_, dog, _ int) int { return -dog }, lost},
-		{"stopped agent", syscall.SIGSTOP, func(agent, _, _ int) int { return agent }, ""},
-		{"stopped watchdog", syscall.SIGSTOP, func(_, dog, _ int) int { return dog }, lost},
+			func(_, dog, _ int) []int { return []int{-dog} }, lost},
+		{"agent, then watchdog", syscall.SIGKILL,
+			func(agent, dog, _ int) []int { return []int{agent, dog} }, ""},
+		{"watchdog, then agent", syscall.SIGKILL,
+			func(agent, dog, _ int) []int { return []int{dog, agent} }, ""},
+		{"watchdog, then process group of the agent", syscall.SIGKILL,
+			func(agent, dog, _ int) []int { return []int{dog, -agent} }, ""},
+		{"stopped agent", syscall.SIGSTOP,
+			func(agent, _, _ int) []int { return []int{agent} }, ""},
+		{"stopped watchdog", syscall.SIGSTOP,
+			func(_, dog, _ int) []int { return []int{dog} }, lost},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			nothingLeft(t)
 			cmd, l := startAgent(t, 3, nil)
 			dog, sentinel := watchdogOf(t, cmd.Process.Pid)
 			begun := time.Now()
-			pid := row.kill(cmd.Process.Pid, dog, sentinel)
-			if err := syscall.Kill(pid, row.signal); err != nil {
-				t.Fatal(err)
+			for _, pid := range row.kill(cmd.Process.Pid, dog, sentinel) {
+				if err := syscall.Kill(pid, row.signal); err != nil {
+					t.Fatal(err)
+				}
 			}
 			eventually(t, "all processes have ended", func() bool {
 				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) &&
@@ -182,9 +198,8 @@ kill $job`, self)
 	l.want("ended 0 group signal 0 <nil>", "the job still runs")
 }
 
-// TestAgentAndWatchdogKilled: nothing is left that kills the tree, but workers die with the
-// watchdog.
-func TestAgentAndWatchdogKilled(t *testing.T) {
+// TestAllGuardsKilled: nothing is left that kills the tree, but workers die with the watchdog.
+func TestAllGuardsKilled(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
@@ -198,7 +213,12 @@ func TestAgentAndWatchdogKilled(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	l.want("ready", "ready")
 	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
+	holder, err := procfs.Read(procfs.System, dog)
+	if err != nil {
+		t.Fatal(err)
+	}
 	syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP) // so that it cannot kill the tree
+	syscall.Kill(holder.Parent, syscall.SIGKILL)
 	syscall.Kill(dog, syscall.SIGKILL)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
 	eventually(t, "all processes have ended", func() bool {

@@ -82,12 +82,17 @@ func startMarked(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, p := range marked(marker(t)) {
-			syscall.Kill(p.PID, syscall.SIGKILL)
-		}
+		killMarked(t)
 		cmd.Wait()
 		eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 	})
+}
+
+// killMarked kills all processes with the marker of the test.
+func killMarked(t *testing.T) {
+	for _, p := range marked(marker(t)) {
+		syscall.Kill(p.PID, syscall.SIGKILL)
+	}
 }
 
 // nothingLeft fails the test if at its end a process with its marker, a child or a descriptor is

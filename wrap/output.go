@@ -32,10 +32,10 @@ type Output struct {
 }
 
 // joined tells whether stdout and stderr of the worker are one pipe.
-func (w *Worker) joined() bool {
-	if w.Output.Log != nil {
-		return true
-	}
+func (w *Worker) joined() bool { return w.Output.Log != nil || w.sameFile() }
+
+// sameFile tells whether both are shown at the same place.
+func (w *Worker) sameFile() bool {
 	if w.Stdout == nil || w.Stderr == nil {
 		return false
 	}
@@ -55,8 +55,15 @@ func (r *run) output(i int, add func(*os.File) int) (o watchdog.Output, err erro
 	if err != nil {
 		return o, fmt.Errorf("cannot read the output of worker %d: %w", i, err)
 	}
-	s.tail, s.joined, s.drained = &tail, w.joined(), make(chan struct{})
+	s.tail, s.joined, s.logged = &tail, w.joined(), w.Output.Log != nil
+	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
+	if s.joined {
+		s.drained[1] = s.drained[0]
+	}
 	w.LastOutput.is(tail.LastWrite)
+	if !s.joined || w.sameFile() {
+		w.Line.add(tail)
+	}
 	r.own = append(r.own, file)
 	return watchdog.Output{
 		Piped: true, Joined: s.joined, Log: add(w.Output.Log), Tail: add(file),
@@ -85,11 +92,54 @@ func newTail() (*os.File, tee.Tail, error) {
 // text waits until all that the worker itself wrote has been copied, at most until until, and
 // returns the end of it.
 func (s *state) text(until time.Time) []byte {
-	select {
-	case <-s.drained:
-	case <-time.After(time.Until(until)):
-	}
+	s.await(1, until)
 	return s.tail.Bytes()
+}
+
+// await waits until all that the worker itself wrote to a stream has been copied, at most until
+// until, and reports whether it has.
+func (s *state) await(stream int, until time.Time) bool {
+	select {
+	case <-s.drained[stream]:
+		return true
+	case <-time.After(time.Until(until)):
+		return false
+	}
+}
+
+// judgeOutput makes the result of a worker a failure if it succeeded although some of its stdout is
+// lost, and gives that reason if it died because of it.
+func (s *state) judgeOutput(result *Result, until time.Time) {
+	judged := result.ExitCode() == 0 || result.Signal == syscall.SIGPIPE
+	if !judged || result.Stopped || !s.await(0, until) || s.lost == nil {
+		return
+	}
+	result.Err = &OutputError{s.lost}
+	if result.Signal == 0 {
+		result.Code = 1
+	}
+}
+
+// outputLost calls Tree.OutputLost.
+func (r *run) outputLost(e watchdog.Record) {
+	s, stdout := &r.states[e.Index], e.C == 0
+	reason, stream := error(syscall.Errno(e.A)), "stderr"
+	if e.A == 0 {
+		reason = ErrNotRead
+	}
+	if stdout {
+		stream = "stdout"
+	}
+	select {
+	case <-s.drained[0]: // it may have been judged
+	default:
+		if stdout && !s.logged {
+			s.lost = reason
+		}
+	}
+	if r.tree.OutputLost != nil {
+		r.calls <- func() { r.tree.OutputLost(e.Index, stream, reason, e.B) }
+	}
 }
 
 // logLost calls Tree.LogLost.
@@ -98,6 +148,7 @@ func (r *run) logLost(e watchdog.Record) {
 	if e.A == 0 {
 		reason = ErrLogBlocked
 	}
+	r.states[e.Index].logged = false
 	if r.tree.LogLost != nil {
 		r.calls <- func() { r.tree.LogLost(e.Index, reason, e.B) }
 	}
@@ -109,6 +160,7 @@ func (r *run) releaseTails() {
 		if s.tail != nil {
 			at := s.tail.LastWrite()
 			r.tree.Workers[i].LastOutput.is(func() int64 { return at })
+			r.tree.Workers[i].Line.release()
 			s.tail.Close()
 		}
 	}

@@ -237,3 +237,92 @@ func TestLogLost(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputLost: what cannot be shown is reported once, with its length. If it was on stdout, and
+// no log has it, the worker then gets SIGPIPE, and one that has already succeeded has failed.
+func TestOutputLost(t *testing.T) {
+	nothingLeft(t)
+	const untilPipe = `while echo 234567; do :; done`
+	for _, c := range []struct {
+		name, script, full string // full is the stream that leads to a full disk
+		log                bool
+		code               int
+		lost               string // the stream and, unless the worker writes for ever, the bytes
+	}{
+		{"a worker that has succeeded", "echo hi", "stdout", false, 1, "stdout 3"},
+		{"another failure is kept", "echo hi; exit 7", "stdout", false, 7, "stdout 3"},
+		{"a worker that goes on", untilPipe, "stdout", false, 128 + int(syscall.SIGPIPE), "stdout"},
+		{"both streams there", untilPipe, "both", false, 128 + int(syscall.SIGPIPE), "stdout"},
+		{"a log has it", "echo hi; echo x >&2", "stdout", true, 0, "stdout 5"},
+		{"stderr", "echo hi >&2; echo there >&2", "stderr", false, 0, "stderr 9"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer full.Close()
+			w := sh(t, c.script)
+			w.Output = &Output{Tag: "[1] "}
+			w.Stdout, w.Stderr = full, full
+			shown := func() string { return "" }
+			switch c.full {
+			case "stdout":
+				w.Stderr, shown = output(t)
+			case "stderr":
+				w.Stdout, shown = output(t)
+			}
+			if c.log {
+				w.Output.Log, _ = logFile(t)
+			}
+			var lost []string
+			r := mustRun(t, t.Context(), Tree{
+				Workers: []Worker{w},
+				OutputLost: func(i int, stream string, reason error, bytes int64) {
+					if i != 0 || reason != syscall.ENOSPC || bytes == 0 {
+						t.Errorf("worker %d: %v, %d bytes", i, reason, bytes)
+					}
+					lost = append(lost, fmt.Sprint(stream, " ", bytes))
+				},
+			})[0]
+			if r.ExitCode() != c.code {
+				t.Errorf("exit code %d, want %d", r.ExitCode(), c.code)
+			}
+			if len(lost) != 1 || !strings.HasPrefix(lost[0], c.lost) {
+				t.Errorf("lost %q, want %q once", lost, c.lost)
+			}
+			_, failed := errors.AsType[*OutputError](r.Err)
+			if c.code != 0 && c.code != 7 && !failed || c.code == 0 && r.Err != nil {
+				t.Errorf("error %v", r.Err)
+			}
+			shown()
+		})
+	}
+}
+
+// TestOutputNotRead: what nobody reads when nothing of the tree is left is reported.
+func TestOutputNotRead(t *testing.T) {
+	nothingLeft(t)
+	r, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer out.Close()
+	const size = 100_000
+	w := sh(t, fmt.Sprintf("head -c %d /dev/zero", size))
+	w.Stdout, w.Output = out, &Output{}
+	var lost int64
+	result := mustRun(t, t.Context(), Tree{
+		Workers: []Worker{w},
+		OutputLost: func(_ int, stream string, reason error, bytes int64) {
+			if stream != "stdout" || reason != ErrNotRead {
+				t.Errorf("%s: %v, want stdout: %v", stream, reason, ErrNotRead)
+			}
+			lost += bytes
+		},
+	})[0]
+	if result.Code != 0 || lost < size-1<<16 || lost > size {
+		t.Errorf("exit code %d, %d of %d bytes reported", result.Code, lost, size)
+	}
+}

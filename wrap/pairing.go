@@ -16,6 +16,9 @@ type Event struct {
 	Shared bool
 	// At is when this process received it.
 	At time.Time
+	// IfHandled, in Tree.Signals, withholds it from a worker that it would end, because the worker
+	// does not catch, ignore or block it, or has not started yet.
+	IfHandled bool
 }
 
 const (

@@ -5,14 +5,14 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestGroupOutsidePIDNamespace: in a new pid namespace the process group of the agent may have no
 // number. Then all processes of the tree stay in that group.
 func TestGroupOutsidePIDNamespace(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Log("only root can create a pid namespace")
-		return
+		t.Skip("only root can create a pid namespace")
 	}
 	nothingLeft(t)
 	out, l := lines(t)
@@ -31,4 +31,44 @@ func TestGroupOutsidePIDNamespace(t *testing.T) {
 	l.want("ready")
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGWINCH) // does not end unshare
 	l.inAnyOrder("agent: 28 shared=true", "window-changed")
+}
+
+// TestStopInPIDNamespace: a program in a pid namespace does not use up the grace period because the
+// kernel or unshare keeps SIGTERM from it.
+func TestStopInPIDNamespace(t *testing.T) {
+	nothingLeft(t)
+	unshare := "unshare --pid --fork --mount-proc --kill-child "
+	if os.Getuid() != 0 {
+		unshare += "--map-root-user "
+	}
+	const catches = `sh -c 'trap "echo SIGTERM; exit 3" TERM; echo ready; sleep 1000 & wait'`
+	for _, row := range []struct {
+		name   string
+		script string
+		prints []string
+	}{
+		{"none catches it", "exec " + unshare + `sh -c "echo ready; sleep 1000; :"`, nil},
+		{"process 1 catches it", "exec " + unshare + catches, []string{"SIGTERM"}},
+		{"another one catches it", "exec " + unshare + `sh -c "$0; exit 3"`, []string{"SIGTERM"}},
+		{"below a process that dies", unshare + `sh -c "echo ready; sleep 1000; :"; :`, nil},
+		{"below one that catches it", `trap 'echo outside; kill -9 $!; wait; exit' TERM
+			` + unshare + `sh -c "echo ready; sleep 1000; :" & wait`, []string{"outside"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			out, l := lines(t)
+			w := sh(t, row.script)
+			w.Stdout, w.Args = out, append(w.Args, catches)
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: longGrace})
+			l.want("ready")
+			begun := time.Now()
+			r.cancel(nil)
+			l.want(row.prints...)
+			if e := r.one(); !e.Stopped {
+				t.Errorf("%+v, want Stopped", e)
+			}
+			if took := time.Since(begun); took > longGrace/2 {
+				t.Errorf("the worker ended after %v, the grace is %v", took, longGrace)
+			}
+		})
+	}
 }

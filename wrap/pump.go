@@ -25,6 +25,7 @@ type pump struct {
 	to   *os.File        // see openSink
 	tail tail
 	last atomic.Int64 // when something was last read, in Unix nanoseconds
+	line *Line        // may be nil
 
 	once    sync.Once
 	drained chan struct{} // closed when all that the worker itself wrote has been copied
@@ -35,7 +36,7 @@ type pump struct {
 }
 
 // startPump returns a pump to the file to, and the write end of its pipe, for the worker.
-func startPump(to *os.File) (*pump, *os.File, error) {
+func startPump(to *os.File, line *Line) (*pump, *os.File, error) {
 	sink, err := openSink(to)
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +46,10 @@ func startPump(to *os.File) (*pump, *os.File, error) {
 		sink.Close()
 		return nil, nil, err
 	}
-	p := &pump{from: from, to: sink, drained: make(chan struct{}), done: make(chan struct{})}
+	p := &pump{
+		from: from, to: sink, line: line,
+		drained: make(chan struct{}), done: make(chan struct{}),
+	}
 	p.raw, _ = from.SyscallConn() // fails only without a file
 	go p.run()
 	return p, write, nil
@@ -108,7 +112,10 @@ func (p *pump) copyChunk() (n int, err error) {
 // write writes b to the destination. It returns an error if the reader has closed its end or at the
 // deadline. Other errors (a full disk) are ignored: the tail still keeps what could not be written.
 func (p *pump) write(b []byte) error {
-	_, err := p.to.Write(b)
+	n, err := p.to.Write(b)
+	if n > 0 {
+		p.line.set(b[n-1] != '\n')
+	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) ||
 		errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

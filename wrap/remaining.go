@@ -12,7 +12,7 @@ import (
 // workers that run. It is for messages: processes may start and end meanwhile.
 func Remaining() (list []Process) {
 	guards.Lock()
-	watchdogs := slices.Sorted(maps.Keys(guards.pids))
+	watchdogs := slices.Sorted(maps.Values(guards.watchdogs))
 	guards.Unlock()
 	for _, pid := range watchdogs {
 		pids, _ := procfs.Children(procfs.System, pid) // a watchdog that has ended has none

@@ -29,8 +29,8 @@ type Result struct {
 	// if Joined, it is the end of what it wrote to standard output and standard error.
 	Stderr []byte
 	Joined bool
-	// Err is why it could not be started, or ErrWatchdog if it was killed because the watchdog
-	// died; else nil.
+	// Err is why it could not be started, ErrLeaseOver, or ErrWatchdog if it was killed because the
+	// watchdog died, or an OutputError; else nil.
 	Err error
 }
 
@@ -56,6 +56,18 @@ var ErrWatchdog = errors.New("the watchdog died")
 
 // ErrLogBlocked is the reason why a log was given up that was blocked for 5 s.
 var ErrLogBlocked = errors.New("the file system did not respond for 5s")
+
+// ErrNotRead is the reason why output was not shown that nobody had read 1 s after everything had
+// ended.
+var ErrNotRead = errors.New("nothing was read for 1s")
+
+// OutputError says that some of what a worker wrote to stdout could not be shown, and is in no log.
+// If the worker itself succeeded its Code is then 1: written by itself, the output would have been
+// an error that it could see.
+type OutputError struct{ Err error }
+
+func (e *OutputError) Error() string { return "cannot write to stdout: " + e.Err.Error() }
+func (e *OutputError) Unwrap() error { return e.Err }
 
 // SurvivorError is a process of the tree that did not die of SIGKILL. The error of Run contains one
 // for each such process.

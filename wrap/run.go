@@ -36,6 +36,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		r.endCalls()
 		return r.results, nil
 	}
+	r.leased = t.Lease.use() // before its state is read
 	spec, err := r.spec()
 	if err != nil {
 		return nil, err
@@ -69,17 +70,19 @@ type run struct {
 	streams   []*os.File   // the descriptors that the spec refers to
 	own       []*os.File   // those of them that Run has opened
 	pumps     []*pump
-	states    []state       // by worker
-	results   []Result      // by worker, set before Tree.Ended is called
-	live      int           // number of workers that have not ended
-	aborted   bool          // ctx ended before the watchdog had received its workers
-	dumping   []Dump        // for the next call of Tree.Dumping
-	calls     chan func()   // of Tree.Started, Dumping, Ended and LogLost
-	endCalls  func()        // waits for the last call; then no more can be added
-	finished  bool          // the watchdog has reported Finished
-	survivors []int         // pids that it has reported before
-	reports   *subscription // to the sentinel's reports; nil without Tree.Source
-	queries   chan struct{} // requests by Tree.Source for a watchdog.QueryReply
+	states    []state         // by worker
+	results   []Result        // by worker, set before Tree.Ended is called
+	live      int             // number of workers that have not ended
+	aborted   bool            // ctx ended before the watchdog had received its workers
+	dumping   []Dump          // for the next call of Tree.Dumping
+	calls     chan func()     // of Tree.Started, Dumping, Ended, LogLost and OutputLost
+	endCalls  func()          // waits for the last call; then no more can be added
+	leased    <-chan struct{} // delivers when the lease has changed
+	leaseOver bool            // the watchdog ends the tree because of that
+	finished  bool            // the watchdog has reported Finished
+	survivors []int           // pids that it has reported before
+	reports   *subscription   // to the sentinel's reports; nil without Tree.Source
+	queries   chan struct{}   // requests by Tree.Source for a watchdog.QueryReply
 }
 
 // state is what Run knows about a worker.
@@ -87,7 +90,9 @@ type state struct {
 	pump      *pump     // nil without Worker.Capture
 	tail      *tee.Tail // of stderr, or of stdout and stderr; nil without Worker.Output
 	joined    bool
-	drained   chan struct{} // closed when all that the worker itself wrote has been copied
+	logged    bool             // there is a log, and it has not been given up
+	drained   [2]chan struct{} // closed when all that the worker itself wrote to a stream was copied
+	lost      error            // why some of its stdout was not shown, before drained[0] was closed
 	pid       int
 	startedAt time.Time // shortly before its start; zero if it was not started
 	ended     bool
@@ -103,7 +108,7 @@ func newRun(t *Tree) *run {
 		states:    make([]state, n),
 		results:   make([]Result, n),
 		live:      n,
-		calls:     make(chan func(), 5*n),
+		calls:     make(chan func(), 7*n),
 		queries:   make(chan struct{}, maxSignals),
 	}
 	// The calls are made in a goroutine of their own, so that they do not delay the supervision.
@@ -127,7 +132,7 @@ const outputWait = time.Minute
 // supervise forwards signals and orders to the watchdog and handles its records until it has ended.
 func (r *run) supervise(ctx context.Context) {
 	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
-	dumpStacks := r.tree.DumpStacks
+	dumpStacks, startNow := r.tree.DumpStacks, r.tree.StartNow
 	if limit := r.tree.FrozenLimit; limit > 0 {
 		r.guard.order(watchdog.Record{Kind: watchdog.LimitFreeze, A: int64(limit)})
 	}
@@ -159,6 +164,9 @@ func (r *run) supervise(ctx context.Context) {
 			r.guard.order(watchdog.Record{Kind: watchdog.Query})
 		case <-ended:
 			ended, late = nil, r.guard.stop(ctx, r.tree.Grace)
+		case <-startNow:
+			startNow = nil
+			r.guard.order(watchdog.Record{Kind: watchdog.StartNow})
 		case <-dumpStacks:
 			dumpStacks = nil
 			r.guard.order(watchdog.Record{Kind: watchdog.DumpStacks})
@@ -166,6 +174,11 @@ func (r *run) supervise(ctx context.Context) {
 			kill, ended = nil, nil
 			r.guard.order(watchdog.Record{Kind: watchdog.Kill})
 			late = time.After(watchdog.KillWait + lateMargin)
+		case <-r.leased:
+			if r.orderLease() {
+				kill, ended = nil, nil
+				late = time.After(watchdog.KillWait + lateMargin)
+			}
 		case <-changed:
 			frozen = r.guard.childChanged(frozen)
 		case <-frozen:

@@ -29,13 +29,36 @@ func TestStartAt(t *testing.T) {
 	}
 }
 
+// TestStartNow: workers that wait for their time start when they no longer need to, and those that
+// come after the order do not wait.
+func TestStartNow(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		nothingLeft(t)
+		now, started := make(chan struct{}), make(chan int, 3)
+		if early {
+			close(now)
+		}
+		tree := Tree{Workers: []Worker{sh(t, ""), sh(t, ""), sh(t, "")}, StartNow: now}
+		tree.Workers[1].StartAt = time.Now().Add(time.Hour)
+		tree.Workers[2].StartAt = time.Now().Add(time.Hour)
+		tree.Started = func(i, _ int) { started <- i }
+		r := begin(t, tree)
+		if <-started; !early {
+			close(now)
+		}
+		if results, err := r.wait(); err != nil || results[2].PID == 0 || results[2].Code != 0 {
+			t.Errorf("Run = %+v, %v, want that all ran", results, err)
+		}
+	}
+}
+
 // TestEndBeforeStartAt: while a worker waits for its time, the end of another one is reported at
 // once, with the end of its stderr, and the tree can be stopped at once.
 func TestEndBeforeStartAt(t *testing.T) {
 	killWatchdog := func(*running) {
 		guards.Lock()
 		defer guards.Unlock()
-		for pid := range guards.pids {
+		for _, pid := range guards.watchdogs {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	sweepInterval = time.Millisecond
 )
 
-// children returns the children of this process except its watchdogs.
+// children returns the children of this process except its guards.
 func children() (map[int]bool, error) {
 	set := map[int]bool{}
 	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
@@ -33,7 +33,7 @@ func children() (map[int]bool, error) {
 	defer guards.Unlock()
 	pids, err := procfs.Children(procfs.System, os.Getpid())
 	for _, pid := range pids {
-		if !guards.pids[pid] {
+		if !isGuard(pid) {
 			set[pid] = true
 		}
 	}

@@ -30,6 +30,9 @@ type Worker struct {
 	// LastOutput, if set, tells when the worker has last written something that Capture or Output
 	// keeps for Result.Stderr.
 	LastOutput *LastOutput
+	// Line, if set, knows whether what Capture or Output has written to Stderr ends within a line.
+	// Workers with the same Stderr share it.
+	Line *Line
 	// StartAt delays the start of this worker, and of those after it, until this time. The zero
 	// value does not.
 	StartAt time.Time
@@ -63,6 +66,11 @@ type Tree struct {
 	// reason, which may be ErrLogBlocked, and 0; and once more at the end, with the number of bytes
 	// that the worker has written and that are not in the log.
 	LogLost func(i int, reason error, bytes int64)
+	// OutputLost, if set, is called in the same way if some of the output of worker i could not be
+	// shown although it has a reader: once for each stream, "stdout" or "stderr", at its end, with
+	// the first reason, which may be ErrNotRead, and the number of bytes. Without a log the worker
+	// gets SIGPIPE or EPIPE when it goes on writing to stdout, and OutputError if it succeeds.
+	OutputLost func(i int, stream string, reason error, bytes int64)
 
 	// Source, if set, learns while Run lasts which of its signals the workers have received too,
 	// and Result.GroupSignal is set. That needs one more process of about 0.3 MB, the sentinel.
@@ -78,6 +86,11 @@ type Tree struct {
 	// longer together with its workers (Ctrl-Z, SIGSTOP to its process group), or by a debugger.
 	FrozenLimit time.Duration
 
+	// Lease, if set, limits how long the workers may run without a renewal. When it is over they
+	// receive SIGTERM, and LeaseGrace later everything is killed.
+	Lease      *Lease
+	LeaseGrace time.Duration
+
 	// Crash is what the watchdog does if this process ends before the tree has.
 	Crash Crash
 
@@ -86,6 +99,8 @@ type Tree struct {
 	// signal, once, when it has. Run receives from Signals until nothing of the tree is left. May be
 	// nil.
 	Signals <-chan Event
+	// StartNow, when closed, starts the workers whose StartAt has not come. May be nil.
+	StartNow <-chan struct{}
 	// DumpStacks, when closed, sends SIGABRT to workers that ignore SIGTERM and catch SIGABRT, as
 	// Python's faulthandler does: they print their stacks and die. For use shortly before something
 	// else kills them. May be nil.
@@ -116,6 +131,9 @@ func (t *Tree) check() error {
 	}
 	if t.Grace < 0 {
 		return fmt.Errorf("cannot run a tree: negative grace %v", t.Grace)
+	}
+	if t.LeaseGrace < 0 {
+		return fmt.Errorf("cannot run a tree: negative grace %v after a lease", t.LeaseGrace)
 	}
 	for i, w := range t.Workers {
 		if w.Path == "" {

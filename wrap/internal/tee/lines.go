@@ -2,6 +2,7 @@ package tee
 
 import (
 	"bytes"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -15,7 +16,15 @@ type lines struct {
 
 	part []byte // the begin of a line that is not complete and has not been shown
 	out  []byte // what is to be written next
+	own  int    // how many bytes of out are of the stream: neither of tags nor an added end
 	open bool   // the last byte that was shown was not the end of a line
+
+	shown int64 // how many bytes of the stream have been written, by sync/atomic
+}
+
+// A writer shows the lines: a *Screen.
+type writer interface {
+	write(b []byte) (written int, errno syscall.Errno)
 }
 
 // maxHeld limits how much of a line is held. A longer one is shown in parts.
@@ -23,7 +32,7 @@ const maxHeld = 1 << 20
 
 // write shows b, and with last also what has been held. A last line that is incomplete then gets
 // its end, because others follow it.
-func (l *lines) write(to *Screen, b []byte, last bool) (errno syscall.Errno) {
+func (l *lines) write(to writer, b []byte, last bool) (errno syscall.Errno) {
 	for len(b) > 0 && errno == 0 {
 		n, complete := l.next(b)
 		line := b[:n]
@@ -36,6 +45,7 @@ func (l *lines) write(to *Screen, b []byte, last bool) (errno syscall.Errno) {
 	}
 	if last && errno == 0 && l.hold && (len(l.part) > 0 || l.open) {
 		errno = l.add(to, []byte{'\n'}, true)
+		l.own--
 	}
 	if errno == 0 {
 		errno = l.flush(to)
@@ -63,7 +73,7 @@ func (l *lines) next(b []byte) (n int, complete bool) {
 }
 
 // add adds what has been held and the rest of the line to what is written next.
-func (l *lines) add(to *Screen, rest []byte, complete bool) (errno syscall.Errno) {
+func (l *lines) add(to writer, rest []byte, complete bool) (errno syscall.Errno) {
 	if len(l.out) > 0 && len(l.out)+len(l.tag)+len(l.part)+len(rest) > l.max {
 		errno = l.flush(to)
 	}
@@ -71,15 +81,19 @@ func (l *lines) add(to *Screen, rest []byte, complete bool) (errno syscall.Errno
 		l.out = append(l.out, l.tag...)
 	}
 	l.out = append(append(l.out, l.part...), rest...)
+	l.own += len(l.part) + len(rest)
 	l.part, l.open = l.part[:0], !complete
 	return errno
 }
 
-func (l *lines) flush(to *Screen) (errno syscall.Errno) {
+func (l *lines) flush(to writer) (errno syscall.Errno) {
 	if len(l.out) > 0 {
-		errno = to.write(l.out)
+		added := len(l.out) - l.own
+		var written int
+		written, errno = to.write(l.out)
+		atomic.AddInt64(&l.shown, int64(max(0, written-added)))
 	}
-	if l.out = l.out[:0]; cap(l.out) > maxHeld {
+	if l.out, l.own = l.out[:0], 0; cap(l.out) > maxHeld {
 		l.out = nil
 	}
 	return errno

@@ -56,14 +56,19 @@ func NewScreen(fd int, relayed bool) *Screen {
 	return s
 }
 
-func (s *Screen) write(b []byte) syscall.Errno {
+func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, errno := writeAll(s.fd, b)
+	written, errno = writeAll(s.fd, b)
 	if s.writes.Add(1); s.rest.Nsec > 0 {
 		_ = syscall.Nanosleep(&s.rest, nil)
 	}
-	return errno
+	return written, errno
+}
+
+// gone tells whether errno says that nobody reads the screen any more.
+func (s *Screen) gone(errno syscall.Errno) bool {
+	return errno == syscall.EPIPE || errno == syscall.ECONNRESET || errno == syscall.EIO && s.terminal
 }
 
 // writeAll writes b with one write, unless the kernel takes only a part of it, and returns how much

@@ -11,11 +11,11 @@ import (
 const TailSize = 64 << 10
 
 // TailFile is the size of the file that holds a Tail.
-const TailFile = TailSize + 16
+const TailFile = TailSize + 24
 
 // Tail keeps the end of a stream in memory that two processes share: byte n of the stream at n
-// modulo TailSize, then the length of the stream, and when the last byte was written, in Unix
-// nanoseconds. The zero value keeps nothing.
+// modulo TailSize, then the length of the stream, when the last byte was written, in Unix
+// nanoseconds, and whether what is shown of it ends within a line. The zero value keeps nothing.
 type Tail struct{ memory []byte }
 
 // MapTail returns the Tail in the file fd, which has TailFile bytes, 0 before the first write.
@@ -27,6 +27,23 @@ func MapTail(fd int) (Tail, error) {
 
 func (t Tail) length() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize])) }
 func (t Tail) last() *int64    { return (*int64)(unsafe.Pointer(&t.memory[TailSize+8])) }
+
+func (t Tail) within() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize+16])) }
+
+// setWithin records whether what has been shown ends within a line.
+func (t Tail) setWithin(line bool) {
+	if t.memory == nil {
+		return
+	}
+	v := uint64(0)
+	if line {
+		v = 1
+	}
+	atomic.StoreUint64(t.within(), v)
+}
+
+// EndLine reports whether what has been shown ends within a line, which the caller then ends.
+func (t Tail) EndLine() bool { return atomic.SwapUint64(t.within(), 0) == 1 }
 
 // Write appends b.
 func (t Tail) Write(b []byte) {

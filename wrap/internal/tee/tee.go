@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -29,12 +30,17 @@ type Tee struct {
 	Tag  string  // in front of each line that is shown
 	Hold bool    // shows a line when it is complete, because other workers write to the same screen
 	Tail Tail    // keeps the end; the zero value keeps nothing
+	Vain bool    // closes the pipe if the output can neither be shown nor is in Log
 
 	// Drained is called once, when all that a worker that has ended wrote itself has been copied.
 	Drained func()
 	// Lost is called when the log file is given up, with 0 bytes and the reason, which is 0 if it
 	// blocked for LogWait; and once more at the end, with the number of bytes that are not in it.
 	Lost func(reason syscall.Errno, bytes int64)
+	// Hidden is called once, at the end, if some of the output could not be shown although somebody
+	// reads what is: with the number of bytes and the first reason, 0 if nothing was read for
+	// showWait. With Vain it is called before Drained.
+	Hidden func(reason syscall.Errno, bytes int64)
 
 	mu      sync.Mutex
 	turn    int    // which goroutine copies; others have been left behind
@@ -47,8 +53,11 @@ type Tee struct {
 	target  int64 // Drained is called when copied has reached it; -1 before the worker's end
 	reason  syscall.Errno
 	lost    int64 // bytes that are not in Log; -1 while Log is in use
-	closing bool  // nothing will be written to the pipe any more
-	atEnd   bool  // of the pipe
+	hidden  bool  // some could not be shown
+	why     syscall.Errno
+	unread  int  // bytes that were in the pipe when it was closed
+	closing bool // nothing will be written to the pipe any more
+	atEnd   bool // of the pipe
 	done    chan struct{}
 }
 
@@ -147,6 +156,9 @@ func (t *Tee) perform(turn int, s stage) bool {
 		n, errno = writeAll(log, chunk)
 	case s == showing && show != nil:
 		errno = t.lines.write(show, chunk, last)
+		if len(chunk) > 0 || !t.lines.open { // at the end of the stream nothing may be written
+			t.Tail.setWithin(t.lines.open)
+		}
 	}
 
 	hangs.Stop()
@@ -160,8 +172,11 @@ func (t *Tee) perform(turn int, s stage) bool {
 		return false
 	case s == logging && errno != 0:
 		t.giveUpLog(errno, int64(len(chunk)-n))
-	case errno == syscall.EPIPE, errno == syscall.ECONNRESET:
-		t.readerGone()
+	case errno != 0 && show.gone(errno):
+		t.Show = nil
+		t.endInVain()
+	case errno != 0:
+		t.hide(errno)
 	}
 	t.step++
 	return true
@@ -198,6 +213,7 @@ func (t *Tee) giveUp(step int) func() {
 			time.AfterFunc(showWait, t.giveUp(step))
 			return
 		default:
+			t.hide(0)
 			t.Show = nil
 		}
 		t.turn++
@@ -211,12 +227,29 @@ func (t *Tee) giveUpLog(reason syscall.Errno, bytes int64) {
 	t.Lost(reason, 0)
 }
 
-// readerGone is called when nobody reads any more what is shown. Without a log file the pipe is
-// closed, so that the worker gets SIGPIPE as if it wrote to that reader itself.
-func (t *Tee) readerGone() {
-	t.Show = nil
+// hide is called when some of the output could not be shown. The next is tried again, unless the
+// pipe is closed: a worker that wrote to a full disk itself would get an error.
+func (t *Tee) hide(reason syscall.Errno) {
+	if !t.hidden {
+		t.hidden, t.why = true, reason
+	}
+	if t.Vain && reason != 0 {
+		t.endInVain()
+	}
+}
+
+// endInVain closes the pipe if there is no log file, so that the worker gets SIGPIPE.
+func (t *Tee) endInVain() {
 	if t.Log < 0 || t.lost >= 0 {
-		t.atEnd = true
+		t.atEnd, t.unread = true, inPipe(t.From)
+	}
+}
+
+// reportHidden calls Hidden if there is something to report.
+func (t *Tee) reportHidden() {
+	bytes := t.read + int64(t.unread) - atomic.LoadInt64(&t.lines.shown)
+	if t.hidden && bytes > 0 {
+		t.Hidden(t.why, bytes)
 	}
 }
 
@@ -228,6 +261,9 @@ func (t *Tee) finish(turn int) (last bool) {
 		return true
 	}
 	t.copied, t.stage = t.read, waiting
+	if t.atEnd {
+		t.reportHidden()
+	}
 	t.checkDrained()
 	if !t.atEnd {
 		return false

@@ -40,24 +40,34 @@ func (f *freeze) untilCheck(t time.Time) time.Duration {
 // the socket then ends the tree.
 func (w *watchdog) checkAgent(now time.Time) {
 	f := &w.freeze
-	if f.limit == 0 || f.untilCheck(now) > 0 {
-		return
+	if f.limit == 0 || f.untilCheck(now) > 0 || w.phase == stopping && w.lease.over() {
+		return // the tree ends, and with it the agent: killFrozenAgent
 	}
 	f.checked = now
-	if syscall.Getppid() != f.agent || !Stopped(f.agent) || w.suspended() {
+	if !f.frozen() || w.suspended() {
 		f.checks = 0
 		return
 	}
 	if f.checks++; f.checks > checksPerLimit { // none of them while this process was stopped
-		_ = syscall.Kill(f.agent, syscall.SIGKILL) // as the parent of this process it has not ended
+		_ = syscall.Kill(f.agent, syscall.SIGKILL)
 	}
+}
+
+// frozen reports whether the agent is stopped. It has not ended: it is the parent of the holder, or
+// if that has been killed of this process.
+func (f *freeze) frozen() bool {
+	parent := syscall.Getppid()
+	if holder, err := procfs.Read(procfs.System, parent); err == nil && parent != f.agent {
+		parent = holder.Parent
+	}
+	return parent == f.agent && Stopped(f.agent)
 }
 
 // suspended reports whether somebody has stopped the whole job of this node, to continue it later:
 // its process group, with the sentinel, by SIGSTOP, or all workers (Ctrl-Z), after which the agent
 // stops itself.
 func (w *watchdog) suspended() bool {
-	runs := func(e *worker) bool { return !e.suspended }
+	runs := func(e *worker) bool { return !e.suspended || w.lease.stopped[e.pid] != 0 }
 	return w.sentinel.pid != 0 && Stopped(w.sentinel.pid) ||
 		len(w.workers) > 0 && !slices.ContainsFunc(w.workers, runs)
 }

@@ -30,7 +30,13 @@ func (o *outputs) open(i int, s Worker, files []int) (writeEnds []int, err error
 			return writeEnds, err
 		}
 		writeEnds = append(writeEnds, write)
-		p := &tee.Tee{From: read, Log: Null, Tag: s.Output.Tag, Hold: s.Output.Hold}
+		p := &tee.Tee{
+			From: read, Log: Null, Tag: s.Output.Tag, Hold: s.Output.Hold, Vain: n == 0,
+			Drained: func() { tell(Record{Kind: Drained, Index: i, A: int64(n)}) },
+			Hidden: func(reason syscall.Errno, bytes int64) {
+				tell(Record{Kind: OutputLost, Index: i, A: int64(reason), B: bytes, C: int64(n)})
+			},
+		}
 		if p.Show, err = o.screen(at, s.Output.Relayed, files); err != nil {
 			return writeEnds, err
 		}
@@ -60,7 +66,6 @@ func (o *outputs) screen(at int, relayed bool, files []int) (*tee.Screen, error)
 
 // keep lets the pump of stderr of worker i, or of both streams, keep what it copies.
 func keep(p *tee.Tee, i int, o Output, files []int) (err error) {
-	p.Drained = func() { tell(Record{Kind: Drained, Index: i}) }
 	p.Lost = func(reason syscall.Errno, bytes int64) {
 		tell(Record{Kind: LogLost, Index: i, A: int64(reason), B: bytes})
 	}

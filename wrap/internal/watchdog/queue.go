@@ -18,6 +18,13 @@ type queue struct {
 // untilNext is how long the first worker must still wait.
 func (q *queue) untilNext() time.Duration { return max(0, q.spec[0].StartAt-Monotonic()) }
 
+// startNow lets no worker wait any longer.
+func (q *queue) startNow() {
+	for i := range q.spec {
+		q.spec[i].StartAt = 0
+	}
+}
+
 // pop removes the first worker. After the last one it closes the descriptors, so that pipes end
 // when the workers do.
 func (q *queue) pop() {
@@ -34,7 +41,7 @@ func (w *watchdog) startNext() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := &w.queue
-	if len(q.spec) == 0 || q.untilNext() > 0 {
+	if len(q.spec) == 0 || q.untilNext() > 0 || w.lease.over() {
 		return
 	}
 	w.startWorker(q.next, q.spec[0], q.group, q.files)

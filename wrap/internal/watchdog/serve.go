@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"rdzv/internal/procfs"
+	"rdzv/internal/boottime"
 )
 
 // Two threads wait, each in its own system call: one for children, one for the agent's orders. Each
@@ -74,7 +74,9 @@ func (w *watchdog) step(order Record, scan bool) {
 		w.dumpStacks()
 	}
 	w.checkAgent(now)
+	w.checkLease()
 	if w.advance(now, scan) {
+		w.killFrozenAgent()
 		tell(Record{Kind: Finished})
 		w.outputs.close()
 		w.awaitTrace()
@@ -86,8 +88,7 @@ func (w *watchdog) step(order Record, scan bool) {
 // has open, until the write returns. So the descriptors are closed first: the agent then sees the
 // end of this process, and a launcher that of the output.
 func exit() {
-	const closeRange, all = 436, 1<<32 - 1 // Linux 5.9
-	syscall.Syscall(closeRange, 0, all, 0)
+	closeFiles()
 	os.Exit(0)
 }
 
@@ -96,12 +97,15 @@ func (w *watchdog) handle(r Record) {
 	w.reap() // what ended before the order did not end because of it
 	switch r.Kind {
 	case Signal:
+		s := syscall.Signal(r.A)
 		for _, e := range w.workers {
-			if e.startedAt >= time.Duration(r.B) {
-				e.send(syscall.Signal(r.A))
+			if e.startedAt >= time.Duration(r.B) && (r.C == 0 || !e.diesOf(s)) {
+				e.send(s)
 			}
 		}
-		w.queue.missed |= 1 << (r.A - 1)
+		if r.C == 0 {
+			w.queue.missed |= 1 << (r.A - 1)
+		}
 	case AlreadySignalled:
 		w.markSignalled(time.Duration(r.A), syscall.Signal(r.B))
 	case Stop:
@@ -114,6 +118,10 @@ func (w *watchdog) handle(r Record) {
 		w.enter(killing, KillWait)
 	case Query:
 		w.sentinel.mark(QueryReply)
+	case Renew:
+		w.renew(time.Duration(r.A), time.Duration(r.B))
+	case StartNow:
+		w.queue.startNow()
 	case LimitFreeze:
 		w.freeze.limit = time.Duration(r.A)
 	}
@@ -127,34 +135,34 @@ func (w *watchdog) markSignalled(at time.Duration, s syscall.Signal) {
 		if e.startedAt >= at {
 			continue
 		}
-		sets, err := procfs.ReadSignals(procfs.System, e.pid)
-		dies := err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
-		e.signalled = e.signalled || !dies
+		e.signalled = e.signalled || !e.diesOf(s)
 	}
 }
 
 // untilTimer is the time until the next start of a worker or, while the tree is being stopped,
 // until the next search for orphans: the kernel reports the end of a child but not that this
 // process has adopted one. While SIGABRT is announced it is the time until that, else until the
-// next check of the agent. It is nil if there is none.
+// next check of the agent or of the lease. It is nil if there is none.
 func (w *watchdog) untilTimer() *syscall.Timeval {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var wait time.Duration
+	wait, leased := w.lease.untilCheck()
 	switch {
 	case w.phase == killing:
 		wait = time.Until(w.scanned.Add(2 * time.Millisecond))
 	case w.phase != running:
 		wait = time.Until(w.scanned.Add(10 * time.Millisecond))
 	case !w.dumpAt.IsZero():
-		wait = time.Until(w.dumpAt)
-	case len(w.queue.spec) > 0:
-		wait = w.queue.untilNext()
+		wait = min(wait, time.Until(w.dumpAt))
+	case len(w.queue.spec) > 0 && !w.held():
+		wait = min(wait, w.queue.untilNext())
 	case w.freeze.limit > 0:
-		wait = w.freeze.untilCheck(time.Now())
-	default:
+		wait = min(wait, w.freeze.untilCheck(time.Now()))
+	case !leased:
+		w.lease.wakeBy = 0
 		return nil
 	}
+	w.lease.wakeBy = boottime.Now() + wait
 	t := syscall.NsecToTimeval(int64(max(0, wait)))
 	return &t
 }

@@ -38,8 +38,10 @@ const Null = -1
 
 // Spec is what the watchdog starts, and what it does if the agent crashes.
 type Spec struct {
-	Workers []Worker
-	Crash   Crash
+	Workers    []Worker
+	Crash      Crash
+	LeaseUntil time.Duration // this and the next one as in Renew
+	LeaseGrace time.Duration
 }
 
 // Bytes encodes s.
@@ -48,6 +50,8 @@ func (s Spec) Bytes() []byte {
 	b = appendInt(b, s.Crash.Stderr)
 	b = appendString(b, s.Crash.Path)
 	b = appendString(b, s.Crash.Line)
+	b = appendInt(b, int(s.LeaseUntil))
+	b = appendInt(b, int(s.LeaseGrace))
 	b = appendInt(b, len(s.Workers))
 	for _, w := range s.Workers {
 		b = appendString(b, w.Path)
@@ -75,6 +79,7 @@ var ErrSpec = errors.New("malformed spec")
 func ParseSpec(b []byte) (s Spec, err error) {
 	r := reader{rest: b}
 	s.Crash = Crash{Trace: r.int(), Stderr: r.int(), Path: r.string(), Line: r.string()}
+	s.LeaseUntil, s.LeaseGrace = time.Duration(r.int()), time.Duration(r.int())
 	for range r.count() {
 		w := Worker{Path: r.string(), Dir: r.string(), Args: r.strings(), Env: r.strings()}
 		for i := range w.Files {

@@ -83,8 +83,8 @@ func (w *watchdog) startWorker(i int, s Worker, group int, files []int) {
 			Sys: &syscall.SysProcAttr{
 				Setpgid: group != 0,
 				Pgid:    group,
-				// For the case that agent and watchdog are killed at the same time (pkill -9 rdzv).
-				// The signal is tied to the thread that forks: the main thread, which ends with the
+				// For the case that agent, holder and watchdog are killed at the same time. The
+				// signal is tied to the thread that forks: the main thread, which ends with the
 				// process.
 				Pdeathsig: syscall.SIGKILL,
 			},

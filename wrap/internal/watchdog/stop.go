@@ -13,10 +13,15 @@ func (w *watchdog) stop(grace time.Duration, stacks bool) {
 	if w.phase != running {
 		return
 	}
+	if w.held() { // it would have to run to end by itself
+		w.enter(killing, KillWait)
+		return
+	}
 	w.enter(stopping, grace)
 	for _, e := range w.workers {
 		switch {
 		case e.signalled:
+			e.delivered = true
 			e.wake()
 		case stacks && e.prepareDump(false):
 			e.end(syscall.SIGABRT)
@@ -85,6 +90,7 @@ func (w *watchdog) advance(now time.Time, scan bool) (done bool) {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
+		w.stopInits(now, orphans)
 	case w.phase == stopping && w.announceDump(false):
 		w.enter(dumping, AnnounceWait+DumpWait) // dumpStacks changes that
 	case w.phase == killing && late:

@@ -39,7 +39,9 @@ type watchdog struct {
 	workers  []*worker  // those that run, in the order of their start
 	sentinel sentinel
 	freeze   freeze
+	lease    lease
 	sentTerm map[int]bool // orphans that have received SIGTERM
+	inits    inits
 	phase    phase
 	deadline time.Time // end of the phase
 	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
@@ -109,7 +111,9 @@ func (w *watchdog) childChanged(pid int, status syscall.WaitStatus) {
 		}
 		w.workers = slices.Delete(w.workers, at, at+1)
 		w.outputs.workerEnded(e.index)
-	case e.suspended:
+	case !e.suspended:
+		w.lease.continued()
+	default:
 		r.Kind, r.A = Suspended, int64(status.StopSignal())
 	}
 	tell(r)

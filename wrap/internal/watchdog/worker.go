@@ -15,6 +15,7 @@ type worker struct {
 	startedAt time.Duration // Monotonic, before its start
 	suspended bool          // stopped by a signal, as in job control
 	signalled bool          // it has received a signal to end
+	delivered bool          // it had when the tree was to be stopped, with its process group
 	prepared  bool          // it has received SIGABRT, or is about to
 	announced bool          // it is about to receive SIGABRT
 }
@@ -63,6 +64,12 @@ func (e *worker) prepareDump(ignoringTerm bool) bool {
 func (e *worker) ignoresTerm() bool {
 	sets, _ := procfs.ReadSignals(procfs.System, e.pid)
 	return sets.Ignored.Has(syscall.SIGTERM)
+}
+
+// diesOf reports whether s, whose default action is to end a process, ends the worker.
+func (e *worker) diesOf(s syscall.Signal) bool {
+	sets, err := procfs.ReadSignals(procfs.System, e.pid)
+	return err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(s)
 }
 
 // disableCore keeps pid from writing a core file: after faulthandler has printed the stacks it

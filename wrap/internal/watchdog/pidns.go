@@ -1,0 +1,85 @@
+package watchdog
+
+import (
+	"syscall"
+	"time"
+
+	"rdzv/internal/procfs"
+)
+
+// The kernel does not deliver SIGTERM to process 1 of a pid namespace unless that process catches
+// it (kill(2)), and unshare --fork blocks it. So a program in such a namespace may not learn that
+// it is to end, whatever is sent to its worker, and would use up the whole grace period.
+
+// inits is what the watchdog knows about the namespaces of its tree.
+type inits struct {
+	seen  map[int]bool // their first processes that have been stopped, by pid
+	at    time.Time    // the next search for others
+	pause time.Duration
+}
+
+// The pauses between searches double: most workers end before the first one.
+const (
+	firstInitPause = 20 * time.Millisecond
+	maxInitPause   = time.Second
+)
+
+// stopInits ends the namespaces whose first process has not been stopped before: with SIGTERM for
+// the processes that catch it, or if there is none with SIGKILL for the first one, and thus for
+// all. It leaves those to their ancestors in the tree that catch SIGTERM.
+func (w *watchdog) stopInits(now time.Time, orphans []int) {
+	if w.inits.pause == 0 {
+		w.inits = inits{map[int]bool{}, now, firstInitPause}
+	}
+	if now.Before(w.inits.at.Add(w.inits.pause)) {
+		return
+	}
+	w.inits.at, w.inits.pause = now, min(2*w.inits.pause, maxInitPause)
+	for _, e := range w.workers {
+		w.stopInitsBelow(e.pid, e.delivered)
+	}
+	for _, pid := range orphans {
+		w.stopInitsBelow(pid, false)
+	}
+}
+
+// stopInitsBelow does so for pid and its descendants. delivered says that the process group has
+// received a signal to end.
+func (w *watchdog) stopInitsBelow(pid int, delivered bool) {
+	sets, err := procfs.ReadSignals(procfs.System, pid)
+	switch {
+	case err != nil || w.inits.seen[pid]:
+		return
+	case sets.Init:
+		w.inits.seen[pid] = true
+		catching := catchers(pid)
+		if len(catching) == 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for _, pid := range catching {
+			if group, _ := syscall.Getpgid(pid); !delivered || group != w.queue.group {
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+		}
+		return
+	case sets.Caught.Has(syscall.SIGTERM):
+		return
+	}
+	children, _ := procfs.Children(procfs.System, pid)
+	for _, child := range children {
+		w.stopInitsBelow(child, delivered)
+	}
+}
+
+// catchers lists which of pid and its descendants catch SIGTERM, without the descendants of these.
+func catchers(pid int) (list []int) {
+	sets, err := procfs.ReadSignals(procfs.System, pid)
+	if err == nil && sets.Caught.Has(syscall.SIGTERM) {
+		return []int{pid}
+	}
+	children, _ := procfs.Children(procfs.System, pid)
+	for _, child := range children {
+		list = append(list, catchers(child)...)
+	}
+	return list
+}
