@@ -44,7 +44,7 @@ func worldOf(members []Member, seats map[string]Seat) World {
 	}
 	first := tasks[0]
 	w.MasterAddr = masterAddr(first, members, w.Nodes)
-	w.MasterPort = first.MasterPort
+	w.MasterPort, w.HeadStart = first.MasterPort, first.HeadStart
 	w.Layout = layoutOf(nodesOf(tasks), seats)
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
 		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank

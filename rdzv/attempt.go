@@ -28,7 +28,7 @@ type Restart struct {
 // before.
 type latest struct {
 	Attempt  int               `json:"attempt"`
-	Delay    time.Duration     `json:"delay,omitempty"` // as in Restart
+	Delay    time.Duration     `json:"delay,omitempty"` // before its workers start
 	Began    time.Time         `json:"began"`           // when the first world was published
 	Failures []restart.Failure `json:"failures"`
 }
@@ -48,7 +48,7 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 		return nil, d, err
 	}
 	next.previous, next.failures, next.began = l.keys, l.failures, l.began
-	next.startAt, next.gone = time.Now().Add(d.Delay), l.gone
+	next.startAt, next.clearAt, next.gone = time.Now().Add(d.Delay), l.clearAt, l.gone
 	for _, m := range l.remaining() {
 		next.addMember(&memberState{Member: m.Member, seat: m.seat, away: true, lost: m.lost,
 			withdrawn: m.withdrawn})
@@ -67,8 +67,9 @@ func (l *Leader) ofNextAttempt(ctx context.Context) (*Leader, error) {
 		return NewLeader(ctx, l.client, config)
 	}
 	next := newLeader(l.client, l.run.ofAttempt(config.Attempt), config)
-	next.run, next.candidate, next.lease = l.run, l.candidate, l.lease
+	next.run, next.candidate, next.lease, next.leaseTTL = l.run, l.candidate, l.lease, l.leaseTTL
 	next.events, next.cancel, l.cancel = l.events, l.cancel, func() {}
+	next.missing, next.returned, next.returnTime = l.missing, l.returned, l.returnTime
 	return next, nil
 }
 
@@ -101,7 +102,7 @@ func (l *Leader) decide() restart.Decision {
 	case v.LastLine:
 	case v.Held > 0, slices.ContainsFunc(l.joined, lost): // it has probably lost its connection
 	default:
-		f.Message = v.Text
+		f.Message = restart.Essence(v.Text, v.Rank, v.LocalRank, v.PID)
 	}
 	l.failures = append(l.failures, f)
 	return policy.Decide(l.failures)
@@ -112,7 +113,9 @@ func (l *Leader) decide() restart.Decision {
 // joining.
 func (l *Leader) forgetPrevious(ctx context.Context) error {
 	k := l.previous
-	over, err := l.client.Get(ctx, k.settled(), clientv3.WithKeysOnly())
+	over, err := again(ctx, func() (*clientv3.GetResponse, error) {
+		return l.client.Get(ctx, k.settled(), clientv3.WithKeysOnly())
+	})
 	if err == nil {
 		end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(k.prefix))
 		ops := []clientv3.Op{clientv3.OpDelete(k.prefix, end)}

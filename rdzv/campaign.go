@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"rdzv/rdzv/internal/lease"
 )
 
 // errDeposed means that this agent's lease has expired, so that another agent leads.
@@ -31,6 +28,14 @@ func (c candidate) stands() clientv3.Cmp {
 // commit executes a transaction of the leader. It returns errDeposed, without any change, if this
 // agent is not the leader any more.
 func (l *Leader) commit(ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op) error {
+	_, err := l.commitIf(ctx, ifs, then...)
+	return err
+}
+
+// commitIf is commit, and tells whether the conditions were true.
+func (l *Leader) commitIf(
+	ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op,
+) (done bool, err error) {
 	var otherwise []clientv3.Op
 	if l.candidate.key != "" {
 		ifs = append(ifs, l.candidate.stands())
@@ -38,13 +43,13 @@ func (l *Leader) commit(ctx context.Context, ifs []clientv3.Cmp, then ...clientv
 	}
 	answer, err := commit(ctx, l.client, ifs, then, otherwise)
 	if err != nil || answer.Succeeded || l.candidate.key == "" {
-		return err
+		return err == nil && answer.Succeeded, err
 	}
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 || found[0].CreateRevision != l.candidate.revision {
-		return errDeposed
+		return false, errDeposed
 	}
-	return nil
+	return false, nil
 }
 
 // put puts a value that exists as long as the job.
@@ -54,15 +59,17 @@ func (l *Leader) put(key, value string) clientv3.Op {
 
 // campaign leads the job as soon as this agent is the first one, until it leaves.
 func (l *leased) campaign() {
-	c, before, err := l.awaitTurn(l.current)
-	if err == nil {
-		err = l.lead(l.current, c, before)
+	err := errDeposed
+	for errors.Is(err, errDeposed) && l.current.Err() == nil { // it may have registered again
+		var c candidate
+		var before []Member
+		if c, before, err = l.awaitTurn(l.current); err == nil {
+			err = l.lead(l.current, c, before)
+			l.leads.Store(!errors.Is(err, errDeposed))
+		}
 	}
-	if !errors.Is(err, lease.ErrSilent) { // which has nothing to do with leading
-		err = fmt.Errorf("cannot lead job %q: %w", l.config.Job, err)
-	}
-	if l.current.Err() == nil {
-		l.vanish(fmt.Errorf("%w: %v", ErrStoreLost, err))
+	if err != nil && l.current.Err() == nil {
+		l.vanish(fmt.Errorf("%w: cannot lead job %q: %v", ErrStoreLost, l.config.Job, err))
 	}
 }
 
@@ -70,15 +77,11 @@ func (l *leased) campaign() {
 // them, if there was one.
 func (l *leased) awaitTurn(ctx context.Context) (c candidate, before []Member, err error) {
 	c.key = l.run.agent(l.config.Self.ID)
-	own, err := l.get(ctx, c.key)
-	if err != nil {
-		return c, nil, err
-	}
-	if len(own.Kvs) == 0 {
-		return c, nil, errDeposed
-	}
-	c.revision = own.Kvs[0].CreateRevision
-	for kvs := l.before; ; {
+	kvs := l.before
+	for l.before = nil; ; {
+		if c.revision, err = l.awaitOwn(ctx, c.key); err != nil {
+			return c, nil, err
+		}
 		if len(kvs) > 0 {
 			m, _ := decode[Member](kvs[0].Value) // one that cannot be decoded ends the job
 			m.ID = strings.TrimPrefix(string(kvs[0].Key), l.run.agents())
@@ -91,6 +94,9 @@ func (l *leased) awaitTurn(ctx context.Context) (c candidate, before []Member, e
 		}
 		kvs = earlier.Kvs
 		err = l.awaitDeletion(ctx, string(kvs[0].Key), earlier.Header.Revision+1)
+		if err == nil {
+			err = l.awaitReturn(ctx)
+		}
 		if err != nil {
 			return c, nil, err
 		}
@@ -116,18 +122,9 @@ func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) 
 	return cmp.Or(context.Cause(ctx), ErrStoreLost)
 }
 
-// lead leads the job until all have settled and form no other attempt, and then keeps its keys
-// until ctx ends. When the store ends its watch it begins again. known are agents that were in the
-// store.
+// lead leads the job until all have settled and form no other attempt. When the store ends its
+// watch it begins again. known are agents that were in the store.
 func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer cancel(nil)
-	keeping.Go(func() {
-		ttl := l.jobTTL() // the agent's own lease shows earlier that the store is silent
-		cancel(lease.Keep(ctx, l.client, l.leases.job, ttl, ttl+l.config.StoreTimeout))
-	})
 	leader, err := l.resume(ctx, c, known, nil)
 	for err == nil && leader != nil {
 		var next *Leader
@@ -136,13 +133,11 @@ func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
 			for _, m := range leader.joined {
 				known = append(known, m.Member)
 			}
-			next, err = l.resume(ctx, c, known, leader)
+			if err = l.awaitReturn(ctx); err == nil {
+				next, err = l.resume(ctx, c, known, leader)
+			}
 		}
 		leader = next
 	}
-	if err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return context.Cause(ctx)
+	return err
 }

@@ -101,7 +101,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 	for what, write := range map[string]func() error{
 		"verdict": func() error { return l.writeVerdict(p.ctx, verdictOf(Done)) },
 		"start":   func() error { return l.writeStart(p.ctx) },
-		"world":   func() error { return l.publish(p.ctx, World{Job: "test"}) },
+		"world":   func() error { _, err := l.publish(p.ctx, World{Job: "test"}); return err },
 		"settled": func() error {
 			l.verdict = new(Verdict)
 			defer func() { l.verdict = nil }()

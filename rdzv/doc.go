@@ -41,6 +41,7 @@
 //	reached/ID      which have reached init_process_group      reached
 //	signal/look     which have not? written by the leader      look
 //	signal/verdict  how the job ended, the first writer wins   Verdict
+//	signal/left/ID  this agent may leave the job               true
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome
 //	signal/settled  all have settled, written by the leader    settled

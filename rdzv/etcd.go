@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -82,8 +83,8 @@ func commit(
 	})
 }
 
-// again repeats a call until it succeeds or fails for another reason than a missing
-// connection or an overloaded store.
+// again repeats a call until it succeeds or fails for another reason than a missing connection, an
+// overloaded store, or a lease that is gone: its agent registers again or loses the store.
 func again[T any](ctx context.Context, call func() (T, error)) (none T, err error) {
 	if ctx.Err() != nil { // a store in this process would execute the call nevertheless
 		return none, context.Cause(ctx)
@@ -95,7 +96,7 @@ func again[T any](ctx context.Context, call func() (T, error)) (none T, err erro
 			return answer, nil
 		case ctx.Err() != nil:
 			return answer, context.Cause(ctx)
-		case !unavailable(err) && !overloaded(err):
+		case !unavailable(err) && !overloaded(err) && err != rpctypes.ErrLeaseNotFound:
 			return answer, err
 		}
 		select {

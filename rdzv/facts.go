@@ -130,6 +130,8 @@ type NodeFact struct {
 	Value string `json:"value"`
 	// Own says that each node has a value of its own, such as its address.
 	Own bool `json:"own,omitempty"`
+	// Unknown says that Value is why it is not known, so that it is not compared.
+	Unknown bool `json:"unknown,omitempty"`
 	// Warning is why the value may cause trouble, and Hint what to do about it; "" if it is good.
 	Warning string `json:"warning,omitempty"`
 	Hint    string `json:"hint,omitempty"`

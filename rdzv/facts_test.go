@@ -139,6 +139,26 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// Of many differences the first are reported, and the number of the others.
+func TestStrictManyDifferences(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	sessions := make([]*Session, 2)
+	for i := range sessions {
+		m := member(i)
+		m.Hosting, m.Strict, m.Facts.Variables = i == 0, true, map[string]string{}
+		for n := range maxShown + 3 {
+			m.Facts.Variables[fmt.Sprintf("NCCL_%02d", n)] = fmt.Sprint(i)
+		}
+		sessions[i] = j.join(m)
+	}
+	_, err := sessions[1].World(j.ctx)
+	v, isVerdict := err.(*Verdict)
+	if !isVerdict || len(v.Problems) != maxShown || !strings.HasSuffix(v.Error(), "\nand 3 more") {
+		t.Errorf("World: %v, want %d differences and 3 more", err, maxShown)
+	}
+	each(sessions, func(i int, s *Session) { j.settle(s); j.leave(s) })
+}
+
 // What agents publish is limited, and valid UTF-8.
 func TestFactsAreClipped(t *testing.T) {
 	long := strings.Repeat("é", maxFactValue)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/internal/boottime"
 )
 
 // watchSignals watches the signals of this attempt until stopWatch. The function that it returns
@@ -104,6 +106,9 @@ func (s *Session) applySignals(events clientv3.WatchChan) (last int64, err error
 func (s *Session) applySignal(e *clientv3.Event) error {
 	key, value := string(e.Kv.Key), e.Kv.Value
 	switch {
+	case e.Type != clientv3.EventTypePut && key == s.keys.world():
+		s.worldDeleted()
+		return nil
 	case e.Type != clientv3.EventTypePut:
 		return nil
 	case key == s.keys.world():
@@ -115,6 +120,14 @@ func (s *Session) applySignal(e *clientv3.Event) error {
 	case key == s.keys.verdict():
 		s.verdictAt.CompareAndSwap(nil, new(time.Now()))
 		return keepSignal(&s.verdict, key, value, func() { s.cancel(s.Verdict()) })
+	case key == s.keys.left(s.config.Self.ID):
+		s.left()
+	case key == s.keys.release():
+		return keepSignal(&s.release, key, value, func() { close(s.released) })
+	case key == s.keys.absent():
+		return keepSignal(&s.absent, key, value, func() { close(s.haveAbsent) })
+	case key == s.keys.init():
+		s.takeProgress(value)
 	case key == s.keys.look():
 		return keepSignal(&s.look, key, value, func() { close(s.haveLook) })
 	case key == s.keys.settled():
@@ -147,6 +160,9 @@ func keepSignal[T any](field *atomic.Pointer[T], key string, value []byte, then 
 // not reached init_process_group, because rank 0 has. It answers with Reached, if there are any.
 func (s *Session) Look() <-chan struct{} { return s.haveLook }
 
+// Released returns a channel that is closed when the agent of rank 0 has called Release.
+func (s *Session) Released() <-chan struct{} { return s.released }
+
 // World waits until all agents have joined and returns the world. If the job ends before
 // that, the error is the cause of the end of Context; it is [ErrWithdrawn] if this agent withdraws.
 func (s *Session) World(ctx context.Context) (World, error) {
@@ -161,7 +177,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	}
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	w := *s.world.Load()
+	w, asked := *s.world.Load(), boottime.Now()
 	seat, err := s.readSeat(ctx, w.MaxAgents > 0)
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
@@ -170,9 +186,15 @@ func (s *Session) World(ctx context.Context) (World, error) {
 		s.cancel(ErrFull)
 		return World{}, ErrFull
 	}
+	s.renew(w, asked)
 	w.Exports, w.Seat, w.Peers = s.exports.Load(), seat.Seat, seat.Peers
 	if !s.seat.CompareAndSwap(nil, &w.Seat) && s.seat.Load() == &withdrawnSeat {
-		return World{}, ErrWithdrawn
+		select { // how is for the leader to decide
+		case <-s.ctx.Done():
+			return World{}, context.Cause(s.ctx)
+		case <-ctx.Done():
+			return World{}, context.Cause(ctx)
+		}
 	}
 	return w, nil
 }

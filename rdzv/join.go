@@ -77,20 +77,16 @@ func newSession(
 	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
 	c.keepHistory = cmp.Or(c.keepHistory, defaultKeepHistory)
-	if err := c.Self.check(); err != nil {
-		return nil, fmt.Errorf("cannot join job %q: %w", c.Job, err)
-	}
-	c.Self.Problems = clipped(c.Self.Problems)
-	c.Self.Rank0Problems = clipped(c.Self.Rank0Problems)
-	c.Self.Facts, c.Self.NodeFacts = c.Self.Facts.clipped(), clippedFacts(c.Self.NodeFacts)
-	if !c.JoinBy.IsZero() {
-		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
+	if err := c.completeSelf(); err != nil {
+		return nil, err
 	}
 	s := &Session{
 		config: c, client: client, stopWatch: func() {},
 		keys:    keysOf(cmp.Or(c.Prefix, DefaultPrefix), c.Job, c.Attempt),
 		present: present, vanish: vanish,
 		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
+		released: make(chan struct{}), haveAbsent: make(chan struct{}),
+		progress: make(chan InitProgress, maxProgress),
 		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
 		sharing: newSharing(), leads: new(atomic.Bool),
 	}
@@ -126,7 +122,9 @@ func (s *Session) enter(ctx context.Context) error {
 		return err
 	}
 	defer s.wg.Go(follow)
-	_, err = s.putMember(ctx, nil)
+	if err = s.prepare(ctx, nil); err == nil {
+		_, err = s.putMember(ctx, nil)
+	}
 	if noPlace(err) || s.late { // they may have been written before the watch began
 		err = cmp.Or(s.readSignalsOnce(ctx), err)
 	}
@@ -176,19 +174,63 @@ func (s *Session) limitConnecting(
 	}
 }
 
-// putMember publishes the member, unless this attempt does not take it, this agent must
-// not share its host with one that joined before, or a condition does not hold. It returns the
-// results of first, which is executed before; nil if an earlier try succeeded, but its answer was
-// lost.
+// completeSelf checks the member, and limits what it has.
+func (c *Config) completeSelf() error {
+	if err := c.Self.check(); err != nil {
+		return fmt.Errorf("cannot join job %q: %w", c.Job, err)
+	}
+	c.Self.Problems = clipped(c.Self.Problems)
+	c.Self.Rank0Problems = clipped(c.Self.Rank0Problems)
+	c.Self.Facts, c.Self.NodeFacts = c.Self.Facts.clipped(), clippedFacts(c.Self.NodeFacts)
+	if !c.JoinBy.IsZero() {
+		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
+	}
+	return nil
+}
+
+// prepare lets the agent complete its member, if it has to wait for that. Meanwhile it has its
+// place in the attempt, and the leader knows what it waits for.
+func (s *Session) prepare(ctx context.Context, ifs []clientv3.Cmp) (err error) {
+	if s.config.Prepare == nil {
+		return nil
+	}
+	self, waits := s.config.Self, clip(s.config.Waits)
+	value := encode(preparing{self.identity(), waits})
+	if _, err := s.putPlaced(ctx, s.keys.prepares(self.ID), value, ifs); err != nil {
+		return err
+	}
+	s.announced = true
+	if s.config.Self, err = s.config.Prepare(ctx); err != nil {
+		return err
+	}
+	s.config.Prepare = nil
+	return s.config.completeSelf()
+}
+
+// putMember publishes the member, see putPlaced. If its lease is revoked it is put again.
 func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, first ...clientv3.Op) (
-	[]*etcdserverpb.ResponseOp, error,
+	results []*etcdserverpb.ResponseOp, err error,
 ) {
-	self := s.keys.member(s.config.Self.ID)
+	key, value := s.keys.member(s.config.Self.ID), encode(s.config.Self)
+	if results, err = s.putPlaced(ctx, key, value, ifs, first...); err == nil {
+		if l, ok := s.registration.(*leased); ok {
+			l.last.Store(s)
+		}
+	}
+	return results, err
+}
+
+// putPlaced puts a key of this agent, unless this attempt does not take the agent, it must not
+// share its host with one that joined before, or a condition does not hold. It returns the results
+// of first, which is executed before; nil if an earlier try succeeded, but its answer was lost.
+func (s *Session) putPlaced(
+	ctx context.Context, self, value string, ifs []clientv3.Cmp, first ...clientv3.Op,
+) ([]*etcdserverpb.ResponseOp, error) {
 	free, occupy := s.place()
 	answer, err := commit(ctx, s.client,
 		append(append(ifs, free...), s.open()...),
 		append(append(first, occupy...),
-			clientv3.OpPut(self, encode(s.config.Self), clientv3.WithLease(s.leases.own))),
+			clientv3.OpPut(self, value, clientv3.WithLease(s.leases.own))),
 		[]clientv3.Op{
 			clientv3.OpGet(self, clientv3.WithCountOnly()),
 			clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly()),
@@ -232,7 +274,7 @@ func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 	host := s.keys.host(m.Node)
 	alone, own := host+strconv.Itoa(Unknown), host+strconv.Itoa(m.NodeRank)
 	switch {
-	case s.returns: // its place is its own
+	case s.returns, s.announced: // its place is its own
 	case m.NodeRank == Unknown:
 		free = []clientv3.Cmp{absent(host).WithPrefix()}
 	default:

@@ -2,9 +2,9 @@ package rdzv
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -15,21 +15,42 @@ const version = 1
 // DefaultPrefix is that of all keys of all jobs.
 const DefaultPrefix = "/rdzv/"
 
+// CheckName rejects what may be written in several ways if it is taken for a path: "//", and "."
+// and ".." between slashes. It is for names of jobs and prefixes of keys that a user gives.
+func CheckName(name string) error {
+	if strings.Contains(name, "//") {
+		return errors.New(`must not contain "//"`)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." {
+			return fmt.Errorf("must not have %q as a part", part)
+		}
+	}
+	return nil
+}
+
 // keys builds all keys of one attempt of one job. Nothing else builds keys.
-type keys struct{ prefix string }
+type keys struct {
+	attempts string // what the keys of all attempts begin with
+	prefix   string // what those of this one begin with
+}
 
 // keysOf has the keys below a prefix that ends with a slash.
 func keysOf(prefix, job string, attempt int) keys {
-	return keys{prefix + "v1/" + url.PathEscape(job) + "/" + strconv.Itoa(attempt) + "/"}
+	return attemptOf(prefix+"v1/"+url.PathEscape(job)+"/", attempt)
+}
+
+func attemptOf(attempts string, n int) keys {
+	return keys{attempts, attempts + strconv.Itoa(n) + "/"}
 }
 
 // latest is the key of the number of the latest attempt after the first one.
-func (k keys) latest() string {
-	return path.Join(path.Dir(strings.TrimSuffix(k.prefix, "/")), "latest")
-}
+func (k keys) latest() string { return k.attempts + "latest" }
 
 func (k keys) members() string           { return k.prefix + "member/" }
 func (k keys) member(id string) string   { return k.members() + id }
+func (k keys) preparing() string         { return k.prefix + "preparing/" }
+func (k keys) prepares(id string) string { return k.preparing() + id }
 func (k keys) host(node string) string   { return k.prefix + "host/" + url.PathEscape(node) + "/" }
 func (k keys) seat(id string) string     { return k.prefix + "seat/" + id }
 func (k keys) progresses() string        { return k.prefix + "progress/" }
@@ -47,11 +68,19 @@ func (k keys) ask(id string) string      { return k.asks() + id }
 func (k keys) answers(id string) string  { return k.prefix + "answer/" + id + "/" }
 func (k keys) world() string             { return k.signals() + "world" }
 func (k keys) start() string             { return k.signals() + "start" }
-func (k keys) look() string              { return k.signals() + "look" }
-func (k keys) shares() string            { return k.signals() + "share/" }
-func (k keys) share(signal int) string   { return k.shares() + strconv.Itoa(signal) }
-func (k keys) verdict() string           { return k.signals() + "verdict" }
-func (k keys) settled() string           { return k.signals() + "settled" }
+func (k keys) release() string           { return k.signals() + "release" }
+func (k keys) absent() string            { return k.signals() + "absent" }
+func (k keys) connects() string          { return k.prefix + "connecting/" }
+func (k keys) connecting(id string) string {
+	return k.connects() + id
+}
+func (k keys) init() string            { return k.signals() + "init" }
+func (k keys) look() string            { return k.signals() + "look" }
+func (k keys) shares() string          { return k.signals() + "share/" }
+func (k keys) share(signal int) string { return k.shares() + strconv.Itoa(signal) }
+func (k keys) verdict() string         { return k.signals() + "verdict" }
+func (k keys) left(id string) string   { return k.signals() + "left/" + id }
+func (k keys) settled() string         { return k.signals() + "settled" }
 
 // jobKeys are those of a job's name in a store that no agent hosts: the key of its present run, and
 // below that all others.
@@ -69,8 +98,10 @@ type runKeys struct{ prefix string }
 
 func (k runKeys) agents() string         { return k.prefix + "agent/" }
 func (k runKeys) agent(id string) string { return k.agents() + id }
+func (k runKeys) losses() string         { return k.prefix + "lost/" }
+func (k runKeys) lost(id string) string  { return k.losses() + id }
 func (k runKeys) latest() string         { return k.ofAttempt(0).latest() }
-func (k runKeys) ofAttempt(n int) keys   { return keys{k.prefix + strconv.Itoa(n) + "/"} }
+func (k runKeys) ofAttempt(n int) keys   { return attemptOf(k.prefix, n) }
 
 // answer is the key of an agent's answer to a question.
 func (k keys) answer(ask, agent string) string { return k.answers(ask) + agent }

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
 )
 
@@ -29,14 +30,19 @@ type LeaderConfig struct {
 	// they are not known.
 	Nodes []string
 
+	// Unattended says that no launcher reports what has happened to agents that are missing.
+	Unattended bool
+	// Refused returns the agents that cannot join because their tokens differ. May be nil.
+	Refused func() []string
+
 	// SettleTimeout is as in Config.
 	SettleTimeout time.Duration
 	// ExitTimeout ends the job this long after the first worker succeeded if others still
 	// run; 0 is no limit.
 	ExitTimeout time.Duration
 
-	// Lost delivers the IDs of agents that disconnected unexpectedly. Nil: none can.
-	Lost <-chan string
+	// Lost delivers the agents that disconnected unexpectedly. Nil: none can.
+	Lost <-chan presence.Loss
 	// Waiting is called while agents are missing, at times that NextWaiting determines. May be nil.
 	Waiting func(Roster, time.Duration)
 	// NextWaiting returns how long after Run's beginning Waiting is called next, later than last: the
@@ -48,7 +54,8 @@ type LeaderConfig struct {
 	// Straggling is called once if workers still run 10 s after another one succeeded. May be nil.
 	Straggling func(Stragglers)
 	// Init is called 10 s, 1 min and 5 min after rank 0 has reached init_process_group if some of the
-	// others have not, and then once when all have. May be nil.
+	// others have not, and then once when all have; before that, if others have been trying to connect
+	// to rank 0 for so long. May be nil.
 	Init func(InitProgress)
 	// Check is for a job that checks its nodes and runs no workers; nil for others.
 	Check *CheckConfig
@@ -60,10 +67,18 @@ type LeaderConfig struct {
 	// Replaceable says that the next attempt waits for another agent in place of one that is lost,
 	// until the join timeout. Otherwise the loss of an agent ends the job.
 	Replaceable bool
+	// PeerTimeout is that of a store that an agent hosts, for the agents of a job with restarts. 0 in
+	// other stores.
+	PeerTimeout time.Duration
+	// LostGrace is how long the workers of an agent that takes itself for lost may run before they are
+	// killed, in a job with restarts: at most MaxLostGrace. After such a loss the next attempt starts
+	// that much later, and another second.
+	LostGrace time.Duration
 	// Warn is called with what does not end the job, for people. May be nil.
 	Warn func(error)
 
 	stragglingAfter time.Duration // instead of 10 s, in tests
+	returnTime      time.Duration // instead of 1 s, in tests
 	initTimes       initTimes     // instead of the default, in tests
 }
 
@@ -92,21 +107,26 @@ type Leader struct {
 	cancel context.CancelFunc // of the watch
 
 	// In a store that no agent hosts; zero otherwise.
-	run       runKeys
-	candidate candidate        // the leader exists as long as this
-	lease     clientv3.LeaseID // of what it writes
+	run        runKeys
+	candidate  candidate        // the leader exists as long as this
+	lease      clientv3.LeaseID // of what it writes
+	leaseTTL   time.Duration    // of the agents' own leases
+	returnTime time.Duration    // instead of the default
+	missing    []string         // IDs of agents whose keys are gone, and that may register again
+	returned   <-chan time.Time // when those that are still gone are lost
 
-	members  map[string]*memberState // by ID
-	joined   []*memberState          // in the order of the store
-	unseated []Member                // that joined this attempt when it had no place for them
-	gone     map[string]bool         // IDs of agents that are lost, whose members may come later
-	here     int                     // number of members that joined this attempt
-	launched bool                    // members are tasks of a launcher
-	complete bool                    // all agents have joined
-	exports  *Exports                // of rank 0's agent, nil if there are none
-	unready  int                     // number of members that have yet to confirm that they can start
-	pending  int                     // number of members to wait for: neither settled nor lost
-	found    Verdict                 // with whose problems a job with Check ends
+	members   map[string]*memberState // by ID
+	joined    []*memberState          // in the order of the store
+	unseated  []Member                // that joined this attempt when it had no place for them
+	gone      map[string]bool         // IDs of agents that are lost, whose members may come later
+	preparing map[string]preparing    // agents that have announced themselves, and are not members yet
+	here      int                     // number of members that joined this attempt
+	launched  bool                    // members are tasks of a launcher
+	complete  bool                    // all agents have joined
+	exports   *Exports                // of rank 0's agent, nil if there are none
+	unready   int                     // number of members that have yet to confirm that they can start
+	pending   int                     // number of members to wait for: neither settled nor lost
+	found     Verdict                 // with whose problems a job with Check ends
 
 	previous keys              // of the previous attempt; zero if this is the first one
 	failures []restart.Failure // of all attempts before
@@ -115,6 +135,7 @@ type Leader struct {
 
 	verdict      *Verdict
 	verdictAt    time.Time // when it was read
+	cause        *Verdict  // replaces the one in the store; nil if that is right
 	outcomes     []Outcome // in the order of the store
 	successes    []success
 	firstSuccess *Worker // the first worker that succeeded
@@ -128,6 +149,7 @@ type Leader struct {
 	joinDeadline  time.Time        // the earliest of all members; zero if none has one
 	joinTimeout   <-chan time.Time // nil without a limit
 	startAt       time.Time        // not before this are the workers started
+	clearAt       time.Time        // nor before this: until then workers of lost agents may run
 	startTime     <-chan time.Time // nil unless all have joined before startAt
 	reportTime    <-chan time.Time // when to report stragglers; nil before the first success
 	exitTimeout   <-chan time.Time // nil without a limit or before the first success
@@ -141,13 +163,16 @@ type memberState struct {
 	peers     []Endpoint
 	settled   bool
 	lost      bool
-	withdrawn bool     // it is lost because it has left the job
-	ending    bool     // has received a signal that ends the attempt
-	away      bool     // has not joined this attempt, but was a member of the one before
-	replaces  string   // host of the lost agent whose seat it has taken over; "" if it is its own
-	ready     bool     // has confirmed that it can start, or said why not
-	ended     []Worker // as far as published before it settled
-	reached   *reached // as far as published
+	silent    time.Duration // for how long, before it counted as lost; 0 if that is not why
+	lostAt    time.Time     // if its workers ran then; otherwise zero
+	withdrawn bool          // it is lost because it has left the job
+	ending    bool          // has received a signal that ends the attempt
+	away      bool          // has not joined this attempt, but was a member of the one before
+	replaces  string        // host of the lost agent whose seat it has taken over; "" if it is its own
+	ready     bool          // has confirmed that it can start, or said why not
+	ended     []Worker      // as far as published before it settled
+	reached   *reached      // as far as published
+	connects  *connecting   // as far as published
 }
 
 // NewLeader starts to watch the job. It must return before the first agent can connect to
@@ -168,9 +193,10 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 	return l, nil
 }
 
-// valid tells whether the numbers of agents are possible.
+// valid tells whether the numbers of agents, and the grace, are possible.
 func (c *LeaderConfig) valid() bool {
-	return c.Agents >= 1 && c.Spares >= 0 && c.Spares < c.Agents && c.MinAgents >= 0 &&
+	return c.LostGrace >= 0 && c.LostGrace <= MaxLostGrace && c.Agents >= 1 &&
+		c.Spares >= 0 && c.Spares < c.Agents && c.MinAgents >= 0 &&
 		c.MinAgents <= c.Agents && (c.MinAgents == 0 || c.Spares == 0)
 }
 
@@ -183,6 +209,7 @@ func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {
 	return &Leader{
 		config: c, client: client, keys: k,
 		members: map[string]*memberState{}, gone: map[string]bool{},
+		preparing: map[string]preparing{},
 	}
 }
 
@@ -210,6 +237,7 @@ func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
 			return nil, err
 		}
 	}
+	l.findCause()
 	next, decision, err := l.afterwards(ctx)
 	if err == nil {
 		err = l.writeSettled(ctx, next, decision)
@@ -227,8 +255,14 @@ func (l *Leader) step(ctx context.Context) error {
 			return ErrStoreLost
 		}
 		return l.apply(ctx, response)
-	case id := <-l.config.Lost:
-		return l.markLost(ctx, id)
+	case loss := <-l.config.Lost:
+		l.awaitWorkers(loss.ID, loss.Silent)
+		if m := l.members[loss.ID]; m != nil {
+			m.silent = loss.After
+		}
+		return l.markLost(ctx, loss.ID)
+	case <-l.returned:
+		return l.loseMissing(ctx)
 	case <-l.joinTimeout:
 		return l.joinTimedOut(ctx)
 	case <-l.lastCall:
@@ -242,7 +276,7 @@ func (l *Leader) step(ctx context.Context) error {
 	case <-l.init.ask:
 		return l.askForInit(ctx)
 	case <-l.init.report:
-		l.reportInit()
+		return l.reportInit(ctx)
 	case <-l.exitTimeout:
 		return l.stopStragglers(ctx)
 	case <-l.settleTimeout:
@@ -270,18 +304,33 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 	return nil
 }
 
-// applyDeletion handles the end of an agent's lease: the agent is lost. It leaves only when the
-// leader has written that all have settled.
+// applyDeletion handles the end of an agent's lease: the agent is lost unless it registers again.
+// It leaves only when the leader has written that all have settled.
 func (l *Leader) applyDeletion(ctx context.Context, key string, _ []byte) error {
+	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
+		return l.memberDeleted(ctx, id)
+	}
 	if id, ok := strings.CutPrefix(key, l.run.agents()); ok {
-		return l.markLost(ctx, id)
+		l.miss(id)
+	}
+	if id, ok := strings.CutPrefix(key, l.keys.preparing()); ok {
+		delete(l.preparing, id)
 	}
 	return nil
 }
 
 func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error {
+	if id, ok := strings.CutPrefix(key, l.run.losses()); ok {
+		return l.markLost(ctx, id)
+	}
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
 		return l.admit(ctx, id, value)
+	}
+	if id, ok := strings.CutPrefix(key, l.keys.preparing()); ok {
+		if p, err := decode[preparing](value); err == nil && l.members[id] == nil {
+			l.preparing[id] = p
+		}
+		return nil
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.readies()); ok {
 		return l.readReady(ctx, id, value)
@@ -290,18 +339,29 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 		return l.readOutcome(ctx, id, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.progresses()); ok {
-		l.readProgress(id, value)
+		return l.readProgress(ctx, id, value)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.reaches()); ok {
-		l.readReached(id, value)
+		return l.readReached(ctx, id, value)
+	}
+	if id, ok := strings.CutPrefix(key, l.keys.connects()); ok {
+		l.readConnecting(id, value)
+	}
+	if key == l.keys.absent() {
+		l.readAbsent(value)
 	}
 	if key == l.keys.verdict() && l.verdict == nil {
 		v, err := decode[Verdict](value)
 		if err != nil { // also ends the job, because no agent can decode it
 			v = unready(fmt.Sprintf("cannot read the verdict: %v", err))
 		}
-		l.verdict, l.verdictAt = &v, time.Now()
-		l.settleTimeout = time.After(l.config.SettleTimeout)
+		l.takeVerdict(v)
 	}
 	return nil
+}
+
+// takeVerdict handles that this is the attempt's verdict.
+func (l *Leader) takeVerdict(v Verdict) {
+	l.verdict, l.verdictAt = &v, time.Now()
+	l.settleTimeout = time.After(l.config.SettleTimeout)
 }

@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ const opsPerTxn = 128
 // its agents are admitted, and others in place of those that are lost; in an elastic job others at
 // any time.
 func (l *Leader) admit(ctx context.Context, id string, value []byte) error {
+	delete(l.preparing, id)
 	state := l.members[id]
 	duplicate := state != nil && !state.away
 	tooLate := l.complete || l.gone[id] && l.later()
@@ -62,7 +64,7 @@ func (l *Leader) start(ctx context.Context) error {
 	if !l.allHere() || l.verdict != nil {
 		return nil
 	}
-	if wait := time.Until(l.startAt); wait > 0 {
+	if wait := time.Until(l.mayStartAt()); wait > 0 {
 		l.startTime = time.After(wait)
 		return nil
 	}
@@ -114,8 +116,12 @@ func (l *Leader) reportWaiting() {
 }
 
 func (l *Leader) roster() Roster {
-	r := rosterOf(l.allMembers(), l.config.Agents, l.config.Nodes)
-	r.Min = l.config.MinAgents
+	r := rosterOf(l.allMembers(), l.config.Agents, l.config.Nodes,
+		slices.Collect(maps.Values(l.preparing))...)
+	r.Min, r.Unattended = l.config.MinAgents, l.config.Unattended
+	if l.config.Refused != nil {
+		r.Refused, r.MoreRefused = cut(l.config.Refused())
+	}
 	return r
 }
 
@@ -167,10 +173,14 @@ func (l *Leader) agree(ctx context.Context) error {
 	}
 	world.Job, world.Attempt, world.Began = l.config.Job, l.config.Attempt, l.began
 	world.MaxRestarts, world.Replaced = l.config.Restarts.Max, l.replaced()
+	if world.MaxRestarts > 0 {
+		world.PeerTimeout, world.LostGrace = l.config.PeerTimeout, l.config.LostGrace
+	}
 	if l.elastic() && l.config.Check == nil {
 		world.MaxAgents = l.config.Agents
 	}
-	if err := l.publish(ctx, world); err != nil || !l.later() {
+	published, err := l.publish(ctx, world)
+	if err != nil || !published || !l.later() {
 		return err
 	}
 	return l.forgetPrevious(ctx)
@@ -200,12 +210,14 @@ func (l *Leader) check(members []Member, problem *Problem) Verdict {
 	if problem != nil && len(v.Problems) == 0 {
 		v.Problems = []NodeProblem{{Problem: *problem}}
 	}
-	v.Problems = append(v.Problems, l.compare(members)...)
+	different, more := l.compare(members)
+	v.Problems, v.MoreProblems = append(v.Problems, different...), v.MoreProblems+more
 	return v
 }
 
-// compare compares the facts of all members. It returns the differences that are problems.
-func (l *Leader) compare(members []Member) (problems []NodeProblem) {
+// compare compares the facts of all members. It returns the differences that are problems, or the
+// first of them and the number of the others.
+func (l *Leader) compare(members []Member) (problems []NodeProblem, more int) {
 	all := Compare(l.exports.without(members))
 	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
 	if l.config.Compared != nil && !l.later() {
@@ -217,8 +229,7 @@ func (l *Leader) compare(members []Member) (problems []NodeProblem) {
 			problems = append(problems, NodeProblem{Problem: Problem{Kind: DifferenceProblem, Text: text}})
 		}
 	}
-	problems, _ = cut(problems)
-	return problems
+	return cut(problems)
 }
 
 // ends tells whether the problems of a verdict end the job before workers are started. A job that
@@ -276,8 +287,9 @@ func (l *Leader) allMembers() []Member {
 	return members
 }
 
-// publish writes the seats and the exports and then the world, unless there is a verdict.
-func (l *Leader) publish(ctx context.Context, world World) error {
+// publish writes the seats and the exports and then the world, unless there is a verdict. It tells
+// whether there is a world.
+func (l *Leader) publish(ctx context.Context, world World) (bool, error) {
 	ops := make([]clientv3.Op, 0, len(l.joined)+2)
 	for _, m := range l.joined {
 		seat := seatValue{Seat: m.seat, Peers: m.peers}
@@ -292,9 +304,16 @@ func (l *Leader) publish(ctx context.Context, world World) error {
 	ops = append(ops, l.put(l.keys.world(), encode(world)))
 	for some := range slices.Chunk(ops, opsPerTxn) {
 		noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
-		if err := l.commit(ctx, noVerdict, some...); err != nil {
-			return fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
+		done, err := l.commitIf(ctx, noVerdict, some...)
+		if err == nil && !done { // the world was written before the verdict if an answer was lost
+			done, err = l.commitIf(ctx, []clientv3.Cmp{present(l.keys.world())})
+		}
+		if err != nil {
+			return false, fmt.Errorf("cannot publish the world of job %q: %w", l.config.Job, err)
+		}
+		if !done {
+			return false, nil
 		}
 	}
-	return nil
+	return true, nil
 }

@@ -23,41 +23,64 @@ var defaultInitTimes = initTimes{
 // counts until rank 0 has, which serves the store there: without it no other rank can have
 // connected to that, so that what looks like it is the port of another program.
 type initWatch struct {
+	absence  absence
 	begin    time.Time        // when rank 0 reached it; zero before
 	ask      <-chan time.Time // nil before begin
-	report   <-chan time.Time // nil before begin
-	times    []time.Duration  // of this report and the later ones, since begin
+	report   <-chan time.Time // nil before begin, unless others try to connect to rank 0
+	times    []time.Duration  // of this report and the later ones, since begin or absence.since
 	reported bool             // that ranks are missing
 	done     bool             // that none is missing any more has been reported
 }
 
 // readReached handles which workers of an agent have reached init_process_group. It ignores a value
 // that cannot be decoded, because nothing but a line for people depends on it.
-func (l *Leader) readReached(id string, value []byte) {
+func (l *Leader) readReached(ctx context.Context, id string, value []byte) error {
 	m := l.members[id]
 	r, err := decode[reached](value)
 	if m == nil || err != nil || l.config.Init == nil || l.init.done || l.verdict != nil {
-		return
+		return nil
 	}
 	m.reached = &r
 	isRank0 := func(u Unreached) bool { return u.Rank == 0 }
 	if l.init.begin.IsZero() && m.seat.Rank == 0 && !slices.ContainsFunc(r.Missing, isRank0) {
-		l.init.begin = time.Now()
-		l.init.ask = time.After(l.config.initTimes.ask)
-		l.init.times = l.config.initTimes.report
-		l.init.report = time.After(l.init.times[0])
+		l.beginInit()
 	}
 	if l.init.reported {
-		l.reportAllReached()
+		return l.reportAllReached(ctx)
 	}
+	return nil
+}
+
+// beginInit begins to count. If it has been reported that rank 0 was late, what follows is reported
+// soon.
+func (l *Leader) beginInit() {
+	t := l.config.initTimes
+	l.init.begin, l.init.times = time.Now(), t.report
+	if l.init.absence.reported {
+		l.init.times = append([]time.Duration{t.report[0] - t.ask}, t.report...)
+		t.ask = 0
+	}
+	l.init.ask = time.After(t.ask)
+	l.init.report = time.After(l.init.times[0])
 }
 
 // reportAllReached reports that no rank is missing any more.
-func (l *Leader) reportAllReached() {
-	if p := l.initProgress(); p.Reached == p.Ranks {
-		l.config.Init(p)
-		l.init.done = true
+func (l *Leader) reportAllReached(ctx context.Context) error {
+	p := l.initProgress()
+	if p.Reached < p.Ranks {
+		return nil
 	}
+	l.init.done = true
+	return l.tell(ctx, p)
+}
+
+// tell reports something to the caller, and to the agent of rank 0.
+func (l *Leader) tell(ctx context.Context, p InitProgress) error {
+	l.config.Init(p)
+	if err := l.commit(ctx, nil, l.put(l.keys.init(), encode(p))); err != nil {
+		return fmt.Errorf("cannot tell which ranks of job %q are missing: %w", l.config.Job, err)
+	}
+	return nil
 }
 
 // askForInit asks the agents which of their workers are missing. One that does not answer has none.
@@ -73,17 +96,29 @@ func (l *Leader) askForInit(ctx context.Context) error {
 
 // reportInit reports which ranks are missing, if there are any. If there are none an agent may
 // still answer late.
-func (l *Leader) reportInit() {
+func (l *Leader) reportInit(ctx context.Context) error {
 	if l.verdict != nil || l.init.done {
-		return
+		return nil
 	}
+	if l.init.begin.IsZero() {
+		return l.reportAbsence(ctx)
+	}
+	l.nextReport(l.init.begin)
 	if p := l.initProgress(); p.Reached < p.Ranks {
-		l.config.Init(p)
 		l.init.reported = true
+		return l.tell(ctx, p)
 	}
+	if l.init.absence.reported {
+		return l.reportAllReached(ctx)
+	}
+	return nil
+}
+
+// nextReport schedules the next report of what began at a time.
+func (l *Leader) nextReport(began time.Time) {
 	l.init.times = l.init.times[1:]
 	if len(l.init.times) > 0 {
-		l.init.report = time.After(time.Until(l.init.begin.Add(l.init.times[0])))
+		l.init.report = time.After(time.Until(began.Add(l.init.times[0])))
 	}
 }
 
@@ -123,6 +158,9 @@ type InitProgress struct {
 	Ranks   int           // number of workers
 	Reached int           // how many of them have reached it
 	Waited  time.Duration // since rank 0 reached it
+	// Absent says that rank 0 has not reached it, and is the one in Missing: Reached of the others
+	// have been trying to connect to it, all for Waited.
+	Absent bool
 	// Missing are the ranks that have not, by node, at most 8 nodes.
 	Missing []NodeRanks
 	More    int // number of other nodes
@@ -151,6 +189,10 @@ type look struct{}
 // ranks have been waiting for 12s".
 func (p InitProgress) String() string {
 	waited := p.Waited.Round(time.Second)
+	if p.Absent {
+		return fmt.Sprintf("rank 0 (%s) does not listen on MASTER_PORT yet; %d of %d ranks %s been "+
+			"trying to connect for %v", p.Host, p.Reached, p.Ranks, have(p.Reached), waited)
+	}
 	missing := p.Ranks - p.Reached
 	if missing == 0 {
 		return fmt.Sprintf("all %d ranks have reached init_process_group by now, %v after rank 0 did",

@@ -14,24 +14,30 @@ import (
 // readOutcome handles the outcome of an agent, which has settled.
 func (l *Leader) readOutcome(ctx context.Context, id string, value []byte) error {
 	m := l.members[id]
-	if m == nil || m.settled && !m.seat.Spare {
-		return nil
-	}
 	o, err := decode[Outcome](value)
 	switch {
 	case err == nil && o.Withdrawn:
-		return l.withdraw(ctx, m)
-	case m.settled:
+		return l.withdraw(ctx, id)
+	case m == nil, m.settled:
 		return nil
 	}
-	m.settled = true
-	if !m.lost {
-		l.pending--
-	}
 	if err != nil {
+		m.settled = true
+		if !m.lost {
+			l.pending--
+		}
 		v := m.lostVerdict()
 		v.Text = fmt.Sprintf("lost %s: cannot read its outcome: %v", agentName(v), err)
 		return l.writeVerdict(ctx, v)
+	}
+	return l.settle(ctx, m, o)
+}
+
+// settle handles that an agent has settled.
+func (l *Leader) settle(ctx context.Context, m *memberState, o Outcome) error {
+	m.settled = true
+	if !m.lost {
+		l.pending--
 	}
 	m.Links, m.ending = o.Links, o.Ending
 	l.outcomes = append(l.outcomes, o)
@@ -82,6 +88,7 @@ func (l *Leader) result() Verdict {
 func (l *Leader) markLost(ctx context.Context, id string) error {
 	m := l.members[id]
 	l.gone[id] = true
+	delete(l.preparing, id)
 	switch {
 	case m == nil && (l.complete || l.later() || l.elastic()):
 		return nil // one agent too many
@@ -107,6 +114,7 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 		return nil
 	}
 	l.pending--
+	m.lostAt = time.Now()
 	return l.writeVerdict(ctx, l.lossOf(m), l.keys.outcome(id))
 }
 
@@ -126,7 +134,7 @@ func (l *Leader) lossOf(m *memberState) Verdict {
 func (m *memberState) lostVerdict() Verdict {
 	v := Verdict{
 		Kind: Lost, By: m.ID, Host: m.Host, PID: m.PID,
-		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1,
+		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1, Silent: m.silent,
 	}
 	if m.seat.Slots > 0 { // the world is agreed
 		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots
@@ -134,17 +142,30 @@ func (m *memberState) lostVerdict() Verdict {
 	return v
 }
 
-// writeVerdict writes a verdict unless there is one or a key in unless exists. The watch
-// then delivers the verdict that counts.
+// writeVerdict writes a verdict unless there is one or a key in unless exists.
 func (l *Leader) writeVerdict(ctx context.Context, v Verdict, unless ...string) error {
+	_, err := l.endWith(ctx, v, unless...)
+	return err
+}
+
+// endWith is writeVerdict that reports whether this verdict counts. If it does not know that, the
+// watch delivers the one that does.
+func (l *Leader) endWith(ctx context.Context, v Verdict, unless ...string) (bool, error) {
 	if l.verdict != nil {
-		return nil
+		return false, nil
 	}
 	conditions, put := l.keys.putVerdict(v, l.lease, unless...)
-	if err := l.commit(ctx, conditions, put); err != nil {
-		return fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
+	written, err := l.commitIf(ctx, conditions, put)
+	if l.endsInFull(err, v) { // writeSettled lets the agents know
+		written, err = true, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err)
+	}
+	if written {
+		l.takeVerdict(v)
+	}
+	return written, nil
 }
 
 // writeSettled publishes that all agents have settled or were lost, or that the timeout has
@@ -156,12 +177,12 @@ func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decis
 			unsettled = append(unsettled, agentName(m.lostVerdict()))
 		}
 	}
-	s := settled{Unsettled: list(cut(unsettled)), NoRestart: d.Reason}
+	s := settled{Cause: l.cause, Unsettled: list(cut(unsettled)), NoRestart: d.Reason}
 	ops := []clientv3.Op{}
 	if next != nil {
 		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: d.Delay, Vacant: next.vacancies(),
 			Missing: max(0, next.config.MinAgents-len(next.joined))}
-		ops = append(ops, l.put(l.keys.latest(), encode(next.latest(d.Delay))))
+		ops = append(ops, l.put(l.keys.latest(), encode(next.latest())))
 	}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
 		s.Unreported, s.Successes = m.lost, l.successesBefore()
@@ -170,7 +191,11 @@ func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decis
 		s.Code = endedCode(l.verdict.Signal, l.outcomes)
 	}
 	ops = append(ops, l.put(l.keys.settled(), encode(s)))
-	if err := l.commit(ctx, nil, ops...); err != nil {
+	err := l.commit(ctx, nil, ops...)
+	if l.endsInFull(err, *l.verdict) {
+		err = l.endInFull(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write that all agents of job %q have settled: %w", l.config.Job, err)
 	}
 	return nil
@@ -215,16 +240,21 @@ func (l *Leader) successesBefore() *Successes {
 	return &s
 }
 
-// readProgress handles which workers of an agent have ended. It ignores a value that cannot
-// be decoded, because the agent's outcome decides.
-func (l *Leader) readProgress(id string, value []byte) {
+// readProgress handles which workers of an agent have ended. A failure ends the job if the agent
+// could not report it. It ignores a value that cannot be decoded, because the agent's outcome
+// decides.
+func (l *Leader) readProgress(ctx context.Context, id string, value []byte) error {
 	m := l.members[id]
 	o, err := decode[Outcome](value)
 	if m == nil || err != nil {
-		return
+		return nil
 	}
 	m.ended = o.Workers
+	if i := slices.IndexFunc(o.Workers, Worker.failedAlone); i >= 0 {
+		return l.writeVerdict(ctx, failedVerdict(m.ID, o.Host, o.Workers[i]))
+	}
 	l.noteSuccess(o.Workers)
+	return nil
 }
 
 // noteSuccess starts the timers when the first worker has succeeded.

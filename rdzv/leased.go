@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/internal/boottime"
 	"rdzv/rdzv/internal/lease"
 	"rdzv/rdzv/presence"
 )
@@ -26,7 +29,8 @@ type registration interface {
 // leases are those of the keys in a store that no agent hosts; they are zero where one does.
 type leases struct {
 	own clientv3.LeaseID // exists as long as this agent
-	job clientv3.LeaseID // the leader keeps it alive
+	ttl time.Duration    // of own; a cluster with a long election timeout grants no short one
+	job clientv3.LeaseID // all agents keep it alive
 }
 
 // run is the value of the key run. Its id is part of all other keys of the job, so that a later job
@@ -38,11 +42,14 @@ type run struct {
 
 // leased is the registration of an agent by its lease, for all attempts.
 type leased struct {
-	*Session                    // of the attempt that this agent joins first
-	name     jobKeys            // those of its run are below
-	value    string             // of the key run, "" before it is known
-	member   bool               // of that run
-	before   []*mvccpb.KeyValue // the last agent that joined before this one, if there was one
+	*Session                           // of the attempt that this agent joins first
+	name     jobKeys                   // those of its run are below
+	value    string                    // of the key run, "" before it is known
+	member   bool                      // of that run
+	last     atomic.Pointer[Session]   // of the attempt that this agent has joined last; nil if none
+	revoked  atomic.Pointer[time.Time] // when the lease was revoked the last time; nil: never
+	doubts   chan struct{}             // the key of this agent was deleted
+	before   []*mvccpb.KeyValue        // the last agent that joined before this one, if there was one
 	current  context.Context
 	cancel   context.CancelFunc
 	keeping  sync.WaitGroup
@@ -58,14 +65,22 @@ func (s *Session) joinLeased(ctx context.Context) (*Session, error) {
 	if err := s.config.checkLeased(); err != nil {
 		return s, err
 	}
+	if s.config.Lead.Restarts.Max > 0 { // its workers run that long without an answer
+		s.config.PeerTimeout = max(s.config.PeerTimeout, s.config.StoreTimeout)
+	}
 	var err error
-	if s.leases.own, err = s.grant(ctx, s.config.PeerTimeout); err != nil {
+	granted := boottime.Now()
+	if s.leases.own, s.leases.ttl, err = s.grant(ctx, s.config.PeerTimeout); err != nil {
 		return s, err
 	}
-	l := &leased{Session: s, name: jobKeysOf(cmp.Or(s.config.Prefix, DefaultPrefix), s.config.Job)}
+	s.renewed(granted + s.config.PeerTimeout)
+	l := &leased{
+		Session: s, doubts: make(chan struct{}, 1),
+		name: jobKeysOf(cmp.Or(s.config.Prefix, DefaultPrefix), s.config.Job),
+	}
 	l.current, l.cancel = context.WithCancel(context.Background())
 	s.registration = l
-	l.keeping.Go(func() { s.keepLease(l.current) })
+	l.keeping.Go(func() { l.keepLease(s) })
 	for err = l.enter(ctx); err != nil; err = l.enter(ctx) {
 		attempt, late, err := l.mayTryAgain(ctx, err)
 		if err == nil {
@@ -94,23 +109,48 @@ func (c *Config) checkLeased() error {
 	return nil
 }
 
-func (s *Session) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
+// grant returns a new lease, and its TTL, which may be longer.
+func (s *Session) grant(ctx context.Context, ttl time.Duration) (
+	clientv3.LeaseID, time.Duration, error,
+) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	granted, err := again(ctx, func() (*clientv3.LeaseGrantResponse, error) {
 		return s.client.Grant(ctx, lease.Seconds(ttl))
 	})
 	if err != nil {
-		return 0, fmt.Errorf("cannot get a lease for job %q: %w", s.config.Job, err)
+		return 0, 0, fmt.Errorf("cannot get a lease for job %q: %w", s.config.Job, err)
 	}
-	return granted.ID, nil
+	return granted.ID, time.Duration(granted.TTL) * time.Second, nil
 }
 
-// keepLease keeps the agent's lease alive. Without it the others consider this agent lost.
-func (s *Session) keepLease(ctx context.Context) {
-	err := lease.Keep(ctx, s.client, s.leases.own, s.config.PeerTimeout, s.config.StoreTimeout)
-	if ctx.Err() == nil {
+// keepLease keeps the agent's lease alive. Without it the others consider this agent lost. It asks
+// for renewals as often as the peer timeout requires, also if the TTL is longer. s is the session
+// that got the lease.
+func (l *leased) keepLease(s *Session) {
+	ttl, limit := s.config.PeerTimeout, s.config.StoreTimeout
+	var err error
+	for err == nil {
+		err = lease.Keep(l.current, s.client, s.leases.own, ttl, limit, func(sent time.Duration) {
+			s.renewed(sent + ttl)
+		}, l.doubts)
+		if err == lease.ErrRevoked && l.current.Err() == nil {
+			err = l.registerAgain(s)
+		}
+	}
+	if l.current.Err() == nil {
 		s.vanish(fmt.Errorf("%w: %v", ErrStoreLost, err))
+	}
+}
+
+// keepJobLease keeps the job's lease alive. All agents do, because any of them may be the only one
+// that is left.
+func (l *leased) keepJobLease() {
+	ttl := l.jobTTL() // the agent's own lease shows earlier that the store is silent
+	limit := ttl + l.config.StoreTimeout
+	err := lease.Keep(l.current, l.client, l.leases.job, ttl, limit, func(time.Duration) {}, nil)
+	if l.current.Err() == nil {
+		l.vanish(fmt.Errorf("%w: cannot keep job %q: %v", ErrStoreLost, l.config.Job, err))
 	}
 }
 
@@ -132,8 +172,11 @@ func (l *leased) enter(ctx context.Context) error {
 		return err
 	}
 	defer l.wg.Go(follow)
-	found, err := l.putMember(ctx, []clientv3.Cmp{l.runs()},
-		clientv3.OpGet(l.run.agents(), clientv3.WithLastCreate()...), l.putAgent())
+	var found []*etcdserverpb.ResponseOp
+	if err = l.prepare(ctx, []clientv3.Cmp{l.runs()}); err == nil {
+		found, err = l.putMember(ctx, []clientv3.Cmp{l.runs()},
+			clientv3.OpGet(l.run.agents(), clientv3.WithLastCreate()...), l.putAgent())
+	}
 	if noPlace(err) || l.late { // they may have been written before the watch began
 		err = cmp.Or(l.readSignalsOnce(ctx), err)
 	}
@@ -145,6 +188,8 @@ func (l *leased) enter(ctx context.Context) error {
 		l.leads.Store(len(l.before) == 0)
 	}
 	l.member = true
+	l.keeping.Go(l.watchOwn)
+	l.keeping.Go(l.keepJobLease)
 	l.keeping.Go(l.campaign)
 	return nil
 }
@@ -160,9 +205,12 @@ func (l *leased) runs() clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(l.name.run()), "=", l.value)
 }
 
-// jobTTL is the TTL of the job's lease. A leader that is frozen has renewed it up to a third of the
-// TTL before, and its own lease expires up to 1 s late: the successor must be in time.
-func (l *leased) jobTTL() time.Duration { return 2*l.config.PeerTimeout + presence.MinTimeout }
+// jobTTL is the TTL of the job's lease, within which its keys go when all agents have been killed.
+// It is so long that a leader of the cluster that was frozen for less than 20 s does not revoke
+// it.
+func (l *leased) jobTTL() time.Duration {
+	return cmp.Or(l.config.jobTTL, 2*l.config.PeerTimeout+30*time.Second)
+}
 
 // findRun returns the present run of the job's name, or creates one if there is none, or if the one
 // that this agent has tried is over.
@@ -183,7 +231,7 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 		unchanged = clientv3.Compare(clientv3.Value(key), "=", over)
 	}
 	r := run{ID: rand.Text()[:16]}
-	if r.Job, err = l.grant(ctx, l.jobTTL()); err != nil {
+	if r.Job, _, err = l.grant(ctx, l.jobTTL()); err != nil {
 		return run{}, err
 	}
 	l.value = encode(r)

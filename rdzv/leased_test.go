@@ -25,6 +25,13 @@ type plain struct {
 
 func startPlain(t *testing.T) *plain {
 	t.Helper()
+	return startPlainWith(t, 100*time.Millisecond)
+}
+
+// startPlainWith starts one with another election timeout, on which depends the shortest TTL that it
+// grants.
+func startPlainWith(t *testing.T, election time.Duration) *plain {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	c := embed.NewConfig()
@@ -32,7 +39,7 @@ func startPlain(t *testing.T) *plain {
 	c.ListenPeerUrls = nil
 	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.TickMs, c.ElectionMs = 10, 100
+	c.TickMs, c.ElectionMs = 10, uint(election.Milliseconds())
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	e, err := embed.StartEtcd(c)
 	if err != nil {
@@ -60,7 +67,7 @@ func (p *plain) joinLeased(i, n int) *Session {
 
 func (p *plain) config(i, n int) Config {
 	return Config{Job: "test", Self: member(i), Lead: &LeaderConfig{Agents: n},
-		PeerTimeout: presence.MinTimeout}
+		PeerTimeout: presence.MinTimeout, jobTTL: 3 * presence.MinTimeout}
 }
 
 func (p *plain) leasedAgents(joined, n int) []*Session {
@@ -83,6 +90,14 @@ func (p *plain) lose(s *Session) {
 	if _, err := p.admin.Revoke(p.ctx, s.leases.own); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// expire is lose, and lets the agent continue when the others consider it lost.
+func (p *plain) expire(s *Session) {
+	p.t.Helper()
+	p.lose(s)
+	p.await(s.registration.(*leased).run.lost(s.config.Self.ID), true)
+	p.revive(s.config.Self.ID)
 }
 
 // keysLeft are all keys in the store.

@@ -1,12 +1,15 @@
 package rdzv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/restart"
@@ -133,8 +136,7 @@ func TestLeaderIsLostBetweenAttempts(t *testing.T) {
 			p.worlds(all)
 			p.failAttempt(all, "x", 0)
 			until(p, all)
-			p.lose(all[0])
-			p.revive(all[0].config.Self.ID)
+			p.expire(all[0])
 			p.nextOfAll(all)
 			for _, s := range all[1:] {
 				wantLost(t, p.ended(s), "the agent of rank 0 (pid 1000 on node0)")
@@ -197,7 +199,7 @@ func TestDeposedLeaderOfALaterAttempt(t *testing.T) {
 	p.lose(all[0])
 	for what, write := range map[string]func() error{
 		"verdict": func() error { return l.writeVerdict(p.ctx, verdictOf(Done)) },
-		"world":   func() error { return l.publish(p.ctx, World{Job: "test"}) },
+		"world":   func() error { _, err := l.publish(p.ctx, World{Job: "test"}); return err },
 		"forget":  func() error { return l.forgetPrevious(p.ctx) },
 		"settled": func() error {
 			v := verdictOf(Failed)
@@ -339,4 +341,80 @@ func TestPlainStoreIsFullInLaterAttempts(t *testing.T) {
 		}
 	}
 	p.wantNothingLeft()
+}
+
+// A signal ends the second attempt before its world is published: what the first one was remains,
+// because a new leader would have to know it.
+func TestPreviousAttemptWithoutWorld(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	all := p.restartable(2, 9)
+	p.worlds(all)
+	p.failAttempt(all, "x", 0)
+	p.nextOfAll(all[1:])
+	r := all[0].registration.(*leased)
+	c, _, err := r.awaitTurn(p.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.resume(p.ctx, c, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.cancel()
+	if err := all[1].End(p.ctx, 15, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.agree(p.ctx); err != nil {
+		t.Fatal(err)
+	}
+	before := p.createRevisions(l.previous.prefix)
+	if len(before) < 4 {
+		t.Errorf("%d keys of the attempt before are left", len(before))
+	}
+	p.nextOfAll(all)
+	p.ended(all[0])
+	p.finish(all, stopped)
+	p.wantNothingLeft()
+}
+
+// The store is not available for a moment when the leader has agreed on the world of the second
+// attempt.
+func TestForgetPreviousIsRetried(t *testing.T) {
+	t.Parallel()
+	p := startPlain(t)
+	c := p.config(0, 1)
+	c.Lead.Restarts = restart.Policy{Max: 1}
+	client := p.client(c.Self.ID)
+	kv := &failingKV{KV: client.KV}
+	client.KV = kv
+	all := []*Session{p.joinWith(client, c)}
+	p.worlds(all)
+	kv.fails.Store(all[0].keys.settled())
+	p.failAttempt(all, "x", 0)
+	all[0] = p.next(0, all[0])
+	p.worlds(all)
+	for i, sum := range p.finish(all, succeeded) {
+		if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled {
+			t.Errorf("agent %d: %+v", i, sum)
+		}
+	}
+	if kv.fails.Load() != "" {
+		t.Error("no request has failed")
+	}
+}
+
+// failingKV lets the first Get of a key fail.
+type failingKV struct {
+	clientv3.KV
+	fails atomic.Value // the key; "" when it has failed
+}
+
+func (f *failingKV) Get(
+	ctx context.Context, key string, opts ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
+	if f.fails.CompareAndSwap(key, "") {
+		return nil, rpctypes.ErrLeaderChanged
+	}
+	return f.KV.Get(ctx, key, opts...)
 }

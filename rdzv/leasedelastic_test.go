@@ -323,6 +323,51 @@ func TestLateAgentIsLeft(t *testing.T) {
 	v.end()
 }
 
+// An agent that has lost its watchdog is alive. If then the leader is lost, the next attempt consists
+// of all others, without those that are lost too.
+func TestElasticJobKeepsAnAgentThatReportedALoss(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		agents, reports int
+		lost            []int // with the leader, which is agent 0
+		ranks           map[int]int
+	}{
+		"3 agents":            {3, 2, nil, map[int]int{1: 0, 2: 1}},
+		"4 agents":            {4, 2, nil, map[int]int{1: 0, 2: 1, 3: 2}},
+		"which is lost later": {4, 2, []int{2}, map[int]int{1: 0, 3: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := elastic(test.agents)
+			c.LastCall = time.Hour
+			v := startLeased(t, c)
+			first := map[int]int{}
+			for i := range test.agents {
+				v.join(i)
+				first[i] = i
+			}
+			v.world(test.agents, first)
+			if err := v.sessions[test.reports].ReportLoss(v.ctx, "lost the watchdog", false); err != nil {
+				t.Fatal(err)
+			}
+			v.wasLost()
+			for i := range test.agents {
+				if sum := v.leave(v.sessions[i]); sum.Restart == nil {
+					t.Fatalf("agent %d: %+v", i, sum)
+				}
+			}
+			for _, i := range append(test.lost, 0) {
+				v.lose(i)
+			}
+			for i := range v.sessions {
+				v.restart(i)
+			}
+			v.world(len(test.ranks), test.ranks)
+			v.end()
+		})
+	}
+}
+
 // With the leader too many agents are lost.
 func TestLeaderIsLostAndTooFewAreLeft(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/lease"
 	"rdzv/rdzv/presence"
 )
 
@@ -32,6 +35,44 @@ func TestLeasesExpire(t *testing.T) {
 	if took := time.Since(began); took > 3*presence.MinTimeout+2*time.Second {
 		t.Errorf("the keys were removed after %v", took)
 	}
+	p.wantNothingLeft()
+}
+
+// The leader is lost in a store whose election timeout is so long that all leases have the same TTL.
+// The job's lease is renewed when the leader's agent does it no more.
+func TestLongTTLs(t *testing.T) {
+	t.Parallel()
+	p := startPlainWith(t, 6600*time.Millisecond)
+	all := p.leasedAgents(3, 3)
+	p.worlds(all)
+	job, own := all[0].leases.job, all[0].leases.own
+	left := func(id clientv3.LeaseID) int64 {
+		answer, err := p.admin.TimeToLive(p.ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.GrantedTTL < 3*lease.Seconds(presence.MinTimeout) {
+			t.Fatalf("the store grants a TTL of %d s", answer.GrantedTTL)
+		}
+		return answer.TTL
+	}
+	for left(job) >= left(own) { // until the job's would expire first
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-p.ctx.Done():
+			t.Skip("the leases were always renewed at the same time")
+		}
+	}
+	p.kill(all[0].config.Self.ID)
+	for _, s := range all[1:] {
+		wantLost(t, p.ended(s), "the agent of rank 0 (pid 1000 on node0)")
+	}
+	for i, sum := range p.finish(all[1:], stopped) {
+		if !sum.Settled {
+			t.Errorf("agent %d: %+v", i+1, sum)
+		}
+	}
+	_, _ = all[0].Leave(p.ctx)
 	p.wantNothingLeft()
 }
 

@@ -93,8 +93,7 @@ func TestLeaderIsReplaced(t *testing.T) {
 				p.failAttempt(all, "x", 0)
 				until(p, all)
 				running := all[1].haveWorldNow()
-				p.lose(all[0])
-				p.revive(all[0].config.Self.ID)
+				p.expire(all[0])
 				var replacement *Session
 				rest := all[1:]
 				arrived := make(<-chan arrival)

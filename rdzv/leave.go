@@ -52,7 +52,7 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 func (s *Session) settleLimit() time.Duration {
 	limit := s.config.SettleTimeout + leaveMargin
 	if s.leases.own != 0 {
-		limit += s.config.PeerTimeout
+		limit += s.leases.ttl
 	}
 	return limit
 }

@@ -24,7 +24,12 @@ func within5s(t *testing.T, what string, do func()) {
 
 func wantLost(t *testing.T, cause error, who string) {
 	t.Helper()
-	text := "lost " + who + ": it disconnected unexpectedly"
+	wantLostBecause(t, cause, who, "it disconnected unexpectedly")
+}
+
+func wantLostBecause(t *testing.T, cause error, who, why string) {
+	t.Helper()
+	text := "lost " + who + ": " + why
 	if v, ok := cause.(*Verdict); !ok || v.Kind != Lost || v.Error() != text {
 		t.Errorf("the job ended with %#v, want a loss: %s", cause, text)
 	}
@@ -201,7 +206,7 @@ func TestUnreachableAgentIsLost(t *testing.T) {
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	j.freeze("agent-1")
-	wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
+	wantLostBecause(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)", "it was silent for 3s")
 	if cause := j.ended(sessions[1]); cause != ErrStoreLost {
 		t.Errorf("the unplugged agent: %v", cause)
 	}

@@ -52,6 +52,8 @@ type Member struct {
 	Ways []Way `json:"ways,omitempty"`
 	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`
+	// HeadStart is that of the world if this agent runs rank 0.
+	HeadStart time.Duration `json:"head_start,omitempty"`
 	// Exports are what all agents get if this one runs rank 0; nil if there is nothing.
 	Exports *Exports `json:"exports,omitempty"`
 
@@ -85,8 +87,10 @@ const (
 	ProgramMissing ProblemKind = "program_missing"
 	// It cannot be executed, or its script cannot be read.
 	ProgramNotExecutable ProblemKind = "program_not_executable"
-	DifferenceProblem    ProblemKind = "difference" // nodes differ, see Member.Strict
-	OtherProblem         ProblemKind = "other"      // a limit, a device, a port, ...
+	// rdzv itself cannot do there what its user asked for.
+	AgentProblem      ProblemKind = "agent"
+	DifferenceProblem ProblemKind = "difference" // nodes differ, see Member.Strict
+	OtherProblem      ProblemKind = "other"      // a limit, a device, a port, ...
 )
 
 // Problem is what prevents an agent from running its workers. It is part of the member, so that the
@@ -101,6 +105,12 @@ type Problem struct {
 type Way struct {
 	Store string `json:"store"` // an address of the store
 	Own   string `json:"own"`   // the node's own address on this path
+}
+
+// preparing is the value of preparing/ID: an agent that is not a member yet.
+type preparing struct {
+	Member        // see identity
+	Waits  string `json:"waits"` // for what, in one line
 }
 
 // check rejects an invalid member.

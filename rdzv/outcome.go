@@ -1,6 +1,7 @@
 package rdzv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ type Outcome struct {
 	Host    string   `json:"host"`
 	Workers []Worker `json:"workers"`
 	Links   []Link   `json:"links,omitempty"` // to the World.Peers
-	// Withdrawn says that the agent has left, and had no workers: see Session.Withdraw.
+	// Withdrawn says that the agent is to leave, and has no workers: see Session.Withdraw.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Ending says that the agent has received a signal that ends the attempt: if another agent
 	// withdrew first, the signal was for all.
@@ -70,6 +71,12 @@ func newOutcome(host string, workers []Worker) Outcome {
 	return o
 }
 
+// succeeded tells whether there are workers and all have succeeded.
+func (o Outcome) succeeded() bool {
+	failed := func(w Worker) bool { return !w.ok() }
+	return len(o.Workers) > 0 && !slices.ContainsFunc(o.Workers, failed)
+}
+
 // failed returns the worker whose failure is that of the agent: the first one that failed
 // before it was stopped, else the first one that failed.
 func (o Outcome) failed() (Worker, bool) {
@@ -85,6 +92,8 @@ func (o Outcome) failed() (Worker, bool) {
 
 // settled is the value of signal/settled.
 type settled struct {
+	// Cause is how the attempt has ended if that is not the verdict, see Leader.findCause.
+	Cause *Verdict `json:"cause,omitempty"`
 	// Code is the exit code of a job that a signal ended, see endedCode.
 	Code int `json:"code"`
 	// Unsettled names the agents that had not settled at the timeout; "" if there are none.
@@ -120,14 +129,14 @@ func (s Successes) String() string {
 }
 
 // endedCode returns the exit code of a job that a signal ended. It is 128+signal if the
-// signal, or rdzv because of it, terminated a worker, or if no worker had started. Otherwise
-// it is the first nonzero code in the order of the outcomes, where signal n counts as 128+n.
-// It is 0 if all workers succeeded, for example because a signal handler wrote a checkpoint.
+// signal, or rdzv because of it, terminated a worker. Otherwise it is the first nonzero code in the
+// order of the outcomes, where signal n counts as 128+n: programs choose it for a reason. It is
+// 128+signal also if no worker had started, or if all exited with 0, for example because they saved
+// their state: the job has not done its work, and 0 would say that it has.
 func endedCode(signal int, outcomes []Outcome) int {
-	code, ran := 0, false
+	code := 0
 	for _, o := range outcomes {
 		for _, w := range o.Workers {
-			ran = true
 			switch {
 			case w.Signal == signal, w.Stopped && w.Signal != 0:
 				return 128 + signal
@@ -138,8 +147,5 @@ func endedCode(signal int, outcomes []Outcome) int {
 			}
 		}
 	}
-	if !ran {
-		return 128 + signal
-	}
-	return code
+	return cmp.Or(code, 128+signal)
 }

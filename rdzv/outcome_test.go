@@ -10,7 +10,7 @@ func TestEndedCode(t *testing.T) {
 		want    int
 	}{
 		"none had started":     {nil, 128 + term},
-		"all succeeded":        {[]Worker{{}, {}}, 0},
+		"all succeeded":        {[]Worker{{}, {}}, 128 + term},
 		"one was terminated":   {[]Worker{{}, {Signal: term}}, 128 + term},
 		"one had to be killed": {[]Worker{{}, {Signal: 9, Stopped: true}}, 128 + term},
 		"one exited":           {[]Worker{{}, {Code: 3}, {Code: 4}}, 3},

@@ -58,7 +58,7 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) (
 // may join this one late. If no agent is lost now, its lease may have yet to expire. It is 0, which
 // is that of another run, if this run is over or nobody is left.
 func (l *leased) tryLater(ctx context.Context) (attempt int, late bool, err error) {
-	within := l.config.PeerTimeout + presence.MinTimeout
+	within := l.leases.ttl + presence.MinTimeout
 	agents, err := l.agents(ctx)
 	switch {
 	case err != nil || agents == 0:

@@ -97,8 +97,13 @@ func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) e
 // Progress publishes which workers of this agent have ended while others still run. The
 // leader needs it to find stragglers among the workers of one agent.
 func (s *Session) Progress(ctx context.Context, ended []Worker) error {
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
 	o := newOutcome(s.config.Self.Host, ended)
-	return s.putOutcome(ctx, s.keys.progress(s.config.Self.ID), o, s.leases.own)
+	if err := s.put(ctx, s.keys.progress(s.config.Self.ID), encode(o), s.leases.own); err != nil {
+		return fmt.Errorf("cannot write which workers have ended: %w", err)
+	}
+	return nil
 }
 
 // Reached publishes that all workers of this agent have reached init_process_group except some. The
@@ -114,12 +119,30 @@ func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	return nil
 }
 
+// Release tells all agents that rank 0 has had its head start (World.HeadStart). Only its agent
+// calls it.
+func (s *Session) Release(ctx context.Context) error {
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
+	if err := s.put(ctx, s.keys.release(), encode(release{}), s.leases.job); err != nil {
+		return fmt.Errorf("cannot write that the head start is over: %w", err)
+	}
+	return nil
+}
+
+// release is the value of signal/release.
+type release struct{}
+
 func (s *Session) putOutcome(
 	ctx context.Context, key string, o Outcome, lease clientv3.LeaseID,
 ) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	if err := s.put(ctx, key, encode(o), lease); err != nil {
+	err := s.put(ctx, key, encode(o), lease)
+	if full(err) && o.succeeded() && s.leases.own != 0 {
+		err = s.settleInFull(ctx)
+	}
+	if err != nil {
 		return s.refused(ctx, fmt.Errorf("cannot write the outcome: %w", err))
 	}
 	return nil

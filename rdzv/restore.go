@@ -14,7 +14,8 @@ import (
 
 // latest is what another leader of this attempt has to know. Of the messages only the last one
 // counts, see restart.Policy.
-func (l *Leader) latest(delay time.Duration) latest {
+func (l *Leader) latest() latest {
+	delay := max(0, time.Until(l.mayStartAt()))
 	v := latest{l.config.Attempt, delay, l.began, slices.Clone(l.failures)}
 	for i := range v.Failures[:max(0, len(v.Failures)-1)] {
 		v.Failures[i].Message = ""
@@ -38,10 +39,10 @@ func (l *leased) resume(
 		return nil, nil
 	}
 	if err == nil {
-		leader.candidate, leader.lease = c, l.leases.job
-		leader.events, leader.cancel = events, stop
+		leader.candidate, leader.lease, leader.leaseTTL = c, l.leases.job, l.config.PeerTimeout
+		leader.events, leader.cancel, leader.returnTime = events, stop, l.returnTime()
 		if before != nil && before.keys == leader.keys {
-			leader.startAt = before.startAt
+			leader.startAt, leader.clearAt = before.startAt, before.clearAt
 		}
 		l.leads.Store(true)
 		err = leader.restore(ctx, found.Kvs, values, known)
@@ -116,6 +117,13 @@ func (l *Leader) restore(
 			return err
 		}
 	}
+	for _, m := range slices.Clone(l.joined) {
+		if _, exists := values[l.keys.member(m.ID)]; agreed && !exists {
+			if err := l.memberDeleted(ctx, m.ID); err != nil {
+				return err
+			}
+		}
+	}
 	_, started := values[l.keys.start()]
 	for _, kv := range kvs {
 		if started && strings.HasPrefix(string(kv.Key), l.keys.readies()) {
@@ -183,7 +191,8 @@ func (l *Leader) restoreSeats(of keys, kvs []*mvccpb.KeyValue, values map[string
 			}
 		}
 		away, ended := of != l.keys, id == end.By
-		if seat.Full || l.elastic() && away && ended && (end.Withdrawn || end.Kind == Lost) {
+		gone := l.hasLeft(id, values) || away && ended && (end.Withdrawn || end.LostAgent())
+		if seat.Full || gone && (l.elastic() || seat.Spare) {
 			l.gone[id] = true
 			continue
 		}
@@ -196,6 +205,9 @@ func (l *Leader) restoreSeats(of keys, kvs []*mvccpb.KeyValue, values map[string
 
 // endOf is how that attempt has ended; zero if it has not.
 func (l *Leader) endOf(of keys, values map[string][]byte) (v Verdict, err error) {
+	if s, err := decode[settled](values[of.settled()]); err == nil && s.Cause != nil {
+		return *s.Cause, nil
+	}
 	if value, ended := values[of.verdict()]; ended {
 		if v, err = decode[Verdict](value); err != nil {
 			err = fmt.Errorf("cannot read %q: %w", of.verdict(), err)
@@ -231,27 +243,54 @@ func (l *Leader) restoreExports(values map[string][]byte, agents int) error {
 	return nil
 }
 
-// markGone handles that members are gone, as if that happened now: first spares, so that none of
-// these takes over a seat, then those that are known.
+// markGone handles that members are gone or are to leave, as if that happened now: first spares, so
+// that none of these takes over a seat, then those that have left, those that are known, and last
+// those that are to leave if the job goes on without them.
 func (l *Leader) markGone(ctx context.Context, values map[string][]byte, known []Member) error {
-	gone := slices.DeleteFunc(slices.Clone(l.joined), func(m *memberState) bool {
-		_, exists := values[l.run.agent(m.ID)]
-		return exists
-	})
 	place := func(m *memberState) int {
 		switch {
 		case m.seat.Spare:
 			return 0
-		case slices.ContainsFunc(known, func(k Member) bool { return k.ID == m.ID }):
+		case l.hasLeft(m.ID, values):
 			return 1
+		case l.leaves(m, values):
+			return 4
+		case slices.ContainsFunc(known, func(k Member) bool { return k.ID == m.ID }):
+			return 2
 		}
-		return 2
+		return 3
 	}
-	slices.SortStableFunc(gone, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
-	for _, m := range gone {
-		if err := l.markLost(ctx, m.ID); err != nil {
+	all := slices.Clone(l.joined)
+	slices.SortStableFunc(all, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
+	for _, m := range all {
+		_, exists := values[l.run.agent(m.ID)]
+		left, err := l.hasLeft(m.ID, values), error(nil)
+		if m.withdrawn = m.withdrawn || left; !left && l.leaves(m, values) {
+			err = l.withdraw(ctx, m.ID)
+		}
+		lost := left
+		switch {
+		case err != nil || left || exists:
+		case l.returnTime > 0:
+			l.miss(m.ID)
+		default:
+			lost, err = l.declareLost(ctx, m.ID)
+		}
+		if err == nil && lost {
+			if !left {
+				l.awaitWorkers(m.ID, true)
+			}
+			err = l.markLost(ctx, m.ID)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// leaves tells whether an agent without workers has asked in this attempt to leave the job.
+func (l *Leader) leaves(m *memberState, values map[string][]byte) bool {
+	o, err := decode[Outcome](values[l.keys.outcome(m.ID)])
+	return err == nil && o.Withdrawn
 }

@@ -18,28 +18,34 @@ type Roster struct {
 	// of all missing ranks.
 	Absent     []string `json:"absent,omitempty"`
 	MoreAbsent int      `json:"more_absent,omitempty"`
+	// Refused are at most 8 agents that could not join because their tokens differ.
+	Refused     []string `json:"refused,omitempty"`
+	MoreRefused int      `json:"more_refused,omitempty"`
+	// Waiting are at most 8 agents that have connected and wait for files that do not respond.
+	Waiting     []string `json:"waiting,omitempty"`
+	MoreWaiting int      `json:"more_waiting,omitempty"`
+	// Unattended says that no launcher reports what has happened to missing agents.
+	Unattended bool `json:"unattended,omitempty"`
 }
 
 // String returns a line for people: "3 of 4 agents joined; rank 2 has not started rdzv or cannot
 // connect (see the launcher's messages above)".
 func (r Roster) String() string {
 	s := fmt.Sprintf("%d of %d agents joined", r.Joined, r.Agents)
-	missing := r.Agents - r.Joined
+	missing := r.Agents - r.Joined - len(r.Waiting) - r.MoreWaiting
 	switch {
 	case missing <= 0:
 	case len(r.Missing) > 0:
-		have := " has"
-		if missing > 1 {
-			have = " have"
-		}
-		s += "; " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing)) + have +
-			" not started rdzv"
-		if len(r.Absent) > 0 {
-			s += " on " + list(r.Absent, r.MoreAbsent)
-		}
-		s += " or cannot connect (see the launcher's messages above)"
+		s += "; " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing)) +
+			r.whyMissing(missing)
 	case len(r.Hosts) > 0:
 		s += " (from " + list(r.Hosts, r.MoreHosts) + ")"
+	}
+	if len(r.Waiting) > 0 {
+		s += "; " + list(r.Waiting, r.MoreWaiting)
+	}
+	if len(r.Refused) > 0 && missing > 0 {
+		s += "; refused because of a different token: " + list(r.Refused, r.MoreRefused)
 	}
 	if r.Min > 0 {
 		s += fmt.Sprintf("; the job needs at least %d", r.Min)
@@ -47,11 +53,36 @@ func (r Roster) String() string {
 	return s
 }
 
+// whyMissing says why so many ranks may be missing, and where more is known about it.
+func (r Roster) whyMissing(ranks int) string {
+	have, are, its := " has", " is", "its"
+	if ranks > 1 {
+		have, are, its = " have", " are", "their"
+	}
+	if len(r.Refused) > 0 { // they may have been refused
+		return are + " missing"
+	}
+	s := have + " not started rdzv"
+	if len(r.Absent) > 0 {
+		s += " on " + list(r.Absent, r.MoreAbsent)
+	}
+	if r.Unattended {
+		return s + " or cannot connect (see " + its + " output)"
+	}
+	return s + " or cannot connect (see the launcher's messages above)"
+}
+
 // rosterOf returns the roster of a job with these members. nodes are those on which the launcher
-// starts agents; none if they are not known.
-func rosterOf(members []Member, agents int, nodes []string) Roster {
+// starts agents; none if they are not known. waiting are agents that are not members yet.
+func rosterOf(members []Member, agents int, nodes []string, waiting ...preparing) Roster {
 	r := Roster{Joined: len(members), Agents: agents}
 	r.Hosts, r.MoreHosts = cut(hostsOf(members))
+	var texts []string
+	for _, p := range waiting {
+		texts = append(texts, p.String())
+		members = append(members, p.Member) // it is not missing
+	}
+	r.Waiting, r.MoreWaiting = cut(sorted(texts))
 	joined := map[int]bool{}
 	for _, m := range members {
 		joined[m.Rank] = true
@@ -70,6 +101,15 @@ func rosterOf(members []Member, agents int, nodes []string) Roster {
 		r.Absent, r.MoreAbsent = cut(absent)
 	}
 	return r
+}
+
+// String is "rank 1 on node2 waits: the file system of "/data" does not respond".
+func (p preparing) String() string {
+	who := p.Host
+	if p.Rank != Unknown {
+		who = fmt.Sprintf("rank %d on %s", p.Rank, p.Host)
+	}
+	return who + " waits: " + p.Waits
 }
 
 // absentOf returns the nodes from which no agent has joined. A launcher may use short names.

@@ -55,6 +55,19 @@ func TestRoster(t *testing.T) {
 			"" + seeAbove: {
 			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Absent: []string{"node2"},
 		},
+		"1 of 2 agents joined; rank 1 has not started rdzv or cannot connect (see its output)": {
+			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Unattended: true,
+		},
+		"2 of 4 agents joined; ranks 1, 3 have not started rdzv or cannot connect " +
+			"(see their output)": {
+			Joined: 2, Agents: 4, Missing: []int{1, 3}, Hosts: hosts(1), Unattended: true,
+		},
+		"1 of 2 agents joined; rank 1 is missing; refused because of a different token: node2": {
+			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Refused: []string{"node2"},
+		},
+		"1 of 2 agents joined (from node0); refused because of a different token: node2": {
+			Joined: 1, Agents: 2, Hosts: hosts(1), Refused: []string{"node2"},
+		},
 		"1 of 2 agents joined (from node0)":        {Joined: 1, Agents: 2, Hosts: hosts(1)},
 		"2 of 3 agents joined (from node0, node1)": {Joined: 2, Agents: 3, Hosts: hosts(2)},
 		"10 of 12 agents joined; ranks 1, 7 have not started rdzv or cannot connect " + seeAbove: {
@@ -68,5 +81,27 @@ func TestRoster(t *testing.T) {
 		if got := r.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// An agent that waits for files is not missing.
+func TestRosterOfWaiting(t *testing.T) {
+	joined := member(0)
+	joined.Rank, joined.Host = 0, "node1"
+	waits := preparing{member(1), `the file system of "/data" does not respond`}
+	waits.Rank, waits.Host = 1, "node2"
+	for agents, want := range map[int]string{
+		2: `1 of 2 agents joined; rank 1 on node2 waits: the file system of "/data" does not respond`,
+		3: "1 of 3 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove +
+			`; rank 1 on node2 waits: the file system of "/data" does not respond`,
+	} {
+		if got := rosterOf([]Member{joined}, agents, nil, waits).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	waits.Rank, joined.Rank = Unknown, Unknown
+	const want = `1 of 2 agents joined; node2 waits: the file system of "/data" does not respond`
+	if got := rosterOf([]Member{joined}, 2, nil, waits).String(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -19,6 +19,12 @@ type Config struct {
 	Attempt int    // which attempt at running the workers; 0 is the first, required in an etcd cluster
 	Self    Member // this agent
 
+	// Prepare, if set, completes Self before this agent becomes a member: it may wait for files that
+	// do not respond, at most until its ctx ends. Meanwhile the agent is known to the others, with
+	// Waits, one line that says what it waits for.
+	Prepare func(ctx context.Context) (Member, error)
+	Waits   string
+
 	// JoinBy is when this agent stops waiting for the others, which ends the job for all
 	// agents; zero is never.
 	JoinBy time.Time
@@ -34,13 +40,18 @@ type Config struct {
 	ConnectTimeout time.Duration
 
 	// PeerTimeout is the TTL of this agent's lease in a store that no agent hosts: the others consider
-	// it lost when it has not renewed that for so long. Default and minimum are those of package
-	// presence. All agents should have the same one.
+	// it lost when it has not renewed that for so long. In a job with restarts (Lead) it is at least
+	// StoreTimeout. Default and minimum are those of package presence. All agents should have the same
+	// one.
 	PeerTimeout time.Duration
 	// Prefix is that of all keys in such a store, with a slash at its end. "" is DefaultPrefix.
 	Prefix string
 	// StoreTimeout is how long such a store may not answer before it is lost. Default: PeerTimeout.
 	StoreTimeout time.Duration
+	// Renewed is called with a time, by CLOCK_BOOTTIME, until which no other agent considers this one
+	// lost, and with a later one each time that the store has answered this agent: in a store that an
+	// agent hosts only after a world that another attempt may follow. It must return soon. May be nil.
+	Renewed func(until time.Duration)
 	// Delayed is called if the job in such a store has no place for this agent, for the given reason,
 	// but those who have it may have been killed: Join then waits until their leases have expired, at
 	// most that long, or have been renewed. May be nil.
@@ -55,6 +66,7 @@ type Config struct {
 	Answer func(context.Context, Question) ([]byte, error)
 
 	keepHistory time.Duration // instead of 1 min, in tests
+	jobTTL      time.Duration // of the job's lease, in tests
 }
 
 const (
@@ -111,6 +123,7 @@ type Session struct {
 
 	registration registration // of all attempts; nil in the process that hosts the store
 	returns      bool         // this agent was a member of the attempt before
+	announced    bool         // it has its place in this attempt already, see Config.Prepare
 	late         bool         // it joins this attempt, which runs, to wait for the next one
 	leads        *atomic.Bool // this agent is the elected leader; of all attempts
 
@@ -128,6 +141,11 @@ type Session struct {
 	exports     atomic.Pointer[Exports] // set before world, if at all
 	start       atomic.Pointer[started]
 	haveStart   chan struct{} // closed when start is set
+	release     atomic.Pointer[release]
+	released    chan struct{} // closed when release is set
+	absent      atomic.Pointer[Unreached]
+	haveAbsent  chan struct{}     // closed when absent is set
+	progress    chan InitProgress // that the leader has reported
 	look        atomic.Pointer[look]
 	haveLook    chan struct{} // closed when look is set
 	settled     atomic.Pointer[settled]
@@ -178,12 +196,30 @@ type Failure struct {
 // [ErrFull], or an error if a signal of the job cannot be read. After Leave it may be any error.
 func (s *Session) Context() context.Context { return s.ctx }
 
+// Presence returns a context that ends when the store does not know this agent any more, so that
+// the others consider it lost, or when it has left the job. It is the same in all attempts.
+func (s *Session) Presence() context.Context { return s.present }
+
 // Leads tells whether this agent leads the job, or led it when all had settled: it hosts the store,
 // or has been elected in a store that no agent hosts.
 func (s *Session) Leads() bool { return s.config.Self.Hosting || s.leads.Load() }
 
-// Verdict returns how the job ended, nil while it has not.
-func (s *Session) Verdict() *Verdict { return s.verdict.Load() }
+// Verdict returns how the job ended, nil while it has not. When all have settled it may be another
+// one than before, see MayBeConsequence.
+func (s *Session) Verdict() *Verdict {
+	if all := s.settled.Load(); all != nil && all.Cause != nil {
+		return all.Cause
+	}
+	return s.verdict.Load()
+}
+
+// MayBeConsequence tells whether the verdict is that a worker failed because it lost its connection
+// to another one, in a store where the loss of that one's agent may become known later. Then that
+// loss is the verdict when all have settled.
+func (s *Session) MayBeConsequence() bool {
+	v := s.verdict.Load()
+	return v != nil && v.mayBeConsequence() && s.leases.own != 0
+}
 
 // untilStoreLost returns a context that also ends when the store is lost.
 func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) {

@@ -129,7 +129,7 @@ func TestJobEndedBySignal(t *testing.T) {
 		code    int
 	}{
 		"terminated by it":   {[]Worker{{Code: 7}, {Signal: 2, Stopped: true}}, 130},
-		"wrote checkpoints":  {[]Worker{{Stopped: true}, {Stopped: true}}, 0},
+		"wrote checkpoints":  {[]Worker{{Stopped: true}, {Stopped: true}}, 130},
 		"killed after grace": {[]Worker{{Stopped: true}, {Signal: 9, Stopped: true}}, 130},
 		"ended with a code":  {[]Worker{{Stopped: true}, {Code: 5, Stopped: true}}, 5},
 		"by SIGTERM":         {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 130},

@@ -52,3 +52,20 @@ func TestStragglersAreStopped(t *testing.T) {
 		}
 	})
 }
+
+// A failure that an agent has published with its progress ends the job, also if it has not been
+// reported otherwise.
+func TestFailureInProgress(t *testing.T) {
+	j := start(t, LeaderConfig{Agents: 2})
+	two := member(1)
+	two.Slots = 2
+	sessions := []*Session{j.join(member(0)), j.join(two)}
+	j.worlds(sessions)
+	ended := []Worker{{Rank: 1}, {Rank: 2, Code: 7}}
+	if err := sessions[1].Progress(j.ctx, ended); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Failed || v.Rank != 2 || v.Code != 7 {
+		t.Errorf("the job ended with %+v, want the failure of rank 2", v)
+	}
+}

@@ -51,6 +51,8 @@ type Verdict struct {
 	// why that does not go on without the agent.
 	Text     string `json:"text,omitempty"`
 	LastLine bool   `json:"last_line,omitempty"` // Failed: see Worker
+	// Silent is how long a Lost agent was not heard, if that is why; otherwise 0.
+	Silent time.Duration `json:"silent,omitempty"`
 	// Final says that no other attempt follows a loss, because its agent cannot run workers any more.
 	Final bool `json:"final,omitempty"`
 
@@ -84,6 +86,10 @@ func (v *Verdict) MayRestart() bool {
 	return v.Kind == Failed || v.Kind == Lost && !v.Final || v.Withdrawn
 }
 
+// LostAgent tells whether the agent itself is lost. One that has lost something else, such as its
+// watchdog, is a member of the next attempt.
+func (v *Verdict) LostAgent() bool { return v.Kind == Lost && v.Text == "" }
+
 func (v *Verdict) Error() string {
 	switch {
 	case v.Kind == Done:
@@ -100,10 +106,10 @@ func (v *Verdict) Error() string {
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Moved:
 		return "all agents look for the store again"
-	case v.Kind == Lost && v.Text == "" && v.PID == 0:
+	case v.LostAgent() && v.PID == 0:
 		return "lost an agent that was joining: it disconnected unexpectedly"
-	case v.Kind == Lost && v.Text == "":
-		return "lost " + agentName(*v) + ": it disconnected unexpectedly"
+	case v.LostAgent():
+		return "lost " + agentName(*v) + ": " + howLost(v.Silent)
 	case v.Kind == Straggling && v.Stragglers != nil:
 		return v.Stragglers.String()
 	case v.Kind == Incomplete && v.Roster != nil && len(v.Problems) > 0:
@@ -114,6 +120,14 @@ func (v *Verdict) Error() string {
 		return v.Unwrap().Error()
 	}
 	return v.Text
+}
+
+// howLost says how an agent was lost that was not heard for some time, or 0.
+func howLost(silent time.Duration) string {
+	if silent > 0 {
+		return fmt.Sprintf("it was silent for %v", silent)
+	}
+	return "it disconnected unexpectedly"
 }
 
 // endedInStore is the message of a verdict that no agent has written: docs/store-keys.md tells

@@ -3,9 +3,12 @@ package rdzv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // ErrWithdrawn is the cause of the end of [Session.Context], and returned by [Session.Leave], if
@@ -17,9 +20,10 @@ var withdrawnSeat = spareSeat
 
 // Withdraw makes this agent leave the job because it has received SIGTERM: its node is about to
 // stop. shared is as in End. If others can take its place the attempt ends, and the next one is
-// without this agent; one without workers leaves at once. If they cannot, it ends the job as End
-// does: before the first world, without a spare or another attempt, or if it hosts the store. If
-// the attempt has ended for another reason the agent can withdraw from the next one.
+// without this agent; one without workers leaves as soon as the leader knows. If they cannot, it
+// ends the job as End does: before the first world, without a spare or another attempt, or if it
+// hosts the store. If the attempt has ended for another reason the agent can withdraw from the next
+// one.
 func (s *Session) Withdraw(ctx context.Context, shared bool) error {
 	if s.Verdict() != nil {
 		return nil
@@ -49,14 +53,18 @@ func (s *Session) survivesLoss() bool {
 	return w.Attempt < w.MaxRestarts && (len(w.Spares) > 0 || w.MaxAgents > 0)
 }
 
-// withdrawIdle withdraws an agent that runs no workers.
+// withdrawIdle withdraws an agent that runs no workers. It stays until the leader, which may be
+// lost at this moment, has decided: that the job goes on without it, or by a verdict.
 func (s *Session) withdrawIdle(ctx context.Context) error {
-	s.withdrawn.Store(true)
 	o := newOutcome(s.config.Self.Host, nil)
 	o.Withdrawn = true
-	err := s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.leases.job)
+	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.leases.job)
+}
+
+// left handles that the leader has let this agent leave the job.
+func (s *Session) left() {
+	s.withdrawn.Store(true)
 	s.cancel(ErrWithdrawn)
-	return err
 }
 
 // end writes a verdict after a signal. If another agent has withdrawn first, the outcome of this
@@ -75,25 +83,58 @@ func (s *Session) OtherWithdrew() (at time.Time) {
 	return at
 }
 
-// withdraw handles that an agent without workers has left: a spare, or an agent in a later attempt
-// whose workers have not started.
-func (l *Leader) withdraw(ctx context.Context, m *memberState) error {
-	if m.lost {
+// withdraw handles that an agent without workers is to leave: a spare, or an agent in a later
+// attempt whose workers have not started. If there is a verdict, the agent will know that one.
+func (l *Leader) withdraw(ctx context.Context, id string) error {
+	m := l.members[id]
+	switch {
+	case l.verdict != nil, m != nil && m.lost:
 		return nil
+	case m == nil: // it waits for the place of a lost one
+		l.gone[id] = true
+		l.unseated = slices.DeleteFunc(l.unseated, func(m Member) bool { return m.ID == id })
+		_, err := l.letLeave(ctx, id)
+		return err
 	}
 	goesOn := l.goesOnWithout(m)
-	m.withdrawn = true
-	if l.verdict != nil || m.seat.Spare || goesOn && !l.complete {
-		return l.markLost(ctx, m.ID)
+	if m.seat.Spare || goesOn && !l.complete {
+		left, err := l.letLeave(ctx, id)
+		if err != nil || !left {
+			return err
+		}
+		m.withdrawn = true
+		return l.markLost(ctx, id)
+	}
+	v := m.lostVerdict()
+	v.Kind, v.Signal, v.Withdrawn = Ended, int(syscall.SIGTERM), goesOn
+	written, err := l.endWith(ctx, v)
+	if err != nil || !written {
+		return err
 	}
 	if !m.settled { // its workers were not started
 		m.settled = true
 		l.pending--
 	}
-	m.lost, l.gone[m.ID] = true, true
-	v := m.lostVerdict()
-	v.Kind, v.Signal, v.Withdrawn = Ended, int(syscall.SIGTERM), goesOn
-	return l.writeVerdict(ctx, v)
+	m.withdrawn, m.lost, l.gone[id] = true, true, true
+	return nil
+}
+
+// letLeave tells an agent that it has left the job, unless there is a verdict. It reports whether
+// it has.
+func (l *Leader) letLeave(ctx context.Context, id string) (bool, error) {
+	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
+	done, err := l.commitIf(ctx, noVerdict, l.put(l.keys.left(id), encode(true)))
+	if err != nil {
+		err = fmt.Errorf("cannot let agent %q leave job %q: %w", id, l.config.Job, err)
+	}
+	return done, err
+}
+
+// hasLeft tells whether an agent has left the job in this attempt or in the one before.
+func (l *Leader) hasLeft(id string, values map[string][]byte) bool {
+	_, now := values[l.keys.left(id)]
+	_, before := values[l.previous.left(id)]
+	return now || before
 }
 
 // goesOnWithout tells whether the job goes on at once if the agent withdraws: the others do not
@@ -140,5 +181,5 @@ func (m *memberState) reason() string {
 	if m.withdrawn {
 		return "it received SIGTERM"
 	}
-	return "it disconnected unexpectedly"
+	return howLost(m.silent)
 }

@@ -18,6 +18,12 @@ type World struct {
 	// MaxRestarts is how many attempts there may be after the first one.
 	MaxRestarts int `json:"max_restarts,omitempty"`
 
+	// In a job with restarts: PeerTimeout is how long an agent may be silent before the others
+	// consider it lost, 0 in a store that no agent hosts, where that is the TTL of its lease.
+	// LostGrace is how long its workers may still run then, see LeaderConfig.LostGrace.
+	PeerTimeout time.Duration `json:"peer_timeout,omitempty"`
+	LostGrace   time.Duration `json:"lost_grace,omitempty"`
+
 	// MaxAgents is the largest number of agents of a job with a variable number of them; 0 for other
 	// jobs. An agent that joins later has the seat of a spare until the next attempt.
 	MaxAgents int `json:"max_agents,omitempty"`
@@ -36,6 +42,10 @@ type World struct {
 	MasterAddr string `json:"master_addr"`
 	MasterPort int    `json:"master_port"`
 
+	// HeadStart is not 0 if the agent of rank 0 tells the others when their workers may start, see
+	// Session.Release: the limit that it has for that.
+	HeadStart time.Duration `json:"head_start,omitempty"`
+
 	// Layout lists the ranks on each node, in the order of the nodes; if there are more than 8, on
 	// the first two and on the last one.
 	Layout []NodeRanks `json:"layout"`
@@ -49,6 +59,9 @@ type World struct {
 	Exports *Exports   `json:"-"` // of rank 0's agent, nil if there are none; they have a key too
 	Peers   []Endpoint `json:"-"` // of other nodes, to which this agent is to measure the connections
 }
+
+// MayRestart tells whether another attempt may follow this one.
+func (w *World) MayRestart() bool { return w.Attempt < w.MaxRestarts }
 
 // NodeRanks is a node and the ranks on it.
 type NodeRanks struct {

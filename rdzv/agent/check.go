@@ -39,11 +39,9 @@ func (l *Local) checkName(job string) string {
 }
 
 // unresponsiveError says that a file system does not respond.
-type unresponsiveError struct{ path string }
+type unresponsiveError struct{ text string }
 
-func (e *unresponsiveError) Error() string {
-	return fmt.Sprintf("cannot start: the file system of %q does not respond", e.path)
-}
+func (e *unresponsiveError) Error() string { return "cannot start: " + e.text }
 
 // unresponsive is an *[unresponsiveError] if the program or its directory may be in a file system
 // that does not respond. exec would wait for it.
@@ -61,13 +59,10 @@ func (l *Local) unresponsive() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
 	path := host.Unresponsive(ctx, paths)
-	switch path {
-	case "":
+	if path == "" {
 		return nil
-	case ".":
-		path, _ = os.Readlink("/proc/self/cwd")
 	}
-	return &unresponsiveError{path}
+	return &unresponsiveError{hungFileSystem(path)}
 }
 
 // checkedFacts are what this agent tells about its node, as far as it is known before the agents
@@ -82,6 +77,11 @@ func (l *Local) checkedFacts(ctx context.Context) (facts []rdzv.NodeFact) {
 	know("working directory", strings.TrimSuffix(dir, " (deleted)"))
 	know("program", l.Path)
 	know("interpreter", l.program.Python)
+	if why := l.program.Unknown; why != "" {
+		for _, name := range []string{"python", "torch"} { // as in facts
+			facts = append(facts, rdzv.NodeFact{Name: name, Value: why, Unknown: true})
+		}
+	}
 	if l.program.Certain {
 		libraries := l.program.Torch.Libraries(l.Config.Root)
 		know("torch built for", libraries.Built)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/node"
 	"rdzv/rdzv/agent/internal/peers"
 	"rdzv/rdzv/secret"
 )
@@ -62,7 +61,7 @@ func (l *Local) interpreter() string {
 func (found *checked) run(ctx context.Context, l *Local, name string, argv ...string) {
 	limited, cancel := context.WithTimeout(ctx, l.Config.Check.Limit)
 	defer cancel()
-	line, err := node.LastLine(limited, l.Config.Environ, argv...)
+	line, err := lastLine(limited, l.Config.Environ, argv...)
 	fact := rdzv.NodeFact{Name: name, Value: strings.TrimSpace(line)}
 	switch {
 	case err != nil:

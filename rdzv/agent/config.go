@@ -20,6 +20,7 @@ import (
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
+	"rdzv/wrap"
 )
 
 // Config says what one agent is to do. Nothing else is read from the process's environment, flags
@@ -35,6 +36,8 @@ type Config struct {
 	// Stdin, Stdout and Stderr are the workers'; nil is /dev/null. With several workers only local
 	// rank 0 gets Stdin.
 	Stdin, Stdout, Stderr *os.File
+	// Line, if set, knows whether what this agent has copied to Stderr ends within a line.
+	Line *wrap.Line
 
 	// Dir is the workers' directory, relative to that of this process; "" is the latter.
 	Dir string
@@ -57,7 +60,8 @@ type Config struct {
 	// what the launcher asks for, else 1.
 	ProcsPerNode string
 	// Job names the run, equal on all its agents; "" is the launcher's name for it, else one made
-	// of the program, its arguments and the user id. At most [MaxJob] bytes, no control characters.
+	// of the program, its arguments and the user id. At most [MaxJob] bytes, no control characters,
+	// and as [rdzv.CheckName] says.
 	Job string
 
 	// Store is the HOST or HOST:PORT of the agent that is to host the store; "" lets the agents
@@ -114,8 +118,10 @@ type Config struct {
 	Strict bool
 
 	// HeadStart is how much later than rank 0 the other ranks start if the program is python or a
-	// shell script; 0 starts all at the same time. With PyTorch, rank 0 should be the first that has
-	// imported torch: the others connect to it, and wait for up to a second if they are too early.
+	// shell script; 0 starts all at the same time. If rank 0 begins to load PyTorch within this time,
+	// they start when it has imported about a third of it, at most 10 s later. Rank 0 should be the
+	// first that has imported it: the others connect to it, and wait for up to a second if they are
+	// too early. That of rank 0's agent counts for all whose own is not 0.
 	HeadStart time.Duration
 
 	// MasterPort is MASTER_PORT; 0 chooses a free port.
@@ -149,6 +155,10 @@ type Config struct {
 	// Show are the ranks whose output is shown, such as "0,4-7", or "none"; "" shows all. The others
 	// do not get Stdout and Stderr. Not with NoCapture, as Tag and LogDir.
 	Show string
+
+	// Problems are what the caller has found that keeps the job from running with this agent. All
+	// agents report them, and none starts workers.
+	Problems []rdzv.Problem
 
 	// Check checks the nodes of the job and runs no workers; nil runs them. Program is then optional.
 	Check *Check
@@ -251,6 +261,8 @@ func (c *Config) checkValues() error {
 		return fmt.Errorf("job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
 	case strings.ContainsFunc(c.Job, unicode.IsControl):
 		return fmt.Errorf("job name %q: must not have control characters", c.Job)
+	case rdzv.CheckName(c.Job) != nil:
+		return fmt.Errorf("job name %q: %w", c.Job, rdzv.CheckName(c.Job))
 	case (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi):
 		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
 	case slices.ContainsFunc(c.ShareSignals, func(s syscall.Signal) bool { return !Shareable(s) }):

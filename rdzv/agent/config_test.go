@@ -23,6 +23,7 @@ func TestConfigRejected(t *testing.T) {
 		{func(c *agent.Config) { c.ProcsPerNode = "-1" }, "-1"},
 		{func(c *agent.Config) { c.Job = strings.Repeat("x", agent.MaxJob+1) }, "201 bytes"},
 		{func(c *agent.Config) { c.Job = "a\nb" }, `"a\nb"`},
+		{func(c *agent.Config) { c.Job = ".." }, `job name "..": must not have ".." as a part`},
 		{func(c *agent.Config) { c.Store = "node1:port" }, `"node1:port"`},
 		{func(c *agent.Config) { c.Networks = []string{"10.0.0.0/99"} }, "10.0.0.0/99"},
 		{func(c *agent.Config) { c.PortHigh = 29700 }, "0 to 29700"},

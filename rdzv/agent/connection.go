@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -39,6 +40,10 @@ type connection struct {
 	own      *secret.Key                   // of the only agent of its job
 	gathered atomic.Pointer[[]rdzv.Member] // what the leader in this process has, for Config.Check
 	noDir    error                         // why there is none; only the host of the store requires it
+	silent   atomic.Bool                   // the store's host was silent, so that the connection broke
+
+	mu      sync.Mutex
+	refused []string // see refusedAgents
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
@@ -145,7 +150,7 @@ func (l *Local) prepareRuntimeDir() (string, error) {
 	dir, err := host.RuntimeDir(l.env)
 	if err == nil {
 		meet.RemoveStale(procfs.System, dir)
-		postmortem.RemoveOldErrorFiles(dir, time.Now())
+		postmortem.RemoveOldFiles(dir, time.Now())
 	}
 	return dir, err
 }
@@ -153,9 +158,12 @@ func (l *Local) prepareRuntimeDir() (string, error) {
 // adviseOnPort adds a suggestion to an error about a port that is in use.
 func (l *Local) adviseOnPort(err error) error {
 	host, port, _ := meet.ParseStore(l.Config.Store)
+	inUse, _ := errors.AsType[*meet.PortInUseError](err)
 	switch {
 	case !errors.Is(err, syscall.EADDRINUSE):
 		return err
+	case inUse != nil && inUse.Advice != "":
+		return hinted{err, inUse.Advice}
 	case port != 0:
 		return hinted{err, "use --store " + host + " without a port: each job then chooses a free one"}
 	}
@@ -174,11 +182,12 @@ func (c *connection) dial(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
+		c.silent.Store(false)
 		select {
 		case first <- host.AddrOf(conn.LocalAddr()):
 		default:
 		}
-		return conn, nil
+		return storeConn{conn, c}, nil
 	}
 	var err error
 	if c.client, err = rdzv.Dial(dial, c.local.Config.PeerTimeout); err != nil {
@@ -195,6 +204,15 @@ func (c *connection) dial(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// storeConn is a connection to the store of another agent.
+type storeConn struct {
+	net.Conn
+	of *connection
+}
+
+// Silent notes that the host of the store was silent for the peer timeout.
+func (s storeConn) Silent() { s.of.silent.Store(true) }
 
 // waysOf are the routes to the store; own is the address of this end of the connection.
 func waysOf(list []meet.Way, own string) []rdzv.Way {
@@ -267,6 +285,20 @@ func awaitEnd(conn *grpc.ClientConn) {
 	}
 }
 
+// refuse notes an agent that cannot join because of its token.
+func (c *connection) refuse(n meet.DifferentToken) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = append(c.refused, n.Agent())
+}
+
+// refusedAgents are those that cannot join because of their tokens.
+func (c *connection) refusedAgents() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.refused)
+}
+
 // loadToken returns the token. The first agent of the host reports if it is in an unusual file.
 func (c *connection) loadToken() ([]byte, error) {
 	s := c.local.tokenSource()
@@ -283,6 +315,7 @@ func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
 	return meet.Config{
 		Launcher: string(l.Placement.Launcher), Env: l.env, Rank: l.Placement.Rank, Size: l.Agents,
+		NodeRank: l.Placement.NodeRank, AllNeeded: !l.elastic(),
 		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master,
 		Job:   l.Job,
 		Store: a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
@@ -301,7 +334,10 @@ func (c *connection) meetConfig() meet.Config {
 		},
 		NextReport: l.nextSearchReport(),
 		Notify: func(n meet.Notice) {
-			c.events.send(noticed(n, a.ShowJoinLine, l.tokenSource().Place()))
+			if other, ok := n.(meet.DifferentToken); ok && !other.Hosting {
+				c.refuse(other)
+			}
+			c.events.send(noticed(n, a.ShowJoinLine, l.tokenPlace()))
 		},
 	}
 }

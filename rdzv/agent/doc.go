@@ -22,9 +22,9 @@
 //     workers run it catches SIGTSTP, SIGTTIN and SIGTTOU too, and stops this process (SIGSTOP)
 //     when a terminal has stopped all workers. Channels that the caller has given to
 //     [os/signal.Notify] get these signals as well.
-//   - It executes this process's own program (/proc/self/exe) again under the name rdzv-watchdog.
-//     An init function of package wrap takes over there before main is reached; init functions of
-//     packages that are initialised earlier run in the watchdog too.
+//   - It executes this process's own program (/proc/self/exe) again, as the processes tree-holder
+//     and tree-watchdog. An init function of package wrap takes over there before main is reached;
+//     init functions of packages that are initialised earlier run in these processes too.
 //   - The workers are in this process's process group and session, and they are killed when this
 //     process ends, by whatever way.
 //   - It listens at an abstract Unix address, where other processes of the same user can ask what

@@ -24,7 +24,7 @@ var everyEvent = []Event{
 	EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, AttemptFailed{}, Restarting{},
 	Settling{},
-	DumpingStacks{}, LogLost{}, FailureReported{}, Diagnostic{}, Finished{},
+	DumpingStacks{}, LogLost{}, OutputLost{}, FailureReported{}, Diagnostic{}, Finished{},
 }
 
 func TestEveryEvent(t *testing.T) {

@@ -30,6 +30,9 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		lost := fmt.Sprintf(
 			"lost the watchdog of rank %d on %s; its workers were killed", worker.Rank, host.Name())
 		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
+	case errors.Is(r.Err, wrap.ErrLeaseOver):
+		lost := w.leaseOver(worker.Rank)
+		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
 		worker.Stopped = true
@@ -59,7 +62,9 @@ const consequenceWait = 500 * time.Millisecond
 // another worker's failure, which should be reported first.
 func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	e := &w.endings[i]
+	unwritable, _ := errors.AsType[*wrap.OutputError](r.Err)
 	switch kills := postmortem.OOMKills(w.local.Config.Root); {
+	case unwritable != nil:
 	case r.Err != nil:
 		e.hint = programHint(r.Err, w.local.Config.Program, w.local.Config.Environ)
 	case r.Signal != syscall.SIGKILL:
@@ -71,7 +76,8 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	}
 	e.findings, e.joined = postmortem.Examine(r.Stderr, e.file, r.Signal != 0), r.Joined
 	worker.LastLine = e.findings.LastLine && r.Joined // it may be of stdout
-	if worker.Text = e.findings.Message; worker.Text == "" && r.Err != nil {
+	worker.Text = e.findings.Message
+	if unwritable != nil || worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}
 	if e.hint == "" {

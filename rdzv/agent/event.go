@@ -61,7 +61,9 @@ type Alone struct {
 	Waited time.Duration // since this agent began to wait
 	// NoBeacon says that this agent searches by multicast and has not received a beacon either.
 	NoBeacon bool
-	Store    string // what to give to --store on every node; "" if it was given
+	Store    string // what to give to --store on every node; "" if that would not help
+	// Loopback is the --store that was given if it means another host on each node, as localhost does.
+	Loopback string
 	// JoinLine is RDZV_JOIN=..., for the other nodes; "" if it holds the job key, unless
 	// Config.ShowJoinLine. It is not in the JSON form.
 	JoinLine string
@@ -149,8 +151,9 @@ type WorkerExited struct {
 }
 
 // InitProgress says which ranks have not reached torch's init_process_group some time after rank 0
-// did. The host of the store reports it 10 s, 1 min and 5 min after that if there are any, and then
-// once more, without any, when all have reached it.
+// did, or that rank 0 has not while others try to connect to it. The host of the store reports it
+// 10 s, 1 min and 5 min after that if there are any, and then once more, without any, when all have
+// reached it; without a launcher rank 0's agent reports it too.
 type InitProgress struct {
 	rdzv.InitProgress
 }
@@ -177,6 +180,9 @@ type JobEnded struct {
 	// what to name if it is lost. "" and -1 if the world was not agreed.
 	StoreHost string
 	StoreRank int
+	// StoreSilent is how long that agent was silent before it counted as lost; 0 if it was not lost,
+	// or its connection was closed.
+	StoreSilent time.Duration
 	// Etcd are the URLs of Config.Etcd. StoreLost says why it, or a shared store, was lost; "" if it
 	// was not, or an agent hosts the store.
 	Etcd, StoreLost string
@@ -194,6 +200,9 @@ type AttemptFailed struct {
 	Verdict  *rdzv.Verdict // its kind is rdzv.Failed, rdzv.Lost or, if an agent leaves, rdzv.Ended
 	Own      bool          // Verdict is about a worker of this agent, or about this agent
 	Announce bool          // this agent tells the user: under a launcher, the host of the store does
+	// MayBeConsequence says that the worker has lost its connection to another one, whose agent may be
+	// lost. If it is, another AttemptFailed says so when all agents have settled.
+	MayBeConsequence bool
 }
 
 // Restarting says that all workers of the job are about to be started again. Every agent reports
@@ -238,6 +247,18 @@ type LogLost struct {
 	Err   error  `json:"-"`
 	Text  string `json:"text"`
 	Bytes int64  `json:"bytes,omitempty"` // of the output that are not in the file
+}
+
+// OutputLost says that some of the output of a worker could not be shown although somebody reads
+// it, such as on a full disk. The agent reports it once for each stream of a worker, at its end.
+// Without a log the worker cannot write to Stdout any more then, and has failed.
+type OutputLost struct {
+	Rank   int    `json:"rank"`
+	Stream string `json:"stream"` // "stdout" or "stderr"
+	Err    error  `json:"-"`      // the first reason
+	Text   string `json:"text"`
+	Bytes  int64  `json:"bytes"`         // of the output that were not shown
+	Log    string `json:"log,omitempty"` // has them, unless LogLost says otherwise
 }
 
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
@@ -295,6 +316,7 @@ func (Restarting) Type() string       { return "restarting" }
 func (Settling) Type() string         { return "settling" }
 func (DumpingStacks) Type() string    { return "dumping_stacks" }
 func (LogLost) Type() string          { return "log_lost" }
+func (OutputLost) Type() string       { return "output_lost" }
 func (FailureReported) Type() string  { return "failure_reported" }
 func (Diagnostic) Type() string       { return "diagnostic" }
 func (Finished) Type() string         { return "finished" }

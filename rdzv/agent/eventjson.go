@@ -37,10 +37,11 @@ func jsonForm(e Event) any {
 	switch e := e.(type) {
 	case Searching:
 		return searchingForm{
-			e.String(), e.Waited.Seconds(), e.Unresolved, e.Groups(), e.Multicast, e.Heard, e.Hint,
+			e.String(), e.Waited.Seconds(), e.Unresolved, e.Unanswered, e.Groups(), e.Multicast, e.Heard,
+			e.Hint,
 		}
 	case Alone:
-		return aloneForm{e.Waited.Seconds(), e.NoBeacon, e.Store}
+		return aloneForm{e.Waited.Seconds(), e.NoBeacon, e.Store, e.Loopback}
 	case Waiting:
 		return waitingForm{rosterForm(e.Roster), e.Waited.Seconds()}
 	case WorldAgreed:
@@ -54,7 +55,7 @@ func jsonForm(e Event) any {
 	case JobEnded:
 		return jobEndedForm{
 			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Leads, e.Own, e.Announce, e.StoreHost,
-			e.StoreRank, e.Etcd, e.StoreLost, e.NoRestart, e.Hint,
+			e.StoreRank, e.StoreSilent.Seconds(), e.Etcd, e.StoreLost, e.NoRestart, e.Hint,
 		}
 	case AttemptFailed:
 		return attemptFailedFormOf(e)
@@ -75,6 +76,7 @@ type searchingForm struct {
 	Text          string       `json:"text"`
 	WaitedSeconds float64      `json:"waited_seconds"`
 	Unresolved    []string     `json:"unresolved,omitempty"`
+	Unanswered    []string     `json:"unanswered,omitempty"`
 	Tried         []meet.Tried `json:"tried,omitempty"`
 	Multicast     bool         `json:"multicast,omitempty"`
 	Heard         string       `json:"heard,omitempty"`
@@ -85,6 +87,7 @@ type aloneForm struct {
 	WaitedSeconds float64 `json:"waited_seconds"`
 	NoBeacon      bool    `json:"no_beacon,omitempty"`
 	Store         string  `json:"store,omitempty"`
+	Loopback      string  `json:"loopback,omitempty"`
 }
 
 type waitingForm struct {
@@ -127,12 +130,14 @@ type initProgressForm struct {
 	FirstHost     string       `json:"first_host,omitempty"`
 	FirstPython   int          `json:"first_python_pid,omitempty"`
 	WaitedSeconds float64      `json:"waited_seconds"`
+	Rank0Absent   bool         `json:"rank0_absent,omitempty"`
 }
 
 func initProgressFormOf(p rdzv.InitProgress) initProgressForm {
 	form := initProgressForm{
 		Ranks: p.Ranks, Reached: p.Reached, Missing: layoutFormOf(p.Missing), MoreNodes: p.More,
 		FirstHost: p.Host, FirstPython: p.First.Python, WaitedSeconds: p.Waited.Seconds(),
+		Rank0Absent: p.Absent,
 	}
 	if p.Reached < p.Ranks {
 		form.First = &p.First.Rank

@@ -35,6 +35,12 @@ type rosterForm struct {
 
 	Absent     []string `json:"absent_hosts,omitempty"`
 	MoreAbsent int      `json:"more_absent_hosts,omitempty"`
+
+	Refused     []string `json:"refused,omitempty"`
+	MoreRefused int      `json:"more_refused,omitempty"`
+	Waiting     []string `json:"waiting,omitempty"`
+	MoreWaiting int      `json:"more_waiting,omitempty"`
+	Unattended  bool     `json:"-"`
 }
 
 type stragglersForm struct {
@@ -49,37 +55,39 @@ func stragglersFormOf(s rdzv.Stragglers) stragglersForm {
 }
 
 type jobEndedForm struct {
-	Job       string       `json:"job"`
-	Verdict   *verdictForm `json:"verdict"`
-	Hosting   bool         `json:"hosting"`
-	Leads     bool         `json:"leads"`
-	Own       bool         `json:"own"`
-	Announce  bool         `json:"announce"`
-	StoreHost string       `json:"store_host,omitempty"`
-	StoreRank int          `json:"store_rank"`
-	Etcd      string       `json:"etcd,omitempty"`
-	StoreLost string       `json:"store_lost,omitempty"`
+	Job                string       `json:"job"`
+	Verdict            *verdictForm `json:"verdict"`
+	Hosting            bool         `json:"hosting"`
+	Leads              bool         `json:"leads"`
+	Own                bool         `json:"own"`
+	Announce           bool         `json:"announce"`
+	StoreHost          string       `json:"store_host,omitempty"`
+	StoreRank          int          `json:"store_rank"`
+	StoreSilentSeconds float64      `json:"store_silent_seconds,omitempty"`
+	Etcd               string       `json:"etcd,omitempty"`
+	StoreLost          string       `json:"store_lost,omitempty"`
 
 	NoRestart restart.Reason `json:"no_restart,omitempty"`
 	Hint      string         `json:"hint,omitempty"`
 }
 
 type verdictForm struct {
-	Kind         string             `json:"kind"`
-	Text         string             `json:"text"`
-	Host         string             `json:"host,omitempty"`
-	PID          int                `json:"pid,omitempty"`
-	Rank         int                `json:"rank"`
-	LocalRank    int                `json:"local_rank"`
-	Ranks        int                `json:"ranks,omitempty"`
-	ExitCode     int                `json:"exit_code,omitempty"`
-	Signal       string             `json:"signal,omitempty"`
-	RanSeconds   float64            `json:"ran_seconds,omitempty"`
-	Message      string             `json:"message,omitempty"`
-	Problems     []rdzv.NodeProblem `json:"problems,omitempty"`
-	MoreProblems int                `json:"more_problems,omitempty"`
-	Roster       *rosterForm        `json:"roster,omitempty"`
-	Stragglers   *stragglersForm    `json:"stragglers,omitempty"`
+	Kind          string             `json:"kind"`
+	Text          string             `json:"text"`
+	Host          string             `json:"host,omitempty"`
+	PID           int                `json:"pid,omitempty"`
+	Rank          int                `json:"rank"`
+	LocalRank     int                `json:"local_rank"`
+	Ranks         int                `json:"ranks,omitempty"`
+	SilentSeconds float64            `json:"silent_seconds,omitempty"`
+	ExitCode      int                `json:"exit_code,omitempty"`
+	Signal        string             `json:"signal,omitempty"`
+	RanSeconds    float64            `json:"ran_seconds,omitempty"`
+	Message       string             `json:"message,omitempty"`
+	Problems      []rdzv.NodeProblem `json:"problems,omitempty"`
+	MoreProblems  int                `json:"more_problems,omitempty"`
+	Roster        *rosterForm        `json:"roster,omitempty"`
+	Stragglers    *stragglersForm    `json:"stragglers,omitempty"`
 }
 
 func verdictFormOf(v *rdzv.Verdict) *verdictForm {
@@ -88,7 +96,8 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	}
 	f := &verdictForm{
 		Kind: string(v.Kind), Text: v.Error(), Host: v.Host, PID: v.PID,
-		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks, Signal: signalName(v.Signal),
+		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks,
+		SilentSeconds: v.Silent.Seconds(), Signal: signalName(v.Signal),
 		RanSeconds: v.Took.Seconds(), Problems: v.Problems, MoreProblems: v.MoreProblems,
 		Roster: (*rosterForm)(v.Roster),
 	}
@@ -115,10 +124,14 @@ type attemptFailedForm struct {
 	Message    string  `json:"message,omitempty"`
 	Own        bool    `json:"own"`
 	Announce   bool    `json:"announce"`
+
+	MayBeConsequence bool `json:"may_be_consequence,omitempty"`
 }
 
 func attemptFailedFormOf(e AttemptFailed) attemptFailedForm {
-	form := attemptFailedForm{Attempt: e.Attempt, Own: e.Own, Announce: e.Announce}
+	form := attemptFailedForm{
+		Attempt: e.Attempt, Own: e.Own, Announce: e.Announce, MayBeConsequence: e.MayBeConsequence,
+	}
 	if v := e.Verdict; v != nil {
 		form.Kind, form.Text = string(v.Kind), v.Error()
 		form.Host, form.Rank, form.LocalRank, form.PID = v.Host, v.Rank, v.LocalRank, v.PID

@@ -86,6 +86,9 @@ func TestMarshalEvent(t *testing.T) {
 			Rank: 3, File: "logs/train-20260102T030400.123/attempt-0/rank-00003.log",
 			Err: syscall.ENOSPC, Text: syscall.ENOSPC.Error(), Bytes: 4096,
 		},
+		OutputLost{
+			Rank: 3, Stream: "stdout", Err: syscall.ENOSPC, Text: syscall.ENOSPC.Error(), Bytes: 4096,
+		},
 		FailureReported{Failure{
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,
 			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,

@@ -37,6 +37,7 @@ func TestExitCode(t *testing.T) {
 		{"ended by SIGTERM, a worker exited 3", ended, 3},
 		{"no problem of a node", unready(), 121},
 		{"a check failed", unready(rdzv.OtherProblem), 121},
+		{"rdzv cannot run", unready(rdzv.OtherProblem, rdzv.AgentProblem), 125},
 		{"program missing", unready(rdzv.ProgramNotExecutable, rdzv.ProgramMissing), 127},
 		{"program not executable", unready(rdzv.OtherProblem, rdzv.ProgramNotExecutable), 126},
 		{"not all agents joined", verdict(rdzv.Incomplete, 0, 0), 124},
@@ -57,6 +58,8 @@ func TestExitCodeOfError(t *testing.T) {
 	}{
 		{&agent.JoinTimeoutError{}, 124},
 		{&agent.SignalError{Signal: syscall.SIGINT}, 130},
+		{&agent.SignalError{Signal: syscall.SIGTERM, Withdrawn: true}, 143},
+		{&agent.SignalError{Signal: syscall.SIGTERM, Withdrawn: true, InStep: true}, 0},
 		{&agent.ProblemError{Err: errors.New("the disk is full")}, 121},
 		{&agent.LauncherDiedError{}, 123},
 		{errors.New("no token"), 125},

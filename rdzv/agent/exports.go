@@ -148,7 +148,6 @@ func (l *Local) in(environ, exported []string) *Local {
 	other := *l
 	other.Config.Environ, other.env = environ, envmap.ParseEnv(environ)
 	other.exports = exports{variables: exported, own: l.exports.own}
-	other.Problems = nil
 	other.inspect()
 	other.findProblems()
 	if counted := other.Workers; counted != l.Workers { // the ranks are given already
@@ -176,7 +175,7 @@ func (m *membership) noteExports() {
 			why = "there is no such variable in the environment of rank 0's agent"
 		}
 		if rank0 {
-			m.events.send(EnvironmentNote{Text: "cannot export " + e.String() + ": " + why})
+			m.events.send(EnvironmentNote{Text: "warning: not exporting " + e.String() + ": " + why})
 		}
 	}
 }

@@ -74,6 +74,8 @@ func startupHint(f postmortem.Findings, port int, fixed bool) string {
 	case f.LacksLibuv():
 		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +
 			"creates a TCPStore, pass use_libuv=False"
+	case f.LacksOpenMPI():
+		return "--as openmpi sets OMPI_COMM_WORLD_RANK and the like, as mpirun does"
 	case !f.PortInUse(port):
 		return ""
 	case fixed:

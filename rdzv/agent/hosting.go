@@ -21,6 +21,7 @@ type hosted struct {
 	problem error              // why this agent cannot run workers beside it, nil if it can
 	serve   func()             // lets other agents connect
 	end     func() error       // closes the store, once
+	reader  string             // ID of the agent that reads all outcomes; "" if none does
 	cancel  context.CancelFunc // of the leader
 	wg      sync.WaitGroup
 }
@@ -40,7 +41,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		return c.noRoom(err)
 	}
 	leads := c.leaderConfig()
-	leads.Lost = s.Lost()
+	leads.Lost, leads.PeerTimeout = s.Lost(), l.Config.PeerTimeout
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()
@@ -48,11 +49,11 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leading, cancel := context.WithCancel(context.Background())
 	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceValue(s.Close)}
-	h.serve = func() {
+	h.serve = sync.OnceFunc(func() {
 		if listener != nil {
 			s.Serve(listener)
 		}
-	}
+	})
 	h.wg.Go(func() {
 		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
 			c.events.diagnose(Warning, err)
@@ -72,6 +73,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	}
 	return rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
+		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusedAgents,
 		MinAgents: l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
@@ -79,6 +81,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Compared:    c.compared,
 		Check:       c.checking(),
 		Restarts:    l.Config.Restarts,
+		LostGrace:   l.lostGrace(),
 		Spares:      spares,
 		Replaceable: c.mayReplace(),
 		Warn:        func(err error) { c.events.diagnose(Warning, err) },
@@ -96,7 +99,7 @@ const settleMargin = 5 * time.Second
 // to another agent.
 func (l *Local) settleTimeout() time.Duration {
 	if l.Config.Restarts.Max > 0 {
-		return max(l.Config.Grace, l.Config.PeerTimeout) + settleMargin
+		return max(l.Config.Grace, l.lostAfter()) + settleMargin
 	}
 	return l.Config.Grace + settleMargin
 }
@@ -112,15 +115,40 @@ func (c *connection) noRoom(err error) error {
 	return hinted{err, "set TMPDIR to a directory with free space"}
 }
 
-// drainTimeout bounds the wait for the other agents to leave. They leave at once, except for an
-// agent that is stopped, for example by a debugger.
+// drainTimeout is how long the host of the store waits for the other agents to leave if none does.
+// They leave at once, except for an agent that is stopped, for example by a debugger, but thousands
+// of them need some time.
 const drainTimeout = 2 * time.Second
 
+// readTimeout is how long it waits for the agent that reads all outcomes.
+const readTimeout = time.Minute
+
 func (h *hosted) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	h.store.Drain(ctx) // an agent that has not left by then sees the connection break
+	h.drain()
 	h.cancel()
 	h.wg.Wait()
 	return h.end()
+}
+
+// drain waits until the other agents have left. One that has not left after drain sees the
+// connection break.
+func (h *hosted) drain() {
+	for began, connected := time.Now(), h.store.Connected(); connected > 0; {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		_ = h.store.Drain(ctx)
+		cancel()
+		before := connected
+		connected = h.store.Connected()
+		reads := h.store.IsConnected(h.reader) && time.Since(began) < readTimeout
+		if connected == before && !reads {
+			return
+		}
+	}
+}
+
+// readBy notes which agent reads all outcomes when all have settled, if another one does.
+func (h *hosted) readBy(s rdzv.Summary) {
+	if v := s.Verdict; v != nil && v.Kind == rdzv.Failed && s.Settled {
+		h.reader = v.By
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/masterport"
@@ -13,12 +14,14 @@ import (
 )
 
 // Rank 0's agent looks for the first time 1 s after it has begun to start its workers whether rank
-// 0 listens on MASTER_PORT, and waits half as long again before each next look. The other agents
-// look only when the leader asks. Those of which a worker has not reached init_process_group then
-// look again, at last every 8 s: others wait.
+// 0 listens on MASTER_PORT, and then, as long as it does not, at last every 2 s: what is reported
+// counts from the look that has found it. The other agents look only when the leader asks. Those of
+// which a worker has not reached init_process_group then look again, at last every 8 s: others
+// wait.
 const (
-	firstLook = time.Second
-	lastPause = 8 * time.Second
+	firstLook  = time.Second
+	rank0Pause = 2 * time.Second
+	lastPause  = 8 * time.Second
 )
 
 // initWatch finds out which workers of an agent have reached init_process_group.
@@ -44,20 +47,44 @@ func (w *workers) watchInit() (stop func()) {
 		}
 		i.answer(ctx)
 	})
+	wg.Go(func() { w.watchConnecting(ctx) })
+	if w.world.Seat.Rank == 0 && w.local.Placement.Launcher == envmap.None {
+		wg.Go(func() { w.repeatProgress(ctx) })
+	}
 	return func() { cancel(); wg.Wait() }
 }
 
-// awaitRank0 waits until rank 0 has reached init_process_group, and reports that.
+// awaitRank0 waits until rank 0 has reached init_process_group, and reports that; and that it has
+// not, if a program of Python needs long for it.
 func (w *initWatch) awaitRank0(ctx context.Context) {
-	for pause := firstLook; await(ctx, time.After(pause)); pause += pause / 2 {
-		running := w.ended.running()
-		i := slices.IndexFunc(running, func(s WorkerStarted) bool { return s.Rank == 0 })
-		if i >= 0 && masterport.Listens(procfs.System, w.world.MasterPort, running[i].PID) {
-			w.reported = -1
-			w.report()
-			return
+	begin, reported := time.Now(), false
+	serves := func() bool {
+		pid := w.rank0()
+		if pid == 0 || masterport.Serves(procfs.System, w.world.MasterPort, pid) {
+			return pid != 0
+		}
+		python := stacks.FindPython(procfs.System, pid)
+		if !reported && python != 0 && time.Since(begin) >= absentAfter {
+			reported = true
+			w.write(func(ctx context.Context) error { return w.session.Absent(ctx, python) })
+		}
+		return false
+	}
+	if lookUntil(ctx, rank0Pause, serves) {
+		w.reported = -1
+		w.report()
+	}
+}
+
+// lookUntil looks after firstLook, and then after pauses that grow to last, until done is true. It
+// is false if ctx ends before.
+func lookUntil(ctx context.Context, last time.Duration, done func() bool) bool {
+	for pause := firstLook; await(ctx, time.After(pause)); pause = min(2*pause, last) {
+		if done() {
+			return true
 		}
 	}
+	return false
 }
 
 // answer reports which workers are missing when the leader asks, and from then on when there are
@@ -70,8 +97,8 @@ func (w *initWatch) answer(ctx context.Context) {
 	if w.reported > 0 {
 		w.reported = -1 // the leader does not know their processes yet
 	}
-	for pause := firstLook; w.report() > 0 && await(ctx, time.After(pause)); {
-		pause = min(2*pause, lastPause)
+	if w.report() > 0 {
+		lookUntil(ctx, lastPause, func() bool { return w.report() == 0 })
 	}
 }
 

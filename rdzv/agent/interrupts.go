@@ -47,8 +47,6 @@ type interrupts struct {
 	wg      sync.WaitGroup
 	direct  *receipt.Receipts // of the signals that agents share
 
-	writeLimit time.Duration
-
 	mu        sync.Mutex
 	session   *rdzv.Session
 	left      chan struct{}      // closed when the agent has left session; nil before it has joined
@@ -62,17 +60,16 @@ type interrupts struct {
 
 // listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
 // killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
-// in share are for the workers of all agents. writeLimit bounds each write to the store.
+// in share are for the workers of all agents.
 func listen(
-	ctx context.Context, deadline time.Time, killDelay, writeLimit time.Duration,
-	share []syscall.Signal,
+	ctx context.Context, deadline time.Time, killDelay time.Duration, share []syscall.Signal,
 ) *interrupts {
 	in := &interrupts{
 		source:  wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
 		caught:  make(chan os.Signal, 1),
 		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
-		direct: receipt.New(share), writeLimit: writeLimit,
+		direct: receipt.New(share),
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
@@ -97,6 +94,9 @@ func (in *interrupts) close() {
 type SignalError struct {
 	Signal    syscall.Signal
 	Withdrawn bool // the job goes on: the agent was a spare, or between two attempts
+	// InStep says that the agent is a task of srun: the code of a task that leaves becomes that of the
+	// step, which may succeed.
+	InStep bool
 }
 
 func (e *SignalError) Error() string {
@@ -181,6 +181,7 @@ func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
 }
 
 // takeShared passes a signal to the workers unless they have received it directly, or do so soon.
+// It may come when they leave: a worker that does not handle it any more must not be ended by it.
 func (in *interrupts) takeShared(s rdzv.SharedSignal) {
 	wait, signal := ownWait, syscall.Signal(s.Signal)
 	switch {
@@ -190,7 +191,7 @@ func (in *interrupts) takeShared(s rdzv.SharedSignal) {
 		wait = 0
 	}
 	if in.direct.Has(signal) && !in.direct.Await(signal, wait, in.stop) {
-		in.pass(wrap.Event{Signal: signal})
+		in.pass(wrap.Event{Signal: signal, IfHandled: true})
 	}
 }
 
@@ -270,21 +271,9 @@ func (in *interrupts) begin() {
 	in.runs.Store(true)
 }
 
-// writeTimeout bounds each write to the store, which answers in milliseconds.
-const writeTimeout = 5 * time.Second
-
-// writeLimit is how long a write may take in a store that no agent hosts: as long as it may be
-// without an answer. The write ends when such a store is lost.
-func (l *Local) writeLimit() time.Duration { return writeTimeout + l.Config.StoreTimeout }
-
-// write calls f beside the listening. That f fails means that the store is lost, which ends the
-// job too.
+// write calls f, which writes something to the store, beside the listening: see membership.write.
 func (in *interrupts) write(f func(context.Context)) {
-	in.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), in.writeLimit)
-		defer cancel()
-		f(ctx)
-	})
+	in.wg.Go(func() { f(context.Background()) })
 }
 
 // stopFor says how to stop the workers of a job that ended for this cause: those that have

@@ -16,6 +16,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/peers"
 	"rdzv/rdzv/masterport"
+	"rdzv/wrap"
 )
 
 // membership is this agent's part in the job, from joining until it has left.
@@ -28,8 +29,9 @@ type membership struct {
 	self    rdzv.Member      // as published
 	session *rdzv.Session
 	world   rdzv.World
-	apart   error // why there is no world
-	later   bool  // there was an attempt before this one; world is then the last one
+	lease   wrap.Lease // of the workers of all attempts
+	apart   error      // why there is no world
+	later   bool       // there was an attempt before this one; world is then the last one
 
 	checked checked       // for Config.Check
 	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
@@ -43,8 +45,7 @@ type membership struct {
 // interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
-	slow := m.events.slowFiles(m.local.tokenFiles())
-	release, err := host.Await(ctx, slow, m.local.claimHost) // it reads the token
+	release, err := m.local.claimHost(ctx, m.events.slowFiles(m.local.tokenFiles()))
 	if err != nil {
 		return cmp.Or(m.refused(err), err)
 	}
@@ -145,7 +146,10 @@ func (m *membership) enter(ctx context.Context) (err error) {
 func (m *membership) sessionConfig() rdzv.Config {
 	c := rdzv.Config{
 		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
-		Answer: m.observed.answer,
+		Answer: m.observed.answer, Renewed: m.lease.Renew,
+	}
+	if m.local.rest != nil {
+		c.Prepare, c.Waits = m.prepare, m.local.awaited
 	}
 	if m.conn.elects() {
 		lead := m.conn.leaderConfig()
@@ -187,6 +191,9 @@ func (m *membership) describe() rdzv.Member {
 	}
 	if m.port != nil {
 		self.MasterPort = m.port.Port()
+	}
+	if m.local.mayRunRank0() {
+		self.HeadStart = m.local.HeadStart
 	}
 	return self
 }
@@ -263,16 +270,11 @@ func (m *membership) awaitReported() {
 	}
 }
 
-// write writes something to the store. A failure means that the store is lost, which is reported by
-// itself.
+// write writes something to the store. It has no limit, because a store that does not answer for
+// some time may answer again, and the job does not end without the end of a worker. f fails only if
+// the store is lost, which is reported by itself, or this agent has left.
 func (m *membership) write(f func(context.Context) error) {
-	limit := writeTimeout
-	if m.conn.elects() {
-		limit = m.local.writeLimit()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if err := f(ctx); err != nil {
+	if err := f(context.Background()); err != nil {
 		m.events.diagnose(Verbose, err)
 	}
 }

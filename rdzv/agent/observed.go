@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -23,11 +24,13 @@ import (
 // observed answers questions of other processes of this user, and of other agents of the job.
 type observed struct {
 	local  *Local
+	proc   fs.FS         // /proc
 	server *query.Server // nil if there is none
 
 	mu      sync.Mutex
 	phase   status.Phase
 	since   time.Time     // of phase
+	end     error         // in phase status.Ending: why
 	session *rdzv.Session // nil before this agent has joined
 	id      string        // "" before this agent has joined
 	workers *workers      // nil before the world is agreed
@@ -35,7 +38,7 @@ type observed struct {
 
 // observe begins to answer, until close.
 func (l *Local) observe(events *reporter) *observed {
-	o := &observed{local: l}
+	o := &observed{local: l, proc: procfs.System}
 	o.enter(status.Joining)
 	if l.Config.Check == nil {
 		var err error
@@ -56,6 +59,15 @@ func (o *observed) enter(phase status.Phase) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase, o.since = phase, time.Now()
+}
+
+// ends enters the last phase of an attempt, unless the agent is a member of another one already.
+func (o *observed) ends(s *rdzv.Session, cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.session == s {
+		o.phase, o.since, o.end = status.Ending, time.Now(), cause
+	}
 }
 
 func (o *observed) joined(id string, s *rdzv.Session) {
@@ -94,7 +106,7 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	}
 	if session == nil || err != nil && ctx.Err() == nil {
 		a := rdzv.Answer{Peer: rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid()}}
-		a.Value, err = o.answer(ctx, q)
+		a.Value, err = o.answer(limited, q)
 		seen.Answers = append(seen.Answers, a)
 	}
 	if err != nil {
@@ -111,15 +123,18 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	return value, ids, err
 }
 
-// answer answers an agent of the job.
+// answer answers an agent of the job, at most until ctx ends: reading what the kernel knows of a
+// process that hangs in it can hang too.
 func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) {
-	switch q.Kind {
-	case inspect.StatusQuestion:
-		return json.Marshal(o.status(ctx))
-	case inspect.StacksQuestion:
-		return json.Marshal(o.stacks(ctx))
-	}
-	return nil, fmt.Errorf("unknown question %q", q.Kind)
+	return host.Await(ctx, func() {}, func() ([]byte, error) {
+		switch q.Kind {
+		case inspect.StatusQuestion:
+			return json.Marshal(o.status(ctx))
+		case inspect.StacksQuestion:
+			return json.Marshal(o.stacks(ctx))
+		}
+		return nil, fmt.Errorf("unknown question %q", q.Kind)
+	})
 }
 
 // stacks is where the workers of this agent are.
@@ -136,7 +151,7 @@ func (o *observed) stacks(ctx context.Context) stacks.Node {
 		n.Workers = append(n.Workers, stacks.Worker{Rank: s.Rank, PID: s.PID})
 	}
 	at := stacks.Observer{
-		Proc: procfs.System, Took: inspect.Interval, MasterPort: w.world.MasterPort,
+		Proc: o.proc, Took: inspect.Interval, MasterPort: w.world.MasterPort,
 	}
 	if path := w.local.pySpy(); path != "" {
 		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
@@ -154,22 +169,21 @@ func (o *observed) status(ctx context.Context) status.Agent {
 		Agents: o.local.Agents,
 	}
 	if o.phase == status.Ending {
-		cause := context.Cause(o.session.Context())
-		a.Ending = cause.Error()
-		if v, ok := errors.AsType[*rdzv.Verdict](cause); ok && v.Kind == rdzv.Failed && v.Text != "" {
+		a.Ending = o.end.Error()
+		if v, ok := errors.AsType[*rdzv.Verdict](o.end); ok && v.Kind == rdzv.Failed && v.Text != "" {
 			a.Ending += ": " + v.Text
 		}
 	}
 	o.mu.Unlock()
 	if w != nil {
-		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx)
+		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx, o.proc)
 		a.Attempt, a.MaxRestarts = w.world.Attempt, w.world.MaxRestarts
 	}
 	return a
 }
 
 // status is what the workers of this agent are doing.
-func (w *workers) status(ctx context.Context) []status.Rank {
+func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 	ranks := make([]status.Rank, w.local.Workers)
 	for i := range ranks {
 		ranks[i] = status.Rank{
@@ -185,12 +199,16 @@ func (w *workers) status(ctx context.Context) []status.Rank {
 			alive, pids = append(alive, &ranks[i]), append(pids, r.PID)
 		}
 	}
-	used := activity.Watch(ctx, procfs.System, pids, inspect.Interval)
-	reached := masterport.Reached(procfs.System, w.world.MasterPort, pids)
+	used := activity.Watch(ctx, proc, pids, inspect.Interval)
+	reached := masterport.Reached(proc, w.world.MasterPort, pids)
+	if len(alive) > 0 && alive[0].Rank == 0 {
+		reached[0] = masterport.Serves(proc, w.world.MasterPort, pids[0])
+	}
 	for i, r := range alive {
 		r.CPU = &used[i].CPU
 		if w.world.Size > 1 {
 			r.Init = &reached[i]
+			r.Connecting = r.Rank > 0 && isConnecting(proc, r.PID)
 		}
 		switch used[i].State {
 		case 'T', 't':

@@ -38,6 +38,11 @@ type Local struct {
 	exports       exports
 	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
 
+	awaited string        // which files do not respond; "" if all have
+	waited  time.Duration // for them, by Plan
+	rest    chan *Local   // gets all that is known when they have; nil if it is
+	known   chan struct{} // closed then
+
 	numa    *numa           // nil unless the workers are to be bound
 	nccl    bool            // NCCL has a configuration file
 	env     envmap.Env      // Config.Environ
@@ -49,7 +54,8 @@ type Local struct {
 // Plan determines what an agent can know by itself, without any network: its placement, program
 // and devices. An error means that it has no job to join. What only keeps it from running its
 // workers, such as a missing program, is a problem: the agent joins with it, so that the problems
-// of all nodes are reported together. Without a program, Plan is limited to the placement.
+// of all nodes are reported together. Without a program, Plan is limited to the placement. If files
+// do not respond within 1 s, what depends on them becomes known while the agent runs.
 func Plan(c Config) (*Local, error) {
 	c.fill()
 	if err := c.check(); err != nil {
@@ -66,12 +72,13 @@ func Plan(c Config) (*Local, error) {
 		return nil, err
 	}
 	l.CPUs = envmap.ReadCPUs(c.Root)
-	l.inspect()
+	l.Devices = envmap.VisibleDevices(l.env, c.Root)
 	l.readNUMA()
 	if err := l.countAgents(); err != nil {
 		return l, err
 	}
 	if len(c.Program) == 0 && c.Check == nil {
+		l.inspect()
 		return l, cmp.Or(l.readExports(), l.countWorkers())
 	}
 	if l.Job, err = l.name(procfs.System); err != nil {
@@ -80,9 +87,8 @@ func Plan(c Config) (*Local, error) {
 	if c.Check != nil {
 		l.Job = l.checkName(l.Job)
 	}
-	l.findProblems()
-	l.rank0Problems = withProblem(nil, l.readExports())
-	return l, nil
+	_ = l.countWorkers() // a problem that is found again
+	return l.examined(), nil
 }
 
 // inspect determines what the workers' environment and directory imply.
@@ -92,7 +98,7 @@ func (l *Local) inspect() {
 		return
 	}
 	l.nccl = host.NCCLConfigured(l.env)
-	l.Devices = envmap.VisibleDevices(l.env, root)
+	l.Devices = envmap.VisibleDevices(l.env, root) // of the exported variables, if there are any
 	if l.dir, l.noDir = filepath.Abs(l.Config.Dir); l.noDir == nil {
 		l.program = program.Inspect(root, l.Config.Program, l.env, l.dir)
 	}

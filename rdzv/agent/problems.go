@@ -24,6 +24,7 @@ import (
 
 // findProblems finds such problems as far as possible before the agents meet.
 func (l *Local) findProblems() {
+	l.Problems = slices.Clone(l.Config.Problems)
 	noDir := l.checkDirectory()
 	l.Problems = withProblem(l.Problems, noDir)
 	_, hung := errors.AsType[*unresponsiveError](noDir)
@@ -62,7 +63,8 @@ func (l *Local) makeLogDir() error {
 	if dir == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), checkTime, wrap.ErrLogBlocked)
+	late := fmt.Errorf("the file system did not respond for %v", checkTime)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), checkTime, late)
 	defer cancel()
 	_, err := host.Await(ctx, func() {}, func() (struct{}, error) {
 		err := os.MkdirAll(dir, 0o777)

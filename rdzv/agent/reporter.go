@@ -35,12 +35,14 @@ func (r *reporter) slowFiles(what string) func() {
 
 // noticed is the event of what package meet reports while this agent looks for the others. The line
 // by which others join is left out unless showKey allows it or it holds no key.
-func noticed(n meet.Notice, showKey bool, tokenPlace string) Event {
+func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
 	switch n := n.(type) {
 	case meet.Searching:
 		return Searching{n}
 	case meet.Alone:
-		e := Alone{Waited: n.After, NoBeacon: n.NoBeacon, JoinLine: n.JoinLine}
+		e := Alone{
+			Waited: n.After, NoBeacon: n.NoBeacon, Loopback: n.Loopback, JoinLine: n.JoinLine,
+		}
 		if n.Store.IsValid() {
 			e.Store = n.Store.String()
 		}
@@ -49,7 +51,7 @@ func noticed(n meet.Notice, showKey bool, tokenPlace string) Event {
 		}
 		return e
 	case meet.DifferentToken:
-		return DifferentToken{n, remedyOf(n, tokenPlace)}
+		return DifferentToken{n, place.remedy(n)}
 	case meet.DifferentCommand:
 		return DifferentCommand{n}
 	case meet.RanksMissing:

@@ -58,13 +58,31 @@ func TestNoticed(t *testing.T) {
 			`{"severity":"warning","text":"network is down"}`,
 		},
 	} {
-		got := noticed(test.notice, test.showKey, "/home/u/token")
+		got := noticed(test.notice, test.showKey, tokenPlace{path: "/home/u/token"})
 		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%+v: event %+v, want %+v", test.notice, got, test.want)
 		}
 		b, err := MarshalEvent(time.Now(), got)
 		if err != nil || !strings.HasSuffix(string(b), `"event":`+test.json+"}") {
 			t.Errorf("%+v: JSON form %s, %v; want the event %s", test.notice, b, err, test.json)
+		}
+	}
+}
+
+// In pods a token file cannot be copied; in a container it may not be possible.
+func TestRemedyInContainers(t *testing.T) {
+	const pods = "set the same RDZV_TOKEN in all pods of the job, from a Secret: " +
+		"a token file of a pod is its own"
+	for place, want := range map[tokenPlace]string{
+		{path: "/root/token", pod: true}:                 pods,
+		{path: "RDZV_TOKEN", pod: true, container: true}: pods,
+		{path: "/root/token", container: true}:           "; in containers set the same RDZV_TOKEN in all of them",
+		{path: "RDZV_TOKEN", container: true}:            "prints on a terminal",
+		{path: "/home/u/.config/rdzv/token"}:             "prints on a terminal",
+	} {
+		hint := place.remedy(meet.DifferentToken{Host: "node1", Hosting: true})
+		if !strings.HasSuffix(hint, want) {
+			t.Errorf("%+v: hint %q, want %q at its end", place, hint, want)
 		}
 	}
 }

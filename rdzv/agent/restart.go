@@ -101,19 +101,29 @@ func (c *connection) hostNotReplaced() string {
 	return cluster + " this agent can be replaced too"
 }
 
-// reportEnd reports the end of the job, or of an attempt that another one may follow.
+// reportEnd reports the end of the job, or of an attempt that another one may follow, or whose
+// reason is known only when all have settled.
 func (m *membership) reportEnd() {
 	end := m.jobEnded()
 	if end.Verdict == nil && errors.Is(context.Cause(m.session.Context()), rdzv.ErrWithdrawn) {
 		return // only for this agent
 	}
-	if !m.mayRestart(end.Verdict) {
+	if !m.mayRestart(end.Verdict) && !m.session.MayBeConsequence() {
 		m.events.send(end)
 		return
 	}
-	m.events.send(AttemptFailed{
-		Attempt: m.world.Attempt, Verdict: end.Verdict, Own: end.Own, Announce: m.announcesRestart(),
-	})
+	m.events.send(m.attemptFailed(end.Verdict))
+}
+
+func (m *membership) attemptFailed(v *rdzv.Verdict) AttemptFailed {
+	e := AttemptFailed{
+		Attempt: m.world.Attempt, Verdict: v, Own: v.By == m.self.ID, Announce: m.announces(v),
+		MayBeConsequence: v.Kind == rdzv.Failed && m.session.MayBeConsequence(),
+	}
+	if m.mayRestart(v) {
+		e.Announce = m.announcesRestart()
+	}
+	return e
 }
 
 // notRestarted is the event of the job's end after an attempt that might have been followed by

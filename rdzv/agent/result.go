@@ -91,6 +91,9 @@ func (m *membership) jobEnded() JobEnded {
 			e.StoreLost = m.conn.lost(cause).Error()
 		}
 	}
+	if e.Verdict == nil && !m.conn.elects() && m.conn.silent.Load() {
+		e.StoreSilent = m.local.Config.PeerTimeout
+	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
 	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !m.conn.elects() {
 		e.Hint = m.local.lateHint()
@@ -115,6 +118,7 @@ type JoinTimeoutError struct {
 	Timeout time.Duration
 	Search  *meet.NotFoundError    // nil if this agent had found the store
 	Etcd    *etcd.UnavailableError // why it could not be used; nil if it could
+	Awaited string                 // files that have not responded, in one line; "" if all have
 }
 
 func (e *JoinTimeoutError) Error() string {
@@ -128,6 +132,8 @@ func (e *JoinTimeoutError) Reason() string {
 		return e.Search.Error()
 	case e.Etcd != nil:
 		return e.Etcd.Error()
+	case e.Awaited != "":
+		return e.Awaited
 	}
 	return fmt.Sprintf("not all of the %d agents joined", e.Agents)
 }
@@ -146,9 +152,11 @@ func (e *JoinTimeoutError) Hint() string {
 // notJoined is the error of an agent that never was a member.
 func (l *Local) notJoined(err error) error {
 	if errors.Is(err, errJoinTimeout) {
-		late := &JoinTimeoutError{Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout}
+		late := &JoinTimeoutError{
+			Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout, Awaited: l.awaited,
+		}
 		if errors.As(err, &late.Search) {
-			l.adviseOnToken(late.Search)
+			l.adviseOnRejections(late.Search)
 			if hint := l.lateHint(); hint != "" {
 				late.Search.Hint += "\n" + hint
 			}
@@ -157,7 +165,7 @@ func (l *Local) notJoined(err error) error {
 		return late
 	}
 	if r, ok := errors.AsType[*meet.RefusedError](err); ok {
-		return &refused{r, l.tokenSource().Place()}
+		return &refused{r, l.tokenPlace()}
 	}
 	if signal, ok := errors.AsType[*SignalError](err); ok {
 		return signal // what else was tried meanwhile does not matter
@@ -194,7 +202,7 @@ func ExitCode(r Result, err error) int {
 	case rdzv.Failed:
 		return workerCode(v.Code, v.Signal)
 	case rdzv.Ended:
-		if !r.Settled {
+		if !r.Settled && !r.Withdrawn {
 			return CodeSignal + v.Signal
 		}
 		return r.Code
@@ -218,6 +226,8 @@ func errorCode(err error) int {
 	switch {
 	case errors.As(err, &late):
 		return CodeIncomplete
+	case errors.As(err, &signal) && signal.Withdrawn && signal.InStep:
+		return 0
 	case errors.As(err, &signal):
 		return CodeSignal + int(signal.Signal)
 	case errors.As(err, &problem):
@@ -253,6 +263,8 @@ func unreadyCode(problems []rdzv.NodeProblem) int {
 	code := CodeUnready
 	for _, p := range problems {
 		switch p.Kind {
+		case rdzv.AgentProblem:
+			code = max(code, CodeAgent)
 		case rdzv.ProgramMissing:
 			code = max(code, CodeMissing)
 		case rdzv.ProgramNotExecutable:

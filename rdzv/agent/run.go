@@ -56,11 +56,11 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.joinBy()
-	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.writeLimit(),
-		l.Config.ShareSignals)
+	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
 	defer in.close()
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
 	l.introduce(events)
+	defer l.reportAwaited(events)()
 
 	m := &membership{local: l, events: events, joinBy: joinBy, observed: l.observe(events)}
 	defer m.observed.close()
@@ -90,7 +90,7 @@ func (l *Local) joinBy() time.Time {
 	if l.Config.JoinTimeout == 0 {
 		return time.Time{}
 	}
-	return time.Now().Add(l.Config.JoinTimeout)
+	return time.Now().Add(l.Config.JoinTimeout - l.waited)
 }
 
 // introduce reports what this agent knows before it looks for the others.
@@ -115,6 +115,13 @@ func (l *Local) introduce(events *reporter) {
 		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job,
 		Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
 	})
+	if l.rest == nil {
+		l.notePreview(events)
+	}
+}
+
+// notePreview reports what is known of the workers' environment when the program is.
+func (l *Local) notePreview(events *reporter) {
 	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
 		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
 	}
@@ -129,9 +136,14 @@ func (m *membership) work(in *interrupts) *workers {
 	}
 	w.outputs = make([]wrap.LastOutput, m.local.Workers)
 	if m.apart != nil {
-		m.observed.enter(status.Ending)
+		m.observed.ends(m.session, m.apart)
 		goesOn := errors.Is(m.apart, rdzv.ErrFull) || errors.Is(m.apart, rdzv.ErrWithdrawn)
-		if !goesOn { // without this agent
+		switch {
+		case goesOn: // without this agent
+		case m.leaves():
+			m.reportEnd()
+			m.settle(nil)
+		default:
 			m.events.send(m.jobEnded())
 			m.settle(nil)
 		}
@@ -145,7 +157,7 @@ func (m *membership) work(in *interrupts) *workers {
 	m.reported = make(chan struct{})
 	context.AfterFunc(m.session.Context(), func() {
 		defer close(m.reported)
-		m.observed.enter(status.Ending)
+		m.observed.ends(w.session, context.Cause(w.session.Context()))
 		m.reportEnd()
 	})
 	if m.world.Seat.Spare {
@@ -166,12 +178,20 @@ func (m *membership) work(in *interrupts) *workers {
 	return w
 }
 
-// cannotRun ends the job because this agent could not run its workers, or could not end them.
+// cannotRun ends the job because this agent could not run its workers, or could not end them. A
+// watchdog that has died is a loss, as that of the agent itself would be, also if all workers had
+// ended.
 func (m *membership) cannotRun(err error) {
-	if err != wrap.ErrWatchdog { // that alone has been reported
-		m.events.diagnose(Warning, err)
-	}
 	seat := m.world.Seat
+	if errors.Is(err, wrap.ErrWatchdog) {
+		lost := fmt.Sprintf("lost the watchdog of rank %d on %s; what its workers had left "+
+			"was killed", seat.Rank, host.Name())
+		m.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
+		if err == wrap.ErrWatchdog { // and nothing is left
+			return
+		}
+	}
+	m.events.diagnose(Warning, err)
 	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: CodeAgent, Text: err.Error()}
 	m.write(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
 	m.settle([]rdzv.Worker{w})
@@ -182,6 +202,10 @@ func (m *membership) cannotRun(err error) {
 func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	summary, err := m.session.Leave(context.Background())
 	w.settled()
+	unsure := m.session.MayBeConsequence()
+	if v := summary.Verdict; unsure && v.Kind == rdzv.Lost {
+		m.events.send(m.attemptFailed(v))
+	}
 	switch {
 	case summary.Withdrawn, errors.Is(err, rdzv.ErrWithdrawn):
 		return m.withdrawn(summary, err)
@@ -194,8 +218,11 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		m.events.diagnose(Verbose, err)
 	}
-	if m.apart == nil && m.mayRestart(m.session.Verdict()) {
+	if (m.apart == nil || m.leaves()) && (unsure || m.mayRestart(m.session.Verdict())) {
 		m.events.send(m.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
+	}
+	if m.conn.hosting() {
+		m.conn.hosted.readBy(summary)
 	}
 	m.reportCheck(summary.Verdict)
 	r = Result{

@@ -233,7 +233,7 @@ func TestContextEnds(t *testing.T) {
 	for _, c := range []struct {
 		role string
 		code int
-	}{{runsOn, 143}, {savesAndExits, 0}} {
+	}{{runsOn, 143}, {savesAndExits, 143}} {
 		t.Run(c.role, func(t *testing.T) {
 			ready, stdout, err := os.Pipe()
 			if err != nil {

@@ -1,15 +1,13 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
+	"rdzv/internal/claim"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/secret"
@@ -20,50 +18,33 @@ import (
 // jobs with the same command. The store refuses the one that joins later; before there is a store,
 // this refuses the one that is started later. The error is an *rdzv.OccupiedError.
 //
-// The claim is an abstract Unix address, which the kernel frees with its process. Any user can
-// listen at it, so another user's process does not count.
-func (l *Local) claimHost() (release func(), err error) {
+// A process of another user that has the claim does not count. Agents with different tokens are of
+// different jobs; slow is called if the file of the token does not respond.
+func (l *Local) claimHost(ctx context.Context, slow func()) (release func(), err error) {
 	p, c := l.Placement, l.Config
 	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
 		return func() {}, nil
 	}
-	var token []byte // agents with different tokens are of different jobs
-	if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-		token, _ = loadToken(l.tokenSource()) // its error is that of the search too
+	token, err := host.Await(ctx, slow, l.claimToken)
+	if err != nil {
+		return nil, err
 	}
 	job := fmt.Sprintf("%d %q %q %q %q %d %v %q", os.Geteuid(), host.NodeID(), l.Job, c.Store, c.Join,
 		c.PortLow, c.Etcd, c.Etcd.Prefix)
-	name := fmt.Sprintf("@rdzv/joining/%x", secret.Expand(token, "joining\x00"+job, 16))
-	addr := &net.UnixAddr{Net: "unix", Name: name}
-	claim, err := net.ListenUnix("unix", addr)
-	if err == nil {
-		return func() { claim.Close() }, nil
+	held, err := claim.Take(fmt.Sprintf("joining/%x", secret.Expand(token, "joining\x00"+job, 16)))
+	if taken, ok := errors.AsType[*claim.TakenError](err); ok && taken.PID > 0 {
+		return nil, &rdzv.OccupiedError{Host: host.Name(), PID: taken.PID}
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		if pid := listenerAt(addr); pid > 0 {
-			return nil, &rdzv.OccupiedError{Host: host.Name(), PID: pid}
-		}
+	if err != nil {
+		return func() {}, nil
 	}
-	return func() {}, nil
+	return held.Close, nil
 }
 
-// listenerAt is the process of this user that listens at addr; 0 if there is none, or if this pid
-// namespace has no number for it.
-func listenerAt(addr *net.UnixAddr) (pid int) {
-	conn, err := net.DialUnix("unix", nil, addr)
-	if err != nil {
-		return 0
+// claimToken is the token of the job, nil without one. Its error is that of the search too.
+func (l *Local) claimToken() (token []byte, _ error) {
+	if c := l.Config; !c.Insecure && c.Join == "" && !c.Etcd.Given() {
+		token, _ = loadToken(l.tokenSource())
 	}
-	defer conn.Close()
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) {
-		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil && int(peer.Uid) == os.Geteuid() {
-			pid = int(peer.Pid)
-		}
-	})
-	return pid
+	return token, nil
 }

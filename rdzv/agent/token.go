@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 
@@ -52,9 +53,38 @@ func (l *Local) tokenFiles() string {
 	return "the home directory"
 }
 
-// remedyOf is what to do about an agent with another token than this one's, which is at place, see
-// secret.TokenSource. Where the other agent's token is only that agent prints: it does not tell an
-// agent that has not proved to be of the same user.
+// A tokenPlace is where this agent's token is.
+type tokenPlace struct {
+	path      string // see secret.TokenSource.Place
+	pod       bool   // this process is in a pod of Kubernetes, whose files are its own
+	container bool   // it is, or may be, in a container
+}
+
+func (l *Local) tokenPlace() tokenPlace {
+	p := tokenPlace{path: l.tokenSource().Place(), pod: l.env["KUBERNETES_SERVICE_HOST"] != ""}
+	for _, mark := range []string{".dockerenv", "run/.containerenv"} { // of docker and podman
+		_, err := fs.Stat(l.Config.Root, mark)
+		p.container = p.container || err == nil
+	}
+	return p
+}
+
+// remedy is what to do about an agent with another token than this one's.
+func (p tokenPlace) remedy(n meet.DifferentToken) string {
+	switch {
+	case p.pod && n.Shared:
+		return "set RDZV_TOKEN in all pods to the token of rdzv store, which prints where it is"
+	case p.pod:
+		return "set the same RDZV_TOKEN in all pods of the job, from a Secret: " +
+			"a token file of a pod is its own"
+	case p.container && p.path != "RDZV_TOKEN":
+		return remedyOf(n, p.path) + "; in containers set the same RDZV_TOKEN in all of them"
+	}
+	return remedyOf(n, p.path)
+}
+
+// remedyOf is what to do on a host whose token is at place. Where the other agent's token is only
+// that agent prints: it does not tell an agent that has not proved to be of the same user.
 func remedyOf(n meet.DifferentToken, place string) string {
 	other := cmp.Or(n.Host, n.Addr.String())
 	there := "the token of " + other + ", which prints where it is (by default ~/.config/rdzv/token)"
@@ -73,11 +103,17 @@ func remedyOf(n meet.DifferentToken, place string) string {
 		"with RDZV_JOIN=...", place)
 }
 
-// adviseOnToken replaces the hint about a search that has found an agent with another token.
-func (l *Local) adviseOnToken(search *meet.NotFoundError) {
+// adviseOnRejections completes the hint about a search that has found agents of other jobs or with
+// other tokens.
+func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 	for _, r := range search.Rejections {
-		if n, ok := r.(meet.DifferentToken); ok {
-			search.Hint = remedyOf(n, l.tokenSource().Place())
+		switch n := r.(type) {
+		case meet.DifferentToken:
+			search.Hint = l.tokenPlace().remedy(n)
+			return
+		case meet.DifferentCommand:
+			search.Hint = "run the same command with the same --nodes on all nodes, " +
+				"or give them the same --job NAME"
 		}
 	}
 }
@@ -85,15 +121,15 @@ func (l *Local) adviseOnToken(search *meet.NotFoundError) {
 // refused is the error of an agent whose token the host of the store does not have.
 type refused struct {
 	*meet.RefusedError
-	place string // of this agent's token
+	place tokenPlace
 }
 
 func (e *refused) Error() string {
-	return fmt.Sprintf("%v: its token is not the one in %s", e.RefusedError, e.place)
+	return fmt.Sprintf("%v: its token is not the one in %s", e.RefusedError, e.place.path)
 }
 
 // Hint is what to do about it.
-func (e *refused) Hint() string { return remedyOf(e.DifferentToken, e.place) }
+func (e *refused) Hint() string { return e.place.remedy(e.DifferentToken) }
 
 // Unwrap returns the error of package meet.
 func (e *refused) Unwrap() error { return e.RefusedError }

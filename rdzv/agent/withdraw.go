@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"syscall"
 	"time"
 
@@ -56,12 +57,26 @@ func (in *interrupts) endByGroup(signal syscall.Signal) func(context.Context) er
 	return in.ending(wrap.Event{Signal: signal, Shared: true, At: time.Now()})
 }
 
+// leaves tells whether this agent has ended an attempt, before its workers started, by leaving the
+// job. Whether that goes on is decided later.
+func (m *membership) leaves() bool {
+	v, ok := errors.AsType[*rdzv.Verdict](m.apart)
+	return ok && v.Withdrawn && v.By == m.self.ID
+}
+
+// inStep tells whether this agent is a task of srun. A node that leaves must not make the step
+// fail, which goes on without it.
+func (m *membership) inStep() bool { return m.local.keepsSpares() }
+
 // withdrawn ends this agent's part in a job that goes on without it. It runs no workers any more;
 // err is nil if it has run some in the last attempt.
 func (m *membership) withdrawn(s rdzv.Summary, err error) (r Result, again bool, _ error) {
 	m.conn.leaveStore() // there is no end to wait for
 	if err != nil {
-		return r, false, &SignalError{Signal: syscall.SIGTERM, Withdrawn: true}
+		return r, false, &SignalError{Signal: syscall.SIGTERM, Withdrawn: true, InStep: m.inStep()}
+	}
+	if m.inStep() {
+		s.Code = 0
 	}
 	m.events.send(Restarting{
 		Attempt: s.Restart.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: s.Restart.Delay,

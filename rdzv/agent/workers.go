@@ -58,11 +58,13 @@ func (w *workers) run() error {
 		return err
 	}
 	w.oomBefore = postmortem.OOMKills(w.local.Config.Root)
+	stopHeadStart := w.holdBack(&tree)
 	stopWatch := w.watchInit()
 	w.in.begin()
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
 	w.keeps(false)
+	stopHeadStart()
 	stopWatch()
 	w.ended.close()
 	if w.world.MaxRestarts == 0 {
@@ -84,9 +86,10 @@ func (w *workers) tree() (wrap.Tree, error) {
 			w.events.send(started)
 		},
 		Dumping: w.dumping, Ended: w.workerEnded, LogLost: w.logLost,
+		OutputLost: w.outputLost,
 	}
 	t.Crash = w.crash()
-	othersAt := time.Now().Add(w.local.HeadStart) // the world has just arrived
+	w.limit(&t)
 	for i := range w.local.Workers {
 		id := w.local.identity(w.world, i, w.conn.addr)
 		bound := w.local.bind(&id, i)
@@ -97,14 +100,11 @@ func (w *workers) tree() (wrap.Tree, error) {
 		w.noteBinding(id, bound)
 		worker := wrap.Worker{
 			Path: w.local.Path, Dir: w.local.workerDir(), Args: c.Program, Env: environ,
-			Bind: binding(bound), LastOutput: &w.outputs[i],
+			Bind: binding(bound), LastOutput: &w.outputs[i], Line: c.Line,
 		}
 		w.output(&worker, i)
 		if i == 0 {
 			worker.Stdin = c.Stdin
-		}
-		if seat.Rank+i > 0 {
-			worker.StartAt = othersAt
 		}
 		t.Workers = append(t.Workers, worker)
 	}
@@ -191,6 +191,17 @@ func (w *workers) logLost(i int, reason error, bytes int64) {
 	})
 }
 
+// outputLost reports that some of the output of the i-th worker could not be shown.
+func (w *workers) outputLost(i int, stream string, reason error, bytes int64) {
+	e := OutputLost{
+		Rank: w.world.Seat.Rank + i, Stream: stream, Err: reason, Text: reason.Error(), Bytes: bytes,
+	}
+	if w.logs[i] != nil {
+		e.Log = w.logFiles().File(e.Rank)
+	}
+	w.events.send(e)
+}
+
 // crash is what the watchdog does if this process crashes.
 func (w *workers) crash() wrap.Crash {
 	c := w.local.Config
@@ -198,7 +209,7 @@ func (w *workers) crash() wrap.Crash {
 	if c.Crash.Trace == nil || w.conn.dir == "" || err != nil {
 		return wrap.Crash{}
 	}
-	path := filepath.Join(dir, fmt.Sprintf("rdzv-crash-%d", os.Getpid()))
+	path := postmortem.TraceFile(dir, os.Getpid())
 	return wrap.Crash{Trace: c.Crash.Trace, Path: path, Stderr: c.Stderr, Line: c.Crash.Line(path)}
 }
 
@@ -215,7 +226,7 @@ func (w *workers) frozenLimit() time.Duration {
 	if w.local.Agents == 1 {
 		return 0
 	}
-	return w.local.Config.PeerTimeout
+	return w.local.lostAfter()
 }
 
 // environ is the environment of the i-th worker.
@@ -245,9 +256,11 @@ func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
 func (w *workers) stopping() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	job := w.session.Context()
+	context.AfterFunc(w.session.Presence(), w.lease.Revoke) // others may have begun the next attempt
 	context.AfterFunc(job, func() {
 		w.mpi.Store(w.useMPI()) // before they are stopped
 		cause := context.Cause(job)
+		w.endLease(cause)
 		v, ok := errors.AsType[*rdzv.Verdict](cause)
 		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.self.ID
 		if endedElsewhere && w.local.Placement.Launcher != envmap.None {

@@ -133,7 +133,8 @@ func (r *Report) addLinks(members []rdzv.Member, names []string) {
 
 // addRow adds a row with a value for all nodes.
 func (r *Report) addRow(fact, value string, warned bool) {
-	r.Rows = append(r.Rows, Row{Fact: fact, Groups: []Group{{value, r.Nodes}}, Warned: warned})
+	all := Group{Value: value, Nodes: r.Nodes}
+	r.Rows = append(r.Rows, Row{Fact: fact, Groups: []Group{all}, Warned: warned})
 }
 
 func roundTrips(links []measured, names []string) string {

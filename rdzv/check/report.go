@@ -31,13 +31,23 @@ type Row struct {
 	Warned bool    `json:"warned,omitempty"`
 }
 
-// Differs tells whether the nodes should have the same value and do not.
-func (r Row) Differs() bool { return !r.Own && len(r.Groups) > 1 }
+// Differs tells whether the nodes should have the same value and do not, as far as it is known.
+func (r Row) Differs() bool {
+	known := 0
+	for _, g := range r.Groups {
+		if !g.Unknown {
+			known++
+		}
+	}
+	return !r.Own && known > 1
+}
 
 // Group are the nodes that have the same value.
 type Group struct {
 	Value string   `json:"value"`
 	Nodes []string `json:"nodes"`
+	// Unknown says that Value is why that of these nodes is not known.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Finding is a problem or a warning, and the nodes that have it.

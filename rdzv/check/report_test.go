@@ -207,7 +207,7 @@ func TestManyNodes(t *testing.T) {
 	}
 	kernel := r.Rows[0].Groups
 	if len(kernel) != 2 || kernel[0].Value != "6.8" || len(kernel[0].Nodes) != 63 ||
-		!reflect.DeepEqual(kernel[1], Group{"5.15", []string{"n00"}}) {
+		!reflect.DeepEqual(kernel[1], Group{Value: "5.15", Nodes: []string{"n00"}}) {
 		t.Errorf("kernels %+v", kernel)
 	}
 	got := slices.Concat(texts(r.Rows[1:]), texts(r.Problems), texts(r.Warnings))
@@ -259,5 +259,22 @@ func TestJSON(t *testing.T) {
 		`"problems":[],"warnings":[]}`
 	if err != nil || string(text) != want {
 		t.Errorf("%s, %v, want %s", text, err, want)
+	}
+}
+
+// A value that is not known is no difference, and is told with the reason.
+func TestNotCompared(t *testing.T) {
+	known := rdzv.Member{ID: "1", Host: "node1", Node: "1"}
+	known.Facts.Known = []rdzv.Fact{{Name: "torch", Value: "2.6.0"}}
+	unknown := rdzv.Member{ID: "2", Host: "node2", Node: "2", NodeFacts: []rdzv.NodeFact{
+		{Name: "torch", Value: "/opt/python3 is a script that chooses the python", Unknown: true},
+	}}
+	r := Of("job", 2, []rdzv.Member{known, unknown})
+	if len(r.Rows) != 1 || len(r.Rows[0].Groups) != 2 || r.Rows[0].Differs() || len(r.Warnings) > 0 {
+		t.Fatalf("%+v, want a row with two values and no difference", r)
+	}
+	const want = "not compared: /opt/python3 is a script that chooses the python"
+	if g := r.Rows[0].Groups[1]; g.Value != want || !g.Unknown || g.Nodes[0] != "node2" {
+		t.Errorf("%+v, want %q on node2", g, want)
 	}
 }

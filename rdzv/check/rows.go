@@ -13,7 +13,11 @@ func rowsOf(members []rdzv.Member, names []string) []Row {
 	for i, m := range members {
 		for _, f := range m.NodeFacts {
 			row := b.row(f.Name)
-			row.add(names[i], f.Value)
+			value := f.Value
+			if f.Unknown {
+				value, row.unknown = notCompared+value, true
+			}
+			row.add(names[i], value)
 			row.Own, row.Warned = row.Own || f.Own, row.Warned || f.Warning != ""
 		}
 		for _, f := range m.Facts.Known {
@@ -39,7 +43,12 @@ type rowOf struct {
 	Row
 	nodes  []string
 	values map[string][]string // of each node, whose agents may have different ones
+
+	unknown bool // values that begin with notCompared are none
 }
+
+// notCompared begins the value of a fact that is not known.
+const notCompared = "not compared: "
 
 func (b *builder) row(fact string) *rowOf {
 	if b.rows[fact] == nil {
@@ -65,7 +74,8 @@ func (r *rowOf) grouped() Row {
 		value := strings.Join(r.values[node], "; ")
 		at := slices.IndexFunc(r.Groups, func(g Group) bool { return g.Value == value })
 		if at < 0 {
-			r.Groups = append(r.Groups, Group{Value: value})
+			unknown := r.unknown && strings.HasPrefix(value, notCompared)
+			r.Groups = append(r.Groups, Group{Value: value, Unknown: unknown})
 			at = len(r.Groups) - 1
 		}
 		r.Groups[at].Nodes = append(r.Groups[at].Nodes, node)

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"rdzv/rdzv"
 )
 
 // Cluster is an etcd cluster of version 3.4 or later. The zero value is none.
@@ -25,7 +27,8 @@ type Cluster struct {
 	// User and Password are those of an etcd with authentication; "" if it has none, or takes the user
 	// from the certificate.
 	User, Password string
-	// Prefix is that of all keys, with a slash at its end; "" is rdzv.DefaultPrefix.
+	// Prefix is that of all keys, with a slash at its end; "" is rdzv.DefaultPrefix. See
+	// rdzv.CheckName.
 	Prefix string
 }
 
@@ -102,6 +105,9 @@ func (c Cluster) Check() error {
 		return fmt.Errorf("cannot use the etcd user %q without a password", c.User)
 	case c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/"):
 		return fmt.Errorf("cannot use the prefix %q of keys: must end with a slash", c.Prefix)
+	}
+	if err := rdzv.CheckName(c.Prefix); err != nil {
+		return fmt.Errorf("cannot use the prefix %q of keys: %w", c.Prefix, err)
 	}
 	return nil
 }

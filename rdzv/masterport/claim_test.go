@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/proctest"
 )
 
 // holdEnv makes the test binary another user's job that reserves a port, prints it, and keeps it
@@ -88,6 +90,7 @@ const insideEnv = "MASTERPORT_TEST_INSIDE"
 // from tests of other packages.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
+	proctest.NeedUnshare(t, "--net")
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), insideEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}

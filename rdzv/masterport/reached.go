@@ -12,10 +12,11 @@ import (
 	"rdzv/internal/procfs/nettcp"
 )
 
-// Listens tells whether the process pid or a descendant of it listens on MASTER_PORT. It costs less
-// than Reached.
-func Listens(proc fs.FS, port int, pid int) bool {
-	return procfs.FindDescendant(proc, pid, newLook(proc, port).listens) != 0
+// Serves tells whether the process pid, or a descendant of it, serves torch's store on MASTER_PORT:
+// it listens there and is connected to that itself, as rank 0 is. Other programs use MASTER_PORT
+// for servers that are not connected to themselves. It costs less than Reached.
+func Serves(proc fs.FS, port int, pid int) bool {
+	return procfs.FindDescendant(proc, pid, newLook(proc, port).serves) != 0
 }
 
 // Reached tells of each process whether it, or a descendant of it, listens on MASTER_PORT or is
@@ -56,9 +57,13 @@ func (l *look) ask(kernel func(port uint16) (inodes, error)) inodes {
 	return nettcp.Inodes(l.proc, "self", l.port)
 }
 
-func (l *look) listens(pid int) bool {
+func (l *look) serves(pid int) bool {
 	sockets, err := procfs.Sockets(l.proc, pid)
-	return err == nil && l.has(pid, sockets, l.listening)
+	if err != nil || !l.has(pid, sockets, l.listening) {
+		return false
+	}
+	connected, err := l.isConnected(l.port, pid, sockets)
+	return connected || err != nil && l.has(pid, sockets, l.connected)
 }
 
 func (l *look) all(pids []int) []bool {

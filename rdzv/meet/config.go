@@ -18,13 +18,18 @@ import (
 type Config struct {
 	// Launcher is the name of the launcher: openmpi4, openmpi5, hydra, slurm, none and so on; "" if
 	// only Env determines it.
-	Launcher  string
-	Env       map[string]string // environment of this process
-	Rank      int               // of this agent among the agents; -1 without a launcher
-	Size      int               // number of agents; -1 if unknown
-	LocalSize int               // number of agents on this node; -1 if unknown
-	Nodes     int               // number of nodes; -1 if unknown
-	Master    string            // name or address of rank 0's host; "" if unknown
+	Launcher string
+	Env      map[string]string // environment of this process
+	Rank     int               // of this agent among the agents; -1 without a launcher
+	Size     int               // number of agents; -1 if unknown
+	// NodeRank is that of an agent without a launcher, if the user has given it; otherwise -1. Rank 0
+	// is then on the node with node rank 0.
+	NodeRank int
+	// AllNeeded says that the job cannot start without all of its agents.
+	AllNeeded bool
+	LocalSize int    // number of agents on this node; -1 if unknown
+	Nodes     int    // number of nodes; -1 if unknown
+	Master    string // name or address of rank 0's host; "" if unknown
 	// Job identifies the job; it is the same on all agents of a job and different for other jobs.
 	Job string
 
@@ -40,8 +45,9 @@ type Config struct {
 	PortLo, PortHi int
 
 	Host string // name of this host
-	// RuntimeDir is a directory on this host with mode 0700 that belongs to this user, for lock
-	// files. If it is "", this agent does not host a store on the host that --store names.
+	// RuntimeDir is a directory on this host with mode 0700 that belongs to this user, for files that
+	// agents on this host share. If it is "", this agent does not host a store on the host that
+	// --store names.
 	RuntimeDir string
 	Proc       fs.FS // /proc; nil if there is none
 	PID        int   // of this process

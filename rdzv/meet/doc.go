@@ -12,7 +12,7 @@
 //	Hydra, Intel MPI           rank 0 hosts and puts its addresses (PMI)  random key, also put
 //	Slurm step                 rank 0 hosts; the nodes of the step        key from the token
 //	any other with a rank      rank 0 hosts; its host name, multicast     key from the token
-//	none                       lowest id hosts; multicast                 key from the token
+//	none                       rank 0 hosts, if there; multicast          key from the token
 //
 // An agent that searches for the store tries addresses repeatedly until its context ends, because
 // the store may start later. Only the store of the same job passes the handshake, so trying a wrong

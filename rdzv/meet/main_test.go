@@ -150,7 +150,7 @@ var testToken = []byte("0123456789abcdef0123456789abcdef")
 // the test, so that tests use different ports.
 func config(t *testing.T, rank, size int) Config {
 	return Config{
-		Rank: rank, Size: size, LocalSize: -1, Nodes: -1, Job: t.Name(),
+		Rank: rank, Size: size, LocalSize: -1, Nodes: -1, NodeRank: -1, Job: t.Name(),
 		Host:       "node" + string(rune('1'+max(rank, 0))),
 		Token:      func() ([]byte, error) { return testToken, nil },
 		Env:        map[string]string{},

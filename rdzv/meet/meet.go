@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"time"
 
+	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 )
 
@@ -30,13 +33,15 @@ type locator struct {
 	host       HostFunc
 	past       []gate.Instance // stores whose job has ended
 	wasShared  bool            // the last one was a shared store, to which this agent returns
+	begin      time.Time       // of this agent's attempt to meet the others
 	rejections *rejections
 	cleanup    *cleanup
 }
 
 func newLocator(c *Config, host HostFunc) *locator {
 	return &locator{
-		config: c, host: host, rejections: &rejections{notify: c.Notify}, cleanup: &cleanup{},
+		config: c, host: host, cleanup: &cleanup{},
+		rejections: &rejections{own: c.Host, notify: c.Notify},
 	}
 }
 
@@ -48,6 +53,7 @@ func (l *locator) locate(ctx context.Context) (m *Meeting, err error) {
 			l.cleanup.run()
 		}
 	}()
+	l.begin = time.Now()
 	p, elect, err := makePlan(ctx, l.config, l.cleanup.add)
 	if err != nil {
 		return nil, err
@@ -104,7 +110,7 @@ func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := gate.New(listeners, p.key, p.public, l.reporter(p))
+	g, err := gate.New(listeners, p.key, p.public, orderOf(l.config), l.reporter(p))
 	if err != nil {
 		return nil, err
 	}
@@ -156,35 +162,56 @@ func (l *locator) findStore(ctx context.Context, p *plan) (*Meeting, error) {
 func (l *locator) newSearch(p *plan, d *gate.Dialer) *search {
 	s := &search{
 		dialer: d, sources: p.sources, past: l.past, report: l.reporter(p),
-		notify: l.config.Notify, nextReport: l.config.NextReport, plan: p,
+		notify: l.config.Notify, nextReport: l.config.NextReport, plan: p, begin: l.begin,
 		rejections: l.rejections, refusedTimeout: l.config.refusedTimeout,
 	}
 	if p.announce {
 		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.report))
 	}
 	if p.otherJobs != nil {
-		others := p.multicast.otherJobs(p.otherJobs, l.rejections.add)
-		s.sources = append(slices.Clip(s.sources), others)
+		found := func(ctx context.Context, b beacon.Beacon, r gate.Rejection) {
+			if l.rejections.add(r) {
+				l.call(ctx, p, b.Addrs)
+			}
+		}
+		s.sources = append(slices.Clip(s.sources), p.multicast.otherJobs(p.otherJobs, found))
 	}
 	return s
 }
 
 func (l *locator) find(ctx context.Context, s *search) (*Meeting, error) {
 	f, err := s.run(ctx)
-	if none, ok := errors.AsType[*NotFoundError](err); ok {
-		none.Rejections = l.rejections.notices()
-	}
 	if err != nil {
 		return nil, err
 	}
 	return s.plan.meetingAt(s.dialer, f), nil
 }
 
+// call tells the agent that hosts the store of another job, at the host that --store names, that
+// this agent is not of its job: it may be waiting for this one, as this one does for it.
+func (l *locator) call(ctx context.Context, p *plan, addrs []netip.AddrPort) {
+	d, err := l.dialer(p, gate.Caller)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for _, addr := range addrs {
+		conn, _, err := d.Dial(ctx, addr)
+		if err == nil {
+			conn.Close() // it is of this job by now
+		}
+		if err == nil || errors.Is(err, gate.ErrDifferentJob) {
+			return
+		}
+	}
+}
+
 // reporter returns the function that reports rejections. A different job on a port that two jobs
 // have in their port sequences by accident is not reported.
 func (l *locator) reporter(p *plan) func(gate.Rejection) {
 	return func(r gate.Rejection) {
-		if !errors.Is(r.Reason, gate.ErrDifferentJob) || p.named {
+		if !errors.Is(r.Reason, gate.ErrDifferentJob) || p.named || r.Called {
 			l.rejections.add(r)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,22 +143,22 @@ func TestNotFoundErrorListsAddresses(t *testing.T) {
 	}
 }
 
-func storeConfig(t *testing.T, dir, store string) Config {
+func storeConfig(t *testing.T, store string) Config {
 	c := config(t, -1, -1)
-	c.Nodes, c.Store, c.RuntimeDir = 2, store, dir
+	c.Nodes, c.Store = 2, store
 	return c
 }
 
-// Of several agents on the host that --store names, one hosts.
+// Of several agents on the host that --store names, one hosts. Each has a runtime directory of its
+// own.
 func TestStoreByName(t *testing.T) {
-	dir := t.TempDir()
 	const agents = 5
 	meetings, stores := make([]*Meeting, agents), make([]*fakeStore, agents)
 	var group sync.WaitGroup
 	for i := range agents {
 		stores[i] = newFakeStore(t, "store")
 		group.Go(func() {
-			meetings[i] = mustMeet(t, storeConfig(t, dir, "127.0.0.1"), stores[i].host)
+			meetings[i] = mustMeet(t, storeConfig(t, "127.0.0.1"), stores[i].host)
 		})
 	}
 	group.Wait()
@@ -178,12 +177,11 @@ func TestStoreByName(t *testing.T) {
 	}
 }
 
-// If the agent that hosts has ended, another one on the host takes the lock and hosts.
+// If the agent that hosts has ended, another one on the host hosts.
 func TestNextAgentHostsAfterTheFirst(t *testing.T) {
-	dir := t.TempDir()
 	first, second := newFakeStore(t, "first"), newFakeStore(t, "second")
-	a := mustMeet(t, storeConfig(t, dir, "localhost"), first.host)
-	b := mustMeet(t, storeConfig(t, dir, "localhost"), second.host)
+	a := mustMeet(t, storeConfig(t, "localhost"), first.host)
+	b := mustMeet(t, storeConfig(t, "localhost"), second.host)
 	if !a.Hosting || b.Hosting {
 		t.Fatalf("hosting: first %t, second %t", a.Hosting, b.Hosting)
 	}
@@ -197,18 +195,14 @@ func TestNextAgentHostsAfterTheFirst(t *testing.T) {
 		t.Error("the second agent does not host")
 	}
 	next.Close()
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("files in the runtime directory: %v", left)
-	}
 }
 
 func TestDifferentTokenIsReportedByBoth(t *testing.T) {
-	dir := t.TempDir()
 	hosting, joining := newNotices(), newNotices()
-	a := storeConfig(t, dir, "127.0.0.1")
+	a := storeConfig(t, "127.0.0.1")
 	a.Notify = hosting.add
 	mustMeet(t, a, newFakeStore(t, "a").host)
-	b := storeConfig(t, dir, "127.0.0.1")
+	b := storeConfig(t, "127.0.0.1")
 	b.Host, b.Notify, b.refusedTimeout = "node2", joining.add, 100*time.Millisecond
 	b.Token = func() ([]byte, error) { return []byte("another token, 24 bytes."), nil }
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -259,18 +253,18 @@ func TestDifferentCommandAtNamedPort(t *testing.T) {
 	}
 	l.Close()
 	hosting, joining := newNotices(), newNotices()
-	a := storeConfig(t, t.TempDir(), l.Addr().String())
+	a := storeConfig(t, l.Addr().String())
 	a.Notify = hosting.add
 	mustMeet(t, a, newFakeStore(t, "a").host)
 
-	b := storeConfig(t, t.TempDir(), strings.Replace(a.Store, "127.0.0.1", "node1", 1))
+	b := storeConfig(t, strings.Replace(a.Store, "127.0.0.1", "node1", 1))
 	b.Job, b.Host, b.Notify = "different command", "node2", joining.add
 	b.Interfaces = func() ([]Interface, error) { return nil, nil } // node1 is another host
 	b.Resolve = func(context.Context, string) ([]netip.Addr, error) {
 		return loopbackAddrs[:1], nil
 	}
 	b.setDefaults()
-	p, err := namedStore(t.Context(), &b)
+	p, _, err := namedStore(t.Context(), &b)
 	if err != nil {
 		t.Fatal(err)
 	}

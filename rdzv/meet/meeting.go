@@ -39,7 +39,7 @@ type Meeting struct {
 	dialer  *gate.Dialer
 	again   func(context.Context) (*Meeting, error) // finds another store
 	cleanup *cleanup                                // for Close
-	unlock  func()                                  // releases the host lock; nil if there is none
+	unclaim func()                                  // releases the host; nil without a claim
 	tasks   *tasks
 
 	restarted atomic.Bool // see Restarted
@@ -128,8 +128,8 @@ func (m *Meeting) Close() {
 // release closes everything that belongs to this store.
 func (m *Meeting) release() {
 	m.mu.Lock()
-	conn, unlock := m.first, m.unlock
-	m.first, m.unlock = nil, nil
+	conn, unclaim := m.first, m.unclaim
+	m.first, m.unclaim = nil, nil
 	m.mu.Unlock()
 	m.tasks.end()
 	if conn != nil {
@@ -138,8 +138,8 @@ func (m *Meeting) release() {
 	if m.gate != nil {
 		m.gate.Close()
 	}
-	if unlock != nil {
-		unlock()
+	if unclaim != nil {
+		unclaim()
 	}
 }
 

@@ -65,15 +65,17 @@ func (m multicast) hosts(report func(gate.Rejection)) source {
 	}
 }
 
-// otherJobs is a source without addresses. It reports hosts of other jobs of this user for which
-// where returns true: the user may have intended them to be one job, whose agents use the same
-// ports only if they run the same command.
-func (m multicast) otherJobs(where func(beacon.Beacon) bool, report func(gate.Rejection)) source {
+// otherJobs is a source without addresses. It calls found for hosts of other jobs of this user for
+// which where returns true: the user may have intended them to be one job, whose agents use the
+// same ports only if they run the same command.
+func (m multicast) otherJobs(
+	where func(beacon.Beacon) bool, found func(context.Context, beacon.Beacon, gate.Rejection),
+) source {
 	return func(ctx context.Context, _ func(candidate)) {
 		m.receive(ctx, differentJobAfter, func(p beacon.Packet) {
 			b, err := m.parse(p, func(gate.Rejection) {})
 			if errors.Is(err, gate.ErrDifferentJob) && b.Hosting && where(b) {
-				report(gate.Rejection{Host: b.Host, Addr: p.From, Reason: err})
+				found(ctx, b, gate.Rejection{Host: b.Host, Addr: p.From, Reason: err})
 			}
 		})
 	}

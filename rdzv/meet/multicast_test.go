@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/secret"
@@ -68,7 +69,7 @@ func TestDifferentTokenWithoutLauncher(t *testing.T) {
 		group.Go(func() {
 			_, err := Meet(ctx, c, noHost(t))
 			var none *NotFoundError
-			if !errors.As(err, &none) || len(none.Rejections) != 1 || none.Hint == "" {
+			if !errors.As(err, &none) || len(none.Rejections) != 1 {
 				t.Errorf("node %d: %v", k, err)
 			}
 		})
@@ -107,7 +108,7 @@ func TestJoinLine(t *testing.T) {
 // If the user has specified the store, Alone does not suggest it; without a key it has no secret.
 func TestAloneWithStore(t *testing.T) {
 	t.Parallel()
-	c := storeConfig(t, t.TempDir(), "127.0.0.1")
+	c := storeConfig(t, "127.0.0.1")
 	c.Insecure = true
 	reported := newNotices()
 	c.Notify = reported.add
@@ -174,6 +175,62 @@ func TestDifferentCommandAtStore(t *testing.T) {
 	}
 }
 
+// An agent that has named the host of another job's store tells that agent too.
+func TestHostIsToldOfDifferentCommand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	told := newNotices()
+	hosting := noLauncherConfig(t, 1, 2)
+	hosting.Notify = told.add
+	hosting.setDefaults()
+	p, err := noLauncher(&hosting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := newLocator(&hosting, noHost(t)).listen(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.release()
+	group.Go(func() { p.multicast.announce(ctx, host) })
+	searching := noLauncherConfig(t, 2, 2)
+	searching.Store, searching.Job = hosting.Host, "different command"
+	group.Go(func() { Meet(ctx, searching, noHost(t)) })
+	if n := waitFor[DifferentCommand](t, told); n.Host != searching.Host {
+		t.Errorf("the host reported %+v, want %s", n, searching.Host)
+	}
+}
+
+// An agent that knows of an agent with another command does not say that it has received nothing,
+// and does not suggest what does not help then.
+//
+// It is not parallel, because agents of other tests would hear of these.
+func TestNothingContradictsDifferentCommand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	reported := newNotices()
+	for k, job := range []string{"one command", "another command"} {
+		c := noLauncherConfig(t, k, 2)
+		c.Job = job
+		if k == 0 {
+			c.Notify = reported.add
+			c.NextReport = func(last time.Duration) time.Duration { return last + aloneAfter }
+		}
+		group.Go(func() { Meet(ctx, c, noHost(t)) })
+	}
+	want := "found no agent of this job, but " + waitFor[DifferentCommand](t, reported).describe()
+	if n := waitFor[Searching](t, reported); n.String() != want || n.Hint != "" {
+		t.Errorf("reported %q with hint %q, want %q", n, n.Hint, want)
+	}
+	if n := waitFor[Alone](t, reported); n.NoBeacon || n.Store.IsValid() || n.JoinLine != "" {
+		t.Errorf("reported %+v, want nothing about multicast and other addresses", n)
+	}
+}
+
 // Two nodes that have the same token and run different commands report that, but only after both
 // have been without a host for a while.
 func TestDifferentCommandWithoutLauncher(t *testing.T) {
@@ -187,7 +244,7 @@ func TestDifferentCommandWithoutLauncher(t *testing.T) {
 	ps := newPeers(p.multicast, &rejections{notify: reported.add}, &Meeting{})
 	other := beacon.Beacon{
 		Public: hex.EncodeToString(secret.PublicName("different command")),
-		ID:     strings.Repeat("1", 32),
+		ID:     strings.Repeat("1", 96),
 		Host:   "node2", Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")},
 	}
 	packet := beacon.Packet{Data: other.Encode(p.multicast.key), From: loopbackAddrs[0]}

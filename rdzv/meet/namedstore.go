@@ -1,7 +1,6 @@
 package meet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -19,15 +17,15 @@ import (
 )
 
 // namedStore is the plan for --store HOST[:PORT]. An agent on that host hosts; if there are
-// several, the one that has the host lock.
-func namedStore(ctx context.Context, c *Config) (*plan, error) {
+// several, the one that has claimed it.
+func namedStore(ctx context.Context, c *Config) (*plan, election, error) {
 	host, port, err := ParseStore(c.Store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := planByToken(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.hosting, p.searched = false, p.ports
 	if p.shared != nil {
@@ -37,24 +35,74 @@ func namedStore(ctx context.Context, c *Config) (*plan, error) {
 		p.ports, p.searched, p.named = []int{port}, []int{port}, true
 		p.otherServiceHint = fmt.Sprintf("another service uses that port: "+
 			"--store %s, without a port, chooses a free one", host)
+		p.etcdHint = fmt.Sprintf("if an etcd cluster is there, give its URL: --store http://%s (or "+
+			"https://...); otherwise omit the port: each job then chooses a free one", c.Store)
 	}
 	p.hint = fmt.Sprintf("an agent on host %q, or rdzv store there, hosts the store: is it running? "+
 		"All nodes must run the same command, or be given the same --job NAME", host)
 	p.sources = []source{named(c, []string{host}, 0, p.searched)}
-	if p.addrs, err = ownStoreAddrs(ctx, c, host); err != nil {
-		return nil, err
-	}
-	if len(p.addrs) > 0 {
-		p.sources = []source{fixed(host, 0, p.addrs, p.searched)}
-	}
-	local := len(p.addrs) > 0 && !slices.ContainsFunc(p.addrs, notLoopback)
-	if port == 0 && !c.hasRank() && !local {
+	if port == 0 && !c.hasRank() {
 		p.otherJobs = func(b beacon.Beacon) bool { return isAt(b, host) }
 	}
-	return p, nil
+	mayHost := c.RuntimeDir != ""
+	if mustResolve(c, host) {
+		p.addrs = nil
+		if mayHost {
+			return p, byName, nil
+		}
+		return p, byRank, nil
+	}
+	own, err := ownStoreAddrs(ctx, c, host)
+	if p.addrs = nil; err == nil && len(own) > 0 {
+		p.onThisHost(host, own)
+	}
+	if mayHost && len(own) > 0 {
+		return p, orShared(byClaim), err
+	}
+	return p, byRank, err
+}
+
+// onThisHost completes the plan for the host that --store names, where the store would listen on
+// these addresses.
+func (p *plan) onThisHost(host string, addrs []netip.Addr) {
+	p.addrs, p.sources = addrs, []source{fixed(host, 0, addrs, p.searched)}
+	if !slices.ContainsFunc(addrs, notLoopback) {
+		p.otherJobs = nil
+	}
 }
 
 func notLoopback(a netip.Addr) bool { return !a.IsLoopback() }
+
+var errOwnHost = errors.New("--store names this host")
+
+// byName is the election if the name of --store must be resolved before this agent knows whether it
+// is that of its own host, which may take until the name exists. Meanwhile it searches.
+func byName(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+	searching, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var own []netip.Addr
+	named := p.sources[0]
+	p.sources = []source{func(ctx context.Context, add func(candidate)) {
+		named(ctx, func(c candidate) {
+			addrs, _ := l.config.ownAddrs([]netip.Addr{c.addr.Addr()})
+			if own = append(own, addrs...); len(addrs) == 0 {
+				add(c)
+			} else {
+				cancel(errOwnHost)
+			}
+		})
+	}}
+	m, err := l.findStore(searching, p)
+	if !errors.Is(err, errOwnHost) {
+		return m, err
+	}
+	if own, err = hostAddrs(l.config, own); err != nil {
+		return nil, err
+	}
+	host, _, _ := ParseStore(l.config.Store) // as in namedStore
+	p.onThisHost(host, own)
+	return orShared(byClaim)(ctx, l, p)
+}
 
 // isAt reports whether the sender of a beacon is the host with that name or address.
 func isAt(b beacon.Beacon, host string) bool {
@@ -90,6 +138,12 @@ func ParseStore(store string) (host string, port int, err error) {
 	return host, port, nil
 }
 
+// mustResolve tells whether only a resolver knows if a host is this one.
+func mustResolve(c *Config, host string) bool {
+	_, notAddr := netip.ParseAddr(host)
+	return notAddr != nil && host != "localhost" && !sameHost(host, c.Host)
+}
+
 // Resolvers may take many seconds to fail. A host recognises its own name without one, so it waits
 // only briefly for further addresses.
 const (
@@ -97,10 +151,10 @@ const (
 	ownNameTimeout = 500 * time.Millisecond
 )
 
-// ownStoreAddrs returns the addresses on which this agent would host the store; none if host is
-// another host. If host is an address, only that one is used. A name means all addresses of this
-// host, because it may resolve to an address that others cannot use: Debian maps a host's own name
-// to 127.0.1.1.
+// ownStoreAddrs returns the addresses on which a store on this host listens if host is its name or
+// address; none if host is another host. If host is an address, only that one is used. A name means
+// all addresses of this host, because it may resolve to an address that others cannot use: Debian
+// maps a host's own name to 127.0.1.1.
 func ownStoreAddrs(ctx context.Context, c *Config, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return c.ownAddrs([]netip.Addr{a})
@@ -109,16 +163,22 @@ func ownStoreAddrs(ctx context.Context, c *Config, host string) ([]netip.Addr, e
 		return loopbackAddrs[:1], nil
 	}
 	limit := ownNameTimeout
-	if !sameHost(host, c.Host) {
+	if mustResolve(c, host) {
 		limit = resolveTimeout
 	}
 	resolveCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	named, _ := c.Resolve(resolveCtx, host) // an unknown name is another host's
 	own, err := c.ownAddrs(named)
-	if err != nil || len(own) == 0 && !sameHost(host, c.Host) {
+	if err != nil || len(own) == 0 && mustResolve(c, host) {
 		return nil, err
 	}
+	return hostAddrs(c, own)
+}
+
+// hostAddrs returns the addresses on which a store on this host listens if the host was named, with
+// the addresses to which the name resolves.
+func hostAddrs(c *Config, own []netip.Addr) ([]netip.Addr, error) {
 	all, err := c.listenAddrs()
 	all = append(all, slices.DeleteFunc(own, netip.Addr.IsLoopback)...)
 	slices.SortFunc(all, netip.Addr.Compare)
@@ -130,45 +190,6 @@ func sameHost(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a == b ||
 		a != "" && strings.HasPrefix(b, a+".") || b != "" && strings.HasPrefix(a, b+".")
-}
-
-var errLocked = errors.New("this agent has the host lock")
-
-// byLock is the election among the agents on one host: the agent that has the host lock hosts. The
-// others try to get the lock while they search for the store.
-func byLock(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
-	lock := newHostLock(l.config.RuntimeDir, p)
-	m, err := findOrLock(ctx, l, p, lock)
-	if !errors.Is(err, errLocked) {
-		lock.release()
-		return m, err
-	}
-	if m, err = l.hostStore(ctx, p); err != nil {
-		lock.release()
-		return nil, l.explainPortInUse(ctx, p, err)
-	}
-	m.unlock = lock.release
-	return m, nil
-}
-
-// findOrLock searches for the store until it is found or this agent has the lock (errLocked).
-func findOrLock(ctx context.Context, l *locator, p *plan, lock *hostLock) (*Meeting, error) {
-	if locked, err := lock.try(); err != nil || locked {
-		return nil, cmp.Or(err, errLocked)
-	}
-	searching, cancel := context.WithCancelCause(ctx)
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer cancel(nil)
-	group.Go(func() {
-		for searching.Err() == nil {
-			pause(searching, lastWait)
-			if locked, _ := lock.try(); locked {
-				cancel(errLocked)
-			}
-		}
-	})
-	return l.findStore(searching, p)
 }
 
 // probeTimeout limits the time in which the user of a port must answer.
@@ -187,25 +208,43 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, _, answer := d.Dial(ctx, netip.AddrPortFrom(p.addrs[0], uint16(p.ports[0])))
-	var user string
+	inUse := &PortInUseError{Err: err}
+	if p.maybeEtcd(answer) {
+		inUse.Advice = p.etcdHint
+	}
 	service, isService := errors.AsType[gate.ServiceError](answer)
 	switch {
 	case answer == nil:
-		conn.Close() // its agents have a different runtime directory
-		user = "a store of this job"
+		conn.Close() // that of another user with the same token, who has the claim of this host
+		inUse.User = "a store of this job"
 	case errors.Is(answer, gate.ErrOtherShared):
 		host, _, _ := ParseStore(l.config.Store) // as in namedStore
 		return &RefusedError{DifferentToken: DifferentToken{
 			Host: host, Addr: p.addrs[0], Hosting: true, Shared: true,
 		}}
 	case errors.Is(answer, gate.ErrDifferentJob):
-		user = "the store of another job"
+		inUse.User = "the store of another job"
 	case errors.Is(answer, gate.ErrDifferentToken):
-		user = "a store of this job with a different token"
+		inUse.User = "a store of this job with a different token"
 	case isService:
-		user = string(service)
-	default:
-		return err
+		inUse.User = string(service)
 	}
-	return fmt.Errorf("%w (by %s)", err, user)
+	return inUse
 }
+
+// A PortInUseError means that the port in --store is in use on the host that is to host the store.
+type PortInUseError struct {
+	Err    error  // of the system
+	User   string // who uses it; "" if that is not known
+	Advice string // what to do about that; "" if only another port helps
+}
+
+func (e *PortInUseError) Error() string {
+	if e.User == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v (by %s)", e.Err, e.User)
+}
+
+// Unwrap returns the error of the system.
+func (e *PortInUseError) Unwrap() error { return e.Err }

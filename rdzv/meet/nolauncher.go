@@ -29,6 +29,9 @@ const (
 	// betterTimeout is how long an agent that is connected to a better one, which may be frozen,
 	// lets clients wait before it hosts.
 	betterTimeout = 1500 * time.Millisecond
+	// rank0Timeout is how long an agent waits for rank 0's, without which the job cannot start, to
+	// host. After that it hosts and can say who is missing. It is shorter than aloneAfter.
+	rank0Timeout = 2 * time.Second
 	// connectLimit is how long an agent does not host because it is connecting to one that seems to
 	// be better, and verifyLimit how long because of the handshake, and for all of them together.
 	connectLimit = 100 * time.Millisecond
@@ -42,6 +45,9 @@ const (
 )
 
 // byBeacon is the election among the agents of a local network that know nothing about each other.
+//
+// The ids of the agents are in the order of their node ranks, or else of the names of their hosts,
+// as their ranks will be (see orderOf), so that rank 0's agent hosts if it is there.
 //
 // Each agent listens, sends beacons ("seeking"), and connects to better agents: to a host, else to
 // agents with a lower id. An agent to which others have connected, and that is not connected to a
@@ -169,10 +175,23 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 		case time.Since(start) < electionDelay:
 		case s.better && waited < betterTimeout:
 		case s.verifying && waited < verifyLimit:
+		case e.missesRank0() && waited < rank0Timeout:
 		default:
 			return true
 		}
 	}
+}
+
+// missesRank0 tells whether rank 0's agent may be one that has not been heard, and must come.
+func (e *beaconElection) missesRank0() bool {
+	c := e.locator.config
+	switch {
+	case !c.AllNeeded || c.NodeRank == 0:
+		return false
+	case c.NodeRank > 0: // it would be better than this agent
+		return true
+	}
+	return e.peers.count() < c.Size
 }
 
 // host starts the store, and continues to send and receive beacons, also while the store starts: an

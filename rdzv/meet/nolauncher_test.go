@@ -95,14 +95,17 @@ func TestAgentStartsWhileStoreStarts(t *testing.T) {
 	for _, lower := range []bool{false, true} {
 		t.Run(fmt.Sprint("lower=", lower), func(t *testing.T) {
 			start, store := make(chan struct{}), newFakeStore(t, "store")
-			first := newElection(t, 1, func(ctx context.Context, l net.Listener) error {
+			host := 1 // of the second agent
+			if !lower {
+				host = 3
+			}
+			first := newElection(t, 2, func(ctx context.Context, l net.Listener) error {
 				<-start
 				return store.host(ctx, l)
 			})
-			second := newElection(t, 2, noHost(t))
-			for (second.own.id.String() < first.own.id.String()) != lower {
-				second.own.release()
-				second = newElection(t, 2, noHost(t))
+			second := newElection(t, host, noHost(t))
+			if (second.own.id.String() < first.own.id.String()) != lower {
+				t.Fatalf("the ids are %s and %s", first.own.id, second.own.id)
 			}
 			var group sync.WaitGroup
 			defer group.Wait()
@@ -110,7 +113,7 @@ func TestAgentStartsWhileStoreStarts(t *testing.T) {
 			group.Go(func() { checkMeeting(t, second.run) })
 			awaitStanding(t, second, standing{better: true})
 			group.Go(func() {
-				_, err := connect(t.Context(), second, "node3", strings.Repeat("f", 32))
+				_, err := connect(t.Context(), second, "node3", strings.Repeat("f", 96))
 				if moved, ok := errors.AsType[gate.MovedError](err); !ok ||
 					moved.To != first.own.Addr {
 					t.Errorf("the third agent: %v, want moved to %v", err, first.own.Addr)
@@ -188,7 +191,7 @@ func TestReplayedBeacon(t *testing.T) {
 	for _, e := range []*beaconElection{electionA, electionB} {
 		signer := e.plan.multicast
 		old := beacon.Beacon{
-			Hosting: true, Public: signer.public, ID: strings.Repeat("0", 32), Host: "old",
+			Hosting: true, Public: signer.public, ID: strings.Repeat("0", 96), Host: "old",
 			Addrs: append([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}, e.own.Addrs...),
 		}
 		packet := beacon.Packet{Data: old.Encode(signer.key), From: loopbackAddrs[0]}
@@ -256,10 +259,10 @@ func TestDisappeared(t *testing.T) {
 			pause(dying, firstWait)
 		}
 	})
-	if _, err := connect(dying, e, "node2", strings.Repeat("0", 31)+"1"); err == nil {
+	if _, err := connect(dying, e, "node2", strings.Repeat("0", 95)+"1"); err == nil {
 		t.Fatal("this agent hosts although a better one is connected")
 	}
-	conn, err := connect(t.Context(), e, "node3", strings.Repeat("f", 32))
+	conn, err := connect(t.Context(), e, "node3", strings.Repeat("f", 96))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/gate"
+	"rdzv/rdzv/meet/internal/hosts"
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
@@ -20,7 +21,8 @@ type Notice interface{ notice() }
 type Alone struct {
 	After    time.Duration
 	NoBeacon bool       // this agent searches by multicast, and has not received a beacon either
-	Store    netip.Addr // value for --store on all nodes; not valid if --store was given
+	Store    netip.Addr // value for --store on all nodes; not valid if it would not help
+	Loopback string     // value of --store that is an address of each node's own; "" if it is not
 	JoinLine string     // what to put before the command on another node, see Meeting.JoinLine
 	Secret   bool       // JoinLine contains the job key, which must not be written to log files
 }
@@ -40,6 +42,9 @@ type DifferentToken struct {
 func (n DifferentToken) String() string {
 	return hostAndAddr(n.Host, n.Addr) + " has a different token"
 }
+
+// Agent is the name and the address of the agent: "node2 (10.77.0.12)".
+func (n DifferentToken) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 
 func (n DifferentToken) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which has a different token"
@@ -131,12 +136,20 @@ func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, ps 
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
+	found := rs.notices() // agents that do not belong to the job explain why it is alone
 	if ps != nil {
 		heard, _ := ps.lastHeard()
-		n.NoBeacon = heard == "" && !rs.haveToken()
+		n.NoBeacon = heard == "" && len(found) == 0
 	}
-	if c.Store == "" {
+	switch usable, err := c.usableInterfaces(); {
+	case len(found) > 0:
+	case c.Store == "":
 		n.Store = m.Addr.Addr()
+	case m.Addr.Addr().IsLoopback() && err == nil && len(usable) > 0:
+		n.Store, n.Loopback = hosts.Addresses(usable)[0], c.Store
+	}
+	if len(found) > 0 && !rs.haveToken() {
+		n.JoinLine = ""
 	}
 	c.Notify(n)
 }
@@ -147,13 +160,14 @@ const maxRejections = 16
 
 // rejections collects the agents, probably of the same user, that have a different key.
 type rejections struct {
+	own    string // name of this host
 	notify func(Notice)
 	mu     sync.Mutex
 	list   []gate.Rejection
 }
 
-// add reports a rejection, but each agent only once.
-func (rs *rejections) add(r gate.Rejection) {
+// add reports a rejection, but each agent only once, and tells whether it has.
+func (rs *rejections) add(r gate.Rejection) bool {
 	same := func(known gate.Rejection) bool {
 		return known.Addr == r.Addr || known.Host != "" && known.Host == r.Host
 	}
@@ -166,6 +180,7 @@ func (rs *rejections) add(r gate.Rejection) {
 	if isNew {
 		rs.notify(noticeOf(r))
 	}
+	return isNew
 }
 
 // haveToken reports whether an agent with a different token was reported.
@@ -174,11 +189,15 @@ func (rs *rejections) haveToken() bool {
 	return slices.ContainsFunc(rs.notices(), isToken)
 }
 
+// notices are about those that can be why no agent of the job has been found: not another job of
+// the user on this host, since agents of one job are on different hosts.
 func (rs *rejections) notices() (list []Rejected) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for _, r := range rs.list {
-		list = append(list, noticeOf(r))
+		if !errors.Is(r.Reason, gate.ErrDifferentJob) || r.Host != rs.own {
+			list = append(list, noticeOf(r))
+		}
 	}
 	return list
 }

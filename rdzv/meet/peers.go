@@ -81,7 +81,7 @@ const differentJobAfter = 2 * time.Second
 // receive evaluates one beacon. It drops it if the search is behind; the other agent sends its
 // beacon again.
 func (p *peers) receive(packet beacon.Packet) {
-	b, err := p.multicast.parse(packet, p.rejections.add)
+	b, err := p.multicast.parse(packet, func(r gate.Rejection) { p.rejections.add(r) })
 	p.mu.Lock()
 	self := p.self
 	better := err == nil &&
@@ -117,6 +117,17 @@ func (p *peers) isNew(b beacon.Beacon) bool {
 	}
 	p.known[b.ID] = hosting || b.Hosting
 	return !known
+}
+
+// count returns how many agents of the job have sent a beacon, or are this one.
+func (p *peers) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.known)
+	if _, own := p.known[p.self.ID]; !own {
+		n++
+	}
+	return n
 }
 
 // senderOf returns the address of an authenticated beacon's sender, which may differ from that of

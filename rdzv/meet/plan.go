@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/netip"
 	"slices"
 
@@ -35,14 +36,32 @@ type plan struct {
 
 	hint             string // what to do if the store is not found
 	otherServiceHint string // the same if another service uses the address; "" if hint applies
+	etcdHint         string // the same if that may be an etcd cluster
+}
+
+// etcdPort is the port on which etcd listens by default.
+const etcdPort = 2379
+
+// maybeEtcd tells whether an etcd may be at the address in --store, which gave that answer. etcd
+// closes a connection that begins with a TLS handshake, if it does not use TLS.
+func (p *plan) maybeEtcd(answer error) bool {
+	return p.etcdHint != "" && (p.ports[0] == etcdPort || errors.Is(answer, io.EOF) ||
+		answer == gate.ErrNotStore || answer == gate.ServiceError("an HTTP server"))
 }
 
 // hintFor returns what to do about a search that has not found the store.
 func (p *plan) hintFor(s Searching) string {
 	otherService := func(a Answer) bool { return errors.Is(a.Err, gate.ErrNotStore) }
 	switch {
+	case len(s.Rejections) > 0:
+		return "" // each was reported with what to do about it
+	case slices.ContainsFunc(s.Tried, func(a Answer) bool { return p.maybeEtcd(a.Err) }):
+		return p.etcdHint
 	case p.otherServiceHint != "" && slices.ContainsFunc(s.Tried, otherService):
 		return p.otherServiceHint
+	case len(s.Unanswered) > 0 && len(s.Tried) == 0:
+		return "check the DNS servers in /etc/resolv.conf; " +
+			"the name is resolved again until --join-timeout"
 	case len(s.Unresolved) > 0 && len(s.Tried) == 0:
 		return "check the name; it is resolved again until --join-timeout"
 	}

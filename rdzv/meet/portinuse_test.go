@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
 
@@ -56,11 +57,6 @@ func TestExplainPortInUse(t *testing.T) {
 			mustMeet(t, c, newFakeStore(t, "another").host)
 			return c.Store
 		}, "address already in use (by the store of another job)"},
-		"this job": {func(t *testing.T, c Config) string {
-			c.RuntimeDir = t.TempDir()
-			mustMeet(t, c, newFakeStore(t, "this").host)
-			return c.Store
-		}, "address already in use (by a store of this job)"},
 		"SSH": {
 			service("SSH-2.0-OpenSSH_9.2p1\r\n"), "address already in use (by an SSH server)"},
 		"HTTP": {
@@ -76,7 +72,7 @@ func TestExplainPortInUse(t *testing.T) {
 					t.Fatal(err)
 				}
 				free.Close()
-				mine := storeConfig(t, t.TempDir(), free.Addr().String())
+				mine := storeConfig(t, free.Addr().String())
 				mine.Insecure = insecure
 				mine.Store = c.listen(t, mine)
 				_, err = Meet(t.Context(), mine, noHost(t))
@@ -85,6 +81,31 @@ func TestExplainPortInUse(t *testing.T) {
 					t.Errorf("Meet: %v, want %s", err, want)
 				}
 			})
+		}
+	}
+}
+
+// Where etcd listens, or something that answers like etcd, the hint has the URL of an etcd cluster.
+func TestEtcdWithoutScheme(t *testing.T) {
+	for store, want := range map[string]map[error]bool{
+		"node9:2379": {syscall.ECONNREFUSED: true, io.EOF: true},
+		"node9:2380": {
+			syscall.ECONNREFUSED: false, io.EOF: true, gate.ErrNotStore: true,
+			gate.ServiceError("an HTTP server"): true, gate.ServiceError("an SSH server"): false,
+		},
+		"node9": {io.EOF: false},
+	} {
+		c := storeConfig(t, store)
+		c.setDefaults()
+		p, _, err := namedStore(t.Context(), &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for answer, want := range want {
+			hint := p.hintFor(Searching{Tried: []Answer{{Err: answer}}})
+			if strings.Contains(hint, "--store http://"+store) != want {
+				t.Errorf("%s, %v: hint %q, want a URL: %t", store, answer, hint, want)
+			}
 		}
 	}
 }

@@ -2,8 +2,6 @@ package meet
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,12 +11,9 @@ import (
 	"rdzv/internal/filelock"
 )
 
-// Prefixes of the names of this package's files in the runtime directory. Each file is locked as
-// long as an agent needs it.
-const (
-	hostLockPrefix = "rdzv-host-"
-	sharedPrefix   = "rdzv-shared-"
-)
+// sharedPrefix begins the names of files with what one agent has found out for all of its host.
+// Each file is locked as long as an agent needs it.
+const sharedPrefix = "rdzv-shared-"
 
 // RemoveStale removes this package's files that killed agents have left in a runtime directory:
 // those that nobody has locked. It may also remove a file that another agent has created and not
@@ -27,11 +22,10 @@ func RemoveStale(proc fs.FS, dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		name := e.Name()
-		own := strings.HasPrefix(name, hostLockPrefix) || strings.HasPrefix(name, sharedPrefix)
 		if e.Type() == fs.ModeSocket && leftByKeeper(proc, dir, name) {
 			os.Remove(filepath.Join(dir, name))
 		}
-		if !own || !e.Type().IsRegular() {
+		if !strings.HasPrefix(name, sharedPrefix) || !e.Type().IsRegular() {
 			continue
 		}
 		f, err := filelock.Open(filepath.Join(dir, name), 0)
@@ -42,42 +36,6 @@ func RemoveStale(proc fs.FS, dir string) {
 			os.Remove(f.Name())
 		}
 		f.Close()
-	}
-}
-
-// A hostLock determines which agent on a host hosts the store. The kernel releases it when its
-// holder ends.
-type hostLock struct {
-	path string
-	f    filelock.File // open as long as this agent has the lock
-}
-
-func newHostLock(dir string, p *plan) *hostLock {
-	name := fmt.Sprintf("%s%x-%d", hostLockPrefix, p.public, p.ports[0])
-	return &hostLock{path: filepath.Join(dir, name)}
-}
-
-// try takes the lock if it is free. The holder removes the file when it releases the lock, so a
-// lock on a removed file does not count.
-func (l *hostLock) try() (bool, error) {
-	f, err := filelock.Open(l.path, os.O_CREATE)
-	if withPath, ok := errors.AsType[*fs.PathError](err); ok {
-		return false, fmt.Errorf("cannot open lock %q: %w", l.path, withPath.Err)
-	}
-	if f.TryLock() != nil || !f.Named() {
-		f.Close()
-		return false, nil
-	}
-	l.f = f
-	return true, nil
-}
-
-// release releases the lock, if this agent has it.
-func (l *hostLock) release() {
-	if l.f.File != nil {
-		os.Remove(l.path)
-		l.f.Close()
-		l.f = filelock.File{}
 	}
 }
 

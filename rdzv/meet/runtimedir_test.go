@@ -17,20 +17,16 @@ func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	var e cleanup
-	held := newHostLock(dir, &plan{public: []byte("held"), ports: []int{1}})
-	if got, err := held.try(); err != nil || !got {
-		t.Fatal(got, err)
-	}
 	text := func() ([]byte, error) { return []byte("text"), nil }
 	if _, err := oncePerNode(t.Context(), dir, "held", e.add, text); err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	touch(t, elsewhere)
-	for _, name := range []string{hostLockPrefix + "left", sharedPrefix + "left", "bus"} {
+	for _, name := range []string{sharedPrefix + "left", "bus"} {
 		touch(t, at(name))
 	}
-	if err := os.Symlink(elsewhere, at(hostLockPrefix+"link")); err != nil {
+	if err := os.Symlink(elsewhere, at(sharedPrefix+"link")); err != nil {
 		t.Fatal(err)
 	}
 	self, err := procfs.Read(procfs.System, os.Getpid())
@@ -53,14 +49,12 @@ func TestRemoveStale(t *testing.T) {
 		left = append(left, e.Name())
 	}
 	want := []string{
-		"bus", filepath.Base(held.path), hostLockPrefix + "link", needed, keeperPrefix + "x",
-		sharedPrefix + "held",
+		"bus", needed, keeperPrefix + "x", sharedPrefix + "held", sharedPrefix + "link",
 	}
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %q, want %q", left, want)
 	}
 	e.run()
-	held.release()
 	if entries, _ := os.ReadDir(dir); len(entries) != 4 {
 		t.Errorf("left after the agent has left: %v", entries)
 	}

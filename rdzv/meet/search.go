@@ -25,7 +25,7 @@ type search struct {
 
 	plan       *plan // for messages
 	begin      time.Time
-	unresolved map[string]bool // names
+	unresolved map[string]bool // names; true if the resolver has answered
 	notify     func(Notice)
 	nextReport func(time.Duration) time.Duration // nil: Searching is not reported
 
@@ -66,7 +66,7 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 			})
 		})
 	}
-	s.targets, s.unresolved, s.begin = targets{}, map[string]bool{}, time.Now()
+	s.targets, s.unresolved = targets{}, map[string]bool{}
 	reportAt, report := s.scheduleReport(0)
 	for {
 		if s.best != nil && !s.mayImprove() {
@@ -82,10 +82,11 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 		case a := <-answers:
 			s.evaluate(a)
 		case <-report:
+			waited := max(reportAt, time.Since(s.begin).Truncate(time.Second))
 			if !s.rejections.haveToken() { // that explains it
-				s.notify(s.searching(reportAt))
+				s.notify(s.searching(waited))
 			}
-			reportAt, report = s.scheduleReport(reportAt)
+			reportAt, report = s.scheduleReport(waited)
 		case <-s.refused:
 			if s.best == nil {
 				return nil, &RefusedError{DifferentToken: s.differentToken(), After: s.refusedTimeout}
@@ -101,13 +102,13 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 	}
 }
 
-// add adds a candidate, or notes that a name does not resolve.
+// add adds a candidate, or notes that a name is not resolved yet.
 func (s *search) add(c candidate) {
 	if c.addr.IsValid() {
 		delete(s.unresolved, c.name)
 		s.targets.add(c)
 	} else {
-		s.unresolved[c.name] = true
+		s.unresolved[c.name] = c.failed
 	}
 }
 
@@ -279,6 +280,9 @@ func (s *search) scheduleReport(last time.Duration) (next time.Duration, ready <
 // searching returns what is known after that time.
 func (s *search) searching(waited time.Duration) Searching {
 	n := Searching{Waited: waited, Unresolved: slices.Sorted(maps.Keys(s.unresolved))}
+	n.Unanswered = slices.DeleteFunc(slices.Clone(n.Unresolved), func(name string) bool {
+		return s.unresolved[name]
+	})
 	for _, t := range s.targets {
 		if !t.started.IsZero() {
 			n.Tried = append(n.Tried, Answer{Name: t.name, Addr: t.addr, Err: t.err})
@@ -289,6 +293,7 @@ func (s *search) searching(waited time.Duration) Searching {
 		n.Multicast = true
 		n.Heard, n.HeardAgo = s.plan.peers.lastHeard()
 	}
+	n.Rejections = s.rejections.notices()
 	n.Hint = s.plan.hintFor(n)
 	return n
 }

@@ -46,7 +46,7 @@ func TestFullSearchReplacesWorst(t *testing.T) {
 
 // An address that was not dialled is not reported as tried.
 func TestNotFoundListsDialledAddressesOnly(t *testing.T) {
-	s := &search{targets: targets{}, plan: &plan{}}
+	s := &search{targets: targets{}, plan: &plan{}, rejections: &rejections{}}
 	first := netip.MustParseAddrPort("127.0.0.1:29701")
 	s.targets.add(candidate{addr: first})
 	s.targets.add(candidate{addr: netip.MustParseAddrPort("127.0.0.1:29702"), laterPort: true})

@@ -16,10 +16,12 @@ import (
 type Searching struct {
 	Waited     time.Duration // since the search began
 	Unresolved []string      // host names that could not be resolved yet, sorted
+	Unanswered []string      // those of them about which the resolver has not answered
 	Tried      []Answer      // sorted by address
 	Multicast  bool          // the agent knows no address and waits for beacons
 	Heard      string        // the agent whose beacon was received last; "" if none was
 	HeardAgo   time.Duration // when that was
+	Rejections []Rejected    // agents that do not belong to the job
 	Hint       string        // what the user can do; may be empty
 }
 
@@ -30,11 +32,23 @@ type Answer struct {
 	Err  error // nil if there was no answer yet
 }
 
-// String says in one line why the store was not found.
+// String says in one line why the store was not found: agents that do not belong to the job explain
+// that better than the answers of addresses.
 func (s Searching) String() string {
+	if len(s.Rejections) > 0 {
+		var found []string
+		for _, r := range s.Rejections {
+			found = append(found, r.describe())
+		}
+		return "found no agent of this job, but " + strings.Join(found, ", and ")
+	}
 	var parts []string
 	for _, name := range s.Unresolved {
-		parts = append(parts, strconv.Quote(name)+" does not resolve")
+		text := strconv.Quote(name) + " does not resolve"
+		if slices.Contains(s.Unanswered, name) {
+			text = "the resolver has not answered for " + strconv.Quote(name)
+		}
+		parts = append(parts, text)
 	}
 	for i, t := range s.Groups() {
 		text := t.String()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,6 +25,9 @@ func TestSearchingText(t *testing.T) {
 	silent := answers("10.0.0.6", &net.DNSError{IsTimeout: true}, "10.0.0.6:29600")
 	for want, s := range map[string]Searching{
 		`"nod1" does not resolve`: {Unresolved: []string{"nod1"}},
+		`"nod1" does not resolve; the resolver has not answered for "node2"`: {
+			Unresolved: []string{"nod1", "node2"}, Unanswered: []string{"node2"},
+		},
 		"no store at node1 10.0.0.5 port 29621 and 2 more: connection refused": {Tried: refused},
 		`"nod1" does not resolve; no store at 10.0.0.6 port 29600: no answer`: {
 			Unresolved: []string{"nod1"}, Tried: silent,
@@ -53,8 +57,8 @@ func TestSearchingForNameThatDoesNotResolve(t *testing.T) {
 	var known atomic.Bool
 	var group sync.WaitGroup
 	defer group.Wait()
-	host := storeConfig(t, t.TempDir(), "127.0.0.1")
-	c := storeConfig(t, t.TempDir(), "nod1")
+	host := storeConfig(t, "127.0.0.1")
+	c := storeConfig(t, "nod1")
 	c.Notify = reported.add
 	c.NextReport = func(last time.Duration) time.Duration { return last + 100*time.Millisecond }
 	c.Interfaces = func() ([]Interface, error) { return nil, nil } // nod1 is another host
@@ -77,6 +81,49 @@ func TestSearchingForNameThatDoesNotResolve(t *testing.T) {
 	}
 	mustMeet(t, host, newFakeStore(t, "store").host)
 	known.Store(true)
+}
+
+// An agent says at once that the resolver does not answer for the name in --store, and how long it
+// has waited.
+func TestSearchingWithoutResolver(t *testing.T) {
+	reported := newNotices()
+	c := storeConfig(t, "nod1")
+	c.Notify = reported.add
+	c.NextReport = func(last time.Duration) time.Duration { return last + 100*time.Millisecond }
+	c.Resolve = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+		<-ctx.Done()
+		return nil, &net.DNSError{IsTimeout: true}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now()
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { Meet(ctx, c, noHost(t)) })
+	n := waitFor[Searching](t, reported)
+	const want = `the resolver has not answered for "nod1"`
+	if n.String() != want || !strings.Contains(n.Hint, "/etc/resolv.conf") {
+		t.Errorf("reported %q with hint %q, want %q", n, n.Hint, want)
+	}
+	if took := time.Since(began); n.Waited > took || took > 3*time.Second {
+		t.Errorf("reported after %v that it has waited for %v", took, n.Waited)
+	}
+}
+
+// A name in --store that resolves only after a while may be that of the agent's own host, which
+// then hosts.
+func TestNameOfThisHostResolvesLate(t *testing.T) {
+	var asked atomic.Int32
+	c := storeConfig(t, "alias")
+	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
+		if asked.Add(1) == 1 {
+			return nil, &net.DNSError{IsNotFound: true}
+		}
+		return loopbackAddrs[:1], nil
+	}
+	if m := mustMeet(t, c, newFakeStore(t, "store").host); !m.Hosting {
+		t.Errorf("%v, want a store on this host", m)
+	}
 }
 
 // An agent without a launcher says whether it has received a beacon of another agent.

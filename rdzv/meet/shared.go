@@ -108,7 +108,7 @@ func ListenShared(ctx context.Context, c Config, listen string) (*SharedGate, er
 		return nil, err
 	}
 	reported := &rejections{notify: c.Notify}
-	g, err := gate.New(listeners, &key, nil, func(r gate.Rejection) {
+	g, err := gate.New(listeners, &key, nil, gate.Order{}, func(r gate.Rejection) {
 		if !errors.Is(r.Reason, gate.ErrDifferentJob) { // an agent that has yet to learn what is here
 			reported.add(r)
 		}

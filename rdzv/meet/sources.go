@@ -2,7 +2,9 @@ package meet
 
 import (
 	"context"
+	"errors"
 	"io/fs"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -20,7 +22,9 @@ func addAll(add func(candidate), name string, priority int, addrs []netip.Addr, 
 	for i, a := range addrs {
 		for j, port := range ports {
 			addr := netip.AddrPortFrom(a, uint16(port))
-			add(candidate{addr, name, priority + i + portPenalty*j, j > 0})
+			add(candidate{
+				addr: addr, name: name, priority: priority + i + portPenalty*j, laterPort: j > 0,
+			})
 		}
 	}
 }
@@ -41,20 +45,24 @@ const (
 // that cannot be resolved yet are tried again, because a host may start later.
 func named(c *Config, hosts []string, priority int, ports []int) source {
 	return func(ctx context.Context, add func(candidate)) {
+		for _, host := range hosts {
+			add(candidate{name: host})
+		}
 		for rest := hosts; len(rest) > 0 && ctx.Err() == nil; pause(ctx, resolveInterval) {
-			rest = c.resolveAll(ctx, rest, func(host string, addrs []netip.Addr) {
+			rest = c.resolveAll(ctx, rest, func(host string, addrs []netip.Addr, err error) {
 				addAll(add, host, priority+slices.Index(hosts, host), addrs, ports)
+				if err != nil {
+					dnsErr, isDNS := errors.AsType[*net.DNSError](err)
+					add(candidate{name: host, failed: !isDNS || !dnsErr.IsTimeout})
+				}
 			})
-			for _, host := range rest {
-				add(candidate{name: host})
-			}
 		}
 	}
 }
 
-// resolveAll resolves each name once and returns those that failed.
+// resolveAll resolves each name once and returns those that failed. It calls result for each.
 func (c *Config) resolveAll(
-	ctx context.Context, hosts []string, resolved func(string, []netip.Addr),
+	ctx context.Context, hosts []string, result func(string, []netip.Addr, error),
 ) []string {
 	var mu sync.Mutex
 	var failed []string
@@ -64,8 +72,8 @@ func (c *Config) resolveAll(
 		group.Go(func() {
 			for host := range names {
 				addrs, err := c.resolve(ctx, host)
+				result(host, addrs, err)
 				if err == nil {
-					resolved(host, addrs)
 					continue
 				}
 				mu.Lock()
@@ -88,10 +96,14 @@ func (c *Config) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 		return []netip.Addr{a.Unmap()}, nil
 	}
 	addrs, err := c.Resolve(ctx, host)
-	for i := range addrs {
-		addrs[i] = addrs[i].Unmap()
+	if err != nil {
+		return nil, err
 	}
-	return addrs, err
+	var unmapped []netip.Addr
+	for _, a := range addrs {
+		unmapped = append(unmapped, a.Unmap())
+	}
+	return unmapped, nil
 }
 
 // daemonDelay is how long a search waits for its other sources before it reads this host's

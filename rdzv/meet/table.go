@@ -14,10 +14,7 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 	elect := election(byRank)
 	switch {
 	case c.Store != "":
-		p, err = namedStore(ctx, c)
-		if err == nil && len(p.addrs) > 0 && c.RuntimeDir != "" {
-			elect = orShared(byLock)
-		}
+		p, elect, err = namedStore(ctx, c)
 	case c.Join != "":
 		p, err = joinLine(c)
 	case openMPI4(c):

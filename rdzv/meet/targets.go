@@ -30,7 +30,8 @@ const (
 
 // A candidate is an address at which the store may be.
 type candidate struct {
-	addr      netip.AddrPort // not valid if the name does not resolve
+	addr      netip.AddrPort // not valid if the name is not resolved yet
+	failed    bool           // then: it does not resolve; otherwise the resolver has not answered
 	name      string         // the host name or description that the address belongs to; "" if none
 	priority  int            // the candidate with the lowest number is tried first
 	laterPort bool           // not the first port of the sequence

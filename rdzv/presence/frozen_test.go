@@ -63,7 +63,9 @@ func TestFrozenPeerIsDetectedAtBothEnds(t *testing.T) {
 	healthy := open(t, connect(t, timeout, to(address)), "healthy")
 	began := time.Now()
 	close(w.frozen)
-	wantLost(t, registry, "frozen")
+	if loss := wantLost(t, registry, "frozen"); !loss.Silent || loss.After != timeout {
+		t.Errorf("%+v, want one after a silence of %v", loss, timeout)
+	}
 	select {
 	case <-frozen.lost:
 	case <-within(t).Done():

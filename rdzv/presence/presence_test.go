@@ -69,7 +69,7 @@ func TestCloseReportsNoLoss(t *testing.T) {
 	for range 20 {
 		registry, address := serve(t, "1", DefaultTimeout)
 		a := open(t, connect(t, DefaultTimeout, to(address)), "a")
-		lost := make(chan string, 1)
+		lost := make(chan Loss, 1)
 		stop := make(chan struct{})
 		var receiving sync.WaitGroup
 		receiving.Go(func() {
@@ -86,7 +86,7 @@ func TestCloseReportsNoLoss(t *testing.T) {
 		close(stop)
 		receiving.Wait()
 		if len(lost) > 0 {
-			t.Fatalf("agent %q was reported lost", <-lost)
+			t.Fatalf("agent %+v was reported lost", <-lost)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestManyAgents(t *testing.T) {
 	var received sync.WaitGroup
 	received.Go(func() {
 		for range 50 {
-			lost[<-registry.Lost()] = true
+			lost[(<-registry.Lost()).ID] = true
 		}
 	})
 	var all sync.WaitGroup

@@ -43,7 +43,7 @@ func survives(t *testing.T, breaks int) bool {
 	wantEmpty(t, registry)
 	select {
 	case id := <-registry.Lost():
-		t.Errorf("agent %q was reported lost before it left", id)
+		t.Errorf("agent %q was reported lost before it left", id.ID)
 	default:
 	}
 	return true

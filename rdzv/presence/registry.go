@@ -16,10 +16,20 @@ import (
 // round trip.
 const reconnectGrace = 50 * time.Millisecond
 
+// Loss is the loss of an agent, which has disconnected without a goodbye.
+type Loss struct {
+	ID string
+	// Silent says that the agent may still run: it was not heard for the peer timeout, or nobody
+	// knows why its connection broke. Otherwise the kernel of its host has closed that.
+	Silent bool
+	// After is for how long it was not heard, if that is why it counts as lost; otherwise 0.
+	After time.Duration
+}
+
 // A Registry is the server's side: which agents are connected, and which were lost.
 type Registry struct {
 	generation string
-	lost       chan string
+	lost       chan Loss
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
 
@@ -35,7 +45,7 @@ type Registry struct {
 func NewRegistry(generation string) *Registry {
 	r := &Registry{
 		generation: generation,
-		lost:       make(chan string),
+		lost:       make(chan Loss),
 		streams:    map[string]int{},
 		refused:    map[string]bool{},
 		empty:      make(chan struct{}),
@@ -56,8 +66,8 @@ func (r *Registry) Register(s *grpc.Server) {
 	}, r)
 }
 
-// Lost returns a channel of the ids of agents that disconnected without a goodbye, each once.
-func (r *Registry) Lost() <-chan string { return r.lost }
+// Lost returns a channel of the agents that disconnected without a goodbye, each once.
+func (r *Registry) Lost() <-chan Loss { return r.lost }
 
 // Empty waits until no agent is connected. It returns the cause if ctx ends first.
 func (r *Registry) Empty(ctx context.Context) error {
@@ -72,10 +82,25 @@ func (r *Registry) Empty(ctx context.Context) error {
 	}
 }
 
+// Len returns how many agents are connected.
+func (r *Registry) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.streams)
+}
+
+// Has tells whether an agent is connected.
+func (r *Registry) Has(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.streams[id] != 0
+}
+
 // Close ends the reports: agents whose streams break from now on are not reported as lost.
 func (r *Registry) Close() { r.cancel() }
 
-// serve handles one stream, from the agent's id to the end.
+// serve handles one stream, from the agent's id to the end. Each message but the goodbye is
+// answered by the same.
 func (r *Registry) serve(stream grpc.ServerStream) error {
 	var hello wrapperspb.StringValue
 	if err := stream.RecvMsg(&hello); err != nil {
@@ -92,12 +117,15 @@ func (r *Registry) serve(stream grpc.ServerStream) error {
 	var last wrapperspb.StringValue // the last message before the stream ended
 	err := stream.SendMsg(wrapperspb.String(r.generation))
 	for err == nil {
-		err = stream.RecvMsg(&last)
+		if err = stream.RecvMsg(&last); err == nil && last.Value != goodbye {
+			err = stream.SendMsg(&last)
+		}
 	}
 	if last.Value == goodbye {
 		r.remove(id, number, false)
 	} else {
-		r.awaitReconnect(id, number)
+		silent, after := silentPeer(stream.Context())
+		r.awaitReconnect(number, Loss{id, silent, after})
 	}
 	return nil
 }
@@ -137,18 +165,18 @@ func (r *Registry) remove(id string, number int, lost bool) bool {
 
 // awaitReconnect waits for an agent whose stream broke, and reports it lost if it does not
 // reconnect in time.
-func (r *Registry) awaitReconnect(id string, number int) {
+func (r *Registry) awaitReconnect(number int, loss Loss) {
 	timer := time.NewTimer(reconnectGrace)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-r.ctx.Done():
 	}
-	if !r.remove(id, number, true) || r.ctx.Err() != nil {
+	if !r.remove(loss.ID, number, true) || r.ctx.Err() != nil {
 		return
 	}
 	select {
-	case r.lost <- id:
+	case r.lost <- loss:
 	case <-r.ctx.Done():
 	}
 }

@@ -81,16 +81,17 @@ func open(t *testing.T, conn *grpc.ClientConn, id string) agent {
 	return agent{a, lost}
 }
 
-func wantLost(t *testing.T, r *Registry, id string) {
+func wantLost(t *testing.T, r *Registry, id string) (loss Loss) {
 	t.Helper()
 	select {
-	case got := <-r.Lost():
-		if got != id {
-			t.Errorf("agent %q was reported lost, want %q", got, id)
+	case loss = <-r.Lost():
+		if loss.ID != id {
+			t.Errorf("agent %q was reported lost, want %q", loss.ID, id)
 		}
 	case <-within(t).Done():
 		t.Fatalf("the loss of agent %q was not reported", id)
 	}
+	return loss
 }
 
 func wantEmpty(t *testing.T, r *Registry) {

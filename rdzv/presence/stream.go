@@ -3,7 +3,9 @@ package presence
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,7 +21,7 @@ type Stream struct {
 	id   string
 	conn *grpc.ClientConn
 
-	ctx    context.Context // of the gRPC streams; ends with Leave or Abandon
+	ctx    context.Context // of the gRPC streams; ends with Leave or Abandon, or when they are lost
 	cancel context.CancelFunc
 	lost   func()
 	wg     sync.WaitGroup
@@ -29,6 +31,9 @@ type Stream struct {
 	mu      sync.Mutex
 	current grpc.ClientStream
 	leaving bool
+
+	sending sync.Mutex // gRPC allows one at a time
+	renewed atomic.Pointer[func(sent time.Duration)]
 }
 
 // Open announces the agent to the store at the other end of conn and returns when the store has
@@ -62,7 +67,11 @@ func Open(
 func (s *Stream) Leave(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
-	if !sendGoodbye(s.markLeaving()) {
+	stream := s.markLeaving()
+	s.sending.Lock()
+	said := sendGoodbye(stream)
+	s.sending.Unlock()
+	if !said {
 		s.cancel()
 	}
 	s.wg.Wait()
@@ -74,6 +83,55 @@ func (s *Stream) Abandon() {
 	s.markLeaving()
 	s.cancel()
 	s.wg.Wait()
+}
+
+// Renew makes the agent send a message at once and then each time that the interval has passed, and
+// calls renewed with the time of now when each one that was answered was sent: the server does not
+// consider the agent lost until its peer timeout has passed since then. renewed must return soon.
+// Only the first call of Renew has an effect.
+func (s *Stream) Renew(
+	interval time.Duration, now func() time.Duration, renewed func(sent time.Duration),
+) {
+	if !s.renewed.CompareAndSwap(nil, &renewed) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return
+	}
+	s.wg.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			s.send(strconv.FormatInt(int64(now()), 10))
+			select {
+			case <-tick.C:
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// send sends a message. If the stream breaks, watch finds that out.
+func (s *Stream) send(text string) {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.mu.Lock()
+	stream, leaving := s.current, s.leaving
+	s.mu.Unlock()
+	if !leaving {
+		stream.SendMsg(wrapperspb.String(text))
+	}
+}
+
+// receive handles the answer to a message.
+func (s *Stream) receive(text string) {
+	sent, err := strconv.ParseInt(text, 10, 64)
+	if renewed := s.renewed.Load(); err == nil && renewed != nil {
+		(*renewed)(time.Duration(sent))
+	}
 }
 
 // markLeaving records that the stream is about to be ended, and returns it.
@@ -136,11 +194,14 @@ func (s *Stream) adopt(stream grpc.ClientStream, generation string) error {
 
 // watch waits for the stream to break and reopens it, until that fails or the agent leaves.
 func (s *Stream) watch() {
+	defer s.cancel() // of Renew
 	for {
 		s.mu.Lock()
 		stream := s.current
 		s.mu.Unlock()
-		for stream.RecvMsg(new(wrapperspb.StringValue)) == nil {
+		var answer wrapperspb.StringValue
+		for stream.RecvMsg(&answer) == nil {
+			s.receive(answer.Value)
 		}
 		if s.ended() || s.reconnect(s.ctx) != nil {
 			break

@@ -25,8 +25,8 @@ const LostCode = 123
 // Failure is the first failure of an attempt.
 type Failure struct {
 	Code int `json:"code"` // exit code, 128+n for signal n
-	// Message is what the program says about itself, such as the text of an exception; "" if a
-	// signal killed it, or if it reports the failure of another worker.
+	// Message is what the program says about itself, such as the text of an exception, see Essence;
+	// "" if a signal killed it, or if it reports the failure of another worker.
 	Message string        `json:"message,omitempty"`
 	Took    time.Duration `json:"took"` // from the worker's start to its end
 }

@@ -57,3 +57,30 @@ func TestDelay(t *testing.T) {
 		failures = append(failures, Failure{Code: 1})
 	}
 }
+
+// The same failure has the same essence, whichever worker has it, and another one has not.
+func TestEssence(t *testing.T) {
+	for _, c := range []struct {
+		first, second       string
+		firstOwn, secondOwn []int
+		same                bool
+	}{
+		{"ValueError: no data", "ValueError: no data", []int{0, 71}, []int{3, 72}, true},
+		{"RuntimeError: [3] no data", "RuntimeError: [0] no data", []int{3}, []int{0}, true},
+		{"Rank 3: worker-4711 died", "Rank 0: worker-4712 died", []int{3, 4711}, []int{0, 4712}, true},
+		{"cuda:1: no memory", "cuda:0: no memory", []int{9, 1}, []int{8, 0}, true},
+		{"rank3 (pid: 99) hangs", "rank0 (pid: 98) hangs", []int{3, 71}, []int{0, 72}, true},
+		{"bad object at 0x7f12ab", "bad object at 0x7fAB12", nil, nil, true},
+		{"cannot reach 10.0.0.1:29500", "cannot reach 10.0.0.2:31000", nil, nil, true},
+		{"cannot reach [::1]:29500", "cannot reach [fe80::1%eth0]:31000", nil, nil, true},
+		{"no server at port 29500", "no server at port 29501", nil, nil, true},
+		{"KeyError: 17", "KeyError: 23", []int{0, 71}, []int{1, 72}, false},
+		{"loss is nan in step 40", "loss is nan in step 900", []int{0, 71}, []int{0, 72}, false},
+		{"expected 100 columns", "expected 101 columns", []int{0}, []int{1}, false},
+	} {
+		a, b := Essence(c.first, c.firstOwn...), Essence(c.second, c.secondOwn...)
+		if (a == b) != c.same {
+			t.Errorf("%q and %q: same %t, want %t", a, b, a == b, c.same)
+		}
+	}
+}

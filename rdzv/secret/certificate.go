@@ -28,21 +28,26 @@ var (
 
 // ServerTLS returns the TLS configuration of the store: TLS 1.3 only, a new certificate signed by
 // the job's authority, and client certificates of the same authority required. Nothing is stored in
-// files.
-func (k Key) ServerTLS() (*tls.Config, error) { return k.config(x509.ExtKeyUsageServerAuth) }
+// files. The certificate contains label, which clients can rely on: only printable ASCII.
+func (k Key) ServerTLS(label string) (*tls.Config, error) {
+	return k.config(x509.ExtKeyUsageServerAuth, label)
+}
+
+// LabelOf returns the label in a server's certificate.
+func LabelOf(cert *x509.Certificate) string { return cert.Subject.SerialNumber }
 
 // ClientTLS returns the TLS configuration of an agent that connects to the store. It accepts only a
 // server certificate signed by the job's authority.
-func (k Key) ClientTLS() (*tls.Config, error) { return k.config(x509.ExtKeyUsageClientAuth) }
+func (k Key) ClientTLS() (*tls.Config, error) { return k.config(x509.ExtKeyUsageClientAuth, "") }
 
 // config returns the configuration of a process with a certificate for one of the two uses. The
 // other settings are the same for both: each side ignores those of the other.
-func (k Key) config(use x509.ExtKeyUsage) (*tls.Config, error) {
+func (k Key) config(use x509.ExtKeyUsage, label string) (*tls.Config, error) {
 	ca, signer, err := k.authority()
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := k.leaf(ca, signer, use)
+	leaf, err := k.leaf(ca, signer, use, label)
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +105,15 @@ func (k Key) deriveSigner() (*ecdsa.PrivateKey, error) {
 
 // leaf creates this process's certificate, for one of the two uses: a client must not be able to
 // act as the store.
-func (k Key) leaf(ca *x509.Certificate, signer *ecdsa.PrivateKey, use x509.ExtKeyUsage) (
-	tls.Certificate, error,
-) {
+func (k Key) leaf(
+	ca *x509.Certificate, signer *ecdsa.PrivateKey, use x509.ExtKeyUsage, label string,
+) (tls.Certificate, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("cannot create a certificate: %w", err)
 	}
 	leaf := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "rdzv agent"},
+		Subject:     pkix.Name{CommonName: "rdzv agent", SerialNumber: label},
 		DNSNames:    []string{k.serverName()},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{use},

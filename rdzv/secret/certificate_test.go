@@ -21,8 +21,8 @@ func TestAuthorityDependsOnlyOnTheKey(t *testing.T) {
 	if !a.Equal(b) {
 		t.Error("the same key gives two authorities")
 	}
-	s1, err1 := k.ServerTLS()
-	s2, err2 := k.ServerTLS()
+	s1, err1 := k.ServerTLS("label")
+	s2, err2 := k.ServerTLS("label")
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -39,7 +39,7 @@ func TestCertificatesNeedNoClock(t *testing.T) {
 			t.Fatalf("it is %v, want a time before %v", now, notBefore)
 		}
 		k := DeriveKey(testToken, "job")
-		server, err1 := k.ServerTLS()
+		server, err1 := k.ServerTLS("label")
 		client, err2 := k.ClientTLS()
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)

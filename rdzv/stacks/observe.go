@@ -94,7 +94,7 @@ func (o *Observer) readThreads(w *Worker, mainBusy bool) {
 		w.Main.Does = "ended"
 		return
 	}
-	in := &inspection{Observer: o, pid: w.PID}
+	in := &inspection{Observer: o, pid: w.PID, foreign: foreign(o.Proc, w.PID)}
 	in.peers = sync.OnceValue(func() peers { return nettcp.Peers(o.Proc, strconv.Itoa(w.PID)) })
 	var others []string
 	for _, e := range entries {

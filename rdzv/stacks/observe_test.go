@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"context"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
 )
@@ -46,6 +49,27 @@ func process(pid int, state, call, wchan string) fstest.MapFS {
 		proc[dir+"fd/"+fd] = &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(target)}
 	}
 	return proc
+}
+
+// The numbers of system calls differ between architectures.
+func TestForeignSystemCalls(t *testing.T) {
+	own, _ := ownMachine()
+	for machine, want := range map[elf.Machine]string{
+		own:         "sleeping (nanosleep)",
+		elf.EM_386:  "waiting (system call N of another architecture)",
+		elf.EM_S390: "waiting (system call N of another architecture)",
+	} {
+		number := fmt.Sprint(unix.SYS_NANOSLEEP)
+		proc := process(71, "S", number+" 0x1 0x2 0x3", "wait_fn")
+		head := binary.LittleEndian.AppendUint16([]byte("\x7fELF\x02\x01\x01"+
+			strings.Repeat("\x00", 9)+"\x02\x00"), uint16(machine))
+		proc["71/exe"] = &fstest.MapFile{Data: head}
+		o := Observer{Proc: proc, Took: 1}
+		got := o.Observe(t.Context(), []Worker{{Rank: 1, PID: 71}})[0].Main.Does
+		if want = strings.Replace(want, "N", number, 1); got != want {
+			t.Errorf("%v: %q, want %q", machine, got, want)
+		}
+	}
 }
 
 // What the kernel shows of a thread, on amd64.

@@ -1,19 +1,22 @@
 package stacks
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"strconv"
 	"strings"
 
 	"rdzv/internal/procfs"
+	"rdzv/internal/torchlib"
 )
 
 // inspection is what is read of one process.
 type inspection struct {
 	*Observer
-	pid   int
-	peers func() peers // of the sockets of its network namespace
+	pid     int
+	foreign bool         // the numbers of its system calls are not those of callOf
+	peers   func() peers // of the sockets of its network namespace
 }
 
 // thread is what the kernel shows of a thread. The error is that of its system call: only the user
@@ -46,6 +49,9 @@ func (in *inspection) thread(tid int) (t Thread, err error) {
 	if err == nil {
 		t.Does, t.Object = in.describe(strings.Fields(call))
 	}
+	if tid == in.pid && torchlib.Connecting(in.Proc, in.pid) {
+		t.Does = "waiting to try again to connect to " + store
+	}
 	if stat.State == 'D' {
 		t.Does += ", uninterruptible"
 	}
@@ -68,6 +74,9 @@ func (in *inspection) describe(words []string) (does, object string) {
 	number, err := strconv.Atoi(words[0])
 	if err != nil || number < 0 || len(words) < 3 {
 		return "waiting for memory", "" // for a page that is not there yet, perhaps of a file
+	}
+	if in.foreign {
+		return fmt.Sprintf("waiting (system call %d of another architecture)", number), ""
 	}
 	c := callOf(number)
 	kind := ""

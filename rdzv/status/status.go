@@ -84,6 +84,8 @@ type Rank struct {
 	Signal   string  `json:"signal,omitempty"`        // that terminated it
 	// Init tells whether it has reached init_process_group; nil if that is not known.
 	Init *bool `json:"reached_init,omitempty"`
+	// Connecting says that it tries to connect to rank 0, which does not listen yet.
+	Connecting bool `json:"connecting,omitempty"`
 	// Output is how long ago it wrote something that its agent reads; nil if it reads nothing.
 	Output *float64 `json:"output_seconds,omitempty"`
 	// CPU is how many cores it and its descendants have used in the last second; nil if it does not
@@ -182,4 +184,17 @@ func (j Job) NotReached() []Rank {
 	return slices.DeleteFunc(slices.Clone(j.Ranks), func(r Rank) bool {
 		return r.Init == nil || *r.Init
 	})
+}
+
+// Connecting counts the ranks that try to connect to rank 0, which does not listen.
+func (j Job) Connecting() (n int) {
+	if len(j.Ranks) == 0 || j.Ranks[0].Rank > 0 || j.Ranks[0].Init == nil || *j.Ranks[0].Init {
+		return 0
+	}
+	for _, r := range j.Ranks {
+		if r.Connecting {
+			n++
+		}
+	}
+	return n
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"rdzv/internal/proctest"
 )
 
 // fullDir makes the test binary start a store on a small disk, mounted on this directory, fill the
@@ -51,17 +53,19 @@ func fill(dir string) {
 }
 
 // inMountNamespace returns a command that runs this test binary in a mount namespace of its own.
-func inMountNamespace(ctx context.Context) *exec.Cmd {
+func inMountNamespace(t *testing.T) *exec.Cmd {
+	t.Helper()
 	how := "-m"
 	if os.Geteuid() != 0 {
 		how = "-Urm"
 	}
-	return exec.CommandContext(ctx, "unshare", how, os.Args[0])
+	proctest.NeedUnshare(t, how)
+	return exec.CommandContext(within(t), "unshare", how, os.Args[0])
 }
 
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	c := inMountNamespace(within(t))
+	c := inMountNamespace(t)
 	c.Env = append(os.Environ(), fullDir+"="+dir)
 	out, err := c.CombinedOutput()
 	var exit *exec.ExitError

@@ -93,11 +93,17 @@ func (s *Server) Serve(l net.Listener) {
 // Client returns a client that calls the server in this process. Close closes it.
 func (s *Server) Client() *clientv3.Client { return s.client }
 
-// Lost returns a channel of the ids of agents that disconnected without a goodbye.
-func (s *Server) Lost() <-chan string { return s.registry.Lost() }
+// Lost returns a channel of the agents that disconnected without a goodbye.
+func (s *Server) Lost() <-chan presence.Loss { return s.registry.Lost() }
 
 // Drain waits until no agent is connected. It returns the cause if ctx ends first.
 func (s *Server) Drain(ctx context.Context) error { return s.registry.Empty(ctx) }
+
+// Connected returns how many agents are connected.
+func (s *Server) Connected() int { return s.registry.Len() }
+
+// IsConnected tells whether an agent is connected.
+func (s *Server) IsConnected(id string) bool { return s.registry.Has(id) }
 
 // Close removes the store's files, then closes the connections of agents that are still connected:
 // a broken connection means that nothing of the store is left.

@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"rdzv/internal/boottime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -123,7 +125,9 @@ func (s *store) keep(ctx context.Context, silence time.Duration) (clientv3.Lease
 	kept := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
-	keeping.Go(func() { kept <- Keep(ctx, s.client, granted.ID, ttl, silence) })
+	keeping.Go(func() {
+		kept <- Keep(ctx, s.client, granted.ID, ttl, silence, func(time.Duration) {}, nil)
+	})
 	s.t.Cleanup(func() { cancel(); keeping.Wait() })
 	return granted.ID, kept
 }
@@ -186,7 +190,33 @@ func TestRevoked(t *testing.T) {
 	if _, err := s.admin.Revoke(s.ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	s.ended(kept, ErrExpired)
+	s.ended(kept, ErrRevoked)
+	for range 2 {
+		if err := Restore(s.ctx, s.client, id, ttl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer, err := s.admin.TimeToLive(s.ctx, id); err != nil || answer.GrantedTTL != Seconds(ttl) {
+		t.Errorf("the lease that was granted again: %+v, %v", answer, err)
+	}
+}
+
+// A key of the lease is gone.
+func TestDoubt(t *testing.T) {
+	s := start(t)
+	granted, err := s.admin.Grant(s.ctx, Seconds(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubts, kept := make(chan struct{}), make(chan error, 1)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	keeping.Go(func() {
+		kept <- Keep(s.ctx, s.client, granted.ID, time.Hour, time.Hour,
+			func(time.Duration) {}, doubts)
+	})
+	doubts <- struct{}{}
+	s.ended(kept, ErrRevoked)
 }
 
 func TestSilent(t *testing.T) {
@@ -209,5 +239,64 @@ func TestSilentMember(t *testing.T) {
 			s.silence(member)
 			s.lives(id)
 		})
+	}
+}
+
+// The store keeps a lease for its TTL at least after each request for a renewal that it has
+// answered was sent.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	granted, err := s.admin.Grant(s.ctx, Seconds(ttl))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	kept := make(chan error, 1)
+	var last time.Duration
+	renewals := 0
+	go func() {
+		kept <- Keep(ctx, s.client, granted.ID, ttl, limit, func(sent time.Duration) {
+			if now := boottime.Now(); sent <= last || sent > now || now-sent > ttl/2 {
+				t.Errorf("a request was sent at %v, after one at %v, now is %v", sent, last, now)
+			}
+			last = sent
+			if renewals++; renewals == 3 {
+				cancel()
+			}
+		}, nil)
+	}()
+	s.ended(kept, context.Canceled)
+	if _, err := s.admin.Put(s.ctx, "key", "", clientv3.WithLease(granted.ID)); err != nil {
+		t.Fatal(err)
+	}
+	for response := range s.admin.Watch(s.ctx, "key", clientv3.WithFilterPut()) {
+		if len(response.Events) > 0 {
+			break
+		}
+	}
+	if lived := boottime.Now() - last; lived < ttl {
+		t.Errorf("the lease has expired %v after the last request", lived)
+	}
+}
+
+// A process that was stopped asks again before it considers the store silent.
+func TestSilenceOfStoppedProcess(t *testing.T) {
+	const limit = time.Minute
+	now := boottime.Now()
+	for _, c := range []struct {
+		name           string
+		since, checkAt time.Duration // before now
+		over           bool
+	}{
+		{"answered", limit / 2, 0, false},
+		{"silent", limit, 0, true},
+		{"busy", limit, limit / 8, true},
+		{"stopped", 2 * limit, limit / 2, false},
+	} {
+		s := silence{limit: limit, since: now - c.since, checkAt: now - c.checkAt}
+		if over := s.over(); over != c.over {
+			t.Errorf("%s: over %t, want %t", c.name, over, c.over)
+		}
 	}
 }

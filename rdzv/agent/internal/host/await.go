@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// slowAfter is when a file system is reported that does not respond.
-const slowAfter = 3 * time.Second
+// SlowAfter is when a file system is reported that does not respond.
+const SlowAfter = 3 * time.Second
 
 // Await returns what use returns, which reads or writes files. If their file system does not
 // respond it calls slow after 3 s, and returns at the end of ctx, with its cause: then use
@@ -21,7 +21,7 @@ func Await[T any](ctx context.Context, slow func(), use func() (T, error)) (T, e
 		value, err := use()
 		used <- result{value, err}
 	}()
-	late := time.NewTimer(slowAfter)
+	late := time.NewTimer(SlowAfter)
 	defer late.Stop()
 	for {
 		select {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,17 +95,37 @@ func withoutRecording(lines []string) []string {
 }
 
 // errorFileAge is the age from which on an error file is left over: a worker that has written one
-// ends soon after, and its agent then removes the file.
-const errorFileAge = 24 * time.Hour
+// ends soon after, and its agent then removes the file. Traces are for people, who have read them,
+// or not, after traceAge.
+const (
+	errorFileAge = 24 * time.Hour
+	traceAge     = 7 * errorFileAge
+)
 
-// RemoveOldErrorFiles removes what the workers of killed agents have left in the runtime directory.
-func RemoveOldErrorFiles(dir string, now time.Time) {
+const tracePrefix = "rdzv-crash-"
+
+// TraceFile is the file in the runtime directory for the stack trace of an agent that crashes.
+func TraceFile(dir string, agent int) string {
+	return filepath.Join(dir, tracePrefix+strconv.Itoa(agent))
+}
+
+// RemoveOldFiles removes from the runtime directory what the workers of killed agents have left
+// there, and the traces of agents that have crashed more than a week ago.
+func RemoveOldFiles(dir string, now time.Time) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), errorFilePrefix) {
+		var age time.Duration
+		switch {
+		case !e.Type().IsRegular():
+			continue
+		case strings.HasPrefix(e.Name(), errorFilePrefix):
+			age = errorFileAge
+		case strings.HasPrefix(e.Name(), tracePrefix):
+			age = traceAge
+		default:
 			continue
 		}
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > errorFileAge {
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > age {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -38,27 +38,31 @@ func TestErrorFileIsRead(t *testing.T) {
 	}
 }
 
-func TestRemoveOldErrorFiles(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{errorFilePrefix + "1", errorFilePrefix + "2", "rdzv-host-1"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+func TestRemoveOldFiles(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	for path, age := range map[string]time.Duration{
+		filepath.Join(dir, errorFilePrefix+"1"): errorFileAge,
+		filepath.Join(dir, errorFilePrefix+"2"): 0,
+		filepath.Join(dir, "rdzv-host-1"):       2 * traceAge,
+		TraceFile(dir, 1):                       traceAge,
+		TraceFile(dir, 2):                       errorFileAge,
+	} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := now.Add(-age - time.Second)
+		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now := time.Now()
-	old := now.Add(-errorFileAge - time.Second)
-	for _, name := range []string{errorFilePrefix + "1", "rdzv-host-1"} {
-		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	RemoveOldErrorFiles(dir, now)
+	RemoveOldFiles(dir, now)
 	var left []string
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if want := []string{errorFilePrefix + "2", "rdzv-host-1"}; !slices.Equal(left, want) {
+	want := []string{"rdzv-crash-2", errorFilePrefix + "2", "rdzv-host-1"}
+	if !slices.Equal(left, want) {
 		t.Errorf("the directory contains %q, want %q", left, want)
 	}
 }

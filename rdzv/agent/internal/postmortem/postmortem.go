@@ -24,7 +24,7 @@ type Findings struct {
 // the last line of stderr names the failure, as that of sys.exit("text"), unless a signal killed
 // the worker.
 func Examine(stderr []byte, errorFile string, killed bool) (f Findings) {
-	f.Lines, f.Message = lastLines(stderr)
+	f.Lines, f.Message, f.LastLine = lastLines(stderr)
 	if f.Message == "" && !killed {
 		f.Message, f.LastLine = lastText(f.Lines), true
 	}

@@ -6,13 +6,18 @@ import (
 	"strings"
 )
 
-// Failures of init_process_group about which there is something to try.
+// Failures at the start, above all of init_process_group, about which there is something to try.
 
 // LacksLibuv tells whether torch was asked to use libuv and was built without it.
 //
 // Source: c10d's TCPStore.cpp, "use_libuv was requested but PyTorch was build without libuv
 // support".
 func (f Findings) LacksLibuv() bool { return strings.Contains(f.text(), "without libuv support") }
+
+// LacksOpenMPI tells whether the program asked for a variable that mpirun sets.
+func (f Findings) LacksOpenMPI() bool {
+	return strings.Contains(f.text(), "keyerror: 'ompi_comm_world_")
+}
 
 // PortInUse tells whether a server could not listen on this port because another one does.
 //

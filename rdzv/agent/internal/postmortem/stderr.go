@@ -15,17 +15,20 @@ const (
 
 // lastLines returns the end of a worker's stderr that shows why it failed: from the last traceback
 // on, else the last lines. message is the line of the traceback that names the exception, ""
-// without a traceback.
-func lastLines(stderr []byte) (lines []string, message string) {
+// without a traceback. It is guessed if it is what a library printed before it called abort(3).
+func lastLines(stderr []byte) (lines []string, message string, guessed bool) {
 	text := strings.ToValidUTF8(string(bytes.TrimRight(stderr, "\n")), "\uFFFD")
 	if text == "" {
-		return nil, ""
+		return nil, "", false
 	}
 	lines = withoutRecording(strings.Split(text, "\n"))
 	most := tailLines
 	if at := lastTraceback(lines); at >= 0 {
 		message = strings.TrimSpace(printable(exceptionLine(lines[at:])))
 		removePrefix(lines, at)
+		if before := abortReason(lines, at); before >= 0 {
+			message, guessed, at = strings.TrimSpace(printable(lines[before])), true, before
+		}
 		lines, most = lines[chainStart(lines, at):], tracebackLines
 	} else {
 		lines = lines[max(0, len(lines)-tailLines):]
@@ -37,7 +40,7 @@ func lastLines(stderr []byte) (lines []string, message string) {
 	for i := range lines {
 		lines[i] = printable(lines[i])
 	}
-	return lines, message
+	return lines, message, guessed
 }
 
 // lastText is the last line that is not empty.

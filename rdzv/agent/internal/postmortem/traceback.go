@@ -39,6 +39,19 @@ func lastTraceback(lines []string) int {
 	return group
 }
 
+// abortReason returns the index of the line before the dump of abort(3) at lines[at], in which the
+// library that has called it says why ("free(): invalid pointer", "  what():  no memory"); -1 if
+// there is none. faulthandler only knows the signal.
+func abortReason(lines []string, at int) int {
+	if !strings.HasPrefix(lines[at], fatalStart+"Aborted") {
+		return -1
+	}
+	return lastIndex(lines[:at], func(line string) bool {
+		text := strings.TrimSpace(line)
+		return text != "" && !strings.HasPrefix(text, "terminate called without an active exception")
+	})
+}
+
 // chainStart returns the index of the first traceback of the chain that ends with
 // the one at lines[at]: Python prints the cause of an exception before it.
 func chainStart(lines []string, at int) int {

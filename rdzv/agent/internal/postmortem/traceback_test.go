@@ -85,7 +85,7 @@ func TestFailures(t *testing.T) {
 	}
 	for name, want := range failures {
 		t.Run(name, func(t *testing.T) {
-			lines, message := lastLines(readFailure(t, name))
+			lines, message, _ := lastLines(readFailure(t, name))
 			if message != want.message {
 				t.Errorf("message %q, want %q", message, want.message)
 			}
@@ -126,9 +126,9 @@ func TestLinePrefix(t *testing.T) {
 				continue
 			}
 			stderr := string(readFailure(t, name))
-			lines, _ := lastLines([]byte(stderr))
+			lines, _, _ := lastLines([]byte(stderr))
 			text := prefix + strings.ReplaceAll(strings.TrimRight(stderr, "\n"), "\n", "\n"+prefix)
-			got, message := lastLines([]byte(text))
+			got, message, _ := lastLines([]byte(text))
 			if message != want.message {
 				t.Errorf("%s with prefix %q: message %q, want %q", name, prefix, message,
 					want.message)
@@ -142,7 +142,7 @@ func TestLinePrefix(t *testing.T) {
 
 // Lines of another rank between those of a traceback are not mistaken for the exception.
 func TestInterleavedTracebacks(t *testing.T) {
-	lines, message := lastLines([]byte(`2: Traceback (most recent call last):
+	lines, message, _ := lastLines([]byte(`2: Traceback (most recent call last):
 13: Traceback (most recent call last):
 2:   File "/home/you/demo/x.py", line 2, in <module>
 13:   File "/home/you/demo/x.py", line 3, in <module>
@@ -171,7 +171,7 @@ func FuzzLinePrefix(f *testing.F) {
 			}
 		}
 		exception = "E" + exception
-		_, message := lastLines([]byte(prefix + tracebackStart + "\n" +
+		_, message, _ := lastLines([]byte(prefix + tracebackStart + "\n" +
 			prefix + frame + "x.py\", line 3, in <module>\n" +
 			prefix + "    load(17)\n" +
 			prefix + exception + "\n"))

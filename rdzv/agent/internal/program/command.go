@@ -16,6 +16,7 @@ type command struct {
 	executed   string // file of the last script that was executed by its first line
 	executedAs string // how the command before it calls that script
 	opaque     bool   // another program decides what runs, and with which files
+	unknown    string // why its python is not known; "" if it is, or if it runs none
 	given      int    // how many words there were at first
 	script     Script
 	err        error // why it cannot start
@@ -33,7 +34,7 @@ var (
 const maxNesting = 5
 
 // findPython replaces the command by the python that it runs in the end, argv[0] being its file. A
-// python that is a script, such as pyenv's, can run any other.
+// python that is a script can run any other, except pyenv's.
 func (c *command) findPython(f files) bool {
 	c.given = len(c.argv)
 	for nesting := range maxNesting {
@@ -49,11 +50,16 @@ func (c *command) findPython(f files) bool {
 		isPython := pythonName.compiled().MatchString(name)
 		switch {
 		case isScript && isPython:
-			if strings.Contains(f.read(file, maxText), pyenvShim) {
-				if o := parseOptions(c.argv[1:]); o.script != "" {
-					c.runs(f, o.script, o.rest)
-				}
+			text := f.read(file, maxText)
+			isShim := strings.Contains(text, pyenvShim)
+			if own := f.pyenvProgram(text, name, c.env); isShim && own != "" {
+				c.argv = append([]string{own}, c.argv[1:]...)
+				continue
 			}
+			if o := parseOptions(c.argv[1:]); isShim && o.script != "" {
+				c.runs(f, o.script, o.rest)
+			}
+			c.unknown = file + " is a script that chooses the python"
 			return false
 		case isScript:
 			c.executed, c.executedAs = file, c.argv[0]
@@ -66,7 +72,9 @@ func (c *command) findPython(f files) bool {
 			return true
 		default: // it may run another command, as numactl does
 			rest := fromPython(c.argv[1:])
-			c.opaque = c.opaque || !onlyRuns(name, c.argv[1:len(c.argv)-len(rest)])
+			if !onlyRuns(name, c.argv[1:len(c.argv)-len(rest)]) {
+				c.opaque, c.unknown = true, name+" can run any python"
+			}
 			c.argv = rest
 		}
 		if len(c.argv) == 0 {
@@ -87,7 +95,7 @@ func (c *command) enterShell(f files) {
 		}
 		c.runs(f, script, rest)
 	}
-	c.argv, c.opaque = []string{anyPython}, true
+	c.argv, c.opaque, c.unknown = []string{anyPython}, true, "a shell script can run any python"
 }
 
 // pyenvShim is in the scripts of pyenv that run a python with their own arguments.

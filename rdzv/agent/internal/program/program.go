@@ -16,6 +16,9 @@ type Program struct {
 	// Certain says that this interpreter runs the program, and not one that a shell script or
 	// another command may choose, and that its libraries were found.
 	Certain bool
+	// Unknown is why the interpreter or its libraries are not known for certain; "" if they are, or
+	// if the program seems to run none.
+	Unknown string
 	// Err is why the interpreter or its script cannot start, a *[StartError]; nil if nothing is
 	// known to prevent it.
 	Err error
@@ -33,7 +36,10 @@ func Inspect(fsys fs.FS, argv []string, env map[string]string, dir string) Progr
 	}
 	c := command{argv: argv, env: env}
 	if !c.findPython(f) {
-		return Program{Script: c.script, Err: c.err}
+		if len(c.argv) == 0 { // no word of the command is a python
+			c.unknown = ""
+		}
+		return Program{Script: c.script, Err: c.err, Unknown: c.unknown}
 	}
 	p := newPython(f, c)
 	switch o := p.options; {
@@ -44,8 +50,12 @@ func Inspect(fsys fs.FS, argv []string, env map[string]string, dir string) Progr
 	case !c.opaque:
 		c.script.Words = c.given - len(o.rest)
 	}
+	if c.unknown == "" && p.prefix == "" {
+		c.unknown = "the libraries of " + p.file + " were not found"
+	}
 	return Program{
-		Python: p.file, Version: p.version, Torch: p.findTorch(),
+		Unknown: c.unknown,
+		Python:  p.file, Version: p.version, Torch: p.findTorch(),
 		Script: c.script, Certain: !c.opaque && p.prefix != "", Err: c.err,
 	}
 }

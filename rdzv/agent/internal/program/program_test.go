@@ -86,7 +86,11 @@ func TestInspect(t *testing.T) {
 			"/opt/conda/envs/pip/bin/python 3.12",
 			"/opt/conda/envs/pip/lib/python3.12/site-packages 2.5.1 no libuv",
 		},
-		{"pyenv", "/home/u/.pyenv/shims/python3 main.py", "", ""},
+		{
+			"pyenv", "/home/u/.pyenv/shims/python3 main.py",
+			"/home/u/.pyenv/versions/3.12.1/bin/python3 3.12",
+			"/home/u/.pyenv/versions/3.12.1/lib/python3.12/site-packages 2.5.0 no libuv",
+		},
 		{
 			"fedora", "python3 main.py", "/usr/bin/python3 3.12",
 			"/usr/local/lib64/python3.12/site-packages 2.6.0+rocm6.2",
@@ -131,5 +135,45 @@ func BenchmarkInspect(b *testing.B) {
 	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}
 	for b.Loop() {
 		Inspect(os.DirFS("/"), []string{"/usr/bin/python3", "main.py"}, env, "/tmp")
+	}
+}
+
+// The python of a pyenv shim is that of a variable, of the directory or of the user. Why the python
+// of another command is not known is told.
+func TestPyenvVersions(t *testing.T) {
+	const versions, shims = "/home/u/.pyenv/versions/", "/home/u/.pyenv/shims"
+	for _, c := range []struct{ version, dir, python string }{
+		{"", "/home/u", versions + "3.12.1/bin/python3"},
+		{"", "/home/u/project/data", versions + "3.9.18/bin/python3"},
+		{"3.12", "/home/u/project", versions + "3.12.1/bin/python3"},
+		{"none:3.9.2", "/home/u", versions + "3.9.2/bin/python3"},
+		{"system", "/home/u", "/usr/bin/python3"},
+		{"none", "/home/u", ""},
+	} {
+		env := map[string]string{"PATH": shims + ":/usr/bin", "PYENV_VERSION": c.version}
+		p := Inspect(load(t, "pyenv"), []string{"python3", "main.py"}, env, c.dir)
+		if p.Python != c.python || p.Certain != (c.python != "") || (p.Unknown == "") != p.Certain {
+			t.Errorf("version %q in %s: %q, certain %t, unknown: %q; want %q",
+				c.version, c.dir, p.Python, p.Certain, p.Unknown, c.python)
+		}
+	}
+	fsys := load(t, "debian13")
+	fsys["opt/python3"] = &fstest.MapFile{Data: []byte("#!/bin/sh\nexec python3.9 \"$@\"\n"), Mode: 0o755}
+	for command, want := range map[string]string{
+		"/opt/python3 main.py":         "/opt/python3 is a script that chooses the python",
+		"sh -c x":                      "a shell script can run any python",
+		"podman run image python3 a":   "podman can run any python",
+		"true":                         "",
+		"/usr/bin/python3 main.py":     "",
+		"nice -n 5 python3 main.py":    "",
+		"/nonexistent/python3 main.py": "",
+	} {
+		env := map[string]string{"PATH": "/usr/bin:/bin"}
+		for _, name := range []string{"podman", "nice", "true", "sh"} {
+			fsys["usr/bin/"+name] = &fstest.MapFile{Data: []byte("\x7fELF"), Mode: 0o755}
+		}
+		if got := Inspect(fsys, strings.Fields(command), env, "/").Unknown; got != want {
+			t.Errorf("%s: unknown because of %q, want %q", command, got, want)
+		}
 	}
 }

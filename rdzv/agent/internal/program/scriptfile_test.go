@@ -147,7 +147,7 @@ func TestPyenv(t *testing.T) {
 	env := map[string]string{"PATH": "/usr/bin"}
 	argv := []string{"/home/u/.pyenv/shims/python3", "-u", "nothing.py", "1"}
 	p := Inspect(load(t, "pyenv"), argv, env, "/home/u")
-	if p.Err == nil || p.Script.Name != "nothing.py" || p.Script.Words != 3 || p.Certain {
+	if p.Err == nil || p.Script.Name != "nothing.py" || p.Script.Words != 3 || !p.Certain {
 		t.Errorf("%+v, want a missing script", p)
 	}
 }

@@ -29,8 +29,11 @@ type Beacon struct {
 	Addrs   []netip.AddrPort // where the agent listens
 }
 
+// idLen is the length of an agent's id in bytes, see gate.Instance.
+const idLen = 48
+
 // maxLen is the maximum length of a beacon in bytes. It fits into one packet of any network.
-const maxLen = 1200
+const maxLen = 1300
 
 // ErrMAC means that a beacon was made with a different secret.
 var ErrMAC = errors.New("beacon with the MAC of a different secret")
@@ -69,7 +72,7 @@ func Parse(packet, key []byte) (Beacon, error) {
 	}
 	var err error
 	b.Addrs, err = wire.ParseAddrs(words[5])
-	if err != nil || !isHex(b.Public, secret.PublicLen) || !isHex(b.ID, 16) {
+	if err != nil || !isHex(b.Public, secret.PublicLen) || !isHex(b.ID, idLen) {
 		return Beacon{}, errBeacon
 	}
 	if !hmac.Equal([]byte(words[6]), []byte(mac(key, string(packet[:end])))) {

@@ -22,7 +22,7 @@ func TestBeacon(t *testing.T) {
 	key := secret.Expand(testToken, "beacon", 32)
 	b := Beacon{
 		Hosting: true, Public: hex.EncodeToString(secret.PublicName("job")),
-		ID:   strings.Repeat("1", 32),
+		ID:   strings.Repeat("1", 96),
 		Host: "node 1\x1b[31m", Addrs: []netip.AddrPort{
 			netip.MustParseAddrPort("10.77.0.11:29600"),
 			netip.MustParseAddrPort("[fe80::1%eth0]:29600"),
@@ -60,7 +60,7 @@ func TestBeacon(t *testing.T) {
 func FuzzBeacon(f *testing.F) {
 	key := secret.Expand(testToken, "beacon", 32)
 	f.Add(Beacon{
-		Public: hex.EncodeToString(secret.PublicName("job")), ID: strings.Repeat("1", 32),
+		Public: hex.EncodeToString(secret.PublicName("job")), ID: strings.Repeat("1", 96),
 		Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.77.0.11:29600")},
 	}.Encode(key))
 	f.Fuzz(func(t *testing.T, packet []byte) {

@@ -50,9 +50,9 @@ type Gate struct {
 // New opens a gate that owns the listeners, for the agents of the job with that key. If key is nil
 // (--insecure), it is for agents that name the same job, and public is the job's public name. The
 // gate's goroutines call report for each connection that was rejected but seems to come from
-// another agent of the same user.
+// another agent of the same user. The gate's ID begins with order.
 func New(
-	listeners []net.Listener, key *secret.Key, public []byte, report func(Rejection),
+	listeners []net.Listener, key *secret.Key, public []byte, order Order, report func(Rejection),
 ) (*Gate, error) {
 	g := &Gate{
 		listeners: listeners, report: report, public: hex.EncodeToString(public),
@@ -60,9 +60,9 @@ func New(
 		decided: make(chan struct{}), clients: map[*incoming]bool{},
 	}
 	if key == nil {
-		rand.Read(g.id[:])
+		rand.Read(g.id[copy(g.id[:], order[:]):])
 	} else {
-		cfg, err := key.ServerTLS()
+		cfg, err := key.ServerTLS(hex.EncodeToString(order[:]))
 		if err != nil {
 			closeAll(listeners)
 			return nil, err

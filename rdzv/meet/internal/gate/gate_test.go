@@ -22,7 +22,7 @@ func listenLocal(
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New([]net.Listener{l}, &k, nil, report)
+	g, err := New([]net.Listener{l}, &k, nil, Order{}, report)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestGateRejectsAttackers(t *testing.T) {
 	}
 	defer member.Close()
 
-	store, err := k.ServerTLS()
+	store, err := k.ServerTLS("")
 	if err != nil {
 		t.Fatal(err)
 	}

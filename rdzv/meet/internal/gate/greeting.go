@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"rdzv/rdzv/meet/internal/wire"
+	"rdzv/rdzv/secret"
 )
 
 // After the TLS handshake the agent that listens sends one line, the greeting. Before it the client
@@ -105,16 +107,24 @@ type MovedError struct{ To netip.AddrPort }
 
 func (e MovedError) Error() string { return fmt.Sprintf("moved to %s", e.To) }
 
-// An Instance identifies one run of one store. With a key it is a digest of the store's
-// certificate.
-type Instance [16]byte
+// An Order is the position of an agent among those that may host: the one with the lowest does.
+type Order [32]byte
 
-// String returns 32 hexadecimal digits.
+// An Instance identifies one run of one store. It begins with the Order of the agent; the rest is
+// random without a key, and with a key a digest of the store's certificate, which has the Order.
+type Instance [len(Order{}) + 16]byte
+
+// String returns hexadecimal digits.
 func (i Instance) String() string { return hex.EncodeToString(i[:]) }
 
-func instanceOf(cert *x509.Certificate) Instance {
+func instanceOf(cert *x509.Certificate) (i Instance) {
+	order, err := hex.DecodeString(secret.LabelOf(cert))
+	if err != nil || len(order) != len(Order{}) {
+		order = bytes.Repeat([]byte{0xff}, len(Order{})) // not of this version of rdzv
+	}
 	sum := sha256.Sum256(cert.Raw)
-	return Instance(sum[:len(Instance{})])
+	copy(i[copy(i[:], order):], sum[:])
+	return i
 }
 
 // parseInstance parses the answer to hello.

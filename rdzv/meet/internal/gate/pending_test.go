@@ -97,7 +97,7 @@ func TestClientsThatStop(t *testing.T) {
 func gateOnPipes(t *testing.T, key secret.Key) (*Gate, pipeListener) {
 	t.Helper()
 	l := listenPipes()
-	g, err := New([]net.Listener{l}, &key, nil, func(Rejection) {})
+	g, err := New([]net.Listener{l}, &key, nil, Order{}, func(Rejection) {})
 	if err != nil {
 		t.Fatal(err)
 	}

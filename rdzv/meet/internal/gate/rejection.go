@@ -32,7 +32,13 @@ type Rejection struct {
 	Reason error      // ErrDifferentToken or ErrDifferentJob
 	// Hosting is set if it hosts the store and has refused this agent's connection.
 	Hosting bool
+	// Called is set if it has connected to tell that it belongs to a different job, see Caller.
+	Called bool
 }
+
+// Caller is the id of a client that connects only to tell the agent at the address about itself: a
+// user may have meant them to be agents of one job.
+const Caller = "caller"
 
 // Prefixes of additional entries in the client's list of protocols (ALPN): the name of its host,
 // for messages only, and its id, see NewDialer. They are sent unencrypted; the handshake fails if
@@ -66,7 +72,7 @@ func wordOf(hello *tls.ClientHelloInfo, prefix string) string {
 // this user. A client that asked for this job and did not accept the server's certificate, or has a
 // certificate that was not accepted, has a different secret.
 func (g *Gate) reject(s *incoming, err error) {
-	r := Rejection{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr()}
+	r := Rejection{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr(), Called: s.id == Caller}
 	var unverified *tls.CertificateVerificationError
 	var alert *net.OpError
 	switch {

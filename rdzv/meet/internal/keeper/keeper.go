@@ -2,9 +2,9 @@
 // owner, lives, and sends it to every process of the same user that connects. The text is never
 // written to a file.
 //
-// The process executes this binary again with Name as argv[0]. It runs in an init function before
-// most packages are initialised, as package watchdog does, so this package may import only what is
-// initialised before "reflect".
+// The process executes this binary again. It runs in an init function before most packages are
+// initialised, as package watchdog does, so this package may import only what is initialised before
+// "reflect".
 package keeper
 
 import (
@@ -17,8 +17,13 @@ import (
 	"unsafe"
 )
 
-// Name is the keeper's argv[0]. Its arguments are the pid of the owner and the socket file.
+// Name is the keeper's argv[0]. Its arguments are OwnerFlag with the pid of the owner, and the
+// socket file.
 const Name = "rdzv-keeper"
+
+// OwnerFlag identifies a keeper: argv[0] may be replaced by the path of the program (binfmt_misc
+// without the flag P).
+const OwnerFlag = "--rdzv-keeper-of="
 
 // maxText is the maximum length of the text in bytes. A pipe or socket buffer holds that much
 // before anybody reads it.
@@ -59,7 +64,7 @@ func start(l *os.File, owner int, path, text string) error {
 	if _, err := in.WriteString(text); err != nil {
 		return err
 	}
-	args := []string{Name, strconv.Itoa(owner), path}
+	args := []string{Name, OwnerFlag + strconv.Itoa(owner), path}
 	p, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
 		Dir: "/", Files: []*os.File{l, out, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 		// The agent's environment is not inherited, because it may contain a secret.
@@ -72,8 +77,9 @@ func start(l *os.File, owner int, path, text string) error {
 }
 
 func init() {
-	if len(os.Args) == 3 && os.Args[0] == Name {
-		os.Exit(run(os.Args[1], os.Args[2]))
+	const n = len(OwnerFlag)
+	if len(os.Args) == 3 && len(os.Args[1]) > n && os.Args[1][:n] == OwnerFlag {
+		os.Exit(run(os.Args[1][n:], os.Args[2]))
 	}
 }
 

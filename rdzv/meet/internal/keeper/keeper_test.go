@@ -42,7 +42,7 @@ func keepers(owner int) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		line, _ := os.ReadFile(file)
-		if strings.HasPrefix(string(line), Name+"\x00"+strconv.Itoa(owner)+"\x00") {
+		if strings.HasPrefix(string(line), Name+"\x00"+OwnerFlag+strconv.Itoa(owner)+"\x00") {
 			pids = append(pids, filepath.Base(filepath.Dir(file)))
 		}
 	}

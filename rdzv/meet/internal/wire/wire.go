@@ -44,9 +44,13 @@ func ParseAddrs(list string) ([]netip.AddrPort, error) {
 	return addrs, nil
 }
 
+// maxWord is the length of an agent's id in hexadecimal digits, see gate.Instance. The names of
+// hosts are shorter.
+const maxWord = 96
+
 // Word makes a name that another process has sent safe to use as one word of a line or message: it
 // replaces all characters except letters, digits, '.', '-' and '_' by '-', and truncates the name
-// to 64 bytes. An empty name becomes "-".
+// to maxWord bytes. An empty name becomes "-".
 func Word(name string) string {
 	keep := func(r rune) rune {
 		switch {
@@ -60,5 +64,5 @@ func Word(name string) string {
 	if name == "" {
 		return "-"
 	}
-	return name[:min(len(name), 64)]
+	return name[:min(len(name), maxWord)]
 }

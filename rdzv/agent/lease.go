@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/wrap"
+)
+
+// As long as another attempt may follow, the workers run only while no other agent can take this
+// one for lost (package rdzv, overlap.go): they have a lease, which the answers of the store renew
+// and which the watchdog enforces.
+
+// limit gives the workers of the tree the lease, if another attempt may follow this one.
+func (w *workers) limit(t *wrap.Tree) {
+	if w.world.MayRestart() {
+		t.Lease, t.LeaseGrace = &w.lease, w.world.LostGrace
+	}
+}
+
+// endLease does what the end of the attempt, for this cause, means for its workers.
+func (w *workers) endLease(cause error) {
+	v, ended := errors.AsType[*rdzv.Verdict](cause)
+	switch {
+	case !ended:
+	case !v.MayRestart():
+		w.lease.Release()
+	case v.LostAgent() && v.By == w.self.ID:
+		w.lease.Expire()
+	}
+}
+
+// leaseOver says that this agent has stopped a worker, although it may not be lost for the others.
+func (w *workers) leaseOver(rank int) string {
+	return fmt.Sprintf("lost rank %d on %s: stopped it, because its agent had no answer from the "+
+		"store for %v", rank, host.Name(), w.local.lostAfter())
+}
+
+// lostAfter is how long an agent may be silent before the others consider it lost. In a job with
+// restarts it is as long as the store may be silent.
+func (l *Local) lostAfter() time.Duration {
+	if l.Config.Restarts.Max > 0 {
+		return max(l.Config.PeerTimeout, l.Config.StoreTimeout)
+	}
+	return l.Config.PeerTimeout
+}
+
+// lostGrace is how long the workers of a lost agent may run on.
+func (l *Local) lostGrace() time.Duration { return min(l.Config.Grace, rdzv.MaxLostGrace) }

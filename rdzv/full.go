@@ -1,0 +1,68 @@
+package rdzv
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// An etcd whose database is full (NOSPACE) accepts no values, but deletions. A job whose workers
+// have all succeeded ends nevertheless: an agent whose workers have succeeded deletes its member
+// instead of putting its outcome, and the leader deletes the world instead of putting that all
+// have settled. The end of a lease deletes other keys too, by which it is distinguished.
+
+func full(err error) bool { return errors.Is(err, rpctypes.ErrNoSpace) }
+
+// settleInFull tells the leader that all workers have succeeded of this agent.
+func (s *Session) settleInFull(ctx context.Context) error {
+	remove := clientv3.OpDelete(s.keys.member(s.config.Self.ID))
+	_, err := commit(ctx, s.client, nil, []clientv3.Op{remove}, nil)
+	return err
+}
+
+// memberDeleted handles that all workers of an agent have succeeded, if that still is in the store.
+func (l *Leader) memberDeleted(ctx context.Context, id string) error {
+	m := l.members[id]
+	if l.lease == 0 || m == nil || m.settled || m.lost || !l.complete || l.verdict != nil {
+		return nil
+	}
+	here := []clientv3.Cmp{present(l.run.agent(id)), absent(l.keys.member(id))}
+	if done, err := l.commitIf(ctx, here); err != nil || !done {
+		return err
+	}
+	o := Outcome{Host: m.Host}
+	for i := range m.seat.Slots {
+		o.Workers = append(o.Workers, Worker{Rank: m.seat.Rank + i, LocalRank: m.seat.LocalRank + i})
+	}
+	return l.settle(ctx, m, o)
+}
+
+// endsInFull tells whether a verdict ends the job although the store has refused it or what
+// follows.
+func (l *Leader) endsInFull(err error, v Verdict) bool {
+	return full(err) && v.Kind == Done && l.lease != 0
+}
+
+// endInFull ends a job whose workers have all succeeded.
+func (l *Leader) endInFull(ctx context.Context) error {
+	return l.commit(ctx, nil, clientv3.OpDelete(l.keys.world()))
+}
+
+// worldDeleted handles that the leader has ended the job, unless the run or this attempt is being
+// removed.
+func (s *Session) worldDeleted() {
+	l, ok := s.registration.(*leased)
+	if !ok {
+		return
+	}
+	answer, err := commit(s.answering, s.client, []clientv3.Cmp{l.runs()}, nil, nil)
+	if err != nil || !answer.Succeeded {
+		return
+	}
+	_ = keepSignal(&s.verdict, s.keys.verdict(), []byte(encode(verdictOf(Done))),
+		func() { s.cancel(s.Verdict()) })
+	_ = keepSignal(&s.settled, s.keys.settled(), []byte(encode(settled{})),
+		func() { close(s.haveSettled) })
+}

@@ -1,0 +1,68 @@
+package rdzv
+
+import (
+	"time"
+
+	"rdzv/internal/boottime"
+	"rdzv/rdzv/presence"
+)
+
+// No worker of an attempt may run when one of the next attempt starts, also if its agent is frozen
+// or disconnected. An agent that the store has not answered takes itself for lost before any other
+// agent does: the time counts from when it sent the last message that was answered. From then on
+// its workers may run for LostGrace. The leader, which learns of the loss later, waits longer.
+
+const (
+	// MaxLostGrace is the largest LeaderConfig.LostGrace.
+	MaxLostGrace = 4 * time.Second
+	// lostMargin is how much longer the leader waits than a lost agent may take to kill its workers,
+	// and how long it waits if the agent's connection has broken, which kills them at once.
+	lostMargin = time.Second
+)
+
+// renewalsPerTimeout is how often per peer timeout an agent sends a message to a store that another
+// one hosts.
+const renewalsPerTimeout = 5
+
+// renew renews this agent's presence from now on in a store that an agent hosts, if another attempt
+// may follow the one of the world. asked is when this agent sent a message that has been answered.
+func (s *Session) renew(w World, asked time.Duration) {
+	stream, hosted := s.registration.(*presence.Stream)
+	if !hosted || !w.MayRestart() || w.PeerTimeout <= 0 {
+		return
+	}
+	s.renewed(asked + w.PeerTimeout)
+	stream.Renew(w.PeerTimeout/renewalsPerTimeout, boottime.Now, func(sent time.Duration) {
+		s.renewed(sent + w.PeerTimeout)
+	})
+}
+
+func (s *Session) renewed(until time.Duration) {
+	if s.config.Renewed != nil {
+		s.config.Renewed(until)
+	}
+}
+
+// awaitWorkers delays the start of the next workers until none of the agent runs, which is lost.
+// silent is presence.Loss.Silent.
+func (l *Leader) awaitWorkers(id string, silent bool) {
+	m := l.members[id]
+	if m == nil || m.lost || m.seat.Spare || !l.complete && !m.away {
+		return // it runs none
+	}
+	wait := lostMargin
+	if silent {
+		wait += l.config.LostGrace
+	}
+	if at := time.Now().Add(wait); at.After(l.clearAt) {
+		l.clearAt = at
+	}
+}
+
+// mayStartAt is when the workers of this attempt may start.
+func (l *Leader) mayStartAt() time.Time {
+	if l.clearAt.After(l.startAt) {
+		return l.clearAt
+	}
+	return l.startAt
+}
