@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
@@ -67,17 +68,19 @@ func newCheckOptions() *options {
 func (a *app) checkNodes(args []string) int {
 	o := newCheckOptions()
 	program, _, err := parse(o.define("check", o.checkGroups()), args, a.env)
+	var problems []rdzv.Problem
 	if err == nil {
-		err = errors.Join(o.check(a.env), agent.CheckLimits())
+		problems, err = o.checkOutputs(a)
+		err = errors.Join(err, o.check(a.env), agent.CheckLimits())
 	}
 	if err != nil {
 		return a.usage(err, "check")
 	}
 	a.console.Set(o.quiet, o.verbose, o.joinTimeout)
 	config, printed := o.config(a), codeOK
-	config.Program = program
+	config.Program, config.Problems = program, problems
 	config.Events = a.checkEvent
-	config.StoreFailed = func(err error) { a.fail(err) }
+	config.StoreFailed = func(err error) { os.Exit(a.checkCode(agent.Result{}, err)) }
 	config.Check = &agent.Check{
 		Report: func(r check.Report) { printed = a.printReport(o, r) },
 		Deep:   o.deep, Health: o.health, Limit: o.checkTimeout,

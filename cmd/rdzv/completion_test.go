@@ -1,9 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"rdzv/internal/proctest"
 )
 
 // The manual page and each completion have every command, and its flags in its part.
@@ -43,5 +51,50 @@ func TestManPageRequests(t *testing.T) {
 	want := "a\n\\&.B no request\n\\(aqtis text\n.PP\n.RS 4\n.nf\n\\&.in an example\n.fi\n.RE\n"
 	if text != want {
 		t.Errorf("roff made\n%q, want\n%q", text, want)
+	}
+}
+
+// A tab in a real zsh completes commands, flags, fixed values, files and directories.
+func TestZshCompletion(t *testing.T) {
+	if _, err := exec.LookPath("zsh"); err != nil {
+		t.Skip("zsh is not installed")
+	}
+	dir := t.TempDir()
+	fatalIf(t, os.WriteFile(filepath.Join(dir, "_rdzv"), []byte(zshCompletion(listed())), 0o600))
+	fatalIf(t, os.Mkdir(filepath.Join(dir, "subdir"), 0o700))
+	fatalIf(t, os.WriteFile(filepath.Join(dir, "subfile"), nil, 0o600))
+	master, slave := proctest.OpenTerminal(t)
+	defer master.Close()
+	zsh := exec.CommandContext(t.Context(), "zsh", "-f", "-i")
+	zsh.Dir, zsh.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=dumb"}
+	zsh.Stdin, zsh.Stdout, zsh.Stderr = slave, slave, slave
+	fatalIf(t, zsh.Start())
+	slave.Close()
+	defer func() {
+		_ = zsh.Process.Kill()
+		_ = zsh.Wait()
+	}()
+	fatalIf(t, master.SetDeadline(time.Now().Add(time.Minute)))
+	fmt.Fprintln(master, `fpath=($PWD $fpath); autoload -U compinit; compinit -u -D`)
+	fmt.Fprintln(master, `rdzv() { print -r -- "words: $*," }`)
+	lines := bufio.NewReader(master)
+	for typed, want := range map[string]string{
+		"get": "get-rank", "exec --no-ca": "exec --no-capture", "exec --chdir sub": "exec --chdir subdir",
+		"exec --log-dir sub": "exec --log-dir subdir", "exec --report subf": "exec --report subfile",
+		"exec --device l": "exec --device local-rank",
+	} {
+		fmt.Fprintf(master, "rdzv %s\t\n", typed)
+		for words := ""; words == ""; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("zsh after %q and a tab: %v", typed, err)
+			}
+			if _, found, is := strings.Cut(line, "words: "); is && !strings.Contains(line, "$") {
+				words, _, _ = strings.Cut(found, ",")
+				if strings.TrimRight(words, " ") != want {
+					t.Errorf("zsh has completed %q to %q, want %q", typed, words, want)
+				}
+			}
+		}
 	}
 }

@@ -37,7 +37,45 @@ _rdzv() {
 	COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -F _rdzv rdzv
+
+# A launcher before rdzv. What is before rdzv is completed as without this function: by that of the
+# launcher, which is called _srun for srun, if there is one.
+_rdzv_launched() {
+	local i name=${1##*/}
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]##*/} == rdzv ]]; then
+			COMP_WORDS=("${COMP_WORDS[@]:i}")
+			((COMP_CWORD -= i))
+			_rdzv
+			return
+		fi
+	done
+	if ! declare -F "_$name" >/dev/null && [[ -r /usr/share/bash-completion/completions/$name ]]; then
+		source "/usr/share/bash-completion/completions/$name"
+		_rdzv_launchers "$name" # it has completed by its function alone
+	fi
+	if declare -F "_$name" >/dev/null; then
+		"_$name" "$@"
+	fi
+}
+
+# Completes after these launchers, unless the user has another function for one of them.
+_rdzv_launchers() {
+	local name
+	for name; do
+		case $(complete -p "$name" 2>/dev/null) in
+		'' | *" -F _$name "* | *' -F _minimal '*)
+			complete -o bashdefault -o default -F _rdzv_launched "$name"
+			;;
+		esac
+	done
+}
+_rdzv_launchers {launchers}
 `
+
+// bashLaunchers are the commands after which bash completes those of rdzv. make install links the
+// file under these names.
+const bashLaunchers = "mpirun mpirun.openmpi mpirun.mpich mpiexec mpiexec.hydra prterun srun"
 
 // bashCompletion is the completion for bash.
 func bashCompletion(commands []command) string {
@@ -56,19 +94,26 @@ func bashCompletion(commands []command) string {
 		}
 	}
 	return strings.NewReplacer(
+		"{launchers}", bashLaunchers,
 		"{commands}", strings.Join(names(commands), " "),
 		"{values}", values.String(), "{words}", words.String(),
 	).Replace(bashProgram)
 }
 
-// bashValue is the case of a flag's value: files, fixed words, or nothing that can be completed.
+const bashPaths = `compopt -o filenames 2>/dev/null; ` +
+	`COMPREPLY=($(compgen KIND -- "$current")); return`
+
+// bashValue is the case of a flag's value: files, directories, fixed words, or nothing that can be
+// completed.
 func bashValue(c command, r flagRow) string {
 	action := fmt.Sprintf("words=%q", strings.Join(r.choices(), " "))
 	switch {
 	case r.argument() == "":
 		return ""
 	case r.takesFile():
-		action = `compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")); return`
+		action = strings.Replace(bashPaths, "KIND", "-f", 1)
+	case r.takesDirectory():
+		action = strings.Replace(bashPaths, "KIND", "-d", 1)
 	}
 	return fmt.Sprintf("\t\t%q) %s ;;\n", c.name+" --"+r.name(), action)
 }

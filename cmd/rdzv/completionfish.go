@@ -11,7 +11,9 @@ complete -c rdzv -f
 complete -c rdzv -n 'contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'
 `
 
-var fishQuoted = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+func fishQuoted(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text)
+}
 
 // fishCompletion is the completion for fish.
 func fishCompletion(commands []command) string {
@@ -19,10 +21,10 @@ func fishCompletion(commands []command) string {
 	b.WriteString(fishProgram)
 	for _, c := range commands {
 		fmt.Fprintf(&b, "complete -c rdzv -n __fish_use_subcommand -a %s -d '%s'\n",
-			c.name, fishQuoted.Replace(c.summary))
+			c.name, fishQuoted(c.summary))
 		within := fmt.Sprintf("complete -c rdzv -n '__fish_seen_subcommand_from %s'", c.name)
 		for _, r := range c.rows() {
-			fmt.Fprintf(&b, "%s%s -d '%s'\n", within, fishFlag(r), fishQuoted.Replace(r.text))
+			fmt.Fprintf(&b, "%s%s -d '%s'\n", within, fishFlag(r), fishQuoted(r.text))
 		}
 		if c.operands() != nil {
 			fmt.Fprintf(&b, "%s -a '%s'\n", within, strings.Join(c.operands(), " "))
@@ -42,6 +44,8 @@ func fishFlag(r flagRow) string {
 		return flag
 	case r.takesFile():
 		return flag + " -r -F"
+	case r.takesDirectory():
+		return flag + " -x -a '(__fish_complete_directories)'"
 	default:
 		return fmt.Sprintf("%s -x -a '%s'", flag, strings.Join(r.choices(), " "))
 	}

@@ -61,6 +61,8 @@ func zshFlag(r flagRow) string {
 		return fmt.Sprintf("'--%s[%s]'", name, text)
 	case r.takesFile():
 		return fmt.Sprintf("'--%s=[%s]:%s:_files'", name, text, argument)
+	case r.takesDirectory():
+		return fmt.Sprintf("'--%s=[%s]:%s:_files -/'", name, text, argument)
 	default:
 		return fmt.Sprintf("'%s--%s=[%s]:%s:(%s)'",
 			r.repeatable("*"), name, text, argument, strings.Join(r.choices(), " "))

@@ -19,6 +19,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
+	"rdzv/wrap"
 )
 
 // exec runs one agent and returns the job's exit code.
@@ -34,6 +35,9 @@ func (a *app) exec(args []string) int {
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
 	if local.Placement.Rank <= 0 { // the other agents would print the same
+		if line := withoutTorchrun(local.Config.Program); line != "" {
+			e.console.Info("hint: torchrun is not needed, rdzv starts the workers: %s", line)
+		}
 		for _, line := range unknownVariables(e.env) {
 			e.console.Info("%s", line)
 		}
@@ -50,7 +54,7 @@ func (a *app) exec(args []string) int {
 		e.report.result(result)
 	}
 	e.events.Close()
-	awaitTurn(signals, local.Placement, a.env, code)
+	awaitTurn(signals, local.Placement, a.env, code, firstExitOf(result, e.host, local.Workers))
 	return code
 }
 
@@ -60,7 +64,9 @@ type execution struct {
 	*options
 	report   report
 	events   *eventfile.File
-	announce bool // tell the user what all agents of this node know
+	problems []rdzv.Problem // of the files of report and events
+	host     string         // name of this node
+	announce bool           // tell the user what all agents of this node know
 }
 
 // plan reads the command line and plans the agent.
@@ -74,7 +80,9 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
 	e.events = eventfile.New(e.eventFile, func(err error) { e.console.Warn("%v", err) })
 	config := e.config(e.app)
-	config.Crash = e.keepCrash()
+	config.Crash, config.Problems = e.keepCrash(), e.problems
+	config.Line = new(wrap.Line)
+	e.console.Follow(config.Line)
 	config.Program, config.Events, config.StoreFailed = e.report.Program, e.event, e.storeFailed
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
@@ -119,6 +127,9 @@ func (e *execution) read(args []string) error {
 		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be",
 			program[0])
 		return hinted{err, inOrder(args, program)}
+	}
+	if e.problems, err = e.checkOutputs(e.app); err != nil {
+		return err // a report of it could replace the other file
 	}
 	e.report.file, e.report.Program = e.reportFile, program
 	return e.check(e.env)
@@ -180,6 +191,7 @@ func (e *execution) event(event agent.Event) {
 	e.events.Event(event)
 	switch event := event.(type) {
 	case agent.Placed:
+		e.host = event.Host
 		catchSignals(e.report.signals)
 	case agent.WorldAgreed:
 		w := event.World

@@ -13,11 +13,14 @@ import (
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
 )
 
 // A turn determines when an agent exits after a failure. Open MPI 4 ends a job with SIGCONT, a wait
 // of 1 s, SIGTERM, another wait of 1 s, and SIGKILL, even if all of its tasks have ended. A task
 // that ends during a wait also ends the wait: so the agents of a node exit one after another.
+// mpirun names the one that exits first: that is the agent of the worker that failed first.
 //
 // Source: docs/launchers.md, section e, "When mpirun returns after a failure".
 type turn int
@@ -28,9 +31,33 @@ const (
 	exitAfterSIGTERM             // ends the second wait
 )
 
+// firstExit is the agent that exits before all others of the job.
+type firstExit struct {
+	known bool // there is one
+	own   bool // it is this agent
+	local int  // its local rank, if it is on this node; otherwise envmap.Unknown
+}
+
+// firstExitOf is the agent whose worker failed first; the zero value if no worker did. host is the
+// name of this agent's node.
+func firstExitOf(r agent.Result, host string, workers int) firstExit {
+	v := r.Verdict
+	if v == nil || v.Kind != rdzv.Failed || r.Unreported { // then that agent has ended already
+		return firstExit{}
+	}
+	first := firstExit{known: true, own: r.Ended.Own, local: envmap.Unknown}
+	if v.Host == host {
+		first.local = v.LocalRank / max(workers, 1)
+	}
+	return first
+}
+
 // turnOf is the turn of an agent that exits with code. parent is the name of its parent process. It
-// is exitAtOnce unless mpirun ends the job because of this agent's exit, as it does by default.
-func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) turn {
+// is exitAtOnce unless mpirun ends the job because of the exit of this agent or of the first one,
+// as it does by default.
+func turnOf(
+	place envmap.Placement, env envmap.Env, code int, parent string, first firstExit,
+) turn {
 	if place.Launcher != envmap.OpenMPI4 || code == 0 || !slices.Contains(daemons, parent) {
 		return exitAtOnce
 	}
@@ -39,10 +66,17 @@ func turnOf(place envmap.Placement, env envmap.Env, code int, parent string) tur
 			return exitAtOnce
 		}
 	}
-	switch before := place.LocalSize - 1 - place.LocalRank; {
-	case before <= 0, place.LocalSize >= threadedStart: // the local ranks may be unknown
+	before := max(0, place.LocalSize-1-place.LocalRank) // the local ranks may be unknown
+	switch {
+	case first.own:
 		return exitAtOnce
-	case before == 1:
+	case first.known && first.local <= place.LocalRank: // also if it is on another node
+		before++
+	}
+	switch {
+	case before == 0, place.LocalSize >= threadedStart && !first.known:
+		return exitAtOnce
+	case before == 1, place.LocalSize >= threadedStart:
 		return exitAfterSIGCONT
 	default:
 		return exitAfterSIGTERM
@@ -111,10 +145,12 @@ func running(root fs.FS, pid int) bool {
 }
 
 // awaitTurn waits until the agent of this process may exit with code.
-func awaitTurn(s turnSignals, place envmap.Placement, env envmap.Env, code int) {
+func awaitTurn(
+	s turnSignals, place envmap.Placement, env envmap.Env, code int, first firstExit,
+) {
 	ctx, cancel := context.WithTimeout(context.Background(), turnTimeout)
 	defer cancel()
 	root, mpirun := os.DirFS("/"), os.Getppid()
 	name, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/comm", mpirun))
-	s.await(ctx, turnOf(place, env, code, strings.TrimSpace(string(name))), root, mpirun)
+	s.await(ctx, turnOf(place, env, code, strings.TrimSpace(string(name)), first), root, mpirun)
 }

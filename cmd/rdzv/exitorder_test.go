@@ -17,34 +17,50 @@ func TestTurnOf(t *testing.T) {
 	}
 	hydra := openMPI(0, 4)
 	hydra.Launcher = envmap.Hydra
+	var none firstExit
+	failed := func(own bool, local int) firstExit { return firstExit{true, own, local} }
+	elsewhere := failed(false, envmap.Unknown)
 	for name, c := range map[string]struct {
 		place  envmap.Placement
 		env    envmap.Env
 		code   int
 		parent string
 		want   turn
+		first  firstExit
 	}{
-		"last of 4":     {openMPI(3, 4), nil, 7, "mpirun", exitAtOnce},
-		"third of 4":    {openMPI(2, 4), nil, 7, "mpirun", exitAfterSIGCONT},
-		"second of 4":   {openMPI(1, 4), nil, 7, "mpirun", exitAfterSIGTERM},
-		"first of 4":    {openMPI(0, 4), nil, 7, "orted", exitAfterSIGTERM},
-		"first of 2":    {openMPI(0, 2), nil, 7, "orted", exitAfterSIGCONT},
-		"unknown":       {openMPI(envmap.Unknown, envmap.Unknown), nil, 7, "mpirun", exitAtOnce},
-		"alone":         {openMPI(0, 1), nil, 7, "orted", exitAtOnce},
-		"first of 31":   {openMPI(0, 31), nil, 7, "mpirun", exitAfterSIGTERM},
-		"first of 32":   {openMPI(0, 32), nil, 7, "mpirun", exitAtOnce},
-		"success":       {openMPI(0, 4), nil, 0, "mpirun", exitAtOnce},
-		"a script":      {openMPI(0, 4), nil, 7, "sh", exitAtOnce},
-		"a dead mpirun": {openMPI(0, 4), nil, 7, "", exitAtOnce},
-		"Hydra":         {hydra, nil, 7, "mpirun", exitAtOnce},
+		"last of 4":     {openMPI(3, 4), nil, 7, "mpirun", exitAtOnce, none},
+		"third of 4":    {openMPI(2, 4), nil, 7, "mpirun", exitAfterSIGCONT, none},
+		"second of 4":   {openMPI(1, 4), nil, 7, "mpirun", exitAfterSIGTERM, none},
+		"first of 4":    {openMPI(0, 4), nil, 7, "orted", exitAfterSIGTERM, none},
+		"first of 2":    {openMPI(0, 2), nil, 7, "orted", exitAfterSIGCONT, none},
+		"unknown":       {openMPI(envmap.Unknown, envmap.Unknown), nil, 7, "mpirun", exitAtOnce, none},
+		"alone":         {openMPI(0, 1), nil, 7, "orted", exitAtOnce, none},
+		"first of 31":   {openMPI(0, 31), nil, 7, "mpirun", exitAfterSIGTERM, none},
+		"first of 32":   {openMPI(0, 32), nil, 7, "mpirun", exitAtOnce, none},
+		"success":       {openMPI(0, 4), nil, 0, "mpirun", exitAtOnce, none},
+		"a script":      {openMPI(0, 4), nil, 7, "sh", exitAtOnce, none},
+		"a dead mpirun": {openMPI(0, 4), nil, 7, "", exitAtOnce, none},
+		"Hydra":         {hydra, nil, 7, "mpirun", exitAtOnce, none},
 		"no abort": {openMPI(0, 4), envmap.Env{"OMPI_MCA_orte_abort_on_non_zero_status": "0"},
-			7, "mpirun", exitAtOnce},
+			7, "mpirun", exitAtOnce, none},
 		"a longer wait": {openMPI(0, 4), envmap.Env{"OMPI_MCA_odls_base_sigkill_timeout": "2"},
-			7, "mpirun", exitAtOnce},
+			7, "mpirun", exitAtOnce, none},
 		"recovery": {openMPI(0, 4), envmap.Env{"OMPI_MCA_orte_enable_recovery": "1"},
-			7, "mpirun", exitAtOnce},
+			7, "mpirun", exitAtOnce, none},
+		"the failed one":          {openMPI(0, 4), nil, 7, "mpirun", exitAtOnce, failed(true, 0)},
+		"last, the first failed":  {openMPI(3, 4), nil, 7, "mpirun", exitAfterSIGCONT, failed(false, 0)},
+		"third, the first failed": {openMPI(2, 4), nil, 7, "mpirun", exitAfterSIGTERM, failed(false, 0)},
+		"third, the last failed":  {openMPI(2, 4), nil, 7, "mpirun", exitAfterSIGCONT, failed(false, 3)},
+		"first, the last failed":  {openMPI(0, 4), nil, 7, "mpirun", exitAfterSIGTERM, failed(false, 3)},
+		"last, one elsewhere":     {openMPI(3, 4), nil, 7, "orted", exitAfterSIGCONT, elsewhere},
+		"third, one elsewhere":    {openMPI(2, 4), nil, 7, "orted", exitAfterSIGTERM, elsewhere},
+		"alone, one elsewhere":    {openMPI(0, 1), nil, 7, "orted", exitAfterSIGCONT, elsewhere},
+		"unknown, one elsewhere": {openMPI(envmap.Unknown, envmap.Unknown), nil, 7, "orted",
+			exitAfterSIGCONT, elsewhere},
+		"of 32, the first failed": {openMPI(5, 32), nil, 7, "mpirun", exitAfterSIGCONT, failed(false, 0)},
+		"of 32, the failed one":   {openMPI(5, 32), nil, 7, "mpirun", exitAtOnce, failed(true, 5)},
 	} {
-		if got := turnOf(c.place, c.env, c.code, c.parent); got != c.want {
+		if got := turnOf(c.place, c.env, c.code, c.parent, c.first); got != c.want {
 			t.Errorf("%s: turn %d, want %d", name, got, c.want)
 		}
 	}

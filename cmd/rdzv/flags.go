@@ -40,7 +40,8 @@ func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 }
 
 // parse reads the flags from args, and those that args do not contain from their RDZV_<FLAG>
-// variables. It returns the arguments after the flags and whether "--" precedes them.
+// variables, if they have any. It returns the arguments after the flags and whether "--" precedes
+// them.
 func parse(f *pflag.FlagSet, args []string, env envmap.Env) (
 	rest []string, dashes bool, err error,
 ) {
@@ -50,11 +51,12 @@ func parse(f *pflag.FlagSet, args []string, env envmap.Env) (
 	var problems []error
 	f.VisitAll(func(flag *pflag.Flag) {
 		value := env[variable(flag.Name)]
+		_, ignored := flag.Annotations[noVariable]
 		switch {
-		case flag.Hidden: // it has no variable
+		case flag.Hidden: // it only sets another flag
 		case flag.Changed:
 			problems = append(problems, checkValue(f, flag))
-		case value != "":
+		case value != "" && !ignored:
 			problems = append(problems, setFromVariable(f, flag, value))
 		}
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -118,4 +119,33 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: error with the message %q, want some text", args, err.Error())
 		}
 	})
+}
+
+// A flag can be given in the environment if the help of its command shows the variable, and only
+// then. The overview says so.
+func TestVariablesOfFlags(t *testing.T) {
+	if strings.Contains(overview, "Every flag can be given") {
+		t.Error("the overview says that every flag can be given in the environment")
+	}
+	values := map[string]string{"bool": "true", "int": "3", "nodes": "3", "duration": "3s"}
+	for _, c := range commands() {
+		for _, r := range c.rows() {
+			f := define(newFlags(c.name), c.flags)
+			flag := f.Lookup(r.name())
+			value := cmp.Or(values[flag.Value.Type()], "text")
+			if _, _, err := parse(f, nil, envmap.Env{variable(r.name()): value}); err != nil {
+				t.Errorf("rdzv %s with %s=%s: %v", c.name, variable(r.name()), value, err)
+			}
+			shown := strings.Contains(c.help()+"\n", " "+variable(r.name())+"\n")
+			for _, g := range c.flags {
+				shown = shown || g.brief && slices.ContainsFunc(g.rows, func(other flagRow) bool {
+					return other.name() == r.name() // the help of exec shows it
+				})
+			}
+			if flag.Changed != shown {
+				t.Errorf("rdzv %s --%s: taken from %s: %t, shown in the help: %t", c.name, r.name(),
+					variable(r.name()), flag.Changed, shown)
+			}
+		}
+	}
 }

@@ -50,11 +50,17 @@ func (r flagRow) argument() string {
 	return argument
 }
 
+// noVariable marks a flag that has no RDZV_ variable.
+const noVariable = "no variable"
+
 // define adds the flags of groups to a flag set.
 func define(f *pflag.FlagSet, groups []group) *pflag.FlagSet {
 	for _, g := range groups {
 		for _, r := range g.rows {
 			r.define(f)
+			if g.noEnv {
+				f.Lookup(r.name()).Annotations = map[string][]string{noVariable: {}}
+			}
 		}
 	}
 	return f
@@ -156,4 +162,5 @@ func (r flagRow) choices() []string {
 	}
 }
 
-func (r flagRow) takesFile() bool { return r.argument() == "FILE" }
+func (r flagRow) takesFile() bool      { return r.argument() == "FILE" }
+func (r flagRow) takesDirectory() bool { return r.argument() == "DIR" }

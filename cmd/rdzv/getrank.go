@@ -32,9 +32,7 @@ Exit status:
 // no answer.
 func (a *app) getRank(args []string) int {
 	f := getRankFlags()
-	rest, _, err := parse(f, args, envmap.Env{
-		"RDZV_LAUNCHER": a.env["RDZV_LAUNCHER"], "RDZV_DEFAULT": a.env["RDZV_DEFAULT"],
-	})
+	rest, _, err := parse(f, args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run get-rank: unexpected argument %q", rest[0])
 	}

@@ -34,10 +34,10 @@ MASTER_ADDR, MASTER_PORT and a device index, and if one fails all are stopped.
 Commands:
 {commands}
 
-"rdzv help COMMAND" prints the flags of a command. Every flag can be given in
-the environment: --join-timeout as RDZV_JOIN_TIMEOUT. The flag has precedence.
-"rdzv man" prints the manual page, "rdzv completion bash" (zsh, fish) the
-completion for a shell.
+"rdzv help COMMAND" prints the flags of a command. A flag can also be given in
+the environment if its variable is shown: --join-timeout as RDZV_JOIN_TIMEOUT.
+The flag has precedence. "rdzv man" prints the manual page,
+"rdzv completion bash" (zsh, fish) the completion for a shell.
 `
 
 func (a *app) help(args []string) int {

@@ -218,7 +218,7 @@ func (o *options) portRangeRow() flagRow {
 
 func (o *options) headStartRow() flagRow {
 	return flagRow{"--head-start D", "python programs and shell scripts: start the other ranks this " +
-		"long after rank 0 (200ms)", &o.headStart}
+		"long after rank 0, later while it loads torch (200ms)", &o.headStart}
 }
 
 func (o *options) environment() []flagRow {

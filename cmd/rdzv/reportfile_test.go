@@ -98,25 +98,47 @@ func TestReportToFIFO(t *testing.T) {
 	}
 }
 
-func TestReplaceable(t *testing.T) {
-	dir := t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
-	fatalIf(t, os.WriteFile(in("file"), nil, 0o600))
-	fatalIf(t, os.Symlink("file", in("link")))
-	fatalIf(t, os.Symlink("nothing", in("dangling")))
-	for path, want := range map[string]string{
-		in("file"): in("file"), in("new"): in("new"), in("link"): in("file"),
-		in("dangling"): "", dir: "", "/dev/null": "", "/dev/stdout": "", "/proc/self/fd/1": "",
-	} {
-		if got, ok := replaceable(path); ok != (want != "") || ok && got != want {
-			t.Errorf("replaceable(%q) = %q, %t; want %q", path, got, ok, want)
-		}
-	}
-}
-
 func fatalIf(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// In a directory where everyone can create files a link of another user would let this user decide
+// which file is replaced.
+func TestReportThroughLinkOfOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a link of another user")
+	}
+	const other = 65534
+	dir, target := t.TempDir(), filepath.Join(t.TempDir(), "target")
+	fatalIf(t, os.Chmod(dir, 0o777|os.ModeSticky))
+	fatalIf(t, os.WriteFile(target, []byte("precious"), 0o600))
+	for name, to := range map[string]string{
+		"link": target, "chain": filepath.Join(dir, "link"), "dangling": target + "-new",
+	} {
+		link := filepath.Join(dir, name)
+		fatalIf(t, os.Symlink(to, link))
+		if name != "chain" { // the second link is the other user's
+			fatalIf(t, os.Lchown(link, other, other))
+		}
+	}
+	for _, name := range []string{"link", "chain", "dangling"} {
+		path := filepath.Join(dir, name)
+		for what, write := range map[string]func(string, []byte, time.Time) error{
+			"writeReport": writeReport, "replaceReport": replaceReport, "addReport": addReport,
+		} {
+			err := write(path, indented(report{Kind: endedWell}), time.Time{})
+			if want := "a link of another user"; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s through %s: %v, want an error with %q", what, name, err, want)
+			}
+		}
+	}
+	if text, err := os.ReadFile(target); string(text) != "precious" {
+		t.Errorf("the file of this user is %q, %v", text, err)
+	}
+	if _, err := os.Lstat(target + "-new"); err == nil {
+		t.Error("a file was created where the link of another user leads")
 	}
 }

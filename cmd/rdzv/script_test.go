@@ -22,6 +22,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"rdzv/internal/etcdtest"
+	"rdzv/internal/proctest"
 )
 
 // Each file of testdata is a testscript script about one command, named by its first word. It runs
@@ -65,10 +66,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("ROOT", root)
 	env.Setenv("GORACE", noRaceExitDelay)
 	env.Setenv("USER_ID", strconv.Itoa(os.Geteuid()))
-	env.Setenv("UNSHARE", "-m") // flags of unshare for a script that mounts a file system
-	if os.Geteuid() != 0 {
-		env.Setenv("UNSHARE", "-Urm")
-	}
+	env.Setenv("UNSHARE", unshareFlag())
 	t, ok := env.T().(interface {
 		Errorf(string, ...any)
 		Failed() bool
@@ -86,6 +84,14 @@ func setUp(env *testscript.Env) error {
 		}
 	})
 	return nil
+}
+
+// unshareFlag is the flag of unshare(1) for a script that mounts a file system.
+func unshareFlag() string {
+	if os.Geteuid() == 0 {
+		return "-m"
+	}
+	return "-Urm"
 }
 
 // leftBy lists the files and the processes that a script left and should not have. A token in the
@@ -121,10 +127,17 @@ func processesOf(work string) (found []string) {
 	return found
 }
 
-// condition evaluates [root].
+// condition evaluates [root], and [mount]: whether unshare $UNSHARE can be used.
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "mount":
+		return proctest.Unshare(unshareFlag()) == nil, nil
+	}
+	if path, is := strings.CutPrefix(name, "exists:"); is {
+		_, err := os.Stat(path)
+		return err == nil, nil
 	}
 	return false, fmt.Errorf("no such condition %q", name)
 }

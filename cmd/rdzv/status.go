@@ -61,7 +61,7 @@ func (f *statusFlags) groups() []group {
 // status prints what the jobs of this user on this node are doing.
 func (a *app) status(args []string) int {
 	var o statusFlags
-	rest, _, err := parse(define(newFlags("status"), o.groups()), args, nil)
+	rest, _, err := parse(define(newFlags("status"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run status: unexpected argument %q", rest[0])
 	}
@@ -185,7 +185,7 @@ func (f *statusFlags) stacksGroups() []group {
 // stacks prints where the workers of this user's jobs on this node are.
 func (a *app) stacks(args []string) int {
 	var o statusFlags
-	rest, _, err := parse(define(newFlags("stacks"), o.stacksGroups()), args, nil)
+	rest, _, err := parse(define(newFlags("stacks"), o.stacksGroups()), args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0])
 	}

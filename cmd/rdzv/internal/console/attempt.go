@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,15 +13,19 @@ import (
 // attemptFailed keeps the line that says why an attempt failed until it is known what follows, or
 // until that takes some time (settling.go).
 func (c *Console) attemptFailed(e agent.AttemptFailed) {
-	line := c.EndLine(agent.JobEnded{Verdict: e.Verdict})
-	if e.Verdict.Withdrawn {
+	line, unsure := c.EndLine(agent.JobEnded{Verdict: e.Verdict}), ""
+	switch {
+	case e.Verdict.Withdrawn:
 		line = e.Verdict.Error()
+	case e.MayBeConsequence:
+		unsure = strings.Replace(line, "failed first:", "failed:", 1) +
+			"; waiting to see whether an agent was lost"
 	}
 	if !e.Announce {
-		c.Verbose("%s", line)
+		c.Verbose("%s", cmp.Or(unsure, line))
 		return
 	}
-	c.attempt, c.held = true, line
+	c.attempt, c.held, c.unsure = true, line, unsure
 }
 
 // restarting writes the one line about an attempt that failed and is followed by another one.
@@ -44,7 +49,7 @@ func (c *Console) restarting(e agent.Restarting) {
 	if c.held != "" {
 		line = c.held + "; " + line
 	}
-	c.attempt, c.held = false, ""
+	c.attempt, c.held, c.unsure = false, "", ""
 	if !e.Announce {
 		c.Verbose("%s", line)
 		return

@@ -29,6 +29,9 @@ func TestRestartLines(t *testing.T) {
 	const last = "rdzv: not restarted: this was the last of 4 attempts (--max-restarts 3)\n"
 	gone := &rdzv.Verdict{Kind: rdzv.Lost, Rank: 4, Ranks: 4, Host: "node2", PID: 72}
 	lost := agent.AttemptFailed{Verdict: gone, Announce: true}
+	unsure := agent.AttemptFailed{Verdict: v, Announce: true, MayBeConsequence: true}
+	const unsureLine = "rdzv: rank 2 failed: exit 1 after 3.0s on node1 (local rank 1, pid 71): " +
+		"ValueError: x; waiting to see whether an agent was lost"
 	const lostLine = "rdzv: lost the agent of ranks 4 to 7 (pid 72 on node2): it disconnected unexpectedly"
 	vacant := first
 	vacant.Vacant = []rdzv.NodeRanks{{Host: "node2", Ranks: "4-7"}, {Host: "node3", Ranks: "8"}}
@@ -104,6 +107,14 @@ func TestRestartLines(t *testing.T) {
 			[]agent.Event{agent.AttemptFailed{Verdict: v}, agent.Restarting{Attempt: 1, MaxRestarts: 3}}, "",
 		},
 		"no restart":           {[]agent.Event{failed, ended}, line + "\n"},
+		"may be a consequence": {[]agent.Event{unsure, ended}, line + "\n"},
+		"may be a consequence, slowly": {[]agent.Event{unsure, agent.Settling{}, ended},
+			unsureLine + "\n"},
+		"is a consequence": {[]agent.Event{unsure, lost, vacant}, lostLine + "; waiting up to 10m0s for an " +
+			"agent in place of node2 (ranks 4-7), node3 (rank 8) (restart 1 of 3)\n" +
+			"rdzv: hint: start it again with the same command, there or on another node\n"},
+		"is a consequence, slowly": {[]agent.Event{unsure, agent.Settling{}, lost,
+			agent.JobEnded{Verdict: gone, Announce: true}}, unsureLine + "\n" + lostLine + "\n"},
 		"no restart, slowly":   {[]agent.Event{failed, agent.Settling{}, ended}, line + "\n"},
 		"own":                  {[]agent.Event{failed, own, report}, line + "\n" + last},
 		"own, slowly":          {[]agent.Event{failed, agent.Settling{}, own, report}, line + "\n" + last},

@@ -7,6 +7,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +20,8 @@ import (
 
 // Console writes lines for people. The rules:
 //
-//   - every line begins with "rdzv: ", a suggestion with "rdzv: hint: ";
+//   - every line begins with "rdzv: ", a suggestion with "rdzv: hint: ", and where a line begins,
+//     also after output of a worker that is no complete line (newline.go);
 //   - lower case, no period; values are quoted; a duration names its flag;
 //   - an error is one line that names the value, and a hint if there is something to try;
 //   - success is silent;
@@ -37,20 +39,29 @@ type Console struct {
 
 	joinTimeout time.Duration
 	held        string // why the job or the attempt ended, if that has not been written yet
+	unsure      string // what to write instead before that is certain; "" if it is
 	attempt     bool   // an attempt has failed, and what follows is not known yet
 	interrupted bool   // Ctrl-C ended the job
 
 	mu     sync.Mutex
 	status string // the last text of Status
-	hinted map[string]bool
 	eraser string // what removes it from the screen, "" if it is not there
+
+	hinting sync.Mutex
+	hinted  map[string]bool
+
+	file  *os.File  // that out leads to; nil in tests
+	line  LineEnder // nil if nothing is known
+	above bool      // workers of this agent have begun, and may have written to the terminal
 }
 
 // New returns a console that writes to stderr, which may be a terminal. Writing to a pipe that
 // nobody reads blocks for a limited time. term is the variable TERM, noColor whether NO_COLOR is
 // set.
 func New(stderr *os.File, term string, noColor bool) *Console {
-	return &Console{out: newPipeWriter(stderr), screen: screenOf(stderr, term, noColor)}
+	return &Console{
+		out: newPipeWriter(stderr), screen: screenOf(stderr, term, noColor), file: stderr,
+	}
 }
 
 // Set chooses what is written: quiet omits Info and Status, verbose adds Verbose. joinTimeout is
@@ -98,6 +109,8 @@ func (c *Console) Hint(text string) {
 
 // hintOnce writes a suggestion unless it was written before.
 func (c *Console) hintOnce(text string) {
+	c.hinting.Lock()
+	defer c.hinting.Unlock()
 	if c.hinted == nil {
 		c.hinted = map[string]bool{}
 	}
@@ -132,10 +145,10 @@ func (c *Console) Status(format string, args ...any) {
 	defer c.mu.Unlock()
 	switch {
 	case c.screen.rewrites:
-		io.WriteString(c.out, erase+c.screen.fit("rdzv: "+text))
+		io.WriteString(c.out, cmp.Or(c.newLine(), erase)+c.screen.fit("rdzv: "+text))
 		c.eraser = erase
 	case text != c.status:
-		io.WriteString(c.out, "rdzv: "+text+"\n")
+		io.WriteString(c.out, c.newLine()+"rdzv: "+text+"\n")
 	}
 	c.status = text
 }
@@ -152,8 +165,7 @@ func (c *Console) write(prefix, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var b strings.Builder
-	b.WriteString(c.eraser)
-	c.eraser = ""
+	b.WriteString(c.newLine())
 	for line := range strings.Lines(text) {
 		b.WriteString(prefix + visible(strings.TrimRight(line, "\n")) + "\n")
 	}

@@ -2,7 +2,9 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -106,5 +108,19 @@ control     a\x1b[31m\n"b"  x
 `
 	if got := Table(rows); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Events and errors come from several goroutines.
+func TestConcurrentHints(t *testing.T) {
+	var out strings.Builder
+	c := &Console{out: &out}
+	var wg sync.WaitGroup
+	for i := range 100 {
+		wg.Go(func() { c.Fail(hinted{errors.New("cannot b"), fmt.Sprint("hint ", i%10)}) })
+	}
+	wg.Wait()
+	if n := strings.Count(out.String(), "hint: "); n != 10 {
+		t.Errorf("%d hints, want 10:\n%s", n, &out)
 	}
 }

@@ -13,6 +13,12 @@ import (
 // Event writes what an event means for the user, if anything.
 func (c *Console) Event(e agent.Event) {
 	switch e := e.(type) {
+	case agent.WorkerStarted:
+		c.workersBegin()
+	case agent.WorkerExited:
+		if e.Stopped { // another agent may be about to write why
+			c.endLine()
+		}
 	case agent.FlagIgnored:
 		c.Info("ignoring %s: %s", e.Flag, e.Reason)
 	case agent.Unprotected:
@@ -68,6 +74,8 @@ func (c *Console) Event(e agent.Event) {
 		c.dumpingStacks(e)
 	case agent.LogLost:
 		c.logLost(e)
+	case agent.OutputLost:
+		c.outputLost(e)
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:
@@ -99,7 +107,11 @@ func (c *Console) alone(e agent.Alone) {
 		noBeacon = ", and no multicast beacon was received"
 	}
 	c.Info("no other agent has connected after %v%s", e.Waited.Round(time.Second), noBeacon)
-	if e.Store != "" {
+	switch {
+	case e.Loopback != "":
+		c.Info("hint: %s is each node's own: for agents on other nodes start every node with --store %s",
+			e.Loopback, e.Store)
+	case e.Store != "":
 		c.Info("hint: if the other nodes cannot find this one, start every node with --store %s",
 			e.Store)
 	}

@@ -131,8 +131,9 @@ rdzv:   how      exit 1 after 0.00s
 		events []agent.Event
 		want   string
 	}{
-		"report":   {[]agent.Event{own, report}, text},
-		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   see the traceback above\n"},
+		"report": {[]agent.Event{own, report}, text},
+		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   its stderr is the terminal: what it " +
+			"printed, if anything, is above\n"},
 		"killed": {
 			[]agent.Event{own, killed},
 			strings.Replace(text, "exit 1", "killed by SIGKILL", 1) + "rdzv: hint: see dmesg\n",

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -46,9 +47,9 @@ func noRestart(f agent.Failure) string {
 // writeHeld writes the line of jobEnded if the report comes much later, or not at all.
 func (c *Console) writeHeld() {
 	if c.held != "" {
-		c.Error("%s", c.held)
+		c.Error("%s", cmp.Or(c.unsure, c.held))
 	}
-	c.held = ""
+	c.held, c.unsure = "", ""
 }
 
 // reportText is the report.
@@ -72,8 +73,8 @@ func reportText(f agent.Failure) string {
 		fmt.Fprintf(&b, "  message  %s\n", uncoloured(f.Message))
 	}
 	switch {
-	case f.OnTerminal && f.Signal == 0:
-		b.WriteString("  see the traceback above\n")
+	case f.OnTerminal && f.Signal == 0: // it may have printed nothing
+		b.WriteString("  its stderr is the terminal: what it printed, if anything, is above\n")
 	case len(f.Stderr) > 0:
 		stream := "stderr"
 		if f.Joined {
@@ -102,4 +103,14 @@ func (c *Console) logLost(e agent.LogLost) {
 		return
 	}
 	c.Warn("%d bytes of the output of rank %d were dropped from %q", e.Bytes, e.Rank, e.File)
+}
+
+// outputLost says that some of the output of a rank was not shown.
+func (c *Console) outputLost(e agent.OutputLost) {
+	line := fmt.Sprintf("%s of the output of rank %d could not be written to %s: %s",
+		Plural(int(e.Bytes), "byte"), e.Rank, e.Stream, e.Text)
+	if e.Log != "" {
+		line += "; they are in " + e.Log
+	}
+	c.Warn("%s", line)
 }

@@ -77,6 +77,14 @@ func writeNotes(b *strings.Builder, j status.Job) {
 		slices.Sort(spares)
 		writeFolded(b, "\n", Plural(len(spares), "spare")+": "+visible(shortList(spares)))
 	}
+	if n := j.Connecting(); n > 0 {
+		are := "are"
+		if n == 1 {
+			are = "is"
+		}
+		writeFolded(b, "\n", fmt.Sprintf("%s does not listen on MASTER_PORT yet; %d of %s %s trying "+
+			"to connect", rankNames(j.Ranks[:1]), n, Plural(j.WorldSize, "rank"), are))
+	}
 	if missing := j.NotReached(); len(missing) > 0 {
 		has := "have"
 		if len(missing) == 1 {

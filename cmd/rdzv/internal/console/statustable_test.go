@@ -130,3 +130,15 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// The table says that rank 0 is the one that is waited for.
+func TestStatusOfAbsentRank0(t *testing.T) {
+	j := training(1)
+	for i := range j.Ranks {
+		j.Ranks[i].Init, j.Ranks[i].Connecting = new(false), i > 1
+	}
+	want := "\nrank 0 (node1) does not listen on MASTER_PORT yet; 6 of 8 ranks are trying to connect\n"
+	if got := StatusTable([]status.Job{j}); !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s\nwant %q at the end", got, want)
+	}
+}

@@ -19,7 +19,7 @@ import (
 func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
 	written := c.attempt && c.held == "" && !(v != nil && v.Withdrawn) // by attemptFailed
-	c.attempt, c.held = false, ""
+	c.attempt, c.held, c.unsure = false, "", ""
 	c.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == int(syscall.SIGINT)
 	switch {
 	case v != nil && v.Kind == rdzv.Done, written:
@@ -115,13 +115,22 @@ func storeLost(e agent.JobEnded) string {
 			return fmt.Sprintf("lost etcd at %s: %s", e.Etcd, reason)
 		}
 		return e.StoreLost // a shared store, or a value in the store that cannot be read
-	case e.StoreHost == "":
-		return fmt.Sprintf("lost the agent that hosted the store of job %q", e.Job)
-	case e.StoreRank == rdzv.Unknown:
-		return fmt.Sprintf("lost the agent on %s, which hosted the store", e.StoreHost)
+	case e.StoreSilent > 0: // it may be this node that is disconnected
+		return fmt.Sprintf("lost the connection to the other agents: %s was silent for %v",
+			storeAgent(e), e.StoreSilent)
 	}
-	return fmt.Sprintf("lost rank %d's agent on %s, which hosted the store", e.StoreRank,
-		e.StoreHost)
+	return "lost " + strings.TrimSuffix(storeAgent(e), ",")
+}
+
+// storeAgent names the agent that hosted the store, as far as it is known.
+func storeAgent(e agent.JobEnded) string {
+	switch {
+	case e.StoreHost == "":
+		return fmt.Sprintf("the agent that hosted the store of job %q", e.Job)
+	case e.StoreRank == rdzv.Unknown:
+		return fmt.Sprintf("the agent on %s, which hosted the store,", e.StoreHost)
+	}
+	return fmt.Sprintf("rank %d's agent on %s, which hosted the store,", e.StoreRank, e.StoreHost)
 }
 
 // StatusLine is how a worker ended.

@@ -4,12 +4,9 @@ package eventfile
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"rdzv/cmd/rdzv/internal/outfile"
 	"rdzv/rdzv/agent"
 )
 
@@ -90,9 +87,7 @@ func (f *File) put(line []byte) {
 
 func (f *File) write() {
 	defer close(f.done)
-	// A FIFO without a reader is an error instead of a wait without end.
-	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | unix.O_NONBLOCK
-	file, err := os.OpenFile(f.path, flags, 0o666)
+	file, err := outfile.Append(f.path)
 	if err != nil {
 		f.fail(err)
 	} else {
@@ -110,14 +105,7 @@ func (f *File) write() {
 
 // fail reports why events are not written.
 func (f *File) fail(err error) {
-	var named *fs.PathError
-	switch {
-	case errors.Is(err, unix.ENXIO):
-		err = errors.New("no process has it open for reading")
-	case errors.As(err, &named):
-		err = named.Err
-	}
-	f.warn(fmt.Errorf("cannot write events to %q: %w", f.path, err))
+	f.warn(fmt.Errorf("cannot write events to %q: %w", f.path, outfile.Cause(err)))
 }
 
 // Close waits until all events are written, for at most 1 s.

@@ -1,0 +1,91 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// LineEnder knows whether what others have written to stderr ends within a line, which its caller
+// then ends. It is a *wrap.Line.
+type LineEnder interface{ End() (within bool) }
+
+// Follow lets lines begin where what others write to stderr ends, in a line of their own.
+func (c *Console) Follow(line LineEnder) { c.line = line }
+
+// newLine is what must be written before a line so that it begins at the left: it ends what a
+// worker has written that is no complete line, such as a progress bar. c.mu is held.
+func (c *Console) newLine() string {
+	within := c.line != nil && c.line.End()
+	switch eraser := c.eraser; {
+	case eraser != "":
+		c.eraser = ""
+		return eraser
+	case c.above && c.screen.rewrites && c.screen.width() > 0:
+		return c.screen.toLeft()
+	case within, withinLine(c.file):
+		return "\n"
+	}
+	return ""
+}
+
+// workersBegin is called before something else than this console writes to the terminal.
+func (c *Console) workersBegin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.above = true
+}
+
+// endLine ends what a worker has written that is no complete line. Lines that another agent then
+// writes begin at the left too, because a launcher lets all of them write to the same place.
+func (c *Console) endLine() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line != nil && c.line.End() {
+		io.WriteString(c.out, "\n")
+	}
+}
+
+// toLeft moves the cursor to the beginning of the next line unless it is at the beginning of one,
+// which no program can ask the terminal without taking the user's input. As many spaces as the
+// screen has columns move it into the next line from anywhere but the first column, where they fill
+// the line: shells do the same before their prompt (PROMPT_SP of zsh).
+func (s screen) toLeft() string {
+	return strings.Repeat(" ", s.width()) + erase
+}
+
+// withinLine tells whether a regular file, which anything may have written to, ends within a line
+// where f is about to write. If it cannot be read it is taken to end with one.
+func withinLine(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	last := []byte{'\n'}
+	_ = raw.Control(func(fd uintptr) { // f.Fd would make f blocking, for all who share it
+		var info unix.Stat_t
+		if unix.Fstat(int(fd), &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
+			return
+		}
+		end, err := unix.Seek(int(fd), 0, unix.SEEK_CUR)
+		flags, errFlags := unix.FcntlInt(fd, unix.F_GETFL, 0)
+		if errFlags == nil && flags&unix.O_APPEND != 0 {
+			end = info.Size
+		}
+		again, errOpen := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil || errOpen != nil {
+			return
+		}
+		defer unix.Close(again)
+		if end > 0 {
+			_, _ = unix.Pread(again, last, end-1)
+		}
+	})
+	return last[0] != '\n'
+}

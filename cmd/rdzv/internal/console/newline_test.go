@@ -1,0 +1,95 @@
+package console
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+)
+
+// withins says for each call of End whether a worker's output ends within a line.
+type withins []bool
+
+func (w *withins) End() (within bool) {
+	if len(*w) > 0 {
+		within, *w = (*w)[0], (*w)[1:]
+	}
+	return within
+}
+
+// A line begins at the left, after what a worker has written that is no complete line.
+func TestNewLine(t *testing.T) {
+	const spaces = "          "
+	lines := func(c *Console) {
+		c.Warn("one\ntwo\n")
+		c.Warn("three")
+	}
+	started := func(c *Console) {
+		c.Warn("before")
+		c.Event(agent.WorkerStarted{})
+		c.Warn("one")
+		c.Status("waiting")
+		c.Warn("two")
+	}
+	ended := func(stopped bool) func(c *Console) {
+		return func(c *Console) {
+			c.Event(agent.WorkerExited{Worker: rdzv.Worker{Stopped: stopped}})
+			c.Warn("one")
+		}
+	}
+	for name, test := range map[string]struct {
+		console *Console
+		line    withins
+		write   func(c *Console)
+		want    string
+	}{
+		"known":          {&Console{}, withins{true, false}, lines, "\nrdzv: one\nrdzv: two\nrdzv: three\n"},
+		"later":          {&Console{}, withins{false, true}, lines, "rdzv: one\nrdzv: two\n\nrdzv: three\n"},
+		"status":         {&Console{}, withins{true}, func(c *Console) { c.Status("1") }, "\nrdzv: 1\n"},
+		"stopped worker": {&Console{}, withins{true}, ended(true), "\nrdzv: one\n"},
+		"other worker":   {&Console{}, withins{true}, ended(false), "\nrdzv: one\n"},
+		"terminal": {&Console{screen: terminal(10)}, nil, started, "rdzv: before\n" +
+			spaces + erase + "rdzv: one\n" + spaces + erase + "rdzv: wa…" + erase + "rdzv: two\n"},
+		"terminal of unknown width": {&Console{screen: terminal(0)}, withins{false, true}, started,
+			"rdzv: before\n\nrdzv: one\n" + erase + "rdzv: waiting" + erase + "rdzv: two\n"},
+	} {
+		var out strings.Builder
+		test.console.out = &out
+		test.console.Follow(&test.line)
+		if test.write(test.console); out.String() != test.want {
+			t.Errorf("%s: wrote %q\nwant %q", name, &out, test.want)
+		}
+	}
+}
+
+// In a file the last byte tells it, whoever has written it.
+func TestNewLineInFile(t *testing.T) {
+	for _, test := range []struct {
+		flags        int
+		before, want string
+	}{
+		{os.O_APPEND, "", "rdzv: one\nrdzv: two\n"},
+		{os.O_APPEND, "10%", "10%\nrdzv: one\nrdzv: two\n"},
+		{os.O_APPEND, "10%\r", "10%\r\nrdzv: one\nrdzv: two\n"},
+		{os.O_APPEND, "10%\n", "10%\nrdzv: one\nrdzv: two\n"},
+		{0, "10%\n20%", "10%\n20%\nrdzv: one\nrdzv: two\n"},
+		{0, "10%\n", "10%\nrdzv: one\nrdzv: two\n"},
+	} {
+		name := filepath.Join(t.TempDir(), "file")
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|test.flags, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.WriteString(test.before)
+		c := New(f, "", false)
+		c.Warn("one")
+		c.Warn("two")
+		f.Close()
+		if text, _ := os.ReadFile(name); string(text) != test.want {
+			t.Errorf("the file has %q, want %q", text, test.want)
+		}
+	}
+}

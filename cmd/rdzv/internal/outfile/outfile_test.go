@@ -1,0 +1,119 @@
+package outfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// files makes a directory with a file, a directory, a FIFO, and links to these and to nothing. It
+// returns the path of a name in it.
+func files(t *testing.T) (in func(name string) string) {
+	t.Helper()
+	dir := t.TempDir()
+	in = func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(
+		os.WriteFile(in("file"), nil, 0o600), os.Mkdir(in("dir"), 0o700), unix.Mkfifo(in("fifo"), 0o600),
+		os.Symlink("file", in("link")), os.Symlink("link", in("link2")), os.Link(in("file"), in("hard")),
+		os.Symlink("nothing", in("dangling")), os.Symlink(dir, in("dir/up")),
+		os.Symlink("loop", in("loop")), os.Symlink("/dev/stdout", in("stdout")),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func TestReplaceable(t *testing.T) {
+	in := files(t)
+	for path, want := range map[string]string{
+		in("file"): in("file"), in("new"): in("new"), in("link"): in("file"), in("link2"): in("file"),
+		in("dangling"): in("nothing"), in("dir"): "", in("fifo"): "", in("stdout"): "", in("loop"): "",
+		"/dev/null": "", "/dev/stdout": "", "/proc/self/fd/1": "",
+	} {
+		if got, ok, _ := Replaceable(path); ok != (want != "") || ok && got != want {
+			t.Errorf("Replaceable(%q) = %q, %t; want %q", path, got, ok, want)
+		}
+	}
+}
+
+func TestSame(t *testing.T) {
+	in := files(t)
+	t.Chdir(in(""))
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"file", "file", true}, {"file", "./file", true}, {in("file"), "dir/../file", true},
+		{"file", "link", true}, {"file", "link2", true}, {"file", "hard", true},
+		{"file", "dir/up/file", true}, {"new", "new", true}, {"new", in("new"), true},
+		{"new", "dir/up/new", true}, {"nothing", "dangling", true}, {"none/a", "none/a", true},
+		{"file", "new", false}, {"new", "other", false}, {"dir/file", "file", false},
+		{"fifo", "fifo", false}, {"/dev/null", "/dev/null", false},
+		{"/dev/stdout", "/dev/stdout", false},
+	} {
+		if Same(c.a, c.b) != c.want || Same(c.b, c.a) != c.want {
+			t.Errorf("Same(%q, %q) is not %t", c.a, c.b, c.want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	in := files(t)
+	for path, want := range map[string]error{
+		in("file"): nil, in("new"): nil, in("link"): nil, in("dangling"): nil, in("fifo"): nil,
+		"/dev/null": nil,
+		in("dir"):   unix.EISDIR, in("none/file"): unix.ENOENT, in("file/file"): unix.ENOTDIR,
+		in("loop"): unix.ELOOP,
+	} {
+		for _, replace := range []bool{false, true} {
+			if err := Check(path, replace); !errors.Is(err, want) {
+				t.Errorf("Check(%q, %t) = %v, want %v", path, replace, err, want)
+			}
+		}
+	}
+	if err := os.Chmod(in("file"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	var want error = unix.EACCES
+	if os.Geteuid() == 0 { // root may write to what has no permission bit
+		want = nil
+	}
+	if err := Check(in("file"), false); !errors.Is(err, want) {
+		t.Errorf("a file that must not be written, to append: %v, want %v", err, want)
+	}
+	if err := Check(in("file"), true); err != nil {
+		t.Errorf("a file that must not be written, to replace: %v", err)
+	}
+}
+
+// In a directory where everyone can create files a link of another user is not followed.
+func TestLinkOfOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a link of another user")
+	}
+	in := files(t)
+	err := errors.Join(os.Lchown(in("link"), 65534, 65534), os.Chmod(in(""), 0o777|os.ModeSticky))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "it is a link of another user (65534)"
+	for _, name := range []string{"link", "link2", "dir/up/link"} {
+		_, appended := Append(in(name))
+		for what, err := range map[string]error{"Append": appended, "Check": Check(in(name), true)} {
+			if err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s(%q) = %v, want %q", what, name, err, want)
+			}
+		}
+	}
+	if err := os.Chmod(in(""), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(in("link"), true); err != nil {
+		t.Errorf("in a directory of this user alone: %v", err)
+	}
+}
