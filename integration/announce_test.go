@@ -111,7 +111,7 @@ func TestReportOfLostReporter(t *testing.T) {
 	if !eventually(waitLimit, started) {
 		t.Fatal("the workers have not started")
 	}
-	agent := parentOf(parentOf(pid))
+	agent := agentAbove(pid)
 	if err := os.WriteFile(filepath.Join(dir, "fail"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

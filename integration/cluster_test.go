@@ -79,6 +79,11 @@ func asRootWithEnv() []string {
 	return []string{"env"}
 }
 
+// asRootOnHost lets root run what a command line of the testbed runs on a host, not this user.
+func asRootOnHost(line []string) []string {
+	return slices.DeleteFunc(line, func(w string) bool { return strings.HasPrefix(w, "HOSTS_AS=") })
+}
+
 // checkHosts fails if this machine cannot have clusters, as in a container without privileges.
 func checkHosts() error {
 	line := append(asRootWithEnv(), filepath.Join(testbed, "hosts"), "check")

@@ -41,7 +41,7 @@ func TestAgentCrash(t *testing.T) {
 // crash crashes the agent of a worker.
 func crash(p *place, signal syscall.Signal, worker record) {
 	p.t.Helper()
-	if err := syscall.Kill(parentOf(parentOf(worker.PID)), signal); err != nil {
+	if err := syscall.Kill(agentAbove(worker.PID), signal); err != nil {
 		p.t.Fatal(err)
 	}
 }

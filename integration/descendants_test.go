@@ -1,11 +1,16 @@
 package integration
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/internal/procfs"
 )
 
 // One rank fails: descendants that ignore signals, that no process waits for, that are in another
@@ -75,7 +80,7 @@ func TestDataLoaderWorkersEnd(t *testing.T) {
 	for name, pidOf := range map[string]func(job *process, rank int) int{
 		"rank":     func(_ *process, rank int) int { return rank },
 		"watchdog": func(_ *process, rank int) int { return parentOf(rank) },
-		"agent":    func(_ *process, rank int) int { return parentOf(parentOf(rank)) },
+		"agent":    func(_ *process, rank int) int { return agentAbove(rank) },
 		"mpirun":   func(job *process, _ int) int { return job.pid() },
 	} {
 		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
@@ -122,4 +127,95 @@ func (p *place) rankWithLoaders() int {
 		p.t.Fatalf("%d ranks have %d DataLoader workers, want 2 with 8", len(ranks), len(loaders))
 	}
 	return ranks[0]
+}
+
+// leavesTree is a worker that ignores SIGTERM. Its descendants do so too, are in other sessions, or
+// have lost their parents.
+const leavesTree = `trap "" TERM
+(setsid sh -c 'sleep 1000 & (setsid sleep 1000 &) ; echo ready; wait' &)
+sleep 1000 & wait; wait`
+
+// All processes of a user's jobs are killed by name: a process that has another name is left, and
+// kills the tree. The names are looked up in a pid namespace, where only this job is.
+func TestKilledByName(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string][]string{
+		"pkill":      {"pkill", "-9", "rdzv"},
+		"pkill -f":   {"pkill", "-9", "-f", "rdzv exec"},
+		"everything": {"pkill", "-9", "-f", "rdzv"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			namespace := strings.Fields("unshare --pid --fork --mount-proc --kill-child")
+			if os.Geteuid() != 0 {
+				namespace = append(namespace, "--map-root-user")
+			}
+			script := `"$@" & until [ -e killed ]; do sleep 0.1; done; exec sleep 1001`
+			// pkill starts in the namespace of the job.
+			inside := []string{"sh", "-c", script, "sh"}
+			init := p.start(slices.Concat(namespace, inside,
+				rdzvExec(nil, []string{"sh", "-c", leavesTree}))...)
+			init.waitFor("ready")
+			process1 := procfs.FindDescendant(procfs.System, init.pid(), func(pid int) bool {
+				return commandLine(pid)[0] == "sh"
+			})
+			enter := []string{"nsenter", "-t", strconv.Itoa(process1), "--pid", "--mount"}
+			if os.Geteuid() != 0 {
+				enter = append(enter, "--user", "--preserve-credentials")
+			}
+			p.start(append(enter, line...)...).checkCode(0)
+			if err := os.WriteFile(filepath.Join(p.root, "killed"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.checkNone(func() []int {
+				return slices.DeleteFunc(p.tree(), func(pid int) bool {
+					line := commandLine(pid)
+					return pid == init.pid() || pid == process1 && line[0] == "sleep"
+				})
+			})
+			init.signal(syscall.SIGKILL)
+			p.removeFiles() // those of the agent
+		})
+	}
+}
+
+// The watchdog of a rank is killed that has succeeded and left a descendant, while the other rank
+// runs: that is the loss of a node, after which the job may be restarted.
+func TestWatchdogKilledAfterItsWorker(t *testing.T) {
+	t.Parallel()
+	const program = `if [ $RDZV_ATTEMPT = 1 ]; then exit 0; fi
+if [ $RANK = 0 ]; then exec sleep 1000; fi
+(setsid sleep 1001 &)`
+	for name, row := range map[string]struct {
+		flags []string
+		code  int
+		line  string
+	}{
+		"the job ends":  {nil, 123, "lost the watchdog of rank 1 on "},
+		"another start": {[]string{"--max-restarts", "1"}, 0, "restarting all workers (restart 1 of 1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			job := p.start(openMPI(p, 2, row.flags, []string{"sh", "-c", program})...)
+			watchdog := 0
+			left := func() bool {
+				pids := p.marked()
+				at := slices.IndexFunc(pids, func(pid int) bool {
+					return slices.Equal(commandLine(pid), []string{"sleep", "1001"})
+				})
+				if at >= 0 && isRdzv(parentOf(pids[at])) {
+					watchdog = parentOf(pids[at])
+				}
+				return watchdog != 0
+			}
+			if !eventually(waitLimit, left) {
+				t.Fatal("rank 1 has left no process")
+			}
+			kill(watchdog)
+			job.checkCode(row.code)
+			if len(job.linesWith(row.line)) == 0 {
+				t.Errorf("no line has %q", row.line)
+			}
+		})
+	}
 }

@@ -45,12 +45,12 @@ func TestVariableNumberOfNodes(t *testing.T) {
 			for host := range 4 {
 				j.startAgent(host + 1)
 			}
-			kill(parentOf(parentOf(j.ranks(0, "node1", "node2", "node3", "node4")[3])))
+			kill(agentAbove(j.ranks(0, "node1", "node2", "node3", "node4")[3]))
 			delete(j.agents, 2)
 			workers := j.ranks(1, "node1", "node3", "node4")
 			j.startAgent(2)
 			j.agents[2].waitFor(elasticLate + "3 nodes")
-			kill(parentOf(parentOf(workers[5])))
+			kill(agentAbove(workers[5]))
 			delete(j.agents, 4)
 			j.ranks(2, "node1", "node3", "node2")
 			j.end("lost the agent of ranks 2 to 3 ", "lost the agent of ranks 4 to 5 ",
@@ -58,7 +58,7 @@ func TestVariableNumberOfNodes(t *testing.T) {
 		}},
 		{"too few nodes wait for others", func(t *testing.T) {
 			j := elastic(t, 2)
-			kill(parentOf(parentOf(j.ranks(0, "node1", "node2")[3])))
+			kill(agentAbove(j.ranks(0, "node1", "node2")[3]))
 			delete(j.agents, 2)
 			j.agents[1].waitFor("for 1 more node (restart 1 of 3)")
 			j.startAgent(4)
@@ -67,7 +67,7 @@ func TestVariableNumberOfNodes(t *testing.T) {
 		}},
 		{"srun", func(t *testing.T) {
 			j, srun := c.srunJob(t, "--nodes", "2:3")
-			kill(parentOf(parentOf(j.ranks(0, "node1", "node2", "node3")[3])))
+			kill(agentAbove(j.ranks(0, "node1", "node2", "node3")[3]))
 			j.ranks(1, "node1", "node3")
 			srun.checkCode(128 + 9)
 			want := "4 ranks on 2 nodes: node1 0-1, node3 2-3; rank 0 at 10.77.0.11 (restart 1 of 1)"
@@ -99,7 +99,7 @@ func (j *replacedJob) loseLeader(late int) {
 	workers := j.ranks(0, "node1", "node2")
 	j.startAgent(late)
 	j.agents[late].waitFor(elasticLate + "2 nodes")
-	kill(parentOf(parentOf(workers[0])))
+	kill(agentAbove(workers[0]))
 	j.agents[1].checkCode(128 + 9)
 	last := fmt.Sprint("node", late)
 	j.ranks(1, "node2", last)

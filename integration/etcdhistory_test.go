@@ -101,11 +101,12 @@ var onceOnly = []string{
 }
 
 // checkWrites checks that in a run of a job each of onceOnly was written once, and that an agent
-// whose member was removed has written nothing afterwards.
+// whose member was removed has written nothing afterwards, unless it has registered again before it
+// was lost.
 func (e *etcd) checkWrites(job string) {
 	e.t.Helper()
 	e.catchUp()
-	gone, written := map[string]int64{}, map[string]bool{}
+	gone, lost, written := map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, event := range e.history.changes("/" + job + "/") {
 		key := string(event.Kv.Key)
 		run, agent := ownKey(key)
@@ -114,6 +115,12 @@ func (e *etcd) checkWrites(job string) {
 		}
 		if event.Type == clientv3.EventTypeDelete {
 			continue
+		}
+		if _, id, found := strings.Cut(key, "/lost/"); found {
+			lost[id] = true
+		}
+		if strings.Contains(key, "/member/") && !lost[agent] {
+			delete(gone, run+agent)
 		}
 		if at, left := gone[run+agent]; left && agent != "" {
 			e.t.Errorf("an agent has written %q in revision %d, but was removed in revision %d", key,

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/internal/procfs"
 )
 
 // etcdPeerTimeout is that of all jobs of these tests, the shortest that there is.
@@ -127,12 +129,13 @@ func (j *etcdJob) remove(a etcdAgent) *process {
 	return removed
 }
 
-// freeze stops an agent with its watchdog and its sentinel, as the whole host of a frozen virtual
-// machine; thaw continues them.
+// freeze stops an agent with its holder, its watchdog and its sentinel, as the whole host of a
+// frozen virtual machine; thaw continues them.
 func (p *place) freeze(a etcdAgent) (thaw func()) {
 	pids := []int{a.PID}
 	for _, pid := range p.rdzvProcesses() {
-		if parentOf(pid) == a.PID || parentOf(parentOf(pid)) == a.PID {
+		isAgent := func(p procfs.Process) bool { return p.PID == a.PID }
+		if slices.ContainsFunc(procfs.Ancestors(procfs.System, pid), isAgent) {
 			pids = append(pids, pid)
 		}
 	}

@@ -49,7 +49,7 @@ func TestLostAgentInEtcd(t *testing.T) {
 	} {
 		scenarios = append(scenarios, scenario{s.name, func(t *testing.T) {
 			j, workers := startJob(t, s.n, s.flags)
-			if err := syscall.Kill(parentOf(parentOf(workers[0])), s.how); err != nil {
+			if err := syscall.Kill(agentAbove(workers[0]), s.how); err != nil {
 				t.Fatal(err)
 			}
 			j.agents[1].checkCode(s.code)

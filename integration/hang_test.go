@@ -56,7 +56,7 @@ func TestStacksOfHangingJob(t *testing.T) {
 	if after := untouched(t, pid[1]); after != before {
 		t.Errorf("the state of rank 2 was %q, and is %q after rdzv stacks", before, after)
 	}
-	j.signal(parentOf(parentOf(rank2)), term) // its agent
+	j.signal(agentAbove(rank2), term) // its agent
 	j.checkCommands(128 + int(term))
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -168,4 +169,40 @@ func TestMissingRankInNetworks(t *testing.T) {
 		}})
 	}
 	runConcurrently(t, scenarios)
+}
+
+// lateRank0Program is a torch program whose rank 0 calls init_process_group only when a file exists.
+var lateRank0Program = strings.Replace(lateProgram, `== "3"`, `== "0"`, 1)
+
+// While rank 0 sleeps before init_process_group, rdzv says that the others wait for it.
+func TestRank0IsMissing(t *testing.T) {
+	t.Parallel()
+	c := newJobCluster(t)
+	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {
+		late := filepath.Join(newPlace(t).root, "late")
+		j := c.startJob(t, launcher, hosts, nil, []string{python, "-c", lateRank0Program, late})
+		j.awaitLine("rank 0 (node1) does not listen on MASTER_PORT yet; ", " of 4 ranks ha",
+			" been trying to connect for ")
+		j.awaitLine("hint: rdzv stacks, on any node of the job, shows where rank 0 is (pid ", " on node1)")
+		createFile(t, late)
+		j.checkCommands(0)
+		j.removeLeftovers()
+	})
+}
+
+// serverProgram uses MASTER_PORT for a server of its own.
+const serverProgram = `import os, socket, time
+if os.environ["RANK"] == "0":
+    server = socket.create_server(("", int(os.environ["MASTER_PORT"])))
+time.sleep(14)`
+
+// A program that is not torch may use MASTER_PORT for something else.
+func TestServerOnMasterPort(t *testing.T) {
+	t.Parallel()
+	j := newJobCluster(t).startJob(t, "direct", 2, nil, []string{python, "-c", serverProgram})
+	j.checkCommands(0)
+	lines := append(j.linesWith("init_process_group"), j.linesWith("MASTER_PORT")...)
+	if len(lines) > 0 {
+		t.Errorf("the agents printed %q, want nothing", lines)
+	}
 }

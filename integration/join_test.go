@@ -71,9 +71,11 @@ func (c *cluster) runJoinCases(t *testing.T, cases []joinCase) {
 	for _, j := range cases {
 		t.Run(j.name, func(t *testing.T) {
 			p := c.newPlace(t)
-			if job := j.start(p); job != nil {
-				p.check(j.want, job)
+			job := j.start(p)
+			if job == nil {
+				t.Skip(mpirunCrashes)
 			}
+			p.check(j.want, job)
 		})
 	}
 }

@@ -37,6 +37,7 @@ var kubeflowPods = map[string]struct {
 // starts before that pod.
 func TestKubeflow(t *testing.T) {
 	c := newCluster(t, 2, "--nomulticast")
+	t.Run("different tokens", func(t *testing.T) { c.newPlace(t).podRefused() })
 	for name, job := range kubeflowPods {
 		t.Run(name, func(t *testing.T) {
 			p := c.newPlace(t)
@@ -48,5 +49,33 @@ func TestKubeflow(t *testing.T) {
 			}
 			p.check(job.want, agents...)
 		})
+	}
+}
+
+// podRefused checks what the agents say if each pod has a token of its own.
+func (p *clusterPlace) podRefused() {
+	job := kubeflowPods["PyTorchJob"]
+	line := rdzvExec([]string{"--join-timeout", "6s"}, []string{"true"})
+	var agents []*process
+	for i, token := range []string{oneToken, otherToken} {
+		host := i + 1
+		env := append(strings.Fields(job.common+" "+job.pods[host-1]), "RDZV_TOKEN="+token)
+		agents = append(agents, p.startWith(env, p.cluster.on(host, line...)...))
+	}
+	checkCodes(124, agents...)
+	const hint = "rdzv: hint: set the same RDZV_TOKEN in all pods of the job, from a Secret"
+	const missing = "1 of 2 agents joined; rank 1 is missing; " +
+		"refused because of a different token: node2 (10.77.0.12)"
+	for _, agent := range agents {
+		if len(agent.linesWith(hint)) != 1 {
+			p.t.Errorf("an agent did not print %q once", hint)
+		}
+		rank0 := len(agent.linesWith("node2 (10.77.0.12) has a different token")) > 0
+		if rank0 && len(agent.linesWith("timed out after 6s (--join-timeout): "+missing)) == 0 {
+			p.t.Errorf("rank 0's agent did not print %q", missing)
+		}
+		if lines := agent.linesWith("launcher's messages"); len(lines) > 0 {
+			p.t.Errorf("an agent named a launcher: %q", lines)
+		}
 	}
 }

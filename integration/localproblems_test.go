@@ -48,6 +48,10 @@ var localProblems = []localProblem{
 		[]string{`rdzv: cannot create the runtime directory "/no/such/rdzv-`},
 	},
 	{
+		"report", `[ $(hostname) = node1 ] || export RDZV_REPORT=/no/such/report`, nil, "true", 125,
+		[]string{`rdzv: cannot write the report "/no/such/report": no such file or directory (on node2)`},
+	},
+	{
 		"several",
 		`export CUDA_VISIBLE_DEVICES=
 		[ $(hostname) = node1 ] && PATH=/usr/bin:/bin || PATH=/bin:/usr/bin`,

@@ -157,7 +157,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 		for host := 1; host <= 3; host++ {
 			j.startAgent(host, "--node-rank", strconv.Itoa(host-1))
 		}
-		kill(parentOf(parentOf(j.ranks(0, "node1", "node2")[0])))
+		kill(agentAbove(j.ranks(0, "node1", "node2")[0]))
 		delete(j.agents, 1)
 		j.ranks(1, "node3", "node2")
 		j.agents[1] = j.agents[2]
@@ -166,7 +166,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	// srun itself exits with the code of the task that was killed.
 	scenarios = append(scenarios, scenario{"srun", func(t *testing.T) {
 		j, srun := c.srunJob(t, "--spares", "1")
-		kill(parentOf(parentOf(j.ranks(0, "node1", "node2")[3])))
+		kill(agentAbove(j.ranks(0, "node1", "node2")[3]))
 		j.ranks(1, "node1", "node3")
 		srun.checkCode(128 + 9)
 		if lines := srun.linesWith("node3 takes over ranks 2-3 of node2 (restart 1 of 1)"); len(lines) != 1 {
@@ -177,7 +177,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	t.Run("node", c.checkDisconnectedNode)
 }
 
-func killAgent(_ *replacedJob, workers []int) { kill(parentOf(parentOf(workers[5]))) }
+func killAgent(_ *replacedJob, workers []int) { kill(agentAbove(workers[5])) }
 
 // A node is disconnected from two jobs: a spare takes over in one, and in the other the node is
 // connected again, and its agent started again. Nothing of the first attempt is left by then.
@@ -206,4 +206,33 @@ func (c *cluster) checkDisconnectedNode(t *testing.T) {
 	cut.end(lostNode3, waitsForNode3, "node3 runs ranks 4-5 again (restart 1 of 3)")
 	spareForCut.end("6 ranks on 3 nodes: node1 0-1, node2 2-3, node3 4-5 and 1 spare (node4)", lostNode3,
 		"node4 takes over ranks 4-5 of node3 (restart 1 of 3)")
+}
+
+// A node is disconnected: the others say for how long its agent was silent, and its agent that it
+// has lost the others.
+func TestDisconnectedNodeIsNamed(t *testing.T) {
+	c := newCluster(t, 3)
+	p := c.newPlace(t)
+	flags := []string{"--nodes", "3", "--store", "node1", "--peer-timeout", "3s"}
+	line := rdzvExec(flags, worker("wait", p.dir("job")))
+	var agents []*process
+	for host := 1; host <= 3; host++ {
+		agents = append(agents, p.on(host, line...))
+	}
+	records(t, p.dir("job"), 3)
+	c.hosts("cut", "3")
+	checkCodes(123, agents...)
+	const who = " on node3): it was silent for 3s"
+	const all = "rdzv: lost the connection to the other agents: rank 0's agent on node1, which " +
+		"hosted the store, was silent for 3s"
+	for host, agent := range agents {
+		want := []string{"rdzv: lost the agent of rank 2 (pid ", who}
+		if host == 2 {
+			want = []string{all}
+		}
+		if len(agent.linesWith(want...)) != 1 {
+			t.Errorf("the agent on node%d printed %q, want a line with %q", host+1,
+				agent.linesWith("rdzv:"), want)
+		}
+	}
 }

@@ -33,6 +33,8 @@ var programs = map[string]func(args []string) int{
 	"halfopen": runHalfOpen,
 	"member":   runMember,
 	"trainer":  runTrainer,
+	"saver":    runSaver,
+	"beat":     runBeat,
 }
 
 func TestMain(m *testing.M) {

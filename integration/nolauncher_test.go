@@ -29,6 +29,27 @@ func TestTwoAgentsWithoutLauncher(t *testing.T) {
 	checkToken(t, filepath.Join(p.root, "home/.config/rdzv"))
 }
 
+// Agents of one host that have different directories for temporary files meet too: one hosts the
+// store, also if the job would start with one of them.
+func TestDifferentTemporaryDirectories(t *testing.T) {
+	for _, nodes := range []string{"2", "1:2"} {
+		t.Run(nodes, func(t *testing.T) {
+			p := newPlace(t)
+			dir := p.dir("job")
+			flags := []string{"--nodes", nodes, "--store", "localhost", "--join-timeout", "10s"}
+			var agents []*process
+			for rank, line := range onOneHost(2, flags, worker("record", dir)) {
+				own := "TMPDIR=" + p.dir("tmp"+strconv.Itoa(rank))
+				agents = append(agents, p.startWith([]string{own}, line...))
+			}
+			checkCodes(0, agents...)
+			for _, r := range records(t, dir, 2) {
+				r.checkEnv(t, map[string]string{"WORLD_SIZE": "2"})
+			}
+		})
+	}
+}
+
 // startOnOneHost starts two agents of one job without a launcher, with the node ranks 0 and 1.
 func (p *place) startOnOneHost(flags, program []string) []*process {
 	var agents []*process

@@ -4,18 +4,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// A job continues after all its processes were stopped for longer than the peer timeout.
+// A job continues after all its processes were stopped for longer than the peer timeout, also if
+// another attempt is possible, so that its workers may run only until it has passed.
 func TestPauses(t *testing.T) {
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for i, launcher := range jobLaunchers {
 		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
 			c.pauseJob(t, launcher, 1+i%2)
+		}}, scenario{launcher + " with restarts", func(t *testing.T) {
+			c.pauseJob(t, launcher, 2, "--max-restarts", "1")
 		}})
 	}
 	runConcurrently(t, scenarios)
@@ -25,9 +29,9 @@ func TestPauses(t *testing.T) {
 // --peer-timeout.
 const pauseTime = 5 * time.Second
 
-func (c *cluster) pauseJob(t *testing.T, launcher string, hosts int) {
+func (c *cluster) pauseJob(t *testing.T, launcher string, hosts int, more ...string) {
 	end := filepath.Join(newPlace(t).root, "end")
-	flags := []string{"--quiet", "--peer-timeout", "3s"}
+	flags := append(more, "--quiet", "--peer-timeout", "3s")
 	j := c.runningJob(t, launcher, hosts, flags, worker("until", jobDir, end))
 	agents := j.agents()
 	j.suspend(agents)
@@ -82,5 +86,46 @@ func (j *job) runFor(d time.Duration) {
 	deadline := time.Now().Add(d)
 	for _, command := range j.commands {
 		command.runsUntil(deadline)
+	}
+}
+
+// The same with Ctrl-Z and fg on two terminals. No worker ends, and no other attempt begins.
+func TestCtrlZ(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	p := c.newPlace(t)
+	dir := p.dir("job")
+	terminals := make([]*terminal, 2)
+	for i := range terminals {
+		term := openTerminal(p.place, p.root, bashLine)
+		terminals[i] = term
+		exec := rdzvExec([]string{"--nodes", "2", "--node-rank", strconv.Itoa(i), "--store", "node1",
+			"--max-restarts", "1", "--peer-timeout", "3s", "--job", filepath.Base(p.root)},
+			[]string{self, "saver", dir, "none"})
+		term.typeKeys(quoted(c.on(i+1, exec...)) + "\n")
+	}
+	started := func() bool {
+		files, _ := filepath.Glob(filepath.Join(dir, "0", "*"))
+		return len(files) == len(terminals)
+	}
+	if !eventually(waitLimit, started) {
+		t.Fatal("the workers have not started")
+	}
+	for _, term := range terminals {
+		term.typeAndWait("\x1a", "Stopped")
+	}
+	time.Sleep(pauseTime)
+	for _, term := range terminals {
+		term.typeKeys("fg; echo code=$?\n")
+	}
+	time.Sleep(pauseTime)
+	if err := os.WriteFile(filepath.Join(dir, "finish"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, term := range terminals {
+		term.waitFor("code=0")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "1")); err == nil {
+		t.Error("there was another attempt")
 	}
 }

@@ -170,7 +170,7 @@ func (p *place) tree() []int {
 	})
 }
 
-// rdzvProcesses returns the agents, watchdogs and sentinels of this place.
+// rdzvProcesses returns the agents, holders, watchdogs and sentinels of this place.
 func (p *place) rdzvProcesses() []int {
 	return slices.DeleteFunc(p.tree(), func(pid int) bool { return !isRdzv(pid) })
 }
@@ -191,7 +191,7 @@ func orphanedKeepers() []int {
 		if len(line) != 3 || line[0] != "rdzv-keeper" {
 			return true
 		}
-		hydra, err := strconv.Atoi(line[1])
+		hydra, err := strconv.Atoi(strings.TrimPrefix(line[1], "--rdzv-keeper-of="))
 		ended := err != nil || slices.Contains([]string{"X", "Z"}, stateOf(hydra))
 		return !ended
 	})

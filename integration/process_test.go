@@ -76,15 +76,33 @@ func (p *place) startOnTerminal(env []string, argv ...string) *process {
 
 // command prepares a command for begin.
 func (p *place) command(env, argv []string) *process {
+	env = append(slices.Clone(p.env), env...)
+	argv = keepVariables(argv, env)
 	c := &process{t: p.t, argv: argv, done: make(chan struct{}), changed: make(chan struct{})}
 	c.cmd = exec.Command(argv[0], argv[1:]...)
-	c.cmd.Env = append(slices.Clone(p.env), env...)
+	c.cmd.Env = env
 	c.cmd.Dir = p.root
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.cmd.Stdout, c.cmd.Stderr = &lineReader{to: c}, &lineReader{to: c}
 	c.cmd.WaitDelay = time.Second // for surviving processes with open output; checkClean finds them
 	p.processes = append(p.processes, c)
 	return c
+}
+
+// keepVariables returns a command line that keeps TMPDIR and PATH also under sudo (asRootWithEnv):
+// the dynamic linker removes TMPDIR from the environment of set-user-ID programs (ld.so(8)), and
+// sudo replaces PATH.
+func keepVariables(argv, env []string) []string {
+	at := slices.Index(argv, "env")
+	if argv[0] != "sudo" || at < 0 {
+		return argv
+	}
+	for at++; strings.Contains(argv[at], "="); at++ {
+	}
+	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return !strings.HasPrefix(v, "TMPDIR=") && !strings.HasPrefix(v, "PATH=")
+	})
+	return slices.Insert(slices.Clone(argv), at, kept...) // the last ones count
 }
 
 func (c *process) begin() {

@@ -187,7 +187,7 @@ func TestReportOfLostAgent(t *testing.T) {
 			agents := []*process{p.start(lines[0]...)}
 			agents[0].waitFor("hosting the store")
 			agents = append(agents, p.start(lines[1]...))
-			kill(parentOf(parentOf(records(t, dir, 2)[rank].PID)))
+			kill(agentAbove(records(t, dir, 2)[rank].PID))
 			codes := []int{agents[0].code(), agents[1].code()}
 			if slices.Sort(codes); !slices.Equal(codes, []int{123, 137}) {
 				t.Errorf("the agents ended with the exit codes %v, want 123 and 137", codes)

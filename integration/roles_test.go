@@ -31,6 +31,7 @@ const (
 //	reach DIR LATE END      uses MASTER_PORT as torch does: rank 0 listens, and each rank connects,
 //	                        the last one when the file LATE exists, or if that is END not at all;
 //	                        exits with 0 when END exists
+//	load DIR FILES          rank 0 loads a library as torch; the others fail before it has
 //	exit DIR RANK CODE      that rank exits with CODE when all have started; the others wait
 //	die DIR RANK SIGNAL     the same with a signal, by number
 //	session DIR             has a descendant in another session; exits with 7 on SIGUSR1
@@ -48,6 +49,7 @@ var roles = map[string]func(dir string, args []string) (int, error){
 	"until":       until,
 	"leave":       leave,
 	"reach":       reach,
+	"load":        load,
 	"exit":        exit,
 	"die":         die,
 	"session":     withSession,

@@ -32,6 +32,7 @@ type simulation struct {
 	store  *meet.Meeting // with which all agents connect
 	agents []*simulatedAgent
 	wire   atomic.Int64 // bytes on connections that are closed
+	slow   atomic.Bool  // see slowReads
 }
 
 // A simulatedAgent is a member of the job without a process or workers of its own.
@@ -113,7 +114,7 @@ func (s *simulation) joinAll() {
 func (s *simulation) join(a *simulatedAgent) (err error) {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		conn, err := s.store.Dial(ctx)
-		return measuredConn{conn, &s.wire}, err
+		return s.slowReads(a, measuredConn{conn, &s.wire}), err
 	}
 	if a.client, err = rdzv.Dial(dial, presence.DefaultTimeout); err != nil {
 		return err

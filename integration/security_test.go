@@ -168,9 +168,10 @@ func TestJoinLineOnATerminalOnly(t *testing.T) {
 }
 
 // Two nodes run different commands: the agent that searches at --store names the other, once, and
-// again in the reason for its end. The other one goes on waiting.
+// again in the reason for its end. The other one names it too, and goes on waiting.
 func TestDifferentCommands(t *testing.T) {
 	c := newCluster(t, 2)
+	t.Run("multicast", func(t *testing.T) { c.newPlace(t).differentCommands() })
 	p := c.newPlace(t)
 	flags := []string{"--nodes", "2", "--store", "node1", "--join-timeout"}
 	host := p.on(1, rdzvExec(append(flags, "1m"), []string{"true"})...)
@@ -190,8 +191,31 @@ func TestDifferentCommands(t *testing.T) {
 				other.linesWith("rdzv:"))
 		}
 	}
+	host.waitFor("rdzv: node2 (10.77.0.12) runs a different command or --nodes; ")
 	host.interrupt()
 	host.checkCode(130)
+}
+
+// differentCommands checks that agents that know of each other's command do not say anything else
+// about why they are alone.
+func (p *clusterPlace) differentCommands() {
+	flags := []string{"--nodes", "2", "--join-timeout", "7s"}
+	agents := []*process{
+		p.on(1, rdzvExec(flags, []string{"true"})...), p.on(2, rdzvExec(flags, []string{"false"})...),
+	}
+	checkCodes(124, agents...)
+	for _, agent := range agents {
+		for text, want := range map[string]int{
+			"runs a different command or --nodes; if both belong": 1, // at once
+			"which runs a different command or --nodes (5s)":      1,
+			"no multicast beacon was received":                    0,
+			"--store":                                             0,
+		} {
+			if lines := agent.linesWith("rdzv:", text); len(lines) != want {
+				p.t.Errorf("an agent printed %q, want %d lines with %q", lines, want, text)
+			}
+		}
+	}
 }
 
 // A token file on another node differs from that of the store's host: the agent there gives up

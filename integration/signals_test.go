@@ -3,7 +3,7 @@ package integration
 import (
 	"os"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,38 +31,39 @@ const (
 )
 
 // Each worker receives a signal once. After one that asks it to end, it exits with 0, as after a
-// checkpoint; then the job ends with 0, except under mpirun if mpirun received the signal.
+// checkpoint. The job was stopped nevertheless, and its code is that of the signal that ended it,
+// except under mpirun if mpirun received the signal.
 var signalCases = []signalCase{
-	{"direct", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"direct", "agent", usr2, "SIGUSR2 SIGTERM", "SIGTERM", 0},
-	{"direct", "agent", term, "SIGTERM", "SIGTERM", 0},
-	{"direct", "agent", intr, "SIGTERM", "SIGTERM", 0},
-	{"direct", "agent", hup, "SIGTERM", "SIGTERM", 0},
-	{"direct", "agent", quit, "SIGTERM", "SIGTERM", 0},
-	{"direct", "group", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"direct", "group", term, "SIGTERM", "SIGTERM", 0},
-	{"direct", "group", intr, "SIGINT", "SIGTERM", 0},
-	{"direct", "group", quit, "SIGQUIT", "SIGTERM", 0},
-	{"direct", "group", hup, "SIGHUP", "SIGTERM", 0},
+	{"direct", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"direct", "agent", usr2, "SIGUSR2 SIGTERM", "SIGTERM", 143},
+	{"direct", "agent", term, "SIGTERM", "SIGTERM", 143},
+	{"direct", "agent", intr, "SIGTERM", "SIGTERM", 130},
+	{"direct", "agent", hup, "SIGTERM", "SIGTERM", 129},
+	{"direct", "agent", quit, "SIGTERM", "SIGTERM", 131},
+	{"direct", "group", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"direct", "group", term, "SIGTERM", "SIGTERM", 143},
+	{"direct", "group", intr, "SIGINT", "SIGTERM", 130},
+	{"direct", "group", quit, "SIGQUIT", "SIGTERM", 131},
+	{"direct", "group", hup, "SIGHUP", "SIGTERM", 129},
 
-	{"openmpi", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"openmpi", "agent", term, "SIGTERM", "SIGTERM", 0},
+	{"openmpi", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"openmpi", "agent", term, "SIGTERM", "SIGTERM", 143},
 	{"openmpi", "launcher", term, "SIGTERM", "SIGTERM", 1},
 	{"openmpi", "launcher", intr, "SIGTERM", "SIGTERM", 1},
-	{"openmpi", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
-	{"openmpi", "launcher", usr2, "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 0},
+	{"openmpi", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
+	{"openmpi", "launcher", usr2, "SIGUSR2 SIGTERM", "SIGUSR2 SIGTERM", 143},
 
-	{"hydra", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"hydra", "agent", term, "SIGTERM", "SIGTERM", 0},
-	{"hydra", "launcher", term, "SIGTERM", "SIGTERM", 0},
-	{"hydra", "launcher", intr, "SIGINT", "SIGINT", 0},
-	{"hydra", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+	{"hydra", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"hydra", "agent", term, "SIGTERM", "SIGTERM", 143},
+	{"hydra", "launcher", term, "SIGTERM", "SIGTERM", 143},
+	{"hydra", "launcher", intr, "SIGINT", "SIGINT", 130},
+	{"hydra", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 
-	{"slurm", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 0},
-	{"slurm", "agent", term, "SIGTERM", "SIGTERM", 0},
-	{"slurm", "scancel", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
-	{"slurm", "scancel", term, "SIGTERM", "SIGTERM", 0},
-	{"slurm", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 0},
+	{"slurm", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
+	{"slurm", "agent", term, "SIGTERM", "SIGTERM", 143},
+	{"slurm", "scancel", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
+	{"slurm", "scancel", term, "SIGTERM", "SIGTERM", 143},
+	{"slurm", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 }
 
 // send sends the signal to the agent of the last rank, to its process group, to the launcher, or to
@@ -85,7 +86,7 @@ func (j *job) slurmCommand(argv ...string) {
 	j.t.Helper()
 	line := append(j.cluster.slurm("on", "1"), argv...)
 	if argv[0] == "scontrol" { // only root may use it
-		line = slices.DeleteFunc(line, func(w string) bool { return strings.HasPrefix(w, "HOSTS_AS=") })
+		line = asRootOnHost(line)
 	}
 	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		j.t.Fatalf("%q: %v\n%s", argv, err, out)
@@ -138,7 +139,7 @@ func TestSharedSignals(t *testing.T) {
 			s.send(j)
 			j.waitForSignals("SIGUSR1 SIGUSR2")
 			j.signal(j.agentOf(0), syscall.SIGTERM)
-			j.checkCommands(0)
+			j.checkCommands(128 + int(term))
 			for _, worker := range j.workers {
 				worker.checkSignals(t, j.records(), "SIGUSR1 SIGUSR2 SIGTERM")
 			}
@@ -195,4 +196,34 @@ func (j *job) waitForFirst(s signalCase) {
 			j.waitForNoted(rank, first)
 		}
 	}
+}
+
+// A shared signal reaches the worker of the agent that got none a second later, when the worker has
+// restored its default action, as python does before it ends.
+func TestSharedSignalTooLate(t *testing.T) {
+	t.Parallel()
+	const program = `import os, signal, sys, time
+dir, rank = sys.argv[1], os.environ["RANK"]
+signal.signal(signal.SIGUSR1, lambda *_: open(dir + "/asked", "w").close())
+open(dir + "/started" + rank, "w").close()
+while not os.path.exists(dir + "/asked"):
+    time.sleep(0.01)
+signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+time.sleep(3)`
+	p := newPlace(t)
+	dir := p.dir("job")
+	flags := []string{"--share-signals", "USR1"}
+	job := p.start(openMPI(p, 2, flags, []string{python, "-c", program, dir})...)
+	started := func() bool { all, _ := filepath.Glob(dir + "/started*"); return len(all) == 2 }
+	if !eventually(waitLimit, started) {
+		t.Fatal("the workers have not started")
+	}
+	group, err := syscall.Getpgid(p.agents()[0])
+	if err == nil {
+		err = syscall.Kill(-group, syscall.SIGUSR1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.checkCode(0)
 }

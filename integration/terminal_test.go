@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/internal/proctest"
 )
@@ -130,12 +133,13 @@ func (term *terminal) runJob(n int) []record {
 
 // Each worker receives the signal of Ctrl-C and Ctrl-\ once, from the terminal itself.
 func TestTerminalKeys(t *testing.T) {
-	for key, want := range map[string]string{"\x03": "SIGINT", "\x1c": "SIGQUIT"} {
+	for key, signal := range map[string]syscall.Signal{"\x03": intr, "\x1c": quit} {
+		want := unix.SignalName(signal)
 		t.Run(want, func(t *testing.T) {
 			term := newTerminal(t)
 			workers := term.runJob(2)
 			term.typeKeys(key)
-			term.waitFor("code=0") // as after a checkpoint
+			term.waitFor(fmt.Sprint("code=", 128+int(signal))) // although they exit with 0
 			for _, w := range workers {
 				w.checkSignals(t, term.dir("job"), want)
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // homeFiles are the files of the user whose commands the pages show. The programs write whole
@@ -71,11 +70,8 @@ func (p *clusterPlace) prepareHome() {
 			p.t.Fatal(err)
 		}
 	}
-	for i, entry := range p.env {
-		if path, isPath := strings.CutPrefix(entry, "PATH="); isPath {
-			p.env[i] = "PATH=" + bin + ":" + path
-		}
-	}
+	// That of hosts rsh: with another python3 on node1 rdzv would warn of the difference.
+	p.env = append(p.env, "PATH="+bin+":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
 	p.write(filepath.Join(bin, "ssh"), p.plainShell(), 0o700)
 	p.env = append(p.env, "OMPI_MCA_plm_rsh_agent="+filepath.Join(bin, "ssh"))
 }

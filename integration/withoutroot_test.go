@@ -33,7 +33,7 @@ func killWithoutRoot(t *testing.T, l launcher, victim string) {
 	case "watchdog":
 		pid = parentOf(pid)
 	case "agent":
-		pid = parentOf(parentOf(pid))
+		pid = agentAbove(pid)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,12 @@ func asNobody(t *testing.T, p *place, line []string) []string {
 	if os.Geteuid() != 0 {
 		return line
 	}
-	const nobody = "65534"
+	return asUser(t, p, "65534", line)
+}
+
+// asUser is asNobody for a user with this id.
+func asUser(t *testing.T, p *place, id string, line []string) []string {
+	t.Helper()
 	for i, word := range line { // this user may have no access to where they were built
 		if word != *rdzvBin && word != self {
 			continue
@@ -66,12 +71,12 @@ func asNobody(t *testing.T, p *place, line []string) []string {
 		}
 		line[i] = own
 	}
-	if out, err := exec.Command("chown", "-R", nobody, p.root).CombinedOutput(); err != nil {
+	if out, err := exec.Command("chown", "-R", id, p.root).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	p.env = slices.DeleteFunc(p.env, func(entry string) bool {
 		return strings.HasPrefix(entry, "OMPI_ALLOW_RUN_AS_ROOT")
 	})
-	user := []string{"setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups"}
+	user := []string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups"}
 	return append(user, line...)
 }
