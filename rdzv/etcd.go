@@ -40,7 +40,7 @@ func Dial(
 		if err != nil {
 			return nil, err
 		}
-		return presence.LimitSilence(conn, peerTimeout), nil
+		return presence.LimitSilence(conn, peerTimeout, peerTimeout+MaxLostGrace), nil
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://rdzv.invalid:1"}, // never resolved: dialLimited connects

@@ -11,7 +11,7 @@ import (
 func TestRenew(t *testing.T) {
 	const timeout = MinTimeout
 	registry, address := serve(t, "1", timeout)
-	w := &wire{address: address, frozen: make(chan struct{})}
+	w := &wire{t: t, address: address, frozen: make(chan struct{})}
 	a := open(t, connect(t, timeout, w.dial), "a")
 	began := time.Now()
 	now := func() time.Duration { return time.Since(began) }

@@ -48,7 +48,7 @@ func connect(t *testing.T, timeout time.Duration, dial dialFunc) *grpc.ClientCon
 			if err != nil {
 				return nil, err
 			}
-			return LimitSilence(conn, timeout), nil
+			return LimitSilence(conn, timeout, 2*timeout), nil
 		}))
 	if err != nil {
 		t.Fatal(err)

@@ -24,13 +24,18 @@ var ErrSilent = errors.New("peer is silent")
 // counts only as much as was requested; the rest is scheduling delay of a busy machine. A step that
 // took longer than the limit means that this process was stopped (Ctrl-Z, scontrol suspend, a
 // closed laptop). That says nothing about the peer, so that the count starts again.
-func LimitSilence(conn net.Conn, limit time.Duration) net.Conn {
-	return &silenceConn{Conn: conn, limit: limit}
+//
+// After ErrSilent, Close ends only this side's use of conn, and closes conn after linger. If only
+// one direction of the network is interrupted, the peer would otherwise receive the end of the
+// connection, and conclude that this process has ended.
+func LimitSilence(conn net.Conn, limit, linger time.Duration) net.Conn {
+	return &silenceConn{Conn: conn, limit: limit, linger: linger}
 }
 
 type silenceConn struct {
 	net.Conn
 	limit  time.Duration
+	linger time.Duration
 	silent atomic.Bool // it has broken, and the peer's kernel has not said so
 	mute   atomic.Bool // because of ErrSilent
 }
@@ -51,6 +56,14 @@ func (c *silenceConn) Read(b []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+func (c *silenceConn) Close() error {
+	if c.linger <= 0 || !c.mute.Load() {
+		return c.Conn.Close()
+	}
+	time.AfterFunc(c.linger, func() { c.Conn.Close() })
+	return c.SetDeadline(time.Now())
 }
 
 // endedByPeer tells whether the kernel at the other end has ended the connection.
@@ -101,7 +114,8 @@ func (c *silenceConn) read(b []byte) (int, error) {
 	return 0, ErrSilent
 }
 
-// NewListener returns l with [LimitSilence] applied to every connection that it accepts.
+// NewListener returns l with [LimitSilence] applied to every connection that it accepts. Close
+// closes them at once: an agent that has lost the store stops its workers.
 func NewListener(l net.Listener, limit time.Duration) net.Listener {
 	return silenceListener{l, limit}
 }
@@ -116,5 +130,5 @@ func (l silenceListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return LimitSilence(conn, l.limit), nil
+	return LimitSilence(conn, l.limit, 0), nil
 }

@@ -15,7 +15,7 @@ func TestSilentPeer(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		began := time.Now()
-		n, err := LimitSilence(ours, 10*time.Second).Read(make([]byte, 1))
+		n, err := LimitSilence(ours, 10*time.Second, 0).Read(make([]byte, 1))
 		if took := time.Since(began); n != 0 || err != ErrSilent || took != 10*time.Second {
 			t.Errorf("read %d, %v after %v; want ErrSilent after 10s", n, err, took)
 		}
@@ -25,7 +25,7 @@ func TestSilentPeer(t *testing.T) {
 func TestEachByteRestartsTheCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		limited := LimitSilence(ours, 10*time.Second)
+		limited := LimitSilence(ours, 10*time.Second, 0)
 		go func() {
 			defer theirs.Close()
 			tick := time.NewTicker(9 * time.Second)
@@ -49,7 +49,7 @@ func TestClosedConnectionIsNotSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Write([]byte("this is not HTTP, and long enough for the server to see that\n"))
-	limited := LimitSilence(conn, time.Hour)
+	limited := LimitSilence(conn, time.Hour, 0)
 	if _, err := io.ReadAll(limited); errors.Is(err, ErrSilent) {
 		t.Errorf("connection closed by the peer: %v", err)
 	}
@@ -57,6 +57,32 @@ func TestClosedConnectionIsNotSilence(t *testing.T) {
 	if _, err := limited.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("connection closed here: %v, want ErrClosed", err)
 	}
+}
+
+// The other end of a connection whose peer is silent must not receive its end before linger has
+// passed. Until then a Write fails, and a second Close does no harm.
+func TestSilentConnectionLingers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		limited := LimitSilence(ours, 10*time.Second, 4*time.Second)
+		if _, err := limited.Read(make([]byte, 1)); err != ErrSilent {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 2 {
+			if err := limited.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
+		if _, err := limited.Write([]byte("x")); err == nil {
+			t.Error("Write succeeded after Close")
+		}
+		_, err := theirs.Read(make([]byte, 1))
+		if took := time.Since(began); err != io.EOF || took != 4*time.Second {
+			t.Errorf("the peer read %v after %v; want EOF after 4s", err, took)
+		}
+	})
 }
 
 // late is a connection with a silent peer, in a process whose timers fire late.
@@ -98,7 +124,7 @@ func TestSilenceCountsOnlyWhileThisProcessRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				_, err := LimitSilence(&late{by: test.by}, timeout).Read(nil)
+				_, err := LimitSilence(&late{by: test.by}, timeout, 0).Read(nil)
 				if took := time.Since(began); err != ErrSilent || took != test.want {
 					t.Errorf("%v after %v; want ErrSilent after %v", err, took, test.want)
 				}
