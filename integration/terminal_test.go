@@ -168,7 +168,7 @@ func TestTerminalStop(t *testing.T) {
 	term.typeKeys("\x03")
 	term.waitFor("ready> ") // bash does not run the rest of the line
 	term.typeKeys("echo code=$?\n")
-	term.waitFor("code=0")
+	term.waitFor("code=130")
 	for _, w := range workers {
 		w.checkSignals(t, term.dir("job"), "SIGINT")
 	}
