@@ -264,20 +264,20 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // askAgain asks for a renewal that is late, and returns when to do that again. The lease lives for
 // two fifths of its TTL at least, in which the cluster may elect a leader: a member that is asked
-// meanwhile answers up to 1 s later, or not for 7 s if it asks the leader before.
+// meanwhile answers up to 1 s later, or not for 7 s if it asks the leader before. A cluster that
+// needs longer extends the lease then, so that all members are asked again, but less often.
 func (k *keeper) askAgain(ctx context.Context, ttl time.Duration, tries int) time.Duration {
-	switch members := len(k.client.Endpoints()); {
-	case tries == 1:
+	members := len(k.client.Endpoints())
+	if tries == 1 {
 		k.ask(ctx, 1)
-	case tries <= 4:
-		k.stopOldest(len(k.streams) - members)
-		k.ask(ctx, members)
-	default: // it may have expired
-		k.stopOldest(1)
-		k.ask(ctx, 1)
-		return min(time.Duration(tries-3)*ttl/4, ttl)
+		return ttl / 8
 	}
-	return ttl / 8
+	k.stopOldest(len(k.streams) - members)
+	k.ask(ctx, members)
+	if tries <= 4 {
+		return ttl / 8
+	}
+	return min(time.Duration(tries-3)*ttl/4, ttl)
 }
 
 // stopBut closes all streams but one.
