@@ -116,6 +116,10 @@ func (c *cluster) overlap(
 	}
 	if o.cut {
 		c.hosts("heal", strconv.Itoa(hosts[victim]))
+		const line = "waiting up to 4s for ranks " // not --grace
+		if a := j.agents[hosts[victim]]; len(a.linesWith(line)) != 1 {
+			t.Errorf("the agent that is lost printed %q, want %q", a.linesWith("waiting"), line)
+		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "finish"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -195,7 +195,7 @@ func (w *workers) reportSettling() (stop func()) {
 
 // settling says what this agent waits for.
 func (w *workers) settling() Settling {
-	e := Settling{Running: w.ended.running(), Wait: w.local.Config.Grace}
+	e := Settling{Running: w.ended.running(), Wait: w.grace()}
 	isWorker := func(p wrap.Process) bool {
 		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
 	}

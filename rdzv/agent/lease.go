@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -31,6 +32,16 @@ func (w *workers) endLease(cause error) {
 	case v.LostAgent() && v.By == w.self.ID:
 		w.lease.Expire()
 	}
+}
+
+// grace is how long the workers may run on at most when the attempt has ended here: those of an
+// agent that others may consider lost have less time.
+func (w *workers) grace() time.Duration {
+	v, ended := errors.AsType[*rdzv.Verdict](context.Cause(w.session.Context()))
+	if lost := !ended || v.LostAgent() && v.By == w.self.ID; lost && w.world.MayRestart() {
+		return w.world.LostGrace
+	}
+	return w.local.Config.Grace
 }
 
 // leaseOver says that this agent has stopped a worker, although it may not be lost for the others.
