@@ -54,6 +54,9 @@ func (l *Leader) awaitWorkers(id string, silent bool) {
 	if silent {
 		wait += l.config.LostGrace
 	}
+	if silent && l.returnTime > 0 { // its lease was revoked, perhaps long before the end
+		wait += l.leaseTTL
+	}
 	if at := time.Now().Add(wait); at.After(l.clearAt) {
 		l.clearAt = at
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdzv/rdzv/restart"
@@ -105,4 +106,26 @@ func TestLostAgentDoesNotRegisterAgain(t *testing.T) {
 		t.Errorf("the lost agent: %v", err)
 	}
 	p.finish(all[:1], stopped)
+}
+
+// A cluster that revokes the leases of all agents may do so when one of them is disconnected, which
+// therefore takes itself for lost only after its lease would have ended.
+func TestAwaitWorkersWithRevokedLease(t *testing.T) {
+	const ttl, grace = time.Minute, 2 * time.Second
+	for name, c := range map[string]struct{ returnTime, want time.Duration }{
+		"ended":   {0, grace + lostMargin},
+		"revoked": {allReturnTime, ttl + grace + lostMargin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeader(nil, keys{}, LeaderConfig{LostGrace: grace})
+				l.leaseTTL, l.returnTime, l.complete = ttl, c.returnTime, true
+				l.addMember(&memberState{Member: member(0)})
+				l.miss(member(0).ID)
+				if wait := time.Until(l.mayStartAt()); wait != c.want {
+					t.Errorf("the next workers start after %v, want %v", wait, c.want)
+				}
+			})
+		})
+	}
 }
