@@ -3,9 +3,12 @@ package wrap
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/internal/proctest"
 )
 
 // TestGroupOutsidePIDNamespace: in a new pid namespace the process group of the agent may have no
@@ -14,9 +17,11 @@ func TestGroupOutsidePIDNamespace(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can create a pid namespace")
 	}
+	flags := strings.Fields("--pid --fork --mount-proc --kill-child")
+	proctest.NeedUnshare(t, flags...)
 	nothingLeft(t)
 	out, l := lines(t)
-	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", os.Args[0])
+	cmd := exec.Command("unshare", append(flags, os.Args[0])...)
 	cmd.Env = []string{
 		roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "=",
 		"PATH=" + os.Getenv("PATH"),
@@ -36,11 +41,12 @@ func TestGroupOutsidePIDNamespace(t *testing.T) {
 // TestStopInPIDNamespace: a program in a pid namespace does not use up the grace period because the
 // kernel or unshare keeps SIGTERM from it.
 func TestStopInPIDNamespace(t *testing.T) {
-	nothingLeft(t)
 	unshare := "unshare --pid --fork --mount-proc --kill-child "
 	if os.Getuid() != 0 {
 		unshare += "--map-root-user "
 	}
+	proctest.NeedUnshare(t, strings.Fields(unshare)[1:]...)
+	nothingLeft(t)
 	const catches = `sh -c 'trap "echo SIGTERM; exit 3" TERM; echo ready; sleep 1000 & wait'`
 	for _, row := range []struct {
 		name   string
