@@ -14,7 +14,7 @@ import (
 // TestUnprivilegedUser kills the agent or the watchdog of a tree that runs as nobody.
 func TestUnprivilegedUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("the other tests run as an unprivileged user already")
+		t.Skip("only root can become an unprivileged user; the other tests run as one")
 	}
 	nothingLeft(t)
 	nobody := func(cmd *exec.Cmd) {

@@ -23,7 +23,7 @@ import (
 func hungFileSystem(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("mounting a file system needs root")
+		t.Skip("only root can mount a file system")
 	}
 	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
