@@ -66,8 +66,9 @@ test:
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3.
 unit:
 	@scripts/need-go
-	@race=-race cgo=1; command -v $$(go env CC) >/dev/null || { race= cgo=0; \
-		echo "$$(go env CC) not found: running the tests without -race"; }; \
+	@race=-race cgo=1; $$(go env CC) -E -x c -include stdlib.h /dev/null >/dev/null 2>&1 || { \
+		race= cgo=0; \
+		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
 		$$race $$(go list ./... | grep -v '^rdzv/integration')
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
