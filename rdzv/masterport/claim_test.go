@@ -54,7 +54,7 @@ sys.stdin.read()
 // Another user who claims all ports cannot keep a job from getting one, nor make two jobs share
 // one.
 func TestAllPortsAreClaimed(t *testing.T) {
-	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
+	if os.Getenv(insideEnv) == "" {
 		inOwnNetwork(t)
 		return
 	}
@@ -90,10 +90,16 @@ const insideEnv = "MASTERPORT_TEST_INSIDE"
 // from tests of other packages.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
-	proctest.NeedUnshare(t, "--net")
+	flags, attr := []string{"--net"}, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		flags = append(flags, "--user")
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	}
+	proctest.NeedUnshare(t, flags...)
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), insideEnv+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	cmd.Env, cmd.SysProcAttr = append(os.Environ(), insideEnv+"=1"), attr
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
