@@ -12,7 +12,7 @@
 # make scale      thousands of simulated agents on one store: bin/scale.md; then 256 real ones
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
 # make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13, as root, and as a
-#                 user with sudo who has an older Go
+#                 user with sudo who has an older Go; make unit with Docker's capabilities
 # make figures    puts the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
@@ -93,7 +93,7 @@ SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/test
 lint:
 	@scripts/need-go
 	@scripts/install-missing lint
-	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (gofmt -w):" $$files; exit 1; }
+	@files=$$(gofmt -l .) || exit; [ -z "$$files" ] || { echo "not formatted (gofmt -w):" $$files; exit 1; }
 	@! awk 'length > 100 { print FILENAME ":" FNR ": longer than 100 columns" }' \
 		$$(find . -path ./.cache -prune -o -name '*.go' ! -name '*_test.go' -print) | grep .
 	go vet ./...
@@ -181,10 +181,12 @@ attack: bin/rdzv
 # FRESH_DIR=/scratch: where the chroots are unpacked (5 GB), a directory in which only root can write.
 # COMMAND="make demo": less than all.
 test-fresh:
+	@scripts/install-missing fresh
 	scripts/test-fresh bookworm $(COMMAND)
 	scripts/test-fresh -g -u bookworm $(COMMAND)
 	scripts/test-fresh trixie $(COMMAND)
 	scripts/test-fresh -g -u trixie $(COMMAND)
+	scripts/test-fresh -c trixie make unit
 
 clean:
 	rm -rf bin snapshot.pt snapshot.pt.new
