@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,11 @@ import (
 type pipe struct {
 	net.Conn
 	from   netip.AddrPort
-	closed bool
+	closed atomic.Bool
 }
 
 func (p *pipe) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(p.from) }
-func (p *pipe) Close() error         { p.closed = true; return p.Conn.Close() }
+func (p *pipe) Close() error         { p.closed.Store(true); return p.Conn.Close() }
 
 // A pipeListener accepts pipes.
 type pipeListener struct {
@@ -181,7 +182,7 @@ func TestOldestOfTheLargestGroupIsClosed(t *testing.T) {
 	var pipes []*pipe
 	open := func() (list []int) {
 		for i, pipe := range pipes {
-			if !pipe.closed {
+			if !pipe.closed.Load() {
 				list = append(list, i)
 			}
 		}
