@@ -16,6 +16,14 @@ func NeedUnshare(t *testing.T, flags ...string) {
 	}
 }
 
+// NeedProgram skips a test that runs this program, if it is not installed. make test installs all.
+func NeedProgram(t *testing.T, path string) {
+	t.Helper()
+	if _, err := exec.LookPath(path); err != nil {
+		t.Skip(err)
+	}
+}
+
 // Unshare returns unshare(1)'s own message if it cannot create new namespaces.
 func Unshare(flags ...string) error {
 	out, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput()

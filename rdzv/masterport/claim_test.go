@@ -58,6 +58,7 @@ func TestAllPortsAreClaimed(t *testing.T) {
 		inOwnNetwork(t)
 		return
 	}
+	proctest.NeedProgram(t, "/usr/bin/python3")
 	claimed, release := asAnotherUser(t, exec.Command("/usr/bin/python3", "-c", claimAll))
 	readLine(t, claimed)
 	job := exec.Command("/proc/self/exe")

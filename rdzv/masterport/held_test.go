@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/proctest"
 )
 
 // torchStore does with MASTER_PORT what torch's store does.
@@ -178,6 +180,7 @@ func TestHeldPortIsNotInherited(t *testing.T) {
 // serve runs torchStore on the port and returns its output.
 func serve(t *testing.T, port int) ([]byte, error) {
 	t.Helper()
+	proctest.NeedProgram(t, "/usr/bin/python3")
 	args := []string{"-c", torchStore, strconv.Itoa(port)}
 	return exec.CommandContext(t.Context(), "/usr/bin/python3", args...).CombinedOutput()
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdzv/internal/proctest"
 )
 
 const systemPython = "/usr/bin/python3"
@@ -29,6 +31,8 @@ type home struct {
 }
 
 func newHome(t *testing.T) home {
+	t.Helper()
+	proctest.NeedProgram(t, systemPython)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
