@@ -83,6 +83,7 @@ func (c *Console) Event(e agent.Event) {
 			c.Verbose("%s", e.Text)
 		} else {
 			c.Warn("%s", e.Text)
+			c.suggest(agent.Hint(e.Err))
 		}
 	}
 }
