@@ -30,7 +30,7 @@ func (d *dialer) diagnose(ctx context.Context, u string, failure error) Answer {
 	defer cancel()
 	conn, err := connect(ctx, u)
 	if err != nil {
-		return Answer{URL: u, Text: connectionText(err)}
+		return unreachable(u, err)
 	}
 	defer conn.Close()
 	if d.tls != nil {
@@ -53,18 +53,21 @@ func connect(ctx context.Context, u string) (net.Conn, error) {
 	return conn, err
 }
 
-// connectionText says why there is no TCP connection.
-func connectionText(err error) string {
-	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		if dns.IsNotFound {
-			return fmt.Sprintf("%q does not resolve", dns.Name)
-		}
-		return fmt.Sprintf("cannot resolve %q: %s", dns.Name, dns.Err)
+// unreachable says why there is no TCP connection.
+func unreachable(u string, err error) Answer {
+	dns, unresolved := errors.AsType[*net.DNSError](err)
+	errno, refused := errors.AsType[syscall.Errno](err)
+	switch {
+	case unresolved && dns.IsNotFound:
+		return Answer{URL: u, Text: fmt.Sprintf("%q does not resolve", dns.Name)}
+	case unresolved && dns.IsTimeout:
+		return unanswered(u, dns.Name)
+	case unresolved:
+		return Answer{URL: u, Text: fmt.Sprintf("cannot resolve %q: %s", dns.Name, dns.Err)}
+	case refused:
+		return Answer{URL: u, Text: errno.Error()}
 	}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return errno.Error()
-	}
-	return noAnswer
+	return Answer{URL: u, Text: noAnswer}
 }
 
 func timedOut(err error) bool {
@@ -158,7 +161,7 @@ func (d *dialer) identifyPlain(ctx context.Context, u string, failure error) Ans
 	}
 	conn, err := connect(ctx, u)
 	if err != nil {
-		return Answer{URL: u, Text: connectionText(err)}
+		return unreachable(u, err)
 	}
 	defer conn.Close()
 	return identify(u, conn, failure)

@@ -46,7 +46,8 @@ var connectParams = grpc.ConnectParams{
 // keys. Connected is called with each connection that the client makes, and may be nil.
 //
 // As long as members may become available Dial tries again until ctx ends; failed is called with
-// what they answer. If that cannot help, or ctx has ended, the error is an *[UnavailableError].
+// what they answer, also while none of their names has been resolved, and never twice at a time. If
+// that cannot help, or ctx has ended, the error is an *[UnavailableError].
 func (c Cluster) Dial(
 	ctx context.Context, failed func(*UnavailableError), connected func(net.Conn),
 ) (*clientv3.Client, error) {
@@ -58,7 +59,9 @@ func (c Cluster) Dial(
 		Cluster: c, tls: secure, login: newLogin(c.User, c.Password), connected: connected,
 	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		stop := c.watchNames(ctx, lookup, failed)
 		client, answers := d.try(ctx)
+		stop()
 		if client != nil {
 			return client, nil
 		}
