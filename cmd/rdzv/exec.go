@@ -38,6 +38,10 @@ func (a *app) exec(args []string) int {
 		if line := withoutTorchrun(local.Config.Program); line != "" {
 			e.console.Info("hint: torchrun is not needed, rdzv starts the workers: %s", line)
 		}
+		if warning, instead := containerAdvice(local.Config.Program); warning != "" {
+			e.console.Warn("%s", warning)
+			e.console.Hint("start rdzv inside the container: " + instead)
+		}
 		for _, line := range unknownVariables(e.env) {
 			e.console.Info("%s", line)
 		}
