@@ -41,6 +41,9 @@ func byPMI(ctx context.Context, l *locator, _ *plan) (*Meeting, error) {
 	}
 	fd, _ := strconv.Atoi(l.config.Env["PMI_FD"])
 	client, err := pmi.Start(ctx, fd)
+	if client == nil {
+		return nil, err
+	}
 	l.cleanup.add(client.Finalize)
 	if err != nil {
 		return nil, fmt.Errorf("%w (has an MPI program run in this task before?)", err)

@@ -35,9 +35,32 @@ const maxLine = 4096
 
 var errReply = errors.New("malformed PMI-1 reply")
 
+// NotPassedError says that a process has the number of the descriptor, but not the descriptor: what
+// runs it in a container has closed it. Another file of this process may have the number.
+type NotPassedError struct {
+	FD  int
+	Err error
+}
+
+func (e *NotPassedError) Error() string {
+	return fmt.Sprintf("cannot use PMI: descriptor %d (PMI_FD) is not the launcher's socket: %v",
+		e.FD, e.Err)
+}
+
+func (e *NotPassedError) Unwrap() error { return e.Err }
+
+// Hint is what passes the descriptor to a container.
+func (e *NotPassedError) Hint() string {
+	return "podman passes it as 3: mpiexec ... bash -c " +
+		"'exec 3>&$PMI_FD; PMI_FD=3 exec podman run --preserve-fds 1 ...'"
+}
+
 // Start initialises PMI and reads the name of the job's key-value space. The Client is valid for
-// Finalize even if Start fails.
+// Finalize even if Start fails, unless it is nil: with a *[NotPassedError].
 func Start(ctx context.Context, fd int) (*Client, error) {
+	if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return nil, &NotPassedError{fd, err}
+	}
 	p := &Client{fd: fd}
 	const hello = "cmd=init pmi_version=1 pmi_subversion=1"
 	if _, err := p.request(ctx, hello, "response_to_init"); err != nil {

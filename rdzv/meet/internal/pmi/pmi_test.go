@@ -3,6 +3,8 @@ package pmi
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +37,25 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("parse(%q) = %v", line, r)
 		}
 	})
+}
+
+// Nothing is written to a file of this process that has the number of a descriptor which a container
+// was not given.
+func TestNotPassed(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "own"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for name, fd := range map[string]int{"another file": int(file.Fd()), "closed": 1 << 20} {
+		c, err := Start(t.Context(), fd)
+		if _, ok := errors.AsType[*NotPassedError](err); c != nil || !ok {
+			t.Errorf("%s: Start = %v, %v, want a NotPassedError", name, c, err)
+		}
+	}
+	if info, err := file.Stat(); err != nil || info.Size() > 0 {
+		t.Errorf("the file was written to: %v, %v", info, err)
+	}
 }
 
 // Each rank can get after the barrier what another has put before it.
