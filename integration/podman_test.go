@@ -1,0 +1,245 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// Each rank is a container of podman with the launcher's network and variables, and rdzv is its
+// process 1, as docs/start/containers.md advises.
+func TestPodman(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(p *podman, program []string) []string{
+		"no launcher": func(p *podman, program []string) []string {
+			return p.run(nil, rdzvInside([]string{"--nproc-per-node", "2"}, program))
+		},
+		"openmpi": func(p *podman, program []string) []string {
+			return append(mpirunCommand(2), p.run(nil, rdzvInside(nil, program))...)
+		},
+		"hydra": func(p *podman, program []string) []string {
+			pass := `exec 3>&$PMI_FD; PMI_FD=3 exec "$@"`
+			line := p.run([]string{"--preserve-fds", "1"}, rdzvInside(nil, program))
+			return append([]string{"mpiexec.hydra", "-n", "2", "bash", "-c", pass, "bash"}, line...)
+		},
+		"srun": func(p *podman, program []string) []string {
+			line := []string{"on", "1", "srun", "--overcommit", "-n", "2"}
+			return p.ownCluster().slurm(append(line, p.run(nil, rdzvInside(nil, program))...)...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPodman(t, name == "srun")
+			job := p.start(start(p, sh(`echo "rank $RANK of $WORLD_SIZE, pid 1 is $(cat /proc/1/comm)"`))...)
+			job.checkCode(0)
+			for rank := range 2 {
+				job.waitFor(fmt.Sprintf("rank %d of 2, pid 1 is rdzv", rank))
+			}
+			job = p.start(start(p, sh(`[ $RANK = 1 ] && exit 7; exec sleep 1000`))...)
+			job.checkCode(7)
+			job.waitFor("rank 1 of 2 failed first")
+			p.checkNoContainers()
+		})
+	}
+}
+
+// A user who is not root needs no other command line, and no entry in /etc/subuid.
+func TestPodmanRootless(t *testing.T) {
+	t.Parallel()
+	p := newPodman(t, false)
+	p.env = append(p.env, "XDG_RUNTIME_DIR="+p.dir("run"))
+	p.as = asNobody(t, p.place, nil)
+	line := p.run(nil, rdzvInside(nil, sh(`echo "rank $RANK of $WORLD_SIZE"; [ $RANK = 1 ] && exit 7
+		exec sleep 1000`)))
+	job := p.start(slices.Concat(p.as, mpirunCommand(2), line)...)
+	job.checkCode(7)
+	job.waitFor("rank 1 of 2")
+	p.checkNoContainers()
+}
+
+// A podman that is killed leaves its container, but mpirun ends the other one, whose agent gets
+// SIGTERM from its podman: it ends the job, also in the container that was left.
+func TestPodmanKilled(t *testing.T) {
+	t.Parallel()
+	p := newPodman(t, false)
+	line := p.run(nil, rdzvInside(nil, sh("echo rank $RANK runs; exec sleep 1000")))
+	job := p.start(append(mpirunCommand(2), line...)...)
+	job.waitFor("rank 0 runs")
+	job.waitFor("rank 1 runs")
+	kill(p.client("run"))
+	job.checkCode(137)
+	p.checkNoContainers()
+}
+
+// What "podman exec" starts does not end with it, neither by SIGTERM nor by SIGKILL: the agent has
+// a session of its own, and only the container's end is its end.
+func TestPodmanExec(t *testing.T) {
+	t.Parallel()
+	p := newPodman(t, false)
+	container := p.start(p.run([]string{"--name", "node"}, sh("echo up; exec sleep 1000"))...)
+	container.waitFor("up")
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		agent := p.startWith([]string{"RDZV_TAG=true"}, p.podman("exec", "-e", "RDZV_*", "node",
+			"rdzv", "exec", "--", "sh", "-c", "echo $$ runs; exec sleep 1000")...)
+		agent.waitFor("[0 ") // a variable of rdzv's has passed
+		if err := syscall.Kill(p.client("exec"), signal); err != nil {
+			t.Fatal(err)
+		}
+		<-agent.done
+	}
+	if agents := p.inContainers("rdzv"); agents != 2 {
+		t.Errorf("%d agents run, want 2", agents)
+	}
+	p.stop("node")
+	<-container.done
+	p.checkNoContainers()
+}
+
+// The container of a podman that is the worker of an agent ends with the job, although conmon, its
+// parent, has left podman. podman does not learn of it, as the warning says.
+func TestPodmanOutside(t *testing.T) {
+	t.Parallel()
+	p := newPodman(t, false)
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		worker := p.run(nil, sh("trap : TERM; echo up; while :; do sleep 1; done"))
+		job := p.start(rdzvExec([]string{"--grace", "1s"}, worker)...)
+		job.waitFor("up")
+		if p.inContainers("sh") == 0 {
+			t.Error("the worker is not in a container")
+		}
+		job.signal(signal)
+		job.checkCode(128 + int(signal))
+		job.waitFor("podman does not remove the container")
+		if !eventually(waitLimit, func() bool { return p.inContainers("sh") == 0 }) {
+			t.Error("the worker in the container runs on")
+		}
+	}
+	if p.output("ps", "--quiet") == "" {
+		t.Error("podman knows that the containers have ended: the warning is wrong")
+	}
+	p.removeFiles() // of the agent that was killed
+}
+
+func sh(script string) []string { return []string{"sh", "-c", script} }
+
+// rdzvInside is rdzvExec in a container of rootFS.
+func rdzvInside(flags, program []string) []string {
+	return slices.Concat([]string{"rdzv", "exec"}, flags, []string{"--"}, program)
+}
+
+// podman is a place with containers, whose files podman keeps in the place.
+type podman struct {
+	*place
+	rootfs string
+	group  string   // the cgroup of the containers
+	as     []string // runs podman as another user
+}
+
+func newPodman(t *testing.T, slurm bool) *podman {
+	t.Helper()
+	p := &podman{place: newPlace(t)}
+	if slurm {
+		p.place = newSlurm(t)
+	}
+	p.env = append(p.env, "RDZV_TOKEN="+oneToken)
+	p.dir("podman")
+	p.rootfs, p.group = p.rootFS(), "/rdzv-integration-"+p.mark
+	t.Cleanup(p.removeContainers)
+	return p
+}
+
+// podman is a command line of podman. runc works with cgroups of version 1 and of both versions,
+// crun does not.
+func (p *podman) podman(args ...string) []string {
+	dir := p.dir("podman")
+	return append([]string{"podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs",
+		"--root", filepath.Join(dir, "root"), "--runroot", filepath.Join(dir, "run"),
+		"--tmpdir", filepath.Join(dir, "tmp"), "--storage-driver", "vfs",
+		"--events-backend", "none"}, args...)
+}
+
+// run is a command line that runs a program in a container. podman sets limits that only a root with
+// CAP_SYS_RESOURCE may, unless they are given.
+func (p *podman) run(flags, program []string) []string {
+	line := p.podman("run", "--rm", "--network", "host", "--env-host", "-e", "TMPDIR=/tmp",
+		"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
+	if !p.rootless() {
+		line = append(line, "--cgroup-parent", p.group)
+	}
+	return slices.Concat(line, flags, []string{"--rootfs", p.rootfs}, program)
+}
+
+// client is a podman with this command.
+func (p *podman) client(command string) int {
+	p.t.Helper()
+	for _, pid := range p.marked() {
+		if nameOf(pid) == "podman" && slices.Contains(commandLine(pid), command) {
+			return pid
+		}
+	}
+	p.t.Fatalf("podman %s does not run", command)
+	return 0
+}
+
+// inContainers counts the processes of this name in containers, which have their own pids.
+func (p *podman) inContainers(name string) (n int) {
+	own, _ := os.Readlink("/proc/self/ns/pid")
+	for _, pid := range p.marked() {
+		pids, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+		if err == nil && pids != own && nameOf(pid) == name {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *podman) stop(name string) {
+	p.t.Helper()
+	p.start(p.podman("kill", name)...).checkCode(0)
+}
+
+// output runs a command of podman.
+func (p *podman) output(args ...string) string {
+	p.t.Helper()
+	line := slices.Concat(p.as, p.podman(args...))
+	command := exec.Command(line[0], line[1:]...)
+	command.Env = p.env
+	out, err := command.Output()
+	if err != nil {
+		p.t.Errorf("podman %s: %v", args[0], err)
+	}
+	return string(out)
+}
+
+// checkNoContainers waits until no container is left.
+func (p *podman) checkNoContainers() {
+	p.t.Helper()
+	list := func() string { return p.output("ps", "--all", "--quiet") }
+	if !eventually(waitLimit, func() bool { return list() == "" }) {
+		p.t.Errorf("containers are left: %q", list())
+	}
+}
+
+// removeContainers removes the containers of a test that has failed, the process that keeps the
+// namespaces of a user who is not root, and the cgroups.
+func (p *podman) removeContainers() {
+	p.output("rm", "--all", "--force", "--time", "0")
+	if p.rootless() {
+		p.output("system", "migrate")
+		p.must(os.RemoveAll(filepath.Join(p.root, "home/.config/cni")))
+		return
+	}
+	groups, _ := filepath.Glob("/sys/fs/cgroup/*" + p.group)
+	for _, group := range append(groups, "/sys/fs/cgroup"+p.group) {
+		eventually(waitLimit, func() bool {
+			_ = exec.Command("find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
+			_, err := os.Stat(group)
+			return os.IsNotExist(err)
+		})
+	}
+}
+
+func (p *podman) rootless() bool { return os.Geteuid() != 0 || p.as != nil }
