@@ -5,10 +5,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
+
+// podmanRun is what docs/start/containers.md advises. With --env-host the host's PATH would replace
+// the image's (podman 4.3.1).
+var podmanRun = []string{"run", "--rm", "--network", "host", "-e", "RDZV_*", "-e", "SLURM_*",
+	"-e", "OMPI_*", "-e", "PMIX_*", "-e", "PRTE_*", "-e", "PMI_*", "-e", "MPI_*"}
+
+// passPMI lets podman pass the PMI descriptor, with --preserve-fds 1.
+const passPMI = "exec 3>&$PMI_FD; PMI_FD=3 exec"
+
+// The page advises the command lines that these tests run.
+func TestContainersPage(t *testing.T) {
+	text, err := os.ReadFile("../docs/start/containers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\\\n", "")), " ")
+	run := "podman " + strings.Join(podmanRun, " ")
+	run = regexp.MustCompile(`\w+_\*`).ReplaceAllString(run, "'$0'")
+	for _, line := range []string{run, passPMI + " podman run --preserve-fds 1", "ch-run DIR -- rdzv exec"} {
+		if !strings.Contains(page, line) {
+			t.Errorf("the page does not have %q", line)
+		}
+	}
+}
 
 // Each rank is a container of podman with the launcher's network and variables, and rdzv is its
 // process 1, as docs/start/containers.md advises.
@@ -22,9 +48,9 @@ func TestPodman(t *testing.T) {
 			return append(mpirunCommand(2), p.run(nil, rdzvInside(nil, program))...)
 		},
 		"hydra": func(p *podman, program []string) []string {
-			pass := `exec 3>&$PMI_FD; PMI_FD=3 exec "$@"`
 			line := p.run([]string{"--preserve-fds", "1"}, rdzvInside(nil, program))
-			return append([]string{"mpiexec.hydra", "-n", "2", "bash", "-c", pass, "bash"}, line...)
+			bash := []string{"bash", "-c", passPMI + ` "$@"`, "bash"}
+			return slices.Concat([]string{"mpiexec.hydra", "-n", "2"}, bash, line)
 		},
 		"srun": func(p *podman, program []string) []string {
 			line := []string{"on", "1", "srun", "--overcommit", "-n", "2"}
@@ -164,8 +190,8 @@ func (p *podman) podman(args ...string) []string {
 // run is a command line that runs a program in a container. podman sets limits that only a root with
 // CAP_SYS_RESOURCE may, unless they are given.
 func (p *podman) run(flags, program []string) []string {
-	line := p.podman("run", "--rm", "--network", "host", "--env-host", "-e", "TMPDIR=/tmp",
-		"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
+	line := p.podman(slices.Concat(podmanRun, []string{"-e", markName,
+		"--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"})...)
 	if !p.rootless() {
 		line = append(line, "--cgroup-parent", p.group)
 	}
