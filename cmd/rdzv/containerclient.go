@@ -11,10 +11,10 @@ import (
 // wrong. The program of apptainer, singularity, ch-run or enroot is a descendant and has the
 // variables.
 //
-// Source: docker's and nerdctl's containers are children of containerd's shim, as documented. Those
-// of podman are children of conmon, which rdzv adopts and kills, but podman keeps its record of the
-// container (tried with podman 4.3.1). podman-hpc executes podman (podman_hpc.py, call_podman and
-// _shared_run). apptainer 1.4.5 and ch-run 0.31 were tried.
+// Source: a container of docker (tried with 20.10.24) is a child of containerd's shim, as is one of
+// nerdctl, as documented. One of podman is a child of conmon, which rdzv adopts and kills, but
+// podman keeps its record of the container (tried with 4.3.1). podman-hpc executes podman
+// (podman_hpc.py, call_podman and _shared_run). apptainer 1.4.5 and ch-run 0.31 were tried.
 var containerClients = map[string]string{
 	"docker":     outOfReach,
 	"nerdctl":    outOfReach,
