@@ -1,24 +1,44 @@
 package envmap
 
 import (
+	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Detect takes the placement of this process from its environment. With an empty choice it
-// recognises the launcher; otherwise choice names the launcher (see Choices), and variables of
-// other launchers are ignored. An environment without a launcher is a placement too: None, with
-// every number Unknown.
+// Given is what decides a placement besides the environment.
+type Given struct {
+	// Launcher is one of Choices; "" recognises it.
+	Launcher Launcher
+	// Nodes is the number of nodes that the user has given, 0 without one. It counts where the
+	// platform does not set it; 1 says that this process is alone, whatever a platform sets.
+	Nodes int
+	// Host is the name of this host, and Root its file system, of which etc/hosts is read. In a pod
+	// they name rank 0's pod. Both may be omitted.
+	Host string
+	Root fs.FS
+}
+
+// Detect is [DetectGiven] of a choice alone.
+func Detect(env Env, choice Launcher) (Placement, error) {
+	return DetectGiven(env, Given{Launcher: choice})
+}
+
+// DetectGiven takes the placement of this process from its environment. Without a choice it
+// recognises the launcher; otherwise variables of other launchers are ignored. An environment
+// without a launcher is a placement too: None, with every number Unknown. Before a job is made of
+// the placement, see [Placement.CheckComplete].
 //
 // An error is an *Error that names the variables that are missing, malformed or contradictory.
-func Detect(env Env, choice Launcher) (Placement, error) {
-	l, why, err := choose(env, choice)
+func DetectGiven(env Env, given Given) (Placement, error) {
+	choice := given.Launcher
+	l, why, err := choose(env, given)
 	if err != nil {
 		return Placement{}, err
 	}
-	r := l.placement(env)
+	r := l.placement(env, given)
 	r.p.sources["launcher"] = Row{
 		What: "launcher", Value: string(l.name), From: env.shown(r.matched...), Note: why,
 	}
@@ -29,8 +49,8 @@ func Detect(env Env, choice Launcher) (Placement, error) {
 	if r.err == nil {
 		explainBatchScript(r)
 		checkOthers(r, l, choice)
-		if l.name == None && choice == "" {
-			r.p.Unclaimed = unclaimed(env)
+		if choice == "" {
+			r.p.Unclaimed = unclaimed(r, l)
 		}
 	}
 	if r.err != nil {
@@ -51,10 +71,27 @@ type recogniser struct {
 	outer bool
 	// onlyChosen reports that its variables do not identify the launcher.
 	onlyChosen bool
+	// platform reports that it is one of the platforms.
+	platform bool
 }
 
-// order holds the launchers in the order of detection.
-var order = []recogniser{
+// order holds the launchers in the order of detection. What has started this very process comes
+// before the platforms, on whose nodes it may run.
+var order = slices.Concat(launchers, fromPlatforms(), []recogniser{
+	{name: UserSet, match: anyOf("RANK", "WORLD_SIZE"), read: readUserSet, onlyChosen: true},
+	{name: None, match: anyOf(), read: func(*reader) {}, outer: true},
+})
+
+func fromPlatforms() (list []recogniser) {
+	for _, pl := range platforms {
+		list = append(list, recogniser{
+			name: pl.launcher, match: pl.match, read: pl.read, outer: true, platform: true,
+		})
+	}
+	return list
+}
+
+var launchers = []recogniser{
 	{name: OpenMPI4, match: matchOpenMPI4, read: readOpenMPI4},
 	{name: OpenMPI5, match: matchOpenMPI5, read: readOpenMPI5},
 	{name: MVAPICH2, match: anyOf("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
@@ -68,10 +105,6 @@ var order = []recogniser{
 	{name: Hydra, match: matchHydra, read: readHydra},
 	{name: Slurm, match: matchSlurm, read: readSlurm, outer: true},
 	{name: Torchrun, match: matchTorchrun, read: readTorchrun},
-	{name: Kubeflow, match: matchKubeflow, read: readKubeflow, outer: true},
-	{name: Kubernetes, match: anyOf("JOB_COMPLETION_INDEX"), read: readKubernetes, outer: true},
-	{name: UserSet, match: anyOf("RANK", "WORLD_SIZE"), read: readUserSet, onlyChosen: true},
-	{name: None, match: anyOf(), read: func(*reader) {}, outer: true},
 }
 
 // anyOf recognises a launcher by any of these variables.
@@ -80,21 +113,24 @@ func anyOf(names ...string) func(Env) []string {
 }
 
 // placement takes the placement that the launcher's variables describe.
-func (l recogniser) placement(env Env) *reader {
+func (l recogniser) placement(env Env, given Given) *reader {
 	r := newReader(env, l.name, l.match(env))
+	r.given = given
 	l.read(r)
 	return r
 }
 
 // choose returns the chosen launcher, or the first whose variables are set.
-func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
+func choose(env Env, given Given) (l recogniser, why string, err error) {
+	choice := given.Launcher
 	if choice == "" {
 		for _, l := range order {
-			if !l.onlyChosen && len(l.match(env)) > 0 {
+			alone := l.platform && given.Nodes == 1
+			if !l.onlyChosen && !alone && len(l.match(env)) > 0 {
 				return l, "", nil
 			}
 		}
-		return recogniserOf(None), "no launcher variables are set", nil
+		return recognisersOf(None)[0], "no launcher variables are used", nil
 	}
 	if !slices.Contains(Choices(), string(choice)) {
 		return recogniser{}, "",
@@ -105,17 +141,25 @@ func choose(env Env, choice Launcher) (l recogniser, why string, err error) {
 	if !several {
 		names = []Launcher{choice}
 	}
-	for _, name := range names {
-		if l := recogniserOf(name); len(l.match(env)) > 0 {
+	for _, l := range recognisersOf(names...) {
+		if len(l.match(env)) > 0 {
 			return l, "selected by --launcher", nil
 		}
 	}
-	return recogniserOf(names[0]), "selected by --launcher", nil
+	return recognisersOf(names[0])[0], "selected by --launcher", nil
 }
 
-// recogniserOf returns the recogniser of a launcher. Every Launcher constant has one.
-func recogniserOf(name Launcher) recogniser {
-	return order[slices.IndexFunc(order, func(l recogniser) bool { return l.name == name })]
+// recognisersOf returns the recognisers of launchers. Every Launcher constant has one; Kubeflow has
+// two.
+func recognisersOf(names ...Launcher) (list []recogniser) {
+	for _, name := range names {
+		for _, l := range order {
+			if l.name == name {
+				list = append(list, l)
+			}
+		}
+	}
+	return list
 }
 
 // Choices returns the values that Detect accepts as a choice besides "".
@@ -124,7 +168,7 @@ func Choices() []string {
 	for _, l := range order {
 		names = append(names, string(l.name))
 	}
-	return names
+	return slices.Compact(names)
 }
 
 // checkOthers looks at other launchers whose variables are also set. A launcher in whose allocation
@@ -137,12 +181,14 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		if l.name == chosen.name || len(matched) == 0 || sameFamily(l.name, chosen.name) {
 			continue
 		}
-		other, theirs := string(l.name), l.placement(r.env)
+		other, theirs := string(l.name), l.placement(r.env, r.given)
 		agree := theirs.err == nil && theirs.p.Rank == r.p.Rank && theirs.p.Size == r.p.Size
 		why := name + " takes precedence"
 		switch {
 		case choice != "":
 			why = "not selected by --launcher " + string(choice)
+		case l.platform && chosen.name == None:
+			why = "--nodes 1 makes this process a job of its own"
 		case l.onlyChosen: // rdzv exec replaces them, so they need not agree
 			why = "no launcher is recognised by them; rdzv exec replaces them"
 		case l.outer && !chosen.outer:

@@ -20,8 +20,15 @@ const (
 	IntelMPI   Launcher = "intelmpi"   // mpiexec of Intel MPI, a variant of Hydra
 	Slurm      Launcher = "slurm"      // srun
 	Torchrun   Launcher = "torchrun"   // torchrun
-	Kubeflow   Launcher = "kubeflow"   // PyTorchJob (RANK of the pod), TrainJob (PET_*)
-	Kubernetes Launcher = "kubernetes" // an Indexed Job
+	Kubeflow   Launcher = "kubeflow"   // TrainJob (PET_*), PyTorchJob and Volcano's plugin pytorch
+	LWS        Launcher = "lws"        // LeaderWorkerSet of Kubernetes
+	Volcano    Launcher = "volcano"    // Volcano's plugins env and svc
+	SkyPilot   Launcher = "skypilot"   // SkyPilot
+	Dstack     Launcher = "dstack"     // dstack
+	Beaker     Launcher = "beaker"     // Beaker
+	RunPod     Launcher = "runpod"     // a cluster of RunPod
+	JobSet     Launcher = "jobset"     // JobSet of Kubernetes, with its annotations as variables
+	Kubernetes Launcher = "kubernetes" // an Indexed Job, which may be that of a JobSet
 	UserSet    Launcher = "env"        // RANK and WORLD_SIZE as the user says; only if chosen
 	None       Launcher = "none"       // no launcher
 )
@@ -29,11 +36,7 @@ const (
 // Reports tells whether the output of the tasks has messages of the launcher about those that it
 // could not start. Where each task is started by itself, nothing reports that to the others.
 func (l Launcher) Reports() bool {
-	switch l {
-	case Kubeflow, Kubernetes, UserSet, None:
-		return false
-	}
-	return true
+	return l != UserSet && l != None && !isPlatform(l)
 }
 
 // aliases are names that Detect accepts as a choice of one of several launchers.
@@ -46,4 +49,6 @@ var aliases = map[Launcher][]Launcher{
 }
 
 // sharing are launchers, besides those of aliases, that read the same variables.
-var sharing = [][]Launcher{{UserSet, Torchrun}, {UserSet, Kubeflow}}
+var sharing = [][]Launcher{
+	{UserSet, Torchrun}, {UserSet, Kubeflow}, {UserSet, RunPod}, {JobSet, Kubernetes},
+}

@@ -6,7 +6,11 @@ import "slices"
 // a launcher starts one task per node and the agent several workers, the world is larger. A number
 // that the launcher does not set is Unknown.
 type Placement struct {
-	Launcher  Launcher
+	Launcher Launcher
+	// Platform is the name of the platform that has started one process per node ("LeaderWorkerSet",
+	// "Indexed Job", ...; see the table in platforms.go); "" under other launchers and without one.
+	// Its Launcher is one of Kubeflow to Kubernetes. "JobSet" may be a guess from the host name.
+	Platform  string
 	Rank      int // 0 to Size-1
 	Size      int // tasks of the run
 	LocalRank int // 0 to LocalSize-1, among the tasks of this node
@@ -21,14 +25,15 @@ type Placement struct {
 	// PerNode is the number of workers per task that the launcher requests, in the form that
 	// ProcsPerNode reads; "" if it requests none.
 	PerNode string
-	// Master is the name or address of rank 0's host, if it is set (Kubeflow, torchrun, the user).
+	// Master is the name or address of rank 0's host, if it is known (platforms, torchrun, the user).
 	Master string
-	// Unclaimed is "RANK=0 and WORLD_SIZE=2 are set" if they seem to be those of a job although no
-	// launcher was recognised or chosen. Otherwise it is "".
+	// Unclaimed is "RANK=0 and WORLD_SIZE=2 are set" if variables say that this process is one of
+	// several and this placement, which nobody has chosen, does not use them. Otherwise it is "".
 	Unclaimed string
 	// Advice holds sentences about this placement for the user.
 	Advice []string
 
+	noCount string         // what to do if the platform does not set the number of nodes
 	sources map[string]Row // of the launcher and of each number that was found
 	others  []Row          // the job, and ignored variables
 }

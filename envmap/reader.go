@@ -9,7 +9,9 @@ const MaxTasks = 1 << 24
 // first error it takes nothing more.
 type reader struct {
 	env     Env
+	given   Given
 	matched []string // the variables by which the launcher was recognised
+	hint    string   // what to do if a required number is missing; "" is hintLauncher
 	p       Placement
 	err     *Error
 }
@@ -46,7 +48,9 @@ func (r *reader) require(what string, names ...string) {
 	} else {
 		text += names[0] + " is not set"
 	}
-	r.err = &Error{Text: text, Hint: hintLauncher}
+	if r.err = (&Error{Text: text, Hint: hintLauncher}); r.hint != "" {
+		r.err.Hint = r.hint
+	}
 }
 
 // takeWorld takes the four numbers whose variables differ in the prefix only.

@@ -105,7 +105,7 @@ func (w *worker) identity(id Identity, device device) {
 		identity = append(identity, KV{"TORCHELASTIC_ERROR_FILE", id.ErrorFile})
 	}
 	w.put(identity...)
-	if slices.Contains([]Launcher{Torchrun, Kubeflow, UserSet}, id.Launcher) {
+	if slices.Contains([]Launcher{Torchrun, Kubeflow, RunPod, UserSet}, id.Launcher) {
 		isRank := func(kv KV) bool { return !strings.HasPrefix(kv.Name, "MASTER_") }
 		identity = slices.DeleteFunc(identity, isRank)
 	}

@@ -24,19 +24,6 @@ func readUserSet(r *reader) {
 	r.p.Master = r.env["MASTER_ADDR"]
 }
 
-// unclaimed is Placement.Unclaimed if there is no launcher. What rdzv env has printed is nobody's
-// job: it sets RDZV_DETECTED too.
-func unclaimed(env Env) string {
-	size, err := parseNumber("WORLD_SIZE", env["WORLD_SIZE"])
-	if err != nil || size < 2 || env.has("RDZV_DETECTED") {
-		return ""
-	}
-	if !env.has("RANK") {
-		return env.shown("WORLD_SIZE") + " is set"
-	}
-	return env.shown("RANK") + " and " + env.shown("WORLD_SIZE") + " are set"
-}
-
 // Inside reports whether this process runs in a worker of rdzv (RDZV_RUN_ID is set), and which
 // worker that is. There only the variables that rdzv set count: the launcher's variables may have
 // been removed, or belong to another task.

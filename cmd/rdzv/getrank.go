@@ -10,6 +10,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/early"
 	"rdzv/envmap"
+	"rdzv/rdzv/agent"
 )
 
 const getRankHelp = `Usage: rdzv get-rank [flags]
@@ -91,14 +92,17 @@ func requested(f *pflag.FlagSet) (early.Number, error) {
 
 // unknown is why there is no number, with a hint.
 func unknown(what early.Number, env envmap.Env, launcher envmap.Launcher) error {
-	p, err := envmap.Detect(env, launcher)
+	p, err := early.Detect(env, launcher)
 	if err != nil {
 		return err
+	}
+	if p.Launcher != envmap.None && p.CheckComplete() != nil {
+		return p.CheckComplete()
 	}
 	if p.Launcher == envmap.None {
 		err := fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name)
 		if p.Unclaimed != "" {
-			return hinted{err, p.Unclaimed + ": --launcher env uses them"}
+			return hinted{err, p.Unclaimed + ": " + agent.Hint(p.CheckComplete())}
 		}
 		alone := 0
 		if strings.HasPrefix(what.Name, "number") {

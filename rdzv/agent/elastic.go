@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 
 	"rdzv/envmap"
@@ -18,6 +19,8 @@ func (l *Local) checkNodeRange() error {
 	switch {
 	case !l.elastic():
 		return nil
+	case p.Platform != "":
+		return l.fixedNodes("use "+flag, flag)
 	case p.Launcher != envmap.None && !l.keepsSpares():
 		return hinted{
 			fmt.Errorf("cannot use %s: %s ends the job when it loses a node", flag, p.Launcher),
@@ -41,6 +44,17 @@ func (l *Local) checkNodeRange() error {
 		}
 	}
 	return nil
+}
+
+// fixedNodes is the error about flags for more nodes, or fewer, than a platform has numbered: the
+// number of a node is its rank, and only the same node, started again, may have it.
+func (l *Local) fixedNodes(do, flags string) error {
+	p := l.Placement
+	return hinted{
+		fmt.Errorf("cannot %s: %s gives each node its rank (%s)", do, p.Platform, p.Launcher),
+		"to do without these ranks: rdzv exec --launcher none " + flags + " --store " +
+			cmp.Or(p.Master, "HOST"),
+	}
 }
 
 // lateHint is what to try about an agent that did not find enough others.

@@ -49,8 +49,9 @@ type FlagIgnored struct {
 type Unprotected struct{}
 
 // Searching says that this agent has not found the store yet, and what it has tried. It is reported
-// less and less often, see Config.ReportEvery, and without a launcher also after 1 s if the user
-// has named the store. Under a launcher only one agent of each node reports it.
+// less and less often, see Config.ReportEvery; without a launcher first after 1 s if the user
+// has named the store, on a platform after 10 s, because names of its nodes appear with the nodes.
+// Under a launcher only one agent of each node reports it.
 type Searching struct {
 	meet.Searching
 }

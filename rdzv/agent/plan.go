@@ -68,7 +68,8 @@ func Plan(c Config) (*Local, error) {
 	}
 	l.shown, _ = output.ParseRanks(c.Show) // check has done it before
 	var err error
-	if l.Placement, err = envmap.Detect(l.env, c.Launcher); err != nil {
+	given := envmap.Given{Launcher: c.Launcher, Nodes: c.Nodes, Host: host.Name(), Root: c.Root}
+	if l.Placement, err = envmap.DetectGiven(l.env, given); err != nil {
 		return nil, err
 	}
 	l.CPUs = envmap.ReadCPUs(c.Root)
@@ -114,12 +115,10 @@ func (e *InsideWorkerError) Error() string {
 // countAgents determines how many agents the job has.
 func (l *Local) countAgents() error {
 	p := l.Placement
+	if err := p.CheckComplete(); err != nil {
+		return err
+	}
 	switch {
-	case p.Unclaimed != "" && l.Config.Nodes == 0:
-		return hinted{
-			fmt.Errorf("cannot determine the launcher: %s but no launcher was recognised", p.Unclaimed),
-			"unset them, or use them with --launcher env, or ignore them with --launcher none",
-		}
 	case p.Launcher == envmap.None:
 		l.Agents = max(l.Config.Nodes, 1) + l.Config.Spares
 		return cmp.Or(l.checkSpares(), l.checkNodeRange(), l.takeNodeRank())

@@ -129,6 +129,9 @@ const laterReports = 5 * time.Minute
 // earlyReport is how soon an agent reports that the address of the store may be wrong.
 const earlyReport = time.Second
 
+// lateReport is how soon it does so on a platform, where names of nodes appear with the nodes.
+const lateReport = 10 * time.Second
+
 // nextReport returns the time of the next report after the one at last, both since the agent began
 // to wait; last is 0 before the first report.
 func (c *Config) nextReport(last time.Duration) time.Duration {
@@ -146,24 +149,31 @@ func (c *Config) nextReport(last time.Duration) time.Duration {
 }
 
 // nextSearchReport returns nextReport for a search of this agent. Without a launcher the first
-// report about an address that the user has given comes early, because it may be wrong. Under a
-// launcher the first agent of each node reports, and rank 1: the first one may be the agent that is
-// missing.
+// report about an address that the user has given comes early, because it may be wrong; on a
+// platform late. Under a launcher the first agent of each node reports, and rank 1: the first one
+// may be the agent that is missing.
 func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
 	c, p := &l.Config, l.Placement
 	named := c.Store != "" || c.Join != "" || c.Etcd.Given()
 	switch {
+	case envmap.PlatformOf(l.env) != "":
+		return c.firstReport(lateReport)
 	case p.Launcher == envmap.None && named:
-		return func(last time.Duration) time.Duration {
-			if last == 0 {
-				return earlyReport
-			}
-			return c.nextReport(last)
-		}
+		return c.firstReport(earlyReport)
 	case p.LocalRank > 0 && p.Rank != 1:
 		return nil
 	}
 	return c.nextReport
+}
+
+// firstReport returns nextReport with another time of the first report.
+func (c *Config) firstReport(at time.Duration) func(last time.Duration) time.Duration {
+	return func(last time.Duration) time.Duration {
+		if last == 0 {
+			return at
+		}
+		return c.nextReport(last)
+	}
 }
 
 // reportEtcd returns what reports why the cluster cannot be used, as often as a search.

@@ -18,6 +18,8 @@ func (l *Local) checkSpares() error {
 			errors.New("cannot keep spares: the number of nodes is not given"),
 			fmt.Sprintf("give --nodes N, and start the command on %d more", n),
 		}
+	case p.Platform != "":
+		return l.fixedNodes("keep spares", fmt.Sprintf("--nodes %d --spares %d", max(l.Agents-n, 1), n))
 	case p.Launcher != envmap.None && !l.keepsSpares():
 		return hinted{
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),

@@ -68,10 +68,17 @@ func localSize(p envmap.Placement) int { return p.LocalSize }
 func (n Number) Of(env envmap.Env, launcher envmap.Launcher) (int, error) {
 	p, inside, err := envmap.Inside(env)
 	if !inside || launcher != "" {
-		p, err = envmap.Detect(env, launcher)
+		p, err = Detect(env, launcher)
 	}
-	if err != nil {
+	if err != nil || p.Unclaimed != "" {
 		return envmap.Unknown, err
 	}
 	return n.in(p), nil
+}
+
+// Detect takes the placement with the number of nodes that RDZV_NODES gives. RDZV_NODES=MIN:MAX
+// gives none: ranks are then not those of the launcher.
+func Detect(env envmap.Env, launcher envmap.Launcher) (envmap.Placement, error) {
+	nodes, _ := strconv.Atoi(env["RDZV_NODES"])
+	return envmap.DetectGiven(env, envmap.Given{Launcher: launcher, Nodes: nodes})
 }

@@ -1,0 +1,162 @@
+package envmap
+
+import (
+	"slices"
+	"strings"
+)
+
+// A platform starts one process per node, in which rdzv exec is the agent, and tells it by variables
+// which node of how many it is on.
+type platform struct {
+	launcher Launcher
+	name     string         // for people
+	only     func(Env) bool // what else identifies it; nil if its variables do
+	index    []string       // node rank; the first that is set
+	count    string         // nodes; "" if the platform does not set it
+	ranged   bool           // the count may be torchrun's MIN:MAX
+	master   []string       // rank 0's node; of a list its first entry
+	pod      string         // how this pod's host name ends, # being the index: names rank 0's pod
+	workers  string         // workers per node; 0 if it has no GPUs
+	find     func(*reader, *platform)
+	noCount  string // what to do about an index without a count
+	noIndex  string // what to do about a count without an index
+}
+
+// platforms are in the order of detection: a TrainJob's pods are those of a JobSet, and a JobSet's
+// those of an Indexed Job, which therefore come last; Volcano's plugin pytorch comes with its plugin
+// svc. All is documented, none measured. The source is beside each row.
+var platforms = []platform{
+	// kubeflow/trainer 8c0f5059: pkg/runtime/framework/plugins/torch/torch.go, pkg/constants. The
+	// workers are a number or auto. PyTorchJob sets the same variables beside its own, MASTER_ADDR
+	// among them (kubeflow/training-operator: pkg/controller.v1/pytorch/envvar.go).
+	{launcher: Kubeflow, name: "Kubeflow TrainJob", index: []string{"PET_NODE_RANK"},
+		count: "PET_NNODES", ranged: true, master: []string{"PET_MASTER_ADDR", "MASTER_ADDR"},
+		workers: "PET_NPROC_PER_NODE"},
+	// PyTorchJob: as above. Rank 0's pod has MASTER_ADDR=localhost. Volcano's plugin pytorch sets
+	// the same: volcano-sh/volcano ed72c7c8, job/plugins/distributed-framework/pytorch/pytorch.go.
+	{launcher: Kubeflow, name: "PyTorchJob", only: rankIsPod, index: []string{"RANK"},
+		count: "WORLD_SIZE", master: []string{"MASTER_ADDR"}},
+	// kubernetes-sigs/lws 060ab4da: pkg/utils/pod/pod_utils.go, AddLWSVariables. The index since 0.6.
+	{launcher: LWS, name: "LeaderWorkerSet", index: []string{"LWS_WORKER_INDEX"},
+		count: "LWS_GROUP_SIZE", master: []string{"LWS_LEADER_ADDRESS"},
+		noIndex: "LeaderWorkerSet sets it since 0.6; before that set it by the downward API from " +
+			"metadata.labels['leaderworkerset.sigs.k8s.io/worker-index']"},
+	// volcano-sh/volcano ed72c7c8: job/plugins/env/env.go sets the index within the pod's task,
+	// job/plugins/svc/svc.go for each task NAME of the job VC_NAME_NUM and VC_NAME_HOSTS, unless
+	// --inject-hosts-env=false, and the host name JOB-NAME-INDEX.
+	{launcher: Volcano, name: "Volcano job", index: []string{"VC_TASK_INDEX"}, find: findVolcanoTask,
+		pod: "-#"},
+	// skypilot-org/skypilot: docs/source/running-jobs/environment-variables.rst, sky/backends/
+	// task_codegen.py. On Slurm the task is also a task of a step (sky/skylet/executor/slurm.py).
+	{launcher: SkyPilot, name: "SkyPilot", index: []string{"SKYPILOT_NODE_RANK"},
+		count: "SKYPILOT_NUM_NODES", master: []string{"SKYPILOT_NODE_IPS"},
+		workers: "SKYPILOT_NUM_GPUS_PER_NODE"},
+	// dstackai/dstack 511c318c: runner/internal/runner/executor/executor.go, execJob.
+	{launcher: Dstack, name: "dstack", index: []string{"DSTACK_NODE_RANK"},
+		count: "DSTACK_NODES_NUM", master: []string{"DSTACK_MASTER_NODE_IP"},
+		workers: "DSTACK_GPUS_PER_NODE"},
+	// allenai/beaker-gantry: gantry/commands/run.py (the leader is the first replica, and named with
+	// --leader-selection only), gantry/entrypoint.sh. The server's source is not public.
+	{launcher: Beaker, name: "Beaker", index: []string{"BEAKER_REPLICA_RANK"},
+		count: "BEAKER_REPLICA_COUNT", master: []string{"BEAKER_LEADER_REPLICA_HOSTNAME"},
+		workers: "BEAKER_ASSIGNED_GPU_COUNT"},
+	// docs.runpod.io/instant-clusters/configuration. WORLD_SIZE counts GPUs, and there is no RANK.
+	// RUNPOD_POD_ID and others: docs.runpod.io/pods/templates/environment-variables.
+	{launcher: RunPod, name: "RunPod cluster", only: onRunPod, index: []string{"NODE_RANK"},
+		count: "NUM_NODES", master: []string{"PRIMARY_ADDR", "MASTER_ADDR"}, workers: "NUM_TRAINERS"},
+	// kubernetes-sigs/jobset 08dfbdfd: api/jobset/v1alpha2/jobset_types.go. JobSet sets no variables:
+	// these are for its annotations job-global-index and coordinator, by the downward API.
+	{launcher: JobSet, name: "JobSet", only: anyJobSet,
+		index:  []string{"JOBSET_JOB_GLOBAL_INDEX", "JOB_COMPLETION_INDEX"},
+		master: []string{"JOBSET_COORDINATOR"}, find: findJobSetPod,
+		noCount: `in the pod template: {name: RDZV_NODES, value: "N"}, N being the number of pods`},
+	// kubernetes.io: concepts/workloads/controllers/job (Indexed), and tasks/job/
+	// job-with-pod-to-pod-communication: the host name is JOB-INDEX.
+	{launcher: Kubernetes, name: "Indexed Job", index: []string{"JOB_COMPLETION_INDEX"}, pod: "-#",
+		noCount: `in the pod template: {name: RDZV_NODES, value: "N"}, N being the Job's completions`},
+}
+
+// match returns the variables by which the platform is recognised. A count of 1 without an index
+// says nothing: a process of its own needs none.
+func (pl platform) match(env Env) []string {
+	if pl.only != nil && !pl.only(env) {
+		return nil
+	}
+	several := false
+	if pl.find != nil {
+		r := newReader(env, pl.launcher, nil)
+		pl.find(r, &pl)
+		several = r.err != nil
+	}
+	names := pl.index
+	if env[pl.count] != "1" || several {
+		names = append(names[:len(names):len(names)], pl.count)
+	}
+	return env.setOf(names...)
+}
+
+// read takes the placement of a node.
+func (pl platform) read(r *reader) {
+	r.p.Platform = pl.name
+	if pl.find != nil {
+		pl.find(r, &pl)
+	}
+	pl.readCount(r)
+	if r.hint = pl.noIndex; r.hint == "" {
+		r.hint = "set " + pl.index[0] + " on each node; --nodes 1 makes this process a job of its own"
+	}
+	r.require("rank", pl.index...)
+	if list := strings.FieldsFunc(r.env[r.env.first(pl.master...)], isListSeparator); len(list) > 0 {
+		r.p.Master = list[0]
+	}
+	if workers := r.env[pl.workers]; workers != "0" {
+		r.p.PerNode = workers
+	}
+	pl.inferNode(&r.p)
+	if r.p.Master == "" && pl.pod != "" {
+		readFirstPod(r, pl.pod)
+	}
+}
+
+func isListSeparator(c rune) bool { return c == ',' || c <= ' ' }
+
+// readCount takes the number of nodes. What the platform sets counts, and --nodes otherwise.
+func (pl platform) readCount(r *reader) {
+	n := r.given.Nodes
+	switch {
+	case r.env.has(pl.count) && pl.ranged:
+		readNodeRange(r)
+	case r.env.has(pl.count):
+		r.require("size", pl.count)
+	case n > 0:
+		r.p.set("size", n, "--nodes "+itoa(n))
+	default:
+		r.setUnknown("size", pl.name+" does not set it: give --nodes N")
+		r.p.noCount = pl.noCount
+	}
+}
+
+// inferNode sets what follows from one process per node.
+func (pl platform) inferNode(p *Placement) {
+	why := "one process per node of " + pl.name
+	p.infer("local rank", 0, why)
+	p.infer("local size", 1, why)
+	p.infer("node rank", p.Rank, why)
+	p.infer("nodes", p.Size, why)
+}
+
+// isPlatform tells whether a launcher is one of the platforms.
+func isPlatform(l Launcher) bool {
+	return slices.ContainsFunc(platforms, func(pl platform) bool { return pl.launcher == l })
+}
+
+// PlatformOf returns the name of the platform on one of whose nodes this process runs, whether or
+// not its placement is taken from the platform (see Placement.Platform); "" if there is none.
+func PlatformOf(env Env) string {
+	for _, pl := range platforms {
+		if len(pl.match(env)) > 0 {
+			return pl.name
+		}
+	}
+	return ""
+}
