@@ -73,6 +73,8 @@ type recogniser struct {
 	onlyChosen bool
 	// platform reports that it is one of the platforms.
 	platform bool
+	// set returns its variables, which identify it only if it is chosen; nil if match does.
+	set func(Env) []string
 }
 
 // order holds the launchers in the order of detection. What has started this very process comes
@@ -85,7 +87,7 @@ var order = slices.Concat(launchers, fromPlatforms(), []recogniser{
 func fromPlatforms() (list []recogniser) {
 	for _, pl := range platforms {
 		list = append(list, recogniser{
-			name: pl.launcher, match: pl.match, read: pl.read, outer: true, platform: true,
+			name: pl.launcher, match: pl.match, read: pl.read, set: pl.set, outer: true, platform: true,
 		})
 	}
 	return list
@@ -141,12 +143,19 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 	if !several {
 		names = []Launcher{choice}
 	}
-	for _, l := range recognisersOf(names...) {
+	const selected = "selected by --launcher"
+	list := recognisersOf(names...)
+	for _, l := range list {
 		if len(l.match(env)) > 0 {
-			return l, "selected by --launcher", nil
+			return l, selected, nil
 		}
 	}
-	return recognisersOf(names[0])[0], "selected by --launcher", nil
+	for _, l := range list {
+		if l.set != nil && len(l.set(env)) > 0 {
+			return l, selected, nil
+		}
+	}
+	return list[0], selected, nil
 }
 
 // recognisersOf returns the recognisers of launchers. Every Launcher constant has one; Kubeflow has

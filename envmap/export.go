@@ -94,7 +94,7 @@ func unexportable(name string) string {
 		return "variables of rdzv are not passed to workers"
 	case slices.Contains(identityVariables, name), hasPrefix("TORCHELASTIC_"):
 		return "each worker has its own"
-	case isTaskVariable(name), slices.ContainsFunc(launcherPrefixes, hasPrefix):
+	case isTaskVariable(name), slices.ContainsFunc(launcherPrefixes, hasPrefix), isNodeIndex(name):
 		return "it is a variable of the launcher"
 	}
 	return ""
@@ -114,12 +114,19 @@ var launcherPrefixes = []string{
 // ofOneNode tells whether a variable is exported only if it is named in full: it usually describes
 // one node, or changes which program and libraries run.
 func ofOneNode(name string) bool {
-	return strings.HasPrefix(name, "LD_") || slices.Contains(nodeVariables, name) ||
+	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	return slices.ContainsFunc(nodePrefixes, hasPrefix) || slices.Contains(nodeVariables, name) ||
 		slices.Contains(deviceVariables(), name)
+}
+
+// nodePrefixes are, besides LD_, those of variables that platforms set on each node.
+var nodePrefixes = []string{
+	"LD_", "LWS_", "VC_", "VK_", "SKYPILOT_", "DSTACK_", "BEAKER_", "RUNPOD_", "JOBSET_",
 }
 
 var nodeVariables = []string{
 	"PATH", "HOME", "HOSTNAME", "PWD", "OLDPWD", "TMPDIR", "XDG_RUNTIME_DIR", "GPU_DEVICE_ORDINAL",
+	"NODE_ADDR", // of RunPod
 }
 
 // fileVariables determine which program runs and which modules python finds.

@@ -82,6 +82,10 @@ func (pl platform) match(env Env) []string {
 	if pl.only != nil && !pl.only(env) {
 		return nil
 	}
+	return pl.set(env)
+}
+
+func (pl platform) set(env Env) []string {
 	several := false
 	if pl.find != nil {
 		r := newReader(env, pl.launcher, nil)
@@ -159,4 +163,11 @@ func PlatformOf(env Env) string {
 		}
 	}
 	return ""
+}
+
+// isNodeIndex tells whether a variable is that by which a platform numbers its nodes.
+func isNodeIndex(name string) bool {
+	return slices.ContainsFunc(platforms, func(pl platform) bool {
+		return slices.Contains(pl.index, name)
+	})
 }

@@ -161,6 +161,12 @@ func TestEveryRecordingIsUsed(t *testing.T) {
 	for _, name := range otherRecordings {
 		delete(ranks, name)
 	}
+	for _, c := range platformCases {
+		if ranks["platform-"+c.name] != c.nodes {
+			t.Errorf("%s has %d files, want %d", c.name, ranks["platform-"+c.name], c.nodes)
+		}
+		delete(ranks, "platform-"+c.name)
+	}
 	if len(ranks) > 0 {
 		t.Errorf("recordings without a test: %v", ranks)
 	}
