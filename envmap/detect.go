@@ -132,7 +132,7 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 				return l, "", nil
 			}
 		}
-		return recognisersOf(None)[0], "no launcher variables are used", nil
+		return recognisersOf(None)[0], "no launcher variables are set", nil
 	}
 	if !slices.Contains(Choices(), string(choice)) {
 		return recogniser{}, "",

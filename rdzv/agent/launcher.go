@@ -84,6 +84,17 @@ func (l *Local) startedBy(proc fs.FS) string {
 	return ""
 }
 
+// masterHint is what to do if the name of rank 0's node does not resolve; "" if nothing is known to
+// help. Pods have names only with a headless service.
+func (l *Local) masterHint() string {
+	switch l.Placement.Launcher {
+	case envmap.Kubernetes, envmap.JobSet, envmap.Volcano, envmap.LWS, envmap.Kubeflow:
+		return "pods find each other by name if they have a subdomain, and there is a headless " +
+			"Service of that name, with publishNotReadyAddresses"
+	}
+	return ""
+}
+
 // ancestry is the chain of ancestors whose end ends the job: up to the launcher's daemon. Without a
 // launcher there is none, because an agent may outlive its shell (nohup). In a Slurm batch script
 // it is slurmstepd alone: its end means that the job was ended, and Slurm does not kill every

@@ -35,6 +35,7 @@ type plan struct {
 	named bool   // the user has specified this address, so a different job there is reported
 
 	hint             string // what to do if the store is not found
+	unresolvedHint   string // the same if the name of its host does not resolve; "" if that is unknown
 	otherServiceHint string // the same if another service uses the address; "" if hint applies
 	etcdHint         string // the same if that may be an etcd cluster
 }
@@ -62,6 +63,8 @@ func (p *plan) hintFor(s Searching) string {
 	case len(s.Unanswered) > 0 && len(s.Tried) == 0:
 		return "check the DNS servers in /etc/resolv.conf; " +
 			"the name is resolved again until --join-timeout"
+	case len(s.Unresolved) > 0 && p.unresolvedHint != "":
+		return p.unresolvedHint + "; the name is resolved again until --join-timeout"
 	case len(s.Unresolved) > 0 && len(s.Tried) == 0:
 		return "check the name; it is resolved again until --join-timeout"
 	}

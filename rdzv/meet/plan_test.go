@@ -230,6 +230,28 @@ func TestRankedByMasterAddr(t *testing.T) {
 	}
 }
 
+// The only agent of its node searches for rank 0's host, not on its own host; the hint for a name
+// that does not resolve is that of the launcher.
+func TestRankedAloneOnItsNode(t *testing.T) {
+	c := node(t, "slurm22-batchbody-rank0", 1)
+	c.Launcher, c.Master, c.LocalSize, c.MasterHint = "lws", "node2", 1, "make a service"
+	p := mustPlan(t, c)
+	if len(p.sources) != 1 {
+		t.Errorf("%d sources, want that of node2 alone", len(p.sources))
+	}
+	wantCandidates(t, p, "10.77.0.12")
+	for want, s := range map[string]Searching{
+		"make a service; the name is resolved again until --join-timeout": {
+			Unresolved: []string{"node2"},
+		},
+		p.hint: {Tried: []Answer{{Name: "node2"}}},
+	} {
+		if got := p.hintFor(s); got != want {
+			t.Errorf("%v: hint %q, want %q", s, got, want)
+		}
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"cannot use ports 30000-29999": func(c *Config) { c.PortLo, c.PortHi = 30000, 29999 },

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// kubeflowPods are the variables that Kubeflow's operators set in the two pods of a job
-// (documented, see envmap/kubeflow.go), and the layout of its workers. node1 stands for the name of
-// the headless service of rank 0's pod.
-var kubeflowPods = map[string]struct {
+// platformPods are the variables that platforms set on the two nodes of a job (documented, see
+// envmap/platforms.go), and the layout of its workers. node1 stands for the name or address by which
+// they name rank 0's node.
+var platformPods = map[string]struct {
 	common string
 	pods   [2]string
 	want   layout
@@ -31,14 +31,49 @@ var kubeflowPods = map[string]struct {
 		},
 		layout{"node1", "node1", "node2", "node2"},
 	},
+	"LeaderWorkerSet": {
+		"LWS_GROUP_SIZE=2 LWS_LEADER_ADDRESS=node1 KUBERNETES_SERVICE_HOST=10.96.0.1",
+		[2]string{"LWS_WORKER_INDEX=0", "LWS_WORKER_INDEX=1"},
+		layout{"node1", "node2"},
+	},
+	"Volcano": {
+		"VC_WORKER_NUM=2 VC_WORKER_HOSTS=node1,node2 KUBERNETES_SERVICE_HOST=10.96.0.1",
+		[2]string{"VC_TASK_INDEX=0", "VC_TASK_INDEX=1"},
+		layout{"node1", "node2"},
+	},
+	"SkyPilot": { // separated by line ends, which strings.Fields would remove here
+		"SKYPILOT_NUM_NODES=2 SKYPILOT_NUM_GPUS_PER_NODE=2 SKYPILOT_NODE_IPS=10.77.0.11",
+		[2]string{"SKYPILOT_NODE_RANK=0", "SKYPILOT_NODE_RANK=1"},
+		layout{"node1", "node1", "node2", "node2"},
+	},
+	"dstack": {
+		"DSTACK_NODES_NUM=2 DSTACK_MASTER_NODE_IP=10.77.0.11 DSTACK_GPUS_PER_NODE=2",
+		[2]string{"DSTACK_NODE_RANK=0", "DSTACK_NODE_RANK=1"},
+		layout{"node1", "node1", "node2", "node2"},
+	},
+	"Beaker": {
+		"BEAKER_REPLICA_COUNT=2 BEAKER_LEADER_REPLICA_HOSTNAME=node1 BEAKER_ASSIGNED_GPU_COUNT=2",
+		[2]string{"BEAKER_REPLICA_RANK=0", "BEAKER_REPLICA_RANK=1"},
+		layout{"node1", "node1", "node2", "node2"},
+	},
+	"RunPod": {
+		"RUNPOD_POD_ID=x NUM_NODES=2 NUM_TRAINERS=2 WORLD_SIZE=4 PRIMARY_ADDR=10.77.0.11",
+		[2]string{"NODE_RANK=0", "NODE_RANK=1"},
+		layout{"node1", "node1", "node2", "node2"},
+	},
+	"JobSet": {
+		"RDZV_NODES=2 JOB_COMPLETION_INDEX=0 JOBSET_COORDINATOR=node1",
+		[2]string{"JOBSET_JOB_GLOBAL_INDEX=0", "JOBSET_JOB_GLOBAL_INDEX=1"},
+		layout{"node1", "node2"},
+	},
 }
 
-// Pods have no multicast: the agents find the store by the name of rank 0's pod, even one that
-// starts before that pod.
-func TestKubeflow(t *testing.T) {
+// Nodes of platforms have no multicast: the agents find the store by the name of rank 0's node, even
+// one that starts before that node.
+func TestPlatforms(t *testing.T) {
 	c := newCluster(t, 2, "--nomulticast")
 	t.Run("different tokens", func(t *testing.T) { c.newPlace(t).podRefused() })
-	for name, job := range kubeflowPods {
+	for name, job := range platformPods {
 		t.Run(name, func(t *testing.T) {
 			p := c.newPlace(t)
 			line := p.exec()
@@ -54,7 +89,7 @@ func TestKubeflow(t *testing.T) {
 
 // podRefused checks what the agents say if each pod has a token of its own.
 func (p *clusterPlace) podRefused() {
-	job := kubeflowPods["PyTorchJob"]
+	job := platformPods["PyTorchJob"]
 	line := rdzvExec([]string{"--join-timeout", "6s"}, []string{"true"})
 	var agents []*process
 	for i, token := range []string{oneToken, otherToken} {
