@@ -46,8 +46,6 @@ func TestContradictions(t *testing.T) {
 		{"mvapich2: rank without size", "MV2_COMM_WORLD_RANK=0",
 			"MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE"},
 		{"slurm: no size", "SLURM_PROCID=0 SLURM_STEP_ID=0", "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS"},
-		{"kubeflow: size without rank", "WORLD_SIZE=2 KUBERNETES_SERVICE_HOST=10.0.0.1",
-			"WORLD_SIZE=2 RANK"},
 		{"jsrun: rank without size", "JSM_NAMESPACE_RANK=0",
 			"JSM_NAMESPACE_RANK=0 JSM_NAMESPACE_SIZE"},
 		{"pals: no size", "PALS_RANKID=0", "PALS_RANKID=0 PALS_SIZE"},

@@ -9,10 +9,10 @@ import (
 // What the table of platforms cannot say about pods of Kubernetes.
 
 // rankIsPod reports that RANK is that of a pod: the process runs on Kubernetes, and nothing has
-// numbered processes inside the pod.
+// numbered processes inside the pod. WORLD_SIZE alone may be anybody's (see unclaimedByUser).
 func rankIsPod(env Env) bool {
-	return env.has("KUBERNETES_SERVICE_HOST") && !env.has("TORCHELASTIC_RUN_ID") &&
-		!env.has("LOCAL_RANK")
+	return env.has("KUBERNETES_SERVICE_HOST") && env.has("RANK") &&
+		!env.has("TORCHELASTIC_RUN_ID") && !env.has("LOCAL_RANK")
 }
 
 // onRunPod reports that a variable of RunPod is set: the others have names that anybody may use.

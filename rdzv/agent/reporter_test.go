@@ -86,3 +86,30 @@ func TestRemedyInContainers(t *testing.T) {
 		}
 	}
 }
+
+// The first report of a search comes at once where the user has named the store, and late on a
+// platform, whose nodes get their names when they start.
+func TestFirstSearchReport(t *testing.T) {
+	lws := []string{"LWS_WORKER_INDEX=1", "LWS_GROUP_SIZE=2", "LWS_LEADER_ADDRESS=pod0"}
+	for name, test := range map[string]struct {
+		config Config
+		want   time.Duration
+	}{
+		"multicast":           {Config{Nodes: 2}, 5 * time.Second},
+		"--store":             {Config{Nodes: 2, Store: "node1"}, time.Second},
+		"platform":            {Config{Environ: lws}, 10 * time.Second},
+		"platform, a display": {Config{Environ: lws, ReportEvery: time.Second}, 10 * time.Second},
+		"platform, --launcher none": {
+			Config{Environ: lws, Launcher: "none", Nodes: 2, Store: "pod0"}, 10 * time.Second,
+		},
+	} {
+		test.config.Program = []string{"true"}
+		l, err := Plan(test.config)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := l.nextSearchReport()(0); got != test.want {
+			t.Errorf("%s: first report after %v, want %v", name, got, test.want)
+		}
+	}
+}

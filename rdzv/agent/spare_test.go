@@ -31,6 +31,7 @@ func TestSparesOfLaunchers(t *testing.T) {
 		"mpirun": {[]string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=3",
 			"OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "PMIX_RANK=0"}, 0, 1, 0,
 			"ends the job when it loses a node"},
+		"Indexed Job": {[]string{"JOB_COMPLETION_INDEX=0"}, 3, 1, 0, "gives each node its rank"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Plan(Config{
