@@ -18,8 +18,8 @@ workers start again.
 A flag overrides its variable, both override the launcher. Launchers are
 openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
 flux, jsm, mvapich2 and torchrun; kubeflow, lws, volcano, skypilot, dstack,
-beaker, runpod, jobset and kubernetes, which start one agent per node; "none" is
-no launcher, "env" is RANK, WORLD_SIZE and MASTER_ADDR as you or others set them.
+beaker, runpod, jobset and kubernetes: one agent on each node; "none" is no
+launcher, "env" is RANK, WORLD_SIZE and MASTER_ADDR as you or others set them.
 
 torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --node_rank, --master_addr (as --store), --master_port, --max_restarts,
