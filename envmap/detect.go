@@ -87,7 +87,8 @@ var order = slices.Concat(launchers, fromPlatforms(), []recogniser{
 func fromPlatforms() (list []recogniser) {
 	for _, pl := range platforms {
 		list = append(list, recogniser{
-			name: pl.launcher, match: pl.match, read: pl.read, set: pl.set, outer: true, platform: true,
+			name: pl.launcher, match: pl.match, read: pl.read, set: pl.set, outer: true,
+			platform: true,
 		})
 	}
 	return list

@@ -7,8 +7,8 @@ import "slices"
 // that the launcher does not set is Unknown.
 type Placement struct {
 	Launcher Launcher
-	// Platform is the name of the platform that has started one process per node ("LeaderWorkerSet",
-	// "Indexed Job", ...; see the table in platforms.go); "" under other launchers and without one.
+	// Platform is the name of the platform that has started one process per node, such as
+	// "LeaderWorkerSet" (see platforms.go); "" under other launchers and without one.
 	// Its Launcher is one of Kubeflow to Kubernetes. "JobSet" may be a guess from the host name.
 	Platform  string
 	Rank      int // 0 to Size-1
@@ -25,7 +25,7 @@ type Placement struct {
 	// PerNode is the number of workers per task that the launcher requests, in the form that
 	// ProcsPerNode reads; "" if it requests none.
 	PerNode string
-	// Master is the name or address of rank 0's host, if it is known (platforms, torchrun, the user).
+	// Master is the name or address of rank 0's host, if it is known (platforms, torchrun, user).
 	Master string
 	// Unclaimed is "RANK=0 and WORLD_SIZE=2 are set" if variables say that this process is one of
 	// several and this placement, which nobody has chosen, does not use them. Otherwise it is "".

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A platform starts one process per node, in which rdzv exec is the agent, and tells it by variables
-// which node of how many it is on.
+// A platform starts one process per node, in which rdzv exec is the agent, and tells it by
+// variables which node of how many it is on.
 type platform struct {
 	launcher Launcher
 	name     string         // for people
@@ -23,8 +23,8 @@ type platform struct {
 }
 
 // platforms are in the order of detection: a TrainJob's pods are those of a JobSet, and a JobSet's
-// those of an Indexed Job, which therefore come last; Volcano's plugin pytorch comes with its plugin
-// svc. All is documented, none measured. The source is beside each row.
+// those of an Indexed Job, which therefore come last; Volcano's plugin pytorch comes with its
+// plugin svc. All is documented, none measured. The source is beside each row.
 var platforms = []platform{
 	// kubeflow/trainer 8c0f5059: pkg/runtime/framework/plugins/torch/torch.go, pkg/constants. The
 	// workers are a number or auto. PyTorchJob sets the same variables beside its own, MASTER_ADDR
@@ -36,7 +36,8 @@ var platforms = []platform{
 	// the same: volcano-sh/volcano ed72c7c8, job/plugins/distributed-framework/pytorch/pytorch.go.
 	{launcher: Kubeflow, name: "PyTorchJob", only: rankIsPod, index: []string{"RANK"},
 		count: "WORLD_SIZE", master: []string{"MASTER_ADDR"}},
-	// kubernetes-sigs/lws 060ab4da: pkg/utils/pod/pod_utils.go, AddLWSVariables. The index since 0.6.
+	// kubernetes-sigs/lws 060ab4da: pkg/utils/pod/pod_utils.go, AddLWSVariables. The index is new
+	// in 0.6.
 	{launcher: LWS, name: "LeaderWorkerSet", index: []string{"LWS_WORKER_INDEX"},
 		count: "LWS_GROUP_SIZE", master: []string{"LWS_LEADER_ADDRESS"},
 		noIndex: "LeaderWorkerSet sets it since 0.6; before that set it by the downward API from " +
@@ -44,8 +45,8 @@ var platforms = []platform{
 	// volcano-sh/volcano ed72c7c8: job/plugins/env/env.go sets the index within the pod's task,
 	// job/plugins/svc/svc.go for each task NAME of the job VC_NAME_NUM and VC_NAME_HOSTS, unless
 	// --inject-hosts-env=false, and the host name JOB-NAME-INDEX.
-	{launcher: Volcano, name: "Volcano job", index: []string{"VC_TASK_INDEX"}, find: findVolcanoTask,
-		pod: "-#"},
+	{launcher: Volcano, name: "Volcano job", index: []string{"VC_TASK_INDEX"}, pod: "-#",
+		find: findVolcanoTask},
 	// skypilot-org/skypilot: docs/source/running-jobs/environment-variables.rst, sky/backends/
 	// task_codegen.py. On Slurm the task is also a task of a step (sky/skylet/executor/slurm.py).
 	{launcher: SkyPilot, name: "SkyPilot", index: []string{"SKYPILOT_NODE_RANK"},
@@ -55,17 +56,19 @@ var platforms = []platform{
 	{launcher: Dstack, name: "dstack", index: []string{"DSTACK_NODE_RANK"},
 		count: "DSTACK_NODES_NUM", master: []string{"DSTACK_MASTER_NODE_IP"},
 		workers: "DSTACK_GPUS_PER_NODE"},
-	// allenai/beaker-gantry: gantry/commands/run.py (the leader is the first replica, and named with
-	// --leader-selection only), gantry/entrypoint.sh. The server's source is not public.
+	// allenai/beaker-gantry: gantry/commands/run.py (the leader is the first replica, and named
+	// with --leader-selection only), gantry/entrypoint.sh. The server's source is not public.
 	{launcher: Beaker, name: "Beaker", index: []string{"BEAKER_REPLICA_RANK"},
 		count: "BEAKER_REPLICA_COUNT", master: []string{"BEAKER_LEADER_REPLICA_HOSTNAME"},
 		workers: "BEAKER_ASSIGNED_GPU_COUNT"},
 	// docs.runpod.io/instant-clusters/configuration. WORLD_SIZE counts GPUs, and there is no RANK.
 	// RUNPOD_POD_ID and others: docs.runpod.io/pods/templates/environment-variables.
 	{launcher: RunPod, name: "RunPod cluster", only: onRunPod, index: []string{"NODE_RANK"},
-		count: "NUM_NODES", master: []string{"PRIMARY_ADDR", "MASTER_ADDR"}, workers: "NUM_TRAINERS"},
-	// kubernetes-sigs/jobset 08dfbdfd: api/jobset/v1alpha2/jobset_types.go. JobSet sets no variables:
-	// these are for its annotations job-global-index and coordinator, by the downward API.
+		count: "NUM_NODES", master: []string{"PRIMARY_ADDR", "MASTER_ADDR"},
+		workers: "NUM_TRAINERS"},
+	// kubernetes-sigs/jobset 08dfbdfd: api/jobset/v1alpha2/jobset_types.go. JobSet sets no
+	// variables: these are for its annotations job-global-index and coordinator, by the downward
+	// API.
 	{launcher: JobSet, name: "JobSet", only: anyJobSet,
 		index:  []string{"JOBSET_JOB_GLOBAL_INDEX", "JOB_COMPLETION_INDEX"},
 		master: []string{"JOBSET_COORDINATOR"}, find: findJobSetPod,
@@ -73,7 +76,8 @@ var platforms = []platform{
 	// kubernetes.io: concepts/workloads/controllers/job (Indexed), and tasks/job/
 	// job-with-pod-to-pod-communication: the host name is JOB-INDEX.
 	{launcher: Kubernetes, name: "Indexed Job", index: []string{"JOB_COMPLETION_INDEX"}, pod: "-#",
-		noCount: `in the pod template: {name: RDZV_NODES, value: "N"}, N being the Job's completions`},
+		noCount: `in the pod template: {name: RDZV_NODES, value: "N"}, ` +
+			"N being the Job's completions"},
 }
 
 // match returns the variables by which the platform is recognised. A count of 1 without an index
@@ -107,10 +111,12 @@ func (pl platform) read(r *reader) {
 	}
 	pl.readCount(r)
 	if r.hint = pl.noIndex; r.hint == "" {
-		r.hint = "set " + pl.index[0] + " on each node; --nodes 1 makes this process a job of its own"
+		r.hint = "set " + pl.index[0] + " on each node; " +
+			"--nodes 1 makes this process a job of its own"
 	}
 	r.require("rank", pl.index...)
-	if list := strings.FieldsFunc(r.env[r.env.first(pl.master...)], isListSeparator); len(list) > 0 {
+	masters := r.env[r.env.first(pl.master...)]
+	if list := strings.FieldsFunc(masters, isListSeparator); len(list) > 0 {
 		r.p.Master = list[0]
 	}
 	if workers := r.env[pl.workers]; workers != "0" {

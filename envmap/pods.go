@@ -60,8 +60,8 @@ func findVolcanoTask(r *reader, pl *platform) {
 		r.err = &Error{
 			Text: "cannot determine the rank: " + r.env.shown("VC_TASK_INDEX") +
 				" is that of a task, and the Volcano job has several: " + r.env.shown(counts...),
-			Hint: "make all pods those of one task, or use the plugin pytorch, which numbers the pods " +
-				"of master and worker; --nodes 1 makes this pod a job of its own",
+			Hint: "make all pods those of one task, or use the plugin pytorch, which numbers the " +
+				"pods of master and worker; --nodes 1 makes this pod a job of its own",
 		}
 	}
 	if len(counts) > 0 {

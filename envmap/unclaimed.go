@@ -11,20 +11,22 @@ func (p Placement) CheckComplete() error {
 	switch {
 	case p.Unclaimed != "" && p.Launcher == None:
 		return &Error{
-			Text: "cannot determine the launcher: " + p.Unclaimed + " but no launcher was recognised",
+			Text: "cannot determine the launcher: " + p.Unclaimed +
+				" but no launcher was recognised",
 			Hint: hintUnclaimed(p.Unclaimed),
 		}
 	case p.Unclaimed != "":
 		return &Error{
 			Text: "cannot determine the number of nodes: " + p.Unclaimed + ", but " +
-				p.source("size").From + " (" + string(p.Launcher) + ") says that there is one process",
+				p.source("size").From + " (" + string(p.Launcher) +
+				") says that there is one process",
 			Hint: "unset those that are wrong, or say which count with --launcher NAME; " +
 				"--nodes 1 makes this process a job of its own",
 		}
 	case p.Platform != "" && p.Size == Unknown:
 		return &Error{
-			Text: "cannot determine the number of nodes: " + p.source("rank").From + " is set, but not " +
-				"how many there are",
+			Text: "cannot determine the number of nodes: " + p.source("rank").From +
+				" is set, but not how many there are",
 			Hint: p.hintCount(),
 		}
 	}
@@ -42,8 +44,8 @@ func (p Placement) hintCount() string {
 // hintUnclaimed is what to do about variables of nobody.
 func hintUnclaimed(variables string) string {
 	if strings.HasPrefix(variables, "NODE_RANK") {
-		return "unset them, or use them with --nodes N --node-rank R --store HOST, or ignore them with " +
-			"--nodes 1"
+		return "unset them, or use them with --nodes N --node-rank R --store HOST, " +
+			"or ignore them with --nodes 1"
 	}
 	return "unset them, or use them with --launcher env, or ignore them with --launcher none"
 }
@@ -78,10 +80,12 @@ func sameVariables(a, b recogniser, env Env) bool {
 }
 
 // counted are variables that scripts set themselves: index and count.
-var counted = [][2]string{{"RANK", "WORLD_SIZE"}, {"NODE_RANK", "NNODES"}, {"NODE_RANK", "NUM_NODES"}}
+var counted = [][2]string{
+	{"RANK", "WORLD_SIZE"}, {"NODE_RANK", "NNODES"}, {"NODE_RANK", "NUM_NODES"},
+}
 
-// unclaimedByUser looks at variables that identify no launcher. WORLD_SIZE says enough without RANK.
-// What rdzv env has printed is nobody's job: it sets RDZV_DETECTED too.
+// unclaimedByUser looks at variables that identify no launcher. WORLD_SIZE says enough without
+// RANK. What rdzv env has printed is nobody's job: it sets RDZV_DETECTED too.
 func unclaimedByUser(env Env) string {
 	for _, pair := range counted {
 		count, err := parseNumber(pair[1], env[pair[1]])
