@@ -17,7 +17,10 @@
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# The version, its commit and the time of the commit; VERSION=1.0.0 replaces the first.
+BUILD := $(shell scripts/version)
+VERSION := $(word 1,$(BUILD))
+COMMIT := $(word 2,$(BUILD))
 FUZZTIME ?= 500x
 export PYTHON REPS ARGS
 # scripts/need-go puts Go into .cache/go if it is missing or too old. sudo removes /usr/local/go/bin.
@@ -33,7 +36,8 @@ build: bin/rdzv
 bin/rdzv:
 	@scripts/need-go
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath \
-		-ldflags "-s -w -X main.release=$(VERSION)" -o $@ ./cmd/rdzv
+		-ldflags "-s -w -X main.linkedVersion=$(VERSION) -X main.linkedCommit=$(COMMIT)" \
+		-o $@ ./cmd/rdzv
 	@touch $@ # go build leaves it as it is if nothing has changed
 
 # make install PREFIX=$HOME/.local DESTDIR=: after make, so that "sudo make install" needs no Go. It
