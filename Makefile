@@ -13,6 +13,7 @@
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
 # make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13, as root, and as a
 #                 user with sudo who has an older Go; make unit with Docker's capabilities
+# make gpu        on a machine with GPUs: the devices of workers, checks, an all_reduce with NCCL
 # make figures    puts the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
@@ -30,7 +31,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures chaos faults kill-matrix test-fresh clean
+	attack bench scale soak figures chaos faults kill-matrix test-fresh gpu clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
@@ -194,3 +195,7 @@ test-fresh:
 
 clean:
 	rm -rf bin snapshot.pt snapshot.pt.new
+
+# On a machine with GPUs. docs/environment.md says where it has run.
+gpu: bin/rdzv
+	@scripts/gpu bin/rdzv
