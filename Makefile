@@ -13,6 +13,8 @@
 # make soak       does the use of resources grow in 10 minutes, or over 50 jobs of one launcher?
 # make test-fresh  make demo and make test in minimal chroots of Debian 12 and 13, as root, and as a
 #                 user with sudo who has an older Go; make unit with Docker's capabilities
+# make release    archives, wheels, .deb packages, image and checksums in dist/
+# make test-release  make release twice, then installs and uses what it has made
 # make gpu        on a machine with GPUs: the devices of workers, checks, an all_reduce with NCCL
 # make figures    puts the tables of the last three into docs/
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
@@ -31,7 +33,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures chaos faults kill-matrix test-fresh gpu clean
+	attack bench scale soak figures chaos faults kill-matrix test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
@@ -76,6 +78,7 @@ unit:
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
 		$$race $$(go list ./... | grep -v '^rdzv/integration')
+	@cd tools && CGO_ENABLED=0 $(subst tools/,,$(GOTESTSUM)) --format pkgname -- ./release
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
 	else echo "python3 not found: not testing bench/"; fi
 
@@ -103,6 +106,7 @@ lint:
 		$$(find . -path ./.cache -prune -o -name '*.go' ! -name '*_test.go' -print) | grep .
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
+	cd tools && go vet ./... && go tool staticcheck ./...
 	shellcheck $(SHELL_FILES)
 
 # FUZZTIME=1000000x: more inputs.
@@ -194,7 +198,23 @@ test-fresh:
 	scripts/test-fresh -c trixie make unit
 
 clean:
-	rm -rf bin snapshot.pt snapshot.pt.new
+	rm -rf bin dist snapshot.pt snapshot.pt.new
+
+# VERSION=1.0.0 COMMIT=... SOURCE_DATE_EPOCH=...: in a copy of the sources without git. Always the Go
+# release of go.mod's toolchain line, because another one makes other programs.
+SOURCE_DATE_EPOCH ?= $(or $(word 3,$(BUILD)),0)
+release:
+	@scripts/need-go
+	@scripts/install-missing release
+	@GOTOOLCHAIN=$$(awk '$$1 == "toolchain" { print $$2 }' go.mod) go run -C tools ./release \
+		-source "$(CURDIR)" -dist "$(CURDIR)/dist" -version "$(VERSION)" -commit "$(COMMIT)" \
+		-epoch "$(SOURCE_DATE_EPOCH)"
+
+# As root, or with sudo. It takes minutes, because programs for two architectures are built twice.
+test-release: release
+	@scripts/install-missing test-release
+	scripts/same-release
+	cd tools && go test -count=1 -v ./installed -dist "$(CURDIR)/dist" -root "$(CURDIR)" $(ARGS)
 
 # On a machine with GPUs. docs/environment.md says where it has run.
 gpu: bin/rdzv
