@@ -9,7 +9,10 @@ tool (
 	honnef.co/go/tools/cmd/staticcheck
 )
 
-require github.com/google/go-containerregistry v0.22.1
+require (
+	github.com/google/go-containerregistry v0.22.1
+	github.com/rogpeppe/go-internal v1.16.0
+)
 
 require (
 	dario.cat/mergo v1.0.0 // indirect
