@@ -77,8 +77,8 @@ unit:
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race $$(go list ./... | grep -v '^rdzv/integration')
-	@cd tools && CGO_ENABLED=0 $(subst tools/,,$(GOTESTSUM)) --format pkgname -- ./release
+		$$race $$(go list ./... | grep -v '/integration\(/\|$$\)')
+	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
 	else echo "python3 not found: not testing bench/"; fi
 
@@ -106,7 +106,8 @@ lint:
 		$$(find . -path ./.cache -prune -o -name '*.go' ! -name '*_test.go' -print) | grep .
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
-	cd tools && go vet ./... && go tool staticcheck ./...
+	go -C tools vet ./...
+	go -C tools tool staticcheck ./...
 	shellcheck $(SHELL_FILES)
 
 # FUZZTIME=1000000x: more inputs.
@@ -123,7 +124,7 @@ govulncheck:
 cover:
 	@scripts/need-go
 	@mkdir -p bin
-	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '^rdzv/integration')
+	go test -coverprofile bin/cover.out $$(go list ./... | grep -v '/integration\(/\|$$\)')
 	go tool cover -func bin/cover.out | tail -n 1
 
 # BENCH="latency fail": only these parts. REPS=9: runs of each case. ARGS: more options of
@@ -215,6 +216,7 @@ test-release: release
 	@scripts/install-missing test-release
 	scripts/same-release
 	cd tools && go test -count=1 -v ./installed -dist "$(CURDIR)/dist" -root "$(CURDIR)" $(ARGS)
+	cd tools && go test -count=1 ./modulepath -root "$(CURDIR)"
 
 # On a machine with GPUs. docs/environment.md says where it has run.
 gpu: bin/rdzv

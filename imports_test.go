@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -36,7 +37,34 @@ func list(t *testing.T, packages string) []goPackage {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		p.rename()
 		all = append(all, p)
+	}
+}
+
+// modulePath is the path of this module. The rules call it rdzv.
+var modulePath = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "list", "-m").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// rename gives the packages of this module the names that the rules use.
+func (p *goPackage) rename() {
+	own, err := modulePath()
+	if err != nil {
+		panic(err) // go list has just listed its packages
+	}
+	rename := func(path string) string {
+		if below, ok := strings.CutPrefix(path, own); ok && (below == "" || below[0] == '/') {
+			return "rdzv" + below
+		}
+		return path
+	}
+	p.ImportPath = rename(p.ImportPath)
+	for _, paths := range [][]string{p.Imports, p.Deps, p.TestImports, p.XTestImports} {
+		for i := range paths {
+			paths[i] = rename(paths[i])
+		}
 	}
 }
 

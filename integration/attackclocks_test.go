@@ -222,7 +222,7 @@ func buildWithJumps(t *testing.T, dir string) (program string) {
 		return program
 	}
 	checkJump(t, build(file("clock.go", clockProgram)))
-	return build("rdzv/cmd/rdzv")
+	return build("../cmd/rdzv")
 }
 
 const clockProgram = `package main

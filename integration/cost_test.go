@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +31,10 @@ func initialise(t *testing.T, args ...string) (all, own initialisation) {
 	if err != nil {
 		t.Fatalf("%q: %v\n%s", args, err, out)
 	}
+	info, err := buildinfo.ReadFile(*rdzvBin)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const format = "init %s @%f ms, %f ms clock, %d bytes, %d allocs"
 	for line := range strings.Lines(string(out)) {
 		var name string
@@ -39,7 +44,7 @@ func initialise(t *testing.T, args ...string) (all, own initialisation) {
 			continue
 		}
 		all.add(bytes, allocations)
-		if name == "main" || strings.HasPrefix(name, "rdzv/") {
+		if name == "main" || strings.HasPrefix(name, info.Main.Path+"/") {
 			own.add(bytes, allocations)
 		}
 	}

@@ -63,7 +63,7 @@ func distributionEtcd(t *testing.T) string {
 func moduleEtcd(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "etcd")
-	if err := build(path, "rdzv/integration/testbed/etcd"); err != nil {
+	if err := build(path, "./testbed/etcd"); err != nil {
 		t.Fatal(err)
 	}
 	return path

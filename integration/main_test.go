@@ -96,7 +96,7 @@ func prepare(dir string) (err error) {
 		return err
 	}
 	*rdzvBin = filepath.Join(dir, "rdzv")
-	return build(*rdzvBin, "rdzv/cmd/rdzv")
+	return build(*rdzvBin, "../cmd/rdzv")
 }
 
 // build builds a program as make does.

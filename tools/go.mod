@@ -12,6 +12,7 @@ tool (
 require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/rogpeppe/go-internal v1.16.0
+	golang.org/x/mod v0.43.0
 )
 
 require (
@@ -60,7 +61,6 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20240719175910-8a7402abbf56 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
-	golang.org/x/mod v0.43.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

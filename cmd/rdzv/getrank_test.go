@@ -3,9 +3,13 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"rdzv/envmap"
 )
 
 // The output of get-rank in environments that launchers gave to ranks. "-" is a number that the
@@ -54,8 +58,9 @@ func TestGetRankUnderLaunchers(t *testing.T) {
 func TestGetRankIsAnsweredEarly(t *testing.T) {
 	env := []string{"RANK=3", "WORLD_SIZE=4", "RDZV_LAUNCHER=env"}
 	early := initialised(t, env, "get-rank", "--size")
+	module := path.Dir(reflect.TypeFor[envmap.Env]().PkgPath())
 	for _, expensive := range []string{
-		"net", "net/http", "crypto/tls", "google.golang.org/grpc", "rdzv/rdzv",
+		"net", "net/http", "crypto/tls", "google.golang.org/grpc", module + "/rdzv",
 		"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3/embed",
 		"go.etcd.io/etcd/server/v3/etcdserver",
 	} {

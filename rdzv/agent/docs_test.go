@@ -153,6 +153,7 @@ func decodeStrictly(text []byte, to any) error {
 
 // fields are the names in the JSON form of a type, by their tags: "a", "a.b", "a[].b".
 func fields(of reflect.Type, prefix string) (names []string) {
+	module := strings.TrimSuffix(reflect.TypeFor[Placed]().PkgPath(), "rdzv/agent")
 	for f := range allFields(of) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
@@ -169,7 +170,7 @@ func fields(of reflect.Type, prefix string) (names []string) {
 			}
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct && strings.HasPrefix(inner.PkgPath(), "rdzv/") {
+		if inner.Kind() == reflect.Struct && strings.HasPrefix(inner.PkgPath(), module) {
 			names = append(names, fields(inner, below)...)
 		}
 	}
