@@ -27,7 +27,8 @@ func (a *app) man(args []string) int {
 // manPage is the manual page in the macros of man(7).
 func manPage(commands []command) string {
 	var b strings.Builder
-	b.WriteString(".TH RDZV 1 \"\" \"rdzv " + roffQuoted.Replace(thisBuild().version) + "\" \"User Commands\"\n")
+	fmt.Fprintf(&b, ".TH RDZV 1 \"\" \"rdzv %s\" \"User Commands\"\n",
+		roffQuoted.Replace(thisBuild().version))
 	b.WriteString(".nh\n.ad l\n")
 	b.WriteString(".SH NAME\nrdzv \\- run a PyTorch program as one distributed job\n.SH SYNOPSIS\n")
 	usage, rest := cutUsage(overviewHelp())
