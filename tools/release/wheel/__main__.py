@@ -1,15 +1,11 @@
 """python -m rdzv: runs the program rdzv in place of this process."""
 
 import os
-import signal
 import sys
 
 from rdzv import find_rdzv_bin
 
 if __name__ == "__main__":
-    # Python ignores these signals, and a program that it executes would inherit that.
-    for name in ("SIGPIPE", "SIGXFSZ"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:
         program = find_rdzv_bin()
         os.execv(program, [program] + sys.argv[1:])
