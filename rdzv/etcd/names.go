@@ -15,8 +15,8 @@ const (
 	resolverHint = "check the DNS servers in /etc/resolv.conf"
 )
 
-// watchNames calls failed after slowResolver if lookup has returned for no member by then. Stop ends
-// that, and failed is not called any more.
+// watchNames calls failed after slowResolver if lookup has returned for no member by then. Stop
+// ends that, and failed is not called any more.
 func (c Cluster) watchNames(
 	ctx context.Context, lookup func(context.Context, string) error, failed func(*UnavailableError),
 ) (stop func()) {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// writeDeb writes rdzv_VERSION_ARCH.deb with dpkg-deb. Nothing runs when it is installed or removed.
+// writeDeb writes rdzv_VERSION_ARCH.deb with dpkg-deb. Nothing runs when it is installed or
+// removed.
 func (g toolchain) writeDeb(r release, p program, dist string) error {
 	root, err := os.MkdirTemp(g.work, "deb-")
 	if err != nil {
@@ -74,7 +75,8 @@ Description: %s
 
 const summary = "run a PyTorch program as one distributed job under any launcher"
 
-// lay writes files below a directory with their modes and times, which umask and clock would change.
+// lay writes files below a directory with their modes and times, which umask and clock would
+// change.
 func lay(root string, files []file, t time.Time) error {
 	for _, f := range files {
 		path := filepath.Join(root, f.path)

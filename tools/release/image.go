@@ -46,8 +46,8 @@ func writeImage(r release, dist string) error {
 	return nil
 }
 
-// imageOf is an image from nothing but the program, which is /rdzv and its entry point. /tmp is there
-// because "rdzv check" and "rdzv exec" keep the store's files in it.
+// imageOf is an image from nothing but the program, which is /rdzv and its entry point. /tmp is
+// there because "rdzv check" and "rdzv exec" keep the store's files in it.
 func imageOf(r release, p program) (v1.Image, error) {
 	content, err := archived([]file{
 		{"rdzv", 0o755, p.data},

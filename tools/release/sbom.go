@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 )
 
-// writeSBOM writes the modules of a program as a CycloneDX document, which cyclonedx-gomod makes of
-// what Go has recorded in the program. It is built without paths, because the document has its hash.
+// writeSBOM writes the modules of a program as a CycloneDX document, which cyclonedx-gomod makes
+// of what Go has recorded in the program. It is built without paths, because the document has its
+// hash.
 func (g toolchain) writeSBOM(r release, p program, dist string) error {
 	tool := filepath.Join(g.work, "cyclonedx-gomod")
 	if _, err := g.output([]string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly"}, "go", "build", "-C",

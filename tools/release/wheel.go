@@ -22,8 +22,8 @@ var wheelMain []byte
 // machines are the architectures as Python names them.
 var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// platforms are the tags of a program that needs no C library, neither glibc (manylinux, PEP 600 and
-// its older name of PEP 599) nor musl (PEP 656).
+// platforms are the tags of a program that needs no C library, neither glibc (manylinux, PEP 600
+// and its older name of PEP 599) nor musl (PEP 656).
 func platforms(arch string) []string {
 	tags := []string{"manylinux_2_17_", "manylinux2014_", "musllinux_1_1_"}
 	for i := range tags {
@@ -32,8 +32,9 @@ func platforms(arch string) []string {
 	return tags
 }
 
-// writeWheel writes a wheel (https://packaging.python.org/specifications/binary-distribution-format).
-// pip copies the program itself into the bin directory of the environment.
+// writeWheel writes a wheel
+// (https://packaging.python.org/specifications/binary-distribution-format). pip copies the program
+// itself into the bin directory of the environment.
 func writeWheel(r release, p program, dist string) error {
 	name := "rdzv-" + r.version.python
 	info := name + ".dist-info/"
