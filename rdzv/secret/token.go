@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -23,23 +24,31 @@ func NewToken() string {
 }
 
 // needed is what a token must be, for errors.
-const needed = "a token has at least %d random bytes, as hex or base64url (rdzv token prints one)"
+const needed = "a token has at least %d random bytes, as hex or base64url (rdzv token prints one), " +
+	"or is a random UUID"
 
 // Errors of ParseToken.
 var (
 	ErrShortToken = fmt.Errorf("too short: "+needed, MinSecret)
 	errNoToken    = fmt.Errorf("not a token: "+needed, MinSecret)
 	errWeakToken  = fmt.Errorf("too easy to guess: "+needed, MinSecret)
+	errUUID       = errors.New("too easy to guess: only a UUID of version 4 is random")
 )
 
 // ParseToken parses a token: at least MinSecret bytes as hexadecimal, or as base64url with or
-// without padding. Leading and trailing white space is ignored. It refuses tokens that do not seem
-// to be random, because whoever has recorded a beacon can try guesses offline. The error never
-// repeats the text.
+// without padding, or a UUID of version 4, which has 122 random bits. Leading and trailing white
+// space is ignored. It refuses tokens that do not seem to be random, because whoever has recorded a
+// beacon can try guesses offline. The error never repeats the text.
 func ParseToken(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxToken {
 		return nil, errNoToken
+	}
+	if digits, is := digitsOfUUID(text); is {
+		if !randomUUID(digits) {
+			return nil, errUUID
+		}
+		text = digits
 	}
 	b, err := hex.DecodeString(text)
 	isHex := err == nil
@@ -55,6 +64,22 @@ func ParseToken(text string) ([]byte, error) {
 		return nil, errWeakToken
 	}
 	return b, nil
+}
+
+// digitsOfUUID returns the hexadecimal digits of a UUID as RFC 9562 writes it, 8-4-4-4-12.
+func digitsOfUUID(text string) (digits string, is bool) {
+	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return "", false
+	}
+	digits = text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
+	_, err := hex.DecodeString(digits)
+	return digits, err == nil
+}
+
+// randomUUID tells whether a UUID is of version 4: all its bits but six are random. Those of the
+// other versions are made of a time, a host or a name.
+func randomUUID(digits string) bool {
+	return digits[12] == '4' && strings.ContainsRune("89abAB", rune(digits[16]))
 }
 
 // minDistinct is how many different bytes a token has at least. Of 16 million random tokens of

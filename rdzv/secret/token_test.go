@@ -45,6 +45,30 @@ func TestParseToken(t *testing.T) {
 	}
 }
 
+// A UUID of version 4, which is what Kubernetes gives to each object, is a token.
+func TestUUIDIsToken(t *testing.T) {
+	const uuid = "6f1c1b1e-6f0b-4e5e-9d3c-1d2f3a4b5c6d"
+	want, _ := hex.DecodeString(strings.ReplaceAll(uuid, "-", ""))
+	for _, text := range []string{uuid, strings.ToUpper(uuid), " " + uuid + "\n"} {
+		if got, err := ParseToken(text); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("ParseToken(%q) = %x, %v, want %x", text, got, err, want)
+		}
+	}
+	for name, text := range map[string]string{
+		"version 1, made of a time":   "c232ab00-9414-11ec-b3c8-9f6bdeced846",
+		"version 7, made of a time":   "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+		"another variant":             "6f1c1b1e-6f0b-4e5e-cd3c-1d2f3a4b5c6d",
+		"nil":                         "00000000-0000-0000-0000-000000000000",
+		"not random":                  "11111111-1111-4111-8111-111111111111",
+		"hyphens at the wrong places": "6f1c1b1-e6f0b-4e5e-9d3c-1d2f3a4b5c6d",
+		"not hexadecimal":             "6f1c1b1e-6f0b-4e5e-9d3c-1d2f3a4b5c6g",
+	} {
+		if _, err := ParseToken(text); err == nil {
+			t.Errorf("%s: ParseToken(%q) succeeds", name, text)
+		}
+	}
+}
+
 func FuzzParseToken(f *testing.F) {
 	f.Add(NewToken())
 	f.Add("____--__AAAABBBBCCCCDDDD==")
