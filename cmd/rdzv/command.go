@@ -28,6 +28,7 @@ func commands() []command {
 			getRankHelp, getRankGroups(), (*app).getRank},
 		{"store", "run a store for many jobs", storeHelp, newOptions().storeGroups(), (*app).store},
 		{"token", "print a new token", tokenHelp, nil, (*app).token},
+		{"install", "copy this binary to a directory", installHelp, nil, (*app).install},
 		{"version", "print the version", versionHelp, nil, (*app).version},
 		{"help", "print the help of a command", helpHelp, nil, (*app).help},
 		{"completion", "", completionHelp, nil, (*app).completion},
@@ -64,6 +65,9 @@ func (c command) operands() []string {
 	}
 	return nil
 }
+
+// takesDirectory tells whether a directory follows a command.
+func (c command) takesDirectory() bool { return c.name == "install" }
 
 func names(commands []command) (names []string) {
 	for _, c := range commands {

@@ -81,7 +81,7 @@ func TestZshCompletion(t *testing.T) {
 	for typed, want := range map[string]string{
 		"get": "get-rank", "exec --no-ca": "exec --no-capture", "exec --chdir sub": "exec --chdir subdir",
 		"exec --log-dir sub": "exec --log-dir subdir", "exec --report subf": "exec --report subfile",
-		"exec --device l": "exec --device local-rank",
+		"exec --device l": "exec --device local-rank", "install sub": "install subdir",
 	} {
 		fmt.Fprintf(master, "rdzv %s\t\n", typed)
 		for words := ""; words == ""; {

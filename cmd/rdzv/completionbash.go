@@ -89,8 +89,11 @@ func bashCompletion(commands []command) string {
 			}
 			values.WriteString(bashValue(c, r))
 		}
-		if all != nil {
+		switch {
+		case all != nil:
 			fmt.Fprintf(&words, "\t\t\t%s) words=%q ;;\n", c.name, strings.Join(all, " "))
+		case c.takesDirectory():
+			fmt.Fprintf(&words, "\t\t\t%s) %s ;;\n", c.name, bashDirectories)
 		}
 	}
 	return strings.NewReplacer(
@@ -100,8 +103,12 @@ func bashCompletion(commands []command) string {
 	).Replace(bashProgram)
 }
 
-const bashPaths = `compopt -o filenames 2>/dev/null; ` +
-	`COMPREPLY=($(compgen KIND -- "$current")); return`
+const (
+	bashFiles = `compopt -o filenames 2>/dev/null; ` +
+		`COMPREPLY=($(compgen -f -- "$current")); return`
+	bashDirectories = `compopt -o filenames 2>/dev/null; ` +
+		`COMPREPLY=($(compgen -d -- "$current")); return`
+)
 
 // bashValue is the case of a flag's value: files, directories, fixed words, or nothing that can be
 // completed.
@@ -111,9 +118,9 @@ func bashValue(c command, r flagRow) string {
 	case r.argument() == "":
 		return ""
 	case r.takesFile():
-		action = strings.Replace(bashPaths, "KIND", "-f", 1)
+		action = bashFiles
 	case r.takesDirectory():
-		action = strings.Replace(bashPaths, "KIND", "-d", 1)
+		action = bashDirectories
 	}
 	return fmt.Sprintf("\t\t%q) %s ;;\n", c.name+" --"+r.name(), action)
 }

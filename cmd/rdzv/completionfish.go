@@ -26,7 +26,10 @@ func fishCompletion(commands []command) string {
 		for _, r := range c.rows() {
 			fmt.Fprintf(&b, "%s%s -d '%s'\n", within, fishFlag(r), fishQuoted(r.text))
 		}
-		if c.operands() != nil {
+		switch {
+		case c.takesDirectory():
+			fmt.Fprintf(&b, "%s -a '(__fish_complete_directories)'\n", within)
+		case c.operands() != nil:
 			fmt.Fprintf(&b, "%s -a '%s'\n", within, strings.Join(c.operands(), " "))
 		}
 	}

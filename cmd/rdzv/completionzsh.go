@@ -41,6 +41,8 @@ func zshCompletion(commands []command) string {
 		switch {
 		case c.name == "exec":
 			flags.WriteString(" \\\n\t\t\t'(-)1:program: _command_names -e' '*::argument: _normal'")
+		case c.takesDirectory():
+			flags.WriteString(" '1:directory:_files -/'")
 		case c.operands() != nil:
 			fmt.Fprintf(&flags, " '1: :(%s)'", strings.Join(c.operands(), " "))
 		}

@@ -3,8 +3,10 @@
 package outfile
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,15 +50,11 @@ func Replaceable(path string) (target string, ok bool, err error) {
 // Replace renames a new file to target, which is Replaceable, so that no reader sees a part of it.
 // If the directory does not permit that, it overwrites the existing file.
 func Replace(target string, b []byte) error {
-	aside := filepath.Join(directory(target), ".rdzv-report-"+rand.Text())
-	err := create(aside, target, b)
-	if err == nil {
-		err = os.Rename(aside, target)
+	var mode fs.FileMode // that the umask leaves
+	if before, notThere := os.Stat(target); notThere == nil {
+		mode = before.Mode().Perm()
 	}
-	if err == nil {
-		return nil
-	}
-	os.Remove(aside)
+	err := replace(target, bytes.NewReader(b), mode)
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) &&
 		!errors.Is(err, unix.EBUSY) {
 		return Cause(err)
@@ -69,17 +67,35 @@ func Replace(target string, b []byte) error {
 	return Cause(err)
 }
 
-// create creates the file aside with the mode of the file that it will replace.
-func create(aside, target string, b []byte) error {
-	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+// ReplaceBy renames a new file with the content of src and this mode, whatever the umask is, to
+// target, so that no process reads or executes a part of it. What runs from the old file goes on.
+func ReplaceBy(target string, src io.Reader, mode fs.FileMode) error {
+	return Cause(replace(target, src, mode))
+}
+
+func replace(target string, src io.Reader, mode fs.FileMode) error {
+	aside := filepath.Join(directory(target), ".rdzv-"+rand.Text())
+	err := create(aside, src, mode)
+	if err == nil {
+		err = os.Rename(aside, target)
+	}
+	if err != nil {
+		os.Remove(aside)
+	}
+	return err
+}
+
+// create creates the file at path with this mode; 0 is what the umask leaves.
+func create(path string, src io.Reader, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	if before, notThere := os.Stat(target); notThere == nil {
-		err = f.Chmod(before.Mode().Perm())
+	if mode != 0 {
+		err = f.Chmod(mode)
 	}
 	if err == nil {
-		_, err = f.Write(b)
+		_, err = io.Copy(f, src)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"rdzv/cmd/rdzv/internal/outfile"
+)
+
+const installHelp = `Usage: rdzv install DIR
+
+    rdzv install /opt/rdzv
+
+Copy this binary to DIR/rdzv, for an init container that puts it into a volume:
+an image that has only rdzv has no cp. rdzv needs no other file. DIR is created
+if only its last part is missing. An existing DIR/rdzv is replaced, also while
+it runs; what runs goes on.
+
+Exit status:
+    0        copied
+    1        it could not be copied
+    2        wrong usage
+`
+
+// install copies the running binary to a directory.
+func (a *app) install(args []string) int {
+	switch {
+	case len(args) == 0 || args[0] == "":
+		return a.usage(errors.New("cannot run install: no directory given"), "install")
+	case len(args) > 1:
+		err := fmt.Errorf("cannot run install: unexpected argument %q", args[1])
+		return a.usage(err, "install")
+	}
+	if err := installTo(args[0]); err != nil {
+		return a.fail(err)
+	}
+	return codeOK
+}
+
+// ownBinary is the file of this process, also if its name is another file's by now.
+const ownBinary = "/proc/self/exe"
+
+func installTo(dir string) error {
+	target := filepath.Join(dir, "rdzv")
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return hinted{fmt.Errorf("cannot create directory %q: %w", dir, outfile.Cause(err)),
+			"give a directory that exists, or one in it"}
+	}
+	binary, err := os.Open(ownBinary)
+	if err != nil {
+		return fmt.Errorf("cannot read this binary, %q: %w", ownBinary, outfile.Cause(err))
+	}
+	defer binary.Close()
+	if err := outfile.ReplaceBy(target, binary, 0o755); err != nil {
+		return hinted{fmt.Errorf("cannot copy this binary to %q: %w", target, err),
+			"give a directory to which user " + fmt.Sprint(os.Geteuid()) + " can write"}
+	}
+	return nil
+}
