@@ -7,13 +7,16 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-)
 
-// version is the version of keys and values. A reader rejects a value of another version.
-const version = 1
+	"rdzv/rdzv/internal/protocol"
+)
 
 // DefaultPrefix is that of all keys of all jobs.
 const DefaultPrefix = "/rdzv/"
+
+// Root follows the prefix in all keys. It is the same in all versions of the protocol, so that agents
+// of different versions find the same run.
+const Root = "v1"
 
 // CheckName rejects what may be written in several ways if it is taken for a path: "//", and "."
 // and ".." between slashes. It is for names of jobs and prefixes of keys that a user gives.
@@ -37,7 +40,7 @@ type keys struct {
 
 // keysOf has the keys below a prefix that ends with a slash.
 func keysOf(prefix, job string, attempt int) keys {
-	return attemptOf(prefix+"v1/"+url.PathEscape(job)+"/", attempt)
+	return attemptOf(prefix+Root+"/"+url.PathEscape(job)+"/", attempt)
 }
 
 func attemptOf(attempts string, n int) keys {
@@ -87,7 +90,7 @@ func (k keys) settled() string         { return k.signals() + "settled" }
 type jobKeys struct{ prefix string }
 
 func jobKeysOf(prefix, job string) jobKeys {
-	return jobKeys{prefix + "v1/" + url.PathEscape(job) + "/"}
+	return jobKeys{prefix + Root + "/" + url.PathEscape(job) + "/"}
 }
 
 func (k jobKeys) run() string             { return k.prefix + "run" }
@@ -100,6 +103,7 @@ func (k runKeys) agents() string         { return k.prefix + "agent/" }
 func (k runKeys) agent(id string) string { return k.agents() + id }
 func (k runKeys) losses() string         { return k.prefix + "lost/" }
 func (k runKeys) lost(id string) string  { return k.losses() + id }
+func (k runKeys) strangers() string      { return k.prefix + "stranger/" }
 func (k runKeys) latest() string         { return k.ofAttempt(0).latest() }
 func (k runKeys) ofAttempt(n int) keys   { return attemptOf(k.prefix, n) }
 
@@ -113,15 +117,15 @@ const maxValue = 512 << 10
 // maxText is the maximum size of a text for people in a value, in bytes.
 const maxText = 2 << 10
 
-// envelope adds the version to a value, so that a reader can distinguish a value of another
-// release from an invalid one.
+// envelope adds the version of the protocol to a value. A reader rejects a value of another version,
+// and can distinguish that from an invalid one.
 type envelope[T any] struct {
 	Version int `json:"v"`
 	Value   T   `json:"value"`
 }
 
 func encode[T any](v T) string {
-	b, err := json.Marshal(envelope[T]{version, v})
+	b, err := json.Marshal(envelope[T]{protocol.Version, v})
 	if err != nil {
 		panic("rdzv: cannot encode a value: " + err.Error()) // all values are plain structs
 	}
@@ -137,8 +141,8 @@ func decode[T any](b []byte) (v T, err error) {
 	if err := json.Unmarshal(b, &e); err != nil {
 		return v, err
 	}
-	if e.Version != version {
-		return v, fmt.Errorf("version %d (this agent uses version %d)", e.Version, version)
+	if e.Version != protocol.Version {
+		return v, &protocol.VersionError{Other: e.Version}
 	}
 	err = json.Unmarshal(e.Value, &v)
 	return v, err

@@ -32,8 +32,9 @@ type LeaderConfig struct {
 
 	// Unattended says that no launcher reports what has happened to agents that are missing.
 	Unattended bool
-	// Refused returns the agents that cannot join because their tokens differ. May be nil.
-	Refused func() []string
+	// Refused returns the agents that cannot join because their tokens differ, OtherVersion those
+	// whose version of the protocol does. Both may be nil.
+	Refused, OtherVersion func() []string
 
 	// SettleTimeout is as in Config.
 	SettleTimeout time.Duration
@@ -119,6 +120,7 @@ type Leader struct {
 	joined    []*memberState          // in the order of the store
 	unseated  []Member                // that joined this attempt when it had no place for them
 	gone      map[string]bool         // IDs of agents that are lost, whose members may come later
+	strangers []string                // hosts of agents of another version, see readStranger
 	preparing map[string]preparing    // agents that have announced themselves, and are not members yet
 	here      int                     // number of members that joined this attempt
 	launched  bool                    // members are tasks of a launcher
@@ -325,6 +327,10 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
 		return l.admit(ctx, id, value)
+	}
+	if strings.HasPrefix(key, l.run.strangers()) {
+		l.readStranger(value)
+		return nil
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.preparing()); ok {
 		if p, err := decode[preparing](value); err == nil && l.members[id] == nil {

@@ -122,6 +122,7 @@ func (l *Leader) roster() Roster {
 	if l.config.Refused != nil {
 		r.Refused, r.MoreRefused = cut(l.config.Refused())
 	}
+	r.OtherVersion, r.MoreOtherVersion = cut(l.otherVersions())
 	return r
 }
 

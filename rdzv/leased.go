@@ -16,6 +16,7 @@ import (
 
 	"rdzv/internal/boottime"
 	"rdzv/rdzv/internal/lease"
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/presence"
 )
 
@@ -160,6 +161,9 @@ func (l *leased) enter(ctx context.Context) error {
 	ctx, done := l.untilStoreLost(ctx)
 	defer done()
 	r, err := l.findRun(ctx)
+	if v, is := errors.AsType[*protocol.VersionError](err); is {
+		return l.otherVersion(ctx, r, v)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot find the run of job %q: %w", l.config.Job, err)
 	}
@@ -226,7 +230,7 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 	if len(kvs) > 0 {
 		l.value = string(kvs[0].Value)
 		if l.value != over {
-			return decode[run](kvs[0].Value)
+			return decodeRun(kvs[0].Value)
 		}
 		unchanged = clientv3.Compare(clientv3.Value(key), "=", over)
 	}
@@ -248,7 +252,7 @@ func (l *leased) findRun(ctx context.Context) (run, error) {
 	}
 	_, _ = l.client.Revoke(ctx, r.Job) // otherwise it expires
 	l.value = string(kvs[0].Value)
-	return decode[run](kvs[0].Value)
+	return decodeRun(kvs[0].Value)
 }
 
 // Leave removes this agent's keys, and those of the run if this is the last agent.

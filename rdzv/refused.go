@@ -21,6 +21,7 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) (
 	ctx, done := l.untilStoreLost(ctx)
 	defer done()
 	occupied, is := errors.AsType[*OccupiedError](refusal)
+	_, isVersion := errors.AsType[*OtherVersionError](refusal)
 	var holder clientv3.LeaseID
 	switch {
 	case refusal == errOtherRun:
@@ -29,7 +30,7 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) (
 		holder = occupied.lease
 	case refusal == ErrFull && l.config.Lead.replaces():
 		return l.tryLater(ctx)
-	case refusal == ErrFull:
+	case refusal == ErrFull, isVersion:
 		found, err := l.get(ctx, l.run.agents(), clientv3.WithFirstCreate()...)
 		if err != nil {
 			return 0, false, err
@@ -48,7 +49,7 @@ func (l *leased) mayTryAgain(ctx context.Context, refusal error) (
 		return l.config.Attempt, false, nil // for now
 	case err == nil && !ended:
 		return 0, false, refusal
-	case is:
+	case is, isVersion:
 		l.value = "" // others may join that run
 	}
 	return l.config.Attempt, false, err

@@ -21,6 +21,10 @@ type Roster struct {
 	// Refused are at most 8 agents that could not join because their tokens differ.
 	Refused     []string `json:"refused,omitempty"`
 	MoreRefused int      `json:"more_refused,omitempty"`
+	// OtherVersion are at most 8 agents that could not join because of another version of the
+	// protocol.
+	OtherVersion     []string `json:"other_version,omitempty"`
+	MoreOtherVersion int      `json:"more_other_version,omitempty"`
 	// Waiting are at most 8 agents that have connected and wait for files that do not respond.
 	Waiting     []string `json:"waiting,omitempty"`
 	MoreWaiting int      `json:"more_waiting,omitempty"`
@@ -47,6 +51,10 @@ func (r Roster) String() string {
 	if len(r.Refused) > 0 && missing > 0 {
 		s += "; refused because of a different token: " + list(r.Refused, r.MoreRefused)
 	}
+	if len(r.OtherVersion) > 0 && missing > 0 {
+		s += "; refused because of another version of rdzv: " +
+			list(r.OtherVersion, r.MoreOtherVersion)
+	}
 	if r.Min > 0 {
 		s += fmt.Sprintf("; the job needs at least %d", r.Min)
 	}
@@ -59,7 +67,7 @@ func (r Roster) whyMissing(ranks int) string {
 	if ranks > 1 {
 		have, are, its = " have", " are", "their"
 	}
-	if len(r.Refused) > 0 { // they may have been refused
+	if len(r.Refused)+len(r.OtherVersion) > 0 { // they may have been refused
 		return are + " missing"
 	}
 	s := have + " not started rdzv"

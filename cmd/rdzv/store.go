@@ -70,7 +70,7 @@ func (a *app) store(args []string) int {
 		Env: a.env, Listen: o.listen, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Failed: func(err error) { os.Exit(a.fail(err)) },
-		Refused: func(n meet.DifferentToken) {
+		Refused: func(n meet.Rejected) {
 			a.console.Warn("refused a connection: %v", n)
 		},
 	})

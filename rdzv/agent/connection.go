@@ -42,8 +42,9 @@ type connection struct {
 	noDir    error                         // why there is none; only the host of the store requires it
 	silent   atomic.Bool                   // the store's host was silent, so that the connection broke
 
-	mu      sync.Mutex
-	refused []string // see refusedAgents
+	mu           sync.Mutex
+	refused      []string // see refusedAgents
+	otherVersion []string // see otherVersions
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
@@ -285,11 +286,20 @@ func awaitEnd(conn *grpc.ClientConn) {
 	}
 }
 
-// refuse notes an agent that cannot join because of its token.
-func (c *connection) refuse(n meet.DifferentToken) {
+// noteRefused notes an agent that cannot join because of its token or version.
+func (c *connection) noteRefused(n meet.Notice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refused = append(c.refused, n.Agent())
+	switch other := n.(type) {
+	case meet.DifferentToken:
+		if !other.Hosting {
+			c.refused = append(c.refused, other.Agent())
+		}
+	case meet.DifferentVersion:
+		if !other.Hosting {
+			c.otherVersion = append(c.otherVersion, other.Agent())
+		}
+	}
 }
 
 // refusedAgents are those that cannot join because of their tokens.
@@ -297,6 +307,13 @@ func (c *connection) refusedAgents() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.refused)
+}
+
+// otherVersions are those that cannot join because of their version.
+func (c *connection) otherVersions() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.otherVersion)
 }
 
 // loadToken returns the token. The first agent of the host reports if it is in an unusual file.
@@ -335,9 +352,7 @@ func (c *connection) meetConfig() meet.Config {
 		},
 		NextReport: l.nextSearchReport(),
 		Notify: func(n meet.Notice) {
-			if other, ok := n.(meet.DifferentToken); ok && !other.Hosting {
-				c.refuse(other)
-			}
+			c.noteRefused(n)
 			c.events.send(noticed(n, a.ShowJoinLine, l.tokenPlace()))
 		},
 	}

@@ -77,6 +77,12 @@ type DifferentToken struct {
 	Hint string `json:"hint"` // names this agent's token and what to copy
 }
 
+// DifferentVersion says that an agent of the same job has another version of the protocol, so that
+// the two cannot work together. It is reported as often as [DifferentToken].
+type DifferentVersion struct {
+	meet.DifferentVersion
+}
+
 // DifferentCommand says that an agent with the same token belongs to another job. It is reported
 // as often as [DifferentToken].
 type DifferentCommand struct {
@@ -299,6 +305,7 @@ func (Unprotected) Type() string      { return "unprotected" }
 func (Searching) Type() string        { return "searching" }
 func (Alone) Type() string            { return "alone" }
 func (DifferentToken) Type() string   { return "different_token" }
+func (DifferentVersion) Type() string { return "different_version" }
 func (DifferentCommand) Type() string { return "different_command" }
 func (RanksMissing) Type() string     { return "ranks_missing" }
 func (NoMulticast) Type() string      { return "no_multicast" }

@@ -38,6 +38,10 @@ type rosterForm struct {
 
 	Refused     []string `json:"refused,omitempty"`
 	MoreRefused int      `json:"more_refused,omitempty"`
+
+	OtherVersion     []string `json:"other_version,omitempty"`
+	MoreOtherVersion int      `json:"more_other_version,omitempty"`
+
 	Waiting     []string `json:"waiting,omitempty"`
 	MoreWaiting int      `json:"more_waiting,omitempty"`
 	Unattended  bool     `json:"-"`

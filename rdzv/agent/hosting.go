@@ -74,7 +74,8 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	return rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
 		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusedAgents,
-		MinAgents: l.Config.MinNodes, LastCall: l.Config.LastCall,
+		OtherVersion: c.otherVersions,
+		MinAgents:    l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
 		NextWaiting: l.Config.nextReport,

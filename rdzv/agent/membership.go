@@ -282,7 +282,11 @@ func (m *membership) write(f func(context.Context) error) {
 // refused is err with a suggestion if the job has no place for this agent, otherwise nil.
 func (m *membership) refused(err error) error {
 	_, occupied := errors.AsType[*rdzv.OccupiedError](err)
-	if !occupied && !errors.Is(err, rdzv.ErrFull) {
+	version, isVersion := errors.AsType[*rdzv.OtherVersionError](err)
+	switch {
+	case isVersion:
+		return hinted{fmt.Errorf("cannot join job %q: %w", m.local.Job, err), version.Hint()}
+	case !occupied && !errors.Is(err, rdzv.ErrFull):
 		return nil
 	}
 	hint := "too many agents were started, or two jobs have the same name: " +

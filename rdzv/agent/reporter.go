@@ -52,6 +52,8 @@ func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
 		return e
 	case meet.DifferentToken:
 		return DifferentToken{n, place.remedy(n)}
+	case meet.DifferentVersion:
+		return DifferentVersion{n}
 	case meet.DifferentCommand:
 		return DifferentCommand{n}
 	case meet.RanksMissing:

@@ -165,7 +165,7 @@ func (l *Local) notJoined(err error) error {
 		return late
 	}
 	if r, ok := errors.AsType[*meet.RefusedError](err); ok {
-		return &refused{r, l.tokenPlace()}
+		return l.refusedBy(r)
 	}
 	if signal, ok := errors.AsType[*SignalError](err); ok {
 		return signal // what else was tried meanwhile does not matter

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/secret"
 )
@@ -111,6 +112,9 @@ func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 		case meet.DifferentToken:
 			search.Hint = l.tokenPlace().remedy(n)
 			return
+		case meet.DifferentVersion:
+			search.Hint = n.Hint()
+			return
 		case meet.DifferentCommand:
 			search.Hint = "run the same command with the same --nodes on all nodes, " +
 				"or give them the same --job NAME"
@@ -118,18 +122,14 @@ func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 	}
 }
 
-// refused is the error of an agent whose token the host of the store does not have.
-type refused struct {
-	*meet.RefusedError
-	place tokenPlace
+// refusedBy is the error of an agent whose token, or version, the host of the store does not have.
+func (l *Local) refusedBy(e *meet.RefusedError) error {
+	switch n := e.By.(type) {
+	case meet.DifferentVersion:
+		return hinted{fmt.Errorf("%w: it %s", e, protocol.Difference(n.Protocol)), n.Hint()}
+	case meet.DifferentToken:
+		place := l.tokenPlace()
+		return hinted{fmt.Errorf("%w: its token is not the one in %s", e, place.path), place.remedy(n)}
+	}
+	return e
 }
-
-func (e *refused) Error() string {
-	return fmt.Sprintf("%v: its token is not the one in %s", e.RefusedError, e.place.path)
-}
-
-// Hint is what to do about it.
-func (e *refused) Hint() string { return e.place.remedy(e.DifferentToken) }
-
-// Unwrap returns the error of package meet.
-func (e *refused) Unwrap() error { return e.RefusedError }

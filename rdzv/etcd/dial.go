@@ -163,7 +163,7 @@ func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
 func (d *dialer) ask(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout, errNoQuorum)
 	defer cancel()
-	root := cmp.Or(d.Prefix, rdzv.DefaultPrefix) + "v1"
+	root := cmp.Or(d.Prefix, rdzv.DefaultPrefix) + rdzv.Root
 	keys, all := root+"/", clientv3.WithPrefix()
 	_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.Version(root), "<", 0)).
 		Then(clientv3.OpPut(root, ""), clientv3.OpDelete(keys, all)).

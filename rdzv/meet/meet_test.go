@@ -212,7 +212,7 @@ func TestDifferentTokenIsReportedByBoth(t *testing.T) {
 	group.Go(func() {
 		_, err := Meet(ctx, b, noHost(t))
 		var refused *RefusedError
-		if !errors.As(err, &refused) || refused.Addr != loopbackAddrs[0] {
+		if !errors.As(err, &refused) || refused.By.(DifferentToken).Addr != loopbackAddrs[0] {
 			t.Errorf("Meet: %v", err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 )
@@ -95,12 +96,15 @@ func (m multicast) receive(ctx context.Context, delay time.Duration, f func(beac
 	s.Close()
 }
 
-// parse parses a beacon of this job. It reports an agent of this job with a different secret. For
-// another job of the same user the error is gate.ErrDifferentJob.
+// parse parses a beacon of this job. It reports an agent of this job with a different secret or
+// version. For another job of the same user the error is gate.ErrDifferentJob.
 func (m multicast) parse(p beacon.Packet, report func(gate.Rejection)) (beacon.Beacon, error) {
 	b, err := beacon.Parse(p.Data, m.key)
 	sameJob := b.Public == m.public
+	version, isVersion := errors.AsType[*protocol.VersionError](err)
 	switch {
+	case isVersion && sameJob:
+		report(gate.Rejection{Host: b.Host, Addr: p.From, Reason: version})
 	case errors.Is(err, beacon.ErrMAC) && sameJob:
 		report(gate.Rejection{Host: b.Host, Addr: p.From, Reason: gate.ErrDifferentToken})
 	case err == nil && !sameJob:

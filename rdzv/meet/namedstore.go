@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 )
@@ -213,17 +214,20 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 		inUse.Advice = p.etcdHint
 	}
 	service, isService := errors.AsType[gate.ServiceError](answer)
+	version, isVersion := errors.AsType[*protocol.VersionError](answer)
 	switch {
 	case answer == nil:
 		conn.Close() // that of another user with the same token, who has the claim of this host
 		inUse.User = "a store of this job"
-	case errors.Is(answer, gate.ErrOtherShared):
+	case errors.Is(answer, gate.ErrOtherShared), isVersion && version.Shared:
 		host, _, _ := ParseStore(l.config.Store) // as in namedStore
-		return &RefusedError{DifferentToken: DifferentToken{
-			Host: host, Addr: p.addrs[0], Hosting: true, Shared: true,
-		}}
+		return &RefusedError{By: noticeOf(gate.Rejection{
+			Host: host, Addr: p.addrs[0], Reason: answer, Hosting: true,
+		})}
 	case errors.Is(answer, gate.ErrDifferentJob):
 		inUse.User = "the store of another job"
+	case isVersion:
+		inUse.User = "a store of this job, which " + version.Error()
 	case errors.Is(answer, gate.ErrDifferentToken):
 		inUse.User = "a store of this job with a different token"
 	case isService:

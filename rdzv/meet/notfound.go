@@ -17,15 +17,15 @@ func (e *NotFoundError) Unwrap() error { return e.Cause }
 // Error says in one line why the store was not found.
 func (e *NotFoundError) Error() string { return e.Searching.String() }
 
-// A RefusedError means that the host of the store has a different token, so that waiting for it
-// does not help.
+// A RefusedError means that the host of the store has a different token or another version, so that
+// waiting for it does not help.
 type RefusedError struct {
-	DifferentToken
+	By    Rejected      // a DifferentToken or DifferentVersion
 	After time.Duration // since it refused this agent for the first time; 0 if there was no search
 }
 
 func (e *RefusedError) Error() string {
-	text := hostAndAddr(e.Host, e.Addr) + " has refused this agent"
+	text := e.By.Agent() + " has refused this agent"
 	if e.After != 0 {
 		text += fmt.Sprintf(" for %v", e.After)
 	}

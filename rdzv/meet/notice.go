@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/meet/internal/hosts"
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
-// DifferentToken, DifferentCommand, RanksMissing, NoMulticast, Disappeared and KeeperLost.
+// DifferentToken, DifferentVersion, DifferentCommand, RanksMissing, NoMulticast, Disappeared and
+// KeeperLost.
 type Notice interface{ notice() }
 
 // Alone is reported by an agent without a launcher if no other agent has connected to it yet.
@@ -50,6 +52,33 @@ func (n DifferentToken) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which has a different token"
 }
 
+// DifferentVersion reports an agent of the same job whose rdzv has another version of the protocol,
+// so that the two cannot work together.
+type DifferentVersion struct {
+	Host string     `json:"host,omitempty"` // as in DifferentToken
+	Addr netip.Addr `json:"addr"`           // as in DifferentToken
+	// Protocol is the version of the other agent, Own that of this one.
+	Protocol int `json:"protocol"`
+	Own      int `json:"own_protocol"`
+	// Hosting and Shared are as in DifferentToken.
+	Hosting bool `json:"hosting"`
+	Shared  bool `json:"shared,omitempty"`
+}
+
+func (n DifferentVersion) String() string {
+	return n.Agent() + " " + protocol.Difference(n.Protocol)
+}
+
+// Agent is the name and the address of the agent.
+func (n DifferentVersion) Agent() string { return hostAndAddr(n.Host, n.Addr) }
+
+// Hint says what to do.
+func (n DifferentVersion) Hint() string { return protocol.Advice }
+
+func (n DifferentVersion) describe() string {
+	return n.Agent() + ", which " + protocol.Difference(n.Protocol)
+}
+
 // DifferentCommand reports an agent of another job: one with a different command or a different
 // --job.
 type DifferentCommand struct {
@@ -63,15 +92,19 @@ func (n DifferentCommand) String() string {
 		"if both belong to one job, give them the same --job NAME"
 }
 
+// Agent is the name and the address of the agent.
+func (n DifferentCommand) Agent() string { return hostAndAddr(n.Host, n.Addr) }
+
 func (n DifferentCommand) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
 }
 
-// Rejected is the notice about an agent that does not belong to the job, a DifferentToken or
-// DifferentCommand.
+// Rejected is the notice about an agent that does not belong to the job, a DifferentToken,
+// DifferentVersion or DifferentCommand.
 type Rejected interface {
 	Notice
 	String() string
+	Agent() string
 	describe() string // as an object of a sentence
 }
 
@@ -119,6 +152,7 @@ func (KeeperLost) notice()       {}
 func (Searching) notice()        {}
 func (Alone) notice()            {}
 func (DifferentToken) notice()   {}
+func (DifferentVersion) notice() {}
 func (DifferentCommand) notice() {}
 func (RanksMissing) notice()     {}
 func (NoMulticast) notice()      {}
@@ -148,7 +182,7 @@ func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, ps 
 	case m.Addr.Addr().IsLoopback() && err == nil && len(usable) > 0:
 		n.Store, n.Loopback = hosts.Addresses(usable)[0], c.Store
 	}
-	if len(found) > 0 && !rs.haveToken() {
+	if len(found) > 0 && !slices.ContainsFunc(found, isToken) {
 		n.JoinLine = ""
 	}
 	c.Notify(n)
@@ -183,11 +217,15 @@ func (rs *rejections) add(r gate.Rejection) bool {
 	return isNew
 }
 
-// haveToken reports whether an agent with a different token was reported.
-func (rs *rejections) haveToken() bool {
-	isToken := func(n Rejected) bool { _, ok := n.(DifferentToken); return ok }
-	return slices.ContainsFunc(rs.notices(), isToken)
+// explain reports whether an agent of the job was reported that has a different token or version.
+func (rs *rejections) explain() bool {
+	return slices.ContainsFunc(rs.notices(), func(n Rejected) bool {
+		_, isVersion := n.(DifferentVersion)
+		return isVersion || isToken(n)
+	})
 }
+
+func isToken(n Rejected) bool { _, is := n.(DifferentToken); return is }
 
 // notices are about those that can be why no agent of the job has been found: not another job of
 // the user on this host, since agents of one job are on different hosts.
@@ -206,6 +244,12 @@ func (rs *rejections) notices() (list []Rejected) {
 func noticeOf(r gate.Rejection) Rejected {
 	if errors.Is(r.Reason, gate.ErrDifferentJob) {
 		return DifferentCommand{Host: r.Host, Addr: r.Addr}
+	}
+	if v, is := errors.AsType[*protocol.VersionError](r.Reason); is {
+		return DifferentVersion{
+			Host: r.Host, Addr: r.Addr, Protocol: v.Other, Own: protocol.Version,
+			Hosting: r.Hosting, Shared: v.Shared,
+		}
 	}
 	return DifferentToken{
 		Host: r.Host, Addr: r.Addr, Hosting: r.Hosting, Shared: r.Reason == gate.ErrOtherShared,

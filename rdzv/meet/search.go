@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/gate"
 )
 
@@ -31,7 +32,7 @@ type search struct {
 
 	rejections     *rejections
 	refusedTimeout time.Duration    // from the first refusal to RefusedError
-	refusedBy      *target          // the address that has a different token; nil if none
+	refusedBy      *target          // the address that refuses this agent; nil if none
 	refused        <-chan time.Time // when to give up; nil without refusedBy
 
 	best  *answer   // the connection with the best priority so far
@@ -83,13 +84,13 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 			s.evaluate(a)
 		case <-report:
 			waited := max(reportAt, time.Since(s.begin).Truncate(time.Second))
-			if !s.rejections.haveToken() { // that explains it
+			if !s.rejections.explain() {
 				s.notify(s.searching(waited))
 			}
 			reportAt, report = s.scheduleReport(waited)
 		case <-s.refused:
 			if s.best == nil {
-				return nil, &RefusedError{DifferentToken: s.differentToken(), After: s.refusedTimeout}
+				return nil, &RefusedError{By: noticeOf(s.rejection(s.refusedBy)), After: s.refusedTimeout}
 			}
 		case <-wake:
 		case <-ctx.Done():
@@ -225,11 +226,9 @@ func (s *search) evaluate(a answer) {
 		t.wait = rejectedWait
 	case !s.plan.named && a.err == gate.ErrOtherShared: // probably another user's
 		t.wait = rejectedWait
-	case errors.Is(a.err, gate.ErrDifferentToken), errors.Is(a.err, gate.ErrDifferentJob):
+	case refuses(a.err), errors.Is(a.err, gate.ErrDifferentJob):
 		t.wait = rejectedWait
-		s.report(gate.Rejection{
-			Host: t.name, Addr: a.addr.Addr(), Reason: a.err, Hosting: t == s.refusedBy,
-		})
+		s.report(s.rejection(t))
 	}
 	t.next = time.Now().Add(t.wait/2 + rand.N(t.wait))
 }
@@ -250,8 +249,7 @@ func (s *search) keepBetter(a *answer) {
 // noteRefusal begins to count when an agent refuses this one, and stops when it no longer does. In
 // an election the agents that refuse each other may all be searching: then none gives up.
 func (s *search) noteRefusal(t *target) {
-	refused := errors.Is(t.err, gate.ErrDifferentToken) &&
-		(s.plan.named || t.err != gate.ErrOtherShared)
+	refused := refuses(t.err) && (s.plan.named || t.err != gate.ErrOtherShared)
 	switch {
 	case refused && s.refusedBy == nil && s.plan.peers == nil:
 		s.refusedBy, s.refused = t, time.After(s.refusedTimeout)
@@ -260,10 +258,15 @@ func (s *search) noteRefusal(t *target) {
 	}
 }
 
-func (s *search) differentToken() DifferentToken {
-	t := s.refusedBy
-	return DifferentToken{
-		Host: t.name, Addr: t.addr.Addr(), Hosting: true, Shared: t.err == gate.ErrOtherShared,
+// refuses tells whether the answer is that of an agent of the job that does not admit this one.
+func refuses(err error) bool {
+	_, isVersion := errors.AsType[*protocol.VersionError](err)
+	return isVersion || errors.Is(err, gate.ErrDifferentToken)
+}
+
+func (s *search) rejection(t *target) gate.Rejection {
+	return gate.Rejection{
+		Host: t.name, Addr: t.addr.Addr(), Reason: t.err, Hosting: t == s.refusedBy,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
@@ -40,7 +41,8 @@ func orShared(elect election) election {
 	}
 }
 
-// findShared returns the shared store on this host, nil if there is none.
+// findShared returns the shared store on this host, nil if there is none. One of another version
+// refuses this agent.
 func (l *locator) findShared(ctx context.Context, p *plan) (*Meeting, error) {
 	if p.shared == nil {
 		return nil, nil
@@ -59,7 +61,13 @@ func (l *locator) findShared(ctx context.Context, p *plan) (*Meeting, error) {
 		for _, addr := range p.addrs {
 			at := netip.AddrPortFrom(addr, uint16(port))
 			conn, greeting, err := d.Dial(probing, at)
-			if err != nil {
+			version, isVersion := errors.AsType[*protocol.VersionError](err)
+			switch {
+			case isVersion && version.Shared:
+				return nil, &RefusedError{By: noticeOf(gate.Rejection{
+					Host: l.config.Host, Addr: addr, Reason: err, Hosting: true,
+				})}
+			case err != nil:
 				continue
 			}
 			if greeting.Shared {
@@ -190,10 +198,13 @@ func userOf(ctx context.Context, d *gate.Dialer, addrs []netip.Addr, port int) s
 	for _, addr := range addrs {
 		conn, _, err := d.Dial(ctx, netip.AddrPortFrom(addr, uint16(port)))
 		service, isService := errors.AsType[gate.ServiceError](err)
+		_, isVersion := errors.AsType[*protocol.VersionError](err)
 		switch {
 		case err == nil:
 			conn.Close()
 			return ownShared
+		case isVersion:
+			return "a shared store of yours of another version"
 		case errors.Is(err, gate.ErrDifferentToken):
 			return "a shared store with a different token"
 		case errors.Is(err, gate.ErrDifferentJob):

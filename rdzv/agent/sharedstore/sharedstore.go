@@ -34,9 +34,9 @@ type Config struct {
 	// Failed is called if etcd cannot continue, for example because the disk is full. It must end
 	// the process.
 	Failed func(error)
-	// Refused is called for an agent, once for each host, that has another token. Its calls may be
-	// concurrent.
-	Refused func(meet.DifferentToken)
+	// Refused is called for an agent, once for each host, that has another token or version. Its
+	// calls may be concurrent.
+	Refused func(meet.Rejected)
 }
 
 // Server is a running store.
@@ -63,7 +63,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		Net: c.Networks, PortLo: c.PortLow, PortHi: c.PortHigh,
 		Token: func() ([]byte, error) { return secret.LoadToken(tokens) },
 		Notify: func(n meet.Notice) {
-			if refused, is := n.(meet.DifferentToken); is {
+			if refused, is := n.(meet.Rejected); is {
 				c.Refused(refused)
 			}
 		},

@@ -39,7 +39,7 @@ func newPlace(t *testing.T) *place {
 		Env:    map[string]string{"XDG_RUNTIME_DIR": filepath.Join(dir, "run"), "HOME": dir},
 		Listen: "127.0.0.1", PortLow: 21500, PortHigh: 21599,
 		Token:   secret.NewToken(),
-		Refused: func(n meet.DifferentToken) { t.Error(n) },
+		Refused: func(n meet.Rejected) { t.Error(n) },
 	}}
 	p.start()
 	t.Cleanup(p.stop)

@@ -33,6 +33,9 @@ func (c *Console) Event(e agent.Event) {
 	case agent.DifferentToken:
 		c.Info("%v", e.DifferentToken)
 		c.suggest(e.Hint)
+	case agent.DifferentVersion:
+		c.Info("%v", e.DifferentVersion)
+		c.suggest(e.Hint())
 	case agent.DifferentCommand:
 		c.Info("%v", e.DifferentCommand)
 	case agent.RanksMissing:

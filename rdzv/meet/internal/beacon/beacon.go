@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
@@ -47,7 +48,7 @@ func (b Beacon) Encode(key []byte) []byte {
 		kind = "hosting"
 	}
 	line := strings.Join([]string{
-		wire.Magic, kind, b.Public, b.ID, wire.Word(b.Host), wire.FormatAddrs(b.Addrs),
+		protocol.Magic, kind, b.Public, b.ID, wire.Word(b.Host), wire.FormatAddrs(b.Addrs),
 	}, " ")
 	return []byte(line + " " + mac(key, line))
 }
@@ -59,11 +60,18 @@ func mac(key []byte, line string) string {
 }
 
 // Parse parses a packet and verifies its MAC with key. With ErrMAC it returns the unverified
-// content of the beacon too.
+// content of the beacon too. For the beacon of another version the error is a
+// *protocol.VersionError, and the result has only what all versions have in common.
 func Parse(packet, key []byte) (Beacon, error) {
+	if len(packet) > maxLen {
+		return Beacon{}, errBeacon
+	}
 	end := bytes.LastIndexByte(packet, ' ')
 	words := strings.Split(string(packet), " ")
-	if len(packet) > maxLen || len(words) != 7 || words[0] != wire.Magic ||
+	if v := protocol.VersionOf(words[0]); v != 0 && v != protocol.Version {
+		return parseOther(words, string(packet[:max(end, 0)]), key, v)
+	}
+	if len(words) != 7 || words[0] != protocol.Magic ||
 		words[1] != "hosting" && words[1] != "seeking" {
 		return Beacon{}, errBeacon
 	}
@@ -79,6 +87,17 @@ func Parse(packet, key []byte) (Beacon, error) {
 		return b, ErrMAC
 	}
 	return b, nil
+}
+
+// parseOther parses what the beacons of all versions have in common: the place of the public name
+// and the host, and a MAC of all that is before it as the last word.
+func parseOther(words []string, line string, key []byte, version int) (Beacon, error) {
+	if len(words) < 6 || !isHex(words[2], secret.PublicLen) ||
+		!hmac.Equal([]byte(words[len(words)-1]), []byte(mac(key, line))) {
+		return Beacon{}, errBeacon
+	}
+	b := Beacon{Public: words[2], Host: wire.Word(words[4])}
+	return b, &protocol.VersionError{Other: version}
 }
 
 func isHex(text string, bytes int) bool {

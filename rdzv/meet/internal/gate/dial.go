@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
@@ -47,7 +48,8 @@ func NewDialer(key *secret.Key, public []byte, host, id string) (*Dialer, error)
 	if err != nil {
 		return nil, err
 	}
-	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host), idPrefix+wire.Word(id))
+	cfg.NextProtos = append(cfg.NextProtos, hostPrefix+wire.Word(host), idPrefix+wire.Word(id),
+		versionPrefix+protocol.Magic)
 	d.tls, d.proofKey, d.public = cfg, proofKey(key), key[:secret.PublicLen]
 	return d, nil
 }
@@ -70,8 +72,12 @@ func (d *Dialer) DialAgent(ctx context.Context, addr netip.AddrPort, progress fu
 	}
 	conn, greeting, err = d.Shared.dial(ctx, addr, progress)
 	greeting.Shared = true
-	if err == ErrDifferentToken {
+	version, isVersion := errors.AsType[*protocol.VersionError](err)
+	switch {
+	case err == ErrDifferentToken:
 		err = ErrOtherShared
+	case isVersion:
+		version.Shared = true
 	}
 	return conn, greeting, err
 }
@@ -116,7 +122,7 @@ func (d *Dialer) authenticate(ctx context.Context, conn net.Conn) (
 		if err = writeLine(conn, words...); err == nil {
 			words, err = readLine(conn)
 		}
-		if err == nil {
+		if err == nil || isOther(words) {
 			g.ID, err = parseInstance(words)
 		}
 		return conn, g, err

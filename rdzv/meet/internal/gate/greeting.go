@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
@@ -22,9 +23,11 @@ import (
 //	rdzv1 ok ADDR:PORT,ADDR:PORT   the store's protocol follows; it listens on these addresses
 //	rdzv1 moved ADDR:PORT          the store is at this address
 //	rdzv1 full                     the job of this store has all its agents
+//	rdzv1 version                  the client has another version of the protocol
 //
 // Without a key, the client first sends "rdzv1 hello PUBLIC HOST ID", and the agent that listens
-// answers "rdzv1 here INSTANCE", or "rdzv1 other" to a client of a different job.
+// answers "rdzv1 here INSTANCE", "rdzv1 version", or "rdzv1 other" to a client of a different job.
+// The first word has the version of the sender, see package protocol.
 
 // maxLine is the maximum length of a line in bytes, including the newline. It is enough for
 // wire.MaxAddrs IPv6 addresses.
@@ -62,7 +65,8 @@ func notStoreError(answer string) error {
 }
 
 // readLine reads up to the first newline, and no byte after it, which belongs to the store's
-// protocol. It returns the words after wire.Magic.
+// protocol. It returns the words after the first one. If that has another version, the error is a
+// *protocol.VersionError.
 func readLine(r io.Reader) ([]string, error) {
 	line := make([]byte, 0, maxLine)
 	for b := make([]byte, 1); len(line) < maxLine; line = append(line, b[0]) {
@@ -71,17 +75,26 @@ func readLine(r io.Reader) ([]string, error) {
 		}
 		if b[0] == '\n' {
 			words := strings.Split(string(line), " ")
-			if len(words) < 2 || words[0] != wire.Magic {
+			version := protocol.VersionOf(words[0])
+			if len(words) < 2 || version == 0 {
 				return nil, notStoreError(string(line))
 			}
-			return words[1:], nil
+			return words[1:], otherVersion(version)
 		}
 	}
 	return nil, ErrNotStore
 }
 
+// otherVersion is the error about another version than this one, nil for this one.
+func otherVersion(version int) error {
+	if version == protocol.Version {
+		return nil
+	}
+	return &protocol.VersionError{Other: version}
+}
+
 func writeLine(w io.Writer, words ...string) error {
-	_, err := io.WriteString(w, wire.Magic+" "+strings.Join(words, " ")+"\n")
+	_, err := io.WriteString(w, protocol.Magic+" "+strings.Join(words, " ")+"\n")
 	return err
 }
 
@@ -127,12 +140,15 @@ func instanceOf(cert *x509.Certificate) (i Instance) {
 	return i
 }
 
+// isOther tells whether the answer to hello, of any version, is that of a different job.
+func isOther(words []string) bool { return len(words) > 0 && words[0] == "other" }
+
 // parseInstance parses the answer to hello.
 func parseInstance(words []string) (i Instance, err error) {
 	switch {
 	case words[0] == "here" && len(words) == 2 && len(words[1]) == hex.EncodedLen(len(i)):
 		_, err = hex.Decode(i[:], []byte(words[1]))
-	case words[0] == "other":
+	case isOther(words):
 		err = ErrDifferentJob
 	default:
 		err = ErrNotStore

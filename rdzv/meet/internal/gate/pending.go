@@ -44,10 +44,11 @@ type incoming struct {
 	from   netip.Addr
 	parked bool // it waits for one of the other places; nothing reads from it
 
-	public string // public name of the job that the client has named
-	host   string // the name that the client gives its host, not verified
-	id     string // that it gives itself, see NewDialer; verified after the handshake
-	closed atomic.Bool
+	public  string // public name of the job that the client has named
+	host    string // the name that the client gives its host, not verified
+	id      string // that it gives itself, see NewDialer; verified after the handshake
+	version int    // of the client's protocol; verified after the handshake
+	closed  atomic.Bool
 }
 
 func (s *incoming) Close() error {

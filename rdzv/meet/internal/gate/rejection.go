@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/wire"
 	"rdzv/rdzv/secret"
 )
@@ -27,9 +28,10 @@ var (
 
 // A Rejection describes an agent, probably of the same user, to which no connection was possible.
 type Rejection struct {
-	Host   string     // the name that it gives itself (see wire.Word), not verified; "" if none
-	Addr   netip.Addr // the address from which it connected, or to which this agent connected
-	Reason error      // ErrDifferentToken or ErrDifferentJob
+	Host string     // the name that it gives itself (see wire.Word), not verified; "" if none
+	Addr netip.Addr // the address from which it connected, or to which this agent connected
+	// Reason is ErrDifferentToken, ErrDifferentJob, or a *protocol.VersionError.
+	Reason error
 	// Hosting is set if it hosts the store and has refused this agent's connection.
 	Hosting bool
 	// Called is set if it has connected to tell that it belongs to a different job, see Caller.
@@ -41,11 +43,12 @@ type Rejection struct {
 const Caller = "caller"
 
 // Prefixes of additional entries in the client's list of protocols (ALPN): the name of its host,
-// for messages only, and its id, see NewDialer. They are sent unencrypted; the handshake fails if
-// somebody has changed them.
+// for messages only, its id, see NewDialer, and protocol.Magic of its version. They are sent
+// unencrypted; the handshake fails if somebody has changed them.
 const (
-	hostPrefix = "rdzv-host/"
-	idPrefix   = "rdzv-id/"
+	hostPrefix    = "rdzv-host/"
+	idPrefix      = "rdzv-id/"
+	versionPrefix = "rdzv-version/"
 )
 
 // recordHello makes cfg record on the connection which job and host the client names in its first
@@ -55,6 +58,7 @@ func recordHello(cfg *tls.Config) {
 		s := hello.Conn.(*incoming)
 		s.public = secret.PublicOf(hello.ServerName)
 		s.host, s.id = wordOf(hello, hostPrefix), wordOf(hello, idPrefix)
+		s.version = max(1, protocol.VersionOf(wordOf(hello, versionPrefix)))
 		return nil, nil
 	}
 }
@@ -73,6 +77,7 @@ func wordOf(hello *tls.ClientHelloInfo, prefix string) string {
 // certificate that was not accepted, has a different secret.
 func (g *Gate) reject(s *incoming, err error) {
 	r := Rejection{Host: s.host, Addr: addrOf(s.RemoteAddr()).Addr(), Called: s.id == Caller}
+	var version *protocol.VersionError
 	var unverified *tls.CertificateVerificationError
 	var alert *net.OpError
 	switch {
@@ -80,6 +85,8 @@ func (g *Gate) reject(s *incoming, err error) {
 		return
 	case s.public != g.public:
 		r.Reason = ErrDifferentJob
+	case errors.As(err, &version): // both sides are authenticated
+		r.Reason = version
 	case errors.As(err, &unverified), errors.As(err, &alert) && alert.Op == "remote error":
 		r.Reason = ErrDifferentToken
 	default:

@@ -10,9 +10,6 @@ import (
 	"strings"
 )
 
-// Magic is the first word of every line.
-const Magic = "rdzv1"
-
 // MaxAddrs is the maximum number of addresses in a line.
 const MaxAddrs = 16
 

@@ -1,0 +1,15 @@
+package protocol
+
+import "testing"
+
+func TestVersionOf(t *testing.T) {
+	for magic, want := range map[string]int{
+		Magic: Version, "rdzv1": 1, "rdzv2": 2, "rdzv37": 37,
+		"rdzv": 0, "rdzv0": 0, "rdzv-1": 0, "rdzv+1": 0, "rdzv01": 0, "rdzv1.0": 0, "HTTP/1.1": 0,
+		"rdzv99999999999999999999": 0, "": 0,
+	} {
+		if got := VersionOf(magic); got != want {
+			t.Errorf("VersionOf(%q) = %d, want %d", magic, got, want)
+		}
+	}
+}

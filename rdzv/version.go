@@ -1,0 +1,94 @@
+package rdzv
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/protocol"
+)
+
+// OtherVersionError means that the agents that run the job in a store that no agent hosts have
+// another version of the protocol. Where an agent hosts the store it refuses others itself.
+type OtherVersionError struct {
+	Host    string // of one of them; "" if it is not known
+	version *protocol.VersionError
+}
+
+func (e *OtherVersionError) Error() string {
+	return cmp.Or(e.Host, "another agent") + ", which runs the job, " + e.version.Error()
+}
+
+// Hint says what to do.
+func (e *OtherVersionError) Hint() string { return protocol.Advice }
+
+// A stranger is an agent of another version that cannot join a run. All versions read it.
+type stranger struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
+// decodeRun decodes the value of the key run. That of another version has the same id.
+func decodeRun(value []byte) (run, error) {
+	r, err := decode[run](value)
+	if _, is := errors.AsType[*protocol.VersionError](err); is {
+		r, _ = decodeAny[run](value)
+	}
+	return r, err
+}
+
+// decodeAny decodes a value, whatever its version is, as far as it has the form of this one.
+func decodeAny[T any](value []byte) (v T, version int) {
+	var e envelope[json.RawMessage]
+	if json.Unmarshal(value, &e) == nil {
+		_ = json.Unmarshal(e.Value, &v)
+	}
+	return v, e.Version
+}
+
+// otherVersion tells the agents of a run of another version about this one, and returns why it
+// cannot join.
+func (l *leased) otherVersion(ctx context.Context, r run, version *protocol.VersionError) error {
+	l.run = l.name.ofRun(r.ID)
+	refusal := &OtherVersionError{version: version}
+	if agents, err := l.get(ctx, l.run.agents(), clientv3.WithFirstCreate()...); err != nil {
+		return err
+	} else if len(agents.Kvs) > 0 {
+		m, _ := decodeAny[Member](agents.Kvs[0].Value)
+		refusal.Host = m.Host
+	}
+	self := l.config.Self
+	put := clientv3.OpPut(l.run.strangers()+self.ID, encode(stranger{self.Host, self.PID}),
+		clientv3.WithLease(l.leases.own))
+	if _, err := commit(ctx, l.client, []clientv3.Cmp{l.runs()}, []clientv3.Op{put}, nil); err != nil {
+		return fmt.Errorf("cannot tell the agents of job %q that this one has another version: %w",
+			l.config.Job, err)
+	}
+	return refusal
+}
+
+// readStranger reports an agent of another version that cannot join.
+func (l *Leader) readStranger(value []byte) {
+	s, version := decodeAny[stranger](value)
+	if version == protocol.Version || s.Host == "" {
+		return
+	}
+	if !slices.Contains(l.strangers, s.Host) {
+		l.strangers = append(l.strangers, s.Host)
+		l.warn(fmt.Errorf("%s (pid %d) cannot join: it %s: use the same release of rdzv on all nodes",
+			s.Host, s.PID, protocol.Difference(version)))
+	}
+}
+
+// otherVersions are the agents that cannot join because of their version.
+func (l *Leader) otherVersions() []string {
+	if l.config.OtherVersion == nil {
+		return l.strangers
+	}
+	return slices.Concat(l.config.OtherVersion(), l.strangers)
+}
