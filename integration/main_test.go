@@ -99,9 +99,10 @@ func prepare(dir string) (err error) {
 	return build(*rdzvBin, "../cmd/rdzv")
 }
 
-// build builds a program as make does.
-func build(path, program string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, program)
+// build builds a program as make does, with further flags.
+func build(path, program string, flags ...string) error {
+	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", path}, flags...)
+	cmd := exec.Command("go", append(args, program)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
