@@ -68,6 +68,9 @@ var platformPods = map[string]struct {
 	},
 }
 
+// podToken is the UID of a Job, which its pods have in common.
+const podToken = "6f1c1b1e-6f0b-4e5e-9d3c-1d2f3a4b5c6d"
+
 // Nodes of platforms have no multicast: the agents find the store by the name of rank 0's node, even
 // one that starts before that node.
 func TestPlatforms(t *testing.T) {
@@ -79,7 +82,7 @@ func TestPlatforms(t *testing.T) {
 			line := p.exec()
 			var agents []*process
 			for _, host := range []int{2, 1} {
-				env := strings.Fields(job.common + " " + job.pods[host-1])
+				env := strings.Fields(job.common + " " + job.pods[host-1] + " RDZV_TOKEN=" + podToken)
 				agents = append(agents, p.startWith(env, c.on(host, line...)...))
 			}
 			p.check(job.want, agents...)

@@ -324,7 +324,7 @@ func (c *connection) loadToken() ([]byte, error) {
 			c.events.diagnose(Warning, fmt.Errorf("using the token in %s: %w", path, cause))
 		}
 	}
-	return loadToken(s)
+	return c.local.loadToken(s)
 }
 
 // meetConfig is what package meet needs to know about this agent.

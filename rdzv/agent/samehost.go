@@ -44,7 +44,7 @@ func (l *Local) claimHost(ctx context.Context, slow func()) (release func(), err
 // claimToken is the token of the job, nil without one. Its error is that of the search too.
 func (l *Local) claimToken() (token []byte, _ error) {
 	if c := l.Config; !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-		token, _ = loadToken(l.tokenSource())
+		token, _ = l.loadToken(l.tokenSource())
 	}
 	return token, nil
 }

@@ -19,8 +19,11 @@ func (l *Local) tokenSource() secret.TokenSource {
 	s := secret.TokenSource{
 		File: l.Config.TokenFile, Text: l.Config.Token, Home: host.Home(l.env), UID: os.Geteuid(),
 	}
-	if l.onOneHost() {
+	switch {
+	case l.onOneHost():
 		s.Temp = host.TempDir(l.env)
+	case l.platform() != "":
+		s.Exists = true
 	}
 	return s
 }
@@ -36,8 +39,11 @@ func (l *Local) onOneHost() bool {
 
 // loadToken returns this agent's token. The agents of other hosts could not have a token that is
 // created in this host's temporary directory, so then there is none.
-func loadToken(s secret.TokenSource) ([]byte, error) {
+func (l *Local) loadToken(s secret.TokenSource) ([]byte, error) {
 	token, err := secret.LoadToken(s)
+	if _, is := errors.AsType[*secret.MissingError](err); is {
+		return nil, l.tokenOfPlatform(err)
+	}
 	if _, is := errors.AsType[*secret.NoPlaceError](err); is {
 		return nil, hinted{err,
 			"all hosts of the job need the same token: copy the output of rdzv token " +

@@ -19,6 +19,9 @@ type TokenSource struct {
 	File string
 	Text string // RDZV_TOKEN
 	Home string // $HOME, whose .config/rdzv/token is created if missing; "" if there is none
+	// Exists says that a token is not created, because other hosts would not have it: if there is
+	// none, the error is a *MissingError.
+	Exists bool
 	UID  int    // of this process; files of other users are refused
 
 	// Temp is a temporary directory, for a token of this host only if Home cannot hold a file; ""
@@ -39,6 +42,16 @@ type NoPlaceError struct{ error }
 
 func (e *NoPlaceError) Unwrap() error { return e.error }
 
+// A MissingError says that there is no token, and that none may be created.
+type MissingError struct{ Path string } // where it could be; "" if there is no home directory
+
+func (e *MissingError) Error() string {
+	if e.Path == "" {
+		return "cannot find the token: RDZV_TOKEN is not set"
+	}
+	return fmt.Sprintf("cannot find the token: RDZV_TOKEN is not set, and there is no %q", e.Path)
+}
+
 var errNoHome = errors.New("cannot find the token: there is no home directory")
 
 // LoadToken returns the user's token, and creates one if there is none yet. Errors contain the name
@@ -53,6 +66,9 @@ func LoadToken(s TokenSource) ([]byte, error) {
 			return nil, fmt.Errorf("cannot use RDZV_TOKEN: %w", err)
 		}
 		return token, nil
+	}
+	if s.Exists {
+		return s.readExisting()
 	}
 	token, err := []byte(nil), error(badDirError{errNoHome})
 	if dir := s.homeDir(); dir != "" {
@@ -122,8 +138,23 @@ func (s TokenSource) readOrCreate(dir string) ([]byte, error) {
 	return s.read(path, false)
 }
 
-// createDir creates dir with mode 0700 if it does not exist, and its parent if that is .config. It
-// refuses an existing directory in which a user other than this one can create or replace files.
+// readExisting reads the token in the home directory.
+func (s TokenSource) readExisting() ([]byte, error) {
+	dir := s.homeDir()
+	if dir == "" {
+		return nil, &MissingError{}
+	}
+	path := filepath.Join(dir, "token")
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, &MissingError{path}
+	}
+	if err := s.checkDir(dir); err != nil {
+		return nil, err
+	}
+	return s.read(path, false)
+}
+
+// createDir creates dir with mode 0700 if it does not exist, and its parent if that is .config.
 func (s TokenSource) createDir(dir string) error {
 	missing := []string{dir}
 	if parent := filepath.Dir(dir); filepath.Base(parent) == ".config" {
@@ -134,6 +165,11 @@ func (s TokenSource) createDir(dir string) error {
 			return badDirError{fmt.Errorf("cannot create directory %q: %w", d, cause(err))}
 		}
 	}
+	return s.checkDir(dir)
+}
+
+// checkDir refuses a directory in which a user other than this one can create or replace files.
+func (s TokenSource) checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return badDirError{fmt.Errorf("cannot use directory %q: %w", dir, cause(err))}
