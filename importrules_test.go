@@ -147,6 +147,10 @@ var rules = []struct {
 		allowed:  []string{"rdzv/rdzv/agent"},
 	},
 	{
+		packages: "./cmd/rdzv/internal/termlog",
+		allowed:  []string{"rdzv/cmd/rdzv/internal/outfile", "rdzv/internal/filelock"},
+	},
+	{
 		packages: "./cmd/rdzv/internal/outfile",
 		allowed:  []string{"golang.org/x/sys/unix"},
 	},

@@ -41,6 +41,7 @@ type Worker struct {
 	Stopped   bool          `json:"stopped,omitempty"` // its agent stopped it
 	Took      time.Duration `json:"took"`              // from its start to its end
 	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
+	OOM       bool          `json:"oom,omitempty"`     // see Verdict.OOM
 	MPI       bool          `json:"mpi,omitempty"`     // it is an MPI program that cannot start again
 
 	// Age is how long before this outcome it ended.

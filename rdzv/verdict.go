@@ -39,6 +39,8 @@ type Verdict struct {
 	Signal    int           `json:"signal,omitempty"` // that terminated it, or Ended the job
 	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
 	Held      time.Duration `json:"held,omitempty"`   // from its end to this verdict
+	// OOM says that the kernel's out-of-memory killer has killed a process of the worker's cgroup.
+	OOM bool `json:"oom,omitempty"`
 	// Shared says that the agent's workers have received the signal that Ended the job too: its
 	// sender probably sends it to the other agents and their workers.
 	Shared bool `json:"shared,omitempty"`
@@ -67,7 +69,7 @@ func failedVerdict(id, host string, w Worker) Verdict {
 	return Verdict{
 		Kind: Failed, By: id, Host: host, PID: w.PID,
 		Rank: w.Rank, LocalRank: w.LocalRank,
-		Code: w.Code, Signal: w.Signal, Took: w.Took, Held: w.Held, Text: w.Text,
+		Code: w.Code, Signal: w.Signal, Took: w.Took, OOM: w.OOM, Held: w.Held, Text: w.Text,
 		LastLine: w.LastLine,
 	}
 }

@@ -74,6 +74,7 @@ func (a *app) checkNodes(args []string) int {
 		err = errors.Join(err, o.check(a.env), agent.CheckLimits())
 	}
 	if err != nil {
+		a.terminatedBy(err, codeUsage, err.Error())
 		return a.usage(err, "check")
 	}
 	a.console.Set(o.quiet, o.verbose, o.joinTimeout)
@@ -87,10 +88,16 @@ func (a *app) checkNodes(args []string) int {
 	}
 	local, err := agent.Plan(config)
 	if err != nil {
-		return a.usage(insideWorker("check", err, "--launcher none checks nevertheless"), "check")
+		err = insideWorker("check", err, "--launcher none checks nevertheless")
+		a.terminatedBy(err, codeUsage, err.Error())
+		return a.usage(err, "check")
 	}
 	result, err := local.Run(context.Background())
-	return max(printed, a.checkCode(result, err))
+	code := max(printed, a.checkCode(result, err))
+	if err == nil {
+		a.terminatedWith(result, code)
+	}
+	return code
 }
 
 // checkEvent writes what an event means, but for the problems and differences of nodes, which are
@@ -118,17 +125,21 @@ func (a *app) printReport(o *options, r check.Report) int {
 func (a *app) checkCode(result agent.Result, err error) int {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
+	var message string
 	switch {
 	case errors.As(err, &late):
-		a.console.JoinTimedOut(late)
+		message = a.console.JoinTimedOut(late)
 	case errors.As(err, &signal):
-		a.console.EndedBySignal(signal, true)
+		message = a.console.EndedBySignal(signal, true)
 	case err != nil:
-		a.fail(fmt.Errorf("cannot check the nodes: %w", err))
+		err = fmt.Errorf("cannot check the nodes: %w", err)
+		message = err.Error()
+		a.fail(err)
 	}
 	code := agent.ExitCode(result, err)
-	if code == 0 || code > agent.CodeSignal {
-		return code
+	if code != 0 && code <= agent.CodeSignal {
+		code = codeUnknown
 	}
-	return codeUnknown
+	a.terminatedBy(err, code, message)
+	return code
 }

@@ -30,6 +30,7 @@ func (a *app) exec(args []string) int {
 	if err != nil {
 		code := agent.ExitCode(agent.Result{}, err)
 		e.report.write(endedByError, code, err.Error(), nil)
+		a.terminatedBy(err, code, err.Error())
 		a.usage(err, "exec")
 		return code
 	}
@@ -55,6 +56,7 @@ func (a *app) exec(args []string) int {
 	if err != nil {
 		e.endedBy(err, code)
 	} else {
+		e.terminatedWith(result, code)
 		e.report.result(result)
 	}
 	e.events.Close()
@@ -232,15 +234,22 @@ func (e *execution) storeFailed(err error) {
 func (e *execution) endedBy(err error, code int) {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
+	message := err.Error()
 	switch {
 	case errors.As(err, &late):
-		e.report.write(string(rdzv.Incomplete), code, e.console.JoinTimedOut(late), nil)
-	case errors.As(err, &signal) && signal.Withdrawn: // the job has not ended
-		e.console.EndedBySignal(signal, e.announce)
+		message = e.console.JoinTimedOut(late)
 	case errors.As(err, &signal):
-		e.report.write(string(rdzv.Ended), code, e.console.EndedBySignal(signal, e.announce), nil)
+		message = e.console.EndedBySignal(signal, e.announce)
+	}
+	e.terminatedBy(err, code, message)
+	switch {
+	case late != nil:
+		e.report.write(string(rdzv.Incomplete), code, message, nil)
+	case signal != nil && signal.Withdrawn: // the job has not ended
+	case signal != nil:
+		e.report.write(string(rdzv.Ended), code, message, nil)
 	default:
-		e.report.write(endedByError, code, err.Error(), nil)
+		e.report.write(endedByError, code, message, nil)
 		_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
 		if ofEtcd && !e.announce { // another agent of this node prints the same
 			e.console.Verbose("%v", err)

@@ -76,7 +76,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	}
 	e.findings, e.joined = postmortem.Examine(r.Stderr, e.file, r.Signal != 0), r.Joined
 	worker.LastLine = e.findings.LastLine && r.Joined // it may be of stdout
-	worker.Text = e.findings.Message
+	worker.Text, worker.OOM = e.findings.Message, e.oom
 	if unwritable != nil || worker.Text == "" && r.Err != nil {
 		worker.Text = r.Err.Error()
 	}

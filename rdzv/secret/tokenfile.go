@@ -22,7 +22,7 @@ type TokenSource struct {
 	// Exists says that a token is not created, because other hosts would not have it: if there is
 	// none, the error is a *MissingError.
 	Exists bool
-	UID  int    // of this process; files of other users are refused
+	UID    int // of this process; files of other users are refused
 
 	// Temp is a temporary directory, for a token of this host only if Home cannot hold a file; ""
 	// if the agents of other hosts need the token too.

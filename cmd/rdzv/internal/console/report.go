@@ -63,8 +63,7 @@ func reportText(f agent.Failure) string {
 	fmt.Fprintf(&b, "  where    %s, local rank %d, pid %d\n", f.Host, f.LocalRank, f.PID)
 	fmt.Fprintf(&b, "  how      %s after %s\n", StatusLine(f.Code, f.Signal), roundTime(f.Took))
 	if f.OOM {
-		b.WriteString("           the kernel's out-of-memory killer killed a process of this " +
-			"cgroup\n")
+		b.WriteString("           " + outOfMemory + "\n")
 	}
 	if f.Log != "" {
 		fmt.Fprintf(&b, "  log      %s\n", f.Log)

@@ -52,6 +52,9 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 	case v.Kind == rdzv.Failed:
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
 			v.Rank, StatusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
+		if v.OOM {
+			line += ": " + outOfMemory
+		}
 		if v.Text != "" {
 			line += ": " + uncoloured(v.Text)
 		}
@@ -73,6 +76,16 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		return c.timedOut(v.Error())
 	}
 	return v.Error()
+}
+
+const outOfMemory = "the kernel's out-of-memory killer killed a process of its cgroup"
+
+// Left is that this agent has left a job, which goes on.
+func (c *Console) Left(e agent.JobEnded) string {
+	if v := e.Verdict; v != nil && v.Host != "" {
+		return v.Host + " has left the job, which goes on: received " + SignalName(v.Signal)
+	}
+	return "this agent has left the job, which goes on"
 }
 
 // stopping says which workers are stopped after --exit-timeout.

@@ -8,6 +8,16 @@ import (
 	"unicode/utf8"
 )
 
+// Visible makes all lines of a text safe for a terminal.
+func Visible(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		whole := strings.TrimRight(line, "\n")
+		b.WriteString(visible(whole) + line[len(whole):])
+	}
+	return b.String()
+}
+
 // visible makes a line that contains text from outside (environment, file names, host names, output
 // of workers, messages of other agents) safe for a terminal: it shows all characters that are not
 // printable as Go writes them, among them escape sequences and characters that change the direction
