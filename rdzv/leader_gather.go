@@ -177,6 +177,7 @@ func (l *Leader) agree(ctx context.Context) error {
 	if world.MaxRestarts > 0 {
 		world.PeerTimeout, world.LostGrace = l.config.PeerTimeout, l.config.LostGrace
 	}
+	world.Replaceable = l.config.Replaceable
 	if l.elastic() && l.config.Check == nil {
 		world.MaxAgents = l.config.Agents
 	}

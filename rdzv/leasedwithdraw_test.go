@@ -36,11 +36,11 @@ func TestAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		agents, spares int
 		leaves         int
-		rest           []int // agents in the next attempt; nil if there is none
+		rest           []int // agents in the next attempt; nil: two are started again
 	}{
-		"no other takes its place": {3, 0, 2, nil},
-		"a spare takes its place":  {4, 2, 1, []int{3, 2}},
-		"a spare leaves":           {4, 2, 2, []int{3, 1}},
+		"it is started again":     {3, 0, 2, nil},
+		"a spare takes its place": {4, 2, 1, []int{3, 2}},
+		"a spare leaves":          {4, 2, 2, []int{3, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,17 +53,18 @@ func TestAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 			leaves := all[test.leaves]
 			p.withdrawsIdle(leaves)
 			p.lose(all[0])
+			p.hasLeft(leaves)
 			if test.rest == nil {
-				p.endsBy(all[1:], false)
-				for _, sum := range p.finish(all[1:], stopped) {
-					if sum.Code != 143 || sum.Restart != nil {
-						t.Errorf("%+v", sum)
-					}
+				first, last := p.arrivesLate(p.again(0, 3)), p.arrivesLate(p.again(2, 3))
+				a, b := <-first, <-last
+				if a.err != nil || b.err != nil {
+					t.Fatal(a.err, b.err)
 				}
-				p.wantNothingLeft()
+				now := []*Session{a.session, all[1], b.session}
+				p.wantRanks(now, Replaced{"0", "node0", "node0"}, Replaced{"2", "node2", "node2"})
+				p.wantDone(now)
 				return
 			}
-			p.hasLeft(leaves)
 			rest := make([]*Session, len(test.rest))
 			for i, agent := range test.rest {
 				rest[i] = all[agent]
@@ -106,7 +107,7 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 			}
 		}
 	})
-	t.Run("without a spare", func(t *testing.T) {
+	t.Run("and is started again", func(t *testing.T) {
 		t.Parallel()
 		p := startPlain(t)
 		all := p.joinReplacing(3, 0)
@@ -114,14 +115,15 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 		p.failAttempt(all, "x", 0)
 		p.nextOfAll(all[:2])
 		p.withdraws(all[0])
+		p.hasLeft(all[0])
 		p.nextOfAll(all[2:])
-		p.endsBy(all, false)
-		for _, sum := range p.finish(all, stopped) {
-			if sum.Code != 143 {
-				t.Errorf("%+v", sum)
-			}
+		a := <-p.arrivesLate(p.again(0, 3))
+		if a.err != nil {
+			t.Fatal(a.err)
 		}
-		p.wantNothingLeft()
+		now := append([]*Session{a.session}, all[1:]...)
+		p.wantRanks(now, Replaced{"0", "node0", "node0"})
+		p.wantDone(now)
 	})
 }
 

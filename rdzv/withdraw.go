@@ -19,7 +19,7 @@ var ErrWithdrawn = errors.New("this agent has left the job, which goes on withou
 var withdrawnSeat = spareSeat
 
 // Withdraw makes this agent leave the job because it has received SIGTERM: its node is about to
-// stop. shared is as in End. If others can take its place the attempt ends, and the next one is
+// stop. shared is as in End. If others can take its place, or it can be started again, the attempt ends, and the next one is
 // without this agent; one without workers leaves as soon as the leader knows. If they cannot, it
 // ends the job as End does: before the first world, without a spare or another attempt, or if it
 // hosts the store. If the attempt has ended for another reason the agent can withdraw from the next
@@ -50,7 +50,7 @@ func (s *Session) survivesLoss() bool {
 	if w == nil { // between two attempts
 		return s.config.Attempt > 0
 	}
-	return w.Attempt < w.MaxRestarts && (len(w.Spares) > 0 || w.MaxAgents > 0)
+	return w.Attempt < w.MaxRestarts && (len(w.Spares) > 0 || w.MaxAgents > 0 || w.Replaceable)
 }
 
 // withdrawIdle withdraws an agent that runs no workers. It stays until the leader, which may be
@@ -137,8 +137,8 @@ func (l *Leader) hasLeft(id string, values map[string][]byte) bool {
 	return now || before
 }
 
-// goesOnWithout tells whether the job goes on at once if the agent withdraws: the others do not
-// wait for one that has yet to be started.
+// goesOnWithout tells whether the job goes on if the agent withdraws: at once with a spare or fewer
+// agents, otherwise when the agent has been started again, or another one in its place.
 func (l *Leader) goesOnWithout(m *memberState) bool {
 	switch {
 	case m.seat.Spare:
@@ -146,7 +146,7 @@ func (l *Leader) goesOnWithout(m *memberState) bool {
 	case l.elastic():
 		return l.left() > l.config.MinAgents
 	}
-	return m.seat.Slots == m.seat.LocalSize && l.spare() != nil
+	return l.mayReplace(m)
 }
 
 // release gives up the agent that has ended this attempt by withdrawing, like one that is lost, if

@@ -27,6 +27,9 @@ type World struct {
 	// MaxAgents is the largest number of agents of a job with a variable number of them; 0 for other
 	// jobs. An agent that joins later has the seat of a spare until the next attempt.
 	MaxAgents int `json:"max_agents,omitempty"`
+	// Replaceable says that an agent that is lost, or has received SIGTERM, can be started again: the
+	// others wait for it in the next attempt.
+	Replaceable bool `json:"replaceable,omitempty"`
 
 	// Spares are at most 8 nodes whose agents wait for the loss of another one.
 	Spares     []string `json:"spares,omitempty"`

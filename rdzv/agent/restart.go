@@ -49,16 +49,22 @@ func (m *membership) mayRestart(v *rdzv.Verdict) bool {
 	return v != nil && v.MayRestart() && m.world.Attempt < m.world.MaxRestarts
 }
 
-// mayReplace tells whether an agent that is lost can be started again: without a launcher, if it
-// then finds the store without searching for agents that have all met.
+// mayReplace tells whether an agent that is lost can be started again: without a launcher or by a
+// platform, if it then finds the store without searching for agents that have all met.
 func (l *Local) mayReplace() bool {
-	return l.Placement.Launcher == envmap.None &&
-		(l.Config.Store != "" || l.Config.Join != "" || l.Config.Etcd.Given())
+	return l.onItsOwn() && (l.Config.Store != "" || l.Config.Join != "" || l.Config.Etcd.Given() ||
+		l.Placement.Platform != "" && l.Placement.Master != "")
+}
+
+// onItsOwn tells whether each agent was started by itself, and can be again: no launcher ends the
+// job because it has lost one.
+func (l *Local) onItsOwn() bool {
+	return l.Placement.Launcher == envmap.None || l.Placement.Platform != ""
 }
 
 // mayReplace does so when the store is known: every search finds a shared one.
 func (c *connection) mayReplace() bool {
-	return c.local.mayReplace() || c.local.Placement.Launcher == envmap.None && c.shared()
+	return c.local.mayReplace() || c.local.onItsOwn() && c.shared()
 }
 
 // notReplaced is what to try about a job that ends because an agent was lost, although it has
@@ -74,6 +80,8 @@ func (c *connection) notReplaced() string {
 		return "give --nodes a smaller MIN"
 	case l.Config.Spares > 0:
 		return "no spare is left for it: give --spares a larger number"
+	case p.Platform != "":
+		return "with --store HOST the others wait for it to be started again"
 	case p.Launcher == envmap.None:
 		return "with --spares N another node takes its place; with --store HOST the others wait for it " +
 			"to be started again"
@@ -93,6 +101,8 @@ const submitAgain = "submit the job again (in a Slurm job: scontrol requeue), wi
 func (c *connection) hostNotReplaced() string {
 	const cluster = "with an etcd cluster (--store http://HOST:2379)"
 	switch l := c.local; {
+	case l.Placement.Platform != "":
+		return cluster + " this agent can be started again too; otherwise start all again"
 	case l.Placement.Launcher != envmap.None && !l.keepsSpares():
 		return c.notReplaced()
 	case l.keepsSpares() && l.Config.Spares == 0 && !l.elastic():
