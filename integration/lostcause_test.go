@@ -77,7 +77,7 @@ func TestLostAgentIsTheCause(t *testing.T) {
 				j.t.Errorf("the agent on node%d printed %q", host, j.agents[host].linesWith("rdzv: "))
 			}
 		}
-		j.term(1)
+		j.term(1, 2) // both: the job does not go on
 		for _, host := range []int{1, 2} {
 			j.agents[host].checkCode(128 + int(syscall.SIGTERM))
 		}

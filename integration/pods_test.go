@@ -32,7 +32,7 @@ func (c *cluster) rootOn(host int, command string) {
 // pod starts the agent of a pod, to which Kubernetes gives its index only.
 func (p *clusterPlace) pod(index int) *process {
 	env := []string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "RDZV_NODES=2",
-		fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index)}
+		"RDZV_TOKEN=" + podToken, fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index)}
 	program := []string{"sh", "-c", `echo "rank $RANK of $WORLD_SIZE on $(hostname)"`}
 	line := rdzvExec([]string{"-v"}, program)
 	return p.startWith(env, p.cluster.on(index+1, line...)...)

@@ -109,10 +109,19 @@ func TestNodeLeaves(t *testing.T) {
 				t.Errorf("the agents printed %q", lines)
 			}
 		}},
-		{"no spare", func(t *testing.T) {
+		{"no spare: it is started again", func(t *testing.T) {
+			j := c.replacedJob(t, 3, "--nodes", "3")
+			workers := j.ranks(0, all...)
+			j.term(3)
+			j.left(3, "node3 leaves the job: received SIGTERM; the job goes on without this node", workers[4:]...)
+			j.startAgent(3)
+			j.ranks(1, all...)
+			j.end("node3 leaves the job: received SIGTERM; waiting up to ", "node3 runs ranks 4-5 again "+nextRestart)
+		}},
+		{"all, and no spare", func(t *testing.T) {
 			j := c.replacedJob(t, 3, "--nodes", "3")
 			j.ranks(0, all...)
-			j.term(3)
+			j.term(1, 2, 3)
 			for host := range j.agents {
 				j.agents[host].checkCode(128 + int(syscall.SIGTERM))
 			}

@@ -26,7 +26,7 @@ torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --rdzv_id (as --job) and --standalone (as --nodes 1).
 
 SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes; with
---spares or --nodes MIN:MAX SIGTERM to a single one makes only that agent leave;
+restarts left SIGTERM to a single one that can be replaced makes only it leave;
 SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them, or
 with --share-signals to all workers of the job.
 
@@ -45,7 +45,8 @@ Exit status, the same for every agent of the job:
 // The notes after some groups of flags.
 const (
 	tokenNote = `    RDZV_TOKEN can hold the token itself, RDZV_JOIN the value that the first
-    node prints on a terminal for the other nodes.
+    node prints on a terminal for the other nodes. RDZV_TERMINATION_LOG is the
+    termination log of a pod (/dev/termination-log), or off.
 `
 	etcdNote = `    Put a password in RDZV_STORE_USER: every user can read the flags of a
     process. ETCDCTL_CACERT, _CERT, _KEY, _USER and _PASSWORD are used too.
