@@ -117,8 +117,8 @@ const maxValue = 512 << 10
 // maxText is the maximum size of a text for people in a value, in bytes.
 const maxText = 2 << 10
 
-// envelope adds the version of the protocol to a value. A reader rejects a value of another version,
-// and can distinguish that from an invalid one.
+// envelope adds the version of the protocol to a value. A reader rejects a value of another
+// version, and can distinguish that from an invalid one.
 type envelope[T any] struct {
 	Version int `json:"v"`
 	Value   T   `json:"value"`

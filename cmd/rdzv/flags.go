@@ -187,7 +187,8 @@ var workerVariables = []string{"RDZV_RUN_ID", "RDZV_ATTEMPT", "RDZV_DETECTED", "
 // not have the value, which may be a token.
 func unknownVariables(env envmap.Env) (lines []string) {
 	const prefix = "RDZV_"
-	known := []string{"TOKEN", "JOIN", "TERMINATION_LOG"} // without the prefix, which would make all names similar
+	// Without the prefix, which would make all names similar.
+	known := []string{"TOKEN", "JOIN", "TERMINATION_LOG"}
 	for _, c := range commands() {
 		for _, g := range c.flags {
 			for _, r := range g.rows {

@@ -1,6 +1,6 @@
 // Package termlog writes why a job has ended to the termination log of a container, which
-// Kubernetes shows in the pod's status (kubectl describe pod). The kubelet bind-mounts an empty file
-// at the container's terminationMessagePath and reads at most 4,096 bytes of it.
+// Kubernetes shows in the pod's status (kubectl describe pod). The kubelet bind-mounts an empty
+// file at the container's terminationMessagePath and reads at most 4,096 bytes of it.
 //
 // Source: kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure.
 package termlog
