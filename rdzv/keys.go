@@ -124,6 +124,15 @@ type envelope[T any] struct {
 	Value   T   `json:"value"`
 }
 
+// valueVersionError is a [protocol.VersionError] about a value.
+type valueVersionError struct{ *protocol.VersionError }
+
+func (e valueVersionError) Error() string {
+	return fmt.Sprintf("version %d (this agent uses version %d)", e.Other, protocol.Version)
+}
+
+func (e valueVersionError) Unwrap() error { return e.VersionError }
+
 func encode[T any](v T) string {
 	b, err := json.Marshal(envelope[T]{protocol.Version, v})
 	if err != nil {
@@ -142,7 +151,7 @@ func decode[T any](b []byte) (v T, err error) {
 		return v, err
 	}
 	if e.Version != protocol.Version {
-		return v, &protocol.VersionError{Other: e.Version}
+		return v, valueVersionError{&protocol.VersionError{Other: e.Version}}
 	}
 	err = json.Unmarshal(e.Value, &v)
 	return v, err
