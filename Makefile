@@ -70,7 +70,8 @@ test:
 	@$(SUDO) integration/testbed/hosts check
 	@$(MAKE) --no-print-directory unit integration
 
-# It needs only Go. make test installs the C compiler that the race detector needs, and python3.
+# It needs only Go. make test installs the C compiler that the race detector needs, and python3. In
+# tools/kubernetes Go does not know that the tests read examples/, hence -count=1.
 unit:
 	@scripts/need-go
 	@race=-race cgo=1; $$(go env CC) -E -x c -include stdlib.h /dev/null >/dev/null 2>&1 || { \
@@ -79,6 +80,7 @@ unit:
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
 		$$race $$(go list ./... | grep -v '/integration\(/\|$$\)')
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
+	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
 	else echo "python3 not found: not testing bench/"; fi
 
@@ -108,6 +110,8 @@ lint:
 	go tool -modfile=tools/go.mod staticcheck ./...
 	go -C tools vet ./...
 	go -C tools tool staticcheck ./...
+	go -C tools/kubernetes vet ./...
+	cd tools/kubernetes && go tool -modfile=../go.mod staticcheck ./...
 	shellcheck $(SHELL_FILES)
 
 # FUZZTIME=1000000x: more inputs.
