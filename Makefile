@@ -6,6 +6,7 @@
 # make chaos      500 faults in PyTorch ranks, and 500 in jobs that restart: tables of how many had
 #                 the right report or effect
 # make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end
+# make kubernetes examples/kubernetes and other jobs on a Kubernetes cluster that it builds and starts
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make attack     attacks on jobs: a table of what they delay and how the jobs end
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
@@ -33,7 +34,8 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures chaos faults kill-matrix test-fresh gpu release test-release clean
+	attack bench scale soak figures chaos faults kubernetes kill-matrix \
+	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
@@ -98,7 +100,8 @@ integration: bin/rdzv
 	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) \
 		-timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
-SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh
+SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
+	$(addprefix tools/kubernetes/,build cluster images)
 
 lint:
 	@scripts/need-go
@@ -177,6 +180,19 @@ faults: bin/rdzv
 	@scripts/install-missing faults
 	$(INTEGRATION) -timeout 24h -run '^TestEtcdCampaign$$' -etcd-agents 64 -etcd-for 10m $(FAULTS) -v | \
 		grep -v '^ *=== \|^ *--- PASS'
+
+# CASES=deleted: only the cases whose names contain this. What kubectl tells about each case is in
+# bin/kubernetes. The cluster is stopped in any case.
+kubernetes: bin/rdzv
+	@scripts/install-missing kubernetes
+	@tools/kubernetes/build
+	@tools/kubernetes/images $(RDZV)
+	@mkdir -p bin/kubernetes
+	@cd tools/kubernetes && go test -c -o ../../bin/kubernetes/cases ./cases
+	@$(SUDO) env "PATH=$$PATH" tools/kubernetes/cluster run 2 .cache/kubernetes/images/*.tar -- \
+		sh -c 'cd tools/kubernetes/cases && exec "$$0" "$$@"' \
+		"$(CURDIR)/bin/kubernetes/cases" -logs "$(CURDIR)/bin/kubernetes" \
+		-test.timeout 1h -test.run '/$(CASES)'
 
 kill-matrix: bin/rdzv
 	@scripts/install-missing test
