@@ -68,7 +68,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Joined: e.joined, Hint: e.hint, Attempt: m.world.Attempt, NoRestart: s.NoRestart,
 	}
 	if v.By == m.self.ID {
-		f.OnTerminal = m.local.stderrOnTerminal(v.Rank)
+		f.OnTerminal = m.local.stderrOnTerminal(m.world.Seat, v.Rank)
 		if m.local.Config.LogDir != "" {
 			f.Log = m.logFiles().File(v.Rank)
 		}

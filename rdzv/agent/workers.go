@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -115,16 +116,16 @@ func (w *workers) tree() (wrap.Tree, error) {
 // worker gets stdout of this agent itself.
 func (w *workers) output(worker *wrap.Worker, i int) {
 	c, rank := w.local.Config, w.world.Seat.Rank+i
-	shown := w.local.shown.Has(rank)
+	shown := w.local.shown.Has(rank, w.world.Seat.LocalRank+i)
 	if shown {
 		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
 	}
 	if shown && c.Tag == nil && w.logs[i] == nil {
-		worker.Capture = !c.NoCapture && !w.local.stderrOnTerminal(rank)
+		worker.Capture = !c.NoCapture && !w.local.stderrOnTerminal(w.world.Seat, rank)
 		return
 	}
 	worker.Output = &wrap.Output{
-		Log: w.logs[i], Hold: w.local.shown.Count(w.world.Size) > 1,
+		Log: w.logs[i], Hold: w.local.shown.Count(w.world.Size, w.world.Seat.LocalSize) > 1,
 		Relayed: w.local.Placement.Launcher != envmap.None,
 	}
 	if c.Tag != nil {
@@ -134,14 +135,16 @@ func (w *workers) output(worker *wrap.Worker, i int) {
 
 // checkShown shows all ranks if the job has none of those that are to be shown.
 func (w *workers) checkShown() {
-	l := w.local
-	if l.Config.Show == "none" || l.shown.Count(w.world.Size) > 0 {
+	l, size, localSize := w.local, w.world.Size, w.world.Seat.LocalSize
+	if l.Config.Show == "none" || l.shown.Count(size, localSize) > 0 {
 		return
 	}
+	why := fmt.Sprintf("the last rank of the job is %d", size-1)
+	if strings.HasPrefix(l.Config.Show, "local:") {
+		why = fmt.Sprintf("the last local rank is %d", localSize-1)
+	}
 	if l.shown, _ = output.ParseRanks(""); w.world.Seat.Rank == 0 {
-		w.events.send(FlagIgnored{
-			"--show " + l.Config.Show, fmt.Sprintf("the last rank of the job is %d", w.world.Size-1),
-		})
+		w.events.send(FlagIgnored{"--show " + l.Config.Show, why})
 	}
 }
 
@@ -275,7 +278,7 @@ func (w *workers) stopping() context.Context {
 func (l *Local) piped() bool { return l.Config.Tag != nil || l.Config.LogDir != "" }
 
 // stderrOnTerminal tells whether a worker gets a terminal as its stderr.
-func (l *Local) stderrOnTerminal(rank int) bool {
-	c := l.Config
-	return !c.Capture && !l.piped() && l.shown.Has(rank) && host.IsTerminal(c.Stderr)
+func (l *Local) stderrOnTerminal(seat rdzv.Seat, rank int) bool {
+	c, shown := l.Config, l.shown.Has(rank, seat.LocalRank+rank-seat.Rank)
+	return !c.Capture && !l.piped() && shown && host.IsTerminal(c.Stderr)
 }

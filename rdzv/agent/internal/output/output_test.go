@@ -20,26 +20,28 @@ func TestRanks(t *testing.T) {
 		{"0,4-7", 5, []int{0, 4, 7}, []int{1, 3, 8}},
 		{"4-7,5-8", 5, []int{4, 8}, []int{3, 9}},
 		{"16-99", 0, []int{16}, []int{15}},
+		{"local:0,3", 8, []int{0, 3, 4, 15}, []int{1, 6}}, // of 4 on each node
+		{"local:4", 0, nil, []int{4, 8}},
 	} {
 		r, err := ParseRanks(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := r.Count(16); n != c.count {
+		if n := r.Count(16, 4); n != c.count {
 			t.Errorf("%q: %d ranks of 16, want %d", c.text, n, c.count)
 		}
 		for _, rank := range c.has {
-			if !r.Has(rank) {
+			if !r.Has(rank, rank%4) {
 				t.Errorf("%q: does not have rank %d", c.text, rank)
 			}
 		}
 		for _, rank := range c.not {
-			if r.Has(rank) {
+			if r.Has(rank, rank%4) {
 				t.Errorf("%q: has rank %d", c.text, rank)
 			}
 		}
 	}
-	for _, text := range []string{"all", "1-", "-1", "2-1", "1,,2", "1,none", " 1", "99999999999"} {
+	for _, text := range []string{"all", "1-", "-1", "2-1", "1,,2", "1,none", " 1", "99999999999", "local:", "local:none"} {
 		if _, err := ParseRanks(text); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
