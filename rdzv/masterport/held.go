@@ -10,6 +10,9 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
+	"rdzv/internal/procfs/nettcp"
 )
 
 // Held reserves a TCP port on all addresses of this host for a program that starts later: torch's
@@ -42,10 +45,14 @@ func Hold(port int) (*Held, error) {
 	if err != nil && port == 0 {
 		return nil, fmt.Errorf("cannot reserve a free port: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot reserve port %d: %w", port, err)
+	if err == nil {
+		return h, nil
 	}
-	return h, nil
+	by := ""
+	if user := nettcp.Listener(procfs.System, uint16(port)); user != "" {
+		by = " (by " + user + ")"
+	}
+	return nil, fmt.Errorf("cannot reserve port %d: %w%s", port, err, by)
 }
 
 // Port returns the number of the port.

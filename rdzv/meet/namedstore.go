@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/internal/procfs/nettcp"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
@@ -232,6 +233,8 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 		inUse.User = "a store of this job with a different token"
 	case isService:
 		inUse.User = string(service)
+	default:
+		inUse.User = nettcp.Listener(l.config.Proc, uint16(p.ports[0]))
 	}
 	return inUse
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/hosts"
@@ -24,9 +25,22 @@ func (c *Config) usableInterfaces() ([]hosts.Interface, error) {
 	list := hosts.Usable(all, f)
 	hosts.ByRoute(c.Proc, list)
 	if len(list) == 0 && len(c.Net) > 0 {
-		return nil, fmt.Errorf("cannot use network %q: no interface that is up matches it", c.Net)
+		return nil, fmt.Errorf("cannot use network %q: no interface that is up matches it%s", c.Net,
+			namesOf(hosts.Usable(all, hosts.Filter{})))
 	}
 	return list, nil
+}
+
+// namesOf lists the interfaces that there are, for a message.
+func namesOf(list []hosts.Interface) string {
+	names := make([]string, len(list))
+	for i, face := range list {
+		names[i] = face.Name
+	}
+	if len(names) == 0 {
+		return ": there is none with an address, but the loopback interface"
+	}
+	return ": there are " + strings.Join(names, ", ")
 }
 
 // OwnAddrs returns the addresses at which other hosts may reach this one, the one of the default

@@ -3,14 +3,17 @@ package meet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
@@ -62,8 +65,8 @@ func TestExplainPortInUse(t *testing.T) {
 		"HTTP": {
 			service("HTTP/1.1 400 Bad Request\r\n\r\n"),
 			"address already in use (by an HTTP server)"},
-		"SMTP":      {service("220 mail.example.org\r\n"), "address already in use"},
-		"no answer": {service(""), "address already in use"},
+		"SMTP":      {service("220 mail.example.org\r\n"), "address already in use" + byThisProcess()},
+		"no answer": {service(""), "address already in use" + byThisProcess()},
 	} {
 		for _, insecure := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -83,6 +86,11 @@ func TestExplainPortInUse(t *testing.T) {
 			})
 		}
 	}
+}
+
+func byThisProcess() string {
+	self, _ := procfs.Read(procfs.System, os.Getpid())
+	return fmt.Sprintf(" (by pid %d (%s))", os.Getpid(), self.Name)
 }
 
 // Where etcd listens, or something that answers like etcd, the hint has the URL of an etcd cluster.

@@ -1,0 +1,34 @@
+package nettcp
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+
+	"rdzv/internal/procfs"
+)
+
+// Listener describes the process that listens on a port of this host, such as "pid 4711 (python3)".
+// It is "" if that is not found: only root sees the sockets of other users' processes.
+func Listener(proc fs.FS, port uint16) string {
+	inodes := Inodes(proc, "self", port)
+	entries, err := fs.ReadDir(proc, ".")
+	if err != nil || len(inodes) == 0 {
+		return ""
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		sockets, _ := procfs.Sockets(proc, pid)
+		if !slices.ContainsFunc(sockets, func(s procfs.Socket) bool { return inodes[s.Inode] }) {
+			continue
+		}
+		if p, err := procfs.Read(proc, pid); err == nil {
+			return fmt.Sprintf("pid %d (%s)", pid, p.Name)
+		}
+	}
+	return ""
+}
