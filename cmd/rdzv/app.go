@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/hashicorp/go-multierror"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/envmap"
@@ -49,15 +52,34 @@ func (a *app) fail(err error) int {
 	return codeUnknown
 }
 
-// usage prints what is wrong with the command line.
+// usage prints all that is wrong with the command line, each with its hint.
 func (a *app) usage(err error, command string) int {
-	a.console.Error("%v", err)
-	hint := agent.Hint(err)
-	if hint == "" {
-		hint = strings.TrimSpace("rdzv help " + command)
+	var hints []string
+	for _, problem := range problemsOf(err) {
+		a.console.Error("%v", problem)
+		if hint := agent.Hint(problem); hint != "" && !slices.Contains(hints, hint) {
+			a.console.Hint(hint)
+			hints = append(hints, hint)
+		}
 	}
-	a.console.Hint(hint)
+	if hints == nil {
+		a.console.Hint(strings.TrimSpace("rdzv help " + command))
+	}
 	return codeUsage
+}
+
+// problemsOf are the errors that [join] or errors.Join made one of.
+func problemsOf(err error) (problems []error) {
+	several, ok := err.(interface{ Unwrap() []error })
+	if all, is := err.(*multierror.Error); is {
+		return all.Errors
+	} else if !ok {
+		return []error{err}
+	}
+	for _, err := range several.Unwrap() {
+		problems = append(problems, problemsOf(err)...)
+	}
+	return problems
 }
 
 // hinted is an error with a suggestion.

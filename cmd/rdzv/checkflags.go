@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,12 +52,11 @@ func (o *options) check(env envmap.Env) error {
 		o.reject(o.spares > 0 && o.maxRestarts == 0 && o.flags.Changed("max-restarts"), "spares",
 			o.spares, "--max-restarts 0 lets none take over ranks"),
 		o.exclusive(o.quiet && o.verbose, "quiet", "verbose"),
-		o.exclusive(o.capture && o.noCapture, "capture", "no-capture"),
-		o.exclusive(o.tag && o.noCapture, "tag", "no-capture"),
-		o.exclusive(o.logDir != "" && o.noCapture, "log-dir", "no-capture"),
-		o.exclusive(o.show != "" && o.noCapture, "show", "no-capture"),
+		o.torchrun.apply(o),
+		o.reject(o.capture == captureNever && (o.tag || o.logDir != "" || o.show != ""), "capture",
+			string(o.capture), "--tag, --log-dir and --show read the output"),
 		o.reject(agent.CheckShow(o.show) != nil, "show", o.show,
-			"must be ranks, such as 0 or 0,4-7, or none"),
+			"must be ranks, such as 0 or 0,4-7, local:0, or none"),
 		o.reject(!goodPorts, "port-range", o.ports,
 			"must be LOW-HIGH within 1 to 65535, such as 29600-29999"),
 		badStore,
@@ -70,8 +70,7 @@ func (o *options) check(env envmap.Env) error {
 			"store-timeout", o.storeTimeout,
 			fmt.Sprintf("must be at least --peer-timeout, %v", o.peerTimeout)),
 		o.exclusive(o.insecure && o.tokenFile != "", "insecure", "token-file"),
-		o.exclusive(o.insecure && len(o.export) > 0, "insecure", "export"),
-		o.exclusive(o.insecure && o.exportFile != "", "insecure", "export-file"),
+		o.exclusive(o.insecure && (len(o.export) > 0 || o.exportFile != ""), "insecure", "export"),
 		o.reject(o.joinTimeout < 0, "join-timeout", o.joinTimeout, negative),
 		o.reject(o.grace < 0, "grace", o.grace, negative),
 		o.reject(o.exitTimeout < 0, "exit-timeout", o.exitTimeout, negative),
@@ -126,6 +125,7 @@ func (o *options) checkShared() error {
 		envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1},
 		envmap.TorchOptions{Device: envmap.DeviceMode(o.device), Set: o.set})
 	return join(
+		o.checkLauncher(),
 		o.reject(badNodes, "nodes", o.nodes, nodesRange),
 		o.reject(badNodeRank, "node-rank", o.nodeRank, fmt.Sprintf("must be 0 to %d", envmap.MaxTasks-1)),
 		o.reject(len(o.job) > agent.MaxJob, "job", beginning, tooLong),
@@ -138,6 +138,23 @@ func (o *options) checkShared() error {
 		envmap.BindMode(o.bind).Check(),
 		badTorch,
 	)
+}
+
+// checkLauncher suggests the launcher that was probably meant.
+func (o *options) checkLauncher() error {
+	if o.launcher == "" || slices.Contains(envmap.Choices(), o.launcher) {
+		return nil
+	}
+	_, err := envmap.Detect(nil, envmap.Launcher(o.launcher))
+	near := cmp.Or(map[string]string{
+		"ompi": "openmpi", "open-mpi": "openmpi", "mpirun": "openmpi", "srun": "slurm",
+		"sbatch": "slurm", "mpiexec": "mpich", "impi": "intelmpi", "k8s": "kubernetes",
+		"trainer": "kubeflow", "pytorch": "torchrun",
+	}[strings.ToLower(o.launcher)], nearest(strings.ToLower(o.launcher), envmap.Choices()))
+	if near == "" {
+		return err
+	}
+	return hinted{err, "did you mean --launcher " + near + "?"}
 }
 
 // reject is the error of one flag, nil unless its value is bad.
@@ -200,6 +217,11 @@ func (o *options) readCluster(env envmap.Env) (err error) {
 func isEtcdPassword(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return name == "ETCDCTL_USER" || name == "ETCDCTL_PASSWORD"
+}
+
+// passwordGiven tells whether a password is in the flags of this process.
+func (o *options) passwordGiven(env envmap.Env) bool {
+	return strings.Contains(o.storeUser, ":") && o.storeUser != env[variable("store-user")]
 }
 
 // unusedStoreFlags are flags about an etcd cluster although there is none. A shared store has a

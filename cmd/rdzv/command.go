@@ -60,10 +60,14 @@ func (c command) rows() (rows []flagRow) {
 
 // operands are the words that can follow a command, other than flags.
 func (c command) operands() []string {
-	if c.name == "help" {
-		return names(listed())
+	if c.name != "help" {
+		return nil
 	}
-	return nil
+	words := names(listed())
+	for _, t := range topics() {
+		words = append(words, t.name)
+	}
+	return words
 }
 
 // takesDirectory tells whether a directory follows a command.

@@ -79,7 +79,7 @@ func TestZshCompletion(t *testing.T) {
 	fmt.Fprintln(master, `rdzv() { print -r -- "words: $*," }`)
 	lines := bufio.NewReader(master)
 	for typed, want := range map[string]string{
-		"get": "get-rank", "exec --no-ca": "exec --no-capture", "exec --chdir sub": "exec --chdir subdir",
+		"get": "get-rank", "exec --captu": "exec --capture", "exec --chdir sub": "exec --chdir subdir",
 		"exec --log-dir sub": "exec --log-dir subdir", "exec --report subf": "exec --report subfile",
 		"exec --device l": "exec --device local-rank", "install sub": "install subdir",
 	} {

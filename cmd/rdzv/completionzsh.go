@@ -74,7 +74,7 @@ func zshFlag(r flagRow) string {
 // repeatable is text if the flag can be given several times.
 func (r flagRow) repeatable(text string) string {
 	switch r.value.(type) {
-	case *[]string, *commaList:
+	case *[]string, *commaList, *exportValue:
 		return text
 	}
 	return ""

@@ -7,15 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/eventfile"
-	"rdzv/internal/shell"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
@@ -35,20 +32,8 @@ func (a *app) exec(args []string) int {
 		return code
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
-	if local.Placement.Rank <= 0 { // the other agents would print the same
-		if line := withoutTorchrun(local.Config.Program); line != "" {
-			e.console.Info("hint: torchrun is not needed, rdzv starts the workers: %s", line)
-		}
-		if warning, instead := containerAdvice(local.Config.Program); warning != "" {
-			e.console.Warn("%s", warning)
-			e.console.Hint("start rdzv inside the container: " + instead)
-		}
-		for _, line := range unknownVariables(e.env) {
-			e.console.Info("%s", line)
-		}
-		for _, flag := range e.unusedStoreFlags() {
-			e.console.Info("ignoring %s: --store has no URL of an etcd cluster", flag)
-		}
+	if local.Placement.Rank <= 0 {
+		e.advise(local.Config.Program)
 	}
 	signals := catchTurnSignals()
 	result, err := local.Run(context.Background())
@@ -116,80 +101,6 @@ func (a *app) keepCrash() agent.Crash {
 			_ = unix.Dup3(int(to.Fd()), 2, 0)
 		}
 	}}
-}
-
-// read takes the flags and the program.
-func (e *execution) read(args []string) error {
-	program, dashes, err := parse(e.execFlags(), args, e.env)
-	switch {
-	case err != nil:
-		return err // --report too may have been misread
-	case len(program) == 0:
-		return hinted{errors.New("cannot run exec: no program given"), "rdzv exec -- python3 main.py"}
-	case !dashes:
-		err := fmt.Errorf("cannot run exec: no -- before the program %q", program[0])
-		return hinted{err, inOrder(args, program)}
-	case strings.HasPrefix(program[0], "-"):
-		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be",
-			program[0])
-		return hinted{err, inOrder(args, program)}
-	}
-	if e.problems, err = e.checkOutputs(e.app); err != nil {
-		return err // a report of it could replace the other file
-	}
-	e.report.file, e.report.Program = e.reportFile, program
-	return e.check(e.env)
-}
-
-// inOrder is the command line that was probably meant if "--" is missing or misplaced: with the
-// flags of exec before the program, as mpirun and torchrun require it too, and with the python that
-// torchrun runs. It is "" if args are not of this form.
-func inOrder(args, program []string) string {
-	flags := args[:len(args)-len(program)]
-	f := newOptions().execFlags()
-	f.SetInterspersed(true)
-	if f.Parse(program) == nil {
-		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()
-	}
-	flags = slices.DeleteFunc(slices.Clone(flags), func(word string) bool { return word == "--" })
-	switch {
-	case len(program) == 0:
-		program = []string{"PROGRAM"}
-	case strings.HasPrefix(program[0], "-"):
-		return "" // not flags of exec
-	case strings.HasSuffix(program[0], ".py"):
-		program = slices.Concat([]string{"python3"}, program)
-	}
-	flags = withoutPassword(flags)
-	return shell.Line(slices.Concat([]string{"rdzv", "exec"}, flags, []string{"--"}, program)...)
-}
-
-// withoutPassword is flags without the password of --store-user.
-func withoutPassword(flags []string) []string {
-	flags = slices.Clone(flags)
-	for i, word := range flags {
-		name, _, together := strings.Cut(word, "=")
-		switch after, isFlag := strings.CutPrefix(name, "--"); {
-		case !isFlag || canonical(nil, after) != "store-user":
-		case together:
-			flags[i], _, _ = strings.Cut(word, ":")
-		case i+1 < len(flags):
-			flags[i+1], _, _ = strings.Cut(flags[i+1], ":")
-		}
-	}
-	return flags
-}
-
-// without is words without those of rest, which is in the same order.
-func without(words, rest []string) (left []string) {
-	for _, w := range words {
-		if len(rest) > 0 && w == rest[0] {
-			rest = rest[1:]
-		} else if w != "--" {
-			left = append(left, w)
-		}
-	}
-	return left
 }
 
 // event handles one event of the agent.

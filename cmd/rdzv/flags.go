@@ -23,44 +23,31 @@ func newFlags(command string) *pflag.FlagSet {
 	return f
 }
 
-// torchrunFlags are flags of torchrun whose values mean the same in exec, and exec's names of them.
-var torchrunFlags = [...][2]string{
-	{"nnodes", "nodes"}, {"master-addr", "store"}, {"rdzv-id", "job"},
-}
-
-// canonical is the name of a flag that may be spelled as torchrun's: --nproc_per_node, --nnodes.
-func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	name = strings.ReplaceAll(name, "_", "-")
-	for _, flag := range torchrunFlags {
-		if flag[0] == name {
-			name = flag[1]
-		}
-	}
-	return pflag.NormalizedName(name)
-}
-
 // parse reads the flags from args, and those that args do not contain from their RDZV_<FLAG>
 // variables, if they have any. It returns the arguments after the flags and whether "--" precedes
-// them.
+// them. The error is that of all flags and variables.
 func parse(f *pflag.FlagSet, args []string, env envmap.Env) (
 	rest []string, dashes bool, err error,
 ) {
-	if err := f.Parse(args); err != nil {
-		return nil, false, parseError(f, err)
-	}
+	flags, rest, dashes := splitFlags(f, args)
 	var problems []error
+	for _, words := range flags {
+		if err := f.Parse(words); err != nil {
+			problems = append(problems, parseError(f, err))
+		}
+	}
 	f.VisitAll(func(flag *pflag.Flag) {
 		value := env[variable(flag.Name)]
 		_, ignored := flag.Annotations[noVariable]
 		switch {
-		case flag.Hidden: // it only sets another flag
+		case flag.Changed && (flag.Hidden && flag.Value.Type() != "string"): // it sets another flag
 		case flag.Changed:
 			problems = append(problems, checkValue(f, flag))
 		case value != "" && !ignored:
 			problems = append(problems, setFromVariable(f, flag, value))
 		}
 	})
-	return f.Args(), f.ArgsLenAtDash() == 0, join(problems...)
+	return rest, dashes, join(problems...)
 }
 
 // setFromVariable sets a flag from its variable. A repeatable flag takes one value from each line.
@@ -70,9 +57,9 @@ func setFromVariable(f *pflag.FlagSet, flag *pflag.Flag, text string) error {
 		values = strings.Split(strings.TrimRight(text, "\n"), "\n")
 	}
 	for _, value := range values {
-		if f.Set(flag.Name, value) != nil {
-			return fmt.Errorf("cannot run %s: %s=%q: must be %s",
-				f.Name(), variable(flag.Name), value, valueKind(flag))
+		if err := f.Set(flag.Name, value); err != nil {
+			return fmt.Errorf("cannot run %s: %s=%q: %s",
+				f.Name(), variable(flag.Name), value, requirement(flag, err))
 		}
 	}
 	return nil
@@ -92,19 +79,22 @@ func checkValue(f *pflag.FlagSet, flag *pflag.Flag) error {
 	return nil
 }
 
-// valueKind describes the values of a type of flag.
-func valueKind(flag *pflag.Flag) string {
+// requirement says what the value of a flag must be that cannot be read for this reason.
+func requirement(flag *pflag.Flag, err error) string {
 	switch flag.Value.Type() {
 	case "nodes":
-		return "a whole number, or MIN:MAX with MIN from 1 to MAX"
+		return "must be a whole number, or MIN:MAX with MIN from 1 to MAX"
 	case "int":
-		return "a whole number"
+		return "must be a whole number"
 	case "duration":
-		return "a duration with its unit, such as 10s, 5m or 1h30m"
+		return "must be a duration with its unit, such as 10s, 5m or 1h30m"
 	case "bool":
-		return "true or false"
+		return "must be true or false"
 	}
-	return ""
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err.Error()
 }
 
 // join makes one error of all problems that are not nil, one line each; nil if there are none.
@@ -127,57 +117,10 @@ func parseError(f *pflag.FlagSet, err error) error {
 		return fmt.Errorf("cannot run %s: %s%s: a value is missing", f.Name(), dashes, name)
 	case *pflag.InvalidValueError:
 		flag := err.GetFlag()
-		return fmt.Errorf("cannot run %s: --%s %q: must be %s",
-			f.Name(), flag.Name, err.GetValue(), valueKind(flag))
+		return fmt.Errorf("cannot run %s: --%s %q: %s",
+			f.Name(), flag.Name, err.GetValue(), requirement(flag, err))
 	}
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
-}
-
-// foreignFlags are flags of other launchers, with what exec has instead. They are a function
-// because each start of an agent or a watchdog would make the map.
-func foreignFlags() map[string]string {
-	return map[string]string{
-		"n":                "use --nproc-per-node N for the number of workers on a node",
-		"np":               "use --nproc-per-node N for the number of workers on a node",
-		"rdzv-endpoint":    "omit it, or name the first node with --store HOST",
-		"rdzv-backend":     "omit it: rdzv contains its own store",
-		"rdzv-conf":        "use --join-timeout D and --peer-timeout D",
-		"x":                "use --export NAME",
-		"hostfile":         "start rdzv with mpirun or srun, or on every node",
-		"H":                "start rdzv with mpirun or srun, or on every node",
-		"host":             "start rdzv with mpirun or srun, or on every node",
-		"no-python":        "omit it: exec runs any program",
-		"m":                "use rdzv exec -- python3 -m MODULE",
-		"module":           "use rdzv exec -- python3 -m MODULE",
-		"start-method":     "omit it",
-		"numa-binding":     "use --bind numa",
-		"local-addr":       "use --net NETWORK to choose the addresses",
-		"redirects":        "use --log-dir DIR --show none",
-		"r":                "use --log-dir DIR --show none",
-		"tee":              "use --log-dir DIR --tag",
-		"t":                "use --log-dir DIR --tag",
-		"monitor-interval": "omit it: rdzv notices at once when a worker ends",
-	}
-}
-
-// unknownFlag suggests what was probably meant.
-func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
-	dashes, name := "--", err.GetSpecifiedName()
-	if letters := err.GetSpecifiedShortnames(); letters != "" {
-		dashes, name = "-", letters
-	}
-	name, _, _ = strings.Cut(name, "=")
-	unknown := fmt.Errorf("cannot run %s: unknown flag %q", f.Name(), dashes+name)
-	name = string(canonical(f, name))
-	if hint := foreignFlags()[name]; hint != "" && f.Name() == "exec" {
-		return hinted{unknown, hint}
-	}
-	var names []string
-	f.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	if near := nearest(name, names); near != "" {
-		return hinted{unknown, fmt.Sprintf("did you mean --%s?", near)}
-	}
-	return unknown
 }
 
 // workerVariables are those beginning with RDZV_ that exec and env set for workers.
@@ -188,7 +131,7 @@ var workerVariables = []string{"RDZV_RUN_ID", "RDZV_ATTEMPT", "RDZV_DETECTED", "
 func unknownVariables(env envmap.Env) (lines []string) {
 	const prefix = "RDZV_"
 	// Without the prefix, which would make all names similar.
-	known := []string{"TOKEN", "JOIN", "TERMINATION_LOG"}
+	known := []string{"TOKEN", "JOIN", "TERMINATION_LOG", "PYTHON", "NO_CAPTURE", "EXPORT_FILE"}
 	for _, c := range commands() {
 		for _, g := range c.flags {
 			for _, r := range g.rows {

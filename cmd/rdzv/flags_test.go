@@ -127,7 +127,8 @@ func TestVariablesOfFlags(t *testing.T) {
 	if strings.Contains(overview, "Every flag can be given") {
 		t.Error("the overview says that every flag can be given in the environment")
 	}
-	values := map[string]string{"bool": "true", "int": "3", "nodes": "3", "duration": "3s"}
+	values := map[string]string{"bool": "true", "int": "3", "nodes": "3", "duration": "3s",
+		"capture": "never"}
 	for _, c := range commands() {
 		for _, r := range c.rows() {
 			f := define(newFlags(c.name), c.flags)

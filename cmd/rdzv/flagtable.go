@@ -32,8 +32,10 @@ type commaList []string
 // name is the flag without dashes.
 func (r flagRow) name() string {
 	_, rest, _ := strings.Cut(r.usage, "--")
-	name, _, _ := strings.Cut(rest, " ")
-	return name
+	if end := strings.IndexAny(rest, " ["); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
 }
 
 // short is the letter of the flag, "" if it has none.
@@ -47,6 +49,9 @@ func (r flagRow) short() string {
 // argument is how the help calls the value of the flag, "" if the flag takes none.
 func (r flagRow) argument() string {
 	_, argument, _ := strings.Cut(r.usage[strings.Index(r.usage, "--"):], " ")
+	if _, optional, is := strings.Cut(r.usage, "[="); is {
+		argument = strings.TrimSuffix(optional, "]")
+	}
 	return argument
 }
 
@@ -82,6 +87,9 @@ func (r flagRow) define(f *pflag.FlagSet) {
 		f.StringSliceVarP((*[]string)(v), r.name(), r.short(), *v, r.text)
 	case pflag.Value:
 		f.VarP(v, r.name(), r.short(), r.text)
+		if optional, is := v.(interface{ noValue() string }); is {
+			f.Lookup(r.name()).NoOptDefVal = optional.noValue()
+		}
 	default:
 		panic(fmt.Sprintf("the value of --%s is a %T", r.name(), v))
 	}
@@ -153,6 +161,8 @@ func (r flagRow) choices() []string {
 		return envmap.Choices()
 	case r.name() == "device":
 		return envmap.DeviceModes()
+	case r.name() == "capture":
+		return captureModes()
 	case r.name() == "nproc-per-node":
 		return []string{"gpu", "cpu", "auto"}
 	case argument == "" || argument != strings.ToLower(argument):

@@ -9,11 +9,13 @@ import (
 	"rdzv/wrap"
 )
 
-const helpHelp = `Usage: rdzv help [COMMAND]
+const helpHelp = `Usage: rdzv help [COMMAND|TOPIC]
 
     rdzv help exec
+    rdzv help network
 
-Print an overview of rdzv, or the help of COMMAND.
+Print an overview of rdzv, or the help of COMMAND. The topics network, restarts
+and etcd are about some of the flags of exec.
 
 Exit status:
     0        printed
@@ -23,21 +25,16 @@ Exit status:
 const overview = `Usage: rdzv COMMAND [flags] [-- PROGRAM [ARG]...]
 
     mpirun -np 4 rdzv exec -- python3 main.py
-    srun -N2 --ntasks-per-node=8 rdzv exec -- python3 main.py
     rdzv exec --nodes 2 --nproc-per-node 8 -- python3 main.py      on every node
     rank=$(rdzv get-rank)
 
-rdzv runs a PyTorch program as one distributed job under any launcher, or
-without one: its processes find each other, get RANK, WORLD_SIZE, LOCAL_RANK,
-MASTER_ADDR, MASTER_PORT and a device index, and if one fails all are stopped.
+Run a PyTorch program as one distributed job, under any launcher or without one.
 
-Commands:
 {commands}
 
-"rdzv help COMMAND" prints the flags of a command. A flag can also be given in
-the environment if its variable is shown: --join-timeout as RDZV_JOIN_TIMEOUT.
-The flag has precedence. "rdzv man" prints the manual page,
-"rdzv completion bash" (zsh, fish) the completion for a shell.
+"rdzv help COMMAND" prints the flags. A flag can be given in the environment, if
+its variable is shown there. "rdzv man" prints the manual page, "rdzv completion
+bash" (zsh, fish) the completion for a shell.
 `
 
 func (a *app) help(args []string) int {
@@ -47,6 +44,9 @@ func (a *app) help(args []string) int {
 	case 1:
 		if c, ok := find(args[0]); ok {
 			return a.print(c.help())
+		}
+		if t, ok := findTopic(args[0]); ok {
+			return a.print(t.help())
 		}
 		return a.usage(a.unknownCommand(args), "")
 	default:

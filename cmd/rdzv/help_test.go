@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func TestHelpIsComplete(t *testing.T) {
 			t.Errorf("the overview does not mention %s", c.name)
 		}
 	}
-	for _, text := range append([]string{overviewHelp()}, helps()...) {
+	for _, text := range append([]string{overviewHelp(), briefHelp()}, helps()...) {
 		for line := range strings.Lines(text) {
 			if line = strings.TrimRight(line, "\n"); len(line) > 80 ||
 				strings.TrimRight(line, " ") != line {
@@ -55,7 +54,36 @@ func helps() (texts []string) {
 	for _, c := range commands() {
 		texts = append(texts, c.help())
 	}
+	for _, topic := range topics() {
+		texts = append(texts, topic.help())
+	}
 	return texts
+}
+
+// What a user reads first fits on a terminal of 24 lines, with the next prompt.
+func TestHelpFitsOnAScreen(t *testing.T) {
+	for name, text := range map[string]string{"help": overviewHelp(), "exec -h": briefHelp()} {
+		if n := strings.Count(text, "\n"); n > 24 {
+			t.Errorf("rdzv %s has %d lines, want at most 24", name, n)
+		}
+	}
+}
+
+// The flags of each topic, and those of exec -h, are flags of exec.
+func TestTopicsHaveFlagsOfExec(t *testing.T) {
+	flags := newOptions().execFlags()
+	names := []string{}
+	for _, topic := range topics() {
+		names = append(names, topic.flags...)
+	}
+	for _, flag := range briefFlags {
+		names = append(names, flag[0])
+	}
+	for _, name := range names {
+		if flag := flags.Lookup(name); flag == nil || flag.Hidden {
+			t.Errorf("exec has no flag --%s", name)
+		}
+	}
 }
 
 // The help of a command has every flag with its variable and its default.
@@ -142,26 +170,6 @@ func TestHelpNamesEveryChoice(t *testing.T) {
 			if !regexp.MustCompile(pattern).MatchString(helpOf(t, "exec")) {
 				t.Errorf("the help of exec does not have the %s %s", what, word)
 			}
-		}
-	}
-}
-
-var usageBlock = regexp.MustCompile("(?s)```\n(Usage: rdzv .*?)```")
-
-// docs/usage.md contains the help as it is printed.
-func TestUsageContainsTheHelp(t *testing.T) {
-	usage, err := os.ReadFile("../../docs/usage.md")
-	fatalIf(t, err)
-	var copies []string
-	for _, block := range usageBlock.FindAllStringSubmatch(string(usage), -1) {
-		copies = append(copies, block[1])
-		if !slices.Contains(append(helps(), overviewHelp()), block[1]) {
-			t.Errorf("docs/usage.md has a help that no command prints:\n%s", block[1])
-		}
-	}
-	for _, name := range []string{"exec", "env", "get-rank"} {
-		if want := helpOf(t, name); !slices.Contains(copies, want) {
-			t.Errorf("docs/usage.md does not have this help:\n%s", want)
 		}
 	}
 }

@@ -59,16 +59,24 @@ func (a *app) run(args []string) int {
 	if !ok {
 		return a.usage(a.unknownCommand(args), "")
 	}
-	if asksForHelp(args[1:]) {
+	switch asked := helpFlag(args[1:]); {
+	case asked == "-h" && c.name == "exec":
+		return a.print(briefHelp())
+	case asked != "":
 		return a.print(c.help())
 	}
 	return c.run(a, args[1:])
 }
 
-// asksForHelp tells whether a flag before the program asks for help.
-func asksForHelp(args []string) bool {
+// helpFlag is the flag before the program that asks for help, "" if there is none.
+func helpFlag(args []string) string {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
-	return slices.Contains(args, "-h") || slices.Contains(args, "--help")
+	for _, flag := range []string{"--help", "-h"} {
+		if slices.Contains(args, flag) {
+			return flag
+		}
+	}
+	return ""
 }

@@ -65,8 +65,7 @@ type options struct {
 	exportFile string
 	chdir      string
 	as         string
-	capture    bool
-	noCapture  bool
+	capture    captureMode
 	tag        bool
 	show       string
 	logDir     string
@@ -87,6 +86,8 @@ type options struct {
 
 	listen string // of store
 
+	torchrun torchrun
+
 	flags *pflag.FlagSet // from which these were read
 }
 
@@ -101,7 +102,7 @@ func newOptions() *options {
 		peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
 		storePrefix: rdzv.DefaultPrefix,
 		headStart:   200 * time.Millisecond,
-		format:      "sh",
+		format:      "sh", capture: captureAuto,
 	}
 }
 
@@ -110,11 +111,16 @@ func (o *options) execFlags() *pflag.FlagSet {
 	return o.define("exec", o.execGroups())
 }
 
-// define makes the flag set of a command: the flags of groups, and torchrun's --standalone.
+// define makes the flag set of a command: the flags of groups, those of torchrun, and former names.
 func (o *options) define(command string, groups []group) *pflag.FlagSet {
 	f := define(newFlags(command), groups)
-	f.BoolFunc("standalone", "", func(string) error { return f.Set("nodes", "1") })
-	f.Lookup("standalone").Hidden = true
+	o.torchrun.define(f)
+	f.Var((*noCapture)(&o.capture), "no-capture", "")
+	f.StringVar(&o.exportFile, "export-file", "", "") // --export @FILE
+	f.Lookup("no-capture").NoOptDefVal = "true"
+	for _, name := range []string{"no-capture", "export-file"} {
+		f.Lookup(name).Hidden = true
+	}
 	o.flags = f
 	return f
 }
@@ -176,15 +182,14 @@ func (o *options) execGroups() []group {
 			{"--tag", "begin each line of PROGRAM with its rank and host: [3 node2]", &o.tag},
 			{"--log-dir DIR", "also write the output of each rank to a file in DIR/latest, " +
 				"rank-00003.log", &o.logDir},
-			{"--show RANKS|none", "show the output of these ranks only, such as 0 or 0,4-7 (all)",
+			{"--show RANKS|none", "show the output of these ranks only, such as 0 or 0,4-7, or on each " +
+				"node of local:0 (all)",
 				&o.show},
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
 			{"--events FILE", "write what happens to FILE, as JSON lines, on the node that hosts the " +
 				"store", &o.eventFile},
-			{"--capture", "read the stderr of PROGRAM, for the report, even if it is a terminal, which " +
-				"PROGRAM then does not see", &o.capture},
-			{"--no-capture", "do not read the stderr of PROGRAM: the report has no lines of it",
-				&o.noCapture},
+			{"--capture[=WHEN]", "read the stderr of PROGRAM for the report: always, never, or auto, " +
+				"unless it is a terminal, which PROGRAM does not see otherwise (auto)", &o.capture},
 			{"-q, --quiet", "print only why the job ended", &o.quiet},
 			{"-v, --verbose", "also print how the job starts", &o.verbose},
 		}},
@@ -230,8 +235,8 @@ func (o *options) environment() []flagRow {
 			"of the nodes (none)", &o.bind},
 		{"--set NAME=TEMPLATE", "also set NAME; repeatable (one per line in RDZV_SET)", &o.set},
 		{"--export NAME", "copy this variable from rank 0's agent to all workers, also NAME=VALUE or " +
-			"PREFIX*; comma-separated, repeatable", &o.export},
-		{"--export-file FILE", "export the NAME=VALUE lines of FILE, on rank 0's node", &o.exportFile},
+			"PREFIX*; comma-separated, repeatable; @FILE: the NAME=VALUE lines of FILE, on rank 0's " +
+			"node", (*exportValue)(o)},
 		{"--as openmpi", "also set OMPI_COMM_WORLD_RANK and the like, as mpirun does", &o.as},
 	}
 }
@@ -276,7 +281,7 @@ func (o *options) config(a *app) agent.Config {
 		HeadStart: o.headStart, Strict: o.strict, ShareSignals: o.shared,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
-		Capture: o.capture, NoCapture: o.noCapture, LogDir: o.logDir, Show: o.show,
+		Capture: o.capture == captureAlways, NoCapture: o.capture == captureNever, LogDir: o.logDir, Show: o.show,
 		ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}
 	if o.cluster.Given() {

@@ -96,6 +96,9 @@ func (o *options) files() (files [][2]string) {
 			}
 		}
 	}
+	if o.exportFile != "" {
+		files = append(files, [2]string{"--export @FILE", o.exportFile})
+	}
 	if dir := strings.TrimRight(o.logDir, "/"); dir != "" {
 		files = append(files, [2]string{"--log-dir", dir}, [2]string{"--log-dir", dir + "/latest"})
 	}

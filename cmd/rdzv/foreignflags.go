@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// foreignFlags are flags of other launchers, with what exec has instead. They are a function
+// because each start of an agent or a watchdog would make the map.
+func foreignFlags() map[string]string {
+	const (
+		workers = "use --nproc-per-node N for the number of workers on a node"
+		nodes   = "use --nodes N"
+		hosts   = "start rdzv with mpirun or srun, or on every node"
+		export  = "use --export NAME or --export NAME=VALUE"
+		master  = "use --store HOST, if the nodes do not find each other"
+		none    = "omit it"
+	)
+	return map[string]string{
+		// mpirun and mpiexec.hydra
+		"n": workers, "np": workers, "c": workers, "ppn": workers, "npernode": workers, "N": nodes,
+		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
+		"hostfile": hosts, "machinefile": hosts,
+		"tag-output": "use --tag", "bind-to": "use --bind numa", "oversubscribe": none,
+		"map-by": "give it to mpirun, before rdzv",
+		// srun
+		"ntasks": workers, "ntasks-per-node": workers, "nodelist": hosts, "w": hosts,
+		"label": "use --tag", "l": "use --tag",
+		"cpus-per-task": "give it to srun, before rdzv",
+		"gres":          "give it to srun, before rdzv", "gpus-per-task": "give it to srun, before rdzv",
+		// accelerate
+		"num-machines": nodes, "machine-rank": "use --node-rank N, if at all",
+		"main-process-ip": master, "main-process-port": "use --master-port PORT, if at all",
+		"num-processes": "use --nproc-per-node N, the number of workers on each node",
+		"multi-gpu":     "omit it; --nproc-per-node gpu starts a worker for each GPU",
+		"config-file":   "use flags: rdzv has no configuration file",
+		"mixed-precision": "give it to the program: " +
+			"ACCELERATE_MIXED_PRECISION, with --export NAME=VALUE",
+		// DeepSpeed
+		"num-gpus": "use --nproc-per-node N, or --nproc-per-node gpu", "num-nodes": nodes,
+		"include": "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu",
+		"exclude": "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu",
+		"no-ssh":  none,
+		// docker
+		"env": export, "e": export, "gpus": "use --nproc-per-node gpu",
+		// torchrun
+		"virtual-local-rank": "use --device mask, which sets CUDA_VISIBLE_DEVICES and keeps LOCAL_RANK",
+	}
+}
+
+// unknownFlag suggests what was probably meant.
+func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
+	dashes, name := "--", err.GetSpecifiedName()
+	if letters := err.GetSpecifiedShortnames(); letters != "" {
+		dashes, name = "-", letters
+	}
+	name, _, _ = strings.Cut(name, "=")
+	unknown := fmt.Errorf("cannot run %s: unknown flag %q", f.Name(), dashes+name)
+	name = string(canonical(f, name))
+	if hint := foreignFlags()[name]; hint != "" && (f.Name() == "exec" || f.Name() == "check") {
+		return hinted{unknown, hint}
+	}
+	var names []string
+	f.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	})
+	if similar := similarFlags(name, names); len(similar) > 0 {
+		return hinted{unknown, "did you mean --" + strings.Join(similar, " or --") + "?"}
+	}
+	return unknown
+}
+
+// similarFlags are those that begin with a mistyped name, as torchrun completes it, if they are not
+// many; otherwise the most similar one.
+func similarFlags(name string, names []string) (similar []string) {
+	for _, n := range names {
+		if len(name) > 1 && strings.HasPrefix(n, name) {
+			similar = append(similar, n)
+		}
+	}
+	if len(similar) >= 1 && len(similar) <= 3 {
+		return similar
+	}
+	if near := nearest(name, names); near != "" {
+		return []string{near}
+	}
+	return nil
+}

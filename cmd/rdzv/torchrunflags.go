@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// torchrun are the flags of torchrun that exec accepts besides its own, so that a whole command line
+// of torchrun works (torch 2.9, torch/distributed/run.py). They are in no help.
+type torchrun struct {
+	ignored    []string // as they are given
+	module     bool
+	noPython   bool
+	runPath    bool
+	redirects  string
+	tee        string
+	localRanks string
+}
+
+// torchrunNames are flags of torchrun whose values mean the same in exec, and exec's names of them.
+var torchrunNames = [...][2]string{
+	{"nnodes", "nodes"}, {"master-addr", "store"}, {"rdzv-id", "job"},
+}
+
+// canonical is the name of a flag that may be spelled as torchrun's: --nproc_per_node, --nnodes.
+func canonical(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	name = strings.ReplaceAll(name, "_", "-")
+	for _, flag := range torchrunNames {
+		if flag[0] == name {
+			name = flag[1]
+		}
+	}
+	return pflag.NormalizedName(name)
+}
+
+// define adds the flags to those of a command.
+func (t *torchrun) define(f *pflag.FlagSet) {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.BoolFunc("standalone", "", func(string) error { return f.Set("nodes", "1") })
+	own.Func("rdzv-endpoint", "", func(text string) error { return setEndpoint(f, text) })
+	own.Func("numa-binding", "", func(text string) error { return setNUMABinding(f, text) })
+	own.BoolVarP(&t.module, "module", "m", false, "")
+	own.BoolVar(&t.noPython, "no-python", false, "")
+	own.BoolVar(&t.runPath, "run-path", false, "")
+	own.StringVarP(&t.redirects, "redirects", "r", "0", "")
+	own.StringVarP(&t.tee, "tee", "t", "0", "")
+	own.StringVar(&t.localRanks, "local-ranks-filter", "", "")
+	for _, name := range []string{
+		"rdzv-backend", "rdzv-conf", "local-addr", "role", "start-method", "monitor-interval",
+		"event-log-handler", "logs-specs", "signals-to-handle", "duplicate-stdout-filters",
+		"duplicate-stderr-filters",
+	} {
+		own.Func(name, "", func(string) error {
+			t.ignored = append(t.ignored, "--"+name)
+			return nil
+		})
+	}
+	own.VisitAll(func(flag *pflag.Flag) {
+		flag.Hidden, flag.Annotations = true, map[string][]string{noVariable: {}}
+	})
+	f.AddFlagSet(own)
+}
+
+// setEndpoint sets --store to the endpoint of torchrun's rendezvous. Port 0 is any port there.
+func setEndpoint(f *pflag.FlagSet, endpoint string) error {
+	if host, isAny := strings.CutSuffix(endpoint, ":0"); isAny {
+		endpoint = host
+	}
+	if endpoint == "" {
+		return nil
+	}
+	return f.Set("store", endpoint)
+}
+
+func setNUMABinding(f *pflag.FlagSet, mode string) error {
+	if mode != "node" {
+		return errors.New(`must be "node", which is --bind numa`)
+	}
+	return f.Set("bind", "numa")
+}
+
+// apply sets what --redirects, --tee and --local-ranks-filter mean.
+func (t *torchrun) apply(o *options) error {
+	if t.localRanks != "" && o.show == "" {
+		o.show = "local:" + t.localRanks
+	}
+	for _, flag := range [...][2]string{{"redirects", t.redirects}, {"tee", t.tee}} {
+		switch name, value := flag[0], flag[1]; {
+		case value == "0":
+		case value != "3":
+			return o.reject(true, name, value, "must be 0 or 3, because rdzv keeps stdout and stderr of "+
+				"a rank in one file; --show RANKS chooses what is shown")
+		case o.logDir == "":
+			return o.reject(true, name, value, "give --log-dir DIR too")
+		case name == "tee":
+			o.tag = true
+		case o.show == "":
+			o.show = "none"
+		}
+	}
+	return nil
+}
+
+// ignoredLine names the flags that mean nothing here, "" if there are none.
+func (t *torchrun) ignoredLine() string {
+	names := slices.Compact(slices.Sorted(slices.Values(t.ignored)))
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ignoring %s of torchrun: not needed here", strings.Join(names, ", "))
+}
