@@ -66,6 +66,24 @@ func TestNodeLeaves(t *testing.T) {
 			j.end("node3 leaves the job: received SIGTERM; restarting all workers "+nextRestart,
 				"node4 takes over ranks 4-5 of node3 "+nextRestart)
 		}},
+		{"rdzv stop", func(t *testing.T) {
+			j := c.replacedJob(t, 4, spares...)
+			workers := j.ranks(0, all...)
+			const by = "rdzv stop on node4"
+			stop := j.on(4, *rdzvBin, "stop", filepath.Base(j.root))
+			stop.checkCode(0)
+			for host, agent := range j.agents {
+				agent.checkCode(128 + int(syscall.SIGTERM))
+				if lines := agent.linesWith(by + " ended the job"); len(lines) != 1 {
+					t.Errorf("the agent on node%d printed %q, want %q", host, agent.linesWith("rdzv: "), by)
+				}
+			}
+			for _, pid := range workers {
+				if syscall.Kill(pid, 0) == nil {
+					t.Errorf("worker %d is alive", pid)
+				}
+			}
+		}},
 		{"spare", func(t *testing.T) {
 			j := c.replacedJob(t, 4, spares...)
 			workers := j.ranks(0, all...)

@@ -24,6 +24,14 @@ func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	return s.end(ctx, v)
 }
 
+// Stop ends the job because its user wants it; by says who: "rdzv stop on node1". The workers are
+// stopped as after SIGTERM.
+func (s *Session) Stop(ctx context.Context, by string) error {
+	v := s.verdictOf(Stopped)
+	v.Text = by
+	return s.end(ctx, v)
+}
+
 // ReportLoss reports the loss of something without which this agent's workers must not
 // run, such as the launcher. text is a sentence. After a final loss no other attempt follows.
 func (s *Session) ReportLoss(ctx context.Context, text string, final bool) error {

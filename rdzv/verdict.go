@@ -16,6 +16,7 @@ const (
 	Done       Kind = "done"       // all workers succeeded
 	Failed     Kind = "failed"     // a worker failed first
 	Ended      Kind = "ended"      // an agent received a signal
+	Stopped    Kind = "stopped"    // its user has ended it by a command
 	Lost       Kind = "lost"       // an agent disconnected unexpectedly
 	Unready    Kind = "unready"    // an agent cannot run its workers, or no world can be agreed
 	Incomplete Kind = "incomplete" // not all agents joined in time
@@ -49,8 +50,8 @@ type Verdict struct {
 	Withdrawn bool `json:"withdrawn,omitempty"`
 
 	// Text is the worker's error message (Failed), what was lost if not the agent itself
-	// (Lost), why no world can be agreed (Unready), or who has Ended the job if PID is 0, otherwise
-	// why that does not go on without the agent.
+	// (Lost), why no world can be agreed (Unready), who has Stopped the job, or Ended it if PID is 0,
+	// otherwise why that does not go on without the agent.
 	Text     string `json:"text,omitempty"`
 	LastLine bool   `json:"last_line,omitempty"` // Failed: see Worker
 	// Silent is how long a Lost agent was not heard, if that is why; otherwise 0.
@@ -106,6 +107,8 @@ func (v *Verdict) Error() string {
 		return v.Host + " leaves the job: received SIGTERM"
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
+	case v.Kind == Stopped:
+		return v.Text + " ended the job"
 	case v.Kind == Moved:
 		return "all agents look for the store again"
 	case v.LostAgent() && v.PID == 0:

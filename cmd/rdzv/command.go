@@ -22,6 +22,7 @@ func commands() []command {
 			statusHelp, new(statusFlags).groups(), (*app).status},
 		{"stacks", "print where the ranks of a running job are",
 			stacksHelp, new(statusFlags).stacksGroups(), (*app).stacks},
+		{"stop", "end a running job on all its nodes", stopHelp, nil, (*app).stop},
 		{"env", "print the environment that exec would set, or explain it",
 			envHelp, newOptions().envGroups(), (*app).printEnv},
 		{"get-rank", "print the rank of this process",

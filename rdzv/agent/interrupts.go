@@ -52,6 +52,7 @@ type interrupts struct {
 	left      chan struct{}      // closed when the agent has left session; nil before it has joined
 	orphan    *LauncherDiedError // nil while the launcher lives
 	first     *wrap.Event        // the first signal that ends the job
+	stopped   string             // who has stopped the job by a command; "" if nobody has
 	other     time.Time          // when another agent withdrew; zero if none has
 	killed    bool
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
@@ -97,9 +98,13 @@ type SignalError struct {
 	// InStep says that the agent is a task of srun: the code of a task that leaves becomes that of the
 	// step, which may succeed.
 	InStep bool
+	By     string // who has ended the joining by a command instead of a signal; "" if nobody has
 }
 
 func (e *SignalError) Error() string {
+	if e.By != "" {
+		return e.By + " ended the job before it started"
+	}
 	if e.Withdrawn {
 		return fmt.Sprintf("received signal %d: the job goes on without this agent", int(e.Signal))
 	}
@@ -254,6 +259,9 @@ func (in *interrupts) joined(s *rdzv.Session) {
 	in.session, in.left = s, left
 	if in.first != nil {
 		in.endSession()
+	}
+	if in.stopped != "" {
+		in.stopSession()
 	}
 	if in.orphan != nil {
 		in.loseSession()

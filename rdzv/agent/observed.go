@@ -26,6 +26,8 @@ type observed struct {
 	local  *Local
 	proc   fs.FS         // /proc
 	server *query.Server // nil if there is none
+	// stopJob ends the job for its user; by says how.
+	stopJob func(by string)
 
 	mu      sync.Mutex
 	phase   status.Phase
@@ -37,8 +39,8 @@ type observed struct {
 }
 
 // observe begins to answer, until close.
-func (l *Local) observe(events *reporter) *observed {
-	o := &observed{local: l, proc: procfs.System}
+func (l *Local) observe(events *reporter, stopJob func(by string)) *observed {
+	o := &observed{local: l, proc: procfs.System, stopJob: stopJob}
 	o.enter(status.Joining)
 	if l.Config.Check == nil {
 		var err error
@@ -98,6 +100,9 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	o.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
 	defer cancel()
+	if r.Kind == inspect.StopQuestion {
+		return o.stop(limited, r.Arg)
+	}
 	q := rdzv.Question{Kind: r.Kind, Arg: r.Arg}
 	var seen inspect.Observation
 	var err error

@@ -206,6 +206,8 @@ func ExitCode(r Result, err error) int {
 			return CodeSignal + v.Signal
 		}
 		return r.Code
+	case rdzv.Stopped:
+		return CodeSignal + int(syscall.SIGTERM)
 	case rdzv.Unready:
 		return unreadyCode(v.Problems)
 	case rdzv.Incomplete:

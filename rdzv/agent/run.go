@@ -62,7 +62,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	l.introduce(events)
 	defer l.reportAwaited(events)()
 
-	m := &membership{local: l, events: events, joinBy: joinBy, observed: l.observe(events)}
+	m := &membership{local: l, events: events, joinBy: joinBy, observed: l.observe(events, in.stopJob)}
 	defer m.observed.close()
 	m.conn = &connection{local: l, events: events}
 	defer m.stopAnswering()

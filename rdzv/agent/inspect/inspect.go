@@ -21,9 +21,11 @@ import (
 )
 
 // The kinds of questions: what an agent and its workers are doing, and where its workers are.
+// StopQuestion asks one agent to end the job, and has as its argument who wants that.
 const (
 	StatusQuestion = "status"
 	StacksQuestion = "stacks"
+	StopQuestion   = "stop"
 )
 
 // Interval is how long agents measure CPU use, and AnswerTimeout how long they may take to answer a
@@ -44,6 +46,25 @@ func Status(ctx context.Context, job string) (status.Report, error) {
 		r.Add(status.Of(job, o.Answers, o.Missing))
 	})
 	return r, nil
+}
+
+// Stop ends the jobs of this user with this name that have agents on this host. by says to all nodes
+// who has ended them: "rdzv stop on node1". It takes 5 s at most, and does not wait until the
+// workers have ended.
+func Stop(ctx context.Context, job, by string) (status.Report, error) {
+	found, err := askJobs(ctx, job, rdzv.Question{Kind: StopQuestion, Arg: by})
+	if err != nil {
+		return status.Report{}, err
+	}
+	return reportOn(found, func(job string, o Observation, r *status.Report) {
+		r.Add(status.Job{Job: job, State: status.Ending})
+	}), nil
+}
+
+// Names are the jobs of this user that have agents on this host, without their ranks.
+func Names(ctx context.Context) (status.Report, error) {
+	found, err := askJobs(ctx, "", rdzv.Question{})
+	return reportOn(found, nil), err
 }
 
 // reportOn is a report of what was found, to which add adds the jobs that have answered.

@@ -111,6 +111,9 @@ func (c *Console) timedOut(reason string) string {
 // agent that does not announce it is silent.
 func (c *Console) EndedBySignal(e *agent.SignalError, announce bool) string {
 	message := "received " + SignalName(int(e.Signal)) + " before the job started"
+	if e.By != "" {
+		message = e.Error()
+	}
 	if e.Withdrawn {
 		message = "received " + SignalName(int(e.Signal)) + ": the job goes on without this agent"
 	}

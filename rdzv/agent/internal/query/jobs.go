@@ -47,7 +47,7 @@ type JobReply struct {
 const identifyTimeout = time.Second
 
 // AskJobs asks one agent of each job of a user something, until ctx ends. If name is not "" it asks
-// only the jobs of that name.
+// only the jobs of that name. A request without a kind asks nothing: it only finds the jobs.
 func AskJobs(
 	ctx context.Context, proc fs.FS, uid int, name string, r Request,
 ) (found Found, err error) {
@@ -68,6 +68,9 @@ func AskJobs(
 		}
 	}
 	found.Names = slices.Sorted(maps.Keys(byName))
+	if r.Kind == "" {
+		return found, nil
+	}
 	unwanted := func(job string) bool { return name != "" && name != job }
 	names := slices.DeleteFunc(slices.Clone(found.Names), unwanted)
 	replies := make([][]JobReply, len(names))

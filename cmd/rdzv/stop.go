@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"rdzv/rdzv/agent/inspect"
+)
+
+const stopHelp = `Usage: rdzv stop [JOB]
+
+    rdzv stop                                     on any node of the job
+
+End the running job of this name, or the only one of yours that has an agent on
+this node. As after SIGTERM to "rdzv exec", its workers on all nodes get
+SIGTERM, and SIGKILL after its --grace. No attempt follows. Every agent says who
+has stopped the job, and exits with 143. The command does not wait until the
+workers have ended.
+
+Exit status:
+    0        the job ends
+    1        no job of yours runs on this node, or several do, or it does not
+             answer
+    2        wrong usage
+`
+
+// stop ends a job of this user.
+func (a *app) stop(args []string) int {
+	rest, _, err := parse(newFlags("stop"), args, a.env)
+	if err == nil && len(rest) > 1 {
+		err = fmt.Errorf("cannot run stop: unexpected argument %q", rest[1])
+	}
+	if err != nil {
+		return a.usage(err, "stop")
+	}
+	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer end()
+	job, err := a.jobToStop(ctx, rest)
+	if err != nil {
+		return a.fail(err)
+	}
+	host, _ := os.Hostname()
+	by := fmt.Sprintf("rdzv stop on %s", host)
+	r, err := inspect.Stop(ctx, job, by)
+	if err == nil {
+		err = noAnswers("stop", r, job)
+	}
+	if err != nil {
+		return a.fail(fmt.Errorf("cannot stop job %q: %w", job, err))
+	}
+	a.console.Info("job %s is stopped", job)
+	return codeOK
+}
+
+// jobToStop is the job of the command line, or the only one.
+func (a *app) jobToStop(ctx context.Context, words []string) (string, error) {
+	if len(words) == 1 {
+		return words[0], nil
+	}
+	r, err := inspect.Names(ctx)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot run stop: %w", err)
+	case len(r.Names) == 1:
+		return r.Names[0], nil
+	case len(r.Names) == 0:
+		return "", noAnswers("stop", r, "")
+	}
+	slices.Sort(r.Names)
+	return "", hinted{
+		errors.New("several jobs of yours run on this node: " + strings.Join(r.Names, ", ")),
+		"rdzv stop JOB",
+	}
+}
