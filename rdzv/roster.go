@@ -8,12 +8,14 @@ import (
 
 // Roster lists which agents have joined and which are missing, as far as the leader knows.
 type Roster struct {
-	Joined    int      `json:"joined"`            // number of agents that have joined
-	Agents    int      `json:"agents"`            // number of agents of the job; the largest one
-	Min       int      `json:"min,omitempty"`     // the smallest one, if the number may vary
-	Missing   []int    `json:"missing,omitempty"` // at most 8 of the launcher's ranks, if known
-	Hosts     []string `json:"hosts,omitempty"`   // that have joined, sorted, at most 8
-	MoreHosts int      `json:"more_hosts,omitempty"`
+	Joined  int   `json:"joined"`            // number of agents that have joined
+	Agents  int   `json:"agents"`            // number of agents of the job; the largest one
+	Min     int   `json:"min,omitempty"`     // the smallest one, if the number may vary
+	Missing []int `json:"missing,omitempty"` // at most 8 of the launcher's ranks, if known
+	// MissingNodes are at most 8 node ranks, if all agents of a job without a launcher have one.
+	MissingNodes []int    `json:"missing_nodes,omitempty"`
+	Hosts        []string `json:"hosts,omitempty"` // that have joined, sorted, at most 8
+	MoreHosts    int      `json:"more_hosts,omitempty"`
 	// Absent are at most 8 nodes from which no agent has joined, if these are known to be the nodes
 	// of all missing ranks.
 	Absent     []string `json:"absent,omitempty"`
@@ -42,6 +44,9 @@ func (r Roster) String() string {
 	case len(r.Missing) > 0:
 		s += "; " + plural("rank", missing) + " " + list(r.Missing, missing-len(r.Missing)) +
 			r.whyMissing(missing)
+	case len(r.MissingNodes) > 0:
+		s += " (from " + list(r.Hosts, r.MoreHosts) + "); node " + plural("rank", missing) + " " +
+			list(r.MissingNodes, missing-len(r.MissingNodes)) + areMissing(missing)
 	case len(r.Hosts) > 0:
 		s += " (from " + list(r.Hosts, r.MoreHosts) + ")"
 	}
@@ -63,12 +68,12 @@ func (r Roster) String() string {
 
 // whyMissing says why so many ranks may be missing, and where more is known about it.
 func (r Roster) whyMissing(ranks int) string {
-	have, are, its := " has", " is", "its"
+	have, its := " has", "its"
 	if ranks > 1 {
-		have, are, its = " have", " are", "their"
+		have, its = " have", "their"
 	}
 	if len(r.Refused)+len(r.OtherVersion) > 0 { // they may have been refused
-		return are + " missing"
+		return areMissing(ranks)
 	}
 	s := have + " not started rdzv"
 	if len(r.Absent) > 0 {
@@ -78,6 +83,13 @@ func (r Roster) whyMissing(ranks int) string {
 		return s + " or cannot connect (see " + its + " output)"
 	}
 	return s + " or cannot connect (see the launcher's messages above)"
+}
+
+func areMissing(n int) string {
+	if n > 1 {
+		return " are missing"
+	}
+	return " is missing"
 }
 
 // rosterOf returns the roster of a job with these members. nodes are those on which the launcher
@@ -91,17 +103,10 @@ func rosterOf(members []Member, agents int, nodes []string, waiting ...preparing
 		members = append(members, p.Member) // it is not missing
 	}
 	r.Waiting, r.MoreWaiting = cut(sorted(texts))
-	joined := map[int]bool{}
-	for _, m := range members {
-		joined[m.Rank] = true
-	}
-	if len(members) == 0 || joined[Unknown] {
+	r.Missing = missingOf(members, agents, func(m Member) int { return m.Rank })
+	if r.Missing == nil {
+		r.MissingNodes = missingOf(members, agents, func(m Member) int { return m.NodeRank })
 		return r
-	}
-	for rank := 0; rank < agents && len(r.Missing) < maxShown; rank++ {
-		if !joined[rank] {
-			r.Missing = append(r.Missing, rank)
-		}
 	}
 	absent := absentOf(members, nodes)
 	// With as many agents on each node, so many are missing if no other node lacks one.
@@ -109,6 +114,24 @@ func rosterOf(members []Member, agents int, nodes []string, waiting ...preparing
 		r.Absent, r.MoreAbsent = cut(absent)
 	}
 	return r
+}
+
+// missingOf returns at most 8 of the numbers below agents that no member has; none if the number of a
+// member is not known or not its own.
+func missingOf(members []Member, agents int, number func(Member) int) (missing []int) {
+	joined := map[int]bool{}
+	for _, m := range members {
+		joined[number(m)] = true
+	}
+	if len(members) == 0 || joined[Unknown] || len(joined) < len(members) {
+		return nil
+	}
+	for n := 0; n < agents && len(missing) < maxShown; n++ {
+		if !joined[n] {
+			missing = append(missing, n)
+		}
+	}
+	return missing
 }
 
 // String is "rank 1 on node2 waits: the file system of "/data" does not respond".

@@ -38,6 +38,27 @@ func TestRosterOfNodes(t *testing.T) {
 	}
 }
 
+// Without a launcher the node ranks that users gave tell which are missing, if all gave one.
+func TestRosterOfNodeRanks(t *testing.T) {
+	for _, c := range []struct {
+		nodeRanks []int
+		want      string
+	}{
+		{[]int{0, 2}, "[1 3]"}, {[]int{3}, "[0 1 2]"}, {[]int{0, Unknown}, "[]"}, {[]int{0, 0}, "[]"},
+		{nil, "[]"},
+	} {
+		var members []Member
+		for i, nodeRank := range c.nodeRanks {
+			m := member(i)
+			m.Rank, m.NodeRank = Unknown, nodeRank
+			members = append(members, m)
+		}
+		if got := rosterOf(members, 4, nil); fmt.Sprint(got.MissingNodes) != c.want {
+			t.Errorf("node ranks %d of 4: %d are missing, want %s", c.nodeRanks, got.MissingNodes, c.want)
+		}
+	}
+}
+
 func TestRoster(t *testing.T) {
 	hosts := func(n int) (hosts []string) {
 		for i := range n {
@@ -67,6 +88,13 @@ func TestRoster(t *testing.T) {
 		},
 		"1 of 2 agents joined (from node0); refused because of a different token: node2": {
 			Joined: 1, Agents: 2, Hosts: hosts(1), Refused: []string{"node2"},
+		},
+		"2 of 3 agents joined (from node0, node1); node rank 2 is missing": {
+			Joined: 2, Agents: 3, MissingNodes: []int{2}, Hosts: hosts(2),
+		},
+		"1 of 3 agents joined (from node0); node ranks 0, 2 are missing; refused because of a " +
+			"different token: node2": {
+			Joined: 1, Agents: 3, MissingNodes: []int{0, 2}, Hosts: hosts(1), Refused: []string{"node2"},
 		},
 		"1 of 2 agents joined (from node0)":        {Joined: 1, Agents: 2, Hosts: hosts(1)},
 		"2 of 3 agents joined (from node0, node1)": {Joined: 2, Agents: 3, Hosts: hosts(2)},

@@ -40,6 +40,16 @@ func (a *app) print(text string) int {
 	return codeOK
 }
 
+// onTerminal is what stdout can show.
+func (a *app) onTerminal() console.Screen {
+	return console.ScreenOf(a.stdout, a.env["TERM"], a.env["NO_COLOR"] != "")
+}
+
+// painted is a table with its marks coloured, if stdout shows colours.
+func (a *app) painted(table string, marks []console.Mark) string {
+	return a.onTerminal().Paint(table, marks)
+}
+
 // indented is the JSON form of a value that consists of texts and numbers.
 func indented(v any) []byte {
 	b, _ := json.MarshalIndent(v, "", "  ") // cannot fail

@@ -173,7 +173,7 @@ func TestExecNamesHungFiles(t *testing.T) {
 			r := runRdzv(t, append(os.Environ(), inDir(c.env)), args...)
 			what := fmt.Sprintf("the file system of %q does not respond\n", inDir(c.want))
 			if c.want == fifo {
-				what = fmt.Sprintf("no program writes to the FIFO %q (--export-file)\n", fifo)
+				what = fmt.Sprintf("no program writes to the FIFO %q (--export @FILE)\n", fifo)
 			}
 			want := "rdzv: waiting: " + what + "rdzv: timed out after 5s (--join-timeout): " + what
 			if r.code != 124 || r.stderr != want {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/rdzv/agent/inspect"
@@ -46,8 +46,10 @@ Exit status:
 
 // statusFlags are the flags of status.
 type statusFlags struct {
-	job  string
-	json bool
+	job   string
+	json  bool
+	watch bool
+	all   bool
 }
 
 // groups are the flags as the help shows them.
@@ -55,6 +57,9 @@ func (f *statusFlags) groups() []group {
 	return []group{{noEnv: true, rows: []flagRow{
 		{"--job NAME", "only the job of this name", &f.job},
 		{"--json", "print one JSON object", &f.json},
+		{"--watch", "print it again every 2 seconds, in place on a terminal, until no job is left",
+			&f.watch},
+		{"--all", "the jobs of all users on this node; for root", &f.all},
 	}}}
 }
 
@@ -65,20 +70,48 @@ func (a *app) status(args []string) int {
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run status: unexpected argument %q", rest[0])
 	}
+	if err == nil && o.all && os.Geteuid() != 0 {
+		err = errors.New("cannot run status: --all is for root: other users' agents answer nobody else")
+	}
 	if err != nil {
 		return a.usage(err, "status")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	r, err := inspect.Status(ctx, o.job)
+	for {
+		code, jobs := a.printStatus(ctx, o)
+		if !o.watch || code != codeOK || jobs == 0 {
+			return code
+		}
+		select {
+		case <-time.After(watchInterval):
+		case <-ctx.Done():
+			return code
+		}
+	}
+}
+
+// watchInterval is how long --watch waits before it asks again.
+const watchInterval = 2 * time.Second
+
+// printStatus prints the present state, and returns of how many jobs.
+func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
+	ask := inspect.Status
+	if o.all {
+		ask = inspect.StatusOfAllUsers
+	}
+	r, err := ask(ctx, o.job)
 	if err != nil {
-		return a.fail(fmt.Errorf("cannot run status: %w", err))
+		return a.fail(fmt.Errorf("cannot run status: %w", err)), 0
 	}
-	text := console.StatusTable(r.Jobs)
-	if o.json {
-		text = string(indented(r))
+	text := string(indented(r))
+	if !o.json {
+		text = a.painted(console.StatusTable(r.Jobs), console.StatusMarks)
 	}
-	return max(a.print(text), a.unanswered("status", r, o.job))
+	if o.watch && a.onTerminal().Rewrites() {
+		text = console.ClearScreen + text
+	}
+	return max(a.print(text), a.unanswered("status", r, o.job)), len(r.Jobs)
 }
 
 // unanswered prints which jobs have not answered a command, and returns its exit code.
@@ -94,7 +127,7 @@ func (a *app) unanswered(command string, r status.Report, job string) int {
 
 // noAnswers is why no job has answered, or one has not; nil if all have.
 func noAnswers(command string, r status.Report, job string) error {
-	own := userName(os.Geteuid())
+	own := console.UserName(os.Geteuid())
 	host, _ := os.Hostname()
 	unknown := func(j status.Job) bool { return j.State == "" }
 	switch {
@@ -116,7 +149,7 @@ func noAnswers(command string, r status.Report, job string) error {
 			"run rdzv " + command + " there, for example inside the container",
 		}
 	case len(r.Others) > 0:
-		other := userName(r.Others[0])
+		other := console.UserName(r.Others[0])
 		return hinted{
 			fmt.Errorf("user %s has no job on %s, but user %s has", own, host, other),
 			"only that user can run rdzv " + command + " for it",
@@ -141,15 +174,6 @@ func agents(pids []int) string {
 		texts[i] = strconv.Itoa(pid)
 	}
 	return fmt.Sprintf("agents (pids %s)", strings.Join(texts, ", "))
-}
-
-// userName is the name of a user, or its number if it has none.
-func userName(uid int) string {
-	id := strconv.Itoa(uid)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username
-	}
-	return id
 }
 
 const stacksHelp = `Usage: rdzv stacks [flags]
@@ -198,5 +222,6 @@ func (a *app) stacks(args []string) int {
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}
-	return max(a.print(console.StacksTable(jobs)), a.unanswered("stacks", known, o.job))
+	text := a.painted(console.StacksTable(jobs), console.StacksMarks)
+	return max(a.print(text), a.unanswered("stacks", known, o.job))
 }

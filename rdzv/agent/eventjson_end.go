@@ -26,10 +26,13 @@ func workerFormOf(w rdzv.Worker) workerForm {
 }
 
 type rosterForm struct {
-	Joined    int      `json:"joined"`
-	Agents    int      `json:"agents"`
-	Min       int      `json:"min_agents,omitempty"`
-	Missing   []int    `json:"missing_tasks,omitempty"`
+	Joined  int   `json:"joined"`
+	Agents  int   `json:"agents"`
+	Min     int   `json:"min_agents,omitempty"`
+	Missing []int `json:"missing_tasks,omitempty"`
+
+	MissingNodes []int `json:"missing_nodes,omitempty"`
+
 	Hosts     []string `json:"hosts,omitempty"`
 	MoreHosts int      `json:"more_hosts,omitempty"`
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -183,6 +184,9 @@ func (o *observed) status(ctx context.Context) status.Agent {
 	if w != nil {
 		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx, o.proc)
 		a.Attempt, a.MaxRestarts = w.world.Attempt, w.world.MaxRestarts
+		if w.local.Config.LogDir != "" {
+			a.LogDir, _ = filepath.Abs(filepath.Dir(w.logFiles().File(0)))
+		}
 	}
 	return a
 }

@@ -26,7 +26,8 @@ type Report struct {
 func (r *Report) Add(j Job) {
 	if n := len(r.Jobs); n > 0 && j.Joined == 0 {
 		last := &r.Jobs[n-1]
-		if last.Job == j.Job && last.Joined == 0 && last.State == j.State {
+		sameUser := last.UID == nil || *last.UID == *j.UID
+		if last.Job == j.Job && sameUser && last.Joined == 0 && last.State == j.State {
 			last.Waiting = append(last.Waiting, j.Waiting...)
 			return
 		}
@@ -37,6 +38,7 @@ func (r *Report) Add(j Job) {
 // Job is what is known of a job.
 type Job struct {
 	Job       string  `json:"job"`
+	UID       *int    `json:"uid,omitempty"`   // its user; nil if it is the one who asks
 	State     Phase   `json:"state,omitempty"` // "" if nothing is known
 	Seconds   float64 `json:"state_seconds"`   // since when
 	Ending    string  `json:"ending,omitempty"`
@@ -51,6 +53,8 @@ type Job struct {
 	Waiting []Peer `json:"waiting,omitempty"`
 	// Spares are the agents that wait for the loss of another one.
 	Spares []Peer `json:"spares,omitempty"`
+	// LogDir is where the output of the ranks of the present attempt is kept; "" if it is not.
+	LogDir string `json:"log_dir,omitempty"`
 	Text   string `json:"error,omitempty"` // why nothing is known
 }
 
@@ -118,6 +122,8 @@ type Agent struct {
 
 	Attempt     int `json:"attempt,omitempty"`
 	MaxRestarts int `json:"max_restarts,omitempty"`
+
+	LogDir string `json:"log_dir,omitempty"` // see Job
 }
 
 // Of is the report on a job whose agents have answered this, or not at all.
@@ -161,6 +167,7 @@ func (j *Job) add(p rdzv.Peer, a Agent) {
 	j.Agents, j.WorldSize, j.Nodes = a.Agents, max(j.WorldSize, a.WorldSize), max(j.Nodes, a.Nodes)
 	j.Attempt, j.Restarts = max(j.Attempt, a.Attempt), max(j.Restarts, a.MaxRestarts)
 	j.Ranks = append(j.Ranks, a.Ranks...)
+	j.LogDir = cmp.Or(j.LogDir, a.LogDir)
 }
 
 // withdrawInit withdraws that ranks have reached init_process_group if rank 0 has not: what they

@@ -38,12 +38,26 @@ const (
 // Status asks the jobs of this user that have agents on this host, or those with one name, how they
 // are. It takes 5 s at most.
 func Status(ctx context.Context, job string) (status.Report, error) {
-	found, err := askJobs(ctx, job, rdzv.Question{Kind: StatusQuestion})
+	return statusOf(ctx, os.Geteuid(), job)
+}
+
+// StatusOfAllUsers is like Status for the jobs of all users, and only root gets it. Each job has its
+// user.
+func StatusOfAllUsers(ctx context.Context, job string) (status.Report, error) {
+	return statusOf(ctx, query.AnyUser, job)
+}
+
+func statusOf(ctx context.Context, uid int, job string) (status.Report, error) {
+	found, err := askJobs(ctx, uid, job, rdzv.Question{Kind: StatusQuestion})
 	if err != nil {
 		return status.Report{}, err
 	}
-	r := reportOn(found, func(job string, o Observation, r *status.Report) {
-		r.Add(status.Of(job, o.Answers, o.Missing))
+	r := reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
+		j := status.Of(reply.Job, o.Answers, o.Missing)
+		if uid == query.AnyUser {
+			j.UID = &reply.UID
+		}
+		r.Add(j)
 	})
 	return r, nil
 }
@@ -52,24 +66,25 @@ func Status(ctx context.Context, job string) (status.Report, error) {
 // who has ended them: "rdzv stop on node1". It takes 5 s at most, and does not wait until the
 // workers have ended.
 func Stop(ctx context.Context, job, by string) (status.Report, error) {
-	found, err := askJobs(ctx, job, rdzv.Question{Kind: StopQuestion, Arg: by})
+	question := rdzv.Question{Kind: StopQuestion, Arg: by}
+	found, err := askJobs(ctx, os.Geteuid(), job, question)
 	if err != nil {
 		return status.Report{}, err
 	}
-	return reportOn(found, func(job string, o Observation, r *status.Report) {
-		r.Add(status.Job{Job: job, State: status.Ending})
+	return reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
+		r.Add(status.Job{Job: reply.Job, State: status.Ending})
 	}), nil
 }
 
 // Names are the jobs of this user that have agents on this host, without their ranks.
 func Names(ctx context.Context) (status.Report, error) {
-	found, err := askJobs(ctx, "", rdzv.Question{})
+	found, err := askJobs(ctx, os.Geteuid(), "", rdzv.Question{})
 	return reportOn(found, nil), err
 }
 
 // reportOn is a report of what was found, to which add adds the jobs that have answered.
 func reportOn(
-	found query.Found, add func(job string, o Observation, r *status.Report),
+	found query.Found, add func(reply query.JobReply, o Observation, r *status.Report),
 ) status.Report {
 	r := status.Report{
 		Jobs: []status.Job{}, Names: found.Names, Silent: found.Silent, Others: found.Others,
@@ -82,7 +97,7 @@ func reportOn(
 		if err := cmp.Or(reply.Err, json.Unmarshal(reply.Value, &o)); err != nil {
 			r.Jobs = append(r.Jobs, status.Job{Job: reply.Job, Text: err.Error()})
 		} else {
-			add(reply.Job, o, &r)
+			add(reply, o, &r)
 		}
 	}
 	return r
@@ -91,15 +106,15 @@ func reportOn(
 // Stacks asks the same jobs as Status where their workers are. The second result is what else is
 // known of them, without their ranks. It takes 5 s at most.
 func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, error) {
-	found, err := askJobs(ctx, job, rdzv.Question{Kind: StacksQuestion})
+	found, err := askJobs(ctx, os.Geteuid(), job, rdzv.Question{Kind: StacksQuestion})
 	if err != nil {
 		return nil, status.Report{}, err
 	}
 	var reports []stacks.Report
-	r := reportOn(found, func(job string, o Observation, r *status.Report) {
-		r.Add(status.Job{Job: job, State: status.Running})
-		at, n := o.stacks(job), len(reports)
-		if at.Ranks > 0 || n == 0 || reports[n-1].Job != job { // not one more that has not joined
+	r := reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
+		r.Add(status.Job{Job: reply.Job, State: status.Running})
+		at, n := o.stacks(reply.Job), len(reports)
+		if at.Ranks > 0 || n == 0 || reports[n-1].Job != reply.Job { // not one more that has not joined
 			reports = append(reports, at)
 		}
 	})
@@ -123,13 +138,13 @@ func (o Observation) stacks(job string) stacks.Report {
 	return stacks.Of(job, nodes)
 }
 
-// askJobs asks all agents of each job of this user that has an agent on this host, or of those with
+// askJobs asks all agents of each job of a user that has an agent on this host, or of those with
 // one name. The values of the replies are Observations.
-func askJobs(ctx context.Context, job string, q rdzv.Question) (query.Found, error) {
+func askJobs(ctx context.Context, uid int, job string, q rdzv.Question) (query.Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout+2*time.Second)
 	defer cancel()
 	r := query.Request{Kind: q.Kind, Arg: q.Arg}
-	return query.AskJobs(ctx, procfs.System, os.Geteuid(), job, r)
+	return query.AskJobs(ctx, procfs.System, uid, job, r)
 }
 
 // Observation is what the agents of a job have answered to a question. One agent sends it on behalf

@@ -36,7 +36,22 @@ func CheckTable(r check.Report) string {
 	}
 	writeFindings(&b, "error", r.Problems, len(r.Nodes))
 	writeFindings(&b, "warning", r.Warnings, len(r.Nodes))
+	b.WriteString("\n" + checkVerdict(r) + "\n")
 	return b.String()
+}
+
+// checkVerdict says whether exec would start the program.
+func checkVerdict(r check.Report) string {
+	workers := Plural(r.Workers, "worker") + " on " + Plural(len(r.Nodes), "node")
+	switch n := len(r.Problems); {
+	case n > 0:
+		return "not ok: rdzv exec would not start: " + Plural(n, "error")
+	case r.Joined < r.Agents:
+		return "not ok: rdzv exec would wait for " + Plural(r.Agents-r.Joined, "agent")
+	case len(r.Warnings) > 0:
+		return "ok, with " + Plural(len(r.Warnings), "warning") + ": rdzv exec would start " + workers
+	}
+	return "ok: rdzv exec would start " + workers
 }
 
 // writeRow writes a fact: one line if all nodes agree, otherwise one for each value.

@@ -52,6 +52,7 @@ func (s screen) fit(line string) string {
 // Colours, as parameters of the escape sequence that selects them.
 const (
 	red    = "31"
+	green  = "32"
 	yellow = "33"
 )
 

@@ -42,6 +42,9 @@ func StatusTable(jobs []status.Job) string {
 // jobHeader says in one line how the job is.
 func jobHeader(j status.Job) string {
 	name, since := "job "+visible(j.Job)+": ", " for "+seconds(j.Seconds)
+	if j.UID != nil {
+		name = "job " + visible(j.Job) + " of user " + UserName(*j.UID) + ": "
+	}
 	ranks := Plural(j.WorldSize, "rank") + " on " + Plural(j.Nodes, "node")
 	if j.Attempt > 0 {
 		ranks += fmt.Sprintf(", restart %d of %d", j.Attempt, j.Restarts)
@@ -76,6 +79,9 @@ func writeNotes(b *strings.Builder, j status.Job) {
 		}
 		slices.Sort(spares)
 		writeFolded(b, "\n", Plural(len(spares), "spare")+": "+visible(shortList(spares)))
+	}
+	if j.LogDir != "" {
+		writeFolded(b, "\n", "log directory: "+visible(j.LogDir))
 	}
 	if n := j.Connecting(); n > 0 {
 		are := "are"
@@ -127,7 +133,7 @@ func numbers(ranks []status.Rank) []int {
 // writeRanks writes the table.
 func writeRanks(b *strings.Builder, ranks []status.Rank) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RANK\tHOST\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU")
+	fmt.Fprintln(w, "RANK\tHOST\tAGENT\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU")
 	for _, row := range rows(ranks) {
 		first, pid := row[0], "-"
 		if len(row) == 1 && first.PID > 0 {
@@ -138,7 +144,7 @@ func writeRanks(b *strings.Builder, ranks []status.Rank) {
 			host = append(host[:maxHost-3], []rune("...")...)
 		}
 		fmt.Fprintln(w, strings.Join([]string{
-			ranges(numbers(row)), string(host), pid, stateOf(first),
+			ranges(numbers(row)), string(host), agentOf(row), pid, stateOf(first),
 			span(row, seconds, func(r status.Rank) *float64 { return since(r) }),
 			initOf(first),
 			span(row, seconds, func(r status.Rank) *float64 { return r.Output }),
@@ -146,6 +152,16 @@ func writeRanks(b *strings.Builder, ranks []status.Rank) {
 		}, "\t"))
 	}
 	w.Flush() // a strings.Builder does not fail
+}
+
+// agentOf is the pid of the agent of these ranks, "-" if they have several.
+func agentOf(ranks []status.Rank) string {
+	for _, r := range ranks {
+		if r.AgentPID != ranks[0].AgentPID {
+			return "-"
+		}
+	}
+	return strconv.Itoa(ranks[0].AgentPID)
 }
 
 // rows are the ranks that share a row.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ type Found struct {
 // JobReply is what an agent has answered on behalf of its job.
 type JobReply struct {
 	Job   string
+	UID   int // its user
 	Value []byte
 	Err   error // why there is no value
 }
@@ -58,29 +60,40 @@ func AskJobs(
 		return found, err
 	}
 	found.Others = agents.others
-	byName := map[string][]identified{}
+	byName := map[owned][]identified{}
 	for _, a := range agents.own {
 		var job Job
 		if a.err != nil || json.Unmarshal(a.value, &job) != nil {
 			found.Silent = append(found.Silent, int(a.peer.Pid))
 		} else {
-			byName[job.Name] = append(byName[job.Name], identified{job, a.addr})
+			user := owned{job.Name, int(a.peer.Uid)}
+			byName[user] = append(byName[user], identified{job, a.addr})
 		}
 	}
-	found.Names = slices.Sorted(maps.Keys(byName))
+	all := slices.SortedFunc(maps.Keys(byName), func(a, b owned) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
+	})
+	for _, job := range all {
+		found.Names = append(found.Names, job.name)
+	}
 	if r.Kind == "" {
 		return found, nil
 	}
-	unwanted := func(job string) bool { return name != "" && name != job }
-	names := slices.DeleteFunc(slices.Clone(found.Names), unwanted)
-	replies := make([][]JobReply, len(names))
-	var all sync.WaitGroup
-	for i, name := range names {
-		all.Go(func() { replies[i] = askEach(ctx, byName[name], uid, r) })
+	wanted := slices.DeleteFunc(all, func(job owned) bool { return name != "" && name != job.name })
+	replies := make([][]JobReply, len(wanted))
+	var asking sync.WaitGroup
+	for i, job := range wanted {
+		asking.Go(func() { replies[i] = askEach(ctx, byName[job], job.uid, r) })
 	}
-	all.Wait()
+	asking.Wait()
 	found.Jobs = slices.Concat(replies...)
 	return found, nil
+}
+
+// owned is the name of a job, and its user.
+type owned struct {
+	name string
+	uid  int
 }
 
 // identified is an agent that has told its job.
@@ -115,10 +128,10 @@ func askEach(ctx context.Context, agents []identified, uid int, r Request) (
 		for _, id := range answer.Members {
 			done[id] = true
 		}
-		replies = append(replies, JobReply{Job: a.Name, Value: answer.Value})
+		replies = append(replies, JobReply{Job: a.Name, UID: uid, Value: answer.Value})
 	}
 	if replies == nil && failed != nil {
-		replies = append(replies, JobReply{Job: agents[0].Name, Err: failed})
+		replies = append(replies, JobReply{Job: agents[0].Name, UID: uid, Err: failed})
 	}
 	return replies
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,9 @@ const (
 	readLimit  = 5 * time.Second
 )
 
+// AnyUser asks the agents of all users, which answer root.
+const AnyUser = -1
+
 var errOtherUser = errors.New("the other end is another user's process")
 
 // peer is the process at the other end of a connection, when it was made.
@@ -58,10 +62,10 @@ func peer(conn *net.UnixConn) (cred unix.Ucred, err error) {
 	return cred, errors.Join(controlled, err)
 }
 
-// verify returns an error unless the other end is a process of the user uid.
-func verify(conn *net.UnixConn, uid int) (unix.Ucred, error) {
+// verify returns an error unless the other end is a process of one of these users.
+func verify(conn *net.UnixConn, uids ...int) (unix.Ucred, error) {
 	cred, err := peer(conn)
-	if err == nil && int(cred.Uid) != uid {
+	if err == nil && !slices.Contains(uids, int(cred.Uid)) && !slices.Contains(uids, AnyUser) {
 		err = errOtherUser
 	}
 	return cred, err

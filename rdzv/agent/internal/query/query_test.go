@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -172,9 +175,44 @@ func TestOtherUser(t *testing.T) {
 	if found.Jobs != nil || !slices.Equal(found.Others, []int{own}) {
 		t.Errorf("the user of the agent was not verified: %+v", found)
 	}
-	found = askJobs(t, listen(t, other, a), own, "")
-	if found.Jobs != nil || len(found.Silent) != 1 || a.asked.Load() != 0 {
-		t.Errorf("the agent did not verify the user: %+v, asked %d times", found, a.asked.Load())
+	s, err := Listen(a, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := askAs(s.listener.Addr().String(), other+1)
+	if e.err == nil || a.asked.Load() != 0 {
+		t.Errorf("the agent did not verify the user: %+v, asked %d times", e, a.asked.Load())
+	}
+}
+
+// askAs asks an agent as another user does, if this process is root's. The kernel takes the user of
+// the thread that connects.
+func askAs(addr string, uid int) exchange {
+	asked := make(chan exchange)
+	go func() {
+		runtime.LockOSThread() // it ends with this goroutine
+		if os.Geteuid() == 0 {
+			unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+		defer cancel()
+		asked <- ask(ctx, addr, AnyUser, Request{Kind: "kind"})
+	}()
+	return <-asked
+}
+
+// An agent of another user answers root.
+func TestAnyUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root asks the agents of other users")
+	}
+	proc := listen(t, 1001, &fake{job: Job{"a", "1"}, members: []string{"1"}})
+	for _, uid := range []int{os.Geteuid(), AnyUser} {
+		found := askJobs(t, proc, uid, "")
+		if got, want := len(found.Jobs), 1; got != want || found.Jobs[0].Err != nil {
+			t.Errorf("user %d: %+v, want %d job", uid, found, want)
+		}
 	}
 }
 
@@ -204,7 +242,7 @@ func TestClientGoesAway(t *testing.T) {
 	proc := listen(t, os.Geteuid(), a)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
-	found, err := AskJobs(ctx, proc, os.Geteuid(), "", Request{})
+	found, err := AskJobs(ctx, proc, os.Geteuid(), "", Request{Kind: "kind"})
 	if err != nil || len(found.Jobs) != 1 || !errors.Is(found.Jobs[0].Err, context.Canceled) {
 		t.Errorf("%+v, %v", found, err)
 	}
