@@ -180,7 +180,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"golang.org/x/sys/unix", "rdzv/rdzv/secret",
-			"rdzv/internal/claim", "rdzv/internal/filelock", "rdzv/internal/procfs/...",
+			"rdzv/internal/claim", "rdzv/internal/filelock", "rdzv/internal/portuser", "rdzv/internal/procfs/...",
 		},
 	},
 	{
@@ -255,7 +255,7 @@ var rules = []struct {
 	},
 	{
 		packages: "./rdzv/masterport",
-		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/procfs/..."},
+		allowed:  []string{"golang.org/x/sys/unix", "rdzv/internal/portuser", "rdzv/internal/procfs/..."},
 	},
 	{
 		packages: "./wrap/...",

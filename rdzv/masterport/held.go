@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/portuser"
 	"rdzv/internal/procfs"
-	"rdzv/internal/procfs/nettcp"
 )
 
 // Held reserves a TCP port on all addresses of this host for a program that starts later: torch's
@@ -49,7 +49,7 @@ func Hold(port int) (*Held, error) {
 		return h, nil
 	}
 	by := ""
-	if user := nettcp.Listener(procfs.System, uint16(port)); user != "" {
+	if user := portuser.Of(procfs.System, uint16(port)); user != "" {
 		by = " (by " + user + ")"
 	}
 	return nil, fmt.Errorf("cannot reserve port %d: %w%s", port, err, by)

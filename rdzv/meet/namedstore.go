@@ -12,7 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"rdzv/internal/procfs/nettcp"
+	"rdzv/internal/portuser"
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
@@ -234,7 +235,7 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	case isService:
 		inUse.User = string(service)
 	default:
-		inUse.User = nettcp.Listener(l.config.Proc, uint16(p.ports[0]))
+		inUse.User = portuser.Of(procfs.System, uint16(p.ports[0]))
 	}
 	return inUse
 }

@@ -1,6 +1,6 @@
 // Package nettcp reads /proc/net/tcp and /proc/net/tcp6: the TCP sockets of a network namespace.
 //
-// It opens no connection.
+// It opens no connection, and does not find out which process owns one.
 package nettcp
 
 import (

@@ -81,7 +81,7 @@ func writeNotes(b *strings.Builder, j status.Job) {
 		writeFolded(b, "\n", Plural(len(spares), "spare")+": "+visible(shortList(spares)))
 	}
 	if j.LogDir != "" {
-		writeFolded(b, "\n", "log directory: "+visible(j.LogDir))
+		b.WriteString("\nlog directory: " + visible(j.LogDir) + "\n") // a path remains whole
 	}
 	if n := j.Connecting(); n > 0 {
 		are := "are"

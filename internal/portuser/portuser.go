@@ -1,4 +1,5 @@
-package nettcp
+// Package portuser finds which process uses a port, for messages.
+package portuser
 
 import (
 	"fmt"
@@ -7,12 +8,13 @@ import (
 	"strconv"
 
 	"rdzv/internal/procfs"
+	"rdzv/internal/procfs/nettcp"
 )
 
-// Listener describes the process that listens on a port of this host, such as "pid 4711 (python3)".
+// Of describes the process that listens on a port of this host, such as "pid 4711 (python3)".
 // It is "" if that is not found: only root sees the sockets of other users' processes.
-func Listener(proc fs.FS, port uint16) string {
-	inodes := Inodes(proc, "self", port)
+func Of(proc fs.FS, port uint16) string {
+	inodes := nettcp.Inodes(proc, "self", port)
 	entries, err := fs.ReadDir(proc, ".")
 	if err != nil || len(inodes) == 0 {
 		return ""
