@@ -188,8 +188,8 @@ func (o *options) execGroups() []group {
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
 			{"--events FILE", "write what happens to FILE, as JSON lines, on the node that hosts the " +
 				"store", &o.eventFile},
-			{"--capture[=WHEN]", "read the stderr of PROGRAM for the report: always, never, or auto, " +
-				"unless it is a terminal, which PROGRAM does not see otherwise (auto)", &o.capture},
+			{"--capture[=WHEN]", "whether stderr of PROGRAM is read for the report: auto, unless it is a " +
+				"terminal; always, and then PROGRAM sees no terminal; or never (auto)", &o.capture},
 			{"-q, --quiet", "print only why the job ended", &o.quiet},
 			{"-v, --verbose", "also print how the job starts", &o.verbose},
 		}},
