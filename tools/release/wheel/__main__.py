@@ -6,6 +6,8 @@ import sys
 from rdzv import find_rdzv_bin
 
 if __name__ == "__main__":
+    # "exec train.py" without "--" runs the script by this interpreter, as torchrun does.
+    os.environ.setdefault("RDZV_PYTHON", sys.executable)
     try:
         program = find_rdzv_bin()
         os.execv(program, [program] + sys.argv[1:])
