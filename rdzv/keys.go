@@ -14,8 +14,8 @@ import (
 // DefaultPrefix is that of all keys of all jobs.
 const DefaultPrefix = "/rdzv/"
 
-// Root follows the prefix in all keys. It is the same in all versions of the protocol, so that agents
-// of different versions find the same run.
+// Root follows the prefix in all keys. It is the same in all versions of the protocol, so that
+// agents of different versions find the same run.
 const Root = "v1"
 
 // CheckName rejects what may be written in several ways if it is taken for a path: "//", and "."

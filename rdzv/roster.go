@@ -116,8 +116,8 @@ func rosterOf(members []Member, agents int, nodes []string, waiting ...preparing
 	return r
 }
 
-// missingOf returns at most 8 of the numbers below agents that no member has; none if the number of a
-// member is not known or not its own.
+// missingOf returns at most 8 of the numbers below agents that no member has; none if the number
+// of a member is not known or not its own.
 func missingOf(members []Member, agents int, number func(Member) int) (missing []int) {
 	joined := map[int]bool{}
 	for _, m := range members {

@@ -19,11 +19,11 @@ var ErrWithdrawn = errors.New("this agent has left the job, which goes on withou
 var withdrawnSeat = spareSeat
 
 // Withdraw makes this agent leave the job because it has received SIGTERM: its node is about to
-// stop. shared is as in End. If others can take its place, or it can be started again, the attempt ends, and the next one is
-// without this agent; one without workers leaves as soon as the leader knows. If they cannot, it
-// ends the job as End does: before the first world, without a spare or another attempt, or if it
-// hosts the store. If the attempt has ended for another reason the agent can withdraw from the next
-// one.
+// stop. shared is as in End. If others can take its place, or it can be started again, the
+// attempt ends, and the next one is without this agent; one without workers leaves as soon as
+// the leader knows. If they cannot, it ends the job as End does: before the first world, without
+// a spare or another attempt, or if it hosts the store. If the attempt has ended for another
+// reason the agent can withdraw from the next one.
 func (s *Session) Withdraw(ctx context.Context, shared bool) error {
 	if s.Verdict() != nil {
 		return nil

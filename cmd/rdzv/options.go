@@ -281,7 +281,8 @@ func (o *options) config(a *app) agent.Config {
 		HeadStart: o.headStart, Strict: o.strict, ShareSignals: o.shared,
 		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
 		Set: o.set, AsOpenMPI: o.as == "openmpi",
-		Capture: o.capture == captureAlways, NoCapture: o.capture == captureNever, LogDir: o.logDir, Show: o.show,
+		Capture: o.capture == captureAlways, NoCapture: o.capture == captureNever,
+		LogDir: o.logDir, Show: o.show,
 		ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
 	}
 	if o.cluster.Given() {

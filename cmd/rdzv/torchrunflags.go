@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// torchrun are the flags of torchrun that exec accepts besides its own, so that a whole command line
-// of torchrun works (torch 2.9, torch/distributed/run.py). They are in no help.
+// torchrun are the flags of torchrun that exec accepts besides its own, so that a whole command
+// line of torchrun works (torch 2.9, torch/distributed/run.py). They are in no help.
 type torchrun struct {
 	ignored    []string // as they are given
 	module     bool

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// splitFlags divides the arguments of a command into its flags, each with its value, so that an error
-// in one of them does not hide those of the others, and the rest. The rest begins after "--", or with
-// the first word that is not a flag; dashes tells which.
+// splitFlags divides the arguments of a command into its flags, each with its value, so that an
+// error in one of them does not hide those of the others, and the rest. The rest begins after
+// "--", or with the first word that is not a flag; dashes tells which.
 func splitFlags(f *pflag.FlagSet, args []string) (flags [][]string, rest []string, dashes bool) {
 	for len(args) > 0 {
 		word := args[0]
@@ -59,8 +59,8 @@ func shortName(f *pflag.FlagSet, letter rune) (name string) {
 	return name
 }
 
-// seemsValue tells whether the next word is probably the value of an unknown flag: it is no flag, and
-// the program begins later.
+// seemsValue tells whether the next word is probably the value of an unknown flag: it is no
+// flag, and the program begins later.
 func seemsValue(after []string) bool {
 	return !strings.HasPrefix(after[0], "-") && slices.Contains(after, "--")
 }

@@ -152,8 +152,9 @@ type Config struct {
 	// as RUN/attempt-0/rank-00003.log, where RUN is the job's name and the time, equal on all agents
 	// of the job; "latest" is a link to RUN. "" keeps nothing.
 	LogDir string
-	// Show are the ranks whose output is shown, such as "0,4-7", the local ranks such as "local:0", or
-	// "none"; "" shows all. The others do not get Stdout and Stderr. Not with NoCapture, as Tag and LogDir.
+	// Show are the ranks whose output is shown, such as "0,4-7", the local ranks such as
+	// "local:0", or "none"; "" shows all. The others do not get Stdout and Stderr. Not with
+	// NoCapture, as Tag and LogDir.
 	Show string
 
 	// Problems are what the caller has found that keeps the job from running with this agent. All

@@ -24,8 +24,8 @@ func NewToken() string {
 }
 
 // needed is what a token must be, for errors.
-const needed = "a token has at least %d random bytes, as hex or base64url (rdzv token prints one), " +
-	"or is a random UUID"
+const needed = "a token has at least %d random bytes, as hex or base64url " +
+	"(rdzv token prints one), or is a random UUID"
 
 // Errors of ParseToken.
 var (

@@ -41,8 +41,8 @@ func Status(ctx context.Context, job string) (status.Report, error) {
 	return statusOf(ctx, os.Geteuid(), job)
 }
 
-// StatusOfAllUsers is like Status for the jobs of all users, and only root gets it. Each job has its
-// user.
+// StatusOfAllUsers is like Status for the jobs of all users, and only root gets it. Each job has
+// its user.
 func StatusOfAllUsers(ctx context.Context, job string) (status.Report, error) {
 	return statusOf(ctx, query.AnyUser, job)
 }
@@ -62,9 +62,9 @@ func statusOf(ctx context.Context, uid int, job string) (status.Report, error) {
 	return r, nil
 }
 
-// Stop ends the jobs of this user with this name that have agents on this host. by says to all nodes
-// who has ended them: "rdzv stop on node1". It takes 5 s at most, and does not wait until the
-// workers have ended.
+// Stop ends the jobs of this user with this name that have agents on this host. by says to all
+// nodes who has ended them: "rdzv stop on node1". It takes 5 s at most, and does not wait until
+// the workers have ended.
 func Stop(ctx context.Context, job, by string) (status.Report, error) {
 	question := rdzv.Question{Kind: StopQuestion, Arg: by}
 	found, err := askJobs(ctx, os.Geteuid(), job, question)
