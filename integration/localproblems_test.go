@@ -34,7 +34,7 @@ var localProblems = []localProblem{
 	{
 		"masterPort", ":", []string{"--master-port", masterPort}, "true", 121,
 		[]string{"rdzv: cannot reserve port " + masterPort +
-			": bind: address already in use (on node1)"},
+			": bind: address already in use (by pid "},
 	},
 	{
 		"openFiles", `[ $(hostname) = node1 ] || ulimit -n 100`,
@@ -61,7 +61,7 @@ var localProblems = []localProblem{
 			`rdzv: cannot run "no-such-program": not found in PATH "/bin:/usr/bin" (on node2)`,
 			"rdzv: cannot start one worker per GPU: no device is visible (on node1, node2)",
 			"rdzv: cannot reserve port " + masterPort +
-				": bind: address already in use (on node1)",
+				": bind: address already in use (by pid ",
 		},
 	},
 }

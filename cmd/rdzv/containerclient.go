@@ -15,11 +15,10 @@ import (
 // nerdctl, as documented. One of podman is a child of conmon, which rdzv adopts and kills, but
 // podman keeps its record of the container (tried with 4.3.1). podman-hpc executes podman
 // (podman_hpc.py, call_podman and _shared_run). apptainer 1.4.5 and ch-run 0.31 were tried.
-var containerClients = map[string]string{
-	"docker":     outOfReach,
-	"nerdctl":    outOfReach,
-	"podman":     notTold,
-	"podman-hpc": notTold,
+func containerClients() map[string]string {
+	return map[string]string{
+		"docker": outOfReach, "nerdctl": outOfReach, "podman": notTold, "podman-hpc": notTold,
+	}
 }
 
 const (
@@ -34,7 +33,7 @@ const (
 // programs.
 func containerAdvice(program []string) (warning, instead string) {
 	client := filepath.Base(program[0])
-	format, found := containerClients[client]
+	format, found := containerClients()[client]
 	if !found {
 		return "", ""
 	}

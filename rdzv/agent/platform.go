@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"sync"
 
 	"rdzv/envmap"
 )
@@ -31,28 +32,32 @@ const (
 // is a label and an annotation of Jobs and pods, also of a TrainJob's; docs.skypilot.co,
 // running-jobs/environment-variables; dstack.ai/docs/concepts/secrets; docs.runpod.io,
 // pods/templates/secrets; Beaker's experiment specifications (envVars, secret).
-var tokenAdvice = map[string]string{
-	"Indexed Job":       fmt.Sprintf(inPodTemplate, "batch.kubernetes.io/controller-uid"),
-	"JobSet":            fmt.Sprintf(inPodTemplate, "jobset.sigs.k8s.io/jobset-uid"),
-	"Kubeflow TrainJob": fmt.Sprintf(inPodTemplate, "jobset.sigs.k8s.io/jobset-uid"),
-	"PyTorchJob":        fromSecret,
-	"LeaderWorkerSet":   fromSecret,
-	"Volcano job":       fromSecret,
-	"SkyPilot": "in the task: secrets: {RDZV_TOKEN: null}\n" +
-		"export RDZV_TOKEN=$(rdzv token); sky launch --secret RDZV_TOKEN ...",
-	"dstack": "dstack secret set rdzv_token $(rdzv token)\n" +
-		"in the configuration: env: [\"RDZV_TOKEN=${{ secrets.rdzv_token }}\"]",
-	"Beaker": "beaker secret write RDZV_TOKEN $(rdzv token)\n" +
-		"in the specification: envVars: [{name: RDZV_TOKEN, secret: RDZV_TOKEN}]",
-	"RunPod cluster": "a secret rdzv_token with the output of rdzv token, and in the template the " +
-		"variable RDZV_TOKEN={{ RUNPOD_SECRET_rdzv_token }}",
-}
+//
+// It is made when it is needed, because each start of an agent or a watchdog would make the map.
+var tokenAdvice = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"Indexed Job":       fmt.Sprintf(inPodTemplate, "batch.kubernetes.io/controller-uid"),
+		"JobSet":            fmt.Sprintf(inPodTemplate, "jobset.sigs.k8s.io/jobset-uid"),
+		"Kubeflow TrainJob": fmt.Sprintf(inPodTemplate, "jobset.sigs.k8s.io/jobset-uid"),
+		"PyTorchJob":        fromSecret,
+		"LeaderWorkerSet":   fromSecret,
+		"Volcano job":       fromSecret,
+		"SkyPilot": "in the task: secrets: {RDZV_TOKEN: null}\n" +
+			"export RDZV_TOKEN=$(rdzv token); sky launch --secret RDZV_TOKEN ...",
+		"dstack": "dstack secret set rdzv_token $(rdzv token)\n" +
+			"in the configuration: env: [\"RDZV_TOKEN=${{ secrets.rdzv_token }}\"]",
+		"Beaker": "beaker secret write RDZV_TOKEN $(rdzv token)\n" +
+			"in the specification: envVars: [{name: RDZV_TOKEN, secret: RDZV_TOKEN}]",
+		"RunPod cluster": "a secret rdzv_token with the output of rdzv token, and in the template the " +
+			"variable RDZV_TOKEN={{ RUNPOD_SECRET_rdzv_token }}",
+	}
+})
 
 // tokenOfPlatform is the error of an agent that has no token: one that it creates would be that of
 // its node alone.
 func (l *Local) tokenOfPlatform(missing error) error {
 	name := l.platform()
-	advice := cmp.Or(tokenAdvice[name], "set RDZV_TOKEN to the output of rdzv token, on all nodes")
+	advice := cmp.Or(tokenAdvice()[name], "set RDZV_TOKEN to the output of rdzv token, on all nodes")
 	return hinted{
 		fmt.Errorf("%w: all %d nodes of the %s need the same token", missing, l.Agents, name), advice,
 	}

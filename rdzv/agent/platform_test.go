@@ -50,7 +50,7 @@ func TestTokenOfPlatforms(t *testing.T) {
 			continue
 		}
 		_, err = l.loadToken(l.tokenSource())
-		if advice := tokenAdvice[l.platform()]; advice == "" || Hint(err) != advice {
+		if advice := tokenAdvice()[l.platform()]; advice == "" || Hint(err) != advice {
 			t.Errorf("%s: %s: error %v, hint %q, want %q", name, l.platform(), err, Hint(err), advice)
 		}
 		advised[l.platform()] = true
@@ -69,7 +69,7 @@ func TestTokenOfPlatforms(t *testing.T) {
 			t.Errorf("%s: with a token file: %v", name, err)
 		}
 	}
-	for platform := range tokenAdvice {
+	for platform := range tokenAdvice() {
 		if !advised[platform] {
 			t.Errorf("there is advice for %q, which is no platform", platform)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -23,15 +22,15 @@ func NewToken() string {
 	return hex.EncodeToString(b)
 }
 
-// needed is what a token must be, for errors.
-const needed = "a token has at least %d random bytes, as hex or base64url " +
+// needed is what a token must be, for errors: MinSecret bytes.
+const needed = "a token has at least 16 random bytes, as hex or base64url " +
 	"(rdzv token prints one), or is a random UUID"
 
 // Errors of ParseToken.
 var (
-	ErrShortToken = fmt.Errorf("too short: "+needed, MinSecret)
-	errNoToken    = fmt.Errorf("not a token: "+needed, MinSecret)
-	errWeakToken  = fmt.Errorf("too easy to guess: "+needed, MinSecret)
+	ErrShortToken = errors.New("too short: " + needed)
+	errNoToken    = errors.New("not a token: " + needed)
+	errWeakToken  = errors.New("too easy to guess: " + needed)
 	errUUID       = errors.New("too easy to guess: only a UUID of version 4 is random")
 )
 

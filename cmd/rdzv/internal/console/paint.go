@@ -23,7 +23,7 @@ const ClearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
 // A Mark is a part of a table that is coloured: what is to be looked at.
 type Mark struct {
-	part   *regexp.Regexp // its first group
+	part   string // a regular expression, whose first group is meant; most commands paint nothing
 	colour string
 }
 
@@ -31,17 +31,17 @@ type Mark struct {
 // of its columns.
 var (
 	CheckMarks = []Mark{
-		{regexp.MustCompile(`(?m)^(!) `), red}, {regexp.MustCompile(`(?m)^(\*) `), yellow},
-		{regexp.MustCompile(`(?m)^(error:|not ok:)`), red},
-		{regexp.MustCompile(`(?m)^(warning:|    hint:)`), yellow},
-		{regexp.MustCompile(`(?m)^(ok)[:,] `), green},
+		{`(?m)^(!) `, red}, {`(?m)^(\*) `, yellow},
+		{`(?m)^(error:|not ok:)`, red},
+		{`(?m)^(warning:|    hint:)`, yellow},
+		{`(?m)^(ok)[:,] `, green},
 	}
 	StatusMarks = []Mark{
-		{regexp.MustCompile(` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `), red},
-		{regexp.MustCompile(`(?m)^(.* (?:has|have) not reached init_process_group)$`), yellow},
-		{regexp.MustCompile(`(?m)^(.* does not listen on MASTER_PORT yet.*)$`), yellow},
+		{` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `, red},
+		{`(?m)^(.* (?:has|have) not reached init_process_group)$`, yellow},
+		{`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, yellow},
 	}
-	StacksMarks = []Mark{{regexp.MustCompile(`(?m)^job .*, but not (.*)$`), yellow}}
+	StacksMarks = []Mark{{`(?m)^job .*, but not (.*)$`, yellow}}
 )
 
 // Paint colours the marks of a table, if the screen has colours.
@@ -51,7 +51,7 @@ func (s Screen) Paint(table string, marks []Mark) string {
 	}
 	for _, m := range marks {
 		painted, from := "", 0
-		for _, at := range m.part.FindAllStringSubmatchIndex(table, -1) {
+		for _, at := range regexp.MustCompile(m.part).FindAllStringSubmatchIndex(table, -1) {
 			painted += table[from:at[2]] + s.coloured(m.colour, table[at[2]:at[3]])
 			from = at[3]
 		}
