@@ -105,7 +105,8 @@ func (j *job) checkRestartLines(restarts int) {
 	}
 }
 
-// SIGTERM to the agent of one host ends the job while all wait before a restart.
+// SIGTERM to the agent of one host ends the job while all wait before a restart, if no other agent
+// can take its place: without a launcher that is the one that hosts the store.
 func TestStoppedBetweenAttempts(t *testing.T) {
 	c := newCluster(t, 2)
 	var scenarios []scenario
@@ -119,7 +120,11 @@ func TestStoppedBetweenAttempts(t *testing.T) {
 				t.Fatal("the job does not wait before the restart")
 			}
 			agents := j.agents()
-			if err := syscall.Kill(agents[len(agents)-1], syscall.SIGTERM); err != nil {
+			agent := agents[len(agents)-1]
+			if launcher == "direct" {
+				agent = agents[0]
+			}
+			if err := syscall.Kill(agent, syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
 			j.checkCommands(128 + 15)
