@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 // architectures are those of the packages, as Go names them.
@@ -30,30 +29,31 @@ type toolchain struct {
 type texts struct{ man, bash, zsh, fish []byte }
 
 // build builds the programs, and collects what their packages contain.
-func (g toolchain) build(v version, commit string, t time.Time) (release, error) {
-	r := release{version: v, commit: commit, time: t}
+func (g toolchain) build(r *release) error {
 	for _, arch := range architectures {
-		p, err := g.program(v, commit, arch)
+		p, err := g.program(r.version, r.commit, arch)
 		if err != nil {
-			return release{}, err
+			return err
 		}
 		r.programs = append(r.programs, p)
 	}
+	return g.describe(r)
+}
+
+// describe collects what packages contain besides the programs.
+func (g toolchain) describe(r *release) (err error) {
 	for name, to := range map[string]*[]byte{
 		"LICENSE": &r.licence, "README.md": &r.readme, "CHANGELOG.md": &r.changes,
 	} {
-		data, err := os.ReadFile(filepath.Join(g.dir, name))
-		if err != nil {
-			return release{}, fmt.Errorf("cannot read what packages contain: %w", err)
+		if *to, err = os.ReadFile(filepath.Join(g.dir, name)); err != nil {
+			return fmt.Errorf("cannot read what packages contain: %w", err)
 		}
-		*to = data
 	}
-	var err error
 	if r.others, err = g.licences(r.programs); err != nil {
-		return release{}, err
+		return err
 	}
 	r.texts, err = g.print(r.programs)
-	return r, err
+	return err
 }
 
 // program builds for one architecture. Neither the directory nor its state in git gets into it.

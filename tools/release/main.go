@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"time"
 )
 
@@ -52,6 +53,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	dist := flags.String("dist", "", "the `directory` to write to")
 	spelling := flags.String("version", "", "the semantic `version`, without v")
 	commit := flags.String("commit", "", "the `commit` of the sources")
+	built := flags.String("program", "", "pack only this `program`, which was built for this "+
+		"machine, as archive and wheel, for a test")
 	epoch := flags.Int64("epoch", 0, "the time of the commit, in `seconds` since 1970")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -70,11 +73,28 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	defer os.RemoveAll(work)
 	g := toolchain{ctx: ctx, dir: *source, work: work, environ: environ, stderr: stderr}
-	r, err := g.build(v, *commit, time.Unix(*epoch, 0).UTC())
-	if err != nil {
+	r := release{version: v, commit: *commit, time: time.Unix(*epoch, 0).UTC()}
+	if *built != "" {
+		return g.packBuilt(r, *built, *dist)
+	}
+	if err := g.build(&r); err != nil {
 		return err
 	}
 	return write(g, r, *dist, stdout)
+}
+
+// packBuilt packs one program that was built before, which takes seconds.
+func (g toolchain) packBuilt(r release, path, dist string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the program: %w", err)
+	}
+	p := program{runtime.GOARCH, path, data}
+	r.programs = []program{p}
+	if err := g.describe(&r); err != nil {
+		return err
+	}
+	return errors.Join(writeArchive(r, p, dist), writeWheel(r, p, dist))
 }
 
 // write writes all packages, and at last the checksums: without them the release is not complete.
