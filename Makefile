@@ -101,7 +101,8 @@ integration: bin/rdzv
 		-timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
-	$(addprefix tools/kubernetes/,build cluster images)
+	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \
+	examples/slurm/train.sbatch
 
 lint:
 	@scripts/need-go
