@@ -72,14 +72,14 @@ func (p *clusterPlace) prepareHome() {
 	}
 	// That of hosts rsh: with another python3 on node1 rdzv would warn of the difference.
 	p.env = append(p.env, "PATH="+bin+":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-	p.write(filepath.Join(bin, "ssh"), p.plainShell(), 0o700)
+	p.write(filepath.Join(bin, "ssh"), p.shellIn(p.dir("home")), 0o700)
 	p.env = append(p.env, "OMPI_MCA_plm_rsh_agent="+filepath.Join(bin, "ssh"))
 }
 
-// plainShell is the text of a program like ssh. The variables that it sets are those without which
-// the test would not find its processes and files, and Open MPI would refuse to run as root.
-func (p *clusterPlace) plainShell() string {
-	set := markName + "=" + p.mark + " HOME=" + p.dir("home") + " TMPDIR=" + p.dir("tmp") +
+// shellIn is the text of a program like ssh. The variables that it sets are those without which the
+// test would not find its processes and files, and Open MPI would refuse to run as root.
+func (p *clusterPlace) shellIn(home string) string {
+	set := markName + "=" + p.mark + " HOME=" + home + " TMPDIR=" + p.dir("tmp") +
 		" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 	return fmt.Sprintf(`#!/bin/sh
 while :; do case $1 in -*) shift ;; *) break ;; esac; done
