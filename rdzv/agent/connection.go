@@ -318,7 +318,7 @@ func (c *connection) otherVersions() []string {
 
 // loadToken returns the token. The first agent of the host reports if it is in an unusual file.
 func (c *connection) loadToken() ([]byte, error) {
-	s := c.local.tokenSource()
+	s := c.local.tokenSource(c.events)
 	if c.local.Placement.LocalRank <= 0 {
 		s.Elsewhere = func(path string, cause error) {
 			c.events.diagnose(Warning, fmt.Errorf("using the token in %s: %w", path, cause))

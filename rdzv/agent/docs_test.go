@@ -18,7 +18,7 @@ import (
 
 // everyEvent has the zero value of each type of event.go.
 var everyEvent = []Event{
-	Placed{}, FlagIgnored{}, Unprotected{}, Searching{}, Alone{}, DifferentToken{},
+	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, Alone{}, DifferentToken{},
 	DifferentVersion{}, DifferentCommand{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},

@@ -48,6 +48,12 @@ type FlagIgnored struct {
 // store can take part. The same agents as for [FlagIgnored] report it.
 type Unprotected struct{}
 
+// TokenCreated says that there was no token yet, and that this agent has created one. Nodes on which
+// File is not the same file need a copy of it.
+type TokenCreated struct {
+	File string `json:"file"`
+}
+
 // Searching says that this agent has not found the store yet, and what it has tried. It is reported
 // less and less often, see Config.ReportEvery; without a launcher first after 1 s if the user
 // has named the store, on a platform after 10 s, because names of its nodes appear with the nodes.
@@ -302,6 +308,7 @@ type Finished struct {
 func (Placed) Type() string           { return "placed" }
 func (FlagIgnored) Type() string      { return "flag_ignored" }
 func (Unprotected) Type() string      { return "unprotected" }
+func (TokenCreated) Type() string     { return "token_created" }
 func (Searching) Type() string        { return "searching" }
 func (Alone) Type() string            { return "alone" }
 func (DifferentToken) Type() string   { return "different_token" }

@@ -45,7 +45,7 @@ type membership struct {
 // interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
-	release, err := m.local.claimHost(ctx, m.events.slowFiles(m.local.tokenFiles()))
+	release, err := m.local.claimHost(ctx, m.events)
 	if err != nil {
 		return cmp.Or(m.refused(err), err)
 	}

@@ -19,13 +19,14 @@ import (
 // this refuses the one that is started later. The error is an *rdzv.OccupiedError.
 //
 // A process of another user that has the claim does not count. Agents with different tokens are of
-// different jobs; slow is called if the file of the token does not respond.
-func (l *Local) claimHost(ctx context.Context, slow func()) (release func(), err error) {
+// different jobs.
+func (l *Local) claimHost(ctx context.Context, events *reporter) (release func(), err error) {
 	p, c := l.Placement, l.Config
 	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
 		return func() {}, nil
 	}
-	token, err := host.Await(ctx, slow, l.claimToken)
+	load := func() ([]byte, error) { return l.claimToken(events), nil }
+	token, err := host.Await(ctx, events.slowFiles(l.tokenFiles()), load)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +43,9 @@ func (l *Local) claimHost(ctx context.Context, slow func()) (release func(), err
 }
 
 // claimToken is the token of the job, nil without one. Its error is that of the search too.
-func (l *Local) claimToken() (token []byte, _ error) {
+func (l *Local) claimToken(events *reporter) (token []byte) {
 	if c := l.Config; !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-		token, _ = l.loadToken(l.tokenSource())
+		token, _ = l.loadToken(l.tokenSource(events))
 	}
-	return token, nil
+	return token
 }

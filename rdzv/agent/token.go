@@ -14,10 +14,11 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// tokenSource says where this agent's token may be.
-func (l *Local) tokenSource() secret.TokenSource {
+// tokenSource says where this agent's token may be. If LoadToken creates it, that is reported.
+func (l *Local) tokenSource(events *reporter) secret.TokenSource {
 	s := secret.TokenSource{
 		File: l.Config.TokenFile, Text: l.Config.Token, Home: host.Home(l.env), UID: os.Geteuid(),
+		Created: func(path string) { events.send(TokenCreated{path}) },
 	}
 	switch {
 	case l.onOneHost():
@@ -68,7 +69,7 @@ type tokenPlace struct {
 }
 
 func (l *Local) tokenPlace() tokenPlace {
-	p := tokenPlace{path: l.tokenSource().Place(), pod: l.env["KUBERNETES_SERVICE_HOST"] != ""}
+	p := tokenPlace{path: l.tokenSource(nil).Place(), pod: l.env["KUBERNETES_SERVICE_HOST"] != ""}
 	for _, mark := range []string{".dockerenv", "run/.containerenv"} { // of docker and podman
 		_, err := fs.Stat(l.Config.Root, mark)
 		p.container = p.container || err == nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -70,6 +71,21 @@ func TestCreateNamed(t *testing.T) {
 		t.Errorf("files: %v, %v", left, err)
 	}
 	wantMode(t, path, 0o600)
+}
+
+// The process that creates a token is told its path, and no other one.
+func TestCreatedIsReported(t *testing.T) {
+	s := tokenSource(t)
+	var created []string
+	s.Created = func(path string) { created = append(created, path) }
+	for range 2 {
+		if _, err := LoadToken(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(created, []string{s.Place()}) {
+		t.Errorf("reported %q, want %q once", created, s.Place())
+	}
 }
 
 // Without a temporary directory there is no token of this host only, and with one its path and the

@@ -29,6 +29,8 @@ type TokenSource struct {
 	Temp string
 	// Elsewhere, if not nil, is told the path of the token in Temp, and why it is not in Home.
 	Elsewhere func(path string, cause error)
+	// Created, if not nil, is told the path of a token that this process has created.
+	Created func(path string)
 }
 
 // Format does not print Text, which is secret.
@@ -132,7 +134,11 @@ func (s TokenSource) readOrCreate(dir string) ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
-	if err := create(dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
+	err = create(dir, path)
+	switch {
+	case err == nil && s.Created != nil:
+		s.Created(path)
+	case err != nil && !errors.Is(err, fs.ErrExist):
 		return nil, badDirError{fmt.Errorf("cannot create token file %q: %w", path, cause(err))}
 	}
 	return s.read(path, false)

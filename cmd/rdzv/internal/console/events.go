@@ -24,6 +24,10 @@ func (c *Console) Event(e agent.Event) {
 	case agent.Unprotected:
 		c.Warn("--insecure: connections are neither authenticated nor encrypted: " +
 			"anyone who can reach the nodes can join this job")
+	case agent.TokenCreated:
+		if c.Terminal() {
+			c.Info("created the token %s: nodes that do not share this file need a copy of it", e.File)
+		}
 	case agent.Placed:
 		c.placed(e)
 	case agent.Searching:
