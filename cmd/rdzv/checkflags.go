@@ -125,7 +125,7 @@ func (o *options) checkShared() error {
 		envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1},
 		envmap.TorchOptions{Device: envmap.DeviceMode(o.device), Set: o.set})
 	return join(
-		o.checkLauncher(),
+		checkLauncher(o.launcher),
 		o.reject(badNodes, "nodes", o.nodes, nodesRange),
 		o.reject(badNodeRank, "node-rank", o.nodeRank, fmt.Sprintf("must be 0 to %d", envmap.MaxTasks-1)),
 		o.reject(len(o.job) > agent.MaxJob, "job", beginning, tooLong),
@@ -141,16 +141,16 @@ func (o *options) checkShared() error {
 }
 
 // checkLauncher suggests the launcher that was probably meant.
-func (o *options) checkLauncher() error {
-	if o.launcher == "" || slices.Contains(envmap.Choices(), o.launcher) {
+func checkLauncher(name string) error {
+	if name == "" || slices.Contains(envmap.Choices(), name) {
 		return nil
 	}
-	_, err := envmap.Detect(nil, envmap.Launcher(o.launcher))
+	_, err := envmap.Detect(nil, envmap.Launcher(name))
 	near := cmp.Or(map[string]string{
 		"ompi": "openmpi", "open-mpi": "openmpi", "mpirun": "openmpi", "srun": "slurm",
 		"sbatch": "slurm", "mpiexec": "mpich", "impi": "intelmpi", "k8s": "kubernetes",
 		"trainer": "kubeflow", "pytorch": "torchrun",
-	}[strings.ToLower(o.launcher)], nearest(strings.ToLower(o.launcher), envmap.Choices()))
+	}[strings.ToLower(name)], nearest(strings.ToLower(name), envmap.Choices()))
 	if near == "" {
 		return err
 	}

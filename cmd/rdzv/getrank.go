@@ -46,7 +46,7 @@ func (a *app) getRank(args []string) int {
 	n, err := what.Of(a.env, launcher)
 	switch {
 	case err != nil:
-		return a.fail(err)
+		return a.fail(cmp.Or(checkLauncher(name), err))
 	case n == envmap.Unknown && !f.Changed("default"):
 		return a.fail(unknown(what, a.env, launcher))
 	case n == envmap.Unknown:

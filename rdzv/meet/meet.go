@@ -107,8 +107,11 @@ func (l *locator) hostStore(ctx context.Context, p *plan) (*Meeting, error) {
 // them.
 func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	listeners, err := gate.Listen(ctx, p.addrs, p.ports)
-	if err != nil {
+	switch {
+	case err != nil && p.named: // see explainPortInUse
 		return nil, err
+	case err != nil:
+		return nil, inUseBy(err, l.config.Proc, p.ports)
 	}
 	g, err := gate.New(listeners, p.key, p.public, orderOf(l.config), l.reporter(p))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/gate"
 )
 
@@ -145,7 +146,7 @@ func TestNotFoundErrorListsAddresses(t *testing.T) {
 
 func storeConfig(t *testing.T, store string) Config {
 	c := config(t, -1, -1)
-	c.Nodes, c.Store = 2, store
+	c.Nodes, c.Store, c.Proc = 2, store, procfs.System
 	return c
 }
 

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"rdzv/internal/portuser"
-	"rdzv/internal/procfs"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
@@ -235,12 +233,13 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	case isService:
 		inUse.User = string(service)
 	default:
-		inUse.User = portuser.Of(procfs.System, uint16(p.ports[0]))
+		inUse.User = portUsers(l.config.Proc, p.ports)
 	}
 	return inUse
 }
 
-// A PortInUseError means that the port in --store is in use on the host that is to host the store.
+// A PortInUseError means that the port in --store, or every port of the range, is in use on the host
+// that is to host the store.
 type PortInUseError struct {
 	Err    error  // of the system
 	User   string // who uses it; "" if that is not known

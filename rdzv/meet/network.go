@@ -25,22 +25,30 @@ func (c *Config) usableInterfaces() ([]hosts.Interface, error) {
 	list := hosts.Usable(all, f)
 	hosts.ByRoute(c.Proc, list)
 	if len(list) == 0 && len(c.Net) > 0 {
-		return nil, fmt.Errorf("cannot use network %q: no interface that is up matches it%s", c.Net,
-			namesOf(hosts.Usable(all, hosts.Filter{})))
+		return nil, noInterface(c.Net, hosts.Usable(all, hosts.Filter{}))
 	}
 	return list, nil
 }
 
-// namesOf lists the interfaces that there are, for a message.
-func namesOf(list []hosts.Interface) string {
+// noInterface is the error if none of the interfaces that there are matches Config.Net.
+func noInterface(specs []string, list []hosts.Interface) error {
+	wanted := "that matches"
+	if len(specs) == 1 && !strings.ContainsAny(specs[0], "/!") {
+		wanted = specs[0]
+	}
 	names := make([]string, len(list))
 	for i, face := range list {
 		names[i] = face.Name
 	}
-	if len(names) == 0 {
-		return ": there is none with an address, but the loopback interface"
+	there := "there are " + strings.Join(names, ", ")
+	switch len(names) {
+	case 0:
+		there = "there is only the loopback interface"
+	case 1:
+		there = "there is only " + names[0]
 	}
-	return ": there are " + strings.Join(names, ", ")
+	return fmt.Errorf("cannot use network %q: no interface %s is up; %s",
+		strings.Join(specs, ","), wanted, there)
 }
 
 // OwnAddrs returns the addresses at which other hosts may reach this one, the one of the default

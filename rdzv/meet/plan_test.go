@@ -258,7 +258,7 @@ func TestConfigIsChecked(t *testing.T) {
 		`cannot use network "10.0.0.0/33"`: func(c *Config) {
 			c.Net = []string{"10.0.0.0/33"}
 		},
-		`cannot use network ["eth7"]`: func(c *Config) {
+		`cannot use network "eth7": no interface eth7 is up; there`: func(c *Config) {
 			c.Net, c.LocalSize = []string{"eth7"}, 1
 		},
 		`cannot use store "node1:http"`:           func(c *Config) { c.Store = "node1:http" },

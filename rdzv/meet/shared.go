@@ -183,10 +183,13 @@ func listenFirst(
 			return nil, busy
 		}
 		if user := userOf(ctx, d, addrs, port); user != "" && (len(ports) == 1 || user == ownShared) {
-			return nil, fmt.Errorf("%w (by %s)", busy, user)
+			return nil, &PortInUseError{Err: busy, User: user}
 		}
 	}
-	return nil, err
+	if len(ports) > 1 {
+		_, err = gate.Listen(ctx, addrs, ports) // its error names all of them
+	}
+	return nil, inUseBy(err, c.Proc, ports)
 }
 
 const ownShared = "a shared store of yours"

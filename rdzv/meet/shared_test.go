@@ -9,12 +9,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdzv/internal/procfs"
 )
 
 // sharedConfig is that of an agent or a shared store in a range of ports of this test's own.
 func sharedConfig(t *testing.T, lo int) Config {
 	c := config(t, -1, 2)
 	c.Store, c.PortLo, c.PortHi, c.LocalSize = "localhost", lo, lo+99, -1
+	c.Proc = procfs.System
 	return c
 }
 
@@ -126,7 +129,7 @@ func TestSharedStoresOfTwoUsers(t *testing.T) {
 		theirs.Addrs[0].String(): "address already in use (by a shared store with a different token)",
 		"192.0.2.1":              `cannot listen on "192.0.2.1": this host does not have that address`,
 		"192.0.2.1:port":         `cannot listen on "192.0.2.1:port": not HOST, :PORT or HOST:PORT`,
-		":" + otherService(t):    "address already in use",
+		":" + otherService(t):    "address already in use" + byThisProcess(),
 	} {
 		if _, err := ListenShared(t.Context(), mine, listen); err == nil ||
 			!strings.HasSuffix(err.Error(), want) {

@@ -43,16 +43,16 @@ func listen(ctx context.Context, addrs []netip.Addr, ports []int) ([]net.Listene
 		}
 		last = err
 	}
-	if len(ports) > 1 {
-		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
-		return nil, fmt.Errorf("cannot listen on any of ports %s: %w", list, last)
-	}
 	op, _ := errors.AsType[*net.OpError](last)
 	errno, ok := errors.AsType[syscall.Errno](last)
-	if ok && op != nil && op.Addr != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w", op.Addr, errno)
+	switch {
+	case !ok || op == nil || op.Addr == nil:
+		return nil, fmt.Errorf("cannot listen: %w", last)
+	case len(ports) > 1:
+		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ","), "[]")
+		return nil, fmt.Errorf("cannot listen on any of ports %s: %w", list, errno)
 	}
-	return nil, fmt.Errorf("cannot listen: %w", last)
+	return nil, fmt.Errorf("cannot listen on %s: %w", op.Addr, errno)
 }
 
 func listenPort(ctx context.Context, addrs []netip.Addr, port uint16) ([]net.Listener, error) {
