@@ -39,6 +39,7 @@ type connection struct {
 	dir      string                        // runtime directory, "" if there is none
 	own      *secret.Key                   // of the only agent of its job
 	gathered atomic.Pointer[[]rdzv.Member] // what the leader in this process has, for Config.Check
+	others   func() []meet.Rejected        // see meet.Config
 	noDir    error                         // why there is none; only the host of the store requires it
 	silent   atomic.Bool                   // the store's host was silent, so that the connection broke
 
@@ -339,6 +340,7 @@ func (c *connection) meetConfig() meet.Config {
 		Store:      a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
 		Token:      c.loadToken,
+		Others:     c.others,
 		Proc:       procfs.System,
 		RuntimeDir: c.dir, Host: host.Name(), PID: os.Getpid(),
 		Scontrol: func(ctx context.Context, args ...string) ([]byte, error) {

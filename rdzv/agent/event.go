@@ -95,6 +95,13 @@ type DifferentCommand struct {
 	meet.DifferentCommand
 }
 
+// DifferentNodes says that another agent of this user on this host runs the same command and waits
+// for another number of nodes, so that the two do not meet. Only an agent without a launcher reports
+// it, once for each such agent.
+type DifferentNodes struct {
+	meet.DifferentNodes
+}
+
 // RanksMissing says that the launcher has not started all ranks yet, and does not report which.
 // Agents under mpiexec.hydra report it, after some seconds.
 type RanksMissing struct {
@@ -314,6 +321,7 @@ func (Alone) Type() string            { return "alone" }
 func (DifferentToken) Type() string   { return "different_token" }
 func (DifferentVersion) Type() string { return "different_version" }
 func (DifferentCommand) Type() string { return "different_command" }
+func (DifferentNodes) Type() string   { return "different_nodes" }
 func (RanksMissing) Type() string     { return "ranks_missing" }
 func (NoMulticast) Type() string      { return "no_multicast" }
 func (StoreFound) Type() string       { return "store_found" }

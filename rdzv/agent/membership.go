@@ -50,6 +50,7 @@ func (m *membership) join(in *interrupts) error {
 		return cmp.Or(m.refused(err), err)
 	}
 	defer release()
+	m.observed.askOthers(ctx)
 	err = m.joinAt(ctx, m.conn.connect(ctx))
 	for err == nil {
 		in.joined(m.session)

@@ -18,6 +18,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
 )
@@ -25,6 +26,7 @@ import (
 // observed answers questions of other processes of this user, and of other agents of the job.
 type observed struct {
 	local  *Local
+	events *reporter
 	proc   fs.FS         // /proc
 	server *query.Server // nil if there is none
 	// stopJob ends the job for its user; by says how.
@@ -37,11 +39,12 @@ type observed struct {
 	session *rdzv.Session // nil before this agent has joined
 	id      string        // "" before this agent has joined
 	workers *workers      // nil before the world is agreed
+	others  []meet.DifferentNodes
 }
 
 // observe begins to answer, until close.
 func (l *Local) observe(events *reporter, stopJob func(by string)) *observed {
-	o := &observed{local: l, proc: procfs.System, stopJob: stopJob}
+	o := &observed{local: l, events: events, proc: procfs.System, stopJob: stopJob}
 	o.enter(status.Joining)
 	if l.Config.Check == nil {
 		var err error
@@ -101,7 +104,10 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	o.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
 	defer cancel()
-	if r.Kind == inspect.StopQuestion {
+	switch r.Kind {
+	case waitingQuestion:
+		return o.answerWaiting(r.Arg), []string{id}, nil
+	case inspect.StopQuestion:
 		return o.stop(limited, r.Arg)
 	}
 	q := rdzv.Question{Kind: r.Kind, Arg: r.Arg}

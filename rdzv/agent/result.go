@@ -96,7 +96,7 @@ func (m *membership) jobEnded() JobEnded {
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
 	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !m.conn.elects() {
-		e.Hint = m.local.lateHint()
+		e.Hint = m.lateHint()
 	}
 	if e.Agreed {
 		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank

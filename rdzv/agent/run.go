@@ -64,7 +64,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 
 	m := &membership{local: l, events: events, joinBy: joinBy, observed: l.observe(events, in.stopJob)}
 	defer m.observed.close()
-	m.conn = &connection{local: l, events: events}
+	m.conn = &connection{local: l, events: events, others: m.observed.rejected}
 	defer m.stopAnswering()
 	m.checked = l.checks(in.joining)
 	if err := m.join(in); err != nil {

@@ -122,6 +122,9 @@ func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 		case meet.DifferentVersion:
 			search.Hint = n.Hint()
 			return
+		case meet.DifferentNodes:
+			search.Hint = "run the same command with the same --nodes on all nodes, and agents on one " +
+				"host with a --node-rank each"
 		case meet.DifferentCommand:
 			search.Hint = "run the same command with the same --nodes on all nodes, " +
 				"or give them the same --job NAME"

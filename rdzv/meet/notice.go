@@ -15,8 +15,8 @@ import (
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
-// DifferentToken, DifferentVersion, DifferentCommand, RanksMissing, NoMulticast, Disappeared and
-// KeeperLost.
+// DifferentToken, DifferentVersion, DifferentCommand, DifferentNodes, RanksMissing, NoMulticast,
+// Disappeared and KeeperLost.
 type Notice interface{ notice() }
 
 // Alone is reported by an agent without a launcher if no other agent has connected to it yet.
@@ -100,11 +100,11 @@ func (n DifferentCommand) describe() string {
 }
 
 // Rejected is the notice about an agent that does not belong to the job, a DifferentToken,
-// DifferentVersion or DifferentCommand.
+// DifferentVersion, DifferentCommand or DifferentNodes.
 type Rejected interface {
 	Notice
 	String() string
-	Agent() string
+	Agent() string    // its name
 	describe() string // as an object of a sentence
 }
 
@@ -194,7 +194,8 @@ const maxRejections = 16
 
 // rejections collects the agents, probably of the same user, that have a different key.
 type rejections struct {
-	own    string // name of this host
+	own    string            // name of this host
+	others func() []Rejected // see Config; nil knows none
 	notify func(Notice)
 	mu     sync.Mutex
 	list   []gate.Rejection
@@ -211,7 +212,7 @@ func (rs *rejections) add(r gate.Rejection) bool {
 		rs.list = append(rs.list, r)
 	}
 	rs.mu.Unlock()
-	if isNew {
+	if isNew && !(rs.here(r) && len(rs.known()) > 0) {
 		rs.notify(noticeOf(r))
 	}
 	return isNew
@@ -233,11 +234,24 @@ func (rs *rejections) notices() (list []Rejected) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for _, r := range rs.list {
-		if !errors.Is(r.Reason, gate.ErrDifferentJob) || r.Host != rs.own {
+		if !rs.here(r) {
 			list = append(list, noticeOf(r))
 		}
 	}
-	return list
+	return append(list, rs.known()...)
+}
+
+// here tells whether the rejection is that of another job on this host.
+func (rs *rejections) here(r gate.Rejection) bool {
+	return errors.Is(r.Reason, gate.ErrDifferentJob) && r.Host == rs.own
+}
+
+// known are the agents of other jobs on this host of which the caller knows more.
+func (rs *rejections) known() []Rejected {
+	if rs.others == nil {
+		return nil
+	}
+	return rs.others()
 }
 
 // noticeOf returns what is reported about a rejection.

@@ -42,6 +42,8 @@ func (c *Console) Event(e agent.Event) {
 		c.suggest(e.Hint())
 	case agent.DifferentCommand:
 		c.Info("%v", e.DifferentCommand)
+	case agent.DifferentNodes:
+		c.Info("%v", e.DifferentNodes)
 	case agent.RanksMissing:
 		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)",
 			e.Ranks)
