@@ -20,7 +20,7 @@ main()
 // The report has what torch writes into TORCHELASTIC_ERROR_FILE.
 func TestErrorFile(t *testing.T) {
 	p := newPlace(t)
-	job := p.start(openMPI(p, 2, nil, []string{python, "-c", recordedProgram})...)
+	job := p.start(openMPI(p, 2, []string{"--show", "none"}, []string{python, "-c", recordedProgram})...)
 	job.checkCode(1)
 	for _, want := range []string{
 		"message  KeyError: 'of rank 1'", "| KeyError: 'of rank 1'", "in main",

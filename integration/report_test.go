@@ -68,7 +68,8 @@ print("\x1b[31mred\x1b[0m", file=sys.stderr); sys.exit(2)`, 2, []string{
 }
 
 // One agent prints the report of a failure as the last of rdzv's lines. It has the rank, the host,
-// how the worker ended, and its last lines of stderr. --report writes the same as JSON.
+// how the worker ended, and its last lines of stderr, as far as
+// these were not shown. --report writes the same as JSON.
 func TestFailureReports(t *testing.T) {
 	for _, f := range failureCases {
 		t.Run(f.name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestFailureReports(t *testing.T) {
 				source := "import os, sys, time\n" +
 					"if os.environ['RANK'] != '1': time.sleep(1000)\n" + f.program
 				program := []string{python, "-c", source}
-				job := p.start(l.command(p, 3, []string{"--report", file}, program)...)
+				job := p.start(l.command(p, 3, []string{"--report", file, "--show", "none"}, program)...)
 				job.checkCode(f.code)
 				checkReport(t, l, job, f)
 				checkReportFile(t, file, f)

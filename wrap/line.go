@@ -1,21 +1,25 @@
 package wrap
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	"rdzv/wrap/internal/tee"
 )
 
-// Line knows whether what workers have written to their standard error ends within a line, as far
-// as Run copies it: a progress bar, for example. The zero value is ready to use, and is shared by
-// all that write to the same file, one after another.
+// Line knows how what workers have written to their standard error ends, as far as Run copies it:
+// whether within a line, as a progress bar does, and with which lines. The zero value is ready to
+// use, and is shared by all that write to the same file, one after another.
 type Line struct {
 	mu     sync.Mutex
 	within bool
-	tails  []tee.Tail // which know it of what the watchdog copies
+	tails  []tee.Tail // which know that of what the watchdog copies
+	copied tail       // by this process, and what Wrote was told
 }
 
-// End reports whether it does, and takes the line for ended: the caller is about to do that.
+// End reports whether it ends within a line, and takes the line for ended: the caller is about to do
+// that.
 func (l *Line) End() (within bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,12 +30,44 @@ func (l *Line) End() (within bool) {
 	return within
 }
 
-// set records it for what this process has copied.
-func (l *Line) set(within bool) {
-	if l != nil {
+// Wrote records lines that the caller has written to the same file.
+func (l *Line) Wrote(text string) { l.copied.write([]byte(text)) }
+
+// Shows reports whether the file ends with these lines and at most so many others after them, as far
+// as this process has written it: not what the watchdog copies, for Worker.Output. Empty lines do
+// not count, and a line may have more at its beginning, such as a former state of a progress bar.
+func (l *Line) Shows(lines []string, others int) bool {
+	wanted := filled(lines)
+	got := filled(strings.Split(string(l.copied.bytes()), "\n"))
+	for after := range others + 1 {
+		at := len(got) - after - len(wanted)
+		if at < 0 || len(wanted) == 0 {
+			return false
+		}
+		if slices.EqualFunc(got[at:at+len(wanted)], wanted, strings.HasSuffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// filled are the lines that are not empty, without white space at their ends.
+func filled(lines []string) (list []string) {
+	for _, line := range lines {
+		if line = strings.TrimRight(line, " \t\r"); line != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// wrote records what this process has copied.
+func (l *Line) wrote(b []byte) {
+	if l != nil && len(b) > 0 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.within = within
+		l.within = b[len(b)-1] != '\n'
+		l.copied.write(b)
 	}
 }
 

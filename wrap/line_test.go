@@ -47,3 +47,41 @@ func TestLine(t *testing.T) {
 		})
 	}
 }
+
+// TestLineShows: which lines are the last ones is known of what Run copies and of what the caller has
+// written.
+func TestLineShows(t *testing.T) {
+	nothingLeft(t)
+	lines := []string{"Traceback", "  File \"a.py\", line 1", "", "E: 100%"}
+	const print = "printf 'Traceback\\n  File \"a.py\", line 1\\n\\n50%%\\rE: 100%%\\n' >&2"
+	for _, c := range []struct {
+		name, before, after string // scripts of other workers
+		wrote               string
+		output              *Output // nil captures
+		want                bool
+	}{
+		{name: "the last lines", before: "echo 1 >&2", want: true},
+		{name: "two lines follow", after: "printf '1\\n\\n2\\n' >&2", want: true},
+		{name: "three lines follow", after: "printf '1\\n2\\n3\\n' >&2", want: false},
+		{name: "the caller's lines count", after: "echo 1 >&2", wrote: "2\n3\n", want: false},
+		{name: "not captured", output: &Output{Tag: "[1] "}, want: false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, shown := output(t)
+			line := new(Line)
+			for _, script := range []string{c.before, print, c.after} {
+				w := sh(t, script+"\n")
+				w.Stdout, w.Stderr, w.Output, w.Capture, w.Line = out, out, c.output, true, line
+				mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
+			}
+			line.Wrote(c.wrote)
+			if got := line.Shows(lines, 2); got != c.want {
+				t.Errorf("shows the lines: %t, want %t", got, c.want)
+			}
+			if line.Shows(nil, 2) {
+				t.Error("shows no lines, want false")
+			}
+			shown()
+		})
+	}
+}

@@ -113,9 +113,7 @@ func (p *pump) copyChunk() (n int, err error) {
 // deadline. Other errors (a full disk) are ignored: the tail still keeps what could not be written.
 func (p *pump) write(b []byte) error {
 	n, err := p.to.Write(b)
-	if n > 0 {
-		p.line.set(b[n-1] != '\n')
-	}
+	p.line.wrote(b[:max(n, 0)])
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) ||
 		errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

@@ -50,9 +50,9 @@ type Console struct {
 	hinting sync.Mutex
 	hinted  map[string]bool
 
-	file  *os.File  // that out leads to; nil in tests
-	line  LineEnder // nil if nothing is known
-	above bool      // workers of this agent have begun, and may have written to the terminal
+	file  *os.File // that out leads to; nil in tests
+	line  Line     // nil if nothing is known
+	above bool     // workers of this agent have begun, and may have written to the terminal
 }
 
 // New returns a console that writes to stderr, which may be a terminal. Writing to a pipe that
@@ -149,6 +149,9 @@ func (c *Console) Status(format string, args ...any) {
 		c.eraser = erase
 	case text != c.status:
 		io.WriteString(c.out, c.newLine()+"rdzv: "+text+"\n")
+		if c.line != nil {
+			c.line.Wrote("rdzv: " + text + "\n")
+		}
 	}
 	c.status = text
 }
@@ -170,4 +173,7 @@ func (c *Console) write(prefix, text string) {
 		b.WriteString(prefix + visible(strings.TrimRight(line, "\n")) + "\n")
 	}
 	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
+	if c.line != nil {
+		c.line.Wrote(b.String())
+	}
 }

@@ -9,12 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LineEnder knows whether what others have written to stderr ends within a line, which its caller
-// then ends. It is a *wrap.Line.
-type LineEnder interface{ End() (within bool) }
+// Line knows how what others have written to stderr ends. It is a *wrap.Line.
+type Line interface {
+	End() (within bool)                        // whether within a line, which the caller then ends
+	Wrote(text string)                         // is told what the console has written
+	Shows(lines []string, others int) (b bool) // whether with these lines, and at most others more
+}
 
 // Follow lets lines begin where what others write to stderr ends, in a line of their own.
-func (c *Console) Follow(line LineEnder) { c.line = line }
+func (c *Console) Follow(line Line) { c.line = line }
 
 // newLine is what must be written before a line so that it begins at the left: it ends what a
 // worker has written that is no complete line, such as a progress bar. c.mu is held.

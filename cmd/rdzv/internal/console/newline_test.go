@@ -20,6 +20,9 @@ func (w *withins) End() (within bool) {
 	return within
 }
 
+func (w *withins) Wrote(string)             {}
+func (w *withins) Shows([]string, int) bool { return false }
+
 // A line begins at the left, after what a worker has written that is no complete line.
 func TestNewLine(t *testing.T) {
 	const spaces = "          "

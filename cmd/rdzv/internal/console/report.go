@@ -17,7 +17,7 @@ func (c *Console) failureReported(f agent.Failure) {
 		c.writeHeld()
 	} else {
 		c.held = ""
-		c.Error("%s", reportText(f))
+		c.Error("%s", reportText(f, c.shows(f.Stderr)))
 	}
 	c.Hint(f.Hint)
 	if f.NoRestart != "" {
@@ -52,8 +52,17 @@ func (c *Console) writeHeld() {
 	c.held, c.unsure = "", ""
 }
 
-// reportText is the report.
-func reportText(f agent.Failure) string {
+// maxBetween is how many lines there may be between what a worker has printed and the report, so that
+// the report does not repeat it.
+const maxBetween = 5
+
+// shows tells whether these lines are the last ones on stderr, except for a few.
+func (c *Console) shows(lines []string) bool {
+	return c.line != nil && c.line.Shows(lines, maxBetween)
+}
+
+// reportText is the report; above tells whether the worker's stderr is what was written last.
+func reportText(f agent.Failure, above bool) string {
 	var b strings.Builder
 	if f.Successes != nil { // the failure may be the consequence
 		fmt.Fprintf(&b, "%v ", f.Successes)
@@ -74,6 +83,8 @@ func reportText(f agent.Failure) string {
 	switch {
 	case f.OnTerminal && f.Signal == 0: // it may have printed nothing
 		b.WriteString("  its stderr is the terminal: what it printed, if anything, is above\n")
+	case above:
+		b.WriteString("  its stderr is above\n")
 	case len(f.Stderr) > 0:
 		stream := "stderr"
 		if f.Joined {
