@@ -2,81 +2,67 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
-	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
-	"rdzv/rdzv/meet"
-	"rdzv/rdzv/presence"
 )
 
-// check rejects invalid and contradictory flags of exec before anything is started. It reports all
-// of them.
+// check rejects invalid and contradictory flags before anything is started. It reports all of them.
+// What an agent cannot use is found by package agent, which names the fields of its configuration.
 func (o *options) check(env envmap.Env) error {
-	var goodPorts bool
-	o.portLo, o.portHi, goodPorts = portRange(o.ports)
+	badPorts := o.readPorts()
 	badStore := o.readCluster(env)
-	external := o.cluster.Given()
-	plain := external && !o.cluster.Protected()
-	switch {
-	case o.store == "" || badStore != nil || external:
-	case strings.Contains(o.store, ","):
+	if badStore == nil && !o.cluster.Given() && strings.Contains(o.store, ",") {
 		badStore = o.reject(true, "store", o.store, "must be HOST, HOST:PORT, or URLs of an etcd "+
 			"cluster, which begin with https://")
-	default:
-		_, _, badStore = meet.ParseStore(o.store)
 	}
-	const negative = "must not be negative"
-	minPeerTimeout, tooShort := presence.MinTimeout, "must be at least %v"
-	if external && o.restarts() > 0 {
-		minPeerTimeout = agent.MinPeerTimeoutInEtcd
-		tooShort += " with restarts: electing a leader takes an etcd cluster up to 2s"
-	}
-	return join(
-		o.checkShared(),
+	problems := []error{
+		checkLauncher(o.launcher),
 		o.readShareSignals(),
 		o.readFinalCodes(),
-		o.checkNodeRange(),
-		o.reject(o.lastCall < 0, "last-call", o.lastCall, negative),
-		o.reject(o.maxRestarts < 0, "max-restarts", o.maxRestarts, negative),
-		o.reject(o.spares < 0, "spares", o.spares, negative),
-		o.reject(o.spares > 0 && o.maxRestarts == 0 && o.flags.Changed("max-restarts"), "spares",
-			o.spares, "--max-restarts 0 lets none take over ranks"),
+		o.reject(o.flags.Changed("nodes") && o.nodes == 0, "nodes", o.nodes,
+			fmt.Sprintf("must be 1 to %d", envmap.MaxTasks)),
 		o.exclusive(o.quiet && o.verbose, "quiet", "verbose"),
+		o.reject(o.as != "" && o.as != "openmpi", "as", o.as, `must be "openmpi"`),
 		o.torchrun.apply(o),
-		o.reject(o.capture == captureNever && (o.tag || o.logDir != "" || o.show != ""), "capture",
-			string(o.capture), "--tag, --log-dir and --show read the output"),
-		o.reject(agent.CheckShow(o.show) != nil, "show", o.show,
-			"must be ranks, such as 0 or 0,4-7, local:0, or none"),
-		o.reject(!goodPorts, "port-range", o.ports,
-			"must be LOW-HIGH within 1 to 65535, such as 29600-29999"),
+		badPorts,
 		badStore,
-		meet.CheckNet(o.net),
-		o.exclusive(external && o.insecure, "store", "insecure"),
-		o.reject(external && env["RDZV_JOIN"] != "", "store", o.cluster.String(),
-			"RDZV_JOIN names another store"),
-		o.reject(plain && (len(o.export) > 0 || o.exportFile != ""), "store", o.cluster.String(),
-			"variables are exported through https:// only"),
-		o.reject(o.flags.Changed("store-timeout") && o.storeTimeout < o.peerTimeout,
-			"store-timeout", o.storeTimeout,
-			fmt.Sprintf("must be at least --peer-timeout, %v", o.peerTimeout)),
-		o.exclusive(o.insecure && o.tokenFile != "", "insecure", "token-file"),
-		o.exclusive(o.insecure && (len(o.export) > 0 || o.exportFile != ""), "insecure", "export"),
-		o.reject(o.joinTimeout < 0, "join-timeout", o.joinTimeout, negative),
-		o.reject(o.grace < 0, "grace", o.grace, negative),
-		o.reject(o.exitTimeout < 0, "exit-timeout", o.exitTimeout, negative),
-		o.reject(o.peerTimeout < minPeerTimeout, "peer-timeout", o.peerTimeout,
-			fmt.Sprintf(tooShort, minPeerTimeout)),
-	)
+	}
+	config := o.settings(env)
+	if badStore != nil {
+		config.Store, config.Etcd = "", etcd.Cluster{}
+	}
+	return join(append(problems, o.inFlags(config.Validate()))...)
+}
+
+// inFlags is what is wrong with fields of an agent's configuration, in terms of the flags.
+func (o *options) inFlags(err error) error {
+	if err == nil {
+		return nil
+	}
+	var problems []error
+	for _, err := range problemsOf(err) {
+		bad, isBad := errors.AsType[*agent.SettingError](err)
+		two, areTwo := errors.AsType[*agent.ExclusiveError](err)
+		switch {
+		case isBad:
+			flag := strings.TrimRight(flagOf(bad.Field)+" "+bad.Value, " ")
+			err = fmt.Errorf("cannot run %s: %s: %s", o.flags.Name(), flag, withFlags(bad.Reason))
+		case areTwo:
+			err = o.exclusive(true, flagOf(two.A)[2:], flagOf(two.B)[2:])
+		}
+		problems = append(problems, err)
+	}
+	return join(problems...)
 }
 
 // readShareSignals takes the signals with these names, with or without "SIG".
@@ -107,37 +93,6 @@ func (o *options) readFinalCodes() error {
 		o.finalCodes = append(o.finalCodes, code)
 	}
 	return nil
-}
-
-// checkShared is check for a command that has only the flags of define. It makes the environment of
-// a worker in a world of one: what fails here would fail on every node after the agents have met.
-func (o *options) checkShared() error {
-	badNodes := o.flags.Changed("nodes") && (o.nodes < 1 || o.nodes > envmap.MaxTasks)
-	nodesRange := fmt.Sprintf("must be 1 to %d", envmap.MaxTasks)
-	badNodeRank := o.nodeRank < 0 || o.nodeRank >= envmap.MaxTasks
-	beginning := o.job[:min(16, len(o.job))] + "..."
-	tooLong := fmt.Sprintf("must not be longer than %d bytes", agent.MaxJob)
-	hasControl := strings.ContainsFunc(o.job, unicode.IsControl)
-	badPort := o.masterPort < 0 || o.masterPort > 65535
-	_, badExport := envmap.ParseExports(o.export)
-	_, badProcs := envmap.ProcsPerNode(o.procs, 1, 1, rdzv.MaxSlots)
-	_, badTorch := envmap.TorchChanges(nil,
-		envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1},
-		envmap.TorchOptions{Device: envmap.DeviceMode(o.device), Set: o.set})
-	return join(
-		checkLauncher(o.launcher),
-		o.reject(badNodes, "nodes", o.nodes, nodesRange),
-		o.reject(badNodeRank, "node-rank", o.nodeRank, fmt.Sprintf("must be 0 to %d", envmap.MaxTasks-1)),
-		o.reject(len(o.job) > agent.MaxJob, "job", beginning, tooLong),
-		o.reject(hasControl, "job", o.job, "must not contain control characters"),
-		o.reject(badPort, "master-port", o.masterPort, "must be 1 to 65535, or 0 for a free port"),
-		o.reject(o.as != "" && o.as != "openmpi", "as", o.as, `must be "openmpi"`),
-		o.reject(o.headStart < 0, "head-start", o.headStart, "must not be negative"),
-		badExport,
-		badProcs,
-		envmap.BindMode(o.bind).Check(),
-		badTorch,
-	)
 }
 
 // checkLauncher suggests the launcher that was probably meant.
@@ -174,18 +129,20 @@ func (o *options) exclusive(both bool, a, b string) error {
 		return nil
 	}
 	return fmt.Errorf("cannot run %s: --%s and --%s (or %s, %s) exclude each other",
-		o.flags.Name(), a, b, variable(a), variable(b))
+		o.flags.Name(), a, b, variable(strings.Fields(a)[0]), variable(strings.Fields(b)[0]))
 }
 
-// portRange reads LOW-HIGH.
-func portRange(s string) (lo, hi int, ok bool) {
-	from, to, _ := strings.Cut(s, "-")
-	lo, errLo := strconv.Atoi(from)
-	hi, errHi := strconv.Atoi(to)
-	if errLo != nil || errHi != nil || lo < 1 || hi > 65535 || lo > hi {
-		return 0, 0, false
+// readPorts reads LOW-HIGH of --port-range.
+func (o *options) readPorts() error {
+	from, to, _ := strings.Cut(o.ports, "-")
+	lo, badLo := strconv.Atoi(from)
+	hi, badHi := strconv.Atoi(to)
+	if badLo != nil || badHi != nil || lo < 1 || hi > 65535 || lo > hi {
+		return o.reject(true, "port-range", o.ports,
+			"must be LOW-HIGH within 1 to 65535, such as 29600-29999")
 	}
-	return lo, hi, true
+	o.portLo, o.portHi = lo, hi
+	return nil
 }
 
 // readCluster reads the flags about an etcd cluster, and those variables of etcdctl that no flag

@@ -36,7 +36,7 @@ func (a *app) printEnv(args []string) int {
 	case o.format != "sh" && o.format != "json":
 		err = fmt.Errorf("cannot run env: --format %q: must be sh or json", o.format)
 	default:
-		err = o.checkShared()
+		err = o.check(a.env)
 	}
 	if err != nil {
 		return a.usage(err, "env")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/rdzv/agent"
 )
 
 // readOptions reads flags as exec does.
@@ -76,6 +77,35 @@ func TestTorchrunFlags(t *testing.T) {
 	}
 }
 
+// Messages about the configuration of an agent have the flags of its fields.
+func TestFlagsOfFields(t *testing.T) {
+	for message, want := range map[string]string{
+		"must be at least PeerTimeout, 10s":          "must be at least --peer-timeout, 10s",
+		"Restarts.Max 0 lets none take over":         "--max-restarts 0 lets none take over",
+		"Tag, LogDir and Show read the output":       "--tag, --log-dir and --show read the output",
+		"Join names another store":                   "RDZV_JOIN names another store",
+		"must be SIGUSR1 or SIGUSR2":                 "must be SIGUSR1 or SIGUSR2",
+		"must not be longer than 200 bytes":          "must not be longer than 200 bytes",
+		"ProcsPerNode, Networks, Etcd and AsOpenMPI": "--nproc-per-node, --net, --store and --as openmpi",
+	} {
+		if got := withFlags(message); got != want {
+			t.Errorf("%q is %q, want %q", message, got, want)
+		}
+	}
+	known := newOptions().execFlags()
+	fields := reflect.TypeFor[agent.Config]()
+	for _, name := range []string{
+		"Nodes", "MinNodes", "NodeRank", "Job", "PortLow", "Etcd", "Insecure", "TokenFile", "Export",
+		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout", "HeadStart",
+		"Spares", "ShareSignals", "Capture", "NoCapture", "Show", "MasterPort", "Store",
+	} {
+		flag, _, _ := strings.Cut(flagOf(name), " ")
+		if _, is := fields.FieldByName(name); !is || known.Lookup(strings.TrimPrefix(flag, "--")) == nil {
+			t.Errorf("there is no field %s, or no flag %s", name, flag)
+		}
+	}
+}
+
 func TestPortRange(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -86,9 +116,10 @@ func TestPortRange(t *testing.T) {
 		{"a-b", 0, 0}, {"1-2-3", 0, 0},
 		{"-5", 0, 0},
 	} {
-		lo, hi, ok := portRange(c.text)
-		if lo != c.lo || hi != c.hi || ok != (c.lo != 0) {
-			t.Errorf("portRange(%q) = %d, %d, %t; want %d, %d", c.text, lo, hi, ok, c.lo, c.hi)
+		o := options{ports: c.text, flags: newFlags("exec")}
+		err := o.readPorts()
+		if o.portLo != c.lo || o.portHi != c.hi || (err == nil) != (c.lo != 0) {
+			t.Errorf("--port-range %q: %d, %d, %v; want %d, %d", c.text, o.portLo, o.portHi, err, c.lo, c.hi)
 		}
 	}
 }

@@ -35,9 +35,3 @@ func (n *nodesValue) String() string {
 
 // Type is that of a flag, for messages about a value that cannot be read.
 func (n *nodesValue) Type() string { return "nodes" }
-
-// checkNodeRange is check for --nodes MIN:MAX.
-func (o *options) checkNodeRange() error {
-	return o.reject(o.minNodes > 0 && o.spares > 0, "nodes", (*nodesValue)(o), "MIN:MAX and --spares "+
-		"exclude each other: nodes beyond MIN replace lost ones")
-}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
-	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
 )
 
@@ -92,17 +92,17 @@ type options struct {
 }
 
 // defaultPorts are below the ephemeral range of Linux, 32768-60999.
-const defaultPorts = "29600-29999"
+var defaultPorts = fmt.Sprintf("%d-%d", agent.Defaults().PortLow, agent.Defaults().PortHigh)
 
 // newOptions has the defaults of all flags.
 func newOptions() *options {
+	d := agent.Defaults()
 	return &options{
-		device: string(envmap.DeviceIndex), bind: string(envmap.BindNone), ports: defaultPorts,
-		joinTimeout: 10 * time.Minute, lastCall: 30 * time.Second,
-		peerTimeout: presence.DefaultTimeout, grace: 10 * time.Second,
-		storePrefix: rdzv.DefaultPrefix,
-		headStart:   200 * time.Millisecond,
-		format:      "sh", capture: captureAuto,
+		device: string(d.Device), bind: string(d.Bind),
+		ports:       defaultPorts,
+		joinTimeout: d.JoinTimeout, lastCall: d.LastCall, peerTimeout: d.PeerTimeout, grace: d.Grace,
+		headStart: d.HeadStart, storePrefix: rdzv.DefaultPrefix,
+		format: "sh", capture: captureAuto,
 	}
 }
 
@@ -263,34 +263,52 @@ func (o *options) envGroups() []group {
 
 // config is the agent's configuration by the flags and by this process, without a program.
 func (o *options) config(a *app) agent.Config {
-	var reportEvery time.Duration
+	c := o.settings(a.env)
+	c.Environ, c.Stdin, c.Stdout, c.Stderr = a.environ, a.stdin, a.stdout, a.stderr
+	c.ShowJoinLine = a.console.Terminal()
 	if a.console.Rewrites() {
-		reportEvery = time.Second
-	}
-	c := agent.Config{
-		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Dir: o.chdir,
-		Export: o.export, ExportFile: o.exportFile,
-		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, MinNodes: o.minNodes,
-		LastCall: o.lastCall, ProcsPerNode: o.procs, Job: o.job,
-		Store: o.store, Join: a.env["RDZV_JOIN"], Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
-		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
-		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
-		JoinTimeout: o.joinTimeout, PeerTimeout: o.peerTimeout, Grace: o.grace,
-		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.restarts(), Never: o.finalCodes},
-		Spares:    o.spares,
-		HeadStart: o.headStart, Strict: o.strict, ShareSignals: o.shared,
-		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
-		Set: o.set, AsOpenMPI: o.as == "openmpi",
-		Capture: o.capture == captureAlways, NoCapture: o.capture == captureNever,
-		LogDir: o.logDir, Show: o.show,
-		ShowJoinLine: a.console.Terminal(), ReportEvery: reportEvery,
+		c.ReportEvery = time.Second
 	}
 	if o.cluster.Given() {
-		c.Store = ""
 		c.Environ = slices.DeleteFunc(slices.Clone(a.environ), isEtcdPassword)
 	}
 	if o.tag {
 		c.Tag = console.Tags(a.stdout, a.stderr, a.env["TERM"], a.env["NO_COLOR"] != "")
+	}
+	return c
+}
+
+// noneFor0 is what a flag means whose 0 is no time at all.
+func noneFor0(d time.Duration) time.Duration {
+	if d == 0 {
+		return agent.None
+	}
+	return d
+}
+
+// settings is the part of the agent's configuration that the flags and their variables determine.
+func (o *options) settings(env envmap.Env) agent.Config {
+	c := agent.Config{
+		Dir: o.chdir, Export: o.export, ExportFile: o.exportFile,
+		Launcher: envmap.Launcher(o.launcher), Nodes: o.nodes, MinNodes: o.minNodes,
+		LastCall: noneFor0(o.lastCall), ProcsPerNode: o.procs, Job: o.job,
+		Store: o.store, Join: env["RDZV_JOIN"], Token: env["RDZV_TOKEN"], TokenFile: o.tokenFile,
+		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
+		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
+		JoinTimeout: noneFor0(o.joinTimeout), PeerTimeout: o.peerTimeout, Grace: noneFor0(o.grace),
+		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.restarts(), Never: o.finalCodes},
+		Spares:    o.spares,
+		HeadStart: noneFor0(o.headStart), Strict: o.strict, ShareSignals: o.shared,
+		MasterPort: o.masterPort, Device: envmap.DeviceMode(o.device), Bind: envmap.BindMode(o.bind),
+		Set: o.set, AsOpenMPI: o.as == "openmpi",
+		Capture: o.capture == captureAlways, NoCapture: o.capture == captureNever,
+		LogDir: o.logDir, Show: o.show,
+	}
+	if o.cluster.Given() {
+		c.Store = ""
+	}
+	if o.tag {
+		c.Tag = func(int, string) string { return "" } // config knows the screen
 	}
 	if o.flags.Changed("node-rank") {
 		c.NodeRank = &o.nodeRank

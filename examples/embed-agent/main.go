@@ -36,9 +36,9 @@ func main() {
 		Environ:      os.Environ(), // the agent reads no environment but this one
 		ProcsPerNode: "4",
 		Stderr:       os.Stderr, // on its way there, the last lines are kept for the report
-		JoinTimeout:  10 * time.Minute,
-		Grace:        10 * time.Second, // zero would kill workers right after SIGTERM
-		Events:       printEvent,
+		// What is not set is as in "rdzv exec", see agent.Defaults: 10 s from SIGTERM to SIGKILL, and
+		// 10 min for all agents to join.
+		Events: printEvent,
 	})
 	if err != nil { // this agent never joined a job; a failure of the job is no error
 		fmt.Fprintln(os.Stderr, "embed-agent:", err, agent.Hint(err))

@@ -2,15 +2,11 @@ package agent
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"io/fs"
+	"math"
 	"os"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -24,7 +20,8 @@ import (
 )
 
 // Config says what one agent is to do. Nothing else is read from the process's environment, flags
-// or streams. Program is required; the zero value of every other field is a usable default.
+// or streams. Program is required; the zero value of every other field is a usable
+// default, that of "rdzv exec", see [Defaults].
 type Config struct {
 	// Program is the program that every worker runs, and its arguments. A name without a slash is
 	// looked up in PATH of Environ.
@@ -50,7 +47,8 @@ type Config struct {
 	// job starts, and goes on after a loss, with so many; 0 is Nodes. Under srun Nodes is the number
 	// of its tasks, one on each node. Not with Spares.
 	MinNodes int
-	// LastCall is how long such a job waits for more nodes when MinNodes have joined.
+	// LastCall is how long such a job waits for more nodes when MinNodes have joined; 0 is 30 s, see
+	// [None].
 	LastCall time.Duration
 	// NodeRank is the position of this agent among those of a job that no launcher started, 0 to
 	// Nodes-1: different on each agent, or nil on all, which then have an order of their own. Only
@@ -83,7 +81,8 @@ type Config struct {
 	// PortLow and PortHigh are the range of the store's port; both 0 is 29600 to 29999.
 	PortLow, PortHigh int
 
-	// JoinTimeout is how long to wait until all agents have joined; 0 is no limit.
+	// JoinTimeout is how long to wait until all agents have joined; 0 is 10 min, and
+	// [None] no limit.
 	JoinTimeout time.Duration
 	// PeerTimeout is how long an agent may be silent before it counts as lost; 0 is 10 s. The minimum
 	// is 3 s; with Etcd and Restarts MinPeerTimeoutInEtcd.
@@ -92,8 +91,8 @@ type Config struct {
 	// At least PeerTimeout. 0 is 1 min; with Restarts PeerTimeout, because another agent may run the
 	// same ranks after that.
 	StoreTimeout time.Duration
-	// Grace is the time between SIGTERM and SIGKILL when workers are stopped; 0 sends SIGKILL
-	// right after SIGTERM.
+	// Grace is the time between SIGTERM and SIGKILL when workers are stopped; 0 is 10 s, and [None]
+	// sends SIGKILL right after SIGTERM.
 	Grace time.Duration
 	// ExitTimeout stops the workers that still run so long after the first one succeeded; 0 never
 	// does.
@@ -118,10 +117,10 @@ type Config struct {
 	Strict bool
 
 	// HeadStart is how much later than rank 0 the other ranks start if the program is python or a
-	// shell script; 0 starts all at the same time. If rank 0 begins to load PyTorch within this time,
+	// shell script; 0 is 200 ms, and [None] starts all at the same time. If rank 0 begins to load PyTorch within this time,
 	// they start when it has imported about a third of it, at most 10 s later. Rank 0 should be the
 	// first that has imported it: the others connect to it, and wait for up to a second if they are
-	// too early. That of rank 0's agent counts for all whose own is not 0.
+	// too early. That of rank 0's agent counts for all whose own is not None.
 	HeadStart time.Duration
 
 	// MasterPort is MASTER_PORT; 0 chooses a free port.
@@ -209,9 +208,37 @@ const MinPeerTimeoutInEtcd = 5 * time.Second
 
 const maxPort = 65535
 
+// None is the value of Config.Grace, JoinTimeout, LastCall and HeadStart for no time at all, because
+// 0 is their default: workers are killed at once, there is no limit, no last call, no head start.
+const None time.Duration = math.MinInt64
+
+// Defaults has the values of the fields whose zero value stands for another one, except for
+// StoreTimeout, which depends on others. They are those of "rdzv exec".
+func Defaults() Config {
+	return Config{
+		JoinTimeout: 10 * time.Minute, LastCall: 30 * time.Second, Grace: 10 * time.Second,
+		PeerTimeout: presence.DefaultTimeout, HeadStart: 200 * time.Millisecond,
+		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
+		Device: envmap.DeviceIndex, Bind: envmap.BindNone,
+	}
+}
+
+// orNone is the time of a field that may be None.
+func orNone(value, byDefault time.Duration) time.Duration {
+	if value == None {
+		return 0
+	}
+	return cmp.Or(value, byDefault)
+}
+
 func (c *Config) fill() {
-	if c.PeerTimeout == 0 {
-		c.PeerTimeout = presence.DefaultTimeout
+	d := Defaults()
+	c.JoinTimeout, c.LastCall = orNone(c.JoinTimeout, d.JoinTimeout), orNone(c.LastCall, d.LastCall)
+	c.Grace, c.HeadStart = orNone(c.Grace, d.Grace), orNone(c.HeadStart, d.HeadStart)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, d.PeerTimeout)
+	c.Device, c.Bind = cmp.Or(c.Device, d.Device), cmp.Or(c.Bind, d.Bind)
+	if c.PortLow == 0 && c.PortHigh == 0 {
+		c.PortLow, c.PortHigh = d.PortLow, d.PortHigh
 	}
 	switch {
 	case c.StoreTimeout != 0:
@@ -239,108 +266,3 @@ func CheckShow(ranks string) error {
 
 // exports tells whether variables are to be exported.
 func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != "" }
-
-// check rejects what no agent could use. A command line finds most of it before, with the names of
-// its flags. What depends on this node, such as a program that is missing, is a [rdzv.Problem].
-func (c *Config) check() error {
-	if err := cmp.Or(c.checkValues(), c.checkTimes(), c.checkWorkers()); err != nil {
-		return fmt.Errorf("cannot run an agent: %w", err)
-	}
-	return nil
-}
-
-func (c *Config) checkValues() error {
-	lo, hi := c.PortLow, c.PortHigh
-	switch {
-	case c.Nodes < 0 || c.Nodes > envmap.MaxTasks:
-		return fmt.Errorf("%d nodes: must be 1 to %d", c.Nodes, envmap.MaxTasks)
-	case c.MinNodes < 0 || c.MinNodes > c.Nodes:
-		return fmt.Errorf("%d to %d nodes: the first must be 1 to the second", c.MinNodes, c.Nodes)
-	case c.NodeRank != nil && (*c.NodeRank < 0 || *c.NodeRank >= envmap.MaxTasks):
-		return fmt.Errorf("node rank %d: must be 0 to %d", *c.NodeRank, envmap.MaxTasks-1)
-	case len(c.Job) > MaxJob:
-		return fmt.Errorf("job name of %d bytes: must be at most %d", len(c.Job), MaxJob)
-	case strings.ContainsFunc(c.Job, unicode.IsControl):
-		return fmt.Errorf("job name %q: must not have control characters", c.Job)
-	case rdzv.CheckName(c.Job) != nil:
-		return fmt.Errorf("job name %q: %w", c.Job, rdzv.CheckName(c.Job))
-	case (lo != 0 || hi != 0) && (lo < 1 || hi > maxPort || lo > hi):
-		return fmt.Errorf("ports %d to %d: must be a range within 1 to %d", lo, hi, maxPort)
-	case slices.ContainsFunc(c.ShareSignals, func(s syscall.Signal) bool { return !Shareable(s) }):
-		return errors.New("only SIGUSR1 and SIGUSR2 can be shared")
-	case c.Capture && c.NoCapture:
-		return errors.New("capture and no capture exclude each other")
-	case c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""):
-		return errors.New("no capture excludes tags, a log directory and a choice of ranks to show")
-	case c.Insecure && c.exports():
-		return errors.New("variables cannot be exported without a key")
-	case c.Etcd.Given() && !c.Etcd.Protected() && c.exports():
-		return errors.New("variables cannot be exported through etcd without TLS (http://)")
-	case c.Etcd.Given() && (c.Store != "" || c.Join != "" || c.Insecure):
-		return errors.New("etcd excludes a host of the store, a join line and insecure connections")
-	case c.MinNodes != 0 && c.Spares != 0:
-		return errors.New("the number of nodes is fixed with spares")
-	case c.Spares < 0 || c.Spares > 0 && c.Restarts.Max == 0:
-		return fmt.Errorf("%d spares: must not be negative, and need restarts", c.Spares)
-	case c.Restarts.Max < 0:
-		return fmt.Errorf("%d restarts: must not be negative", c.Restarts.Max)
-	case c.MasterPort < 0 || c.MasterPort > maxPort:
-		return fmt.Errorf("master port %d: must be 1 to %d, or 0 for any", c.MasterPort, maxPort)
-	}
-	if c.Store != "" {
-		if _, _, err := meet.ParseStore(c.Store); err != nil {
-			return err
-		}
-	}
-	if err := c.Etcd.Check(); err != nil {
-		return err
-	}
-	if err := CheckShow(c.Show); err != nil {
-		return fmt.Errorf("ranks to show: %w", err)
-	}
-	if _, err := envmap.ParseExports(c.Export); err != nil {
-		return err
-	}
-	return meet.CheckNet(c.Networks)
-}
-
-// Shareable tells whether a signal can be in Config.ShareSignals: it has no meaning for an agent.
-func Shareable(s syscall.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
-
-func (c *Config) checkTimes() error {
-	for _, limit := range []struct {
-		name           string
-		value, atLeast time.Duration
-	}{
-		{"join timeout", c.JoinTimeout, 0}, {"grace", c.Grace, 0}, {"exit timeout", c.ExitTimeout, 0},
-		{"last call", c.LastCall, 0},
-		{"peer timeout", c.PeerTimeout, c.minPeerTimeout()},
-		{"store timeout", c.StoreTimeout, c.PeerTimeout},
-		{"report interval", c.ReportEvery, 0}, {"head start", c.HeadStart, 0},
-	} {
-		if limit.value < limit.atLeast {
-			return fmt.Errorf("%s %v: must be at least %v", limit.name, limit.value, limit.atLeast)
-		}
-	}
-	return nil
-}
-
-func (c *Config) minPeerTimeout() time.Duration {
-	if c.Etcd.Given() && c.Restarts.Max > 0 {
-		return MinPeerTimeoutInEtcd
-	}
-	return presence.MinTimeout
-}
-
-// checkWorkers tries the workers' environment on a world of one.
-func (c *Config) checkWorkers() error {
-	if _, err := envmap.ProcsPerNode(c.ProcsPerNode, 1, 1, rdzv.MaxSlots); err != nil {
-		return err
-	}
-	if err := c.Bind.Check(); err != nil {
-		return err
-	}
-	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1}
-	_, err := envmap.TorchChanges(nil, alone, envmap.TorchOptions{Device: c.Device, Set: c.Set})
-	return err
-}

@@ -18,21 +18,21 @@ func TestConfigRejected(t *testing.T) {
 	}{
 		{func(c *agent.Config) { c.Program = nil }, "Program is empty"},
 		{func(c *agent.Config) { c.Launcher = "psexec" }, `"psexec"`},
-		{func(c *agent.Config) { c.Nodes = -1 }, "-1 nodes"},
+		{func(c *agent.Config) { c.Nodes = -1 }, "Nodes -1: must be 1 to "},
 		{func(c *agent.Config) { c.ProcsPerNode = "many" }, `"many"`},
 		{func(c *agent.Config) { c.ProcsPerNode = "-1" }, "-1"},
-		{func(c *agent.Config) { c.Job = strings.Repeat("x", agent.MaxJob+1) }, "201 bytes"},
+		{func(c *agent.Config) { c.Job = strings.Repeat("x", agent.MaxJob+1) }, "Job \"xxxxxxxxxxxxxxxx...\": must not be longer than 200 bytes"},
 		{func(c *agent.Config) { c.Job = "a\nb" }, `"a\nb"`},
-		{func(c *agent.Config) { c.Job = ".." }, `job name "..": must not have ".." as a part`},
+		{func(c *agent.Config) { c.Job = ".." }, `Job "..": must not have ".." as a part`},
 		{func(c *agent.Config) { c.Store = "node1:port" }, `"node1:port"`},
 		{func(c *agent.Config) { c.Networks = []string{"10.0.0.0/99"} }, "10.0.0.0/99"},
-		{func(c *agent.Config) { c.PortHigh = 29700 }, "0 to 29700"},
-		{func(c *agent.Config) { c.PortLow, c.PortHigh = 29700, 29600 }, "29700 to 29600"},
-		{func(c *agent.Config) { c.PortLow, c.PortHigh = 1, 65536 }, "1 to 65536"},
-		{func(c *agent.Config) { c.JoinTimeout = -time.Second }, "join timeout -1s"},
-		{func(c *agent.Config) { c.Grace = -time.Second }, "grace -1s"},
-		{func(c *agent.Config) { c.ExitTimeout = -time.Second }, "exit timeout -1s"},
-		{func(c *agent.Config) { c.PeerTimeout = presence.MinTimeout - 1 }, "peer timeout"},
+		{func(c *agent.Config) { c.PortHigh = 29700 }, "PortLow 0: must begin a range within 1 to 65535, which PortHigh, 29700, ends"},
+		{func(c *agent.Config) { c.PortLow, c.PortHigh = 29700, 29600 }, "PortLow 29700: must begin"},
+		{func(c *agent.Config) { c.PortLow, c.PortHigh = 1, 65536 }, "PortHigh, 65536, ends"},
+		{func(c *agent.Config) { c.JoinTimeout = -time.Second }, "JoinTimeout -1s: must not be negative"},
+		{func(c *agent.Config) { c.Grace = -time.Second }, "Grace -1s"},
+		{func(c *agent.Config) { c.ExitTimeout = -time.Second }, "ExitTimeout -1s"},
+		{func(c *agent.Config) { c.PeerTimeout = presence.MinTimeout - 1 }, "PeerTimeout 2.999999999s: must be at least 3s"},
 		{func(c *agent.Config) { c.MasterPort = 65536 }, "65536"},
 		{func(c *agent.Config) { c.Device = "gpu" }, `"gpu"`},
 		{func(c *agent.Config) { c.Set = []string{"NAME={rnak}"} }, "rnak"},
@@ -48,6 +48,45 @@ func TestConfigRejected(t *testing.T) {
 		if len(r.events) > 0 {
 			t.Errorf("Run: %v: events %q, want none", err, r.types())
 		}
+	}
+}
+
+// Everything that is wrong is reported together, and a field that excludes another one by name.
+func TestValidateReportsAll(t *testing.T) {
+	c := agent.Config{Grace: -time.Second, Capture: true, NoCapture: true, Show: "first"}
+	const want = "Grace -1s: must not be negative\nCapture and NoCapture exclude each other\n" +
+		"NoCapture: Tag, LogDir and Show read the output\n" +
+		`Show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
+	if err := c.Validate(); err == nil || err.Error() != want {
+		t.Errorf("Validate: %v\nwant %s", err, want)
+	}
+	if err := agent.Defaults().Validate(); err != nil {
+		t.Errorf("Validate: %v, want no error for the defaults", err)
+	}
+}
+
+// The zero value of a field is its default, and None is no time at all.
+func TestZeroConfigIsDefaults(t *testing.T) {
+	zero, none := agent.Config{}, agent.Config{
+		Grace: agent.None, JoinTimeout: agent.None, LastCall: agent.None, HeadStart: agent.None,
+	}
+	for _, c := range []*agent.Config{&zero, &none} {
+		c.Program = []string{"/bin/true"}
+		l, err := agent.Plan(*c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*c = l.Config
+	}
+	d := agent.Defaults()
+	if zero.Grace != d.Grace || zero.JoinTimeout != d.JoinTimeout || zero.LastCall != d.LastCall ||
+		zero.HeadStart != d.HeadStart || zero.PeerTimeout != d.PeerTimeout || zero.PortLow != d.PortLow ||
+		zero.Device != d.Device || zero.Bind != d.Bind || d.Grace == 0 || d.JoinTimeout == 0 {
+		t.Errorf("the zero Config is %+v, want %+v", zero, d)
+	}
+	if none.Grace != 0 || none.JoinTimeout != 0 || none.LastCall != 0 || none.HeadStart != 0 {
+		t.Errorf("None is %v, %v, %v, %v, want 0", none.Grace, none.JoinTimeout, none.LastCall,
+			none.HeadStart)
 	}
 }
 

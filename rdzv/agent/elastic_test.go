@@ -35,7 +35,7 @@ func TestNodeRangeOfLaunchers(t *testing.T) {
 		"srun, another number": {slurm("1(x3)"), 2, 4, "", "--nodes 2:4: srun has started 3 tasks"},
 		"mpirun":               {mpirun, 2, 3, "", "openmpi4 ends the job when it loses a node"},
 		"Indexed Job":          {[]string{"JOB_COMPLETION_INDEX=0"}, 2, 3, "", "gives each node its rank"},
-		"more than MAX":        {nil, 4, 3, "", "4 to 3 nodes: the first must be 1 to the second"},
+		"more than MAX":        {nil, 4, 3, "", "MinNodes 4: must be 1 to 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Plan(Config{

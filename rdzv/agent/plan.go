@@ -57,16 +57,16 @@ type Local struct {
 // of all nodes are reported together. Without a program, Plan is limited to the placement. If files
 // do not respond within 1 s, what depends on them becomes known while the agent runs.
 func Plan(c Config) (*Local, error) {
-	c.fill()
-	if err := c.check(); err != nil {
-		return nil, err
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot run an agent: %w", err)
 	}
+	c.fill()
 	l := &Local{Config: c, env: envmap.ParseEnv(c.Environ)}
 	inside := l.env["RDZV_RUN_ID"] != "" && l.env["RANK"] != ""
 	if inside && c.Launcher == "" { // naming a launcher starts another job in a worker
 		return nil, &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
 	}
-	l.shown, _ = output.ParseRanks(c.Show) // check has done it before
+	l.shown, _ = output.ParseRanks(c.Show) // Validate has done it before
 	var err error
 	given := envmap.Given{Launcher: c.Launcher, Nodes: c.Nodes, Host: host.Name(), Root: c.Root}
 	if l.Placement, err = envmap.DetectGiven(l.env, given); err != nil {

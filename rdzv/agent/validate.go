@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/presence"
+)
+
+// A SettingError says that no agent could use the value of a field of Config.
+type SettingError struct {
+	Field  string // "Grace", or "Restarts.Max"
+	Value  string // as Go writes it; "" if it is of no interest
+	Reason string // what it must be
+}
+
+func (e *SettingError) Error() string {
+	if e.Value == "" {
+		return e.Field + ": " + e.Reason
+	}
+	return e.Field + " " + e.Value + ": " + e.Reason
+}
+
+// An ExclusiveError says that two fields of Config exclude each other, and both are set.
+type ExclusiveError struct{ A, B string }
+
+func (e *ExclusiveError) Error() string { return e.A + " and " + e.B + " exclude each other" }
+
+// Validate returns everything in c that no agent could use, each a [SettingError], an
+// [ExclusiveError] or an error of the package that reads the value; nil if there is nothing. [Plan]
+// and [Run] do the same. What depends on this node, such as a program that is missing, is a
+// [rdzv.Problem].
+func (c Config) Validate() error {
+	c.fill()
+	return errors.Join(c.validateNodes(), c.validateStore(), c.validateTimes(), c.validateRestarts(),
+		c.validateOutput(), c.validateWorkers())
+}
+
+// setting is the error of one field, nil unless its value is bad.
+func setting(bad bool, field string, value any, reason string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	text := fmt.Sprint(value)
+	if s, is := value.(string); is && s != "" {
+		text = strconv.Quote(s)
+	}
+	return &SettingError{field, text, fmt.Sprintf(reason, args...)}
+}
+
+// exclusive is the error of two fields, nil unless both are set.
+func exclusive(both bool, a, b string) error {
+	if !both {
+		return nil
+	}
+	return &ExclusiveError{a, b}
+}
+
+const negative = "must not be negative"
+
+func (c *Config) validateNodes() error {
+	rank := 0
+	if c.NodeRank != nil {
+		rank = *c.NodeRank
+	}
+	beginning := c.Job[:min(16, len(c.Job))] + "..."
+	badName := ""
+	if err := rdzv.CheckName(c.Job); err != nil {
+		badName = err.Error()
+	}
+	return errors.Join(
+		setting(c.Nodes < 0 || c.Nodes > envmap.MaxTasks, "Nodes", c.Nodes, "must be 1 to %d",
+			envmap.MaxTasks),
+		setting(c.MinNodes < 0 || c.MinNodes > c.Nodes, "MinNodes", c.MinNodes, "must be 1 to %d",
+			c.Nodes),
+		setting(rank < 0 || rank >= envmap.MaxTasks, "NodeRank", rank, "must be 0 to %d",
+			envmap.MaxTasks-1),
+		setting(len(c.Job) > MaxJob, "Job", beginning, "must not be longer than %d bytes", MaxJob),
+		setting(strings.ContainsFunc(c.Job, unicode.IsControl), "Job", c.Job,
+			"must not contain control characters"),
+		setting(badName != "", "Job", c.Job, "%s", badName),
+	)
+}
+
+func (c *Config) validateStore() (err error) {
+	lo, hi, external := c.PortLow, c.PortHigh, c.Etcd.Given()
+	if c.Store != "" {
+		_, _, err = meet.ParseStore(c.Store)
+	}
+	return errors.Join(err,
+		setting(lo < 1 || hi > maxPort || lo > hi, "PortLow", lo,
+			"must begin a range within 1 to %d, which PortHigh, %d, ends", maxPort, hi),
+		exclusive(external && c.Store != "", "Etcd", "Store"),
+		exclusive(external && c.Insecure, "Etcd", "Insecure"),
+		setting(external && c.Join != "", "Etcd", c.Etcd.String(), "Join names another store"),
+		setting(external && !c.Etcd.Protected() && c.exports(), "Etcd", c.Etcd.String(),
+			"variables are exported through https:// only"),
+		exclusive(c.Insecure && c.TokenFile != "", "Insecure", "TokenFile"),
+		exclusive(c.Insecure && c.exports(), "Insecure", "Export"),
+		c.Etcd.Check(), meet.CheckNet(c.Networks))
+}
+
+func (c *Config) validateTimes() error {
+	shortest, why := presence.MinTimeout, ""
+	if c.Etcd.Given() && c.Restarts.Max > 0 {
+		shortest = MinPeerTimeoutInEtcd
+		why = " with restarts: electing a leader takes an etcd cluster up to 2s"
+	}
+	errs := []error{
+		setting(c.PeerTimeout < shortest, "PeerTimeout", c.PeerTimeout, "must be at least %v%s",
+			shortest, why),
+		setting(c.StoreTimeout < c.PeerTimeout, "StoreTimeout", c.StoreTimeout,
+			"must be at least PeerTimeout, %v", c.PeerTimeout),
+	}
+	for _, t := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"JoinTimeout", c.JoinTimeout}, {"LastCall", c.LastCall}, {"Grace", c.Grace},
+		{"ExitTimeout", c.ExitTimeout}, {"HeadStart", c.HeadStart}, {"ReportEvery", c.ReportEvery},
+	} {
+		errs = append(errs, setting(t.value < 0, t.field, t.value, negative))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateRestarts() error {
+	return errors.Join(
+		setting(c.Restarts.Max < 0, "Restarts.Max", c.Restarts.Max, negative),
+		setting(c.Spares < 0, "Spares", c.Spares, negative),
+		setting(c.Spares > 0 && c.Restarts.Max == 0, "Spares", c.Spares,
+			"Restarts.Max 0 lets none take over ranks"),
+		exclusive(c.MinNodes > 0 && c.Spares > 0, "MinNodes", "Spares"),
+	)
+}
+
+// Shareable tells whether a signal can be in Config.ShareSignals: it has no meaning for an agent.
+func Shareable(s syscall.Signal) bool { return s == syscall.SIGUSR1 || s == syscall.SIGUSR2 }
+
+func (c *Config) validateOutput() error {
+	notShareable := func(s syscall.Signal) bool { return !Shareable(s) }
+	return errors.Join(
+		setting(slices.ContainsFunc(c.ShareSignals, notShareable), "ShareSignals", "",
+			"must be SIGUSR1 or SIGUSR2"),
+		exclusive(c.Capture && c.NoCapture, "Capture", "NoCapture"),
+		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), "NoCapture", "",
+			"Tag, LogDir and Show read the output"),
+		setting(CheckShow(c.Show) != nil, "Show", c.Show,
+			"must be ranks, such as 0 or 0,4-7, local:0, or none"),
+	)
+}
+
+// validateWorkers tries the workers' environment on a world of one: what fails here would fail on
+// every node after the agents have met.
+func (c *Config) validateWorkers() error {
+	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1}
+	_, badExport := envmap.ParseExports(c.Export)
+	_, badProcs := envmap.ProcsPerNode(c.ProcsPerNode, 1, 1, rdzv.MaxSlots)
+	_, badTorch := envmap.TorchChanges(nil, alone, envmap.TorchOptions{Device: c.Device, Set: c.Set})
+	return errors.Join(
+		setting(c.MasterPort < 0 || c.MasterPort > maxPort, "MasterPort", c.MasterPort,
+			"must be 1 to %d, or 0 for a free port", maxPort),
+		badExport, badProcs, c.Bind.Check(), badTorch)
+}
