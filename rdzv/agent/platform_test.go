@@ -49,7 +49,7 @@ func TestTokenOfPlatforms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		_, err = l.loadToken(l.tokenSource())
+		_, err = l.loadToken(l.tokenSource(&reporter{events: func(Event) {}}))
 		if advice := tokenAdvice()[l.platform()]; advice == "" || Hint(err) != advice {
 			t.Errorf("%s: %s: error %v, hint %q, want %q", name, l.platform(), err, Hint(err), advice)
 		}
@@ -58,14 +58,14 @@ func TestTokenOfPlatforms(t *testing.T) {
 			t.Errorf("%s: files were created: %v", name, left)
 		}
 		l.Config.Token = secret.NewToken()
-		if _, err := l.loadToken(l.tokenSource()); err != nil {
+		if _, err := l.loadToken(l.tokenSource(&reporter{events: func(Event) {}})); err != nil {
 			t.Errorf("%s: with RDZV_TOKEN: %v", name, err)
 		}
 		l.Config.Token = ""
 		if _, err := secret.LoadToken(secret.TokenSource{Home: home, UID: os.Geteuid()}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.loadToken(l.tokenSource()); err != nil {
+		if _, err := l.loadToken(l.tokenSource(&reporter{events: func(Event) {}})); err != nil {
 			t.Errorf("%s: with a token file: %v", name, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestTokenIsCreatedElsewhere(t *testing.T) {
 		"no platform": {Placement: envmap.Placement{Launcher: envmap.None, Nodes: -1, Size: -1}},
 	} {
 		l.env = envmap.Env{"HOME": t.TempDir()}
-		if _, err := l.loadToken(l.tokenSource()); err != nil {
+		if _, err := l.loadToken(l.tokenSource(&reporter{events: func(Event) {}})); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
