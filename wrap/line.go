@@ -18,8 +18,8 @@ type Line struct {
 	copied tail       // by this process, and what Wrote was told
 }
 
-// End reports whether it ends within a line, and takes the line for ended: the caller is about to do
-// that.
+// End reports whether it ends within a line, and takes the line for ended: the caller is about
+// to do that.
 func (l *Line) End() (within bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,9 +33,10 @@ func (l *Line) End() (within bool) {
 // Wrote records lines that the caller has written to the same file.
 func (l *Line) Wrote(text string) { l.copied.write([]byte(text)) }
 
-// Shows reports whether the file ends with these lines and at most so many others after them, as far
-// as this process has written it: not what the watchdog copies, for Worker.Output. Empty lines do
-// not count, and a line may have more at its beginning, such as a former state of a progress bar.
+// Shows reports whether the file ends with these lines and at most so many others after them, as
+// far as this process has written it: not what the watchdog copies, for Worker.Output. Empty
+// lines do not count, and a line may have more at its beginning, such as a former state of a
+// progress bar.
 func (l *Line) Shows(lines []string, others int) bool {
 	wanted := filled(lines)
 	got := filled(strings.Split(string(l.copied.bytes()), "\n"))

@@ -209,8 +209,9 @@ const MinPeerTimeoutInEtcd = 5 * time.Second
 
 const maxPort = 65535
 
-// None is the value of Config.Grace, JoinTimeout, LastCall and HeadStart for no time at all, because
-// 0 is their default: workers are killed at once, there is no limit, no last call, no head start.
+// None is the value of Config.Grace, JoinTimeout, LastCall and HeadStart for no time at all,
+// because 0 is their default: workers are killed at once, there is no limit, no last call, no
+// head start.
 const None time.Duration = math.MinInt64
 
 // Defaults has the values of the fields whose zero value stands for another one, except for

@@ -48,8 +48,8 @@ type FlagIgnored struct {
 // store can take part. The same agents as for [FlagIgnored] report it.
 type Unprotected struct{}
 
-// TokenCreated says that there was no token yet, and that this agent has created one. Nodes on which
-// File is not the same file need a copy of it.
+// TokenCreated says that there was no token yet, and that this agent has created one. Nodes on
+// which File is not the same file need a copy of it.
 type TokenCreated struct {
 	File string `json:"file"`
 }
@@ -95,9 +95,9 @@ type DifferentCommand struct {
 	meet.DifferentCommand
 }
 
-// DifferentNodes says that another agent of this user on this host runs the same command and waits
-// for another number of nodes, so that the two do not meet. Only an agent without a launcher reports
-// it, once for each such agent.
+// DifferentNodes says that another agent of this user on this host runs the same command and
+// waits for another number of nodes, so that the two do not meet. Only an agent without a
+// launcher reports it, once for each such agent.
 type DifferentNodes struct {
 	meet.DifferentNodes
 }

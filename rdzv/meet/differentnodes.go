@@ -2,8 +2,9 @@ package meet
 
 import "fmt"
 
-// DifferentNodes reports an agent of this user on this host that runs the same command and waits for
-// another number of nodes: the two were probably meant to be one job. It comes from Config.Others.
+// DifferentNodes reports an agent of this user on this host that runs the same command and waits
+// for another number of nodes: the two were probably meant to be one job. It comes from
+// Config.Others.
 type DifferentNodes struct {
 	PID   int    `json:"pid"`
 	Nodes string `json:"nodes"`     // for which that agent waits: "3", or "2:4" from 2 to 4
@@ -12,8 +13,9 @@ type DifferentNodes struct {
 
 // String names the agent and what the user can do.
 func (n DifferentNodes) String() string {
-	return fmt.Sprintf("%s runs the same command and waits for %s nodes, this one for %s; for one job "+
-		"give both the same --nodes, and agents on one host a --node-rank each", n.Agent(), n.Nodes, n.Own)
+	return fmt.Sprintf("%s runs the same command and waits for %s nodes, this one for %s; "+
+		"for one job give both the same --nodes, and agents on one host a --node-rank each",
+		n.Agent(), n.Nodes, n.Own)
 }
 
 // Agent names the agent.

@@ -238,8 +238,8 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	return inUse
 }
 
-// A PortInUseError means that the port in --store, or every port of the range, is in use on the host
-// that is to host the store.
+// A PortInUseError means that the port in --store, or every port of the range, is in use on the
+// host that is to host the store.
 type PortInUseError struct {
 	Err    error  // of the system
 	User   string // who uses it; "" if that is not known

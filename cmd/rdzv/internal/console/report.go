@@ -52,8 +52,8 @@ func (c *Console) writeHeld() {
 	c.held, c.unsure = "", ""
 }
 
-// maxBetween is how many lines there may be between what a worker has printed and the report, so that
-// the report does not repeat it.
+// maxBetween is how many lines there may be between what a worker has printed and the report, so
+// that the report does not repeat it.
 const maxBetween = 5
 
 // shows tells whether these lines are the last ones on stderr, except for a few.
