@@ -18,6 +18,7 @@
 # make test-release  make release twice, then installs and uses what it has made
 # make gpu        on a machine with GPUs: the devices of workers, checks, an all_reduce with NCCL
 # make figures    puts the tables of the last three into docs/
+# make recording  docs/pictures/terminal.svg: a terminal, recorded from jobs that fail and hang
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
 
@@ -34,7 +35,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures chaos faults kubernetes kill-matrix \
+	attack bench scale soak figures recording chaos faults kubernetes kill-matrix \
 	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -168,6 +169,10 @@ soak: bin/rdzv
 # Puts the tables of the last bench, soak and scale into the pages that contain them.
 figures:
 	scripts/figures docs/performance.md docs/scale.md
+
+recording: bin/rdzv
+	@scripts/install-missing recording
+	$(SUDO) bench/terminal.py docs/pictures/terminal.svg
 
 # CHAOS="-n 50 -seed 7": 50 other faults. CHAOS="-seed 7 -run Chaos$$/^12_": only number 12 of them;
 # with -run Restarts/^12_ only job 12 of those that restart.
