@@ -17,13 +17,14 @@ func foreignFlags() map[string]string {
 		export  = "use --export NAME or --export NAME=VALUE"
 		master  = "use --store HOST, if the nodes do not find each other"
 		none    = "omit it"
+		visible = "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu"
 	)
 	return map[string]string{
 		// mpirun and mpiexec.hydra
 		"n": workers, "np": workers, "c": workers, "ppn": workers, "npernode": workers, "N": nodes,
 		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
 		"hostfile": hosts, "machinefile": hosts,
-		"tag-output": "use --tag", "bind-to": "use --bind numa", "oversubscribe": none,
+		"tag-output": "use --tag", "output-filename": "use --log-dir DIR", "bind-to": "use --bind numa", "oversubscribe": none,
 		"map-by": "give it to mpirun, before rdzv",
 		// srun
 		"ntasks": workers, "ntasks-per-node": workers, "nodelist": hosts, "w": hosts,
@@ -38,11 +39,21 @@ func foreignFlags() map[string]string {
 		"config-file":   "use flags: rdzv has no configuration file",
 		"mixed-precision": "give it to the program: " +
 			"ACCELERATE_MIXED_PRECISION, with --export NAME=VALUE",
+		"gpu-ids": visible, "same-network": none,
+		"num-cpu-threads-per-process": "set OMP_NUM_THREADS, with --export NAME=VALUE, if at all",
+		"use-deepspeed": "give it to the program: " +
+			"ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
+		"deepspeed-config-file": "give it to the program: " +
+			"ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
+		"use-fsdp": "give FullyShardedDataParallelPlugin to Accelerator, in the program",
 		// DeepSpeed
 		"num-gpus": "use --nproc-per-node N, or --nproc-per-node gpu", "num-nodes": nodes,
-		"include": "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu",
-		"exclude": "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu",
-		"no-ssh":  none,
+		"num-accelerators": "use --nproc-per-node N, or --nproc-per-node gpu",
+		"include":          visible, "exclude": visible, "no-ssh": none,
+		"no-local-rank": "omit it: programs read LOCAL_RANK",
+		// Lightning
+		"devices":      "use --nproc-per-node N, and give devices=N to Trainer or Fabric",
+		"main-address": master, "main-port": "use --master-port PORT, if at all",
 		// docker
 		"env": export, "e": export, "gpus": "use --nproc-per-node gpu",
 		// torchrun

@@ -14,12 +14,12 @@ var (
 	torchrunFlag = regexp.MustCompile("`--?([a-z-]+)")
 )
 
-// The table in docs/usage.md has each flag of torchrun that exec accepts. A flag in its first column
+// The table in docs/coming-from/torchrun.md has each flag of torchrun that exec accepts. A flag in its first column
 // is one of exec.
 func TestTorchrunTable(t *testing.T) {
-	usage, err := os.ReadFile("../../docs/usage.md")
+	page, err := os.ReadFile("../../docs/coming-from/torchrun.md")
 	fatalIf(t, err)
-	_, section, _ := strings.Cut(string(usage), "\n## From torchrun\n")
+	_, section, _ := strings.Cut(string(page), "\n## Flags\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	flags := newOptions().execFlags()
 	rows := map[string]bool{}
