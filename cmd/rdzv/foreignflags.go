@@ -24,7 +24,8 @@ func foreignFlags() map[string]string {
 		"n": workers, "np": workers, "c": workers, "ppn": workers, "npernode": workers, "N": nodes,
 		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
 		"hostfile": hosts, "machinefile": hosts,
-		"tag-output": "use --tag", "output-filename": "use --log-dir DIR", "bind-to": "use --bind numa", "oversubscribe": none,
+		"tag-output": "use --tag", "output-filename": "use --log-dir DIR",
+		"bind-to": "use --bind numa", "oversubscribe": none,
 		"map-by": "give it to mpirun, before rdzv",
 		// srun
 		"ntasks": workers, "ntasks-per-node": workers, "nodelist": hosts, "w": hosts,
