@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,7 +123,9 @@ func TestStoppedBetweenAttempts(t *testing.T) {
 			agents := j.agents()
 			agent := agents[len(agents)-1]
 			if launcher == "direct" {
-				agent = agents[0]
+				agent = agents[slices.IndexFunc(agents, func(pid int) bool {
+					return parentOf(pid) == j.commands[0].cmd.Process.Pid // on node1
+				})]
 			}
 			if err := syscall.Kill(agent, syscall.SIGTERM); err != nil {
 				t.Fatal(err)
