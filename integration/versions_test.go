@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// otherVersion builds an rdzv whose protocol has another version.
+// otherVersion builds a program whose protocol has another version.
 func otherVersion(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rdzv")
