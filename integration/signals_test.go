@@ -32,7 +32,7 @@ const (
 
 // Each worker receives a signal once. After one that asks it to end, it exits with 0, as after a
 // checkpoint. The job was stopped nevertheless, and its code is that of the signal that ended it,
-// except under mpirun if mpirun received the signal.
+// except under mpirun if mpirun received the signal. (See checkEnd for mpiexec.hydra.)
 var signalCases = []signalCase{
 	{"direct", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
 	{"direct", "agent", usr2, "SIGUSR2 SIGTERM", "SIGTERM", 143},
@@ -130,16 +130,17 @@ func TestSharedSignals(t *testing.T) {
 		scenarios = append(scenarios, scenario{s.launcher + "/" + s.target, func(t *testing.T) {
 			j := c.runningJob(t, s.launcher, 2, []string{"--share-signals", "USR1,USR2"},
 				worker("signals", jobDir))
-			s.signal = usr1
-			s.send(j)
-			j.waitForSignals("SIGUSR1")
-			if s.signal = usr2; s.launcher == "hydra" {
-				s.target = "agent"
+			first, second := s, s
+			first.signal, second.signal = usr1, usr2
+			if s.launcher == "hydra" {
+				second.target = "agent"
 			}
-			s.send(j)
+			first.send(j)
+			j.waitForSignals("SIGUSR1")
+			second.send(j)
 			j.waitForSignals("SIGUSR1 SIGUSR2")
 			j.signal(j.agentOf(0), syscall.SIGTERM)
-			j.checkCommands(128 + int(term))
+			s.checkEnd(j, 128+int(term))
 			for _, worker := range j.workers {
 				worker.checkSignals(t, j.records(), "SIGUSR1 SIGUSR2 SIGTERM")
 			}
@@ -173,11 +174,24 @@ func (c *cluster) runSignalCase(t *testing.T, s signalCase, hosts int) {
 		j.waitForFirst(s)
 		j.signal(j.agentOf(0), syscall.SIGTERM)
 	}
-	j.checkCommands(s.code)
+	s.checkEnd(j, s.code)
 	for rank, worker := range j.workers {
 		worker.checkSignals(t, j.records(), s.expected(rank))
 	}
 	j.removeLeftovers()
+}
+
+// checkEnd checks the code of the launcher, or that of the agents if the launcher is an
+// mpiexec.hydra that has forwarded a signal. It then returns 0 if its proxies see the output of
+// all agents end before they see the agents' own ends (MPICH 4.0.2, pmip.c, forced_cleanup; 1 of
+// 10 runs of plain python3).
+func (s signalCase) checkEnd(j *job, code int) {
+	j.t.Helper()
+	if s.launcher == "hydra" && s.target == "launcher" {
+		j.checkAgentCodes(code)
+		return
+	}
+	j.checkCommands(code)
 }
 
 // expected is what a rank receives.
