@@ -87,8 +87,8 @@ func TestEveryAgentExitsWithTheCode(t *testing.T) {
 	}
 }
 
-// SIGTERM, or Ctrl-C in a terminal, to the command that the user has started ends everything. After
-// Ctrl-C, mpiexec.hydra 4.0 itself may return 0, also without rdzv: it did in 8 of 60 runs of a
+// SIGTERM, or Ctrl-C in a terminal, to the command that the user has started ends everything.
+// mpiexec.hydra 4.0 may return 0 then, also without rdzv (see checkEnd): it did in 8 of 60 runs of a
 // program that exits with 130 at SIGINT.
 func TestStoppedAtTheLauncher(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestStoppedAtTheLauncher(t *testing.T) {
 				job := p.start(l.command(p, 4, nil, worker("wait", dir))...)
 				records(t, dir, 4)
 				stop(l, job)
-				if code := job.code(); code == 0 && (name != "CtrlC" || l.name != "hydra") {
+				if code := job.code(); code == 0 && l.name != "hydra" {
 					t.Error("the launcher ended with exit code 0, want a failure")
 				}
 				if l.kills || l.name == "openmpi" && openMPI5 { // Open MPI 5 does after 0.25 s
