@@ -10,8 +10,8 @@ import (
 )
 
 // Check returns why nothing could be appended to the file at path, or, if it may be replaced, why
-// it could not be replaced either; nil if it is likely that it can. It creates and opens nothing:
-// other agents may use the same file, and a FIFO may get its reader later.
+// it could not be replaced either; nil if it is likely that it can. It neither creates nor opens
+// that file: other agents may use it, and a FIFO may get its reader later.
 func Check(path string, replace bool) error {
 	target, err := follow(path)
 	if err != nil {
@@ -36,9 +36,14 @@ func Check(path string, replace bool) error {
 	return err
 }
 
-// checkDirectory checks whether a file can be created in the directory of path.
+// checkDirectory creates a file in the directory of path and removes it: /proc and a user's quota
+// refuse a file where access(2) says that it could be created.
 func checkDirectory(path string) error {
-	return access(directory(path)+".", unix.W_OK|unix.X_OK)
+	f, err := os.CreateTemp(directory(path)+".", ".rdzv-")
+	if err != nil {
+		return Cause(err)
+	}
+	return Cause(errors.Join(f.Close(), os.Remove(f.Name())))
 }
 
 func access(path string, mode uint32) error {
