@@ -14,12 +14,13 @@ var rules = []struct {
 	{
 		packages: "./envmap/...",
 		forbidden: map[string]string{
-			"os":       "the environment is an argument, so that tests have a table of launchers",
-			"net/...":  "addresses are arguments: envmap is pure",
-			"time":     "clocks are arguments: envmap is pure",
-			"rdzv/...": "envmap translates environments and does not depend on jobs or processes",
+			"os":            "the environment is an argument, so that tests have a table of launchers",
+			"net/...":       "addresses are arguments: envmap is pure",
+			"time":          "clocks are arguments: envmap is pure",
+			"rdzv/rdzv/...": "envmap translates environments and does not depend on jobs",
+			"rdzv/wrap/...": "envmap translates environments and does not depend on processes",
 		},
-		allowed: []string{},
+		allowed: []string{"rdzv/internal/cgroup"},
 	},
 	{
 		packages: "./rdzv",
@@ -123,7 +124,9 @@ var rules = []struct {
 			"rdzv/envmap/...": "facts about a host or a worker do not depend on the launcher",
 			"rdzv/wrap/...":   "facts about a host or a worker do not depend on how it runs",
 		},
-		allowed: []string{"golang.org/x/sys/unix", "rdzv/internal/procfs"},
+		allowed: []string{
+			"golang.org/x/sys/unix", "rdzv/internal/cgroup", "rdzv/internal/procfs",
+		},
 	},
 	{
 		packages: "./rdzv/agent/internal/program",

@@ -2,10 +2,10 @@ package envmap
 
 import (
 	"io/fs"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
+
+	"rdzv/internal/cgroup"
 )
 
 // CPUs are the processors that this process may use. Each number is at least 1.
@@ -97,7 +97,7 @@ func readSet(root fs.FS, name string) []int { return cpuList(readText(root, name
 // cpusetOf reads the CPUs of this process's cgroup, version 2 or 1. cgroups is the content of
 // /proc/self/cgroup. It returns nil if there is no cpuset.
 func cpusetOf(root fs.FS, cgroups string) []int {
-	for _, dir := range cgroupDirs(cgroups, "cpuset") {
+	for _, dir := range cgroup.Dirs(cgroups, "cpuset") {
 		for _, name := range []string{"cpus.effective", "effective_cpus", "cpus"} {
 			if set := readSet(root, dir+"/cpuset."+name); len(set) > 0 {
 				return set
@@ -112,7 +112,7 @@ func cpusetOf(root fs.FS, cgroups string) []int {
 // version 1 give a time and a period in microseconds.
 func quotaOf(root fs.FS, cgroups string) int {
 	quota := 0
-	for _, dir := range cgroupDirs(cgroups, "cpu") {
+	for _, dir := range cgroup.Dirs(cgroups, "cpu") {
 		limit, period, version2 := strings.Cut(readText(root, dir+"/cpu.max"), " ")
 		if !version2 {
 			limit = readText(root, dir+"/cpu.cfs_quota_us")
@@ -128,30 +128,4 @@ func quotaOf(root fs.FS, cgroups string) int {
 		}
 	}
 	return quota
-}
-
-// cgroupDirs returns the directories of this process's cgroup for a controller: its own, then its
-// ancestors. cgroups has lines such as "0::/user.slice" (version 2) and "5:cpu,cpuacct:/job"
-// (version 1). In a container the path may be the host's; then only the topmost directory exists.
-func cgroupDirs(cgroups, controller string) (dirs []string) {
-	top, own := "", ""
-	for line := range strings.Lines(cgroups) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		switch {
-		case len(fields) < 3:
-		case slices.Contains(strings.Split(fields[1], ","), controller):
-			top, own = "sys/fs/cgroup/"+controller, fields[2]
-		case fields[0] == "0" && own == "":
-			top, own = "sys/fs/cgroup", fields[2]
-		}
-	}
-	if own == "" {
-		return nil
-	}
-	for dir := path.Clean("/" + own); ; dir = path.Dir(dir) {
-		dirs = append(dirs, path.Join(top, dir))
-		if dir == "/" {
-			return dirs
-		}
-	}
 }

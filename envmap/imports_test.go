@@ -9,7 +9,9 @@ import (
 
 // direct are the packages that envmap may import. None performs I/O or has an expensive
 // initialisation.
-var direct = []string{"errors", "io/fs", "maps", "path", "slices", "strconv", "strings"}
+var direct = []string{
+	"errors", "io/fs", "maps", "path", "slices", "strconv", "strings", "rdzv/internal/cgroup",
+}
 
 // forbidden packages must not be imported indirectly either.
 var forbidden = map[string]string{

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
+
+	"rdzv/internal/cgroup"
 )
 
 // memory is the node's memory, or the smallest limit of this process's cgroups.
@@ -15,34 +17,13 @@ func (f Files) memory() Fact {
 		return Fact{}
 	}
 	size, value := kilobytes<<10, bytesText(kilobytes<<10)
-	for _, file := range f.memoryLimits() {
-		if limit, err := strconv.ParseUint(f.text(file), 10, 64); err == nil && limit < size {
+	for _, dir := range cgroup.Dirs(f.text("proc/self/cgroup"), "memory") {
+		text := cmp.Or(f.text(dir+"/memory.max"), f.text(dir+"/memory.limit_in_bytes")) // version 2, 1
+		if limit, err := strconv.ParseUint(text, 10, 64); err == nil && limit < size {
 			size, value = limit, bytesText(limit)+" (cgroup limit)"
 		}
 	}
 	return Fact{Name: "memory", Value: value}
-}
-
-// memoryLimits are the files with the limits of this process's cgroup and of those above it.
-func (f Files) memoryLimits() (files []string) {
-	for line := range strings.Lines(f.text("proc/self/cgroup")) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		top, file := "sys/fs/cgroup", "memory.max"
-		switch {
-		case len(fields) == 3 && fields[0] == "0":
-		case len(fields) == 3 && fields[1] == "memory":
-			top, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		default:
-			continue
-		}
-		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
-			files = append(files, path.Join(top, dir, file))
-			if dir == "/" {
-				break
-			}
-		}
-	}
-	return files
 }
 
 // enoughShared is how much of /dev/shm should be free.

@@ -2,9 +2,10 @@ package postmortem
 
 import (
 	"io/fs"
-	"path"
 	"strconv"
 	"strings"
+
+	"rdzv/internal/cgroup"
 )
 
 // OOMKills is how many processes the kernel's out-of-memory killer has killed in this process's
@@ -17,21 +18,13 @@ func OOMKills(root fs.FS) int {
 	if err != nil {
 		return -1
 	}
-	for line := range strings.Lines(string(list)) {
-		_, entry, _ := strings.Cut(strings.TrimSpace(line), ":") // behind the hierarchy's number
-		controllers, dir, _ := strings.Cut(entry, ":")
-		var top, file string
-		switch controllers {
-		case "":
-			top, file = "sys/fs/cgroup", "memory.events"
-		case "memory":
-			top, file = "sys/fs/cgroup/memory", "memory.oom_control"
-		default:
-			continue
-		}
-		// In a container the cgroup may be mounted at the top while its path is that of the host.
-		for _, at := range []string{path.Join(top, dir), top} {
-			if n := field(root, path.Join(at, file), "oom_kill"); n >= 0 {
+	dirs := cgroup.Dirs(string(list), "memory")
+	if len(dirs) > 1 { // in a container the path may be the host's, and the cgroup is at the top
+		dirs = []string{dirs[0], dirs[len(dirs)-1]}
+	}
+	for _, dir := range dirs {
+		for _, file := range []string{"memory.events", "memory.oom_control"} { // version 2, 1
+			if n := field(root, dir+"/"+file, "oom_kill"); n >= 0 {
 				return n
 			}
 		}
