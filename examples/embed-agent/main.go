@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
 
@@ -42,6 +43,9 @@ func main() {
 	})
 	if err != nil { // this agent never joined a job; a failure of the job is no error
 		fmt.Fprintln(os.Stderr, "embed-agent:", err, agent.Hint(err))
+	}
+	if v := result.Verdict; v != nil && v.Kind != rdzv.Done { // the same on all agents
+		fmt.Fprintln(os.Stderr, "embed-agent:", v)
 	}
 	os.Exit(agent.ExitCode(result, err))
 }
