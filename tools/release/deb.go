@@ -31,8 +31,8 @@ func (g toolchain) writeDeb(r release, p program, dist string) error {
 	return err
 }
 
-// debFiles are the files below /usr, where manual pages are compressed and LICENSE is called
-// copyright (Debian Policy 12.1 and 12.5), and what dpkg needs to know.
+// debFiles are the files below /usr, where manual pages are compressed and copyright is in the place
+// of LICENSE (Debian Policy 12.1 and 12.5), and what dpkg needs to know.
 func debFiles(r release, p program) ([]file, error) {
 	files := below("usr", r.installed(p))
 	size := 0
@@ -47,6 +47,7 @@ func debFiles(r release, p program) ([]file, error) {
 			files[i].path, files[i].data = f.path+".gz", data
 		case "LICENSE":
 			files[i].path = filepath.Join(filepath.Dir(f.path), "copyright")
+			files[i].data = []byte(copyright)
 		}
 		size += len(files[i].data)
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(files[i].data), files[i].path)
@@ -67,11 +68,26 @@ Installed-Size: %d
 Section: science
 Priority: optional
 Description: %s
- Under mpirun, mpiexec and srun, or without a launcher, it sets RANK, WORLD_SIZE,
- LOCAL_RANK, MASTER_ADDR and MASTER_PORT for every process, and when one fails it
- stops all of them on all nodes and reports which one failed first, and why.
+ Under mpirun, mpiexec and srun, or without a launcher, it sets RANK,
+ WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT for every process, and
+ when one fails it stops all of them on all nodes and reports which one
+ failed first, and why.
 `, version, arch, (size+1023)/1024, summary)
 }
+
+// copyright is machine-readable: debian.org/doc/packaging-manuals/copyright-format/1.0.
+const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: rdzv
+
+Files: *
+Copyright: The rdzv authors
+License: Apache-2.0
+Comment: The program contains modules of other authors. Their licences are in
+ THIRD_PARTY_LICENSES, in this directory.
+
+License: Apache-2.0
+ The text of this licence is in /usr/share/common-licenses/Apache-2.0.
+`
 
 const summary = "run a PyTorch program as one distributed job under any launcher"
 
