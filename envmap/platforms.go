@@ -26,14 +26,18 @@ type platform struct {
 // those of an Indexed Job, which therefore come last; Volcano's plugin pytorch comes with its
 // plugin svc. All is documented, none measured. The source is beside each row.
 var platforms = []platform{
+	// kubeflow/training-operator: pkg/controller.v1/pytorch/envvar.go. It sets torchrun's variables
+	// beside RANK, WORLD_SIZE and MASTER_ADDR, which is localhost in rank 0's pod.
+	{launcher: Kubeflow, name: "PyTorchJob", only: petIsPyTorchJob,
+		index: []string{"PET_NODE_RANK"}, count: "PET_NNODES", ranged: true,
+		master: []string{"PET_MASTER_ADDR", "MASTER_ADDR"}, workers: "PET_NPROC_PER_NODE"},
 	// kubeflow/trainer 8c0f5059: pkg/runtime/framework/plugins/torch/torch.go, pkg/constants. The
-	// workers are a number or auto. PyTorchJob sets the same variables beside its own, MASTER_ADDR
-	// among them (kubeflow/training-operator: pkg/controller.v1/pytorch/envvar.go).
+	// workers are a number or auto.
 	{launcher: Kubeflow, name: "Kubeflow TrainJob", index: []string{"PET_NODE_RANK"},
 		count: "PET_NNODES", ranged: true, master: []string{"PET_MASTER_ADDR", "MASTER_ADDR"},
 		workers: "PET_NPROC_PER_NODE"},
-	// PyTorchJob: as above. Rank 0's pod has MASTER_ADDR=localhost. Volcano's plugin pytorch sets
-	// the same: volcano-sh/volcano ed72c7c8, job/plugins/distributed-framework/pytorch/pytorch.go.
+	// A PyTorchJob before torchrun's variables. Volcano's plugin pytorch sets the same:
+	// volcano-sh/volcano ed72c7c8, job/plugins/distributed-framework/pytorch/pytorch.go.
 	{launcher: Kubeflow, name: "PyTorchJob", only: rankIsPod, index: []string{"RANK"},
 		count: "WORLD_SIZE", master: []string{"MASTER_ADDR"}},
 	// kubernetes-sigs/lws 060ab4da: pkg/utils/pod/pod_utils.go, AddLWSVariables. The index is new
@@ -49,16 +53,16 @@ var platforms = []platform{
 		find: findVolcanoTask},
 	// skypilot-org/skypilot: docs/source/running-jobs/environment-variables.rst, sky/backends/
 	// task_codegen.py. On Slurm the task is also a task of a step (sky/skylet/executor/slurm.py).
-	{launcher: SkyPilot, name: "SkyPilot", index: []string{"SKYPILOT_NODE_RANK"},
+	{launcher: SkyPilot, name: "SkyPilot task", index: []string{"SKYPILOT_NODE_RANK"},
 		count: "SKYPILOT_NUM_NODES", master: []string{"SKYPILOT_NODE_IPS"},
 		workers: "SKYPILOT_NUM_GPUS_PER_NODE"},
 	// dstackai/dstack 511c318c: runner/internal/runner/executor/executor.go, execJob.
-	{launcher: Dstack, name: "dstack", index: []string{"DSTACK_NODE_RANK"},
+	{launcher: Dstack, name: "dstack task", index: []string{"DSTACK_NODE_RANK"},
 		count: "DSTACK_NODES_NUM", master: []string{"DSTACK_MASTER_NODE_IP"},
 		workers: "DSTACK_GPUS_PER_NODE"},
 	// allenai/beaker-gantry: gantry/commands/run.py (the leader is the first replica, and named
 	// with --leader-selection only), gantry/entrypoint.sh. The server's source is not public.
-	{launcher: Beaker, name: "Beaker", index: []string{"BEAKER_REPLICA_RANK"},
+	{launcher: Beaker, name: "Beaker task", index: []string{"BEAKER_REPLICA_RANK"},
 		count: "BEAKER_REPLICA_COUNT", master: []string{"BEAKER_LEADER_REPLICA_HOSTNAME"},
 		workers: "BEAKER_ASSIGNED_GPU_COUNT"},
 	// docs.runpod.io/instant-clusters/configuration. WORLD_SIZE counts GPUs, and there is no RANK.
@@ -115,9 +119,9 @@ func (pl platform) read(r *reader) {
 			"--nodes 1 makes this process a job of its own"
 	}
 	r.require("rank", pl.index...)
-	masters := r.env[r.env.first(pl.master...)]
-	if list := strings.FieldsFunc(masters, isListSeparator); len(list) > 0 {
-		r.p.Master = list[0]
+	name := r.env.first(pl.master...)
+	if list := strings.FieldsFunc(r.env[name], isListSeparator); len(list) > 0 {
+		r.setMaster(list[0], name)
 	}
 	if workers := r.env[pl.workers]; workers != "0" {
 		r.p.PerNode = workers
@@ -141,14 +145,14 @@ func (pl platform) readCount(r *reader) {
 	case n > 0:
 		r.p.set("size", n, "--nodes "+itoa(n))
 	default:
-		r.setUnknown("size", pl.name+" does not set it: give --nodes N")
+		r.setUnknown("size", "the "+pl.name+" does not set it: give --nodes N")
 		r.p.noCount = pl.noCount
 	}
 }
 
 // inferNode sets what follows from one process per node.
 func (pl platform) inferNode(p *Placement) {
-	why := "one process per node of " + pl.name
+	why := "one process per node of the " + pl.name
 	p.infer("local rank", 0, why)
 	p.infer("local size", 1, why)
 	p.infer("node rank", p.Rank, why)

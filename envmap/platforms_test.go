@@ -23,14 +23,14 @@ type platformCase struct {
 var platformCases = []platformCase{
 	{"trainjob", Kubeflow, "Kubeflow TrainJob", 3, "bert-node-0-0.bert", "auto", ""},
 	{"pytorchjob", Kubeflow, "PyTorchJob", 2, "bert-master-0", "", ""},
-	{"pytorchjobpet", Kubeflow, "Kubeflow TrainJob", 2, "bert-master-0", "4", ""},
+	{"pytorchjobpet", Kubeflow, "PyTorchJob", 2, "bert-master-0", "4", ""},
 	{"volcanopytorch", Kubeflow, "PyTorchJob", 2, "bert-master-0.bert", "", ""},
 	{"lws", LWS, "LeaderWorkerSet", 2, "vllm-0.vllm.default", "", ""},
 	{"volcano", Volcano, "Volcano job", 2, "bert-my-workers-0.bert", "", ""},
 	{"volcanofile", Volcano, "Volcano job", 2, "bert-worker-0.bert", "", "bert-worker"},
-	{"skypilot", SkyPilot, "SkyPilot", 2, "10.0.0.4", "8", ""},
-	{"dstack", Dstack, "dstack", 2, "10.0.0.4", "8", ""},
-	{"beaker", Beaker, "Beaker", 2, "node-101.example", "8", ""},
+	{"skypilot", SkyPilot, "SkyPilot task", 2, "10.0.0.4", "8", ""},
+	{"dstack", Dstack, "dstack task", 2, "10.0.0.4", "8", ""},
+	{"beaker", Beaker, "Beaker task", 2, "node-101.example", "8", ""},
 	{"runpod", RunPod, "RunPod cluster", 2, "10.65.0.2", "8", ""},
 	{"jobset", JobSet, "JobSet", 3, "bert-workers-0-0.bert", "", ""},
 	{"jobsetglobal", JobSet, "JobSet", 3, "bert-workers-0-0.bert", "", "bert-workers"},
@@ -59,8 +59,11 @@ func TestPlatforms(t *testing.T) {
 				if p.Platform != c.platform || p.PerNode != c.perNode {
 					t.Errorf("platform %q, %q workers per node", p.Platform, p.PerNode)
 				}
-				if rank > 0 && p.Master != c.master {
-					t.Errorf("rank 0's node is %q, want %q", p.Master, c.master)
+				explained := slices.ContainsFunc(p.Explain(), func(row Row) bool {
+					return row.What == "rank 0's node" && row.Value == p.Master && row.From != ""
+				})
+				if rank > 0 && p.Master != c.master || !explained {
+					t.Errorf("rank 0's node is %q, want %q: %v", p.Master, c.master, p.Explain())
 				}
 			}
 		})
@@ -238,6 +241,7 @@ func TestPlatformOf(t *testing.T) {
 	for env, want := range map[string]string{
 		"JOB_COMPLETION_INDEX=1":                                  "Indexed Job",
 		"JOB_COMPLETION_INDEX=1 PET_NODE_RANK=1 PET_NNODES=2":     "Kubeflow TrainJob",
+		"PET_NNODES=1:4 PET_RDZV_ENDPOINT=bert-worker-0:29400":    "PyTorchJob",
 		"LWS_WORKER_INDEX=1 OMPI_COMM_WORLD_RANK=0":               "LeaderWorkerSet",
 		"NODE_RANK=1 NUM_NODES=2 PATH=/bin SKYPILOT_NUM_NODES=1":  "",
 		"NODE_RANK=1 NUM_NODES=2 RUNPOD_POD_ID=x RUNPOD_DC_ID=EU": "RunPod cluster",

@@ -15,6 +15,10 @@ func rankIsPod(env Env) bool {
 		!env.has("TORCHELASTIC_RUN_ID") && !env.has("LOCAL_RANK")
 }
 
+// petIsPyTorchJob reports that torchrun's variables are those of a PyTorchJob: Trainer sets neither
+// RANK nor, as a PyTorchJob without a master does, PET_RDZV_ENDPOINT.
+func petIsPyTorchJob(env Env) bool { return rankIsPod(env) || env.has("PET_RDZV_ENDPOINT") }
+
 // onRunPod reports that a variable of RunPod is set: the others have names that anybody may use.
 func onRunPod(env Env) bool {
 	for name := range env {
@@ -113,13 +117,15 @@ func readFirstPod(r *reader, ends string) {
 	if full := fullName(r.given.Root, short); full != "" {
 		domain = full
 	}
-	r.p.Master = stem + strings.Replace(ends, "#", "0", 1)
-	if subdomain, _, _ := strings.Cut(domain, "."); subdomain != "" {
-		r.p.Master += "." + subdomain
-		if ofJobSet(short, subdomain) && r.p.Launcher == Kubernetes {
-			r.p.Platform = "JobSet"
-		}
+	master := stem + strings.Replace(ends, "#", "0", 1)
+	subdomain, _, _ := strings.Cut(domain, ".")
+	if subdomain != "" {
+		master += "." + subdomain
 	}
+	if ofJobSet(short, subdomain) && r.p.Launcher == Kubernetes {
+		r.p.Platform = "JobSet"
+	}
+	r.setMaster(master, "this pod is "+short)
 }
 
 // fullName returns the domain of a host according to /etc/hosts; "" if it has none.

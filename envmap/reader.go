@@ -87,6 +87,12 @@ func (r *reader) setJob(job, from string) {
 	}
 }
 
+// setMaster sets the name of rank 0's host.
+func (r *reader) setMaster(host, from string) {
+	r.p.Master = host
+	r.p.others = append(r.p.others, Row{What: "rank 0's node", Value: host, From: from})
+}
+
 // ignore explains why variables are ignored.
 func (r *reader) ignore(note string, names ...string) {
 	if shown := r.env.shown(names...); shown != "" {

@@ -42,11 +42,11 @@ var tokenAdvice = sync.OnceValue(func() map[string]string {
 		"PyTorchJob":        fromSecret,
 		"LeaderWorkerSet":   fromSecret,
 		"Volcano job":       fromSecret,
-		"SkyPilot": "in the task: secrets: {RDZV_TOKEN: null}\n" +
+		"SkyPilot task": "in the task: secrets: {RDZV_TOKEN: null}\n" +
 			"export RDZV_TOKEN=$(rdzv token); sky launch --secret RDZV_TOKEN ...",
-		"dstack": "dstack secret set rdzv_token $(rdzv token)\n" +
+		"dstack task": "dstack secret set rdzv_token $(rdzv token)\n" +
 			"in the configuration: env: [\"RDZV_TOKEN=${{ secrets.rdzv_token }}\"]",
-		"Beaker": "beaker secret write RDZV_TOKEN $(rdzv token)\n" +
+		"Beaker task": "beaker secret write RDZV_TOKEN $(rdzv token)\n" +
 			"in the specification: envVars: [{name: RDZV_TOKEN, secret: RDZV_TOKEN}]",
 		"RunPod cluster": "a secret rdzv_token with the output of rdzv token, and in the template the " +
 			"variable RDZV_TOKEN={{ RUNPOD_SECRET_rdzv_token }}",
