@@ -16,15 +16,16 @@ import (
 var policyRule = regexp.MustCompile(
 	`(?s)- action: (\w+)[^\n]*\n\s*(onPodConditions|onExitCodes): ([^\n]*)`)
 
-// The podFailurePolicy of docs/usage.md has the codes that this program means: a Job is not tried
-// again after those after which workers are not either, except that all agents may join the next
-// time; SIGTERM does not count. Kubernetes wants the values in order, and none twice.
+// The podFailurePolicy of docs/start/kubernetes.md, which is that of the example, has the codes that
+// this program means: a Job is not tried again after those after which workers are not either, except
+// that all agents may join the next time; SIGTERM does not count, and everything else does. Kubernetes
+// wants the values in order, and none twice.
 func TestPodFailurePolicy(t *testing.T) {
-	text, err := os.ReadFile("../../docs/usage.md")
+	text, err := os.ReadFile("../../docs/start/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, _ := strings.Cut(string(text), "  podFailurePolicy:\n")
+	_, block, _ := strings.Cut(string(text), "\npodFailurePolicy:\n")
 	block, _, _ = strings.Cut(block, "\n```")
 	final := slices.DeleteFunc(restart.NeverCodes(), func(code int) bool {
 		return code == agent.CodeIncomplete
@@ -36,6 +37,7 @@ func TestPodFailurePolicy(t *testing.T) {
 		{"Ignore", "onPodConditions", nil},
 		{"Ignore", "onExitCodes", []int{agent.CodeSignal + int(syscall.SIGTERM)}},
 		{"FailJob", "onExitCodes", final},
+		{"Count", "onExitCodes", []int{0}}, // all but 0
 	}
 	rules := policyRule.FindAllStringSubmatch(block, -1)
 	if len(rules) != len(want) {

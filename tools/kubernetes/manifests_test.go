@@ -77,6 +77,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"indexed-job.yaml", "subdomain: train", "subDomain: train", "unknown field"},
 		{"indexed-job.yaml", "completions: 2", "completions: two", "cannot unmarshal"},
 		{"jobset.yaml", "maxRestarts: 3", "maxRestart: 3", "unknown field"},
+		{"jobset.yaml", "action: FailJobSet", "action: FailJob", "action"},
 		{"jobset.yaml", `type: DisruptionTarget, status: "True"`, "type: DisruptionTarget",
 			"status in body is required"},
 		{"leaderworkerset.yaml", "RecreateGroupOnPodRestart", "Recreate", "restartPolicy"},

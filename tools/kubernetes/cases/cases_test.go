@@ -4,10 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
@@ -25,7 +27,8 @@ var cases = []struct {
 }{
 	{"two pods train with torch and gloo, and rdzv exec has no flag", trains},
 	{"rdzv check as an init container", checks},
-	{"rdzv check finds a problem, so that the program does not start", checkFails},
+	{"rdzv check finds a problem, which counts", checkFails("problem", "FailedIndexes", false)},
+	{"a rule for rdzv check fails the Job at once", checkFails("rule", "PodFailurePolicy", true)},
 	{"each pod tells which rank failed; exit code 3 counts", fails(3, "FailedIndexes")},
 	{"exit code 2 fails the Job at once", fails(2, "PodFailurePolicy")},
 	{"each pod tells that a rank was out of memory", outOfMemory},
@@ -73,15 +76,42 @@ func checks(t *testing.T) {
 	}
 }
 
-func checkFails(t *testing.T) {
-	r := newRun(t, "problem", nil, "sh", "-c", "echo started")
-	r.checkFirst("--", "no-such-program")
-	r.start()
-	r.ends("Failed")
-	out := kubectl(t, "logs", r.podOf(0), "-c", "check")
-	if !strings.Contains(out, `"no-such-program"`) {
-		t.Errorf("rdzv check does not tell the problem:\n%s", out)
+// checkFails returns a case in which rdzv check does not find the program, so that it does not start.
+// The Job fails for a reason, which is another one with the rule of the page.
+func checkFails(name, reason string, withRule bool) func(t *testing.T) {
+	return func(t *testing.T) {
+		r := newRun(t, name, nil, "sh", "-c", "echo started")
+		r.checkFirst("--", "no-such-program")
+		if withRule {
+			rules := &r.job.Spec.PodFailurePolicy.Rules
+			*rules = slices.Insert(*rules, len(*rules)-1, ruleForCheck(t))
+		}
+		r.start()
+		r.ends("Failed")
+		if got := r.reason(); got != reason {
+			t.Errorf("the Job failed for the reason %s, want %s", got, reason)
+		}
+		out := kubectl(t, "logs", r.podOf(0), "-c", "check")
+		if !strings.Contains(out, `"no-such-program"`) {
+			t.Errorf("rdzv check does not tell the problem:\n%s", out)
+		}
 	}
+}
+
+// ruleForCheck is the line of docs/start/kubernetes.md that is to be put into podFailurePolicy.
+func ruleForCheck(t *testing.T) (rule batch.PodFailurePolicyRule) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/start/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, found := strings.Cut(string(text), "\n    - {action: FailJob, ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !found {
+		t.Fatal("docs/start/kubernetes.md has no rule for check")
+	}
+	decode(t, "{action: FailJob, "+line, &rule)
+	return rule
 }
 
 // checkFirst adds an init container in which rdzv check runs.
