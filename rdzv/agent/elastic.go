@@ -51,7 +51,7 @@ func (l *Local) checkNodeRange() error {
 func (l *Local) fixedNodes(do, flags string) error {
 	p := l.Placement
 	return hinted{
-		fmt.Errorf("cannot %s: %s gives each node its rank (%s)", do, p.Platform, p.Launcher),
+		fmt.Errorf("cannot %s: the %s gives each node its rank (%s)", do, p.Platform, p.Launcher),
 		"to do without these ranks: rdzv exec --launcher none " + flags + " --store " +
 			cmp.Or(p.Master, "HOST"),
 	}
