@@ -27,7 +27,7 @@ type platform struct {
 // plugin svc. All is documented, none measured. The source is beside each row.
 var platforms = []platform{
 	// kubeflow/training-operator: pkg/controller.v1/pytorch/envvar.go. It sets torchrun's variables
-	// beside RANK, WORLD_SIZE and MASTER_ADDR, which is localhost in rank 0's pod.
+	// beside RANK, WORLD_SIZE and MASTER_ADDR. In older versions that is localhost in rank 0's pod.
 	{launcher: Kubeflow, name: "PyTorchJob", only: petIsPyTorchJob,
 		index: []string{"PET_NODE_RANK"}, count: "PET_NNODES", ranged: true,
 		master: []string{"PET_MASTER_ADDR", "MASTER_ADDR"}, workers: "PET_NPROC_PER_NODE"},
@@ -121,7 +121,7 @@ func (pl platform) read(r *reader) {
 	r.require("rank", pl.index...)
 	name := r.env.first(pl.master...)
 	if list := strings.FieldsFunc(r.env[name], isListSeparator); len(list) > 0 {
-		r.setMaster(list[0], name)
+		r.setMaster(r.common(list[0]), name)
 	}
 	if workers := r.env[pl.workers]; workers != "0" {
 		r.p.PerNode = workers

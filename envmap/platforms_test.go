@@ -9,7 +9,7 @@ import (
 )
 
 // A platformCase is a set of environments made from a platform's source or documentation (see
-// platforms), one per node. master is what the nodes but the first take for rank 0's.
+// platforms), one per node. master is what all of them take for rank 0's.
 type platformCase struct {
 	name     string // of the files
 	launcher Launcher
@@ -62,7 +62,7 @@ func TestPlatforms(t *testing.T) {
 				explained := slices.ContainsFunc(p.Explain(), func(row Row) bool {
 					return row.What == "rank 0's node" && row.Value == p.Master && row.From != ""
 				})
-				if rank > 0 && p.Master != c.master || !explained {
+				if p.Master != c.master || !explained {
 					t.Errorf("rank 0's node is %q, want %q: %v", p.Master, c.master, p.Explain())
 				}
 			}

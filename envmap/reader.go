@@ -1,6 +1,9 @@
 package envmap
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // MaxTasks is the largest number of tasks, workers or nodes that is accepted.
 const MaxTasks = 1 << 24
@@ -85,6 +88,15 @@ func (r *reader) setJob(job, from string) {
 		r.p.Job = job
 		r.p.others = append(r.p.others, Row{What: "job", Value: job, From: from})
 	}
+}
+
+// common is the name of rank 0's host as its other nodes know it: on that host itself it may be
+// localhost.
+func (r *reader) common(host string) string {
+	if own, _, _ := strings.Cut(r.given.Host, "."); host == "localhost" && own != "" && r.p.Rank == 0 {
+		return own
+	}
+	return host
 }
 
 // setMaster sets the name of rank 0's host.

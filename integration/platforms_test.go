@@ -117,3 +117,23 @@ func (p *clusterPlace) podRefused() {
 		}
 	}
 }
+
+// Two groups of a LeaderWorkerSet, of one command with one token, do not meet, although multicast
+// connects their pods: a worker whose leader is late does not join the other group.
+func TestGroupsDoNotMeet(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	p := c.newPlace(t)
+	pod := func(host int, leader, index string, flags ...string) *process {
+		env := []string{"LWS_GROUP_SIZE=2", "LWS_LEADER_ADDRESS=" + leader, "LWS_WORKER_INDEX=" + index,
+			"RDZV_TOKEN=" + podToken}
+		return p.startWith(env, c.on(host, rdzvExec(flags, sh(`echo "$RANK at $MASTER_ADDR"`))...)...)
+	}
+	early := pod(2, "node3", "1", "-v")
+	early.waitFor("started by lws")
+	other := pod(1, "node1", "0", "--join-timeout", "5s")
+	other.checkCode(124)
+	leader := pod(3, "node3", "0")
+	checkCodes(0, early, leader)
+	early.waitFor("1 at 10.77.0.13")
+}

@@ -169,7 +169,8 @@ func (l *Local) countWorkers() error {
 
 // name is the job's name: the given one, the launcher's, or without a launcher one made of what is
 // run and by whom, so that two different commands or users never meet. In an etcd cluster two runs
-// of one command by a launcher must not meet either.
+// of one command by a launcher must not meet either, nor two jobs of a platform, such as the groups
+// of a LeaderWorkerSet, where multicast connects their pods.
 func (l *Local) name(proc fs.FS) (string, error) {
 	switch {
 	case l.Config.Job != "":
@@ -178,11 +179,13 @@ func (l *Local) name(proc fs.FS) (string, error) {
 		return l.Placement.Job, nil
 	}
 	var start string
-	if l.Config.Etcd.Given() && l.Placement.Launcher != envmap.None {
-		if start = l.startedBy(proc); start == "" {
-			return "", hinted{fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
-				"from those of other jobs", l.Placement.Launcher), "give each job its own --job NAME"}
-		}
+	inEtcd := l.Config.Etcd.Given() && l.Placement.Launcher != envmap.None
+	if inEtcd || l.Placement.Platform != "" {
+		start = l.startedBy(proc)
+	}
+	if inEtcd && start == "" {
+		return "", hinted{fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
+			"from those of other jobs", l.Placement.Launcher), "give each job its own --job NAME"}
 	}
 	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
 	words = append(words, l.Config.Program...)

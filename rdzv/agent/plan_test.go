@@ -48,7 +48,8 @@ func TestIgnoredFlags(t *testing.T) {
 	}
 }
 
-// In an etcd cluster, jobs of one command have different names if a launcher has started them.
+// In an etcd cluster, jobs of one command have different names if a launcher has started them. On a
+// platform they have without etcd too.
 func TestNameInEtcd(t *testing.T) {
 	cluster := etcd.Cluster{URLs: []string{"https://etcd1:2379"}}
 	proxy := func(port string) fstest.MapFS {
@@ -83,6 +84,13 @@ func TestNameInEtcd(t *testing.T) {
 	master := envmap.Placement{Launcher: envmap.UserSet, Master: "node1"}
 	if name(master, cluster, nil) == "" {
 		t.Error("no name with MASTER_ADDR")
+	}
+	group := func(leader string) string {
+		return name(envmap.Placement{Launcher: envmap.LWS, Platform: "LeaderWorkerSet", Master: leader},
+			etcd.Cluster{}, nil)
+	}
+	if group("serve-0.serve") == group("serve-0-1.serve") || group("serve-0.serve") == "" {
+		t.Errorf("two groups of a LeaderWorkerSet are both %q", group("serve-0.serve"))
 	}
 	if none := (envmap.Placement{Launcher: envmap.None}); name(none, cluster, nil) !=
 		name(none, etcd.Cluster{}, nil) {
