@@ -31,8 +31,8 @@ func (g toolchain) writeDeb(r release, p program, dist string) error {
 	return err
 }
 
-// debFiles are the files below /usr, where manual pages are compressed and copyright is in the place
-// of LICENSE (Debian Policy 12.1 and 12.5), and what dpkg needs to know.
+// debFiles are the files below /usr, with compressed manual pages and with copyright instead of
+// LICENSE (Debian Policy 12.1 and 12.5), and what dpkg needs to know.
 func debFiles(r release, p program) ([]file, error) {
 	files := below("usr", r.installed(p))
 	size := 0
