@@ -80,7 +80,7 @@ const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyrigh
 Upstream-Name: rdzv
 
 Files: *
-Copyright: The rdzv authors
+Copyright: 2026 The rdzv authors
 License: Apache-2.0
 Comment: The program contains modules of other authors. Their licences are in
  THIRD_PARTY_LICENSES, in this directory.

@@ -110,7 +110,7 @@ func TestListings(t *testing.T) {
 		}},
 		{[]string{"dpkg-deb", "--contents", "rdzv_1.0.0~rc1_amd64.deb"}, []string{
 			"-rwxr-xr-x root/root 21 2026-01-02 03:04 ./usr/bin/rdzv",
-			"-rw-r--r-- root/root 365 2026-01-02 03:04 ./usr/share/doc/rdzv/copyright",
+			"-rw-r--r-- root/root 370 2026-01-02 03:04 ./usr/share/doc/rdzv/copyright",
 			"drwxr-xr-x root/root 0 2026-01-02 03:04 ./usr/share/man/man1/",
 		}},
 		{[]string{"dpkg-deb", "--field", "rdzv_1.0.0~rc1_arm64.deb"}, []string{
