@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,11 +14,17 @@ const longestCell = 200 // characters
 // entryPages are what a newcomer reads before the reference.
 func entryPages(t *testing.T) (pages []string) {
 	t.Helper()
-	comingFrom, err := filepath.Glob("docs/coming-from/*.md")
-	if err != nil || len(comingFrom) == 0 {
-		t.Fatalf("docs/coming-from has no page: %v", err)
+	pages = []string{"README.md", "SECURITY.md", "docs/admin.md", "docs/kubernetes.md"}
+	return slices.Concat(pages, pagesIn(t, "docs/start"), pagesIn(t, "docs/coming-from"))
+}
+
+func pagesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	pages, err := filepath.Glob(dir + "/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%s has no page: %v", dir, err)
 	}
-	return append([]string{"README.md", "SECURITY.md"}, comingFrom...)
+	return pages
 }
 
 func readPage(t *testing.T, name string) string {
@@ -30,19 +37,39 @@ func readPage(t *testing.T, name string) string {
 }
 
 func TestEntryPagesAreShort(t *testing.T) {
-	words := map[string]int{}
-	for _, name := range entryPages(t) {
-		if filepath.Dir(name) == "." {
-			words[name] = len(strings.Fields(readPage(t, name)))
-		} else {
-			words["docs/coming-from"] += len(strings.Fields(readPage(t, name)))
+	all := func(page string) int { return len(strings.Fields(page)) }
+	comingFrom := 0
+	for _, name := range pagesIn(t, "docs/coming-from") {
+		comingFrom += all(readPage(t, name))
+	}
+	atMost(t, "README.md", all(readPage(t, "README.md")), 900)
+	atMost(t, "docs/coming-from", comingFrom, 1500)
+	for _, name := range pagesIn(t, "docs/start") {
+		atMost(t, name, all(withoutCode(readPage(t, name))), 600)
+	}
+}
+
+func atMost(t *testing.T, name string, words, most int) {
+	t.Helper()
+	if words > most {
+		t.Errorf("%s has %d words, more than %d", name, words, most)
+	}
+}
+
+// withoutCode is a page without its commands, their output, and scripts.
+func withoutCode(page string) string {
+	var text strings.Builder
+	fenced := false
+	for line := range strings.Lines(page) {
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			fenced = !fenced
+		case fenced, strings.HasPrefix(line, "    "):
+		default:
+			text.WriteString(line)
 		}
 	}
-	for name, most := range map[string]int{"README.md": 900, "docs/coming-from": 1500} {
-		if words[name] > most {
-			t.Errorf("%s has %d words, more than %d", name, words[name], most)
-		}
-	}
+	return text.String()
 }
 
 func TestEntryPagesHaveShortCells(t *testing.T) {
