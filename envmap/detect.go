@@ -146,7 +146,7 @@ func choose(env Env, given Given) (l recogniser, why string, err error) {
 	if !several {
 		names = []Launcher{choice}
 	}
-	const selected = "selected by --launcher"
+	const selected = "selected by Config.Launcher"
 	list := recognisersOf(names...)
 	for _, l := range list {
 		if len(l.match(env)) > 0 {
@@ -198,9 +198,9 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 		why := name + " takes precedence"
 		switch {
 		case choice != "":
-			why = "not selected by --launcher " + string(choice)
+			why = "not selected by Config.Launcher " + string(choice)
 		case l.platform && chosen.name == None:
-			why = "--nodes 1 makes this process a job of its own"
+			why = "Config.Nodes 1 makes this process a job of its own"
 		case l.onlyChosen: // rdzv exec replaces them, so they need not agree
 			why = "no launcher is recognised by them; rdzv exec replaces them"
 		case l.outer && !chosen.outer:
@@ -211,7 +211,7 @@ func checkOthers(r *reader, chosen recogniser, choice Launcher) {
 			r.err = &Error{
 				Text: "cannot determine the launcher: " + name + " sets " + rank + " and " + size +
 					", but " + other + " sets " + r.env.shown(matched...),
-				Hint: "select one with --launcher " + name + " or --launcher " + other,
+				Hint: "select one with Config.Launcher " + name + " or Config.Launcher " + other,
 			}
 			return
 		}

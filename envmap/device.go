@@ -84,16 +84,16 @@ func (d *device) noteShared(id Identity, mode DeviceMode) {
 	switch {
 	case count > id.Visible.usable():
 		note = rank + " shares the first MIG instance of " + from +
-			": a process sees only that one; --device mask gives each worker its own"
+			": a process sees only that one; Config.Device mask gives each worker its own"
 	case mode == DeviceLocalRank && count == 1:
 		return // each task has one device, and LOCAL_RANK is 0 as requested
 	case count == 1:
 		note = rank + " is not a device index: one device is visible (" + from +
-			"); --device local-rank sets LOCAL_RANK to 0"
+			"); Config.Device local-rank sets LOCAL_RANK to 0"
 	default:
 		n := itoa(count)
 		note = rank + " shares device " + itoa(d.index) + ": " + n + " devices are visible (" +
-			from + "); --nproc-per-node " + n + " gives each worker its own"
+			from + "); Config.ProcsPerNode " + n + " gives each worker its own"
 	}
 	d.notes = append(d.notes, note)
 }
@@ -117,7 +117,7 @@ func (d device) mask(id Identity) (device, error) {
 		return d, &Error{
 			Text: "cannot mask " + visible.From() + ": it configures the container runtime " +
 				"and does not name the modules in the container",
-			Hint: "set HABANA_VISIBLE_MODULES, or use --device index",
+			Hint: "set HABANA_VISIBLE_MODULES, or use Config.Device index",
 		}
 	}
 	d.index, d.set, d.card = 0, []KV{{name, value}}, visible.card(position)

@@ -14,7 +14,7 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 		if n < 1 {
 			return 0, &Error{
 				Text: "cannot start one worker per GPU: no device is visible",
-				Hint: "--nproc-per-node auto starts one worker per CPU in this case",
+				Hint: "Config.ProcsPerNode auto starts one worker per CPU in this case",
 			}
 		}
 	case "cpu":
@@ -26,13 +26,13 @@ func ProcsPerNode(spec string, devices, cpus, limit int) (int, error) {
 	default:
 		var err error
 		if n, err = strconv.Atoi(spec); err != nil {
-			return 0, &Error{Text: "cannot read --nproc-per-node " + strconv.Quote(spec) +
+			return 0, &Error{Text: "cannot read Config.ProcsPerNode " + strconv.Quote(spec) +
 				": not a number, auto, gpu or cpu"}
 		}
 	}
 	if n < 1 || n > limit {
 		return 0, &Error{Text: "cannot start " + itoa(n) + " workers on a node " +
-			"(--nproc-per-node " + spec + "): not 1 to " + itoa(limit)}
+			"(Config.ProcsPerNode " + spec + "): not 1 to " + itoa(limit)}
 	}
 	return n, nil
 }

@@ -20,8 +20,8 @@ func (p Placement) CheckComplete() error {
 			Text: "cannot determine the number of nodes: " + p.Unclaimed + ", but " +
 				p.source("size").From + " (" + string(p.Launcher) +
 				") says that there is one process",
-			Hint: "unset those that are wrong, or say which count with --launcher NAME; " +
-				"--nodes 1 makes this process a job of its own",
+			Hint: "unset those that are wrong, or say which count with Config.Launcher NAME; " +
+				"Config.Nodes 1 makes this process a job of its own",
 		}
 	case p.Platform != "" && p.Size == Unknown:
 		return &Error{
@@ -34,9 +34,9 @@ func (p Placement) CheckComplete() error {
 }
 
 func (p Placement) hintCount() string {
-	say := "set RDZV_NODES to the number of nodes on each of them, or give --nodes N"
+	say := "give Config.Nodes N to each of them"
 	if p.noCount != "" {
-		say = "give --nodes N, or " + p.noCount
+		say = "give Config.Nodes N, or " + p.noCount
 	}
 	return say + "; with 1 each is a job of its own"
 }
@@ -44,10 +44,11 @@ func (p Placement) hintCount() string {
 // hintUnclaimed is what to do about variables of nobody.
 func hintUnclaimed(variables string) string {
 	if strings.HasPrefix(variables, "NODE_RANK") {
-		return "unset them, or use them with --nodes N --node-rank R --store HOST, " +
-			"or ignore them with --nodes 1"
+		return "unset them, or use them with Config.Nodes N Config.NodeRank R Config.Store HOST, " +
+			"or ignore them with Config.Nodes 1"
 	}
-	return "unset them, or use them with --launcher env, or ignore them with --launcher none"
+	return "unset them, or use them with Config.Launcher env, or ignore them with " +
+		"Config.Launcher none"
 }
 
 // unclaimed is Placement.Unclaimed of a placement that nobody has chosen. A step of several tasks

@@ -227,7 +227,7 @@ func (l *Leader) compare(members []Member) (problems []NodeProblem, more int) {
 	}
 	for _, c := range all {
 		if strict && c.Differs() {
-			text := clip(fmt.Sprintf("cannot start: %v (--strict)", c))
+			text := clip(fmt.Sprintf("cannot start: %v (Config.Strict)", c))
 			problems = append(problems, NodeProblem{Problem: Problem{Kind: DifferenceProblem, Text: text}})
 		}
 	}

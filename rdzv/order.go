@@ -98,7 +98,7 @@ func checkNumbers(members []Member) *Problem {
 	}
 	problem = checkRanks(members, func(m Member) int { return m.NodeRank }, "node rank")
 	if problem != nil {
-		problem.Hint = "give every agent its own --node-rank, from 0 to --nodes minus 1, " +
+		problem.Hint = "give every agent its own Config.NodeRank, from 0 to Config.Nodes minus 1, " +
 			"or give it to none"
 	}
 	return problem

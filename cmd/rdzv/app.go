@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
@@ -66,7 +67,7 @@ func (a *app) fail(err error) int {
 func (a *app) usage(err error, command string) int {
 	var hints []string
 	for _, problem := range problemsOf(err) {
-		a.console.Error("%v", problem)
+		a.console.Error("%s", flagname.In(problem.Error()))
 		if hint := agent.Hint(problem); hint != "" && !slices.Contains(hints, hint) {
 			a.console.Hint(hint)
 			hints = append(hints, hint)

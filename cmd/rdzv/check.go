@@ -115,6 +115,7 @@ func (a *app) checkEvent(event agent.Event) {
 }
 
 func (a *app) printReport(o *options, r check.Report) int {
+	console.WriteFlags(r)
 	if o.json {
 		return a.print(string(indented(r)))
 	}

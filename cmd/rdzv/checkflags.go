@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
@@ -55,10 +56,10 @@ func (o *options) inFlags(err error) error {
 		two, areTwo := errors.AsType[*agent.ExclusiveError](err)
 		switch {
 		case isBad:
-			flag := strings.TrimRight(flagOf(bad.Field)+" "+bad.Value, " ")
-			err = fmt.Errorf("cannot run %s: %s: %s", o.flags.Name(), flag, withFlags(bad.Reason))
+			flag := strings.TrimRight(flagname.Of(bad.Field)+" "+bad.Value, " ")
+			err = fmt.Errorf("cannot run %s: %s: %s", o.flags.Name(), flag, flagname.In(bad.Reason))
 		case areTwo:
-			err = o.exclusive(true, flagOf(two.A)[2:], flagOf(two.B)[2:])
+			err = o.exclusive(true, flagname.Of(two.A)[2:], flagname.Of(two.B)[2:])
 		}
 		problems = append(problems, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/eventfile"
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
@@ -25,9 +26,9 @@ func (a *app) exec(args []string) int {
 	e.report.signals = make(chan os.Signal, 1)
 	local, err := e.plan(args)
 	if err != nil {
-		code := agent.ExitCode(agent.Result{}, err)
-		e.report.write(endedByError, code, err.Error(), nil)
-		a.terminatedBy(err, code, err.Error())
+		code, message := agent.ExitCode(agent.Result{}, err), flagname.In(err.Error())
+		e.report.write(endedByError, code, message, nil)
+		a.terminatedBy(err, code, message)
 		a.usage(err, "exec")
 		return code
 	}
@@ -145,7 +146,7 @@ func (e *execution) storeFailed(err error) {
 func (e *execution) endedBy(err error, code int) {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
-	message := err.Error()
+	message := flagname.In(err.Error())
 	switch {
 	case errors.As(err, &late):
 		message = e.console.JoinTimedOut(late)
@@ -163,7 +164,7 @@ func (e *execution) endedBy(err error, code int) {
 		e.report.write(endedByError, code, message, nil)
 		_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
 		if ofEtcd && !e.announce { // another agent of this node prints the same
-			e.console.Verbose("%v", err)
+			e.console.Verbose("%s", message)
 			return
 		}
 		e.console.Fail(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
@@ -41,14 +42,17 @@ func (o *options) explanation(env envmap.Env, local *agent.Local, err error) ([]
 		explainFlags(rows, local)
 	}
 	for _, flag := range local.IgnoredFlags() {
-		rows = append(rows, row{What: "ignored", Value: flag.Flag, From: flag.Reason})
+		rows = append(rows, row{
+			What: "ignored", Value: flagname.In(flag.Flag), From: flagname.In(flag.Reason),
+		})
 	}
 	var p agent.Preview
 	if err == nil {
 		p, err = local.Preview()
 	}
 	if err != nil { // exec would fail for this reason
-		return append(rows, row{What: "note", From: err.Error() + "; " + agent.Hint(err)}), nil
+		why := flagname.In(err.Error() + "; " + agent.Hint(err))
+		return append(rows, row{What: "note", From: why}), nil
 	}
 	return append(rows, o.workerRows(local, p)...), nil
 }
@@ -61,7 +65,7 @@ func placeRows(p envmap.Placement) []row {
 		if e.Note != "" {
 			from = strings.TrimPrefix(from+"; "+e.Note, "; ")
 		}
-		rows = append(rows, row{What: e.What, Value: e.Value, From: from})
+		rows = append(rows, row{What: e.What, Value: e.Value, From: flagname.In(from)})
 	}
 	return rows
 }
@@ -138,7 +142,7 @@ func (o *options) workerRows(local *agent.Local, p agent.Preview) []row {
 		rows = append(rows, row{What: "removed", Value: names, From: "not passed to workers"})
 	}
 	for _, note := range p.Changes.Notes {
-		rows = append(rows, row{What: "note", From: note})
+		rows = append(rows, row{What: "note", From: flagname.In(note)})
 	}
 	return append(rows, row{What: "agreed on", Value: strings.Join(p.Open, ", "),
 		From: "when the agents meet"})
@@ -180,7 +184,7 @@ func bindingRow(local *agent.Local, p agent.Preview) row {
 		r.Value, r.From = "unknown", "--bind numa: depends on what the agents agree on"
 	}
 	if err := local.NoMemoryNode(); err != nil {
-		r.From += "; no memory node: " + err.Error()
+		r.From += "; no memory node: " + flagname.In(err.Error())
 	}
 	return r
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rdzv/envmap"
-	"rdzv/rdzv/agent"
 )
 
 // readOptions reads flags as exec does.
@@ -77,32 +76,14 @@ func TestTorchrunFlags(t *testing.T) {
 	}
 }
 
-// Messages about the configuration of an agent have the flags of its fields.
+// The fields that package agent names when it rejects a configuration have flags.
 func TestFlagsOfFields(t *testing.T) {
-	for message, want := range map[string]string{
-		"must be at least PeerTimeout, 10s":          "must be at least --peer-timeout, 10s",
-		"Restarts.Max 0 lets none take over":         "--max-restarts 0 lets none take over",
-		"Tag, LogDir and Show read the output":       "--tag, --log-dir and --show read the output",
-		"Join names another store":                   "RDZV_JOIN names another store",
-		"must be SIGUSR1 or SIGUSR2":                 "must be SIGUSR1 or SIGUSR2",
-		"must not be longer than 200 bytes":          "must not be longer than 200 bytes",
-		"ProcsPerNode, Networks, Etcd and AsOpenMPI": "--nproc-per-node, --net, --store and --as openmpi",
-	} {
-		if got := withFlags(message); got != want {
-			t.Errorf("%q is %q, want %q", message, got, want)
-		}
-	}
-	known := newOptions().execFlags()
-	fields := reflect.TypeFor[agent.Config]()
-	for _, name := range []string{
+	for _, field := range []string{
 		"Nodes", "MinNodes", "NodeRank", "Job", "PortLow", "Etcd", "Insecure", "TokenFile", "Export",
 		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout", "HeadStart",
 		"Spares", "ShareSignals", "Capture", "NoCapture", "Show", "MasterPort", "Store",
 	} {
-		flag, _, _ := strings.Cut(flagOf(name), " ")
-		if _, is := fields.FieldByName(name); !is || known.Lookup(strings.TrimPrefix(flag, "--")) == nil {
-			t.Errorf("there is no field %s, or no flag %s", name, flag)
-		}
+		checkFlagOf(t, field)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
 )
@@ -103,6 +104,11 @@ func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
 	r, err := ask(ctx, o.job)
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run status: %w", err)), 0
+	}
+	for i, j := range r.Jobs {
+		if j.WorldSize == 0 { // no worker has failed, whose message would follow
+			r.Jobs[i].Ending = flagname.In(j.Ending)
+		}
 	}
 	text := string(indented(r))
 	if !o.json {

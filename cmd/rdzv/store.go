@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/rdzv/agent/sharedstore"
 	"rdzv/rdzv/meet"
 )
@@ -71,7 +72,7 @@ func (a *app) store(args []string) int {
 		Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
 		Failed: func(err error) { os.Exit(a.fail(err)) },
 		Refused: func(n meet.Rejected) {
-			a.console.Warn("refused a connection: %v", n)
+			a.console.Warn("refused a connection: %s", flagname.In(n.String()))
 		},
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/termlog"
 	"rdzv/rdzv/agent"
 )
@@ -31,7 +32,7 @@ func (a *app) terminated(code int, message, hint string) {
 
 // terminatedBy does so for the error of an agent that was never a member of a job.
 func (a *app) terminatedBy(err error, code int, message string) {
-	a.terminated(code, message, agent.Hint(err))
+	a.terminated(code, flagname.In(message), flagname.In(agent.Hint(err)))
 }
 
 // terminatedWith does so for the end of a job.

@@ -54,7 +54,7 @@ func (w *workers) noteBinding(id envmap.Identity, b envmap.Binding) {
 	}
 	w.events.send(EnvironmentNote{Text: note, Verbose: bound || id.NodeRank > 0})
 	if err := w.local.NoMemoryNode(); err != nil && id.LocalRank == 0 {
-		note := fmt.Sprintf("--bind %s prefers no memory node: %v", w.local.Config.Bind, err)
+		note := fmt.Sprintf("Config.Bind %s prefers no memory node: %v", w.local.Config.Bind, err)
 		w.events.send(EnvironmentNote{Text: note, Verbose: id.NodeRank > 0})
 	}
 }

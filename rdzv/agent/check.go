@@ -151,7 +151,7 @@ func (m *membership) networkFacts() []rdzv.NodeFact {
 	name := host.InterfaceOf(addr)
 	reason := "leads to the store"
 	if len(m.local.Config.Networks) > 0 {
-		reason += ", allowed by --net " + strings.Join(m.local.Config.Networks, ",")
+		reason += ", allowed by Config.Networks " + strings.Join(m.local.Config.Networks, ",")
 	}
 	facts := []rdzv.NodeFact{{Name: "address", Value: addr, Own: true}}
 	if name != "" {

@@ -31,7 +31,7 @@ func TestConfigRejected(t *testing.T) {
 		{func(c *agent.Config) { c.Networks = []string{"10.0.0.0/99"} }, "10.0.0.0/99"},
 		{
 			func(c *agent.Config) { c.PortHigh = 29700 },
-			"PortLow 0: must begin a range within 1 to 65535, which PortHigh, 29700, ends",
+			"Config.PortLow 0: must begin a range within 1 to 65535, which Config.PortHigh, 29700, ends",
 		},
 		{func(c *agent.Config) { c.PortLow, c.PortHigh = 29700, 29600 }, "PortLow 29700: must begin"},
 		{func(c *agent.Config) { c.PortLow, c.PortHigh = 1, 65536 }, "PortHigh, 65536, ends"},
@@ -63,9 +63,10 @@ func TestConfigRejected(t *testing.T) {
 // Everything that is wrong is reported together, and a field that excludes another one by name.
 func TestValidateReportsAll(t *testing.T) {
 	c := agent.Config{Grace: -time.Second, Capture: true, NoCapture: true, Show: "first"}
-	const want = "Grace -1s: must not be negative\nCapture and NoCapture exclude each other\n" +
-		"NoCapture: Tag, LogDir and Show read the output\n" +
-		`Show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
+	const want = "Config.Grace -1s: must not be negative\n" +
+		"Config.Capture and Config.NoCapture exclude each other\n" +
+		"Config.NoCapture: Config.Tag, Config.LogDir and Config.Show read the output\n" +
+		`Config.Show "first": must be ranks, such as 0 or 0,4-7, local:0, or none`
 	if err := c.Validate(); err == nil || err.Error() != want {
 		t.Errorf("Validate: %v\nwant %s", err, want)
 	}

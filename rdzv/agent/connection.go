@@ -167,9 +167,10 @@ func (l *Local) adviseOnPort(err error) error {
 	case inUse != nil && inUse.Advice != "":
 		return hinted{err, inUse.Advice}
 	case port != 0:
-		return hinted{err, "use --store " + host + " without a port: each job then chooses a free one"}
+		return hinted{err, "use Config.Store " + host +
+			" without a port: each job then chooses a free one"}
 	}
-	return hinted{err, "choose other ports with --port-range LOW-HIGH"}
+	return hinted{err, "choose other ports with Config.PortLow and Config.PortHigh"}
 }
 
 // dial makes a client of a store in another process and waits for its connection, whose own address

@@ -14,45 +14,45 @@ func (l *Local) elastic() bool { return l.Config.MinNodes > 0 }
 // which half of the nodes could form a job without the others.
 func (l *Local) checkNodeRange() error {
 	p, least, most := l.Placement, l.Config.MinNodes, l.Config.Nodes
-	flag := fmt.Sprintf("--nodes %d:%d", least, most)
-	const alone = "start rdzv on every node with --launcher none"
+	nodes := fmt.Sprintf("Config.MinNodes %d and Config.Nodes %d", least, most)
+	const alone = "start rdzv on every node with Config.Launcher none"
 	switch {
 	case !l.elastic():
 		return nil
 	case p.Platform != "":
-		return l.fixedNodes("use "+flag, flag)
+		return l.fixedNodes("use "+nodes, nodes)
 	case p.Launcher != envmap.None && !l.keepsSpares():
 		return hinted{
-			fmt.Errorf("cannot use %s: %s ends the job when it loses a node", flag, p.Launcher),
+			fmt.Errorf("cannot use %s: %s ends the job when it loses a node", nodes, p.Launcher),
 			"use srun, or " + alone,
 		}
 	case p.Launcher != envmap.None && p.LocalSize != 1:
 		return hinted{
-			fmt.Errorf("cannot use %s: srun has started %d tasks on this node", flag, p.LocalSize),
+			fmt.Errorf("cannot use %s: srun has started %d tasks on this node", nodes, p.LocalSize),
 			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
-				"rdzv exec --nproc-per-node N",
+				"PROGRAM with Config.ProcsPerNode N",
 		}
 	case p.Launcher != envmap.None && most != l.Agents:
 		return hinted{
-			fmt.Errorf("cannot use %s: srun has started %s", flag, plural(l.Agents, "task")),
-			fmt.Sprintf("give --nodes MIN:%d", l.Agents),
+			fmt.Errorf("cannot use %s: srun has started %s", nodes, plural(l.Agents, "task")),
+			fmt.Sprintf("give Config.MinNodes MIN and Config.Nodes %d", l.Agents),
 		}
 	case p.Launcher == envmap.None && 2*least <= most && !l.mayReplace():
 		return hinted{
-			fmt.Errorf("cannot use %s: nodes that do not find the others could form a second job", flag),
-			"give --store HOST, or a MIN of more than half of MAX",
+			fmt.Errorf("cannot use %s: nodes that do not find the others could form a second job", nodes),
+			"give Config.Store HOST, or a Config.MinNodes of more than half of Config.Nodes",
 		}
 	}
 	return nil
 }
 
-// fixedNodes is the error about flags for more nodes, or fewer, than a platform has numbered: the
+// fixedNodes is the error about fields for more nodes, or fewer, than a platform has numbered: the
 // number of a node is its rank, and only the same node, started again, may have it.
-func (l *Local) fixedNodes(do, flags string) error {
+func (l *Local) fixedNodes(do, fields string) error {
 	p := l.Placement
 	return hinted{
 		fmt.Errorf("cannot %s: the %s gives each node its rank (%s)", do, p.Platform, p.Launcher),
-		"to do without these ranks: rdzv exec --launcher none " + flags + " --store " +
+		"to do without these ranks: PROGRAM with Config.Launcher none " + fields + " Config.Store " +
 			cmp.Or(p.Master, "HOST"),
 	}
 }
@@ -62,5 +62,6 @@ func (l *Local) lateHint() string {
 	if !l.elastic() || l.Placement.Launcher != envmap.None || l.mayReplace() {
 		return ""
 	}
-	return "if the job runs already, its nodes are found only with --store HOST, given on all nodes"
+	return "if the job runs already, its nodes are found only with Config.Store HOST, given on all " +
+		"nodes"
 }

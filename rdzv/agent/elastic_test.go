@@ -32,7 +32,7 @@ func TestNodeRangeOfLaunchers(t *testing.T) {
 		"half, store":          {nil, 2, 4, "node1", ""},
 		"srun":                 {slurm("1(x3)"), 1, 3, "", ""},
 		"srun, several":        {slurm("3"), 2, 3, "", "srun has started 3 tasks on this node"},
-		"srun, another number": {slurm("1(x3)"), 2, 4, "", "--nodes 2:4: srun has started 3 tasks"},
+		"srun, another number": {slurm("1(x3)"), 2, 4, "", "Config.MinNodes 2 and Config.Nodes 4: srun has started 3 tasks"},
 		"mpirun":               {mpirun, 2, 3, "", "openmpi4 ends the job when it loses a node"},
 		"Indexed Job":          {[]string{"JOB_COMPLETION_INDEX=0"}, 2, 3, "", "gives each node its rank"},
 		"more than MAX":        {nil, 4, 3, "", "MinNodes 4: must be 1 to 3"},

@@ -40,7 +40,7 @@ type Placed struct {
 // node. Only the agent of the
 // launcher's rank 0 reports it, or each one if the launcher gives no ranks.
 type FlagIgnored struct {
-	Flag   string `json:"flag"`   // of rdzv exec, with its value: "--nodes 3"
+	Flag   string `json:"flag"`   // the field, with its value: "Config.Nodes 3"
 	Reason string `json:"reason"` // a sentence
 }
 

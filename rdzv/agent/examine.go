@@ -85,7 +85,7 @@ func (l *Local) unanswered() string {
 	}
 	if file := l.Config.ExportFile; file != "" {
 		if info, err := os.Stat(file); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-			return fmt.Sprintf("no program writes to the FIFO %q (--export @FILE)", file)
+			return fmt.Sprintf("no program writes to the FIFO %q (Config.ExportFile)", file)
 		}
 	}
 	return "the file system of the program, or of something that it needs, does not respond"

@@ -87,7 +87,7 @@ func (m *membership) sealExports() (*rdzv.Exports, error) {
 	case key != nil:
 		text = key.Seal(sealedExports, text)
 	case !m.conn.external(): // etcd decides who may read it
-		return nil, errors.New("cannot export variables: the job has no key (--insecure)")
+		return nil, errors.New("cannot export variables: the job has no key (Config.Insecure)")
 	}
 	return &rdzv.Exports{
 		Sealed:    text,
@@ -153,7 +153,7 @@ func (l *Local) in(environ, exported []string) *Local {
 	if counted := other.Workers; counted != l.Workers { // the ranks are given already
 		n := plural(counted, "worker")
 		err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
-		hint := "give --nproc-per-node the number of workers"
+		hint := "give Config.ProcsPerNode the number of workers"
 		other.Workers, other.Problems = l.Workers, withProblem(other.Problems, hinted{err, hint})
 	}
 	return &other

@@ -75,11 +75,11 @@ func startupHint(f postmortem.Findings, port int, fixed bool) string {
 		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +
 			"creates a TCPStore, pass use_libuv=False"
 	case f.LacksOpenMPI():
-		return "--as openmpi sets OMPI_COMM_WORLD_RANK and the like, as mpirun does"
+		return "Config.AsOpenMPI sets OMPI_COMM_WORLD_RANK and the like, as mpirun does"
 	case !f.PortInUse(port):
 		return ""
 	case fixed:
-		return fmt.Sprintf("MASTER_PORT is %d because of --master-port: "+
+		return fmt.Sprintf("MASTER_PORT is %d because of Config.MasterPort: "+
 			"without it each job gets a free port", port)
 	}
 	return fmt.Sprintf("MASTER_PORT, %d, is for torch on rank 0: "+

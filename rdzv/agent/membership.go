@@ -216,7 +216,7 @@ func (m *membership) holdPort() (err error) {
 	}
 	m.port, err = masterport.Hold(m.local.Config.MasterPort)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return hinted{err, "omit --master-port: each job then gets a free port"}
+		return hinted{err, "omit Config.MasterPort: each job then gets a free port"}
 	}
 	return err
 }
@@ -291,10 +291,10 @@ func (m *membership) refused(err error) error {
 		return nil
 	}
 	hint := "too many agents were started, or two jobs have the same name: " +
-		"give each its own --job NAME"
+		"give each its own Config.Job NAME"
 	if occupied {
-		hint = "if these are two jobs, give each its own --job NAME; " +
-			"if they are one, give each agent its own --node-rank"
+		hint = "if these are two jobs, give each its own Config.Job NAME; " +
+			"if they are one, give each agent its own Config.NodeRank"
 	}
 	return hinted{fmt.Errorf("cannot join job %q: %w", m.local.Job, err), hint}
 }

@@ -126,7 +126,7 @@ func (l *Local) countAgents() error {
 		return hinted{
 			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
 				p.Launcher),
-			"start rdzv on every node with --launcher none --nodes N",
+			"start rdzv on every node with Config.Launcher none Config.Nodes N",
 		}
 	default:
 		l.Agents = p.Size
@@ -142,8 +142,8 @@ func (l *Local) takeNodeRank() error {
 	}
 	if *n >= l.Agents {
 		return hinted{
-			fmt.Errorf("cannot use --node-rank %d: the job has %s", *n, plural(l.Agents, "node")),
-			"give --nodes the number of agents; node ranks begin with 0",
+			fmt.Errorf("cannot use Config.NodeRank %d: the job has %s", *n, plural(l.Agents, "node")),
+			"give Config.Nodes the number of agents; node ranks begin with 0",
 		}
 	}
 	l.Placement.NodeRank = *n
@@ -185,7 +185,7 @@ func (l *Local) name(proc fs.FS) (string, error) {
 	}
 	if inEtcd && start == "" {
 		return "", hinted{fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
-			"from those of other jobs", l.Placement.Launcher), "give each job its own --job NAME"}
+			"from those of other jobs", l.Placement.Launcher), "give each job its own Config.Job NAME"}
 	}
 	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
 	words = append(words, l.Config.Program...)
@@ -213,24 +213,24 @@ func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 	if p.Nodes != envmap.Unknown {
 		reason += " on " + plural(p.Nodes, "node")
 	}
-	reason += " (--launcher none uses the flag)"
+	reason += " (Config.Launcher none uses the field)"
 	if nodes != 0 && nodes != p.Nodes && !l.elastic() {
-		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--nodes %d", nodes), reason})
+		ignored = append(ignored, FlagIgnored{fmt.Sprintf("Config.Nodes %d", nodes), reason})
 	}
 	if n := l.Config.NodeRank; n != nil {
-		ignored = append(ignored, FlagIgnored{fmt.Sprintf("--node-rank %d", *n), reason})
+		ignored = append(ignored, FlagIgnored{fmt.Sprintf("Config.NodeRank %d", *n), reason})
 	}
 	return ignored
 }
 
 // ignoredStore is the setting that names a store although this agent is the only one.
 func (l *Local) ignoredStore() []FlagIgnored {
-	const reason = "the job has one node; --nodes N makes it a job of N nodes"
+	const reason = "the job has one node; Config.Nodes N makes it a job of N nodes"
 	switch c := l.Config; {
 	case c.Store != "":
-		return []FlagIgnored{{"--store " + c.Store, reason}}
+		return []FlagIgnored{{"Config.Store " + c.Store, reason}}
 	case c.Join != "":
-		return []FlagIgnored{{"RDZV_JOIN", reason}}
+		return []FlagIgnored{{"Config.Join", reason}}
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (l *Local) findProgram() (err error) {
 	}
 	if l.Path, err = wrap.Find(c.Program[0], c.Environ, l.workerDir()); err != nil {
 		if c.Dir != "" {
-			return hinted{err, fmt.Sprintf("the workers' directory is %q (--chdir)", c.Dir)}
+			return hinted{err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", c.Dir)}
 		}
 		return hinted{err, programHint(err, c.Program, c.Environ)}
 	}

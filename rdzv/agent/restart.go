@@ -75,19 +75,20 @@ func (c *connection) notReplaced() string {
 	case c.mayReplace():
 		return ""
 	case l.elastic() && p.Launcher == envmap.None:
-		return "give --nodes a smaller MIN, or --store HOST: the others then wait for more nodes"
+		return "give a smaller Config.MinNodes, or Config.Store HOST: the others then wait for more " +
+			"nodes"
 	case l.elastic():
-		return "give --nodes a smaller MIN"
+		return "give a smaller Config.MinNodes"
 	case l.Config.Spares > 0:
-		return "no spare is left for it: give --spares a larger number"
+		return "no spare is left for it: give Config.Spares a larger number"
 	case p.Platform != "":
-		return "with --store HOST the others wait for it to be started again"
+		return "with Config.Store HOST the others wait for it to be started again"
 	case p.Launcher == envmap.None:
-		return "with --spares N another node takes its place; with --store HOST the others wait for it " +
-			"to be started again"
+		return "with Config.Spares N another node takes its place; with Config.Store HOST the others " +
+			"wait for it to be started again"
 	case l.keepsSpares():
-		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 rdzv exec --spares N " +
-			"another node takes its place"
+		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 PROGRAM with " +
+			"Config.Spares N another node takes its place"
 	}
 	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, submitAgain)
 }
@@ -99,14 +100,14 @@ const submitAgain = "submit the job again (in a Slurm job: scontrol requeue), wi
 // hostNotReplaced is what to try about a job that ends because the agent was lost that hosts the
 // store, although it has restarts.
 func (c *connection) hostNotReplaced() string {
-	const cluster = "with an etcd cluster (--store http://HOST:2379)"
+	const cluster = "with an etcd cluster (Config.Etcd.URLs http://HOST:2379)"
 	switch l := c.local; {
 	case l.Placement.Platform != "":
 		return cluster + " this agent can be started again too; otherwise start all again"
 	case l.Placement.Launcher != envmap.None && !l.keepsSpares():
 		return c.notReplaced()
 	case l.keepsSpares() && l.Config.Spares == 0 && !l.elastic():
-		return cluster + " and --spares N another node takes its place"
+		return cluster + " and Config.Spares N another node takes its place"
 	}
 	return cluster + " this agent can be replaced too"
 }

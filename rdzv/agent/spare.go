@@ -16,20 +16,21 @@ func (l *Local) checkSpares() error {
 	case p.Launcher == envmap.None && l.Config.Nodes == 0:
 		return hinted{
 			errors.New("cannot keep spares: the number of nodes is not given"),
-			fmt.Sprintf("give --nodes N, and start the command on %d more", n),
+			fmt.Sprintf("give Config.Nodes N, and start the command on %d more", n),
 		}
 	case p.Platform != "":
-		return l.fixedNodes("keep spares", fmt.Sprintf("--nodes %d --spares %d", max(l.Agents-n, 1), n))
+		fields := fmt.Sprintf("Config.Nodes %d Config.Spares %d", max(l.Agents-n, 1), n)
+		return l.fixedNodes("keep spares", fields)
 	case p.Launcher != envmap.None && !l.keepsSpares():
 		return hinted{
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
-			"use srun, or start rdzv on every node with --launcher none --nodes N",
+			"use srun, or start rdzv on every node with Config.Launcher none Config.Nodes N",
 		}
 	case p.Launcher != envmap.None && p.LocalSize != 1:
 		return hinted{
 			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node", p.LocalSize),
 			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
-				"rdzv exec --nproc-per-node N",
+				"PROGRAM with Config.ProcsPerNode N",
 		}
 	case n >= l.Agents:
 		return fmt.Errorf("cannot keep %s: the job has %s", plural(n, "spare"),

@@ -48,7 +48,7 @@ func (l *Local) loadToken(s secret.TokenSource) ([]byte, error) {
 	if _, is := errors.AsType[*secret.NoPlaceError](err); is {
 		return nil, hinted{err,
 			"all hosts of the job need the same token: copy the output of rdzv token " +
-				"into a file on each of them and name it with --token-file, or set RDZV_TOKEN to it"}
+				"into a file on each of them and name it with Config.TokenFile, or set RDZV_TOKEN to it"}
 	}
 	return token, err
 }
@@ -123,11 +123,11 @@ func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 			search.Hint = n.Hint()
 			return
 		case meet.DifferentNodes:
-			search.Hint = "run the same command with the same --nodes on all nodes, and agents on one " +
-				"host with a --node-rank each"
+			search.Hint = "run the same command with the same Config.Nodes on all nodes, and agents on " +
+				"one host with a Config.NodeRank each"
 		case meet.DifferentCommand:
-			search.Hint = "run the same command with the same --nodes on all nodes, " +
-				"or give them the same --job NAME"
+			search.Hint = "run the same command with the same Config.Nodes on all nodes, " +
+				"or give them the same Config.Job NAME"
 		}
 	}
 }

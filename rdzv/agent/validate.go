@@ -25,15 +25,17 @@ type SettingError struct {
 
 func (e *SettingError) Error() string {
 	if e.Value == "" {
-		return e.Field + ": " + e.Reason
+		return "Config." + e.Field + ": " + e.Reason
 	}
-	return e.Field + " " + e.Value + ": " + e.Reason
+	return "Config." + e.Field + " " + e.Value + ": " + e.Reason
 }
 
 // An ExclusiveError says that two fields of Config exclude each other, and both are set.
 type ExclusiveError struct{ A, B string }
 
-func (e *ExclusiveError) Error() string { return e.A + " and " + e.B + " exclude each other" }
+func (e *ExclusiveError) Error() string {
+	return "Config." + e.A + " and Config." + e.B + " exclude each other"
+}
 
 // Validate returns everything in c that no agent could use, each a [SettingError], an
 // [ExclusiveError] or an error of the package that reads the value; nil if there is nothing. [Plan]
@@ -98,10 +100,10 @@ func (c *Config) validateStore() (err error) {
 	}
 	return errors.Join(err,
 		setting(lo < 1 || hi > maxPort || lo > hi, "PortLow", lo,
-			"must begin a range within 1 to %d, which PortHigh, %d, ends", maxPort, hi),
+			"must begin a range within 1 to %d, which Config.PortHigh, %d, ends", maxPort, hi),
 		exclusive(external && c.Store != "", "Etcd", "Store"),
 		exclusive(external && c.Insecure, "Etcd", "Insecure"),
-		setting(external && c.Join != "", "Etcd", c.Etcd.String(), "Join names another store"),
+		setting(external && c.Join != "", "Etcd", c.Etcd.String(), "Config.Join names another store"),
 		setting(external && !c.Etcd.Protected() && c.exports(), "Etcd", c.Etcd.String(),
 			"variables are exported through https:// only"),
 		exclusive(c.Insecure && c.TokenFile != "", "Insecure", "TokenFile"),
@@ -119,7 +121,7 @@ func (c *Config) validateTimes() error {
 		setting(c.PeerTimeout < shortest, "PeerTimeout", c.PeerTimeout, "must be at least %v%s",
 			shortest, why),
 		setting(c.StoreTimeout < c.PeerTimeout, "StoreTimeout", c.StoreTimeout,
-			"must be at least PeerTimeout, %v", c.PeerTimeout),
+			"must be at least Config.PeerTimeout, %v", c.PeerTimeout),
 	}
 	for _, t := range []struct {
 		field string
@@ -138,7 +140,7 @@ func (c *Config) validateRestarts() error {
 		setting(c.Restarts.Max < 0, "Restarts.Max", c.Restarts.Max, negative),
 		setting(c.Spares < 0, "Spares", c.Spares, negative),
 		setting(c.Spares > 0 && c.Restarts.Max == 0, "Spares", c.Spares,
-			"Restarts.Max 0 lets none take over ranks"),
+			"Config.Restarts.Max 0 lets none take over ranks"),
 		exclusive(c.MinNodes > 0 && c.Spares > 0, "MinNodes", "Spares"),
 	)
 }
@@ -153,7 +155,7 @@ func (c *Config) validateOutput() error {
 			"must be SIGUSR1 or SIGUSR2"),
 		exclusive(c.Capture && c.NoCapture, "Capture", "NoCapture"),
 		setting(c.NoCapture && (c.Tag != nil || c.LogDir != "" || c.Show != ""), "NoCapture", "",
-			"Tag, LogDir and Show read the output"),
+			"Config.Tag, Config.LogDir and Config.Show read the output"),
 		setting(CheckShow(c.Show) != nil, "Show", c.Show,
 			"must be ranks, such as 0 or 0,4-7, local:0, or none"),
 	)

@@ -144,7 +144,7 @@ func (w *workers) checkShown() {
 		why = fmt.Sprintf("the last local rank is %d", localSize-1)
 	}
 	if l.shown, _ = output.ParseRanks(""); w.world.Seat.Rank == 0 {
-		w.events.send(FlagIgnored{"--show " + l.Config.Show, why})
+		w.events.send(FlagIgnored{"Config.Show " + l.Config.Show, why})
 	}
 }
 

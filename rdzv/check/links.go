@@ -101,7 +101,7 @@ func disconnected(to []string, reason string, from []string) rdzv.NodeProblem {
 		Kind: rdzv.OtherProblem,
 		Text: "cannot connect to " + list + ": " + reason,
 		Hint: "the workers of all nodes connect to each other: let firewalls between the nodes pass " +
-			"all TCP ports, or choose another network with --net",
+			"all TCP ports, or choose another network with Config.Networks",
 	}}
 }
 

@@ -88,7 +88,7 @@ func texts[T interface{ text() string }](list []T) (lines []string) {
 // differ is the warning that the nodes differ in these facts.
 func differ(facts string) string {
 	return "the nodes differ in what should be the same for a job: " + facts +
-		" (exec warns of this; with --strict it does not start)"
+		" (exec warns of this; with Config.Strict it does not start)"
 }
 
 func TestOf(t *testing.T) {

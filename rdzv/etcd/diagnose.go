@@ -174,7 +174,7 @@ func (d *dialer) certificateAnswer(u string, err error) Answer {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	switch {
 	case rejected && d.Cert == "":
-		a.Text, a.hint = "it requires a client certificate", "give --store-cert and --store-key"
+		a.Text, a.hint = "it requires a client certificate", "give Config.Etcd.Cert and Config.Etcd.Key"
 	case rejected:
 		a.Text = fmt.Sprintf("it rejects the client certificate in %q: %s", d.Cert, reason)
 		if end := d.tls.Certificates[0].Leaf.NotAfter; time.Now().After(end) {
@@ -182,7 +182,7 @@ func (d *dialer) certificateAnswer(u string, err error) Answer {
 		}
 	case unknown && d.CA == "":
 		a.Text = "its certificate is not signed by a CA that this host trusts"
-		a.hint = "name the file with the CA of the cluster with --store-ca"
+		a.hint = "name the file with the CA of the cluster with Config.Etcd.CA"
 	case unknown:
 		a.Text = fmt.Sprintf("its certificate is not signed by the CA in %q", d.CA)
 	}

@@ -27,12 +27,12 @@ func (d *dialer) refusal(u string, err error) Answer {
 		a.Text = fmt.Sprintf("wrong password of user %q, or no such user", d.User)
 	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
 		a.Text = "it requires a user, and does not know " + who
-		a.hint = "set RDZV_STORE_USER to NAME:PASSWORD"
+		a.hint = "set Config.Etcd.User and Config.Etcd.Password"
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		prefix := cmp.Or(d.Prefix, rdzv.DefaultPrefix)
 		a.Text = fmt.Sprintf("%s may not read and write the keys with the prefix %q", who, prefix)
 		a.hint = "etcdctl role grant-permission ROLE readwrite --prefix " + prefix +
-			", or another --store-prefix"
+			", or another Config.Etcd.Prefix"
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		a.Text = "its database is full (NOSPACE)"
 		a.hint = "see etcdctl alarm list; compact and defragment it, then etcdctl alarm disarm"

@@ -14,7 +14,7 @@ type DifferentNodes struct {
 // String names the agent and what the user can do.
 func (n DifferentNodes) String() string {
 	return fmt.Sprintf("%s runs the same command and waits for %s nodes, this one for %s; "+
-		"for one job give both the same --nodes, and agents on one host a --node-rank each",
+		"for one job give both the same Config.Nodes, and agents on one host a Config.NodeRank each",
 		n.Agent(), n.Nodes, n.Own)
 }
 

@@ -88,15 +88,15 @@ type DifferentCommand struct {
 
 // String names the agent and what the user can do.
 func (n DifferentCommand) String() string {
-	return hostAndAddr(n.Host, n.Addr) + " runs a different command or --nodes; " +
-		"if both belong to one job, give them the same --job NAME"
+	return hostAndAddr(n.Host, n.Addr) + " runs a different command or Config.Nodes; " +
+		"if both belong to one job, give them the same Config.Job NAME"
 }
 
 // Agent is the name and the address of the agent.
 func (n DifferentCommand) Agent() string { return hostAndAddr(n.Host, n.Addr) }
 
 func (n DifferentCommand) describe() string {
-	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or --nodes"
+	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or Config.Nodes"
 }
 
 // Rejected is the notice about an agent that does not belong to the job, a DifferentToken,

@@ -40,7 +40,7 @@ func orte(c *Config) (*plan, error) {
 		p.sources = append(p.sources, named(c, append(nodes[1:], nodes[0]), 1, p.ports))
 	}
 	p.hint = "if the hosts cannot find each other by name or multicast, " +
-		"name rank 0's host: mpirun -x RDZV_STORE=HOST"
+		"name rank 0's host: Config.Store HOST"
 	return p, nil
 }
 

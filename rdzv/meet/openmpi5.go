@@ -34,7 +34,7 @@ func prte(c *Config) (*plan, error) {
 	}
 	p.announce = !c.oneNode()
 	p.hint = "if mpirun's own host runs no ranks, Open MPI 5 does not name rank 0's host: " +
-		"name it with mpirun -x RDZV_STORE=HOST"
+		"name it with Config.Store HOST"
 	return p, nil
 }
 

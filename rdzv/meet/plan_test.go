@@ -241,7 +241,7 @@ func TestRankedAloneOnItsNode(t *testing.T) {
 	}
 	wantCandidates(t, p, "10.77.0.12")
 	for want, s := range map[string]Searching{
-		"make a service; the name is resolved again until --join-timeout": {
+		"make a service; the name is resolved again until Config.JoinTimeout": {
 			Unresolved: []string{"node2"},
 		},
 		p.hint: {Tried: []Answer{{Name: "node2"}}},

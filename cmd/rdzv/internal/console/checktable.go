@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/rdzv/check"
 )
 
@@ -16,6 +17,23 @@ const (
 	factWidth  = 18
 	valueWidth = 44
 )
+
+// WriteFlags writes flags in place of the fields that texts of the library in a report name. The
+// other facts are what the nodes have.
+func WriteFlags(r check.Report) {
+	for _, findings := range [][]check.Finding{r.Problems, r.Warnings} {
+		for i, f := range findings {
+			findings[i].Text, findings[i].Hint = flagname.In(f.Text), flagname.In(f.Hint)
+		}
+	}
+	for _, row := range r.Rows {
+		for i, g := range row.Groups {
+			if row.Fact == "interface" {
+				row.Groups[i].Value = flagname.In(g.Value)
+			}
+		}
+	}
+}
 
 // CheckTable is the report of check for people.
 func CheckTable(r check.Report) string {

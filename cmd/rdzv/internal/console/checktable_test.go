@@ -93,7 +93,9 @@ func linksFrom(node, nodes int) (links []rdzv.Link) {
 // The table is readable for 2 and for 64 nodes.
 func TestCheckTable(t *testing.T) {
 	for _, n := range []int{2, 64} {
-		got := CheckTable(check.Of("check-train", n, manyNodes(t, n)))
+		r := check.Of("check-train", n, manyNodes(t, n))
+		WriteFlags(r)
+		got := CheckTable(r)
 		file := fmt.Sprintf("testdata/check-%d-nodes.txt", n)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {

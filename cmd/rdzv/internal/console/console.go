@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/rdzv/agent"
 )
 
@@ -100,10 +101,10 @@ func (c *Console) Verbose(format string, args ...any) {
 	}
 }
 
-// Hint writes a suggestion; an empty one is not written.
+// Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: "+c.screen.coloured(yellow, "hint:")+" ", text)
+		c.write("rdzv: "+c.screen.coloured(yellow, "hint:")+" ", flagname.In(text))
 	}
 }
 
@@ -127,9 +128,9 @@ func (c *Console) suggest(text string) {
 	}
 }
 
-// Fail writes an error and its hint, if it has one.
+// Fail writes an error and its hint, if it has one, with flags in place of fields.
 func (c *Console) Fail(err error) {
-	c.Error("%v", err)
+	c.Error("%s", flagname.In(err.Error()))
 	c.hintOnce(agent.Hint(err))
 }
 

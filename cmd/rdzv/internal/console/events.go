@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
@@ -20,7 +21,7 @@ func (c *Console) Event(e agent.Event) {
 			c.endLine()
 		}
 	case agent.FlagIgnored:
-		c.Info("ignoring %s: %s", e.Flag, e.Reason)
+		c.Info("ignoring %s: %s", flagname.In(e.Flag), flagname.In(e.Reason))
 	case agent.Unprotected:
 		c.Warn("--insecure: connections are neither authenticated nor encrypted: " +
 			"anyone who can reach the nodes can join this job")
@@ -41,9 +42,9 @@ func (c *Console) Event(e agent.Event) {
 		c.Info("%v", e.DifferentVersion)
 		c.suggest(e.Hint())
 	case agent.DifferentCommand:
-		c.Info("%v", e.DifferentCommand)
+		c.Info("%s", flagname.In(e.DifferentCommand.String()))
 	case agent.DifferentNodes:
-		c.Info("%v", e.DifferentNodes)
+		c.Info("%s", flagname.In(e.DifferentNodes.String()))
 	case agent.RanksMissing:
 		c.Info("waiting for all %d ranks to start (Hydra does not report which are missing)",
 			e.Ranks)
@@ -53,17 +54,17 @@ func (c *Console) Event(e agent.Event) {
 		c.EndStatus()
 		c.storeFound(e)
 	case agent.Waiting:
-		c.Status("%v (%v)", e.Roster, e.Waited.Round(time.Second))
+		c.Status("%s (%v)", flagname.In(e.Roster.String()), e.Waited.Round(time.Second))
 	case agent.WorldAgreed:
 		c.EndStatus()
 		c.worldAgreed(e)
 	case agent.NodesDiffer:
 		c.Info("warning: %v", e.Comparison)
 	case agent.EnvironmentNote:
-		if e.Verbose {
-			c.Verbose("%s", e.Text)
+		if text := flagname.In(e.Text); e.Verbose {
+			c.Verbose("%s", text)
 		} else {
-			c.Info("%s", e.Text)
+			c.Info("%s", text)
 		}
 	case agent.InitProgress:
 		c.initProgress(e)
@@ -88,10 +89,10 @@ func (c *Console) Event(e agent.Event) {
 	case agent.FailureReported:
 		c.failureReported(e.Failure)
 	case agent.Diagnostic:
-		if e.Severity == agent.Verbose {
-			c.Verbose("%s", e.Text)
+		if text := flagname.In(e.Text); e.Severity == agent.Verbose {
+			c.Verbose("%s", text)
 		} else {
-			c.Warn("%s", e.Text)
+			c.Warn("%s", text)
 			c.suggest(agent.Hint(e.Err))
 		}
 	}
@@ -106,7 +107,7 @@ func (c *Console) placed(e agent.Placed) {
 }
 
 func (c *Console) searching(e agent.Searching) {
-	c.Status("%v (%v)", e.Searching, e.Waited.Round(time.Second))
+	c.Status("%s (%v)", flagname.In(e.Searching.String()), e.Waited.Round(time.Second))
 	c.suggest(e.Hint)
 }
 

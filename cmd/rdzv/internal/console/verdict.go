@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -30,7 +31,7 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	case v.Kind == rdzv.Failed && e.Own:
 		c.held = c.EndLine(e)
 	case v.Kind == rdzv.Unready && !e.Leads: // the agent that leads prints all problems
-		first, _, _ := strings.Cut(v.Error(), "\n")
+		first, _, _ := strings.Cut(c.EndLine(e), "\n")
 		c.Error("%s", first)
 	default:
 		c.Error("%s", c.EndLine(e))
@@ -46,7 +47,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 	v := e.Verdict
 	switch {
 	case v == nil:
-		return storeLost(e)
+		return flagname.In(storeLost(e))
 	case v.Kind == rdzv.Failed && v.PID == 0:
 		return fmt.Sprintf("%s (rank %d on %s)", v.Text, v.Rank, v.Host)
 	case v.Kind == rdzv.Failed:
@@ -75,7 +76,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 	case v.Kind == rdzv.Incomplete:
 		return c.timedOut(v.Error())
 	}
-	return v.Error()
+	return flagname.In(v.Error())
 }
 
 const outOfMemory = "the kernel's out-of-memory killer killed a process of its cgroup"
@@ -104,7 +105,7 @@ func (c *Console) JoinTimedOut(e *agent.JoinTimeoutError) string {
 }
 
 func (c *Console) timedOut(reason string) string {
-	return fmt.Sprintf("timed out after %v (--join-timeout): %s", c.joinTimeout, reason)
+	return fmt.Sprintf("timed out after %v (--join-timeout): %s", c.joinTimeout, flagname.In(reason))
 }
 
 // EndedBySignal writes that a signal came before the job started, and returns that as a message. An

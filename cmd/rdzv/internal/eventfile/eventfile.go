@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/outfile"
 	"rdzv/rdzv/agent"
 )
@@ -50,7 +51,7 @@ func (f *File) Event(e agent.Event) {
 	if err != nil {
 		return // no event has a value that cannot be encoded
 	}
-	line = append(line, '\n')
+	line = append(flagname.InEvent(line), '\n')
 	if f.lines != nil {
 		f.put(line)
 		return
