@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
 
@@ -42,6 +43,7 @@ type Console struct {
 	unsure      string // what to write instead before that is certain; "" if it is
 	attempt     bool   // an attempt has failed, and what follows is not known yet
 	interrupted bool   // Ctrl-C ended the job
+	launcher    envmap.Launcher
 
 	mu     sync.Mutex
 	status string // the last text of Status
