@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,9 +82,11 @@ func (a *app) unknownCommand(args []string) error {
 	name := args[0]
 	_, notFound := wrap.Find(name, a.environ, "")
 	err := fmt.Errorf("cannot run %q: no such command", name)
-	switch near := nearest(name, names(commands())); {
+	switch near := nearestCommand(name); {
 	case name == "run" || name == "launch" || name == "start":
-		return hinted{err, "rdzv exec -- PROGRAM runs a program"}
+		return hinted{err, "rdzv exec " + cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]...")}
+	case withoutTorchrun(args) != "":
+		return hinted{err, withoutTorchrun(args)}
 	case near != "":
 		return hinted{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
@@ -96,12 +99,23 @@ func (a *app) unknownCommand(args []string) error {
 	return err
 }
 
+// nearestCommand is the command with a similar name, or whose name has this one in it: get-rank for
+// rank.
+func nearestCommand(name string) string {
+	for _, command := range names(listed()) {
+		if len(name) > 2 && strings.Contains(command, name) {
+			return command
+		}
+	}
+	return nearest(name, names(listed()))
+}
+
 // nearest is the word most similar to a mistyped one; "" if each differs by three or more edits, or
-// by more than half of the letters.
+// by more than half of the letters unless the first one is the same: env for evn.
 func nearest(word string, words []string) string {
 	best, least := "", min(3, (len(word)+1)/2+1)
 	for _, w := range words {
-		if d := distance(word, w); d < least {
+		if d := distance(word, w); d < least && (2*d <= len(word) || word[0] == w[0]) {
 			best, least = w, d
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
 )
@@ -68,7 +69,8 @@ func (a *app) status(args []string) int {
 	var o statusFlags
 	rest, _, err := parse(define(newFlags("status"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("cannot run status: unexpected argument %q", rest[0])
+		err = hinted{fmt.Errorf("cannot run status: unexpected argument %q", rest[0]),
+			shell.Line("rdzv", "status", "--job", rest[0])}
 	}
 	if err == nil && o.all && os.Geteuid() != 0 {
 		err = errors.New("cannot run status: --all is for root: other users' agents answer nobody else")
@@ -211,7 +213,8 @@ func (a *app) stacks(args []string) int {
 	var o statusFlags
 	rest, _, err := parse(define(newFlags("stacks"), o.stacksGroups()), args, a.env)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0])
+		err = hinted{fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
+			shell.Line("rdzv", "stacks", "--job", rest[0])}
 	}
 	if err != nil {
 		return a.usage(err, "stacks")
