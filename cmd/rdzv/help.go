@@ -33,9 +33,8 @@ Run a PyTorch program as one distributed job, under any launcher or without one.
 
 {commands}
 
-"rdzv help COMMAND" prints the flags. A flag can be given in the environment, if
-its variable is shown there. "rdzv man" prints the manual page, "rdzv completion
-bash" (zsh, fish) the completion for a shell.
+"rdzv help COMMAND" prints the flags, and the variables that can hold them.
+"rdzv man" prints the manual page, "rdzv completion bash" (zsh, fish) completion.
 `
 
 func (a *app) help(args []string) int {
