@@ -34,7 +34,7 @@ Run a PyTorch program as one distributed job, under any launcher or without one.
 {commands}
 
 "rdzv help COMMAND" prints the flags, and the variables that can hold them.
-"rdzv man" prints the manual page, "rdzv completion bash" (zsh, fish) completion.
+The manual page: "rdzv man". Completion: "rdzv completion bash" (zsh, fish).
 `
 
 func (a *app) help(args []string) int {

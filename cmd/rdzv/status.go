@@ -82,7 +82,7 @@ func (a *app) status(args []string) int {
 	defer stop()
 	for {
 		code, jobs := a.printStatus(ctx, o)
-		if !o.watch || code != codeOK || jobs == 0 {
+		if !o.watch || jobs == 0 {
 			return code
 		}
 		select {
@@ -103,15 +103,23 @@ func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
 		ask = inspect.StatusOfAllUsers
 	}
 	r, err := ask(ctx, o.job)
-	if err != nil {
+	switch {
+	case o.watch && ctx.Err() != nil: // Ctrl-C: what was printed last remains
+		return codeOK, 0
+	case err != nil:
 		return a.fail(fmt.Errorf("cannot run status: %w", err)), 0
 	}
-	text := string(indented(r))
-	if !o.json {
-		text = a.painted(console.StatusTable(r.Jobs), console.StatusMarks)
+	screen := a.onTerminal()
+	text := console.StatusTable(r.Jobs, screen.Width())
+	if o.watch && screen.Rewrites() {
+		text = screen.Cut(text, len(r.Silent)+1)
 	}
-	if o.watch && a.onTerminal().Rewrites() {
-		text = console.ClearScreen + text
+	text = screen.Paint(text, console.StatusMarks)
+	if o.json {
+		text = string(indented(r))
+	}
+	if o.watch && screen.Rewrites() {
+		text = console.InPlace(text)
 	}
 	return max(a.print(text), a.unanswered("status", r, o.job)), len(r.Jobs)
 }
@@ -225,6 +233,6 @@ func (a *app) stacks(args []string) int {
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}
-	text := a.painted(console.StacksTable(jobs), console.StacksMarks)
+	text := a.painted(console.StacksTable(jobs, a.onTerminal().Width()), console.StacksMarks)
 	return max(a.print(text), a.unanswered("stacks", known, o.job))
 }
