@@ -88,9 +88,17 @@ func (a *app) status(args []string) int {
 		select {
 		case <-time.After(watchInterval):
 		case <-ctx.Done():
-			return code
+			return a.endWatch()
 		}
 	}
+}
+
+// endWatch ends the line in which a terminal has Ctrl-C.
+func (a *app) endWatch() int {
+	if a.onTerminal().Rewrites() {
+		return a.print("\n")
+	}
+	return codeOK
 }
 
 // watchInterval is how long --watch waits before it asks again.
@@ -104,8 +112,8 @@ func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
 	}
 	r, err := ask(ctx, o.job)
 	switch {
-	case o.watch && ctx.Err() != nil: // Ctrl-C: what was printed last remains
-		return codeOK, 0
+	case o.watch && ctx.Err() != nil: // what was printed last remains
+		return a.endWatch(), 0
 	case err != nil:
 		return a.fail(fmt.Errorf("cannot run status: %w", err)), 0
 	}

@@ -105,7 +105,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: "+c.screen.coloured(yellow, "hint:")+" ", text)
+		c.write("rdzv: "+c.screen.coloured(magenta, "hint:")+" ", text)
 	}
 }
 

@@ -56,17 +56,17 @@ type Mark struct {
 // of its columns.
 var (
 	CheckMarks = []Mark{
-		{`(?m)^(!) `, red}, {`(?m)^(\*) `, yellow},
+		{`(?m)^(!) `, red}, {`(?m)^(\*) `, magenta},
 		{`(?m)^(error:|not ok:)`, red},
-		{`(?m)^(warning:|    hint:)`, yellow},
+		{`(?m)^(warning:|    hint:)`, magenta},
 		{`(?m)^(ok)[:,] `, green},
 	}
 	StatusMarks = []Mark{
 		{` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `, red},
-		{`(?m)^(.* (?:has|have) not reached init_process_group)$`, yellow},
-		{`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, yellow},
+		{`(?m)^(.* (?:has|have) not reached init_process_group)$`, magenta},
+		{`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, magenta},
 	}
-	StacksMarks = []Mark{{`(?m)^job .*, but not (.*)$`, yellow}}
+	StacksMarks = []Mark{{`(?m)^job .*, but not (.*)$`, magenta}}
 )
 
 // Paint colours the marks of a table, if the screen has colours.

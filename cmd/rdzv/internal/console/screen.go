@@ -61,9 +61,9 @@ func (s screen) fit(line string) string {
 
 // Colours, as parameters of the escape sequence that selects them.
 const (
-	red    = "31"
-	green  = "32"
-	yellow = "33"
+	red     = "31"
+	green   = "32"
+	magenta = "35" // yellow is hard to read on a light background
 )
 
 func (s screen) coloured(colour, text string) string {
