@@ -107,7 +107,7 @@ func (l *Local) findProgram() (err error) {
 		return nil
 	}
 	if start.Script != "" && !filepath.IsAbs(start.Script) {
-		return hinted{start, "give its path from the working directory, or its full path"}
+		return hinted{start, "copy it there, change to the directory that has it, or give its full path"}
 	}
 	return start
 }
