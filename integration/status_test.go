@@ -144,6 +144,27 @@ func (j *job) checkStatusOfOtherUser() {
 	}
 }
 
+// With --all root sees the job of another user.
+func TestStatusOfAllUsers(t *testing.T) {
+	p := newPlace(t)
+	line := []string{*rdzvBin, "exec", "--job", "of-another", "--", "sh", "-c",
+		"echo runs; exec sleep 1000"}
+	ask := []string{*rdzvBin, "status", "--all", "--job", "of-another"}
+	if os.Geteuid() == 0 {
+		line = asNobody(t, p, line)
+	} else {
+		ask = append([]string{"sudo", "-n"}, ask...)
+	}
+	job := p.start(line...)
+	job.waitFor("runs")
+	text, err := exec.Command(ask[0], ask[1:]...).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(text), "job of-another of user ") {
+		t.Errorf("rdzv status --all: %v: %s", err, text)
+	}
+	job.signal(syscall.SIGTERM)
+	job.checkCode(128 + int(syscall.SIGTERM))
+}
+
 // checkEvents checks that exactly one agent has written its events to a file: the one that hosts
 // the store.
 func checkEvents(t *testing.T, file string) {

@@ -189,6 +189,25 @@ func TestTerminalSecondInterrupt(t *testing.T) {
 	}
 }
 
+// rdzv status --watch writes in place; after Ctrl-C the last table is still there.
+func TestTerminalWatch(t *testing.T) {
+	term := newTerminal(t)
+	line := quoted([]string{*rdzvBin})
+	term.typeAndWait(line+" exec --job watched -- sh -c 'echo runs; exec sleep 1000' &\n", "runs\r\n")
+	term.typeKeys("TERM=xterm " + line + " status --watch --job watched; echo code=$?\n")
+	term.waitFor("\x1b[Hjob watched: 1 rank on 1 node")
+	term.waitFor("\x1b[J\x1b[Hjob watched: 1 rank on 1 node") // again
+	term.typeKeys("\x03")
+	term.waitFor("ready> ") // bash does not run the rest of the line
+	term.mu.Lock()
+	if strings.Contains(term.screen, "no agent has answered") {
+		t.Error("Ctrl-C replaces the table")
+	}
+	term.mu.Unlock()
+	term.typeAndWait(line+" stop watched\n", "rdzv: job watched is stopped", "ready> ")
+	term.typeAndWait("wait\n", "ready> ")
+}
+
 // A worker that is a debugger or a shell can use the terminal. Ctrl-C in that shell does not end
 // the job.
 func TestTerminalPrograms(t *testing.T) {

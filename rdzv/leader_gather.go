@@ -138,6 +138,9 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 		return l.writeVerdict(ctx, *v)
 	}
 	members := l.allMembers()
+	if tasks := inOrder(members); len(tasks) > 0 && tasks[0].Rank <= 0 && tasks[0].NodeRank <= 0 {
+		withRank0Problems(members, tasks[0].ID) // as far as it is known by now which agent has rank 0
+	}
 	roster := l.roster()
 	l.gathered(members)
 	v := verdictOf(Incomplete)
@@ -146,15 +149,24 @@ func (l *Leader) joinTimedOut(ctx context.Context) error {
 	return l.writeVerdict(ctx, v)
 }
 
+// withRank0Problems adds to a member's problems those that it has if rank 0 is one of its workers.
+func withRank0Problems(members []Member, id string) {
+	for i, m := range members {
+		if m.ID == id {
+			members[i].Problems = slices.Concat(m.Problems, m.Rank0Problems)
+		}
+	}
+}
+
 // agree assigns the seats of all members and publishes the world, or ends the job if it
 // cannot start. A later attempt has the seats of the first one.
 func (l *Leader) agree(ctx context.Context) error {
 	l.complete = true
 	members := l.allMembers()
 	world, seats, problem := l.assign(members)
-	for i, m := range members {
+	for _, m := range members {
 		if problem == nil && seats[m.ID].Rank == 0 {
-			members[i].Problems = slices.Concat(m.Problems, m.Rank0Problems)
+			withRank0Problems(members, m.ID)
 			l.exports = m.Exports
 		}
 	}

@@ -16,6 +16,13 @@ type Line struct {
 	within bool
 	tails  []tee.Tail // which know that of what the watchdog copies
 	copied tail       // by this process, and what Wrote was told
+	ends   []shownEnd // of the streams that the watchdog has copied
+}
+
+// shownEnd is the end of a stream, and how many lines there were where it is shown after it.
+type shownEnd struct {
+	text  []byte
+	lines int64
 }
 
 // End reports whether it ends within a line, and takes the line for ended: the caller is about
@@ -34,12 +41,26 @@ func (l *Line) End() (within bool) {
 func (l *Line) Wrote(text string) { l.copied.write([]byte(text)) }
 
 // Shows reports whether the file ends with these lines and at most so many others after them, as
-// far as this process has written it: not what the watchdog copies, for Worker.Output. Empty
-// lines do not count, and a line may have more at its beginning, such as a former state of a
-// progress bar.
+// far as this process has written it, or the watchdog has before Run returned. Empty lines do not
+// count, and a line may have more at its beginning, such as a former state of a progress bar.
 func (l *Line) Shows(lines []string, others int) bool {
-	wanted := filled(lines)
-	got := filled(strings.Split(string(l.copied.bytes()), "\n"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := int64(0)
+	for _, end := range l.ends {
+		last = max(last, end.lines)
+	}
+	for _, end := range l.ends {
+		if room := others - int(last-end.lines); room >= 0 && endsWith(end.text, lines, room) {
+			return true
+		}
+	}
+	return endsWith(l.copied.bytes(), lines, others)
+}
+
+// endsWith tells whether a text ends with these lines and at most so many others.
+func endsWith(text []byte, lines []string, others int) bool {
+	wanted, got := filled(lines), filled(strings.Split(string(text), "\n"))
 	for after := range others + 1 {
 		at := len(got) - after - len(wanted)
 		if at < 0 || len(wanted) == 0 {
@@ -86,6 +107,15 @@ func (l *Line) release() {
 		within := l.End()
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if len(l.tails) > 0 { // of another Run
+			l.ends = nil
+		}
+		for _, t := range l.tails {
+			if t.Lines() == 0 { // not shown
+				continue
+			}
+			l.ends = append(l.ends, shownEnd{t.Bytes(), t.Lines()})
+		}
 		l.within, l.tails = within, nil
 	}
 }

@@ -1,6 +1,9 @@
 package wrap
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -57,21 +60,19 @@ func TestLineShows(t *testing.T) {
 	for _, c := range []struct {
 		name, before, after string // scripts of other workers
 		wrote               string
-		output              *Output // nil captures
 		want                bool
 	}{
 		{name: "the last lines", before: "echo 1 >&2", want: true},
 		{name: "two lines follow", after: "printf '1\\n\\n2\\n' >&2", want: true},
 		{name: "three lines follow", after: "printf '1\\n2\\n3\\n' >&2", want: false},
 		{name: "the caller's lines count", after: "echo 1 >&2", wrote: "2\n3\n", want: false},
-		{name: "not captured", output: &Output{Tag: "[1] "}, want: false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, shown := output(t)
 			line := new(Line)
 			for _, script := range []string{c.before, print, c.after} {
 				w := sh(t, script+"\n")
-				w.Stdout, w.Stderr, w.Output, w.Capture, w.Line = out, out, c.output, true, line
+				w.Stdout, w.Stderr, w.Capture, w.Line = out, out, true, line
 				mustRun(t, t.Context(), Tree{Workers: []Worker{w}})
 			}
 			line.Wrote(c.wrote)
@@ -80,6 +81,46 @@ func TestLineShows(t *testing.T) {
 			}
 			if line.Shows(nil, 2) {
 				t.Error("shows no lines, want false")
+			}
+			shown()
+		})
+	}
+}
+
+// TestLineShowsTagged: it is also known of the lines that the watchdog shows with tags, with those of
+// other workers after them.
+func TestLineShowsTagged(t *testing.T) {
+	nothingLeft(t)
+	lines := []string{"Traceback", "E: 100%"}
+	for _, c := range []struct {
+		name, after string
+		want        bool
+	}{
+		{"the last lines", "true", true},
+		{"two lines follow", "printf '1\\n2\\n' >&2", true},
+		{"three lines follow", "printf '1\\n2\\n3\\n' >&2", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, shown := output(t)
+			line, done := new(Line), filepath.Join(t.TempDir(), "done")
+			scripts := []string{
+				"printf '1\\n2\\n3\\nTraceback\\nE: 100%%\\n' >&2",
+				"until [ -e " + done + " ]; do sleep 0.01; done; " + c.after,
+			}
+			var workers []Worker
+			for i, script := range scripts {
+				w := sh(t, script)
+				w.Stdout, w.Stderr, w.Capture, w.Line = out, out, true, line
+				w.Output = &Output{Tag: fmt.Sprintf("[%d] ", i), Hold: true}
+				workers = append(workers, w)
+			}
+			mustRun(t, t.Context(), Tree{Workers: workers, Ended: func(i int, _ Result) {
+				if err := os.WriteFile(done, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}})
+			if got := line.Shows(lines, 2); got != c.want {
+				t.Errorf("shows the lines: %t, want %t", got, c.want)
 			}
 			shown()
 		})

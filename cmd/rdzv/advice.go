@@ -4,7 +4,10 @@ package main
 // node, because the other agents would print the same.
 func (e *execution) advise(program []string) {
 	if line := withoutTorchrun(program); line != "" {
-		e.console.Info("hint: torchrun is not needed, rdzv starts the workers: %s", line)
+		e.console.Info("hint: rdzv starts the workers, no other launcher is needed: %s", line)
+	}
+	if line := outerLauncher(program); line != "" {
+		e.console.Info("hint: %s", line)
 	}
 	if warning, instead := containerAdvice(program); warning != "" {
 		e.console.Warn("%s", warning)

@@ -63,17 +63,27 @@ func (a *app) fail(err error) int {
 	return codeUnknown
 }
 
-// usage prints all that is wrong with the command line, each with its hint.
+// usage prints all that is wrong with the command line. Problems with the same hint are together.
 func (a *app) usage(err error, command string) int {
-	var hints []string
-	for _, problem := range problemsOf(err) {
-		a.console.Error("%s", flagname.In(problem.Error()))
-		if hint := agent.Hint(problem); hint != "" && !slices.Contains(hints, hint) {
+	problems, hinted := problemsOf(err), false
+	for i, problem := range problems {
+		hint := agent.Hint(problem)
+		same := func(other error) bool { return hint != "" && agent.Hint(other) == hint }
+		switch {
+		case slices.ContainsFunc(problems[:i], same): // printed
+		case hint == "":
+			a.console.Error("%s", flagname.In(problem.Error()))
+		default:
+			for _, other := range problems[i:] {
+				if same(other) {
+					a.console.Error("%s", flagname.In(other.Error()))
+				}
+			}
 			a.console.Hint(hint)
-			hints = append(hints, hint)
+			hinted = true
 		}
 	}
-	if hints == nil {
+	if !hinted {
 		a.console.Hint(strings.TrimSpace("rdzv help " + command))
 	}
 	return codeUsage

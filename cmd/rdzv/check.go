@@ -119,7 +119,7 @@ func (a *app) printReport(o *options, r check.Report) int {
 	if o.json {
 		return a.print(string(indented(r)))
 	}
-	return a.print(a.painted(console.CheckTable(r), console.CheckMarks))
+	return a.print(a.painted(console.CheckTable(r, a.onTerminal().Width()), console.CheckMarks))
 }
 
 // checkCode is the exit code of check for that of exec.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,10 +32,13 @@ func parse(f *pflag.FlagSet, args []string, env envmap.Env) (
 ) {
 	flags, rest, dashes := splitFlags(f, args)
 	var problems []error
+	given := map[string]string{} // the flags as they are spelled in args
 	for _, words := range flags {
 		if err := f.Parse(words); err != nil {
-			problems = append(problems, parseError(f, err))
+			problems = append(problems, parseError(f, words[0], err))
 		}
+		name, _, _ := strings.Cut(strings.TrimLeft(words[0], "-"), "=")
+		given[string(canonical(f, name))] = name
 	}
 	f.VisitAll(func(flag *pflag.Flag) {
 		value := env[variable(flag.Name)]
@@ -42,7 +46,7 @@ func parse(f *pflag.FlagSet, args []string, env envmap.Env) (
 		switch {
 		case flag.Changed && (flag.Hidden && flag.Value.Type() != "string"): // it sets another flag
 		case flag.Changed:
-			problems = append(problems, checkValue(f, flag))
+			problems = append(problems, checkValue(f, flag, given[flag.Name]))
 		case value != "" && !ignored:
 			problems = append(problems, setFromVariable(f, flag, value))
 		}
@@ -67,16 +71,22 @@ func setFromVariable(f *pflag.FlagSet, flag *pflag.Flag, text string) error {
 
 // checkValue rejects a flag whose value is empty or another flag: --store "$STORE" or
 // --store $STORE where STORE is not set.
-func checkValue(f *pflag.FlagSet, flag *pflag.Flag) error {
+func checkValue(f *pflag.FlagSet, flag *pflag.Flag, spelled string) error {
 	if flag.Value.Type() == "bool" {
 		return nil
 	}
 	value := strings.Trim(flag.Value.String(), "[]")
 	name, dashes := strings.CutPrefix(value, "--")
 	if value == "" || dashes && (name == "" || f.Lookup(name) != nil) {
-		return fmt.Errorf("cannot run %s: --%s %q: a value is missing", f.Name(), flag.Name, value)
+		return missingValue(f, "--"+cmp.Or(spelled, flag.Name), value)
 	}
 	return nil
+}
+
+// missingValue is the error of a flag whose value is empty or the next flag.
+func missingValue(f *pflag.FlagSet, flag, value string) error {
+	return hinted{fmt.Errorf("cannot run %s: %s %q: a value is missing", f.Name(), flag, value),
+		"a shell variable in the command line is probably not set, or a space follows ="}
 }
 
 // requirement says what the value of a flag must be that cannot be read for this reason.
@@ -104,8 +114,8 @@ func join(problems ...error) error {
 	return all.ErrorOrNil()
 }
 
-// parseError rewords pflag's errors: the flag, the value, the reason.
-func parseError(f *pflag.FlagSet, err error) error {
+// parseError rewords pflag's errors about a word: the flag, the value, the reason.
+func parseError(f *pflag.FlagSet, word string, err error) error {
 	switch err := err.(type) {
 	case *pflag.NotExistError:
 		return unknownFlag(f, err)
@@ -116,9 +126,15 @@ func parseError(f *pflag.FlagSet, err error) error {
 		}
 		return fmt.Errorf("cannot run %s: %s%s: a value is missing", f.Name(), dashes, name)
 	case *pflag.InvalidValueError:
-		flag := err.GetFlag()
-		return fmt.Errorf("cannot run %s: --%s %q: %s",
-			f.Name(), flag.Name, err.GetValue(), requirement(flag, err))
+		flag, name := err.GetFlag(), "--"+err.GetFlag().Name
+		if strings.HasPrefix(word, "--") {
+			name, _, _ = strings.Cut(word, "=") // perhaps as torchrun spells it
+		}
+		if err.GetValue() == "" {
+			return missingValue(f, name, "")
+		}
+		return fmt.Errorf("cannot run %s: %s %q: %s",
+			f.Name(), name, err.GetValue(), requirement(flag, err))
 	}
 	return fmt.Errorf("cannot run %s: %w", f.Name(), err)
 }

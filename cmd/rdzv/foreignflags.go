@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -18,6 +19,10 @@ func foreignFlags() map[string]string {
 		master  = "use --store HOST, if the nodes do not find each other"
 		none    = "omit it"
 		visible = "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu"
+		mpirun  = "give it to mpirun, before rdzv"
+		srun    = "give it to srun, before rdzv"
+		docker  = "give it to docker run, and start rdzv inside the container"
+		program = "give it to the program"
 	)
 	return map[string]string{
 		// mpirun and mpiexec.hydra
@@ -25,27 +30,29 @@ func foreignFlags() map[string]string {
 		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
 		"hostfile": hosts, "machinefile": hosts,
 		"tag-output": "use --tag", "output-filename": "use --log-dir DIR",
-		"bind-to": "use --bind numa", "oversubscribe": none,
-		"map-by": "give it to mpirun, before rdzv",
+		"bind-to": "use --bind numa", "oversubscribe": none, "allow-run-as-root": none,
+		"map-by": mpirun, "rank-by": mpirun, "mca": mpirun, "report-bindings": mpirun,
+		"iface": "use --net NAME", "wdir": "use --chdir DIR",
 		// srun
 		"ntasks": workers, "ntasks-per-node": workers, "nodelist": hosts, "w": hosts,
 		"label": "use --tag", "l": "use --tag",
-		"cpus-per-task": "give it to srun, before rdzv",
-		"gres":          "give it to srun, before rdzv", "gpus-per-task": "give it to srun, before rdzv",
+		"cpus-per-task": srun, "cpu-bind": srun, "gres": srun, "gpus-per-task": srun,
+		"gpus-per-node": srun, "gpu-bind": srun, "G": srun, "mem": srun, "time": srun, "mpi": srun,
+		"partition": srun, "account": srun, "A": srun, "qos": srun, "exclusive": srun,
+		"constraint": srun, "p": srun, "job-name": "use --job NAME, if at all",
 		// accelerate
 		"num-machines": nodes, "machine-rank": "use --node-rank N, if at all",
 		"main-process-ip": master, "main-process-port": "use --master-port PORT, if at all",
-		"num-processes": "use --nproc-per-node N, the number of workers on each node",
-		"multi-gpu":     "omit it; --nproc-per-node gpu starts a worker for each GPU",
-		"config-file":   "use flags: rdzv has no configuration file",
-		"mixed-precision": "give it to the program: " +
-			"ACCELERATE_MIXED_PRECISION, with --export NAME=VALUE",
-		"gpu-ids": visible, "same-network": none,
+		"num-processes":   "use --nproc-per-node N, the number of workers on each node",
+		"multi-gpu":       "omit it; --nproc-per-node gpu starts a worker for each GPU",
+		"config-file":     "use flags: rdzv has no configuration file",
+		"mixed-precision": program + ": ACCELERATE_MIXED_PRECISION, with --export NAME=VALUE",
+		"dynamo-backend":  program + ": ACCELERATE_DYNAMO_BACKEND, with --export NAME=VALUE",
+		"gpu-ids":         visible, "same-network": none,
 		"num-cpu-threads-per-process": "set OMP_NUM_THREADS, with --export NAME=VALUE, if at all",
-		"use-deepspeed": "give it to the program: " +
-			"ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
-		"deepspeed-config-file": "give it to the program: " +
-			"ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
+		"use-deepspeed":               program + ": ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
+		"deepspeed-config-file": program +
+			": ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
 		"use-fsdp": "give FullyShardedDataParallelPlugin to Accelerator, in the program",
 		// DeepSpeed
 		"num-gpus": "use --nproc-per-node N, or --nproc-per-node gpu", "num-nodes": nodes,
@@ -57,9 +64,34 @@ func foreignFlags() map[string]string {
 		"main-address": master, "main-port": "use --master-port PORT, if at all",
 		// docker
 		"env": export, "e": export, "gpus": "use --nproc-per-node gpu",
+		"rm": docker, "it": docker, "i": docker, "network": docker, "ipc": docker, "volume": docker,
+		"shm-size": docker, "mount": docker, "ulimit": docker, "privileged": docker, "runtime": docker,
+		"entrypoint": docker, "workdir": docker,
 		// torchrun
 		"virtual-local-rank": "use --device mask, which sets CUDA_VISIBLE_DEVICES and keeps LOCAL_RANK",
 	}
+}
+
+// foreignSwitches are those of foreignFlags that take no value.
+func foreignSwitches() []string {
+	return []string{
+		"tag-output", "oversubscribe", "allow-run-as-root", "report-bindings", "label", "l",
+		"exclusive", "multi-gpu", "same-network", "use-deepspeed", "use-fsdp", "no-ssh",
+		"no-local-rank", "rm", "it", "i", "privileged", "virtual-local-rank",
+	}
+}
+
+// foreignValues is how many words after an unknown flag are its values.
+func foreignValues(name string, after []string) int {
+	switch hint := foreignFlags()[name]; {
+	case slices.Contains(foreignSwitches(), name):
+		return 0
+	case name == "mca":
+		return 2
+	case hint != "" && len(after) > 0 && !strings.HasPrefix(after[0], "-"), seemsValue(after):
+		return 1
+	}
+	return 0
 }
 
 // unknownFlag suggests what was probably meant.
@@ -71,6 +103,9 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	name, _, _ = strings.Cut(name, "=")
 	unknown := fmt.Errorf("cannot run %s: unknown flag %q", f.Name(), dashes+name)
 	name = string(canonical(f, name))
+	if dashes == "-" {
+		name = strings.TrimRight(name, "0123456789") // -N2
+	}
 	if hint := foreignFlags()[name]; hint != "" && (f.Name() == "exec" || f.Name() == "check") {
 		return hinted{unknown, hint}
 	}
@@ -83,7 +118,7 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	if similar := similarFlags(name, names); len(similar) > 0 {
 		return hinted{unknown, "did you mean --" + strings.Join(similar, " or --") + "?"}
 	}
-	return unknown
+	return hinted{unknown, "rdzv help " + f.Name()}
 }
 
 // similarFlags are those that begin with a mistyped name, as torchrun completes it, if they are not

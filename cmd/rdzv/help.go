@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,9 +33,8 @@ Run a PyTorch program as one distributed job, under any launcher or without one.
 
 {commands}
 
-"rdzv help COMMAND" prints the flags. A flag can be given in the environment, if
-its variable is shown there. "rdzv man" prints the manual page, "rdzv completion
-bash" (zsh, fish) the completion for a shell.
+"rdzv help COMMAND" prints the flags, and the variables that can hold them.
+The manual page: "rdzv man". Completion: "rdzv completion bash" (zsh, fish).
 `
 
 func (a *app) help(args []string) int {
@@ -81,9 +81,11 @@ func (a *app) unknownCommand(args []string) error {
 	name := args[0]
 	_, notFound := wrap.Find(name, a.environ, "")
 	err := fmt.Errorf("cannot run %q: no such command", name)
-	switch near := nearest(name, names(commands())); {
+	switch near := nearestCommand(name); {
 	case name == "run" || name == "launch" || name == "start":
-		return hinted{err, "rdzv exec -- PROGRAM runs a program"}
+		return hinted{err, "rdzv exec " + cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]...")}
+	case withoutTorchrun(args) != "":
+		return hinted{err, withoutTorchrun(args)}
 	case near != "":
 		return hinted{err, fmt.Sprintf("did you mean \"rdzv %s\"?", near)}
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
@@ -96,12 +98,23 @@ func (a *app) unknownCommand(args []string) error {
 	return err
 }
 
+// nearestCommand is the command with a similar name, or whose name has this one in it: get-rank for
+// rank.
+func nearestCommand(name string) string {
+	for _, command := range names(listed()) {
+		if len(name) > 2 && strings.Contains(command, name) {
+			return command
+		}
+	}
+	return nearest(name, names(listed()))
+}
+
 // nearest is the word most similar to a mistyped one; "" if each differs by three or more edits, or
-// by more than half of the letters.
+// by more than half of the letters unless the first one is the same: env for evn.
 func nearest(word string, words []string) string {
 	best, least := "", min(3, (len(word)+1)/2+1)
 	for _, w := range words {
-		if d := distance(word, w); d < least {
+		if d := distance(word, w); d < least && (2*d <= len(word) || word[0] == w[0]) {
 			best, least = w, d
 		}
 	}

@@ -41,6 +41,9 @@ func (e *execution) program(words []string, dashes bool, args []string) ([]strin
 		return words, nil
 	case e.torchrun.runPath, !dashes && strings.HasSuffix(words[0], ".py"):
 		return slices.Concat([]string{python, "-u"}, words), nil // unbuffered, as under torchrun
+	case !dashes && otherDash(words[0]) != words[0]:
+		err := fmt.Errorf("cannot run exec: the dash in %q is another character than -", words[0])
+		return nil, hinted{err, withDashes(args, words)}
 	case !dashes:
 		err := fmt.Errorf("cannot run exec: no -- before the program %q", words[0])
 		return nil, hinted{err, inOrder(args, words)}
@@ -50,6 +53,26 @@ func (e *execution) program(words []string, dashes bool, args []string) ([]strin
 		return nil, hinted{err, inOrder(args, words)}
 	}
 	return words, nil
+}
+
+// otherDash is a word with - in place of the dashes that it begins with and that word processors
+// make of -.
+func otherDash(word string) string {
+	for _, dash := range []string{"\u2012", "\u2013", "\u2014", "\u2015", "\u2212"} {
+		if after, is := strings.CutPrefix(word, dash); is {
+			return "--" + strings.TrimLeft(after, "-"+dash)
+		}
+	}
+	return word
+}
+
+// withDashes is a command line with - in place of other dashes, up to "--".
+func withDashes(args, words []string) string {
+	args = slices.Clone(args)
+	for i := len(args) - len(words); i < len(args) && args[i] != "--"; i++ {
+		args[i] = otherDash(args[i])
+	}
+	return shell.Line(append([]string{"rdzv", "exec"}, withoutPassword(args)...)...)
 }
 
 // inOrder is the command line that was probably meant if "--" is missing or misplaced: with the

@@ -14,6 +14,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
 )
@@ -69,7 +70,8 @@ func (a *app) status(args []string) int {
 	var o statusFlags
 	rest, _, err := parse(define(newFlags("status"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("cannot run status: unexpected argument %q", rest[0])
+		err = hinted{fmt.Errorf("cannot run status: unexpected argument %q", rest[0]),
+			shell.Line("rdzv", "status", "--job", rest[0])}
 	}
 	if err == nil && o.all && os.Geteuid() != 0 {
 		err = errors.New("cannot run status: --all is for root: other users' agents answer nobody else")
@@ -81,15 +83,23 @@ func (a *app) status(args []string) int {
 	defer stop()
 	for {
 		code, jobs := a.printStatus(ctx, o)
-		if !o.watch || code != codeOK || jobs == 0 {
+		if !o.watch || jobs == 0 {
 			return code
 		}
 		select {
 		case <-time.After(watchInterval):
 		case <-ctx.Done():
-			return code
+			return a.endWatch()
 		}
 	}
+}
+
+// endWatch ends the line in which a terminal has Ctrl-C.
+func (a *app) endWatch() int {
+	if a.onTerminal().Rewrites() {
+		return a.print("\n")
+	}
+	return codeOK
 }
 
 // watchInterval is how long --watch waits before it asks again.
@@ -102,7 +112,10 @@ func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
 		ask = inspect.StatusOfAllUsers
 	}
 	r, err := ask(ctx, o.job)
-	if err != nil {
+	switch {
+	case o.watch && ctx.Err() != nil: // what was printed last remains
+		return a.endWatch(), 0
+	case err != nil:
 		return a.fail(fmt.Errorf("cannot run status: %w", err)), 0
 	}
 	for i, j := range r.Jobs {
@@ -110,12 +123,17 @@ func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
 			r.Jobs[i].Ending = flagname.In(j.Ending)
 		}
 	}
-	text := string(indented(r))
-	if !o.json {
-		text = a.painted(console.StatusTable(r.Jobs), console.StatusMarks)
+	screen := a.onTerminal()
+	text := console.StatusTable(r.Jobs, screen.Width())
+	if o.watch && screen.Rewrites() {
+		text = screen.Cut(text, len(r.Silent)+1)
 	}
-	if o.watch && a.onTerminal().Rewrites() {
-		text = console.ClearScreen + text
+	text = screen.Paint(text, console.StatusMarks)
+	if o.json {
+		text = string(indented(r))
+	}
+	if o.watch && screen.Rewrites() {
+		text = console.InPlace(text)
 	}
 	return max(a.print(text), a.unanswered("status", r, o.job)), len(r.Jobs)
 }
@@ -217,7 +235,8 @@ func (a *app) stacks(args []string) int {
 	var o statusFlags
 	rest, _, err := parse(define(newFlags("stacks"), o.stacksGroups()), args, a.env)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0])
+		err = hinted{fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
+			shell.Line("rdzv", "stacks", "--job", rest[0])}
 	}
 	if err != nil {
 		return a.usage(err, "stacks")
@@ -228,6 +247,6 @@ func (a *app) stacks(args []string) int {
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}
-	text := a.painted(console.StacksTable(jobs), console.StacksMarks)
+	text := a.painted(console.StacksTable(jobs, a.onTerminal().Width()), console.StacksMarks)
 	return max(a.print(text), a.unanswered("stacks", known, o.job))
 }

@@ -127,8 +127,7 @@ func briefHelp() string {
 	var b strings.Builder
 	head, _, _ := strings.Cut(execHelp, "\n\nJoin the job")
 	b.WriteString(head + "\n\n" +
-		"Run PROGRAM as the workers of one distributed job, with RANK, WORLD_SIZE,\n" +
-		"LOCAL_RANK, MASTER_ADDR, MASTER_PORT and a device index.\n\n")
+		"Run PROGRAM as the workers of one job, with RANK, WORLD_SIZE, MASTER_ADDR etc.\n\n")
 	for _, flag := range briefFlags {
 		fmt.Fprintf(&b, "    %-*s%s\n", textColumn-4, usage[flag[0]], flag[1])
 	}

@@ -9,13 +9,13 @@ import (
 )
 
 // withoutTorchrun is what runs a program of torchrun's without it, "" for other programs: torchrun
-// starts workers and agrees on their ranks itself.
+// starts workers and agrees on their ranks itself, as the launchers of accelerate and DeepSpeed do.
 func withoutTorchrun(program []string) string {
 	own, ok := torchrunArgs(program)
 	if !ok {
 		return ""
 	}
-	script := slices.IndexFunc(own, func(arg string) bool { return strings.HasSuffix(arg, ".py") })
+	script := slices.IndexFunc(own, isPython)
 	if script < 0 {
 		return "rdzv exec -- python3 SCRIPT"
 	}
@@ -25,22 +25,38 @@ func withoutTorchrun(program []string) string {
 		if !together && i+1 < script {
 			value = own[i+1]
 		}
-		if name == "--nproc-per-node" && value != "" {
+		if slices.Contains(workersFlags, name) && value != "" {
 			words = append(words, "--nproc-per-node", value)
 		}
 	}
 	return shell.Line(slices.Concat(words, []string{"--", "python3"}, own[script:])...)
 }
 
-// torchrunArgs are the arguments of torchrun, or of its module; ok is false for another program.
+// workersFlags are the flags of torchrun, accelerate and DeepSpeed for the number of workers.
+var workersFlags = []string{"--nproc-per-node", "--num-processes", "--num-gpus"}
+
+// torchrunArgs are the arguments of torchrun, of its module, or of a launcher that is based on it
+// or does the same; ok is false for another program.
 func torchrunArgs(program []string) (args []string, ok bool) {
 	modules := []string{"torch.distributed.run", "torch.distributed.launch"}
 	switch name := filepath.Base(program[0]); {
-	case name == "torchrun":
+	case name == "torchrun", name == "deepspeed":
 		return program[1:], true
+	case name == "accelerate" && len(program) > 1 && program[1] == "launch":
+		return program[2:], true
 	case strings.HasPrefix(name, "python") && len(program) > 2 && program[1] == "-m" &&
 		slices.Contains(modules, program[2]):
 		return program[3:], true
 	}
 	return nil, false
+}
+
+// outerLauncher is the form of the command line in which a launcher that is the program of exec
+// starts rdzv instead, "" for other programs.
+func outerLauncher(program []string) string {
+	name := filepath.Base(program[0])
+	if !slices.Contains([]string{"mpirun", "mpiexec", "mpiexec.hydra", "prterun", "srun"}, name) {
+		return ""
+	}
+	return name + " goes before rdzv: " + name + " ... rdzv exec -- PROGRAM"
 }

@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
 // torchrun are the flags of torchrun that exec accepts besides its own, so that a whole command
-// line of torchrun works (torch 2.9, torch/distributed/run.py). They are in no help.
+// line of torchrun works. They are in no help.
+//
+// Source: torch/distributed/run.py of PyTorch, torch 1.13 and two later versions: one that has
+// --signals-to-handle, and one that also has --shutdown-timeout and --duplicate-stdout-filters.
 type torchrun struct {
 	ignored    []string // as they are given
 	module     bool
@@ -42,6 +46,7 @@ func (t *torchrun) define(f *pflag.FlagSet) {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.BoolFunc("standalone", "", func(string) error { return f.Set("nodes", "1") })
 	own.Func("rdzv-endpoint", "", func(text string) error { return setEndpoint(f, text) })
+	own.Func("shutdown-timeout", "", func(text string) error { return setShutdown(f, text) })
 	own.Func("numa-binding", "", func(text string) error { return setNUMABinding(f, text) })
 	own.BoolVarP(&t.module, "module", "m", false, "")
 	own.BoolVar(&t.noPython, "no-python", false, "")
@@ -74,6 +79,14 @@ func setEndpoint(f *pflag.FlagSet, endpoint string) error {
 		return nil
 	}
 	return f.Set("store", endpoint)
+}
+
+// setShutdown sets --grace to a number of seconds.
+func setShutdown(f *pflag.FlagSet, seconds string) error {
+	if _, err := strconv.ParseUint(seconds, 10, 31); err != nil {
+		return errors.New("must be a number of seconds")
+	}
+	return f.Set("grace", seconds+"s")
 }
 
 func setNUMABinding(f *pflag.FlagSet, mode string) error {

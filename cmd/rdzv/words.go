@@ -11,42 +11,68 @@ import (
 // error in one of them does not hide those of the others, and the rest. The rest begins after
 // "--", or with the first word that is not a flag; dashes tells which.
 func splitFlags(f *pflag.FlagSet, args []string) (flags [][]string, rest []string, dashes bool) {
+	wrong := false // there is a flag that f does not have
 	for len(args) > 0 {
 		word := args[0]
-		if word == "--" {
+		isFlag := strings.HasPrefix(word, "-") && word != "-"
+		switch {
+		case word == "--":
 			return flags, args[1:], true
-		}
-		if !strings.HasPrefix(word, "-") || word == "-" {
+		case !isFlag && wrong && slices.Contains(args, "--"):
+			args = args[1:] // probably the value of a flag that has none here
+			continue
+		case !isFlag:
 			return flags, args, false
 		}
-		n := 1
-		if len(args) > 1 && valueFollows(f, word, args[1:]) {
-			n = 2
-		}
+		wrong = wrong || !isKnown(f, word)
+		n := 1 + min(valuesAfter(f, word, args[1:]), len(args)-1)
 		flags, args = append(flags, args[:n]), args[n:]
 	}
 	return flags, nil, false
 }
 
-// valueFollows tells whether the value of a flag is the word after it.
-func valueFollows(f *pflag.FlagSet, word string, after []string) bool {
+// isKnown tells whether a flag set has a flag.
+func isKnown(f *pflag.FlagSet, word string) bool {
+	if long, isLong := strings.CutPrefix(word, "--"); isLong {
+		name, _, _ := strings.Cut(long, "=")
+		return f.Lookup(name) != nil
+	}
+	return f.Lookup(shortName(f, []rune(word)[1])) != nil
+}
+
+// valuesAfter is how many words after a flag are its values.
+func valuesAfter(f *pflag.FlagSet, word string, after []string) int {
 	if long, isLong := strings.CutPrefix(word, "--"); isLong {
 		if strings.Contains(long, "=") {
-			return false
+			return 0
 		}
-		flag := f.Lookup(long)
-		return flag == nil && seemsValue(after) || flag != nil && flag.NoOptDefVal == ""
+		return valuesOf(f, long, after)
 	}
 	for i, letter := range word[1:] {
-		flag := f.Lookup(shortName(f, letter))
-		switch last := i+1+len(string(letter)) == len(word); {
+		last := i+1+len(string(letter)) == len(word) // otherwise the value is in the same word
+		switch flag := f.Lookup(shortName(f, letter)); {
+		case flag == nil && strings.ContainsAny(word, "=0123456789"):
+			return 0
 		case flag == nil:
-			return !strings.Contains(word, "=") && seemsValue(after)
+			return foreignValues(word[1:], after)
+		case flag.NoOptDefVal == "" && last:
+			return 1
 		case flag.NoOptDefVal == "":
-			return last // otherwise the value is in the same word
+			return 0
 		}
 	}
-	return false
+	return 0
+}
+
+// valuesOf is how many words after the flag with this name are its values.
+func valuesOf(f *pflag.FlagSet, name string, after []string) int {
+	switch flag := f.Lookup(name); {
+	case flag == nil:
+		return foreignValues(string(canonical(f, name)), after)
+	case flag.NoOptDefVal == "":
+		return 1
+	}
+	return 0
 }
 
 // shortName is the name of the flag with this letter, "" if there is none.
@@ -62,5 +88,8 @@ func shortName(f *pflag.FlagSet, letter rune) (name string) {
 // seemsValue tells whether the next word is probably the value of an unknown flag: it is no
 // flag, and the program begins later.
 func seemsValue(after []string) bool {
-	return !strings.HasPrefix(after[0], "-") && slices.Contains(after, "--")
+	return len(after) > 1 && !strings.HasPrefix(after[0], "-") &&
+		(slices.Contains(after, "--") || !isPython(after[0]) && slices.ContainsFunc(after, isPython))
 }
+
+func isPython(file string) bool { return strings.HasSuffix(file, ".py") }

@@ -17,12 +17,28 @@ done
 
 # The same command on every node. With GPUs: --nproc-per-node gpu.
 command="cd ${PWD@Q} && . ~/venv/bin/activate && exec rdzv exec --nodes $((${#others[@]} + 1)) \
-	--store $(hostname) --nproc-per-node 2 -- python3 train.py ${*@Q}"
+	--store $(hostname) --join-timeout 1m --nproc-per-node 2 -- python3 train.py ${*@Q}"
 
+shells=()
 for node in "${others[@]}"; do
 	ssh -n "$node" "$command" &
+	shells+=("$!")
 done
+
+# In the background, because bash runs a trap only when what is in the foreground has ended. There
+# bash lets programs ignore Ctrl-C and gives them no stdin: the subshell undoes that.
+(trap - INT QUIT; exec bash -c "$command") <&0 &
+agent=$!
+stopped=
+trap 'stopped=yes; kill "$agent"' TERM HUP # ends the job on all nodes, as Ctrl-C does
+trap : INT QUIT
 code=0
-bash -c "$command" || code=$? # Ctrl-C ends the job on all nodes
+wait "$agent" || code=$?
+while kill -0 "$agent" 2>/dev/null; do # a signal has interrupted the wait
+	code=0
+	wait "$agent" || code=$?
+done
+# A node that has not joined yet waits until --join-timeout, without ssh too.
+[ -z "$stopped" ] || kill "${shells[@]}" 2>/dev/null || :
 wait
 exit "$code"

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func (l *Local) findProgram() (err error) {
 		if c.Dir != "" {
 			return hinted{err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", c.Dir)}
 		}
-		return hinted{err, programHint(err, c.Program, c.Environ)}
+		return hinted{err, cmp.Or(programHint(err, c.Program, c.Environ), pathHint(c.Program[0]))}
 	}
 	l.HeadStart = 0
 	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
@@ -105,7 +106,18 @@ func (l *Local) findProgram() (err error) {
 	}) {
 		return nil
 	}
+	if start.Script != "" && !filepath.IsAbs(start.Script) {
+		return hinted{start, "copy it there, change to the directory that has it, or give its full path"}
+	}
 	return start
+}
+
+// pathHint is what to try if no program of this name was found in PATH, "" if it is a path.
+func pathHint(name string) string {
+	if name == "" || strings.ContainsAny(name, "/ =") {
+		return ""
+	}
+	return "is the environment that has it active on this node? Otherwise give its path"
 }
 
 // pySpy is the file of py-spy, in PATH or beside the program, as in a virtual environment; "" if

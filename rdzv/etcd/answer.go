@@ -57,12 +57,12 @@ func short(urls []string) string {
 	return strings.Join(urls, ", ")
 }
 
-// Hint is what to do about it, "" if that is not known.
+// Hint is what to do about it.
 func (e *UnavailableError) Hint() (hint string) {
 	for _, a := range e.Answers {
 		hint = cmp.Or(hint, a.hint)
 	}
-	return hint
+	return cmp.Or(hint, "is the cluster running, and can this node reach it? Check the URL")
 }
 
 // Unwrap returns the cause.

@@ -80,10 +80,20 @@ func (l *lines) add(to writer, rest []byte, complete bool) (errno syscall.Errno)
 	if !l.open {
 		l.out = append(l.out, l.tag...)
 	}
-	l.out = append(append(l.out, l.part...), rest...)
-	l.own += len(l.part) + len(rest)
+	l.part = append(l.part, rest...)
+	l.out = append(l.out, l.visible(l.part)...)
+	l.own += len(l.part)
 	l.part, l.open = l.part[:0], !complete
 	return errno
+}
+
+// visible is what a terminal shows of a line: with a tag, which would be overwritten, only the last
+// state of a progress bar.
+func (l *lines) visible(line []byte) []byte {
+	if l.tag == "" || !l.returns {
+		return line
+	}
+	return line[bytes.LastIndexByte(bytes.TrimRight(line, "\r\n"), '\r')+1:]
 }
 
 func (l *lines) flush(to writer) (errno syscall.Errno) {

@@ -39,6 +39,10 @@ func TestLines(t *testing.T) {
 		{"untagged, on a terminal, a carriage return shows a progress bar",
 			lines{hold: true, returns: true},
 			[]string{"\r1%", "\r2%", "\r3%\nx", "\ry"}, []string{"\r", "1%\r", "2%\r3%\n", "x\ry\n"}},
+		{"with a tag, on a terminal, each state of a progress bar has it",
+			lines{tag: "[3] ", hold: true, returns: true},
+			[]string{"\r1%", "\r2%", "\r3%\r4%\nx", "\ry\r\n"},
+			[]string{"[3] \r", "[3] 1%\r", "[3] 4%\n", "[3] y\r\n"}},
 		{"no longer writes than max, except for a longer line", lines{tag: "[3] ", hold: true, max: 12},
 			[]string{"a\nb\nc\n", "0123456789abc\nd\n"},
 			[]string{"[3] a\n[3] b\n", "[3] c\n", "[3] 0123456789abc\n", "[3] d\n"}},
@@ -63,6 +67,26 @@ func TestLines(t *testing.T) {
 				t.Errorf("writes %.200q, want %.200q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestEraser: what follows a progress bar on a terminal begins on an empty line.
+func TestEraser(t *testing.T) {
+	s := Screen{terminal: true}
+	for _, c := range []struct {
+		write string
+		want  int
+	}{
+		{"[3] 10%\r", 0}, {"[3] 100%\r", 0}, {"[1] a\n", 8}, {"[1] b\n", 0}, {"[3] █\r", 0},
+		{"[3] 12%\n", 0}, {"a\n10%\r", 0}, {"b\n", 3}, {"10%\r", 0}, {"1", 3},
+		{"\x1b[32m[3]\x1b[m 1%\r", 0}, {"\x1b[32m[3]\x1b[m 20%\r", 0}, {"ab\n", 7},
+	} {
+		if got := s.eraser([]byte(c.write)); got != c.want {
+			t.Errorf("before %q %d columns are erased, want %d", c.write, got, c.want)
+		}
+	}
+	if s.terminal = false; s.eraser([]byte("10%\r"))+s.eraser([]byte("a\n")) > 0 {
+		t.Error("a file gets spaces")
 	}
 }
 

@@ -1,10 +1,12 @@
 package tee
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -16,7 +18,9 @@ type Screen struct {
 	terminal bool
 	rest     syscall.Timespec // after each write
 	mu       sync.Mutex
+	bar      int          // the length of a progress bar on which the cursor of the terminal is
 	writes   atomic.Int64 // how many there have been
+	lines    atomic.Int64 // how many have been written
 }
 
 // A write of up to this length to a pipe is not mixed with those of others (PIPE_BUF, pipe(7)).
@@ -59,11 +63,44 @@ func NewScreen(fd int, relayed bool) *Screen {
 func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if erase := s.eraser(b); erase > 0 {
+		blank := append(bytes.Repeat([]byte{' '}, erase), '\r')
+		if _, errno = writeAll(s.fd, blank); errno != 0 {
+			return 0, errno
+		}
+	}
 	written, errno = writeAll(s.fd, b)
+	s.lines.Add(int64(bytes.Count(b, []byte{'\n'})))
 	if s.writes.Add(1); s.rest.Nsec > 0 {
 		_ = syscall.Nanosleep(&s.rest, nil)
 	}
 	return written, errno
+}
+
+// eraser is how many columns of a progress bar b would not overwrite, and notes the one of b.
+func (s *Screen) eraser(b []byte) int {
+	before := s.bar
+	if s.bar = 0; s.terminal && bytes.HasSuffix(b, []byte{'\r'}) {
+		state := b[:len(b)-1]
+		s.bar = columns(state[bytes.LastIndexAny(state, "\r\n")+1:])
+	}
+	if end := bytes.IndexAny(b, "\r\n"); end >= 0 && columns(b[:end]) >= before {
+		return 0
+	}
+	return before
+}
+
+// columns is how many columns a text takes that may have colours.
+func columns(text []byte) (n int) {
+	for {
+		begin := bytes.Index(text, []byte("\x1b["))
+		if begin < 0 {
+			return n + utf8.RuneCount(text)
+		}
+		n, text = n+utf8.RuneCount(text[:begin]), text[begin+2:]
+		isEnd := func(r rune) bool { return r >= '@' && r <= '~' }
+		text = text[min(len(text), 1+bytes.IndexFunc(text, isEnd)):]
+	}
 }
 
 // gone tells whether errno says that nobody reads the screen any more.

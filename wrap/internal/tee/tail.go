@@ -11,11 +11,12 @@ import (
 const TailSize = 64 << 10
 
 // TailFile is the size of the file that holds a Tail.
-const TailFile = TailSize + 24
+const TailFile = TailSize + 32
 
 // Tail keeps the end of a stream in memory that two processes share: byte n of the stream at n
 // modulo TailSize, then the length of the stream, when the last byte was written, in Unix
-// nanoseconds, and whether what is shown of it ends within a line. The zero value keeps nothing.
+// nanoseconds, whether what is shown of it ends within a line, and how many lines had been shown
+// there then, also of other streams. The zero value keeps nothing.
 type Tail struct{ memory []byte }
 
 // MapTail returns the Tail in the file fd, which has TailFile bytes, 0 before the first write.
@@ -30,8 +31,10 @@ func (t Tail) last() *int64    { return (*int64)(unsafe.Pointer(&t.memory[TailSi
 
 func (t Tail) within() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize+16])) }
 
-// setWithin records whether what has been shown ends within a line.
-func (t Tail) setWithin(line bool) {
+func (t Tail) lines() *int64 { return (*int64)(unsafe.Pointer(&t.memory[TailSize+24])) }
+
+// setShown records whether what has been shown ends within a line, and how many lines there are.
+func (t Tail) setShown(line bool, lines int64) {
 	if t.memory == nil {
 		return
 	}
@@ -40,7 +43,11 @@ func (t Tail) setWithin(line bool) {
 		v = 1
 	}
 	atomic.StoreUint64(t.within(), v)
+	atomic.StoreInt64(t.lines(), lines)
 }
+
+// Lines is how many lines there were where the stream is shown when the last part of it was.
+func (t Tail) Lines() int64 { return atomic.LoadInt64(t.lines()) }
 
 // EndLine reports whether what has been shown ends within a line, which the caller then ends.
 func (t Tail) EndLine() bool { return atomic.SwapUint64(t.within(), 0) == 1 }

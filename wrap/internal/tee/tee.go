@@ -76,7 +76,7 @@ func (t *Tee) Start() {
 	t.target, t.lost, t.done = -1, -1, make(chan struct{})
 	t.lines = lines{tag: t.Tag, hold: t.Hold}
 	if t.Show != nil {
-		t.lines.max, t.lines.returns = t.Show.max, t.Show.terminal && t.Tag == ""
+		t.lines.max, t.lines.returns = t.Show.max, t.Show.terminal
 	}
 	go t.run(t.turn, waiting)
 }
@@ -157,7 +157,7 @@ func (t *Tee) perform(turn int, s stage) bool {
 	case s == showing && show != nil:
 		errno = t.lines.write(show, chunk, last)
 		if len(chunk) > 0 || !t.lines.open { // at the end of the stream nothing may be written
-			t.Tail.setWithin(t.lines.open)
+			t.Tail.setShown(t.lines.open, show.lines.Load())
 		}
 	}
 

@@ -11,12 +11,9 @@ import (
 	"rdzv/rdzv/check"
 )
 
-// The widths of the table of check: its columns are a mark, the fact, its value, and the nodes.
-const (
-	checkWidth = 100
-	factWidth  = 18
-	valueWidth = 44
-)
+// factWidth is the width of the column of facts in the table of check. The others are a mark, the
+// value, and the nodes.
+const factWidth = 18
 
 // WriteFlags writes flags in place of the fields that texts of the library in a report name. The
 // other facts are what the nodes have.
@@ -35,9 +32,9 @@ func WriteFlags(r check.Report) {
 	}
 }
 
-// CheckTable is the report of check for people.
-func CheckTable(r check.Report) string {
-	var b strings.Builder
+// CheckTable is the report of check for people, in lines of a width, see [Screen.Width].
+func CheckTable(r check.Report, width int) string {
+	b := page{width: width}
 	fmt.Fprintf(&b, "%s: %s, %s\n", Plural(len(r.Nodes), "node"), visible(shortList(r.Nodes)),
 		Plural(r.Workers, "worker"))
 	if r.Joined < r.Agents {
@@ -73,7 +70,7 @@ func checkVerdict(r check.Report) string {
 }
 
 // writeRow writes a fact: one line if all nodes agree, otherwise one for each value.
-func writeRow(b *strings.Builder, row check.Row, nodes int) {
+func writeRow(b *page, row check.Row, nodes int) {
 	mark := " "
 	switch {
 	case row.Warned:
@@ -104,14 +101,15 @@ func valuesOf(row check.Row) (values []string) {
 
 // writeColumns writes a line, and more if texts are too long for it. A value without nodes after it
 // has both columns.
-func writeColumns(b *strings.Builder, mark, fact, value, nodes string) {
-	const rest = checkWidth - 2 - factWidth - 2
-	width := valueWidth
+func writeColumns(b *page, mark, fact, value, nodes string) {
+	rest := b.width - 2 - factWidth - 2
+	nodesWidth := (2*rest + 4) / 5
+	width := rest - nodesWidth - 2
 	if nodes == "" {
 		width = rest
 	}
 	facts := wrapped(fact, factWidth)
-	values, ons := wrapped(value, width), wrapped(nodes, rest-valueWidth-2)
+	values, ons := wrapped(value, width), wrapped(nodes, nodesWidth)
 	for i := range max(len(facts), len(values), len(ons)) {
 		line := mark + " " + pad(at(facts, i), factWidth) + "  " + pad(at(values, i), width) + "  " +
 			at(ons, i)
@@ -148,34 +146,17 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, string(runes))
 }
 
-// folded splits a text into lines of at most width characters, between words: a path remains whole.
-func folded(text string, width int) []string {
-	lines := []string{""}
-	for word := range strings.FieldsSeq(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > width:
-			lines = append(lines, word)
-		default:
-			*last += " " + word
-		}
-	}
-	return lines
-}
-
 // writeFindings writes problems or warnings, each with its nodes and what to do, unless the same
 // follows.
-func writeFindings(b *strings.Builder, kind string, findings []check.Finding, nodes int) {
+func writeFindings(b *page, kind string, findings []check.Finding, nodes int) {
 	for i, f := range findings {
 		text := kind + ": " + visible(f.Text)
 		if n := len(f.Nodes); n > 0 && nodes > 1 {
 			text += " (on " + visible(shortList(f.Nodes)) + ")"
 		}
-		b.WriteString("\n" + strings.Join(folded(text, checkWidth-4), "\n    ") + "\n")
+		b.WriteString("\n" + strings.Join(folded(text, b.width-4), "\n    ") + "\n")
 		if f.Hint != "" && (i == len(findings)-1 || findings[i+1].Hint != f.Hint) {
-			hint := folded("hint: "+visible(f.Hint), checkWidth-4)
+			hint := folded("hint: "+visible(f.Hint), b.width-4)
 			b.WriteString("    " + strings.Join(hint, "\n    ") + "\n")
 		}
 	}

@@ -95,7 +95,7 @@ func TestCheckTable(t *testing.T) {
 	for _, n := range []int{2, 64} {
 		r := check.Of("check-train", n, manyNodes(t, n))
 		WriteFlags(r)
-		got := CheckTable(r)
+		got := CheckTable(r, pageWidth)
 		file := fmt.Sprintf("testdata/check-%d-nodes.txt", n)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
@@ -107,9 +107,9 @@ func TestCheckTable(t *testing.T) {
 			t.Errorf("%d nodes: %s\nwant %s (%v)", n, got, want, err)
 		}
 		if lines := strings.Split(got, "\n"); slices.ContainsFunc(lines, func(line string) bool {
-			return utf8.RuneCountInString(line) > checkWidth
+			return utf8.RuneCountInString(line) > pageWidth
 		}) {
-			t.Errorf("%d nodes: a line has more than %d columns", n, checkWidth)
+			t.Errorf("%d nodes: a line has more than %d columns", n, pageWidth)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestCheckTableOdd(t *testing.T) {
 		{Problem: rdzv.Problem{Text: "two", Hint: "wait"}},
 	}}
 	r.AddProblems(&v)
-	got := CheckTable(r)
+	got := CheckTable(r, pageWidth)
 	for _, want := range []string{
 		"2 nodes: a, a (pid 8), 2 workers\nonly 2 of 3 agents joined\n",
 		"\nerror: cannot assign ranks\n\nerror: one\n\nerror: two\n    hint: wait\n",
@@ -143,7 +143,7 @@ func TestCheckTableOdd(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(got) {
-		if utf8.RuneCountInString(line) > checkWidth+1 || strings.Contains(line, "\x1b") {
+		if utf8.RuneCountInString(line) > pageWidth+1 || strings.Contains(line, "\x1b") {
 			t.Errorf("line %q", line)
 		}
 	}

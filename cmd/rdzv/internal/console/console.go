@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
 
@@ -43,6 +44,7 @@ type Console struct {
 	unsure      string // what to write instead before that is certain; "" if it is
 	attempt     bool   // an attempt has failed, and what follows is not known yet
 	interrupted bool   // Ctrl-C ended the job
+	launcher    envmap.Launcher
 
 	mu     sync.Mutex
 	status string // the last text of Status
@@ -104,7 +106,7 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: "+c.screen.coloured(yellow, "hint:")+" ", flagname.In(text))
+		c.write("rdzv: "+c.screen.coloured(magenta, "hint:")+" ", flagname.In(text))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func terminal(width int) screen {
-	return screen{rewrites: true, colour: true, width: func() int { return width }}
+	return screen{rewrites: true, colour: true, size: func() (rows, columns int) { return 24, width }}
 }
 
 // hinted is an error with a hint.

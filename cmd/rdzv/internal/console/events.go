@@ -99,6 +99,7 @@ func (c *Console) Event(e agent.Event) {
 }
 
 func (c *Console) placed(e agent.Placed) {
+	c.launcher = e.Launcher
 	if e.Launcher == envmap.None {
 		c.Verbose("no launcher: job %s, %s", e.Job, Plural(e.Agents, "agent"))
 		return

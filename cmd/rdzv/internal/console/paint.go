@@ -1,10 +1,13 @@
 package console
 
 import (
+	"fmt"
 	"os"
 	"os/user"
 	"regexp"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // Screen is what a stream can show beyond plain lines.
@@ -18,8 +21,30 @@ func ScreenOf(f *os.File, term string, noColor bool) Screen {
 // Rewrites tells whether what was written can be erased.
 func (s Screen) Rewrites() bool { return s.rewrites }
 
-// ClearScreen erases a terminal and moves the cursor to its first line.
-const ClearScreen = "\x1b[H\x1b[2J\x1b[3J"
+// InPlace is a text that replaces what a terminal shows, from its first line.
+func InPlace(text string) string {
+	return "\x1b[H" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J"
+}
+
+// Cut is a text without the lines that a terminal does not show if it begins at the first one and
+// so many others follow, of which the last one is a prompt.
+func (s Screen) Cut(text string, others int) string {
+	rows, width := s.size()
+	if rows == 0 || width == 0 {
+		return text
+	}
+	free := rows - others
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		free -= max(1, (utf8.RuneCountInString(line)+width-1)/width)
+		if free < 0 || free == 0 && i+1 < len(lines) {
+			return strings.Join(lines[:max(0, i)], "") +
+				fmt.Sprintf("... and %s, for which this terminal is too small\n",
+					Plural(len(lines)-i, "more line"))
+		}
+	}
+	return text
+}
 
 // A Mark is a part of a table that is coloured: what is to be looked at.
 type Mark struct {
@@ -31,17 +56,17 @@ type Mark struct {
 // of its columns.
 var (
 	CheckMarks = []Mark{
-		{`(?m)^(!) `, red}, {`(?m)^(\*) `, yellow},
+		{`(?m)^(!) `, red}, {`(?m)^(\*) `, magenta},
 		{`(?m)^(error:|not ok:)`, red},
-		{`(?m)^(warning:|    hint:)`, yellow},
+		{`(?m)^(warning:|    hint:)`, magenta},
 		{`(?m)^(ok)[:,] `, green},
 	}
 	StatusMarks = []Mark{
 		{` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `, red},
-		{`(?m)^(.* (?:has|have) not reached init_process_group)$`, yellow},
-		{`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, yellow},
+		{`(?m)^(.* (?:has|have) not reached init_process_group)$`, magenta},
+		{`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, magenta},
 	}
-	StacksMarks = []Mark{{`(?m)^job .*, but not (.*)$`, yellow}}
+	StacksMarks = []Mark{{`(?m)^job .*, but not (.*)$`, magenta}}
 )
 
 // Paint colours the marks of a table, if the screen has colours.

@@ -56,8 +56,13 @@ func (c *Console) writeHeld() {
 // that the report does not repeat it.
 const maxBetween = 5
 
-// shows tells whether these lines are the last ones on stderr, except for a few.
+// shows tells whether these lines are the last ones on stderr, except for a few. Where a traceback
+// follows a progress bar, that may be the bar of another rank.
 func (c *Console) shows(lines []string) bool {
+	const start = "Traceback (most recent call last):"
+	if len(lines) > 0 && strings.Contains(lines[0], start) {
+		lines = append([]string{start}, lines[1:]...)
+	}
 	return c.line != nil && c.line.Shows(lines, maxBetween)
 }
 

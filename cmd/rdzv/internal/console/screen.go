@@ -9,10 +9,11 @@ import (
 // screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
 // lines of any length.
 type screen struct {
-	terminal bool       // with or without the abilities below
-	rewrites bool       // a line can be erased and written again
-	colour   bool       // and be coloured
-	width    func() int // columns now, 0 if unknown
+	terminal bool // with or without the abilities below
+	rewrites bool // a line can be erased and written again
+	colour   bool // and be coloured
+	// size is how many rows and columns it has now, 0 if unknown.
+	size func() (rows, columns int)
 }
 
 // screenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
@@ -21,13 +22,22 @@ func screenOf(f *os.File, term string, noColor bool) screen {
 		return screen{}
 	}
 	capable := term != "" && term != "dumb"
-	width := func() int {
+	size := func() (rows, columns int) {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
-			return int(size.Col)
+			return int(size.Row), int(size.Col)
 		}
+		return 0, 0
+	}
+	return screen{terminal: true, rewrites: capable, colour: capable && !noColor, size: size}
+}
+
+// width is how many columns it has now, 0 if unknown.
+func (s screen) width() int {
+	if s.size == nil {
 		return 0
 	}
-	return screen{terminal: true, rewrites: capable, colour: capable && !noColor, width: width}
+	_, columns := s.size()
+	return columns
 }
 
 // erase moves the cursor to the beginning of the line and clears it.
@@ -51,9 +61,9 @@ func (s screen) fit(line string) string {
 
 // Colours, as parameters of the escape sequence that selects them.
 const (
-	red    = "31"
-	green  = "32"
-	yellow = "33"
+	red     = "31"
+	green   = "32"
+	magenta = "35" // yellow is hard to read on a light background
 )
 
 func (s screen) coloured(colour, text string) string {

@@ -18,9 +18,9 @@ const (
 )
 
 // StacksTable tells where the workers of each job are: first which ones are elsewhere than most
-// others, then each place with its ranks.
-func StacksTable(jobs []stacks.Report) string {
-	var b strings.Builder
+// others, then each place with its ranks. Its lines have a width, see [Screen.Width].
+func StacksTable(jobs []stacks.Report, width int) string {
+	b := page{width: width}
 	for i, r := range jobs {
 		if i > 0 {
 			b.WriteString("\n")
@@ -59,7 +59,7 @@ func stacksHeader(r stacks.Report) string {
 	}
 }
 
-func writeGroups(b *strings.Builder, groups []stacks.Group) {
+func writeGroups(b *page, groups []stacks.Group) {
 	for i, g := range groups {
 		if i == maxGroups {
 			left := 0
@@ -113,7 +113,7 @@ func ranges(ranks []int) string {
 
 // writeGroup writes a place with its ranks, and below it what the kernel shows of their main
 // threads, and what the other threads of the first rank are doing.
-func writeGroup(b *strings.Builder, g stacks.Group) {
+func writeGroup(b *page, g stacks.Group) {
 	first := g.Workers[0]
 	title := ranksOf(g.Workers)
 	if len(first.Python) == 0 {
@@ -190,9 +190,4 @@ func threadCounts(list []stacks.Count) string {
 		texts = append(texts, fmt.Sprintf("%d %s", c.N, c.Does))
 	}
 	return visible(strings.Join(texts, ", "))
-}
-
-// writeFolded writes a text in lines of the width of tables. Later lines are indented.
-func writeFolded(b *strings.Builder, prefix, text string) {
-	b.WriteString(prefix + strings.Join(folded(text, checkWidth-4), "\n    ") + "\n")
 }

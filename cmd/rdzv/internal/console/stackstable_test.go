@@ -67,7 +67,7 @@ func TestStacksTable(t *testing.T) {
 		{"64-ranks", stacks.Of("train", hanging(64, 8, false))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, file := StacksTable([]stacks.Report{c.report}), "testdata/stacks-"+c.name+".txt"
+			got, file := StacksTable([]stacks.Report{c.report}, pageWidth), "testdata/stacks-"+c.name+".txt"
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
 					t.Fatal(err)
@@ -86,9 +86,9 @@ func TestStacksTable(t *testing.T) {
 func checkLines(t *testing.T, table string) {
 	t.Helper()
 	if lines := strings.Split(table, "\n"); slices.ContainsFunc(lines, func(line string) bool {
-		return utf8.RuneCountInString(line) > checkWidth || strings.Contains(line, "\x1b")
+		return utf8.RuneCountInString(line) > pageWidth || strings.Contains(line, "\x1b")
 	}) {
-		t.Errorf("a line of %q has more than %d columns, or an escape sequence", table, checkWidth)
+		t.Errorf("a line of %q has more than %d columns, or an escape sequence", table, pageWidth)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestStacksTableOdd(t *testing.T) {
 			Rank: rank, Main: stacks.Thread{Does: fmt.Sprintf("\x1b%d", rank)},
 		})
 	}
-	got := StacksTable([]stacks.Report{stacks.Of("train", []stacks.Node{node})})
+	got := StacksTable([]stacks.Report{stacks.Of("train", []stacks.Node{node})}, pageWidth)
 	for _, want := range []string{
 		"100 ranks at 100 different places\n", "\n84 more ranks at other places\n", `\x1b15`,
 	} {
@@ -118,7 +118,7 @@ func TestStacksTableOdd(t *testing.T) {
 		if ranks == 0 {
 			want = "no workers are running\n"
 		}
-		got := StacksTable([]stacks.Report{stacks.Of("train", alike)})
+		got := StacksTable([]stacks.Report{stacks.Of("train", alike)}, pageWidth)
 		if !strings.HasPrefix(got, "job train: "+want) {
 			t.Errorf("the table is\n%s\nwant %q at its beginning", got, want)
 		}

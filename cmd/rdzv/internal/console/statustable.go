@@ -22,9 +22,10 @@ const (
 // idle is how many cores a rank uses at most that only waits, for example in a sleep.
 const idle = 0.1
 
-// StatusTable tells what the ranks of each job are doing.
-func StatusTable(jobs []status.Job) string {
-	var b strings.Builder
+// StatusTable tells what the ranks of each job are doing. Texts below the table of ranks have lines
+// of a width, see [Screen.Width].
+func StatusTable(jobs []status.Job, width int) string {
+	b := page{width: width}
 	for i, j := range jobs {
 		if i > 0 {
 			b.WriteString("\n")
@@ -64,7 +65,7 @@ func jobHeader(j status.Job) string {
 }
 
 // writeNotes writes what the table does not show at a glance.
-func writeNotes(b *strings.Builder, j status.Job) {
+func writeNotes(b *page, j status.Job) {
 	var hosts []string
 	for _, p := range j.Waiting {
 		hosts = append(hosts, p.Host)
@@ -131,7 +132,7 @@ func numbers(ranks []status.Rank) []int {
 }
 
 // writeRanks writes the table.
-func writeRanks(b *strings.Builder, ranks []status.Rank) {
+func writeRanks(b *page, ranks []status.Rank) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "RANK\tHOST\tAGENT\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU")
 	for _, row := range rows(ranks) {

@@ -45,7 +45,7 @@ func training(nodes int) status.Job {
 // The table is readable for 16 and for 64 ranks.
 func TestStatusTable(t *testing.T) {
 	for _, nodes := range []int{2, 8} {
-		got := StatusTable([]status.Job{training(nodes)})
+		got := StatusTable([]status.Job{training(nodes)}, pageWidth)
 		file := fmt.Sprintf("testdata/status-%d-ranks.txt", 8*nodes)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
@@ -60,7 +60,7 @@ func TestStatusTable(t *testing.T) {
 			t.Errorf("%s (-update writes it), got:\n%s", file, got)
 		}
 		for line := range strings.Lines(got) {
-			if n := utf8.RuneCountInString(line) - 1; n > checkWidth {
+			if n := utf8.RuneCountInString(line) - 1; n > pageWidth {
 				t.Errorf("a line of %d columns: %q", n, line)
 			}
 		}
@@ -109,11 +109,11 @@ func TestStatusHeader(t *testing.T) {
 			"job x: no agent has answered: lost the store\n",
 		},
 	} {
-		if got := StatusTable([]status.Job{row.job}); got != row.want {
+		if got := StatusTable([]status.Job{row.job}, pageWidth); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}
-	both := StatusTable([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}})
+	both := StatusTable([]status.Job{{Job: "x", Text: "1"}, {Job: "y", Text: "2"}}, pageWidth)
 	want := "job x: no agent has answered: 1\n\njob y: no agent has answered: 2\n"
 	if both != want {
 		t.Errorf("got %q, want %q", both, want)
@@ -138,7 +138,7 @@ func TestStatusOfAbsentRank0(t *testing.T) {
 		j.Ranks[i].Init, j.Ranks[i].Connecting = new(false), i > 1
 	}
 	want := "\nrank 0 (node1) does not listen on MASTER_PORT yet; 6 of 8 ranks are trying to connect\n"
-	if got := StatusTable([]status.Job{j}); !strings.HasSuffix(got, want) {
+	if got := StatusTable([]status.Job{j}, pageWidth); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant %q at the end", got, want)
 	}
 }

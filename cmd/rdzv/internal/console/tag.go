@@ -10,7 +10,7 @@ import (
 func Tags(stdout, stderr *os.File, term string, noColor bool) func(rank int, host string) string {
 	screen := screenOf(stdout, term, noColor)
 	screen.colour = screen.colour && screenOf(stderr, term, noColor).colour
-	colours := []string{"36", "32", "35", "34", "33"} // red is for errors
+	colours := []string{"36", "32", "35", "34"} // red is for errors
 	return func(rank int, host string) string {
 		tag := fmt.Sprintf("[%d %s]", rank, visible(host))
 		return screen.coloured(colours[rank%len(colours)], tag) + " "

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -36,9 +37,17 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	default:
 		c.Error("%s", c.EndLine(e))
 		c.Hint(strings.Join(v.Hints(), "\n"))
+		c.hintIncomplete(v)
 	}
 	if e.Announce {
 		c.Hint(e.Hint)
+	}
+}
+
+// hintIncomplete says how missing agents of a job without a launcher are started.
+func (c *Console) hintIncomplete(v *rdzv.Verdict) {
+	if v.Kind == rdzv.Incomplete && c.launcher == envmap.None && len(v.Problems) == 0 {
+		c.Hint("start the same command on every node, with the same --nodes and --job, if given")
 	}
 }
 

@@ -47,7 +47,7 @@ func FuzzVisible(f *testing.F) {
 // Text from outside cannot control the terminal, whatever it is part of.
 func TestConsoleShowsControlCharacters(t *testing.T) {
 	var out strings.Builder
-	c := &Console{out: &out, screen: screen{rewrites: true, width: func() int { return 0 }}}
+	c := &Console{out: &out, screen: screen{rewrites: true, size: func() (rows, columns int) { return 0, 0 }}}
 	c.Warn("host %s", "a\x1b[2Jb")
 	c.Hint("set \x9b")
 	c.Status("waiting for %s", "\x1b[1;1Hnode")

@@ -23,6 +23,7 @@ type StartError struct {
 	Text    string
 	Missing bool   // something does not exist; otherwise it cannot be read
 	Setting string // the variable that could change that, such as PATH; "" for none
+	Script  string // the script that does not exist, as the command calls it; "" for none
 }
 
 func (e *StartError) Error() string { return "cannot start: " + e.Text }
@@ -90,7 +91,8 @@ func (f files) checkScript(name, file string) *StartError {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &StartError{Text: fmt.Sprintf("script %q is missing%s", name, in), Missing: true}
+		text := fmt.Sprintf("script %q is missing%s", name, in)
+		return &StartError{Text: text, Missing: true, Script: name}
 	case errors.Is(err, fs.ErrPermission):
 		text := fmt.Sprintf("script %q%s cannot be read: permission denied", name, in)
 		return &StartError{Text: text}
