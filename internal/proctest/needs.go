@@ -2,6 +2,7 @@ package proctest
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -21,6 +22,21 @@ func NeedProgram(t *testing.T, path string) {
 	t.Helper()
 	if _, err := exec.LookPath(path); err != nil {
 		t.Skip(err)
+	}
+}
+
+// RunAsRoot runs a command as root, with sudo for another user. If this user may not use sudo, or
+// needs a password for it, the test is skipped.
+func RunAsRoot(t *testing.T, argv ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		if exec.Command("sudo", "-n", "true").Run() != nil {
+			t.Skipf("only root can run %q, or a user of sudo without a password", argv)
+		}
+		argv = append([]string{"sudo", "-n"}, argv...)
+	}
+	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
 	}
 }
 
