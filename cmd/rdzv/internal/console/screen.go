@@ -15,12 +15,13 @@ type screen struct {
 	width    func() int // columns now, 0 if unknown
 }
 
-// screenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
+// screenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown, which
+// sudo sets where TERM is not set. Neither has colours (terminfo).
 func screenOf(f *os.File, term string, noColor bool) screen {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
 		return screen{}
 	}
-	capable := term != "" && term != "dumb"
+	capable := term != "" && term != "dumb" && term != "unknown"
 	width := func() int {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
 			return int(size.Col)
