@@ -16,9 +16,9 @@ func MayMount(t *testing.T) bool {
 	return os.Geteuid() == 0 || Inside(t, "--user", "--map-root-user", "--mount")
 }
 
-// MountFUSE mounts a FUSE file system whose root has this mode. device is the server's end: requests
-// are read from it. The caller, who may mount, unmounts and closes it. Where the kernel has no FUSE,
-// or forbids mounts, the test is skipped.
+// MountFUSE mounts a FUSE file system whose root has this mode. device is the server's end, from
+// which it reads requests. The caller, who may mount, unmounts and closes it. Where the kernel has
+// no FUSE, or forbids mounts, the test is skipped.
 func MountFUSE(t *testing.T, path string, mode uint32) (device int) {
 	t.Helper()
 	device, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)

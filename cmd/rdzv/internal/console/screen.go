@@ -15,8 +15,8 @@ type screen struct {
 	width    func() int // columns now, 0 if unknown
 }
 
-// screenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown, which
-// sudo sets where TERM is not set. Neither has colours (terminfo).
+// screenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown,
+// which sudo sets where TERM is not set. Neither has colours (terminfo).
 func screenOf(f *os.File, term string, noColor bool) screen {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
 		return screen{}
