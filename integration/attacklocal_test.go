@@ -57,7 +57,11 @@ func TestAttackLocalUser(t *testing.T) {
 			user := asNobody(t, newPlace(t), []string{python, "-c", bindAll, dir})
 			attacker := p.on(1, append([]string{"env", "-C", "/"}, user...)...)
 			attacker.waitFor("all ports")
-			defer syscall.Kill(-attacker.pid(), syscall.SIGKILL)
+			group, err := syscall.Getpgid(attacker.pid()) // perhaps that of sudo
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer syscall.Kill(-group, syscall.SIGKILL)
 		}
 		started := time.Now()
 		job := startTwoJobs(p)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"rdzv/internal/proctest"
 )
 
 // memoryGroup makes a cgroup with a limit of memory, until the test ends. It needs root or sudo.
@@ -21,22 +23,12 @@ func memoryGroup(t *testing.T, limit int) string {
 		group = filepath.Join("/sys/fs/cgroup/memory", name)
 		script = `mkdir "$0" && echo "$1" > "$0/memory.limit_in_bytes"; chown -R "$2" "$0"`
 	}
-	asRoot(t, "sh", "-c", script, group, strconv.Itoa(limit), strconv.Itoa(os.Geteuid()))
+	proctest.RunAsRoot(t, "sh", "-c", script, group, strconv.Itoa(limit), strconv.Itoa(os.Geteuid()))
 	t.Cleanup(func() {
 		removed := func() bool { return exec.Command("rmdir", group).Run() == nil }
 		if !eventually(20*time.Second, removed) {
-			asRoot(t, "rmdir", group)
+			proctest.RunAsRoot(t, "rmdir", group)
 		}
 	})
 	return group
-}
-
-func asRoot(t *testing.T, argv ...string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		argv = append([]string{"sudo", "-n"}, argv...)
-	}
-	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%q: %v\n%s", argv, err, out)
-	}
 }

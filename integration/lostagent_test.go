@@ -132,7 +132,7 @@ func TestLostAgentIsReplaced(t *testing.T) {
 		{"spare", 4, spare, killAgent, 0, moved, []string{lostNode3,
 			"node4 takes over ranks 4-5 of node3 (restart 1 of 3)"}},
 		{"spare is lost", 4, spare, func(j *replacedJob, workers []int) {
-			kill(j.agents[4].cmd.Process.Pid)
+			kill(j.agents[4].pid())
 			j.agents[1].waitFor("lost the spare on node4")
 			delete(j.agents, 4)
 			kill(workers[5])

@@ -124,7 +124,7 @@ func TestStoppedBetweenAttempts(t *testing.T) {
 			agent := agents[len(agents)-1]
 			if launcher == "direct" {
 				agent = agents[slices.IndexFunc(agents, func(pid int) bool {
-					return parentOf(pid) == j.commands[0].cmd.Process.Pid // on node1
+					return parentOf(pid) == j.commands[0].pid() // on node1
 				})]
 			}
 			if err := syscall.Kill(agent, syscall.SIGTERM); err != nil {

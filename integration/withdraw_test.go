@@ -13,9 +13,7 @@ const nextRestart = "(restart 1 of 3)"
 func (j *replacedJob) term(hosts ...int) {
 	j.t.Helper()
 	for _, host := range hosts {
-		if err := syscall.Kill(j.agents[host].cmd.Process.Pid, syscall.SIGTERM); err != nil {
-			j.t.Fatal(err)
-		}
+		j.agents[host].signal(syscall.SIGTERM)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdzv/internal/proctest"
 )
 
 // TestUnprivilegedUser kills the agent or the watchdog of a tree that runs as nobody.
@@ -18,7 +20,7 @@ func TestUnprivilegedUser(t *testing.T) {
 	}
 	nothingLeft(t)
 	nobody := func(cmd *exec.Cmd) {
-		cmd.Path = testBinary(t, 0o755)
+		cmd.Path = testBinary(t)
 		cmd.Dir = "/"
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -62,24 +64,25 @@ var _ = role("agent of root", func() {
 
 // TestCannotKill: Run returns the processes that its user may not kill.
 func TestCannotKill(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can start a process that another user cannot kill")
-	}
 	nothingLeft(t)
+	sudo := testBinary(t)
+	proctest.RunAsRoot(t, "chown", "root", sudo)
+	proctest.RunAsRoot(t, "chmod", "u+s", sudo)
 	out, l := lines(t)
 	t.Cleanup(func() {
 		killMarked(t)
 		eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 	})
-	cmd := exec.Command(testBinary(t, 0o755))
+	cmd := exec.Command(testBinary(t))
 	cmd.Env = []string{
 		roleEnv + "=agent of root", markerEnv + "=" + marker(t),
-		argEnv + "=" + testBinary(t, 0o755|os.ModeSetuid),
+		argEnv + "=" + sudo,
 	}
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: 65534, Gid: 65534},
+	if os.Getuid() == 0 {
+		nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -92,12 +95,12 @@ func TestCannotKill(t *testing.T) {
 		t.Errorf("agent printed %q (%v); process %d is dead: %v", got, err, pid, dead(pid))
 	}
 	if pid > 0 { // without CAP_SYS_PTRACE nobody sees its marker
-		syscall.Kill(pid, syscall.SIGKILL)
+		proctest.RunAsRoot(t, "sh", "-c", fmt.Sprint("kill -9 ", pid))
 	}
 }
 
 // testBinary returns a copy of the test binary that every user can execute.
-func testBinary(t *testing.T, mode os.FileMode) string {
+func testBinary(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wrap")
 	if err != nil {
@@ -110,7 +113,7 @@ func testBinary(t *testing.T, mode os.FileMode) string {
 	}
 	file := dir + "/test"
 	for _, err := range []error{
-		os.WriteFile(file, text, 0o755), os.Chmod(dir, 0o755), os.Chmod(file, mode),
+		os.WriteFile(file, text, 0o755), os.Chmod(dir, 0o755), os.Chmod(file, 0o755),
 	} {
 		if err != nil {
 			t.Fatal(err)

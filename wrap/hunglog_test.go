@@ -3,39 +3,25 @@ package wrap
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/proctest"
 )
 
 // hungFile returns a file whose writes hang in the kernel until release is called: a FUSE file
-// system that is a single file, and whose server does not answer them. Without the right to mount one
-// the test is skipped.
+// system that is a single file, and whose server does not answer them. The test may mount it.
 func hungFile(t *testing.T) (file *os.File, release func()) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a file system")
-	}
-	device, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Skipf("a file system that does not respond needs FUSE: %v", err)
-	}
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	options := fmt.Sprintf("fd=%d,rootmode=100600,user_id=0,group_id=0", device)
-	if err = unix.Mount("test", name, "fuse", 0, options); err != nil {
-		unix.Close(device)
-		if errors.Is(err, unix.EPERM) {
-			t.Skip("mounting a file system is not permitted, as in a container")
-		}
-		t.Fatal(err)
-	}
+	device := proctest.MountFUSE(t, name, unix.S_IFREG|0o600)
 	served := make(chan struct{})
 	go func() { defer close(served); serveFile(device) }()
 	release = func() {
@@ -43,7 +29,8 @@ func hungFile(t *testing.T) (file *os.File, release func()) {
 		<-served
 		unix.Close(device)
 	}
-	if err = tryOnce(name); err == nil {
+	err := tryOnce(name)
+	if err == nil {
 		file, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	}
 	if err != nil {
@@ -110,6 +97,9 @@ func serveFile(device int) {
 
 // TestHungLog: Run returns although a write to a log hangs in the kernel, and keeps the watchdog.
 func TestHungLog(t *testing.T) {
+	if !proctest.MayMount(t) {
+		return
+	}
 	nothingLeft(t)
 	file, release := hungFile(t)
 	out, shown := output(t)

@@ -133,10 +133,11 @@ func TestSignalBeforeStartAt(t *testing.T) {
 			first, second := worker(t, printingSignals), sh(t, "exec sleep 1000")
 			first.Stdout = out
 			signals, started := make(chan Event), make(chan int, 2)
-			second.StartAt = time.Now().Add(300 * time.Millisecond)
+			startNow := make(chan struct{})
+			second.StartAt = time.Now().Add(time.Hour)
 			r := begin(t, Tree{
 				Workers: []Worker{first, second}, Grace: longGrace, Signals: signals,
-				Started: func(i, _ int) { started <- i },
+				StartNow: startNow, Started: func(i, _ int) { started <- i },
 			})
 			<-started
 			l.want("ready")
@@ -144,6 +145,7 @@ func TestSignalBeforeStartAt(t *testing.T) {
 			if !shared {
 				l.want("user-defined-signal-1")
 			}
+			close(startNow)
 			<-started
 			signals <- Event{Signal: syscall.SIGUSR2}
 			l.want("user-defined-signal-2")

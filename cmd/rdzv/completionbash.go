@@ -11,7 +11,9 @@ _rdzv() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words= i
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		if [[ ${COMP_WORDS[i]} == -- ]]; then
-			if declare -F _command_offset >/dev/null; then
+			if declare -F _comp_command_offset >/dev/null; then # bash-completion 2.12
+				_comp_command_offset $((i + 1))
+			elif declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
 				COMPREPLY=($(compgen -A command -A file -- "$current"))

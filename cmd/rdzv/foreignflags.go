@@ -50,7 +50,8 @@ func foreignFlags() map[string]string {
 		"dynamo-backend":  program + ": ACCELERATE_DYNAMO_BACKEND, with --export NAME=VALUE",
 		"gpu-ids":         visible, "same-network": none,
 		"num-cpu-threads-per-process": "set OMP_NUM_THREADS, with --export NAME=VALUE, if at all",
-		"use-deepspeed":               program + ": ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
+		"use-deepspeed": program +
+			": ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
 		"deepspeed-config-file": program +
 			": ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
 		"use-fsdp": "give FullyShardedDataParallelPlugin to Accelerator, in the program",

@@ -2,6 +2,7 @@ package proctest
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -21,6 +22,28 @@ func NeedProgram(t *testing.T, path string) {
 	t.Helper()
 	if _, err := exec.LookPath(path); err != nil {
 		t.Skip(err)
+	}
+}
+
+// AsRoot is a command line that runs this one as root, with sudo for another user. If this user may
+// not use sudo, or needs a password for it, the test is skipped.
+func AsRoot(t *testing.T, argv ...string) []string {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return argv
+	}
+	if exec.Command("sudo", "-n", "true").Run() != nil {
+		t.Skipf("only root can run %q, or a user of sudo without a password", argv)
+	}
+	return append([]string{"sudo", "-n"}, argv...)
+}
+
+// RunAsRoot runs a command AsRoot. If it fails, the test does.
+func RunAsRoot(t *testing.T, argv ...string) {
+	t.Helper()
+	argv = AsRoot(t, argv...)
+	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
 	}
 }
 

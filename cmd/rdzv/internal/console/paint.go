@@ -13,7 +13,7 @@ import (
 // Screen is what a stream can show beyond plain lines.
 type Screen struct{ screen }
 
-// ScreenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
+// ScreenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb and TERM=unknown.
 func ScreenOf(f *os.File, term string, noColor bool) Screen {
 	return Screen{screenOf(f, term, noColor)}
 }

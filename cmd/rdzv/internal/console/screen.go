@@ -16,12 +16,13 @@ type screen struct {
 	size func() (rows, columns int)
 }
 
-// screenOf inspects a stream. It follows NO_COLOR (no-color.org) and TERM=dumb.
+// screenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown,
+// which sudo sets where TERM is not set. Neither has colours (terminfo).
 func screenOf(f *os.File, term string, noColor bool) screen {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
 		return screen{}
 	}
-	capable := term != "" && term != "dumb"
+	capable := term != "" && term != "dumb" && term != "unknown"
 	size := func() (rows, columns int) {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
 			return int(size.Row), int(size.Col)
