@@ -18,6 +18,7 @@ func TestJoinWithoutLauncher(t *testing.T) {
 		t.Run("store/"+store, func(t *testing.T) { c.newPlace(t).joinAtStore(store) })
 	}
 	t.Run("joinLine", func(t *testing.T) { c.newPlace(t).joinWithLine() })
+	t.Run("joinLine/store", func(t *testing.T) { c.newPlace(t).joinWithLine("--store", "node1") })
 	for _, order := range [][]int{{1, 2}, {2, 1}, {3, 1, 5, 2, 4}} {
 		t.Run(fmt.Sprintf("multicast/from%dOf%d", order[0], len(order)), func(t *testing.T) {
 			c.newPlace(t).joinInOrder(order)
@@ -40,8 +41,8 @@ func (p *clusterPlace) joinAtStore(store string) {
 
 // joinWithLine starts the second agent without the token: what the first one prints on its terminal
 // is enough.
-func (p *clusterPlace) joinWithLine() {
-	line := p.exec("--nodes", "2", "--nproc-per-node", "2")
+func (p *clusterPlace) joinWithLine(flags ...string) {
+	line := p.exec(append(flags, "--nodes", "2", "--nproc-per-node", "2")...)
 	token := "RDZV_TOKEN=" + oneToken
 	first := p.startOnTerminal([]string{token}, p.cluster.on(1, line...)...)
 	second := p.startWith([]string{joinLine(first)}, p.cluster.on(2, line...)...)

@@ -5,8 +5,8 @@
 // What an agent knows depends on the launcher. There is one row per launcher, and the first row
 // that matches determines the plan:
 //
-//	--store, RDZV_STORE        an agent on the named host hosts           key from the token
 //	RDZV_JOIN                  the first node has printed the address     key from the line
+//	--store, RDZV_STORE        an agent on the named host hosts           key from the token
 //	Open MPI 4                 rank 0 hosts; mpirun's variables           key from mpirun's secret
 //	Open MPI 5                 rank 0 hosts; its daemon's command line    key from the token
 //	Hydra, Intel MPI           rank 0 hosts and puts its addresses (PMI)  random key, also put

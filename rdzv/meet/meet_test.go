@@ -226,21 +226,30 @@ func TestDifferentTokenIsReportedByBoth(t *testing.T) {
 	}
 }
 
-// An agent that is refused for a while only, because the store of another user's job uses the port
-// of this one, finds its own store later.
+// An agent whose host has refused it and ended waits some time for another host, and then gives up.
 func TestRefusalEnds(t *testing.T) {
 	s := &search{plan: &plan{}, refusedTimeout: time.Hour}
 	one, two := &target{err: gate.ErrDifferentToken}, &target{err: gate.ErrDifferentToken}
 	s.noteRefusal(one)
+	first := s.refused
 	s.noteRefusal(two)
-	if s.refusedBy != one || s.refused == nil {
+	if s.refusedBy != one || s.refused == nil || s.refused != first {
 		t.Error("the first refusal does not count")
 	}
 	one.err = syscall.ECONNREFUSED
-	if s.noteRefusal(one); s.refusedBy != nil || s.refused != nil {
-		t.Error("the refusal still counts although the address has another answer")
+	s.noteRefusal(one)
+	ended := s.refused
+	if s.noteRefusal(one); ended == first || s.refused != ended {
+		t.Error("the time does not begin again, once, when the host has ended")
 	}
-	s.plan.peers = &peers{}
+	const want = "invalid IP has refused this agent and ended 1h0m0s ago"
+	if got := s.refusal.Error(); got != want {
+		t.Errorf("the error is %q, want %q", got, want)
+	}
+	if s.noteRefusal(two); s.refusedBy != two || s.refusal.Ended {
+		t.Error("the refusal of the next host does not count")
+	}
+	s = &search{plan: &plan{peers: &peers{}}}
 	if s.noteRefusal(two); s.refusedBy != nil {
 		t.Error("a refusal by another agent that searches counts")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -102,6 +103,35 @@ func TestJoinLine(t *testing.T) {
 	second.Token = tokenNotNeeded(t)
 	if got := ask(t, mustMeet(t, second, noHost(t)), "x"); got != "first x" {
 		t.Errorf("the second node is connected to %q", got)
+	}
+}
+
+// RDZV_JOIN takes precedence over --store, also if the name in it resolves to another address of the
+// same host; it is refused if the two name different stores.
+func TestJoinLineWithStore(t *testing.T) {
+	t.Parallel()
+	host := mustMeet(t, storeConfig(t, "127.0.0.1"), newFakeStore(t, "first").host)
+	second := storeConfig(t, "")
+	second.Join, second.Token = strings.TrimPrefix(host.JoinLine(), "RDZV_JOIN="), tokenNotNeeded(t)
+	second.Interfaces = func() ([]Interface, error) { return nil, nil }
+	names := map[string]string{"store": "127.0.0.1", "other": "192.0.2.1"}
+	second.Resolve = func(_ context.Context, name string) ([]netip.Addr, error) {
+		if addr := names[name]; addr != "" {
+			return []netip.Addr{netip.MustParseAddr(addr)}, nil
+		}
+		return nil, &net.DNSError{IsNotFound: true}
+	}
+	same := []string{"127.0.0.1", host.Addr.String(), "store", "unknown", second.Host}
+	for _, second.Store = range same {
+		if m := mustMeet(t, second, noHost(t)); m.Addr != host.Addr {
+			t.Errorf("--store %s: connected to %v, want %v", second.Store, m.Addr, host.Addr)
+		}
+	}
+	for _, second.Store = range []string{"127.0.0.1:1", "192.0.2.1", "other"} {
+		_, err := Meet(t.Context(), second, noHost(t))
+		if _, is := errors.AsType[*OtherStoreError](err); !is {
+			t.Errorf("--store %s: %v, want an OtherStoreError", second.Store, err)
+		}
 	}
 }
 

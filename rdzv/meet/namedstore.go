@@ -178,12 +178,16 @@ func ownStoreAddrs(ctx context.Context, c *Config, host string) ([]netip.Addr, e
 }
 
 // hostAddrs returns the addresses on which a store on this host listens if the host was named, with
-// the addresses to which the name resolves.
+// the addresses to which the name resolves. The first one, in RDZV_JOIN, is that of the default
+// route.
 func hostAddrs(c *Config, own []netip.Addr) ([]netip.Addr, error) {
 	all, err := c.listenAddrs()
-	all = append(all, slices.DeleteFunc(own, netip.Addr.IsLoopback)...)
-	slices.SortFunc(all, netip.Addr.Compare)
-	return slices.Compact(all), err
+	for _, a := range own {
+		if !a.IsLoopback() && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all, err
 }
 
 // sameHost reports whether two names may be the same host's: node1 and node1.cluster are.

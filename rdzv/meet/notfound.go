@@ -22,11 +22,15 @@ func (e *NotFoundError) Error() string { return e.Searching.String() }
 type RefusedError struct {
 	By    Rejected      // a DifferentToken or DifferentVersion
 	After time.Duration // since it refused this agent for the first time; 0 if there was no search
+	Ended bool          // it has ended since, and After is the time without a store
 }
 
 func (e *RefusedError) Error() string {
 	text := e.By.Agent() + " has refused this agent"
-	if e.After != 0 {
+	switch {
+	case e.Ended:
+		text += fmt.Sprintf(" and ended %v ago", e.After)
+	case e.After != 0:
 		text += fmt.Sprintf(" for %v", e.After)
 	}
 	return text

@@ -31,8 +31,9 @@ type search struct {
 	nextReport func(time.Duration) time.Duration // nil: Searching is not reported
 
 	rejections     *rejections
-	refusedTimeout time.Duration    // from the first refusal to RefusedError
-	refusedBy      *target          // the address that refuses this agent; nil if none
+	refusedTimeout time.Duration    // from the first refusal, or its end, to RefusedError
+	refusedBy      *target          // the address that has refused this agent; nil if none
+	refusal        RefusedError     // of refusedBy
 	refused        <-chan time.Time // when to give up; nil without refusedBy
 
 	best  *answer   // the connection with the best priority so far
@@ -90,7 +91,7 @@ func (s *search) run(ctx context.Context) (*answer, error) {
 			reportAt, report = s.scheduleReport(waited)
 		case <-s.refused:
 			if s.best == nil {
-				return nil, &RefusedError{By: noticeOf(s.rejection(s.refusedBy)), After: s.refusedTimeout}
+				return nil, &s.refusal
 			}
 		case <-wake:
 		case <-ctx.Done():
@@ -246,16 +247,21 @@ func (s *search) keepBetter(a *answer) {
 	}
 }
 
-// noteRefusal begins to count when an agent refuses this one, and stops when it no longer does. In
-// an election the agents that refuse each other may all be searching: then none gives up.
+// noteRefusal begins to count when an agent refuses this one, and again when that has ended: the
+// agent that is to host the store may start then. In an election the agents that refuse each other
+// may all be searching: then none gives up.
 func (s *search) noteRefusal(t *target) {
 	refused := refuses(t.err) && (s.plan.named || t.err != gate.ErrOtherShared)
 	switch {
-	case refused && s.refusedBy == nil && s.plan.peers == nil:
-		s.refusedBy, s.refused = t, time.After(s.refusedTimeout)
-	case !refused && s.refusedBy == t:
-		s.refusedBy, s.refused = nil, nil
+	case refused && s.plan.peers == nil && (s.refusedBy == nil || s.refusal.Ended):
+		s.refusedBy = t
+		s.refusal = RefusedError{By: noticeOf(s.rejection(t)), After: s.refusedTimeout}
+	case !refused && s.refusedBy == t && !s.refusal.Ended:
+		s.refusal.Ended = true
+	default:
+		return
 	}
+	s.refused = time.After(s.refusedTimeout)
 }
 
 // refuses tells whether the answer is that of an agent of the job that does not admit this one.

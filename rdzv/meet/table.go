@@ -13,10 +13,13 @@ func makePlan(ctx context.Context, c *Config, onLeave func(func())) (*plan, elec
 	var err error
 	elect := election(byRank)
 	switch {
-	case c.Store != "":
-		p, elect, err = namedStore(ctx, c)
 	case c.Join != "":
 		p, err = joinLine(c)
+		if c.Store != "" {
+			elect = byJoin
+		}
+	case c.Store != "":
+		p, elect, err = namedStore(ctx, c)
 	case openMPI4(c):
 		p, err = orte(c)
 	case openMPI5(c):
