@@ -42,12 +42,11 @@ func (g toolchain) build(r *release) error {
 
 // describe collects what packages contain besides the programs.
 func (g toolchain) describe(r *release) (err error) {
-	for name, to := range map[string]*[]byte{
-		"LICENSE": &r.licence, "README.md": &r.readme, "CHANGELOG.md": &r.changes,
-	} {
-		if *to, err = os.ReadFile(filepath.Join(g.dir, name)); err != nil {
-			return fmt.Errorf("cannot read what packages contain: %w", err)
-		}
+	if r.licence, err = os.ReadFile(filepath.Join(g.dir, "LICENSE")); err != nil {
+		return fmt.Errorf("cannot read what packages contain: %w", err)
+	}
+	if r.pages, err = pages(g.dir); err != nil {
+		return err
 	}
 	if r.others, err = g.licences(r.programs); err != nil {
 		return err

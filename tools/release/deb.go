@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/md5"
 	"fmt"
 	"os"
@@ -48,6 +49,8 @@ func debFiles(r release, p program) ([]file, error) {
 		case "LICENSE":
 			files[i].path = filepath.Join(filepath.Dir(f.path), "copyright")
 			files[i].data = []byte(copyright)
+		case "README.md":
+			files[i].data = bytes.ReplaceAll(f.data, []byte("](LICENSE)"), []byte("](copyright)"))
 		}
 		size += len(files[i].data)
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(files[i].data), files[i].path)

@@ -22,17 +22,14 @@ type file struct {
 
 // installed are the files of rdzv below a prefix such as /usr, as "make install" places them.
 func (r release) installed(p program) []file {
-	return []file{
+	return append(below("share/doc/rdzv", r.pages), []file{
 		{"bin/rdzv", 0o755, p.data},
 		{"share/man/man1/rdzv.1", 0o644, r.texts.man},
 		{"share/bash-completion/completions/rdzv", 0o644, r.texts.bash},
 		{"share/zsh/site-functions/_rdzv", 0o644, r.texts.zsh},
 		{"share/fish/vendor_completions.d/rdzv.fish", 0o644, r.texts.fish},
-		{"share/doc/rdzv/LICENSE", 0o644, r.licence},
 		{"share/doc/rdzv/THIRD_PARTY_LICENSES", 0o644, r.others},
-		{"share/doc/rdzv/README.md", 0o644, r.readme},
-		{"share/doc/rdzv/CHANGELOG.md", 0o644, r.changes},
-	}
+	}...)
 }
 
 // below returns the files in a directory.

@@ -34,8 +34,7 @@ type release struct {
 	texts    texts
 	licence  []byte // of rdzv
 	others   []byte // the licences of the modules that the programs contain
-	readme   []byte
-	changes  []byte
+	pages    []file // README.md and what it leads to
 }
 
 // program is the binary for one architecture.

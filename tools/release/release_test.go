@@ -23,8 +23,10 @@ func fake() release {
 			{"arm64", "", []byte("#!/bin/sh\necho arm64\n")},
 		},
 		texts:   texts{[]byte(".TH RDZV 1\n"), []byte("bash\n"), []byte("zsh\n"), []byte("fish\n")},
-		licence: []byte("Apache\n"), others: []byte("MIT\n"), readme: []byte("# rdzv\n"),
-		changes: []byte("# Changelog\n"),
+		licence: []byte("Apache\n"), others: []byte("MIT\n"), pages: []file{
+			{"LICENSE", 0o644, []byte("Apache\n")}, {"README.md", 0o644, []byte("# rdzv\n")},
+			{"docs/usage.md", 0o644, []byte("# Usage\n")},
+		},
 	}
 }
 
