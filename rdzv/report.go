@@ -20,9 +20,13 @@ func (s *Session) Fail(ctx context.Context, w Worker) error {
 // have received it too.
 func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	v := s.verdictOf(Ended)
-	v.Signal, v.Shared = signal, shared
+	v.Signal, v.Shared, v.Caller = signal, shared, s.caller.Load()
 	return s.end(ctx, v)
 }
+
+// ByCaller says that what End and Withdraw report from now on is no signal: the caller of this agent
+// wants it.
+func (s *Session) ByCaller() { s.caller.Store(true) }
 
 // Stop ends the job because its user wants it; by says who: "rdzv stop on node1". The workers are
 // stopped as after SIGTERM.

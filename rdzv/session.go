@@ -118,6 +118,7 @@ type Session struct {
 	ctx       context.Context // the job's; ends with the verdict or with store
 	cancel    context.CancelCauseFunc
 	leases    leases
+	caller    atomic.Bool // see ByCaller
 	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
 
@@ -161,8 +162,8 @@ type Session struct {
 type Summary struct {
 	// Verdict is how the job ended; nil if the store was lost before there was one.
 	Verdict *Verdict
-	// Code is the exit code of a job that a signal ended. It depends on how the workers
-	// reacted to the signal.
+	// Code is the exit code of a job that a signal ended, otherwise 0. It depends on how the workers
+	// reacted to the signal. That of the worker that failed first is Verdict.Code.
 	Code int
 	// Settled is true if every agent has settled or was lost.
 	Settled bool

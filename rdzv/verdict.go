@@ -45,6 +45,8 @@ type Verdict struct {
 	// Shared says that the agent's workers have received the signal that Ended the job too: its
 	// sender probably sends it to the other agents and their workers.
 	Shared bool `json:"shared,omitempty"`
+	// Caller says that the agent has Ended the job because its caller wants it, as after Signal.
+	Caller bool `json:"caller,omitempty"`
 	// Withdrawn says that the signal is for this agent alone, if another attempt can follow without
 	// it: see Session.Withdraw.
 	Withdrawn bool `json:"withdrawn,omitempty"`
@@ -103,8 +105,12 @@ func (v *Verdict) Error() string {
 		return fmt.Sprintf("rank %d on %s failed first: exit %d", v.Rank, v.Host, v.Code)
 	case v.Kind == Ended && v.PID == 0:
 		return v.endedInStore()
+	case v.Withdrawn && v.Caller:
+		return v.Host + " leaves the job: stopped by its caller"
 	case v.Withdrawn:
 		return v.Host + " leaves the job: received SIGTERM"
+	case v.Kind == Ended && v.Caller:
+		return fmt.Sprintf("the agent on %s (pid %d) was stopped by its caller", v.Host, v.PID)
 	case v.Kind == Ended:
 		return fmt.Sprintf("the agent on %s (pid %d) received signal %d", v.Host, v.PID, v.Signal)
 	case v.Kind == Stopped:

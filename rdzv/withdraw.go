@@ -29,7 +29,7 @@ func (s *Session) Withdraw(ctx context.Context, shared bool) error {
 		return nil
 	}
 	v := s.verdictOf(Ended)
-	v.Signal, v.Shared = int(syscall.SIGTERM), shared
+	v.Signal, v.Shared, v.Caller = int(syscall.SIGTERM), shared, s.caller.Load()
 	switch seat := s.seat.Load(); {
 	case s.config.Self.Hosting && s.survivesLoss():
 		v.Text = "this agent hosts the store"

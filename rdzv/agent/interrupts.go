@@ -52,6 +52,7 @@ type interrupts struct {
 	left      chan struct{}      // closed when the agent has left session; nil before it has joined
 	orphan    *LauncherDiedError // nil while the launcher lives
 	first     *wrap.Event        // the first signal that ends the job
+	byCaller  bool               // first is no signal: the caller's context has ended
 	stopped   string             // who has stopped the job by a command; "" if nobody has
 	other     time.Time          // when another agent withdrew; zero if none has
 	killed    bool
@@ -99,16 +100,21 @@ type SignalError struct {
 	// step, which may succeed.
 	InStep bool
 	By     string // who has ended the joining by a command instead of a signal; "" if nobody has
+	Caller bool   // there was no signal: the context of the caller has ended
 }
 
 func (e *SignalError) Error() string {
 	if e.By != "" {
 		return e.By + " ended the job before it started"
 	}
-	if e.Withdrawn {
-		return fmt.Sprintf("received signal %d: the job goes on without this agent", int(e.Signal))
+	reason := fmt.Sprintf("received signal %d", int(e.Signal))
+	if e.Caller {
+		reason = "stopped by its caller"
 	}
-	return fmt.Sprintf("received signal %d before the job started", int(e.Signal))
+	if e.Withdrawn {
+		return reason + ": the job goes on without this agent"
+	}
+	return reason + " before the job started"
 }
 
 // errJoinTimeout is why the joining ended: the deadline has passed.
@@ -126,7 +132,7 @@ func (in *interrupts) run(ctx context.Context, deadline time.Time) {
 			in.take(e)
 		case <-done: // the caller's context ends the job as a signal to this process does
 			done = nil
-			in.end(wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
+			in.endByCaller()
 		case <-late:
 			in.giveUp(errJoinTimeout)
 		case <-in.stop:
@@ -214,10 +220,18 @@ func (in *interrupts) end(e wrap.Event) {
 		return
 	}
 	in.first = &e
-	in.interrupt(&SignalError{Signal: e.Signal})
+	in.interrupt(&SignalError{Signal: e.Signal, Caller: in.byCaller})
 	if in.session != nil {
 		in.endSession()
 	}
+}
+
+// endByCaller ends the job as SIGTERM does, unless a signal has.
+func (in *interrupts) endByCaller() {
+	in.mu.Lock()
+	in.byCaller = in.first == nil
+	in.mu.Unlock()
+	in.end(wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
 }
 
 // overOtherwise tells whether the job has ended, but not because of a signal, which a launcher may

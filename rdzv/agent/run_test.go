@@ -260,6 +260,9 @@ func TestContextEnds(t *testing.T) {
 				v.PID != os.Getpid() {
 				t.Errorf("verdict %+v; want SIGTERM to process %d", v, os.Getpid())
 			}
+			if v != nil && !strings.HasSuffix(v.Error(), " was stopped by its caller") {
+				t.Errorf("verdict %q, want that its caller has stopped it", v)
+			}
 		})
 	}
 }
@@ -274,6 +277,9 @@ func TestContextEndedBefore(t *testing.T) {
 	checkCode(t, result, err, 143)
 	if signal := (&agent.SignalError{}); !errors.As(err, &signal) {
 		t.Errorf("Run: error %v, want a SignalError", err)
+	}
+	if want := "stopped by its caller before the job started"; err.Error() != want {
+		t.Errorf("Run: error %q, want %q", err, want)
 	}
 }
 

@@ -25,6 +25,9 @@ func (in *interrupts) endSession() {
 // a single agent only makes that one withdraw.
 func (in *interrupts) ending(e wrap.Event) func(context.Context) error {
 	s := in.session
+	if in.byCaller {
+		s.ByCaller()
+	}
 	in.noteOther()
 	if isForAll(e, in.other) {
 		return func(ctx context.Context) error { return s.End(ctx, int(e.Signal), e.Shared) }

@@ -78,8 +78,12 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		if v.Text != "" {
 			why = ", because " + v.Text
 		}
-		return fmt.Sprintf("agent on %s (pid %d) received %s%s: the job is stopped%s", v.Host, v.PID,
-			SignalName(v.Signal), early, why)
+		reason := "received " + SignalName(v.Signal)
+		if v.Caller {
+			reason = "was stopped by its caller"
+		}
+		return fmt.Sprintf("agent on %s (pid %d) %s%s: the job is stopped%s", v.Host, v.PID, reason,
+			early, why)
 	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
 		return stopping(*v.Stragglers)
 	case v.Kind == rdzv.Incomplete:
