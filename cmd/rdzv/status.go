@@ -33,7 +33,7 @@ agent on this node. It asks the agents and takes about a second.
     SINCE     how long ago it started, or ended
     INIT      it has reached torch's init_process_group
     OUTPUT    how long ago it last wrote something that rdzv reads: to stderr,
-              unless that is a terminal; with --log-dir also to stdout
+              unless that is a terminal; with --tag or --log-dir also to stdout
     CPU       of it and its descendants in the last second; 100% is one core
 
 With more than 16 ranks, those of a node that do the same share a row.

@@ -203,7 +203,7 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 	for i := range ranks {
 		ranks[i] = status.Rank{
 			Rank: w.world.Seat.Rank + i, Host: host.Name(), AgentPID: os.Getpid(),
-			State: status.Waiting,
+			State: status.Waiting, AllOutput: w.local.Config.Tag != nil || w.local.Config.LogDir != "",
 		}
 	}
 	w.ended.show(ranks)

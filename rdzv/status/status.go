@@ -90,8 +90,11 @@ type Rank struct {
 	Init *bool `json:"reached_init,omitempty"`
 	// Connecting says that it tries to connect to rank 0, which does not listen yet.
 	Connecting bool `json:"connecting,omitempty"`
-	// Output is how long ago it wrote something that its agent reads; nil if it reads nothing.
+	// Output is how long ago it wrote something that its agent reads; nil if it has written nothing
+	// of that.
 	Output *float64 `json:"output_seconds,omitempty"`
+	// AllOutput says that its agent reads its stdout and stderr, so that no Output means no output.
+	AllOutput bool `json:"all_output,omitempty"`
 	// CPU is how many cores it and its descendants have used in the last second; nil if it does not
 	// run.
 	CPU *float64 `json:"cpu,omitempty"`

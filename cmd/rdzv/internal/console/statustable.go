@@ -84,6 +84,10 @@ func writeNotes(b *page, j status.Job) {
 	if j.LogDir != "" {
 		b.WriteString("\nlog directory: " + visible(j.LogDir) + "\n") // a path remains whole
 	}
+	isUnknown := func(row []status.Rank) bool { return outputOf(row) == unknown }
+	if slices.ContainsFunc(rows(j.Ranks), isUnknown) {
+		writeFolded(b, "\n", unknown+": rdzv does not read this output; --tag or --log-dir lets it")
+	}
 	if n := j.Connecting(); n > 0 {
 		are := "are"
 		if n == 1 {
@@ -148,7 +152,7 @@ func writeRanks(b *page, ranks []status.Rank) {
 			ranges(numbers(row)), string(host), agentOf(row), pid, stateOf(first),
 			span(row, seconds, func(r status.Rank) *float64 { return since(r) }),
 			initOf(first),
-			span(row, seconds, func(r status.Rank) *float64 { return r.Output }),
+			outputOf(row),
 			span(row, percent, func(r status.Rank) *float64 { return r.CPU }),
 		}, "\t"))
 	}
@@ -205,6 +209,23 @@ func initOf(r status.Rank) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// outputOf is how long ago ranks wrote something, "?" if that is not known.
+func outputOf(row []status.Rank) string {
+	known := span(row, seconds, func(r status.Rank) *float64 { return r.Output })
+	if known == "-" && slices.ContainsFunc(row, outputUnknown) {
+		return unknown
+	}
+	return known
+}
+
+// unknown is what the table has where "-" would mean none.
+const unknown = "?"
+
+// outputUnknown tells whether a rank may have written something that its agent does not read.
+func outputUnknown(r status.Rank) bool {
+	return r.PID > 0 && r.State != status.NoAnswer && r.Output == nil && !r.AllOutput
 }
 
 // since is nil if it is not known since when a rank is in its state.

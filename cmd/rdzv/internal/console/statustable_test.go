@@ -32,8 +32,10 @@ func training(nodes int) status.Job {
 		case node == 2 && i == 17:
 			r = status.Rank{
 				Rank: i, Host: r.Host, PID: r.PID, AgentPID: 71, State: status.Exited, Seconds: 0.4,
-				ExitCode: new(137), Signal: "SIGKILL",
+				ExitCode: new(137), Signal: "SIGKILL", AllOutput: true,
 			}
+		case node == 4:
+			r.Output = nil
 		case node == 3:
 			r = status.Rank{Rank: i, Host: r.Host, AgentPID: 71, State: status.NoAnswer}
 		}
