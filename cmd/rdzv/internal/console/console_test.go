@@ -81,6 +81,9 @@ func TestFit(t *testing.T) {
 		{12, "rdzv: 1 of 3", "rdzv: 1 of…"},
 		{10, "rdzv: äöüäöü", "rdzv: äö…"},
 		{1, "rdzv: 1 of 3", "…"},
+		{20, "rdzv: 1 of 3 joined (1m5s)", "rdzv: 1 of … (1m5s)"},
+		{20, "rdzv: 1 of 3 (1m5s)", "rdzv: 1 of 3 (1m5s)"},
+		{10, "rdzv: 1 of 3 (1m5s)", "rdzv: 1 …"},
 		{0, strings.Repeat("x", 100), strings.Repeat("x", 78) + "…"},
 	} {
 		if got := terminal(c.width).fit(c.line); got != c.want {

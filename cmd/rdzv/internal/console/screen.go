@@ -2,6 +2,7 @@ package console
 
 import (
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +48,8 @@ const erase = "\r\x1b[K"
 // defaultWidth is assumed if a terminal's width is unknown.
 const defaultWidth = 80
 
-// fit shortens a line to the screen's width: a line that wraps cannot be erased.
+// fit shortens a line to the screen's width: a line that wraps cannot be erased. The time that it
+// has at its end, " (5s)", remains.
 func (s screen) fit(line string) string {
 	width := s.width()
 	if width == 0 {
@@ -57,7 +59,15 @@ func (s screen) fit(line string) string {
 	if len(runes) < width { // the last column stays free, some terminals wrap there
 		return line
 	}
-	return string(runes[:max(0, width-2)]) + "…"
+	var end []rune
+	if i := strings.LastIndex(line, " ("); i >= 0 && strings.HasSuffix(line, "s)") {
+		end = []rune(line[i:])
+	}
+	if len(end) > width/2 {
+		end = nil
+	}
+	runes = runes[:len(runes)-len(end)]
+	return string(runes[:max(0, width-2-len(end))]) + "…" + string(end)
 }
 
 // Colours, as parameters of the escape sequence that selects them.
