@@ -75,7 +75,7 @@ func TestLateNames(t *testing.T) {
 		"no name": {false, `"train-0.svc" does not resolve (10s)`,
 			"there is a headless Service of that name, with publishNotReadyAddresses; " +
 				"the name is resolved again until --join-timeout"},
-		"nobody listens": {true, "no store at train-0.svc 10.77.0.11 port ",
+		"nobody listens": {true, "no store at train-0.svc 10.77.0.11 (8 ports tried): ",
 			`rank 0's agent hosts the store on host "train-0.svc": is it running? It is tried again`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestDifferentTokens(t *testing.T) {
 	for name, flags := range map[string][]string{"store": {"--store", "node1"}, "multicast": nil} {
 		t.Run(name, func(t *testing.T) {
 			p := c.newPlace(t)
-			flags := append([]string{"--nodes", "2", "--join-timeout", "2s"}, flags...)
+			flags := append([]string{"--nodes", "2", "--join-timeout", "4s"}, flags...)
 			line := rdzvExec(flags, worker("record", p.dir("job")))
 			tokens := []string{oneToken, otherToken}
 			var agents []*process
@@ -94,9 +94,12 @@ const oneToTheOther = "copy the token of one node to the other (here it is RDZV_
 // checkDifferentToken checks what an agent prints, and that it prints the hint once.
 func checkDifferentToken(agent *process, other, hint string) {
 	agent.t.Helper()
-	agent.waitFor("rdzv: timed out after 2s (--join-timeout): ")
+	agent.waitFor("rdzv: timed out after 4s (--join-timeout): ")
 	if n := len(agent.linesWith("rdzv: hint: " + hint)); n != 1 {
 		agent.t.Errorf("an agent printed %q %d times, want once", hint, n)
+	}
+	if lines := agent.linesWith("no other agent has connected after"); len(lines) > 0 {
+		agent.t.Errorf("an agent printed %q after the reason", lines)
 	}
 	want := other + " has a different token"
 	if first := agent.linesWith("rdzv:")[0]; !strings.Contains(first, want) {
@@ -184,7 +187,7 @@ func TestDifferentCommands(t *testing.T) {
 			"give them the same --job NAME",
 		"rdzv: timed out after 6s (--join-timeout): found no agent of this job, but " + who +
 			", which runs a different command or --nodes",
-		`rdzv: hint: an agent on host "node1", or rdzv store there, hosts the store: `,
+		`rdzv: hint: host "node1" answers, but no agent there is of this job: all nodes must run `,
 	} {
 		if n := len(other.linesWith(want)); n != 1 {
 			t.Errorf("the agent printed %q %d times, want once: %q", want, n,
@@ -194,6 +197,29 @@ func TestDifferentCommands(t *testing.T) {
 	host.waitFor("rdzv: node2 (10.77.0.12) runs a different command or --nodes; ")
 	host.interrupt()
 	host.checkCode(130)
+}
+
+// Two nodes name different hosts with --store: both say so, and nothing else about why they are
+// alone.
+func TestDifferentStores(t *testing.T) {
+	c := newCluster(t, 2)
+	p := c.newPlace(t)
+	exec := func(host int) *process {
+		flags := []string{"--nodes", "2", "--join-timeout", "6s", "--store", fmt.Sprint("node", host)}
+		return p.on(host, rdzvExec(flags, []string{"true"})...)
+	}
+	agents := []*process{exec(1), exec(2)}
+	checkCodes(124, agents...)
+	for i, agent := range agents {
+		other := fmt.Sprintf("rdzv: node%d (10.77.0.1%d) hosts another store for the same command; "+
+			"for one job give all nodes the same --store", 2-i, 2-i)
+		if n := len(agent.linesWith(other)); n != 1 {
+			t.Errorf("an agent printed %q %d times, want once: %q", other, n, agent.linesWith("rdzv:"))
+		}
+		if lines := agent.linesWith("no other agent has connected after"); len(lines) > 0 {
+			t.Errorf("an agent printed %q", lines)
+		}
+	}
 }
 
 // differentCommands checks that agents that know of each other's command do not say anything else
@@ -208,7 +234,7 @@ func (p *clusterPlace) differentCommands() {
 		for text, want := range map[string]int{
 			"runs a different command or --nodes; if both belong": 1, // at once
 			"which runs a different command or --nodes (5s)":      1,
-			"no multicast beacon was received":                    0,
+			"no other agent has connected after":                  0,
 			"--store":                                             0,
 		} {
 			if lines := agent.linesWith("rdzv:", text); len(lines) != want {

@@ -19,7 +19,7 @@ import (
 // everyEvent has the zero value of each type of event.go.
 var everyEvent = []Event{
 	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, Alone{}, DifferentToken{},
-	DifferentVersion{}, DifferentCommand{}, DifferentNodes{},
+	DifferentVersion{}, DifferentCommand{}, DifferentStore{}, DifferentNodes{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},
 	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, AttemptFailed{}, Restarting{},

@@ -74,6 +74,9 @@ type Alone struct {
 	// JoinLine is RDZV_JOIN=..., for the other nodes; "" if it holds the job key, unless
 	// Config.ShowJoinLine. It is not in the JSON form.
 	JoinLine string
+	Hint     string // what the user can check; may be empty
+	// Explained says why: agents that do not belong to the job have been reported.
+	Explained bool
 }
 
 // DifferentToken says that an agent of the same job has another token, so that the two cannot meet.
@@ -93,6 +96,13 @@ type DifferentVersion struct {
 // as often as [DifferentToken].
 type DifferentCommand struct {
 	meet.DifferentCommand
+}
+
+// DifferentStore says that another agent of the same job hosts a store too, so that the two do not
+// meet: their Config.Store names different hosts. It is reported as often as [DifferentToken], on
+// networks with multicast.
+type DifferentStore struct {
+	meet.DifferentStore
 }
 
 // DifferentNodes says that another agent of this user on this host runs the same command and
@@ -321,6 +331,7 @@ func (Alone) Type() string            { return "alone" }
 func (DifferentToken) Type() string   { return "different_token" }
 func (DifferentVersion) Type() string { return "different_version" }
 func (DifferentCommand) Type() string { return "different_command" }
+func (DifferentStore) Type() string   { return "different_store" }
 func (DifferentNodes) Type() string   { return "different_nodes" }
 func (RanksMissing) Type() string     { return "ranks_missing" }
 func (NoMulticast) Type() string      { return "no_multicast" }

@@ -41,7 +41,9 @@ func jsonForm(e Event) any {
 			e.Hint,
 		}
 	case Alone:
-		return aloneForm{e.Waited.Seconds(), e.NoBeacon, e.Store, e.Loopback}
+		return aloneForm{
+			e.Waited.Seconds(), e.NoBeacon, e.Store, e.Loopback, e.Hint, e.Explained,
+		}
 	case Waiting:
 		return waitingForm{rosterForm(e.Roster), e.Waited.Seconds()}
 	case WorldAgreed:
@@ -88,6 +90,8 @@ type aloneForm struct {
 	NoBeacon      bool    `json:"no_beacon,omitempty"`
 	Store         string  `json:"store,omitempty"`
 	Loopback      string  `json:"loopback,omitempty"`
+	Hint          string  `json:"hint,omitempty"`
+	Explained     bool    `json:"explained,omitempty"`
 }
 
 type waitingForm struct {

@@ -42,6 +42,7 @@ func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
 	case meet.Alone:
 		e := Alone{
 			Waited: n.After, NoBeacon: n.NoBeacon, Loopback: n.Loopback, JoinLine: n.JoinLine,
+			Hint: n.Hint, Explained: n.Explained,
 		}
 		if n.Store.IsValid() {
 			e.Store = n.Store.String()
@@ -56,6 +57,8 @@ func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
 		return DifferentVersion{n}
 	case meet.DifferentCommand:
 		return DifferentCommand{n}
+	case meet.DifferentStore:
+		return DifferentStore{n}
 	case meet.RanksMissing:
 		return RanksMissing{n}
 	case meet.NoMulticast:

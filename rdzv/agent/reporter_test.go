@@ -35,9 +35,11 @@ func TestNoticed(t *testing.T) {
 		{insecure, false, Alone{Waited: 3 * time.Second, JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
 		{
 			token, false, DifferentToken{token, "copy the token of one node to the other " +
-				"(here it is /home/u/token), or start rdzv there with RDZV_JOIN=..."},
+				"(here it is /home/u/token), and start rdzv there again; or put before the command " +
+				"there the RDZV_JOIN=... that this node prints on a terminal"},
 			`{"host":"node2","addr":"10.0.0.6","hosting":false,"hint":"copy the token of one node ` +
-				`to the other (here it is /home/u/token), or start rdzv there with RDZV_JOIN=..."}`,
+				`to the other (here it is /home/u/token), and start rdzv there again; or put before the command ` +
+				`there the RDZV_JOIN=... that this node prints on a terminal"}`,
 		},
 		{command, false, DifferentCommand{command}, `{"addr":"10.0.0.6"}`},
 		{meet.RanksMissing{Ranks: 4}, false, RanksMissing{meet.RanksMissing{Ranks: 4}}, `{"ranks":4}`},

@@ -96,19 +96,22 @@ func (p tokenPlace) remedy(n meet.DifferentToken) string {
 func remedyOf(n meet.DifferentToken, place string) string {
 	other := cmp.Or(n.Host, n.Addr.String())
 	there := "the token of " + other + ", which prints where it is (by default ~/.config/rdzv/token)"
-	join := "or start rdzv here with the RDZV_JOIN=... that " + other + " prints on a terminal"
+	join := "or put before the command here the RDZV_JOIN=... that " + other + " prints on a terminal"
+	const again = "and start rdzv here again"
 	switch {
 	case n.Shared && place == "RDZV_TOKEN":
-		return "set RDZV_TOKEN here to the token of rdzv store, which prints where it is"
+		return "set RDZV_TOKEN here to the token of rdzv store, which prints where it is, " + again
 	case n.Shared:
-		return "copy the token of rdzv store, which prints where it is, to " + place + " here"
+		return fmt.Sprintf("copy the token of rdzv store, which prints where it is, to %s here, %s",
+			place, again)
 	case n.Hosting && place == "RDZV_TOKEN":
-		return fmt.Sprintf("set RDZV_TOKEN here to %s, %s", there, join)
+		return fmt.Sprintf("set RDZV_TOKEN here to %s, %s; %s", there, again, join)
 	case n.Hosting:
-		return fmt.Sprintf("copy %s, to %s here, %s", there, place, join)
+		return fmt.Sprintf("copy %s, to %s here, %s; %s", there, place, again, join)
 	}
-	return fmt.Sprintf("copy the token of one node to the other (here it is %s), or start rdzv there "+
-		"with RDZV_JOIN=...", place)
+	return fmt.Sprintf("copy the token of one node to the other (here it is %s), and start rdzv there "+
+		"again; or put before the command there the RDZV_JOIN=... that this node prints on a terminal",
+		place)
 }
 
 // adviseOnRejections completes the hint about a search that has found agents of other jobs or with
@@ -122,6 +125,8 @@ func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 		case meet.DifferentVersion:
 			search.Hint = n.Hint()
 			return
+		case meet.DifferentStore:
+			search.Hint = "give all nodes the same Config.Store"
 		case meet.DifferentNodes:
 			search.Hint = "run the same command with the same Config.Nodes on all nodes, and agents on " +
 				"one host with a Config.NodeRank each"

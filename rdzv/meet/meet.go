@@ -59,7 +59,7 @@ func (l *locator) locate(ctx context.Context) (m *Meeting, err error) {
 		return nil, err
 	}
 	if l.wasShared {
-		p.hint = "the shared store was stopped: start rdzv store there again"
+		p.hint, p.refusedHint = "the shared store was stopped: start rdzv store there again", ""
 	}
 	return l.meet(ctx, p, elect)
 }
@@ -147,8 +147,11 @@ func (l *locator) serve(ctx context.Context, m *Meeting, p *plan) error {
 	if !l.config.hasRank() {
 		m.tasks.run(func(ctx context.Context) { reportAlone(ctx, l.config, m, l.rejections, nil) })
 	}
-	if p.announce || p.otherJobs != nil {
+	if p.announce || p.storeHost != "" {
 		m.tasks.run(func(ctx context.Context) { p.multicast.announce(ctx, m) })
+	}
+	if p.storeHost != "" {
+		m.tasks.run(func(ctx context.Context) { l.reportOtherHosts(ctx, p) })
 	}
 	return nil
 }
@@ -171,13 +174,13 @@ func (l *locator) newSearch(p *plan, d *gate.Dialer) *search {
 	if p.announce {
 		s.sources = append(slices.Clip(s.sources), p.multicast.hosts(s.report))
 	}
-	if p.otherJobs != nil {
+	if p.storeHost != "" {
 		found := func(ctx context.Context, b beacon.Beacon, r gate.Rejection) {
-			if l.rejections.add(r) {
+			if l.rejections.add(r) && errors.Is(r.Reason, gate.ErrDifferentJob) {
 				l.call(ctx, p, b.Addrs)
 			}
 		}
-		s.sources = append(slices.Clip(s.sources), p.multicast.otherJobs(p.otherJobs, found))
+		s.sources = append(slices.Clip(s.sources), p.multicast.otherHosts(p.storeHost, found))
 	}
 	return s
 }

@@ -135,7 +135,7 @@ func TestNotFoundErrorListsAddresses(t *testing.T) {
 		t.Fatalf("Meet: %v", err)
 	}
 	if text := err.Error(); len(none.Tried) != sequenceLen ||
-		!strings.Contains(text, "this host 127.0.0.1 port ") ||
+		!strings.Contains(text, "this host 127.0.0.1 (8 ports tried)") ||
 		!strings.Contains(text, ": connection refused") {
 		t.Errorf("%d addresses tried: %v", len(none.Tried), err)
 	}

@@ -66,17 +66,24 @@ func (m multicast) hosts(report func(gate.Rejection)) source {
 	}
 }
 
-// otherJobs is a source without addresses. It calls found for hosts of other jobs of this user for
-// which where returns true: the user may have intended them to be one job, whose agents use the
+// otherHosts is a source without addresses, for an agent that searches at the host that --store
+// names. It calls found for agents of this user that host a store: one there of another job, or one
+// elsewhere of the same job. The user may have intended them to be one job, whose agents use the
 // same ports only if they run the same command.
-func (m multicast) otherJobs(
-	where func(beacon.Beacon) bool, found func(context.Context, beacon.Beacon, gate.Rejection),
+func (m multicast) otherHosts(
+	host string, found func(context.Context, beacon.Beacon, gate.Rejection),
 ) source {
 	return func(ctx context.Context, _ func(candidate)) {
 		m.receive(ctx, differentJobAfter, func(p beacon.Packet) {
 			b, err := m.parse(p, func(gate.Rejection) {})
-			if errors.Is(err, gate.ErrDifferentJob) && b.Hosting && where(b) {
-				found(ctx, b, gate.Rejection{Host: b.Host, Addr: p.From, Reason: err})
+			r := gate.Rejection{Host: b.Host, Addr: p.From, Reason: err}
+			switch {
+			case !b.Hosting:
+			case errors.Is(err, gate.ErrDifferentJob) && isAt(b, host):
+				found(ctx, b, r)
+			case err == nil && m.config.isElsewhere(ctx, b, host):
+				r.Reason = errOtherStore
+				found(ctx, b, r)
 			}
 		})
 	}

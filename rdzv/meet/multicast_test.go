@@ -109,7 +109,6 @@ func TestJoinLine(t *testing.T) {
 // RDZV_JOIN takes precedence over --store, also if the name in it resolves to another address of the
 // same host; it is refused if the two name different stores.
 func TestJoinLineWithStore(t *testing.T) {
-	t.Parallel()
 	host := mustMeet(t, storeConfig(t, "127.0.0.1"), newFakeStore(t, "first").host)
 	second := storeConfig(t, "")
 	second.Join, second.Token = strings.TrimPrefix(host.JoinLine(), "RDZV_JOIN="), tokenNotNeeded(t)
@@ -205,6 +204,71 @@ func TestDifferentCommandAtStore(t *testing.T) {
 	}
 }
 
+// With different --store, agents of one job host a store each, or one searches where none is: each
+// that hears the other names it.
+func TestDifferentStore(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	one, searching := noLauncherConfig(t, 1, 2), noLauncherConfig(t, 3, 2)
+	one.setDefaults()
+	p, err := noLauncher(&one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &Meeting{Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.5:29600")}}
+	group.Go(func() { p.multicast.announce(ctx, store) })
+
+	hosting, searches := newNotices(), newNotices()
+	two := noLauncherConfig(t, 2, 2)
+	two.Notify, two.Store = hosting.add, two.Host
+	two.setDefaults()
+	other, _, err := namedStore(ctx, &two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.storeHost = two.Store // although it listens on loopback only
+	l := newLocator(&two, newFakeStore(t, "two").host)
+	m, err := l.hostStore(ctx, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.release()
+	searching.Notify, searching.Store = searches.add, "192.0.2.1"
+	group.Go(func() { Meet(ctx, searching, noHost(t)) })
+	for _, ns := range []*notices{hosting, searches} {
+		if n := waitFor[DifferentStore](t, ns); n.Host != "node1" && n.Host != "node2" {
+			t.Errorf("reported %+v", n)
+		}
+	}
+	if n := waitFor[Alone](t, hosting); !n.Explained || n.Hint != "" || n.JoinLine != "" {
+		t.Errorf("reported %+v, want that it is explained", n)
+	}
+}
+
+// A name that resolves to an address of the agent that hosts is that of its host.
+func TestIsElsewhere(t *testing.T) {
+	c := config(t, -1, 2)
+	c.Resolve = func(_ context.Context, name string) ([]netip.Addr, error) {
+		switch name {
+		case "alias":
+			return []netip.Addr{netip.MustParseAddr("10.0.0.5")}, nil
+		case "node2":
+			return []netip.Addr{netip.MustParseAddr("10.0.0.6")}, nil
+		}
+		return nil, &net.DNSError{IsNotFound: true}
+	}
+	b := beacon.Beacon{Host: "node1", Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.5:1")}}
+	for host, want := range map[string]bool{
+		"node1": false, "alias": false, "10.0.0.5": false, "node2": true, "10.0.0.6": true, "late": false,
+	} {
+		if got := c.isElsewhere(t.Context(), b, host); got != want {
+			t.Errorf("isElsewhere(%+v, %q) = %t, want %t", b, host, got, want)
+		}
+	}
+}
+
 // An agent that has named the host of another job's store tells that agent too.
 func TestHostIsToldOfDifferentCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,7 +320,7 @@ func TestNothingContradictsDifferentCommand(t *testing.T) {
 	if n := waitFor[Searching](t, reported); n.String() != want || n.Hint != "" {
 		t.Errorf("reported %q with hint %q, want %q", n, n.Hint, want)
 	}
-	if n := waitFor[Alone](t, reported); n.NoBeacon || n.Store.IsValid() || n.JoinLine != "" {
+	if n := waitFor[Alone](t, reported); !n.Explained || n.NoBeacon || n.Store.IsValid() || n.JoinLine != "" {
 		t.Errorf("reported %+v, want nothing about multicast and other addresses", n)
 	}
 }

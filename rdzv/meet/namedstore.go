@@ -43,7 +43,9 @@ func namedStore(ctx context.Context, c *Config) (*plan, election, error) {
 		"All nodes must run the same command, or be given the same Config.Job NAME", host)
 	p.sources = []source{named(c, []string{host}, 0, p.searched)}
 	if port == 0 && !c.hasRank() {
-		p.otherJobs = func(b beacon.Beacon) bool { return isAt(b, host) }
+		p.storeHost = host
+		p.refusedHint = fmt.Sprintf("host %q answers, but no agent there is of this job: all nodes must "+
+			"run the same command with the same Config.Nodes, or be given the same Config.Job NAME", host)
 	}
 	mayHost := c.RuntimeDir != ""
 	if mustResolve(c, host) {
@@ -68,7 +70,7 @@ func namedStore(ctx context.Context, c *Config) (*plan, election, error) {
 func (p *plan) onThisHost(host string, addrs []netip.Addr) {
 	p.addrs, p.sources = addrs, []source{fixed(host, 0, addrs, p.searched)}
 	if !slices.ContainsFunc(addrs, notLoopback) {
-		p.otherJobs = nil
+		p.storeHost = ""
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
-// DifferentToken, DifferentVersion, DifferentCommand, DifferentNodes, RanksMissing, NoMulticast,
-// Disappeared and KeeperLost.
+// DifferentToken, DifferentVersion, DifferentCommand, DifferentStore, DifferentNodes, RanksMissing,
+// NoMulticast, Disappeared and KeeperLost.
 type Notice interface{ notice() }
 
 // Alone is reported by an agent without a launcher if no other agent has connected to it yet.
@@ -26,7 +26,10 @@ type Alone struct {
 	Store    netip.Addr // value for --store on all nodes; not valid if it would not help
 	Loopback string     // value of --store that is an address of each node's own; "" if it is not
 	JoinLine string     // what to put before the command on another node, see Meeting.JoinLine
-	Secret   bool       // JoinLine contains the job key, which must not be written to log files
+	Hint     string     // what the user can check; may be empty
+	// Explained is set if agents were reported that do not belong to the job: that is why.
+	Explained bool
+	Secret    bool // JoinLine contains the job key, which must not be written to log files
 }
 
 // DifferentToken reports an agent of the same job (the same command or the same --job) that has a
@@ -100,7 +103,7 @@ func (n DifferentCommand) describe() string {
 }
 
 // Rejected is the notice about an agent that does not belong to the job, a DifferentToken,
-// DifferentVersion, DifferentCommand or DifferentNodes.
+// DifferentVersion, DifferentCommand, DifferentStore or DifferentNodes.
 type Rejected interface {
 	Notice
 	String() string
@@ -177,10 +180,13 @@ func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, ps 
 	}
 	switch usable, err := c.usableInterfaces(); {
 	case len(found) > 0:
+		n.Explained = true
 	case c.Store == "":
 		n.Store = m.Addr.Addr()
 	case m.Addr.Addr().IsLoopback() && err == nil && len(usable) > 0:
 		n.Store, n.Loopback = hosts.Addresses(usable)[0], c.Store
+	default:
+		n.Hint = "the other nodes need the same command, the same Config.Nodes and Config.Store " + c.Store
 	}
 	if len(found) > 0 && !slices.ContainsFunc(found, isToken) {
 		n.JoinLine = ""
@@ -256,8 +262,11 @@ func (rs *rejections) known() []Rejected {
 
 // noticeOf returns what is reported about a rejection.
 func noticeOf(r gate.Rejection) Rejected {
-	if errors.Is(r.Reason, gate.ErrDifferentJob) {
+	switch {
+	case errors.Is(r.Reason, gate.ErrDifferentJob):
 		return DifferentCommand{Host: r.Host, Addr: r.Addr}
+	case r.Reason == errOtherStore:
+		return DifferentStore{Host: r.Host, Addr: r.Addr}
 	}
 	if v, is := errors.AsType[*protocol.VersionError](r.Reason); is {
 		return DifferentVersion{

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"syscall"
 
-	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/secret"
 )
@@ -27,9 +27,9 @@ type plan struct {
 	announce  bool         // the host sends beacons, and the other agents receive them
 	multicast multicast
 
-	// otherJobs reports whether a beacon of another job is from the host that --store names: the
-	// host then sends beacons, only for messages. Nil without such a host.
-	otherJobs func(beacon.Beacon) bool
+	// storeHost is the host that --store names. An agent there that hosts sends beacons, only for
+	// messages. It is "" without such a host, or if other hosts cannot reach it.
+	storeHost string
 
 	peers *peers // nil without an election by beacons
 	named bool   // the user has specified this address, so a different job there is reported
@@ -38,6 +38,7 @@ type plan struct {
 	unresolvedHint   string // the same if the name of its host does not resolve; "" if that is unknown
 	otherServiceHint string // the same if another service uses the address; "" if hint applies
 	etcdHint         string // the same if that may be an etcd cluster
+	refusedHint      string // the same if nothing listens at any of the addresses; "" if hint applies
 }
 
 // etcdPort is the port on which etcd listens by default.
@@ -56,6 +57,8 @@ func (p *plan) hintFor(s Searching) string {
 	switch {
 	case len(s.Rejections) > 0:
 		return "" // each was reported with what to do about it
+	case p.refusedHint != "" && len(s.Unresolved) == 0 && !slices.ContainsFunc(s.Tried, notRefused):
+		return p.refusedHint
 	case slices.ContainsFunc(s.Tried, func(a Answer) bool { return p.maybeEtcd(a.Err) }):
 		return p.etcdHint
 	case p.otherServiceHint != "" && slices.ContainsFunc(s.Tried, otherService):
@@ -70,6 +73,8 @@ func (p *plan) hintFor(s Searching) string {
 	}
 	return p.hint
 }
+
+func notRefused(a Answer) bool { return !errors.Is(a.Err, syscall.ECONNREFUSED) }
 
 // planFor makes the plan that most rows have in common: rank 0 hosts, and the port sequence depends
 // on the key.

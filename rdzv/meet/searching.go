@@ -102,17 +102,17 @@ func (s Searching) Groups() (list []Tried) {
 	return list
 }
 
-// String is "node1 10.77.0.11 port 29621 and 15 more: connection refused".
+// String is "node1 10.77.0.11 port 29621: connection refused", or, as ports that were not given
+// mean nothing to the user, "node1 10.77.0.11 (16 ports tried): connection refused".
 func (t Tried) String() string {
 	text := t.Addr.String()
 	if t.Host != "" && t.Host != text {
 		text = t.Host + " " + text
 	}
-	text += " port " + strconv.Itoa(t.Ports[0])
-	if more := len(t.Ports) - 1; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	if n := len(t.Ports); n > 1 {
+		return fmt.Sprintf("%s (%d ports tried): %s", text, n, t.Answer)
 	}
-	return text + ": " + t.Answer
+	return fmt.Sprintf("%s port %d: %s", text, t.Ports[0], t.Answer)
 }
 
 // text returns the answer in as few words as possible.

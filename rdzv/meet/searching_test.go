@@ -28,7 +28,7 @@ func TestSearchingText(t *testing.T) {
 		`"nod1" does not resolve; the resolver has not answered for "node2"`: {
 			Unresolved: []string{"nod1", "node2"}, Unanswered: []string{"node2"},
 		},
-		"no store at node1 10.0.0.5 port 29621 and 2 more: connection refused": {Tried: refused},
+		"no store at node1 10.0.0.5 (3 ports tried): connection refused": {Tried: refused},
 		`"nod1" does not resolve; no store at 10.0.0.6 port 29600: no answer`: {
 			Unresolved: []string{"nod1"}, Tried: silent,
 		},
@@ -47,6 +47,23 @@ func TestSearchingText(t *testing.T) {
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A host that refuses all connections answers: then it is the job that is missing there.
+func TestHintOfRefusedConnections(t *testing.T) {
+	c := storeConfig(t, "node2")
+	p, _, err := namedStore(t.Context(), &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, silent := Answer{Err: syscall.ECONNREFUSED}, Answer{Err: &net.DNSError{IsTimeout: true}}
+	for want, list := range map[string][]Answer{
+		p.refusedHint: {refused, refused}, p.hint: {refused, silent},
+	} {
+		if got := p.hintFor(Searching{Tried: list}); got != want || got == "" {
+			t.Errorf("%v: hint %q, want %q", list, got, want)
 		}
 	}
 }

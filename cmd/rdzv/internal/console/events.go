@@ -43,6 +43,8 @@ func (c *Console) Event(e agent.Event) {
 		c.suggest(e.Hint())
 	case agent.DifferentCommand:
 		c.Info("%s", flagname.In(e.DifferentCommand.String()))
+	case agent.DifferentStore:
+		c.Info("%s", flagname.In(e.DifferentStore.String()))
 	case agent.DifferentNodes:
 		c.Info("%s", flagname.In(e.DifferentNodes.String()))
 	case agent.RanksMissing:
@@ -118,7 +120,10 @@ func (c *Console) alone(e agent.Alone) {
 	if e.NoBeacon {
 		noBeacon = ", and no multicast beacon was received"
 	}
-	c.Info("no other agent has connected after %v%s", e.Waited.Round(time.Second), noBeacon)
+	if !e.Explained {
+		c.Info("no other agent has connected after %v%s", e.Waited.Round(time.Second), noBeacon)
+	}
+	c.suggest(e.Hint)
 	switch {
 	case e.Loopback != "":
 		c.Info("hint: %s is each node's own: for agents on other nodes start every node with --store %s",
@@ -128,8 +133,7 @@ func (c *Console) alone(e agent.Alone) {
 			e.Store)
 	}
 	if e.JoinLine != "" {
-		c.Info("hint: put this before the command on a node that cannot find this one: %s",
-			e.JoinLine)
+		c.Info("hint: put this before the command on a node that cannot join: %s", e.JoinLine)
 	}
 }
 

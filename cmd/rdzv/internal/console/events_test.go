@@ -65,8 +65,22 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
 				"--store 10.0.0.6\n" +
-				"rdzv: hint: put this before the command on a node that cannot find this one: " +
+				"rdzv: hint: put this before the command on a node that cannot join: " +
 				"RDZV_JOIN=10.0.0.6:1/KEY\n",
+		},
+		{
+			agent.Alone{Waited: 3 * time.Second, Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			"rdzv: hint: put this before the command on a node that cannot join: " +
+				"RDZV_JOIN=10.0.0.6:1/KEY\n",
+		},
+		{
+			agent.Alone{Waited: 3 * time.Second, Hint: "Config.Store node1"},
+			"rdzv: no other agent has connected after 3s\nrdzv: hint: --store node1\n",
+		},
+		{
+			agent.DifferentStore{DifferentStore: meet.DifferentStore{Addr: addr}},
+			"rdzv: 10.0.0.6 hosts another store for the same command; " +
+				"for one job give all nodes the same --store\n",
 		},
 		{agent.Alone{Waited: 3 * time.Second}, "rdzv: no other agent has connected after 3s\n"},
 		{
