@@ -24,8 +24,8 @@ func (s *Session) End(ctx context.Context, signal int, shared bool) error {
 	return s.end(ctx, v)
 }
 
-// ByCaller says that what End and Withdraw report from now on is no signal: the caller of this agent
-// wants it.
+// ByCaller says that what End and Withdraw report from now on is no signal: the caller of this
+// agent wants it.
 func (s *Session) ByCaller() { s.caller.Store(true) }
 
 // Stop ends the job because its user wants it; by says who: "rdzv stop on node1". The workers are

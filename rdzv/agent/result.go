@@ -16,8 +16,8 @@ import (
 )
 
 // Result is how the job of an agent ended. Summary.Code is not the exit code of the job, which
-// [ExitCode] returns: it is 0 unless a signal ended the job. That of the worker that failed first is
-// Summary.Verdict.Code.
+// [ExitCode] returns: it is 0 unless a signal ended the job. That of the worker that failed first
+// is Summary.Verdict.Code.
 type Result struct {
 	Job string
 	rdzv.Summary

@@ -109,9 +109,9 @@ func remedyOf(n meet.DifferentToken, place string) string {
 	case n.Hosting:
 		return fmt.Sprintf("copy %s, to %s here, %s; %s", there, place, again, join)
 	}
-	return fmt.Sprintf("copy the token of one node to the other (here it is %s), and start rdzv there "+
-		"again; or put before the command there the RDZV_JOIN=... that this node prints on a terminal",
-		place)
+	return fmt.Sprintf("copy the token of one node to the other (here it is %s), and start rdzv "+
+		"there again; or put before the command there the RDZV_JOIN=... that this node prints on a "+
+		"terminal", place)
 }
 
 // adviseOnRejections completes the hint about a search that has found agents of other jobs or with

@@ -37,8 +37,8 @@ func joinLine(c *Config) (*plan, error) {
 }
 
 // byJoin is byRank for an agent that has RDZV_JOIN and --store, unless they name different stores.
-// A name can resolve to an address that is not the one in RDZV_JOIN, but also of the first node: the
-// store tells on which addresses it listens.
+// A name can resolve to an address that is not the one in RDZV_JOIN, but also of the first node:
+// the store tells on which addresses it listens.
 func byJoin(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	c := l.config
 	host, port, err := ParseStore(c.Store)
@@ -77,8 +77,8 @@ type OtherStoreError struct {
 }
 
 func (e *OtherStoreError) Error() string {
-	return fmt.Sprintf("cannot use RDZV_JOIN: it names the store at %s, and Config.Store %q another one",
-		e.Join, e.Store)
+	return fmt.Sprintf("cannot use RDZV_JOIN: it names the store at %s, and Config.Store %q "+
+		"another one", e.Join, e.Store)
 }
 
 // Hint says what to do.
