@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -73,8 +74,11 @@ func (c *cluster) command(script string, args ...string) []string {
 // asRootWithEnv is the beginning of a command line that is continued with variables and a command.
 func asRootWithEnv() []string {
 	if uid := os.Geteuid(); uid != 0 {
-		as := fmt.Sprintf("HOSTS_AS=%d:%d", uid, os.Getegid())
-		return []string{"sudo", "-n", "-E", "env", as, "PATH=" + os.Getenv("PATH")}
+		line := []string{"sudo", "-n", "-E", "env", fmt.Sprintf("HOSTS_AS=%d:%d", uid, os.Getegid())}
+		if u, err := user.Current(); err == nil { // sudo sets USER=root, which podman follows
+			line = append(line, "USER="+u.Username, "LOGNAME="+u.Username)
+		}
+		return append(line, "PATH="+os.Getenv("PATH"))
 	}
 	return []string{"env"}
 }

@@ -105,8 +105,8 @@ func TestPodmanKilled(t *testing.T) {
 func TestPodmanExec(t *testing.T) {
 	t.Parallel()
 	p := newPodman(t, false)
-	container := p.start(p.run([]string{"--name", "node"}, sh("echo up; exec sleep 1000"))...)
-	container.waitFor("up")
+	container := p.start(p.run([]string{"--name", "node"}, sh("echo it runs; exec sleep 1000"))...)
+	container.waitFor("it runs")
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		agent := p.startWith([]string{"RDZV_TAG=true"}, p.podman("exec", "-e", "RDZV_*", "node",
 			"rdzv", "exec", "--", "sh", "-c", "echo $$ runs; exec sleep 1000")...)
@@ -129,10 +129,12 @@ func TestPodmanExec(t *testing.T) {
 func TestPodmanOutside(t *testing.T) {
 	t.Parallel()
 	p := newPodman(t, false)
+	p.output("ps") // without root it starts podman's process that keeps the namespaces, which ends
+	// with the job if it is a descendant of rdzv
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		worker := p.run(nil, sh("trap : TERM; echo up; while :; do sleep 1; done"))
+		worker := p.run(nil, sh("trap : TERM; echo it runs; while :; do sleep 1; done"))
 		job := p.start(rdzvExec([]string{"--grace", "1s"}, worker)...)
-		job.waitFor("up")
+		job.waitFor("it runs")
 		if p.inContainers("sh") == 0 {
 			t.Error("the worker is not in a container")
 		}
@@ -146,7 +148,8 @@ func TestPodmanOutside(t *testing.T) {
 	if p.output("ps", "--quiet") == "" {
 		t.Error("podman knows that the containers have ended: the warning is wrong")
 	}
-	p.removeFiles() // of the agent that was killed
+	p.removeContainers() // and that process
+	p.removeFiles()      // of the agent that was killed
 }
 
 func sh(script string) []string { return []string{"sh", "-c", script} }
@@ -171,6 +174,9 @@ func newPodman(t *testing.T, slurm bool) *podman {
 		p.place = newSlurm(t)
 	}
 	p.env = append(p.env, "RDZV_TOKEN="+oneToken)
+	if os.Geteuid() != 0 { // otherwise podman keeps files in TMPDIR
+		p.env = append(p.env, "XDG_RUNTIME_DIR="+p.dir("run"))
+	}
 	p.dir("podman")
 	p.rootfs, p.group = p.rootFS(), "/rdzv-integration-"+p.mark
 	t.Cleanup(p.removeContainers)
@@ -230,14 +236,19 @@ func (p *podman) stop(name string) {
 // output runs a command of podman.
 func (p *podman) output(args ...string) string {
 	p.t.Helper()
-	line := slices.Concat(p.as, p.podman(args...))
-	command := exec.Command(line[0], line[1:]...)
-	command.Env = p.env
-	out, err := command.Output()
+	out, err := p.command(args...).Output()
 	if err != nil {
 		p.t.Errorf("podman %s: %v", args[0], err)
 	}
 	return string(out)
+}
+
+// command is a command of podman.
+func (p *podman) command(args ...string) *exec.Cmd {
+	line := slices.Concat(p.as, p.podman(args...))
+	command := exec.Command(line[0], line[1:]...)
+	command.Env = p.env
+	return command
 }
 
 // checkNoContainers waits until no container is left.
@@ -252,7 +263,11 @@ func (p *podman) checkNoContainers() {
 // removeContainers removes the containers of a test that has failed, the process that keeps the
 // namespaces of a user who is not root, and the cgroups.
 func (p *podman) removeContainers() {
-	p.output("rm", "--all", "--force", "--time", "0")
+	// podman 5 fails the first time if a container's conmon has been killed.
+	remove := func() bool { return p.command("rm", "--all", "--force", "--time", "0").Run() == nil }
+	if !eventually(waitLimit, remove) {
+		p.t.Error("podman cannot remove its containers")
+	}
 	if p.rootless() {
 		p.output("system", "migrate")
 		p.must(os.RemoveAll(filepath.Join(p.root, "home/.config/cni")))
