@@ -146,6 +146,7 @@ func (p *place) freeze(a etcdAgent) (thaw func()) {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
+		continueSudo(p.t, parentOf(a.PID))
 	}
 }
 

@@ -248,6 +248,16 @@ func (c *process) signal(s syscall.Signal) {
 	if err := syscall.Kill(c.pid(), s); err != nil {
 		c.t.Fatalf("cannot send %v to %q: %v", s, c.argv, err)
 	}
+	if s == syscall.SIGCONT {
+		continueSudo(c.t, c.cmd.Process.Pid)
+	}
+}
+
+// continueSudo continues a sudo, which stops itself when its command stops.
+func continueSudo(t *testing.T, pid int) {
+	if nameOf(pid) == "sudo" {
+		proctest.RunAsRoot(t, "sh", "-c", fmt.Sprint("kill -CONT ", pid))
+	}
 }
 
 // interrupt sends SIGINT to its process group, as a terminal does for Ctrl-C.
