@@ -51,10 +51,17 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	}
 	if err != nil {
 		// After any other error the member may have been published.
-		s.close(err, noPlace(err))
+		s.close(err, noPlace(err) || s.waitedTooLong())
 		return nil, err
 	}
 	return s, nil
+}
+
+// waitedTooLong tells whether this agent could not complete its member in time. That is no loss: the
+// others have their own join timeouts, and then tell what this agent waited for.
+func (s *Session) waitedTooLong() bool {
+	c := s.config
+	return c.Prepare != nil && s.announced && !c.JoinBy.IsZero() && !time.Now().Before(c.JoinBy)
 }
 
 // joinsLater tells whether this agent may join a later attempt than the first one, in the place of

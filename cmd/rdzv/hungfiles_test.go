@@ -200,13 +200,17 @@ func TestLogDirOnHungFileSystem(t *testing.T) {
 	}
 }
 
-// The other agents know that an agent waits for files, whether it hosts the store or another one.
+// The other agents know that an agent waits for files, whether it hosts the store or another one,
+// and also if that agent has given up before them.
 func TestOthersKnowOfHungFiles(t *testing.T) {
 	if !proctest.MayMount(t) {
 		return
 	}
-	for _, hung := range []string{"0", "1"} {
-		t.Run("node "+hung, func(t *testing.T) {
+	for name, timeouts := range map[string][2]string{
+		"node 0": {"8s", "8s"}, "node 1": {"8s", "8s"}, "node 1, which gives up": {"9s", "6s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hung := name[len("node "):][:1]
 			t.Parallel()
 			dir := hungFileSystem(t)
 			env := baseEnv(t.TempDir())
@@ -217,9 +221,8 @@ func TestOthersKnowOfHungFiles(t *testing.T) {
 			var stderr [2]strings.Builder
 			var agents [2]*exec.Cmd
 			for i := range agents {
-				line := fmt.Sprintf("exec --nodes 2 --job hung --store %s --join-timeout 8s "+
-					"--node-rank %d -- ",
-					store, i)
+				line := fmt.Sprintf("exec --nodes 2 --job hung --store %s --join-timeout %s "+
+					"--node-rank %d -- ", store, timeouts[i], i)
 				program := "/bin/true"
 				if fmt.Sprint(i) == hung {
 					program = filepath.Join(dir, "program")
