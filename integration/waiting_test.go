@@ -152,11 +152,11 @@ signal.pause()`
 
 // nameAppears checks that an agent finds the store by a name that resolves only after a while.
 func (p *clusterPlace) nameAppears() {
-	p.cluster.run(p.cluster.on(1, "sh", "-c", "echo 10.77.0.11 late >> /etc/hosts"))
+	p.cluster.rootOn(1, "echo 10.77.0.11 late >> /etc/hosts")
 	line := p.exec("--nodes", "2", "--store", "late")
 	first, second := p.on(1, line...), p.on(2, line...)
 	second.waitFor(`rdzv: "late" does not resolve (5s)`)
-	p.cluster.run(p.cluster.on(2, "sh", "-c", "echo 10.77.0.11 late >> /etc/hosts"))
+	p.cluster.rootOn(2, "echo 10.77.0.11 late >> /etc/hosts")
 	checkCodes(0, first, second)
 }
 
