@@ -90,7 +90,8 @@ func (p *clusterPlace) checkTranscript(tr transcript) {
 // terminalOn opens a terminal on a host.
 func (p *clusterPlace) terminalOn(host int) *terminal {
 	p.t.Helper()
-	line := append(p.cluster.slurm("on", strconv.Itoa(host)), bashLine...)
+	env := append([]string{"env"}, p.env...) // sudo has its own PATH
+	line := slices.Concat(p.cluster.slurm("on", strconv.Itoa(host)), env, bashLine)
 	return openTerminal(p.place, p.dir("you"), line)
 }
 

@@ -64,7 +64,8 @@ func TestOtherVersion(t *testing.T) {
 	scenarios = append(scenarios, scenario{"the hosts of a launcher", func(t *testing.T) {
 		p := c.newPlace(t)
 		line := quoted(rdzvExec(soon, []string{"touch", p.dir("job") + "/started"})[1:])
-		script := "[ $SLURM_PROCID = 0 ] || exec " + newer + " " + line + "; exec " + *rdzvBin + " " + line
+		script := "[ $SLURM_PROCID = 0 ] || exec " + newer + " " + line + "; exec " +
+			quoted([]string{*rdzvBin}) + " " + line
 		job := p.slurm(1, "srun", "-N2", "--ntasks-per-node=1", "sh", "-c", script)
 		job.checkCode(124)
 		p.checkVersions(job, job)
