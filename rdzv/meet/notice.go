@@ -208,10 +208,12 @@ type rejections struct {
 	list   []gate.Rejection
 }
 
-// add reports a rejection, but each agent only once, and tells whether it has.
+// add reports a rejection, but only one of each host, and tells whether it has. Another job there
+// does not hide an agent of another version.
 func (rs *rejections) add(r gate.Rejection) bool {
 	same := func(known gate.Rejection) bool {
-		return known.Addr == r.Addr || known.Host != "" && known.Host == r.Host
+		there := known.Addr == r.Addr || known.Host != "" && known.Host == r.Host
+		return there && isVersion(known.Reason) == isVersion(r.Reason)
 	}
 	rs.mu.Lock()
 	isNew := len(rs.list) < maxRejections && !slices.ContainsFunc(rs.list, same)
@@ -228,9 +230,14 @@ func (rs *rejections) add(r gate.Rejection) bool {
 // explain reports whether an agent of the job was reported that has a different token or version.
 func (rs *rejections) explain() bool {
 	return slices.ContainsFunc(rs.notices(), func(n Rejected) bool {
-		_, isVersion := n.(DifferentVersion)
-		return isVersion || isToken(n)
+		_, version := n.(DifferentVersion)
+		return version || isToken(n)
 	})
+}
+
+func isVersion(err error) bool {
+	_, is := errors.AsType[*protocol.VersionError](err)
+	return is
 }
 
 func isToken(n Rejected) bool { _, is := n.(DifferentToken); return is }
