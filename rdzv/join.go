@@ -57,8 +57,8 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	return s, nil
 }
 
-// waitedTooLong tells whether this agent could not complete its member in time. That is no loss: the
-// others have their own join timeouts, and then tell what this agent waited for.
+// waitedTooLong tells whether this agent could not complete its member in time. That is no loss:
+// the others have their own join timeouts, and then tell what this agent waited for.
 func (s *Session) waitedTooLong() bool {
 	c := s.config
 	return c.Prepare != nil && s.announced && !c.JoinBy.IsZero() && !time.Now().Before(c.JoinBy)
