@@ -118,24 +118,30 @@ func (a *app) printStatus(ctx context.Context, o statusFlags) (code, jobs int) {
 	case err != nil:
 		return a.fail(fmt.Errorf("cannot run status: %w", err)), 0
 	}
-	for i, j := range r.Jobs {
-		if j.WorldSize == 0 { // no worker has failed, whose message would follow
-			r.Jobs[i].Ending = flagname.In(j.Ending)
-		}
-	}
+	writeFlags(r.Jobs)
 	screen := a.onTerminal()
-	text := console.StatusTable(r.Jobs, screen.Width())
-	if o.watch && screen.Rewrites() {
-		text = screen.Cut(text, len(r.Silent)+1)
-	}
-	text = screen.Paint(text, console.StatusMarks)
-	if o.json {
-		text = string(indented(r))
+	text := string(indented(r))
+	if !o.json {
+		text = console.StatusTable(r.Jobs, screen.Width())
+		if o.watch && screen.Rewrites() {
+			text = screen.Cut(text, len(r.Silent)+1)
+		}
+		text = screen.Paint(text, console.StatusMarks)
 	}
 	if o.watch && screen.Rewrites() {
 		text = console.InPlace(text)
 	}
 	return max(a.print(text), a.unanswered("status", r, o.job)), len(r.Jobs)
+}
+
+// writeFlags writes flags in place of fields in how jobs ended before their workers ran. After that
+// the text can contain a worker's message.
+func writeFlags(jobs []status.Job) {
+	for i, j := range jobs {
+		if j.WorldSize == 0 {
+			jobs[i].Ending = flagname.In(j.Ending)
+		}
+	}
 }
 
 // unanswered prints which jobs have not answered a command, and returns its exit code.
