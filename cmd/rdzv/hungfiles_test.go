@@ -206,11 +206,15 @@ func TestOthersKnowOfHungFiles(t *testing.T) {
 	if !proctest.MayMount(t) {
 		return
 	}
-	for name, timeouts := range map[string][2]string{
-		"node 0": {"8s", "8s"}, "node 1": {"8s", "8s"}, "node 1, which gives up": {"9s", "6s"},
+	for name, c := range map[string]struct {
+		hung     int
+		timeouts [2]string // --join-timeout of each agent
+	}{
+		"node 0":                 {0, [2]string{"8s", "8s"}},
+		"node 1":                 {1, [2]string{"8s", "8s"}},
+		"node 1, which gives up": {1, [2]string{"9s", "6s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hung := name[len("node "):][:1]
 			t.Parallel()
 			dir := hungFileSystem(t)
 			env := baseEnv(t.TempDir())
@@ -222,9 +226,9 @@ func TestOthersKnowOfHungFiles(t *testing.T) {
 			var agents [2]*exec.Cmd
 			for i := range agents {
 				line := fmt.Sprintf("exec --nodes 2 --job hung --store %s --join-timeout %s "+
-					"--node-rank %d -- ", store, timeouts[i], i)
+					"--node-rank %d -- ", store, c.timeouts[i], i)
 				program := "/bin/true"
-				if fmt.Sprint(i) == hung {
+				if i == c.hung {
 					program = filepath.Join(dir, "program")
 				}
 				agents[i] = exec.CommandContext(t.Context(), "rdzv", strings.Fields(line+program)...)
@@ -235,7 +239,7 @@ func TestOthersKnowOfHungFiles(t *testing.T) {
 				agent.Wait()
 				text := stderr[i].String()
 				waits := " waits: the file system of"
-				if fmt.Sprint(i) == hung {
+				if i == c.hung {
 					waits = "rdzv: waiting: the file system of"
 				}
 				if agent.ProcessState.ExitCode() != 124 || i == 0 && !strings.Contains(text, waits) ||
