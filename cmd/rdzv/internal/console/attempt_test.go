@@ -18,6 +18,7 @@ func TestRestartLines(t *testing.T) {
 	}
 	const line = "rdzv: rank 2 failed first: exit 1 after 3.0s on node1 (local rank 1, pid 71): " +
 		"ValueError: x"
+	const slowly = line + "\nrdzv: restarting all workers (restart 1 of 3)\n"
 	failed := agent.AttemptFailed{Verdict: v, Announce: true}
 	first := agent.Restarting{Attempt: 1, MaxRestarts: 3, Announce: true}
 	second := agent.Restarting{Attempt: 2, MaxRestarts: 3, Announce: true, Delay: time.Second}
@@ -102,7 +103,7 @@ func TestRestartLines(t *testing.T) {
 		},
 		"at once":      {[]agent.Event{failed, first}, line + "; restarting all workers (restart 1 of 3)\n"},
 		"with a delay": {[]agent.Event{failed, second}, line + "; restarting all workers in 1s (restart 2 of 3)\n"},
-		"slowly":       {[]agent.Event{failed, agent.Settling{}, first}, line + "\nrdzv: restarting all workers (restart 1 of 3)\n"},
+		"slowly":       {[]agent.Event{failed, agent.Settling{}, first}, slowly},
 		"another agent announces": {
 			[]agent.Event{agent.AttemptFailed{Verdict: v}, agent.Restarting{Attempt: 1, MaxRestarts: 3}}, "",
 		},
@@ -115,11 +116,13 @@ func TestRestartLines(t *testing.T) {
 			"rdzv: hint: start it again with the same command, there or on another node\n"},
 		"is a consequence, slowly": {[]agent.Event{unsure, agent.Settling{}, lost,
 			agent.JobEnded{Verdict: gone, Announce: true}}, unsureLine + "\n" + lostLine + "\n"},
-		"no restart, slowly":   {[]agent.Event{failed, agent.Settling{}, ended}, line + "\n"},
-		"own":                  {[]agent.Event{failed, own, report}, line + "\n" + last},
-		"own, slowly":          {[]agent.Event{failed, agent.Settling{}, own, report}, line + "\n" + last},
-		"a later attempt":      {[]agent.Event{failed, agent.Settling{}, first, ended}, line + "\nrdzv: restarting all workers (restart 1 of 3)\n" + line + "\n"},
-		"own, a later attempt": {[]agent.Event{failed, agent.Settling{}, first, own, report}, line + "\nrdzv: restarting all workers (restart 1 of 3)\n" + line + "\n" + last},
+		"no restart, slowly": {[]agent.Event{failed, agent.Settling{}, ended}, line + "\n"},
+		"own":                {[]agent.Event{failed, own, report}, line + "\n" + last},
+		"own, slowly":        {[]agent.Event{failed, agent.Settling{}, own, report}, line + "\n" + last},
+		"a later attempt":    {[]agent.Event{failed, agent.Settling{}, first, ended}, slowly + line + "\n"},
+		"own, a later attempt": {
+			[]agent.Event{failed, agent.Settling{}, first, own, report}, slowly + line + "\n" + last,
+		},
 	} {
 		var out strings.Builder
 		c := &Console{out: &out, joinTimeout: 10 * time.Minute}

@@ -41,7 +41,9 @@ func TestRanks(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"all", "1-", "-1", "2-1", "1,,2", "1,none", " 1", "99999999999", "local:", "local:none"} {
+	for _, text := range []string{
+		"all", "1-", "-1", "2-1", "1,,2", "1,none", " 1", "99999999999", "local:", "local:none",
+	} {
 		if _, err := ParseRanks(text); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
