@@ -106,6 +106,7 @@ func (c *cluster) overlap(
 	for _, pid := range stopped {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
+	continueSudo(t, parentOf(agent))
 	delay := time.Duration(0)
 	if len(stopped) > 1 {
 		delay = clock() - continued
