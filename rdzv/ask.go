@@ -145,7 +145,7 @@ func (a *asking) put(ctx context.Context, q Question) error {
 	key, value := a.keys.ask(a.id), encode(ask{q, time.Until(deadline)})
 	done, err := commit(ctx, a.client,
 		[]clientv3.Cmp{absent(key)},
-		[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(a.leases.job))}, nil)
+		[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(a.registration.jobLease))}, nil)
 	if err == nil && done.Succeeded {
 		a.revision = done.Header.Revision
 	}
@@ -174,7 +174,7 @@ func (a *asking) forget(ctx context.Context) error {
 	if len(a.missing) == 0 && a.world.Load() != nil {
 		old = a.revision
 	}
-	shared := a.leases.job != 0 // with others, to whom the store's history belongs too
+	shared := a.registration.elects // with others, to whom the store's history belongs too
 	if err == nil && old > 0 && !shared {
 		_, _ = a.client.Compact(ctx, old) // fails if it has been done for a later question
 	}
@@ -254,6 +254,6 @@ func (s *Session) answer(id string, value []byte) {
 	}
 	// Unless it comes too late. If the store is lost that is reported by itself.
 	put := clientv3.OpPut(s.keys.answer(id, s.config.Self.ID), encode(a),
-		clientv3.WithLease(s.leases.own))
+		clientv3.WithLease(s.registration.lease))
 	_, _ = commit(ctx, s.client, []clientv3.Cmp{present(s.keys.ask(id))}, []clientv3.Op{put}, nil)
 }

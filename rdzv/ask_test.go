@@ -35,7 +35,7 @@ func (j *job) answering(answers ...answerFunc) []*Session {
 	for i, answer := range answers {
 		m := member(i)
 		m.Hosting = i == 0
-		client := j.store.Client()
+		client := j.admin
 		if !m.Hosting {
 			client = j.client(m.ID)
 		}
@@ -67,7 +67,7 @@ func (j *job) ask(s *Session, within time.Duration) (answers, missing []string) 
 func (j *job) noQuestions(s *Session) {
 	j.t.Helper()
 	for _, prefix := range []string{s.keys.asks(), s.keys.prefix + "answer/"} {
-		left, err := j.store.Client().Get(j.ctx, prefix, clientv3.WithPrefix())
+		left, err := j.admin.Get(j.ctx, prefix, clientv3.WithPrefix())
 		if err != nil || len(left.Kvs) > 0 {
 			j.t.Errorf("%d keys %s are left, %v", len(left.Kvs), prefix, err)
 		}

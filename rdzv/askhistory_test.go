@@ -13,13 +13,13 @@ func TestQuestionsDoNotFillTheStore(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.answering(echo, echo, echo)
 	j.worlds(sessions)
-	before, err := j.store.Client().Get(j.ctx, "none")
+	before, err := j.admin.Get(j.ctx, "none")
 	if err != nil {
 		t.Fatal(err)
 	}
 	j.ask(sessions[1], testTimeout)
 	old := clientv3.WithRev(before.Header.Revision)
-	_, err = j.store.Client().Get(j.ctx, "none", old)
+	_, err = j.admin.Get(j.ctx, "none", old)
 	if err == nil || !strings.Contains(err.Error(), "compacted") {
 		t.Errorf("a revision before the question can still be read: %v", err)
 	}
@@ -33,7 +33,7 @@ func TestQuestionsDoNotFillTheStore(t *testing.T) {
 func TestUnansweredQuestionsDoNotFillTheStore(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	client, asked := j.client("agent-1"), make(chan struct{}, 2)
-	first := j.joinWith(j.store.Client(), Config{
+	first := j.joinWith(j.admin, Config{
 		Job: "test", Self: member(0), Answer: silent(asked), keepHistory: time.Millisecond,
 	})
 	second := j.joinWith(client, Config{Job: "test", Self: member(1), Answer: echo})

@@ -37,16 +37,18 @@ type latest struct {
 func (l *Leader) later() bool { return l.previous != keys{} }
 
 // afterwards decides what follows this attempt, when all have settled. The leader of the next
-// attempt watches its keys before any agent learns of it.
-func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, error) {
+// attempt has the same watch, which is over the keys of all attempts.
+func (l *Leader) afterwards() (*Leader, restart.Decision) {
 	d := l.decide()
 	if !d.Restart {
-		return nil, d, nil
+		return nil, d
 	}
-	next, err := l.ofNextAttempt(ctx)
-	if err != nil {
-		return nil, d, err
-	}
+	config := l.config
+	config.Attempt++
+	config.Waiting = nil // for agents that have yet to be started
+	next := newLeader(l.client, l.keys.run.ofAttempt(config.Attempt), config)
+	next.term, next.events, next.cancel = l.term, l.events, l.cancel
+	next.missing, next.returned = l.missing, l.returned
 	next.previous, next.failures, next.began = l.keys, l.failures, l.began
 	next.startAt, next.clearAt, next.gone = time.Now().Add(d.Delay), l.clearAt, l.gone
 	for _, m := range l.remaining() {
@@ -54,23 +56,7 @@ func (l *Leader) afterwards(ctx context.Context) (*Leader, restart.Decision, err
 			withdrawn: m.withdrawn})
 	}
 	next.seatSpares()
-	return next, d, nil
-}
-
-// ofNextAttempt returns a leader that watches the keys of the next attempt. In a store that no
-// agent hosts the present watch is over the keys of all attempts.
-func (l *Leader) ofNextAttempt(ctx context.Context) (*Leader, error) {
-	config := l.config
-	config.Attempt++
-	config.Waiting = nil // for agents that have yet to be started
-	if l.lease == 0 {
-		return NewLeader(ctx, l.client, config)
-	}
-	next := newLeader(l.client, l.run.ofAttempt(config.Attempt), config)
-	next.run, next.candidate, next.lease, next.leaseTTL = l.run, l.candidate, l.lease, l.leaseTTL
-	next.events, next.cancel, l.cancel = l.events, l.cancel, func() {}
-	next.missing, next.returned, next.returnTime = l.missing, l.returned, l.returnTime
-	return next, nil
+	return next, d
 }
 
 // decide decides whether there is another attempt: only if all agents have settled, or others may
@@ -130,7 +116,7 @@ func (l *Leader) forgetPrevious(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot delete the previous attempt of job %q: %w", l.config.Job, err)
 	}
-	if len(over.Kvs) > 0 && l.lease == 0 { // which every agent has read
+	if len(over.Kvs) > 0 && !l.elected() { // which every agent has read
 		// It fails if it has been done after a later question.
 		_, _ = l.client.Compact(ctx, over.Kvs[0].ModRevision)
 	}
@@ -164,14 +150,11 @@ func (s *Session) Next(ctx context.Context, self Member, joinBy time.Time) (*Ses
 func (s *Session) inAttempt(attempt int, self Member, joinBy time.Time) (*Session, error) {
 	c := s.config
 	c.Attempt, c.Self, c.JoinBy = attempt, self, joinBy
-	next, err := newSession(s.client, c, s.present, s.vanish)
+	next, err := newSession(s.registration, c)
 	if err != nil {
 		return s, err
 	}
-	next.registration, next.leases, next.leads = s.registration, s.leases, s.leads
-	if next.run = s.run; next.leases.own != 0 {
-		next.keys = next.run.ofAttempt(attempt)
-	}
+	next.announced = s.announced
 	s.closeAttempt(errLeft)
 	return next, nil
 }
@@ -182,7 +165,7 @@ func (s *Session) inAttempt(attempt int, self Member, joinBy time.Time) (*Sessio
 func (s *Session) laterAttempt(ctx context.Context, within time.Duration) (int, error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	found, err := s.get(ctx, s.keys.latest())
+	found, err := get(ctx, s.client, s.keys.run.latest())
 	if err != nil {
 		return 0, err
 	}
@@ -216,7 +199,7 @@ func (s *Session) laterAttempt(ctx context.Context, within time.Duration) (int, 
 }
 
 func (s *Session) readSignalsOnce(ctx context.Context) error {
-	found, err := s.get(ctx, s.keys.signals(), clientv3.WithPrefix())
+	found, err := get(ctx, s.client, s.keys.signals(), clientv3.WithPrefix())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -25,6 +26,10 @@ func (c candidate) stands() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.revision)
 }
 
+// elected tells whether this agent leads because it has been elected, and another one may lead next.
+// Otherwise it hosts the store.
+func (l *Leader) elected() bool { return l.term.candidate.key != "" }
+
 // commit executes a transaction of the leader. It returns errDeposed, without any change, if this
 // agent is not the leader any more.
 func (l *Leader) commit(ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op) error {
@@ -37,16 +42,16 @@ func (l *Leader) commitIf(
 	ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op,
 ) (done bool, err error) {
 	var otherwise []clientv3.Op
-	if l.candidate.key != "" {
-		ifs = append(ifs, l.candidate.stands())
-		otherwise = append(otherwise, clientv3.OpGet(l.candidate.key, clientv3.WithKeysOnly()))
+	if l.elected() {
+		ifs = append(ifs, l.term.candidate.stands())
+		otherwise = append(otherwise, clientv3.OpGet(l.term.candidate.key, clientv3.WithKeysOnly()))
 	}
 	answer, err := commit(ctx, l.client, ifs, then, otherwise)
-	if err != nil || answer.Succeeded || l.candidate.key == "" {
+	if err != nil || answer.Succeeded || !l.elected() {
 		return err == nil && answer.Succeeded, err
 	}
 	found := answer.Responses[0].GetResponseRange().Kvs
-	if len(found) == 0 || found[0].CreateRevision != l.candidate.revision {
+	if len(found) == 0 || found[0].CreateRevision != l.term.candidate.revision {
 		return false, errDeposed
 	}
 	return false, nil
@@ -54,90 +59,67 @@ func (l *Leader) commitIf(
 
 // put puts a value that exists as long as the job.
 func (l *Leader) put(key, value string) clientv3.Op {
-	return clientv3.OpPut(key, value, clientv3.WithLease(l.lease))
+	return clientv3.OpPut(key, value, clientv3.WithLease(l.term.lease))
 }
 
 // campaign leads the job as soon as this agent is the first one, until it leaves.
-func (l *leased) campaign() {
+func (r *registration) campaign() {
 	err := errDeposed
-	for errors.Is(err, errDeposed) && l.current.Err() == nil { // it may have registered again
-		var c candidate
-		var before []Member
-		if c, before, err = l.awaitTurn(l.current); err == nil {
-			err = l.lead(l.current, c, before)
-			l.leads.Store(!errors.Is(err, errDeposed))
+	for errors.Is(err, errDeposed) && r.current.Err() == nil { // it may have registered again
+		var t term
+		if t, err = r.awaitTurn(r.current); err == nil {
+			r.leads.Store(true)
+			var l *Leader
+			if l, err = resume(r.current, r.client, r.run, r.leaderConfig(), t, nil); err == nil {
+				err = l.Run(r.current)
+			}
+			r.leads.Store(!errors.Is(err, errDeposed))
 		}
 	}
-	if err != nil && l.current.Err() == nil {
-		l.vanish(fmt.Errorf("%w: cannot lead job %q: %v", ErrStoreLost, l.config.Job, err))
+	if err != nil && r.current.Err() == nil {
+		r.vanish(fmt.Errorf("%w: cannot lead job %q: %v", ErrStoreLost, r.config.Job, err))
 	}
 }
 
-// awaitTurn waits until all agents that joined before this one are gone. It returns the last of
-// them, if there was one.
-func (l *leased) awaitTurn(ctx context.Context) (c candidate, before []Member, err error) {
-	c.key = l.run.agent(l.config.Self.ID)
-	kvs := l.before
-	for l.before = nil; ; {
-		if c.revision, err = l.awaitOwn(ctx, c.key); err != nil {
-			return c, nil, err
+func (r *registration) leaderConfig() LeaderConfig {
+	c := *r.config.Lead
+	c.Job, c.Attempt = r.config.Job, 0
+	c.SettleTimeout = cmp.Or(c.SettleTimeout, r.config.SettleTimeout)
+	return c
+}
+
+// awaitTurn waits until all agents that joined before this one are gone. The last of them, if there
+// was one, is known to this one as leader.
+func (r *registration) awaitTurn(ctx context.Context) (t term, err error) {
+	t.lease, t.leaseTTL, t.revoked = r.jobLease, r.config.PeerTimeout, r.revokedRecently
+	t.candidate.key = r.run.agent(r.config.Self.ID)
+	kvs := r.before
+	for r.before = nil; ; {
+		own, err := awaitKey(ctx, r.client, t.candidate.key, exists)
+		if err != nil {
+			return t, err
 		}
+		t.candidate.revision = own.CreateRevision
 		if len(kvs) > 0 {
 			m, _ := decode[Member](kvs[0].Value) // one that cannot be decoded ends the job
-			m.ID = strings.TrimPrefix(string(kvs[0].Key), l.run.agents())
-			before = []Member{m}
+			m.ID = strings.TrimPrefix(string(kvs[0].Key), r.run.agents())
+			t.known = []Member{m}
 		}
-		earlier, err := l.get(ctx, l.run.agents(),
-			append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(c.revision-1))...)
+		earlier, err := get(ctx, r.client, r.run.agents(),
+			append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(t.candidate.revision-1))...)
 		if err != nil || len(earlier.Kvs) == 0 {
-			return c, before, err
+			return t, err
 		}
 		kvs = earlier.Kvs
-		err = l.awaitDeletion(ctx, string(kvs[0].Key), earlier.Header.Revision+1)
+		last := kvs[0].CreateRevision
+		_, err = awaitKey(ctx, r.client, string(kvs[0].Key), func(kv *mvccpb.KeyValue) bool {
+			return kv == nil || kv.CreateRevision != last // it may have registered again
+		})
 		if err == nil {
-			err = l.awaitReturn(ctx)
+			err = awaitReturn(ctx, r.config.Lead)
 		}
 		if err != nil {
-			return c, nil, err
+			return t, err
 		}
 	}
-}
-
-func (s *Session) get(ctx context.Context, key string, opts ...clientv3.OpOption) (
-	*clientv3.GetResponse, error,
-) {
-	return again(ctx, func() (*clientv3.GetResponse, error) { return s.client.Get(ctx, key, opts...) })
-}
-
-// awaitDeletion waits until a key is deleted, or until the store ends the watch.
-func (l *leased) awaitDeletion(ctx context.Context, key string, revision int64) error {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel()
-	events := l.client.Watch(ctx, key, clientv3.WithRev(revision), clientv3.WithFilterPut())
-	for response := range events {
-		if response.Err() != nil || len(response.Events) > 0 {
-			return nil
-		}
-	}
-	return cmp.Or(context.Cause(ctx), ErrStoreLost)
-}
-
-// lead leads the job until all have settled and form no other attempt. When the store ends its
-// watch it begins again. known are agents that were in the store.
-func (l *leased) lead(ctx context.Context, c candidate, known []Member) error {
-	leader, err := l.resume(ctx, c, known, nil)
-	for err == nil && leader != nil {
-		var next *Leader
-		next, err = leader.runAttempt(ctx)
-		if _, interrupted := errors.AsType[watchError](err); interrupted {
-			for _, m := range leader.joined {
-				known = append(known, m.Member)
-			}
-			if err = l.awaitReturn(ctx); err == nil {
-				next, err = l.resume(ctx, c, known, leader)
-			}
-		}
-		leader = next
-	}
-	return err
 }

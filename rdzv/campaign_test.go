@@ -11,107 +11,104 @@ import (
 // The leader is the agent that joined first.
 func TestLeaderIsLost(t *testing.T) {
 	t.Parallel()
-	lost := func(t *testing.T, p *plain, rest []*Session, who string) {
+	lost := func(t *testing.T, j *job, rest []*Session, who string) {
 		for _, s := range rest {
-			wantLost(t, p.ended(s), who)
+			wantLost(t, j.ended(s), who)
 		}
 	}
 	for name, test := range map[string]struct {
 		joined int
-		lose   func(t *testing.T, p *plain, sessions []*Session)
+		lose   func(t *testing.T, j *job, sessions []*Session)
 		want   Kind
 	}{
-		"before the world": {2, func(t *testing.T, p *plain, all []*Session) {
-			p.lose(all[0])
-			lost(t, p, all[1:], "an agent (pid 1000 on node0)")
+		"before the world": {2, func(t *testing.T, j *job, all []*Session) {
+			j.lose(all[0])
+			lost(t, j, all[1:], "an agent (pid 1000 on node0)")
 		}, Lost},
-		"between the seats and the world": {2, func(t *testing.T, p *plain, all []*Session) {
+		"between the seats and the world": {2, func(t *testing.T, j *job, all []*Session) {
 			for i, s := range all {
-				if err := s.put(p.ctx, s.keys.seat(s.config.Self.ID),
-					encode(seatValue{Seat: Seat{Rank: i, Slots: 1}}), s.leases.job); err != nil {
+				if err := s.put(j.ctx, s.keys.seat(s.config.Self.ID),
+					encode(seatValue{Seat: Seat{Rank: i, Slots: 1}}), s.registration.jobLease); err != nil {
 					t.Fatal(err)
 				}
 			}
-			p.lose(all[0])
-			lost(t, p, all[1:], "an agent (pid 1000 on node0)")
+			j.lose(all[0])
+			lost(t, j, all[1:], "an agent (pid 1000 on node0)")
 		}, Lost},
-		"while workers run": {3, func(t *testing.T, p *plain, all []*Session) {
-			p.worlds(all)
-			p.lose(all[0])
-			lost(t, p, all[1:], "the agent of rank 0 (pid 1000 on node0)")
+		"while workers run": {3, func(t *testing.T, j *job, all []*Session) {
+			j.worlds(all)
+			j.lose(all[0])
+			lost(t, j, all[1:], "the agent of rank 0 (pid 1000 on node0)")
 		}, Lost},
-		"with its successor": {3, func(t *testing.T, p *plain, all []*Session) {
-			p.worlds(all)
-			p.kill(all[1].config.Self.ID)
-			p.lose(all[0])
-			p.lose(all[1])
-			if v, ok := p.ended(all[2]).(*Verdict); !ok || v.Kind != Lost {
+		"with its successor": {3, func(t *testing.T, j *job, all []*Session) {
+			j.worlds(all)
+			j.kill(all[1].config.Self.ID)
+			j.lose(all[0])
+			j.lose(all[1])
+			if v, ok := j.ended(all[2]).(*Verdict); !ok || v.Kind != Lost {
 				t.Errorf("%+v", v)
 			}
 		}, Lost},
-		"after the verdict": {3, func(t *testing.T, p *plain, all []*Session) {
-			p.worlds(all)
-			if err := all[1].End(p.ctx, 15, false); err != nil {
+		"after the verdict": {3, func(t *testing.T, j *job, all []*Session) {
+			j.worlds(all)
+			if err := all[1].End(j.ctx, 15, false); err != nil {
 				t.Fatal(err)
 			}
-			p.ended(all[2])
-			p.lose(all[0])
+			j.ended(all[2])
+			j.lose(all[0])
 		}, Ended},
-		"after it has settled": {3, func(t *testing.T, p *plain, all []*Session) {
-			p.worlds(all)
-			p.settle(all[0], succeeded(0))
-			p.lose(all[0])
+		"after it has settled": {3, func(t *testing.T, j *job, all []*Session) {
+			j.worlds(all)
+			j.settle(all[0], succeeded(0))
+			j.lose(all[0])
 		}, Done},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startPlain(t)
-			all := p.leasedAgents(test.joined, 3)
-			test.lose(t, p, all)
-			rest := slices.DeleteFunc(all, func(s *Session) bool { return p.dead[s.config.Self.ID] })
+			j := startPlain(t)
+			all := j.leasedAgents(test.joined, 3)
+			test.lose(t, j, all)
+			rest := slices.DeleteFunc(all, func(s *Session) bool { return j.dead[s.config.Self.ID] })
 			worker := succeeded
 			if test.want != Done {
 				worker = stopped
 			}
 			ranks := func(i int) Worker { return worker(i + test.joined - len(rest)) }
-			for i, sum := range p.finish(rest, ranks) {
+			for i, sum := range j.finish(rest, ranks) {
 				if v := sum.Verdict; v == nil || v.Kind != test.want || !sum.Settled {
 					t.Errorf("agent %d: %+v, verdict %+v", i, sum, v)
 				}
 			}
-			p.wantNothingLeft()
+			j.wantNothingLeft()
 		})
 	}
 }
 
 func TestDeposedLeaderCannotWrite(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	all := p.leasedAgents(2, 3)
+	j := startPlain(t)
+	all := j.leasedAgents(2, 3)
 	s := all[0]
-	c, _, err := s.registration.(*leased).awaitTurn(p.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLeader(p.admin, s.keys, LeaderConfig{Job: "test", Agents: 3})
-	l.candidate, l.lease = c, s.leases.job
-	if err := l.commit(p.ctx, nil, l.put(s.keys.look(), encode(look{}))); err != nil {
+	l := j.leaderOf(s)
+	l.cancel()
+	l.client = j.admin
+	if err := l.commit(j.ctx, nil, l.put(s.keys.look(), encode(look{}))); err != nil {
 		t.Fatalf("before: %v", err)
 	}
-	p.lose(s)
+	j.lose(s)
 	for what, write := range map[string]func() error{
-		"verdict": func() error { return l.writeVerdict(p.ctx, verdictOf(Done)) },
-		"start":   func() error { return l.writeStart(p.ctx) },
-		"world":   func() error { _, err := l.publish(p.ctx, World{Job: "test"}); return err },
+		"verdict": func() error { return l.writeVerdict(j.ctx, verdictOf(Done)) },
+		"start":   func() error { return l.writeStart(j.ctx) },
+		"world":   func() error { _, err := l.publish(j.ctx, World{Job: "test"}); return err },
 		"settled": func() error {
 			l.verdict = new(Verdict)
 			defer func() { l.verdict = nil }()
-			return l.writeSettled(p.ctx, nil, restart.Decision{})
+			return l.writeSettled(j.ctx, nil, restart.Decision{})
 		},
 	} {
 		if err := write(); !errors.Is(err, errDeposed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	wantLost(t, p.ended(all[1]), "an agent (pid 1000 on node0)")
-	p.finish(all[1:], stopped)
+	wantLost(t, j.ended(all[1]), "an agent (pid 1000 on node0)")
+	j.finish(all[1:], stopped)
 }

@@ -17,13 +17,13 @@ func (v *Verdict) mayBeConsequence() bool { return v.Kind == Failed && v.Held > 
 // findCause replaces the verdict if the worker that failed first has lost its connection to one of
 // an agent that was lost before: the agent has not renewed its lease since the worker failed.
 func (l *Leader) findCause() {
-	if l.lease == 0 || !l.verdict.mayBeConsequence() {
+	if !l.elected() || !l.verdict.mayBeConsequence() {
 		return
 	}
 	failedAt := l.verdictAt.Add(-l.verdict.Held)
 	var first *memberState
 	for _, m := range l.joined {
-		silent := !m.lostAt.IsZero() && m.lostAt.Sub(failedAt) <= l.leaseTTL+leaseLag
+		silent := !m.lostAt.IsZero() && m.lostAt.Sub(failedAt) <= l.term.leaseTTL+leaseLag
 		if silent && (first == nil || m.lostAt.Before(first.lostAt)) {
 			first = m
 		}

@@ -20,7 +20,7 @@ func costOf(t *testing.T, agents int) cost {
 	j.worlds(sessions)
 	j.finish(sessions, succeeded)
 	runtime.ReadMemStats(&after)
-	answer, err := j.store.Client().Get(j.ctx, "none")
+	answer, err := j.admin.Get(j.ctx, "none")
 	if err != nil {
 		t.Fatal(err)
 	}

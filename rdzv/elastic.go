@@ -86,9 +86,6 @@ func (l *Leader) drop(ctx context.Context, m *memberState) error {
 	if !m.away {
 		l.here--
 		l.countLastCall()
-		if err := l.forget(ctx, m); err != nil {
-			return err
-		}
 	}
 	if !l.enoughMayJoin() {
 		return l.writeVerdict(ctx, l.tooFew(m))
@@ -146,11 +143,11 @@ func (l *Leader) receive(ctx context.Context, m Member) error {
 	isLast := l.config.Check != nil || l.config.Attempt >= l.config.Restarts.Max
 	switch {
 	case l.gone[m.ID]:
-		return l.forget(ctx, state)
+		return nil
 	case l.left() >= l.config.Agents, isLast:
 		answer = seatValue{Full: true}
 	default:
-		if l.lease != 0 {
+		if l.elected() {
 			answer.Agent = new(m.identity())
 		}
 		l.members[m.ID] = state

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
 )
 
@@ -19,56 +18,21 @@ func elastic(agents int) LeaderConfig {
 // variable is a job with a variable number of agents.
 type variable struct {
 	*job
-	plain    *plain // nil if an agent hosts the store
-	config   LeaderConfig
 	sessions map[int]*Session // by number of the agent
 	warnings chan error
 }
 
-func newVariable(c LeaderConfig) *variable {
-	v := &variable{config: c, sessions: map[int]*Session{}, warnings: make(chan error, 10)}
-	v.config.Warn = func(err error) { v.warnings <- err }
-	return v
-}
-
-// startHosted starts a job whose first agent hosts the store.
-func startHosted(t *testing.T, c LeaderConfig) *variable {
+// vary starts a job with a variable number of agents.
+func vary(t *testing.T, start starter, c LeaderConfig) *variable {
 	t.Helper()
-	v := newVariable(c)
-	v.job = start(t, v.config)
+	v := &variable{sessions: map[int]*Session{}, warnings: make(chan error, 10)}
+	c.Warn = func(err error) { v.warnings <- err }
+	v.job = start(t, c)
 	return v
-}
-
-// startLeased starts a job whose agents elect the leader.
-func startLeased(t *testing.T, c LeaderConfig) *variable {
-	t.Helper()
-	v := newVariable(c)
-	v.plain = startPlain(t)
-	v.job = v.plain.job
-	return v
-}
-
-type starter func(*testing.T, LeaderConfig) *variable
-
-// inEachStore tests jobs in both kinds of stores.
-func inEachStore(t *testing.T, test func(*testing.T, starter)) {
-	t.Parallel()
-	for name, start := range map[string]starter{
-		"hosted": startHosted, "leased": startLeased,
-	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, start) })
-	}
 }
 
 // agent is the configuration of agent i, on a node of its own.
-func (v *variable) agent(i int) Config {
-	c := Config{Job: "test", Self: hosted(i)}
-	if v.plain != nil {
-		c.Self.Hosting = false
-		c.Lead, c.PeerTimeout = new(v.config), presence.MinTimeout
-	}
-	return c
-}
+func (v *variable) agent(i int) Config { return v.job.agent(hosted(i)) }
 
 // join joins agents.
 func (v *variable) join(agents ...int) {
@@ -76,14 +40,6 @@ func (v *variable) join(agents ...int) {
 	for _, i := range agents {
 		v.sessions[i] = v.enter(v.agent(i))
 	}
-}
-
-func (v *variable) enter(c Config) *Session {
-	v.t.Helper()
-	if c.Self.Hosting {
-		return v.joinWith(v.store.Client(), c)
-	}
-	return v.joinWith(v.client(c.Self.ID), c)
 }
 
 // again is an agent on the node of agent i.
@@ -132,10 +88,7 @@ func (v *variable) world(size int, ranks map[int]int) {
 // lose kills an agent.
 func (v *variable) lose(i int) {
 	v.t.Helper()
-	if v.plain != nil {
-		v.plain.lose(v.sessions[i])
-	}
-	v.kill(v.sessions[i].config.Self.ID)
+	v.job.lose(v.sessions[i])
 	delete(v.sessions, i)
 }
 
@@ -183,9 +136,7 @@ func (v *variable) restart(agents ...int) (next Restart) {
 func (v *variable) end() {
 	v.t.Helper()
 	v.succeed()
-	if v.plain != nil {
-		v.plain.wantNothingLeft()
-	}
+	v.wantNothingLeft()
 }
 
 func (v *variable) succeed() {
@@ -228,7 +179,7 @@ func TestElasticJobStartsWithAllAgentsOrAfterTheLastCall(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				c := elastic(4)
 				c.LastCall = test.lastCall
-				v := start(t, c)
+				v := vary(t, start, c)
 				ranks := map[int]int{}
 				for i := range test.agents {
 					ranks[i] = i
@@ -249,7 +200,7 @@ func TestElasticJobStartsWithAllAgentsOrAfterTheLastCall(t *testing.T) {
 // last.
 func TestElasticJobGrowsAndShrinks(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		v := start(t, elastic(4))
+		v := vary(t, start, elastic(4))
 		v.join(0, 2)
 		v.world(2, map[int]int{0: 0, 2: 1})
 		v.join(3, 1)
@@ -271,7 +222,7 @@ func TestElasticJobGrowsAndShrinks(t *testing.T) {
 // same node.
 func TestLateAgentsOfAnElasticJob(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		v := start(t, elastic(3))
+		v := vary(t, start, elastic(3))
 		v.join(0, 1)
 		v.world(2, map[int]int{0: 0, 1: 1})
 		v.join(2)
@@ -292,7 +243,7 @@ func TestLateAgentsOfAnElasticJob(t *testing.T) {
 // A late agent that is lost while the others settle is not part of the next attempt.
 func TestLateAgentIsLostBetweenAttempts(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		v := start(t, elastic(4))
+		v := vary(t, start, elastic(4))
 		v.join(0, 1)
 		v.world(2, map[int]int{0: 0, 1: 1})
 		v.join(2, 3)
@@ -312,7 +263,7 @@ func TestElasticJobLosesAgentsWhileTheyGather(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		c := elastic(4)
 		c.LastCall = time.Hour
-		v := start(t, c)
+		v := vary(t, start, c)
 		v.join(0, 1)
 		v.lose(1)
 		v.warned("lost an agent (pid 1001 on node1): it disconnected unexpectedly; the job goes on without it")
@@ -325,7 +276,7 @@ func TestElasticJobLosesAgentsWhileTheyGather(t *testing.T) {
 
 func TestElasticJobLosesAgentsBetweenAttempts(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		v := start(t, elastic(4))
+		v := vary(t, start, elastic(4))
 		v.join(0, 1)
 		v.world(2, map[int]int{0: 0, 1: 1})
 		v.join(2, 3)
@@ -346,7 +297,7 @@ func TestElasticJobWithTooFewAgents(t *testing.T) {
 		const tooFew = "lost the agent of rank 1 (pid 1001 on node1): it disconnected unexpectedly; " +
 			"1 agent is left, and the job needs 2"
 		t.Run("ends", func(t *testing.T) {
-			v := start(t, elastic(3))
+			v := vary(t, start, elastic(3))
 			v.join(0, 1)
 			v.world(2, map[int]int{0: 0, 1: 1})
 			if verdict := v.fail(1); verdict.Error() != tooFew {
@@ -359,7 +310,7 @@ func TestElasticJobWithTooFewAgents(t *testing.T) {
 		t.Run("waits", func(t *testing.T) {
 			c := elastic(3)
 			c.Replaceable = true
-			v := start(t, c)
+			v := vary(t, start, c)
 			v.join(0, 1)
 			v.world(2, map[int]int{0: 0, 1: 1})
 			v.fail(1)
@@ -373,7 +324,7 @@ func TestElasticJobWithTooFewAgents(t *testing.T) {
 		t.Run("waits between attempts", func(t *testing.T) {
 			c := elastic(3)
 			c.Replaceable = true
-			v := start(t, c)
+			v := vary(t, start, c)
 			v.join(0, 1)
 			v.world(2, map[int]int{0: 0, 1: 1})
 			v.join(2)
@@ -388,7 +339,7 @@ func TestElasticJobWithTooFewAgents(t *testing.T) {
 			v.end()
 		})
 		t.Run("ends between attempts", func(t *testing.T) {
-			v := start(t, elastic(3))
+			v := vary(t, start, elastic(3))
 			v.join(0, 1)
 			v.world(2, map[int]int{0: 0, 1: 1})
 			v.join(2)
@@ -411,7 +362,7 @@ func TestElasticJobOfALauncherLosesTasksWhileTheyGather(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		c := elastic(3)
 		c.LastCall = time.Hour
-		v := start(t, c)
+		v := vary(t, start, c)
 		task := func(i int) *Session {
 			c := v.agent(i)
 			c.Self.Rank = i

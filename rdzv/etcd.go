@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -81,6 +82,13 @@ func commit(
 	return again(ctx, func() (*clientv3.TxnResponse, error) {
 		return client.Txn(ctx).If(ifs...).Then(then...).Else(otherwise...).Commit()
 	})
+}
+
+// get reads keys.
+func get(ctx context.Context, client *clientv3.Client, key string, opts ...clientv3.OpOption) (
+	*clientv3.GetResponse, error,
+) {
+	return again(ctx, func() (*clientv3.GetResponse, error) { return client.Get(ctx, key, opts...) })
 }
 
 // again repeats a call until it succeeds or fails for another reason than a missing connection, an
@@ -200,3 +208,48 @@ func readAndWatch(ctx context.Context, client *clientv3.Client, prefix string) (
 	})
 	return found, events, stop, err
 }
+
+// awaitKey waits until a key is as wanted, and returns it; nil is one that does not exist.
+func awaitKey(
+	ctx context.Context, client *clientv3.Client, key string, wanted func(*mvccpb.KeyValue) bool,
+) (kv *mvccpb.KeyValue, err error) {
+	for {
+		found, events, stop, err := readAndWatch(ctx, client, key)
+		if err != nil {
+			return nil, err
+		}
+		kv = nil
+		for _, other := range found.Kvs { // with this prefix
+			if string(other.Key) == key {
+				kv = other
+			}
+		}
+		release := context.AfterFunc(ctx, stop)
+		for response, open := (clientv3.WatchResponse{}), true; open && !wanted(kv); {
+			response, open = <-events
+			for _, e := range response.Events {
+				if string(e.Kv.Key) == key && !wanted(kv) {
+					kv = unlessDeleted(e)
+				}
+			}
+		}
+		release()
+		stop()
+		if wanted(kv) {
+			return kv, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func unlessDeleted(e *clientv3.Event) *mvccpb.KeyValue {
+	if e.Type == clientv3.EventTypeDelete {
+		return nil
+	}
+	return e.Kv
+}
+
+func exists(kv *mvccpb.KeyValue) bool { return kv != nil }
+func isGone(kv *mvccpb.KeyValue) bool { return kv == nil }

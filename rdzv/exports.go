@@ -53,7 +53,7 @@ func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) er
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	key, value := s.keys.ready(s.config.Self.ID), encode(readiness{clipped(problems), facts.clipped()})
-	if err := s.put(ctx, key, value, s.leases.own); err != nil {
+	if err := s.put(ctx, key, value, s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write that this agent is ready: %w", err)
 	}
 	select {

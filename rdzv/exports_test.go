@@ -85,7 +85,7 @@ func TestReady(t *testing.T) {
 func (j *job) awaitKey(key string) {
 	j.t.Helper()
 	for {
-		answer, err := j.store.Client().Get(j.ctx, key)
+		answer, err := j.admin.Get(j.ctx, key)
 		if err != nil {
 			j.t.Error(err)
 			return

@@ -16,37 +16,23 @@ import (
 // watchSignals watches the signals of this attempt until stopWatch. The function that it returns
 // applies them.
 func (s *Session) watchSignals(ctx context.Context) (follow func(), err error) {
-	begin := func() (events clientv3.WatchChan, err error) {
-		events, s.stopWatch, err = watch(ctx, s.client, s.keys.signals())
+	var stop context.CancelFunc
+	events, err := again(ctx, func() (events clientv3.WatchChan, err error) {
+		events, stop, err = watch(ctx, s.client, s.keys.signals())
 		return events, err
-	}
-	events, err := begin()
-	if s.leases.own != 0 && unavailable(err) { // at this member of the cluster
-		events, err = again(ctx, begin)
-	}
+	})
 	if err != nil {
-		s.stopWatch = func() {}
 		return nil, fmt.Errorf("cannot watch job %q: %w", s.config.Job, err)
 	}
-	if s.leases.own == 0 {
-		return func() { s.follow(events) }, nil
-	}
 	watching, cancel := context.WithCancel(context.Background())
-	context.AfterFunc(watching, s.stopWatch)
+	context.AfterFunc(watching, stop)
 	s.stopWatch = cancel
-	return func() { s.followLeased(watching, events) }, nil
+	return func() { s.follow(watching, events) }, nil
 }
 
-// follow applies the signals in order until the watch ends. Besides stopWatch, only a
-// store in this process or one that refuses the watch ends it.
-func (s *Session) follow(events clientv3.WatchChan) {
-	_, err := s.applySignals(events)
-	s.loseWatch(err)
-}
-
-// followLeased is follow in a store that no agent hosts, until ctx ends. If the store ends the
-// watch it reads the signals again.
-func (s *Session) followLeased(ctx context.Context, events clientv3.WatchChan) {
+// follow applies the signals in order until ctx ends, or the store is closed in this process. If
+// the store ends the watch it reads the signals again.
+func (s *Session) follow(ctx context.Context, events clientv3.WatchChan) {
 	seen, err := s.applySignals(events)
 	for err != nil {
 		if events, err = s.readSignals(ctx, &seen); err != nil {
@@ -203,7 +189,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 // leader answers, or it has none. The caller ends ctx.
 func (s *Session) readSeat(ctx context.Context, answers bool) (seatValue, error) {
 	key := s.keys.seat(s.config.Self.ID)
-	found, err := s.get(ctx, key)
+	found, err := get(ctx, s.client, key)
 	switch {
 	case err != nil:
 		return seatValue{}, err
@@ -212,34 +198,9 @@ func (s *Session) readSeat(ctx context.Context, answers bool) (seatValue, error)
 	case !answers:
 		return seatValue{Full: true}, nil
 	}
-	for {
-		found, events, stop, err := readAndWatch(ctx, s.client, key)
-		if err != nil {
-			return seatValue{}, err
-		}
-		context.AfterFunc(ctx, stop)
-		value := awaitPut(found, events)
-		switch {
-		case value != nil:
-			return decode[seatValue](value)
-		case s.leases.own == 0 || ctx.Err() != nil:
-			return seatValue{}, cmp.Or(context.Cause(ctx), ErrStoreLost)
-		}
+	seat, err := awaitKey(ctx, s.client, key, exists)
+	if err != nil {
+		return seatValue{}, err
 	}
-}
-
-// awaitPut returns the value of the only key that was read and is watched; nil if the watch ends
-// before it is put.
-func awaitPut(found *clientv3.GetResponse, events clientv3.WatchChan) []byte {
-	if len(found.Kvs) > 0 {
-		return found.Kvs[0].Value
-	}
-	for response := range events {
-		for _, e := range response.Events {
-			if e.Type == clientv3.EventTypePut {
-				return e.Kv.Value
-			}
-		}
-	}
-	return nil
+	return decode[seatValue](seat.Value)
 }

@@ -25,10 +25,10 @@ func (s *Session) settleInFull(ctx context.Context) error {
 // memberDeleted handles that all workers of an agent have succeeded, if that still is in the store.
 func (l *Leader) memberDeleted(ctx context.Context, id string) error {
 	m := l.members[id]
-	if l.lease == 0 || m == nil || m.settled || m.lost || !l.complete || l.verdict != nil {
+	if !l.elected() || m == nil || m.settled || m.lost || !l.complete || l.verdict != nil {
 		return nil
 	}
-	here := []clientv3.Cmp{present(l.run.agent(id)), absent(l.keys.member(id))}
+	here := []clientv3.Cmp{present(l.keys.run.agent(id)), absent(l.keys.member(id))}
 	if done, err := l.commitIf(ctx, here); err != nil || !done {
 		return err
 	}
@@ -42,7 +42,7 @@ func (l *Leader) memberDeleted(ctx context.Context, id string) error {
 // endsInFull tells whether a verdict ends the job although the store has refused it or what
 // follows.
 func (l *Leader) endsInFull(err error, v Verdict) bool {
-	return full(err) && v.Kind == Done && l.lease != 0
+	return full(err) && v.Kind == Done && l.elected()
 }
 
 // endInFull ends a job whose workers have all succeeded.
@@ -53,11 +53,11 @@ func (l *Leader) endInFull(ctx context.Context) error {
 // worldDeleted handles that the leader has ended the job, unless the run or this attempt is being
 // removed.
 func (s *Session) worldDeleted() {
-	l, ok := s.registration.(*leased)
-	if !ok {
+	r := s.registration
+	if !r.elects {
 		return
 	}
-	answer, err := commit(s.answering, s.client, []clientv3.Cmp{l.runs()}, nil, nil)
+	answer, err := commit(s.answering, s.client, r.runs(), nil, nil)
 	if err != nil || !answer.Succeeded {
 		return
 	}

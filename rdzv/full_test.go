@@ -15,26 +15,26 @@ func TestSuccessInFullStore(t *testing.T) {
 	for _, before := range []int{0, 2} {
 		t.Run(strconv.Itoa(before), func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
-			all := p.leasedAgents(3, 3)
-			p.worlds(all)
+			j := startPlain(t)
+			all := j.leasedAgents(3, 3)
+			j.worlds(all)
 			for i, s := range all[:before] {
-				p.settle(s, succeeded(i))
+				j.settle(s, succeeded(i))
 			}
-			p.fill()
-			if err := all[2].Progress(p.ctx, []Worker{succeeded(2)}); err == nil {
+			j.fill()
+			if err := all[2].Progress(j.ctx, []Worker{succeeded(2)}); err == nil {
 				t.Error("a full store has accepted the progress")
 			}
 			for i, s := range all[before:] {
-				p.settle(s, succeeded(i+before))
+				j.settle(s, succeeded(i+before))
 			}
 			each(all, func(i int, s *Session) {
-				sum := p.leave(s)
+				sum := j.leave(s)
 				if v := sum.Verdict; v == nil || v.Kind != Done || !sum.Settled {
 					t.Errorf("agent %d: %+v, verdict %+v", i, sum, v)
 				}
 			})
-			p.wantNothingLeft()
+			j.wantNothingLeft()
 		})
 	}
 }
@@ -42,31 +42,31 @@ func TestSuccessInFullStore(t *testing.T) {
 // No agent waits for a verdict that the store does not accept.
 func TestFullStore(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	all := p.leasedAgents(3, 3)
-	p.worlds(all)
-	p.fill()
-	if err := all[2].Fail(p.ctx, Worker{Rank: 2, Code: 7}); err == nil {
+	j := startPlain(t)
+	all := j.leasedAgents(3, 3)
+	j.worlds(all)
+	j.fill()
+	if err := all[2].Fail(j.ctx, Worker{Rank: 2, Code: 7}); err == nil {
 		t.Fatal("a full store has accepted a verdict")
 	}
 	for _, i := range []int{2, 0, 1} {
-		if cause := p.ended(all[i]); !errors.Is(cause, ErrStoreLost) {
+		if cause := j.ended(all[i]); !errors.Is(cause, ErrStoreLost) {
 			t.Errorf("agent %d: %v", i, cause)
 		}
-		if _, err := all[i].Leave(p.ctx); !errors.Is(err, ErrStoreLost) {
+		if _, err := all[i].Leave(j.ctx); !errors.Is(err, ErrStoreLost) {
 			t.Errorf("agent %d: %v", i, err)
 		}
 	}
 }
 
 // fill makes the store refuse values, as if its database were full.
-func (p *plain) fill() {
-	p.t.Helper()
-	maintenance := etcdserverpb.NewMaintenanceClient(p.admin.ActiveConnection())
-	if _, err := maintenance.Alarm(p.ctx, &etcdserverpb.AlarmRequest{
+func (j *job) fill() {
+	j.t.Helper()
+	maintenance := etcdserverpb.NewMaintenanceClient(j.admin.ActiveConnection())
+	if _, err := maintenance.Alarm(j.ctx, &etcdserverpb.AlarmRequest{
 		Action:   etcdserverpb.AlarmRequest_ACTIVATE,
-		MemberID: uint64(p.etcd.Server.MemberID()), Alarm: etcdserverpb.AlarmType_NOSPACE,
+		MemberID: uint64(j.etcd.Server.MemberID()), Alarm: etcdserverpb.AlarmType_NOSPACE,
 	}); err != nil {
-		p.t.Fatal(err)
+		j.t.Fatal(err)
 	}
 }

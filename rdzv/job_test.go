@@ -12,6 +12,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/goleak"
 
 	"rdzv/rdzv/presence"
@@ -23,13 +24,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testTimeout is how long a test waits for an event that must happen.
 const testTimeout = 30 * time.Second
 
-// job is a store with a leader, and agents on connections of their own.
+// job is a store, with a leader if an agent hosts it, and agents on connections of their own.
 type job struct {
 	t       *testing.T
 	ctx     context.Context
-	store   *store.Server
+	config  LeaderConfig
+	store   *store.Server    // nil if no agent hosts the store
+	etcd    *embed.Etcd      // which knows nothing of rdzv; nil if an agent hosts the store
+	admin   *clientv3.Client // of the store
 	address string
-	led     chan error // what Leader.Run returned
+	run     runKeys    // of the agent that joined last
+	led     chan error // what Leader.Run returned, if an agent hosts the store
 
 	peerTimeout time.Duration
 
@@ -42,6 +47,29 @@ type job struct {
 	close  func()
 }
 
+func newJob(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	return &job{
+		t: t, ctx: ctx, config: c, peerTimeout: peerTimeout, led: make(chan error, 1),
+		conns: map[string][]net.Conn{}, dead: map[string]bool{}, frozen: new(sync.Map),
+	}
+}
+
+// starter starts a job of such a leader.
+type starter func(*testing.T, LeaderConfig) *job
+
+// inEachStore tests jobs in both kinds of stores.
+func inEachStore(t *testing.T, test func(*testing.T, starter)) {
+	t.Parallel()
+	for name, start := range map[string]starter{
+		"hosted": start, "leased": startLeased,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, start) })
+	}
+}
+
 // start runs a job's store and leader.
 func start(t *testing.T, c LeaderConfig) *job {
 	t.Helper()
@@ -51,27 +79,24 @@ func start(t *testing.T, c LeaderConfig) *job {
 // startWith is start with another peer timeout.
 func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	s, err := store.Start(ctx, store.Config{Dir: t.TempDir(), PeerTimeout: peerTimeout})
+	j := newJob(t, c, peerTimeout)
+	s, err := store.Start(j.ctx, store.Config{Dir: t.TempDir(), PeerTimeout: peerTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job{
-		t: t, ctx: ctx, store: s, peerTimeout: peerTimeout, led: make(chan error, 1),
-		conns: map[string][]net.Conn{}, dead: map[string]bool{}, frozen: new(sync.Map),
-	}
+	j.store, j.admin = s, s.Client()
 	j.close = sync.OnceFunc(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("closing the store: %v", err)
 		}
 	})
 	t.Cleanup(j.close)
-	c.Job, c.Lost = cmp.Or(c.Job, "test"), s.Lost()
-	l, err := NewLeader(ctx, s.Client(), c)
+	c.Job = cmp.Or(c.Job, "test")
+	l, err := NewLeader(j.ctx, s.Client(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(j.ctx)
 	var leading sync.WaitGroup
 	leading.Go(func() { j.led <- l.Run(ctx) })
 	t.Cleanup(func() { cancel(); leading.Wait() })
@@ -80,7 +105,11 @@ func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 		t.Fatal(err)
 	}
 	j.address = listener.Addr().String()
-	s.Serve(listener)
+	s.Serve(listener, func(id string, loss *presence.Loss) {
+		if err := l.AgentEnded(ctx, id, loss); err != nil && ctx.Err() == nil {
+			t.Logf("agent %s has left: %v", id, err)
+		}
+	})
 	return j
 }
 
@@ -159,14 +188,28 @@ func member(i int) Member {
 	}
 }
 
+// agent is the configuration of an agent. Where no agent hosts the store, it can lead the job.
+func (j *job) agent(m Member) Config {
+	c := Config{Job: "test", Self: m}
+	if j.etcd != nil {
+		c.Self.Hosting, c.Lead = false, new(j.config)
+		c.PeerTimeout, c.jobTTL = presence.MinTimeout, 3*presence.MinTimeout
+	}
+	return c
+}
+
 // join joins an agent; the one that hosts the store uses the store's own client.
 func (j *job) join(m Member) *Session {
 	j.t.Helper()
-	client := j.store.Client()
-	if !m.Hosting {
-		client = j.client(m.ID)
+	return j.enter(j.agent(m))
+}
+
+func (j *job) enter(c Config) *Session {
+	j.t.Helper()
+	if c.Self.Hosting {
+		return j.joinWith(j.admin, c)
 	}
-	return j.joinBy(client, m)
+	return j.joinWith(j.client(c.Self.ID), c)
 }
 
 func (j *job) joinBy(client *clientv3.Client, m Member) *Session {
@@ -177,7 +220,9 @@ func (j *job) joinBy(client *clientv3.Client, m Member) *Session {
 // joinUntil joins an agent that waits for the others until a deadline.
 func (j *job) joinUntil(deadline time.Time, m Member) *Session {
 	j.t.Helper()
-	return j.joinWith(j.client(m.ID), Config{Job: "test", Self: m, JoinBy: deadline})
+	c := j.agent(m)
+	c.JoinBy = deadline
+	return j.joinWith(j.client(m.ID), c)
 }
 
 func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
@@ -186,6 +231,7 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 	if err != nil {
 		j.t.Fatalf("%s: %v", c.Self.ID, err)
 	}
+	j.run = s.registration.run
 	j.t.Cleanup(func() { // in tests that end early; a second call does nothing
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -204,6 +250,17 @@ func (j *job) agents(n int) []*Session {
 		sessions[i] = j.join(m)
 	}
 	return sessions
+}
+
+// wantLed checks that the leader has ended without an error.
+func (j *job) wantLed() {
+	j.t.Helper()
+	if j.store == nil {
+		return
+	}
+	if err := <-j.led; err != nil {
+		j.t.Errorf("the leader: %v", err)
+	}
 }
 
 // each calls do for all sessions concurrently.

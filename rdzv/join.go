@@ -6,17 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"rdzv/rdzv/presence"
 )
@@ -29,30 +26,35 @@ import (
 // It returns [ErrClosed], [ErrFull] or an *[OccupiedError] if the job in this store has no place
 // for this agent, and [ErrStoreLost] if the store was lost meanwhile.
 func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, error) {
-	present, vanish := context.WithCancelCause(context.Background())
-	s, err := newSession(client, c, present, vanish)
+	c.complete()
+	r := newRegistration(client, c)
+	s, err := newSession(r, c)
 	if err != nil {
-		vanish(err)
+		r.vanish(err)
 		return nil, err
 	}
-	s, err = s.join(ctx)
-	for refusal := err; noPlace(refusal) && s.joinsLater(); refusal = err {
-		later, lost := s.laterAttempt(ctx, 0)
-		late := later == 0 && lost == nil && refusal == ErrFull && s.mayJoinLate()
-		if err = cmp.Or(lost, refusal); late {
-			later = s.config.Attempt
-		} else if later == 0 {
-			break
-		}
-		if s, err = s.inAttempt(later, s.config.Self, s.config.JoinBy); err == nil {
-			s.late = late
-			err = s.enter(ctx)
-		}
+	if err = s.register(ctx); err == nil {
+		s, err = s.enterAny(ctx)
 	}
 	if err != nil {
 		// After any other error the member may have been published.
 		s.close(err, noPlace(err) || s.waitedTooLong())
 		return nil, err
+	}
+	return s, nil
+}
+
+// enterAny makes this agent a member of the first attempt that has a place for it, from this one on.
+func (s *Session) enterAny(ctx context.Context) (*Session, error) {
+	for refusal := s.enter(ctx); refusal != nil; refusal = s.enter(ctx) {
+		attempt, late, err := s.tryAgain(ctx, refusal)
+		if err != nil {
+			return s, err
+		}
+		if s, err = s.inAttempt(attempt, s.config.Self, s.config.JoinBy); err != nil {
+			return s, err
+		}
+		s.late = late
 	}
 	return s, nil
 }
@@ -64,59 +66,46 @@ func (s *Session) waitedTooLong() bool {
 	return c.Prepare != nil && s.announced && !c.JoinBy.IsZero() && !time.Now().Before(c.JoinBy)
 }
 
-// joinsLater tells whether this agent may join a later attempt than the first one, in the place of
-// a lost agent. In a store that no agent hosts it has tried that, see leased.mayTryAgain.
-func (s *Session) joinsLater() bool { return s.registration != nil && s.leases.own == 0 }
-
 // noPlace tells whether an attempt has no place for an agent.
 func noPlace(err error) bool {
 	_, occupied := errors.AsType[*OccupiedError](err)
 	return occupied || err == ErrClosed || err == ErrFull
 }
 
-// newSession returns the session of one attempt, which has not joined.
-func newSession(
-	client *clientv3.Client, c Config, present context.Context, vanish context.CancelCauseFunc,
-) (*Session, error) {
-	if c.Job == "" {
-		return nil, errors.New("cannot join a job without a name")
-	}
+// complete sets the defaults.
+func (c *Config) complete() {
 	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
 	c.keepHistory = cmp.Or(c.keepHistory, defaultKeepHistory)
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, presence.DefaultTimeout)
+	c.StoreTimeout = cmp.Or(c.StoreTimeout, c.PeerTimeout)
+	if c.Lead != nil && c.Lead.Restarts.Max > 0 { // its workers run that long without an answer
+		c.PeerTimeout = max(c.PeerTimeout, c.StoreTimeout)
+	}
+}
+
+// newSession returns the session of one attempt, which has not joined.
+func newSession(r *registration, c Config) (*Session, error) {
+	if c.Job == "" {
+		return nil, errors.New("cannot join a job without a name")
+	}
 	if err := c.completeSelf(); err != nil {
 		return nil, err
 	}
 	s := &Session{
-		config: c, client: client, stopWatch: func() {},
-		keys:    keysOf(cmp.Or(c.Prefix, DefaultPrefix), c.Job, c.Attempt),
-		present: present, vanish: vanish,
+		config: c, client: r.client, stopWatch: func() {},
+		keys: r.run.ofAttempt(c.Attempt), registration: r,
 		haveWorld: make(chan struct{}), haveStart: make(chan struct{}),
 		released: make(chan struct{}), haveAbsent: make(chan struct{}),
 		progress: make(chan InitProgress, maxProgress),
 		haveLook: make(chan struct{}), haveSettled: make(chan struct{}),
-		sharing: newSharing(), leads: new(atomic.Bool),
+		sharing: newSharing(),
 	}
-	s.store, s.loseStore = context.WithCancelCause(present)
+	s.store, s.loseStore = context.WithCancelCause(r.present)
 	s.ctx, s.cancel = context.WithCancelCause(s.store)
 	s.answering, s.stopAnswers = context.WithCancel(s.store)
 	return s, nil
-}
-
-// join returns the session of the attempt that this agent has tried to join: in a store that no
-// agent hosts, the latest one.
-func (s *Session) join(ctx context.Context) (*Session, error) {
-	if conn := s.client.ActiveConnection(); conn != nil {
-		stream, err := s.register(ctx, conn)
-		if status.Code(err) == codes.Unimplemented {
-			return s.joinLeased(ctx)
-		}
-		if err != nil {
-			return s, err
-		}
-		s.registration = stream
-	}
-	return s, s.enter(ctx)
 }
 
 // enter makes an agent that is registered a member of this attempt. If that has no place for it, it
@@ -124,28 +113,31 @@ func (s *Session) join(ctx context.Context) (*Session, error) {
 func (s *Session) enter(ctx context.Context) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
+	if err := s.enterRun(ctx); err != nil {
+		return err
+	}
 	follow, err := s.watchSignals(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.wg.Go(follow)
-	if err = s.prepare(ctx, nil); err == nil {
-		_, err = s.putMember(ctx, nil)
+	if err = s.prepare(ctx); err == nil {
+		err = s.putMember(ctx)
 	}
 	if noPlace(err) || s.late { // they may have been written before the watch began
 		err = cmp.Or(s.readSignalsOnce(ctx), err)
 	}
-	return err
+	return s.orOtherRun(ctx, err)
 }
 
-// register enters this agent in the store's registry.
-func (s *Session) register(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
+// openStream opens this agent's presence stream.
+func (s *Session) openStream(ctx context.Context, conn *grpc.ClientConn) (*presence.Stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var limiter sync.WaitGroup
 	limiter.Go(func() { s.limitConnecting(ctx, cancel, conn) })
 	defer limiter.Wait()
 	defer cancel(nil)
-	lost := func() { s.vanish(ErrStoreLost) }
+	lost := func() { s.registration.vanish(ErrStoreLost) }
 	stream, err := presence.Open(ctx, conn, s.config.Self.ID, lost)
 	if unavailable(err) {
 		return nil, fmt.Errorf("%w: cannot register: %v", ErrStoreLost, err)
@@ -197,13 +189,13 @@ func (c *Config) completeSelf() error {
 
 // prepare lets the agent complete its member, if it has to wait for that. Meanwhile it has its
 // place in the attempt, and the leader knows what it waits for.
-func (s *Session) prepare(ctx context.Context, ifs []clientv3.Cmp) (err error) {
+func (s *Session) prepare(ctx context.Context) (err error) {
 	if s.config.Prepare == nil {
 		return nil
 	}
 	self, waits := s.config.Self, clip(s.config.Waits)
 	value := encode(preparing{self.identity(), waits})
-	if _, err := s.putPlaced(ctx, s.keys.prepares(self.ID), value, ifs); err != nil {
+	if _, err := s.putPlaced(ctx, s.keys.prepares(self.ID), value); err != nil {
 		return err
 	}
 	s.announced = true
@@ -214,34 +206,44 @@ func (s *Session) prepare(ctx context.Context, ifs []clientv3.Cmp) (err error) {
 	return s.config.completeSelf()
 }
 
-// putMember publishes the member, see putPlaced. If its lease is revoked it is put again.
-func (s *Session) putMember(ctx context.Context, ifs []clientv3.Cmp, first ...clientv3.Op) (
-	results []*etcdserverpb.ResponseOp, err error,
-) {
-	key, value := s.keys.member(s.config.Self.ID), encode(s.config.Self)
-	if results, err = s.putPlaced(ctx, key, value, ifs, first...); err == nil {
-		if l, ok := s.registration.(*leased); ok {
-			l.last.Store(s)
-		}
+// putMember publishes the member, see putPlaced, and in this agent's first attempt that it is alive.
+func (s *Session) putMember(ctx context.Context) error {
+	r, joins := s.registration, []clientv3.Op{}
+	if r.elects && !s.returns {
+		joins = append(joins, clientv3.OpGet(r.run.agents(), clientv3.WithLastCreate()...))
 	}
-	return results, err
+	if !s.returns {
+		joins = append(joins, s.putAgent())
+	}
+	found, err := s.putPlaced(ctx, s.keys.member(s.config.Self.ID), encode(s.config.Self), joins...)
+	if err != nil {
+		return err
+	}
+	r.last.Store(s)
+	if r.elects && !s.returns {
+		r.joined(append(found, nil)[0])
+	}
+	return nil
 }
 
 // putPlaced puts a key of this agent, unless this attempt does not take the agent, it must not
-// share its host with one that joined before, or a condition does not hold. It returns the results
-// of first, which is executed before; nil if an earlier try succeeded, but its answer was lost.
-func (s *Session) putPlaced(
-	ctx context.Context, self, value string, ifs []clientv3.Cmp, first ...clientv3.Op,
-) ([]*etcdserverpb.ResponseOp, error) {
+// share its host with one that joined before, it is lost, or another run has begun. It returns the
+// results of first, which is executed before; nil if an earlier try succeeded, but its answer was
+// lost.
+func (s *Session) putPlaced(ctx context.Context, key, value string, first ...clientv3.Op) (
+	[]*etcdserverpb.ResponseOp, error,
+) {
+	r := s.registration
 	free, occupy := s.place()
+	notLost := absent(r.run.lost(s.config.Self.ID))
 	answer, err := commit(ctx, s.client,
-		append(append(ifs, free...), s.open()...),
-		append(append(first, occupy...),
-			clientv3.OpPut(self, value, clientv3.WithLease(s.leases.own))),
+		slices.Concat(r.runs(), free, s.open(), []clientv3.Cmp{notLost}),
+		slices.Concat(first, occupy,
+			[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(r.lease))}),
 		[]clientv3.Op{
-			clientv3.OpGet(self, clientv3.WithCountOnly()),
+			clientv3.OpGet(key, clientv3.WithCountOnly()),
 			clientv3.OpGet(s.keys.verdict(), clientv3.WithCountOnly()),
-			clientv3.OpGet(s.keys.host(s.config.Self.Node), clientv3.WithPrefix()),
+			clientv3.OpGet(r.run.host(s.config.Self.Node), clientv3.WithPrefix()),
 		})
 	switch {
 	case err != nil:
@@ -272,23 +274,31 @@ func (m Member) occupiesHost() bool { return m.Rank == Unknown && m.Node != "" }
 
 // place returns how an agent without a launcher occupies its host, alone or with a node rank of its
 // own, and the conditions for that. They are part of the transaction that publishes the member, so
-// that of two agents exactly the later one is refused.
+// that of two agents exactly the later one is refused. The agent keeps it in all attempts.
 func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 	m := s.config.Self
-	if !m.occupiesHost() {
+	if !m.occupiesHost() || s.returns || s.announced {
 		return nil, nil
 	}
-	host := s.keys.host(m.Node)
-	alone, own := host+strconv.Itoa(Unknown), host+strconv.Itoa(m.NodeRank)
-	switch {
-	case s.returns, s.announced: // its place is its own
-	case m.NodeRank == Unknown:
-		free = []clientv3.Cmp{absent(host).WithPrefix()}
-	default:
-		free = []clientv3.Cmp{absent(alone), absent(own)}
+	run := s.registration.run
+	if m.NodeRank == Unknown {
+		free = []clientv3.Cmp{absent(run.host(m.Node)).WithPrefix()}
+	} else {
+		alone := m
+		alone.NodeRank = Unknown
+		free = []clientv3.Cmp{absent(run.place(alone)), absent(run.place(m))}
 	}
-	return free, []clientv3.Op{clientv3.OpPut(own, encode(occupant{m.Host, m.PID, m.NodeRank}),
-		clientv3.WithLease(s.leases.own))}
+	return free, s.occupy()
+}
+
+// occupy puts the place of this agent, if it has one.
+func (s *Session) occupy() []clientv3.Op {
+	m, r := s.config.Self, s.registration
+	if !m.occupiesHost() {
+		return nil
+	}
+	return []clientv3.Op{clientv3.OpPut(r.run.place(m), encode(occupant{m.Host, m.PID, m.NodeRank}),
+		clientv3.WithLease(r.lease))}
 }
 
 // neighbour says which agent keeps this one from its host; nil if none does.

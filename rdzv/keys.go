@@ -32,29 +32,51 @@ func CheckName(name string) error {
 	return nil
 }
 
-// keys builds all keys of one attempt of one job. Nothing else builds keys.
-type keys struct {
-	attempts string // what the keys of all attempts begin with
-	prefix   string // what those of this one begin with
+// jobKeys are those of a job's name. The prefix ends with a slash.
+type jobKeys struct{ prefix string }
+
+func jobKeysOf(prefix, job string) jobKeys {
+	return jobKeys{prefix + Root + "/" + url.PathEscape(job) + "/"}
 }
 
-// keysOf has the keys below a prefix that ends with a slash.
-func keysOf(prefix, job string, attempt int) keys {
-	return attemptOf(prefix+Root+"/"+url.PathEscape(job)+"/", attempt)
+// only is the run of the job in a store that an agent hosts: there is one.
+func (k jobKeys) only() runKeys { return runKeys{k.prefix} }
+
+// run is the key of the present run in a store that no agent hosts, below which all others are.
+func (k jobKeys) run() string             { return k.prefix + "run" }
+func (k jobKeys) ofRun(id string) runKeys { return runKeys{k.run() + "/" + id + "/"} }
+
+// runKeys are those of one run of a job: of all its attempts.
+type runKeys struct{ prefix string }
+
+func (k runKeys) agents() string         { return k.prefix + "agent/" }
+func (k runKeys) agent(id string) string { return k.agents() + id }
+func (k runKeys) host(node string) string {
+	return k.prefix + "host/" + url.PathEscape(node) + "/"
 }
 
-func attemptOf(attempts string, n int) keys {
-	return keys{attempts, attempts + strconv.Itoa(n) + "/"}
-}
+// place is that of an agent which occupies its host, alone or with a node rank.
+func (k runKeys) place(m Member) string { return k.host(m.Node) + strconv.Itoa(m.NodeRank) }
+
+func (k runKeys) losses() string        { return k.prefix + "lost/" }
+func (k runKeys) lost(id string) string { return k.losses() + id }
+func (k runKeys) strangers() string     { return k.prefix + "stranger/" }
 
 // latest is the key of the number of the latest attempt after the first one.
-func (k keys) latest() string { return k.attempts + "latest" }
+func (k runKeys) latest() string { return k.prefix + "latest" }
+
+func (k runKeys) ofAttempt(n int) keys { return keys{k, k.prefix + strconv.Itoa(n) + "/"} }
+
+// keys builds all keys of one attempt of one run of a job. Nothing else builds keys.
+type keys struct {
+	run    runKeys
+	prefix string
+}
 
 func (k keys) members() string           { return k.prefix + "member/" }
 func (k keys) member(id string) string   { return k.members() + id }
 func (k keys) preparing() string         { return k.prefix + "preparing/" }
 func (k keys) prepares(id string) string { return k.preparing() + id }
-func (k keys) host(node string) string   { return k.prefix + "host/" + url.PathEscape(node) + "/" }
 func (k keys) seat(id string) string     { return k.prefix + "seat/" + id }
 func (k keys) progresses() string        { return k.prefix + "progress/" }
 func (k keys) progress(id string) string { return k.progresses() + id }
@@ -84,28 +106,6 @@ func (k keys) share(signal int) string { return k.shares() + strconv.Itoa(signal
 func (k keys) verdict() string         { return k.signals() + "verdict" }
 func (k keys) left(id string) string   { return k.signals() + "left/" + id }
 func (k keys) settled() string         { return k.signals() + "settled" }
-
-// jobKeys are those of a job's name in a store that no agent hosts: the key of its present run, and
-// below that all others.
-type jobKeys struct{ prefix string }
-
-func jobKeysOf(prefix, job string) jobKeys {
-	return jobKeys{prefix + Root + "/" + url.PathEscape(job) + "/"}
-}
-
-func (k jobKeys) run() string             { return k.prefix + "run" }
-func (k jobKeys) ofRun(id string) runKeys { return runKeys{k.run() + "/" + id + "/"} }
-
-// runKeys are those of one run of a job there: of all its attempts.
-type runKeys struct{ prefix string }
-
-func (k runKeys) agents() string         { return k.prefix + "agent/" }
-func (k runKeys) agent(id string) string { return k.agents() + id }
-func (k runKeys) losses() string         { return k.prefix + "lost/" }
-func (k runKeys) lost(id string) string  { return k.losses() + id }
-func (k runKeys) strangers() string      { return k.prefix + "stranger/" }
-func (k runKeys) latest() string         { return k.ofAttempt(0).latest() }
-func (k runKeys) ofAttempt(n int) keys   { return attemptOf(k.prefix, n) }
 
 // answer is the key of an agent's answer to a question.
 func (k keys) answer(ask, agent string) string { return k.answers(ask) + agent }

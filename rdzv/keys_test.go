@@ -14,36 +14,28 @@ func TestKeysAreNotPaths(t *testing.T) {
 	for prefix, job := range map[string]string{"/rdzv//alice/": "test", "./x/": "test", "/rdzv/": ".."} {
 		t.Run(prefix+job, func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
+			j := startPlain(t)
 			all := make([]*Session, 2)
 			for i := range all {
-				c := p.config(i, 2)
+				c := j.leased(i, 2)
 				c.Job, c.Prefix, c.Lead.Restarts = job, prefix, restart.Policy{Max: 1}
-				all[i] = p.joinWith(p.client(c.Self.ID), c)
+				all[i] = j.joinWith(j.client(c.Self.ID), c)
 			}
-			p.worlds(all)
-			all = p.restarted(all, "x")
-			p.worlds(all)
-			for _, key := range p.keysLeft() {
+			j.worlds(all)
+			all = j.restarted(all, "x")
+			j.worlds(all)
+			for _, key := range j.keysLeft() {
 				if !strings.HasPrefix(key, prefix) {
 					t.Errorf("key %q, want one with %q", key, prefix)
 				}
 			}
-			r := all[0].registration.(*leased)
-			c, _, err := r.awaitTurn(p.ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := r.resume(p.ctx, c, nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := j.leaderOf(all[0])
 			l.cancel()
 			if l.config.Attempt != 1 {
 				t.Errorf("a new leader leads attempt %d", l.config.Attempt)
 			}
-			p.finish(all, succeeded)
-			p.wantNothingLeft()
+			j.finish(all, succeeded)
+			j.wantNothingLeft()
 		})
 	}
 }

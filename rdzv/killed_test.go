@@ -11,8 +11,8 @@ import (
 )
 
 // byHand is agent i of n without a launcher, on a host of its own.
-func (p *plain) byHand(i, n int) Config {
-	c := p.config(i, n)
+func (j *job) byHand(i, n int) Config {
+	c := j.leased(i, n)
 	c.Self.Rank, c.Self.LocalRank, c.Self.LocalSize = Unknown, Unknown, Unknown
 	c.Self.Node = c.Self.Host
 	return c
@@ -24,22 +24,22 @@ func TestJobStartedAgain(t *testing.T) {
 	for name, killed := range map[string]int{"while it ran": 2, "while it waited": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
+			j := startPlain(t)
 			var old []*Session
 			for i := range killed {
-				c := p.byHand(i, 2)
-				old = append(old, p.joinWith(p.client(c.Self.ID), c))
+				c := j.byHand(i, 2)
+				old = append(old, j.joinWith(j.client(c.Self.ID), c))
 			}
 			if killed == 2 {
-				p.worlds(old)
+				j.worlds(old)
 			}
 			for _, s := range old {
-				p.kill(s.config.Self.ID)
+				j.kill(s.config.Self.ID)
 			}
 			began, delayed := time.Now(), make(chan error, 2)
 			joined := make(chan *Session, 2)
 			for i := range 2 {
-				c := p.byHand(i, 2)
+				c := j.byHand(i, 2)
 				c.Self.ID += "-again"
 				c.Delayed = func(reason error, atMost time.Duration) {
 					if atMost > presence.MinTimeout {
@@ -47,8 +47,8 @@ func TestJobStartedAgain(t *testing.T) {
 					}
 					delayed <- reason
 				}
-				client := p.client(c.Self.ID)
-				go func() { joined <- p.joinUntilAgreed(client, c) }()
+				client := j.client(c.Self.ID)
+				go func() { joined <- j.joinUntilAgreed(client, c) }()
 			}
 			next := []*Session{<-joined, <-joined}
 			if next[0] == nil || next[1] == nil {
@@ -65,7 +65,7 @@ func TestJobStartedAgain(t *testing.T) {
 			default:
 				t.Error("no agent says why it waits")
 			}
-			for i, sum := range p.finish(next, succeeded) {
+			for i, sum := range j.finish(next, succeeded) {
 				if sum.Verdict == nil || sum.Verdict.Kind != Done {
 					t.Errorf("agent %d: %v", i, sum.Verdict)
 				}
@@ -76,22 +76,22 @@ func TestJobStartedAgain(t *testing.T) {
 
 // joinUntilAgreed joins, again if all agents look for the store again, and returns nil if there is no
 // world.
-func (p *plain) joinUntilAgreed(client *clientv3.Client, c Config) *Session {
+func (j *job) joinUntilAgreed(client *clientv3.Client, c Config) *Session {
 	for {
-		s, err := Join(p.ctx, client, c)
+		s, err := Join(j.ctx, client, c)
 		if err != nil {
-			p.t.Error(err)
+			j.t.Error(err)
 			return nil
 		}
-		if _, err = s.World(p.ctx); err == nil {
+		if _, err = s.World(j.ctx); err == nil {
 			return s
 		}
 		if v, ended := errors.AsType[*Verdict](err); !ended || v.Kind != Moved {
-			p.t.Error(err)
+			j.t.Error(err)
 			return nil
 		}
-		_ = s.Settle(p.ctx, nil)
-		_, _ = s.Leave(p.ctx)
+		_ = s.Settle(j.ctx, nil)
+		_, _ = s.Leave(j.ctx)
 		c.Self.ID += "-again"
 	}
 }
@@ -99,18 +99,18 @@ func (p *plain) joinUntilAgreed(client *clientv3.Client, c Config) *Session {
 // Whoever is alive keeps its place.
 func TestPlaceIsTaken(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	first := p.byHand(0, 2)
-	s := p.joinWith(p.client(first.Self.ID), first)
-	second := p.byHand(0, 2)
+	j := startPlain(t)
+	first := j.byHand(0, 2)
+	s := j.joinWith(j.client(first.Self.ID), first)
+	second := j.byHand(0, 2)
 	second.Self.ID += "-again"
-	_, err := Join(p.ctx, p.client(second.Self.ID), second)
+	_, err := Join(j.ctx, j.client(second.Self.ID), second)
 	if o, occupied := errors.AsType[*OccupiedError](err); !occupied || o.PID != first.Self.PID {
 		t.Errorf("%v, want that the host is occupied", err)
 	}
-	other := p.byHand(1, 2)
-	sessions := []*Session{s, p.joinWith(p.client(other.Self.ID), other)}
-	p.worlds(sessions)
-	p.finish(sessions, succeeded)
-	p.wantNothingLeft()
+	other := j.byHand(1, 2)
+	sessions := []*Session{s, j.joinWith(j.client(other.Self.ID), other)}
+	j.worlds(sessions)
+	j.finish(sessions, succeeded)
+	j.wantNothingLeft()
 }

@@ -10,7 +10,7 @@ func (s *Session) open() []clientv3.Cmp {
 	case !s.late:
 		return []clientv3.Cmp{noVerdict, absent(s.keys.world())}
 	case s.config.Attempt == 0: // its world stays
-		return []clientv3.Cmp{noVerdict, present(s.keys.world()), absent(s.keys.latest())}
+		return []clientv3.Cmp{noVerdict, present(s.keys.world()), absent(s.keys.run.latest())}
 	}
 	return []clientv3.Cmp{noVerdict, present(s.keys.world())}
 }

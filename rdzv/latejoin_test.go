@@ -30,7 +30,7 @@ func TestExtraAgentJoinsWithTheLastOne(t *testing.T) {
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
 	world := sessions[0].keys.world()
-	if _, err := j.store.Client().Delete(j.ctx, world); err != nil {
+	if _, err := j.admin.Delete(j.ctx, world); err != nil {
 		t.Fatal(err)
 	}
 	extra := j.join(member(2))
@@ -52,11 +52,13 @@ func TestExtraAgentJoinsWithTheLastOne(t *testing.T) {
 
 // A deadline that has expired when its agent joins ends the job at once.
 func TestDeadlineInThePast(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
-	s := j.joinUntil(time.Now().Add(-time.Second), member(0))
-	if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Incomplete {
-		t.Errorf("ended with %v", context.Cause(s.Context()))
-	}
-	j.settle(s)
-	j.leave(s)
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 2})
+		s := j.joinUntil(time.Now().Add(-time.Second), member(0))
+		if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Incomplete {
+			t.Errorf("ended with %v", context.Cause(s.Context()))
+		}
+		j.settle(s)
+		j.leave(s)
+	})
 }

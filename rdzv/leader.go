@@ -3,13 +3,13 @@ package rdzv
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"rdzv/rdzv/presence"
 	"rdzv/rdzv/restart"
 )
 
@@ -42,8 +42,6 @@ type LeaderConfig struct {
 	// run; 0 is no limit.
 	ExitTimeout time.Duration
 
-	// Lost delivers the agents that disconnected unexpectedly. Nil: none can.
-	Lost <-chan presence.Loss
 	// Waiting is called while agents are missing, at times that NextWaiting determines. May be nil.
 	Waiting func(Roster, time.Duration)
 	// NextWaiting returns how long after Run's beginning Waiting is called next, later than last: the
@@ -105,16 +103,11 @@ type Leader struct {
 	client *clientv3.Client
 	keys   keys
 	events clientv3.WatchChan
-	cancel context.CancelFunc // of the watch
+	cancel context.CancelFunc // of the watch, which is over the keys of all attempts
 
-	// In a store that no agent hosts; zero otherwise.
-	run        runKeys
-	candidate  candidate        // the leader exists as long as this
-	lease      clientv3.LeaseID // of what it writes
-	leaseTTL   time.Duration    // of the agents' own leases
-	returnTime time.Duration    // instead of the default
-	missing    []string         // IDs of agents whose keys are gone, and that may register again
-	returned   <-chan time.Time // when those that are still gone are lost
+	term     term
+	missing  []missing        // they may register again
+	returned <-chan time.Time // when those that are still gone are lost
 
 	members   map[string]*memberState // by ID
 	joined    []*memberState          // in the order of the store
@@ -177,20 +170,28 @@ type memberState struct {
 	connects  *connecting   // as far as published
 }
 
-// NewLeader starts to watch the job. It must return before the first agent can connect to
-// the store, because it does not read what was written before; Run must be called next.
-// ctx bounds the call.
+// term is what is the same for an agent that leads a job in all attempts.
+type term struct {
+	candidate candidate        // it leads as long as this exists; zero: it hosts the store
+	lease     clientv3.LeaseID // of what it writes; 0 if it hosts the store, like the next one
+	leaseTTL  time.Duration    // of the agents' own leases
+	revoked   func() bool      // its own lease was revoked a short time ago; nil: never
+	known     []Member         // that were in the store
+}
+
+// NewLeader returns the leader of a job for the process that hosts the store. It begins with what is
+// in the store, and watches what happens from then on; Run must be called next. ctx bounds the call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
 	if c.Job == "" || !c.valid() {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents, at least %d, %d of them spares", c.Job,
 			c.Agents, c.MinAgents, c.Spares)
 	}
-	l := newLeader(client, keysOf(DefaultPrefix, c.Job, c.Attempt), c)
-	// One watch over all keys delivers members, outcomes and the verdict in the order in
-	// which they were written.
-	var err error
-	if l.events, l.cancel, err = watch(ctx, client, l.keys.prefix); err != nil {
-		return nil, fmt.Errorf("cannot watch job %q: %w", c.Job, err)
+	l, err := resume(ctx, client, jobKeysOf(DefaultPrefix, c.Job).only(), c, term{}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lead job %q: %w", c.Job, err)
+	}
+	if l == nil {
+		return nil, fmt.Errorf("cannot lead job %q: %w", c.Job, ErrClosed)
 	}
 	return l, nil
 }
@@ -211,16 +212,25 @@ func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {
 	return &Leader{
 		config: c, client: client, keys: k,
 		members: map[string]*memberState{}, gone: map[string]bool{},
-		preparing: map[string]preparing{},
+		preparing: map[string]preparing{}, cancel: func() {},
 	}
 }
 
 // Run leads the job, one attempt after another, until all agents have settled and form no other
-// attempt; then it returns nil. When ctx ends it returns ctx's cause. After another error the job
-// has no leader, and the caller should close the store, so that all agents learn of it.
+// attempt; then it returns nil. If the store ends the watch it begins again with what is in the
+// store. When ctx ends it returns ctx's cause. After another error the job has no leader, and the
+// host of the store should close that, so that all agents learn of it.
 func (l *Leader) Run(ctx context.Context) error {
 	for l != nil {
 		next, err := l.runAttempt(ctx)
+		if _, interrupted := errors.AsType[watchError](err); interrupted {
+			for _, m := range l.joined {
+				l.term.known = append(l.term.known, m.Member)
+			}
+			if err = awaitReturn(ctx, &l.config); err == nil {
+				next, err = resume(ctx, l.client, l.keys.run, l.config, l.term, l)
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -231,7 +241,11 @@ func (l *Leader) Run(ctx context.Context) error {
 
 // runAttempt leads one attempt, and returns the leader of the next one, nil if there is none.
 func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
-	defer func() { l.cancel() }()
+	defer func() {
+		if next == nil {
+			l.cancel()
+		}
+	}()
 	l.begin = time.Now()
 	l.scheduleWaiting()
 	for l.verdict == nil || l.pending > 0 {
@@ -240,14 +254,11 @@ func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
 		}
 	}
 	l.findCause()
-	next, decision, err := l.afterwards(ctx)
-	if err == nil {
-		err = l.writeSettled(ctx, next, decision)
+	next, decision := l.afterwards()
+	if err := l.writeSettled(ctx, next, decision); err != nil {
+		return nil, err
 	}
-	if err != nil && next != nil {
-		next.cancel()
-	}
-	return next, err
+	return next, nil
 }
 
 func (l *Leader) step(ctx context.Context) error {
@@ -257,12 +268,6 @@ func (l *Leader) step(ctx context.Context) error {
 			return ErrStoreLost
 		}
 		return l.apply(ctx, response)
-	case loss := <-l.config.Lost:
-		l.awaitWorkers(loss.ID, loss.Silent)
-		if m := l.members[loss.ID]; m != nil {
-			m.silent = loss.After
-		}
-		return l.markLost(ctx, loss.ID)
 	case <-l.returned:
 		return l.loseMissing(ctx)
 	case <-l.joinTimeout:
@@ -306,13 +311,13 @@ func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) err
 	return nil
 }
 
-// applyDeletion handles the end of an agent's lease: the agent is lost unless it registers again.
-// It leaves only when the leader has written that all have settled.
+// applyDeletion handles that a key of an agent was deleted, which leaves only when the leader has
+// written that all have settled. In a store that no agent hosts that may be the end of its lease.
 func (l *Leader) applyDeletion(ctx context.Context, key string, _ []byte) error {
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
 		return l.memberDeleted(ctx, id)
 	}
-	if id, ok := strings.CutPrefix(key, l.run.agents()); ok {
+	if id, ok := strings.CutPrefix(key, l.keys.run.agents()); ok {
 		l.miss(id)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.preparing()); ok {
@@ -322,13 +327,17 @@ func (l *Leader) applyDeletion(ctx context.Context, key string, _ []byte) error 
 }
 
 func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error {
-	if id, ok := strings.CutPrefix(key, l.run.losses()); ok {
-		return l.markLost(ctx, id)
+	if id, ok := strings.CutPrefix(key, l.keys.run.losses()); ok {
+		why, err := decode[loss](value)
+		if err != nil {
+			return fmt.Errorf("cannot read why agent %q is lost: %w", id, err)
+		}
+		return l.lose(ctx, id, why)
 	}
 	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
 		return l.admit(ctx, id, value)
 	}
-	if strings.HasPrefix(key, l.run.strangers()) {
+	if strings.HasPrefix(key, l.keys.run.strangers()) {
 		l.readStranger(value)
 		return nil
 	}

@@ -76,7 +76,7 @@ func (s *Session) Absent(ctx context.Context, python int) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	value := encode(Unreached{Rank: 0, Python: python})
-	if err := s.put(ctx, s.keys.absent(), value, s.leases.job); err != nil {
+	if err := s.put(ctx, s.keys.absent(), value, s.registration.jobLease); err != nil {
 		return fmt.Errorf("cannot write that rank 0 does not listen: %w", err)
 	}
 	return nil
@@ -92,7 +92,7 @@ func (s *Session) Connecting(ctx context.Context, ranks int, waited time.Duratio
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	value := encode(connecting{Ranks: ranks, For: waited})
-	if err := s.put(ctx, s.keys.connecting(s.config.Self.ID), value, s.leases.own); err != nil {
+	if err := s.put(ctx, s.keys.connecting(s.config.Self.ID), value, s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write how many workers try to connect to rank 0: %w", err)
 	}
 	return nil

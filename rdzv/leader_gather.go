@@ -307,7 +307,7 @@ func (l *Leader) publish(ctx context.Context, world World) (bool, error) {
 	ops := make([]clientv3.Op, 0, len(l.joined)+2)
 	for _, m := range l.joined {
 		seat := seatValue{Seat: m.seat, Peers: m.peers}
-		if l.lease != 0 {
+		if l.elected() {
 			seat.Agent = new(m.identity())
 		}
 		ops = append(ops, l.put(l.keys.seat(m.ID), encode(seat)))

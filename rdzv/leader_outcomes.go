@@ -83,6 +83,15 @@ func (l *Leader) result() Verdict {
 	return v
 }
 
+// lose handles that an agent is lost, for the reason that is in the store.
+func (l *Leader) lose(ctx context.Context, id string, why loss) error {
+	l.awaitWorkers(id, why)
+	if m := l.members[id]; m != nil {
+		m.silent = why.After
+	}
+	return l.markLost(ctx, id)
+}
+
 // markLost handles the loss of an agent. Its member or outcome may be in the store and not
 // yet read here. The loss of an agent that has settled does not end the job.
 func (l *Leader) markLost(ctx context.Context, id string) error {
@@ -106,9 +115,6 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 	m.lost = true
 	if m.seat.Spare && l.complete && l.verdict == nil {
 		l.warn(l.spareLost(m))
-		if l.elastic() { // it may be started again
-			return l.forget(ctx, m)
-		}
 	}
 	if m.settled {
 		return nil
@@ -121,7 +127,7 @@ func (l *Leader) markLost(ctx context.Context, id string) error {
 // lossOf returns the verdict when an agent is lost. If it had no launcher, and others wait for the
 // world in an etcd cluster, those join again: whoever has killed it may start it again too.
 func (l *Leader) lossOf(m *memberState) Verdict {
-	if l.lease != 0 && !l.complete && !l.later() && m.occupiesHost() {
+	if l.elected() && !l.complete && !l.later() && m.occupiesHost() {
 		return verdictOf(Moved)
 	}
 	if l.elastic() && !l.enoughMayJoin() {
@@ -154,7 +160,7 @@ func (l *Leader) endWith(ctx context.Context, v Verdict, unless ...string) (bool
 	if l.verdict != nil {
 		return false, nil
 	}
-	conditions, put := l.keys.putVerdict(v, l.lease, unless...)
+	conditions, put := l.keys.putVerdict(v, l.term.lease, unless...)
 	written, err := l.commitIf(ctx, conditions, put)
 	if l.endsInFull(err, v) { // writeSettled lets the agents know
 		written, err = true, nil
@@ -182,7 +188,7 @@ func (l *Leader) writeSettled(ctx context.Context, next *Leader, d restart.Decis
 	if next != nil {
 		s.Restart = &Restart{Attempt: next.config.Attempt, Delay: d.Delay, Vacant: next.vacancies(),
 			Missing: max(0, next.config.MinAgents-len(next.joined))}
-		ops = append(ops, l.put(l.keys.latest(), encode(next.latest())))
+		ops = append(ops, l.put(l.keys.run.latest(), encode(next.latest())))
 	}
 	if m := l.members[l.verdict.By]; m != nil && l.verdict.Kind == Failed {
 		s.Unreported, s.Successes = m.lost, l.successesBefore()

@@ -8,21 +8,21 @@ import (
 // Exactly one agent leads, and its successor knows the failures if it is lost.
 func TestLeads(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	sessions := p.leasedAgents(3, 3)
-	p.worlds(sessions)
+	j := startPlain(t)
+	sessions := j.leasedAgents(3, 3)
+	j.worlds(sessions)
 	for i, s := range sessions {
 		if s.Leads() != (i == 0) {
 			t.Errorf("agent %d leads: %t", i, s.Leads())
 		}
 	}
-	p.lose(sessions[0])
+	j.lose(sessions[0])
 	rest := sessions[1:]
 	for _, s := range rest {
-		wantLost(t, p.ended(s), "the agent of rank 0 (pid 1000 on node0)")
+		wantLost(t, j.ended(s), "the agent of rank 0 (pid 1000 on node0)")
 	}
 	workers := []Worker{stopped(1), {Rank: 2, Code: 7}}
-	for i, sum := range p.finish(rest, func(i int) Worker { return workers[i] }) {
+	for i, sum := range j.finish(rest, func(i int) Worker { return workers[i] }) {
 		if leads := i == 0; rest[i].Leads() != leads || (len(sum.Failures) == 1) != leads {
 			t.Errorf("agent %d leads: %t, failures %v", i+1, rest[i].Leads(), sum.Failures)
 		}
@@ -31,15 +31,15 @@ func TestLeads(t *testing.T) {
 
 func TestPrefix(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
+	j := startPlain(t)
 	sessions := make([]*Session, 2)
 	for i := range sessions {
-		c := p.config(i, 2)
+		c := j.leased(i, 2)
 		c.Prefix = "/of alice/"
-		sessions[i] = p.joinWith(p.client(member(i).ID), c)
+		sessions[i] = j.joinWith(j.client(member(i).ID), c)
 	}
-	p.worlds(sessions)
-	left := p.keysLeft()
+	j.worlds(sessions)
+	left := j.keysLeft()
 	for _, key := range left {
 		if !strings.HasPrefix(key, "/of alice/v1/test/run") {
 			t.Errorf("key %q", key)
@@ -48,6 +48,6 @@ func TestPrefix(t *testing.T) {
 	if len(left) == 0 {
 		t.Error("no keys")
 	}
-	p.finish(sessions, succeeded)
-	p.wantNothingLeft()
+	j.finish(sessions, succeeded)
+	j.wantNothingLeft()
 }

@@ -42,7 +42,7 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 			s.summary.Failures, err = s.failures(ctx, s.summary.Verdict)
 		}
 		s.leaveErr = err
-		s.close(errLeft, err == nil)
+		s.close(errLeft, err == nil || err == ErrWithdrawn)
 	})
 	return s.summary, s.leaveErr
 }
@@ -50,11 +50,7 @@ func (s *Session) Leave(ctx context.Context) (Summary, error) {
 // settleLimit is how long after the verdict all have settled. In a store that no agent hosts the
 // leader may be lost meanwhile.
 func (s *Session) settleLimit() time.Duration {
-	limit := s.config.SettleTimeout + leaveMargin
-	if s.leases.own != 0 {
-		limit += s.leases.ttl
-	}
-	return limit
+	return s.config.SettleTimeout + leaveMargin + s.registration.ttl
 }
 
 func (s *Session) waitSettled(ctx context.Context) error {

@@ -64,118 +64,128 @@ func TestAgentLostBeforeTheWorld(t *testing.T) {
 }
 
 func TestAgentLostAfterTheWorld(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 4})
-	sessions := j.agents(4)
-	j.worlds(sessions)
-	within5s(t, "the end of the job", func() {
-		j.kill("agent-2")
-		for _, i := range []int{0, 1, 3} {
-			wantLost(t, j.ended(sessions[i]), "the agent of rank 2 (pid 1002 on node2)")
-		}
-	})
-	rest := []*Session{sessions[0], sessions[1], sessions[3]}
-	within5s(t, "leaving", func() {
-		sums := j.finish(rest, func(i int) Worker { return []Worker{stopped(0), {Rank: 1, Code: 3}, stopped(3)}[i] })
-		if f := sums[0].Failures; len(f) != 1 || f[0].Rank != 1 || !sums[0].Settled {
-			t.Errorf("the host of the store reports %+v", sums[0])
-		}
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 4})
+		sessions := j.agents(4)
+		j.worlds(sessions)
+		within5s(t, "the end of the job", func() {
+			j.lose(sessions[2])
+			for _, i := range []int{0, 1, 3} {
+				wantLost(t, j.ended(sessions[i]), "the agent of rank 2 (pid 1002 on node2)")
+			}
+		})
+		rest := []*Session{sessions[0], sessions[1], sessions[3]}
+		within5s(t, "leaving", func() {
+			sums := j.finish(rest, func(i int) Worker { return []Worker{stopped(0), {Rank: 1, Code: 3}, stopped(3)}[i] })
+			if f := sums[0].Failures; len(f) != 1 || f[0].Rank != 1 || !sums[0].Settled {
+				t.Errorf("the host of the store reports %+v", sums[0])
+			}
+		})
 	})
 }
 
 // No agent waits for one that has settled.
 func TestSettledAgentIsNotLost(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
-	sessions := j.agents(3)
-	j.worlds(sessions)
-	j.settle(sessions[2], succeeded(2))
-	j.kill("agent-2")
-	j.ended(sessions[2])
-	for i, sum := range j.finish(sessions[:2], succeeded) {
-		if sum.Verdict.Kind != Done || !sum.Settled {
-			t.Errorf("agent %d: %+v", i, sum.Verdict)
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 3})
+		sessions := j.agents(3)
+		j.worlds(sessions)
+		j.settle(sessions[2], succeeded(2))
+		j.lose(sessions[2])
+		j.ended(sessions[2])
+		for i, sum := range j.finish(sessions[:2], succeeded) {
+			if sum.Verdict.Kind != Done || !sum.Settled {
+				t.Errorf("agent %d: %+v", i, sum.Verdict)
+			}
 		}
-	}
+	})
 }
 
 func TestAgentLostAfterTheVerdict(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
-	sessions := j.agents(3)
-	j.worlds(sessions)
-	if err := sessions[0].Fail(j.ctx, Worker{Rank: 0, Code: 3}); err != nil {
-		t.Fatal(err)
-	}
-	j.ended(sessions[2])
-	j.kill("agent-2")
-	within5s(t, "leaving", func() {
-		for i, sum := range j.finish(sessions[:2], stopped) {
-			if sum.Verdict.Kind != Failed || !sum.Settled {
-				t.Errorf("agent %d: %+v", i, sum)
-			}
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 3})
+		sessions := j.agents(3)
+		j.worlds(sessions)
+		if err := sessions[0].Fail(j.ctx, Worker{Rank: 0, Code: 3}); err != nil {
+			t.Fatal(err)
 		}
+		j.ended(sessions[2])
+		j.lose(sessions[2])
+		within5s(t, "leaving", func() {
+			for i, sum := range j.finish(sessions[:2], stopped) {
+				if sum.Verdict.Kind != Failed || !sum.Settled {
+					t.Errorf("agent %d: %+v", i, sum)
+				}
+			}
+		})
 	})
 }
 
 func TestAgentThatLeavesWithoutSettlingIsLost(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
-	sessions := j.agents(2)
-	j.worlds(sessions)
-	ctx, cancel := context.WithCancelCause(j.ctx)
-	why := errors.New("canceled")
-	cancel(why)
-	if _, err := sessions[1].Leave(ctx); err != why {
-		t.Errorf("Leave: %v", err)
-	}
-	within5s(t, "the end of the job", func() {
-		wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 2})
+		sessions := j.agents(2)
+		j.worlds(sessions)
+		ctx, cancel := context.WithCancelCause(j.ctx)
+		why := errors.New("canceled")
+		cancel(why)
+		if _, err := sessions[1].Leave(ctx); err != why {
+			t.Errorf("Leave: %v", err)
+		}
+		within5s(t, "the end of the job", func() {
+			wantLost(t, j.ended(sessions[0]), "the agent of rank 1 (pid 1001 on node1)")
+		})
 	})
 }
 
 func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
-	for name, test := range map[string]struct {
-		agents, slots int
-		ran           []Worker
-		want          string
-	}{
-		"before the world": {3, 1, nil, "an agent (pid 1001 on node1) did not run its worker"},
-		"after the world": {2, 2, nil,
-			"the agent of ranks 1 to 2 (pid 1001 on node1) did not run its workers"},
-		"one of two": {2, 2, []Worker{succeeded(1)},
-			"the agent of ranks 1 to 2 (pid 1001 on node1) ran only 1 of its 2 workers"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: test.agents})
-			host, other := member(0), member(1)
-			host.Hosting, other.Slots = true, test.slots
-			sessions := []*Session{j.join(host), j.join(other)}
-			if test.agents == 2 {
-				j.worlds(sessions)
-			}
-			j.settle(sessions[1], test.ran...)
-			if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready ||
-				v.Error() != test.want {
-				t.Errorf("%v, want %q", v, test.want)
-			}
-			j.settle(sessions[0])
-			each(sessions, func(_ int, s *Session) { j.leave(s) })
-		})
-	}
+	inEachStore(t, func(t *testing.T, start starter) {
+		for name, test := range map[string]struct {
+			agents, slots int
+			ran           []Worker
+			want          string
+		}{
+			"before the world": {3, 1, nil, "an agent (pid 1001 on node1) did not run its worker"},
+			"after the world": {2, 2, nil,
+				"the agent of ranks 1 to 2 (pid 1001 on node1) did not run its workers"},
+			"one of two": {2, 2, []Worker{succeeded(1)},
+				"the agent of ranks 1 to 2 (pid 1001 on node1) ran only 1 of its 2 workers"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				j := start(t, LeaderConfig{Agents: test.agents})
+				host, other := member(0), member(1)
+				host.Hosting, other.Slots = true, test.slots
+				sessions := []*Session{j.join(host), j.join(other)}
+				if test.agents == 2 {
+					j.worlds(sessions)
+				}
+				j.settle(sessions[1], test.ran...)
+				if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Unready ||
+					v.Error() != test.want {
+					t.Errorf("%v, want %q", v, test.want)
+				}
+				j.settle(sessions[0])
+				each(sessions, func(_ int, s *Session) { j.leave(s) })
+			})
+		}
+	})
 }
 
 func TestUnsettledAgentIsNamed(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3, SettleTimeout: 100 * time.Millisecond})
-	sessions := j.agents(3)
-	j.worlds(sessions)
-	if err := sessions[0].End(j.ctx, 15, false); err != nil {
-		t.Fatal(err)
-	}
-	for i, sum := range j.finish(sessions[:2], stopped) {
-		if sum.Settled || sum.Unsettled != "the agent of rank 2 (pid 1002 on node2)" {
-			t.Errorf("agent %d: unsettled %q", i, sum.Unsettled)
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 3, SettleTimeout: 100 * time.Millisecond})
+		sessions := j.agents(3)
+		j.worlds(sessions)
+		if err := sessions[0].End(j.ctx, 15, false); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := <-j.led; err != nil {
-		t.Errorf("the leader: %v", err)
-	}
+		for i, sum := range j.finish(sessions[:2], stopped) {
+			if sum.Settled || sum.Unsettled != "the agent of rank 2 (pid 1002 on node2)" {
+				t.Errorf("agent %d: unsettled %q", i, sum.Unsettled)
+			}
+		}
+		j.wantLed()
+	})
 }
 
 // An agent does not wait forever for a leader that does not answer.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"rdzv/internal/boottime"
-	"rdzv/rdzv/presence"
 )
 
 // No worker of an attempt may run when one of the next attempt starts, also if its agent is frozen
@@ -27,8 +26,8 @@ const renewalsPerTimeout = 5
 // renew renews this agent's presence from now on in a store that an agent hosts, if another attempt
 // may follow the one of the world. asked is when this agent sent a message that has been answered.
 func (s *Session) renew(w World, asked time.Duration) {
-	stream, hosted := s.registration.(*presence.Stream)
-	if !hosted || !w.MayRestart() || w.PeerTimeout <= 0 {
+	stream := s.registration.stream
+	if stream == nil || !w.MayRestart() || w.PeerTimeout <= 0 {
 		return
 	}
 	s.renewed(asked + w.PeerTimeout)
@@ -44,18 +43,17 @@ func (s *Session) renewed(until time.Duration) {
 }
 
 // awaitWorkers delays the start of the next workers until none of the agent runs, which is lost.
-// silent is presence.Loss.Silent.
-func (l *Leader) awaitWorkers(id string, silent bool) {
+func (l *Leader) awaitWorkers(id string, why loss) {
 	m := l.members[id]
 	if m == nil || m.lost || m.seat.Spare || !l.complete && !m.away {
 		return // it runs none
 	}
-	wait := lostMargin
-	if silent {
+	wait := lostMargin - why.Ago
+	if why.Silent {
 		wait += l.config.LostGrace
 	}
-	if silent && l.returnTime > 0 { // its lease was revoked, perhaps long before the end
-		wait += l.leaseTTL
+	if why.Silent && l.term.revokedRecently() { // its lease was revoked, perhaps long before the end
+		wait += l.term.leaseTTL
 	}
 	if at := time.Now().Add(wait); at.After(l.clearAt) {
 		l.clearAt = at

@@ -107,50 +107,50 @@ func TestNextAttemptAwaitsLostWorkersInPlainStore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		victim int
-		lose   func(p *plain, s *Session)
+		lose   func(j *job, s *Session)
 	}{
-		"leader": {0, func(p *plain, s *Session) { p.kill(s.config.Self.ID) }},
-		"other":  {1, func(p *plain, s *Session) { p.kill(s.config.Self.ID) }},
-		"revoked": {1, func(p *plain, s *Session) {
-			p.kill(s.config.Self.ID) // otherwise it registers again
-			if _, err := p.admin.Revoke(p.ctx, s.leases.own); err != nil {
-				p.t.Error(err)
+		"leader": {0, func(j *job, s *Session) { j.kill(s.config.Self.ID) }},
+		"other":  {1, func(j *job, s *Session) { j.kill(s.config.Self.ID) }},
+		"revoked": {1, func(j *job, s *Session) {
+			j.kill(s.config.Self.ID) // otherwise it registers again
+			if _, err := j.admin.Revoke(j.ctx, s.registration.lease); err != nil {
+				j.t.Error(err)
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
+			j := startPlain(t)
 			var all []*Session
 			var r renewals
 			for i := range 3 {
-				config := p.replacing(i, 3, 1)
+				config := j.replacing(i, 3, 1)
 				config.Lead.LostGrace = testLostGrace
 				if i == c.victim {
 					config.Renewed = r.renewed
 				}
-				all = append(all, p.joinWith(p.client(config.Self.ID), config))
+				all = append(all, j.joinWith(j.client(config.Self.ID), config))
 			}
-			for _, w := range p.worlds(all) {
+			for _, w := range j.worlds(all) {
 				if w.PeerTimeout != 0 || w.LostGrace != testLostGrace {
 					t.Fatalf("world %+v", w)
 				}
 			}
 			r.awaitAnother(t)
 			at := boottime.Now()
-			c.lose(p, all[c.victim])
+			c.lose(j, all[c.victim])
 			t.Cleanup(func() { all[c.victim].close(errLeft, false) })
 			rest := slices.Delete(slices.Clone(all), c.victim, c.victim+1)
-			p.ended(rest[0])
+			j.ended(rest[0])
 			if now := boottime.Now(); name != "revoked" && now < time.Duration(r.until.Load()) {
 				t.Errorf("the agent was lost %v before it could know that", time.Duration(r.until.Load())-now)
 			}
-			p.settleWorking(rest)
+			j.settleWorking(rest)
 			for _, s := range rest {
-				p.leave(s)
+				j.leave(s)
 			}
-			p.nextOfAll(rest)
-			p.worlds(rest)
+			j.nextOfAll(rest)
+			j.worlds(rest)
 			clear := r.clear()
 			if name == "revoked" {
 				clear = at + testLostGrace + lostMargin
@@ -158,8 +158,8 @@ func TestNextAttemptAwaitsLostWorkersInPlainStore(t *testing.T) {
 			if began := boottime.Now(); began < clear {
 				t.Errorf("the next attempt began %v too early", clear-began)
 			}
-			p.revive(all[c.victim].config.Self.ID)
-			p.finish(rest, succeeded)
+			j.revive(all[c.victim].config.Self.ID)
+			j.finish(rest, succeeded)
 		})
 	}
 }

@@ -68,7 +68,7 @@ func (s *Session) endWith(ctx context.Context, v Verdict) error {
 func (s *Session) writeVerdict(ctx context.Context, v Verdict, unless ...string) (bool, error) {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	conditions, put := s.keys.putVerdict(v, s.leases.job, unless...)
+	conditions, put := s.keys.putVerdict(v, s.registration.jobLease, unless...)
 	answer, err := commit(ctx, s.client, conditions, []clientv3.Op{put}, nil)
 	if err != nil {
 		return false, s.refused(ctx, fmt.Errorf("cannot write the verdict %q: %w", v.Error(), err))
@@ -103,7 +103,7 @@ func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) e
 		l := &o.Links[i]
 		l.Addr, l.Error = clipFact(l.Addr), clipFact(l.Error)
 	}
-	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.leases.job)
+	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.registration.jobLease)
 }
 
 // Progress publishes which workers of this agent have ended while others still run. The
@@ -112,7 +112,7 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	o := newOutcome(s.config.Self.Host, ended)
-	if err := s.put(ctx, s.keys.progress(s.config.Self.ID), encode(o), s.leases.own); err != nil {
+	if err := s.put(ctx, s.keys.progress(s.config.Self.ID), encode(o), s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write which workers have ended: %w", err)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	key := s.keys.reached(s.config.Self.ID)
-	if err := s.put(ctx, key, encode(reached{except}), s.leases.own); err != nil {
+	if err := s.put(ctx, key, encode(reached{except}), s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write which workers have reached init_process_group: %w", err)
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 func (s *Session) Release(ctx context.Context) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	if err := s.put(ctx, s.keys.release(), encode(release{}), s.leases.job); err != nil {
+	if err := s.put(ctx, s.keys.release(), encode(release{}), s.registration.jobLease); err != nil {
 		return fmt.Errorf("cannot write that the head start is over: %w", err)
 	}
 	return nil
@@ -151,7 +151,7 @@ func (s *Session) putOutcome(
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	err := s.put(ctx, key, encode(o), lease)
-	if full(err) && o.succeeded() && s.leases.own != 0 {
+	if full(err) && o.succeeded() && s.registration.elects {
 		err = s.settleInFull(ctx)
 	}
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Session) ShareSignal(ctx context.Context, signal int, at time.Time, dir
 	unseen := clientv3.Compare(clientv3.ModRevision(key), "=", last.revision)
 	put := clientv3.OpPut(key, encode(SharedSignal{
 		Signal: signal, By: s.config.Self.ID, Direct: direct, Age: time.Since(at),
-	}), clientv3.WithLease(s.leases.job))
+	}), clientv3.WithLease(s.registration.jobLease))
 	_, err := commit(ctx, s.client, []clientv3.Cmp{unseen}, []clientv3.Op{put}, nil)
 	if err != nil {
 		return fmt.Errorf("cannot share signal %d: %w", signal, err)

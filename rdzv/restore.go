@@ -23,58 +23,52 @@ func (l *Leader) latest() latest {
 	return v
 }
 
-// resume returns a leader that continues the job from the state that is in the store; nil if the
-// job is over. before is the one that it replaces in this process, if there was one.
-func (l *leased) resume(
-	ctx context.Context, c candidate, known []Member, before *Leader,
+// resume returns a leader that begins with the state that is in the store; nil if the job is over.
+// before is the one that it replaces in this process, if there was one.
+func resume(
+	ctx context.Context, client *clientv3.Client, run runKeys, c LeaderConfig, t term, before *Leader,
 ) (*Leader, error) {
-	found, events, stop, err := readAndWatch(ctx, l.client, l.run.prefix)
+	found, events, stop, err := readAndWatch(ctx, client, run.prefix)
 	if err != nil {
 		return nil, err
 	}
 	values := valuesOf(found.Kvs)
-	leader, err := l.leaderOf(values)
-	if err == nil && values[leader.keys.settled()] != nil {
+	l, err := leaderOf(client, run, c, values)
+	if err == nil && values[l.keys.settled()] != nil {
 		stop()
 		return nil, nil
 	}
 	if err == nil {
-		leader.candidate, leader.lease, leader.leaseTTL = c, l.leases.job, l.config.PeerTimeout
-		leader.events, leader.cancel, leader.returnTime = events, stop, l.returnTime()
-		if before != nil && before.keys == leader.keys {
-			leader.startAt, leader.clearAt = before.startAt, before.clearAt
+		l.term, l.events, l.cancel = t, events, stop
+		if before != nil && before.keys == l.keys {
+			l.startAt, l.clearAt = before.startAt, before.clearAt
 		}
-		l.leads.Store(true)
-		err = leader.restore(ctx, found.Kvs, values, known)
+		err = l.restore(ctx, found.Kvs, values)
 	}
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	return leader, nil
+	return l, nil
 }
 
 // leaderOf returns the leader of the present attempt, which has yet to restore its state.
-func (l *leased) leaderOf(values map[string][]byte) (*Leader, error) {
-	config := *l.config.Lead
-	config.Job, config.Attempt = l.config.Job, 0
-	config.SettleTimeout = cmp.Or(config.SettleTimeout, l.config.SettleTimeout)
-	var v latest
-	if value, later := values[l.run.latest()]; later {
-		var err error
-		if v, err = decode[latest](value); err != nil {
-			return nil, fmt.Errorf("cannot read %q: %w", l.run.latest(), err)
-		}
-		config.Attempt, config.Waiting = v.Attempt, nil
+func leaderOf(
+	client *clientv3.Client, run runKeys, c LeaderConfig, values map[string][]byte,
+) (*Leader, error) {
+	value, later := values[run.latest()]
+	if !later {
+		return newLeader(client, run.ofAttempt(c.Attempt), c), nil
 	}
-	leader := newLeader(l.client, l.run.ofAttempt(config.Attempt), config)
-	leader.run = l.run
-	if config.Attempt > 0 {
-		leader.previous = l.run.ofAttempt(config.Attempt - 1)
-		leader.failures, leader.began = v.Failures, v.Began
-		leader.startAt = time.Now().Add(v.Delay)
+	v, err := decode[latest](value)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %q: %w", run.latest(), err)
 	}
-	return leader, nil
+	c.Attempt, c.Waiting = v.Attempt, nil
+	l := newLeader(client, run.ofAttempt(v.Attempt), c)
+	l.previous, l.failures, l.began = run.ofAttempt(v.Attempt-1), v.Failures, v.Began
+	l.startAt = time.Now().Add(v.Delay)
+	return l, nil
 }
 
 func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
@@ -88,7 +82,7 @@ func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
 // restore applies what is in the store: the members of this attempt or, before its world is agreed,
 // those of the attempt before, then that some of them are gone, then the rest like events.
 func (l *Leader) restore(
-	ctx context.Context, kvs []*mvccpb.KeyValue, values map[string][]byte, known []Member,
+	ctx context.Context, kvs []*mvccpb.KeyValue, values map[string][]byte,
 ) error {
 	if v, ended := values[l.keys.verdict()]; ended {
 		if err := l.applyEvent(ctx, l.keys.verdict(), v); err != nil {
@@ -103,13 +97,13 @@ func (l *Leader) restore(
 	case l.later():
 		err = cmp.Or(l.restoreSeats(l.previous, kvs, values), l.forgetSeats(ctx, kvs))
 	default:
-		l.restoreKnown(values, known)
+		l.restoreKnown(values)
 		err = l.forgetSeats(ctx, kvs)
 	}
 	if err != nil {
 		return err
 	}
-	if err := l.markGone(ctx, values, known); err != nil {
+	if err := l.markGone(ctx, values); err != nil {
 		return err
 	}
 	if _, exists := values[l.previous.verdict()]; exists && agreed && l.later() {
@@ -138,9 +132,9 @@ func (l *Leader) restore(
 
 // restoreKnown makes the known members that are gone. They have not joined: their keys are gone
 // too.
-func (l *Leader) restoreKnown(values map[string][]byte, known []Member) {
-	for _, m := range known {
-		if _, exists := values[l.run.agent(m.ID)]; !exists && l.members[m.ID] == nil {
+func (l *Leader) restoreKnown(values map[string][]byte) {
+	for _, m := range l.term.known {
+		if _, exists := values[l.keys.run.agent(m.ID)]; !exists && l.members[m.ID] == nil {
 			l.addMember(&memberState{Member: m, away: true})
 		}
 	}
@@ -246,7 +240,7 @@ func (l *Leader) restoreExports(values map[string][]byte, agents int) error {
 // markGone handles that members are gone or are to leave, as if that happened now: first spares, so
 // that none of these takes over a seat, then those that have left, those that are known, and last
 // those that are to leave if the job goes on without them.
-func (l *Leader) markGone(ctx context.Context, values map[string][]byte, known []Member) error {
+func (l *Leader) markGone(ctx context.Context, values map[string][]byte) error {
 	place := func(m *memberState) int {
 		switch {
 		case m.seat.Spare:
@@ -255,7 +249,7 @@ func (l *Leader) markGone(ctx context.Context, values map[string][]byte, known [
 			return 1
 		case l.leaves(m, values):
 			return 4
-		case slices.ContainsFunc(known, func(k Member) bool { return k.ID == m.ID }):
+		case slices.ContainsFunc(l.term.known, func(k Member) bool { return k.ID == m.ID }):
 			return 2
 		}
 		return 3
@@ -263,24 +257,23 @@ func (l *Leader) markGone(ctx context.Context, values map[string][]byte, known [
 	all := slices.Clone(l.joined)
 	slices.SortStableFunc(all, func(a, b *memberState) int { return cmp.Compare(place(a), place(b)) })
 	for _, m := range all {
-		_, exists := values[l.run.agent(m.ID)]
+		_, exists := values[l.keys.run.agent(m.ID)]
 		left, err := l.hasLeft(m.ID, values), error(nil)
 		if m.withdrawn = m.withdrawn || left; !left && l.leaves(m, values) {
 			err = l.withdraw(ctx, m.ID)
 		}
-		lost := left
 		switch {
-		case err != nil || left || exists:
-		case l.returnTime > 0:
+		case err != nil:
+		case left:
+			err = l.markLost(ctx, m.ID)
+		case exists:
+		case l.term.revokedRecently():
 			l.miss(m.ID)
 		default:
-			lost, err = l.declareLost(ctx, m.ID)
-		}
-		if err == nil && lost {
-			if !left {
-				l.awaitWorkers(m.ID, true)
+			var why *loss
+			if why, err = l.declareLost(ctx, m.ID, 0); why != nil {
+				err = l.lose(ctx, m.ID, *why)
 			}
-			err = l.markLost(ctx, m.ID)
 		}
 		if err != nil {
 			return err

@@ -33,135 +33,108 @@ var errLost = errors.New(
 	"the store has revoked this agent's lease, and the others consider it lost")
 
 // watchOwn lets keepLease ask for the lease when the key of this agent is deleted.
-func (l *leased) watchOwn() {
-	key := l.run.agent(l.config.Self.ID)
+func (r *registration) watchOwn() {
+	key := r.run.agent(r.config.Self.ID)
 	for {
-		found, events, stop, err := readAndWatch(l.current, l.client, key)
-		if err != nil {
+		if _, err := awaitKey(r.current, r.client, key, isGone); err != nil {
 			return
 		}
-		exists := len(found.Kvs) > 0
-		for {
-			if !exists {
-				select {
-				case l.doubts <- struct{}{}:
-				default: // it will ask
-				}
-			}
-			response, open := l.next(events)
-			if !open || response.Err() != nil {
-				break
-			}
-			for _, e := range response.Events {
-				exists = e.Type == clientv3.EventTypePut
-			}
+		select {
+		case r.doubts <- struct{}{}:
+		default: // it will ask
 		}
-		stop()
+		if _, err := awaitKey(r.current, r.client, key, exists); err != nil {
+			return
+		}
 	}
 }
 
-// next is the next response of a watch; open is false when the watch or this agent's time ends.
-func (l *leased) next(events clientv3.WatchChan) (response clientv3.WatchResponse, open bool) {
-	select {
-	case response, open = <-events:
-	case <-l.current.Done():
-	}
-	return response, open
-}
-
-// registerAgain puts the keys of this agent again whose lease the store has revoked. first is the
-// session that got the lease.
-func (l *leased) registerAgain(first *Session) error {
-	l.revoked.Store(new(time.Now()))
-	s := l.last.Load()
-	ctx, cancel := context.WithTimeout(l.current, first.config.StoreTimeout)
+// registerAgain puts the keys of this agent again whose lease the store has revoked.
+func (r *registration) registerAgain() error {
+	r.revoked.Store(new(time.Now()))
+	s := r.last.Load()
+	ctx, cancel := context.WithTimeout(r.current, r.config.StoreTimeout)
 	defer cancel()
 	_, err := again(ctx, func() (any, error) {
-		return nil, lease.Restore(ctx, first.client, first.leases.own, first.config.PeerTimeout)
+		return nil, lease.Restore(ctx, r.client, r.lease, r.config.PeerTimeout)
 	})
 	if err != nil || s == nil {
 		return err
 	}
-	id := l.config.Self.ID
-	_, puts := s.place()
-	member := clientv3.OpPut(s.keys.member(id), encode(s.config.Self),
-		clientv3.WithLease(s.leases.own))
-	puts = append(puts, l.putAgent(), member)
-	conditions := []clientv3.Cmp{l.runs(), absent(l.run.agent(id)), absent(l.run.lost(id))}
-	count := clientv3.OpGet(l.run.agent(id), clientv3.WithCountOnly())
-	answer, err := commit(ctx, l.client, conditions, puts, []clientv3.Op{count})
+	id := r.config.Self.ID
+	member := clientv3.OpPut(s.keys.member(id), encode(s.config.Self), clientv3.WithLease(r.lease))
+	puts := append(s.occupy(), s.putAgent(), member)
+	conditions := append(r.runs(), absent(r.run.agent(id)), absent(r.run.lost(id)))
+	count := clientv3.OpGet(r.run.agent(id), clientv3.WithCountOnly())
+	answer, err := commit(ctx, r.client, conditions, puts, []clientv3.Op{count})
 	if err == nil && !answer.Succeeded && answer.Responses[0].GetResponseRange().Count == 0 {
-		_, _ = first.client.Revoke(ctx, first.leases.own) // otherwise it expires
-		return errLost                                    // or the run is over
+		_, _ = r.client.Revoke(ctx, r.lease) // otherwise it expires
+		return errLost                       // or the run is over
 	}
 	return err
 }
 
-// miss handles that the key of an agent was deleted.
-func (l *Leader) miss(id string) {
-	l.awaitWorkers(id, true) // from now on
-	l.missing = append(l.missing, id)
-	if l.returned == nil {
-		l.returned = time.After(cmp.Or(l.returnTime, l.config.returnTime, returnTime))
-	}
+// revokedRecently tells whether the lease of this agent was revoked a short time ago.
+func (r *registration) revokedRecently() bool {
+	at := r.revoked.Load()
+	return at != nil && time.Since(*at) < revokedRecently
 }
 
-// returnTime is how long agents may take if not the usual time, otherwise 0.
-func (l *leased) returnTime() time.Duration {
-	if at := l.revoked.Load(); at != nil && time.Since(*at) < revokedRecently {
-		return allReturnTime
+// revokedRecently tells whether the leader's own lease was revoked a short time ago.
+func (t *term) revokedRecently() bool { return t.revoked != nil && t.revoked() }
+
+// missing is an agent whose key was deleted.
+type missing struct {
+	id    string
+	since time.Time
+}
+
+// miss handles that the key of an agent was deleted, without a loss in the same transaction.
+func (l *Leader) miss(id string) {
+	if l.gone[id] {
+		return
 	}
-	return 0
+	l.missing = append(l.missing, missing{id, time.Now()})
+	if l.returned == nil {
+		wait := cmp.Or(l.config.returnTime, returnTime)
+		if l.term.revokedRecently() {
+			wait = allReturnTime
+		}
+		l.returned = time.After(wait)
+	}
 }
 
 // loseMissing makes the missing agents lost that have not registered again. The watch delivers
 // that.
 func (l *Leader) loseMissing(ctx context.Context) error {
-	missing := l.missing
+	all := l.missing
 	l.missing, l.returned = nil, nil
-	for _, id := range missing {
-		if _, err := l.declareLost(ctx, id); err != nil {
+	for _, m := range all {
+		if _, err := l.declareLost(ctx, m.id, time.Since(m.since)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// declareLost records that an agent is lost, unless it is there. It reports whether it has.
-func (l *Leader) declareLost(ctx context.Context, id string) (lost bool, err error) {
-	gone := []clientv3.Cmp{absent(l.run.agent(id))}
-	if lost, err = l.commitIf(ctx, gone, l.put(l.run.lost(id), encode(true))); err != nil {
-		err = fmt.Errorf("cannot write that agent %q is lost: %w", id, err)
+// declareLost records that an agent is lost, unless it is there. It returns how, or nil.
+func (l *Leader) declareLost(ctx context.Context, id string, ago time.Duration) (*loss, error) {
+	why := loss{Silent: true, Ago: ago}
+	gone := []clientv3.Cmp{absent(l.keys.run.agent(id))}
+	lost, err := l.commitIf(ctx, gone, l.put(l.keys.run.lost(id), encode(why)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot write that agent %q is lost: %w", id, err)
 	}
-	return lost, err
-}
-
-// awaitOwn returns the revision at which the key of this agent was created, when it exists.
-func (l *leased) awaitOwn(ctx context.Context, key string) (int64, error) {
-	for {
-		found, events, stop, err := readAndWatch(ctx, l.client, key)
-		if err != nil {
-			return 0, err
-		}
-		release := context.AfterFunc(ctx, stop)
-		if len(found.Kvs) == 0 {
-			awaitPut(found, events)
-		}
-		release()
-		stop()
-		switch {
-		case len(found.Kvs) > 0:
-			return found.Kvs[0].CreateRevision, nil
-		case ctx.Err() != nil:
-			return 0, context.Cause(ctx)
-		}
+	if !lost {
+		return nil, nil
 	}
+	return &why, nil
 }
 
 // awaitReturn gives agents the time to register again.
-func (l *leased) awaitReturn(ctx context.Context) error {
+func awaitReturn(ctx context.Context, c *LeaderConfig) error {
 	select {
-	case <-time.After(cmp.Or(l.config.Lead.returnTime, returnTime)):
+	case <-time.After(cmp.Or(c.returnTime, returnTime)):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

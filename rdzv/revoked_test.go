@@ -12,19 +12,19 @@ import (
 
 // revoke makes the store revoke the leases of agents, as a leader of an etcd cluster does that
 // continues after it was frozen. It returns when they have registered again.
-func (p *plain) revoke(all ...*Session) {
-	p.t.Helper()
-	agents := all[0].registration.(*leased).run.agents()
-	before := p.createRevisions(agents)
+func (j *job) revoke(all ...*Session) {
+	j.t.Helper()
+	agents := all[0].registration.run.agents()
+	before := j.createRevisions(agents)
 	for _, s := range all {
-		if _, err := p.admin.Revoke(p.ctx, s.leases.own); err != nil {
-			p.t.Fatal(err)
+		if _, err := j.admin.Revoke(j.ctx, s.registration.lease); err != nil {
+			j.t.Fatal(err)
 		}
 	}
 	again := func(revision int64) bool { return !slices.Contains(before, revision) }
 	for {
 		n := 0
-		for _, revision := range p.createRevisions(agents) {
+		for _, revision := range j.createRevisions(agents) {
 			if again(revision) {
 				n++
 			}
@@ -34,8 +34,8 @@ func (p *plain) revoke(all ...*Session) {
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
-		case <-p.ctx.Done():
-			p.t.Fatalf("%d of %d agents have registered again", n, len(all))
+		case <-j.ctx.Done():
+			j.t.Fatalf("%d of %d agents have registered again", n, len(all))
 		}
 	}
 }
@@ -49,42 +49,42 @@ func TestLeasesAreRevoked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
+			j := startPlain(t)
 			all := make([]*Session, 3)
 			for i := range all {
-				c := p.config(i, 3)
+				c := j.leased(i, 3)
 				c.Lead.Restarts = restart.Policy{Max: 9}
 				c.Lead.returnTime = 3 * time.Second // other tests use the processors
-				all[i] = p.joinWith(p.client(c.Self.ID), c)
+				all[i] = j.joinWith(j.client(c.Self.ID), c)
 			}
 			revoke := func() {
 				some := make([]*Session, len(which))
 				for i, at := range which {
 					some[i] = all[at]
 				}
-				p.revoke(some...)
+				j.revoke(some...)
 			}
-			p.worlds(all)
+			j.worlds(all)
 			revoke()
-			p.failAttempt(all, "x", 0)
+			j.failAttempt(all, "x", 0)
 			revoke()
-			p.nextOfAll(all)
-			for i, w := range p.worlds(all) {
+			j.nextOfAll(all)
+			for i, w := range j.worlds(all) {
 				if w.Attempt != 1 || w.Seat.Rank != i {
 					t.Errorf("agent %d: %+v", i, w)
 				}
 			}
 			revoke()
-			members, _, err := all[0].Ask(p.ctx, Question{})
+			members, _, err := all[0].Ask(j.ctx, Question{})
 			if err != nil || len(members) != 3 {
 				t.Errorf("members: %v, %v", members, err)
 			}
-			for i, sum := range p.finish(all, succeeded) {
+			for i, sum := range j.finish(all, succeeded) {
 				if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled {
 					t.Errorf("agent %d: %+v", i, sum)
 				}
 			}
-			p.wantNothingLeft()
+			j.wantNothingLeft()
 		})
 	}
 }
@@ -92,36 +92,43 @@ func TestLeasesAreRevoked(t *testing.T) {
 // An agent that the others consider lost does not come back.
 func TestLostAgentDoesNotRegisterAgain(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	all := p.leasedAgents(2, 2)
-	p.worlds(all)
-	p.expire(all[1])
-	wantLost(t, p.ended(all[0]), "the agent of rank 1 (pid 1001 on node1)")
+	j := startPlain(t)
+	all := j.leasedAgents(2, 2)
+	j.worlds(all)
+	j.expire(all[1])
+	wantLost(t, j.ended(all[0]), "the agent of rank 1 (pid 1001 on node1)")
 	select {
-	case <-all[1].present.Done():
-	case <-p.ctx.Done():
+	case <-all[1].registration.present.Done():
+	case <-j.ctx.Done():
 		t.Fatal("the agent believes that it is in the store")
 	}
-	if err := p.ended(all[1]); !errors.Is(err, ErrStoreLost) && !isLost(err) {
+	if err := j.ended(all[1]); !errors.Is(err, ErrStoreLost) && !isLost(err) {
 		t.Errorf("the lost agent: %v", err)
 	}
-	p.finish(all[:1], stopped)
+	j.finish(all[:1], stopped)
 }
 
 // A cluster that revokes the leases of all agents may do so when one of them is disconnected, which
 // therefore takes itself for lost only after its lease would have ended.
 func TestAwaitWorkersWithRevokedLease(t *testing.T) {
 	const ttl, grace = time.Minute, 2 * time.Second
-	for name, c := range map[string]struct{ returnTime, want time.Duration }{
-		"ended":   {0, grace + lostMargin},
-		"revoked": {allReturnTime, ttl + grace + lostMargin},
+	for name, c := range map[string]struct {
+		why     loss
+		revoked bool
+		want    time.Duration
+	}{
+		"killed":  {loss{}, false, lostMargin},
+		"silent":  {loss{Silent: true}, false, grace + lostMargin},
+		"ended":   {loss{Silent: true, Ago: returnTime}, false, grace + lostMargin - returnTime},
+		"revoked": {loss{Silent: true, Ago: allReturnTime}, true, ttl + grace + lostMargin - allReturnTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLeader(nil, keys{}, LeaderConfig{LostGrace: grace})
-				l.leaseTTL, l.returnTime, l.complete = ttl, c.returnTime, true
+				l.term = term{leaseTTL: ttl, revoked: func() bool { return c.revoked }}
+				l.complete = true
 				l.addMember(&memberState{Member: member(0)})
-				l.miss(member(0).ID)
+				l.awaitWorkers(member(0).ID, c.why)
 				if wait := time.Until(l.mayStartAt()); wait != c.want {
 					t.Errorf("the next workers start after %v, want %v", wait, c.want)
 				}

@@ -109,24 +109,20 @@ type Session struct {
 	config Config
 	client *clientv3.Client
 	keys   keys
-	run    runKeys // in a store that no agent hosts
 
-	present   context.Context // of all attempts of the job; ends when the store is lost
-	vanish    context.CancelCauseFunc
-	store     context.Context // of this attempt: also ends when its signals cannot be watched
+	registration *registration // of all attempts
+
+	store     context.Context // of this attempt: ends with the registration or when its signals end
 	loseStore context.CancelCauseFunc
 	ctx       context.Context // the job's; ends with the verdict or with store
 	cancel    context.CancelCauseFunc
-	leases    leases
 	caller    atomic.Bool // see ByCaller
 	stopWatch context.CancelFunc
 	wg        sync.WaitGroup
 
-	registration registration // of all attempts; nil in the process that hosts the store
-	returns      bool         // this agent was a member of the attempt before
-	announced    bool         // it has its place in this attempt already, see Config.Prepare
-	late         bool         // it joins this attempt, which runs, to wait for the next one
-	leads        *atomic.Bool // this agent is the elected leader; of all attempts
+	returns   bool // this agent was a member of the attempt before
+	announced bool // it has its place already, see Config.Prepare
+	late      bool // it joins this attempt, which runs, to wait for the next one
 
 	answering   context.Context // of answers to other agents; ends with store or at Leave
 	stopAnswers context.CancelFunc
@@ -199,11 +195,11 @@ func (s *Session) Context() context.Context { return s.ctx }
 
 // Presence returns a context that ends when the store does not know this agent any more, so that
 // the others consider it lost, or when it has left the job. It is the same in all attempts.
-func (s *Session) Presence() context.Context { return s.present }
+func (s *Session) Presence() context.Context { return s.registration.present }
 
 // Leads tells whether this agent leads the job, or led it when all had settled: it hosts the store,
 // or has been elected in a store that no agent hosts.
-func (s *Session) Leads() bool { return s.config.Self.Hosting || s.leads.Load() }
+func (s *Session) Leads() bool { return s.config.Self.Hosting || s.registration.leads.Load() }
 
 // Verdict returns how the job ended, nil while it has not. When all have settled it may be another
 // one than before, see MayBeConsequence.
@@ -219,7 +215,7 @@ func (s *Session) Verdict() *Verdict {
 // loss is the verdict when all have settled.
 func (s *Session) MayBeConsequence() bool {
 	v := s.verdict.Load()
-	return v != nil && v.mayBeConsequence() && s.leases.own != 0
+	return v != nil && v.mayBeConsequence() && s.registration.elects
 }
 
 // untilStoreLost returns a context that also ends when the store is lost.
@@ -238,15 +234,9 @@ func (s *Session) untilStoreLost(ctx context.Context) (context.Context, func()) 
 func (s *Session) close(cause error, goodbye bool) {
 	s.cancel(cause)
 	s.stopAnswers()
-	if s.registration != nil && goodbye {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		s.registration.Leave(ctx)
-	} else if s.registration != nil {
-		s.registration.Abandon()
-	}
+	s.registration.leave(goodbye)
 	s.closeAttempt(cause)
-	s.vanish(cause)
+	s.registration.vanish(cause)
 }
 
 // closeAttempt stops what belongs to this attempt alone. Calls for it that still run end.

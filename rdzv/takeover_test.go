@@ -6,13 +6,13 @@ import (
 )
 
 // exportingAgents joins agents that wait for each other before they start workers.
-func (p *plain) exportingAgents(joined, n int) []*Session {
-	p.t.Helper()
+func (j *job) exportingAgents(joined, n int) []*Session {
+	j.t.Helper()
 	sessions := make([]*Session, joined)
 	for i := range sessions {
-		c := p.config(i, n)
+		c := j.leased(i, n)
 		c.Self.Exports = &Exports{Sealed: []byte("of " + c.Self.Host), Confirm: true}
-		sessions[i] = p.joinWith(p.client(c.Self.ID), c)
+		sessions[i] = j.joinWith(j.client(c.Self.ID), c)
 	}
 	return sessions
 }
@@ -20,11 +20,11 @@ func (p *plain) exportingAgents(joined, n int) []*Session {
 // While the leader is disconnected an agent is lost, and the store compacts that.
 func TestCompactedLoss(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
+	j := startPlain(t)
 	var all []*Session
 	joined := make(chan bool, 1)
 	for i := range 2 {
-		c := p.config(i, 3)
+		c := j.leased(i, 3)
 		c.Lead.NextWaiting = func(last time.Duration) time.Duration { return last + time.Millisecond }
 		c.Lead.Waiting = func(r Roster, _ time.Duration) {
 			if r.Joined == 2 {
@@ -34,63 +34,63 @@ func TestCompactedLoss(t *testing.T) {
 				}
 			}
 		}
-		all = append(all, p.joinWith(p.client(c.Self.ID), c))
+		all = append(all, j.joinWith(j.client(c.Self.ID), c))
 	}
 	<-joined
-	p.kill(all[0].config.Self.ID)
-	p.lose(all[1])
-	p.compact()
-	p.revive(all[0].config.Self.ID)
-	wantLost(t, p.ended(all[0]), "an agent (pid 1001 on node1)")
-	p.finish(all[:1], stopped)
-	p.wantNothingLeft()
+	j.kill(all[0].config.Self.ID)
+	j.lose(all[1])
+	j.compact()
+	j.revive(all[0].config.Self.ID)
+	wantLost(t, j.ended(all[0]), "an agent (pid 1001 on node1)")
+	j.finish(all[:1], stopped)
+	j.wantNothingLeft()
 }
 
 // While the leader is disconnected other agents are ready, and the store compacts that.
 func TestCompactedReady(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	all := p.exportingAgents(3, 3)
-	for i, w := range p.worlds(all) {
+	j := startPlain(t)
+	all := j.exportingAgents(3, 3)
+	for i, w := range j.worlds(all) {
 		if w.Exports == nil || string(w.Exports.Sealed) != "of node0" {
 			t.Errorf("agent %d got %+v, want what node0 exports", i, w.Exports)
 		}
 	}
-	p.kill(all[0].config.Self.ID)
+	j.kill(all[0].config.Self.ID)
 	each(all, func(i int, s *Session) {
 		if i == 0 {
-			p.await(s.keys.ready("agent-1"), true)
-			p.await(s.keys.ready("agent-2"), true)
-			p.compact()
-			p.revive(s.config.Self.ID)
+			j.await(s.keys.ready("agent-1"), true)
+			j.await(s.keys.ready("agent-2"), true)
+			j.compact()
+			j.revive(s.config.Self.ID)
 		}
-		if err := s.Ready(p.ctx, nil, Facts{}); err != nil {
+		if err := s.Ready(j.ctx, nil, Facts{}); err != nil {
 			t.Errorf("agent %d: %v", i, err)
 		}
 	})
-	for i, sum := range p.finish(all, succeeded) {
+	for i, sum := range j.finish(all, succeeded) {
 		if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled {
 			t.Errorf("agent %d: %+v", i, sum)
 		}
 	}
-	p.wantNothingLeft()
+	j.wantNothingLeft()
 }
 
 // The leader is lost while agents wait until all are ready.
 func TestLeaderIsLostBeforeReady(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	all := p.exportingAgents(3, 3)
-	p.worlds(all)
+	j := startPlain(t)
+	all := j.exportingAgents(3, 3)
+	j.worlds(all)
 	each(all, func(i int, s *Session) {
 		if i == 0 {
-			p.await(s.keys.ready("agent-1"), true)
-			p.await(s.keys.ready("agent-2"), true)
-			p.lose(s)
+			j.await(s.keys.ready("agent-1"), true)
+			j.await(s.keys.ready("agent-2"), true)
+			j.lose(s)
 			return
 		}
-		wantLost(t, s.Ready(p.ctx, nil, Facts{}), "the agent of rank 0 (pid 1000 on node0)")
+		wantLost(t, s.Ready(j.ctx, nil, Facts{}), "the agent of rank 0 (pid 1000 on node0)")
 	})
-	p.finish(all[1:], stopped)
-	p.wantNothingLeft()
+	j.finish(all[1:], stopped)
+	j.wantNothingLeft()
 }

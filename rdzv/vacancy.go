@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Replaced is an agent that has taken over the seat of another one, which is lost.
@@ -74,9 +71,6 @@ func (l *Leader) vacate(ctx context.Context, m *memberState) error {
 	if !m.away {
 		m.away = true
 		l.here--
-		if err := l.forget(ctx, m); err != nil {
-			return err
-		}
 	}
 	l.seatSpares()
 	for _, m := range l.unseated {
@@ -86,22 +80,6 @@ func (l *Leader) vacate(ctx context.Context, m *memberState) error {
 		}
 	}
 	return l.start(ctx)
-}
-
-// forget deletes what an agent that is lost has put to join. Its lease has done that before.
-func (l *Leader) forget(ctx context.Context, m *memberState) error {
-	if l.lease != 0 {
-		return nil
-	}
-	ops := []clientv3.Op{clientv3.OpDelete(l.keys.member(m.ID))}
-	if m.occupiesHost() { // it may be started again there
-		host := l.keys.host(m.Node) + strconv.Itoa(m.NodeRank)
-		ops = append(ops, clientv3.OpDelete(host))
-	}
-	if err := l.commit(ctx, nil, ops...); err != nil {
-		return fmt.Errorf("cannot make the place of %s vacant: %w", agentName(m.lostVerdict()), err)
-	}
-	return nil
 }
 
 // vacancies are the seats that nobody has taken over.

@@ -37,16 +37,17 @@ type arrival struct {
 func (j *job) arrives(m Member) <-chan arrival {
 	c, client := make(chan arrival, 1), j.client(m.ID)
 	go func() {
-		s, err := Join(j.ctx, client, Config{Job: "test", Self: m})
+		s, err := Join(j.ctx, client, j.agent(m))
 		c <- arrival{s, err}
 	}()
 	return c
 }
 
-// lose kills an agent, and returns the summaries of the others, which have settled.
-func (j *job) lose(id string, rest []*Session) []Summary {
+// loseBefore makes an agent be lost, and returns the summaries of the others, which have settled.
+func (j *job) loseBefore(lost *Session, rest []*Session) []Summary {
 	j.t.Helper()
-	j.kill(id)
+	id := lost.config.Self.ID
+	j.lose(lost)
 	for _, s := range rest {
 		if v, _ := j.ended(s).(*Verdict); v == nil || v.Kind != Lost || v.By != id {
 			j.t.Fatalf("%s was told %v", s.config.Self.ID, v)
@@ -58,79 +59,79 @@ func (j *job) lose(id string, rest []*Session) []Summary {
 // An agent that is started on the host of a lost one, while the others still stop their workers, or
 // afterwards, or on another host, has the ranks of the lost one in the next attempt.
 func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, host string
-		early      bool
-	}{
-		{"at once", "node1", true}, {"later", "node1", false}, {"on another node", "node9", true},
-		{"on another node, later", "node9", false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			j := start(t, replaceable(3, 2))
-			var sessions []*Session
-			for i := range 3 {
-				m := onHost(i, fmt.Sprint("node", i))
-				m.Hosting = i == 0
-				sessions = append(sessions, j.join(m))
-			}
-			first := j.worlds(sessions)
-			for attempt := 1; attempt <= 2; attempt++ {
-				var newcomer <-chan arrival
-				lost := sessions[1].config.Self.ID
-				rest := []*Session{sessions[0], sessions[2]}
-				host := cmp.Or(test.host, "node1")
-				j.kill(lost)
-				j.ended(rest[0])
-				if test.early {
-					newcomer = j.arrives(onHost(10+attempt, host))
-				}
-				from := sessions[1].config.Self.Host
-				for _, sum := range j.finish(rest, stopped) {
-					want := &Restart{Attempt: attempt, Vacant: []NodeRanks{{from, "1"}}}
-					if sum.Restart != nil {
-						want.Delay = sum.Restart.Delay
-					}
-					if !reflect.DeepEqual(sum.Restart, want) {
-						t.Fatalf("%+v, want %+v", sum.Restart, want)
-					}
-				}
-				if !test.early {
-					newcomer = j.arrives(onHost(10+attempt, host))
-				}
-				for i, s := range rest {
-					m := onHost(2*i, fmt.Sprint("node", 2*i))
+	inEachStore(t, func(t *testing.T, start starter) {
+		for _, test := range []struct {
+			name, host string
+			early      bool
+		}{
+			{"at once", "node1", true}, {"later", "node1", false}, {"on another node", "node9", true},
+			{"on another node, later", "node9", false},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				j := start(t, replaceable(3, 2))
+				var sessions []*Session
+				for i := range 3 {
+					m := onHost(i, fmt.Sprint("node", i))
 					m.Hosting = i == 0
-					next, err := s.Next(j.ctx, m, time.Time{})
-					if err != nil {
-						t.Fatal(err)
+					sessions = append(sessions, j.join(m))
+				}
+				first := j.worlds(sessions)
+				for attempt := 1; attempt <= 2; attempt++ {
+					var newcomer <-chan arrival
+					rest := []*Session{sessions[0], sessions[2]}
+					host := cmp.Or(test.host, "node1")
+					j.lose(sessions[1])
+					j.ended(rest[0])
+					if test.early {
+						newcomer = j.arrives(onHost(10+attempt, host))
 					}
-					sessions[2*i] = next
-				}
-				a := <-newcomer
-				if a.err != nil {
-					t.Fatal(a.err)
-				}
-				sessions[1] = a.session
-				for i, w := range j.worlds(sessions) {
-					replaced := []Replaced{{"1", host, from}}
-					if w.Attempt != attempt || w.Seat != first[i].Seat || !reflect.DeepEqual(w.Replaced, replaced) ||
-						w.Layout[1] != (NodeRanks{host, "1"}) || !w.Began.Equal(first[i].Began) {
-						t.Errorf("agent %d: world %+v", i, w)
+					from := sessions[1].config.Self.Host
+					for _, sum := range j.finish(rest, stopped) {
+						want := &Restart{Attempt: attempt, Vacant: []NodeRanks{{from, "1"}}}
+						if sum.Restart != nil {
+							want.Delay = sum.Restart.Delay
+						}
+						if !reflect.DeepEqual(sum.Restart, want) {
+							t.Fatalf("%+v, want %+v", sum.Restart, want)
+						}
+					}
+					if !test.early {
+						newcomer = j.arrives(onHost(10+attempt, host))
+					}
+					for i, s := range rest {
+						m := onHost(2*i, fmt.Sprint("node", 2*i))
+						m.Hosting = s.config.Self.Hosting
+						next, err := s.Next(j.ctx, m, time.Time{})
+						if err != nil {
+							t.Fatal(err)
+						}
+						sessions[2*i] = next
+					}
+					a := <-newcomer
+					if a.err != nil {
+						t.Fatal(a.err)
+					}
+					sessions[1] = a.session
+					for i, w := range j.worlds(sessions) {
+						replaced := []Replaced{{"1", host, from}}
+						if w.Attempt != attempt || w.Seat != first[i].Seat || !reflect.DeepEqual(w.Replaced, replaced) ||
+							w.Layout[1] != (NodeRanks{host, "1"}) || !w.Began.Equal(first[i].Began) {
+							t.Errorf("agent %d: world %+v", i, w)
+						}
 					}
 				}
-			}
-			for i, sum := range j.finish(sessions, succeeded) {
-				if sum.Verdict.Kind != Done {
-					t.Errorf("agent %d: %v", i, sum.Verdict)
+				for i, sum := range j.finish(sessions, succeeded) {
+					if sum.Verdict.Kind != Done {
+						t.Errorf("agent %d: %v", i, sum.Verdict)
+					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
-// Only one of several agents takes over a seat, and none on a node that has one, or with another
-// number of workers. The others are told that the job has all its agents.
+// Only one of several agents takes over a seat, and none with another number of workers. The others
+// are told that the job has all its agents, and one on a node that has an agent which one that is.
 func TestOneNewcomerForEachVacancy(t *testing.T) {
 	c, warnings := replaceable(3, 1), make(chan error, 10)
 	c.Warn = func(err error) { warnings <- err }
@@ -142,11 +143,15 @@ func TestOneNewcomerForEachVacancy(t *testing.T) {
 		sessions = append(sessions, j.join(m))
 	}
 	j.worlds(sessions)
-	j.lose("agent-2", sessions[:2])
+	j.loseBefore(sessions[2], sessions[:2])
 	large := onHost(20, "node3")
 	large.Slots = 2
 	var newcomers []*Session
-	for _, m := range []Member{onHost(21, "node1"), large, onHost(22, "node4"), onHost(23, "node5")} {
+	a := <-j.arrives(onHost(21, "node1"))
+	if other, _ := errors.AsType[*OccupiedError](a.err); other == nil || other.PID != 1001 {
+		t.Errorf("on a node that has an agent: %v", a.err)
+	}
+	for _, m := range []Member{large, onHost(22, "node4"), onHost(23, "node5")} {
 		a := <-j.arrives(m)
 		if a.err != nil {
 			t.Fatalf("%s: %v", m.ID, a.err)
@@ -160,16 +165,16 @@ func TestOneNewcomerForEachVacancy(t *testing.T) {
 	}
 	for i := range 2 {
 		m := onHost(i, fmt.Sprint("node", i))
-		m.Hosting = i == 0
+		m.Hosting = sessions[i].config.Self.Hosting
 		next, err := sessions[i].Next(j.ctx, m, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		sessions[i] = next
 	}
-	sessions[2] = newcomers[2]
+	sessions[2] = newcomers[1]
 	j.worlds(sessions)
-	for _, s := range []*Session{newcomers[0], newcomers[1], newcomers[3]} {
+	for _, s := range []*Session{newcomers[0], newcomers[2]} {
 		if _, err := s.World(j.ctx); err != ErrFull {
 			t.Errorf("%s: %v, want ErrFull", s.config.Self.ID, err)
 		}
@@ -184,43 +189,46 @@ func TestOneNewcomerForEachVacancy(t *testing.T) {
 // Agents are lost while others join the next attempt: one of those before, and one that has taken
 // over a seat. Their seats become vacant too, on the same hosts, and the attempt is the same.
 func TestLossWhileTheNextAttemptGathers(t *testing.T) {
-	j := start(t, replaceable(3, 1))
-	var sessions []*Session
-	for i := range 3 {
-		m := onHost(i, fmt.Sprint("node", i))
-		m.Hosting = i == 0
-		sessions = append(sessions, j.join(m))
-	}
-	j.worlds(sessions)
-	j.lose("agent-2", sessions[:2])
-	if a := <-j.arrives(onHost(20, "node2")); a.err != nil {
-		t.Fatal(a.err)
-	}
-	lost, err := sessions[1].Next(j.ctx, onHost(1, "node1"), time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	j.kill("agent-20")
-	j.kill("agent-1")
-	j.ended(lost)
-	var newcomers []*Session
-	for i, host := range []string{"node1", "node2"} {
-		a := j.arrivesUntilFree(onHost(30+i, host))
-		newcomers = append(newcomers, a)
-	}
-	host := onHost(0, "node0")
-	host.Hosting = true
-	next, err := sessions[0].Next(j.ctx, host, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := append([]*Session{next}, newcomers...)
-	for i, w := range j.worlds(all) {
-		if w.Attempt != 1 || w.Seat.Rank != i || len(w.Replaced) != 2 {
-			t.Errorf("agent %d: %+v", i, w)
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, replaceable(3, 1))
+		var sessions []*Session
+		for i := range 3 {
+			m := onHost(i, fmt.Sprint("node", i))
+			m.Hosting = i == 0
+			sessions = append(sessions, j.join(m))
 		}
-	}
-	j.finish(all, succeeded)
+		j.worlds(sessions)
+		j.loseBefore(sessions[2], sessions[:2])
+		other := <-j.arrives(onHost(20, "node2"))
+		if other.err != nil {
+			t.Fatal(other.err)
+		}
+		lost, err := sessions[1].Next(j.ctx, onHost(1, "node1"), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.lose(other.session)
+		j.lose(lost)
+		j.ended(lost)
+		var newcomers []*Session
+		for i, host := range []string{"node1", "node2"} {
+			a := j.arrivesUntilFree(onHost(30+i, host))
+			newcomers = append(newcomers, a)
+		}
+		host := onHost(0, "node0")
+		host.Hosting = sessions[0].config.Self.Hosting
+		next, err := sessions[0].Next(j.ctx, host, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := append([]*Session{next}, newcomers...)
+		for i, w := range j.worlds(all) {
+			if w.Attempt != 1 || w.Seat.Rank != i || len(w.Replaced) != 2 {
+				t.Errorf("agent %d: %+v", i, w)
+			}
+		}
+		j.finish(all, succeeded)
+	})
 }
 
 // arrivesUntilFree joins an agent as soon as its host is free: the loss of the agent there may not
@@ -240,81 +248,87 @@ func (j *job) arrivesUntilFree(m Member) *Session {
 
 // A vacancy that nobody fills ends the job as the loss of the agent.
 func TestVacancyUntilTheJoinTimeout(t *testing.T) {
-	j := start(t, replaceable(2, 1))
-	sessions := j.agents(2)
-	j.worlds(sessions)
-	if sum := j.lose("agent-1", sessions[:1])[0]; sum.Restart == nil {
-		t.Fatalf("%+v", sum)
-	}
-	m := member(0)
-	m.Hosting = true
-	next, err := sessions[0].Next(j.ctx, m, time.Now().Add(50*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, _ := j.ended(next).(*Verdict)
-	if v == nil || v.Kind != Lost || v.By != "agent-1" || v.Rank != 1 ||
-		!strings.Contains(v.Text, "(pid 1001 on node1), and no other agent took its place within") {
-		t.Errorf("%+v", v)
-	}
-	j.settle(next)
-	if sum := j.leave(next); sum.Restart != nil || !sum.Settled {
-		t.Errorf("%+v", sum)
-	}
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, replaceable(2, 1))
+		sessions := j.agents(2)
+		j.worlds(sessions)
+		if sum := j.loseBefore(sessions[1], sessions[:1])[0]; sum.Restart == nil {
+			t.Fatalf("%+v", sum)
+		}
+		m := member(0)
+		m.Hosting = sessions[0].config.Self.Hosting
+		next, err := sessions[0].Next(j.ctx, m, time.Now().Add(50*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := j.ended(next).(*Verdict)
+		if v == nil || v.Kind != Lost || v.By != "agent-1" || v.Rank != 1 ||
+			!strings.Contains(v.Text, "(pid 1001 on node1), and no other agent took its place within") {
+			t.Errorf("%+v", v)
+		}
+		j.settle(next)
+		if sum := j.leave(next); sum.Restart != nil || !sum.Settled {
+			t.Errorf("%+v", sum)
+		}
+	})
 }
 
 // No attempt follows a loss if no agent may take the place, or if the loss is final.
 func TestFinalLoss(t *testing.T) {
-	for name, test := range map[string]struct {
-		config LeaderConfig
-		lose   func(*job, *Session) error
-		want   restart.Reason
-	}{
-		"agent": {LeaderConfig{Restarts: restart.Policy{Max: 1}}, func(j *job, s *Session) error {
-			j.kill(s.config.Self.ID)
-			return nil
-		}, restart.Lost},
-		"launcher": {replaceable(0, 1), func(j *job, s *Session) error {
-			return s.ReportLoss(j.ctx, "the launcher died", true)
-		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			test.config.Agents = 2
-			j := start(t, test.config)
-			sessions := j.agents(2)
-			j.worlds(sessions)
-			if err := test.lose(j, sessions[1]); err != nil {
-				t.Fatal(err)
-			}
-			j.ended(sessions[0])
-			if test.want == "" { // this agent is still there
-				j.settle(sessions[1], stopped(1))
-			}
-			sum := j.finish(sessions[:1], stopped)[0]
-			if sum.Verdict.Kind != Lost || sum.Restart != nil || sum.NoRestart != test.want {
-				t.Errorf("%+v", sum)
-			}
-			ctx, cancel := context.WithCancel(j.ctx)
-			cancel()
-			sessions[1].Leave(ctx)
-		})
-	}
+	inEachStore(t, func(t *testing.T, start starter) {
+		for name, test := range map[string]struct {
+			config LeaderConfig
+			lose   func(*job, *Session) error
+			want   restart.Reason
+		}{
+			"agent": {LeaderConfig{Restarts: restart.Policy{Max: 1}}, func(j *job, s *Session) error {
+				j.lose(s)
+				return nil
+			}, restart.Lost},
+			"launcher": {replaceable(0, 1), func(j *job, s *Session) error {
+				return s.ReportLoss(j.ctx, "the launcher died", true)
+			}, ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				test.config.Agents = 2
+				j := start(t, test.config)
+				sessions := j.agents(2)
+				j.worlds(sessions)
+				if err := test.lose(j, sessions[1]); err != nil {
+					t.Fatal(err)
+				}
+				j.ended(sessions[0])
+				if test.want == "" { // this agent is still there
+					j.settle(sessions[1], stopped(1))
+				}
+				sum := j.finish(sessions[:1], stopped)[0]
+				if sum.Verdict.Kind != Lost || sum.Restart != nil || sum.NoRestart != test.want {
+					t.Errorf("%+v", sum)
+				}
+				ctx, cancel := context.WithCancel(j.ctx)
+				cancel()
+				sessions[1].Leave(ctx)
+			})
+		}
+	})
 }
 
 // If a watchdog is lost its agent is not: the same agents form the next attempt.
 func TestRestartAfterALossWithoutVacancy(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
-	sessions := j.agents(2)
-	j.worlds(sessions)
-	if err := sessions[1].ReportLoss(j.ctx, "lost the watchdog", false); err != nil {
-		t.Fatal(err)
-	}
-	for i, sum := range j.finish(sessions, stopped) {
-		if sum.Restart == nil || sum.Restart.Vacant != nil {
-			t.Fatalf("agent %d: %+v", i, sum)
+	inEachStore(t, func(t *testing.T, start starter) {
+		j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
+		sessions := j.agents(2)
+		j.worlds(sessions)
+		if err := sessions[1].ReportLoss(j.ctx, "lost the watchdog", false); err != nil {
+			t.Fatal(err)
 		}
-		sessions[i] = j.next(i, sessions[i])
-	}
-	j.worlds(sessions)
-	j.finish(sessions, succeeded)
+		for i, sum := range j.finish(sessions, stopped) {
+			if sum.Restart == nil || sum.Restart.Vacant != nil {
+				t.Fatalf("agent %d: %+v", i, sum)
+			}
+			sessions[i] = j.next(i, sessions[i])
+		}
+		j.worlds(sessions)
+		j.finish(sessions, succeeded)
+	})
 }

@@ -12,7 +12,7 @@ import (
 // put writes a value that no agent would write.
 func (j *job) put(key, value string) {
 	j.t.Helper()
-	if _, err := j.store.Client().Put(j.ctx, key, value); err != nil {
+	if _, err := j.admin.Put(j.ctx, key, value); err != nil {
 		j.t.Fatal(err)
 	}
 }
@@ -21,10 +21,10 @@ var bad = map[string]struct{ value, want string }{
 	"corrupt":       {"{", "unexpected end of JSON input"},
 	"no object":     {"[1]", "cannot unmarshal array"},
 	"empty":         {"", "unexpected end of JSON input"},
-	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 1"},
-	"other version": {`{"v":2,"value":"a string where there was an object"}`, "version 2 (this agent uses version 1"},
-	"other type":    {`{"v":1,"value":"text"}`, "cannot unmarshal string"},
-	"oversized":     {`{"v":1,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 524288 allowed"},
+	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 2"},
+	"other version": {`{"v":3,"value":"a string where there was an object"}`, "version 3 (this agent uses version 2"},
+	"other type":    {`{"v":2,"value":"text"}`, "cannot unmarshal string"},
+	"oversized":     {`{"v":2,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 524288 allowed"},
 }
 
 func TestInvalidWorldEndsTheSession(t *testing.T) {
@@ -93,10 +93,10 @@ func TestInvalidOutcomeIsALoss(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
-	j.put(sessions[1].keys.outcome("agent-1"), `{"v":2}`)
+	j.put(sessions[1].keys.outcome("agent-1"), `{"v":3}`)
 	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 ||
 		!strings.HasPrefix(v.Text,
-			"lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 2") {
+			"lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 3") {
 		t.Errorf("verdict %+v", v)
 	}
 	j.settle(sessions[0], stopped(0))
@@ -114,7 +114,7 @@ func TestDuplicatesAreIgnored(t *testing.T) {
 	j.put(k.progress("stranger"), encode(Outcome{Workers: []Worker{{}}}))
 	j.put(k.progress("agent-1"), "{")
 	j.put(k.outcome("stranger"), encode(Outcome{Workers: []Worker{{Code: 1}}}))
-	if _, err := j.store.Client().Delete(j.ctx, k.world()); err != nil {
+	if _, err := j.admin.Delete(j.ctx, k.world()); err != nil {
 		t.Fatal(err)
 	}
 	j.settle(sessions[0], succeeded(0))
@@ -133,7 +133,8 @@ func TestKeysOfUnusualJobNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range names {
 		for attempt := range 11 {
-			k, label := keysOf(DefaultPrefix, name, attempt), fmt.Sprintf("attempt %d of %q", attempt, name)
+			k := jobKeysOf(DefaultPrefix, name).only().ofAttempt(attempt)
+			label := fmt.Sprintf("attempt %d of %q", attempt, name)
 			for prefix, other := range seen {
 				if strings.HasPrefix(k.prefix, prefix) || strings.HasPrefix(prefix, k.prefix) {
 					t.Errorf("%s is within %s", label, other)
@@ -144,7 +145,7 @@ func TestKeysOfUnusualJobNames(t *testing.T) {
 	}
 	for _, name := range names {
 		j := start(t, LeaderConfig{Job: name, Agents: 1})
-		s, err := Join(j.ctx, j.store.Client(), Config{Job: cmp.Or(name, "test"), Self: member(0)})
+		s, err := Join(j.ctx, j.admin, Config{Job: cmp.Or(name, "test"), Self: member(0)})
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}

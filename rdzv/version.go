@@ -53,21 +53,24 @@ func decodeAny[T any](value []byte) (v T, version int) {
 
 // otherVersion tells the agents of a run of another version about this one, and returns why it
 // cannot join.
-func (l *leased) otherVersion(ctx context.Context, r run, version *protocol.VersionError) error {
-	l.run = l.name.ofRun(r.ID)
+func (s *Session) otherVersion(
+	ctx context.Context, other run, version *protocol.VersionError,
+) error {
+	r := s.registration
+	r.run = r.name.ofRun(other.ID)
 	refusal := &OtherVersionError{version: version}
-	if agents, err := l.get(ctx, l.run.agents(), clientv3.WithFirstCreate()...); err != nil {
+	if agents, err := get(ctx, s.client, r.run.agents(), clientv3.WithFirstCreate()...); err != nil {
 		return err
 	} else if len(agents.Kvs) > 0 {
 		m, _ := decodeAny[Member](agents.Kvs[0].Value)
 		refusal.Host = m.Host
 	}
-	self := l.config.Self
-	put := clientv3.OpPut(l.run.strangers()+self.ID, encode(stranger{self.Host, self.PID}),
-		clientv3.WithLease(l.leases.own))
-	if _, err := commit(ctx, l.client, []clientv3.Cmp{l.runs()}, []clientv3.Op{put}, nil); err != nil {
+	self := s.config.Self
+	put := clientv3.OpPut(r.run.strangers()+self.ID, encode(stranger{self.Host, self.PID}),
+		clientv3.WithLease(r.lease))
+	if _, err := commit(ctx, s.client, r.runs(), []clientv3.Op{put}, nil); err != nil {
 		return fmt.Errorf("cannot tell the agents of job %q that this one has another version: %w",
-			l.config.Job, err)
+			s.config.Job, err)
 	}
 	return refusal
 }

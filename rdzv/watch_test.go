@@ -29,16 +29,16 @@ type refused struct {
 	refused bool
 }
 
-func (r *refuser) client(p *plain) *clientv3.Client {
-	p.t.Helper()
+func (r *refuser) client(j *job) *clientv3.Client {
+	j.t.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{p.address}, Logger: zap.NewNop(),
+		Endpoints: []string{j.address}, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(r.intercept)},
 	})
 	if err != nil {
-		p.t.Fatal(err)
+		j.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { client.Close() })
+	j.t.Cleanup(func() { client.Close() })
 	return client
 }
 
@@ -82,31 +82,31 @@ func (r *refuser) refuse(next int) {
 
 func TestRefusedWatches(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
+	j := startPlain(t)
 	var all []*Session
 	var refusers []*refuser
 	for i := range 3 {
 		r := &refuser{next: 2}
 		refusers = append(refusers, r)
-		all = append(all, p.joinWith(r.client(p), p.config(i, 3)))
+		all = append(all, j.joinWith(r.client(j), j.leased(i, 3)))
 	}
-	p.worlds(all)
+	j.worlds(all)
 	for _, r := range refusers {
 		r.refuse(2)
 	}
-	if err := all[2].Fail(p.ctx, Worker{Rank: 2, Code: 7}); err != nil {
+	if err := all[2].Fail(j.ctx, Worker{Rank: 2, Code: 7}); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range all {
-		if v, ok := p.ended(s).(*Verdict); !ok || v.Kind != Failed || v.Rank != 2 {
+		if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Failed || v.Rank != 2 {
 			t.Errorf("agent %d: %v", i, context.Cause(s.Context()))
 		}
 	}
 	workers := []Worker{stopped(0), stopped(1), {Rank: 2, Code: 7}}
-	for i, sum := range p.finish(all, func(i int) Worker { return workers[i] }) {
+	for i, sum := range j.finish(all, func(i int) Worker { return workers[i] }) {
 		if !sum.Settled {
 			t.Errorf("agent %d: %+v", i, sum)
 		}
 	}
-	p.wantNothingLeft()
+	j.wantNothingLeft()
 }

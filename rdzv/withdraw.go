@@ -58,7 +58,7 @@ func (s *Session) survivesLoss() bool {
 func (s *Session) withdrawIdle(ctx context.Context) error {
 	o := newOutcome(s.config.Self.Host, nil)
 	o.Withdrawn = true
-	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.leases.job)
+	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.registration.jobLease)
 }
 
 // left handles that the leader has let this agent leave the job.

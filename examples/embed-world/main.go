@@ -34,16 +34,14 @@ func main() {
 // run hosts the store, leads the job, and takes part in it with all members.
 func run(ctx context.Context, fail int) error {
 	// The store has no listener of its own. To let other processes in, call Serve with a listener that
-	// authenticates them; they connect with rdzv.Dial.
+	// authenticates them, and Leader.AgentEnded; they connect with rdzv.Dial.
 	s, err := store.Start(ctx, store.Config{Dir: os.TempDir()})
 	if err != nil {
 		return err
 	}
 	end := sync.OnceFunc(func() { s.Close() })
 	defer end()
-	// The leader must watch the job before the first member joins.
-	c := rdzv.LeaderConfig{Job: "demo", Agents: members, Lost: s.Lost()}
-	leader, err := rdzv.NewLeader(ctx, s.Client(), c)
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "demo", Agents: members})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/presence"
 	"rdzv/rdzv/store"
 )
 
@@ -41,7 +42,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 		return c.noRoom(err)
 	}
 	leads := c.leaderConfig()
-	leads.Lost, leads.PeerTimeout = s.Lost(), l.Config.PeerTimeout
+	leads.PeerTimeout = l.Config.PeerTimeout
 	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
 	if err != nil {
 		s.Close()
@@ -49,16 +50,22 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leading, cancel := context.WithCancel(context.Background())
 	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceValue(s.Close)}
-	h.serve = sync.OnceFunc(func() {
-		if listener != nil {
-			s.Serve(listener)
-		}
-	})
-	h.wg.Go(func() {
-		if err := leader.Run(leading); err != nil && !errors.Is(err, context.Canceled) {
+	failed := func(err error) {
+		if err != nil && !errors.Is(err, context.Canceled) {
 			c.events.diagnose(Warning, err)
 			h.end() // without a leader the loss of the store ends the job for all
 		}
+	}
+	h.serve = sync.OnceFunc(func() {
+		if listener != nil {
+			s.Serve(listener, func(id string, loss *presence.Loss) {
+				failed(leader.AgentEnded(leading, id, loss))
+			})
+		}
+	})
+	h.wg.Go(func() {
+		failed(leader.Run(leading))
+		cancel() // nobody reads any more which agents have left
 	})
 	c.hosted, c.client = h, s.Client()
 	return nil

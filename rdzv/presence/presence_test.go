@@ -25,9 +25,15 @@ func TestGoodbyeIsNotALoss(t *testing.T) {
 		t.Error("the registry is empty with two agents connected")
 	}
 	a.Leave(within(t))
+	if id := <-registry.left; id != "a" { // when Leave returns
+		t.Errorf("agent %q has left, want a", id)
+	}
 	a.Leave(within(t)) // has no effect
 	b.Abandon()
 	wantLost(t, registry, "b") // not a, which left before
+	if len(registry.left) > 0 {
+		t.Error("another agent has left")
+	}
 	wantEmpty(t, registry)
 }
 
@@ -69,24 +75,12 @@ func TestCloseReportsNoLoss(t *testing.T) {
 	for range 20 {
 		registry, address := serve(t, "1", DefaultTimeout)
 		a := open(t, connect(t, DefaultTimeout, to(address)), "a")
-		lost := make(chan Loss, 1)
-		stop := make(chan struct{})
-		var receiving sync.WaitGroup
-		receiving.Go(func() {
-			select {
-			case id := <-registry.Lost():
-				lost <- id
-			case <-stop:
-			}
-		})
 		registry.Close()
 		registry.Close()
 		a.Abandon()
 		wantEmpty(t, registry)
-		close(stop)
-		receiving.Wait()
-		if len(lost) > 0 {
-			t.Fatalf("agent %+v was reported lost", <-lost)
+		if len(registry.lost) > 0 {
+			t.Fatalf("agent %+v was reported lost", <-registry.lost)
 		}
 	}
 }
@@ -121,13 +115,6 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 func TestManyAgents(t *testing.T) {
 	registry, address := serve(t, "1", DefaultTimeout)
 	conn := connect(t, DefaultTimeout, to(address))
-	lost := map[string]bool{}
-	var received sync.WaitGroup
-	received.Go(func() {
-		for range 50 {
-			lost[(<-registry.Lost()).ID] = true
-		}
-	})
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
@@ -143,7 +130,10 @@ func TestManyAgents(t *testing.T) {
 		})
 	}
 	all.Wait()
-	received.Wait()
+	lost := map[string]bool{}
+	for range 50 {
+		lost[(<-registry.lost).id] = true
+	}
 	wantEmpty(t, registry)
 	for id := range lost {
 		if len(lost) != 50 || strings.ContainsAny(id[len(id)-1:], "02468") {

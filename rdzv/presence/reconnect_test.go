@@ -42,8 +42,8 @@ func survives(t *testing.T, breaks int) bool {
 	a.Leave(within(t))
 	wantEmpty(t, registry)
 	select {
-	case id := <-registry.Lost():
-		t.Errorf("agent %q was reported lost before it left", id.ID)
+	case loss := <-registry.lost:
+		t.Errorf("agent %q was reported lost before it left", loss.id)
 	default:
 	}
 	return true
@@ -58,7 +58,7 @@ func (a agent) stream() grpc.ClientStream {
 
 // reconnects waits until the agent has another stream than the broken one, or is lost. Its goodbye
 // is then sent on the new stream.
-func reconnects(t *testing.T, r *Registry, a agent, broken grpc.ClientStream) bool {
+func reconnects(t *testing.T, r server, a agent, broken grpc.ClientStream) bool {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -70,7 +70,7 @@ func reconnects(t *testing.T, r *Registry, a agent, broken grpc.ClientStream) bo
 		case <-tick.C:
 		case <-a.lost:
 			return false
-		case <-r.Lost():
+		case <-r.lost:
 			return false
 		case <-ctx.Done():
 			t.Fatal("the agent has no new stream, and no loss was reported")

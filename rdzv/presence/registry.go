@@ -16,9 +16,8 @@ import (
 // round trip.
 const reconnectGrace = 50 * time.Millisecond
 
-// Loss is the loss of an agent, which has disconnected without a goodbye.
+// Loss is why an agent is lost, which has disconnected without a goodbye.
 type Loss struct {
-	ID string
 	// Silent says that the agent may still run: it was not heard for the peer timeout, or nobody
 	// knows why its connection broke. Otherwise the kernel of its host has closed that.
 	Silent bool
@@ -29,8 +28,8 @@ type Loss struct {
 // A Registry is the server's side: which agents are connected, and which were lost.
 type Registry struct {
 	generation string
-	lost       chan Loss
-	ctx        context.Context // ends with Close
+	ended      func(id string, loss *Loss) // see Register
+	ctx        context.Context             // ends with Close
 	cancel     context.CancelFunc
 
 	mu      sync.Mutex
@@ -45,7 +44,6 @@ type Registry struct {
 func NewRegistry(generation string) *Registry {
 	r := &Registry{
 		generation: generation,
-		lost:       make(chan Loss),
 		streams:    map[string]int{},
 		refused:    map[string]bool{},
 		empty:      make(chan struct{}),
@@ -55,8 +53,10 @@ func NewRegistry(generation string) *Registry {
 	return r
 }
 
-// Register adds the service to a gRPC server that does not serve yet.
-func (r *Registry) Register(s *grpc.Server) {
+// Register adds the service to a gRPC server that does not serve yet. ended is called once for each
+// agent that has left, with a goodbye if loss is nil. Until it returns a goodbye is not answered.
+func (r *Registry) Register(s *grpc.Server, ended func(id string, loss *Loss)) {
+	r.ended = ended
 	stream := streamDesc
 	stream.Handler = func(_ any, s grpc.ServerStream) error { return r.serve(s) }
 	s.RegisterService(&grpc.ServiceDesc{
@@ -65,9 +65,6 @@ func (r *Registry) Register(s *grpc.Server) {
 		Streams:     []grpc.StreamDesc{stream},
 	}, r)
 }
-
-// Lost returns a channel of the agents that disconnected without a goodbye, each once.
-func (r *Registry) Lost() <-chan Loss { return r.lost }
 
 // Empty waits until no agent is connected. It returns the cause if ctx ends first.
 func (r *Registry) Empty(ctx context.Context) error {
@@ -96,7 +93,7 @@ func (r *Registry) Has(id string) bool {
 	return r.streams[id] != 0
 }
 
-// Close ends the reports: agents whose streams break from now on are not reported as lost.
+// Close ends the reports: nobody learns of the streams that end from now on.
 func (r *Registry) Close() { r.cancel() }
 
 // serve handles one stream, from the agent's id to the end. Each message but the goodbye is
@@ -121,11 +118,14 @@ func (r *Registry) serve(stream grpc.ServerStream) error {
 			err = stream.SendMsg(&last)
 		}
 	}
-	if last.Value == goodbye {
-		r.remove(id, number, false)
-	} else {
+	var loss *Loss
+	if last.Value != goodbye {
 		silent, after := silentPeer(stream.Context())
-		r.awaitReconnect(number, Loss{id, silent, after})
+		loss = &Loss{silent, after}
+		r.awaitReconnect()
+	}
+	if r.remove(id, number, loss != nil) && r.ctx.Err() == nil {
+		r.ended(id, loss)
 	}
 	return nil
 }
@@ -163,20 +163,12 @@ func (r *Registry) remove(id string, number int, lost bool) bool {
 	return true
 }
 
-// awaitReconnect waits for an agent whose stream broke, and reports it lost if it does not
-// reconnect in time.
-func (r *Registry) awaitReconnect(number int, loss Loss) {
+// awaitReconnect gives an agent whose stream broke the time to open another one.
+func (r *Registry) awaitReconnect() {
 	timer := time.NewTimer(reconnectGrace)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-r.ctx.Done():
-	}
-	if !r.remove(loss.ID, number, true) || r.ctx.Err() != nil {
-		return
-	}
-	select {
-	case r.lost <- loss:
 	case <-r.ctx.Done():
 	}
 }

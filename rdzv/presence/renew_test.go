@@ -36,8 +36,8 @@ func TestRenew(t *testing.T) {
 	}
 	close(w.frozen)
 	select {
-	case loss := <-registry.Lost():
-		if loss.ID != "a" || !loss.Silent || loss.After != timeout {
+	case loss := <-registry.lost:
+		if loss.id != "a" || !loss.Silent || loss.After != timeout {
 			t.Errorf("%+v was reported", loss)
 		}
 	case <-within(t).Done():
@@ -49,7 +49,7 @@ func TestRenew(t *testing.T) {
 	b := open(t, connect(t, timeout, to(address)), "b")
 	b.Renew(timeout/10, now, func(time.Duration) {})
 	b.Abandon()
-	if loss := <-registry.Lost(); loss != (Loss{ID: "b"}) {
+	if loss := <-registry.lost; loss != (lost{id: "b"}) {
 		t.Errorf("%+v was reported", loss)
 	}
 	c := open(t, connect(t, timeout, to(address)), "c")

@@ -20,20 +20,40 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// server is a registry that keeps which agents were lost, or have left.
+type server struct {
+	*Registry
+	lost chan lost
+	left chan string
+}
+
+type lost struct {
+	id string
+	Loss
+}
+
+func (s server) ended(id string, why *Loss) {
+	if why == nil {
+		s.left <- id
+	} else {
+		s.lost <- lost{id, *why}
+	}
+}
+
 // serve runs the server of a registry on loopback and returns its address.
-func serve(t *testing.T, generation string, timeout time.Duration) (*Registry, string) {
+func serve(t *testing.T, generation string, timeout time.Duration) (server, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := NewRegistry(generation)
-	server := grpc.NewServer(ServerOptions(timeout)...)
-	registry.Register(server)
+	s := server{NewRegistry(generation), make(chan lost, 100), make(chan string, 100)}
+	g := grpc.NewServer(ServerOptions(timeout)...)
+	s.Register(g, s.ended)
 	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(NewListener(l, timeout)) })
-	t.Cleanup(func() { registry.Close(); server.Stop(); serving.Wait() })
-	return registry, l.Addr().String()
+	serving.Go(func() { g.Serve(NewListener(l, timeout)) })
+	t.Cleanup(func() { s.Close(); g.Stop(); serving.Wait() })
+	return s, l.Addr().String()
 }
 
 type dialFunc = func(context.Context) (net.Conn, error)
@@ -81,12 +101,12 @@ func open(t *testing.T, conn *grpc.ClientConn, id string) agent {
 	return agent{a, lost}
 }
 
-func wantLost(t *testing.T, r *Registry, id string) (loss Loss) {
+func wantLost(t *testing.T, s server, id string) (loss lost) {
 	t.Helper()
 	select {
-	case loss = <-r.Lost():
-		if loss.ID != id {
-			t.Errorf("agent %q was reported lost, want %q", loss.ID, id)
+	case loss = <-s.lost:
+		if loss.id != id {
+			t.Errorf("agent %q was reported lost, want %q", loss.id, id)
 		}
 	case <-within(t).Done():
 		t.Fatalf("the loss of agent %q was not reported", id)
@@ -94,9 +114,9 @@ func wantLost(t *testing.T, r *Registry, id string) (loss Loss) {
 	return loss
 }
 
-func wantEmpty(t *testing.T, r *Registry) {
+func wantEmpty(t *testing.T, s server) {
 	t.Helper()
-	if err := r.Empty(within(t)); err != nil {
+	if err := s.Empty(within(t)); err != nil {
 		t.Error("the registry is not empty")
 	}
 }

@@ -81,20 +81,19 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 }
 
 // Serve serves the other agents on l until Close, and returns at once. l must accept connections of
-// verified peers only. Without Serve only this process can use the store.
-func (s *Server) Serve(l net.Listener) {
+// verified peers only. Without Serve only this process can use the store. ended is called when an
+// agent has disconnected, with the reason unless it said goodbye, as rdzv.Leader.AgentEnded
+// requires. It is not called in a shared store.
+func (s *Server) Serve(l net.Listener, ended func(id string, loss *presence.Loss)) {
 	s.grpc = v3rpc.Server(s.etcd.Server, nil, nil, presence.ServerOptions(s.timeout)...)
 	if !s.shared {
-		s.registry.Register(s.grpc)
+		s.registry.Register(s.grpc, ended)
 	}
 	s.wg.Go(func() { s.grpc.Serve(presence.NewListener(l, s.timeout)) })
 }
 
 // Client returns a client that calls the server in this process. Close closes it.
 func (s *Server) Client() *clientv3.Client { return s.client }
-
-// Lost returns a channel of the agents that disconnected without a goodbye.
-func (s *Server) Lost() <-chan presence.Loss { return s.registry.Lost() }
 
 // Drain waits until no agent is connected. It returns the cause if ctx ends first.
 func (s *Server) Drain(ctx context.Context) error { return s.registry.Empty(ctx) }

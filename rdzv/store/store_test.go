@@ -132,7 +132,7 @@ func serve(t *testing.T, s *Server) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	s.Serve(l)
+	s.Serve(l, func(string, *presence.Loss) {})
 	return l.Addr().String()
 }
 

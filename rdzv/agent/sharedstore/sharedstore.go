@@ -76,7 +76,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		gate.Close()
 		return nil, err
 	}
-	s.Serve(gate)
+	s.Serve(gate, nil)
 	return &Server{
 		Addrs: gate.Addrs, Store: address(c.Listen, gate.Addrs[0]), Token: tokens.Place(),
 		gate: gate, store: s,

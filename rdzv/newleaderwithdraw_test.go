@@ -9,11 +9,11 @@ import (
 
 // withdrawsIdle makes an agent without workers withdraw, and fails the test if it leaves before a
 // leader has decided: here the leader does not answer.
-func (p *plain) withdrawsIdle(s *Session) {
-	p.t.Helper()
-	p.withdraws(s)
+func (j *job) withdrawsIdle(s *Session) {
+	j.t.Helper()
+	j.withdraws(s)
 	if s.Context().Err() != nil {
-		p.t.Errorf("%s has left, but no leader has decided: %v", s.config.Self.ID,
+		j.t.Errorf("%s has left, but no leader has decided: %v", s.config.Self.ID,
 			context.Cause(s.Context()))
 	}
 }
@@ -44,36 +44,36 @@ func TestAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
-			all := p.joinReplacing(test.agents, test.spares)
-			p.worlds(all)
-			p.failAttempt(all, "x", 0)
-			p.nextOfAll(all[1:])
-			p.kill(all[0].config.Self.ID)
+			j := startPlain(t)
+			all := j.joinReplacing(test.agents, test.spares)
+			j.worlds(all)
+			j.failAttempt(all, "x", 0)
+			j.nextOfAll(all[1:])
+			j.kill(all[0].config.Self.ID)
 			leaves := all[test.leaves]
-			p.withdrawsIdle(leaves)
-			p.lose(all[0])
-			p.hasLeft(leaves)
+			j.withdrawsIdle(leaves)
+			j.lose(all[0])
+			j.hasLeft(leaves)
 			if test.rest == nil {
-				first, last := p.arrivesLate(p.again(0, 3)), p.arrivesLate(p.again(2, 3))
+				first, last := j.arrivesLate(j.again(0, 3)), j.arrivesLate(j.again(2, 3))
 				a, b := <-first, <-last
 				if a.err != nil || b.err != nil {
 					t.Fatal(a.err, b.err)
 				}
 				now := []*Session{a.session, all[1], b.session}
-				p.wantRanks(now, Replaced{"0", "node0", "node0"}, Replaced{"2", "node2", "node2"})
-				p.wantDone(now)
+				j.wantRanks(now, Replaced{"0", "node0", "node0"}, Replaced{"2", "node2", "node2"})
+				j.wantDone(now)
 				return
 			}
 			rest := make([]*Session, len(test.rest))
 			for i, agent := range test.rest {
 				rest[i] = all[agent]
 			}
-			worlds := p.worlds(rest)
+			worlds := j.worlds(rest)
 			if a, b := worlds[0].Seat.Rank, worlds[1].Seat.Rank; min(a, b) != 0 || max(a, b) != 1 {
 				t.Errorf("ranks %d and %d", a, b)
 			}
-			p.wantDone(rest)
+			j.wantDone(rest)
 		})
 	}
 }
@@ -84,22 +84,22 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	t.Run("for a spare", func(t *testing.T) {
 		t.Parallel()
-		p := startPlain(t)
+		j := startPlain(t)
 		warnings := make(chan error, 10)
 		all := make([]*Session, 3)
 		for i := range all {
-			c := p.replacing(i, 3, 1)
+			c := j.replacing(i, 3, 1)
 			c.Lead.Warn = func(err error) { warnings <- err }
-			all[i] = p.joinWith(p.client(c.Self.ID), c)
+			all[i] = j.joinWith(j.client(c.Self.ID), c)
 		}
-		p.worlds(all)
-		p.failAttempt(all, "x", 0)
-		p.nextOfAll(all[:1])
-		p.withdraws(all[0])
-		p.hasLeft(all[0])
-		p.nextOfAll(all[1:])
-		p.wantRanks([]*Session{all[2], all[1]}, Replaced{"0", "node2", "node0"})
-		p.wantDone([]*Session{all[2], all[1]})
+		j.worlds(all)
+		j.failAttempt(all, "x", 0)
+		j.nextOfAll(all[:1])
+		j.withdraws(all[0])
+		j.hasLeft(all[0])
+		j.nextOfAll(all[1:])
+		j.wantRanks([]*Session{all[2], all[1]}, Replaced{"0", "node2", "node0"})
+		j.wantDone([]*Session{all[2], all[1]})
 		close(warnings)
 		for err := range warnings {
 			if !strings.Contains(err.Error(), "node0 leaves the job: received SIGTERM; node2 takes its place") {
@@ -109,21 +109,21 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 	})
 	t.Run("and is started again", func(t *testing.T) {
 		t.Parallel()
-		p := startPlain(t)
-		all := p.joinReplacing(3, 0)
-		p.worlds(all)
-		p.failAttempt(all, "x", 0)
-		p.nextOfAll(all[:2])
-		p.withdraws(all[0])
-		p.hasLeft(all[0])
-		p.nextOfAll(all[2:])
-		a := <-p.arrivesLate(p.again(0, 3))
+		j := startPlain(t)
+		all := j.joinReplacing(3, 0)
+		j.worlds(all)
+		j.failAttempt(all, "x", 0)
+		j.nextOfAll(all[:2])
+		j.withdraws(all[0])
+		j.hasLeft(all[0])
+		j.nextOfAll(all[2:])
+		a := <-j.arrivesLate(j.again(0, 3))
 		if a.err != nil {
 			t.Fatal(a.err)
 		}
 		now := append([]*Session{a.session}, all[1:]...)
-		p.wantRanks(now, Replaced{"0", "node0", "node0"})
-		p.wantDone(now)
+		j.wantRanks(now, Replaced{"0", "node0", "node0"})
+		j.wantDone(now)
 	})
 }
 
@@ -135,7 +135,7 @@ func TestElasticAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 			t.Parallel()
 			c := elastic(agents)
 			c.LastCall = time.Hour
-			v := startLeased(t, c)
+			v := vary(t, startLeased, c)
 			first := map[int]int{}
 			for i := range agents {
 				v.join(i)
@@ -154,7 +154,7 @@ func TestElasticAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 			}
 			v.kill("agent-0")
 			leaves := v.sessions[agents-1]
-			v.plain.withdrawsIdle(leaves)
+			v.withdrawsIdle(leaves)
 			v.lose(0)
 			if agents == 3 {
 				for i, s := range v.sessions {
@@ -169,10 +169,10 @@ func TestElasticAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 						t.Errorf("%+v", sum)
 					}
 				}
-				v.plain.wantNothingLeft()
+				v.wantNothingLeft()
 				return
 			}
-			v.plain.hasLeft(leaves)
+			v.hasLeft(leaves)
 			delete(v.sessions, agents-1)
 			v.world(2, map[int]int{1: 0, 2: 1})
 			v.end()
@@ -183,51 +183,52 @@ func TestElasticAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 // A spare withdraws while a worker fails. The verdict is first: the spare withdraws again from the
 // next attempt, and nobody takes it for a member of that.
 func TestSpareWithdrawsWhileTheAttemptFails(t *testing.T) {
-	t.Parallel()
-	j, all := withSpare(t, LeaderConfig{Warn: func(error) {}})
-	spare := all[3]
-	if err := all[0].Fail(j.ctx, Worker{Code: 1, PID: 2000}); err != nil {
-		t.Fatal(err)
-	}
-	if err := spare.withdrawIdle(j.ctx); err != nil { // as if it did not know of the verdict
-		t.Fatal(err)
-	}
-	if v, _ := j.ended(spare).(*Verdict); v == nil || v.Kind != Failed {
-		t.Fatalf("the spare was told %v", v)
-	}
-	j.settleWorking(all)
-	for i, s := range all {
-		all[i] = j.nextOf(i, s)
-	}
-	j.withdraws(all[3])
-	j.hasLeft(all[3])
-	j.worlds(all[:3])
-	j.finish(all[:3], succeeded)
+	inEachStore(t, func(t *testing.T, start starter) {
+		j, all := withSpare(t, start, LeaderConfig{Warn: func(error) {}})
+		spare := all[3]
+		if err := all[0].Fail(j.ctx, Worker{Code: 1, PID: 2000}); err != nil {
+			t.Fatal(err)
+		}
+		if err := spare.withdrawIdle(j.ctx); err != nil { // as if it did not know of the verdict
+			t.Fatal(err)
+		}
+		if v, _ := j.ended(spare).(*Verdict); v == nil || v.Kind != Failed {
+			t.Fatalf("the spare was told %v", v)
+		}
+		j.settleWorking(all)
+		for i, s := range all {
+			all[i] = j.nextOf(i, s)
+		}
+		j.withdraws(all[3])
+		j.hasLeft(all[3])
+		j.worlds(all[:3])
+		j.finish(all[:3], succeeded)
+	})
 }
 
 // An agent that waits for the place of a lost one has no place in the attempt. It leaves too.
 func TestWaitingAgentWithdraws(t *testing.T) {
 	t.Parallel()
-	p := startPlain(t)
-	all := p.joinReplacing(3, 0)
-	p.worlds(all)
-	p.lose(all[2])
-	p.restartWithout(all[:2])
-	c := p.replacing(9, 3, 0)
+	j := startPlain(t)
+	all := j.joinReplacing(3, 0)
+	j.worlds(all)
+	j.lose(all[2])
+	j.restartWithout(all[:2])
+	c := j.replacing(9, 3, 0)
 	c.Self.Slots = 2 // it cannot take over the place
 	c.Self.LocalSize = Unknown
-	waits := <-p.arrivesLate(c)
+	waits := <-j.arrivesLate(c)
 	if waits.err != nil {
 		t.Fatal(waits.err)
 	}
-	p.withdraws(waits.session)
-	p.hasLeft(waits.session)
-	c = p.again(2, 3)
-	again := <-p.arrivesLate(c)
+	j.withdraws(waits.session)
+	j.hasLeft(waits.session)
+	c = j.again(2, 3)
+	again := <-j.arrivesLate(c)
 	if again.err != nil {
 		t.Fatal(again.err)
 	}
 	all[2] = again.session
-	p.worlds(all)
-	p.wantDone(all)
+	j.worlds(all)
+	j.wantDone(all)
 }

@@ -19,7 +19,7 @@ func waitsForMore() LeaderConfig {
 }
 
 // arrives joins agent i in the background.
-func (v *variable) arrives(i int) <-chan arrival { return v.plain.arrivesLate(v.agent(i)) }
+func (v *variable) arrives(i int) <-chan arrival { return v.arrivesLate(v.agent(i)) }
 
 // arrived waits until the agent has joined.
 func (v *variable) arrived(i int, arrived <-chan arrival) {
@@ -68,25 +68,25 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 		t.Parallel()
 		c := elastic(3)
 		c.LastCall = time.Hour
-		v := startLeased(t, c)
+		v := vary(t, startLeased, c)
 		v.join(0, 1)
 		stale := v.sessions[1].keys.seat("agent-9") // for a world that was not agreed
 		if err := v.sessions[1].put(v.ctx, stale, encode(seatValue{Seat: Seat{Rank: 5, Slots: 1}}),
-			v.sessions[1].leases.job); err != nil {
+			v.sessions[1].registration.jobLease); err != nil {
 			t.Fatal(err)
 		}
 		v.lose(0)
 		v.warned(lost)
 		v.join(2, 3)
 		v.world(3, map[int]int{1: 0, 2: 1, 3: 2})
-		v.plain.await(stale, false)
+		v.await(stale, false)
 		v.end()
 	})
 	t.Run("and the last call ends", func(t *testing.T) {
 		t.Parallel()
 		c := elastic(3)
 		c.LastCall = 50 * time.Millisecond
-		v := startLeased(t, c)
+		v := vary(t, startLeased, c)
 		v.join(0)
 		v.lose(0)
 		v.join(1, 2)
@@ -95,7 +95,7 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 	})
 	t.Run("and too few tasks are left", func(t *testing.T) {
 		t.Parallel()
-		v := startLeased(t, LeaderConfig{Agents: 3, MinAgents: 3, LastCall: time.Hour})
+		v := vary(t, startLeased, LeaderConfig{Agents: 3, MinAgents: 3, LastCall: time.Hour})
 		for i := range 2 {
 			a := v.agent(i)
 			a.Self.Rank = i
@@ -108,7 +108,7 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 		}
 		v.settle(v.sessions[1])
 		v.leave(v.sessions[1])
-		v.plain.wantNothingLeft()
+		v.wantNothingLeft()
 	})
 }
 
@@ -118,7 +118,7 @@ func TestLeaderOfAnElasticJobIsLost(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T) *variable {
 		t.Parallel()
-		v := startLeased(t, elastic(4))
+		v := vary(t, startLeased, elastic(4))
 		v.join(0, 1)
 		v.world(2, map[int]int{0: 0, 1: 1})
 		v.join(2)
@@ -219,16 +219,16 @@ func TestLeaderOfAnElasticJobIsLost(t *testing.T) {
 // An agent that was refused is no member, also if the leader reads again what is in the store.
 func TestRefusedAgentIsNoMember(t *testing.T) {
 	t.Parallel()
-	v := startLeased(t, elastic(3))
+	v := vary(t, startLeased, elastic(3))
 	v.join(0, 1)
 	v.world(2, map[int]int{0: 0, 1: 1})
 	v.kill("agent-0")
 	s := v.sessions[1]
-	if err := s.put(v.ctx, s.keys.seat("agent-9"), encode(seatValue{Full: true}), s.leases.job); err != nil {
+	if err := s.put(v.ctx, s.keys.seat("agent-9"), encode(seatValue{Full: true}), s.registration.jobLease); err != nil {
 		t.Fatal(err)
 	}
-	v.plain.compact()
-	v.plain.revive("agent-0")
+	v.compact()
+	v.revive("agent-0")
 	v.join(2)
 	v.world(2, map[int]int{0: 0, 1: 1, 2: -1})
 	v.noWarning()
@@ -239,7 +239,7 @@ func TestRefusedAgentIsNoMember(t *testing.T) {
 // one is to learn.
 func TestNewLeaderReceivesLateAgents(t *testing.T) {
 	t.Parallel()
-	v := startLeased(t, elastic(3))
+	v := vary(t, startLeased, elastic(3))
 	v.join(0, 1)
 	v.world(2, map[int]int{0: 0, 1: 1})
 	s := v.sessions[1]
@@ -260,11 +260,11 @@ func TestNewLeaderReceivesLateAgents(t *testing.T) {
 		}
 	}
 	v.kill("agent-2")
-	v.plain.lose(v.sessions[0])
+	v.job.lose(v.sessions[0])
 	delete(v.sessions, 0)
-	v.plain.await(s.keys.seat("agent-2"), true)
-	v.plain.compact()
-	v.plain.revive("agent-2")
+	v.await(s.keys.seat("agent-2"), true)
+	v.compact()
+	v.revive("agent-2")
 	if err := <-seated; err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func (w observedWatcher) Watch(
 // All agents with workers are lost, among them the leader: the late one waits for others.
 func TestLateAgentIsLeft(t *testing.T) {
 	t.Parallel()
-	v := startLeased(t, waitsForMore())
+	v := vary(t, startLeased, waitsForMore())
 	v.join(0, 1)
 	v.world(2, map[int]int{0: 0, 1: 1})
 	v.join(2)
@@ -340,7 +340,7 @@ func TestElasticJobKeepsAnAgentThatReportedALoss(t *testing.T) {
 			t.Parallel()
 			c := elastic(test.agents)
 			c.LastCall = time.Hour
-			v := startLeased(t, c)
+			v := vary(t, startLeased, c)
 			first := map[int]int{}
 			for i := range test.agents {
 				v.join(i)
@@ -373,7 +373,7 @@ func TestLeaderIsLostAndTooFewAreLeft(t *testing.T) {
 	t.Parallel()
 	const want = "lost the agent of rank 0 (pid 1000 on node0): it disconnected unexpectedly; " +
 		"1 agent is left, and the job needs 2"
-	v := startLeased(t, elastic(3))
+	v := vary(t, startLeased, elastic(3))
 	v.join(0, 1)
 	v.world(2, map[int]int{0: 0, 1: 1})
 	if verdict := v.fail(0); verdict.Error() != want {
@@ -382,13 +382,13 @@ func TestLeaderIsLostAndTooFewAreLeft(t *testing.T) {
 	if sum := v.leave(v.sessions[1]); sum.Restart != nil {
 		t.Errorf("%+v", sum)
 	}
-	v.plain.wantNothingLeft()
+	v.wantNothingLeft()
 }
 
 // All agents were lost: the job that is started again is another run, without their workers.
 func TestElasticJobStartedAgain(t *testing.T) {
 	t.Parallel()
-	v := startLeased(t, waitsForMore())
+	v := vary(t, startLeased, waitsForMore())
 	v.join(0, 1)
 	v.world(2, map[int]int{0: 0, 1: 1})
 	for i := range 2 {
@@ -413,7 +413,7 @@ func TestLateAgentInPlaceOfAKilledOne(t *testing.T) {
 		t.Parallel()
 		c := elastic(3)
 		c.LastCall = time.Hour
-		v := startLeased(t, c)
+		v := vary(t, startLeased, c)
 		v.join(0, 1, 2)
 		v.world(3, map[int]int{0: 0, 1: 1, 2: 2})
 		v.kill("agent-2")
@@ -428,7 +428,7 @@ func TestLateAgentInPlaceOfAKilledOne(t *testing.T) {
 	})
 	t.Run("which waits", func(t *testing.T) {
 		t.Parallel()
-		v := startLeased(t, elastic(3))
+		v := vary(t, startLeased, elastic(3))
 		v.join(0, 1)
 		v.world(2, map[int]int{0: 0, 1: 1})
 		v.join(2)

@@ -25,28 +25,28 @@ func TestLostAgentIsTheCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startPlain(t)
-			all := p.leasedAgents(3, 3)
-			p.worlds(all)
-			p.kill(all[test.lost].config.Self.ID)
-			if err := all[2].Fail(p.ctx, test.failed); err != nil {
+			j := startPlain(t)
+			all := j.leasedAgents(3, 3)
+			j.worlds(all)
+			j.kill(all[test.lost].config.Self.ID)
+			if err := all[2].Fail(j.ctx, test.failed); err != nil {
 				t.Fatal(err)
 			}
 			rest := []*Session{all[1-test.lost], all[2]}
 			for _, s := range rest {
-				if v, _ := p.ended(s).(*Verdict); v == nil || v.Kind != Failed {
+				if v, _ := j.ended(s).(*Verdict); v == nil || v.Kind != Failed {
 					t.Errorf("%s was told %v", s.config.Self.ID, v)
 				}
 			}
-			p.lose(all[test.lost])
+			j.lose(all[test.lost])
 			workers := []Worker{stopped(1 - test.lost), test.failed}
-			for i, sum := range p.finish(rest, func(i int) Worker { return workers[i] }) {
+			for i, sum := range j.finish(rest, func(i int) Worker { return workers[i] }) {
 				if v := sum.Verdict; v.Kind != test.cause || v != rest[i].Verdict() ||
 					v.Kind == Lost && v.By != all[test.lost].config.Self.ID {
 					t.Errorf("%s: %v", rest[i].config.Self.ID, v)
 				}
 			}
-			p.wantNothingLeft()
+			j.wantNothingLeft()
 		})
 	}
 }
@@ -57,7 +57,7 @@ func TestLostAgentIsTheCauseOfARestart(t *testing.T) {
 	t.Parallel()
 	c := elastic(4)
 	c.LastCall = time.Hour
-	v := startLeased(t, c)
+	v := vary(t, startLeased, c)
 	v.join(0, 1, 2, 3)
 	v.world(4, map[int]int{0: 0, 1: 1, 2: 2, 3: 3})
 	failed := Worker{Rank: 1, PID: 2001, Code: 1, Text: "Connection reset by peer", Held: time.Second}
