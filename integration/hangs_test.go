@@ -21,8 +21,7 @@ const hangingTraining = `import os, signal, subprocess, sys, time
 way = sys.argv[1]
 beat = subprocess.Popen(["sh", "-c", "while sleep 0.3; do echo starting; done"])
 import torch, torch.distributed as dist
-from torch.utils.data import DataLoader, Dataset
-class Data(Dataset):
+class Data:
     def __len__(self): return 9
     def __getitem__(self, i):
         if i == 3 and rank == 2: time.sleep(1000)
@@ -48,6 +47,7 @@ if way == "vfork" and rank == 2:
     libc = ctypes.CDLL(None)
     if libc.vfork() == 0: libc.pause()
 if way == "loader":
+    from torch.utils.data import DataLoader
     for y in DataLoader(Data(), num_workers=1): dist.all_reduce(y)
 if way == "groups":
     for group in (one, two) if rank < 2 else (two, one): dist.all_reduce(x, group=group)
@@ -83,6 +83,9 @@ var hangCases = []hangCase{
 }
 
 const stallLimit = "3s"
+
+// hangLimit is how long a job takes at most until it stalls, or ends: most of it imports torch.
+const hangLimit = 5 * time.Minute
 
 // A job that hangs ends, and the rank for which the others wait is named. What writes anything does
 // not.
@@ -147,7 +150,7 @@ func (c *cluster) runHang(t *testing.T, h hangCase, launcher, action string) {
 	var stalled []string
 	if h.want != "" {
 		found := func() bool { stalled = j.linesWith("rdzv: stalled: "); return len(stalled) > 0 }
-		if !eventually(waitLimit, found) {
+		if !eventually(hangLimit, found) {
 			t.Fatal("no stall was reported")
 		}
 		t.Logf("after %v: %s", time.Since(began).Round(100*time.Millisecond), stalled[0])
@@ -157,6 +160,9 @@ func (c *cluster) runHang(t *testing.T, h hangCase, launcher, action string) {
 	}
 	if action == "stacks" && h.want != "" {
 		j.stopHanging()
+	}
+	for _, command := range j.commands {
+		command.endsWithin(hangLimit)
 	}
 	j.checkCommands(want)
 	if stalled = j.linesWith("rdzv: stalled: "); h.want == "" && len(stalled) > 0 {
