@@ -8,6 +8,7 @@
 # make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end
 # make kubernetes examples/kubernetes and other jobs on a Kubernetes cluster that it builds and starts
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
+# make hangs      PyTorch jobs that hang in many ways: what is said of each, and after what time
 # make attack     attacks on jobs: a table of what they delay and how the jobs end
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
 # make scale      thousands of simulated agents on one store: bin/scale.md; then 256 real ones
@@ -35,7 +36,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures recording chaos faults kubernetes kill-matrix \
+	attack bench scale soak figures recording chaos faults kubernetes kill-matrix hangs \
 	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -199,6 +200,11 @@ kubernetes: bin/rdzv
 		sh -c 'cd tools/kubernetes/cases && exec "$$0" "$$@"' \
 		"$(CURDIR)/bin/kubernetes/cases" -logs "$(CURDIR)/bin/kubernetes" \
 		-test.timeout 1h -test.run '/$(CASES)'
+
+hangs: bin/rdzv
+	@scripts/install-missing test
+	$(INTEGRATION) -timeout 60m -run '^(TestHangs|TestHangInNCCL)$$' -hangs -at-once 2 -v | \
+		grep -v '^ *=== '
 
 kill-matrix: bin/rdzv
 	@scripts/install-missing test

@@ -31,7 +31,16 @@ type Identity struct {
 	Visible Devices
 	// GPUs is the number of devices of this node, for GPU_PER_NODE; not set if 0.
 	GPUs int
+	// RASAddr is where NCCL's RAS service of the worker listens, as HOST:PORT; not set if "".
+	RASAddr string
+	// Recorder says where torch's flight recorder of NCCL writes, without the rank at the end of
+	// each path.
+	Recorder Recorder
 }
+
+// Recorder are the files of torch's flight recorder: Dump of what it has recorded, and Pipe, a
+// FIFO, by which it is told to write that. What is "" is not set.
+type Recorder struct{ Dump, Pipe string }
 
 // check finds ranks out of range.
 func (id Identity) check() error {

@@ -157,11 +157,28 @@ func (w *worker) settings(id Identity, isTask bool) {
 	if id.GPUs > 0 {
 		w.setDefault("GPU_PER_NODE", itoa(id.GPUs))
 	}
+	w.diagnostics(id)
 	if id.Launcher == OpenMPI4 && isTask {
 		// With this, a task of Open MPI 4 can run several MPI programs in sequence, for example
 		// from a shell script: PMIx's shared memory accepts a rank only once ("getting local rank
 		// failed"), its hash table any number of times (measured: 4.1.4). Open MPI 5 fails more
 		// often with it.
 		w.setDefault("PMIX_MCA_gds", "hash")
+	}
+}
+
+// diagnostics sets what helps to find the reason of a hang in NCCL. Older versions of torch know
+// the variables under the other names.
+func (w *worker) diagnostics(id Identity) {
+	if id.RASAddr != "" {
+		w.setDefault("NCCL_RAS_ADDR", id.RASAddr)
+	}
+	if id.Recorder.Dump != "" {
+		w.setDefault("TORCH_FR_BUFFER_SIZE", "2000", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+		w.setDefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "1")
+		w.setDefault("TORCH_FR_DUMP_TEMP_FILE", id.Recorder.Dump, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+	}
+	if id.Recorder.Pipe != "" {
+		w.setDefault("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", id.Recorder.Pipe)
 	}
 }

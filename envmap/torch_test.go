@@ -57,6 +57,40 @@ func TestTorchKeepsTheUsersSettings(t *testing.T) {
 	}
 }
 
+// What helps to find the reason of a hang is set if it is known, and what the user has set is kept,
+// also under the name that older versions of torch know.
+func TestTorchDiagnostics(t *testing.T) {
+	id := second
+	id.RASAddr, id.Recorder = "127.0.0.1:4000", Recorder{"/logs/trace_", "/logs/pipe_"}
+	all := map[string]string{
+		"NCCL_RAS_ADDR": "127.0.0.1:4000", "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+		"TORCH_FR_DUMP_TEMP_FILE": "/logs/trace_", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": "/logs/pipe_",
+	}
+	for _, kept := range append(slices.Sorted(maps.Keys(all)), "") {
+		env := Env{}
+		if kept != "" {
+			env[kept] = ""
+		}
+		c := changes(t, env, id, TorchOptions{})
+		for name, value := range all {
+			if set := slices.Contains(c.Set, KV{name, value}); set == (name == kept) {
+				t.Errorf("with %s of the user %s is set: %t", kept, name, set)
+			}
+		}
+	}
+	older := Env{"TORCH_NCCL_TRACE_BUFFER_SIZE": "20", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/mine"}
+	c := changes(t, older, id, TorchOptions{})
+	if c.sets("TORCH_FR_BUFFER_SIZE") || c.sets("TORCH_FR_DUMP_TEMP_FILE") {
+		t.Error("the variables of older versions of torch are overridden")
+	}
+	c = changes(t, Env{}, second, TorchOptions{})
+	for name := range all {
+		if c.sets(name) {
+			t.Errorf("%s is set although nothing is known", name)
+		}
+	}
+}
+
 func TestTorchNotesReplacedIdentity(t *testing.T) {
 	env := ParseEnv(strings.Fields("RANK=7 WORLD_SIZE=8 MASTER_ADDR=elsewhere " +
 		"TORCHELASTIC_RUN_ID=old"))

@@ -21,6 +21,7 @@ const (
 	Unready    Kind = "unready"    // an agent cannot run its workers, or no world can be agreed
 	Incomplete Kind = "incomplete" // not all agents joined in time
 	Straggling Kind = "straggling" // workers still ran long after another one succeeded
+	Stalled    Kind = "stalled"    // all workers ran, and none made progress
 	Moved      Kind = "moved"      // all agents look for the store again; no worker was started
 )
 
@@ -65,6 +66,7 @@ type Verdict struct {
 	MoreProblems int           `json:"more_problems,omitempty"`
 	Roster       *Roster       `json:"roster,omitempty"`     // Incomplete
 	Stragglers   *Stragglers   `json:"stragglers,omitempty"` // Straggling
+	Stall        *Stall        `json:"stall,omitempty"`      // Stalled
 }
 
 // failedVerdict returns the verdict about a failed worker of an agent.
@@ -88,7 +90,7 @@ func verdictOf(kind Kind) Verdict { return Verdict{Kind: kind, Rank: Unknown, Lo
 
 // MayRestart tells whether another attempt may follow in a job with restarts.
 func (v *Verdict) MayRestart() bool {
-	return v.Kind == Failed || v.Kind == Lost && !v.Final || v.Withdrawn
+	return v.Kind == Failed || v.Kind == Stalled || v.Kind == Lost && !v.Final || v.Withdrawn
 }
 
 // LostAgent tells whether the agent itself is lost. One that has lost something else, such as its
@@ -123,6 +125,8 @@ func (v *Verdict) Error() string {
 		return "lost " + agentName(*v) + ": " + howLost(v.Silent)
 	case v.Kind == Straggling && v.Stragglers != nil:
 		return v.Stragglers.String()
+	case v.Kind == Stalled && v.Stall != nil:
+		return v.Stall.String()
 	case v.Kind == Incomplete && v.Roster != nil && len(v.Problems) > 0:
 		return v.Roster.String() + "\n" + v.Unwrap().Error()
 	case v.Kind == Incomplete && v.Roster != nil:

@@ -47,8 +47,8 @@ func (o *options) checkGroups() []group {
 		{rows: []flagRow{
 			{"--json", "print the report as one JSON object", &o.json},
 			{"--deep", "also import torch on each node", &o.deep},
-			{"--health-cmd CMD", "also run CMD on each node, which has to exit with 0", &o.health},
-			{"--check-timeout D", "time limit of both (1m)", &o.checkTimeout},
+			{"--check-timeout D", "time limit of --deep, and of --health-cmd, the command of which has to " +
+				"exit with 0 on each node (1m)", &o.checkTimeout},
 		}},
 		{
 			title: "The flags of exec work here too, with a --join-timeout of 2m by default",
@@ -80,7 +80,7 @@ func (a *app) checkNodes(args []string) int {
 	a.console.Set(o.quiet, o.verbose, o.joinTimeout)
 	config, printed := o.config(a), codeOK
 	config.Program, config.Problems = program, problems
-	config.Events = a.checkEvent
+	config.Events, config.HealthCmd = a.checkEvent, ""
 	config.StoreFailed = func(err error) { os.Exit(a.checkCode(agent.Result{}, err)) }
 	config.Check = &agent.Check{
 		Report: func(r check.Report) { printed = a.printReport(o, r) },

@@ -75,6 +75,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	config.Crash, config.Problems = e.keepCrash(), e.problems
 	config.Line = new(wrap.Line)
 	e.console.Follow(config.Line)
+	config.DescribeStall = console.StallText
 	config.Program, config.Events, config.StoreFailed = e.report.Program, e.event, e.storeFailed
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
@@ -115,6 +116,8 @@ func (e *execution) event(event agent.Event) {
 		w := event.World
 		e.report.WorldSize, e.report.Attempt = w.Size, w.Attempt
 		e.report.rank0 = w.Seat.Rank == 0 && !w.Seat.Spare
+	case agent.Stalled:
+		e.report.stalled(event)
 	case agent.JobEnded:
 		defer e.report.early(event) // it may take some seconds
 	}

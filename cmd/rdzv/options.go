@@ -48,6 +48,11 @@ type options struct {
 	grace        time.Duration
 	exitTimeout  time.Duration
 	headStart    time.Duration
+	stallTimeout time.Duration
+	stallAction  string
+
+	health        string
+	healthTimeout time.Duration
 
 	maxRestarts int
 	noRestartOn commaList
@@ -81,7 +86,6 @@ type options struct {
 	// Of check.
 	json         bool
 	deep         bool
-	health       string
 	checkTimeout time.Duration
 
 	listen string // of store
@@ -102,6 +106,7 @@ func newOptions() *options {
 		ports:       defaultPorts,
 		joinTimeout: d.JoinTimeout, lastCall: d.LastCall, peerTimeout: d.PeerTimeout, grace: d.Grace,
 		headStart: d.HeadStart, storePrefix: rdzv.DefaultPrefix,
+		stallAction: string(agent.StallEnd), healthTimeout: d.HealthTimeout,
 		format: "sh", capture: captureAuto,
 	}
 }
@@ -152,6 +157,9 @@ func (o *options) execGroups() []group {
 		{title: "Checks before PROGRAM starts", rows: []flagRow{
 			{"--strict", "do not start if nodes differ in the script, python, torch, or variables " +
 				"NCCL_*, GLOO_*, TORCH_*, OMP_* (warn)", &o.strict},
+			{"--health-cmd CMD", "run CMD with /bin/sh on each node before each attempt; a node where it " +
+				"fails is replaced by a spare, or the job ends with 123", &o.health},
+			{"--health-timeout D", "time limit of CMD (1m)", &o.healthTimeout},
 		}},
 		{title: "Timeouts, such as 10s, 5m or 1h30m", rows: []flagRow{
 			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)",
@@ -164,6 +172,13 @@ func (o *options) execGroups() []group {
 				"stop the remaining workers this long after the first one succeeded (never)",
 				&o.exitTimeout},
 			o.headStartRow(),
+		}},
+		{title: "A job that makes no progress", rows: []flagRow{
+			{"--stall-timeout D", "it has stalled if for D all workers ran, and none wrote anything, " +
+				"reached init_process_group, or launched a collective operation that NCCL counts (never); " +
+				"needs --log-dir or --tag", &o.stallTimeout},
+			{"--stall-action ACTION", "end: write where all ranks are, and end it (or restart); stacks: " +
+				"only write that, once per stall (end)", &o.stallAction},
 		}},
 		{title: "Restarts", rows: []flagRow{
 			{"--max-restarts N", "if a worker fails or a node is lost, stop all workers of the job and " +
@@ -296,6 +311,8 @@ func (o *options) settings(env envmap.Env) agent.Config {
 		Etcd: o.cluster, StoreTimeout: o.storeTimeout,
 		Insecure: o.insecure, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
 		JoinTimeout: noneFor0(o.joinTimeout), PeerTimeout: o.peerTimeout, Grace: noneFor0(o.grace),
+		StallTimeout: o.stallTimeout, StallAction: agent.StallAction(o.stallAction),
+		HealthCmd: o.health, HealthTimeout: o.healthTimeout,
 		ExitTimeout: o.exitTimeout, Restarts: restart.Policy{Max: o.restarts(), Never: o.finalCodes},
 		Spares:    o.spares,
 		HeadStart: noneFor0(o.headStart), Strict: o.strict, ShareSignals: o.shared,

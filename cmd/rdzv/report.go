@@ -25,6 +25,40 @@ type report struct {
 	ExitCode  int      `json:"exit_code"`            // as a shell shows it: 128+n for signal n
 	Message   string   `json:"message,omitempty"`
 	*failure
+	Stall *stall `json:"stall,omitempty"`
+}
+
+// stall is the part about a job that made no progress.
+type stall struct {
+	SilentSeconds float64 `json:"silent_seconds"`
+	Rank          int     `json:"rank"` // which is behind, -1 if that is not known
+	Host          string  `json:"host,omitempty"`
+	Reason        string  `json:"reason,omitempty"`
+	Collectives   string  `json:"nccl"`
+	File          string  `json:"file,omitempty"`   // with the stacks of all ranks
+	Stacks        string  `json:"stacks,omitempty"` // where they are; rank 0's agent knows it
+}
+
+// stalled keeps what rank 0's agent knows of a stall that ends the attempt.
+func (r *report) stalled(e agent.Stalled) {
+	if e.Ends {
+		r.Stall = &stall{File: e.File, Stacks: console.StallText(e)}
+	}
+}
+
+// setStall takes what the verdict says of the stall that has ended the job; nothing if v is another
+// one.
+func (r *report) setStall(v *rdzv.Verdict) {
+	if v.Stall == nil {
+		r.Stall = nil // it was in an earlier attempt
+		return
+	}
+	s := v.Stall
+	if r.Stall == nil {
+		r.Stall = &stall{}
+	}
+	r.Stall.SilentSeconds, r.Stall.Rank, r.Stall.Host = s.Silent.Seconds(), s.Rank, s.Host
+	r.Stall.Reason, r.Stall.Collectives = s.Reason, s.Collectives
 }
 
 // failure is the part about the worker that failed first.
@@ -57,6 +91,9 @@ const (
 // a user knows, or every agent if the store is lost.
 func (r *report) result(end agent.Result) {
 	code, line := agent.ExitCode(end, nil), r.console.EndLine(end.Ended)
+	if end.Verdict != nil {
+		r.setStall(end.Verdict)
+	}
 	switch v := end.Verdict; {
 	case v == nil:
 		r.write(string(rdzv.Lost), code, line, nil)

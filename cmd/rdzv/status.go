@@ -35,6 +35,8 @@ agent on this node. It asks the agents and takes about a second.
     OUTPUT    how long ago it last wrote something that rdzv reads: to stderr,
               unless that is a terminal; with --tag or --log-dir also to stdout
     CPU       of it and its descendants in the last second; 100% is one core
+    COLL      collective operations that it has launched, where NCCL (2.28.7 and
+              later) tells; below, which ranks are behind
 
 With more than 16 ranks, those of a node that do the same share a row.
 
@@ -52,6 +54,7 @@ type statusFlags struct {
 	json  bool
 	watch bool
 	all   bool
+	dump  bool
 }
 
 // groups are the flags as the help shows them.
@@ -233,7 +236,11 @@ Exit status:
 
 // stacksGroups are the flags of stacks as its help shows them.
 func (f *statusFlags) stacksGroups() []group {
-	return []group{{noEnv: true, rows: []flagRow{{"--job NAME", "only the job of this name", &f.job}}}}
+	return []group{{noEnv: true, rows: []flagRow{
+		{"--job NAME", "only the job of this name", &f.job},
+		{"--flight-recorder", "also let torch's flight recorder of NCCL write its files, with exec " +
+			"--log-dir beside the logs", &f.dump},
+	}}}
 }
 
 // stacks prints where the workers of this user's jobs on this node are.
@@ -249,7 +256,7 @@ func (a *app) stacks(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	jobs, known, err := inspect.Stacks(ctx, o.job)
+	jobs, known, err := inspect.Stacks(ctx, o.job, o.dump)
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
 	}

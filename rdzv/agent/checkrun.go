@@ -33,10 +33,11 @@ func (l *Local) checks(ctx context.Context) (found checked) {
 		return found
 	}
 	if c.Deep {
-		found.run(ctx, l, "import torch", l.interpreter(), "-c", importTorch)
+		found.add("import torch")(runLimited(
+			ctx, c.Limit, "import torch", l.Config.Environ, l.interpreter(), "-c", importTorch))
 	}
 	if c.Health != "" {
-		found.run(ctx, l, "health command", "/bin/sh", "-c", c.Health)
+		found.add(healthCommand)(runHealth(ctx, c.Limit, c.Health, l.Config.Environ))
 	}
 	return found
 }
@@ -57,22 +58,21 @@ func (l *Local) interpreter() string {
 	return "python3"
 }
 
-// run runs a command within the limit of time, and adds its last line as a fact.
-func (found *checked) run(ctx context.Context, l *Local, name string, argv ...string) {
-	limited, cancel := context.WithTimeout(ctx, l.Config.Check.Limit)
-	defer cancel()
-	line, err := lastLine(limited, l.Config.Environ, argv...)
-	fact := rdzv.NodeFact{Name: name, Value: strings.TrimSpace(line)}
-	switch {
-	case err != nil:
-		fact.Value = "failed"
-		found.problems = append(found.problems, rdzv.Problem{
-			Kind: rdzv.OtherProblem, Text: fmt.Sprintf("%s failed: %v", name, err),
-		})
-	case fact.Value == "":
-		fact.Value = "succeeded"
+// add returns what adds the result of a command as a fact: its last line, or that it failed.
+func (found *checked) add(name string) func(line string, err error) {
+	return func(line string, err error) {
+		fact := rdzv.NodeFact{Name: name, Value: line}
+		switch {
+		case err != nil:
+			fact.Value = "failed"
+			found.problems = append(found.problems, rdzv.Problem{
+				Kind: rdzv.OtherProblem, Text: err.Error(),
+			})
+		case line == "":
+			fact.Value = "succeeded"
+		}
+		found.facts = append(found.facts, fact)
 	}
-	found.facts = append(found.facts, fact)
 }
 
 // answer answers agents of other nodes that measure their connections to this one, until

@@ -98,9 +98,26 @@ type Config struct {
 	// does.
 	ExitTimeout time.Duration
 
+	// StallTimeout is how long all workers of the job may run without any of them writing a byte,
+	// reaching init_process_group, ending, or launching a collective operation of which NCCL tells:
+	// the job has stalled then. Time in which the agents were stopped does not count. 0 never looks.
+	// It needs Tag or LogDir: other output is not read. All agents of a job should have the same.
+	StallTimeout time.Duration
+	// StallAction is what happens then; "" is StallEnd.
+	StallAction StallAction
+	// DescribeStall returns the text of the report that is written to LogDir; nil is the JSON form of
+	// the event.
+	DescribeStall func(Stalled) string
+
 	// Restarts says after which failures all workers of the job are started again, see
 	// [AttemptFailed]. That of the agent that leads the job counts.
 	Restarts restart.Policy
+
+	// HealthCmd is a command of /bin/sh that has to succeed on each node before each attempt, within
+	// HealthTimeout; 0 is 1 min. One agent of each node runs it while the agents join. A node where it
+	// fails is lost to the job, as if its agent were: a spare takes its place, or the job ends.
+	HealthCmd     string
+	HealthTimeout time.Duration
 
 	// Spares is how many agents of the job run no workers until they take over the ranks of a lost
 	// one: without a launcher besides Nodes, under srun among its tasks, one on each node. All agents
@@ -220,7 +237,8 @@ func Defaults() Config {
 	return Config{
 		JoinTimeout: 10 * time.Minute, LastCall: 30 * time.Second, Grace: 10 * time.Second,
 		PeerTimeout: presence.DefaultTimeout, HeadStart: 200 * time.Millisecond,
-		PortLow: meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
+		HealthTimeout: time.Minute,
+		PortLow:       meet.DefaultPortLo, PortHigh: meet.DefaultPortHi,
 		Device: envmap.DeviceIndex, Bind: envmap.BindNone,
 	}
 }
@@ -238,6 +256,7 @@ func (c *Config) fill() {
 	c.JoinTimeout, c.LastCall = orNone(c.JoinTimeout, d.JoinTimeout), orNone(c.LastCall, d.LastCall)
 	c.Grace, c.HeadStart = orNone(c.Grace, d.Grace), orNone(c.HeadStart, d.HeadStart)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, d.PeerTimeout)
+	c.HealthTimeout = cmp.Or(c.HealthTimeout, d.HealthTimeout)
 	c.Device, c.Bind = cmp.Or(c.Device, d.Device), cmp.Or(c.Bind, d.Bind)
 	if c.PortLow == 0 && c.PortHigh == 0 {
 		c.PortLow, c.PortHigh = d.PortLow, d.PortHigh
@@ -254,6 +273,9 @@ func (c *Config) fill() {
 	}
 	if c.Events == nil {
 		c.Events = func(Event) {}
+	}
+	if c.DescribeStall == nil {
+		c.DescribeStall = describeStall
 	}
 	if c.StoreFailed == nil {
 		c.StoreFailed = func(error) {}

@@ -22,7 +22,7 @@ var everyEvent = []Event{
 	DifferentVersion{}, DifferentCommand{}, DifferentStore{}, DifferentNodes{},
 	RanksMissing{}, NoMulticast{}, StoreFound{}, Waiting{}, WorldAgreed{}, NodesDiffer{},
 	EnvironmentNote{},
-	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, JobEnded{}, AttemptFailed{}, Restarting{},
+	WorkerStarted{}, WorkerExited{}, InitProgress{}, Stragglers{}, Stalled{}, JobEnded{}, AttemptFailed{}, Restarting{},
 	Settling{},
 	DumpingStacks{}, LogLost{}, OutputLost{}, FailureReported{}, Diagnostic{}, Finished{},
 }

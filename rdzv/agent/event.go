@@ -7,6 +7,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/restart"
+	"rdzv/rdzv/stacks"
 	"rdzv/wrap"
 )
 
@@ -194,6 +195,19 @@ type Stragglers struct {
 	rdzv.Stragglers
 }
 
+// Stalled says that the workers of the attempt make no progress (Config.StallTimeout), and where
+// they are. Rank 0's agent reports it, before JobEnded or AttemptFailed if the attempt ends because
+// of it.
+type Stalled struct {
+	rdzv.Stall
+	Attempt int
+	Number  int           // of the stall in the attempt; 1 is the first
+	Timeout time.Duration // Config.StallTimeout
+	Ends    bool          // the attempt is about to end
+	Stacks  stacks.Report
+	File    string // which has the report; "" without Config.LogDir
+}
+
 // JobEnded says how the job ended. Every agent reports it, as soon as it learns of the end and
 // once; its workers may still run then, and are stopped.
 type JobEnded struct {
@@ -216,8 +230,10 @@ type JobEnded struct {
 	// Etcd are the URLs of Config.Etcd. StoreLost says why it, or a shared store, was lost; "" if it
 	// was not, or an agent hosts the store.
 	Etcd, StoreLost string
-	// NoRestart is why no other attempt follows the loss of an agent; "" in a job without restarts.
+	// NoRestart is why no other attempt follows the loss of an agent or a stall; "" in a job without
+	// restarts. Attempt is the last one then.
 	NoRestart restart.Reason
+	Attempt   int
 	Hint      string // what to try; may be ""
 }
 
@@ -344,6 +360,7 @@ func (WorkerStarted) Type() string    { return "worker_started" }
 func (WorkerExited) Type() string     { return "worker_exited" }
 func (InitProgress) Type() string     { return "init_progress" }
 func (Stragglers) Type() string       { return "stragglers" }
+func (Stalled) Type() string          { return "stalled" }
 func (JobEnded) Type() string         { return "job_ended" }
 func (AttemptFailed) Type() string    { return "attempt_failed" }
 func (Restarting) Type() string       { return "restarting" }

@@ -54,6 +54,8 @@ func jsonForm(e Event) any {
 		return initProgressFormOf(e.InitProgress)
 	case Stragglers:
 		return stragglersFormOf(e.Stragglers)
+	case Stalled:
+		return stalledFormOf(e)
 	case JobEnded:
 		return jobEndedForm{
 			e.Job, verdictFormOf(e.Verdict), e.Hosting, e.Leads, e.Own, e.Announce, e.StoreHost,

@@ -95,6 +95,7 @@ type verdictForm struct {
 	MoreProblems  int                `json:"more_problems,omitempty"`
 	Roster        *rosterForm        `json:"roster,omitempty"`
 	Stragglers    *stragglersForm    `json:"stragglers,omitempty"`
+	Stall         *stallForm         `json:"stall,omitempty"`
 }
 
 func verdictFormOf(v *rdzv.Verdict) *verdictForm {
@@ -113,6 +114,9 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	}
 	if v.Stragglers != nil {
 		f.Stragglers = new(stragglersFormOf(*v.Stragglers))
+	}
+	if v.Stall != nil {
+		f.Stall = new(stallFormOf(*v.Stall))
 	}
 	return f
 }

@@ -42,6 +42,7 @@ func TestExitCode(t *testing.T) {
 		{"program not executable", unready(rdzv.OtherProblem, rdzv.ProgramNotExecutable), 126},
 		{"not all agents joined", verdict(rdzv.Incomplete, 0, 0), 124},
 		{"stragglers", verdict(rdzv.Straggling, 0, 0), 122},
+		{"stalled", verdict(rdzv.Stalled, 0, 0), 119},
 		{"an agent was lost", verdict(rdzv.Lost, 0, 0), 123},
 	} {
 		if got := agent.ExitCode(agent.Result{Summary: c.summary}, nil); got != c.want {

@@ -308,7 +308,7 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 		stop.Delivered, stop.At = in.first.Signal, in.first.At
 	}
 	if v, ok := errors.AsType[*rdzv.Verdict](cause); ok {
-		stop.DumpStacks = v.Kind == rdzv.Straggling
+		stop.DumpStacks = v.Kind == rdzv.Straggling || v.Kind == rdzv.Stalled
 	}
 	return stop
 }

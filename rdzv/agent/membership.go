@@ -35,6 +35,7 @@ type membership struct {
 
 	checked checked       // for Config.Check
 	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
+	health  *health       // of this node, for this attempt; nil if it is not checked
 
 	observed *observed
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs

@@ -17,6 +17,7 @@ import (
 	"rdzv/rdzv/agent/internal/activity"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/query"
+	"rdzv/rdzv/agent/internal/ras"
 	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
@@ -39,6 +40,7 @@ type observed struct {
 	session *rdzv.Session // nil before this agent has joined
 	id      string        // "" before this agent has joined
 	workers *workers      // nil before the world is agreed
+	silence *silence      // of them; nil if it is not measured
 	others  []meet.DifferentNodes
 }
 
@@ -143,14 +145,16 @@ func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) 
 		case inspect.StatusQuestion:
 			return json.Marshal(o.status(ctx))
 		case inspect.StacksQuestion:
-			return json.Marshal(o.stacks(ctx))
+			return json.Marshal(o.stacks(ctx, q.Arg == inspect.FlightRecorder))
+		case silenceQuestion:
+			return json.Marshal(o.answerSilence(ctx))
 		}
 		return nil, fmt.Errorf("unknown question %q", q.Kind)
 	})
 }
 
-// stacks is where the workers of this agent are.
-func (o *observed) stacks(ctx context.Context) stacks.Node {
+// stacks is where the workers of this agent are. With dump their flight recorders write.
+func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	o.mu.Lock()
 	w := o.workers
 	o.mu.Unlock()
@@ -168,8 +172,24 @@ func (o *observed) stacks(ctx context.Context) stacks.Node {
 	if path := w.local.pySpy(); path != "" {
 		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
 	}
+	if dump {
+		n.Recorders, n.Dumps = w.trigger(ctx)
+	}
+	asked := o.askRAS(ctx, w)
 	n.Workers = at.Observe(ctx, n.Workers)
+	lag := (<-asked).Lag(n.Ranks)
+	n.Collectives, n.Behind = lag.Text, lag.Behind
 	return n
+}
+
+// askRAS asks NCCL's RAS service beside what else an answer needs. Without one it is empty.
+func (o *observed) askRAS(ctx context.Context, w *workers) <-chan ras.Report {
+	answer := make(chan ras.Report, 1)
+	go func() {
+		r, _ := w.askRAS(ctx, rasWait, rasTimeout)
+		answer <- r
+	}()
+	return answer
 }
 
 // status is what this agent and its workers are doing.
@@ -188,7 +208,9 @@ func (o *observed) status(ctx context.Context) status.Agent {
 	}
 	o.mu.Unlock()
 	if w != nil {
+		asked := o.askRAS(ctx, w)
 		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx, o.proc)
+		a.Collectives = collectivesOf(<-asked, w.world.Size)
 		a.Attempt, a.MaxRestarts = w.world.Attempt, w.world.MaxRestarts
 		if w.local.Config.LogDir != "" {
 			a.LogDir, _ = filepath.Abs(filepath.Dir(w.logFiles().File(0)))

@@ -141,9 +141,10 @@ func (m *membership) attemptFailed(v *rdzv.Verdict) AttemptFailed {
 // another one.
 func (m *membership) notRestarted(reason restart.Reason) JobEnded {
 	e := m.jobEnded()
-	if e.Verdict.Kind != rdzv.Lost {
+	if e.Verdict.Kind != rdzv.Lost && e.Verdict.Kind != rdzv.Stalled {
 		return e // FailureReported has the reason
 	}
+	e.Attempt = m.world.Attempt
 	if e.NoRestart = reason; reason == restart.Lost {
 		e.Hint = m.conn.notReplaced()
 	}

@@ -105,6 +105,8 @@ func (m *membership) jobEnded() JobEnded {
 	}
 	switch v := e.Verdict; {
 	case m.world.MaxRestarts == 0:
+	case v != nil && v.Kind == rdzv.Stalled && m.world.Attempt == m.world.MaxRestarts:
+		e.NoRestart, e.Attempt = restart.Exhausted, m.world.Attempt
 	case v == nil && !m.conn.elects():
 		e.Hint = m.conn.hostNotReplaced()
 	case v != nil && v.Kind == rdzv.Lost && v.Final: // the launcher
@@ -187,6 +189,9 @@ const (
 	CodeSignal        = 128 // plus the number of the signal that ended a worker, or the job
 )
 
+// CodeStalled is the exit code of a job no worker of which made progress for Config.StallTimeout.
+const CodeStalled = rdzv.StalledCode
+
 // ExitCode is the code with which "rdzv exec" exits when [Run] has returned these values. It is the
 // same on every agent of the job, so that a launcher that passes on the first, the largest or the
 // bitwise or of its tasks' codes passes on this one.
@@ -216,6 +221,8 @@ func ExitCode(r Result, err error) int {
 		return CodeIncomplete
 	case rdzv.Straggling:
 		return CodeStraggling
+	case rdzv.Stalled:
+		return CodeStalled
 	default:
 		return CodeLost
 	}

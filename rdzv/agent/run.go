@@ -67,6 +67,8 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	m.conn = &connection{local: l, events: events, others: m.observed.rejected}
 	defer m.stopAnswering()
 	m.checked = l.checks(in.joining)
+	m.health = l.checkHealth()
+	defer func() { m.health.stop() }()
 	if err := m.join(in); err != nil {
 		return Result{}, l.notJoined(err)
 	}
@@ -79,6 +81,8 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 			return r, err
 		}
 		m.awaitClosed(in.interrupted, w.left)
+		m.health.stop()
+		m.health = l.checkHealth()
 		if err := m.rejoin(in); err != nil {
 			return Result{}, err
 		}
@@ -170,6 +174,15 @@ func (m *membership) work(in *interrupts) *workers {
 		return w
 	}
 	w.endings, w.settled = make([]ending, m.local.Workers), w.reportSettling()
+	if !m.awaitHealth() {
+		<-m.reported
+		if m.leavesUnhealthy() {
+			m.conn.leaveStore()
+		} else {
+			m.settle(nil)
+		}
+		return w
+	}
 	if err := w.run(); err != nil {
 		w.left = survivors(err)
 		m.cannotRun(err)

@@ -129,6 +129,7 @@ func (c *Config) validateTimes() error {
 	}{
 		{"JoinTimeout", c.JoinTimeout}, {"LastCall", c.LastCall}, {"Grace", c.Grace},
 		{"ExitTimeout", c.ExitTimeout}, {"HeadStart", c.HeadStart}, {"ReportEvery", c.ReportEvery},
+		{"StallTimeout", c.StallTimeout}, {"HealthTimeout", c.HealthTimeout},
 	} {
 		errs = append(errs, setting(t.value < 0, t.field, t.value, negative))
 	}
@@ -150,7 +151,12 @@ func Shareable(s syscall.Signal) bool { return s == syscall.SIGUSR1 || s == sysc
 
 func (c *Config) validateOutput() error {
 	notShareable := func(s syscall.Signal) bool { return !Shareable(s) }
+	unread := c.StallTimeout > 0 && c.Tag == nil && c.LogDir == ""
 	return errors.Join(
+		setting(unread, "StallTimeout", c.StallTimeout,
+			"needs Config.LogDir or Config.Tag: other output of the workers is not read"),
+		setting(c.StallAction != "" && c.StallAction != StallEnd && c.StallAction != StallStacks,
+			"StallAction", string(c.StallAction), "must be end or stacks"),
 		setting(slices.ContainsFunc(c.ShareSignals, notShareable), "ShareSignals", "",
 			"must be SIGUSR1 or SIGUSR2"),
 		exclusive(c.Capture && c.NoCapture, "Capture", "NoCapture"),

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,12 @@ type workers struct {
 	settled   func() // to be called when all agents have settled
 	left      []int  // processes that could not be killed
 	mpi       atomic.Bool
+
+	// Goroutines that answer questions may use rasAddr and recorder when these are prepared.
+	prepared   atomic.Bool
+	rasAddr    string // of NCCL's RAS service in the workers; "" if it is not known
+	recorder   flightRecorder
+	recorderMu sync.Mutex // guards recorder.asked
 }
 
 // ending is what the report needs to know of a worker's end.
@@ -54,19 +61,24 @@ func (w *workers) run() error {
 	w.checkShown()
 	w.openLogs()
 	defer output.Close(w.logs)
+	defer w.holdRAS()()
+	defer w.removeFIFOs()
 	tree, err := w.tree()
 	if err != nil {
 		return err
 	}
+	w.prepared.Store(true)
 	w.oomBefore = postmortem.OOMKills(w.local.Config.Root)
 	stopHeadStart := w.holdBack(&tree)
 	stopWatch := w.watchInit()
+	stopStall := w.watchStall()
 	w.in.begin()
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
 	w.keeps(false)
 	stopHeadStart()
 	stopWatch()
+	stopStall()
 	w.ended.close()
 	if w.world.MaxRestarts == 0 {
 		w.releasePort() // otherwise the next attempt must get another one
@@ -93,6 +105,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 	w.limit(&t)
 	for i := range w.local.Workers {
 		id := w.local.identity(w.world, i, w.conn.addr)
+		id.RASAddr, id.Recorder = w.rasAddr, w.recorder.identity()
 		bound := w.local.bind(&id, i)
 		environ, err := w.environ(i, id)
 		if err != nil {
@@ -163,8 +176,13 @@ func (w *workers) openLogs() {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
 	defer cancel()
+	python := w.local.program.Python != ""
+	var prepared flightRecorder
 	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
 		files, err := logs.Open(seat.Rank, w.local.Workers)
+		if err == nil {
+			prepared = prepareRecorder(filepath.Dir(logs.File(0)), python)
+		}
 		if err == nil && seat.LocalRank == 0 {
 			if err := logs.Link(); err != nil {
 				w.events.diagnose(Warning, err)
@@ -176,7 +194,7 @@ func (w *workers) openLogs() {
 		w.events.diagnose(Warning, fmt.Errorf("cannot open the logs: %w", err))
 		return
 	}
-	w.logs = opened
+	w.logs, w.recorder = opened, prepared
 	if seat.Rank == 0 {
 		dir := filepath.Dir(logs.File(0))
 		w.events.send(EnvironmentNote{Text: "the output of each rank is in " + dir, Verbose: true})
@@ -249,6 +267,10 @@ func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
 		environ = envmap.Changes{Set: unbuffered}.Apply(environ)
 	}
 	environ, notes, err := envmap.Torch(environ, id, w.local.torchOptions())
+	if i == 0 {
+		w.noteRAS(environ)
+	}
+	w.recorder.note(environ, id.Rank)
 	for _, note := range notes {
 		w.events.send(EnvironmentNote{Text: note})
 	}

@@ -55,6 +55,20 @@ func Hold(port int) (*Held, error) {
 	return nil, fmt.Errorf("cannot reserve port %d: %w%s", port, err, by)
 }
 
+// HoldOne reserves a port that the kernel chooses, for a server that sets SO_REUSEADDR, and lets
+// several processes of this user listen on it if each sets SO_REUSEPORT. Nothing is known of the
+// ports above it.
+func HoldOne() (*Held, error) {
+	h, err := open(unix.AF_INET6, 0)
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
+		h, err = open(unix.AF_INET, 0) // this host has no IPv6
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot reserve a free port: %w", err)
+	}
+	return h, nil
+}
+
 // Port returns the number of the port.
 func (h *Held) Port() int { return h.port }
 

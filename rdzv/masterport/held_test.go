@@ -211,3 +211,35 @@ func listen(t *testing.T, address string, option func(fd uintptr)) int {
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().(*net.TCPAddr).Port
 }
+
+// Several processes of a user can listen on a port that is held alone, as NCCL's RAS service does in
+// each of them.
+func TestSharedPort(t *testing.T) {
+	h, err := HoldOne()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(h.Port()))
+	for range 2 {
+		listen(t, address, func(fd uintptr) {
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	for range 500 {
+		other, err := HoldOne()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other.Port() == h.Port() {
+			t.Fatal("two jobs have the same port")
+		}
+		other.Close()
+	}
+}

@@ -13,6 +13,12 @@ type Report struct {
 	Groups []Group // the largest first
 	// Problems are what is not known, with its hosts.
 	Problems []Problem
+	// Collectives and Behind are those of the first Node that has them.
+	Collectives string
+	Behind      []int
+	// Recorders is how many flight recorders write, and Dumps where.
+	Recorders int
+	Dumps     []Problem // a directory as Text, with its hosts
 }
 
 // Problem is something that is not known about workers on some hosts.
@@ -43,6 +49,11 @@ func Of(job string, nodes []Node) Report {
 	for _, n := range nodes {
 		r.Ranks = max(r.Ranks, n.Ranks)
 		r.add(n.Problem, n.Host)
+		if r.Collectives == "" {
+			r.Collectives, r.Behind = n.Collectives, n.Behind
+		}
+		r.Recorders += n.Recorders
+		r.Dumps = added(r.Dumps, n.Dumps, n.Host)
 		for _, w := range n.Workers {
 			w.Host, w.Main.Object = n.Host, named(w.Main.Object, nodes)
 			all = append(all, w)
@@ -101,13 +112,17 @@ func (r Report) Rest() (rest []Worker) {
 }
 
 // add adds a problem of a host, unless it is "".
-func (r *Report) add(text, host string) {
-	i := slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Text == text })
+func (r *Report) add(text, host string) { r.Problems = added(r.Problems, text, host) }
+
+// added is a list with a text of a host, unless that is "".
+func added(list []Problem, text, host string) []Problem {
+	i := slices.IndexFunc(list, func(p Problem) bool { return p.Text == text })
 	switch {
 	case text == "":
 	case i < 0:
-		r.Problems = append(r.Problems, Problem{text, []string{host}})
-	case !slices.Contains(r.Problems[i].Hosts, host):
-		r.Problems[i].Hosts = append(r.Problems[i].Hosts, host)
+		list = append(list, Problem{text, []string{host}})
+	case !slices.Contains(list[i].Hosts, host):
+		list[i].Hosts = append(list[i].Hosts, host)
 	}
+	return list
 }

@@ -15,7 +15,14 @@ type Node struct {
 	Addr    string   `json:"addr,omitempty"`  // of the host, as other agents see it; "" if unknown
 	Ranks   int      `json:"ranks,omitempty"` // number of workers of the job; 0 before it is agreed
 	Workers []Worker `json:"workers,omitempty"`
-	Problem string   `json:"-"` // why nothing else is known
+	// Collectives is what NCCL says of all ranks, "" if it says nothing or was not asked. Behind are
+	// the ranks that are behind by that.
+	Collectives string `json:"collectives,omitempty"`
+	Behind      []int  `json:"behind,omitempty"`
+	// Recorders is how many flight recorders of torch write into the directory Dumps.
+	Recorders int    `json:"recorders,omitempty"`
+	Dumps     string `json:"dumps,omitempty"`
+	Problem   string `json:"-"` // why nothing else is known
 }
 
 // Worker is what one worker is doing.

@@ -55,7 +55,10 @@ type Job struct {
 	Spares []Peer `json:"spares,omitempty"`
 	// LogDir is where the output of the ranks of the present attempt is kept; "" if it is not.
 	LogDir string `json:"log_dir,omitempty"`
-	Text   string `json:"error,omitempty"` // why nothing is known
+	// Collectives is what NCCL says of the ranks: "rank 5 is at all_reduce 6649, the other 31 at
+	// 6650"; "" if it says nothing.
+	Collectives string `json:"nccl,omitempty"`
+	Text        string `json:"error,omitempty"` // why nothing is known
 }
 
 // Phase is what the agents of a job are doing.
@@ -98,6 +101,8 @@ type Rank struct {
 	// CPU is how many cores it and its descendants have used in the last second; nil if it does not
 	// run.
 	CPU *float64 `json:"cpu,omitempty"`
+	// Collectives is how many collective operations of NCCL it has launched; nil if that is not known.
+	Collectives *int64 `json:"collectives,omitempty"`
 }
 
 // State is the state of a worker.
@@ -127,6 +132,14 @@ type Agent struct {
 	MaxRestarts int `json:"max_restarts,omitempty"`
 
 	LogDir string `json:"log_dir,omitempty"` // see Job
+
+	Collectives *Collectives `json:"nccl,omitempty"` // nil if it does not know
+}
+
+// Collectives is what NCCL says of the collective operations of a job.
+type Collectives struct {
+	Text     string  `json:"text"`               // see Job
+	Launched []int64 `json:"launched,omitempty"` // by each rank, -1 if that is not known
 }
 
 // Of is the report on a job whose agents have answered this, or not at all.
@@ -150,7 +163,25 @@ func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer) Job {
 	}
 	slices.SortFunc(j.Ranks, func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
 	j.withdrawInit()
+	j.setCollectives(answers)
 	return j
+}
+
+// setCollectives takes what the first agent that knows it has been told by NCCL.
+func (j *Job) setCollectives(answers []rdzv.Answer) {
+	for _, a := range answers {
+		var agent Agent
+		if json.Unmarshal(a.Value, &agent) != nil || agent.Collectives == nil || j.Collectives != "" {
+			continue
+		}
+		launched := agent.Collectives.Launched
+		j.Collectives = agent.Collectives.Text
+		for i, r := range j.Ranks {
+			if r.Rank < len(launched) && launched[r.Rank] >= 0 {
+				j.Ranks[i].Collectives = &launched[r.Rank]
+			}
+		}
+	}
 }
 
 func (j *Job) add(p rdzv.Peer, a Agent) {

@@ -136,3 +136,35 @@ func TestConnectingRanks(t *testing.T) {
 		}
 	}
 }
+
+// What NCCL says comes from the first agent that knows it, for the ranks of all agents.
+func TestCollectives(t *testing.T) {
+	agents := []Agent{
+		{State: Running, Joined: true, Ranks: []Rank{{Rank: 0}}},
+		{State: Running, Joined: true, Ranks: []Rank{{Rank: 1}, {Rank: 2}},
+			Collectives: &Collectives{Text: "rank 1 is behind", Launched: []int64{7, 6, -1}}},
+		{State: Running, Joined: true, Ranks: []Rank{{Rank: 3}},
+			Collectives: &Collectives{Text: "other", Launched: []int64{1, 1, 1, 1}}},
+	}
+	var answers []rdzv.Answer
+	for _, a := range agents {
+		value, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, rdzv.Answer{Value: value})
+	}
+	j := Of("train", answers, nil)
+	if j.Collectives != "rank 1 is behind" {
+		t.Errorf("NCCL says %q", j.Collectives)
+	}
+	for i, want := range []int64{7, 6, -1, -1} {
+		got := int64(-1)
+		if c := j.Ranks[i].Collectives; c != nil {
+			got = *c
+		}
+		if got != want {
+			t.Errorf("rank %d has launched %d, want %d", i, got, want)
+		}
+	}
+}

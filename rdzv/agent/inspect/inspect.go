@@ -28,6 +28,9 @@ const (
 	StopQuestion   = "stop"
 )
 
+// FlightRecorder as the argument of StacksQuestion also lets the flight recorders of torch write.
+const FlightRecorder = "flight-recorder"
+
 // Interval is how long agents measure CPU use, and AnswerTimeout how long they may take to answer a
 // question.
 const (
@@ -104,16 +107,21 @@ func reportOn(
 }
 
 // Stacks asks the same jobs as Status where their workers are. The second result is what else is
-// known of them, without their ranks. It takes 5 s at most.
-func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, error) {
-	found, err := askJobs(ctx, os.Geteuid(), job, rdzv.Question{Kind: StacksQuestion})
+// known of them, without their ranks. It takes 5 s at most. If dump is set, the flight recorders of
+// torch write what they have recorded.
+func Stacks(ctx context.Context, job string, dump bool) ([]stacks.Report, status.Report, error) {
+	question := rdzv.Question{Kind: StacksQuestion}
+	if dump {
+		question.Arg = FlightRecorder
+	}
+	found, err := askJobs(ctx, os.Geteuid(), job, question)
 	if err != nil {
 		return nil, status.Report{}, err
 	}
 	var reports []stacks.Report
 	r := reportOn(found, func(reply query.JobReply, o Observation, r *status.Report) {
 		r.Add(status.Job{Job: reply.Job, State: status.Running})
-		at, n := o.stacks(reply.Job), len(reports)
+		at, n := o.Stacks(reply.Job), len(reports)
 		if at.Ranks > 0 || n == 0 || reports[n-1].Job != reply.Job { // not one more that has not joined
 			reports = append(reports, at)
 		}
@@ -121,8 +129,8 @@ func Stacks(ctx context.Context, job string) ([]stacks.Report, status.Report, er
 	return reports, r, nil
 }
 
-// stacks is the report on the workers of a job.
-func (o Observation) stacks(job string) stacks.Report {
+// Stacks is the report on the workers of a job that has answered a StacksQuestion.
+func (o Observation) Stacks(job string) stacks.Report {
 	var nodes []stacks.Node
 	for _, a := range o.Answers {
 		n := stacks.Node{Host: a.Host, Problem: a.Error}

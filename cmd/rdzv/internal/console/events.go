@@ -73,6 +73,8 @@ func (c *Console) Event(e agent.Event) {
 	case agent.Stragglers:
 		c.Info("%v", e.Stragglers)
 		c.suggest("rdzv stacks, on any node of the job, shows where they are")
+	case agent.Stalled:
+		c.stalled(e)
 	case agent.JobEnded:
 		c.EndStatus()
 		c.jobEnded(e)

@@ -25,6 +25,9 @@ func StacksTable(jobs []stacks.Report, width int) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
+		if line := collectivesLine(r.Collectives); line != "" {
+			writeFolded(&b, "", line)
+		}
 		writeFolded(&b, "", "job "+visible(r.Job)+": "+stacksHeader(r))
 		writeGroups(&b, r.Groups)
 		for _, p := range r.Problems {
@@ -33,6 +36,9 @@ func StacksTable(jobs []stacks.Report, width int) string {
 				text += "; with it (pip install py-spy) there are Python stacks"
 			}
 			writeFolded(&b, "\n", visible(shortList(p.Hosts)+": "+text))
+		}
+		if line := recorderLine(r); line != "" {
+			b.WriteString("\n" + line + "\n") // a path remains whole
 		}
 	}
 	return b.String()

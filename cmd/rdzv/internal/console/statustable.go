@@ -81,6 +81,9 @@ func writeNotes(b *page, j status.Job) {
 		slices.Sort(spares)
 		writeFolded(b, "\n", Plural(len(spares), "spare")+": "+visible(shortList(spares)))
 	}
+	if line := collectivesLine(j.Collectives); line != "" {
+		writeFolded(b, "\n", line)
+	}
 	if j.LogDir != "" {
 		b.WriteString("\nlog directory: " + visible(j.LogDir) + "\n") // a path remains whole
 	}
@@ -138,7 +141,13 @@ func numbers(ranks []status.Rank) []int {
 // writeRanks writes the table.
 func writeRanks(b *page, ranks []status.Rank) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RANK\tHOST\tAGENT\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU")
+	launched := func(r status.Rank) bool { return r.Collectives != nil }
+	coll := slices.ContainsFunc(ranks, launched)
+	header := "RANK\tHOST\tAGENT\tPID\tSTATE\tSINCE\tINIT\tOUTPUT\tCPU"
+	if coll {
+		header += "\tCOLL"
+	}
+	fmt.Fprintln(w, header)
 	for _, row := range rows(ranks) {
 		first, pid := row[0], "-"
 		if len(row) == 1 && first.PID > 0 {
@@ -148,13 +157,17 @@ func writeRanks(b *page, ranks []status.Rank) {
 		if utf8.RuneCountInString(first.Host) > maxHost {
 			host = append(host[:maxHost-3], []rune("...")...)
 		}
-		fmt.Fprintln(w, strings.Join([]string{
+		cells := []string{
 			ranges(numbers(row)), string(host), agentOf(row), pid, stateOf(first),
 			span(row, seconds, func(r status.Rank) *float64 { return since(r) }),
 			initOf(first),
 			outputOf(row),
 			span(row, percent, func(r status.Rank) *float64 { return r.CPU }),
-		}, "\t"))
+		}
+		if coll {
+			cells = append(cells, launchedBy(row))
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	w.Flush() // a strings.Builder does not fail
 }
@@ -226,6 +239,17 @@ const unknown = "?"
 // outputUnknown tells whether a rank may have written something that its agent does not read.
 func outputUnknown(r status.Rank) bool {
 	return r.PID > 0 && r.State != status.NoAnswer && r.Output == nil && !r.AllOutput
+}
+
+// launchedBy is how many collective operations these ranks have launched: "6649-6650".
+func launchedBy(row []status.Rank) string {
+	count := func(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
+	return span(row, count, func(r status.Rank) *float64 {
+		if r.Collectives == nil {
+			return nil
+		}
+		return new(float64(*r.Collectives))
+	})
 }
 
 // since is nil if it is not known since when a rank is in its state.

@@ -38,6 +38,10 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 		c.Error("%s", c.EndLine(e))
 		c.Hint(strings.Join(v.Hints(), "\n"))
 		c.hintIncomplete(v)
+		if v.Kind == rdzv.Stalled && e.NoRestart != "" {
+			c.Info("not restarted: %s", noRestart(agent.Failure{NoRestart: e.NoRestart, Attempt: e.Attempt,
+				Code: v.Code}))
+		}
 	}
 	if e.Announce {
 		c.Hint(e.Hint)
@@ -86,6 +90,8 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 			early, why)
 	case v.Kind == rdzv.Straggling && v.Stragglers != nil:
 		return stopping(*v.Stragglers)
+	case v.Kind == rdzv.Stalled && v.Stall != nil:
+		return stallLine(*v.Stall)
 	case v.Kind == rdzv.Incomplete:
 		return c.timedOut(v.Error())
 	}

@@ -1,0 +1,62 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/stacks"
+)
+
+// stalled writes where the ranks are that make no progress. The line about the end follows, if the
+// attempt ends.
+func (c *Console) stalled(e agent.Stalled) {
+	c.EndStatus()
+	if !e.Ends {
+		c.Error("%s", stallLine(e.Stall))
+	}
+	c.Info("where the ranks are:\n%s", indented(StacksTable([]stacks.Report{e.Stacks}, lineWidth)))
+	if e.File != "" {
+		c.Info("this is in %s", e.File)
+	}
+}
+
+// StallText is what is written to a file about a stall.
+func StallText(e agent.Stalled) string {
+	return fmt.Sprintf("%s\nattempt %d, --stall-timeout %v\n\n%s", stallLine(e.Stall), e.Attempt,
+		e.Timeout, StacksTable([]stacks.Report{e.Stacks}, lineWidth))
+}
+
+// stallLine is "stalled: no rank has written anything for 15m0s (--stall-timeout): ...".
+func stallLine(s rdzv.Stall) string {
+	silent := s.Silent.Round(time.Second).String()
+	return "stalled: " + strings.Replace(s.String(), silent, silent+" (--stall-timeout)", 1)
+}
+
+func indented(text string) string {
+	text = "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+	return strings.ReplaceAll(text, "\n  \n", "\n\n")
+}
+
+// collectivesLine is what NCCL says of the ranks of a job, "" if it says nothing.
+func collectivesLine(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "NCCL: " + visible(text)
+}
+
+// recorderLine says what torch's flight recorders do, "" if there are none.
+func recorderLine(r stacks.Report) string {
+	if r.Recorders == 0 {
+		return ""
+	}
+	var dirs []string
+	for _, d := range r.Dumps {
+		dirs = append(dirs, visible(d.Text)+" ("+visible(shortList(d.Hosts))+")")
+	}
+	return fmt.Sprintf("flight recorders of %s write to %s", Plural(r.Recorders, "rank"),
+		strings.Join(dirs, ", "))
+}

@@ -1,0 +1,111 @@
+// Package ras asks the RAS service of NCCL (2.24 and later) how far the ranks of a job are. Every
+// process that has initialised NCCL answers for the whole job, on a TCP port of its host
+// (NCCL_RAS_ADDR).
+//
+// The service is part of the workers: it may be missing, hang with them, or be another program. So
+// the time and the size of an answer are limited, and what it says is only as true as they are.
+package ras
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// Report is what the service has answered.
+type Report struct {
+	NCCL  string // its version
+	Count int    // number of communicators
+	Comms []Comm // the largest first, as far as something is known of them
+	// Complete says that all counts are known. Up to NCCL 2.28.3 only those are in which ranks differ.
+	Complete bool
+}
+
+// Comm is a communicator.
+type Comm struct {
+	ID      string
+	Size    int      // number of its ranks
+	Ops     []Op     // the operations that it counts
+	Missing []Member // that do not answer the service
+}
+
+// Op is a kind of collective operation of one communicator.
+type Op struct {
+	Name   string  // as NCCL calls it: "AllReduce"; "" for all kinds together (NCCL 2.24 and 2.25)
+	Groups []Group // the ones that are behind first
+}
+
+// Group are the ranks that have launched the same number of operations.
+type Group struct {
+	Count   uint64
+	N       int      // number of ranks
+	Members []Member // in the order of their ranks; nil if NCCL does not name them
+}
+
+// Member is a rank of a communicator.
+type Member struct {
+	Rank int
+	Host string // an address; "" if it is unknown
+	PID  int    // in its own PID namespace
+}
+
+// maxReply limits an answer. In JSON a rank takes 700 bytes in each of its communicators.
+const maxReply = 64 << 20
+
+// Ask asks the service at an address until ctx ends. wait is how long the process that answers may
+// wait for others, in whole seconds. An error says why there is no answer.
+func Ask(ctx context.Context, addr string, wait time.Duration) (Report, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return Report{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	// A service that does not know a command says so in one line, and goes on with the next one.
+	_, err = fmt.Fprintf(conn, "CLIENT PROTOCOL 2\nTIMEOUT %d\nSET FORMAT json\nVERBOSE STATUS\n",
+		max(1, int(wait/time.Second)))
+	if err != nil {
+		return Report{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(conn, maxReply+1))
+	switch {
+	case ctx.Err() != nil:
+		return Report{}, context.Cause(ctx)
+	case err != nil:
+		return Report{}, err
+	case len(text) > maxReply:
+		return Report{}, fmt.Errorf("an answer of more than %d MiB", maxReply>>20)
+	}
+	return parse(string(text))
+}
+
+var errUnreadable = errors.New("the answer is not that of NCCL's RAS service")
+
+// parse reads an answer: a line for each command that is not "STATUS", then the report.
+func parse(text string) (Report, error) {
+	if !strings.HasPrefix(text, "SERVER PROTOCOL ") {
+		return Report{}, errUnreadable
+	}
+	for {
+		line, rest, found := strings.Cut(text, "\n")
+		switch {
+		case strings.HasPrefix(line, "{"):
+			return parseJSON(text)
+		case strings.HasPrefix(line, "NCCL version "):
+			return parseText(text)
+		case !found:
+			return Report{}, errUnreadable
+		}
+		text = rest
+	}
+}
+
+// maxSize is more ranks than a communicator has.
+const maxSize = 1 << 24
+
+// valid tells whether a rank can be one of a communicator.
+func valid(rank, size int) bool { return rank >= 0 && rank < size && size <= maxSize }

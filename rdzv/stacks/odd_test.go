@@ -1,0 +1,58 @@
+package stacks
+
+import "testing"
+
+// Which single rank is not where the others are, and why none is known.
+func TestOdd(t *testing.T) {
+	at := func(rank int, does, state string) Worker {
+		return Worker{Rank: rank, Main: Thread{Does: does, State: state}}
+	}
+	const futex = "waiting for another thread (futex)"
+	for _, c := range []struct {
+		what  string
+		ranks int
+		list  []Worker
+		odd   int // -1 if there is none
+		why   string
+	}{
+		{"one", 3, []Worker{at(0, futex, "S"), at(1, "running", "R"), at(2, futex, "S")}, 1,
+			"it is elsewhere than all others"},
+		{"same", 2, []Worker{at(0, futex, "S"), at(1, futex, "S")}, -1, "all are at the same place"},
+		{"half", 2, []Worker{at(0, futex, "S"), at(1, "running", "R")}, -1, "they are at 2 different places"},
+		{"stopped", 2, []Worker{at(0, futex, "S"), at(1, "stopped by a signal", "T")}, 1,
+			"it is stopped by a signal"},
+		{"all stopped", 2, []Worker{at(0, "stopped by a signal", "T"), at(1, "stopped by a signal", "T")}, -1,
+			"all are at the same place"},
+		{"blocked", 2, []Worker{at(0, "opening a file (openat), uninterruptible", "D"), at(1, futex, "S")}, 0,
+			"it hangs in the kernel: opening a file (openat), uninterruptible"},
+		{"two odd", 5, []Worker{at(0, futex, "S"), at(1, futex, "S"), at(2, futex, "S"), at(3, "running", "R"),
+			at(4, "running", "R")}, -1, "they are at 2 different places"},
+		{"not all known", 3, []Worker{at(0, futex, "S"), at(1, futex, "S")}, -1,
+			"only 2 of 3 ranks have told where they are"},
+		{"alone", 1, []Worker{at(0, futex, "S")}, 0, "it is the only one"},
+		{"none", 2, nil, -1, "only 0 of 2 ranks have told where they are"},
+	} {
+		r := Of("train", []Node{{Host: "node1", Ranks: c.ranks, Workers: c.list}})
+		w, why := r.Odd()
+		odd := -1
+		if w != nil {
+			odd = w.Rank
+		}
+		if odd != c.odd || why != c.why {
+			t.Errorf("%s: rank %d: %q, want rank %d: %q", c.what, odd, why, c.odd, c.why)
+		}
+	}
+}
+
+// A report has what the first agent knows from NCCL, and all flight recorders.
+func TestReportOfNCCL(t *testing.T) {
+	r := Of("train", []Node{
+		{Host: "node1", Ranks: 2, Recorders: 1, Dumps: "/logs"},
+		{Host: "node2", Ranks: 2, Collectives: "rank 1 is behind", Behind: []int{1}, Recorders: 1, Dumps: "/logs"},
+		{Host: "node3", Ranks: 2, Collectives: "other"},
+	})
+	if r.Collectives != "rank 1 is behind" || len(r.Behind) != 1 || r.Recorders != 2 || len(r.Dumps) != 1 ||
+		len(r.Dumps[0].Hosts) != 2 {
+		t.Errorf("the report is %+v", r)
+	}
+}
