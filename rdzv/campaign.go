@@ -26,8 +26,8 @@ func (c candidate) stands() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.revision)
 }
 
-// elected tells whether this agent leads because it has been elected, and another one may lead next.
-// Otherwise it hosts the store.
+// elected tells whether this agent leads because it has been elected, so that another one may lead
+// next. Otherwise it hosts the store.
 func (l *Leader) elected() bool { return l.term.candidate.key != "" }
 
 // commit executes a transaction of the leader. It returns errDeposed, without any change, if this

@@ -44,7 +44,8 @@ func Join(ctx context.Context, client *clientv3.Client, c Config) (*Session, err
 	return s, nil
 }
 
-// enterAny makes this agent a member of the first attempt that has a place for it, from this one on.
+// enterAny makes this agent a member of the first attempt that has a place for it, from this one
+// on.
 func (s *Session) enterAny(ctx context.Context) (*Session, error) {
 	for refusal := s.enter(ctx); refusal != nil; refusal = s.enter(ctx) {
 		attempt, late, err := s.tryAgain(ctx, refusal)
@@ -206,7 +207,8 @@ func (s *Session) prepare(ctx context.Context) (err error) {
 	return s.config.completeSelf()
 }
 
-// putMember publishes the member, see putPlaced, and in this agent's first attempt that it is alive.
+// putMember publishes the member, see putPlaced, and in this agent's first attempt that it is
+// alive.
 func (s *Session) putMember(ctx context.Context) error {
 	r, joins := s.registration, []clientv3.Op{}
 	if r.elects && !s.returns {

@@ -179,8 +179,9 @@ type term struct {
 	known     []Member         // that were in the store
 }
 
-// NewLeader returns the leader of a job for the process that hosts the store. It begins with what is
-// in the store, and watches what happens from then on; Run must be called next. ctx bounds the call.
+// NewLeader returns the leader of a job for the process that hosts the store. It begins with what
+// is in the store, and watches what happens from then on; Run must be called next. ctx bounds the
+// call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
 	if c.Job == "" || !c.valid() {
 		return nil, fmt.Errorf("cannot lead job %q of %d agents, at least %d, %d of them spares", c.Job,
@@ -330,7 +331,7 @@ func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error
 	if id, ok := strings.CutPrefix(key, l.keys.run.losses()); ok {
 		why, err := decode[loss](value)
 		if err != nil {
-			return fmt.Errorf("cannot read why agent %q is lost: %w", id, err)
+			why = loss{Silent: true} // its workers may run
 		}
 		return l.lose(ctx, id, why)
 	}

@@ -92,7 +92,8 @@ func (s *Session) Connecting(ctx context.Context, ranks int, waited time.Duratio
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	value := encode(connecting{Ranks: ranks, For: waited})
-	if err := s.put(ctx, s.keys.connecting(s.config.Self.ID), value, s.registration.lease); err != nil {
+	key := s.keys.connecting(s.config.Self.ID)
+	if err := s.put(ctx, key, value, s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write how many workers try to connect to rank 0: %w", err)
 	}
 	return nil

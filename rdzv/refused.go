@@ -55,8 +55,8 @@ func (s *Session) tryAgain(ctx context.Context, refusal error) (attempt int, lat
 }
 
 // tryLater returns a later attempt of the run, which may have a place for this agent, or that it
-// may join this one late. Where agents have leases, that of one that is lost may have yet to expire;
-// the attempt is 0, which is that of another run, if this run is over or nobody is left.
+// may join this one late. Where agents have leases, that of one that is lost may have yet to
+// expire; the attempt is 0, which is that of another run, if this run is over or nobody is left.
 func (s *Session) tryLater(ctx context.Context, refusal error) (
 	attempt int, late bool, err error,
 ) {

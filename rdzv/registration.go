@@ -34,7 +34,7 @@ type registration struct {
 	// In a store that no agent hosts; otherwise zero.
 	elects   bool
 	lease    clientv3.LeaseID          // of the keys of this agent
-	ttl      time.Duration             // of lease; a cluster with a long election timeout grants no short one
+	ttl      time.Duration             // of lease; may be longer than asked for
 	jobLease clientv3.LeaseID          // of the keys of the job; all agents keep it alive
 	value    string                    // of the key run, "" before it is known
 	member   bool                      // of that run

@@ -112,7 +112,8 @@ func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	o := newOutcome(s.config.Self.Host, ended)
-	if err := s.put(ctx, s.keys.progress(s.config.Self.ID), encode(o), s.registration.lease); err != nil {
+	key := s.keys.progress(s.config.Self.ID)
+	if err := s.put(ctx, key, encode(o), s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write which workers have ended: %w", err)
 	}
 	return nil
