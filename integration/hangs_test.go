@@ -90,7 +90,7 @@ func stallLimit(h hangCase) string {
 	if h.want == "" {
 		return "20s"
 	}
-	return "3s"
+	return "8s"
 }
 
 // hangLimit is how long a job takes at most until it stalls, or ends: most of it imports torch.
