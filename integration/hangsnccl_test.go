@@ -42,7 +42,7 @@ while True:
     time.sleep(0.2)
     if os.read(fifo, 128):
         with open(os.environ["TORCH_FR_DUMP_TEMP_FILE"] + str(rank), "w") as f: f.write("recorded")
-    if sys.argv[1] == "on" and time.time() - began > 9: break`
+    if sys.argv[1] == "on" and time.time() - began > 16: break`
 
 // What NCCL tells of a hang: which rank is behind, in status, stacks and the report of a stall; and
 // a silent job that launches collective operations has not stalled.
@@ -78,7 +78,7 @@ func TestHangInNCCL(t *testing.T) {
 	})
 	t.Run("silent", func(t *testing.T) {
 		program := []string{python, "-c", imitatedNCCL, "on"}
-		flags := []string{"--log-dir", t.TempDir(), "--stall-timeout", "3s"}
+		flags := []string{"--log-dir", t.TempDir(), "--stall-timeout", "7s"}
 		j := c.startJob(t, "openmpi", 2, flags, program)
 		j.checkCommands(0)
 		if lines := j.linesWith("rdzv: stalled: "); len(lines) > 0 {

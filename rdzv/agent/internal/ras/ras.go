@@ -59,6 +59,10 @@ const maxReply = 64 << 20
 // Ask asks the service at an address until ctx ends. wait is how long the process that answers may
 // wait for others, in whole seconds. An error says why there is no answer.
 func Ask(ctx context.Context, addr string, wait time.Duration) (Report, error) {
+	return ask(ctx, addr, wait, maxReply)
+}
+
+func ask(ctx context.Context, addr string, wait time.Duration, limit int64) (Report, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return Report{}, err
@@ -71,14 +75,14 @@ func Ask(ctx context.Context, addr string, wait time.Duration) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	text, err := io.ReadAll(io.LimitReader(conn, maxReply+1))
+	text, err := io.ReadAll(io.LimitReader(conn, limit+1))
 	switch {
 	case ctx.Err() != nil:
 		return Report{}, context.Cause(ctx)
 	case err != nil:
 		return Report{}, err
-	case len(text) > maxReply:
-		return Report{}, fmt.Errorf("an answer of more than %d MiB", maxReply>>20)
+	case int64(len(text)) > limit:
+		return Report{}, fmt.Errorf("an answer of more than %d MiB", limit>>20)
 	}
 	return parse(string(text))
 }

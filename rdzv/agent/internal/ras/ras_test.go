@@ -180,18 +180,18 @@ func serve(t *testing.T, f func(conn net.Conn)) (addr string) {
 	return l.Addr().String()
 }
 
-func ask(t *testing.T, addr string, limit time.Duration) (Report, error) {
+func askWithin(t *testing.T, addr string, limit time.Duration) (Report, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	return Ask(ctx, addr, time.Second)
+	return ask(ctx, addr, time.Second, 4<<20)
 }
 
 // The client speaks the protocol, to a service that knows JSON and to one that does not.
 func TestAsk(t *testing.T) {
 	for _, json := range []bool{true, false} {
 		addr := serve(t, func(conn net.Conn) { imitate(conn, json, t) })
-		r, err := ask(t, addr, 10*time.Second)
+		r, err := askWithin(t, addr, 10*time.Second)
 		if lag := r.Lag(32).Text; err != nil || json != r.Complete || lag == "" {
 			t.Errorf("json %t: %+v, %q, %v", json, r, lag, err)
 		}
@@ -268,9 +268,9 @@ func TestAskBadService(t *testing.T) {
 			t.Parallel()
 			limit := 300 * time.Millisecond
 			if name == "flood" {
-				limit = 30 * time.Second // 64 MiB on a busy machine
+				limit = 30 * time.Second // 4 MiB on a busy machine
 			}
-			r, err := ask(t, serve(t, f), limit)
+			r, err := askWithin(t, serve(t, f), limit)
 			if err == nil {
 				t.Errorf("answer %+v, want an error", r)
 			}
@@ -279,7 +279,7 @@ func TestAskBadService(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ask(t, "127.0.0.1:1", 10*time.Second); err == nil {
+	if _, err := askWithin(t, "127.0.0.1:1", 10*time.Second); err == nil {
 		t.Error("an answer where nobody listens")
 	}
 }
