@@ -9,6 +9,7 @@
 # make kubernetes examples/kubernetes and other jobs on a Kubernetes cluster that it builds and starts
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make hangs      PyTorch jobs that hang in many ways: what is said of each, and after what time
+# make kills      SIGKILL to processes of trees at random moments: what is left. KILLS=10000: how many
 # make attack     attacks on jobs: a table of what they delay and how the jobs end
 # make bench      comparison with torchrun, mpirun, mpiexec.hydra and srun: bin/performance.md
 # make scale      thousands of simulated agents on one store: bin/scale.md; then 256 real ones
@@ -36,7 +37,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	attack bench scale soak figures recording chaos faults kubernetes kill-matrix hangs \
+	kills attack bench scale soak figures recording chaos faults kubernetes kill-matrix hangs \
 	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -119,6 +120,11 @@ lint:
 	go -C tools/kubernetes vet ./...
 	go -C tools/kubernetes tool -modfile=../go.mod staticcheck ./...
 	shellcheck $(SHELL_FILES)
+
+KILLS ?= 1000
+kills:
+	@scripts/need-go
+	go test -count=1 -timeout 0 -v -run 'TestKills$$' ./wrap -kills $(KILLS)
 
 # FUZZTIME=1000000x: more inputs.
 fuzz:

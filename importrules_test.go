@@ -273,7 +273,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
-			"rdzv/internal/boottime",
+			"rdzv/internal/boottime", "rdzv/internal/openlimit",
 		},
 	},
 	{

@@ -43,7 +43,7 @@ type restartKind struct {
 	effect faultEffect
 	code   int  // of the job, if this is its last fault
 	light  bool // not in a job with torch, whose progress is not known
-	kills  bool // an agent or a watchdog, so that files are left
+	kills  bool // an agent or a holder, so that files are left
 	// moves: without a launcher agents that are lost are started again, and the job restarts, unless
 	// the store is lost too.
 	moves bool
@@ -73,10 +73,10 @@ var restartKinds = []restartKind{
 		cause: (*restartJob).cutForLong},
 	{name: "agent pauses", at: []string{atWork}, effect: nothing, light: true,
 		cause: func(r *restartJob) { r.stopFor(time.Second, r.agentOf(r.random.IntN(r.ranks))) }},
-	{name: "watchdog pauses", at: []string{atWork}, effect: nothing, light: true,
-		cause: func(r *restartJob) { r.stopFor(time.Second, r.watchdogOf(r.random.IntN(r.ranks))) }},
-	{name: "watchdog", at: []string{atWork}, effect: restarts, code: 123,
-		cause: func(r *restartJob) { r.signal(r.watchdogOf(r.random.IntN(r.ranks)), syscall.SIGKILL) }},
+	{name: "holder pauses", at: []string{atWork}, effect: nothing, light: true,
+		cause: func(r *restartJob) { r.stopFor(time.Second, r.holderOf(r.random.IntN(r.ranks))) }},
+	{name: "holder", at: []string{atWork}, effect: restarts, code: 123,
+		cause: func(r *restartJob) { r.signal(r.holderOf(r.random.IntN(r.ranks)), syscall.SIGKILL) }},
 	{name: "agent", at: []string{atWork, between}, effect: ends, code: 123, kills: true, moves: true,
 		cause: func(r *restartJob) { r.killAgent(r.hosts[r.current.host-1]) }},
 	{name: "two agents", at: []string{atWork}, effect: ends, code: 123, kills: true, moves: true,

@@ -55,7 +55,7 @@ func initialise(t *testing.T, args ...string) (all, own initialisation) {
 	return all, own
 }
 
-// Every start of rdzv, as agent or as watchdog, initialises all packages in it. What libraries use
+// Every start of rdzv, as agent or for another command, initialises all packages in it. What libraries use
 // depends on their versions and is not limited here. rdzv's own packages use almost nothing, and
 // get-rank prints its result before most libraries are initialised.
 func TestInitialisationCost(t *testing.T) {

@@ -1,15 +1,12 @@
 package integration
 
 import (
-	"os"
-	"strings"
 	"syscall"
 	"testing"
 )
 
-// An agent crashes: its workers end, the other agents exit with 123, and one line names the file
-// that has the stack trace, which is printed nowhere. The Go runtime gives the agent itself the
-// exit code 2, which mpirun takes over.
+// An agent crashes: its workers end, the other agents exit with 123, and the Go runtime prints its
+// stack trace. It gives the agent itself the exit code 2, which mpirun takes over.
 func TestAgentCrash(t *testing.T) {
 	const agents = 3
 	for _, signal := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGABRT} {
@@ -48,16 +45,9 @@ func crash(p *place, signal syscall.Signal, worker record) {
 
 func checkTrace(p *place, printed *process, signal syscall.Signal) {
 	p.t.Helper()
-	lines := printed.linesWith("has crashed: its stack trace is in ")
-	if len(lines) != 1 || len(printed.linesWith("goroutine ")) > 0 {
-		p.t.Fatalf("%d lines name the trace, %d are of a trace; want 1 and 0", len(lines),
-			len(printed.linesWith("goroutine ")))
-	}
-	trace, err := os.ReadFile(strings.Split(lines[0], `"`)[1])
-	names := map[syscall.Signal]string{syscall.SIGSEGV: "SIGSEGV: ", syscall.SIGABRT: "SIGABRT: "}
-	if err != nil || !strings.HasPrefix(string(trace), names[signal]) ||
-		!strings.Contains(string(trace), "goroutine 1 ") {
-		p.t.Errorf("the trace is %.80q, %v", trace, err)
+	name := map[syscall.Signal]string{syscall.SIGSEGV: "SIGSEGV: ", syscall.SIGABRT: "SIGABRT: "}[signal]
+	if len(printed.linesWith(name)) == 0 || len(printed.linesWith("goroutine 1 ")) == 0 {
+		p.t.Errorf("no line has %q and %q", name, "goroutine 1 ")
 	}
 	p.removeFiles()
 }

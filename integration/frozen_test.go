@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"rdzv/internal/procfs"
 )
 
 // A frozenCase is a process of a job that receives SIGSTOP and is not continued.
@@ -33,19 +31,10 @@ const (
 var frozenCases = []frozenCase{
 	{"agent", func(j *job) int { return j.agentOf(lastRank) }, false, []string{"rdzv: lost "}},
 	{"store's agent", (*job).storeHost, false, []string{"which hosted the store"}},
-	// The agent kills the watchdog; it learns of either worker's end first.
-	{"watchdog", func(j *job) int { return j.watchdogOf(lastRank) }, true,
-		[]string{"lost the watchdog", "rank 3 failed first: exit 7"}},
-	{"sentinel", (*job).sentinel, true, []string{"rank 3"}},
+	// The agent kills the holder; it learns of either worker's end first.
+	{"holder", func(j *job) int { return j.holderOf(lastRank) }, true,
+		[]string{"lost the holder", "rank 3 failed first: exit 7"}},
 	{"worker", func(j *job) int { return j.workers[0].PID }, true, []string{"rank 3"}},
-}
-
-// sentinel is that of the last rank.
-func (j *job) sentinel() int {
-	watchdog := j.watchdogOf(lastRank)
-	return procfs.FindDescendant(procfs.System, watchdog, func(pid int) bool {
-		return nameOf(pid) == "tree-sentinel"
-	})
 }
 
 // A job ends, and with it its launcher, although one of its processes is stopped for ever. Nothing
@@ -124,7 +113,7 @@ func (j *job) endWithin(limit time.Duration) string {
 }
 
 // The others lose an agent whose process group is stopped, which under srun is that of all agents
-// of the host. Its watchdog does not kill it, and it ends when it continues.
+// of the host. Its holder does not kill it, and it ends when it continues.
 func TestSuspendedAgent(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)

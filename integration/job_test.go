@@ -199,9 +199,9 @@ func (j *job) linesWith(texts ...string) (found []string) {
 	return found
 }
 
-// agentOf is the agent of a rank, watchdogOf its watchdog.
-func (j *job) agentOf(rank int) int    { return agentAbove(j.workers[rank].PID) }
-func (j *job) watchdogOf(rank int) int { return parentOf(j.workers[rank].PID) }
+// agentOf is the agent of a rank, holderOf its holder.
+func (j *job) agentOf(rank int) int  { return agentAbove(j.workers[rank].PID) }
+func (j *job) holderOf(rank int) int { return parentOf(j.workers[rank].PID) }
 
 // storeHost is the agent that hosts the store, otherAgent one that does not. They are 0 if there is
 // none.

@@ -17,7 +17,7 @@ type overlapCase struct {
 	name   string
 	cut    bool // its node is disconnected
 	killed bool
-	frozen func(agent, watchdog, worker int) []int // these processes are stopped
+	frozen func(agent, holder, worker int) []int // these processes are stopped
 }
 
 var overlapCases = []overlapCase{
@@ -45,7 +45,7 @@ func treeOf(pid int) []int {
 // No worker of an attempt runs when one of the next attempt starts, although the workers save for
 // longer than --peer-timeout leaves them, and have descendants in other sessions: in an etcd cluster
 // on rank 0's node, elsewhere on a node that does not host the store. What is continued later may
-// run until its watchdog does.
+// run until its holder does.
 func TestAttemptsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	t.Run("etcd", func(t *testing.T) {
@@ -83,9 +83,9 @@ func (c *cluster) overlap(
 	}
 	workers := j.ranks(0, nodes[:2]...)
 	worker := workers[2*victim]
-	watchdog := parentOf(worker)
+	holder := parentOf(worker)
 	agent := agentAbove(worker)
-	stopped := o.frozen(agent, watchdog, worker)
+	stopped := o.frozen(agent, holder, worker)
 	for _, pid := range stopped {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}

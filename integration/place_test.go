@@ -160,7 +160,7 @@ func (p *place) marked() (pids []int) {
 }
 
 // tree returns the live processes of this place, including those without its mark, such as the
-// watchdogs: their working directory is in the place.
+// holders: their working directory is in the place.
 func (p *place) tree() []int {
 	marked := p.marked()
 	return slices.DeleteFunc(allProcesses(), func(pid int) bool {
@@ -170,7 +170,7 @@ func (p *place) tree() []int {
 	})
 }
 
-// rdzvProcesses returns the agents, holders, watchdogs and sentinels of this place.
+// rdzvProcesses returns the agents and holders of this place.
 func (p *place) rdzvProcesses() []int {
 	return slices.DeleteFunc(p.tree(), func(pid int) bool { return !isRdzv(pid) })
 }

@@ -30,7 +30,7 @@ func commandLine(pid int) []string {
 	return []string{""}
 }
 
-// isRdzv tells whether a process is an agent, its holder, a watchdog or a sentinel.
+// isRdzv tells whether a process is an agent, or its holder.
 func isRdzv(pid int) bool {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil && strings.TrimSuffix(exe, " (deleted)") == *rdzvBin
@@ -51,8 +51,8 @@ func read(pid int) procfs.Process {
 	return p
 }
 
-// agentAbove is the agent of a worker. In between are watchdog and holder.
-func agentAbove(pid int) int { return parentOf(parentOf(parentOf(pid))) }
+// agentAbove is the agent of a worker. In between is its holder.
+func agentAbove(pid int) int { return parentOf(parentOf(pid)) }
 
 func parentOf(pid int) int   { return read(pid).Parent }
 func nameOf(pid int) string  { return read(pid).Name }

@@ -42,9 +42,9 @@ var signalCases = []signalCase{
 	{"direct", "agent", quit, "SIGTERM", "SIGTERM", 131},
 	{"direct", "group", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
 	{"direct", "group", term, "SIGTERM", "SIGTERM", 143},
-	{"direct", "group", intr, "SIGINT", "SIGTERM", 130},
-	{"direct", "group", quit, "SIGQUIT", "SIGTERM", 131},
-	{"direct", "group", hup, "SIGHUP", "SIGTERM", 129},
+	{"direct", "group", intr, "SIGTERM", "SIGTERM", 130},
+	{"direct", "group", quit, "SIGTERM", "SIGTERM", 131},
+	{"direct", "group", hup, "SIGTERM", "SIGTERM", 129},
 
 	{"openmpi", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
 	{"openmpi", "agent", term, "SIGTERM", "SIGTERM", 143},
@@ -56,7 +56,7 @@ var signalCases = []signalCase{
 	{"hydra", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},
 	{"hydra", "agent", term, "SIGTERM", "SIGTERM", 143},
 	{"hydra", "launcher", term, "SIGTERM", "SIGTERM", 143},
-	{"hydra", "launcher", intr, "SIGINT", "SIGINT", 130},
+	{"hydra", "launcher", intr, "SIGTERM", "SIGTERM", 130},
 	{"hydra", "launcher", usr1, "SIGUSR1 SIGTERM", "SIGUSR1 SIGTERM", 143},
 
 	{"slurm", "agent", usr1, "SIGUSR1 SIGTERM", "SIGTERM", 143},

@@ -94,7 +94,7 @@ func (v *Verdict) MayRestart() bool {
 }
 
 // LostAgent tells whether the agent itself is lost. One that has lost something else, such as its
-// watchdog, is a member of the next attempt.
+// holder, is a member of the next attempt.
 func (v *Verdict) LostAgent() bool { return v.Kind == Lost && v.Text == "" }
 
 func (v *Verdict) Error() string {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"rdzv/wrap/internal/watchdog"
+	"rdzv/wrap/internal/holder"
 )
 
 // Binding says where a worker runs and which memory it gets. It is set before the program begins,
@@ -29,10 +29,10 @@ func (b Binding) check() error {
 	return nil
 }
 
-// node is the node for the watchdog.
+// node is the node for the holder.
 func (b Binding) node() int {
 	if b.Node == nil {
-		return watchdog.AnyNode
+		return holder.AnyNode
 	}
 	return *b.Node
 }

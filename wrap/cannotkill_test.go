@@ -13,7 +13,7 @@ import (
 	"rdzv/internal/proctest"
 )
 
-// TestUnprivilegedUser kills the agent or the watchdog of a tree that runs as nobody.
+// TestUnprivilegedUser kills the agent or the holder of a tree that runs as nobody.
 func TestUnprivilegedUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become an unprivileged user; the other tests run as one")
@@ -24,13 +24,13 @@ func TestUnprivilegedUser(t *testing.T) {
 		cmd.Dir = "/"
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
-	for _, victim := range []string{"agent", "watchdog"} {
+	for _, victim := range []string{"agent", "holder"} {
 		cmd, _ := startAgent(t, 2, nobody)
-		dog, _ := watchdogOf(t, cmd.Process.Pid)
-		pid := map[string]int{"agent": cmd.Process.Pid, "watchdog": dog}[victim]
+		holder := holderOf(t, cmd.Process.Pid)
+		pid := map[string]int{"agent": cmd.Process.Pid, "holder": holder}[victim]
 		syscall.Kill(pid, syscall.SIGKILL)
 		eventually(t, "all processes have ended", func() bool {
-			return dead(cmd.Process.Pid) && dead(dog) && len(marked(marker(t))) == 0
+			return dead(cmd.Process.Pid) && dead(holder) && len(marked(marker(t))) == 0
 		})
 	}
 }

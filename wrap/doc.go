@@ -3,22 +3,16 @@
 // launchers.
 //
 //	agent (the caller of Run, a child subreaper)
-//	  holder (the same executable, a child subreaper in its own process group, same session)
-//	    watchdog (the same executable, a child subreaper in its own process group, same session)
-//	      sentinel (only with Tree.Source: in the agent's process group, see Signals)
-//	      worker 0, worker 1, ... (in the agent's process group)
-//	        descendants
+//	  holder (a fork of the agent, a child subreaper in its own process group, same session)
+//	    worker 0, worker 1, ... (each in its own process group, or all in the agent's: Signalled)
+//	      descendants
 //
-// A program that imports this package is also its own holder and watchdog: when it is started with
-// their arguments it does not reach main (see package internal/watchdog).
-//
-// The watchdog starts the workers, waits for them, and adopts and waits for the descendants that
-// they orphan. It is in no process group that a launcher signals, and survives every signal except
-// SIGKILL, SIGSTOP and 32 to 34, which thread libraries use and the Go runtime leaves alone. If the
-// agent dies, the watchdog reads end of file from their socket and kills the tree. If the watchdog
-// dies, the holder adopts the tree and kills it, also if the agent dies at the same time. If the
-// holder is killed, the agent adopts the watchdog. Only if agent, watchdog and holder are killed at
-// the same time, descendants may survive; the workers die with the watchdog (PR_SET_PDEATHSIG).
+// The holder (package internal/holder) starts the workers, waits for them, and adopts and waits for
+// the descendants that they orphan, as the agent orders. It is in no process group that a launcher
+// signals, and survives every signal except SIGKILL and SIGSTOP. If the agent dies, the holder reads
+// end of file from their socket and kills the tree. If the holder dies, the workers die with it
+// (PR_SET_PDEATHSIG), and the agent adopts their descendants and kills them. Only if agent and
+// holder are killed within about 1 ms, descendants may survive.
 //
 // # Events, what Run returns, what is killed
 //
@@ -43,7 +37,8 @@
 //	                                                             immediately followed by SIGKILL
 //	                                                             to all
 //	ctx ends with the cause       as above                       no SIGTERM to workers that had
-//	*Stop{Delivered}                                             received Delivered by the time At
+//	*Stop{Delivered}                                             received Delivered by the time At,
+//	                                                             before half of Grace
 //	ctx ends with the cause       as above                       SIGABRT instead of SIGTERM to
 //	*Stop{DumpStacks}                                            workers that catch SIGABRT
 //	Tree.DumpStacks is closed     Dumping is called, Run goes on SIGABRT to workers that ignore
@@ -64,25 +59,23 @@
 //	                              and Err, Run goes on
 //	ctx ends before a worker is   Ended with Stopped, PID 0 and  the worker is not started
 //	started                       Signal SIGTERM
-//	the watchdog dies, is stopped results, ErrWatchdog           SIGKILL to all, sent by the holder
+//	the holder dies, is stopped   results, ErrHolder             SIGKILL to all
 //	for 2 s, or does not take
 //	orders, before the tree has
 //	ended
 //	a process survives SIGKILL    results, a *SurvivorError for  it is left running
 //	for 3 s (another user's, or   each such process
 //	hanging in the kernel)
-//	the holder dies               Run goes on                    continues
 //	the agent dies, or is stopped -                              SIGKILL to all, also to the
-//	alone for FrozenLimit                                        agent, sent by the watchdog, which
-//	                                                             keeps the trace of a crash (Crash)
+//	alone for FrozenLimit                                        agent, sent by the holder, which
+//	                                                             writes to logs what is left
 //	the Tree is not valid, or     nil, an error                  nothing was started
-//	the watchdog cannot be
-//	started
+//	the holder cannot be started
 //
 // # Environment of a worker
 //
 // A worker gets its own streams (see Worker and Output), the descriptors without close-on-exec
-// that the agent inherited, and the agent's process group, session, working directory, limits and
+// that the agent inherited, and the agent's session, working directory, limits and
 // signal mask. Signals have their default action, except that SIGHUP, SIGINT and the terminal's
 // stop signals (SIGTSTP, SIGTTIN, SIGTTOU) stay ignored if they were ignored when the agent
 // started (nohup). Other signals that were ignored then have their default action: the Go runtime

@@ -8,61 +8,53 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdzv/wrap/internal/watchdog"
+	"rdzv/wrap/internal/holder"
 )
 
-// handle handles a record of the watchdog.
-func (r *run) handle(e watchdog.Record) {
+// handle handles a record of the holder.
+func (r *run) handle(e holder.Record) {
 	i, s := e.Index, &r.states[e.Index]
 	switch e.Kind {
-	case watchdog.Started:
-		ago := watchdog.Monotonic() - time.Duration(e.B)
-		s.pid, s.startedAt = int(e.A), time.Now().Add(-ago)
-		if r.tree.Started != nil {
-			r.calls <- func() { r.tree.Started(i, int(e.A)) }
-		}
-	case watchdog.Refused:
+	case holder.Started:
+		r.started(i, int(e.A), time.Duration(e.B))
+	case holder.Refused:
+		r.queue.ordered--
 		errno, code := syscall.Errno(e.A), 126
 		if errno == syscall.ENOENT {
 			code = 127
 		}
 		err := fmt.Errorf("cannot start %q: %w", r.tree.Workers[i].Path, errno)
 		r.ended(i, Result{Code: code, Err: err})
-	case watchdog.Skipped:
-		r.ended(i, notStarted)
-	case watchdog.Ended:
-		result := Result{PID: s.pid, Stopped: e.C == 1, Took: time.Duration(e.B)}
+	case holder.Ended:
+		// e.C is exact: what ended before the order did not end because of it.
+		result := Result{PID: s.pid, Stopped: e.C == 1 || s.delivered}
+		result.Took = time.Duration(e.B) - s.began
 		result.setStatus(syscall.WaitStatus(e.A))
-		if r.leaseOver && result.Stopped {
+		if r.lease.told && result.Stopped {
 			result.Err = ErrLeaseOver
 		}
+		r.running--
 		r.ended(i, result)
-	case watchdog.Suspended:
-		s.suspended = slices.Contains(stopSignals, syscall.Signal(e.A))
-		runs := slices.ContainsFunc(r.states, func(s state) bool {
-			return !s.startedAt.IsZero() && !s.ended && !s.suspended
-		})
-		if r.tree.JobControl && s.suspended && !runs && underShell() {
+	case holder.Suspended:
+		s.suspended, s.byShell = true, slices.Contains(stopSignals, syscall.Signal(e.A))
+		runs := slices.ContainsFunc(r.states, func(s state) bool { return s.runs() && !s.byShell })
+		if r.tree.JobControl && s.byShell && !runs && underShell() {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // returns after SIGCONT
 		}
-	case watchdog.Continued:
-		s.suspended = false
-	case watchdog.Dumping:
-		r.dumping = append(r.dumping, Dump{Worker: i, IgnoresTerm: e.A == 1})
-		if e.B == 0 {
-			r.announceDump()
+	case holder.Continued:
+		s.suspended, s.byShell = false, false
+		r.lease.continued()
+	case holder.Received:
+		if r.tree.Source != nil {
+			r.tree.Source.received(syscall.Signal(e.A))
 		}
-	case watchdog.Drained:
-		close(s.drained[e.A])
-	case watchdog.OutputLost:
-		r.outputLost(e)
-	case watchdog.LogLost:
-		r.logLost(e)
-	case watchdog.LeaseOver:
-		r.leaseOver = true
-	case watchdog.Survivor:
-		r.survivors = append(r.survivors, int(e.A))
-	case watchdog.Finished:
+	case holder.LeaseOver:
+		r.lease.told = r.lease.told || r.phase == atWork
+	case holder.Survivor:
+		if !slices.Contains(r.survivors, int(e.A)) {
+			r.survivors = append(r.survivors, int(e.A))
+		}
+	case holder.Finished:
 		r.finished = true
 	}
 }
@@ -82,20 +74,11 @@ func underShell() bool {
 	return err == nil && errGroup == nil && session == own && group != unix.Getpgrp()
 }
 
-// announceDump calls Tree.Dumping and then lets the workers print their stacks.
-func (r *run) announceDump() {
-	dumps := r.dumping
-	r.dumping = nil
-	r.calls <- func() {
-		if r.tree.Dumping != nil {
-			r.tree.Dumping(dumps)
-		}
-		r.guard.order(watchdog.Record{Kind: watchdog.Announced})
-	}
-}
-
 // notStarted is the Result of a worker that was stopped before it was started.
 var notStarted = Result{Signal: syscall.SIGTERM, Stopped: true}
+
+// outputWait is how long the end of a worker waits for what it has written to be copied.
+const outputWait = 200 * time.Millisecond
 
 // ended records the result of worker i unless it has one, and calls Tree.Ended when the end of its
 // standard error has been read.
@@ -106,19 +89,19 @@ func (r *run) ended(i int, result Result) {
 	}
 	s.ended = true
 	r.live--
-	until := time.Now().Add(pumpWait)
-	if s.pump != nil {
-		s.pump.workerEnded()
+	until := time.Now().Add(outputWait)
+	for _, t := range s.tees {
+		t.WorkerEnded()
 	}
+	startedAt := s.startedAt
 	r.calls <- func() {
-		switch {
-		case s.pump != nil:
-			result.Stderr = s.pump.text(until)
-		case s.tail != nil:
+		if s.tail != nil {
 			result.Stderr, result.Joined = s.text(until), s.joined
 			s.judgeOutput(&result, until)
 		}
-		result.GroupSignal = r.reports.groupSignal(s.startedAt, result)
+		if r.tree.Source != nil && (r.terminal || r.tree.Signalled == Everyone) {
+			result.GroupSignal = r.tree.Source.groupSignal(startedAt, result)
+		}
 		r.results[i] = result
 		if r.tree.Ended != nil {
 			r.tree.Ended(i, result)

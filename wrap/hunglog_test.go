@@ -95,7 +95,7 @@ func serveFile(device int) {
 	}
 }
 
-// TestHungLog: Run returns although a write to a log hangs in the kernel, and keeps the watchdog.
+// TestHungLog: Run returns although a write to a log hangs in the kernel.
 func TestHungLog(t *testing.T) {
 	if !proctest.MayMount(t) {
 		return

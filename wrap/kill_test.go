@@ -1,7 +1,6 @@
 package wrap
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/watchdog"
+	"rdzv/wrap/internal/holder"
 )
 
 // resistantTree is a worker whose descendants are difficult to kill: they ignore signals, fork
@@ -88,30 +87,19 @@ func startAgent(t *testing.T, n int, change func(*exec.Cmd)) (*exec.Cmd, lineRea
 	return cmd, l
 }
 
-// watchdogOf returns the pids of the watchdog of an agent and of its sentinel.
-func watchdogOf(t *testing.T, agent int) (dog, sentinel int) {
+// holderOf returns the pid of the holder of an agent.
+func holderOf(t *testing.T, agent int) (pid int) {
 	t.Helper()
-	all, _ := os.ReadDir("/proc")
-	for _, e := range all {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		s, err := procfs.Read(procfs.System, pid)
-		args := fmt.Sprintf("%s\x00--wrap-watchdog-of=%d\x00", watchdog.Name, agent)
-		switch {
-		case err != nil || !bytes.HasPrefix(line, []byte(args)):
-		case s.Name == watchdog.SentinelName:
-			sentinel = pid
-		default:
-			dog = pid
+	children, _ := procfs.Children(procfs.System, agent)
+	for _, child := range children {
+		if s, err := procfs.Read(procfs.System, child); err == nil && s.Name == holder.Name {
+			pid = child
 		}
 	}
-	if dog == 0 || sentinel == 0 {
-		t.Fatalf("agent %d has watchdog %d, sentinel %d", agent, dog, sentinel)
+	if pid == 0 {
+		t.Fatalf("agent %d has no holder among %v", agent, named(children))
 	}
-	return dog, sentinel
+	return pid
 }
 
 // dead reports whether pid has ended.
@@ -122,45 +110,34 @@ func dead(pid int) bool {
 
 // TestNoneLeftAfterKill kills processes of a tree, or stops one for ever; the whole tree ends.
 func TestNoneLeftAfterKill(t *testing.T) {
-	const lost = "returned the watchdog died"
+	const lost = "returned the holder died"
 	for _, row := range []struct {
 		name   string
 		signal syscall.Signal
-		kill   func(agent, dog, sentinel int) (pids []int)
+		kill   func(agent, holder int) (pids []int)
 		want   string // what the agent prints, if it still runs
 	}{
-		{"agent", syscall.SIGKILL,
-			func(agent, _, _ int) []int { return []int{agent} }, ""},
-		{"watchdog", syscall.SIGKILL,
-			func(_, dog, _ int) []int { return []int{dog} }, lost},
+		{"agent", syscall.SIGKILL, func(agent, _ int) []int { return []int{agent} }, ""},
+		{"holder", syscall.SIGKILL, func(_, holder int) []int { return []int{holder} }, lost},
 		{"process group of the agent", syscall.SIGKILL,
-			func(agent, _, _ int) []int { return []int{-agent} }, ""},
-		{"process group of the watchdog", syscall.SIGKILL,
-			func(_, dog, _ int) []int { return []int{-dog} }, lost},
-		{"agent, then watchdog", syscall.SIGKILL,
-			func(agent, dog, _ int) []int { return []int{agent, dog} }, ""},
-		{"watchdog, then agent", syscall.SIGKILL,
-			func(agent, dog, _ int) []int { return []int{dog, agent} }, ""},
-		{"watchdog, then process group of the agent", syscall.SIGKILL,
-			func(agent, dog, _ int) []int { return []int{dog, -agent} }, ""},
-		{"stopped agent", syscall.SIGSTOP,
-			func(agent, _, _ int) []int { return []int{agent} }, ""},
-		{"stopped watchdog", syscall.SIGSTOP,
-			func(_, dog, _ int) []int { return []int{dog} }, lost},
+			func(agent, _ int) []int { return []int{-agent} }, ""},
+		{"process group of the holder", syscall.SIGKILL,
+			func(_, holder int) []int { return []int{-holder} }, lost},
+		{"stopped agent", syscall.SIGSTOP, func(agent, _ int) []int { return []int{agent} }, ""},
+		{"stopped holder", syscall.SIGSTOP, func(_, holder int) []int { return []int{holder} }, lost},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			nothingLeft(t)
 			cmd, l := startAgent(t, 3, nil)
-			dog, sentinel := watchdogOf(t, cmd.Process.Pid)
+			holder := holderOf(t, cmd.Process.Pid)
 			begun := time.Now()
-			for _, pid := range row.kill(cmd.Process.Pid, dog, sentinel) {
+			for _, pid := range row.kill(cmd.Process.Pid, holder) {
 				if err := syscall.Kill(pid, row.signal); err != nil {
 					t.Fatal(err)
 				}
 			}
 			eventually(t, "all processes have ended", func() bool {
-				return dead(cmd.Process.Pid) && dead(dog) && dead(sentinel) &&
-					len(marked(marker(t))) == 0
+				return dead(cmd.Process.Pid) && dead(holder) && len(marked(marker(t))) == 0
 			})
 			t.Logf("all processes ended after %v", time.Since(begun))
 			if row.want != "" {
@@ -198,31 +175,21 @@ kill $job`, self)
 	l.want("ended 0 group signal 0 <nil>", "the job still runs")
 }
 
-// TestAllGuardsKilled: nothing is left that kills the tree, but workers die with the watchdog.
-func TestAllGuardsKilled(t *testing.T) {
+// TestAgentAndHolderKilled: nothing is left that kills the tree, but workers die with the holder.
+func TestAgentAndHolderKilled(t *testing.T) {
 	nothingLeft(t)
 	out, l := lines(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{roleEnv + "=" + "plain agent", markerEnv + "=" + marker(t)}
 	cmd.Stdout = out
-	// It will be stopped: its process group then receives SIGHUP when the sentinel ends.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	startMarked(t, cmd)
 	l.want("ready", "ready")
-	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
-	holder, err := procfs.Read(procfs.System, dog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holder := holderOf(t, cmd.Process.Pid)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGSTOP) // so that it cannot kill the tree
-	syscall.Kill(holder.Parent, syscall.SIGKILL)
-	syscall.Kill(dog, syscall.SIGKILL)
+	syscall.Kill(holder, syscall.SIGKILL)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
 	eventually(t, "all processes have ended", func() bool {
-		return dead(dog) && dead(sentinel) && len(marked(marker(t))) == 0
+		return dead(holder) && len(marked(marker(t))) == 0
 	})
 }
 

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"rdzv/internal/boottime"
-	"rdzv/wrap/internal/watchdog"
 )
 
 // ErrLeaseOver is the Err of a worker that was stopped because Tree.Lease was not renewed.
 var ErrLeaseOver = errors.New("the time has passed until which the workers may run")
 
 // Lease is a time until which the workers of a tree may run, which the owner renews as long as he
-// may run them. The watchdog enforces it, also if this process is stopped; see the package comment.
+// may run them. It is enforced also if this process is stopped; see the package comment.
 // The zero value has no limit until Renew. Its methods are safe for concurrent use.
 type Lease struct {
 	mu      sync.Mutex
@@ -86,17 +85,4 @@ func (l *Lease) state() (until time.Duration, revoked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until, l.revoked
-}
-
-// orderLease tells the watchdog how the lease has changed. It reports whether everything is killed.
-func (r *run) orderLease() (killed bool) {
-	until, revoked := r.tree.Lease.state()
-	if revoked {
-		r.guard.order(watchdog.Record{Kind: watchdog.Kill})
-		return true
-	}
-	r.guard.order(watchdog.Record{
-		Kind: watchdog.Renew, A: int64(until), B: int64(r.tree.LeaseGrace),
-	})
-	return false
 }

@@ -13,7 +13,6 @@ import (
 
 	"rdzv/internal/boottime"
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/watchdog"
 )
 
 // TestLease: what ends a tree whose lease is not renewed, and when. The times begin with the lease.
@@ -148,7 +147,7 @@ var leasedAgent = role("leased agent", func() {
 type leasedTree struct {
 	t       *testing.T
 	agent   int
-	dog     int
+	holder  int
 	workers []int // and their descendants
 	out     lineReader
 	order   *os.File
@@ -167,18 +166,18 @@ func startLeased(t *testing.T) *leasedTree {
 	})
 	r.Close()
 	tree := &leasedTree{t: t, agent: cmd.Process.Pid, out: out, order: order}
-	tree.dog, _ = watchdogOf(t, tree.agent)
+	tree.holder = holderOf(t, tree.agent)
 	for _, p := range marked(marker(t)) {
-		if p.PID != tree.agent && p.Name != watchdog.SentinelName {
+		if p.PID != tree.agent {
 			tree.workers = append(tree.workers, p.PID)
 		}
 	}
 	tree.renew(leaseTime)
-	time.Sleep(leaseTime / 6) // a watchdog without a lease does not notice that it is stopped
+	time.Sleep(leaseTime / 6) // a process without a lease does not notice that it is stopped
 	return tree
 }
 
-// renew renews the lease. The watchdog has the order soon after that.
+// renew renews the lease. The holder sees that.
 func (l *leasedTree) renew(d time.Duration) {
 	l.t.Helper()
 	l.write(d.String())
@@ -192,7 +191,7 @@ func (l *leasedTree) write(line string) {
 	}
 }
 
-func (l *leasedTree) all() []int { return append([]int{l.agent, l.dog}, l.workers...) }
+func (l *leasedTree) all() []int { return append([]int{l.agent, l.holder}, l.workers...) }
 
 func (l *leasedTree) signal(s syscall.Signal, pids ...int) {
 	l.t.Helper()
@@ -205,12 +204,12 @@ func (l *leasedTree) signal(s syscall.Signal, pids ...int) {
 
 // in waits until the workers and their descendants are stopped, or are not. Some shells among them
 // end soon after the others run.
-func (l *leasedTree) in(stopped bool) {
+func (l *leasedTree) in(want bool) {
 	l.t.Helper()
-	eventually(l.t, fmt.Sprintf("the tree is stopped: %t", stopped), func() bool {
+	eventually(l.t, fmt.Sprintf("the tree is stopped: %t", want), func() bool {
 		l.workers = slices.DeleteFunc(l.workers, dead)
 		return len(l.workers) > 0 && !slices.ContainsFunc(l.workers, func(pid int) bool {
-			return watchdog.Stopped(pid) != stopped
+			return stopped(pid) != want
 		})
 	})
 }
@@ -221,8 +220,8 @@ const (
 	stopFor   = leaseTime + 700*time.Millisecond
 )
 
-// TestContinuedTree: when agent, watchdog and workers are continued after their lease the watchdog
-// stops the workers at once, until the agent has renewed it.
+// TestContinuedTree: when agent, holder and workers are continued after their lease the agent stops
+// the workers at once, until the agent has renewed it.
 func TestContinuedTree(t *testing.T) {
 	nothingLeft(t)
 	l := startLeased(t)
@@ -264,14 +263,14 @@ func TestContinuedWorkers(t *testing.T) {
 		line := procfs.Arguments(procfs.System, pid)
 		return len(line) == 3 && line[2] == resistantTree
 	}
-	worker := procfs.FindDescendant(procfs.System, l.dog, isWorker)
+	worker := procfs.FindDescendant(procfs.System, l.holder, isWorker)
 	l.signal(syscall.SIGSTOP, worker)
 	l.in(true)
 	l.renew(leaseTime)
 	eventually(t, "the descendants run", func() bool {
-		return slices.ContainsFunc(l.workers, func(pid int) bool { return !watchdog.Stopped(pid) })
+		return slices.ContainsFunc(l.workers, func(pid int) bool { return !stopped(pid) })
 	})
-	if !watchdog.Stopped(worker) {
+	if !stopped(worker) {
 		t.Error("a worker that was stopped before was continued")
 	}
 	l.in(true)

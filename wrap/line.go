@@ -14,9 +14,9 @@ import (
 type Line struct {
 	mu     sync.Mutex
 	within bool
-	tails  []tee.Tail // which know that of what the watchdog copies
-	copied tail       // by this process, and what Wrote was told
-	ends   []shownEnd // of the streams that the watchdog has copied
+	tails  []tee.Tail // which know that of what Run copies
+	copied []byte     // the end of what was captured, and of what Wrote was told
+	ends   []shownEnd // of the other streams that Run has copied
 }
 
 // shownEnd is the end of a stream, and how many lines there were where it is shown after it.
@@ -38,10 +38,22 @@ func (l *Line) End() (within bool) {
 }
 
 // Wrote records lines that the caller has written to the same file.
-func (l *Line) Wrote(text string) { l.copied.write([]byte(text)) }
+func (l *Line) Wrote(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add([]byte(text))
+}
+
+// add appends to copied. mu is held.
+func (l *Line) add(b []byte) {
+	b = b[max(0, len(b)-tee.TailSize):]
+	if l.copied = append(l.copied, b...); len(l.copied) > 2*tee.TailSize {
+		l.copied = append(l.copied[:0], l.copied[len(l.copied)-tee.TailSize:]...)
+	}
+}
 
 // Shows reports whether the file ends with these lines and at most so many others after them, as
-// far as this process has written it, or the watchdog has before Run returned. Empty lines do not
+// far as it was captured or told, or Run has returned. Empty lines do not
 // count, and a line may have more at its beginning, such as a former state of a progress bar.
 func (l *Line) Shows(lines []string, others int) bool {
 	l.mu.Lock()
@@ -55,7 +67,7 @@ func (l *Line) Shows(lines []string, others int) bool {
 			return true
 		}
 	}
-	return endsWith(l.copied.bytes(), lines, others)
+	return endsWith(l.copied, lines, others)
 }
 
 // endsWith tells whether a text ends with these lines and at most so many others.
@@ -83,17 +95,17 @@ func filled(lines []string) (list []string) {
 	return list
 }
 
-// wrote records what this process has copied.
+// wrote records what was captured.
 func (l *Line) wrote(b []byte) {
 	if l != nil && len(b) > 0 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.within = b[len(b)-1] != '\n'
-		l.copied.write(b)
+		l.add(b)
 	}
 }
 
-func (l *Line) add(t tee.Tail) {
+func (l *Line) follow(t tee.Tail) {
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()

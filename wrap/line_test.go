@@ -87,7 +87,7 @@ func TestLineShows(t *testing.T) {
 	}
 }
 
-// TestLineShowsTagged: it is also known of the lines that the watchdog shows with tags, with those of
+// TestLineShowsTagged: it is also known of the lines that Run shows with tags, with those of
 // other workers after them.
 func TestLineShowsTagged(t *testing.T) {
 	nothingLeft(t)

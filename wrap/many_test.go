@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"rdzv/internal/procfs"
 )
 
 // TestManyWorkersEndTogether: the number of orders at the end does not grow with the workers.
@@ -46,31 +44,24 @@ func TestManyWorkersEndTogether(t *testing.T) {
 	}
 }
 
-// TestPkill: "pkill rdzv" and "pkill -f rdzv" do not find watchdog, sentinel and holder. One of them
-// is left that kills the tree, and a signal does not look as if it had been sent to the group.
+// TestPkill: "pkill rdzv" and "pkill -f rdzv" do not find the holder, which kills the tree.
 func TestPkill(t *testing.T) {
 	nothingLeft(t)
-	cmd, l := startListener(t, nil)
-	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
-	holder, _ := procfs.Read(procfs.System, dog)
-	found := []int{cmd.Process.Pid}
-	for _, pid := range []int{dog, sentinel, holder.Parent} {
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		t.Logf("process %d: %q, %q", pid, name, line)
-		if strings.Contains(string(name)+string(line), "rdzv") {
-			found = append(found, pid)
-		}
+	out, l := lines(t)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{"rdzv", "exec", "--", "rdzv"}
+	cmd.Env = []string{roleEnv + "=" + listener, markerEnv + "=" + marker(t), argEnv + "="}
+	cmd.Stdout = out
+	startMarked(t, cmd)
+	l.want("ready")
+	holder := holderOf(t, cmd.Process.Pid)
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", holder))
+	if err != nil || strings.Contains(string(name)+string(line), "rdzv") {
+		t.Errorf("the holder is %q, %q (%v)", name, line, err)
 	}
-	if len(found) != 1 {
-		t.Fatalf("pkill finds %v, want agent %d", found, cmd.Process.Pid)
-	}
-	for _, pid := range found {
-		syscall.Kill(pid, syscall.SIGUSR1)
-	}
-	l.inAnyOrder("agent: 10 shared=false", "user-defined-signal-1")
-	syscall.Kill(-cmd.Process.Pid, syscall.SIGUSR2)
-	l.inAnyOrder("agent: 12 shared=true", "user-defined-signal-2", "ended 7 group signal 0 <nil>")
+	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
+	eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 }
 
 // sweeper calls sweep while it cannot open files.

@@ -9,17 +9,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
-	"rdzv/wrap/internal/watchdog"
 )
 
-// Output lets the watchdog read what a worker writes, so that nothing of it is lost if this process
-// is killed. Worker.Stdout and Worker.Stderr are then where that is shown; nil shows nothing. If
-// there is a log, or if they are the same file, stdout and stderr of the worker are one pipe, which
-// is shown at Worker.Stdout: what it writes to the two then remains in order.
+// Output lets this process read what a worker writes. Worker.Stdout and Worker.Stderr are then
+// where that is shown; nil shows nothing. If there is a log, or if they are the same file, stdout
+// and stderr of the worker are one pipe, which is shown at Worker.Stdout: what it writes to the two
+// then remains in order.
 type Output struct {
-	// Log gets every byte that the worker writes; nil is no log. Open it with O_APPEND. If it
-	// blocks for 5 s or cannot be written, it is given up and Tree.LogLost is called.
+	// Log gets every byte that the worker writes; nil is no log. Open it with O_APPEND. If it blocks
+	// for 5 s or cannot be written, it is given up and Tree.LogLost is called. If this process is
+	// killed, the holder writes to it what this process has not.
 	Log *os.File
 	// Tag is written before every line that is shown.
 	Tag string
@@ -44,49 +45,161 @@ func (w *Worker) sameFile() bool {
 	return errOut == nil && errSame == nil && os.SameFile(out, same)
 }
 
-// output is the watchdog's description of the output of worker i. add adds a descriptor to those
-// that are sent.
-func (r *run) output(i int, add func(*os.File) int) (o watchdog.Output, err error) {
-	w, s := &r.tree.Workers[i], &r.states[i]
-	if w.Output == nil {
-		return o, nil
+// files are descriptors to be closed.
+type files []int
+
+func (f *files) close() {
+	for _, fd := range *f {
+		unix.Close(fd)
 	}
-	file, tail, err := newTail()
-	if err != nil {
-		return o, fmt.Errorf("cannot read the output of worker %d: %w", i, err)
-	}
-	s.tail, s.joined, s.logged = &tail, w.joined(), w.Output.Log != nil
-	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
-	if s.joined {
-		s.drained[1] = s.drained[0]
-	}
-	w.LastOutput.is(tail.LastWrite)
-	if !s.joined || w.sameFile() {
-		w.Line.add(tail)
-	}
-	r.own = append(r.own, file)
-	return watchdog.Output{
-		Piped: true, Joined: s.joined, Log: add(w.Output.Log), Tail: add(file),
-		Tag: w.Output.Tag, Hold: w.Output.Hold, Relayed: w.Output.Relayed,
-	}, nil
+	*f = nil
 }
 
-// newTail returns a file in memory and the Tail in it.
-func newTail() (*os.File, tee.Tail, error) {
-	fd, err := unix.MemfdCreate("tail", unix.MFD_CLOEXEC)
+// openOutput starts to read what worker i will write, as far as it is read. h gets the write ends
+// of pipes, which are added to ends.
+func (r *run) openOutput(i int, h *holder.Worker, ends *files) error {
+	w := &r.tree.Workers[i]
+	streams := []int{1, 2} // those that are read, the last one is kept
+	switch {
+	case w.Output == nil && (!w.Capture || w.Stderr == nil):
+		return nil
+	case w.Output == nil:
+		streams = []int{2} // stdout is not read, so that nothing of it is lost here
+	case w.joined():
+		streams = []int{1}
+	}
+	if err := r.openStreams(i, streams, h, ends); err != nil {
+		return fmt.Errorf("cannot read the output of worker %d: %w", i, err)
+	}
+	return nil
+}
+
+func (r *run) openStreams(i int, streams []int, h *holder.Worker, ends *files) error {
+	w, s := &r.tree.Workers[i], &r.states[i]
+	tail := tee.NewTail()
+	s.tail = &tail
+	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
+	o := Output{}
+	if w.Output != nil {
+		o = *w.Output
+		s.joined, s.logged = w.joined(), o.Log != nil
+	}
+	switch {
+	case s.joined:
+		s.drained[1] = s.drained[0]
+	case streams[0] == 2:
+		close(s.drained[0])
+	}
+	w.LastOutput.is(tail.LastWrite)
+	if w.Output != nil && (!s.joined || w.sameFile()) {
+		w.Line.follow(tail)
+	}
+	for n, stream := range streams {
+		read, write, err := tee.NewPipe()
+		if err != nil {
+			return err
+		}
+		*ends = append(*ends, write)
+		last := n == len(streams)-1
+		t, err := r.newTee(i, stream, read, o, last)
+		if err != nil {
+			unix.Close(read)
+			return err
+		}
+		if h.Files[stream] = write; s.joined {
+			h.Files[2] = write
+		}
+		if last && o.Log != nil {
+			h.Pipe, h.Log, h.Chunk = read, t.Log, t.Chunk
+		}
+		t.Start()
+		s.tees = append(s.tees, t)
+	}
+	return nil
+}
+
+// newTee returns a Tee of a stream of worker i, which is not started. The last one of a worker also
+// keeps what it copies.
+func (r *run) newTee(i, stream, read int, o Output, last bool) (t *tee.Tee, err error) {
+	s, w := &r.states[i], &r.tree.Workers[i]
+	shown := w.Stdout
+	if stream == 2 {
+		shown = w.Stderr
+	}
+	drained := s.drained[stream-1]
+	t = &tee.Tee{
+		From: read, Log: -1, Tag: o.Tag, Hold: o.Hold, Vain: stream == 1,
+		Drained: func() { close(drained) },
+	}
+	if w.Output == nil {
+		t.Shown = w.Line.wrote
+	} else {
+		t.Hidden = func(reason syscall.Errno, bytes int64) {
+			r.outputLost(i, stream, reason, bytes)
+		}
+	}
+	if t.Show, err = r.screen(shown, o.Relayed); err != nil || !last {
+		return t, err
+	}
+	t.Tail = *s.tail
+	if o.Log == nil {
+		return t, nil
+	}
+	t.Lost = func(reason syscall.Errno, bytes int64) { r.logLost(i, reason, bytes) }
+	t.Unneeded = func() { // a worker writes, so there is a holder
+		r.holder.order(holder.Record{Kind: holder.Drop, Index: i})
+	}
+	if s.chunk, err = holder.NewChunk(); err == nil {
+		t.Chunk = s.chunk
+		t.Log, err = duplicate(o.Log)
+	}
+	return t, err
+}
+
+// duplicate returns another descriptor of the same file, at least 3: Go ends a process that gets
+// EPIPE when it writes to descriptor 1 or 2.
+func duplicate(f *os.File) (int, error) {
+	fd, err := descriptor(f)
 	if err != nil {
-		return nil, tee.Tail{}, err
+		return -1, err
 	}
-	file := os.NewFile(uintptr(fd), "tail")
-	err = file.Truncate(tee.TailFile)
-	var tail tee.Tail
-	if err == nil {
-		tail, err = tee.MapTail(fd)
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+}
+
+// screen is where a file leads, nil if there is none.
+func (r *run) screen(f *os.File, relayed bool) (*tee.Screen, error) {
+	if f == nil || r.screens[f] != nil {
+		return r.screens[f], nil
 	}
+	fd, err := duplicate(f)
 	if err != nil {
-		file.Close()
+		return nil, err
 	}
-	return file, tail, err
+	r.screens[f] = tee.NewScreen(fd, relayed)
+	return r.screens[f], nil
+}
+
+// closeOutputs waits until everything has been copied, when nothing of the tree is left. It may be
+// called again.
+func (r *run) closeOutputs() {
+	var wg sync.WaitGroup
+	for i := range r.states {
+		for _, t := range r.states[i].tees {
+			wg.Go(t.Close)
+		}
+	}
+	wg.Wait()
+	for i := range r.states {
+		s := &r.states[i]
+		if s.tees = nil; s.chunk != nil {
+			s.chunk.Close()
+			s.chunk = nil
+		}
+	}
+	for _, s := range r.screens {
+		s.Close()
+	}
+	clear(r.screens)
 }
 
 // text waits until all that the worker itself wrote has been copied, at most until until, and
@@ -111,7 +224,12 @@ func (s *state) await(stream int, until time.Time) bool {
 // lost, and gives that reason if it died because of it.
 func (s *state) judgeOutput(result *Result, until time.Time) {
 	judged := result.ExitCode() == 0 || result.Signal == syscall.SIGPIPE
-	if !judged || result.Stopped || !s.await(0, until) || s.lost == nil {
+	if !judged || result.Stopped || !s.await(0, until) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
 		return
 	}
 	result.Err = &OutputError{s.lost}
@@ -121,36 +239,39 @@ func (s *state) judgeOutput(result *Result, until time.Time) {
 }
 
 // outputLost calls Tree.OutputLost.
-func (r *run) outputLost(e watchdog.Record) {
-	s, stdout := &r.states[e.Index], e.C == 0
-	reason, stream := error(syscall.Errno(e.A)), "stderr"
-	if e.A == 0 {
+func (r *run) outputLost(i, stream int, errno syscall.Errno, bytes int64) {
+	s, reason, name := &r.states[i], error(errno), "stderr"
+	if errno == 0 {
 		reason = ErrNotRead
 	}
-	if stdout {
-		stream = "stdout"
+	if stream == 1 {
+		name = "stdout"
 	}
 	select {
 	case <-s.drained[0]: // it may have been judged
 	default:
-		if stdout && !s.logged {
+		s.mu.Lock()
+		if stream == 1 && !s.logged {
 			s.lost = reason
 		}
+		s.mu.Unlock()
 	}
 	if r.tree.OutputLost != nil {
-		r.calls <- func() { r.tree.OutputLost(e.Index, stream, reason, e.B) }
+		r.calls <- func() { r.tree.OutputLost(i, name, reason, bytes) }
 	}
 }
 
 // logLost calls Tree.LogLost.
-func (r *run) logLost(e watchdog.Record) {
-	reason := error(syscall.Errno(e.A))
-	if e.A == 0 {
+func (r *run) logLost(i int, errno syscall.Errno, bytes int64) {
+	s, reason := &r.states[i], error(errno)
+	if errno == 0 {
 		reason = ErrLogBlocked
 	}
-	r.states[e.Index].logged = false
+	s.mu.Lock()
+	s.logged = false
+	s.mu.Unlock()
 	if r.tree.LogLost != nil {
-		r.calls <- func() { r.tree.LogLost(e.Index, reason, e.B) }
+		r.calls <- func() { r.tree.LogLost(i, reason, bytes) }
 	}
 }
 
@@ -159,9 +280,8 @@ func (r *run) releaseTails() {
 	for i, s := range r.states {
 		if s.tail != nil {
 			at := s.tail.LastWrite()
-			r.tree.Workers[i].LastOutput.is(func() int64 { return at })
+			r.tree.Workers[i].LastOutput.is(func() int64 { return at }) // and not the memory
 			r.tree.Workers[i].Line.release()
-			s.tail.Close()
 		}
 	}
 }

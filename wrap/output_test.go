@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/wrap/internal/tee"
 )
 
 // logFile returns a log, and a function that returns what is in it.
@@ -112,7 +114,7 @@ func TestOutputManyBytes(t *testing.T) {
 		if got := text(); len(got) != size || got != want {
 			t.Errorf("worker %d: the log has %d bytes of %d, or others", i, len(got), size)
 		}
-		if !strings.HasSuffix(want, string(results[i].Stderr)) || len(results[i].Stderr) != tailSize {
+		if !strings.HasSuffix(want, string(results[i].Stderr)) || len(results[i].Stderr) != tee.TailSize {
 			t.Errorf("worker %d: Result.Stderr has %d other bytes", i, len(results[i].Stderr))
 		}
 	}

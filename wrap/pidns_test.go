@@ -35,7 +35,7 @@ func TestGroupOutsidePIDNamespace(t *testing.T) {
 	defer cmd.Process.Kill()
 	l.want("ready")
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGWINCH) // does not end unshare
-	l.inAnyOrder("agent: 28 shared=true", "window-changed")
+	l.inAnyOrder("agent: 28 shared=false", "window-changed")
 }
 
 // TestStopInPIDNamespace: a program in a pid namespace does not use up the grace period because the

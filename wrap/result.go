@@ -29,8 +29,8 @@ type Result struct {
 	// if Joined, it is the end of what it wrote to standard output and standard error.
 	Stderr []byte
 	Joined bool
-	// Err is why it could not be started, ErrLeaseOver, or ErrWatchdog if it was killed because the
-	// watchdog died, or an OutputError; else nil.
+	// Err is why it could not be started, ErrLeaseOver, or ErrHolder if it was killed because the
+	// holder died, or an OutputError; else nil.
 	Err error
 }
 
@@ -51,8 +51,8 @@ func (r *Result) setStatus(status syscall.WaitStatus) {
 	r.Code = status.ExitStatus()
 }
 
-// ErrWatchdog is the error of Run if the watchdog died before its tree had ended.
-var ErrWatchdog = errors.New("the watchdog died")
+// ErrHolder is the error of Run if the holder died before its tree had ended.
+var ErrHolder = errors.New("the holder died")
 
 // ErrLogBlocked is the reason why a log was given up that was blocked for 5 s.
 var ErrLogBlocked = errors.New("the file system did not respond for 5s")

@@ -5,12 +5,13 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
-	"rdzv/wrap/internal/watchdog"
 )
 
 // Run starts the workers of t and returns when the last one has ended and nothing of the tree is
@@ -18,9 +19,9 @@ import (
 // results are in the order of t.Workers.
 //
 // From the first call on, this process is a child subreaper (prctl(2)): it adopts its orphaned
-// descendants. Calls of Run may overlap. If a watchdog dies before its tree has ended, and only
-// then, Run takes all children that this process got since Run began for processes of its tree and
-// kills them.
+// descendants. Calls of Run may overlap. If a holder dies before its tree has ended, and only then,
+// Run takes all children that this process got since Run began for processes of its tree and kills
+// them.
 func Run(ctx context.Context, t Tree) ([]Result, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -28,7 +29,6 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	r := newRun(&t)
 	defer r.releaseTails()
 	defer r.endCalls()
-	defer r.closeStreams()
 	if ctx.Err() != nil {
 		for i := range r.states {
 			r.ended(i, notStarted)
@@ -37,67 +37,84 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return r.results, nil
 	}
 	r.leased = t.Lease.use() // before its state is read
-	spec, err := r.spec()
+	err := r.start()
 	if err != nil {
 		return nil, err
 	}
-	if r.guard, err = startGuard(t.Source != nil); err != nil {
-		return nil, err
-	}
 	if t.JobControl {
-		caught := make(chan os.Signal, 1) // not read: the watchdog reports which workers stop
-		catch(caught, stopSignals)
-		defer signal.Stop(caught)
+		r.stops = make(chan os.Signal, 1)
+		catch(r.stops, stopSignals)
+		defer signal.Stop(r.stops)
 	}
 	if t.Source != nil {
-		r.reports = t.Source.subscribe(r.guard, r.queries, len(t.Workers))
+		t.Source.add(r)
 	}
-	r.handOver(ctx, spec)
 	r.supervise(ctx)
-	r.guard.wait()
-	r.reports.end()
+	r.holder.wait()
 	err = r.killLeft()
-	r.closeStreams()
+	r.closeOutputs()
 	r.endCalls()
+	if t.Source != nil {
+		t.Source.remove(r)
+	}
 	return r.results, err
 }
 
 // run is one call of Run.
 type run struct {
 	tree      *Tree
-	guard     *guard
+	holder    *client
 	unrelated map[int]bool // children that this process had before
-	streams   []*os.File   // the descriptors that the spec refers to
-	own       []*os.File   // those of them that Run has opened
-	pumps     []*pump
-	states    []state         // by worker
-	results   []Result        // by worker, set before Tree.Ended is called
+	states    []state      // by worker
+	results   []Result     // by worker, set before Tree.Ended is called
+	screens   map[*os.File]*tee.Screen
 	live      int             // number of workers that have not ended
-	aborted   bool            // ctx ended before the watchdog had received its workers
+	running   int             // of these, number of those that have started
 	dumping   []Dump          // for the next call of Tree.Dumping
 	calls     chan func()     // of Tree.Started, Dumping, Ended, LogLost and OutputLost
 	endCalls  func()          // waits for the last call; then no more can be added
+	announced chan struct{}   // delivers when Tree.Dumping has returned
 	leased    <-chan struct{} // delivers when the lease has changed
-	leaseOver bool            // the watchdog ends the tree because of that
-	finished  bool            // the watchdog has reported Finished
+	finished  bool            // the holder has reported Finished
 	survivors []int           // pids that it has reported before
-	reports   *subscription   // to the sentinel's reports; nil without Tree.Source
-	queries   chan struct{}   // requests by Tree.Source for a watchdog.QueryReply
+	terminal  bool            // the workers are in the process group of this process
+	endGroups bool            // Stop.Groups
+	stops     chan os.Signal  // signals of job control; nil without Tree.JobControl
+
+	queue    queue
+	phase    phase
+	deadline time.Time // end of the phase
+	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
+	remindAt time.Time // when SIGTERM is sent to those that have received another signal; zero is never
+	scanned  time.Time // last search for orphans, or begin of the phase
+	sentTerm map[int]bool
+	inits    inits
+	lease    hold
 }
 
 // state is what Run knows about a worker.
 type state struct {
-	pump      *pump     // nil without Worker.Capture
-	tail      *tee.Tail // of stderr, or of stdout and stderr; nil without Worker.Output
+	tees      []*tee.Tee
+	chunk     *holder.Chunk // nil without a log
+	tail      *tee.Tail     // of stderr, or of stdout and stderr; nil without Worker.Output or Capture
 	joined    bool
+	mu        *sync.Mutex      // for the next two
 	logged    bool             // there is a log, and it has not been given up
-	drained   [2]chan struct{} // closed when all that the worker itself wrote to a stream was copied
 	lost      error            // why some of its stdout was not shown, before drained[0] was closed
+	drained   [2]chan struct{} // closed when all that the worker itself wrote to a stream was copied
 	pid       int
-	startedAt time.Time // shortly before its start; zero if it was not started
+	startedAt time.Time     // shortly before its start; zero if it was not started
+	began     time.Duration // the same, by holder.Monotonic
 	ended     bool
-	suspended bool // stopped by a terminal or shell
+	suspended bool // stopped by a signal
+	byShell   bool // of job control
+	delivered bool // it has received a signal to end, not from Run
+	signalled bool // Run has ordered a signal to end
+	prepared  bool // it has received SIGABRT, or is about to
+	announced bool // it is about to receive SIGABRT
 }
+
+func (s *state) runs() bool { return !s.startedAt.IsZero() && !s.ended }
 
 func newRun(t *Tree) *run {
 	n := len(t.Workers)
@@ -107,9 +124,14 @@ func newRun(t *Tree) *run {
 		unrelated: unrelated,
 		states:    make([]state, n),
 		results:   make([]Result, n),
+		screens:   map[*os.File]*tee.Screen{},
 		live:      n,
 		calls:     make(chan func(), 7*n),
-		queries:   make(chan struct{}, maxSignals),
+		announced: make(chan struct{}, n),
+		sentTerm:  map[int]bool{},
+	}
+	for i := range r.states {
+		r.states[i].mu = new(sync.Mutex)
 	}
 	// The calls are made in a goroutine of their own, so that they do not delay the supervision.
 	var calling sync.WaitGroup
@@ -125,66 +147,141 @@ func newRun(t *Tree) *run {
 	return r
 }
 
-// outputWait is how long the watchdog may copy what is left in the pipes when nothing of the tree
-// is left: it waits for slow readers, but not for those that do not read.
-const outputWait = time.Minute
+// start opens the outputs of the workers and starts the holder.
+func (r *run) start() error {
+	c := holder.Config{SameGroup: r.tree.sameGroup()}
+	r.terminal = c.SameGroup
+	ends := &files{}
+	defer ends.close()
+	for i, w := range r.tree.Workers {
+		args := w.Args
+		if len(args) == 0 {
+			args = []string{w.Path}
+		}
+		h := holder.Worker{
+			Path: w.Path, Dir: w.Dir, Args: args, Env: w.Env, CPUs: w.Bind.CPUs, Node: w.Bind.node(),
+			Files: [3]int{number(w.Stdin), number(w.Stdout), number(w.Stderr)},
+			Pipe:  holder.Null, Log: holder.Null,
+		}
+		if err := r.openOutput(i, &h, ends); err != nil {
+			r.closeOutputs()
+			return err
+		}
+		c.Workers = append(c.Workers, h)
+		r.queue.startAt = append(r.queue.startAt, w.StartAt)
+	}
+	var err error
+	if r.holder, err = startHolder(c); err != nil {
+		ends.close()
+		r.closeOutputs()
+		return err
+	}
+	r.holder.holder.Shared.FrozenFor = int64(r.tree.FrozenLimit)
+	r.renewLease()
+	r.lease.paused = r.lease.over() // this process was stopped before
+	return nil
+}
 
-// supervise forwards signals and orders to the watchdog and handles its records until it has ended.
+// number is the descriptor of a file. It resets the non-blocking mode that Go sets for pipes that it
+// has created, which few programs expect; a mode set by other programs stays.
+func number(f *os.File) int {
+	if f == nil {
+		return holder.Null
+	}
+	return int(f.Fd())
+}
+
+// supervise starts the workers, forwards signals to them, and ends the tree, until the holder has
+// ended.
 func (r *run) supervise(ctx context.Context) {
 	ended, kill, signals := ctx.Done(), r.tree.Kill, r.tree.Signals
 	dumpStacks, startNow := r.tree.DumpStacks, r.tree.StartNow
-	if limit := r.tree.FrozenLimit; limit > 0 {
-		r.guard.order(watchdog.Record{Kind: watchdog.LimitFreeze, A: int64(limit)})
-	}
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGCHLD)
 	defer signal.Stop(changed)
-	frozen := r.guard.checkFrozen()
+	frozen := r.holder.checkFrozen()
 	var late <-chan time.Time // set when the tree has been ordered to end
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		r.startNext()
+		timer.Reset(r.untilTimer())
 		select {
-		case e, ok := <-r.guard.records:
+		case e, ok := <-r.holder.records:
 			if !ok {
 				return
 			}
 			r.handle(e)
-			if e.Kind == watchdog.Finished {
-				late = time.After(outputWait)
-			}
 			if r.live == 0 && !r.tree.Linger && late == nil {
-				late = r.guard.stop(ctx, r.tree.Grace)
+				late = r.stop(ctx)
 			}
 		case e, ok := <-signals:
 			if !ok {
 				signals = nil
 				continue
 			}
-			r.guard.signal(e)
-		case <-r.queries:
-			r.guard.order(watchdog.Record{Kind: watchdog.Query})
+			r.signal(e)
+		case s := <-r.stops:
+			r.forwardStop(s.(syscall.Signal))
 		case <-ended:
-			ended, late = nil, r.guard.stop(ctx, r.tree.Grace)
+			ended, late = nil, r.stop(ctx)
 		case <-startNow:
 			startNow = nil
-			r.guard.order(watchdog.Record{Kind: watchdog.StartNow})
+			r.queue.startNow()
 		case <-dumpStacks:
 			dumpStacks = nil
-			r.guard.order(watchdog.Record{Kind: watchdog.DumpStacks})
+			r.announceDump(true)
+		case <-r.announced:
+			r.dumpStacks()
 		case <-kill:
 			kill, ended = nil, nil
-			r.guard.order(watchdog.Record{Kind: watchdog.Kill})
-			late = time.After(watchdog.KillWait + lateMargin)
+			late = r.kill()
 		case <-r.leased:
-			if r.orderLease() {
+			if r.renewLease() {
 				kill, ended = nil, nil
-				late = time.After(watchdog.KillWait + lateMargin)
+				late = r.kill()
 			}
 		case <-changed:
-			frozen = r.guard.childChanged(frozen)
+			frozen = r.holder.childChanged(frozen)
 		case <-frozen:
-			frozen = r.guard.checkFrozen()
+			frozen = r.holder.checkFrozen()
+		case <-timer.C:
+			r.scanned = time.Now()
+			r.step(true)
+			continue
 		case <-late:
-			_ = r.guard.process.Kill() // it hangs; killLeft kills the tree
+			r.holder.kill() // it hangs; killLeft kills the tree
 		}
+		r.step(false)
 	}
+}
+
+// step does what the time and the phase require. For scan see advance.
+func (r *run) step(scan bool) {
+	now := time.Now()
+	if !r.dumpAt.IsZero() && !now.Before(r.dumpAt) {
+		r.dumpStacks()
+	}
+	r.checkLease()
+	r.advance(now, scan)
+}
+
+// untilTimer is the time until the next start of a worker or, while the tree is being stopped,
+// until the next search for orphans: the kernel reports the end of a child but not that the holder
+// has adopted one. While SIGABRT is announced it is the time until that, else until the next check
+// of the lease.
+func (r *run) untilTimer() time.Duration {
+	wait := r.lease.untilCheck()
+	switch {
+	case r.phase == killing:
+		wait = time.Hour // the holder kills
+	case r.phase != atWork:
+		wait = time.Until(r.scanned.Add(10 * time.Millisecond))
+	case !r.dumpAt.IsZero():
+		wait = min(wait, time.Until(r.dumpAt))
+	case r.queue.next < len(r.states) && r.queue.ordered < maxOrdered && r.lease.stopped == nil:
+		wait = min(wait, r.queue.untilNext())
+	}
+	r.lease.sleep(wait)
+	return wait
 }

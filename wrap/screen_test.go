@@ -94,7 +94,7 @@ func TestScreenCloses(t *testing.T) {
 	}
 }
 
-// TestBackgroundOutput: the watchdog, which is no process of the terminal's foreground, writes to a
+// TestBackgroundOutput: an agent, which is no process of the terminal's foreground, writes to a
 // terminal that stops others (stty tostop).
 func TestBackgroundOutput(t *testing.T) {
 	nothingLeft(t)

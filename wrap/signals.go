@@ -3,13 +3,33 @@ package wrap
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"rdzv/internal/procfs"
-	"rdzv/wrap/internal/watchdog"
 )
+
+// Event is a signal that this process received.
+type Event struct {
+	Signal syscall.Signal
+	// Shared says that the workers have received the signal too, see Signalled: in the foreground of
+	// a terminal SIGINT, SIGQUIT, SIGHUP, SIGCONT and SIGWINCH are taken for shared, with Everyone
+	// those that the holder has received too. To forward it would deliver it twice.
+	Shared bool
+	// At is when this process received it.
+	At time.Time
+	// IfHandled, in Tree.Signals, withholds it from a worker that it would end, because the worker
+	// does not catch, ignore or block it, or has not started yet.
+	IfHandled bool
+}
+
+// fromTerminal are the signals that a terminal, or a shell that controls jobs, sends to a whole
+// process group.
+var fromTerminal = []syscall.Signal{
+	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGCONT, syscall.SIGWINCH,
+}
 
 // Source receives the signals to this process. Whether they are shared is known during a Run with
 // this Tree.Source; at other times there are no workers.
@@ -19,37 +39,45 @@ type Source struct {
 
 	out     chan Event
 	caught  chan os.Signal
-	reports chan watchdog.Report // signal 0: a sentinel has ended
+	reports chan syscall.Signal
 	stop    chan struct{}
 	done    chan struct{}
 
-	mu        sync.Mutex
-	sentinels map[int]chan<- struct{}      // by pid of the watchdog: requests a QueryReply
-	received  map[syscall.Signal]time.Time // when the whole group last received a signal
+	mu    sync.Mutex
+	runs  map[*run]bool
+	last  map[syscall.Signal]time.Time // when all processes last received a signal
+	marks []chan struct{}              // to be closed at the next mark
 }
 
-// maxSignals is how many signals, and queries about them, may wait.
-const maxSignals = 64
+const (
+	// maxSignals is how many signals may wait.
+	maxSignals = 64
+	// mark is a signal that this process sends to itself: when it has been received all those have
+	// been that came before, because the kernel delivers the lowest of several first.
+	mark = syscall.Signal(63)
+	// markWait is how long that may take.
+	markWait = time.Second
+)
 
 // Signals makes this process catch sigs and returns the source of them. Signals that were ignored
 // when this process started (SIGHUP under nohup, SIGINT in a background job of a script) stay
 // ignored.
 //
 // As always in Unix, a signal that is sent again before the process has received the first one is
-// received once. If a signal is sent to the group and within 100 ms again to this process alone,
-// one of the two is reported as shared, not necessarily the right one.
+// received once.
 func Signals(sigs ...syscall.Signal) *Source {
 	s := &Source{
-		out:       make(chan Event),
-		caught:    make(chan os.Signal, maxSignals),
-		reports:   make(chan watchdog.Report),
-		stop:      make(chan struct{}),
-		done:      make(chan struct{}),
-		sentinels: map[int]chan<- struct{}{},
-		received:  map[syscall.Signal]time.Time{},
+		out:     make(chan Event),
+		caught:  make(chan os.Signal, maxSignals),
+		reports: make(chan syscall.Signal),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+		runs:    map[*run]bool{},
+		last:    map[syscall.Signal]time.Time{},
 	}
 	s.C = s.out
 	catch(s.caught, sigs)
+	signal.Notify(s.caught, mark)
 	go s.run()
 	return s
 }
@@ -71,7 +99,7 @@ func (s *Source) Close() {
 	<-s.done
 }
 
-// run matches signals with reports.
+// run passes signals on as soon as it is known whether they are shared.
 func (s *Source) run() {
 	defer close(s.done)
 	var p pairing
@@ -85,9 +113,9 @@ func (s *Source) run() {
 		}
 		select {
 		case sig := <-s.caught:
-			p.signal(sig.(syscall.Signal), time.Now(), s.query())
-		case r := <-s.reports:
-			s.handle(r, &p)
+			s.take(sig.(syscall.Signal), &p)
+		case sig := <-s.reports:
+			p.report(sig, time.Now())
 		case now := <-due:
 			p.expire(now)
 		case out <- first:
@@ -101,50 +129,114 @@ func (s *Source) run() {
 	}
 }
 
-// query queries all sentinels and returns the pids of their watchdogs.
-func (s *Source) query() (watchdogs []int) {
+// take handles a signal to this process.
+func (s *Source) take(sig syscall.Signal, p *pairing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for watchdog, queries := range s.sentinels {
-		select {
-		case queries <- struct{}{}:
-		default: // the watchdog does not take orders
+	now := time.Now()
+	if sig == mark {
+		for _, reached := range s.marks {
+			close(reached)
 		}
-		watchdogs = append(watchdogs, watchdog)
+		s.marks = nil
+		return
 	}
-	return watchdogs
+	terminal, everyone := false, false
+	for r := range s.runs {
+		terminal = terminal || r.terminal
+		everyone = everyone || r.tree.Signalled == Everyone
+	}
+	switch {
+	case everyone:
+		p.signal(sig, now)
+	case terminal && slices.Contains(fromTerminal, sig):
+		s.last[sig] = now
+		p.ready = append(p.ready, Event{Signal: sig, Shared: true, At: now})
+	default:
+		p.ready = append(p.ready, Event{Signal: sig, At: now})
+	}
 }
 
-// handle adds the report of a sentinel to the pairing.
-func (s *Source) handle(r watchdog.Report, p *pairing) {
-	switch sig, now := syscall.Signal(r.Signal), time.Now(); sig {
-	case 0:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if len(s.sentinels) == 0 {
-			p.expire(now.Add(replyWait)) // there will be no more replies
-		}
-	case watchdog.QueryReply:
-		p.replied(int(r.PID), now)
-	default:
-		p.report(sig, now)
+func (s *Source) add(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[r] = true
+}
+
+func (s *Source) remove(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.runs, r)
+}
+
+// received is called when a holder has received a signal.
+func (s *Source) received(sig syscall.Signal) {
+	s.mu.Lock()
+	everyone := false
+	for r := range s.runs {
+		everyone = everyone || r.tree.Signalled == Everyone
+	}
+	if everyone {
+		s.last[sig] = time.Now()
+	}
+	s.mu.Unlock()
+	if !everyone {
+		return
+	}
+	select {
+	case s.reports <- sig:
+	case <-s.done:
+	}
+}
+
+// separateWait is how long the result of a worker that was killed by a signal waits for that
+// signal to this process: each process may have been signalled separately.
+const separateWait = 10 * time.Millisecond
+
+// groupSignal is Result.GroupSignal of a worker started at startedAt, or never if that is zero.
+func (s *Source) groupSignal(startedAt time.Time, result Result) syscall.Signal {
+	if startedAt.IsZero() || result.Stopped || result.ExitCode() == 0 {
+		return 0
+	}
+	s.awaitMark()
+	sig := s.receivedSince(startedAt, result.Signal)
+	if sig == 0 && slices.Contains(endSignals, result.Signal) {
+		time.Sleep(separateWait)
+		sig = s.receivedSince(startedAt, result.Signal)
+	}
+	return sig
+}
+
+// awaitMark waits until all signals have been taken that this process had received. While the
+// kernel signals a group, none of its processes can finish exiting: when a worker has ended because
+// of a signal to the group, this process has received it.
+func (s *Source) awaitMark() {
+	reached := make(chan struct{})
+	s.mu.Lock()
+	s.marks = append(s.marks, reached)
+	s.mu.Unlock()
+	_ = syscall.Kill(os.Getpid(), mark)
+	select {
+	case <-reached:
+	case <-s.done:
+	case <-time.After(markWait):
 	}
 }
 
 // endSignals are the signals that request a program to end.
 var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// receivedSince returns a signal that the whole group received after t: killer, the signal that
+// receivedSince returns a signal that all processes received after t: killer, the signal that
 // killed a worker, or else the last one of endSignals; 0 if there was none.
 func (s *Source) receivedSince(t time.Time, killer syscall.Signal) syscall.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.received[killer].After(t) {
+	if s.last[killer].After(t) {
 		return killer
 	}
 	var last syscall.Signal
 	for _, sig := range endSignals {
-		if at := s.received[sig]; at.After(t) {
+		if at := s.last[sig]; at.After(t) {
 			last, t = sig, at
 		}
 	}

@@ -46,8 +46,10 @@ var listener = role("listener", func() {
 		w.Path, w.Args = "/bin/sh", []string{"sh", "-c", script}
 	}
 	w.Stdin = os.Stdin
+	mode := map[string]Signalled{"": Alone, "launched": Launched, "everyone": Everyone}
 	results, err := Run(ctxNever, Tree{
 		Workers: []Worker{w}, Source: src, Signals: signals, JobControl: true,
+		Signalled: mode[os.Getenv(modeEnv)],
 	})
 	close(ended)
 	<-all
@@ -55,14 +57,17 @@ var listener = role("listener", func() {
 	fmt.Printf("ended %d group signal %d %v\n", e.ExitCode(), int(e.GroupSignal), err)
 })
 
-// pending reports whether a signal that the sentinel has reported has not been seen: Run may
+// modeEnv has the value of Tree.Signalled of a listener.
+const modeEnv = "WRAP_TEST_SIGNALLED"
+
+// pending reports whether a signal that the workers have received too has not been seen: Run may
 // return, because the worker died of the signal, before this process has received it.
 func (s *Source) pending(seen map[syscall.Signal]bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, _ := procfs.ReadSignals(procfs.System, os.Getpid())
 	return slices.ContainsFunc(requested, func(sig syscall.Signal) bool {
-		return !s.received[sig].IsZero() && !seen[sig] && !own.Ignored.Has(sig)
+		return !s.last[sig].IsZero() && !seen[sig] && !own.Ignored.Has(sig)
 	})
 }
 
@@ -79,23 +84,50 @@ func startListener(t *testing.T, change func(*exec.Cmd)) (*exec.Cmd, lineReader)
 }
 
 // TestEachSignalOnce: agent and worker receive each signal once, whether it is sent to the agent or
-// to the group.
+// to its group.
 func TestEachSignalOnce(t *testing.T) {
-	nothingLeft(t)
-	cmd, l := startListener(t, nil)
-	agent := cmd.Process.Pid
-	for _, s := range []syscall.Signal{
-		syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGCONT, syscall.SIGWINCH,
-	} {
-		name := strings.ReplaceAll(s.String(), " ", "-")
-		syscall.Kill(agent, s)
-		l.inAnyOrder(fmt.Sprintf("agent: %d shared=false", int(s)), name)
-		syscall.Kill(-agent, s)
-		l.inAnyOrder(fmt.Sprintf("agent: %d shared=true", int(s)), name)
+	for _, mode := range []string{"", "launched"} {
+		t.Run(mode, func(t *testing.T) {
+			nothingLeft(t)
+			cmd, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, modeEnv+"="+mode) })
+			agent := cmd.Process.Pid
+			for _, s := range []syscall.Signal{
+				syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+				syscall.SIGCONT, syscall.SIGWINCH,
+			} {
+				name := strings.ReplaceAll(s.String(), " ", "-")
+				for _, pid := range []int{agent, -agent} {
+					syscall.Kill(pid, s)
+					l.inAnyOrder(fmt.Sprintf("agent: %d shared=false", int(s)), name)
+				}
+			}
+			syscall.Kill(-agent, syscall.SIGUSR2)
+			l.inAnyOrder("agent: 12 shared=false", "user-defined-signal-2", "ended 7 group signal 0 <nil>")
+		})
 	}
-	syscall.Kill(-agent, syscall.SIGUSR2)
-	l.inAnyOrder("agent: 12 shared=true", "user-defined-signal-2", "ended 7 group signal 3 <nil>")
+}
+
+// TestGroupsOfWorkers: descendants in the process group of a worker get what a launcher sends, and
+// not what somebody sends to the agent alone.
+func TestGroupsOfWorkers(t *testing.T) {
+	for mode, want := range map[string]string{"": "worker", "launched": "both"} {
+		t.Run(mode, func(t *testing.T) {
+			nothingLeft(t)
+			cmd, l := startListener(t, func(cmd *exec.Cmd) {
+				cmd.Env[2] = argEnv + `=trap "echo worker; sleep 0.3; exit 0" USR1
+sh -c 'trap "echo descendant" USR1; echo ready; while :; do sleep 0.01; done' & while :; do wait; done`
+				cmd.Env = append(cmd.Env, modeEnv+"="+mode)
+			})
+			syscall.Kill(cmd.Process.Pid, syscall.SIGUSR1)
+			seen := map[string]bool{}
+			for line := ""; !strings.HasPrefix(line, "ended"); seen[line] = true {
+				line = l.next()
+			}
+			if !seen["worker"] || seen["descendant"] != (want == "both") {
+				t.Errorf("lines %v, want SIGUSR1 at %s", seen, want)
+			}
+		})
+	}
 }
 
 // inAnyOrder fails the test unless the next lines are texts, in any order.
@@ -114,76 +146,48 @@ func (l lineReader) inAnyOrder(texts ...string) {
 	}
 }
 
-// TestSeparateSignals sends a signal to each process, the agent first, as Slurm and systemd do.
+// TestSeparateSignals sends a signal to each process, the agent first, as Slurm and systemd do, or to
+// the agent alone.
 func TestSeparateSignals(t *testing.T) {
 	nothingLeft(t)
-	cmd, l := startListener(t, nil)
-	dog, sentinel := watchdogOf(t, cmd.Process.Pid)
-	pids := append([]int{cmd.Process.Pid, dog, sentinel}, workersOf(t, dog, sentinel)...)
-	for _, pid := range pids {
-		syscall.Kill(pid, syscall.SIGUSR1)
-	}
-	l.inAnyOrder("agent: 10 shared=true", "user-defined-signal-1")
-}
-
-// workersOf returns the children of the watchdog except the sentinel.
-func workersOf(t *testing.T, dog, sentinel int) []int {
-	t.Helper()
-	var pids []int
-	for _, p := range marked(marker(t)) {
-		s, err := procfs.Read(procfs.System, p.PID)
-		if err == nil && s.Parent == dog && p.PID != sentinel {
-			pids = append(pids, p.PID)
+	cmd, l := startListener(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, modeEnv+"=everyone") })
+	agent, holder := cmd.Process.Pid, holderOf(t, cmd.Process.Pid)
+	workers, _ := procfs.Children(procfs.System, holder)
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGCONT} {
+		name := strings.ReplaceAll(s.String(), " ", "-")
+		for _, pid := range append([]int{agent, holder}, workers...) {
+			syscall.Kill(pid, s)
 		}
-	}
-	return pids
-}
-
-// TestTimeout: timeout(1) sends SIGTERM to the agent and then to the group, when its timer sends it
-// SIGALRM.
-func TestTimeout(t *testing.T) {
-	nothingLeft(t)
-	out, l := lines(t)
-	cmd := exec.Command("timeout", "1000", "/proc/self/exe")
-	cmd.Args[2] = os.Args[0]
-	cmd.Env = []string{
-		roleEnv + "=" + listener, markerEnv + "=" + marker(t), "PATH=" + os.Getenv("PATH"),
-	}
-	cmd.Stdout = out
-	startMarked(t, cmd)
-	l.want("ready")
-	syscall.Kill(cmd.Process.Pid, syscall.SIGALRM)
-	var worker, agent int
-	for worker < 1 || agent < 1 {
-		if line := l.next(); line == "terminated" {
-			worker++
-		} else if strings.HasPrefix(line, "agent: 15 shared=true") {
-			agent++
-		}
-	}
-	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
-	if worker != 1 {
-		t.Errorf("the worker received SIGTERM %d times, want once", worker)
+		l.inAnyOrder(fmt.Sprintf("agent: %d shared=true", int(s)), name)
+		syscall.Kill(agent, s)
+		l.inAnyOrder(fmt.Sprintf("agent: %d shared=false", int(s)), name)
 	}
 }
 
-// TestGroupSignal: the signal that killed a worker was sent to the whole group, or not.
+// TestGroupSignal: the signal that killed a worker was sent to every process, or not.
 func TestGroupSignal(t *testing.T) {
+	everyone := func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, modeEnv+"=everyone") }
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
 		t.Run(s.String(), func(t *testing.T) {
 			nothingLeft(t)
 			cmd, l := startListener(t, func(cmd *exec.Cmd) {
 				cmd.Env[2] = argEnv + "=echo ready; exec sleep 1000"
+				everyone(cmd)
 			})
-			syscall.Kill(-cmd.Process.Pid, s)
+			holder := holderOf(t, cmd.Process.Pid)
+			workers, _ := procfs.Children(procfs.System, holder)
+			for _, pid := range append([]int{cmd.Process.Pid, holder}, workers...) {
+				syscall.Kill(pid, s)
+			}
 			l.inAnyOrder(fmt.Sprintf("agent: %d shared=true", int(s)),
 				fmt.Sprintf("ended %d group signal %d <nil>", 128+int(s), int(s)))
 		})
 	}
-	t.Run("not to the group", func(t *testing.T) {
+	t.Run("not to everyone", func(t *testing.T) {
 		nothingLeft(t)
 		_, l := startListener(t, func(cmd *exec.Cmd) {
 			cmd.Env[2] = argEnv + "=echo ready; kill -TERM $$"
+			everyone(cmd)
 		})
 		l.want("ended 143 group signal 0 <nil>")
 	})
@@ -214,7 +218,7 @@ func TestIgnoredAtStart(t *testing.T) {
 	l.want("SigBlk:\t0000000000000000", fmt.Sprintf("SigIgn:\t%016x", ignored))
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-	l.inAnyOrder("agent: 15 shared=true", "ended 143 group signal 15 <nil>")
+	l.inAnyOrder("agent: 15 shared=false", "ended 143 group signal 0 <nil>")
 }
 
 // TestWorkerEnvironment compares the process state of a worker with that of a child of os/exec.

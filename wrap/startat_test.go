@@ -55,10 +55,10 @@ func TestStartNow(t *testing.T) {
 // TestEndBeforeStartAt: while a worker waits for its time, the end of another one is reported at
 // once, with the end of its stderr, and the tree can be stopped at once.
 func TestEndBeforeStartAt(t *testing.T) {
-	killWatchdog := func(*running) {
-		guards.Lock()
-		defer guards.Unlock()
-		for _, pid := range guards.watchdogs {
+	killHolder := func(*running) {
+		holders.Lock()
+		defer holders.Unlock()
+		for pid := range holders.pids {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -71,8 +71,8 @@ func TestEndBeforeStartAt(t *testing.T) {
 		{"ctx", func(r *running) { r.cancel(nil) }, notStarted, nil},
 		{"Kill", func(r *running) { r.kill() }, notStarted, nil},
 		{
-			"watchdog", killWatchdog,
-			Result{Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}, ErrWatchdog,
+			"holder", killHolder,
+			Result{Signal: syscall.SIGKILL, Stopped: true, Err: ErrHolder}, ErrHolder,
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -118,9 +118,9 @@ var waitingAgent = role("waiting agent", func() {
 func TestAgentKilledBeforeStartAt(t *testing.T) {
 	nothingLeft(t)
 	cmd, _ := startAgent(t, 1, func(cmd *exec.Cmd) { cmd.Env[0] = roleEnv + "=" + waitingAgent })
-	dog, _ := watchdogOf(t, cmd.Process.Pid)
+	holder := holderOf(t, cmd.Process.Pid)
 	cmd.Process.Kill()
-	eventually(t, "the watchdog has ended", func() bool { return dead(dog) })
+	eventually(t, "the holder has ended", func() bool { return dead(holder) })
 }
 
 // TestSignalBeforeStartAt: a worker receives the signals that came before its start, also one that

@@ -22,25 +22,25 @@ const (
 	sweepInterval = time.Millisecond
 )
 
-// children returns the children of this process except its guards.
+// children returns the children of this process except its holders.
 func children() (map[int]bool, error) {
 	set := map[int]bool{}
 	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
 	if unix.Waitid(unix.P_ALL, 0, nil, options, nil) == unix.ECHILD {
-		return set, nil // as in most agents before they start their watchdog: no need to read /proc
+		return set, nil // as in most agents before they start their holder: no need to read /proc
 	}
-	guards.Lock()
-	defer guards.Unlock()
+	holders.Lock()
+	defer holders.Unlock()
 	pids, err := procfs.Children(procfs.System, os.Getpid())
 	for _, pid := range pids {
-		if !isGuard(pid) {
+		if !holders.pids[pid] {
 			set[pid] = true
 		}
 	}
 	return set, err
 }
 
-// sweep kills the processes that this process has adopted from a watchdog that died: all its
+// sweep kills the processes that this process has adopted from a holder that died: all its
 // children except those in unrelated. It kills only its own children, which nothing else reaps, so
 // their pids cannot belong to other processes; their children become its own when they die. sweep
 // calls ended with the status of each. The error names those that did not die within sweepWait, or
@@ -90,8 +90,8 @@ func named(pids []int) []Process {
 	return list
 }
 
-// killLeft returns the error of Run. It kills the tree of a watchdog that died before it had, and
-// records the end of the workers that the watchdog has not reported.
+// killLeft returns the error of Run. It kills the tree of a holder that died before it had, and
+// records the end of the workers that the holder has not reported.
 func (r *run) killLeft() error {
 	switch {
 	case r.finished && len(r.survivors) > 0:
@@ -102,10 +102,8 @@ func (r *run) killLeft() error {
 	statuses := map[int]syscall.WaitStatus{}
 	err := sweep(r.unrelated, func(pid int, s syscall.WaitStatus) { statuses[pid] = s })
 	for i, s := range r.states {
-		result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrWatchdog}
-		if r.aborted {
-			result = notStarted
-		} else if status, ok := statuses[s.pid]; ok {
+		result := Result{PID: s.pid, Signal: syscall.SIGKILL, Stopped: true, Err: ErrHolder}
+		if status, ok := statuses[s.pid]; ok {
 			result.Signal = 0
 			result.setStatus(status)
 			result.Took = time.Since(s.startedAt)
@@ -114,9 +112,7 @@ func (r *run) killLeft() error {
 	}
 	switch {
 	case err != nil:
-		return multierror.Append(&multierror.Error{ErrorFormat: oneLineEach}, ErrWatchdog, err)
-	case r.aborted:
-		return nil
+		return multierror.Append(&multierror.Error{ErrorFormat: oneLineEach}, ErrHolder, err)
 	}
-	return ErrWatchdog
+	return ErrHolder
 }

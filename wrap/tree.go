@@ -24,7 +24,7 @@ type Worker struct {
 	// byte is first written to Stderr, and the last 64 KiB are kept for Result.Stderr. A worker
 	// whose Stderr is a terminal then does not see that.
 	Capture bool
-	// Output lets the watchdog copy what the worker writes; Capture is then not used. nil gives the
+	// Output lets this process copy what the worker writes; Capture is then not used. nil gives the
 	// worker Stdout and Stderr themselves.
 	Output *Output
 	// LastOutput, if set, tells when the worker has last written something that Capture or Output
@@ -73,8 +73,11 @@ type Tree struct {
 	OutputLost func(i int, stream string, reason error, bytes int64)
 
 	// Source, if set, learns while Run lasts which of its signals the workers have received too,
-	// and Result.GroupSignal is set. That needs one more process of about 0.3 MB, the sentinel.
+	// and Result.GroupSignal is set.
 	Source *Source
+	// Signalled says which processes get a signal that this process gets, and thereby in which
+	// process groups the workers are.
+	Signalled Signalled
 	// JobControl stops this process when a terminal or a shell has stopped all running workers
 	// (SIGTSTP, SIGTTIN, SIGTTOU), so that the shell that started it sees a stopped job. These
 	// signals then do not stop this process otherwise, even after Run has returned: once a Go
@@ -82,17 +85,14 @@ type Tree struct {
 	JobControl bool
 
 	// FrozenLimit is how long this process may be stopped by SIGSTOP, and not continued, while
-	// workers run; then the watchdog kills it and the tree. 0 is for ever. It may be stopped for
-	// longer together with its workers (Ctrl-Z, SIGSTOP to its process group), or by a debugger.
+	// workers run; then the holder kills it and the tree. 0 is for ever. It may be stopped for longer
+	// together with its workers (Ctrl-Z), or by a debugger.
 	FrozenLimit time.Duration
 
 	// Lease, if set, limits how long the workers may run without a renewal. When it is over they
 	// receive SIGTERM, and LeaseGrace later everything is killed.
 	Lease      *Lease
 	LeaseGrace time.Duration
-
-	// Crash is what the watchdog does if this process ends before the tree has.
-	Crash Crash
 
 	// Signals are sent to the workers that have not received them: to all, or if Event.Shared to
 	// those that are started after Event.At. A worker that has not been started yet receives each
@@ -107,15 +107,6 @@ type Tree struct {
 	DumpStacks <-chan struct{}
 	// Kill, when closed, kills the tree immediately, as at a second Ctrl-C. May be nil.
 	Kill <-chan struct{}
-}
-
-// Crash keeps the stack trace of this process if it crashes while workers run. The zero value does
-// not.
-type Crash struct {
-	Trace  *os.File // a file that is empty unless it has crashed, see debug.SetCrashOutput
-	Path   string   // where the watchdog then writes the trace; absolute
-	Stderr *os.File // where it then writes Line, or the trace if it cannot write the file; may be nil
-	Line   string   // with its newline
 }
 
 // Dump is a worker that is about to receive SIGABRT because it has not ended.

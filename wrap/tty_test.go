@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/proctest"
-	"rdzv/wrap/internal/watchdog"
+	"rdzv/wrap/internal/holder"
 )
 
 // terminal is a pseudo terminal: its keyboard and the lines that appear on it.
@@ -136,7 +136,7 @@ func TestCtrlZ(t *testing.T) {
 		term.typeKeys("\x1a")
 		term.await("^Zshell: job stopped")
 		for _, p := range marked(marker(t)) {
-			if p.PID != sh.Process.Pid && p.Name != watchdog.HolderName {
+			if p.PID != sh.Process.Pid && p.Name != holder.Name {
 				eventually(t, p.Name+" is stopped", func() bool {
 					s, _ := readState(p.PID)
 					return s == 'T'

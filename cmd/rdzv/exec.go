@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/eventfile"
@@ -72,7 +69,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
 	e.events = eventfile.New(e.eventFile, func(err error) { e.console.Warn("%v", err) })
 	config := e.config(e.app)
-	config.Crash, config.Problems = e.keepCrash(), e.problems
+	config.Problems = e.problems
 	config.Line = new(wrap.Line)
 	e.console.Follow(config.Line)
 	config.DescribeStall = console.StallText
@@ -80,29 +77,6 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
-}
-
-// keepCrash lets the Go runtime write its stack trace to a file in memory, as it does to stderr, if
-// this process crashes. As long as the trace would be kept, descriptor 2 is /dev/null.
-func (a *app) keepCrash() agent.Crash {
-	fd, err := unix.MemfdCreate("trace", unix.MFD_CLOEXEC)
-	if err != nil {
-		return agent.Crash{}
-	}
-	trace := os.NewFile(uintptr(fd), "trace")
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil || debug.SetCrashOutput(trace, debug.CrashOptions{}) != nil {
-		return agent.Crash{}
-	}
-	return agent.Crash{Trace: trace, Line: console.Crashed, Kept: func(kept bool) {
-		to := a.stderr
-		if kept {
-			to = null
-		}
-		if a.stderr != os.Stderr {
-			_ = unix.Dup3(int(to.Fd()), 2, 0)
-		}
-	}}
 }
 
 // event handles one event of the agent.
@@ -138,7 +112,7 @@ func catchSignals(caught chan<- os.Signal) {
 	}
 }
 
-// storeFailed exits because etcd is about to end this process. The watchdog kills the workers, and
+// storeFailed exits because etcd is about to end this process. The holder kills the workers, and
 // the other agents notice the loss of the store.
 func (e *execution) storeFailed(err error) {
 	e.endedBy(err, agent.CodeAgent)

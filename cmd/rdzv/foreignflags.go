@@ -9,7 +9,7 @@ import (
 )
 
 // foreignFlags are flags of other launchers, with what exec has instead. They are a function
-// because each start of an agent or a watchdog would make the map.
+// because each start of an agent would make the map.
 func foreignFlags() map[string]string {
 	const (
 		workers = "use --nproc-per-node N for the number of workers on a node"

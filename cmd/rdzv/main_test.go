@@ -16,7 +16,7 @@ import (
 )
 
 // The test binary behaves as rdzv if it is started under that name. The init functions of packages
-// early, watchdog and keeper look at its arguments as they do in rdzv itself.
+// early, holder and keeper look at its arguments as they do in rdzv itself.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rdzv": main})
 }
@@ -43,7 +43,7 @@ func runRdzv(t *testing.T, env []string, args ...string) completedRun {
 }
 
 // maxParallel limits how many rdzv run at the same time. With -race they mostly sleep: each
-// watchdog does so for a second before it exits.
+// holder does so for a second before it exits.
 const maxParallel = 16
 
 // runEach runs rdzv once for each list of arguments.

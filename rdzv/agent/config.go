@@ -181,10 +181,6 @@ type Config struct {
 	// Check checks the nodes of the job and runs no workers; nil runs them. Program is then optional.
 	Check *Check
 
-	// Crash keeps the stack trace of this process if it crashes while workers run. The zero value
-	// does not.
-	Crash Crash
-
 	// ShowJoinLine allows events to have the join line for other nodes, which contains the job
 	// key: it must be shown to the user alone.
 	ShowJoinLine bool
@@ -196,20 +192,11 @@ type Config struct {
 	Events func(Event)
 	// StoreFailed is called if etcd, which this agent hosts, cannot go on (for example because the
 	// disk is full): etcd then ends the process by a panic, which this function may forestall with
-	// an exit of its own. Workers are stopped by the watchdog. May be nil.
+	// an exit of its own. Workers are stopped by the holder. May be nil.
 	StoreFailed func(error)
 	// Root is the file system in which devices, processors and cgroups are looked up; nil is "/".
 	// It may implement envmap.Accessible.
 	Root fs.FS
-}
-
-// Crash keeps the stack trace that the Go runtime writes if this process crashes. The workers'
-// watchdog, which outlives it, makes it a file in the runtime directory and says so on
-// Config.Stderr.
-type Crash struct {
-	Trace *os.File                 // the empty file that debug.SetCrashOutput has; nil keeps nothing
-	Line  func(path string) string // what to say, with a newline
-	Kept  func(kept bool)          // is told from when to when a trace would be kept; nil ignores it
 }
 
 // MaxJob is the longest name of a job, in bytes. It becomes a part of keys and of the workers'

@@ -25,10 +25,10 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	}
 	write := func(context.Context) error { return nil }
 	switch {
-	case errors.Is(r.Err, wrap.ErrWatchdog): // killed, possibly by the kernel's out-of-memory killer
+	case errors.Is(r.Err, wrap.ErrHolder): // killed, possibly by the kernel's out-of-memory killer
 		worker.Stopped = true // the worker has not failed by itself
 		lost := fmt.Sprintf(
-			"lost the watchdog of rank %d on %s; its workers were killed", worker.Rank, host.Name())
+			"lost the holder of rank %d on %s; its workers were killed", worker.Rank, host.Name())
 		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
 	case errors.Is(r.Err, wrap.ErrLeaseOver):
 		lost := w.leaseOver(worker.Rank)

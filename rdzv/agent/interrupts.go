@@ -56,6 +56,7 @@ type interrupts struct {
 	stopped   string             // who has stopped the job by a command; "" if nobody has
 	other     time.Time          // when another agent withdrew; zero if none has
 	killed    bool
+	signalled wrap.Signalled
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
 	counting  bool          // the launcher has sent SIGTERM
 }
@@ -64,14 +65,15 @@ type interrupts struct {
 // killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
 // in share are for the workers of all agents.
 func listen(
-	ctx context.Context, deadline time.Time, killDelay time.Duration, share []syscall.Signal,
+	ctx context.Context, deadline time.Time, signalled wrap.Signalled, killDelay time.Duration,
+	share []syscall.Signal,
 ) *interrupts {
 	in := &interrupts{
 		source:  wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
 		caught:  make(chan os.Signal, 1),
 		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
-		direct: receipt.New(share),
+		direct: receipt.New(share), signalled: signalled,
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
@@ -196,6 +198,8 @@ func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
 func (in *interrupts) takeShared(s rdzv.SharedSignal) {
 	wait, signal := ownWait, syscall.Signal(s.Signal)
 	switch {
+	case in.signalled != wrap.Everyone:
+		wait = 0 // they get it from their agents alone
 	case s.Direct:
 		wait = ownWaitShared
 	case s.Own:
@@ -247,7 +251,7 @@ func (in *interrupts) overOtherwise() bool {
 // countDown gives workers that ignore the launcher's SIGTERM half of the time until its SIGKILL:
 // then they are to show their stacks. Workers that catch SIGTERM have all of it.
 func (in *interrupts) countDown(e wrap.Event) {
-	if in.counting || in.killDelay == 0 || e.Signal != syscall.SIGTERM || !e.Shared {
+	if in.counting || in.killDelay == 0 || e.Signal != syscall.SIGTERM || in.byCaller {
 		return
 	}
 	in.counting = true
@@ -307,6 +311,7 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 	if in.first != nil && in.first.Shared {
 		stop.Delivered, stop.At = in.first.Signal, in.first.At
 	}
+	stop.Groups = in.first != nil && !in.byCaller
 	if v, ok := errors.AsType[*rdzv.Verdict](cause); ok {
 		stop.DumpStacks = v.Kind == rdzv.Straggling || v.Kind == rdzv.Stalled
 	}

@@ -43,6 +43,20 @@ func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 	return 0
 }
 
+// signalled tells who gets a signal that this process, with this pid, gets. INVOCATION_ID of systemd
+// is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process.
+func (l *Local) signalled(pid int) wrap.Signalled {
+	switch launcher := l.Placement.Launcher; {
+	case l.env["SYSTEMD_EXEC_PID"] == strconv.Itoa(pid):
+		return wrap.Everyone
+	case launcher == envmap.Slurm, launcher == envmap.SlurmPMI:
+		return wrap.Everyone
+	case launcher.Reports() && launcher != envmap.Torchrun:
+		return wrap.Launched
+	}
+	return wrap.Alone
+}
+
 // pmixPort is the port on which the launcher's PMIx server, on this host, serves the MPI program of
 // this task, 0 if there is none: PMIX_SERVER_URI2=1553399808.0;tcp4://127.0.0.1:42425.
 func pmixPort(env envmap.Env) int {

@@ -13,7 +13,7 @@ import (
 
 // As long as another attempt may follow, the workers run only while no other agent can take this
 // one for lost (package rdzv, overlap.go): they have a lease, which the answers of the store renew
-// and which the watchdog enforces.
+// and which package wrap enforces.
 
 // limit gives the workers of the tree the lease, if another attempt may follow this one.
 func (w *workers) limit(t *wrap.Tree) {

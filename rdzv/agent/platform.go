@@ -33,7 +33,7 @@ const (
 // running-jobs/environment-variables; dstack.ai/docs/concepts/secrets; docs.runpod.io,
 // pods/templates/secrets; Beaker's experiment specifications (envVars, secret).
 //
-// It is made when it is needed, because each start of an agent or a watchdog would make the map.
+// It is made when it is needed, because each start of an agent would make the map.
 var tokenAdvice = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"Indexed Job":       fmt.Sprintf(inPodTemplate, "batch.kubernetes.io/controller-uid"),

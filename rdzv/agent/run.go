@@ -56,7 +56,8 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.joinBy()
-	in := listen(ctx, joinBy, killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
+	in := listen(ctx, joinBy, l.signalled(os.Getpid()),
+		killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
 	defer in.close()
 	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
 	l.introduce(events)
@@ -192,15 +193,15 @@ func (m *membership) work(in *interrupts) *workers {
 }
 
 // cannotRun ends the job because this agent could not run its workers, or could not end them. A
-// watchdog that has died is a loss, as that of the agent itself would be, also if all workers had
+// holder that has died is a loss, as that of the agent itself would be, also if all workers had
 // ended.
 func (m *membership) cannotRun(err error) {
 	seat := m.world.Seat
-	if errors.Is(err, wrap.ErrWatchdog) {
-		lost := fmt.Sprintf("lost the watchdog of rank %d on %s; what its workers had left "+
+	if errors.Is(err, wrap.ErrHolder) {
+		lost := fmt.Sprintf("lost the holder of rank %d on %s; what its workers had left "+
 			"was killed", seat.Rank, host.Name())
 		m.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
-		if err == wrap.ErrWatchdog { // and nothing is left
+		if err == wrap.ErrHolder { // and nothing is left
 			return
 		}
 	}

@@ -75,7 +75,6 @@ func (w *workers) run() error {
 	w.in.begin()
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
-	w.keeps(false)
 	stopHeadStart()
 	stopWatch()
 	stopStall()
@@ -91,9 +90,9 @@ func (w *workers) tree() (wrap.Tree, error) {
 	c, seat := w.local.Config, w.world.Seat
 	t := wrap.Tree{
 		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: w.frozenLimit(),
-		Source: w.in.source, Signals: w.in.forward, DumpStacks: w.in.dump, Kill: w.in.kill,
+		Source: w.in.source, Signalled: w.in.signalled, Signals: w.in.forward,
+		DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
-			w.keeps(true)
 			started := WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid}
 			w.ended.start(started)
 			w.events.send(started)
@@ -101,7 +100,6 @@ func (w *workers) tree() (wrap.Tree, error) {
 		Dumping: w.dumping, Ended: w.workerEnded, LogLost: w.logLost,
 		OutputLost: w.outputLost,
 	}
-	t.Crash = w.crash()
 	w.limit(&t)
 	for i := range w.local.Workers {
 		id := w.local.identity(w.world, i, w.conn.addr)
@@ -223,24 +221,6 @@ func (w *workers) outputLost(i int, stream string, reason error, bytes int64) {
 	w.events.send(e)
 }
 
-// crash is what the watchdog does if this process crashes.
-func (w *workers) crash() wrap.Crash {
-	c := w.local.Config
-	dir, err := filepath.Abs(w.conn.dir)
-	if c.Crash.Trace == nil || w.conn.dir == "" || err != nil {
-		return wrap.Crash{}
-	}
-	path := postmortem.TraceFile(dir, os.Getpid())
-	return wrap.Crash{Trace: c.Crash.Trace, Path: path, Stderr: c.Stderr, Line: c.Crash.Line(path)}
-}
-
-// keeps tells the caller whether the watchdog would now keep the trace of a crash.
-func (w *workers) keeps(kept bool) {
-	if c := w.local.Config.Crash; c.Kept != nil && c.Trace != nil && w.conn.dir != "" {
-		c.Kept(kept)
-	}
-}
-
 // frozenLimit is how long this agent may be stopped, as the other agents see it. A job of one agent
 // has nobody to wait for it.
 func (w *workers) frozenLimit() time.Duration {
@@ -288,7 +268,7 @@ func (w *workers) stopping() context.Context {
 		w.endLease(cause)
 		v, ok := errors.AsType[*rdzv.Verdict](cause)
 		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.self.ID
-		if endedElsewhere && w.local.Placement.Launcher != envmap.None {
+		if endedElsewhere && w.in.signalled == wrap.Everyone {
 			w.in.awaitOwn(v.Shared) // the workers are about to get the signal too, and must get it once
 		}
 		cancel(w.in.stopFor(cause))
@@ -296,7 +276,7 @@ func (w *workers) stopping() context.Context {
 	return ctx
 }
 
-// piped tells whether stdout of all workers is a pipe to the watchdog.
+// piped tells whether stdout of all workers is a pipe to this agent.
 func (l *Local) piped() bool { return l.Config.Tag != nil || l.Config.LogDir != "" }
 
 // stderrOnTerminal tells whether a worker gets a terminal as its stderr.

@@ -83,7 +83,6 @@ func (p *pace) after(n int) {
 
 func (p *pace) rest() {
 	if p.next > 0 {
-		t := syscall.NsecToTimespec(int64(p.next))
-		_ = syscall.Nanosleep(&t, nil) // a signal may end it early
+		time.Sleep(p.next)
 	}
 }

@@ -2,6 +2,7 @@ package tee
 
 import (
 	"bytes"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ type Screen struct {
 	terminal bool
 	rest     syscall.Timespec // after each write
 	mu       sync.Mutex
+	closed   atomic.Bool
 	bar      int          // the length of a progress bar on which the cursor of the terminal is
 	writes   atomic.Int64 // how many there have been
 	lines    atomic.Int64 // how many have been written
@@ -62,7 +64,10 @@ func NewScreen(fd int, relayed bool) *Screen {
 
 func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
+	if s.terminal {
+		defer blockOutputStop()()
+	}
 	if erase := s.eraser(b); erase > 0 {
 		blank := append(bytes.Repeat([]byte{' '}, erase), '\r')
 		if _, errno = writeAll(s.fd, blank); errno != 0 {
@@ -75,6 +80,37 @@ func (s *Screen) write(b []byte) (written int, errno syscall.Errno) {
 		_ = syscall.Nanosleep(&s.rest, nil)
 	}
 	return written, errno
+}
+
+// Close closes the descriptor, when a write to it that hangs has ended.
+func (s *Screen) Close() {
+	s.closed.Store(true)
+	if s.mu.TryLock() {
+		s.unlock()
+	}
+}
+
+func (s *Screen) unlock() {
+	if s.closed.Load() && s.fd >= 0 {
+		syscall.Close(s.fd)
+		s.fd = -1
+	}
+	s.mu.Unlock()
+}
+
+// blockOutputStop lets this thread write to a terminal although this process is not in the
+// foreground (stty tostop), until undo is called.
+func blockOutputStop() (undo func()) {
+	const block, set, size = 0, 2, 8
+	stop, before := uint64(1)<<(syscall.SIGTTOU-1), uint64(0)
+	runtime.LockOSThread()
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, block, uintptr(unsafe.Pointer(&stop)),
+		uintptr(unsafe.Pointer(&before)), size, 0, 0)
+	return func() {
+		syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, set, uintptr(unsafe.Pointer(&before)), 0, size,
+			0, 0)
+		runtime.UnlockOSThread()
+	}
 }
 
 // eraser is how many columns of a progress bar b would not overwrite, and notes the one of b.

@@ -2,7 +2,6 @@ package tee
 
 import (
 	"sync/atomic"
-	"syscall"
 	"time"
 	"unsafe"
 )
@@ -10,21 +9,14 @@ import (
 // TailSize is how many bytes at the end of a stream a Tail keeps.
 const TailSize = 64 << 10
 
-// TailFile is the size of the file that holds a Tail.
-const TailFile = TailSize + 32
-
-// Tail keeps the end of a stream in memory that two processes share: byte n of the stream at n
-// modulo TailSize, then the length of the stream, when the last byte was written, in Unix
-// nanoseconds, whether what is shown of it ends within a line, and how many lines had been shown
-// there then, also of other streams. The zero value keeps nothing.
+// Tail keeps the end of a stream: byte n of the stream at n modulo TailSize, then the length of the
+// stream, when the last byte was written, in Unix nanoseconds, whether what is shown of it ends
+// within a line, and how many lines had been shown there then, also of other streams. The zero value
+// keeps nothing.
 type Tail struct{ memory []byte }
 
-// MapTail returns the Tail in the file fd, which has TailFile bytes, 0 before the first write.
-func MapTail(fd int) (Tail, error) {
-	const mode = syscall.PROT_READ | syscall.PROT_WRITE
-	memory, err := syscall.Mmap(fd, 0, TailFile, mode, syscall.MAP_SHARED)
-	return Tail{memory}, err
-}
+// NewTail returns an empty Tail.
+func NewTail() Tail { return Tail{make([]byte, TailSize+32)} }
 
 func (t Tail) length() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize])) }
 func (t Tail) last() *int64    { return (*int64)(unsafe.Pointer(&t.memory[TailSize+8])) }
@@ -78,6 +70,3 @@ func (t Tail) Bytes() []byte {
 	at := n % TailSize
 	return append(append([]byte(nil), t.memory[at:TailSize]...), t.memory[:at]...)
 }
-
-// Close releases the memory.
-func (t Tail) Close() { _ = syscall.Munmap(t.memory) } // fails only if it was not mapped

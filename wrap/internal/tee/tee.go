@@ -1,18 +1,22 @@
 // Package tee copies what a worker writes to its log file and to where it is shown, and keeps the
-// end of it. It runs in the watchdog, so it may import only what the watchdog may.
+// end of it.
 //
 // A write that hangs in the kernel, such as one to a file server that is down, cannot be
 // interrupted. The goroutine that hangs is left behind then, and another one takes its turn.
 package tee
 
 import (
+	"bytes"
 	"math"
-	"runtime"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/wrap/internal/holder"
 )
 
 // LogWait is how long a write to a log file may take. A file that takes longer is given up.
@@ -31,17 +35,25 @@ type Tee struct {
 	Hold bool    // shows a line when it is complete, because other workers write to the same screen
 	Tail Tail    // keeps the end; the zero value keeps nothing
 	Vain bool    // closes the pipe if the output can neither be shown nor is in Log
+	// Chunk has what has been read and may not be in Log yet; nil without Log.
+	Chunk *holder.Chunk
 
 	// Drained is called once, when all that a worker that has ended wrote itself has been copied.
 	Drained func()
+	// Shown is called with what was shown. May be nil.
+	Shown func([]byte)
 	// Lost is called when the log file is given up, with 0 bytes and the reason, which is 0 if it
 	// blocked for LogWait; and once more at the end, with the number of bytes that are not in it.
 	Lost func(reason syscall.Errno, bytes int64)
+	// Unneeded is called when the pipe is closed before its end. May be nil without Log.
+	Unneeded func()
 	// Hidden is called once, at the end, if some of the output could not be shown although somebody
 	// reads what is: with the number of bytes and the first reason, 0 if nothing was read for
-	// showWait. With Vain it is called before Drained.
+	// showWait. With Vain it is called before Drained. May be nil.
 	Hidden func(reason syscall.Errno, bytes int64)
 
+	file    *os.File
+	raw     syscall.RawConn // of file
 	mu      sync.Mutex
 	turn    int    // which goroutine copies; others have been left behind
 	stage   stage  // what it does
@@ -53,6 +65,7 @@ type Tee struct {
 	target  int64 // Drained is called when copied has reached it; -1 before the worker's end
 	reason  syscall.Errno
 	lost    int64 // bytes that are not in Log; -1 while Log is in use
+	hangs   bool  // a write to Log hangs, after which it is closed
 	hidden  bool  // some could not be shown
 	why     syscall.Errno
 	unread  int  // bytes that were in the pipe when it was closed
@@ -78,18 +91,23 @@ func (t *Tee) Start() {
 	if t.Show != nil {
 		t.lines.max, t.lines.returns = t.Show.max, t.Show.terminal
 	}
+	t.file = os.NewFile(uintptr(t.From), "pipe")
+	t.raw, _ = t.file.SyscallConn() // fails only without a file
+	t.emptyChunk(0)
 	go t.run(t.turn, waiting)
 }
 
 // run copies until the end of the pipe, or until another goroutine has taken its turn. It begins
 // with the given stage of the present chunk.
 func (t *Tee) run(turn int, from stage) {
-	runtime.LockOSThread() // until the goroutine ends, and with it the thread
-	prepareThread()
 	pace := newPace(t.From)
-	for buffer := make([]byte, bufferSize); ; from = waiting {
-		if from == waiting && !t.await(turn, buffer, pace) {
-			return
+	for ; ; from = waiting {
+		var buffer *buffer
+		if from == waiting {
+			ok := false
+			if buffer, ok = t.await(turn, pace); !ok {
+				return
+			}
 		}
 		if from <= logging && !t.perform(turn, logging) {
 			return
@@ -100,43 +118,81 @@ func (t *Tee) run(turn int, from stage) {
 		if t.finish(turn) {
 			return
 		}
+		if buffer != nil {
+			buffers.Put(buffer)
+		}
 	}
 }
 
-// bufferSize is how much is read at once.
-const bufferSize = 128 << 10
+// buffer is how much is read at once. A Tee has one only while it copies, unless it has a Chunk.
+type buffer [holder.ChunkSize]byte
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // await waits for the next chunk, or for the end of the pipe. It reports whether it is still its
-// turn.
-func (t *Tee) await(turn int, buffer []byte, pace *pace) bool {
-	for {
-		pace.rest()
-		t.mu.Lock()
-		if t.turn != turn {
-			t.mu.Unlock()
-			return false
+// turn. The buffer is nil if the chunk is in Chunk.
+func (t *Tee) await(turn int, pace *pace) (b *buffer, mine bool) {
+	pace.rest()
+	n := 0
+	take := func(fd uintptr) (done bool) {
+		ready := false
+		if b, n, ready, mine = t.take(turn, int(fd)); !ready && b != nil {
+			buffers.Put(b)
 		}
-		n, err := syscall.Read(t.From, buffer)
-		empty := err == syscall.EAGAIN
-		switch {
-		case n > 0:
-			t.stage, t.chunk, t.read = logging, buffer[:n], t.read+int64(n)
-			t.Tail.Write(t.chunk)
-		case err == syscall.EINTR, empty && !t.closing:
-		default:
-			t.stage, t.chunk, t.atEnd = logging, nil, true
-		}
-		ready := t.stage == logging
-		t.mu.Unlock()
-		if ready {
-			pace.after(n)
-			return true
-		}
-		if empty {
-			poll(t.From, pollIn)
-		}
+		return ready || !mine
+	}
+	if t.raw.Read(take) != nil { // the deadline of Close
+		_ = t.raw.Control(func(fd uintptr) { take(fd) })
+	}
+	pace.after(n)
+	return b, mine
+}
+
+// take reads the next chunk if there is one. It reports whether something is to be done.
+func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn != turn {
+		return nil, 0, false, false
+	}
+	into := []byte(nil)
+	if t.Chunk != nil && t.lost < 0 {
+		into = t.Chunk.Bytes[:]
+	} else {
+		b = buffers.Get().(*buffer)
+		into = b[:]
+	}
+	err := error(syscall.EINTR)
+	for err == syscall.EINTR {
+		n, err = syscall.Read(fd, into)
+	}
+	switch {
+	case n > 0:
+		t.stage, t.chunk, t.read = logging, into[:n], t.read+int64(n)
+		t.Tail.Write(t.chunk)
+	case err == syscall.EAGAIN && !t.closing:
+		return b, 0, false, true
+	default:
+		t.stage, t.chunk, t.atEnd = logging, nil, true
+	}
+	return b, max(0, n), true, true
+}
+
+// emptyChunk prepares the Chunk for the next one, after one of n bytes.
+func (t *Tee) emptyChunk(n int) {
+	if t.Chunk == nil || t.lost >= 0 {
+		return
+	}
+	for b := t.Chunk.Bytes[:n]; len(b) > 0; {
+		b = b[copy(b, filling):]
+	}
+	var info unix.Stat_t
+	if unix.Fstat(t.Log, &info) == nil {
+		atomic.StoreInt64(&t.Chunk.Size, info.Size)
 	}
 }
+
+var filling = bytes.Repeat([]byte{holder.Fill}, 4096)
 
 // perform carries out a stage, whose write may hang, and reports whether it is still its turn.
 func (t *Tee) perform(turn int, s stage) bool {
@@ -156,6 +212,9 @@ func (t *Tee) perform(turn int, s stage) bool {
 		n, errno = writeAll(log, chunk)
 	case s == showing && show != nil:
 		errno = t.lines.write(show, chunk, last)
+		if t.Shown != nil {
+			t.Shown(chunk)
+		}
 		if len(chunk) > 0 || !t.lines.open { // at the end of the stream nothing may be written
 			t.Tail.setShown(t.lines.open, show.lines.Load())
 		}
@@ -165,8 +224,11 @@ func (t *Tee) perform(turn int, s stage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.turn != turn && s == logging && t.stage != ended:
-		t.lost -= int64(n) // it was only slow
+	case t.turn != turn && s == logging:
+		syscall.Close(log)
+		if t.stage != ended {
+			t.lost -= int64(n) // it was only slow
+		}
 		return false
 	case t.turn != turn:
 		return false
@@ -208,6 +270,7 @@ func (t *Tee) giveUp(step int) func() {
 		case t.step != step:
 			return
 		case t.stage == logging:
+			t.hangs = true
 			t.giveUpLog(0, int64(len(t.chunk)))
 		case t.Show != nil && t.Show.writes.Load() != before:
 			time.AfterFunc(showWait, t.giveUp(step))
@@ -242,13 +305,17 @@ func (t *Tee) hide(reason syscall.Errno) {
 func (t *Tee) endInVain() {
 	if t.Log < 0 || t.lost >= 0 {
 		t.atEnd, t.unread = true, inPipe(t.From)
+		if t.Unneeded != nil {
+			t.Unneeded()
+			t.Unneeded = nil
+		}
 	}
 }
 
 // reportHidden calls Hidden if there is something to report.
 func (t *Tee) reportHidden() {
 	bytes := t.read + int64(t.unread) - atomic.LoadInt64(&t.lines.shown)
-	if t.hidden && bytes > 0 {
+	if t.hidden && bytes > 0 && t.Hidden != nil {
 		t.Hidden(t.why, bytes)
 	}
 }
@@ -260,6 +327,7 @@ func (t *Tee) finish(turn int) (last bool) {
 	if t.turn != turn {
 		return true
 	}
+	t.emptyChunk(len(t.chunk))
 	t.copied, t.stage = t.read, waiting
 	if t.atEnd {
 		t.reportHidden()
@@ -269,8 +337,8 @@ func (t *Tee) finish(turn int) (last bool) {
 		return false
 	}
 	t.stage = ended
-	syscall.Close(t.From)
-	if t.Log >= 0 && t.lost < 0 {
+	t.file.Close()
+	if t.Log >= 0 && !t.hangs {
 		syscall.Close(t.Log)
 	}
 	if t.lost >= 0 {
@@ -306,21 +374,10 @@ func (t *Tee) Close() {
 	t.closing = true
 	switch t.stage {
 	case waiting: // possibly for a process that has the pipe too but is not of the tree
-		t.turn++
-		go t.run(t.turn, waiting)
+		_ = t.file.SetReadDeadline(time.Unix(1, 0)) // cannot fail
 	case showing:
 		time.AfterFunc(showWait, t.giveUp(t.step))
 	}
 	t.mu.Unlock()
 	<-t.done
-}
-
-// prepareThread lets this thread write to a terminal although the watchdog is not in the foreground
-// (stty tostop), and sleep without the watchdog's timer slack.
-func prepareThread() {
-	const sigBlock, setTimerSlack, slack = 0, 29, 50_000
-	stop := uint64(1) << (syscall.SIGTTOU - 1)
-	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&stop)), 0,
-		unsafe.Sizeof(stop), 0, 0)
-	syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, slack, 0)
 }

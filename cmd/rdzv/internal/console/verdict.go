@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -195,12 +194,4 @@ func roundTime(d time.Duration) string {
 	default:
 		return d.Round(time.Second).String()
 	}
-}
-
-// Crashed is the line that this agent's watchdog prints if the agent crashes; path is the file with
-// the trace.
-func Crashed(path string) string {
-	host, _ := os.Hostname()
-	return fmt.Sprintf("rdzv: agent on %s (pid %d) has crashed: its stack trace is in %q\n",
-		host, os.Getpid(), path)
 }

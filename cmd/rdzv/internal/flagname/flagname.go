@@ -16,7 +16,7 @@ import (
 )
 
 // otherFlags are the flags of those fields whose names differ. They are a function because each
-// start of an agent or a watchdog would make the map.
+// start of an agent would make the map.
 func otherFlags() map[string]string {
 	return map[string]string{
 		"AsOpenMPI": "--as openmpi", "Dir": "--chdir", "Etcd": "--store", "Etcd.CA": "--store-ca",

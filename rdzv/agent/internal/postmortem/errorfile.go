@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -95,37 +94,18 @@ func withoutRecording(lines []string) []string {
 }
 
 // errorFileAge is the age from which on an error file is left over: a worker that has written one
-// ends soon after, and its agent then removes the file. Traces are for people, who have read them,
-// or not, after traceAge.
-const (
-	errorFileAge = 24 * time.Hour
-	traceAge     = 7 * errorFileAge
-)
-
-const tracePrefix = "rdzv-crash-"
-
-// TraceFile is the file in the runtime directory for the stack trace of an agent that crashes.
-func TraceFile(dir string, agent int) string {
-	return filepath.Join(dir, tracePrefix+strconv.Itoa(agent))
-}
+// ends soon after, and its agent then removes the file.
+const errorFileAge = 24 * time.Hour
 
 // RemoveOldFiles removes from the runtime directory what the workers of killed agents have left
-// there, and the traces of agents that have crashed more than a week ago.
+// there.
 func RemoveOldFiles(dir string, now time.Time) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		var age time.Duration
-		switch {
-		case !e.Type().IsRegular():
-			continue
-		case strings.HasPrefix(e.Name(), errorFilePrefix):
-			age = errorFileAge
-		case strings.HasPrefix(e.Name(), tracePrefix):
-			age = traceAge
-		default:
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), errorFilePrefix) {
 			continue
 		}
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > age {
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > errorFileAge {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

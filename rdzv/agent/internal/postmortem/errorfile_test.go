@@ -43,9 +43,7 @@ func TestRemoveOldFiles(t *testing.T) {
 	for path, age := range map[string]time.Duration{
 		filepath.Join(dir, errorFilePrefix+"1"): errorFileAge,
 		filepath.Join(dir, errorFilePrefix+"2"): 0,
-		filepath.Join(dir, "rdzv-host-1"):       2 * traceAge,
-		TraceFile(dir, 1):                       traceAge,
-		TraceFile(dir, 2):                       errorFileAge,
+		filepath.Join(dir, "rdzv-host-1"):       2 * errorFileAge,
 	} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -61,7 +59,7 @@ func TestRemoveOldFiles(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	want := []string{"rdzv-crash-2", errorFilePrefix + "2", "rdzv-host-1"}
+	want := []string{errorFilePrefix + "2", "rdzv-host-1"}
 	if !slices.Equal(left, want) {
 		t.Errorf("the directory contains %q, want %q", left, want)
 	}

@@ -3,7 +3,7 @@
 // written to a file.
 //
 // The process executes this binary again. It runs in an init function before most packages are
-// initialised, as package watchdog does, so this package may import only what is initialised before
+// initialised, so this package may import only what is initialised before
 // "reflect".
 package keeper
 

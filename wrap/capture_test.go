@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/wrap/internal/tee"
 )
 
 // writingStderr writes as many pseudo-random bytes to stderr as argEnv says.
@@ -32,7 +34,7 @@ var writingStderr = role("writing stderr", func() {
 	}
 })
 
-// TestNoByteLost writingStderr a lot through the pump and compares, also into a file.
+// TestNoByteLost writingStderr a lot through Run and compares, also into a file.
 func TestNoByteLost(t *testing.T) {
 	nothingLeft(t)
 	const size = 256 << 20
@@ -45,7 +47,7 @@ func TestNoByteLost(t *testing.T) {
 		src.Read(c)
 		want.Write(c)
 		last = append(last, c...)
-		last = last[max(0, len(last)-tailSize):]
+		last = last[max(0, len(last)-tee.TailSize):]
 		n -= len(c)
 	}
 	r, out, err := os.Pipe()
@@ -232,7 +234,7 @@ func TestDescendantKeepsStderrOpen(t *testing.T) {
 	l.want("descendant ends")
 }
 
-// TestManyFiles: more descriptors than fit into one message.
+// TestManyFiles: many descriptors.
 func TestManyFiles(t *testing.T) {
 	nothingLeft(t)
 	var tree Tree
@@ -248,26 +250,6 @@ func TestManyFiles(t *testing.T) {
 		got, number := texts[i](), fmt.Sprintf("%d\n", i)
 		if !strings.Contains(got, number) || string(e.Stderr) != "e"+number {
 			t.Errorf("worker %d: output %q, Result.Stderr %q", i, got, e.Stderr)
-		}
-	}
-}
-
-// TestTail writes chunks of random sizes.
-func TestTail(t *testing.T) {
-	src := rand.New(rand.NewPCG(1, 2))
-	for range 50 {
-		var got tail
-		var want []byte
-		for range 1 + src.IntN(20) {
-			b := make([]byte, src.IntN(2*tailSize))
-			for i := range b {
-				b[i] = byte(src.Uint32())
-			}
-			got.write(b)
-			want = append(want, b...)
-		}
-		if want = want[max(0, len(want)-tailSize):]; !bytes.Equal(got.bytes(), want) {
-			t.Fatalf("got %d bytes, want the last %d of those written", len(got.bytes()), len(want))
 		}
 	}
 }

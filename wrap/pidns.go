@@ -1,8 +1,10 @@
-package watchdog
+package wrap
 
 import (
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdzv/internal/procfs"
 )
@@ -11,7 +13,7 @@ import (
 // it (kill(2)), and unshare --fork blocks it. So a program in such a namespace may not learn that
 // it is to end, whatever is sent to its worker, and would use up the whole grace period.
 
-// inits is what the watchdog knows about the namespaces of its tree.
+// inits is what is known about the namespaces of a tree.
 type inits struct {
 	seen  map[int]bool // their first processes that have been stopped, by pid
 	at    time.Time    // the next search for others
@@ -27,37 +29,39 @@ const (
 // stopInits ends the namespaces whose first process has not been stopped before: with SIGTERM for
 // the processes that catch it, or if there is none with SIGKILL for the first one, and thus for
 // all. It leaves those to their ancestors in the tree that catch SIGTERM.
-func (w *watchdog) stopInits(now time.Time, orphans []int) {
-	if w.inits.pause == 0 {
-		w.inits = inits{map[int]bool{}, now, firstInitPause}
+func (r *run) stopInits(now time.Time, orphans []int) {
+	if r.inits.pause == 0 {
+		r.inits = inits{map[int]bool{}, now, firstInitPause}
 	}
-	if now.Before(w.inits.at.Add(w.inits.pause)) {
+	if now.Before(r.inits.at.Add(r.inits.pause)) {
 		return
 	}
-	w.inits.at, w.inits.pause = now, min(2*w.inits.pause, maxInitPause)
-	for _, e := range w.workers {
-		w.stopInitsBelow(e.pid, e.delivered)
+	r.inits.at, r.inits.pause = now, min(2*r.inits.pause, maxInitPause)
+	for i := range r.states {
+		if s := &r.states[i]; s.runs() {
+			r.inits.stopBelow(s.pid, s.delivered)
+		}
 	}
 	for _, pid := range orphans {
-		w.stopInitsBelow(pid, false)
+		r.inits.stopBelow(pid, false)
 	}
 }
 
-// stopInitsBelow does so for pid and its descendants. delivered says that the process group has
-// received a signal to end.
-func (w *watchdog) stopInitsBelow(pid int, delivered bool) {
+// stopBelow does so for pid and its descendants. delivered says that the process group of this
+// process has received a signal to end.
+func (n *inits) stopBelow(pid int, delivered bool) {
 	sets, err := procfs.ReadSignals(procfs.System, pid)
 	switch {
-	case err != nil || w.inits.seen[pid]:
+	case err != nil || n.seen[pid]:
 		return
 	case sets.Init:
-		w.inits.seen[pid] = true
+		n.seen[pid] = true
 		catching := catchers(pid)
 		if len(catching) == 0 {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		for _, pid := range catching {
-			if group, _ := syscall.Getpgid(pid); !delivered || group != w.queue.group {
+			if group, _ := syscall.Getpgid(pid); !delivered || group != unix.Getpgrp() {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}
@@ -67,7 +71,7 @@ func (w *watchdog) stopInitsBelow(pid int, delivered bool) {
 	}
 	children, _ := procfs.Children(procfs.System, pid)
 	for _, child := range children {
-		w.stopInitsBelow(child, delivered)
+		n.stopBelow(child, delivered)
 	}
 }
 

@@ -1,0 +1,3 @@
+package openlimit
+
+const prlimit64 = 302

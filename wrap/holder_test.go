@@ -1,0 +1,119 @@
+package wrap
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/holder"
+)
+
+// TestHolderSurvives: a holder survives every signal except SIGKILL and SIGSTOP.
+func TestHolderSurvives(t *testing.T) {
+	nothingLeft(t)
+	cmd, _ := startAgent(t, 1, nil)
+	pid := holderOf(t, cmd.Process.Pid)
+	for s := syscall.Signal(1); s <= 64; s++ {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP {
+			syscall.Kill(pid, s)
+		}
+	}
+	eventually(t, "the holder sleeps", func() bool {
+		state, err := readState(pid)
+		return err != nil || state == 'S'
+	})
+	if n := len(marked(marker(t))); dead(pid) || n < 10 {
+		t.Errorf("the holder is dead: %v; %d processes of the tree run", dead(pid), n)
+	}
+}
+
+// TestHolderKilled: a holder is killed, or is stopped (SIGSTOP) and not continued: the agent kills
+// the tree.
+func TestHolderKilled(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(s.String(), func(t *testing.T) {
+			nothingLeft(t)
+			out, l := lines(t)
+			w := sh(t, `(setsid sleep 1000 &) ; echo ready; exec sleep 1000`)
+			w.Stdout = out
+			r := begin(t, Tree{Workers: []Worker{w}, Grace: longGrace})
+			l.want("ready")
+			syscall.Kill(holderOf(t, os.Getpid()), s)
+			results, err := r.wait()
+			if !errors.Is(err, ErrHolder) || results[0].Signal != syscall.SIGKILL ||
+				!errors.Is(results[0].Err, ErrHolder) {
+				t.Errorf("Run = %+v, %v, want SIGKILL and %v in both", results, err, ErrHolder)
+			}
+		})
+	}
+}
+
+// TestSignalsAtStart: a SIGTERM to the holder as soon as it exists changes nothing.
+func TestSignalsAtStart(t *testing.T) {
+	nothingLeft(t)
+	sent := 0
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var hunt sync.WaitGroup
+		hunt.Go(func() {
+			for signalled := false; ctx.Err() == nil && !signalled; {
+				children, _ := procfs.Children(procfs.System, os.Getpid())
+				for _, pid := range children {
+					if syscall.Kill(pid, syscall.SIGTERM) == nil {
+						signalled = true
+						sent++
+					}
+				}
+			}
+		})
+		results, err := Run(t.Context(), Tree{Workers: []Worker{sh(t, "exit 3")}})
+		cancel()
+		hunt.Wait()
+		if err != nil || results[0].Code != 3 {
+			t.Errorf("Run = %+v, %v, want Code 3 and no error", results, err)
+		}
+	}
+	if sent == 0 {
+		t.Error("no signal was sent")
+	}
+}
+
+// Each time that a holder is stopped counts from the beginning.
+func TestContinuedHolderIsNotFrozen(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	h := &client{process: cmd.Process, holder: &holder.Process{PID: cmd.Process.Pid}}
+	signal := func(s syscall.Signal, want bool) {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "its state changes", func() bool { return stopped(cmd.Process.Pid) == want })
+	}
+	signal(syscall.SIGSTOP, true)
+	again := h.childChanged(nil)
+	if again == nil || h.frozen != frozenStep || h.childChanged(again) != again {
+		t.Fatalf("a holder that is stopped is checked again: %v, after %v", again != nil, h.frozen)
+	}
+	signal(syscall.SIGCONT, false)
+	if again = h.childChanged(again); again != nil || h.frozen != 0 {
+		t.Errorf("a holder that is continued is checked again: %v, after %v", again != nil, h.frozen)
+	}
+}
+
+func TestSubreaperError(t *testing.T) {
+	const want = "cannot become a child subreaper: prctl(PR_SET_CHILD_SUBREAPER): invalid argument: " +
+		"Linux has it since 3.4, qemu-user 7.2 does not"
+	if err := subreaperError(unix.EINVAL); err.Error() != want || !errors.Is(err, unix.EINVAL) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

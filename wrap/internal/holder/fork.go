@@ -1,0 +1,41 @@
+//go:build !holderexec
+
+package holder
+
+import "syscall"
+
+// fork forks this process without exec. All signals are blocked.
+func (m *memory) fork() (pid int, err error) {
+	n, errno := m.clone()
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+//go:nosplit
+//go:noinline
+//go:norace
+//go:nocheckptr
+func (m *memory) clone() (pid uintptr, errno syscall.Errno) {
+	pid, errno = sys(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0)
+	if errno == 0 && pid == 0 {
+		m.begin()
+		m.openSignals()
+		m.returnMemory()
+		m.overwriteArguments()
+		m.run()
+	}
+	return pid, errno
+}
+
+// mapShared returns memory that a fork shares.
+func mapShared(size int) ([]byte, error) {
+	const access = syscall.PROT_READ | syscall.PROT_WRITE
+	return syscall.Mmap(-1, 0, size, access, syscall.MAP_SHARED|syscall.MAP_ANONYMOUS)
+}
+
+func unmapShared(b []byte) { _ = syscall.Munmap(b) }
+
+// addExecuted adds what only an executed holder needs.
+func (d *descriptors) addExecuted(*memory, Config) error { return nil }

@@ -1,0 +1,5 @@
+//go:build holderexec
+
+package holder
+
+const memfdCreate = 319

@@ -1,0 +1,80 @@
+package wrap
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/internal/procfs"
+)
+
+// kills is how many trees TestKills kills; make kills uses more.
+var kills = flag.Int("kills", 5, "number of trees that TestKills kills")
+
+// TestKills kills processes of trees at random moments from the start of the agent on: nothing is
+// left. The workers ignore SIGTERM, fork twice and create sessions.
+func TestKills(t *testing.T) {
+	nothingLeft(t)
+	const most = 300 * time.Millisecond // by then all processes run, mostly
+	count := map[string]int{}
+	for range *kills {
+		cmd, _ := startAgent(t, 0, func(c *exec.Cmd) { c.Env[2] = argEnv + "=2" })
+		agent := cmd.Process.Pid
+		names := []string{"agent", "holder", "agent after worker", "worker and holder", "worker", "workers"}
+		kind := rand.IntN(len(names))
+		if kind > 0 {
+			eventually(t, "a worker runs", func() bool { return len(childrenOf(childNamed(agent))) > 0 })
+		}
+		time.Sleep(rand.N(most))
+		holder := childNamed(agent)
+		workers := childrenOf(holder)
+		if len(workers) == 0 { // the tree is being started
+			kind = 0
+		}
+		pids := [][]int{{agent}, {holder}, {agent}, {holder}, workers, workers}[kind]
+		switch kind {
+		case 2, 3:
+			pids = append(workers[:1], pids...)
+		case 4:
+			pids = workers[:1]
+		}
+		for _, pid := range pids {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		count[names[kind]]++
+		if kind >= 4 { // the job goes on, or ends
+			cmd.Process.Kill()
+		}
+		if kind == 1 || kind == 3 {
+			eventually(t, "the agent has ended", func() bool { return dead(agent) })
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		eventually(t, "nothing is left after "+names[kind], func() bool {
+			reapAdopted()
+			return len(marked(marker(t))) == 0
+		})
+	}
+	t.Logf("killed %v: 0 survivors", count)
+}
+
+func childrenOf(pid int) []int {
+	if pid == 0 {
+		return nil
+	}
+	pids, _ := procfs.Children(procfs.System, pid)
+	return pids
+}
+
+// childNamed is the holder of an agent, 0 if there is none yet.
+func childNamed(agent int) int {
+	for _, pid := range childrenOf(agent) {
+		if named([]int{pid})[0].Name == "tree-holder" {
+			return pid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package wrap
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/internal/procfs"
+	"rdzv/wrap/internal/holder"
+)
+
+// send sends a signal to a worker, with holder.Group to its process group.
+func (r *run) send(s *state, signal syscall.Signal, flags int64) {
+	if s.runs() {
+		r.holder.signal(s.pid, signal, flags)
+	}
+}
+
+// end sends s, a signal to end, and continues the worker if it is suspended, so that it can handle
+// that.
+func (r *run) end(s *state, signal syscall.Signal) {
+	flags := int64(holder.End)
+	if r.endGroups && signal == syscall.SIGTERM {
+		flags |= r.groupFlag()
+	}
+	r.send(s, signal, flags)
+	s.signalled = true
+	r.wake(s)
+}
+
+func (r *run) wake(s *state) {
+	if s.suspended {
+		r.send(s, syscall.SIGCONT, 0)
+	}
+}
+
+// groupFlag says whether signals are for the process groups of the workers.
+func (r *run) groupFlag() int64 {
+	if r.tree.Signalled == Launched && !r.terminal {
+		return holder.Group
+	}
+	return 0
+}
+
+// signal sends a signal to the workers that have not received it.
+func (r *run) signal(e Event) {
+	for i := range r.states {
+		s := &r.states[i]
+		has := e.Shared && s.startedAt.Before(e.At)
+		if s.runs() && !has && (!e.IfHandled || !s.diesOf(e.Signal)) {
+			r.send(s, e.Signal, r.groupFlag())
+		}
+	}
+	if !e.IfHandled {
+		r.queue.missed |= 1 << (e.Signal - 1)
+	}
+}
+
+// forwardStop passes a signal of job control to workers that are not in the process group of this
+// process, which it then stops as a terminal would do.
+func (r *run) forwardStop(s syscall.Signal) {
+	if !r.terminal && r.tree.Signalled != Everyone {
+		for i := range r.states {
+			r.send(&r.states[i], s, holder.Group)
+		}
+	}
+}
+
+// prepareDump prepares the worker, once, for SIGABRT if it catches it, as with Python's
+// faulthandler, which then prints the stacks; with ignoringTerm only if it also ignores SIGTERM.
+// The worker will not write a core file. prepareDump reports whether it is to receive the signal.
+func (s *state) prepareDump(ignoringTerm bool) bool {
+	if !s.runs() || s.prepared {
+		return false
+	}
+	sets, _ := procfs.ReadSignals(procfs.System, s.pid)
+	if ignoringTerm && !sets.Ignored.Has(syscall.SIGTERM) || !sets.Caught.Has(syscall.SIGABRT) ||
+		!disableCore(s.pid) {
+		return false
+	}
+	s.prepared = true
+	return true
+}
+
+// ignoresTerm reports whether the worker ignores SIGTERM.
+func (s *state) ignoresTerm() bool {
+	sets, _ := procfs.ReadSignals(procfs.System, s.pid)
+	return sets.Ignored.Has(syscall.SIGTERM)
+}
+
+// diesOf reports whether signal, whose default action is to end a process, ends the worker.
+func (s *state) diesOf(signal syscall.Signal) bool {
+	sets, err := procfs.ReadSignals(procfs.System, s.pid)
+	return err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(signal)
+}
+
+// disableCore keeps pid from writing a core file: after faulthandler has printed the stacks it
+// raises SIGABRT with its default action.
+//
+// The limit becomes 1 byte instead of 0 because the kernel ignores a limit of 0 if core_pattern is
+// a pipe to a program, but not a limit of 1 (core(5); do_coredump in the kernel). If the hard limit
+// is 0, the limit remains 0.
+func disableCore(pid int) bool {
+	var limit unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &limit) != nil {
+		return false
+	}
+	limit.Cur = min(1, limit.Max)
+	return unix.Prlimit(pid, unix.RLIMIT_CORE, &limit, nil) == nil
+}
+
+// Signalled says which processes get a signal that this process gets.
+type Signalled int
+
+const (
+	// Alone: this process alone, as from kill(1), timeout(1), a container engine or systemd-run; in
+	// the foreground of a terminal, and in a job of a shell there, all processes of the job, which
+	// the workers then belong to. Otherwise each worker has a process group.
+	Alone Signalled = iota
+	// Launched: a launcher signals this process or its process group. Workers have process groups of
+	// their own, which get what is passed to them; but see Alone about the foreground of a terminal.
+	Launched
+	// Everyone: each process is signalled, as in a task of Slurm or a systemd unit.
+	Everyone
+)
+
+// sameGroup tells whether the workers belong to the process group of this process, because a
+// terminal, or a shell that controls jobs there, acts on the whole group.
+func (t *Tree) sameGroup() bool {
+	if !t.JobControl || t.Signalled == Everyone {
+		return false
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	foreground := 0
+	if raw, err := tty.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { foreground, _ = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
+	}
+	return foreground == unix.Getpgrp() || t.Signalled == Alone && underShell()
+}
