@@ -3,7 +3,6 @@ package wrap
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -59,15 +58,19 @@ func subreaperError(err error) error {
 	return fmt.Errorf(text, err)
 }
 
-// read receives records until the holder has ended.
+// read receives records until the holder has ended. If that has not read an order, as one to kill
+// when it had already ended, the kernel reports ECONNRESET before the records that are left.
 func (h *client) read() {
 	defer close(h.records)
 	b := make([]byte, holder.RecordSize)
 	for {
-		if _, err := io.ReadFull(h.socket, b); err != nil {
+		switch n, err := h.socket.Read(b); {
+		case errors.Is(err, unix.ECONNRESET):
+		case err != nil || n != len(b):
 			return
+		default:
+			h.records <- holder.ParseRecord(b)
 		}
-		h.records <- holder.ParseRecord(b)
 	}
 }
 

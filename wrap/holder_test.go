@@ -110,6 +110,29 @@ func TestContinuedHolderIsNotFrozen(t *testing.T) {
 	}
 }
 
+// TestUnreadOrder: what a holder reports last is read although it has not read an order.
+func TestUnreadOrder(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &client{socket: pollable(ends[0]), records: make(chan holder.Record)}
+	defer h.socket.Close()
+	h.order(holder.Record{Kind: holder.Kill})
+	finished := holder.Record{Kind: holder.Finished}
+	if _, err := unix.Write(ends[1], finished.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(ends[1])
+	go h.read()
+	if r, ok := <-h.records; !ok || r != finished {
+		t.Errorf("read %+v, %t, want Finished", r, ok)
+	}
+	if r, ok := <-h.records; ok {
+		t.Errorf("read %+v after it", r)
+	}
+}
+
 func TestSubreaperError(t *testing.T) {
 	const want = "cannot become a child subreaper: prctl(PR_SET_CHILD_SUBREAPER): invalid argument: " +
 		"Linux has it since 3.4, qemu-user 7.2 does not"
