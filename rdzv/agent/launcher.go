@@ -29,7 +29,7 @@ var daemons = []string{
 // killDelay is how long after its SIGTERM to a rank the launcher sends SIGKILL, 0 if it does not,
 // or not soon.
 //
-// Source: docs/launchers.md, section e and "New traps" 1.
+// Source: dev/launchers.md, section e and "New traps" 1.
 func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 	switch l {
 	case envmap.OpenMPI4:
