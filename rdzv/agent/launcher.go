@@ -43,8 +43,8 @@ func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 	return 0
 }
 
-// signalled tells who gets a signal that this process, with this pid, gets. INVOCATION_ID of systemd
-// is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process.
+// signalled tells who gets a signal that this process, with this pid, gets. INVOCATION_ID of
+// systemd is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process.
 func (l *Local) signalled(pid int) wrap.Signalled {
 	switch launcher := l.Placement.Launcher; {
 	case l.env["SYSTEMD_EXEC_PID"] == strconv.Itoa(pid):
