@@ -19,7 +19,8 @@
 # make release    archives, wheels, .deb packages, image and checksums in dist/
 # make test-release  make release twice, then installs and uses what it has made
 # make gpu        on a machine with GPUs: the devices of workers, checks, an all_reduce with NCCL
-# make figures    puts the tables of the last three into docs/
+# make docs       the generated parts of docs/reference: from the help, constants and types
+# make figures    puts the tables of the last three into dev/, and draws the plots of docs/pictures
 # make recording  docs/pictures/terminal.svg: a terminal, recorded from jobs that fail and hang
 # make unit | integration | lint | govulncheck | fuzz | cover | clean
 # demo, test, lint and most others install with apt-get what is missing, also Go.
@@ -37,7 +38,7 @@ SHELL := /bin/bash
 
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
-	kills attack bench scale soak figures recording chaos faults kubernetes kill-matrix hangs \
+	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs \
 	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -173,9 +174,16 @@ soak: bin/rdzv
 	@sed -n -e 's/^ *soak_test.go:[0-9]*: |/|/p' \
 		-e 's/^ *soak_test.go:[0-9]*: \([0-9]* jobs:\)/\n\1/p' bin/soak.log >bin/soak.md
 
-# Puts the tables of the last bench, soak and scale into the pages that contain them.
+# make unit fails if they are not up to date.
+docs:
+	@scripts/need-go
+	go test ./envmap ./rdzv/agent ./cmd/rdzv -run '^TestGenerated' -count=1 -update
+
+# Puts the tables of the last bench, soak and scale into the pages that contain them, and draws the
+# plots of their runs. Look at them before you commit them.
 figures:
-	scripts/figures docs/performance.md docs/scale.md
+	scripts/figures dev/bench.md dev/scale.md
+	bench/plots.py
 
 recording: bin/rdzv
 	@scripts/install-missing recording
@@ -256,6 +264,6 @@ test-release: release
 	cd tools && go test -count=1 -v ./installed -dist "$(CURDIR)/dist" -root "$(CURDIR)" $(ARGS)
 	cd tools && go test -count=1 ./modulepath -root "$(CURDIR)"
 
-# On a machine with GPUs. docs/environment.md says where it has run.
+# On a machine with GPUs. docs/compatibility.md says where it has run.
 gpu: bin/rdzv
 	@scripts/gpu bin/rdzv

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,16 +12,41 @@ import (
 
 const longestCell = 200 // characters
 
-// entryPages are what a newcomer reads before the reference.
-func entryPages(t *testing.T) (pages []string) {
-	t.Helper()
-	pages = []string{"README.md", "SECURITY.md", "docs/admin.md", "docs/kubernetes.md"}
-	return slices.Concat(pages, pagesIn(t, "docs/start"), pagesIn(t, "docs/coming-from"))
+// limits are the largest numbers of words, without generated parts, of pages and of directories.
+var limits = []struct {
+	pages string // separated by spaces
+	words int
+}{
+	{"README.md", 900},
+	{"docs/start", 4500},
+	{"docs/coming-from", 1500},
+	{"docs/guide", 5000},
+	{"docs/reference", 3000},
+	{"docs/troubleshooting.md", 2000},
+	{"docs/admin.md docs/security.md", 1500},
+	{"SECURITY.md docs/embedding.md docs/performance.md docs/compatibility.md", 1600},
+	{"README.md SECURITY.md CHANGELOG.md docs", 20000},
+	{"dev/architecture.md", 3500},
 }
 
-func pagesIn(t *testing.T, dir string) []string {
+// userPages are all that a user may meet; devPages are for those who change rdzv.
+func userPages(t *testing.T) []string {
+	return slices.Concat([]string{"README.md", "SECURITY.md", "CHANGELOG.md"}, pagesIn(t, "docs"))
+}
+
+func devPages(t *testing.T) []string {
+	return slices.Concat([]string{"CONTRIBUTING.md", "examples/README.md"}, pagesIn(t, "dev"))
+}
+
+// pagesIn are the pages in a directory and below it, or the page of this name.
+func pagesIn(t *testing.T, dir string) (pages []string) {
 	t.Helper()
-	pages, err := filepath.Glob(dir + "/*.md")
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			pages = append(pages, path)
+		}
+		return err
+	})
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("%s has no page: %v", dir, err)
 	}
@@ -36,25 +62,30 @@ func readPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestEntryPagesAreShort(t *testing.T) {
-	all := func(page string) int { return len(strings.Fields(page)) }
-	comingFrom := 0
-	for _, name := range pagesIn(t, "docs/coming-from") {
-		comingFrom += all(readPage(t, name))
+func TestPagesAreShort(t *testing.T) {
+	for _, limit := range limits {
+		words, each := 0, map[string]int{}
+		for _, name := range strings.Fields(limit.pages) {
+			for _, page := range pagesIn(t, name) {
+				n := len(strings.Fields(withoutGenerated(readPage(t, page))))
+				each[page] = n
+				words += n
+			}
+		}
+		if words > limit.words {
+			t.Errorf("%s: %d words, more than %d: %v", limit.pages, words, limit.words, each)
+		}
 	}
-	atMost(t, "README.md", all(readPage(t, "README.md")), 900)
-	atMost(t, "docs/coming-from", comingFrom, 1500)
 	for _, name := range pagesIn(t, "docs/start") {
-		atMost(t, name, all(withoutCode(readPage(t, name))), 600)
+		if n := len(strings.Fields(withoutCode(readPage(t, name)))); n > 600 {
+			t.Errorf("%s has %d words without its code, more than 600", name, n)
+		}
 	}
 }
 
-func atMost(t *testing.T, name string, words, most int) {
-	t.Helper()
-	if words > most {
-		t.Errorf("%s has %d words, more than %d", name, words, most)
-	}
-}
+var generated = regexp.MustCompile(`(?s)<!-- generated: \w+ -->\n.*?<!-- end -->\n`)
+
+func withoutGenerated(page string) string { return generated.ReplaceAllString(page, "") }
 
 // withoutCode is a page without its commands, their output, and scripts.
 func withoutCode(page string) string {
@@ -72,10 +103,10 @@ func withoutCode(page string) string {
 	return text.String()
 }
 
-func TestEntryPagesHaveShortCells(t *testing.T) {
-	for _, name := range entryPages(t) {
+func TestTablesHaveShortCells(t *testing.T) {
+	for _, name := range userPages(t) {
 		for line := range strings.Lines(readPage(t, name)) {
-			if !strings.HasPrefix(line, "|") {
+			if !strings.HasPrefix(strings.TrimSpace(line), "|") {
 				continue
 			}
 			for cell := range strings.SplitSeq(line, " | ") {
@@ -87,12 +118,32 @@ func TestEntryPagesHaveShortCells(t *testing.T) {
 	}
 }
 
+// helpLine is a flag as the help shows it, with the variable that can hold it.
+var helpLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--[a-z-]+ .* RDZV_[A-Z_]+$`)
+
+// The help is in the reference, where it is generated, and not pasted into other pages.
+func TestPagesHaveNoHelp(t *testing.T) {
+	generatedPage := readPage(t, "docs/reference/commands.md")
+	if !helpLine.MatchString(generatedPage) {
+		t.Error("docs/reference/commands.md does not have the help")
+	}
+	for _, name := range userPages(t) {
+		page := withoutGenerated(readPage(t, name))
+		if line := helpLine.FindString(page); line != "" || strings.Contains(page, "Usage: rdzv ") {
+			t.Errorf("%s has a help: %q", name, line)
+		}
+	}
+}
+
 // README.md names the two commands with which a newcomer begins.
 func TestReadmeNamesFirstCommands(t *testing.T) {
 	for _, command := range []string{"\n    make demo ", "\n    make test "} {
 		if !strings.Contains(readPage(t, "README.md"), command) {
 			t.Errorf("README.md does not have the line %q", command)
 		}
+	}
+	if strings.Contains(readPage(t, "README.md"), "](dev/") {
+		t.Error("README.md, which is for users, links to dev/")
 	}
 }
 
@@ -103,9 +154,9 @@ var (
 )
 
 // Links lead to files and headings that exist.
-func TestLinksOfEntryPages(t *testing.T) {
-	for _, name := range entryPages(t) {
-		for _, match := range link.FindAllStringSubmatch(readPage(t, name), -1) {
+func TestLinks(t *testing.T) {
+	for _, name := range slices.Concat(userPages(t), devPages(t)) {
+		for _, match := range link.FindAllStringSubmatch(withoutFenced(readPage(t, name)), -1) {
 			file, anchor, _ := strings.Cut(match[1], "#")
 			if strings.Contains(file, "://") {
 				continue
@@ -120,6 +171,60 @@ func TestLinksOfEntryPages(t *testing.T) {
 				t.Errorf("%s: %s has no heading %q", name, target, anchor)
 			}
 		}
+	}
+}
+
+// Every page is reached from README.md by links.
+func TestEveryPageIsLinked(t *testing.T) {
+	reached := map[string]bool{"README.md": true}
+	for next := []string{"README.md"}; len(next) > 0; next = next[1:] {
+		for _, match := range link.FindAllStringSubmatch(withoutFenced(readPage(t, next[0])), -1) {
+			file, _, _ := strings.Cut(match[1], "#")
+			target := filepath.Join(filepath.Dir(next[0]), file)
+			if strings.HasSuffix(file, ".md") && !strings.Contains(file, "://") && !reached[target] {
+				reached[target] = true
+				next = append(next, target)
+			}
+		}
+	}
+	for _, name := range slices.Concat(userPages(t), devPages(t)) {
+		if !reached[name] {
+			t.Errorf("no links lead from README.md to %s", name)
+		}
+	}
+}
+
+// withoutFenced is a page without what is between lines "```".
+func withoutFenced(page string) string {
+	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
+}
+
+// pageNames are names of pages in comments, messages, scripts and tests.
+var pageNames = regexp.MustCompile(`\b(?:docs|dev)/[a-z/-]+\.md\b`)
+
+// What the sources say about a page is about one that exists.
+func TestNamesOfPages(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && slices.Contains([]string{".git", ".cache", "bin", "dist", "vendor"}, path) {
+			return filepath.SkipDir
+		}
+		source := slices.Contains([]string{".go", ".py", ".txtar", ".sh", ".sbatch", ".toml", ".yaml", ""},
+			filepath.Ext(path))
+		if info, err := d.Info(); err != nil || !source || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+			return err
+		}
+		for _, name := range pageNames.FindAllString(readPage(t, path), -1) {
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("%s names %s, which does not exist", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -95,7 +95,7 @@ func (w *worker) remove(launcher bool) {
 }
 
 // taskVariables tell a process that it is one task of a launcher. A worker that is not that task
-// must not have them (docs/launchers.md, section i): with Open MPI's and Hydra's, MPI_Init of the
+// must not have them (dev/launchers.md, section i): with Open MPI's and Hydra's, MPI_Init of the
 // second child fails or hangs; Open MPI refuses to start with a SLURM_STEP_ID and without a PMI;
 // and accelerate reads PMI_SIZE as the world size.
 var taskVariables = []string{

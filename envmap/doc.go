@@ -4,7 +4,7 @@
 // opens no connection and reads no clock. It does not guess: what a launcher does not set stays
 // [Unknown], and contradictory variables are an error that names them and their values.
 //
-// docs/launchers.md lists what each launcher sets, measured or taken from its documentation;
+// dev/launchers.md lists what each launcher sets, measured or taken from its documentation;
 // testdata holds recorded environments.
 //
 //	launcher's environment -> ParseEnv -> Detect -> Placement

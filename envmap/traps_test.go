@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The traps of docs/launchers.md that concern the environment, one test each. Uneven and
+// The traps of dev/launchers.md that concern the environment, one test each. Uneven and
 // interleaved nodes, MPMD runs and one task per node are rows of TestRecordedRanks.
 
 func TestTrapMpirunInsideSbatch(t *testing.T) {

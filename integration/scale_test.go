@@ -33,7 +33,7 @@ var scaleJobs = []scaleJob{{"plain", "fail"}, {"TLS", "fail"}, {"TLS", "loss"}, 
 // How the cost of a job grows with the number of agents. They are simulated: goroutines of this
 // process, each with a connection of its own to an agent that hosts the store. What that agent uses
 // is valid for a cluster. The times are upper bounds, because it shares the cores with all others.
-// make scale simulates thousands of agents; docs/scale.md has its table.
+// make scale simulates thousands of agents; dev/scale.md has its table.
 func TestScale(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a real agent has a small heap of its own
 	rows := []string{

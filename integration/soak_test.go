@@ -101,7 +101,7 @@ func TestResourcesDoNotGrow(t *testing.T) {
 // settleTime is how long to wait until a job that has started uses what it will use.
 func settleTime() time.Duration { return max(2*time.Second, *soakFor/10) }
 
-// logTable logs the rows of a table of docs/performance.md.
+// logTable logs the rows of a table of dev/bench.md.
 func logTable(t *testing.T, first, last usage) {
 	seconds, agents := soakFor.Seconds(), float64(*soakAgents)
 	wakeups := float64(last.wakeups-first.wakeups) / seconds

@@ -30,9 +30,11 @@ type Fact struct {
 
 // Comparison is a fact, or a variable, as the nodes have it.
 type Comparison struct {
-	Fact   string  `json:"fact"`
-	Groups []Group `json:"groups"` // by the number of nodes, at most 8
-	More   int     `json:"more,omitempty"`
+	// in what they differ: `python`, `torch`, `script NAME`, or a variable's name
+	Fact string `json:"fact"`
+	// the nodes by value, the value of most nodes first, at most 8
+	Groups []Group `json:"groups"`
+	More   int     `json:"more,omitempty"` // how many other values there are
 	// Mixed says that the values are meant to be different: agents of one node have different ones,
 	// or each of more than two nodes has its own value of a variable.
 	Mixed bool `json:"-"`
@@ -40,10 +42,10 @@ type Comparison struct {
 
 // Group are the nodes that have the same value.
 type Group struct {
-	Value     string   `json:"value"`
-	Unset     bool     `json:"unset,omitempty"` // they do not have this variable
-	Hosts     []string `json:"hosts"`           // sorted, at most 8
-	MoreHosts int      `json:"more_hosts,omitempty"`
+	Value     string   `json:"value"`                // the value
+	Unset     bool     `json:"unset,omitempty"`      // the variable is not set
+	Hosts     []string `json:"hosts"`                // the nodes that have the value, the first 8
+	MoreHosts int      `json:"more_hosts,omitempty"` // how many other nodes have it
 }
 
 // Differs tells whether nodes differ in the fact.

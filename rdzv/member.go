@@ -96,9 +96,12 @@ const (
 // Problem is what prevents an agent from running its workers. It is part of the member, so that the
 // problems of all nodes are reported together and all agents have the same exit code.
 type Problem struct {
-	Kind ProblemKind `json:"kind"`           // required
-	Text string      `json:"text"`           // required, one line; at most 2 KiB
-	Hint string      `json:"hint,omitempty"` // a suggestion for people; at most 2 KiB
+	// `program_missing`: the program, or its interpreter or script. `program_not_executable`: also
+	// if the script cannot be read. `agent`: rdzv itself cannot run there as asked for.
+	// `difference`: nodes differ (`Config.Strict`). Or `other`
+	Kind ProblemKind `json:"kind"`
+	Text string      `json:"text"`           // what it is
+	Hint string      `json:"hint,omitempty"` // what to try
 }
 
 // Way is a network path to the store.
@@ -150,8 +153,9 @@ func address(m Member) string { return fmt.Sprintf("%s (pid %d)", m.Host, m.PID)
 // NodeProblem is a problem and the nodes that have it, as an error.
 type NodeProblem struct {
 	Problem
-	Hosts     []string `json:"hosts,omitempty"` // sorted, at most 8; none if the job has one node
-	MoreHosts int      `json:"more_hosts,omitempty"`
+	// the nodes that have it, the first 8; left out if the job is on one node
+	Hosts     []string `json:"hosts,omitempty"`
+	MoreHosts int      `json:"more_hosts,omitempty"` // how many other nodes have it
 }
 
 func (p NodeProblem) Error() string {

@@ -145,7 +145,7 @@ func howLost(silent time.Duration) string {
 	return "it disconnected unexpectedly"
 }
 
-// endedInStore is the message of a verdict that no agent has written: docs/store-keys.md tells
+// endedInStore is the message of a verdict that no agent has written: docs/reference/files.md tells
 // users how to end a job with etcdctl.
 func (v *Verdict) endedInStore() string {
 	message := "the job was ended through the store"
@@ -203,8 +203,8 @@ type Stragglers struct {
 
 // Straggler is a rank that still runs, and its node.
 type Straggler struct {
-	Rank int    `json:"rank"`
-	Host string `json:"host"`
+	Rank int    `json:"rank"` // rank of one
+	Host string `json:"host"` // its node
 }
 
 func (s Straggler) String() string { return fmt.Sprintf("%d (%s)", s.Rank, s.Host) }

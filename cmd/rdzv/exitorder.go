@@ -22,7 +22,7 @@ import (
 // that ends during a wait also ends the wait: so the agents of a node exit one after another.
 // mpirun names the one that exits first: that is the agent of the worker that failed first.
 //
-// Source: docs/launchers.md, section e, "When mpirun returns after a failure".
+// Source: dev/launchers.md, section e, "When mpirun returns after a failure".
 type turn int
 
 const (

@@ -16,12 +16,12 @@ import (
 var policyRule = regexp.MustCompile(
 	`(?s)- action: (\w+)[^\n]*\n\s*(onPodConditions|onExitCodes): ([^\n]*)`)
 
-// The podFailurePolicy of docs/kubernetes.md, which is that of the example, has the codes that
+// The podFailurePolicy of docs/reference/exit-codes.md, which is that of the example, has the codes that
 // this program means: a Job is not tried again after those after which workers are not either, except
 // that all agents may join the next time; SIGTERM does not count, and everything else does. Kubernetes
 // wants the values in order, and none twice.
 func TestPodFailurePolicy(t *testing.T) {
-	text, err := os.ReadFile("../../docs/kubernetes.md")
+	text, err := os.ReadFile("../../docs/reference/exit-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,15 +8,19 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+
+	"rdzv/internal/pagetest"
 )
 
-// everyEvent has the zero value of each type of event.go.
+// everyEvent has the zero value of each type of event.go, in their order there.
 var everyEvent = []Event{
 	Placed{}, FlagIgnored{}, Unprotected{}, TokenCreated{}, Searching{}, Alone{}, DifferentToken{},
 	DifferentVersion{}, DifferentCommand{}, DifferentStore{}, DifferentNodes{},
@@ -42,76 +46,149 @@ func TestEveryEvent(t *testing.T) {
 	for _, e := range everyEvent {
 		listed = append(listed, reflect.TypeOf(e).Name())
 	}
-	slices.Sort(types)
-	slices.Sort(listed)
 	if !slices.Equal(types, listed) {
 		t.Errorf("event.go has the events %q\neveryEvent has %q", types, listed)
 	}
 }
 
-// documented is what docs/events.md has about one event.
-type documented struct {
-	fields   []string
-	examples []string
+// The reference of events is made of the Go types: their comments, the fields of their JSON form with
+// their comments, and the lines of testdata/events.jsonl.
+func TestGeneratedEvents(t *testing.T) {
+	s := sources{}
+	examples := exampleLines(t)
+	page := fmt.Sprintf("The version of the schema is %d.\n", SchemaVersion)
+	for _, e := range everyEvent {
+		form := reflect.TypeOf(jsonForm(e))
+		page += "\n## " + e.Type() + "\n\n" + s.eventDoc(t, e) + "\n\n"
+		lines := ""
+		for _, f := range fields(form, "") {
+			lines += s.fieldLine(t, f)
+		}
+		if lines != "" {
+			page += lines + "\n"
+		}
+		shown := 0
+		for _, line := range examples {
+			if strings.Contains(line, `"type":"`+e.Type()+`"`) {
+				checkExample(t, e.Type(), form, line)
+				page += "    " + line + "\n"
+				shown++
+			}
+		}
+		if shown == 0 {
+			t.Errorf("testdata/events.jsonl has no example of %s", e.Type())
+		}
+	}
+	pagetest.Part(t, "../../docs/reference/events.md", "events", page)
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
-
-// readDocs reads docs/events.md: a heading, a table of fields and examples for each event.
-func readDocs(t *testing.T) map[string]documented {
+func exampleLines(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/events.md")
+	text, err := os.ReadFile("testdata/events.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("| `v` | schema version: %d.", SchemaVersion)
-	if !strings.Contains(string(text), want) {
-		t.Errorf("docs/events.md does not have %q", want)
-	}
-	docs := map[string]documented{}
-	for _, section := range strings.Split(string(text), "\n### ")[1:] {
-		name, rest, _ := strings.Cut(section, "\n")
-		rest, _, _ = strings.Cut(rest, "\n## ")
-		d := docs[name]
-		for _, match := range row.FindAllStringSubmatch(rest, -1) {
-			d.fields = append(d.fields, match[1])
-		}
-		for line := range strings.Lines(rest) {
-			if example, ok := strings.CutPrefix(line, "    {"); ok {
-				d.examples = append(d.examples, "{"+strings.TrimSpace(example))
-			}
-		}
-		docs[name] = d
-	}
-	return docs
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// docs/events.md has every event with all of its fields, and examples in its JSON form.
-func TestEventsAreDocumented(t *testing.T) {
-	docs := readDocs(t)
-	for _, e := range everyEvent {
-		form := reflect.TypeOf(jsonForm(e))
-		d, ok := docs[e.Type()]
+// sources are the comments of the types in directories of this module, and of their fields
+// ("Type.Field").
+type sources map[string]map[string]string
+
+func (s sources) comment(t *testing.T, of reflect.Type, field string) string {
+	t.Helper()
+	module := strings.TrimSuffix(reflect.TypeFor[Placed]().PkgPath(), "rdzv/agent")
+	dir := filepath.Join("../..", strings.TrimPrefix(of.PkgPath(), module))
+	if s[dir] == nil {
+		s[dir] = commentsIn(t, dir)
+	}
+	name := of.Name()
+	if field != "" {
+		name += "." + field
+	}
+	return strings.TrimSpace(s[dir][name])
+}
+
+func commentsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	comments := map[string]string{}
+	files, err := filepath.Glob(dir + "/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources in %s: %v", dir, err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				addComments(comments, g)
+			}
+		}
+	}
+	return comments
+}
+
+func addComments(comments map[string]string, g *ast.GenDecl) {
+	for _, spec := range g.Specs {
+		spec := spec.(*ast.TypeSpec)
+		comments[spec.Name.Name] = g.Doc.Text()
+		of, ok := spec.Type.(*ast.StructType)
 		if !ok {
-			t.Errorf("docs/events.md does not have the event %s", e.Type())
 			continue
 		}
-		delete(docs, e.Type())
-		got := slices.Sorted(slices.Values(d.fields))
-		want := slices.Sorted(slices.Values(fields(form, "")))
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: docs/events.md has the fields %q\nthe JSON form %q", e.Type(), got, want)
-		}
-		if len(d.examples) == 0 {
-			t.Errorf("docs/events.md has no example of %s", e.Type())
-		}
-		for _, example := range d.examples {
-			checkExample(t, e.Type(), form, example)
+		for _, f := range of.Fields.List {
+			for _, name := range f.Names {
+				comments[spec.Name.Name+"."+name.Name] = f.Doc.Text() + f.Comment.Text()
+			}
 		}
 	}
-	for name := range docs {
-		t.Errorf("docs/events.md has the event %s, which does not exist", name)
+}
+
+var (
+	goLink  = regexp.MustCompile(`\[(\w+)\]`)
+	goEvent = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z]\w+\b`)
+)
+
+// eventDoc is the comment of an event's type, with the names of events in their JSON form.
+func (s sources) eventDoc(t *testing.T, e Event) string {
+	t.Helper()
+	name := reflect.TypeOf(e).Name()
+	doc := s.comment(t, reflect.TypeOf(e), "")
+	if rest, ok := strings.CutPrefix(doc, name+" says that "); ok {
+		letters := []rune(rest)
+		doc = string(unicode.ToUpper(letters[0])) + string(letters[1:])
+	} else if rest, ok := strings.CutPrefix(doc, name+" "); ok {
+		doc = "It " + rest
+	} else {
+		t.Errorf("the comment of %s does not begin with its name", name)
 	}
+	types := map[string]string{}
+	for _, e := range everyEvent {
+		types[reflect.TypeOf(e).Name()] = "`" + e.Type() + "`"
+	}
+	inJSON := func(word string) string {
+		if name, ok := types[strings.Trim(word, "[]")]; ok {
+			return name
+		}
+		return goLink.ReplaceAllString(word, "`$1`")
+	}
+	return goEvent.ReplaceAllStringFunc(goLink.ReplaceAllStringFunc(doc, inJSON), inJSON)
+}
+
+// fieldLine is an item of a list about one field.
+func (s sources) fieldLine(t *testing.T, f jsonField) string {
+	t.Helper()
+	comment := strings.Join(strings.Fields(s.comment(t, f.of, f.name)), " ")
+	if comment == "" {
+		t.Errorf("%s.%s, which is %q in events, has no comment", f.of, f.name, f.path)
+	}
+	optional := ""
+	if f.optional {
+		optional = "optional: "
+	}
+	return fmt.Sprintf("* `%s`: %s%s\n", f.path, optional, comment)
 }
 
 // checkExample decodes an example and encodes it again.
@@ -151,18 +228,31 @@ func decodeStrictly(text []byte, to any) error {
 	return d.Decode(to)
 }
 
-// fields are the names in the JSON form of a type, by their tags: "a", "a.b", "a[].b".
-func fields(of reflect.Type, prefix string) (names []string) {
+// jsonField is a field in the JSON form of an event.
+type jsonField struct {
+	path     string // "a", "a.b", "a[].b"
+	of       reflect.Type
+	name     string // in Go
+	optional bool
+}
+
+// fields are those of a type, by their tags.
+func fields(of reflect.Type, prefix string) (all []jsonField) {
 	module := strings.TrimSuffix(reflect.TypeFor[Placed]().PkgPath(), "rdzv/agent")
-	for f := range allFields(of) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if f.Anonymous {
+			all = append(all, fields(f.Type, prefix)...)
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
 			continue
 		}
 		if name == "" {
 			name = "(" + f.Name + " has no tag)"
 		}
-		names = append(names, prefix+name)
+		all = append(all, jsonField{prefix + name, of, f.Name, options == "omitempty"})
 		inner, below := f.Type, prefix+name+"."
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			if inner.Kind() == reflect.Slice {
@@ -171,28 +261,8 @@ func fields(of reflect.Type, prefix string) (names []string) {
 			inner = inner.Elem()
 		}
 		if inner.Kind() == reflect.Struct && strings.HasPrefix(inner.PkgPath(), module) {
-			names = append(names, fields(inner, below)...)
+			all = append(all, fields(inner, below)...)
 		}
 	}
-	return names
-}
-
-// allFields are the fields of a type, with those of embedded structs in their place.
-func allFields(of reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range of.NumField() {
-			f := of.Field(i)
-			if !f.Anonymous {
-				if !yield(f) {
-					return
-				}
-				continue
-			}
-			for inner := range allFields(f.Type) {
-				if !yield(inner) {
-					return
-				}
-			}
-		}
-	}
+	return all
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Event is something that happened to this agent or its job. The types of this file are all there
-// are; docs/events.md shows the JSON form of each, see [MarshalEvent].
+// are. docs/reference/events.md is made of their comments and shows the JSON form of each, see
+// [MarshalEvent].
 //
 // An agent that runs its workers to the end of the job reports, in this order: [Placed],
 // [StoreFound], [WorldAgreed], [WorkerStarted] and [WorkerExited] of each worker, with [JobEnded]
@@ -27,38 +28,40 @@ type Event interface {
 // Placed says what the launcher and the Config determine about this agent. Every agent reports it
 // first, before it looks for the others.
 type Placed struct {
-	Host     string          `json:"host"`     // this node
-	PID      int             `json:"pid"`      // of this process
-	Launcher envmap.Launcher `json:"launcher"` // "none" without one
-	Job      string          `json:"job"`      // its name
-	Agents   int             `json:"agents"`   // of the job
-	Rank     int             `json:"task"`     // the launcher's rank of this task, or -1
-	Size     int             `json:"tasks"`    // how many tasks the launcher started, or -1
-	Workers  int             `json:"workers"`  // of this agent
+	Host string `json:"host"` // name of this node
+	PID  int    `json:"pid"`  // process ID of the agent
+	// the launcher that was recognised; `none` if there is none
+	Launcher envmap.Launcher `json:"launcher"`
+	Job      string          `json:"job"`     // name of the job
+	Agents   int             `json:"agents"`  // number of agents of the job
+	Rank     int             `json:"task"`    // the launcher's rank of this task
+	Size     int             `json:"tasks"`   // how many tasks the launcher started
+	Workers  int             `json:"workers"` // number of workers of this agent
 }
 
 // FlagIgnored says that a setting has no effect, because the launcher decides or the job has one
-// node. Only the agent of the
-// launcher's rank 0 reports it, or each one if the launcher gives no ranks.
+// node. Only the agent of the launcher's rank 0 reports it, or each one if the launcher gives no
+// ranks.
 type FlagIgnored struct {
-	Flag   string `json:"flag"`   // the field, with its value: "Config.Nodes 3"
-	Reason string `json:"reason"` // a sentence
+	// the field of `agent.Config`, such as `Config.Nodes`, with its value; in a file the flag
+	Flag   string `json:"flag"`
+	Reason string `json:"reason"` // why it has no effect
 }
 
 // Unprotected says that the job runs without a key (Config.Insecure): whoever can connect to the
 // store can take part. The same agents as for [FlagIgnored] report it.
 type Unprotected struct{}
 
-// TokenCreated says that there was no token yet, and that this agent has created one. Nodes on
-// which File is not the same file need a copy of it.
+// TokenCreated says that there was no token yet: this agent has created one.
 type TokenCreated struct {
+	// path of the token; nodes on which that is another file need a copy of it
 	File string `json:"file"`
 }
 
-// Searching says that this agent has not found the store yet, and what it has tried. It is reported
-// less and less often, see Config.ReportEvery; without a launcher first after 1 s if the user
-// has named the store, on a platform after 10 s, because names of its nodes appear with the nodes.
-// Under a launcher only one agent of each node reports it.
+// Searching says that this agent has not found the store yet; its fields are what it has tried. It
+// is reported less and less often, see Config.ReportEvery; without a launcher first after 1 s if
+// the user has named the store, on a platform after 10 s, because names of its nodes appear with
+// the nodes. Under a launcher only one agent of each node reports it.
 type Searching struct {
 	meet.Searching
 }
@@ -123,18 +126,20 @@ type RanksMissing struct {
 // it by its address. Only an agent without a launcher reports it.
 type NoMulticast struct {
 	Err  error  `json:"-"`
-	Text string `json:"text"`
+	Text string `json:"text"` // why
 }
 
 // StoreFound says that this agent is connected to the store, which another agent or this one hosts.
 // Every agent reports it, and once more if the agents move to another store before the world is
 // agreed.
 type StoreFound struct {
-	Hosting bool `json:"hosting"` // the store is in this process
-	Leads   bool `json:"leads"`   // this agent leads the job: it hosts, or was elected
-	// Addr is ADDR:PORT of the store, or the URLs of Config.Etcd; "" if this agent is alone.
+	Hosting bool `json:"hosting"` // whether the store is in this process
+	// whether this agent leads the job: it hosts the store, or was elected in an etcd cluster
+	Leads bool `json:"leads"`
+	// address and port of the store, if other agents can connect to it, or the URLs of the etcd
+	// cluster
 	Addr string `json:"store_addr,omitempty"`
-	Own  string `json:"own_addr,omitempty"` // of this agent on the connection; "" if it hosts
+	Own  string `json:"own_addr,omitempty"` // this agent's own address on the connection
 }
 
 // Waiting says which agents have joined and which have not. The host of the store reports it,
@@ -163,16 +168,18 @@ type NodesDiffer struct {
 // each node reports, before the workers start. It names exported variables, without their values.
 // It also says to which NUMA node a worker is bound, or why not.
 type EnvironmentNote struct {
-	Text    string `json:"text"`              // a sentence
-	Verbose bool   `json:"verbose,omitempty"` // only for people who ask for details
+	// what was replaced, why it will not work, why it was set, or where a worker is bound
+	Text string `json:"text"`
+	// true if the note is only for people who ask for details
+	Verbose bool `json:"verbose,omitempty"`
 }
 
 // WorkerStarted says that a worker of this agent runs. A worker whose program cannot be executed is
 // never started and only reported as exited.
 type WorkerStarted struct {
-	Rank      int `json:"rank"`
-	LocalRank int `json:"local_rank"`
-	PID       int `json:"pid"`
+	Rank      int `json:"rank"`       // its rank
+	LocalRank int `json:"local_rank"` // its local rank
+	PID       int `json:"pid"`        // its process ID
 }
 
 // WorkerExited says how a worker of this agent ended. It comes before [JobEnded] if it is the
@@ -280,31 +287,32 @@ type Settling struct {
 // DumpingStacks says that workers of this agent, which have not ended in time, print their stacks
 // and are then killed. The agent reports it before they do.
 type DumpingStacks struct {
-	Workers     []WorkerStarted `json:"workers"`
-	IgnoresTerm bool            `json:"ignores_sigterm"` // all of them ignore SIGTERM
+	Workers     []WorkerStarted `json:"workers"`         // which
+	IgnoresTerm bool            `json:"ignores_sigterm"` // whether all of them ignore SIGTERM
 }
 
 // LogLost says that a log of this agent could not be written, and is not written any more. The
 // agent reports it when it happens, without Bytes, and again when the worker and its descendants
 // have ended.
 type LogLost struct {
-	Rank  int    `json:"rank"`
-	File  string `json:"file"`
-	Err   error  `json:"-"`
-	Text  string `json:"text"`
-	Bytes int64  `json:"bytes,omitempty"` // of the output that are not in the file
+	Rank int    `json:"rank"` // of the worker
+	File string `json:"file"` // its log
+	Err  error  `json:"-"`
+	Text string `json:"text"` // the reason
+	// the second time: how many bytes of the worker's output are not in the file
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // OutputLost says that some of the output of a worker could not be shown although somebody reads
 // it, such as on a full disk. The agent reports it once for each stream of a worker, at its end.
 // Without a log the worker cannot write to Stdout any more then, and has failed.
 type OutputLost struct {
-	Rank   int    `json:"rank"`
-	Stream string `json:"stream"` // "stdout" or "stderr"
-	Err    error  `json:"-"`      // the first reason
-	Text   string `json:"text"`
-	Bytes  int64  `json:"bytes"`         // of the output that were not shown
-	Log    string `json:"log,omitempty"` // has them, unless LogLost says otherwise
+	Rank   int    `json:"rank"`          // of the worker
+	Stream string `json:"stream"`        // `stdout`, or `stderr`
+	Err    error  `json:"-"`             // the first reason
+	Text   string `json:"text"`          // the first reason
+	Bytes  int64  `json:"bytes"`         // how many bytes of the worker's output were not shown
+	Log    string `json:"log,omitempty"` // the log that has them (`--log-dir`)
 }
 
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
@@ -316,9 +324,10 @@ type FailureReported struct {
 
 // Diagnostic is an error that does not change how the job proceeds.
 type Diagnostic struct {
+	// `warning` for everybody, `verbose` for people who ask for details
 	Severity Severity `json:"severity"`
 	Err      error    `json:"-"`
-	Text     string   `json:"text"`
+	Text     string   `json:"text"` // the error
 }
 
 // Severity says who should see a [Diagnostic].
@@ -332,10 +341,11 @@ const (
 // Finished is the last event of every agent: all others of the job have settled, or there was no
 // job, nothing of this agent's workers is left, and Run returns.
 type Finished struct {
-	ExitCode int    `json:"exit_code"` // see [ExitCode]
-	Err      error  `json:"-"`         // of Run
-	Text     string `json:"text,omitempty"`
-	Hint     string `json:"hint,omitempty"` // what to try about Err
+	// the code with which `rdzv exec` exits, the same on every agent of the job
+	ExitCode int    `json:"exit_code"`
+	Err      error  `json:"-"`              // of Run
+	Text     string `json:"text,omitempty"` // the error of an agent that never joined
+	Hint     string `json:"hint,omitempty"` // what to try about it
 }
 
 func (Placed) Type() string           { return "placed" }

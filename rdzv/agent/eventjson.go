@@ -15,8 +15,8 @@ const SchemaVersion = 1
 
 // MarshalEvent returns the JSON form of an event: one object without newline, with the members "v"
 // ([SchemaVersion]), "time" (RFC 3339, UTC), "type", and "event" with the fields of its type, which
-// docs/events.md lists. Durations are in seconds, ranks and numbers that are not known are -1, and
-// a signal is its name. It holds no secret.
+// docs/reference/events.md lists. Durations are in seconds, ranks and numbers that are not known
+// are -1, and a signal is its name. It holds no secret.
 func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 	b, err := json.Marshal(struct {
 		Version int       `json:"v"`
@@ -77,66 +77,87 @@ func jsonForm(e Event) any {
 }
 
 type searchingForm struct {
-	Text          string       `json:"text"`
-	WaitedSeconds float64      `json:"waited_seconds"`
-	Unresolved    []string     `json:"unresolved,omitempty"`
-	Unanswered    []string     `json:"unanswered,omitempty"`
-	Tried         []meet.Tried `json:"tried,omitempty"`
-	Multicast     bool         `json:"multicast,omitempty"`
-	Heard         string       `json:"heard,omitempty"`
-	Hint          string       `json:"hint,omitempty"`
+	Text          string  `json:"text"`           // the reason in one line
+	WaitedSeconds float64 `json:"waited_seconds"` // since the search began
+	// host names that could not be resolved yet
+	Unresolved []string `json:"unresolved,omitempty"`
+	// those of them about which the resolver has not answered
+	Unanswered []string     `json:"unanswered,omitempty"`
+	Tried      []meet.Tried `json:"tried,omitempty"` // the addresses that were tried
+	// whether the agent knows no address and waits for beacons
+	Multicast bool   `json:"multicast,omitempty"`
+	Heard     string `json:"heard,omitempty"` // an agent whose beacon was received
+	Hint      string `json:"hint,omitempty"`  // what to try
 }
 
 type aloneForm struct {
-	WaitedSeconds float64 `json:"waited_seconds"`
-	NoBeacon      bool    `json:"no_beacon,omitempty"`
-	Store         string  `json:"store,omitempty"`
-	Loopback      string  `json:"loopback,omitempty"`
-	Hint          string  `json:"hint,omitempty"`
-	Explained     bool    `json:"explained,omitempty"`
+	WaitedSeconds float64 `json:"waited_seconds"` // since it began to wait
+	// whether it searches by multicast and has not received a beacon either
+	NoBeacon bool `json:"no_beacon,omitempty"`
+	// what to give to `--store` on every node if the others cannot find this one
+	Store string `json:"store,omitempty"`
+	// the `--store` of this agent, if it is an address of each node's own, such as `localhost`
+	Loopback string `json:"loopback,omitempty"`
+	Hint     string `json:"hint,omitempty"` // what to check
+	// whether agents that do not belong to the job have been reported, which explains it
+	Explained bool `json:"explained,omitempty"`
 }
 
 type waitingForm struct {
 	rosterForm
-	WaitedSeconds float64 `json:"waited_seconds"`
+	WaitedSeconds float64 `json:"waited_seconds"` // since this agent began to host the store
 }
 
 type worldForm struct {
-	Job        string       `json:"job"`
-	Attempt    int          `json:"attempt"`
-	Restarts   int          `json:"max_restarts,omitempty"`
-	WorldSize  int          `json:"world_size"`
-	Agents     int          `json:"agents"`
-	Nodes      int          `json:"nodes"`
-	MaxAgents  int          `json:"max_agents,omitempty"`
+	Job string `json:"job"` // name of the job
+	// which attempt at running the workers; 0 is the first
+	Attempt int `json:"attempt"`
+	// how many attempts there may be after the first one
+	Restarts int `json:"max_restarts,omitempty"`
+	// number of workers of the job (WORLD_SIZE)
+	WorldSize int `json:"world_size"`
+	Agents    int `json:"agents"` // number of agents that run workers
+	Nodes     int `json:"nodes"`  // number of their nodes
+	// the largest number of agents, in a job with a variable number of nodes
+	MaxAgents int `json:"max_agents,omitempty"`
+	// the nodes with their ranks; if there are more than 8, the first two and the last one
 	Layout     []layoutForm `json:"layout"`
-	MasterAddr string       `json:"master_addr"`
-	MasterPort int          `json:"master_port"`
-	StoreHost  string       `json:"store_host,omitempty"`
-	StoreRank  int          `json:"store_rank"`
-	Seat       seatForm     `json:"seat"`
+	MasterAddr string       `json:"master_addr"` // MASTER_ADDR
+	MasterPort int          `json:"master_port"` // MASTER_PORT
+	// node of the agent that hosts the store
+	StoreHost string   `json:"store_host,omitempty"`
+	StoreRank int      `json:"store_rank"` // first rank of that agent
+	Seat      seatForm `json:"seat"`       // the place of this agent in the world
 
-	Spares     []string       `json:"spares,omitempty"`
-	MoreSpares int            `json:"more_spares,omitempty"`
-	Replaced   []replacedForm `json:"replaced,omitempty"`
+	Spares     []string `json:"spares,omitempty"`      // nodes with such agents, at most 8
+	MoreSpares int      `json:"more_spares,omitempty"` // how many others there are
+	// agents that have taken over the ranks of lost ones in this attempt
+	Replaced []replacedForm `json:"replaced,omitempty"`
 }
 
 type replacedForm struct {
-	Ranks string `json:"ranks"`
-	Host  string `json:"host"`
-	Lost  string `json:"lost_host"`
+	Ranks string `json:"ranks"`     // the ranks, as in `layout`
+	Host  string `json:"host"`      // the node on which they run now
+	Lost  string `json:"lost_host"` // the node on which they ran before; it may be the same
 }
 
 type initProgressForm struct {
-	Ranks         int          `json:"world_size"`
-	Reached       int          `json:"reached"`
-	Missing       []layoutForm `json:"missing,omitempty"`
-	MoreNodes     int          `json:"more_nodes,omitempty"`
-	First         *int         `json:"first_rank,omitempty"`
-	FirstHost     string       `json:"first_host,omitempty"`
-	FirstPython   int          `json:"first_python_pid,omitempty"`
-	WaitedSeconds float64      `json:"waited_seconds"`
-	Rank0Absent   bool         `json:"rank0_absent,omitempty"`
+	Ranks int `json:"world_size"` // number of workers of the job
+	// how many of them have reached it, or have ended
+	Reached int `json:"reached"`
+	// the nodes of those that have not, the first 8
+	Missing []layoutForm `json:"missing,omitempty"`
+	// how many other such nodes there are
+	MoreNodes int    `json:"more_nodes,omitempty"`
+	First     *int   `json:"first_rank,omitempty"` // the lowest of these ranks
+	FirstHost string `json:"first_host,omitempty"` // its node
+	// the process of it that runs Python
+	FirstPython int `json:"first_python_pid,omitempty"`
+	// since rank 0 has reached it, or with `rank0_absent` since the others try to connect; at most
+	// 2 s too short
+	WaitedSeconds float64 `json:"waited_seconds"`
+	// `true` if rank 0 is the one in `missing`; `reached` are those that try to connect to it
+	Rank0Absent bool `json:"rank0_absent,omitempty"`
 }
 
 func initProgressFormOf(p rdzv.InitProgress) initProgressForm {
@@ -152,17 +173,19 @@ func initProgressFormOf(p rdzv.InitProgress) initProgressForm {
 }
 
 type layoutForm struct {
-	Host  string `json:"host"`
-	Ranks string `json:"ranks"`
+	Host  string `json:"host"`  // name of one
+	Ranks string `json:"ranks"` // its ranks, such as `0-7`, `0,2`, or `0,2,...,14`
 }
 
 type seatForm struct {
-	Rank      int `json:"rank"`
-	LocalRank int `json:"local_rank"`
-	LocalSize int `json:"local_world_size"`
-	Node      int `json:"node_rank"`
-	Slots     int `json:"workers"`
+	Rank      int `json:"rank"`             // rank of its first worker; the others follow
+	LocalRank int `json:"local_rank"`       // local rank of its first worker
+	LocalSize int `json:"local_world_size"` // number of workers on this node
+	Node      int `json:"node_rank"`        // rank of this node
+	Slots     int `json:"workers"`          // number of workers of this agent
 
+	// this agent runs no workers, and waits for the loss of another one, or has joined too late
+	// for this attempt and waits for the next one
 	Spare bool `json:"spare,omitempty"`
 }
 

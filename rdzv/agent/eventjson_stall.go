@@ -8,11 +8,13 @@ import (
 // The JSON form of a stall.
 
 type stallForm struct {
-	SilentSeconds float64 `json:"silent_seconds"`
-	Rank          int     `json:"rank"`
-	Host          string  `json:"host,omitempty"`
-	Reason        string  `json:"reason,omitempty"`
-	Collectives   string  `json:"nccl,omitempty"`
+	SilentSeconds float64 `json:"silent_seconds"` // since when no worker has written anything
+	// the rank that is behind, -1 if no single one is known to be
+	Rank   int    `json:"rank"`
+	Host   string `json:"host,omitempty"`   // its node
+	Reason string `json:"reason,omitempty"` // why that rank, or why it is not known
+	// what NCCL says of the ranks, or that it says nothing
+	Collectives string `json:"nccl,omitempty"`
 }
 
 func stallFormOf(s rdzv.Stall) stallForm {
@@ -21,28 +23,35 @@ func stallFormOf(s rdzv.Stall) stallForm {
 
 type stalledForm struct {
 	stallForm
-	Text           string        `json:"text"`
-	Attempt        int           `json:"attempt"`
-	Number         int           `json:"number"`
-	TimeoutSeconds float64       `json:"timeout_seconds"`
-	Ends           bool          `json:"ends"`
-	File           string        `json:"file,omitempty"`
-	Recorders      int           `json:"flight_recorders,omitempty"`
-	Stacks         []placeForm   `json:"stacks"`
-	Problems       []problemForm `json:"problems,omitempty"`
+	Text    string `json:"text"`    // all of that in words
+	Attempt int    `json:"attempt"` // 0 is the first
+	// of the stall in the attempt; 1 is the first
+	Number         int     `json:"number"`
+	TimeoutSeconds float64 `json:"timeout_seconds"` // `--stall-timeout`
+	// whether the attempt ends because of it
+	Ends bool `json:"ends"`
+	// the file with the report, with `--log-dir`
+	File string `json:"file,omitempty"`
+	// how many flight recorders of torch have been told to write
+	Recorders int `json:"flight_recorders,omitempty"`
+	// where the ranks are, the place of the most ranks first
+	Stacks []placeForm `json:"stacks"`
+	// what is not known of the ranks
+	Problems []problemForm `json:"problems,omitempty"`
 }
 
 // placeForm is where ranks are that are at the same place.
 type placeForm struct {
-	Ranks  []int    `json:"ranks"`
-	Hosts  []string `json:"hosts"`
+	Ranks []int    `json:"ranks"` // ranks at one place
+	Hosts []string `json:"hosts"` // their nodes
+	// what the main thread of the first one does for the kernel
 	Does   string   `json:"does"`
-	Python []string `json:"python,omitempty"`
+	Python []string `json:"python,omitempty"` // its Python stack, the innermost call first
 }
 
 type problemForm struct {
-	Text  string   `json:"text"`
-	Hosts []string `json:"hosts"`
+	Text  string   `json:"text"`  // what
+	Hosts []string `json:"hosts"` // on which nodes
 }
 
 func stalledFormOf(e Stalled) stalledForm {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"net/netip"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,12 +12,9 @@ import (
 	"rdzv/wrap"
 )
 
-// The JSON form of events that contain values of package rdzv is that of docs/events.md.
+// The JSON form of events that contain values of package rdzv is that of testdata/events.jsonl.
 func TestMarshalEvent(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	examples := strings.Join(exampleLines(t), "\n") + "\n"
 	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("CET", 3600))
 	failed := rdzv.Worker{
 		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond,
@@ -100,8 +96,8 @@ func TestMarshalEvent(t *testing.T) {
 		}},
 	} {
 		line, err := MarshalEvent(at, e)
-		if err != nil || !strings.Contains(string(docs), "    "+string(line)+"\n") {
-			t.Errorf("%s: docs/events.md does not have the JSON form\n%s, %v", e.Type(), line, err)
+		if err != nil || !strings.Contains(examples, string(line)+"\n") {
+			t.Errorf("%s: testdata/events.jsonl does not have the JSON form\n%s, %v", e.Type(), line, err)
 		}
 	}
 }

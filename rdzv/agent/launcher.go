@@ -29,7 +29,7 @@ var daemons = []string{
 // killDelay is how long after its SIGTERM to a rank the launcher sends SIGKILL, 0 if it does not,
 // or not soon.
 //
-// Source: docs/launchers.md, section e and "New traps" 1.
+// Source: dev/launchers.md, section e and "New traps" 1.
 func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 	switch l {
 	case envmap.OpenMPI4:
@@ -43,8 +43,8 @@ func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 	return 0
 }
 
-// signalled tells who gets a signal that this process, with this pid, gets. INVOCATION_ID of systemd
-// is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process.
+// signalled tells who gets a signal that this process, with this pid, gets. INVOCATION_ID of
+// systemd is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process.
 func (l *Local) signalled(pid int) wrap.Signalled {
 	switch launcher := l.Placement.Launcher; {
 	case l.env["SYSTEMD_EXEC_PID"] == strconv.Itoa(pid):

@@ -183,13 +183,13 @@ const (
 	CodeStraggling    = 122 // workers were stopped after Config.ExitTimeout
 	CodeLost          = 123 // an agent, a node or the store was lost
 	CodeIncomplete    = 124 // not all agents joined within Config.JoinTimeout
-	CodeAgent         = 125 // an agent could not start its store, or could not run or end its workers
+	CodeAgent         = 125 // rdzv itself failed: wrong usage, no token, no space or port for a store
 	CodeNotExecutable = 126 // the program cannot be executed, or its script cannot be read, on a node
 	CodeMissing       = 127 // the program, or its interpreter or script, is missing on some node
-	CodeSignal        = 128 // plus the number of the signal that ended a worker, or the job
+	CodeSignal        = 128 // plus n: signal n ended that worker, or the job
 )
 
-// CodeStalled is the exit code of a job no worker of which made progress for Config.StallTimeout.
+// CodeStalled is the exit code of a job whose workers made no progress for Config.StallTimeout.
 const CodeStalled = rdzv.StalledCode
 
 // ExitCode is the code with which "rdzv exec" exits when [Run] has returned these values. It is the

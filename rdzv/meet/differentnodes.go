@@ -6,9 +6,9 @@ import "fmt"
 // for another number of nodes: the two were probably meant to be one job. It comes from
 // Config.Others.
 type DifferentNodes struct {
-	PID   int    `json:"pid"`
-	Nodes string `json:"nodes"`     // for which that agent waits: "3", or "2:4" from 2 to 4
-	Own   string `json:"own_nodes"` // for which this one waits
+	PID   int    `json:"pid"`       // its process ID
+	Nodes string `json:"nodes"`     // for how many nodes it waits: `3`, or `2:4` for 2 to 4
+	Own   string `json:"own_nodes"` // for how many this agent waits
 }
 
 // String names the agent and what the user can do.

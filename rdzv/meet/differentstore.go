@@ -13,8 +13,8 @@ import (
 // DifferentStore reports an agent of the same job that hosts a store too, on another host than
 // Config.Store of this agent names. The two do not meet.
 type DifferentStore struct {
-	Host string     `json:"host,omitempty"` // as in DifferentToken
-	Addr netip.Addr `json:"addr"`           // as in DifferentToken
+	Host string     `json:"host,omitempty"` // the name that the other agent gives itself
+	Addr netip.Addr `json:"addr"`           // its address
 }
 
 // String names the agent and what the user can do.

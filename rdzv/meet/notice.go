@@ -35,13 +35,13 @@ type Alone struct {
 // DifferentToken reports an agent of the same job (the same command or the same --job) that has a
 // different secret.
 type DifferentToken struct {
-	// Host is the name that the agent gives itself, with only letters, digits, '.', '-' and '_',
-	// and not verified; "" if it gives none.
+	// the name that the other agent gives itself, not verified
 	Host string     `json:"host,omitempty"`
-	Addr netip.Addr `json:"addr"` // of the agent
-	// Hosting is set if it hosts the store and refuses this agent, which then gives up soon.
+	Addr netip.Addr `json:"addr"` // its address
+	// whether it hosts the store and refuses this agent, which gives up after 30 s
 	Hosting bool `json:"hosting"`
-	Shared  bool `json:"shared,omitempty"` // it is a shared store and not an agent
+	// it is not an agent but a store for many jobs (`rdzv store`)
+	Shared bool `json:"shared,omitempty"`
 }
 
 func (n DifferentToken) String() string {
@@ -58,14 +58,15 @@ func (n DifferentToken) describe() string {
 // DifferentVersion reports an agent of the same job whose rdzv has another version of the protocol,
 // so that the two cannot work together.
 type DifferentVersion struct {
-	Host string     `json:"host,omitempty"` // as in DifferentToken
-	Addr netip.Addr `json:"addr"`           // as in DifferentToken
-	// Protocol is the version of the other agent, Own that of this one.
-	Protocol int `json:"protocol"`
-	Own      int `json:"own_protocol"`
-	// Hosting and Shared are as in DifferentToken.
+	// the name that the other agent gives itself, not verified
+	Host     string     `json:"host,omitempty"`
+	Addr     netip.Addr `json:"addr"`         // its address
+	Protocol int        `json:"protocol"`     // its version
+	Own      int        `json:"own_protocol"` // that of this agent
+	// whether it hosts the store and refuses this agent, which gives up after 30 s
 	Hosting bool `json:"hosting"`
-	Shared  bool `json:"shared,omitempty"`
+	// it is not an agent but a store for many jobs (`rdzv store`)
+	Shared bool `json:"shared,omitempty"`
 }
 
 func (n DifferentVersion) String() string {
@@ -85,8 +86,9 @@ func (n DifferentVersion) describe() string {
 // DifferentCommand reports an agent of another job: one with a different command or a different
 // --job.
 type DifferentCommand struct {
-	Host string     `json:"host,omitempty"` // as in DifferentToken
-	Addr netip.Addr `json:"addr"`           // as in DifferentToken
+	// the name that the other agent gives itself, not verified
+	Host string     `json:"host,omitempty"`
+	Addr netip.Addr `json:"addr"` // its address
 }
 
 // String names the agent and what the user can do.

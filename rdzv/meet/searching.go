@@ -81,10 +81,10 @@ const maxParts = 3
 
 // Tried are the ports of one address that have given the same answer.
 type Tried struct {
-	Host   string     `json:"host,omitempty"` // as Answer.Name
-	Addr   netip.Addr `json:"addr"`
-	Ports  []int      `json:"ports"`
-	Answer string     `json:"answer"` // in as few words as possible
+	Host   string     `json:"host,omitempty"` // the name that the address belongs to
+	Addr   netip.Addr `json:"addr"`           // an address
+	Ports  []int      `json:"ports"`          // its ports that gave the same answer
+	Answer string     `json:"answer"`         // the answer, such as `connection refused`
 }
 
 // Groups groups the answers.

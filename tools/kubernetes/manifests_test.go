@@ -104,9 +104,9 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// The YAML of docs/kubernetes.md is part of an example.
+// The YAML of docs/reference/exit-codes.md is part of an example.
 func TestDocsQuoteAnExample(t *testing.T) {
-	page, example := unindented(t, "../../docs/kubernetes.md"), unindented(t, examples+"/indexed-job.yaml")
+	page, example := unindented(t, "../../docs/reference/exit-codes.md"), unindented(t, examples+"/indexed-job.yaml")
 	blocks := strings.Split(page, "\n```yaml\n")[1:]
 	if len(blocks) == 0 {
 		t.Error("no YAML")

@@ -46,7 +46,7 @@ func TestPagesInPackages(t *testing.T) {
 	} {
 		args := append(command[1:], filepath.Join(dist, file))
 		out, err := exec.CommandContext(t.Context(), command[0], args...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "share/doc/rdzv/docs/usage.md") {
+		if err != nil || !strings.Contains(string(out), "share/doc/rdzv/docs/reference/files.md") {
 			t.Errorf("%s: %v\n%s", file, err, out)
 		}
 	}

@@ -25,7 +25,7 @@ func fake() release {
 		texts:   texts{[]byte(".TH RDZV 1\n"), []byte("bash\n"), []byte("zsh\n"), []byte("fish\n")},
 		licence: []byte("Apache\n"), others: []byte("MIT\n"), pages: []file{
 			{"LICENSE", 0o644, []byte("Apache\n")}, {"README.md", 0o644, []byte("# rdzv\n")},
-			{"docs/usage.md", 0o644, []byte("# Usage\n")},
+			{"docs/reference/files.md", 0o644, []byte("# Usage\n")},
 		},
 	}
 }

@@ -98,17 +98,17 @@ func checkFails(name, reason string, withRule bool) func(t *testing.T) {
 	}
 }
 
-// ruleForCheck is the line of docs/kubernetes.md that is to be put into podFailurePolicy.
+// ruleForCheck is the line of docs/reference/exit-codes.md that is to be put into podFailurePolicy.
 func ruleForCheck(t *testing.T) (rule batch.PodFailurePolicyRule) {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/kubernetes.md")
+	text, err := os.ReadFile("../../../docs/reference/exit-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, line, found := strings.Cut(string(text), "\n    - {action: FailJob, ")
 	line, _, _ = strings.Cut(line, "\n")
 	if !found {
-		t.Fatal("docs/kubernetes.md has no rule for check")
+		t.Fatal("docs/reference/exit-codes.md has no rule for check")
 	}
 	decode(t, "{action: FailJob, "+line, &rule)
 	return rule

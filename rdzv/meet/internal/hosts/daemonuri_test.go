@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorded reads the environment of a rank that a real launcher has started; see docs/launchers.md.
+// recorded reads the environment of a rank that a real launcher has started; see dev/launchers.md.
 func recorded(t testing.TB, name string) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "testdata", name+".env"))
