@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/lease"
@@ -55,8 +56,8 @@ func (s *Session) tryAgain(ctx context.Context, refusal error) (attempt int, lat
 }
 
 // tryLater returns a later attempt of the run, which may have a place for this agent, or that it
-// may join this one late. Where agents have leases, that of one that is lost may have yet to expire;
-// the attempt is 0, which is that of another run, if this run is over or nobody is left.
+// may join this one late. Where agents have leases, that of one that is lost may have yet to
+// expire; the attempt is 0, which is that of another run, if this run is over or nobody is left.
 func (s *Session) tryLater(ctx context.Context, refusal error) (
 	attempt int, late bool, err error,
 ) {
@@ -174,4 +175,12 @@ func (s *Session) isOver(ctx context.Context) (bool, error) {
 	v, err := decode[Verdict](verdict)
 	w, _ := decode[World](values[k.world()]) // without one no worker has failed
 	return err != nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts, nil
+}
+
+func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
+	values := make(map[string][]byte, len(kvs))
+	for _, kv := range kvs {
+		values[string(kv.Key)] = kv.Value
+	}
+	return values
 }

@@ -24,8 +24,8 @@ type run struct {
 // errOtherRun means that another run has begun under the job's name.
 var errOtherRun = errors.New("another run of the job has begun")
 
-// enterRun determines the run that this agent joins: where no agent hosts the store, the present one
-// or, if that has ended, a new one, of which it joins the first attempt.
+// enterRun determines the run that this agent joins: where no agent hosts the store, the present
+// one or, if that has ended, a new one, of which it joins the first attempt.
 func (s *Session) enterRun(ctx context.Context) error {
 	r := s.registration
 	if !r.elects || s.returns {
@@ -86,8 +86,8 @@ func (s *Session) findRun(ctx context.Context) (run, error) {
 	return decodeRun(kvs[0].Value)
 }
 
-// joined begins what an agent of a run does until it leaves. last is the answer to which agent joined
-// before it.
+// joined begins what an agent of a run does until it leaves. last is the answer to which agent
+// joined before it.
 func (r *registration) joined(last *etcdserverpb.ResponseOp) {
 	r.before = last.GetResponseRange().GetKvs()
 	r.leads.Store(last != nil && len(r.before) == 0)
