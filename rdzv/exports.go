@@ -16,7 +16,8 @@ func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) er
 	defer done()
 	key := s.keys.ready(s.config.Self.ID)
 	value := encode(readiness{Problems: record.ClippedProblems(problems), Facts: facts.Clipped()})
-	if err := s.put(ctx, key, value, s.registration.lease); err != nil {
+	// Not with this agent's lease: if that is revoked it does not confirm again, and all would wait.
+	if err := s.put(ctx, key, value, s.registration.jobLease); err != nil {
 		return fmt.Errorf("cannot write that this agent is ready: %w", err)
 	}
 	select {

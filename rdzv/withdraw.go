@@ -3,8 +3,11 @@ package rdzv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/record"
 )
@@ -56,7 +59,17 @@ func (s *Session) survivesLoss() bool {
 func (s *Session) withdrawIdle(ctx context.Context) error {
 	o := record.NewOutcome(s.config.Self.Host, nil)
 	o.Withdrawn = true
-	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.registration.jobLease)
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
+	// Unless there is a verdict: if this is executed twice it must not replace the outcome that
+	// follows.
+	noVerdict := []clientv3.Cmp{absent(s.keys.verdict())}
+	put := clientv3.OpPut(s.keys.outcome(s.config.Self.ID), encode(o),
+		clientv3.WithLease(s.registration.jobLease))
+	if _, err := commit(ctx, s.client, noVerdict, []clientv3.Op{put}, nil); err != nil {
+		return s.refused(ctx, fmt.Errorf("cannot write that this agent is to leave: %w", err))
+	}
+	return nil
 }
 
 // left handles that the leader has let this agent leave the job.
