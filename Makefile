@@ -7,6 +7,8 @@
 #                 the right report or effect
 # make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end
 # make kubernetes examples/kubernetes and other jobs on a Kubernetes cluster that it builds and starts
+# make simulate   100,000 random schedules of the leader's decisions, what they cover, and faults that
+#                 they must find
 # make kill-matrix  SIGKILL to each kind of process: a table of times and exit codes
 # make hangs      PyTorch jobs that hang in many ways: what is said of each, and after what time
 # make kills      SIGKILL to processes of trees at random moments: what is left. KILLS=10000: how many
@@ -39,6 +41,7 @@ SHELL := /bin/bash
 build: bin/rdzv
 .PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
 	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs \
+	simulate \
 	test-fresh gpu release test-release clean
 
 # go build knows what has changed. The version is set here, because a copy without git has one too.
@@ -107,6 +110,15 @@ integration: bin/rdzv
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \
 	examples/slurm/train.sbatch
+
+# SCHEDULES=N runs as many; go test -args -seed N prints one.
+SCHEDULES ?= 100000
+simulate:
+	@scripts/need-go
+	go test ./rdzv/internal/job -run '^TestSimulation$$' -count=1 -v -timeout 0 \
+		-coverprofile=bin/simulate.cover -args -schedules $(SCHEDULES)
+	go tool cover -func=bin/simulate.cover
+	go test ./rdzv/internal/job -run '^TestSimulationFindsFaults$$' -count=1 -v -timeout 0 -args -faults
 
 lint:
 	@scripts/need-go

@@ -166,7 +166,28 @@ var rules = []struct {
 		packages: "./rdzv/presence",
 		forbidden: map[string]string{
 			"go.etcd.io/...": "presence depends on gRPC alone",
-			"rdzv/...":       "presence is below all other packages",
+		},
+		allowed: []string{"google.golang.org/grpc/...", "rdzv/rdzv/internal/protocol"},
+	},
+	{
+		packages: "./rdzv/internal/record",
+		forbidden: map[string]string{
+			"os/...":  "values depend on nothing but themselves",
+			"net/...": "values depend on nothing but themselves",
+		},
+		allowed: []string{
+			"github.com/hashicorp/go-multierror", "rdzv/rdzv/internal/protocol", "rdzv/rdzv/restart",
+		},
+	},
+	{
+		packages: "./rdzv/internal/job",
+		forbidden: map[string]string{
+			"os":      "a decision depends on the keys of the store and on the time that is given",
+			"context": "a decision waits for nothing",
+			"sync":    "a decision is made by one goroutine, which the caller owns",
+		},
+		allowed: []string{
+			"rdzv/rdzv/internal/record", "rdzv/rdzv/internal/protocol", "rdzv/rdzv/restart",
 		},
 	},
 	{

@@ -3,12 +3,14 @@ package rdzv
 import (
 	"testing"
 	"time"
+
+	rules "rdzv/rdzv/internal/job"
 )
 
 // While rank 0 does not listen, it is reported how many of the others have been trying to connect,
 // also to the agent of rank 0. When it has come, what follows is reported soon.
 func TestRank0Absent(t *testing.T) {
-	times := initTimes{9900 * time.Millisecond, []time.Duration{10 * time.Second, time.Hour}}
+	times := rules.InitTimes{Ask: 9900 * time.Millisecond, Report: []time.Duration{10 * time.Second, time.Hour}}
 	j, sessions, reports := startInitAt(t, times)
 	if err := sessions[0].Absent(j.ctx, 71); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/restart"
 )
 
@@ -196,7 +197,7 @@ func TestAttemptsDoNotMix(t *testing.T) {
 		j.worlds(sessions)
 		j.awaitKeys(0)
 		late := j.run.ofAttempt(0)
-		v := verdictOf(Failed)
+		v := record.VerdictOf(Failed)
 		j.put(late.outcome("agent-1"), encode(Outcome{Workers: []Worker{{Code: 9}}}))
 		j.put(late.verdict(), encode(v))
 		j.put(late.settled(), encode(settled{}))

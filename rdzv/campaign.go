@@ -26,18 +26,12 @@ func (c candidate) stands() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.revision)
 }
 
-// elected tells whether this agent leads because it has been elected, so that another one may lead
+// elected tells whether this agent leads because it has been elected, and another one may lead
 // next. Otherwise it hosts the store.
 func (l *Leader) elected() bool { return l.term.candidate.key != "" }
 
-// commit executes a transaction of the leader. It returns errDeposed, without any change, if this
-// agent is not the leader any more.
-func (l *Leader) commit(ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op) error {
-	_, err := l.commitIf(ctx, ifs, then...)
-	return err
-}
-
-// commitIf is commit, and tells whether the conditions were true.
+// commitIf executes a transaction of the leader, and tells whether the conditions were true. It
+// returns errDeposed, without any change, if this agent is not the leader any more.
 func (l *Leader) commitIf(
 	ctx context.Context, ifs []clientv3.Cmp, then ...clientv3.Op,
 ) (done bool, err error) {
@@ -57,11 +51,6 @@ func (l *Leader) commitIf(
 	return false, nil
 }
 
-// put puts a value that exists as long as the job.
-func (l *Leader) put(key, value string) clientv3.Op {
-	return clientv3.OpPut(key, value, clientv3.WithLease(l.term.lease))
-}
-
 // campaign leads the job as soon as this agent is the first one, until it leaves.
 func (r *registration) campaign() {
 	err := errDeposed
@@ -69,8 +58,9 @@ func (r *registration) campaign() {
 		var t term
 		if t, err = r.awaitTurn(r.current); err == nil {
 			r.leads.Store(true)
-			var l *Leader
-			if l, err = resume(r.current, r.client, r.run, r.leaderConfig(), t, nil); err == nil {
+			l := &Leader{config: r.leaderConfig(), client: r.client, run: r.run, term: t}
+			var over bool
+			if over, err = l.begin(r.current); err == nil && !over {
 				err = l.Run(r.current)
 			}
 			r.leads.Store(!errors.Is(err, errDeposed))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"rdzv/rdzv/restart"
+	rules "rdzv/rdzv/internal/job"
 )
 
 // The leader is the agent that joined first.
@@ -91,21 +91,16 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 	l := j.leaderOf(s)
 	l.cancel()
 	l.client = j.admin
-	if err := l.commit(j.ctx, nil, l.put(s.keys.look(), encode(look{}))); err != nil {
+	put := rules.Write{Ops: []rules.Op{{Key: "0/signal/look", Value: look{}}}}
+	if err := l.write(j.ctx, put); err != nil {
 		t.Fatalf("before: %v", err)
 	}
 	j.lose(s)
-	for what, write := range map[string]func() error{
-		"verdict": func() error { return l.writeVerdict(j.ctx, verdictOf(Done)) },
-		"start":   func() error { return l.writeStart(j.ctx) },
-		"world":   func() error { _, err := l.publish(j.ctx, World{Job: "test"}); return err },
-		"settled": func() error {
-			l.verdict = new(Verdict)
-			defer func() { l.verdict = nil }()
-			return l.writeSettled(j.ctx, nil, restart.Decision{})
-		},
+	for what, write := range map[string]rules.Write{
+		"put": put, "delete": {Ops: []rules.Op{{Key: "0/seat/", End: "0/seat0"}}},
+		"condition": {If: []rules.Cond{{Key: "0/signal/verdict"}}, Ops: put.Ops},
 	} {
-		if err := write(); !errors.Is(err, errDeposed) {
+		if err := l.write(j.ctx, write); !errors.Is(err, errDeposed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

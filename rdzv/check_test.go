@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // The leader has the facts of all nodes in the order of the ranks when all have joined, and those
@@ -22,7 +24,7 @@ func TestGathered(t *testing.T) {
 		for _, rank := range []int{1, 0} {
 			m := member(rank)
 			m.Hosting = rank == 0
-			m.NodeFacts = []NodeFact{{Name: "kernel", Value: strings.Repeat("é", maxFactValue)}}
+			m.NodeFacts = []NodeFact{{Name: "kernel", Value: strings.Repeat("é", record.MaxFactValue)}}
 			if agents == 3 && rank == 0 {
 				sessions[rank] = j.joinUntil(time.Now().Add(100*time.Millisecond), m)
 				continue
@@ -37,7 +39,7 @@ func TestGathered(t *testing.T) {
 		var hosts []string
 		for _, m := range all {
 			hosts = append(hosts, m.Host)
-			if len(m.NodeFacts) != 1 || len(m.NodeFacts[0].Value) > maxFactValue {
+			if len(m.NodeFacts) != 1 || len(m.NodeFacts[0].Value) > record.MaxFactValue {
 				t.Errorf("facts %+v", m.NodeFacts)
 			}
 		}
@@ -86,13 +88,13 @@ func TestLinks(t *testing.T) {
 	for _, w := range j.worlds(sessions) {
 		peers = append(peers, w.Peers)
 	}
-	want := [][]Endpoint{nil, {{"agent-2", "10.0.0.2:1"}}, {{"agent-3", "10.1.0.2:7"}},
-		{{"agent-1", "10.0.0.1:1"}}}
+	want := [][]Endpoint{nil, {{ID: "agent-2", Addr: "10.0.0.2:1"}}, {{ID: "agent-3", Addr: "10.1.0.2:7"}},
+		{{ID: "agent-1", Addr: "10.0.0.1:1"}}}
 	if !reflect.DeepEqual(peers, want) {
 		t.Errorf("peers %v, want %v", peers, want)
 	}
 	each(sessions, func(i int, s *Session) {
-		link := Link{To: "agent-3", RoundTrip: time.Second, Error: strings.Repeat("x", 2*maxText)}
+		link := Link{To: "agent-3", RoundTrip: time.Second, Error: strings.Repeat("x", 2*record.MaxText)}
 		if err := s.Settle(j.ctx, nil, link); err != nil {
 			t.Error(err)
 		}
@@ -104,7 +106,7 @@ func TestLinks(t *testing.T) {
 	})
 	<-gathered
 	for _, m := range <-gathered {
-		if len(m.Links) != 1 || m.Links[0].To != "agent-3" || len(m.Links[0].Error) > maxFactValue {
+		if len(m.Links) != 1 || m.Links[0].To != "agent-3" || len(m.Links[0].Error) > record.MaxFactValue {
 			t.Errorf("%s: links %+v", m.ID, m.Links)
 		}
 	}

@@ -1,7 +1,6 @@
 package rdzv
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -383,28 +382,4 @@ func TestElasticJobOfALauncherLosesTasksWhileTheyGather(t *testing.T) {
 		v.settle(host)
 		v.leave(host)
 	})
-}
-
-// Ranks of the launcher may have gaps, and nodes run different numbers of workers.
-func TestSeatsOfAnElasticJob(t *testing.T) {
-	l := newLeader(nil, keys{}, elastic(4))
-	var members []Member
-	for _, rank := range []int{3, 0, 2} {
-		m := onHost(rank, fmt.Sprint("node", rank))
-		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank, m.Slots = rank, 0, 1, rank, rank+1
-		members = append(members, m)
-	}
-	w, seats := l.assignInTurn(members)
-	for id, want := range map[string]Seat{
-		"agent-0": {Rank: 0, LocalSize: 1, Node: 0, Slots: 1},
-		"agent-2": {Rank: 1, LocalSize: 3, Node: 1, Slots: 3},
-		"agent-3": {Rank: 4, LocalSize: 4, Node: 2, Slots: 4},
-	} {
-		if seats[id] != want {
-			t.Errorf("%s: %+v, want %+v", id, seats[id], want)
-		}
-	}
-	if w.Size != 8 || w.Nodes != 3 {
-		t.Errorf("%+v", w)
-	}
 }

@@ -105,8 +105,8 @@ func (j *job) leaderOf(s *Session) *Leader {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	l, err := resume(j.ctx, r.client, r.run, r.leaderConfig(), t, nil)
-	if err != nil {
+	l := &Leader{config: r.leaderConfig(), client: r.client, run: r.run, term: t}
+	if _, err := l.begin(j.ctx); err != nil {
 		j.t.Fatal(err)
 	}
 	return l

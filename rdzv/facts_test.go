@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // onNode is a member with facts written as "name=value", "name/scope=value", and "$NAME=value" for
@@ -20,7 +22,7 @@ func onNode(node, program string, facts ...string) Member {
 			continue
 		}
 		name, scope, _ := strings.Cut(name, "/")
-		m.Facts.Known = append(m.Facts.Known, Fact{name, value, scope})
+		m.Facts.Known = append(m.Facts.Known, Fact{Name: name, Value: value, Scope: scope})
 	}
 	return m
 }
@@ -146,33 +148,33 @@ func TestStrictManyDifferences(t *testing.T) {
 	for i := range sessions {
 		m := member(i)
 		m.Hosting, m.Strict, m.Facts.Variables = i == 0, true, map[string]string{}
-		for n := range maxShown + 3 {
+		for n := range record.MaxShown + 3 {
 			m.Facts.Variables[fmt.Sprintf("NCCL_%02d", n)] = fmt.Sprint(i)
 		}
 		sessions[i] = j.join(m)
 	}
 	_, err := sessions[1].World(j.ctx)
 	v, isVerdict := err.(*Verdict)
-	if !isVerdict || len(v.Problems) != maxShown || !strings.HasSuffix(v.Error(), "\nand 3 more") {
-		t.Errorf("World: %v, want %d differences and 3 more", err, maxShown)
+	if !isVerdict || len(v.Problems) != record.MaxShown || !strings.HasSuffix(v.Error(), "\nand 3 more") {
+		t.Errorf("World: %v, want %d differences and 3 more", err, record.MaxShown)
 	}
 	each(sessions, func(i int, s *Session) { j.settle(s); j.leave(s) })
 }
 
 // What agents publish is limited, and valid UTF-8.
 func TestFactsAreClipped(t *testing.T) {
-	long := strings.Repeat("é", maxFactValue)
+	long := strings.Repeat("é", record.MaxFactValue)
 	f := Facts{Program: long, Variables: map[string]string{"A\xff": long}}
-	for i := range 2 * maxFacts {
-		f.Known = append(f.Known, Fact{long, "\xff", long})
+	for i := range 2 * record.MaxFacts {
+		f.Known = append(f.Known, Fact{Name: long, Value: "\xff", Scope: long})
 		f.Variables[fmt.Sprint(i)] = "x"
 	}
-	b, err := json.Marshal(f.clipped())
-	if err != nil || len(b) > maxFacts*4*maxFactValue || !utf8.Valid(b) {
+	b, err := json.Marshal(f.Clipped())
+	if err != nil || len(b) > record.MaxFacts*4*record.MaxFactValue || !utf8.Valid(b) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
-	if got := f.clipped().Variables; len(got) != maxFacts || len(f.Variables) != 2*maxFacts+1 {
-		t.Errorf("%d of %d variables, want %d", len(got), len(f.Variables), maxFacts)
+	if got := f.Clipped().Variables; len(got) != record.MaxFacts || len(f.Variables) != 2*record.MaxFacts+1 {
+		t.Errorf("%d of %d variables, want %d", len(got), len(f.Variables), record.MaxFacts)
 	}
 }
 
@@ -186,14 +188,14 @@ func FuzzCompare(f *testing.F) {
 			if json.Unmarshal([]byte(text), &members[i].Facts) != nil {
 				return
 			}
-			members[i].Facts = members[i].Facts.clipped()
+			members[i].Facts = members[i].Facts.Clipped()
 		}
 		for _, c := range Compare(members) {
 			hosts := 0
 			for _, g := range c.Groups {
 				hosts += len(g.Hosts)
 			}
-			if c.Differs() && (hosts != 2 || len(c.String()) > 20*maxFactValue) {
+			if c.Differs() && (hosts != 2 || len(c.String()) > 20*record.MaxFactValue) {
 				t.Errorf("%+v: %q", c, c)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // An etcd whose database is full (NOSPACE) accepts no values, but deletions. A job whose workers
@@ -22,34 +24,6 @@ func (s *Session) settleInFull(ctx context.Context) error {
 	return err
 }
 
-// memberDeleted handles that all workers of an agent have succeeded, if that still is in the store.
-func (l *Leader) memberDeleted(ctx context.Context, id string) error {
-	m := l.members[id]
-	if !l.elected() || m == nil || m.settled || m.lost || !l.complete || l.verdict != nil {
-		return nil
-	}
-	here := []clientv3.Cmp{present(l.keys.run.agent(id)), absent(l.keys.member(id))}
-	if done, err := l.commitIf(ctx, here); err != nil || !done {
-		return err
-	}
-	o := Outcome{Host: m.Host}
-	for i := range m.seat.Slots {
-		o.Workers = append(o.Workers, Worker{Rank: m.seat.Rank + i, LocalRank: m.seat.LocalRank + i})
-	}
-	return l.settle(ctx, m, o)
-}
-
-// endsInFull tells whether a verdict ends the job although the store has refused it or what
-// follows.
-func (l *Leader) endsInFull(err error, v Verdict) bool {
-	return full(err) && v.Kind == Done && l.elected()
-}
-
-// endInFull ends a job whose workers have all succeeded.
-func (l *Leader) endInFull(ctx context.Context) error {
-	return l.commit(ctx, nil, clientv3.OpDelete(l.keys.world()))
-}
-
 // worldDeleted handles that the leader has ended the job, unless the run or this attempt is being
 // removed.
 func (s *Session) worldDeleted() {
@@ -61,7 +35,7 @@ func (s *Session) worldDeleted() {
 	if err != nil || !answer.Succeeded {
 		return
 	}
-	_ = keepSignal(&s.verdict, s.keys.verdict(), []byte(encode(verdictOf(Done))),
+	_ = keepSignal(&s.verdict, s.keys.verdict(), []byte(encode(record.VerdictOf(Done))),
 		func() { s.cancel(s.Verdict()) })
 	_ = keepSignal(&s.settled, s.keys.settled(), []byte(encode(settled{})),
 		func() { close(s.haveSettled) })

@@ -4,17 +4,19 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	rules "rdzv/rdzv/internal/job"
 )
 
 // startInit starts a job of four ranks on three nodes, whose leader reports at once which of them
 // have not reached init_process_group, and then after an hour.
 func startInit(t *testing.T) (*job, []*Session, chan InitProgress) {
 	t.Helper()
-	return startInitAt(t, initTimes{time.Nanosecond, []time.Duration{time.Millisecond, time.Hour}})
+	return startInitAt(t, rules.InitTimes{Ask: time.Nanosecond, Report: []time.Duration{time.Millisecond, time.Hour}})
 }
 
 // startInitAt does the same with other times.
-func startInitAt(t *testing.T, times initTimes) (*job, []*Session, chan InitProgress) {
+func startInitAt(t *testing.T, times rules.InitTimes) (*job, []*Session, chan InitProgress) {
 	t.Helper()
 	reports := make(chan InitProgress, 8)
 	j := start(t, LeaderConfig{
@@ -102,7 +104,7 @@ func TestInitWithoutDelay(t *testing.T) {
 func TestInitLateAnswer(t *testing.T) {
 	t.Parallel()
 	times := []time.Duration{time.Nanosecond, 2 * time.Second}
-	j, sessions, reports := startInitAt(t, initTimes{50 * time.Millisecond, times})
+	j, sessions, reports := startInitAt(t, rules.InitTimes{Ask: 50 * time.Millisecond, Report: times})
 	j.reached(sessions[0])
 	select {
 	case <-sessions[2].Look():
@@ -135,7 +137,7 @@ func TestInitWithoutRanks(t *testing.T) {
 }
 
 func TestInitProgressText(t *testing.T) {
-	node := func(host, ranks string) NodeRanks { return NodeRanks{host, ranks} }
+	node := func(host, ranks string) NodeRanks { return NodeRanks{Host: host, Ranks: ranks} }
 	for _, row := range []struct {
 		progress InitProgress
 		want     string

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/presence"
 )
 
@@ -176,12 +177,12 @@ func (s *Session) limitConnecting(
 
 // completeSelf checks the member, and limits what it has.
 func (c *Config) completeSelf() error {
-	if err := c.Self.check(); err != nil {
+	if err := c.Self.Check(); err != nil {
 		return fmt.Errorf("cannot join job %q: %w", c.Job, err)
 	}
-	c.Self.Problems = clipped(c.Self.Problems)
-	c.Self.Rank0Problems = clipped(c.Self.Rank0Problems)
-	c.Self.Facts, c.Self.NodeFacts = c.Self.Facts.clipped(), clippedFacts(c.Self.NodeFacts)
+	c.Self.Problems = record.ClippedProblems(c.Self.Problems)
+	c.Self.Rank0Problems = record.ClippedProblems(c.Self.Rank0Problems)
+	c.Self.Facts, c.Self.NodeFacts = c.Self.Facts.Clipped(), record.ClippedNodeFacts(c.Self.NodeFacts)
 	if !c.JoinBy.IsZero() {
 		c.Self.JoinWithin = max(1, time.Until(c.JoinBy))
 	}
@@ -195,7 +196,7 @@ func (s *Session) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	self, waits := s.config.Self, clip(s.config.Waits)
-	value := encode(preparing{self.identity(), waits})
+	value := encode(preparing{Member: self.Identity(), Waits: waits})
 	if _, err := s.putPlaced(ctx, s.keys.prepares(self.ID), value); err != nil {
 		return err
 	}
@@ -271,15 +272,12 @@ type occupant struct {
 	NodeRank int    `json:"node_rank"`
 }
 
-// occupiesHost tells whether the agent has no launcher and is on a known host.
-func (m Member) occupiesHost() bool { return m.Rank == Unknown && m.Node != "" }
-
 // place returns how an agent without a launcher occupies its host, alone or with a node rank of its
 // own, and the conditions for that. They are part of the transaction that publishes the member, so
 // that of two agents exactly the later one is refused. The agent keeps it in all attempts.
 func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 	m := s.config.Self
-	if !m.occupiesHost() || s.returns || s.announced {
+	if !m.OccupiesHost() || s.returns || s.announced {
 		return nil, nil
 	}
 	run := s.registration.run
@@ -296,7 +294,7 @@ func (s *Session) place() (free []clientv3.Cmp, occupy []clientv3.Op) {
 // occupy puts the place of this agent, if it has one.
 func (s *Session) occupy() []clientv3.Op {
 	m, r := s.config.Self, s.registration
-	if !m.occupiesHost() {
+	if !m.OccupiesHost() {
 		return nil
 	}
 	return []clientv3.Op{clientv3.OpPut(r.run.place(m), encode(occupant{m.Host, m.PID, m.NodeRank}),
@@ -306,7 +304,7 @@ func (s *Session) occupy() []clientv3.Op {
 // neighbour says which agent keeps this one from its host; nil if none does.
 func (s *Session) neighbour(occupants *clientv3.GetResponse) *OccupiedError {
 	m := s.config.Self
-	if !m.occupiesHost() {
+	if !m.OccupiesHost() {
 		return nil
 	}
 	for _, kv := range occupants.Kvs {

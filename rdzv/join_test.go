@@ -17,7 +17,8 @@ func TestJoinTimeout(t *testing.T) {
 		want   string
 	}{
 		"ranks": {ranked,
-			"1 of 3 agents joined; ranks 0, 2 have not started rdzv or cannot connect " + seeAbove},
+			"1 of 3 agents joined; ranks 0, 2 have not started rdzv or cannot connect " +
+				"(see the launcher's messages above)"},
 		"no ranks":  {member(0), "1 of 3 agents joined (from node0)"},
 		"a problem": {withProblem, "1 of 3 agents joined (from node0)\ncannot find train.py"},
 	} {

@@ -1,14 +1,11 @@
 package rdzv
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
-
-	"rdzv/rdzv/internal/protocol"
 )
 
 // DefaultPrefix is that of all keys of all jobs.
@@ -109,59 +106,3 @@ func (k keys) settled() string         { return k.signals() + "settled" }
 
 // answer is the key of an agent's answer to a question.
 func (k keys) answer(ask, agent string) string { return k.answers(ask) + agent }
-
-// maxValue is the maximum size of a value in the store, in bytes. The largest one is a member with
-// 128 KiB of exported variables and their names.
-const maxValue = 512 << 10
-
-// maxText is the maximum size of a text for people in a value, in bytes.
-const maxText = 2 << 10
-
-// envelope adds the version of the protocol to a value. A reader rejects a value of another
-// version, and can distinguish that from an invalid one.
-type envelope[T any] struct {
-	Version int `json:"v"`
-	Value   T   `json:"value"`
-}
-
-// valueVersionError is a [protocol.VersionError] about a value.
-type valueVersionError struct{ *protocol.VersionError }
-
-func (e valueVersionError) Error() string {
-	return fmt.Sprintf("version %d (this agent uses version %d)", e.Other, protocol.Version)
-}
-
-func (e valueVersionError) Unwrap() error { return e.VersionError }
-
-func encode[T any](v T) string {
-	b, err := json.Marshal(envelope[T]{protocol.Version, v})
-	if err != nil {
-		panic("rdzv: cannot encode a value: " + err.Error()) // all values are plain structs
-	}
-	return string(b)
-}
-
-func decode[T any](b []byte) (v T, err error) {
-	if len(b) > maxValue {
-		return v, fmt.Errorf("%d bytes (at most %d allowed)", len(b), maxValue)
-	}
-	// The version first: in another version, fields may have other types.
-	var e envelope[json.RawMessage]
-	if err := json.Unmarshal(b, &e); err != nil {
-		return v, err
-	}
-	if e.Version != protocol.Version {
-		return v, valueVersionError{&protocol.VersionError{Other: e.Version}}
-	}
-	err = json.Unmarshal(e.Value, &v)
-	return v, err
-}
-
-// clip shortens a text to maxText, at the boundary of a character.
-func clip(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText-len("...")], "") + "..."
-	}
-	return text
-}

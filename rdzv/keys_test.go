@@ -31,8 +31,8 @@ func TestKeysAreNotPaths(t *testing.T) {
 			}
 			l := j.leaderOf(all[0])
 			l.cancel()
-			if l.config.Attempt != 1 {
-				t.Errorf("a new leader leads attempt %d", l.config.Attempt)
+			if n := l.state.Attempt(); n != 1 {
+				t.Errorf("a new leader leads attempt %d", n)
 			}
 			j.finish(all, succeeded)
 			j.wantNothingLeft()

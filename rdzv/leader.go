@@ -1,15 +1,17 @@
 package rdzv
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	rules "rdzv/rdzv/internal/job"
 	"rdzv/rdzv/restart"
 )
 
@@ -76,12 +78,10 @@ type LeaderConfig struct {
 	// Warn is called with what does not end the job, for people. May be nil.
 	Warn func(error)
 
-	stragglingAfter time.Duration // instead of 10 s, in tests
-	returnTime      time.Duration // instead of 1 s, in tests
-	initTimes       initTimes     // instead of the default, in tests
+	stragglingAfter time.Duration   // instead of 10 s, in tests
+	returnTime      time.Duration   // instead of 1 s, in tests
+	initTimes       rules.InitTimes // instead of the default, in tests
 }
-
-const defaultStragglingAfter = 10 * time.Second
 
 // CheckConfig describes a job whose agents publish more about their nodes, and measure the
 // connections between these before they settle. Problems end it only then.
@@ -95,79 +95,19 @@ type CheckConfig struct {
 	Peers func(node, nodes int) []int
 }
 
-// Leader gathers the members of a job, assigns their seats, and at the end publishes that
-// all have settled. The host of the store runs it on the store's own client, in addition to
-// its own Session. Only Run's goroutine accesses its state.
+// Leader leads a job: it watches the keys of all attempts, lets a state of package internal/job
+// decide, and commits what that wants to write. The host of the store runs it on the store's own
+// client, in addition to its own Session. Only Run's goroutine accesses its state.
 type Leader struct {
-	config LeaderConfig
-	client *clientv3.Client
-	keys   keys
-	events clientv3.WatchChan
-	cancel context.CancelFunc // of the watch, which is over the keys of all attempts
-
-	term     term
-	missing  []missing        // they may register again
-	returned <-chan time.Time // when those that are still gone are lost
-
-	members   map[string]*memberState // by ID
-	joined    []*memberState          // in the order of the store
-	unseated  []Member                // that joined this attempt when it had no place for them
-	gone      map[string]bool         // IDs of agents that are lost, whose members may come later
-	strangers []string                // hosts of agents of another version, see readStranger
-	preparing map[string]preparing    // agents that have announced themselves, and are not members yet
-	here      int                     // number of members that joined this attempt
-	launched  bool                    // members are tasks of a launcher
-	complete  bool                    // all agents have joined
-	exports   *Exports                // of rank 0's agent, nil if there are none
-	unready   int                     // number of members that have yet to confirm that they can start
-	pending   int                     // number of members to wait for: neither settled nor lost
-	found     Verdict                 // with whose problems a job with Check ends
-
-	previous keys              // of the previous attempt; zero if this is the first one
-	failures []restart.Failure // of all attempts before
-	began    time.Time         // when the first world was published
-	agreed   time.Time         // when the world of this attempt was published
-
-	verdict      *Verdict
-	verdictAt    time.Time // when it was read
-	cause        *Verdict  // replaces the one in the store; nil if that is right
-	outcomes     []Outcome // in the order of the store
-	successes    []success
-	firstSuccess *Worker // the first worker that succeeded
-	init         initWatch
-
-	begin         time.Time        // of Run
-	lastCall      <-chan time.Time // when an elastic job starts; nil while too few have joined
-	called        bool             // the last call is over
-	waited        time.Duration    // between begin and the next call of Waiting
-	waiting       <-chan time.Time // when to call Waiting; nil if nobody listens
-	joinDeadline  time.Time        // the earliest of all members; zero if none has one
-	joinTimeout   <-chan time.Time // nil without a limit
-	startAt       time.Time        // not before this are the workers started
-	clearAt       time.Time        // nor before this: until then workers of lost agents may run
-	startTime     <-chan time.Time // nil unless all have joined before startAt
-	reportTime    <-chan time.Time // when to report stragglers; nil before the first success
-	exitTimeout   <-chan time.Time // nil without a limit or before the first success
-	settleTimeout <-chan time.Time // nil before the verdict
-}
-
-// memberState is what the leader knows about a member.
-type memberState struct {
-	Member
-	seat      Seat
-	peers     []Endpoint
-	settled   bool
-	lost      bool
-	silent    time.Duration // for how long, before it counted as lost; 0 if that is not why
-	lostAt    time.Time     // if its workers ran then; otherwise zero
-	withdrawn bool          // it is lost because it has left the job
-	ending    bool          // has received a signal that ends the attempt
-	away      bool          // has not joined this attempt, but was a member of the one before
-	replaces  string        // host of the lost agent whose seat it has taken over; "" if it is its own
-	ready     bool          // has confirmed that it can start, or said why not
-	ended     []Worker      // as far as published before it settled
-	reached   *reached      // as far as published
-	connects  *connecting   // as far as published
+	config  LeaderConfig
+	client  *clientv3.Client
+	run     runKeys
+	term    term
+	state   *rules.State
+	writes  []rules.Write  // that follow from what was in the store at the beginning
+	notices []rules.Notice // of that, too
+	events  clientv3.WatchChan
+	cancel  context.CancelFunc // of the watch
 }
 
 // term is what is the same for an agent that leads a job in all attempts.
@@ -187,12 +127,13 @@ func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*L
 		return nil, fmt.Errorf("cannot lead job %q of %d agents, at least %d, %d of them spares", c.Job,
 			c.Agents, c.MinAgents, c.Spares)
 	}
-	l, err := resume(ctx, client, jobKeysOf(DefaultPrefix, c.Job).only(), c, term{}, nil)
+	l := &Leader{config: c, client: client, run: jobKeysOf(DefaultPrefix, c.Job).only()}
+	over, err := l.begin(ctx)
+	if err == nil && over {
+		err = ErrClosed
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lead job %q: %w", c.Job, err)
-	}
-	if l == nil {
-		return nil, fmt.Errorf("cannot lead job %q: %w", c.Job, ErrClosed)
 	}
 	return l, nil
 }
@@ -204,180 +145,163 @@ func (c *LeaderConfig) valid() bool {
 		c.MinAgents <= c.Agents && (c.MinAgents == 0 || c.Spares == 0)
 }
 
-func newLeader(client *clientv3.Client, k keys, c LeaderConfig) *Leader {
-	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
-	c.stragglingAfter = cmp.Or(c.stragglingAfter, defaultStragglingAfter)
-	if c.initTimes.ask == 0 {
-		c.initTimes = defaultInitTimes
-	}
-	return &Leader{
-		config: c, client: client, keys: k,
-		members: map[string]*memberState{}, gone: map[string]bool{},
-		preparing: map[string]preparing{}, cancel: func() {},
-	}
-}
-
 // Run leads the job, one attempt after another, until all agents have settled and form no other
 // attempt; then it returns nil. If the store ends the watch it begins again with what is in the
 // store. When ctx ends it returns ctx's cause. After another error the job has no leader, and the
 // host of the store should close that, so that all agents learn of it.
 func (l *Leader) Run(ctx context.Context) error {
-	for l != nil {
-		next, err := l.runAttempt(ctx)
-		if _, interrupted := errors.AsType[watchError](err); interrupted {
-			for _, m := range l.joined {
-				l.term.known = append(l.term.known, m.Member)
+	for {
+		err := l.lead(ctx)
+		l.cancel()
+		if _, interrupted := errors.AsType[watchError](err); !interrupted {
+			return err
+		}
+		if err = awaitReturn(ctx, &l.config); err != nil {
+			return err
+		}
+		l.term.known = append(l.term.known, l.state.Members()...)
+		before := l.state
+		if over, err := l.begin(ctx); over || err != nil {
+			return err
+		}
+		l.state.Continue(before)
+	}
+}
+
+// begin reads what is in the store, and watches what happens from then on. It reports whether the
+// job is over.
+func (l *Leader) begin(ctx context.Context) (over bool, err error) {
+	found, events, stop, err := readAndWatch(ctx, l.client, l.run.prefix)
+	if err != nil {
+		return false, err
+	}
+	snapshot := make([]rules.Change, len(found.Kvs))
+	for i, kv := range found.Kvs {
+		snapshot[i] = l.change(kv, true)
+	}
+	l.state, l.writes, l.notices = rules.Restore(time.Now(), l.rules(), snapshot, l.term.known)
+	l.events, l.cancel = events, stop
+	over = l.state.Over() && len(l.writes) == 0 // not by what is to be written now
+	if over {
+		stop()
+	}
+	return over, nil
+}
+
+func (l *Leader) change(kv *mvccpb.KeyValue, put bool) rules.Change {
+	c := rules.Change{Key: strings.TrimPrefix(string(kv.Key), l.run.prefix), Rev: kv.ModRevision}
+	if put {
+		c.Value = kv.Value
+	}
+	return c
+}
+
+// lead applies what happens and writes what follows, until the job is over.
+func (l *Leader) lead(ctx context.Context) error {
+	if err := l.follow(ctx, l.writes, l.notices); err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for !l.state.Over() {
+		timer.Stop()
+		var wake <-chan time.Time
+		if at := l.state.Wake(); !at.IsZero() {
+			timer.Reset(time.Until(at))
+			wake = timer.C
+		}
+		var err error
+		select {
+		case response, open := <-l.events:
+			if !open {
+				return ErrStoreLost
 			}
-			if err = awaitReturn(ctx, &l.config); err == nil {
-				next, err = resume(ctx, l.client, l.keys.run, l.config, l.term, l)
-			}
+			err = l.apply(ctx, response)
+		case <-wake:
+			writes, notices := l.state.Apply(time.Now())
+			err = l.follow(ctx, writes, notices)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		l = next
 	}
 	return nil
 }
 
-// runAttempt leads one attempt, and returns the leader of the next one, nil if there is none.
-func (l *Leader) runAttempt(ctx context.Context) (next *Leader, err error) {
-	defer func() {
-		if next == nil {
-			l.cancel()
-		}
-	}()
-	l.begin = time.Now()
-	l.scheduleWaiting()
-	for l.verdict == nil || l.pending > 0 {
-		if err := l.step(ctx); err != nil {
-			return nil, err
-		}
-	}
-	l.findCause()
-	next, decision := l.afterwards()
-	if err := l.writeSettled(ctx, next, decision); err != nil {
-		return nil, err
-	}
-	return next, nil
-}
-
-func (l *Leader) step(ctx context.Context) error {
-	select {
-	case response, open := <-l.events:
-		if !open {
-			return ErrStoreLost
-		}
-		return l.apply(ctx, response)
-	case <-l.returned:
-		return l.loseMissing(ctx)
-	case <-l.joinTimeout:
-		return l.joinTimedOut(ctx)
-	case <-l.lastCall:
-		return l.endLastCall(ctx)
-	case <-l.startTime:
-		return l.start(ctx)
-	case <-l.waiting:
-		l.reportWaiting()
-	case <-l.reportTime:
-		l.reportStragglers()
-	case <-l.init.ask:
-		return l.askForInit(ctx)
-	case <-l.init.report:
-		return l.reportInit(ctx)
-	case <-l.exitTimeout:
-		return l.stopStragglers(ctx)
-	case <-l.settleTimeout:
-		l.pending = 0
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// apply handles what was written to the store.
+// apply handles what was written to the store, one revision after another.
 func (l *Leader) apply(ctx context.Context, response clientv3.WatchResponse) error {
 	if err := response.Err(); err != nil {
 		return fmt.Errorf("cannot watch job %q: %w", l.config.Job, watchError{err})
 	}
-	for _, e := range response.Events {
-		apply := l.applyEvent
-		if e.Type != clientv3.EventTypePut {
-			apply = l.applyDeletion
+	for events := response.Events; len(events) > 0 && !l.state.Over(); {
+		var changes []rules.Change
+		for rev := events[0].Kv.ModRevision; len(events) > 0 && events[0].Kv.ModRevision == rev; {
+			changes = append(changes, l.change(events[0].Kv, events[0].Type == clientv3.EventTypePut))
+			events = events[1:]
 		}
-		if err := apply(ctx, string(e.Kv.Key), e.Kv.Value); err != nil {
+		writes, notices := l.state.Apply(time.Now(), changes...)
+		if err := l.follow(ctx, writes, notices); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// applyDeletion handles that a key of an agent was deleted, which leaves only when the leader has
-// written that all have settled. In a store that no agent hosts that may be the end of its lease.
-func (l *Leader) applyDeletion(ctx context.Context, key string, _ []byte) error {
-	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
-		return l.memberDeleted(ctx, id)
+// follow calls the callbacks of the caller, and writes.
+func (l *Leader) follow(ctx context.Context, writes []rules.Write, notices []rules.Notice) error {
+	for _, n := range notices {
+		l.tell(ctx, n)
 	}
-	if id, ok := strings.CutPrefix(key, l.keys.run.agents()); ok {
-		l.miss(id)
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.preparing()); ok {
-		delete(l.preparing, id)
-	}
-	return nil
-}
-
-func (l *Leader) applyEvent(ctx context.Context, key string, value []byte) error {
-	if id, ok := strings.CutPrefix(key, l.keys.run.losses()); ok {
-		why, err := decode[loss](value)
+	for len(writes) > 0 {
+		w := writes[0]
+		writes = writes[1:]
+		err := l.write(ctx, w)
+		if full(err) {
+			if instead, helps := l.state.Full(time.Now(), w); helps {
+				writes, err = append(instead, writes...), nil
+			}
+		}
 		if err != nil {
-			why = loss{Silent: true} // its workers may run
+			return fmt.Errorf("cannot %s of job %q: %w", w.What, l.config.Job, err)
 		}
-		return l.lose(ctx, id, why)
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.members()); ok {
-		return l.admit(ctx, id, value)
-	}
-	if strings.HasPrefix(key, l.keys.run.strangers()) {
-		l.readStranger(value)
-		return nil
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.preparing()); ok {
-		if p, err := decode[preparing](value); err == nil && l.members[id] == nil {
-			l.preparing[id] = p
-		}
-		return nil
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.readies()); ok {
-		return l.readReady(ctx, id, value)
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.outcomes()); ok {
-		return l.readOutcome(ctx, id, value)
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.progresses()); ok {
-		return l.readProgress(ctx, id, value)
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.reaches()); ok {
-		return l.readReached(ctx, id, value)
-	}
-	if id, ok := strings.CutPrefix(key, l.keys.connects()); ok {
-		l.readConnecting(id, value)
-	}
-	if key == l.keys.absent() {
-		l.readAbsent(value)
-	}
-	if key == l.keys.verdict() && l.verdict == nil {
-		v, err := decode[Verdict](value)
-		if err != nil { // also ends the job, because no agent can decode it
-			v = unready(fmt.Sprintf("cannot read the verdict: %v", err))
-		}
-		l.takeVerdict(v)
 	}
 	return nil
 }
 
-// takeVerdict handles that this is the attempt's verdict.
-func (l *Leader) takeVerdict(v Verdict) {
-	l.verdict, l.verdictAt = &v, time.Now()
-	l.settleTimeout = time.After(l.config.SettleTimeout)
+// opsPerTxn is the maximum number of operations in a transaction of etcd.
+const opsPerTxn = 128
+
+// write commits a transaction, in parts if it is large.
+func (l *Leader) write(ctx context.Context, w rules.Write) error {
+	var conditions []clientv3.Cmp
+	for _, c := range w.If {
+		if c.Exists {
+			conditions = append(conditions, present(l.run.prefix+c.Key))
+		} else {
+			conditions = append(conditions, absent(l.run.prefix+c.Key))
+		}
+	}
+	for ops := range slices.Chunk(w.Ops, opsPerTxn) {
+		then := make([]clientv3.Op, len(ops))
+		for i, op := range ops {
+			then[i] = l.op(op)
+		}
+		if done, err := l.commitIf(ctx, slices.Clip(conditions), then...); err != nil || !done {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Leader) op(op rules.Op) clientv3.Op {
+	key := l.run.prefix + op.Key
+	switch {
+	case op.Value != nil:
+		return clientv3.OpPut(key, encode(op.Value), clientv3.WithLease(l.term.lease))
+	case op.End != "":
+		return clientv3.OpDelete(key, clientv3.WithRange(l.run.prefix+op.End))
+	}
+	return clientv3.OpDelete(key)
 }

@@ -106,7 +106,7 @@ func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
 			continue // it ended the job, see Leader.readOutcome
 		}
 		for _, w := range o.Workers {
-			if w.failedAlone() && w.Rank != v.Rank {
+			if w.FailedAlone() && w.Rank != v.Rank {
 				failed = append(failed, Failure{o.Host, w})
 			}
 		}

@@ -1,15 +1,11 @@
 package rdzv
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/restart"
@@ -140,34 +136,6 @@ func TestLeaderIsLostBeforeTheDecision(t *testing.T) {
 	j.wantNothingLeft()
 }
 
-// A leader of a later attempt whose agent is gone can write nothing.
-func TestDeposedLeaderOfALaterAttempt(t *testing.T) {
-	t.Parallel()
-	j := startPlain(t)
-	all := j.restarted2(2)
-	l := j.leaderOf(all[0])
-	defer l.cancel()
-	l.client = j.admin
-	j.lose(all[0])
-	for what, write := range map[string]func() error{
-		"verdict": func() error { return l.writeVerdict(j.ctx, verdictOf(Done)) },
-		"world":   func() error { _, err := l.publish(j.ctx, World{Job: "test"}); return err },
-		"forget":  func() error { return l.forgetPrevious(j.ctx) },
-		"settled": func() error {
-			v := verdictOf(Failed)
-			l.verdict = &v
-			defer func() { l.verdict = nil }()
-			return l.writeSettled(j.ctx, l, restart.Decision{Restart: true})
-		},
-	} {
-		if err := write(); !errors.Is(err, errDeposed) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	wantLost(t, j.ended(all[1]), "the agent of rank 0 (pid 1000 on node0)")
-	j.finish(all[1:], stopped)
-}
-
 // restarted2 are n agents in the second attempt of a job, whose first one has failed early with "x".
 func (j *job) restarted2(n int) []*Session {
 	j.t.Helper()
@@ -183,32 +151,27 @@ func TestNewLeaderOfALaterAttempt(t *testing.T) {
 	t.Parallel()
 	j := startPlain(t)
 	all := j.restartable(3, 9)
-	began := j.worlds(all)[0].Began
-	check := func(state string, away bool, complete bool, failures ...restart.Failure) *Leader {
+	j.worlds(all)
+	check := func(state string, attempt int) *Leader {
 		l := j.leaderOf(all[0])
 		l.cancel()
-		if l.config.Attempt != len(failures) || !slices.Equal(l.failures, failures) ||
-			!l.began.Equal(began) || l.complete != complete || len(l.joined) != 3 {
-			t.Errorf("%s: %+v", state, l)
+		all := l.state.Members()
+		if l.state.Attempt() != attempt || len(all) != 3 {
+			t.Errorf("%s: attempt %d, members %+v", state, l.state.Attempt(), all)
 		}
-		for i, m := range l.joined {
-			if m.ID != member(i).ID || m.seat.Rank != i || m.away != away || m.lost || m.Host == "" {
+		for i, m := range all {
+			if m.ID != member(i).ID || m.Host == "" {
 				t.Errorf("%s: member %d: %+v", state, i, m)
 			}
 		}
 		return l
 	}
-	check("first attempt", false, true)
+	check("first attempt", 0)
 	all = j.restarted(all, "x")
 	j.worlds(all)
-	x := restart.Failure{Code: 1, Message: "x"}
-	check("second attempt", false, true, x)
+	check("second attempt", 1)
 	j.failAttempt(all, "y", 0)
-	silent, y := restart.Failure{Code: 1}, restart.Failure{Code: 1, Message: "y"}
-	l := check("announced", true, false, silent, y)
-	if delay := time.Until(l.startAt); delay <= 0 || delay > 2*time.Second {
-		t.Errorf("it starts the workers in %v", delay)
-	}
+	check("announced", 2)
 	for i := range all {
 		all[i] = j.next(i, all[i])
 	}
@@ -281,72 +244,4 @@ func TestPlainStoreIsFullInLaterAttempts(t *testing.T) {
 		}
 	}
 	j.wantNothingLeft()
-}
-
-// A signal ends the second attempt before its world is published: what the first one was remains,
-// because a new leader would have to know it.
-func TestPreviousAttemptWithoutWorld(t *testing.T) {
-	t.Parallel()
-	j := startPlain(t)
-	all := j.restartable(2, 9)
-	j.worlds(all)
-	j.failAttempt(all, "x", 0)
-	j.nextOfAll(all[1:])
-	l := j.leaderOf(all[0])
-	defer l.cancel()
-	if err := all[1].End(j.ctx, 15, false); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.agree(j.ctx); err != nil {
-		t.Fatal(err)
-	}
-	before := j.createRevisions(l.previous.prefix)
-	if len(before) < 4 {
-		t.Errorf("%d keys of the attempt before are left", len(before))
-	}
-	j.nextOfAll(all)
-	j.ended(all[0])
-	j.finish(all, stopped)
-	j.wantNothingLeft()
-}
-
-// The store is not available for a moment when the leader has agreed on the world of the second
-// attempt.
-func TestForgetPreviousIsRetried(t *testing.T) {
-	t.Parallel()
-	j := startPlain(t)
-	c := j.leased(0, 1)
-	c.Lead.Restarts = restart.Policy{Max: 1}
-	client := j.client(c.Self.ID)
-	kv := &failingKV{KV: client.KV}
-	client.KV = kv
-	all := []*Session{j.joinWith(client, c)}
-	j.worlds(all)
-	kv.fails.Store(all[0].keys.settled())
-	j.failAttempt(all, "x", 0)
-	all[0] = j.next(0, all[0])
-	j.worlds(all)
-	for i, sum := range j.finish(all, succeeded) {
-		if sum.Verdict == nil || sum.Verdict.Kind != Done || !sum.Settled {
-			t.Errorf("agent %d: %+v", i, sum)
-		}
-	}
-	if kv.fails.Load() != "" {
-		t.Error("no request has failed")
-	}
-}
-
-// failingKV lets the first Get of a key fail.
-type failingKV struct {
-	clientv3.KV
-	fails atomic.Value // the key; "" when it has failed
-}
-
-func (f *failingKV) Get(
-	ctx context.Context, key string, opts ...clientv3.OpOption,
-) (*clientv3.GetResponse, error) {
-	if f.fails.CompareAndSwap(key, "") {
-		return nil, rpctypes.ErrLeaderChanged
-	}
-	return f.KV.Get(ctx, key, opts...)
 }

@@ -113,7 +113,7 @@ func TestLeaderIsReplaced(t *testing.T) {
 					replacement = a.session
 				}
 				now := append([]*Session{replacement}, rest...)
-				j.wantRanks(now, Replaced{"0", replacement.config.Self.Host, "node0"})
+				j.wantRanks(now, Replaced{Ranks: "0", Host: replacement.config.Self.Host, Lost: "node0"})
 				if !all[1].Leads() || replacement.Leads() {
 					t.Error("the next agent does not lead")
 				}
@@ -150,7 +150,7 @@ func TestLeaderIsReplacedBeforeTheDecision(t *testing.T) {
 	}
 	j.nextOfAll(rest)
 	now := []*Session{all[2], all[1]}
-	j.wantRanks(now, Replaced{"0", "node2", "node0"})
+	j.wantRanks(now, Replaced{Ranks: "0", Host: "node2", Lost: "node0"})
 	j.wantDone(now)
 }
 
@@ -165,7 +165,7 @@ func TestTwoSparesTakeOver(t *testing.T) {
 	j.lose(all[1])
 	rest := all[2:]
 	j.restartWithout(rest)
-	j.wantRanks(rest, Replaced{"0", "node2", "node0"}, Replaced{"1", "node3", "node1"})
+	j.wantRanks(rest, Replaced{Ranks: "0", Host: "node2", Lost: "node0"}, Replaced{Ranks: "1", Host: "node3", Lost: "node1"})
 	if !rest[0].Leads() {
 		t.Error("the first of the spares does not lead")
 	}
@@ -197,7 +197,7 @@ func TestSpareOfPlainStoreIsLost(t *testing.T) {
 	j.lose(rest[1])
 	all = []*Session{rest[2], rest[0]}
 	j.nextOfAll(all)
-	j.wantRanks(all, Replaced{"0", "node4", "node0"})
+	j.wantRanks(all, Replaced{Ranks: "0", Host: "node4", Lost: "node0"})
 	j.wantDone(all)
 }
 
@@ -250,7 +250,7 @@ func TestStartedAgainBeforeTheLeaseExpires(t *testing.T) {
 			}
 			now := append([]*Session{}, rest[:test.lost]...)
 			now = append(append(now, a.session), rest[test.lost:]...)
-			j.wantRanks(now, Replaced{fmt.Sprint(test.lost), test.host, fmt.Sprint("node", test.lost)})
+			j.wantRanks(now, Replaced{Ranks: fmt.Sprint(test.lost), Host: test.host, Lost: fmt.Sprint("node", test.lost)})
 			if !test.waiting && len(delayed) == 0 {
 				t.Error("it does not say that it waits")
 			}

@@ -61,7 +61,7 @@ func TestAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 					t.Fatal(a.err, b.err)
 				}
 				now := []*Session{a.session, all[1], b.session}
-				j.wantRanks(now, Replaced{"0", "node0", "node0"}, Replaced{"2", "node2", "node2"})
+				j.wantRanks(now, Replaced{Ranks: "0", Host: "node0", Lost: "node0"}, Replaced{Ranks: "2", Host: "node2", Lost: "node2"})
 				j.wantDone(now)
 				return
 			}
@@ -98,7 +98,7 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 		j.withdraws(all[0])
 		j.hasLeft(all[0])
 		j.nextOfAll(all[1:])
-		j.wantRanks([]*Session{all[2], all[1]}, Replaced{"0", "node2", "node0"})
+		j.wantRanks([]*Session{all[2], all[1]}, Replaced{Ranks: "0", Host: "node2", Lost: "node0"})
 		j.wantDone([]*Session{all[2], all[1]})
 		close(warnings)
 		for err := range warnings {
@@ -122,7 +122,7 @@ func TestLeaderWithdrawsBetweenAttempts(t *testing.T) {
 			t.Fatal(a.err)
 		}
 		now := append([]*Session{a.session}, all[1:]...)
-		j.wantRanks(now, Replaced{"0", "node0", "node0"})
+		j.wantRanks(now, Replaced{Ranks: "0", Host: "node0", Lost: "node0"})
 		j.wantDone(now)
 	})
 }

@@ -1,6 +1,10 @@
 package rdzv
 
-import "testing"
+import (
+	"testing"
+
+	"rdzv/rdzv/internal/record"
+)
 
 // The exit code of a job that a signal ended depends on how the workers reacted.
 func TestEndedCode(t *testing.T) {
@@ -17,7 +21,7 @@ func TestEndedCode(t *testing.T) {
 		"one crashed":          {[]Worker{{Signal: 11}, {Code: 4}}, 128 + 11},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := endedCode(term, []Outcome{{Workers: c.workers}, {}}); got != c.want {
+			if got := record.EndedCode(term, []Outcome{{Workers: c.workers}, {}}); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})

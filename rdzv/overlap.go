@@ -41,29 +41,3 @@ func (s *Session) renewed(until time.Duration) {
 		s.config.Renewed(until)
 	}
 }
-
-// awaitWorkers delays the start of the next workers until none of the agent runs, which is lost.
-func (l *Leader) awaitWorkers(id string, why loss) {
-	m := l.members[id]
-	if m == nil || m.lost || m.seat.Spare || !l.complete && !m.away {
-		return // it runs none
-	}
-	wait := lostMargin - why.Ago
-	if why.Silent {
-		wait += l.config.LostGrace
-	}
-	if why.Silent && l.term.revokedRecently() { // its lease was revoked, perhaps long before the end
-		wait += l.term.leaseTTL
-	}
-	if at := time.Now().Add(wait); at.After(l.clearAt) {
-		l.clearAt = at
-	}
-}
-
-// mayStartAt is when the workers of this attempt may start.
-func (l *Leader) mayStartAt() time.Time {
-	if l.clearAt.After(l.startAt) {
-		return l.clearAt
-	}
-	return l.startAt
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/rdzv/internal/lease"
@@ -174,4 +175,12 @@ func (s *Session) isOver(ctx context.Context) (bool, error) {
 	v, err := decode[Verdict](verdict)
 	w, _ := decode[World](values[k.world()]) // without one no worker has failed
 	return err != nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts, nil
+}
+
+func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
+	values := make(map[string][]byte, len(kvs))
+	for _, kv := range kvs {
+		values[string(kv.Key)] = kv.Value
+	}
+	return values
 }

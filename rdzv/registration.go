@@ -2,7 +2,6 @@ package rdzv
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,7 @@ type registration struct {
 	// In a store that no agent hosts; otherwise zero.
 	elects   bool
 	lease    clientv3.LeaseID          // of the keys of this agent
-	ttl      time.Duration             // of lease; may be longer than asked for
+	ttl      time.Duration             // of lease; a cluster may grant no short one
 	jobLease clientv3.LeaseID          // of the keys of the job; all agents keep it alive
 	value    string                    // of the key run, "" before it is known
 	member   bool                      // of that run
@@ -74,7 +73,7 @@ func (s *Session) register(ctx context.Context) (err error) {
 
 // putAgent puts the key that exists from this agent's first attempt to its last.
 func (s *Session) putAgent() clientv3.Op {
-	m := s.config.Self.identity() // for those who report its loss
+	m := s.config.Self.Identity() // for those who report its loss
 	r := s.registration
 	return clientv3.OpPut(r.run.agent(m.ID), encode(m), clientv3.WithLease(r.lease))
 }
@@ -92,48 +91,5 @@ func (r *registration) leave(goodbye bool) {
 		r.stream.Abandon()
 	case r.elects:
 		r.leaveRun(ctx, goodbye)
-	}
-}
-
-// loss is the value of lost/ID: why an agent is lost. It is put together with the deletion of
-// agent/ID or, if that was the end of a lease, when the leader decides.
-type loss struct {
-	// Silent and After are those of presence.Loss.
-	Silent bool          `json:"silent,omitempty"`
-	After  time.Duration `json:"after,omitempty"`
-	// Ago is how long before this was written agent/ID was deleted.
-	Ago time.Duration `json:"ago,omitempty"`
-}
-
-// AgentEnded records that an agent has disconnected from the store that this process hosts: with a
-// goodbye if why is nil, otherwise it is lost. It may be called while Run runs.
-func (l *Leader) AgentEnded(ctx context.Context, id string, why *presence.Loss) error {
-	key := l.keys.run.agent(id)
-	for {
-		found, err := get(ctx, l.client, key)
-		if err != nil {
-			return fmt.Errorf("cannot find agent %q, which has disconnected: %w", id, err)
-		}
-		var ops []clientv3.Op
-		if why != nil {
-			lost := encode(loss{Silent: why.Silent, After: why.After})
-			ops = append(ops, clientv3.OpPut(l.keys.run.lost(id), lost))
-		}
-		revision := int64(0)
-		for _, kv := range found.Kvs {
-			revision = kv.ModRevision
-			ops = append(ops, clientv3.OpDelete(key))
-			if m, err := decode[Member](kv.Value); err == nil && m.occupiesHost() {
-				ops = append(ops, clientv3.OpDelete(l.keys.run.place(m)))
-			}
-		}
-		unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", revision)
-		answer, err := commit(ctx, l.client, []clientv3.Cmp{unchanged}, ops, nil)
-		if err != nil {
-			return fmt.Errorf("cannot write that agent %q has disconnected: %w", id, err)
-		}
-		if answer.Succeeded {
-			return nil
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/restart"
 )
 
@@ -76,7 +77,7 @@ func TestKeysOfAnAgent(t *testing.T) {
 func TestLostAgentCannotJoin(t *testing.T) {
 	j := start(t, elastic(3))
 	v := j.join(hosted(0))
-	j.put(v.keys.run.lost("agent-1"), encode(loss{Silent: true}))
+	j.put(v.keys.run.lost("agent-1"), encode(record.Loss{Silent: true}))
 	if a := <-j.arrives(hosted(1)); !noPlace(a.err) {
 		t.Errorf("it has joined: %v", a.err)
 	}

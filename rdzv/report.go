@@ -8,12 +8,14 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // Fail reports that a worker of this agent failed. If there is no verdict yet, this
 // failure is the verdict. It returns when the store has answered.
 func (s *Session) Fail(ctx context.Context, w Worker) error {
-	return s.endWith(ctx, failedVerdict(s.config.Self.ID, s.config.Self.Host, w))
+	return s.endWith(ctx, record.FailedVerdict(s.config.Self.ID, s.config.Self.Host, w))
 }
 
 // End reports that this agent received a signal that ends the job. shared says that its workers
@@ -52,7 +54,7 @@ func (s *Session) Move(ctx context.Context) (moved bool, err error) {
 
 // verdictOf returns a verdict about this agent.
 func (s *Session) verdictOf(kind Kind) Verdict {
-	v := verdictOf(kind)
+	v := record.VerdictOf(kind)
 	v.By, v.Host, v.PID = s.config.Self.ID, s.config.Self.Host, s.config.Self.PID
 	return v
 }
@@ -96,12 +98,12 @@ func (s *Session) put(ctx context.Context, key, value string, lease clientv3.Lea
 // If there is no verdict yet, a worker that failed or is missing ends the job. In a job that checks
 // its nodes no agent has workers, and links are what it has measured.
 func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) error {
-	o := newOutcome(s.config.Self.Host, workers)
+	o := record.NewOutcome(s.config.Self.Host, workers)
 	o.Ending = s.ending.Load() && s.survivesLoss()
 	o.Links = slices.Clone(links)
 	for i := range o.Links {
 		l := &o.Links[i]
-		l.Addr, l.Error = clipFact(l.Addr), clipFact(l.Error)
+		l.Addr, l.Error = record.ClipFact(l.Addr), record.ClipFact(l.Error)
 	}
 	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.registration.jobLease)
 }
@@ -111,7 +113,7 @@ func (s *Session) Settle(ctx context.Context, workers []Worker, links ...Link) e
 func (s *Session) Progress(ctx context.Context, ended []Worker) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
-	o := newOutcome(s.config.Self.Host, ended)
+	o := record.NewOutcome(s.config.Self.Host, ended)
 	key := s.keys.progress(s.config.Self.ID)
 	if err := s.put(ctx, key, encode(o), s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write which workers have ended: %w", err)
@@ -126,7 +128,7 @@ func (s *Session) Reached(ctx context.Context, except []Unreached) error {
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	key := s.keys.reached(s.config.Self.ID)
-	if err := s.put(ctx, key, encode(reached{except}), s.registration.lease); err != nil {
+	if err := s.put(ctx, key, encode(reached{Missing: except}), s.registration.lease); err != nil {
 		return fmt.Errorf("cannot write which workers have reached init_process_group: %w", err)
 	}
 	return nil
@@ -152,7 +154,7 @@ func (s *Session) putOutcome(
 	ctx, done := s.untilStoreLost(ctx)
 	defer done()
 	err := s.put(ctx, key, encode(o), lease)
-	if full(err) && o.succeeded() && s.registration.elects {
+	if full(err) && o.Succeeded() && s.registration.elects {
 		err = s.settleInFull(ctx)
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -82,54 +81,6 @@ func (r *registration) revokedRecently() bool {
 
 // revokedRecently tells whether the leader's own lease was revoked a short time ago.
 func (t *term) revokedRecently() bool { return t.revoked != nil && t.revoked() }
-
-// missing is an agent whose key was deleted.
-type missing struct {
-	id    string
-	since time.Time
-}
-
-// miss handles that the key of an agent was deleted, without a loss in the same transaction.
-func (l *Leader) miss(id string) {
-	if l.gone[id] {
-		return
-	}
-	l.missing = append(l.missing, missing{id, time.Now()})
-	if l.returned == nil {
-		wait := cmp.Or(l.config.returnTime, returnTime)
-		if l.term.revokedRecently() {
-			wait = allReturnTime
-		}
-		l.returned = time.After(wait)
-	}
-}
-
-// loseMissing makes the missing agents lost that have not registered again. The watch delivers
-// that.
-func (l *Leader) loseMissing(ctx context.Context) error {
-	all := l.missing
-	l.missing, l.returned = nil, nil
-	for _, m := range all {
-		if _, err := l.declareLost(ctx, m.id, time.Since(m.since)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// declareLost records that an agent is lost, unless it is there. It returns how, or nil.
-func (l *Leader) declareLost(ctx context.Context, id string, ago time.Duration) (*loss, error) {
-	why := loss{Silent: true, Ago: ago}
-	gone := []clientv3.Cmp{absent(l.keys.run.agent(id))}
-	lost, err := l.commitIf(ctx, gone, l.put(l.keys.run.lost(id), encode(why)))
-	if err != nil {
-		return nil, fmt.Errorf("cannot write that agent %q is lost: %w", id, err)
-	}
-	if !lost {
-		return nil, nil
-	}
-	return &why, nil
-}
 
 // awaitReturn gives agents the time to register again.
 func awaitReturn(ctx context.Context, c *LeaderConfig) error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"rdzv/rdzv/restart"
@@ -106,33 +105,4 @@ func TestLostAgentDoesNotRegisterAgain(t *testing.T) {
 		t.Errorf("the lost agent: %v", err)
 	}
 	j.finish(all[:1], stopped)
-}
-
-// A cluster that revokes the leases of all agents may do so when one of them is disconnected, which
-// therefore takes itself for lost only after its lease would have ended.
-func TestAwaitWorkersWithRevokedLease(t *testing.T) {
-	const ttl, grace = time.Minute, 2 * time.Second
-	for name, c := range map[string]struct {
-		why     loss
-		revoked bool
-		want    time.Duration
-	}{
-		"killed":  {loss{}, false, lostMargin},
-		"silent":  {loss{Silent: true}, false, grace + lostMargin},
-		"ended":   {loss{Silent: true, Ago: returnTime}, false, grace + lostMargin - returnTime},
-		"revoked": {loss{Silent: true, Ago: allReturnTime}, true, ttl + grace + lostMargin - allReturnTime},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLeader(nil, keys{}, LeaderConfig{LostGrace: grace})
-				l.term = term{leaseTTL: ttl, revoked: func() bool { return c.revoked }}
-				l.complete = true
-				l.addMember(&memberState{Member: member(0)})
-				l.awaitWorkers(member(0).ID, c.why)
-				if wait := time.Until(l.mayStartAt()); wait != c.want {
-					t.Errorf("the next workers start after %v, want %v", wait, c.want)
-				}
-			})
-		})
-	}
 }

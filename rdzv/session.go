@@ -215,7 +215,7 @@ func (s *Session) Verdict() *Verdict {
 // loss is the verdict when all have settled.
 func (s *Session) MayBeConsequence() bool {
 	v := s.verdict.Load()
-	return v != nil && v.mayBeConsequence() && s.registration.elects
+	return v != nil && v.MayBeConsequence() && s.registration.elects
 }
 
 // untilStoreLost returns a context that also ends when the store is lost.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 func TestAllWorkersSucceed(t *testing.T) {
@@ -105,7 +107,7 @@ func TestFailedOutcomeIsVerdict(t *testing.T) {
 		"failed":              {{Rank: 0}, {Rank: 1, Code: 9}},
 		"failed and stopped":  {{Rank: 0, Signal: 15, Stopped: true}, {Rank: 1, Code: 9}},
 		"stopped by its own":  {{Rank: 0}, {Rank: 1, Code: 9, Stopped: true}},
-		"signal and text too": {{Rank: 0}, {Rank: 1, Code: 9, Text: strings.Repeat("é", maxText)}},
+		"signal and text too": {{Rank: 0}, {Rank: 1, Code: 9, Text: strings.Repeat("é", record.MaxText)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
@@ -116,7 +118,7 @@ func TestFailedOutcomeIsVerdict(t *testing.T) {
 			j.settle(other, succeeded(2))
 			sum := j.leave(other)
 			if v := sum.Verdict; v.Kind != Failed || v.Rank != 1 || v.Code != 9 ||
-				len(v.Text) > maxText {
+				len(v.Text) > record.MaxText {
 				t.Errorf("%+v", v)
 			}
 		})
@@ -159,9 +161,8 @@ func TestJobEndedBySignal(t *testing.T) {
 func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := make([]*Session, 4)
-	missing := Problem{ProgramMissing, "cannot find train.py", "is it on a shared disk?"}
-	problems := [][]Problem{nil, {missing}, {{ProgramNotExecutable, "cannot execute train.py",
-		"chmod +x train.py"}, {OtherProblem, "no GPU", ""}}, {missing}}
+	missing := Problem{Kind: ProgramMissing, Text: "cannot find train.py", Hint: "is it on a shared disk?"}
+	problems := [][]Problem{nil, {missing}, {{Kind: ProgramNotExecutable, Text: "cannot execute train.py", Hint: "chmod +x train.py"}, {Kind: OtherProblem, Text: "no GPU", Hint: ""}}, {missing}}
 	for i := range sessions {
 		m := member(i)
 		m.Hosting, m.Problems = i == 0, problems[i]

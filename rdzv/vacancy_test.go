@@ -87,7 +87,7 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 					}
 					from := sessions[1].config.Self.Host
 					for _, sum := range j.finish(rest, stopped) {
-						want := &Restart{Attempt: attempt, Vacant: []NodeRanks{{from, "1"}}}
+						want := &Restart{Attempt: attempt, Vacant: []NodeRanks{{Host: from, Ranks: "1"}}}
 						if sum.Restart != nil {
 							want.Delay = sum.Restart.Delay
 						}
@@ -113,9 +113,9 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 					}
 					sessions[1] = a.session
 					for i, w := range j.worlds(sessions) {
-						replaced := []Replaced{{"1", host, from}}
+						replaced := []Replaced{{Ranks: "1", Host: host, Lost: from}}
 						if w.Attempt != attempt || w.Seat != first[i].Seat || !reflect.DeepEqual(w.Replaced, replaced) ||
-							w.Layout[1] != (NodeRanks{host, "1"}) || !w.Began.Equal(first[i].Began) {
+							w.Layout[1] != (NodeRanks{Host: host, Ranks: "1"}) || !w.Began.Equal(first[i].Began) {
 							t.Errorf("agent %d: world %+v", i, w)
 						}
 					}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // put writes a value that no agent would write.
@@ -24,7 +26,7 @@ var bad = map[string]struct{ value, want string }{
 	"no version":    {`{"value":{}}`, "version 0 (this agent uses version 2"},
 	"other version": {`{"v":3,"value":"a string where there was an object"}`, "version 3 (this agent uses version 2"},
 	"other type":    {`{"v":2,"value":"text"}`, "cannot unmarshal string"},
-	"oversized":     {`{"v":2,"value":{"text":"` + strings.Repeat("x", maxValue) + `"}}`, "at most 524288 allowed"},
+	"oversized":     {`{"v":2,"value":{"text":"` + strings.Repeat("x", record.MaxValue) + `"}}`, "at most 524288 allowed"},
 }
 
 func TestInvalidWorldEndsTheSession(t *testing.T) {
@@ -193,7 +195,7 @@ func TestLargestOutcomeIsReadable(t *testing.T) {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true,
 			Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}
-	o, err := decode[Outcome]([]byte(encode(newOutcome("node0", workers))))
+	o, err := decode[Outcome]([]byte(encode(record.NewOutcome("node0", workers))))
 	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {
 		t.Errorf("%d workers, %v", len(o.Workers), err)
 	}
@@ -204,14 +206,14 @@ func TestLargestOutcomeIsReadable(t *testing.T) {
 
 func TestClip(t *testing.T) {
 	for _, text := range []string{
-		"", "short", "\xff", strings.Repeat("é", maxText), strings.Repeat("x", maxText),
-		strings.Repeat("x", maxText+1),
+		"", "short", "\xff", strings.Repeat("é", record.MaxText), strings.Repeat("x", record.MaxText),
+		strings.Repeat("x", record.MaxText+1),
 	} {
 		got := clip(text)
-		if len(got) > maxText || !utf8.ValidString(got) {
+		if len(got) > record.MaxText || !utf8.ValidString(got) {
 			t.Errorf("%.20q...: %d bytes %.20q", text, len(got), got)
 		}
-		if len(text) <= maxText && utf8.ValidString(text) && got != text {
+		if len(text) <= record.MaxText && utf8.ValidString(text) && got != text {
 			t.Errorf("%.20q became %.20q", text, got)
 		}
 	}

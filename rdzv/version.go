@@ -3,10 +3,8 @@ package rdzv
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -27,12 +25,6 @@ func (e *OtherVersionError) Error() string {
 // Hint says what to do.
 func (e *OtherVersionError) Hint() string { return protocol.Advice }
 
-// A stranger is an agent of another version that cannot join a run. All versions read it.
-type stranger struct {
-	Host string `json:"host"`
-	PID  int    `json:"pid"`
-}
-
 // decodeRun decodes the value of the key run. That of another version has the same id.
 func decodeRun(value []byte) (run, error) {
 	r, err := decode[run](value)
@@ -40,15 +32,6 @@ func decodeRun(value []byte) (run, error) {
 		r, _ = decodeAny[run](value)
 	}
 	return r, err
-}
-
-// decodeAny decodes a value, whatever its version is, as far as it has the form of this one.
-func decodeAny[T any](value []byte) (v T, version int) {
-	var e envelope[json.RawMessage]
-	if json.Unmarshal(value, &e) == nil {
-		_ = json.Unmarshal(e.Value, &v)
-	}
-	return v, e.Version
 }
 
 // otherVersion tells the agents of a run of another version about this one, and returns why it
@@ -66,32 +49,11 @@ func (s *Session) otherVersion(
 		refusal.Host = m.Host
 	}
 	self := s.config.Self
-	put := clientv3.OpPut(r.run.strangers()+self.ID, encode(stranger{self.Host, self.PID}),
+	put := clientv3.OpPut(r.run.strangers()+self.ID, encode(stranger{Host: self.Host, PID: self.PID}),
 		clientv3.WithLease(r.lease))
 	if _, err := commit(ctx, s.client, r.runs(), []clientv3.Op{put}, nil); err != nil {
 		return fmt.Errorf("cannot tell the agents of job %q that this one has another version: %w",
 			s.config.Job, err)
 	}
 	return refusal
-}
-
-// readStranger reports an agent of another version that cannot join.
-func (l *Leader) readStranger(value []byte) {
-	s, version := decodeAny[stranger](value)
-	if version == protocol.Version || s.Host == "" {
-		return
-	}
-	if !slices.Contains(l.strangers, s.Host) {
-		l.strangers = append(l.strangers, s.Host)
-		l.warn(fmt.Errorf("%s (pid %d) cannot join: it %s: use the same release of rdzv on all nodes",
-			s.Host, s.PID, protocol.Difference(version)))
-	}
-}
-
-// otherVersions are the agents that cannot join because of their version.
-func (l *Leader) otherVersions() []string {
-	if l.config.OtherVersion == nil {
-		return l.strangers
-	}
-	return slices.Concat(l.config.OtherVersion(), l.strangers)
 }

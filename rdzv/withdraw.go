@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // ErrWithdrawn is the cause of the end of [Session.Context], and returned by [Session.Leave], if
@@ -56,9 +57,19 @@ func (s *Session) survivesLoss() bool {
 // withdrawIdle withdraws an agent that runs no workers. It stays until the leader, which may be
 // lost at this moment, has decided: that the job goes on without it, or by a verdict.
 func (s *Session) withdrawIdle(ctx context.Context) error {
-	o := newOutcome(s.config.Self.Host, nil)
+	o := record.NewOutcome(s.config.Self.Host, nil)
 	o.Withdrawn = true
-	return s.putOutcome(ctx, s.keys.outcome(s.config.Self.ID), o, s.registration.jobLease)
+	ctx, done := s.untilStoreLost(ctx)
+	defer done()
+	// Unless there is a verdict: if this is executed twice it must not replace the outcome that
+	// follows.
+	noVerdict := []clientv3.Cmp{absent(s.keys.verdict())}
+	put := clientv3.OpPut(s.keys.outcome(s.config.Self.ID), encode(o),
+		clientv3.WithLease(s.registration.jobLease))
+	if _, err := commit(ctx, s.client, noVerdict, []clientv3.Op{put}, nil); err != nil {
+		return s.refused(ctx, fmt.Errorf("cannot write that this agent is to leave: %w", err))
+	}
+	return nil
 }
 
 // left handles that the leader has let this agent leave the job.
@@ -81,105 +92,4 @@ func (s *Session) OtherWithdrew() (at time.Time) {
 		at = *s.verdictAt.Load()
 	}
 	return at
-}
-
-// withdraw handles that an agent without workers is to leave: a spare, or an agent in a later
-// attempt whose workers have not started. If there is a verdict, the agent will know that one.
-func (l *Leader) withdraw(ctx context.Context, id string) error {
-	m := l.members[id]
-	switch {
-	case l.verdict != nil, m != nil && m.lost:
-		return nil
-	case m == nil: // it waits for the place of a lost one
-		l.gone[id] = true
-		l.unseated = slices.DeleteFunc(l.unseated, func(m Member) bool { return m.ID == id })
-		_, err := l.letLeave(ctx, id)
-		return err
-	}
-	goesOn := l.goesOnWithout(m)
-	if m.seat.Spare || goesOn && !l.complete {
-		left, err := l.letLeave(ctx, id)
-		if err != nil || !left {
-			return err
-		}
-		m.withdrawn = true
-		return l.markLost(ctx, id)
-	}
-	v := m.lostVerdict()
-	v.Kind, v.Signal, v.Withdrawn = Ended, int(syscall.SIGTERM), goesOn
-	written, err := l.endWith(ctx, v)
-	if err != nil || !written {
-		return err
-	}
-	if !m.settled { // its workers were not started
-		m.settled = true
-		l.pending--
-	}
-	m.withdrawn, m.lost, l.gone[id] = true, true, true
-	return nil
-}
-
-// letLeave tells an agent that it has left the job, unless there is a verdict. It reports whether
-// it has.
-func (l *Leader) letLeave(ctx context.Context, id string) (bool, error) {
-	noVerdict := []clientv3.Cmp{absent(l.keys.verdict())}
-	done, err := l.commitIf(ctx, noVerdict, l.put(l.keys.left(id), encode(true)))
-	if err != nil {
-		err = fmt.Errorf("cannot let agent %q leave job %q: %w", id, l.config.Job, err)
-	}
-	return done, err
-}
-
-// hasLeft tells whether an agent has left the job in this attempt or in the one before.
-func (l *Leader) hasLeft(id string, values map[string][]byte) bool {
-	_, now := values[l.keys.left(id)]
-	_, before := values[l.previous.left(id)]
-	return now || before
-}
-
-// goesOnWithout tells whether the job goes on if the agent withdraws: at once with a spare or fewer
-// agents, otherwise when the agent has been started again, or another one in its place.
-func (l *Leader) goesOnWithout(m *memberState) bool {
-	switch {
-	case m.seat.Spare:
-		return true
-	case l.elastic():
-		return l.left() > l.config.MinAgents
-	}
-	return l.mayReplace(m)
-}
-
-// release gives up the agent that has ended this attempt by withdrawing, like one that is lost, if
-// its workers have ended and the job goes on without it. It reports whether it has. If another
-// agent has received a signal meanwhile, that was for all.
-func (l *Leader) release() bool {
-	m := l.members[l.verdict.By]
-	forAll := func(other *memberState) bool { return other.ending && other != m }
-	switch {
-	case m == nil, slices.ContainsFunc(l.joined, forAll):
-		return false
-	case m.lost: // when it had written the verdict
-		return true
-	case !m.settled, !l.goesOnWithout(m):
-		return false
-	}
-	m.lost, m.withdrawn, l.gone[m.ID] = true, true, true
-	return true
-}
-
-// loss says for people that the agent is not a member any more.
-func (m *memberState) loss() error {
-	v := m.lostVerdict()
-	if m.withdrawn {
-		v.Kind, v.Withdrawn = Ended, true
-	}
-	return &v
-}
-
-// reason says why the agent is not a member any more.
-func (m *memberState) reason() string {
-	if m.withdrawn {
-		return "it received SIGTERM"
-	}
-	return howLost(m.silent)
 }

@@ -1,0 +1,44 @@
+package rdzv
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/presence"
+)
+
+// AgentEnded records that an agent has disconnected from the store that this process hosts: with a
+// goodbye if why is nil, otherwise it is lost. It may be called while Run runs.
+func (l *Leader) AgentEnded(ctx context.Context, id string, why *presence.Loss) error {
+	key := l.run.agent(id)
+	for {
+		found, err := get(ctx, l.client, key)
+		if err != nil {
+			return fmt.Errorf("cannot find agent %q, which has disconnected: %w", id, err)
+		}
+		var ops []clientv3.Op
+		if why != nil {
+			lost := encode(record.Loss{Silent: why.Silent, After: why.After})
+			ops = append(ops, clientv3.OpPut(l.run.lost(id), lost))
+		}
+		revision := int64(0)
+		for _, kv := range found.Kvs {
+			revision = kv.ModRevision
+			ops = append(ops, clientv3.OpDelete(key))
+			if m, err := decode[Member](kv.Value); err == nil && m.OccupiesHost() {
+				ops = append(ops, clientv3.OpDelete(l.run.place(m)))
+			}
+		}
+		unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", revision)
+		answer, err := commit(ctx, l.client, []clientv3.Cmp{unchanged}, ops, nil)
+		if err != nil {
+			return fmt.Errorf("cannot write that agent %q has disconnected: %w", id, err)
+		}
+		if answer.Succeeded {
+			return nil
+		}
+	}
+}

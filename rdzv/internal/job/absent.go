@@ -1,0 +1,67 @@
+package job
+
+import (
+	"time"
+)
+
+// absence is what the leader knows of a rank 0 that does not listen on MASTER_PORT.
+type absence struct {
+	rank0    *Unreached // nil until its agent has said so
+	since    time.Time  // when the first of the others has begun to try to connect
+	reported bool
+}
+
+// connects is how many workers of an agent try to connect to rank 0, all since a time.
+type connects struct {
+	ranks int
+	since time.Time
+}
+
+// take notes that rank 0 does not listen. A value that cannot be decoded is ignored.
+func (a *absence) take(value any) {
+	if u, err := read[Unreached](value); err == nil {
+		a.rank0 = &u
+	}
+}
+
+// takeConnecting notes how many workers of an agent try to connect to rank 0.
+func (s *State) takeConnecting(now time.Time, id string, value any) {
+	a := s.attempt
+	m := a.members.byID[id]
+	c, err := read[Connecting](value)
+	if m == nil || err != nil || !s.config.Watch || a.end.verdict != nil {
+		return
+	}
+	m.connects = &connects{c.Ranks, now.Add(-c.For)}
+	if i := &a.init; i.begin.IsZero() && i.reportAt.IsZero() {
+		i.absence.since, i.times = m.connects.since, s.config.InitTimes.Report
+		i.reportAt = i.absence.since.Add(i.times[0])
+	}
+}
+
+// reportAbsence reports that rank 0 does not listen, if others still try to connect.
+func (s *State) reportAbsence(now time.Time, w *writes) {
+	i := &s.attempt.init
+	p := InitProgress{Absent: true}
+	for _, m := range s.attempt.members.all {
+		p.Ranks += m.seat.Slots
+		if c := m.connects; c != nil && c.ranks > 0 && !m.settled && !m.lost {
+			waited := now.Sub(c.since)
+			if p.Reached == 0 || waited < p.Waited {
+				p.Waited = waited
+			}
+			p.Reached += c.ranks
+		}
+		if m.seat.Rank == 0 && m.seat.Slots > 0 {
+			p.Host, p.Missing = m.Host, []NodeRanks{{Host: m.Host, Ranks: "0"}}
+		}
+	}
+	if p.Reached == 0 || i.absence.rank0 == nil {
+		i.reportAt = time.Time{} // until others try again
+		return
+	}
+	i.nextReport(i.absence.since)
+	p.First = *i.absence.rank0
+	i.absence.reported = true
+	s.tell(w, p)
+}

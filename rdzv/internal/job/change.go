@@ -1,0 +1,177 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/restart"
+)
+
+type failure = restart.Failure
+
+// Change is what has happened to a key, whose name is without the prefix of the job's run. The
+// changes of one revision are in the order in which they were made.
+type Change struct {
+	Key   string
+	Value any   // a value of the key's type, or its JSON form as []byte; nil: the key is deleted
+	Rev   int64 // of the store
+}
+
+// Write is a transaction. It has no effect unless its conditions are true and this agent still
+// leads the job. It may be executed twice if its answer is lost, and has an effect once: what
+// others wait for is put if it is not there. What it puts exists as long as the job. One that is
+// larger than the store permits may be committed in parts, each with the same conditions, until one
+// has no effect.
+type Write struct {
+	What string // for errors: "publish the world"
+	If   []Cond
+	Ops  []Op
+}
+
+// Cond is the condition that a key exists, or does not.
+type Cond struct {
+	Key    string
+	Exists bool
+}
+
+// Op puts a key or, if Value is nil, deletes one, or all from Key up to but not including End.
+type Op struct {
+	Key, End string
+	Value    any
+}
+
+// A Notice tells the caller of something that needs no answer: one of the types below.
+type Notice any
+
+type (
+	// Waiting says that agents are missing, so long after the attempt began.
+	Waiting struct {
+		Roster Roster
+		After  time.Duration
+	}
+	// Compared has the facts of all members, see LeaderConfig.Compared of package rdzv.
+	Compared struct {
+		All    []Comparison
+		Strict bool
+	}
+	// Straggling says that workers still run although others have succeeded.
+	Straggling struct{ Stragglers }
+	// Init says which workers have reached init_process_group.
+	Init struct{ InitProgress }
+	// Warning is what does not end the job, for people.
+	Warning struct{ Err error }
+	// Forgotten says that no agent needs what is older than a revision.
+	Forgotten struct{ Rev int64 }
+)
+
+// read returns the value of a key.
+func read[T any](value any) (T, error) {
+	switch v := value.(type) {
+	case T:
+		return v, nil
+	case []byte:
+		return record.Decode[T](v)
+	}
+	var none T
+	return none, fmt.Errorf("%T, not %T", value, none)
+}
+
+// keys are those of an attempt.
+type keys struct{ prefix string }
+
+func keysOf(attempt int) keys { return keys{strconv.Itoa(attempt) + "/"} }
+
+func (k keys) member(id string) string  { return k.prefix + "member/" + id }
+func (k keys) seat(id string) string    { return k.prefix + "seat/" + id }
+func (k keys) outcome(id string) string { return k.prefix + "outcome/" + id }
+func (k keys) left(id string) string    { return k.prefix + "signal/left/" + id }
+func (k keys) exports() string          { return k.prefix + "signal/exports" }
+func (k keys) world() string            { return k.prefix + "signal/world" }
+func (k keys) start() string            { return k.prefix + "signal/start" }
+func (k keys) init() string             { return k.prefix + "signal/init" }
+func (k keys) look() string             { return k.prefix + "signal/look" }
+func (k keys) verdict() string          { return k.prefix + "signal/verdict" }
+func (k keys) settled() string          { return k.prefix + "signal/settled" }
+
+// The keys of all attempts.
+const latestKey = "latest"
+
+func agentKey(id string) string { return "agent/" + id }
+func lostKey(id string) string  { return "lost/" + id }
+
+func absent(key string) Cond  { return Cond{Key: key} }
+func present(key string) Cond { return Cond{Key: key, Exists: true} }
+
+// end follows all keys that begin with a prefix, which ends with a slash.
+func end(prefix string) string { return prefix[:len(prefix)-1] + "0" }
+
+// writes are collected in order.
+type writes []Write
+
+func (w *writes) add(what string, conds []Cond, ops ...Op) {
+	*w = append(*w, Write{what, conds, ops})
+}
+
+// Config describes a job, see LeaderConfig of package rdzv.
+type Config struct {
+	Job               string
+	Attempt           int // number of the first attempt
+	Agents, MinAgents int
+	LastCall          time.Duration
+	Spares            int
+	Replaceable       bool
+	Restarts          restart.Policy
+	PeerTimeout       time.Duration
+	LostGrace         time.Duration
+	SettleTimeout     time.Duration
+	ExitTimeout       time.Duration
+
+	Nodes                 []string
+	Unattended            bool
+	Refused, OtherVersion func() []string
+	// NextWaiting is when Waiting is the next notice, see LeaderConfig; nil is never.
+	NextWaiting func(last time.Duration) time.Duration
+	// Watch and Straggling say that somebody wants the notices Init and Straggling.
+	Watch, Straggling bool
+	Check             *Check
+
+	// Elected says that the store belongs to no agent, so that the leader may be another one later.
+	Elected bool
+	// ReturnTime is how long after the end of its lease an agent may register again, and
+	// AllReturnTime if Revoked says that the lease of this agent was revoked a short time ago
+	// although it lived: those of others may have been revoked long before they would have ended.
+	// Nil: never.
+	ReturnTime, AllReturnTime time.Duration
+	Revoked                   func() bool
+	// LeaseTTL is that of the agents' leases, and LeaseLag how much later than at its end the loss
+	// may be known.
+	LeaseTTL, LeaseLag time.Duration
+
+	StragglingAfter time.Duration
+	InitTimes       InitTimes
+}
+
+// Check describes a job that checks its nodes, see CheckConfig of package rdzv.
+type Check struct {
+	Gathered func([]Member) []NodeProblem
+	Peers    func(node, nodes int) []int
+}
+
+const (
+	defaultSettleTimeout   = 15 * time.Second
+	defaultStragglingAfter = 10 * time.Second
+)
+
+func (c *Config) revoked() bool { return c.Revoked != nil && c.Revoked() }
+
+func (c Config) withDefaults() Config {
+	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
+	c.StragglingAfter = cmp.Or(c.StragglingAfter, defaultStragglingAfter)
+	if c.InitTimes.Ask == 0 {
+		c.InitTimes = DefaultInitTimes
+	}
+	return c
+}

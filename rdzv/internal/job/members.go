@@ -1,0 +1,182 @@
+package job
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"rdzv/rdzv/internal/record"
+)
+
+// member is an agent of an attempt.
+type member struct {
+	Member
+	seat      Seat
+	peers     []Endpoint
+	here      bool // has joined this attempt; otherwise it was a member of the one before
+	settled   bool // has published how its workers have ended, or has none
+	lost      bool
+	silent    time.Duration // for how long, before it counted as lost; 0 if that is not why
+	lostAt    time.Time     // if its workers ran then; otherwise zero
+	withdrawn bool          // it is lost because it has left the job
+	ending    bool          // has received a signal that ends the attempt
+	deleted   bool          // its key was deleted
+	replaces  string        // host of the lost agent whose seat it has taken over; "" if it is its own
+	before    *member       // the lost agent whose seat it has taken over by joining; or nil
+	ready     bool          // has confirmed that it can start, or said why not
+	ended     []Worker      // as far as published before it settled
+	reached   *Reached      // as far as published
+	connects  *connects     // as far as published
+}
+
+// vacant tells whether the agent is lost and nobody has taken over its seat yet.
+func (m *member) vacant() bool { return m.lost && !m.here }
+
+// ranks are the host and the ranks of an agent that has a seat.
+func (m *member) ranks() NodeRanks {
+	ranks := make([]int, m.seat.Slots)
+	for i := range ranks {
+		ranks[i] = m.seat.Rank + i
+	}
+	return NodeRanks{Host: m.Host, Ranks: record.Ranges(ranks)}
+}
+
+// lostVerdict returns the verdict about the agent if it is lost.
+func (m *member) lostVerdict() Verdict {
+	v := Verdict{
+		Kind: record.Lost, By: m.ID, Host: m.Host, PID: m.PID,
+		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1, Silent: m.silent,
+	}
+	if m.seat.Slots > 0 { // the world is agreed
+		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots
+	}
+	return v
+}
+
+// loss says for people that the agent is not a member any more.
+func (m *member) loss() error {
+	v := m.lostVerdict()
+	if m.withdrawn {
+		v.Kind, v.Withdrawn = record.Ended, true
+	}
+	return &v
+}
+
+// reason says why the agent is not a member any more.
+func (m *member) reason() string {
+	if m.withdrawn {
+		return "it received SIGTERM"
+	}
+	return record.HowLost(m.silent)
+}
+
+// bySeat compares members by their ranks; those without come last.
+func bySeat(a, b *member) int {
+	rank := func(m *member) int {
+		if m.seat.Spare {
+			return math.MaxInt
+		}
+		return m.seat.Rank
+	}
+	return cmp.Compare(rank(a), rank(b))
+}
+
+// members are those of an attempt, in the order in which they joined; from the world on first those
+// that have ranks, in their order.
+type members struct {
+	byID      map[string]*member
+	all       []*member
+	unseated  []Member             // that joined when there was no place for them
+	preparing map[string]Preparing // that have announced themselves, and are not members yet
+	here      int                  // number of those that have joined this attempt
+	pending   int                  // number of those that are neither settled nor lost
+	launched  bool                 // they are tasks of a launcher
+	deleted   bool                 // the key of one was deleted that has not settled
+}
+
+func (m *members) add(one *member) {
+	m.byID[one.ID] = one
+	m.all = append(m.all, one)
+	m.launched = m.launched || one.Rank != Unknown
+	m.deleted = m.deleted || one.deleted
+	if one.here {
+		m.here++
+	}
+	if !one.lost && !one.settled {
+		m.pending++
+	}
+}
+
+// present are those that have joined this attempt.
+func (m *members) present() []Member {
+	list := make([]Member, 0, len(m.all))
+	for _, one := range m.all {
+		if one.here {
+			list = append(list, one.Member)
+		}
+	}
+	return list
+}
+
+// remove removes one that is not lost.
+func (m *members) remove(one *member) {
+	m.leave(one)
+	if !one.settled {
+		m.pending--
+	}
+	m.all = slices.DeleteFunc(m.all, func(other *member) bool { return other == one })
+	delete(m.byID, one.ID)
+}
+
+// leave notes that a member has not joined this attempt any more.
+func (m *members) leave(one *member) {
+	if one.here {
+		one.here = false
+		m.here--
+	}
+}
+
+// left is how many are not lost.
+func (m *members) left() (n int) {
+	for _, one := range m.all {
+		if !one.lost {
+			n++
+		}
+	}
+	return n
+}
+
+// spare returns an agent that may take over the seat of a lost one; nil if there is none.
+func (m *members) spare() *member {
+	i := slices.IndexFunc(m.all, func(m *member) bool { return m.seat.Spare && !m.lost })
+	if i < 0 {
+		return nil
+	}
+	return m.all[i]
+}
+
+func (m *members) unseat(id string) {
+	m.unseated = slices.DeleteFunc(m.unseated, func(m Member) bool { return m.ID == id })
+}
+
+func (m *members) prepare(id string, value any) {
+	if p, err := read[Preparing](value); err == nil && m.byID[id] == nil {
+		if m.preparing == nil {
+			m.preparing = map[string]Preparing{}
+		}
+		m.preparing[id] = p
+	}
+}
+
+// replace makes these the only ones, in the order of their seats.
+func (m *members) replace(all []*member) {
+	*m = members{byID: map[string]*member{}}
+	slices.SortStableFunc(all, func(a, b *member) int {
+		return cmp.Or(bySeat(a, b), naturalOrder(a.Host, b.Host), strings.Compare(a.ID, b.ID))
+	})
+	for _, one := range all {
+		m.add(one)
+	}
+}

@@ -1,0 +1,135 @@
+package job
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A roster names the nodes of the missing ranks only if it is certain that they are there.
+func TestRosterOfNodes(t *testing.T) {
+	nodes := []string{"node1", "node2.cluster"}
+	on := func(hosts ...string) (members []Member) {
+		for rank, host := range hosts {
+			m := joinedAgent(rank)
+			m.Rank, m.Host = rank, host
+			members = append(members, m)
+		}
+		return members
+	}
+	for _, test := range []struct {
+		members []Member
+		agents  int
+		nodes   []string
+		want    string
+	}{
+		{on("node1"), 2, nodes, "[node2.cluster]"},
+		{on("node2"), 2, nodes, "[node1]"},
+		{on("node1", "node1"), 4, nodes, "[node2.cluster]"},
+		{on("node1"), 4, nodes, "[]"}, // another rank of node1 is missing too
+		{on("node1", "node2"), 4, nodes, "[]"},
+		{on("node1"), 2, nil, "[]"},
+		{on("one"), 2, nodes, "[]"}, // the launcher uses other names
+	} {
+		if got := fmt.Sprint(RosterOf(test.members, test.agents,
+			test.nodes).Absent); got != test.want {
+			t.Errorf("%d of %d agents: absent nodes %s, want %s", len(test.members), test.agents,
+				got, test.want)
+		}
+	}
+}
+
+// Without a launcher the node ranks that users gave tell which are missing, if all gave one.
+func TestRosterOfNodeRanks(t *testing.T) {
+	for _, c := range []struct {
+		nodeRanks []int
+		want      string
+	}{
+		{[]int{0, 2}, "[1 3]"}, {[]int{3}, "[0 1 2]"}, {[]int{0, Unknown}, "[]"}, {[]int{0, 0}, "[]"},
+		{nil, "[]"},
+	} {
+		var members []Member
+		for i, nodeRank := range c.nodeRanks {
+			m := joinedAgent(i)
+			m.Rank, m.NodeRank = Unknown, nodeRank
+			members = append(members, m)
+		}
+		if got := RosterOf(members, 4, nil); fmt.Sprint(got.MissingNodes) != c.want {
+			t.Errorf("node ranks %d of 4: %d are missing, want %s", c.nodeRanks, got.MissingNodes, c.want)
+		}
+	}
+}
+
+func TestRoster(t *testing.T) {
+	hosts := func(n int) (hosts []string) {
+		for i := range n {
+			hosts = append(hosts, fmt.Sprint("node", i))
+		}
+		return hosts
+	}
+	for want, r := range map[string]Roster{
+		"0 of 4 agents joined": {Agents: 4},
+		"4 of 4 agents joined": {Joined: 4, Agents: 4, Hosts: hosts(4)},
+		"3 of 4 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove: {
+			Joined: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1),
+		},
+		"1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " +
+			"" + seeAbove: {
+			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Absent: []string{"node2"},
+		},
+		"1 of 2 agents joined; rank 1 has not started rdzv or cannot connect (see its output)": {
+			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Unattended: true,
+		},
+		"2 of 4 agents joined; ranks 1, 3 have not started rdzv or cannot connect " +
+			"(see their output)": {
+			Joined: 2, Agents: 4, Missing: []int{1, 3}, Hosts: hosts(1), Unattended: true,
+		},
+		"1 of 2 agents joined; rank 1 is missing; refused because of a different token: node2": {
+			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Refused: []string{"node2"},
+		},
+		"1 of 2 agents joined (from node0); refused because of a different token: node2": {
+			Joined: 1, Agents: 2, Hosts: hosts(1), Refused: []string{"node2"},
+		},
+		"2 of 3 agents joined (from node0, node1); node rank 2 is missing": {
+			Joined: 2, Agents: 3, MissingNodes: []int{2}, Hosts: hosts(2),
+		},
+		"1 of 3 agents joined (from node0); node ranks 0, 2 are missing; refused because of a " +
+			"different token: node2": {
+			Joined: 1, Agents: 3, MissingNodes: []int{0, 2}, Hosts: hosts(1), Refused: []string{"node2"},
+		},
+		"1 of 2 agents joined (from node0)":        {Joined: 1, Agents: 2, Hosts: hosts(1)},
+		"2 of 3 agents joined (from node0, node1)": {Joined: 2, Agents: 3, Hosts: hosts(2)},
+		"10 of 12 agents joined; ranks 1, 7 have not started rdzv or cannot connect " + seeAbove: {
+			Joined: 10, Agents: 12, Missing: []int{1, 7},
+		},
+		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and " +
+			"2 more)": {
+			Joined: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2,
+		},
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// An agent that waits for files is not missing.
+func TestRosterOfWaiting(t *testing.T) {
+	joined := joinedAgent(0)
+	joined.Rank, joined.Host = 0, "node1"
+	waits := Preparing{Member: joinedAgent(1), Waits: `the file system of "/data" does not respond`}
+	waits.Rank, waits.Host = 1, "node2"
+	for agents, want := range map[int]string{
+		2: `1 of 2 agents joined; rank 1 on node2 waits: the file system of "/data" does not respond`,
+		3: "1 of 3 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove +
+			`; rank 1 on node2 waits: the file system of "/data" does not respond`,
+	} {
+		if got := RosterOf([]Member{joined}, agents, nil, waits).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	waits.Rank, joined.Rank = Unknown, Unknown
+	const want = `1 of 2 agents joined; node2 waits: the file system of "/data" does not respond`
+	if got := RosterOf([]Member{joined}, 2, nil, waits).String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

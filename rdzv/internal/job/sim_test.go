@@ -1,0 +1,346 @@
+package job
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/restart"
+)
+
+// kind is a kind of event of a schedule.
+type kind int
+
+const (
+	joins kind = iota
+	leaves
+	losses
+	silences
+	returns
+	freezes
+	proceeds
+	failures
+	successes
+	slow
+	lostRequest
+	lostLeader
+	successors
+	restarts
+	spares
+	elasticJob
+	sigterm
+	sigtermAll
+	idleTerm
+	newcomers
+	registers
+	hostedStore
+	confirms
+	compared
+	numKinds
+)
+
+var kindNames = [numKinds]string{"join", "leave", "loss", "silence", "return", "freeze", "continue", "failure", "success",
+	"slow request", "lost request", "lost leader", "successor", "restart", "spare", "MIN:MAX", "SIGTERM", "SIGTERM to all",
+	"SIGTERM without workers", "newcomer", "registers again", "store of an agent", "exports", "compared with Restore"}
+
+// rare are kinds that need not be in 5 % of the schedules: they follow from others.
+var rare = []kind{idleTerm, registers, compared}
+
+// newSimulation makes the schedule of a seed.
+func newSimulation(seed uint64, verbose bool) *simulation {
+	s := &simulation{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), keys: map[string]entry{},
+		verdicts: map[string]any{}, forgotten: map[string]bool{}, ends: map[record.Kind]bool{}, verbose: verbose}
+	n := 3 + s.rng.IntN(6)
+	s.hosted = s.rng.IntN(4) == 0
+	s.kinds[hostedStore] = s.hosted
+	c := &s.config
+	*c = Config{Job: "test", Agents: n, LostGrace: s.between(0, 4*time.Second), Elected: !s.hosted, LeaseLag: 3 * time.Second}
+	c.LeaseTTL = []time.Duration{3 * time.Second, 10 * time.Second}[s.rng.IntN(2)]
+	if s.hosted {
+		c.PeerTimeout = c.LeaseTTL
+	} else {
+		c.ReturnTime = time.Second
+	}
+	c.SettleTimeout = max(10*time.Second, c.LeaseTTL) + 5*time.Second
+	c.Restarts = restart.Policy{Max: s.rng.IntN(4)}
+	c.Watch, c.Straggling = true, true
+	c.NextWaiting = func(last time.Duration) time.Duration { return last + 10*time.Second }
+	start := n
+	switch s.rng.IntN(4) {
+	case 0:
+		c.Spares = 1 + s.rng.IntN(n-2)
+		c.Restarts.Max = 1 + s.rng.IntN(4)
+	case 1:
+		c.Replaceable = true
+		c.Restarts.Max = 1 + s.rng.IntN(4)
+	case 2:
+		c.MinAgents, c.LastCall = 1+s.rng.IntN(n-1), s.between(0, 5*time.Second)
+		c.Replaceable = s.rng.IntN(2) == 0
+		c.Restarts.Max = 1 + s.rng.IntN(4)
+		start = c.MinAgents + s.rng.IntN(n-c.MinAgents+1)
+		s.kinds[elasticJob] = true
+	}
+	if s.rng.IntN(6) == 0 {
+		c.ExitTimeout = s.between(10*time.Second, 30*time.Second)
+	}
+	launched := s.rng.IntN(2) == 0
+	slots := 1 + s.rng.IntN(2)
+	var exports *Exports
+	if s.rng.IntN(5) == 0 {
+		exports = &Exports{Confirm: true}
+		s.kinds[confirms] = true
+	}
+	add := func(i int, node string) *agent {
+		id := fmt.Sprint("agent-", len(s.agents))
+		a := &agent{simulation: s, id: id, alive: true, runs: -1, host: s.hosted && len(s.agents) == 0, another: -time.Hour}
+		a.self = Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Rank: Unknown, LocalRank: Unknown,
+			LocalSize: Unknown, NodeRank: Unknown, Slots: slots, Hosting: a.host, Exports: exports, JoinWithin: time.Minute}
+		if launched {
+			a.self.Rank, a.self.LocalRank, a.self.LocalSize, a.self.NodeRank = i, 0, 1, i
+		}
+		s.agents = append(s.agents, a)
+		return a
+	}
+	for i := range start {
+		a := add(i, fmt.Sprint("node", i))
+		at := s.between(0, 3*time.Second)
+		if a.host {
+			at = 0
+			a.start(0, 0, nil, nil)
+		}
+		s.kinds[joins] = true
+		s.after(at, func() { a.join(s.now + time.Minute) })
+	}
+	for range 5 + s.rng.IntN(7) {
+		s.disturb(add, start)
+	}
+	return s
+}
+
+// disturb adds something that happens to the job.
+func (s *simulation) disturb(add func(int, string) *agent, start int) {
+	at := s.between(0, 70*time.Second)
+	settled := max(at, 6*time.Second) // when the agents have joined, so that there are enough events
+	i := s.rng.IntN(start)
+	pick := func() *agent { return s.agents[i] }
+	brief, long := s.between(10*time.Millisecond, 2*time.Second), s.between(2*time.Second, 40*time.Second)
+	d := brief
+	if s.rng.IntN(2) == 0 {
+		d = long
+	}
+	newcomer := func() {
+		s.kinds[newcomers] = true
+		host := fmt.Sprint("node", i)
+		if s.rng.IntN(3) == 0 {
+			host = fmt.Sprint("other", len(s.agents))
+		}
+		a := add(i, host)
+		a.join(s.now + 2*time.Minute)
+	}
+	switch s.rng.IntN(15) {
+	case 0, 1:
+		s.after(at, func() { pick().die() })
+	case 2:
+		s.after(at, func() { s.kinds[silences] = true; pick().silence(d) })
+	case 3:
+		s.after(at, func() { s.kinds[freezes] = true; pick().freeze(d) })
+	case 4, 5:
+		s.after(at, func() { a := pick(); a.now2(func() { a.failWorker(a.runs) }) })
+	case 6:
+		s.after(settled, func() { s.kinds[sigterm] = true; a := pick(); a.now2(a.terminate) })
+	case 7:
+		s.after(settled, func() {
+			s.kinds[sigtermAll] = true
+			for _, a := range s.agents {
+				a.after(s.between(0, 20*time.Millisecond), func() { a.now2(a.terminate) })
+			}
+		})
+	case 8, 9:
+		s.after(at, func() {
+			for _, a := range s.agents {
+				if a.lead != nil && !a.host {
+					s.kinds[lostLeader] = true
+					switch s.rng.IntN(3) {
+					case 0:
+						a.die()
+					case 1:
+						s.kinds[silences] = true
+						a.silence(d)
+					case 2:
+						s.kinds[freezes] = true
+						a.freeze(d)
+					}
+					return
+				}
+			}
+		})
+	case 10, 11:
+		s.after(at, newcomer)
+	case 12:
+		s.after(at, func() { pick().die(); s.after(brief, newcomer) })
+	case 13:
+		s.after(at, s.revokeAll)
+	case 14: // while the next attempt gathers
+		s.after(at, func() { a := pick(); a.now2(func() { a.failWorker(a.runs) }) })
+		s.after(at+s.between(0, 5*time.Second), func() { s.kinds[sigterm] = true; a := s.agents[s.rng.IntN(start)]; a.now2(a.terminate) })
+	}
+}
+
+// check runs the schedule, and checks what must be true at its end.
+func (s *simulation) check() {
+	elect := &watcher{}
+	last := 0
+	elect.wake = func() {
+		elect.pending = false
+		for ; last < len(s.log); last++ {
+			for _, c := range s.log[last].changes {
+				if id, ok := strings.CutPrefix(c.Key, "agent/"); ok && !s.hosted {
+					s.noteAgent(id, c.Value)
+				}
+			}
+		}
+	}
+	s.watchers = append(s.watchers, elect)
+	s.run()
+	if s.problem != "" {
+		return
+	}
+	if s.queue.Len() > 0 {
+		s.fail("there is no end")
+	}
+	done := false
+	for _, a := range s.agents {
+		if a.alive && !a.over && a.member && !a.storeLost() {
+			s.fail("%s hangs: %v", a.id, a)
+		}
+		done = done || a.alive && a.over
+	}
+	if !s.hosted && len(s.keys) > 0 {
+		for key := range s.keys {
+			s.fail("key %s is left", key)
+		}
+	}
+	if s.ends[record.Done] {
+		s.kinds[successes] = true
+	}
+	if done {
+		s.kinds[leaves] = true
+	}
+}
+
+// noteAgent lets the agents elect a leader when one is gone.
+func (s *simulation) noteAgent(id string, value any) {
+	if value != nil {
+		return
+	}
+	var gone []Member
+	for _, a := range s.agents {
+		if a.id == id {
+			gone = []Member{a.self}
+		}
+	}
+	for _, a := range s.agents {
+		a.later(s.config.ReturnTime, func() {
+			a.before = gone
+			a.elect(gone)
+		})
+	}
+}
+
+var (
+	simSeed  = flag.Uint64("seed", 0, "the schedule to run, and to print")
+	simCount = flag.Int("schedules", 3000, "how many schedules to run")
+	simBad   = flag.Int("bad", 1, "how many schedules may fail before it stops")
+	simFirst = flag.Uint64("first", 1, "the first seed")
+)
+
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		s := newSimulation(*simSeed, true)
+		s.check()
+		fmt.Println(strings.Join(s.trace, "\n"))
+		if s.problem != "" {
+			t.Error(s.problem)
+		}
+		return
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	began, used := time.Now(), cpuTime()
+	var mu sync.Mutex
+	var counts [numKinds]int
+	ends := map[record.Kind]int{}
+	events, least, bad := 0, 1<<30, 0
+	next, fewest := *simFirst, uint64(0)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				seed := next
+				next++
+				stop := seed >= *simFirst+uint64(*simCount) || bad >= *simBad
+				mu.Unlock()
+				if stop {
+					return
+				}
+				s := newSimulation(seed, false)
+				s.check()
+				mu.Lock()
+				if s.problem != "" {
+					bad++
+					t.Errorf("seed %d: %s", seed, s.problem)
+				}
+				for k, happened := range s.kinds {
+					if happened {
+						counts[k]++
+					}
+				}
+				for k := range s.ends {
+					ends[k]++
+				}
+				events += s.done
+				if s.done < least {
+					least, fewest = s.done, seed
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	n := int(next - *simFirst)
+	took := time.Since(began)
+	used = cpuTime() - used
+	t.Logf("%d schedules, %.0f a minute, %.0f per minute of two cores, %d events each, at least %d", n,
+		float64(n)/took.Minutes(), 2*float64(n)/used.Minutes(), events/max(n, 1), least)
+	for k, count := range counts {
+		share := float64(count) / float64(n)
+		t.Logf("%-24s %5.1f %%", kindNames[k], 100*share)
+		if share < 0.05 && !slices.Contains(rare, kind(k)) && bad == 0 && n > 1000 {
+			t.Errorf("%s is in less than 5 %% of the schedules", kindNames[k])
+		}
+	}
+	for _, k := range []record.Kind{record.Done, record.Failed, record.Ended, record.Lost, record.Unready, record.Incomplete, record.Straggling, record.Moved} {
+		t.Logf("verdict %-16s %5.1f %%", k, 100*float64(ends[k])/float64(n))
+	}
+	if least < 30 && bad == 0 {
+		t.Errorf("the schedule of seed %d has only %d events", fewest, least)
+	}
+}
+
+// cpuTime is that of this process.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,774 @@
+package job
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdzv/rdzv/internal/record"
+)
+
+// agent is the model of an agent and of its workers.
+type agent struct {
+	*simulation
+	id       string
+	self     Member
+	host     bool // the store is in its process
+	alive    bool // its process exists
+	over     bool // it has left, or given up
+	lost     bool // it has found that it is lost
+	frozen   bool // with its workers
+	cut      bool // no message arrives, in either direction
+	deferred []func()
+	answered time.Duration // when it sent the last message that was answered
+	epoch    int           // of what lasts: cuts, freezes
+	watch    watcher
+
+	began     bool // it has opened its connection
+	leaseOver bool // the store has revoked its lease, or has written that it is lost
+	gone      bool // it has deregistered
+
+	member  bool // has registered
+	attempt int
+	late    bool // it joins an attempt that runs
+	seat    *Seat
+	world   *World
+	verdict *Verdict
+	settled *Settled
+	put     bool // its outcome of this attempt
+	leaving bool // it has asked to leave, and has no workers
+	term    bool // it has received SIGTERM that it has yet to handle
+	ending  bool // it has received a signal that ends the attempt
+	another time.Duration
+
+	running  bool          // its workers exist
+	runs     int           // their attempt
+	excused  time.Duration // until then they may run although the agent is lost
+	stopping bool
+	codes    int // exit code of its workers
+
+	lead   *leader
+	before []Member // the last agent that led before this one
+}
+
+// later runs something of this agent's after some time, when it is not frozen.
+func (a *agent) later(d time.Duration, do func()) {
+	a.after(d, func() { a.now2(do) })
+}
+
+func (a *agent) now2(do func()) {
+	switch {
+	case !a.alive:
+	case a.frozen:
+		a.deferred = append(a.deferred, do)
+	default:
+		do()
+	}
+}
+
+// request executes something in the store, and then has the answer. It is repeated until there is
+// one.
+func (a *agent) request(do func() bool, then func(ok bool)) {
+	retry := func() { a.later(a.between(20*time.Millisecond, 100*time.Millisecond), func() { a.request(do, then) }) }
+	a.after(a.latency(), func() {
+		switch {
+		case a.lost:
+			return // its session has ended
+		case a.storeLost():
+			a.alive, a.running = false, false
+			return
+		case a.cut:
+			retry()
+			return
+		case a.rng.IntN(60) == 0: // it is lost
+			a.kinds[lostRequest] = true
+			retry()
+			return
+		}
+		ok := do()
+		if a.rng.IntN(60) == 0 { // its answer is lost
+			a.kinds[lostRequest] = true
+			retry()
+			return
+		}
+		a.later(a.latency(), func() {
+			if a.cut {
+				retry()
+				return
+			}
+			then(ok)
+		})
+	})
+}
+
+// storeLost tells whether the agent that hosts the store is gone.
+func (a *agent) storeLost() bool { return a.hosted && !a.agents[0].alive }
+
+func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
+	lease := func(op Op) string { // what an agent puts with its own lease
+		kind := op.Key
+		if _, rest, ok := strings.Cut(op.Key, "/"); ok && !strings.HasPrefix(op.Key, "agent/") && !strings.HasPrefix(op.Key, "host/") {
+			kind = rest
+		}
+		for _, own := range []string{"agent/", "host/", "member/", "reached/", "progress/", "connecting/"} {
+			if strings.HasPrefix(kind, own) {
+				return a.id
+			}
+		}
+		return ""
+	}
+	a.request(func() bool { return a.commit(lease(ops[0]), conds, ops...) }, then)
+}
+
+func (a *agent) k() keys { return keysOf(a.attempt) }
+
+// enter makes the agent a member of an attempt.
+func (a *agent) enter(then func(ok bool)) {
+	a.began = true
+	k := a.k()
+	conds := []Cond{absent(k.verdict()), absent(lostKey(a.id))}
+	if a.late {
+		conds = append(conds, present(k.world()))
+		if a.attempt == 0 {
+			conds = append(conds, absent(latestKey))
+		}
+	} else {
+		conds = append(conds, absent(k.world()))
+	}
+	var ops []Op
+	if !a.member {
+		ops = append(ops, Op{Key: agentKey(a.id), Value: a.self.Identity()})
+		if a.self.OccupiesHost() {
+			key := "host/" + a.self.Node
+			conds, ops = append(conds, absent(key)), append(ops, Op{Key: key, Value: a.self.ID})
+		}
+	}
+	ops = append(ops, Op{Key: k.member(a.id), Value: a.self})
+	a.request(func() bool {
+		if e, exists := a.keys[k.member(a.id)]; exists && e.lease == a.id {
+			return true // an answer was lost
+		}
+		return !a.leaseOver && a.commit(a.id, conds, ops...)
+	}, func(ok bool) {
+		if ok {
+			a.member = true
+			a.say("%s joins attempt %d", a.id, a.attempt)
+			if !a.hosted {
+				a.elect(nil)
+			}
+		}
+		then(ok)
+	})
+}
+
+// join makes a new agent a member of the first attempt, or of a later one in the place of a lost
+// agent.
+func (a *agent) join(until time.Duration) {
+	a.enter(func(ok bool) {
+		switch {
+		case ok:
+			a.joined()
+		case a.now > until:
+			a.leave()
+		default:
+			a.later(a.between(200*time.Millisecond, time.Second), func() { a.lookForPlace(until) })
+		}
+	})
+}
+
+// lookForPlace finds the attempt that an agent may join for which the first one has no place.
+func (a *agent) lookForPlace(until time.Duration) {
+	over, runs := false, false
+	a.request(func() bool {
+		n := 0
+		if e, ok := a.keys[latestKey]; ok {
+			n = e.value.(Latest).Attempt
+		}
+		k := keysOf(n)
+		e, decided := a.keys[k.settled()]
+		over = a.removed || decided && e.value.(Settled).Restart == nil
+		w, agreed := a.keys[k.world()]
+		_, ended := a.keys[k.verdict()]
+		runs = agreed && !ended && w.value.(World).MaxAgents > 0 && new(w.value.(World)).MayRestart()
+		a.attempt = n
+		return true
+	}, func(bool) {
+		if over {
+			a.leave()
+			return
+		}
+		a.late = runs
+		a.join(until)
+	})
+}
+
+// joined follows the signals of an attempt.
+func (a *agent) joined() {
+	if a.watch.wake == nil {
+		a.watch.wake = func() { a.watch.pending = false; a.now2(a.follow) }
+		a.watchers = append(a.watchers, &a.watch)
+	}
+	a.watch.cursor = 0
+	if a.term && a.verdict == nil { // between two attempts
+		a.term = false
+		a.withdraw()
+	}
+	a.follow()
+}
+
+// follow reads what was written.
+func (a *agent) follow() {
+	if a.cut || a.over || a.storeLost() {
+		return
+	}
+	signals := a.k().prefix + "signal/"
+	for a.watch.cursor < len(a.log) && !a.over {
+		r := a.log[a.watch.cursor]
+		a.watch.cursor++
+		for _, c := range r.changes {
+			if name, ok := strings.CutPrefix(c.Key, signals); ok && c.Value != nil {
+				a.signal(name, c.Value)
+				if a.k().prefix+"signal/" != signals {
+					return // it follows the next attempt from its beginning
+				}
+			}
+		}
+	}
+}
+
+func (a *agent) signal(name string, value any) {
+	switch name {
+	case "world":
+		w := value.(World)
+		a.world = &w
+		a.readSeat()
+	case "start":
+		if a.world != nil && a.seat != nil && !a.seat.Spare {
+			a.begin()
+		}
+	case "look":
+		if a.running && a.rng.IntN(2) == 0 {
+			a.txn(nil, []Op{{Key: a.k().prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
+		}
+	case "verdict":
+		if a.verdict == nil {
+			v := value.(Verdict)
+			a.verdict = &v
+			a.ended()
+		}
+	case "left/" + a.id:
+		a.say("%s may leave", a.id)
+		a.leave()
+	case "settled":
+		v := value.(Settled)
+		a.settled = &v
+		a.afterwards()
+	}
+}
+
+// readSeat reads this agent's seat, which was written before the world.
+func (a *agent) readSeat() {
+	n, answers := a.attempt, a.world.MaxAgents > 0
+	var seat *SeatValue
+	a.request(func() bool {
+		if e, ok := a.keys[keysOf(n).seat(a.id)]; ok {
+			v := e.value.(SeatValue)
+			seat = &v
+		}
+		return true
+	}, func(bool) {
+		switch {
+		case n != a.attempt || a.over:
+		case seat == nil && !answers || seat != nil && seat.Full:
+			a.leave() // the job has no place for it
+		case seat == nil:
+			a.later(50*time.Millisecond, func() {
+				if n == a.attempt && !a.over {
+					a.readSeat()
+				}
+			})
+		default:
+			a.seated(seat.Seat)
+		}
+	})
+}
+
+func (a *agent) seated(seat Seat) {
+	if a.leaving {
+		return // how is for the leader to decide
+	}
+	a.seat = &seat
+	a.say("%s has seat %d of attempt %d", a.id, seat.Rank, a.attempt)
+	switch {
+	case a.verdict != nil:
+		a.ended()
+	case seat.Spare:
+		a.kinds[spares] = true
+		if a.settled != nil {
+			a.afterwards()
+		}
+	case a.self.Exports != nil:
+		a.txn(nil, []Op{{Key: a.k().prefix + "ready/" + a.id, Value: Readiness{}}}, func(bool) {})
+	default:
+		a.later(a.between(time.Millisecond, 20*time.Millisecond), a.begin)
+	}
+}
+
+// begin starts the workers.
+func (a *agent) begin() {
+	if a.verdict != nil || a.over || a.running || a.seat == nil {
+		return
+	}
+	for _, other := range a.agents {
+		if other.running && !other.frozen && other.runs < a.attempt && a.now > other.excused {
+			a.fail("a worker of attempt %d on %s still runs when one of attempt %d starts on %s",
+				other.runs, other.id, a.attempt, a.id)
+		}
+	}
+	a.running, a.runs, a.codes, a.stopping = true, a.attempt, 0, false
+	n := a.attempt
+	a.say("%s starts its workers of attempt %d", a.id, n)
+	if a.seat.Rank == 0 && a.rng.IntN(2) == 0 {
+		a.txn(nil, []Op{{Key: a.k().prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
+	}
+	a.later(a.between(5*time.Second, 40*time.Second), func() {
+		if a.running && a.runs == n && !a.stopping && a.rng.IntN(20) > 0 {
+			a.running = false
+			a.settle()
+			return
+		}
+		a.failWorker(n) // it happens, too
+	})
+}
+
+func (a *agent) failWorker(n int) {
+	if !a.running || a.runs != n || a.stopping {
+		return
+	}
+	a.kinds[failures] = true
+	a.running, a.codes = false, 1
+	a.say("a worker of %s fails", a.id)
+	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.Rank, Code: 1, Text: "x" + strconv.Itoa(a.rng.IntN(3))})
+	if a.rng.IntN(3) == 0 {
+		v.Held = 500 * time.Millisecond
+	}
+	if a.rng.IntN(4) == 0 {
+		a.settle() // the leader finds it in the outcome
+		return
+	}
+	a.write(v)
+}
+
+func (a *agent) write(v Verdict) {
+	k := a.k()
+	a.txn([]Cond{absent(k.verdict())}, []Op{{Key: k.verdict(), Value: v}}, func(bool) {})
+}
+
+// ended stops the workers after the verdict.
+func (a *agent) ended() {
+	if v := a.verdict; v.Withdrawn && v.By != a.id {
+		a.another = a.now
+	}
+	if a.leaving { // unless it is the reason it leaves the next attempt, if there is one
+		a.leaving, a.term = false, a.verdict.By != a.id
+		if a.world != nil && a.seat == nil {
+			a.readSeat()
+		}
+	}
+	if a.verdict.Kind == record.Moved {
+		a.leave() // it would join again
+		return
+	}
+	switch {
+	case a.running && a.stopping:
+	case a.running:
+		a.stopping = true
+		n := a.attempt
+		a.later(a.between(time.Millisecond, 2*time.Second), func() {
+			if a.running && a.runs == n {
+				a.running, a.codes = false, -15
+				a.settle()
+				if a.settled != nil {
+					a.afterwards()
+				}
+			}
+		})
+	case a.seat != nil && a.seat.Spare, a.late && a.seat == nil:
+	default:
+		a.settle()
+	}
+	if a.settled != nil {
+		a.afterwards()
+	}
+}
+
+// settle publishes how the workers have ended.
+func (a *agent) settle() {
+	if a.put || a.attempt < 0 {
+		return
+	}
+	a.put = true
+	o := Outcome{Host: a.self.Host, Ending: a.ending}
+	if a.runs == a.attempt && a.seat != nil {
+		for i := range a.seat.Slots {
+			w := Worker{Rank: a.seat.Rank + i, Code: max(a.codes, 0), Signal: max(-a.codes, 0), Stopped: a.codes < 0, Took: a.now}
+			o.Workers = append(o.Workers, w)
+		}
+	}
+	a.txn(nil, []Op{{Key: a.k().outcome(a.id), Value: o}}, func(bool) {})
+}
+
+// afterwards leaves the job, or goes on to the next attempt.
+func (a *agent) afterwards() {
+	if a.over || a.running || a.verdict == nil {
+		return
+	}
+	next := a.settled.Restart
+	v := a.verdict
+	if a.settled.Cause != nil {
+		v = a.settled.Cause
+	}
+	if next == nil || v.Withdrawn && v.By == a.id {
+		a.leave()
+		return
+	}
+	if a.late && a.seat == nil {
+		return // its seat says whether it is a member
+	}
+	a.kinds[restarts] = true
+	a.attempt, a.late, a.seat, a.world, a.verdict, a.settled = next.Attempt, false, nil, nil, nil, nil
+	a.put, a.leaving, a.ending, a.runs = false, false, false, -1
+	n := a.attempt
+	a.later(a.between(time.Millisecond, 3*time.Second), func() {
+		if n != a.attempt || a.over {
+			return
+		}
+		a.enter(func(bool) { a.joined() }) // or it reads the verdict
+	})
+	a.attempt = next.Attempt
+}
+
+// leave deregisters the agent. The last one removes the run.
+func (a *agent) leave() {
+	if a.over {
+		return
+	}
+	a.over = true
+	a.say("%s leaves", a.id)
+	if a.host {
+		a.alive = a.alive && len(a.agents) == 0 // the store waits for the others: not modelled
+		a.alive = true
+		return
+	}
+	if !a.member {
+		return
+	}
+	done := false
+	a.request(func() bool {
+		if !done {
+			done = true
+			a.revokeOrdered()
+		}
+		return true
+	}, func(bool) {})
+}
+
+// revokeOrdered deletes the agent's keys, and those of the run if it is the last one.
+func (s *simulation) lastAgentLeft() bool {
+	for key := range s.keys {
+		if strings.HasPrefix(key, "agent/") {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *agent) revokeOrdered() {
+	a.gone = true
+	a.commit("", nil, Op{Key: agentKey(a.id)})
+	a.revoke(a.id)
+	if !a.hosted && a.lastAgentLeft() {
+		a.removed = true
+		clear(a.keys)
+	}
+}
+
+// survivesLoss tells whether the job may go on without one of its agents, as far as this one knows.
+func (a *agent) survivesLoss() bool {
+	w := a.world
+	if w == nil { // between two attempts
+		return a.attempt > 0
+	}
+	return w.Attempt < w.MaxRestarts && (len(w.Spares) > 0 || w.MaxAgents > 0 || w.Replaceable)
+}
+
+// terminate is SIGTERM.
+func (a *agent) terminate() {
+	switch {
+	case a.over || !a.member && a.attempt == 0:
+	case a.settled != nil || a.verdict != nil:
+		a.term = true
+		a.ending = a.ending || a.now-a.another < time.Second
+	case !a.member, a.runs == -1 && !a.memberHere():
+		a.term = true
+	default:
+		a.withdraw()
+	}
+}
+
+func (a *agent) memberHere() bool { _, ok := a.keys[a.k().member(a.id)]; return ok }
+
+func (a *agent) withdraw() {
+	a.say("%s has received SIGTERM", a.id)
+	v := Verdict{Kind: record.Ended, By: a.id, Host: a.self.Host, PID: a.self.PID, Signal: 15}
+	switch {
+	case a.host:
+	case a.seat != nil && a.seat.Spare, a.survivesLoss() && a.seat == nil:
+		a.leaving = true
+		a.kinds[idleTerm] = true
+		o := Outcome{Host: a.self.Host, Withdrawn: true}
+		a.txn([]Cond{absent(a.k().verdict())}, []Op{{Key: a.k().outcome(a.id), Value: o}}, func(bool) {})
+		return
+	default:
+		v.Withdrawn = a.survivesLoss()
+	}
+	a.ending = true
+	a.write(v)
+}
+
+// die is the end of its process and of its workers.
+func (a *agent) die() {
+	if !a.alive || a.over || a.host && a.now < 20*time.Second {
+		return
+	}
+	a.say("%s dies", a.id)
+	a.alive, a.lead = false, nil
+	a.epoch++
+	switch {
+	case a.host:
+		a.running = false
+		for _, other := range a.agents {
+			if other != a { // the store is lost
+				other.after(other.between(time.Millisecond, time.Second), func() {
+					other.alive, other.running = false, false
+				})
+			}
+		}
+	case a.hosted:
+		a.after(a.between(time.Millisecond, 900*time.Millisecond), func() { a.running = false })
+		a.after(50*time.Millisecond, func() { a.lostInStore(Loss{}) })
+	default:
+		a.running = false
+		a.after(a.leaseEnds(), func() { a.expire() })
+	}
+}
+
+// lostInStore is what the host of the store writes about an agent.
+func (a *agent) lostInStore(l Loss) {
+	_, known := a.keys[lostKey(a.id)]
+	if a.leaseOver = true; a.began && !a.gone && !known && !a.storeLost() {
+		a.kinds[losses] = true
+		a.commit("", nil, Op{Key: lostKey(a.id), Value: l}, Op{Key: agentKey(a.id)})
+		if a.self.OccupiesHost() {
+			a.commit("", nil, Op{Key: "host/" + a.self.Node})
+		}
+	}
+}
+
+// expire is the end of its lease.
+func (a *agent) expire() {
+	a.leaseOver = true
+	if _, there := a.keys[agentKey(a.id)]; there {
+		a.kinds[losses] = true
+		a.revoke(a.id)
+	}
+	a.expireJob()
+}
+
+// expireJob is the end of the job's lease, if no agent keeps it alive.
+func (s *simulation) expireJob() {
+	if !s.lastAgentLeft() || s.removed {
+		return
+	}
+	s.after(2*s.config.LeaseTTL+30*time.Second, func() {
+		if s.lastAgentLeft() {
+			s.removed = true
+			clear(s.keys)
+		}
+	})
+}
+
+// leaseEnds is in what time the lease of an agent ends that renews it no more. answered is when it
+// sent the last renewal.
+func (a *agent) leaseEnds() time.Duration {
+	p := a.config.LeaseTTL
+	a.answered = a.now - a.between(0, p/3)
+	if a.hosted {
+		a.answered = a.now - a.between(0, p/5)
+	}
+	return a.answered + p - a.now + a.between(time.Millisecond, time.Second)
+}
+
+// silence interrupts the connections of an agent for some time.
+func (a *agent) silence(d time.Duration) {
+	if !a.alive || a.over || a.cut || a.frozen || a.host {
+		return
+	}
+	a.cut = true
+	a.epoch++
+	epoch, ends := a.epoch, a.leaseEnds()
+	a.say("%s is cut off for %v", a.id, d)
+	if a.member {
+		a.after(ends, func() { a.loseSilent(epoch) })
+		a.later(a.answered+a.config.LeaseTTL-a.now, func() { a.loseStore(epoch) })
+	}
+	a.after(d, func() {
+		if a.epoch == epoch && a.alive && !a.lost {
+			a.say("%s is connected again", a.id)
+			a.kinds[returns] = true
+			a.cut = false
+			a.epoch++
+			a.now2(a.resume)
+		}
+	})
+}
+
+// loseSilent is that the store has not heard the agent.
+func (a *agent) loseSilent(epoch int) {
+	switch {
+	case a.epoch != epoch:
+	case a.hosted:
+		a.lostInStore(Loss{Silent: true, After: a.config.PeerTimeout})
+	default:
+		a.expire()
+	}
+}
+
+// loseStore is that the agent has not heard the store: it stops its workers.
+func (a *agent) loseStore(epoch int) {
+	if a.epoch != epoch || a.over {
+		return
+	}
+	a.say("%s takes itself for lost", a.id)
+	a.over, a.lost, a.lead = true, true, nil
+	stop := a.between(0, a.config.LostGrace)
+	a.later(stop, func() { a.running = false })
+}
+
+// resume makes the agent read what it has missed.
+func (a *agent) resume() {
+	if a.member && !a.over {
+		a.follow()
+	}
+	if a.lead != nil {
+		a.lead.wake()
+	} else if !a.hosted {
+		a.elect(a.before)
+	}
+}
+
+// freeze stops an agent and its workers for some time.
+func (a *agent) freeze(d time.Duration) {
+	if !a.alive || a.over || a.cut || a.frozen || a.host {
+		return
+	}
+	a.frozen = true
+	a.epoch++
+	epoch, ends := a.epoch, a.leaseEnds()
+	a.say("%s is frozen for %v", a.id, d)
+	if a.member {
+		a.after(ends, func() { a.loseSilent(epoch) })
+	}
+	a.after(d, func() { a.proceed() })
+}
+
+// proceed continues a frozen agent. If that was longer than its lease its workers run until it
+// stops them, and it asks the store whether it is a member.
+func (a *agent) proceed() {
+	if !a.alive {
+		return
+	}
+	a.say("%s continues", a.id)
+	a.kinds[proceeds] = true
+	a.frozen = false
+	a.epoch++
+	deferred := a.deferred
+	a.deferred = nil
+	for _, do := range deferred {
+		a.now2(do)
+	}
+	if !a.member || a.over {
+		return
+	}
+	if a.now < a.answered+a.config.LeaseTTL {
+		a.resume()
+		return
+	}
+	if a.running {
+		a.excused = a.now + time.Hour // its agent stops them within 50 ms, and asks the store
+	}
+	a.register()
+}
+
+// register puts the keys of an agent again whose lease has ended, unless it is lost.
+func (a *agent) register() {
+	k, there := a.k(), false
+	a.request(func() bool {
+		if a.over {
+			return false
+		}
+		if e, ok := a.keys[agentKey(a.id)]; ok {
+			there = e.lease == a.id || a.hosted
+		}
+		if there || a.hosted {
+			return there
+		}
+		ops := []Op{{Key: agentKey(a.id), Value: a.self.Identity()}, {Key: k.member(a.id), Value: a.self}}
+		conds := []Cond{absent(lostKey(a.id))}
+		if a.self.OccupiesHost() {
+			key := "host/" + a.self.Node
+			conds, ops = append(conds, absent(key)), append(ops, Op{Key: key, Value: a.self.ID})
+		}
+		a.leaseOver = false
+		return a.commit(a.id, conds, ops...)
+	}, func(ok bool) {
+		a.excused = 0
+		if a.over {
+			return
+		}
+		if !ok {
+			a.say("%s is lost, and knows it", a.id)
+			a.running, a.over, a.lost, a.lead = false, true, true, nil
+			return
+		}
+		a.say("%s has registered again", a.id)
+		a.kinds[registers] = true
+		if !there && a.lead != nil {
+			a.lead = nil // deposed
+		}
+		a.resume()
+	})
+}
+
+// revoke ends the leases of all agents, as a leader of an etcd cluster does that was frozen. Those
+// that live register again.
+func (s *simulation) revokeAll() {
+	if s.hosted || s.removed {
+		return
+	}
+	s.say("all leases are revoked")
+	s.revokedAt = s.now
+	for _, a := range s.agents {
+		if _, there := s.keys[agentKey(a.id)]; there {
+			s.revoke(a.id)
+			a.later(s.between(time.Millisecond, 300*time.Millisecond), a.register)
+		}
+	}
+	s.expireJob()
+}
+
+func (a *agent) String() string {
+	return fmt.Sprintf("%s: attempt %d, alive %t, over %t, frozen %t, cut %t, member %t, running %t, verdict %v, settled %v, seat %+v, leaving %t",
+		a.id, a.attempt, a.alive, a.over, a.frozen, a.cut, a.member, a.running, a.verdict, a.settled != nil, a.seat, a.leaving)
+}

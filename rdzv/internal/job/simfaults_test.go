@@ -1,0 +1,113 @@
+package job
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// fault is a mistake in this package that the simulation must find.
+type fault struct {
+	name string
+	file string
+	edit []string // what stands there, and what the mistake is instead
+}
+
+var faults = []fault{
+	{"the world has no condition", "world.go", []string{
+		"[]Cond{absent(a.keys.verdict()), absent(a.keys.world())},", "[]Cond{absent(a.keys.world())},"}},
+	{"a verdict has no condition", "ending.go", []string{
+		"append([]Cond{absent(s.attempt.keys.verdict())}, one.conds...)", "append([]Cond{}, one.conds...)"}},
+	{"an agent that returns is lost", "agents.go", []string{
+		"[]Cond{absent(agentKey(m.id)), absent(lostKey(m.id))},", "[]Cond{absent(lostKey(m.id))},"}},
+	{"Restore swaps two seats", "restore.go", []string{
+		"	s.restoring = false\n", "	s.restoring = false\n	if all := s.attempt.members.all; len(all) > 1 {\n" +
+			"		all[0].seat, all[1].seat = all[1].seat, all[0].seat\n	}\n"}},
+	{"a new leader takes a living agent for lost", "restore.go", []string{
+		"	for _, m := range s.attempt.members.all {", "	for _, m := range s.attempt.members.all[:min(1, len(s.attempt.members.all))] {\n" +
+			"		if !m.lost {\n			s.loseRunning(now, m)\n			break\n		}\n	}\n	for _, m := range s.attempt.members.all {"}},
+	{"a new leader does not know the attempt", "state.go", []string{
+		"v.Attempt > s.attempt.number {", "v.Attempt > s.attempt.number && !s.restoring {"}},
+	{"the previous attempt is forgotten before there is a world", "attempt.go", []string{
+		"g.world == nil || g.forgotten", "!g.complete || g.forgotten"}},
+	{"SIGTERM between two attempts is lost", "ending.go", []string{
+		"if a.end.verdict == nil && !s.agents.gone[id] {", "if a.gather.complete && a.end.verdict == nil {"}},
+	{"the next world does not wait for the workers of a silent agent", "overlap.go", []string{
+		"wait += s.config.LostGrace", "wait += 0"}},
+	{"an agent that is lost while its world is published stays", "world.go", []string{
+		"if m.lost {\n			s.loseRunning(now, m)", "if m.lost {\n			m.settled = false"}},
+	{"an agent that leaves takes its seat with it", "withdraw.go", []string{
+		"	m.lost, m.withdrawn = true, true\n	s.remove(id)", "	m.withdrawn = true\n	s.remove(id)"}},
+}
+
+// The faults can be made: what they change is there.
+func TestFaultsExist(t *testing.T) {
+	for _, f := range faults {
+		if _, err := f.source(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// source is the file with the fault.
+func (f fault) source() (string, error) {
+	b, err := os.ReadFile(f.file)
+	if err != nil {
+		return "", err
+	}
+	text := string(b)
+	for i := 0; i < len(f.edit); i += 2 {
+		if n := strings.Count(text, f.edit[i]); n != 1 {
+			return "", fmt.Errorf("%s: %q is %d times in %s", f.name, f.edit[i], n, f.file)
+		}
+		text = strings.Replace(text, f.edit[i], f.edit[i+1], 1)
+	}
+	return text, nil
+}
+
+var simFaults = flag.Bool("faults", false, "find the seeded faults, which takes minutes")
+
+// Each fault is found within so many schedules. This runs the simulation of a package that has it.
+func TestSimulationFindsFaults(t *testing.T) {
+	if !*simFaults {
+		t.Skip("only with -faults: it compiles this package for each fault")
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) { f.find(t) })
+	}
+}
+
+func (f fault) find(t *testing.T) {
+	text, err := f.source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	changed, overlay := filepath.Join(dir, f.file), filepath.Join(dir, "overlay.json")
+	original, err := filepath.Abs(f.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{changed: text, overlay: string(replace)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-count=1", "-run", "^TestSimulation$",
+		".", "-args", "-schedules", "100000").CombinedOutput()
+	found := regexp.MustCompile(`seed \d+: .*`).FindString(string(out))
+	if err == nil || found == "" {
+		t.Fatalf("not found: %v\n%s", err, out)
+	}
+	t.Log(found)
+}

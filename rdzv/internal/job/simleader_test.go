@@ -1,0 +1,216 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// leader is the model of the shell around a State: it watches, applies, and commits with the
+// condition that its agent still leads, one transaction after another.
+type leader struct {
+	*agent
+	state   *State
+	created int64 // of its agent's key
+	cursor  int
+	writes  []Write
+	busy    bool
+	timer   time.Duration
+	watch   watcher
+}
+
+// elect makes an agent the leader when all that joined before it are gone. before is the last of
+// them.
+func (a *agent) elect(before []Member) {
+	if a.over || !a.alive || a.lead != nil || !a.member || a.cut {
+		return
+	}
+	var snapshot []Change
+	var own int64
+	cursor := 0
+	first := false
+	a.request(func() bool {
+		e, there := a.keys[agentKey(a.id)]
+		first = there
+		for key, other := range a.keys {
+			if strings.HasPrefix(key, "agent/") && other.create < e.create {
+				first = false
+			}
+		}
+		own, cursor, snapshot = e.create, len(a.log), a.snapshot()
+		return true
+	}, func(bool) {
+		if !first || a.over || a.lead != nil || a.removed {
+			return
+		}
+		a.start(own, cursor, snapshot, before)
+	})
+}
+
+func (a *agent) start(own int64, cursor int, snapshot []Change, known []Member) {
+	l := &leader{agent: a, created: own, cursor: cursor}
+	a.lead = l
+	if cursor > 0 && len(known) > 0 {
+		a.kinds[successors] = true
+	}
+	a.say("%s leads", a.id)
+	l.watch.wake = func() { l.watch.pending = false; a.now2(l.wake) }
+	a.watchers = append(a.watchers, &l.watch)
+	var writes []Write
+	c := a.config
+	c.AllReturnTime = 15 * time.Second
+	c.Revoked = func() bool { return a.revokedAt > 0 && a.now < a.revokedAt+time.Minute }
+	l.state, writes, _ = Restore(a.time(), c, snapshot, known)
+	l.write(writes)
+}
+
+// current tells whether this is still the leader of its agent.
+func (l *leader) current() bool { return l.lead == l && l.alive && !l.over0() }
+
+// over0 tells whether the agent has left; a leader that leaves has written all.
+func (l *leader) over0() bool { return l.over }
+
+func (l *leader) write(writes []Write) {
+	l.writes = append(l.writes, writes...)
+	if !l.busy {
+		l.next()
+	}
+}
+
+// next commits the next transaction or, if there is none, applies what has happened.
+func (l *leader) next() {
+	if !l.current() {
+		return
+	}
+	if len(l.writes) == 0 {
+		l.apply()
+		return
+	}
+	w := l.writes[0]
+	l.writes = l.writes[1:]
+	l.busy = true
+	deposed := false
+	l.request(func() bool {
+		e, there := l.keys[agentKey(l.id)]
+		if deposed = !l.hosted && (!there || e.create != l.created); deposed {
+			return false
+		}
+		return l.commit("", w.If, w.Ops...)
+	}, func(bool) {
+		l.busy = false
+		if deposed {
+			l.say("%s is deposed", l.id)
+			if l.lead == l {
+				l.lead = nil
+				l.later(time.Second, func() { l.elect(nil) })
+			}
+			return
+		}
+		l.next()
+	})
+}
+
+func (l *leader) wake() {
+	if l.current() && !l.busy && !l.cut {
+		l.apply()
+	}
+}
+
+func (l *leader) apply() {
+	if l.busy || l.cut {
+		return
+	}
+	for l.cursor < len(l.log) {
+		r := l.log[l.cursor]
+		l.cursor++
+		writes, _ := l.state.Apply(l.time(), r.changes...)
+		if l.compare(r.rev, writes); len(writes) > 0 {
+			l.write(writes)
+			return
+		}
+	}
+	if writes, _ := l.state.Apply(l.time()); len(writes) > 0 {
+		l.write(writes)
+		return
+	}
+	l.schedule()
+}
+
+// schedule wakes the leader when its state asks for that.
+func (l *leader) schedule() {
+	at := l.state.Wake()
+	if at.IsZero() {
+		return
+	}
+	d := at.Sub(base)
+	if d == l.timer && d > l.now {
+		return
+	}
+	if d <= l.now {
+		if d == l.timer {
+			l.fail("the state of %s asks again and again for the same time", l.id)
+			return
+		}
+	}
+	l.timer = d
+	l.after(max(0, d-l.now), func() { l.now2(l.wake) })
+}
+
+// compare restores a state from what is in the store, and compares it with the one that has lived
+// through it, if nothing is on its way.
+func (l *leader) compare(rev int64, writes []Write) {
+	if rev != l.rev || len(writes) > 0 || l.rng.IntN(8) > 0 || l.removed || l.hosted {
+		return
+	}
+	if len(l.state.agents.missing) > 0 || l.state.attempt.inFlight() || l.revokedAt > 0 {
+		return
+	}
+	l.kinds[compared] = true
+	restored, _, _ := Restore(l.time(), l.config, l.snapshot(), nil)
+	if len(restored.agents.missing) > 0 {
+		return
+	}
+	if lived, now := fingerprint(l.state), fingerprint(restored); lived != now {
+		l.fail("at revision %d the state that has lived is\n%s\nand the restored one\n%s", rev, lived, now)
+	}
+}
+
+// inFlight tells whether something has been decided that is not in the store yet.
+func (a *attempt) inFlight() bool {
+	waiting := a.gather.complete && a.gather.world == nil && a.end.verdict == nil
+	deciding := a.end.decided && a.end.settled == nil
+	return waiting || deciding || len(a.end.wanted) > 0 || len(a.late.waiting) > 0 || len(a.leave.asked) > 0
+}
+
+// fingerprint is what decides what follows.
+func fingerprint(s *State) string {
+	a := s.attempt
+	if a.end.over {
+		return "over"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "attempt %d complete %t world %t verdict %v decided %t over %t failures %d pending %d\n",
+		a.number, a.gather.world != nil, a.gather.world != nil, a.end.verdict, a.end.decided, a.end.over,
+		len(s.past.failures), a.members.pending)
+	var lines []string
+	for _, m := range a.members.all {
+		if m.lost && (s.elastic() || a.gather.world != nil) && m.seat.Spare {
+			continue
+		}
+		if m.lost && a.gather.world == nil && (s.elastic() || !a.later) {
+			continue // it has no seat, and the job has ended or goes on without it
+		}
+		id := m.ID
+		if m.vacant() {
+			id = "vacant"
+		}
+		lines = append(lines, fmt.Sprintf("%s rank %d of %d spare %t here %t settled %t lost %t replaces %q", id, m.seat.Rank, m.seat.Slots,
+			m.seat.Spare, m.here, m.settled, m.lost, m.replaces))
+	}
+	if a.gather.world == nil && !a.later || a.gather.world != nil {
+		slices.Sort(lines)
+	}
+	b.WriteString(strings.Join(lines, "\n"))
+	return b.String()
+}

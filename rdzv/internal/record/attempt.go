@@ -1,0 +1,28 @@
+package record
+
+import (
+	"time"
+
+	"rdzv/rdzv/restart"
+)
+
+// Restart is an attempt that follows another one, after a failure.
+type Restart struct {
+	Attempt int           `json:"attempt"`
+	Delay   time.Duration `json:"delay,omitempty"` // before its workers start
+	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
+	// agents in their place.
+	Vacant []NodeRanks `json:"vacant,omitempty"`
+	// Missing is how many more agents the attempt needs than are left, in a job with a variable
+	// number of agents.
+	Missing int `json:"missing,omitempty"`
+}
+
+// Latest is the value of latest: the latest attempt, and what its leader has to know of those
+// before.
+type Latest struct {
+	Attempt  int               `json:"attempt"`
+	Delay    time.Duration     `json:"delay,omitempty"` // before its workers start
+	Began    time.Time         `json:"began"`           // when the first world was published
+	Failures []restart.Failure `json:"failures"`
+}

@@ -1,0 +1,151 @@
+package record
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Facts are what an agent has found out about its node and its program before it joined, so that
+// the leader can compare the nodes.
+type Facts struct {
+	// Program identifies what the agent runs. Agents that run different programs are not compared.
+	Program string `json:"program,omitempty"`
+	// Known are the facts, in an order that is the same on all agents. A fact that is not known is
+	// left out.
+	Known []Fact `json:"known,omitempty"`
+	// Variables are variables of the user that should have the same value on all nodes. An agent
+	// without a variable that others have is different.
+	Variables map[string]string `json:"variables,omitempty"`
+}
+
+// Fact is a fact about a node or a program.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Scope restricts a comparison to the facts with the same scope; "" is all of the program.
+	Scope string `json:"scope,omitempty"`
+}
+
+// Comparison is a fact, or a variable, as the nodes have it.
+type Comparison struct {
+	// in what they differ: `python`, `torch`, `script NAME`, or a variable's name
+	Fact string `json:"fact"`
+	// the nodes by value, the value of most nodes first, at most 8
+	Groups []Group `json:"groups"`
+	More   int     `json:"more,omitempty"` // how many other values there are
+	// Mixed says that the values are meant to be different: agents of one node have different ones,
+	// or each of more than two nodes has its own value of a variable.
+	Mixed bool `json:"-"`
+}
+
+// Group are the nodes that have the same value.
+type Group struct {
+	Value     string   `json:"value"`                // the value
+	Unset     bool     `json:"unset,omitempty"`      // the variable is not set
+	Hosts     []string `json:"hosts"`                // the nodes that have the value, the first 8
+	MoreHosts int      `json:"more_hosts,omitempty"` // how many other nodes have it
+}
+
+// Differs tells whether nodes differ in the fact.
+func (c Comparison) Differs() bool { return len(c.Groups) > 1 && !c.Mixed }
+
+// String returns a line for people: "python is 3.11 on node1, node2 and 6 more, but 3.9 on node7".
+func (c Comparison) String() string {
+	var b strings.Builder
+	b.WriteString(c.Fact + " is ")
+	for i, g := range c.Groups {
+		shown, more := g.Hosts, g.MoreHosts
+		switch {
+		case i == 0 && len(shown)+more > 3: // where the others are is of more interest
+			shown, more = shown[:2], len(shown)+more-2
+		case i == 1:
+			b.WriteString(", but ")
+		case i > 1:
+			b.WriteString(", ")
+		}
+		b.WriteString(g.text() + " on " + List(shown, more))
+	}
+	if c.More > 0 {
+		b.WriteString(" and " + strconv.Itoa(c.More) + " other " + Plural("value", c.More))
+	}
+	return b.String()
+}
+
+// text is the value, quoted if it could be taken for something else.
+func (g Group) text() string {
+	isPlain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' ||
+			strings.ContainsRune(" _.+-/:=%@", r)
+	}
+	rest := strings.TrimLeftFunc(g.Value, isPlain)
+	switch {
+	case g.Unset:
+		return "not set"
+	case g.Value == "" || rest != "" || strings.TrimSpace(g.Value) != g.Value:
+		return strconv.Quote(g.Value)
+	}
+	return g.Value
+}
+
+// Limits of facts, in bytes and numbers: the leader reads those of all agents.
+const (
+	MaxFacts     = 128
+	MaxFactValue = 256
+)
+
+// clipped are the facts within the limits.
+func (f Facts) Clipped() Facts {
+	f.Known = slices.Clone(f.Known[:min(len(f.Known), MaxFacts)])
+	for i := range f.Known {
+		k := &f.Known[i]
+		k.Name, k.Value, k.Scope = ClipFact(k.Name), ClipFact(k.Value), ClipFact(k.Scope)
+	}
+	f.Program = ClipFact(f.Program)
+	if len(f.Variables) == 0 {
+		return f
+	}
+	variables := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.Variables)) {
+		if len(variables) < MaxFacts {
+			variables[ClipFact(name)] = ClipFact(f.Variables[name])
+		}
+	}
+	f.Variables = variables
+	return f
+}
+
+func ClipFact(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > MaxFactValue {
+		text = strings.ToValidUTF8(text[:MaxFactValue-len("...")], "") + "..."
+	}
+	return text
+}
+
+// NodeFact is something about an agent's node that people want to know or compare before a job
+// runs, such as the size of its memory. Unlike [Facts], a difference in it never keeps a job from
+// running.
+type NodeFact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Own says that each node has a value of its own, such as its address.
+	Own bool `json:"own,omitempty"`
+	// Unknown says that Value is why it is not known, so that it is not compared.
+	Unknown bool `json:"unknown,omitempty"`
+	// Warning is why the value may cause trouble, and Hint what to do about it; "" if it is good.
+	Warning string `json:"warning,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// ClippedNodeFacts are facts within the limits of a member's facts.
+func ClippedNodeFacts(facts []NodeFact) []NodeFact {
+	facts = slices.Clone(facts[:min(len(facts), MaxFacts)])
+	for i := range facts {
+		f := &facts[i]
+		f.Name, f.Value = ClipFact(f.Name), ClipFact(f.Value)
+		f.Warning, f.Hint = ClipFact(f.Warning), ClipFact(f.Hint)
+	}
+	return facts
+}

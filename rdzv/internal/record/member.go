@@ -1,0 +1,197 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"rdzv/rdzv/internal/protocol"
+)
+
+// Unknown is a rank or size that the launcher does not provide.
+const Unknown = -1
+
+// MaxSlots is the maximum number of workers of an agent: their outcome is one value.
+const MaxSlots = 1024
+
+// Member is what an agent publishes about itself before the world is agreed.
+type Member struct {
+	// ID identifies the agent among all that ever join the job; see protocol.CheckID.
+	ID string `json:"id"`
+	// Host is the host name, for people.
+	Host string `json:"host"`
+	// Node identifies the node: agents with the same value share one. If it is "", the agent is a
+	// node of its own.
+	Node string `json:"node,omitempty"`
+	// PID is the agent's process ID, for people.
+	PID int `json:"pid"`
+
+	// Rank, LocalRank and LocalSize are those of the launcher's task, or Unknown. LocalSize
+	// 0 is rejected, so that a Member without a placement is not rank 0 by mistake.
+	Rank      int `json:"rank"`
+	LocalRank int `json:"local_rank"`
+	LocalSize int `json:"local_size"`
+	// NodeRank is the launcher's node rank, without a launcher (Rank is Unknown) the one that the
+	// user gave to this agent; or Unknown.
+	NodeRank int `json:"node_rank"`
+	// Slots is the number of workers of the agent, 1 to MaxSlots.
+	Slots int `json:"slots"`
+
+	// Hosting is true if the store is in the agent's process.
+	Hosting bool `json:"hosting,omitempty"`
+	// StoreGiven is true if the user named the host of the store, whose node then is the first one
+	// without a launcher.
+	StoreGiven bool `json:"store_given,omitempty"`
+	// Addr is the agent's own address on its connection to the store, and Via the store's.
+	// Both are "" without a connection, as on the host of the store.
+	Addr string `json:"addr,omitempty"`
+	Via  string `json:"via,omitempty"`
+	// Ways are all network paths from this agent's node to the store, including the one
+	// by Via. It is enough if one agent of a node lists them.
+	Ways []Way `json:"ways,omitempty"`
+	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it holds none.
+	MasterPort int `json:"master_port,omitempty"`
+	// HeadStart is that of the world if this agent runs rank 0.
+	HeadStart time.Duration `json:"head_start,omitempty"`
+	// Exports are what all agents get if this one runs rank 0; nil if there is nothing.
+	Exports *Exports `json:"exports,omitempty"`
+
+	// JoinWithin is how long after joining the agent waits for the others; 0 is no limit.
+	// Join sets it from Config.JoinBy, because clocks differ.
+	JoinWithin time.Duration `json:"join_within,omitempty"`
+
+	// Problems prevent the agent from running its workers, Rank0Problems only if rank 0 is one of
+	// them.
+	Problems      []Problem `json:"problems,omitempty"`
+	Rank0Problems []Problem `json:"rank0_problems,omitempty"`
+	// Facts are compared with those of the other nodes. Strict makes differences problems: it is
+	// enough if one agent asks for that.
+	Facts  Facts `json:"facts,omitzero"`
+	Strict bool  `json:"strict,omitempty"`
+	// NodeFacts are for a report on all nodes, see CheckConfig. Most agents have none.
+	NodeFacts []NodeFact `json:"node_facts,omitempty"`
+	// Answers is the address and port at which this agent answers those of other nodes, so that
+	// they can measure their connections to this node; "" if it does not. They connect to the host
+	// of the store at the address at which they reach the store.
+	Answers string `json:"answers,omitempty"`
+
+	Links []Link `json:"-"` // of its node to others, which are in the outcome
+}
+
+// ProblemKind is the kind of a problem.
+type ProblemKind string
+
+const (
+	// The program, or its interpreter or script, does not exist.
+	ProgramMissing ProblemKind = "program_missing"
+	// It cannot be executed, or its script cannot be read.
+	ProgramNotExecutable ProblemKind = "program_not_executable"
+	// rdzv itself cannot do there what its user asked for.
+	AgentProblem      ProblemKind = "agent"
+	DifferenceProblem ProblemKind = "difference" // nodes differ, see Member.Strict
+	OtherProblem      ProblemKind = "other"      // a limit, a device, a port, ...
+)
+
+// Problem is what prevents an agent from running its workers. It is part of the member, so that the
+// problems of all nodes are reported together and all agents have the same exit code.
+type Problem struct {
+	// `program_missing`: the program, or its interpreter or script. `program_not_executable`: also
+	// if the script cannot be read. `agent`: rdzv itself cannot run there as asked for.
+	// `difference`: nodes differ (`Config.Strict`). Or `other`
+	Kind ProblemKind `json:"kind"`
+	Text string      `json:"text"`           // what it is
+	Hint string      `json:"hint,omitempty"` // what to try
+}
+
+// Way is a network path to the store.
+type Way struct {
+	Store string `json:"store"` // an address of the store
+	Own   string `json:"own"`   // the node's own address on this path
+}
+
+// Preparing is the value of preparing/ID: an agent that is not a member yet.
+type Preparing struct {
+	Member        // see identity
+	Waits  string `json:"waits"` // for what, in one line
+}
+
+// Check rejects an invalid member.
+func (m Member) Check() error {
+	if err := protocol.CheckID(m.ID); err != nil {
+		return err
+	}
+	if m.Slots < 1 || m.Slots > MaxSlots {
+		return fmt.Errorf("%d workers (1 to %d allowed)", m.Slots, MaxSlots)
+	}
+	if min(m.Rank, m.LocalRank, m.LocalSize, m.NodeRank) < Unknown || m.LocalSize == 0 {
+		return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
+			m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
+	}
+	return CheckProblems(slices.Concat(m.Problems, m.Rank0Problems))
+}
+
+func CheckProblems(problems []Problem) error {
+	for _, p := range problems {
+		if p.Text == "" || p.Kind == "" {
+			return fmt.Errorf("invalid problem: kind %.64q, text %.64q", p.Kind, p.Text)
+		}
+	}
+	return nil
+}
+
+// Identity is what others need to name the agent, or to find another one in its place, when it is
+// lost.
+func (m Member) Identity() Member {
+	return Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Rank: m.Rank,
+		LocalRank: m.LocalRank, NodeRank: m.NodeRank, Slots: m.Slots}
+}
+
+// Address returns where an agent runs: "node1 (pid 71)".
+func Address(m Member) string { return fmt.Sprintf("%s (pid %d)", m.Host, m.PID) }
+
+// NodeProblem is a problem and the nodes that have it, as an error.
+type NodeProblem struct {
+	Problem
+	// the nodes that have it, the first 8; left out if the job is on one node
+	Hosts     []string `json:"hosts,omitempty"`
+	MoreHosts int      `json:"more_hosts,omitempty"` // how many other nodes have it
+}
+
+func (p NodeProblem) Error() string {
+	if len(p.Hosts) == 0 {
+		return p.Text
+	}
+	return p.Text + " (on " + List(p.Hosts, p.MoreHosts) + ")"
+}
+
+// clipped is problems with texts of the size that is allowed.
+func ClippedProblems(problems []Problem) []Problem {
+	problems = slices.Clone(problems)
+	for i := range problems {
+		p := &problems[i]
+		p.Text, p.Hint = Clip(p.Text), Clip(p.Hint)
+	}
+	return problems
+}
+
+// OccupiesHost tells whether the agent has no launcher and is on a known host.
+func (m Member) OccupiesHost() bool { return m.Rank == Unknown && m.Node != "" }
+
+// A stranger is an agent of another version that cannot join a run. All versions read it.
+type Stranger struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
+// Loss is the value of lost/ID: why the agent is lost. It is put together with the deletion of
+// agent/ID or, if that was the end of a lease, when the leader decides.
+type Loss struct {
+	// Silent says that it was not heard for some time, After: its workers may run until it finds
+	// that it is lost. Otherwise its connection has broken.
+	Silent bool          `json:"silent,omitempty"`
+	After  time.Duration `json:"after,omitempty"`
+	// Ago is how long before this was written agent/ID was deleted.
+	Ago time.Duration `json:"ago,omitempty"`
+	// Agent identifies it to a leader that has not read its member; nil if that is not known.
+	Agent *Member `json:"agent,omitempty"`
+}

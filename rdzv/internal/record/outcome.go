@@ -1,0 +1,152 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdzv/rdzv/restart"
+)
+
+// Outcome is how the workers of one agent ended.
+type Outcome struct {
+	Host    string   `json:"host"`
+	Workers []Worker `json:"workers"`
+	Links   []Link   `json:"links,omitempty"` // to the World.Peers
+	// Withdrawn says that the agent is to leave, and has no workers: see Session.Withdraw.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Ending says that the agent has received a signal that ends the attempt: if another agent
+	// withdrew first, the signal was for all.
+	Ending bool `json:"ending,omitempty"`
+}
+
+// Link is a connection from one node to another that was measured.
+type Link struct {
+	To        string        `json:"to"`   // ID of the other node's agent
+	Addr      string        `json:"addr"` // at which it was to answer, with a port
+	RoundTrip time.Duration `json:"round_trip,omitempty"`
+	Offset    time.Duration `json:"offset,omitempty"` // by how much the other node's clock is ahead
+	Error     string        `json:"error,omitempty"`  // why there is no connection; "" if there is one
+}
+
+// Worker is how one worker ended.
+type Worker struct {
+	Rank      int           `json:"rank"`
+	LocalRank int           `json:"local_rank"`
+	PID       int           `json:"pid"`
+	Code      int           `json:"code"`              // exit code
+	Signal    int           `json:"signal,omitempty"`  // that terminated it
+	Stopped   bool          `json:"stopped,omitempty"` // its agent stopped it
+	Took      time.Duration `json:"took"`              // from its start to its end
+	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
+	OOM       bool          `json:"oom,omitempty"`     // see Verdict.OOM
+	MPI       bool          `json:"mpi,omitempty"`     // it is an MPI program that cannot start again
+
+	// Age is how long before this outcome it ended.
+	Age time.Duration `json:"age,omitempty"`
+	// Held is how long after its end its failure is reported.
+	Held time.Duration `json:"held,omitempty"`
+	// LastLine says that Text is only the last line of its stdout and stderr.
+	LastLine bool `json:"last_line,omitempty"`
+}
+
+func (w Worker) OK() bool { return w.Code == 0 && w.Signal == 0 }
+
+// FailedAlone reports whether the worker failed before it was stopped.
+func (w Worker) FailedAlone() bool { return !w.OK() && !w.Stopped }
+
+// NewOutcome returns an outcome that is not larger than a value may be. It omits the texts
+// that exceed a total.
+func NewOutcome(host string, workers []Worker) Outcome {
+	o := Outcome{Host: host, Workers: slices.Clone(workers)}
+	budget := MaxValue / 16 // JSON may need six bytes for one
+	for i := range o.Workers {
+		w := &o.Workers[i]
+		w.Text = Clip(w.Text)
+		if budget -= len(w.Text); budget < 0 {
+			w.Text = ""
+		}
+	}
+	return o
+}
+
+// Succeeded tells whether there are workers and all have succeeded.
+func (o Outcome) Succeeded() bool {
+	failed := func(w Worker) bool { return !w.OK() }
+	return len(o.Workers) > 0 && !slices.ContainsFunc(o.Workers, failed)
+}
+
+// Failed returns the worker whose failure is that of the agent: the first one that failed
+// before it was stopped, else the first one that failed.
+func (o Outcome) Failed() (Worker, bool) {
+	i := slices.IndexFunc(o.Workers, Worker.FailedAlone)
+	if i < 0 {
+		i = slices.IndexFunc(o.Workers, func(w Worker) bool { return !w.OK() })
+	}
+	if i < 0 {
+		return Worker{}, false
+	}
+	return o.Workers[i], true
+}
+
+// Settled is the value of signal/settled.
+type Settled struct {
+	// Cause is how the attempt has ended if that is not the verdict, see Leader.findCause.
+	Cause *Verdict `json:"cause,omitempty"`
+	// Code is the exit code of a job that a signal ended, see endedCode.
+	Code int `json:"code"`
+	// Unsettled names the agents that had not settled at the timeout; "" if there are none.
+	Unsettled string `json:"unsettled,omitempty"`
+	// Unreported is true if the agent whose worker failed first was lost before all had settled.
+	Unreported bool `json:"unreported,omitempty"`
+	// Successes are those shortly before the failure that ended the job; nil if there are none.
+	Successes *Successes `json:"successes,omitempty"`
+	// Restart is the next attempt, nil if there is none, because of NoRestart.
+	Restart   *Restart       `json:"restart,omitempty"`
+	NoRestart restart.Reason `json:"no_restart,omitempty"`
+}
+
+// Successes are workers that exited with 0 shortly before another one failed. That one may have
+// Failed because they were gone.
+type Successes struct {
+	Ranks  []int         `json:"ranks"` // sorted, at most 8
+	More   int           `json:"more,omitempty"`
+	Before time.Duration `json:"before"` // how long before the failure the first of them exited
+}
+
+// String returns a phrase for people: "ranks 0,1 had exited 0 0.2s before".
+func (s Successes) String() string {
+	ranks := make([]string, len(s.Ranks))
+	for i, rank := range s.Ranks {
+		ranks[i] = fmt.Sprint(rank)
+	}
+	text := Plural("rank", len(s.Ranks)+s.More) + " " + strings.Join(ranks, ",")
+	if s.More > 0 {
+		text += fmt.Sprintf(" and %d more", s.More)
+	}
+	return fmt.Sprintf("%s had exited 0 %.1fs before", text, s.Before.Seconds())
+}
+
+// EndedCode returns the exit code of a job that a signal ended. It is 128+signal if the
+// signal, or rdzv because of it, terminated a worker. Otherwise it is the first nonzero code in the
+// order of the outcomes, where signal n counts as 128+n: programs choose it for a reason. It is
+// 128+signal also if no worker had started, or if all exited with 0, for example because they saved
+// their state: the job has not done its work, and 0 would say that it has.
+func EndedCode(signal int, outcomes []Outcome) int {
+	code := 0
+	for _, o := range outcomes {
+		for _, w := range o.Workers {
+			switch {
+			case w.Signal == signal, w.Stopped && w.Signal != 0:
+				return 128 + signal
+			case code == 0 && w.Signal != 0:
+				code = 128 + w.Signal
+			case code == 0:
+				code = w.Code
+			}
+		}
+	}
+	return cmp.Or(code, 128+signal)
+}
