@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/restart"
 )
 
@@ -17,7 +18,7 @@ func TestStall(t *testing.T) {
 		j.worlds(sessions)
 		stall := Stall{
 			Silent: 3 * time.Second, Rank: 1, Host: "node1", Reason: "it is elsewhere than all others",
-			Collectives: strings.Repeat("x", 3*maxText),
+			Collectives: strings.Repeat("x", 3*record.MaxText),
 		}
 		if err := sessions[0].Stall(j.ctx, stall, time.Second); err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestStall(t *testing.T) {
 		for i, sum := range j.finish(sessions, succeeded) {
 			v := sum.Verdict
 			if v == nil || v.Kind != Stalled || v.Code != StalledCode || v.Stall == nil || v.Stall.Rank != 1 ||
-				len(v.Stall.Collectives) > maxText {
+				len(v.Stall.Collectives) > record.MaxText {
 				t.Fatalf("agent %d has the verdict %+v", i, v)
 			}
 			if again := sum.Restart != nil; again != (attempt < 2) {

@@ -27,6 +27,7 @@ type (
 	Restart      = record.Restart
 	Roster       = record.Roster
 	Seat         = record.Seat
+	Stall        = record.Stall
 	Straggler    = record.Straggler
 	Stragglers   = record.Stragglers
 	Successes    = record.Successes
@@ -63,6 +64,7 @@ const (
 	Unready    = record.Unready    // an agent cannot run its workers, or no world can be agreed
 	Incomplete = record.Incomplete // not all agents joined in time
 	Straggling = record.Straggling // workers still ran long after another one succeeded
+	Stalled    = record.Stalled    // all workers ran, and none made progress
 	Moved      = record.Moved      // all agents look for the store again; no worker was started
 )
 
