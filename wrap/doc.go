@@ -9,7 +9,7 @@
 //
 // The holder (package internal/holder) starts the workers, waits for them, and adopts and waits for
 // the descendants that they orphan, as the agent orders. It is in no process group that a launcher
-// signals, and survives every signal except SIGKILL and SIGSTOP. If the agent dies, the holder reads
+// signals, and survives every signal but SIGKILL and SIGSTOP. If the agent dies, the holder reads
 // end of file from their socket and kills the tree. If the holder dies, the workers die with it
 // (PR_SET_PDEATHSIG), and the agent adopts their descendants and kills them. Only if agent and
 // holder are killed within about 1 ms, descendants may survive.

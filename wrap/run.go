@@ -85,7 +85,7 @@ type run struct {
 	phase    phase
 	deadline time.Time // end of the phase
 	dumpAt   time.Time // when SIGABRT is sent at the latest, if it has been announced
-	remindAt time.Time // when SIGTERM is sent to those that have received another signal; zero is never
+	remindAt time.Time // when those that have received another signal get SIGTERM; zero is never
 	scanned  time.Time // last search for orphans, or begin of the phase
 	sentTerm map[int]bool
 	inits    inits
@@ -182,8 +182,8 @@ func (r *run) start() error {
 	return nil
 }
 
-// number is the descriptor of a file. It resets the non-blocking mode that Go sets for pipes that it
-// has created, which few programs expect; a mode set by other programs stays.
+// number is the descriptor of a file. It resets the non-blocking mode that Go sets for pipes which
+// it has created, and which few programs expect; a mode set by other programs stays.
 func number(f *os.File) int {
 	if f == nil {
 		return holder.Null

@@ -34,8 +34,8 @@ func newApp() *app {
 	}
 }
 
-// ownStderr is stderr under another number than 2, because Go ends a process that gets EPIPE when it
-// writes there.
+// ownStderr is stderr under another number than 2, because Go ends a process that gets EPIPE when
+// it writes there.
 func ownStderr() *os.File {
 	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

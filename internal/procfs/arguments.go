@@ -8,8 +8,8 @@ import (
 )
 
 // ArgumentMemory returns where the arguments of the process pid are in its memory (arg_start and
-// arg_end in /proc/PID/stat, Linux 3.5). Only a process that may trace it may read that; size is 0 if
-// it is not known.
+// arg_end in /proc/PID/stat, Linux 3.5). Only a process that may trace it may read that; size is 0
+// if it is not known.
 func ArgumentMemory(proc fs.FS, pid int) (at, size uintptr) {
 	text, err := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "stat"))
 	if err != nil {

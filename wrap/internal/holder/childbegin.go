@@ -94,7 +94,8 @@ const sigsetSize = 8
 func (m *memory) openSignals() {
 	const flags = syscall.O_CLOEXEC | syscall.O_NONBLOCK
 	*(*uint64)(unsafe.Pointer(&m.info)) = ^uint64(0)
-	m.signals, _ = sys(syscall.SYS_SIGNALFD4, none, uintptr(unsafe.Pointer(&m.info)), sigsetSize, flags)
+	m.signals, _ = sys(syscall.SYS_SIGNALFD4, none, uintptr(unsafe.Pointer(&m.info)), sigsetSize,
+		flags)
 }
 
 // returnMemory gives up the agent's own memory except for the stack of this thread. Otherwise each

@@ -16,9 +16,9 @@ import (
 )
 
 // With this build tag the fork executes the program again. Go initialises packages in the order of
-// their import paths as soon as all their imports are initialised: "rdzv/..." sorts before "reflect",
+// their import paths as soon as all their imports are initialised: "rdzv/..." is before "reflect",
 // which most packages need, so that the holder begins after about 25 small packages. Therefore this
-// package and its imports may import only os, syscall, sync, time, errors, strconv and similar ones.
+// package and its imports may import only os, syscall, sync, time, errors, strconv and the like.
 //
 // What the agent has prepared is in files in memory, which the holder maps at the same addresses.
 

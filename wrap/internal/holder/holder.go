@@ -4,7 +4,7 @@
 // the agent orders what is to be started and signalled.
 //
 // The holder is a fork of the agent without exec, so that it costs a fraction of a millisecond and
-// a few pages of memory. A fork of a Go program has one thread and no scheduler; the files child*.go
+// a few pages of memory. A fork of a Go program has one thread, no scheduler; the files child*.go
 // say what may run there. With the build tag holderexec the holder is the agent's executable,
 // executed again, for the case that a Go release forbids the fork.
 //

@@ -11,8 +11,8 @@ const TailSize = 64 << 10
 
 // Tail keeps the end of a stream: byte n of the stream at n modulo TailSize, then the length of the
 // stream, when the last byte was written, in Unix nanoseconds, whether what is shown of it ends
-// within a line, and how many lines had been shown there then, also of other streams. The zero value
-// keeps nothing.
+// within a line, and how many lines had been shown there then, also of other streams. The zero
+// value keeps nothing.
 type Tail struct{ memory []byte }
 
 // NewTail returns an empty Tail.
