@@ -98,7 +98,10 @@ func startWith(t *testing.T, c LeaderConfig, peerTimeout time.Duration) *job {
 	}
 	ctx, cancel := context.WithCancel(j.ctx)
 	var leading sync.WaitGroup
-	leading.Go(func() { j.led <- l.Run(ctx) })
+	leading.Go(func() {
+		j.led <- l.Run(ctx)
+		cancel() // as in package agent: nobody reads any more which agents have left
+	})
 	t.Cleanup(func() { cancel(); leading.Wait() })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

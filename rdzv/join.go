@@ -129,7 +129,7 @@ func (s *Session) enter(ctx context.Context) error {
 	if noPlace(err) || s.late { // they may have been written before the watch began
 		err = cmp.Or(s.readSignalsOnce(ctx), err)
 	}
-	return s.orOtherRun(ctx, err)
+	return s.checkRunReplaced(ctx, err)
 }
 
 // openStream opens this agent's presence stream.

@@ -29,7 +29,7 @@ func (s *Session) tryAgain(ctx context.Context, refusal error) (attempt int, lat
 	case !noPlace(refusal) && !isVersion:
 		return 0, false, refusal
 	case !r.elects, refusal == ErrFull && s.config.Lead.replaces():
-		return s.tryLater(ctx, refusal)
+		return s.findLaterAttempt(ctx, refusal)
 	case is:
 		holder = occupied.lease
 	default:
@@ -55,10 +55,10 @@ func (s *Session) tryAgain(ctx context.Context, refusal error) (attempt int, lat
 	return s.config.Attempt, false, err
 }
 
-// tryLater returns a later attempt of the run, which may have a place for this agent, or that it
-// may join this one late. Where agents have leases, that of one that is lost may have yet to
-// expire; the attempt is 0, which is that of another run, if this run is over or nobody is left.
-func (s *Session) tryLater(ctx context.Context, refusal error) (
+// findLaterAttempt returns a later attempt of the run, which may have a place for this agent, or
+// that it may join this one late. Where agents have leases, that of one that is lost may have yet
+// to expire; the attempt is 0, which is that of another run, if this run is over or nobody is left.
+func (s *Session) findLaterAttempt(ctx context.Context, refusal error) (
 	attempt int, late bool, err error,
 ) {
 	r, within := s.registration, time.Duration(0)
@@ -66,7 +66,7 @@ func (s *Session) tryLater(ctx context.Context, refusal error) (
 	switch {
 	case err != nil || agents == 0 && r.elects:
 		return 0, false, err
-	case r.elects && !s.takesLate(agents):
+	case r.elects && !s.acceptsLateJoin(agents):
 		within = r.ttl + presence.MinTimeout
 		if s.Verdict() == nil {
 			s.waits(refusal, within)
@@ -85,7 +85,7 @@ func (s *Session) tryLater(ctx context.Context, refusal error) (
 	switch {
 	case err != nil || agents == 0 && r.elects:
 		return 0, false, err
-	case refusal == ErrFull && s.takesLate(agents):
+	case refusal == ErrFull && s.acceptsLateJoin(agents):
 		r.value = ""
 		return s.config.Attempt, true, nil
 	}
@@ -102,8 +102,9 @@ func (s *Session) agents(ctx context.Context) (n int, err error) {
 	return int(found.Count), nil
 }
 
-// takesLate tells whether this attempt, of a job that has so many agents, takes another one late.
-func (s *Session) takesLate(agents int) bool {
+// acceptsLateJoin tells whether this attempt, of a job that has so many agents, takes another one
+// late.
+func (s *Session) acceptsLateJoin(agents int) bool {
 	return s.mayJoinLate() && agents < s.world.Load().MaxAgents
 }
 
@@ -119,9 +120,9 @@ func (c *LeaderConfig) replaces() bool {
 	return c.Restarts.Max > 0 && (c.Replaceable || c.Spares > 0 || c.MinAgents > 0)
 }
 
-// orOtherRun returns errOtherRun if the run is over or another one has begun, otherwise why this
-// agent cannot join, which is err or, between two attempts, ErrFull.
-func (s *Session) orOtherRun(ctx context.Context, err error) error {
+// checkRunReplaced returns errOtherRun if the run is over or another one has begun, otherwise why
+// this agent cannot join, which is err or, between two attempts, ErrFull.
+func (s *Session) checkRunReplaced(ctx context.Context, err error) error {
 	r := s.registration
 	if err == nil || !r.elects || s.returns {
 		return err

@@ -74,18 +74,18 @@ func turnOf(
 		before++
 	}
 	switch {
-	case before == 0, place.LocalSize >= threadedStart && !first.known:
+	case before == 0, place.LocalSize >= tasksStartedInThreads && !first.known:
 		return exitAtOnce
-	case before == 1, place.LocalSize >= threadedStart:
+	case before == 1, place.LocalSize >= tasksStartedInThreads:
 		return exitAfterSIGCONT
 	default:
 		return exitAfterSIGTERM
 	}
 }
 
-// threadedStart is the number of tasks on a node from which on Open MPI starts them in threads
-// (odls_base_cutoff). These threads then get SIGCHLD, and no wait ends early.
-const threadedStart = 32
+// tasksStartedInThreads is the number of tasks on a node from which on Open MPI starts them in
+// threads (odls_base_cutoff). These threads then get SIGCHLD, and no wait ends early.
+const tasksStartedInThreads = 32
 
 var (
 	// daemons are the names of processes that start and end Open MPI's tasks.

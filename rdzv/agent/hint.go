@@ -83,7 +83,7 @@ func startupHint(f postmortem.Findings, port int, fixed bool) string {
 			"without it each job gets a free port", port)
 	}
 	return fmt.Sprintf("MASTER_PORT, %d, is for torch on rank 0: "+
-		"for other servers use MASTER_PORT+1 to MASTER_PORT+%d", port, masterport.Above)
+		"for other servers use MASTER_PORT+1 to MASTER_PORT+%d", port, masterport.SparePorts)
 }
 
 // withInterpreter is the command that runs a script with the interpreter of its file name suffix.

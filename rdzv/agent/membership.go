@@ -21,17 +21,17 @@ import (
 
 // membership is this agent's part in the job, from joining until it has left.
 type membership struct {
-	local   *Local
-	events  *reporter
-	joinBy  time.Time // deadline for all agents to join; zero is none
-	conn    *connection
-	port    *masterport.Held // MASTER_PORT, if this agent may run rank 0
-	self    rdzv.Member      // as published
-	session *rdzv.Session
-	world   rdzv.World
-	lease   wrap.Lease // of the workers of all attempts
-	apart   error      // why there is no world
-	later   bool       // there was an attempt before this one; world is then the last one
+	local    *Local
+	events   *reporter
+	joinBy   time.Time // deadline for all agents to join; zero is none
+	conn     *connection
+	port     *masterport.Reservation // MASTER_PORT, if this agent may run rank 0
+	self     rdzv.Member             // as published
+	session  *rdzv.Session
+	world    rdzv.World
+	lease    wrap.Lease // of the workers of all attempts
+	worldErr error      // why there is no world
+	later    bool       // there was an attempt before this one; world is then the last one
 
 	checked checked       // for Config.Check
 	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
@@ -73,12 +73,12 @@ func (m *membership) join(in *interrupts) error {
 // goesOn tells whether the job continues at another store than this one: because all members move
 // to it, or because a shared store was lost, which the agents that wait for others survive.
 func (m *membership) goesOn() bool {
-	if m.conn.shared() && errors.Is(m.apart, rdzv.ErrStoreLost) {
+	if m.conn.shared() && errors.Is(m.worldErr, rdzv.ErrStoreLost) {
 		m.events.diagnose(Warning, fmt.Errorf("%w; looking for it, because no worker was started",
-			m.conn.lost(m.apart)))
+			m.conn.lost(m.worldErr)))
 		return true
 	}
-	v, ok := errors.AsType[*rdzv.Verdict](m.apart)
+	v, ok := errors.AsType[*rdzv.Verdict](m.worldErr)
 	return ok && v.Kind == rdzv.Moved
 }
 
@@ -90,7 +90,7 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 		m.world = world
 		err = m.takeExports(ctx)
 	}
-	if m.apart = err; err != nil {
+	if m.worldErr = err; err != nil {
 		return
 	}
 	if m.world.Seat.Rank != 0 {

@@ -82,7 +82,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 func (m *membership) jobEnded() JobEnded {
 	e := JobEnded{
 		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
-		Leads: m.session.Leads(), Agreed: m.apart == nil || m.later,
+		Leads: m.session.Leads(), Agreed: m.worldErr == nil || m.later,
 		StoreRank: rdzv.Unknown,
 	}
 	if cause := context.Cause(m.session.Context()); m.conn.elects() {

@@ -140,9 +140,9 @@ func (m *membership) work(in *interrupts) *workers {
 		in: in, settled: func() {},
 	}
 	w.outputs = make([]wrap.LastOutput, m.local.Workers)
-	if m.apart != nil {
-		m.observed.ends(m.session, m.apart)
-		goesOn := errors.Is(m.apart, rdzv.ErrFull) || errors.Is(m.apart, rdzv.ErrWithdrawn)
+	if m.worldErr != nil {
+		m.observed.ends(m.session, m.worldErr)
+		goesOn := errors.Is(m.worldErr, rdzv.ErrFull) || errors.Is(m.worldErr, rdzv.ErrWithdrawn)
 		switch {
 		case goesOn: // without this agent
 		case m.leaves():
@@ -232,7 +232,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		m.events.diagnose(Verbose, err)
 	}
-	if (m.apart == nil || m.leaves()) && (unsure || m.mayRestart(m.session.Verdict())) {
+	if (m.worldErr == nil || m.leaves()) && (unsure || m.mayRestart(m.session.Verdict())) {
 		m.events.send(m.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
 	}
 	if m.conn.hosting() {

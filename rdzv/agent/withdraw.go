@@ -63,7 +63,7 @@ func (in *interrupts) endByGroup(signal syscall.Signal) func(context.Context) er
 // leaves tells whether this agent has ended an attempt, before its workers started, by leaving the
 // job. Whether that goes on is decided later.
 func (m *membership) leaves() bool {
-	v, ok := errors.AsType[*rdzv.Verdict](m.apart)
+	v, ok := errors.AsType[*rdzv.Verdict](m.worldErr)
 	return ok && v.Withdrawn && v.By == m.self.ID
 }
 

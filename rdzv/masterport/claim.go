@@ -13,9 +13,9 @@ import (
 // it when the process ends. It is needed where the kernel lets sockets share a port: above
 // MASTER_PORT, where nothing is bound, and beside connections of an earlier job.
 
-// claimAbove claims the ports above, and tells whether they are free.
-func (h *Held) claimAbove(family int) bool {
-	for port := h.port + 1; port <= h.port+Above; port++ {
+// claimSparePorts claims the ports above, and tells whether they are free.
+func (h *Reservation) claimSparePorts(family int) bool {
+	for port := h.port + 1; port <= h.port+SparePorts; port++ {
 		if port > 65535 || h.claim(port) != nil {
 			return false
 		}
@@ -30,7 +30,7 @@ func (h *Held) claimAbove(family int) bool {
 
 // claim fails if another job has the claim, or a process of another user, which may have any number
 // of them.
-func (h *Held) claim(port int) error {
+func (h *Reservation) claim(port int) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("socket", err)

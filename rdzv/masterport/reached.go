@@ -16,7 +16,7 @@ import (
 // it listens there and is connected to that itself, as rank 0 is. Other programs use MASTER_PORT
 // for servers that are not connected to themselves. It costs less than Reached.
 func Serves(proc fs.FS, port int, pid int) bool {
-	return procfs.FindDescendant(proc, pid, newLook(proc, port).serves) != 0
+	return procfs.FindDescendant(proc, pid, newSocketLookup(proc, port).serves) != 0
 }
 
 // Reached tells of each process whether it, or a descendant of it, listens on MASTER_PORT or is
@@ -24,12 +24,12 @@ func Serves(proc fs.FS, port int, pid int) bool {
 // rank 0's node than MASTER_ADDR. It is also true if a process cannot be inspected because it is
 // another user's, so that nobody is suspected without evidence.
 func Reached(proc fs.FS, port int, pids []int) []bool {
-	return newLook(proc, port).all(pids)
+	return newSocketLookup(proc, port).all(pids)
 }
 
-// look is one call of Listens or Reached. It reads each table of sockets once, and only if a
-// process has sockets.
-type look struct {
+// socketLookup is one call of Listens or Reached. It reads each table of sockets once, and only if
+// a process has sockets.
+type socketLookup struct {
 	proc                 fs.FS
 	port                 uint16
 	isConnected          func(port uint16, pid int, sockets []procfs.Socket) (bool, error)
@@ -40,8 +40,8 @@ type look struct {
 // inodes are sockets that have to do with MASTER_PORT.
 type inodes map[uint64]bool
 
-func newLook(proc fs.FS, port int) *look {
-	l := &look{
+func newSocketLookup(proc fs.FS, port int) *socketLookup {
+	l := &socketLookup{
 		proc: proc, port: uint16(port), isConnected: isConnected, others: map[string]inodes{},
 	}
 	l.listening = sync.OnceValue(func() inodes { return l.ask(listening) })
@@ -50,14 +50,14 @@ func newLook(proc fs.FS, port int) *look {
 }
 
 // ask asks the kernel, which answers only if it has the module tcp_diag.
-func (l *look) ask(kernel func(port uint16) (inodes, error)) inodes {
+func (l *socketLookup) ask(kernel func(port uint16) (inodes, error)) inodes {
 	if found, err := kernel(l.port); err == nil {
 		return found
 	}
 	return nettcp.Inodes(l.proc, "self", l.port)
 }
 
-func (l *look) serves(pid int) bool {
+func (l *socketLookup) serves(pid int) bool {
 	sockets, err := procfs.Sockets(l.proc, pid)
 	if err != nil || !l.has(pid, sockets, l.listening) {
 		return false
@@ -66,7 +66,7 @@ func (l *look) serves(pid int) bool {
 	return connected || err != nil && l.has(pid, sockets, l.connected)
 }
 
-func (l *look) all(pids []int) []bool {
+func (l *socketLookup) all(pids []int) []bool {
 	reached := make([]bool, len(pids))
 	for i, pid := range pids {
 		reached[i] = procfs.FindDescendant(l.proc, pid, l.reached) != 0
@@ -77,7 +77,7 @@ func (l *look) all(pids []int) []bool {
 // reached is Reached for one process without its descendants. It reads the table of connections
 // only if it may not ask the process's sockets, because the kernel then searches those of all
 // processes.
-func (l *look) reached(pid int) bool {
+func (l *socketLookup) reached(pid int) bool {
 	sockets, err := procfs.Sockets(l.proc, pid)
 	if err != nil {
 		return errors.Is(err, fs.ErrPermission)
@@ -92,7 +92,7 @@ func (l *look) reached(pid int) bool {
 
 // has tells whether one of a process's sockets is in one of the tables of this network namespace,
 // or in the table of the process's own.
-func (l *look) has(pid int, sockets []procfs.Socket, tables ...func() inodes) bool {
+func (l *socketLookup) has(pid int, sockets []procfs.Socket, tables ...func() inodes) bool {
 	if len(sockets) == 0 {
 		return false
 	}
@@ -112,7 +112,7 @@ func (l *look) has(pid int, sockets []procfs.Socket, tables ...func() inodes) bo
 
 // other is the table of another network namespace, that of the process whose directory in /proc is
 // dir.
-func (l *look) other(namespace, dir string) inodes {
+func (l *socketLookup) other(namespace, dir string) inodes {
 	if _, known := l.others[namespace]; !known {
 		l.others[namespace] = nettcp.Inodes(l.proc, dir, l.port)
 	}

@@ -52,16 +52,16 @@ func TestReached(t *testing.T) {
 		if got := Reached(procfs.System, port, pids); !slices.Equal(got, want) {
 			t.Errorf("with %s: got %v, want %v", address, got, want)
 		}
-		fromTable := newLook(procfs.System, port)
+		fromTable := newSocketLookup(procfs.System, port)
 		fromTable.isConnected = notPermitted
 		if got := fromTable.all(pids); !slices.Equal(got, want) {
 			t.Errorf("with %s, from the kernel's table: got %v, want %v", address, got, want)
 		}
-		for _, look := range []*look{newLook(procfs.System, port), fromTable} {
-			if slices.ContainsFunc(pids, look.serves) {
+		for _, l := range []*socketLookup{newSocketLookup(procfs.System, port), fromTable} {
+			if slices.ContainsFunc(pids, l.serves) {
 				t.Errorf("with %s: a process serves that only listens or is connected", address)
 			}
-			if !look.serves(os.Getpid()) {
+			if !l.serves(os.Getpid()) {
 				t.Errorf("with %s: this process listens and is connected to that", address)
 			}
 		}
@@ -198,7 +198,7 @@ func TestKernelWithoutDiag(t *testing.T) {
 	}
 	maps.Copy(connects, listens)
 	withoutDiag := func(uint16) (inodes, error) { return nil, unix.ENOENT }
-	if got := newLook(procfs.System, int(port)).ask(withoutDiag); !maps.Equal(got, connects) {
+	if got := newSocketLookup(procfs.System, int(port)).ask(withoutDiag); !maps.Equal(got, connects) {
 		t.Errorf("got %v from /proc, want %v", got, connects)
 	}
 }
@@ -279,7 +279,7 @@ func TestReachedInNamespaces(t *testing.T) {
 		"8/fd/3": link("pipe:[1]"), "8/task/8/children": {Data: []byte("9 ")},
 	}}
 	pids, want := []int{5, 6, 7, 8, 9}, []bool{true, false, true, true, true}
-	l := newLook(proc, 0x8C11)
+	l := newSocketLookup(proc, 0x8C11)
 	l.isConnected = notPermitted
 	if got := l.all(pids); !slices.Equal(got, want) {
 		t.Errorf("of processes %v, got %v, want %v", pids, got, want)

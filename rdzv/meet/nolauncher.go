@@ -130,7 +130,7 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 }
 
 // find finds the store of a better agent. id tells the agents to which it connects what they are to
-// this one, see peers.standing.
+// this one, see peers.electionState.
 func (e *beaconElection) find(
 	ctx context.Context, id string, nextReport func(time.Duration) time.Duration,
 ) (*Meeting, error) {
@@ -165,7 +165,7 @@ func (e *beaconElection) waitElected(ctx context.Context, found <-chan struct{})
 			return false
 		case <-check.C:
 		}
-		s := e.peers.standing(e.own.gate.Clients())
+		s := e.peers.electionState(e.own.gate.Clients())
 		waited := time.Since(waitingSince)
 		switch {
 		case !s.clients:
@@ -213,7 +213,7 @@ func (e *beaconElection) host(ctx context.Context) (*Meeting, error) {
 // reportDisappeared reports the agents that have ended before they joined, until ctx ends.
 func (e *beaconElection) reportDisappeared(ctx context.Context) {
 	for pause(ctx, time.Second) {
-		e.peers.standing(e.own.gate.Clients())
+		e.peers.electionState(e.own.gate.Clients())
 		for _, d := range e.peers.disappeared() {
 			e.locator.config.Notify(d)
 		}

@@ -111,7 +111,7 @@ func TestAgentStartsWhileStoreStarts(t *testing.T) {
 			defer group.Wait()
 			group.Go(func() { checkMeeting(t, first.host) })
 			group.Go(func() { checkMeeting(t, second.run) })
-			awaitStanding(t, second, standing{better: true})
+			awaitElectionState(t, second, electionState{better: true})
 			group.Go(func() {
 				_, err := connect(t.Context(), second, "node3", strings.Repeat("f", 96))
 				if moved, ok := errors.AsType[gate.MovedError](err); !ok ||
@@ -119,7 +119,7 @@ func TestAgentStartsWhileStoreStarts(t *testing.T) {
 					t.Errorf("the third agent: %v, want moved to %v", err, first.own.Addr)
 				}
 			})
-			awaitStanding(t, second, standing{better: true, clients: true})
+			awaitElectionState(t, second, electionState{better: true, clients: true})
 			close(start)
 		})
 	}
@@ -145,18 +145,18 @@ func newElection(t *testing.T, k int, host HostFunc) *beaconElection {
 	return e
 }
 
-// awaitStanding waits until the agent has connected to others, or they to it, in that way.
-func awaitStanding(t *testing.T, e *beaconElection, want standing) {
+// awaitElectionState waits until the agent has connected to others, or they to it, in that way.
+func awaitElectionState(t *testing.T, e *beaconElection, want electionState) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	var s standing
+	var s electionState
 	for pause(ctx, firstWait) {
-		if s = e.peers.standing(e.own.gate.Clients()); s == want {
+		if s = e.peers.electionState(e.own.gate.Clients()); s == want {
 			return
 		}
 	}
-	t.Errorf("the standing is %+v, want %+v", s, want)
+	t.Errorf("the state is %+v, want %+v", s, want)
 }
 
 // connect connects to an agent as another one with that id.

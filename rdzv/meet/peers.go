@@ -85,7 +85,7 @@ func (p *peers) receive(packet beacon.Packet) {
 	p.mu.Lock()
 	self := p.self
 	better := err == nil &&
-		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && p.isBetter(b.ID))
+		(b.Hosting && !self.Hosting || b.Hosting == self.Hosting && p.precedes(b.ID))
 	if err == nil && b.ID != self.ID {
 		p.heard, p.heardAt = hostAndAddr(b.Host, senderOf(b, packet)), time.Now()
 	}
@@ -169,7 +169,7 @@ func (p *peers) note(ts targets) {
 			continue
 		}
 		id := t.waitsFor.String()
-		p.waits = p.waits || p.isBetter(id) || p.known[id]
+		p.waits = p.waits || p.precedes(id) || p.known[id]
 		p.see(gate.Client{ID: id, Host: t.name, Addr: t.addr.Addr()})
 	}
 }
@@ -198,8 +198,8 @@ func (p *peers) disappeared() (list []Disappeared) {
 	return list
 }
 
-// isBetter reports whether an id is that of a better agent, of two that both host or both do not.
-func (p *peers) isBetter(id string) bool {
+// precedes reports whether an id is that of a better agent, of two that both host or both do not.
+func (p *peers) precedes(id string) bool {
 	return len(id) == len(p.self.ID) && id < p.self.ID
 }
 
@@ -207,24 +207,24 @@ func (p *peers) isBetter(id string) bool {
 func (p *peers) accepts(store gate.Instance) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.self.Hosting || p.isBetter(store.String())
+	return !p.self.Hosting || p.precedes(store.String())
 }
 
-// standing returns what an agent must know before it hosts.
-func (p *peers) standing(clients []gate.Client) (s standing) {
+// electionState returns what an agent must know before it hosts.
+func (p *peers) electionState(clients []gate.Client) (s electionState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s = standing{better: p.waits, verifying: time.Now().Before(p.verifying)}
+	s = electionState{better: p.waits, verifying: time.Now().Before(p.verifying)}
 	for _, c := range clients {
 		p.see(c)
-		s.better = s.better || c.Waiting && p.isBetter(c.ID)
-		s.clients = s.clients || c.Waiting && c.ID != p.self.ID && !p.isBetter(c.ID)
+		s.better = s.better || c.Waiting && p.precedes(c.ID)
+		s.clients = s.clients || c.Waiting && c.ID != p.self.ID && !p.precedes(c.ID)
 	}
 	return s
 }
 
-// A standing is this agent's position among those that it is connected to.
-type standing struct {
+// electionState is this agent's position among those that it is connected to.
+type electionState struct {
 	clients   bool // others wait for this agent
 	better    bool // there is a better one
 	verifying bool // there may be a better one

@@ -84,10 +84,10 @@ func Keep(
 	renewed func(sent time.Duration), doubts <-chan struct{},
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
-	k := &keeper{client: client, id: id, ttl: ttl, answers: make(chan answer)}
-	defer k.asking.Wait()
+	r := &renewer{client: client, id: id, ttl: ttl, answers: make(chan answer)}
+	defer r.asking.Wait()
 	defer cancel()
-	k.ask(ctx, 1)
+	r.ask(ctx, 1)
 	silence := newSilence(limit)
 	late := time.NewTimer(renewedWithin(ttl))
 	defer late.Stop()
@@ -96,23 +96,23 @@ func Keep(
 		select {
 		case <-doubts:
 			return expiry(answered, limit)
-		case a := <-k.answers:
+		case a := <-r.answers:
 			if !a.renewed && expired(ctx, client, id, ttl/6) {
 				return expiry(answered, limit)
 			}
 			if !a.renewed {
-				k.ask(ctx, 1)
+				r.ask(ctx, 1)
 				continue
 			}
 			answered = max(answered, a.sent)
 			silence.since = max(silence.since, a.sent)
 			renewed(a.sent)
-			k.stopBut(a.by)
+			r.stopBut(a.by)
 			late.Reset(renewedWithin(ttl))
 			tries = 0
 		case <-late.C: // one renewal is missing
 			tries++
-			late.Reset(k.askAgain(ctx, ttl, tries))
+			late.Reset(r.askAgain(ctx, ttl, tries))
 		case <-silence.next():
 			if silence.over() {
 				return fmt.Errorf("%w for %v", ErrSilent, limit)
@@ -184,12 +184,12 @@ func Restore(
 // a third of the TTL.
 func renewedWithin(ttl time.Duration) time.Duration { return ttl * 3 / 5 }
 
-// keeper asks for renewals through streams of its own, because a client's own lessor asks the same
+// renewer asks for renewals through streams of its own, because a client's own lessor asks the same
 // member of the cluster until the connection breaks, which that to a frozen or disconnected host
 // does not, and does not tell when a request was sent. A new stream is to another member. It is not
 // closed before one has answered: to open it may take long, if the client has to log in with a
 // password first.
-type keeper struct {
+type renewer struct {
 	client  *clientv3.Client
 	id      clientv3.LeaseID
 	ttl     time.Duration
@@ -211,13 +211,13 @@ type answer struct {
 const reopenAfter = 500 * time.Millisecond
 
 // ask opens n streams.
-func (k *keeper) ask(ctx context.Context, n int) {
+func (r *renewer) ask(ctx context.Context, n int) {
 	for range n {
 		ctx, cancel := context.WithCancel(ctx)
 		s := &stream{cancel}
-		k.streams = append(k.streams, s)
-		k.asking.Go(func() {
-			for k.renew(ctx, s) && sleep(ctx, reopenAfter) {
+		r.streams = append(r.streams, s)
+		r.asking.Go(func() {
+			for r.renew(ctx, s) && sleep(ctx, reopenAfter) {
 			}
 		})
 	}
@@ -225,14 +225,14 @@ func (k *keeper) ask(ctx context.Context, n int) {
 
 // renew requests renewals through a stream until that breaks, or until there is no such lease. It
 // reports whether the stream is to be opened again.
-func (k *keeper) renew(ctx context.Context, s *stream) (again bool) {
+func (r *renewer) renew(ctx context.Context, s *stream) (again bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	requests, err := clientv3.RetryLeaseClient(k.client).LeaseKeepAlive(ctx)
+	requests, err := clientv3.RetryLeaseClient(r.client).LeaseKeepAlive(ctx)
 	for err == nil {
 		a := answer{by: s, sent: boottime.Now()}
 		var got *pb.LeaseKeepAliveResponse
-		err = requests.Send(&pb.LeaseKeepAliveRequest{ID: int64(k.id)})
+		err = requests.Send(&pb.LeaseKeepAliveRequest{ID: int64(r.id)})
 		if err == nil || err == io.EOF { // the reason is that of Recv
 			got, err = requests.Recv()
 		}
@@ -241,11 +241,11 @@ func (k *keeper) renew(ctx context.Context, s *stream) (again bool) {
 		}
 		a.renewed = got.TTL > 0
 		select {
-		case k.answers <- a:
+		case r.answers <- a:
 		case <-ctx.Done():
 			return false
 		}
-		if !a.renewed || !sleep(ctx, a.sent+k.ttl/3-boottime.Now()) {
+		if !a.renewed || !sleep(ctx, a.sent+r.ttl/3-boottime.Now()) {
 			return false
 		}
 	}
@@ -266,14 +266,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // two fifths of its TTL at least, in which the cluster may elect a leader: a member that is asked
 // meanwhile answers up to 1 s later, or not for 7 s if it asks the leader before. A cluster that
 // needs longer extends the lease then, so that all members are asked again, but less often.
-func (k *keeper) askAgain(ctx context.Context, ttl time.Duration, tries int) time.Duration {
-	members := len(k.client.Endpoints())
+func (r *renewer) askAgain(ctx context.Context, ttl time.Duration, tries int) time.Duration {
+	members := len(r.client.Endpoints())
 	if tries == 1 {
-		k.ask(ctx, 1)
+		r.ask(ctx, 1)
 		return ttl / 8
 	}
-	k.stopOldest(len(k.streams) - members)
-	k.ask(ctx, members)
+	r.stopOldest(len(r.streams) - members)
+	r.ask(ctx, members)
 	if tries <= 4 {
 		return ttl / 8
 	}
@@ -281,23 +281,23 @@ func (k *keeper) askAgain(ctx context.Context, ttl time.Duration, tries int) tim
 }
 
 // stopBut closes all streams but one.
-func (k *keeper) stopBut(s *stream) {
-	for _, other := range k.streams {
+func (r *renewer) stopBut(s *stream) {
+	for _, other := range r.streams {
 		if other != s {
 			other.cancel()
 		}
 	}
-	k.streams = nil
+	r.streams = nil
 	if s != nil {
-		k.streams = []*stream{s}
+		r.streams = []*stream{s}
 	}
 }
 
 // stopOldest closes the n streams that were opened first.
-func (k *keeper) stopOldest(n int) {
+func (r *renewer) stopOldest(n int) {
 	for ; n > 0; n-- {
-		k.streams[0].cancel()
-		k.streams = k.streams[1:]
+		r.streams[0].cancel()
+		r.streams = r.streams[1:]
 	}
 }
 

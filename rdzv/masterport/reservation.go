@@ -15,26 +15,26 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// Held reserves a TCP port on all addresses of this host for a program that starts later: torch's
-// store, which listens on MASTER_PORT. Until Close, the kernel assigns the port to no socket that
-// asks for any free port. A program that binds the port by number with SO_REUSEADDR, as torch's
-// store does, succeeds without Close.
-type Held struct {
+// Reservation reserves a TCP port on all addresses of this host for a program that starts later:
+// torch's store, which listens on MASTER_PORT. Until Close, the kernel assigns the port to no
+// socket that asks for any free port. A program that binds the port by number with SO_REUSEADDR, as
+// torch's store does, succeeds without Close.
+type Reservation struct {
 	port   int
 	held   *os.File   // bound, not listening
 	claims []*os.File // of the port and of those above it, see claim
 }
 
-// Above is how many ports above a port that Hold has chosen are free at that time, because programs
-// use MASTER_PORT+1 and so on for servers of their own. They are reserved only in so far as no
-// other Held gets one of them: a program could not listen on a port that is bound here, unless it
-// set SO_REUSEADDR.
-const Above = 8
+// SparePorts is how many ports above a port that Hold has chosen are free at that time, because
+// programs use MASTER_PORT+1 and so on for servers of their own. They are reserved only in so far
+// as no other Reservation gets one of them: a program could not listen on a port that is bound
+// here, unless it set SO_REUSEADDR.
+const SparePorts = 8
 
 // Hold reserves the given port, or with 0 a port that the kernel chooses from its ephemeral range.
-// It fails if another program listens on the port or another Held on this host has it (the error
-// wraps EADDRINUSE), or if port is not 0 to 65535.
-func Hold(port int) (*Held, error) {
+// It fails if another program listens on the port or another Reservation on this host has it (the
+// error wraps EADDRINUSE), or if port is not 0 to 65535.
+func Hold(port int) (*Reservation, error) {
 	if port < 0 || port > 65535 {
 		return nil, fmt.Errorf("cannot reserve port %d: ports are 1 to 65535", port)
 	}
@@ -58,7 +58,7 @@ func Hold(port int) (*Held, error) {
 // HoldOne reserves a port that the kernel chooses, for a server that sets SO_REUSEADDR, and lets
 // several processes of this user listen on it if each sets SO_REUSEPORT. Nothing is known of the
 // ports above it.
-func HoldOne() (*Held, error) {
+func HoldOne() (*Reservation, error) {
 	h, err := open(unix.AF_INET6, 0)
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
 		h, err = open(unix.AF_INET, 0) // this host has no IPv6
@@ -70,10 +70,10 @@ func HoldOne() (*Held, error) {
 }
 
 // Port returns the number of the port.
-func (h *Held) Port() int { return h.port }
+func (h *Reservation) Port() int { return h.port }
 
 // Close releases the port. A program that listens on it is not affected.
-func (h *Held) Close() error {
+func (h *Reservation) Close() error {
 	err := h.held.Close()
 	for _, name := range h.claims {
 		err = errors.Join(err, name.Close())
@@ -87,7 +87,7 @@ func (h *Held) Close() error {
 // Nobody can keep a chosen port from its job by claims, of which another user may have any number:
 // the kernel gives a port to one socket, and the last try does without claims. A given port needs
 // its claim, because a user who knows the port would rather choose another one than share it.
-func reserve(family, port int) (h *Held, err error) {
+func reserve(family, port int) (h *Reservation, err error) {
 	if port != 0 {
 		h, err := open(family, port)
 		if err != nil {
@@ -105,7 +105,7 @@ func reserve(family, port int) (h *Held, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if h.claim(h.port) == nil && h.claimAbove(family) || try == tries-1 {
+		if h.claim(h.port) == nil && h.claimSparePorts(family) || try == tries-1 {
 			break
 		}
 		h.Close()
@@ -114,12 +114,12 @@ func reserve(family, port int) (h *Held, err error) {
 }
 
 // open binds the given port, or one that the kernel chooses, which no other socket has: also no
-// other Held, of whichever user. Then it lets sockets with SO_REUSEADDR have the port too.
+// other Reservation, of whichever user. Then it lets sockets with SO_REUSEADDR have the port too.
 //
 // Connections of an earlier job on a given port, for example in TIME_WAIT, are in the way of such a
 // socket, but not of a server with SO_REUSEADDR. While there are any, only the claim keeps other
 // Helds from the port.
-func open(family, port int) (*Held, error) {
+func open(family, port int) (*Reservation, error) {
 	held, err := bound(family, port)
 	if errors.Is(err, unix.EADDRINUSE) && port != 0 && hasConnections(port) {
 		held, err = besideConnections(family, port)
@@ -127,7 +127,7 @@ func open(family, port int) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Held{held: held}
+	h := &Reservation{held: held}
 	for _, option := range []int{unix.SO_REUSEADDR, unix.SO_REUSEPORT} {
 		err = errors.Join(err, unix.SetsockoptInt(int(held.Fd()), unix.SOL_SOCKET, option, 1))
 	}

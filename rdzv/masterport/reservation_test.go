@@ -99,7 +99,7 @@ func TestPortInUse(t *testing.T) {
 		unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	})
 	for name, port := range map[string]int{
-		"another Held": held.Port(), "a server on loopback": loopback,
+		"another Reservation": held.Port(), "a server on loopback": loopback,
 		"a server with SO_REUSEPORT": sharing,
 	} {
 		h, err := Hold(port)
@@ -126,7 +126,7 @@ func TestPortsAbove(t *testing.T) {
 	owner := map[int]int{}
 	for range 100 {
 		first := hold(t, 0).Port()
-		for port := first; port <= first+Above; port++ {
+		for port := first; port <= first+SparePorts; port++ {
 			if other, taken := owner[port]; taken {
 				t.Errorf("port %d is above %d and above %d", port, first, other)
 			}
@@ -139,8 +139,8 @@ func TestPortsAbove(t *testing.T) {
 		}
 	}
 	first := hold(t, 0).Port()
-	if h, err := Hold(first + Above); !errors.Is(err, unix.EADDRINUSE) {
-		t.Errorf("port %d above the chosen %d: %v, %v", first+Above, first, h, err)
+	if h, err := Hold(first + SparePorts); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("port %d above the chosen %d: %v, %v", first+SparePorts, first, h, err)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestPortsAboveGivenPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		if h.claimAbove(unix.AF_INET6) {
+		if h.claimSparePorts(unix.AF_INET6) {
 			t.Errorf("the port above %d is free, want in use", used-1)
 		}
 		return
@@ -185,7 +185,7 @@ func serve(t *testing.T, port int) ([]byte, error) {
 	return exec.CommandContext(t.Context(), "/usr/bin/python3", args...).CombinedOutput()
 }
 
-func hold(t *testing.T, port int) *Held {
+func hold(t *testing.T, port int) *Reservation {
 	t.Helper()
 	h, err := Hold(port)
 	if err != nil {
