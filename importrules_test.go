@@ -167,7 +167,9 @@ var rules = []struct {
 		forbidden: map[string]string{
 			"go.etcd.io/...": "presence depends on gRPC alone",
 		},
-		allowed: []string{"google.golang.org/grpc/...", "rdzv/rdzv/internal/protocol"},
+		allowed: []string{
+			"google.golang.org/grpc/...", "google.golang.org/protobuf/...", "rdzv/rdzv/internal/protocol",
+		},
 	},
 	{
 		packages: "./rdzv/internal/record",

@@ -86,7 +86,7 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		c.MinAgents, c.LastCall = 1+s.rng.IntN(n-1), s.between(0, 5*time.Second)
 		c.Replaceable = s.rng.IntN(2) == 0
 		c.Restarts.Max = 1 + s.rng.IntN(4)
-		start = c.MinAgents + s.rng.IntN(n-c.MinAgents+1)
+		start = max(3, c.MinAgents+s.rng.IntN(n-c.MinAgents+1))
 		s.kinds[elasticJob] = true
 	}
 	if s.rng.IntN(6) == 0 {
@@ -258,7 +258,7 @@ func (s *simulation) noteAgent(id string, value any) {
 
 var (
 	simSeed  = flag.Uint64("seed", 0, "the schedule to run, and to print")
-	simCount = flag.Int("schedules", 3000, "how many schedules to run")
+	simCount = flag.Int("schedules", 2000, "how many schedules to run")
 	simBad   = flag.Int("bad", 1, "how many schedules may fail before it stops")
 	simFirst = flag.Uint64("first", 1, "the first seed")
 )
