@@ -215,11 +215,6 @@ func (j *job) enter(c Config) *Session {
 	return j.joinWith(j.client(c.Self.ID), c)
 }
 
-func (j *job) joinBy(client *clientv3.Client, m Member) *Session {
-	j.t.Helper()
-	return j.joinWith(client, Config{Job: "test", Self: m})
-}
-
 // joinUntil joins an agent that waits for the others until a deadline.
 func (j *job) joinUntil(deadline time.Time, m Member) *Session {
 	j.t.Helper()

@@ -37,7 +37,7 @@ func jobKeysOf(prefix, job string) jobKeys {
 }
 
 // only is the run of the job in a store that an agent hosts: there is one.
-func (k jobKeys) only() runKeys { return runKeys{k.prefix} }
+func (k jobKeys) only() runKeys { return runKeys(k) }
 
 // run is the key of the present run in a store that no agent hosts, below which all others are.
 func (k jobKeys) run() string             { return k.prefix + "run" }

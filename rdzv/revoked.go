@@ -79,9 +79,6 @@ func (r *registration) revokedRecently() bool {
 	return at != nil && time.Since(*at) < revokedRecently
 }
 
-// revokedRecently tells whether the leader's own lease was revoked a short time ago.
-func (t *term) revokedRecently() bool { return t.revoked != nil && t.revoked() }
-
 // awaitReturn gives agents the time to register again.
 func awaitReturn(ctx context.Context, c *LeaderConfig) error {
 	select {

@@ -84,8 +84,7 @@ func Compare(members []Member) []Comparison { return rules.Compare(members) }
 
 var spareSeat = record.SpareSeat
 
-func encode[T any](v T) string               { return record.Encode(v) }
-func decode[T any](b []byte) (T, error)      { return record.Decode[T](b) }
-func decodeAny[T any](b []byte) (T, int)     { return record.DecodeAny[T](b) }
-func clip(text string) string                { return record.Clip(text) }
-func list[T any](shown []T, more int) string { return record.List(shown, more) }
+func encode[T any](v T) string           { return record.Encode(v) }
+func decode[T any](b []byte) (T, error)  { return record.Decode[T](b) }
+func decodeAny[T any](b []byte) (T, int) { return record.DecodeAny[T](b) }
+func clip(text string) string            { return record.Clip(text) }

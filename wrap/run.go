@@ -70,7 +70,6 @@ type run struct {
 	screens   map[*os.File]*tee.Screen
 	live      int             // number of workers that have not ended
 	running   int             // of these, number of those that have started
-	dumping   []Dump          // for the next call of Tree.Dumping
 	calls     chan func()     // of Tree.Started, Dumping, Ended, LogLost and OutputLost
 	endCalls  func()          // waits for the last call; then no more can be added
 	announced chan struct{}   // delivers when Tree.Dumping has returned
