@@ -124,6 +124,9 @@ func replayHandshake(addr string) string {
 	return closed
 }
 
+// protocolVersion is that of rdzv/internal/protocol: with another one the store admits nobody.
+const protocolVersion = "rdzv2"
+
 // recordHandshake returns what an agent sends until the store admits it.
 func recordHandshake(addr string) ([]byte, error) {
 	store, err := meetAttacked(addr)
@@ -135,6 +138,7 @@ func recordHandshake(addr string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.NextProtos = append(cfg.NextProtos, "rdzv-version/"+protocolVersion)
 	raw, err := net.DialTimeout("tcp", addr, answerTimeout)
 	if err != nil {
 		return nil, err

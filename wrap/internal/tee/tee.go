@@ -6,7 +6,6 @@
 package tee
 
 import (
-	"bytes"
 	"math"
 	"os"
 	"sync"
@@ -183,16 +182,14 @@ func (t *Tee) emptyChunk(n int) {
 	if t.Chunk == nil || t.lost >= 0 {
 		return
 	}
-	for b := t.Chunk.Bytes[:n]; len(b) > 0; {
-		b = b[copy(b, filling):]
+	for i := range t.Chunk.Bytes[:n] {
+		t.Chunk.Bytes[i] = holder.Fill
 	}
 	var info unix.Stat_t
 	if unix.Fstat(t.Log, &info) == nil {
 		atomic.StoreInt64(&t.Chunk.Size, info.Size)
 	}
 }
-
-var filling = bytes.Repeat([]byte{holder.Fill}, 4096)
 
 // perform carries out a stage, whose write may hang, and reports whether it is still its turn.
 func (t *Tee) perform(turn int, s stage) bool {
