@@ -68,7 +68,7 @@ func (j *job) resume(agents []int) {
 	j.signalGroups(agents, syscall.SIGCONT)
 }
 
-// signalGroups sends a signal to the process groups of agents, which contain their workers.
+// signalGroups sends a signal to the process groups of agents and to those of their workers.
 func (j *job) signalGroups(agents []int, s syscall.Signal) {
 	j.t.Helper()
 	for _, agent := range agents {
@@ -77,6 +77,9 @@ func (j *job) signalGroups(agents []int, s syscall.Signal) {
 			j.t.Fatalf("agent %d has ended", agent)
 		}
 		j.signal(-group, s)
+	}
+	for _, worker := range j.workers {
+		j.signal(-worker.PID, s)
 	}
 }
 
