@@ -1,72 +1,86 @@
 package tee
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
-	"unsafe"
 )
 
 // TailSize is how many bytes at the end of a stream a Tail keeps.
 const TailSize = 64 << 10
 
-// Tail keeps the end of a stream: byte n of the stream at n modulo TailSize, then the length of the
-// stream, when the last byte was written, in Unix nanoseconds, whether what is shown of it ends
-// within a line, and how many lines had been shown there then, also of other streams. The zero
-// value keeps nothing.
-type Tail struct{ memory []byte }
+// Tail keeps the end of a stream, and what has been shown of it. Copies of a Tail keep the same. The
+// zero value keeps nothing. Its methods are safe for concurrent use: a stream may still be copied
+// when nobody waits for its end any more.
+type Tail struct{ kept *kept }
+
+type kept struct {
+	mu     sync.Mutex
+	memory []byte // byte n of the stream at n modulo TailSize
+	length uint64 // of the stream
+	last   int64  // when the last byte was written, in Unix nanoseconds
+	within bool   // what is shown of the stream ends within a line
+	lines  int64  // how many lines had been shown there then, also of other streams
+}
 
 // NewTail returns an empty Tail.
-func NewTail() Tail { return Tail{make([]byte, TailSize+32)} }
-
-func (t Tail) length() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize])) }
-func (t Tail) last() *int64    { return (*int64)(unsafe.Pointer(&t.memory[TailSize+8])) }
-
-func (t Tail) within() *uint64 { return (*uint64)(unsafe.Pointer(&t.memory[TailSize+16])) }
-
-func (t Tail) lines() *int64 { return (*int64)(unsafe.Pointer(&t.memory[TailSize+24])) }
+func NewTail() Tail { return Tail{&kept{memory: make([]byte, TailSize)}} }
 
 // setShown records whether what has been shown ends within a line, and how many lines there are.
 func (t Tail) setShown(line bool, lines int64) {
-	if t.memory == nil {
+	if t.kept == nil {
 		return
 	}
-	v := uint64(0)
-	if line {
-		v = 1
-	}
-	atomic.StoreUint64(t.within(), v)
-	atomic.StoreInt64(t.lines(), lines)
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	t.kept.within, t.kept.lines = line, lines
 }
 
 // Lines is how many lines there were where the stream is shown when the last part of it was.
-func (t Tail) Lines() int64 { return atomic.LoadInt64(t.lines()) }
+func (t Tail) Lines() int64 {
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	return t.kept.lines
+}
 
 // EndLine reports whether what has been shown ends within a line, which the caller then ends.
-func (t Tail) EndLine() bool { return atomic.SwapUint64(t.within(), 0) == 1 }
+func (t Tail) EndLine() (within bool) {
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	within, t.kept.within = t.kept.within, false
+	return within
+}
 
 // Write appends b.
 func (t Tail) Write(b []byte) {
-	if t.memory == nil {
+	if t.kept == nil {
 		return
 	}
-	n := atomic.LoadUint64(t.length()) + uint64(len(b))
+	k := t.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.length += uint64(len(b))
+	k.last = time.Now().UnixNano()
 	b = b[max(0, len(b)-TailSize):]
-	at := (n - uint64(len(b))) % TailSize
-	copied := copy(t.memory[at:TailSize], b)
-	copy(t.memory, b[copied:])
-	atomic.StoreUint64(t.length(), n)
-	atomic.StoreInt64(t.last(), time.Now().UnixNano())
+	at := (k.length - uint64(len(b))) % TailSize
+	copied := copy(k.memory[at:], b)
+	copy(k.memory, b[copied:])
 }
 
 // LastWrite is when something was last written, in Unix nanoseconds; 0 if nothing was.
-func (t Tail) LastWrite() int64 { return atomic.LoadInt64(t.last()) }
+func (t Tail) LastWrite() int64 {
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	return t.kept.last
+}
 
 // Bytes returns a copy of what is kept.
 func (t Tail) Bytes() []byte {
-	n := atomic.LoadUint64(t.length())
-	if n <= TailSize {
-		return append([]byte(nil), t.memory[:n]...)
+	k := t.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.length <= TailSize {
+		return append([]byte(nil), k.memory[:k.length]...)
 	}
-	at := n % TailSize
-	return append(append([]byte(nil), t.memory[at:TailSize]...), t.memory[:at]...)
+	at := k.length % TailSize
+	return append(append([]byte(nil), k.memory[at:]...), k.memory[:at]...)
 }
