@@ -8,9 +8,9 @@ import (
 // TailSize is how many bytes at the end of a stream a Tail keeps.
 const TailSize = 64 << 10
 
-// Tail keeps the end of a stream, and what has been shown of it. Copies of a Tail keep the same. The
-// zero value keeps nothing. Its methods are safe for concurrent use: a stream may still be copied
-// when nobody waits for its end any more.
+// Tail keeps the end of a stream, and what has been shown of it. Copies of a Tail keep the same.
+// The zero value keeps nothing. Its methods are safe for concurrent use: a stream may still be
+// copied when nobody waits for its end any more.
 type Tail struct{ kept *kept }
 
 type kept struct {
