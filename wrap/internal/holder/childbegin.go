@@ -105,10 +105,10 @@ func (m *memory) openSignals() {
 //go:norace
 //go:nocheckptr
 func (m *memory) returnMemory() {
-	const room = 2 * pageSize
+	room := 2 * m.page
 	var here uintptr
-	low := uintptr(unsafe.Pointer(&here))&^(pageSize-1) - room
-	high := low + 2*room + pageSize
+	low := uintptr(unsafe.Pointer(&here))&^(m.page-1) - room
+	high := low + 2*room + m.page
 	for i := uintptr(0); i < m.writable.size; i += 2 {
 		from, to := m.word(m.writable, i), m.word(m.writable, i+1)
 		if from < high && low < to {

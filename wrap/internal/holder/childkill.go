@@ -141,7 +141,7 @@ func (m *memory) read(path, offset uintptr) (n uintptr) {
 	if errno != 0 {
 		return none
 	}
-	n, errno = sys(syscall.SYS_PREAD64, fd, uintptr(unsafe.Pointer(&m.buffer)), pageSize-8, offset)
+	n, errno = sys(syscall.SYS_PREAD64, fd, uintptr(unsafe.Pointer(&m.buffer)), bufferSize-8, offset)
 	sys(syscall.SYS_CLOSE, fd, 0, 0, 0)
 	if errno != 0 {
 		return none

@@ -141,7 +141,7 @@ func (m *memory) drain(w *slot) {
 		m.writeChunk(w)
 	}
 	for {
-		n, errno := sys(syscall.SYS_READ, w.pipe, uintptr(unsafe.Pointer(&m.buffer)), pageSize, 0)
+		n, errno := sys(syscall.SYS_READ, w.pipe, uintptr(unsafe.Pointer(&m.buffer)), bufferSize, 0)
 		if errno != 0 || n == 0 || !m.write(w.log, uintptr(unsafe.Pointer(&m.buffer)), n) {
 			return // EAGAIN: another process has the pipe too
 		}

@@ -171,7 +171,8 @@ func (d *descriptors) close() {
 
 // memory makes the memory of the holder.
 func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) {
-	size := unsafe.Sizeof(memory{}) + 3*pageSize
+	page := uintptr(os.Getpagesize())
+	size := unsafe.Sizeof(memory{}) + 3*page
 	for _, w := range c.Workers {
 		size += w.size() + 128
 	}
@@ -181,7 +182,7 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 	}
 	base := a.take(unsafe.Sizeof(memory{}))
 	m := (*memory)(unsafe.Pointer(&a.memory[0]))
-	m.base, m.size = base, uintptr(len(a.memory))
+	m.base, m.size, m.page = base, uintptr(len(a.memory)), page
 	m.shared, m.agent = uintptr(unsafe.Pointer(p.Shared)), uintptr(os.Getpid())
 	m.stat = a.text("/proc/" + strconv.Itoa(os.Getpid()) + "/stat")
 	m.children, m.name = a.text("/proc/thread-self/children"), a.text(Name+"\x00\x00\x00\x00")
@@ -235,7 +236,7 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 	m.kept, m.highest = a.words(d.list), highestDescriptor()
 	m.readOwn(&a)
 	// Each worker's own text begins at a page, so that it can be given up.
-	a.next = (a.next + pageSize - 1) &^ (pageSize - 1)
+	a.next = (a.next + page - 1) &^ (page - 1)
 	m.text.at = base + a.next
 	for i := range c.Workers {
 		m.slot(uintptr(i)).describe(&a, &c.Workers[i])

@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"os"
 	"syscall"
 	"unsafe"
 )
@@ -11,6 +12,7 @@ import (
 // It has no Go pointers: to write one may call the garbage collector.
 type memory struct {
 	base, size uintptr // of this memory
+	page       uintptr // the size of a page: madvise(2) rounds up to whole ones
 	shared     uintptr // address of Shared
 	socket     uintptr // to the agent
 	null       uintptr // /dev/null
@@ -51,7 +53,7 @@ type memory struct {
 	poll     [3]pollFD
 	time     syscall.Timespec
 	info     [128]byte // struct siginfo, signalfd_siginfo, or sigaction
-	buffer   [4096]byte
+	buffer   [bufferSize]byte
 	position uintptr
 }
 
@@ -122,11 +124,13 @@ type arena struct {
 func newArena(size uintptr) (a arena, err error) {
 	const access = syscall.PROT_READ | syscall.PROT_WRITE
 	const private = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
-	a.memory, err = syscall.Mmap(-1, 0, int(size+pageSize)&^(pageSize-1), access, private)
+	page := uintptr(os.Getpagesize())
+	a.memory, err = syscall.Mmap(-1, 0, int((size+page)&^(page-1)), access, private)
 	return a, err
 }
 
-const pageSize = 4096
+// bufferSize is the size of memory.buffer.
+const bufferSize = 4096
 
 // take takes size bytes and returns their address.
 func (a *arena) take(size uintptr) uintptr {
