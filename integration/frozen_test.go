@@ -129,7 +129,10 @@ func TestSuspendedAgent(t *testing.T) {
 			})
 			watch := watchExits(others)
 			defer watch.close()
-			j.signal(-group, syscall.SIGSTOP)
+			groups := j.groupsBelow(group)
+			for _, g := range groups {
+				j.signal(-g, syscall.SIGSTOP)
+			}
 			watch.wait(waitLimit)
 			watch.check(t)
 			own := watchExits([]int{agent})
@@ -138,10 +141,23 @@ func TestSuspendedAgent(t *testing.T) {
 			if state := stateOf(agent); state != "T" {
 				t.Errorf("the agent is in state %s, want T (stopped)", state)
 			}
-			j.signal(-group, syscall.SIGCONT)
+			for _, g := range groups {
+				j.signal(-g, syscall.SIGCONT)
+			}
 			j.checkAgentCodes(123)
 			j.removeLeftovers()
 		}})
 	}
 	runConcurrently(t, scenarios)
+}
+
+// groupsBelow are a process group of agents, and those of their workers.
+func (j *job) groupsBelow(group int) []int {
+	groups := []int{group}
+	for rank, w := range j.workers {
+		if of, _ := syscall.Getpgid(j.agentOf(rank)); of == group {
+			groups = append(groups, w.PID)
+		}
+	}
+	return groups
 }
