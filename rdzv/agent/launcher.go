@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdzv/envmap"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv/agent/internal/host"
@@ -44,17 +46,31 @@ func killDelay(l envmap.Launcher, env envmap.Env) time.Duration {
 }
 
 // signalled tells who gets a signal that this process, with this pid, gets. INVOCATION_ID of
-// systemd is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process.
+// systemd is inherited, SYSTEMD_EXEC_PID too, but is the pid of the unit's own process. scancel
+// signals each process of a batch script, also those that are no tasks of srun; below salloc, in a
+// terminal, it signals none of them.
 func (l *Local) signalled(pid int) wrap.Signalled {
 	switch launcher := l.Placement.Launcher; {
 	case l.env["SYSTEMD_EXEC_PID"] == strconv.Itoa(pid):
 		return wrap.Everyone
 	case launcher == envmap.Slurm, launcher == envmap.SlurmPMI:
 		return wrap.Everyone
+	case l.env["SLURM_JOB_ID"] != "" && !hasTerminal():
+		return wrap.Everyone
 	case launcher.Reports() && launcher != envmap.Torchrun:
 		return wrap.Launched
 	}
 	return wrap.Alone
+}
+
+// hasTerminal tells whether this process has a controlling terminal.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	_ = tty.Close()
+	return true
 }
 
 // pmixPort is the port on which the launcher's PMIx server, on this host, serves the MPI program of
