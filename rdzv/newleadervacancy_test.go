@@ -165,7 +165,8 @@ func TestTwoSparesTakeOver(t *testing.T) {
 	j.lose(all[1])
 	rest := all[2:]
 	j.restartWithout(rest)
-	j.wantRanks(rest, Replaced{Ranks: "0", Host: "node2", Lost: "node0"}, Replaced{Ranks: "1", Host: "node3", Lost: "node1"})
+	j.wantRanks(rest, Replaced{Ranks: "0", Host: "node2", Lost: "node0"},
+		Replaced{Ranks: "1", Host: "node3", Lost: "node1"})
 	if !rest[0].Leads() {
 		t.Error("the first of the spares does not lead")
 	}

@@ -61,7 +61,8 @@ func TestAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 					t.Fatal(a.err, b.err)
 				}
 				now := []*Session{a.session, all[1], b.session}
-				j.wantRanks(now, Replaced{Ranks: "0", Host: "node0", Lost: "node0"}, Replaced{Ranks: "2", Host: "node2", Lost: "node2"})
+				j.wantRanks(now, Replaced{Ranks: "0", Host: "node0", Lost: "node0"},
+					Replaced{Ranks: "2", Host: "node2", Lost: "node2"})
 				j.wantDone(now)
 				return
 			}

@@ -162,7 +162,10 @@ func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 4})
 	sessions := make([]*Session, 4)
 	missing := Problem{Kind: ProgramMissing, Text: "cannot find train.py", Hint: "is it on a shared disk?"}
-	problems := [][]Problem{nil, {missing}, {{Kind: ProgramNotExecutable, Text: "cannot execute train.py", Hint: "chmod +x train.py"}, {Kind: OtherProblem, Text: "no GPU", Hint: ""}}, {missing}}
+	problems := [][]Problem{nil, {missing}, {
+		{Kind: ProgramNotExecutable, Text: "cannot execute train.py", Hint: "chmod +x train.py"},
+		{Kind: OtherProblem, Text: "no GPU", Hint: ""},
+	}, {missing}}
 	for i := range sessions {
 		m := member(i)
 		m.Hosting, m.Problems = i == 0, problems[i]

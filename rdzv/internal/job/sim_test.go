@@ -48,7 +48,8 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"join", "leave", "loss", "silence", "return", "freeze", "continue", "failure", "success",
+var kindNames = [numKinds]string{"join", "leave", "loss", "silence", "return", "freeze", "continue",
+	"failure", "success",
 	"slow request", "lost request", "lost leader", "successor", "restart", "spare", "MIN:MAX", "SIGTERM", "SIGTERM to all",
 	"SIGTERM without workers", "newcomer", "registers again", "store of an agent", "exports", "compared with Restore"}
 
@@ -63,7 +64,9 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	s.hosted = s.rng.IntN(4) == 0
 	s.kinds[hostedStore] = s.hosted
 	c := &s.config
-	*c = Config{Job: "test", Agents: n, LostGrace: s.between(0, 4*time.Second), Elected: !s.hosted, LeaseLag: 3 * time.Second}
+	*c = Config{
+		Job: "test", Agents: n, LostGrace: s.between(0, 4*time.Second), Elected: !s.hosted, LeaseLag: 3 * time.Second,
+	}
 	c.LeaseTTL = []time.Duration{3 * time.Second, 10 * time.Second}[s.rng.IntN(2)]
 	if s.hosted {
 		c.PeerTimeout = c.LeaseTTL
@@ -191,7 +194,11 @@ func (s *simulation) disturb(add func(int, string) *agent, start int) {
 		s.after(at, s.revokeAll)
 	case 14: // while the next attempt gathers
 		s.after(at, func() { a := pick(); a.now2(func() { a.failWorker(a.runs) }) })
-		s.after(at+s.between(0, 5*time.Second), func() { s.kinds[sigterm] = true; a := s.agents[s.rng.IntN(start)]; a.now2(a.terminate) })
+		s.after(at+s.between(0, 5*time.Second), func() {
+			s.kinds[sigterm] = true
+			a := s.agents[s.rng.IntN(start)]
+			a.now2(a.terminate)
+		})
 	}
 }
 
@@ -328,7 +335,10 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("%s is in less than 5 %% of the schedules", kindNames[k])
 		}
 	}
-	for _, k := range []record.Kind{record.Done, record.Failed, record.Ended, record.Lost, record.Unready, record.Incomplete, record.Straggling, record.Moved} {
+	for _, k := range []record.Kind{
+		record.Done, record.Failed, record.Ended, record.Lost, record.Unready, record.Incomplete, record.Straggling,
+		record.Moved,
+	} {
 		t.Logf("verdict %-16s %5.1f %%", k, 100*float64(ends[k])/float64(n))
 	}
 	if least < 30 && bad == 0 {

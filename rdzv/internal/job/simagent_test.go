@@ -108,7 +108,8 @@ func (a *agent) storeLost() bool { return a.hosted && !a.agents[0].alive }
 func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
 	lease := func(op Op) string { // what an agent puts with its own lease
 		kind := op.Key
-		if _, rest, ok := strings.Cut(op.Key, "/"); ok && !strings.HasPrefix(op.Key, "agent/") && !strings.HasPrefix(op.Key, "host/") {
+		if _, rest, ok := strings.Cut(op.Key, "/"); ok && !strings.HasPrefix(op.Key, "agent/") &&
+			!strings.HasPrefix(op.Key, "host/") {
 			kind = rest
 		}
 		for _, own := range []string{"agent/", "host/", "member/", "reached/", "progress/", "connecting/"} {
@@ -349,7 +350,8 @@ func (a *agent) failWorker(n int) {
 	a.kinds[failures] = true
 	a.running, a.codes = false, 1
 	a.say("a worker of %s fails", a.id)
-	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.Rank, Code: 1, Text: "x" + strconv.Itoa(a.rng.IntN(3))})
+	text := "x" + strconv.Itoa(a.rng.IntN(3))
+	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.Rank, Code: 1, Text: text})
 	if a.rng.IntN(3) == 0 {
 		v.Held = 500 * time.Millisecond
 	}
@@ -412,7 +414,9 @@ func (a *agent) settle() {
 	o := Outcome{Host: a.self.Host, Ending: a.ending}
 	if a.runs == a.attempt && a.seat != nil {
 		for i := range a.seat.Slots {
-			w := Worker{Rank: a.seat.Rank + i, Code: max(a.codes, 0), Signal: max(-a.codes, 0), Stopped: a.codes < 0, Took: a.now}
+			w := Worker{
+				Rank: a.seat.Rank + i, Code: max(a.codes, 0), Signal: max(-a.codes, 0), Stopped: a.codes < 0, Took: a.now,
+			}
 			o.Workers = append(o.Workers, w)
 		}
 	}
@@ -769,6 +773,7 @@ func (s *simulation) revokeAll() {
 }
 
 func (a *agent) String() string {
-	return fmt.Sprintf("%s: attempt %d, alive %t, over %t, frozen %t, cut %t, member %t, running %t, verdict %v, settled %v, seat %+v, leaving %t",
-		a.id, a.attempt, a.alive, a.over, a.frozen, a.cut, a.member, a.running, a.verdict, a.settled != nil, a.seat, a.leaving)
+	return fmt.Sprintf("%s: attempt %d, alive %t, over %t, frozen %t, cut %t, member %t, running %t, "+
+		"verdict %v, settled %v, seat %+v, leaving %t", a.id, a.attempt, a.alive, a.over, a.frozen, a.cut,
+		a.member, a.running, a.verdict, a.settled != nil, a.seat, a.leaving)
 }

@@ -30,7 +30,8 @@ var faults = []fault{
 		"	s.restoring = false\n", "	s.restoring = false\n	if all := s.attempt.members.all; len(all) > 1 {\n" +
 			"		all[0].seat, all[1].seat = all[1].seat, all[0].seat\n	}\n"}},
 	{"a new leader takes a living agent for lost", "restore.go", []string{
-		"	for _, m := range s.attempt.members.all {", "	for _, m := range s.attempt.members.all[:min(1, len(s.attempt.members.all))] {\n" +
+		"	for _, m := range s.attempt.members.all {",
+		"	for _, m := range s.attempt.members.all[:min(1, len(s.attempt.members.all))] {\n" +
 			"		if !m.lost {\n			s.loseRunning(now, m)\n			break\n		}\n	}\n	for _, m := range s.attempt.members.all {"}},
 	{"a new leader does not know the attempt", "state.go", []string{
 		"v.Attempt > s.attempt.number {", "v.Attempt > s.attempt.number && !s.restoring {"}},
