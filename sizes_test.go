@@ -1,0 +1,99 @@
+package imports
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A package with more files, or a type with more methods, does more than one thing.
+const (
+	maxFiles   = 26
+	maxMethods = 25
+)
+
+// tooLarge are the packages and types that are yet to be divided, with their present size.
+var tooLarge = map[string]int{
+	"cmd/rdzv": 41, "cmd/rdzv.app": 34, "cmd/rdzv.options": 35,
+	"cmd/rdzv/internal/console.Console": 45,
+	"envmap":                            30,
+	"rdzv":                              28, "rdzv.Session": 91, "rdzv.keys": 33,
+	"rdzv/agent": 48, "rdzv/agent.Local": 83, "rdzv/agent.connection": 28,
+	"rdzv/agent.membership": 53, "rdzv/agent.workers": 42,
+	"rdzv/internal/job": 30, "rdzv/internal/job.State": 108,
+	"rdzv/meet": 31,
+	"wrap.run":  40, "wrap/internal/holder.memory": 52,
+}
+
+// sizes counts the Go files of each package, and the methods of each type, which is "package.type".
+// Tests do not count.
+func sizes(t *testing.T) map[string]int {
+	counts, files := map[string]int{}, token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := path.Dir(filepath.ToSlash(name))
+		counts[pkg]++
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
+				counts[pkg+"."+receiver(f.Recv.List[0].Type)]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// receiver is the name of a receiver's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+func TestSizes(t *testing.T) {
+	counts := sizes(t)
+	for name, n := range counts {
+		limit := maxFiles
+		if strings.Contains(path.Base(name), ".") {
+			limit = maxMethods
+		}
+		if known, listed := tooLarge[name]; listed {
+			limit = known
+		}
+		if n > limit {
+			t.Errorf("%s has %d files or methods, want at most %d", name, n, limit)
+		}
+	}
+	for name, known := range tooLarge {
+		if n := counts[name]; n < known {
+			t.Errorf("%s has %d files or methods: change tooLarge, which has %d", name, n, known)
+		}
+	}
+}
