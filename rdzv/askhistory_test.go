@@ -10,6 +10,15 @@ import (
 
 // The store does not keep what it was asked, and an agent that reconnects still learns everything.
 func TestQuestionsDoNotFillTheStore(t *testing.T) {
+	for range 10 { // on a busy machine an agent may be lost, see TestReconnectAfterReset
+		if forgetsQuestions(t) {
+			return
+		}
+	}
+	t.Error("no agent survived the reset of its connection")
+}
+
+func forgetsQuestions(t *testing.T) (survived bool) {
 	j := start(t, LeaderConfig{Agents: 3})
 	sessions := j.answering(echo, echo, echo)
 	j.worlds(sessions)
@@ -24,9 +33,11 @@ func TestQuestionsDoNotFillTheStore(t *testing.T) {
 		t.Errorf("a revision before the question can still be read: %v", err)
 	}
 	j.reset("agent-2")
-	if j.reconnects(sessions[2], 2) {
-		j.finishWell(sessions)
+	if !j.reconnects(sessions[2], 2) || sessions[2].Progress(j.ctx, nil) != nil {
+		return false
 	}
+	j.finishWell(sessions)
+	return true
 }
 
 // That does not depend on answers of all agents: after some time all have read the question.
