@@ -135,8 +135,10 @@ lint:
 	shellcheck $(SHELL_FILES)
 
 KILLS ?= 1000
-kills:
-	@scripts/need-go
+kills: bin/rdzv
+	@scripts/install-missing test
+	$(INTEGRATION) -timeout 24h -run '^TestKillCampaign$$' -at-once 3 -v \
+		-killed-jobs $$(($(KILLS) / 10)) | grep -v '^ *=== RUN\|^ *--- PASS'
 	go test -count=1 -timeout 0 -v -run 'TestKills$$' ./wrap -kills $(KILLS)
 
 # FUZZTIME=1000000x: more inputs.

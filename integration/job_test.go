@@ -236,14 +236,18 @@ func (j *job) signal(pid int, s syscall.Signal) {
 		j.t.Fatalf("cannot send %v: the process has ended", s)
 	}
 	j.signalled[pid] = s
+	if err := trySignal(pid, s); err != nil {
+		j.t.Fatalf("cannot send %v to process %d: %v", s, pid, err)
+	}
+}
+
+func trySignal(pid int, s syscall.Signal) error {
 	err := syscall.Kill(pid, s)
 	if err == syscall.EPERM {
 		err = exec.Command("sudo", "-n", "kill", fmt.Sprintf("-%d", s), "--",
 			strconv.Itoa(pid)).Run()
 	}
-	if err != nil {
-		j.t.Fatalf("cannot send %v to process %d: %v", s, pid, err)
-	}
+	return err
 }
 
 // removeLeftovers runs another agent in the place, which removes the files of agents that were

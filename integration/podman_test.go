@@ -152,6 +152,25 @@ func TestPodmanOutside(t *testing.T) {
 	p.removeFiles()      // of the agent that was killed
 }
 
+// podman stop, as docker stop, signals process 1 of the container, which is the agent, and waits.
+func TestPodmanStop(t *testing.T) {
+	t.Parallel()
+	p := newPodman(t, false)
+	const saves = `n=0; trap 'n=$((n+1))' TERM; echo rank $RANK runs
+		while [ $n = 0 ]; do sleep 0.1; done
+		sleep 2; echo rank $RANK has saved after $n signals`
+	line := p.run([]string{"--name", "node"}, rdzvInside([]string{"--nproc-per-node", "2"}, sh(saves)))
+	job := p.start(line...)
+	job.waitFor("rank 0 runs")
+	job.waitFor("rank 1 runs")
+	p.start(p.podman("stop", "--time", "20", "node")...).checkCode(0)
+	job.checkCode(143)
+	for _, rank := range []string{"0", "1"} {
+		job.waitFor("rank " + rank + " has saved after 1 signals")
+	}
+	p.checkNoContainers()
+}
+
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
 // rdzvInside is rdzvExec in a container of rootFS.

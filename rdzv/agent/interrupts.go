@@ -216,7 +216,7 @@ func (in *interrupts) end(e wrap.Event) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.countDown(e)
-	if e.Signal == syscall.SIGINT && !in.killed && (in.first != nil || in.overOtherwise()) {
+	if e.Signal == syscall.SIGINT && !in.killed && in.repeats(e) {
 		in.killed = true
 		close(in.kill)
 	}
@@ -236,6 +236,18 @@ func (in *interrupts) endByCaller() {
 	in.byCaller = in.first == nil
 	in.mu.Unlock()
 	in.end(wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
+}
+
+// sentTwice is how long after a signal another one is the same: timeout(1) signals its child, and
+// then its own process group. Nobody types Ctrl-C twice in that time.
+const sentTwice = 100 * time.Millisecond
+
+// repeats tells whether this signal comes after the one that has ended the job, or after its end.
+func (in *interrupts) repeats(e wrap.Event) bool {
+	if in.first == nil {
+		return in.overOtherwise()
+	}
+	return e.At.Sub(in.first.At) > sentTwice
 }
 
 // overOtherwise tells whether the job has ended, but not because of a signal, which a launcher may

@@ -35,3 +35,17 @@ func TestSignalsBeforeThereAreWorkers(t *testing.T) {
 		t.Errorf("%d signals are queued for workers that do not exist, want none", len(in.forward))
 	}
 }
+
+// The second Ctrl-C kills workers; timeout(1), which sends a signal twice, leaves them their time.
+func TestSecondInterrupt(t *testing.T) {
+	first := time.Now()
+	for between, want := range map[time.Duration]bool{
+		50 * time.Microsecond: false, sentTwice: false, 150 * time.Millisecond: true,
+	} {
+		in := &interrupts{first: &wrap.Event{Signal: syscall.SIGINT, At: first}}
+		e := wrap.Event{Signal: syscall.SIGINT, At: first.Add(between)}
+		if got := in.repeats(e); got != want {
+			t.Errorf("after %v: %t, want %t", between, got, want)
+		}
+	}
+}

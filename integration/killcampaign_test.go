@@ -1,0 +1,127 @@
+package integration
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/internal/procfs"
+)
+
+var killedJobs = flag.Int("killed-jobs", 1,
+	"jobs under each launcher of which TestKillCampaign kills processes")
+
+// loaders is a rank that ignores SIGTERM and has two children, as of a DataLoader, which ignore it
+// too. Each has a child that it does not wait for, and one in a session of its own that has lost its
+// parent.
+const loaders = `import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(2):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() > 0:
+                os._exit(0)
+        time.sleep(1000)
+time.sleep(1000)`
+
+// TestKillCampaign kills processes of jobs at random moments, from the start of the first agent on:
+// the job ends, and nothing is left. make kills does so with thousands.
+func TestKillCampaign(t *testing.T) {
+	c := newJobCluster(t)
+	counts := make(chan map[string]int, len(jobLaunchers)**killedJobs)
+	var scenarios []scenario
+	for i := range *killedJobs {
+		program, torch := []string{python, "-IS", "-c", loaders}, i%25 == 1 // its import takes seconds
+		if torch {
+			program = []string{python, "-c", dataLoader, jobDir}
+		}
+		for _, launcher := range jobLaunchers {
+			scenarios = append(scenarios, scenario{fmt.Sprint(launcher, i), func(t *testing.T) {
+				// Without a launcher nobody tells an agent of one that was killed before it joined.
+				flags := []string{"--grace", "500ms", "--peer-timeout", "3s", "--join-timeout", "10s"}
+				j := c.startJob(t, launcher, 1, flags, program)
+				if torch {
+					j.waitForBatch()
+				}
+				counts <- j.killAtRandom()
+			}})
+		}
+	}
+	runConcurrently(t, scenarios)
+	close(counts)
+	total, sum := map[string]int{}, 0
+	for count := range counts {
+		for name, n := range count {
+			total[name] += n
+			sum += n
+		}
+	}
+	t.Logf("SIGKILL to %d processes of %d jobs: %v", sum, len(scenarios), total)
+}
+
+// waitForBatch waits until a rank of dataLoader has loaded a batch.
+func (j *job) waitForBatch() {
+	loaded := func() bool { found, _ := filepath.Glob(j.records() + "/*"); return len(found) > 0 }
+	if !eventually(waitLimit, loaded) {
+		j.t.Fatal("no rank has loaded a batch")
+	}
+}
+
+// killAtRandom kills processes of some of the agents, waits until the job has ended, and returns how
+// many of each kind were killed.
+func (j *job) killAtRandom() map[string]int {
+	var agents []int
+	started := func() bool { agents = j.agents(); return len(agents) > 0 }
+	if !eventually(waitLimit, started) {
+		j.t.Fatal("no agent has started")
+	}
+	time.Sleep(rand.N(400 * time.Millisecond)) // by then all processes run, mostly
+	agents = j.agents()
+	rand.Shuffle(len(agents), func(i, k int) { agents[i], agents[k] = agents[k], agents[i] })
+	count := map[string]int{}
+	for _, agent := range agents[:1+rand.IntN(len(agents))] {
+		for _, v := range victimsOf(agent) {
+			if trySignal(v.pid, syscall.SIGKILL) == nil {
+				count[v.kind]++
+			}
+		}
+		time.Sleep(rand.N(20 * time.Millisecond))
+	}
+	for _, command := range j.commands {
+		command.code()
+	}
+	j.removeFiles()
+	return count
+}
+
+// A victim is a process that is killed.
+type victim struct {
+	kind string
+	pid  int
+}
+
+// victimsOf chooses processes of an agent, which are killed in this order. It is the agent if the
+// others do not run yet. An agent and its holder are not killed both: a descendant that left the
+// tree in the same millisecond would survive.
+func victimsOf(agent int) []victim {
+	holder, workers := 0, []int(nil)
+	children, _ := procfs.Children(procfs.System, agent)
+	for _, pid := range children {
+		if nameOf(pid) == "tree-holder" {
+			holder = pid
+			workers, _ = procfs.Children(procfs.System, pid)
+		}
+	}
+	if len(workers) == 0 {
+		return []victim{{"agent", agent}}
+	}
+	a, h := victim{"agent", agent}, victim{"holder", holder}
+	w := victim{"worker", workers[rand.IntN(len(workers))]}
+	choices := [][]victim{{a}, {h}, {w}, {w, a}, {w, h}}
+	return choices[rand.IntN(len(choices))]
+}
