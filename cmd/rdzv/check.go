@@ -19,13 +19,13 @@ const checkHelp = `Usage: rdzv check [flags] [-- PROGRAM [ARG]...]
     srun -N2 --ntasks-per-node=8 rdzv check -- python3 main.py
     rdzv check --nodes 2 -- python3 main.py                        on every node
 
-Start it as "rdzv exec": its agents meet, compare their nodes, and end. No
+Start it like "rdzv exec": its agents join, compare their nodes, and exit. No
 worker is started. One agent prints a table of all nodes to stdout: one row per
 fact, with the nodes that have each value if they differ. Rows marked "!" are
 explained below the table, "*" marks other differences. Facts are read from
 files; without PROGRAM only those of the nodes are compared. --deep and
 --health-cmd run programs, on each node before its agents join. Every node
-connects to every other, to a sample of them if there are more than 64.
+connects to every other, or to a sample if there are more than 64 nodes.
 
 {flags}
 

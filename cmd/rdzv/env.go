@@ -13,8 +13,8 @@ const envHelp = `Usage: rdzv env [flags]
     eval "$(rdzv env)"
 
 Print the variables that exec would set here for its first worker. It does not
-contact other agents: variables that the agents agree on when they meet are
-left out, such as MASTER_ADDR, MASTER_PORT and all that the launcher omits.
+contact other agents: variables that depend on the other agents are left out,
+such as MASTER_ADDR and MASTER_PORT, and those that the launcher does not give.
 USE_LIBUV is right for a program that the python3 of PATH runs.
 
 {flags}

@@ -9,31 +9,32 @@ const execHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
 Join the job, wait until all of its agents have joined, and run PROGRAM with
 RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR,
 MASTER_PORT and a device index set. An agent is one running "rdzv exec"; each
-process of PROGRAM is a worker. The first worker that fails stops all workers on
-all nodes, and every agent exits with its code, unless --max-restarts lets all
-workers start again.
+process of PROGRAM is a worker. When a worker fails, rdzv stops all workers on
+all nodes, and every agent exits with the code of the first worker that failed;
+with --max-restarts it starts all workers again instead.
 
 {flags}
 
-A flag overrides its variable, both override the launcher. Launchers are
+A flag overrides its variable, and both override the launcher. Launchers are
 openmpi (openmpi4, openmpi5), mpich (hydra, intelmpi), slurm (slurm-pmi), pals,
-flux, jsm, mvapich2 and torchrun; kubeflow, lws, volcano, skypilot, dstack,
-beaker, runpod, jobset and kubernetes: one agent on each node; "none" is no
-launcher, "env" is RANK, WORLD_SIZE and MASTER_ADDR as you or others set them.
+flux, jsm, mvapich2 and torchrun; with one agent on each node kubeflow, lws,
+volcano, skypilot, dstack, beaker, runpod, jobset and kubernetes. "none" ignores
+any launcher; "env" uses the variables RANK, WORLD_SIZE and MASTER_ADDR.
 
 torchrun's flags work too if they mean the same: --nnodes, --nproc_per_node,
 --node_rank, --master_addr (as --store), --master_port, --max_restarts,
 --rdzv_id (as --job) and --standalone (as --nodes 1).
 
-SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes; with
-restarts left SIGTERM to a single one that can be replaced makes only it leave;
-SIGUSR1 and SIGUSR2 are forwarded to the workers of the agent that gets them, or
-with --share-signals to all workers of the job.
+SIGTERM, SIGINT, SIGHUP or SIGQUIT to any agent ends the job on all nodes. But
+if a restart is left, and an agent can be replaced, SIGTERM to this agent alone
+makes only this agent leave the job. SIGUSR1 and SIGUSR2 are forwarded to the
+workers of the agent that gets them, or with --share-signals to all workers of
+the job.
 
 Exit status, the same for every agent of the job:
     0        all workers succeeded
     N        exit code of the worker that failed first
-    128+N    signal N ended that worker, or the job
+    128+N    signal N ended the worker that failed first, or the job
     119      the job stalled (--stall-timeout)
     121      not started: a check failed on some node (127 if PROGRAM or its
              script is missing there, 126 if it is not executable)

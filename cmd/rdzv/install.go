@@ -16,8 +16,8 @@ const installHelp = `Usage: rdzv install DIR
 
 Copy this binary to DIR/rdzv, for an init container that puts it into a volume:
 an image that has only rdzv has no cp. rdzv needs no other file. DIR is created
-if only its last part is missing. An existing DIR/rdzv is replaced, also while
-it runs; what runs goes on.
+if only its last part is missing. An existing DIR/rdzv is replaced, even while
+it runs; running processes are not affected.
 
 Exit status:
     0        copied

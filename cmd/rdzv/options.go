@@ -148,12 +148,12 @@ func (o *options) execGroups() []group {
 			{"--store-cert FILE", "certificate of this client", &o.storeCert},
 			{"--store-key FILE", "key of that certificate", &o.storeKey},
 			{"--store-user USER", "NAME:PASSWORD of a user of the cluster", &o.storeUser},
-			{"--store-prefix PREFIX", "of all keys (" + rdzv.DefaultPrefix + ")", &o.storePrefix},
-			{"--store-timeout D", "how long it, or rdzv store, may not answer while PROGRAM runs (1m; " +
-				"in a job with restarts --peer-timeout)", &o.storeTimeout},
+			{"--store-prefix PREFIX", "prefix of all keys (" + rdzv.DefaultPrefix + ")", &o.storePrefix},
+			{"--store-timeout D", "the job ends if the cluster, or rdzv store, does not answer for this " +
+				"long while PROGRAM runs (1m; in a job with restarts --peer-timeout)", &o.storeTimeout},
 		}},
 		{title: "Environment of PROGRAM", note: templateNote, rows: append(o.environment(),
-			flagRow{"--chdir DIR", "run PROGRAM in DIR (the present directory)", &o.chdir})},
+			flagRow{"--chdir DIR", "run PROGRAM in DIR (the current directory)", &o.chdir})},
 		{title: "Checks before PROGRAM starts", rows: []flagRow{
 			{"--strict", "do not start if nodes differ in the script, python, torch, or variables " +
 				"NCCL_*, GLOO_*, TORCH_*, OMP_* (warn)", &o.strict},
@@ -174,20 +174,20 @@ func (o *options) execGroups() []group {
 			o.headStartRow(),
 		}},
 		{title: "A job that makes no progress", rows: []flagRow{
-			{"--stall-timeout D", "it has stalled if for D all workers ran, and none wrote anything, " +
-				"reached init_process_group, or launched a collective operation that NCCL counts (never); " +
-				"needs --log-dir or --tag", &o.stallTimeout},
-			{"--stall-action ACTION", "end: write where all ranks are, and end it (or restart); stacks: " +
-				"only write that, once per stall (end)", &o.stallAction},
+			{"--stall-timeout D", "the job has stalled if for D all workers were running, and none " +
+				"wrote anything, reached init_process_group, or launched a collective operation that NCCL " +
+				"counts (never); needs --log-dir or --tag", &o.stallTimeout},
+			{"--stall-action ACTION", "end: write the stacks of all ranks, and end the job (or restart " +
+				"it); stacks: only write the stacks, once per stall (end)", &o.stallAction},
 		}},
 		{title: "Restarts", rows: []flagRow{
 			{"--max-restarts N", "if a worker fails or a node is lost, stop all workers of the job and " +
 				"start them again, at most N times (0)", &o.maxRestarts},
-			{"--spares N", "N further nodes wait, and take over the ranks of lost ones (0): the last ones " +
-				"of srun or, without a launcher, nodes besides those of --nodes; implies " +
+			{"--spares N", "N more nodes wait, and take over the ranks of lost nodes (0): the last nodes " +
+				"of srun; without a launcher, nodes besides those of --nodes; implies " +
 				"--max-restarts N unless that is given", &o.spares},
-			{"--no-restart-on CODES", "not after these exit codes, comma-separated, and never after 2, " +
-				"93, 121 and 124 to 127", &o.noRestartOn},
+			{"--no-restart-on CODES", "do not restart after these exit codes, comma-separated; rdzv never " +
+				"does after 2, 93, 121 and 124 to 127", &o.noRestartOn},
 		}},
 		{title: "Signals", rows: []flagRow{
 			{"--share-signals LIST", "if an agent gets one of these signals (USR1, USR2, or both " +
@@ -197,8 +197,8 @@ func (o *options) execGroups() []group {
 			{"--tag", "begin each line of PROGRAM with its rank and host: [3 node2]", &o.tag},
 			{"--log-dir DIR", "also write the output of each rank to a file in DIR/latest, " +
 				"rank-00003.log", &o.logDir},
-			{"--show RANKS|none", "show the output of these ranks only, such as 0 or 0,4-7, or on each " +
-				"node of local:0 (all)",
+			{"--show RANKS|none", "show only the output of these ranks, such as 0 or 0,4-7; local:0 is " +
+				"the first rank of each node (all)",
 				&o.show},
 			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
 			{"--events FILE", "write what happens to FILE, as JSON lines, on the node that hosts the " +
@@ -216,10 +216,10 @@ func (o *options) placement() []flagRow {
 		{"--launcher NAME", "use this launcher (detected)", &o.launcher},
 		{"--nodes N|MIN:MAX", "number of nodes of a job without a launcher (1); with MIN:MAX it may " +
 			"vary, under srun too", (*nodesValue)(o)},
-		{"--node-rank N", "position of this node in a job without a launcher (by host name)",
+		{"--node-rank N", "rank of this node in a job without a launcher (by host name)",
 			&o.nodeRank},
 		{"--nproc-per-node N", "workers per agent: a number, gpu, cpu or auto (1)", &o.procs},
-		{"--job NAME", "name of the job, equal on all its agents (generated)", &o.job},
+		{"--job NAME", "name of the job, the same on all agents (generated)", &o.job},
 	}
 }
 
@@ -252,7 +252,7 @@ func (o *options) environment() []flagRow {
 		{"--export NAME", "copy this variable from rank 0's agent to all workers, also NAME=VALUE or " +
 			"PREFIX*; comma-separated, repeatable; @FILE: the NAME=VALUE lines of FILE, on rank 0's " +
 			"node", (*exportValue)(o)},
-		{"--as openmpi", "also set OMPI_COMM_WORLD_RANK and the like, as mpirun does", &o.as},
+		{"--as openmpi", "also set OMPI_COMM_WORLD_RANK and similar variables, as mpirun does", &o.as},
 	}
 }
 

@@ -24,8 +24,8 @@ const statusHelp = `Usage: rdzv status [flags]
     rdzv status                                   on any node of the job
     rdzv status --json | jq '.jobs[].ranks[] | select(.cpu < 0.1)'
 
-Print what each rank of your running jobs is doing, of all jobs that have an
-agent on this node. It asks the agents and takes about a second.
+Print what each rank is doing, for all your running jobs that have an agent on
+this node. The command asks the agents, and takes about a second.
 
     STATE     running, waiting (not started), blocked (in the kernel,
               uninterruptibly), stopped (SIGSTOP, debugger), exit N, SIGNAL,
@@ -35,10 +35,11 @@ agent on this node. It asks the agents and takes about a second.
     OUTPUT    how long ago it last wrote something that rdzv reads: to stderr,
               unless that is a terminal; with --tag or --log-dir also to stdout
     CPU       of it and its descendants in the last second; 100% is one core
-    COLL      collective operations that it has launched, where NCCL (2.28.7 and
-              later) tells; below, which ranks are behind
+    COLL      number of collective operations that it has launched, if NCCL
+              reports it (2.28.7 and later); below the table, the ranks that are
+              behind
 
-With more than 16 ranks, those of a node that do the same share a row.
+With more than 16 ranks, ranks of a node that are doing the same share a row.
 
 {flags}
 
@@ -213,18 +214,18 @@ const stacksHelp = `Usage: rdzv stacks [flags]
 
     rdzv stacks                                   on any node of the job
 
-Print where each rank of your running jobs is, of all jobs that have an agent on
-this node. Ranks at the same place are one group; the first line names those
-that are elsewhere than most others. It takes about a second, and changes
-nothing in the workers.
+Print the stack of each rank, for all your running jobs that have an agent on
+this node. Ranks with the same stack are one group; the first line names the
+ranks that are not in the largest group. The command takes about a second, and
+changes nothing in the workers.
 
 With py-spy (pip install py-spy) in PATH or beside python on the nodes, the
-place is the Python stack of the main thread, the innermost call first. Without
-it, or where it may not read the memory of the workers, it is what the main
-thread is doing for the kernel, for example "reading from a file (read)". Below
-are the file or the other end of the connection ("with"), the state as ps shows
-it, the kernel function (wchan), the use of CPU time in the last second, 100%
-being one core, and what the other threads are doing.
+stack is the Python stack of the main thread, the innermost call first. Without
+py-spy, or if it may not read the memory of the workers, the command prints what
+the main thread is doing in the kernel, such as "reading from a file (read)".
+The lines below have the file or the other end of the connection ("with"), the
+state as ps shows it, the kernel function (wchan), the use of CPU time in the
+last second (100% is one core), and what the other threads are doing.
 
 {flags}
 

@@ -17,8 +17,8 @@ const stopHelp = `Usage: rdzv stop [JOB]
 
     rdzv stop                                     on any node of the job
 
-End the running job of this name, or the only one of yours that has an agent on
-this node. As after SIGTERM to "rdzv exec", its workers on all nodes get
+End your running job of this name, or your only job that has an agent on this
+node. As after SIGTERM to "rdzv exec", its workers on all nodes get
 SIGTERM, and SIGKILL after its --grace. No attempt follows. Every agent says who
 has stopped the job, and exits with 143. The command does not wait until the
 workers have ended.

@@ -21,7 +21,7 @@ const storeHelp = `Usage: rdzv store [flags]
 
 Run a store for many of your jobs in the foreground, until SIGTERM or SIGINT.
 Without it each job has a store of its own, in one of its agents. Use it where
-agents do not find each other, but all reach one host, whatever nodes a job has.
+agents do not find each other, but all of them can reach one host.
 
 It prints the --store argument of the agents to stdout; --store HOST without the
 port finds it too. Agents need the same token, which the store creates if there
@@ -35,7 +35,7 @@ for agents go on waiting, and join when it runs again.
 
 Exit status:
     0        stopped by SIGTERM, SIGINT or SIGHUP
-    1        it could not start, or not go on
+    1        it could not start, or it failed later
     2        wrong usage
 `
 

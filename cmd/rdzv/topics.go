@@ -34,10 +34,10 @@ const networkHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
 
     rdzv exec --nodes 2 --store node1 -- python3 main.py           on every node
 
-The agents of a job meet in a store, which one of them hosts. Under mpirun and
-srun they know where it is. Without a launcher they find each other by
-multicast; where the network has none, name one of the nodes with --store. Its
-agent then hosts the store, and the others connect to it.
+The agents of a job connect to a store, which one of them hosts. Under mpirun
+and srun they find it through the launcher. Without a launcher they find each
+other by multicast; if the network has none, name one of the nodes with --store.
+Its agent then hosts the store, and the others connect to it.
 
 Connections need a token that all nodes share: ~/.config/rdzv/token, which exec
 creates if it is missing, or RDZV_TOKEN. mpirun of Open MPI 4 and mpiexec.hydra
@@ -52,13 +52,13 @@ const restartsHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
     rdzv exec --nodes 2 --max-restarts 3 --spares 1 -- python3 main.py
     rdzv exec --nodes 2:4 -- python3 main.py                     on 2 to 4 nodes
 
-With --max-restarts, when a worker fails or a node is lost all workers of the
-job are stopped and started again, as the next attempt: RDZV_ATTEMPT and
-TORCHELASTIC_RESTART_COUNT count them. The program continues from its last
-snapshot. No worker of an attempt runs when one of the next attempt starts.
+With --max-restarts, if a worker fails or a node is lost, all workers of the job
+are stopped and started again, which is the next attempt. RDZV_ATTEMPT and
+TORCHELASTIC_RESTART_COUNT are its number. The program must continue from its
+last snapshot. No worker of an attempt runs when the next attempt starts.
 
-A lost node is replaced by a spare, or without a launcher by an agent that is
-started again; with MIN:MAX the job goes on with fewer nodes. The node whose
+A lost node is replaced by a spare, or, without a launcher, by an agent that is
+started again; with MIN:MAX the job continues with fewer nodes. The node whose
 agent hosts the store cannot be replaced, unless an etcd cluster is the store.
 
 {flags}
@@ -68,9 +68,9 @@ const etcdHelp = `Usage: rdzv exec [flags] -- PROGRAM [ARG]...
 
     rdzv exec --store https://etcd1:2379,https://etcd2:2379 -- python3 main.py
 
-With --store and URLs an existing etcd cluster (3.4 or later) is the store of
-the job, and no agent hosts one: each agent can then be lost and replaced. All
-keys begin with the prefix, and are removed when the job has ended.
+If --store has URLs, an existing etcd cluster (3.4 or later) is the store of the
+job, and no agent hosts it: each agent can then be lost and replaced. All keys
+begin with the prefix, and are removed when the job has ended.
 
 {flags}
 `
