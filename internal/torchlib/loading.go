@@ -4,9 +4,7 @@ package torchlib
 import (
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
-	"time"
 
 	"rdzv/internal/procfs"
 )
@@ -41,21 +39,4 @@ func LoadingOf(proc fs.FS, pid int) (l Loading) {
 // continues tells whether b has been one mapping with a.
 func continues(a, b procfs.Mapping) bool {
 	return a.File == b.File && a.End == b.Start && a.Offset+(a.End-a.Start) == b.Offset
-}
-
-// MainThread tells what CPU time the main thread of a process has used, and for how long it was
-// ready to run and had no core; 0 if the kernel does not tell.
-func MainThread(proc fs.FS, pid int) (used, waited time.Duration) {
-	// The first numbers of schedstat, in ns (the kernel's Documentation/scheduler/sched-stats.rst).
-	text, _ := fs.ReadFile(proc, path.Join(strconv.Itoa(pid), "schedstat"))
-	words := strings.Fields(string(text))
-	if len(words) < 2 {
-		return 0, 0
-	}
-	return nanoseconds(words[0]), nanoseconds(words[1])
-}
-
-func nanoseconds(text string) time.Duration {
-	n, _ := strconv.ParseInt(text, 10, 64) // the kernel prints numbers
-	return time.Duration(n)
 }

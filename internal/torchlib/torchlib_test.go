@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"rdzv/internal/procfs"
 )
 
 // Lines of "maps" of torch 1.13 in Debian 12.
@@ -42,21 +40,6 @@ func TestLoadingOf(t *testing.T) {
 	}
 	if got := LoadingOf(fstest.MapFS{}, 71); got != NotLoading {
 		t.Errorf("a process that has ended: %d", got)
-	}
-}
-
-func TestMainThread(t *testing.T) {
-	for text, want := range map[string][2]time.Duration{
-		"1500000 2500000 7\n": {1500 * time.Microsecond, 2500 * time.Microsecond}, "": {}, "x": {},
-	} {
-		proc := fstest.MapFS{"71/schedstat": &fstest.MapFile{Data: []byte(text)}}
-		if used, waited := MainThread(proc, 71); used != want[0] || waited != want[1] {
-			t.Errorf("%q: got %v, %v, want %v", text, used, waited, want)
-		}
-	}
-	used, _ := MainThread(procfs.System, unix.Getpid())
-	if used == 0 {
-		t.Error("this kernel does not tell the CPU time of this process")
 	}
 }
 

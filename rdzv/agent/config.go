@@ -100,8 +100,9 @@ type Config struct {
 
 	// StallTimeout is how long all workers of the job may run without any of them writing a byte,
 	// reaching init_process_group, ending, or launching a collective operation of which NCCL tells:
-	// the job has stalled then. Time in which the agents were stopped does not count. 0 never looks.
-	// It needs Tag or LogDir: other output is not read. All agents of a job should have the same.
+	// the job has stalled then. Time in which the agents were stopped, or a worker waited for a CPU,
+	// does not count. 0 never looks. It needs Tag or LogDir: other output is not read. All agents of a
+	// job should have the same.
 	StallTimeout time.Duration
 	// StallAction is what happens then; "" is StallEnd.
 	StallAction StallAction

@@ -90,9 +90,9 @@ func (w *workers) awaitHeadStart(ctx context.Context, h headStart) bool {
 	for begin := time.Now(); await(ctx, time.After(headStartLook)); {
 		worker := w.rank0()
 		pid := cmp.Or(stacks.FindPython(procfs.System, worker), worker)
-		used, waited := torchlib.MainThread(procfs.System, pid)
+		main := procfs.ReadScheduling(procfs.System, pid)
 		loading := func() torchlib.Loading { return torchlib.LoadingOf(procfs.System, pid) }
-		if h.over(time.Since(begin), used, waited, loading) {
+		if h.over(time.Since(begin), main.Ran, main.Waited, loading) {
 			return true
 		}
 	}

@@ -33,6 +33,7 @@ type silenceAnswer struct {
 	Silent  time.Duration `json:"silent"`
 	Running bool          `json:"running"` // all of its workers run
 	Read    bool          `json:"read"`    // and all that they write is read
+	Broken  int           `json:"broken"`  // how often the silence has been broken
 	Writing int           `json:"writing"` // number of flight recorders that have yet to write
 }
 
@@ -45,7 +46,8 @@ func (o *observed) answerSilence(ctx context.Context) silenceAnswer {
 		return silenceAnswer{}
 	}
 	a := silenceAnswer{Read: s.read, Writing: s.unwritten(ctx)}
-	a.Silent, a.Running = s.look()
+	m, running := s.look()
+	a.Silent, a.Broken, a.Running = m.silent, m.broken, running
 	return a
 }
 
@@ -54,7 +56,7 @@ type stallWatch struct {
 	*silence
 	timeout time.Duration
 	next    time.Duration // the silence of this agent's workers at which it asks again
-	told    time.Duration // when a stall was reported, as the meter counts; 0 if none was
+	told    int           // the sum of broken when a stall was reported; -1 if none was
 	number  int           // of stalls of this attempt
 	began   time.Time
 }
@@ -66,7 +68,7 @@ func (w *workers) watchStall() (stop func()) {
 		return func() {}
 	}
 	s := &stallWatch{
-		silence: w.measureSilence(), timeout: limit, next: limit, began: time.Now(),
+		silence: w.measureSilence(), timeout: limit, next: limit, told: -1, began: time.Now(),
 	}
 	w.observed.measures(s.silence)
 	ctx, cancel := context.WithCancel(w.session.Context())
@@ -90,12 +92,12 @@ func (o *observed) measures(s *silence) {
 // run looks after each step, and sooner if a stall may be found then.
 func (s *stallWatch) run(ctx context.Context) {
 	pause := s.meter.step
-	for before := time.Duration(0); await(ctx, time.After(pause)); {
-		m, running := s.lookAt()
-		if m.silent < before {
+	for before := 0; await(ctx, time.After(pause)); {
+		m, running := s.look()
+		if m.broken != before {
 			s.next = s.timeout
 		}
-		before, pause = m.silent, m.step
+		before, pause = m.broken, m.step
 		switch left := s.next - m.silent; {
 		case s.world.Seat.Rank > 0 || !running:
 		case left <= 0:
@@ -109,25 +111,25 @@ func (s *stallWatch) run(ctx context.Context) {
 // askAll asks all agents, and reports a stall if there is one that has not been reported. own is
 // what this agent's meter shows.
 func (s *stallWatch) askAll(ctx context.Context, own meter) {
-	silent, _, all := s.shortest(ctx)
+	all, known := s.shortest(ctx)
 	s.next = own.silent + s.timeout
 	switch {
-	case !all:
+	case !known:
 		s.next = own.silent + max(s.timeout/4, own.step)
-	case silent < s.timeout:
-		s.next -= silent
-	case s.told > 0 && silent >= own.counted-s.told: // the same stall
-	case s.report(ctx, silent):
-		s.told = own.counted
+	case all.Silent < s.timeout:
+		s.next -= all.Silent
+	case all.Broken == s.told: // the same stall
+	case s.report(ctx, all.Silent):
+		s.told = all.Broken
 	}
 }
 
-// shortest is the shortest silence of all agents' workers, and how many flight recorders are still
-// to write. It is not known if an agent has not answered, or if not all workers run.
-func (s *stallWatch) shortest(ctx context.Context) (silent time.Duration, writing int, all bool) {
+// shortest is the answer of the job: the shortest silence of all agents' workers, and the sums of
+// the numbers. It is not known if an agent has not answered, or if not all workers run.
+func (s *stallWatch) shortest(ctx context.Context) (all silenceAnswer, known bool) {
 	answers, missing, err := s.ask(ctx, rdzv.Question{Kind: silenceQuestion})
 	if err != nil || len(missing) > 0 || len(answers) == 0 {
-		return 0, 0, false
+		return all, false
 	}
 	first, running := true, 0
 	for _, a := range answers {
@@ -136,15 +138,15 @@ func (s *stallWatch) shortest(ctx context.Context) (silent time.Duration, writin
 		case a.Seat.Spare:
 			continue
 		case a.Error != "" || json.Unmarshal(a.Value, &one) != nil || !one.Running || !one.Read:
-			return 0, 0, false
+			return all, false
 		}
 		running += a.Seat.Slots
-		writing += one.Writing
-		if first || one.Silent < silent {
-			silent, first = one.Silent, false
+		all.Writing, all.Broken = all.Writing+one.Writing, all.Broken+one.Broken
+		if first || one.Silent < all.Silent {
+			all.Silent, first = one.Silent, false
 		}
 	}
-	return silent, writing, running == s.world.Size
+	return all, running == s.world.Size
 }
 
 func (s *stallWatch) ask(ctx context.Context, q rdzv.Question) ([]rdzv.Answer, []rdzv.Peer, error) {
@@ -190,11 +192,11 @@ const recorderLimit = 10 * time.Second
 // awaitRecorders waits until they have written, and tells whether the workers still are silent.
 func (s *stallWatch) awaitRecorders(ctx context.Context) bool {
 	for begin, pause := time.Now(), 500*time.Millisecond; ; {
-		silent, writing, all := s.shortest(ctx)
-		if !all || silent < s.timeout {
+		all, known := s.shortest(ctx)
+		if !known || all.Silent < s.timeout {
 			return false
 		}
-		if writing == 0 || time.Since(begin) > recorderLimit || !await(ctx, time.After(pause)) {
+		if all.Writing == 0 || time.Since(begin) > recorderLimit || !await(ctx, time.After(pause)) {
 			return ctx.Err() == nil
 		}
 	}
