@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"rdzv/internal/hint"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
@@ -165,12 +166,12 @@ func (l *Local) adviseOnPort(err error) error {
 	case !errors.Is(err, syscall.EADDRINUSE):
 		return err
 	case inUse != nil && inUse.Advice != "":
-		return hinted{err, inUse.Advice}
+		return hint.With(err, inUse.Advice)
 	case port != 0:
-		return hinted{err, "use Config.Store " + host +
-			" without a port: each job then chooses a free one"}
+		return hint.With(err, "use Config.Store "+host+
+			" without a port: each job then chooses a free one")
 	}
-	return hinted{err, "choose other ports with Config.PortLow and Config.PortHigh"}
+	return hint.With(err, "choose other ports with Config.PortLow and Config.PortHigh")
 }
 
 // dial makes a client of a store in another process and waits for its connection, whose own address

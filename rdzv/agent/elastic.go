@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
+	"rdzv/internal/plural"
 )
 
 // elastic tells whether the number of nodes may vary.
@@ -22,26 +24,26 @@ func (l *Local) checkNodeRange() error {
 	case p.Platform != "":
 		return l.fixedNodes("use "+nodes, nodes)
 	case p.Launcher != envmap.None && !l.keepsSpares():
-		return hinted{
+		return hint.With(
 			fmt.Errorf("cannot use %s: %s ends the job when it loses a node", nodes, p.Launcher),
-			"use srun, or " + alone,
-		}
+			"use srun, or "+alone,
+		)
 	case p.Launcher != envmap.None && p.LocalSize != 1:
-		return hinted{
+		return hint.With(
 			fmt.Errorf("cannot use %s: srun has started %d tasks on this node", nodes, p.LocalSize),
-			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
+			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
 				"PROGRAM with Config.ProcsPerNode N",
-		}
+		)
 	case p.Launcher != envmap.None && most != l.Agents:
-		return hinted{
-			fmt.Errorf("cannot use %s: srun has started %s", nodes, plural(l.Agents, "task")),
+		return hint.With(
+			fmt.Errorf("cannot use %s: srun has started %s", nodes, plural.Of(l.Agents, "task")),
 			fmt.Sprintf("give Config.MinNodes MIN and Config.Nodes %d", l.Agents),
-		}
+		)
 	case p.Launcher == envmap.None && 2*least <= most && !l.mayReplace():
-		return hinted{
+		return hint.With(
 			fmt.Errorf("cannot use %s: nodes that do not find the others could form a second job", nodes),
 			"give Config.Store HOST, or a Config.MinNodes of more than half of Config.Nodes",
-		}
+		)
 	}
 	return nil
 }
@@ -50,11 +52,11 @@ func (l *Local) checkNodeRange() error {
 // number of a node is its rank, and only the same node, started again, may have it.
 func (l *Local) fixedNodes(do, fields string) error {
 	p := l.Placement
-	return hinted{
+	return hint.With(
 		fmt.Errorf("cannot %s: the %s gives each node its rank (%s)", do, p.Platform, p.Launcher),
-		"to do without these ranks: PROGRAM with Config.Launcher none " + fields + " Config.Store " +
+		"to do without these ranks: PROGRAM with Config.Launcher none "+fields+" Config.Store "+
 			cmp.Or(p.Master, "HOST"),
-	}
+	)
 }
 
 // lateHint is what to try about an agent that did not find enough others.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
+	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 )
@@ -69,7 +71,7 @@ func readExportFile(name string) ([]envmap.Export, error) {
 	}
 	exports, err := envmap.ParseExportFile(string(text))
 	if err != nil {
-		return nil, hinted{fmt.Errorf("cannot read exports: %q: %w", name, err), Hint(err)}
+		return nil, hint.With(fmt.Errorf("cannot read exports: %q: %w", name, err), Hint(err))
 	}
 	return exports, nil
 }
@@ -151,10 +153,10 @@ func (l *Local) in(environ, exported []string) *Local {
 	other.inspect()
 	other.findProblems()
 	if counted := other.Workers; counted != l.Workers { // the ranks are given already
-		n := plural(counted, "worker")
+		n := plural.Of(counted, "worker")
 		err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
-		hint := "give Config.ProcsPerNode the number of workers"
-		other.Workers, other.Problems = l.Workers, withProblem(other.Problems, hinted{err, hint})
+		const advice = "give Config.ProcsPerNode the number of workers"
+		other.Workers, other.Problems = l.Workers, withProblem(other.Problems, hint.With(err, advice))
 	}
 	return &other
 }

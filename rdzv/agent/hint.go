@@ -19,15 +19,6 @@ import (
 	"rdzv/wrap"
 )
 
-// hinted is an error with a suggestion.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }
-
 // Hint is what to try about an error of [Plan] or [Run], or of any error with a method Hint; ""
 // if nothing is known to help.
 func Hint(err error) string {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/hint"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
@@ -118,9 +119,9 @@ func (c *connection) noRoom(err error) error {
 	case !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT):
 		return err
 	case c.dir == c.local.env["XDG_RUNTIME_DIR"]:
-		return hinted{err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory with free space"}
+		return hint.With(err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory with free space")
 	}
-	return hinted{err, "set TMPDIR to a directory with free space"}
+	return hint.With(err, "set TMPDIR to a directory with free space")
 }
 
 // drainTimeout is how long the host of the store waits for the other agents to leave if none does.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/internal/hint"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/peers"
@@ -217,7 +218,7 @@ func (m *membership) holdPort() (err error) {
 	}
 	m.port, err = masterport.Hold(m.local.Config.MasterPort)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return hinted{err, "omit Config.MasterPort: each job then gets a free port"}
+		return hint.With(err, "omit Config.MasterPort: each job then gets a free port")
 	}
 	return err
 }
@@ -287,15 +288,15 @@ func (m *membership) refused(err error) error {
 	version, isVersion := errors.AsType[*rdzv.OtherVersionError](err)
 	switch {
 	case isVersion:
-		return hinted{fmt.Errorf("cannot join job %q: %w", m.local.Job, err), version.Hint()}
+		return hint.With(fmt.Errorf("cannot join job %q: %w", m.local.Job, err), version.Hint())
 	case !occupied && !errors.Is(err, rdzv.ErrFull):
 		return nil
 	}
-	hint := "too many agents were started, or two jobs have the same name: " +
+	advice := "too many agents were started, or two jobs have the same name: " +
 		"give each its own Config.Job NAME"
 	if occupied {
-		hint = "if these are two jobs, give each its own Config.Job NAME; " +
+		advice = "if these are two jobs, give each its own Config.Job NAME; " +
 			"if they are one, give each agent its own Config.NodeRank"
 	}
-	return hinted{fmt.Errorf("cannot join job %q: %w", m.local.Job, err), hint}
+	return hint.With(fmt.Errorf("cannot join job %q: %w", m.local.Job, err), advice)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
+	"rdzv/internal/plural"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
@@ -123,11 +125,11 @@ func (l *Local) countAgents() error {
 		l.Agents = max(l.Config.Nodes, 1) + l.Config.Spares
 		return cmp.Or(l.checkSpares(), l.checkNodeRange(), l.takeNodeRank())
 	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
-		return hinted{
+		return hint.With(
 			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
 				p.Launcher),
 			"start rdzv on every node with Config.Launcher none Config.Nodes N",
-		}
+		)
 	default:
 		l.Agents = p.Size
 	}
@@ -141,10 +143,10 @@ func (l *Local) takeNodeRank() error {
 		return nil
 	}
 	if *n >= l.Agents {
-		return hinted{
-			fmt.Errorf("cannot use Config.NodeRank %d: the job has %s", *n, plural(l.Agents, "node")),
+		return hint.With(
+			fmt.Errorf("cannot use Config.NodeRank %d: the job has %s", *n, plural.Of(l.Agents, "node")),
 			"give Config.Nodes the number of agents; node ranks begin with 0",
-		}
+		)
 	}
 	l.Placement.NodeRank = *n
 	return nil
@@ -184,8 +186,8 @@ func (l *Local) name(proc fs.FS) (string, error) {
 		start = l.startedBy(proc)
 	}
 	if inEtcd && start == "" {
-		return "", hinted{fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
-			"from those of other jobs", l.Placement.Launcher), "give each job its own Config.Job NAME"}
+		return "", hint.With(fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
+			"from those of other jobs", l.Placement.Launcher), "give each job its own Config.Job NAME")
 	}
 	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
 	words = append(words, l.Config.Program...)
@@ -211,7 +213,7 @@ func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 	}
 	reason := string(p.Launcher) + " started this job"
 	if p.Nodes != envmap.Unknown {
-		reason += " on " + plural(p.Nodes, "node")
+		reason += " on " + plural.Of(p.Nodes, "node")
 	}
 	reason += " (Config.Launcher none uses the field)"
 	if nodes != 0 && nodes != p.Nodes && !l.elastic() {
@@ -248,9 +250,9 @@ func (e *UnusedAllocationError) Error() string {
 		processes = fmt.Sprintf("%d processes", e.Workers)
 	}
 	if e.Allocation.Tasks != envmap.Unknown {
-		reserved = plural(e.Allocation.Tasks, "task") + " on "
+		reserved = plural.Of(e.Allocation.Tasks, "task") + " on "
 	}
-	reserved += plural(e.Allocation.Nodes, "node")
+	reserved += plural.Of(e.Allocation.Nodes, "node")
 	return fmt.Sprintf("running %s; this %s job has %s: did you mean %q?",
 		processes, e.Allocation.Manager, reserved, e.Allocation.Command+" rdzv exec ...")
 }

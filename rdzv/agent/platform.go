@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 )
 
 // platform is the name of the platform that has started this agent, one on each node; "" if a
@@ -58,7 +59,7 @@ var tokenAdvice = sync.OnceValue(func() map[string]string {
 func (l *Local) tokenOfPlatform(missing error) error {
 	name := l.platform()
 	advice := cmp.Or(tokenAdvice()[name], "set RDZV_TOKEN to the output of rdzv token, on all nodes")
-	return hinted{
+	return hint.With(
 		fmt.Errorf("%w: all %d nodes of the %s need the same token", missing, l.Agents, name), advice,
-	}
+	)
 }

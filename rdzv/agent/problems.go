@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
+	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/program"
@@ -92,9 +94,9 @@ func (l *Local) findProgram() (err error) {
 	}
 	if l.Path, err = wrap.Find(c.Program[0], c.Environ, l.workerDir()); err != nil {
 		if c.Dir != "" {
-			return hinted{err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", c.Dir)}
+			return hint.With(err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", c.Dir))
 		}
-		return hinted{err, cmp.Or(programHint(err, c.Program, c.Environ), pathHint(c.Program[0]))}
+		return hint.With(err, cmp.Or(programHint(err, c.Program, c.Environ), pathHint(c.Program[0])))
 	}
 	l.HeadStart = 0
 	if file, err := filepath.Abs(l.Path); err == nil && program.IsScript(c.Root, file, c.Program) {
@@ -107,7 +109,7 @@ func (l *Local) findProgram() (err error) {
 		return nil
 	}
 	if start.Script != "" && !filepath.IsAbs(start.Script) {
-		return hinted{start, "copy it there, change to the directory that has it, or give its full path"}
+		return hint.With(start, "copy it there, change to the directory that has it, or give its full path")
 	}
 	return start
 }
@@ -188,13 +190,13 @@ func CheckLimits() error {
 
 // enoughFiles checks whether this agent may open as many files as its workers need.
 func (l *Local) enoughFiles() error {
-	return host.CheckFiles("start "+plural(l.Workers, "worker"), ownFiles+workerFiles*l.Workers)
+	return host.CheckFiles("start "+plural.Of(l.Workers, "worker"), ownFiles+workerFiles*l.Workers)
 }
 
 // enoughFilesToHost checks whether all other agents can be connected to a store in this process
 // while no worker runs.
 func (l *Local) enoughFilesToHost() error {
-	return host.CheckFiles("host the store for "+plural(l.Agents, "agent"),
+	return host.CheckFiles("host the store for "+plural.Of(l.Agents, "agent"),
 		hostFiles+memberFiles*(l.Agents-1))
 }
 
@@ -204,17 +206,9 @@ func (l *Local) enoughFilesForAll() error {
 	if l.enoughFiles() != nil {
 		return nil
 	}
-	do := fmt.Sprintf("host the store for %s and start %s", plural(l.Agents, "agent"),
-		plural(l.Workers, "worker"))
+	do := fmt.Sprintf("host the store for %s and start %s", plural.Of(l.Agents, "agent"),
+		plural.Of(l.Workers, "worker"))
 	return host.CheckFiles(do, ownFiles+workerFiles*l.Workers+memberFiles*(l.Agents-1))
-}
-
-// plural is "1 node" or "2 nodes".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // tryDevices checks whether workers can be given the devices of this node.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
+	"rdzv/internal/plural"
 )
 
 // checkSpares rejects spares that the launcher would not let take over the ranks of a lost agent.
@@ -14,27 +16,27 @@ func (l *Local) checkSpares() error {
 	case n == 0:
 		return nil
 	case p.Launcher == envmap.None && l.Config.Nodes == 0:
-		return hinted{
+		return hint.With(
 			errors.New("cannot keep spares: the number of nodes is not given"),
 			fmt.Sprintf("give Config.Nodes N, and start the command on %d more", n),
-		}
+		)
 	case p.Platform != "":
 		fields := fmt.Sprintf("Config.Nodes %d Config.Spares %d", max(l.Agents-n, 1), n)
 		return l.fixedNodes("keep spares", fields)
 	case p.Launcher != envmap.None && !l.keepsSpares():
-		return hinted{
+		return hint.With(
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
 			"use srun, or start rdzv on every node with Config.Launcher none Config.Nodes N",
-		}
+		)
 	case p.Launcher != envmap.None && p.LocalSize != 1:
-		return hinted{
+		return hint.With(
 			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node", p.LocalSize),
-			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 " +
+			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
 				"PROGRAM with Config.ProcsPerNode N",
-		}
+		)
 	case n >= l.Agents:
-		return fmt.Errorf("cannot keep %s: the job has %s", plural(n, "spare"),
-			plural(l.Agents, "node"))
+		return fmt.Errorf("cannot keep %s: the job has %s", plural.Of(n, "spare"),
+			plural.Of(l.Agents, "node"))
 	}
 	return nil
 }

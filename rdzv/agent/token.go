@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet"
@@ -46,9 +47,9 @@ func (l *Local) loadToken(s secret.TokenSource) ([]byte, error) {
 		return nil, l.tokenOfPlatform(err)
 	}
 	if _, is := errors.AsType[*secret.NoPlaceError](err); is {
-		return nil, hinted{err,
-			"all hosts of the job need the same token: copy the output of rdzv token " +
-				"into a file on each of them and name it with Config.TokenFile, or set RDZV_TOKEN to it"}
+		return nil, hint.With(err,
+			"all hosts of the job need the same token: copy the output of rdzv token "+
+				"into a file on each of them and name it with Config.TokenFile, or set RDZV_TOKEN to it")
 	}
 	return token, err
 }
@@ -141,10 +142,10 @@ func (l *Local) adviseOnRejections(search *meet.NotFoundError) {
 func (l *Local) refusedBy(e *meet.RefusedError) error {
 	switch n := e.By.(type) {
 	case meet.DifferentVersion:
-		return hinted{fmt.Errorf("%w: it %s", e, protocol.Difference(n.Protocol)), n.Hint()}
+		return hint.With(fmt.Errorf("%w: it %s", e, protocol.Difference(n.Protocol)), n.Hint())
 	case meet.DifferentToken:
 		place := l.tokenPlace()
-		return hinted{fmt.Errorf("%w: its token is not the one in %s", e, place.path), place.remedy(n)}
+		return hint.With(fmt.Errorf("%w: its token is not the one in %s", e, place.path), place.remedy(n))
 	}
 	return e
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/hint"
 )
 
 // Name is the host name of this node, "localhost" if it has none.
@@ -44,17 +46,17 @@ func RuntimeDir(env map[string]string) (string, error) {
 	}
 	dir := filepath.Join(TempDir(env), fmt.Sprintf("rdzv-%d", os.Geteuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", hinted{
+		return "", hint.With(
 			fmt.Errorf("cannot create the runtime directory %q: %w", dir, errors.Unwrap(err)),
 			"set TMPDIR to a directory that you can write to",
-		}
+		)
 	}
 	if !private(dir) {
-		return "", hinted{
+		return "", hint.With(
 			fmt.Errorf("cannot use the runtime directory %q: "+
 				"it is not a directory of user %d with mode 0700", dir, os.Geteuid()),
 			"remove it, or set XDG_RUNTIME_DIR or TMPDIR to another directory",
-		}
+		)
 	}
 	return dir, nil
 }
@@ -143,12 +145,3 @@ func IsTerminal(f *os.File) bool {
 	}
 	return err == nil
 }
-
-// hinted is an error with a suggestion.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }

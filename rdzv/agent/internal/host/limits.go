@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/hint"
 )
 
 // CheckFiles checks whether so many more files can be opened. Without this check the Go runtime and
@@ -19,11 +21,11 @@ func CheckFiles(do string, needed int) error {
 	if limit-open >= needed {
 		return nil
 	}
-	return hinted{
+	return hint.With(
 		fmt.Errorf("%sopen-file limit too low: %d (%d needed)", do, limit, open+needed),
 		fmt.Sprintf("raise the limit with ulimit -n %d, if the hard limit (ulimit -Hn) permits",
 			max(1024, 2*needed)),
-	}
+	)
 }
 
 // openFiles are how many files this process may have open, and how many it has.
@@ -48,8 +50,8 @@ func CheckAddressSpace(needed uint64) error {
 	if err := unix.Getrlimit(unix.RLIMIT_AS, &r); err != nil || r.Cur >= needed {
 		return nil
 	}
-	return hinted{
+	return hint.With(
 		fmt.Errorf("address-space limit too low: %d kB (%d kB needed)", r.Cur>>10, needed>>10),
 		"raise the limit with ulimit -v unlimited, if the hard limit (ulimit -Hv) permits",
-	}
+	)
 }
