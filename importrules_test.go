@@ -73,7 +73,8 @@ var rules = []struct {
 			"rdzv/rdzv/presence", "rdzv/rdzv/restart",
 			"rdzv/rdzv/secret", "rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/rdzv/store", "rdzv/envmap", "rdzv/wrap", "rdzv/internal/boottime",
-			"rdzv/internal/claim", "rdzv/internal/procfs", "rdzv/internal/shell",
+			"rdzv/internal/claim", "rdzv/internal/hint", "rdzv/internal/plural",
+			"rdzv/internal/procfs", "rdzv/internal/shell",
 			"rdzv/internal/torchlib",
 			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
 			"github.com/hashicorp/go-multierror",
@@ -118,14 +119,24 @@ var rules = []struct {
 		},
 	},
 	{
-		packages: "./rdzv/agent/internal/...",
+		packages: "./rdzv/agent/internal/activity ./rdzv/agent/internal/devicefiles " +
+			"./rdzv/agent/internal/host ./rdzv/agent/internal/node ./rdzv/agent/internal/output " +
+			"./rdzv/agent/internal/peers ./rdzv/agent/internal/postmortem ./rdzv/agent/internal/program " +
+			"./rdzv/agent/internal/query ./rdzv/agent/internal/ras ./rdzv/agent/internal/receipt " +
+			"./rdzv/agent/internal/recorder",
 		forbidden: map[string]string{
 			"rdzv/rdzv/...":   "facts about a host or a worker do not depend on the job",
 			"rdzv/envmap/...": "facts about a host or a worker do not depend on the launcher",
 			"rdzv/wrap/...":   "facts about a host or a worker do not depend on how it runs",
 		},
 		allowed: []string{
-			"golang.org/x/sys/unix", "rdzv/internal/cgroup", "rdzv/internal/procfs",
+			"golang.org/x/sys/unix", "rdzv/internal/cgroup", "rdzv/internal/hint", "rdzv/internal/procfs",
+		},
+	},
+	{
+		packages: "./rdzv/agent/internal/...",
+		forbidden: map[string]string{
+			"rdzv/rdzv/agent": "a part of an agent gets what it needs as arguments",
 		},
 	},
 	{
@@ -265,6 +276,16 @@ var rules = []struct {
 	{
 		packages:  "./internal/filelock",
 		forbidden: map[string]string{"rdzv/...": "filelock is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages:  "./internal/hint",
+		forbidden: map[string]string{"rdzv/...": "hint is below all other packages"},
+		allowed:   []string{},
+	},
+	{
+		packages:  "./internal/plural",
+		forbidden: map[string]string{"rdzv/...": "plural is below all other packages"},
 		allowed:   []string{},
 	},
 	{

@@ -22,7 +22,7 @@ type goPackage struct {
 func list(t *testing.T, packages string) []goPackage {
 	t.Helper()
 	fields := "-json=ImportPath,Imports,Deps,TestImports,XTestImports"
-	c := exec.CommandContext(t.Context(), "go", "list", fields, packages)
+	c := exec.CommandContext(t.Context(), "go", append([]string{"list", fields}, strings.Fields(packages)...)...)
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()

@@ -67,3 +67,14 @@ func (l *Local) lateHint() string {
 	return "if the job runs already, its nodes are found only with Config.Store HOST, given on all " +
 		"nodes"
 }
+
+// masterHint is what to do if the name of rank 0's node does not resolve; "" if nothing is known to
+// help. Pods have names only with a headless service.
+func (l *Local) masterHint() string {
+	switch l.Placement.Launcher {
+	case envmap.Kubernetes, envmap.JobSet, envmap.Volcano, envmap.LWS, envmap.Kubeflow:
+		return "pods find each other by name if they have a subdomain, and there is a headless " +
+			"Service of that name, with publishNotReadyAddresses"
+	}
+	return ""
+}

@@ -192,6 +192,24 @@ func (o *observed) askRAS(ctx context.Context, w *workers) <-chan ras.Report {
 	return answer
 }
 
+// stop answers inspect.StopQuestion when the job has ended as far as this agent knows.
+func (o *observed) stop(ctx context.Context, by string) ([]byte, []string, error) {
+	o.mu.Lock()
+	session, id, stop := o.session, o.id, o.stopJob
+	o.mu.Unlock()
+	stop(by)
+	if session != nil {
+		select {
+		case <-session.Context().Done():
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+	self := rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid()}
+	value, err := json.Marshal(inspect.Observation{Answers: []rdzv.Answer{{Peer: self}}})
+	return value, []string{id}, err
+}
+
 // status is what this agent and its workers are doing.
 func (o *observed) status(ctx context.Context) status.Agent {
 	o.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/program"
 )
@@ -183,7 +184,7 @@ func (l *Local) name(proc fs.FS) (string, error) {
 	var start string
 	inEtcd := l.Config.Etcd.Given() && l.Placement.Launcher != envmap.None
 	if inEtcd || l.Placement.Platform != "" {
-		start = l.startedBy(proc)
+		start = launcher.StartedBy(l.Placement.Master, l.env, proc, os.Getpid())
 	}
 	if inEtcd && start == "" {
 		return "", hint.With(fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+

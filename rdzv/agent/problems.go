@@ -109,7 +109,8 @@ func (l *Local) findProgram() (err error) {
 		return nil
 	}
 	if start.Script != "" && !filepath.IsAbs(start.Script) {
-		return hint.With(start, "copy it there, change to the directory that has it, or give its full path")
+		return hint.With(start,
+			"copy it there, change to the directory that has it, or give its full path")
 	}
 	return start
 }

@@ -14,6 +14,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/devicefiles"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/restart"
 	"rdzv/wrap"
@@ -194,7 +195,7 @@ func survivors(err error) (pids []int) {
 // server. If such a program ends without MPI_Finalize, MPI_Init of the next one in the same task
 // hangs.
 func (w *workers) useMPI() bool {
-	port := pmixPort(w.local.env)
+	port := launcher.PMIxPort(w.local.env)
 	if w.world.MaxRestarts == 0 || port == 0 || w.local.OwnTasks {
 		return false
 	}

@@ -153,6 +153,17 @@ func (e *JoinTimeoutError) Hint() string {
 	return ""
 }
 
+// LauncherDiedError says that the launcher died before there was a job.
+type LauncherDiedError struct {
+	Name string // of the process
+	PID  int
+	Host string
+}
+
+func (e *LauncherDiedError) Error() string {
+	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
+}
+
 // notJoined is the error of an agent that never was a member.
 func (l *Local) notJoined(err error) error {
 	if errors.Is(err, errJoinTimeout) {

@@ -10,6 +10,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
@@ -56,10 +57,11 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.joinBy()
-	in := listen(ctx, joinBy, l.signalled(os.Getpid()),
-		killDelay(l.Placement.Launcher, l.env), l.Config.ShareSignals)
+	by := l.Placement.Launcher
+	in := listen(ctx, joinBy, launcher.Signalled(by, l.env, os.Getpid()),
+		launcher.KillDelay(by, l.env), l.Config.ShareSignals)
 	defer in.close()
-	defer watchLauncher(l.Placement.Launcher, in.orphaned)()
+	defer launcher.Watch(by, in.orphaned)()
 	l.introduce(events)
 	defer l.reportAwaited(events)()
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/wrap"
 )
 
@@ -58,6 +59,65 @@ func (in *interrupts) endByGroup(signal syscall.Signal) func(context.Context) er
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.ending(wrap.Event{Signal: signal, Shared: true, At: time.Now()})
+}
+
+// How much later than another agent this one may get a signal that a launcher sends to all: on a
+// busy machine more than 200 ms were seen with Open MPI 5. If the workers of the other agent did
+// not get it, the launcher has probably not sent it.
+const (
+	ownWait       = 200 * time.Millisecond
+	ownWaitShared = time.Second
+)
+
+// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none. shared says
+// that the other agent's workers have received the signal too.
+func (in *interrupts) awaitOwn(shared bool) {
+	wait := ownWait
+	if shared {
+		wait = ownWaitShared
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case <-in.interrupted.Done():
+	case <-late.C:
+	}
+}
+
+// orphaned ends the job, or the joining, because the launcher is dead.
+func (in *interrupts) orphaned(name string, pid int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.orphan = &LauncherDiedError{name, pid, host.Name()}
+	if in.interrupt(in.orphan); in.session != nil {
+		in.loseSession()
+	}
+}
+
+// loseSession writes to the store that the launcher is dead.
+func (in *interrupts) loseSession() {
+	s, why := in.session, in.orphan.Error()
+	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why, true) })
+}
+
+// stopJob ends the job because its user has asked this agent for it; by says how, for all nodes. It
+// ends a later attempt too, if the present one ends for another reason.
+func (in *interrupts) stopJob(by string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.stopped != "" {
+		return
+	}
+	in.stopped = by
+	in.interrupt(&SignalError{Signal: syscall.SIGTERM, By: by})
+	if in.session != nil {
+		in.stopSession()
+	}
+}
+
+func (in *interrupts) stopSession() {
+	s, by := in.session, in.stopped
+	in.write(func(ctx context.Context) { _ = s.Stop(ctx, by) })
 }
 
 // leaves tells whether this agent has ended an attempt, before its workers started, by leaving the
