@@ -7,7 +7,6 @@ import (
 	"testing/fstest"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // Lines of "maps" of torch 1.13 in Debian 12.

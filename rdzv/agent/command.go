@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/rdzv/agent/internal/exitcode"
 	"rdzv/wrap"
 )
 
@@ -59,7 +60,7 @@ func resultError(ctx context.Context, r wrap.Result) error {
 	case r.Stopped:
 		return context.Cause(ctx)
 	case r.Signal != 0:
-		return fmt.Errorf("killed by %s", signalName(int(r.Signal)))
+		return fmt.Errorf("killed by %s", exitcode.SignalName(int(r.Signal)))
 	case r.Code != 0:
 		return fmt.Errorf("exit status %d", r.Code)
 	}

@@ -12,7 +12,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/postmortem"
-	"rdzv/rdzv/status"
+	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
 )
 
@@ -43,7 +43,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	}
 	w.exited(worker) // before the job's end, of which it may be the reason
 	w.write(write)
-	w.count(worker)
+	w.tally.End(worker)
 }
 
 // exited reports the end of a worker, after the job's end if that was first: it may be what stopped
@@ -89,7 +89,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		return
 	}
 	ended := time.Now()
-	w.ended.wg.Go(func() {
+	w.tally.Go(func() {
 		late := time.NewTimer(consequenceWait)
 		defer late.Stop()
 		select {
@@ -103,70 +103,20 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 
 func (w *workers) fail(worker rdzv.Worker) {
 	w.write(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
-	w.count(worker)
+	w.tally.End(worker)
 }
 
-// endedWorkers counts the workers of this agent that have started and ended.
-type endedWorkers struct {
-	mu      sync.Mutex
-	started []WorkerStarted
-	began   []time.Time // when each of started has started
-	list    []rdzv.Worker
-	at      []time.Time    // when each of list has ended
-	timer   *time.Timer    // nil until some but not all have ended
-	wg      sync.WaitGroup // of what is still to be reported
-}
-
-// progressDelay is how long after a worker's end it is reported to the job if other workers of the
-// agent still run. Workers that end together are reported together, when the last has ended.
-const progressDelay = time.Second
-
-// count records the end of a worker. With the last one this agent has settled.
-func (w *workers) count(worker rdzv.Worker) {
-	e := &w.ended
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.list, e.at = append(e.list, worker), append(e.at, time.Now())
-	switch {
-	case len(e.list) == w.local.Workers:
-		e.setAges()
-		for i := range e.list {
-			e.list[i].MPI = w.mpi.Load()
-		}
-		w.settle(e.list)
-	case e.timer == nil:
-		e.timer = time.AfterFunc(progressDelay, func() { e.wg.Go(w.progress) })
-	default:
-		e.timer.Reset(progressDelay)
+// allEnded settles, when the last worker has ended.
+func (w *workers) allEnded(list []rdzv.Worker) {
+	for i := range list {
+		list[i].MPI = w.mpi.Load()
 	}
+	w.settle(list)
 }
 
-// setAges sets how long ago each worker ended.
-func (e *endedWorkers) setAges() {
-	for i, at := range e.at {
-		e.list[i].Age = time.Since(at)
-	}
-}
-
-// progress reports which workers have ended while others still run, so that those can be named as
-// stragglers.
-func (w *workers) progress() {
-	w.ended.mu.Lock()
-	list := slices.Clone(w.ended.list)
-	w.ended.mu.Unlock()
-	if len(list) < w.local.Workers {
-		w.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
-	}
-}
-
-// close waits until nothing more is reported.
-func (e *endedWorkers) close() {
-	e.mu.Lock()
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-	e.mu.Unlock()
-	e.wg.Wait()
+// someEnded reports which workers have ended while others still run.
+func (w *workers) someEnded(list []rdzv.Worker) {
+	w.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
 }
 
 // settlingTime is how long after the job's end the agents have settled, if nothing delays them.
@@ -195,7 +145,7 @@ func (w *workers) reportSettling() (stop func()) {
 
 // settling says what this agent waits for.
 func (w *workers) settling() Settling {
-	e := Settling{Running: w.ended.running(), Wait: w.grace()}
+	e := Settling{Running: startedOf(w.tally.Running()), Wait: w.grace()}
 	isWorker := func(p wrap.Process) bool {
 		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
 	}
@@ -205,7 +155,7 @@ func (w *workers) settling() Settling {
 
 // dumping reports the workers that are about to print their stacks.
 func (w *workers) dumping(dumps []wrap.Dump) {
-	e, seat, running := DumpingStacks{IgnoresTerm: true}, w.world.Seat, w.ended.running()
+	e, seat, running := DumpingStacks{IgnoresTerm: true}, w.world.Seat, startedOf(w.tally.Running())
 	for _, d := range dumps {
 		isThis := func(s WorkerStarted) bool { return s.Rank == seat.Rank+d.Worker }
 		if at := slices.IndexFunc(running, isThis); at >= 0 {
@@ -216,40 +166,10 @@ func (w *workers) dumping(dumps []wrap.Dump) {
 	w.events.send(e)
 }
 
-// start records the start of a worker.
-func (e *endedWorkers) start(worker WorkerStarted) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.started, e.began = append(e.started, worker), append(e.began, time.Now())
-}
-
-// running lists the workers that have started and not ended.
-func (e *endedWorkers) running() (list []WorkerStarted) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, s := range e.started {
-		if !slices.ContainsFunc(e.list, func(w rdzv.Worker) bool { return w.Rank == s.Rank }) {
-			list = append(list, s)
-		}
+// startedOf are the events of the starts of workers.
+func startedOf(list []tally.Process) (events []WorkerStarted) {
+	for _, p := range list {
+		events = append(events, WorkerStarted(p))
 	}
-	return list
-}
-
-// show enters what is known into the rows of this agent's workers.
-func (e *endedWorkers) show(ranks []status.Rank) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i, s := range e.started {
-		if r := &ranks[s.Rank-ranks[0].Rank]; r.State == status.Waiting {
-			r.State, r.PID, r.Seconds = status.Alive, s.PID, time.Since(e.began[i]).Seconds()
-		}
-	}
-	for i, w := range e.list {
-		r := &ranks[w.Rank-ranks[0].Rank]
-		*r = status.Rank{
-			Rank: w.Rank, Host: r.Host, PID: w.PID, AgentPID: r.AgentPID, State: status.Exited,
-			Seconds: time.Since(e.at[i]).Seconds(), Signal: signalName(w.Signal),
-			ExitCode: new(workerCode(w.Code, w.Signal)),
-		}
-	}
+	return events
 }

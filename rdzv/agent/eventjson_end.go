@@ -2,6 +2,7 @@ package agent
 
 import (
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exitcode"
 	"rdzv/rdzv/restart"
 )
 
@@ -23,8 +24,8 @@ type workerForm struct {
 
 func workerFormOf(w rdzv.Worker) workerForm {
 	return workerForm{
-		w.Rank, w.LocalRank, w.PID, workerCode(w.Code, w.Signal), signalName(w.Signal), w.Stopped,
-		w.Took.Seconds(), w.Text,
+		w.Rank, w.LocalRank, w.PID, exitcode.Of(w.Code, w.Signal), exitcode.SignalName(w.Signal),
+		w.Stopped, w.Took.Seconds(), w.Text,
 	}
 }
 
@@ -151,12 +152,12 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 	f := &verdictForm{
 		Kind: string(v.Kind), Text: v.Error(), Host: v.Host, PID: v.PID,
 		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks,
-		SilentSeconds: v.Silent.Seconds(), Signal: signalName(v.Signal),
+		SilentSeconds: v.Silent.Seconds(), Signal: exitcode.SignalName(v.Signal),
 		RanSeconds: v.Took.Seconds(), Problems: v.Problems, MoreProblems: v.MoreProblems,
 		Roster: (*rosterForm)(v.Roster),
 	}
 	if v.Kind == rdzv.Failed {
-		f.ExitCode, f.Message = workerCode(v.Code, v.Signal), v.Text
+		f.ExitCode, f.Message = exitcode.Of(v.Code, v.Signal), v.Text
 	}
 	if v.Stragglers != nil {
 		f.Stragglers = new(stragglersFormOf(*v.Stragglers))
@@ -197,9 +198,9 @@ func attemptFailedFormOf(e AttemptFailed) attemptFailedForm {
 	if v := e.Verdict; v != nil {
 		form.Kind, form.Text = string(v.Kind), v.Error()
 		form.Host, form.Rank, form.LocalRank, form.PID = v.Host, v.Rank, v.LocalRank, v.PID
-		form.Signal, form.RanSeconds = signalName(v.Signal), v.Took.Seconds()
+		form.Signal, form.RanSeconds = exitcode.SignalName(v.Signal), v.Took.Seconds()
 		if v.Kind == rdzv.Failed {
-			form.ExitCode, form.Message = workerCode(v.Code, v.Signal), v.Text
+			form.ExitCode, form.Message = exitcode.Of(v.Code, v.Signal), v.Text
 		}
 	}
 	return form
@@ -299,8 +300,8 @@ func failureFormOf(f Failure) failureForm {
 	form := failureForm{
 		Job: f.Job, Program: f.Program, WorldSize: f.WorldSize, Host: f.Host,
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
-		ExitCode: workerCode(f.Code, f.Signal), Signal: signalName(f.Signal), OutOfMemory: f.OOM,
-		RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal,
+		ExitCode: exitcode.Of(f.Code, f.Signal), Signal: exitcode.SignalName(f.Signal),
+		OutOfMemory: f.OOM, RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal,
 		Joined: f.Joined, Log: f.Log, Hint: f.Hint, Attempt: f.Attempt, NoRestart: f.NoRestart,
 	}
 	if s := f.Successes; s != nil {

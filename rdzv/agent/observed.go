@@ -15,9 +15,11 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/activity"
+	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/query"
-	"rdzv/rdzv/agent/internal/ras"
+	"rdzv/rdzv/agent/internal/reach"
+	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
@@ -35,12 +37,12 @@ type observed struct {
 
 	mu      sync.Mutex
 	phase   status.Phase
-	since   time.Time     // of phase
-	end     error         // in phase status.Ending: why
-	session *rdzv.Session // nil before this agent has joined
-	id      string        // "" before this agent has joined
-	workers *workers      // nil before the world is agreed
-	silence *silence      // of them; nil if it is not measured
+	since   time.Time      // of phase
+	end     error          // in phase status.Ending: why
+	session *rdzv.Session  // nil before this agent has joined
+	id      string         // "" before this agent has joined
+	workers *workers       // nil before the world is agreed
+	silence *stall.Silence // of them; nil if it is not measured
 	others  []meet.DifferentNodes
 }
 
@@ -146,8 +148,11 @@ func (o *observed) answer(ctx context.Context, q rdzv.Question) ([]byte, error) 
 			return json.Marshal(o.status(ctx))
 		case inspect.StacksQuestion:
 			return json.Marshal(o.stacks(ctx, q.Arg == inspect.FlightRecorder))
-		case silenceQuestion:
-			return json.Marshal(o.answerSilence(ctx))
+		case stall.Question:
+			o.mu.Lock()
+			silence := o.silence
+			o.mu.Unlock()
+			return json.Marshal(silence.Answer(ctx))
 		}
 		return nil, fmt.Errorf("unknown question %q", q.Kind)
 	})
@@ -163,7 +168,7 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 		return n
 	}
 	n.Ranks, n.Addr = w.world.Size, w.conn.addr
-	for _, s := range w.ended.running() {
+	for _, s := range w.tally.Running() {
 		n.Workers = append(n.Workers, stacks.Worker{Rank: s.Rank, PID: s.PID})
 	}
 	at := stacks.Observer{
@@ -172,24 +177,29 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	if path := w.local.pySpy(); path != "" {
 		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
 	}
-	if dump {
-		n.Recorders, n.Dumps = w.trigger(ctx)
+	if dump && w.prepared.Load() {
+		n.Recorders, n.Dumps = w.recorders.Trigger(ctx)
 	}
-	asked := o.askRAS(ctx, w)
+	asked := w.askRAS(ctx)
 	n.Workers = at.Observe(ctx, n.Workers)
-	lag := (<-asked).Lag(n.Ranks)
+	lag := (<-asked).Lag()
 	n.Collectives, n.Behind = lag.Text, lag.Behind
 	return n
 }
 
-// askRAS asks NCCL's RAS service beside what else an answer needs. Without one it is empty.
-func (o *observed) askRAS(ctx context.Context, w *workers) <-chan ras.Report {
-	answer := make(chan ras.Report, 1)
-	go func() {
-		r, _ := w.askRAS(ctx, rasWait, rasTimeout)
-		answer <- r
-	}()
-	return answer
+// measures notes what measures the silence of the present workers; nil is nothing.
+func (o *observed) measures(s *stall.Silence) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.silence = s
+}
+
+// askRAS asks NCCL's RAS service for a user.
+func (w *workers) askRAS(ctx context.Context) <-chan collectives.Answer {
+	if !w.prepared.Load() {
+		return (&collectives.Service{}).AskForUser(ctx)
+	}
+	return w.ras.AskForUser(ctx)
 }
 
 // stop answers inspect.StopQuestion when the job has ended as far as this agent knows.
@@ -226,9 +236,9 @@ func (o *observed) status(ctx context.Context) status.Agent {
 	}
 	o.mu.Unlock()
 	if w != nil {
-		asked := o.askRAS(ctx, w)
+		asked := w.askRAS(ctx)
 		a.WorldSize, a.Nodes, a.Ranks = w.world.Size, w.world.Nodes, w.status(ctx, o.proc)
-		a.Collectives = collectivesOf(<-asked, w.world.Size)
+		a.Collectives = (<-asked).Status()
 		a.Attempt, a.MaxRestarts = w.world.Attempt, w.world.MaxRestarts
 		if w.local.Config.LogDir != "" {
 			a.LogDir, _ = filepath.Abs(filepath.Dir(w.logFiles().File(0)))
@@ -246,7 +256,7 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 			State: status.Waiting, AllOutput: w.local.Config.Tag != nil || w.local.Config.LogDir != "",
 		}
 	}
-	w.ended.show(ranks)
+	w.tally.Show(ranks)
 	var alive []*status.Rank
 	var pids []int
 	for i, r := range ranks {
@@ -263,7 +273,7 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 		r.CPU = &used[i].CPU
 		if w.world.Size > 1 {
 			r.Init = &reached[i]
-			r.Connecting = r.Rank > 0 && isConnecting(proc, r.PID)
+			r.Connecting = r.Rank > 0 && reach.IsConnecting(proc, r.PID)
 		}
 		switch used[i].State {
 		case 'T', 't':
@@ -272,7 +282,7 @@ func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
 			r.State = status.Blocked
 		}
 	}
-	w.ended.show(ranks) // which have ended meanwhile
+	w.tally.Show(ranks) // which have ended meanwhile
 	for i := range ranks {
 		if last := w.outputs[i].Time(); !last.IsZero() {
 			ranks[i].Output = new(time.Since(last).Seconds())

@@ -10,6 +10,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
+	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
@@ -36,7 +37,7 @@ func TestAnswerAboutHungProcess(t *testing.T) {
 			o := &observed{local: &Local{}, proc: proc, workers: &workers{
 				membership: m, local: &Local{Workers: 1}, outputs: make([]wrap.LastOutput, 1),
 			}}
-			o.workers.ended.start(WorkerStarted{PID: 1})
+			o.workers.tally.Start(tally.Process{PID: 1})
 			ctx, cancel := context.WithCancel(t.Context())
 			answered := make(chan error, 1)
 			go func() {

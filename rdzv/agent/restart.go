@@ -15,6 +15,7 @@ import (
 	"rdzv/rdzv/agent/internal/devicefiles"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/launcher"
+	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/masterport"
 	"rdzv/rdzv/restart"
 	"rdzv/wrap"
@@ -199,9 +200,6 @@ func (w *workers) useMPI() bool {
 	if w.world.MaxRestarts == 0 || port == 0 || w.local.OwnTasks {
 		return false
 	}
-	var pids []int
-	for _, s := range w.ended.running() {
-		pids = append(pids, s.PID)
-	}
+	pids := tally.PIDs(w.tally.Running())
 	return slices.Contains(masterport.Reached(procfs.System, port, pids), true)
 }

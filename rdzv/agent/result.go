@@ -7,9 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exitcode"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/restart"
@@ -218,7 +217,7 @@ func ExitCode(r Result, err error) int {
 	case rdzv.Done:
 		return 0
 	case rdzv.Failed:
-		return workerCode(v.Code, v.Signal)
+		return exitcode.Of(v.Code, v.Signal)
 	case rdzv.Ended:
 		if !r.Settled && !r.Withdrawn {
 			return CodeSignal + v.Signal
@@ -258,25 +257,6 @@ func errorCode(err error) int {
 		return CodeLost
 	}
 	return CodeAgent
-}
-
-// workerCode is how a shell shows the end of a process.
-func workerCode(code, signal int) int {
-	if signal != 0 {
-		return CodeSignal + signal
-	}
-	return code
-}
-
-// signalName is "SIGKILL" for 9, and "" for 0.
-func signalName(signal int) string {
-	if signal == 0 {
-		return ""
-	}
-	if name := unix.SignalName(syscall.Signal(signal)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", signal)
 }
 
 // unreadyCode is the highest of the problems' codes, so that the order in which members join does

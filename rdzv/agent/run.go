@@ -142,6 +142,7 @@ func (m *membership) work(in *interrupts) *workers {
 		in: in, settled: func() {},
 	}
 	w.outputs = make([]wrap.LastOutput, m.local.Workers)
+	w.tally.Number, w.tally.Settle, w.tally.Progress = m.local.Workers, w.allEnded, w.someEnded
 	if m.worldErr != nil {
 		m.observed.ends(m.session, m.worldErr)
 		goesOn := errors.Is(m.worldErr, rdzv.ErrFull) || errors.Is(m.worldErr, rdzv.ErrWithdrawn)

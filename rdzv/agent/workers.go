@@ -7,15 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/agent/internal/recorder"
+	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
 )
 
@@ -30,16 +32,15 @@ type workers struct {
 	logs      []*os.File // of each; nil for those without
 	outputs   []wrap.LastOutput
 	oomBefore int // kills by the kernel's out-of-memory killer before they began
-	ended     endedWorkers
+	tally     tally.Tally
 	settled   func() // to be called when all agents have settled
 	left      []int  // processes that could not be killed
 	mpi       atomic.Bool
 
-	// Goroutines that answer questions may use rasAddr and recorder when these are prepared.
-	prepared   atomic.Bool
-	rasAddr    string // of NCCL's RAS service in the workers; "" if it is not known
-	recorder   flightRecorder
-	recorderMu sync.Mutex // guards recorder.asked
+	// Goroutines that answer questions may use these two when they are prepared.
+	prepared  atomic.Bool
+	ras       *collectives.Service // NCCL's, in the workers
+	recorders *recorder.Set        // torch's, in the workers
 }
 
 // ending is what the report needs to know of a worker's end.
@@ -62,7 +63,7 @@ func (w *workers) run() error {
 	w.openLogs()
 	defer output.Close(w.logs)
 	defer w.holdRAS()()
-	defer w.removeFIFOs()
+	defer w.recorders.RemoveFIFOs()
 	tree, err := w.tree()
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (w *workers) run() error {
 	stopHeadStart()
 	stopWatch()
 	stopStall()
-	w.ended.close()
+	w.tally.Close()
 	if w.world.MaxRestarts == 0 {
 		w.releasePort() // otherwise the next attempt must get another one
 	}
@@ -93,9 +94,9 @@ func (w *workers) tree() (wrap.Tree, error) {
 		Source: w.in.source, Signalled: w.in.signalled, Signals: w.in.forward,
 		DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
-			started := WorkerStarted{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid}
-			w.ended.start(started)
-			w.events.send(started)
+			started := tally.Process{Rank: seat.Rank + i, LocalRank: seat.LocalRank + i, PID: pid}
+			w.tally.Start(started)
+			w.events.send(WorkerStarted(started))
 		},
 		Dumping: w.dumping, Ended: w.workerEnded, LogLost: w.logLost,
 		OutputLost: w.outputLost,
@@ -103,7 +104,8 @@ func (w *workers) tree() (wrap.Tree, error) {
 	w.limit(&t)
 	for i := range w.local.Workers {
 		id := w.local.identity(w.world, i, w.conn.addr)
-		id.RASAddr, id.Recorder = w.rasAddr, w.recorder.identity()
+		id.RASAddr = w.ras.Addr()
+		id.Recorder.Dump, id.Recorder.Pipe = w.recorders.Paths()
 		bound := w.local.bind(&id, i)
 		environ, err := w.environ(i, id)
 		if err != nil {
@@ -159,6 +161,15 @@ func (w *workers) checkShown() {
 	}
 }
 
+// holdRAS reserves an address for NCCL's RAS service. It ends with release.
+func (w *workers) holdRAS() (release func()) {
+	var err error
+	if w.ras, err = collectives.Hold(w.local.env, w.world); err != nil {
+		w.events.diagnose(Verbose, err) // they share NCCL's own with others
+	}
+	return w.ras.Release
+}
+
 // logFiles are the files of this run.
 func (m *membership) logFiles() output.Logs {
 	w := m.world
@@ -168,18 +179,18 @@ func (m *membership) logFiles() output.Logs {
 // openLogs opens the logs. The workers run without them if that fails.
 func (w *workers) openLogs() {
 	c, seat, logs := w.local.Config, w.world.Seat, w.logFiles()
-	w.logs = make([]*os.File, w.local.Workers)
+	w.logs, w.recorders = make([]*os.File, w.local.Workers), &recorder.Set{}
 	if c.LogDir == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
 	defer cancel()
 	python := w.local.program.Python != ""
-	var prepared flightRecorder
+	var prepared *recorder.Set
 	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
 		files, err := logs.Open(seat.Rank, w.local.Workers)
 		if err == nil {
-			prepared = prepareRecorder(filepath.Dir(logs.File(0)), python)
+			prepared = recorder.Prepare(filepath.Dir(logs.File(0)), python)
 		}
 		if err == nil && seat.LocalRank == 0 {
 			if err := logs.Link(); err != nil {
@@ -192,7 +203,7 @@ func (w *workers) openLogs() {
 		w.events.diagnose(Warning, fmt.Errorf("cannot open the logs: %w", err))
 		return
 	}
-	w.logs, w.recorder = opened, prepared
+	w.logs, w.recorders = opened, prepared
 	if seat.Rank == 0 {
 		dir := filepath.Dir(logs.File(0))
 		w.events.send(EnvironmentNote{Text: "the output of each rank is in " + dir, Verbose: true})
@@ -248,9 +259,9 @@ func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
 	}
 	environ, notes, err := envmap.Torch(environ, id, w.local.torchOptions())
 	if i == 0 {
-		w.noteRAS(environ)
+		w.ras.Note(environ)
 	}
-	w.recorder.note(environ, id.Rank)
+	w.recorders.Note(envmap.ParseEnv(environ), id.Rank)
 	for _, note := range notes {
 		w.events.send(EnvironmentNote{Text: note})
 	}

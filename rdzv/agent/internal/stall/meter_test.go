@@ -1,4 +1,4 @@
-package agent
+package stall
 
 import (
 	"testing"
@@ -62,7 +62,7 @@ func TestMeter(t *testing.T) {
 		m, now := meter{step: step, at: begin}, begin
 		for i, l := range looks {
 			now = now.Add(l.after)
-			m.look(now, l.s, l.all, l.waited)
+			m.note(now, l.s, l.all, l.waited)
 			if m.silent != l.silent || m.broken != l.broken {
 				t.Errorf("%s, look %d: silent for %v, broken %d times, want %v, %d",
 					name, i, m.silent, m.broken, l.silent, l.broken)

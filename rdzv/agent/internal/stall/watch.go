@@ -1,0 +1,184 @@
+// Package stall finds out whether the workers of a job have stopped making progress.
+//
+// An attempt has stalled when for a time all of its workers ran, and none has written anything,
+// reached init_process_group, ended, or launched a collective operation of which NCCL tells. Each
+// agent measures the silence of its own workers. When those of rank 0's agent have been silent for
+// that long, that agent asks the others: the shortest silence is that of the job. A job whose rank
+// 0 writes pays for no question.
+package stall
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/inspect"
+	"rdzv/rdzv/agent/internal/wait"
+	"rdzv/rdzv/stacks"
+)
+
+// Watch finds out whether the attempt has stalled. Only rank 0's agent asks the others.
+type Watch struct {
+	*Silence
+	Timeout time.Duration
+	Ask     func(context.Context, rdzv.Question) ([]rdzv.Answer, []rdzv.Peer, error)
+	Report  func(context.Context, Report) // of a stall
+
+	next   time.Duration // the silence of this agent's workers at which it asks again
+	told   int           // the sum of broken when a stall was reported; -1 if none was
+	number int           // of stalls of this attempt
+	began  time.Time
+}
+
+// Report is what is known of a stall.
+type Report struct {
+	rdzv.Stall
+	Number int // of the stall in the attempt; 1 is the first
+	Stacks stacks.Report
+	Ran    time.Duration // since the watch began
+}
+
+// Run watches until ctx ends.
+func (w *Watch) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { w.watchRAS(ctx) })
+	w.run(ctx)
+	wg.Wait()
+}
+
+// run looks after each step, and sooner if a stall may be found then.
+func (w *Watch) run(ctx context.Context) {
+	w.next, w.told, w.began = w.Timeout, -1, time.Now()
+	pause := w.meter.step
+	for before := 0; wait.For(ctx, time.After(pause)); {
+		m, running := w.now()
+		if m.broken != before {
+			w.next = w.Timeout
+		}
+		before, pause = m.broken, m.step
+		switch left := w.next - m.silent; {
+		case w.World.Seat.Rank > 0 || !running:
+		case left <= 0:
+			w.askAll(ctx, m)
+		default:
+			pause = min(pause, left)
+		}
+	}
+}
+
+// askAll asks all agents, and reports a stall if there is one that has not been reported. own is
+// what this agent's meter shows.
+func (w *Watch) askAll(ctx context.Context, own meter) {
+	all, known := w.shortest(ctx)
+	w.next = own.silent + w.Timeout
+	switch {
+	case !known:
+		w.next = own.silent + max(w.Timeout/4, own.step)
+	case all.Silent < w.Timeout:
+		w.next -= all.Silent
+	case all.Broken == w.told: // the same stall
+	case w.report(ctx, all.Silent):
+		w.told = all.Broken
+	}
+}
+
+// shortest is the answer of the job: the shortest silence of all agents' workers, and the sums of
+// the numbers. It is not known if an agent has not answered, or if not all workers run.
+func (w *Watch) shortest(ctx context.Context) (all Answer, known bool) {
+	answers, missing, err := w.ask(ctx, rdzv.Question{Kind: Question})
+	if err != nil || len(missing) > 0 || len(answers) == 0 {
+		return all, false
+	}
+	first, running := true, 0
+	for _, a := range answers {
+		var one Answer
+		switch {
+		case a.Seat.Spare:
+			continue
+		case a.Error != "" || json.Unmarshal(a.Value, &one) != nil || !one.Running || !one.Read:
+			return all, false
+		}
+		running += a.Seat.Slots
+		all.Writing, all.Broken = all.Writing+one.Writing, all.Broken+one.Broken
+		if first || one.Silent < all.Silent {
+			all.Silent, first = one.Silent, false
+		}
+	}
+	return all, running == w.World.Size
+}
+
+func (w *Watch) ask(ctx context.Context, q rdzv.Question) ([]rdzv.Answer, []rdzv.Peer, error) {
+	ctx, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
+	defer cancel()
+	return w.Ask(ctx, q)
+}
+
+// report reports a stall. It is false if the workers go on meanwhile.
+func (w *Watch) report(ctx context.Context, silent time.Duration) bool {
+	answers, missing, err := w.ask(ctx, rdzv.Question{
+		Kind: inspect.StacksQuestion, Arg: inspect.FlightRecorder,
+	})
+	if err != nil {
+		return false
+	}
+	w.sampleRAS(ctx)
+	at := inspect.Observation{Answers: answers, Missing: missing}.Stacks(w.World.Job)
+	if !w.awaitRecorders(ctx) {
+		return false
+	}
+	w.number++
+	stall := w.judge(at)
+	stall.Silent = silent
+	w.Report(ctx, Report{Stall: stall, Number: w.number, Stacks: at, Ran: time.Since(w.began)})
+	return true
+}
+
+// recorderLimit is how long the flight recorders may take to write.
+const recorderLimit = 10 * time.Second
+
+// awaitRecorders waits until they have written, and tells whether the workers still are silent.
+func (w *Watch) awaitRecorders(ctx context.Context) bool {
+	for begin, pause := time.Now(), 500*time.Millisecond; ; {
+		all, known := w.shortest(ctx)
+		if !known || all.Silent < w.Timeout {
+			return false
+		}
+		if all.Writing == 0 || time.Since(begin) > recorderLimit || !wait.For(ctx, time.After(pause)) {
+			return ctx.Err() == nil
+		}
+	}
+}
+
+// judge says which rank is behind, as far as NCCL or the stacks tell it.
+func (w *Watch) judge(at stacks.Report) rdzv.Stall {
+	collectives, behind := w.collectives(at)
+	stall := rdzv.Stall{Rank: rdzv.Unknown, Collectives: collectives}
+	odd, why := at.Odd()
+	switch {
+	case len(behind) == 1:
+		stall.Rank, stall.Host = behind[0], at.HostOf(behind[0])
+	case len(behind) > 1: // which collectives names
+	case odd != nil:
+		stall.Rank, stall.Host, stall.Reason = odd.Rank, odd.Host, why
+	default:
+		stall.Reason = "which rank is behind is not known: " + why
+	}
+	return stall
+}
+
+// collectives is what NCCL says of the ranks, from this agent's workers or those of another one.
+func (w *Watch) collectives(at stacks.Report) (text string, behind []int) {
+	w.mu.Lock()
+	report, known := w.ras, w.known
+	w.mu.Unlock()
+	if known {
+		lag := report.Lag(w.World.Size)
+		return "NCCL: " + lag.Text, lag.Behind
+	}
+	if at.Collectives != "" {
+		return "NCCL: " + at.Collectives, at.Behind
+	}
+	return "NCCL's RAS service does not answer, so only output was watched", nil
+}

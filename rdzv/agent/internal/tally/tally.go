@@ -1,0 +1,137 @@
+// Package tally counts the workers of an agent that have started and ended in one attempt.
+package tally
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exitcode"
+	"rdzv/rdzv/status"
+)
+
+// Process is a worker that has started.
+type Process struct{ Rank, LocalRank, PID int }
+
+// Tally counts them. The zero value has none.
+type Tally struct {
+	Number int // of the agent's workers
+	// Settle gets all workers when the last one has ended. Progress gets those that have ended while
+	// others still run, so that these can be named as stragglers.
+	Settle, Progress func([]rdzv.Worker)
+
+	mu      sync.Mutex
+	started []Process
+	began   []time.Time // when each of started has started
+	ended   []rdzv.Worker
+	at      []time.Time    // when each of ended has ended
+	timer   *time.Timer    // nil until some but not all have ended
+	wg      sync.WaitGroup // of what is still to be reported
+}
+
+// Start records the start of a worker.
+func (t *Tally) Start(p Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started, t.began = append(t.started, p), append(t.began, time.Now())
+}
+
+// Running lists the workers that have started and not ended.
+func (t *Tally) Running() (list []Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.started {
+		if !slices.ContainsFunc(t.ended, func(w rdzv.Worker) bool { return w.Rank == p.Rank }) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// PIDs are those of processes.
+func PIDs(list []Process) []int {
+	pids := make([]int, len(list))
+	for i, p := range list {
+		pids[i] = p.PID
+	}
+	return pids
+}
+
+// Rank0 is the process of rank 0; 0 if it does not run, or is not a worker of this agent.
+func (t *Tally) Rank0() int {
+	for _, p := range t.Running() {
+		if p.Rank == 0 {
+			return p.PID
+		}
+	}
+	return 0
+}
+
+// progressDelay is how long after a worker's end it is reported to the job if other workers of the
+// agent still run. Workers that end together are reported together, when the last has ended.
+const progressDelay = time.Second
+
+// End records the end of a worker.
+func (t *Tally) End(worker rdzv.Worker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended, t.at = append(t.ended, worker), append(t.at, time.Now())
+	switch {
+	case len(t.ended) == t.Number:
+		t.setAges()
+		t.Settle(t.ended)
+	case t.timer == nil:
+		t.timer = time.AfterFunc(progressDelay, func() { t.wg.Go(t.progress) })
+	default:
+		t.timer.Reset(progressDelay)
+	}
+}
+
+// setAges sets how long ago each worker ended.
+func (t *Tally) setAges() {
+	for i, at := range t.at {
+		t.ended[i].Age = time.Since(at)
+	}
+}
+
+func (t *Tally) progress() {
+	t.mu.Lock()
+	list := slices.Clone(t.ended)
+	t.mu.Unlock()
+	if len(list) < t.Number {
+		t.Progress(list)
+	}
+}
+
+// Go runs f, which still reports something of a worker's end.
+func (t *Tally) Go(f func()) { t.wg.Go(f) }
+
+// Close waits until nothing more is reported.
+func (t *Tally) Close() {
+	t.mu.Lock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// Show enters what is known into the rows of the agent's workers.
+func (t *Tally) Show(ranks []status.Rank) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, p := range t.started {
+		if r := &ranks[p.Rank-ranks[0].Rank]; r.State == status.Waiting {
+			r.State, r.PID, r.Seconds = status.Alive, p.PID, time.Since(t.began[i]).Seconds()
+		}
+	}
+	for i, w := range t.ended {
+		r := &ranks[w.Rank-ranks[0].Rank]
+		*r = status.Rank{
+			Rank: w.Rank, Host: r.Host, PID: w.PID, AgentPID: r.AgentPID, State: status.Exited,
+			Seconds: time.Since(t.at[i]).Seconds(), Signal: exitcode.SignalName(w.Signal),
+			ExitCode: new(exitcode.Of(w.Code, w.Signal)),
+		}
+	}
+}
