@@ -117,7 +117,7 @@ func spaceOf(dir string) (node.Space, error) {
 
 // resolve tells whether the host name leads to this node.
 func (l *Local) resolve(ctx context.Context) []rdzv.NodeFact {
-	if l.Agents == 1 || l.onOneHost() {
+	if l.Agents == 1 || l.layout().OnOneHost() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
@@ -191,7 +191,7 @@ func (m *membership) reportCheck(v *rdzv.Verdict) {
 	c := m.local.Config.Check
 	if members := m.conn.gathered.Load(); c != nil && members != nil {
 		agents := m.local.Agents
-		if m.local.elastic() {
+		if m.local.layout().Elastic() {
 			agents = max(m.local.Config.MinNodes, len(*members))
 		}
 		r := check.Of(m.local.Job, agents, *members)

@@ -80,7 +80,7 @@ func (found *checked) add(name string) func(line string, err error) {
 func (m *membership) answer(id string) string {
 	m.stopAnswering() // at the address on the way to another store
 	l := m.local
-	if l.Config.Check == nil || m.conn.alone() || l.onOneHost() || !l.FirstOfNode() {
+	if l.Config.Check == nil || m.conn.alone() || l.layout().OnOneHost() || !l.FirstOfNode() {
 		return ""
 	}
 	addr := m.address()

@@ -116,7 +116,7 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	}
 	config := c.meetConfig()
 	config.Token = func() ([]byte, error) {
-		slow := c.events.slowFiles(c.local.tokenFiles())
+		slow := c.events.slowFiles(c.local.token().Files())
 		return host.Await(ctx, slow, c.loadToken)
 	}
 	if c.meeting, err = meet.Meet(ctx, config, c.host); err != nil {
@@ -321,13 +321,12 @@ func (c *connection) otherVersions() []string {
 
 // loadToken returns the token. The first agent of the host reports if it is in an unusual file.
 func (c *connection) loadToken() ([]byte, error) {
-	s := c.local.tokenSource(c.events)
-	if c.local.Placement.LocalRank <= 0 {
-		s.Elsewhere = func(path string, cause error) {
+	elsewhere := func(path string, cause error) {
+		if c.local.Placement.LocalRank <= 0 {
 			c.events.diagnose(Warning, fmt.Errorf("using the token in %s: %w", path, cause))
 		}
 	}
-	return c.local.loadToken(s)
+	return c.local.token().Load(c.events.tokenCreated, elsewhere)
 }
 
 // meetConfig is what package meet needs to know about this agent.
@@ -335,9 +334,9 @@ func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
 	return meet.Config{
 		Launcher: string(l.Placement.Launcher), Env: l.env, Rank: l.Placement.Rank, Size: l.Agents,
-		NodeRank: l.Placement.NodeRank, AllNeeded: !l.elastic(),
+		NodeRank: l.Placement.NodeRank, AllNeeded: !l.layout().Elastic(),
 		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master,
-		MasterHint: l.masterHint(),
+		MasterHint: l.layout().MasterHint(),
 		Job:        l.Job,
 		Store:      a.Store, Join: a.Join, Insecure: a.Insecure, Net: a.Networks,
 		PortLo: a.PortLow, PortHi: a.PortHigh,
@@ -357,7 +356,7 @@ func (c *connection) meetConfig() meet.Config {
 		NextReport: l.nextSearchReport(),
 		Notify: func(n meet.Notice) {
 			c.noteRefused(n)
-			c.events.send(noticed(n, a.ShowJoinLine, l.tokenPlace()))
+			c.events.send(noticed(n, a.ShowJoinLine, l.token().Place()))
 		},
 	}
 }

@@ -1,10 +1,9 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
-
-	"rdzv/envmap"
 )
 
 // The number of nodes may vary without a launcher and under srun with one task for each node.
@@ -48,11 +47,12 @@ func TestNodeRangeOfLaunchers(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || l.Agents != test.max || !l.mayRunRank0() || len(l.IgnoredFlags()) > 0 {
+			if err != nil || l.Agents != test.max || !l.layout().MayRunRank0() || len(l.IgnoredFlags()) > 0 {
 				t.Fatalf("%+v, %v, want %d agents", l, err, test.max)
 			}
-			if p := l.firstWorker(); p.Size != envmap.Unknown || p.Nodes != envmap.Unknown {
-				t.Errorf("%d workers on %d nodes are known", p.Size, p.Nodes)
+			_, open := l.identities().Preview()
+			if !slices.Contains(open, "WORLD_SIZE") || !slices.Contains(open, "GROUP_WORLD_SIZE") {
+				t.Errorf("not known are only %q", open)
 			}
 		})
 	}

@@ -301,8 +301,9 @@ func failureFormOf(f Failure) failureForm {
 		Job: f.Job, Program: f.Program, WorldSize: f.WorldSize, Host: f.Host,
 		Rank: f.Rank, LocalRank: f.LocalRank, PID: f.PID,
 		ExitCode: exitcode.Of(f.Code, f.Signal), Signal: exitcode.SignalName(f.Signal),
-		OutOfMemory: f.OOM, RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr, OnTerminal: f.OnTerminal,
-		Joined: f.Joined, Log: f.Log, Hint: f.Hint, Attempt: f.Attempt, NoRestart: f.NoRestart,
+		OutOfMemory: f.OOM, RanSeconds: f.Took.Seconds(), Message: f.Message, Stderr: f.Stderr,
+		OnTerminal: f.OnTerminal, Joined: f.Joined, Log: f.Log, Hint: f.Hint,
+		Attempt: f.Attempt, NoRestart: f.NoRestart,
 	}
 	if s := f.Successes; s != nil {
 		form.Successes = &successesForm{s.Ranks, s.More, s.Before.Seconds()}

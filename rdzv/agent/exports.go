@@ -24,13 +24,6 @@ type exports struct {
 	own       []string        // names of what they select from the environment of this agent
 }
 
-// mayRunRank0 tells whether rank 0 may be one of this agent's workers.
-func (l *Local) mayRunRank0() bool {
-	p := l.Placement
-	return l.Config.Spares > 0 || l.elastic() ||
-		p.Rank == 0 || p.Rank == envmap.Unknown && p.NodeRank <= 0
-}
-
 // readExports determines the exports from the configuration, the environment and the file.
 func (l *Local) readExports() error {
 	list, err := envmap.ParseExports(l.Config.Export)
@@ -39,7 +32,7 @@ func (l *Local) readExports() error {
 	}
 	own, _, _ := envmap.Exported(l.env, list)
 	l.exports.own = namesOf(own)
-	if !l.mayRunRank0() {
+	if !l.layout().MayRunRank0() {
 		list = slices.DeleteFunc(list, func(e envmap.Export) bool { return !e.Given })
 	} else if file := l.Config.ExportFile; file != "" {
 		lines, err := readExportFile(file)
@@ -81,7 +74,7 @@ const sealedExports = "exports" // what the key is used for
 // sealExports is what this agent publishes of its exports, nil if there are none.
 func (m *membership) sealExports() (*rdzv.Exports, error) {
 	variables := m.local.exports.variables
-	if len(variables) == 0 || !m.local.mayRunRank0() {
+	if len(variables) == 0 || !m.local.layout().MayRunRank0() {
 		return nil, nil
 	}
 	text, key := []byte(strings.Join(variables, "\x00")), m.conn.key()

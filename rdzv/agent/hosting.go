@@ -92,7 +92,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Restarts:    l.Config.Restarts,
 		LostGrace:   l.lostGrace(),
 		Spares:      spares,
-		Replaceable: c.mayReplace(),
+		Replaceable: l.layout().MayReplace(c.shared()),
 		Warn:        func(err error) { c.events.diagnose(Warning, err) },
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },

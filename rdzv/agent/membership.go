@@ -195,7 +195,7 @@ func (m *membership) describe() rdzv.Member {
 	if m.port != nil {
 		self.MasterPort = m.port.Port()
 	}
-	if m.local.mayRunRank0() {
+	if m.local.layout().MayRunRank0() {
 		self.HeadStart = m.local.HeadStart
 	}
 	return self
@@ -213,7 +213,7 @@ func (m *membership) problems() []rdzv.Problem {
 // holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until
 // they have ended or the world says that it is not.
 func (m *membership) holdPort() (err error) {
-	if !m.local.mayRunRank0() || m.port != nil {
+	if !m.local.layout().MayRunRank0() || m.port != nil {
 		return nil
 	}
 	m.port, err = masterport.Hold(m.local.Config.MasterPort)

@@ -41,7 +41,7 @@ func (o *observed) waits() (w waiting, ok bool) {
 	l := o.local
 	w = waiting{PID: os.Getpid(), Nodes: fmt.Sprint(l.Agents), Program: l.Config.Program}
 	w.Dir, _ = filepath.Abs(l.Config.Dir)
-	if l.elastic() {
+	if l.layout().Elastic() {
 		w.Nodes = fmt.Sprintf("%d:%d", l.Config.MinNodes, l.Agents)
 	}
 	return w, joining && l.Placement.Launcher == envmap.None && l.Agents > 1
@@ -114,7 +114,7 @@ func (m *membership) lateHint() string {
 	for _, n := range m.observed.rejected() {
 		lines = append(lines, n.String())
 	}
-	if hint := m.local.lateHint(); hint != "" {
+	if hint := m.local.layout().LateHint(); hint != "" {
 		lines = append(lines, hint)
 	}
 	return strings.Join(lines, "\n")

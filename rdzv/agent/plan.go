@@ -18,9 +18,12 @@ import (
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/identity"
 	"rdzv/rdzv/agent/internal/launcher"
+	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/program"
+	"rdzv/rdzv/agent/internal/token"
 )
 
 // Local is what one agent knows before it has met the others.
@@ -46,7 +49,7 @@ type Local struct {
 	rest    chan *Local   // gets all that is known when they have; nil if it is
 	known   chan struct{} // closed then
 
-	numa    *numa           // nil unless the workers are to be bound
+	numa    *identity.NUMA  // nil unless the workers are to be bound
 	nccl    bool            // NCCL has a configuration file
 	env     envmap.Env      // Config.Environ
 	dir     string          // of the workers; "" if it was removed
@@ -77,8 +80,11 @@ func Plan(c Config) (*Local, error) {
 	}
 	l.CPUs = envmap.ReadCPUs(c.Root)
 	l.Devices = envmap.VisibleDevices(l.env, c.Root)
-	l.readNUMA()
-	if err := l.countAgents(); err != nil {
+	l.numa = identity.ReadNUMA(c.Bind, c.Root)
+	all := l.layout()
+	err = all.Count()
+	l.Agents, l.Placement = all.Agents, all.Placement
+	if err != nil {
 		return l, err
 	}
 	if len(c.Program) == 0 && c.Check == nil {
@@ -94,6 +100,34 @@ func Plan(c Config) (*Local, error) {
 	_ = l.countWorkers() // a problem that is found again
 	return l.examined(), nil
 }
+
+// layout is what this agent knows of the others.
+func (l *Local) layout() *layout.Layout {
+	c, platform := l.Config, l.Placement.Platform
+	if l.Placement.Launcher == envmap.None {
+		platform = envmap.PlatformOf(l.env)
+	}
+	return &layout.Layout{
+		Given: layout.Given{
+			Nodes: c.Nodes, MinNodes: c.MinNodes, Spares: c.Spares, NodeRank: c.NodeRank, Store: c.Store,
+			Known: c.Store != "" || c.Join != "" || c.Etcd.Given(),
+		},
+		Placement: l.Placement, Platform: platform, Agents: l.Agents,
+	}
+}
+
+// token is whose token this agent needs.
+func (l *Local) token() token.Owner {
+	all := l.layout()
+	return token.Owner{
+		Text: l.Config.Token, File: l.Config.TokenFile, Env: l.env, Root: l.Config.Root,
+		OneHost: all.OnOneHost(), Platform: all.Platform, Agents: l.Agents,
+	}
+}
+
+// FirstOfNode tells whether no other agent of this node comes before this one, as far as the
+// launcher says: one that has not joined announces only then what all of them know.
+func (l *Local) FirstOfNode() bool { return l.layout().FirstOfNode() }
 
 // inspect determines what the workers' environment and directory imply.
 func (l *Local) inspect() {
@@ -113,44 +147,6 @@ type InsideWorkerError struct{ Rank, Job string }
 
 func (e *InsideWorkerError) Error() string {
 	return fmt.Sprintf("already rank %s of job %s", e.Rank, e.Job)
-}
-
-// countAgents determines how many agents the job has.
-func (l *Local) countAgents() error {
-	p := l.Placement
-	if err := p.CheckComplete(); err != nil {
-		return err
-	}
-	switch {
-	case p.Launcher == envmap.None:
-		l.Agents = max(l.Config.Nodes, 1) + l.Config.Spares
-		return cmp.Or(l.checkSpares(), l.checkNodeRange(), l.takeNodeRank())
-	case p.Size == envmap.Unknown || p.Rank == envmap.Unknown:
-		return hint.With(
-			fmt.Errorf("cannot use launcher %s: it does not provide the rank and the number of tasks",
-				p.Launcher),
-			"start rdzv on every node with Config.Launcher none Config.Nodes N",
-		)
-	default:
-		l.Agents = p.Size
-	}
-	return cmp.Or(l.checkSpares(), l.checkNodeRange())
-}
-
-// takeNodeRank takes the given node rank if no launcher has placed this agent.
-func (l *Local) takeNodeRank() error {
-	n := l.Config.NodeRank
-	if n == nil {
-		return nil
-	}
-	if *n >= l.Agents {
-		return hint.With(
-			fmt.Errorf("cannot use Config.NodeRank %d: the job has %s", *n, plural.Of(l.Agents, "node")),
-			"give Config.Nodes the number of agents; node ranks begin with 0",
-		)
-	}
-	l.Placement.NodeRank = *n
-	return nil
 }
 
 // countWorkers determines how many workers this agent runs; 1 if that fails.
@@ -217,7 +213,7 @@ func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 		reason += " on " + plural.Of(p.Nodes, "node")
 	}
 	reason += " (Config.Launcher none uses the field)"
-	if nodes != 0 && nodes != p.Nodes && !l.elastic() {
+	if nodes != 0 && nodes != p.Nodes && !l.layout().Elastic() {
 		ignored = append(ignored, FlagIgnored{fmt.Sprintf("Config.Nodes %d", nodes), reason})
 	}
 	if n := l.Config.NodeRank; n != nil {

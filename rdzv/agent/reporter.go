@@ -7,6 +7,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/token"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 )
@@ -28,6 +29,8 @@ func (r *reporter) diagnose(s Severity, err error) {
 	r.send(Diagnostic{Severity: s, Err: err, Text: err.Error()})
 }
 
+func (r *reporter) tokenCreated(path string) { r.send(TokenCreated{path}) }
+
 // slowFiles returns what reports that the file system of what does not respond.
 func (r *reporter) slowFiles(what string) func() {
 	return func() { r.diagnose(Warning, fmt.Errorf("the file system of %s does not respond", what)) }
@@ -35,7 +38,7 @@ func (r *reporter) slowFiles(what string) func() {
 
 // noticed is the event of what package meet reports while this agent looks for the others. The line
 // by which others join is left out unless showKey allows it or it holds no key.
-func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
+func noticed(n meet.Notice, showKey bool, place token.Place) Event {
 	switch n := n.(type) {
 	case meet.Searching:
 		return Searching{n}
@@ -52,7 +55,7 @@ func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
 		}
 		return e
 	case meet.DifferentToken:
-		return DifferentToken{n, place.remedy(n)}
+		return DifferentToken{n, place.Remedy(n)}
 	case meet.DifferentVersion:
 		return DifferentVersion{n}
 	case meet.DifferentCommand:
@@ -69,12 +72,6 @@ func noticed(n meet.Notice, showKey bool, place tokenPlace) Event {
 		return Diagnostic{Severity: Warning, Err: n.Err, Text: n.Err.Error()}
 	}
 	return nil
-}
-
-// FirstOfNode tells whether no other agent of this node comes before this one, as far as the
-// launcher says: one that has not joined announces only then what all of them know.
-func (l *Local) FirstOfNode() bool {
-	return l.Placement.Launcher == envmap.None || l.Placement.LocalRank <= 0
 }
 
 // announces tells whether this agent tells the user how the job ended; v is nil if the store was

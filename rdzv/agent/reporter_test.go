@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv/agent/internal/token"
 	"rdzv/rdzv/meet"
 )
 
@@ -21,7 +22,7 @@ func TestNoticed(t *testing.T) {
 	alone := Alone{Waited: 3 * time.Second, Store: "10.0.0.6"}
 	aloneWithKey := Alone{Waited: 3 * time.Second, Store: "10.0.0.6", JoinLine: withKey.JoinLine}
 	insecure := meet.Alone{After: 3 * time.Second, JoinLine: "RDZV_JOIN=10.0.0.6:1"}
-	token := meet.DifferentToken{Host: "node2", Addr: addr}
+	other := meet.DifferentToken{Host: "node2", Addr: addr}
 	command := meet.DifferentCommand{Addr: addr}
 	down := errors.New("network is down")
 	for _, test := range []struct {
@@ -34,7 +35,7 @@ func TestNoticed(t *testing.T) {
 		{withKey, true, aloneWithKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{insecure, false, Alone{Waited: 3 * time.Second, JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
 		{
-			token, false, DifferentToken{token, "copy the token of one node to the other " +
+			other, false, DifferentToken{other, "copy the token of one node to the other " +
 				"(here it is /home/u/token), and start rdzv there again; or put before the command " +
 				"there the RDZV_JOIN=... that this node prints on a terminal"},
 			`{"host":"node2","addr":"10.0.0.6","hosting":false,"hint":"copy the token of one node ` +
@@ -60,31 +61,13 @@ func TestNoticed(t *testing.T) {
 			`{"severity":"warning","text":"network is down"}`,
 		},
 	} {
-		got := noticed(test.notice, test.showKey, tokenPlace{path: "/home/u/token"})
+		got := noticed(test.notice, test.showKey, token.Place{Path: "/home/u/token"})
 		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%+v: event %+v, want %+v", test.notice, got, test.want)
 		}
 		b, err := MarshalEvent(time.Now(), got)
 		if err != nil || !strings.HasSuffix(string(b), `"event":`+test.json+"}") {
 			t.Errorf("%+v: JSON form %s, %v; want the event %s", test.notice, b, err, test.json)
-		}
-	}
-}
-
-// In pods a token file cannot be copied; in a container it may not be possible.
-func TestRemedyInContainers(t *testing.T) {
-	const pods = "set the same RDZV_TOKEN in all pods of the job, from a Secret: " +
-		"a token file of a pod is its own"
-	for place, want := range map[tokenPlace]string{
-		{path: "/root/token", pod: true}:                 pods,
-		{path: "RDZV_TOKEN", pod: true, container: true}: pods,
-		{path: "/root/token", container: true}:           "; in containers set the same RDZV_TOKEN in all of them",
-		{path: "RDZV_TOKEN", container: true}:            "prints on a terminal",
-		{path: "/home/u/.config/rdzv/token"}:             "prints on a terminal",
-	} {
-		hint := place.remedy(meet.DifferentToken{Host: "node1", Hosting: true})
-		if !strings.HasSuffix(hint, want) {
-			t.Errorf("%+v: hint %q, want %q at its end", place, hint, want)
 		}
 	}
 }

@@ -51,69 +51,6 @@ func (m *membership) mayRestart(v *rdzv.Verdict) bool {
 	return v != nil && v.MayRestart() && m.world.Attempt < m.world.MaxRestarts
 }
 
-// mayReplace tells whether an agent that is lost can be started again: without a launcher or by a
-// platform, if it then finds the store without searching for agents that have all met.
-func (l *Local) mayReplace() bool {
-	return l.onItsOwn() && (l.Config.Store != "" || l.Config.Join != "" || l.Config.Etcd.Given() ||
-		l.Placement.Platform != "" && l.Placement.Master != "")
-}
-
-// onItsOwn tells whether each agent was started by itself, and can be again: no launcher ends the
-// job because it has lost one.
-func (l *Local) onItsOwn() bool {
-	return l.Placement.Launcher == envmap.None || l.Placement.Platform != ""
-}
-
-// mayReplace does so when the store is known: every search finds a shared one.
-func (c *connection) mayReplace() bool {
-	return c.local.mayReplace() || c.local.onItsOwn() && c.shared()
-}
-
-// notReplaced is what to try about a job that ends because an agent was lost, although it has
-// restarts.
-func (c *connection) notReplaced() string {
-	l, p := c.local, c.local.Placement
-	switch {
-	case c.mayReplace():
-		return ""
-	case l.elastic() && p.Launcher == envmap.None:
-		return "give a smaller Config.MinNodes, or Config.Store HOST: the others then wait for more " +
-			"nodes"
-	case l.elastic():
-		return "give a smaller Config.MinNodes"
-	case l.Config.Spares > 0:
-		return "no spare is left for it: give Config.Spares a larger number"
-	case p.Platform != "":
-		return "with Config.Store HOST the others wait for it to be started again"
-	case p.Launcher == envmap.None:
-		return "with Config.Spares N another node takes its place; with Config.Store HOST the others " +
-			"wait for it to be started again"
-	case l.keepsSpares():
-		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 PROGRAM with " +
-			"Config.Spares N another node takes its place"
-	}
-	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, submitAgain)
-}
-
-// submitAgain is what remains to do about a job that cannot go on.
-const submitAgain = "submit the job again (in a Slurm job: scontrol requeue), with a program " +
-	"that continues from its snapshot"
-
-// hostNotReplaced is what to try about a job that ends because the agent was lost that hosts the
-// store, although it has restarts.
-func (c *connection) hostNotReplaced() string {
-	const cluster = "with an etcd cluster (Config.Etcd.URLs http://HOST:2379)"
-	switch l := c.local; {
-	case l.Placement.Platform != "":
-		return cluster + " this agent can be started again too; otherwise start all again"
-	case l.Placement.Launcher != envmap.None && !l.keepsSpares():
-		return c.notReplaced()
-	case l.keepsSpares() && l.Config.Spares == 0 && !l.elastic():
-		return cluster + " and Config.Spares N another node takes its place"
-	}
-	return cluster + " this agent can be replaced too"
-}
-
 // reportEnd reports the end of the job, or of an attempt that another one may follow, or whose
 // reason is known only when all have settled.
 func (m *membership) reportEnd() {
@@ -148,7 +85,7 @@ func (m *membership) notRestarted(reason restart.Reason) JobEnded {
 	}
 	e.Attempt = m.world.Attempt
 	if e.NoRestart = reason; reason == restart.Lost {
-		e.Hint = m.conn.notReplaced()
+		e.Hint = m.local.layout().NotReplaced(m.conn.shared())
 	}
 	return e
 }

@@ -9,6 +9,7 @@ import (
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exitcode"
+	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/restart"
@@ -107,9 +108,9 @@ func (m *membership) jobEnded() JobEnded {
 	case v != nil && v.Kind == rdzv.Stalled && m.world.Attempt == m.world.MaxRestarts:
 		e.NoRestart, e.Attempt = restart.Exhausted, m.world.Attempt
 	case v == nil && !m.conn.elects():
-		e.Hint = m.conn.hostNotReplaced()
+		e.Hint = m.local.layout().HostNotReplaced(m.conn.shared())
 	case v != nil && v.Kind == rdzv.Lost && v.Final: // the launcher
-		e.Hint = submitAgain
+		e.Hint = layout.SubmitAgain
 	}
 	return e
 }
@@ -170,8 +171,8 @@ func (l *Local) notJoined(err error) error {
 			Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout, Awaited: l.awaited,
 		}
 		if errors.As(err, &late.Search) {
-			l.adviseOnRejections(late.Search)
-			if hint := l.lateHint(); hint != "" {
+			l.token().Advise(late.Search)
+			if hint := l.layout().LateHint(); hint != "" {
 				late.Search.Hint += "\n" + hint
 			}
 		}
@@ -179,7 +180,7 @@ func (l *Local) notJoined(err error) error {
 		return late
 	}
 	if r, ok := errors.AsType[*meet.RefusedError](err); ok {
-		return l.refusedBy(r)
+		return l.token().Refused(r)
 	}
 	if signal, ok := errors.AsType[*SignalError](err); ok {
 		return signal // what else was tried meanwhile does not matter

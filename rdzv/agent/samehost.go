@@ -26,7 +26,7 @@ func (l *Local) claimHost(ctx context.Context, events *reporter) (release func()
 		return func() {}, nil
 	}
 	load := func() ([]byte, error) { return l.claimToken(events), nil }
-	token, err := host.Await(ctx, events.slowFiles(l.tokenFiles()), load)
+	token, err := host.Await(ctx, events.slowFiles(l.token().Files()), load)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (l *Local) claimHost(ctx context.Context, events *reporter) (release func()
 // claimToken is the token of the job, nil without one. Its error is that of the search too.
 func (l *Local) claimToken(events *reporter) (token []byte) {
 	if c := l.Config; !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-		token, _ = l.loadToken(l.tokenSource(events))
+		token, _ = l.token().Load(events.tokenCreated, nil)
 	}
 	return token
 }

@@ -129,7 +129,7 @@ func (m *membership) leaves() bool {
 
 // inStep tells whether this agent is a task of srun. A node that leaves must not make the step
 // fail, which goes on without it.
-func (m *membership) inStep() bool { return m.local.keepsSpares() }
+func (m *membership) inStep() bool { return m.local.layout().KeepsSpares() }
 
 // withdrawn ends this agent's part in a job that goes on without it. It runs no workers any more;
 // err is nil if it has run some in the last attempt.

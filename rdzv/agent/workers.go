@@ -102,11 +102,12 @@ func (w *workers) tree() (wrap.Tree, error) {
 		OutputLost: w.outputLost,
 	}
 	w.limit(&t)
+	identities := w.local.identities()
 	for i := range w.local.Workers {
-		id := w.local.identity(w.world, i, w.conn.addr)
+		id := identities.Of(w.world, i, w.conn.addr)
 		id.RASAddr = w.ras.Addr()
 		id.Recorder.Dump, id.Recorder.Pipe = w.recorders.Paths()
-		bound := w.local.bind(&id, i)
+		bound := w.local.numa.Bind(&id, c.Device, i, w.local.Workers)
 		environ, err := w.environ(i, id)
 		if err != nil {
 			return t, err
@@ -285,6 +286,33 @@ func (w *workers) stopping() context.Context {
 		cancel(w.in.stopFor(cause))
 	})
 	return ctx
+}
+
+// noteBinding reports where a worker will run. What was asked for and is not possible is reported
+// to everybody for the first node: it is likely to be the same on the others.
+func (w *workers) noteBinding(id envmap.Identity, b envmap.Binding) {
+	if w.local.numa == nil {
+		return
+	}
+	bound := len(b.Nodes) > 0
+	note := fmt.Sprintf("rank %d is bound to %s (%s)", id.Rank, b, b.Why)
+	if !bound {
+		note = fmt.Sprintf("rank %d is not bound: %s", id.Rank, b.Why)
+	}
+	w.events.send(EnvironmentNote{Text: note, Verbose: bound || id.NodeRank > 0})
+	if err := w.local.NoMemoryNode(); err != nil && id.LocalRank == 0 {
+		note := fmt.Sprintf("Config.Bind %s prefers no memory node: %v", w.local.Config.Bind, err)
+		w.events.send(EnvironmentNote{Text: note, Verbose: id.NodeRank > 0})
+	}
+}
+
+// binding is b for package wrap.
+func binding(b envmap.Binding) wrap.Binding {
+	to := wrap.Binding{CPUs: b.CPUs}
+	if b.Memory {
+		to.Node = &b.Nodes[0]
+	}
+	return to
 }
 
 // piped tells whether stdout of all workers is a pipe to this agent.

@@ -20,8 +20,8 @@ import (
 // variable is where NCCL reads the address.
 const variable = "NCCL_RAS_ADDR"
 
-// Service is that of the workers of one agent in one attempt. Each agent gives its workers an address
-// of their own for it, so that jobs on one host do not answer for each other.
+// Service is that of the workers of one agent in one attempt. Each agent gives its workers an
+// address of their own for it, so that jobs on one host do not answer for each other.
 type Service struct {
 	addr  string // "" if it is not known
 	asked bool   // by this agent

@@ -1,22 +1,12 @@
-package agent
+package token
 
 import (
 	"cmp"
 	"fmt"
 	"sync"
 
-	"rdzv/envmap"
 	"rdzv/internal/hint"
 )
-
-// platform is the name of the platform that has started this agent, one on each node; "" if a
-// launcher, or nothing that is known, has.
-func (l *Local) platform() string {
-	if l.Placement.Launcher == envmap.None {
-		return envmap.PlatformOf(l.env)
-	}
-	return l.Placement.Platform
-}
 
 const (
 	inPodTemplate = "in the pod template: {name: RDZV_TOKEN, valueFrom: {fieldRef: {fieldPath: " +
@@ -25,7 +15,7 @@ const (
 		"in the pod template: {name: RDZV_TOKEN, valueFrom: {secretKeyRef: {name: rdzv, key: token}}}"
 )
 
-// tokenAdvice is how all nodes of each platform get the same RDZV_TOKEN. Where it is the UID of an
+// advice is how all nodes of each platform get the same RDZV_TOKEN. Where it is the UID of an
 // object, the pods have that as a label.
 //
 // Sources: kubernetes.io/docs/reference/labels-annotations-taints (controller-uid, since 1.27);
@@ -35,7 +25,7 @@ const (
 // pods/templates/secrets; Beaker's experiment specifications (envVars, secret).
 //
 // It is made when it is needed, because each start of an agent would make the map.
-var tokenAdvice = sync.OnceValue(func() map[string]string {
+var advice = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"Indexed Job":       fmt.Sprintf(inPodTemplate, "batch.kubernetes.io/controller-uid"),
 		"JobSet":            fmt.Sprintf(inPodTemplate, "jobset.sigs.k8s.io/jobset-uid"),
@@ -54,12 +44,11 @@ var tokenAdvice = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// tokenOfPlatform is the error of an agent that has no token: one that it creates would be that of
-// its node alone.
-func (l *Local) tokenOfPlatform(missing error) error {
-	name := l.platform()
-	advice := cmp.Or(tokenAdvice()[name], "set RDZV_TOKEN to the output of rdzv token, on all nodes")
+// missingOnPlatform is the error of an agent that has no token: one that it creates would be that
+// of its node alone.
+func (o Owner) missingOnPlatform(missing error) error {
+	how := cmp.Or(advice()[o.Platform], "set RDZV_TOKEN to the output of rdzv token, on all nodes")
 	return hint.With(
-		fmt.Errorf("%w: all %d nodes of the %s need the same token", missing, l.Agents, name), advice,
+		fmt.Errorf("%w: all %d nodes of the %s need the same token", missing, o.Agents, o.Platform), how,
 	)
 }

@@ -1,4 +1,4 @@
-package agent
+package layout
 
 import (
 	"errors"
@@ -10,12 +10,12 @@ import (
 )
 
 // checkSpares rejects spares that the launcher would not let take over the ranks of a lost agent.
-func (l *Local) checkSpares() error {
-	p, n := l.Placement, l.Config.Spares
+func (l *Layout) checkSpares() error {
+	p, n := l.Placement, l.Spares
 	switch {
 	case n == 0:
 		return nil
-	case p.Launcher == envmap.None && l.Config.Nodes == 0:
+	case p.Launcher == envmap.None && l.Nodes == 0:
 		return hint.With(
 			errors.New("cannot keep spares: the number of nodes is not given"),
 			fmt.Sprintf("give Config.Nodes N, and start the command on %d more", n),
@@ -23,7 +23,7 @@ func (l *Local) checkSpares() error {
 	case p.Platform != "":
 		fields := fmt.Sprintf("Config.Nodes %d Config.Spares %d", max(l.Agents-n, 1), n)
 		return l.fixedNodes("keep spares", fields)
-	case p.Launcher != envmap.None && !l.keepsSpares():
+	case p.Launcher != envmap.None && !l.KeepsSpares():
 		return hint.With(
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
 			"use srun, or start rdzv on every node with Config.Launcher none Config.Nodes N",
@@ -41,7 +41,7 @@ func (l *Local) checkSpares() error {
 	return nil
 }
 
-// keepsSpares tells whether the launcher can go on when it has lost a node.
-func (l *Local) keepsSpares() bool {
+// KeepsSpares tells whether the launcher can go on when it has lost a node.
+func (l *Layout) KeepsSpares() bool {
 	return l.Placement.Launcher == envmap.Slurm || l.Placement.Launcher == envmap.SlurmPMI
 }

@@ -1,0 +1,119 @@
+// Package identity determines which rank each worker of an agent has, and where it runs.
+package identity
+
+import (
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+)
+
+// Maker makes the identities of the workers of an agent.
+type Maker struct {
+	Placement envmap.Placement // of the agent
+	Agents    int              // of the job
+	Elastic   bool             // their number may vary
+	Workers   int              // of this agent
+	Devices   envmap.Devices
+	CPUs      envmap.CPUs
+
+	NCCLConfigured bool // NCCL has a configuration file
+	NoLibuv        bool // torch may be built without libuv
+}
+
+// Preview is the first worker's identity before the agents meet, and the variables that depend on
+// the other agents.
+func (m Maker) Preview() (id envmap.Identity, open []string) {
+	known := func(n, instead int, variables ...string) int {
+		if n == envmap.Unknown {
+			open = append(open, variables...)
+			return instead
+		}
+		return n
+	}
+	p := m.firstWorker()
+	id = envmap.Identity{
+		Rank:           known(p.Rank, 0, "RANK", "ROLE_RANK"),
+		WorldSize:      known(p.Size, 1, "WORLD_SIZE", "ROLE_WORLD_SIZE"),
+		LocalRank:      known(p.LocalRank, 0, "LOCAL_RANK", "RDZV_DEVICE_INDEX"),
+		LocalWorldSize: known(p.LocalSize, 1, "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS"),
+		NodeRank:       known(p.NodeRank, 0, "GROUP_RANK", "NODE_RANK"),
+		Nodes:          known(p.Nodes, 1, "GROUP_WORLD_SIZE"),
+		MasterAddr:     "unknown", RunID: "unknown",
+		Launcher: p.Launcher, Visible: m.Devices, GPUs: m.Devices.Count(),
+		NCCLConfigured: m.NCCLConfigured, NoLibuv: m.NoLibuv,
+	}
+	if p.Nodes != 1 {
+		id.Interface, id.Nodes = "unknown", max(id.Nodes, 2)
+	}
+	id.WorldSize = max(id.WorldSize, id.Rank+1)
+	id.LocalWorldSize = max(id.LocalWorldSize, id.LocalRank+1)
+	id.Nodes = max(id.Nodes, id.NodeRank+1)
+	id.Threads = m.CPUs.Threads(m.Workers, id.LocalWorldSize)
+	open = append(open, "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "RDZV_RUN_ID")
+	if id.Interface != "" {
+		open = append(open, "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+	}
+	return id, open
+}
+
+// firstWorker is the placement of this agent's first worker. If each agent runs several, only the
+// agents before it know how many there are before it.
+func (m Maker) firstWorker() envmap.Placement {
+	p := m.Placement
+	if p.Launcher == envmap.None {
+		p.Size, p.LocalRank, p.LocalSize, p.Nodes = m.Agents, 0, 1, m.Agents
+		if m.Agents == 1 || p.NodeRank == 0 {
+			p.Rank, p.NodeRank = 0, 0
+		}
+	}
+	if m.Elastic {
+		p.Size, p.Nodes = envmap.Unknown, envmap.Unknown
+	}
+	p.Size, p.LocalSize = m.workersOf(p.Size), m.workersOf(p.LocalSize)
+	if m.Workers > 1 && p.Rank != 0 {
+		p.Rank = envmap.Unknown
+	}
+	if m.Workers > 1 && p.LocalRank != 0 {
+		p.LocalRank = envmap.Unknown
+	}
+	return p
+}
+
+// workersOf is the number of workers of so many tasks: other tasks may run other numbers of
+// workers than this one.
+func (m Maker) workersOf(tasks int) int {
+	if m.Workers > 1 && tasks != 1 || tasks == envmap.Unknown {
+		return envmap.Unknown
+	}
+	return tasks * m.Workers
+}
+
+// Of is the identity of the agent's i-th worker in the agreed world. ownAddr is this node's
+// address on its connection to the store.
+func (m Maker) Of(w rdzv.World, i int, ownAddr string) envmap.Identity {
+	seat := w.Seat
+	return envmap.Identity{
+		Rank: seat.Rank + i, WorldSize: w.Size,
+		LocalRank: seat.LocalRank + i, LocalWorldSize: seat.LocalSize,
+		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
+		RunID: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts, Launcher: m.Placement.Launcher,
+		Interface: networkInterface(w, ownAddr), NCCLConfigured: m.NCCLConfigured,
+		NoLibuv: m.NoLibuv,
+		Threads: m.CPUs.Threads(m.Workers, seat.LocalSize), Visible: m.Devices, GPUs: m.Devices.Count(),
+	}
+}
+
+// networkInterface is the interface that leads from this node to MASTER_ADDR, the same for all
+// agents of a node whichever way each came to the store; "" if all are on one node.
+func networkInterface(w rdzv.World, ownAddr string) string {
+	if w.Nodes == 1 {
+		return ""
+	}
+	if own := host.RouteTo(w.MasterAddr); own != "" {
+		ownAddr = own
+	}
+	if name := host.InterfaceOf(ownAddr); name != "lo" {
+		return name
+	}
+	return ""
+}

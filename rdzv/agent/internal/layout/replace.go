@@ -1,0 +1,73 @@
+package layout
+
+import (
+	"fmt"
+
+	"rdzv/envmap"
+)
+
+// MayReplace tells whether an agent that is lost can be started again: without a launcher or by a
+// platform, if it then finds the store without searching for agents that have all met.
+//
+// shared says that the store is a shared one, which every search finds.
+func (l *Layout) MayReplace(shared bool) bool {
+	p := l.Placement
+	onItsOwn := p.Launcher == envmap.None || p.Platform != "" // no launcher ends the job
+	return onItsOwn && (shared || l.Known || p.Platform != "" && p.Master != "")
+}
+
+// SubmitAgain is what remains to do about a job that cannot go on.
+const SubmitAgain = "submit the job again (in a Slurm job: scontrol requeue), with a program " +
+	"that continues from its snapshot"
+
+// NotReplaced is what to try about a job that ends because an agent was lost, although it has
+// restarts.
+func (l *Layout) NotReplaced(shared bool) string {
+	p := l.Placement
+	switch {
+	case l.MayReplace(shared):
+		return ""
+	case l.Elastic() && p.Launcher == envmap.None:
+		return "give a smaller Config.MinNodes, or Config.Store HOST: the others then wait for more " +
+			"nodes"
+	case l.Elastic():
+		return "give a smaller Config.MinNodes"
+	case l.Spares > 0:
+		return "no spare is left for it: give Config.Spares a larger number"
+	case p.Platform != "":
+		return "with Config.Store HOST the others wait for it to be started again"
+	case p.Launcher == envmap.None:
+		return "with Config.Spares N another node takes its place; with Config.Store HOST the others " +
+			"wait for it to be started again"
+	case l.KeepsSpares():
+		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 PROGRAM with " +
+			"Config.Spares N another node takes its place"
+	}
+	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, SubmitAgain)
+}
+
+// HostNotReplaced is what to try about a job that ends because the agent was lost that hosts the
+// store, although it has restarts.
+func (l *Layout) HostNotReplaced(shared bool) string {
+	const cluster = "with an etcd cluster (Config.Etcd.URLs http://HOST:2379)"
+	switch {
+	case l.Placement.Platform != "":
+		return cluster + " this agent can be started again too; otherwise start all again"
+	case l.Placement.Launcher != envmap.None && !l.KeepsSpares():
+		return l.NotReplaced(shared)
+	case l.KeepsSpares() && l.Spares == 0 && !l.Elastic():
+		return cluster + " and Config.Spares N another node takes its place"
+	}
+	return cluster + " this agent can be replaced too"
+}
+
+// MasterHint is what to do if the name of rank 0's node does not resolve; "" if nothing is known to
+// help. Pods have names only with a headless service.
+func (l *Layout) MasterHint() string {
+	switch l.Placement.Launcher {
+	case envmap.Kubernetes, envmap.JobSet, envmap.Volcano, envmap.LWS, envmap.Kubeflow:
+		return "pods find each other by name if they have a subdomain, and there is a headless " +
+			"Service of that name, with publishNotReadyAddresses"
+	}
+	return ""
+}
