@@ -42,7 +42,7 @@ func TestCheckAllocation(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := l.checkAllocation(); err != nil {
+			if err := checkAllocation(l); err != nil {
 				got = err.Error()
 			}
 			if got != row.want {

@@ -278,3 +278,27 @@ func CheckShow(ranks string) error {
 
 // exports tells whether variables are to be exported.
 func (c *Config) exports() bool { return len(c.Export) > 0 || c.ExportFile != "" }
+
+// piped tells whether stdout of all workers is a pipe to this agent.
+func (c *Config) piped() bool { return c.Tag != nil || c.LogDir != "" }
+
+// stderrOnTerminal tells whether a worker that is shown gets a terminal as its stderr.
+func (c *Config) stderrOnTerminal() bool {
+	return !c.Capture && !c.piped() && host.IsTerminal(c.Stderr)
+}
+
+// torchOptions are those of the workers' environment; ownTasks are no tasks of a launcher.
+func (c *Config) torchOptions(ownTasks bool) envmap.TorchOptions {
+	return envmap.TorchOptions{
+		Device: c.Device, Set: c.Set, AsOpenMPI: c.AsOpenMPI, StripLauncher: ownTasks,
+	}
+}
+
+// joinBy is when an attempt ends if not all agents have joined, of which some time has passed; zero
+// is never.
+func (c *Config) joinBy(waited time.Duration) time.Time {
+	if c.JoinTimeout == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(c.JoinTimeout - waited)
+}

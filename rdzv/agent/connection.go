@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
@@ -86,6 +87,14 @@ func (c *connection) store() string {
 	return ""
 }
 
+// address is that of this node on its way to the store.
+func (c *connection) address() string {
+	if c.hosting() {
+		return c.meeting.Addr.Addr().String()
+	}
+	return c.addr
+}
+
 // key is the job's key, nil without one.
 func (c *connection) key() *secret.Key {
 	switch {
@@ -104,7 +113,9 @@ func (c *connection) key() *secret.Key {
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
 func (c *connection) connect(ctx context.Context) (err error) {
 	slow := c.events.slowFiles("the runtime directory (XDG_RUNTIME_DIR or TMPDIR)")
-	c.dir, c.noDir = host.Await(ctx, slow, c.local.prepareRuntimeDir)
+	c.dir, c.noDir = host.Await(ctx, slow, func() (string, error) {
+		return prepareRuntimeDir(c.local.env)
+	})
 	if c.noDir != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -120,7 +131,7 @@ func (c *connection) connect(ctx context.Context) (err error) {
 		return host.Await(ctx, slow, c.loadToken)
 	}
 	if c.meeting, err = meet.Meet(ctx, config, c.host); err != nil {
-		return c.local.adviseOnPort(err)
+		return adviseOnPort(err, c.local.Config.Store)
 	}
 	return nil
 }
@@ -137,7 +148,11 @@ func (c *connection) dialEtcd(ctx context.Context) (err error) {
 		}
 	}
 	l := c.local
-	if c.client, err = l.Config.Etcd.Dial(ctx, l.reportEtcd(c.events), connected); err != nil {
+	next := l.nextSearchReport()
+	if !l.FirstOfNode() {
+		next = nil
+	}
+	if c.client, err = l.Config.Etcd.Dial(ctx, c.events.unavailable(next), connected); err != nil {
 		return err
 	}
 	c.addr = <-first
@@ -149,8 +164,8 @@ func (c *connection) dialEtcd(ctx context.Context) (err error) {
 }
 
 // prepareRuntimeDir makes the runtime directory and removes from it what killed agents have left.
-func (l *Local) prepareRuntimeDir() (string, error) {
-	dir, err := host.RuntimeDir(l.env)
+func prepareRuntimeDir(env envmap.Env) (string, error) {
+	dir, err := host.RuntimeDir(env)
 	if err == nil {
 		meet.RemoveStale(procfs.System, dir)
 		postmortem.RemoveOldFiles(dir, time.Now())
@@ -159,8 +174,8 @@ func (l *Local) prepareRuntimeDir() (string, error) {
 }
 
 // adviseOnPort adds a suggestion to an error about a port that is in use.
-func (l *Local) adviseOnPort(err error) error {
-	host, port, _ := meet.ParseStore(l.Config.Store)
+func adviseOnPort(err error, store string) error {
+	host, port, _ := meet.ParseStore(store)
 	inUse, _ := errors.AsType[*meet.PortInUseError](err)
 	switch {
 	case !errors.Is(err, syscall.EADDRINUSE):

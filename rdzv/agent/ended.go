@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/advice"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/tally"
@@ -66,7 +67,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 	switch kills := postmortem.OOMKills(w.local.Config.Root); {
 	case unwritable != nil:
 	case r.Err != nil:
-		e.hint = programHint(r.Err, w.local.Config.Program, w.local.Config.Environ)
+		e.hint = advice.OnProgram(r.Err, w.local.Config.Program, w.local.Config.Environ)
 	case r.Signal != syscall.SIGKILL:
 	case kills < 0:
 		e.hint = "if nobody sent SIGKILL, memory may have run out: dmesg shows " +
@@ -81,7 +82,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		worker.Text = r.Err.Error()
 	}
 	if e.hint == "" {
-		e.hint = startupHint(e.findings, w.world.MasterPort, w.local.Config.MasterPort != 0)
+		e.hint = advice.OnStart(e.findings, w.world.MasterPort, w.local.Config.MasterPort != 0)
 	}
 	w.exited(worker)
 	if !e.findings.Consequence() {

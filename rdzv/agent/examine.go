@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/setup"
 )
 
 // Files of the user, such as the program or a directory in PYTHONPATH, may be in a file system that
@@ -38,16 +35,16 @@ func (l *Local) examined() *Local {
 	}()
 	limit := examineTime
 	if l.Config.Check != nil {
-		limit = 2 * checkTime // it tells by itself of what it has looked for, see unresponsive
+		limit = 2 * setup.CheckTime // it tells by itself of what it has looked for, see package setup
 	}
 	select {
 	case all := <-done:
 		return all
 	case <-time.After(limit):
 	}
-	l.awaited = l.unanswered()
+	l.awaited = l.wanted().Unanswered()
 	if l.Config.Check != nil {
-		l.noDir = &unresponsiveError{l.awaited}
+		l.setup = l.wanted().Unknown(l.awaited)
 		l.findProblems()
 		return l
 	}
@@ -71,55 +68,6 @@ func (l *Local) reportAwaited(events *reporter) (stop func()) {
 		}
 	})
 	return func() { cancel(); wg.Wait() }
-}
-
-// nameTime is how long to look for the file that does not respond.
-const nameTime = 200 * time.Millisecond
-
-// unanswered says in one line which files have not responded.
-func (l *Local) unanswered() string {
-	ctx, cancel := context.WithTimeout(context.Background(), nameTime)
-	defer cancel()
-	if path := host.Unresponsive(ctx, l.neededPaths()); path != "" {
-		return hungFileSystem(path)
-	}
-	if file := l.Config.ExportFile; file != "" {
-		if info, err := os.Stat(file); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-			return fmt.Sprintf("no program writes to the FIFO %q (Config.ExportFile)", file)
-		}
-	}
-	return "the file system of the program, or of something that it needs, does not respond"
-}
-
-// hungFileSystem says that a path does not respond; "." is the working directory.
-func hungFileSystem(path string) string {
-	if path == "." {
-		path, _ = os.Readlink("/proc/self/cwd")
-	}
-	return fmt.Sprintf("the file system of %q does not respond", path)
-}
-
-// neededPaths are the paths that this agent looks at for the user.
-func (l *Local) neededPaths() []string {
-	c := l.Config
-	paths := []string{".", host.Home(l.env)}
-	for _, path := range append([]string{c.Dir, c.ExportFile, c.LogDir}, c.Program...) {
-		if !filepath.IsAbs(path) && c.Dir != "" && path != c.Dir {
-			paths = append(paths, filepath.Join(c.Dir, path))
-		}
-		if path != "" {
-			paths = append(paths, path)
-		}
-	}
-	for _, list := range []string{"PATH", "PYTHONPATH", "PYTHONHOME"} {
-		paths = append(paths, filepath.SplitList(l.env[list])...)
-	}
-	for i, path := range paths {
-		if path == "" || strings.HasPrefix(path, "-") { // a flag of the program
-			paths[i] = "."
-		}
-	}
-	return paths
 }
 
 // prepare waits for the files, and returns what this agent then publishes about itself.

@@ -12,6 +12,8 @@ import (
 
 	"rdzv/internal/hint"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/cadence"
+	"rdzv/rdzv/agent/internal/limits"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
 	"rdzv/rdzv/store"
@@ -31,10 +33,10 @@ type hosted struct {
 // host starts the store in this process and leads the job. listener is nil for a single agent.
 func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	l := c.local
-	if err := cmp.Or(c.noDir, l.enoughFilesToHost()); err != nil {
+	if err := cmp.Or(c.noDir, limits.ToHost(l.Agents)); err != nil {
 		return &ProblemError{err}
 	}
-	problem := l.enoughFilesForAll() // before the store opens files
+	problem := limits.ForAll(l.Agents, l.Workers) // before the store opens files
 	s, err := store.Start(ctx, store.Config{
 		Dir: c.dir, PeerTimeout: l.Config.PeerTimeout,
 		Failed: func(err error) { l.Config.StoreFailed(c.noRoom(err)) },
@@ -84,13 +86,13 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusedAgents,
 		OtherVersion: c.otherVersions,
 		MinAgents:    l.Config.MinNodes, LastCall: l.Config.LastCall,
-		SettleTimeout: l.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
+		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
-		NextWaiting: l.Config.nextReport,
+		NextWaiting: cadence.Cadence{Every: l.Config.ReportEvery}.Next,
 		Compared:    c.compared,
-		Check:       c.checking(),
+		Check:       c.checkConfig(),
 		Restarts:    l.Config.Restarts,
-		LostGrace:   l.lostGrace(),
+		LostGrace:   l.Config.lostGrace(),
 		Spares:      spares,
 		Replaceable: l.layout().MayReplace(c.shared()),
 		Warn:        func(err error) { c.events.diagnose(Warning, err) },
@@ -106,11 +108,11 @@ const settleMargin = 5 * time.Second
 // settleTimeout is longer than the peer timeout if there are restarts: the workers of a lost agent
 // may cause others to fail at once, and only if the loss is noticed after that its ranks are given
 // to another agent.
-func (l *Local) settleTimeout() time.Duration {
-	if l.Config.Restarts.Max > 0 {
-		return max(l.Config.Grace, l.lostAfter()) + settleMargin
+func (c *Config) settleTimeout() time.Duration {
+	if c.Restarts.Max > 0 {
+		return max(c.Grace, c.lostAfter()) + settleMargin
 	}
-	return l.Config.Grace + settleMargin
+	return c.Grace + settleMargin
 }
 
 // noRoom adds a suggestion to an error if the disk with the runtime directory is full.
@@ -159,5 +161,14 @@ func (h *hosted) drain() {
 func (h *hosted) readBy(s rdzv.Summary) {
 	if v := s.Verdict; v != nil && v.Kind == rdzv.Failed && s.Settled {
 		h.reader = v.By
+	}
+}
+
+// compared reports the differences between the nodes, unless the verdict has them.
+func (c *connection) compared(all []rdzv.Comparison, strict bool) {
+	for _, comparison := range all {
+		if comparison.Differs() && !strict {
+			c.events.send(NodesDiffer{comparison})
+		}
 	}
 }

@@ -47,17 +47,17 @@ func (w *workers) grace() time.Duration {
 // leaseOver says that this agent has stopped a worker, although it may not be lost for the others.
 func (w *workers) leaseOver(rank int) string {
 	return fmt.Sprintf("lost rank %d on %s: stopped it, because its agent had no answer from the "+
-		"store for %v", rank, host.Name(), w.local.lostAfter())
+		"store for %v", rank, host.Name(), w.local.Config.lostAfter())
 }
 
 // lostAfter is how long an agent may be silent before the others consider it lost. In a job with
 // restarts it is as long as the store may be silent.
-func (l *Local) lostAfter() time.Duration {
-	if l.Config.Restarts.Max > 0 {
-		return max(l.Config.PeerTimeout, l.Config.StoreTimeout)
+func (c *Config) lostAfter() time.Duration {
+	if c.Restarts.Max > 0 {
+		return max(c.PeerTimeout, c.StoreTimeout)
 	}
-	return l.Config.PeerTimeout
+	return c.PeerTimeout
 }
 
 // lostGrace is how long the workers of a lost agent may run on.
-func (l *Local) lostGrace() time.Duration { return min(l.Config.Grace, rdzv.MaxLostGrace) }
+func (c *Config) lostGrace() time.Duration { return min(c.Grace, rdzv.MaxLostGrace) }

@@ -14,8 +14,8 @@ import (
 
 	"rdzv/internal/hint"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/health"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/peers"
 	"rdzv/rdzv/masterport"
 	"rdzv/wrap"
 )
@@ -34,9 +34,8 @@ type membership struct {
 	worldErr error      // why there is no world
 	later    bool       // there was an attempt before this one; world is then the last one
 
-	checked checked       // for Config.Check
-	answers *peers.Server // to other nodes, for Config.Check; nil if there is none
-	health  *health       // of this node, for this attempt; nil if it is not checked
+	checking *checking
+	health   *health.Check // of this node, for this attempt; nil if it is not checked
 
 	observed *observed
 	reported chan struct{} // closed when the job's end has been reported; nil before it runs
@@ -47,7 +46,7 @@ type membership struct {
 // interrupts end it.
 func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
-	release, err := m.local.claimHost(ctx, m.events)
+	release, err := claimHost(ctx, m.local, m.events)
 	if err != nil {
 		return cmp.Or(m.refused(err), err)
 	}
@@ -148,7 +147,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 
 func (m *membership) sessionConfig() rdzv.Config {
 	c := rdzv.Config{
-		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.settleTimeout(),
+		Job: m.local.Job, Self: m.self, JoinBy: m.joinBy, SettleTimeout: m.local.Config.settleTimeout(),
 		Answer: m.observed.answer, Renewed: m.lease.Renew,
 	}
 	if m.local.rest != nil {
@@ -181,15 +180,16 @@ func (m *membership) describe() rdzv.Member {
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Ways: m.conn.ways,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
-		NodeFacts: append(m.networkFacts(), m.checked.facts...),
+		NodeFacts: m.checking.facts(),
 	}
-	self.Answers = m.answer(self.ID)
+	self.Answers = m.checking.answer(self.ID)
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.Via = m.conn.meeting.Addr.Addr().String()
 	}
 	self.Rank0Problems = withProblem(slices.Clone(m.local.rank0Problems), m.holdPort())
 	var err error
-	if self.Exports, err = m.sealExports(); err != nil {
+	if m.local.layout().MayRunRank0() {
+		self.Exports, err = m.local.exports.Seal(m.conn.key(), m.conn.external())
 		self.Rank0Problems = withProblem(self.Rank0Problems, err)
 	}
 	if m.port != nil {
@@ -203,7 +203,7 @@ func (m *membership) describe() rdzv.Member {
 
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
-	problems := withProblem(slices.Concat(m.local.Problems, m.checked.problems), m.conn.noDir)
+	problems := withProblem(slices.Concat(m.local.Problems, m.checking.found.Problems), m.conn.noDir)
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
 	}

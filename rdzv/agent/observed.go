@@ -47,7 +47,7 @@ type observed struct {
 }
 
 // observe begins to answer, until close.
-func (l *Local) observe(events *reporter, stopJob func(by string)) *observed {
+func observe(l *Local, events *reporter, stopJob func(by string)) *observed {
 	o := &observed{local: l, events: events, proc: procfs.System, stopJob: stopJob}
 	o.enter(status.Joining)
 	if l.Config.Check == nil {
@@ -174,7 +174,7 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	at := stacks.Observer{
 		Proc: o.proc, Took: inspect.Interval, MasterPort: w.world.MasterPort,
 	}
-	if path := w.local.pySpy(); path != "" {
+	if path := w.local.setup.PySpy(); path != "" {
 		at.PySpy = stacks.PySpy(path, w.local.Config.Environ)
 	}
 	if dump && w.prepared.Load() {

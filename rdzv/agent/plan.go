@@ -2,27 +2,22 @@ package agent
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"rdzv/envmap"
-	"rdzv/internal/hint"
 	"rdzv/internal/plural"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exports"
+	"rdzv/rdzv/agent/internal/facts"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/identity"
-	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/agent/internal/output"
-	"rdzv/rdzv/agent/internal/program"
+	"rdzv/rdzv/agent/internal/setup"
 	"rdzv/rdzv/agent/internal/token"
 )
 
@@ -41,7 +36,7 @@ type Local struct {
 	CPUs      envmap.CPUs
 
 	shown         output.Ranks // whose output is shown
-	exports       exports
+	exports       exports.Exports
 	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
 
 	awaited string        // which files do not respond; "" if all have
@@ -49,12 +44,9 @@ type Local struct {
 	rest    chan *Local   // gets all that is known when they have; nil if it is
 	known   chan struct{} // closed then
 
-	numa    *identity.NUMA  // nil unless the workers are to be bound
-	nccl    bool            // NCCL has a configuration file
-	env     envmap.Env      // Config.Environ
-	dir     string          // of the workers; "" if it was removed
-	noDir   error           // why it is unknown
-	program program.Program // what is known of the program; without one, of python3 of PATH
+	numa  *identity.NUMA // nil unless the workers are to be bound
+	env   envmap.Env     // Config.Environ
+	setup setup.Setup    // what the workers need
 }
 
 // Plan determines what an agent can know by itself, without any network: its placement, program
@@ -91,11 +83,11 @@ func Plan(c Config) (*Local, error) {
 		l.inspect()
 		return l, cmp.Or(l.readExports(), l.countWorkers())
 	}
-	if l.Job, err = l.name(procfs.System); err != nil {
+	if l.Job, err = l.naming().Name(procfs.System, os.Getpid()); err != nil {
 		return nil, err
 	}
 	if c.Check != nil {
-		l.Job = l.checkName(l.Job)
+		l.Job = checkName(l.Job)
 	}
 	_ = l.countWorkers() // a problem that is found again
 	return l.examined(), nil
@@ -129,17 +121,42 @@ func (l *Local) token() token.Owner {
 // launcher says: one that has not joined announces only then what all of them know.
 func (l *Local) FirstOfNode() bool { return l.layout().FirstOfNode() }
 
+// wanted is what this agent's workers need.
+func (l *Local) wanted() setup.Wanted {
+	c := l.Config
+	return setup.Wanted{
+		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
+		ExportFile: c.ExportFile, Set: c.Set, HeadStart: c.HeadStart, Checks: c.Check != nil,
+	}
+}
+
+// naming is what the job's name depends on.
+func (l *Local) naming() layout.Naming {
+	c, p := l.Config, l.Placement
+	return layout.Naming{
+		Given: cmp.Or(c.Job, p.Job), Argv: c.Program, Placement: p, Agents: l.Agents, Env: l.env,
+		InEtcd: c.Etcd.Given(),
+	}
+}
+
 // inspect determines what the workers' environment and directory imply.
 func (l *Local) inspect() {
-	root := l.Config.Root
-	if l.noDir = l.unresponsive(); l.noDir != nil {
-		return
+	if l.setup = l.wanted().Inspect(); !l.setup.Hangs() {
+		l.Devices = envmap.VisibleDevices(l.env, l.Config.Root) // exported variables may say which
 	}
-	l.nccl = host.NCCLConfigured(l.env)
-	l.Devices = envmap.VisibleDevices(l.env, root) // of the exported variables, if there are any
-	if l.dir, l.noDir = filepath.Abs(l.Config.Dir); l.noDir == nil {
-		l.program = program.Inspect(root, l.Config.Program, l.env, l.dir)
-	}
+}
+
+// readExports determines what this agent exports.
+func (l *Local) readExports() (err error) {
+	c := l.Config
+	l.exports, err = exports.Read(c.Export, c.ExportFile, l.env, l.layout().MayRunRank0())
+	return err
+}
+
+// facts are what the nodes of the job must have in common.
+func (l *Local) facts() rdzv.Facts {
+	hidden := slices.Concat(l.Exported(), l.exports.Own)
+	return facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)
 }
 
 // InsideWorkerError says that this process is a worker of a job already.
@@ -166,45 +183,12 @@ func (l *Local) countWorkers() error {
 	return err
 }
 
-// name is the job's name: the given one, the launcher's, or without a launcher one made of what is
-// run and by whom, so that two different commands or users never meet. In an etcd cluster two runs
-// of one command by a launcher must not meet either, nor two jobs of a platform, such as the groups
-// of a LeaderWorkerSet, where multicast connects their pods.
-func (l *Local) name(proc fs.FS) (string, error) {
-	switch {
-	case l.Config.Job != "":
-		return l.Config.Job, nil
-	case l.Placement.Job != "":
-		return l.Placement.Job, nil
-	}
-	var start string
-	inEtcd := l.Config.Etcd.Given() && l.Placement.Launcher != envmap.None
-	if inEtcd || l.Placement.Platform != "" {
-		start = launcher.StartedBy(l.Placement.Master, l.env, proc, os.Getpid())
-	}
-	if inEtcd && start == "" {
-		return "", hint.With(fmt.Errorf("cannot name the job in etcd: %s does not tell its agents apart "+
-			"from those of other jobs", l.Placement.Launcher), "give each job its own Config.Job NAME")
-	}
-	words := []string{strconv.Itoa(l.Agents), strconv.Itoa(os.Geteuid())}
-	words = append(words, l.Config.Program...)
-	if start != "" {
-		words = append(words, start)
-	}
-	name := "nodes" // without a program the nodes are checked
-	if len(l.Config.Program) > 0 {
-		name = filepath.Base(l.Config.Program[0])
-	}
-	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
-	return name + "-" + hex.EncodeToString(sum[:4]), nil
-}
-
 // IgnoredFlags are the settings that have no effect: the launcher decides, or the job has one node.
 func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 	p, nodes := l.Placement, l.Config.Nodes
 	switch {
 	case p.Launcher == envmap.None && nodes == 0:
-		return l.ignoredStore()
+		return ignoredStore(l.Config)
 	case p.Launcher == envmap.None:
 		return nil
 	}
@@ -223,9 +207,9 @@ func (l *Local) IgnoredFlags() (ignored []FlagIgnored) {
 }
 
 // ignoredStore is the setting that names a store although this agent is the only one.
-func (l *Local) ignoredStore() []FlagIgnored {
+func ignoredStore(c Config) []FlagIgnored {
 	const reason = "the job has one node; Config.Nodes N makes it a job of N nodes"
-	switch c := l.Config; {
+	switch {
 	case c.Store != "":
 		return []FlagIgnored{{"Config.Store " + c.Store, reason}}
 	case c.Join != "":
@@ -256,7 +240,7 @@ func (e *UnusedAllocationError) Error() string {
 
 // checkAllocation returns an [UnusedAllocationError] if nobody has said that this agent is to be
 // the only one of its job, and it does not run all tasks itself.
-func (l *Local) checkAllocation() error {
+func checkAllocation(l *Local) error {
 	c := l.Config
 	if l.Placement.Launcher != envmap.None || c.Launcher != "" || c.Nodes != 0 {
 		return nil

@@ -2,9 +2,9 @@ package agent
 
 import (
 	"slices"
-	"strings"
 
 	"rdzv/envmap"
+	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/identity"
 )
 
@@ -22,14 +22,15 @@ type Preview struct {
 func (l *Local) Preview() (p Preview, err error) {
 	p.Identity, p.Open = l.identities().Preview()
 	p.Binding = l.numa.Bind(&p.Identity, l.Config.Device, 0, l.Workers)
-	environ, _ := envmap.Override(l.Config.Environ, l.exports.variables)
+	environ, _ := envmap.Override(l.Config.Environ, l.exports.Variables)
 	p.Env = envmap.ParseEnv(environ)
-	if p.Changes, err = envmap.TorchChanges(p.Env, p.Identity, l.torchOptions()); err != nil {
+	p.Changes, err = envmap.TorchChanges(p.Env, p.Identity, l.Config.torchOptions(l.OwnTasks))
+	if err != nil {
 		return p, err
 	}
-	p.Changes.Set = append(l.addedExports(p.Changes), p.Changes.Set...)
+	p.Changes.Set = append(l.exports.Added(l.env, p.Changes), p.Changes.Set...)
 	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
-		torch := l.program.Torch
+		torch := l.setup.Program.Torch
 		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " may be built without libuv"
 	}
 	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }
@@ -39,24 +40,9 @@ func (l *Local) Preview() (p Preview, err error) {
 	return p, nil
 }
 
-// addedExports are the exported variables that this process has not, or not with these values, and
-// that nothing of changes sets.
-func (l *Local) addedExports(changes envmap.Changes) (added []envmap.KV) {
-	set := func(name string) bool {
-		return slices.ContainsFunc(changes.Set, func(kv envmap.KV) bool { return kv.Name == name })
-	}
-	for _, entry := range l.exports.variables {
-		name, value, _ := strings.Cut(entry, "=")
-		if own, exists := l.env[name]; !set(name) && (!exists || own != value) {
-			added = append(added, envmap.KV{Name: name, Value: value})
-		}
-	}
-	return added
-}
-
 // Exported are the names of the variables that all workers get from rank 0's agent, as far as this
 // agent knows them.
-func (l *Local) Exported() []string { return namesOf(l.exports.variables) }
+func (l *Local) Exported() []string { return exports.Names(l.exports.Variables) }
 
 // NoMemoryNode is why the workers get no preferred memory node although they are bound to a NUMA
 // node; nil if they do, or if they are not to be bound.
@@ -66,13 +52,7 @@ func (l *Local) NoMemoryNode() error { return l.numa.NoMemoryNode() }
 func (l *Local) identities() identity.Maker {
 	return identity.Maker{
 		Placement: l.Placement, Agents: l.Agents, Elastic: l.layout().Elastic(), Workers: l.Workers,
-		Devices: l.Devices, CPUs: l.CPUs, NCCLConfigured: l.nccl,
-		NoLibuv: l.program.Torch.MayLackLibuv(),
+		Devices: l.Devices, CPUs: l.CPUs, NCCLConfigured: l.setup.NCCL,
+		NoLibuv: l.setup.Program.Torch.MayLackLibuv(),
 	}
-}
-
-func (l *Local) torchOptions() envmap.TorchOptions {
-	c := l.Config
-	return envmap.TorchOptions{Device: c.Device, Set: c.Set, AsOpenMPI: c.AsOpenMPI,
-		StripLauncher: l.OwnTasks}
 }

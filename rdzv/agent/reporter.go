@@ -7,6 +7,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/cadence"
 	"rdzv/rdzv/agent/internal/token"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
@@ -123,70 +124,35 @@ func (m *membership) reports(s rdzv.Summary, storeLost bool) bool {
 	return storeLost && m.announces(nil)
 }
 
-// An agent that waits for others reports that after these times, and then every laterReports.
-var firstReports = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute}
-
-const laterReports = 5 * time.Minute
-
-// earlyReport is how soon an agent reports that the address of the store may be wrong.
-const earlyReport = time.Second
-
-// lateReport is how soon it does so on a platform, where names of nodes appear with the nodes.
-const lateReport = 10 * time.Second
-
-// nextReport returns the time of the next report after the one at last, both since the agent began
-// to wait; last is 0 before the first report.
-func (c *Config) nextReport(last time.Duration) time.Duration {
-	every := laterReports
-	if c.ReportEvery != 0 {
-		every = c.ReportEvery
-	} else {
-		for _, at := range firstReports {
-			if at > last {
-				return at
-			}
-		}
-	}
-	return last.Truncate(every) + every
-}
-
-// nextSearchReport returns nextReport for a search of this agent. Without a launcher the first
-// report about an address that the user has given comes early, because it may be wrong; on a
-// platform late. Under a launcher the first agent of each node reports, and rank 1: the first one
-// may be the agent that is missing.
-func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
-	c, p := &l.Config, l.Placement
-	named := c.Store != "" || c.Join != "" || c.Etcd.Given()
-	switch {
-	case envmap.PlatformOf(l.env) != "":
-		return c.firstReport(lateReport)
-	case p.Launcher == envmap.None && named:
-		return c.firstReport(earlyReport)
-	case p.LocalRank > 0 && p.Rank != 1:
-		return nil
-	}
-	return c.nextReport
-}
-
-// firstReport returns nextReport with another time of the first report.
-func (c *Config) firstReport(at time.Duration) func(last time.Duration) time.Duration {
-	return func(last time.Duration) time.Duration {
-		if last == 0 {
-			return at
-		}
-		return c.nextReport(last)
-	}
-}
-
-// reportEtcd returns what reports why the cluster cannot be used, as often as a search.
-func (l *Local) reportEtcd(events *reporter) func(*etcd.UnavailableError) {
-	next, began, last := l.nextSearchReport(), time.Now(), time.Duration(0)
+// unavailable returns what reports why an etcd cluster cannot be used, as often as a search; next
+// is nil if it does not.
+func (r *reporter) unavailable(
+	next func(last time.Duration) time.Duration,
+) func(*etcd.UnavailableError) {
+	began, last := time.Now(), time.Duration(0)
 	return func(e *etcd.UnavailableError) {
 		waited := time.Since(began)
-		if !l.FirstOfNode() || next == nil || waited < next(last) {
+		if next == nil || waited < next(last) {
 			return
 		}
 		last = waited
-		events.diagnose(Warning, fmt.Errorf("%w (%v)", e, waited.Round(time.Second)))
+		r.diagnose(Warning, fmt.Errorf("%w (%v)", e, waited.Round(time.Second)))
 	}
+}
+
+// nextSearchReport returns the time of the next report of a search of this agent after the last
+// one; nil if there is none. Without a launcher the first report about an address that the user has
+// given comes early, because it may be wrong; on a platform late. Under a launcher the first agent
+// of each node reports, and rank 1: the first one may be the agent that is missing.
+func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
+	reports, p := cadence.Cadence{Every: l.Config.ReportEvery}, l.Placement
+	switch {
+	case envmap.PlatformOf(l.env) != "":
+		return reports.Late().Next
+	case p.Launcher == envmap.None && l.layout().Known:
+		return reports.Early().Next
+	case p.LocalRank > 0 && p.Rank != 1:
+		return nil
+	}
+	return reports.Next
 }

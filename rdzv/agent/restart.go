@@ -24,7 +24,7 @@ import (
 // rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
 // Its workers have ended.
 func (m *membership) rejoin(in *interrupts) error {
-	m.joinBy = m.local.joinBy()
+	m.joinBy = m.local.Config.joinBy(m.local.waited)
 	old := m.port
 	if m.local.Config.MasterPort == 0 {
 		m.port = nil

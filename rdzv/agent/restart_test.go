@@ -20,7 +20,7 @@ func TestSettleTimeout(t *testing.T) {
 		{time.Minute, 1, 65 * time.Second},
 	} {
 		config := Config{Grace: test.grace, PeerTimeout: peer, Restarts: restart.Policy{Max: test.restarts}}
-		if got := (&Local{Config: config}).settleTimeout(); got != test.want {
+		if got := config.settleTimeout(); got != test.want {
 			t.Errorf("%v: settle timeout %v", test, got)
 		}
 	}

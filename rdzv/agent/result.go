@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exitcode"
 	"rdzv/rdzv/agent/internal/layout"
@@ -70,7 +71,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 		Joined: e.joined, Hint: e.hint, Attempt: m.world.Attempt, NoRestart: s.NoRestart,
 	}
 	if v.By == m.self.ID {
-		f.OnTerminal = m.local.stderrOnTerminal(m.world.Seat, v.Rank)
+		f.OnTerminal = m.local.shown.Has(v.Rank, v.LocalRank) && m.local.Config.stderrOnTerminal()
 		if m.local.Config.LogDir != "" {
 			f.Log = m.logFiles().File(v.Rank)
 		}
@@ -275,4 +276,20 @@ func unreadyCode(problems []rdzv.NodeProblem) int {
 		}
 	}
 	return code
+}
+
+// Hint is what to try about an error of [Plan] or [Run], or of any error with a method Hint; ""
+// if nothing is known to help.
+func Hint(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	if notFound, ok := errors.AsType[*meet.NotFoundError](err); ok {
+		return notFound.Hint
+	}
+	if e, ok := errors.AsType[*envmap.Error](err); ok {
+		return e.Hint
+	}
+	return ""
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/launcher"
+	"rdzv/rdzv/agent/internal/nodecheck"
 	"rdzv/rdzv/status"
 	"rdzv/wrap"
 )
@@ -56,7 +56,7 @@ func (l *Local) Run(ctx context.Context) (Result, error) {
 }
 
 func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
-	joinBy := l.joinBy()
+	joinBy := l.Config.joinBy(l.waited)
 	by := l.Placement.Launcher
 	in := listen(ctx, joinBy, launcher.Signalled(by, l.env, os.Getpid()),
 		launcher.KillDelay(by, l.env), l.Config.ShareSignals)
@@ -65,13 +65,15 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	l.introduce(events)
 	defer l.reportAwaited(events)()
 
-	m := &membership{local: l, events: events, joinBy: joinBy, observed: l.observe(events, in.stopJob)}
+	m := &membership{local: l, events: events, joinBy: joinBy}
+	m.observed = observe(l, events, in.stopJob)
 	defer m.observed.close()
 	m.conn = &connection{local: l, events: events, others: m.observed.rejected}
-	defer m.stopAnswering()
-	m.checked = l.checks(in.joining)
+	m.checking = &checking{Check: l.Config.Check, local: l, events: events, conn: m.conn}
+	defer m.checking.stopAnswering()
+	m.checking.inspect(in.joining)
 	m.health = l.checkHealth()
-	defer func() { m.health.stop() }()
+	defer func() { m.health.Stop() }()
 	if err := m.join(in); err != nil {
 		return Result{}, l.notJoined(err)
 	}
@@ -84,20 +86,12 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 			return r, err
 		}
 		m.awaitClosed(in.interrupted, w.left)
-		m.health.stop()
+		m.health.Stop()
 		m.health = l.checkHealth()
 		if err := m.rejoin(in); err != nil {
 			return Result{}, err
 		}
 	}
-}
-
-// joinBy is when an attempt ends if not all agents have joined; zero is never.
-func (l *Local) joinBy() time.Time {
-	if l.Config.JoinTimeout == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(l.Config.JoinTimeout - l.waited)
 }
 
 // introduce reports what this agent knows before it looks for the others.
@@ -107,7 +101,7 @@ func (l *Local) introduce(events *reporter) {
 		for _, ignored := range l.IgnoredFlags() {
 			events.send(ignored)
 		}
-		if err := l.checkAllocation(); err != nil {
+		if err := checkAllocation(l); err != nil {
 			events.diagnose(Warning, err)
 		}
 		if l.Config.Insecure {
@@ -173,7 +167,8 @@ func (m *membership) work(in *interrupts) *workers {
 		return w
 	}
 	if m.local.Config.Check != nil {
-		m.settle(nil, m.links()...)
+		c := m.checking
+		m.settle(nil, nodecheck.Measure(m.session.Context(), c.peerKey(), m.world.Peers)...)
 		<-m.reported
 		return w
 	}
@@ -241,7 +236,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	if m.conn.hosting() {
 		m.conn.hosted.readBy(summary)
 	}
-	m.reportCheck(summary.Verdict)
+	m.checking.report(summary.Verdict)
 	r = Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), Leads: m.session.Leads(),

@@ -20,12 +20,17 @@ import (
 //
 // A process of another user that has the claim does not count. Agents with different tokens are of
 // different jobs.
-func (l *Local) claimHost(ctx context.Context, events *reporter) (release func(), err error) {
+func claimHost(ctx context.Context, l *Local, events *reporter) (release func(), err error) {
 	p, c := l.Placement, l.Config
 	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
 		return func() {}, nil
 	}
-	load := func() ([]byte, error) { return l.claimToken(events), nil }
+	load := func() (token []byte, err error) { // nil without one; an error is that of the search too
+		if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
+			token, _ = l.token().Load(events.tokenCreated, nil)
+		}
+		return token, nil
+	}
 	token, err := host.Await(ctx, events.slowFiles(l.token().Files()), load)
 	if err != nil {
 		return nil, err
@@ -40,12 +45,4 @@ func (l *Local) claimHost(ctx context.Context, events *reporter) (release func()
 		return func() {}, nil
 	}
 	return held.Close, nil
-}
-
-// claimToken is the token of the job, nil without one. Its error is that of the search too.
-func (l *Local) claimToken(events *reporter) (token []byte) {
-	if c := l.Config; !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-		token, _ = l.token().Load(events.tokenCreated, nil)
-	}
-	return token
 }

@@ -114,7 +114,7 @@ func (w *workers) tree() (wrap.Tree, error) {
 		}
 		w.noteBinding(id, bound)
 		worker := wrap.Worker{
-			Path: w.local.Path, Dir: w.local.workerDir(), Args: c.Program, Env: environ,
+			Path: w.local.Path, Dir: w.local.setup.WorkerDir(), Args: c.Program, Env: environ,
 			Bind: binding(bound), LastOutput: &w.outputs[i], Line: c.Line,
 		}
 		w.output(&worker, i)
@@ -135,7 +135,7 @@ func (w *workers) output(worker *wrap.Worker, i int) {
 		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
 	}
 	if shown && c.Tag == nil && w.logs[i] == nil {
-		worker.Capture = !c.NoCapture && !w.local.stderrOnTerminal(w.world.Seat, rank)
+		worker.Capture = !c.NoCapture && !(shown && c.stderrOnTerminal())
 		return
 	}
 	worker.Output = &wrap.Output{
@@ -186,7 +186,7 @@ func (w *workers) openLogs() {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
 	defer cancel()
-	python := w.local.program.Python != ""
+	python := w.local.setup.Program.Python != ""
 	var prepared *recorder.Set
 	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
 		files, err := logs.Open(seat.Rank, w.local.Workers)
@@ -239,7 +239,7 @@ func (w *workers) frozenLimit() time.Duration {
 	if w.local.Agents == 1 {
 		return 0
 	}
-	return w.local.lostAfter()
+	return w.local.Config.lostAfter()
 }
 
 // environ is the environment of the i-th worker.
@@ -251,14 +251,14 @@ func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
 		w.endings[i].file, id.ErrorFile = file, file
 	}
 	environ := w.local.Config.Environ
-	if dir := w.local.workerDir(); dir != "" {
+	if dir := w.local.setup.WorkerDir(); dir != "" {
 		environ = envmap.Changes{Set: []envmap.KV{{Name: "PWD", Value: dir}}}.Apply(environ)
 	}
-	if _, set := w.local.env["PYTHONUNBUFFERED"]; !set && w.local.piped() {
+	if _, set := w.local.env["PYTHONUNBUFFERED"]; !set && w.local.Config.piped() {
 		unbuffered := []envmap.KV{{Name: "PYTHONUNBUFFERED", Value: "1"}}
 		environ = envmap.Changes{Set: unbuffered}.Apply(environ)
 	}
-	environ, notes, err := envmap.Torch(environ, id, w.local.torchOptions())
+	environ, notes, err := envmap.Torch(environ, id, w.local.Config.torchOptions(w.local.OwnTasks))
 	if i == 0 {
 		w.ras.Note(environ)
 	}
@@ -313,13 +313,4 @@ func binding(b envmap.Binding) wrap.Binding {
 		to.Node = &b.Nodes[0]
 	}
 	return to
-}
-
-// piped tells whether stdout of all workers is a pipe to this agent.
-func (l *Local) piped() bool { return l.Config.Tag != nil || l.Config.LogDir != "" }
-
-// stderrOnTerminal tells whether a worker gets a terminal as its stderr.
-func (l *Local) stderrOnTerminal(seat rdzv.Seat, rank int) bool {
-	c, shown := l.Config, l.shown.Has(rank, seat.LocalRank+rank-seat.Rank)
-	return !c.Capture && !l.piped() && shown && host.IsTerminal(c.Stderr)
 }

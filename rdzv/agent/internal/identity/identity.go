@@ -117,3 +117,10 @@ func networkInterface(w rdzv.World, ownAddr string) string {
 	}
 	return ""
 }
+
+// CheckDevices checks whether workers can be given the devices of this node.
+func (m Maker) CheckDevices(env envmap.Env, o envmap.TorchOptions) error {
+	alone := envmap.Identity{WorldSize: 1, LocalWorldSize: 1, Nodes: 1, Visible: m.Devices}
+	_, err := envmap.TorchChanges(env, alone, o)
+	return err
+}

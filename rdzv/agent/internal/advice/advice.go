@@ -1,4 +1,5 @@
-package agent
+// Package advice knows what to try about programs that cannot be run, or that fail at once.
+package advice
 
 import (
 	"errors"
@@ -11,33 +12,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdzv/envmap"
 	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/masterport"
-	"rdzv/rdzv/meet"
 	"rdzv/wrap"
 )
 
-// Hint is what to try about an error of [Plan] or [Run], or of any error with a method Hint; ""
-// if nothing is known to help.
-func Hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	if notFound, ok := errors.AsType[*meet.NotFoundError](err); ok {
-		return notFound.Hint
-	}
-	if e, ok := errors.AsType[*envmap.Error](err); ok {
-		return e.Hint
-	}
-	return ""
-}
-
-// programHint is what to try if a program cannot be run for this reason, "" if nothing is known to
+// OnProgram is what to try if a program cannot be run for this reason, "" if nothing is known to
 // help.
-func programHint(err error, program, environ []string) string {
+func OnProgram(err error, program, environ []string) string {
 	name := program[0]
 	switch {
 	case errors.Is(err, syscall.E2BIG):
@@ -58,9 +41,9 @@ func programHint(err error, program, environ []string) string {
 	return "a file of that name is in this directory: " + withInterpreter(name, program)
 }
 
-// startupHint is what to try if a worker failed for this reason, "" if nothing is known to help.
+// OnStart is what to try if a worker failed for this reason, "" if nothing is known to help.
 // fixed tells whether MASTER_PORT is that of --master-port.
-func startupHint(f postmortem.Findings, port int, fixed bool) string {
+func OnStart(f postmortem.Findings, port int, fixed bool) string {
 	switch {
 	case f.LacksLibuv():
 		return "this torch is built without libuv: set USE_LIBUV=0; where the program itself " +

@@ -1,4 +1,4 @@
-package agent
+package command
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func TestLastLine(t *testing.T) {
 		begin := time.Now()
 		mark := "COMMAND_TEST=" + script
 		env := []string{mark, "PATH=" + os.Getenv("PATH")}
-		line, err := lastLine(ctx, env, "/bin/sh", "-c", script)
+		line, err := LastLine(ctx, env, "/bin/sh", "-c", script)
 		cancel()
 		text := ""
 		if err != nil {

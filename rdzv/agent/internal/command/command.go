@@ -1,4 +1,5 @@
-package agent
+// Package command runs commands that tell something in one line.
+package command
 
 import (
 	"bytes"
@@ -17,9 +18,9 @@ import (
 // outputDelay is how long the output of a command that has ended is waited for.
 const outputDelay = time.Second
 
-// lastLine runs a command and returns the last line of its output. The error, if it fails or ctx
+// LastLine runs a command and returns the last line of its output. The error, if it fails or ctx
 // ends first, has that line too. Nothing of its process tree is left.
-func lastLine(ctx context.Context, env []string, argv ...string) (string, error) {
+func LastLine(ctx context.Context, env []string, argv ...string) (string, error) {
 	path, err := wrap.Find(argv[0], env, "")
 	if err != nil {
 		return "", err
@@ -48,6 +49,19 @@ func lastLine(ctx context.Context, env []string, argv ...string) (string, error)
 		err = fmt.Errorf("%w: %s", err, line)
 	}
 	return line, err
+}
+
+// Limited runs a command within a limit. The error has the name.
+func Limited(
+	ctx context.Context, limit time.Duration, name string, environ []string, argv ...string,
+) (line string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	line, err = LastLine(ctx, environ, argv...)
+	if err != nil {
+		err = fmt.Errorf("%s failed: %w", name, err)
+	}
+	return strings.TrimSpace(line), err
 }
 
 // resultError is why a command has not succeeded.

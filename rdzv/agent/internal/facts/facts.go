@@ -1,25 +1,26 @@
-package agent
+// Package facts has what the nodes of a job must have in common for it to work.
+package facts
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/program"
 )
 
-// facts are what this agent's node must have in common with the others for the job to work, as far
-// as files tell.
-func (l *Local) facts() rdzv.Facts {
-	argv, script, torch := l.Config.Program, l.program.Script, l.program.Torch
+// Of are the facts of the node of an agent, as far as files tell them. Variables in hidden are not
+// among them: they become the same on all nodes, and may be secrets.
+func Of(argv []string, p program.Program, env envmap.Env, hidden []string) rdzv.Facts {
+	script, torch := p.Script, p.Torch
 	f := rdzv.Facts{
 		Program:   digest(argv[:min(len(argv), max(1, script.Words))]),
-		Variables: comparedVariables(l.env),
+		Variables: comparedVariables(env),
 	}
-	for _, name := range slices.Concat(l.Exported(), l.exports.own) {
-		delete(f.Variables, name) // it becomes the same on all nodes, and may be a secret
+	for _, name := range hidden {
+		delete(f.Variables, name)
 	}
 	know := func(name, value, scope string) {
 		if value != "" {
@@ -27,8 +28,8 @@ func (l *Local) facts() rdzv.Facts {
 		}
 	}
 	know("script "+script.Name, script.Digest, digest(argv))
-	if l.program.Certain {
-		know("python", l.program.Version, "")
+	if p.Certain {
+		know("python", p.Version, "")
 		if torch.Dir == "" {
 			torch.Version = "not found"
 		}
@@ -56,13 +57,4 @@ func comparedVariables(env envmap.Env) map[string]string {
 		}
 	}
 	return variables
-}
-
-// compared reports the differences between the nodes, unless the verdict has them.
-func (c *connection) compared(all []rdzv.Comparison, strict bool) {
-	for _, comparison := range all {
-		if comparison.Differs() && !strict {
-			c.events.send(NodesDiffer{comparison})
-		}
-	}
 }

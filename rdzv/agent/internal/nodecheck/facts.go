@@ -1,0 +1,114 @@
+package nodecheck
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/node"
+	"rdzv/rdzv/agent/internal/setup"
+)
+
+// facts are what this agent tells about its node, as far as it is known before the agents meet. ctx
+// ends what takes long.
+func (n Node) facts(ctx context.Context) (facts []rdzv.NodeFact) {
+	know := func(name, value string) {
+		if value != "" {
+			facts = append(facts, rdzv.NodeFact{Name: name, Value: value})
+		}
+	}
+	dir, _ := os.Readlink("/proc/self/cwd")
+	know("working directory", strings.TrimSuffix(dir, " (deleted)"))
+	know("program", n.Setup.Path)
+	know("interpreter", n.Setup.Program.Python)
+	if why := n.Setup.Program.Unknown; why != "" {
+		for _, name := range []string{"python", "torch"} { // as in facts
+			facts = append(facts, rdzv.NodeFact{Name: name, Value: why, Unknown: true})
+		}
+	}
+	if n.Setup.Program.Certain {
+		libraries := n.Setup.Program.Torch.Libraries(n.Setup.Root)
+		know("torch built for", libraries.Built)
+		know("NCCL package", libraries.NCCL)
+	}
+	know("CPUs allowed", fmt.Sprint(n.CPUs))
+	// One agent looks at the processes, before it starts any that may use GPUs.
+	files := node.Files{Root: n.Setup.Root, Space: spaceOf, Processes: n.First}
+	limited, cancel := context.WithTimeout(ctx, setup.CheckTime)
+	defer cancel()
+	facts = append(facts, nodeFacts(files.Facts(limited))...)
+	return append(facts, n.resolve(ctx)...)
+}
+
+func nodeFacts(from []node.Fact) (facts []rdzv.NodeFact) {
+	for _, f := range from {
+		facts = append(facts, rdzv.NodeFact{
+			Name: f.Name, Value: f.Value, Warning: f.Warning, Hint: f.Hint,
+		})
+	}
+	return facts
+}
+
+// spaceOf is the size of the file system with a directory.
+func spaceOf(dir string) (node.Space, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return node.Space{}, err
+	}
+	unit := uint64(s.Bsize)
+	return node.Space{Total: s.Blocks * unit, Free: s.Bavail * unit}, nil
+}
+
+// resolve tells whether the host name leads to this node.
+func (n Node) resolve(ctx context.Context) []rdzv.NodeFact {
+	if n.OneHost {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, setup.CheckTime)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupHost(ctx, host.Name())
+	fact := rdzv.NodeFact{Name: "host name", Value: "resolves"}
+	isLoopback := func(a string) bool { return net.ParseIP(a).IsLoopback() }
+	switch {
+	case err != nil:
+		fact.Value = "does not resolve"
+	case slices.ContainsFunc(addrs, isLoopback):
+		fact.Value = "resolves to " + strings.Join(addrs, ", ")
+		fact.Warning = "the name of the host resolves to " + strings.Join(addrs, ", ") +
+			" there: programs that give it to other nodes do not work"
+		fact.Hint = "rdzv does not use it; for other programs change the line in /etc/hosts"
+	case !slices.ContainsFunc(addrs, func(a string) bool { return host.InterfaceOf(a) != "" }):
+		fact.Value = "resolves to " + strings.Join(addrs, ", ")
+		fact.Warning = "the name of the host resolves to " + strings.Join(addrs, ", ") +
+			", which is no address of the host"
+		fact.Hint = "rdzv does not use it; for other programs correct /etc/hosts or the DNS"
+	}
+	return []rdzv.NodeFact{fact}
+}
+
+// Network is how an agent is connected to the store: its address, and the networks to which
+// Config.Networks restricts it.
+func Network(addr string, networks []string, root fs.FS) []rdzv.NodeFact {
+	name := host.InterfaceOf(addr)
+	reason := "leads to the store"
+	if len(networks) > 0 {
+		reason += ", allowed by Config.Networks " + strings.Join(networks, ",")
+	}
+	facts := []rdzv.NodeFact{{Name: "address", Value: addr, Own: true}}
+	if name != "" {
+		facts = append(facts, rdzv.NodeFact{Name: "interface", Value: name + " (" + reason + ")"})
+	}
+	files := node.Files{Root: root}
+	if mtu := files.MTU(name); mtu.Value != "" {
+		facts = append(facts, nodeFacts([]node.Fact{mtu})...)
+	}
+	return facts
+}

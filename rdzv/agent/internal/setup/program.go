@@ -1,0 +1,65 @@
+package setup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rdzv/internal/hint"
+	"rdzv/rdzv/agent/internal/advice"
+	"rdzv/rdzv/agent/internal/program"
+	"rdzv/wrap"
+)
+
+// findProgram finds the program's file, as seen from the workers' directory, whether it needs a
+// head start, and whether its interpreter and script can start.
+func (s *Setup) findProgram() (err error) {
+	if len(s.Argv) == 0 { // it is optional for a check
+		return nil
+	}
+	if s.Path, err = wrap.Find(s.Argv[0], s.Environ, s.WorkerDir()); err != nil {
+		if s.Dir != "" {
+			return hint.With(err, fmt.Sprintf("the workers' directory is %q (Config.Dir)", s.Dir))
+		}
+		return hint.With(err,
+			cmp.Or(advice.OnProgram(err, s.Argv, s.Environ), pathHint(s.Argv[0])))
+	}
+	s.HeadStart = 0
+	if file, err := filepath.Abs(s.Path); err == nil && program.IsScript(s.Root, file, s.Argv) {
+		s.HeadStart = s.Wanted.HeadStart
+	}
+	start, ok := errors.AsType[*program.StartError](s.Program.Err)
+	if !ok || start.Setting != "" && slices.ContainsFunc(s.Set, func(entry string) bool {
+		return strings.HasPrefix(entry, start.Setting+"=") // it may be different for the workers
+	}) {
+		return nil
+	}
+	if start.Script != "" && !filepath.IsAbs(start.Script) {
+		return hint.With(start,
+			"copy it there, change to the directory that has it, or give its full path")
+	}
+	return start
+}
+
+// pathHint is what to try if no program of this name was found in PATH, "" if it is a path.
+func pathHint(name string) string {
+	if name == "" || strings.ContainsAny(name, "/ =") {
+		return ""
+	}
+	return "is the environment that has it active on this node? Otherwise give its path"
+}
+
+// PySpy is the file of py-spy, in PATH or beside the program, as in a virtual environment; "" if
+// there is none.
+func (s *Setup) PySpy() string {
+	beside := filepath.Join(filepath.Dir(s.Path), "py-spy")
+	for _, name := range []string{"py-spy", beside} {
+		if path, err := wrap.Find(name, s.Environ, s.WorkerDir()); err == nil {
+			return path
+		}
+	}
+	return ""
+}
