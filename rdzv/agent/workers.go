@@ -16,7 +16,7 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
 	"rdzv/rdzv/agent/internal/postmortem"
-	"rdzv/rdzv/agent/internal/recorder"
+	"rdzv/rdzv/agent/internal/recorders"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
 )
@@ -40,7 +40,7 @@ type workers struct {
 	// Goroutines that answer questions may use these two when they are prepared.
 	prepared  atomic.Bool
 	ras       *collectives.Service // NCCL's, in the workers
-	recorders *recorder.Set        // torch's, in the workers
+	recorders *recorders.Set       // torch's, in the workers
 }
 
 // ending is what the report needs to know of a worker's end.
@@ -180,18 +180,18 @@ func (m *membership) logFiles() output.Logs {
 // openLogs opens the logs. The workers run without them if that fails.
 func (w *workers) openLogs() {
 	c, seat, logs := w.local.Config, w.world.Seat, w.logFiles()
-	w.logs, w.recorders = make([]*os.File, w.local.Workers), &recorder.Set{}
+	w.logs, w.recorders = make([]*os.File, w.local.Workers), &recorders.Set{}
 	if c.LogDir == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
 	defer cancel()
 	python := w.local.setup.Program.Python != ""
-	var prepared *recorder.Set
+	var prepared *recorders.Set
 	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
 		files, err := logs.Open(seat.Rank, w.local.Workers)
 		if err == nil {
-			prepared = recorder.Prepare(filepath.Dir(logs.File(0)), python)
+			prepared = recorders.Prepare(filepath.Dir(logs.File(0)), python)
 		}
 		if err == nil && seat.LocalRank == 0 {
 			if err := logs.Link(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/ras"
-	"rdzv/rdzv/agent/internal/recorder"
+	"rdzv/rdzv/agent/internal/recorders"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/agent/internal/wait"
 	"rdzv/rdzv/masterport"
@@ -23,7 +23,7 @@ type Workers struct {
 	Output    func() time.Time // when one has last written something
 	Read      bool             // all that they write is read
 	RAS       *collectives.Service
-	Recorders *recorder.Set
+	Recorders *recorders.Set
 }
 
 // Silence measures the silence of the workers of an agent.

@@ -1,4 +1,5 @@
-package recorder
+// Package recorders lets the flight recorders of all workers of an agent write.
+package recorders
 
 import (
 	"context"
@@ -9,13 +10,14 @@ import (
 	"time"
 
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/recorder"
 )
 
 // Set are the flight recorders of the workers of an agent, in one attempt.
 type Set struct {
 	dir   string // where rdzv lets the workers put the files; "" if it does not
 	fifos bool   // there can be FIFOs
-	files []Files
+	files []recorder.Files
 
 	mu    sync.Mutex
 	asked []time.Time // when each was told to write, zero if it was not
@@ -26,7 +28,7 @@ type Set struct {
 func Prepare(dir string, python bool) *Set {
 	s := &Set{}
 	if s.dir, _ = filepath.Abs(dir); python && s.dir != "" {
-		s.fifos = CheckFIFO(s.dir) == nil
+		s.fifos = recorder.CheckFIFO(s.dir) == nil
 	}
 	return s
 }
@@ -53,7 +55,7 @@ func (s *Set) Note(env map[string]string, rank int) {
 	if !filepath.IsAbs(pipe) {
 		pipe = "" // it depends on the worker's directory
 	}
-	s.files = append(s.files, Of(dump, pipe, rank))
+	s.files = append(s.files, recorder.Of(dump, pipe, rank))
 	s.asked = append(s.asked, time.Time{})
 }
 
