@@ -24,8 +24,8 @@ const (
 	LoadLimit = 10 * time.Second
 )
 
-// Await waits until the head start is over, which takes limit unless rank 0 loads torch; it is false
-// if ctx ends before. rank0 is the process of rank 0, 0 if it does not run.
+// Await waits until the head start is over, which takes limit unless rank 0 loads torch; it is
+// false if ctx ends before. rank0 is the process of rank 0, 0 if it does not run.
 func Await(ctx context.Context, limit time.Duration, proc fs.FS, rank0 func() int) bool {
 	h := headStart{limit: limit}
 	for begin := time.Now(); wait.For(ctx, time.After(pause)); {
