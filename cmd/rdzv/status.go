@@ -215,8 +215,8 @@ const stacksHelp = `Usage: rdzv stacks [flags]
     rdzv stacks                                   on any node of the job
 
 Print the stack of each rank, for all your running jobs that have an agent on
-this node. Ranks with the same stack are one group; the first line names the
-ranks that are not in the largest group. The command takes about a second, and
+this node. Ranks with the same stack are one group; if most ranks are in one
+group, the first line names the others. The command takes about a second, and
 changes nothing in the workers.
 
 With py-spy (pip install py-spy) in PATH or beside python on the nodes, the

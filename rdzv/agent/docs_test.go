@@ -160,7 +160,7 @@ func (s sources) eventDoc(t *testing.T, e Event) string {
 		letters := []rune(rest)
 		doc = string(unicode.ToUpper(letters[0])) + string(letters[1:])
 	} else if rest, ok := strings.CutPrefix(doc, name+" "); ok {
-		doc = "It " + rest
+		doc = "This event " + rest
 	} else {
 		t.Errorf("the comment of %s does not begin with its name", name)
 	}

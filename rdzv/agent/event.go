@@ -59,15 +59,16 @@ type TokenCreated struct {
 }
 
 // Searching says that this agent has not found the store yet; its fields are what it has tried. It
-// is reported less and less often, see Config.ReportEvery; without a launcher first after 1 s if
-// the user has named the store, on a platform after 10 s, because names of its nodes appear with
-// the nodes. Under a launcher only one agent of each node reports it.
+// is reported at increasing intervals, see Config.ReportEvery. Without a launcher it is first
+// reported after 1 s if the user has named the store; on a platform after 10 s, because the names
+// of nodes do not resolve before the nodes exist. Under a launcher only one agent of each node
+// reports it.
 type Searching struct {
 	meet.Searching
 }
 
-// Alone says that no other agent has connected to the store of this agent, which waits for them.
-// Only an agent without a launcher reports it, once.
+// Alone says that no other agent has connected to the store of this agent yet. Only an agent
+// without a launcher reports it, once.
 type Alone struct {
 	Waited time.Duration // since this agent began to wait
 	// NoBeacon says that this agent searches by multicast and has not received a beacon either.
@@ -83,7 +84,7 @@ type Alone struct {
 	Explained bool
 }
 
-// DifferentToken says that an agent of the same job has another token, so that the two cannot meet.
+// DifferentToken says that an agent of the same job has another token, so that they cannot connect.
 // It is reported once for each such host, at most 16 times.
 type DifferentToken struct {
 	meet.DifferentToken
@@ -102,15 +103,15 @@ type DifferentCommand struct {
 	meet.DifferentCommand
 }
 
-// DifferentStore says that another agent of the same job hosts a store too, so that the two do not
-// meet: their Config.Store names different hosts. It is reported as often as [DifferentToken], on
-// networks with multicast.
+// DifferentStore says that another agent of the same job also hosts a store, because Config.Store
+// names different hosts for the two, so that they cannot join the same job. It is reported as often
+// as [DifferentToken], on networks with multicast.
 type DifferentStore struct {
 	meet.DifferentStore
 }
 
-// DifferentNodes says that another agent of this user on this host runs the same command and
-// waits for another number of nodes, so that the two do not meet. Only an agent without a
+// DifferentNodes says that another agent of this user on this host runs the same command, but waits
+// for another number of nodes, so that the two do not join the same job. Only an agent without a
 // launcher reports it, once for each such agent.
 type DifferentNodes struct {
 	meet.DifferentNodes
@@ -129,9 +130,8 @@ type NoMulticast struct {
 	Text string `json:"text"` // why
 }
 
-// StoreFound says that this agent is connected to the store, which another agent or this one hosts.
-// Every agent reports it, and once more if the agents move to another store before the world is
-// agreed.
+// StoreFound says that this agent is connected to the store, or hosts it. Every agent reports it,
+// and reports it again if the agents change to another store before the world is agreed.
 type StoreFound struct {
 	Hosting bool `json:"hosting"` // whether the store is in this process
 	// whether this agent leads the job: it hosts the store, or was elected in an etcd cluster
@@ -142,15 +142,15 @@ type StoreFound struct {
 	Own  string `json:"own_addr,omitempty"` // this agent's own address on the connection
 }
 
-// Waiting says which agents have joined and which have not. The host of the store reports it,
-// less and less often, see Config.ReportEvery.
+// Waiting says which agents have joined and which have not. The host of the store reports it, at
+// increasing intervals, see Config.ReportEvery.
 type Waiting struct {
 	rdzv.Roster
 	Waited time.Duration // since this agent began to host the store
 }
 
-// WorldAgreed says that all agents have joined and that this one is about to start its workers,
-// whose ranks follow from Seat. Every agent reports it, unless the job ends before.
+// WorldAgreed says that all agents have joined, and this agent is about to start its workers. Every
+// agent reports it, unless the job ends before.
 type WorldAgreed struct {
 	rdzv.World
 	Announce bool // this agent tells the user who has taken over the ranks of lost agents (Replaced)
@@ -163,10 +163,10 @@ type NodesDiffer struct {
 	rdzv.Comparison
 }
 
-// EnvironmentNote says that something in the workers' environment was replaced, which rank 0's
-// agent reports, or will not work, or was set for a reason that is not obvious, which one agent of
-// each node reports, before the workers start. It names exported variables, without their values.
-// It also says to which NUMA node a worker is bound, or why not.
+// EnvironmentNote says that a variable of the workers was replaced, will not work, or was set for a
+// reason that is not obvious. It also names exported variables, without their values, and says to
+// which NUMA node a worker is bound, or why not. It is reported before the workers start: what was
+// replaced by rank 0's agent, everything else by one agent of each node.
 type EnvironmentNote struct {
 	// what was replaced, why it will not work, why it was set, or where a worker is bound
 	Text string `json:"text"`
@@ -174,24 +174,24 @@ type EnvironmentNote struct {
 	Verbose bool `json:"verbose,omitempty"`
 }
 
-// WorkerStarted says that a worker of this agent runs. A worker whose program cannot be executed is
-// never started and only reported as exited.
+// WorkerStarted says that a worker of this agent runs. If the program of a worker cannot be
+// executed, only [WorkerExited] is reported.
 type WorkerStarted struct {
 	Rank      int `json:"rank"`       // its rank
 	LocalRank int `json:"local_rank"` // its local rank
 	PID       int `json:"pid"`        // its process ID
 }
 
-// WorkerExited says how a worker of this agent ended. It comes before [JobEnded] if it is the
-// reason for the job's end, and after it if the worker was stopped because the job had ended.
+// WorkerExited says how a worker of this agent ended. It comes before [JobEnded] if the job ended
+// because of it, and after JobEnded if the worker was stopped because the job had ended.
 type WorkerExited struct {
 	rdzv.Worker
 }
 
-// InitProgress says which ranks have not reached torch's init_process_group some time after rank 0
-// did, or that rank 0 has not while others try to connect to it. The host of the store reports it
-// 10 s, 1 min and 5 min after that if there are any, and then once more, without any, when all have
-// reached it; without a launcher rank 0's agent reports it too.
+// InitProgress says which ranks have not reached torch's init_process_group although rank 0 has, or
+// that rank 0 has not reached it although others try to connect to rank 0. The host of the store
+// reports it after 10 s, 1 min and 5 min if ranks are missing then, and once more when all ranks
+// have reached it. Without a launcher rank 0's agent reports it too.
 type InitProgress struct {
 	rdzv.InitProgress
 }
@@ -202,9 +202,9 @@ type Stragglers struct {
 	rdzv.Stragglers
 }
 
-// Stalled says that the workers of the attempt make no progress (Config.StallTimeout), and where
-// they are. Rank 0's agent reports it, before JobEnded or AttemptFailed if the attempt ends because
-// of it.
+// Stalled says that the workers of the attempt make no progress (Config.StallTimeout). The
+// event has the stacks of the ranks. Rank 0's agent reports it, before [JobEnded] or [AttemptFailed] if the
+// attempt ends because of it.
 type Stalled struct {
 	rdzv.Stall
 	Attempt int
@@ -215,8 +215,8 @@ type Stalled struct {
 	File    string // which has the report; "" without Config.LogDir
 }
 
-// JobEnded says how the job ended. Every agent reports it, as soon as it learns of the end and
-// once; its workers may still run then, and are stopped.
+// JobEnded says how the job ended. Every agent reports it once, as soon as it knows. Its workers
+// may still be running then, and are stopped.
 type JobEnded struct {
 	Job     string
 	Verdict *rdzv.Verdict // nil if the store was lost before there was one
@@ -244,10 +244,10 @@ type JobEnded struct {
 	Hint      string // what to try; may be ""
 }
 
-// AttemptFailed says that a worker failed, or an agent was lost or leaves, in a job whose workers
-// may be started again (Config.Restarts). Every agent reports it, as soon as it learns of it, in
-// place of [JobEnded]. When all agents have settled, [Restarting] follows, or JobEnded if no other
-// attempt does.
+// AttemptFailed says that a worker failed, an agent was lost, or an agent leaves, in a job whose
+// workers may be started again (Config.Restarts). Every agent reports it instead of [JobEnded], as
+// soon as it knows. When all agents have settled, [Restarting] follows, or JobEnded if there is no
+// other attempt.
 type AttemptFailed struct {
 	Attempt  int           // which has failed; 0 is the first
 	Verdict  *rdzv.Verdict // its kind is rdzv.Failed, rdzv.Lost or, if an agent leaves, rdzv.Ended
@@ -287,13 +287,13 @@ type Settling struct {
 // DumpingStacks says that workers of this agent, which have not ended in time, print their stacks
 // and are then killed. The agent reports it before they do.
 type DumpingStacks struct {
-	Workers     []WorkerStarted `json:"workers"`         // which
+	Workers     []WorkerStarted `json:"workers"`         // the workers
 	IgnoresTerm bool            `json:"ignores_sigterm"` // whether all of them ignore SIGTERM
 }
 
 // LogLost says that a log of this agent could not be written, and is not written any more. The
-// agent reports it when it happens, without Bytes, and again when the worker and its descendants
-// have ended.
+// agent reports it when it happens, and again, with the number of bytes, when the worker and its
+// descendants have ended.
 type LogLost struct {
 	Rank int    `json:"rank"` // of the worker
 	File string `json:"file"` // its log
@@ -303,9 +303,9 @@ type LogLost struct {
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
-// OutputLost says that some of the output of a worker could not be shown although somebody reads
-// it, such as on a full disk. The agent reports it once for each stream of a worker, at its end.
-// Without a log the worker cannot write to Stdout any more then, and has failed.
+// OutputLost says that some of the output of a worker could not be shown, for example because
+// stdout of the agent is a file on a full disk. The agent reports it once for each stream of a
+// worker, at its end. Without a log, the worker's writes to stdout have failed since then.
 type OutputLost struct {
 	Rank   int    `json:"rank"`          // of the worker
 	Stream string `json:"stream"`        // `stdout`, or `stderr`
@@ -316,8 +316,8 @@ type OutputLost struct {
 }
 
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
-// all agents have settled. If that agent is lost, another one reports it, without Stderr, unless it
-// has announced the failure ([JobEnded]).
+// all agents have settled. If that agent is lost, another one reports it, without the lines of
+// stderr, unless it has announced the failure ([JobEnded]).
 type FailureReported struct {
 	Failure
 }
@@ -338,8 +338,8 @@ const (
 	Warning Severity = "warning" // everybody
 )
 
-// Finished is the last event of every agent: all others of the job have settled, or there was no
-// job, nothing of this agent's workers is left, and Run returns.
+// Finished is the last event of every agent. All agents of the job have settled, or there was no
+// job; no process of this agent's workers is left; and Run returns.
 type Finished struct {
 	// the code with which `rdzv exec` exits, the same on every agent of the job
 	ExitCode int    `json:"exit_code"`

@@ -81,7 +81,7 @@ type searchingForm struct {
 	WaitedSeconds float64 `json:"waited_seconds"` // since the search began
 	// host names that could not be resolved yet
 	Unresolved []string `json:"unresolved,omitempty"`
-	// those of them about which the resolver has not answered
+	// host names for which the resolver has not answered yet
 	Unanswered []string     `json:"unanswered,omitempty"`
 	Tried      []meet.Tried `json:"tried,omitempty"` // the addresses that were tried
 	// whether the agent knows no address and waits for beacons
@@ -96,10 +96,10 @@ type aloneForm struct {
 	NoBeacon bool `json:"no_beacon,omitempty"`
 	// what to give to `--store` on every node if the others cannot find this one
 	Store string `json:"store,omitempty"`
-	// the `--store` of this agent, if it is an address of each node's own, such as `localhost`
+	// the `--store` of this agent, if it means a different host on each node, as `localhost` does
 	Loopback string `json:"loopback,omitempty"`
 	Hint     string `json:"hint,omitempty"` // what to check
-	// whether agents that do not belong to the job have been reported, which explains it
+	// whether agents of other jobs have been reported, which explains why none has connected
 	Explained bool `json:"explained,omitempty"`
 }
 
@@ -110,7 +110,7 @@ type waitingForm struct {
 
 type worldForm struct {
 	Job string `json:"job"` // name of the job
-	// which attempt at running the workers; 0 is the first
+	// number of the attempt; 0 is the first
 	Attempt int `json:"attempt"`
 	// how many attempts there may be after the first one
 	Restarts int `json:"max_restarts,omitempty"`
@@ -143,20 +143,20 @@ type replacedForm struct {
 
 type initProgressForm struct {
 	Ranks int `json:"world_size"` // number of workers of the job
-	// how many of them have reached it, or have ended
+	// number of workers that have reached it, or have ended
 	Reached int `json:"reached"`
-	// the nodes of those that have not, the first 8
+	// nodes of the workers that have not, the first 8
 	Missing []layoutForm `json:"missing,omitempty"`
 	// how many other such nodes there are
 	MoreNodes int    `json:"more_nodes,omitempty"`
 	First     *int   `json:"first_rank,omitempty"` // the lowest of these ranks
 	FirstHost string `json:"first_host,omitempty"` // its node
-	// the process of it that runs Python
+	// process ID of the Python process of that rank
 	FirstPython int `json:"first_python_pid,omitempty"`
-	// since rank 0 has reached it, or with `rank0_absent` since the others try to connect; at most
-	// 2 s too short
+	// since rank 0 reached it, or with `rank0_absent` since the others try to connect; up to 2 s
+	// less than the real time
 	WaitedSeconds float64 `json:"waited_seconds"`
-	// `true` if rank 0 is the one in `missing`; `reached` are those that try to connect to it
+	// `true` if rank 0 is missing; `reached` is then the number of those that try to connect to it
 	Rank0Absent bool `json:"rank0_absent,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type workerForm struct {
 	// its exit code, as a shell shows it: 128+n for signal n
 	ExitCode int    `json:"exit_code"`
 	Signal   string `json:"signal,omitempty"` // the signal that ended it
-	// whether it was told to stop before it ended, so that it is no failure of its own
+	// whether it was told to stop before it ended; it has not failed by itself then
 	Stopped    bool    `json:"stopped"`
 	RanSeconds float64 `json:"ran_seconds"` // from its start to its end
 	// one line on its failure, from its stderr or its error file
@@ -71,7 +71,7 @@ type stragglersForm struct {
 	AfterSeconds float64 `json:"after_seconds"` // how long ago
 	// workers that are still running, the first 8
 	Running     []rdzv.Straggler `json:"running"`
-	MoreRunning int              `json:"more_running,omitempty"` // how many others are
+	MoreRunning int              `json:"more_running,omitempty"` // how many others are still running
 }
 
 func stragglersFormOf(s rdzv.Stragglers) stragglersForm {
@@ -99,7 +99,7 @@ type jobEndedForm struct {
 	StoreSilentSeconds float64 `json:"store_silent_seconds,omitempty"`
 	// URLs of the etcd cluster that is the store
 	Etcd      string `json:"etcd,omitempty"`
-	StoreLost string `json:"store_lost,omitempty"` // why that was lost
+	StoreLost string `json:"store_lost,omitempty"` // why the store was lost
 
 	// `lost` with `--max-restarts`: why no other attempt follows, as in `failure_reported`
 	NoRestart restart.Reason `json:"no_restart,omitempty"`
@@ -109,7 +109,7 @@ type jobEndedForm struct {
 type verdictForm struct {
 	// `done`: all workers succeeded. `failed`: a worker failed first. `ended`: a signal to an
 	// agent ended the job. `stopped`: `rdzv stop` ended it. `lost`: an agent, its launcher or its
-	// watchdog was lost. `unready`: a check failed, no worker was started. `incomplete`: not all
+	// holder was lost. `unready`: a check failed, no worker was started. `incomplete`: not all
 	// agents joined in time. `straggling`: workers were still running too long after another one
 	// succeeded. `stalled`: all workers ran and none made progress (`--stall-timeout`)
 	Kind string `json:"kind"`
@@ -141,7 +141,7 @@ type verdictForm struct {
 	Roster *rosterForm `json:"roster,omitempty"`
 	// `straggling`: as in the event `stragglers`
 	Stragglers *stragglersForm `json:"stragglers,omitempty"`
-	// `stalled`: what is known of it, as in the event `stalled`
+	// `stalled`: as in the event `stalled`
 	Stall *stallForm `json:"stall,omitempty"`
 }
 

@@ -8,12 +8,12 @@ import (
 // The JSON form of a stall.
 
 type stallForm struct {
-	SilentSeconds float64 `json:"silent_seconds"` // since when no worker has written anything
-	// the rank that is behind, -1 if no single one is known to be
+	SilentSeconds float64 `json:"silent_seconds"` // for how long no worker has written anything
+	// the rank that is behind; -1 if it is not known
 	Rank   int    `json:"rank"`
 	Host   string `json:"host,omitempty"`   // its node
 	Reason string `json:"reason,omitempty"` // why that rank, or why it is not known
-	// what NCCL says of the ranks, or that it says nothing
+	// what NCCL reports about the ranks, or that it does not answer
 	Collectives string `json:"nccl,omitempty"`
 }
 
@@ -23,35 +23,35 @@ func stallFormOf(s rdzv.Stall) stallForm {
 
 type stalledForm struct {
 	stallForm
-	Text    string `json:"text"`    // all of that in words
-	Attempt int    `json:"attempt"` // 0 is the first
-	// of the stall in the attempt; 1 is the first
+	Text    string `json:"text"`    // the fields above in words
+	Attempt int    `json:"attempt"` // number of the attempt; 0 is the first
+	// number of the stall in the attempt; 1 is the first
 	Number         int     `json:"number"`
 	TimeoutSeconds float64 `json:"timeout_seconds"` // `--stall-timeout`
 	// whether the attempt ends because of it
 	Ends bool `json:"ends"`
 	// the file with the report, with `--log-dir`
 	File string `json:"file,omitempty"`
-	// how many flight recorders of torch have been told to write
+	// number of flight recorders of torch that were told to write their files
 	Recorders int `json:"flight_recorders,omitempty"`
-	// where the ranks are, the place of the most ranks first
+	// groups of ranks with the same stack, the largest group first
 	Stacks []placeForm `json:"stacks"`
-	// what is not known of the ranks
+	// what could not be determined, such as Python stacks without py-spy
 	Problems []problemForm `json:"problems,omitempty"`
 }
 
 // placeForm is where ranks are that are at the same place.
 type placeForm struct {
-	Ranks []int    `json:"ranks"` // ranks at one place
+	Ranks []int    `json:"ranks"` // ranks of the group
 	Hosts []string `json:"hosts"` // their nodes
-	// what the main thread of the first one does for the kernel
+	// what the main thread of the first rank is doing in the kernel
 	Does   string   `json:"does"`
 	Python []string `json:"python,omitempty"` // its Python stack, the innermost call first
 }
 
 type problemForm struct {
-	Text  string   `json:"text"`  // what
-	Hosts []string `json:"hosts"` // on which nodes
+	Text  string   `json:"text"`  // the problem
+	Hosts []string `json:"hosts"` // the nodes that have it
 }
 
 func stalledFormOf(e Stalled) stalledForm {
