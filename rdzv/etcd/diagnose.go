@@ -20,12 +20,21 @@ const (
 	silent   = "it accepts connections, but does not answer"
 )
 
-// alertTimeout is how long a server may take to reject a certificate.
-const alertTimeout = time.Second
+// How long a member may take to answer, and to reject a certificate.
+const (
+	probeTimeout = 3 * time.Second
+	alertTimeout = time.Second
+)
+
+// prober asks single members of a cluster, and finds out why they cannot be used.
+type prober struct {
+	Cluster
+	tls *tls.Config // nil without encryption
+}
 
 // diagnose says why the gRPC connection to a member failed: it connects again in single steps,
 // because gRPC reports only texts.
-func (d *dialer) diagnose(ctx context.Context, u string, failure error) Answer {
+func (p *prober) diagnose(ctx context.Context, u string, failure error) Answer {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := connect(ctx, u)
@@ -33,8 +42,8 @@ func (d *dialer) diagnose(ctx context.Context, u string, failure error) Answer {
 		return unreachable(u, err)
 	}
 	defer conn.Close()
-	if d.tls != nil {
-		return d.diagnoseTLS(ctx, u, conn, failure)
+	if p.tls != nil {
+		return p.diagnoseTLS(ctx, u, conn, failure)
 	}
 	if speaksTLS(ctx, u) {
 		return Answer{
@@ -124,8 +133,8 @@ func alertOf(err error) (reason string, is bool) {
 
 // diagnoseTLS makes the handshake, and then waits for an alert, because with TLS 1.3 a server
 // rejects the certificate of its client after the handshake.
-func (d *dialer) diagnoseTLS(ctx context.Context, u string, raw net.Conn, failure error) Answer {
-	config := d.tls.Clone()
+func (p *prober) diagnoseTLS(ctx context.Context, u string, raw net.Conn, failure error) Answer {
+	config := p.tls.Clone()
 	config.NextProtos = []string{"h2"}
 	config.ServerName, _, _ = net.SplitHostPort(hostOf(u))
 	conn := tls.Client(raw, config)
@@ -143,17 +152,16 @@ func (d *dialer) diagnoseTLS(ctx context.Context, u string, raw net.Conn, failur
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case noTLS, errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return d.identifyPlain(ctx, u, failure)
+		return p.identifyPlain(ctx, u, failure)
 	case err == nil, timedOut(err):
 		return Answer{URL: u, Text: status.Convert(failure).Message()}
 	}
-	return d.certificateAnswer(u, err)
+	return p.certificateAnswer(u, err)
 }
 
 // identifyPlain is the answer of a service that does not speak TLS.
-func (d *dialer) identifyPlain(ctx context.Context, u string, failure error) Answer {
-	plain := dialer{Cluster: d.Cluster}
-	if _, err := plain.version(ctx, hostOf(u)); err == nil || isEtcds(err) {
+func (p *prober) identifyPlain(ctx context.Context, u string, failure error) Answer {
+	if _, err := askVersion(ctx, hostOf(u), nil); err == nil || isEtcds(err) {
 		return Answer{
 			URL: u, Text: "it does not use TLS", final: true,
 			hint: "use http:// instead of https://, on a network that you trust",
@@ -168,23 +176,23 @@ func (d *dialer) identifyPlain(ctx context.Context, u string, failure error) Ans
 }
 
 // certificateAnswer says which certificate is not accepted, and why.
-func (d *dialer) certificateAnswer(u string, err error) Answer {
+func (p *prober) certificateAnswer(u string, err error) Answer {
 	a := Answer{URL: u, Text: err.Error(), final: true}
 	reason, rejected := alertOf(err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	switch {
-	case rejected && d.Cert == "":
-		a.Text, a.hint = "it requires a client certificate", "give Config.Etcd.Cert and Config.Etcd.Key"
+	case rejected && p.Cert == "":
+		a.Text, a.hint = "it requires a client certificate", "give Config.Etcp.Cert and Config.Etcd.Key"
 	case rejected:
-		a.Text = fmt.Sprintf("it rejects the client certificate in %q: %s", d.Cert, reason)
-		if end := d.tls.Certificates[0].Leaf.NotAfter; time.Now().After(end) {
+		a.Text = fmt.Sprintf("it rejects the client certificate in %q: %s", p.Cert, reason)
+		if end := p.tls.Certificates[0].Leaf.NotAfter; time.Now().After(end) {
 			a.Text += fmt.Sprintf(" (it was valid until %s)", end.UTC().Format(time.RFC3339))
 		}
-	case unknown && d.CA == "":
+	case unknown && p.CA == "":
 		a.Text = "its certificate is not signed by a CA that this host trusts"
-		a.hint = "name the file with the CA of the cluster with Config.Etcd.CA"
+		a.hint = "name the file with the CA of the cluster with Config.Etcp.CA"
 	case unknown:
-		a.Text = fmt.Sprintf("its certificate is not signed by the CA in %q", d.CA)
+		a.Text = fmt.Sprintf("its certificate is not signed by the CA in %q", p.CA)
 	}
 	return a
 }

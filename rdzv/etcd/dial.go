@@ -3,7 +3,6 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -27,12 +26,10 @@ const (
 // received the last packet: gRPC sets TCP_USER_TIMEOUT to keepAliveTimeout (Linux, tcp(7)).
 var hostAlive = net.KeepAliveConfig{Enable: true, Idle: keepAliveTimeout, Interval: time.Second}
 
-// How long a member may take to answer, how long the cluster, and the time between two attempts.
+// The time between two attempts.
 const (
-	probeTimeout   = 3 * time.Second
-	clusterTimeout = 10 * time.Second
-	firstPause     = 50 * time.Millisecond
-	maxPause       = time.Second / 2
+	firstPause = 50 * time.Millisecond
+	maxPause   = time.Second / 2
 )
 
 var connectParams = grpc.ConnectParams{
@@ -56,7 +53,7 @@ func (c Cluster) Dial(
 		return nil, err
 	}
 	d := &dialer{
-		Cluster: c, tls: secure, login: newLogin(c.User, c.Password), connected: connected,
+		prober: prober{c, secure}, login: newLogin(c.User, c.Password), connected: connected,
 	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		stop := c.watchNames(ctx, lookup, failed)
@@ -82,8 +79,7 @@ func (c Cluster) Dial(
 }
 
 type dialer struct {
-	Cluster
-	tls       *tls.Config // nil without encryption
+	prober
 	login     *login
 	connected func(net.Conn)
 }

@@ -41,16 +41,6 @@ func newLogin(user, password string) *login {
 	}
 }
 
-// dialOptions are those of a client that logs in. Its own interceptors call these.
-func (l *login) dialOptions() []grpc.DialOption {
-	if l.user == "" {
-		return nil
-	}
-	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(l.call), grpc.WithChainStreamInterceptor(l.open),
-	}
-}
-
 // get returns the token. fresh tells whether this call has logged in for it.
 func (l *login) get(ctx context.Context, conn *grpc.ClientConn) (t *token, fresh bool, err error) {
 	if t := l.token.Load(); t != nil {

@@ -13,6 +13,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// dialOptions are those of a client that logs in. Its own interceptors call these.
+func (l *login) dialOptions() []grpc.DialOption {
+	if l.user == "" {
+		return nil
+	}
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(l.call), grpc.WithChainStreamInterceptor(l.open),
+	}
+}
+
 // open opens a stream. Its token is the one with which it was opened.
 func (l *login) open(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
