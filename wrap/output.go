@@ -90,7 +90,7 @@ func (r *run) openStreams(i int, streams []int, h *holder.Worker, ends *files) e
 	case streams[0] == 2:
 		close(s.drained[0])
 	}
-	w.LastOutput.is(tail.LastWrite)
+	w.LastOutput.setSource(tail.LastWrite)
 	if w.Output != nil && (!s.joined || w.sameFile()) {
 		w.Line.follow(tail)
 	}
@@ -280,7 +280,7 @@ func (r *run) releaseTails() {
 	for i, s := range r.states {
 		if s.tail != nil {
 			at := s.tail.LastWrite()
-			r.tree.Workers[i].LastOutput.is(func() int64 { return at }) // and not the memory
+			r.tree.Workers[i].LastOutput.setSource(func() int64 { return at }) // and not the memory
 			r.tree.Workers[i].Line.release()
 		}
 	}
@@ -302,7 +302,7 @@ func (l *LastOutput) Time() time.Time {
 	return time.Unix(0, l.at())
 }
 
-func (l *LastOutput) is(at func() int64) {
+func (l *LastOutput) setSource(at func() int64) {
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()

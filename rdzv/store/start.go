@@ -29,7 +29,7 @@ const maxStreams = 100
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
 
 // startEtcd starts a single member in dir and returns when it is the leader.
-func startEtcd(ctx context.Context, dir string, shared bool, f failure) (*embed.Etcd, error) {
+func startEtcd(ctx context.Context, dir string, shared bool, f fatalErrors) (*embed.Etcd, error) {
 	smallSegments()
 	c := config(dir, f)
 	if shared {
@@ -50,7 +50,7 @@ func startEtcd(ctx context.Context, dir string, shared bool, f failure) (*embed.
 	return e, nil
 }
 
-func config(dir string, f failure) *embed.Config {
+func config(dir string, f fatalErrors) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "rdzv"
 	c.Dir = dir

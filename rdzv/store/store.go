@@ -69,7 +69,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := startEtcd(ctx, d.path, c.Shared, failure{d, c.Failed})
+	e, err := startEtcd(ctx, d.path, c.Shared, fatalErrors{d, c.Failed})
 	if err != nil {
 		d.remove()
 		return nil, fmt.Errorf("cannot start the store in %q: %w", d.path, err)

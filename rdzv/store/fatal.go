@@ -10,15 +10,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure receives etcd's fatal errors, usually that the disk is full. etcd does not return them:
-// it logs them on the goroutine where they occur, and expects the logger to end the process.
-type failure struct {
+// fatalErrors receives etcd's fatal errors, usually that the disk is full. etcd does not return
+// them: it logs them on the goroutine where they occur, and expects the logger to end the process.
+type fatalErrors struct {
 	dir    *dir
 	report func(error) // Config.Failed
 }
 
 // OnWrite removes the store's files, because Close can no longer be called, and reports the error.
-func (f failure) OnWrite(entry *zapcore.CheckedEntry, fields []zap.Field) {
+func (f fatalErrors) OnWrite(entry *zapcore.CheckedEntry, fields []zap.Field) {
 	f.dir.remove() // on an error, the next store removes what is left
 	err := fmt.Errorf("cannot run the store in %q: %w", f.dir.path, cause(entry.Message, fields))
 	if f.report != nil {
