@@ -48,6 +48,20 @@ var rules = []struct {
 		allowed: []string{},
 	},
 	{
+		packages:  "./rdzv/internal/keys",
+		forbidden: map[string]string{"os/...": "keys are made from names alone"},
+		allowed:   []string{},
+	},
+	{
+		packages: "./rdzv/internal/kv",
+		forbidden: map[string]string{
+			"rdzv/rdzv/internal/keys": "calls of a store do not depend on what it is for",
+		},
+		allowed: []string{
+			"go.etcd.io/etcd/api/v3/...", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+		},
+	},
+	{
 		packages: "./rdzv/internal/lease",
 		allowed: []string{
 			"go.etcd.io/etcd/api/v3/...", "go.etcd.io/etcd/client/v3", "rdzv/internal/boottime",

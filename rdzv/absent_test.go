@@ -12,19 +12,19 @@ import (
 func TestRank0Absent(t *testing.T) {
 	times := rules.InitTimes{Ask: 9900 * time.Millisecond, Report: []time.Duration{10 * time.Second, time.Hour}}
 	j, sessions, reports := startInitAt(t, times)
-	if err := sessions[0].Absent(j.ctx, 71); err != nil {
+	if err := sessions[0].Init().Absent(j.ctx, 71); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range sessions {
 		select {
-		case <-s.Rank0Absent():
+		case <-s.Init().Rank0Absent():
 		case <-j.ctx.Done():
 			t.Fatal("an agent has not learned that rank 0 does not listen")
 		}
 	}
 	connecting := func(s *Session, ranks int, waited time.Duration) {
 		t.Helper()
-		if err := s.Connecting(j.ctx, ranks, waited); err != nil {
+		if err := s.Init().Connecting(j.ctx, ranks, waited); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestRank0Absent(t *testing.T) {
 		"connect for 12s"
 	j.report(reports, want)
 	select {
-	case p := <-sessions[0].InitProgress():
+	case p := <-sessions[0].Init().Progress():
 		if p.Waited < 10*time.Second || p.Waited > 19*time.Second || p.First.Python != 71 {
 			t.Errorf("%+v, want what is true of all three, and the process of rank 0", p)
 		}
@@ -44,7 +44,7 @@ func TestRank0Absent(t *testing.T) {
 	j.reached(sessions[0])
 	for _, s := range sessions {
 		select {
-		case <-s.Look():
+		case <-s.Init().Queried():
 		case <-j.ctx.Done():
 			t.Fatal("the agents were not asked")
 		}
@@ -57,11 +57,11 @@ func TestRank0Absent(t *testing.T) {
 func TestNobodyConnects(t *testing.T) {
 	j, sessions, reports := startInit(t)
 	for _, ranks := range []int{0, 2, 0} {
-		if err := sessions[1].Connecting(j.ctx, ranks, -time.Second); err != nil {
+		if err := sessions[1].Init().Connecting(j.ctx, ranks, -time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := sessions[0].Absent(j.ctx, 71); err != nil {
+	if err := sessions[0].Init().Absent(j.ctx, 71); err != nil {
 		t.Fatal(err)
 	}
 	j.finishInit(sessions, reports)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/record"
 )
 
 type answerFunc = func(context.Context, Question) ([]byte, error)
@@ -49,7 +51,7 @@ func (j *job) ask(s *Session, within time.Duration) (answers, missing []string) 
 	j.t.Helper()
 	ctx, cancel := context.WithTimeout(j.ctx, within)
 	defer cancel()
-	got, absent, err := s.Ask(ctx, Question{"kind", "arg"})
+	got, absent, err := s.Ask(ctx, Question{Kind: "kind", Arg: "arg"})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func (j *job) ask(s *Session, within time.Duration) (answers, missing []string) 
 // noQuestions checks that no question and no answer is left in the store.
 func (j *job) noQuestions(s *Session) {
 	j.t.Helper()
-	for _, prefix := range []string{s.keys.asks(), s.keys.prefix + "answer/"} {
+	for _, prefix := range []string{string(s.keys.Questions()), s.keys.Prefix + "answer/"} {
 		left, err := j.admin.Get(j.ctx, prefix, clientv3.WithPrefix())
 		if err != nil || len(left.Kvs) > 0 {
 			j.t.Errorf("%d keys %s are left, %v", len(left.Kvs), prefix, err)
@@ -201,7 +203,7 @@ func TestInvalidQuestionsAreIgnored(t *testing.T) {
 	sessions := j.answering(echo, echo)
 	j.worlds(sessions)
 	for name, b := range bad {
-		j.put(sessions[0].keys.ask(strings.ReplaceAll(name, " ", "-")), b.value)
+		j.put(sessions[0].keys.Questions().Of(strings.ReplaceAll(name, " ", "-")), b.value)
 	}
 	if answers, missing := j.ask(sessions[1], testTimeout); len(answers) != 2 || missing != nil {
 		t.Errorf("answers %q, missing %q", answers, missing)
@@ -239,8 +241,11 @@ func TestLeaveWhileAnswering(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	sessions := j.answering(silent(asked), silent(asked))
 	j.worlds(sessions)
-	value := encode(ask{Question{Kind: "kind"}, time.Hour})
-	j.put(sessions[0].keys.ask("long"), value)
+	value := record.Encode(struct {
+		Question
+		Within time.Duration `json:"within"`
+	}{Question{Kind: "kind"}, time.Hour})
+	j.put(sessions[0].keys.Questions().Of("long"), value)
 	<-asked
 	<-asked
 	within5s(t, "the end of the job", func() { j.finishWell(sessions) })

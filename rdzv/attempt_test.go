@@ -67,7 +67,7 @@ func (j *job) restarted(sessions []*Session, text string) []*Session {
 // keysOf counts the keys of an attempt.
 func (j *job) keysOf(attempt int) int64 {
 	j.t.Helper()
-	found, err := j.admin.Get(j.ctx, j.run.ofAttempt(attempt).prefix,
+	found, err := j.admin.Get(j.ctx, j.run.Attempt(attempt).Prefix,
 		clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		j.t.Fatal(err)
@@ -81,7 +81,7 @@ func TestSameAgentsFormTheNextAttempt(t *testing.T) {
 		j := start(t, LeaderConfig{Agents: n, Restarts: restart.Policy{Max: 100}})
 		sessions := j.agents(n)
 		first := j.worlds(sessions)
-		agents := j.createRevisions(j.run.agents())
+		agents := j.createRevisions(string(j.run.Agents()))
 		for attempt := 1; attempt <= 3; attempt++ {
 			began := time.Now()
 			sessions = j.restarted(sessions, fmt.Sprint("failure ", attempt))
@@ -96,7 +96,7 @@ func TestSameAgentsFormTheNextAttempt(t *testing.T) {
 				t.Errorf("the first restart took %v", took)
 			}
 			j.awaitKeys(attempt - 1)
-			if now := j.createRevisions(j.run.agents()); len(now) != n || !slices.Equal(agents, now) {
+			if now := j.createRevisions(string(j.run.Agents())); len(now) != n || !slices.Equal(agents, now) {
 				t.Errorf("the agents were created at %v, now at %v", agents, now)
 			}
 			if !sessions[0].Leads() || sessions[1].Leads() {
@@ -136,10 +136,10 @@ func TestManyAttempts(t *testing.T) {
 			failed := append([]*Session{sessions[failing]}, slices.Delete(slices.Clone(sessions), failing,
 				failing+1)...)
 			j.failAttempt(failed, fmt.Sprint(attempt), restart.Soon)
-			old := j.run.ofAttempt(attempt - 1)
+			old := j.run.Attempt(attempt - 1)
 			next := make([]*Session, n)
 			for _, i := range order {
-				j.put(old.outcome(sessions[i].config.Self.ID), encode(Outcome{Workers: []Worker{{Code: 9}}}))
+				j.put(old.Outcomes().Of(sessions[i].config.Self.ID), record.Encode(Outcome{Workers: []Worker{{Code: 9}}}))
 				next[i] = j.next(i, sessions[i])
 				if err := sessions[i].End(j.ctx, 15, true); err == nil {
 					t.Fatal("a signal ended an attempt that its agent has left")
@@ -196,11 +196,11 @@ func TestAttemptsDoNotMix(t *testing.T) {
 		}
 		j.worlds(sessions)
 		j.awaitKeys(0)
-		late := j.run.ofAttempt(0)
+		late := j.run.Attempt(0)
 		v := record.VerdictOf(Failed)
-		j.put(late.outcome("agent-1"), encode(Outcome{Workers: []Worker{{Code: 9}}}))
-		j.put(late.verdict(), encode(v))
-		j.put(late.settled(), encode(settled{}))
+		j.put(late.Outcomes().Of("agent-1"), record.Encode(Outcome{Workers: []Worker{{Code: 9}}}))
+		j.put(late.Verdict(), record.Encode(v))
+		j.put(late.Settled(), record.Encode(record.Settled{}))
 		for i, sum := range j.finish(sessions, succeeded) {
 			if sum.Verdict.Kind != Done {
 				t.Errorf("agent %d: %v", i, sum.Verdict)

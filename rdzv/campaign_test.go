@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	rules "rdzv/rdzv/internal/job"
+	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/internal/registration"
 )
 
 // The leader is the agent that joined first.
@@ -27,8 +29,8 @@ func TestLeaderIsLost(t *testing.T) {
 		}, Lost},
 		"between the seats and the world": {2, func(t *testing.T, j *job, all []*Session) {
 			for i, s := range all {
-				if err := s.put(j.ctx, s.keys.seat(s.config.Self.ID),
-					encode(seatValue{Seat: Seat{Rank: i, Slots: 1}}), s.registration.jobLease); err != nil {
+				if err := s.life.store.Put(j.ctx, s.keys.Seats().Of(s.config.Self.ID),
+					record.Encode(record.SeatValue{Seat: Seat{Rank: i, Slots: 1}}), s.registration.Run.JobLease); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -91,7 +93,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 	l := j.leaderOf(s)
 	l.cancel()
 	l.client = j.admin
-	put := rules.Write{Ops: []rules.Op{{Key: "0/signal/look", Value: look{}}}}
+	put := rules.Write{Ops: []rules.Op{{Key: "0/signal/look", Value: record.Look{}}}}
 	if err := l.write(j.ctx, put); err != nil {
 		t.Fatalf("before: %v", err)
 	}
@@ -100,7 +102,7 @@ func TestDeposedLeaderCannotWrite(t *testing.T) {
 		"put": put, "delete": {Ops: []rules.Op{{Key: "0/seat/", End: "0/seat0"}}},
 		"condition": {If: []rules.Cond{{Key: "0/signal/verdict"}}, Ops: put.Ops},
 	} {
-		if err := l.write(j.ctx, write); !errors.Is(err, errDeposed) {
+		if err := l.write(j.ctx, write); !errors.Is(err, registration.ErrDeposed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

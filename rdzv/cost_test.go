@@ -45,7 +45,7 @@ func TestCostGrowsLinearlyWithAgents(t *testing.T) {
 	} {
 		first, second := (c.some-c.few)/(40-8), (c.many-c.some)/(168-40)
 		t.Logf("%s per additional agent: %d up to 40 agents, %d up to 168", c.what, first, second)
-		if second > first*11/10 {
+		if second > first*11/10+1 { // whether the store learns that an agent has left depends on time
 			t.Errorf("an additional agent costs %d %s up to 40 agents, but %d up to 168",
 				first, c.what, second)
 		}

@@ -32,20 +32,20 @@
 //
 // # Keys
 //
-// The protocol consists of the keys under /rdzv/v1/JOB/ATTEMPT/ (see keys.go):
+// The protocol consists of the keys under /rdzv/v1/JOB/ATTEMPT/ (see package internal/keys):
 //
 //	member/ID       an agent before the world is agreed        Member
 //	host/NODE/RANK  the agent there, without a launcher        occupant
-//	seat/ID         its place in the world                     seatValue
+//	seat/ID         its place in the world                     SeatValue
 //	signal/world    the start signal, written by the leader    World
-//	reached/ID      which have reached init_process_group      reached
-//	signal/look     which have not? written by the leader      look
+//	reached/ID      which have reached init_process_group      Reached
+//	signal/look     which have not? written by the leader      Look
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	signal/left/ID  this agent may leave the job               true
 //	progress/ID     which of an agent's workers have ended     Outcome
 //	outcome/ID      how an agent's workers ended               Outcome
-//	signal/settled  all have settled, written by the leader    settled
-//	../latest       number of the latest attempt               latest
+//	signal/settled  all have settled, written by the leader    Settled
+//	../latest       number of the latest attempt               Latest
 //	signal/share/N  signal N is for all workers, of any agent  SharedSignal
 //	signal/ask/ASK  a question to all agents, of any of them   ask
 //	answer/ASK/ID   what an agent answers                      Answer

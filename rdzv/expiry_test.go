@@ -26,12 +26,12 @@ func TestLeasesExpire(t *testing.T) {
 	if cause := j.ended(all[1]); !errors.Is(cause, ErrStoreLost) {
 		t.Errorf("the agent that cannot reach the store: %v", cause)
 	}
-	verdict := all[0].keys.verdict()
+	verdict := all[0].keys.Verdict()
 	j.kill(all[0].config.Self.ID)
 	j.kill(all[2].config.Self.ID)
 	began := time.Now()
 	j.await(verdict, false)
-	j.await(all[0].keys.member(all[0].config.Self.ID), false)
+	j.await(all[0].keys.Members().Of(all[0].config.Self.ID), false)
 	if took := time.Since(began); took > 3*presence.MinTimeout+2*time.Second {
 		t.Errorf("the keys were removed after %v", took)
 	}
@@ -45,7 +45,7 @@ func TestLongTTLs(t *testing.T) {
 	j := startEtcd(t, LeaderConfig{}, 6600*time.Millisecond)
 	all := j.leasedAgents(3, 3)
 	j.worlds(all)
-	job, own := all[0].registration.jobLease, all[0].registration.lease
+	job, own := all[0].registration.Run.JobLease, all[0].registration.Lease()
 	left := func(id clientv3.LeaseID) int64 {
 		answer, err := j.admin.TimeToLive(j.ctx, id)
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // exporters joins n agents, each with exports of its own.
@@ -57,7 +59,7 @@ func TestLargestExports(t *testing.T) {
 	}
 	m := member(0)
 	m.Exports = e
-	if _, err := decode[Member]([]byte(encode(m))); err != nil {
+	if _, err := record.Decode[Member]([]byte(record.Encode(m))); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,8 +72,8 @@ func TestReady(t *testing.T) {
 	var all atomic.Bool
 	each(sessions, func(i int, s *Session) {
 		if i == 2 {
-			j.awaitKey(s.keys.ready("agent-0"))
-			j.awaitKey(s.keys.ready("agent-1"))
+			j.awaitKey(s.keys.Ready().Of("agent-0"))
+			j.awaitKey(s.keys.Ready().Of("agent-1"))
 			all.Store(true)
 		}
 		if err := s.Ready(j.ctx, nil, Facts{}); err != nil || !all.Load() {
@@ -133,7 +135,7 @@ func TestLostBeforeReady(t *testing.T) {
 
 func TestInvalidReady(t *testing.T) {
 	bad := map[string]struct{ value, want string }{
-		"no problem": {encode(readiness{Problems: []Problem{{}}}), `invalid problem: kind "", text ""`},
+		"no problem": {record.Encode(record.Readiness{Problems: []Problem{{}}}), `invalid problem: kind "", text ""`},
 		"corrupt":    {"{", "unexpected end of JSON input"},
 	}
 	for name, b := range bad {
@@ -141,7 +143,7 @@ func TestInvalidReady(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
 			sessions := j.exporters(2, true)
 			j.worlds(sessions)
-			j.put(sessions[1].keys.ready("agent-1"), b.value)
+			j.put(sessions[1].keys.Ready().Of("agent-1"), b.value)
 			v, ok := j.ended(sessions[0]).(*Verdict)
 			want := "cannot read whether the agent of rank 1 (pid 1001 on node1) is ready: " +
 				"" + b.want
@@ -159,15 +161,15 @@ func TestReadyTwice(t *testing.T) {
 	sessions := j.exporters(2, true)
 	j.worlds(sessions)
 	k := sessions[0].keys
-	j.put(k.ready("stranger"), "{")
-	j.put(k.ready("agent-0"), encode(readiness{}))
-	j.put(k.ready("agent-0"), "{")
+	j.put(k.Ready().Of("stranger"), "{")
+	j.put(k.Ready().Of("agent-0"), record.Encode(record.Readiness{}))
+	j.put(k.Ready().Of("agent-0"), "{")
 	each(sessions, func(i int, s *Session) {
 		if err := s.Ready(j.ctx, nil, Facts{}); err != nil {
 			t.Errorf("agent %d: %v", i, err)
 		}
 	})
-	j.put(k.ready("agent-1"), "{")
+	j.put(k.Ready().Of("agent-1"), "{")
 	for i, sum := range j.finish(sessions, succeeded) {
 		if sum.Verdict.Kind != Done {
 			t.Errorf("agent %d: %v", i, sum.Verdict)

@@ -84,7 +84,7 @@ func (j *job) lose(s *Session) {
 		j.revive(s.config.Self.ID) // otherwise it waits for the store
 		s.close(errLeft, false)
 	})
-	if _, err := j.admin.Revoke(j.ctx, s.registration.lease); err != nil {
+	if _, err := j.admin.Revoke(j.ctx, s.registration.Lease()); err != nil {
 		j.t.Fatal(err)
 	}
 }
@@ -93,7 +93,7 @@ func (j *job) lose(s *Session) {
 func (j *job) expire(s *Session) {
 	j.t.Helper()
 	j.lose(s)
-	j.await(s.registration.run.lost(s.config.Self.ID), true)
+	j.await(s.registration.Run.Keys.Lost().Of(s.config.Self.ID), true)
 	j.revive(s.config.Self.ID)
 }
 
@@ -101,11 +101,11 @@ func (j *job) expire(s *Session) {
 func (j *job) leaderOf(s *Session) *Leader {
 	j.t.Helper()
 	r := s.registration
-	t, err := r.awaitTurn(j.ctx)
+	turn, err := r.AwaitTurn(j.ctx)
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	l := &Leader{config: r.leaderConfig(), client: r.client, run: r.run, term: t}
+	l := &Leader{config: s.config.leader(), client: r.Store.Client, run: r.Run.Keys, turn: turn}
 	if _, err := l.begin(j.ctx); err != nil {
 		j.t.Fatal(err)
 	}

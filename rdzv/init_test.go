@@ -31,7 +31,7 @@ func startInitAt(t *testing.T, times rules.InitTimes) (*job, []*Session, chan In
 
 func (j *job) reached(s *Session, except ...Unreached) {
 	j.t.Helper()
-	if err := s.Reached(j.ctx, except); err != nil {
+	if err := s.Init().Reached(j.ctx, except); err != nil {
 		j.t.Fatal(err)
 	}
 }
@@ -68,7 +68,7 @@ func TestInitProgress(t *testing.T) {
 	j, sessions, reports := startInit(t)
 	j.reached(sessions[1], Unreached{Rank: 2, Python: 71})
 	select {
-	case <-sessions[2].Look():
+	case <-sessions[2].Init().Queried():
 		t.Error("the agents were asked although rank 0 has not reached it")
 	case p := <-reports:
 		t.Errorf("%q was reported although rank 0 has not reached it", p)
@@ -80,7 +80,7 @@ func TestInitProgress(t *testing.T) {
 		"; 2 of 4 ranks have been waiting for 12s")
 	for _, s := range sessions {
 		select {
-		case <-s.Look():
+		case <-s.Init().Queried():
 		case <-j.ctx.Done():
 			t.Fatal("the agents were not asked")
 		}
@@ -107,7 +107,7 @@ func TestInitLateAnswer(t *testing.T) {
 	j, sessions, reports := startInitAt(t, rules.InitTimes{Ask: 50 * time.Millisecond, Report: times})
 	j.reached(sessions[0])
 	select {
-	case <-sessions[2].Look():
+	case <-sessions[2].Init().Queried():
 	case <-j.ctx.Done():
 		t.Fatal("the agents were not asked")
 	}

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/goleak"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/presence"
 	"rdzv/rdzv/store"
 )
@@ -33,7 +34,7 @@ type job struct {
 	etcd    *embed.Etcd      // which knows nothing of rdzv; nil if an agent hosts the store
 	admin   *clientv3.Client // of the store
 	address string
-	run     runKeys    // of the agent that joined last
+	run     keys.Run   // of the agent that joined last
 	led     chan error // what Leader.Run returned, if an agent hosts the store
 
 	peerTimeout time.Duration
@@ -229,7 +230,7 @@ func (j *job) joinWith(client *clientv3.Client, c Config) *Session {
 	if err != nil {
 		j.t.Fatalf("%s: %v", c.Self.ID, err)
 	}
-	j.run = s.registration.run
+	j.run = s.registration.Run.Keys
 	j.t.Cleanup(func() { // in tests that end early; a second call does nothing
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 func TestJoinAfterStartOrEnd(t *testing.T) {
@@ -29,12 +31,12 @@ func TestExtraAgentJoinsWithTheLastOne(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
-	world := sessions[0].keys.world()
+	world := sessions[0].keys.World()
 	if _, err := j.admin.Delete(j.ctx, world); err != nil {
 		t.Fatal(err)
 	}
 	extra := j.join(member(2))
-	j.put(world, encode(w))
+	j.put(world, record.Encode(w))
 	if _, err := extra.World(j.ctx); err != ErrFull {
 		t.Errorf("World: %v", err)
 	}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/internal/signals"
 )
-
-// leaveMargin is how much longer than the leader an agent waits until all have settled.
-const leaveMargin = 2 * time.Second
 
 // Leave waits until the job has ended and all agents have settled, at most a little longer than the
 // settle timeout, and then deregisters from the store. No agent leaves earlier, so that all agents
@@ -20,96 +18,71 @@ const leaveMargin = 2 * time.Second
 // If the agents form another attempt (Summary.Restart) the agent leaves this one alone: it stays
 // registered, and must call Next, unless it has withdrawn (Summary.Withdrawn).
 func (s *Session) Leave(ctx context.Context) (Summary, error) {
-	s.leaveOnce.Do(func() {
-		err := s.waitSettled(ctx)
-		s.summary.Verdict = s.Verdict()
-		if err == nil {
-			all := s.settled.Load()
-			s.summary.Code, s.summary.Unsettled = all.Code, all.Unsettled
-			s.summary.Unreported, s.summary.Successes = all.Unreported, all.Successes
-			s.summary.Settled = all.Unsettled == ""
-			s.summary.Restart, s.summary.NoRestart = all.Restart, all.NoRestart
-		}
-		v := s.summary.Verdict
-		s.summary.Withdrawn = s.summary.Restart != nil && v.Withdrawn && v.By == s.config.Self.ID
-		if s.summary.Withdrawn {
-			s.summary.Code = 128 + v.Signal
-		} else if s.summary.Restart != nil {
-			s.closeAttempt(errLeft)
+	l := &s.leave
+	l.once.Do(func() {
+		err := awaitSettled(ctx, s.life, s.signals, s.config.settleLimit(s.registration.TTL()))
+		l.summary = summarize(s.Verdict(), s.signals.Settled.Load(), err, s.config.Self.ID)
+		if l.summary.Restart != nil && !l.summary.Withdrawn {
+			s.life.end(errLeft, s.signals)
 			return
 		}
-		if err == nil {
-			s.summary.Failures, err = s.failures(ctx, s.summary.Verdict)
+		if err == nil && reports(s.config.Self.ID, s.Leads(), l.summary.Verdict) {
+			l.summary.Failures, err = s.outcomes.failures(ctx, l.summary.Verdict)
 		}
-		s.leaveErr = err
+		l.err = err
 		s.close(errLeft, err == nil || err == ErrWithdrawn)
 	})
-	return s.summary, s.leaveErr
+	return l.summary, l.err
 }
 
-// settleLimit is how long after the verdict all have settled. In a store that no agent hosts the
-// leader may be lost meanwhile.
-func (s *Session) settleLimit() time.Duration {
-	return s.config.SettleTimeout + leaveMargin + s.registration.ttl
+// summarize returns the summary of an agent, without the failures. err is why it does not know how
+// all have settled.
+func summarize(v *Verdict, all *record.Settled, err error, self string) Summary {
+	sum := Summary{Verdict: v}
+	if err == nil {
+		sum.Code, sum.Unsettled, sum.Settled = all.Code, all.Unsettled, all.Unsettled == ""
+		sum.Unreported, sum.Successes = all.Unreported, all.Successes
+		sum.Restart, sum.NoRestart = all.Restart, all.NoRestart
+	}
+	if sum.Withdrawn = sum.Restart != nil && v.Withdrawn && v.By == self; sum.Withdrawn {
+		sum.Code = 128 + v.Signal
+	}
+	return sum
 }
 
-func (s *Session) waitSettled(ctx context.Context) error {
+// reports tells whether an agent reports the job's failure: only this one reads all outcomes.
+func reports(self string, leads bool, v *Verdict) bool {
+	return v != nil && (v.Kind == Failed && v.By == self || v.Kind == Lost && leads)
+}
+
+// awaitSettled waits until the attempt has ended, and then at most for the limit until all agents
+// have settled.
+func awaitSettled(
+	ctx context.Context, l *life, s *signals.Signals, limit time.Duration,
+) error {
 	select {
-	case <-s.ctx.Done():
+	case <-l.ctx.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	switch {
-	case s.withdrawn.Load():
+	case l.withdrawn.Load():
 		return ErrWithdrawn
-	case context.Cause(s.ctx) == ErrFull:
+	case context.Cause(l.ctx) == ErrFull:
 		return ErrFull // the job goes on without this agent
 	}
-	limit := s.settleLimit()
 	var err error
 	select {
-	case <-s.haveSettled:
-	case <-s.store.Done():
-		err = context.Cause(s.store)
+	case <-s.Settled.Done():
+	case <-l.store.Context().Done():
+		err = context.Cause(l.store.Context())
 	case <-time.After(limit):
 		err = fmt.Errorf("timed out after %v waiting for the other agents to settle", limit)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	if s.settled.Load() != nil { // both may happen at once
+	if s.Settled.Load() != nil { // both may happen at once
 		return nil
 	}
 	return err
-}
-
-// failures returns the other failures on the agent that reports the job's failure. Only this one
-// agent reads all outcomes, in the order in which they were written.
-func (s *Session) failures(ctx context.Context, v *Verdict) ([]Failure, error) {
-	reports := v != nil && (v.Kind == Failed && v.By == s.config.Self.ID ||
-		v.Kind == Lost && s.Leads())
-	if !reports {
-		return nil, nil
-	}
-	ctx, done := s.untilStoreLost(ctx)
-	defer done()
-	answer, err := again(ctx, func() (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, s.keys.outcomes(), clientv3.WithPrefix(),
-			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the outcomes: %w", err)
-	}
-	var failed []Failure
-	for _, kv := range answer.Kvs {
-		o, err := decode[Outcome](kv.Value)
-		if err != nil {
-			continue // it ended the job, see Leader.readOutcome
-		}
-		for _, w := range o.Workers {
-			if w.FailedAlone() && w.Rank != v.Rank {
-				failed = append(failed, Failure{o.Host, w})
-			}
-		}
-	}
-	return failed, nil
 }

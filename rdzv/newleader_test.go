@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/restart"
 )
 
@@ -54,8 +55,8 @@ var lossPoints = map[string]func(j *job, all []*Session){
 	"between the seats and the world": func(j *job, all []*Session) {
 		j.nextOfAll(all[1:])
 		for i, s := range all[1:] {
-			if err := s.put(j.ctx, s.keys.seat(s.config.Self.ID),
-				encode(seatValue{Seat: Seat{Rank: 2 - i, Slots: 1}}), s.registration.jobLease); err != nil {
+			if err := s.life.store.Put(j.ctx, s.keys.Seats().Of(s.config.Self.ID),
+				record.Encode(record.SeatValue{Seat: Seat{Rank: 2 - i, Slots: 1}}), s.registration.Run.JobLease); err != nil {
 				j.t.Fatal(err)
 			}
 		}
@@ -70,7 +71,7 @@ var lossPoints = map[string]func(j *job, all []*Session){
 func (j *job) nextOfAll(all []*Session) {
 	j.t.Helper()
 	for i, s := range all {
-		if s.summary.Restart == nil {
+		if s.leave.summary.Restart == nil {
 			continue
 		}
 		next, err := s.Next(j.ctx, s.config.Self, time.Time{})

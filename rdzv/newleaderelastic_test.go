@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"rdzv/rdzv/internal/record"
 	"rdzv/rdzv/presence"
 )
 
@@ -70,9 +71,9 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 		c.LastCall = time.Hour
 		v := vary(t, startLeased, c)
 		v.join(0, 1)
-		stale := v.sessions[1].keys.seat("agent-9") // for a world that was not agreed
-		if err := v.sessions[1].put(v.ctx, stale, encode(seatValue{Seat: Seat{Rank: 5, Slots: 1}}),
-			v.sessions[1].registration.jobLease); err != nil {
+		stale := v.sessions[1].keys.Seats().Of("agent-9") // for a world that was not agreed
+		if err := v.sessions[1].life.store.Put(v.ctx, stale, record.Encode(record.SeatValue{Seat: Seat{Rank: 5, Slots: 1}}),
+			v.sessions[1].registration.Run.JobLease); err != nil {
 			t.Fatal(err)
 		}
 		v.lose(0)
@@ -224,7 +225,7 @@ func TestRefusedAgentIsNoMember(t *testing.T) {
 	v.world(2, map[int]int{0: 0, 1: 1})
 	v.kill("agent-0")
 	s := v.sessions[1]
-	if err := s.put(v.ctx, s.keys.seat("agent-9"), encode(seatValue{Full: true}), s.registration.jobLease); err != nil {
+	if err := s.life.store.Put(v.ctx, s.keys.Seats().Of("agent-9"), record.Encode(record.SeatValue{Full: true}), s.registration.Run.JobLease); err != nil {
 		t.Fatal(err)
 	}
 	v.compact()
@@ -255,14 +256,14 @@ func TestNewLeaderReceivesLateAgents(t *testing.T) {
 		seated <- err
 	}()
 	for key := range watched {
-		if key == s.keys.seat("agent-2") {
+		if key == s.keys.Seats().Of("agent-2") {
 			break
 		}
 	}
 	v.kill("agent-2")
 	v.job.lose(v.sessions[0])
 	delete(v.sessions, 0)
-	v.await(s.keys.seat("agent-2"), true)
+	v.await(s.keys.Seats().Of("agent-2"), true)
 	v.compact()
 	v.revive("agent-2")
 	if err := <-seated; err != nil {

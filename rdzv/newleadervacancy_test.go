@@ -129,7 +129,9 @@ func TestLeaderIsReplaced(t *testing.T) {
 }
 
 // haveWorldNow tells whether the workers of this attempt run.
-func (s *Session) haveWorldNow() bool { return s.world.Load() != nil && s.summary.Restart == nil }
+func (s *Session) haveWorldNow() bool {
+	return s.signals.World.Load() != nil && s.leave.summary.Restart == nil
+}
 
 // A failure is followed by the loss of the leader, before all have settled: a spare takes its place.
 func TestLeaderIsReplacedBeforeTheDecision(t *testing.T) {

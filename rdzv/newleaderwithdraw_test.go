@@ -190,7 +190,7 @@ func TestSpareWithdrawsWhileTheAttemptFails(t *testing.T) {
 		if err := all[0].Fail(j.ctx, Worker{Code: 1, PID: 2000}); err != nil {
 			t.Fatal(err)
 		}
-		if err := spare.withdrawIdle(j.ctx); err != nil { // as if it did not know of the verdict
+		if err := spare.outcomes.withdraw(j.ctx); err != nil { // as if it did not know of the verdict
 			t.Fatal(err)
 		}
 		if v, _ := j.ended(spare).(*Verdict); v == nil || v.Kind != Failed {

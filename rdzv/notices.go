@@ -1,16 +1,14 @@
 package rdzv
 
 import (
-	"cmp"
-	"context"
 	"time"
 
 	rules "rdzv/rdzv/internal/job"
+	"rdzv/rdzv/internal/registration"
 )
 
 // rules is the configuration for the state that decides.
-func (l *Leader) rules() rules.Config {
-	c, t := l.config, &l.term
+func (c *LeaderConfig) rules(t *registration.Turn) rules.Config {
 	config := rules.Config{
 		Job: c.Job, Attempt: c.Attempt, Agents: c.Agents, MinAgents: c.MinAgents, LastCall: c.LastCall,
 		Spares: c.Spares, Replaceable: c.Replaceable, Restarts: c.Restarts,
@@ -18,8 +16,9 @@ func (l *Leader) rules() rules.Config {
 		SettleTimeout: c.SettleTimeout, ExitTimeout: c.ExitTimeout,
 		Nodes: c.Nodes, Unattended: c.Unattended, Refused: c.Refused, OtherVersion: c.OtherVersion,
 		Watch: c.Init != nil, Straggling: c.Straggling != nil,
-		Elected: l.elected(), ReturnTime: cmp.Or(c.returnTime, returnTime), AllReturnTime: allReturnTime,
-		Revoked: t.revoked, LeaseTTL: t.leaseTTL, LeaseLag: leaseLag,
+		Elected: t.Elected(), ReturnTime: c.returnsWithin(),
+		AllReturnTime: registration.AllReturnTime,
+		Revoked:       t.Revoked, LeaseTTL: t.LeaseTTL, LeaseLag: leaseLag,
 		StragglingAfter: c.stragglingAfter, InitTimes: c.initTimes,
 	}
 	if c.Waiting != nil {
@@ -32,8 +31,7 @@ func (l *Leader) rules() rules.Config {
 }
 
 // tell calls the callback for a notice, if there is one.
-func (l *Leader) tell(ctx context.Context, notice rules.Notice) {
-	c := &l.config
+func (c *LeaderConfig) tell(notice rules.Notice) {
 	switch n := notice.(type) {
 	case rules.Waiting:
 		c.Waiting(n.Roster, n.After)
@@ -49,12 +47,9 @@ func (l *Leader) tell(ctx context.Context, notice rules.Notice) {
 		if c.Warn != nil {
 			c.Warn(n.Err)
 		}
-	case rules.Forgotten:
-		// It fails if it has been done after a later question.
-		_, _ = l.client.Compact(ctx, n.Rev)
 	}
 }
 
 // leaseLag is how much later than at the end of its lease an agent may be lost: etcd looks for such
 // leases twice a second, and counts in seconds; and the agent may register again.
-const leaseLag = 2*time.Second + returnTime
+const leaseLag = 2*time.Second + registration.ReturnTime

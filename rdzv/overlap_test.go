@@ -37,6 +37,9 @@ func (r *renewals) awaitAnother(t *testing.T) {
 func (r *renewals) clear() time.Duration { return time.Duration(r.until.Load()) + testLostGrace }
 
 // The next attempt begins when no worker of a lost agent can run any more: soon if the kernel of its
+// lostMargin is how much longer the leader waits than a lost agent may take to kill its workers.
+const lostMargin = time.Second
+
 // host has closed its connection, otherwise after the time in which it takes itself for lost.
 func TestNextAttemptAwaitsLostWorkers(t *testing.T) {
 	t.Parallel()
@@ -113,7 +116,7 @@ func TestNextAttemptAwaitsLostWorkersInPlainStore(t *testing.T) {
 		"other":  {1, func(j *job, s *Session) { j.kill(s.config.Self.ID) }},
 		"revoked": {1, func(j *job, s *Session) {
 			j.kill(s.config.Self.ID) // otherwise it registers again
-			if _, err := j.admin.Revoke(j.ctx, s.registration.lease); err != nil {
+			if _, err := j.admin.Revoke(j.ctx, s.registration.Lease()); err != nil {
 				j.t.Error(err)
 			}
 		}},

@@ -42,7 +42,7 @@ func TestKeysOfAnAgent(t *testing.T) {
 				j.worlds(all)
 				spare := all[2]
 				id, run := spare.config.Self.ID, j.run
-				agent, lost, place := run.agent(id), run.lost(id), run.place(spare.config.Self)
+				agent, lost, place := run.Agents().Of(id), run.Lost().Of(id), run.Place(spare.config.Self.Node, spare.config.Self.NodeRank)
 				if !j.exists(agent, 0) || !j.exists(place, 0) || j.exists(lost, 0) {
 					t.Error("while it is alive it has not its key and its place alone")
 				}
@@ -77,11 +77,11 @@ func TestKeysOfAnAgent(t *testing.T) {
 func TestLostAgentCannotJoin(t *testing.T) {
 	j := start(t, elastic(3))
 	v := j.join(hosted(0))
-	j.put(v.keys.run.lost("agent-1"), encode(record.Loss{Silent: true}))
+	j.put(v.keys.Run.Lost().Of("agent-1"), record.Encode(record.Loss{Silent: true}))
 	if a := <-j.arrives(hosted(1)); !noPlace(a.err) {
 		t.Errorf("it has joined: %v", a.err)
 	}
-	if j.exists(v.keys.run.agent("agent-1"), 0) {
+	if j.exists(v.keys.Run.Agents().Of("agent-1"), 0) {
 		t.Error("it has a key")
 	}
 	all := []*Session{v, j.join(hosted(2))}

@@ -13,10 +13,10 @@ import (
 // continues after it was frozen. It returns when they have registered again.
 func (j *job) revoke(all ...*Session) {
 	j.t.Helper()
-	agents := all[0].registration.run.agents()
+	agents := string(all[0].registration.Run.Keys.Agents())
 	before := j.createRevisions(agents)
 	for _, s := range all {
-		if _, err := j.admin.Revoke(j.ctx, s.registration.lease); err != nil {
+		if _, err := j.admin.Revoke(j.ctx, s.registration.Lease()); err != nil {
 			j.t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestLostAgentDoesNotRegisterAgain(t *testing.T) {
 	j.expire(all[1])
 	wantLost(t, j.ended(all[0]), "the agent of rank 1 (pid 1001 on node1)")
 	select {
-	case <-all[1].registration.present.Done():
+	case <-all[1].registration.Store.Context().Done():
 	case <-j.ctx.Done():
 		t.Fatal("the agent believes that it is in the store")
 	}

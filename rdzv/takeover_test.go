@@ -59,8 +59,8 @@ func TestCompactedReady(t *testing.T) {
 	j.kill(all[0].config.Self.ID)
 	each(all, func(i int, s *Session) {
 		if i == 0 {
-			j.await(s.keys.ready("agent-1"), true)
-			j.await(s.keys.ready("agent-2"), true)
+			j.await(s.keys.Ready().Of("agent-1"), true)
+			j.await(s.keys.Ready().Of("agent-2"), true)
 			j.compact()
 			j.revive(s.config.Self.ID)
 		}
@@ -84,8 +84,8 @@ func TestLeaderIsLostBeforeReady(t *testing.T) {
 	j.worlds(all)
 	each(all, func(i int, s *Session) {
 		if i == 0 {
-			j.await(s.keys.ready("agent-1"), true)
-			j.await(s.keys.ready("agent-2"), true)
+			j.await(s.keys.Ready().Of("agent-1"), true)
+			j.await(s.keys.Ready().Of("agent-2"), true)
 			j.lose(s)
 			return
 		}

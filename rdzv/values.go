@@ -2,6 +2,8 @@ package rdzv
 
 import (
 	rules "rdzv/rdzv/internal/job"
+	"rdzv/rdzv/internal/keys"
+	"rdzv/rdzv/internal/questions"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -36,16 +38,6 @@ type (
 	Way          = record.Way
 	Worker       = record.Worker
 	World        = record.World
-
-	latest    = record.Latest
-	look      = record.Look
-	preparing = record.Preparing
-	reached   = record.Reached
-	readiness = record.Readiness
-	seatValue = record.SeatValue
-	settled   = record.Settled
-	started   = record.Started
-	stranger  = record.Stranger
 )
 
 // Unknown is a rank or size that the launcher does not provide.
@@ -82,9 +74,22 @@ const (
 // their own.
 func Compare(members []Member) []Comparison { return rules.Compare(members) }
 
-var spareSeat = record.SpareSeat
+// What agents ask each other, see Session.Ask.
+type (
+	Question = questions.Question
+	Answer   = questions.Answer
+	Peer     = questions.Peer
+)
 
-func encode[T any](v T) string           { return record.Encode(v) }
-func decode[T any](b []byte) (T, error)  { return record.Decode[T](b) }
-func decodeAny[T any](b []byte) (T, int) { return record.DecodeAny[T](b) }
-func clip(text string) string            { return record.Clip(text) }
+// MaxAnswer is the maximum size of an answer, in bytes. In the store it takes a third more.
+const MaxAnswer = questions.MaxAnswer
+
+// The keys of all jobs begin with DefaultPrefix, unless there is another prefix, and then Root.
+const (
+	DefaultPrefix = keys.DefaultPrefix
+	Root          = keys.Root
+)
+
+// CheckName rejects what may be written in several ways if it is taken for a path: "//", and "."
+// and ".." between slashes. It is for names of jobs and prefixes of keys that a user gives.
+func CheckName(name string) error { return keys.CheckName(name) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -34,10 +35,10 @@ func TestInvalidWorldEndsTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 3})
 			s := j.join(member(0))
-			j.put(s.keys.world(), b.value)
+			j.put(s.keys.World(), b.value)
 			_, err := s.World(j.ctx)
 			if err == nil || !strings.Contains(err.Error(), b.want) ||
-				!strings.Contains(err.Error(), s.keys.world()) {
+				!strings.Contains(err.Error(), s.keys.World()) {
 				t.Errorf("World: %v, want %q", err, b.want)
 			}
 		})
@@ -50,7 +51,7 @@ func TestInvalidVerdictEndsTheJob(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
 			sessions := j.agents(2)
 			j.worlds(sessions)
-			j.put(sessions[0].keys.verdict(), b.value)
+			j.put(sessions[0].keys.Verdict(), b.value)
 			for i, s := range sessions {
 				if cause := j.ended(s); !strings.Contains(cause.Error(), b.want) {
 					t.Errorf("agent %d: %v, want %q", i, cause, b.want)
@@ -66,11 +67,11 @@ func TestInvalidVerdictEndsTheJob(t *testing.T) {
 
 func TestInvalidMemberEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
-		"no workers": {encode(Member{ID: "x", LocalSize: Unknown}),
+		"no workers": {record.Encode(Member{ID: "x", LocalSize: Unknown}),
 			"0 workers (1 to 1024 allowed)"},
-		"endless": {encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}),
+		"endless": {record.Encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}),
 			"1 to 1024 allowed"},
-		"of another id": {encode(Member{ID: "y", LocalSize: Unknown, Slots: 1}), `its member has id "y"`},
+		"of another id": {record.Encode(Member{ID: "y", LocalSize: Unknown, Slots: 1}), `its member has id "y"`},
 	}
 	for name, b := range bad {
 		values[name] = b
@@ -79,7 +80,7 @@ func TestInvalidMemberEndsTheJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, LeaderConfig{Agents: 2})
 			s := j.join(member(0))
-			j.put(s.keys.member("x"), b.value)
+			j.put(s.keys.Members().Of("x"), b.value)
 			_, err := s.World(j.ctx)
 			if v, ok := err.(*Verdict); !ok || v.Kind != Unready ||
 				!strings.Contains(v.Text, b.want) {
@@ -95,7 +96,7 @@ func TestInvalidOutcomeIsALoss(t *testing.T) {
 	j := start(t, LeaderConfig{Agents: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
-	j.put(sessions[1].keys.outcome("agent-1"), `{"v":3}`)
+	j.put(sessions[1].keys.Outcomes().Of("agent-1"), `{"v":3}`)
 	if v, ok := j.ended(sessions[0]).(*Verdict); !ok || v.Kind != Lost || v.Rank != 1 ||
 		!strings.HasPrefix(v.Text,
 			"lost the agent of rank 1 (pid 1001 on node1): cannot read its outcome: version 3") {
@@ -111,12 +112,12 @@ func TestDuplicatesAreIgnored(t *testing.T) {
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
 	k := sessions[0].keys
-	j.put(k.member("agent-1"), encode(member(1)))
-	j.put(k.world(), encode(w))
-	j.put(k.progress("stranger"), encode(Outcome{Workers: []Worker{{}}}))
-	j.put(k.progress("agent-1"), "{")
-	j.put(k.outcome("stranger"), encode(Outcome{Workers: []Worker{{Code: 1}}}))
-	if _, err := j.admin.Delete(j.ctx, k.world()); err != nil {
+	j.put(k.Members().Of("agent-1"), record.Encode(member(1)))
+	j.put(k.World(), record.Encode(w))
+	j.put(k.Progress().Of("stranger"), record.Encode(Outcome{Workers: []Worker{{}}}))
+	j.put(k.Progress().Of("agent-1"), "{")
+	j.put(k.Outcomes().Of("stranger"), record.Encode(Outcome{Workers: []Worker{{Code: 1}}}))
+	if _, err := j.admin.Delete(j.ctx, k.World()); err != nil {
 		t.Fatal(err)
 	}
 	j.settle(sessions[0], succeeded(0))
@@ -135,14 +136,14 @@ func TestKeysOfUnusualJobNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range names {
 		for attempt := range 11 {
-			k := jobKeysOf(DefaultPrefix, name).only().ofAttempt(attempt)
+			k := keys.OfJob(DefaultPrefix, name).Only().Attempt(attempt)
 			label := fmt.Sprintf("attempt %d of %q", attempt, name)
 			for prefix, other := range seen {
-				if strings.HasPrefix(k.prefix, prefix) || strings.HasPrefix(prefix, k.prefix) {
+				if strings.HasPrefix(k.Prefix, prefix) || strings.HasPrefix(prefix, k.Prefix) {
 					t.Errorf("%s is within %s", label, other)
 				}
 			}
-			seen[k.prefix] = label
+			seen[k.Prefix] = label
 		}
 	}
 	for _, name := range names {
@@ -195,7 +196,7 @@ func TestLargestOutcomeIsReadable(t *testing.T) {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true,
 			Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}
-	o, err := decode[Outcome]([]byte(encode(record.NewOutcome("node0", workers))))
+	o, err := record.Decode[Outcome]([]byte(record.Encode(record.NewOutcome("node0", workers))))
 	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {
 		t.Errorf("%d workers, %v", len(o.Workers), err)
 	}
@@ -209,7 +210,7 @@ func TestClip(t *testing.T) {
 		"", "short", "\xff", strings.Repeat("é", record.MaxText), strings.Repeat("x", record.MaxText),
 		strings.Repeat("x", record.MaxText+1),
 	} {
-		got := clip(text)
+		got := record.Clip(text)
 		if len(got) > record.MaxText || !utf8.ValidString(got) {
 			t.Errorf("%.20q...: %d bytes %.20q", text, len(got), got)
 		}
@@ -223,13 +224,13 @@ func FuzzDecode(f *testing.F) {
 	for _, b := range bad {
 		f.Add([]byte(b.value[:min(len(b.value), 100)]))
 	}
-	f.Add([]byte(encode(member(1))))
+	f.Add([]byte(record.Encode(member(1))))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decode[Member](b)
+		m, err := record.Decode[Member](b)
 		if err != nil {
 			return
 		}
-		if again, err := decode[Member]([]byte(encode(m))); err != nil ||
+		if again, err := record.Decode[Member]([]byte(record.Encode(m))); err != nil ||
 			!reflect.DeepEqual(again, m) {
 			t.Errorf("%+v became %+v, %v", m, again, err)
 		}

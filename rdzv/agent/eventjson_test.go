@@ -89,7 +89,7 @@ func TestMarshalEvent(t *testing.T) {
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,
 			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,
 			Stderr: []string{"Traceback (most recent call last):", failed.Text},
-			Others: []rdzv.Failure{{Host: "node2", Worker: rdzv.Worker{
+			Others: []rdzv.FailedWorker{{Host: "node2", Worker: rdzv.Worker{
 				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV),
 				Took: 12600 * time.Millisecond,
 			}}},

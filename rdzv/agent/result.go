@@ -49,7 +49,7 @@ type Failure struct {
 	OnTerminal bool
 	Joined     bool   // Stderr has lines of stdout too, because the two were one pipe
 	Log        string // the file that has its output; "" if there is none
-	Others     []rdzv.Failure
+	Others     []rdzv.FailedWorker
 	Successes  *rdzv.Successes // shortly before it failed; nil if there are none
 	Hint       string          // what to try; "" if nothing is known to help
 	Attempt    int             // in which it failed; 0 is the first

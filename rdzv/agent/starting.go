@@ -28,7 +28,7 @@ func (w *workers) holdBack(t *wrap.Tree) (stop func()) {
 		}
 	}
 	if rank > 0 {
-		t.StartNow = w.session.Released()
+		t.StartNow = w.session.Init().Released()
 		return func() {}
 	}
 	over := make(chan struct{})
@@ -41,7 +41,7 @@ func (w *workers) holdBack(t *wrap.Tree) (stop func()) {
 		}
 		close(over)
 		if w.world.Agents > 1 {
-			w.write(w.session.Release)
+			w.write(w.session.Init().Release)
 		}
 	})
 	return func() { cancel(); wg.Wait() }
@@ -56,8 +56,8 @@ func (w *workers) watchInit() (stop func()) {
 	ctx, cancel := context.WithCancel(w.session.Context())
 	watch := reach.Watch{
 		Proc: procfs.System, Workers: &w.tally, HasRank0: w.world.Seat.Rank == 0,
-		MasterPort: w.world.MasterPort, Job: w.session, Write: w.write,
-		Queried: w.session.Look(), Rank0Absent: w.session.Rank0Absent(),
+		MasterPort: w.world.MasterPort, Job: w.session.Init(), Write: w.write,
+		Queried: w.session.Init().Queried(), Rank0Absent: w.session.Init().Rank0Absent(),
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { watch.Run(ctx) })
@@ -71,7 +71,7 @@ func (w *workers) watchInit() (stop func()) {
 func (w *workers) repeatProgress(ctx context.Context) {
 	for {
 		select {
-		case p := <-w.session.InitProgress():
+		case p := <-w.session.Init().Progress():
 			if !w.session.Leads() && w.world.StoreHost != host.Name() {
 				w.events.send(InitProgress{p})
 			}

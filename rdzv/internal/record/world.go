@@ -43,7 +43,7 @@ type World struct {
 	MasterPort int    `json:"master_port"`
 
 	// HeadStart is not 0 if the agent of rank 0 tells the others when their workers may start, see
-	// Session.Release: the limit that it has for that.
+	// Init.Release: the limit that it has for that.
 	HeadStart time.Duration `json:"head_start,omitempty"`
 
 	// Layout lists the ranks on each node, in the order of the nodes; if there are more than 8, on

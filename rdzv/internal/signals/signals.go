@@ -1,0 +1,189 @@
+// Package signals follows the keys of an attempt that all its agents watch.
+package signals
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"rdzv/rdzv/internal/keys"
+	"rdzv/rdzv/internal/kv"
+	"rdzv/rdzv/internal/record"
+)
+
+// Handlers are called when a signal has arrived, one after another in the order of the store. They
+// must return soon.
+type Handlers struct {
+	Verdict func(*record.Verdict) // how the attempt has ended
+	Left    func()                // this agent may leave the job
+	// WorldDeleted says that the leader has removed the world.
+	WorldDeleted func()
+	// Question has a question to all agents. Its calls run at the same time, until Close.
+	Question func(id string, value []byte)
+	Share    func(value []byte, revision int64) error // a signal to processes, at a revision
+	Invalid  func(error)                              // a signal cannot be read
+	Lost     func(error)                              // the store has ended the watch for good
+}
+
+// maxProgress is how many reports wait in Progress.
+const maxProgress = 8
+
+// Signals are what an agent has seen of the signals of one attempt.
+type Signals struct {
+	World   Signal[record.World]
+	Exports Signal[record.Exports] // set before World, if at all
+	Start   Signal[record.Started]
+	Release Signal[record.HeadStartOver]
+	Absent  Signal[record.Unreached]
+	Query   Signal[record.Look]
+	Settled Signal[record.Settled]
+	// Progress delivers what the leader reports about init_process_group.
+	Progress chan record.InitProgress
+
+	verdict   Signal[record.Verdict]
+	verdictAt atomic.Pointer[time.Time] // when it arrived; set before verdict
+
+	store    *kv.Store
+	keys     keys.Attempt
+	self     string // ID of this agent
+	handlers Handlers
+	stop     context.CancelFunc // of the watch
+	running  sync.WaitGroup
+}
+
+// New are the signals of an attempt to an agent.
+func New(store *kv.Store, k keys.Attempt, self string, h Handlers) *Signals {
+	return &Signals{
+		World: newSignal[record.World](), Exports: newSignal[record.Exports](),
+		Start: newSignal[record.Started](), Release: newSignal[record.HeadStartOver](),
+		Absent: newSignal[record.Unreached](), Query: newSignal[record.Look](),
+		Settled: newSignal[record.Settled](), verdict: newSignal[record.Verdict](),
+		Progress: make(chan record.InitProgress, maxProgress),
+		store:    store, keys: k, self: self, handlers: h, stop: func() {},
+	}
+}
+
+// Close stops to follow the signals.
+func (s *Signals) Close() {
+	s.stop()
+	s.running.Wait()
+}
+
+// Reported is the verdict that was written first, nil if there is none.
+func (s *Signals) Reported() *record.Verdict { return s.verdict.Load() }
+
+// Verdict is how the attempt has ended, nil while it has not. When all have settled it may be
+// another one than the one that was written first.
+func (s *Signals) Verdict() *record.Verdict {
+	if all := s.Settled.Load(); all != nil && all.Cause != nil {
+		return all.Cause
+	}
+	return s.verdict.Load()
+}
+
+// VerdictAt is when the verdict arrived. There must be one.
+func (s *Signals) VerdictAt() time.Time { return *s.verdictAt.Load() }
+
+// apply takes a signal if it is the first one of its key, a question, or a signal to processes.
+func (s *Signals) apply(e *clientv3.Event) error {
+	key, value, k := string(e.Kv.Key), e.Kv.Value, s.keys
+	if e.Type != clientv3.EventTypePut {
+		if key == k.World() {
+			s.handlers.WorldDeleted()
+		}
+		return nil
+	}
+	switch key {
+	case k.World():
+		return s.World.take(key, value)
+	case k.Exports():
+		return s.Exports.take(key, value)
+	case k.Start():
+		return s.Start.take(key, value)
+	case k.Verdict():
+		return s.takeVerdict(key, value)
+	case k.Left().Of(s.self):
+		s.handlers.Left()
+	case k.Release():
+		return s.Release.take(key, value)
+	case k.Absent():
+		return s.Absent.take(key, value)
+	case k.Init():
+		s.takeProgress(value)
+	case k.InitQuery():
+		return s.Query.take(key, value)
+	case k.Settled():
+		return s.Settled.take(key, value)
+	}
+	if id, asked := strings.CutPrefix(key, string(k.Questions())); asked {
+		s.running.Go(func() { s.handlers.Question(id, value) })
+	}
+	if strings.HasPrefix(key, string(k.Shares())) {
+		return s.handlers.Share(value, e.Kv.ModRevision)
+	}
+	return nil
+}
+
+func (s *Signals) takeVerdict(key string, value []byte) error {
+	if s.verdict.Load() != nil {
+		return nil
+	}
+	s.verdictAt.CompareAndSwap(nil, new(time.Now()))
+	err := s.verdict.take(key, value)
+	if err == nil {
+		s.handlers.Verdict(s.Verdict())
+	}
+	return err
+}
+
+// takeProgress notes a report. It ignores one that it cannot read, and more if nobody receives
+// them.
+func (s *Signals) takeProgress(value []byte) {
+	if p, err := record.Decode[record.InitProgress](value); err == nil {
+		select {
+		case s.Progress <- p:
+		default:
+		}
+	}
+}
+
+// Succeeded takes for written that the job has ended well: the leader could only say it by a
+// deletion.
+func (s *Signals) Succeeded() {
+	done := []byte(record.Encode(record.VerdictOf(record.Done)))
+	_ = s.takeVerdict(s.keys.Verdict(), done)
+	_ = s.Settled.take(s.keys.Settled(), []byte(record.Encode(record.Settled{})))
+}
+
+// Signal is a value that is put once.
+type Signal[T any] struct {
+	value atomic.Pointer[T]
+	taken chan struct{} // closed when there is a value
+}
+
+func newSignal[T any]() Signal[T] { return Signal[T]{taken: make(chan struct{})} }
+
+// Load returns the value, nil if there is none yet.
+func (s *Signal[T]) Load() *T { return s.value.Load() }
+
+// Done returns a channel that is closed when there is a value.
+func (s *Signal[T]) Done() <-chan struct{} { return s.taken }
+
+// take decodes the value, unless there is one.
+func (s *Signal[T]) take(key string, value []byte) error {
+	if s.value.Load() != nil {
+		return nil
+	}
+	v, err := record.Decode[T](value)
+	if err != nil {
+		return fmt.Errorf("cannot read %q: %w", key, err)
+	}
+	s.value.Store(&v)
+	close(s.taken)
+	return nil
+}

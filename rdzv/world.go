@@ -1,0 +1,100 @@
+package rdzv
+
+import (
+	"context"
+	"fmt"
+
+	"rdzv/internal/boottime"
+	"rdzv/rdzv/internal/kv"
+	"rdzv/rdzv/internal/record"
+)
+
+// World waits until all agents have joined and returns the world. If the job ends before
+// that, the error is the cause of the end of Context; it is [ErrWithdrawn] if this agent withdraws.
+func (s *Session) World(ctx context.Context) (World, error) {
+	select {
+	case <-s.signals.World.Done():
+	case <-s.life.ctx.Done():
+	case <-ctx.Done():
+		return World{}, context.Cause(ctx)
+	}
+	if s.life.ctx.Err() != nil && !s.late { // a late agent may wait for the next attempt
+		return World{}, context.Cause(s.life.ctx)
+	}
+	ctx, done := s.life.store.Until(ctx)
+	defer done()
+	w, asked := *s.signals.World.Load(), boottime.Now()
+	seat, err := readSeat(ctx, s.life.store, s.keys.Seats().Of(s.config.Self.ID), w.MaxAgents > 0)
+	if err != nil {
+		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
+	}
+	if seat.Full { // it joined at the same time as the last one
+		s.life.cancel(ErrFull)
+		return World{}, ErrFull
+	}
+	s.registration.Renew(w, asked)
+	w.Exports, w.Seat, w.Peers = s.signals.Exports.Load(), seat.Seat, seat.Peers
+	if !s.seat.CompareAndSwap(nil, &w.Seat) && s.seat.Load() == &withdrawnSeat {
+		select { // how is for the leader to decide
+		case <-s.life.ctx.Done():
+			return World{}, context.Cause(s.life.ctx)
+		case <-ctx.Done():
+			return World{}, context.Cause(ctx)
+		}
+	}
+	return w, nil
+}
+
+// readSeat reads an agent's seat, which was written before the world. If it joined later the leader
+// answers, or it has none.
+func readSeat(ctx context.Context, store *kv.Store, key string, answers bool) (
+	seat record.SeatValue, err error,
+) {
+	found, err := store.Get(ctx, key)
+	switch {
+	case err != nil:
+		return seat, err
+	case len(found.Kvs) > 0:
+		return record.Decode[record.SeatValue](found.Kvs[0].Value)
+	case !answers:
+		return record.SeatValue{Full: true}, nil
+	}
+	written, err := kv.Await(ctx, store.Client, key, kv.Exists)
+	if err != nil {
+		return seat, err
+	}
+	return record.Decode[record.SeatValue](written.Value)
+}
+
+// survivesLoss tells whether a job in an attempt may go on without one of its agents, as far as an
+// agent knows that has a world, or none. The leader decides.
+func survivesLoss(attempt int, w *World) bool {
+	if w == nil { // between two attempts
+		return attempt > 0
+	}
+	return w.MayRestart() && (len(w.Spares) > 0 || w.MaxAgents > 0 || w.Replaceable)
+}
+
+// Ready reports that this agent can start its workers with what rank 0's agent exports, or all its
+// problems, and what facts are different with it, and waits until all agents can. An agent that
+// cannot calls it even if the others do not wait. If the job ends before that, the error is the
+// cause of the end of Context.
+func (s *Session) Ready(ctx context.Context, problems []Problem, facts Facts) error {
+	ctx, done := s.life.store.Until(ctx)
+	defer done()
+	key := s.keys.Ready().Of(s.config.Self.ID)
+	value := record.Encode(record.Readiness{
+		Problems: record.ClippedProblems(problems), Facts: facts.Clipped(),
+	})
+	// Not with this agent's lease: if that is revoked it does not confirm again, and all would wait.
+	if err := s.life.store.Put(ctx, key, value, s.registration.Run.JobLease); err != nil {
+		return fmt.Errorf("cannot write that this agent is ready: %w", err)
+	}
+	select {
+	case <-s.signals.Start.Done():
+	case <-s.life.ctx.Done():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return context.Cause(s.life.ctx)
+}
