@@ -203,8 +203,8 @@ type Stragglers struct {
 }
 
 // Stalled says that the workers of the attempt make no progress (Config.StallTimeout). The event
-// has the stacks of the ranks. Rank 0's agent reports it, before [JobEnded] or [AttemptFailed] if the
-// attempt ends because of it.
+// has the stacks of the ranks. Rank 0's agent reports it, before [JobEnded] or [AttemptFailed] if
+// the attempt ends because of it.
 type Stalled struct {
 	rdzv.Stall
 	Attempt int
