@@ -29,22 +29,22 @@ func (r *Run) Over(ctx context.Context) (bool, error) {
 	if found, err = r.store.Get(ctx, string(k.Signals()), clientv3.WithPrefix()); err != nil {
 		return false, err
 	}
-	return over(k, valuesOf(found.Kvs))
+	return over(k, valuesOf(found.Kvs)), nil
 }
 
 // over is Over, by the signals of the latest attempt.
-func over(k keys.Attempt, signals map[string][]byte) (bool, error) {
+func over(k keys.Attempt, signals map[string][]byte) bool {
 	verdict, ended := signals[k.Verdict()]
 	if !ended {
-		return false, nil
+		return false
 	}
 	if value, decided := signals[k.Settled()]; decided {
 		all, err := record.Decode[record.Settled](value)
-		return err != nil || all.Restart == nil, nil
+		return err != nil || all.Restart == nil
 	}
 	v, err := record.Decode[record.Verdict](verdict)
 	w, _ := record.Decode[record.World](signals[k.World()]) // without one no worker has failed
-	return err != nil || !v.MayRestart() || w.Attempt >= w.MaxRestarts, nil
+	return err != nil || !v.MayRestart() || !w.MayRestart()
 }
 
 func valuesOf(kvs []*mvccpb.KeyValue) map[string][]byte {
