@@ -43,7 +43,10 @@ func startHolder(c holder.Config) (*client, error) {
 	holders.pids[p.PID] = true
 	process, err := os.FindProcess(p.PID) // never fails
 	h := &client{
-		holder: p, process: process, socket: pollable(p.Socket), records: make(chan holder.Record),
+		holder: p, process: process, socket: pollable(p.Socket),
+		// It has room for the start and the end of all workers, and for more: a holder that cannot
+		// report them takes no orders, while this process may be about to order something of each.
+		records: make(chan holder.Record, 64+4*len(c.Workers)),
 	}
 	go h.read()
 	return h, err

@@ -18,9 +18,10 @@ import (
 
 // hold is the state of a lease.
 type hold struct {
-	until time.Duration // by package boottime; 0 is without a limit
-	grace time.Duration
-	told  bool // the tree is being ended because the lease is over
+	holder *client
+	until  time.Duration // by package boottime; 0 is without a limit
+	grace  time.Duration
+	told   bool // the tree is being ended because the lease is over
 
 	wakeBy   time.Duration  // when supervise wakes at the latest
 	paused   bool           // since the last renewal this process was stopped
@@ -65,14 +66,14 @@ func (h *hold) sleep(wait time.Duration) {
 // continued makes stopTree search at once, because a worker was continued.
 func (h *hold) continued() { h.searchAt, h.pause = 0, firstPause }
 
-// renewLease takes over the state of Tree.Lease. It reports whether everything is to be killed.
-func (r *run) renewLease() (kill bool) {
-	until, revoked := r.tree.Lease.state()
+// renew takes over the state of Tree.Lease. It reports whether everything is to be killed.
+func (h *hold) renew(t *Tree) (kill bool) {
+	until, revoked := t.Lease.state()
 	if revoked {
 		return true
 	}
-	h, shared := &r.lease, r.holder.holder.Shared
-	h.until, h.grace = until, r.tree.LeaseGrace
+	shared := h.holder.holder.Shared
+	h.until, h.grace = until, t.LeaseGrace
 	atomic.StoreInt64(&shared.LeaseGrace, int64(h.grace))
 	atomic.StoreInt64(&shared.LeaseUntil, int64(until))
 	if h.over() {
@@ -86,18 +87,18 @@ func (r *run) renewLease() (kill bool) {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
 	}
-	r.setHeld(false)
+	h.setHeld(false)
 	return false
 }
 
 // setHeld tells the holder whether this process holds the tree.
-func (r *run) setHeld(held bool) {
+func (h *hold) setHeld(held bool) {
 	value := int64(0)
 	if held {
 		value = 1
 	}
-	if atomic.SwapInt64(&r.holder.holder.Shared.Held, value) != value {
-		r.holder.order(holder.Record{Kind: holder.Look})
+	if atomic.SwapInt64(&h.holder.holder.Shared.Held, value) != value {
+		h.holder.order(holder.Record{Kind: holder.Look})
 	}
 }
 
@@ -114,7 +115,7 @@ func (r *run) checkLease() {
 	switch end := h.until + h.grace; {
 	case r.phase == killing:
 	case r.phase == atWork && (h.paused || h.stopped != nil || r.suspended()):
-		r.stopTree(now)
+		h.stopTree(now)
 	case now >= end:
 		h.told = h.told || r.phase == atWork
 		r.enter(killing, holder.KillWait)
@@ -139,18 +140,17 @@ func (r *run) suspended() bool {
 
 // stopTree stops all processes of the tree that run. It searches for them again and again, because
 // others may continue them.
-func (r *run) stopTree(now time.Duration) {
-	h := &r.lease
+func (h *hold) stopTree(now time.Duration) {
 	if h.stopped == nil {
 		h.stopped = map[int]uint64{}
 		h.continued()
-		r.setHeld(true)
+		h.setHeld(true)
 	}
 	if now < h.searchAt {
 		return
 	}
 	for found := true; found; { // one that has forked before it was stopped has another child
-		found = h.stopChildren(r.holder.holder.PID)
+		found = h.stopChildren(h.holder.holder.PID)
 	}
 	h.searchAt = boottime.Now() + h.pause
 	h.pause = min(2*h.pause, lastPause)

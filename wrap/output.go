@@ -45,6 +45,15 @@ func (w *Worker) sameFile() bool {
 	return errOut == nil && errSame == nil && os.SameFile(out, same)
 }
 
+// outputs are the outputs of all workers that are read.
+type outputs struct {
+	tree    *Tree
+	states  []state // by worker
+	screens map[*os.File]*tee.Screen
+	call    func(func()) // calls one of the functions of tree
+	drop    func(i int)  // tells the holder that worker i needs no log
+}
+
 // files are descriptors to be closed.
 type files []int
 
@@ -55,10 +64,10 @@ func (f *files) close() {
 	*f = nil
 }
 
-// openOutput starts to read what worker i will write, as far as it is read. h gets the write ends
+// open starts to read what worker i will write, as far as it is read. h gets the write ends
 // of pipes, which are added to ends.
-func (r *run) openOutput(i int, h *holder.Worker, ends *files) error {
-	w := &r.tree.Workers[i]
+func (o *outputs) open(i int, h *holder.Worker, ends *files) error {
+	w := &o.tree.Workers[i]
 	streams := []int{1, 2} // those that are read, the last one is kept
 	switch {
 	case w.Output == nil && (!w.Capture || w.Stderr == nil):
@@ -68,21 +77,21 @@ func (r *run) openOutput(i int, h *holder.Worker, ends *files) error {
 	case w.joined():
 		streams = []int{1}
 	}
-	if err := r.openStreams(i, streams, h, ends); err != nil {
+	if err := o.openStreams(i, streams, h, ends); err != nil {
 		return fmt.Errorf("cannot read the output of worker %d: %w", i, err)
 	}
 	return nil
 }
 
-func (r *run) openStreams(i int, streams []int, h *holder.Worker, ends *files) error {
-	w, s := &r.tree.Workers[i], &r.states[i]
+func (o *outputs) openStreams(i int, streams []int, h *holder.Worker, ends *files) error {
+	w, s := &o.tree.Workers[i], &o.states[i]
 	tail := tee.NewTail()
 	s.tail = &tail
 	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
-	o := Output{}
+	how := Output{}
 	if w.Output != nil {
-		o = *w.Output
-		s.joined, s.logged = w.joined(), o.Log != nil
+		how = *w.Output
+		s.joined, s.logged = w.joined(), how.Log != nil
 	}
 	switch {
 	case s.joined:
@@ -101,7 +110,7 @@ func (r *run) openStreams(i int, streams []int, h *holder.Worker, ends *files) e
 		}
 		*ends = append(*ends, write)
 		last := n == len(streams)-1
-		t, err := r.newTee(i, stream, read, o, last)
+		t, err := o.newTee(i, stream, read, how, last)
 		if err != nil {
 			unix.Close(read)
 			return err
@@ -109,7 +118,7 @@ func (r *run) openStreams(i int, streams []int, h *holder.Worker, ends *files) e
 		if h.Files[stream] = write; s.joined {
 			h.Files[2] = write
 		}
-		if last && o.Log != nil {
+		if last && how.Log != nil {
 			h.Pipe, h.Log, h.Chunk = read, t.Log, t.Chunk
 		}
 		t.Start()
@@ -120,38 +129,34 @@ func (r *run) openStreams(i int, streams []int, h *holder.Worker, ends *files) e
 
 // newTee returns a Tee of a stream of worker i, which is not started. The last one of a worker also
 // keeps what it copies.
-func (r *run) newTee(i, stream, read int, o Output, last bool) (t *tee.Tee, err error) {
-	s, w := &r.states[i], &r.tree.Workers[i]
+func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee, err error) {
+	s, w := &o.states[i], &o.tree.Workers[i]
 	shown := w.Stdout
 	if stream == 2 {
 		shown = w.Stderr
 	}
 	drained := s.drained[stream-1]
 	t = &tee.Tee{
-		From: read, Log: -1, Tag: o.Tag, Hold: o.Hold, Vain: stream == 1,
+		From: read, Log: -1, Tag: how.Tag, Hold: how.Hold, Vain: stream == 1,
 		Drained: func() { close(drained) },
 	}
 	if w.Output == nil {
 		t.Shown = w.Line.wrote
 	} else {
-		t.Hidden = func(reason syscall.Errno, bytes int64) {
-			r.outputLost(i, stream, reason, bytes)
-		}
+		t.Hidden = func(reason syscall.Errno, bytes int64) { o.lost(i, stream, reason, bytes) }
 	}
-	if t.Show, err = r.screen(shown, o.Relayed); err != nil || !last {
+	if t.Show, err = o.screen(shown, how.Relayed); err != nil || !last {
 		return t, err
 	}
 	t.Tail = *s.tail
-	if o.Log == nil {
+	if how.Log == nil {
 		return t, nil
 	}
-	t.Lost = func(reason syscall.Errno, bytes int64) { r.logLost(i, reason, bytes) }
-	t.Unneeded = func() { // a worker writes, so there is a holder
-		r.holder.order(holder.Record{Kind: holder.Drop, Index: i})
-	}
+	t.Lost = func(reason syscall.Errno, bytes int64) { o.logLost(i, reason, bytes) }
+	t.Unneeded = func() { o.drop(i) }
 	if s.chunk, err = holder.NewChunk(); err == nil {
 		t.Chunk = s.chunk
-		t.Log, err = duplicate(o.Log)
+		t.Log, err = duplicate(how.Log)
 	}
 	return t, err
 }
@@ -167,39 +172,39 @@ func duplicate(f *os.File) (int, error) {
 }
 
 // screen is where a file leads, nil if there is none.
-func (r *run) screen(f *os.File, relayed bool) (*tee.Screen, error) {
-	if f == nil || r.screens[f] != nil {
-		return r.screens[f], nil
+func (o *outputs) screen(f *os.File, relayed bool) (*tee.Screen, error) {
+	if f == nil || o.screens[f] != nil {
+		return o.screens[f], nil
 	}
 	fd, err := duplicate(f)
 	if err != nil {
 		return nil, err
 	}
-	r.screens[f] = tee.NewScreen(fd, relayed)
-	return r.screens[f], nil
+	o.screens[f] = tee.NewScreen(fd, relayed)
+	return o.screens[f], nil
 }
 
-// closeOutputs waits until everything has been copied, when nothing of the tree is left. It may be
+// close waits until everything has been copied, when nothing of the tree is left. It may be
 // called again.
-func (r *run) closeOutputs() {
+func (o *outputs) close() {
 	var wg sync.WaitGroup
-	for i := range r.states {
-		for _, t := range r.states[i].tees {
+	for i := range o.states {
+		for _, t := range o.states[i].tees {
 			wg.Go(t.Close)
 		}
 	}
 	wg.Wait()
-	for i := range r.states {
-		s := &r.states[i]
+	for i := range o.states {
+		s := &o.states[i]
 		if s.tees = nil; s.chunk != nil {
 			s.chunk.Close()
 			s.chunk = nil
 		}
 	}
-	for _, s := range r.screens {
+	for _, s := range o.screens {
 		s.Close()
 	}
-	clear(r.screens)
+	clear(o.screens)
 }
 
 // text waits until all that the worker itself wrote has been copied, at most until until, and
@@ -238,9 +243,9 @@ func (s *state) judgeOutput(result *Result, until time.Time) {
 	}
 }
 
-// outputLost calls Tree.OutputLost.
-func (r *run) outputLost(i, stream int, errno syscall.Errno, bytes int64) {
-	s, reason, name := &r.states[i], error(errno), "stderr"
+// lost calls Tree.OutputLost.
+func (o *outputs) lost(i, stream int, errno syscall.Errno, bytes int64) {
+	s, reason, name := &o.states[i], error(errno), "stderr"
 	if errno == 0 {
 		reason = ErrNotRead
 	}
@@ -256,32 +261,33 @@ func (r *run) outputLost(i, stream int, errno syscall.Errno, bytes int64) {
 		}
 		s.mu.Unlock()
 	}
-	if r.tree.OutputLost != nil {
-		r.calls <- func() { r.tree.OutputLost(i, name, reason, bytes) }
+	if o.tree.OutputLost != nil {
+		o.call(func() { o.tree.OutputLost(i, name, reason, bytes) })
 	}
 }
 
 // logLost calls Tree.LogLost.
-func (r *run) logLost(i int, errno syscall.Errno, bytes int64) {
-	s, reason := &r.states[i], error(errno)
+func (o *outputs) logLost(i int, errno syscall.Errno, bytes int64) {
+	s, reason := &o.states[i], error(errno)
 	if errno == 0 {
 		reason = ErrLogBlocked
 	}
 	s.mu.Lock()
 	s.logged = false
 	s.mu.Unlock()
-	if r.tree.LogLost != nil {
-		r.calls <- func() { r.tree.LogLost(i, reason, bytes) }
+	if o.tree.LogLost != nil {
+		o.call(func() { o.tree.LogLost(i, reason, bytes) })
 	}
 }
 
 // releaseTails is called after the last call of text.
-func (r *run) releaseTails() {
-	for i, s := range r.states {
+func (o *outputs) releaseTails() {
+	for i, s := range o.states {
 		if s.tail != nil {
 			at := s.tail.LastWrite()
-			r.tree.Workers[i].LastOutput.setSource(func() int64 { return at }) // and not the memory
-			r.tree.Workers[i].Line.release()
+			w := &o.tree.Workers[i]
+			w.LastOutput.setSource(func() int64 { return at }) // and not the memory
+			w.Line.release()
 		}
 	}
 }

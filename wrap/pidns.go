@@ -26,24 +26,24 @@ const (
 	maxInitPause   = time.Second
 )
 
-// stopInits ends the namespaces whose first process has not been stopped before: with SIGTERM for
+// stop ends the namespaces whose first process has not been stopped before: with SIGTERM for
 // the processes that catch it, or if there is none with SIGKILL for the first one, and thus for
 // all. It leaves those to their ancestors in the tree that catch SIGTERM.
-func (r *run) stopInits(now time.Time, orphans []int) {
-	if r.inits.pause == 0 {
-		r.inits = inits{map[int]bool{}, now, firstInitPause}
+func (n *inits) stop(now time.Time, states []state, orphans []int) {
+	if n.pause == 0 {
+		*n = inits{map[int]bool{}, now, firstInitPause}
 	}
-	if now.Before(r.inits.at.Add(r.inits.pause)) {
+	if now.Before(n.at.Add(n.pause)) {
 		return
 	}
-	r.inits.at, r.inits.pause = now, min(2*r.inits.pause, maxInitPause)
-	for i := range r.states {
-		if s := &r.states[i]; s.runs() {
-			r.inits.stopBelow(s.pid, s.delivered)
+	n.at, n.pause = now, min(2*n.pause, maxInitPause)
+	for i := range states {
+		if s := &states[i]; s.runs() {
+			n.stopBelow(s.pid, s.delivered)
 		}
 	}
 	for _, pid := range orphans {
-		r.inits.stopBelow(pid, false)
+		n.stopBelow(pid, false)
 	}
 }
 

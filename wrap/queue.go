@@ -53,7 +53,7 @@ func (r *run) started(i, pid int, at time.Duration) {
 	}
 	for n, missed := 1, r.queue.missed; missed != 0; n, missed = n+1, missed>>1 {
 		if missed&1 != 0 {
-			r.send(s, syscall.Signal(n), 0)
+			r.holder.send(s, syscall.Signal(n), 0)
 		}
 	}
 	if r.phase != atWork {

@@ -27,7 +27,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		return nil, err
 	}
 	r := newRun(&t)
-	defer r.releaseTails()
+	defer r.outputs.releaseTails()
 	defer r.endCalls()
 	if ctx.Err() != nil {
 		for i := range r.states {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 	r.supervise(ctx)
 	r.holder.wait()
 	err = r.killLeft()
-	r.closeOutputs()
+	r.outputs.close()
 	r.endCalls()
 	if t.Source != nil {
 		t.Source.remove(r)
@@ -67,7 +67,7 @@ type run struct {
 	unrelated map[int]bool // children that this process had before
 	states    []state      // by worker
 	results   []Result     // by worker, set before Tree.Ended is called
-	screens   map[*os.File]*tee.Screen
+	outputs   outputs
 	live      int             // number of workers that have not ended
 	running   int             // of these, number of those that have started
 	calls     chan func()     // of Tree.Started, Dumping, Ended, LogLost and OutputLost
@@ -123,7 +123,6 @@ func newRun(t *Tree) *run {
 		unrelated: unrelated,
 		states:    make([]state, n),
 		results:   make([]Result, n),
-		screens:   map[*os.File]*tee.Screen{},
 		live:      n,
 		calls:     make(chan func(), 7*n),
 		announced: make(chan struct{}, n),
@@ -131,6 +130,13 @@ func newRun(t *Tree) *run {
 	}
 	for i := range r.states {
 		r.states[i].mu = new(sync.Mutex)
+	}
+	r.outputs = outputs{
+		tree: t, states: r.states, screens: map[*os.File]*tee.Screen{},
+		call: func(f func()) { r.calls <- f },
+		drop: func(i int) { // a worker writes, so there is a holder
+			r.holder.order(holder.Record{Kind: holder.Drop, Index: i})
+		},
 	}
 	// The calls are made in a goroutine of their own, so that they do not delay the supervision.
 	var calling sync.WaitGroup
@@ -162,8 +168,8 @@ func (r *run) start() error {
 			Files: [3]int{number(w.Stdin), number(w.Stdout), number(w.Stderr)},
 			Pipe:  holder.Null, Log: holder.Null,
 		}
-		if err := r.openOutput(i, &h, ends); err != nil {
-			r.closeOutputs()
+		if err := r.outputs.open(i, &h, ends); err != nil {
+			r.outputs.close()
 			return err
 		}
 		c.Workers = append(c.Workers, h)
@@ -172,11 +178,12 @@ func (r *run) start() error {
 	var err error
 	if r.holder, err = startHolder(c); err != nil {
 		ends.close()
-		r.closeOutputs()
+		r.outputs.close()
 		return err
 	}
 	r.holder.holder.Shared.FrozenFor = int64(r.tree.FrozenLimit)
-	r.renewLease()
+	r.lease.holder = r.holder
+	r.lease.renew(r.tree)
 	r.lease.paused = r.lease.over() // this process was stopped before
 	return nil
 }
@@ -236,7 +243,7 @@ func (r *run) supervise(ctx context.Context) {
 			kill, ended = nil, nil
 			late = r.kill()
 		case <-r.leased:
-			if r.renewLease() {
+			if r.lease.renew(r.tree) {
 				kill, ended = nil, nil
 				late = r.kill()
 			}

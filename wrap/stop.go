@@ -109,7 +109,7 @@ func (r *run) endTree(grace time.Duration, how *Stop) {
 		s := &r.states[i]
 		switch {
 		case !s.runs():
-		case r.hasReceived(s, how):
+		case how.reached(s):
 			s.delivered, r.remindAt = true, time.Now().Add(grace/2)
 			r.wake(s)
 		case how.DumpStacks && s.prepareDump(false):
@@ -123,12 +123,12 @@ func (r *run) endTree(grace time.Duration, how *Stop) {
 	}
 }
 
-// hasReceived tells whether the worker has received a signal to end. How.At is when this process
-// received it, which was sent earlier: a worker that still runs although it would have killed it
-// was started in between.
-func (r *run) hasReceived(s *state, how *Stop) bool {
-	before := how.At.IsZero() || s.startedAt.Before(how.At)
-	return s.signalled || how.Delivered != 0 && before && !s.diesOf(how.Delivered)
+// reached tells whether the worker has received a signal to end. At is when this process received
+// it, which was sent earlier: a worker that still runs although it would have killed it was started
+// in between.
+func (s *Stop) reached(w *state) bool {
+	before := s.At.IsZero() || w.startedAt.Before(s.At)
+	return w.signalled || s.Delivered != 0 && before && !w.diesOf(s.Delivered)
 }
 
 // remind sends SIGTERM to the workers that have received another signal and have not ended.
@@ -193,14 +193,14 @@ func (r *run) advance(now time.Time, scan bool) {
 	r.remind(now)
 	switch late := !now.Before(r.deadline); {
 	case r.phase == stopping && !late:
-		orphans := r.orphans()
+		orphans := r.holder.orphans(r.states)
 		for _, pid := range orphans { // their children receive it once they are orphans themselves
 			if !r.sentTerm[pid] {
 				r.sentTerm[pid] = true
 				r.holder.signal(pid, syscall.SIGTERM, 0)
 			}
 		}
-		r.stopInits(now, orphans)
+		r.inits.stop(now, r.states, orphans)
 	case r.phase == stopping && r.announceDump(false):
 		r.enter(dumping, announceWait+dumpWait) // dumpStacks changes that
 	case late:
@@ -210,14 +210,14 @@ func (r *run) advance(now time.Time, scan bool) {
 
 // orphans are the children of the holder that are no workers: descendants whose parents have ended.
 // Without /proc there are none.
-func (r *run) orphans() (list []int) {
+func (c *client) orphans(states []state) (list []int) {
 	workers := map[int]bool{}
-	for i := range r.states {
-		if s := &r.states[i]; s.runs() {
+	for i := range states {
+		if s := &states[i]; s.runs() {
 			workers[s.pid] = true
 		}
 	}
-	for _, pid := range r.holder.children() {
+	for _, pid := range c.children() {
 		if !workers[pid] {
 			list = append(list, pid)
 		}

@@ -11,9 +11,9 @@ import (
 )
 
 // send sends a signal to a worker, with holder.Group to its process group.
-func (r *run) send(s *state, signal syscall.Signal, flags int64) {
+func (c *client) send(s *state, signal syscall.Signal, flags int64) {
 	if s.runs() {
-		r.holder.signal(s.pid, signal, flags)
+		c.signal(s.pid, signal, flags)
 	}
 }
 
@@ -24,14 +24,14 @@ func (r *run) end(s *state, signal syscall.Signal) {
 	if r.endGroups && signal == syscall.SIGTERM {
 		flags |= r.groupFlag()
 	}
-	r.send(s, signal, flags)
+	r.holder.send(s, signal, flags)
 	s.signalled = true
 	r.wake(s)
 }
 
 func (r *run) wake(s *state) {
 	if s.suspended {
-		r.send(s, syscall.SIGCONT, 0)
+		r.holder.send(s, syscall.SIGCONT, 0)
 	}
 }
 
@@ -49,7 +49,7 @@ func (r *run) signal(e Event) {
 		s := &r.states[i]
 		has := e.Shared && s.startedAt.Before(e.At)
 		if s.runs() && !has && (!e.IfHandled || !s.diesOf(e.Signal)) {
-			r.send(s, e.Signal, r.groupFlag())
+			r.holder.send(s, e.Signal, r.groupFlag())
 		}
 	}
 	if !e.IfHandled {
@@ -62,7 +62,7 @@ func (r *run) signal(e Event) {
 func (r *run) forwardStop(s syscall.Signal) {
 	if !r.terminal && r.tree.Signalled != Everyone {
 		for i := range r.states {
-			r.send(&r.states[i], s, holder.Group)
+			r.holder.send(&r.states[i], s, holder.Group)
 		}
 	}
 }
