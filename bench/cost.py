@@ -14,8 +14,8 @@ def program(pid):
 
 
 def owner(pid, pids):
-    """The uppermost ancestor of pid, among pids, that runs the same program: holder, watchdog
-    and sentinel count as their agent."""
+    """The uppermost ancestor of pid, among pids, that runs the same program: a holder counts
+    as its agent."""
     above = parent(pid)
     return owner(above, pids) if above in pids and program(above) == program(pid) else pid
 
