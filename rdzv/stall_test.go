@@ -17,7 +17,7 @@ func TestStall(t *testing.T) {
 	for attempt := range 3 {
 		j.worlds(sessions)
 		stall := Stall{
-			Silent: 3 * time.Second, Rank: 1, Host: "node1", Reason: "it is elsewhere than all others",
+			Silent: 3 * time.Second, Rank: 1, Host: "node1", Reason: "it is not at the same place as all others",
 			Collectives: strings.Repeat("x", 3*record.MaxText),
 		}
 		if err := sessions[0].Stall(j.ctx, stall, time.Second); err != nil {

@@ -21,7 +21,7 @@ func (r Report) Odd() (*Worker, string) {
 	case known < r.Ranks:
 		return nil, fmt.Sprintf("only %d of %d ranks have told where they are", known, r.Ranks)
 	case len(rest) == 1:
-		return &rest[0], "it is elsewhere than all others"
+		return &rest[0], "it is not at the same place as all others"
 	case len(r.Groups) == 1 && known == 1:
 		return &r.Groups[0].Workers[0], "it is the only one"
 	case len(r.Groups) == 1:

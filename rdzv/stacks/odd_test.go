@@ -16,7 +16,7 @@ func TestOdd(t *testing.T) {
 		why   string
 	}{
 		{"one", 3, []Worker{at(0, futex, "S"), at(1, "running", "R"), at(2, futex, "S")}, 1,
-			"it is elsewhere than all others"},
+			"it is not at the same place as all others"},
 		{"same", 2, []Worker{at(0, futex, "S"), at(1, futex, "S")}, -1, "all are at the same place"},
 		{"half", 2, []Worker{at(0, futex, "S"), at(1, "running", "R")}, -1, "they are at 2 different places"},
 		{"stopped", 2, []Worker{at(0, futex, "S"), at(1, "stopped by a signal", "T")}, 1,
