@@ -34,7 +34,7 @@ the job.
 Exit status, the same for every agent of the job:
     0        all workers succeeded
     N        exit code of the worker that failed first
-    128+N    signal N ended the worker that failed first, or the job
+    128+N    signal N ended the first worker that failed, or the job
     119      the job stalled (--stall-timeout)
     121      not started: a check failed on some node (127 if PROGRAM or its
              script is missing there, 126 if it is not executable)

@@ -40,7 +40,7 @@ type stalledForm struct {
 	Problems []problemForm `json:"problems,omitempty"`
 }
 
-// placeForm is where ranks are that are at the same place.
+// placeForm is a group of ranks that are at the same place.
 type placeForm struct {
 	Ranks []int    `json:"ranks"` // ranks of the group
 	Hosts []string `json:"hosts"` // their nodes

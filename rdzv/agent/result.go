@@ -198,7 +198,7 @@ const (
 	CodeAgent         = 125 // rdzv itself failed: wrong usage, no token, no space or port for a store
 	CodeNotExecutable = 126 // the program cannot be executed, or its script cannot be read, on a node
 	CodeMissing       = 127 // the program, or its interpreter or script, is missing on some node
-	CodeSignal        = 128 // plus n: signal n ended that worker, or the job
+	CodeSignal        = 128 // plus n: signal n ended the first worker that failed, or the job
 )
 
 // CodeStalled is the exit code of a job whose workers made no progress for Config.StallTimeout.
