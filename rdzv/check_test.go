@@ -80,7 +80,7 @@ func TestLinks(t *testing.T) {
 			m.Node, m.LocalRank = "node0", 1
 			fallthrough
 		default:
-			m.Answers, m.Via = fmt.Sprintf("10.0.0.%d:1", i), fmt.Sprintf("10.1.0.%d", i)
+			m.Answers, m.StoreAddr = fmt.Sprintf("10.0.0.%d:1", i), fmt.Sprintf("10.1.0.%d", i)
 		}
 		sessions = append(sessions, j.join(m))
 	}

@@ -194,7 +194,7 @@ func TestLargestOutcomeIsReadable(t *testing.T) {
 	workers := make([]Worker, MaxSlots)
 	for i := range workers {
 		workers[i] = Worker{Rank: 1 << 30, LocalRank: i, PID: 1 << 30, Signal: 64, Stopped: true,
-			Took: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
+			RanFor: 1 << 60, Code: 1, Text: strings.Repeat("\x01", 100<<10)}
 	}
 	o, err := record.Decode[Outcome]([]byte(record.Encode(record.NewOutcome("node0", workers))))
 	if err != nil || len(o.Workers) != len(workers) || o.Workers[0].Text == "" {

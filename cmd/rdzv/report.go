@@ -135,7 +135,7 @@ func (r *report) early(end agent.JobEnded) {
 // failureOf is what every agent knows about the worker that failed first.
 func failureOf(v *rdzv.Verdict) *failure {
 	f := &failure{
-		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Seconds: v.Took.Seconds(),
+		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Seconds: v.RanFor.Seconds(),
 	}
 	if v.Signal != 0 {
 		f.Signal = console.SignalName(v.Signal)

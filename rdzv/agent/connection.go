@@ -37,7 +37,7 @@ type connection struct {
 	meeting  *meet.Meeting                 // nil for a single agent and with Config.Etcd
 	hosted   *hosted                       // nil if another agent hosts the store
 	addr     string                        // of this end, "" in the store's own process
-	ways     []rdzv.Way                    // from this node to the store
+	paths    []rdzv.Path                   // from this node to the store
 	dir      string                        // runtime directory, "" if there is none
 	own      *secret.Key                   // of the only agent of its job
 	gathered atomic.Pointer[[]rdzv.Member] // what the leader in this process has, for Config.Check
@@ -216,7 +216,7 @@ func (c *connection) dial(ctx context.Context) error {
 	select {
 	case c.addr = <-first:
 		if c.local.Placement.LocalRank <= 0 { // on behalf of all agents of this node
-			c.ways = waysOf(c.meeting.Reach(ctx), c.addr)
+			c.paths = pathsOf(c.meeting.Reach(ctx), c.addr)
 		}
 		return nil
 	case <-ctx.Done():
@@ -233,17 +233,17 @@ type storeConn struct {
 // Silent notes that the host of the store was silent for the peer timeout.
 func (s storeConn) Silent() { s.of.silent.Store(true) }
 
-// waysOf are the routes to the store; own is the address of this end of the connection.
-func waysOf(list []meet.Way, own string) []rdzv.Way {
-	var ways []rdzv.Way
+// pathsOf are the routes to the store; own is the address of this end of the connection.
+func pathsOf(list []meet.Way, own string) []rdzv.Path {
+	var paths []rdzv.Path
 	for _, w := range list {
-		way := rdzv.Way{Store: w.Store.String(), Own: own}
+		path := rdzv.Path{Store: w.Store.String(), Own: own}
 		if w.Own.IsValid() {
-			way.Own = w.Own.String()
+			path.Own = w.Own.String()
 		}
-		ways = append(ways, way)
+		paths = append(paths, path)
 	}
-	return ways
+	return paths
 }
 
 // again looks for another store than the present one. If it fails the caller must close what is

@@ -22,7 +22,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	seat := w.world.Seat
 	worker := rdzv.Worker{
 		Rank: seat.Rank + i, LocalRank: seat.LocalRank + i,
-		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, Took: r.Took,
+		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, RanFor: r.Took,
 	}
 	write := func(context.Context) error { return nil }
 	switch {
@@ -97,7 +97,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		case <-w.session.Context().Done():
 		case <-late.C:
 		}
-		worker.Held = time.Since(ended)
+		worker.ReportDelay = time.Since(ended)
 		w.fail(worker)
 	})
 }

@@ -25,7 +25,7 @@ type workerForm struct {
 func workerFormOf(w rdzv.Worker) workerForm {
 	return workerForm{
 		w.Rank, w.LocalRank, w.PID, exitcode.Of(w.Code, w.Signal), exitcode.SignalName(w.Signal),
-		w.Stopped, w.Took.Seconds(), w.Text,
+		w.Stopped, w.RanFor.Seconds(), w.Text,
 	}
 }
 
@@ -153,7 +153,7 @@ func verdictFormOf(v *rdzv.Verdict) *verdictForm {
 		Kind: string(v.Kind), Text: v.Error(), Host: v.Host, PID: v.PID,
 		Rank: v.Rank, LocalRank: v.LocalRank, Ranks: v.Ranks,
 		SilentSeconds: v.Silent.Seconds(), Signal: exitcode.SignalName(v.Signal),
-		RanSeconds: v.Took.Seconds(), Problems: v.Problems, MoreProblems: v.MoreProblems,
+		RanSeconds: v.RanFor.Seconds(), Problems: v.Problems, MoreProblems: v.MoreProblems,
 		Roster: (*rosterForm)(v.Roster),
 	}
 	if v.Kind == rdzv.Failed {
@@ -198,7 +198,7 @@ func attemptFailedFormOf(e AttemptFailed) attemptFailedForm {
 	if v := e.Verdict; v != nil {
 		form.Kind, form.Text = string(v.Kind), v.Error()
 		form.Host, form.Rank, form.LocalRank, form.PID = v.Host, v.Rank, v.LocalRank, v.PID
-		form.Signal, form.RanSeconds = exitcode.SignalName(v.Signal), v.Took.Seconds()
+		form.Signal, form.RanSeconds = exitcode.SignalName(v.Signal), v.RanFor.Seconds()
 		if v.Kind == rdzv.Failed {
 			form.ExitCode, form.Message = exitcode.Of(v.Code, v.Signal), v.Text
 		}

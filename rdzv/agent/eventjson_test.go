@@ -17,13 +17,13 @@ func TestMarshalEvent(t *testing.T) {
 	examples := strings.Join(exampleLines(t), "\n") + "\n"
 	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("CET", 3600))
 	failed := rdzv.Worker{
-		Rank: 2, PID: 4711, Code: 1, Took: 12500 * time.Millisecond,
+		Rank: 2, PID: 4711, Code: 1, RanFor: 12500 * time.Millisecond,
 		Text: "ValueError: no such data set: train-0002",
 	}
 	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3},
 		Hosts: []string{"node1", "node2"}, Absent: []string{"node3"}}
 	verdict := rdzv.Verdict{
-		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, Took: failed.Took,
+		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, RanFor: failed.RanFor,
 		Text: failed.Text,
 	}
 	missing := rdzv.Problem{
@@ -87,11 +87,11 @@ func TestMarshalEvent(t *testing.T) {
 		},
 		FailureReported{Failure{
 			Job: "train", Program: []string{"python3", "main.py"}, Rank: 2, WorldSize: 4,
-			Host: "node2", PID: 4711, Code: 1, Took: failed.Took, Message: failed.Text,
+			Host: "node2", PID: 4711, Code: 1, Took: failed.RanFor, Message: failed.Text,
 			Stderr: []string{"Traceback (most recent call last):", failed.Text},
 			Others: []rdzv.FailedWorker{{Host: "node2", Worker: rdzv.Worker{
 				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV),
-				Took: 12600 * time.Millisecond,
+				RanFor: 12600 * time.Millisecond,
 			}}},
 		}},
 	} {

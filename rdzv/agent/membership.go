@@ -178,13 +178,13 @@ func (m *membership) describe() rdzv.Member {
 		Rank: p.Rank, LocalRank: p.LocalRank, LocalSize: p.LocalSize, NodeRank: p.NodeRank,
 		Node: host.NodeID(), Slots: m.local.Workers, Problems: m.problems(),
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
-		Addr: m.conn.addr, Ways: m.conn.ways,
+		Addr: m.conn.addr, Paths: m.conn.paths,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
 		NodeFacts: m.checking.facts(),
 	}
 	self.Answers = m.checking.answer(self.ID)
 	if m.conn.meeting != nil && !m.conn.hosting() {
-		self.Via = m.conn.meeting.Addr.Addr().String()
+		self.StoreAddr = m.conn.meeting.Addr.Addr().String()
 	}
 	self.Rank0Problems = withProblem(slices.Clone(m.local.rank0Problems), m.holdPort())
 	var err error

@@ -66,7 +66,7 @@ func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
 	f := &Failure{
 		Job: m.local.Job, Program: m.local.Config.Program,
 		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
-		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.Took,
+		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.RanFor,
 		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures, Successes: s.Successes,
 		Joined: e.joined, Hint: e.hint, Attempt: m.world.Attempt, NoRestart: s.NoRestart,
 	}

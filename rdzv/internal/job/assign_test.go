@@ -21,7 +21,7 @@ func TestAssign(t *testing.T) {
 	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
 	named := func(m Member, host string) Member { m.Host = host; return m }
 	atStore := func(m Member) Member { m.Hosting, m.StoreGiven = true, true; return m }
-	at := func(m Member, addr string) Member { m.Addr, m.Via = addr, "10.0.0.2"; return m }
+	at := func(m Member, addr string) Member { m.Addr, m.StoreAddr = addr, "10.0.0.2"; return m }
 	numbered := func(m Member, node int) Member { m.NodeRank = node; return m }
 	for name, test := range map[string]struct {
 		members []Member // in the order in which they joined

@@ -78,14 +78,15 @@ func (s *State) decision() restart.Decision {
 func (s *State) failure() failure {
 	a, v := s.attempt, s.attempt.end.verdict
 	lost := func(m *member) bool { return m.lost }
-	f := failure{Code: v.Code, Took: v.Took}
+	f := failure{Code: v.Code, Took: v.RanFor}
 	switch {
 	case v.Kind == record.Lost, v.Withdrawn:
 		f.Code, f.Took = restart.LostCode, a.end.verdictAt.Sub(a.gather.agreed)
 	case v.Signal != 0:
 		f.Code = 128 + v.Signal
 	case v.LastLine:
-	case v.Held > 0, slices.ContainsFunc(a.members.all, lost): // it has probably lost its connection
+	case v.ReportDelay > 0, slices.ContainsFunc(a.members.all, lost):
+		// it has probably lost its connection
 	default:
 		f.Message = restart.Essence(v.Text, v.Rank, v.LocalRank, v.PID)
 	}

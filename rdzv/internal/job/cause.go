@@ -11,7 +11,7 @@ func (s *State) findCause() {
 	if !s.config.Elected || !e.verdict.MayBeConsequence() {
 		return
 	}
-	failedAt := e.verdictAt.Add(-e.verdict.Held)
+	failedAt := e.verdictAt.Add(-e.verdict.ReportDelay)
 	var first *member
 	for _, m := range s.attempt.members.all {
 		silent := !m.lostAt.IsZero() && m.lostAt.Sub(failedAt) <= s.config.LeaseTTL+s.config.LeaseLag

@@ -73,9 +73,9 @@ func (s *State) result() Verdict {
 	return v
 }
 
-// introducePeers returns to which agents those that answer others, one of each node, are to measure
-// the connections.
-func (s *State) introducePeers(members []Member) map[string][]Endpoint {
+// assignProbeTargets returns to which agents those that answer others, one of each node, are to
+// measure the connections.
+func (s *State) assignProbeTargets(members []Member) map[string][]Endpoint {
 	if s.config.Check == nil {
 		return nil
 	}
@@ -99,8 +99,8 @@ func (s *State) introducePeers(members []Member) map[string][]Endpoint {
 // endpoint is the address and port at which an agent answers another one.
 func endpoint(peer, from Member) string {
 	_, port, err := net.SplitHostPort(peer.Answers)
-	if err != nil || !peer.Hosting || from.Via == "" {
+	if err != nil || !peer.Hosting || from.StoreAddr == "" {
 		return peer.Answers
 	}
-	return net.JoinHostPort(from.Via, port)
+	return net.JoinHostPort(from.StoreAddr, port)
 }

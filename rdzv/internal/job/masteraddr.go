@@ -37,7 +37,7 @@ func masterAddr(first Member, members []Member, nodes int) string {
 
 // onStoresNode reports whether the agent is on the store's node: both ends of its
 // connection have the same address, or it has none.
-func onStoresNode(m Member) bool { return m.Addr == m.Via }
+func onStoresNode(m Member) bool { return m.Addr == m.StoreAddr }
 
 // ownAddrs returns the own addresses of rank 0's node on its paths to the store, by address
 // of the store; none if rank 0 is on the store's node.
@@ -50,7 +50,7 @@ func ownAddrs(first Member, members []Member) map[string]string {
 		if m.Node != first.Node || m.Node == "" && m.ID != first.ID {
 			continue
 		}
-		for _, w := range waysOf(m) {
+		for _, w := range pathsOf(m) {
 			store, known := routable(w.Store)
 			addr, ok := routable(w.Own)
 			if known && ok && own[store] == "" {
@@ -61,8 +61,8 @@ func ownAddrs(first Member, members []Member) map[string]string {
 	return own
 }
 
-func waysOf(m Member) []Way {
-	return append(slices.Clone(m.Ways), Way{Store: m.Via, Own: m.Addr})
+func pathsOf(m Member) []Path {
+	return append(slices.Clone(m.Paths), Path{Store: m.StoreAddr, Own: m.Addr})
 }
 
 // route is an address of the store, and who uses it.
@@ -76,7 +76,7 @@ type route struct {
 // on rank 0's node and on the store's are not counted, because they reach every address.
 func routesTo(members []Member, node string) (routes []*route) {
 	for _, m := range members {
-		for _, w := range waysOf(m) {
+		for _, w := range pathsOf(m) {
 			store, ok := routable(w.Store)
 			if !ok {
 				continue
@@ -90,7 +90,7 @@ func routesTo(members []Member, node string) (routes []*route) {
 				continue
 			}
 			routes[i].nodes[cmp.Or(m.Node, "agent "+m.ID)] = true
-			if w.Store == m.Via {
+			if w.Store == m.StoreAddr {
 				routes[i].used++
 			}
 		}

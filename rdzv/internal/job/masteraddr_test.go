@@ -6,10 +6,10 @@ import (
 )
 
 func TestMasterAddr(t *testing.T) {
-	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, Via: via} }
+	at := func(node, addr, via string) Member { return Member{Node: node, Addr: addr, StoreAddr: via} }
 	reaching := func(m Member, stores ...string) Member { // its own addresses differ from the store's in the last digit
 		for _, s := range stores {
-			m.Ways = append(m.Ways, Way{Store: s, Own: strings.TrimSuffix(s, "1") + "7"})
+			m.Paths = append(m.Paths, Path{Store: s, Own: strings.TrimSuffix(s, "1") + "7"})
 		}
 		return m
 	}

@@ -75,7 +75,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // storeAddrOf returns the address of the store, at which the agent that hosts it can be reached.
 func storeAddrOf(members []Member) string {
 	for _, m := range members {
-		if addr, ok := routable(m.Via); ok {
+		if addr, ok := routable(m.StoreAddr); ok {
 			return addr
 		}
 	}

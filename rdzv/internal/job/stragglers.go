@@ -38,7 +38,7 @@ func (l *stragglers) note(now time.Time, o Outcome) {
 
 // before returns the successes shortly before the failure, nil if there are none.
 func (l *stragglers) before(e *ending) *Successes {
-	failedAt := e.verdictAt.Add(-e.verdict.Held)
+	failedAt := e.verdictAt.Add(-e.verdict.ReportDelay)
 	var s Successes
 	var ranks []int
 	for _, one := range l.successes {

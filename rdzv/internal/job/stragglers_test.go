@@ -18,7 +18,7 @@ func TestSuccessesBefore(t *testing.T) {
 		{Rank: 1, Age: 10 * time.Second}, {Rank: 2}, // too long before, after
 		{Rank: 5, Age: 2 * time.Second, Code: 1}, stopped,
 	}})
-	e := &ending{verdict: &Verdict{Kind: record.Failed, Held: time.Second}, verdictAt: base}
+	e := &ending{verdict: &Verdict{Kind: record.Failed, ReportDelay: time.Second}, verdictAt: base}
 	s := l.before(e)
 	if s == nil || !slices.Equal(s.Ranks, []int{0, 3}) || s.Before != time.Second {
 		t.Fatalf("successes %+v, want ranks 0 and 3, 1s before", s)
@@ -26,7 +26,7 @@ func TestSuccessesBefore(t *testing.T) {
 	if text := s.String(); !strings.HasPrefix(text, "ranks 0,3 had exited 0 ") {
 		t.Errorf("%q, want ranks 0,3", text)
 	}
-	e.verdict.Held = time.Hour
+	e.verdict.ReportDelay = time.Hour
 	if s := l.before(e); s != nil {
 		t.Errorf("successes %+v after the failure, want none", s)
 	}

@@ -40,7 +40,7 @@ type (
 	Successes    = record.Successes
 	Unreached    = record.Unreached
 	Verdict      = record.Verdict
-	Way          = record.Way
+	Path         = record.Path
 	Worker       = record.Worker
 	World        = record.World
 )

@@ -53,7 +53,7 @@ func (s *State) describe(w *World) {
 // worldOps puts the seats and the exports and then the world.
 func (s *State) worldOps(world World, seats map[string]Seat, exports *Exports) []Op {
 	a := s.attempt
-	peers := s.introducePeers(a.members.present())
+	peers := s.assignProbeTargets(a.members.present())
 	ops := make([]Op, 0, len(a.members.all)+2)
 	for _, m := range a.members.all {
 		if !m.here {

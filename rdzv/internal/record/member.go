@@ -42,13 +42,13 @@ type Member struct {
 	// StoreGiven is true if the user named the host of the store, whose node then is the first one
 	// without a launcher.
 	StoreGiven bool `json:"store_given,omitempty"`
-	// Addr is the agent's own address on its connection to the store, and Via the store's.
+	// Addr is the agent's own address on its connection to the store, and StoreAddr the store's.
 	// Both are "" without a connection, as on the host of the store.
-	Addr string `json:"addr,omitempty"`
-	Via  string `json:"via,omitempty"`
-	// Ways are all network paths from this agent's node to the store, including the one
-	// by Via. It is enough if one agent of a node lists them.
-	Ways []Way `json:"ways,omitempty"`
+	Addr      string `json:"addr,omitempty"`
+	StoreAddr string `json:"store_addr,omitempty"`
+	// Paths are all network paths from this agent's node to the store, including the one
+	// by StoreAddr. It is enough if one agent of a node lists them.
+	Paths []Path `json:"paths,omitempty"`
 	// MasterPort is the port that the agent holds in case that it runs rank 0; 0 if it holds none.
 	MasterPort int `json:"master_port,omitempty"`
 	// HeadStart is that of the world if this agent runs rank 0.
@@ -103,8 +103,8 @@ type Problem struct {
 	Hint string      `json:"hint,omitempty"` // what to try
 }
 
-// Way is a network path to the store.
-type Way struct {
+// Path is a network path to the store.
+type Path struct {
 	Store string `json:"store"` // an address of the store
 	Own   string `json:"own"`   // the node's own address on this path
 }

@@ -39,15 +39,15 @@ type Worker struct {
 	Code      int           `json:"code"`              // exit code
 	Signal    int           `json:"signal,omitempty"`  // that terminated it
 	Stopped   bool          `json:"stopped,omitempty"` // its agent stopped it
-	Took      time.Duration `json:"took"`              // from its start to its end
+	RanFor    time.Duration `json:"ran_for"`           // from its start to its end
 	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
 	OOM       bool          `json:"oom,omitempty"`     // see Verdict.OOM
 	MPI       bool          `json:"mpi,omitempty"`     // it is an MPI program that cannot start again
 
 	// Age is how long before this outcome it ended.
 	Age time.Duration `json:"age,omitempty"`
-	// Held is how long after its end its failure is reported.
-	Held time.Duration `json:"held,omitempty"`
+	// ReportDelay is how long after its end its failure is reported.
+	ReportDelay time.Duration `json:"report_delay,omitempty"`
 	// LastLine says that Text is only the last line of its stdout and stderr.
 	LastLine bool `json:"last_line,omitempty"`
 }

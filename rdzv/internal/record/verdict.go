@@ -34,13 +34,13 @@ type Verdict struct {
 	PID  int    `json:"pid,omitempty"`  // of the worker if it Failed, else of the agent
 
 	// Rank is that of the worker, or of the first worker of the agent, or Unknown.
-	Rank      int           `json:"rank"`
-	LocalRank int           `json:"local_rank"`
-	Ranks     int           `json:"ranks,omitempty"`  // Lost: number of workers of the agent
-	Code      int           `json:"code,omitempty"`   // the worker's exit code
-	Signal    int           `json:"signal,omitempty"` // that terminated it, or Ended the job
-	Took      time.Duration `json:"took,omitempty"`   // from its start to its end
-	Held      time.Duration `json:"held,omitempty"`   // from its end to this verdict
+	Rank        int           `json:"rank"`
+	LocalRank   int           `json:"local_rank"`
+	Ranks       int           `json:"ranks,omitempty"`        // Lost: number of workers of the agent
+	Code        int           `json:"code,omitempty"`         // the worker's exit code
+	Signal      int           `json:"signal,omitempty"`       // that terminated it, or Ended the job
+	RanFor      time.Duration `json:"ran_for,omitempty"`      // from its start to its end
+	ReportDelay time.Duration `json:"report_delay,omitempty"` // from its end to this verdict
 	// OOM says that the kernel's out-of-memory killer has killed a process of the worker's cgroup.
 	OOM bool `json:"oom,omitempty"`
 	// Shared says that the agent's workers have received the signal that Ended the job too: its
@@ -75,8 +75,8 @@ func FailedVerdict(id, host string, w Worker) Verdict {
 	return Verdict{
 		Kind: Failed, By: id, Host: host, PID: w.PID,
 		Rank: w.Rank, LocalRank: w.LocalRank,
-		Code: w.Code, Signal: w.Signal, Took: w.Took, OOM: w.OOM, Held: w.Held, Text: w.Text,
-		LastLine: w.LastLine,
+		Code: w.Code, Signal: w.Signal, RanFor: w.RanFor, OOM: w.OOM,
+		ReportDelay: w.ReportDelay, Text: w.Text, LastLine: w.LastLine,
 	}
 }
 
@@ -232,4 +232,4 @@ func (s Stragglers) Names() string {
 
 // MayBeConsequence tells whether a worker failed that had lost its connection to another one, of
 // which nothing has been heard yet: its agent may be lost.
-func (v *Verdict) MayBeConsequence() bool { return v.Kind == Failed && v.Held > 0 }
+func (v *Verdict) MayBeConsequence() bool { return v.Kind == Failed && v.ReportDelay > 0 }

@@ -14,7 +14,7 @@ import (
 func TestRestartLines(t *testing.T) {
 	v := &rdzv.Verdict{
 		Kind: rdzv.Failed, Rank: 2, LocalRank: 1, Host: "node1", PID: 71, Code: 1,
-		Took: 3 * time.Second, Text: "ValueError: x",
+		RanFor: 3 * time.Second, Text: "ValueError: x",
 	}
 	const line = "rdzv: rank 2 failed first: exit 1 after 3.0s on node1 (local rank 1, pid 71): " +
 		"ValueError: x"

@@ -64,7 +64,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		return fmt.Sprintf("%s (rank %d on %s)", v.Text, v.Rank, v.Host)
 	case v.Kind == rdzv.Failed:
 		line := fmt.Sprintf("rank %d failed first: %s after %s on %s (local rank %d, pid %d)",
-			v.Rank, StatusLine(v.Code, v.Signal), roundTime(v.Took), v.Host, v.LocalRank, v.PID)
+			v.Rank, StatusLine(v.Code, v.Signal), roundTime(v.RanFor), v.Host, v.LocalRank, v.PID)
 		if v.OOM {
 			line += ": " + outOfMemory
 		}
