@@ -65,7 +65,8 @@ func (e *entry) prepare(ctx context.Context) (err error) {
 	}
 	value := record.Preparing{Member: c.Self.Identity(), Waits: record.Clip(c.Waits)}
 	key := e.session.keys.Preparing().Of(c.Self.ID)
-	if _, err := e.putPlaced(ctx, key, record.Encode(value)); err != nil {
+	lease := e.registration.Lease()
+	if _, err := e.putPlaced(ctx, key, record.Encode(value), lease); err != nil {
 		return err
 	}
 	e.announced = true
@@ -86,7 +87,7 @@ func (e *entry) waitedTooLong() bool {
 }
 
 // putMember publishes the member, see putPlaced, and in this agent's first attempt that it is
-// alive.
+// alive. The member stays when the agent is lost, so that a leader that is new learns of that.
 func (e *entry) putMember(ctx context.Context) error {
 	r, self := e.registration, e.config.Self
 	var joins []clientv3.Op
@@ -98,12 +99,11 @@ func (e *entry) putMember(ctx context.Context) error {
 		joins = append(joins, r.PutAgent())
 	}
 	key, value := e.session.keys.Members().Of(self.ID), record.Encode(self)
-	found, err := e.putPlaced(ctx, key, value, joins...)
+	found, err := e.putPlaced(ctx, key, value, r.Run.JobLease, joins...)
 	if err != nil {
 		return err
 	}
-	r.Own(append(e.place().occupy(r.Lease()), r.PutAgent(),
-		clientv3.OpPut(key, value, clientv3.WithLease(r.Lease()))))
+	r.Own(append(e.place().occupy(r.Lease()), r.PutAgent()))
 	if r.Elects() && !e.returns {
 		r.Joined(append(found, nil)[0])
 	}
@@ -114,9 +114,9 @@ func (e *entry) putMember(ctx context.Context) error {
 // share its host with one that joined before, it is lost, or another run has begun. It returns the
 // results of first, which is executed before; nil if an earlier try succeeded, but its answer was
 // lost.
-func (e *entry) putPlaced(ctx context.Context, key, value string, first ...clientv3.Op) (
-	[]*etcdserverpb.ResponseOp, error,
-) {
+func (e *entry) putPlaced(
+	ctx context.Context, key, value string, lease clientv3.LeaseID, first ...clientv3.Op,
+) ([]*etcdserverpb.ResponseOp, error) {
 	r, k, p := e.registration, e.session.keys, e.place()
 	var free []clientv3.Cmp
 	var occupy []clientv3.Op
@@ -128,7 +128,7 @@ func (e *entry) putPlaced(ctx context.Context, key, value string, first ...clien
 		slices.Concat(r.Run.Present(), free, takesMember(k, e.config.Attempt, e.late),
 			[]clientv3.Cmp{notLost}),
 		slices.Concat(first, occupy,
-			[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(r.Lease()))}),
+			[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(lease))}),
 		[]clientv3.Op{
 			clientv3.OpGet(key, clientv3.WithCountOnly()),
 			clientv3.OpGet(k.Verdict(), clientv3.WithCountOnly()),

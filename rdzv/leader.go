@@ -74,7 +74,6 @@ func (l *Leader) Run(ctx context.Context) error {
 		if err = registration.AwaitReturn(ctx, l.config.returnsWithin()); err != nil {
 			return err
 		}
-		l.turn.Known = append(l.turn.Known, l.state.Members()...)
 		before := l.state
 		if over, err := l.begin(ctx); over || err != nil {
 			return err
@@ -94,8 +93,7 @@ func (l *Leader) begin(ctx context.Context) (over bool, err error) {
 	for i, pair := range found.Kvs {
 		snapshot[i] = l.change(pair, true)
 	}
-	l.state, l.writes, l.notices = rules.Restore(time.Now(), l.config.rules(&l.turn), snapshot,
-		l.turn.Known)
+	l.state, l.writes, l.notices = rules.Restore(time.Now(), l.config.rules(&l.turn), snapshot)
 	l.events, l.cancel = events, stop
 	over = l.state.Over() && len(l.writes) == 0 // not by what is to be written now
 	if over {

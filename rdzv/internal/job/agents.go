@@ -21,7 +21,6 @@ type agents struct {
 	missing   []missing          // whose key was deleted
 	gone      map[string]bool    // that are lost or have left, and never return
 	strangers []string           // hosts of agents of another version
-	known     []Member
 }
 
 // missing is an agent whose key was deleted.
@@ -67,6 +66,13 @@ func (a *agents) isMissing(id string) *missing {
 		return nil
 	}
 	return &a.missing[i]
+}
+
+// awaitsReturn tells whether it is not known whether a member is lost: it may register again.
+func (s *State) awaitsReturn() bool {
+	return slices.ContainsFunc(s.attempt.members.all, func(m *member) bool {
+		return !m.lost && s.agents.isMissing(m.ID) != nil
+	})
 }
 
 func (a *agents) wake(at *earliest) {

@@ -75,6 +75,9 @@ func (s *State) drop(now time.Time, m *member) {
 		s.attempt.end.want(s.tooFew(m))
 		return
 	}
+	if s.restoring {
+		return // the leader before has said so
+	}
 	then := "the job goes on without it"
 	if missing := s.config.MinAgents - all.left(); s.attempt.later && missing > 0 {
 		then = fmt.Sprintf("waiting for %d more %s", missing, record.Plural("agent", missing))

@@ -104,11 +104,12 @@ func (s *State) allHere() bool {
 	return m.here == s.config.Agents
 }
 
-// start agrees on the world if all have joined, when the delay has passed.
+// start agrees on the world if all have joined, when the delay has passed, and it is known that all
+// of them live.
 func (s *State) start(now time.Time, w *writes) {
 	a := s.attempt
 	if a.gather.complete || a.end.verdict != nil || a.leave.undecided() || len(a.members.all) == 0 ||
-		!s.allHere() || now.Before(s.mayStartAt()) {
+		!s.allHere() || now.Before(s.mayStartAt()) || s.awaitsReturn() {
 		return
 	}
 	s.agree(now, w)

@@ -22,6 +22,7 @@ type kind int
 
 const (
 	joins kind = iota
+	lateStart
 	leaves
 	losses
 	silences
@@ -48,7 +49,7 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"join", "leave", "loss", "silence", "return", "freeze", "continue",
+var kindNames = [numKinds]string{"join", "late start", "leave", "loss", "silence", "return", "freeze", "continue",
 	"failure", "success",
 	"slow request", "lost request", "lost leader", "successor", "restart", "spare", "MIN:MAX", "SIGTERM", "SIGTERM to all",
 	"SIGTERM without workers", "newcomer", "registers again", "store of an agent", "exports", "compared with Restore"}
@@ -59,7 +60,8 @@ var rare = []kind{idleTerm, registers, compared}
 // newSimulation makes the schedule of a seed.
 func newSimulation(seed uint64, verbose bool) *simulation {
 	s := &simulation{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), keys: map[string]entry{},
-		verdicts: map[string]any{}, forgotten: map[string]bool{}, ends: map[record.Kind]bool{}, verbose: verbose}
+		verdicts: map[string]any{}, forgotten: map[string]bool{}, ends: map[record.Kind]bool{},
+		goneAt: map[string]time.Duration{}, verbose: verbose}
 	n := 3 + s.rng.IntN(6)
 	s.hosted = s.rng.IntN(4) == 0
 	s.kinds[hostedStore] = s.hosted
@@ -95,7 +97,7 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	if s.rng.IntN(6) == 0 {
 		c.ExitTimeout = s.between(10*time.Second, 30*time.Second)
 	}
-	launched := s.rng.IntN(2) == 0
+	s.launched = s.rng.IntN(2) == 0
 	slots := 1 + s.rng.IntN(2)
 	var exports *Exports
 	if s.rng.IntN(5) == 0 {
@@ -107,26 +109,58 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		a := &agent{simulation: s, id: id, alive: true, runs: -1, host: s.hosted && len(s.agents) == 0, another: -time.Hour}
 		a.self = Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Rank: Unknown, LocalRank: Unknown,
 			LocalSize: Unknown, NodeRank: Unknown, Slots: slots, Hosting: a.host, Exports: exports, JoinWithin: time.Minute}
-		if launched {
+		if s.launched {
 			a.self.Rank, a.self.LocalRank, a.self.LocalSize, a.self.NodeRank = i, 0, 1, i
 		}
 		s.agents = append(s.agents, a)
 		return a
 	}
+	late := -1 // the last agent that the others wait for
+	if s.rng.IntN(4) == 0 {
+		s.kinds[lateStart] = true
+		late = 1 + s.rng.IntN(start-1)
+	}
 	for i := range start {
 		a := add(i, fmt.Sprint("node", i))
 		at := s.between(0, 3*time.Second)
-		if a.host {
+		switch {
+		case a.host:
 			at = 0
-			a.start(0, 0, nil, nil)
+			a.start(0, 0, nil)
+		case i == late:
+			at = s.between(10*time.Second, 50*time.Second)
 		}
 		s.kinds[joins] = true
-		s.after(at, func() { a.join(s.now + time.Minute) })
+		s.after(at, func() { a.now2(func() { a.join(s.now + time.Minute) }) })
+	}
+	if late >= 0 && s.rng.IntN(2) == 0 {
+		s.loseEarly()
 	}
 	for range 5 + s.rng.IntN(7) {
 		s.disturb(add, start)
 	}
 	return s
+}
+
+// loseEarly adds the loss of the leader and of another agent, at about the same time, while all wait
+// for one that comes late.
+func (s *simulation) loseEarly() {
+	at := s.between(3*time.Second, 10*time.Second)
+	s.after(at, func() {
+		var others []*agent
+		for _, a := range s.agents {
+			switch {
+			case a.lead != nil && !a.host:
+				s.kinds[lostLeader] = true
+				a.after(s.between(0, time.Second), a.die)
+			case a.member && a.alive && !a.host:
+				others = append(others, a)
+			}
+		}
+		if len(others) > 0 {
+			others[s.rng.IntN(len(others))].die()
+		}
+	})
 }
 
 // disturb adds something that happens to the job.
@@ -210,8 +244,8 @@ func (s *simulation) check() {
 		elect.pending = false
 		for ; last < len(s.log); last++ {
 			for _, c := range s.log[last].changes {
-				if id, ok := strings.CutPrefix(c.Key, "agent/"); ok && !s.hosted {
-					s.noteAgent(id, c.Value)
+				if strings.HasPrefix(c.Key, "agent/") && !s.hosted {
+					s.noteAgent(c.Value)
 				}
 			}
 		}
@@ -245,21 +279,12 @@ func (s *simulation) check() {
 }
 
 // noteAgent lets the agents elect a leader when one is gone.
-func (s *simulation) noteAgent(id string, value any) {
+func (s *simulation) noteAgent(value any) {
 	if value != nil {
 		return
 	}
-	var gone []Member
 	for _, a := range s.agents {
-		if a.id == id {
-			gone = []Member{a.self}
-		}
-	}
-	for _, a := range s.agents {
-		a.later(s.config.ReturnTime, func() {
-			a.before = gone
-			a.elect(gone)
-		})
+		a.later(s.config.ReturnTime, a.elect)
 	}
 }
 

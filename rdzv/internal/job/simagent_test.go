@@ -48,8 +48,7 @@ type agent struct {
 	stopping bool
 	codes    int // exit code of its workers
 
-	lead   *leader
-	before []Member // the last agent that led before this one
+	lead *leader
 }
 
 // later runs something of this agent's after some time, when it is not frozen.
@@ -112,7 +111,7 @@ func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
 			!strings.HasPrefix(op.Key, "host/") {
 			kind = rest
 		}
-		for _, own := range []string{"agent/", "host/", "member/", "reached/", "progress/", "connecting/"} {
+		for _, own := range []string{"agent/", "host/", "reached/", "progress/", "connecting/"} {
 			if strings.HasPrefix(kind, own) {
 				return a.id
 			}
@@ -147,7 +146,8 @@ func (a *agent) enter(then func(ok bool)) {
 	}
 	ops = append(ops, Op{Key: k.member(a.id), Value: a.self})
 	a.request(func() bool {
-		if e, exists := a.keys[k.member(a.id)]; exists && e.lease == a.id {
+		_, lives := a.keys[agentKey(a.id)]
+		if _, exists := a.keys[k.member(a.id)]; exists && lives {
 			return true // an answer was lost
 		}
 		return !a.leaseOver && a.commit(a.id, conds, ops...)
@@ -156,7 +156,7 @@ func (a *agent) enter(then func(ok bool)) {
 			a.member = true
 			a.say("%s joins attempt %d", a.id, a.attempt)
 			if !a.hosted {
-				a.elect(nil)
+				a.elect()
 			}
 		}
 		then(ok)
@@ -668,7 +668,7 @@ func (a *agent) resume() {
 	if a.lead != nil {
 		a.lead.wake()
 	} else if !a.hosted {
-		a.elect(a.before)
+		a.elect()
 	}
 }
 
@@ -717,7 +717,7 @@ func (a *agent) proceed() {
 
 // register puts the keys of an agent again whose lease has ended, unless it is lost.
 func (a *agent) register() {
-	k, there := a.k(), false
+	there := false
 	a.request(func() bool {
 		if a.over {
 			return false
@@ -728,7 +728,7 @@ func (a *agent) register() {
 		if there || a.hosted {
 			return there
 		}
-		ops := []Op{{Key: agentKey(a.id), Value: a.self.Identity()}, {Key: k.member(a.id), Value: a.self}}
+		ops := []Op{{Key: agentKey(a.id), Value: a.self.Identity()}}
 		conds := []Cond{absent(lostKey(a.id))}
 		if a.self.OccupiesHost() {
 			key := "host/" + a.self.Node

@@ -20,9 +20,8 @@ type leader struct {
 	watch   watcher
 }
 
-// elect makes an agent the leader when all that joined before it are gone. before is the last of
-// them.
-func (a *agent) elect(before []Member) {
+// elect makes an agent the leader when all that joined before it are gone.
+func (a *agent) elect() {
 	if a.over || !a.alive || a.lead != nil || !a.member || a.cut {
 		return
 	}
@@ -44,16 +43,17 @@ func (a *agent) elect(before []Member) {
 		if !first || a.over || a.lead != nil || a.removed {
 			return
 		}
-		a.start(own, cursor, snapshot, before)
+		a.start(own, cursor, snapshot)
 	})
 }
 
-func (a *agent) start(own int64, cursor int, snapshot []Change, known []Member) {
+func (a *agent) start(own int64, cursor int, snapshot []Change) {
 	l := &leader{agent: a, created: own, cursor: cursor}
 	a.lead = l
-	if cursor > 0 && len(known) > 0 {
+	if a.led {
 		a.kinds[successors] = true
 	}
+	a.led = true
 	a.say("%s leads", a.id)
 	l.watch.wake = func() { l.watch.pending = false; a.now2(l.wake) }
 	a.watchers = append(a.watchers, &l.watch)
@@ -61,7 +61,7 @@ func (a *agent) start(own int64, cursor int, snapshot []Change, known []Member) 
 	c := a.config
 	c.AllReturnTime = 15 * time.Second
 	c.Revoked = func() bool { return a.revokedAt > 0 && a.now < a.revokedAt+time.Minute }
-	l.state, writes, _ = Restore(a.time(), c, snapshot, known)
+	l.state, writes, _ = Restore(a.time(), c, snapshot)
 	l.write(writes)
 }
 
@@ -103,7 +103,7 @@ func (l *leader) next() {
 			l.say("%s is deposed", l.id)
 			if l.lead == l {
 				l.lead = nil
-				l.later(time.Second, func() { l.elect(nil) })
+				l.later(time.Second, func() { l.elect() })
 			}
 			return
 		}
@@ -167,7 +167,7 @@ func (l *leader) compare(rev int64, writes []Write) {
 		return
 	}
 	l.kinds[compared] = true
-	restored, _, _ := Restore(l.time(), l.config, l.snapshot(), nil)
+	restored, _, _ := Restore(l.time(), l.config, l.snapshot())
 	if len(restored.agents.missing) > 0 {
 		return
 	}

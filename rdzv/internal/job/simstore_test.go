@@ -33,6 +33,9 @@ type simulation struct {
 	forgotten map[string]bool // attempts that were removed
 
 	agents    []*agent
+	led       bool                     // an agent has led
+	goneAt    map[string]time.Duration // when agent/ID was deleted, by ID, if it is not there again
+	launched  bool
 	revokedAt time.Duration  // when all leases were revoked
 	kinds     [numKinds]bool // what has happened
 	ends      map[record.Kind]bool
@@ -152,6 +155,9 @@ func (s *simulation) commit(lease string, conds []Cond, ops ...Op) bool {
 		case op.Value != nil:
 			old, exists := s.keys[op.Key]
 			e := entry{op.Value, r.rev, r.rev, lease}
+			if strings.Contains(op.Key, "/member/") {
+				e.lease = ""
+			}
 			if exists {
 				e.create = old.create
 			}
@@ -186,6 +192,11 @@ func (s *simulation) publish(r revision) {
 	if s.verbose {
 		for _, c := range r.changes {
 			s.say("store %d: %s = %s", r.rev, c.Key, short(c.Value))
+		}
+	}
+	for _, c := range r.changes {
+		if id, ok := strings.CutPrefix(c.Key, "agent/"); ok {
+			s.noteReturn(id, c.Value != nil)
 		}
 	}
 	for _, w := range s.watchers {
@@ -243,6 +254,9 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		}
 		s.verdicts[key] = v.Error()
 		s.ends[v.Kind] = true
+		if v.Kind == record.Incomplete && attempt == "0" {
+			s.checkIncomplete()
+		}
 		if _, lost := s.keys[lostKey(v.By)]; v.LostAgent() && !lost && v.By != "" {
 			s.fail("%s says that %s is lost, which lives", key, v.By)
 		}
@@ -290,6 +304,35 @@ func (s *simulation) checkWorld(attempt string, w World) {
 	}
 	if n != w.Size {
 		s.fail("attempt %s: %d of %d ranks", attempt, n, w.Size)
+	}
+}
+
+func (s *simulation) noteReturn(id string, there bool) {
+	if there {
+		delete(s.goneAt, id)
+		return
+	}
+	s.goneAt[id] = s.now
+}
+
+// checkIncomplete checks that the first attempt has not waited in vain for agents of which it could
+// be known that they are lost.
+func (s *simulation) checkIncomplete() {
+	lost, here := 0, 0
+	for _, a := range s.agents {
+		at, gone := s.goneAt[a.id]
+		if _, there := s.keys[agentKey(a.id)]; there {
+			here++
+		} else if gone && !a.gone && s.now > at+30*time.Second {
+			lost++
+		}
+	}
+	c := &s.config
+	switch enough := here >= c.MinAgents || c.Agents-lost >= c.MinAgents; {
+	case c.MinAgents == 0 && lost > 0:
+		s.fail("attempt 0 has waited for other agents although %d are lost", lost)
+	case c.MinAgents > 0 && s.launched && !c.Replaceable && !enough:
+		s.fail("attempt 0 has waited for other agents although %d of %d are lost", lost, c.Agents)
 	}
 }
 

@@ -63,14 +63,6 @@ func (s *State) Over() bool { return s.attempt.end.over }
 // Attempt is the number of the present attempt.
 func (s *State) Attempt() int { return s.attempt.number }
 
-// Members are those of the present attempt, also those that have yet to join it.
-func (s *State) Members() (list []Member) {
-	for _, m := range s.attempt.members.all {
-		list = append(list, m.Member)
-	}
-	return list
-}
-
 // Continue lets a state that was restored wait no longer than the one that it replaces.
 func (s *State) Continue(before *State) {
 	if s.attempt.number == before.attempt.number {

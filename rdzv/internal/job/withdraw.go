@@ -40,8 +40,7 @@ func (s *State) letLeave(w *writes) {
 	if a.end.verdict != nil || a.gather.complete && a.gather.world == nil {
 		return // or the world is being published, after which it is known whether they have workers
 	}
-	isMissing := func(m *member) bool { return !m.lost && s.agents.isMissing(m.ID) != nil }
-	if len(a.leave.asked) == 0 || slices.ContainsFunc(a.members.all, isMissing) {
+	if len(a.leave.asked) == 0 || s.awaitsReturn() {
 		return // it is not known yet how many are left
 	}
 	a.leave.asked = slices.DeleteFunc(a.leave.asked, func(id string) bool { return s.agents.gone[id] })

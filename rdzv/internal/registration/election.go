@@ -11,7 +11,6 @@ import (
 
 	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/kv"
-	"rdzv/rdzv/internal/record"
 )
 
 // ErrDeposed means that this agent's lease has expired, so that another agent leads.
@@ -23,7 +22,6 @@ type election struct {
 	client     *clientv3.Client
 	agents     keys.Family
 	self       string             // ID of this agent
-	before     []*mvccpb.KeyValue // the last agent that joined before this one, if there was one
 	returnTime time.Duration      // see AwaitReturn
 	turn       Turn               // that of this agent, as far as it is known
 }
@@ -45,30 +43,22 @@ func (e *election) campaign(
 	return err
 }
 
-// await waits until all agents that joined before this one are gone. The last of them, if there was
-// one, is known to this one as leader.
+// await waits until all agents that joined before this one are gone.
 func (e *election) await(ctx context.Context) (Turn, error) {
 	t := e.turn
 	t.key = e.agents.Of(e.self)
-	kvs := e.before
-	for e.before = nil; ; {
+	for {
 		own, err := kv.Await(ctx, e.client, t.key, kv.Exists)
 		if err != nil {
 			return t, err
 		}
 		t.revision = own.CreateRevision
-		if len(kvs) > 0 {
-			m, _ := record.Decode[record.Member](kvs[0].Value) // one that cannot be decoded ends the job
-			m.ID = e.agents.ID(string(kvs[0].Key))
-			t.Known = []record.Member{m}
-		}
 		earlier, err := kv.Get(ctx, e.client, string(e.agents),
 			append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(t.revision-1))...)
 		if err != nil || len(earlier.Kvs) == 0 {
 			return t, err
 		}
-		kvs = earlier.Kvs
-		if err := e.awaitEnd(ctx, kvs[0]); err != nil {
+		if err := e.awaitEnd(ctx, earlier.Kvs[0]); err != nil {
 			return t, err
 		}
 	}
@@ -91,7 +81,6 @@ type Turn struct {
 	Lease    clientv3.LeaseID // of what it writes
 	LeaseTTL time.Duration    // of the agents' own leases
 	Revoked  func() bool      // its own lease was revoked a short time ago; nil: never
-	Known    []record.Member  // that were in the store
 
 	// It leads as long as its own key exists, which was created at a revision. One that is gone never
 	// returns.

@@ -123,7 +123,7 @@ func (r *Registration) PutAgent() clientv3.Op {
 		clientv3.WithLease(r.Lease()))
 }
 
-// Own notes what puts the keys of this agent, in the attempt that it has joined last.
+// Own notes what puts the keys that have the lease of this agent.
 func (r *Registration) Own(puts []clientv3.Op) {
 	if r.lease != nil {
 		r.lease.own.Store(&ownKeys{r.Run.Keys, r.Run.Present(), puts})
@@ -134,14 +134,13 @@ func (r *Registration) Own(puts []clientv3.Op) {
 // is the answer to which agent joined before it.
 func (r *Registration) Joined(last *etcdserverpb.ResponseOp) {
 	c, l := &r.config, r.lease
-	before := last.GetResponseRange().GetKvs()
 	r.election = &election{
-		client: r.Store.Client, agents: r.Run.Keys.Agents(), self: c.Self.ID, before: before,
+		client: r.Store.Client, agents: r.Run.Keys.Agents(), self: c.Self.ID,
 		returnTime: c.ReturnTime, turn: Turn{
 			Lease: r.Run.JobLease, LeaseTTL: c.PeerTimeout, Revoked: l.revokedRecently,
 		},
 	}
-	r.leads.Store(last != nil && len(before) == 0)
+	r.leads.Store(last != nil && len(last.GetResponseRange().GetKvs()) == 0)
 	r.Run.member = true
 	r.keeping.Go(func() { l.watchOwn(r.current, r.Run.Keys.Agents().Of(c.Self.ID)) })
 	r.keeping.Go(func() { r.lose(r.Run.keepJobLease(r.current, c.StoreTimeout)) })
