@@ -214,8 +214,18 @@ var rules = []struct {
 			"sync":    "a decision is made by one goroutine, which the caller owns",
 		},
 		allowed: []string{
-			"rdzv/rdzv/internal/record", "rdzv/rdzv/internal/protocol", "rdzv/rdzv/restart",
+			"rdzv/rdzv/internal/placement", "rdzv/rdzv/internal/record", "rdzv/rdzv/internal/protocol",
+			"rdzv/rdzv/restart",
 		},
+	},
+	{
+		packages: "./rdzv/internal/placement",
+		forbidden: map[string]string{
+			"os":       "ranks depend on the members alone",
+			"net/http": "addresses are compared, not used",
+			"time":     "ranks do not depend on the time",
+		},
+		allowed: []string{"rdzv/rdzv/internal/record"},
 	},
 	{
 		packages: "./rdzv/store",

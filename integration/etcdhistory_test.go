@@ -101,28 +101,32 @@ var onceOnly = []string{
 }
 
 // checkWrites checks that in a run of a job each of onceOnly was written once, and that an agent
-// whose member was removed has written nothing afterwards, unless it has registered again before it
-// was lost.
+// that was removed has written nothing afterwards, unless it has registered again before it was
+// lost. Its member is not on its lease: it may be written before that.
 func (e *etcd) checkWrites(job string) {
 	e.t.Helper()
 	e.catchUp()
-	gone, lost, written := map[string]int64{}, map[string]bool{}, map[string]bool{}
+	gone, lost, written := map[string]int64{}, map[string]int64{}, map[string]bool{}
 	for _, event := range e.history.changes("/" + job + "/") {
-		key := string(event.Kv.Key)
-		run, agent := ownKey(key)
-		if strings.Contains(key, "/member/") && event.Type == clientv3.EventTypeDelete {
-			gone[run+agent] = event.Kv.ModRevision
+		key, agent := string(event.Kv.Key), ownKey(string(event.Kv.Key))
+		isAgent := strings.Contains(key, "/agent/")
+		if isAgent && event.Type == clientv3.EventTypeDelete {
+			gone[agent] = event.Kv.ModRevision
 		}
 		if event.Type == clientv3.EventTypeDelete {
 			continue
 		}
 		if _, id, found := strings.Cut(key, "/lost/"); found {
-			lost[id] = true
+			lost[id] = event.Kv.ModRevision
 		}
-		if strings.Contains(key, "/member/") && !lost[agent] {
-			delete(gone, run+agent)
+		if isAgent && lost[agent] == 0 {
+			delete(gone, agent)
 		}
-		if at, left := gone[run+agent]; left && agent != "" {
+		at := gone[agent]
+		if strings.Contains(key, "/member/") {
+			at = lost[agent]
+		}
+		if at > 0 && agent != "" {
 			e.t.Errorf("an agent has written %q in revision %d, but was removed in revision %d", key,
 				event.Kv.ModRevision, at)
 		}
@@ -139,14 +143,14 @@ func (e *etcd) checkWrites(job string) {
 	}
 }
 
-// ownKey is the run and the ID of the agent that writes a key; the ID is "" if any agent may.
-func ownKey(key string) (run, agent string) {
-	for _, kind := range []string{"/member/", "/progress/", "/reached/", "/ready/"} {
-		if run, agent, found := strings.Cut(key, kind); found {
-			return run, agent
+// ownKey is the ID of the agent that writes a key; "" if any agent may.
+func ownKey(key string) string {
+	for _, kind := range []string{"/agent/", "/member/", "/progress/", "/reached/", "/ready/"} {
+		if _, agent, found := strings.Cut(key, kind); found {
+			return agent
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // keysLeft are the keys of jobs that are left when all leases have expired.

@@ -1,7 +1,6 @@
 package rdzv
 
 import (
-	rules "rdzv/rdzv/internal/job"
 	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/questions"
 	"rdzv/rdzv/internal/record"
@@ -72,7 +71,7 @@ const (
 // Compare compares the facts of members: one comparison for each fact, in the order of the facts,
 // and then one for each variable, by name. Members with different programs have comparisons of
 // their own.
-func Compare(members []Member) []Comparison { return rules.Compare(members) }
+func Compare(members []Member) []Comparison { return record.Compare(members) }
 
 // What agents ask each other, see Session.Ask.
 type (

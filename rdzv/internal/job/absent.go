@@ -11,12 +11,6 @@ type absence struct {
 	reported bool
 }
 
-// connects is how many workers of an agent try to connect to rank 0, all since a time.
-type connects struct {
-	ranks int
-	since time.Time
-}
-
 // take notes that rank 0 does not listen. A value that cannot be decoded is ignored.
 func (a *absence) take(value any) {
 	if u, err := read[Unreached](value); err == nil {
@@ -24,29 +18,26 @@ func (a *absence) take(value any) {
 	}
 }
 
-// takeConnecting notes how many workers of an agent try to connect to rank 0.
-func (s *State) takeConnecting(now time.Time, id string, value any) {
-	a := s.attempt
-	m := a.members.byID[id]
+// takeConnecting notes how many workers of a member try to connect to rank 0.
+func (i *initWatch) takeConnecting(now time.Time, m *member, value any) {
 	c, err := read[Connecting](value)
-	if m == nil || err != nil || !s.config.Watch || a.end.verdict != nil {
+	if err != nil || !i.config.Watch {
 		return
 	}
 	m.connects = &connects{c.Ranks, now.Add(-c.For)}
-	if i := &a.init; i.begin.IsZero() && i.reportAt.IsZero() {
-		i.absence.since, i.times = m.connects.since, s.config.InitTimes.Report
+	if i.begin.IsZero() && i.reportAt.IsZero() {
+		i.absence.since, i.times = m.connects.since, i.config.InitTimes.Report
 		i.reportAt = i.absence.since.Add(i.times[0])
 	}
 }
 
 // reportAbsence reports that rank 0 does not listen, if others still try to connect.
-func (s *State) reportAbsence(now time.Time, w *writes) {
-	i := &s.attempt.init
+func (i *initWatch) reportAbsence(t *turn) {
 	p := InitProgress{Absent: true}
-	for _, m := range s.attempt.members.all {
+	for _, m := range i.members.all {
 		p.Ranks += m.seat.Slots
 		if c := m.connects; c != nil && c.ranks > 0 && !m.settled && !m.lost {
-			waited := now.Sub(c.since)
+			waited := t.now.Sub(c.since)
 			if p.Reached == 0 || waited < p.Waited {
 				p.Waited = waited
 			}
@@ -63,5 +54,5 @@ func (s *State) reportAbsence(now time.Time, w *writes) {
 	i.nextReport(i.absence.since)
 	p.First = *i.absence.rank0
 	i.absence.reported = true
-	s.tell(w, p)
+	i.tell(t, p)
 }

@@ -1,16 +1,12 @@
 package job
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"time"
 
 	"rdzv/rdzv/internal/record"
-	"rdzv/rdzv/restart"
 )
-
-type failure = restart.Failure
 
 // Change is what has happened to a key, whose name is without the prefix of the job's run. The
 // changes of one revision are in the order in which they were made.
@@ -67,6 +63,31 @@ type (
 	Forgotten struct{ Rev int64 }
 )
 
+// turn is one call of Apply, and what it returns.
+type turn struct {
+	now       time.Time
+	restoring bool // what is read has happened before
+	writes    []Write
+	notices   []Notice
+}
+
+func (t *turn) write(what string, conds []Cond, ops ...Op) {
+	t.writes = append(t.writes, Write{what, conds, ops})
+}
+
+func (t *turn) notify(n Notice) { t.notices = append(t.notices, n) }
+
+func (t *turn) warn(err error) { t.notify(Warning{err}) }
+
+// earliest is the first of several times that is later than another one; zero is none.
+type earliest struct{ after, time time.Time }
+
+func (e *earliest) add(at time.Time) {
+	if at.After(e.after) && (e.time.IsZero() || at.Before(e.time)) {
+		e.time = at
+	}
+}
+
 // read returns the value of a key.
 func read[T any](value any) (T, error) {
 	switch v := value.(type) {
@@ -107,71 +128,3 @@ func present(key string) Cond { return Cond{Key: key, Exists: true} }
 
 // end follows all keys that begin with a prefix, which ends with a slash.
 func end(prefix string) string { return prefix[:len(prefix)-1] + "0" }
-
-// writes are collected in order.
-type writes []Write
-
-func (w *writes) add(what string, conds []Cond, ops ...Op) {
-	*w = append(*w, Write{what, conds, ops})
-}
-
-// Config describes a job, see LeaderConfig of package rdzv.
-type Config struct {
-	Job               string
-	Attempt           int // number of the first attempt
-	Agents, MinAgents int
-	LastCall          time.Duration
-	Spares            int
-	Replaceable       bool
-	Restarts          restart.Policy
-	PeerTimeout       time.Duration
-	LostGrace         time.Duration
-	SettleTimeout     time.Duration
-	ExitTimeout       time.Duration
-
-	Nodes                 []string
-	Unattended            bool
-	Refused, OtherVersion func() []string
-	// NextWaiting is when Waiting is the next notice, see LeaderConfig; nil is never.
-	NextWaiting func(last time.Duration) time.Duration
-	// Watch and Straggling say that somebody wants the notices Init and Straggling.
-	Watch, Straggling bool
-	Check             *Check
-
-	// Elected says that the store belongs to no agent, so that the leader may be another one later.
-	Elected bool
-	// ReturnTime is how long after the end of its lease an agent may register again, and
-	// AllReturnTime if Revoked says that the lease of this agent was revoked a short time ago
-	// although it lived: those of others may have been revoked long before they would have ended.
-	// Nil: never.
-	ReturnTime, AllReturnTime time.Duration
-	Revoked                   func() bool
-	// LeaseTTL is that of the agents' leases, and LeaseLag how much later than at its end the loss
-	// may be known.
-	LeaseTTL, LeaseLag time.Duration
-
-	StragglingAfter time.Duration
-	InitTimes       InitTimes
-}
-
-// Check describes a job that checks its nodes, see CheckConfig of package rdzv.
-type Check struct {
-	Gathered func([]Member) []NodeProblem
-	Peers    func(node, nodes int) []int
-}
-
-const (
-	defaultSettleTimeout   = 15 * time.Second
-	defaultStragglingAfter = 10 * time.Second
-)
-
-func (c *Config) revoked() bool { return c.Revoked != nil && c.Revoked() }
-
-func (c Config) withDefaults() Config {
-	c.SettleTimeout = cmp.Or(c.SettleTimeout, defaultSettleTimeout)
-	c.StragglingAfter = cmp.Or(c.StragglingAfter, defaultStragglingAfter)
-	if c.InitTimes.Ask == 0 {
-		c.InitTimes = DefaultInitTimes
-	}
-	return c
-}

@@ -2,37 +2,48 @@ package job
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 
+	"rdzv/rdzv/internal/placement"
 	"rdzv/rdzv/internal/record"
 )
 
-// check returns the verdict of a job that cannot start, which has no problems if it can. problem is
-// why there is no world.
-func (s *State) check(all []Member, problem *Problem) Verdict {
-	s.gathered(all)
+// checking finds what keeps a job from starting: problems of its members, and differences between
+// their nodes. A job that only checks goes on with them.
+type checking struct {
+	config *Config
+	phase  *phase
+	found  Verdict // with whose problems a job with Check ends
+}
+
+// mayStart tells whether the job may start with these members; otherwise found is its verdict.
+// problem is why there is no world.
+func (c *checking) mayStart(t *turn, all []Member, problem *Problem) bool {
+	c.gathered(all)
 	v := record.VerdictOf(record.Unready)
-	v.Problems, v.MoreProblems = ProblemsOf(all)
+	v.Problems, v.MoreProblems = problemsOf(all)
 	if problem != nil && len(v.Problems) == 0 {
 		v.Problems = []NodeProblem{{Problem: *problem}}
 	}
-	different, more := s.compare(all)
+	different, more := c.compare(t, all)
 	v.Problems, v.MoreProblems = append(v.Problems, different...), v.MoreProblems+more
-	return v
+	c.found = v
+	return problem == nil && (len(v.Problems) == 0 || c.config.Check != nil)
 }
 
 // compare compares the facts of all members. It returns the differences that are problems, or the
 // first of them and the number of the others.
-func (s *State) compare(members []Member) (problems []NodeProblem, more int) {
-	all := Compare(s.attempt.gather.exports.Without(members))
+func (c *checking) compare(t *turn, members []Member) (problems []NodeProblem, more int) {
+	all := record.Compare(c.phase.exports.Without(members))
 	strict := slices.ContainsFunc(members, func(m Member) bool { return m.Strict })
-	if !s.attempt.later {
-		s.notify(Compared{all, strict})
+	if !c.phase.later {
+		t.notify(Compared{all, strict})
 	}
-	for _, c := range all {
-		if strict && c.Differs() {
-			text := record.Clip(fmt.Sprintf("cannot start: %v (Config.Strict)", c))
+	for _, one := range all {
+		if strict && one.Differs() {
+			text := record.Clip(fmt.Sprintf("cannot start: %v (Config.Strict)", one))
 			problems = append(problems, NodeProblem{
 				Problem: Problem{Kind: record.DifferenceProblem, Text: text},
 			})
@@ -41,27 +52,20 @@ func (s *State) compare(members []Member) (problems []NodeProblem, more int) {
 	return record.Cut(problems)
 }
 
-// ends tells whether the problems of a verdict end the job before workers are started. A job that
-// only checks goes on with them.
-func (s *State) ends(v Verdict) bool {
-	s.attempt.end.found = v
-	return len(v.Problems) > 0 && s.config.Check == nil
-}
-
-func (s *State) gathered(all []Member) []NodeProblem {
-	if s.config.Check == nil {
+func (c *checking) gathered(all []Member) []NodeProblem {
+	if c.config.Check == nil {
 		return nil
 	}
-	return s.config.Check.Gathered(InOrder(s.attempt.gather.exports.Without(all)))
+	return c.config.Check.Gathered(placement.InOrder(c.phase.exports.Without(all)))
 }
 
 // result is the verdict when all workers have succeeded, or all nodes have been checked.
-func (s *State) result() Verdict {
-	if s.config.Check == nil {
+func (c *checking) result(all []Member) Verdict {
+	if c.config.Check == nil {
 		return record.VerdictOf(record.Done)
 	}
-	links, more := record.Cut(s.gathered(s.attempt.members.present()))
-	v := s.attempt.end.found
+	links, more := record.Cut(c.gathered(all))
+	v := c.found
 	v.MoreProblems += more
 	for _, p := range links {
 		p.Hosts, p.MoreHosts = record.Cut(p.Hosts)
@@ -75,11 +79,11 @@ func (s *State) result() Verdict {
 
 // assignProbeTargets returns to which agents those that answer others, one of each node, are to
 // measure the connections.
-func (s *State) assignProbeTargets(members []Member) map[string][]Endpoint {
-	if s.config.Check == nil {
+func (c *checking) assignProbeTargets(members []Member) map[string][]Endpoint {
+	if c.config.Check == nil {
 		return nil
 	}
-	nodes := NodesOf(InOrder(members))
+	nodes := placement.NodesOf(placement.InOrder(members))
 	agents := make([]Member, len(nodes))
 	for i, node := range nodes {
 		at := slices.IndexFunc(node, func(m Member) bool { return m.Answers != "" })
@@ -87,7 +91,7 @@ func (s *State) assignProbeTargets(members []Member) map[string][]Endpoint {
 	}
 	peers := map[string][]Endpoint{}
 	for i, m := range agents {
-		for _, to := range s.config.Check.Peers(i, len(nodes)) {
+		for _, to := range c.config.Check.Peers(i, len(nodes)) {
 			if peer := agents[to]; m.Answers != "" && peer.Answers != "" {
 				peers[m.ID] = append(peers[m.ID], Endpoint{ID: peer.ID, Addr: endpoint(peer, m)})
 			}
@@ -103,4 +107,26 @@ func endpoint(peer, from Member) string {
 		return peer.Answers
 	}
 	return net.JoinHostPort(from.StoreAddr, port)
+}
+
+// problemsOf returns the problems of all members, sorted by text and grouped, and the number of
+// those that are not shown.
+func problemsOf(members []Member) (problems []NodeProblem, more int) {
+	having := map[string][]Member{} // by text
+	byText := map[string]Problem{}
+	for _, m := range members {
+		for _, p := range m.Problems {
+			having[p.Text], byText[p.Text] = append(having[p.Text], m), p
+		}
+	}
+	several := len(record.HostsOf(members)) > 1
+	texts, more := record.Cut(slices.Sorted(maps.Keys(byText)))
+	for _, text := range texts {
+		p := NodeProblem{Problem: byText[text]}
+		if several {
+			p.Hosts, p.MoreHosts = record.Cut(record.HostsOf(having[text]))
+		}
+		problems = append(problems, p)
+	}
+	return problems, more
 }

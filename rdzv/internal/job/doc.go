@@ -10,31 +10,44 @@
 // [State.Wake]. It need not tell a State whether a write had an effect: the changes say that.
 //
 // A State notes what is in the store (absorb), and then finds what follows from all that it knows
-// (follow). Nothing follows from a change alone. So a leader that reads all keys at once
-// ([Restore]) decides like one that has seen them being put: Restore absorbs them in the order of
-// their revisions. The store has no deletions then. Therefore a loss is a key, lost/ID, and an
-// agent whose key agent/ID is gone is lost only when that has been written.
+// (follow, which has the order of the rules). Nothing follows from a change alone. So a leader that
+// reads all keys at once ([Restore]) decides like one that has seen them being put: Restore absorbs
+// them in the order of their revisions. The store has no deletions then. Therefore a loss is a key,
+// lost/ID, and an agent whose key agent/ID is gone is lost only when that has been written. Its
+// key member/ID stays, by which a leader that is new finds that it is gone.
 //
 // What is written without a condition happens: it is noted at once, and noted again when it is
 // read. What has a condition is noted when it is read.
 //
-// Each feature has a file with its part of the state, the keys that it reads, and its rule:
+// Each feature is a type with its part of the state, the keys that it reads, and its rule. It knows
+// the features that it needs, which are below it in this list from general to detailed:
 //
-//	agents.go       agent/ID, lost/ID: which agents live
-//	gather.go       member/ID: which have joined this attempt
-//	world.go        seat/ID, signal/world: the seats
-//	spare.go        agents without workers, which take over seats
-//	vacancy.go      seats of lost agents, which others take over
-//	elastic.go      a variable number of agents
-//	late.go         agents that join such a job late
-//	withdraw.go     signal/left/ID: agents that leave the job
-//	exports.go      ready/ID, signal/start: what rank 0's agent exports
-//	init.go         reached/ID, signal/look, signal/init: ranks missing in init_process_group
-//	absent.go       connecting/ID, signal/absent: a rank 0 that does not listen
-//	check.go        problems and differences of nodes, and connections between them
-//	stragglers.go   workers that run long after others have succeeded
-//	ending.go       signal/verdict, outcome/ID, progress/ID: how an attempt ends
-//	cause.go        a loss that is known later than the failure that follows from it
-//	attempt.go      signal/settled, latest: what follows
-//	overlap.go      no worker runs when one of the next attempt starts
+//	state.go        State: which change is whose, and the order of the rules
+//	restore.go      a state from what is in the store
+//	next.go         signal/settled, latest: what follows an attempt
+//	attempt.go      attempt: which features there are, and which of them knows which
+//	gone.go         agents that are lost or have left, in each phase of an attempt
+//	world.go        agreement: seat/ID, signal/exports, signal/world: the seats
+//	gather.go       gathering: member/ID: which have joined, also in an elastic job
+//	waiting.go      gathering: which are missing, and how long the others wait
+//	outcome.go      outcomes: outcome/ID, progress/ID: how workers have ended
+//	withdraw.go     leaving: signal/left/ID: agents that leave the job
+//	late.go         late: agents that join an elastic job late
+//	init.go         initWatch: reached/ID, signal/look, signal/init: ranks missing in
+//	                init_process_group
+//	absent.go       absence: connecting/ID, signal/absent: a rank 0 that does not listen
+//	exports.go      confirmation: ready/ID, signal/start: whether all can start
+//	check.go        checking: problems and differences of nodes, and connections between them
+//	stragglers.go   stragglers: workers that run long after others have succeeded
+//	loss.go         losses: whether the job goes on without an agent
+//	roster.go       who has joined, for people
+//	agents.go       agents: agent/ID, lost/ID: which agents live
+//	ending.go       phase, ending: signal/verdict: how far an attempt has come, and how it ends
+//	vacancy.go      members: seats of lost agents, which spares or others take over
+//	members.go      members: those of an attempt
+//	overlap.go      overlap: no worker runs when one of the next attempt starts
+//	change.go       what is read, written and told
+//	config.go       Config
+//
+// The seats themselves are those of package placement.
 package job

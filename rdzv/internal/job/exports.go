@@ -15,41 +15,36 @@ type confirmation struct {
 	started bool // or the decision is on its way
 }
 
-// takeReadiness notes the confirmation of an agent.
-func (s *State) takeReadiness(id string, value any) {
-	a := s.attempt
-	m := a.members.byID[id]
-	if m == nil || m.ready || m.seat.Spare || a.gather.world == nil {
+// take notes the confirmation of a member, or that it cannot start.
+func (c *confirmation) take(m *member, value any, e *ending) {
+	if m.ready || m.seat.Spare {
 		return
 	}
 	m.ready = true
-	a.ready.count++
+	c.count++
 	r, err := read[Readiness](value)
 	if err == nil {
 		err = record.CheckProblems(r.Problems)
 	}
 	if err != nil {
-		a.end.want(record.NotReady(fmt.Sprintf("cannot read whether %s is ready: %v",
+		e.want(record.NotReady(fmt.Sprintf("cannot read whether %s is ready: %v",
 			record.AgentName(m.lostVerdict()), err)))
 		return
 	}
 	m.Problems, m.Facts = r.Problems, r.Facts
 }
 
-// startWorkers lets the workers start when all have confirmed, or ends the job if some agent has a
-// problem.
-func (s *State) startWorkers(w *writes) {
-	a := s.attempt
-	g := &a.gather
-	if g.world == nil || g.exports == nil || !g.exports.Confirm || a.ready.started ||
-		a.ready.count < g.world.Agents || a.end.verdict != nil {
-		return
+// complete tells, once, that all agents of a world have confirmed.
+func (c *confirmation) complete(w *World, exports *Exports) bool {
+	if w == nil || exports == nil || !exports.Confirm || c.started || c.count < w.Agents {
+		return false
 	}
-	a.ready.started = true
-	if v := s.check(a.members.present(), nil); s.ends(v) {
-		a.end.want(v)
-		return
-	}
-	w.add("start the workers", []Cond{absent(a.keys.verdict()), absent(a.keys.start())},
-		Op{Key: a.keys.start(), Value: Started{}})
+	c.started = true
+	return true
+}
+
+// start lets the workers start.
+func (c *confirmation) start(t *turn, k keys) {
+	t.write("start the workers", []Cond{absent(k.verdict()), absent(k.start())},
+		Op{Key: k.start(), Value: Started{}})
 }

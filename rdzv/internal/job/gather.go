@@ -2,13 +2,24 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rdzv/rdzv/internal/record"
 )
 
-// gathering is how the members of an attempt agree on its world.
+// gathering is how the members of an attempt join it, until the world is agreed.
 type gathering struct {
+	config   *Config
+	agents   *agents
+	members  *members
+	phase    *phase
+	end      *ending
+	losses   *losses
+	late     *late
+	outcomes *outcomes
+	check    *checking
+
 	begin        time.Time
 	lastCall     time.Time     // when an elastic job starts; zero while too few have joined
 	called       bool          // the last call is over
@@ -16,68 +27,48 @@ type gathering struct {
 	joinDeadline time.Time     // the earliest of all members; zero if none has one
 	timedOut     bool          // that has passed
 	startAt      time.Time     // not before this are the workers started
-	complete     bool          // all have joined, and the world is being published or cannot be
-	seats        map[string]SeatValue
-	exports      *Exports // of rank 0's agent, nil if there are none
-	world        *World   // nil until it is published
-	agreed       time.Time
-	forgotten    bool  // the attempt before has been removed
-	previous     int64 // the revision at which that settled; 0 if it is not known
 }
+
+// open tells whether the attempt waits for members.
+func (g *gathering) open() bool { return !g.phase.complete && g.end.verdict == nil }
 
 // admit adds a member. After the first attempt only its agents are admitted, and others in place of
 // those that are lost; in an elastic job others at any time.
-func (s *State) admit(now time.Time, id string, value any) {
-	a := s.attempt
-	delete(a.members.preparing, id)
-	known := a.members.byID[id]
+func (g *gathering) admit(t *turn, id string, value any) {
+	delete(g.members.preparing, id)
+	known, gone, elastic := g.members.byID[id], g.agents.gone[id], g.config.elastic()
 	if known != nil {
 		known.deleted = false
 	}
 	duplicate := known != nil && known.here
-	tooLate := a.gather.complete || s.agents.gone[id] && a.later ||
-		!a.later && a.members.here == s.config.Agents // the world is being published, or was to be
-	if duplicate || tooLate && !s.elastic() {
+	tooLate := g.phase.complete || gone && g.phase.later ||
+		!g.phase.later && g.members.here == g.config.Agents // the world is being published, or was to be
+	if duplicate || tooLate && !elastic {
 		return // or one agent too many, which finds no seat
 	}
 	m, err := memberOf(id, value)
 	if err != nil {
-		a.end.want(record.NotReady(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
+		g.end.want(record.NotReady(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 		return
 	}
-	tooMany := known == nil && len(a.members.all) >= s.config.Agents
+	tooMany := known == nil && len(g.members.all) >= g.config.Agents
 	switch {
-	case s.elastic() && (a.gather.complete || s.agents.gone[id] || tooMany):
-		a.late.add(m)
-		return
+	case elastic && (g.phase.complete || gone || tooMany):
+		g.late.add(m)
 	case known != nil:
-		known.Member, known.here = m, true
-		a.members.here++
-	case a.later && !s.elastic():
-		if !s.fill(m) {
-			a.members.unseated = append(a.members.unseated, m)
-			return
+		g.members.join(known, m)
+		g.joined(t, m)
+	case g.phase.later && !elastic:
+		if !g.takeVacantSeat(t, m) {
+			g.members.unseated = append(g.members.unseated, m)
 		}
 	default:
-		known = &member{Member: m, here: true, lost: s.agents.gone[id]}
-		a.members.add(known)
-		if known.lost {
-			a.end.want(s.lossOf(known))
+		known = &member{Member: m, here: true, lost: gone}
+		g.members.add(known)
+		if gone {
+			g.end.want(g.losses.verdict(known))
 		}
-	}
-	s.joined(now, m)
-}
-
-// joined handles that there is one more member here.
-func (s *State) joined(now time.Time, m Member) {
-	s.countLastCall(now)
-	if len(s.attempt.end.early) > 0 {
-		s.takeEarly(now)
-	}
-	g := &s.attempt.gather
-	deadline := now.Add(m.JoinWithin)
-	if m.JoinWithin > 0 && (g.joinDeadline.IsZero() || deadline.Before(g.joinDeadline)) {
-		g.joinDeadline = deadline
+		g.joined(t, m)
 	}
 }
 
@@ -92,36 +83,117 @@ func memberOf(id string, value any) (Member, error) {
 	return m, err
 }
 
-// allHere tells whether all agents of the job have joined this attempt.
-func (s *State) allHere() bool {
-	m := &s.attempt.members
+// takeVacantSeat makes an agent a member in place of one that is lost, if it can be.
+func (g *gathering) takeVacantSeat(t *turn, m Member) bool {
+	taken, warning := g.members.takeVacantSeat(m)
+	if warning != nil {
+		t.warn(warning)
+	}
+	if taken {
+		g.joined(t, m)
+	}
+	return taken
+}
+
+// joined handles that there is one more member here.
+func (g *gathering) joined(t *turn, m Member) {
+	g.countLastCall(t.now)
+	g.outcomes.takeEarly(t.now)
+	deadline := t.now.Add(m.JoinWithin)
+	if m.JoinWithin > 0 && (g.joinDeadline.IsZero() || deadline.Before(g.joinDeadline)) {
+		g.joinDeadline = deadline
+	}
+}
+
+// countLastCall starts the last call when enough agents of the first attempt of an elastic job have
+// joined, and stops it when too few of them are left.
+func (g *gathering) countLastCall(now time.Time) {
 	switch {
-	case s.elastic():
-		return s.enoughHere()
-	case s.attempt.later:
+	case !g.config.elastic() || g.phase.later:
+	case g.members.here < g.config.MinAgents:
+		g.lastCall, g.called = time.Time{}, false
+	case g.lastCall.IsZero():
+		g.lastCall = now.Add(g.config.LastCall)
+	}
+}
+
+// admitLate answers those that wait for a seat since the attempt has been complete.
+func (g *gathering) admitLate(t *turn, k keys, isLast bool) {
+	if g.phase.publishing() && g.end.verdict == nil {
+		return
+	}
+	for _, m := range g.late.answer(t, k, g.phase.world != nil, isLast) {
+		g.joined(t, m)
+	}
+}
+
+// lose handles the loss of a member while the attempt gathers. It reports whether the attempt goes
+// on without it, or waits for another one in its place.
+func (g *gathering) lose(t *turn, m *member, attempt int) bool {
+	switch {
+	case g.config.elastic():
+		g.drop(t, m)
+	case g.phase.later && g.losses.mayReplace(m):
+		t.warn(g.members.markVacant(m, attempt, g.config.Restarts.Max))
+		for _, m := range slices.Clone(g.members.unseated) {
+			if g.takeVacantSeat(t, m) {
+				g.members.unseat(m.ID)
+			}
+		}
+	default:
+		g.members.leave(m)
+		return false
+	}
+	return true
+}
+
+// drop removes an agent of an elastic job that is lost before the world is agreed.
+func (g *gathering) drop(t *turn, m *member) {
+	g.members.remove(m)
+	m.lost = true
+	g.countLastCall(t.now)
+	if !g.losses.enoughMayJoin() {
+		g.end.want(g.losses.tooFew(m))
+		return
+	}
+	if t.restoring {
+		return // the leader before has said so
+	}
+	then := "the job goes on without it"
+	if missing := g.config.MinAgents - g.members.left(); g.phase.later && missing > 0 {
+		then = fmt.Sprintf("waiting for %d more %s", missing, record.Plural("agent", missing))
+	}
+	t.warn(fmt.Errorf("%w; %s", m.loss(), then))
+}
+
+// allHere tells whether all agents of the job have joined this attempt: in an elastic job enough,
+// for which the last call is over or which were members of the attempt before.
+func (g *gathering) allHere() bool {
+	m := g.members
+	switch {
+	case !g.config.elastic() && g.phase.later:
 		return m.here == len(m.all)
+	case m.here == g.config.Agents || !g.config.elastic():
+		return m.here == g.config.Agents
+	case g.phase.later:
+		return m.here >= g.config.MinAgents && m.here == len(m.all)
 	}
-	return m.here == s.config.Agents
+	return m.here >= g.config.MinAgents && g.called
 }
 
-// start agrees on the world if all have joined, when the delay has passed, and it is known that all
-// of them live.
-func (s *State) start(now time.Time, w *writes) {
-	a := s.attempt
-	if a.gather.complete || a.end.verdict != nil || a.leave.undecided() || len(a.members.all) == 0 ||
-		!s.allHere() || now.Before(s.mayStartAt()) || s.awaitsReturn() {
-		return
-	}
-	s.agree(now, w)
+// ready tells whether the world can be agreed: all have joined, none of them may be lost, and the
+// workers may start. clear is when no workers of lost agents run any more.
+func (g *gathering) ready(now time.Time, clear *overlap) bool {
+	return g.open() && len(g.members.all) > 0 && g.allHere() &&
+		!now.Before(clear.after(g.startAt)) && !g.agents.await(g.members.all)
 }
 
-func (s *State) wakeGathering(at *earliest) {
-	g := &s.attempt.gather
-	if g.complete || s.attempt.end.verdict != nil {
+func (g *gathering) wake(at *earliest, clear *overlap) {
+	if !g.open() {
 		return
 	}
-	if s.allHere() {
-		at.add(s.mayStartAt())
+	if g.allHere() {
+		at.add(clear.after(g.startAt))
 	}
 	if !g.called {
 		at.add(g.lastCall)
@@ -129,7 +201,7 @@ func (s *State) wakeGathering(at *earliest) {
 	if !g.timedOut {
 		at.add(g.joinDeadline)
 	}
-	if s.config.NextWaiting != nil && !s.attempt.later {
+	if g.config.NextWaiting != nil && !g.phase.later {
 		at.add(g.begin.Add(g.waited))
 	}
 }

@@ -8,22 +8,13 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// InitTimes are when, after rank 0 has reached init_process_group, the leader asks the agents which
-// of their workers have not, and when it reports these.
-type InitTimes struct {
-	Ask    time.Duration
-	Report []time.Duration
-}
-
-// DefaultInitTimes are those of a job.
-var DefaultInitTimes = InitTimes{
-	8 * time.Second, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute},
-}
-
 // initWatch is what the leader knows about which workers have reached init_process_group. Nothing
 // counts until rank 0 has, which serves the store there: without it no other rank can have
 // connected to that, so that what looks like it is the port of another program.
 type initWatch struct {
+	config   *Config
+	members  *members
+	keys     keys
 	absence  absence
 	begin    time.Time       // when rank 0 reached it; zero before
 	askAt    time.Time       // zero before begin
@@ -35,20 +26,18 @@ type initWatch struct {
 	changed  bool            // since the last report
 }
 
-// takeReached notes which workers of an agent have reached init_process_group. A value that cannot
+// takeReached notes which workers of a member have reached init_process_group. A value that cannot
 // be decoded is ignored, because nothing but a line for people depends on it.
-func (s *State) takeReached(now time.Time, id string, value any) {
-	a := s.attempt
-	m := a.members.byID[id]
+func (i *initWatch) takeReached(now time.Time, m *member, value any) {
 	r, err := read[Reached](value)
-	if m == nil || err != nil || !s.config.Watch || a.init.done || a.end.verdict != nil {
+	if err != nil || !i.config.Watch || i.done {
 		return
 	}
 	m.reached = &r
-	a.init.changed = true
+	i.changed = true
 	isRank0 := func(u Unreached) bool { return u.Rank == 0 }
-	if a.init.begin.IsZero() && m.seat.Rank == 0 && !slices.ContainsFunc(r.Missing, isRank0) {
-		a.init.start(now, s.config.InitTimes)
+	if i.begin.IsZero() && m.seat.Rank == 0 && !slices.ContainsFunc(r.Missing, isRank0) {
+		i.start(now, i.config.InitTimes)
 	}
 }
 
@@ -63,29 +52,26 @@ func (i *initWatch) start(now time.Time, t InitTimes) {
 	i.askAt, i.reportAt = now.Add(t.Ask), now.Add(i.times[0])
 }
 
-// watchInit asks the agents which of their workers are missing, when it is time, and reports it.
-func (s *State) watchInit(now time.Time, w *writes) {
-	a := s.attempt
-	i := &a.init
-	if a.end.verdict != nil || i.done {
+// follow asks the agents which of their workers are missing, when it is time, and reports it.
+func (i *initWatch) follow(t *turn) {
+	if i.done {
 		return
 	}
-	if !i.asked && !i.askAt.IsZero() && !now.Before(i.askAt) {
+	if !i.asked && !i.askAt.IsZero() && !t.now.Before(i.askAt) {
 		i.asked = true // one that does not answer has none
-		w.add("ask which ranks are missing", nil, Op{Key: a.keys.look(), Value: Look{}})
+		t.write("ask which ranks are missing", nil, Op{Key: i.keys.look(), Value: Look{}})
 	}
 	if i.changed && i.reported {
-		s.reportAllReached(now, w)
+		i.reportAllReached(t)
 	}
 	i.changed = false
-	if !i.done && !i.reportAt.IsZero() && !now.Before(i.reportAt) {
-		s.reportInit(now, w)
+	if !i.done && !i.reportAt.IsZero() && !t.now.Before(i.reportAt) {
+		i.report(t)
 	}
 }
 
-func (s *State) wakeInit(at *earliest) {
-	i := &s.attempt.init
-	if s.attempt.end.verdict != nil || i.done {
+func (i *initWatch) wake(at *earliest) {
+	if i.done {
 		return
 	}
 	if !i.asked {
@@ -95,33 +81,32 @@ func (s *State) wakeInit(at *earliest) {
 }
 
 // reportAllReached reports that no rank is missing any more.
-func (s *State) reportAllReached(now time.Time, w *writes) {
-	if p := s.initProgress(now); p.Reached >= p.Ranks {
-		s.attempt.init.done = true
-		s.tell(w, p)
+func (i *initWatch) reportAllReached(t *turn) {
+	if p := i.progress(t.now); p.Reached >= p.Ranks {
+		i.done = true
+		i.tell(t, p)
 	}
 }
 
 // tell reports something to the caller, and to the agent of rank 0.
-func (s *State) tell(w *writes, p InitProgress) {
-	s.notify(Init{p})
-	w.add("tell which ranks are missing", nil, Op{Key: s.attempt.keys.init(), Value: p})
+func (i *initWatch) tell(t *turn, p InitProgress) {
+	t.notify(Init{p})
+	t.write("tell which ranks are missing", nil, Op{Key: i.keys.init(), Value: p})
 }
 
-// reportInit reports which ranks are missing, if there are any. If there are none an agent may
-// still answer late.
-func (s *State) reportInit(now time.Time, w *writes) {
-	i := &s.attempt.init
+// report reports which ranks are missing, if there are any. If there are none an agent may still
+// answer late.
+func (i *initWatch) report(t *turn) {
 	if i.begin.IsZero() {
-		s.reportAbsence(now, w)
+		i.reportAbsence(t)
 		return
 	}
 	i.nextReport(i.begin)
-	if p := s.initProgress(now); p.Reached < p.Ranks {
+	if p := i.progress(t.now); p.Reached < p.Ranks {
 		i.reported = true
-		s.tell(w, p)
+		i.tell(t, p)
 	} else if i.absence.reported {
-		s.reportAllReached(now, w)
+		i.reportAllReached(t)
 	}
 }
 
@@ -133,11 +118,11 @@ func (i *initWatch) nextReport(began time.Time) {
 	}
 }
 
-func (s *State) initProgress(now time.Time) InitProgress {
-	p := InitProgress{Waited: now.Sub(s.attempt.init.begin)}
+func (i *initWatch) progress(now time.Time) InitProgress {
+	p := InitProgress{Waited: now.Sub(i.begin)}
 	missing, hosts := map[int][]int{}, map[int]string{} // ranks and name of each node, by node rank
 	first := func(u Unreached) bool { return len(missing) == 0 || u.Rank < p.First.Rank }
-	for _, m := range s.attempt.members.all {
+	for _, m := range i.members.all {
 		list, node := m.unreached(), m.seat.Node
 		p.Ranks += m.seat.Slots
 		p.Reached += m.seat.Slots - len(list)

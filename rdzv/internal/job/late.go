@@ -3,7 +3,6 @@ package job
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"rdzv/rdzv/internal/record"
 )
@@ -11,7 +10,12 @@ import (
 // late are agents that have joined an elastic job when it was too late for this attempt. Each waits
 // for a seat: that of a spare, with which it is a member of the next attempt, or that the job is
 // full.
-type late struct{ waiting []Member }
+type late struct {
+	config  *Config
+	agents  *agents
+	members *members
+	waiting []Member
+}
 
 func (l *late) add(m Member) {
 	l.remove(m.ID)
@@ -22,48 +26,44 @@ func (l *late) remove(id string) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(m Member) bool { return m.ID == id })
 }
 
-// answerLate answers those that wait. If the job has all its agents, or there is no next attempt,
-// they are refused.
-func (s *State) answerLate(now time.Time, w *writes) {
-	a := s.attempt
-	if a.gather.complete && a.gather.world == nil && a.end.verdict == nil {
-		return // the world is being published
-	}
-	isLast := s.config.Check != nil || a.number >= s.config.Restarts.Max
-	for _, m := range slices.Clone(a.late.waiting) {
-		answer := SeatValue{Seat: record.SpareSeat, Agent: s.identity(m)}
-		full := a.members.left() >= s.config.Agents
+// answer answers those that wait, and returns the ones that are members from now on: while the
+// world is not agreed they take the places of those that have been lost meanwhile. If the job has
+// all its agents, or there is no next attempt, they are refused.
+func (l *late) answer(t *turn, k keys, agreed, isLast bool) (joined []Member) {
+	for _, m := range slices.Clone(l.waiting) {
+		answer := SeatValue{Seat: record.SpareSeat, Agent: l.config.identity(m)}
+		full := l.members.left() >= l.config.Agents
 		switch {
-		case full || a.gather.world != nil && isLast:
+		case full || agreed && isLast:
 			answer = SeatValue{Full: true}
-		case a.gather.world == nil: // the place of one that has been lost meanwhile
-			a.late.remove(m.ID)
-			a.members.add(&member{Member: m, here: true})
-			s.joined(now, m)
+		case !agreed:
+			l.remove(m.ID)
+			l.members.add(&member{Member: m, here: true})
+			joined = append(joined, m)
 			continue
 		}
-		w.add(fmt.Sprintf("admit the agent on %s", record.Address(m)), nil,
-			Op{Key: a.keys.seat(m.ID), Value: answer})
-		s.takeLate(m.ID, answer)
+		t.write(fmt.Sprintf("admit the agent on %s", record.Address(m)), nil,
+			Op{Key: k.seat(m.ID), Value: answer})
+		l.take(m.ID, answer, agreed)
 	}
+	return joined
 }
 
-// takeLate notes the seat of an agent that has joined late.
-func (s *State) takeLate(id string, seat SeatValue) {
-	a := s.attempt
+// take notes the seat of an agent that has joined late.
+func (l *late) take(id string, seat SeatValue, agreed bool) {
 	m := Member{ID: id}
 	if seat.Agent != nil {
 		m = *seat.Agent
 	}
-	if i := slices.IndexFunc(a.late.waiting, func(m Member) bool { return m.ID == id }); i >= 0 {
-		m = a.late.waiting[i]
+	if i := slices.IndexFunc(l.waiting, func(m Member) bool { return m.ID == id }); i >= 0 {
+		m = l.waiting[i]
 	}
-	a.late.remove(id)
-	if known := a.members.byID[id]; known != nil && seat.Full && a.gather.world == nil {
-		a.members.remove(known) // the leader before had no place for it
+	l.remove(id)
+	if known := l.members.byID[id]; known != nil && seat.Full && !agreed {
+		l.members.remove(known) // the leader before had no place for it
 	}
-	if seat.Full || a.members.byID[id] != nil || s.agents.gone[id] {
+	if seat.Full || l.members.byID[id] != nil || l.agents.gone[id] {
 		return
 	}
-	a.members.add(&member{Member: m, here: true, seat: seat.Seat, settled: true})
+	l.members.add(&member{Member: m, here: true, seat: seat.Seat, settled: true})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/rdzv/internal/placement"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -29,6 +30,12 @@ type member struct {
 	ended     []Worker      // as far as published before it settled
 	reached   *Reached      // as far as published
 	connects  *connects     // as far as published
+}
+
+// connects is how many workers of an agent try to connect to rank 0, all since a time.
+type connects struct {
+	ranks int
+	since time.Time
 }
 
 // vacant tells whether the agent is lost and nobody has taken over its seat yet.
@@ -109,6 +116,13 @@ func (m *members) add(one *member) {
 	}
 }
 
+// join notes that one has joined this attempt that was a member of the one before, or that a leader
+// before has known.
+func (m *members) join(one *member, value Member) {
+	one.Member, one.here = value, true
+	m.here++
+}
+
 // present are those that have joined this attempt.
 func (m *members) present() []Member {
 	list := make([]Member, 0, len(m.all))
@@ -148,17 +162,34 @@ func (m *members) left() (n int) {
 	return n
 }
 
-// spare returns an agent that may take over the seat of a lost one; nil if there is none.
-func (m *members) spare() *member {
-	i := slices.IndexFunc(m.all, func(m *member) bool { return m.seat.Spare && !m.lost })
-	if i < 0 {
-		return nil
+// settle notes that one has settled.
+func (m *members) settle(one *member) {
+	one.settled = true
+	if !one.lost {
+		m.pending--
 	}
-	return m.all[i]
+}
+
+// unsettled names the members that have not settled, for people.
+func (m *members) unsettled() string {
+	var names []string
+	for _, one := range m.all {
+		if !one.settled && !one.lost {
+			names = append(names, record.AgentName(one.lostVerdict()))
+		}
+	}
+	return record.List(record.Cut(names))
 }
 
 func (m *members) unseat(id string) {
 	m.unseated = slices.DeleteFunc(m.unseated, func(m Member) bool { return m.ID == id })
+}
+
+// markDeleted notes that the key of one was deleted.
+func (m *members) markDeleted(id string) {
+	if one := m.byID[id]; one != nil {
+		one.deleted, m.deleted = true, true
+	}
 }
 
 func (m *members) prepare(id string, value any) {
@@ -172,11 +203,23 @@ func (m *members) prepare(id string, value any) {
 
 // replace makes these the only ones, in the order of their seats.
 func (m *members) replace(all []*member) {
-	*m = members{byID: map[string]*member{}}
+	*m = members{byID: map[string]*member{}, launched: m.launched}
 	slices.SortStableFunc(all, func(a, b *member) int {
-		return cmp.Or(bySeat(a, b), naturalOrder(a.Host, b.Host), strings.Compare(a.ID, b.ID))
+		return cmp.Or(bySeat(a, b), placement.NaturalOrder(a.Host, b.Host), strings.Compare(a.ID, b.ID))
 	})
 	for _, one := range all {
 		m.add(one)
 	}
+}
+
+// remaining are the members of the next attempt. Those of an elastic job are in the order of their
+// ranks; those that wait for it come last, in the order in which they joined.
+func (m *members) remaining(elastic bool) []*member {
+	if !elastic {
+		return m.all
+	}
+	lost := func(m *member) bool { return m.lost }
+	all := slices.DeleteFunc(slices.Clone(m.all), lost)
+	slices.SortStableFunc(all, bySeat)
+	return all
 }

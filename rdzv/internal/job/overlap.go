@@ -13,28 +13,26 @@ import (
 // and how long it waits if the agent's connection has broken, which kills them at once.
 const lostMargin = time.Second
 
-// awaitWorkers delays the start of the next workers until none of the agent runs, which was lost at
-// a time. silent is Loss.Silent.
-func (s *State) awaitWorkers(since time.Time, m *member, silent bool) {
-	if m == nil || m.lost || m.seat.Spare || !s.attempt.gather.complete && m.here {
-		return // it runs none
-	}
+// overlap is what is known about workers of agents that are lost.
+type overlap struct{ clearAt time.Time } // until then they may run
+
+// await delays the start of the next workers until none of an agent runs, which was lost at a time.
+// silent is Loss.Silent.
+func (o *overlap) await(since time.Time, silent bool, c *Config) {
 	wait := lostMargin
 	if silent {
-		wait += s.config.LostGrace
+		wait += c.LostGrace
 	}
-	if silent && s.config.revoked() { // its lease was revoked, perhaps long before the end
-		wait += s.config.LeaseTTL
+	if silent && c.revoked() { // its lease was revoked, perhaps long before the end
+		wait += c.LeaseTTL
 	}
-	if at := since.Add(wait); at.After(s.clearAt) {
-		s.clearAt = at
-	}
+	o.clearAt = o.after(since.Add(wait))
 }
 
-// mayStartAt is when the workers of this attempt may start.
-func (s *State) mayStartAt() time.Time {
-	if s.clearAt.After(s.attempt.gather.startAt) {
-		return s.clearAt
+// after is a time or, if that is later, when no workers of lost agents run any more.
+func (o *overlap) after(at time.Time) time.Time {
+	if o.clearAt.After(at) {
+		return o.clearAt
 	}
-	return s.attempt.gather.startAt
+	return at
 }

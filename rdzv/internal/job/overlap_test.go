@@ -23,9 +23,9 @@ func TestAwaitWorkers(t *testing.T) {
 			Agents: 2, LostGrace: grace, LeaseTTL: ttl, Revoked: func() bool { return c.revoked },
 		})
 		s.attempt.members.add(&member{Member: joinedAgent(0), here: true})
-		s.attempt.gather.complete = true
-		s.lose(base, joinedAgent(0).ID, c.why)
-		if wait := s.mayStartAt().Sub(base); wait != c.want {
+		s.attempt.phase.complete = true
+		s.lose(&turn{now: base}, joinedAgent(0).ID, c.why)
+		if wait := s.overlap.clearAt.Sub(base); wait != c.want {
 			t.Errorf("%s: the next workers start after %v, want %v", name, wait, c.want)
 		}
 	}

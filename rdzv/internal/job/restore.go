@@ -10,33 +10,41 @@ import (
 // Restore returns the state of a job whose leader is new, from what is in the store at one
 // revision, and what follows from it.
 func Restore(now time.Time, c Config, snapshot []Change) (*State, []Write, []Notice) {
-	s := newState(now, c)
+	s, t := newState(now, c), &turn{now: now, restoring: true}
 	snapshot = slices.Clone(snapshot)
 	slices.SortFunc(snapshot, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Rev, b.Rev), strings.Compare(a.Key, b.Key))
 	})
-	s.restoring = true
 	for _, one := range snapshot {
-		s.absorb(now, one)
+		s.absorb(t, one)
 	}
-	s.restoring = false
+	t.restoring = false
 	s.missAbsent(now)
-	writes := s.follow(now)
-	return s, writes, s.taken()
+	s.follow(t)
+	return s, t.writes, t.notices
 }
 
 // missAbsent notes which members are gone: the store no longer has the keys of their leases. They
 // have had the time to register again before this agent became the leader.
 func (s *State) missAbsent(now time.Time) {
-	all := slices.Concat(s.attempt.members.unseated, s.attempt.late.waiting)
-	for _, m := range s.attempt.members.all {
+	a := s.attempt
+	all := slices.Concat(a.members.unseated, a.late.waiting)
+	for _, m := range a.members.all {
 		if !m.lost {
 			all = append(all, m.Member)
 		}
 	}
 	for _, m := range all {
 		if _, there := s.agents.present[m.ID]; !there {
-			s.miss(now, m.ID, new(m.Identity()), 0)
+			s.agents.miss(now, m.ID, new(m.Identity()), s.config.returnTime(0))
 		}
+	}
+}
+
+// Continue lets a state that was restored wait no longer than the one that it replaces.
+func (s *State) Continue(before *State) {
+	if s.attempt.number == before.attempt.number {
+		s.attempt.gather.startAt = before.attempt.gather.startAt
+		s.overlap = before.overlap
 	}
 }

@@ -1,10 +1,8 @@
 package job
 
 import (
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"rdzv/rdzv/internal/record"
 )
@@ -61,35 +59,4 @@ func absentOf(members []Member, nodes []string) (absent []string) {
 		}
 	}
 	return absent
-}
-
-func (s *State) roster() Roster {
-	m := &s.attempt.members
-	r := RosterOf(m.present(), s.config.Agents, s.config.Nodes,
-		slices.Collect(maps.Values(m.preparing))...)
-	r.Min, r.Unattended = s.config.MinAgents, s.config.Unattended
-	if s.config.Refused != nil {
-		r.Refused, r.MoreRefused = record.Cut(s.config.Refused())
-	}
-	others := s.agents.strangers
-	if s.config.OtherVersion != nil {
-		others = slices.Concat(s.config.OtherVersion(), others)
-	}
-	r.OtherVersion, r.MoreOtherVersion = record.Cut(others)
-	return r
-}
-
-// reportWaiting tells from time to time which agents are missing.
-func (s *State) reportWaiting(now time.Time) {
-	g := &s.attempt.gather
-	if s.config.NextWaiting == nil || s.attempt.later || g.complete || s.attempt.end.verdict != nil {
-		return
-	}
-	if g.waited > 0 && !now.Before(g.begin.Add(g.waited)) {
-		s.notify(Waiting{s.roster(), g.waited})
-		g.waited = s.config.NextWaiting(g.waited)
-	}
-	if g.waited == 0 {
-		g.waited = s.config.NextWaiting(0)
-	}
 }

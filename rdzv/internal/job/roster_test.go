@@ -133,3 +133,13 @@ func TestRosterOfWaiting(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+const seeAbove = "(see the launcher's messages above)"
+
+// joinedAgent is the i-th agent, on a node of its own.
+func joinedAgent(i int) Member {
+	return Member{
+		ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i), PID: 1000 + i,
+		Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1,
+	}
+}

@@ -24,7 +24,7 @@ const (
 	joins kind = iota
 	lateStart
 	leaves
-	losses
+	agentLosses
 	silences
 	returns
 	freezes

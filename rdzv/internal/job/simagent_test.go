@@ -572,7 +572,7 @@ func (a *agent) die() {
 func (a *agent) lostInStore(l Loss) {
 	_, known := a.keys[lostKey(a.id)]
 	if a.leaseOver = true; a.began && !a.gone && !known && !a.storeLost() {
-		a.kinds[losses] = true
+		a.kinds[agentLosses] = true
 		a.commit("", nil, Op{Key: lostKey(a.id), Value: l}, Op{Key: agentKey(a.id)})
 		if a.self.OccupiesHost() {
 			a.commit("", nil, Op{Key: "host/" + a.self.Node})
@@ -584,7 +584,7 @@ func (a *agent) lostInStore(l Loss) {
 func (a *agent) expire() {
 	a.leaseOver = true
 	if _, there := a.keys[agentKey(a.id)]; there {
-		a.kinds[losses] = true
+		a.kinds[agentLosses] = true
 		a.revoke(a.id)
 	}
 	a.expireJob()

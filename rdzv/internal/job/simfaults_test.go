@@ -21,30 +21,34 @@ type fault struct {
 
 var faults = []fault{
 	{"the world has no condition", "world.go", []string{
-		"[]Cond{absent(a.keys.verdict()), absent(a.keys.world())},", "[]Cond{absent(a.keys.world())},"}},
+		"[]Cond{absent(g.keys.verdict()), absent(g.keys.world())},", "[]Cond{absent(g.keys.world())},"}},
 	{"a verdict has no condition", "ending.go", []string{
-		"append([]Cond{absent(s.attempt.keys.verdict())}, one.conds...)", "append([]Cond{}, one.conds...)"}},
+		"append([]Cond{absent(k.verdict())}, one.conds...)", "append([]Cond{}, one.conds...)"}},
 	{"an agent that returns is lost", "agents.go", []string{
 		"[]Cond{absent(agentKey(m.id)), absent(lostKey(m.id))},", "[]Cond{absent(lostKey(m.id))},"}},
 	{"Restore swaps two seats", "restore.go", []string{
-		"	s.restoring = false\n", "	s.restoring = false\n	if all := s.attempt.members.all; len(all) > 1 {\n" +
+		"	t.restoring = false\n", "	t.restoring = false\n	if all := s.attempt.members.all; len(all) > 1 {\n" +
 			"		all[0].seat, all[1].seat = all[1].seat, all[0].seat\n	}\n"}},
 	{"a new leader takes a living agent for lost", "restore.go", []string{
-		"	for _, m := range s.attempt.members.all {",
-		"	for _, m := range s.attempt.members.all[:min(1, len(s.attempt.members.all))] {\n" +
-			"		if !m.lost {\n			s.loseRunning(now, m)\n			break\n		}\n	}\n	for _, m := range s.attempt.members.all {"}},
+		"	s.missAbsent(now)\n",
+		"	if all := s.attempt.members.all; len(all) > 0 && !all[0].lost {\n" +
+			"		s.attempt.losses.loseRunning(t, all[0], s.attempt.keys, &s.attempt.end)\n	}\n	s.missAbsent(now)\n"}},
 	{"a new leader does not know the attempt", "state.go", []string{
-		"v.Attempt > s.attempt.number {", "v.Attempt > s.attempt.number && !s.restoring {"}},
-	{"the previous attempt is forgotten before there is a world", "attempt.go", []string{
-		"g.world == nil || g.forgotten", "!g.complete || g.forgotten"}},
-	{"SIGTERM between two attempts is lost", "ending.go", []string{
-		"if a.end.verdict == nil && !s.agents.gone[id] {", "if a.gather.complete && a.end.verdict == nil {"}},
+		"v.Attempt > s.attempt.number {", "v.Attempt > s.attempt.number && !t.restoring {"}},
+	{"the previous attempt is forgotten before there is a world", "state.go", []string{
+		"a.phase.later && a.phase.world != nil", "a.phase.later && a.phase.complete"}},
+	{"SIGTERM between two attempts is lost", "outcome.go", []string{
+		"if s.end.verdict == nil && !s.agents.gone[id] {", "if s.leave.phase.complete && s.end.verdict == nil {"}},
 	{"the next world does not wait for the workers of a silent agent", "overlap.go", []string{
-		"wait += s.config.LostGrace", "wait += 0"}},
-	{"an agent that is lost while its world is published stays", "world.go", []string{
-		"if m.lost {\n			s.loseRunning(now, m)", "if m.lost {\n			m.settled = false"}},
-	{"an agent that leaves takes its seat with it", "withdraw.go", []string{
-		"	m.lost, m.withdrawn = true, true\n	s.remove(id)", "	m.withdrawn = true\n	s.remove(id)"}},
+		"wait += c.LostGrace", "wait += 0"}},
+	{"an agent that is lost while its world is published stays", "attempt.go", []string{
+		"if m.lost {\n			a.losses.loseRunning(t, m, a.keys, &a.end)", "if m.lost {\n			m.settled = false"}},
+	{"an agent that leaves takes its seat with it", "gone.go", []string{
+		"	m.lost, m.withdrawn = true, true\n	a.remove(id)", "	m.withdrawn = true\n	a.remove(id)"}},
+	{"a new leader does not know who was lost before", "restore.go", []string{
+		"	s.missAbsent(now)\n", "	if s.attempt.phase.world != nil {\n		s.missAbsent(now)\n	}\n"}},
+	{"the world is agreed with an agent that may be lost", "gather.go", []string{
+		" && !g.agents.await(g.members.all)", ""}},
 }
 
 // The faults can be made: what they change is there.

@@ -178,7 +178,7 @@ func (l *leader) compare(rev int64, writes []Write) {
 
 // inFlight tells whether something has been decided that is not in the store yet.
 func (a *attempt) inFlight() bool {
-	waiting := a.gather.complete && a.gather.world == nil && a.end.verdict == nil
+	waiting := a.phase.publishing() && a.end.verdict == nil
 	deciding := a.end.decided && a.end.settled == nil
 	return waiting || deciding || len(a.end.wanted) > 0 || len(a.late.waiting) > 0 || len(a.leave.asked) > 0
 }
@@ -191,14 +191,14 @@ func fingerprint(s *State) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "attempt %d complete %t world %t verdict %v decided %t over %t failures %d pending %d\n",
-		a.number, a.gather.world != nil, a.gather.world != nil, a.end.verdict, a.end.decided, a.end.over,
-		len(s.past.failures), a.members.pending)
+		a.number, a.phase.world != nil, a.phase.world != nil, a.end.verdict, a.end.decided, a.end.over,
+		len(s.failures), a.members.pending)
 	var lines []string
 	for _, m := range a.members.all {
-		if m.lost && (s.elastic() || a.gather.world != nil) && m.seat.Spare {
+		if m.lost && (s.config.elastic() || a.phase.world != nil) && m.seat.Spare {
 			continue
 		}
-		if m.lost && a.gather.world == nil && (s.elastic() || !a.later) {
+		if m.lost && a.phase.world == nil && (s.config.elastic() || !a.phase.later) {
 			continue // it has no seat, and the job has ended or goes on without it
 		}
 		id := m.ID
@@ -208,7 +208,7 @@ func fingerprint(s *State) string {
 		lines = append(lines, fmt.Sprintf("%s rank %d of %d spare %t here %t settled %t lost %t replaces %q",
 			id, m.seat.Rank, m.seat.Slots, m.seat.Spare, m.here, m.settled, m.lost, m.replaces))
 	}
-	if a.gather.world == nil && !a.later || a.gather.world != nil {
+	if a.phase.world == nil && !a.phase.later || a.phase.world != nil {
 		slices.Sort(lines)
 	}
 	b.WriteString(strings.Join(lines, "\n"))

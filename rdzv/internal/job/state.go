@@ -4,48 +4,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // State is what a leader knows of a job, from one attempt to the next.
 type State struct {
-	config  Config
-	agents  agents
-	past    past
-	attempt *attempt
-	clearAt time.Time // until then workers of lost agents may run
-	notices []Notice  // of the present call
-	applied time.Time // the time of the last call
-
-	restoring bool // what is read has happened before
-}
-
-// past is what a leader has to know of the attempts before this one.
-type past struct {
-	failures []failure
-	began    time.Time // when the first world was published
-}
-
-// attempt is one attempt of the job. Each feature has its part of it.
-type attempt struct {
-	number  int
-	keys    keys
-	later   bool // it follows another one
-	members members
-	gather  gathering
-	late    late
-	leave   leaving
-	ready   confirmation
-	init    initWatch
-	success stragglers
-	end     ending
-}
-
-func (c *Config) attempt(number int, now time.Time) *attempt {
-	return &attempt{
-		number: number, keys: keysOf(number), later: number > c.Attempt,
-		members: members{byID: map[string]*member{}},
-		gather:  gathering{begin: now},
-	}
+	config   Config
+	agents   agents
+	failures []failure // of the attempts before this one
+	attempt  *attempt
+	overlap  overlap
+	applied  time.Time // the time of the last call
 }
 
 // newState is that of a job of which nothing has happened.
@@ -53,7 +23,7 @@ func newState(now time.Time, c Config) *State {
 	s := &State{config: c.withDefaults(), agents: agents{
 		present: map[string]*Member{}, gone: map[string]bool{},
 	}}
-	s.attempt = s.config.attempt(c.Attempt, now)
+	s.attempt = newAttempt(&s.config, &s.agents, c.Attempt, now, time.Time{})
 	return s
 }
 
@@ -63,161 +33,109 @@ func (s *State) Over() bool { return s.attempt.end.over }
 // Attempt is the number of the present attempt.
 func (s *State) Attempt() int { return s.attempt.number }
 
-// Continue lets a state that was restored wait no longer than the one that it replaces.
-func (s *State) Continue(before *State) {
-	if s.attempt.number == before.attempt.number {
-		s.attempt.gather.startAt, s.clearAt = before.attempt.gather.startAt, before.clearAt
-	}
-}
-
 // Apply takes what has happened, all changes of one revision of the store together, and returns
 // what follows from it. Without changes only time has passed, see Wake.
 func (s *State) Apply(now time.Time, changes ...Change) ([]Write, []Notice) {
+	t := &turn{now: now}
 	for _, c := range changes {
-		s.absorb(now, c)
+		s.absorb(t, c)
 	}
-	return s.follow(now), s.taken()
+	s.follow(t)
+	return t.writes, t.notices
 }
-
-func (s *State) taken() []Notice {
-	n := s.notices
-	s.notices = nil
-	return n
-}
-
-func (s *State) notify(n Notice) { s.notices = append(s.notices, n) }
-
-func (s *State) warn(err error) { s.notify(Warning{err}) }
 
 // absorb notes a change. It decides nothing that would have to be written: what follows depends
 // only on what is in the store then, whether it was read as it happened or all at once.
-func (s *State) absorb(now time.Time, c Change) {
+func (s *State) absorb(t *turn, c Change) {
 	first, rest, _ := strings.Cut(c.Key, "/")
 	switch first {
 	case "agent":
-		s.absorbAgent(now, rest, c)
-		return
-	case "lost":
-		if loss, err := read[Loss](c.Value); c.Value != nil {
-			_ = err // whatever it says, the agent is lost
-			s.lose(now, rest, loss)
+		if c.Value != nil {
+			s.agents.register(rest, c.Value)
+			return
 		}
-		return
+		s.agents.deregister(t.now, rest, s.config.returnTime(s.config.ReturnTime))
+	case "lost":
+		if c.Value != nil {
+			loss, _ := read[Loss](c.Value) // whatever it says, the agent is lost
+			s.lose(t, rest, loss)
+		}
 	case "stranger":
-		s.absorbStranger(c)
-		return
+		if warning := s.agents.takeStranger(c.Value); warning != nil {
+			t.warn(warning)
+		}
 	case "latest":
 		if v, err := read[Latest](c.Value); err == nil && v.Attempt > s.attempt.number {
-			s.begin(now, v)
-		}
-		return
-	}
-	n, err := strconv.Atoi(first)
-	if err != nil || n < s.attempt.number {
-		return
-	}
-	if n > s.attempt.number { // the attempts before it have been removed
-		s.attempt = s.config.attempt(n, now)
-	}
-	s.absorbOfAttempt(now, rest, c)
-}
-
-// absorbOfAttempt notes a change of a key of the present attempt.
-func (s *State) absorbOfAttempt(now time.Time, key string, c Change) {
-	kind, id, _ := strings.Cut(key, "/")
-	if c.Value == nil {
-		s.absorbDeletion(kind, id)
-		return
-	}
-	switch kind {
-	case "member":
-		s.admit(now, id, c.Value)
-	case "preparing":
-		s.attempt.members.prepare(id, c.Value)
-	case "seat":
-		s.takeSeat(now, id, c.Value)
-	case "ready":
-		s.takeReadiness(id, c.Value)
-	case "outcome":
-		s.takeOutcome(now, id, c.Value)
-	case "progress":
-		s.takeProgress(now, id, c.Value)
-	case "reached":
-		s.takeReached(now, id, c.Value)
-	case "connecting":
-		s.takeConnecting(now, id, c.Value)
-	case "signal":
-		s.absorbSignal(now, id, c)
-	}
-}
-
-func (s *State) absorbDeletion(kind, id string) {
-	m := &s.attempt.members
-	switch kind {
-	case "member":
-		if one := m.byID[id]; one != nil {
-			one.deleted, m.deleted = true, true
-		}
-	case "preparing":
-		delete(m.preparing, id)
-	case "seat":
-		delete(s.attempt.gather.seats, id)
-	}
-}
-
-// absorbSignal notes a change of a key below signal/.
-func (s *State) absorbSignal(now time.Time, name string, c Change) {
-	a := s.attempt
-	switch name {
-	case "exports":
-		e, err := read[Exports](c.Value)
-		if err == nil {
-			a.gather.exports = &e
-		}
-	case "world":
-		if w, err := read[World](c.Value); err == nil {
-			s.takeWorld(now, w)
-		}
-	case "start":
-		a.ready.started = true
-	case "absent":
-		a.init.absence.take(c.Value)
-	case "look":
-		a.init.asked = true
-	case "verdict":
-		s.takeVerdict(now, c)
-	case "settled":
-		if v, err := read[Settled](c.Value); err == nil {
-			s.takeSettled(v, c.Rev)
+			s.begin(t, v)
 		}
 	default:
-		if id, ok := strings.CutPrefix(name, "left/"); ok {
-			s.takeLeft(now, id)
+		if n, err := strconv.Atoi(first); err == nil && n >= s.attempt.number {
+			s.absorbOfAttempt(t, n, rest, c)
 		}
 	}
 }
 
-// follow returns what is to be written because of what is known now.
-func (s *State) follow(now time.Time) []Write {
-	var w writes
-	s.applied = now
-	s.loseMissing(now, &w)
-	if a := s.attempt; !a.end.decided {
-		s.answerLate(now, &w)
-		s.letLeave(&w)
-		s.forgetSeats(&w)
-		s.limitJoin(now)
-		s.start(now, &w)
-		s.startWorkers(&w)
-		s.settleDeleted(now)
-		s.watchInit(now, &w)
-		s.limitStragglers(now)
-		s.writeVerdict(&w)
-		s.settle(now, &w)
+// absorbOfAttempt notes a change of a key of the present attempt, or of a later one.
+func (s *State) absorbOfAttempt(t *turn, n int, key string, c Change) {
+	if n > s.attempt.number { // the attempts before it have been removed
+		s.attempt = newAttempt(&s.config, &s.agents, n, t.now, s.attempt.began)
 	}
-	s.forgetPrevious(&w)
-	s.reportWaiting(now)
-	return w
+	s.attempt.absorb(t, key, c)
+}
+
+// lose notes that an agent is lost. Its member or outcome may be in the store and not yet read
+// here.
+func (s *State) lose(t *turn, id string, loss Loss) {
+	if s.agents.gone[id] {
+		return
+	}
+	since, a := t.now.Add(-loss.Ago), s.attempt
+	if m := s.agents.isMissing(id); m != nil {
+		since = m.since
+	}
+	m := a.members.byID[id]
+	if m != nil {
+		m.silent = loss.After
+		gathers := !a.phase.complete && m.here
+		if !m.lost && !m.seat.Spare && !gathers { // it may run workers
+			s.overlap.await(since, loss.Silent, &s.config)
+		}
+	}
+	a.remove(id)
+	a.lose(t, id, m)
+}
+
+// follow writes what follows from what is known now: its rules in their order.
+func (s *State) follow(t *turn) {
+	a := s.attempt
+	s.applied = t.now
+	s.agents.declareLost(t, a.isSpare)
+	if !a.end.decided {
+		a.gather.admitLate(t, a.keys, s.isLast())
+		a.leave.decide(t, a.keys, &a.end)
+		a.agreement.forgetSeats(t)
+		a.gather.limit(t.now)
+		a.start(t, &s.overlap)
+		a.startWorkers(t)
+		if a.phase.world != nil {
+			a.outcomes.settleDeleted(t.now)
+		}
+		if a.end.verdict == nil {
+			a.init.follow(t)
+		}
+		a.success.limit(t, &s.config, a.members.all, &a.end)
+		a.end.write(t, a.keys)
+		s.settle(t)
+	}
+	if a.phase.later && a.phase.world != nil {
+		a.previous.forget(t, a.number-1, &s.config)
+	}
+	a.gather.report(t)
+}
+
+// isLast tells whether no attempt follows the present one.
+func (s *State) isLast() bool {
+	return s.config.Check != nil || s.attempt.number >= s.config.Restarts.Max
 }
 
 // Wake is when Apply is to be called if nothing happens before; zero if there is no such time. It
@@ -225,29 +143,28 @@ func (s *State) follow(now time.Time) []Write {
 func (s *State) Wake() time.Time {
 	at := earliest{after: s.applied}
 	s.agents.wake(&at)
-	if a := s.attempt; !a.end.decided {
-		s.wakeGathering(&at)
-		s.wakeInit(&at)
-		s.wakeStragglers(&at)
-		a.end.wake(&at)
+	if !s.attempt.end.decided {
+		s.attempt.wake(&at, &s.overlap)
 	}
 	return at.time
 }
 
-// earliest is the first of several times that is later than another one; zero is none.
-type earliest struct{ after, time time.Time }
-
-func (e *earliest) add(at time.Time) {
-	if at.After(e.after) && (e.time.IsZero() || at.Before(e.time)) {
-		e.time = at
+// Full is called if the store has refused a write because it is full: it accepts only deletions. A
+// job whose workers have all succeeded ends nevertheless. It returns what to write instead, and
+// whether that helps.
+func (s *State) Full(now time.Time, w Write) ([]Write, bool) {
+	done, isVerdict := w.Ops[len(w.Ops)-1].Value.(Verdict)
+	_, isSettled := w.Ops[len(w.Ops)-1].Value.(Settled)
+	switch {
+	case !s.config.Elected:
+		return nil, false
+	case isVerdict && done.Kind == record.Done:
+		t := &turn{now: now}
+		s.attempt.takeVerdict(now, done)
+		s.follow(t)
+		return t.writes, true
+	case isSettled && s.attempt.end.verdict.Kind == record.Done:
+		return []Write{{"end the job", nil, []Op{{Key: s.attempt.keys.world()}}}}, true
 	}
-}
-
-func (s *State) absorbStranger(c Change) {
-	if c.Value == nil {
-		return
-	}
-	if host, warning := strangerOf(c.Value); warning != nil && s.agents.addStranger(host) {
-		s.warn(warning)
-	}
+	return nil, false
 }

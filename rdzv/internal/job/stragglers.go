@@ -36,9 +36,8 @@ func (l *stragglers) note(now time.Time, o Outcome) {
 	}
 }
 
-// before returns the successes shortly before the failure, nil if there are none.
-func (l *stragglers) before(e *ending) *Successes {
-	failedAt := e.verdictAt.Add(-e.verdict.ReportDelay)
+// before returns the successes shortly before a failure, nil if there are none.
+func (l *stragglers) before(failedAt time.Time) *Successes {
 	var s Successes
 	var ranks []int
 	for _, one := range l.successes {
@@ -55,58 +54,53 @@ func (l *stragglers) before(e *ending) *Successes {
 	return &s
 }
 
-// firstSuccess begins to wait for the others when the first worker has succeeded.
-func (s *State) firstSuccess(now time.Time, workers []Worker) {
-	a := s.attempt
+// begin begins to wait for the others when the first worker has succeeded.
+func (l *stragglers) begin(now time.Time, workers []Worker, e *ending) {
 	i := slices.IndexFunc(workers, Worker.OK)
-	if i < 0 || a.success.first != nil || a.end.verdict != nil {
+	if i < 0 || l.first != nil || e.verdict != nil {
 		return
 	}
-	a.success.first, a.success.at = &workers[i], now
+	l.first, l.at = &workers[i], now
 }
 
-// limitStragglers reports those that still run long after the first success, and ends the job after
-// the exit timeout.
-func (s *State) limitStragglers(now time.Time) {
-	a := s.attempt
-	l := &a.success
-	if l.first == nil || a.end.verdict != nil {
+// limit reports those that still run long after the first success, and ends the job after the exit
+// timeout.
+func (l *stragglers) limit(t *turn, c *Config, all []*member, e *ending) {
+	if l.first == nil || e.verdict != nil {
 		return
 	}
-	if !l.reported && !now.Before(l.at.Add(s.config.StragglingAfter)) {
+	if !l.reported && !t.now.Before(l.at.Add(c.StragglingAfter)) {
 		l.reported = true
-		if list := s.stragglers(s.config.StragglingAfter); s.config.Straggling && len(list.Running) > 0 {
-			s.notify(Straggling{list})
+		if list := l.list(all, c.StragglingAfter); c.Straggling && len(list.Running) > 0 {
+			t.notify(Straggling{list})
 		}
 	}
-	if s.config.ExitTimeout <= 0 || l.stopped ||
-		now.Before(l.at.Add(s.config.ExitTimeout)) {
+	if c.ExitTimeout <= 0 || l.stopped || t.now.Before(l.at.Add(c.ExitTimeout)) {
 		return
 	}
 	l.stopped = true
-	if list := s.stragglers(s.config.ExitTimeout); len(list.Running) > 0 {
+	if list := l.list(all, c.ExitTimeout); len(list.Running) > 0 {
 		v := record.VerdictOf(record.Straggling)
 		v.Stragglers = &list
-		a.end.want(v)
+		e.want(v)
 	} // otherwise the last outcomes are being written
 }
 
-func (s *State) wakeStragglers(at *earliest) {
-	l := &s.attempt.success
-	if l.first == nil || s.attempt.end.verdict != nil {
+func (l *stragglers) wake(at *earliest, c *Config) {
+	if l.first == nil {
 		return
 	}
 	if !l.reported {
-		at.add(l.at.Add(s.config.StragglingAfter))
+		at.add(l.at.Add(c.StragglingAfter))
 	}
-	if s.config.ExitTimeout > 0 && !l.stopped {
-		at.add(l.at.Add(s.config.ExitTimeout))
+	if c.ExitTimeout > 0 && !l.stopped {
+		at.add(l.at.Add(c.ExitTimeout))
 	}
 }
 
-func (s *State) stragglers(after time.Duration) Stragglers {
+func (l *stragglers) list(all []*member, after time.Duration) Stragglers {
 	var running []Straggler
-	for _, m := range s.attempt.members.all {
+	for _, m := range all {
 		if m.settled || m.lost {
 			continue
 		}
@@ -116,7 +110,7 @@ func (s *State) stragglers(after time.Duration) Stragglers {
 			}
 		}
 	}
-	list := Stragglers{First: s.attempt.success.first.Rank, After: after}
+	list := Stragglers{First: l.first.Rank, After: after}
 	list.Running, list.More = record.Cut(running)
 	return list
 }

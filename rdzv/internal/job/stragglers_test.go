@@ -19,7 +19,7 @@ func TestSuccessesBefore(t *testing.T) {
 		{Rank: 5, Age: 2 * time.Second, Code: 1}, stopped,
 	}})
 	e := &ending{verdict: &Verdict{Kind: record.Failed, ReportDelay: time.Second}, verdictAt: base}
-	s := l.before(e)
+	s := l.before(e.failedAt())
 	if s == nil || !slices.Equal(s.Ranks, []int{0, 3}) || s.Before != time.Second {
 		t.Fatalf("successes %+v, want ranks 0 and 3, 1s before", s)
 	}
@@ -27,7 +27,7 @@ func TestSuccessesBefore(t *testing.T) {
 		t.Errorf("%q, want ranks 0,3", text)
 	}
 	e.verdict.ReportDelay = time.Hour
-	if s := l.before(e); s != nil {
+	if s := l.before(e.failedAt()); s != nil {
 		t.Errorf("successes %+v after the failure, want none", s)
 	}
 }

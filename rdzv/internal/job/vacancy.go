@@ -12,79 +12,101 @@ import (
 // An agent of a later attempt that is lost before its workers have started leaves its seat to a
 // spare or to another agent, for which the attempt waits.
 
-// mayReplace tells whether another agent may take over the seat of this one, if that is lost: only
-// if it runs all workers of its node. Nobody need replace a spare.
-func (s *State) mayReplace(m *member) bool {
-	return m.seat.Spare || m.seat.Slots == m.seat.LocalSize &&
-		(s.config.Replaceable || s.attempt.members.spare() != nil)
-}
-
-// vacate makes the seat of an agent vacant that is lost before the workers of a later attempt have
-// started, or gives it to a spare.
-func (s *State) vacate(now time.Time, m *member) {
-	all := &s.attempt.members
-	m.lost = true
-	all.pending--
-	switch spare := all.spare(); {
-	case m.seat.Spare:
-		s.warn(s.spareLost(m))
+// markVacant makes the seat of an agent vacant that is lost before the workers of a later attempt
+// have started, or gives it to a spare. It returns what to tell people.
+func (m *members) markVacant(one *member, attempt, restarts int) (warning error) {
+	one.lost = true
+	m.pending--
+	switch spare := m.spare(); {
+	case one.seat.Spare:
+		warning = m.spareLost(one, false)
 	case spare != nil:
-		s.warn(fmt.Errorf("%w; %s takes its place", m.loss(), spare.Host))
+		warning = fmt.Errorf("%w; %s takes its place", one.loss(), spare.Host)
 	default:
-		s.warn(fmt.Errorf("%w; waiting for an agent in place of %s (restart %d of %d)", m.loss(), m.Host,
-			s.attempt.number, s.config.Restarts.Max))
+		warning = fmt.Errorf("%w; waiting for an agent in place of %s (restart %d of %d)", one.loss(),
+			one.Host, attempt, restarts)
 	}
-	all.leave(m)
-	if m.before != nil { // as if it had never joined
-		all.all[slices.Index(all.all, m)] = m.before
-		delete(all.byID, m.ID)
+	m.leave(one)
+	if one.before != nil { // as if it had never joined
+		m.all[slices.Index(m.all, one)] = one.before
+		delete(m.byID, one.ID)
 	}
-	all.seatSpares()
-	for _, m := range slices.Clone(all.unseated) {
-		if s.fill(m) {
-			all.unseat(m.ID)
-			s.joined(now, m)
-		}
-	}
+	m.seatSpares()
+	return warning
 }
 
-// fill gives a vacant seat to an agent that joins, if there is one for it: that of its node rank
-// or, without one, that of its node or else any. A node has one agent.
-func (s *State) fill(m Member) bool {
-	a := s.attempt
+// takeVacantSeat gives a vacant seat to an agent that joins, if there is one for it: that of its
+// node rank or, without one, that of its node or else any. A node has one agent. It returns why an
+// agent cannot take over the seat, for people.
+func (m *members) takeVacantSeat(one Member) (taken bool, warning error) {
 	at := -1
-	for i, other := range a.members.all {
-		sameNode := m.Node != "" && m.Node == other.Node
+	for i, other := range m.all {
+		sameNode := one.Node != "" && one.Node == other.Node
 		switch {
 		case sameNode && !other.vacant():
-			return false
-		case !other.vacant(), m.NodeRank != other.NodeRank:
+			return false, nil
+		case !other.vacant(), one.NodeRank != other.NodeRank:
 		case at < 0 || sameNode:
 			at = i
 		}
 	}
 	if at < 0 {
-		return false
+		return false, nil
 	}
-	lost := a.members.all[at]
-	if m.Slots != lost.seat.Slots {
-		s.warn(fmt.Errorf("the agent on %s cannot take over the ranks of %s: it runs %d workers, not %d",
-			record.Address(m), lost.Host, m.Slots, lost.seat.Slots))
-		return false
+	lost := m.all[at]
+	if one.Slots != lost.seat.Slots {
+		return false, fmt.Errorf("the agent on %s cannot take over the ranks of %s: it runs %d "+
+			"workers, not %d", record.Address(one), lost.Host, one.Slots, lost.seat.Slots)
 	}
-	one := &member{Member: m, here: true, seat: lost.seat, before: lost,
+	next := &member{Member: one, here: true, seat: lost.seat, before: lost,
 		replaces: cmp.Or(lost.replaces, lost.Host)}
-	a.members.all[at], a.members.byID[m.ID] = one, one
-	a.members.here++
-	a.members.pending++
-	return true
+	m.all[at], m.byID[one.ID] = next, next
+	m.here++
+	m.pending++
+	return true, nil
+}
+
+// spare returns an agent that may take over the seat of a lost one; nil if there is none.
+func (m *members) spare() *member {
+	i := slices.IndexFunc(m.all, func(m *member) bool { return m.seat.Spare && !m.lost })
+	if i < 0 {
+		return nil
+	}
+	return m.all[i]
+}
+
+// seatSpares gives vacant seats to spares, and forgets the spares that are lost.
+func (m *members) seatSpares() {
+	for _, one := range m.all {
+		if spare := m.spare(); one.vacant() && !one.seat.Spare && spare != nil {
+			spare.seat, spare.replaces = one.seat, cmp.Or(one.replaces, one.Host)
+			one.seat = record.SpareSeat
+		}
+	}
+	m.all = slices.DeleteFunc(m.all, func(m *member) bool { return m.seat.Spare && m.lost })
+}
+
+// spareLost is what to tell people when a spare is lost, which does not end the attempt.
+func (m *members) spareLost(one *member, elastic bool) error {
+	if elastic {
+		return fmt.Errorf("lost the agent on %s, which waited for the next attempt: %s",
+			record.Address(one.Member), one.reason())
+	}
+	left := 0
+	for _, other := range m.all {
+		if other.seat.Spare && !other.lost {
+			left++
+		}
+	}
+	return fmt.Errorf("lost the spare on %s: %s; the job goes on with %d %s",
+		record.Address(one.Member), one.reason(), left, record.Plural("spare", left))
 }
 
 // replaced are those that have taken over a seat in this attempt.
-func (s *State) replaced() (list []Replaced) {
-	for _, m := range s.attempt.members.all {
-		if m.replaces != "" {
-			list = append(list, Replaced{Ranks: m.ranks().Ranks, Host: m.Host, Lost: m.replaces})
+func (m *members) replaced() (list []Replaced) {
+	for _, one := range m.all {
+		if one.replaces != "" {
+			list = append(list, Replaced{Ranks: one.ranks().Ranks, Host: one.Host, Lost: one.replaces})
 		}
 	}
 	return list
@@ -102,12 +124,12 @@ func (m *members) vacancies() (list []NodeRanks) {
 
 // vacantTooLong is the verdict when nobody has taken over the seat of an agent in time; nil if
 // there is no such seat.
-func (s *State) vacantTooLong(now time.Time) *Verdict {
-	for _, m := range s.attempt.members.all {
-		if m.vacant() {
-			v := m.lostVerdict()
+func (m *members) vacantTooLong(waited time.Duration) *Verdict {
+	for _, one := range m.all {
+		if one.vacant() {
+			v := one.lostVerdict()
 			v.Text = fmt.Sprintf("lost %s, and no other agent took its place within %v",
-				record.AgentName(v), now.Sub(s.attempt.gather.begin).Round(time.Second))
+				record.AgentName(v), waited.Round(time.Second))
 			return &v
 		}
 	}

@@ -3,156 +3,125 @@ package job
 import (
 	"maps"
 	"slices"
-	"time"
+
+	"rdzv/rdzv/internal/placement"
 )
 
-// The world of an attempt: the keys seat/ID, signal/exports and signal/world.
+// agreement is how the world of an attempt comes about: the keys seat/ID, signal/exports and
+// signal/world. A leader writes them together, the world last.
+type agreement struct {
+	config  *Config
+	keys    keys
+	members *members
+	phase   *phase
+	check   *checking
+	seats   map[string]SeatValue // of a world that is not published yet
+}
 
 // agree assigns the seats of all members and publishes the world, or ends the job if it cannot
 // start. A later attempt has the seats of the first one.
-func (s *State) agree(now time.Time, w *writes) {
-	a := s.attempt
-	a.gather.complete = true
-	all := a.members.present()
-	world, seats, problem := s.assign(all)
-	var exports *Exports
+func (g *agreement) agree(t *turn, described World, e *ending) {
+	g.phase.complete = true
+	all := g.members.present()
+	world, seats, problem := g.assign(all)
 	for _, m := range all {
 		if problem == nil && seats[m.ID].Rank == 0 {
 			withRank0Problems(all, m.ID)
-			exports = m.Exports
+			g.phase.exports = m.Exports
 		}
 	}
-	a.gather.exports = exports
-	if exports != nil && exports.Confirm {
-		// they report their problems and facts again
-	} else if v := s.check(all, problem); problem != nil || s.ends(v) {
-		a.end.want(v)
+	// If they confirm their start they report their problems and facts again.
+	confirm := g.phase.exports != nil && g.phase.exports.Confirm
+	if !confirm && !g.check.mayStart(t, all, problem) {
+		e.want(g.check.found)
 		return
 	}
-	world.Job, world.Attempt, world.Began = s.config.Job, a.number, s.past.began
-	if world.Began.IsZero() {
-		world.Began = now.UTC()
-	}
-	s.describe(&world)
-	w.add("publish the world", []Cond{absent(a.keys.verdict()), absent(a.keys.world())},
-		s.worldOps(world, seats, exports)...)
+	g.describe(&world, described)
+	t.write("publish the world", []Cond{absent(g.keys.verdict()), absent(g.keys.world())},
+		g.ops(world, seats)...)
 }
 
-// describe says in the world what may follow it.
-func (s *State) describe(w *World) {
-	w.MaxRestarts, w.Replaced = s.config.Restarts.Max, s.replaced()
+func (g *agreement) assign(all []Member) (World, map[string]Seat, *Problem) {
+	if g.config.elastic() {
+		world, seats := placement.AssignInTurn(all, g.phase.later)
+		return world, seats, nil
+	}
+	if !g.phase.later {
+		return placement.Assign(all, g.config.Spares)
+	}
+	seats := map[string]Seat{}
+	for _, m := range g.members.all {
+		seats[m.ID] = m.seat
+	}
+	return placement.WorldOf(all, seats), seats, nil
+}
+
+// describe says in the world of which attempt it is, and what may follow it.
+func (g *agreement) describe(w *World, of World) {
+	c := g.config
+	w.Job, w.Attempt, w.Began = of.Job, of.Attempt, of.Began
+	w.MaxRestarts, w.Replaced = c.Restarts.Max, g.members.replaced()
 	if w.MaxRestarts > 0 {
-		w.PeerTimeout, w.LostGrace = s.config.PeerTimeout, s.config.LostGrace
+		w.PeerTimeout, w.LostGrace = c.PeerTimeout, c.LostGrace
 	}
-	w.Replaceable = s.config.Replaceable
-	if s.elastic() && s.config.Check == nil {
-		w.MaxAgents = s.config.Agents
+	w.Replaceable = c.Replaceable
+	if c.elastic() && c.Check == nil {
+		w.MaxAgents = c.Agents
 	}
 }
 
-// worldOps puts the seats and the exports and then the world.
-func (s *State) worldOps(world World, seats map[string]Seat, exports *Exports) []Op {
-	a := s.attempt
-	peers := s.assignProbeTargets(a.members.present())
-	ops := make([]Op, 0, len(a.members.all)+2)
-	for _, m := range a.members.all {
+// ops puts the seats and the exports and then the world.
+func (g *agreement) ops(world World, seats map[string]Seat) []Op {
+	peers := g.check.assignProbeTargets(g.members.present())
+	ops := make([]Op, 0, len(g.members.all)+2)
+	for _, m := range g.members.all {
 		if !m.here {
 			continue // a new leader has known it, and it has not returned
 		}
-		seat := SeatValue{Seat: seats[m.ID], Peers: peers[m.ID], Agent: s.identity(m.Member)}
-		ops = append(ops, Op{Key: a.keys.seat(m.ID), Value: seat})
+		seat := SeatValue{Seat: seats[m.ID], Peers: peers[m.ID], Agent: g.config.identity(m.Member)}
+		ops = append(ops, Op{Key: g.keys.seat(m.ID), Value: seat})
 	}
-	if exports != nil {
-		ops = append(ops, Op{Key: a.keys.exports(), Value: *exports})
+	if g.phase.exports != nil {
+		ops = append(ops, Op{Key: g.keys.exports(), Value: *g.phase.exports})
 	}
-	return append(ops, Op{Key: a.keys.world(), Value: world})
+	return append(ops, Op{Key: g.keys.world(), Value: world})
 }
 
-// identity is what a later leader has to know of an agent whose own keys are gone; nil if there is
-// no later leader.
-func (s *State) identity(m Member) *Member {
-	if !s.config.Elected {
-		return nil
+// takeSeat notes the seat of an agent in a world that is about to be published.
+func (g *agreement) takeSeat(id string, seat SeatValue) {
+	if g.seats == nil {
+		g.seats = map[string]SeatValue{}
 	}
-	return new(m.Identity())
+	g.seats[id] = seat
 }
 
-func (s *State) assign(all []Member) (World, map[string]Seat, *Problem) {
-	if s.elastic() {
-		world, seats := s.assignInTurn(all)
-		return world, seats, nil
-	}
-	if !s.attempt.later {
-		return Assign(all, s.config.Spares)
-	}
-	seats := map[string]Seat{}
-	for _, m := range s.attempt.members.all {
-		seats[m.ID] = m.seat
-	}
-	return WorldOf(all, seats), seats, nil
-}
-
-// takeSeat notes the seat of an agent: of a world that is about to be published, or that of an
-// agent that has joined late.
-func (s *State) takeSeat(now time.Time, id string, value any) {
-	a := s.attempt
-	seat, err := read[SeatValue](value)
-	if err != nil {
-		return
-	}
-	if a.gather.world != nil || seat.Full {
-		s.takeLate(id, seat)
-		return
-	}
-	if a.gather.seats == nil {
-		a.gather.seats = map[string]SeatValue{}
-	}
-	a.gather.seats[id] = seat
-}
-
-// takeWorld notes that the world is published: its members are those that have a seat.
-func (s *State) takeWorld(now time.Time, w World) {
-	a := s.attempt
-	g := &a.gather
-	if g.world != nil {
-		return
-	}
-	g.world, g.complete, g.agreed = &w, true, now
-	if s.past.began.IsZero() {
-		s.past.began = w.Began
-	}
-	if s.restoring {
-		g.agreed = w.Began // when this attempt began is not known: not before the job
+// takeWorld notes that the world is published: its members are those that have a seat. waiting are
+// agents that were not members, gone those that are lost.
+func (g *agreement) takeWorld(t *turn, w World, waiting []Member, gone map[string]bool) {
+	g.phase.world, g.phase.complete, g.phase.agreed = &w, true, t.now
+	if t.restoring {
+		g.phase.agreed = w.Began // when this attempt began is not known: not before the job
 	}
 	all := make([]*member, 0, len(g.seats))
 	for id, seat := range g.seats {
 		if !seat.Full {
-			all = append(all, s.seated(id, seat))
+			all = append(all, g.seated(id, seat, waiting, gone))
 		}
-		a.late.remove(id)
 	}
 	g.seats = nil
-	launched := a.members.launched
-	a.members.replace(all)
-	a.members.launched = a.members.launched || launched
-	s.takeEarly(now)
-	for _, m := range all {
-		if m.lost {
-			s.loseRunning(now, m)
-		}
-	}
+	g.members.replace(all)
 }
 
 // seated is the member that has a seat.
-func (s *State) seated(id string, seat SeatValue) *member {
-	a := s.attempt
-	m := a.members.byID[id]
+func (g *agreement) seated(
+	id string, seat SeatValue, waiting []Member, gone map[string]bool,
+) *member {
+	m := g.members.byID[id]
 	if m == nil {
-		m = &member{Member: Member{ID: id, Slots: seat.Slots}, lost: s.agents.gone[id], deleted: true}
+		m = &member{Member: Member{ID: id, Slots: seat.Slots}, lost: gone[id], deleted: true}
 		if seat.Agent != nil {
 			m.Member = *seat.Agent
 		}
-		waiting := slices.Concat(a.members.unseated, a.late.waiting)
 		if i := slices.IndexFunc(waiting, func(m Member) bool { return m.ID == id }); i >= 0 {
 			m.Member, m.deleted = waiting[i], false
 		}
@@ -164,15 +133,14 @@ func (s *State) seated(id string, seat SeatValue) *member {
 
 // forgetSeats deletes the seats that the leader before has written for a world that is not agreed:
 // an agent may get none.
-func (s *State) forgetSeats(w *writes) {
-	g := &s.attempt.gather
-	if len(g.seats) == 0 || g.complete {
+func (g *agreement) forgetSeats(t *turn) {
+	if len(g.seats) == 0 || g.phase.complete {
 		return
 	}
 	var ops []Op
 	for _, id := range slices.Sorted(maps.Keys(g.seats)) {
-		ops = append(ops, Op{Key: s.attempt.keys.seat(id)})
+		ops = append(ops, Op{Key: g.keys.seat(id)})
 	}
 	g.seats = nil
-	w.add("delete the seats of a world that is not agreed", nil, ops...)
+	t.write("delete the seats of a world that is not agreed", nil, ops...)
 }

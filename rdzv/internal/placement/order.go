@@ -1,4 +1,4 @@
-package job
+package placement
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ func InOrder(members []Member) []Member {
 		return cmp.Or(
 			cmp.Compare(a.NodeRank, b.NodeRank),
 			trueFirst(storeFirst && a.Hosting, storeFirst && b.Hosting),
-			naturalOrder(a.Host, b.Host),
+			NaturalOrder(a.Host, b.Host),
 			addrOf(a, storeAddr).Compare(addrOf(b, storeAddr)),
 			strings.Compare(a.ID, b.ID),
 		)
@@ -43,8 +43,8 @@ func trueFirst(a, b bool) int {
 	return 1
 }
 
-// naturalOrder compares names in which a number counts as one character: node2 is before node10.
-func naturalOrder(a, b string) int {
+// NaturalOrder compares names in which a number counts as one character: node2 is before node10.
+func NaturalOrder(a, b string) int {
 	for a != "" && b != "" {
 		x, y := firstPart(a), firstPart(b)
 		a, b = a[len(x):], b[len(y):]

@@ -1,10 +1,9 @@
-package job
+package placement
 
 import "testing"
 
 // Ranks of the launcher may have gaps, and nodes run different numbers of workers.
 func TestSeatsOfAnElasticJob(t *testing.T) {
-	s := newState(base, Config{Agents: 4, MinAgents: 2})
 	var members []Member
 	for _, rank := range []int{3, 0, 2} {
 		m := joinedAgent(rank)
@@ -12,7 +11,7 @@ func TestSeatsOfAnElasticJob(t *testing.T) {
 		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank, m.Slots = rank, 0, 1, rank, rank+1
 		members = append(members, m)
 	}
-	w, seats := s.assignInTurn(members)
+	w, seats := AssignInTurn(members, false)
 	for id, want := range map[string]Seat{
 		"agent-0": {Rank: 0, LocalSize: 1, Node: 0, Slots: 1},
 		"agent-2": {Rank: 1, LocalSize: 3, Node: 1, Slots: 3},

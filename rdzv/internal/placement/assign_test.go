@@ -1,4 +1,4 @@
-package job
+package placement
 
 import (
 	"cmp"
@@ -201,14 +201,12 @@ func TestNaturalOrder(t *testing.T) {
 		"b", "node99999999999999999998", "node99999999999999999999", "\u00e4"}
 	for i, a := range sorted {
 		for j, b := range sorted {
-			if got, want := naturalOrder(a, b), cmp.Compare(i, j); got != want {
-				t.Errorf("naturalOrder(%q, %q) is %d, want %d", a, b, got, want)
+			if got, want := NaturalOrder(a, b), cmp.Compare(i, j); got != want {
+				t.Errorf("NaturalOrder(%q, %q) is %d, want %d", a, b, got, want)
 			}
 		}
 	}
 }
-
-const seeAbove = "(see the launcher's messages above)"
 
 // joinedAgent is the i-th agent, on a node of its own.
 func joinedAgent(i int) Member {

@@ -1,4 +1,11 @@
-package job
+// Package placement assigns ranks to the members of a job: which node is the first one, which ranks
+// each agent has, which agents are spares, and the address of rank 0. It depends on the members
+// alone.
+//
+//	assign.go      ranks, local ranks and node ranks; spares
+//	order.go       the order of the agents
+//	masteraddr.go  MASTER_ADDR
+package placement
 
 import (
 	"cmp"
@@ -7,6 +14,18 @@ import (
 
 	"rdzv/rdzv/internal/record"
 )
+
+type (
+	Member    = record.Member
+	NodeRanks = record.NodeRanks
+	Path      = record.Path
+	Problem   = record.Problem
+	Seat      = record.Seat
+	World     = record.World
+)
+
+// Unknown is a rank or size that the launcher does not provide.
+const Unknown = record.Unknown
 
 // Assign returns the world and the seats, by ID, of members in the order in which they joined, or
 // why there is no world.
@@ -27,6 +46,21 @@ func Assign(members []Member, spares int) (World, map[string]Seat, *Problem) {
 		seats[m.ID] = record.SpareSeat
 	}
 	return WorldOf(members, seats), seats, nil
+}
+
+// AssignInTurn returns the world and the seats of members whose launcher's ranks, and node ranks
+// that the user gave, may have gaps: their ranks are consecutive in the order of the tasks or, if
+// they are seated already, in that of the members.
+func AssignInTurn(members []Member, seated bool) (World, map[string]Seat) {
+	tasks := slices.Clone(members)
+	if !seated {
+		tasks = InOrder(members)
+	}
+	for i := range tasks {
+		tasks[i].Rank, tasks[i].NodeRank = Unknown, Unknown
+	}
+	seats := SeatTasks(tasks)
+	return WorldOf(members, seats), seats
 }
 
 // WorldOf returns the world of members with these seats.

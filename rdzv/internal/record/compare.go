@@ -1,11 +1,9 @@
-package job
+package record
 
 import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"rdzv/rdzv/internal/record"
 )
 
 // Compare compares the facts of members: one comparison for each fact, in the order of the facts,
@@ -95,14 +93,14 @@ func (t table) comparison(name string) Comparison {
 		for i, m := range members {
 			hosts[i] = m.Host
 		}
-		g.Hosts, g.MoreHosts = record.Cut(record.Sorted(hosts))
+		g.Hosts, g.MoreHosts = Cut(Sorted(hosts))
 		c.Groups = append(c.Groups, g)
 	}
 	slices.SortFunc(c.Groups, func(a, b Group) int {
 		size := func(g Group) int { return len(g.Hosts) + g.MoreHosts }
 		return cmp.Or(size(b)-size(a), cmp.Compare(a.Hosts[0], b.Hosts[0]))
 	})
-	c.Groups, c.More = record.Cut(c.Groups)
+	c.Groups, c.More = Cut(c.Groups)
 	return c
 }
 

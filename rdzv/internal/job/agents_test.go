@@ -1,0 +1,50 @@
+package job
+
+import (
+	"testing"
+	"time"
+)
+
+// Missing agents are lost after some time unless they have registered again: first the spares.
+func TestDeclareLost(t *testing.T) {
+	a := agents{present: map[string]*Member{}, gone: map[string]bool{}}
+	for _, id := range []string{"seated", "back", "spare", "left"} {
+		a.register(id, Member{ID: id})
+	}
+	for _, id := range []string{"seated", "back", "spare", "left"} {
+		a.deregister(base, id, time.Second)
+	}
+	a.register("back", Member{ID: "back"})
+	a.remove("left")
+	isSpare := func(id string) bool { return id == "spare" }
+	early := &turn{now: base}
+	if a.declareLost(early, isSpare); len(early.writes) > 0 {
+		t.Errorf("too early: %v", early.writes)
+	}
+	due := &turn{now: base.Add(time.Second)}
+	a.declareLost(due, isSpare)
+	a.declareLost(due, isSpare) // what is on its way is not written again
+	if len(due.writes) != 2 || due.writes[0].Ops[0].Key != "lost/spare" ||
+		due.writes[1].Ops[0].Key != "lost/seated" {
+		t.Fatalf("%v, want that spare is lost, then seated", due.writes)
+	}
+	loss := due.writes[1].Ops[0].Value.(Loss)
+	if !loss.Silent || loss.Ago != time.Second || loss.Agent.ID != "seated" {
+		t.Errorf("%+v", loss)
+	}
+}
+
+// An agent of another version is reported once per host.
+func TestStrangers(t *testing.T) {
+	var a agents
+	other := []byte(`{"v":1,"value":{"host":"node1","pid":7}}`)
+	if err := a.takeStranger(other); err == nil {
+		t.Error("an agent of another version is not reported")
+	}
+	if err := a.takeStranger(other); err != nil || len(a.strangers) != 1 {
+		t.Errorf("again: %v, %q", err, a.strangers)
+	}
+	if err := a.takeStranger(Stranger{Host: "node2"}); err != nil {
+		t.Errorf("of this version: %v", err)
+	}
+}

@@ -1,0 +1,34 @@
+package job
+
+import "testing"
+
+// An agent that joins an elastic job late waits for the next attempt, if there is a place for it.
+func TestLateAgents(t *testing.T) {
+	for name, c := range map[string]struct {
+		agents         int
+		agreed, isLast bool
+		full, joins    bool
+	}{
+		"with a next attempt": {3, true, false, false, false},
+		"the last attempt":    {3, true, true, true, false},
+		"the job is full":     {2, true, false, true, false},
+		"no world yet":        {3, false, true, false, true},
+	} {
+		m := in("", joinedAgent(0), joinedAgent(1))
+		l := late{config: &Config{Agents: c.agents}, agents: &agents{}, members: m}
+		l.add(joinedAgent(5))
+		call := &turn{now: base}
+		joined := l.answer(call, keysOf(0), c.agreed, c.isLast)
+		if len(l.waiting) > 0 || (len(joined) == 1) != c.joins || (len(call.writes) == 0) != c.joins {
+			t.Errorf("%s: joined %v, writes %v, waiting %v", name, joined, call.writes, l.waiting)
+			continue
+		}
+		known := m.byID["agent-5"]
+		if (known == nil) != c.full || known != nil && known.seat.Spare == c.joins {
+			t.Errorf("%s: member %+v", name, known)
+		}
+		if !c.joins && call.writes[0].Ops[0].Value.(SeatValue).Full != c.full {
+			t.Errorf("%s: %v", name, call.writes)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package job
+
+import "testing"
+
+// Another attempt follows only if others may take the place of those that are lost, and all others
+// have settled.
+func TestWhetherAnAttemptFollows(t *testing.T) {
+	for name, c := range map[string]struct {
+		config    Config
+		lost      string
+		spare     bool // agent-2 is one
+		unsettled bool // agent-0 has not
+		want      bool
+	}{
+		"nobody is lost":   {Config{}, "", false, false, true},
+		"one is lost":      {Config{}, "agent-1", false, false, false},
+		"there is a spare": {Config{}, "agent-1", true, false, true},
+		"the spare, too":   {Config{}, "agent-1 agent-2", true, false, false},
+		"replaceable":      {Config{Replaceable: true}, "agent-1", false, false, true},
+		"not settled":      {Config{Replaceable: true}, "agent-1", false, true, false},
+		"enough are left":  {Config{Agents: 3, MinAgents: 2}, "agent-1", false, false, true},
+		"too few are left": {Config{Agents: 3, MinAgents: 3}, "agent-1", false, false, false},
+	} {
+		m := in(c.lost, joinedAgent(0), joinedAgent(1), joinedAgent(2))
+		for i, one := range m.all {
+			one.seat.Spare = c.spare && i == 2
+			one.settled = i > 0 || !c.unsettled
+		}
+		l := losses{config: &c.config, agents: &agents{}, members: m,
+			phase: &phase{complete: true, world: &World{}}}
+		if got := l.mayFollow(); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

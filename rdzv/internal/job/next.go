@@ -1,0 +1,164 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"rdzv/rdzv/internal/record"
+	"rdzv/rdzv/restart"
+)
+
+// settle writes the verdict if all have settled without one and, if there is one, what follows.
+func (s *State) settle(t *turn) {
+	a := s.attempt
+	switch {
+	case a.end.verdict == nil:
+		a.succeed()
+		a.end.write(t, a.keys)
+	case a.members.pending == 0, !t.now.Before(a.end.settleAt):
+		s.decide(t)
+	}
+}
+
+// decide writes that all agents have settled or were lost, or that the time for that is over, and
+// the next attempt, or why there is none.
+func (s *State) decide(t *turn) {
+	a := s.attempt
+	e := &a.end
+	e.decided = true
+	if s.config.Elected {
+		if first := e.lostBefore(a.members.all, s.config.LeaseTTL+s.config.LeaseLag); first != nil {
+			e.replace(new(a.losses.verdict(first)))
+		}
+	}
+	d := s.decision()
+	v := Settled{Cause: e.cause, Unsettled: a.members.unsettled(), NoRestart: d.Reason}
+	if m := a.members.byID[e.verdict.By]; m != nil && e.verdict.Kind == record.Failed {
+		v.Unreported, v.Successes = m.lost, a.success.before(e.failedAt())
+	}
+	if e.verdict.Kind == record.Ended {
+		v.Code = record.EndedCode(e.verdict.Signal, a.outcomes.list)
+	}
+	ops := []Op{{Key: a.keys.settled()}}
+	if d.Restart {
+		next := a.next(t.now, a.number+1, d.Delay)
+		v.Restart = &Restart{Attempt: next.number, Delay: d.Delay, Vacant: next.members.vacancies(),
+			Missing: max(0, s.config.MinAgents-len(next.members.all))}
+		ops = append(ops, Op{Key: latestKey, Value: s.latest(t.now, next)})
+	}
+	ops[0].Value = v
+	e.over = !d.Restart
+	t.write("write that all agents have settled", []Cond{absent(a.keys.settled())}, ops...)
+}
+
+// decision is whether there is another attempt: only if all agents have settled, or others may take
+// their place.
+func (s *State) decision() restart.Decision {
+	a, v, policy := s.attempt, s.attempt.end.verdict, s.config.Restarts
+	if !v.MayRestart() || policy.Max == 0 {
+		return restart.Decision{}
+	}
+	if v.Withdrawn {
+		if !a.leave.releases(v.By) {
+			return restart.Decision{}
+		}
+		a.release(v.By)
+	}
+	if !a.losses.mayFollow() {
+		return restart.Decision{Reason: restart.Lost}
+	}
+	if a.outcomes.ranMPI() {
+		return restart.Decision{Reason: restart.MPI}
+	}
+	s.failures = append(slices.Clip(s.failures), a.failure())
+	return policy.Decide(s.failures)
+}
+
+// failure is how this attempt has failed.
+func (a *attempt) failure() failure {
+	v := a.end.verdict
+	lost := func(m *member) bool { return m.lost }
+	f := failure{Code: v.Code, Took: v.RanFor}
+	switch {
+	case v.Kind == record.Lost, v.Withdrawn:
+		f.Code, f.Took = restart.LostCode, a.end.verdictAt.Sub(a.phase.agreed)
+	case v.Signal != 0:
+		f.Code = 128 + v.Signal
+	case v.LastLine:
+	case v.ReportDelay > 0, slices.ContainsFunc(a.members.all, lost):
+		// it has probably lost its connection
+	default:
+		f.Message = restart.Essence(v.Text, v.Rank, v.LocalRank, v.PID)
+	}
+	return f
+}
+
+// latest is what another leader of an attempt has to know. Of the messages only the last one
+// counts, see restart.Policy.
+func (s *State) latest(now time.Time, next *attempt) Latest {
+	v := Latest{
+		Attempt: next.number, Delay: max(0, s.overlap.after(next.gather.startAt).Sub(now)),
+		Began: next.began, Failures: slices.Clone(s.failures),
+	}
+	for i := range v.Failures[:max(0, len(v.Failures)-1)] {
+		v.Failures[i].Message = ""
+	}
+	return v
+}
+
+// begin begins the attempt of which the leader has written that it follows this one.
+func (s *State) begin(t *turn, v Latest) {
+	before := s.attempt
+	if e := &before.end; e.settled != nil && e.verdict != nil {
+		if e.cause != nil {
+			e.verdict = e.cause
+		}
+		if e.verdict.Withdrawn {
+			before.release(e.verdict.By)
+		}
+	}
+	s.failures, before.began = v.Failures, v.Began
+	s.attempt = before.next(t.now, v.Attempt, v.Delay)
+	if one := s.attempt.losses.irreplaceable(before.members.all); one != nil {
+		s.attempt.end.want(s.attempt.losses.verdict(one))
+	}
+}
+
+// next returns the attempt that follows this one. It has the members of this one, with their seats,
+// which have yet to join it.
+func (a *attempt) next(now time.Time, number int, delay time.Duration) *attempt {
+	next := newAttempt(a.config, a.agents, number, now, a.began)
+	next.gather.startAt = now.Add(delay)
+	next.previous.settledAt = a.end.settledAt
+	for _, m := range a.members.remaining(a.config.elastic()) {
+		next.members.add(&member{Member: m.Member, seat: m.seat, lost: m.lost, withdrawn: m.withdrawn})
+	}
+	next.members.launched = a.members.launched
+	next.members.seatSpares()
+	return next
+}
+
+// previous is what is left of the attempt before.
+type previous struct {
+	forgotten bool  // it has been removed
+	settledAt int64 // the revision at which it settled; 0 if it is not known
+}
+
+// forget deletes the keys of the attempt before this one, so that the store does not grow. All
+// agents have joined this attempt. The world of the first one stays: it keeps other agents from
+// joining.
+func (p *previous) forget(t *turn, number int, c *Config) {
+	if p.forgotten {
+		return
+	}
+	p.forgotten = true
+	k := keysOf(number)
+	ops := []Op{{Key: k.prefix, End: end(k.prefix)}}
+	if number == c.Attempt {
+		ops = []Op{{Key: k.prefix, End: k.world()}, {Key: k.world() + "\x00", End: end(k.prefix)}}
+	}
+	t.write("delete the previous attempt", nil, ops...)
+	if p.settledAt > 0 && !c.Elected { // which every agent has read
+		t.notify(Forgotten{p.settledAt})
+	}
+}

@@ -1,0 +1,78 @@
+package job
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// puts are the changes when an agent registers.
+func puts(m Member, rev int64) []Change {
+	return []Change{{agentKey(m.ID), m.Identity(), rev}, {keysOf(0).member(m.ID), m, rev}}
+}
+
+// Nobody led, or the leader has died too, when an agent was lost before the first world: a leader
+// finds only its member.
+func TestLossThatNoLeaderHasSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		config Config
+		rank   int
+		want   string
+	}{
+		"a job": {Config{Agents: 3}, 1, "lost the agent of rank 1 (pid 1001 on node1): " +
+			"it disconnected unexpectedly"},
+		"no launcher":  {Config{Agents: 3}, Unknown, "all agents look for the store again"},
+		"too few left": {Config{Agents: 2, MinAgents: 2}, 1, "1 agent is left, and the job needs 2"},
+		"enough":       {Config{Agents: 3, MinAgents: 2}, 1, ""},
+	} {
+		c.config.Elected = true
+		first, second := joinedAgent(0), joinedAgent(1)
+		first.Node, second.Node, first.Rank, second.Rank = "node0", "node1", min(c.rank, 0), c.rank
+		snapshot := append(puts(first, 3), Change{keysOf(0).member(second.ID), second, 4})
+		s, writes, _ := Restore(base, c.config, snapshot)
+		if len(writes) != 1 || writes[0].Ops[0].Key != lostKey(second.ID) {
+			t.Errorf("%s: writes %v, want that agent-1 is lost", name, writes)
+			continue
+		}
+		text := ""
+		writes, _ = s.Apply(base, Change{lostKey(second.ID), writes[0].Ops[0].Value, 5})
+		for _, w := range writes {
+			v := w.Ops[0].Value.(Verdict)
+			text += v.Error()
+		}
+		if !strings.HasSuffix(text, c.want) || c.want == "" && text != "" {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+}
+
+// An elastic job goes on without an agent of which the leader before has written that it is lost,
+// and has warned of it.
+func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
+	first, second := joinedAgent(0), joinedAgent(1)
+	snapshot := append(puts(first, 3), Change{keysOf(0).member(second.ID), second, 4},
+		Change{lostKey(second.ID), Loss{Silent: true}, 5})
+	s, writes, notices := Restore(base, Config{Agents: 3, MinAgents: 1, LastCall: time.Second}, snapshot)
+	if len(writes) > 0 || len(notices) > 0 || s.attempt.members.here != 1 {
+		t.Errorf("writes %v, notices %v, %d members", writes, notices, s.attempt.members.here)
+	}
+}
+
+// The world waits until it is known whether a member whose lease was revoked is lost.
+func TestNoWorldWithAnAgentThatMayBeLost(t *testing.T) {
+	c := Config{Agents: 2, Elected: true, ReturnTime: time.Second}
+	s := newState(base, c)
+	second := joinedAgent(1)
+	s.Apply(base, puts(second, 2)...)
+	s.Apply(base, Change{Key: agentKey(second.ID), Rev: 3})
+	if writes, _ := s.Apply(base, puts(joinedAgent(0), 4)...); len(writes) > 0 {
+		t.Errorf("%v although an agent may be lost", writes)
+	}
+	if at := s.Wake(); !at.Equal(base.Add(time.Second)) {
+		t.Errorf("wakes at %v", at)
+	}
+	writes, _ := s.Apply(base, Change{agentKey(second.ID), second.Identity(), 5})
+	if len(writes) != 1 || writes[0].What != "publish the world" {
+		t.Errorf("%v when it has registered again, want the world", writes)
+	}
+}

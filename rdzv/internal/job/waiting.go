@@ -1,0 +1,88 @@
+package job
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"rdzv/rdzv/internal/placement"
+	"rdzv/rdzv/internal/record"
+)
+
+// report tells from time to time which agents are missing.
+func (g *gathering) report(t *turn) {
+	if g.config.NextWaiting == nil || g.phase.later || !g.open() {
+		return
+	}
+	if g.waited > 0 && !t.now.Before(g.begin.Add(g.waited)) {
+		t.notify(Waiting{g.roster(), g.waited})
+		g.waited = g.config.NextWaiting(g.waited)
+	}
+	if g.waited == 0 {
+		g.waited = g.config.NextWaiting(0)
+	}
+}
+
+// roster is who has joined, and who is missing.
+func (g *gathering) roster() Roster {
+	c := g.config
+	r := RosterOf(g.members.present(), c.Agents, c.Nodes,
+		slices.Collect(maps.Values(g.members.preparing))...)
+	r.Min, r.Unattended = c.MinAgents, c.Unattended
+	if c.Refused != nil {
+		r.Refused, r.MoreRefused = record.Cut(c.Refused())
+	}
+	others := g.agents.strangers
+	if c.OtherVersion != nil {
+		others = slices.Concat(c.OtherVersion(), others)
+	}
+	r.OtherVersion, r.MoreOtherVersion = record.Cut(others)
+	return r
+}
+
+// limit ends an attempt whose agents have not all joined in time, and the last call.
+func (g *gathering) limit(now time.Time) {
+	if !g.open() {
+		return
+	}
+	if !g.lastCall.IsZero() && !now.Before(g.lastCall) {
+		g.called = true
+	}
+	if g.timedOut || g.joinDeadline.IsZero() || now.Before(g.joinDeadline) {
+		return
+	}
+	g.timedOut = true
+	switch {
+	case g.allHere():
+	case g.config.elastic() && !g.phase.later && g.members.here >= g.config.MinAgents:
+		g.called = true
+	default:
+		g.end.want(g.incomplete(now))
+	}
+}
+
+// incomplete is the verdict when not all agents have joined in time.
+func (g *gathering) incomplete(now time.Time) Verdict {
+	if v := g.members.vacantTooLong(now.Sub(g.begin)); v != nil {
+		return *v
+	}
+	all := g.members.present()
+	tasks := placement.InOrder(all)
+	if len(tasks) > 0 && tasks[0].Rank <= 0 && tasks[0].NodeRank <= 0 {
+		withRank0Problems(all, tasks[0].ID) // as far as it is known by now which agent has rank 0
+	}
+	g.check.gathered(all)
+	v := record.VerdictOf(record.Incomplete)
+	v.Roster = new(g.roster())
+	v.Problems, v.MoreProblems = problemsOf(all)
+	return v
+}
+
+// withRank0Problems adds to a member's problems those that it has if rank 0 is one of its workers.
+func withRank0Problems(all []Member, id string) {
+	for i, m := range all {
+		if m.ID == id {
+			all[i].Problems = slices.Concat(m.Problems, m.Rank0Problems)
+		}
+	}
+}

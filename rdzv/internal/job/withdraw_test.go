@@ -1,0 +1,58 @@
+package job
+
+import "testing"
+
+// An agent without workers may leave if the job goes on without it; otherwise that ends.
+func TestWhoMayLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		config          Config
+		spare, complete bool
+		missing         bool // another one may be lost
+		leaves, ends    bool
+	}{
+		"a spare":               {Config{}, true, false, false, true, false},
+		"more than needed":      {Config{MinAgents: 1}, false, false, false, true, false},
+		"as many as needed":     {Config{MinAgents: 2}, false, false, false, false, true},
+		"with a seat":           {Config{}, false, false, false, false, true},
+		"with workers":          {Config{MinAgents: 1}, false, true, false, false, true},
+		"another one is missed": {Config{MinAgents: 1}, false, false, true, false, false},
+	} {
+		m := in("", joinedAgent(0), joinedAgent(1))
+		m.all[1].seat.Spare = c.spare
+		all := agents{present: map[string]*Member{}, gone: map[string]bool{}}
+		p := phase{complete: c.complete}
+		if c.complete {
+			p.world = &World{}
+		}
+		if c.missing {
+			all.deregister(base, "agent-0", 0)
+		}
+		l := leaving{agents: &all, members: m, phase: &p,
+			losses: &losses{config: &c.config, agents: &all, members: m, phase: &p}}
+		l.ask("agent-1")
+		var e ending
+		call := &turn{now: base}
+		l.decide(call, keysOf(0), &e)
+		l.decide(call, keysOf(0), &e)
+		leaves := len(call.writes) == 1 && call.writes[0].Ops[0].Key == "0/signal/left/agent-1"
+		if leaves != c.leaves || (len(e.wanted) == 1) != c.ends {
+			t.Errorf("%s: writes %v, verdicts %v", name, call.writes, e.wanted)
+		}
+	}
+}
+
+// If others have received a signal too, that was for all, and no other attempt follows.
+func TestWhoIsReleased(t *testing.T) {
+	m := in("", joinedAgent(0), joinedAgent(1))
+	c, p := &Config{Replaceable: true}, &phase{}
+	l := leaving{members: m, phase: p, losses: &losses{config: c, members: m, phase: p}}
+	if l.releases("agent-1") {
+		t.Error("its workers have not ended")
+	}
+	if m.settle(m.all[1]); !l.releases("agent-1") {
+		t.Error("another one may take its place")
+	}
+	if m.all[0].ending = true; l.releases("agent-1") {
+		t.Error("the signal was for all")
+	}
+}
