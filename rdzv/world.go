@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"rdzv/internal/boottime"
 	"rdzv/rdzv/internal/kv"
 	"rdzv/rdzv/internal/record"
@@ -24,7 +26,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	ctx, done := s.life.store.Until(ctx)
 	defer done()
 	w, asked := *s.signals.World.Load(), boottime.Now()
-	seat, err := readSeat(ctx, s.life.store, s.keys.Seats().Of(s.config.Self.ID), w.MaxAgents > 0)
+	seat, err := s.readSeat(ctx, w.MaxAgents > 0)
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
@@ -45,18 +47,21 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	return w, nil
 }
 
-// readSeat reads an agent's seat, which was written before the world. If it joined later the leader
-// answers, or it has none.
-func readSeat(ctx context.Context, store *kv.Store, key string, answers bool) (
-	seat record.SeatValue, err error,
-) {
-	found, err := store.Get(ctx, key)
-	switch {
-	case err != nil:
+// readSeat reads this agent's seat, which was written before the world. If it joined later the
+// leader answers, or it has none. Its member is gone if the next attempt runs without it.
+func (s *Session) readSeat(ctx context.Context, answers bool) (seat record.SeatValue, err error) {
+	id, store := s.config.Self.ID, s.life.store
+	key := s.keys.Seats().Of(id)
+	found, err := store.Commit(ctx, nil, []clientv3.Op{
+		clientv3.OpGet(key), clientv3.OpGet(s.keys.Members().Of(id), clientv3.WithCountOnly()),
+	}, nil)
+	if err != nil {
 		return seat, err
-	case len(found.Kvs) > 0:
-		return record.Decode[record.SeatValue](found.Kvs[0].Value)
-	case !answers:
+	}
+	if kvs := found.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		return record.Decode[record.SeatValue](kvs[0].Value)
+	}
+	if !answers || found.Responses[1].GetResponseRange().Count == 0 {
 		return record.SeatValue{Full: true}, nil
 	}
 	written, err := kv.Await(ctx, store.Client, key, kv.Exists)

@@ -215,7 +215,7 @@ func TestWorkerFails(t *testing.T) {
 		switch e := e.(type) {
 		case agent.WorkerExited:
 			first, terminated := e.Rank == 0, e.Signal == int(syscall.SIGTERM)
-			if e.Stopped == first || terminated == first || e.PID == 0 || e.Took <= 0 {
+			if e.Stopped == first || terminated == first || e.PID == 0 || e.RanFor <= 0 {
 				t.Errorf("event %+v; want rank 0 to fail and the others to be stopped by SIGTERM",
 					e)
 			}

@@ -116,7 +116,7 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		return a
 	}
 	late := -1 // the last agent that the others wait for
-	if s.rng.IntN(4) == 0 {
+	if start > 4 && s.rng.IntN(2) == 0 { // so that there are enough events
 		s.kinds[lateStart] = true
 		late = 1 + s.rng.IntN(start-1)
 	}
@@ -166,7 +166,8 @@ func (s *simulation) loseEarly() {
 // disturb adds something that happens to the job.
 func (s *simulation) disturb(add func(int, string) *agent, start int) {
 	at := s.between(0, 70*time.Second)
-	settled := max(at, 6*time.Second) // when the agents have joined, so that there are enough events
+	// Most agents have joined by then, and are settled, so that there are enough events.
+	joined, settled := max(at, 3*time.Second), max(at, 6*time.Second)
 	i := s.rng.IntN(start)
 	pick := func() *agent { return s.agents[i] }
 	brief, long := s.between(10*time.Millisecond, 2*time.Second), s.between(2*time.Second, 40*time.Second)
@@ -185,7 +186,7 @@ func (s *simulation) disturb(add func(int, string) *agent, start int) {
 	}
 	switch s.rng.IntN(15) {
 	case 0, 1:
-		s.after(at, func() { pick().die() })
+		s.after(joined, func() { pick().die() })
 	case 2:
 		s.after(at, func() { s.kinds[silences] = true; pick().silence(d) })
 	case 3:
@@ -223,7 +224,7 @@ func (s *simulation) disturb(add func(int, string) *agent, start int) {
 	case 10, 11:
 		s.after(at, newcomer)
 	case 12:
-		s.after(at, func() { pick().die(); s.after(brief, newcomer) })
+		s.after(joined, func() { pick().die(); s.after(brief, newcomer) })
 	case 13:
 		s.after(at, s.revokeAll)
 	case 14: // while the next attempt gathers
@@ -351,8 +352,8 @@ func TestSimulation(t *testing.T) {
 	n := int(next - *simFirst)
 	took := time.Since(began)
 	used = cpuTime() - used
-	t.Logf("%d schedules, %.0f a minute, %.0f per minute of two cores, %d events each, at least %d", n,
-		float64(n)/took.Minutes(), 2*float64(n)/used.Minutes(), events/max(n, 1), least)
+	t.Logf("%d schedules, %.0f a minute, %.0f per minute of two cores, %d events each, at least %d (seed %d)", n,
+		float64(n)/took.Minutes(), 2*float64(n)/used.Minutes(), events/max(n, 1), least, fewest)
 	for k, count := range counts {
 		share := float64(count) / float64(n)
 		t.Logf("%-24s %5.1f %%", kindNames[k], 100*share)

@@ -272,7 +272,10 @@ func (a *agent) signal(name string, value any) {
 func (a *agent) readSeat() {
 	n, answers := a.attempt, a.world.MaxAgents > 0
 	var seat *SeatValue
+	forgotten := false
 	a.request(func() bool {
+		_, member := a.keys[keysOf(n).member(a.id)]
+		forgotten = !member
 		if e, ok := a.keys[keysOf(n).seat(a.id)]; ok {
 			v := e.value.(SeatValue)
 			seat = &v
@@ -281,7 +284,7 @@ func (a *agent) readSeat() {
 	}, func(bool) {
 		switch {
 		case n != a.attempt || a.over:
-		case seat == nil && !answers || seat != nil && seat.Full:
+		case seat == nil && (!answers || forgotten) || seat != nil && seat.Full:
 			a.leave() // the job has no place for it
 		case seat == nil:
 			a.later(50*time.Millisecond, func() {

@@ -33,6 +33,14 @@ func (s *State) Over() bool { return s.attempt.end.over }
 // Attempt is the number of the present attempt.
 func (s *State) Attempt() int { return s.attempt.number }
 
+// Members are those of the present attempt, also those that have yet to join it.
+func (s *State) Members() (list []Member) {
+	for _, m := range s.attempt.members.all {
+		list = append(list, m.Member)
+	}
+	return list
+}
+
 // Apply takes what has happened, all changes of one revision of the store together, and returns
 // what follows from it. Without changes only time has passed, see Wake.
 func (s *State) Apply(now time.Time, changes ...Change) ([]Write, []Notice) {
