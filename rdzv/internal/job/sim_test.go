@@ -115,7 +115,7 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		s.agents = append(s.agents, a)
 		return a
 	}
-	late := -1 // the last agent that the others wait for
+	late := -1                           // the last agent that the others wait for
 	if start > 4 && s.rng.IntN(2) == 0 { // so that there are enough events
 		s.kinds[lateStart] = true
 		late = 1 + s.rng.IntN(start-1)
