@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"rdzv/internal/boottime"
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/kv"
 	"rdzv/rdzv/internal/record"
 )
@@ -26,7 +27,7 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	ctx, done := s.life.store.Until(ctx)
 	defer done()
 	w, asked := *s.signals.World.Load(), boottime.Now()
-	seat, err := s.readSeat(ctx, w.MaxAgents > 0)
+	seat, err := readSeat(ctx, s.life.store, s.keys, s.config.Self.ID, w.MaxAgents > 0)
 	if err != nil {
 		return World{}, fmt.Errorf("cannot read this agent's seat: %w", err)
 	}
@@ -47,13 +48,14 @@ func (s *Session) World(ctx context.Context) (World, error) {
 	return w, nil
 }
 
-// readSeat reads this agent's seat, which was written before the world. If it joined later the
-// leader answers, or it has none. Its member is gone if the next attempt runs without it.
-func (s *Session) readSeat(ctx context.Context, answers bool) (seat record.SeatValue, err error) {
-	id, store := s.config.Self.ID, s.life.store
-	key := s.keys.Seats().Of(id)
+// readSeat reads an agent's seat, which was written before the world. If it joined later the leader
+// answers, or it has none. Its member is gone if the next attempt runs without it.
+func readSeat(ctx context.Context, store *kv.Store, k keys.Attempt, id string, answers bool) (
+	seat record.SeatValue, err error,
+) {
+	key := k.Seats().Of(id)
 	found, err := store.Commit(ctx, nil, []clientv3.Op{
-		clientv3.OpGet(key), clientv3.OpGet(s.keys.Members().Of(id), clientv3.WithCountOnly()),
+		clientv3.OpGet(key), clientv3.OpGet(k.Members().Of(id), clientv3.WithCountOnly()),
 	}, nil)
 	if err != nil {
 		return seat, err

@@ -21,9 +21,9 @@ var ErrDeposed = errors.New("this agent does not lead the job any more")
 type election struct {
 	client     *clientv3.Client
 	agents     keys.Family
-	self       string             // ID of this agent
-	returnTime time.Duration      // see AwaitReturn
-	turn       Turn               // that of this agent, as far as it is known
+	self       string        // ID of this agent
+	returnTime time.Duration // see AwaitReturn
+	turn       Turn          // that of this agent, as far as it is known
 }
 
 // campaign leads the job as soon as this agent is the first one, until it leaves, or returns why it
