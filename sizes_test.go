@@ -24,7 +24,6 @@ var tooLarge = map[string]int{
 	"envmap":                            30,
 	"rdzv/agent":                        31, "rdzv/agent.connection": 26,
 	"rdzv/agent.membership": 45, "rdzv/agent.workers": 36,
-	
 	"rdzv/meet":                   31,
 	"wrap/internal/holder.memory": 52,
 }
