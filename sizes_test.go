@@ -25,7 +25,7 @@ var tooLarge = map[string]int{
 	"rdzv/agent":                        31, "rdzv/agent.connection": 26,
 	"rdzv/agent.membership": 45, "rdzv/agent.workers": 36,
 	"rdzv/meet":                   31,
-	"wrap/internal/holder.memory": 52,
+	"wrap/internal/holder.memory": 47,
 }
 
 // sizes counts the Go files of each package, and the methods of each type, which is "package.type".

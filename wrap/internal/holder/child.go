@@ -57,7 +57,6 @@ func (m *memory) wait() {
 		m.poll[0].fd = -1
 	}
 	m.poll[1].fd, m.poll[1].events = int32(m.signals), pollIn
-	m.poll[2].fd, m.poll[2].events = int32(m.changes), pollIn
 	time := uintptr(unsafe.Pointer(&m.time))
 	if wait := m.untilLook(); wait >= 0 {
 		m.wakeBy = m.clock(clockBoottime) + wait
@@ -65,7 +64,7 @@ func (m *memory) wait() {
 	} else {
 		time, m.wakeBy = 0, 0
 	}
-	sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&m.poll)), 3, time, 0)
+	sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&m.poll)), 2, time, 0)
 	if m.full {
 		m.full = false
 		m.send()
@@ -100,9 +99,6 @@ func (m *memory) takeSignals() {
 		if s := *(*uint32)(unsafe.Pointer(&m.info)); syscall.Signal(s) != syscall.SIGCHLD && !m.full {
 			m.report(Received, 0, int64(s), 0, 0)
 		}
-	}
-	if m.changes != none {
-		sys(syscall.SYS_READ, m.changes, uintptr(unsafe.Pointer(&m.info)), 8, 0)
 	}
 }
 

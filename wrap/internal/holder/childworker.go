@@ -76,9 +76,6 @@ func (m *memory) become(w *slot) syscall.Errno {
 	if m.files.hard != 0 {
 		sys(syscall.SYS_PRLIMIT64, 0, nofile, uintptr(unsafe.Pointer(&m.files)), 0)
 	}
-	if m.changes != none { // an executed holder catches signals
-		m.resetSignals()
-	}
 	sys(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&m.mask)), 0, sigsetSize)
 	_, errno := sys(syscall.SYS_EXECVE, w.path, w.argv, w.env, 0)
 	return errno

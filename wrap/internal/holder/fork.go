@@ -1,5 +1,3 @@
-//go:build !holderexec
-
 package holder
 
 import "syscall"
@@ -28,14 +26,3 @@ func (m *memory) clone() (pid uintptr, errno syscall.Errno) {
 	}
 	return pid, errno
 }
-
-// mapShared returns memory that a fork shares.
-func mapShared(size int) ([]byte, error) {
-	const access = syscall.PROT_READ | syscall.PROT_WRITE
-	return syscall.Mmap(-1, 0, size, access, syscall.MAP_SHARED|syscall.MAP_ANONYMOUS)
-}
-
-func unmapShared(b []byte) { _ = syscall.Munmap(b) }
-
-// addExecuted adds what only an executed holder needs.
-func (d *descriptors) addExecuted(*memory, Config) error { return nil }

@@ -5,8 +5,7 @@
 //
 // The holder is a fork of the agent without exec, so that it costs a fraction of a millisecond and
 // a few pages of memory. A fork of a Go program has one thread, no scheduler; the files child*.go
-// say what may run there. With the build tag holderexec the holder is the agent's executable,
-// executed again, for the case that a Go release forbids the fork.
+// say what may run there.
 //
 // It is in a process group of its own, which no launcher signals, blocks all signals, and its name
 // and arguments do not contain that of the agent: "pkill -9 rdzv" kills the agents alone.
@@ -120,13 +119,13 @@ func NewChunk() (*Chunk, error) {
 
 // Close releases the memory of c.
 func (c *Chunk) Close() {
-	unmapShared(unsafe.Slice((*byte)(unsafe.Pointer(c)), unsafe.Sizeof(*c)))
+	_ = syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(c)), unsafe.Sizeof(*c)))
 }
 
 // Close releases the shared memory. The socket remains.
 func (p *Process) Close() {
 	if p.shared != nil {
-		unmapShared(p.shared)
+		_ = syscall.Munmap(p.shared)
 		p.shared, p.Shared = nil, nil
 	}
 }
@@ -187,7 +186,7 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 	m.stat = a.text("/proc/" + strconv.Itoa(os.Getpid()) + "/stat")
 	m.children, m.name = a.text("/proc/thread-self/children"), a.text(Name+"\x00\x00\x00\x00")
 	m.workers, m.count = a.take(unsafe.Sizeof(slot{})*uintptr(len(c.Workers))), uintptr(len(c.Workers))
-	m.changes, m.files = none, workerFiles()
+	m.files = workerFiles()
 	group := syscall.Getpgrp()
 	if group != 0 { // otherwise this pid namespace has no number for it, and nothing can be put back
 		m.move = 1
@@ -228,10 +227,6 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 	if own.err != nil {
 		m.unmap()
 		return nil, own.err
-	}
-	if err := d.addExecuted(m, c); err != nil {
-		m.unmap()
-		return nil, err
 	}
 	m.kept, m.highest = a.words(d.list), highestDescriptor()
 	m.readOwn(&a)

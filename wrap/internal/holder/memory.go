@@ -35,7 +35,6 @@ type memory struct {
 
 	// What follows changes.
 	signals  uintptr // descriptor of signalfd(2)
-	changes  uintptr // readable if a child may have changed; none if signals is
 	begun    uintptr // workers that were started or refused
 	live     uintptr // workers that run
 	asleep   uintptr // of these, how many are suspended
@@ -50,7 +49,7 @@ type memory struct {
 	looked   int64 // last look at the agent
 	frozen   int64 // how many looks in succession have found that the agent is stopped
 	in, out  Record
-	poll     [3]pollFD
+	poll     [2]pollFD
 	time     syscall.Timespec
 	info     [128]byte // struct siginfo, signalfd_siginfo, or sigaction
 	buffer   [bufferSize]byte
@@ -113,6 +112,12 @@ type Shared struct {
 	Held       int64 // 1: it is over, and the agent has stopped the tree
 	FrozenFor  int64 // how long the agent may be stopped while workers run, in ns; 0 is for ever
 	errno      uintptr
+}
+
+// mapShared returns memory that a fork shares.
+func mapShared(size int) ([]byte, error) {
+	const access = syscall.PROT_READ | syscall.PROT_WRITE
+	return syscall.Mmap(-1, 0, size, access, syscall.MAP_SHARED|syscall.MAP_ANONYMOUS)
 }
 
 // arena builds a memory.

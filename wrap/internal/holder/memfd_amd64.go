@@ -1,5 +1,0 @@
-//go:build holderexec
-
-package holder
-
-const memfdCreate = 319
