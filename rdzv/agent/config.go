@@ -302,3 +302,20 @@ func (c *Config) joinBy(waited time.Duration) time.Time {
 	}
 	return time.Now().Add(c.JoinTimeout - waited)
 }
+
+// logs are the files of this run.
+func (c *Config) logs(w rdzv.World) output.Logs {
+	return output.Logs{Dir: c.LogDir, Job: w.Job, Began: w.Began, Attempt: w.Attempt}
+}
+
+// lostAfter is how long an agent may be silent before the others consider it lost. In a job with
+// restarts it is as long as the store may be silent.
+func (c *Config) lostAfter() time.Duration {
+	if c.Restarts.Max > 0 {
+		return max(c.PeerTimeout, c.StoreTimeout)
+	}
+	return c.PeerTimeout
+}
+
+// lostGrace is how long the workers of a lost agent may run on.
+func (c *Config) lostGrace() time.Duration { return min(c.Grace, rdzv.MaxLostGrace) }

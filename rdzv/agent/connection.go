@@ -45,9 +45,7 @@ type connection struct {
 	noDir    error                         // why there is none; only the host of the store requires it
 	silent   atomic.Bool                   // the store's host was silent, so that the connection broke
 
-	mu           sync.Mutex
-	refused      []string // see refusedAgents
-	otherVersion []string // see otherVersions
+	refusals refusals
 }
 
 func (c *connection) hosting() bool { return c.hosted != nil }
@@ -108,6 +106,42 @@ func (c *connection) key() *secret.Key {
 		c.own = &key
 	}
 	return c.own
+}
+
+// refusals are agents that cannot join because of their token or version.
+type refusals struct {
+	mu               sync.Mutex
+	tokens, versions []string
+}
+
+// note notes one of them.
+func (r *refusals) note(n meet.Notice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch other := n.(type) {
+	case meet.DifferentToken:
+		if !other.Hosting {
+			r.tokens = append(r.tokens, other.Agent())
+		}
+	case meet.DifferentVersion:
+		if !other.Hosting {
+			r.versions = append(r.versions, other.Agent())
+		}
+	}
+}
+
+// byToken are those that cannot join because of their tokens.
+func (r *refusals) byToken() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.tokens)
+}
+
+// byVersion are those that cannot join because of their version.
+func (r *refusals) byVersion() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.versions)
 }
 
 // connect finds the store, or hosts it. If it fails the caller must close the connection.
@@ -304,36 +338,6 @@ func awaitEnd(conn *grpc.ClientConn) {
 	}
 }
 
-// noteRefused notes an agent that cannot join because of its token or version.
-func (c *connection) noteRefused(n meet.Notice) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch other := n.(type) {
-	case meet.DifferentToken:
-		if !other.Hosting {
-			c.refused = append(c.refused, other.Agent())
-		}
-	case meet.DifferentVersion:
-		if !other.Hosting {
-			c.otherVersion = append(c.otherVersion, other.Agent())
-		}
-	}
-}
-
-// refusedAgents are those that cannot join because of their tokens.
-func (c *connection) refusedAgents() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.refused)
-}
-
-// otherVersions are those that cannot join because of their version.
-func (c *connection) otherVersions() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.otherVersion)
-}
-
 // loadToken returns the token. The first agent of the host reports if it is in an unusual file.
 func (c *connection) loadToken() ([]byte, error) {
 	elsewhere := func(path string, cause error) {
@@ -370,7 +374,7 @@ func (c *connection) meetConfig() meet.Config {
 		},
 		NextReport: l.nextSearchReport(),
 		Notify: func(n meet.Notice) {
-			c.noteRefused(n)
+			c.refusals.note(n)
 			c.events.send(noticed(n, a.ShowJoinLine, l.token().Place()))
 		},
 	}

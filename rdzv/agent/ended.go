@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/advice"
+	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
 )
@@ -32,7 +30,8 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 			"lost the holder of rank %d on %s; its workers were killed", worker.Rank, host.Name())
 		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
 	case errors.Is(r.Err, wrap.ErrLeaseOver):
-		lost := w.leaseOver(worker.Rank)
+		lost := fmt.Sprintf("lost rank %d on %s: stopped it, because its agent had no answer from the "+
+			"store for %v", worker.Rank, host.Name(), w.local.Config.lostAfter())
 		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
 	case r.ExitCode() == 0, r.Stopped:
 	case r.GroupSignal != 0: // a launcher or the terminal has ended it, and with it the job
@@ -43,7 +42,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		return
 	}
 	w.exited(worker) // before the job's end, of which it may be the reason
-	w.write(write)
+	w.events.write(write)
 	w.tally.End(worker)
 }
 
@@ -62,30 +61,13 @@ const consequenceWait = 500 * time.Millisecond
 // failed reports a worker's failure to the job: at once, unless it seems to be the consequence of
 // another worker's failure, which should be reported first.
 func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
-	e := &w.endings[i]
-	unwritable, _ := errors.AsType[*wrap.OutputError](r.Err)
-	switch kills := postmortem.OOMKills(w.local.Config.Root); {
-	case unwritable != nil:
-	case r.Err != nil:
-		e.hint = advice.OnProgram(r.Err, w.local.Config.Program, w.local.Config.Environ)
-	case r.Signal != syscall.SIGKILL:
-	case kills < 0:
-		e.hint = "if nobody sent SIGKILL, memory may have run out: dmesg shows " +
-			"whether the kernel's out-of-memory killer ended it"
-	default:
-		e.oom = kills > w.oomBefore
-	}
-	e.findings, e.joined = postmortem.Examine(r.Stderr, e.file, r.Signal != 0), r.Joined
-	worker.LastLine = e.findings.LastLine && r.Joined // it may be of stdout
-	worker.Text, worker.OOM = e.findings.Message, e.oom
-	if unwritable != nil || worker.Text == "" && r.Err != nil {
-		worker.Text = r.Err.Error()
-	}
-	if e.hint == "" {
-		e.hint = advice.OnStart(e.findings, w.world.MasterPort, w.local.Config.MasterPort != 0)
-	}
+	c, e := w.local.Config, &w.endings[i]
+	e.Examine(ending.Workers{
+		Root: c.Root, Argv: c.Program, Environ: c.Environ, KillsBefore: w.before,
+		MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
+	}, r, &worker)
 	w.exited(worker)
-	if !e.findings.Consequence() {
+	if !e.Findings.Consequence() {
 		w.fail(worker)
 		return
 	}
@@ -103,7 +85,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 }
 
 func (w *workers) fail(worker rdzv.Worker) {
-	w.write(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
+	w.events.write(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
 	w.tally.End(worker)
 }
 
@@ -117,19 +99,20 @@ func (w *workers) allEnded(list []rdzv.Worker) {
 
 // someEnded reports which workers have ended while others still run.
 func (w *workers) someEnded(list []rdzv.Worker) {
-	w.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
+	w.events.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
 }
 
 // settlingTime is how long after the job's end the agents have settled, if nothing delays them.
 const settlingTime = time.Second
 
-// reportSettling reports once if the agents need more time than that. It ends with stop.
-func (w *workers) reportSettling() (stop func()) {
+// reportSettling reports once if the agents need more time than that, after the end of the attempt
+// has been reported. It ends with stop.
+func (w *workers) reportSettling(reported <-chan struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		select {
-		case <-w.reported:
+		case <-reported:
 		case <-ctx.Done():
 			return
 		}
@@ -146,7 +129,8 @@ func (w *workers) reportSettling() (stop func()) {
 
 // settling says what this agent waits for.
 func (w *workers) settling() Settling {
-	e := Settling{Running: startedOf(w.tally.Running()), Wait: w.grace()}
+	wait := w.lease.GraceAfter(context.Cause(w.session.Context()))
+	e := Settling{Running: startedOf(w.tally.Running()), Wait: wait}
 	isWorker := func(p wrap.Process) bool {
 		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
 	}
@@ -156,9 +140,9 @@ func (w *workers) settling() Settling {
 
 // dumping reports the workers that are about to print their stacks.
 func (w *workers) dumping(dumps []wrap.Dump) {
-	e, seat, running := DumpingStacks{IgnoresTerm: true}, w.world.Seat, startedOf(w.tally.Running())
+	e, running := DumpingStacks{IgnoresTerm: true}, startedOf(w.tally.Running())
 	for _, d := range dumps {
-		isThis := func(s WorkerStarted) bool { return s.Rank == seat.Rank+d.Worker }
+		isThis := func(s WorkerStarted) bool { return s.Rank == w.world.Seat.Rank+d.Worker }
 		if at := slices.IndexFunc(running, isThis); at >= 0 {
 			e.Workers = append(e.Workers, running[at])
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/form"
 	"rdzv/rdzv/meet"
 	"rdzv/wrap"
 )
@@ -105,16 +106,16 @@ func TestMarshalEvent(t *testing.T) {
 // The JSON form of a verdict has its roster, its stragglers, and the exit code of the job.
 func TestVerdictForm(t *testing.T) {
 	roster := rdzv.Roster{Joined: 1, Agents: 2}
-	late := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &roster})
+	late := form.VerdictOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &roster})
 	if late.Roster == nil || late.Roster.Joined != 1 || late.Text == "" {
 		t.Errorf("incomplete: %+v, roster %+v; want a text, and 1 agent joined", late, late.Roster)
 	}
 	running := rdzv.Stragglers{First: 1, After: time.Minute}
-	slow := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &running})
+	slow := form.VerdictOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &running})
 	if slow.Stragglers == nil || slow.Stragglers.First != 1 || slow.Stragglers.AfterSeconds != 60 {
 		t.Errorf("straggling: %+v; want rank 1 as the first, and 60 s", slow.Stragglers)
 	}
-	killed := verdictFormOf(&rdzv.Verdict{Kind: rdzv.Failed, Signal: int(syscall.SIGKILL)})
+	killed := form.VerdictOf(&rdzv.Verdict{Kind: rdzv.Failed, Signal: int(syscall.SIGKILL)})
 	if killed.ExitCode != 137 || killed.Signal != "SIGKILL" {
 		t.Errorf("killed: %+v; want exit code 137 and SIGKILL", killed)
 	}

@@ -3,11 +3,11 @@ package agent
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/internal/plural"
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/host"
 )
@@ -17,12 +17,16 @@ import (
 func (m *membership) takeExports(ctx context.Context) error {
 	e := m.world.Exports
 	if !m.later {
-		m.noteExports()
+		noteExports(m.local, m.events, m.world)
 	}
 	if e == nil || m.world.Seat.Spare {
 		return nil
 	}
-	local, err := m.withExports(ctx, e.Sealed)
+	exported, err := exports.Open(e.Sealed, m.conn.key(), m.conn.external())
+	local := m.local
+	if err == nil {
+		local, err = withExports(ctx, m.local, m.events, exported)
+	}
 	if err == nil {
 		m.local = local
 	}
@@ -37,17 +41,15 @@ func (m *membership) takeExports(ctx context.Context) error {
 }
 
 // withExports is what this agent knows about itself with the exported variables.
-func (m *membership) withExports(ctx context.Context, text []byte) (_ *Local, err error) {
-	exported, err := exports.Open(text, m.conn.key(), m.conn.external())
-	if err != nil {
-		return nil, err
+func withExports(
+	ctx context.Context, old *Local, events *reporter, exported []string,
+) (_ *Local, err error) {
+	environ, replaced := envmap.Override(old.Config.Environ, exported)
+	if len(replaced) > 0 && old.FirstOfNode() {
+		events.names("replacing variables of this node by those of rank 0's agent", replaced)
 	}
-	environ, replaced := envmap.Override(m.local.Config.Environ, exported)
-	if len(replaced) > 0 && m.local.FirstOfNode() {
-		m.noteVerbose("replacing variables of this node by those of rank 0's agent", replaced)
-	}
-	slow := m.events.slowFiles("the program, which is looked up with exported variables,")
-	inspect := func() (*Local, error) { return m.local.in(environ, exported), nil }
+	slow := events.slowFiles("the program, which is looked up with exported variables,")
+	inspect := func() (*Local, error) { return old.in(environ, exported), nil }
 	l, err := host.Await(ctx, slow, inspect)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look up the program with exported variables: %w", err)
@@ -72,14 +74,14 @@ func (l *Local) in(environ, exported []string) *Local {
 }
 
 // noteExports reports what rank 0's agent exports, and what of the user's request has no effect.
-func (m *membership) noteExports() {
-	own, rank0 := m.local.exports, m.world.Seat.Rank == 0
+func noteExports(l *Local, events *reporter, w rdzv.World) {
+	own, rank0 := l.exports, w.Seat.Rank == 0
 	if rank0 && len(own.Variables) > 0 {
-		m.noteVerbose("exporting to all workers", exports.Names(own.Variables))
+		events.names("exporting to all workers", exports.Names(own.Variables))
 	}
-	alone := m.world.Exports == nil && m.local.Placement.Launcher == envmap.None
-	if !rank0 && alone && m.local.Config.exports() {
-		m.events.send(EnvironmentNote{Text: "exporting no variables: rank 0's agent exports none"})
+	alone := w.Exports == nil && l.Placement.Launcher == envmap.None
+	if !rank0 && alone && l.Config.exports() {
+		events.send(EnvironmentNote{Text: "exporting no variables: rank 0's agent exports none"})
 	}
 	for _, e := range own.None {
 		why := "it is not set in the environment of rank 0's agent"
@@ -87,13 +89,7 @@ func (m *membership) noteExports() {
 			why = "there is no such variable in the environment of rank 0's agent"
 		}
 		if rank0 {
-			m.events.send(EnvironmentNote{Text: "warning: not exporting " + e.String() + ": " + why})
+			events.send(EnvironmentNote{Text: "warning: not exporting " + e.String() + ": " + why})
 		}
 	}
-}
-
-// noteVerbose reports names of variables, never their values.
-func (m *membership) noteVerbose(what string, names []string) {
-	text := what + ": " + strings.Join(names, ", ")
-	m.events.send(EnvironmentNote{Text: text, Verbose: true})
 }

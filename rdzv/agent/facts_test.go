@@ -16,8 +16,7 @@ func TestCompared(t *testing.T) {
 	for strict, want := range map[bool]string{false: "[python]", true: "[]"} {
 		var facts []string
 		record := func(e Event) { facts = append(facts, e.(NodesDiffer).Fact) }
-		c := &connection{events: &reporter{events: record}}
-		c.compared([]rdzv.Comparison{equal, different}, strict)
+		(&reporter{events: record}).compared([]rdzv.Comparison{equal, different}, strict)
 		if got := fmt.Sprint(facts); got != want {
 			t.Errorf("strict %v: reported %s, want %s", strict, got, want)
 		}

@@ -83,13 +83,13 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	}
 	return rdzv.LeaderConfig{
 		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
-		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusedAgents,
-		OtherVersion: c.otherVersions,
+		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.byToken,
+		OtherVersion: c.refusals.byVersion,
 		MinAgents:    l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
 		NextWaiting: cadence.Cadence{Every: l.Config.ReportEvery}.Next,
-		Compared:    c.compared,
+		Compared:    c.events.compared,
 		Check:       c.checkConfig(),
 		Restarts:    l.Config.Restarts,
 		LostGrace:   l.Config.lostGrace(),
@@ -164,11 +164,30 @@ func (h *hosted) readBy(s rdzv.Summary) {
 	}
 }
 
-// compared reports the differences between the nodes, unless the verdict has them.
-func (c *connection) compared(all []rdzv.Comparison, strict bool) {
-	for _, comparison := range all {
-		if comparison.Differs() && !strict {
-			c.events.send(NodesDiffer{comparison})
-		}
+// moveToBetterHost moves all members of this store to another store as soon as the meeting knows of
+// a better host, until stay is called: without a launcher two agents may have begun to host a store
+// before they found each other.
+func (c *connection) moveToBetterHost(s *rdzv.Session) (stay func()) {
+	meeting := c.meeting
+	if meeting == nil {
+		return func() {}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	if c.hosting() {
+		wg.Go(func() {
+			select {
+			case <-meeting.BetterHost:
+				c.events.write(func(ctx context.Context) error {
+					moved, err := s.Move(ctx)
+					if moved {
+						meeting.Redirect()
+					}
+					return err
+				})
+			case <-ctx.Done():
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait(); meeting.Agreed() }
 }

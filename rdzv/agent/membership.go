@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
-	"syscall"
 	"time"
 
-	"rdzv/internal/hint"
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/health"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/agent/internal/samehost"
+	"rdzv/rdzv/agent/internal/torchport"
 	"rdzv/wrap"
 )
 
@@ -26,8 +25,8 @@ type membership struct {
 	events   *reporter
 	joinBy   time.Time // deadline for all agents to join; zero is none
 	conn     *connection
-	port     *masterport.Reservation // MASTER_PORT, if this agent may run rank 0
-	self     rdzv.Member             // as published
+	port     torchport.Port // MASTER_PORT, if this agent may run rank 0
+	self     rdzv.Member    // as published
 	session  *rdzv.Session
 	world    rdzv.World
 	lease    wrap.Lease // of the workers of all attempts
@@ -48,7 +47,7 @@ func (m *membership) join(in *interrupts) error {
 	ctx := in.joining
 	release, err := claimHost(ctx, m.local, m.events)
 	if err != nil {
-		return cmp.Or(m.refused(err), err)
+		return cmp.Or(refused(err, m.local.Job), err)
 	}
 	defer release()
 	m.observed.askOthers(ctx)
@@ -56,7 +55,7 @@ func (m *membership) join(in *interrupts) error {
 	for err == nil {
 		in.joined(m.session)
 		m.observed.joined(m.self.ID, m.session)
-		m.awaitWorld(ctx, m.moveToBetterHost())
+		m.awaitWorld(ctx, m.conn.moveToBetterHost(m.session))
 		if !m.goesOn() {
 			return nil
 		}
@@ -66,7 +65,7 @@ func (m *membership) join(in *interrupts) error {
 		}
 		err = m.joinAt(ctx, m.conn.again(ctx))
 	}
-	m.releasePort()
+	m.port.Release()
 	return err
 }
 
@@ -94,9 +93,9 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 		return
 	}
 	if m.world.Seat.Rank != 0 {
-		m.releasePort()
+		m.port.Release()
 	}
-	m.events.send(WorldAgreed{m.world, m.announcesRestart()})
+	m.events.send(WorldAgreed{m.world, m.attempt().announcer().Restart()})
 }
 
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
@@ -113,10 +112,10 @@ func (m *membership) joinAt(ctx context.Context, err error) error {
 		}
 		err = m.conn.again(ctx)
 	}
-	refused := m.refused(err)
-	if refused != nil {
+	no := refused(err, m.local.Job)
+	if no != nil {
 		m.conn.leaveStore() // the job goes on: there is no end to wait for
-		err = refused
+		err = no
 	}
 	m.conn.close()
 	return err
@@ -157,17 +156,14 @@ func (m *membership) sessionConfig() rdzv.Config {
 		lead := m.conn.leaderConfig()
 		c.Lead, c.Prefix = &lead, m.local.Config.Etcd.Prefix
 		c.PeerTimeout, c.StoreTimeout = m.local.Config.PeerTimeout, m.local.Config.StoreTimeout
-		c.Delayed = m.delayed
+		c.Delayed = func(reason error, atMost time.Duration) {
+			if m.local.FirstOfNode() {
+				m.events.diagnose(Warning, fmt.Errorf("waiting at most %v for agents of job %q, which may "+
+					"have been killed: %w", atMost, m.local.Job, reason))
+			}
+		}
 	}
 	return c
-}
-
-// delayed reports that this agent waits for agents that may have been killed.
-func (m *membership) delayed(reason error, atMost time.Duration) {
-	if m.local.FirstOfNode() {
-		m.events.diagnose(Warning, fmt.Errorf("waiting at most %v for agents of job %q, which may have "+
-			"been killed: %w", atMost, m.local.Job, reason))
-	}
 }
 
 // describe is what this agent publishes about itself.
@@ -186,18 +182,15 @@ func (m *membership) describe() rdzv.Member {
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.StoreAddr = m.conn.meeting.Addr.Addr().String()
 	}
-	self.Rank0Problems = withProblem(slices.Clone(m.local.rank0Problems), m.holdPort())
-	var err error
+	self.Rank0Problems = slices.Clone(m.local.rank0Problems)
 	if m.local.layout().MayRunRank0() {
+		err := m.port.Hold(m.local.Config.MasterPort)
+		self.Rank0Problems = withProblem(self.Rank0Problems, err)
+		self.HeadStart = m.local.HeadStart
 		self.Exports, err = m.local.exports.Seal(m.conn.key(), m.conn.external())
 		self.Rank0Problems = withProblem(self.Rank0Problems, err)
 	}
-	if m.port != nil {
-		self.MasterPort = m.port.Port()
-	}
-	if m.local.layout().MayRunRank0() {
-		self.HeadStart = m.local.HeadStart
-	}
+	self.MasterPort = m.port.Number()
 	return self
 }
 
@@ -210,60 +203,12 @@ func (m *membership) problems() []rdzv.Problem {
 	return problems
 }
 
-// holdPort reserves a port for torch's store if rank 0 may be one of this agent's workers, until
-// they have ended or the world says that it is not.
-func (m *membership) holdPort() (err error) {
-	if !m.local.layout().MayRunRank0() || m.port != nil {
-		return nil
-	}
-	m.port, err = masterport.Hold(m.local.Config.MasterPort)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return hint.With(err, "omit Config.MasterPort: each job then gets a free port")
-	}
-	return err
-}
-
-func (m *membership) releasePort() {
-	if m.port != nil {
-		m.port.Close()
-		m.port = nil
-	}
-}
-
-// moveToBetterHost moves all members of this store to another store as soon as the meeting knows of
-// a better host, until stay is called: without a launcher two agents may have begun to host a store
-// before they found each other.
-func (m *membership) moveToBetterHost() (stay func()) {
-	meeting := m.conn.meeting
-	if meeting == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	if m.conn.hosting() {
-		wg.Go(func() {
-			select {
-			case <-meeting.BetterHost:
-				m.write(func(ctx context.Context) error {
-					moved, err := m.session.Move(ctx)
-					if moved {
-						meeting.Redirect()
-					}
-					return err
-				})
-			case <-ctx.Done():
-			}
-		})
-	}
-	return func() { cancel(); wg.Wait(); meeting.Agreed() }
-}
-
 // settle reports to the job that all workers of this agent have ended. When all agents have
 // settled, one of them writes its report: this agent's own event about the job's end comes before
 // that.
 func (m *membership) settle(workers []rdzv.Worker, links ...rdzv.Link) {
 	m.awaitReported()
-	m.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers, links...) })
+	m.events.write(func(ctx context.Context) error { return m.session.Settle(ctx, workers, links...) })
 }
 
 // awaitReported waits until this agent has reported the job's end, if the job has ended.
@@ -273,30 +218,48 @@ func (m *membership) awaitReported() {
 	}
 }
 
-// write writes something to the store. It has no limit, because a store that does not answer for
-// some time may answer again, and the job does not end without the end of a worker. f fails only if
-// the store is lost, which is reported by itself, or this agent has left.
-func (m *membership) write(f func(context.Context) error) {
-	if err := f(context.Background()); err != nil {
-		m.events.diagnose(Verbose, err)
+// rejoin makes this agent a member of the next attempt, in the same store, and waits for its world.
+// Its workers have ended.
+func (m *membership) rejoin(in *interrupts) error {
+	m.joinBy = m.local.Config.joinBy(m.local.waited)
+	old := m.port
+	if m.local.Config.MasterPort == 0 {
+		m.port = torchport.Port{}
 	}
+	id := m.self.ID
+	m.self = m.describe()
+	m.self.ID = id
+	if m.port != old {
+		old.Release() // not before: the new port is another one
+	}
+	session, err := m.session.Next(context.Background(), m.self, m.joinBy)
+	if err != nil {
+		return err
+	}
+	m.session, m.later = session, true
+	in.joined(session)
+	m.observed.joined(m.self.ID, session)
+	m.awaitWorld(in.interrupted, func() {})
+	return nil
 }
 
-// refused is err with a suggestion if the job has no place for this agent, otherwise nil.
-func (m *membership) refused(err error) error {
-	_, occupied := errors.AsType[*rdzv.OccupiedError](err)
-	version, isVersion := errors.AsType[*rdzv.OtherVersionError](err)
-	switch {
-	case isVersion:
-		return hint.With(fmt.Errorf("cannot join job %q: %w", m.local.Job, err), version.Hint())
-	case !occupied && !errors.Is(err, rdzv.ErrFull):
-		return nil
+// claimHost makes this agent the only one on this host that looks for the others of its job, until
+// release is called.
+func claimHost(ctx context.Context, l *Local, events *reporter) (release func(), err error) {
+	p, c := l.Placement, l.Config
+	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
+		return func() {}, nil
 	}
-	advice := "too many agents were started, or two jobs have the same name: " +
-		"give each its own Config.Job NAME"
-	if occupied {
-		advice = "if these are two jobs, give each its own Config.Job NAME; " +
-			"if they are one, give each agent its own Config.NodeRank"
+	load := func() (token []byte, err error) { // nil without one; an error is that of the search too
+		if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
+			token, _ = l.token().Load(events.tokenCreated, nil)
+		}
+		return token, nil
 	}
-	return hint.With(fmt.Errorf("cannot join job %q: %w", m.local.Job, err), advice)
+	token, err := host.Await(ctx, events.slowFiles(l.token().Files()), load)
+	if err != nil {
+		return nil, err
+	}
+	return samehost.Claim(token, fmt.Sprintf("%q %q %q %d %v %q", l.Job, c.Store, c.Join, c.PortLow,
+		c.Etcd, c.Etcd.Prefix))
 }

@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
-	"rdzv/rdzv/agent/internal/activity"
 	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/othernodes"
 	"rdzv/rdzv/agent/internal/query"
-	"rdzv/rdzv/agent/internal/reach"
 	"rdzv/rdzv/agent/internal/stall"
-	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/agent/internal/workerstatus"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
@@ -34,6 +34,7 @@ type observed struct {
 	server *query.Server // nil if there is none
 	// stopJob ends the job for its user; by says how.
 	stopJob func(by string)
+	others  othernodes.Agents
 
 	mu      sync.Mutex
 	phase   status.Phase
@@ -43,13 +44,14 @@ type observed struct {
 	id      string         // "" before this agent has joined
 	workers *workers       // nil before the world is agreed
 	silence *stall.Silence // of them; nil if it is not measured
-	others  []meet.DifferentNodes
 }
 
 // observe begins to answer, until close.
 func observe(l *Local, events *reporter, stopJob func(by string)) *observed {
 	o := &observed{local: l, events: events, proc: procfs.System, stopJob: stopJob}
 	o.enter(status.Joining)
+	o.others.Own = o.waits
+	o.others.Report = func(n meet.DifferentNodes) { events.send(DifferentNodes{n}) }
 	if l.Config.Check == nil {
 		var err error
 		if o.server, err = query.Listen(o, os.Geteuid()); err != nil {
@@ -93,6 +95,29 @@ func (o *observed) runs(w *workers) {
 	o.workers = w
 }
 
+// waits is what this agent is waiting for; ok is false if it does not wait.
+func (o *observed) waits() (w othernodes.Waiting, ok bool) {
+	o.mu.Lock()
+	joining := o.phase == status.Joining
+	o.mu.Unlock()
+	l := o.local
+	w = othernodes.Waiting{
+		PID: os.Getpid(), Nodes: fmt.Sprint(l.Agents), Program: l.Config.Program,
+	}
+	w.Dir, _ = filepath.Abs(l.Config.Dir)
+	if l.layout().Elastic() {
+		w.Nodes = fmt.Sprintf("%d:%d", l.Config.MinNodes, l.Agents)
+	}
+	return w, joining && l.Placement.Launcher == envmap.None && l.Agents > 1
+}
+
+// askOthers tells the other agents of this host what this one waits for.
+func (o *observed) askOthers(ctx context.Context) {
+	if err := o.others.Ask(ctx, o.proc, os.Geteuid()); err != nil {
+		o.events.diagnose(Verbose, err)
+	}
+}
+
 // Job is the job of this agent.
 func (o *observed) Job() query.Job {
 	o.mu.Lock()
@@ -109,8 +134,8 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 	limited, cancel := context.WithTimeout(ctx, inspect.AnswerTimeout)
 	defer cancel()
 	switch r.Kind {
-	case waitingQuestion:
-		return o.answerWaiting(r.Arg), []string{id}, nil
+	case othernodes.Question:
+		return o.others.Answer(r.Arg), []string{id}, nil
 	case inspect.StopQuestion:
 		return o.stop(limited, r.Arg)
 	}
@@ -167,7 +192,7 @@ func (o *observed) stacks(ctx context.Context, dump bool) stacks.Node {
 	if w == nil {
 		return n
 	}
-	n.Ranks, n.Addr = w.world.Size, w.conn.addr
+	n.Ranks, n.Addr = w.world.Size, w.addr
 	for _, s := range w.tally.Running() {
 		n.Workers = append(n.Workers, stacks.Worker{Rank: s.Rank, PID: s.PID})
 	}
@@ -241,7 +266,7 @@ func (o *observed) status(ctx context.Context) status.Agent {
 		a.Collectives = (<-asked).Status()
 		a.Attempt, a.MaxRestarts = w.world.Attempt, w.world.MaxRestarts
 		if w.local.Config.LogDir != "" {
-			a.LogDir, _ = filepath.Abs(filepath.Dir(w.logFiles().File(0)))
+			a.LogDir, _ = filepath.Abs(filepath.Dir(w.local.Config.logs(w.world).File(0)))
 		}
 	}
 	return a
@@ -249,44 +274,9 @@ func (o *observed) status(ctx context.Context) status.Agent {
 
 // status is what the workers of this agent are doing.
 func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
-	ranks := make([]status.Rank, w.local.Workers)
-	for i := range ranks {
-		ranks[i] = status.Rank{
-			Rank: w.world.Seat.Rank + i, Host: host.Name(), AgentPID: os.Getpid(),
-			State: status.Waiting, AllOutput: w.local.Config.Tag != nil || w.local.Config.LogDir != "",
-		}
-	}
-	w.tally.Show(ranks)
-	var alive []*status.Rank
-	var pids []int
-	for i, r := range ranks {
-		if r.State == status.Alive {
-			alive, pids = append(alive, &ranks[i]), append(pids, r.PID)
-		}
-	}
-	used := activity.Watch(ctx, proc, pids, inspect.Interval)
-	reached := masterport.Reached(proc, w.world.MasterPort, pids)
-	if len(alive) > 0 && alive[0].Rank == 0 {
-		reached[0] = masterport.Serves(proc, w.world.MasterPort, pids[0])
-	}
-	for i, r := range alive {
-		r.CPU = &used[i].CPU
-		if w.world.Size > 1 {
-			r.Init = &reached[i]
-			r.Connecting = r.Rank > 0 && reach.IsConnecting(proc, r.PID)
-		}
-		switch used[i].State {
-		case 'T', 't':
-			r.State = status.Stopped
-		case 'D':
-			r.State = status.Blocked
-		}
-	}
-	w.tally.Show(ranks) // which have ended meanwhile
-	for i := range ranks {
-		if last := w.outputs[i].Time(); !last.IsZero() {
-			ranks[i].Output = new(time.Since(last).Seconds())
-		}
-	}
-	return ranks
+	return workerstatus.Workers{
+		Proc: proc, World: w.world, Tally: &w.tally,
+		Output:    func(i int) time.Time { return w.output.last[i].Time() },
+		AllOutput: w.local.Config.piped(),
+	}.Rows(ctx)
 }

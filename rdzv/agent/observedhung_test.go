@@ -12,7 +12,6 @@ import (
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/rdzv/status"
-	"rdzv/wrap"
 )
 
 // hungProc is a /proc whose files do not respond until it is closed.
@@ -33,10 +32,11 @@ func TestAnswerAboutHungProcess(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			proc := hungProc{make(chan struct{}, 1), make(chan struct{})}
 			defer close(proc.closed)
-			m := &membership{conn: &connection{}}
+			l := &Local{Workers: 1}
 			o := &observed{local: &Local{}, proc: proc, workers: &workers{
-				membership: m, local: &Local{Workers: 1}, outputs: make([]wrap.LastOutput, 1),
+				local: l, output: outputOf(l, nil, rdzv.World{}),
 			}}
+			o.workers.tally.Number = 1
 			o.workers.tally.Start(tally.Process{PID: 1})
 			ctx, cancel := context.WithCancel(t.Context())
 			answered := make(chan error, 1)

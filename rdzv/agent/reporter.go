@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,55 +77,6 @@ func noticed(n meet.Notice, showKey bool, place token.Place) Event {
 	return nil
 }
 
-// announces tells whether this agent tells the user how the job ended; v is nil if the store was
-// lost. A launcher shows the output of all agents, so one agent of each node does: on the store's
-// node the agent that hosts the store, which is never lost unnoticed, on the others the first one,
-// or the second one if the first one is lost.
-// The node of a failed worker is different: there the worker's agent reports the failure.
-func (m *membership) announces(v *rdzv.Verdict) bool {
-	local := m.local.Placement.LocalRank
-	failed := v != nil && v.Kind == rdzv.Failed
-	switch {
-	case m.local.Placement.Launcher == envmap.None, local == envmap.Unknown:
-		return true
-	case failed && m.onNode(v):
-		return v.By == m.self.ID
-	case m.conn.elects() && v != nil && v.Kind == rdzv.Lost && m.onNode(v) && v.LocalRank == 0:
-		return local == 1
-	case failed, !m.onNodeOfStore():
-		return local == 0
-	case v == nil:
-		return local <= 1 // the store is usually lost with local rank 0
-	}
-	return m.conn.hosting()
-}
-
-func (m *membership) onNode(v *rdzv.Verdict) bool { return v.Host == m.self.Host }
-
-// onNodeOfStore tells whether the store is on this node. Before the world is agreed, only the
-// connection tells: its two ends then have the same address.
-func (m *membership) onNodeOfStore() bool {
-	return m.conn.hosting() ||
-		m.conn.meeting != nil && !m.conn.shared() && m.conn.addr == m.conn.meeting.Addr.Addr().String()
-}
-
-// reports tells whether this agent reports the failure that ended the job: that of its own worker,
-// or one that nobody has reported or announced because the agents that had to are lost.
-func (m *membership) reports(s rdzv.Summary, storeLost bool) bool {
-	v := s.Verdict
-	switch {
-	case v == nil || v.Kind != rdzv.Failed:
-		return false
-	case v.By == m.self.ID:
-		return true
-	case m.announces(v):
-		return false
-	case s.Unreported:
-		return m.session.Leads()
-	}
-	return storeLost && m.announces(nil)
-}
-
 // unavailable returns what reports why an etcd cluster cannot be used, as often as a search; next
 // is nil if it does not.
 func (r *reporter) unavailable(
@@ -155,4 +108,27 @@ func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
 		return nil
 	}
 	return reports.Next
+}
+
+// write writes something to the store. It has no limit, because a store that does not answer for
+// some time may answer again, and the job does not end without the end of a worker. f fails only if
+// the store is lost, which is reported by itself, or this agent has left.
+func (r *reporter) write(f func(context.Context) error) {
+	if err := f(context.Background()); err != nil {
+		r.diagnose(Verbose, err)
+	}
+}
+
+// names reports names of variables, never their values.
+func (r *reporter) names(what string, names []string) {
+	r.send(EnvironmentNote{Text: what + ": " + strings.Join(names, ", "), Verbose: true})
+}
+
+// compared reports the differences between the nodes, unless the verdict has them.
+func (r *reporter) compared(all []rdzv.Comparison, strict bool) {
+	for _, comparison := range all {
+		if comparison.Differs() && !strict {
+			r.send(NodesDiffer{comparison})
+		}
+	}
 }

@@ -1,16 +1,15 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"syscall"
 	"time"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/exitcode"
-	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/restart"
@@ -54,66 +53,6 @@ type Failure struct {
 	Hint       string          // what to try; "" if nothing is known to help
 	Attempt    int             // in which it failed; 0 is the first
 	NoRestart  restart.Reason  // why no other attempt follows; "" in a job without restarts
-}
-
-// failure is the report on the worker that failed first.
-func (m *membership) failure(s rdzv.Summary, endings []ending) *Failure {
-	v := s.Verdict
-	var e ending // of another agent's worker only the verdict is known
-	if v.By == m.self.ID {
-		e = endings[v.Rank-m.world.Seat.Rank]
-	}
-	f := &Failure{
-		Job: m.local.Job, Program: m.local.Config.Program,
-		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: m.world.Size, Host: v.Host, PID: v.PID,
-		Code: v.Code, Signal: v.Signal, OOM: e.oom, Took: v.RanFor,
-		Message: v.Text, Stderr: e.findings.Lines, Others: s.Failures, Successes: s.Successes,
-		Joined: e.joined, Hint: e.hint, Attempt: m.world.Attempt, NoRestart: s.NoRestart,
-	}
-	if v.By == m.self.ID {
-		f.OnTerminal = m.local.shown.Has(v.Rank, v.LocalRank) && m.local.Config.stderrOnTerminal()
-		if m.local.Config.LogDir != "" {
-			f.Log = m.logFiles().File(v.Rank)
-		}
-	}
-	return f
-}
-
-// jobEnded is the event of the job's end.
-func (m *membership) jobEnded() JobEnded {
-	e := JobEnded{
-		Job: m.local.Job, Verdict: m.session.Verdict(), Hosting: m.conn.hosting(),
-		Leads: m.session.Leads(), Agreed: m.worldErr == nil || m.later,
-		StoreRank: rdzv.Unknown,
-	}
-	if cause := context.Cause(m.session.Context()); m.conn.elects() {
-		if !m.conn.shared() {
-			e.Etcd = m.conn.store()
-		}
-		if e.Verdict == nil && cause != nil {
-			e.StoreLost = m.conn.lost(cause).Error()
-		}
-	}
-	if e.Verdict == nil && !m.conn.elects() && m.conn.silent.Load() {
-		e.StoreSilent = m.local.Config.PeerTimeout
-	}
-	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == m.self.ID, m.announces(e.Verdict)
-	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !m.conn.elects() {
-		e.Hint = m.lateHint()
-	}
-	if e.Agreed {
-		e.StoreHost, e.StoreRank = m.world.StoreHost, m.world.StoreRank
-	}
-	switch v := e.Verdict; {
-	case m.world.MaxRestarts == 0:
-	case v != nil && v.Kind == rdzv.Stalled && m.world.Attempt == m.world.MaxRestarts:
-		e.NoRestart, e.Attempt = restart.Exhausted, m.world.Attempt
-	case v == nil && !m.conn.elects():
-		e.Hint = m.local.layout().HostNotReplaced(m.conn.shared())
-	case v != nil && v.Kind == rdzv.Lost && v.Final: // the launcher
-		e.Hint = layout.SubmitAgain
-	}
-	return e
 }
 
 // JoinTimeoutError says that not all agents joined within Config.JoinTimeout.
@@ -292,4 +231,23 @@ func Hint(err error) string {
 		return e.Hint
 	}
 	return ""
+}
+
+// refused is err with a suggestion if the job has no place for this agent, otherwise nil.
+func refused(err error, job string) error {
+	_, occupied := errors.AsType[*rdzv.OccupiedError](err)
+	version, isVersion := errors.AsType[*rdzv.OtherVersionError](err)
+	switch {
+	case isVersion:
+		return hint.With(fmt.Errorf("cannot join job %q: %w", job, err), version.Hint())
+	case !occupied && !errors.Is(err, rdzv.ErrFull):
+		return nil
+	}
+	advice := "too many agents were started, or two jobs have the same name: " +
+		"give each its own Config.Job NAME"
+	if occupied {
+		advice = "if these are two jobs, give each its own Config.Job NAME; " +
+			"if they are one, give each agent its own Config.NodeRank"
+	}
+	return hint.With(fmt.Errorf("cannot join job %q: %w", job, err), advice)
 }

@@ -68,7 +68,7 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	m := &membership{local: l, events: events, joinBy: joinBy}
 	m.observed = observe(l, events, in.stopJob)
 	defer m.observed.close()
-	m.conn = &connection{local: l, events: events, others: m.observed.rejected}
+	m.conn = &connection{local: l, events: events, others: m.observed.others.Rejected}
 	m.checking = &checking{Check: l.Config.Check, local: l, events: events, conn: m.conn}
 	defer m.checking.stopAnswering()
 	m.checking.inspect(in.joining)
@@ -78,14 +78,14 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 		return Result{}, l.notJoined(err)
 	}
 	defer m.conn.close()
-	defer m.releasePort()
+	defer m.port.Release()
 	for {
 		w := m.work(in)
 		r, again, err := m.leave(w)
 		if !again {
 			return r, err
 		}
-		m.awaitClosed(in.interrupted, w.left)
+		awaitClosed(in.interrupted, events, w.left)
 		m.health.Stop()
 		m.health = l.checkHealth()
 		if err := m.rejoin(in); err != nil {
@@ -131,12 +131,7 @@ func (l *Local) notePreview(events *reporter) {
 // work runs the workers until the attempt has ended, unless it ends before they begin. The end is
 // reported as soon as it is known here.
 func (m *membership) work(in *interrupts) *workers {
-	w := &workers{
-		membership: m, local: m.local, session: m.session, world: m.world,
-		in: in, settled: func() {},
-	}
-	w.outputs = make([]wrap.LastOutput, m.local.Workers)
-	w.tally.Number, w.tally.Settle, w.tally.Progress = m.local.Workers, w.allEnded, w.someEnded
+	w := m.workers(in)
 	if m.worldErr != nil {
 		m.observed.ends(m.session, m.worldErr)
 		goesOn := errors.Is(m.worldErr, rdzv.ErrFull) || errors.Is(m.worldErr, rdzv.ErrWithdrawn)
@@ -146,7 +141,7 @@ func (m *membership) work(in *interrupts) *workers {
 			m.reportEnd()
 			m.settle(nil)
 		default:
-			m.events.send(m.jobEnded())
+			m.events.send(m.attempt().jobEnded())
 			m.settle(nil)
 		}
 		return w
@@ -172,7 +167,7 @@ func (m *membership) work(in *interrupts) *workers {
 		<-m.reported
 		return w
 	}
-	w.endings, w.settled = make([]ending, m.local.Workers), w.reportSettling()
+	w.settled = w.reportSettling(m.reported)
 	if !m.awaitHealth() {
 		<-m.reported
 		if m.leavesUnhealthy() {
@@ -186,8 +181,18 @@ func (m *membership) work(in *interrupts) *workers {
 		w.left = survivors(err)
 		m.cannotRun(err)
 	}
+	if m.world.MaxRestarts == 0 {
+		m.port.Release() // otherwise the next attempt must get another one
+	}
 	<-m.reported
 	return w
+}
+
+// reportEnd reports the end of the job, or of an attempt.
+func (m *membership) reportEnd() {
+	if e := m.attempt().end(); e != nil {
+		m.events.send(e)
+	}
 }
 
 // cannotRun ends the job because this agent could not run its workers, or could not end them. A
@@ -198,14 +203,14 @@ func (m *membership) cannotRun(err error) {
 	if errors.Is(err, wrap.ErrHolder) {
 		lost := fmt.Sprintf("lost the holder of rank %d on %s; what its workers had left "+
 			"was killed", seat.Rank, host.Name())
-		m.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
+		m.events.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
 		if err == wrap.ErrHolder { // and nothing is left
 			return
 		}
 	}
 	m.events.diagnose(Warning, err)
 	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: CodeAgent, Text: err.Error()}
-	m.write(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
+	m.events.write(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
 	m.settle([]rdzv.Worker{w})
 }
 
@@ -214,24 +219,24 @@ func (m *membership) cannotRun(err error) {
 func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	summary, err := m.session.Leave(context.Background())
 	w.settled()
-	unsure := m.session.MayBeConsequence()
+	unsure, a := m.session.MayBeConsequence(), m.attempt()
 	if v := summary.Verdict; unsure && v.Kind == rdzv.Lost {
-		m.events.send(m.attemptFailed(v))
+		m.events.send(a.failed(v))
 	}
 	switch {
 	case summary.Withdrawn, errors.Is(err, rdzv.ErrWithdrawn):
 		return m.withdrawn(summary, err)
 	case summary.Restart != nil:
 		m.observed.enter(status.Restarting)
-		m.events.send(m.restarting(*summary.Restart))
+		m.events.send(a.restarting(*summary.Restart))
 		return Result{}, true, nil
 	case errors.Is(err, rdzv.ErrFull):
-		return Result{}, false, m.refused(err)
+		return Result{}, false, refused(err, m.local.Job)
 	case err != nil && !errors.Is(err, rdzv.ErrStoreLost):
 		m.events.diagnose(Verbose, err)
 	}
-	if (m.worldErr == nil || m.leaves()) && (unsure || m.mayRestart(m.session.Verdict())) {
-		m.events.send(m.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
+	if (m.worldErr == nil || m.leaves()) && (unsure || a.mayRestart(m.session.Verdict())) {
+		m.events.send(a.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
 	}
 	if m.conn.hosting() {
 		m.conn.hosted.readBy(summary)
@@ -240,10 +245,10 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 	r = Result{
 		Job: m.local.Job, Summary: summary, World: m.world,
 		Hosting: m.conn.hosting(), Leads: m.session.Leads(),
-		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: m.jobEnded(),
+		StoreLost: errors.Is(err, rdzv.ErrStoreLost), Ended: a.jobEnded(),
 	}
-	if m.reports(summary, r.StoreLost) {
-		r.Failure = m.failure(summary, w.endings)
+	if a.announcer().Failure(summary, r.StoreLost) {
+		r.Failure = a.failure(summary, w.endings)
 		m.events.send(FailureReported{*r.Failure})
 	}
 	return r, false, nil

@@ -127,23 +127,21 @@ func (m *membership) leaves() bool {
 	return ok && v.Withdrawn && v.By == m.self.ID
 }
 
-// inStep tells whether this agent is a task of srun. A node that leaves must not make the step
-// fail, which goes on without it.
-func (m *membership) inStep() bool { return m.local.layout().KeepsSpares() }
-
 // withdrawn ends this agent's part in a job that goes on without it. It runs no workers any more;
 // err is nil if it has run some in the last attempt.
 func (m *membership) withdrawn(s rdzv.Summary, err error) (r Result, again bool, _ error) {
 	m.conn.leaveStore() // there is no end to wait for
+	// A node that leaves must not make the step of srun fail, which goes on without it.
+	inStep, a := m.local.layout().KeepsSpares(), m.attempt()
 	if err != nil {
-		return r, false, &SignalError{Signal: syscall.SIGTERM, Withdrawn: true, InStep: m.inStep()}
+		return r, false, &SignalError{Signal: syscall.SIGTERM, Withdrawn: true, InStep: inStep}
 	}
-	if m.inStep() {
+	if inStep {
 		s.Code = 0
 	}
 	m.events.send(Restarting{
 		Attempt: s.Restart.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: s.Restart.Delay,
-		Withdrawn: true, Announce: m.announcesRestart(),
+		Withdrawn: true, Announce: a.announcer().Restart(),
 	})
-	return Result{Job: m.local.Job, Summary: s, World: m.world, Ended: m.jobEnded()}, false, nil
+	return Result{Job: m.local.Job, Summary: s, World: m.world, Ended: a.jobEnded()}, false, nil
 }

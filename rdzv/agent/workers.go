@@ -4,38 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/collectives"
-	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/output"
+	"rdzv/rdzv/agent/internal/ending"
+	"rdzv/rdzv/agent/internal/overlap"
 	"rdzv/rdzv/agent/internal/postmortem"
 	"rdzv/rdzv/agent/internal/recorders"
+	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
 )
 
 // workers are the workers of this agent in one attempt.
 type workers struct {
-	*membership
-	local     *Local        // this and the next two are those of the attempt: goroutines that
-	session   *rdzv.Session // answer questions may use them when the membership has others
-	world     rdzv.World
-	in        *interrupts
-	endings   []ending
-	logs      []*os.File // of each; nil for those without
-	outputs   []wrap.LastOutput
-	oomBefore int // kills by the kernel's out-of-memory killer before they began
-	tally     tally.Tally
-	settled   func() // to be called when all agents have settled
-	left      []int  // processes that could not be killed
-	mpi       atomic.Bool
+	local   *Local
+	events  *reporter
+	session *rdzv.Session
+	world   rdzv.World
+	id      string // of this agent
+	addr    string // of this agent, on its connection to the store
+	dir     string // runtime directory, "" if there is none
+	in      *interrupts
+	lease   overlap.Lease
+	// awaitReported waits until the end of the attempt has been reported, if it has ended. settle
+	// reports that all workers have ended, and measures what measures their silence; nil is nothing.
+	awaitReported func()
+	settle        func([]rdzv.Worker)
+	measures      func(*stall.Silence)
+
+	output  workerOutput
+	endings []ending.Ending
+	before  int // kills by the kernel's out-of-memory killer before they began
+	tally   tally.Tally
+	mpi     atomic.Bool
+	settled func() // to be called when all agents have settled
+	left    []int  // processes that could not be killed
 
 	// Goroutines that answer questions may use these two when they are prepared.
 	prepared  atomic.Bool
@@ -43,25 +49,29 @@ type workers struct {
 	recorders *recorders.Set       // torch's, in the workers
 }
 
-// ending is what the report needs to know of a worker's end.
-type ending struct {
-	file     string // where torch records an exception; "" if nowhere
-	findings postmortem.Findings
-	joined   bool   // the findings are those of stdout and stderr
-	oom      bool   // the kernel ran out of memory while it ran
-	hint     string // what to try
+// workers are those of the attempt whose world is agreed, or failed to be.
+func (m *membership) workers(in *interrupts) *workers {
+	l := m.local
+	w := &workers{
+		local: l, events: m.events, session: m.session, world: m.world, id: m.self.ID,
+		addr: m.conn.addr, dir: m.conn.dir, in: in, awaitReported: m.awaitReported,
+		settle:   func(list []rdzv.Worker) { m.settle(list) },
+		measures: m.observed.measures, output: outputOf(l, m.events, m.world),
+		endings: make([]ending.Ending, l.Workers), settled: func() {},
+	}
+	w.lease = overlap.Lease{
+		Lease: &m.lease, World: m.world, ID: m.self.ID, Grace: l.Config.Grace,
+	}
+	w.tally.Number, w.tally.Settle, w.tally.Progress = l.Workers, w.allEnded, w.someEnded
+	return w
 }
 
 // run runs the workers until the job has ended and nothing of them is left.
 func (w *workers) run() error {
-	defer func() {
-		for _, e := range w.endings {
-			os.Remove(e.file) // it exists if the worker wrote it
-		}
-	}()
-	w.checkShown()
-	w.openLogs()
-	defer output.Close(w.logs)
+	defer func() { ending.Remove(w.endings) }()
+	w.output.checkShown()
+	w.recorders = w.output.open()
+	defer w.output.close()
 	defer w.holdRAS()()
 	defer w.recorders.RemoveFIFOs()
 	tree, err := w.tree()
@@ -69,28 +79,26 @@ func (w *workers) run() error {
 		return err
 	}
 	w.prepared.Store(true)
-	w.oomBefore = postmortem.OOMKills(w.local.Config.Root)
-	stopHeadStart := w.holdBack(&tree)
-	stopWatch := w.watchInit()
-	stopStall := w.watchStall()
+	w.before = postmortem.OOMKills(w.local.Config.Root)
+	defer w.tally.Close()
+	defer w.holdBack(&tree)()
+	defer w.watchInit()()
+	defer w.watchStall()()
 	w.in.begin()
 	_, err = wrap.Run(w.stopping(), tree)
 	w.in.runs.Store(false)
-	stopHeadStart()
-	stopWatch()
-	stopStall()
-	w.tally.Close()
-	if w.world.MaxRestarts == 0 {
-		w.releasePort() // otherwise the next attempt must get another one
-	}
 	return err
 }
 
 // tree is all workers of this agent.
 func (w *workers) tree() (wrap.Tree, error) {
 	c, seat := w.local.Config, w.world.Seat
+	frozen := c.lostAfter() // the other agents do not wait longer
+	if w.local.Agents == 1 {
+		frozen = 0
+	}
 	t := wrap.Tree{
-		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: w.frozenLimit(),
+		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: frozen,
 		Source: w.in.source, Signalled: w.in.signalled, Signals: w.in.forward,
 		DumpStacks: w.in.dump, Kill: w.in.kill,
 		Started: func(i, pid int) {
@@ -98,13 +106,13 @@ func (w *workers) tree() (wrap.Tree, error) {
 			w.tally.Start(started)
 			w.events.send(WorkerStarted(started))
 		},
-		Dumping: w.dumping, Ended: w.workerEnded, LogLost: w.logLost,
-		OutputLost: w.outputLost,
+		Dumping: w.dumping, Ended: w.workerEnded, LogLost: w.output.logLost,
+		OutputLost: w.output.lost,
 	}
-	w.limit(&t)
+	w.lease.Limit(&t)
 	identities := w.local.identities()
 	for i := range w.local.Workers {
-		id := identities.Of(w.world, i, w.conn.addr)
+		id := identities.Of(w.world, i, w.addr)
 		id.RASAddr = w.ras.Addr()
 		id.Recorder.Dump, id.Recorder.Pipe = w.recorders.Paths()
 		bound := w.local.numa.Bind(&id, c.Device, i, w.local.Workers)
@@ -115,51 +123,15 @@ func (w *workers) tree() (wrap.Tree, error) {
 		w.noteBinding(id, bound)
 		worker := wrap.Worker{
 			Path: w.local.Path, Dir: w.local.setup.WorkerDir(), Args: c.Program, Env: environ,
-			Bind: binding(bound), LastOutput: &w.outputs[i], Line: c.Line,
+			Bind: binding(bound),
 		}
-		w.output(&worker, i)
+		w.output.set(&worker, i)
 		if i == 0 {
 			worker.Stdin = c.Stdin
 		}
 		t.Workers = append(t.Workers, worker)
 	}
 	return t, nil
-}
-
-// output sets what becomes of the output of the i-th worker. If it is shown and nothing else, the
-// worker gets stdout of this agent itself.
-func (w *workers) output(worker *wrap.Worker, i int) {
-	c, rank := w.local.Config, w.world.Seat.Rank+i
-	shown := w.local.shown.Has(rank, w.world.Seat.LocalRank+i)
-	if shown {
-		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
-	}
-	if shown && c.Tag == nil && w.logs[i] == nil {
-		worker.Capture = !c.NoCapture && !(shown && c.stderrOnTerminal())
-		return
-	}
-	worker.Output = &wrap.Output{
-		Log: w.logs[i], Hold: w.local.shown.Count(w.world.Size, w.world.Seat.LocalSize) > 1,
-		Relayed: w.local.Placement.Launcher != envmap.None,
-	}
-	if c.Tag != nil {
-		worker.Output.Tag = c.Tag(rank, host.Name())
-	}
-}
-
-// checkShown shows all ranks if the job has none of those that are to be shown.
-func (w *workers) checkShown() {
-	l, size, localSize := w.local, w.world.Size, w.world.Seat.LocalSize
-	if l.Config.Show == "none" || l.shown.Count(size, localSize) > 0 {
-		return
-	}
-	why := fmt.Sprintf("the last rank of the job is %d", size-1)
-	if strings.HasPrefix(l.Config.Show, "local:") {
-		why = fmt.Sprintf("the last local rank is %d", localSize-1)
-	}
-	if l.shown, _ = output.ParseRanks(""); w.world.Seat.Rank == 0 {
-		w.events.send(FlagIgnored{"Config.Show " + l.Config.Show, why})
-	}
 }
 
 // holdRAS reserves an address for NCCL's RAS service. It ends with release.
@@ -171,84 +143,13 @@ func (w *workers) holdRAS() (release func()) {
 	return w.ras.Release
 }
 
-// logFiles are the files of this run.
-func (m *membership) logFiles() output.Logs {
-	w := m.world
-	return output.Logs{Dir: m.local.Config.LogDir, Job: w.Job, Began: w.Began, Attempt: w.Attempt}
-}
-
-// openLogs opens the logs. The workers run without them if that fails.
-func (w *workers) openLogs() {
-	c, seat, logs := w.local.Config, w.world.Seat, w.logFiles()
-	w.logs, w.recorders = make([]*os.File, w.local.Workers), &recorders.Set{}
-	if c.LogDir == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
-	defer cancel()
-	python := w.local.setup.Program.Python != ""
-	var prepared *recorders.Set
-	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
-		files, err := logs.Open(seat.Rank, w.local.Workers)
-		if err == nil {
-			prepared = recorders.Prepare(filepath.Dir(logs.File(0)), python)
-		}
-		if err == nil && seat.LocalRank == 0 {
-			if err := logs.Link(); err != nil {
-				w.events.diagnose(Warning, err)
-			}
-		}
-		return files, err
-	})
-	if err != nil {
-		w.events.diagnose(Warning, fmt.Errorf("cannot open the logs: %w", err))
-		return
-	}
-	w.logs, w.recorders = opened, prepared
-	if seat.Rank == 0 {
-		dir := filepath.Dir(logs.File(0))
-		w.events.send(EnvironmentNote{Text: "the output of each rank is in " + dir, Verbose: true})
-	}
-}
-
-// logWait is how long the logs may take to be opened.
-const logWait = 5 * time.Second
-
-// logLost reports that the log of the i-th worker lacks some of its output.
-func (w *workers) logLost(i int, reason error, bytes int64) {
-	rank := w.world.Seat.Rank + i
-	w.events.send(LogLost{
-		Rank: rank, File: w.logFiles().File(rank), Err: reason, Text: reason.Error(), Bytes: bytes,
-	})
-}
-
-// outputLost reports that some of the output of the i-th worker could not be shown.
-func (w *workers) outputLost(i int, stream string, reason error, bytes int64) {
-	e := OutputLost{
-		Rank: w.world.Seat.Rank + i, Stream: stream, Err: reason, Text: reason.Error(), Bytes: bytes,
-	}
-	if w.logs[i] != nil {
-		e.Log = w.logFiles().File(e.Rank)
-	}
-	w.events.send(e)
-}
-
-// frozenLimit is how long this agent may be stopped, as the other agents see it. A job of one agent
-// has nobody to wait for it.
-func (w *workers) frozenLimit() time.Duration {
-	if w.local.Agents == 1 {
-		return 0
-	}
-	return w.local.Config.lostAfter()
-}
-
 // environ is the environment of the i-th worker.
 func (w *workers) environ(i int, id envmap.Identity) ([]string, error) {
-	file, err := postmortem.NameErrorFile(w.conn.dir)
+	file, err := postmortem.NameErrorFile(w.dir)
 	if err != nil {
 		w.events.diagnose(Verbose, err) // the worker then has none
 	} else {
-		w.endings[i].file, id.ErrorFile = file, file
+		w.endings[i].File, id.ErrorFile = file, file
 	}
 	environ := w.local.Config.Environ
 	if dir := w.local.setup.WorkerDir(); dir != "" {
@@ -277,9 +178,9 @@ func (w *workers) stopping() context.Context {
 	context.AfterFunc(job, func() {
 		w.mpi.Store(w.useMPI()) // before they are stopped
 		cause := context.Cause(job)
-		w.endLease(cause)
+		w.lease.End(cause)
 		v, ok := errors.AsType[*rdzv.Verdict](cause)
-		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.self.ID
+		endedElsewhere := ok && v.Kind == rdzv.Ended && v.By != w.id
 		if endedElsewhere && w.in.signalled == wrap.Everyone {
 			w.in.awaitOwn(v.Shared) // the workers are about to get the signal too, and must get it once
 		}

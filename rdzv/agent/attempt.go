@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/announce"
+	"rdzv/rdzv/agent/internal/ending"
+	"rdzv/rdzv/agent/internal/layout"
+	"rdzv/rdzv/meet"
+	"rdzv/rdzv/restart"
+)
+
+// attempt is what this agent knows of an attempt, for the events about its end.
+type attempt struct {
+	local    *Local
+	conn     *connection
+	session  *rdzv.Session
+	id       string     // of this agent
+	host     string     // of this agent
+	world    rdzv.World // of the attempt, or of the one before if there is none
+	agreed   bool       // there is one
+	rejected []meet.Rejected
+}
+
+func (m *membership) attempt() *attempt {
+	return &attempt{
+		local: m.local, conn: m.conn, session: m.session, id: m.self.ID, host: m.self.Host,
+		world: m.world, agreed: m.worldErr == nil || m.later, rejected: m.observed.others.Rejected(),
+	}
+}
+
+// announcer is this agent as one of those that may tell the user.
+func (a *attempt) announcer() announce.Agent {
+	// Before the world is agreed, only the connection tells whether the store is on this node: its two
+	// ends then have the same address.
+	c := a.conn
+	atStore := c.hosting() ||
+		c.meeting != nil && !c.shared() && c.addr == c.meeting.Addr.Addr().String()
+	return announce.Agent{
+		Launcher: a.local.Placement.Launcher, LocalRank: a.local.Placement.LocalRank,
+		ID: a.id, Host: a.host, Hosting: a.conn.hosting(), Elects: a.conn.elects(),
+		AtStore: atStore, Leads: a.session.Leads(),
+	}
+}
+
+// jobEnded is the event of the job's end.
+func (a *attempt) jobEnded() JobEnded {
+	e := JobEnded{
+		Job: a.local.Job, Verdict: a.session.Verdict(), Hosting: a.conn.hosting(),
+		Leads: a.session.Leads(), Agreed: a.agreed,
+		StoreRank: rdzv.Unknown,
+	}
+	if cause := context.Cause(a.session.Context()); a.conn.elects() {
+		if !a.conn.shared() {
+			e.Etcd = a.conn.store()
+		}
+		if e.Verdict == nil && cause != nil {
+			e.StoreLost = a.conn.lost(cause).Error()
+		}
+	}
+	if e.Verdict == nil && !a.conn.elects() && a.conn.silent.Load() {
+		e.StoreSilent = a.local.Config.PeerTimeout
+	}
+	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == a.id, a.announcer().End(e.Verdict)
+	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !a.conn.elects() {
+		e.Hint = a.lateHint()
+	}
+	if e.Agreed {
+		e.StoreHost, e.StoreRank = a.world.StoreHost, a.world.StoreRank
+	}
+	switch v := e.Verdict; {
+	case a.world.MaxRestarts == 0:
+	case v != nil && v.Kind == rdzv.Stalled && a.world.Attempt == a.world.MaxRestarts:
+		e.NoRestart, e.Attempt = restart.Exhausted, a.world.Attempt
+	case v == nil && !a.conn.elects():
+		e.Hint = a.local.layout().HostNotReplaced(a.conn.shared())
+	case v != nil && v.Kind == rdzv.Lost && v.Final: // the launcher
+		e.Hint = layout.SubmitAgain
+	}
+	return e
+}
+
+// mayRestart tells whether another attempt may follow how this one has ended. The leader decides.
+func (a *attempt) mayRestart(v *rdzv.Verdict) bool {
+	return v != nil && v.MayRestart() && a.world.Attempt < a.world.MaxRestarts
+}
+
+// end is the event of the end of the job, or of an attempt that another one may follow, or whose
+// reason is known only when all have settled; nil if only this agent's part has ended.
+func (a *attempt) end() Event {
+	end := a.jobEnded()
+	if end.Verdict == nil && errors.Is(context.Cause(a.session.Context()), rdzv.ErrWithdrawn) {
+		return nil // only for this agent
+	}
+	if !a.mayRestart(end.Verdict) && !a.session.MayBeConsequence() {
+		return end
+	}
+	return a.failed(end.Verdict)
+}
+
+func (a *attempt) failed(v *rdzv.Verdict) AttemptFailed {
+	e := AttemptFailed{
+		Attempt: a.world.Attempt, Verdict: v, Own: v.By == a.id, Announce: a.announcer().End(v),
+		MayBeConsequence: v.Kind == rdzv.Failed && a.session.MayBeConsequence(),
+	}
+	if a.mayRestart(v) {
+		e.Announce = a.announcer().Restart()
+	}
+	return e
+}
+
+// notRestarted is the event of the job's end after an attempt that might have been followed by
+// another one.
+func (a *attempt) notRestarted(reason restart.Reason) JobEnded {
+	e := a.jobEnded()
+	if e.Verdict.Kind != rdzv.Lost && e.Verdict.Kind != rdzv.Stalled {
+		return e // FailureReported has the reason
+	}
+	e.Attempt = a.world.Attempt
+	if e.NoRestart = reason; reason == restart.Lost {
+		e.Hint = a.local.layout().NotReplaced(a.conn.shared())
+	}
+	return e
+}
+
+func (a *attempt) restarting(r rdzv.Restart) Restarting {
+	return Restarting{
+		Attempt: r.Attempt, MaxRestarts: a.world.MaxRestarts, Delay: r.Delay, Vacant: r.Vacant,
+		Missing: r.Missing, Announce: a.announcer().Restart(),
+	}
+}
+
+// failure is the report on the worker that failed first.
+func (a *attempt) failure(s rdzv.Summary, endings []ending.Ending) *Failure {
+	v := s.Verdict
+	var e ending.Ending // of another agent's worker only the verdict is known
+	if v.By == a.id {
+		e = endings[v.Rank-a.world.Seat.Rank]
+	}
+	f := &Failure{
+		Job: a.local.Job, Program: a.local.Config.Program,
+		Rank: v.Rank, LocalRank: v.LocalRank, WorldSize: a.world.Size, Host: v.Host, PID: v.PID,
+		Code: v.Code, Signal: v.Signal, OOM: e.OOM, Took: v.RanFor,
+		Message: v.Text, Stderr: e.Findings.Lines, Others: s.Failures, Successes: s.Successes,
+		Joined: e.Joined, Hint: e.Hint, Attempt: a.world.Attempt, NoRestart: s.NoRestart,
+	}
+	if v.By == a.id {
+		f.OnTerminal = a.local.shown.Has(v.Rank, v.LocalRank) && a.local.Config.stderrOnTerminal()
+		if a.local.Config.LogDir != "" {
+			f.Log = a.local.Config.logs(a.world).File(v.Rank)
+		}
+	}
+	return f
+}
+
+// lateHint is what to try about a job that not enough agents have joined.
+func (a *attempt) lateHint() string {
+	var lines []string
+	for _, n := range a.rejected {
+		if d, is := n.(meet.DifferentNodes); is {
+			lines = append(lines, d.String())
+		}
+	}
+	if hint := a.local.layout().LateHint(); hint != "" {
+		lines = append(lines, hint)
+	}
+	return strings.Join(lines, "\n")
+}

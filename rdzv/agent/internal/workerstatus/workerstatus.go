@@ -1,0 +1,76 @@
+// Package workerstatus gathers what rdzv status shows of the workers of an agent.
+package workerstatus
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/inspect"
+	"rdzv/rdzv/agent/internal/activity"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/reach"
+	"rdzv/rdzv/agent/internal/tally"
+	"rdzv/rdzv/masterport"
+	"rdzv/rdzv/status"
+)
+
+// Workers are the workers of an agent in one attempt.
+type Workers struct {
+	Proc      fs.FS // /proc
+	World     rdzv.World
+	Tally     *tally.Tally
+	Output    func(i int) time.Time // when the i-th has last written something; zero if it has not
+	AllOutput bool                  // all that they write is noticed
+}
+
+// Rows is what they are doing.
+func (w Workers) Rows(ctx context.Context) []status.Rank {
+	ranks := make([]status.Rank, w.Tally.Number)
+	for i := range ranks {
+		ranks[i] = status.Rank{
+			Rank: w.World.Seat.Rank + i, Host: host.Name(), AgentPID: os.Getpid(),
+			State: status.Waiting, AllOutput: w.AllOutput,
+		}
+	}
+	w.Tally.Show(ranks)
+	w.observe(ctx, ranks)
+	w.Tally.Show(ranks) // which have ended meanwhile
+	for i := range ranks {
+		if last := w.Output(i); !last.IsZero() {
+			ranks[i].Output = new(time.Since(last).Seconds())
+		}
+	}
+	return ranks
+}
+
+// observe enters what the kernel shows of those that run.
+func (w Workers) observe(ctx context.Context, ranks []status.Rank) {
+	var alive []*status.Rank
+	var pids []int
+	for i, r := range ranks {
+		if r.State == status.Alive {
+			alive, pids = append(alive, &ranks[i]), append(pids, r.PID)
+		}
+	}
+	used := activity.Watch(ctx, w.Proc, pids, inspect.Interval)
+	reached := masterport.Reached(w.Proc, w.World.MasterPort, pids)
+	if len(alive) > 0 && alive[0].Rank == 0 {
+		reached[0] = masterport.Serves(w.Proc, w.World.MasterPort, pids[0])
+	}
+	for i, r := range alive {
+		r.CPU = &used[i].CPU
+		if w.World.Size > 1 {
+			r.Init = &reached[i]
+			r.Connecting = r.Rank > 0 && reach.IsConnecting(w.Proc, r.PID)
+		}
+		switch used[i].State {
+		case 'T', 't':
+			r.State = status.Stopped
+		case 'D':
+			r.State = status.Blocked
+		}
+	}
+}

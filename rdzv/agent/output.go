@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/output"
+	"rdzv/rdzv/agent/internal/recorders"
+	"rdzv/wrap"
+)
+
+// workerOutput is what becomes of the output of this agent's workers in one attempt.
+type workerOutput struct {
+	local  *Local
+	events *reporter
+	world  rdzv.World
+	logs   []*os.File // of each; nil for those without
+	last   []wrap.LastOutput
+}
+
+func outputOf(l *Local, events *reporter, w rdzv.World) workerOutput {
+	return workerOutput{
+		local: l, events: events, world: w, logs: make([]*os.File, l.Workers),
+		last: make([]wrap.LastOutput, l.Workers),
+	}
+}
+
+// checkShown shows all ranks if the job has none of those that are to be shown.
+func (o *workerOutput) checkShown() {
+	l, size, localSize := o.local, o.world.Size, o.world.Seat.LocalSize
+	if l.Config.Show == "none" || l.shown.Count(size, localSize) > 0 {
+		return
+	}
+	why := fmt.Sprintf("the last rank of the job is %d", size-1)
+	if strings.HasPrefix(l.Config.Show, "local:") {
+		why = fmt.Sprintf("the last local rank is %d", localSize-1)
+	}
+	if l.shown, _ = output.ParseRanks(""); o.world.Seat.Rank == 0 {
+		o.events.send(FlagIgnored{"Config.Show " + l.Config.Show, why})
+	}
+}
+
+// files are the logs of this run.
+func (o *workerOutput) files() output.Logs { return o.local.Config.logs(o.world) }
+
+// logWait is how long the logs may take to be opened.
+const logWait = 5 * time.Second
+
+// open opens the logs, and prepares the flight recorders in their directory. The workers run
+// without them if that fails.
+func (o *workerOutput) open() *recorders.Set {
+	seat, logs := o.world.Seat, o.files()
+	if logs.Dir == "" {
+		return &recorders.Set{}
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), logWait, wrap.ErrLogBlocked)
+	defer cancel()
+	python := o.local.setup.Program.Python != ""
+	var prepared *recorders.Set
+	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
+		files, err := logs.Open(seat.Rank, o.local.Workers)
+		if err == nil {
+			prepared = recorders.Prepare(filepath.Dir(logs.File(0)), python)
+		}
+		if err == nil && seat.LocalRank == 0 {
+			if err := logs.Link(); err != nil {
+				o.events.diagnose(Warning, err)
+			}
+		}
+		return files, err
+	})
+	if err != nil {
+		o.events.diagnose(Warning, fmt.Errorf("cannot open the logs: %w", err))
+		return &recorders.Set{}
+	}
+	o.logs = opened
+	if seat.Rank == 0 {
+		dir := filepath.Dir(logs.File(0))
+		o.events.send(EnvironmentNote{Text: "the output of each rank is in " + dir, Verbose: true})
+	}
+	return prepared
+}
+
+// close closes the logs.
+func (o *workerOutput) close() { output.Close(o.logs) }
+
+// set sets what becomes of the output of the i-th worker. If it is shown and nothing else, the
+// worker gets stdout of this agent itself.
+func (o *workerOutput) set(worker *wrap.Worker, i int) {
+	l, c, seat := o.local, &o.local.Config, o.world.Seat
+	shown := l.shown.Has(seat.Rank+i, seat.LocalRank+i)
+	worker.LastOutput, worker.Line = &o.last[i], c.Line
+	if shown {
+		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
+	}
+	if shown && c.Tag == nil && o.logs[i] == nil {
+		worker.Capture = !c.NoCapture && !c.stderrOnTerminal()
+		return
+	}
+	worker.Output = &wrap.Output{
+		Log: o.logs[i], Hold: l.shown.Count(o.world.Size, seat.LocalSize) > 1,
+		Relayed: l.Placement.Launcher != envmap.None,
+	}
+	if c.Tag != nil {
+		worker.Output.Tag = c.Tag(seat.Rank+i, host.Name())
+	}
+}
+
+// lastTime is when a worker has last written something.
+func (o *workerOutput) lastTime() (last time.Time) {
+	for i := range o.last {
+		if at := o.last[i].Time(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// isRead tells whether all that the workers write is read.
+func (o *workerOutput) isRead() bool {
+	return o.local.Config.Tag != nil || !slices.Contains(o.logs, nil)
+}
+
+// logLost reports that the log of the i-th worker lacks some of its output.
+func (o *workerOutput) logLost(i int, reason error, bytes int64) {
+	rank := o.world.Seat.Rank + i
+	o.events.send(LogLost{
+		Rank: rank, File: o.files().File(rank), Err: reason, Text: reason.Error(), Bytes: bytes,
+	})
+}
+
+// lost reports that some of the output of the i-th worker could not be shown.
+func (o *workerOutput) lost(i int, stream string, reason error, bytes int64) {
+	e := OutputLost{
+		Rank: o.world.Seat.Rank + i, Stream: stream, Err: reason, Text: reason.Error(), Bytes: bytes,
+	}
+	if o.logs[i] != nil {
+		e.Log = o.files().File(e.Rank)
+	}
+	o.events.send(e)
+}

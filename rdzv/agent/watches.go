@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/internal/procfs"
+	"rdzv/rdzv/agent/internal/headstart"
+	"rdzv/rdzv/agent/internal/host"
+	"rdzv/rdzv/agent/internal/reach"
+	"rdzv/rdzv/agent/internal/stall"
+	"rdzv/wrap"
+)
+
+// holdBack lets the other workers wait for the end of rank 0's head start, which its agent tells to
+// those of others. It ends with stop.
+func (w *workers) holdBack(t *wrap.Tree) (stop func()) {
+	limit, rank := w.world.HeadStart, w.world.Seat.Rank
+	if limit == 0 {
+		return func() {}
+	}
+	// If the other agent does not tell it in time, it has no connection, which is reported by itself.
+	latest := time.Now().Add(limit + 2*headstart.LoadLimit)
+	for i := range t.Workers {
+		if rank+i > 0 && w.local.HeadStart > 0 {
+			t.Workers[i].StartAt = latest
+		}
+	}
+	if rank > 0 {
+		t.StartNow = w.session.Init().Released()
+		return func() {}
+	}
+	over := make(chan struct{})
+	t.StartNow = over
+	ctx, cancel := context.WithCancel(w.session.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if !headstart.Await(ctx, limit, procfs.System, w.tally.Rank0) {
+			return
+		}
+		close(over)
+		if w.world.Agents > 1 {
+			w.events.write(w.session.Init().Release)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// watchInit reports to the job which workers of this agent have reached init_process_group, until
+// all have. It ends with stop.
+func (w *workers) watchInit() (stop func()) {
+	if w.world.Size == 1 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(w.session.Context())
+	watch := reach.Watch{
+		Proc: procfs.System, Workers: &w.tally, HasRank0: w.world.Seat.Rank == 0,
+		MasterPort: w.world.MasterPort, Job: w.session.Init(), Write: w.events.write,
+		Queried: w.session.Init().Queried(), Rank0Absent: w.session.Init().Rank0Absent(),
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { watch.Run(ctx) })
+	if watch.HasRank0 && w.local.Placement.Launcher == envmap.None {
+		wg.Go(func() { w.repeatProgress(ctx) })
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// repeatProgress reports on the node of rank 0 what the leader has reported on another one.
+func (w *workers) repeatProgress(ctx context.Context) {
+	for {
+		select {
+		case p := <-w.session.Init().Progress():
+			if !w.session.Leads() && w.world.StoreHost != host.Name() {
+				w.events.send(InitProgress{p})
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// StallAction is what happens when the workers of a job have stalled.
+type StallAction string
+
+const (
+	StallEnd    StallAction = "end"    // the attempt ends, as after a failure
+	StallStacks StallAction = "stacks" // their stacks are reported, once per stall
+)
+
+// watchStall watches for a stall until stop.
+func (w *workers) watchStall() (stop func()) {
+	c := w.local.Config
+	if c.StallTimeout == 0 {
+		return func() {}
+	}
+	silence := stall.Measure(stall.Workers{
+		Proc: procfs.System, World: w.world, Tally: &w.tally, Output: w.output.lastTime,
+		Read: w.output.isRead(), RAS: w.ras, Recorders: w.recorders,
+	}, c.StallTimeout)
+	if !silence.Read {
+		w.events.diagnose(Warning, errors.New("cannot tell whether the job stalls: the output of the "+
+			"workers on this node is not read"))
+	}
+	watch := stall.Watch{
+		Silence: silence, Timeout: c.StallTimeout, Ask: w.session.Ask, Report: w.stalled,
+	}
+	w.measures(silence)
+	ctx, cancel := context.WithCancel(w.session.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { watch.Run(ctx) })
+	return func() {
+		w.measures(nil)
+		cancel()
+		wg.Wait()
+	}
+}
+
+// stalled reports a stall, and ends the attempt if that is what the user wants.
+func (w *workers) stalled(ctx context.Context, r stall.Report) {
+	c := w.local.Config
+	e := Stalled{
+		Attempt: w.world.Attempt, Number: r.Number, Timeout: c.StallTimeout, Stacks: r.Stacks,
+		Ends: c.StallAction != StallStacks, Stall: r.Stall,
+	}
+	w.writeStall(ctx, &e)
+	w.events.send(e)
+	if e.Ends {
+		w.events.write(func(ctx context.Context) error { return w.session.Stall(ctx, e.Stall, r.Ran) })
+	}
+}
+
+// writeStall writes the report of a stall beside the logs, and notes its file in the event.
+func (w *workers) writeStall(ctx context.Context, e *Stalled) {
+	c := w.local.Config
+	if c.LogDir == "" {
+		return
+	}
+	dir := filepath.Dir(w.output.files().File(0))
+	name := filepath.Join(dir, fmt.Sprintf("stall-%d.txt", e.Number))
+	text := c.DescribeStall(*e)
+	ctx, cancel := context.WithTimeout(ctx, logWait)
+	defer cancel()
+	_, err := host.Await(ctx, func() {}, func() (struct{}, error) {
+		return struct{}{}, os.WriteFile(name, []byte(text), 0o666)
+	})
+	if err != nil {
+		w.events.diagnose(Warning, fmt.Errorf("cannot write the report of the stall: %w", err))
+		return
+	}
+	e.File = name
+}
+
+// describeStall is the default of Config.DescribeStall.
+func describeStall(e Stalled) string {
+	text, err := json.MarshalIndent(stalledFormOf(e), "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text) + "\n"
+}
