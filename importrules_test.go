@@ -214,8 +214,8 @@ var rules = []struct {
 			"sync":    "a decision is made by one goroutine, which the caller owns",
 		},
 		allowed: []string{
-			"rdzv/rdzv/internal/placement", "rdzv/rdzv/internal/record", "rdzv/rdzv/internal/protocol",
-			"rdzv/rdzv/restart",
+			"rdzv/rdzv/internal/keys", "rdzv/rdzv/internal/placement", "rdzv/rdzv/internal/protocol",
+			"rdzv/rdzv/internal/record", "rdzv/rdzv/restart",
 		},
 	},
 	{

@@ -3,6 +3,7 @@ package rdzv
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ func (s *sharing) share(ctx context.Context, signal int, at time.Time, direct bo
 		return nil
 	}
 	// If several agents have received it, the first one writes it: the others have not seen that.
-	key := s.keys.Share(signal)
+	key := s.keys.Shares().Of(strconv.Itoa(signal))
 	unseen := clientv3.Compare(clientv3.ModRevision(key), "=", last.revision)
 	put := clientv3.OpPut(key, record.Encode(SharedSignal{
 		Signal: signal, By: s.self, Direct: direct, Age: time.Since(at),

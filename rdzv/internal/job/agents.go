@@ -102,8 +102,10 @@ func (a *agents) declareLost(t *turn, isSpare func(id string) bool) {
 		if due(*m) {
 			m.declared = true
 			t.write(fmt.Sprintf("write that agent %q is lost", m.id),
-				[]Cond{absent(agentKey(m.id)), absent(lostKey(m.id))},
-				Op{Key: lostKey(m.id), Value: Loss{Silent: true, Ago: t.now.Sub(m.since), Agent: m.agent}})
+				[]Cond{absent(run.Agents().Of(m.id)), absent(run.Lost().Of(m.id))},
+				Op{Key: run.Lost().Of(m.id), Value: Loss{
+					Silent: true, Ago: t.now.Sub(m.since), Agent: m.agent,
+				}})
 		}
 	}
 }

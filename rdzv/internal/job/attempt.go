@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"rdzv/rdzv/internal/keys"
 )
 
 // attempt is one attempt of the job: its features, each of which knows those that it needs.
@@ -13,7 +15,7 @@ type attempt struct {
 	agents *agents
 	number int
 	began  time.Time // when the first world of the job was published; zero before
-	keys   keys
+	keys   keys.Attempt
 
 	phase     phase
 	end       ending
@@ -32,7 +34,7 @@ type attempt struct {
 }
 
 func newAttempt(c *Config, all *agents, number int, now, began time.Time) *attempt {
-	a := &attempt{config: c, agents: all, number: number, began: began, keys: keysOf(number)}
+	a := &attempt{config: c, agents: all, number: number, began: began, keys: run.Attempt(number)}
 	a.phase.later = number > c.Attempt
 	a.members.byID = map[string]*member{}
 	a.losses = losses{config: c, agents: all, members: &a.members, phase: &a.phase}
@@ -57,38 +59,38 @@ func (a *attempt) absorb(t *turn, key string, c Change) {
 		return
 	}
 	switch kind {
-	case "member":
+	case keys.Member:
 		a.gather.admit(t, id, c.Value)
-	case "preparing":
+	case keys.Preparing:
 		a.members.prepare(id, c.Value)
-	case "seat":
+	case keys.Seat:
 		a.takeSeat(id, c.Value)
-	case "outcome":
+	case keys.Outcome:
 		a.outcomes.take(t.now, id, c.Value)
-	case "progress":
+	case keys.Progress:
 		a.outcomes.takeProgress(t.now, id, c.Value)
-	case "signal":
+	case keys.Signal:
 		a.absorbSignal(t, id, c)
 	}
 	m := a.members.byID[id]
 	switch {
 	case m == nil:
-	case kind == "ready" && a.phase.world != nil:
+	case kind == keys.Ready && a.phase.world != nil:
 		a.ready.take(m, c.Value, &a.end)
-	case kind == "reached" && a.end.verdict == nil:
+	case kind == keys.Reached && a.end.verdict == nil:
 		a.init.takeReached(t.now, m, c.Value)
-	case kind == "connecting" && a.end.verdict == nil:
+	case kind == keys.Connecting && a.end.verdict == nil:
 		a.init.takeConnecting(t.now, m, c.Value)
 	}
 }
 
 func (a *attempt) absorbDeletion(kind, id string) {
 	switch kind {
-	case "member":
+	case keys.Member:
 		a.members.markDeleted(id)
-	case "preparing":
+	case keys.Preparing:
 		delete(a.members.preparing, id)
-	case "seat":
+	case keys.Seat:
 		delete(a.agreement.seats, id)
 	}
 }
@@ -96,28 +98,28 @@ func (a *attempt) absorbDeletion(kind, id string) {
 // absorbSignal notes a change of a key below signal/.
 func (a *attempt) absorbSignal(t *turn, name string, c Change) {
 	switch name {
-	case "exports":
+	case keys.Exports:
 		if e, err := read[Exports](c.Value); err == nil {
 			a.phase.exports = &e
 		}
-	case "world":
+	case keys.World:
 		if w, err := read[World](c.Value); err == nil && a.phase.world == nil {
 			a.takeWorld(t, w)
 		}
-	case "start":
+	case keys.Start:
 		a.ready.started = true
-	case "absent":
+	case keys.Absent:
 		a.init.absence.take(c.Value)
-	case "look":
+	case keys.InitQuery:
 		a.init.asked = true
-	case "verdict":
+	case keys.Verdict:
 		a.takeVerdict(t.now, c.Value)
-	case "settled":
+	case keys.Settled:
 		if v, err := read[Settled](c.Value); err == nil {
 			a.end.takeSettled(v, c.Rev)
 		}
 	default:
-		if id, ok := strings.CutPrefix(name, "left/"); ok {
+		if id, ok := strings.CutPrefix(name, keys.Left+"/"); ok {
 			a.takeLeft(t, id)
 		}
 	}

@@ -2,9 +2,9 @@ package job
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -100,31 +100,8 @@ func read[T any](value any) (T, error) {
 	return none, fmt.Errorf("%T, not %T", value, none)
 }
 
-// keys are those of an attempt.
-type keys struct{ prefix string }
-
-func keysOf(attempt int) keys { return keys{strconv.Itoa(attempt) + "/"} }
-
-func (k keys) member(id string) string  { return k.prefix + "member/" + id }
-func (k keys) seat(id string) string    { return k.prefix + "seat/" + id }
-func (k keys) outcome(id string) string { return k.prefix + "outcome/" + id }
-func (k keys) left(id string) string    { return k.prefix + "signal/left/" + id }
-func (k keys) exports() string          { return k.prefix + "signal/exports" }
-func (k keys) world() string            { return k.prefix + "signal/world" }
-func (k keys) start() string            { return k.prefix + "signal/start" }
-func (k keys) init() string             { return k.prefix + "signal/init" }
-func (k keys) look() string             { return k.prefix + "signal/look" }
-func (k keys) verdict() string          { return k.prefix + "signal/verdict" }
-func (k keys) settled() string          { return k.prefix + "signal/settled" }
-
-// The keys of all attempts.
-const latestKey = "latest"
-
-func agentKey(id string) string { return "agent/" + id }
-func lostKey(id string) string  { return "lost/" + id }
+// run are the keys of the job, whose names are without the prefix of its run.
+var run keys.Run
 
 func absent(key string) Cond  { return Cond{Key: key} }
 func present(key string) Cond { return Cond{Key: key, Exists: true} }
-
-// end follows all keys that begin with a prefix, which ends with a slash.
-func end(prefix string) string { return prefix[:len(prefix)-1] + "0" }

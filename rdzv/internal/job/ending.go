@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -48,13 +49,13 @@ func (e *ending) want(v Verdict, conds ...Cond) {
 }
 
 // write writes the verdicts that are wanted, each once. The store keeps the first one.
-func (e *ending) write(t *turn, k keys) {
+func (e *ending) write(t *turn, k keys.Attempt) {
 	for i := range e.wanted {
 		if one := &e.wanted[i]; e.verdict == nil && !one.written {
 			one.written = true
 			t.write(fmt.Sprintf("write the verdict %q", one.verdict.Error()),
-				append([]Cond{absent(k.verdict())}, one.conds...),
-				Op{Key: k.verdict(), Value: clipped(one.verdict)})
+				append([]Cond{absent(k.Verdict())}, one.conds...),
+				Op{Key: k.Verdict(), Value: clipped(one.verdict)})
 		}
 	}
 }

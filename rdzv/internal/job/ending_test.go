@@ -13,8 +13,8 @@ func TestFirstVerdict(t *testing.T) {
 	e.want(record.NotReady("first"))
 	e.want(record.NotReady("second"), absent("x"))
 	call := &turn{now: base}
-	e.write(call, keysOf(0))
-	e.write(call, keysOf(0))
+	e.write(call, run.Attempt(0))
+	e.write(call, run.Attempt(0))
 	if len(call.writes) != 2 || len(call.writes[0].If) != 1 || len(call.writes[1].If) != 2 {
 		t.Errorf("%v, want two with their conditions", call.writes)
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -44,7 +45,7 @@ func (c *confirmation) complete(w *World, exports *Exports) bool {
 }
 
 // start lets the workers start.
-func (c *confirmation) start(t *turn, k keys) {
-	t.write("start the workers", []Cond{absent(k.verdict()), absent(k.start())},
-		Op{Key: k.start(), Value: Started{}})
+func (c *confirmation) start(t *turn, k keys.Attempt) {
+	t.write("start the workers", []Cond{absent(k.Verdict()), absent(k.Start())},
+		Op{Key: k.Start(), Value: Started{}})
 }

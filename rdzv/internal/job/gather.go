@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -118,7 +119,7 @@ func (g *gathering) countLastCall(now time.Time) {
 }
 
 // admitLate answers those that wait for a seat since the attempt has been complete.
-func (g *gathering) admitLate(t *turn, k keys, isLast bool) {
+func (g *gathering) admitLate(t *turn, k keys.Attempt, isLast bool) {
 	if g.phase.publishing() && g.end.verdict == nil {
 		return
 	}

@@ -17,7 +17,7 @@ func TestLastCall(t *testing.T) {
 		t.Errorf("the last call ends at %v", at)
 	}
 	now := base.Add(500 * time.Millisecond)
-	s.Apply(now, Change{lostKey("agent-1"), Loss{}, 3})
+	s.Apply(now, Change{run.Lost().Of("agent-1"), Loss{}, 3})
 	if writes, _ := s.Apply(base.Add(time.Second)); world(writes) {
 		t.Error("it starts with one agent")
 	}

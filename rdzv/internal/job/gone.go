@@ -35,7 +35,7 @@ func (a *attempt) lose(t *turn, id string, m *member) {
 	case m == nil:
 		v := record.VerdictOf(record.Lost)
 		v.By = id
-		a.end.want(v, absent(a.keys.member(id)))
+		a.end.want(v, absent(a.keys.Members().Of(id)))
 	case m.lost:
 	case early && a.phase.complete: // it may be part of the world that is being published
 		m.lost = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -14,7 +15,7 @@ import (
 type initWatch struct {
 	config   *Config
 	members  *members
-	keys     keys
+	keys     keys.Attempt
 	absence  absence
 	begin    time.Time       // when rank 0 reached it; zero before
 	askAt    time.Time       // zero before begin
@@ -59,7 +60,7 @@ func (i *initWatch) follow(t *turn) {
 	}
 	if !i.asked && !i.askAt.IsZero() && !t.now.Before(i.askAt) {
 		i.asked = true // one that does not answer has none
-		t.write("ask which ranks are missing", nil, Op{Key: i.keys.look(), Value: Look{}})
+		t.write("ask which ranks are missing", nil, Op{Key: i.keys.InitQuery(), Value: Look{}})
 	}
 	if i.changed && i.reported {
 		i.reportAllReached(t)
@@ -91,7 +92,7 @@ func (i *initWatch) reportAllReached(t *turn) {
 // tell reports something to the caller, and to the agent of rank 0.
 func (i *initWatch) tell(t *turn, p InitProgress) {
 	t.notify(Init{p})
-	t.write("tell which ranks are missing", nil, Op{Key: i.keys.init(), Value: p})
+	t.write("tell which ranks are missing", nil, Op{Key: i.keys.Init(), Value: p})
 }
 
 // report reports which ranks are missing, if there are any. If there are none an agent may still

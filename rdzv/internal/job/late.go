@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -29,7 +30,7 @@ func (l *late) remove(id string) {
 // answer answers those that wait, and returns the ones that are members from now on: while the
 // world is not agreed they take the places of those that have been lost meanwhile. If the job has
 // all its agents, or there is no next attempt, they are refused.
-func (l *late) answer(t *turn, k keys, agreed, isLast bool) (joined []Member) {
+func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Member) {
 	for _, m := range slices.Clone(l.waiting) {
 		answer := SeatValue{Seat: record.SpareSeat, Agent: l.config.identity(m)}
 		full := l.members.left() >= l.config.Agents
@@ -43,7 +44,7 @@ func (l *late) answer(t *turn, k keys, agreed, isLast bool) (joined []Member) {
 			continue
 		}
 		t.write(fmt.Sprintf("admit the agent on %s", record.Address(m)), nil,
-			Op{Key: k.seat(m.ID), Value: answer})
+			Op{Key: k.Seats().Of(m.ID), Value: answer})
 		l.take(m.ID, answer, agreed)
 	}
 	return joined

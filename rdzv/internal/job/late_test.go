@@ -18,7 +18,7 @@ func TestLateAgents(t *testing.T) {
 		l := late{config: &Config{Agents: c.agents}, agents: &agents{}, members: m}
 		l.add(joinedAgent(5))
 		call := &turn{now: base}
-		joined := l.answer(call, keysOf(0), c.agreed, c.isLast)
+		joined := l.answer(call, run.Attempt(0), c.agreed, c.isLast)
 		if len(l.waiting) > 0 || (len(joined) == 1) != c.joins || (len(call.writes) == 0) != c.joins {
 			t.Errorf("%s: joined %v, writes %v, waiting %v", name, joined, call.writes, l.waiting)
 			continue

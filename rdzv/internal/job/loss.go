@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -116,7 +117,7 @@ func (l *losses) irreplaceable(before []*member) *member {
 
 // loseRunning handles the loss of a member that has its seat. That of one that has settled does not
 // end the job.
-func (l *losses) loseRunning(t *turn, m *member, k keys, e *ending) {
+func (l *losses) loseRunning(t *turn, m *member, k keys.Attempt, e *ending) {
 	if !m.lost && !m.settled {
 		l.members.pending--
 	}
@@ -128,5 +129,5 @@ func (l *losses) loseRunning(t *turn, m *member, k keys, e *ending) {
 		return
 	}
 	m.lostAt = t.now
-	e.want(l.verdict(m), absent(k.outcome(m.ID)))
+	e.want(l.verdict(m), absent(k.Outcomes().Of(m.ID)))
 }

@@ -39,16 +39,16 @@ func (s *State) decide(t *turn) {
 	if e.verdict.Kind == record.Ended {
 		v.Code = record.EndedCode(e.verdict.Signal, a.outcomes.list)
 	}
-	ops := []Op{{Key: a.keys.settled()}}
+	ops := []Op{{Key: a.keys.Settled()}}
 	if d.Restart {
 		next := a.next(t.now, a.number+1, d.Delay)
 		v.Restart = &Restart{Attempt: next.number, Delay: d.Delay, Vacant: next.members.vacancies(),
 			Missing: max(0, s.config.MinAgents-len(next.members.all))}
-		ops = append(ops, Op{Key: latestKey, Value: s.latest(t.now, next)})
+		ops = append(ops, Op{Key: run.Latest(), Value: s.latest(t.now, next)})
 	}
 	ops[0].Value = v
 	e.over = !d.Restart
-	t.write("write that all agents have settled", []Cond{absent(a.keys.settled())}, ops...)
+	t.write("write that all agents have settled", []Cond{absent(a.keys.Settled())}, ops...)
 }
 
 // decision is whether there is another attempt: only if all agents have settled, or others may take
@@ -152,10 +152,10 @@ func (p *previous) forget(t *turn, number int, c *Config) {
 		return
 	}
 	p.forgotten = true
-	k := keysOf(number)
-	ops := []Op{{Key: k.prefix, End: end(k.prefix)}}
+	k := run.Attempt(number)
+	ops := []Op{{Key: k.Prefix, End: k.End()}}
 	if number == c.Attempt {
-		ops = []Op{{Key: k.prefix, End: k.world()}, {Key: k.world() + "\x00", End: end(k.prefix)}}
+		ops = []Op{{Key: k.Prefix, End: k.World()}, {Key: k.World() + "\x00", End: k.End()}}
 	}
 	t.write("delete the previous attempt", nil, ops...)
 	if p.settledAt > 0 && !c.Elected { // which every agent has read

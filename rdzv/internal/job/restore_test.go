@@ -8,7 +8,7 @@ import (
 
 // puts are the changes when an agent registers.
 func puts(m Member, rev int64) []Change {
-	return []Change{{agentKey(m.ID), m.Identity(), rev}, {keysOf(0).member(m.ID), m, rev}}
+	return []Change{{run.Agents().Of(m.ID), m.Identity(), rev}, {run.Attempt(0).Members().Of(m.ID), m, rev}}
 }
 
 // Nobody led, or the leader has died too, when an agent was lost before the first world: a leader
@@ -28,14 +28,14 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 		c.config.Elected = true
 		first, second := joinedAgent(0), joinedAgent(1)
 		first.Node, second.Node, first.Rank, second.Rank = "node0", "node1", min(c.rank, 0), c.rank
-		snapshot := append(puts(first, 3), Change{keysOf(0).member(second.ID), second, 4})
+		snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4})
 		s, writes, _ := Restore(base, c.config, snapshot)
-		if len(writes) != 1 || writes[0].Ops[0].Key != lostKey(second.ID) {
+		if len(writes) != 1 || writes[0].Ops[0].Key != run.Lost().Of(second.ID) {
 			t.Errorf("%s: writes %v, want that agent-1 is lost", name, writes)
 			continue
 		}
 		text := ""
-		writes, _ = s.Apply(base, Change{lostKey(second.ID), writes[0].Ops[0].Value, 5})
+		writes, _ = s.Apply(base, Change{run.Lost().Of(second.ID), writes[0].Ops[0].Value, 5})
 		for _, w := range writes {
 			v := w.Ops[0].Value.(Verdict)
 			text += v.Error()
@@ -50,8 +50,8 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 // and has warned of it.
 func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 	first, second := joinedAgent(0), joinedAgent(1)
-	snapshot := append(puts(first, 3), Change{keysOf(0).member(second.ID), second, 4},
-		Change{lostKey(second.ID), Loss{Silent: true}, 5})
+	snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4},
+		Change{run.Lost().Of(second.ID), Loss{Silent: true}, 5})
 	s, writes, notices := Restore(base, Config{Agents: 3, MinAgents: 1, LastCall: time.Second}, snapshot)
 	if len(writes) > 0 || len(notices) > 0 || s.attempt.members.here != 1 {
 		t.Errorf("writes %v, notices %v, %d members", writes, notices, s.attempt.members.here)
@@ -64,14 +64,14 @@ func TestNoWorldWithAnAgentThatMayBeLost(t *testing.T) {
 	s := newState(base, c)
 	second := joinedAgent(1)
 	s.Apply(base, puts(second, 2)...)
-	s.Apply(base, Change{Key: agentKey(second.ID), Rev: 3})
+	s.Apply(base, Change{Key: run.Agents().Of(second.ID), Rev: 3})
 	if writes, _ := s.Apply(base, puts(joinedAgent(0), 4)...); len(writes) > 0 {
 		t.Errorf("%v although an agent may be lost", writes)
 	}
 	if at := s.Wake(); !at.Equal(base.Add(time.Second)) {
 		t.Errorf("wakes at %v", at)
 	}
-	writes, _ := s.Apply(base, Change{agentKey(second.ID), second.Identity(), 5})
+	writes, _ := s.Apply(base, Change{run.Agents().Of(second.ID), second.Identity(), 5})
 	if len(writes) != 1 || writes[0].What != "publish the world" {
 		t.Errorf("%v when it has registered again, want the world", writes)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -121,33 +122,33 @@ func (a *agent) txn(conds []Cond, ops []Op, then func(ok bool)) {
 	a.request(func() bool { return a.commit(lease(ops[0]), conds, ops...) }, then)
 }
 
-func (a *agent) k() keys { return keysOf(a.attempt) }
+func (a *agent) k() keys.Attempt { return run.Attempt(a.attempt) }
 
 // enter makes the agent a member of an attempt.
 func (a *agent) enter(then func(ok bool)) {
 	a.began = true
 	k := a.k()
-	conds := []Cond{absent(k.verdict()), absent(lostKey(a.id))}
+	conds := []Cond{absent(k.Verdict()), absent(run.Lost().Of(a.id))}
 	if a.late {
-		conds = append(conds, present(k.world()))
+		conds = append(conds, present(k.World()))
 		if a.attempt == 0 {
-			conds = append(conds, absent(latestKey))
+			conds = append(conds, absent(run.Latest()))
 		}
 	} else {
-		conds = append(conds, absent(k.world()))
+		conds = append(conds, absent(k.World()))
 	}
 	var ops []Op
 	if !a.member {
-		ops = append(ops, Op{Key: agentKey(a.id), Value: a.self.Identity()})
+		ops = append(ops, Op{Key: run.Agents().Of(a.id), Value: a.self.Identity()})
 		if a.self.OccupiesHost() {
 			key := "host/" + a.self.Node
 			conds, ops = append(conds, absent(key)), append(ops, Op{Key: key, Value: a.self.ID})
 		}
 	}
-	ops = append(ops, Op{Key: k.member(a.id), Value: a.self})
+	ops = append(ops, Op{Key: k.Members().Of(a.id), Value: a.self})
 	a.request(func() bool {
-		_, lives := a.keys[agentKey(a.id)]
-		if _, exists := a.keys[k.member(a.id)]; exists && lives {
+		_, lives := a.keys[run.Agents().Of(a.id)]
+		if _, exists := a.keys[k.Members().Of(a.id)]; exists && lives {
 			return true // an answer was lost
 		}
 		return !a.leaseOver && a.commit(a.id, conds, ops...)
@@ -183,14 +184,14 @@ func (a *agent) lookForPlace(until time.Duration) {
 	over, runs := false, false
 	a.request(func() bool {
 		n := 0
-		if e, ok := a.keys[latestKey]; ok {
+		if e, ok := a.keys[run.Latest()]; ok {
 			n = e.value.(Latest).Attempt
 		}
-		k := keysOf(n)
-		e, decided := a.keys[k.settled()]
+		k := run.Attempt(n)
+		e, decided := a.keys[k.Settled()]
 		over = a.removed || decided && e.value.(Settled).Restart == nil
-		w, agreed := a.keys[k.world()]
-		_, ended := a.keys[k.verdict()]
+		w, agreed := a.keys[k.World()]
+		_, ended := a.keys[k.Verdict()]
 		runs = agreed && !ended && w.value.(World).MaxAgents > 0 && new(w.value.(World)).MayRestart()
 		a.attempt = n
 		return true
@@ -223,14 +224,14 @@ func (a *agent) follow() {
 	if a.cut || a.over || a.storeLost() {
 		return
 	}
-	signals := a.k().prefix + "signal/"
+	signals := a.k().Prefix + "signal/"
 	for a.watch.cursor < len(a.log) && !a.over {
 		r := a.log[a.watch.cursor]
 		a.watch.cursor++
 		for _, c := range r.changes {
 			if name, ok := strings.CutPrefix(c.Key, signals); ok && c.Value != nil {
 				a.signal(name, c.Value)
-				if a.k().prefix+"signal/" != signals {
+				if a.k().Prefix+"signal/" != signals {
 					return // it follows the next attempt from its beginning
 				}
 			}
@@ -250,7 +251,7 @@ func (a *agent) signal(name string, value any) {
 		}
 	case "look":
 		if a.running && a.rng.IntN(2) == 0 {
-			a.txn(nil, []Op{{Key: a.k().prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
+			a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
 		}
 	case "verdict":
 		if a.verdict == nil {
@@ -274,9 +275,9 @@ func (a *agent) readSeat() {
 	var seat *SeatValue
 	forgotten := false
 	a.request(func() bool {
-		_, member := a.keys[keysOf(n).member(a.id)]
+		_, member := a.keys[run.Attempt(n).Members().Of(a.id)]
 		forgotten = !member
-		if e, ok := a.keys[keysOf(n).seat(a.id)]; ok {
+		if e, ok := a.keys[run.Attempt(n).Seats().Of(a.id)]; ok {
 			v := e.value.(SeatValue)
 			seat = &v
 		}
@@ -313,7 +314,7 @@ func (a *agent) seated(seat Seat) {
 			a.afterwards()
 		}
 	case a.self.Exports != nil:
-		a.txn(nil, []Op{{Key: a.k().prefix + "ready/" + a.id, Value: Readiness{}}}, func(bool) {})
+		a.txn(nil, []Op{{Key: a.k().Prefix + "ready/" + a.id, Value: Readiness{}}}, func(bool) {})
 	default:
 		a.later(a.between(time.Millisecond, 20*time.Millisecond), a.begin)
 	}
@@ -334,7 +335,7 @@ func (a *agent) begin() {
 	n := a.attempt
 	a.say("%s starts its workers of attempt %d", a.id, n)
 	if a.seat.Rank == 0 && a.rng.IntN(2) == 0 {
-		a.txn(nil, []Op{{Key: a.k().prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
+		a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
 	}
 	a.later(a.between(5*time.Second, 40*time.Second), func() {
 		if a.running && a.runs == n && !a.stopping && a.rng.IntN(20) > 0 {
@@ -367,7 +368,7 @@ func (a *agent) failWorker(n int) {
 
 func (a *agent) write(v Verdict) {
 	k := a.k()
-	a.txn([]Cond{absent(k.verdict())}, []Op{{Key: k.verdict(), Value: v}}, func(bool) {})
+	a.txn([]Cond{absent(k.Verdict())}, []Op{{Key: k.Verdict(), Value: v}}, func(bool) {})
 }
 
 // ended stops the workers after the verdict.
@@ -423,7 +424,7 @@ func (a *agent) settle() {
 			o.Workers = append(o.Workers, w)
 		}
 	}
-	a.txn(nil, []Op{{Key: a.k().outcome(a.id), Value: o}}, func(bool) {})
+	a.txn(nil, []Op{{Key: a.k().Outcomes().Of(a.id), Value: o}}, func(bool) {})
 }
 
 // afterwards leaves the job, or goes on to the next attempt.
@@ -493,7 +494,7 @@ func (s *simulation) lastAgentLeft() bool {
 
 func (a *agent) revokeOrdered() {
 	a.gone = true
-	a.commit("", nil, Op{Key: agentKey(a.id)})
+	a.commit("", nil, Op{Key: run.Agents().Of(a.id)})
 	a.revoke(a.id)
 	if !a.hosted && a.lastAgentLeft() {
 		a.removed = true
@@ -524,7 +525,7 @@ func (a *agent) terminate() {
 	}
 }
 
-func (a *agent) memberHere() bool { _, ok := a.keys[a.k().member(a.id)]; return ok }
+func (a *agent) memberHere() bool { _, ok := a.keys[a.k().Members().Of(a.id)]; return ok }
 
 func (a *agent) withdraw() {
 	a.say("%s has received SIGTERM", a.id)
@@ -535,7 +536,7 @@ func (a *agent) withdraw() {
 		a.leaving = true
 		a.kinds[idleTerm] = true
 		o := Outcome{Host: a.self.Host, Withdrawn: true}
-		a.txn([]Cond{absent(a.k().verdict())}, []Op{{Key: a.k().outcome(a.id), Value: o}}, func(bool) {})
+		a.txn([]Cond{absent(a.k().Verdict())}, []Op{{Key: a.k().Outcomes().Of(a.id), Value: o}}, func(bool) {})
 		return
 	default:
 		v.Withdrawn = a.survivesLoss()
@@ -573,10 +574,10 @@ func (a *agent) die() {
 
 // lostInStore is what the host of the store writes about an agent.
 func (a *agent) lostInStore(l Loss) {
-	_, known := a.keys[lostKey(a.id)]
+	_, known := a.keys[run.Lost().Of(a.id)]
 	if a.leaseOver = true; a.began && !a.gone && !known && !a.storeLost() {
 		a.kinds[agentLosses] = true
-		a.commit("", nil, Op{Key: lostKey(a.id), Value: l}, Op{Key: agentKey(a.id)})
+		a.commit("", nil, Op{Key: run.Lost().Of(a.id), Value: l}, Op{Key: run.Agents().Of(a.id)})
 		if a.self.OccupiesHost() {
 			a.commit("", nil, Op{Key: "host/" + a.self.Node})
 		}
@@ -586,7 +587,7 @@ func (a *agent) lostInStore(l Loss) {
 // expire is the end of its lease.
 func (a *agent) expire() {
 	a.leaseOver = true
-	if _, there := a.keys[agentKey(a.id)]; there {
+	if _, there := a.keys[run.Agents().Of(a.id)]; there {
 		a.kinds[agentLosses] = true
 		a.revoke(a.id)
 	}
@@ -725,14 +726,14 @@ func (a *agent) register() {
 		if a.over {
 			return false
 		}
-		if e, ok := a.keys[agentKey(a.id)]; ok {
+		if e, ok := a.keys[run.Agents().Of(a.id)]; ok {
 			there = e.lease == a.id || a.hosted
 		}
 		if there || a.hosted {
 			return there
 		}
-		ops := []Op{{Key: agentKey(a.id), Value: a.self.Identity()}}
-		conds := []Cond{absent(lostKey(a.id))}
+		ops := []Op{{Key: run.Agents().Of(a.id), Value: a.self.Identity()}}
+		conds := []Cond{absent(run.Lost().Of(a.id))}
 		if a.self.OccupiesHost() {
 			key := "host/" + a.self.Node
 			conds, ops = append(conds, absent(key)), append(ops, Op{Key: key, Value: a.self.ID})
@@ -767,7 +768,7 @@ func (s *simulation) revokeAll() {
 	s.say("all leases are revoked")
 	s.revokedAt = s.now
 	for _, a := range s.agents {
-		if _, there := s.keys[agentKey(a.id)]; there {
+		if _, there := s.keys[run.Agents().Of(a.id)]; there {
 			s.revoke(a.id)
 			a.later(s.between(time.Millisecond, 300*time.Millisecond), a.register)
 		}

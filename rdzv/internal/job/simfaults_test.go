@@ -21,11 +21,11 @@ type fault struct {
 
 var faults = []fault{
 	{"the world has no condition", "world.go", []string{
-		"[]Cond{absent(g.keys.verdict()), absent(g.keys.world())},", "[]Cond{absent(g.keys.world())},"}},
+		"[]Cond{absent(g.keys.Verdict()), absent(g.keys.World())},", "[]Cond{absent(g.keys.World())},"}},
 	{"a verdict has no condition", "ending.go", []string{
-		"append([]Cond{absent(k.verdict())}, one.conds...)", "append([]Cond{}, one.conds...)"}},
+		"append([]Cond{absent(k.Verdict())}, one.conds...)", "append([]Cond{}, one.conds...)"}},
 	{"an agent that returns is lost", "agents.go", []string{
-		"[]Cond{absent(agentKey(m.id)), absent(lostKey(m.id))},", "[]Cond{absent(lostKey(m.id))},"}},
+		"[]Cond{absent(run.Agents().Of(m.id)), absent(run.Lost().Of(m.id))},", "[]Cond{absent(run.Lost().Of(m.id))},"}},
 	{"Restore swaps two seats", "restore.go", []string{
 		"	t.restoring = false\n", "	t.restoring = false\n	if all := s.attempt.members.all; len(all) > 1 {\n" +
 			"		all[0].seat, all[1].seat = all[1].seat, all[0].seat\n	}\n"}},

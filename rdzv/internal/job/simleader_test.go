@@ -30,7 +30,7 @@ func (a *agent) elect() {
 	cursor := 0
 	first := false
 	a.request(func() bool {
-		e, there := a.keys[agentKey(a.id)]
+		e, there := a.keys[run.Agents().Of(a.id)]
 		first = there
 		for key, other := range a.keys {
 			if strings.HasPrefix(key, "agent/") && other.create < e.create {
@@ -92,7 +92,7 @@ func (l *leader) next() {
 	l.busy = true
 	deposed := false
 	l.request(func() bool {
-		e, there := l.keys[agentKey(l.id)]
+		e, there := l.keys[run.Agents().Of(l.id)]
 		if deposed = !l.hosted && (!there || e.create != l.created); deposed {
 			return false
 		}

@@ -257,7 +257,7 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		if v.Kind == record.Incomplete && attempt == "0" {
 			s.checkIncomplete()
 		}
-		if _, lost := s.keys[lostKey(v.By)]; v.LostAgent() && !lost && v.By != "" {
+		if _, lost := s.keys[run.Lost().Of(v.By)]; v.LostAgent() && !lost && v.By != "" {
 			s.fail("%s says that %s is lost, which lives", key, v.By)
 		}
 	case World:
@@ -277,7 +277,7 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 		}
 	case Loss:
 		id := strings.TrimPrefix(key, "lost/")
-		if _, lives := s.keys[agentKey(id)]; lives && !s.hosted {
+		if _, lives := s.keys[run.Agents().Of(id)]; lives && !s.hosted {
 			s.fail("%s is lost, which lives", id)
 		}
 	}
@@ -321,7 +321,7 @@ func (s *simulation) checkIncomplete() {
 	lost, here := 0, 0
 	for _, a := range s.agents {
 		at, gone := s.goneAt[a.id]
-		if _, there := s.keys[agentKey(a.id)]; there {
+		if _, there := s.keys[run.Agents().Of(a.id)]; there {
 			here++
 		} else if gone && !a.gone && s.now > at+30*time.Second {
 			lost++
@@ -342,7 +342,7 @@ func (s *simulation) checkRange(op Op) {
 	if _, err := fmt.Sscanf(op.Key, "%d/", &n); err != nil || strings.Contains(op.Key, "/seat/") {
 		return
 	}
-	if _, agreed := s.keys[keysOf(n+1).world()]; !agreed {
+	if _, agreed := s.keys[run.Attempt(n+1).World()]; !agreed {
 		s.fail("attempt %d is removed although there is no world of the next one", n)
 	}
 	s.forgotten[fmt.Sprint(n)] = true

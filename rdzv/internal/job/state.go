@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -57,22 +58,22 @@ func (s *State) Apply(now time.Time, changes ...Change) ([]Write, []Notice) {
 func (s *State) absorb(t *turn, c Change) {
 	first, rest, _ := strings.Cut(c.Key, "/")
 	switch first {
-	case "agent":
+	case keys.Agent:
 		if c.Value != nil {
 			s.agents.register(rest, c.Value)
 			return
 		}
 		s.agents.deregister(t.now, rest, s.config.returnTime(s.config.ReturnTime))
-	case "lost":
+	case keys.Lost:
 		if c.Value != nil {
 			loss, _ := read[Loss](c.Value) // whatever it says, the agent is lost
 			s.lose(t, rest, loss)
 		}
-	case "stranger":
+	case keys.Stranger:
 		if warning := s.agents.takeStranger(c.Value); warning != nil {
 			t.warn(warning)
 		}
-	case "latest":
+	case keys.Latest:
 		if v, err := read[Latest](c.Value); err == nil && v.Attempt > s.attempt.number {
 			s.begin(t, v)
 		}
@@ -172,7 +173,7 @@ func (s *State) Full(now time.Time, w Write) ([]Write, bool) {
 		s.follow(t)
 		return t.writes, true
 	case isSettled && s.attempt.end.verdict.Kind == record.Done:
-		return []Write{{"end the job", nil, []Op{{Key: s.attempt.keys.world()}}}}, true
+		return []Write{{"end the job", nil, []Op{{Key: s.attempt.keys.World()}}}}, true
 	}
 	return nil, false
 }

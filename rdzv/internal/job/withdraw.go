@@ -5,6 +5,7 @@ import (
 	"slices"
 	"syscall"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -39,7 +40,7 @@ func (l *leaving) undecided() bool { return len(l.asked) > 0 }
 // decide decides on the agents that are to leave, one after another: whether the job goes on
 // without one depends on whether the others have left. If there is a verdict they will know that
 // one.
-func (l *leaving) decide(t *turn, k keys, e *ending) {
+func (l *leaving) decide(t *turn, k keys.Attempt, e *ending) {
 	if e.verdict != nil || l.phase.publishing() {
 		return // or the world is being published, after which it is known whether they have workers
 	}
@@ -55,8 +56,8 @@ func (l *leaving) decide(t *turn, k keys, e *ending) {
 	m := l.members.byID[id]
 	if m == nil || m.seat.Spare || l.losses.goesOnWithout(m) && !l.phase.complete {
 		t.write(fmt.Sprintf("let agent %q leave", id),
-			[]Cond{absent(k.verdict()), absent(k.left(id))},
-			Op{Key: k.left(id), Value: true})
+			[]Cond{absent(k.Verdict()), absent(k.Left().Of(id))},
+			Op{Key: k.Left().Of(id), Value: true})
 		return
 	}
 	v := m.lostVerdict()

@@ -32,8 +32,8 @@ func TestWhoMayLeave(t *testing.T) {
 		l.ask("agent-1")
 		var e ending
 		call := &turn{now: base}
-		l.decide(call, keysOf(0), &e)
-		l.decide(call, keysOf(0), &e)
+		l.decide(call, run.Attempt(0), &e)
+		l.decide(call, run.Attempt(0), &e)
 		leaves := len(call.writes) == 1 && call.writes[0].Ops[0].Key == "0/signal/left/agent-1"
 		if leaves != c.leaves || (len(e.wanted) == 1) != c.ends {
 			t.Errorf("%s: writes %v, verdicts %v", name, call.writes, e.wanted)

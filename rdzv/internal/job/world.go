@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/placement"
 )
 
@@ -11,7 +12,7 @@ import (
 // signal/world. A leader writes them together, the world last.
 type agreement struct {
 	config  *Config
-	keys    keys
+	keys    keys.Attempt
 	members *members
 	phase   *phase
 	check   *checking
@@ -37,7 +38,7 @@ func (g *agreement) agree(t *turn, described World, e *ending) {
 		return
 	}
 	g.describe(&world, described)
-	t.write("publish the world", []Cond{absent(g.keys.verdict()), absent(g.keys.world())},
+	t.write("publish the world", []Cond{absent(g.keys.Verdict()), absent(g.keys.World())},
 		g.ops(world, seats)...)
 }
 
@@ -79,12 +80,12 @@ func (g *agreement) ops(world World, seats map[string]Seat) []Op {
 			continue // a new leader has known it, and it has not returned
 		}
 		seat := SeatValue{Seat: seats[m.ID], Peers: peers[m.ID], Agent: g.config.identity(m.Member)}
-		ops = append(ops, Op{Key: g.keys.seat(m.ID), Value: seat})
+		ops = append(ops, Op{Key: g.keys.Seats().Of(m.ID), Value: seat})
 	}
 	if g.phase.exports != nil {
-		ops = append(ops, Op{Key: g.keys.exports(), Value: *g.phase.exports})
+		ops = append(ops, Op{Key: g.keys.Exports(), Value: *g.phase.exports})
 	}
-	return append(ops, Op{Key: g.keys.world(), Value: world})
+	return append(ops, Op{Key: g.keys.World(), Value: world})
 }
 
 // takeSeat notes the seat of an agent in a world that is about to be published.
@@ -139,7 +140,7 @@ func (g *agreement) forgetSeats(t *turn) {
 	}
 	var ops []Op
 	for _, id := range slices.Sorted(maps.Keys(g.seats)) {
-		ops = append(ops, Op{Key: g.keys.seat(id)})
+		ops = append(ops, Op{Key: g.keys.Seats().Of(id)})
 	}
 	g.seats = nil
 	t.write("delete the seats of a world that is not agreed", nil, ops...)

@@ -62,11 +62,19 @@ func (j Job) Run(id string) Run { return Run{j.Present() + "/" + id + "/"} }
 // to the run.
 type Run struct{ Prefix string }
 
+// The names of the keys of a run.
+const (
+	Agent    = "agent"
+	Lost     = "lost"
+	Stranger = "stranger"
+	Latest   = "latest"
+)
+
 // Agents exist as long as an agent is present, Lost when it is lost, Strangers if its version
 // differs.
-func (r Run) Agents() Family    { return Family(r.Prefix + "agent/") }
-func (r Run) Lost() Family      { return Family(r.Prefix + "lost/") }
-func (r Run) Strangers() Family { return Family(r.Prefix + "stranger/") }
+func (r Run) Agents() Family    { return Family(r.Prefix + Agent + "/") }
+func (r Run) Lost() Family      { return Family(r.Prefix + Lost + "/") }
+func (r Run) Strangers() Family { return Family(r.Prefix + Stranger + "/") }
 
 // Hosts are the places of agents on a node, by their node ranks.
 func (r Run) Hosts(node string) Family {
@@ -79,4 +87,4 @@ func (r Run) Place(node string, nodeRank int) string {
 }
 
 // Latest is the key of the number of the latest attempt after the first one.
-func (r Run) Latest() string { return r.Prefix + "latest" }
+func (r Run) Latest() string { return r.Prefix + Latest }

@@ -71,7 +71,7 @@ func TestHandlers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := s.apply(put(k.Share(10), "")); err != refused {
+	if err := s.apply(put(k.Shares().Of("10"), "")); err != refused {
 		t.Error(err)
 	}
 	s.Close()
