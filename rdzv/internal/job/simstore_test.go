@@ -240,7 +240,7 @@ func (s *simulation) snapshot() (all []Change) {
 
 // checkPut checks the invariants about what is written.
 func (s *simulation) checkPut(key string, value any, exists bool) {
-	attempt, name, _ := strings.Cut(key, "/")
+	attempt, _, _ := strings.Cut(key, "/")
 	_, ended := s.keys[attempt+"/signal/verdict"]
 	switch v := value.(type) {
 	case Verdict:
@@ -281,10 +281,10 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 			s.fail("%s is lost, which lives", id)
 		}
 	}
-	_ = name
 }
 
-// checkWorld checks that no seat is taken twice and that the ranks are 0 to n-1.
+// checkWorld checks that no seat is taken twice, and by no agent that the leader has declared lost,
+// and that the ranks are 0 to n-1.
 func (s *simulation) checkWorld(attempt string, w World) {
 	taken := make([]bool, w.Size)
 	n := 0
@@ -293,6 +293,10 @@ func (s *simulation) checkWorld(attempt string, w World) {
 			continue
 		}
 		seat := e.value.(SeatValue)
+		id := strings.TrimPrefix(key, attempt+"/seat/")
+		if _, lost := s.keys[lostKey(id)]; lost && !s.hosted && !seat.Full {
+			s.fail("attempt %s: the world has %s, which is lost", attempt, id)
+		}
 		for rank := seat.Rank; rank < seat.Rank+seat.Slots; rank++ {
 			if rank < 0 || rank >= w.Size || taken[rank] {
 				s.fail("attempt %s: rank %d of %d is taken twice or impossible", attempt, rank, w.Size)

@@ -111,7 +111,7 @@ type Path struct {
 
 // Preparing is the value of preparing/ID: an agent that is not a member yet.
 type Preparing struct {
-	Member        // see identity
+	Member        // see Identity
 	Waits  string `json:"waits"` // for what, in one line
 }
 
@@ -164,7 +164,7 @@ func (p NodeProblem) Error() string {
 	return p.Text + " (on " + List(p.Hosts, p.MoreHosts) + ")"
 }
 
-// clipped is problems with texts of the size that is allowed.
+// ClippedProblems are problems with texts of the size that is allowed.
 func ClippedProblems(problems []Problem) []Problem {
 	problems = slices.Clone(problems)
 	for i := range problems {

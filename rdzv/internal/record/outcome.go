@@ -93,9 +93,9 @@ func (o Outcome) Failed() (Worker, bool) {
 
 // Settled is the value of signal/settled.
 type Settled struct {
-	// Cause is how the attempt has ended if that is not the verdict, see Leader.findCause.
+	// Cause is how the attempt has ended if that is not the verdict, see package job.
 	Cause *Verdict `json:"cause,omitempty"`
-	// Code is the exit code of a job that a signal ended, see endedCode.
+	// Code is the exit code of a job that a signal ended, see EndedCode.
 	Code int `json:"code"`
 	// Unsettled names the agents that had not settled at the timeout; "" if there are none.
 	Unsettled string `json:"unsettled,omitempty"`
