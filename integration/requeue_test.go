@@ -7,9 +7,17 @@ import (
 	"testing"
 )
 
+// What takes Slurm two minutes, in which these tests only wait.
+func TestSlowSlurm(t *testing.T) {
+	t.Parallel()
+	runConcurrently(t, []scenario{
+		{"requeued batch", testRequeuedBatch}, {"time limit", testSlurmTimeLimit},
+	})
+}
+
 // A batch job whose script gets a signal before the time limit saves its state, is put into the
 // queue again, and resumes. Here scancel sends what --signal=B:USR1@120 sends.
-func TestRequeuedBatch(t *testing.T) {
+func testRequeuedBatch(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startSlurm(1, 2)
 	p := c.newPlace(t)

