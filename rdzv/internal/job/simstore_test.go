@@ -294,7 +294,7 @@ func (s *simulation) checkWorld(attempt string, w World) {
 		}
 		seat := e.value.(SeatValue)
 		id := strings.TrimPrefix(key, attempt+"/seat/")
-		if _, lost := s.keys[lostKey(id)]; lost && !s.hosted && !seat.Full {
+		if _, lost := s.keys[run.Lost().Of(id)]; lost && !s.hosted && !seat.Full {
 			s.fail("attempt %s: the world has %s, which is lost", attempt, id)
 		}
 		for rank := seat.Rank; rank < seat.Rank+seat.Slots; rank++ {
