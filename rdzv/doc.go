@@ -39,7 +39,7 @@
 //	seat/ID         its place in the world                     SeatValue
 //	signal/world    the start signal, written by the leader    World
 //	reached/ID      which have reached init_process_group      Reached
-//	signal/look     which have not? written by the leader      Look
+//	signal/look     which have not? written by the leader      InitQuery
 //	signal/verdict  how the job ended, the first writer wins   Verdict
 //	signal/left/ID  this agent may leave the job               true
 //	progress/ID     which of an agent's workers have ended     Outcome

@@ -15,8 +15,8 @@ type (
 	Endpoint     = record.Endpoint
 	Exports      = record.Exports
 	InitProgress = record.InitProgress
+	InitQuery    = record.InitQuery
 	Latest       = record.Latest
-	Look         = record.Look
 	Loss         = record.Loss
 	Member       = record.Member
 	NodeProblem  = record.NodeProblem

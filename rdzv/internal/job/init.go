@@ -60,7 +60,7 @@ func (i *initWatch) follow(t *turn) {
 	}
 	if !i.asked && !i.askAt.IsZero() && !t.now.Before(i.askAt) {
 		i.asked = true // one that does not answer has none
-		t.write("ask which ranks are missing", nil, Op{Key: i.keys.InitQuery(), Value: Look{}})
+		t.write("ask which ranks are missing", nil, Op{Key: i.keys.InitQuery(), Value: InitQuery{}})
 	}
 	if i.changed && i.reported {
 		i.reportAllReached(t)

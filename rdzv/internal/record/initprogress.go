@@ -69,8 +69,8 @@ type Reached struct {
 	Missing []Unreached `json:"missing,omitempty"`
 }
 
-// Look is the value of signal/look.
-type Look struct{}
+// InitQuery is the value of signal/look.
+type InitQuery struct{}
 
 // Connecting is the value of connecting/ID: how many workers of the agent have been trying to
 // connect to rank 0, all for that long.

@@ -40,7 +40,7 @@ type Signals struct {
 	Start   Signal[record.Started]
 	Release Signal[record.HeadStartOver]
 	Absent  Signal[record.Unreached]
-	Query   Signal[record.Look]
+	Query   Signal[record.InitQuery]
 	Settled Signal[record.Settled]
 	// Progress delivers what the leader reports about init_process_group.
 	Progress chan record.InitProgress
@@ -61,7 +61,7 @@ func New(store *kv.Store, k keys.Attempt, self string, h Handlers) *Signals {
 	return &Signals{
 		World: newSignal[record.World](), Exports: newSignal[record.Exports](),
 		Start: newSignal[record.Started](), Release: newSignal[record.HeadStartOver](),
-		Absent: newSignal[record.Unreached](), Query: newSignal[record.Look](),
+		Absent: newSignal[record.Unreached](), Query: newSignal[record.InitQuery](),
 		Settled: newSignal[record.Settled](), verdict: newSignal[record.Verdict](),
 		Progress: make(chan record.InitProgress, maxProgress),
 		store:    store, keys: k, self: self, handlers: h, stop: func() {},
