@@ -47,7 +47,7 @@ func (o *options) checkGroups() []group {
 		{rows: []flagRow{
 			{"--json", "print the report as one JSON object", &o.json},
 			{"--deep", "also import torch on each node", &o.deep},
-			{"--check-timeout D", "time limit of --deep, and of --health-cmd, the command of which has to " +
+			{"--check-timeout D", "time limit of --deep, and of the command of --health-cmd, which has to " +
 				"exit with 0 on each node (1m)", &o.checkTimeout},
 		}},
 		{

@@ -164,8 +164,8 @@ func (o *options) execGroups() []group {
 		{title: "Timeouts, such as 10s, 5m or 1h30m", rows: []flagRow{
 			{"--join-timeout D", "wait this long for all agents to join, 0 is no limit (10m)",
 				&o.joinTimeout},
-			{"--last-call D", "with --nodes MIN:MAX, wait this long for more nodes when MIN have joined " +
-				"(30s)", &o.lastCall},
+			{"--last-call D", "with --nodes MIN:MAX, wait this long for more nodes after MIN have " +
+				"joined (30s)", &o.lastCall},
 			{"--peer-timeout D", "an agent that is silent for this long is lost (10s)", &o.peerTimeout},
 			{"--grace D", "time between SIGTERM and SIGKILL (10s)", &o.grace},
 			{"--exit-timeout D",
@@ -200,11 +200,11 @@ func (o *options) execGroups() []group {
 			{"--show RANKS|none", "show only the output of these ranks, such as 0 or 0,4-7; local:0 is " +
 				"the first rank of each node (all)",
 				&o.show},
-			{"--report FILE", "write how the job ended to FILE, as JSON", &o.reportFile},
-			{"--events FILE", "write what happens to FILE, as JSON lines, on the node that hosts the " +
-				"store", &o.eventFile},
-			{"--capture[=WHEN]", "whether stderr of PROGRAM is read for the report: auto, unless it is a " +
-				"terminal; always, and then PROGRAM sees no terminal; or never (auto)", &o.capture},
+			{"--report FILE", "at the end, write to FILE how the job ended, as JSON", &o.reportFile},
+			{"--events FILE", "append the events of the job to FILE, as JSON lines, on the node that " +
+				"hosts the store", &o.eventFile},
+			{"--capture[=WHEN]", "read stderr of PROGRAM for the report: auto (unless it is a terminal), " +
+				"always (it is then no terminal for PROGRAM), or never (auto)", &o.capture},
 			{"-q, --quiet", "print only why the job ended", &o.quiet},
 			{"-v, --verbose", "also print how the job starts", &o.verbose},
 		}},
@@ -238,7 +238,7 @@ func (o *options) portRangeRow() flagRow {
 
 func (o *options) headStartRow() flagRow {
 	return flagRow{"--head-start D", "python programs and shell scripts: start the other ranks this " +
-		"long after rank 0, later while it loads torch (200ms)", &o.headStart}
+		"long after rank 0, or later while rank 0 loads torch (200ms)", &o.headStart}
 }
 
 func (o *options) environment() []flagRow {
@@ -247,7 +247,7 @@ func (o *options) environment() []flagRow {
 		{"--device MODE", "how a worker gets its device: index, mask, local-rank or none (index)",
 			&o.device},
 		{"--bind MODE", "numa: bind each worker to the NUMA node of its device, or to its share " +
-			"of the nodes (none)", &o.bind},
+			"of the NUMA nodes (none)", &o.bind},
 		{"--set NAME=TEMPLATE", "also set NAME; repeatable (one per line in RDZV_SET)", &o.set},
 		{"--export NAME", "copy this variable from rank 0's agent to all workers, also NAME=VALUE or " +
 			"PREFIX*; comma-separated, repeatable; @FILE: the NAME=VALUE lines of FILE, on rank 0's " +
