@@ -22,7 +22,6 @@ var tooLarge = map[string]int{
 	"cmd/rdzv": 41, "cmd/rdzv.app": 34, "cmd/rdzv.options": 35,
 	"cmd/rdzv/internal/console.Console": 45,
 	"envmap":                            30,
-	"rdzv/meet":                         31,
 	"wrap/internal/holder.memory":       47,
 }
 

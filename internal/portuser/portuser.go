@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rdzv/internal/procfs"
 	"rdzv/internal/procfs/nettcp"
@@ -33,4 +34,26 @@ func Of(proc fs.FS, port uint16) string {
 		}
 	}
 	return ""
+}
+
+// maxUsers limits the length of a line about ports that are in use.
+const maxUsers = 3
+
+// All describes the processes of this host that listen on the ports: "pid 4711 (python3), pid
+// 4712 (nc)". Only root sees those of other users; it is "" if none is seen.
+func All(proc fs.FS, ports []int) string {
+	if proc == nil {
+		return ""
+	}
+	var users []string
+	for _, port := range ports {
+		user := Of(proc, uint16(port))
+		if user != "" && !slices.Contains(users, user) {
+			users = append(users, user)
+		}
+	}
+	if len(users) > maxUsers {
+		users = append(users[:maxUsers], "and others")
+	}
+	return strings.Join(users, ", ")
 }

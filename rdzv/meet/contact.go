@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/keeper"
+	"rdzv/rdzv/meet/internal/pernode"
 	"rdzv/rdzv/secret"
 )
 
@@ -198,4 +200,16 @@ func leftByKeeper(proc fs.FS, dir, name string) bool {
 	}
 	proxy, err := procfs.Read(proc, pid)
 	return err != nil || proxy.Start != start
+}
+
+// RemoveStale removes this package's files that killed agents have left in a runtime directory.
+// proc is /proc.
+func RemoveStale(proc fs.FS, dir string) {
+	pernode.RemoveStale(dir)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type() == fs.ModeSocket && leftByKeeper(proc, dir, e.Name()) {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }

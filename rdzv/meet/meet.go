@@ -113,7 +113,8 @@ func (l *locator) listen(ctx context.Context, p *plan) (*Meeting, error) {
 	case err != nil:
 		return nil, inUseBy(err, l.config.Proc, p.ports)
 	}
-	g, err := gate.New(listeners, p.key, p.public, orderOf(l.config), l.reporter(p))
+	order := gate.OrderOf(l.config.NodeRank, l.config.Host)
+	g, err := gate.New(listeners, p.key, p.public, order, l.reporter(p))
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"rdzv/internal/portuser"
 	"rdzv/rdzv/internal/protocol"
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
+	"rdzv/rdzv/meet/internal/hostclaim"
 )
 
 // namedStore is the plan for --store HOST[:PORT]. An agent on that host hosts; if there are
@@ -239,25 +242,48 @@ func (l *locator) explainPortInUse(ctx context.Context, p *plan, err error) erro
 	case isService:
 		inUse.User = string(service)
 	default:
-		inUse.User = portUsers(l.config.Proc, p.ports)
+		inUse.User = portuser.All(l.config.Proc, p.ports)
 	}
 	return inUse
 }
 
-// A PortInUseError means that the port in --store, or every port of the range, is in use on the
-// host that is to host the store.
-type PortInUseError struct {
-	Err    error  // of the system
-	User   string // who uses it; "" if that is not known
-	Advice string // what to do about that; "" if only another port helps
-}
+var errClaimed = errors.New("this agent has claimed the host")
 
-func (e *PortInUseError) Error() string {
-	if e.User == "" {
-		return e.Err.Error()
+// byClaim is the election among the agents on the host that --store names, whatever their runtime
+// directories are: the agent that has claimed the host hosts. The others search for the store, and
+// try to claim the host meanwhile, because the agent that has the claim may end.
+func byClaim(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
+	host := &hostclaim.Claim{Name: fmt.Sprintf("host/%x-%d", p.public, p.ports[0])}
+	m, err := findOrClaim(ctx, l, p, host)
+	if !errors.Is(err, errClaimed) {
+		host.Release()
+		return m, err
 	}
-	return fmt.Sprintf("%v (by %s)", e.Err, e.User)
+	if m, err = l.hostStore(ctx, p); err != nil {
+		host.Release()
+		return nil, l.explainPortInUse(ctx, p, err)
+	}
+	m.unclaim = host.Release
+	return m, nil
 }
 
-// Unwrap returns the error of the system.
-func (e *PortInUseError) Unwrap() error { return e.Err }
+// findOrClaim searches for the store until it is found or this agent has the claim (errClaimed).
+func findOrClaim(
+	ctx context.Context, l *locator, p *plan, host *hostclaim.Claim,
+) (*Meeting, error) {
+	if host.Try() {
+		return nil, errClaimed
+	}
+	searching, cancel := context.WithCancelCause(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel(nil)
+	group.Go(func() {
+		for pause(searching, lastWait) {
+			if host.Try() {
+				cancel(errClaimed)
+			}
+		}
+	})
+	return l.findStore(searching, p)
+}

@@ -47,7 +47,7 @@ const (
 // byBeacon is the election among the agents of a local network that know nothing about each other.
 //
 // The ids of the agents are in the order of their node ranks, or else of the names of their hosts,
-// as their ranks will be (see orderOf), so that rank 0's agent hosts if it is there.
+// as their ranks will be (see gate.OrderOf), so that rank 0's agent hosts if it is there.
 //
 // Each agent listens, sends beacons ("seeking"), and connects to better agents: to a host, else to
 // agents with a lower id. An agent to which others have connected, and that is not connected to a

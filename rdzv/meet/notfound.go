@@ -1,8 +1,13 @@
 package meet
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"time"
+
+	"rdzv/internal/portuser"
 )
 
 // A NotFoundError means that no store was found before the context ended.
@@ -34,4 +39,30 @@ func (e *RefusedError) Error() string {
 		text += fmt.Sprintf(" for %v", e.After)
 	}
 	return text
+}
+
+// A PortInUseError means that the port in --store, or every port of the range, is in use on the
+// host that is to host the store.
+type PortInUseError struct {
+	Err    error  // of the system
+	User   string // who uses it; "" if that is not known
+	Advice string // what to do about that; "" if only another port helps
+}
+
+func (e *PortInUseError) Error() string {
+	if e.User == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v (by %s)", e.Err, e.User)
+}
+
+// Unwrap returns the error of the system.
+func (e *PortInUseError) Unwrap() error { return e.Err }
+
+// inUseBy adds to an error about ports that are in use who uses them.
+func inUseBy(err error, proc fs.FS, ports []int) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	return &PortInUseError{Err: err, User: portuser.All(proc, ports)}
 }

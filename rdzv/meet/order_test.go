@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"rdzv/rdzv/meet/internal/gate"
 )
 
 // The order of agents is that of their node ranks, and then the natural order of their hosts.
@@ -18,7 +20,7 @@ func TestOrder(t *testing.T) {
 		{NodeRank: -1, Host: "node10"},
 	}
 	if !slices.IsSortedFunc(inOrder, func(a, b Config) int {
-		x, y := orderOf(&a), orderOf(&b)
+		x, y := gate.OrderOf(a.NodeRank, a.Host), gate.OrderOf(b.NodeRank, b.Host)
 		return bytes.Compare(x[:], y[:])
 	}) {
 		t.Error("the orders are not those of the agents")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdzv/rdzv/meet/internal/hosts"
+	"rdzv/rdzv/meet/internal/pernode"
 	"rdzv/rdzv/secret"
 )
 
@@ -54,7 +55,7 @@ func nodeAddrs(c *Config, nodes []string, p *plan, onLeave func(func())) source 
 			return
 		}
 		name := fmt.Sprintf("%x-%x", p.public, secret.PublicName(nodes))
-		text, err := oncePerNode(ctx, c.RuntimeDir, name, onLeave, func() ([]byte, error) {
+		text, err := pernode.Once(ctx, c.RuntimeDir, name, onLeave, func() ([]byte, error) {
 			return c.Scontrol(ctx, "-o", "show", "node", nodes)
 		})
 		if err != nil {

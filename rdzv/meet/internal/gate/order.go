@@ -1,18 +1,16 @@
-package meet
+package gate
 
 import (
 	"encoding/binary"
 	"strings"
-
-	"rdzv/rdzv/meet/internal/gate"
 )
 
-// orderOf returns the order of this agent among those that may host: that of its node rank, if it
+// OrderOf returns the order of an agent among those that may host: that of its node rank, if it
 // has one, and then the natural order of the names of hosts, in which a number counts as one
 // character: node2 is before node10. Names that are longer than an Order and begin alike are equal.
-func orderOf(c *Config) (o gate.Order) {
-	binary.BigEndian.PutUint32(o[:], uint32(c.NodeRank)) // -1 is the last one
-	copy(o[4:], sortable(c.Host))
+func OrderOf(nodeRank int, host string) (o Order) {
+	binary.BigEndian.PutUint32(o[:], uint32(nodeRank)) // -1 is the last one
+	copy(o[4:], sortable(host))
 	return o
 }
 

@@ -2,11 +2,10 @@ package meet
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	"rdzv/internal/procfs"
 	"rdzv/rdzv/meet/internal/hosts"
+	"rdzv/rdzv/meet/internal/openmpi"
 	"rdzv/rdzv/secret"
 )
 
@@ -44,27 +43,6 @@ func orte(c *Config) (*plan, error) {
 	return p, nil
 }
 
-// orteNodes returns the nodes with ranks, nil if they are not known: mpirun's host is in the list
-// also if it has none. Ranks on mpirun's host find the list only in the command lines by which
-// mpirun starts its daemons on the other hosts.
-func orteNodes(c *Config) []string {
-	text := c.Env["OMPI_MCA_orte_node_regex"]
-	for _, p := range procfs.Ancestors(c.Proc, c.PID) {
-		children, _ := procfs.Children(c.Proc, p.PID)
-		for _, child := range children {
-			command := strings.Join(procfs.Arguments(c.Proc, child), " ")
-			if _, after, found := strings.Cut(command, " orte_node_regex "); found && text == "" {
-				text, _, _ = strings.Cut(after, " ")
-			}
-		}
-	}
-	nodes, err := hosts.ParseNodeRegex(strings.Trim(text, `"'`))
-	if err != nil || strconv.Itoa(len(nodes)) != c.Env["OMPI_MCA_orte_num_nodes"] {
-		return nil
-	}
-	return nodes
-}
-
 // orteKey derives the key from mpirun's secret, or from the token if mpirun has none. The variable
 // alone does not contain a secret: under srun --mpi=pmix it is derived from the job id.
 func orteKey(c *Config) (*plan, error) {
@@ -79,4 +57,32 @@ func orteKey(c *Config) (*plan, error) {
 	// mpirun's job id is not unique, so the job's identity includes the secret.
 	k := secret.DeriveKey(b, c.Job+"\x00"+text)
 	return planFor(c, &k)
+}
+
+// openMPI5 reports whether mpirun of Open MPI 5 or prterun has started this agent. The names of its
+// jobs start with the program's name.
+func openMPI5(c *Config) bool {
+	if c.Launcher == "" {
+		return c.hasRank() && strings.HasPrefix(c.Env["PMIX_NAMESPACE"], "prterun-")
+	}
+	return c.hasRank() && c.Launcher == "openmpi5"
+}
+
+// prte is the plan for Open MPI 5. It passes neither a secret nor a list of hosts to its ranks, but
+// the command line of its daemon contains the addresses of mpirun's host, where rank 0 usually is.
+// If that host runs no ranks, only multicast remains.
+func prte(c *Config) (*plan, error) {
+	p, err := planByToken(c)
+	if err != nil {
+		return nil, err
+	}
+	p.sources = []source{fixed("this host", 0, p.addrs, p.ports)}
+	if hnp := openmpi.Head(c.Proc, c.PID); len(hnp) > 0 && !c.oneNode() {
+		p.sources = append(p.sources, daemonPeers(c.Proc, hnp[0].Port(), p.ports),
+			fixed("mpirun's host", 2, addressesOf(hnp), p.ports))
+	}
+	p.announce = !c.oneNode()
+	p.hint = "if mpirun's own host runs no ranks, Open MPI 5 does not name rank 0's host: " +
+		"name it with Config.Store HOST"
+	return p, nil
 }
