@@ -111,6 +111,23 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 		v.leave(v.sessions[1])
 		v.wantNothingLeft()
 	})
+	t.Run("and another task with it", func(t *testing.T) { // of which nobody has written that it is lost
+		t.Parallel()
+		v := vary(t, startLeased, LeaderConfig{Agents: 4, MinAgents: 3, LastCall: time.Hour})
+		for i := range 3 {
+			a := v.agent(i)
+			a.Self.Rank = i
+			v.sessions[i] = v.enter(a)
+		}
+		v.kill(v.sessions[0].config.Self.ID)
+		v.kill(v.sessions[1].config.Self.ID)
+		verdict, _ := v.ended(v.sessions[2]).(*Verdict)
+		if want := "; 1 agent is left, and the job needs 3"; verdict == nil || !strings.HasSuffix(verdict.Text, want) {
+			t.Errorf("%v, want %q", verdict, want)
+		}
+		v.settle(v.sessions[2])
+		v.leave(v.sessions[2])
+	})
 }
 
 // The leader is lost while a late agent waits. Whenever that happens, the next attempt consists of
