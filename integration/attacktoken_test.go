@@ -125,7 +125,7 @@ func replayHandshake(addr string) string {
 }
 
 // protocolVersion is that of rdzv/internal/protocol: with another one the store admits nobody.
-const protocolVersion = "rdzv2"
+const protocolVersion = "rdzv3"
 
 // recordHandshake returns what an agent sends until the store admits it.
 func recordHandshake(addr string) ([]byte, error) {

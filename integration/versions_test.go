@@ -19,8 +19,8 @@ func otherVersion(t *testing.T) string {
 
 const (
 	versionHint = "rdzv: hint: use the same release of rdzv on all nodes: rdzv version prints it"
-	olderHas    = "has another version of rdzv (protocol 2; this one has protocol 3)"
-	newerHas    = "has another version of rdzv (protocol 3; this one has protocol 2)"
+	olderHas    = "has another version of rdzv (protocol 3; this one has protocol 4)"
+	newerHas    = "has another version of rdzv (protocol 4; this one has protocol 3)"
 )
 
 // Agents of another version of the protocol are refused: each side names the node and both

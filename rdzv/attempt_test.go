@@ -24,7 +24,7 @@ func (j *job) failAttempt(sessions []*Session, text string, took time.Duration) 
 		if i > 0 {
 			return stopped(i)
 		}
-		return Worker{Code: 1, PID: 2000, Text: text, RanFor: took}
+		return Worker{Code: 1, PID: 2000, Text: text, RanFor: Seconds(took)}
 	}
 	if err := sessions[0].Fail(j.ctx, failed(0)); err != nil {
 		j.t.Fatal(err)
@@ -277,7 +277,7 @@ func TestConsequencesDoNotCountAsTheSameMessage(t *testing.T) {
 		sessions := j.agents(1)
 		for range 2 {
 			j.worlds(sessions)
-			w := Worker{Code: 1, Text: "Connection closed by peer", ReportDelay: time.Second}
+			w := Worker{Code: 1, Text: "Connection closed by peer", ReportDelay: Seconds(time.Second)}
 			if err := sessions[0].Fail(j.ctx, w); err != nil {
 				t.Fatal(err)
 			}

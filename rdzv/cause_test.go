@@ -11,7 +11,7 @@ import (
 func TestLostAgentIsTheCause(t *testing.T) {
 	t.Parallel()
 	held := func(d time.Duration) Worker {
-		return Worker{Rank: 2, PID: 2002, Code: 1, Text: "Connection reset by peer", ReportDelay: d}
+		return Worker{Rank: 2, PID: 2002, Code: 1, Text: "Connection reset by peer", ReportDelay: Seconds(d)}
 	}
 	for name, test := range map[string]struct {
 		failed Worker
@@ -60,7 +60,7 @@ func TestLostAgentIsTheCauseOfARestart(t *testing.T) {
 	v := vary(t, startLeased, c)
 	v.join(0, 1, 2, 3)
 	v.world(4, map[int]int{0: 0, 1: 1, 2: 2, 3: 3})
-	failed := Worker{Rank: 1, PID: 2001, Code: 1, Text: "Connection reset by peer", ReportDelay: time.Second}
+	failed := Worker{Rank: 1, PID: 2001, Code: 1, Text: "Connection reset by peer", ReportDelay: Seconds(time.Second)}
 	if err := v.sessions[1].Fail(v.ctx, failed); err != nil {
 		t.Fatal(err)
 	}

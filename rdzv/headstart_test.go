@@ -12,7 +12,7 @@ func TestHeadStart(t *testing.T) {
 	first.HeadStart, second.HeadStart = 200*time.Millisecond, time.Hour
 	sessions := []*Session{j.join(first), j.join(second)}
 	for _, w := range j.worlds(sessions) {
-		if w.HeadStart != 200*time.Millisecond {
+		if time.Duration(w.HeadStart) != 200*time.Millisecond {
 			t.Errorf("the world has a head start of %v", w.HeadStart)
 		}
 	}

@@ -40,7 +40,7 @@ func (j *job) report(reports chan InitProgress, want string) {
 	j.t.Helper()
 	select {
 	case p := <-reports:
-		p.Waited = 12 * time.Second
+		p.Waited = Seconds(12 * time.Second)
 		if p.String() != want {
 			j.t.Errorf("got %q, want %q", p, want)
 		}
@@ -165,7 +165,7 @@ func TestInitProgressText(t *testing.T) {
 			"all 2 ranks have reached init_process_group by now, 12s after rank 0 did",
 		},
 	} {
-		row.progress.Waited = 12*time.Second + 300*time.Millisecond
+		row.progress.Waited = Seconds(12*time.Second + 300*time.Millisecond)
 		if got := row.progress.String(); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}

@@ -45,7 +45,7 @@ func summarize(v *Verdict, all *record.Settled, err error, self string) Summary 
 		sum.Restart, sum.NoRestart = all.Restart, all.NoRestart
 	}
 	if sum.Withdrawn = sum.Restart != nil && v.Withdrawn && v.By == self; sum.Withdrawn {
-		sum.Code = 128 + v.Signal
+		sum.Code = 128 + int(v.Signal)
 	}
 	return sum
 }

@@ -62,7 +62,8 @@ func TestNextAttemptAwaitsLostWorkers(t *testing.T) {
 			all = append(all, j.joinWith(j.client("agent-2"),
 				Config{Job: "test", Self: hosted(2), Renewed: r.renewed}), j.join(hosted(3)))
 			for _, w := range j.worlds(all) {
-				if w.PeerTimeout != presence.MinTimeout || w.LostGrace != testLostGrace || !w.MayRestart() {
+				if w.PeerTimeout != Seconds(presence.MinTimeout) || w.LostGrace != Seconds(testLostGrace) ||
+					!w.MayRestart() {
 					t.Fatalf("world %+v", w)
 				}
 			}
@@ -135,7 +136,7 @@ func TestNextAttemptAwaitsLostWorkersInPlainStore(t *testing.T) {
 				all = append(all, j.joinWith(j.client(config.Self.ID), config))
 			}
 			for _, w := range j.worlds(all) {
-				if w.PeerTimeout != 0 || w.LostGrace != testLostGrace {
+				if w.PeerTimeout != 0 || time.Duration(w.LostGrace) != testLostGrace {
 					t.Fatalf("world %+v", w)
 				}
 			}

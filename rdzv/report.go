@@ -57,7 +57,7 @@ const StalledCode = 119
 func (s *Session) Stall(ctx context.Context, stall Stall, took time.Duration) error {
 	stall.Reason, stall.Collectives = record.Clip(stall.Reason), record.Clip(stall.Collectives)
 	v := s.verdicts.about(Stalled)
-	v.Stall, v.Code, v.RanFor = &stall, StalledCode, took
+	v.Stall, v.Code, v.RanFor = &stall, StalledCode, Seconds(took)
 	return s.verdicts.put(ctx, v)
 }
 

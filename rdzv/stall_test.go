@@ -17,7 +17,7 @@ func TestStall(t *testing.T) {
 	for attempt := range 3 {
 		j.worlds(sessions)
 		stall := Stall{
-			Silent: 3 * time.Second, Rank: 1, Host: "node1", Reason: "it is not at the same place as all others",
+			Silent: Seconds(3 * time.Second), Rank: 1, Host: "node1", Reason: "it is not at the same place as all others",
 			Collectives: strings.Repeat("x", 3*record.MaxText),
 		}
 		if err := sessions[0].Stall(j.ctx, stall, time.Second); err != nil {
@@ -49,11 +49,11 @@ func TestStallText(t *testing.T) {
 		stall Stall
 		want  string
 	}{
-		{Stall{Silent: 15 * time.Minute, Rank: 5, Host: "node2", Collectives: "NCCL: rank 5 is at 1"},
+		{Stall{Silent: Seconds(15 * time.Minute), Rank: 5, Host: "node2", Collectives: "NCCL: rank 5 is at 1"},
 			"no rank has written anything for 15m0s: rank 5 on node2 is behind; NCCL: rank 5 is at 1"},
-		{Stall{Silent: 1499 * time.Millisecond, Rank: Unknown, Reason: "nothing is known", Collectives: "none"},
+		{Stall{Silent: Seconds(1499 * time.Millisecond), Rank: Unknown, Reason: "nothing is known", Collectives: "none"},
 			"no rank has written anything for 1s: nothing is known; none"},
-		{Stall{Silent: time.Hour, Rank: 0}, "no rank has written anything for 1h0m0s: rank 0 is behind"},
+		{Stall{Silent: Seconds(time.Hour), Rank: 0}, "no rank has written anything for 1h0m0s: rank 0 is behind"},
 	} {
 		v := Verdict{Kind: Stalled, Stall: &c.stall}
 		if got := v.Error(); got != c.want {

@@ -37,7 +37,7 @@ type Summary struct {
 
 // FailedWorker is a worker that failed, and its node.
 type FailedWorker struct {
-	Host string
+	Host string `json:"host"` // node of one
 	Worker
 }
 

@@ -28,11 +28,14 @@ type (
 	Restart      = record.Restart
 	Roster       = record.Roster
 	Seat         = record.Seat
+	Seconds      = record.Seconds
+	Signal       = record.Signal
 	Stall        = record.Stall
 	Straggler    = record.Straggler
 	Stragglers   = record.Stragglers
 	Successes    = record.Successes
 	Unreached    = record.Unreached
+	ToldVerdict  = record.ToldVerdict
 	Verdict      = record.Verdict
 	Path         = record.Path
 	Worker       = record.Worker

@@ -32,7 +32,7 @@ func (v *verdicts) about(kind Kind) Verdict {
 // workers have received it too.
 func (v *verdicts) signalled(signal int, delivered bool) Verdict {
 	ended := v.about(Ended)
-	ended.Signal, ended.Shared, ended.Caller = signal, delivered, v.byCaller.Load()
+	ended.Signal, ended.Shared, ended.Caller = Signal(signal), delivered, v.byCaller.Load()
 	return ended
 }
 

@@ -79,6 +79,6 @@ func (e *SurvivorError) Error() string {
 
 // Process is a process id with the name of the process.
 type Process struct {
-	PID  int
-	Name string // "" if the process has ended meanwhile
+	PID  int    `json:"pid"`     // process ID of one
+	Name string `json:"command"` // its command name; "" if it has ended meanwhile
 }

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/internal/proctest"
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
 
@@ -57,7 +57,7 @@ func TestSignalCodes(t *testing.T) {
 			t.Errorf("%v ends the worker: the job ended with %d, %v; want %d", s, r.code, r.err,
 				want)
 		}
-		want := "rank 0 failed first: killed by " + console.SignalName(int(s))
+		want := "rank 0 failed first: killed by " + rdzv.Signal(s).String()
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("%v ends the worker: stderr is %q, want %q in it", s, r.stderr, want)
 		}

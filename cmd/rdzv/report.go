@@ -30,13 +30,9 @@ type report struct {
 
 // stall is the part about a job that made no progress.
 type stall struct {
-	SilentSeconds float64 `json:"silent_seconds"`
-	Rank          int     `json:"rank"` // which is behind, -1 if that is not known
-	Host          string  `json:"host,omitempty"`
-	Reason        string  `json:"reason,omitempty"`
-	Collectives   string  `json:"nccl"`
-	File          string  `json:"file,omitempty"`   // with the stacks of all ranks
-	Stacks        string  `json:"stacks,omitempty"` // where they are; rank 0's agent knows it
+	rdzv.Stall
+	File   string `json:"file,omitempty"`   // with the stacks of all ranks
+	Stacks string `json:"stacks,omitempty"` // where they are; rank 0's agent knows it
 }
 
 // stalled keeps what rank 0's agent knows of a stall that ends the attempt.
@@ -53,25 +49,23 @@ func (r *report) setStall(v *rdzv.Verdict) {
 		r.Stall = nil // it was in an earlier attempt
 		return
 	}
-	s := v.Stall
 	if r.Stall == nil {
 		r.Stall = &stall{}
 	}
-	r.Stall.SilentSeconds, r.Stall.Rank, r.Stall.Host = s.Silent.Seconds(), s.Rank, s.Host
-	r.Stall.Reason, r.Stall.Collectives = s.Reason, s.Collectives
+	r.Stall.Stall = *v.Stall
 }
 
 // failure is the part about the worker that failed first.
 type failure struct {
-	Rank      int      `json:"rank"`
-	LocalRank int      `json:"local_rank"`
-	Host      string   `json:"host"`
-	PID       int      `json:"pid"`
-	Signal    string   `json:"signal,omitempty"` // such as SIGKILL
-	OOM       bool     `json:"out_of_memory,omitempty"`
-	Seconds   float64  `json:"seconds"`          // from its start to its end
-	Stderr    []string `json:"stderr,omitempty"` // its last lines, or its traceback
-	Others    []other  `json:"others,omitempty"` // workers that failed before they were stopped
+	Rank      int          `json:"rank"`
+	LocalRank int          `json:"local_rank"`
+	Host      string       `json:"host"`
+	PID       int          `json:"pid"`
+	Signal    rdzv.Signal  `json:"signal,omitempty"`
+	OOM       bool         `json:"out_of_memory,omitempty"`
+	Seconds   rdzv.Seconds `json:"seconds"`          // from its start to its end
+	Stderr    []string     `json:"stderr,omitempty"` // its last lines, or its traceback
+	Others    []other      `json:"others,omitempty"` // workers that failed before they were stopped
 }
 
 type other struct {
@@ -134,13 +128,10 @@ func (r *report) early(end agent.JobEnded) {
 
 // failureOf is what every agent knows about the worker that failed first.
 func failureOf(v *rdzv.Verdict) *failure {
-	f := &failure{
-		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Seconds: v.RanFor.Seconds(),
+	return &failure{
+		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Signal: v.Signal,
+		Seconds: v.RanFor,
 	}
-	if v.Signal != 0 {
-		f.Signal = console.SignalName(v.Signal)
-	}
-	return f
 }
 
 // write writes the report; f is nil if no worker failed.

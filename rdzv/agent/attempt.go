@@ -62,7 +62,7 @@ func (a *attempt) jobEnded() JobEnded {
 		}
 	}
 	if e.Verdict == nil && !a.conn.elects() && a.conn.silent.Load() {
-		e.StoreSilent = a.local.Config.PeerTimeout
+		e.StoreSilent = rdzv.Seconds(a.local.Config.PeerTimeout)
 	}
 	e.Own, e.Announce = e.Verdict != nil && e.Verdict.By == a.id, a.announcer().End(e.Verdict)
 	if e.Verdict != nil && e.Verdict.Kind == rdzv.Incomplete && !a.conn.elects() {
@@ -128,8 +128,7 @@ func (a *attempt) notRestarted(reason restart.Reason) JobEnded {
 
 func (a *attempt) restarting(r rdzv.Restart) Restarting {
 	return Restarting{
-		Attempt: r.Attempt, MaxRestarts: a.world.MaxRestarts, Delay: r.Delay, Vacant: r.Vacant,
-		Missing: r.Missing, Announce: a.announcer().Restart(),
+		Restart: r, MaxRestarts: a.world.MaxRestarts, Announce: a.announcer().Restart(),
 	}
 }
 

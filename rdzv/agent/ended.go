@@ -20,7 +20,8 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	seat := w.world.Seat
 	worker := rdzv.Worker{
 		Rank: seat.Rank + i, LocalRank: seat.LocalRank + i,
-		PID: r.PID, Code: r.Code, Signal: int(r.Signal), Stopped: r.Stopped, RanFor: r.Took,
+		PID: r.PID, Code: r.ExitCode(), Signal: rdzv.Signal(r.Signal), Stopped: r.Stopped,
+		RanFor: rdzv.Seconds(r.Took),
 	}
 	write := func(context.Context) error { return nil }
 	switch {
@@ -79,7 +80,7 @@ func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
 		case <-w.session.Context().Done():
 		case <-late.C:
 		}
-		worker.ReportDelay = time.Since(ended)
+		worker.ReportDelay = rdzv.Seconds(time.Since(ended))
 		w.fail(worker)
 	})
 }
@@ -130,7 +131,7 @@ func (w *workers) reportSettling(reported <-chan struct{}) (stop func()) {
 // settling says what this agent waits for.
 func (w *workers) settling() Settling {
 	wait := w.lease.GraceAfter(context.Cause(w.session.Context()))
-	e := Settling{Running: startedOf(w.tally.Running()), Wait: wait}
+	e := Settling{Running: startedOf(w.tally.Running()), Wait: rdzv.Seconds(wait)}
 	isWorker := func(p wrap.Process) bool {
 		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
 	}

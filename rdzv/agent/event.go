@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"time"
-
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
@@ -70,18 +68,19 @@ type Searching struct {
 // Alone says that no other agent has connected to the store of this agent yet. Only an agent
 // without a launcher reports it, once.
 type Alone struct {
-	Waited time.Duration // since this agent began to wait
-	// NoBeacon says that this agent searches by multicast and has not received a beacon either.
-	NoBeacon bool
-	Store    string // what to give to --store on every node; "" if that would not help
-	// Loopback is the --store that was given if it means another host on each node, as localhost does.
-	Loopback string
+	Waited rdzv.Seconds `json:"waited_seconds"` // since it began to wait
+	// whether it searches by multicast and has not received a beacon either
+	NoBeacon bool `json:"no_beacon,omitempty"`
+	// what to give to `--store` on every node if the others cannot find this one
+	Store string `json:"store,omitempty"`
+	// the `--store` of this agent, if it means a different host on each node, as `localhost` does
+	Loopback string `json:"loopback,omitempty"`
 	// JoinLine is RDZV_JOIN=..., for the other nodes; "" if it holds the job key, unless
-	// Config.ShowJoinLine. It is not in the JSON form.
-	JoinLine string
-	Hint     string // what the user can check; may be empty
-	// Explained says why: agents that do not belong to the job have been reported.
-	Explained bool
+	// Config.ShowJoinLine.
+	JoinLine string `json:"-"`
+	Hint     string `json:"hint,omitempty"` // what to check
+	// whether agents of other jobs have been reported, which explains why none has connected
+	Explained bool `json:"explained,omitempty"`
 }
 
 // DifferentToken says that an agent of the same job has another token, so that they cannot connect.
@@ -146,14 +145,15 @@ type StoreFound struct {
 // increasing intervals, see Config.ReportEvery.
 type Waiting struct {
 	rdzv.Roster
-	Waited time.Duration // since this agent began to host the store
+	Waited rdzv.Seconds `json:"waited_seconds"` // since this agent began to host the store
 }
 
 // WorldAgreed says that all agents have joined, and this agent is about to start its workers. Every
 // agent reports it, unless the job ends before.
 type WorldAgreed struct {
 	rdzv.World
-	Announce bool // this agent tells the user who has taken over the ranks of lost agents (Replaced)
+	// Announce says that this agent tells the user who has taken over the ranks of lost agents.
+	Announce bool `json:"-"`
 }
 
 // NodesDiffer says that the nodes differ in a fact that should be the same on all of them, such as
@@ -207,81 +207,85 @@ type Stragglers struct {
 // the attempt ends because of it.
 type Stalled struct {
 	rdzv.Stall
-	Attempt int
-	Number  int           // of the stall in the attempt; 1 is the first
-	Timeout time.Duration // Config.StallTimeout
-	Ends    bool          // the attempt is about to end
-	Stacks  stacks.Report
-	File    string // which has the report; "" without Config.LogDir
+	Attempt int `json:"attempt"` // number of the attempt; 0 is the first
+	// number of the stall in the attempt; 1 is the first
+	Number  int          `json:"number"`
+	Timeout rdzv.Seconds `json:"timeout_seconds"` // `--stall-timeout`
+	// whether the attempt ends because of it
+	Ends bool `json:"ends"`
+	// the file with the report, with `--log-dir`
+	File   string        `json:"file,omitempty"`
+	Stacks stacks.Report `json:"-"`
 }
 
 // JobEnded says how the job ended. Every agent reports it once, as soon as it knows. Its workers
 // may still be running then, and are stopped.
 type JobEnded struct {
-	Job     string
-	Verdict *rdzv.Verdict // nil if the store was lost before there was one
-	Hosting bool          // the store is in this process
-	Leads   bool          // this agent leads the job: it hosts the store, or was elected
-	Agreed  bool          // the world was agreed
-	Own     bool          // Verdict is about this agent or a worker of it
-	// Announce says that this agent tells the user: under a launcher, whose output is that of all
-	// agents, one agent of each node does.
-	Announce bool
-	// StoreHost and StoreRank are the node and the first rank of the agent that hosts the store:
-	// what to name if it is lost. "" and -1 if the world was not agreed.
-	StoreHost string
-	StoreRank int
-	// StoreSilent is how long that agent was silent before it counted as lost; 0 if it was not lost,
-	// or its connection was closed.
-	StoreSilent time.Duration
-	// Etcd are the URLs of Config.Etcd. StoreLost says why it, or a shared store, was lost; "" if it
-	// was not, or an agent hosts the store.
-	Etcd, StoreLost string
-	// NoRestart is why no other attempt follows the loss of an agent or a stall; "" in a job without
-	// restarts. Attempt is the last one then.
-	NoRestart restart.Reason
-	Attempt   int
-	Hint      string // what to try; may be ""
+	Job string `json:"job"` // name of the job
+	// how the job ended, the same on every agent; null if the store was lost before there was a
+	// verdict
+	Verdict *rdzv.Verdict `json:"verdict"`
+	// whether the store is in this process
+	Hosting bool `json:"hosting"`
+	// whether this agent leads the job: it hosts the store, or was elected in an etcd cluster
+	Leads  bool `json:"leads"`
+	Agreed bool `json:"-"` // the world was agreed
+	// whether the verdict is about this agent or a worker of it
+	Own bool `json:"own"`
+	// whether this agent tells the user: under a launcher, one agent of each node does
+	Announce bool `json:"announce"`
+	// node of the agent that hosts the store
+	StoreHost string `json:"store_host,omitempty"`
+	// first rank of that agent
+	StoreRank int `json:"store_rank"`
+	// how long that agent was silent before it counted as lost
+	StoreSilent rdzv.Seconds `json:"store_silent_seconds,omitempty"`
+	// URLs of the etcd cluster that is the store
+	Etcd      string `json:"etcd,omitempty"`
+	StoreLost string `json:"store_lost,omitempty"` // why the store was lost
+
+	// `lost` with `--max-restarts`: why no other attempt follows, as in `failure_reported`
+	NoRestart restart.Reason `json:"no_restart,omitempty"`
+	Attempt   int            `json:"-"`              // the last one, with NoRestart
+	Hint      string         `json:"hint,omitempty"` // what to try
 }
 
 // AttemptFailed says that a worker failed, an agent was lost, or an agent leaves, in a job whose
 // workers may be started again (Config.Restarts). Every agent reports it instead of [JobEnded], as
 // soon as it knows. When all agents have settled, [Restarting] follows, or JobEnded if there is no
-// other attempt.
+// other attempt. It also has the fields that the verdict of JobEnded has; `kind` is `failed`,
+// `lost`, `stalled`, or `ended` if an agent leaves.
 type AttemptFailed struct {
-	Attempt  int           // which has failed; 0 is the first
-	Verdict  *rdzv.Verdict // its kind is rdzv.Failed, rdzv.Lost or, if an agent leaves, rdzv.Ended
-	Own      bool          // Verdict is about a worker of this agent, or about this agent
-	Announce bool          // this agent tells the user: under a launcher, the host of the store does
-	// MayBeConsequence says that the worker has lost its connection to another one, whose agent may be
-	// lost. If it is, another AttemptFailed says so when all agents have settled.
-	MayBeConsequence bool
+	Attempt int           `json:"attempt"` // which attempt has failed; 0 is the first
+	Verdict *rdzv.Verdict `json:"-"`       // its fields are those of the event
+	// whether it is about this agent or a worker of it
+	Own bool `json:"own"`
+	// whether this agent tells the user: under a launcher, the one that hosts the store does
+	Announce bool `json:"announce"`
+	// the worker has lost its connection to another one, whose agent may be lost; if it is, another
+	// `attempt_failed` says so when all agents have settled
+	MayBeConsequence bool `json:"may_be_consequence,omitempty"`
 }
 
 // Restarting says that all workers of the job are about to be started again. Every agent reports
 // it, when all agents have settled; [WorldAgreed] follows unless the job ends before.
 type Restarting struct {
-	Attempt     int           // which begins
-	MaxRestarts int           // how many there may be after the first one
-	Delay       time.Duration // before its workers start
-	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
-	// agents in their place.
-	Vacant []rdzv.NodeRanks
-	// Missing is how many more agents the attempt needs than are left, in a job with a variable number
-	// of agents.
-	Missing int
-	// Withdrawn says that this agent has left the job, because it has received SIGTERM: it has no part
-	// in that attempt.
-	Withdrawn bool
-	Announce  bool // as in AttemptFailed
+	rdzv.Restart
+	// how many attempts there may be after the first one
+	MaxRestarts int  `json:"max_restarts"`
+	Withdrawn   bool `json:"withdrawn,omitempty"` // this agent leaves the job
+	Announce    bool `json:"announce"`            // as in `attempt_failed`
 }
 
 // Settling says that not all agents have settled 1 s after the end of the job or of an attempt.
 // Every agent reports it, at most once for each.
 type Settling struct {
-	Running []WorkerStarted // workers of this agent that have not ended
-	Left    []wrap.Process  // other processes that its workers have left
-	Wait    time.Duration   // how long after the job's end they get SIGKILL
+	// workers of this agent that have not ended
+	Running []WorkerStarted `json:"running,omitempty"`
+	// other processes that its workers have left
+	Left []wrap.Process `json:"left,omitempty"`
+	// how long after the end of the job they get SIGKILL
+	Wait rdzv.Seconds `json:"wait_seconds"`
 }
 
 // DumpingStacks says that workers of this agent, which have not ended in time, print their stacks

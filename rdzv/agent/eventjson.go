@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"rdzv/rdzv/agent/internal/form"
+	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
+	"rdzv/rdzv/stacks"
 )
 
 // SchemaVersion is the version of the JSON form of events. A new version renames or removes a field
@@ -23,87 +24,75 @@ func MarshalEvent(at time.Time, e Event) ([]byte, error) {
 		Time    time.Time `json:"time"`
 		Type    string    `json:"type"`
 		Event   any       `json:"event"`
-	}{SchemaVersion, at.UTC(), e.Type(), jsonForm(e)})
+	}{SchemaVersion, at.UTC(), e.Type(), inWords(e)})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode event %q: %w", e.Type(), err)
 	}
 	return b, nil
 }
 
-// jsonForm is what the JSON form of an event is made of. Most values of package rdzv have a form of
-// their own here, with other names and units than in the protocol between agents. If the protocol's
-// form of the others changes, they need one too.
-func jsonForm(e Event) any {
+// inWords is an event with what its JSON form says besides its fields: what its String method
+// returns, and what is too large for one line otherwise.
+func inWords(e Event) any {
 	switch e := e.(type) {
 	case Searching:
-		return searchingForm{
-			e.String(), e.Waited.Seconds(), e.Unresolved, e.Unanswered, e.Groups(), e.Multicast, e.Heard,
-			e.Hint,
-		}
-	case Alone:
-		return aloneForm{
-			e.Waited.Seconds(), e.NoBeacon, e.Store, e.Loopback, e.Hint, e.Explained,
-		}
-	case Waiting:
-		return waitingForm{form.Roster(e.Roster), e.Waited.Seconds()}
-	case WorldAgreed:
-		return form.WorldOf(e.World)
-	case WorkerExited:
-		return form.WorkerOf(e.Worker)
-	case InitProgress:
-		return form.InitProgressOf(e.InitProgress)
-	case Stragglers:
-		return form.StragglersOf(e.Stragglers)
+		return searchingWords{e.String(), e.Waited.Seconds(), e.Searching, e.Groups()}
 	case Stalled:
-		return stalledFormOf(e)
-	case JobEnded:
-		return jobEndedForm{
-			e.Job, form.VerdictOf(e.Verdict), e.Hosting, e.Leads, e.Own, e.Announce, e.StoreHost,
-			e.StoreRank, e.StoreSilent.Seconds(), e.Etcd, e.StoreLost, e.NoRestart, e.Hint,
+		return stalledWords{
+			e, e.Stall.String(), e.Stacks.Recorders, placesOf(e.Stacks.Groups), e.Stacks.Problems,
 		}
 	case AttemptFailed:
-		return attemptFailedFormOf(e)
-	case Restarting:
-		return restartingForm{
-			e.Attempt, e.MaxRestarts, e.Delay.Seconds(), form.LayoutOf(e.Vacant), e.Missing,
-			e.Withdrawn, e.Announce,
-		}
-	case Settling:
-		return settlingFormOf(e)
-	case FailureReported:
-		return failureFormOf(e.Failure)
+		return attemptWords{e, e.Verdict.Told(), e.Verdict.PID, e.Verdict.Code, e.Verdict.RanFor}
 	}
-	return e // its fields have tags
+	return e
 }
 
-type searchingForm struct {
+type searchingWords struct {
 	Text          string  `json:"text"`           // the reason in one line
 	WaitedSeconds float64 `json:"waited_seconds"` // since the search began
-	// host names that could not be resolved yet
-	Unresolved []string `json:"unresolved,omitempty"`
-	// host names for which the resolver has not answered yet
-	Unanswered []string     `json:"unanswered,omitempty"`
-	Tried      []meet.Tried `json:"tried,omitempty"` // the addresses that were tried
-	// whether the agent knows no address and waits for beacons
-	Multicast bool   `json:"multicast,omitempty"`
-	Heard     string `json:"heard,omitempty"` // an agent whose beacon was received
-	Hint      string `json:"hint,omitempty"`  // what to try
+	meet.Searching
+	Tried []meet.Tried `json:"tried,omitempty"` // the addresses that were tried
 }
 
-type aloneForm struct {
-	WaitedSeconds float64 `json:"waited_seconds"` // since it began to wait
-	// whether it searches by multicast and has not received a beacon either
-	NoBeacon bool `json:"no_beacon,omitempty"`
-	// what to give to `--store` on every node if the others cannot find this one
-	Store string `json:"store,omitempty"`
-	// the `--store` of this agent, if it means a different host on each node, as `localhost` does
-	Loopback string `json:"loopback,omitempty"`
-	Hint     string `json:"hint,omitempty"` // what to check
-	// whether agents of other jobs have been reported, which explains why none has connected
-	Explained bool `json:"explained,omitempty"`
+type stalledWords struct {
+	Stalled
+	Text string `json:"text"` // the fields above in words
+	// number of flight recorders of torch that were told to write their files
+	Recorders int `json:"flight_recorders,omitempty"`
+	// groups of ranks with the same stack, the largest group first
+	Places []place `json:"stacks"`
+	// what could not be determined, such as Python stacks without py-spy
+	Problems []stacks.Problem `json:"problems,omitempty"`
 }
 
-type waitingForm struct {
-	form.Roster
-	WaitedSeconds float64 `json:"waited_seconds"` // since this agent began to host the store
+// place is where ranks are that are at the same place.
+type place struct {
+	Ranks []int    `json:"ranks"` // ranks of the group
+	Hosts []string `json:"hosts"` // their nodes
+	// what the main thread of the first rank is doing in the kernel
+	Does   string   `json:"does"`
+	Python []string `json:"python,omitempty"` // its Python stack, the innermost call first
+}
+
+func placesOf(groups []stacks.Group) []place {
+	places := make([]place, len(groups))
+	for i, g := range groups {
+		p := place{Ranks: g.Ranks(), Does: g.Workers[0].Main.Does, Python: g.Workers[0].Python}
+		for i, w := range g.Workers {
+			if i == 0 || w.Host != g.Workers[i-1].Host {
+				p.Hosts = append(p.Hosts, w.Host)
+			}
+		}
+		places[i] = p
+	}
+	return places
+}
+
+// attemptWords has the verdict's fields, some also if there is nothing to say.
+type attemptWords struct {
+	AttemptFailed
+	rdzv.ToldVerdict
+	PID  int          `json:"pid"`         // its process ID; 0 if it could not be started
+	Code int          `json:"exit_code"`   // `failed`: its exit code, 128+n for signal n
+	Took rdzv.Seconds `json:"ran_seconds"` // `failed`: from its start to its end
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/form"
 	"rdzv/rdzv/meet"
 	"rdzv/wrap"
 )
@@ -18,14 +17,15 @@ func TestMarshalEvent(t *testing.T) {
 	examples := strings.Join(exampleLines(t), "\n") + "\n"
 	at := time.Date(2026, 1, 2, 4, 4, 5, 678_000_000, time.FixedZone("CET", 3600))
 	failed := rdzv.Worker{
-		Rank: 2, PID: 4711, Code: 1, RanFor: 12500 * time.Millisecond,
+		Rank: 2, PID: 4711, Code: 1, RanFor: rdzv.Seconds(12500 * time.Millisecond),
 		Text: "ValueError: no such data set: train-0002",
 	}
 	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3},
 		Hosts: []string{"node1", "node2"}, Absent: []string{"node3"}}
 	verdict := rdzv.Verdict{
-		Kind: rdzv.Failed, By: "id", Host: "node2", PID: 4711, Rank: 2, Code: 1, RanFor: failed.RanFor,
-		Text: failed.Text,
+		Kind: rdzv.Failed, By: "4d1f0c73a0e29b58", Host: "node2", PID: 4711, Rank: 2, Code: 1,
+		RanFor: failed.RanFor,
+		Text:   failed.Text,
 	}
 	missing := rdzv.Problem{
 		Kind: rdzv.ProgramMissing, Text: `cannot run "train.sh": not found in PATH "/usr/bin"`,
@@ -41,9 +41,9 @@ func TestMarshalEvent(t *testing.T) {
 			{Name: "node1", Addr: netip.MustParseAddrPort("10.77.0.11:29702"),
 				Err: syscall.ECONNREFUSED},
 		}}},
-		Alone{Waited: 3 * time.Second, NoBeacon: true, Store: "10.77.0.11",
+		Alone{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true, Store: "10.77.0.11",
 			JoinLine: "RDZV_JOIN=secret"},
-		Waiting{roster, 5 * time.Second},
+		Waiting{roster, rdzv.Seconds(5 * time.Second)},
 		WorldAgreed{World: rdzv.World{
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
 			MasterAddr: "10.77.0.11", MasterPort: 41235,
@@ -58,11 +58,11 @@ func TestMarshalEvent(t *testing.T) {
 		InitProgress{rdzv.InitProgress{
 			Ranks: 8, Reached: 7, Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}},
 			Host:  "node2",
-			First: rdzv.Unreached{Rank: 5, Python: 4711}, Waited: 10 * time.Second,
+			First: new(5), Python: 4711, Waited: rdzv.Seconds(10 * time.Second),
 		}},
-		InitProgress{rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: 34 * time.Second}},
+		InitProgress{rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: rdzv.Seconds(34 * time.Second)}},
 		Stragglers{rdzv.Stragglers{
-			After: 10 * time.Second, Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
+			After: rdzv.Seconds(10 * time.Second), Running: []rdzv.Straggler{{Rank: 3, Host: "node2"}},
 		}},
 		JobEnded{Job: "train", Verdict: &verdict, Hosting: true, Leads: true, Announce: true,
 			StoreHost: "node1"},
@@ -76,7 +76,7 @@ func TestMarshalEvent(t *testing.T) {
 		},
 		Settling{
 			Running: []WorkerStarted{{PID: 4711}}, Left: []wrap.Process{{PID: 4713, Name: "sleep"}},
-			Wait: 10 * time.Second,
+			Wait: rdzv.Seconds(10 * time.Second),
 		},
 		DumpingStacks{Workers: []WorkerStarted{{PID: 4711}}, IgnoresTerm: true},
 		LogLost{
@@ -91,8 +91,8 @@ func TestMarshalEvent(t *testing.T) {
 			Host: "node2", PID: 4711, Code: 1, Took: failed.RanFor, Message: failed.Text,
 			Stderr: []string{"Traceback (most recent call last):", failed.Text},
 			Others: []rdzv.FailedWorker{{Host: "node2", Worker: rdzv.Worker{
-				Rank: 3, LocalRank: 1, PID: 4712, Signal: int(syscall.SIGSEGV),
-				RanFor: 12600 * time.Millisecond,
+				Rank: 3, LocalRank: 1, PID: 4712, Code: 139, Signal: rdzv.Signal(syscall.SIGSEGV),
+				RanFor: rdzv.Seconds(12600 * time.Millisecond),
 			}}},
 		}},
 	} {
@@ -100,23 +100,5 @@ func TestMarshalEvent(t *testing.T) {
 		if err != nil || !strings.Contains(examples, string(line)+"\n") {
 			t.Errorf("%s: testdata/events.jsonl does not have the JSON form\n%s, %v", e.Type(), line, err)
 		}
-	}
-}
-
-// The JSON form of a verdict has its roster, its stragglers, and the exit code of the job.
-func TestVerdictForm(t *testing.T) {
-	roster := rdzv.Roster{Joined: 1, Agents: 2}
-	late := form.VerdictOf(&rdzv.Verdict{Kind: rdzv.Incomplete, Roster: &roster})
-	if late.Roster == nil || late.Roster.Joined != 1 || late.Text == "" {
-		t.Errorf("incomplete: %+v, roster %+v; want a text, and 1 agent joined", late, late.Roster)
-	}
-	running := rdzv.Stragglers{First: 1, After: time.Minute}
-	slow := form.VerdictOf(&rdzv.Verdict{Kind: rdzv.Straggling, Stragglers: &running})
-	if slow.Stragglers == nil || slow.Stragglers.First != 1 || slow.Stragglers.AfterSeconds != 60 {
-		t.Errorf("straggling: %+v; want rank 1 as the first, and 60 s", slow.Stragglers)
-	}
-	killed := form.VerdictOf(&rdzv.Verdict{Kind: rdzv.Failed, Signal: int(syscall.SIGKILL)})
-	if killed.ExitCode != 137 || killed.Signal != "SIGKILL" {
-		t.Errorf("killed: %+v; want exit code 137 and SIGKILL", killed)
 	}
 }

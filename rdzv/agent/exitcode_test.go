@@ -12,7 +12,7 @@ import (
 // The exit code of a job, by its verdict.
 func TestExitCode(t *testing.T) {
 	verdict := func(kind rdzv.Kind, code, signal int) rdzv.Summary {
-		return rdzv.Summary{Verdict: &rdzv.Verdict{Kind: kind, Code: code, Signal: signal}}
+		return rdzv.Summary{Verdict: &rdzv.Verdict{Kind: kind, Code: code, Signal: rdzv.Signal(signal)}}
 	}
 	unready := func(kinds ...rdzv.ProblemKind) rdzv.Summary {
 		s := verdict(rdzv.Unready, 0, 0)
@@ -32,7 +32,7 @@ func TestExitCode(t *testing.T) {
 		{"no verdict", rdzv.Summary{}, 123},
 		{"all workers succeeded", verdict(rdzv.Done, 0, 0), 0},
 		{"exit 7", verdict(rdzv.Failed, 7, 0), 7},
-		{"SIGKILL", verdict(rdzv.Failed, 0, 9), 137},
+		{"SIGKILL", verdict(rdzv.Failed, 137, 9), 137},
 		{"ended by SIGTERM, not settled", verdict(rdzv.Ended, 0, 15), 143},
 		{"ended by SIGTERM, a worker exited 3", ended, 3},
 		{"no problem of a node", unready(), 121},

@@ -87,7 +87,9 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		OtherVersion: c.refusals.byVersion,
 		MinAgents:    l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
-		Waiting:     func(r rdzv.Roster, waited time.Duration) { c.events.send(Waiting{r, waited}) },
+		Waiting: func(r rdzv.Roster, waited time.Duration) {
+			c.events.send(Waiting{r, rdzv.Seconds(waited)})
+		},
 		NextWaiting: cadence.Cadence{Every: l.Config.ReportEvery}.Next,
 		Compared:    c.events.compared,
 		Check:       c.checkConfig(),

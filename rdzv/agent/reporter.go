@@ -47,7 +47,7 @@ func noticed(n meet.Notice, showKey bool, place token.Place) Event {
 		return Searching{n}
 	case meet.Alone:
 		e := Alone{
-			Waited: n.After, NoBeacon: n.NoBeacon, Loopback: n.Loopback, JoinLine: n.JoinLine,
+			Waited: rdzv.Seconds(n.After), NoBeacon: n.NoBeacon, Loopback: n.Loopback, JoinLine: n.JoinLine,
 			Hint: n.Hint, Explained: n.Explained,
 		}
 		if n.Store.IsValid() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/token"
 	"rdzv/rdzv/meet"
 )
@@ -19,8 +20,8 @@ func TestNoticed(t *testing.T) {
 	withKey := meet.Alone{
 		After: 3 * time.Second, Store: addr, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY", Secret: true,
 	}
-	alone := Alone{Waited: 3 * time.Second, Store: "10.0.0.6"}
-	aloneWithKey := Alone{Waited: 3 * time.Second, Store: "10.0.0.6", JoinLine: withKey.JoinLine}
+	alone := Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6"}
+	aloneWithKey := Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6", JoinLine: withKey.JoinLine}
 	insecure := meet.Alone{After: 3 * time.Second, JoinLine: "RDZV_JOIN=10.0.0.6:1"}
 	other := meet.DifferentToken{Host: "node2", Addr: addr}
 	command := meet.DifferentCommand{Addr: addr}
@@ -33,7 +34,7 @@ func TestNoticed(t *testing.T) {
 	}{
 		{withKey, false, alone, `{"waited_seconds":3,"store":"10.0.0.6"}`},
 		{withKey, true, aloneWithKey, `{"waited_seconds":3,"store":"10.0.0.6"}`},
-		{insecure, false, Alone{Waited: 3 * time.Second, JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
+		{insecure, false, Alone{Waited: rdzv.Seconds(3 * time.Second), JoinLine: insecure.JoinLine}, `{"waited_seconds":3}`},
 		{
 			other, false, DifferentToken{other, "copy the token of one node to the other " +
 				"(here it is /home/u/token), and start rdzv there again; or put before the command " +

@@ -9,7 +9,6 @@ import (
 	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/exitcode"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/restart"
@@ -31,28 +30,43 @@ type Result struct {
 
 // Failure is what is known of the worker that failed first.
 type Failure struct {
-	Job       string
-	Program   []string
-	Rank      int
-	LocalRank int
-	WorldSize int
-	Host      string
-	PID       int // 0 if it could not be started
-	Code      int // exit code, if Signal is 0
-	Signal    int // that it died of
-	OOM       bool
-	Took      time.Duration // from its start to its end
-	Message   string        // one line; "" if there is none
-	Stderr    []string      // its last lines of stderr, or its traceback
-	// OnTerminal says that its stderr was a terminal, which has been shown there and not captured.
-	OnTerminal bool
-	Joined     bool   // Stderr has lines of stdout too, because the two were one pipe
-	Log        string // the file that has its output; "" if there is none
-	Others     []rdzv.FailedWorker
-	Successes  *rdzv.Successes // shortly before it failed; nil if there are none
-	Hint       string          // what to try; "" if nothing is known to help
-	Attempt    int             // in which it failed; 0 is the first
-	NoRestart  restart.Reason  // why no other attempt follows; "" in a job without restarts
+	Job string `json:"job"` // name of the job
+	// the program and its arguments
+	Program []string `json:"program"`
+	// number of workers of the job
+	WorldSize int    `json:"world_size"`
+	Host      string `json:"host"`       // node of the worker
+	Rank      int    `json:"rank"`       // its rank
+	LocalRank int    `json:"local_rank"` // its local rank
+	// its process ID; 0 if it could not be started
+	PID int `json:"pid"`
+	// its exit code, 128+n for signal n
+	Code   int         `json:"exit_code"`
+	Signal rdzv.Signal `json:"signal,omitempty"` // the signal that ended it
+	// whether it was killed by SIGKILL and the kernel ran out of memory meanwhile
+	OOM     bool         `json:"out_of_memory"`
+	Took    rdzv.Seconds `json:"ran_seconds"`       // from its start to its end
+	Message string       `json:"message,omitempty"` // one line on the failure
+	// its last lines of stderr, or its traceback
+	Stderr []string `json:"stderr,omitempty"`
+	// its stderr was a terminal, where it has been shown, and was not captured
+	OnTerminal bool `json:"stderr_on_terminal,omitempty"`
+	// the lines in `stderr` are those of stdout and stderr, which were one pipe (`--log-dir`)
+	Joined bool `json:"stderr_with_stdout,omitempty"`
+	// the file that has its output
+	Log  string `json:"log,omitempty"`
+	Hint string `json:"hint,omitempty"` // what to try
+	// other workers that failed before they were told to stop
+	Others []rdzv.FailedWorker `json:"others,omitempty"`
+	// workers that exited with 0 at most 2 s before; the failure may be the consequence
+	Successes *rdzv.Successes `json:"successes,omitempty"`
+	// in which attempt it failed, if not in the first
+	Attempt int `json:"attempt,omitempty"`
+	// with `--max-restarts`: why no other attempt follows: `max_restarts` (this was the last one),
+	// `exit_code` (one after which there is none), `same_message` (two attempts failed early with
+	// the same message), `agent_missing` (an agent was lost, or could not stop its workers in
+	// time), `mpi` (the workers are MPI programs, which the launcher can start only once)
+	NoRestart restart.Reason `json:"no_restart,omitempty"`
 }
 
 // JoinTimeoutError says that not all agents joined within Config.JoinTimeout.
@@ -158,10 +172,10 @@ func ExitCode(r Result, err error) int {
 	case rdzv.Done:
 		return 0
 	case rdzv.Failed:
-		return exitcode.Of(v.Code, v.Signal)
+		return v.Code
 	case rdzv.Ended:
 		if !r.Settled && !r.Withdrawn {
-			return CodeSignal + v.Signal
+			return CodeSignal + int(v.Signal)
 		}
 		return r.Code
 	case rdzv.Stopped:

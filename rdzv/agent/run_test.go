@@ -214,7 +214,7 @@ func TestWorkerFails(t *testing.T) {
 	for _, e := range r.events {
 		switch e := e.(type) {
 		case agent.WorkerExited:
-			first, terminated := e.Rank == 0, e.Signal == int(syscall.SIGTERM)
+			first, terminated := e.Rank == 0, e.Signal == rdzv.Signal(syscall.SIGTERM)
 			if e.Stopped == first || terminated == first || e.PID == 0 || e.RanFor <= 0 {
 				t.Errorf("event %+v; want rank 0 to fail and the others to be stopped by SIGTERM",
 					e)
@@ -256,7 +256,7 @@ func TestContextEnds(t *testing.T) {
 			stdout.Close()
 			checkCode(t, result, err, c.code)
 			v := result.Verdict
-			if v == nil || v.Kind != rdzv.Ended || v.Signal != int(syscall.SIGTERM) ||
+			if v == nil || v.Kind != rdzv.Ended || v.Signal != rdzv.Signal(syscall.SIGTERM) ||
 				v.PID != os.Getpid() {
 				t.Errorf("verdict %+v; want SIGTERM to process %d", v, os.Getpid())
 			}

@@ -12,6 +12,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/internal/procfs"
+	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/headstart"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/reach"
@@ -22,7 +23,7 @@ import (
 // holdBack lets the other workers wait for the end of rank 0's head start, which its agent tells to
 // those of others. It ends with stop.
 func (w *workers) holdBack(t *wrap.Tree) (stop func()) {
-	limit, rank := w.world.HeadStart, w.world.Seat.Rank
+	limit, rank := time.Duration(w.world.HeadStart), w.world.Seat.Rank
 	if limit == 0 {
 		return func() {}
 	}
@@ -127,8 +128,8 @@ func (w *workers) watchStall() (stop func()) {
 func (w *workers) stalled(ctx context.Context, r stall.Report) {
 	c := w.local.Config
 	e := Stalled{
-		Attempt: w.world.Attempt, Number: r.Number, Timeout: c.StallTimeout, Stacks: r.Stacks,
-		Ends: c.StallAction != StallStacks, Stall: r.Stall,
+		Attempt: w.world.Attempt, Number: r.Number, Timeout: rdzv.Seconds(c.StallTimeout),
+		Ends: c.StallAction != StallStacks, Stacks: r.Stacks, Stall: r.Stall,
 	}
 	w.writeStall(ctx, &e)
 	w.events.send(e)
@@ -160,7 +161,7 @@ func (w *workers) writeStall(ctx context.Context, e *Stalled) {
 
 // describeStall is the default of Config.DescribeStall.
 func describeStall(e Stalled) string {
-	text, err := json.MarshalIndent(stalledFormOf(e), "", "  ")
+	text, err := json.MarshalIndent(inWords(e), "", "  ")
 	if err != nil {
 		return err.Error()
 	}

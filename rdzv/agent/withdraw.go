@@ -140,8 +140,8 @@ func (m *membership) withdrawn(s rdzv.Summary, err error) (r Result, again bool,
 		s.Code = 0
 	}
 	m.events.send(Restarting{
-		Attempt: s.Restart.Attempt, MaxRestarts: m.world.MaxRestarts, Delay: s.Restart.Delay,
-		Withdrawn: true, Announce: a.announcer().Restart(),
+		Restart:     rdzv.Restart{Attempt: s.Restart.Attempt, Delay: s.Restart.Delay},
+		MaxRestarts: m.world.MaxRestarts, Withdrawn: true, Announce: a.announcer().Restart(),
 	})
 	return Result{Job: m.local.Job, Summary: s, World: m.world, Ended: a.jobEnded()}, false, nil
 }

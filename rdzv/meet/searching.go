@@ -14,15 +14,18 @@ import (
 
 // Searching reports that this agent has not found the store yet.
 type Searching struct {
-	Waited     time.Duration // since the search began
-	Unresolved []string      // host names that could not be resolved yet, sorted
-	Unanswered []string      // those of them about which the resolver has not answered
-	Tried      []Answer      // sorted by address
-	Multicast  bool          // the agent knows no address and waits for beacons
-	Heard      string        // the agent whose beacon was received last; "" if none was
-	HeardAgo   time.Duration // when that was
-	Rejections []Rejected    // agents that do not belong to the job
-	Hint       string        // what the user can do; may be empty
+	Waited time.Duration `json:"-"` // since the search began
+	// host names that could not be resolved yet
+	Unresolved []string `json:"unresolved,omitempty"`
+	// host names for which the resolver has not answered yet
+	Unanswered []string `json:"unanswered,omitempty"`
+	Tried      []Answer `json:"-"` // sorted by address
+	// whether the agent knows no address and waits for beacons
+	Multicast  bool          `json:"multicast,omitempty"`
+	Heard      string        `json:"heard,omitempty"` // an agent whose beacon was received
+	HeardAgo   time.Duration `json:"-"`               // when that was
+	Rejections []Rejected    `json:"-"`               // agents that do not belong to the job
+	Hint       string        `json:"hint,omitempty"`  // what to try
 }
 
 // An Answer is the last answer of one address.

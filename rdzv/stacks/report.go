@@ -23,8 +23,8 @@ type Report struct {
 
 // Problem is something that is not known about workers on some hosts.
 type Problem struct {
-	Text  string
-	Hosts []string
+	Text  string   `json:"text"`  // the problem
+	Hosts []string `json:"hosts"` // the nodes that have it
 }
 
 // Group are workers that do the same: they have the same Python stack or, if it is not known, their

@@ -88,7 +88,8 @@ type Rank struct {
 	State    State   `json:"state"`
 	Seconds  float64 `json:"state_seconds,omitempty"` // since its start, or its end
 	ExitCode *int    `json:"exit_code,omitempty"`     // nil unless it has exited
-	Signal   string  `json:"signal,omitempty"`        // that terminated it
+	// the signal that terminated it
+	Signal rdzv.Signal `json:"signal,omitempty"`
 	// Init tells whether it has reached init_process_group; nil if that is not known.
 	Init *bool `json:"reached_init,omitempty"`
 	// Connecting says that it tries to connect to rank 0, which does not listen yet.

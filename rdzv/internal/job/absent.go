@@ -37,7 +37,7 @@ func (i *initWatch) reportAbsence(t *turn) {
 	for _, m := range i.members.all {
 		p.Ranks += m.seat.Slots
 		if c := m.connects; c != nil && c.ranks > 0 && !m.settled && !m.lost {
-			waited := t.now.Sub(c.since)
+			waited := Seconds(t.now.Sub(c.since))
 			if p.Reached == 0 || waited < p.Waited {
 				p.Waited = waited
 			}
@@ -52,7 +52,7 @@ func (i *initWatch) reportAbsence(t *turn) {
 		return
 	}
 	i.nextReport(i.absence.since)
-	p.First = *i.absence.rank0
+	p.First, p.Python = &i.absence.rank0.Rank, i.absence.rank0.Python
 	i.absence.reported = true
 	i.tell(t, p)
 }

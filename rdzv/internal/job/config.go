@@ -31,7 +31,9 @@ type (
 	Roster       = record.Roster
 	Seat         = record.Seat
 	SeatValue    = record.SeatValue
+	Seconds      = record.Seconds
 	Settled      = record.Settled
+	Signal       = record.Signal
 	Started      = record.Started
 	Straggler    = record.Straggler
 	Stragglers   = record.Stragglers

@@ -95,7 +95,9 @@ func (e *ending) takeSettled(v Settled, rev int64) {
 }
 
 // failedAt is when the worker of the verdict failed.
-func (e *ending) failedAt() time.Time { return e.verdictAt.Add(-e.verdict.ReportDelay) }
+func (e *ending) failedAt() time.Time {
+	return e.verdictAt.Add(-time.Duration(e.verdict.ReportDelay))
+}
 
 // In a store that no agent hosts the others learn that an agent is lost when its lease expires. By
 // then a worker has failed that had a connection to one of its workers, and the attempt has ended

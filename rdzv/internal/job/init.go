@@ -120,16 +120,16 @@ func (i *initWatch) nextReport(began time.Time) {
 }
 
 func (i *initWatch) progress(now time.Time) InitProgress {
-	p := InitProgress{Waited: now.Sub(i.begin)}
+	p := InitProgress{Waited: Seconds(now.Sub(i.begin))}
 	missing, hosts := map[int][]int{}, map[int]string{} // ranks and name of each node, by node rank
-	first := func(u Unreached) bool { return len(missing) == 0 || u.Rank < p.First.Rank }
+	first := func(u Unreached) bool { return len(missing) == 0 || u.Rank < *p.First }
 	for _, m := range i.members.all {
 		list, node := m.unreached(), m.seat.Node
 		p.Ranks += m.seat.Slots
 		p.Reached += m.seat.Slots - len(list)
 		for _, u := range list {
 			if first(u) {
-				p.First, p.Host = u, m.Host
+				p.First, p.Python, p.Host = &u.Rank, u.Python, m.Host
 			}
 			missing[node], hosts[node] = append(missing[node], u.Rank), m.Host
 		}

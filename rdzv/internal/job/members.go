@@ -54,7 +54,7 @@ func (m *member) ranks() NodeRanks {
 func (m *member) lostVerdict() Verdict {
 	v := Verdict{
 		Kind: record.Lost, By: m.ID, Host: m.Host, PID: m.PID,
-		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1, Silent: m.silent,
+		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1, Silent: Seconds(m.silent),
 	}
 	if m.seat.Slots > 0 { // the world is agreed
 		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots

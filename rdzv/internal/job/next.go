@@ -42,8 +42,10 @@ func (s *State) decide(t *turn) {
 	ops := []Op{{Key: a.keys.Settled()}}
 	if d.Restart {
 		next := a.next(t.now, a.number+1, d.Delay)
-		v.Restart = &Restart{Attempt: next.number, Delay: d.Delay, Vacant: next.members.vacancies(),
-			Missing: max(0, s.config.MinAgents-len(next.members.all))}
+		v.Restart = &Restart{
+			Attempt: next.number, Delay: Seconds(d.Delay), Vacant: next.members.vacancies(),
+			Missing: max(0, s.config.MinAgents-len(next.members.all)),
+		}
 		ops = append(ops, Op{Key: run.Latest(), Value: s.latest(t.now, next)})
 	}
 	ops[0].Value = v
@@ -78,13 +80,11 @@ func (s *State) decision() restart.Decision {
 func (a *attempt) failure() failure {
 	v := a.end.verdict
 	lost := func(m *member) bool { return m.lost }
-	f := failure{Code: v.Code, Took: v.RanFor}
+	f := failure{Code: v.Code, Took: time.Duration(v.RanFor)}
 	switch {
 	case v.Kind == record.Lost, v.Withdrawn:
 		f.Code, f.Took = restart.LostCode, a.end.verdictAt.Sub(a.phase.agreed)
-	case v.Signal != 0:
-		f.Code = 128 + v.Signal
-	case v.LastLine:
+	case v.Signal != 0, v.LastLine:
 	case v.ReportDelay > 0, slices.ContainsFunc(a.members.all, lost):
 		// it has probably lost its connection
 	default:

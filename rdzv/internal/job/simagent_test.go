@@ -357,7 +357,7 @@ func (a *agent) failWorker(n int) {
 	text := "x" + strconv.Itoa(a.rng.IntN(3))
 	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.Rank, Code: 1, Text: text})
 	if a.rng.IntN(3) == 0 {
-		v.ReportDelay = 500 * time.Millisecond
+		v.ReportDelay = Seconds(500 * time.Millisecond)
 	}
 	if a.rng.IntN(4) == 0 {
 		a.settle() // the leader finds it in the outcome
@@ -419,7 +419,8 @@ func (a *agent) settle() {
 	if a.runs == a.attempt && a.seat != nil {
 		for i := range a.seat.Slots {
 			w := Worker{
-				Rank: a.seat.Rank + i, Code: max(a.codes, 0), Signal: max(-a.codes, 0), Stopped: a.codes < 0, RanFor: a.now,
+				Rank: a.seat.Rank + i, Code: max(a.codes, 0), Signal: Signal(max(-a.codes, 0)),
+				Stopped: a.codes < 0, RanFor: Seconds(a.now),
 			}
 			o.Workers = append(o.Workers, w)
 		}

@@ -31,7 +31,7 @@ const successTime = 2 * time.Second
 func (l *stragglers) note(now time.Time, o Outcome) {
 	for _, w := range o.Workers {
 		if w.OK() && !w.Stopped {
-			l.successes = append(l.successes, success{w.Rank, now.Add(-w.Age)})
+			l.successes = append(l.successes, success{w.Rank, now.Add(-time.Duration(w.Age))})
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (l *stragglers) before(failedAt time.Time) *Successes {
 	for _, one := range l.successes {
 		if before := failedAt.Sub(one.at); before >= 0 && before <= successTime {
 			ranks = append(ranks, one.rank)
-			s.Before = max(s.Before, before)
+			s.Before = max(s.Before, Seconds(before))
 		}
 	}
 	if len(ranks) == 0 {
@@ -110,7 +110,7 @@ func (l *stragglers) list(all []*member, after time.Duration) Stragglers {
 			}
 		}
 	}
-	list := Stragglers{First: l.first.Rank, After: after}
+	list := Stragglers{First: l.first.Rank, After: Seconds(after)}
 	list.Running, list.More = record.Cut(running)
 	return list
 }

@@ -61,7 +61,7 @@ func (l *leaving) decide(t *turn, k keys.Attempt, e *ending) {
 		return
 	}
 	v := m.lostVerdict()
-	v.Kind, v.Signal, v.Withdrawn = record.Ended, int(syscall.SIGTERM), l.losses.goesOnWithout(m)
+	v.Kind, v.Signal, v.Withdrawn = record.Ended, Signal(syscall.SIGTERM), l.losses.goesOnWithout(m)
 	e.want(v)
 }
 

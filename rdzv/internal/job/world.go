@@ -63,7 +63,7 @@ func (g *agreement) describe(w *World, of World) {
 	w.Job, w.Attempt, w.Began = of.Job, of.Attempt, of.Began
 	w.MaxRestarts, w.Replaced = c.Restarts.Max, g.members.replaced()
 	if w.MaxRestarts > 0 {
-		w.PeerTimeout, w.LostGrace = c.PeerTimeout, c.LostGrace
+		w.PeerTimeout, w.LostGrace = Seconds(c.PeerTimeout), Seconds(c.LostGrace)
 	}
 	w.Replaceable = c.Replaceable
 	if c.elastic() && c.Check == nil {

@@ -79,7 +79,7 @@ func WorldOf(members []Member, seats map[string]Seat) World {
 	}
 	first := tasks[0]
 	w.MasterAddr = masterAddr(first, members, w.Nodes)
-	w.MasterPort, w.HeadStart = first.MasterPort, first.HeadStart
+	w.MasterPort, w.HeadStart = first.MasterPort, record.Seconds(first.HeadStart)
 	w.Layout = layoutOf(NodesOf(tasks), seats)
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
 		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank

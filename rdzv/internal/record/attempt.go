@@ -8,14 +8,14 @@ import (
 
 // Restart is an attempt that follows another one, after a failure.
 type Restart struct {
-	Attempt int           `json:"attempt"`
-	Delay   time.Duration `json:"delay,omitempty"` // before its workers start
-	// Vacant are the ranks of agents that are lost, and their nodes: the attempt waits for other
-	// agents in their place.
+	Attempt int `json:"attempt"` // which attempt begins
+	// how long the agents wait before they start the workers
+	Delay Seconds `json:"delay_seconds"`
+	// nodes whose agents are lost: the others wait for agents in their place
 	Vacant []NodeRanks `json:"vacant,omitempty"`
-	// Missing is how many more agents the attempt needs than are left, in a job with a variable
-	// number of agents.
-	Missing int `json:"missing,omitempty"`
+	// how many more agents the attempt needs than are left, in a job with a variable number of
+	// nodes
+	Missing int `json:"missing_agents,omitempty"`
 }
 
 // Latest is the value of latest: the latest attempt, and what its leader has to know of those

@@ -8,24 +8,27 @@ import (
 // InitProgress says which workers have not reached torch's init_process_group some time after rank
 // 0 did. A worker has reached it when it has connected to MASTER_PORT, or has ended.
 type InitProgress struct {
-	Ranks   int           // number of workers
-	Reached int           // how many of them have reached it
-	Waited  time.Duration // since rank 0 reached it
-	// Absent says that rank 0 has not reached it, and is the one in Missing: Reached of the others
-	// have been trying to connect to it, all for Waited.
-	Absent bool
-	// Missing are the ranks that have not, by node, at most 8 nodes.
-	Missing []NodeRanks
-	More    int // number of other nodes
-	// First is the lowest of them, and Host its node.
-	First Unreached
-	Host  string
+	Ranks int `json:"world_size"` // number of workers of the job
+	// number of workers that have reached it, or have ended
+	Reached int `json:"reached"`
+	// nodes of the workers that have not, the first 8
+	Missing []NodeRanks `json:"missing,omitempty"`
+	More    int         `json:"more_nodes,omitempty"` // how many other such nodes there are
+	First   *int        `json:"first_rank,omitempty"` // the lowest of these ranks
+	Host    string      `json:"first_host,omitempty"` // its node
+	// process ID of the Python process of that rank
+	Python int `json:"first_python_pid,omitempty"`
+	// since rank 0 reached it, or with `rank0_absent` since the others try to connect; up to 2 s
+	// less than the real time
+	Waited Seconds `json:"waited_seconds"`
+	// `true` if rank 0 is missing; `reached` is then the number of those that try to connect to it
+	Absent bool `json:"rank0_absent,omitempty"`
 }
 
 // String returns a line for people: "rank 5 (node2) has not reached init_process_group; 7 of 8
 // ranks have been waiting for 12s".
 func (p InitProgress) String() string {
-	waited := p.Waited.Round(time.Second)
+	waited := p.Waited.Rounded()
 	if p.Absent {
 		return fmt.Sprintf("rank 0 (%s) does not listen on MASTER_PORT yet; %d of %d ranks %s been "+
 			"trying to connect for %v", p.Host, p.Reached, p.Ranks, have(p.Reached), waited)

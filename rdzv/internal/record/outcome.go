@@ -33,22 +33,26 @@ type Link struct {
 
 // Worker is how one worker ended.
 type Worker struct {
-	Rank      int           `json:"rank"`
-	LocalRank int           `json:"local_rank"`
-	PID       int           `json:"pid"`
-	Code      int           `json:"code"`              // exit code
-	Signal    int           `json:"signal,omitempty"`  // that terminated it
-	Stopped   bool          `json:"stopped,omitempty"` // its agent stopped it
-	RanFor    time.Duration `json:"ran_for"`           // from its start to its end
-	Text      string        `json:"text,omitempty"`    // its error message; at most 2 KiB
-	OOM       bool          `json:"oom,omitempty"`     // see Verdict.OOM
-	MPI       bool          `json:"mpi,omitempty"`     // it is an MPI program that cannot start again
-
-	// Age is how long before this outcome it ended.
-	Age time.Duration `json:"age,omitempty"`
-	// ReportDelay is how long after its end its failure is reported.
-	ReportDelay time.Duration `json:"report_delay,omitempty"`
-	// LastLine says that Text is only the last line of its stdout and stderr.
+	Rank      int `json:"rank"`       // its rank
+	LocalRank int `json:"local_rank"` // its local rank
+	PID       int `json:"pid"`        // its process ID; 0 if it could not be started
+	// its exit code, as a shell shows it: 128+n for signal n
+	Code   int    `json:"exit_code"`
+	Signal Signal `json:"signal,omitempty"` // the signal that ended it
+	// whether it was told to stop before it ended; it has not failed by itself then
+	Stopped bool    `json:"stopped"`
+	RanFor  Seconds `json:"ran_seconds"` // from its start to its end
+	// one line on its failure, from its stderr or its error file
+	Text string `json:"message,omitempty"`
+	// whether the kernel's out-of-memory killer has killed a process of its cgroup
+	OOM bool `json:"out_of_memory,omitempty"`
+	// whether it is an MPI program that the launcher cannot start again
+	MPI bool `json:"mpi,omitempty"`
+	// how long before this was written it ended
+	Age Seconds `json:"age_seconds,omitempty"`
+	// how long after its end its failure is reported, because it may be the consequence of another
+	ReportDelay Seconds `json:"report_delay_seconds,omitempty"`
+	// whether `message` is only the last line of its stdout and stderr
 	LastLine bool `json:"last_line,omitempty"`
 }
 
@@ -57,12 +61,21 @@ func (w Worker) OK() bool { return w.Code == 0 && w.Signal == 0 }
 // FailedAlone reports whether the worker failed before it was stopped.
 func (w Worker) FailedAlone() bool { return !w.OK() && !w.Stopped }
 
+// shown is the worker with the exit code that a shell shows.
+func (w Worker) shown() Worker {
+	if w.Signal != 0 {
+		w.Code = 128 + int(w.Signal)
+	}
+	return w
+}
+
 // NewOutcome returns an outcome that is not larger than a value may be. It omits the texts
 // that exceed a total.
 func NewOutcome(host string, workers []Worker) Outcome {
 	o := Outcome{Host: host, Workers: slices.Clone(workers)}
 	budget := MaxValue / 16 // JSON may need six bytes for one
 	for i := range o.Workers {
+		o.Workers[i] = o.Workers[i].shown()
 		w := &o.Workers[i]
 		w.Text = Clip(w.Text)
 		if budget -= len(w.Text); budget < 0 {
@@ -111,9 +124,10 @@ type Settled struct {
 // Successes are workers that exited with 0 shortly before another one failed. That one may have
 // Failed because they were gone.
 type Successes struct {
-	Ranks  []int         `json:"ranks"` // sorted, at most 8
-	More   int           `json:"more,omitempty"`
-	Before time.Duration `json:"before"` // how long before the failure the first of them exited
+	Ranks []int `json:"ranks"`                // their ranks, the first 8
+	More  int   `json:"more_ranks,omitempty"` // how many others there are
+	// how long before the failure the first of them exited
+	Before Seconds `json:"before_seconds"`
 }
 
 // String returns a phrase for people: "ranks 0,1 had exited 0 0.2s before".
@@ -134,19 +148,17 @@ func (s Successes) String() string {
 // order of the outcomes, where signal n counts as 128+n: programs choose it for a reason. It is
 // 128+signal also if no worker had started, or if all exited with 0, for example because they saved
 // their state: the job has not done its work, and 0 would say that it has.
-func EndedCode(signal int, outcomes []Outcome) int {
+func EndedCode(signal Signal, outcomes []Outcome) int {
 	code := 0
 	for _, o := range outcomes {
 		for _, w := range o.Workers {
 			switch {
 			case w.Signal == signal, w.Stopped && w.Signal != 0:
-				return 128 + signal
-			case code == 0 && w.Signal != 0:
-				code = 128 + w.Signal
+				return 128 + int(signal)
 			case code == 0:
-				code = w.Code
+				code = w.shown().Code
 			}
 		}
 	}
-	return cmp.Or(code, 128+signal)
+	return cmp.Or(code, 128+int(signal))
 }

@@ -6,29 +6,39 @@ import (
 
 // Roster lists which agents have joined and which are missing, as far as the leader knows.
 type Roster struct {
-	Joined  int   `json:"joined"`            // number of agents that have joined
-	Agents  int   `json:"agents"`            // number of agents of the job; the largest one
-	Min     int   `json:"min,omitempty"`     // the smallest one, if the number may vary
-	Missing []int `json:"missing,omitempty"` // at most 8 of the launcher's ranks, if known
-	// MissingNodes are at most 8 node ranks, if all agents of a job without a launcher have one.
-	MissingNodes []int    `json:"missing_nodes,omitempty"`
-	Hosts        []string `json:"hosts,omitempty"` // that have joined, sorted, at most 8
-	MoreHosts    int      `json:"more_hosts,omitempty"`
-	// Absent are at most 8 nodes from which no agent has joined, if these are known to be the nodes
-	// of all missing ranks.
-	Absent     []string `json:"absent,omitempty"`
-	MoreAbsent int      `json:"more_absent,omitempty"`
-	// Refused are at most 8 agents that could not join because their tokens differ.
+	Joined int `json:"joined"` // number of agents that have joined
+	Agents int `json:"agents"` // number of agents of the job
+	// the smallest number, if it varies; `agents` is the largest then
+	Min int `json:"min_agents,omitempty"`
+	// the launcher's ranks that are missing, the first 8; left out without a launcher
+	Missing []int `json:"missing_tasks,omitempty"`
+
+	// in a job without a launcher whose nodes all have a `--node-rank`, those that are missing,
+	// the first 8
+	MissingNodes []int `json:"missing_nodes,omitempty"`
+
+	// nodes of the agents that have joined, the first 8
+	Hosts     []string `json:"hosts,omitempty"`
+	MoreHosts int      `json:"more_hosts,omitempty"` // how many other nodes there are
+
+	// nodes of the missing ranks, the first 8, if the launcher tells and no agent has joined from
+	// them
+	Absent     []string `json:"absent_hosts,omitempty"`
+	MoreAbsent int      `json:"more_absent_hosts,omitempty"` // how many other such nodes there are
+
+	// agents that could not join because their tokens differ, the first 8
 	Refused     []string `json:"refused,omitempty"`
-	MoreRefused int      `json:"more_refused,omitempty"`
-	// OtherVersion are at most 8 agents that could not join because of another version of the
-	// protocol.
-	OtherVersion     []string `json:"other_version,omitempty"`
-	MoreOtherVersion int      `json:"more_other_version,omitempty"`
-	// Waiting are at most 8 agents that have connected and wait for files that do not respond.
+	MoreRefused int      `json:"more_refused,omitempty"` // how many other such agents there are
+
+	// agents that could not join because of another version of rdzv, the first 8
+	OtherVersion []string `json:"other_version,omitempty"`
+	// how many other such agents there are
+	MoreOtherVersion int `json:"more_other_version,omitempty"`
+
+	// agents that have connected and wait for files that do not respond, the first 8
 	Waiting     []string `json:"waiting,omitempty"`
-	MoreWaiting int      `json:"more_waiting,omitempty"`
-	// Unattended says that no launcher reports what has happened to missing agents.
+	MoreWaiting int      `json:"more_waiting,omitempty"` // how many other such agents there are
+	// whether no launcher reports what has happened to missing agents
 	Unattended bool `json:"unattended,omitempty"`
 }
 

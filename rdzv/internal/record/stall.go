@@ -3,20 +3,17 @@ package record
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Stall is what is known of an attempt whose workers run and make no progress.
 type Stall struct {
-	Silent time.Duration `json:"silent"` // since when no worker has written anything
-	// Rank and Host are those of the worker that is behind the others, Unknown and "" if no single one
-	// is known to be.
-	Rank int    `json:"rank"`
-	Host string `json:"host,omitempty"`
-	// Reason is why, or why it is not known. Collectives is what NCCL's RAS service says of the ranks,
-	// or why it says nothing.
-	Reason      string `json:"reason"`
-	Collectives string `json:"collectives"`
+	Silent Seconds `json:"silent_seconds"` // for how long no worker has written anything
+	// the rank that is behind; -1 if it is not known
+	Rank   int    `json:"rank"`
+	Host   string `json:"host,omitempty"`   // its node
+	Reason string `json:"reason,omitempty"` // why that rank, or why it is not known
+	// what NCCL reports about the ranks, or that it does not answer
+	Collectives string `json:"nccl,omitempty"`
 }
 
 // String returns a line for people: "no rank has written anything for 15m0s: rank 5 on node2 is
@@ -35,6 +32,7 @@ func (s Stall) String() string {
 			texts = append(texts, text)
 		}
 	}
-	return fmt.Sprintf("no rank has written anything for %v: %s", s.Silent.Round(time.Second),
+	silent := s.Silent.Rounded()
+	return fmt.Sprintf("no rank has written anything for %v: %s", silent,
 		strings.Join(texts, "; "))
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,50 +29,81 @@ const (
 // Verdict is how the job ended. The store keeps the first one. It is an error because it is
 // the cause of the end of [Session.Context].
 type Verdict struct {
-	Kind Kind   `json:"kind"`
-	By   string `json:"by,omitempty"`   // ID of the agent that it is about
-	Host string `json:"host,omitempty"` // that agent's node
-	PID  int    `json:"pid,omitempty"`  // of the worker if it Failed, else of the agent
+	// `done`: all workers succeeded. `failed`: a worker failed first. `ended`: a signal to an
+	// agent ended the job. `stopped`: `rdzv stop` ended it. `lost`: an agent, its launcher or its
+	// holder was lost. `unready`: a check failed, no worker was started. `incomplete`: not all
+	// agents joined in time. `straggling`: workers were still running too long after another one
+	// succeeded. `stalled`: all workers ran and none made progress (`--stall-timeout`)
+	Kind Kind `json:"kind"`
+	// node of the agent that it is about
+	Host string `json:"host,omitempty"`
+	// process ID of the worker if the kind is `failed`, else of the agent
+	PID int `json:"pid,omitempty"`
+	// rank of the worker, or the first rank of the agent
+	Rank      int `json:"rank"`
+	LocalRank int `json:"local_rank"` // its local rank
+	// `lost`: number of workers of the agent
+	Ranks int `json:"ranks,omitempty"`
+	// `lost`: how long the agent was silent; left out if its connection was closed
+	Silent Seconds `json:"silent_seconds,omitempty"`
+	// `failed`: the worker's exit code, 128+n for signal n
+	Code int `json:"exit_code,omitempty"`
+	// the signal that ended the worker, or the job
+	Signal Signal `json:"signal,omitempty"`
+	// `failed`: from the worker's start to its end
+	RanFor Seconds `json:"ran_seconds,omitempty"`
+	// `failed`: one line on the worker's failure. `lost`: what was lost, if not the agent itself.
+	// `unready`: why no world can be agreed. `stopped`: who has stopped the job. `ended`: why that
+	// goes on only without the agent
+	Text string `json:"message,omitempty"`
+	// `unready` and `incomplete`: what kept agents from running their workers, the first 8
+	Problems []NodeProblem `json:"problems,omitempty"`
+	// how many other problems there are
+	MoreProblems int `json:"more_problems,omitempty"`
+	// `incomplete`: which agents joined
+	Roster *Roster `json:"roster,omitempty"`
+	// `straggling`: as in the event `stragglers`
+	Stragglers *Stragglers `json:"stragglers,omitempty"`
+	// `stalled`: as in the event `stalled`
+	Stall *Stall `json:"stall,omitempty"`
 
-	// Rank is that of the worker, or of the first worker of the agent, or Unknown.
-	Rank        int           `json:"rank"`
-	LocalRank   int           `json:"local_rank"`
-	Ranks       int           `json:"ranks,omitempty"`        // Lost: number of workers of the agent
-	Code        int           `json:"code,omitempty"`         // the worker's exit code
-	Signal      int           `json:"signal,omitempty"`       // that terminated it, or Ended the job
-	RanFor      time.Duration `json:"ran_for,omitempty"`      // from its start to its end
-	ReportDelay time.Duration `json:"report_delay,omitempty"` // from its end to this verdict
-	// OOM says that the kernel's out-of-memory killer has killed a process of the worker's cgroup.
-	OOM bool `json:"oom,omitempty"`
-	// Shared says that the agent's workers have received the signal that Ended the job too: its
-	// sender probably sends it to the other agents and their workers.
+	By string `json:"by,omitempty"` // ID of the agent that it is about
+	// `failed`: from the worker's end to this verdict, which was held back because the failure may
+	// be the consequence of another one
+	ReportDelay Seconds `json:"report_delay_seconds,omitempty"`
+	// `failed`: the kernel's out-of-memory killer has killed a process of the worker's cgroup
+	OOM bool `json:"out_of_memory,omitempty"`
+	// `failed`: `message` is only the last line of the worker's stdout and stderr
+	LastLine bool `json:"last_line,omitempty"`
+	// `ended`: the agent's workers have received the signal too; its sender probably sends it to
+	// the other agents and their workers
 	Shared bool `json:"shared,omitempty"`
-	// Caller says that the agent has Ended the job because its caller wants it, as after Signal.
+	// `ended`: the program that embeds the agent wanted it, there was no signal
 	Caller bool `json:"caller,omitempty"`
-	// Withdrawn says that the signal is for this agent alone, if another attempt can follow without
-	// it: see Session.Withdraw.
+	// `ended`: the signal is for this agent alone, if another attempt can follow without it
 	Withdrawn bool `json:"withdrawn,omitempty"`
-
-	// Text is the worker's error message (Failed), what was lost if not the agent itself (Lost),
-	// why no world can be agreed (Unready), who has Stopped the job, or Ended it if PID is 0,
-	// otherwise why that does not go on without the agent.
-	Text     string `json:"text,omitempty"`
-	LastLine bool   `json:"last_line,omitempty"` // Failed: see Worker
-	// Silent is how long a Lost agent was not heard, if that is why; otherwise 0.
-	Silent time.Duration `json:"silent,omitempty"`
-	// Final says that no other attempt follows a loss, because its agent cannot run workers any
-	// more.
+	// `lost`: no other attempt follows, because the agent cannot run workers any more
 	Final bool `json:"final,omitempty"`
-
-	Problems     []NodeProblem `json:"problems,omitempty"` // Unready, Incomplete
-	MoreProblems int           `json:"more_problems,omitempty"`
-	Roster       *Roster       `json:"roster,omitempty"`     // Incomplete
-	Stragglers   *Stragglers   `json:"stragglers,omitempty"` // Straggling
-	Stall        *Stall        `json:"stall,omitempty"`      // Stalled
 }
+
+// plain is a verdict without MarshalJSON.
+type plain Verdict
+
+// ToldVerdict is a verdict and its words, which are in its JSON form.
+type ToldVerdict struct {
+	Kind  Kind   `json:"kind"`
+	Words string `json:"text"` // the verdict in words
+	plain
+}
+
+// Told is the verdict with its words.
+func (v Verdict) Told() ToldVerdict { return ToldVerdict{v.Kind, v.Error(), plain(v)} }
+
+func (v Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(v.Told()) }
 
 // FailedVerdict returns the verdict about a failed worker of an agent.
 func FailedVerdict(id, host string, w Worker) Verdict {
+	w = w.shown()
 	return Verdict{
 		Kind: Failed, By: id, Host: host, PID: w.PID,
 		Rank: w.Rank, LocalRank: w.LocalRank,
@@ -123,7 +155,7 @@ func (v *Verdict) Error() string {
 	case v.LostAgent() && v.PID == 0:
 		return "lost an agent that was joining: it disconnected unexpectedly"
 	case v.LostAgent():
-		return "lost " + AgentName(*v) + ": " + HowLost(v.Silent)
+		return "lost " + AgentName(*v) + ": " + HowLost(time.Duration(v.Silent))
 	case v.Kind == Straggling && v.Stragglers != nil:
 		return v.Stragglers.String()
 	case v.Kind == Stalled && v.Stall != nil:
@@ -196,10 +228,12 @@ func AgentName(v Verdict) string {
 
 // Stragglers are the workers that still run long after another one succeeded.
 type Stragglers struct {
-	First   int           `json:"first"`   // rank that succeeded first
-	After   time.Duration `json:"after"`   // how long ago
-	Running []Straggler   `json:"running"` // at most 8, in the order in which their agents joined
-	More    int           `json:"more,omitempty"`
+	// rank of the worker that succeeded first
+	First int     `json:"first_rank"`
+	After Seconds `json:"after_seconds"` // how long ago
+	// workers that are still running, the first 8, in the order in which their agents joined
+	Running []Straggler `json:"running"`
+	More    int         `json:"more_running,omitempty"` // how many others are still running
 }
 
 // Straggler is a rank that still runs, and its node.

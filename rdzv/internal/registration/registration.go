@@ -164,9 +164,10 @@ func (r *Registration) Renew(w record.World, asked time.Duration) {
 	if r.stream == nil || !w.MayRestart() || w.PeerTimeout <= 0 {
 		return
 	}
-	r.renewed(asked + w.PeerTimeout)
-	r.stream.Renew(w.PeerTimeout/renewalsPerTimeout, boottime.Now, func(sent time.Duration) {
-		r.renewed(sent + w.PeerTimeout)
+	peerTimeout := time.Duration(w.PeerTimeout)
+	r.renewed(asked + peerTimeout)
+	r.stream.Renew(peerTimeout/renewalsPerTimeout, boottime.Now, func(sent time.Duration) {
+		r.renewed(sent + peerTimeout)
 	})
 }
 

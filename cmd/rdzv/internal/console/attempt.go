@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
@@ -32,7 +31,7 @@ func (c *Console) attemptFailed(e agent.AttemptFailed) {
 func (c *Console) restarting(e agent.Restarting) {
 	line := fmt.Sprintf("restarting all workers (restart %d of %d)", e.Attempt, e.MaxRestarts)
 	if e.Delay > 0 {
-		line = fmt.Sprintf("restarting all workers in %v (restart %d of %d)", e.Delay.Round(time.Second),
+		line = fmt.Sprintf("restarting all workers in %v (restart %d of %d)", e.Delay.Rounded(),
 			e.Attempt, e.MaxRestarts)
 	}
 	if len(e.Vacant) > 0 {

@@ -14,14 +14,15 @@ import (
 func TestRestartLines(t *testing.T) {
 	v := &rdzv.Verdict{
 		Kind: rdzv.Failed, Rank: 2, LocalRank: 1, Host: "node1", PID: 71, Code: 1,
-		RanFor: 3 * time.Second, Text: "ValueError: x",
+		RanFor: rdzv.Seconds(3 * time.Second), Text: "ValueError: x",
 	}
 	const line = "rdzv: rank 2 failed first: exit 1 after 3.0s on node1 (local rank 1, pid 71): " +
 		"ValueError: x"
 	const slowly = line + "\nrdzv: restarting all workers (restart 1 of 3)\n"
 	failed := agent.AttemptFailed{Verdict: v, Announce: true}
-	first := agent.Restarting{Attempt: 1, MaxRestarts: 3, Announce: true}
-	second := agent.Restarting{Attempt: 2, MaxRestarts: 3, Announce: true, Delay: time.Second}
+	first := agent.Restarting{Restart: rdzv.Restart{Attempt: 1}, MaxRestarts: 3, Announce: true}
+	second := first
+	second.Restart = rdzv.Restart{Attempt: 2, Delay: rdzv.Seconds(time.Second)}
 	ended := agent.JobEnded{Verdict: v, Announce: true}
 	own := agent.JobEnded{Verdict: v, Announce: true, Own: true}
 	report := agent.FailureReported{Failure: agent.Failure{
@@ -105,7 +106,7 @@ func TestRestartLines(t *testing.T) {
 		"with a delay": {[]agent.Event{failed, second}, line + "; restarting all workers in 1s (restart 2 of 3)\n"},
 		"slowly":       {[]agent.Event{failed, agent.Settling{}, first}, slowly},
 		"another agent announces": {
-			[]agent.Event{agent.AttemptFailed{Verdict: v}, agent.Restarting{Attempt: 1, MaxRestarts: 3}}, "",
+			[]agent.Event{agent.AttemptFailed{Verdict: v}, agent.Restarting{Restart: first.Restart, MaxRestarts: 3}}, "",
 		},
 		"no restart":           {[]agent.Event{failed, ended}, line + "\n"},
 		"may be a consequence": {[]agent.Event{unsure, ended}, line + "\n"},

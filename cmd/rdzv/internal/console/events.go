@@ -56,7 +56,7 @@ func (c *Console) Event(e agent.Event) {
 		c.EndStatus()
 		c.storeFound(e)
 	case agent.Waiting:
-		c.Status("%s (%v)", flagname.In(e.Roster.String()), e.Waited.Round(time.Second))
+		c.Status("%s (%v)", flagname.In(e.Roster.String()), e.Waited.Rounded())
 	case agent.WorldAgreed:
 		c.EndStatus()
 		c.worldAgreed(e)
@@ -123,7 +123,7 @@ func (c *Console) alone(e agent.Alone) {
 		noBeacon = ", and no multicast beacon was received"
 	}
 	if !e.Explained {
-		c.Info("no other agent has connected after %v%s", e.Waited.Round(time.Second), noBeacon)
+		c.Info("no other agent has connected after %v%s", e.Waited.Rounded(), noBeacon)
 	}
 	c.suggest(e.Hint)
 	switch {
@@ -180,9 +180,9 @@ func (c *Console) initProgress(e agent.InitProgress) {
 	if e.Reached == e.Ranks {
 		return
 	}
-	where := fmt.Sprintf("rdzv stacks, on any node of the job, shows where rank %d is", e.First.Rank)
-	if e.First.Python != 0 {
-		where += fmt.Sprintf(" (pid %d on %s)", e.First.Python, e.Host)
+	where := fmt.Sprintf("rdzv stacks, on any node of the job, shows where rank %d is", *e.First)
+	if e.Python != 0 {
+		where += fmt.Sprintf(" (pid %d on %s)", e.Python, e.Host)
 	}
 	c.suggest(where)
 }

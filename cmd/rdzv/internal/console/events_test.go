@@ -60,7 +60,7 @@ func TestSearchEvents(t *testing.T) {
 		want  string
 	}{
 		{
-			agent.Alone{Waited: 3 * time.Second, Store: "10.0.0.6",
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6",
 				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: no other agent has connected after 3s\n" +
 				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
@@ -69,12 +69,12 @@ func TestSearchEvents(t *testing.T) {
 				"RDZV_JOIN=10.0.0.6:1/KEY\n",
 		},
 		{
-			agent.Alone{Waited: 3 * time.Second, Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
 			"rdzv: hint: put this before the command on a node that cannot join: " +
 				"RDZV_JOIN=10.0.0.6:1/KEY\n",
 		},
 		{
-			agent.Alone{Waited: 3 * time.Second, Hint: "Config.Store node1"},
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Hint: "Config.Store node1"},
 			"rdzv: no other agent has connected after 3s\nrdzv: hint: --store node1\n",
 		},
 		{
@@ -82,9 +82,9 @@ func TestSearchEvents(t *testing.T) {
 			"rdzv: 10.0.0.6 hosts another store for the same command; " +
 				"for one job give all nodes the same --store\n",
 		},
-		{agent.Alone{Waited: 3 * time.Second}, "rdzv: no other agent has connected after 3s\n"},
+		{agent.Alone{Waited: rdzv.Seconds(3 * time.Second)}, "rdzv: no other agent has connected after 3s\n"},
 		{
-			agent.Alone{Waited: 3 * time.Second, NoBeacon: true},
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true},
 			"rdzv: no other agent has connected after 3s, and no multicast beacon was received\n",
 		},
 		{
@@ -169,7 +169,7 @@ rdzv:   how      exit 1 after 0.00s
 }
 
 func TestEndedBySignal(t *testing.T) {
-	verdict := &rdzv.Verdict{Kind: rdzv.Ended, Host: "node1", PID: 71, Signal: int(syscall.SIGTERM)}
+	verdict := &rdzv.Verdict{Kind: rdzv.Ended, Host: "node1", PID: 71, Signal: rdzv.Signal(syscall.SIGTERM)}
 	for host, want := range map[string]string{
 		"node2": "agent on node1 (pid 71) received SIGTERM: the job is stopped",
 		"": "agent on node1 (pid 71) received SIGTERM before all agents had joined: " +
@@ -244,12 +244,12 @@ func TestStartLine(t *testing.T) {
 // lines are of their own on a terminal too.
 func TestInitProgress(t *testing.T) {
 	missing := rdzv.InitProgress{
-		Ranks: 8, Reached: 7, Waited: 10 * time.Second, Host: "node2",
-		Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, First: rdzv.Unreached{Rank: 5},
+		Ranks: 8, Reached: 7, Waited: rdzv.Seconds(10 * time.Second), Host: "node2",
+		Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, First: new(5),
 	}
 	inspectable, later := missing, missing
-	complete := rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: 70 * time.Second}
-	inspectable.First.Python, later.First.Python, later.Waited = 71, 71, time.Minute
+	complete := rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: rdzv.Seconds(70 * time.Second)}
+	inspectable.Python, later.Python, later.Waited = 71, 71, rdzv.Seconds(time.Minute)
 	const line = "rdzv: rank 5 (node2) has not reached init_process_group; " +
 		"7 of 8 ranks have been waiting for %s\n"
 	const hint = "rdzv: hint: rdzv stacks, on any node of the job, shows where rank 5 is"

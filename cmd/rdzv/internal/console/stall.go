@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
@@ -31,7 +30,7 @@ func StallText(e agent.Stalled) string {
 
 // stallLine is "stalled: no rank has written anything for 15m0s (--stall-timeout): ...".
 func stallLine(s rdzv.Stall) string {
-	silent := s.Silent.Round(time.Second).String()
+	silent := s.Silent.Rounded().String()
 	return "stalled: " + strings.Replace(s.String(), silent, silent+" (--stall-timeout)", 1)
 }
 

@@ -42,8 +42,8 @@ func TestCollectives(t *testing.T) {
 
 func TestStallText(t *testing.T) {
 	e := agent.Stalled{
-		Stall:  rdzv.Stall{Silent: 900 * time.Second, Rank: 2, Host: "node1", Reason: "it is elsewhere"},
-		Stacks: stacks.Of("train", hanging(8, 4, false)), Timeout: 15 * time.Minute, Attempt: 1,
+		Stall:  rdzv.Stall{Silent: rdzv.Seconds(900 * time.Second), Rank: 2, Host: "node1", Reason: "it is elsewhere"},
+		Stacks: stacks.Of("train", hanging(8, 4, false)), Timeout: rdzv.Seconds(15 * time.Minute), Attempt: 1,
 	}
 	text := StallText(e)
 	for _, want := range []string{

@@ -206,8 +206,8 @@ func stateOf(r status.Rank) string {
 	switch {
 	case r.State == status.NoAnswer:
 		return "no answer"
-	case r.Signal != "":
-		return r.Signal
+	case r.Signal != 0:
+		return r.Signal.String()
 	case r.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *r.ExitCode)
 	}

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
+	"rdzv/rdzv"
 	"rdzv/rdzv/status"
 )
 
@@ -32,7 +34,7 @@ func training(nodes int) status.Job {
 		case node == 2 && i == 17:
 			r = status.Rank{
 				Rank: i, Host: r.Host, PID: r.PID, AgentPID: 71, State: status.Exited, Seconds: 0.4,
-				ExitCode: new(137), Signal: "SIGKILL", AllOutput: true,
+				ExitCode: new(137), Signal: rdzv.Signal(syscall.SIGKILL), AllOutput: true,
 			}
 		case node == 4:
 			r.Output = nil

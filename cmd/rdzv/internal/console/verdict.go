@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/envmap"
 	"rdzv/rdzv"
@@ -21,7 +19,7 @@ func (c *Console) jobEnded(e agent.JobEnded) {
 	v := e.Verdict
 	written := c.attempt && c.held == "" && !(v != nil && v.Withdrawn) // by attemptFailed
 	c.attempt, c.held, c.unsure = false, "", ""
-	c.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == int(syscall.SIGINT)
+	c.interrupted = v != nil && v.Kind == rdzv.Ended && v.Signal == rdzv.Signal(syscall.SIGINT)
 	switch {
 	case v != nil && v.Kind == rdzv.Done, written:
 	case !e.Announce:
@@ -81,7 +79,7 @@ func (c *Console) EndLine(e agent.JobEnded) string {
 		if v.Text != "" {
 			why = ", because " + v.Text
 		}
-		reason := "received " + SignalName(v.Signal)
+		reason := "received " + v.Signal.String()
 		if v.Caller {
 			reason = "was stopped by its caller"
 		}
@@ -102,7 +100,7 @@ const outOfMemory = "the kernel's out-of-memory killer killed a process of its c
 // Left is that this agent has left a job, which goes on.
 func (c *Console) Left(e agent.JobEnded) string {
 	if v := e.Verdict; v != nil && v.Host != "" {
-		return v.Host + " has left the job, which goes on: received " + SignalName(v.Signal)
+		return v.Host + " has left the job, which goes on: received " + v.Signal.String()
 	}
 	return "this agent has left the job, which goes on"
 }
@@ -129,12 +127,12 @@ func (c *Console) timedOut(reason string) string {
 // EndedBySignal writes that a signal came before the job started, and returns that as a message. An
 // agent that does not announce it is silent.
 func (c *Console) EndedBySignal(e *agent.SignalError, announce bool) string {
-	message := "received " + SignalName(int(e.Signal)) + " before the job started"
+	message := "received " + rdzv.Signal(e.Signal).String() + " before the job started"
 	if e.By != "" {
 		message = e.Error()
 	}
 	if e.Withdrawn {
-		message = "received " + SignalName(int(e.Signal)) + ": the job goes on without this agent"
+		message = "received " + rdzv.Signal(e.Signal).String() + ": the job goes on without this agent"
 	}
 	if announce {
 		c.Info("%s", message)
@@ -169,24 +167,16 @@ func storeAgent(e agent.JobEnded) string {
 }
 
 // StatusLine is how a worker ended.
-func StatusLine(code, signal int) string {
+func StatusLine(code int, signal rdzv.Signal) string {
 	if signal != 0 {
-		return "killed by " + SignalName(signal)
+		return "killed by " + signal.String()
 	}
 	return fmt.Sprintf("exit %d", code)
 }
 
-// SignalName is SIGKILL for 9.
-func SignalName(signal int) string {
-	if name := unix.SignalName(syscall.Signal(signal)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", signal)
-}
-
 // roundTime is a duration with a sensible number of digits: 0.32s, 12.4s, 12m4s.
-func roundTime(d time.Duration) string {
-	switch {
+func roundTime(s rdzv.Seconds) string {
+	switch d := time.Duration(s); {
 	case d < time.Second:
 		return fmt.Sprintf("%.2fs", d.Seconds())
 	case d < time.Minute:

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"rdzv/rdzv/agent/internal/exitcode"
+	"rdzv/rdzv"
 	"rdzv/wrap"
 )
 
@@ -74,7 +74,7 @@ func resultError(ctx context.Context, r wrap.Result) error {
 	case r.Stopped:
 		return context.Cause(ctx)
 	case r.Signal != 0:
-		return fmt.Errorf("killed by %s", exitcode.SignalName(int(r.Signal)))
+		return fmt.Errorf("killed by %s", rdzv.Signal(r.Signal))
 	case r.Code != 0:
 		return fmt.Errorf("exit status %d", r.Code)
 	}

@@ -24,7 +24,7 @@ type Lease struct {
 // Limit gives the workers of the tree the lease, if another attempt may follow this one.
 func (l Lease) Limit(t *wrap.Tree) {
 	if l.World.MayRestart() {
-		t.Lease, t.LeaseGrace = l.Lease, l.World.LostGrace
+		t.Lease, t.LeaseGrace = l.Lease, time.Duration(l.World.LostGrace)
 	}
 }
 
@@ -45,7 +45,7 @@ func (l Lease) End(cause error) {
 func (l Lease) GraceAfter(cause error) time.Duration {
 	v, ended := errors.AsType[*rdzv.Verdict](cause)
 	if lost := !ended || v.LostAgent() && v.By == l.ID; lost && l.World.MayRestart() {
-		return l.World.LostGrace
+		return time.Duration(l.World.LostGrace)
 	}
 	return l.Grace
 }

@@ -130,7 +130,7 @@ func (w *Watch) report(ctx context.Context, silent time.Duration) bool {
 	}
 	w.number++
 	stall := w.judge(at)
-	stall.Silent = silent
+	stall.Silent = rdzv.Seconds(silent)
 	w.Report(ctx, Report{Stall: stall, Number: w.number, Stacks: at, Ran: time.Since(w.began)})
 	return true
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/exitcode"
 	"rdzv/rdzv/status"
 )
 
@@ -91,7 +90,7 @@ func (t *Tally) End(worker rdzv.Worker) {
 // setAges sets how long ago each worker ended.
 func (t *Tally) setAges() {
 	for i, at := range t.at {
-		t.ended[i].Age = time.Since(at)
+		t.ended[i].Age = rdzv.Seconds(time.Since(at))
 	}
 }
 
@@ -130,8 +129,8 @@ func (t *Tally) Show(ranks []status.Rank) {
 		r := &ranks[w.Rank-ranks[0].Rank]
 		*r = status.Rank{
 			Rank: w.Rank, Host: r.Host, PID: w.PID, AgentPID: r.AgentPID, State: status.Exited,
-			Seconds: time.Since(t.at[i]).Seconds(), Signal: exitcode.SignalName(w.Signal),
-			ExitCode: new(exitcode.Of(w.Code, w.Signal)),
+			Seconds: time.Since(t.at[i]).Seconds(), Signal: w.Signal,
+			ExitCode: new(w.Code),
 		}
 	}
 }
