@@ -151,7 +151,7 @@ func (a *agent) enter(then func(ok bool)) {
 		if _, exists := a.keys[k.Members().Of(a.id)]; exists && lives {
 			return true // an answer was lost
 		}
-		return !a.leaseOver && a.commit(a.id, conds, ops...)
+		return (a.member || !a.leaseOver) && a.commit(a.id, conds, ops...) // a member is not on its lease
 	}, func(ok bool) {
 		if ok {
 			a.member = true
