@@ -38,7 +38,7 @@ func (a *attempt) announcer() announce.Agent {
 	// ends then have the same address.
 	c := a.conn
 	atStore := c.hosting() ||
-		c.meeting != nil && !c.shared() && c.addr == c.meeting.Addr.Addr().String()
+		c.meeting != nil && !c.sharedStore() && c.addr == c.meeting.Addr.Addr().String()
 	return announce.Agent{
 		Launcher: a.local.Placement.Launcher, LocalRank: a.local.Placement.LocalRank,
 		ID: a.id, Host: a.host, Hosting: a.conn.hosting(), Elects: a.conn.elects(),
@@ -54,7 +54,7 @@ func (a *attempt) jobEnded() JobEnded {
 		StoreRank: rdzv.Unknown,
 	}
 	if cause := context.Cause(a.session.Context()); a.conn.elects() {
-		if !a.conn.shared() {
+		if !a.conn.sharedStore() {
 			e.Etcd = a.conn.store()
 		}
 		if e.Verdict == nil && cause != nil {
@@ -76,7 +76,7 @@ func (a *attempt) jobEnded() JobEnded {
 	case v != nil && v.Kind == rdzv.Stalled && a.world.Attempt == a.world.MaxRestarts:
 		e.NoRestart, e.Attempt = restart.Exhausted, a.world.Attempt
 	case v == nil && !a.conn.elects():
-		e.Hint = a.local.layout().HostNotReplaced(a.conn.shared())
+		e.Hint = a.local.layout().HostNotReplaced(a.conn.sharedStore())
 	case v != nil && v.Kind == rdzv.Lost && v.Final: // the launcher
 		e.Hint = layout.SubmitAgain
 	}
@@ -121,7 +121,7 @@ func (a *attempt) notRestarted(reason restart.Reason) JobEnded {
 	}
 	e.Attempt = a.world.Attempt
 	if e.NoRestart = reason; reason == restart.Lost {
-		e.Hint = a.local.layout().NotReplaced(a.conn.shared())
+		e.Hint = a.local.layout().NotReplaced(a.conn.sharedStore())
 	}
 	return e
 }

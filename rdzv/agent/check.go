@@ -12,18 +12,6 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// Check is what an agent does that checks the nodes of a job instead of running its workers.
-type Check struct {
-	// Report gets the report on all nodes, on the agent that hosts the store, before the other
-	// agents end. It is not called if the job ended before the agents have met.
-	Report func(check.Report)
-	// Deep also imports torch, and Health is a command of /bin/sh that also has to succeed, on each
-	// node and for at most Limit each. Limit is required with them.
-	Deep   bool
-	Health string
-	Limit  time.Duration
-}
-
 // checkName is the name of the job of agents that check: it has no other agents.
 func checkName(job string) string {
 	return "check-" + job[:min(len(job), MaxJob-len("check-"))]

@@ -12,6 +12,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/output"
+	"rdzv/rdzv/check"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/presence"
@@ -200,6 +201,26 @@ type Config struct {
 	Root fs.FS
 }
 
+// StallAction is what happens when the workers of a job have stalled.
+type StallAction string
+
+const (
+	StallEnd    StallAction = "end"    // the attempt ends, as after a failure
+	StallStacks StallAction = "stacks" // their stacks are reported, once per stall
+)
+
+// Check is what an agent does that checks the nodes of a job instead of running its workers.
+type Check struct {
+	// Report gets the report on all nodes, on the agent that hosts the store, before the other
+	// agents end. It is not called if the job ended before the agents have met.
+	Report func(check.Report)
+	// Deep also imports torch, and Health is a command of /bin/sh that also has to succeed, on each
+	// node and for at most Limit each. Limit is required with them.
+	Deep   bool
+	Health string
+	Limit  time.Duration
+}
+
 // MaxJob is the longest name of a job, in bytes. It becomes a part of keys and of the workers'
 // environment.
 const MaxJob = 200
@@ -261,9 +282,6 @@ func (c *Config) fill() {
 	}
 	if c.Events == nil {
 		c.Events = func(Event) {}
-	}
-	if c.DescribeStall == nil {
-		c.DescribeStall = describeStall
 	}
 	if c.StoreFailed == nil {
 		c.StoreFailed = func(error) {}

@@ -53,12 +53,12 @@ func (c *connection) hosting() bool { return c.hosted != nil }
 // external tells whether the store is an existing etcd cluster.
 func (c *connection) external() bool { return c.local.Config.Etcd.Given() }
 
-// shared tells whether the store is one that many jobs share.
-func (c *connection) shared() bool { return c.meeting != nil && c.meeting.Shared }
+// sharedStore tells whether the store is one that many jobs share.
+func (c *connection) sharedStore() bool { return c.meeting != nil && c.meeting.Shared }
 
 // lost is why a store that no agent hosts was lost, for an error that ended the session.
 func (c *connection) lost(err error) error {
-	if !c.shared() || !errors.Is(err, rdzv.ErrStoreLost) {
+	if !c.sharedStore() || !errors.Is(err, rdzv.ErrStoreLost) {
 		return err
 	}
 	reason := strings.TrimPrefix(err.Error(), rdzv.ErrStoreLost.Error()+": ")
@@ -69,7 +69,7 @@ func (c *connection) lost(err error) error {
 }
 
 // elects tells whether no agent hosts the store, so that the agents elect the one that leads.
-func (c *connection) elects() bool { return c.external() || c.shared() }
+func (c *connection) elects() bool { return c.external() || c.sharedStore() }
 
 // alone tells whether no other agent can connect to the store.
 func (c *connection) alone() bool { return c.meeting == nil && !c.external() }

@@ -319,6 +319,47 @@ type OutputLost struct {
 	Log    string `json:"log,omitempty"` // the log that has them (`--log-dir`)
 }
 
+// Failure is what is known of the worker that failed first.
+type Failure struct {
+	Job string `json:"job"` // name of the job
+	// the program and its arguments
+	Program []string `json:"program"`
+	// number of workers of the job
+	WorldSize int    `json:"world_size"`
+	Host      string `json:"host"`       // node of the worker
+	Rank      int    `json:"rank"`       // its rank
+	LocalRank int    `json:"local_rank"` // its local rank
+	// its process ID; 0 if it could not be started
+	PID int `json:"pid"`
+	// its exit code, 128+n for signal n
+	Code   int         `json:"exit_code"`
+	Signal rdzv.Signal `json:"signal,omitempty"` // the signal that ended it
+	// whether it was killed by SIGKILL and the kernel ran out of memory meanwhile
+	OOM     bool         `json:"out_of_memory"`
+	Took    rdzv.Seconds `json:"ran_seconds"`       // from its start to its end
+	Message string       `json:"message,omitempty"` // one line on the failure
+	// its last lines of stderr, or its traceback
+	Stderr []string `json:"stderr,omitempty"`
+	// its stderr was a terminal, where it has been shown, and was not captured
+	OnTerminal bool `json:"stderr_on_terminal,omitempty"`
+	// the lines in `stderr` are those of stdout and stderr, which were one pipe (`--log-dir`)
+	Joined bool `json:"stderr_with_stdout,omitempty"`
+	// the file that has its output
+	Log  string `json:"log,omitempty"`
+	Hint string `json:"hint,omitempty"` // what to try
+	// other workers that failed before they were told to stop
+	Others []rdzv.FailedWorker `json:"others,omitempty"`
+	// workers that exited with 0 at most 2 s before; the failure may be the consequence
+	Successes *rdzv.Successes `json:"successes,omitempty"`
+	// in which attempt it failed, if not in the first
+	Attempt int `json:"attempt,omitempty"`
+	// with `--max-restarts`: why no other attempt follows: `max_restarts` (this was the last one),
+	// `exit_code` (one after which there is none), `same_message` (two attempts failed early with
+	// the same message), `agent_missing` (an agent was lost, or could not stop its workers in
+	// time), `mpi` (the workers are MPI programs, which the launcher can start only once)
+	NoRestart restart.Reason `json:"no_restart,omitempty"`
+}
+
 // FailureReported describes the worker that failed first. The agent of that worker reports it, when
 // all agents have settled. If that agent is lost, another one reports it, without the lines of
 // stderr, unless it has announced the failure ([JobEnded]).

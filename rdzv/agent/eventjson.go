@@ -96,3 +96,12 @@ type attemptWords struct {
 	Code int          `json:"exit_code"`   // `failed`: its exit code, 128+n for signal n
 	Took rdzv.Seconds `json:"ran_seconds"` // `failed`: from its start to its end
 }
+
+// describeStall is the default of Config.DescribeStall.
+func describeStall(e Stalled) string {
+	text, err := json.MarshalIndent(inWords(e), "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text) + "\n"
+}

@@ -11,9 +11,7 @@ import (
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/limits"
-	"rdzv/rdzv/agent/internal/program"
 	"rdzv/rdzv/agent/internal/setup"
-	"rdzv/wrap"
 )
 
 // Files of the user, such as the program or a directory in PYTHONPATH, may be in a file system that
@@ -106,30 +104,6 @@ func (l *Local) findProblems() {
 		l.Problems = withProblem(l.Problems, err)
 	}
 }
-
-// withProblem appends err, unless it is nil.
-func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
-	if err == nil {
-		return problems
-	}
-	p := rdzv.Problem{Kind: rdzv.OtherProblem, Text: err.Error(), Hint: Hint(err)}
-	find, isFind := errors.AsType[*wrap.FindError](err)
-	start, isStart := errors.AsType[*program.StartError](err)
-	switch {
-	case isFind && find.ExitCode() == CodeMissing, isStart && start.Missing:
-		p.Kind = rdzv.ProgramMissing
-	case isFind, isStart:
-		p.Kind = rdzv.ProgramNotExecutable
-	}
-	return append(problems, p)
-}
-
-// ProblemError is a problem that prevents this agent even from joining: it would have to host the
-// store, and cannot.
-type ProblemError struct{ Err error }
-
-func (e *ProblemError) Error() string { return e.Err.Error() }
-func (e *ProblemError) Unwrap() error { return e.Err }
 
 // CheckLimits checks whether this process may open as many files and use as many addresses as an
 // agent itself needs.

@@ -96,7 +96,7 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		Restarts:    l.Config.Restarts,
 		LostGrace:   l.Config.lostGrace(),
 		Spares:      spares,
-		Replaceable: l.layout().MayReplace(c.shared()),
+		Replaceable: l.layout().MayReplace(c.sharedStore()),
 		Warn:        func(err error) { c.events.diagnose(Warning, err) },
 		Straggling:  func(s rdzv.Stragglers) { c.events.send(Stragglers{s}) },
 		Init:        func(p rdzv.InitProgress) { c.events.send(InitProgress{p}) },

@@ -119,6 +119,17 @@ func (e *SignalError) Error() string {
 	return reason + " before the job started"
 }
 
+// LauncherDiedError says that the launcher died before there was a job.
+type LauncherDiedError struct {
+	Name string // of the process
+	PID  int
+	Host string
+}
+
+func (e *LauncherDiedError) Error() string {
+	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
+}
+
 // errJoinTimeout is why the joining ended: the deadline has passed.
 var errJoinTimeout = errors.New("the join timeout has passed")
 

@@ -72,7 +72,7 @@ func (m *membership) join(in *interrupts) error {
 // goesOn tells whether the job continues at another store than this one: because all members move
 // to it, or because a shared store was lost, which the agents that wait for others survive.
 func (m *membership) goesOn() bool {
-	if m.conn.shared() && errors.Is(m.worldErr, rdzv.ErrStoreLost) {
+	if m.conn.sharedStore() && errors.Is(m.worldErr, rdzv.ErrStoreLost) {
 		m.events.diagnose(Warning, fmt.Errorf("%w; looking for it, because no worker was started",
 			m.conn.lost(m.worldErr)))
 		return true

@@ -9,9 +9,10 @@ import (
 	"rdzv/envmap"
 	"rdzv/internal/hint"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/program"
 	"rdzv/rdzv/etcd"
 	"rdzv/rdzv/meet"
-	"rdzv/rdzv/restart"
+	"rdzv/wrap"
 )
 
 // Result is how the job of an agent ended. Summary.Code is not the exit code of the job, which
@@ -26,47 +27,6 @@ type Result struct {
 	Leads     bool       // this agent led the job: it hosted the store, or etcd's agents elected it
 	StoreLost bool       // the store was lost before this agent left
 	Ended     JobEnded   // as reported
-}
-
-// Failure is what is known of the worker that failed first.
-type Failure struct {
-	Job string `json:"job"` // name of the job
-	// the program and its arguments
-	Program []string `json:"program"`
-	// number of workers of the job
-	WorldSize int    `json:"world_size"`
-	Host      string `json:"host"`       // node of the worker
-	Rank      int    `json:"rank"`       // its rank
-	LocalRank int    `json:"local_rank"` // its local rank
-	// its process ID; 0 if it could not be started
-	PID int `json:"pid"`
-	// its exit code, 128+n for signal n
-	Code   int         `json:"exit_code"`
-	Signal rdzv.Signal `json:"signal,omitempty"` // the signal that ended it
-	// whether it was killed by SIGKILL and the kernel ran out of memory meanwhile
-	OOM     bool         `json:"out_of_memory"`
-	Took    rdzv.Seconds `json:"ran_seconds"`       // from its start to its end
-	Message string       `json:"message,omitempty"` // one line on the failure
-	// its last lines of stderr, or its traceback
-	Stderr []string `json:"stderr,omitempty"`
-	// its stderr was a terminal, where it has been shown, and was not captured
-	OnTerminal bool `json:"stderr_on_terminal,omitempty"`
-	// the lines in `stderr` are those of stdout and stderr, which were one pipe (`--log-dir`)
-	Joined bool `json:"stderr_with_stdout,omitempty"`
-	// the file that has its output
-	Log  string `json:"log,omitempty"`
-	Hint string `json:"hint,omitempty"` // what to try
-	// other workers that failed before they were told to stop
-	Others []rdzv.FailedWorker `json:"others,omitempty"`
-	// workers that exited with 0 at most 2 s before; the failure may be the consequence
-	Successes *rdzv.Successes `json:"successes,omitempty"`
-	// in which attempt it failed, if not in the first
-	Attempt int `json:"attempt,omitempty"`
-	// with `--max-restarts`: why no other attempt follows: `max_restarts` (this was the last one),
-	// `exit_code` (one after which there is none), `same_message` (two attempts failed early with
-	// the same message), `agent_missing` (an agent was lost, or could not stop its workers in
-	// time), `mpi` (the workers are MPI programs, which the launcher can start only once)
-	NoRestart restart.Reason `json:"no_restart,omitempty"`
 }
 
 // JoinTimeoutError says that not all agents joined within Config.JoinTimeout.
@@ -105,17 +65,6 @@ func (e *JoinTimeoutError) Hint() string {
 		return e.Etcd.Hint()
 	}
 	return ""
-}
-
-// LauncherDiedError says that the launcher died before there was a job.
-type LauncherDiedError struct {
-	Name string // of the process
-	PID  int
-	Host string
-}
-
-func (e *LauncherDiedError) Error() string {
-	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
 }
 
 // notJoined is the error of an agent that never was a member.
@@ -265,3 +214,27 @@ func refused(err error, job string) error {
 	}
 	return hint.With(fmt.Errorf("cannot join job %q: %w", job, err), advice)
 }
+
+// withProblem appends err, unless it is nil.
+func withProblem(problems []rdzv.Problem, err error) []rdzv.Problem {
+	if err == nil {
+		return problems
+	}
+	p := rdzv.Problem{Kind: rdzv.OtherProblem, Text: err.Error(), Hint: Hint(err)}
+	find, isFind := errors.AsType[*wrap.FindError](err)
+	start, isStart := errors.AsType[*program.StartError](err)
+	switch {
+	case isFind && find.ExitCode() == CodeMissing, isStart && start.Missing:
+		p.Kind = rdzv.ProgramMissing
+	case isFind, isStart:
+		p.Kind = rdzv.ProgramNotExecutable
+	}
+	return append(problems, p)
+}
+
+// ProblemError is a problem that prevents this agent even from joining: it would have to host the
+// store, and cannot.
+type ProblemError struct{ Err error }
+
+func (e *ProblemError) Error() string { return e.Err.Error() }
+func (e *ProblemError) Unwrap() error { return e.Err }

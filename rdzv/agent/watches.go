@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -88,14 +87,6 @@ func (w *workers) repeatProgress(ctx context.Context) {
 	}
 }
 
-// StallAction is what happens when the workers of a job have stalled.
-type StallAction string
-
-const (
-	StallEnd    StallAction = "end"    // the attempt ends, as after a failure
-	StallStacks StallAction = "stacks" // their stacks are reported, once per stall
-)
-
 // watchStall watches for a stall until stop.
 func (w *workers) watchStall() (stop func()) {
 	c := w.local.Config
@@ -146,7 +137,11 @@ func (w *workers) writeStall(ctx context.Context, e *Stalled) {
 	}
 	dir := filepath.Dir(w.output.files().File(0))
 	name := filepath.Join(dir, fmt.Sprintf("stall-%d.txt", e.Number))
-	text := c.DescribeStall(*e)
+	describe := c.DescribeStall
+	if describe == nil {
+		describe = describeStall
+	}
+	text := describe(*e)
 	ctx, cancel := context.WithTimeout(ctx, logWait)
 	defer cancel()
 	_, err := host.Await(ctx, func() {}, func() (struct{}, error) {
@@ -157,13 +152,4 @@ func (w *workers) writeStall(ctx context.Context, e *Stalled) {
 		return
 	}
 	e.File = name
-}
-
-// describeStall is the default of Config.DescribeStall.
-func describeStall(e Stalled) string {
-	text, err := json.MarshalIndent(inWords(e), "", "  ")
-	if err != nil {
-		return err.Error()
-	}
-	return string(text) + "\n"
 }

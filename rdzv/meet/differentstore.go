@@ -2,38 +2,12 @@ package meet
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 )
-
-// DifferentStore reports an agent of the same job that hosts a store too, on another host than
-// Config.Store of this agent names. The two do not meet.
-type DifferentStore struct {
-	Host string     `json:"host,omitempty"` // the name that the other agent gives itself
-	Addr netip.Addr `json:"addr"`           // its address
-}
-
-// String names the agent and what the user can do.
-func (n DifferentStore) String() string {
-	return n.Agent() + " hosts another store for the same command; " +
-		"for one job give all nodes the same Config.Store"
-}
-
-// Agent is the name and the address of the agent.
-func (n DifferentStore) Agent() string { return hostAndAddr(n.Host, n.Addr) }
-
-func (n DifferentStore) describe() string {
-	return n.Agent() + ", which hosts another store for the same command"
-}
-
-func (DifferentStore) notice() {}
-
-// errOtherStore is the reason of a rejection for which DifferentStore is reported.
-var errOtherStore = errors.New("hosts another store")
 
 // reportOtherHosts reports other agents that host a store, until ctx ends, to an agent that hosts
 // one because Config.Store names its host: those of the same job, and those with another token.

@@ -1,17 +1,11 @@
 package meet
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
-	"sync"
 	"time"
 
 	"rdzv/rdzv/internal/protocol"
-	"rdzv/rdzv/meet/internal/gate"
-	"rdzv/rdzv/meet/internal/hosts"
 )
 
 // A Notice is something that Meet reports while it continues. Its types are Searching, Alone,
@@ -104,6 +98,54 @@ func (n DifferentCommand) describe() string {
 	return hostAndAddr(n.Host, n.Addr) + ", which runs a different command or Config.Nodes"
 }
 
+// DifferentStore reports an agent of the same job that hosts a store too, on another host than
+// Config.Store of this agent names. The two do not meet.
+type DifferentStore struct {
+	Host string     `json:"host,omitempty"` // the name that the other agent gives itself
+	Addr netip.Addr `json:"addr"`           // its address
+}
+
+// String names the agent and what the user can do.
+func (n DifferentStore) String() string {
+	return n.Agent() + " hosts another store for the same command; " +
+		"for one job give all nodes the same Config.Store"
+}
+
+// Agent is the name and the address of the agent.
+func (n DifferentStore) Agent() string { return hostAndAddr(n.Host, n.Addr) }
+
+func (n DifferentStore) describe() string {
+	return n.Agent() + ", which hosts another store for the same command"
+}
+
+func (DifferentStore) notice() {}
+
+// DifferentNodes reports an agent of this user on this host that runs the same command and waits
+// for another number of nodes: the two were probably meant to be one job. It comes from
+// Config.Others.
+type DifferentNodes struct {
+	PID   int    `json:"pid"`       // its process ID
+	Nodes string `json:"nodes"`     // for how many nodes it waits: `3`, or `2:4` for 2 to 4
+	Own   string `json:"own_nodes"` // for how many this agent waits
+}
+
+// String names the agent and what the user can do.
+func (n DifferentNodes) String() string {
+	return fmt.Sprintf("%s runs the same command and waits for %s nodes, this one for %s; "+
+		"for one job give both the same Config.Nodes, and agents on one host a Config.NodeRank each",
+		n.Agent(), n.Nodes, n.Own)
+}
+
+// Agent names the agent.
+func (n DifferentNodes) Agent() string { return fmt.Sprintf("process %d on this host", n.PID) }
+
+func (n DifferentNodes) describe() string {
+	return fmt.Sprintf("%s, which runs the same command and waits for %s nodes, this one for %s",
+		n.Agent(), n.Nodes, n.Own)
+}
+
+func (DifferentNodes) notice() {}
+
 // Rejected is the notice about an agent that does not belong to the job, a DifferentToken,
 // DifferentVersion, DifferentCommand, DifferentStore or DifferentNodes.
 type Rejected interface {
@@ -161,130 +203,3 @@ func (DifferentVersion) notice() {}
 func (DifferentCommand) notice() {}
 func (RanksMissing) notice()     {}
 func (NoMulticast) notice()      {}
-
-// aloneAfter is how long an agent without a launcher waits for the first other agent before it
-// reports Alone.
-const aloneAfter = 3 * time.Second
-
-// reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
-// connected or ctx has ended.
-//
-// ps is nil without a search by multicast.
-func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, ps *peers) {
-	if !pause(ctx, aloneAfter) || m.gate.Passed() {
-		return
-	}
-	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
-	found := rs.notices() // agents that do not belong to the job explain why it is alone
-	if ps != nil {
-		heard, _ := ps.lastHeard()
-		n.NoBeacon = heard == "" && len(found) == 0
-	}
-	switch usable, err := c.usableInterfaces(); {
-	case len(found) > 0:
-		n.Explained = true
-	case c.Store == "":
-		n.Store = m.Addr.Addr()
-	case m.Addr.Addr().IsLoopback() && err == nil && len(usable) > 0:
-		n.Store, n.Loopback = hosts.Addresses(usable)[0], c.Store
-	default:
-		n.Hint = "the other nodes need the same command, the same Config.Nodes and " +
-			"Config.Store " + c.Store
-	}
-	if len(found) > 0 && !slices.ContainsFunc(found, isToken) {
-		n.JoinLine = ""
-	}
-	c.Notify(n)
-}
-
-// maxRejections limits the memory and the number of reports, because anybody on the network can
-// cause rejections.
-const maxRejections = 16
-
-// rejections collects the agents, probably of the same user, that have a different key.
-type rejections struct {
-	own    string            // name of this host
-	others func() []Rejected // see Config; nil knows none
-	notify func(Notice)
-	mu     sync.Mutex
-	list   []gate.Rejection
-}
-
-// add reports a rejection, but only one of each host, and tells whether it has. Another job there
-// does not hide an agent of another version.
-func (rs *rejections) add(r gate.Rejection) bool {
-	same := func(known gate.Rejection) bool {
-		there := known.Addr == r.Addr || known.Host != "" && known.Host == r.Host
-		return there && isVersion(known.Reason) == isVersion(r.Reason)
-	}
-	rs.mu.Lock()
-	isNew := len(rs.list) < maxRejections && !slices.ContainsFunc(rs.list, same)
-	if isNew {
-		rs.list = append(rs.list, r)
-	}
-	rs.mu.Unlock()
-	if isNew && !(rs.here(r) && len(rs.known()) > 0) {
-		rs.notify(noticeOf(r))
-	}
-	return isNew
-}
-
-// explain reports whether an agent of the job was reported that has a different token or version.
-func (rs *rejections) explain() bool {
-	return slices.ContainsFunc(rs.notices(), func(n Rejected) bool {
-		_, version := n.(DifferentVersion)
-		return version || isToken(n)
-	})
-}
-
-func isVersion(err error) bool {
-	_, is := errors.AsType[*protocol.VersionError](err)
-	return is
-}
-
-func isToken(n Rejected) bool { _, is := n.(DifferentToken); return is }
-
-// notices are about those that can be why no agent of the job has been found: not another job of
-// the user on this host, since agents of one job are on different hosts.
-func (rs *rejections) notices() (list []Rejected) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	for _, r := range rs.list {
-		if !rs.here(r) {
-			list = append(list, noticeOf(r))
-		}
-	}
-	return append(list, rs.known()...)
-}
-
-// here tells whether the rejection is that of another job on this host.
-func (rs *rejections) here(r gate.Rejection) bool {
-	return errors.Is(r.Reason, gate.ErrDifferentJob) && r.Host == rs.own
-}
-
-// known are the agents of other jobs on this host of which the caller knows more.
-func (rs *rejections) known() []Rejected {
-	if rs.others == nil {
-		return nil
-	}
-	return rs.others()
-}
-
-// noticeOf returns what is reported about a rejection.
-func noticeOf(r gate.Rejection) Rejected {
-	switch {
-	case errors.Is(r.Reason, gate.ErrDifferentJob):
-		return DifferentCommand{Host: r.Host, Addr: r.Addr}
-	case r.Reason == errOtherStore:
-		return DifferentStore{Host: r.Host, Addr: r.Addr}
-	}
-	if v, is := errors.AsType[*protocol.VersionError](r.Reason); is {
-		return DifferentVersion{
-			Host: r.Host, Addr: r.Addr, Protocol: v.Other, Own: protocol.Version,
-			Hosting: r.Hosting, Shared: v.Shared,
-		}
-	}
-	return DifferentToken{
-		Host: r.Host, Addr: r.Addr, Hosting: r.Hosting, Shared: r.Reason == gate.ErrOtherShared,
-	}
-}
