@@ -151,7 +151,11 @@ func (a *agent) enter(then func(ok bool)) {
 		if _, exists := a.keys[k.Members().Of(a.id)]; exists && lives {
 			return true // an answer was lost
 		}
-		return (a.member || !a.leaseOver) && a.commit(a.id, conds, ops...) // a member is not on its lease
+		if a.leaseOver && !a.member || !a.commit(a.id, conds, ops...) { // a member is not on its lease
+			return false
+		}
+		a.loseAtJoin(a)
+		return true
 	}, func(ok bool) {
 		if ok {
 			a.member = true
@@ -571,6 +575,29 @@ func (a *agent) die() {
 		a.running = false
 		a.after(a.leaseEnds(), func() { a.expire() })
 	}
+}
+
+// loseAtJoin adds the loss of an agent at about the time at which the world is published, because
+// this one has joined as the last one. It is for schedules in which an agent hosts the store.
+func (s *simulation) loseAtJoin(last *agent) {
+	joined := 0
+	var other *agent
+	for _, a := range s.agents {
+		if _, there := s.keys[last.k().Members().Of(a.id)]; there {
+			joined++
+			if a != last && !a.host && a.alive && !a.over {
+				other = a
+			}
+		}
+	}
+	if !s.hosted || s.seed%16 != 7 || joined < s.config.Agents || other == nil {
+		return
+	}
+	s.say("%s dies while the world is published", other.id)
+	other.alive = false
+	other.epoch++
+	other.after(s.between(0, 900*time.Millisecond), func() { other.running = false })
+	other.after(s.between(0, 4*time.Millisecond), func() { other.lostInStore(Loss{}) })
 }
 
 // lostInStore is what the host of the store writes about an agent.
