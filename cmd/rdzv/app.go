@@ -1,17 +1,16 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/go-multierror"
-
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
@@ -33,6 +32,14 @@ type app struct {
 	console *console.Console
 }
 
+// process is what an agent gets of this process.
+func (a *app) process() options.Process {
+	return options.Process{
+		Environ: a.environ, Env: a.env, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Console: a.console,
+	}
+}
+
 // print writes the requested data to stdout.
 func (a *app) print(text string) int {
 	if _, err := a.stdout.WriteString(text); err != nil {
@@ -51,12 +58,6 @@ func (a *app) painted(table string, marks []console.Mark) string {
 	return a.onTerminal().Paint(table, marks)
 }
 
-// indented is the JSON form of a value that consists of texts and numbers.
-func indented(v any) []byte {
-	b, _ := json.MarshalIndent(v, "", "  ") // cannot fail
-	return append(b, '\n')
-}
-
 // fail prints an error and its hint.
 func (a *app) fail(err error) int {
 	a.console.Fail(err)
@@ -65,7 +66,7 @@ func (a *app) fail(err error) int {
 
 // usage prints all that is wrong with the command line. Problems with the same hint are together.
 func (a *app) usage(err error, command string) int {
-	problems, hinted := problemsOf(err), false
+	problems, hinted := flags.Problems(err), false
 	for i, problem := range problems {
 		hint := agent.Hint(problem)
 		same := func(other error) bool { return hint != "" && agent.Hint(other) == hint }
@@ -89,33 +90,10 @@ func (a *app) usage(err error, command string) int {
 	return codeUsage
 }
 
-// problemsOf are the errors that [join] or errors.Join made one of.
-func problemsOf(err error) (problems []error) {
-	several, ok := err.(interface{ Unwrap() []error })
-	if all, is := err.(*multierror.Error); is {
-		return all.Errors
-	} else if !ok {
-		return []error{err}
-	}
-	for _, err := range several.Unwrap() {
-		problems = append(problems, problemsOf(err)...)
-	}
-	return problems
-}
-
-// hinted is an error with a suggestion.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }
-
 // insideWorker adds a suggestion to the refusal to run a command inside a worker.
 func insideWorker(command string, err error, hint string) error {
 	if _, inside := errors.AsType[*agent.InsideWorkerError](err); inside {
-		return hinted{fmt.Errorf("cannot run %s: %w", command, err), hint}
+		return flags.WithHint(fmt.Errorf("cannot run %s: %w", command, err), hint)
 	}
 	return err
 }

@@ -7,7 +7,11 @@ import (
 	"os"
 	"time"
 
-	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/announce"
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/cmd/rdzv/internal/tables"
+	"rdzv/cmd/rdzv/internal/termination"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/check"
@@ -37,72 +41,97 @@ Exit status, the same for every agent:
     128+N    signal N ended the check
 `
 
-// checkGroups are the flags of check as its help shows them.
-func (o *options) checkGroups() []group {
-	var rows []flagRow
-	for _, g := range o.execGroups() {
-		rows = append(rows, g.rows...)
+// checkFlags are the flags of check.
+type checkFlags struct {
+	options *options.Options
+	json    bool
+	deep    bool
+	timeout time.Duration
+}
+
+func newCheckFlags() *checkFlags {
+	f := &checkFlags{options: options.New(), timeout: time.Minute}
+	*f.options.JoinTimeout() = 2 * time.Minute
+	return f
+}
+
+// groups are the flags as the help shows them.
+func (f *checkFlags) groups() []flags.Group {
+	var rows []flags.Row
+	for _, g := range f.options.Groups() {
+		rows = append(rows, g.Rows...)
 	}
-	return []group{
-		{rows: []flagRow{
-			{"--json", "print the report as one JSON object", &o.json},
-			{"--deep", "also import torch on each node", &o.deep},
-			{"--check-timeout D", "time limit of --deep, and of the command of --health-cmd, which has to " +
-				"exit with 0 on each node (1m)", &o.checkTimeout},
+	return []flags.Group{
+		{Rows: []flags.Row{
+			flags.Flag("--json", "print the report as one JSON object", &f.json),
+			flags.Flag("--deep", "also import torch on each node", &f.deep),
+			flags.Flag("--check-timeout D", "time limit of --deep, and of the command of --health-cmd, "+
+				"which has to exit with 0 on each node (1m)", &f.timeout),
 		}},
 		{
-			title: "The flags of exec work here too, with a --join-timeout of 2m by default",
-			brief: true, rows: rows,
+			Title: "The flags of exec work here too, with a --join-timeout of 2m by default",
+			Brief: true, Rows: rows,
 		},
 	}
 }
 
-// newCheckOptions has the defaults of all flags of check.
-func newCheckOptions() *options {
-	o := newOptions()
-	o.joinTimeout, o.checkTimeout = 2*time.Minute, time.Minute
-	return o
+// checking is one run of check.
+type checking struct {
+	app   *app
+	flags *checkFlags
+	words *announce.Announcer
+	end   termination.End
+	code  int // of what has been printed
 }
 
 // checkNodes runs one agent that checks the nodes of a job.
 func (a *app) checkNodes(args []string) int {
-	o := newCheckOptions()
-	program, _, err := parse(o.define("check", o.checkGroups()), args, a.env)
-	var problems []rdzv.Problem
-	if err == nil {
-		problems, err = o.checkOutputs(a)
-		err = errors.Join(err, o.check(a.env), agent.CheckLimits())
+	words := announce.New(a.console)
+	c := &checking{
+		app: a, flags: newCheckFlags(), words: words,
+		end: termination.End{Env: a.env, Console: a.console, Words: words},
 	}
+	local, err := c.plan(args)
 	if err != nil {
-		a.terminatedBy(err, codeUsage, err.Error())
-		return a.usage(err, "check")
-	}
-	a.console.Set(o.quiet, o.verbose, o.joinTimeout)
-	config, printed := o.config(a), codeOK
-	config.Program, config.Problems = program, problems
-	config.Events, config.HealthCmd = a.checkEvent, ""
-	config.StoreFailed = func(err error) { os.Exit(a.checkCode(agent.Result{}, err)) }
-	config.Check = &agent.Check{
-		Report: func(r check.Report) { printed = a.printReport(o, r) },
-		Deep:   o.deep, Health: o.health, Limit: o.checkTimeout,
-	}
-	local, err := agent.Plan(config)
-	if err != nil {
-		err = insideWorker("check", err, "--launcher none checks nevertheless")
-		a.terminatedBy(err, codeUsage, err.Error())
+		c.end.By(err, codeUsage, err.Error())
 		return a.usage(err, "check")
 	}
 	result, err := local.Run(context.Background())
-	code := max(printed, a.checkCode(result, err))
+	code := max(c.code, c.codeOf(result, err))
 	if err == nil {
-		a.terminatedWith(result, code)
+		c.end.With(result, code)
 	}
 	return code
 }
 
-// checkEvent writes what an event means, but for the problems and differences of nodes, which are
+// plan reads the command line and plans the agent.
+func (c *checking) plan(args []string) (*agent.Local, error) {
+	a, o := c.app, c.flags.options
+	program, _, err := flags.Parse(o.Flags("check", c.flags.groups()), args, a.env)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := o.CheckFiles(a.process())
+	if err = errors.Join(err, o.Check(a.env), agent.CheckLimits()); err != nil {
+		return nil, err
+	}
+	a.console.Set(o.Output.Quiet, o.Output.Verbose)
+	c.words.SetJoinTimeout(*o.JoinTimeout())
+	config := o.Config(a.process())
+	config.Check = &agent.Check{
+		Report: func(r check.Report) { c.code = c.print(r) },
+		Deep:   c.flags.deep, Health: config.HealthCmd, Limit: c.flags.timeout,
+	}
+	config.Program, config.Problems, config.HealthCmd = program, problems, ""
+	config.Events = c.event
+	config.StoreFailed = func(err error) { os.Exit(c.codeOf(agent.Result{}, err)) }
+	local, err := agent.Plan(config)
+	return local, insideWorker("check", err, "--launcher none checks nevertheless")
+}
+
+// event writes what an event means, but for the problems and differences of nodes, which are
 // in the report.
-func (a *app) checkEvent(event agent.Event) {
+func (c *checking) event(event agent.Event) {
 	switch e := event.(type) {
 	case agent.NodesDiffer:
 		return
@@ -111,36 +140,37 @@ func (a *app) checkEvent(event agent.Event) {
 			return
 		}
 	}
-	a.console.Event(event)
+	c.words.Event(event)
 }
 
-func (a *app) printReport(o *options, r check.Report) int {
-	console.WriteFlags(r)
-	if o.json {
-		return a.print(string(indented(r)))
+func (c *checking) print(r check.Report) int {
+	a := c.app
+	tables.WriteFlags(r)
+	if c.flags.json {
+		return a.print(string(tables.JSON(r)))
 	}
-	return a.print(a.painted(console.CheckTable(r, a.onTerminal().Width()), console.CheckMarks))
+	return a.print(a.painted(tables.Check(r, a.onTerminal().Width()), tables.CheckMarks))
 }
 
-// checkCode is the exit code of check for that of exec.
-func (a *app) checkCode(result agent.Result, err error) int {
+// codeOf is the exit code of check for that of exec.
+func (c *checking) codeOf(result agent.Result, err error) int {
 	var late *agent.JoinTimeoutError
 	var signal *agent.SignalError
 	var message string
 	switch {
 	case errors.As(err, &late):
-		message = a.console.JoinTimedOut(late)
+		message = c.words.JoinTimedOut(late)
 	case errors.As(err, &signal):
-		message = a.console.EndedBySignal(signal, true)
+		message = c.words.EndedBySignal(signal, true)
 	case err != nil:
 		err = fmt.Errorf("cannot check the nodes: %w", err)
 		message = err.Error()
-		a.fail(err)
+		c.app.fail(err)
 	}
 	code := agent.ExitCode(result, err)
 	if code != 0 && code <= agent.CodeSignal {
 		code = codeUnknown
 	}
-	a.terminatedBy(err, code, message)
+	c.end.By(err, code, message)
 	return code
 }

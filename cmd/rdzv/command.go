@@ -1,45 +1,73 @@
 package main
 
-import "slices"
+import (
+	"slices"
+
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
+)
 
 // command is one subcommand. run returns the exit code.
 type command struct {
-	name    string
-	summary string // in the overview, "" if it is not listed there
-	prose   string // the help, with the flags at "{flags}"
-	flags   []group
-	run     func(a *app, args []string) int
+	flags.Command
+	run func(a *app, args []string) int
 }
 
 // commands are all subcommands in the order in which help lists them.
 func commands() []command {
-	return []command{
-		{"exec", "join the job, set the environment, run PROGRAM",
-			execHelp, newOptions().execGroups(), (*app).exec},
-		{"check", "compare the nodes of a job before it runs",
-			checkHelp, newCheckOptions().checkGroups(), (*app).checkNodes},
-		{"status", "print what the ranks of a running job are doing",
-			statusHelp, new(statusFlags).groups(), (*app).status},
-		{"stacks", "print where the ranks of a running job are",
-			stacksHelp, new(statusFlags).stacksGroups(), (*app).stacks},
-		{"stop", "end a running job on all its nodes", stopHelp, nil, (*app).stop},
-		{"env", "print the environment that exec would set, or explain it",
-			envHelp, newOptions().envGroups(), (*app).printEnv},
-		{"get-rank", "print the rank of this process",
-			getRankHelp, getRankGroups(), (*app).getRank},
-		{"store", "run a store for many jobs", storeHelp, newOptions().storeGroups(), (*app).store},
-		{"token", "print a new token", tokenHelp, nil, (*app).token},
-		{"install", "copy this binary to a directory", installHelp, nil, (*app).install},
-		{"version", "print the version", versionHelp, nil, (*app).version},
-		{"help", "print the help of a command", helpHelp, nil, (*app).help},
-		{"completion", "", completionHelp, nil, (*app).completion},
-		{"man", "", manHelp, nil, (*app).man},
+	type runner = func(*app, []string) int
+	of := func(name, summary, prose string, groups []flags.Group, run runner) command {
+		return command{flags.Command{Name: name, Summary: summary, Prose: prose, Groups: groups}, run}
 	}
+	all := []command{
+		of("exec", "join the job, set the environment, run PROGRAM",
+			execHelp, options.New().Groups(), (*app).exec),
+		of("check", "compare the nodes of a job before it runs",
+			checkHelp, newCheckFlags().groups(), (*app).checkNodes),
+		of("status", "print what the ranks of a running job are doing",
+			statusHelp, new(statusFlags).groups(), (*app).status),
+		of("stacks", "print where the ranks of a running job are",
+			stacksHelp, new(stacksFlags).groups(), (*app).stacks),
+		of("stop", "end a running job on all its nodes", stopHelp, nil, (*app).stop),
+		of("env", "print the environment that exec would set, or explain it",
+			envHelp, newEnvFlags().groups(), (*app).printEnv),
+		of("get-rank", "print the rank of this process",
+			getRankHelp, getRankGroups(), (*app).getRank),
+		of("store", "run a store for many jobs", storeHelp, newStoreFlags().groups(), (*app).store),
+		of("token", "print a new token", tokenHelp, nil, (*app).token),
+		of("install", "copy this binary to a directory", installHelp, nil, (*app).install),
+		of("version", "print the version", versionHelp, nil, (*app).version),
+		of("help", "print the help of a command", helpHelp, nil, (*app).help),
+		of("completion", "", completionHelp, nil, (*app).completion),
+		of("man", "", manHelp, nil, (*app).man),
+	}
+	for i := range all {
+		switch c := &all[i].Command; c.Name {
+		case "install":
+			c.Directory = true
+		case "help":
+			c.Operands = helpOperands(all)
+		}
+	}
+	return all
+}
+
+// helpOperands are the commands that help lists, and the topics.
+func helpOperands(all []command) (words []string) {
+	for _, c := range all {
+		if c.Summary != "" {
+			words = append(words, c.Name)
+		}
+	}
+	for _, t := range topics() {
+		words = append(words, t.name)
+	}
+	return words
 }
 
 func find(name string) (command, bool) {
 	for _, c := range commands() {
-		if c.name == name {
+		if c.Name == name {
 			return c, true
 		}
 	}
@@ -47,36 +75,32 @@ func find(name string) (command, bool) {
 }
 
 // listed are the commands that help lists.
-func listed() []command {
-	return slices.DeleteFunc(commands(), func(c command) bool { return c.summary == "" })
+func listed() (list []flags.Command) {
+	for _, c := range commands() {
+		if c.Summary != "" {
+			list = append(list, c.Command)
+		}
+	}
+	return list
 }
 
-// rows are all flags of a command.
-func (c command) rows() (rows []flagRow) {
-	for _, g := range c.flags {
-		rows = append(rows, g.rows...)
+// knownVariables are the RDZV_ variables that a user can set.
+func knownVariables() []string {
+	known := []string{
+		"RDZV_TOKEN", "RDZV_JOIN", "RDZV_TERMINATION_LOG", "RDZV_PYTHON", "RDZV_NO_CAPTURE",
+		"RDZV_EXPORT_FILE",
 	}
-	return rows
+	for _, c := range commands() {
+		for _, g := range c.Groups {
+			for _, r := range g.Rows {
+				if !g.NoEnv {
+					known = append(known, flags.Variable(r.Name()))
+				}
+			}
+		}
+	}
+	return slices.Concat(known, workerVariables)
 }
 
-// operands are the words that can follow a command, other than flags.
-func (c command) operands() []string {
-	if c.name != "help" {
-		return nil
-	}
-	words := names(listed())
-	for _, t := range topics() {
-		words = append(words, t.name)
-	}
-	return words
-}
-
-// takesDirectory tells whether a directory follows a command.
-func (c command) takesDirectory() bool { return c.name == "install" }
-
-func names(commands []command) (names []string) {
-	for _, c := range commands {
-		names = append(names, c.name)
-	}
-	return names
-}
+// workerVariables are those beginning with RDZV_ that exec and env set for workers.
+var workerVariables = []string{"RDZV_RUN_ID", "RDZV_ATTEMPT", "RDZV_DETECTED", "RDZV_DEVICE_INDEX"}

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"rdzv/cmd/rdzv/internal/completion"
+	"rdzv/cmd/rdzv/internal/manpage"
 )
 
 const completionHelp = `Usage: rdzv completion bash|zsh|fish
@@ -20,12 +23,31 @@ Exit status:
 func (a *app) completion(args []string) int {
 	switch strings.Join(args, " ") {
 	case "bash":
-		return a.print(bashCompletion(listed()))
+		return a.print(completion.Bash(listed()))
 	case "zsh":
-		return a.print(zshCompletion(listed()))
+		return a.print(completion.Zsh(listed()))
 	case "fish":
-		return a.print(fishCompletion(listed()))
+		return a.print(completion.Fish(listed()))
 	}
 	return a.usage(fmt.Errorf("cannot print the completion for %q: must be bash, zsh or fish",
 		strings.Join(args, " ")), "completion")
+}
+
+const manHelp = `Usage: rdzv man
+
+    rdzv man | man -l -
+
+Print the manual page rdzv(1), which contains the help of all commands. "make
+install" installs it.
+
+Exit status:
+    0        printed
+    2        wrong usage
+`
+
+func (a *app) man(args []string) int {
+	if len(args) > 0 {
+		return a.usage(fmt.Errorf("cannot run man: unexpected argument %q", args[0]), "man")
+	}
+	return a.print(manpage.Of(thisBuild().version, overviewHelp(), listed()))
 }

@@ -11,21 +11,23 @@ import (
 	"testing"
 	"time"
 
+	"rdzv/cmd/rdzv/internal/completion"
+	"rdzv/cmd/rdzv/internal/manpage"
 	"rdzv/internal/proctest"
 )
 
 // The manual page and each completion have every command, and its flags in its part.
 func TestEveryFlagIsDocumentedAndCompleted(t *testing.T) {
 	commands := listed()
-	man := strings.ReplaceAll(manPage(commands), `\-`, "-")
+	man := strings.ReplaceAll(manpage.Of("1.0", overviewHelp(), commands), `\-`, "-")
 	for _, c := range []struct{ what, text, command, flag string }{
 		{"manual page", man, `\.SH "rdzv COMMAND"`,
 			`(?m)^\.SH "rdzv COMMAND"\n(?:(?:[^.]|\.[^S]|\.SS).*\n)*.*--FLAG[^a-z-]`},
-		{"bash completion", bashCompletion(commands), `words=".*COMMAND`,
+		{"bash completion", completion.Bash(commands), `words=".*COMMAND`,
 			`\tCOMMAND\) words=".*--FLAG[^a-z-]`},
-		{"zsh completion", zshCompletion(commands), `'COMMAND:`,
+		{"zsh completion", completion.Zsh(commands), `'COMMAND:`,
 			`(?m)^\tCOMMAND\)\n(?:\t\t.*\n)*.*--FLAG[^a-z-]`},
-		{"fish completion", fishCompletion(commands), ` -a COMMAND -d`,
+		{"fish completion", completion.Fish(commands), ` -a COMMAND -d`,
 			`__fish_seen_subcommand_from COMMAND'(?: -s .)? -l FLAG `},
 	} {
 		has := func(pattern, command, flag string) bool {
@@ -33,24 +35,15 @@ func TestEveryFlagIsDocumentedAndCompleted(t *testing.T) {
 			return regexp.MustCompile(pattern).MatchString(c.text)
 		}
 		for _, command := range commands {
-			if !has(c.command, command.name, "") {
-				t.Errorf("the %s does not have the command %s", c.what, command.name)
+			if !has(c.command, command.Name, "") {
+				t.Errorf("the %s does not have the command %s", c.what, command.Name)
 			}
-			for _, r := range command.rows() {
-				if !has(c.flag, command.name, r.name()) {
-					t.Errorf("the %s does not have rdzv %s --%s", c.what, command.name, r.name())
+			for _, r := range command.Rows() {
+				if !has(c.flag, command.Name, r.Name()) {
+					t.Errorf("the %s does not have rdzv %s --%s", c.what, command.Name, r.Name())
 				}
 			}
 		}
-	}
-}
-
-// No line of text in the manual page is taken for a request.
-func TestManPageRequests(t *testing.T) {
-	text := roff("a\n.B no request\n'tis text\n\n    .in an example\n")
-	want := "a\n\\&.B no request\n\\(aqtis text\n.PP\n.RS 4\n.nf\n\\&.in an example\n.fi\n.RE\n"
-	if text != want {
-		t.Errorf("roff made\n%q, want\n%q", text, want)
 	}
 }
 
@@ -60,7 +53,7 @@ func TestZshCompletion(t *testing.T) {
 		t.Skip("zsh is not installed")
 	}
 	dir := t.TempDir()
-	fatalIf(t, os.WriteFile(filepath.Join(dir, "_rdzv"), []byte(zshCompletion(listed())), 0o600))
+	fatalIf(t, os.WriteFile(filepath.Join(dir, "_rdzv"), []byte(completion.Zsh(listed())), 0o600))
 	fatalIf(t, os.Mkdir(filepath.Join(dir, "subdir"), 0o700))
 	fatalIf(t, os.WriteFile(filepath.Join(dir, "subfile"), nil, 0o600))
 	master, slave := proctest.OpenTerminal(t)

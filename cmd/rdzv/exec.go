@@ -8,9 +8,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/announce"
 	"rdzv/cmd/rdzv/internal/eventfile"
+	"rdzv/cmd/rdzv/internal/exitorder"
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/cmd/rdzv/internal/reportfile"
+	"rdzv/cmd/rdzv/internal/termination"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
@@ -19,39 +23,49 @@ import (
 
 // exec runs one agent and returns the job's exit code.
 func (a *app) exec(args []string) int {
-	e := &execution{app: a, options: newOptions(), report: report{console: a.console}}
-	e.report.signals = make(chan os.Signal, 1)
+	signals := make(chan os.Signal, 1)
+	words := announce.New(a.console)
+	e := &execution{
+		app: a, options: options.New(), signals: signals, words: words,
+		report: reportfile.New(a.console, words, signals),
+		end:    termination.End{Env: a.env, Console: a.console, Words: words},
+	}
 	local, err := e.plan(args)
 	if err != nil {
 		code, message := agent.ExitCode(agent.Result{}, err), flagname.In(err.Error())
-		e.report.write(endedByError, code, message, nil)
-		a.terminatedBy(err, code, message)
+		e.report.Write(reportfile.ByError, code, message)
+		e.end.By(err, code, message)
 		a.usage(err, "exec")
 		return code
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
 	if local.Placement.Rank <= 0 {
-		e.advise(local.Config.Program)
+		e.advise()
 	}
-	signals := catchTurnSignals()
+	turns := exitorder.Catch()
 	result, err := local.Run(context.Background())
 	code := agent.ExitCode(result, err)
 	if err != nil {
 		e.endedBy(err, code)
 	} else {
-		e.terminatedWith(result, code)
-		e.report.result(result)
+		e.end.With(result, code)
+		e.report.Ended(result)
 	}
 	e.events.Close()
-	awaitTurn(signals, local.Placement, a.env, code, firstExitOf(result, e.host, local.Workers))
+	first := exitorder.FirstOf(result, e.host, local.Workers)
+	exitorder.Await(turns, local.Placement, a.env, code, first)
 	return code
 }
 
 // execution is one run of exec.
 type execution struct {
-	*app
-	*options
-	report   report
+	app      *app
+	options  *options.Options
+	program  []string
+	signals  chan os.Signal // those that catchSignals keeps
+	words    *announce.Announcer
+	report   *reportfile.Report
+	end      termination.End
 	events   *eventfile.File
 	problems []rdzv.Problem // of the files of report and events
 	host     string         // name of this node
@@ -66,14 +80,16 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	if err := agent.CheckLimits(); err != nil {
 		return nil, fmt.Errorf("cannot run exec: %w", err)
 	}
-	e.console.Set(e.quiet, e.verbose, e.joinTimeout)
-	e.events = eventfile.New(e.eventFile, func(err error) { e.console.Warn("%v", err) })
-	config := e.config(e.app)
-	config.Problems = e.problems
+	own, output := e.app.console, e.options.Output
+	own.Set(output.Quiet, output.Verbose)
+	e.words.SetJoinTimeout(*e.options.JoinTimeout())
+	e.events = eventfile.New(output.EventFile, func(err error) { own.Warn("%v", err) })
+	config := e.options.Config(e.app.process())
+	config.Program, config.Problems = e.program, e.problems
 	config.Line = new(wrap.Line)
-	e.console.Follow(config.Line)
-	config.DescribeStall = console.StallText
-	config.Program, config.Events, config.StoreFailed = e.report.Program, e.event, e.storeFailed
+	own.Follow(config.Line)
+	config.DescribeStall = announce.StallText
+	config.Events, config.StoreFailed = e.event, e.storeFailed
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
@@ -85,17 +101,15 @@ func (e *execution) event(event agent.Event) {
 	switch event := event.(type) {
 	case agent.Placed:
 		e.host = event.Host
-		catchSignals(e.report.signals)
+		catchSignals(e.signals)
 	case agent.WorldAgreed:
-		w := event.World
-		e.report.WorldSize, e.report.Attempt = w.Size, w.Attempt
-		e.report.rank0 = w.Seat.Rank == 0 && !w.Seat.Spare
+		e.report.Agreed(event.World)
 	case agent.Stalled:
-		e.report.stalled(event)
+		e.report.Stalled(event)
 	case agent.JobEnded:
-		defer e.report.early(event) // it may take some seconds
+		defer e.report.Early(event) // it may take some seconds
 	}
-	e.console.Event(event)
+	e.words.Event(event)
 }
 
 // catchSignals keeps the signals that an agent acts on until it has returned from changing the exit
@@ -126,24 +140,24 @@ func (e *execution) endedBy(err error, code int) {
 	message := flagname.In(err.Error())
 	switch {
 	case errors.As(err, &late):
-		message = e.console.JoinTimedOut(late)
+		message = e.words.JoinTimedOut(late)
 	case errors.As(err, &signal):
-		message = e.console.EndedBySignal(signal, e.announce)
+		message = e.words.EndedBySignal(signal, e.announce)
 	}
-	e.terminatedBy(err, code, message)
+	e.end.By(err, code, message)
 	switch {
 	case late != nil:
-		e.report.write(string(rdzv.Incomplete), code, message, nil)
+		e.report.Write(string(rdzv.Incomplete), code, message)
 	case signal != nil && signal.Withdrawn: // the job has not ended
 	case signal != nil:
-		e.report.write(string(rdzv.Ended), code, message, nil)
+		e.report.Write(string(rdzv.Ended), code, message)
 	default:
-		e.report.write(endedByError, code, message, nil)
+		e.report.Write(reportfile.ByError, code, message)
 		_, ofEtcd := errors.AsType[*etcd.UnavailableError](err)
 		if ofEtcd && !e.announce { // another agent of this node prints the same
-			e.console.Verbose("%s", message)
+			e.app.console.Verbose("%s", message)
 			return
 		}
-		e.console.Fail(err)
+		e.app.console.Fail(err)
 	}
 }

@@ -43,17 +43,3 @@ Exit status, the same for every agent of the job:
     124      not all agents joined within --join-timeout
     125      rdzv itself failed: wrong usage, no token
 `
-
-// The notes after some groups of flags.
-const (
-	tokenNote = `    RDZV_TOKEN can hold the token itself, RDZV_JOIN the value that the first
-    node prints on a terminal for the other nodes. RDZV_TERMINATION_LOG is the
-    termination log of a pod (/dev/termination-log), or off.
-`
-	etcdNote = `    Put a password in RDZV_STORE_USER: every user can read the flags of a
-    process. ETCDCTL_CACERT, _CERT, _KEY, _USER and _PASSWORD are used too.
-`
-	templateNote = `    A TEMPLATE can contain {rank} {world_size} {local_rank} {local_world_size}
-    {node_rank} {nodes} {master_addr} {master_port} {device} {ifname}.
-`
-)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/rdzv/agent"
 )
 
@@ -57,9 +58,9 @@ func libraryTexts(t *testing.T, each func(at token.Position, text string)) {
 func libraryFlags() map[string]bool {
 	flags := map[string]bool{}
 	add := func(f *pflag.Flag) { flags["--"+f.Name] = true }
-	newOptions().execFlags().VisitAll(add)
-	o := newOptions()
-	o.define("store", o.storeGroups()).VisitAll(add)
+	options.New().ExecFlags().VisitAll(add)
+	store := newStoreFlags()
+	store.options.Flags("store", store.groups()).VisitAll(add)
 	return flags
 }
 

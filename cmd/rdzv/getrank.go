@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdzv/cmd/rdzv/internal/early"
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
 	"rdzv/rdzv/agent"
 )
@@ -33,7 +35,7 @@ Exit status:
 // no answer.
 func (a *app) getRank(args []string) int {
 	f := getRankFlags()
-	rest, _, err := parse(f, args, a.env)
+	rest, _, err := flags.Parse(f, args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run get-rank: unexpected argument %q", rest[0])
 	}
@@ -46,7 +48,7 @@ func (a *app) getRank(args []string) int {
 	n, err := what.Of(a.env, launcher)
 	switch {
 	case err != nil:
-		return a.fail(cmp.Or(checkLauncher(name), err))
+		return a.fail(cmp.Or(options.CheckLauncher(name), err))
 	case n == envmap.Unknown && !f.Changed("default"):
 		return a.fail(unknown(what, a.env, launcher))
 	case n == envmap.Unknown:
@@ -55,21 +57,21 @@ func (a *app) getRank(args []string) int {
 	return a.print(strconv.Itoa(n) + "\n")
 }
 
-func getRankFlags() *pflag.FlagSet { return define(newFlags("get-rank"), getRankGroups()) }
+func getRankFlags() *pflag.FlagSet { return flags.Define(flags.New("get-rank"), getRankGroups()) }
 
 // getRankGroups are the flags of get-rank as its help shows them.
-func getRankGroups() []group {
-	return []group{
-		{noEnv: true, rows: []flagRow{
-			{"--local", "the rank on this node", new(bool)},
-			{"--node", "the rank of this node", new(bool)},
-			{"--size", "the number of ranks", new(bool)},
-			{"--local-size", "the number of ranks on this node", new(bool)},
-			{"--nodes", "the number of nodes", new(bool)},
+func getRankGroups() []flags.Group {
+	return []flags.Group{
+		{NoEnv: true, Rows: []flags.Row{
+			flags.Flag("--local", "the rank on this node", new(bool)),
+			flags.Flag("--node", "the rank of this node", new(bool)),
+			flags.Flag("--size", "the number of ranks", new(bool)),
+			flags.Flag("--local-size", "the number of ranks on this node", new(bool)),
+			flags.Flag("--nodes", "the number of nodes", new(bool)),
 		}},
-		{rows: []flagRow{
-			{"--default N", "print N if it is unknown", new(int)},
-			{"--launcher NAME", "use this launcher (detected)", new(string)},
+		{Rows: []flags.Row{
+			flags.Flag("--default N", "print N if it is unknown", new(int)),
+			flags.Flag("--launcher NAME", "use this launcher (detected)", new(string)),
 		}},
 	}
 }
@@ -102,17 +104,17 @@ func unknown(what early.Number, env envmap.Env, launcher envmap.Launcher) error 
 	if p.Launcher == envmap.None {
 		err := fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name)
 		if p.Unclaimed != "" {
-			return hinted{err, p.Unclaimed + ": " + agent.Hint(p.CheckComplete())}
+			return flags.WithHint(err, p.Unclaimed+": "+agent.Hint(p.CheckComplete()))
 		}
 		alone := 0
 		if strings.HasPrefix(what.Name, "number") {
 			alone = 1
 		}
-		return hinted{err, fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
-			"for a process on its own, --default %d prints %[1]d", alone)}
+		return flags.WithHint(err, fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
+			"for a process on its own, --default %d prints %[1]d", alone))
 	}
-	return hinted{
+	return flags.WithHint(
 		fmt.Errorf("cannot determine the %s: %s does not set it", what.Name, p.Launcher),
 		"the agents agree on it when they meet: run get-rank inside rdzv exec",
-	}
+	)
 }

@@ -9,26 +9,28 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
 )
 
 // Every help starts with the usage and an example, has the exit codes, and fits on a terminal.
 func TestHelpIsComplete(t *testing.T) {
 	for _, c := range commands() {
-		help := c.help()
-		if !strings.HasPrefix(help, "Usage: rdzv "+c.name) {
-			t.Errorf("the help of %s does not begin with its usage:\n%s", c.name, help)
+		help := c.Help()
+		if !strings.HasPrefix(help, "Usage: rdzv "+c.Name) {
+			t.Errorf("the help of %s does not begin with its usage:\n%s", c.Name, help)
 		}
 		_, text, _ := strings.Cut(help, "\n\n")
 		example, _, _ := strings.Cut(text, "\n\n")
 		if !strings.HasPrefix(example, "    ") || !strings.Contains(example, "rdzv ") {
-			t.Errorf("the help of %s has no example after the usage, but\n%s", c.name, example)
+			t.Errorf("the help of %s has no example after the usage, but\n%s", c.Name, example)
 		}
 		if !strings.Contains(help, "\nExit status") {
-			t.Errorf("the help of %s has no paragraph Exit status", c.name)
+			t.Errorf("the help of %s has no paragraph Exit status", c.Name)
 		}
-		if c.summary == "" && !strings.Contains(overview, `"rdzv `+c.name) {
-			t.Errorf("the overview does not mention %s", c.name)
+		if c.Summary == "" && !strings.Contains(overview, `"rdzv `+c.Name) {
+			t.Errorf("the overview does not mention %s", c.Name)
 		}
 	}
 	for _, text := range append([]string{overviewHelp(), briefHelp()}, helps()...) {
@@ -47,12 +49,12 @@ func helpOf(t *testing.T, name string) string {
 	if !ok {
 		t.Fatalf("there is no command %s", name)
 	}
-	return c.help()
+	return c.Help()
 }
 
 func helps() (texts []string) {
 	for _, c := range commands() {
-		texts = append(texts, c.help())
+		texts = append(texts, c.Help())
 	}
 	for _, topic := range topics() {
 		texts = append(texts, topic.help())
@@ -71,7 +73,7 @@ func TestHelpFitsOnAScreen(t *testing.T) {
 
 // The flags of each topic, and those of exec -h, are flags of exec.
 func TestTopicsHaveFlagsOfExec(t *testing.T) {
-	flags := newOptions().execFlags()
+	known := options.New().ExecFlags()
 	names := []string{}
 	for _, topic := range topics() {
 		names = append(names, topic.flags...)
@@ -80,7 +82,7 @@ func TestTopicsHaveFlagsOfExec(t *testing.T) {
 		names = append(names, flag[0])
 	}
 	for _, name := range names {
-		if flag := flags.Lookup(name); flag == nil || flag.Hidden {
+		if flag := known.Lookup(name); flag == nil || flag.Hidden {
 			t.Errorf("exec has no flag --%s", name)
 		}
 	}
@@ -89,15 +91,15 @@ func TestTopicsHaveFlagsOfExec(t *testing.T) {
 // The help of a command has every flag with its variable and its default.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, c := range commands() {
-		texts := flagTexts(t, c.help())
-		for _, g := range c.flags {
-			f := define(newFlags(c.name), []group{g})
+		texts := flagTexts(t, c.Help())
+		for _, g := range c.Groups {
+			f := flags.Define(flags.New(c.Name), []flags.Group{g})
 			f.VisitAll(func(flag *pflag.Flag) {
 				switch text, hasText := texts[flag.Name]; {
-				case hasText && !g.noEnv:
-					checkFlagText(t, c.name, flag, text)
-				case !hasText && !g.brief, !strings.Contains(c.help(), "--"+flag.Name):
-					t.Errorf("the help of %s does not have --%s", c.name, flag.Name)
+				case hasText && !g.NoEnv:
+					checkFlagText(t, c.Name, flag, text)
+				case !hasText && !g.Brief, !strings.Contains(c.Help(), "--"+flag.Name):
+					t.Errorf("the help of %s does not have --%s", c.Name, flag.Name)
 				}
 			})
 		}
@@ -106,7 +108,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 
 func checkFlagText(t *testing.T, command string, f *pflag.Flag, text string) {
 	t.Helper()
-	want := []string{variable(f.Name)}
+	want := []string{flags.Variable(f.Name)}
 	if value := defaultText(f); value != "" {
 		want = append(want, "("+value+")")
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/outfile"
 )
 
@@ -46,8 +47,8 @@ const ownBinary = "/proc/self/exe"
 func installTo(dir string) error {
 	target := filepath.Join(dir, "rdzv")
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return hinted{fmt.Errorf("cannot create directory %q: %w", dir, outfile.Cause(err)),
-			"give a directory that exists, or one in it"}
+		return flags.WithHint(fmt.Errorf("cannot create directory %q: %w", dir, outfile.Cause(err)),
+			"give a directory that exists, or one in it")
 	}
 	binary, err := os.Open(ownBinary)
 	if err != nil {
@@ -55,8 +56,8 @@ func installTo(dir string) error {
 	}
 	defer binary.Close()
 	if err := outfile.ReplaceBy(target, binary, 0o755); err != nil {
-		return hinted{fmt.Errorf("cannot copy this binary to %q: %w", target, err),
-			"give a directory to which user " + fmt.Sprint(os.Geteuid()) + " can write"}
+		return flags.WithHint(fmt.Errorf("cannot copy this binary to %q: %w", target, err),
+			"give a directory to which user "+fmt.Sprint(os.Geteuid())+" can write")
 	}
 	return nil
 }

@@ -57,13 +57,13 @@ func (a *app) run(args []string) int {
 	}
 	c, ok := find(args[0])
 	if !ok {
-		return a.usage(a.unknownCommand(args), "")
+		return a.usage(unknownCommand(args, a.environ), "")
 	}
 	switch asked := helpFlag(args[1:]); {
-	case asked == "-h" && c.name == "exec":
+	case asked == "-h" && c.Name == "exec":
 		return a.print(briefHelp())
 	case asked != "":
-		return a.print(c.help())
+		return a.print(c.Help())
 	}
 	return c.run(a, args[1:])
 }

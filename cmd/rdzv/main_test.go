@@ -103,3 +103,10 @@ func launcherEnv(record string) (env []string, err error) {
 	}
 	return env, nil
 }
+
+func fatalIf(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

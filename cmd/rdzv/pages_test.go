@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 )
 
 // pageCommand is a command of rdzv on a page, in a block or in a sentence: its name, and its flags up
@@ -22,7 +25,7 @@ func TestCommandsOfPages(t *testing.T) {
 			if !ok {
 				continue // a sentence about rdzv
 			}
-			flags := newOptions().define(m[1], command.flags)
+			own := options.New().Flags(m[1], command.Groups)
 			commandsSeen++
 			for _, word := range strings.Fields(m[2]) {
 				if word == "--" || strings.HasSuffix(word, ".py") {
@@ -33,9 +36,9 @@ func TestCommandsOfPages(t *testing.T) {
 				if !strings.HasPrefix(word, "-") || name == "h" || name == "help" || name == "" {
 					continue
 				}
-				known := flags.Lookup(string(canonical(flags, name)))
+				known := own.Lookup(string(flags.Canonical(own, name)))
 				if len(name) == 1 {
-					known = flags.ShorthandLookup(name)
+					known = own.ShorthandLookup(name)
 				}
 				if known == nil {
 					t.Errorf("%s: rdzv %s does not know %s: %s", page, m[1], word, m[0])

@@ -7,50 +7,61 @@ import (
 	"slices"
 	"strings"
 
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/internal/shell"
 )
 
 // read takes the flags and the program.
 func (e *execution) read(args []string) error {
-	words, dashes, err := parse(e.execFlags(), args, e.env)
+	words, dashes, err := flags.Parse(e.options.ExecFlags(), args, e.app.env)
 	if err != nil { // --report, too, or the beginning of the program may have been misread
-		return join(err, e.check(e.env))
+		return flags.Join(err, e.options.Check(e.app.env))
 	}
-	program, badProgram := e.program(words, dashes, args)
+	python := cmp.Or(e.app.env["RDZV_PYTHON"], "python3") // that of python -m rdzv
+	program, badProgram := commandLine{args, words, dashes}.program(python, e.options.Torchrun)
 	if badProgram == nil {
-		if e.problems, err = e.checkOutputs(e.app); err != nil {
+		if e.problems, err = e.options.CheckFiles(e.app.process()); err != nil {
 			return err // a report of it could replace the other file
 		}
-		e.report.file, e.report.Program = e.reportFile, program
+		e.program = program
+		e.report.To(e.options.Output.ReportFile, program)
 	}
-	return join(badProgram, e.check(e.env))
+	return flags.Join(badProgram, e.options.Check(e.app.env))
+}
+
+// commandLine is that of exec: its words, those after the flags, and whether "--" precedes these.
+type commandLine struct {
+	args   []string
+	words  []string
+	dashes bool
 }
 
 // program is the program that a command line means, with its arguments. As torchrun does, a command
 // line without "--" runs a file that ends in .py by python. Whether there is such a file is found
 // later, with the problems of all nodes.
-func (e *execution) program(words []string, dashes bool, args []string) ([]string, error) {
-	python := cmp.Or(e.env["RDZV_PYTHON"], "python3") // that of python -m rdzv
+func (l commandLine) program(python string, t options.Torchrun) ([]string, error) {
+	words := l.words
 	switch {
 	case len(words) == 0:
-		return nil, hinted{errors.New("cannot run exec: no program given"),
-			"rdzv exec -- python3 main.py"}
-	case e.torchrun.module:
+		return nil, flags.WithHint(errors.New("cannot run exec: no program given"),
+			"rdzv exec -- python3 main.py")
+	case t.Module:
 		return slices.Concat([]string{python, "-u", "-m"}, words), nil
-	case e.torchrun.noPython && !e.torchrun.runPath:
+	case t.NoPython && !t.RunPath:
 		return words, nil
-	case e.torchrun.runPath, !dashes && strings.HasSuffix(words[0], ".py"):
+	case t.RunPath, !l.dashes && strings.HasSuffix(words[0], ".py"):
 		return slices.Concat([]string{python, "-u"}, words), nil // unbuffered, as under torchrun
-	case !dashes && otherDash(words[0]) != words[0]:
+	case !l.dashes && otherDash(words[0]) != words[0]:
 		err := fmt.Errorf("cannot run exec: the dash in %q is another character than -", words[0])
-		return nil, hinted{err, withDashes(args, words)}
-	case !dashes:
+		return nil, flags.WithHint(err, withDashes(l.args, words))
+	case !l.dashes:
 		err := fmt.Errorf("cannot run exec: no -- before the program %q", words[0])
-		return nil, hinted{err, inOrder(args, words)}
+		return nil, flags.WithHint(err, inOrder(l.args, words))
 	case strings.HasPrefix(words[0], "-"):
 		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be",
 			words[0])
-		return nil, hinted{err, inOrder(args, words)}
+		return nil, flags.WithHint(err, inOrder(l.args, words))
 	}
 	return words, nil
 }
@@ -80,7 +91,7 @@ func withDashes(args, words []string) string {
 // torchrun runs. It is "" if args are not of this form.
 func inOrder(args, program []string) string {
 	flags := args[:len(args)-len(program)]
-	f := newOptions().execFlags()
+	f := options.New().ExecFlags()
 	f.SetInterspersed(true)
 	if f.Parse(program) == nil {
 		flags, program = slices.Concat(flags, without(program, f.Args())), f.Args()
@@ -98,20 +109,20 @@ func inOrder(args, program []string) string {
 	return shell.Line(slices.Concat([]string{"rdzv", "exec"}, flags, []string{"--"}, program)...)
 }
 
-// withoutPassword is flags without the password of --store-user.
-func withoutPassword(flags []string) []string {
-	flags = slices.Clone(flags)
-	for i, word := range flags {
+// withoutPassword is words without the password of --store-user.
+func withoutPassword(words []string) []string {
+	words = slices.Clone(words)
+	for i, word := range words {
 		name, _, together := strings.Cut(word, "=")
 		switch after, isFlag := strings.CutPrefix(name, "--"); {
-		case !isFlag || canonical(nil, after) != "store-user":
+		case !isFlag || flags.Canonical(nil, after) != "store-user":
 		case together:
-			flags[i], _, _ = strings.Cut(word, ":")
-		case i+1 < len(flags):
-			flags[i+1], _, _ = strings.Cut(flags[i+1], ":")
+			words[i], _, _ = strings.Cut(word, ":")
+		case i+1 < len(words):
+			words[i+1], _, _ = strings.Cut(words[i+1], ":")
 		}
 	}
-	return flags
+	return words
 }
 
 // without is words without those of rest, which is in the same order.

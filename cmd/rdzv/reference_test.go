@@ -21,7 +21,7 @@ func TestGeneratedCommands(t *testing.T) {
 		page += fmt.Sprintf("## rdzv %s\n\n```text\n%s```\n\n", title, help)
 	}
 	for _, c := range commands() {
-		part(c.name, c.help())
+		part(c.Name, c.Help())
 	}
 	for _, topic := range topics() {
 		part("help "+topic.name, topic.help())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/rdzv/agent/inspect"
 )
 
@@ -32,7 +33,7 @@ Exit status:
 
 // stop ends a job of this user.
 func (a *app) stop(args []string) int {
-	rest, _, err := parse(newFlags("stop"), args, a.env)
+	rest, _, err := flags.Parse(flags.New("stop"), args, a.env)
 	if err == nil && len(rest) > 1 {
 		err = fmt.Errorf("cannot run stop: unexpected argument %q", rest[1])
 	}
@@ -41,7 +42,7 @@ func (a *app) stop(args []string) int {
 	}
 	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer end()
-	job, err := a.jobToStop(ctx, rest)
+	job, err := jobToStop(ctx, rest)
 	if err != nil {
 		return a.fail(err)
 	}
@@ -59,7 +60,7 @@ func (a *app) stop(args []string) int {
 }
 
 // jobToStop is the job of the command line, or the only one.
-func (a *app) jobToStop(ctx context.Context, words []string) (string, error) {
+func jobToStop(ctx context.Context, words []string) (string, error) {
 	if len(words) == 1 {
 		return words[0], nil
 	}
@@ -73,8 +74,8 @@ func (a *app) jobToStop(ctx context.Context, words []string) (string, error) {
 		return "", noAnswers("stop", r, "")
 	}
 	slices.Sort(r.Names)
-	return "", hinted{
-		errors.New("several jobs of yours run on this node: " + strings.Join(r.Names, ", ")),
+	return "", flags.WithHint(
+		errors.New("several jobs of yours run on this node: "+strings.Join(r.Names, ", ")),
 		"rdzv stop JOB",
-	}
+	)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/rdzv/agent/sharedstore"
 	"rdzv/rdzv/meet"
 )
@@ -39,37 +41,42 @@ Exit status:
     2        wrong usage
 `
 
-// storeGroups are the flags of store as its help shows them.
-func (o *options) storeGroups() []group {
-	return []group{{rows: []flagRow{
-		{"--listen ADDR", "HOST, :PORT or HOST:PORT (all addresses of this host, and the first free " +
-			"port of those where agents search)", &o.listen},
-		o.tokenFileRow(),
-		o.netRow(),
-		o.portRangeRow(),
-	}}}
+// storeFlags are the flags of store.
+type storeFlags struct {
+	options *options.Options
+	listen  string
+}
+
+func newStoreFlags() *storeFlags { return &storeFlags{options: options.New()} }
+
+// groups are the flags as the help shows them.
+func (f *storeFlags) groups() []flags.Group {
+	listen := flags.Flag("--listen ADDR", "HOST, :PORT or HOST:PORT (all addresses of this host, and "+
+		"the first free port of those where agents search)", &f.listen)
+	return []flags.Group{{Rows: append([]flags.Row{listen}, f.options.OfListener()...)}}
 }
 
 // store runs a store for many jobs until a signal.
 func (a *app) store(args []string) int {
-	o := newOptions()
-	rest, _, err := parse(o.define("store", o.storeGroups()), args, a.env)
+	o := newStoreFlags()
+	rest, _, err := flags.Parse(o.options.Flags("store", o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("cannot run store: unexpected argument %q", rest[0])
 	}
 	if err == nil {
 		_, _, badListen := meet.ParseListen(o.listen)
-		err = join(badListen, o.check(a.env))
+		err = flags.Join(badListen, o.options.Check(a.env))
 	}
 	if err != nil {
 		return a.usage(err, "store")
 	}
+	c := o.options.Config(a.process())
 	ctx, stop := signal.NotifyContext(context.Background(),
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	s, err := sharedstore.Start(ctx, sharedstore.Config{
-		Env: a.env, Listen: o.listen, Networks: o.net, PortLow: o.portLo, PortHigh: o.portHi,
-		Token: a.env["RDZV_TOKEN"], TokenFile: o.tokenFile,
+		Env: a.env, Listen: o.listen, Networks: c.Networks, PortLow: c.PortLow, PortHigh: c.PortHigh,
+		Token: c.Token, TokenFile: c.TokenFile,
 		Failed: func(err error) { os.Exit(a.fail(err)) },
 		Refused: func(n meet.Rejected) {
 			a.console.Warn("refused a connection: %s", flagname.In(n.String()))
@@ -78,16 +85,16 @@ func (a *app) store(args []string) int {
 	if err != nil {
 		return a.fail(fmt.Errorf("cannot run store: %w", err))
 	}
-	code := a.announceStore(s)
+	code := announceStore(a, s)
 	if code == codeOK {
 		<-ctx.Done()
 	}
 	stop() // a second signal kills this process
-	return max(code, a.endStore(s))
+	return max(code, endStore(a, s))
 }
 
 // announceStore prints what agents need.
-func (a *app) announceStore(s *sharedstore.Server) int {
+func announceStore(a *app, s *sharedstore.Server) int {
 	addrs := make([]string, len(s.Addrs))
 	for i, addr := range s.Addrs {
 		addrs[i] = addr.String()
@@ -104,7 +111,7 @@ func (a *app) announceStore(s *sharedstore.Server) int {
 // countTimeout bounds the question how many jobs use a store that ends.
 const countTimeout = time.Second
 
-func (a *app) endStore(s *sharedstore.Server) int {
+func endStore(a *app, s *sharedstore.Server) int {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
 	if jobs, err := s.Jobs(ctx); err == nil && jobs > 0 {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/options"
 )
 
 // topic is a help about flags of exec that only some users need. The help of exec has all flags.
@@ -77,18 +80,18 @@ begin with the prefix, and are removed when the job has ended.
 
 // help is the topic as it is printed.
 func (t topic) help() string {
-	byName := map[string]flagRow{}
-	for _, g := range newOptions().execGroups() {
-		for _, r := range g.rows {
-			byName[r.name()] = r
+	byName := map[string]flags.Row{}
+	for _, g := range options.New().Groups() {
+		for _, r := range g.Rows {
+			byName[r.Name()] = r
 		}
 	}
 	var rows strings.Builder
 	for _, name := range t.flags {
-		rows.WriteString(byName[name].help(false))
+		rows.WriteString(byName[name].Help(false))
 	}
 	if t.name == "etcd" {
-		rows.WriteString("\n" + etcdNote)
+		rows.WriteString("\n" + options.EtcdNote)
 	}
 	return strings.Replace(t.prose, "{flags}\n", rows.String(), 1)
 }
@@ -119,9 +122,9 @@ var briefFlags = [...][2]string{
 // briefHelp is the help of exec for -h: one screen.
 func briefHelp() string {
 	usage := map[string]string{}
-	for _, g := range newOptions().execGroups() {
-		for _, r := range g.rows {
-			usage[r.name()] = r.usage
+	for _, g := range options.New().Groups() {
+		for _, r := range g.Rows {
+			usage[r.Name()] = r.Usage
 		}
 	}
 	var b strings.Builder
@@ -129,7 +132,7 @@ func briefHelp() string {
 	b.WriteString(head + "\n\n" +
 		"Run PROGRAM as the workers of one job, with RANK, WORLD_SIZE, MASTER_ADDR etc.\n\n")
 	for _, flag := range briefFlags {
-		fmt.Fprintf(&b, "    %-*s%s\n", textColumn-4, usage[flag[0]], flag[1])
+		fmt.Fprintf(&b, "    %-*s%s\n", flags.TextColumn-4, usage[flag[0]], flag[1])
 	}
 	return b.String() + `
 rdzv help exec        all flags, and exit codes (or: rdzv exec --help)

@@ -1,9 +1,6 @@
-// Package console writes everything that rdzv prints to standard error: log lines, the status line
-// while agents wait for each other, the failure report, and tables for standard output.
-//
-// Events, verdicts and problems of package agent carry kinds and fields. This package, and the
-// Error methods of error types, are the only places that turn them into sentences. It makes no
-// decisions and knows nothing of the command line.
+// Package console writes lines to standard error: log lines, and the status line while agents wait
+// for each other. It knows what a screen can show. What is written is decided by others: see
+// packages announce and tables.
 package console
 
 import (
@@ -13,10 +10,9 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"rdzv/cmd/rdzv/internal/flagname"
-	"rdzv/envmap"
+	"rdzv/cmd/rdzv/internal/visible"
 	"rdzv/rdzv/agent"
 )
 
@@ -35,16 +31,9 @@ import (
 // It may be used by several goroutines at once.
 type Console struct {
 	out     io.Writer
-	screen  screen
+	screen  Screen
 	quiet   bool
 	verbose bool
-
-	joinTimeout time.Duration
-	held        string // why the job or the attempt ended, if that has not been written yet
-	unsure      string // what to write instead before that is certain; "" if it is
-	attempt     bool   // an attempt has failed, and what follows is not known yet
-	interrupted bool   // Ctrl-C ended the job
-	launcher    envmap.Launcher
 
 	mu     sync.Mutex
 	status string // the last text of Status
@@ -63,15 +52,17 @@ type Console struct {
 // set.
 func New(stderr *os.File, term string, noColor bool) *Console {
 	return &Console{
-		out: newPipeWriter(stderr), screen: screenOf(stderr, term, noColor), file: stderr,
+		out: newPipeWriter(stderr), screen: ScreenOf(stderr, term, noColor), file: stderr,
 	}
 }
 
-// Set chooses what is written: quiet omits Info and Status, verbose adds Verbose. joinTimeout is
-// the value of --join-timeout, for messages.
-func (c *Console) Set(quiet, verbose bool, joinTimeout time.Duration) {
-	c.quiet, c.verbose, c.joinTimeout = quiet, verbose, joinTimeout
+// To returns a console for tests: it writes to out, and rewrites lines as on a terminal or not.
+func To(out io.Writer, rewrites bool) *Console {
+	return &Console{out: out, screen: Screen{rewrites: rewrites}}
 }
+
+// Set chooses what is written: quiet omits Info and Status, verbose adds Verbose.
+func (c *Console) Set(quiet, verbose bool) { c.quiet, c.verbose = quiet, verbose }
 
 // Terminal tells whether the console writes to a terminal.
 func (c *Console) Terminal() bool { return c.screen.terminal }
@@ -81,7 +72,7 @@ func (c *Console) Rewrites() bool { return c.screen.rewrites }
 
 // Error writes what failed.
 func (c *Console) Error(format string, args ...any) {
-	c.write(c.screen.coloured(red, "rdzv:")+" ", fmt.Sprintf(format, args...))
+	c.write(c.screen.coloured(Red, "rdzv:")+" ", fmt.Sprintf(format, args...))
 }
 
 // Warn writes something that the user should know, even with -q.
@@ -106,12 +97,12 @@ func (c *Console) Verbose(format string, args ...any) {
 // Hint writes a suggestion, with flags in place of fields; an empty one is not written.
 func (c *Console) Hint(text string) {
 	if text != "" {
-		c.write("rdzv: "+c.screen.coloured(magenta, "hint:")+" ", flagname.In(text))
+		c.write("rdzv: "+c.screen.coloured(Magenta, "hint:")+" ", flagname.In(text))
 	}
 }
 
-// hintOnce writes a suggestion unless it was written before.
-func (c *Console) hintOnce(text string) {
+// HintOnce writes a suggestion unless it was written before.
+func (c *Console) HintOnce(text string) {
 	c.hinting.Lock()
 	defer c.hinting.Unlock()
 	if c.hinted == nil {
@@ -123,17 +114,17 @@ func (c *Console) hintOnce(text string) {
 	c.hinted[text] = true
 }
 
-// suggest writes a suggestion that -q omits, once.
-func (c *Console) suggest(text string) {
+// Suggest writes a suggestion that -q omits, once.
+func (c *Console) Suggest(text string) {
 	if !c.quiet {
-		c.hintOnce(text)
+		c.HintOnce(text)
 	}
 }
 
 // Fail writes an error and its hint, if it has one, with flags in place of fields.
 func (c *Console) Fail(err error) {
 	c.Error("%s", flagname.In(err.Error()))
-	c.hintOnce(agent.Hint(err))
+	c.HintOnce(agent.Hint(err))
 }
 
 // Status writes what is being waited for. On a terminal it is one line, which the next call
@@ -143,7 +134,7 @@ func (c *Console) Status(format string, args ...any) {
 	if c.quiet {
 		return
 	}
-	text := visible(fmt.Sprintf(format, args...))
+	text := visible.Line(fmt.Sprintf(format, args...))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -173,10 +164,18 @@ func (c *Console) write(prefix, text string) {
 	var b strings.Builder
 	b.WriteString(c.newLine())
 	for line := range strings.Lines(text) {
-		b.WriteString(prefix + visible(strings.TrimRight(line, "\n")) + "\n")
+		b.WriteString(prefix + visible.Line(strings.TrimRight(line, "\n")) + "\n")
 	}
 	io.WriteString(c.out, b.String()) // there is nowhere to report a failure
 	if c.line != nil {
 		c.line.Wrote(b.String())
 	}
+}
+
+// Plural is "1 node" or "2 nodes".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

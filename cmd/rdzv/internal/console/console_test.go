@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-func terminal(width int) screen {
-	return screen{rewrites: true, colour: true, size: func() (rows, columns int) { return 24, width }}
+func terminal(width int) Screen {
+	return Screen{rewrites: true, colour: true, size: func() (rows, columns int) { return 24, width }}
 }
 
 // hinted is an error with a hint.
@@ -92,28 +92,6 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	rows := []Row{
-		{"rank", "2", "RANK=2"},
-		{"local rank", "unknown", "no launcher"},
-		{"job", strings.Repeat("0123456789", 3), "PMI_ID"},
-		{"note", "", "a reason"},
-		{"alone", "value", ""},
-		{"control", "a\x1b[31m\n\"b\"", "x"},
-	}
-	want := `rank        2        RANK=2
-local rank  unknown  no launcher
-job         012345678901234567890123456789
-              PMI_ID
-note        a reason
-alone       value
-control     a\x1b[31m\n"b"  x
-`
-	if got := Table(rows); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
 // Events and errors come from several goroutines.
 func TestConcurrentHints(t *testing.T) {
 	var out strings.Builder
@@ -125,5 +103,18 @@ func TestConcurrentHints(t *testing.T) {
 	wg.Wait()
 	if n := strings.Count(out.String(), "hint: "); n != 10 {
 		t.Errorf("%d hints, want 10:\n%s", n, &out)
+	}
+}
+
+// Text from outside cannot control the terminal, whatever it is part of.
+func TestConsoleShowsControlCharacters(t *testing.T) {
+	var out strings.Builder
+	c := &Console{out: &out, screen: Screen{rewrites: true, size: func() (rows, columns int) { return 0, 0 }}}
+	c.Warn("host %s", "a\x1b[2Jb")
+	c.Hint("set \x9b")
+	c.Status("waiting for %s", "\x1b[1;1Hnode")
+	want := "rdzv: host a\\x1b[2Jb\nrdzv: hint: set \\x9b\n" + erase + `rdzv: waiting for \x1b[1;1Hnode`
+	if out.String() != want {
+		t.Errorf("wrote %q, want %q", out.String(), want)
 	}
 }

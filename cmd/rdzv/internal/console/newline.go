@@ -19,6 +19,11 @@ type Line interface {
 // Follow lets lines begin where what others write to stderr ends, in a line of their own.
 func (c *Console) Follow(line Line) { c.line = line }
 
+// Shows tells whether these lines are the last ones on stderr, except for at most others more.
+func (c *Console) Shows(lines []string, others int) bool {
+	return c.line != nil && c.line.Shows(lines, others)
+}
+
 // newLine is what must be written before a line so that it begins at the left: it ends what a
 // worker has written that is no complete line, such as a progress bar. c.mu is held.
 func (c *Console) newLine() string {
@@ -35,16 +40,16 @@ func (c *Console) newLine() string {
 	return ""
 }
 
-// workersBegin is called before something else than this console writes to the terminal.
-func (c *Console) workersBegin() {
+// WorkersBegin is called before something else than this console writes to the terminal.
+func (c *Console) WorkersBegin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.above = true
 }
 
-// endLine ends what a worker has written that is no complete line. Lines that another agent then
-// writes begin at the left too, because a launcher lets all of them write to the same place.
-func (c *Console) endLine() {
+// CompleteLine ends what a worker has written that is no complete line. Lines that another agent
+// then writes begin at the left too, because a launcher lets all of them write to the same place.
+func (c *Console) CompleteLine() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.line != nil && c.line.End() {
@@ -56,7 +61,7 @@ func (c *Console) endLine() {
 // which no program can ask the terminal without taking the user's input. As many spaces as the
 // screen has columns move it into the next line from anywhere but the first column, where they fill
 // the line: shells do the same before their prompt (PROMPT_SP of zsh).
-func (s screen) toLeft() string {
+func (s Screen) toLeft() string {
 	return strings.Repeat(" ", s.width()) + erase
 }
 

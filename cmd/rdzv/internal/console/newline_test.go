@@ -5,9 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"rdzv/rdzv"
-	"rdzv/rdzv/agent"
 )
 
 // withins says for each call of End whether a worker's output ends within a line.
@@ -32,16 +29,14 @@ func TestNewLine(t *testing.T) {
 	}
 	started := func(c *Console) {
 		c.Warn("before")
-		c.Event(agent.WorkerStarted{})
+		c.WorkersBegin()
 		c.Warn("one")
 		c.Status("waiting")
 		c.Warn("two")
 	}
-	ended := func(stopped bool) func(c *Console) {
-		return func(c *Console) {
-			c.Event(agent.WorkerExited{Worker: rdzv.Worker{Stopped: stopped}})
-			c.Warn("one")
-		}
+	completed := func(c *Console) {
+		c.CompleteLine()
+		c.Warn("one")
 	}
 	for name, test := range map[string]struct {
 		console *Console
@@ -49,11 +44,10 @@ func TestNewLine(t *testing.T) {
 		write   func(c *Console)
 		want    string
 	}{
-		"known":          {&Console{}, withins{true, false}, lines, "\nrdzv: one\nrdzv: two\nrdzv: three\n"},
-		"later":          {&Console{}, withins{false, true}, lines, "rdzv: one\nrdzv: two\n\nrdzv: three\n"},
-		"status":         {&Console{}, withins{true}, func(c *Console) { c.Status("1") }, "\nrdzv: 1\n"},
-		"stopped worker": {&Console{}, withins{true}, ended(true), "\nrdzv: one\n"},
-		"other worker":   {&Console{}, withins{true}, ended(false), "\nrdzv: one\n"},
+		"known":     {&Console{}, withins{true, false}, lines, "\nrdzv: one\nrdzv: two\nrdzv: three\n"},
+		"later":     {&Console{}, withins{false, true}, lines, "rdzv: one\nrdzv: two\n\nrdzv: three\n"},
+		"status":    {&Console{}, withins{true}, func(c *Console) { c.Status("1") }, "\nrdzv: 1\n"},
+		"completed": {&Console{}, withins{true}, completed, "\nrdzv: one\n"},
 		"terminal": {&Console{screen: terminal(10)}, nil, started, "rdzv: before\n" +
 			spaces + erase + "rdzv: one\n" + spaces + erase + "rdzv: wa…" + erase + "rdzv: two\n"},
 		"terminal of unknown width": {&Console{screen: terminal(0)}, withins{false, true}, started,

@@ -2,21 +2,12 @@ package console
 
 import (
 	"fmt"
-	"os"
 	"os/user"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
-
-// Screen is what a stream can show beyond plain lines.
-type Screen struct{ screen }
-
-// ScreenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb and TERM=unknown.
-func ScreenOf(f *os.File, term string, noColor bool) Screen {
-	return Screen{screenOf(f, term, noColor)}
-}
 
 // Rewrites tells whether what was written can be erased.
 func (s Screen) Rewrites() bool { return s.rewrites }
@@ -48,26 +39,9 @@ func (s Screen) Cut(text string, others int) string {
 
 // A Mark is a part of a table that is coloured: what is to be looked at.
 type Mark struct {
-	part   string // a regular expression, whose first group is meant; most commands paint nothing
-	colour string
+	Part   string // a regular expression, whose first group is meant; most commands paint nothing
+	Colour string
 }
-
-// The marks of each table. A table is made without colours, because they would count in the widths
-// of its columns.
-var (
-	CheckMarks = []Mark{
-		{`(?m)^(!) `, red}, {`(?m)^(\*) `, magenta},
-		{`(?m)^(error:|not ok:)`, red},
-		{`(?m)^(warning:|    hint:)`, magenta},
-		{`(?m)^(ok)[:,] `, green},
-	}
-	StatusMarks = []Mark{
-		{` (blocked|stopped|no answer|SIG[A-Z0-9]+|exit [1-9]\d*) `, red},
-		{`(?m)^(.* (?:has|have) not reached init_process_group)$`, magenta},
-		{`(?m)^(.* does not listen on MASTER_PORT yet.*)$`, magenta},
-	}
-	StacksMarks = []Mark{{`(?m)^job .*, but not (.*)$`, magenta}}
-)
 
 // Paint colours the marks of a table, if the screen has colours.
 func (s Screen) Paint(table string, marks []Mark) string {
@@ -76,8 +50,8 @@ func (s Screen) Paint(table string, marks []Mark) string {
 	}
 	for _, m := range marks {
 		painted, from := "", 0
-		for _, at := range regexp.MustCompile(m.part).FindAllStringSubmatchIndex(table, -1) {
-			painted += table[from:at[2]] + s.coloured(m.colour, table[at[2]:at[3]])
+		for _, at := range regexp.MustCompile(m.Part).FindAllStringSubmatchIndex(table, -1) {
+			painted += table[from:at[2]] + s.coloured(m.Colour, table[at[2]:at[3]])
 			from = at[3]
 		}
 		table = painted + table[from:]

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
+// Screen is what a stream can show beyond plain lines. The zero value is not a terminal: plain
 // lines of any length.
-type screen struct {
+type Screen struct {
 	terminal bool // with or without the abilities below
 	rewrites bool // a line can be erased and written again
 	colour   bool // and be coloured
@@ -17,11 +17,11 @@ type screen struct {
 	size func() (rows, columns int)
 }
 
-// screenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown,
+// ScreenOf inspects a stream. It follows NO_COLOR (no-color.org), TERM=dumb, and TERM=unknown,
 // which sudo sets where TERM is not set. Neither has colours (terminfo).
-func screenOf(f *os.File, term string, noColor bool) screen {
+func ScreenOf(f *os.File, term string, noColor bool) Screen {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
-		return screen{}
+		return Screen{}
 	}
 	capable := term != "" && term != "dumb" && term != "unknown"
 	size := func() (rows, columns int) {
@@ -30,11 +30,14 @@ func screenOf(f *os.File, term string, noColor bool) screen {
 		}
 		return 0, 0
 	}
-	return screen{terminal: true, rewrites: capable, colour: capable && !noColor, size: size}
+	return Screen{terminal: true, rewrites: capable, colour: capable && !noColor, size: size}
 }
 
+// Coloured is a screen for tests that shows colours.
+func Coloured() Screen { return Screen{terminal: true, rewrites: true, colour: true} }
+
 // width is how many columns it has now, 0 if unknown.
-func (s screen) width() int {
+func (s Screen) width() int {
 	if s.size == nil {
 		return 0
 	}
@@ -50,7 +53,7 @@ const defaultWidth = 80
 
 // fit shortens a line to the screen's width: a line that wraps cannot be erased. The time that it
 // has at its end, " (5s)", remains.
-func (s screen) fit(line string) string {
+func (s Screen) fit(line string) string {
 	width := s.width()
 	if width == 0 {
 		width = defaultWidth
@@ -72,14 +75,26 @@ func (s screen) fit(line string) string {
 
 // Colours, as parameters of the escape sequence that selects them.
 const (
-	red     = "31"
-	green   = "32"
-	magenta = "35" // yellow is hard to read on a light background
+	Red     = "31"
+	Green   = "32"
+	Magenta = "35" // yellow is hard to read on a light background
 )
 
-func (s screen) coloured(colour, text string) string {
+func (s Screen) coloured(colour, text string) string {
 	if !s.colour {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[m"
+}
+
+// PageWidth is the width of a text that is not for a terminal, and the largest one: longer lines
+// are hard to read.
+const PageWidth = 100
+
+// Width is how wide a text can be for this screen, within limits.
+func (s Screen) Width() int {
+	if width := s.width(); width > 0 {
+		return max(60, min(width, PageWidth))
+	}
+	return PageWidth
 }

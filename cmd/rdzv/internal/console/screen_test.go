@@ -15,7 +15,7 @@ func TestScreenOfTerminal(t *testing.T) {
 		"xterm": true, "linux": true, "": false, "dumb": false, "unknown": false,
 	} {
 		for _, noColor := range []bool{false, true} {
-			s := screenOf(slave, term, noColor)
+			s := ScreenOf(slave, term, noColor)
 			if !s.terminal || s.rewrites != capable || s.colour != (capable && !noColor) {
 				t.Errorf("TERM=%q, NO_COLOR %v: terminal %v, rewrites %v, colour %v", term, noColor,
 					s.terminal, s.rewrites, s.colour)

@@ -1,0 +1,300 @@
+package announce
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/meet"
+)
+
+// A log that is given up is reported, even with -q, and at the end what it lacks.
+func TestLogLost(t *testing.T) {
+	var out strings.Builder
+	own := console.To(&out, false)
+	own.Set(true, false)
+	c := New(own)
+	lost := agent.LogLost{Rank: 3, File: "logs/rank-00003.log", Text: "no space left on device"}
+	c.Event(lost)
+	lost.Bytes = 4096
+	c.Event(lost)
+	const want = `rdzv: cannot write "logs/rank-00003.log": no space left on device: ` +
+		"the output of rank 3 is no longer kept\n" +
+		`rdzv: 4096 bytes of the output of rank 3 were dropped from "logs/rank-00003.log"` + "\n"
+	if out.String() != want {
+		t.Errorf("wrote %q\nwant %q", &out, want)
+	}
+}
+
+// While an agent searches, a hint is written once; at the timeout there is one line about it.
+func TestSearchTimeout(t *testing.T) {
+	var out strings.Builder
+	c := New(console.To(&out, false))
+	c.SetJoinTimeout(5 * time.Second)
+	search := meet.Searching{Unresolved: []string{"nod1"}, Hint: "check the name"}
+	for _, waited := range []time.Duration{time.Second, 5 * time.Second} {
+		search.Waited = waited
+		c.Event(agent.Searching{Searching: search})
+	}
+	message := c.JoinTimedOut(&agent.JoinTimeoutError{
+		Agents: 2, Timeout: 5 * time.Second, Search: &meet.NotFoundError{Searching: search},
+	})
+	const last = `timed out after 5s (--join-timeout): "nod1" does not resolve`
+	const want = `rdzv: "nod1" does not resolve (1s)
+rdzv: hint: check the name
+rdzv: "nod1" does not resolve (5s)
+` + "rdzv: " + last + "\n"
+	if out.String() != want || message != last {
+		t.Errorf("wrote %q, returned %q\nwant %q, %q", &out, message, want, last)
+	}
+}
+
+// The lines of events that occur while an agent searches for the others.
+func TestSearchEvents(t *testing.T) {
+	addr := netip.MustParseAddr("10.0.0.6")
+	for _, test := range []struct {
+		event agent.Event
+		want  string
+	}{
+		{
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Store: "10.0.0.6",
+				JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			"rdzv: no other agent has connected after 3s\n" +
+				"rdzv: hint: if the other nodes cannot find this one, start every node with " +
+				"--store 10.0.0.6\n" +
+				"rdzv: hint: put this before the command on a node that cannot join: " +
+				"RDZV_JOIN=10.0.0.6:1/KEY\n",
+		},
+		{
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Explained: true, JoinLine: "RDZV_JOIN=10.0.0.6:1/KEY"},
+			"rdzv: hint: put this before the command on a node that cannot join: " +
+				"RDZV_JOIN=10.0.0.6:1/KEY\n",
+		},
+		{
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), Hint: "Config.Store node1"},
+			"rdzv: no other agent has connected after 3s\nrdzv: hint: --store node1\n",
+		},
+		{
+			agent.DifferentStore{DifferentStore: meet.DifferentStore{Addr: addr}},
+			"rdzv: 10.0.0.6 hosts another store for the same command; " +
+				"for one job give all nodes the same --store\n",
+		},
+		{agent.Alone{Waited: rdzv.Seconds(3 * time.Second)}, "rdzv: no other agent has connected after 3s\n"},
+		{
+			agent.Alone{Waited: rdzv.Seconds(3 * time.Second), NoBeacon: true},
+			"rdzv: no other agent has connected after 3s, and no multicast beacon was received\n",
+		},
+		{
+			agent.Searching{Searching: meet.Searching{
+				Waited: time.Second, Unresolved: []string{"nod1"}, Hint: "check the name",
+			}},
+			"rdzv: \"nod1\" does not resolve (1s)\nrdzv: hint: check the name\n",
+		},
+		{
+			agent.DifferentToken{
+				DifferentToken: meet.DifferentToken{Host: "node2", Addr: addr}, Hint: "copy it",
+			},
+			"rdzv: node2 (10.0.0.6) has a different token\nrdzv: hint: copy it\n",
+		},
+		{
+			agent.DifferentCommand{DifferentCommand: meet.DifferentCommand{Addr: addr}},
+			"rdzv: 10.0.0.6 runs a different command or --nodes; " +
+				"if both belong to one job, give them the same --job NAME\n",
+		},
+		{
+			agent.RanksMissing{RanksMissing: meet.RanksMissing{Ranks: 4}},
+			"rdzv: waiting for all 4 ranks to start (Hydra does not report which are missing)\n",
+		},
+		{
+			agent.NoMulticast{Err: errors.New("network is down")},
+			"rdzv: cannot search for the other nodes by multicast: network is down\n",
+		},
+	} {
+		var out strings.Builder
+		c := New(console.To(&out, false))
+		if c.Event(test.event); out.String() != test.want {
+			t.Errorf("%+v: wrote %q\nwant %q", test.event, &out, test.want)
+		}
+	}
+}
+
+// Of a failure an agent writes the report alone, or before it one line if the agents do not settle
+// soon, or the line alone if nothing else is known. An agent that does not announce it is silent.
+func TestFailureEvents(t *testing.T) {
+	verdict := &rdzv.Verdict{Kind: rdzv.Failed, Host: "node1", PID: 71, Rank: 2, Code: 1,
+		Text: "no data"}
+	own := agent.JobEnded{Verdict: verdict, Own: true, Announce: true}
+	other := agent.JobEnded{Verdict: verdict, Announce: true}
+	report := agent.FailureReported{Failure: agent.Failure{
+		Program: []string{"a b"}, Rank: 2, WorldSize: 4, Host: "node1", PID: 71, Code: 1,
+	}}
+	alone, terminal, killed := report, report, report
+	alone.WorldSize, terminal.OnTerminal = 1, true
+	killed.Signal, killed.OnTerminal, killed.Hint = 9, true, "see dmesg"
+	const line = "rdzv: rank 2 failed first: exit 1 after 0.00s on node1 (local rank 0, pid 71): " +
+		"no data\n"
+	const text = `rdzv: rank 2 of 4 failed first
+rdzv:   program  'a b'
+rdzv:   where    node1, local rank 0, pid 71
+rdzv:   how      exit 1 after 0.00s
+`
+	for name, test := range map[string]struct {
+		events []agent.Event
+		want   string
+	}{
+		"report": {[]agent.Event{own, report}, text},
+		"terminal": {[]agent.Event{own, terminal}, text + "rdzv:   its stderr is the terminal: what it " +
+			"printed, if anything, is above\n"},
+		"killed": {
+			[]agent.Event{own, killed},
+			strings.Replace(text, "exit 1", "killed by SIGKILL", 1) + "rdzv: hint: see dmesg\n",
+		},
+		"late report": {[]agent.Event{own, agent.Settling{}, report}, line + text},
+		"one worker":  {[]agent.Event{own, alone}, line},
+		"other agent": {[]agent.Event{other, agent.Settling{}}, line},
+		"silent":      {[]agent.Event{agent.JobEnded{Verdict: verdict}}, ""},
+	} {
+		var out strings.Builder
+		c := New(console.To(&out, false))
+		for _, e := range test.events {
+			c.Event(e)
+		}
+		if out.String() != test.want {
+			t.Errorf("%s: wrote %q\nwant %q", name, &out, test.want)
+		}
+	}
+}
+
+func TestEndedBySignal(t *testing.T) {
+	verdict := &rdzv.Verdict{Kind: rdzv.Ended, Host: "node1", PID: 71, Signal: rdzv.Signal(syscall.SIGTERM)}
+	for host, want := range map[string]string{
+		"node2": "agent on node1 (pid 71) received SIGTERM: the job is stopped",
+		"": "agent on node1 (pid 71) received SIGTERM before all agents had joined: " +
+			"the job is stopped",
+	} {
+		e := agent.JobEnded{Verdict: verdict, StoreHost: host, Agreed: host != ""}
+		if got := New(console.To(nil, false)).EndLine(e); got != want {
+			t.Errorf("store on %q: %q, want %q", host, got, want)
+		}
+	}
+	for announce, want := range map[bool]string{
+		true: "rdzv: received SIGTERM before the job started\n", false: "",
+	} {
+		var out strings.Builder
+		c := New(console.To(&out, false))
+		if c.EndedBySignal(&agent.SignalError{Signal: syscall.SIGTERM},
+			announce); out.String() != want {
+			t.Errorf("announce %t: wrote %q, want %q", announce, &out, want)
+		}
+	}
+}
+
+// The start line tells where the ranks are, and fits into 100 columns on any number of nodes.
+func TestStartLine(t *testing.T) {
+	named := func(n int, host string) (nodes []rdzv.NodeRanks) {
+		for i := range n {
+			if n <= 8 || i < 2 || i == n-1 {
+				ranks := fmt.Sprintf("%d-%d", 8*i, 8*i+7)
+				nodes = append(nodes, rdzv.NodeRanks{Host: fmt.Sprint(host, i+1), Ranks: ranks})
+			}
+		}
+		return nodes
+	}
+	for _, test := range []struct {
+		nodes      int
+		host, addr string
+		want       string
+	}{
+		{1, "node", "127.0.0.1", ""},
+		{2, "node", "10.0.0.5",
+			"rdzv: 16 ranks on 2 nodes: node1 0-7, node2 8-15; rank 0 at 10.0.0.5\n"},
+		{3, strings.Repeat("long", 8), "10.0.0.5",
+			"rdzv: 24 ranks on 3 nodes; rank 0 at 10.0.0.5\n"},
+		{4, "compute-node-of-", "10.0.0.5",
+			"rdzv: 32 ranks on 4 nodes: compute-node-of-1 0-7, ..., compute-node-of-4 24-31; " +
+				"rank 0 at 10.0.0.5\n"},
+		{1000, "node", "10.0.3.232",
+			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, node2 8-15, ..., node1000 7992-7999; " +
+				"rank 0 at 10.0.3.232\n"},
+		{1000, "node", "10.100.100.105",
+			"rdzv: 8000 ranks on 1000 nodes: node1 0-7, ..., node1000 7992-7999; rank 0 at " +
+				"10.100.100.105\n"},
+	} {
+		w := rdzv.World{Size: 8 * test.nodes, Nodes: test.nodes,
+			Layout: named(test.nodes, test.host), MasterAddr: test.addr}
+		w.Seat.Slots = 8
+		for rank, want := range map[int]string{0: test.want, 8: ""} {
+			var out strings.Builder
+			w.Seat.Rank = rank
+			c := New(console.To(&out, false))
+			if c.Event(agent.WorldAgreed{World: w}); out.String() != want {
+				t.Errorf("rank %d of %d nodes: wrote %q\nwant %q", rank, test.nodes, &out, want)
+			}
+			if len(out.String()) > 101 {
+				t.Errorf("the line %q has more than 100 columns", &out)
+			}
+		}
+	}
+}
+
+// What is written while ranks are missing: the hint once, with the process that runs Python. The
+// lines are of their own on a terminal too.
+func TestInitProgress(t *testing.T) {
+	missing := rdzv.InitProgress{
+		Ranks: 8, Reached: 7, Waited: rdzv.Seconds(10 * time.Second), Host: "node2",
+		Missing: []rdzv.NodeRanks{{Host: "node2", Ranks: "5"}}, First: new(5),
+	}
+	inspectable, later := missing, missing
+	complete := rdzv.InitProgress{Ranks: 8, Reached: 8, Waited: rdzv.Seconds(70 * time.Second)}
+	inspectable.Python, later.Python, later.Waited = 71, 71, rdzv.Seconds(time.Minute)
+	const line = "rdzv: rank 5 (node2) has not reached init_process_group; " +
+		"7 of 8 ranks have been waiting for %s\n"
+	const hint = "rdzv: hint: rdzv stacks, on any node of the job, shows where rank 5 is"
+	const process = " (pid 71 on node2)"
+	const end = "rdzv: all 8 ranks have reached init_process_group by now, 1m10s after rank 0 did\n"
+	for _, test := range []struct {
+		terminal, quiet bool
+		progress        []rdzv.InitProgress
+		want            string
+	}{
+		{false, false, []rdzv.InitProgress{missing}, fmt.Sprintf(line, "10s") + hint + "\n"},
+		{
+			false, false, []rdzv.InitProgress{inspectable, later, complete},
+			fmt.Sprintf(line, "10s") + hint + process + "\n" + fmt.Sprintf(line, "1m0s") + end,
+		},
+		{true, false, []rdzv.InitProgress{inspectable}, fmt.Sprintf(line, "10s") + hint + process + "\n"},
+		{false, true, []rdzv.InitProgress{inspectable, complete}, ""},
+	} {
+		var out strings.Builder
+		own := console.To(&out, test.terminal)
+		own.Set(test.quiet, false)
+		a := New(own)
+		for _, p := range test.progress {
+			a.Event(agent.InitProgress{InitProgress: p})
+		}
+		if out.String() != test.want {
+			t.Errorf("wrote %q\nwant %q", &out, test.want)
+		}
+	}
+}
+
+func TestReportWithoutColours(t *testing.T) {
+	var out strings.Builder
+	n := ending{console: console.To(&out, false)}
+	n.failureReported(agent.Failure{
+		WorldSize: 2, PID: 1, Message: "\x1b[31mValueError\x1b[m: \x1b[2J",
+		Stderr: []string{"\x1b[1mbold\a"},
+	})
+	for _, want := range []string{`message  ValueError: \x1b[2J` + "\n", `| bold\a` + "\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("wrote %q, want %q in it", out.String(), want)
+		}
+	}
+}

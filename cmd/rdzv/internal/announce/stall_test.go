@@ -1,0 +1,36 @@
+package announce
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+	"rdzv/rdzv/stacks"
+)
+
+func TestStallText(t *testing.T) {
+	nodes := []stacks.Node{{Host: "node1", Ranks: 8}}
+	for rank := range 8 {
+		w := stacks.Worker{Rank: rank, Main: stacks.Thread{Does: "waiting for another thread (futex)"}}
+		if rank == 2 {
+			w.Main.Does = "sleeping (clock_nanosleep)"
+		}
+		nodes[0].Workers = append(nodes[0].Workers, w)
+	}
+	e := agent.Stalled{
+		Stall:  rdzv.Stall{Silent: rdzv.Seconds(900 * time.Second), Rank: 2, Host: "node1", Reason: "it is elsewhere"},
+		Stacks: stacks.Of("train", nodes), Timeout: rdzv.Seconds(15 * time.Minute), Attempt: 1,
+	}
+	text := StallText(e)
+	for _, want := range []string{
+		"stalled: no rank has written anything for 15m0s (--stall-timeout): rank 2 on node1 is behind; " +
+			"it is elsewhere\nattempt 1, --stall-timeout 15m0s\n\njob train: 7 of 8 ranks are at the same place",
+		"\nrank 2 (node1): sleeping (clock_nanosleep)\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report is\n%s\nwant %q in it", text, want)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package flags
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Foreign are flags of other launchers, with what exec has instead. They are a function
+// because each start of an agent would make the map.
+func Foreign() map[string]string {
+	const (
+		workers = "use --nproc-per-node N for the number of workers on a node"
+		nodes   = "use --nodes N"
+		hosts   = "start rdzv with mpirun or srun, or on every node"
+		export  = "use --export NAME or --export NAME=VALUE"
+		master  = "use --store HOST, if the nodes do not find each other"
+		none    = "omit it"
+		visible = "set CUDA_VISIBLE_DEVICES on each node, and use --nproc-per-node gpu"
+		mpirun  = "give it to mpirun, before rdzv"
+		srun    = "give it to srun, before rdzv"
+		docker  = "give it to docker run, and start rdzv inside the container"
+		program = "give it to the program"
+	)
+	return map[string]string{
+		// mpirun and mpiexec.hydra
+		"n": workers, "np": workers, "c": workers, "ppn": workers, "npernode": workers, "N": nodes,
+		"x": export, "genv": export, "H": hosts, "host": hosts, "hosts": hosts, "f": hosts,
+		"hostfile": hosts, "machinefile": hosts,
+		"tag-output": "use --tag", "output-filename": "use --log-dir DIR",
+		"bind-to": "use --bind numa", "oversubscribe": none, "allow-run-as-root": none,
+		"map-by": mpirun, "rank-by": mpirun, "mca": mpirun, "report-bindings": mpirun,
+		"iface": "use --net NAME", "wdir": "use --chdir DIR",
+		// srun
+		"ntasks": workers, "ntasks-per-node": workers, "nodelist": hosts, "w": hosts,
+		"label": "use --tag", "l": "use --tag",
+		"cpus-per-task": srun, "cpu-bind": srun, "gres": srun, "gpus-per-task": srun,
+		"gpus-per-node": srun, "gpu-bind": srun, "G": srun, "mem": srun, "time": srun, "mpi": srun,
+		"partition": srun, "account": srun, "A": srun, "qos": srun, "exclusive": srun,
+		"constraint": srun, "p": srun, "job-name": "use --job NAME, if at all",
+		// accelerate
+		"num-machines": nodes, "machine-rank": "use --node-rank N, if at all",
+		"main-process-ip": master, "main-process-port": "use --master-port PORT, if at all",
+		"num-processes":   "use --nproc-per-node N, the number of workers on each node",
+		"multi-gpu":       "omit it; --nproc-per-node gpu starts a worker for each GPU",
+		"config-file":     "use flags: rdzv has no configuration file",
+		"mixed-precision": program + ": ACCELERATE_MIXED_PRECISION, with --export NAME=VALUE",
+		"dynamo-backend":  program + ": ACCELERATE_DYNAMO_BACKEND, with --export NAME=VALUE",
+		"gpu-ids":         visible, "same-network": none,
+		"num-cpu-threads-per-process": "set OMP_NUM_THREADS, with --export NAME=VALUE, if at all",
+		"use-deepspeed": program +
+			": ACCELERATE_USE_DEEPSPEED=true, with --export NAME=VALUE",
+		"deepspeed-config-file": program +
+			": ACCELERATE_DEEPSPEED_CONFIG_FILE, with --export NAME=VALUE",
+		"use-fsdp": "give FullyShardedDataParallelPlugin to Accelerator, in the program",
+		// DeepSpeed
+		"num-gpus": "use --nproc-per-node N, or --nproc-per-node gpu", "num-nodes": nodes,
+		"num-accelerators": "use --nproc-per-node N, or --nproc-per-node gpu",
+		"include":          visible, "exclude": visible, "no-ssh": none,
+		"no-local-rank": "omit it: programs read LOCAL_RANK",
+		// Lightning
+		"devices":      "use --nproc-per-node N, and give devices=N to Trainer or Fabric",
+		"main-address": master, "main-port": "use --master-port PORT, if at all",
+		// docker
+		"env": export, "e": export, "gpus": "use --nproc-per-node gpu",
+		"rm": docker, "it": docker, "i": docker, "network": docker, "ipc": docker, "volume": docker,
+		"shm-size": docker, "mount": docker, "ulimit": docker, "privileged": docker, "runtime": docker,
+		"entrypoint": docker, "workdir": docker,
+		// torchrun
+		"virtual-local-rank": "use --device mask, which sets CUDA_VISIBLE_DEVICES and keeps LOCAL_RANK",
+	}
+}
+
+// foreignSwitches are those of Foreign that take no value.
+func foreignSwitches() []string {
+	return []string{
+		"tag-output", "oversubscribe", "allow-run-as-root", "report-bindings", "label", "l",
+		"exclusive", "multi-gpu", "same-network", "use-deepspeed", "use-fsdp", "no-ssh",
+		"no-local-rank", "rm", "it", "i", "privileged", "virtual-local-rank",
+	}
+}
+
+// foreignValues is how many words after an unknown flag are its values.
+func foreignValues(name string, after []string) int {
+	switch hint := Foreign()[name]; {
+	case slices.Contains(foreignSwitches(), name):
+		return 0
+	case name == "mca":
+		return 2
+	case hint != "" && len(after) > 0 && !strings.HasPrefix(after[0], "-"), seemsValue(after):
+		return 1
+	}
+	return 0
+}
+
+// unknownFlag suggests what was probably meant.
+func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
+	dashes, name := "--", err.GetSpecifiedName()
+	if letters := err.GetSpecifiedShortnames(); letters != "" {
+		dashes, name = "-", letters
+	}
+	name, _, _ = strings.Cut(name, "=")
+	unknown := fmt.Errorf("cannot run %s: unknown flag %q", f.Name(), dashes+name)
+	name = string(Canonical(f, name))
+	if dashes == "-" {
+		name = strings.TrimRight(name, "0123456789") // -N2
+	}
+	if hint := Foreign()[name]; hint != "" && (f.Name() == "exec" || f.Name() == "check") {
+		return WithHint(unknown, hint)
+	}
+	var names []string
+	f.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	})
+	if similar := similarFlags(name, names); len(similar) > 0 {
+		return WithHint(unknown, "did you mean --"+strings.Join(similar, " or --")+"?")
+	}
+	return WithHint(unknown, "rdzv help "+f.Name())
+}
+
+// similarFlags are those that begin with a mistyped name, as torchrun completes it, if they are not
+// many; otherwise the most similar one.
+func similarFlags(name string, names []string) (similar []string) {
+	for _, n := range names {
+		if len(name) > 1 && strings.HasPrefix(n, name) {
+			similar = append(similar, n)
+		}
+	}
+	if len(similar) >= 1 && len(similar) <= 3 {
+		return similar
+	}
+	if near := Nearest(name, names); near != "" {
+		return []string{near}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+// Package reportfile writes the file of --report: how the job ended.
+package reportfile
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"rdzv/cmd/rdzv/internal/announce"
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/tables"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+)
+
+// Report is the content of the file, with what is known so far.
+type Report struct {
+	file    string           // "" if no report is requested
+	signals <-chan os.Signal // the signals on which this agent acts
+	console *console.Console
+	words   *announce.Announcer
+	rank0   bool // this agent runs it
+
+	Kind      string   `json:"kind"` // endedWell, the kind of a verdict, or ByError
+	Job       string   `json:"job,omitempty"`
+	Program   []string `json:"program,omitempty"`
+	WorldSize int      `json:"world_size,omitempty"` // 0 if the world was not agreed
+	Attempt   int      `json:"attempt,omitempty"`    // the last one that was agreed; 0 is the first
+	ExitCode  int      `json:"exit_code"`            // as a shell shows it: 128+n for signal n
+	Message   string   `json:"message,omitempty"`
+	*failure
+	Stall *stall `json:"stall,omitempty"`
+}
+
+// New is a report that is not written yet. After one of the signals it does not wait long for a
+// file system; the console tells why it could not be written.
+func New(c *console.Console, words *announce.Announcer, signals <-chan os.Signal) *Report {
+	return &Report{console: c, words: words, signals: signals}
+}
+
+// To says where the report is written, and on which program.
+func (r *Report) To(path string, program []string) { r.file, r.Program = path, program }
+
+// Agreed keeps what is known of the job when its world is agreed.
+func (r *Report) Agreed(w rdzv.World) {
+	r.WorldSize, r.Attempt = w.Size, w.Attempt
+	r.rank0 = w.Seat.Rank == 0 && !w.Seat.Spare
+}
+
+// stall is the part about a job that made no progress.
+type stall struct {
+	rdzv.Stall
+	File   string `json:"file,omitempty"`   // with the stacks of all ranks
+	Stacks string `json:"stacks,omitempty"` // where they are; rank 0's agent knows it
+}
+
+// Stalled keeps what rank 0's agent knows of a stall that ends the attempt.
+func (r *Report) Stalled(e agent.Stalled) {
+	if e.Ends {
+		r.Stall = &stall{File: e.File, Stacks: announce.StallText(e)}
+	}
+}
+
+// setStall takes what the verdict says of the stall that has ended the job; nothing if v is another
+// one.
+func (r *Report) setStall(v *rdzv.Verdict) {
+	if v.Stall == nil {
+		r.Stall = nil // it was in an earlier attempt
+		return
+	}
+	if r.Stall == nil {
+		r.Stall = &stall{}
+	}
+	r.Stall.Stall = *v.Stall
+}
+
+// failure is the part about the worker that failed first.
+type failure struct {
+	Rank      int          `json:"rank"`
+	LocalRank int          `json:"local_rank"`
+	Host      string       `json:"host"`
+	PID       int          `json:"pid"`
+	Signal    rdzv.Signal  `json:"signal,omitempty"`
+	OOM       bool         `json:"out_of_memory,omitempty"`
+	Seconds   rdzv.Seconds `json:"seconds"`          // from its start to its end
+	Stderr    []string     `json:"stderr,omitempty"` // its last lines, or its traceback
+	Others    []other      `json:"others,omitempty"` // workers that failed before they were stopped
+}
+
+type other struct {
+	Rank    int    `json:"rank"`
+	Host    string `json:"host"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+const (
+	endedWell = "success"
+	ByError   = "error" // the kind of a report: rdzv itself failed on this node
+)
+
+// Ended writes the report after all agents have settled. If a worker failed, the worker's agent
+// writes it; otherwise the agent that leads the job and that of rank 0, whose node is the one that
+// a user knows, or every agent if the store is lost.
+func (r *Report) Ended(end agent.Result) {
+	code, line := agent.ExitCode(end, nil), r.words.EndLine(end.Ended)
+	if end.Verdict != nil {
+		r.setStall(end.Verdict)
+	}
+	switch v := end.Verdict; {
+	case v == nil:
+		r.write(string(rdzv.Lost), code, line, nil)
+	case end.Failure != nil:
+		f := failureOf(v)
+		f.OOM, f.Stderr = end.Failure.OOM, end.Failure.Stderr
+		for _, o := range end.Failures {
+			f.Others = append(f.Others, other{o.Rank, o.Host, announce.StatusLine(o.Code, o.Signal), o.Text})
+		}
+		r.write(string(v.Kind), code, v.Text, f)
+	case v.Kind == rdzv.Failed: // the worker's agent writes it, see also early
+	case end.Leads, end.StoreLost, r.rank0:
+		kind := string(v.Kind)
+		if v.Kind == rdzv.Done {
+			kind, line = endedWell, ""
+		}
+		write := writeReport
+		if !end.Leads && !end.StoreLost {
+			write = replaceReport
+		}
+		r.set(kind, code, line, nil)
+		r.writeBy(write, reportTimeout)
+	}
+}
+
+// Early writes what the agents that lead the job or run rank 0 know about the failure of another
+// agent's worker, as soon as the job has ended. If both agents have the same file, the worker's
+// agent replaces it; otherwise this file at least does not describe an earlier job.
+func (r *Report) Early(end agent.JobEnded) {
+	v := end.Verdict
+	if v == nil || v.Kind != rdzv.Failed || end.Own || !end.Leads && !r.rank0 {
+		return
+	}
+	code := agent.ExitCode(agent.Result{Summary: rdzv.Summary{Verdict: v}}, nil)
+	r.set(string(v.Kind), code, v.Text, failureOf(v))
+	r.writeBy(addReport, earlyTimeout)
+}
+
+// failureOf is what every agent knows about the worker that failed first.
+func failureOf(v *rdzv.Verdict) *failure {
+	return &failure{
+		Rank: v.Rank, LocalRank: v.LocalRank, Host: v.Host, PID: v.PID, Signal: v.Signal,
+		Seconds: v.RanFor,
+	}
+}
+
+// Write writes the report on a job that no worker's failure has ended.
+func (r *Report) Write(kind string, code int, message string) { r.write(kind, code, message, nil) }
+
+// write writes the report; f is nil if no worker failed.
+func (r *Report) write(kind string, code int, message string, f *failure) {
+	r.set(kind, code, message, f)
+	r.writeBy(writeReport, reportTimeout)
+}
+
+func (r *Report) set(kind string, code int, message string, f *failure) {
+	r.Kind, r.ExitCode, r.Message, r.failure = kind, code, message, f
+}
+
+// writeBy writes the report by one of the functions of write.go. If it cannot be written, the
+// job's end is the same.
+func (r *Report) writeBy(
+	write func(path string, b []byte, deadline time.Time) error, limit time.Duration,
+) {
+	if r.file == "" {
+		return
+	}
+	for len(r.signals) > 0 {
+		<-r.signals // it has already been acted on
+	}
+	err := within(time.Now().Add(limit), r.signals, r.file, tables.JSON(r), write)
+	if err != nil {
+		r.console.Warn("%v", err)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.file = "" // a second try would delay the end of the job again
+	}
+}
+
+// earlyTimeout and reportTimeout limit how long two agents, one after the other, may delay the end
+// of a job by their reports: by 5 s. After a signal it is interruptedTimeout.
+const (
+	earlyTimeout       = time.Second
+	reportTimeout      = 4 * time.Second
+	interruptedTimeout = time.Second
+)

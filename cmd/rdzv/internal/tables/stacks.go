@@ -1,0 +1,222 @@
+package tables
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/rdzv/stacks"
+)
+
+// The limits of a table of stacks: more groups, ranges of ranks, and values of a detail are left
+// out.
+const (
+	maxGroups = 16
+	maxRanges = 12
+	maxValues = 4
+)
+
+// Stacks tells where the workers of each job are: first which ones are elsewhere than most
+// others, then each place with its ranks. Its lines have a width, see [console.Screen.Width].
+func Stacks(jobs []stacks.Report, width int) string {
+	b := page{width: width}
+	for i, r := range jobs {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if line := collectivesLine(r.Collectives); line != "" {
+			writeFolded(&b, "", line)
+		}
+		writeFolded(&b, "", "job "+visible.Line(r.Job)+": "+stacksHeader(r))
+		writeGroups(&b, r.Groups)
+		for _, p := range r.Problems {
+			text := p.Text
+			if text == stacks.NotInstalled {
+				text += "; with it (pip install py-spy) there are Python stacks"
+			}
+			writeFolded(&b, "\n", visible.Line(ShortList(p.Hosts)+": "+text))
+		}
+		if line := recorderLine(r); line != "" {
+			b.WriteString("\n" + line + "\n") // a path remains whole
+		}
+	}
+	return b.String()
+}
+
+// stacksHeader names the ranks to look at.
+func stacksHeader(r stacks.Report) string {
+	rest, ranks := r.Rest(), console.Plural(r.Ranks, "rank")
+	switch n := len(r.Groups); {
+	case n == 0:
+		return "no workers are running"
+	case n == 1 && r.Ranks == 1:
+		return ranks
+	case n == 1 && len(r.Groups[0].Workers) == r.Ranks:
+		return "all " + ranks + " are at the same place"
+	case n == 1, len(rest) > 0:
+		text := fmt.Sprintf("%d of %s are at the same place", len(r.Groups[0].Workers), ranks)
+		if len(rest) > 0 {
+			text += ", but not " + ranksOf(rest)
+		}
+		return text
+	default:
+		return ranks + " at " + console.Plural(n, "different place")
+	}
+}
+
+func writeGroups(b *page, groups []stacks.Group) {
+	for i, g := range groups {
+		if i == maxGroups {
+			left := 0
+			for _, g := range groups[i:] {
+				left += len(g.Workers)
+			}
+			writeFolded(b, "\n", console.Plural(left, "more rank")+" at other places")
+			return
+		}
+		writeGroup(b, g)
+	}
+}
+
+// ranksOf is "rank 2 (node2)" or "ranks 0-1,3".
+func ranksOf(workers []stacks.Worker) string {
+	if len(workers) == 1 {
+		return fmt.Sprintf("rank %d (%s)", workers[0].Rank, visible.Line(workers[0].Host))
+	}
+	return "ranks " + rankRanges(workers)
+}
+
+// rankRanges is "0-1,3" of workers in the order of their ranks.
+func rankRanges(workers []stacks.Worker) string {
+	ranks := make([]int, len(workers))
+	for i, w := range workers {
+		ranks[i] = w.Rank
+	}
+	return ranges(ranks)
+}
+
+// ranges is "0-1,3" of ranks in their order.
+func ranges(ranks []int) string {
+	var parts []string
+	for i := 0; i < len(ranks); {
+		last := i
+		for last+1 < len(ranks) && ranks[last+1] == ranks[last]+1 {
+			last++
+		}
+		part := strconv.Itoa(ranks[i])
+		if last > i {
+			part += "-" + strconv.Itoa(ranks[last])
+		}
+		if parts = append(parts, part); len(parts) == maxRanges && last+1 < len(ranks) {
+			parts = append(parts, "...")
+			break
+		}
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// writeGroup writes a place with its ranks, and below it what the kernel shows of their main
+// threads, and what the other threads of the first rank are doing.
+func writeGroup(b *page, g stacks.Group) {
+	first := g.Workers[0]
+	title := ranksOf(g.Workers)
+	if len(first.Python) == 0 {
+		title += ": " + visible.Line(first.Main.Does)
+	}
+	writeFolded(b, "\n", title)
+	for _, call := range first.Python {
+		b.WriteString("    " + visible.Line(call) + "\n")
+	}
+	var details []string
+	detail := func(name string, of func(stacks.Worker) string) {
+		if text := values(g.Workers, of); text != "" {
+			details = append(details, name+text)
+		}
+	}
+	if len(g.Workers) > 1 {
+		details = append(details, "on "+visible.Line(ShortList(hostsOf(g.Workers))))
+	}
+	if len(g.Workers) <= maxValues {
+		detail("pid ", func(w stacks.Worker) string { return strconv.Itoa(w.PID) })
+	}
+	if len(first.Python) > 0 {
+		detail("", func(w stacks.Worker) string { return w.Main.Does })
+	}
+	detail("with ", func(w stacks.Worker) string { return w.Main.Object })
+	detail("state ", func(w stacks.Worker) string { return w.Main.State })
+	detail("in ", func(w stacks.Worker) string { return w.Main.WChan })
+	details = append(details, "CPU "+usage(g.Workers))
+	writeFolded(b, "  ", strings.Join(details, "; "))
+	if others := threadCounts(first.Others); others != "" {
+		writeFolded(b, "  ", "other threads: "+others)
+	}
+}
+
+// values are the different values that workers have, in the order of their ranks.
+func values(workers []stacks.Worker, of func(stacks.Worker) string) string {
+	var list []string
+	for _, w := range workers {
+		if v := of(w); v != "" && !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	if len(list) > maxValues {
+		list = append(list[:maxValues], "...")
+	}
+	return visible.Line(strings.Join(list, ", "))
+}
+
+// hostsOf are the hosts of workers in the order of their ranks.
+func hostsOf(workers []stacks.Worker) (hosts []string) {
+	for _, w := range workers {
+		if !slices.Contains(hosts, w.Host) {
+			hosts = append(hosts, w.Host)
+		}
+	}
+	return hosts
+}
+
+// usage is the use of CPU time by workers: "0-3%".
+func usage(workers []stacks.Worker) string {
+	least, most := workers[0].CPU, workers[0].CPU
+	for _, w := range workers {
+		least, most = min(least, w.CPU), max(most, w.CPU)
+	}
+	if least == most {
+		return fmt.Sprintf("%d%%", most)
+	}
+	return fmt.Sprintf("%d-%d%%", least, most)
+}
+
+func threadCounts(list []stacks.Count) string {
+	var texts []string
+	for _, c := range list {
+		texts = append(texts, fmt.Sprintf("%d %s", c.N, c.Does))
+	}
+	return visible.Line(strings.Join(texts, ", "))
+}
+
+// collectivesLine is what NCCL says of the ranks of a job, "" if it says nothing.
+func collectivesLine(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "NCCL: " + visible.Line(text)
+}
+
+// recorderLine says what torch's flight recorders do, "" if there are none.
+func recorderLine(r stacks.Report) string {
+	if r.Recorders == 0 {
+		return ""
+	}
+	var dirs []string
+	for _, d := range r.Dumps {
+		dirs = append(dirs, visible.Line(d.Text)+" ("+visible.Line(ShortList(d.Hosts))+")")
+	}
+	return fmt.Sprintf("flight recorders of %s write to %s", console.Plural(r.Recorders, "rank"),
+		strings.Join(dirs, ", "))
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/cmd/rdzv/internal/tables"
+	"rdzv/internal/shell"
+	"rdzv/rdzv/agent/inspect"
+)
+
+const stacksHelp = `Usage: rdzv stacks [flags]
+
+    rdzv stacks                                   on any node of the job
+
+Print the stack of each rank, for all your running jobs that have an agent on
+this node. Ranks with the same stack are one group; if most ranks are in one
+group, the first line names the others. The command takes about a second, and
+changes nothing in the workers.
+
+With py-spy (pip install py-spy) in PATH or beside python on the nodes, the
+stack is the Python stack of the main thread, the innermost call first. Without
+py-spy, or if it may not read the memory of the workers, the command prints what
+the main thread is doing in the kernel, such as "reading from a file (read)".
+The lines below have the file or the other end of the connection ("with"), the
+state as ps shows it, the kernel function (wchan), the use of CPU time in the
+last second (100% is one core), and what the other threads are doing.
+
+{flags}
+
+Exit status:
+    0        printed
+    1        no job of yours runs on this node, or it does not answer
+    2        wrong usage
+`
+
+// stacksFlags are the flags of stacks.
+type stacksFlags struct {
+	job  string
+	dump bool
+}
+
+// groups are the flags as the help shows them.
+func (f *stacksFlags) groups() []flags.Group {
+	return []flags.Group{{NoEnv: true, Rows: []flags.Row{
+		flags.Flag("--job NAME", "only the job of this name", &f.job),
+		flags.Flag("--flight-recorder", "also let torch's flight recorder of NCCL write its files, "+
+			"with exec --log-dir beside the logs", &f.dump),
+	}}}
+}
+
+// stacks prints where the workers of this user's jobs on this node are.
+func (a *app) stacks(args []string) int {
+	var o stacksFlags
+	rest, _, err := flags.Parse(flags.Define(flags.New("stacks"), o.groups()), args, a.env)
+	if err == nil && len(rest) > 0 {
+		err = flags.WithHint(fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
+			shell.Line("rdzv", "stacks", "--job", rest[0]))
+	}
+	if err != nil {
+		return a.usage(err, "stacks")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	jobs, known, err := inspect.Stacks(ctx, o.job, o.dump)
+	if err != nil {
+		return a.fail(fmt.Errorf("cannot run stacks: %w", err))
+	}
+	text := a.painted(tables.Stacks(jobs, a.onTerminal().Width()), tables.StacksMarks)
+	return max(a.print(text), a.unanswered("stacks", known, o.job))
+}

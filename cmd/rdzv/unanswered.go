@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/rdzv/status"
+)
+
+// unanswered prints which jobs have not answered a command, and returns its exit code.
+func (a *app) unanswered(command string, r status.Report, job string) int {
+	if len(r.Silent) > 0 && len(r.Jobs) > 0 && job == "" {
+		a.console.Warn("%v", silent(r.Silent))
+	}
+	if err := noAnswers(command, r, job); err != nil {
+		return a.fail(err)
+	}
+	return codeOK
+}
+
+// noAnswers is why no job has answered, or one has not; nil if all have.
+func noAnswers(command string, r status.Report, job string) error {
+	own := console.UserName(os.Geteuid())
+	host, _ := os.Hostname()
+	unknown := func(j status.Job) bool { return j.State == "" }
+	switch {
+	case slices.ContainsFunc(r.Jobs, unknown):
+		return errors.New("a job has not answered")
+	case len(r.Jobs) > 0:
+		return nil
+	case len(r.Silent) > 0:
+		return flags.WithHint(silent(r.Silent), "it may be stopped, or this node overloaded")
+	case len(r.Names) > 0 && job != "": // without a name they have ended meanwhile
+		return flags.WithHint(
+			fmt.Errorf("user %s has no job %q on %s", own, job, host),
+			"the jobs are "+strings.Join(r.Names, ", "),
+		)
+	case len(r.Elsewhere) > 0:
+		return flags.WithHint(
+			fmt.Errorf("user %s has a job on %s, but in another network namespace: %s", own, host,
+				agents(r.Elsewhere)),
+			"run rdzv "+command+" there, for example inside the container",
+		)
+	case len(r.Others) > 0:
+		other := console.UserName(r.Others[0])
+		return flags.WithHint(
+			fmt.Errorf("user %s has no job on %s, but user %s has", own, host, other),
+			"only that user can run rdzv "+command+" for it",
+		)
+	}
+	return flags.WithHint(
+		fmt.Errorf("user %s has no job on %s", own, host),
+		"run rdzv "+command+" on a node of the job, as the user who started it",
+	)
+}
+
+func silent(pids []int) error { return errors.New("no answer from " + agents(pids)) }
+
+// agents is "agent (pid 71)" or "agents (pids 71, 72)".
+func agents(pids []int) string {
+	slices.Sort(pids)
+	if len(pids) == 1 {
+		return fmt.Sprintf("agent (pid %d)", pids[0])
+	}
+	texts := make([]string, len(pids))
+	for i, pid := range pids {
+		texts[i] = strconv.Itoa(pid)
+	}
+	return fmt.Sprintf("agents (pids %s)", strings.Join(texts, ", "))
+}

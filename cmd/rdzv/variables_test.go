@@ -1,0 +1,52 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/envmap"
+)
+
+// The fields that package agent names when it rejects a configuration have flags.
+func TestFlagsOfFields(t *testing.T) {
+	for _, field := range []string{
+		"Nodes", "MinNodes", "NodeRank", "Job", "PortLow", "Etcd", "Insecure", "TokenFile", "Export",
+		"PeerTimeout", "StoreTimeout", "JoinTimeout", "LastCall", "Grace", "ExitTimeout", "HeadStart",
+		"Spares", "ShareSignals", "Capture", "NoCapture", "Show", "MasterPort", "Store",
+	} {
+		checkFlagOf(t, field)
+	}
+}
+
+// A flag can be given in the environment if the help of its command shows the variable, and only
+// then. The overview says so.
+func TestVariablesOfFlags(t *testing.T) {
+	if strings.Contains(overview, "Every flag can be given") {
+		t.Error("the overview says that every flag can be given in the environment")
+	}
+	values := map[string]string{"bool": "true", "int": "3", "nodes": "3", "duration": "3s",
+		"capture": "never"}
+	for _, c := range commands() {
+		for _, r := range c.Rows() {
+			f := flags.Define(flags.New(c.Name), c.Groups)
+			flag := f.Lookup(r.Name())
+			value := cmp.Or(values[flag.Value.Type()], "text")
+			if _, _, err := flags.Parse(f, nil, envmap.Env{flags.Variable(r.Name()): value}); err != nil {
+				t.Errorf("rdzv %s with %s=%s: %v", c.Name, flags.Variable(r.Name()), value, err)
+			}
+			shown := strings.Contains(c.Help()+"\n", " "+flags.Variable(r.Name())+"\n")
+			for _, g := range c.Groups {
+				shown = shown || g.Brief && slices.ContainsFunc(g.Rows, func(other flags.Row) bool {
+					return other.Name() == r.Name() // the help of exec shows it
+				})
+			}
+			if flag.Changed != shown {
+				t.Errorf("rdzv %s --%s: taken from %s: %t, shown in the help: %t", c.Name, r.Name(),
+					flags.Variable(r.Name()), flag.Changed, shown)
+			}
+		}
+	}
+}
