@@ -71,15 +71,15 @@ type hangCase struct {
 }
 
 var hangCases = []hangCase{
-	{"sleep", "", `rank 2 on node2 is behind; it is elsewhere than all others`},
-	{"loop", "", `rank 2 on node2 is behind; it is elsewhere than all others`},
+	{"sleep", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
+	{"loop", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
 	{"stop", "", `rank 2 on node2 is behind; it is stopped by a signal`},
 	{"files", "stale", `rank 2 on node2 is behind; it hangs in the kernel: opening a file .*uninterruptible`},
 	{"vfork", "", `rank 2 on node2 is behind; it hangs in the kernel: .*uninterruptible`},
-	{"loader", "", `rank 2 on node2 is behind; it is elsewhere than all others`},
+	{"loader", "", `rank 2 on node2 is behind; it is not at the same place as all others`},
 	{"groups", "", `which rank is behind is not known: all are at the same place`},
 	{"compute", "", `which rank is behind is not known: all are at the same place`},
-	{"evaluate", "", `rank 0 on node1 is behind; it is elsewhere than all others`},
+	{"evaluate", "", `rank 0 on node1 is behind; it is not at the same place as all others`},
 	{"rank0", "40", ""},
 	{"train", "100", ""},
 }
