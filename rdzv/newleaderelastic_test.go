@@ -242,7 +242,8 @@ func TestRefusedAgentIsNoMember(t *testing.T) {
 	v.world(2, map[int]int{0: 0, 1: 1})
 	v.kill("agent-0")
 	s := v.sessions[1]
-	if err := s.life.store.Put(v.ctx, s.keys.Seats().Of("agent-9"), record.Encode(record.SeatValue{Full: true}), s.registration.Run.JobLease); err != nil {
+	full, lease := record.Encode(record.SeatValue{Full: true}), s.registration.Run.JobLease
+	if err := s.life.store.Put(v.ctx, s.keys.Seats().Of("agent-9"), full, lease); err != nil {
 		t.Fatal(err)
 	}
 	v.compact()

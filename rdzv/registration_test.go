@@ -42,7 +42,8 @@ func TestKeysOfAnAgent(t *testing.T) {
 				j.worlds(all)
 				spare := all[2]
 				id, run := spare.config.Self.ID, j.run
-				agent, lost, place := run.Agents().Of(id), run.Lost().Of(id), run.Place(spare.config.Self.Node, spare.config.Self.NodeRank)
+				agent, lost := run.Agents().Of(id), run.Lost().Of(id)
+				place := run.Place(spare.config.Self.Node, spare.config.Self.NodeRank)
 				if !j.exists(agent, 0) || !j.exists(place, 0) || j.exists(lost, 0) {
 					t.Error("while it is alive it has not its key and its place alone")
 				}

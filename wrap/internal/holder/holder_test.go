@@ -23,7 +23,10 @@ func start(t *testing.T, workers ...Worker) client {
 	c := client{t, p}
 	t.Cleanup(func() {
 		syscall.Close(p.Socket)
-		syscall.Wait4(p.PID, nil, 0, nil)
+		for err := syscall.EINTR; err == syscall.EINTR; {
+			_, e := syscall.Wait4(p.PID, nil, 0, nil)
+			err, _ = e.(syscall.Errno)
+		}
 		p.Close()
 	})
 	return c
@@ -42,6 +45,9 @@ func (c client) next(want Kind) Record {
 	syscall.SetsockoptTimeval(c.Socket, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit)
 	b := make([]byte, RecordSize)
 	n, err := syscall.Read(c.Socket, b)
+	for err == syscall.EINTR { // of the Go runtime; with a limit the kernel does not restart it
+		n, err = syscall.Read(c.Socket, b)
+	}
 	if err != nil || n != RecordSize {
 		c.t.Fatalf("read %d bytes from the holder, %v", n, err)
 	}

@@ -51,7 +51,8 @@ func TestOnceTogether(t *testing.T) {
 			}
 		}()
 		go func() {
-			text, _ := Once(context.Background(), dir, "name", func(f func()) { leave = append(leave, f) }, func() ([]byte, error) {
+			atEnd := func(f func()) { leave = append(leave, f) }
+			text, _ := Once(context.Background(), dir, "name", atEnd, func() ([]byte, error) {
 				called <- true
 				return []byte("text"), nil
 			})
