@@ -79,6 +79,9 @@ test:
 	@$(SUDO) integration/testbed/hosts check
 	@$(MAKE) --no-print-directory unit integration
 
+# These tests mostly wait, and take minutes: they run first, while others are compiled.
+LONG_TESTS := rdzv/wrap rdzv/rdzv rdzv/cmd/rdzv
+
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. In
 # tools/kubernetes Go does not know that the tests read examples/, hence -count=1.
 unit:
@@ -87,7 +90,8 @@ unit:
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race $$(go list ./... | grep -v '/integration\(/\|$$\)')
+		$$race -p 3 $(LONG_TESTS) $$(go list ./... | \
+			grep -vxF "$$(printf '%s\n' $(LONG_TESTS))" | grep -v '/integration\(/\|$$\)')
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
@@ -101,11 +105,12 @@ INTEGRATION := go test $(INTEGRATION_ARGS)
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-# make chaos runs TestChaos and TestChaosOfRestarts, make scale TestScale, make attack
-# TestAttackClocks, make faults TestEtcdCampaign.
+# The tests mostly wait: three run at the same time. make chaos runs TestChaos and
+# TestChaosOfRestarts, make scale TestScale, make attack TestAttackClocks, make faults
+# TestEtcdCampaign.
 integration: bin/rdzv
 	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) \
-		-timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+		-parallel 3 -timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \

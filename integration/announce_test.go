@@ -45,6 +45,7 @@ var announceCases = map[string]announceCase{
 // Under a launcher one agent of each node says why the job ended. On the node of a failed worker
 // the report says it.
 func TestOneLinePerNode(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	for name, a := range announceCases {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // came from a host that no longer answers. He sends them, and every beacon that he receives
 // meanwhile, from one of the hosts while the next runs start: they start as if there were none.
 func TestAttackReplayedBeacons(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 4)
 	p := c.newPlace(t)
 	recorded, attacked, limit := 2, 4, time.Second
@@ -49,6 +50,7 @@ func TestAttackReplayedBeacons(t *testing.T) {
 // The recorded beacons are those of a job with the same command that still runs on the hosts: its
 // store is alive, but the next job has nothing to do with it.
 func TestAttackBeaconsOfRunningJob(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	p := c.newPlace(t)
 	attacker := p.on(3, self, "beacons", "10000")

@@ -20,6 +20,7 @@ import (
 // Connections that send a ClientHello and nothing else, and that are opened again as soon as they
 // are closed, do not keep agents out of a job that is starting.
 func TestAttackHalfOpenHandshakes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	eight := []string{
 		"10.77.0.201", "10.77.0.202", "10.77.0.203", "10.77.0.204",

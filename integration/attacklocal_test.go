@@ -48,6 +48,7 @@ func startSecondJob(p *clusterPlace) time.Duration {
 // claims of all ports, and an address with which an agent under Hydra might find the key that an
 // earlier one has left. Two jobs in a script under Hydra start as without the attack.
 func TestAttackLocalUser(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1) // whose network namespace the attack does not leave
 	times := map[bool]time.Duration{}
 	for _, attacked := range []bool{false, true} {
@@ -110,6 +111,7 @@ while True:
 // The keeper of a Hydra is killed or stopped between two jobs of a script: the second job reports
 // that, and runs.
 func TestKeeperLost(t *testing.T) {
+	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(s.String(), func(t *testing.T) {
 			p := newCluster(t, 1).newPlace(t)

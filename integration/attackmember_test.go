@@ -28,6 +28,7 @@ const attackedJob = "attacked"
 // connections to the store, while the job starts and while it runs. The job starts, and the failure
 // of a worker ends it.
 func TestAttackMember(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	connections, limit, most := 4, 10*time.Second, 150
 	if *attackLong {

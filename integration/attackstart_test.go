@@ -39,6 +39,7 @@ var garbageJobs = []struct {
 // their stores may have, at 1000 connections per second, and sends garbage there and 10,000
 // multicast packets per second: random, too large, and beacons of these jobs with other content.
 func TestAttackGarbage(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	p := c.newPlace(t)
 	alone, attacked := 5, 10

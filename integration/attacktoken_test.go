@@ -25,6 +25,7 @@ var tokenAttacks = map[string]func(addr string) string{
 // A member of another job with the same token, and somebody who sends again what a member has sent,
 // get nothing from the store while its job starts.
 func TestAttackOtherJobAndReplay(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	for kind, attack := range map[string]string{
 		"otherjob": "a member of another job with the same token",

@@ -8,6 +8,7 @@ import (
 // Open MPI 4's mpirun names the task that exits first with another code than 0. That is the agent of
 // the rank that has failed first, of which rdzv speaks too, whichever rank that is.
 func TestMpirunNamesTheRankThatFailed(t *testing.T) {
+	t.Parallel()
 	if openMPI5 {
 		t.Skip("mpirun 5 names no rank")
 	}

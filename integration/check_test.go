@@ -66,6 +66,7 @@ func writeFiles(t *testing.T, dir string, names ...string) {
 // The table of three hosts shows in what one of them differs: here the interpreter, the script, a
 // variable and shared memory.
 func TestCheckDifferences(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	dir := c.dir("job")
 	for _, version := range []string{"3.9", "3.11"} {
@@ -125,6 +126,7 @@ signal.pause()`
 
 // A check reports a file system that does not respond on one host, and ends.
 func TestCheckStaleMount(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		t.Skipf("no FUSE: %v", err)
 	}
@@ -146,6 +148,7 @@ func TestCheckStaleMount(t *testing.T) {
 
 // If an agent cannot join, the table is that of the others, and all agents exit with 1.
 func TestCheckWithoutOneHost(t *testing.T) {
+	t.Parallel()
 	var scenarios []scenario
 	for name, fault := range map[string]string{
 		"token": "export RDZV_TOKEN=0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", "link": "",
@@ -177,6 +180,7 @@ func TestCheckWithoutOneHost(t *testing.T) {
 
 // Under a launcher a check prints one report, also as JSON, and all agents have its exit code.
 func TestCheckUnderLaunchers(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	c.startSlurm(1, 3)
 	var scenarios []scenario
@@ -236,6 +240,7 @@ func (p *clusterPlace) checkJSON(launcher string) {
 // The nodes measure the connections between them: two that a firewall separates have an error,
 // although both reach the store, and besides that of a node that lacks the script.
 func TestCheckConnections(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	dir := c.dir("job")
 	for _, fault := range []string{"none", "firewall"} {

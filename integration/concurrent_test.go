@@ -47,6 +47,7 @@ func ownSession(p *place, name string) []string {
 
 // Jobs of one user start and end repeatedly at the same time: none removes files of another.
 func TestConcurrentStarts(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	loop := `i=0; while [ $i -lt $0 ]; do "$@" || exit; i=$((i+1)); done`
 	repeat := func(starts int) []string {

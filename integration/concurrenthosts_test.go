@@ -30,6 +30,7 @@ func (p *clusterPlace) startOnTwoHosts(launcher, session string, line []string) 
 // Jobs of one user on the same hosts at the same time do not affect one another. A script under one
 // launcher may run one job after another, even if its ranks leave each of them at different times.
 func TestSeveralJobsOnHosts(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, "--docker")
 	c.startSlurm(1, 2)
 	for launcher := range onTwoHosts {

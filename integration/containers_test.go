@@ -9,6 +9,7 @@ import (
 // Containers with a network of their own, without multicast, a home directory and the processes of
 // their host are nodes without a launcher: they need --store and a token. rdzv is process 1.
 func TestContainers(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, "--nomulticast")
 	container := strings.Fields("unshare --mount --pid --fork --mount-proc")
 	if os.Geteuid() != 0 {

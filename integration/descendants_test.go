@@ -17,6 +17,7 @@ import (
 // session, that are stopped or that have the standard streams open end too, on all hosts, and the
 // launcher does not wait for those with open streams.
 func TestDescendantsEnd(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for _, launcher := range jobLaunchers {

@@ -40,6 +40,7 @@ func (p *place) differentNodes() string {
 
 // What is different on the nodes is reported once. With --strict no worker starts.
 func TestDifferences(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	setup := c.differentNodes()
 	want := []string{
@@ -92,6 +93,7 @@ func checkDifferences(t *testing.T, j *job, begin string, want []string, end str
 
 // Four problems of three nodes are reported together, each with its nodes, and no worker starts.
 func TestGroupedProblems(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	other := c.start(c.on(1, python, "-c", listenForever, masterPort)...)
 	t.Cleanup(func() { other.signal(syscall.SIGKILL); other.code() })

@@ -13,6 +13,7 @@ const elasticLate = "waiting for the next attempt: the job already runs on "
 // The number of nodes varies: nodes join late, and nodes are lost. The ranks of each attempt are
 // consecutive; the nodes that remain keep their order, and the new ones come last.
 func TestVariableNumberOfNodes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 4)
 	c.startSlurm(1, 3)
 	elastic := func(t *testing.T, n int, flags ...string) *replacedJob {

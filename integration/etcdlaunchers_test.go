@@ -10,6 +10,7 @@ import (
 // With an etcd cluster as the store, jobs of every launcher on two hosts, on which members of the
 // cluster run too, begin, restart and end as they do with the store of an agent.
 func TestEtcdUnderLaunchers(t *testing.T) {
+	t.Parallel()
 	e := startEtcd(t, 0, etcdOptions{program: distributionEtcd(t), secure: true})
 	e.startSlurm(1, 2)
 	flags := slices.Concat(joinSoon, e.flags(), []string{"--export", "GIVEN=x,y"})

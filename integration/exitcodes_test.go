@@ -12,6 +12,7 @@ import (
 
 // Without a launcher, rdzv exits with the worker's code, for all codes.
 func TestAllExitCodes(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	const codes = 256
 	var jobs [codes]*process

@@ -23,6 +23,7 @@ var (
 
 // All workers have rank 0's variables, under all launchers, whatever these forward.
 func TestExport(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	c.jobEnv = exportEnv
 	var scenarios []scenario
@@ -60,6 +61,7 @@ func TestExport(t *testing.T) {
 
 // With PATH the program is looked up again. No worker starts if a host does not have it.
 func TestExportPath(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	const dir = "/dev/shm/rdzv-tools" // /dev/shm is each host's own
 	install := func(condition string) []string {
@@ -91,6 +93,7 @@ func TestExportPath(t *testing.T) {
 
 // A directory that is missing on one host is reported as a problem of that host.
 func TestChdir(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	const dir = "/dev/shm/rdzv-workers"
 	c.run(c.on(1, "mkdir", dir))
@@ -119,6 +122,7 @@ func TestChdir(t *testing.T) {
 // The values of exported variables are in no file, among them the store's and the report, no
 // command line, and no message. The names, which the store contains, show that it is searched.
 func TestExportIsNotVisible(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	const copied, listed = "NCCL_a-copied-secret", "TORCH_a-listed-secret"
 	for name, confirm := range map[string][]string{

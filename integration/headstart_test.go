@@ -12,6 +12,7 @@ import (
 // While the other ranks wait for the end of rank 0's head start, nothing else does: a failure of
 // rank 0 ends the job.
 func TestHeadStart(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {
 		script := []string{"sh", "-c", `touch "$0/$RANK"; exit 7`, jobDir}

@@ -84,6 +84,7 @@ func (c *cluster) runJoinCases(t *testing.T, cases []joinCase) {
 // ranks. Each host has two networks, a docker0 that comes first and has the same address
 // everywhere, and its own name resolves to 127.0.1.1. The launchers run on node1.
 func TestJoin(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, "--second", "--docker", "--debian")
 	c.startSlurm(2, 3)
 	here := layout{"node1", "node1", "node2", "node2"}
@@ -120,6 +121,7 @@ func TestJoin(t *testing.T) {
 
 // No host name resolves on any host: what else the launchers know of the hosts is enough.
 func TestJoinWithoutHostNames(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, "--nodns", "--docker")
 	c.startSlurm(2, 3)
 	remote := layout{"node2", "node2", "node3", "node3"}

@@ -32,6 +32,7 @@ time.sleep(1000)`
 // TestKillCampaign kills processes of jobs at random moments, from the start of the first agent on:
 // the job ends, and nothing is left. make kills does so with thousands.
 func TestKillCampaign(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	counts := make(chan map[string]int, len(jobLaunchers)**killedJobs)
 	var scenarios []scenario

@@ -14,6 +14,7 @@ const lastRankAbsent = `if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}
 
 // One of the agents that wait for a missing one is killed: the others stop waiting.
 func TestKilledWhileWaiting(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	victims := map[string]func(j *job) int{
 		"an agent": (*job).otherAgent, "store's agent": (*job).storeHost,
@@ -141,6 +142,7 @@ func (c *cluster) killWhileJoining(
 // Node 2 loses its network while a job of each launcher runs: all processes end on node 1 because
 // agents are lost, and on node 2 because the store is lost.
 func TestNodeCutOff(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var jobs []*job
 	var watches []*exitWatch

@@ -75,6 +75,7 @@ signal.pause()`
 // All agents report the problems of any node at once and exit with the same code. They do not wait
 // for --join-timeout.
 func TestLocalProblems(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	other := c.start(c.on(1, python, "-c", listenForever, masterPort)...)
 	t.Cleanup(func() { other.signal(syscall.SIGKILL); other.code() })

@@ -211,6 +211,7 @@ func (c *cluster) checkDisconnectedNode(t *testing.T) {
 // A node is disconnected: the others say for how long its agent was silent, and its agent that it
 // has lost the others.
 func TestDisconnectedNodeIsNamed(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	p := c.newPlace(t)
 	flags := []string{"--nodes", "3", "--store", "node1", "--peer-timeout", "3s"}

@@ -17,6 +17,7 @@ while not os.path.exists(sys.argv[2]): time.sleep(0.1)`
 // If another program has MASTER_PORT, the job fails with a message before any worker starts, also
 // if rank 0 is on another host. When the port is free, the job succeeds.
 func TestMasterPortTaken(t *testing.T) {
+	t.Parallel()
 	p := newCluster(t, 2).newPlace(t)
 	const port = "29950"
 	free := filepath.Join(p.root, "free")

@@ -80,6 +80,7 @@ func ofFour(rank int) string { return fmt.Sprintf("is MPI rank %d of 4 sum 6", r
 func alone(int) string       { return "is MPI rank 0 of 1 sum 0" }
 
 func TestMPIPrograms(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	for name, m := range mpiCases {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 // Without a launcher the nodes have the same order in every job, whichever agent starts first:
 // that of their names, with the host of --store first, or that of --node-rank.
 func TestNodeOrder(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	for range 10 {
 		order := rand.Perm(3)
@@ -58,6 +59,7 @@ func (p *clusterPlace) startInOrder(order []int, want layout, flags ...string) {
 // The same command is started twice on one of two hosts: the agent that joins later is refused, and
 // the job that waits starts with the other one. With two names there are two jobs.
 func TestSameCommandTwice(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	t.Run("store", func(t *testing.T) {
 		c.newPlace(t).startTwice("hosting the store", "--store", "node1")

@@ -95,6 +95,7 @@ func checkToken(t *testing.T, dir string) {
 
 // The same on two hosts; --store is the name of one of them.
 func TestTwoHostsWithoutLauncher(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	dir := c.dir("job")
 	flags := []string{"--nodes", "2", "--nproc-per-node", "2", "--store", "node1"}

@@ -45,6 +45,7 @@ func writeLines(_ string, args []string) (int, error) {
 // tags and are not mixed, and the log of each rank has its output. Open MPI reads from a
 // pseudoterminal, in pieces that do not end with a line if it is slower than the ranks.
 func TestOutputOfRanks(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	n := *outputLines / outputRanks
 	for _, launcher := range jobLaunchers {
@@ -120,6 +121,7 @@ func countLines(dir string, _ []string) (int, error) {
 // TestLogsOfKilledAgent: nothing that a worker had written before its agent was killed is missing
 // in its log, nor in those of the others, which are stopped.
 func TestLogsOfKilledAgent(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for _, launcher := range jobLaunchers {

@@ -74,6 +74,7 @@ const podToken = "6f1c1b1e-6f0b-4e5e-9d3c-1d2f3a4b5c6d"
 // Nodes of platforms have no multicast: the agents find the store by the name of rank 0's node, even
 // one that starts before that node.
 func TestPlatforms(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, "--nomulticast")
 	t.Run("different tokens", func(t *testing.T) { c.newPlace(t).podRefused() })
 	for name, job := range platformPods {

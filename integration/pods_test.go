@@ -68,6 +68,7 @@ func TestIndexedJob(t *testing.T) {
 // A name that does not resolve for 10 s, or leads to nothing that listens, is reported, and tried
 // again.
 func TestLateNames(t *testing.T) {
+	t.Parallel()
 	for name, wait := range map[string]struct {
 		named        bool
 		report, hint string

@@ -109,6 +109,7 @@ func (j *job) checkRestartLines(restarts int) {
 // SIGTERM to the agent of one host ends the job while all wait before a restart, if no other agent
 // can take its place: without a launcher that is the one that hosts the store.
 func TestStoppedBetweenAttempts(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	var scenarios []scenario
 	for _, launcher := range []string{"direct", "openmpi", "hydra"} {

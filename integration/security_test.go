@@ -15,6 +15,7 @@ import (
 // ways, while a job waits for its last node and while it runs. No attack succeeds, the job's own
 // agent joins, and a failure still ends the job.
 func TestAttacksOnTheStore(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	p := c.newPlace(t)
 	const port, address = "29888", "10.77.0.11:29888"
@@ -64,6 +65,7 @@ func TestAttacksOnTheStore(t *testing.T) {
 // Two nodes have different tokens: both agents report this at once, name each other and say what to
 // copy where. They wait until --join-timeout.
 func TestDifferentTokens(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	for name, flags := range map[string][]string{"store": {"--store", "node1"}, "multicast": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +112,7 @@ func checkDifferentToken(agent *process, other, hint string) {
 // The token, the job key and the join line are visible only where they must be: not on a command
 // line, in a worker's environment, in a message, or in a file other than the token's.
 func TestSecretsAreNotVisible(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	p := c.newPlace(t)
 	token := oneToken
@@ -154,6 +157,7 @@ func TestSecretsAreNotVisible(t *testing.T) {
 
 // The join line contains the job key: an agent prints it on a terminal, but not into a file.
 func TestJoinLineOnATerminalOnly(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1)
 	p := c.newPlace(t)
 	line := func(job string) []string {
@@ -173,6 +177,7 @@ func TestJoinLineOnATerminalOnly(t *testing.T) {
 // Two nodes run different commands: the agent that searches at --store names the other, once, and
 // again in the reason for its end. The other one names it too, and goes on waiting.
 func TestDifferentCommands(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	t.Run("multicast", func(t *testing.T) { c.newPlace(t).differentCommands() })
 	p := c.newPlace(t)
@@ -202,6 +207,7 @@ func TestDifferentCommands(t *testing.T) {
 // Two nodes name different hosts with --store: both say so, and nothing else about why they are
 // alone.
 func TestDifferentStores(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	p := c.newPlace(t)
 	exec := func(host int) *process {
@@ -247,6 +253,7 @@ func (p *clusterPlace) differentCommands() {
 // A token file on another node differs from that of the store's host: the agent there gives up
 // after 30 s and names both. The host goes on waiting.
 func TestRefusedAgent(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	p := c.newPlace(t)
 	tokens := []string{filepath.Join(p.root, "one"), filepath.Join(p.root, "two")}
@@ -313,6 +320,7 @@ func filesWith(t *testing.T, root string, texts []string) (found []string) {
 
 // With --insecure, every job prints a warning once per agent, or once under a launcher.
 func TestInsecureWarning(t *testing.T) {
+	t.Parallel()
 	p := newCluster(t, 2).newPlace(t)
 	line := p.exec("--nodes", "2", "--insecure", "--quiet")
 	agents := []*process{p.on(1, line...), p.on(2, line...)}

@@ -98,6 +98,7 @@ func (j *job) slurmCommand(argv ...string) {
 const lateSIGKILL = "OMPI_MCA_odls_base_sigkill_timeout=4"
 
 func TestSignalsArriveOnce(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	c.jobEnv = []string{lateSIGKILL}
 	var scenarios []scenario
@@ -114,6 +115,7 @@ func TestSignalsArriveOnce(t *testing.T) {
 // workers of the job. The second signal takes the same way, so that the first one has arrived
 // everywhere: mpiexec.hydra does not forward it, but an agent shares it.
 func TestSharedSignals(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	var scenarios []scenario
 	for _, s := range []signalCase{

@@ -25,6 +25,7 @@ busy_here()
 
 // A worker that ignores SIGTERM prints its stack before it is killed.
 func TestStackOfWorkerThatIgnoresSIGTERM(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	c.jobEnv = []string{lateSIGKILL}
 	var scenarios []scenario

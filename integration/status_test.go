@@ -64,6 +64,7 @@ func (j *job) statusOf(host int, name string) (s jobStatus) {
 // init_process_group, under every launcher. An agent that is stopped does not answer, which the
 // status says; the job goes on.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {
 		files := newPlace(t).root

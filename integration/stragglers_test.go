@@ -60,6 +60,7 @@ if os.environ["RANK"] != "0":
 
 // --exit-timeout ends the stragglers, which print where they hang.
 func TestExitTimeout(t *testing.T) {
+	t.Parallel()
 	c := newJobCluster(t)
 	forEachJobLauncher(t, func(t *testing.T, launcher string, hosts int) {
 		flags := []string{"--exit-timeout", "1s"}

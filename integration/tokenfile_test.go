@@ -99,6 +99,7 @@ func TestTokenFileIsADanglingLink(t *testing.T) {
 // Two users start the same command on two nodes: their agents are of different jobs, and neither
 // reports the other.
 func TestUsersDoNotMeet(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	p, q := c.newPlace(t), c.newPlace(t)
 	line := rdzvExec([]string{"--nodes", "2", "--join-timeout", "4s"}, []string{"true"})

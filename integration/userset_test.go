@@ -8,6 +8,7 @@ import (
 // RANK, WORLD_SIZE and MASTER_ADDR as AzureML, Volcano or a user's script set them, for one agent
 // per worker or per node. The store is found by the name in MASTER_ADDR alone.
 func TestLauncherEnv(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, "--nomulticast")
 	for name, job := range map[string]struct {
 		flags  []string

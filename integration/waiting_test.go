@@ -12,6 +12,7 @@ import (
 // While agents wait for others, they report repeatedly which are missing, as far as the launcher
 // makes that known.
 func TestWaiting(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3) // nothing runs on node3
 	c.startSlurm(1, 2)
 	runConcurrently(t, []scenario{ // the longest first
