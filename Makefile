@@ -79,7 +79,7 @@ test:
 	@$(SUDO) integration/testbed/hosts check
 	@$(MAKE) --no-print-directory unit integration
 
-# These tests mostly wait, and take minutes: they run first, while others are compiled.
+# These tests take minutes: they run first, while others are compiled.
 LONG_TESTS := rdzv/wrap rdzv/rdzv rdzv/cmd/rdzv
 
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. In
@@ -90,7 +90,7 @@ unit:
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race -p 3 $(LONG_TESTS) $$(go list ./... | \
+		$$race $(LONG_TESTS) $$(go list ./... | \
 			grep -vxF "$$(printf '%s\n' $(LONG_TESTS))" | grep -v '/integration\(/\|$$\)')
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
