@@ -110,7 +110,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # TestEtcdCampaign.
 integration: bin/rdzv
 	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) \
-		-parallel 3 -timeout 25m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+		-parallel 3 -timeout 40m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \

@@ -239,8 +239,7 @@ func (p *clusterPlace) checkJSON(launcher string) {
 
 // The nodes measure the connections between them: two that a firewall separates have an error,
 // although both reach the store, and besides that of a node that lacks the script.
-func TestCheckConnections(t *testing.T) {
-	t.Parallel()
+func TestCheckConnections(t *testing.T) { // alone: it measures times
 	c := newCluster(t, 3)
 	dir := c.dir("job")
 	for _, fault := range []string{"none", "firewall"} {
