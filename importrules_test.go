@@ -166,7 +166,7 @@ var rules = []struct {
 			"rdzv/rdzv", "rdzv/rdzv/agent", "rdzv/rdzv/check", "rdzv/rdzv/restart",
 			"rdzv/rdzv/stacks", "rdzv/rdzv/status",
 			"rdzv/envmap", "rdzv/wrap", "rdzv/cmd/rdzv/internal/flagname",
-			"rdzv/internal/shell",
+			"rdzv/internal/plural", "rdzv/internal/shell",
 			"golang.org/x/sys/unix",
 		},
 	},
@@ -204,7 +204,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix",
-			"rdzv/rdzv/internal/protocol", "rdzv/rdzv/restart",
+			"rdzv/internal/plural", "rdzv/rdzv/internal/protocol", "rdzv/rdzv/restart",
 		},
 	},
 	{
@@ -216,7 +216,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"rdzv/rdzv/internal/keys", "rdzv/rdzv/internal/placement", "rdzv/rdzv/internal/protocol",
-			"rdzv/rdzv/internal/record", "rdzv/rdzv/restart",
+			"rdzv/rdzv/internal/record", "rdzv/rdzv/restart", "rdzv/internal/plural",
 		},
 	},
 	{

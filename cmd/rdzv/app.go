@@ -12,6 +12,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
 )
 
@@ -68,11 +69,11 @@ func (a *app) fail(err error) int {
 func (a *app) usage(err error, command string) int {
 	problems, hinted := flags.Problems(err), false
 	for i, problem := range problems {
-		hint := agent.Hint(problem)
-		same := func(other error) bool { return hint != "" && agent.Hint(other) == hint }
+		advice := agent.Hint(problem)
+		same := func(other error) bool { return advice != "" && agent.Hint(other) == advice }
 		switch {
 		case slices.ContainsFunc(problems[:i], same): // printed
-		case hint == "":
+		case advice == "":
 			a.console.Error("%s", flagname.In(problem.Error()))
 		default:
 			for _, other := range problems[i:] {
@@ -80,7 +81,7 @@ func (a *app) usage(err error, command string) int {
 					a.console.Error("%s", flagname.In(other.Error()))
 				}
 			}
-			a.console.Hint(hint)
+			a.console.Hint(advice)
 			hinted = true
 		}
 	}
@@ -91,9 +92,9 @@ func (a *app) usage(err error, command string) int {
 }
 
 // insideWorker adds a suggestion to the refusal to run a command inside a worker.
-func insideWorker(command string, err error, hint string) error {
+func insideWorker(command string, err error, advice string) error {
 	if _, inside := errors.AsType[*agent.InsideWorkerError](err); inside {
-		return flags.WithHint(fmt.Errorf("cannot run %s: %w", command, err), hint)
+		return hint.With(fmt.Errorf("cannot run %s: %w", command, err), advice)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
 )
 
@@ -104,16 +105,16 @@ func unknown(what early.Number, env envmap.Env, launcher envmap.Launcher) error 
 	if p.Launcher == envmap.None {
 		err := fmt.Errorf("cannot determine the %s: no launcher started this process", what.Name)
 		if p.Unclaimed != "" {
-			return flags.WithHint(err, p.Unclaimed+": "+agent.Hint(p.CheckComplete()))
+			return hint.With(err, p.Unclaimed+": "+agent.Hint(p.CheckComplete()))
 		}
 		alone := 0
 		if strings.HasPrefix(what.Name, "number") {
 			alone = 1
 		}
-		return flags.WithHint(err, fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
+		return hint.With(err, fmt.Sprintf("start it with mpirun, srun or rdzv exec; "+
 			"for a process on its own, --default %d prints %[1]d", alone))
 	}
-	return flags.WithHint(
+	return hint.With(
 		fmt.Errorf("cannot determine the %s: %s does not set it", what.Name, p.Launcher),
 		"the agents agree on it when they meet: run get-rank inside rdzv exec",
 	)

@@ -8,6 +8,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/advice"
 	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 	"rdzv/wrap"
 )
@@ -73,17 +74,17 @@ func unknownCommand(args, environ []string) error {
 	err := fmt.Errorf("cannot run %q: no such command", name)
 	switch near := nearestCommand(name); {
 	case name == "run" || name == "launch" || name == "start":
-		return flags.WithHint(err, "rdzv exec "+cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]..."))
+		return hint.With(err, "rdzv exec "+cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]..."))
 	case advice.WithoutTorchrun(args) != "":
-		return flags.WithHint(err, advice.WithoutTorchrun(args))
+		return hint.With(err, advice.WithoutTorchrun(args))
 	case near != "":
-		return flags.WithHint(err, fmt.Sprintf("did you mean \"rdzv %s\"?", near))
+		return hint.With(err, fmt.Sprintf("did you mean \"rdzv %s\"?", near))
 	case strings.HasPrefix(name, "-"), slices.Contains(args, "--"):
-		return flags.WithHint(err, "put the command first: rdzv exec "+shell.Line(args...))
+		return hint.With(err, "put the command first: rdzv exec "+shell.Line(args...))
 	case strings.HasSuffix(name, ".py"):
-		return flags.WithHint(err, "rdzv exec -- python3 "+shell.Line(args...))
+		return hint.With(err, "rdzv exec -- python3 "+shell.Line(args...))
 	case notFound == nil:
-		return flags.WithHint(err, "rdzv exec -- "+shell.Line(args...))
+		return hint.With(err, "rdzv exec -- "+shell.Line(args...))
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/outfile"
+	"rdzv/internal/hint"
 )
 
 const installHelp = `Usage: rdzv install DIR
@@ -47,7 +47,7 @@ const ownBinary = "/proc/self/exe"
 func installTo(dir string) error {
 	target := filepath.Join(dir, "rdzv")
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return flags.WithHint(fmt.Errorf("cannot create directory %q: %w", dir, outfile.Cause(err)),
+		return hint.With(fmt.Errorf("cannot create directory %q: %w", dir, outfile.Cause(err)),
 			"give a directory that exists, or one in it")
 	}
 	binary, err := os.Open(ownBinary)
@@ -56,7 +56,7 @@ func installTo(dir string) error {
 	}
 	defer binary.Close()
 	if err := outfile.ReplaceBy(target, binary, 0o755); err != nil {
-		return flags.WithHint(fmt.Errorf("cannot copy this binary to %q: %w", target, err),
+		return hint.With(fmt.Errorf("cannot copy this binary to %q: %w", target, err),
 			"give a directory to which user "+fmt.Sprint(os.Geteuid())+" can write")
 	}
 	return nil

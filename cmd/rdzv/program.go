@@ -9,6 +9,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
+	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 )
 
@@ -44,7 +45,7 @@ func (l commandLine) program(python string, t options.Torchrun) ([]string, error
 	words := l.words
 	switch {
 	case len(words) == 0:
-		return nil, flags.WithHint(errors.New("cannot run exec: no program given"),
+		return nil, hint.With(errors.New("cannot run exec: no program given"),
 			"rdzv exec -- python3 main.py")
 	case t.Module:
 		return slices.Concat([]string{python, "-u", "-m"}, words), nil
@@ -54,14 +55,14 @@ func (l commandLine) program(python string, t options.Torchrun) ([]string, error
 		return slices.Concat([]string{python, "-u"}, words), nil // unbuffered, as under torchrun
 	case !l.dashes && otherDash(words[0]) != words[0]:
 		err := fmt.Errorf("cannot run exec: the dash in %q is another character than -", words[0])
-		return nil, flags.WithHint(err, withDashes(l.args, words))
+		return nil, hint.With(err, withDashes(l.args, words))
 	case !l.dashes:
 		err := fmt.Errorf("cannot run exec: no -- before the program %q", words[0])
-		return nil, flags.WithHint(err, inOrder(l.args, words))
+		return nil, hint.With(err, inOrder(l.args, words))
 	case strings.HasPrefix(words[0], "-"):
 		err := fmt.Errorf("cannot run exec: the flag %q is after --, where the program must be",
 			words[0])
-		return nil, flags.WithHint(err, inOrder(l.args, words))
+		return nil, hint.With(err, inOrder(l.args, words))
 	}
 	return words, nil
 }

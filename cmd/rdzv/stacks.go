@@ -8,6 +8,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
+	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/inspect"
 )
@@ -57,7 +58,7 @@ func (a *app) stacks(args []string) int {
 	var o stacksFlags
 	rest, _, err := flags.Parse(flags.Define(flags.New("stacks"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
-		err = flags.WithHint(fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
+		err = hint.With(fmt.Errorf("cannot run stacks: unexpected argument %q", rest[0]),
 			shell.Line("rdzv", "stacks", "--job", rest[0]))
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/tables"
+	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 	"rdzv/rdzv/agent/inspect"
 	"rdzv/rdzv/status"
@@ -72,7 +73,7 @@ func (a *app) status(args []string) int {
 	var o statusFlags
 	rest, _, err := flags.Parse(flags.Define(flags.New("status"), o.groups()), args, a.env)
 	if err == nil && len(rest) > 0 {
-		err = flags.WithHint(fmt.Errorf("cannot run status: unexpected argument %q", rest[0]),
+		err = hint.With(fmt.Errorf("cannot run status: unexpected argument %q", rest[0]),
 			shell.Line("rdzv", "status", "--job", rest[0]))
 	}
 	if err == nil && o.all && os.Geteuid() != 0 {

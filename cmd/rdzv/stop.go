@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent/inspect"
 )
 
@@ -74,7 +75,7 @@ func jobToStop(ctx context.Context, words []string) (string, error) {
 		return "", noAnswers("stop", r, "")
 	}
 	slices.Sort(r.Names)
-	return "", flags.WithHint(
+	return "", hint.With(
 		errors.New("several jobs of yours run on this node: "+strings.Join(r.Names, ", ")),
 		"rdzv stop JOB",
 	)

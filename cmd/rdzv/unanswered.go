@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/console"
-	"rdzv/cmd/rdzv/internal/flags"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/status"
 )
 
@@ -35,26 +35,26 @@ func noAnswers(command string, r status.Report, job string) error {
 	case len(r.Jobs) > 0:
 		return nil
 	case len(r.Silent) > 0:
-		return flags.WithHint(silent(r.Silent), "it may be stopped, or this node overloaded")
+		return hint.With(silent(r.Silent), "it may be stopped, or this node overloaded")
 	case len(r.Names) > 0 && job != "": // without a name they have ended meanwhile
-		return flags.WithHint(
+		return hint.With(
 			fmt.Errorf("user %s has no job %q on %s", own, job, host),
 			"the jobs are "+strings.Join(r.Names, ", "),
 		)
 	case len(r.Elsewhere) > 0:
-		return flags.WithHint(
+		return hint.With(
 			fmt.Errorf("user %s has a job on %s, but in another network namespace: %s", own, host,
 				agents(r.Elsewhere)),
 			"run rdzv "+command+" there, for example inside the container",
 		)
 	case len(r.Others) > 0:
 		other := console.UserName(r.Others[0])
-		return flags.WithHint(
+		return hint.With(
 			fmt.Errorf("user %s has no job on %s, but user %s has", own, host, other),
 			"only that user can run rdzv "+command+" for it",
 		)
 	}
-	return flags.WithHint(
+	return hint.With(
 		fmt.Errorf("user %s has no job on %s", own, host),
 		"run rdzv "+command+" on a node of the job, as the user who started it",
 	)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/internal/plural"
 	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/record"
 )
@@ -162,7 +163,7 @@ func (g *gathering) drop(t *turn, m *member) {
 	}
 	then := "the job goes on without it"
 	if missing := g.config.MinAgents - g.members.left(); g.phase.later && missing > 0 {
-		then = fmt.Sprintf("waiting for %d more %s", missing, record.Plural("agent", missing))
+		then = fmt.Sprintf("waiting for %d more %s", missing, plural.Noun(missing, "agent"))
 	}
 	t.warn(fmt.Errorf("%w; %s", m.loss(), then))
 }

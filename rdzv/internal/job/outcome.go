@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/internal/plural"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -73,7 +74,7 @@ func (s *outcomes) settle(now time.Time, m *member, o Outcome) {
 	if ran := len(o.Workers); ran < m.Slots && s.config.Check == nil {
 		text := fmt.Sprintf("ran only %d of its %d workers", ran, m.Slots)
 		if ran == 0 {
-			text = "did not run its " + record.Plural("worker", m.Slots)
+			text = "did not run its " + plural.Noun(m.Slots, "worker")
 		}
 		s.end.want(record.NotReady(record.AgentName(m.lostVerdict()) + " " + text))
 		return

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rdzv/internal/plural"
 	"rdzv/rdzv/internal/record"
 )
 
@@ -99,7 +100,7 @@ func (m *members) spareLost(one *member, elastic bool) error {
 		}
 	}
 	return fmt.Errorf("lost the spare on %s: %s; the job goes on with %d %s",
-		record.Address(one.Member), one.reason(), left, record.Plural("spare", left))
+		record.Address(one.Member), one.reason(), left, plural.Noun(left, "spare"))
 }
 
 // replaced are those that have taken over a seat in this attempt.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"rdzv/internal/plural"
 )
 
 // Facts are what an agent has found out about its node and its program before it joined, so that
@@ -68,7 +70,7 @@ func (c Comparison) String() string {
 		b.WriteString(g.text() + " on " + List(shown, more))
 	}
 	if c.More > 0 {
-		b.WriteString(" and " + strconv.Itoa(c.More) + " other " + Plural("value", c.More))
+		b.WriteString(" and " + strconv.Itoa(c.More) + " other " + plural.Noun(c.More, "value"))
 	}
 	return b.String()
 }

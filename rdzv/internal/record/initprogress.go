@@ -3,6 +3,8 @@ package record
 import (
 	"fmt"
 	"time"
+
+	"rdzv/internal/plural"
 )
 
 // InitProgress says which workers have not reached torch's init_process_group some time after rank
@@ -44,11 +46,11 @@ func (p InitProgress) String() string {
 	}
 	ranks := List(names, p.More)
 	if p.More > 0 {
-		ranks += Plural(" node", p.More)
+		ranks += plural.Noun(p.More, " node")
 	}
 	return fmt.Sprintf(
 		"%s %s %s not reached init_process_group; %d of %d ranks %s been waiting for %v",
-		Plural("rank", missing), ranks, have(missing), p.Reached, p.Ranks, have(p.Reached), waited)
+		plural.Noun(missing, "rank"), ranks, have(missing), p.Reached, p.Ranks, have(p.Reached), waited)
 }
 
 func have(n int) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rdzv/internal/plural"
 	"rdzv/rdzv/restart"
 )
 
@@ -136,7 +137,7 @@ func (s Successes) String() string {
 	for i, rank := range s.Ranks {
 		ranks[i] = fmt.Sprint(rank)
 	}
-	text := Plural("rank", len(s.Ranks)+s.More) + " " + strings.Join(ranks, ",")
+	text := plural.Noun(len(s.Ranks)+s.More, "rank") + " " + strings.Join(ranks, ",")
 	if s.More > 0 {
 		text += fmt.Sprintf(" and %d more", s.More)
 	}

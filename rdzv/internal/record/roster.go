@@ -2,6 +2,8 @@ package record
 
 import (
 	"fmt"
+
+	"rdzv/internal/plural"
 )
 
 // Roster lists which agents have joined and which are missing, as far as the leader knows.
@@ -50,10 +52,10 @@ func (r Roster) String() string {
 	switch {
 	case missing <= 0:
 	case len(r.Missing) > 0:
-		s += "; " + Plural("rank", missing) + " " + List(r.Missing, missing-len(r.Missing)) +
+		s += "; " + plural.Noun(missing, "rank") + " " + List(r.Missing, missing-len(r.Missing)) +
 			r.whyMissing(missing)
 	case len(r.MissingNodes) > 0:
-		s += " (from " + List(r.Hosts, r.MoreHosts) + "); node " + Plural("rank", missing) + " " +
+		s += " (from " + List(r.Hosts, r.MoreHosts) + "); node " + plural.Noun(missing, "rank") + " " +
 			List(r.MissingNodes, missing-len(r.MissingNodes)) + areMissing(missing)
 	case len(r.Hosts) > 0:
 		s += " (from " + List(r.Hosts, r.MoreHosts) + ")"

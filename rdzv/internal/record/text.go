@@ -28,13 +28,6 @@ func List[T any](shown []T, more int) string {
 	return s
 }
 
-func Plural(noun string, n int) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
-}
-
 // Sorted returns the hosts in order, each once.
 func Sorted(hosts []string) []string {
 	slices.Sort(hosts)

@@ -13,6 +13,7 @@ import (
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/envmap"
+	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -136,7 +137,7 @@ func (a *Announcer) placed(e agent.Placed) {
 	c := a.console
 	a.launcher = e.Launcher
 	if e.Launcher == envmap.None {
-		c.Verbose("no launcher: job %s, %s", e.Job, console.Plural(e.Agents, "agent"))
+		c.Verbose("no launcher: job %s, %s", e.Job, plural.Of(e.Agents, "agent"))
 		return
 	}
 	c.Verbose("started by %s: job %s, rank %d of %d", e.Launcher, e.Job, e.Rank, e.Size)
@@ -225,7 +226,7 @@ func startLine(w rdzv.World) (line string) {
 		if first > len(w.Layout) || first == w.Nodes-1 {
 			continue // not all are known, or the list would leave out none
 		}
-		line = console.Plural(w.Size, "rank") + " on " + console.Plural(w.Nodes, "node") +
+		line = plural.Of(w.Size, "rank") + " on " + plural.Of(w.Nodes, "node") +
 			nodeList(w.Layout, first) + spareList(w) + "; rank 0 at " + w.MasterAddr
 		if len("rdzv: "+line) <= lineWidth {
 			break
@@ -258,7 +259,7 @@ func spareList(w rdzv.World) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" and %s (%s)", console.Plural(n, "spare"), tables.ShortList(w.Spares))
+	return fmt.Sprintf(" and %s (%s)", plural.Of(n, "spare"), tables.ShortList(w.Spares))
 }
 
 // lineWidth is the maximum length of a line that can be shortened.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -30,7 +31,7 @@ func withRanks(ranks string) string {
 func spare(c *console.Console, e agent.WorldAgreed) {
 	if e.MaxAgents > 0 {
 		c.Info("waiting for the next attempt: the job already runs on %s",
-			console.Plural(e.Nodes, "node"))
+			plural.Of(e.Nodes, "node"))
 		return
 	}
 	replaced(c, e)

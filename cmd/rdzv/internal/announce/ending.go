@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"rdzv/cmd/rdzv/internal/console"
+	"rdzv/internal/plural"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 )
@@ -86,7 +87,7 @@ func (n *ending) restarting(e agent.Restarting, upToTimeout string) {
 	}
 	if e.Missing > 0 {
 		line = fmt.Sprintf("waiting%s for %s (restart %d of %d)", upToTimeout,
-			console.Plural(e.Missing, "more node"), e.Attempt, e.MaxRestarts)
+			plural.Of(e.Missing, "more node"), e.Attempt, e.MaxRestarts)
 	}
 	if e.Withdrawn {
 		line = "the job goes on without this node"

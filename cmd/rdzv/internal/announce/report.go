@@ -6,6 +6,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/plural"
 	"rdzv/internal/shell"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/restart"
@@ -16,7 +17,7 @@ func noRestart(f agent.Failure) string {
 	switch f.NoRestart {
 	case restart.Exhausted:
 		return fmt.Sprintf("this was the last of %s (--max-restarts %d)",
-			console.Plural(f.Attempt+1, "attempt"), f.Attempt)
+			plural.Of(f.Attempt+1, "attempt"), f.Attempt)
 	case restart.Code:
 		return fmt.Sprintf("%s is final", StatusLine(f.Code, f.Signal))
 	case restart.Repeated:
@@ -101,7 +102,7 @@ func logLost(c *console.Console, e agent.LogLost) {
 // outputLost says that some of the output of a rank was not shown.
 func outputLost(c *console.Console, e agent.OutputLost) {
 	line := fmt.Sprintf("%s of the output of rank %d could not be written to %s: %s",
-		console.Plural(int(e.Bytes), "byte"), e.Rank, e.Stream, e.Text)
+		plural.Of(int(e.Bytes), "byte"), e.Rank, e.Stream, e.Text)
 	if e.Log != "" {
 		line += "; they are in " + e.Log
 	}

@@ -171,11 +171,3 @@ func (c *Console) write(prefix, text string) {
 		c.line.Wrote(b.String())
 	}
 }
-
-// Plural is "1 node" or "2 nodes".
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"rdzv/internal/plural"
 )
 
 // Rewrites tells whether what was written can be erased.
@@ -31,7 +33,7 @@ func (s Screen) Cut(text string, others int) string {
 		if free < 0 || free == 0 && i+1 < len(lines) {
 			return strings.Join(lines[:max(0, i)], "") +
 				fmt.Sprintf("... and %s, for which this terminal is too small\n",
-					Plural(len(lines)-i, "more line"))
+					plural.Of(len(lines)-i, "more line"))
 		}
 	}
 	return text

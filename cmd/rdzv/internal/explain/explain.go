@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/tables"
 	"rdzv/envmap"
+	"rdzv/internal/plural"
 	"rdzv/rdzv/agent"
 )
 
@@ -182,8 +182,8 @@ func bindingRow(local *agent.Local, p agent.Preview) row {
 
 func threadsFrom(local *agent.Local, id envmap.Identity) string {
 	return fmt.Sprintf("OMP_NUM_THREADS: %s for the %s of this agent, %s on this node for %s",
-		console.Plural(local.CPUs.Mask, "core"), console.Plural(local.Workers, "worker"),
-		console.Plural(local.CPUs.Node, "core"), console.Plural(id.LocalWorldSize, "worker"))
+		plural.Of(local.CPUs.Mask, "core"), plural.Of(local.Workers, "worker"),
+		plural.Of(local.CPUs.Node, "core"), plural.Of(id.LocalWorldSize, "worker"))
 }
 
 // Values are the values of variables by name.

@@ -26,14 +26,3 @@ func Problems(err error) (problems []error) {
 	}
 	return problems
 }
-
-// WithHint is an error with a suggestion.
-func WithHint(err error, hint string) error { return hinted{err, hint} }
-
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }

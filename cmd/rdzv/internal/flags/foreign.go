@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"rdzv/internal/hint"
 )
 
 // Foreign are flags of other launchers, with what exec has instead. They are a function
@@ -107,8 +109,8 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 	if dashes == "-" {
 		name = strings.TrimRight(name, "0123456789") // -N2
 	}
-	if hint := Foreign()[name]; hint != "" && (f.Name() == "exec" || f.Name() == "check") {
-		return WithHint(unknown, hint)
+	if here := Foreign()[name]; here != "" && (f.Name() == "exec" || f.Name() == "check") {
+		return hint.With(unknown, here)
 	}
 	var names []string
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -117,9 +119,9 @@ func unknownFlag(f *pflag.FlagSet, err *pflag.NotExistError) error {
 		}
 	})
 	if similar := similarFlags(name, names); len(similar) > 0 {
-		return WithHint(unknown, "did you mean --"+strings.Join(similar, " or --")+"?")
+		return hint.With(unknown, "did you mean --"+strings.Join(similar, " or --")+"?")
 	}
-	return WithHint(unknown, "rdzv help "+f.Name())
+	return hint.With(unknown, "rdzv help "+f.Name())
 }
 
 // similarFlags are those that begin with a mistyped name, as torchrun completes it, if they are not

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 )
 
 // New is a flag set that prints nothing itself and ends at the first argument that is not a
@@ -84,7 +85,7 @@ func checkValue(f *pflag.FlagSet, flag *pflag.Flag, spelled string) error {
 
 // missingValue is the error of a flag whose value is empty or the next flag.
 func missingValue(f *pflag.FlagSet, flag, value string) error {
-	return WithHint(fmt.Errorf("cannot run %s: %s %q: a value is missing", f.Name(), flag, value),
+	return hint.With(fmt.Errorf("cannot run %s: %s %q: a value is missing", f.Name(), flag, value),
 		"a shell variable in the command line is probably not set, or a space follows =")
 }
 

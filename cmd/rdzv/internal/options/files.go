@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/outfile"
+	"rdzv/internal/hint"
 	"rdzv/rdzv"
 )
 
@@ -72,7 +72,7 @@ func (o *Options) checkFile(p Process, out ownFile, path string, others [][2]str
 	}
 	for i, stream := range []*os.File{p.Stdout, p.Stderr} {
 		if name := []string{"stdout", "stderr"}[i]; outfile.Opened(path, stream) {
-			return sharedFile{flags.WithHint(
+			return sharedFile{hint.With(
 				fmt.Errorf("cannot run %s: %s %q is the file of %s", o.given.Name(), out.flag, path, name),
 				fmt.Sprintf("name another file, or /dev/%s", name),
 			)}

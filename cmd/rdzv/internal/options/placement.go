@@ -12,6 +12,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/envmap"
+	"rdzv/internal/hint"
 	"rdzv/rdzv/agent"
 )
 
@@ -68,7 +69,7 @@ func CheckLauncher(name string) error {
 	if near == "" {
 		return err
 	}
-	return flags.WithHint(err, "did you mean --launcher "+near+"?")
+	return hint.With(err, "did you mean --launcher "+near+"?")
 }
 
 // nodesValue is the value of --nodes: a number, or MIN:MAX.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/plural"
 	"rdzv/rdzv/check"
 )
 
@@ -37,11 +37,11 @@ func WriteFlags(r check.Report) {
 // Check is the report of check for people, in lines of a width, see [console.Screen.Width].
 func Check(r check.Report, width int) string {
 	b := page{width: width}
-	fmt.Fprintf(&b, "%s: %s, %s\n", console.Plural(len(r.Nodes), "node"),
+	fmt.Fprintf(&b, "%s: %s, %s\n", plural.Of(len(r.Nodes), "node"),
 		visible.Line(ShortList(r.Nodes)),
-		console.Plural(r.Workers, "worker"))
+		plural.Of(r.Workers, "worker"))
 	if r.Joined < r.Agents {
-		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, console.Plural(r.Agents, "agent"))
+		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, plural.Of(r.Agents, "agent"))
 	}
 	b.WriteString("\n")
 	differ := false
@@ -60,14 +60,14 @@ func Check(r check.Report, width int) string {
 
 // checkVerdict says whether exec would start the program.
 func checkVerdict(r check.Report) string {
-	workers := console.Plural(r.Workers, "worker") + " on " + console.Plural(len(r.Nodes), "node")
+	workers := plural.Of(r.Workers, "worker") + " on " + plural.Of(len(r.Nodes), "node")
 	switch n := len(r.Problems); {
 	case n > 0:
-		return "not ok: rdzv exec would not start: " + console.Plural(n, "error")
+		return "not ok: rdzv exec would not start: " + plural.Of(n, "error")
 	case r.Joined < r.Agents:
-		return "not ok: rdzv exec would wait for " + console.Plural(r.Agents-r.Joined, "agent")
+		return "not ok: rdzv exec would wait for " + plural.Of(r.Agents-r.Joined, "agent")
 	case len(r.Warnings) > 0:
-		return "ok, with " + console.Plural(len(r.Warnings), "warning") +
+		return "ok, with " + plural.Of(len(r.Warnings), "warning") +
 			": rdzv exec would start " + workers
 	}
 	return "ok: rdzv exec would start " + workers

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/plural"
 	"rdzv/rdzv/stacks"
 )
 
@@ -48,7 +48,7 @@ func Stacks(jobs []stacks.Report, width int) string {
 
 // stacksHeader names the ranks to look at.
 func stacksHeader(r stacks.Report) string {
-	rest, ranks := r.Rest(), console.Plural(r.Ranks, "rank")
+	rest, ranks := r.Rest(), plural.Of(r.Ranks, "rank")
 	switch n := len(r.Groups); {
 	case n == 0:
 		return "no workers are running"
@@ -63,7 +63,7 @@ func stacksHeader(r stacks.Report) string {
 		}
 		return text
 	default:
-		return ranks + " at " + console.Plural(n, "different place")
+		return ranks + " at " + plural.Of(n, "different place")
 	}
 }
 
@@ -74,7 +74,7 @@ func writeGroups(b *page, groups []stacks.Group) {
 			for _, g := range groups[i:] {
 				left += len(g.Workers)
 			}
-			writeFolded(b, "\n", console.Plural(left, "more rank")+" at other places")
+			writeFolded(b, "\n", plural.Of(left, "more rank")+" at other places")
 			return
 		}
 		writeGroup(b, g)
@@ -217,6 +217,6 @@ func recorderLine(r stacks.Report) string {
 	for _, d := range r.Dumps {
 		dirs = append(dirs, visible.Line(d.Text)+" ("+visible.Line(ShortList(d.Hosts))+")")
 	}
-	return fmt.Sprintf("flight recorders of %s write to %s", console.Plural(r.Recorders, "rank"),
+	return fmt.Sprintf("flight recorders of %s write to %s", plural.Of(r.Recorders, "rank"),
 		strings.Join(dirs, ", "))
 }

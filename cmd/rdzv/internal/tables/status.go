@@ -11,6 +11,7 @@ import (
 
 	"rdzv/cmd/rdzv/internal/console"
 	"rdzv/cmd/rdzv/internal/visible"
+	"rdzv/internal/plural"
 	"rdzv/rdzv/status"
 )
 
@@ -48,14 +49,14 @@ func jobHeader(j status.Job) string {
 	if j.UID != nil {
 		name = "job " + visible.Line(j.Job) + " of user " + console.UserName(*j.UID) + ": "
 	}
-	ranks := console.Plural(j.WorldSize, "rank") + " on " + console.Plural(j.Nodes, "node")
+	ranks := plural.Of(j.WorldSize, "rank") + " on " + plural.Of(j.Nodes, "node")
 	if j.Attempt > 0 {
 		ranks += fmt.Sprintf(", restart %d of %d", j.Attempt, j.Restarts)
 	}
 	switch {
 	case j.State == status.Joining:
 		return fmt.Sprintf("%s%d of %s joined, waiting for the others%s",
-			name, j.Joined, console.Plural(j.Agents, "agent"), since)
+			name, j.Joined, plural.Of(j.Agents, "agent"), since)
 	case j.State == status.Ending && j.WorldSize == 0:
 		return name + "ending" + since + ": " + visible.Line(j.Ending)
 	case j.State == status.Ending:
@@ -81,7 +82,7 @@ func writeNotes(b *page, j status.Job) {
 			spares = append(spares, p.Host)
 		}
 		slices.Sort(spares)
-		writeFolded(b, "\n", console.Plural(len(spares), "spare")+": "+visible.Line(ShortList(spares)))
+		writeFolded(b, "\n", plural.Of(len(spares), "spare")+": "+visible.Line(ShortList(spares)))
 	}
 	if line := collectivesLine(j.Collectives); line != "" {
 		writeFolded(b, "\n", line)
@@ -99,7 +100,7 @@ func writeNotes(b *page, j status.Job) {
 			are = "is"
 		}
 		writeFolded(b, "\n", fmt.Sprintf("%s does not listen on MASTER_PORT yet; %d of %s %s trying "+
-			"to connect", rankNames(j.Ranks[:1]), n, console.Plural(j.WorldSize, "rank"), are))
+			"to connect", rankNames(j.Ranks[:1]), n, plural.Of(j.WorldSize, "rank"), are))
 	}
 	if missing := j.NotReached(); len(missing) > 0 {
 		has := "have"
