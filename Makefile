@@ -80,7 +80,7 @@ test:
 	@$(MAKE) --no-print-directory unit integration
 
 # These tests take minutes: they run first, while others are compiled.
-LONG_TESTS := rdzv/wrap rdzv/rdzv rdzv/cmd/rdzv
+LONG_TESTS := ./wrap ./rdzv ./cmd/rdzv
 
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. In
 # tools/kubernetes Go does not know that the tests read examples/, hence -count=1.
@@ -90,8 +90,8 @@ unit:
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
 	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race $(LONG_TESTS) $$(go list ./... | \
-			grep -vxF "$$(printf '%s\n' $(LONG_TESTS))" | grep -v '/integration\(/\|$$\)')
+		$$race $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS))" | \
+			grep -v '/integration\(/\|$$\)')
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \

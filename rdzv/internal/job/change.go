@@ -103,5 +103,4 @@ func read[T any](value any) (T, error) {
 // run are the keys of the job, whose names are without the prefix of its run.
 var run keys.Run
 
-func absent(key string) Cond  { return Cond{Key: key} }
-func present(key string) Cond { return Cond{Key: key, Exists: true} }
+func absent(key string) Cond { return Cond{Key: key} }

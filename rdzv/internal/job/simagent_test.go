@@ -809,3 +809,5 @@ func (a *agent) String() string {
 		"verdict %v, settled %v, seat %+v, leaving %t", a.id, a.attempt, a.alive, a.over, a.frozen, a.cut,
 		a.member, a.running, a.verdict, a.settled != nil, a.seat, a.leaving)
 }
+
+func present(key string) Cond { return Cond{Key: key, Exists: true} }

@@ -97,9 +97,6 @@ func (o *Options) OfListener() []flags.Row { return o.store.listening() }
 // JoinTimeout is how long the agents wait for each other; a command may set another default.
 func (o *Options) JoinTimeout() *time.Duration { return &o.limits.joinTimeout }
 
-// HealthCmd is the command that each node runs before each attempt.
-func (o *Options) HealthCmd() string { return o.limits.health }
-
 // Check rejects invalid and contradictory flags before anything is started. It reports all of them.
 func (o *Options) Check(env envmap.Env) error {
 	c := command(o.given.Name())
