@@ -20,8 +20,7 @@ var startPages = map[string]func(t *testing.T) *startPlace{
 
 // The commands of a page of docs/start run as they are written, one after another, and show what the
 // page shows.
-func TestStartPages(t *testing.T) {
-	t.Parallel()
+func TestStartPages(t *testing.T) { // beside no other test: see TestTranscripts
 	for page, newPlace := range startPages {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
