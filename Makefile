@@ -3,6 +3,7 @@
 # make uninstall  removes them
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
 # make test       unit tests with -race, then tests with real launchers
+# make matrix     the tests with real launchers, and each case under each launcher: an hour
 # make chaos      500 faults in PyTorch ranks, and 500 in jobs that restart: tables of how many had
 #                 the right report or effect
 # make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end
@@ -39,7 +40,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 build: bin/rdzv
-.PHONY: build bin/rdzv install uninstall demo test unit integration lint govulncheck fuzz cover \
+.PHONY: build bin/rdzv install uninstall demo test unit integration matrix lint govulncheck fuzz cover \
 	kills attack bench scale soak docs figures recording chaos faults kubernetes kill-matrix hangs \
 	simulate \
 	test-fresh gpu release test-release clean
@@ -109,8 +110,14 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # TestChaosOfRestarts, make scale TestScale, make attack TestAttackClocks, make faults
 # TestEtcdCampaign.
 integration: bin/rdzv
-	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) \
-		-parallel 3 -timeout 40m -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) $(ALL) \
+		-parallel 3 -timeout $(LIMIT) -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+
+# By default a test with several cases runs each under one launcher, so that each launcher has some.
+LIMIT ?= 40m
+matrix:
+	@scripts/install-missing test
+	@$(MAKE) --no-print-directory integration ALL=-all LIMIT=3h
 
 SHELL_FILES := .ci/run $(filter-out %.py,$(wildcard scripts/*)) integration/testbed/hosts integration/testbed/slurm bench/*.sh \
 	$(addprefix tools/kubernetes/,build cluster images) examples/*/*.sh \
@@ -241,13 +248,13 @@ hangs: bin/rdzv
 
 kill-matrix: bin/rdzv
 	@scripts/install-missing test
-	$(INTEGRATION) -timeout 15m -run 'KillMatrix|KilledWhileWaiting|NodeCutOff' -at-once 1 -v | \
+	$(INTEGRATION) -timeout 30m -all -run 'KillMatrix|KilledWhileWaiting|NodeCutOff' -at-once 1 -v | \
 		grep -v '^ *=== \|^ *--- PASS'
 
 # ATTACK=Replay: only the tests whose names contain this. The table is printed if a test fails too.
 attack: bin/rdzv
 	@scripts/install-missing test
-	$(INTEGRATION) -timeout 2h -run '^TestAttack.*$(ATTACK)' -attack -v | tee bin/attack.log; \
+	$(INTEGRATION) -timeout 2h -run '^TestAttack.*$(ATTACK)' -attack -all -v | tee bin/attack.log; \
 	failed=$$?; \
 	{ printf '| attack | hosts | form | delay | outcome |\n|---|---|---|---|---|\n'; \
 		sed -n 's/^ *[a-z]*_test\.go:[0-9]*: |/|/p' bin/attack.log; } | tee bin/attack.md; \

@@ -20,6 +20,7 @@ type addressCase struct {
 // On misleading networks MASTER_ADDR leads to rank 0 from every node, and the interface for gloo
 // and similar libraries is the node's name of the one that leads there. The peers use both.
 func TestAddresses(t *testing.T) {
+	t.Parallel()
 	direct := func(flags ...string) func(p *clusterPlace) []*process {
 		return func(p *clusterPlace) (agents []*process) {
 			line := p.exec(append([]string{"--nodes", "3"}, flags...)...)

@@ -32,6 +32,7 @@ sys.stdout.write(f"RANK {os.environ['RANK']} whole nodes: {whole}, policy {mode.
 // With --bind numa the workers have the CPUs and the memory of their NUMA nodes when they begin, as
 // far as the launcher allows. Without it they have no memory policy.
 func TestBindNUMA(t *testing.T) {
+	var all []variant
 	for _, row := range []struct {
 		mode string
 		want []string
@@ -45,23 +46,22 @@ func TestBindNUMA(t *testing.T) {
 			"whole nodes: True, policy 0, its node: False, one node: False",
 		}},
 	} {
-		t.Run(row.mode, func(t *testing.T) {
-			forEachLauncher(t, func(t *testing.T, l launcher) {
-				p := l.place(t)
-				program := []string{debianPython, "-c", bindingProgram}
-				job := p.start(l.command(p, 2, []string{"--bind", row.mode}, program)...)
-				job.checkCode(0)
-				for rank := range 2 {
-					prefix := fmt.Sprintf("RANK %d ", rank)
-					lines := job.linesWith(prefix)
-					if len(lines) != 1 || !slices.Contains(row.want, lines[0][len(prefix):]) {
-						t.Errorf("rank %d printed %q, want one of %q", rank, lines, row.want)
-					}
+		all = append(all, underLaunchers(row.mode, func(t *testing.T, l launcher) {
+			p := l.place(t)
+			program := []string{debianPython, "-c", bindingProgram}
+			job := p.start(l.command(p, 2, []string{"--bind", row.mode}, program)...)
+			job.checkCode(0)
+			for rank := range 2 {
+				prefix := fmt.Sprintf("RANK %d ", rank)
+				lines := job.linesWith(prefix)
+				if len(lines) != 1 || !slices.Contains(row.want, lines[0][len(prefix):]) {
+					t.Errorf("rank %d printed %q, want one of %q", rank, lines, row.want)
 				}
-				if lines := job.linesWith("rdzv:"); len(lines) > 0 {
-					t.Errorf("rdzv printed %q, want nothing", lines)
-				}
-			})
-		})
+			}
+			if lines := job.linesWith("rdzv:"); len(lines) > 0 {
+				t.Errorf("rdzv printed %q, want nothing", lines)
+			}
+		})...)
 	}
+	runInOrder(t, selected(all))
 }

@@ -19,20 +19,22 @@ import (
 func TestDescendantsEnd(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)
-	var scenarios []scenario
+	var all []variant
 	for _, launcher := range jobLaunchers {
 		for _, hosts := range []int{1, 2} {
-			scenarios = append(scenarios, scenario{launcher + strconv.Itoa(hosts), func(t *testing.T) {
+			run := func(t *testing.T) {
 				// All must have ended 1 s after Open MPI's first SIGTERM, when it sends SIGKILL.
 				flags := []string{"--grace", "500ms"}
 				j := c.startJob(t, launcher, hosts, flags, worker("descendants", jobDir))
 				j.checkCommands(failCode)
 				j.checkAgentCodes(failCode)
 				j.removeLeftovers()
-			}})
+			}
+			of := strconv.Itoa(hosts)
+			all = append(all, variant{of, launcher, scenario{launcher + of, run}})
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }
 
 // One of 64 workers of one agent fails.

@@ -48,8 +48,11 @@ func TestDifferences(t *testing.T) {
 		"torch is 2.6.0 on node1, but 2.5.1 on node2",
 		"NCCL_DEBUG is not set on node1, but INFO on node2",
 	}
-	var scenarios []scenario
+	var all []variant
 	for _, launcher := range jobLaunchers {
+		add := func(name string, test func(t *testing.T)) {
+			all = append(all, variant{name, launcher, scenario{launcher + "/" + name, test}})
+		}
 		run := func(t *testing.T, code int, name string, flags ...string) *job {
 			via := []string{"sh", "-c", setup, "sh", name}
 			program := []string{"/usr/bin/python3", name + ".py"}
@@ -57,19 +60,21 @@ func TestDifferences(t *testing.T) {
 			j.checkCommands(code)
 			return j
 		}
-		scenarios = append(scenarios, scenario{launcher + "/equal", func(t *testing.T) {
+		add("equal", func(t *testing.T) {
 			if lines := run(t, 0, "equal", "--strict").linesWith("warning:"); len(lines) > 0 {
 				t.Errorf("printed %q, want no warning", lines)
 			}
-		}}, scenario{launcher + "/different", func(t *testing.T) {
+		})
+		add("different", func(t *testing.T) {
 			checkDifferences(t, run(t, 0, "different"), "rdzv: warning: ", want, "")
-		}}, scenario{launcher + "/strict", func(t *testing.T) {
+		})
+		add("strict", func(t *testing.T) {
 			j := run(t, 121, "different", "--strict")
 			j.compareAgentCodes(121)
 			checkDifferences(t, j, "rdzv: cannot start: ", want, " (--strict)")
-		}})
+		})
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }
 
 // checkDifferences checks that each line is printed, and no other with this beginning. All agents

@@ -8,20 +8,20 @@ import (
 
 // Every worker has its ranks in its environment, in jobs of different sizes.
 func TestWorkerEnvironment(t *testing.T) {
-	forEachLauncher(t, func(t *testing.T, l launcher) {
-		for _, n := range []int{1, 4, 16} {
-			t.Run(strconv.Itoa(n), func(t *testing.T) {
-				p := l.place(t)
-				dir := p.dir("job")
-				job := p.start(l.command(p, n, nil, worker("record", dir))...)
-				job.checkCode(0)
-				checkEnvironments(t, records(t, dir, n))
-				if lines := job.linesWith("rdzv:"); len(lines) != 0 {
-					t.Errorf("rdzv printed %q, want nothing, because the job succeeded", lines)
-				}
-			})
-		}
-	})
+	var all []variant
+	for _, n := range []int{1, 4, 16} {
+		all = append(all, underLaunchers(strconv.Itoa(n), func(t *testing.T, l launcher) {
+			p := l.place(t)
+			dir := p.dir("job")
+			job := p.start(l.command(p, n, nil, worker("record", dir))...)
+			job.checkCode(0)
+			checkEnvironments(t, records(t, dir, n))
+			if lines := job.linesWith("rdzv:"); len(lines) != 0 {
+				t.Errorf("rdzv printed %q, want nothing, because the job succeeded", lines)
+			}
+		})...)
+	}
+	runInOrder(t, selected(all))
 }
 
 // checkEnvironments checks the environments of all workers of a job on one host.

@@ -14,9 +14,12 @@ func TestEtcdUnderLaunchers(t *testing.T) {
 	e := startEtcd(t, 0, etcdOptions{program: distributionEtcd(t), secure: true})
 	e.startSlurm(1, 2)
 	flags := slices.Concat(joinSoon, e.flags(), []string{"--export", "GIVEN=x,y"})
-	var scenarios []scenario
+	var all []variant
 	for _, launcher := range jobLaunchers {
-		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
+		add := func(of string, test func(t *testing.T)) {
+			all = append(all, variant{of, launcher, scenario{launcher + " " + of, test}})
+		}
+		add("succeeds", func(t *testing.T) {
 			j := e.cluster.startJob(t, launcher, 2, flags, worker("record", jobDir))
 			j.checkCommands(0)
 			want := map[string]string{
@@ -31,14 +34,16 @@ func TestEtcdUnderLaunchers(t *testing.T) {
 			if lines := j.linesWith("rdzv:"); len(lines) != 1 {
 				t.Errorf("rdzv printed %q, want only where the ranks are", lines)
 			}
-		}}, scenario{launcher + " fails", func(t *testing.T) {
+		})
+		add("fails", func(t *testing.T) {
 			j := e.cluster.startJob(t, launcher, 2, flags, worker("exit", jobDir, "3", "7"))
 			j.checkCommands(7)
 			j.compareAgentCodes(7)
 			if lines := j.linesWith("rdzv: rank 3 of 4 failed first"); len(lines) != 1 {
 				t.Errorf("the agents printed %q, want one report on rank 3", j.linesWith("rdzv:"))
 			}
-		}}, scenario{launcher + " restarts", func(t *testing.T) {
+		})
+		add("restarts", func(t *testing.T) {
 			flags := slices.Concat(flags, []string{"--max-restarts", "2", "--grace", "300ms"})
 			j := e.cluster.startJob(t, launcher, 2, flags, []string{"sh", "-c", attempts, jobDir, "1"})
 			pid, err := strconv.Atoi(j.ranksOf(0)[rand.IntN(workersPerJob)][0])
@@ -50,9 +55,9 @@ func TestEtcdUnderLaunchers(t *testing.T) {
 			j.checkAgentCodes(0)
 			j.ranksOf(1)
 			j.checkRestartLines(1)
-		}})
+		})
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 	if left := e.keysLeft(); len(left) > 0 {
 		t.Errorf("keys left: %q", left)
 	}

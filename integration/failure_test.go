@@ -15,6 +15,7 @@ import (
 // named.
 func TestFails(t *testing.T) {
 	t.Parallel()
+	var all []variant
 	for _, f := range []struct {
 		role, arg string
 		code      int
@@ -27,17 +28,16 @@ func TestFails(t *testing.T) {
 		{"die", strconv.Itoa(int(syscall.SIGSEGV)), 128 + 11, "killed by SIGSEGV"},
 		{"die", strconv.Itoa(int(syscall.SIGTERM)), 128 + 15, "killed by SIGTERM"},
 	} {
-		t.Run(f.role+f.arg, func(t *testing.T) {
-			forEachLauncher(t, func(t *testing.T, l launcher) {
-				p := l.place(t)
-				dir := p.dir("job")
-				job := p.start(l.command(p, 4, nil, worker(f.role, dir, "2", f.arg))...)
-				job.checkCode(f.code)
-				checkNumberOfWorkers(t, dir, 4)
-				checkStatus(t, job, 2, f.status)
-			})
-		})
+		all = append(all, underLaunchers(f.role+f.arg, func(t *testing.T, l launcher) {
+			p := l.place(t)
+			dir := p.dir("job")
+			job := p.start(l.command(p, 4, nil, worker(f.role, dir, "2", f.arg))...)
+			job.checkCode(f.code)
+			checkNumberOfWorkers(t, dir, 4)
+			checkStatus(t, job, 2, f.status)
+		})...)
 	}
+	runConcurrently(t, selected(all))
 }
 
 // checkStatus checks that the report of one agent, and lines of others, have exactly this rank and

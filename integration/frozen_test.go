@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,17 +48,18 @@ func TestAttackFrozenProcess(t *testing.T) {
 	if *attackLong {
 		hosts, cases = []int{1, 2}, frozenCases
 	}
-	var scenarios []scenario
+	var all []variant
 	for _, f := range cases {
 		for _, n := range hosts {
 			for _, launcher := range jobLaunchers {
 				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(f.name, " ", "_"), launcher, n)
 				run := func(t *testing.T) { c.freeze(t, f, launcher, n) }
-				scenarios = append(scenarios, scenario{name, run})
+				of := f.name + strconv.Itoa(n)
+				all = append(all, variant{of, launcher, scenario{name, run}})
 			}
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }
 
 func (c *cluster) freeze(t *testing.T, f frozenCase, launcher string, hosts int) {

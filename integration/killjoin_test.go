@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -16,25 +17,27 @@ const lastRankAbsent = `if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}
 func TestKilledWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)
-	victims := map[string]func(j *job) int{
-		"an agent": (*job).otherAgent, "store's agent": (*job).storeHost,
-	}
+	victims := []struct {
+		name  string
+		agent func(j *job) int
+	}{{"an agent", (*job).otherAgent}, {"store's agent", (*job).storeHost}}
 	var table killTable
-	var scenarios []scenario
+	var all []variant
 	for _, launcher := range jobLaunchers {
 		if launcher == "hydra" {
 			continue // the agents wait in PMI's barrier, where Hydra kills them: TestKilledWhileJoining
 		}
 		for _, hosts := range []int{1, 2} {
-			for name, victim := range victims {
-				title := fmt.Sprintf("%s/%s%d", name, launcher, hosts)
-				scenarios = append(scenarios, scenario{title, func(t *testing.T) {
-					table.add(c.killWhileWaiting(t, name, launcher, hosts, victim))
-				}})
+			for _, victim := range victims {
+				of := victim.name + strconv.Itoa(hosts)
+				title := fmt.Sprintf("%s/%s%d", victim.name, launcher, hosts)
+				all = append(all, variant{of, launcher, scenario{title, func(t *testing.T) {
+					table.add(c.killWhileWaiting(t, victim.name, launcher, hosts, victim.agent))
+				}}})
 			}
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 	t.Log("\n" + table.String())
 }
 
@@ -88,15 +91,16 @@ func (c *cluster) waitingJob(t *testing.T, launcher string, hosts int) (j *job) 
 func TestKilledWhileJoining(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)
-	var scenarios []scenario
+	var all []variant
 	for _, launcher := range jobLaunchers {
 		for i, step := range joinSteps {
-			scenarios = append(scenarios, scenario{launcher + "/" + step.name, func(t *testing.T) {
+			name := launcher + "/" + step.name
+			all = append(all, variant{step.name, launcher, scenario{name, func(t *testing.T) {
 				c.killWhileJoining(t, launcher, 1+i%2, step.reached)
-			}})
+			}}})
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }
 
 var joinSteps = []struct {

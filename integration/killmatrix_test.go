@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,9 +71,9 @@ func TestKillMatrix(t *testing.T) {
 	t.Parallel()
 	c := newJobCluster(t)
 	var table killTable
-	var scenarios []scenario
-	for _, k := range killCases {
-		for _, hosts := range []int{1, 2} {
+	var all []variant
+	for _, hosts := range []int{1, 2} {
+		for _, k := range killCases {
 			for _, launcher := range jobLaunchers {
 				if k.hosts != nil && !slices.Contains(k.hosts, hosts) ||
 					k.launchers != nil && !slices.Contains(k.launchers, launcher) {
@@ -80,13 +81,14 @@ func TestKillMatrix(t *testing.T) {
 				}
 				name := fmt.Sprintf("%s/%s%d", strings.ReplaceAll(k.name, " ", "_"), launcher,
 					hosts)
-				scenarios = append(scenarios, scenario{name, func(t *testing.T) {
+				of := k.name + strconv.Itoa(hosts)
+				all = append(all, variant{of, launcher, scenario{name, func(t *testing.T) {
 					table.add(c.runKillCase(t, k, launcher, hosts))
-				}})
+				}}})
 			}
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 	t.Log("\n" + table.String())
 }
 

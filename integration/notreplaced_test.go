@@ -23,10 +23,14 @@ func TestNotReplaced(t *testing.T) {
 	if openMPI5 { // its mpirun shows no output any more when it has lost a daemon
 		hints["daemon"]["openmpi"] = nothing
 	}
-	var scenarios []scenario
+	var all []variant
 	for _, k := range killCases {
-		for launcher, hint := range hints[k.name] {
-			scenarios = append(scenarios, scenario{k.name + "/" + launcher, func(t *testing.T) {
+		for _, launcher := range jobLaunchers {
+			hint, has := hints[k.name][launcher]
+			if !has {
+				continue
+			}
+			run := func(t *testing.T) {
 				j := c.runningJob(t, launcher, 2, []string{"--max-restarts", "1", "--peer-timeout", "3s"},
 					worker("session", jobDir))
 				k.kill(j)
@@ -40,8 +44,10 @@ func TestNotReplaced(t *testing.T) {
 				}
 				j.checkNoProcesses()
 				j.removeLeftovers()
-			}})
+			}
+			of := k.name + ", " + hint // one for each hint
+			all = append(all, variant{of, launcher, scenario{k.name + "/" + launcher, run}})
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }

@@ -14,15 +14,15 @@ import (
 // another attempt is possible, so that its workers may run only until it has passed.
 func TestPauses(t *testing.T) {
 	c := newJobCluster(t)
-	var scenarios []scenario
+	var all []variant
 	for i, launcher := range jobLaunchers {
-		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
+		all = append(all, variant{"", launcher, scenario{launcher, func(t *testing.T) {
 			c.pauseJob(t, launcher, 1+i%2)
-		}}, scenario{launcher + " with restarts", func(t *testing.T) {
+		}}}, variant{" with restarts", launcher, scenario{launcher + " with restarts", func(t *testing.T) {
 			c.pauseJob(t, launcher, 2, "--max-restarts", "1")
-		}})
+		}}})
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }
 
 // pauseTime is longer than a holder lets its agent be stopped alone, with the shortest

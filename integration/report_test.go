@@ -71,25 +71,27 @@ print("\x1b[31mred\x1b[0m", file=sys.stderr); sys.exit(2)`, 2, []string{
 // how the worker ended, and its last lines of stderr, as far as
 // these were not shown. --report writes the same as JSON.
 func TestFailureReports(t *testing.T) {
+	t.Parallel()
+	var all []variant
 	for _, f := range failureCases {
-		t.Run(f.name, func(t *testing.T) {
-			forEachLauncher(t, func(t *testing.T, l launcher) {
-				if l.name != "direct" && f.name != "cause" && f.name != "segv" {
-					return // these two show how a launcher passes on output and signals
-				}
-				p := l.place(t)
-				file := filepath.Join(p.dir("job"), "report.json")
-				// The other ranks still run when rank 1 fails, and are stopped.
-				source := "import os, sys, time\n" +
-					"if os.environ['RANK'] != '1': time.sleep(1000)\n" + f.program
-				program := []string{python, "-c", source}
-				job := p.start(l.command(p, 3, []string{"--report", file, "--show", "none"}, program)...)
-				job.checkCode(f.code)
-				checkReport(t, l, job, f)
-				checkReportFile(t, file, f)
-			})
+		variants := underLaunchers(f.name, func(t *testing.T, l launcher) {
+			p := l.place(t)
+			file := filepath.Join(p.dir("job"), "report.json")
+			// The other ranks still run when rank 1 fails, and are stopped.
+			source := "import os, sys, time\n" +
+				"if os.environ['RANK'] != '1': time.sleep(1000)\n" + f.program
+			program := []string{python, "-c", source}
+			job := p.start(l.command(p, 3, []string{"--report", file, "--show", "none"}, program)...)
+			job.checkCode(f.code)
+			checkReport(t, l, job, f)
+			checkReportFile(t, file, f)
 		})
+		if f.name != "cause" && f.name != "segv" {
+			variants = variants[:1] // these two show how a launcher passes on output and signals
+		}
+		all = append(all, variants...)
 	}
+	runConcurrently(t, selected(all))
 }
 
 func checkReport(t *testing.T, l launcher, job *process, f failureCase) {

@@ -32,10 +32,10 @@ func TestRestarts(t *testing.T) {
 	t.Parallel()
 	const last = 2
 	c := newJobCluster(t)
-	var scenarios []scenario
+	var all []variant
 	for _, launcher := range jobLaunchers {
 		for _, hosts := range []int{1, 2} {
-			scenarios = append(scenarios, scenario{launcher + strconv.Itoa(hosts), func(t *testing.T) {
+			run := func(t *testing.T) {
 				flags := []string{"--max-restarts", "9", "--grace", "300ms"}
 				program := []string{"sh", "-c", attempts, jobDir, strconv.Itoa(last)}
 				j := c.startJob(t, launcher, hosts, flags, program)
@@ -59,10 +59,12 @@ func TestRestarts(t *testing.T) {
 					t.Errorf("when the next attempt began these pids existed: %s", pids)
 				}
 				j.checkRestartLines(last)
-			}})
+			}
+			of := strconv.Itoa(hosts)
+			all = append(all, variant{of, launcher, scenario{launcher + of, run}})
 		}
 	}
-	runConcurrently(t, scenarios)
+	runConcurrently(t, selected(all))
 }
 
 // ranksOf waits until all ranks of an attempt have started, and returns what each has written.

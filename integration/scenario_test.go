@@ -14,6 +14,13 @@ type scenario struct {
 	run  func(t *testing.T)
 }
 
+// runInOrder runs scenarios as subtests, one after the other.
+func runInOrder(t *testing.T, scenarios []scenario) {
+	for _, s := range scenarios {
+		t.Run(s.name, s.run)
+	}
+}
+
 // runConcurrently runs scenarios as subtests, a few at the same time, because they mostly wait.
 func runConcurrently(t *testing.T, scenarios []scenario) {
 	slots := make(chan struct{}, *atOnce)

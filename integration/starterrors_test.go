@@ -13,6 +13,8 @@ import (
 // A program that cannot be started is an error with an exit code of its own and a message that
 // names it.
 func TestCannotStart(t *testing.T) {
+	t.Parallel()
+	var all []variant
 	for _, c := range []struct {
 		name, program string
 		code          int
@@ -22,22 +24,20 @@ func TestCannotStart(t *testing.T) {
 		{"notExecutable", "./data.txt", 126},
 		{"directory", "./", 126},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			forEachLauncher(t, func(t *testing.T, l launcher) {
-				p := l.place(t)
-				data := filepath.Join(p.root, "data.txt")
-				if err := os.WriteFile(data, []byte("not a program\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				job := p.start(l.command(p, 2, nil, []string{c.program})...)
-				job.checkCode(c.code)
-				if len(job.linesWith("rdzv:", fmt.Sprintf("%q", c.program))) == 0 {
-					t.Errorf("rdzv printed %q, want a line with %q", job.linesWith("rdzv:"),
-						c.program)
-				}
-			})
-		})
+		all = append(all, underLaunchers(c.name, func(t *testing.T, l launcher) {
+			p := l.place(t)
+			data := filepath.Join(p.root, "data.txt")
+			if err := os.WriteFile(data, []byte("not a program\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			job := p.start(l.command(p, 2, nil, []string{c.program})...)
+			job.checkCode(c.code)
+			if len(job.linesWith("rdzv:", fmt.Sprintf("%q", c.program))) == 0 {
+				t.Errorf("rdzv printed %q, want a line with %q", job.linesWith("rdzv:"), c.program)
+			}
+		})...)
 	}
+	runConcurrently(t, selected(all))
 }
 
 // An error on the command line is reported in one line that has the value, with exit code 125.

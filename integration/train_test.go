@@ -11,6 +11,7 @@ import (
 // The example trains with torch under Open MPI. All ranks have the same parameters at the end, and
 // a second run continues from the snapshot of the first.
 func TestTrain(t *testing.T) {
+	t.Parallel()
 	script, err := filepath.Abs("../examples/train.py")
 	if err != nil {
 		t.Fatal(err)
