@@ -81,18 +81,25 @@ test:
 	@$(MAKE) --no-print-directory unit integration
 
 # These tests take minutes: they run first, while others are compiled.
-LONG_TESTS := ./wrap ./rdzv ./cmd/rdzv
+LONG_TESTS := ./wrap ./rdzv
 
-# It needs only Go. make test installs the C compiler that the race detector needs, and python3. In
-# tools/kubernetes Go does not know that the tests read examples/, hence -count=1.
+# It needs only Go. make test installs the C compiler that the race detector needs, and python3. The
+# tests of the command line run without -race, beside the others, because a job of rdzv takes three
+# times the CPU time with it. make unit CMD_RACE=-race runs them with it. In tools/kubernetes Go does
+# not know that the tests read examples/, hence -count=1.
+CMD_RACE ?=
 unit:
 	@scripts/need-go
 	@race=-race cgo=1; $$(go env CC) -E -x c -include stdlib.h /dev/null >/dev/null 2>&1 || { \
 		race= cgo=0; \
 		echo "$$(go env CC) does not work, or finds no C library: running the tests without -race"; }; \
-	mkdir -p bin; CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS))" | \
-			grep -v '/integration\(/\|$$\)')
+	mkdir -p bin; \
+	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
+		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
+	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
+		$$race $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
+			grep -v '/integration\(/\|$$\)'); code=$$?; \
+	wait $$cmd && exit $$code
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
