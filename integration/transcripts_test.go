@@ -207,7 +207,8 @@ var variants = []struct {
 	{regexp.MustCompile(`\bparameters [0-9a-f]{16}`), "parameters HASH"},
 }
 
-// general replaces what is different in each run. Lines of rdzv keep their order, those of workers,
+// general replaces what is different in each run, and removes the echo of Ctrl-C, which may come
+// before any line that is printed at that moment. Lines of rdzv keep their order, those of workers,
 // which run at the same time, are sorted and follow.
 func general(p *place, lines []string) (all []string) {
 	var workers []string
@@ -220,7 +221,10 @@ func general(p *place, lines []string) (all []string) {
 		for _, v := range variants {
 			line = v.pattern.ReplaceAllString(line, v.text)
 		}
-		if strings.HasPrefix(strings.TrimPrefix(line, "^C"), "rdzv:") {
+		if line != "^C" {
+			line = strings.TrimPrefix(line, "^C")
+		}
+		if strings.HasPrefix(line, "rdzv:") {
 			all = append(all, line)
 		} else {
 			workers = append(workers, line)
