@@ -3,7 +3,7 @@
 # make uninstall  removes them
 # make demo       PyTorch trains on 4 ranks under Open MPI; run it again and it continues
 # make test       unit tests with -race, then tests with real launchers
-# make matrix     the tests with real launchers, and each case under each launcher: an hour
+# make matrix     the tests with real launchers, and each case under each launcher
 # make chaos      500 faults in PyTorch ranks, and 500 in jobs that restart: tables of how many had
 #                 the right report or effect
 # make faults     faults of etcd clusters that are the store of 64 agents: a table of how the jobs end

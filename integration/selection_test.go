@@ -11,7 +11,7 @@ var wholeMatrix = flag.Bool("all", false, "run every case under every launcher, 
 // A variant is one of the scenarios of a case: the one under this launcher.
 type variant struct {
 	of, under string
-	scenario
+	scenario  scenario
 }
 
 // selected chooses what runs without -all: one variant of each case, so that all launchers have
