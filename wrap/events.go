@@ -37,7 +37,9 @@ func (r *run) handle(e holder.Record) {
 		r.ended(i, result)
 	case holder.Suspended:
 		s.suspended, s.byShell = true, slices.Contains(stopSignals, syscall.Signal(e.A))
-		runs := slices.ContainsFunc(r.states, func(s state) bool { return s.runs() && !s.byShell })
+		runs := r.queue.ordered > 0 || slices.ContainsFunc(r.states, func(s state) bool {
+			return s.runs() && !s.byShell
+		})
 		if r.tree.JobControl && s.byShell && !runs && underShell() {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // returns after SIGCONT
 		}

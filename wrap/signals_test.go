@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,9 +47,15 @@ var listener = role("listener", func() {
 		w.Path, w.Args = "/bin/sh", []string{"sh", "-c", script}
 	}
 	w.Stdin = os.Stdin
+	workers := []Worker{w}
+	others, _ := strconv.Atoi(os.Getenv(othersEnv))
+	for range others {
+		w.Path, w.Args = "/bin/sleep", []string{"sleep", "100"}
+		workers = append(workers, w)
+	}
 	mode := map[string]Signalled{"": Alone, "launched": Launched, "everyone": Everyone}
 	results, err := Run(ctxNever, Tree{
-		Workers: []Worker{w}, Source: src, Signals: signals, JobControl: true,
+		Workers: workers, Source: src, Signals: signals, JobControl: true,
 		Signalled: mode[os.Getenv(modeEnv)],
 	})
 	close(ended)
@@ -56,6 +63,9 @@ var listener = role("listener", func() {
 	e := results[0]
 	fmt.Printf("ended %d group signal %d %v\n", e.ExitCode(), int(e.GroupSignal), err)
 })
+
+// othersEnv is how many more workers a listener has, which run sleep.
+const othersEnv = "WRAP_TEST_OTHERS"
 
 // modeEnv has the value of Tree.Signalled of a listener.
 const modeEnv = "WRAP_TEST_SIGNALLED"

@@ -50,7 +50,7 @@ var shell = role("shell", func() {
 	job, err := syscall.ForkExec("/proc/self/exe", []string{"job"}, &syscall.ProcAttr{
 		Env: []string{
 			roleEnv + "=" + listener, markerEnv + "=" + os.Getenv(markerEnv),
-			argEnv + "=" + os.Getenv(argEnv),
+			argEnv + "=" + os.Getenv(argEnv), othersEnv + "=" + os.Getenv(othersEnv),
 		},
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Foreground: os.Getenv(backEnv) == "", Setpgid: true, Ctty: 0},
@@ -150,6 +150,25 @@ func TestCtrlZ(t *testing.T) {
 	term.await("got hello")
 	term.await("ended 5 group signal 0 <nil>")
 	term.await("shell: job ended 0")
+}
+
+// TestCtrlZWhileStarting: workers that start while the signal is sent are stopped too.
+func TestCtrlZWhileStarting(t *testing.T) {
+	nothingLeft(t)
+	for range 20 {
+		term, sh := startShell(t, "kill -TSTP 0; exec sleep 100", othersEnv+"=7")
+		term.await("shell: job stopped")
+		for _, p := range marked(marker(t)) {
+			s, _ := readState(p.PID)
+			if p.PID != sh.Process.Pid && p.Name != holder.Name && s != 'T' {
+				t.Errorf("process %d %s is in state %c", p.PID, p.Name, s)
+			}
+		}
+		syscall.Kill(sh.Process.Pid, syscall.SIGUSR1)
+		term.await("agent: 18 shared=true")
+		term.typeKeys("\x03")
+		term.await("shell: job ended 0")
+	}
 }
 
 // TestBackgroundRead: a background job that reads from the terminal stops as a whole, and reads

@@ -72,16 +72,18 @@ func (m *memory) closeFrom(first uintptr) {
 //go:norace
 //go:nocheckptr
 func (m *memory) resetSignals() {
-	const ignore = 1
 	action := (*[8]uintptr)(unsafe.Pointer(&m.info)) // begins with the handler
 	for s := uintptr(1); s <= 64; s++ {
 		sys(syscall.SYS_RT_SIGACTION, s, 0, uintptr(unsafe.Pointer(action)), sigsetSize)
-		if action[0] > ignore {
+		if action[0] > ignoreHandler {
 			*action = [8]uintptr{}
 			sys(syscall.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(action)), 0, sigsetSize)
 		}
 	}
 }
+
+// ignoreHandler is SIG_IGN.
+const ignoreHandler = 1
 
 // sigsetSize is the size of the kernel's signal sets in bytes.
 const sigsetSize = 8

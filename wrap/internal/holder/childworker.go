@@ -33,8 +33,11 @@ func (m *memory) start(i uintptr) {
 		m.report(Refused, i, int64(errno), 0, 0)
 		return
 	}
-	w.pid, w.suspended, w.signalled = pid, false, false
+	w.pid, w.began, w.suspended, w.signalled = pid, began, false, false
 	m.live++
+	if m.stop != 0 && began < m.stopAt+second {
+		sys(syscall.SYS_KILL, pid, m.stop, 0, 0)
+	}
 	m.report(Started, i, int64(pid), began, 0)
 }
 
@@ -76,9 +79,53 @@ func (m *memory) become(w *slot) syscall.Errno {
 	if m.files.hard != 0 {
 		sys(syscall.SYS_PRLIMIT64, 0, nofile, uintptr(unsafe.Pointer(&m.files)), 0)
 	}
+	m.forgetStop(syscall.SIGTSTP)
+	m.forgetStop(syscall.SIGTTIN)
+	m.forgetStop(syscall.SIGTTOU)
 	sys(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&m.mask)), 0, sigsetSize)
 	_, errno := sys(syscall.SYS_EXECVE, w.path, w.argv, w.env, 0)
 	return errno
+}
+
+// forgetStop forgets a signal of job control that this process has received, and which would stop it
+// before exec: the holder would wait for that. See stopStarted.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *memory) forgetStop(s syscall.Signal) {
+	action := (*[8]uintptr)(unsafe.Pointer(&m.info)) // begins with the handler
+	at := uintptr(unsafe.Pointer(action))
+	sys(syscall.SYS_RT_SIGACTION, uintptr(s), 0, at, sigsetSize)
+	if action[0] == ignoreHandler {
+		return
+	}
+	action[0] = ignoreHandler
+	sys(syscall.SYS_RT_SIGACTION, uintptr(s), at, 0, sigsetSize)
+	action[0] = 0
+	sys(syscall.SYS_RT_SIGACTION, uintptr(s), at, 0, sigsetSize)
+}
+
+// stopStarted is called when a signal has stopped a worker. If it is one of job control, which a
+// terminal or a launcher sends to all workers, those started within a second may not have received
+// it, and are stopped too; start stops those that start within a second from now. A worker that has
+// received the signal twice stops once.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (m *memory) stopStarted(signal uintptr) {
+	switch syscall.Signal(signal) {
+	case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+	default:
+		return
+	}
+	m.stop, m.stopAt = signal, m.clock(clockMonotonic)
+	for i := uintptr(0); i < m.count; i++ {
+		if w := m.slot(i); w.pid != 0 && !w.suspended && m.stopAt < w.began+second {
+			sys(syscall.SYS_KILL, w.pid, signal, 0, 0)
+		}
+	}
 }
 
 // file is the descriptor, at least 3, for a stream of a worker.

@@ -42,12 +42,14 @@ type memory struct {
 	orphan   bool    // the agent has ended
 	finish   bool    // no worker will be started
 	killing  bool
-	told     bool  // LeaseOver has been sent
-	killBy   int64 // what has not died by then is a Survivor
-	wakeBy   int64 // when the holder wakes at the latest
-	resumed  int64 // when the holder or a worker was continued
-	looked   int64 // last look at the agent
-	frozen   int64 // how many looks in succession have found that the agent is stopped
+	told     bool    // LeaseOver has been sent
+	killBy   int64   // what has not died by then is a Survivor
+	wakeBy   int64   // when the holder wakes at the latest
+	resumed  int64   // when the holder or a worker was continued
+	stop     uintptr // the last signal of job control that has stopped a worker; 0 if one was continued
+	stopAt   int64   // when
+	looked   int64   // last look at the agent
+	frozen   int64   // how many looks in succession have found that the agent is stopped
 	in, out  Record
 	poll     [2]pollFD
 	time     syscall.Timespec
@@ -68,6 +70,7 @@ type slot struct {
 	chunk                uintptr // address of a Chunk; 0 is none
 
 	pid       uintptr // 0 if it does not run
+	began     int64   // shortly before its start
 	suspended bool
 	signalled bool
 }
