@@ -57,7 +57,9 @@ func (r *run) handle(e holder.Record) {
 			r.survivors = append(r.survivors, int(e.A))
 		}
 	case holder.Finished:
-		r.finished = true
+		if r.finished = true; len(r.survivors) == 0 {
+			r.outputs.close()
+		}
 	}
 }
 

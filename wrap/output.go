@@ -184,8 +184,8 @@ func (o *outputs) screen(f *os.File, relayed bool) (*tee.Screen, error) {
 	return o.screens[f], nil
 }
 
-// close waits until everything has been copied, when nothing of the tree is left. It may be
-// called again.
+// close waits until everything has been copied, when nothing of the tree is left, and lets the
+// holder end. It may be called again.
 func (o *outputs) close() {
 	var wg sync.WaitGroup
 	for i := range o.states {
@@ -197,6 +197,7 @@ func (o *outputs) close() {
 	for i := range o.states {
 		s := &o.states[i]
 		if s.tees = nil; s.chunk != nil {
+			o.drop(i)
 			s.chunk.Close()
 			s.chunk = nil
 		}

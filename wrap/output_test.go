@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
 )
 
@@ -120,14 +121,18 @@ func TestOutputManyBytes(t *testing.T) {
 	}
 }
 
+// linesEnv is how many lines countingLines writes; without it, it does not end.
+const linesEnv = "WRAP_TEST_LINES"
+
 // countingLines writes numbered lines to stdout, and after each its number to the file argEnv.
 var countingLines = role("counting lines", func() {
 	f, err := os.OpenFile(os.Getenv(argEnv), os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		os.Exit(8)
 	}
+	lines, _ := strconv.Atoi(os.Getenv(linesEnv))
 	var b []byte
-	for n := 1; ; n++ {
+	for n := 1; lines == 0 || n <= lines; n++ {
 		b = append(strconv.AppendInt(b[:0], int64(n), 10), '\n')
 		os.Stdout.Write(b)
 		f.WriteAt([]byte(fmt.Sprintf("%09d", n)), 0)
@@ -142,17 +147,17 @@ var agentOfCounting = role("agent of counting", func() {
 		os.Exit(8)
 	}
 	env := []string{roleEnv + "=" + countingLines, argEnv + "=" + name,
-		markerEnv + "=" + os.Getenv(markerEnv)}
+		markerEnv + "=" + os.Getenv(markerEnv), linesEnv + "=" + os.Getenv(linesEnv)}
 	w := Worker{Path: "/proc/self/exe", Env: env, Stdout: os.Stdout, Output: &Output{Log: log}}
 	results, err := Run(ctxNever, Tree{Workers: []Worker{w}})
 	fmt.Println(results, err)
 })
 
 // TestOutputOfKilled: nothing that a worker had written is missing in its log when it, or its
-// agent, has been killed.
+// agent, has been killed, or the agent when the worker had ended and nobody read its output.
 func TestOutputOfKilled(t *testing.T) {
 	nothingLeft(t)
-	for _, victim := range []string{"worker", "agent"} {
+	for _, victim := range []string{"worker", "agent", "agent of ended worker"} {
 		t.Run(victim, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "n")
 			written := func() int {
@@ -163,17 +168,34 @@ func TestOutputOfKilled(t *testing.T) {
 			agent := exec.Command("/proc/self/exe")
 			agent.Env = append(os.Environ(), roleEnv+"="+agentOfCounting, argEnv+"="+name,
 				markerEnv+"="+marker(t))
-			startMarked(t, agent)
-			eventually(t, "lines are written", func() bool { return written() > 20000 })
-			pid := agent.Process.Pid
-			if victim == "worker" {
+			pid := func() int { return agent.Process.Pid }
+			ready := func() bool { return written() > 20000 }
+			worker := func() (pid int) {
 				for _, p := range marked(marker(t)) {
-					if p.PID != pid {
+					if p.PID != agent.Process.Pid && p.Name != holder.Name {
 						pid = p.PID
 					}
 				}
+				return pid
 			}
-			syscall.Kill(pid, syscall.SIGKILL)
+			switch victim {
+			case "worker":
+				pid = worker
+			case "agent of ended worker":
+				read, write, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer read.Close()
+				defer write.Close()
+				agent.Stdout = write
+				const lines = 50_000 // less than the pipes hold
+				agent.Env = append(agent.Env, linesEnv+"="+strconv.Itoa(lines))
+				ready = func() bool { return written() == lines && worker() == 0 }
+			}
+			startMarked(t, agent)
+			eventually(t, "lines are written", ready)
+			syscall.Kill(pid(), syscall.SIGKILL)
 			eventually(t, "all have ended", func() bool { return len(marked(marker(t))) == 0 })
 			log, err := os.ReadFile(name + ".log")
 			if err != nil {

@@ -134,8 +134,10 @@ func newRun(t *Tree) *run {
 	r.outputs = outputs{
 		tree: t, states: r.states, screens: map[*os.File]*tee.Screen{},
 		call: func(f func()) { r.calls <- f },
-		drop: func(i int) { // a worker writes, so there is a holder
-			r.holder.order(holder.Record{Kind: holder.Drop, Index: i})
+		drop: func(i int) {
+			if r.holder != nil {
+				r.holder.order(holder.Record{Kind: holder.Drop, Index: i})
+			}
 		},
 	}
 	// The calls are made in a goroutine of their own, so that they do not delay the supervision.

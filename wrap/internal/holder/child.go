@@ -37,7 +37,7 @@ func (m *memory) run() {
 		m.takeOrders()
 		m.reap()
 		m.look()
-		if m.killing {
+		if m.killing && !m.finished {
 			m.killAll()
 		}
 	}
@@ -231,7 +231,7 @@ func (m *memory) reap() {
 		case errno == syscall.EINTR:
 		case errno != 0: // ECHILD
 			if m.finish && !m.full {
-				m.exit()
+				m.exit(false)
 			}
 			return
 		case pid == 0:
@@ -275,19 +275,25 @@ func (m *memory) changed(i uintptr, status int32) {
 	}
 }
 
-// exit ends the holder, which has no children.
+// exit ends the holder, which has no children but survivors. Without any it waits before until the
+// agent has copied what the workers wrote, and has ordered Drop for each log, or has ended.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (m *memory) exit() {
-	if m.orphan {
-		for i := uintptr(0); i < m.count; i++ {
+func (m *memory) exit(survivors bool) {
+	if !m.finished && !m.orphan {
+		m.report(Finished, 0, 0, 0, 0)
+		m.finished = !m.full
+	}
+	logs := false
+	for i := uintptr(0); i < m.count; i++ {
+		logs = logs || m.slot(i).log != none
+		if m.orphan {
 			m.drain(m.slot(i))
 		}
 	}
-	m.report(Finished, 0, 0, 0, 0)
-	if !m.full {
+	if m.orphan || m.finished && (survivors || !logs) {
 		sys(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0)
 	}
 }

@@ -31,7 +31,7 @@ func (m *memory) untilLook() int64 {
 	s := (*Shared)(at(m, m.shared-m.base))
 	wait := int64(-1)
 	switch {
-	case m.killing:
+	case m.killing && !m.finished:
 		return killPause
 	case m.live == 0:
 		return wait
@@ -170,7 +170,7 @@ func (m *memory) killAll() {
 		m.killListed(n, over)
 	}
 	if over && !m.full {
-		m.exit()
+		m.exit(true)
 	}
 }
 

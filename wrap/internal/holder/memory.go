@@ -42,6 +42,7 @@ type memory struct {
 	orphan   bool    // the agent has ended
 	finish   bool    // no worker will be started
 	killing  bool
+	finished bool    // Finished has been sent
 	told     bool    // LeaseOver has been sent
 	killBy   int64   // what has not died by then is a Survivor
 	wakeBy   int64   // when the holder wakes at the latest
