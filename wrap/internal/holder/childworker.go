@@ -79,16 +79,16 @@ func (m *memory) become(w *slot) syscall.Errno {
 	if m.files.hard != 0 {
 		sys(syscall.SYS_PRLIMIT64, 0, nofile, uintptr(unsafe.Pointer(&m.files)), 0)
 	}
-	m.forgetStop(syscall.SIGTSTP)
-	m.forgetStop(syscall.SIGTTIN)
 	m.forgetStop(syscall.SIGTTOU)
+	m.forgetStop(syscall.SIGTTIN)
+	m.forgetStop(syscall.SIGTSTP) // last, because of all three terminals send this one most
 	sys(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&m.mask)), 0, sigsetSize)
 	_, errno := sys(syscall.SYS_EXECVE, w.path, w.argv, w.env, 0)
 	return errno
 }
 
-// forgetStop forgets a signal of job control that this process has received, and which would stop it
-// before exec: the holder would wait for that. See stopStarted.
+// forgetStop forgets a signal of job control that this process has received, and which would stop
+// it before exec: the holder would wait for that. See stopStarted.
 //
 //go:nosplit
 //go:norace

@@ -47,7 +47,7 @@ type memory struct {
 	killBy   int64   // what has not died by then is a Survivor
 	wakeBy   int64   // when the holder wakes at the latest
 	resumed  int64   // when the holder or a worker was continued
-	stop     uintptr // the last signal of job control that has stopped a worker; 0 if one was continued
+	stop     uintptr // the last signal of job control that stopped a worker; 0 if one was continued
 	stopAt   int64   // when
 	looked   int64   // last look at the agent
 	frozen   int64   // how many looks in succession have found that the agent is stopped

@@ -47,8 +47,8 @@ const (
 	LeaseOver
 	// Survivor: the child with pid A did not die of SIGKILL within KillWait.
 	Survivor
-	// Finished: the holder has no children but the Survivors. Without those, it ends when Drop has been
-	// ordered for each worker that has a log.
+	// Finished: the holder has no children but the Survivors. Without those, it ends when Drop has
+	// been ordered for each worker that has a log.
 	Finished
 )
 
