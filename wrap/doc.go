@@ -69,6 +69,7 @@
 //	the agent dies, or is stopped -                              SIGKILL to all, also to the
 //	alone for FrozenLimit                                        agent, sent by the holder, which
 //	                                                             writes to logs what is left
+//	Tree.Owner ends               results, nil                   SIGKILL to all
 //	the Tree is not valid, or     nil, an error                  nothing was started
 //	the holder cannot be started
 //

@@ -50,6 +50,8 @@ func (r *run) handle(e holder.Record) {
 		if r.tree.Source != nil {
 			r.tree.Source.received(syscall.Signal(e.A))
 		}
+	case holder.Paused:
+		r.lease.wasStopped()
 	case holder.LeaseOver:
 		r.lease.told = r.lease.told || r.phase == atWork
 	case holder.Survivor:

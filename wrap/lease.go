@@ -2,7 +2,9 @@ package wrap
 
 import (
 	"errors"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdzv/internal/boottime"
@@ -13,76 +15,142 @@ var ErrLeaseOver = errors.New("the time has passed until which the workers may r
 
 // Lease is a time until which the workers of a tree may run, which the owner renews as long as he
 // may run them. It is enforced also if this process is stopped; see the package comment.
-// The zero value has no limit until Renew. Its methods are safe for concurrent use.
+// The zero value has no limit until Renew. Its methods are safe for concurrent use, and several
+// trees may have the same lease.
 type Lease struct {
-	mu      sync.Mutex
-	until   time.Duration // 0 is without a limit
-	final   bool          // it does not change any more
-	revoked bool
-	changed chan struct{} // full if the Run that uses it has not read the state; nil without one
+	mu     sync.Mutex
+	own    terms
+	mapped *terms   // in memory that processes share; nil is own
+	file   *os.File // of that memory, if this process has made it
+	others bool     // another process writes the terms
+	final  bool     // it does not change any more
+	// Those that wait for changes: full if one has not read the terms; true if also for renewals.
+	waiting map[chan struct{}]bool
+}
+
+// terms are what a Lease says, in ns by package boottime.
+type terms struct {
+	until   int64 // 0 is without a limit
+	renewed int64 // when until was last changed
+	revoked int64 // 1: everything is to be killed
 }
 
 // Renew extends the lease until a time by CLOCK_BOOTTIME, which also counts the time in which a
 // process or the machine was suspended. An earlier time than that of a call before has no effect.
 func (l *Lease) Renew(until time.Duration) {
-	l.change(func() { l.until = max(l.until, until) })
+	l.change(func(t *terms) { t.set(max(int64(until), t.until)) })
 }
 
 // Release ends the limit, for ever.
-func (l *Lease) Release() { l.change(func() { l.until, l.final = 0, true }) }
+func (l *Lease) Release() { l.end(func(t *terms) { t.set(0) }) }
 
 // Expire ends the lease now, unless it is over, for ever: the workers have Tree.LeaseGrace.
 func (l *Lease) Expire() {
-	l.change(func() {
-		l.final = true
-		if now := boottime.Now(); l.until == 0 || now < l.until {
-			l.until = now
+	l.end(func(t *terms) {
+		if now := int64(boottime.Now()); t.until == 0 || now < t.until {
+			t.set(now)
 		}
 	})
 }
 
 // Revoke ends the lease now, unless it is over, for ever: everything is killed at once.
 func (l *Lease) Revoke() {
-	l.change(func() {
-		l.final, l.revoked = true, l.until == 0 || boottime.Now() < l.until
+	l.end(func(t *terms) {
+		if t.until == 0 || int64(boottime.Now()) < t.until {
+			atomic.StoreInt64(&t.revoked, 1)
+		}
 	})
 }
 
-func (l *Lease) change(change func()) {
+// Changes returns a channel that delivers, until cancel is called, after a change of which another
+// process must be told with Changed: neither a renewal nor what it has read with OpenLease. That of
+// a nil lease never delivers.
+func (l *Lease) Changes() (changes <-chan struct{}, cancel func()) {
+	c := l.use(false)
+	return c, func() { l.drop(c) }
+}
+
+func (l *Lease) end(change func(*terms)) {
+	l.change(func(t *terms) {
+		change(t)
+		l.final = true
+	})
+}
+
+func (l *Lease) change(change func(*terms)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.final {
-		return
-	}
-	change()
-	select {
-	case l.changed <- struct{}{}:
-	default:
+	if !l.final {
+		t := l.terms()
+		limited := t.until != 0
+		change(t)
+		l.tell(limited && !l.final)
 	}
 }
 
-// use returns a channel that delivers when the lease has changed, for one Run. A nil lease does not
-// change.
-func (l *Lease) use() <-chan struct{} {
+// tell makes all that wait read the terms, or of a renewal those that wait for one. mu is held.
+func (l *Lease) tell(renewal bool) {
+	for c, renewals := range l.waiting {
+		if renewal && !renewals {
+			continue
+		}
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// use returns a channel that delivers when the lease has changed, for one Run, which passes it to
+// drop at its end. A nil lease does not change.
+func (l *Lease) use(renewals bool) chan struct{} {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changed = make(chan struct{}, 1)
-	if l.revoked {
-		l.changed <- struct{}{}
+	c := make(chan struct{}, 1)
+	if l.waiting == nil {
+		l.waiting = map[chan struct{}]bool{}
 	}
-	return l.changed
+	l.waiting[c] = renewals
+	if l.terms().revoked != 0 {
+		c <- struct{}{}
+	}
+	return c
 }
 
-// state returns until when the workers may run, and whether everything is to be killed. A nil lease
-// has no limit.
-func (l *Lease) state() (until time.Duration, revoked bool) {
+func (l *Lease) drop(c chan struct{}) {
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, c)
+	}
+}
+
+// state returns until when the workers may run, when that was said, and whether everything is to be
+// killed. A nil lease has no limit.
+func (l *Lease) state() (until, renewed time.Duration, revoked bool) {
 	if l == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.until, l.revoked
+	t := l.terms()
+	at := atomic.LoadInt64(&t.renewed) // before until, which is written first
+	return time.Duration(atomic.LoadInt64(&t.until)), time.Duration(at),
+		atomic.LoadInt64(&t.revoked) != 0
+}
+
+// terms are those that count. mu is held.
+func (l *Lease) terms() *terms {
+	if l.mapped != nil {
+		return l.mapped
+	}
+	return &l.own
+}
+
+func (t *terms) set(until int64) {
+	atomic.StoreInt64(&t.until, until)
+	atomic.StoreInt64(&t.renewed, int64(boottime.Now()))
 }

@@ -21,10 +21,12 @@ type hold struct {
 	holder *client
 	until  time.Duration // by package boottime; 0 is without a limit
 	grace  time.Duration
+	others bool // another process owns it, and does not tell when it renews it
 	told   bool // the tree is being ended because the lease is over
 
 	wakeBy   time.Duration  // when supervise wakes at the latest
 	paused   bool           // since the last renewal this process was stopped
+	pausedAt time.Duration  // when that was noticed
 	stopped  map[int]uint64 // pid and start of the processes stopped by stopTree; nil while not held
 	searchAt time.Duration  // when stopTree is to search for processes that run
 	pause    time.Duration  // between the last search and that
@@ -38,6 +40,8 @@ const (
 	pausedAfter = 500 * time.Millisecond
 	// A search that finds a process which runs is followed by others, at these intervals.
 	firstPause, lastPause = 10 * time.Millisecond, time.Second
+	// heldCheck is how often a lease that another process owns is read while the tree is stopped.
+	heldCheck = 20 * time.Millisecond
 )
 
 func (h *hold) over() bool { return h.until != 0 && boottime.Now() >= h.until }
@@ -48,8 +52,12 @@ func (h *hold) untilCheck() time.Duration {
 	switch {
 	case h.until == 0:
 		return time.Hour
+	case h.stopped != nil && h.others:
+		return min(h.searchAt-now, heldCheck)
 	case h.stopped != nil:
 		return h.searchAt - now
+	case now < h.until && h.others: // the holder notices when both are stopped
+		return h.until - now
 	case now < h.until:
 		return min(h.until-now, leaseCheck)
 	}
@@ -63,23 +71,30 @@ func (h *hold) sleep(wait time.Duration) {
 	}
 }
 
+// wasStopped notes that this process, or the holder, was stopped until now.
+func (h *hold) wasStopped() { h.paused, h.pausedAt = true, boottime.Now() }
+
 // continued makes stopTree search at once, because a worker was continued.
 func (h *hold) continued() { h.searchAt, h.pause = 0, firstPause }
 
 // renew takes over the state of Tree.Lease. It reports whether everything is to be killed.
 func (h *hold) renew(t *Tree) (kill bool) {
-	until, revoked := t.Lease.state()
+	until, renewed, revoked := t.Lease.state()
 	if revoked {
 		return true
 	}
 	shared := h.holder.holder.Shared
+	begins := h.until == 0 && until != 0
 	h.until, h.grace = until, t.LeaseGrace
 	atomic.StoreInt64(&shared.LeaseGrace, int64(h.grace))
 	atomic.StoreInt64(&shared.LeaseUntil, int64(until))
+	if begins { // the holder may wait for ever
+		h.holder.order(holder.Record{Kind: holder.Look})
+	}
 	if h.over() {
 		return false
 	}
-	h.paused = false
+	h.paused = h.paused && renewed <= h.pausedAt
 	stopped := h.stopped
 	h.stopped = nil
 	for pid, start := range stopped {
@@ -105,11 +120,13 @@ func (h *hold) setHeld(held bool) {
 // checkLease ends the tree, or stops it, when the lease is over.
 func (r *run) checkLease() {
 	h, now := &r.lease, boottime.Now()
-	if h.until == 0 {
-		return
+	if h.wakeBy != 0 && now > h.wakeBy+pausedAfter {
+		h.wasStopped()
 	}
-	h.paused = h.paused || h.wakeBy != 0 && now > h.wakeBy+pausedAfter
-	if now < h.until {
+	if h.others {
+		h.renew(r.tree) // Changed tells of its revocation
+	}
+	if h.until == 0 || now < h.until {
 		return
 	}
 	switch end := h.until + h.grace; {

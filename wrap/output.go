@@ -85,7 +85,7 @@ func (o *outputs) open(i int, h *holder.Worker, ends *files) error {
 
 func (o *outputs) openStreams(i int, streams []int, h *holder.Worker, ends *files) error {
 	w, s := &o.tree.Workers[i], &o.states[i]
-	tail := tee.NewTail()
+	tail := tee.NewTail(w.LastOutput.memory())
 	s.tail = &tail
 	s.drained[0], s.drained[1] = make(chan struct{}), make(chan struct{})
 	how := Output{}
@@ -290,29 +290,5 @@ func (o *outputs) releaseTails() {
 			w.LastOutput.setSource(func() int64 { return at }) // and not the memory
 			w.Line.release()
 		}
-	}
-}
-
-// LastOutput is when a worker has last written something. The zero value is ready to use.
-type LastOutput struct {
-	mu sync.Mutex
-	at func() int64 // in Unix nanoseconds, 0 if it has not; nil if that is not known
-}
-
-// Time returns the time, which is zero if the worker has written nothing or that is not known.
-func (l *LastOutput) Time() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.at == nil || l.at() == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, l.at())
-}
-
-func (l *LastOutput) setSource(at func() int64) {
-	if l != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.at = at
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/boottime"
 	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
 )
@@ -36,7 +37,8 @@ func Run(ctx context.Context, t Tree) ([]Result, error) {
 		r.endCalls()
 		return r.results, nil
 	}
-	r.leased = t.Lease.use() // before its state is read
+	r.leased = t.Lease.use(true) // before its state is read
+	defer t.Lease.drop(r.leased)
 	err := r.start()
 	if err != nil {
 		return nil, err
@@ -68,17 +70,17 @@ type run struct {
 	states    []state      // by worker
 	results   []Result     // by worker, set before Tree.Ended is called
 	outputs   outputs
-	live      int             // number of workers that have not ended
-	running   int             // of these, number of those that have started
-	calls     chan func()     // of Tree.Started, Dumping, Ended, LogLost and OutputLost
-	endCalls  func()          // waits for the last call; then no more can be added
-	announced chan struct{}   // delivers when Tree.Dumping has returned
-	leased    <-chan struct{} // delivers when the lease has changed
-	finished  bool            // the holder has reported Finished
-	survivors []int           // pids that it has reported before
-	terminal  bool            // the workers are in the process group of this process
-	endGroups bool            // Stop.Groups
-	stops     chan os.Signal  // signals of job control; nil without Tree.JobControl
+	live      int            // number of workers that have not ended
+	running   int            // of these, number of those that have started
+	calls     chan func()    // of Tree.Started, Dumping, Ended, LogLost and OutputLost
+	endCalls  func()         // waits for the last call; then no more can be added
+	announced chan struct{}  // delivers when Tree.Dumping has returned
+	leased    chan struct{}  // delivers when the lease has changed
+	finished  bool           // the holder has reported Finished
+	survivors []int          // pids that it has reported before
+	terminal  bool           // the workers are in the process group of this process
+	endGroups bool           // Stop.Groups
+	stops     chan os.Signal // signals of job control; nil without Tree.JobControl
 
 	queue    queue
 	phase    phase
@@ -156,8 +158,14 @@ func newRun(t *Tree) *run {
 
 // start opens the outputs of the workers and starts the holder.
 func (r *run) start() error {
-	c := holder.Config{SameGroup: r.tree.sameGroup()}
+	c := holder.Config{SameGroup: r.tree.sameGroup(), Until: r.tree.Lease.memory()}
 	r.terminal = c.SameGroup
+	if r.tree.Owner != nil {
+		var err error
+		if c.Owner, err = descriptor(r.tree.Owner); err != nil {
+			return err
+		}
+	}
 	ends := &files{}
 	defer ends.close()
 	for i, w := range r.tree.Workers {
@@ -184,9 +192,9 @@ func (r *run) start() error {
 		return err
 	}
 	r.holder.holder.Shared.FrozenFor = int64(r.tree.FrozenLimit)
-	r.lease.holder = r.holder
+	r.lease.holder, r.lease.others = r.holder, r.tree.Lease != nil && r.tree.Lease.others
 	r.lease.renew(r.tree)
-	r.lease.paused = r.lease.over() // this process was stopped before
+	r.lease.paused, r.lease.pausedAt = r.lease.over(), boottime.Now() // it was stopped before
 	return nil
 }
 

@@ -93,10 +93,13 @@ func named(pids []int) []Process {
 // killLeft returns the error of Run. It kills the tree of a holder that died before it had, and
 // records the end of the workers that the holder has not reported.
 func (r *run) killLeft() error {
-	switch {
-	case r.finished && len(r.survivors) > 0:
-		return cannotKill(r.survivors)
-	case r.finished:
+	if r.finished {
+		for i := range r.states { // the holder has ended by itself before it was to start them
+			r.ended(i, notStarted)
+		}
+		if len(r.survivors) > 0 {
+			return cannotKill(r.survivors)
+		}
 		return nil
 	}
 	statuses := map[int]syscall.WaitStatus{}

@@ -89,6 +89,13 @@ type Tree struct {
 	// together with its workers (Ctrl-Z), or by a debugger.
 	FrozenLimit time.Duration
 
+	// Owner, if set, is a stream socket to another process on whose behalf this one runs the tree.
+	// When that has ended, or has closed its end, the holder kills everything, also if this process
+	// is stopped. If it is stopped for FrozenLimit the holder kills it. The holder has the socket too:
+	// if this process is killed, the other one reads the end of the stream when nothing of the tree is
+	// left.
+	Owner *os.File
+
 	// Lease, if set, limits how long the workers may run without a renewal. When it is over they
 	// receive SIGTERM, and LeaseGrace later everything is killed.
 	Lease      *Lease

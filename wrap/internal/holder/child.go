@@ -57,6 +57,10 @@ func (m *memory) wait() {
 		m.poll[0].fd = -1
 	}
 	m.poll[1].fd, m.poll[1].events = int32(m.signals), pollIn
+	m.poll[2].fd, m.poll[2].events, m.poll[2].revents = int32(m.owner), pollEnd, 0
+	if m.disowned {
+		m.poll[2].fd = -1
+	}
 	time := uintptr(unsafe.Pointer(&m.time))
 	if wait := m.untilLook(); wait >= 0 {
 		m.wakeBy = m.clock(clockBoottime) + wait
@@ -64,15 +68,19 @@ func (m *memory) wait() {
 	} else {
 		time, m.wakeBy = 0, 0
 	}
-	sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&m.poll)), 2, time, 0)
+	sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&m.poll)), 3, time, 0)
 	if m.full {
 		m.full = false
 		m.send()
 	}
+	if m.poll[2].revents != 0 {
+		m.disowned = true
+		m.kill()
+	}
 }
 
 const (
-	pollIn, pollOut                     = 1, 4
+	pollIn, pollOut, pollEnd            = 1, 4, 0x2000 // POLLRDHUP
 	clockMonotonic, clockBoottime       = 1, 7
 	second, millisecond           int64 = 1e9, 1e6
 )
@@ -145,7 +153,9 @@ func (m *memory) takeOrders() {
 		}
 		switch i := uintptr(m.in.Index); m.in.Kind {
 		case Start:
-			m.start(i)
+			if !m.finish { // the agent may not know yet that everything is to end
+				m.start(i)
+			}
 		case Signal:
 			m.signal(uintptr(m.in.A), uintptr(m.in.B), m.in.C)
 		case Drop:

@@ -100,13 +100,18 @@ func (m *memory) openSignals() {
 		flags)
 }
 
-// returnMemory gives up the agent's own memory except for the stack of this thread. Otherwise each
-// page that the agent changes would exist twice.
+const wipeOnFork, keepOnFork = 18, 19 // Linux 4.14; the same numbers on all architectures
+
+// advise gives advice (madvise(2)) for the agent's own memory, except for the stack of this thread.
+//
+// Before the fork it is wipeOnFork: the holder then has zeros there, and the agent need not copy
+// each page that it changes. An older kernel refuses that; in any case the holder gives the memory
+// up, so that no page exists twice.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (m *memory) returnMemory() {
+func (m *memory) advise(advice uintptr) {
 	room := 2 * m.page
 	var here uintptr
 	low := uintptr(unsafe.Pointer(&here))&^(m.page-1) - room
@@ -114,19 +119,19 @@ func (m *memory) returnMemory() {
 	for i := uintptr(0); i < m.writable.size; i += 2 {
 		from, to := m.word(m.writable, i), m.word(m.writable, i+1)
 		if from < high && low < to {
-			m.giveUp(from, low)
+			m.adviseRange(from, low, advice)
 			from = high
 		}
-		m.giveUp(from, to)
+		m.adviseRange(from, to, advice)
 	}
 }
 
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (m *memory) giveUp(from, to uintptr) {
+func (m *memory) adviseRange(from, to, advice uintptr) {
 	if from < to {
-		sys(syscall.SYS_MADVISE, from, to-from, syscall.MADV_DONTNEED, 0)
+		sys(syscall.SYS_MADVISE, from, to-from, advice, 0)
 	}
 }
 

@@ -40,11 +40,12 @@ func (m *memory) untilLook() int64 {
 	if s.FrozenFor > 0 {
 		wait = max(0, m.looked+s.FrozenFor/looksPerLimit-now)
 	}
-	if s.LeaseUntil != 0 && (wait < 0 || wait > leaseLook) {
+	until := leaseUntil(m)
+	if until != 0 && (wait < 0 || wait > leaseLook) {
 		wait = leaseLook
 	}
-	if s.LeaseUntil != 0 {
-		if left := s.LeaseUntil + leaseMargin - now; left > 0 && left < wait {
+	if until != 0 {
+		if left := until + leaseMargin - now; left > 0 && left < wait {
 			wait = left
 		} else if left <= 0 && s.Held == 0 && m.asleep < m.live {
 			wait = min(wait, 50*millisecond)
@@ -52,6 +53,11 @@ func (m *memory) untilLook() int64 {
 	}
 	return wait
 }
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func leaseUntil(m *memory) int64 { return *(*int64)(at(m, m.until-m.base)) }
 
 // look ends the tree if the agent is stopped for too long, or if its lease is over and the agent
 // does not end it.
@@ -67,22 +73,23 @@ func (m *memory) look() {
 	now := m.clock(clockBoottime)
 	if m.wakeBy != 0 && now > m.wakeBy+pausedAfter {
 		m.resumed = now
+		if !m.full {
+			m.report(Paused, 0, 0, 0, 0)
+		}
 	}
 	if s.FrozenFor > 0 && now >= m.looked+s.FrozenFor/looksPerLimit {
 		m.looked = now
-		if m.asleep < m.live && m.agentStopped() {
-			m.frozen++
-		} else {
-			m.frozen = 0
+		if parent, _ := sys(syscall.SYS_GETPPID, 0, 0, 0, 0); parent == m.agent {
+			m.killFrozen(&m.frozen[0], m.agent, m.stat)
 		}
-		if m.frozen > looksPerLimit {
-			sys(syscall.SYS_KILL, m.agent, uintptr(syscall.SIGKILL), 0, 0)
-			m.frozen = 0
+		if m.ownerPID != 0 && !m.disowned {
+			m.killFrozen(&m.frozen[1], m.ownerPID, m.ownerStat)
 		}
 	}
-	late := now - s.LeaseUntil - leaseMargin
+	until := leaseUntil(m)
+	late := now - until - leaseMargin
 	paused := m.asleep == m.live || now < m.resumed+resumeWait
-	if s.LeaseUntil == 0 || late < 0 || s.Held != 0 || paused {
+	if until == 0 || late < 0 || s.Held != 0 || paused {
 		return
 	}
 	if !m.told {
@@ -108,16 +115,29 @@ func (m *memory) endWorkers() {
 	}
 }
 
-// agentStopped tells whether the agent is stopped by a signal, not by a debugger.
+// killFrozen kills a process if so many looks have found it stopped while workers run.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (m *memory) agentStopped() bool {
-	if parent, _ := sys(syscall.SYS_GETPPID, 0, 0, 0, 0); parent != m.agent {
-		return false // it has ended
+func (m *memory) killFrozen(looks *int64, pid, stat uintptr) {
+	if m.asleep == m.live || !isStopped(m, stat) {
+		*looks = 0
+		return
 	}
-	n := m.read(m.stat, 0)
+	if *looks++; *looks > looksPerLimit {
+		sys(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0)
+		*looks = 0
+	}
+}
+
+// isStopped tells whether a process is stopped by a signal, not by a debugger.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func isStopped(m *memory, stat uintptr) bool {
+	n := m.read(stat, 0)
 	if n == none {
 		return false
 	}

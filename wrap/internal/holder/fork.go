@@ -16,13 +16,15 @@ func (m *memory) fork() (pid int, err error) {
 //go:norace
 //go:nocheckptr
 func (m *memory) clone() (pid uintptr, errno syscall.Errno) {
+	m.advise(wipeOnFork)
 	pid, errno = sys(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0)
 	if errno == 0 && pid == 0 {
 		m.begin()
 		m.openSignals()
-		m.returnMemory()
+		m.advise(syscall.MADV_DONTNEED)
 		m.overwriteArguments()
 		m.run()
 	}
+	m.advise(keepOnFork)
 	return pid, errno
 }

@@ -62,11 +62,18 @@ type Process struct {
 	shared []byte
 }
 
-// Config is what a holder can start. With SameGroup the workers are in the process group of the
-// agent, otherwise each is in one of its own.
+// Config is what a holder can start, and for how long.
 type Config struct {
-	Workers   []Worker
+	Workers []Worker
+	// SameGroup makes the workers members of the process group of the agent; otherwise each is in one
+	// of its own.
 	SameGroup bool
+	// Owner is a stream socket to the process that owns the tree: when that has closed its end the
+	// holder kills everything. If it is stopped for Shared.FrozenFor it is killed. 0 is none.
+	Owner int
+	// Until is used instead of Shared.LeaseUntil if it is set: it is in other memory that processes
+	// share.
+	Until *int64
 }
 
 // New starts a holder, which has no workers yet.
@@ -183,7 +190,11 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 	m := (*memory)(unsafe.Pointer(&a.memory[0]))
 	m.base, m.size, m.page = base, uintptr(len(a.memory)), page
 	m.shared, m.agent = uintptr(unsafe.Pointer(p.Shared)), uintptr(os.Getpid())
-	m.stat = a.text("/proc/" + strconv.Itoa(os.Getpid()) + "/stat")
+	m.until = uintptr(unsafe.Pointer(&p.Shared.LeaseUntil))
+	if c.Until != nil {
+		m.until = uintptr(unsafe.Pointer(c.Until))
+	}
+	m.stat = a.text(statFile(os.Getpid()))
 	m.children, m.name = a.text("/proc/thread-self/children"), a.text(Name+"\x00\x00\x00\x00")
 	m.workers, m.count = a.take(unsafe.Sizeof(slot{})*uintptr(len(c.Workers))), uintptr(len(c.Workers))
 	m.files = workerFiles()
@@ -221,7 +232,11 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 		return nil, err
 	}
 	own := &descriptors{of: map[int]uintptr{}}
-	m.null, m.socket = own.add(null), own.add(socket)
+	m.null, m.socket, m.owner = own.add(null), own.add(socket), none
+	if c.Owner != 0 {
+		m.owner, m.ownerPID = own.add(c.Owner), peer(c.Owner)
+		m.ownerStat = a.text(statFile(int(m.ownerPID)))
+	}
 	syscall.Close(null)
 	d.list = append(d.list, own.list...)
 	if own.err != nil {
@@ -238,6 +253,17 @@ func (d *descriptors) memory(c Config, p *Process, socket int) (*memory, error) 
 	}
 	m.text.size = m.size - (m.text.at - base)
 	return m, nil
+}
+
+func statFile(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/stat" }
+
+// peer is the process at the other end of a socket; 0 if it is in another pid namespace.
+func peer(socket int) uintptr {
+	who, err := syscall.GetsockoptUcred(socket, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	if err != nil || who.Pid < 0 {
+		return 0
+	}
+	return uintptr(who.Pid)
 }
 
 // size is how many bytes the text of a worker takes at most.

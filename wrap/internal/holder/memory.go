@@ -14,7 +14,11 @@ type memory struct {
 	base, size uintptr // of this memory
 	page       uintptr // the size of a page: madvise(2) rounds up to whole ones
 	shared     uintptr // address of Shared
+	until      uintptr // address of when the workers' time is over, by boottime, in ns; 0 is never
 	socket     uintptr // to the agent
+	owner      uintptr // socket to the owner of the tree; none is none
+	ownerPID   uintptr // 0 is unknown
+	ownerStat  uintptr // "/proc/OWNER/stat"
 	null       uintptr // /dev/null
 	agent      uintptr // pid
 	self       uintptr // pid of the holder
@@ -40,19 +44,20 @@ type memory struct {
 	asleep   uintptr // of these, how many are suspended
 	full     bool    // out could not be sent
 	orphan   bool    // the agent has ended
+	disowned bool    // the owner has ended
 	finish   bool    // no worker will be started
 	killing  bool
-	finished bool    // Finished has been sent
-	told     bool    // LeaseOver has been sent
-	killBy   int64   // what has not died by then is a Survivor
-	wakeBy   int64   // when the holder wakes at the latest
-	resumed  int64   // when the holder or a worker was continued
-	stop     uintptr // the last signal of job control that stopped a worker; 0 if one was continued
-	stopAt   int64   // when
-	looked   int64   // last look at the agent
-	frozen   int64   // how many looks in succession have found that the agent is stopped
+	finished bool     // Finished has been sent
+	told     bool     // LeaseOver has been sent
+	killBy   int64    // what has not died by then is a Survivor
+	wakeBy   int64    // when the holder wakes at the latest
+	resumed  int64    // when the holder or a worker was continued
+	stop     uintptr  // the last signal of job control that stopped a worker; 0 if one was continued
+	stopAt   int64    // when
+	looked   int64    // last look at the agent
+	frozen   [2]int64 // how many looks in succession have found that agent and owner are stopped
 	in, out  Record
-	poll     [2]pollFD
+	poll     [3]pollFD
 	time     syscall.Timespec
 	info     [128]byte // struct siginfo, signalfd_siginfo, or sigaction
 	buffer   [bufferSize]byte
@@ -111,7 +116,7 @@ func at(m *memory, offset uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Poi
 
 // Shared is memory that agent and holder share. The agent writes it.
 type Shared struct {
-	LeaseUntil int64 // when the workers' time is over, by boottime, in ns; 0 is never
+	LeaseUntil int64 // when the workers' time is over, by boottime, in ns, without Config.Until
 	LeaseGrace int64 // how long after SIGTERM they may run then, in ns
 	Held       int64 // 1: it is over, and the agent has stopped the tree
 	FrozenFor  int64 // how long the agent may be stopped while workers run, in ns; 0 is for ever

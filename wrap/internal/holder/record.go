@@ -43,6 +43,8 @@ const (
 	Continued
 	// Received: the holder received signal A.
 	Received
+	// Paused: the holder was stopped until now.
+	Paused
 	// LeaseOver: the holder ends the tree because the time of Shared has passed.
 	LeaseOver
 	// Survivor: the child with pid A did not die of SIGKILL within KillWait.

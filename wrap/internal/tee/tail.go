@@ -2,6 +2,7 @@ package tee
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,13 +18,19 @@ type kept struct {
 	mu     sync.Mutex
 	memory []byte // byte n of the stream at n modulo TailSize
 	length uint64 // of the stream
-	last   int64  // when the last byte was written, in Unix nanoseconds
+	last   *int64 // when the last byte was written, in Unix nanoseconds, by sync/atomic
 	within bool   // what is shown of the stream ends within a line
 	lines  int64  // how many lines had been shown there then, also of other streams
 }
 
-// NewTail returns an empty Tail.
-func NewTail() Tail { return Tail{&kept{memory: make([]byte, TailSize)}} }
+// NewTail returns an empty Tail. It notes the time of the last write in *last, which may be memory
+// that processes share; nil is memory of its own.
+func NewTail(last *int64) Tail {
+	if last == nil {
+		last = new(int64)
+	}
+	return Tail{&kept{memory: make([]byte, TailSize), last: last}}
+}
 
 // setShown records whether what has been shown ends within a line, and how many lines there are.
 func (t Tail) setShown(line bool, lines int64) {
@@ -59,7 +66,7 @@ func (t Tail) Write(b []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.length += uint64(len(b))
-	k.last = time.Now().UnixNano()
+	atomic.StoreInt64(k.last, time.Now().UnixNano())
 	b = b[max(0, len(b)-TailSize):]
 	at := (k.length - uint64(len(b))) % TailSize
 	copied := copy(k.memory[at:], b)
@@ -67,11 +74,7 @@ func (t Tail) Write(b []byte) {
 }
 
 // LastWrite is when something was last written, in Unix nanoseconds; 0 if nothing was.
-func (t Tail) LastWrite() int64 {
-	t.kept.mu.Lock()
-	defer t.kept.mu.Unlock()
-	return t.kept.last
-}
+func (t Tail) LastWrite() int64 { return atomic.LoadInt64(t.kept.last) }
 
 // Bytes returns a copy of what is kept.
 func (t Tail) Bytes() []byte {
