@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is one end of a connection, a stream. One goroutine receives; any may send.
+type socket struct {
+	file    *os.File
+	raw     syscall.RawConn
+	patient bool // a send may take any time
+	sending sync.Mutex
+	parser  parser
+	space   []byte // for what is received next
+}
+
+// sendWait is how long a send may take without patient: the other side does not read.
+const sendWait = 10 * time.Second
+
+func newSocket(fd int) *socket {
+	_ = unix.SetNonblock(fd, true) // cannot fail
+	s := &socket{file: os.NewFile(uintptr(fd), "runner")}
+	s.raw, _ = s.file.SyscallConn() // fails only without a file
+	return s
+}
+
+// close ends the connection. What waits in receive or send returns.
+func (s *socket) close() {
+	_ = s.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	_ = s.file.Close()
+}
+
+// peer tells which process is at the other end, which has called connect(2) or listen(2).
+func (s *socket) peer() (who *unix.Ucred, err error) {
+	errRaw := s.raw.Control(func(fd uintptr) {
+		who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return who, errors.Join(err, errRaw)
+}
+
+// checkPeer is the pid of the process at the other end, which must belong to this user.
+func (s *socket) checkPeer() (pid int, err error) {
+	switch who, err := s.peer(); {
+	case err != nil:
+		return 0, fmt.Errorf("cannot identify the other process: %w", err)
+	case int(who.Uid) != os.Geteuid():
+		return 0, fmt.Errorf("the other process belongs to user %d", who.Uid)
+	default:
+		return int(who.Pid), nil
+	}
+}
+
+// send sends a frame whose body is value as JSON; nil is no body.
+func (s *socket) send(k kind, value any, files ...*os.File) error {
+	f := frame{kind: k}
+	if value != nil {
+		var err error
+		if f.body, err = json.Marshal(value); err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		fd, err := descriptor(file)
+		if err != nil {
+			return err
+		}
+		f.files = append(f.files, fd)
+	}
+	defer runtime.KeepAlive(files)
+	text, err := f.header()
+	if err != nil {
+		return err
+	}
+	return s.write(append(text, f.body...), f.files)
+}
+
+// write writes a frame. Its descriptors go with the first bytes.
+func (s *socket) write(text []byte, files []int) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if !s.patient {
+		_ = s.file.SetWriteDeadline(time.Now().Add(sendWait))
+	}
+	for len(text) > 0 {
+		now := text
+		var oob []byte
+		if n := min(len(files), filesPerMessage); n > 0 {
+			oob = unix.UnixRights(files[:n]...)
+			if files = files[n:]; len(files) > 0 {
+				now = text[:1] // and others with the next byte
+			}
+		}
+		n, err := s.sendOnce(now, oob)
+		if err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+func (s *socket) sendOnce(text, oob []byte) (n int, err error) {
+	errWait := s.raw.Write(func(fd uintptr) (done bool) {
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			n, err = unix.SendmsgN(int(fd), text, oob, nil, unix.MSG_NOSIGNAL)
+		}
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if errWait != nil {
+		return 0, errWait
+	}
+	return n, err
+}
+
+// receive returns the next frame, whose descriptors belong to the caller. At the end of the
+// connection the error is io.EOF.
+func (s *socket) receive() (frame, error) {
+	for {
+		if f, ok, err := s.parser.next(); ok || err != nil {
+			return f, err
+		}
+		text, files, err := s.receiveOnce()
+		if err != nil {
+			s.parser.close()
+			return frame{}, err
+		}
+		s.parser.add(text, files)
+	}
+}
+
+const (
+	receiveSize = 16 << 10
+	oobSize     = 2048 // for filesPerMessage descriptors
+)
+
+func (s *socket) receiveOnce() (text []byte, files []int, err error) {
+	if s.space == nil {
+		s.space = make([]byte, receiveSize+oobSize)
+	}
+	text, oob := s.space[:receiveSize], s.space[receiveSize:]
+	var n, oobn, flags int
+	errWait := s.raw.Read(func(fd uintptr) (done bool) {
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			n, oobn, flags, _, err = unix.Recvmsg(int(fd), text, oob, unix.MSG_CMSG_CLOEXEC)
+		}
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	switch {
+	case errWait != nil:
+		return nil, nil, errWait
+	case errors.Is(err, unix.ECONNRESET), err == nil && n == 0:
+		return nil, nil, io.EOF
+	case err != nil:
+		return nil, nil, err
+	}
+	files, err = rights(oob[:oobn])
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		err = errors.New("cannot receive files: too many are open")
+	}
+	if err != nil {
+		closeAll(files)
+	}
+	return text[:n], files, err
+}
+
+// rights are the descriptors in control messages.
+func rights(oob []byte) (files []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	for i := range messages {
+		fds, errParse := unix.ParseUnixRights(&messages[i])
+		files, err = append(files, fds...), errors.Join(err, errParse)
+	}
+	return files, err
+}
+
+// decode reads the body of a frame, and closes its descriptors if that fails.
+func (f *frame) decode(value any) error {
+	err := json.Unmarshal(f.body, value)
+	if err != nil {
+		closeAll(f.files)
+		f.files = nil
+	}
+	return err
+}
+
+// descriptor is that of a file, which the caller keeps open. Unlike Fd it does not change its mode.
+func descriptor(f *os.File) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { n = int(fd) })
+	}
+	return n, err
+}
