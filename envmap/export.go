@@ -100,6 +100,24 @@ func unexportable(name string) string {
 	return ""
 }
 
+// SameButForTask tells whether two tasks of a launcher have the same variables, apart from those by
+// which it tells them who they are and which devices they have.
+func SameButForTask(a, b Env) bool {
+	other := func(a, b Env) bool {
+		for name, value := range a {
+			if in, set := b[name]; (!set || in != value) && !isOfTask(name) {
+				return true
+			}
+		}
+		return false
+	}
+	return !other(a, b) && !other(b, a)
+}
+
+func isOfTask(name string) bool {
+	return unexportable(name) != "" || slices.Contains(deviceVariables(), name)
+}
+
 var identityVariables = []string{
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
 	"GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",

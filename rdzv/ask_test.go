@@ -57,10 +57,10 @@ func (j *job) ask(s *Session, within time.Duration) (answers, missing []string) 
 	}
 	for _, a := range got {
 		answers = append(answers,
-			fmt.Sprintf("%d %s %d %s%s", a.Seat.Rank, a.Host, a.PID, a.Value, a.Error))
+			fmt.Sprintf("%d %s %d %s%s", a.Seat.First(), a.Host, a.PID, a.Value, a.Error))
 	}
 	for _, p := range absent {
-		missing = append(missing, fmt.Sprintf("%d %s %d", p.Seat.Rank, p.Host, p.PID))
+		missing = append(missing, fmt.Sprintf("%d %s %d", p.Seat.First(), p.Host, p.PID))
 	}
 	return answers, missing
 }
@@ -87,7 +87,7 @@ func (j *job) finishWell(sessions []*Session) {
 }
 
 func TestAskAllAgents(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 4})
+	j := start(t, LeaderConfig{Tasks: 4})
 	tooLarge := func(context.Context, Question) ([]byte, error) {
 		return make([]byte, MaxAnswer+1), nil
 	}
@@ -110,7 +110,7 @@ func TestAskAllAgents(t *testing.T) {
 
 // The largest answer fits into a value of the store.
 func TestLargestAnswer(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 1})
+	j := start(t, LeaderConfig{Tasks: 1})
 	sessions := j.answering(func(context.Context, Question) ([]byte, error) {
 		return make([]byte, MaxAnswer), nil
 	})
@@ -124,7 +124,7 @@ func TestLargestAnswer(t *testing.T) {
 
 // An agent that does not answer in time is named, and delays nothing but the answers.
 func TestAgentThatDoesNotAnswer(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	asked := make(chan struct{}, 8)
 	sessions := j.answering(echo, silent(asked), echo)
 	j.worlds(sessions)
@@ -139,10 +139,10 @@ func TestAgentThatDoesNotAnswer(t *testing.T) {
 
 // Agents can be asked before all have joined, and after the job has ended.
 func TestAskBeforeAndAfter(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	first := j.answering(echo)
 	answers, missing := j.ask(first[0], testTimeout)
-	if !slices.Equal(answers, []string{"0 node0 1000 kind arg"}) || missing != nil {
+	if !slices.Equal(answers, []string{"-1 node0 1000 kind arg"}) || missing != nil {
 		t.Errorf("before the world: answers %q, missing %q", answers, missing)
 	}
 	second := j.joinWith(j.client("agent-1"), Config{Job: "test", Self: member(1), Answer: echo})
@@ -164,7 +164,7 @@ func TestAskBeforeAndAfter(t *testing.T) {
 
 // A question that is not needed any more leaves nothing behind.
 func TestAskEndsWithItsContext(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 1})
+	j := start(t, LeaderConfig{Tasks: 1})
 	asked := make(chan struct{}, 1)
 	sessions := j.answering(silent(asked))
 	j.worlds(sessions)
@@ -179,7 +179,7 @@ func TestAskEndsWithItsContext(t *testing.T) {
 }
 
 func TestAskWithoutStore(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	asked := make(chan struct{}, 1)
 	sessions := j.answering(echo, silent(asked))
 	j.worlds(sessions)
@@ -199,7 +199,7 @@ func TestAskWithoutStore(t *testing.T) {
 
 // Values that no agent would write have no effect.
 func TestInvalidQuestionsAreIgnored(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.answering(echo, echo)
 	j.worlds(sessions)
 	for name, b := range bad {
@@ -214,7 +214,7 @@ func TestInvalidQuestionsAreIgnored(t *testing.T) {
 // Asking costs each further agent the same, and the leader's work does not depend on it.
 func TestCostOfAskGrowsLinearlyWithAgents(t *testing.T) {
 	cost := func(agents int) int {
-		j := start(t, LeaderConfig{Agents: agents})
+		j := start(t, LeaderConfig{Tasks: agents})
 		sessions := j.answering(slices.Repeat([]answerFunc{echo}, agents)...)
 		j.worlds(sessions)
 		before := j.bytes.Load()
@@ -237,7 +237,7 @@ func TestCostOfAskGrowsLinearlyWithAgents(t *testing.T) {
 
 // An answer that takes for ever does not keep its agent from leaving.
 func TestLeaveWhileAnswering(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	asked := make(chan struct{}, 2)
 	sessions := j.answering(silent(asked), silent(asked))
 	j.worlds(sessions)

@@ -19,7 +19,7 @@ func TestQuestionsDoNotFillTheStore(t *testing.T) {
 }
 
 func forgetsQuestions(t *testing.T) (survived bool) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.answering(echo, echo, echo)
 	j.worlds(sessions)
 	before, err := j.admin.Get(j.ctx, "none")
@@ -42,7 +42,7 @@ func forgetsQuestions(t *testing.T) (survived bool) {
 
 // That does not depend on answers of all agents: after some time all have read the question.
 func TestUnansweredQuestionsDoNotFillTheStore(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	client, asked := j.client("agent-1"), make(chan struct{}, 2)
 	first := j.joinWith(j.admin, Config{
 		Job: "test", Self: member(0), Answer: silent(asked), keepHistory: time.Millisecond,

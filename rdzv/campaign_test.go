@@ -30,7 +30,7 @@ func TestLeaderIsLost(t *testing.T) {
 		"between the seats and the world": {2, func(t *testing.T, j *job, all []*Session) {
 			for i, s := range all {
 				if err := s.life.store.Put(j.ctx, s.keys.Seats().Of(s.config.Self.ID),
-					record.Encode(record.SeatValue{Seat: Seat{Rank: i, Slots: 1}}), s.registration.Run.JobLease); err != nil {
+					record.Encode(record.SeatValue{Seat: oneRank(i)}), s.registration.Run.JobLease); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 func TestGathered(t *testing.T) {
 	for _, agents := range []int{2, 3} {
 		gathered := make(chan []Member, 2)
-		j := start(t, LeaderConfig{Agents: agents, Check: &CheckConfig{
+		j := start(t, LeaderConfig{Tasks: agents, Check: &CheckConfig{
 			Gathered: func(all []Member) []NodeProblem { gathered <- all; return nil },
 			Peers:    func(int, int) []int { return nil },
 		}})
@@ -55,7 +55,7 @@ func TestGathered(t *testing.T) {
 func TestLinks(t *testing.T) {
 	gathered := make(chan []Member, 2)
 	refused := Problem{Kind: OtherProblem, Text: "cannot connect"}
-	j := start(t, LeaderConfig{Agents: 4, Check: &CheckConfig{
+	j := start(t, LeaderConfig{Tasks: 4, Check: &CheckConfig{
 		Gathered: func(all []Member) []NodeProblem {
 			gathered <- all
 			if all[0].Links == nil {
@@ -70,14 +70,14 @@ func TestLinks(t *testing.T) {
 	for i := range 4 { // agents 0 and 1 are on the first of three nodes, the store is on the last
 		m := member(i)
 		m.Node, m.Hosting = m.Host, i == 3
-		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank = i, 0, 1, max(i-1, 0)
+		m.Tasks, m.LocalSize, m.NodeRank = ranked(i, 0), 1, max(i-1, 0)
 		switch i {
 		case 3:
 			m.Answers = "[::]:7"
 		case 0:
 			m.Problems = []Problem{missing}
 		case 1:
-			m.Node, m.LocalRank = "node0", 1
+			m.Node, m.Tasks = "node0", ranked(i, 1)
 			fallthrough
 		default:
 			m.Answers, m.StoreAddr = fmt.Sprintf("10.0.0.%d:1", i), fmt.Sprintf("10.1.0.%d", i)
@@ -116,7 +116,7 @@ func TestLinks(t *testing.T) {
 // links: those that were being measured could not be.
 func TestCheckIsInterrupted(t *testing.T) {
 	calls := make(chan []Member, 2)
-	j := start(t, LeaderConfig{Agents: 2, Check: &CheckConfig{
+	j := start(t, LeaderConfig{Tasks: 2, Check: &CheckConfig{
 		Gathered: func(all []Member) []NodeProblem { calls <- all; return nil },
 		Peers:    func(int, int) []int { return nil },
 	}})

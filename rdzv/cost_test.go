@@ -13,7 +13,7 @@ type cost struct {
 }
 
 func costOf(t *testing.T, agents int) cost {
-	j := start(t, LeaderConfig{Agents: agents})
+	j := start(t, LeaderConfig{Tasks: agents})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	sessions := j.agents(agents)

@@ -11,7 +11,7 @@ import (
 
 // elastic is a job of 2 to so many agents that starts at once when 2 have joined.
 func elastic(agents int) LeaderConfig {
-	return LeaderConfig{Agents: agents, MinAgents: 2, Restarts: restart.Policy{Max: 9}}
+	return LeaderConfig{Tasks: agents, MinTasks: 2, Restarts: restart.Policy{Max: 9}}
 }
 
 // variable is a job with a variable number of agents.
@@ -75,7 +75,7 @@ func (v *variable) world(size int, ranks map[int]int) {
 			v.t.Errorf("agent %d: %d ranks of %d agents on %d nodes, want %d", i, w.Size, w.Agents,
 				w.Nodes, size)
 		}
-		if got[i] = w.Seat.Rank; w.Seat.Node != w.Seat.Rank || w.Seat.Spare != (w.Seat.Rank < 0) {
+		if got[i] = w.Seat.First(); w.Seat.Node != w.Seat.First() || w.Seat.Spare != (w.Seat.First() < 0) {
 			v.t.Errorf("agent %d: %+v", i, w.Seat)
 		}
 	}
@@ -364,7 +364,7 @@ func TestElasticJobOfALauncherLosesTasksWhileTheyGather(t *testing.T) {
 		v := vary(t, start, c)
 		task := func(i int) *Session {
 			c := v.agent(i)
-			c.Self.Rank = i
+			c.Self.Tasks = ranked(i, Unknown)
 			v.sessions[i] = v.enter(c)
 			return v.sessions[i]
 		}

@@ -22,7 +22,7 @@ func ExampleJoin() {
 		return
 	}
 	defer s.Close()
-	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "demo", Agents: 2})
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "demo", Tasks: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,9 +44,9 @@ func ExampleJoin() {
 
 func runAgent(ctx context.Context, client *clientv3.Client, rank int) error {
 	self := rdzv.Member{
-		ID: fmt.Sprint("agent-", rank), Host: "localhost", Rank: rank,
-		LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
-		Slots: 1, MasterPort: 29500,
+		ID: fmt.Sprint("agent-", rank), Host: "localhost", MasterPort: 29500,
+		Tasks:     []rdzv.Task{{Rank: rank, LocalRank: rdzv.Unknown, Slots: 1}},
+		LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
 	}
 	session, err := rdzv.Join(ctx, client, rdzv.Config{Job: "demo", Self: self})
 	if err != nil {
@@ -57,13 +57,13 @@ func runAgent(ctx context.Context, client *clientv3.Client, rank int) error {
 	switch {
 	case err != nil: // the job has ended before this agent started its worker
 	case rank == 1:
-		workers = []rdzv.Worker{{Rank: world.Seat.Rank, Code: 3}}
+		workers = []rdzv.Worker{{Rank: world.Seat.First(), Code: 3}}
 		if err := session.Fail(ctx, workers[0]); err != nil {
 			return err
 		}
 	default:
 		<-session.Context().Done()
-		workers = []rdzv.Worker{{Rank: world.Seat.Rank, Stopped: true}}
+		workers = []rdzv.Worker{{Rank: world.Seat.First(), Stopped: true}}
 	}
 	if err := session.Settle(ctx, workers); err != nil {
 		return err

@@ -28,7 +28,7 @@ func (j *job) exporters(n int, confirm bool) []*Session {
 
 // All agents get what the agent of rank 0 exports, and nothing of the others.
 func TestExports(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 130}) // more than one transaction
+	j := start(t, LeaderConfig{Tasks: 130}) // more than one transaction
 	sessions := j.exporters(130, false)
 	for i, w := range j.worlds(sessions) {
 		if w.Exports == nil || string(w.Exports.Sealed) != "of node0" {
@@ -39,7 +39,7 @@ func TestExports(t *testing.T) {
 }
 
 func TestNoExports(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	first, second := member(0), member(1)
 	second.Exports = &Exports{Sealed: []byte("of node1"), Confirm: true}
 	sessions := []*Session{j.join(first), j.join(second)}
@@ -66,7 +66,7 @@ func TestLargestExports(t *testing.T) {
 
 // No agent goes on before all have confirmed.
 func TestReady(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.exporters(3, true)
 	j.worlds(sessions)
 	var all atomic.Bool
@@ -100,7 +100,7 @@ func (j *job) awaitKey(key string) {
 
 // The problems of all agents are reported together.
 func TestNotReady(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.exporters(3, true)
 	j.worlds(sessions)
 	problems := [][]Problem{
@@ -119,7 +119,7 @@ func TestNotReady(t *testing.T) {
 }
 
 func TestLostBeforeReady(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.exporters(3, true)
 	j.worlds(sessions)
 	j.kill("agent-2")
@@ -140,7 +140,7 @@ func TestInvalidReady(t *testing.T) {
 	}
 	for name, b := range bad {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			sessions := j.exporters(2, true)
 			j.worlds(sessions)
 			j.put(sessions[1].keys.Ready().Of("agent-1"), b.value)
@@ -157,7 +157,7 @@ func TestInvalidReady(t *testing.T) {
 
 // A second confirmation of an agent is ignored, as is one of a stranger.
 func TestReadyTwice(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.exporters(2, true)
 	j.worlds(sessions)
 	k := sessions[0].keys
@@ -182,7 +182,7 @@ func TestExportedFacts(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
 		var compared []Comparison
 		add := func(all []Comparison, _ bool) { compared = append(compared, all...) }
-		j := start(t, LeaderConfig{Agents: 2, Compared: add})
+		j := start(t, LeaderConfig{Tasks: 2, Compared: add})
 		sessions := make([]*Session, 2)
 		facts := make([]Facts, 2)
 		for i := range sessions {

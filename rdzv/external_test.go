@@ -60,7 +60,7 @@ func (j *job) joinLeased(i, n int) *Session {
 // leased is the configuration of agent i of n.
 func (j *job) leased(i, n int) Config {
 	c := j.agent(member(i))
-	c.Lead.Agents = n
+	c.Lead.Tasks = n
 	return c
 }
 
@@ -161,7 +161,7 @@ func TestPlainStore(t *testing.T) {
 	j := startPlain(t)
 	sessions := j.leasedAgents(3, 3)
 	for i, w := range j.worlds(sessions) {
-		if w.Size != 3 || w.StoreHost != "" || w.StoreRank != Unknown || w.Seat.Rank != i {
+		if w.Size != 3 || w.StoreHost != "" || w.StoreRank != Unknown || w.Seat.First() != i {
 			t.Errorf("agent %d: %+v", i, w)
 		}
 	}

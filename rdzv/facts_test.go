@@ -112,7 +112,7 @@ func TestDifferences(t *testing.T) {
 func TestStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		compared := make(chan []Comparison, 1)
-		j := start(t, LeaderConfig{Agents: 2, Compared: func(all []Comparison, isStrict bool) {
+		j := start(t, LeaderConfig{Tasks: 2, Compared: func(all []Comparison, isStrict bool) {
 			if isStrict != strict {
 				t.Errorf("strict is %v, want %v", isStrict, strict)
 			}
@@ -143,7 +143,7 @@ func TestStrict(t *testing.T) {
 
 // Of many differences the first are reported, and the number of the others.
 func TestStrictManyDifferences(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := make([]*Session, 2)
 	for i := range sessions {
 		m := member(i)

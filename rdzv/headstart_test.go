@@ -7,7 +7,7 @@ import (
 
 // The world says whether rank 0 has a head start. Its agent tells all when that is over.
 func TestHeadStart(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	first, second := member(0), member(1)
 	first.HeadStart, second.HeadStart = 200*time.Millisecond, time.Hour
 	sessions := []*Session{j.join(first), j.join(second)}

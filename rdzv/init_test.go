@@ -20,10 +20,10 @@ func startInitAt(t *testing.T, times rules.InitTimes) (*job, []*Session, chan In
 	t.Helper()
 	reports := make(chan InitProgress, 8)
 	j := start(t, LeaderConfig{
-		Agents: 3, Init: func(p InitProgress) { reports <- p }, initTimes: times,
+		Tasks: 3, Init: func(p InitProgress) { reports <- p }, initTimes: times,
 	})
 	two := member(1)
-	two.Slots = 2
+	two.Tasks = Unplaced(2)
 	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}
 	j.worlds(sessions)
 	return j, sessions, reports

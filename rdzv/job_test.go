@@ -188,9 +188,17 @@ func (f freezable) Write(b []byte) (int, error) {
 func member(i int) Member {
 	return Member{
 		ID: fmt.Sprintf("agent-%d", i), Host: fmt.Sprintf("node%d", i), PID: 1000 + i,
-		Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1,
+		Tasks: Unplaced(1), LocalSize: Unknown, NodeRank: Unknown,
 	}
 }
+
+// ranked is a task of a launcher that runs one worker.
+func ranked(rank, local int) []Task {
+	return []Task{{Rank: rank, LocalRank: local, Slots: 1}}
+}
+
+// oneRank is the seat of an agent that runs one worker.
+func oneRank(rank int) Seat { return Seat{Tasks: []SeatTask{{Rank: rank, Slots: 1}}} }
 
 // agent is the configuration of an agent. Where no agent hosts the store, it can lead the job.
 func (j *job) agent(m Member) Config {

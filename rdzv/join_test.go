@@ -9,7 +9,7 @@ import (
 func TestJoinTimeout(t *testing.T) {
 	t.Parallel()
 	ranked := member(0)
-	ranked.Rank = 1
+	ranked.Tasks = []Task{{Rank: 1, LocalRank: Unknown, Slots: 1}}
 	withProblem := member(0)
 	withProblem.Problems = []Problem{{Kind: ProgramMissing, Text: "cannot find train.py"}}
 	for name, test := range map[string]struct {
@@ -17,14 +17,14 @@ func TestJoinTimeout(t *testing.T) {
 		want   string
 	}{
 		"ranks": {ranked,
-			"1 of 3 agents joined; ranks 0, 2 have not started rdzv or cannot connect " +
+			"1 of 3 tasks joined; ranks 0, 2 have not started rdzv or cannot connect " +
 				"(see the launcher's messages above)"},
 		"no ranks":  {member(0), "1 of 3 agents joined (from node0)"},
 		"a problem": {withProblem, "1 of 3 agents joined (from node0)\ncannot find train.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := start(t, LeaderConfig{Agents: 3})
+			j := start(t, LeaderConfig{Tasks: 3})
 			s := j.joinUntil(time.Now().Add(joinTimeout), test.member)
 			_, err := s.World(j.ctx)
 			if v, ok := err.(*Verdict); !ok || v.Kind != Incomplete || v.Error() != test.want {
@@ -47,7 +47,7 @@ func TestEarliestDeadlineApplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := start(t, LeaderConfig{Agents: 3})
+			j := start(t, LeaderConfig{Tasks: 3})
 			var sessions []*Session
 			for i, limit := range limits {
 				var deadline time.Time

@@ -13,7 +13,7 @@ import (
 // byHand is agent i of n without a launcher, on a host of its own.
 func (j *job) byHand(i, n int) Config {
 	c := j.leased(i, n)
-	c.Self.Rank, c.Self.LocalRank, c.Self.LocalSize = Unknown, Unknown, Unknown
+	c.Self.Tasks, c.Self.LocalSize = Unplaced(1), Unknown
 	c.Self.Node = c.Self.Host
 	return c
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestJoinAfterStartOrEnd(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	late := member(2)
@@ -28,7 +28,7 @@ func TestJoinAfterStartOrEnd(t *testing.T) {
 
 // An extra agent joins before the world is written.
 func TestExtraAgentJoinsWithTheLastOne(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
 	world := sessions[0].keys.World()
@@ -55,7 +55,7 @@ func TestExtraAgentJoinsWithTheLastOne(t *testing.T) {
 // A deadline that has expired when its agent joins ends the job at once.
 func TestDeadlineInThePast(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 2})
+		j := start(t, LeaderConfig{Tasks: 2})
 		s := j.joinUntil(time.Now().Add(-time.Second), member(0))
 		if v, ok := j.ended(s).(*Verdict); !ok || v.Kind != Incomplete {
 			t.Errorf("ended with %v", context.Cause(s.Context()))

@@ -38,8 +38,8 @@ type Leader struct {
 // call.
 func NewLeader(ctx context.Context, client *clientv3.Client, c LeaderConfig) (*Leader, error) {
 	if c.Job == "" || !c.valid() {
-		return nil, fmt.Errorf("cannot lead job %q of %d agents, at least %d, %d of them spares", c.Job,
-			c.Agents, c.MinAgents, c.Spares)
+		return nil, fmt.Errorf("cannot lead job %q of %d tasks, at least %d, with %d spares", c.Job,
+			c.Tasks, c.MinTasks, c.Spares)
 	}
 	l := &Leader{config: c, client: client, run: keys.OfJob(DefaultPrefix, c.Job).Only()}
 	over, err := l.begin(ctx)

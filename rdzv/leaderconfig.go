@@ -14,12 +14,13 @@ import (
 type LeaderConfig struct {
 	Job     string // as in Config
 	Attempt int    // as in Config
-	Agents  int    // number of agents of the job, required
+	// Tasks is the number of tasks of the job, required. Without a launcher each agent is a task.
+	Tasks int
 
-	// MinAgents is for a job with a variable number of agents, of which Agents is the largest one: how
-	// many it needs to start, and to go on after a loss; 0 is Agents. Such a job has no spares.
-	MinAgents int
-	// LastCall is how long such a job waits for more than MinAgents when so many have joined.
+	// MinTasks is for a job with a variable number of tasks, of which Tasks is the largest one: how
+	// many it needs to start, and to go on after a loss; 0 is Tasks. Such a job has no spares.
+	MinTasks int
+	// LastCall is how long such a job waits for more than MinTasks when so many have joined.
 	LastCall time.Duration
 
 	// Nodes are the names of the nodes on which the launcher starts agents, for messages; nil if
@@ -97,16 +98,16 @@ type CheckConfig struct {
 // MaxLostGrace is the largest LeaderConfig.LostGrace.
 const MaxLostGrace = 4 * time.Second
 
-// valid tells whether the numbers of agents, and the grace, are possible.
+// valid tells whether the numbers of tasks and spares, and the grace, are possible.
 func (c *LeaderConfig) valid() bool {
-	return c.LostGrace >= 0 && c.LostGrace <= MaxLostGrace && c.Agents >= 1 &&
-		c.Spares >= 0 && c.Spares < c.Agents && c.MinAgents >= 0 &&
-		c.MinAgents <= c.Agents && (c.MinAgents == 0 || c.Spares == 0)
+	return c.LostGrace >= 0 && c.LostGrace <= MaxLostGrace && c.Tasks >= 1 &&
+		c.Spares >= 0 && c.Spares < c.Tasks && c.MinTasks >= 0 &&
+		c.MinTasks <= c.Tasks && (c.MinTasks == 0 || c.Spares == 0)
 }
 
 // replaces tells whether another agent may take the place of a lost one, or join late.
 func (c *LeaderConfig) replaces() bool {
-	return c.Restarts.Max > 0 && (c.Replaceable || c.Spares > 0 || c.MinAgents > 0)
+	return c.Restarts.Max > 0 && (c.Replaceable || c.Spares > 0 || c.MinTasks > 0)
 }
 
 // returnsWithin is how long an agent may take to register again.

@@ -36,7 +36,7 @@ func wantLostBecause(t *testing.T, cause error, who, why string) {
 }
 
 func TestAgentLostBeforeItsMember(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	s := j.agents(1)[0]
 	a, err := presence.Open(j.ctx, j.client("agent-1").ActiveConnection(), "agent-1", func() {})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestAgentLostBeforeItsMember(t *testing.T) {
 }
 
 func TestAgentLostBeforeTheWorld(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.agents(2)
 	within5s(t, "the end of the job", func() {
 		j.kill("agent-1")
@@ -65,7 +65,7 @@ func TestAgentLostBeforeTheWorld(t *testing.T) {
 
 func TestAgentLostAfterTheWorld(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 4})
+		j := start(t, LeaderConfig{Tasks: 4})
 		sessions := j.agents(4)
 		j.worlds(sessions)
 		within5s(t, "the end of the job", func() {
@@ -87,7 +87,7 @@ func TestAgentLostAfterTheWorld(t *testing.T) {
 // No agent waits for one that has settled.
 func TestSettledAgentIsNotLost(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 3})
+		j := start(t, LeaderConfig{Tasks: 3})
 		sessions := j.agents(3)
 		j.worlds(sessions)
 		j.settle(sessions[2], succeeded(2))
@@ -103,7 +103,7 @@ func TestSettledAgentIsNotLost(t *testing.T) {
 
 func TestAgentLostAfterTheVerdict(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 3})
+		j := start(t, LeaderConfig{Tasks: 3})
 		sessions := j.agents(3)
 		j.worlds(sessions)
 		if err := sessions[0].Fail(j.ctx, Worker{Rank: 0, Code: 3}); err != nil {
@@ -123,7 +123,7 @@ func TestAgentLostAfterTheVerdict(t *testing.T) {
 
 func TestAgentThatLeavesWithoutSettlingIsLost(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 2})
+		j := start(t, LeaderConfig{Tasks: 2})
 		sessions := j.agents(2)
 		j.worlds(sessions)
 		ctx, cancel := context.WithCancelCause(j.ctx)
@@ -147,14 +147,14 @@ func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
 		}{
 			"before the world": {3, 1, nil, "an agent (pid 1001 on node1) did not run its worker"},
 			"after the world": {2, 2, nil,
-				"the agent of ranks 1 to 2 (pid 1001 on node1) did not run its workers"},
+				"the agent of ranks 1-2 (pid 1001 on node1) did not run its workers"},
 			"one of two": {2, 2, []Worker{succeeded(1)},
-				"the agent of ranks 1 to 2 (pid 1001 on node1) ran only 1 of its 2 workers"},
+				"the agent of ranks 1-2 (pid 1001 on node1) ran only 1 of its 2 workers"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				j := start(t, LeaderConfig{Agents: test.agents})
+				j := start(t, LeaderConfig{Tasks: test.agents})
 				host, other := member(0), member(1)
-				host.Hosting, other.Slots = true, test.slots
+				host.Hosting, other.Tasks = true, Unplaced(test.slots)
 				sessions := []*Session{j.join(host), j.join(other)}
 				if test.agents == 2 {
 					j.worlds(sessions)
@@ -173,7 +173,7 @@ func TestAgentThatDoesNotRunItsWorkers(t *testing.T) {
 
 func TestUnsettledAgentIsNamed(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 3, SettleTimeout: 100 * time.Millisecond})
+		j := start(t, LeaderConfig{Tasks: 3, SettleTimeout: 100 * time.Millisecond})
 		sessions := j.agents(3)
 		j.worlds(sessions)
 		if err := sessions[0].End(j.ctx, 15, false); err != nil {
@@ -191,7 +191,7 @@ func TestUnsettledAgentIsNamed(t *testing.T) {
 // An agent does not wait forever for a leader that does not answer.
 func TestLeaveTimeout(t *testing.T) {
 	t.Parallel()
-	j := start(t, LeaderConfig{Agents: 2, SettleTimeout: testTimeout})
+	j := start(t, LeaderConfig{Tasks: 2, SettleTimeout: testTimeout})
 	a := j.join(member(0))
 	b, err := Join(j.ctx, j.client("agent-1"),
 		Config{Job: "test", Self: member(1), SettleTimeout: 100 * time.Millisecond})
@@ -212,7 +212,7 @@ func TestLeaveTimeout(t *testing.T) {
 // The node of an agent is unplugged: the connection stays open without any packets.
 func TestUnreachableAgentIsLost(t *testing.T) {
 	t.Parallel()
-	j := startWith(t, LeaderConfig{Agents: 3}, presence.MinTimeout)
+	j := startWith(t, LeaderConfig{Tasks: 3}, presence.MinTimeout)
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	j.freeze("agent-1")

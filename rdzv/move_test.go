@@ -7,7 +7,7 @@ import (
 
 // All agents of a store move to another one before the world is agreed.
 func TestMove(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.agents(2) // the third is in the other store
 	if moved, err := sessions[0].Move(j.ctx); !moved || err != nil {
 		t.Fatal(moved, err)
@@ -33,7 +33,7 @@ func TestMove(t *testing.T) {
 
 // A job whose world is agreed does not move.
 func TestNoMoveAfterTheWorld(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	if moved, err := sessions[0].Move(j.ctx); moved || err != nil {

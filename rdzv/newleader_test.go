@@ -56,7 +56,7 @@ var lossPoints = map[string]func(j *job, all []*Session){
 		j.nextOfAll(all[1:])
 		for i, s := range all[1:] {
 			if err := s.life.store.Put(j.ctx, s.keys.Seats().Of(s.config.Self.ID),
-				record.Encode(record.SeatValue{Seat: Seat{Rank: 2 - i, Slots: 1}}), s.registration.Run.JobLease); err != nil {
+				record.Encode(record.SeatValue{Seat: oneRank(2 - i)}), s.registration.Run.JobLease); err != nil {
 				j.t.Fatal(err)
 			}
 		}

@@ -72,7 +72,7 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 		v := vary(t, startLeased, c)
 		v.join(0, 1)
 		stale := v.sessions[1].keys.Seats().Of("agent-9") // for a world that was not agreed
-		if err := v.sessions[1].life.store.Put(v.ctx, stale, record.Encode(record.SeatValue{Seat: Seat{Rank: 5, Slots: 1}}),
+		if err := v.sessions[1].life.store.Put(v.ctx, stale, record.Encode(record.SeatValue{Seat: oneRank(5)}),
 			v.sessions[1].registration.Run.JobLease); err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +96,10 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 	})
 	t.Run("and too few tasks are left", func(t *testing.T) {
 		t.Parallel()
-		v := vary(t, startLeased, LeaderConfig{Agents: 3, MinAgents: 3, LastCall: time.Hour})
+		v := vary(t, startLeased, LeaderConfig{Tasks: 3, MinTasks: 3, LastCall: time.Hour})
 		for i := range 2 {
 			a := v.agent(i)
-			a.Self.Rank = i
+			a.Self.Tasks = ranked(i, Unknown)
 			v.sessions[i] = v.enter(a)
 		}
 		v.lose(0)
@@ -113,10 +113,10 @@ func TestLeaderOfAnElasticJobIsLostWhileAgentsGather(t *testing.T) {
 	})
 	t.Run("and another task with it", func(t *testing.T) { // of which nobody has written that it is lost
 		t.Parallel()
-		v := vary(t, startLeased, LeaderConfig{Agents: 4, MinAgents: 3, LastCall: time.Hour})
+		v := vary(t, startLeased, LeaderConfig{Tasks: 4, MinTasks: 3, LastCall: time.Hour})
 		for i := range 3 {
 			a := v.agent(i)
-			a.Self.Rank = i
+			a.Self.Tasks = ranked(i, Unknown)
 			v.sessions[i] = v.enter(a)
 		}
 		v.kill(v.sessions[0].config.Self.ID)

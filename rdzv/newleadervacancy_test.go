@@ -64,7 +64,7 @@ func (j *job) restartWithout(rest []*Session) {
 func (j *job) wantRanks(all []*Session, replaced ...Replaced) {
 	j.t.Helper()
 	for i, w := range j.worlds(all) {
-		if w.Seat.Rank != i || w.Size != len(all) || !reflect.DeepEqual(w.Replaced, replaced) {
+		if w.Seat.First() != i || w.Size != len(all) || !reflect.DeepEqual(w.Replaced, replaced) {
 			j.t.Errorf("%s: seat %+v of %+v", all[i].config.Self.ID, w.Seat, w)
 		}
 	}

@@ -71,7 +71,7 @@ func TestAgentWithdrawsWhileTheLeaderIsLost(t *testing.T) {
 				rest[i] = all[agent]
 			}
 			worlds := j.worlds(rest)
-			if a, b := worlds[0].Seat.Rank, worlds[1].Seat.Rank; min(a, b) != 0 || max(a, b) != 1 {
+			if a, b := worlds[0].Seat.First(), worlds[1].Seat.First(); min(a, b) != 0 || max(a, b) != 1 {
 				t.Errorf("ranks %d and %d", a, b)
 			}
 			j.wantDone(rest)
@@ -216,7 +216,7 @@ func TestWaitingAgentWithdraws(t *testing.T) {
 	j.lose(all[2])
 	j.restartWithout(all[:2])
 	c := j.replacing(9, 3, 0)
-	c.Self.Slots = 2 // it cannot take over the place
+	c.Self.Tasks = Unplaced(2) // it cannot take over the place
 	c.Self.LocalSize = Unknown
 	waits := <-j.arrivesLate(c)
 	if waits.err != nil {

@@ -10,7 +10,7 @@ import (
 // rules is the configuration for the state that decides.
 func (c *LeaderConfig) rules(t *registration.Turn) rules.Config {
 	config := rules.Config{
-		Job: c.Job, Attempt: c.Attempt, Agents: c.Agents, MinAgents: c.MinAgents, LastCall: c.LastCall,
+		Job: c.Job, Attempt: c.Attempt, Tasks: c.Tasks, MinTasks: c.MinTasks, LastCall: c.LastCall,
 		Spares: c.Spares, Replaceable: c.Replaceable, Restarts: c.Restarts,
 		PeerTimeout: c.PeerTimeout, LostGrace: c.LostGrace,
 		SettleTimeout: c.SettleTimeout, ExitTimeout: c.ExitTimeout,

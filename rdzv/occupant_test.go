@@ -27,7 +27,7 @@ func TestAgentsOnOneHost(t *testing.T) {
 					m.Node, m.NodeRank = node, rank
 					return m
 				}
-				j := start(t, LeaderConfig{Agents: 2})
+				j := start(t, LeaderConfig{Tasks: 2})
 				sessions := []*Session{j.join(on(0, "host/a 1", test.first))}
 				second := on(1, "host/a 1", test.second)
 				s, err := Join(j.ctx, j.client(second.ID), j.agent(second))
@@ -61,7 +61,7 @@ func TestAgentsOnOneHost(t *testing.T) {
 // A refused agent learns which one has its place even if the job runs already.
 func TestAgentOnOneHostJoinsLate(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 1})
+		j := start(t, LeaderConfig{Tasks: 1})
 		m := member(0)
 		m.Node = "a"
 		sessions := []*Session{j.join(m)}
@@ -83,7 +83,7 @@ func TestAgentOnOneHostJoinsLate(t *testing.T) {
 func TestPortProblem(t *testing.T) {
 	for name, hosts := range map[string][]string{"on rank 0": {"b", "a"}, "elsewhere": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			var sessions []*Session
 			for i, host := range hosts {
 				m := member(i)

@@ -54,7 +54,7 @@ func TestNextAttemptAwaitsLostWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := startWith(t, LeaderConfig{
-				Agents: 4, Spares: 1, Restarts: restart.Policy{Max: 1},
+				Tasks: 4, Spares: 1, Restarts: restart.Policy{Max: 1},
 				PeerTimeout: presence.MinTimeout, LostGrace: testLostGrace,
 			}, presence.MinTimeout)
 			var r renewals

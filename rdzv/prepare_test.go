@@ -11,7 +11,7 @@ import (
 // An agent that completes its member later is known meanwhile, and has its place.
 func TestPrepare(t *testing.T) {
 	known, release := make(chan struct{}), make(chan struct{})
-	j := start(t, LeaderConfig{Agents: 2,
+	j := start(t, LeaderConfig{Tasks: 2,
 		Waiting: func(r Roster, _ time.Duration) {
 			if r.Joined == 1 && len(r.Waiting) == 1 && r.Waiting[0] == "node1 waits: for a file" {
 				select {
@@ -27,13 +27,13 @@ func TestPrepare(t *testing.T) {
 	first.Hosting = true
 	sessions := []*Session{j.join(first), nil}
 	self := member(1)
-	self.Node, self.Slots = "host", 3
+	self.Node, self.Tasks = "host", Unplaced(3)
 	joined := make(chan *Session)
 	go func() {
 		joined <- j.joinWith(j.client(self.ID), Config{Job: "test", Self: self, Waits: "for a file",
 			Prepare: func(context.Context) (Member, error) {
 				<-release
-				self.Slots = 1
+				self.Tasks = Unplaced(1)
 				return self, nil
 			}})
 	}()
@@ -56,7 +56,7 @@ func TestPrepare(t *testing.T) {
 
 // An agent that cannot complete its member ends the job for all, as one that is lost while joining.
 func TestPrepareFails(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	first := member(0)
 	first.Hosting = true
 	s := j.join(first)

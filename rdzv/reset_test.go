@@ -18,7 +18,7 @@ func TestReconnectAfterReset(t *testing.T) {
 }
 
 func survivesResets(t *testing.T, resets int) bool {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	for i := range resets {

@@ -69,7 +69,7 @@ func TestLeasesAreRevoked(t *testing.T) {
 			revoke()
 			j.nextOfAll(all)
 			for i, w := range j.worlds(all) {
-				if w.Attempt != 1 || w.Seat.Rank != i {
+				if w.Attempt != 1 || w.Seat.First() != i {
 					t.Errorf("agent %d: %+v", i, w)
 				}
 			}

@@ -53,7 +53,9 @@ func newSession(r *registration.Registration, c Config) *Session {
 	}
 	s.sharing = newSharing(store, k, c.Self.ID, r.Run.JobLease)
 	s.questions = &questions.Agent{
-		Store: store, Keys: k, Self: Peer{ID: c.Self.ID, Host: c.Self.Host, PID: c.Self.PID},
+		Store: store, Keys: k, Self: Peer{
+			ID: c.Self.ID, Host: c.Self.Host, PID: c.Self.PID, Tasks: len(c.Self.Tasks),
+		},
 		Seat: func() (own Seat) {
 			if seat := s.seat.Load(); seat != nil {
 				own = *seat

@@ -14,12 +14,12 @@ import (
 func TestAllWorkersSucceed(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: n})
+			j := start(t, LeaderConfig{Tasks: n})
 			sessions := j.agents(n)
 			worlds := j.worlds(sessions)
 			ranks := map[int]bool{}
 			for i, w := range worlds {
-				ranks[w.Seat.Rank] = true
+				ranks[w.Seat.First()] = true
 				w.Seat = worlds[0].Seat
 				if !reflect.DeepEqual(w, worlds[0]) {
 					t.Errorf("agent %d: world %+v, agent 0: %+v", i, w, worlds[0])
@@ -50,7 +50,7 @@ func TestAllWorkersSucceed(t *testing.T) {
 
 func TestFirstOfManyFailuresIsVerdict(t *testing.T) {
 	const n = 64
-	j := start(t, LeaderConfig{Agents: n})
+	j := start(t, LeaderConfig{Tasks: n})
 	sessions := j.agents(n)
 	j.worlds(sessions)
 	failed := func(i int) Worker {
@@ -80,11 +80,11 @@ func TestFirstOfManyFailuresIsVerdict(t *testing.T) {
 }
 
 func TestReportOmitsStoppedWorkers(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 4})
+	j := start(t, LeaderConfig{Tasks: 4})
 	sessions := j.agents(4)
 	ranks := map[int]int{}
 	for i, w := range j.worlds(sessions) {
-		ranks[i] = w.Seat.Rank
+		ranks[i] = w.Seat.First()
 	}
 	workers := []Worker{{Rank: ranks[0], Code: 3}, {Rank: ranks[1], Code: 4},
 		{Rank: ranks[2], Signal: 15, Stopped: true}, {Rank: ranks[3]}}
@@ -110,9 +110,9 @@ func TestFailedOutcomeIsVerdict(t *testing.T) {
 		"signal and text too": {{Rank: 0}, {Rank: 1, Code: 9, Text: strings.Repeat("é", record.MaxText)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			m := member(0)
-			m.Slots = 2
+			m.Tasks = Unplaced(2)
 			s, other := j.join(m), j.join(member(1))
 			j.settle(s, workers...)
 			j.settle(other, succeeded(2))
@@ -137,7 +137,7 @@ func TestJobEndedBySignal(t *testing.T) {
 		"by SIGTERM":         {[]Worker{{Stopped: true}, {Signal: 15, Stopped: true}}, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			sessions := j.agents(2)
 			j.worlds(sessions)
 			if err := sessions[1].End(j.ctx, 2, true); err != nil {
@@ -159,7 +159,7 @@ func TestJobEndedBySignal(t *testing.T) {
 }
 
 func TestProblemsOfAllAgentsAreReported(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 4})
+	j := start(t, LeaderConfig{Tasks: 4})
 	sessions := make([]*Session, 4)
 	missing := Problem{Kind: ProgramMissing, Text: "cannot find train.py", Hint: "is it on a shared disk?"}
 	problems := [][]Problem{nil, {missing}, {
@@ -192,7 +192,7 @@ func TestProblemsOfAllAgentsAreReported(t *testing.T) {
 }
 
 func TestInvalidRanks(t *testing.T) {
-	ranked := func(i, rank int) Member { m := member(i); m.Rank = rank; return m }
+	ranked := func(i, rank int) Member { m := member(i); m.Tasks = ranked(rank, Unknown); return m }
 	onNode := func(i, rank int) Member { m := member(i); m.NodeRank = rank; return m }
 	for name, test := range map[string]struct {
 		members []Member
@@ -206,7 +206,7 @@ func TestInvalidRanks(t *testing.T) {
 		"rank too high": {
 			[]Member{ranked(0, 0), ranked(1, 2)},
 			"cannot assign ranks: the agent on node1 (pid 1001) has launcher rank 2, but the job " +
-				"has 2 agents",
+				"has 2 tasks",
 		},
 		"some have ranks": {
 			[]Member{ranked(0, 0), member(1)},
@@ -230,7 +230,7 @@ func TestInvalidRanks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: len(test.members)})
+			j := start(t, LeaderConfig{Tasks: len(test.members)})
 			var sessions []*Session
 			for _, m := range test.members {
 				sessions = append(sessions, j.join(m))
@@ -245,7 +245,7 @@ func TestInvalidRanks(t *testing.T) {
 }
 
 func TestLeaveTwice(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 1})
+	j := start(t, LeaderConfig{Tasks: 1})
 	s := j.agents(1)[0]
 	j.worlds([]*Session{s})
 	first := j.finish([]*Session{s}, succeeded)[0]

@@ -34,7 +34,7 @@ func (j *job) share(s *Session, signal int, direct bool) {
 // one is another one some time later.
 func TestSignalIsSharedOnce(t *testing.T) {
 	const n, usr1, usr2, mark = 8, 10, 12, 1
-	j := start(t, LeaderConfig{Agents: n})
+	j := start(t, LeaderConfig{Tasks: n})
 	sessions := j.agents(n)
 	j.worlds(sessions)
 	each(sessions, func(_ int, s *Session) { j.share(s, usr1, true) })
@@ -61,7 +61,7 @@ func TestSignalIsSharedOnce(t *testing.T) {
 
 // An agent that does not receive shared signals is not held up by them.
 func TestSharedSignalsAreBounded(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 1})
+	j := start(t, LeaderConfig{Tasks: 1})
 	sessions := j.agents(1)
 	j.worlds(sessions)
 	for i := range 2 * maxShared {
@@ -80,7 +80,7 @@ func TestSharedSignalsAreBounded(t *testing.T) {
 // What counts is when agents have received signals, not when they share them.
 func TestAgeOfSharedSignals(t *testing.T) {
 	const usr1, mark = 10, 100
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	now := time.Now()

@@ -46,7 +46,7 @@ func (j *job) nextOf(i int, s *Session) *Session {
 // their ranks; then a loss ends the job.
 func TestSparesTakeOver(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 5, Spares: 2, Restarts: restart.Policy{Max: 9}})
+		j := start(t, LeaderConfig{Tasks: 5, Spares: 2, Restarts: restart.Policy{Max: 9}})
 		sessions := j.withSpares(5)
 		seatsOf := func() map[string]int {
 			seats := map[string]int{}
@@ -55,7 +55,7 @@ func TestSparesTakeOver(t *testing.T) {
 					t.Errorf("agent %d: world %+v", i, w)
 				}
 				if !w.Seat.Spare {
-					seats[sessions[i].config.Self.ID] = w.Seat.Rank
+					seats[sessions[i].config.Self.ID] = w.Seat.First()
 				}
 			}
 			return seats
@@ -126,7 +126,7 @@ func TestSpareIsLost(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
 		warnings := make(chan error, 10)
 		j := start(t, LeaderConfig{
-			Agents: 5, Spares: 3, Restarts: restart.Policy{Max: 1},
+			Tasks: 5, Spares: 3, Restarts: restart.Policy{Max: 1},
 			Warn: func(err error) { warnings <- err },
 		})
 		sessions := j.withSpares(5)
@@ -158,7 +158,7 @@ func TestSpareIsLost(t *testing.T) {
 			rest[i] = j.nextOf(2*i, s)
 		}
 		for i, w := range j.worlds(rest) {
-			if w.Seat.Spare != (i == 2) || !w.Seat.Spare && w.Seat.Rank != i {
+			if w.Seat.Spare != (i == 2) || !w.Seat.Spare && w.Seat.First() != i {
 				t.Errorf("agent %d: %+v", 2*i, w.Seat)
 			}
 		}
@@ -177,7 +177,7 @@ func TestSpareIsLost(t *testing.T) {
 // A spare that has taken over a seat is lost before the workers start: the next spare takes it.
 func TestSpareIsLostWhileTheNextAttemptGathers(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 4, Spares: 2, Restarts: restart.Policy{Max: 1}})
+		j := start(t, LeaderConfig{Tasks: 4, Spares: 2, Restarts: restart.Policy{Max: 1}})
 		sessions := j.withSpares(4)
 		j.worlds(sessions)
 		j.lose(sessions[1])
@@ -188,7 +188,7 @@ func TestSpareIsLostWhileTheNextAttemptGathers(t *testing.T) {
 		host := j.nextOf(0, sessions[0])
 		for i, w := range j.worlds([]*Session{host, other}) {
 			want := []Replaced{{Ranks: "1", Host: "node2", Lost: "node1"}}
-			if w.Seat.Rank != i || !reflect.DeepEqual(w.Replaced, want) || w.Spares != nil {
+			if w.Seat.First() != i || !reflect.DeepEqual(w.Replaced, want) || w.Spares != nil {
 				t.Errorf("agent %d: %+v", i, w)
 			}
 		}

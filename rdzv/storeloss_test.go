@@ -25,7 +25,7 @@ func TestStoreLost(t *testing.T) {
 			if name == "before the world" {
 				agents = 5
 			}
-			j := start(t, LeaderConfig{Agents: agents})
+			j := start(t, LeaderConfig{Tasks: agents})
 			sessions := j.agents(4)
 			until(j, sessions)
 			within5s(t, "the end of the job", func() {
@@ -55,7 +55,7 @@ func TestStoreLost(t *testing.T) {
 }
 
 func TestStoreLostAfterTheVerdict(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3})
+	j := start(t, LeaderConfig{Tasks: 3})
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	if err := sessions[1].Fail(j.ctx, Worker{Rank: 1, Code: 3}); err != nil {
@@ -77,7 +77,7 @@ func TestStoreLostAfterTheVerdict(t *testing.T) {
 // An agent that reconnects to another store loses its own. The other store's job does not
 // regard it as lost.
 func TestAnotherStoreAtTheSameAddress(t *testing.T) {
-	j, other := start(t, LeaderConfig{Agents: 2}), start(t, LeaderConfig{Agents: 2})
+	j, other := start(t, LeaderConfig{Tasks: 2}), start(t, LeaderConfig{Tasks: 2})
 	sessions, others := j.agents(2), other.agents(2)
 	j.worlds(sessions)
 	other.worlds(others)
@@ -143,7 +143,7 @@ func TestStoreLostDuringJoin(t *testing.T) {
 		"after it answered": func(*net.TCPConn) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			dialled := false
 			client, err := Dial(func(ctx context.Context) (net.Conn, error) {
 				if dialled {

@@ -8,11 +8,11 @@ import (
 func TestStragglersAreReported(t *testing.T) {
 	reported := make(chan Stragglers, 1)
 	j := start(t, LeaderConfig{
-		Agents: 3, stragglingAfter: time.Millisecond,
+		Tasks: 3, stragglingAfter: time.Millisecond,
 		Straggling: func(s Stragglers) { reported <- s },
 	})
 	two := member(1)
-	two.Slots = 2
+	two.Tasks = Unplaced(2)
 	sessions := []*Session{j.join(member(0)), j.join(two), j.join(member(2))}
 	j.worlds(sessions)
 	if err := sessions[1].Progress(j.ctx, []Worker{{Rank: 2}}); err != nil {
@@ -35,7 +35,7 @@ func TestStragglersAreReported(t *testing.T) {
 }
 
 func TestStragglersAreStopped(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 3, ExitTimeout: 10 * time.Millisecond})
+	j := start(t, LeaderConfig{Tasks: 3, ExitTimeout: 10 * time.Millisecond})
 	sessions := j.agents(3)
 	j.worlds(sessions)
 	j.settle(sessions[0], succeeded(0))
@@ -56,9 +56,9 @@ func TestStragglersAreStopped(t *testing.T) {
 // A failure that an agent has published with its progress ends the job, also if it has not been
 // reported otherwise.
 func TestFailureInProgress(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	two := member(1)
-	two.Slots = 2
+	two.Tasks = Unplaced(2)
 	sessions := []*Session{j.join(member(0)), j.join(two)}
 	j.worlds(sessions)
 	ended := []Worker{{Rank: 1}, {Rank: 2, Code: 7}}

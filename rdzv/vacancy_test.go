@@ -16,7 +16,7 @@ import (
 // replaceable is a job whose lost agents can be replaced.
 func replaceable(agents, restarts int) LeaderConfig {
 	return LeaderConfig{
-		Agents: agents, Restarts: restart.Policy{Max: restarts}, Replaceable: true,
+		Tasks: agents, Restarts: restart.Policy{Max: restarts}, Replaceable: true,
 	}
 }
 
@@ -114,7 +114,7 @@ func TestNewcomerTakesTheSeatOfALostAgent(t *testing.T) {
 					sessions[1] = a.session
 					for i, w := range j.worlds(sessions) {
 						replaced := []Replaced{{Ranks: "1", Host: host, Lost: from}}
-						if w.Attempt != attempt || w.Seat != first[i].Seat || !reflect.DeepEqual(w.Replaced, replaced) ||
+						if w.Attempt != attempt || !reflect.DeepEqual(w.Seat, first[i].Seat) || !reflect.DeepEqual(w.Replaced, replaced) ||
 							w.Layout[1] != (NodeRanks{Host: host, Ranks: "1"}) || !w.Began.Equal(first[i].Began) {
 							t.Errorf("agent %d: world %+v", i, w)
 						}
@@ -145,7 +145,7 @@ func TestOneNewcomerForEachVacancy(t *testing.T) {
 	j.worlds(sessions)
 	j.loseBefore(sessions[2], sessions[:2])
 	large := onHost(20, "node3")
-	large.Slots = 2
+	large.Tasks = Unplaced(2)
 	var newcomers []*Session
 	a := <-j.arrives(onHost(21, "node1"))
 	if other, _ := errors.AsType[*OccupiedError](a.err); other == nil || other.PID != 1001 {
@@ -223,7 +223,7 @@ func TestLossWhileTheNextAttemptGathers(t *testing.T) {
 		}
 		all := append([]*Session{next}, newcomers...)
 		for i, w := range j.worlds(all) {
-			if w.Attempt != 1 || w.Seat.Rank != i || len(w.Replaced) != 2 {
+			if w.Attempt != 1 || w.Seat.First() != i || len(w.Replaced) != 2 {
 				t.Errorf("agent %d: %+v", i, w)
 			}
 		}
@@ -290,7 +290,7 @@ func TestFinalLoss(t *testing.T) {
 			}, ""},
 		} {
 			t.Run(name, func(t *testing.T) {
-				test.config.Agents = 2
+				test.config.Tasks = 2
 				j := start(t, test.config)
 				sessions := j.agents(2)
 				j.worlds(sessions)
@@ -316,7 +316,7 @@ func TestFinalLoss(t *testing.T) {
 // If a holder is lost its agent is not: the same agents form the next attempt.
 func TestRestartAfterALossWithoutVacancy(t *testing.T) {
 	inEachStore(t, func(t *testing.T, start starter) {
-		j := start(t, LeaderConfig{Agents: 2, Restarts: restart.Policy{Max: 1}})
+		j := start(t, LeaderConfig{Tasks: 2, Restarts: restart.Policy{Max: 1}})
 		sessions := j.agents(2)
 		j.worlds(sessions)
 		if err := sessions[1].ReportLoss(j.ctx, "lost the holder", false); err != nil {

@@ -28,6 +28,7 @@ type (
 	Restart      = record.Restart
 	Roster       = record.Roster
 	Seat         = record.Seat
+	SeatTask     = record.SeatTask
 	Seconds      = record.Seconds
 	Signal       = record.Signal
 	Stall        = record.Stall
@@ -35,6 +36,7 @@ type (
 	Stragglers   = record.Stragglers
 	Successes    = record.Successes
 	Unreached    = record.Unreached
+	Task         = record.Task
 	ToldVerdict  = record.ToldVerdict
 	Verdict      = record.Verdict
 	Path         = record.Path
@@ -47,6 +49,9 @@ const Unknown = record.Unknown
 
 // MaxSlots is the maximum number of workers of an agent: their outcome is one value.
 const MaxSlots = record.MaxSlots
+
+// Unplaced is the task of an agent without a launcher that runs so many workers.
+func Unplaced(slots int) []Task { return record.Unplaced(slots) }
 
 // How a job ended.
 const (

@@ -33,7 +33,7 @@ var bad = map[string]struct{ value, want string }{
 func TestInvalidWorldEndsTheSession(t *testing.T) {
 	for name, b := range bad {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 3})
+			j := start(t, LeaderConfig{Tasks: 3})
 			s := j.join(member(0))
 			j.put(s.keys.World(), b.value)
 			_, err := s.World(j.ctx)
@@ -48,7 +48,7 @@ func TestInvalidWorldEndsTheSession(t *testing.T) {
 func TestInvalidVerdictEndsTheJob(t *testing.T) {
 	for name, b := range bad {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			sessions := j.agents(2)
 			j.worlds(sessions)
 			j.put(sessions[0].keys.Verdict(), b.value)
@@ -69,16 +69,16 @@ func TestInvalidMemberEndsTheJob(t *testing.T) {
 	values := map[string]struct{ value, want string }{
 		"no workers": {record.Encode(Member{ID: "x", LocalSize: Unknown}),
 			"0 workers (1 to 1024 allowed)"},
-		"endless": {record.Encode(Member{ID: "x", LocalSize: Unknown, Slots: 1 << 40}),
+		"endless": {record.Encode(Member{ID: "x", LocalSize: Unknown, Tasks: Unplaced(1 << 40)}),
 			"1 to 1024 allowed"},
-		"of another id": {record.Encode(Member{ID: "y", LocalSize: Unknown, Slots: 1}), `its member has id "y"`},
+		"of another id": {record.Encode(Member{ID: "y", LocalSize: Unknown, Tasks: Unplaced(1)}), `its member has id "y"`},
 	}
 	for name, b := range bad {
 		values[name] = b
 	}
 	for name, b := range values {
 		t.Run(name, func(t *testing.T) {
-			j := start(t, LeaderConfig{Agents: 2})
+			j := start(t, LeaderConfig{Tasks: 2})
 			s := j.join(member(0))
 			j.put(s.keys.Members().Of("x"), b.value)
 			_, err := s.World(j.ctx)
@@ -93,7 +93,7 @@ func TestInvalidMemberEndsTheJob(t *testing.T) {
 }
 
 func TestInvalidOutcomeIsALoss(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	j.worlds(sessions)
 	j.put(sessions[1].keys.Outcomes().Of("agent-1"), `{"v":4}`)
@@ -108,7 +108,7 @@ func TestInvalidOutcomeIsALoss(t *testing.T) {
 
 // Values that were read already, and values of unknown agents, have no effect.
 func TestDuplicatesAreIgnored(t *testing.T) {
-	j := start(t, LeaderConfig{Agents: 2})
+	j := start(t, LeaderConfig{Tasks: 2})
 	sessions := j.agents(2)
 	w := j.worlds(sessions)[0]
 	k := sessions[0].keys
@@ -147,7 +147,7 @@ func TestKeysOfUnusualJobNames(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		j := start(t, LeaderConfig{Job: name, Agents: 1})
+		j := start(t, LeaderConfig{Job: name, Tasks: 1})
 		s, err := Join(j.ctx, j.admin, Config{Job: cmp.Or(name, "test"), Self: member(0)})
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
@@ -162,15 +162,19 @@ func TestKeysOfUnusualJobNames(t *testing.T) {
 
 func TestJoinRejectsInvalidMembers(t *testing.T) {
 	for name, m := range map[string]Member{
-		"no id":      {LocalSize: 1, Slots: 1},
-		"a path":     {ID: "a/b", LocalSize: 1, Slots: 1},
-		"long id":    {ID: strings.Repeat("x", 65), LocalSize: 1, Slots: 1},
+		"no id":      {LocalSize: 1, Tasks: Unplaced(1)},
+		"a path":     {ID: "a/b", LocalSize: 1, Tasks: Unplaced(1)},
+		"long id":    {ID: strings.Repeat("x", 65), LocalSize: 1, Tasks: Unplaced(1)},
 		"no workers": {ID: "a", LocalSize: 1},
-		"too many":   {ID: "a", LocalSize: 1, Slots: MaxSlots + 1},
-		"no kind":    {ID: "a", LocalSize: 1, Slots: 1, Problems: []Problem{{Text: "broken"}}},
-		"no text":    {ID: "a", LocalSize: 1, Slots: 1, Problems: []Problem{{Kind: OtherProblem}}},
-		"no ranks":   {ID: "a", Slots: 1},
-		"no rank":    {ID: "a", Rank: Unknown - 1, LocalSize: 1, Slots: 1},
+		"too many":   {ID: "a", LocalSize: 1, Tasks: Unplaced(MaxSlots + 1)},
+		"no kind":    {ID: "a", LocalSize: 1, Tasks: Unplaced(1), Problems: []Problem{{Text: "broken"}}},
+		"no text":    {ID: "a", LocalSize: 1, Tasks: Unplaced(1), Problems: []Problem{{Kind: OtherProblem}}},
+		"two tasks without ranks": {
+			ID: "a", LocalSize: 2, Tasks: append(Unplaced(1), Task{Rank: 1, Slots: 1})},
+		"too many in all": {
+			ID: "a", LocalSize: 2, Tasks: append(ranked(0, 0), Task{Rank: 1, Slots: MaxSlots})},
+		"no ranks": {ID: "a", Tasks: Unplaced(1)},
+		"no rank":  {ID: "a", LocalSize: 1, Tasks: []Task{{Rank: Unknown - 1, Slots: 1}}},
 	} {
 		if _, err := Join(t.Context(), nil, Config{Job: "test", Self: m}); err == nil {
 			t.Errorf("%s: joined", name)
@@ -179,9 +183,9 @@ func TestJoinRejectsInvalidMembers(t *testing.T) {
 }
 
 func TestInvalidConfigs(t *testing.T) {
-	for _, c := range []LeaderConfig{{}, {Job: "test"}, {Agents: 2}} {
+	for _, c := range []LeaderConfig{{}, {Job: "test"}, {Tasks: 2}} {
 		if _, err := NewLeader(t.Context(), nil, c); err == nil {
-			t.Errorf("leads %d agents of job %q", c.Agents, c.Job)
+			t.Errorf("leads %d tasks of job %q", c.Tasks, c.Job)
 		}
 	}
 	if _, err := Join(t.Context(), nil, Config{Self: member(0)}); err == nil {

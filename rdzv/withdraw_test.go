@@ -41,7 +41,7 @@ func (j *job) settleWorking(sessions []*Session) {
 // withSpare is a job of the agents 0 to 2, and 3 as their spare.
 func withSpare(t *testing.T, start starter, c LeaderConfig) (*job, []*Session) {
 	t.Helper()
-	c.Agents, c.Spares, c.Restarts = 4, 1, restart.Policy{Max: 2}
+	c.Tasks, c.Spares, c.Restarts = 4, 1, restart.Policy{Max: 2}
 	j := start(t, c)
 	all := j.withSpares(4)
 	j.worlds(all)
@@ -66,7 +66,7 @@ func TestAgentWithdraws(t *testing.T) {
 			rest = append(rest, j.nextOf(i, all[i]))
 		}
 		for i, w := range j.worlds(rest) {
-			if w.Seat.Rank != []int{0, 2, 1}[i] || len(w.Replaced) != 1 || w.Replaced[0].Host != "node3" {
+			if w.Seat.First() != []int{0, 2, 1}[i] || len(w.Replaced) != 1 || w.Replaced[0].Host != "node3" {
 				t.Errorf("agent %d of attempt 1: %+v", i, w)
 			}
 		}

@@ -124,14 +124,13 @@ func (t task) member(ctx context.Context, client *clientv3.Client) error {
 	session, err := rdzv.Join(ctx, client, rdzv.Config{
 		Job: t.job,
 		Self: rdzv.Member{
-			ID: rand.Text()[:8], Host: host, PID: os.Getpid(), Slots: 1, MasterPort: 29500,
+			ID: rand.Text()[:8], Host: host, PID: os.Getpid(), MasterPort: 29500,
 			// The leader chooses the ranks.
-			Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown,
-			NodeRank: rdzv.Unknown,
+			Tasks: rdzv.Unplaced(1), LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
 		},
 		JoinBy: time.Now().Add(time.Minute),
 		// Any member may be elected to lead the job.
-		Lead: &rdzv.LeaderConfig{Agents: t.agents},
+		Lead: &rdzv.LeaderConfig{Tasks: t.agents},
 		// A member that is silent for so long is lost.
 		PeerTimeout: 10 * time.Second,
 		// The job goes on while the cluster elects another leader or restarts.
@@ -156,13 +155,13 @@ func (t task) member(ctx context.Context, client *clientv3.Client) error {
 	if summary.Verdict.Kind != rdzv.Done {
 		return summary.Verdict
 	}
-	fmt.Printf("rank %d of %d: %v\n", world.Seat.Rank, world.Size, summary.Verdict)
+	fmt.Printf("rank %d of %d: %v\n", world.Seat.First(), world.Size, summary.Verdict)
 	return nil
 }
 
 // work is one worker. Its context ends with the job.
 func work(ctx context.Context, world rdzv.World, fail int) rdzv.Worker {
-	w := rdzv.Worker{Rank: world.Seat.Rank, LocalRank: world.Seat.LocalRank}
+	w := rdzv.Worker{Rank: world.Seat.RankOf(0), LocalRank: world.Seat.LocalRankOf(0)}
 	switch {
 	case w.Rank == fail:
 		w.Code, w.Text = 3, "no such data set"

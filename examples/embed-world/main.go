@@ -41,7 +41,7 @@ func run(ctx context.Context, fail int) error {
 	}
 	end := sync.OnceFunc(func() { s.Close() })
 	defer end()
-	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "demo", Agents: members})
+	leader, err := rdzv.NewLeader(ctx, s.Client(), rdzv.LeaderConfig{Job: "demo", Tasks: members})
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,9 @@ func run(ctx context.Context, fail int) error {
 // member takes part in the job with one worker.
 func member(ctx context.Context, client *clientv3.Client, id string, fail int) error {
 	session, err := rdzv.Join(ctx, client, rdzv.Config{Job: "demo", Self: rdzv.Member{
-		ID: id, Host: "localhost", PID: os.Getpid(), Slots: 1, MasterPort: 29500,
+		ID: id, Host: "localhost", PID: os.Getpid(), MasterPort: 29500,
 		// The leader chooses the ranks.
-		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown,
-		NodeRank: rdzv.Unknown,
+		Tasks: rdzv.Unplaced(1), LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
 	}})
 	if err != nil {
 		return err
@@ -85,13 +84,13 @@ func member(ctx context.Context, client *clientv3.Client, id string, fail int) e
 	if summary.Verdict.Kind != rdzv.Done {
 		return fmt.Errorf("%s: %w", id, summary.Verdict)
 	}
-	fmt.Printf("%s: rank %d of %d: %v\n", id, world.Seat.Rank, world.Size, summary.Verdict)
+	fmt.Printf("%s: rank %d of %d: %v\n", id, world.Seat.First(), world.Size, summary.Verdict)
 	return nil
 }
 
 // work is one worker. Its context ends with the job.
 func work(ctx context.Context, world rdzv.World, fail int) rdzv.Worker {
-	w := rdzv.Worker{Rank: world.Seat.Rank, LocalRank: world.Seat.LocalRank}
+	w := rdzv.Worker{Rank: world.Seat.RankOf(0), LocalRank: world.Seat.LocalRankOf(0)}
 	switch {
 	case w.Rank == fail:
 		w.Code, w.Text = 3, "no such data set"

@@ -40,7 +40,7 @@ func (a *attempt) announcer() announce.Agent {
 	atStore := c.hosting() ||
 		c.meeting != nil && !c.sharedStore() && c.addr == c.meeting.Addr.Addr().String()
 	return announce.Agent{
-		Launcher: a.local.Placement.Launcher, LocalRank: a.local.Placement.LocalRank,
+		Launcher: a.local.Placement.Launcher, LocalRank: a.local.all().first().Placement.LocalRank,
 		ID: a.id, Host: a.host, Hosting: a.conn.hosting(), Elects: a.conn.elects(),
 		AtStore: atStore, Leads: a.session.Leads(),
 	}
@@ -137,7 +137,7 @@ func (a *attempt) failure(s rdzv.Summary, endings []ending.Ending) *Failure {
 	v := s.Verdict
 	var e ending.Ending // of another agent's worker only the verdict is known
 	if v.By == a.id {
-		e = endings[v.Rank-a.world.Seat.Rank]
+		e = endings[max(0, a.world.Seat.Index(v.Rank))]
 	}
 	f := &Failure{
 		Job: a.local.Job, Program: a.local.Config.Program,
@@ -147,7 +147,8 @@ func (a *attempt) failure(s rdzv.Summary, endings []ending.Ending) *Failure {
 		Joined: e.Joined, Hint: e.Hint, Attempt: a.world.Attempt, NoRestart: s.NoRestart,
 	}
 	if v.By == a.id {
-		f.OnTerminal = a.local.shown.Has(v.Rank, v.LocalRank) && a.local.Config.stderrOnTerminal()
+		task := a.local.all().of(a.world.Seat.Index(v.Rank))
+		f.OnTerminal = a.local.shown.Has(v.Rank, v.LocalRank) && task.Config.stderrOnTerminal()
 		if a.local.Config.LogDir != "" {
 			f.Log = a.local.Config.logs(a.world).File(v.Rank)
 		}

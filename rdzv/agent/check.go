@@ -95,7 +95,7 @@ func (c *checking) report(v *rdzv.Verdict) {
 	}
 	agents := c.local.Agents
 	if c.local.layout().Elastic() {
-		agents = max(c.local.Config.MinNodes, len(*members))
+		agents = max(c.local.Config.MinNodes, len(*members)) // each has one task
 	}
 	r := check.Of(c.local.Job, agents, *members)
 	r.AddProblems(v)

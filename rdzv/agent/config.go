@@ -34,6 +34,9 @@ type Config struct {
 	// Stdin, Stdout and Stderr are the workers'; nil is /dev/null. With several workers only local
 	// rank 0 gets Stdin.
 	Stdin, Stdout, Stderr *os.File
+	// Tasks are the launcher's other tasks of this node whose workers this agent also runs, in the
+	// order of their local ranks.
+	Tasks []Task
 	// Line, if set, knows whether what this agent has copied to Stderr ends within a line.
 	Line *wrap.Line
 

@@ -156,7 +156,7 @@ func (c *connection) connect(ctx context.Context) (err error) {
 	switch {
 	case c.external():
 		return c.dialEtcd(ctx)
-	case c.local.Agents == 1:
+	case isOnly(c.local):
 		return c.host(ctx, nil)
 	}
 	config := c.meetConfig()
@@ -182,7 +182,7 @@ func (c *connection) dialEtcd(ctx context.Context) (err error) {
 		}
 	}
 	l := c.local
-	next := l.nextSearchReport()
+	next := nextSearchReport(l)
 	if !l.FirstOfNode() {
 		next = nil
 	}
@@ -249,7 +249,7 @@ func (c *connection) dial(ctx context.Context) error {
 	c.client.ActiveConnection().Connect()
 	select {
 	case c.addr = <-first:
-		if c.local.Placement.LocalRank <= 0 { // on behalf of all agents of this node
+		if c.local.FirstOfNode() { // on behalf of all agents of this node
 			c.paths = pathsOf(c.meeting.Reach(ctx), c.addr)
 		}
 		return nil
@@ -341,7 +341,7 @@ func awaitEnd(conn *grpc.ClientConn) {
 // loadToken returns the token. The first agent of the host reports if it is in an unusual file.
 func (c *connection) loadToken() ([]byte, error) {
 	elsewhere := func(path string, cause error) {
-		if c.local.Placement.LocalRank <= 0 {
+		if c.local.FirstOfNode() {
 			c.events.diagnose(Warning, fmt.Errorf("using the token in %s: %w", path, cause))
 		}
 	}
@@ -352,7 +352,8 @@ func (c *connection) loadToken() ([]byte, error) {
 func (c *connection) meetConfig() meet.Config {
 	l, a := c.local, c.local.Config
 	return meet.Config{
-		Launcher: string(l.Placement.Launcher), Env: l.env, Rank: l.Placement.Rank, Size: l.Agents,
+		Launcher: string(l.Placement.Launcher), Env: l.env, Size: l.Agents,
+		Rank: l.all().first().Placement.Rank, OtherPMI: l.all().otherPMI(),
 		NodeRank: l.Placement.NodeRank, AllNeeded: !l.layout().Elastic(),
 		LocalSize: l.Placement.LocalSize, Nodes: l.Placement.Nodes, Master: l.Placement.Master,
 		MasterHint: l.layout().MasterHint(),
@@ -372,7 +373,7 @@ func (c *connection) meetConfig() meet.Config {
 			cmd.Env = a.Environ
 			return cmd.Output()
 		},
-		NextReport: l.nextSearchReport(),
+		NextReport: nextSearchReport(l),
 		Notify: func(n meet.Notice) {
 			c.refusals.note(n)
 			c.events.send(noticed(n, a.ShowJoinLine, l.token().Place()))

@@ -19,7 +19,7 @@ import (
 func (w *workers) workerEnded(i int, r wrap.Result) {
 	seat := w.world.Seat
 	worker := rdzv.Worker{
-		Rank: seat.Rank + i, LocalRank: seat.LocalRank + i,
+		Rank: seat.RankOf(i), LocalRank: seat.LocalRankOf(i),
 		PID: r.PID, Code: r.ExitCode(), Signal: rdzv.Signal(r.Signal), Stopped: r.Stopped,
 		RanFor: rdzv.Seconds(r.Took),
 	}
@@ -27,9 +27,14 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 	switch {
 	case errors.Is(r.Err, wrap.ErrHolder): // killed, possibly by the kernel's out-of-memory killer
 		worker.Stopped = true // the worker has not failed by itself
+		process, final := "holder", false
+		if r.Err != wrap.ErrHolder {
+			w.in.loseTask(w.local.all().of(i))
+			process, final = "task", w.hosting // with its holder; nobody can replace the store
+		}
 		lost := fmt.Sprintf(
-			"lost the holder of rank %d on %s; its workers were killed", worker.Rank, host.Name())
-		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) }
+			"lost the %s of rank %d on %s; its workers were killed", process, worker.Rank, host.Name())
+		write = func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, final) }
 	case errors.Is(r.Err, wrap.ErrLeaseOver):
 		lost := fmt.Sprintf("lost rank %d on %s: stopped it, because its agent had no answer from the "+
 			"store for %v", worker.Rank, host.Name(), w.local.Config.lostAfter())
@@ -62,9 +67,11 @@ const consequenceWait = 500 * time.Millisecond
 // failed reports a worker's failure to the job: at once, unless it seems to be the consequence of
 // another worker's failure, which should be reported first.
 func (w *workers) failed(i int, worker rdzv.Worker, r wrap.Result) {
-	c, e := w.local.Config, &w.endings[i]
+	task := w.local.all().of(i)
+	c, e := task.Config, &w.endings[i]
+	before := w.before[slices.Index(w.local.all(), task)]
 	e.Examine(ending.Workers{
-		Root: c.Root, Argv: c.Program, Environ: c.Environ, KillsBefore: w.before,
+		Root: c.Root, Argv: c.Program, Environ: c.Environ, KillsBefore: before,
 		MasterPort: w.world.MasterPort, Fixed: c.MasterPort != 0,
 	}, r, &worker)
 	w.exited(worker)
@@ -135,19 +142,26 @@ func (w *workers) settling() Settling {
 	isWorker := func(p wrap.Process) bool {
 		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
 	}
-	e.Left = slices.DeleteFunc(wrap.Remaining(), isWorker)
+	left := wrap.Remaining()
+	for _, t := range w.local.Config.Tasks {
+		left = append(left, t.Remaining()...)
+	}
+	e.Left = slices.DeleteFunc(left, isWorker)
 	return e
 }
 
-// dumping reports the workers that are about to print their stacks.
-func (w *workers) dumping(dumps []wrap.Dump) {
+// dumping reports the workers of a task that are about to print their stacks.
+func (w *workers) dumping(task *Local, first int, dumps []wrap.Dump) {
 	e, running := DumpingStacks{IgnoresTerm: true}, startedOf(w.tally.Running())
 	for _, d := range dumps {
-		isThis := func(s WorkerStarted) bool { return s.Rank == w.world.Seat.Rank+d.Worker }
+		isThis := func(s WorkerStarted) bool { return s.Rank == w.world.Seat.RankOf(first+d.Worker) }
 		if at := slices.IndexFunc(running, isThis); at >= 0 {
 			e.Workers = append(e.Workers, running[at])
 		}
 		e.IgnoresTerm = e.IgnoresTerm && d.IgnoresTerm
+	}
+	if task.task != nil {
+		e.Stderr = task.Config.Stderr
 	}
 	w.events.send(e)
 }

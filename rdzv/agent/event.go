@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"os"
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
@@ -35,6 +36,9 @@ type Placed struct {
 	Rank     int             `json:"task"`    // the launcher's rank of this task
 	Size     int             `json:"tasks"`   // how many tasks the launcher started
 	Workers  int             `json:"workers"` // number of workers of this agent
+	// the launcher's ranks of other tasks of this node whose workers this agent runs too, such as
+	// `1-7`; left out if there are none
+	Others string `json:"other_tasks,omitempty"`
 }
 
 // FlagIgnored says that a setting has no effect, because the launcher decides or the job has one
@@ -293,6 +297,7 @@ type Settling struct {
 type DumpingStacks struct {
 	Workers     []WorkerStarted `json:"workers"`         // the workers
 	IgnoresTerm bool            `json:"ignores_sigterm"` // whether all of them ignore SIGTERM
+	Stderr      *os.File        `json:"-"`               // where; nil is stderr of this process
 }
 
 // LogLost says that a log of this agent could not be written, and is not written any more. The

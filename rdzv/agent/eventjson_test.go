@@ -20,7 +20,7 @@ func TestMarshalEvent(t *testing.T) {
 		Rank: 2, PID: 4711, Code: 1, RanFor: rdzv.Seconds(12500 * time.Millisecond),
 		Text: "ValueError: no such data set: train-0002",
 	}
-	roster := rdzv.Roster{Joined: 3, Agents: 4, Missing: []int{3},
+	roster := rdzv.Roster{Joined: 3, Tasks: 4, Launched: true, Missing: []int{3},
 		Hosts: []string{"node1", "node2"}, Absent: []string{"node3"}}
 	verdict := rdzv.Verdict{
 		Kind: rdzv.Failed, By: "4d1f0c73a0e29b58", Host: "node2", PID: 4711, Rank: 2, Code: 1,
@@ -48,7 +48,7 @@ func TestMarshalEvent(t *testing.T) {
 			Job: "train", Size: 16, Agents: 2, Nodes: 2, StoreHost: "node1",
 			MasterAddr: "10.77.0.11", MasterPort: 41235,
 			Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-7"}, {Host: "node2", Ranks: "8-15"}},
-			Seat:   rdzv.Seat{Rank: 8, LocalSize: 8, Node: 1, Slots: 8},
+			Seat:   rdzv.Seat{Tasks: []rdzv.SeatTask{{Rank: 8, Slots: 8}}, LocalSize: 8, Node: 1},
 		}},
 		NodesDiffer{rdzv.Comparison{Fact: "python", Groups: []rdzv.Group{
 			{Value: "3.11", Hosts: []string{"node1", "node2"}},

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/limits"
@@ -27,12 +28,10 @@ const examineTime = time.Second
 // for a check with the problem.
 func (l *Local) examined() *Local {
 	done, known := make(chan *Local, 1), make(chan struct{})
-	other := *l
+	other := copied(l)
 	go func() { // until the file system responds, or the process ends
-		other.inspect()
-		other.findProblems()
-		other.rank0Problems = withProblem(nil, other.readExports())
-		done <- &other
+		other.all().examine()
+		done <- other
 		close(known)
 	}()
 	limit := examineTime
@@ -40,8 +39,8 @@ func (l *Local) examined() *Local {
 		limit = 2 * setup.CheckTime // it tells by itself of what it has looked for, see package setup
 	}
 	select {
-	case all := <-done:
-		return all
+	case found := <-done:
+		return found
 	case <-time.After(limit):
 	}
 	l.awaited = l.wanted().Unanswered()
@@ -52,6 +51,21 @@ func (l *Local) examined() *Local {
 	}
 	l.waited, l.rest, l.known = limit, done, known
 	return l
+}
+
+// examine finds out what files tell about the workers. Tasks whose variables lead to the same files
+// are examined once.
+func (all localTasks) examine() {
+	for _, t := range all {
+		if own := all[0]; t != own && envmap.SameButForTask(t.env, own.env) {
+			t.setup = own.setup
+			t.setup.Wanted = t.wanted()
+		} else {
+			t.inspect()
+		}
+		t.findProblems()
+		t.rank0Problems = withProblem(nil, t.readExports())
+	}
 }
 
 // reportAwaited reports which files do not respond, until stop, which waits for it.
@@ -85,7 +99,7 @@ func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 	id := m.self.ID
 	m.self = m.describe()
 	m.self.ID = id
-	m.local.notePreview(m.events)
+	notePreview(m.local, m.events)
 	return m.self, nil
 }
 

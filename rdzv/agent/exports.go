@@ -31,7 +31,7 @@ func (m *membership) takeExports(ctx context.Context) error {
 		m.local = local
 	}
 	problems := withProblem(m.problems(), err)
-	if m.world.Seat.Rank == 0 {
+	if m.world.Seat.Has(0) {
 		problems = append(problems, m.self.Rank0Problems...)
 	}
 	if len(problems) == 0 && !e.Confirm {
@@ -44,12 +44,12 @@ func (m *membership) takeExports(ctx context.Context) error {
 func withExports(
 	ctx context.Context, old *Local, events *reporter, exported []string,
 ) (_ *Local, err error) {
-	environ, replaced := envmap.Override(old.Config.Environ, exported)
+	_, replaced := envmap.Override(old.Config.Environ, exported)
 	if len(replaced) > 0 && old.FirstOfNode() {
 		events.names("replacing variables of this node by those of rank 0's agent", replaced)
 	}
 	slow := events.slowFiles("the program, which is looked up with exported variables,")
-	inspect := func() (*Local, error) { return old.in(environ, exported), nil }
+	inspect := func() (*Local, error) { return exportedTo(old, exported), nil }
 	l, err := host.Await(ctx, slow, inspect)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look up the program with exported variables: %w", err)
@@ -57,25 +57,34 @@ func withExports(
 	return l, nil
 }
 
-// in is l with another environment, which has the exported variables.
-func (l *Local) in(environ, exported []string) *Local {
-	other := *l
-	other.Config.Environ, other.env = environ, envmap.ParseEnv(environ)
-	other.exports = exports.Exports{Variables: exported, Own: l.exports.Own}
-	other.inspect()
-	other.findProblems()
-	if counted := other.Workers; counted != l.Workers { // the ranks are given already
+// exportedTo is l with the exported variables.
+func exportedTo(l *Local, exported []string) *Local {
+	other := copied(l)
+	for _, t := range other.all() {
+		t.take(exported)
+	}
+	return other
+}
+
+// take gives the workers of a task the exported variables.
+func (l *Local) take(exported []string) {
+	l.Config.Environ, _ = envmap.Override(l.Config.Environ, exported)
+	l.env = envmap.ParseEnv(l.Config.Environ)
+	l.exports = exports.Exports{Variables: exported, Own: l.exports.Own}
+	workers := l.Workers
+	l.inspect()
+	l.findProblems()
+	if counted := l.Workers; counted != workers { // the ranks are given already
 		n := plural.Of(counted, "worker")
 		err := fmt.Errorf("cannot start %s, as the exported list of devices requires", n)
 		const advice = "give Config.ProcsPerNode the number of workers"
-		other.Workers, other.Problems = l.Workers, withProblem(other.Problems, hint.With(err, advice))
+		l.Workers, l.Problems = workers, withProblem(l.Problems, hint.With(err, advice))
 	}
-	return &other
 }
 
 // noteExports reports what rank 0's agent exports, and what of the user's request has no effect.
 func noteExports(l *Local, events *reporter, w rdzv.World) {
-	own, rank0 := l.exports, w.Seat.Rank == 0
+	own, rank0 := l.exports, w.Seat.Has(0)
 	if rank0 && len(own.Variables) > 0 {
 		events.names("exporting to all workers", exports.Names(own.Variables))
 	}

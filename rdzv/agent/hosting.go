@@ -82,10 +82,10 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 		spares = 0
 	}
 	return rdzv.LeaderConfig{
-		Job: l.Job, Agents: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
+		Job: l.Job, Tasks: l.Agents, Nodes: meet.NodesOf(c.meetConfig()),
 		Unattended: !l.Placement.Launcher.Reports(), Refused: c.refusals.byToken,
 		OtherVersion: c.refusals.byVersion,
-		MinAgents:    l.Config.MinNodes, LastCall: l.Config.LastCall,
+		MinTasks:     l.Config.MinNodes, LastCall: l.Config.LastCall,
 		SettleTimeout: l.Config.settleTimeout(), ExitTimeout: l.Config.ExitTimeout,
 		Waiting: func(r rdzv.Roster, waited time.Duration) {
 			c.events.send(Waiting{r, rdzv.Seconds(waited)})

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/receipt"
+	"rdzv/rdzv/agent/internal/delivery"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/wrap"
 )
 
@@ -25,36 +26,35 @@ var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHU
 var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
 	syscall.SIGWINCH}
 
-// maxForwarded is how many signals are queued while the workers are being started.
-const maxForwarded = 64
-
 // interrupts is what ends the job, or the joining, from outside of it: signals, the end of the
 // caller's context, the death of the launcher, the join timeout.
 type interrupts struct {
 	joining context.Context // ends if there is to be no job; its cause says why
 	giveUp  context.CancelCauseFunc
 
+	received    context.Context // ends when all tasks have received such a signal, or none may come
+	noMore      context.CancelFunc
 	interrupted context.Context // ends with the first signal that ends the job, or with the launcher
 	interrupt   context.CancelCauseFunc
 
-	source  *wrap.Source
-	caught  chan os.Signal  // signals that are only caught so that they do not kill this process
-	forward chan wrap.Event // for the workers
-	runs    atomic.Bool     // there are workers to forward signals to
-	kill    chan struct{}   // closed by the second Ctrl-C
-	dump    chan struct{}   // closed when workers that ignore SIGTERM are to show their stacks
-	stop    chan struct{}
-	wg      sync.WaitGroup
-	direct  *receipt.Receipts // of the signals that agents share
+	source *wrap.Source
+	caught chan os.Signal // signals that are only caught so that they do not kill this process
+	runs   atomic.Bool    // there are workers to forward signals to
+	kill   chan struct{}  // closed by the second Ctrl-C
+	dump   chan struct{}  // closed when workers that ignore SIGTERM are to show their stacks
+	stop   chan struct{}
+	wg     sync.WaitGroup
+	tasks  []*delivery.Delivery // to the workers of each task, this process's own first
 
 	mu        sync.Mutex
 	session   *rdzv.Session
-	left      chan struct{}      // closed when the agent has left session; nil before it has joined
-	orphan    *LauncherDiedError // nil while the launcher lives
-	first     *wrap.Event        // the first signal that ends the job
-	byCaller  bool               // first is no signal: the caller's context has ended
-	stopped   string             // who has stopped the job by a command; "" if nobody has
-	other     time.Time          // when another agent withdrew; zero if none has
+	left      chan struct{} // closed when the agent has left session; nil before it has joined
+	gone      error         // a *LauncherDiedError or *TaskLostError; nil while all live
+	final     bool          // the job cannot go on without it
+	first     *wrap.Event   // the first signal that ends the job
+	byCaller  bool          // first is no signal: the caller's context has ended
+	stopped   string        // who has stopped the job by a command; "" if nobody has
+	other     time.Time     // when another agent withdrew; zero if none has
 	killed    bool
 	signalled wrap.Signalled
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
@@ -63,23 +63,28 @@ type interrupts struct {
 
 // listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
 // killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
-// in share are for the workers of all agents.
+// in share are for the workers of all agents. tasks are the others that this agent serves.
 func listen(
 	ctx context.Context, deadline time.Time, signalled wrap.Signalled, killDelay time.Duration,
-	share []syscall.Signal,
+	share []syscall.Signal, tasks []*Local,
 ) *interrupts {
 	in := &interrupts{
-		source:  wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
-		caught:  make(chan os.Signal, 1),
-		forward: make(chan wrap.Event, maxForwarded), kill: make(chan struct{}),
+		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
+		caught: make(chan os.Signal, 1), kill: make(chan struct{}),
 		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
-		direct: receipt.New(share), signalled: signalled,
+		tasks: []*delivery.Delivery{delivery.New(share)}, signalled: signalled,
 	}
 	// The reader of our standard error may die before us, above all a launcher. The signal is
 	// caught, not ignored: what is ignored stays ignored in the workers.
 	signal.Notify(in.caught, syscall.SIGPIPE)
 	in.interrupted, in.interrupt = context.WithCancelCause(context.Background())
+	in.received, in.noMore = context.WithCancel(context.Background())
 	in.joining, in.giveUp = context.WithCancelCause(in.interrupted)
+	for _, t := range tasks {
+		to := delivery.New(share)
+		in.tasks = append(in.tasks, to)
+		in.wg.Go(func() { in.receive(to, t) })
+	}
 	in.wg.Go(func() { in.run(ctx, deadline) })
 	return in
 }
@@ -91,6 +96,7 @@ func (in *interrupts) close() {
 	in.source.Close()
 	signal.Stop(in.caught)
 	in.interrupt(context.Canceled)
+	in.noMore()
 }
 
 // SignalError says that a signal ended this agent's part in the job before its workers started: it
@@ -130,6 +136,17 @@ func (e *LauncherDiedError) Error() string {
 	return fmt.Sprintf("lost the launcher: %s (pid %d on %s) died", e.Name, e.PID, e.Host)
 }
 
+// TaskLostError says that another task of this node, whose workers this agent was to run, has died.
+type TaskLostError struct {
+	Rank int // the launcher's
+	PID  int
+	Host string
+}
+
+func (e *TaskLostError) Error() string {
+	return fmt.Sprintf("lost the task of rank %d on %s (pid %d)", e.Rank, e.Host, e.PID)
+}
+
 // errJoinTimeout is why the joining ended: the deadline has passed.
 var errJoinTimeout = errors.New("the join timeout has passed")
 
@@ -142,7 +159,7 @@ func (in *interrupts) run(ctx context.Context, deadline time.Time) {
 	for {
 		select {
 		case e := <-in.source.C:
-			in.take(e)
+			in.take(in.tasks[0], e)
 		case <-done: // the caller's context ends the job as a signal to this process does
 			done = nil
 			in.endByCaller()
@@ -154,35 +171,45 @@ func (in *interrupts) run(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// take handles one signal.
-func (in *interrupts) take(e wrap.Event) {
-	if slices.Contains(endSignals, e.Signal) {
-		in.end(e)
-		return
+// receive takes the signals to another task, until that is lost.
+func (in *interrupts) receive(to *delivery.Delivery, t *Local) {
+	for {
+		select {
+		case e := <-t.task.Signals:
+			in.take(to, e)
+		case <-t.task.Lost:
+			in.loseTask(t)
+			return
+		case <-in.stop:
+			return
+		}
 	}
+}
+
+// loseTask is lose for a task.
+func (in *interrupts) loseTask(t *Local) {
+	in.lose(&TaskLostError{t.Placement.Rank, t.task.PID, host.Name()}, false)
+}
+
+// take handles one signal to a task.
+func (in *interrupts) take(to *delivery.Delivery, e wrap.Event) {
 	switch {
+	case slices.Contains(endSignals, e.Signal):
+		in.end(to, e)
 	case !in.runs.Load(): // there are no workers
-	case in.direct.Has(e.Signal):
-		in.share(e)
+	case to.Direct.Has(e.Signal):
+		in.share(to, e)
 	default:
-		in.pass(e)
+		to.Pass(e)
 	}
 }
 
-// pass passes a signal to the workers that have not received it.
-func (in *interrupts) pass(e wrap.Event) {
-	select {
-	case in.forward <- e:
-	default: // so many wait that one more of a kind is the same to the workers
-	}
-}
-
-// share tells the other agents of a signal that this one has received. Its workers get it as theirs
-// do, when all agents know of it, unless they have received it already.
-func (in *interrupts) share(e wrap.Event) {
+// share tells the other agents of a signal that a task has received. Its workers get it as all
+// others do, when all agents know of it, unless they have received it already.
+func (in *interrupts) share(to *delivery.Delivery, e wrap.Event) {
 	if e.Shared {
-		in.direct.Note(e.Signal, e.At)
-		in.pass(e) // to workers that start later
+		to.Direct.Note(e.Signal, e.At)
+		to.Pass(e) // to workers that start later
 	}
 	in.mu.Lock()
 	s := in.session
@@ -195,7 +222,9 @@ func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
 	for {
 		select {
 		case signal := <-s.SharedSignals():
-			in.wg.Go(func() { in.takeShared(signal) })
+			for _, to := range in.tasks {
+				in.wg.Go(func() { in.takeShared(to, signal) })
+			}
 		case <-left:
 			return
 		case <-in.stop:
@@ -206,30 +235,36 @@ func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
 
 // takeShared passes a signal to the workers unless they have received it directly, or do so soon.
 // It may come when they leave: a worker that does not handle it any more must not be ended by it.
-func (in *interrupts) takeShared(s rdzv.SharedSignal) {
+func (in *interrupts) takeShared(to *delivery.Delivery, s rdzv.SharedSignal) {
 	wait, signal := ownWait, syscall.Signal(s.Signal)
 	switch {
 	case in.signalled != wrap.Everyone:
 		wait = 0 // they get it from their agents alone
 	case s.Direct:
 		wait = ownWaitShared
-	case s.Own:
+	case s.Own && len(in.tasks) == 1:
 		wait = 0
 	}
-	if in.direct.Has(signal) && !in.direct.Await(signal, wait, in.stop) {
-		in.pass(wrap.Event{Signal: signal, IfHandled: true})
+	if to.Direct.Has(signal) && !to.Direct.Await(signal, wait, in.stop) {
+		to.Pass(wrap.Event{Signal: signal, IfHandled: true})
 	}
 }
 
 // end makes the first of these signals end the job, and the second Ctrl-C kill what is left of
 // this agent's workers. The first one does that if the job has already ended for another reason.
-func (in *interrupts) end(e wrap.Event) {
+func (in *interrupts) end(to *delivery.Delivery, e wrap.Event) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.countDown(e)
-	if e.Signal == syscall.SIGINT && !in.killed && in.repeats(e) {
+	if e.Signal == syscall.SIGINT && !in.killed && in.repeats(to, e) {
 		in.killed = true
 		close(in.kill)
+	}
+	if to.First == nil {
+		to.First = &e
+		if !delivery.AnyWaits(in.tasks) {
+			in.noMore()
+		}
 	}
 	if in.first != nil {
 		return
@@ -246,7 +281,7 @@ func (in *interrupts) endByCaller() {
 	in.mu.Lock()
 	in.byCaller = in.first == nil
 	in.mu.Unlock()
-	in.end(wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
+	in.end(in.tasks[0], wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
 }
 
 // sentTwice is how long after a signal another one is the same: timeout(1) signals its child, and
@@ -254,11 +289,12 @@ func (in *interrupts) endByCaller() {
 const sentTwice = 100 * time.Millisecond
 
 // repeats tells whether this signal comes after the one that has ended the job, or after its end.
-func (in *interrupts) repeats(e wrap.Event) bool {
-	if in.first == nil {
-		return in.overOtherwise()
+// Another task has had that one too.
+func (in *interrupts) repeats(to *delivery.Delivery, e wrap.Event) bool {
+	if to.First == nil {
+		return in.first == nil && in.overOtherwise()
 	}
-	return e.At.Sub(in.first.At) > sentTwice
+	return e.At.Sub(to.First.At) > sentTwice
 }
 
 // overOtherwise tells whether the job has ended, but not because of a signal, which a launcher may
@@ -304,18 +340,18 @@ func (in *interrupts) joined(s *rdzv.Session) {
 	if in.stopped != "" {
 		in.stopSession()
 	}
-	if in.orphan != nil {
+	if in.gone != nil {
 		in.loseSession()
 	}
-	if in.direct.Any() {
+	if in.tasks[0].Direct.Any() {
 		in.wg.Go(func() { in.receiveShared(s, left) })
 	}
 }
 
 // begin lets signals reach the workers that are about to start, and none that came before.
 func (in *interrupts) begin() {
-	for len(in.forward) > 0 {
-		<-in.forward // it was for the workers of the attempt before
+	for _, to := range in.tasks {
+		to.Forget()
 	}
 	in.runs.Store(true)
 }
@@ -331,8 +367,8 @@ func (in *interrupts) stopFor(cause error) *wrap.Stop {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	stop := &wrap.Stop{Err: cause}
-	if in.first != nil && in.first.Shared {
-		stop.Delivered, stop.At = in.first.Signal, in.first.At
+	if own := in.tasks[0].First; own != nil && own.Shared { // other tasks know theirs
+		stop.Delivered, stop.At = own.Signal, own.At
 	}
 	stop.Groups = in.first != nil && !in.byCaller
 	if v, ok := errors.AsType[*rdzv.Verdict](cause); ok {

@@ -92,7 +92,7 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 	if m.worldErr = err; err != nil {
 		return
 	}
-	if m.world.Seat.Rank != 0 {
+	if !m.world.Seat.Has(0) {
 		m.port.Release()
 	}
 	m.events.send(WorldAgreed{m.world, m.attempt().announcer().Restart()})
@@ -171,8 +171,8 @@ func (m *membership) describe() rdzv.Member {
 	p := m.local.Placement
 	self := rdzv.Member{
 		ID: rand.Text()[:16], Host: host.Name(), PID: os.Getpid(),
-		Rank: p.Rank, LocalRank: p.LocalRank, LocalSize: p.LocalSize, NodeRank: p.NodeRank,
-		Node: host.NodeID(), Slots: m.local.Workers, Problems: m.problems(),
+		Tasks:     m.local.all().records(),
+		LocalSize: p.LocalSize, NodeRank: p.NodeRank, Node: host.NodeID(), Problems: m.problems(),
 		Hosting: m.conn.hosting(), StoreGiven: m.local.Config.Store != "",
 		Addr: m.conn.addr, Paths: m.conn.paths,
 		Facts: m.local.facts(), Strict: m.local.Config.Strict,
@@ -182,12 +182,13 @@ func (m *membership) describe() rdzv.Member {
 	if m.conn.meeting != nil && !m.conn.hosting() {
 		self.StoreAddr = m.conn.meeting.Addr.Addr().String()
 	}
-	self.Rank0Problems = slices.Clone(m.local.rank0Problems)
-	if m.local.layout().MayRunRank0() {
+	first := m.local.all().first()
+	self.Rank0Problems = slices.Clone(first.rank0Problems)
+	if first.layout().MayRunRank0() {
 		err := m.port.Hold(m.local.Config.MasterPort)
 		self.Rank0Problems = withProblem(self.Rank0Problems, err)
-		self.HeadStart = m.local.HeadStart
-		self.Exports, err = m.local.exports.Seal(m.conn.key(), m.conn.external())
+		self.HeadStart = first.HeadStart
+		self.Exports, err = first.exports.Seal(m.conn.key(), m.conn.external())
 		self.Rank0Problems = withProblem(self.Rank0Problems, err)
 	}
 	self.MasterPort = m.port.Number()
@@ -196,7 +197,8 @@ func (m *membership) describe() rdzv.Member {
 
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
-	problems := withProblem(slices.Concat(m.local.Problems, m.checking.found.Problems), m.conn.noDir)
+	problems := slices.Concat(m.local.all().problems(), m.checking.found.Problems)
+	problems = withProblem(problems, m.conn.noDir)
 	if m.conn.hosting() {
 		problems = withProblem(problems, m.conn.hosted.problem)
 	}

@@ -48,7 +48,9 @@ type observed struct {
 
 // observe begins to answer, until close.
 func observe(l *Local, events *reporter, stopJob func(by string)) *observed {
-	o := &observed{local: l, events: events, proc: procfs.System, stopJob: stopJob}
+	o := &observed{
+		local: l, events: events, proc: taskProc{procfs.System, l.Config.Tasks}, stopJob: stopJob,
+	}
 	o.enter(status.Joining)
 	o.others.Own = o.waits
 	o.others.Report = func(n meet.DifferentNodes) { events.send(DifferentNodes{n}) }
@@ -146,7 +148,8 @@ func (o *observed) Answer(ctx context.Context, r query.Request) ([]byte, []strin
 		seen.Answers, seen.Missing, err = session.Ask(limited, q)
 	}
 	if session == nil || err != nil && ctx.Err() == nil {
-		a := rdzv.Answer{Peer: rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid()}}
+		self := rdzv.Peer{ID: id, Host: host.Name(), PID: os.Getpid(), Tasks: len(o.local.all())}
+		a := rdzv.Answer{Peer: self}
 		a.Value, err = o.answer(limited, q)
 		seen.Answers = append(seen.Answers, a)
 	}
@@ -251,7 +254,7 @@ func (o *observed) status(ctx context.Context) status.Agent {
 	w := o.workers
 	a := status.Agent{
 		State: o.phase, Seconds: time.Since(o.since).Seconds(), Joined: o.session != nil,
-		Agents: o.local.Agents,
+		Tasks: o.local.Agents, Launched: o.local.Placement.Launcher != envmap.None,
 	}
 	if o.phase == status.Ending {
 		a.Ending = o.end.Error()

@@ -115,7 +115,7 @@ func TestStatusBeforeAndAfterWorld(t *testing.T) {
 		defer close(asked)
 		defer stop()
 		j := statusOf(t, c.Job, func(j status.Job) bool { return j.Joined == 1 })
-		if j.State != status.Joining || j.Agents != 2 || len(j.Waiting) != 1 || len(j.Ranks) != 0 {
+		if j.State != status.Joining || j.Tasks != 2 || len(j.Waiting) != 1 || len(j.Ranks) != 0 {
 			t.Errorf("job %+v", j)
 		}
 	}()

@@ -33,8 +33,9 @@ func TestAnswerAboutHungProcess(t *testing.T) {
 			proc := hungProc{make(chan struct{}, 1), make(chan struct{})}
 			defer close(proc.closed)
 			l := &Local{Workers: 1}
+			world := rdzv.World{Seat: rdzv.Seat{Tasks: []rdzv.SeatTask{{Slots: 1}}}}
 			o := &observed{local: &Local{}, proc: proc, workers: &workers{
-				local: l, output: outputOf(l, nil, rdzv.World{}),
+				local: l, output: outputOf(l, nil, world), world: world,
 			}}
 			o.workers.tally.Number = 1
 			o.workers.tally.Start(tally.Process{PID: 1})

@@ -28,8 +28,8 @@ type workerOutput struct {
 
 func outputOf(l *Local, events *reporter, w rdzv.World) workerOutput {
 	return workerOutput{
-		local: l, events: events, world: w, logs: make([]*os.File, l.Workers),
-		last: make([]wrap.LastOutput, l.Workers),
+		local: l, events: events, world: w, logs: make([]*os.File, l.all().workers()),
+		last: make([]wrap.LastOutput, l.all().workers()),
 	}
 }
 
@@ -43,7 +43,7 @@ func (o *workerOutput) checkShown() {
 	if strings.HasPrefix(l.Config.Show, "local:") {
 		why = fmt.Sprintf("the last local rank is %d", localSize-1)
 	}
-	if l.shown, _ = output.ParseRanks(""); o.world.Seat.Rank == 0 {
+	if l.shown, _ = output.ParseRanks(""); o.world.Seat.Has(0) {
 		o.events.send(FlagIgnored{"Config.Show " + l.Config.Show, why})
 	}
 }
@@ -66,11 +66,11 @@ func (o *workerOutput) open() *recorders.Set {
 	python := o.local.setup.Program.Python != ""
 	var prepared *recorders.Set
 	opened, err := host.Await(ctx, func() {}, func() ([]*os.File, error) {
-		files, err := logs.Open(seat.Rank, o.local.Workers)
+		files, err := logs.Open(seat.AllRanks())
 		if err == nil {
 			prepared = recorders.Prepare(filepath.Dir(logs.File(0)), python)
 		}
-		if err == nil && seat.LocalRank == 0 {
+		if err == nil && seat.LocalRankOf(0) == 0 {
 			if err := logs.Link(); err != nil {
 				o.events.diagnose(Warning, err)
 			}
@@ -82,7 +82,7 @@ func (o *workerOutput) open() *recorders.Set {
 		return &recorders.Set{}
 	}
 	o.logs = opened
-	if seat.Rank == 0 {
+	if seat.Has(0) {
 		dir := filepath.Dir(logs.File(0))
 		o.events.send(EnvironmentNote{Text: "the output of each rank is in " + dir, Verbose: true})
 	}
@@ -93,10 +93,11 @@ func (o *workerOutput) open() *recorders.Set {
 func (o *workerOutput) close() { output.Close(o.logs) }
 
 // set sets what becomes of the output of the i-th worker. If it is shown and nothing else, the
-// worker gets stdout of this agent itself.
+// worker gets stdout of its task itself.
 func (o *workerOutput) set(worker *wrap.Worker, i int) {
-	l, c, seat := o.local, &o.local.Config, o.world.Seat
-	shown := l.shown.Has(seat.Rank+i, seat.LocalRank+i)
+	task := o.local.all().of(i)
+	l, c, seat := o.local, &task.Config, o.world.Seat
+	shown := l.shown.Has(seat.RankOf(i), seat.LocalRankOf(i))
 	worker.LastOutput, worker.Line = &o.last[i], c.Line
 	if shown {
 		worker.Stdout, worker.Stderr = c.Stdout, c.Stderr
@@ -110,7 +111,7 @@ func (o *workerOutput) set(worker *wrap.Worker, i int) {
 		Relayed: l.Placement.Launcher != envmap.None,
 	}
 	if c.Tag != nil {
-		worker.Output.Tag = c.Tag(seat.Rank+i, host.Name())
+		worker.Output.Tag = c.Tag(seat.RankOf(i), host.Name())
 	}
 }
 
@@ -131,7 +132,7 @@ func (o *workerOutput) isRead() bool {
 
 // logLost reports that the log of the i-th worker lacks some of its output.
 func (o *workerOutput) logLost(i int, reason error, bytes int64) {
-	rank := o.world.Seat.Rank + i
+	rank := o.world.Seat.RankOf(i)
 	o.events.send(LogLost{
 		Rank: rank, File: o.files().File(rank), Err: reason, Text: reason.Error(), Bytes: bytes,
 	})
@@ -140,7 +141,7 @@ func (o *workerOutput) logLost(i int, reason error, bytes int64) {
 // lost reports that some of the output of the i-th worker could not be shown.
 func (o *workerOutput) lost(i int, stream string, reason error, bytes int64) {
 	e := OutputLost{
-		Rank: o.world.Seat.Rank + i, Stream: stream, Err: reason, Text: reason.Error(), Bytes: bytes,
+		Rank: o.world.Seat.RankOf(i), Stream: stream, Err: reason, Text: reason.Error(), Bytes: bytes,
 	}
 	if o.logs[i] != nil {
 		e.Log = o.files().File(e.Rank)

@@ -44,9 +44,12 @@ type Local struct {
 	rest    chan *Local   // gets all that is known when they have; nil if it is
 	known   chan struct{} // closed then
 
-	numa  *identity.NUMA // nil unless the workers are to be bound
-	env   envmap.Env     // Config.Environ
-	setup setup.Setup    // what the workers need
+	sharing int            // how many tasks share this agent
+	tasks   []*Local       // of Config.Tasks; only what is about workers
+	task    *Task          // nil for this agent's own
+	numa    *identity.NUMA // nil unless the workers are to be bound
+	env     envmap.Env     // Config.Environ
+	setup   setup.Setup    // what the workers need
 }
 
 // Plan determines what an agent can know by itself, without any network: its placement, program
@@ -59,24 +62,17 @@ func Plan(c Config) (*Local, error) {
 		return nil, fmt.Errorf("cannot run an agent: %w", err)
 	}
 	c.fill()
-	l := &Local{Config: c, env: envmap.ParseEnv(c.Environ)}
+	l := &Local{Config: c, env: envmap.ParseEnv(c.Environ), sharing: len(c.Tasks) + 1}
 	inside := l.env["RDZV_RUN_ID"] != "" && l.env["RANK"] != ""
 	if inside && c.Launcher == "" { // naming a launcher starts another job in a worker
 		return nil, &InsideWorkerError{l.env["RANK"], l.env["RDZV_RUN_ID"]}
 	}
 	l.shown, _ = output.ParseRanks(c.Show) // Validate has done it before
-	var err error
-	given := envmap.Given{Launcher: c.Launcher, Nodes: c.Nodes, Host: host.Name(), Root: c.Root}
-	if l.Placement, err = envmap.DetectGiven(l.env, given); err != nil {
+	known, err := l.place()
+	switch {
+	case !known:
 		return nil, err
-	}
-	l.CPUs = envmap.ReadCPUs(c.Root)
-	l.Devices = envmap.VisibleDevices(l.env, c.Root)
-	l.numa = identity.ReadNUMA(c.Bind, c.Root)
-	all := l.layout()
-	err = all.Count()
-	l.Agents, l.Placement = all.Agents, all.Placement
-	if err != nil {
+	case err != nil:
 		return l, err
 	}
 	if len(c.Program) == 0 && c.Check == nil {
@@ -90,7 +86,27 @@ func Plan(c Config) (*Local, error) {
 		l.Job = checkName(l.Job)
 	}
 	_ = l.countWorkers() // a problem that is found again
+	if err := planTasks(l); err != nil {
+		return nil, err
+	}
 	return l.examined(), nil
+}
+
+// place determines the agent's place, and what this implies of the others. known is false if the
+// launcher's variables contradict each other.
+func (l *Local) place() (known bool, err error) {
+	c := l.Config
+	given := envmap.Given{Launcher: c.Launcher, Nodes: c.Nodes, Host: host.Name(), Root: c.Root}
+	if l.Placement, err = envmap.DetectGiven(l.env, given); err != nil {
+		return false, err
+	}
+	l.CPUs = envmap.ReadCPUs(c.Root)
+	l.Devices = envmap.VisibleDevices(l.env, c.Root)
+	l.numa = identity.ReadNUMA(c.Bind, c.Root)
+	all := l.layout()
+	err = all.Count()
+	l.Agents, l.Placement = all.Agents, all.Placement
+	return true, err
 }
 
 // layout is what this agent knows of the others.
@@ -104,7 +120,7 @@ func (l *Local) layout() *layout.Layout {
 			Nodes: c.Nodes, MinNodes: c.MinNodes, Spares: c.Spares, NodeRank: c.NodeRank, Store: c.Store,
 			Known: c.Store != "" || c.Join != "" || c.Etcd.Given(),
 		},
-		Placement: l.Placement, Platform: platform, Agents: l.Agents,
+		Placement: l.Placement, Platform: platform, Agents: l.Agents, Tasks: l.sharing,
 	}
 }
 
@@ -119,7 +135,11 @@ func (l *Local) token() token.Owner {
 
 // FirstOfNode tells whether no other agent of this node comes before this one, as far as the
 // launcher says: one that has not joined announces only then what all of them know.
-func (l *Local) FirstOfNode() bool { return l.layout().FirstOfNode() }
+func (l *Local) FirstOfNode() bool { return l.all().first().layout().FirstOfNode() }
+
+// FirstOfJob tells whether this agent is that of the launcher's first task: it announces what all
+// know from the beginning. It may be one of several without a launcher.
+func (l *Local) FirstOfJob() bool { return l.all().first().Placement.Rank <= 0 }
 
 // wanted is what this agent's workers need.
 func (l *Local) wanted() setup.Wanted {
@@ -156,7 +176,13 @@ func (l *Local) readExports() (err error) {
 // facts are what the nodes of the job must have in common.
 func (l *Local) facts() rdzv.Facts {
 	hidden := slices.Concat(l.Exported(), l.exports.Own)
-	return facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)
+	own := facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)
+	for _, t := range l.tasks {
+		if !envmap.SameButForTask(t.env, l.env) {
+			own = own.With(facts.Of(l.Config.Program, t.setup.Program, t.env, hidden))
+		}
+	}
+	return own
 }
 
 // InsideWorkerError says that this process is a worker of a job already.

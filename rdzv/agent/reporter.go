@@ -97,7 +97,7 @@ func (r *reporter) unavailable(
 // one; nil if there is none. Without a launcher the first report about an address that the user has
 // given comes early, because it may be wrong; on a platform late. Under a launcher the first agent
 // of each node reports, and rank 1: the first one may be the agent that is missing.
-func (l *Local) nextSearchReport() func(last time.Duration) time.Duration {
+func nextSearchReport(l *Local) func(last time.Duration) time.Duration {
 	reports, p := cadence.Cadence{Every: l.Config.ReportEvery}, l.Placement
 	switch {
 	case envmap.PlatformOf(l.env) != "":

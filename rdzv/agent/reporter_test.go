@@ -94,7 +94,7 @@ func TestFirstSearchReport(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := l.nextSearchReport()(0); got != test.want {
+		if got := nextSearchReport(l)(0); got != test.want {
 			t.Errorf("%s: first report after %v, want %v", name, got, test.want)
 		}
 	}

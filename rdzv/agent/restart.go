@@ -82,7 +82,7 @@ func (m *membership) awaitHealth() bool {
 		return true
 	}
 	seat := m.world.Seat
-	text := fmt.Sprintf("%s (rank %d) cannot take part: %v", host.Name(), seat.Rank, err)
+	text := fmt.Sprintf("%s (rank %d) cannot take part: %v", host.Name(), seat.First(), err)
 	final := m.conn.hosting() // nobody can take the place of the store
 	m.events.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, text, final) })
 	<-ended.Done()

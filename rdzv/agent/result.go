@@ -31,12 +31,13 @@ type Result struct {
 
 // JoinTimeoutError says that not all agents joined within Config.JoinTimeout.
 type JoinTimeoutError struct {
-	Job     string
-	Agents  int
-	Timeout time.Duration
-	Search  *meet.NotFoundError    // nil if this agent had found the store
-	Etcd    *etcd.UnavailableError // why it could not be used; nil if it could
-	Awaited string                 // files that have not responded, in one line; "" if all have
+	Job      string
+	Tasks    int  // how many had to join; without a launcher they are agents
+	Launched bool // a launcher has started them
+	Timeout  time.Duration
+	Search   *meet.NotFoundError    // nil if this agent had found the store
+	Etcd     *etcd.UnavailableError // why it could not be used; nil if it could
+	Awaited  string                 // files that have not responded, in one line; "" if all have
 }
 
 func (e *JoinTimeoutError) Error() string {
@@ -53,7 +54,10 @@ func (e *JoinTimeoutError) Reason() string {
 	case e.Awaited != "":
 		return e.Awaited
 	}
-	return fmt.Sprintf("not all of the %d agents joined", e.Agents)
+	if e.Launched {
+		return fmt.Sprintf("not all of the %d tasks joined", e.Tasks)
+	}
+	return fmt.Sprintf("not all of the %d agents joined", e.Tasks)
 }
 
 // Hint is what to try about it.
@@ -71,7 +75,8 @@ func (e *JoinTimeoutError) Hint() string {
 func (l *Local) notJoined(err error) error {
 	if errors.Is(err, errJoinTimeout) {
 		late := &JoinTimeoutError{
-			Job: l.Job, Agents: l.Agents, Timeout: l.Config.JoinTimeout, Awaited: l.awaited,
+			Job: l.Job, Tasks: l.Agents, Launched: l.Placement.Launcher != envmap.None,
+			Timeout: l.Config.JoinTimeout, Awaited: l.awaited,
 		}
 		if errors.As(err, &late.Search) {
 			l.token().Advise(late.Search)
@@ -148,6 +153,7 @@ func errorCode(err error) int {
 	var signal *SignalError
 	var problem *ProblemError
 	var launcher *LauncherDiedError
+	var task *TaskLostError
 	switch {
 	case errors.As(err, &late):
 		return CodeIncomplete
@@ -157,7 +163,7 @@ func errorCode(err error) int {
 		return CodeSignal + int(signal.Signal)
 	case errors.As(err, &problem):
 		return CodeUnready
-	case errors.As(err, &launcher):
+	case errors.As(err, &launcher), errors.As(err, &task):
 		return CodeLost
 	}
 	return CodeAgent

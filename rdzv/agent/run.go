@@ -35,8 +35,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // SIGTERM.
 //
 // It returns an error if this agent never ran workers of a job: *[JoinTimeoutError] if the others
-// were not found in time, *[SignalError] or *[LauncherDiedError] if that ended the search,
-// [ErrRunning] while another Run has not returned, else the error of this agent itself.
+// were not found in time, *[SignalError], *[LauncherDiedError] or *[TaskLostError] if that ended
+// the search, [ErrRunning] while another Run has not returned, else the error of this agent itself.
+// It also returns a *[TaskLostError] if the job goes on without this agent.
 func (l *Local) Run(ctx context.Context) (Result, error) {
 	if len(l.Config.Program) == 0 && l.Config.Check == nil {
 		return Result{}, errors.New("cannot run an agent: Config.Program is empty")
@@ -59,10 +60,12 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 	joinBy := l.Config.joinBy(l.waited)
 	by := l.Placement.Launcher
 	in := listen(ctx, joinBy, launcher.Signalled(by, l.env, os.Getpid()),
-		launcher.KillDelay(by, l.env), l.Config.ShareSignals)
+		launcher.KillDelay(by, l.env), l.Config.ShareSignals, l.tasks)
 	defer in.close()
-	defer launcher.Watch(by, in.orphaned)()
-	l.introduce(events)
+	defer launcher.Watch(by, func(name string, pid int) {
+		in.lose(&LauncherDiedError{name, pid, host.Name()}, true)
+	})()
+	introduce(l, events)
 	defer l.reportAwaited(events)()
 
 	m := &membership{local: l, events: events, joinBy: joinBy}
@@ -85,6 +88,10 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 		if !again {
 			return r, err
 		}
+		if err := lostTask(in); err != nil {
+			m.conn.leaveStore() // another agent can take its place
+			return Result{}, err
+		}
 		awaitClosed(in.interrupted, events, w.left)
 		m.health.Stop()
 		m.health = l.checkHealth()
@@ -95,9 +102,9 @@ func (l *Local) run(ctx context.Context, events *reporter) (Result, error) {
 }
 
 // introduce reports what this agent knows before it looks for the others.
-func (l *Local) introduce(events *reporter) {
+func introduce(l *Local, events *reporter) {
 	p := l.Placement
-	if p.Rank <= 0 { // the other agents would report the same
+	if l.FirstOfJob() { // the other agents would report the same
 		for _, ignored := range l.IgnoredFlags() {
 			events.send(ignored)
 		}
@@ -114,15 +121,16 @@ func (l *Local) introduce(events *reporter) {
 	}
 	events.send(Placed{
 		Host: host.Name(), PID: os.Getpid(), Launcher: p.Launcher, Job: l.Job,
-		Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.Workers,
+		Agents: l.Agents, Rank: p.Rank, Size: p.Size, Workers: l.all().workers(),
+		Others: l.all().others(),
 	})
 	if l.rest == nil {
-		l.notePreview(events)
+		notePreview(l, events)
 	}
 }
 
 // notePreview reports what is known of the workers' environment when the program is.
-func (l *Local) notePreview(events *reporter) {
+func notePreview(l *Local, events *reporter) {
 	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
 		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
 	}
@@ -179,7 +187,9 @@ func (m *membership) work(in *interrupts) *workers {
 	}
 	if err := w.run(); err != nil {
 		w.left = survivors(err)
-		m.cannotRun(err)
+		if !isLoss(err) {
+			m.settle([]rdzv.Worker{m.notRun(0, err)})
+		}
 	}
 	if m.world.MaxRestarts == 0 {
 		m.port.Release() // otherwise the next attempt must get another one
@@ -195,23 +205,38 @@ func (m *membership) reportEnd() {
 	}
 }
 
-// cannotRun ends the job because this agent could not run its workers, or could not end them. A
-// holder that has died is a loss, as that of the agent itself would be, also if all workers had
-// ended.
-func (m *membership) cannotRun(err error) {
-	seat := m.world.Seat
+// cannotRun ends the job because this agent could not run the workers of a task, of which the first
+// one has this index, or could not end them. A holder that has died is a loss, as that of the agent
+// itself would be, also if all workers had ended.
+func (m *membership) cannotRun(in *interrupts, first int, err error) {
 	if errors.Is(err, wrap.ErrHolder) {
-		lost := fmt.Sprintf("lost the holder of rank %d on %s; what its workers had left "+
-			"was killed", seat.Rank, host.Name())
-		m.events.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
-		if err == wrap.ErrHolder { // and nothing is left
-			return
+		process := "holder"
+		if t := m.local.all().of(first); isLoss(err) && t.task != nil && err != wrap.ErrHolder {
+			process = "task"
+			in.loseTask(t)
 		}
+		lost := fmt.Sprintf("lost the %s of rank %d on %s; what its workers had left was killed",
+			process, m.world.Seat.RankOf(first), host.Name())
+		m.events.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
+	}
+	if isLoss(err) {
+		return
 	}
 	m.events.diagnose(Warning, err)
-	w := rdzv.Worker{Rank: seat.Rank, LocalRank: seat.LocalRank, Code: CodeAgent, Text: err.Error()}
+	w := m.notRun(first, err)
 	m.events.write(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
-	m.settle([]rdzv.Worker{w})
+}
+
+// isLoss tells whether a holder has died and nothing is left.
+func isLoss(err error) bool { return errors.Is(err, wrap.ErrHolder) && len(survivors(err)) == 0 }
+
+// notRun is the end of workers that this agent could not run.
+func (m *membership) notRun(first int, err error) rdzv.Worker {
+	seat := m.world.Seat
+	return rdzv.Worker{
+		Rank: seat.RankOf(first), LocalRank: seat.LocalRankOf(first),
+		Code: CodeAgent, Text: err.Error(),
+	}
 }
 
 // leave waits until all agents have settled, and returns how the job ended, or that they form

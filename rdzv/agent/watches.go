@@ -21,24 +21,32 @@ import (
 
 // holdBack lets the other workers wait for the end of rank 0's head start, which its agent tells to
 // those of others. It ends with stop.
-func (w *workers) holdBack(t *wrap.Tree) (stop func()) {
-	limit, rank := time.Duration(w.world.HeadStart), w.world.Seat.Rank
+func (w *workers) holdBack(trees []wrap.Tree) (stop func()) {
+	limit, seat := time.Duration(w.world.HeadStart), w.world.Seat
 	if limit == 0 {
 		return func() {}
 	}
 	// If the other agent does not tell it in time, it has no connection, which is reported by itself.
 	latest := time.Now().Add(limit + 2*headstart.LoadLimit)
-	for i := range t.Workers {
-		if rank+i > 0 && w.local.HeadStart > 0 {
-			t.Workers[i].StartAt = latest
+	over := make(chan struct{})
+	var startNow <-chan struct{} = over
+	if !seat.Has(0) {
+		startNow = w.session.Init().Released()
+	}
+	i := 0
+	for j := range trees {
+		t := &trees[j]
+		t.StartNow = startNow
+		for k := range t.Workers {
+			if seat.RankOf(i) > 0 && w.local.HeadStart > 0 {
+				t.Workers[k].StartAt = latest
+			}
+			i++
 		}
 	}
-	if rank > 0 {
-		t.StartNow = w.session.Init().Released()
+	if !seat.Has(0) {
 		return func() {}
 	}
-	over := make(chan struct{})
-	t.StartNow = over
 	ctx, cancel := context.WithCancel(w.session.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -61,7 +69,7 @@ func (w *workers) watchInit() (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(w.session.Context())
 	watch := reach.Watch{
-		Proc: procfs.System, Workers: &w.tally, HasRank0: w.world.Seat.Rank == 0,
+		Proc: procfs.System, Workers: &w.tally, HasRank0: w.world.Seat.Has(0),
 		MasterPort: w.world.MasterPort, Job: w.session.Init(), Write: w.events.write,
 		Queried: w.session.Init().Queried(), Rank0Absent: w.session.Init().Rank0Absent(),
 	}

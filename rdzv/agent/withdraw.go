@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/host"
 	"rdzv/wrap"
 )
 
@@ -69,9 +68,16 @@ const (
 	ownWaitShared = time.Second
 )
 
-// awaitOwn waits, a little, for this agent's own signal. A dead launcher sends none. shared says
-// that the other agent's workers have received the signal too.
+// awaitOwn waits, a little, until all tasks of this agent have received their signals. A dead
+// launcher sends none, nor does the caller of this agent. shared says that the workers of the agent
+// that ended the job have received the signal too.
 func (in *interrupts) awaitOwn(shared bool) {
+	in.mu.Lock()
+	byCaller := in.byCaller
+	in.mu.Unlock()
+	if byCaller {
+		return
+	}
 	wait := ownWait
 	if shared {
 		wait = ownWaitShared
@@ -79,25 +85,51 @@ func (in *interrupts) awaitOwn(shared bool) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	select {
-	case <-in.interrupted.Done():
+	case <-in.received.Done():
 	case <-late.C:
 	}
 }
 
-// orphaned ends the job, or the joining, because the launcher is dead.
-func (in *interrupts) orphaned(name string, pid int) {
+// lose ends the job, or the joining, because the launcher or a task of this agent has died. While
+// workers run, the end of those of a task is reported by itself.
+func (in *interrupts) lose(gone error, final bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.orphan = &LauncherDiedError{name, pid, host.Name()}
-	if in.interrupt(in.orphan); in.session != nil {
+	if in.gone != nil && !final {
+		return
+	}
+	in.gone, in.final = gone, final
+	in.noMore()
+	if in.interrupt(gone); in.session != nil && (final || !in.runs.Load()) {
 		in.loseSession()
 	}
 }
 
-// loseSession writes to the store that the launcher is dead.
+// loseSession writes to the store what has died.
 func (in *interrupts) loseSession() {
-	s, why := in.session, in.orphan.Error()
-	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why, true) })
+	s, why, final := in.session, in.gone.Error(), in.final
+	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why, final) })
+}
+
+// lostTask is why this agent cannot take part in another attempt; nil if it can.
+func lostTask(in *interrupts) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if lost, is := errors.AsType[*TaskLostError](in.gone); is {
+		return lost
+	}
+	return nil
+}
+
+// vanishes tells whether this agent, whose workers have ended, disconnects without having settled,
+// because it has lost a task: another agent can then take its place in the next attempt. It waits
+// for the end of the present one.
+func (m *membership) vanishes(in *interrupts) bool {
+	if lostTask(in) == nil || m.conn.hosting() {
+		return false
+	}
+	<-m.session.Context().Done()
+	return m.attempt().mayRestart(m.session.Verdict())
 }
 
 // stopJob ends the job because its user has asked this agent for it; by says how, for all nodes. It
@@ -109,6 +141,7 @@ func (in *interrupts) stopJob(by string) {
 		return
 	}
 	in.stopped = by
+	in.noMore()
 	in.interrupt(&SignalError{Signal: syscall.SIGTERM, By: by})
 	if in.session != nil {
 		in.stopSession()

@@ -46,7 +46,7 @@ func TestPeers(t *testing.T) {
 func linked(n int, offset func(node int) time.Duration) (members []rdzv.Member) {
 	for i := range n {
 		m := rdzv.Member{
-			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Slots: 1,
+			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Tasks: rdzv.Unplaced(1),
 		}
 		for _, to := range Peers(i, n) {
 			l := rdzv.Link{

@@ -11,13 +11,14 @@ import (
 
 // Report is what is known of the nodes of a job.
 type Report struct {
-	Job     string   `json:"job"`
-	Agents  int      `json:"agents"` // of the job
-	Joined  int      `json:"joined"` // of them
-	Workers int      `json:"workers"`
-	Nodes   []string `json:"nodes"` // that have joined
-	Rows    []Row    `json:"facts"`
-	Links   []Link   `json:"links,omitempty"` // between nodes
+	Job      string   `json:"job"`
+	Tasks    int      `json:"tasks"`              // of the job; see rdzv.Roster
+	Launched bool     `json:"launched,omitempty"` // by a launcher
+	Joined   int      `json:"joined"`             // number of tasks
+	Workers  int      `json:"workers"`
+	Nodes    []string `json:"nodes"` // that have joined
+	Rows     []Row    `json:"facts"`
+	Links    []Link   `json:"links,omitempty"` // between nodes
 	// Problems keep exec from running the program; Warnings do not.
 	Problems []Finding `json:"problems"`
 	Warnings []Finding `json:"warnings"`
@@ -57,15 +58,16 @@ type Finding struct {
 	Nodes []string `json:"nodes,omitempty"` // none if it is about the job
 }
 
-// Of is the report on the members that have joined a job of so many agents, in their order.
-func Of(job string, agents int, members []rdzv.Member) Report {
+// Of is the report on the members that have joined a job of so many tasks, in their order.
+func Of(job string, tasks int, members []rdzv.Member) Report {
 	r := Report{
-		Job: job, Agents: agents, Joined: len(members),
+		Job: job, Tasks: tasks, Launched: slices.ContainsFunc(members, rdzv.Member.Launched),
 		Nodes: []string{}, Rows: []Row{}, Problems: []Finding{}, Warnings: []Finding{},
 	}
 	names := nodeNames(members)
 	for i, m := range members {
-		r.Workers += m.Slots
+		r.Joined += len(m.Tasks)
+		r.Workers += m.Workers()
 		if !slices.Contains(r.Nodes, names[i]) {
 			r.Nodes = append(r.Nodes, names[i])
 		}

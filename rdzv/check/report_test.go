@@ -13,7 +13,7 @@ import (
 
 // node is the only agent of a node, with these facts: "name=value" in turn.
 func node(name string, facts ...string) rdzv.Member {
-	m := rdzv.Member{ID: name, Node: name, Host: name, PID: 7, Slots: 1}
+	m := rdzv.Member{ID: name, Node: name, Host: name, PID: 7, Tasks: rdzv.Unplaced(1)}
 	for _, f := range facts {
 		fact, value, _ := strings.Cut(f, "=")
 		m.NodeFacts = append(m.NodeFacts, rdzv.NodeFact{Name: fact, Value: value})
@@ -255,7 +255,7 @@ func TestAddProblems(t *testing.T) {
 // Programs that read the report find lists, also if they are empty.
 func TestJSON(t *testing.T) {
 	text, err := json.Marshal(Of("check-x", 1, nil))
-	const want = `{"job":"check-x","agents":1,"joined":0,"workers":0,"nodes":[],"facts":[],` +
+	const want = `{"job":"check-x","tasks":1,"joined":0,"workers":0,"nodes":[],"facts":[],` +
 		`"problems":[],"warnings":[]}`
 	if err != nil || string(text) != want {
 		t.Errorf("%s, %v, want %s", text, err, want)

@@ -20,8 +20,11 @@ type Config struct {
 	// only Env determines it.
 	Launcher string
 	Env      map[string]string // environment of this process
-	Rank     int               // of this agent among the agents; -1 without a launcher
-	Size     int               // number of agents; -1 if unknown
+	// OtherPMI are descriptors of this process that are the PMI_FD of other tasks of this agent: under
+	// Hydra each task takes part in the exchange of values.
+	OtherPMI []int
+	Rank     int // of this agent's first task; -1 without a launcher
+	Size     int // number of tasks, or of agents without a launcher; -1 if unknown
 	// NodeRank is that of an agent without a launcher, if the user has given it; otherwise -1. Rank 0
 	// is then on the node with node rank 0.
 	NodeRank int

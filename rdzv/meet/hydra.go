@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"rdzv/rdzv/meet/internal/pmi"
@@ -40,6 +41,25 @@ func byPMI(ctx context.Context, l *locator, _ *plan) (*Meeting, error) {
 		return nil, errOnce
 	}
 	fd, _ := strconv.Atoi(l.config.Env["PMI_FD"])
+	client, err := l.startPMI(ctx, fd)
+	for _, fd := range l.config.OtherPMI {
+		if err == nil {
+			var other *pmi.Client
+			other, err = l.startPMI(ctx, fd)
+			l.others = append(l.others, other)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.config.Rank == 0 {
+		return l.hostByPMI(ctx, client)
+	}
+	return l.findByPMI(ctx, client)
+}
+
+// startPMI begins to use a descriptor, until the end of this agent.
+func (l *locator) startPMI(ctx context.Context, fd int) (*pmi.Client, error) {
 	client, err := pmi.Start(ctx, fd)
 	if client == nil {
 		return nil, err
@@ -48,10 +68,7 @@ func byPMI(ctx context.Context, l *locator, _ *plan) (*Meeting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (has an MPI program run in this task before?)", err)
 	}
-	if l.config.Rank == 0 {
-		return l.hostByPMI(ctx, client)
-	}
-	return l.findByPMI(ctx, client)
+	return client, nil
 }
 
 // hostByPMI hosts the store and puts its contact. If it cannot host, it reports that to the other
@@ -77,11 +94,19 @@ func (l *locator) hostByPMI(ctx context.Context, client *pmi.Client) (m *Meeting
 	return m, nil
 }
 
-// barrier calls the barrier and reports RanksMissing if that takes long.
+// barrier calls the barrier, in all tasks of this agent, and reports RanksMissing if that takes
+// long.
 func (l *locator) barrier(ctx context.Context, client *pmi.Client) error {
 	stop := time.AfterFunc(barrierNotice, func() { l.config.Notify(RanksMissing{l.config.Size}) })
 	defer stop.Stop()
-	return client.Barrier(ctx)
+	all := append([]*pmi.Client{client}, l.others...)
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, c := range all {
+		wg.Go(func() { errs[i] = c.Barrier(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // findByPMI gets the contact that rank 0 has put and connects to the store.

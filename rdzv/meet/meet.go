@@ -10,6 +10,7 @@ import (
 
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
+	"rdzv/rdzv/meet/internal/pmi"
 )
 
 // Meet returns when this agent hosts the store (host has returned without an error) or has an
@@ -36,6 +37,7 @@ type locator struct {
 	begin      time.Time       // of this agent's attempt to meet the others
 	rejections *rejections
 	cleanup    *cleanup
+	others     []*pmi.Client // under Hydra, of Config.OtherPMI
 }
 
 func newLocator(c *Config, host HostFunc) *locator {

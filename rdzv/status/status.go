@@ -42,8 +42,9 @@ type Job struct {
 	State     Phase   `json:"state,omitempty"` // "" if nothing is known
 	Seconds   float64 `json:"state_seconds"`   // since when
 	Ending    string  `json:"ending,omitempty"`
-	Agents    int     `json:"agents"`
-	Joined    int     `json:"joined"`               // how many of them have
+	Tasks     int     `json:"tasks"`                // of the job; see rdzv.Roster
+	Launched  bool    `json:"launched,omitempty"`   // there is one
+	Joined    int     `json:"joined"`               // how many tasks have
 	WorldSize int     `json:"world_size,omitempty"` // 0 before the world is agreed
 	Nodes     int     `json:"nodes,omitempty"`
 	Attempt   int     `json:"attempt"`      // 0 is the first
@@ -124,7 +125,8 @@ type Agent struct {
 	Seconds   float64 `json:"state_seconds"`
 	Ending    string  `json:"ending,omitempty"`
 	Joined    bool    `json:"joined"`
-	Agents    int     `json:"agents"`
+	Tasks     int     `json:"tasks"` // of the job
+	Launched  bool    `json:"launched,omitempty"`
 	WorldSize int     `json:"world_size,omitempty"`
 	Nodes     int     `json:"nodes,omitempty"`
 	Ranks     []Rank  `json:"ranks,omitempty"`
@@ -155,10 +157,10 @@ func Of(job string, answers []rdzv.Answer, missing []rdzv.Peer) Job {
 		j.add(a.Peer, agent)
 	}
 	for _, p := range missing {
-		j.Joined++
-		for i := range p.Seat.Slots {
+		j.Joined += p.Tasks
+		for i := range p.Seat.Workers() {
 			j.Ranks = append(j.Ranks, Rank{
-				Rank: p.Seat.Rank + i, Host: p.Host, AgentPID: p.PID, State: NoAnswer,
+				Rank: p.Seat.RankOf(i), Host: p.Host, AgentPID: p.PID, State: NoAnswer,
 			})
 		}
 	}
@@ -187,7 +189,7 @@ func (j *Job) setCollectives(answers []rdzv.Answer) {
 
 func (j *Job) add(p rdzv.Peer, a Agent) {
 	if a.Joined {
-		j.Joined++
+		j.Joined += p.Tasks
 	}
 	if a.State == Joining {
 		j.Waiting = append(j.Waiting, Peer{p.Host, p.PID})
@@ -199,7 +201,8 @@ func (j *Job) add(p rdzv.Peer, a Agent) {
 	if j.State == "" || a.State == Ending && j.State != Ending { // some learn of the end later
 		j.State, j.Seconds, j.Ending = a.State, a.Seconds, a.Ending
 	}
-	j.Agents, j.WorldSize, j.Nodes = a.Agents, max(j.WorldSize, a.WorldSize), max(j.Nodes, a.Nodes)
+	j.Tasks, j.Launched = a.Tasks, a.Launched
+	j.WorldSize, j.Nodes = max(j.WorldSize, a.WorldSize), max(j.Nodes, a.Nodes)
 	j.Attempt, j.Restarts = max(j.Attempt, a.Attempt), max(j.Restarts, a.MaxRestarts)
 	j.Ranks = append(j.Ranks, a.Ranks...)
 	j.LogDir = cmp.Or(j.LogDir, a.LogDir)

@@ -14,13 +14,13 @@ func answer(t *testing.T, host string, a Agent) rdzv.Answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rdzv.Answer{Peer: rdzv.Peer{ID: host, Host: host, PID: 71}, Value: value}
+	return rdzv.Answer{Peer: rdzv.Peer{ID: host, Host: host, PID: 71, Tasks: 1}, Value: value}
 }
 
 // agentOf is an agent of a job of 4 ranks on 2 nodes with these ranks, of which each tells whether
 // it has reached init_process_group.
 func agentOf(first int, reached ...bool) Agent {
-	a := Agent{State: Running, Seconds: 5, Joined: true, Agents: 2, WorldSize: 4, Nodes: 2}
+	a := Agent{State: Running, Seconds: 5, Joined: true, Tasks: 2, WorldSize: 4, Nodes: 2}
 	for i, r := range reached {
 		a.Ranks = append(a.Ranks, Rank{Rank: first + i, State: Alive, Init: new(r)})
 	}
@@ -40,7 +40,7 @@ func inits(ranks []Rank) (list []int) {
 func TestOf(t *testing.T) {
 	later, sooner := agentOf(2, true, false), agentOf(0, true, true)
 	j := Of("x", []rdzv.Answer{answer(t, "node2", later), answer(t, "node1", sooner)}, nil)
-	if j.State != Running || j.Seconds != 5 || j.Agents != 2 || j.Joined != 2 || j.WorldSize != 4 ||
+	if j.State != Running || j.Seconds != 5 || j.Tasks != 2 || j.Joined != 2 || j.WorldSize != 4 ||
 		j.Nodes != 2 || !reflect.DeepEqual(inits(j.Ranks), []int{0, 1, 2}) {
 		t.Errorf("%+v", j)
 	}
@@ -62,9 +62,9 @@ func TestNothingIsReachedBeforeRank0(t *testing.T) {
 
 // The ranks of an agent that has not answered, or not with a status, are in the table.
 func TestMissingAnswers(t *testing.T) {
-	seat := func(rank int) rdzv.Seat { return rdzv.Seat{Rank: rank, Slots: 2} }
-	bad := rdzv.Answer{Peer: rdzv.Peer{Host: "node2", PID: 72, Seat: seat(2)}, Error: "no idea"}
-	silent := rdzv.Peer{Host: "node3", PID: 73, Seat: seat(4)}
+	seat := func(rank int) rdzv.Seat { return rdzv.Seat{Tasks: []rdzv.SeatTask{{Rank: rank, Slots: 2}}} }
+	bad := rdzv.Answer{Peer: rdzv.Peer{Host: "node2", PID: 72, Tasks: 1, Seat: seat(2)}, Error: "no idea"}
+	silent := rdzv.Peer{Host: "node3", PID: 73, Tasks: 1, Seat: seat(4)}
 	answers := []rdzv.Answer{answer(t, "node1", agentOf(0, true, true)), bad}
 	j := Of("x", answers, []rdzv.Peer{silent})
 	want := []Rank{
@@ -94,9 +94,9 @@ func TestEnding(t *testing.T) {
 
 // Agents that have not joined are one job; those of two stores are not.
 func TestAdd(t *testing.T) {
-	alone := Of("x", []rdzv.Answer{answer(t, "node1", Agent{State: Joining, Agents: 4})}, nil)
+	alone := Of("x", []rdzv.Answer{answer(t, "node1", Agent{State: Joining, Tasks: 4})}, nil)
 	joined := Of("x", []rdzv.Answer{
-		answer(t, "node1", Agent{State: Joining, Joined: true, Agents: 4}),
+		answer(t, "node1", Agent{State: Joining, Joined: true, Tasks: 4}),
 	}, nil)
 	var r Report
 	for _, j := range []Job{alone, alone, joined, joined} {

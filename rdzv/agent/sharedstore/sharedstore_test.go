@@ -89,11 +89,10 @@ func (p *place) join(job string, n int) (*rdzv.Session, error) {
 	}
 	p.t.Cleanup(func() { client.Close() })
 	return rdzv.Join(p.ctx, client, rdzv.Config{
-		Job: job, Lead: &rdzv.LeaderConfig{Agents: n}, PeerTimeout: presence.MinTimeout,
+		Job: job, Lead: &rdzv.LeaderConfig{Tasks: n}, PeerTimeout: presence.MinTimeout,
 		Self: rdzv.Member{
-			ID: rand.Text()[:8], Host: "node1", PID: 1, Slots: 1, MasterPort: 29500,
-			Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown,
-			NodeRank: rdzv.Unknown,
+			ID: rand.Text()[:8], Host: "node1", PID: 1, MasterPort: 29500,
+			Tasks: rdzv.Unplaced(1), LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
 		},
 	})
 }
@@ -119,8 +118,8 @@ func (p *place) agent(job string, agents, code int) error {
 	}
 	var ended []rdzv.Worker
 	if w, err := s.World(p.ctx); err == nil { // else the other agent has failed already
-		ended = []rdzv.Worker{{Rank: w.Seat.Rank}}
-		if w.Seat.Rank == 1 {
+		ended = []rdzv.Worker{{Rank: w.Seat.First()}}
+		if w.Seat.First() == 1 {
 			ended[0].Code = code
 		}
 	}

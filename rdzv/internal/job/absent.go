@@ -35,7 +35,7 @@ func (i *initWatch) takeConnecting(now time.Time, m *member, value any) {
 func (i *initWatch) reportAbsence(t *turn) {
 	p := InitProgress{Absent: true}
 	for _, m := range i.members.all {
-		p.Ranks += m.seat.Slots
+		p.Ranks += m.seat.Workers()
 		if c := m.connects; c != nil && c.ranks > 0 && !m.settled && !m.lost {
 			waited := Seconds(t.now.Sub(c.since))
 			if p.Reached == 0 || waited < p.Waited {
@@ -43,7 +43,7 @@ func (i *initWatch) reportAbsence(t *turn) {
 			}
 			p.Reached += c.ranks
 		}
-		if m.seat.Rank == 0 && m.seat.Slots > 0 {
+		if m.seat.Has(0) {
 			p.Host, p.Missing = m.Host, []NodeRanks{{Host: m.Host, Ranks: "0"}}
 		}
 	}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ type agents struct {
 	present   map[string]*Member // by ID, with what identifies them
 	missing   []missing          // whose key was deleted
 	gone      map[string]bool    // that are lost or have left, and never return
+	goneTasks int                // how many tasks these had, at least one each
 	strangers []string           // hosts of agents of another version
 }
 
@@ -110,8 +112,14 @@ func (a *agents) declareLost(t *turn, isSpare func(id string) bool) {
 	}
 }
 
-// remove notes that an agent is gone for good.
-func (a *agents) remove(id string) {
+// remove notes that an agent is gone for good. known is what was known of it, or nil.
+func (a *agents) remove(id string, known *Member) {
+	if m := a.isMissing(id); m != nil {
+		known = cmp.Or(known, m.agent)
+	}
+	if known = cmp.Or(known, a.present[id], &Member{}); !a.gone[id] {
+		a.goneTasks += max(1, len(known.Tasks))
+	}
 	a.gone[id] = true
 	a.forgive(id)
 }

@@ -15,7 +15,7 @@ func TestDeclareLost(t *testing.T) {
 		a.deregister(base, id, time.Second)
 	}
 	a.register("back", Member{ID: "back"})
-	a.remove("left")
+	a.remove("left", nil)
 	isSpare := func(id string) bool { return id == "spare" }
 	early := &turn{now: base}
 	if a.declareLost(early, isSpare); len(early.writes) > 0 {

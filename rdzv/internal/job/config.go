@@ -52,17 +52,17 @@ const Unknown = record.Unknown
 
 // Config describes a job, see LeaderConfig of package rdzv.
 type Config struct {
-	Job               string
-	Attempt           int // number of the first attempt
-	Agents, MinAgents int
-	LastCall          time.Duration
-	Spares            int
-	Replaceable       bool
-	Restarts          restart.Policy
-	PeerTimeout       time.Duration
-	LostGrace         time.Duration
-	SettleTimeout     time.Duration
-	ExitTimeout       time.Duration
+	Job             string
+	Attempt         int // number of the first attempt
+	Tasks, MinTasks int // of the launcher; without one each agent is a task
+	LastCall        time.Duration
+	Spares          int
+	Replaceable     bool
+	Restarts        restart.Policy
+	PeerTimeout     time.Duration
+	LostGrace       time.Duration
+	SettleTimeout   time.Duration
+	ExitTimeout     time.Duration
 
 	Nodes                 []string
 	Unattended            bool
@@ -123,10 +123,10 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) revoked() bool { return c.Revoked != nil && c.Revoked() }
 
-// elastic tells whether the number of agents may vary, from MinAgents to Agents. The seat of a lost
+// elastic tells whether the number of tasks may vary, from MinTasks to Tasks. The seat of a lost
 // agent is not vacant then: the next attempt consists of those that remain and of those that have
 // joined meanwhile.
-func (c *Config) elastic() bool { return c.MinAgents > 0 }
+func (c *Config) elastic() bool { return c.MinTasks > 0 }
 
 // identity is what a later leader has to know of an agent whose own keys are gone; nil if there is
 // no later leader.

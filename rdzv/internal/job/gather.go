@@ -44,7 +44,7 @@ func (g *gathering) admit(t *turn, id string, value any) {
 	}
 	duplicate := known != nil && known.here
 	tooLate := g.phase.complete || gone && g.phase.later ||
-		!g.phase.later && g.members.here == g.config.Agents // the world is being published, or was to be
+		!g.phase.later && g.members.here >= g.config.Tasks // the world is being published, or was to be
 	if duplicate || tooLate && !elastic {
 		return // or one agent too many, which finds no seat
 	}
@@ -53,9 +53,11 @@ func (g *gathering) admit(t *turn, id string, value any) {
 		g.end.want(record.NotReady(fmt.Sprintf("cannot admit agent %.64q: %v", id, err)))
 		return
 	}
-	tooMany := known == nil && len(g.members.all) >= g.config.Agents
+	tooMany := func() bool {
+		return known == nil && g.members.tasks()+len(m.Tasks) > g.config.Tasks
+	}
 	switch {
-	case elastic && (g.phase.complete || gone || tooMany):
+	case elastic && (g.phase.complete || gone || tooMany()):
 		g.late.add(m)
 	case known != nil:
 		g.members.join(known, m)
@@ -112,7 +114,7 @@ func (g *gathering) joined(t *turn, m Member) {
 func (g *gathering) countLastCall(now time.Time) {
 	switch {
 	case !g.config.elastic() || g.phase.later:
-	case g.members.here < g.config.MinAgents:
+	case g.members.here < g.config.MinTasks:
 		g.lastCall, g.called = time.Time{}, false
 	case g.lastCall.IsZero():
 		g.lastCall = now.Add(g.config.LastCall)
@@ -162,25 +164,25 @@ func (g *gathering) drop(t *turn, m *member) {
 		return // the leader before has said so
 	}
 	then := "the job goes on without it"
-	if missing := g.config.MinAgents - g.members.left(); g.phase.later && missing > 0 {
+	if missing := g.config.MinTasks - g.members.left(); g.phase.later && missing > 0 {
 		then = fmt.Sprintf("waiting for %d more %s", missing, plural.Noun(missing, "agent"))
 	}
 	t.warn(fmt.Errorf("%w; %s", m.loss(), then))
 }
 
-// allHere tells whether all agents of the job have joined this attempt: in an elastic job enough,
+// allHere tells whether all tasks of the job have joined this attempt: in an elastic job enough,
 // for which the last call is over or which were members of the attempt before.
 func (g *gathering) allHere() bool {
 	m := g.members
 	switch {
 	case !g.config.elastic() && g.phase.later:
-		return m.here == len(m.all)
-	case m.here == g.config.Agents || !g.config.elastic():
-		return m.here == g.config.Agents
+		return m.allHere()
+	case m.here >= g.config.Tasks || !g.config.elastic():
+		return m.here >= g.config.Tasks
 	case g.phase.later:
-		return m.here >= g.config.MinAgents && m.here == len(m.all)
+		return m.here >= g.config.MinTasks && m.allHere()
 	}
-	return m.here >= g.config.MinAgents && g.called
+	return m.here >= g.config.MinTasks && g.called
 }
 
 // ready tells whether the world can be agreed: all have joined, none of them may be lost, and the

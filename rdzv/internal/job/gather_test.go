@@ -8,7 +8,7 @@ import (
 // An elastic job starts when all have joined, or enough and the last call is over, which starts
 // again if one of them is lost.
 func TestLastCall(t *testing.T) {
-	c := Config{Agents: 3, MinAgents: 2, LastCall: time.Second}
+	c := Config{Tasks: 3, MinTasks: 2, LastCall: time.Second}
 	s := newState(base, c)
 	world := func(writes []Write) bool { return len(writes) > 0 && writes[0].What == "publish the world" }
 	s.Apply(base, puts(joinedAgent(0), 1)...)

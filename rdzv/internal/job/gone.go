@@ -14,13 +14,13 @@ func (a *attempt) takeLeft(t *turn, id string) {
 	if m != nil {
 		m.withdrawn = true
 	}
-	a.remove(id)
+	a.remove(id, m.known())
 	a.lose(t, id, m)
 }
 
-// remove notes that an agent is gone for good.
-func (a *attempt) remove(id string) {
-	a.agents.remove(id)
+// remove notes that an agent is gone for good. known is what was known of it, or nil.
+func (a *attempt) remove(id string, known *Member) {
+	a.agents.remove(id, known)
 	a.members.unseat(id)
 	delete(a.members.preparing, id)
 	a.late.remove(id)
@@ -56,5 +56,5 @@ func (a *attempt) release(id string) {
 		a.members.pending--
 	}
 	m.lost, m.withdrawn = true, true
-	a.remove(id)
+	a.remove(id, &m.Member)
 }

@@ -37,7 +37,7 @@ func (i *initWatch) takeReached(now time.Time, m *member, value any) {
 	m.reached = &r
 	i.changed = true
 	isRank0 := func(u Unreached) bool { return u.Rank == 0 }
-	if i.begin.IsZero() && m.seat.Rank == 0 && !slices.ContainsFunc(r.Missing, isRank0) {
+	if i.begin.IsZero() && m.seat.Has(0) && !slices.ContainsFunc(r.Missing, isRank0) {
 		i.start(now, i.config.InitTimes)
 	}
 }
@@ -125,8 +125,8 @@ func (i *initWatch) progress(now time.Time) InitProgress {
 	first := func(u Unreached) bool { return len(missing) == 0 || u.Rank < *p.First }
 	for _, m := range i.members.all {
 		list, node := m.unreached(), m.seat.Node
-		p.Ranks += m.seat.Slots
-		p.Reached += m.seat.Slots - len(list)
+		p.Ranks += m.seat.Workers()
+		p.Reached += m.seat.Workers() - len(list)
 		for _, u := range list {
 			if first(u) {
 				p.First, p.Python, p.Host = &u.Rank, u.Python, m.Host

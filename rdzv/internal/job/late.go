@@ -29,11 +29,11 @@ func (l *late) remove(id string) {
 
 // answer answers those that wait, and returns the ones that are members from now on: while the
 // world is not agreed they take the places of those that have been lost meanwhile. If the job has
-// all its agents, or there is no next attempt, they are refused.
+// all its tasks, or there is no next attempt, they are refused.
 func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Member) {
 	for _, m := range slices.Clone(l.waiting) {
 		answer := SeatValue{Seat: record.SpareSeat, Agent: l.config.identity(m)}
-		full := l.members.left() >= l.config.Agents
+		full := l.members.left()+len(m.Tasks) > l.config.Tasks
 		switch {
 		case full || agreed && isLast:
 			answer = SeatValue{Full: true}
@@ -52,7 +52,7 @@ func (l *late) answer(t *turn, k keys.Attempt, agreed, isLast bool) (joined []Me
 
 // take notes the seat of an agent that has joined late.
 func (l *late) take(id string, seat SeatValue, agreed bool) {
-	m := Member{ID: id}
+	m := Member{ID: id, Tasks: record.Unplaced(1)}
 	if seat.Agent != nil {
 		m = *seat.Agent
 	}

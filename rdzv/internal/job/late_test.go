@@ -15,7 +15,7 @@ func TestLateAgents(t *testing.T) {
 		"no world yet":        {3, false, true, false, true},
 	} {
 		m := in("", joinedAgent(0), joinedAgent(1))
-		l := late{config: &Config{Agents: c.agents}, agents: &agents{}, members: m}
+		l := late{config: &Config{Tasks: c.agents}, agents: &agents{}, members: m}
 		l.add(joinedAgent(5))
 		call := &turn{now: base}
 		joined := l.answer(call, run.Attempt(0), c.agreed, c.isLast)

@@ -20,7 +20,7 @@ type losses struct {
 // mayReplace tells whether another agent may take over the seat of this one, if that is lost: only
 // if it runs all workers of its node. Nobody need replace a spare.
 func (l *losses) mayReplace(m *member) bool {
-	return m.seat.Spare || m.seat.Slots == m.seat.LocalSize &&
+	return m.seat.Spare || m.ownsNode() &&
 		(l.config.Replaceable || l.members.spare() != nil)
 }
 
@@ -31,7 +31,7 @@ func (l *losses) goesOnWithout(m *member) bool {
 	case m.seat.Spare:
 		return true
 	case l.config.elastic():
-		return l.members.left() > l.config.MinAgents
+		return l.members.left()-len(m.Tasks) >= l.config.MinTasks
 	}
 	return l.mayReplace(m)
 }
@@ -40,13 +40,13 @@ func (l *losses) goesOnWithout(m *member) bool {
 // that the launcher has started, or without a launcher any that find the store. Before the first
 // world all find it.
 func (l *losses) enoughMayJoin() bool {
-	switch needed := l.config.MinAgents; {
+	switch needed := l.config.MinTasks; {
 	case l.members.left() >= needed, l.config.Replaceable:
 		return true
 	case l.phase.later || l.phase.complete:
 		return false
 	default:
-		return !l.members.launched || l.config.Agents-len(l.agents.gone) >= needed
+		return !l.members.launched || l.config.Tasks-l.agents.goneTasks >= needed
 	}
 }
 
@@ -70,7 +70,7 @@ func (l *losses) tooFew(m *member) Verdict {
 		agents = "agent is"
 	}
 	v.Text = fmt.Sprintf("%v; %d %s left, and the job needs %d", &v, left, agents,
-		l.config.MinAgents)
+		l.config.MinTasks)
 	return v
 }
 
@@ -83,7 +83,7 @@ func (l *losses) mayFollow() bool {
 		case m.seat.Spare && !m.lost:
 			spares++
 		case m.seat.Spare, m.lost && l.config.elastic():
-		case m.lost && m.seat.Slots == m.seat.LocalSize:
+		case m.lost && m.ownsNode():
 			vacant++
 		case m.lost, !m.settled:
 			return false
@@ -103,8 +103,7 @@ func (l *losses) mayFollow() bool {
 // was lost in.
 func (l *losses) irreplaceable(before []*member) *member {
 	for _, m := range l.members.all {
-		if m.vacant() && !m.withdrawn &&
-			(m.seat.Slots != m.seat.LocalSize || !l.config.Replaceable) {
+		if m.vacant() && !m.withdrawn && (!m.ownsNode() || !l.config.Replaceable) {
 			return m
 		}
 	}

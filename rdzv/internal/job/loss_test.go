@@ -18,8 +18,8 @@ func TestWhetherAnAttemptFollows(t *testing.T) {
 		"the spare, too":   {Config{}, "agent-1 agent-2", true, false, false},
 		"replaceable":      {Config{Replaceable: true}, "agent-1", false, false, true},
 		"not settled":      {Config{Replaceable: true}, "agent-1", false, true, false},
-		"enough are left":  {Config{Agents: 3, MinAgents: 2}, "agent-1", false, false, true},
-		"too few are left": {Config{Agents: 3, MinAgents: 3}, "agent-1", false, false, false},
+		"enough are left":  {Config{Tasks: 3, MinTasks: 2}, "agent-1", false, false, true},
+		"too few are left": {Config{Tasks: 3, MinTasks: 3}, "agent-1", false, false, false},
 	} {
 		m := in(c.lost, joinedAgent(0), joinedAgent(1), joinedAgent(2))
 		for i, one := range m.all {

@@ -38,26 +38,36 @@ type connects struct {
 	since time.Time
 }
 
+// known is what is known of the agent, nil if it is no member.
+func (m *member) known() *Member {
+	if m == nil {
+		return nil
+	}
+	return &m.Member
+}
+
 // vacant tells whether the agent is lost and nobody has taken over its seat yet.
 func (m *member) vacant() bool { return m.lost && !m.here }
 
 // ranks are the host and the ranks of an agent that has a seat.
 func (m *member) ranks() NodeRanks {
-	ranks := make([]int, m.seat.Slots)
-	for i := range ranks {
-		ranks[i] = m.seat.Rank + i
-	}
-	return NodeRanks{Host: m.Host, Ranks: record.Ranges(ranks)}
+	return NodeRanks{Host: m.Host, Ranks: m.seat.Ranks()}
 }
+
+// ownsNode tells whether the agent runs all workers of its node.
+func (m *member) ownsNode() bool { return m.seat.Workers() == m.seat.LocalSize }
 
 // lostVerdict returns the verdict about the agent if it is lost.
 func (m *member) lostVerdict() Verdict {
+	first := m.FirstTask()
 	v := Verdict{
 		Kind: record.Lost, By: m.ID, Host: m.Host, PID: m.PID,
-		Rank: m.Rank, LocalRank: m.LocalRank, Ranks: 1, Silent: Seconds(m.silent),
+		Rank: first.Rank, LocalRank: first.LocalRank, Ranks: m.TaskRanks(),
+		Silent: Seconds(m.silent),
 	}
-	if m.seat.Slots > 0 { // the world is agreed
-		v.Rank, v.LocalRank, v.Ranks = m.seat.Rank, m.seat.LocalRank, m.seat.Slots
+	if m.seat.Workers() > 0 { // the world is agreed
+		v.Rank, v.Ranks = m.seat.First(), m.seat.Ranks()
+		v.LocalRank = m.seat.LocalRankOf(m.seat.Index(v.Rank))
 	}
 	return v
 }
@@ -82,10 +92,10 @@ func (m *member) reason() string {
 // bySeat compares members by their ranks; those without come last.
 func bySeat(a, b *member) int {
 	rank := func(m *member) int {
-		if m.seat.Spare {
+		if m.seat.Workers() == 0 {
 			return math.MaxInt
 		}
-		return m.seat.Rank
+		return m.seat.First()
 	}
 	return cmp.Compare(rank(a), rank(b))
 }
@@ -97,7 +107,8 @@ type members struct {
 	all       []*member
 	unseated  []Member             // that joined when there was no place for them
 	preparing map[string]Preparing // that have announced themselves, and are not members yet
-	here      int                  // number of those that have joined this attempt
+	joined    int                  // number of those that have joined this attempt
+	here      int                  // number of tasks of these
 	pending   int                  // number of those that are neither settled nor lost
 	launched  bool                 // they are tasks of a launcher
 	deleted   bool                 // the key of one was deleted that has not settled
@@ -106,10 +117,10 @@ type members struct {
 func (m *members) add(one *member) {
 	m.byID[one.ID] = one
 	m.all = append(m.all, one)
-	m.launched = m.launched || one.Rank != Unknown
+	m.launched = m.launched || one.Launched()
 	m.deleted = m.deleted || one.deleted
 	if one.here {
-		m.here++
+		m.count(one, 1)
 	}
 	if !one.lost && !one.settled {
 		m.pending++
@@ -120,8 +131,17 @@ func (m *members) add(one *member) {
 // before has known.
 func (m *members) join(one *member, value Member) {
 	one.Member, one.here = value, true
-	m.here++
+	m.count(one, 1)
 }
+
+// count counts one that has joined this attempt, or with -1 that has not any more.
+func (m *members) count(one *member, by int) {
+	m.joined += by
+	m.here += by * len(one.Tasks)
+}
+
+// allHere tells whether all have joined this attempt.
+func (m *members) allHere() bool { return m.joined == len(m.all) }
 
 // present are those that have joined this attempt.
 func (m *members) present() []Member {
@@ -148,15 +168,23 @@ func (m *members) remove(one *member) {
 func (m *members) leave(one *member) {
 	if one.here {
 		one.here = false
-		m.here--
+		m.count(one, -1)
 	}
 }
 
-// left is how many are not lost.
+// tasks is how many tasks they have.
+func (m *members) tasks() (n int) {
+	for _, one := range m.all {
+		n += len(one.Tasks)
+	}
+	return n
+}
+
+// left is how many tasks those have that are not lost.
 func (m *members) left() (n int) {
 	for _, one := range m.all {
 		if !one.lost {
-			n++
+			n += len(one.Tasks)
 		}
 	}
 	return n

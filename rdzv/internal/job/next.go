@@ -44,7 +44,7 @@ func (s *State) decide(t *turn) {
 		next := a.next(t.now, a.number+1, d.Delay)
 		v.Restart = &Restart{
 			Attempt: next.number, Delay: Seconds(d.Delay), Vacant: next.members.vacancies(),
-			Missing: max(0, s.config.MinAgents-len(next.members.all)),
+			Missing: max(0, s.config.MinTasks-next.members.tasks()),
 		}
 		ops = append(ops, Op{Key: run.Latest(), Value: s.latest(t.now, next)})
 	}

@@ -71,10 +71,10 @@ func (s *outcomes) settle(now time.Time, m *member, o Outcome) {
 		s.end.want(record.FailedVerdict(m.ID, o.Host, w))
 		return
 	}
-	if ran := len(o.Workers); ran < m.Slots && s.config.Check == nil {
-		text := fmt.Sprintf("ran only %d of its %d workers", ran, m.Slots)
+	if ran := len(o.Workers); ran < m.Workers() && s.config.Check == nil {
+		text := fmt.Sprintf("ran only %d of its %d workers", ran, m.Workers())
 		if ran == 0 {
-			text = "did not run its " + plural.Noun(m.Slots, "worker")
+			text = "did not run its " + plural.Noun(m.Workers(), "worker")
 		}
 		s.end.want(record.NotReady(record.AgentName(m.lostVerdict()) + " " + text))
 		return
@@ -116,8 +116,9 @@ func (s *outcomes) settleDeleted(now time.Time) {
 			continue
 		}
 		o := Outcome{Host: m.Host}
-		for i := range m.seat.Slots {
-			o.Workers = append(o.Workers, Worker{Rank: m.seat.Rank + i, LocalRank: m.seat.LocalRank + i})
+		for i := range m.seat.Workers() {
+			w := Worker{Rank: m.seat.RankOf(i), LocalRank: m.seat.LocalRankOf(i)}
+			o.Workers = append(o.Workers, w)
 		}
 		s.settle(now, m, o)
 	}

@@ -20,7 +20,7 @@ func TestAwaitWorkers(t *testing.T) {
 		"revoked": {Loss{Silent: true, Ago: ago}, true, ttl + grace + lostMargin - ago},
 	} {
 		s := newState(base, Config{
-			Agents: 2, LostGrace: grace, LeaseTTL: ttl, Revoked: func() bool { return c.revoked },
+			Tasks: 2, LostGrace: grace, LeaseTTL: ttl, Revoked: func() bool { return c.revoked },
 		})
 		s.attempt.members.add(&member{Member: joinedAgent(0), here: true})
 		s.attempt.phase.complete = true

@@ -19,15 +19,16 @@ func TestLossThatNoLeaderHasSeen(t *testing.T) {
 		rank   int
 		want   string
 	}{
-		"a job": {Config{Agents: 3}, 1, "lost the agent of rank 1 (pid 1001 on node1): " +
+		"a job": {Config{Tasks: 3}, 1, "lost the agent of rank 1 (pid 1001 on node1): " +
 			"it disconnected unexpectedly"},
-		"no launcher":  {Config{Agents: 3}, Unknown, "all agents look for the store again"},
-		"too few left": {Config{Agents: 2, MinAgents: 2}, 1, "1 agent is left, and the job needs 2"},
-		"enough":       {Config{Agents: 3, MinAgents: 2}, 1, ""},
+		"no launcher":  {Config{Tasks: 3}, Unknown, "all agents look for the store again"},
+		"too few left": {Config{Tasks: 2, MinTasks: 2}, 1, "1 agent is left, and the job needs 2"},
+		"enough":       {Config{Tasks: 3, MinTasks: 2}, 1, ""},
 	} {
 		c.config.Elected = true
 		first, second := joinedAgent(0), joinedAgent(1)
-		first.Node, second.Node, first.Rank, second.Rank = "node0", "node1", min(c.rank, 0), c.rank
+		first.Node, second.Node = "node0", "node1"
+		first.Tasks, second.Tasks = ranked(min(c.rank, 0)), ranked(c.rank)
 		snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4})
 		s, writes, _ := Restore(base, c.config, snapshot)
 		if len(writes) != 1 || writes[0].Ops[0].Key != run.Lost().Of(second.ID) {
@@ -52,7 +53,7 @@ func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 	first, second := joinedAgent(0), joinedAgent(1)
 	snapshot := append(puts(first, 3), Change{run.Attempt(0).Members().Of(second.ID), second, 4},
 		Change{run.Lost().Of(second.ID), Loss{Silent: true}, 5})
-	s, writes, notices := Restore(base, Config{Agents: 3, MinAgents: 1, LastCall: time.Second}, snapshot)
+	s, writes, notices := Restore(base, Config{Tasks: 3, MinTasks: 1, LastCall: time.Second}, snapshot)
 	if len(writes) > 0 || len(notices) > 0 || s.attempt.members.here != 1 {
 		t.Errorf("writes %v, notices %v, %d members", writes, notices, s.attempt.members.here)
 	}
@@ -60,7 +61,7 @@ func TestLossThatTheLeaderBeforeHasWritten(t *testing.T) {
 
 // The world waits until it is known whether a member whose lease was revoked is lost.
 func TestNoWorldWithAnAgentThatMayBeLost(t *testing.T) {
-	c := Config{Agents: 2, Elected: true, ReturnTime: time.Second}
+	c := Config{Tasks: 2, Elected: true, ReturnTime: time.Second}
 	s := newState(base, c)
 	second := joinedAgent(1)
 	s.Apply(base, puts(second, 2)...)

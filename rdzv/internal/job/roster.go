@@ -7,41 +7,49 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// RosterOf returns the roster of a job with these members. nodes are those on which the launcher
-// starts agents; none if they are not known. waiting are agents that are not members yet.
-func RosterOf(members []Member, agents int, nodes []string, waiting ...Preparing) Roster {
-	r := Roster{Joined: len(members), Agents: agents}
+// RosterOf returns the roster of a job of so many tasks with these members. nodes are those on
+// which the launcher starts agents; none if they are not known. waiting are agents that are not
+// members yet.
+func RosterOf(members []Member, tasks int, nodes []string, waiting ...Preparing) Roster {
+	r := Roster{Joined: record.TasksOf(members), Tasks: tasks}
 	r.Hosts, r.MoreHosts = record.Cut(record.HostsOf(members))
 	var texts []string
 	for _, p := range waiting {
 		texts = append(texts, p.String())
 		members = append(members, p.Member) // it is not missing
+		r.WaitingTasks += len(p.Tasks)
 	}
+	r.Launched = slices.ContainsFunc(members, Member.Launched)
 	r.Waiting, r.MoreWaiting = record.Cut(record.Sorted(texts))
-	r.Missing = missingOf(members, agents, func(m Member) int { return m.Rank })
-	if r.Missing == nil {
-		r.MissingNodes = missingOf(members, agents, func(m Member) int { return m.NodeRank })
+	var ranks, nodeRanks []int
+	for _, m := range members {
+		for _, t := range m.Tasks {
+			ranks, nodeRanks = append(ranks, t.Rank), append(nodeRanks, m.NodeRank)
+		}
+	}
+	if r.Missing = missingOf(ranks, tasks); r.Missing == nil {
+		r.MissingNodes = missingOf(nodeRanks, tasks)
 		return r
 	}
 	absent := absentOf(members, nodes)
-	// With as many agents on each node, so many are missing if no other node lacks one.
-	if len(absent)*agents == (agents-len(members))*len(nodes) {
+	// With as many tasks on each node, so many are missing if no other node lacks one.
+	if len(absent)*tasks == (tasks-len(ranks))*len(nodes) {
 		r.Absent, r.MoreAbsent = record.Cut(absent)
 	}
 	return r
 }
 
-// missingOf returns at most 8 of the numbers below agents that no member has; none if the number
-// of a member is not known or not its own.
-func missingOf(members []Member, agents int, number func(Member) int) (missing []int) {
+// missingOf returns at most 8 of the numbers below a limit that are not there; none if one of those
+// that are there is not known or there twice.
+func missingOf(there []int, below int) (missing []int) {
 	joined := map[int]bool{}
-	for _, m := range members {
-		joined[number(m)] = true
+	for _, n := range there {
+		joined[n] = true
 	}
-	if len(members) == 0 || joined[Unknown] || len(joined) < len(members) {
+	if len(there) == 0 || joined[Unknown] || len(joined) < len(there) {
 		return nil
 	}
-	for n := 0; n < agents && len(missing) < record.MaxShown; n++ {
+	for n := 0; n < below && len(missing) < record.MaxShown; n++ {
 		if !joined[n] {
 			missing = append(missing, n)
 		}

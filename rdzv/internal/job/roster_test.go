@@ -3,6 +3,8 @@ package job
 import (
 	"fmt"
 	"testing"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // A roster names the nodes of the missing ranks only if it is certain that they are there.
@@ -11,7 +13,7 @@ func TestRosterOfNodes(t *testing.T) {
 	on := func(hosts ...string) (members []Member) {
 		for rank, host := range hosts {
 			m := joinedAgent(rank)
-			m.Rank, m.Host = rank, host
+			m.Tasks, m.Host = ranked(rank), host
 			members = append(members, m)
 		}
 		return members
@@ -50,7 +52,7 @@ func TestRosterOfNodeRanks(t *testing.T) {
 		var members []Member
 		for i, nodeRank := range c.nodeRanks {
 			m := joinedAgent(i)
-			m.Rank, m.NodeRank = Unknown, nodeRank
+			m.NodeRank = nodeRank
 			members = append(members, m)
 		}
 		if got := RosterOf(members, 4, nil); fmt.Sprint(got.MissingNodes) != c.want {
@@ -67,43 +69,43 @@ func TestRoster(t *testing.T) {
 		return hosts
 	}
 	for want, r := range map[string]Roster{
-		"0 of 4 agents joined": {Agents: 4},
-		"4 of 4 agents joined": {Joined: 4, Agents: 4, Hosts: hosts(4)},
-		"3 of 4 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove: {
-			Joined: 3, Agents: 4, Missing: []int{2}, Hosts: hosts(1),
+		"0 of 4 agents joined": {Tasks: 4},
+		"4 of 4 agents joined": {Joined: 4, Tasks: 4, Hosts: hosts(4)},
+		"3 of 4 tasks joined; rank 2 has not started rdzv or cannot connect " + seeAbove: {
+			Joined: 3, Tasks: 4, Launched: true, Missing: []int{2}, Hosts: hosts(1),
 		},
-		"1 of 2 agents joined; rank 1 has not started rdzv on node2 or cannot connect " +
+		"1 of 2 tasks joined; rank 1 has not started rdzv on node2 or cannot connect " +
 			"" + seeAbove: {
-			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Absent: []string{"node2"},
+			Joined: 1, Tasks: 2, Launched: true, Missing: []int{1}, Hosts: hosts(1), Absent: []string{"node2"},
 		},
-		"1 of 2 agents joined; rank 1 has not started rdzv or cannot connect (see its output)": {
-			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Unattended: true,
+		"1 of 2 tasks joined; rank 1 has not started rdzv or cannot connect (see its output)": {
+			Joined: 1, Tasks: 2, Launched: true, Missing: []int{1}, Hosts: hosts(1), Unattended: true,
 		},
-		"2 of 4 agents joined; ranks 1, 3 have not started rdzv or cannot connect " +
+		"2 of 4 tasks joined; ranks 1, 3 have not started rdzv or cannot connect " +
 			"(see their output)": {
-			Joined: 2, Agents: 4, Missing: []int{1, 3}, Hosts: hosts(1), Unattended: true,
+			Joined: 2, Tasks: 4, Launched: true, Missing: []int{1, 3}, Hosts: hosts(1), Unattended: true,
 		},
-		"1 of 2 agents joined; rank 1 is missing; refused because of a different token: node2": {
-			Joined: 1, Agents: 2, Missing: []int{1}, Hosts: hosts(1), Refused: []string{"node2"},
+		"1 of 2 tasks joined; rank 1 is missing; refused because of a different token: node2": {
+			Joined: 1, Tasks: 2, Launched: true, Missing: []int{1}, Hosts: hosts(1), Refused: []string{"node2"},
 		},
 		"1 of 2 agents joined (from node0); refused because of a different token: node2": {
-			Joined: 1, Agents: 2, Hosts: hosts(1), Refused: []string{"node2"},
+			Joined: 1, Tasks: 2, Hosts: hosts(1), Refused: []string{"node2"},
 		},
 		"2 of 3 agents joined (from node0, node1); node rank 2 is missing": {
-			Joined: 2, Agents: 3, MissingNodes: []int{2}, Hosts: hosts(2),
+			Joined: 2, Tasks: 3, MissingNodes: []int{2}, Hosts: hosts(2),
 		},
 		"1 of 3 agents joined (from node0); node ranks 0, 2 are missing; refused because of a " +
 			"different token: node2": {
-			Joined: 1, Agents: 3, MissingNodes: []int{0, 2}, Hosts: hosts(1), Refused: []string{"node2"},
+			Joined: 1, Tasks: 3, MissingNodes: []int{0, 2}, Hosts: hosts(1), Refused: []string{"node2"},
 		},
-		"1 of 2 agents joined (from node0)":        {Joined: 1, Agents: 2, Hosts: hosts(1)},
-		"2 of 3 agents joined (from node0, node1)": {Joined: 2, Agents: 3, Hosts: hosts(2)},
-		"10 of 12 agents joined; ranks 1, 7 have not started rdzv or cannot connect " + seeAbove: {
-			Joined: 10, Agents: 12, Missing: []int{1, 7},
+		"1 of 2 agents joined (from node0)":        {Joined: 1, Tasks: 2, Hosts: hosts(1)},
+		"2 of 3 agents joined (from node0, node1)": {Joined: 2, Tasks: 3, Hosts: hosts(2)},
+		"10 of 12 tasks joined; ranks 1, 7 have not started rdzv or cannot connect " + seeAbove: {
+			Joined: 10, Tasks: 12, Launched: true, Missing: []int{1, 7},
 		},
 		"10 of 20 agents joined (from node0, node1, node2, node3, node4, node5, node6, node7 and " +
 			"2 more)": {
-			Joined: 10, Agents: 20, Hosts: hosts(8), MoreHosts: 2,
+			Joined: 10, Tasks: 20, Hosts: hosts(8), MoreHosts: 2,
 		},
 	} {
 		if got := r.String(); got != want {
@@ -115,23 +117,28 @@ func TestRoster(t *testing.T) {
 // An agent that waits for files is not missing.
 func TestRosterOfWaiting(t *testing.T) {
 	joined := joinedAgent(0)
-	joined.Rank, joined.Host = 0, "node1"
+	joined.Tasks, joined.Host = ranked(0), "node1"
 	waits := Preparing{Member: joinedAgent(1), Waits: `the file system of "/data" does not respond`}
-	waits.Rank, waits.Host = 1, "node2"
+	waits.Tasks, waits.Host = ranked(1), "node2"
 	for agents, want := range map[int]string{
-		2: `1 of 2 agents joined; rank 1 on node2 waits: the file system of "/data" does not respond`,
-		3: "1 of 3 agents joined; rank 2 has not started rdzv or cannot connect " + seeAbove +
+		2: `1 of 2 tasks joined; rank 1 on node2 waits: the file system of "/data" does not respond`,
+		3: "1 of 3 tasks joined; rank 2 has not started rdzv or cannot connect " + seeAbove +
 			`; rank 1 on node2 waits: the file system of "/data" does not respond`,
 	} {
 		if got := RosterOf([]Member{joined}, agents, nil, waits).String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	waits.Rank, joined.Rank = Unknown, Unknown
+	waits.Tasks, joined.Tasks = ranked(Unknown), ranked(Unknown)
 	const want = `1 of 2 agents joined; node2 waits: the file system of "/data" does not respond`
 	if got := RosterOf([]Member{joined}, 2, nil, waits).String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// ranked is a task of a launcher that runs one worker.
+func ranked(rank int) []record.Task {
+	return []record.Task{{Rank: rank, LocalRank: Unknown, Slots: 1}}
 }
 
 const seeAbove = "(see the launcher's messages above)"
@@ -140,6 +147,6 @@ const seeAbove = "(see the launcher's messages above)"
 func joinedAgent(i int) Member {
 	return Member{
 		ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i), PID: 1000 + i,
-		Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1,
+		Tasks: record.Unplaced(1), LocalSize: Unknown, NodeRank: Unknown,
 	}
 }

@@ -46,13 +46,17 @@ const (
 	hostedStore
 	confirms
 	compared
+	manyTasks
+	interleaved
+	lateTask
 	numKinds
 )
 
 var kindNames = [numKinds]string{"join", "late start", "leave", "loss", "silence", "return", "freeze", "continue",
 	"failure", "success",
 	"slow request", "lost request", "lost leader", "successor", "restart", "spare", "MIN:MAX", "SIGTERM", "SIGTERM to all",
-	"SIGTERM without workers", "newcomer", "registers again", "store of an agent", "exports", "compared with Restore"}
+	"SIGTERM without workers", "newcomer", "registers again", "store of an agent", "exports", "compared with Restore",
+	"agents with many tasks", "interleaved ranks", "task with its own agent"}
 
 // rare are kinds that need not be in 5 % of the schedules: they follow from others.
 var rare = []kind{idleTerm, registers, compared}
@@ -67,7 +71,7 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	s.kinds[hostedStore] = s.hosted
 	c := &s.config
 	*c = Config{
-		Job: "test", Agents: n, LostGrace: s.between(0, 4*time.Second), Elected: !s.hosted, LeaseLag: 3 * time.Second,
+		Job: "test", LostGrace: s.between(0, 4*time.Second), Elected: !s.hosted, LeaseLag: 3 * time.Second,
 	}
 	c.LeaseTTL = []time.Duration{3 * time.Second, 10 * time.Second}[s.rng.IntN(2)]
 	if s.hosted {
@@ -79,38 +83,43 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 	c.Restarts = restart.Policy{Max: s.rng.IntN(4)}
 	c.Watch, c.Straggling = true, true
 	c.NextWaiting = func(last time.Duration) time.Duration { return last + 10*time.Second }
-	start := n
+	s.launched = s.rng.IntN(2) == 0
+	start, nodes := n, s.layout(n)
+	c.Tasks = tasksOf(nodes)
 	switch s.rng.IntN(4) {
 	case 0:
+		if nodes = s.sameWorkers(nodes); s.launched {
+			c.Tasks = tasksOf(nodes)
+		}
 		c.Spares = 1 + s.rng.IntN(n-2)
 		c.Restarts.Max = 1 + s.rng.IntN(4)
 	case 1:
 		c.Replaceable = true
 		c.Restarts.Max = 1 + s.rng.IntN(4)
 	case 2:
-		c.MinAgents, c.LastCall = 1+s.rng.IntN(n-1), s.between(0, 5*time.Second)
+		c.MinTasks, c.LastCall = 1+s.rng.IntN(c.Tasks-1), s.between(0, 5*time.Second)
 		c.Replaceable = s.rng.IntN(2) == 0
 		c.Restarts.Max = 1 + s.rng.IntN(4)
-		start = max(3, c.MinAgents+s.rng.IntN(n-c.MinAgents+1))
+		for start = 3; tasksOf(nodes[:start]) < c.MinTasks; start++ {
+		}
+		start += s.rng.IntN(n - start + 1)
 		s.kinds[elasticJob] = true
 	}
 	if s.rng.IntN(6) == 0 {
 		c.ExitTimeout = s.between(10*time.Second, 30*time.Second)
 	}
-	s.launched = s.rng.IntN(2) == 0
-	slots := 1 + s.rng.IntN(2)
 	var exports *Exports
 	if s.rng.IntN(5) == 0 {
 		exports = &Exports{Confirm: true}
 		s.kinds[confirms] = true
 	}
-	add := func(i int, node string) *agent {
+	add := func(i int, node string, tasks []record.Task) *agent {
 		id := fmt.Sprint("agent-", len(s.agents))
 		a := &agent{simulation: s, id: id, alive: true, runs: -1, host: s.hosted && len(s.agents) == 0, another: -time.Hour}
-		a.self = Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Rank: Unknown, LocalRank: Unknown,
-			LocalSize: Unknown, NodeRank: Unknown, Slots: slots, Hosting: a.host, Exports: exports, JoinWithin: time.Minute}
+		a.self = Member{ID: id, Host: node, Node: node, PID: 1000 + len(s.agents), Tasks: tasks,
+			LocalSize: Unknown, NodeRank: Unknown, Hosting: a.host, Exports: exports, JoinWithin: time.Minute}
 		if s.launched {
-			a.self.Rank, a.self.LocalRank, a.self.LocalSize, a.self.NodeRank = i, 0, 1, i
+			a.self.LocalSize, a.self.NodeRank = len(nodes[i]), i
 		}
 		s.agents = append(s.agents, a)
 		return a
@@ -120,8 +129,19 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 		s.kinds[lateStart] = true
 		late = 1 + s.rng.IntN(start-1)
 	}
+	joinAt := func(a *agent, at time.Duration) {
+		s.after(at, func() { a.now2(func() { a.join(s.now + time.Minute) }) })
+	}
+	alone := -1 // the node that has a task with an agent of its own
+	if i := s.rng.IntN(start); c.Spares == 0 && len(nodes[i]) > 1 {
+		alone = i
+	}
 	for i := range start {
-		a := add(i, fmt.Sprint("node", i))
+		tasks := nodes[i]
+		if i == alone {
+			tasks = tasks[:len(tasks)-1]
+		}
+		a := add(i, fmt.Sprint("node", i), tasks)
 		at := s.between(0, 3*time.Second)
 		switch {
 		case a.host:
@@ -131,15 +151,87 @@ func newSimulation(seed uint64, verbose bool) *simulation {
 			at = s.between(10*time.Second, 50*time.Second)
 		}
 		s.kinds[joins] = true
-		s.after(at, func() { a.now2(func() { a.join(s.now + time.Minute) }) })
+		joinAt(a, at)
+	}
+	if alone >= 0 {
+		s.kinds[lateTask] = true
+		task := nodes[alone][len(nodes[alone])-1:]
+		joinAt(add(alone, fmt.Sprint("node", alone), task), s.between(time.Second, 6*time.Second))
 	}
 	if late >= 0 && s.rng.IntN(2) == 0 {
 		s.loseEarly()
 	}
+	newcomer := func(node int, host string) {
+		tasks := nodes[node]
+		if !s.launched && s.rng.IntN(4) == 0 {
+			tasks = record.Unplaced(3)
+		}
+		add(node, host, tasks).join(s.now + 2*time.Minute)
+	}
 	for range 5 + s.rng.IntN(7) {
-		s.disturb(add, start)
+		s.disturb(newcomer, start)
 	}
 	return s
+}
+
+// layout is which tasks each of n nodes has: without a launcher one, otherwise 1 to 4, as many on
+// each node or not, and with consecutive ranks or not.
+func (s *simulation) layout(n int) (nodes [][]record.Task) {
+	slots := 1 + s.rng.IntN(2)
+	if !s.launched {
+		for range n {
+			nodes = append(nodes, record.Unplaced(slots))
+		}
+		return nodes
+	}
+	many, even, spread := s.rng.IntN(3) > 0, s.rng.IntN(2) == 0, s.rng.IntN(2) == 0
+	size, rank := 1+s.rng.IntN(4), 0
+	if !many {
+		size, even = 1, true
+	}
+	for node := range n {
+		if !even {
+			size = 1 + s.rng.IntN(4)
+		}
+		s.kinds[manyTasks] = s.kinds[manyTasks] || size > 1
+		var tasks []record.Task
+		for local := range size {
+			tasks = append(tasks, record.Task{Rank: rank, LocalRank: local, Slots: slots})
+			if rank++; even && spread {
+				s.kinds[interleaved] = s.kinds[interleaved] || size > 1
+				tasks[local].Rank = node + local*n
+			}
+		}
+		nodes = append(nodes, tasks)
+	}
+	return nodes
+}
+
+// sameWorkers gives all nodes 4 workers, in 1, 2 or 4 tasks.
+func (s *simulation) sameWorkers(nodes [][]record.Task) [][]record.Task {
+	if !s.launched {
+		return nodes
+	}
+	var all [][]record.Task
+	rank := 0
+	for range nodes {
+		size := []int{1, 2, 4}[s.rng.IntN(3)]
+		s.kinds[manyTasks] = s.kinds[manyTasks] || size > 1
+		var tasks []record.Task
+		for local := range size {
+			tasks = append(tasks, record.Task{Rank: rank, LocalRank: local, Slots: 4 / size})
+			rank++
+		}
+		all = append(all, tasks)
+	}
+	return all
+}
+
+func tasksOf(nodes [][]record.Task) (n int) {
+	for _, tasks := range nodes {
+		n += len(tasks)
+	}
+	return n
 }
 
 // loseEarly adds the loss of the leader and of another agent, at about the same time, while all wait
@@ -164,12 +256,12 @@ func (s *simulation) loseEarly() {
 }
 
 // disturb adds something that happens to the job.
-func (s *simulation) disturb(add func(int, string) *agent, start int) {
+func (s *simulation) disturb(join func(node int, host string), start int) {
 	at := s.between(0, 70*time.Second)
 	// Most agents have joined by then, and are settled, so that there are enough events.
 	joined, settled := max(at, 3*time.Second), max(at, 6*time.Second)
-	i := s.rng.IntN(start)
-	pick := func() *agent { return s.agents[i] }
+	i, victim := s.rng.IntN(start), s.rng.IntN(len(s.agents))
+	pick := func() *agent { return s.agents[victim] }
 	brief, long := s.between(10*time.Millisecond, 2*time.Second), s.between(2*time.Second, 40*time.Second)
 	d := brief
 	if s.rng.IntN(2) == 0 {
@@ -181,8 +273,7 @@ func (s *simulation) disturb(add func(int, string) *agent, start int) {
 		if s.rng.IntN(3) == 0 {
 			host = fmt.Sprint("other", len(s.agents))
 		}
-		a := add(i, host)
-		a.join(s.now + 2*time.Minute)
+		join(i, host)
 	}
 	switch s.rng.IntN(15) {
 	case 0, 1:

@@ -308,7 +308,7 @@ func (a *agent) seated(seat Seat) {
 		return // how is for the leader to decide
 	}
 	a.seat = &seat
-	a.say("%s has seat %d of attempt %d", a.id, seat.Rank, a.attempt)
+	a.say("%s has seat %d of attempt %d", a.id, seat.First(), a.attempt)
 	switch {
 	case a.verdict != nil:
 		a.ended()
@@ -338,7 +338,7 @@ func (a *agent) begin() {
 	a.running, a.runs, a.codes, a.stopping = true, a.attempt, 0, false
 	n := a.attempt
 	a.say("%s starts its workers of attempt %d", a.id, n)
-	if a.seat.Rank == 0 && a.rng.IntN(2) == 0 {
+	if a.seat.Has(0) && a.rng.IntN(2) == 0 {
 		a.txn(nil, []Op{{Key: a.k().Prefix + "reached/" + a.id, Value: Reached{}}}, func(bool) {})
 	}
 	a.later(a.between(5*time.Second, 40*time.Second), func() {
@@ -359,7 +359,7 @@ func (a *agent) failWorker(n int) {
 	a.running, a.codes = false, 1
 	a.say("a worker of %s fails", a.id)
 	text := "x" + strconv.Itoa(a.rng.IntN(3))
-	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.Rank, Code: 1, Text: text})
+	v := record.FailedVerdict(a.id, a.self.Host, Worker{Rank: a.seat.First(), Code: 1, Text: text})
 	if a.rng.IntN(3) == 0 {
 		v.ReportDelay = Seconds(500 * time.Millisecond)
 	}
@@ -421,9 +421,9 @@ func (a *agent) settle() {
 	a.put = true
 	o := Outcome{Host: a.self.Host, Ending: a.ending}
 	if a.runs == a.attempt && a.seat != nil {
-		for i := range a.seat.Slots {
+		for _, rank := range a.seat.AllRanks() {
 			w := Worker{
-				Rank: a.seat.Rank + i, Code: max(a.codes, 0), Signal: Signal(max(-a.codes, 0)),
+				Rank: rank, Code: max(a.codes, 0), Signal: Signal(max(-a.codes, 0)),
 				Stopped: a.codes < 0, RanFor: Seconds(a.now),
 			}
 			o.Workers = append(o.Workers, w)
@@ -584,13 +584,13 @@ func (s *simulation) loseAtJoin(last *agent) {
 	var other *agent
 	for _, a := range s.agents {
 		if _, there := s.keys[last.k().Members().Of(a.id)]; there {
-			joined++
+			joined += len(a.self.Tasks)
 			if a != last && !a.host && a.alive && !a.over {
 				other = a
 			}
 		}
 	}
-	if !s.hosted || s.seed%16 != 7 || joined < s.config.Agents || other == nil {
+	if !s.hosted || s.seed%8 != 7 || joined < s.config.Tasks || other == nil {
 		return
 	}
 	s.say("%s dies while the world is published", other.id)

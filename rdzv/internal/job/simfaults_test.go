@@ -44,11 +44,17 @@ var faults = []fault{
 	{"an agent that is lost while its world is published stays", "attempt.go", []string{
 		"if m.lost {\n			a.losses.loseRunning(t, m, a.keys, &a.end)", "if m.lost {\n			m.settled = false"}},
 	{"an agent that leaves takes its seat with it", "gone.go", []string{
-		"	m.lost, m.withdrawn = true, true\n	a.remove(id)", "	m.withdrawn = true\n	a.remove(id)"}},
+		"	m.lost, m.withdrawn = true, true\n	a.remove(id, ", "	m.withdrawn = true\n	a.remove(id, "}},
 	{"a new leader does not know who was lost before", "restore.go", []string{
 		"	s.missAbsent(now)\n", "	if s.attempt.phase.world != nil {\n		s.missAbsent(now)\n	}\n"}},
 	{"the world is agreed with an agent that may be lost", "gather.go", []string{
 		" && !g.agents.await(g.members.all)", ""}},
+	{"the world waits for as many agents as there are tasks", "gather.go", []string{
+		"		return m.here >= g.config.Tasks\n", "		return m.here >= g.config.Tasks && len(m.all) >= g.config.Tasks\n"}},
+	{"an agent that is lost is missed as one task", "members.go", []string{
+		"m.count(one, -1)", "m.here--\n		m.joined--"}},
+	{"an agent takes over the seat of one with more workers", "vacancy.go", []string{
+		"if one.Workers() != lost.seat.Workers() {", "if len(one.Tasks) != len(lost.Tasks) {"}},
 }
 
 // The faults can be made: what they change is there.

@@ -205,8 +205,8 @@ func fingerprint(s *State) string {
 		if m.vacant() {
 			id = "vacant"
 		}
-		lines = append(lines, fmt.Sprintf("%s rank %d of %d spare %t here %t settled %t lost %t replaces %q",
-			id, m.seat.Rank, m.seat.Slots, m.seat.Spare, m.here, m.settled, m.lost, m.replaces))
+		lines = append(lines, fmt.Sprintf("%s ranks %d spare %t here %t settled %t lost %t replaces %q",
+			id, m.seat.AllRanks(), m.seat.Spare, m.here, m.settled, m.lost, m.replaces))
 	}
 	if a.phase.world == nil && !a.phase.later || a.phase.world != nil {
 		slices.Sort(lines)

@@ -35,6 +35,7 @@ type simulation struct {
 	agents    []*agent
 	led       bool                     // an agent has led
 	goneAt    map[string]time.Duration // when agent/ID was deleted, by ID, if it is not there again
+	joinedAt  time.Duration            // when the last of them was put
 	launched  bool
 	revokedAt time.Duration  // when all leases were revoked
 	kinds     [numKinds]bool // what has happened
@@ -212,7 +213,7 @@ func short(v any) string {
 		return "(deleted)"
 	}
 	if m, ok := v.(Member); ok {
-		return fmt.Sprintf("member on %s with rank %d", m.Host, m.Rank)
+		return fmt.Sprintf("member on %s with ranks %q", m.Host, m.TaskRanks())
 	}
 	text := fmt.Sprintf("%+v", v)
 	return text[:min(len(text), 200)]
@@ -287,7 +288,7 @@ func (s *simulation) checkPut(key string, value any, exists bool) {
 // and that the ranks are 0 to n-1.
 func (s *simulation) checkWorld(attempt string, w World) {
 	taken := make([]bool, w.Size)
-	n := 0
+	n, tasks := 0, 0
 	for key, e := range s.keys {
 		if !strings.HasPrefix(key, attempt+"/seat/") {
 			continue
@@ -297,7 +298,11 @@ func (s *simulation) checkWorld(attempt string, w World) {
 		if _, lost := s.keys[run.Lost().Of(id)]; lost && !s.hosted && !seat.Full {
 			s.fail("attempt %s: the world has %s, which is lost", attempt, id)
 		}
-		for rank := seat.Rank; rank < seat.Rank+seat.Slots; rank++ {
+		if m, ok := s.keys[attempt+"/member/"+id].value.(Member); ok && !seat.Full {
+			tasks += len(m.Tasks)
+			s.checkSeat(attempt, seat.Seat, m)
+		}
+		for _, rank := range seat.AllRanks() {
 			if rank < 0 || rank >= w.Size || taken[rank] {
 				s.fail("attempt %s: rank %d of %d is taken twice or impossible", attempt, rank, w.Size)
 				return
@@ -309,10 +314,33 @@ func (s *simulation) checkWorld(attempt string, w World) {
 	if n != w.Size {
 		s.fail("attempt %s: %d of %d ranks", attempt, n, w.Size)
 	}
+	c := &s.config
+	if !c.elastic() && attempt == "0" && tasks != c.Tasks || c.elastic() && (tasks < c.MinTasks || tasks > c.Tasks) {
+		s.fail("attempt %s: the world has %d tasks of %d, at least %d", attempt, tasks, c.Tasks, c.MinTasks)
+	}
+}
+
+// checkSeat checks that a seat has as many workers as its agent, and that these have the launcher's
+// ranks if they can.
+func (s *simulation) checkSeat(attempt string, seat Seat, m Member) {
+	if seat.Spare || seat.Workers() == 0 {
+		return
+	}
+	if seat.Workers() != m.Workers() || seat.Workers() > seat.LocalSize {
+		s.fail("attempt %s: %s has %d workers and the seat %+v", attempt, m.ID, m.Workers(), seat)
+		return
+	}
+	keeps := s.launched && !s.config.elastic() && s.config.Spares == 0 && m.Tasks[0].Slots == 1
+	for i, t := range m.Tasks {
+		if keeps && (seat.RankOf(i) != t.Rank || seat.LocalRankOf(i) != t.LocalRank) {
+			s.fail("attempt %s: task %d of %s has rank %d", attempt, t.Rank, m.ID, seat.RankOf(i))
+		}
+	}
 }
 
 func (s *simulation) noteReturn(id string, there bool) {
 	if there {
+		s.joinedAt = s.now
 		delete(s.goneAt, id)
 		return
 	}
@@ -326,17 +354,20 @@ func (s *simulation) checkIncomplete() {
 	for _, a := range s.agents {
 		at, gone := s.goneAt[a.id]
 		if _, there := s.keys[run.Agents().Of(a.id)]; there {
-			here++
+			here += len(a.self.Tasks)
 		} else if gone && !a.gone && s.now > at+30*time.Second {
-			lost++
+			lost += len(a.self.Tasks)
 		}
 	}
 	c := &s.config
-	switch enough := here >= c.MinAgents || c.Agents-lost >= c.MinAgents; {
-	case c.MinAgents == 0 && lost > 0:
+	if c.MinTasks == 0 && lost == 0 && here == c.Tasks && s.now > s.joinedAt+time.Second {
+		s.fail("attempt 0 has waited although all %d tasks are there", c.Tasks)
+	}
+	switch enough := here >= c.MinTasks || c.Tasks-lost >= c.MinTasks; {
+	case c.MinTasks == 0 && lost > 0:
 		s.fail("attempt 0 has waited for other agents although %d are lost", lost)
-	case c.MinAgents > 0 && s.launched && !c.Replaceable && !enough:
-		s.fail("attempt 0 has waited for other agents although %d of %d are lost", lost, c.Agents)
+	case c.MinTasks > 0 && s.launched && !c.Replaceable && !enough:
+		s.fail("attempt 0 has waited for other agents although %d of %d are lost", lost, c.Tasks)
 	}
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (s *State) lose(t *turn, id string, loss Loss) {
 			s.overlap.await(since, loss.Silent, &s.config)
 		}
 	}
-	a.remove(id)
+	a.remove(id, cmp.Or(m.known(), loss.Agent))
 	a.lose(t, id, m)
 }
 

@@ -104,7 +104,7 @@ func (l *stragglers) list(all []*member, after time.Duration) Stragglers {
 		if m.settled || m.lost {
 			continue
 		}
-		for rank := m.seat.Rank; rank < m.seat.Rank+m.Slots; rank++ {
+		for _, rank := range m.seat.AllRanks() {
 			if !slices.ContainsFunc(m.ended, func(w Worker) bool { return w.Rank == rank }) {
 				running = append(running, Straggler{Rank: rank, Host: m.Host})
 			}

@@ -55,14 +55,15 @@ func (m *members) takeVacantSeat(one Member) (taken bool, warning error) {
 		return false, nil
 	}
 	lost := m.all[at]
-	if one.Slots != lost.seat.Slots {
+	if one.Workers() != lost.seat.Workers() {
 		return false, fmt.Errorf("the agent on %s cannot take over the ranks of %s: it runs %d "+
-			"workers, not %d", record.Address(one), lost.Host, one.Slots, lost.seat.Slots)
+			"workers, not %d", record.Address(one), lost.Host, one.Workers(),
+			lost.seat.Workers())
 	}
 	next := &member{Member: one, here: true, seat: lost.seat, before: lost,
 		replaces: cmp.Or(lost.replaces, lost.Host)}
 	m.all[at], m.byID[one.ID] = next, next
-	m.here++
+	m.count(next, 1)
 	m.pending++
 	return true, nil
 }

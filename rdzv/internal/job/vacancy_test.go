@@ -3,6 +3,8 @@ package job
 import (
 	"strings"
 	"testing"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // in makes members of agents with one worker each, of which some have been lost.
@@ -10,7 +12,7 @@ func in(lost string, all ...Member) *members {
 	m := &members{byID: map[string]*member{}}
 	for i, one := range all {
 		isLost := strings.Contains(lost, one.ID)
-		seat := Seat{Rank: i, LocalSize: 1, Node: i, Slots: 1}
+		seat := Seat{Tasks: []record.SeatTask{{Rank: i, Slots: 1}}, LocalSize: 1, Node: i}
 		m.add(&member{Member: one, seat: seat, here: !isLost, lost: isLost})
 	}
 	return m
@@ -27,7 +29,7 @@ func TestTakeVacantSeat(t *testing.T) {
 	numbered := []Member{agent(0, "a", 0), agent(1, "b", 1), agent(2, "c", 2)}
 	unnumbered := []Member{agent(0, "a", Unknown), agent(1, "b", Unknown), agent(2, "c", Unknown)}
 	two := agent(7, "x", Unknown)
-	two.Slots = 2
+	two.Tasks = record.Unplaced(2)
 	for name, c := range map[string]struct {
 		before  []Member
 		lost    string

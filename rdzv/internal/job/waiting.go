@@ -26,9 +26,9 @@ func (g *gathering) report(t *turn) {
 // roster is who has joined, and who is missing.
 func (g *gathering) roster() Roster {
 	c := g.config
-	r := RosterOf(g.members.present(), c.Agents, c.Nodes,
+	r := RosterOf(g.members.present(), c.Tasks, c.Nodes,
 		slices.Collect(maps.Values(g.members.preparing))...)
-	r.Min, r.Unattended = c.MinAgents, c.Unattended
+	r.Min, r.Unattended = c.MinTasks, c.Unattended
 	if c.Refused != nil {
 		r.Refused, r.MoreRefused = record.Cut(c.Refused())
 	}
@@ -54,7 +54,7 @@ func (g *gathering) limit(now time.Time) {
 	g.timedOut = true
 	switch {
 	case g.allHere():
-	case g.config.elastic() && !g.phase.later && g.members.here >= g.config.MinAgents:
+	case g.config.elastic() && !g.phase.later && g.members.here >= g.config.MinTasks:
 		g.called = true
 	default:
 		g.end.want(g.incomplete(now))
@@ -67,9 +67,9 @@ func (g *gathering) incomplete(now time.Time) Verdict {
 		return *v
 	}
 	all := g.members.present()
-	tasks := placement.InOrder(all)
-	if len(tasks) > 0 && tasks[0].Rank <= 0 && tasks[0].NodeRank <= 0 {
-		withRank0Problems(all, tasks[0].ID) // as far as it is known by now which agent has rank 0
+	inOrder := placement.InOrder(all)
+	if len(inOrder) > 0 && inOrder[0].FirstTask().Rank <= 0 && inOrder[0].NodeRank <= 0 {
+		withRank0Problems(all, inOrder[0].ID) // as far as it is known by now which agent has rank 0
 	}
 	g.check.gathered(all)
 	v := record.VerdictOf(record.Incomplete)

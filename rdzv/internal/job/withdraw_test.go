@@ -11,11 +11,11 @@ func TestWhoMayLeave(t *testing.T) {
 		leaves, ends    bool
 	}{
 		"a spare":               {Config{}, true, false, false, true, false},
-		"more than needed":      {Config{MinAgents: 1}, false, false, false, true, false},
-		"as many as needed":     {Config{MinAgents: 2}, false, false, false, false, true},
+		"more than needed":      {Config{MinTasks: 1}, false, false, false, true, false},
+		"as many as needed":     {Config{MinTasks: 2}, false, false, false, false, true},
 		"with a seat":           {Config{}, false, false, false, false, true},
-		"with workers":          {Config{MinAgents: 1}, false, true, false, false, true},
-		"another one is missed": {Config{MinAgents: 1}, false, false, true, false, false},
+		"with workers":          {Config{MinTasks: 1}, false, true, false, false, true},
+		"another one is missed": {Config{MinTasks: 1}, false, false, true, false, false},
 	} {
 		m := in("", joinedAgent(0), joinedAgent(1))
 		m.all[1].seat.Spare = c.spare

@@ -6,6 +6,7 @@ import (
 
 	"rdzv/rdzv/internal/keys"
 	"rdzv/rdzv/internal/placement"
+	"rdzv/rdzv/internal/record"
 )
 
 // agreement is how the world of an attempt comes about: the keys seat/ID, signal/exports and
@@ -26,7 +27,7 @@ func (g *agreement) agree(t *turn, described World, e *ending) {
 	all := g.members.present()
 	world, seats, problem := g.assign(all)
 	for _, m := range all {
-		if problem == nil && seats[m.ID].Rank == 0 {
+		if problem == nil && seats[m.ID].Has(0) {
 			withRank0Problems(all, m.ID)
 			g.phase.exports = m.Exports
 		}
@@ -67,7 +68,7 @@ func (g *agreement) describe(w *World, of World) {
 	}
 	w.Replaceable = c.Replaceable
 	if c.elastic() && c.Check == nil {
-		w.MaxAgents = c.Agents
+		w.MaxAgents = c.Tasks
 	}
 }
 
@@ -119,7 +120,8 @@ func (g *agreement) seated(
 ) *member {
 	m := g.members.byID[id]
 	if m == nil {
-		m = &member{Member: Member{ID: id, Slots: seat.Slots}, lost: gone[id], deleted: true}
+		m = &member{lost: gone[id], deleted: true}
+		m.ID, m.Tasks = id, record.Unplaced(seat.Workers())
 		if seat.Agent != nil {
 			m.Member = *seat.Agent
 		}

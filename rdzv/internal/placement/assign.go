@@ -27,21 +27,49 @@ type (
 // Unknown is a rank or size that the launcher does not provide.
 const Unknown = record.Unknown
 
+// agentTask is one of the tasks of an agent.
+type agentTask struct {
+	record.Task
+	nodeRank int
+	agent    *Member
+	index    int // among those of the agent
+	place    record.SeatTask
+}
+
+// tasksOf returns the tasks of members, in the order of these.
+func tasksOf(members []Member) (tasks []agentTask) {
+	for i := range members {
+		m := &members[i]
+		for n, t := range m.Tasks {
+			tasks = append(tasks, agentTask{Task: t, nodeRank: m.NodeRank, agent: m, index: n})
+		}
+	}
+	return tasks
+}
+
+// tasksInOrder returns the tasks of members by the launcher's ranks, otherwise in the order of the
+// members.
+func tasksInOrder(members []Member) []agentTask {
+	tasks := tasksOf(InOrder(members))
+	slices.SortStableFunc(tasks, func(a, b agentTask) int { return cmp.Compare(a.Rank, b.Rank) })
+	return tasks
+}
+
 // Assign returns the world and the seats, by ID, of members in the order in which they joined, or
 // why there is no world.
 //
-// Tasks are in the order of order.go. Nodes have the given node ranks, otherwise the order of their
-// first tasks. If every agent has one worker, RANK is the launcher's rank; otherwise the ranks are
-// consecutive on each node.
+// Members are in the order of order.go, their tasks in that of the launcher's ranks. Nodes have the
+// given node ranks, otherwise the order of their first tasks. If every task has one worker, RANK is
+// the launcher's rank; otherwise the ranks are consecutive on each node.
 func Assign(members []Member, spares int) (World, map[string]Seat, *Problem) {
 	if problem := checkNumbers(members); problem != nil {
 		return World{}, nil, problem
 	}
-	tasks, waiting, problem := withoutSpares(InOrder(members), spares)
+	working, waiting, problem := withoutSpares(InOrder(members), spares)
 	if problem != nil {
 		return World{}, nil, problem
 	}
-	seats := SeatTasks(tasks)
+	seats := seatTasks(tasksInOrder(working))
 	for _, m := range waiting {
 		seats[m.ID] = record.SpareSeat
 	}
@@ -52,98 +80,113 @@ func Assign(members []Member, spares int) (World, map[string]Seat, *Problem) {
 // that the user gave, may have gaps: their ranks are consecutive in the order of the tasks or, if
 // they are seated already, in that of the members.
 func AssignInTurn(members []Member, seated bool) (World, map[string]Seat) {
-	tasks := slices.Clone(members)
+	tasks := tasksOf(members)
 	if !seated {
-		tasks = InOrder(members)
+		tasks = tasksInOrder(members)
 	}
 	for i := range tasks {
-		tasks[i].Rank, tasks[i].NodeRank = Unknown, Unknown
+		tasks[i].Rank, tasks[i].nodeRank = Unknown, Unknown
 	}
-	seats := SeatTasks(tasks)
+	seats := seatTasks(tasks)
 	return WorldOf(members, seats), seats
 }
 
 // WorldOf returns the world of members with these seats.
 func WorldOf(members []Member, seats map[string]Seat) World {
 	isSpare := func(m Member) bool { return seats[m.ID].Spare }
-	tasks := slices.DeleteFunc(slices.Clone(members), isSpare)
-	slices.SortFunc(tasks, func(a, b Member) int {
-		return cmp.Compare(seats[a.ID].Rank, seats[b.ID].Rank)
+	working := slices.DeleteFunc(slices.Clone(members), isSpare)
+	slices.SortFunc(working, func(a, b Member) int {
+		return cmp.Compare(seats[a.ID].First(), seats[b.ID].First())
 	})
-	w := World{Agents: len(tasks), StoreRank: Unknown}
+	w := World{Agents: len(working), StoreRank: Unknown}
 	spares := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !isSpare(m) })
 	w.Spares, w.MoreSpares = record.Cut(record.HostsOf(spares))
 	for _, s := range seats {
-		w.Size += s.Slots
+		w.Size += s.Workers()
 		w.Nodes = max(w.Nodes, s.Node+1)
 	}
-	first := tasks[0]
+	first := working[0]
 	w.MasterAddr = masterAddr(first, members, w.Nodes)
 	w.MasterPort, w.HeadStart = first.MasterPort, record.Seconds(first.HeadStart)
-	w.Layout = layoutOf(NodesOf(tasks), seats)
+	w.Layout = layoutOf(NodesOf(working), seats)
 	if i := slices.IndexFunc(members, func(m Member) bool { return m.Hosting }); i >= 0 {
-		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].Rank
+		w.StoreHost, w.StoreRank = members[i].Host, seats[members[i].ID].First()
 	}
 	return w
 }
 
-// NodesOf groups the tasks by node, in the order of the nodes' first tasks.
-func NodesOf(tasks []Member) [][]Member {
-	var nodes [][]Member
+// NodesOf groups members by node, in the order of the nodes' first members.
+func NodesOf(members []Member) [][]Member {
+	return byNode(members, func(m Member) *Member { return &m })
+}
+
+// byNode groups members, or tasks, by the nodes of their agents, in the order of the first ones.
+func byNode[T any](all []T, agent func(T) *Member) (nodes [][]T) {
 	index := map[string]int{}
-	for _, m := range tasks {
-		i, known := index[m.Node]
-		if !known || m.Node == "" {
+	for _, one := range all {
+		m := agent(one)
+		name := cmp.Or(m.Node, "agent "+m.ID)
+		i, known := index[name]
+		if !known {
 			i = len(nodes)
-			index[m.Node] = i
+			index[name] = i
 			nodes = append(nodes, nil)
 		}
-		nodes[i] = append(nodes[i], m)
+		nodes[i] = append(nodes[i], one)
 	}
 	return nodes
 }
 
-// SeatTasks assigns ranks, local ranks and node ranks to tasks. If each of the launcher's tasks has
-// one worker, that worker has the task's rank.
-func SeatTasks(tasks []Member) map[string]Seat {
-	keepRanks := !slices.ContainsFunc(tasks, func(m Member) bool {
-		return m.Slots != 1 || m.Rank == Unknown || m.Rank >= len(tasks)
+// seatTasks assigns ranks, local ranks and node ranks to tasks, and returns the seats of their
+// agents. If each of the launcher's tasks has one worker, that worker has the task's rank.
+func seatTasks(tasks []agentTask) map[string]Seat {
+	keepRanks := !slices.ContainsFunc(tasks, func(t agentTask) bool {
+		return t.Slots != 1 || t.Rank == Unknown || t.Rank >= len(tasks)
 	})
-	nodes := NodesOf(tasks)
+	nodes := byNode(tasks, func(t agentTask) *Member { return t.agent })
 	nodeRanks := nodeRanksOf(nodes)
 	seats := map[string]Seat{}
 	rank := 0
 	for n, node := range nodes {
-		size, local := 0, 0
-		for _, m := range node {
-			size += m.Slots
-		}
+		local := 0
 		keepLocalRanks := keepRanks && validLocalRanks(node)
-		for _, m := range node {
-			s := Seat{Rank: rank, LocalRank: local, LocalSize: size, Node: nodeRanks[n], Slots: m.Slots}
+		for i, t := range node {
+			place := record.SeatTask{Rank: rank, LocalRank: local, Slots: t.Slots}
+			rank += t.Slots
+			local += t.Slots
 			if keepRanks {
-				s.Rank = m.Rank
+				place.Rank = t.Rank
 			}
 			if keepLocalRanks {
-				s.LocalRank = m.LocalRank
+				place.LocalRank = t.LocalRank
 			}
-			seats[m.ID] = s
-			rank += m.Slots
-			local += m.Slots
+			node[i].place = place
 		}
+		seatNode(seats, node, nodeRanks[n], local)
 	}
 	return seats
+}
+
+// seatNode gives the agents of a node the places of their tasks.
+func seatNode(seats map[string]Seat, node []agentTask, nodeRank, size int) {
+	slices.SortStableFunc(node, func(a, b agentTask) int { return cmp.Compare(a.index, b.index) })
+	for _, t := range node {
+		s := seats[t.agent.ID]
+		s.LocalSize, s.Node = size, nodeRank
+		s.Add(t.place)
+		seats[t.agent.ID] = s
+	}
 }
 
 // nodeRanksOf returns the given node ranks if they are valid, so that they agree with the
 // launcher's variables in a script; otherwise the nodes' order. With Slurm's -m arbitrary, rank 0
 // need not be on node 0.
-func nodeRanksOf(nodes [][]Member) []int {
+func nodeRanksOf(nodes [][]agentTask) []int {
 	given, ordered := make([]int, len(nodes)), make([]int, len(nodes))
 	seen := map[int]bool{}
 	for i, node := range nodes {
-		n := node[0].NodeRank
-		same := !slices.ContainsFunc(node, func(m Member) bool { return m.NodeRank != n })
+		n := node[0].nodeRank
+		same := !slices.ContainsFunc(node, func(t agentTask) bool { return t.nodeRank != n })
 		if same && n >= 0 && n < len(nodes) {
 			seen[n] = true
 		}
@@ -156,13 +199,14 @@ func nodeRanksOf(nodes [][]Member) []int {
 }
 
 // validLocalRanks reports whether the launcher's local ranks on a node are 0 to n-1, in any order.
-func validLocalRanks(node []Member) bool {
-	seen := make([]bool, len(node))
-	for _, m := range node {
-		if m.LocalSize != len(node) || m.LocalRank < 0 || m.LocalRank >= len(node) || seen[m.LocalRank] {
+func validLocalRanks(node []agentTask) bool {
+	n := len(node)
+	seen := make([]bool, n)
+	for _, t := range node {
+		if t.agent.LocalSize != n || t.LocalRank < 0 || t.LocalRank >= n || seen[t.LocalRank] {
 			return false
 		}
-		seen[m.LocalRank] = true
+		seen[t.LocalRank] = true
 	}
 	return true
 }
@@ -180,31 +224,29 @@ func layoutOf(nodes [][]Member, seats map[string]Seat) []NodeRanks {
 	for i, node := range nodes {
 		var ranks []int
 		for _, m := range node {
-			for r := range m.Slots {
-				ranks = append(ranks, seats[m.ID].Rank+r)
-			}
+			ranks = append(ranks, seats[m.ID].AllRanks()...)
 		}
 		layout[i] = NodeRanks{Host: node[0].Host, Ranks: record.Ranges(ranks)}
 	}
 	return layout
 }
 
-// withoutSpares separates tasks in order from the last n of them, which are to wait as spares for
+// withoutSpares separates members in order from the last n of them, which are to wait as spares for
 // the loss of another one. The host of the store is none of them.
-func withoutSpares(tasks []Member, n int) (working, spares []Member, problem *Problem) {
-	working = slices.Clone(tasks)
+func withoutSpares(members []Member, n int) (working, spares []Member, problem *Problem) {
+	working = slices.Clone(members)
 	if n == 0 {
 		return working, nil, nil
 	}
-	for _, node := range NodesOf(tasks) {
-		first := tasks[0]
+	for _, node := range NodesOf(members) {
+		first, other := members[0], node[0]
 		if len(node) > 1 {
 			return nil, nil, noSpares("there are %d agents on %s, but with spares each node has one",
-				len(node), node[0].Host)
+				len(node), other.Host)
 		}
-		if node[0].Slots != first.Slots {
+		if other.Workers() != first.Workers() {
 			return nil, nil, noSpares("%s runs %d workers and %s %d, but with spares all nodes run the "+
-				"same number", first.Host, first.Slots, node[0].Host, node[0].Slots)
+				"same number", first.Host, first.Workers(), other.Host, other.Workers())
 		}
 	}
 	for i := len(working) - 1; i >= 0 && len(spares) < n; i-- {

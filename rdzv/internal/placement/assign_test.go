@@ -7,18 +7,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdzv/rdzv/internal/record"
 )
 
 // task returns a member on a node, with the launcher's rank and a number of workers.
 func task(node string, rank, slots int) Member {
-	return Member{Host: node, Node: node, Rank: rank, LocalRank: Unknown, LocalSize: Unknown,
-		NodeRank: Unknown, Slots: slots}
+	return Member{Host: node, Node: node, LocalSize: Unknown, NodeRank: Unknown,
+		Tasks: []record.Task{{Rank: rank, LocalRank: Unknown, Slots: slots}}}
 }
 
 func TestAssign(t *testing.T) {
 	alone := func(slots int) Member { return task("", Unknown, slots) }
 	hosting := func(m Member) Member { m.Hosting = true; return m }
-	local := func(m Member, rank, size int) Member { m.LocalRank, m.LocalSize = rank, size; return m }
+	local := func(m Member, rank, size int) Member { m.Tasks[0].LocalRank, m.LocalSize = rank, size; return m }
 	named := func(m Member, host string) Member { m.Host = host; return m }
 	atStore := func(m Member) Member { m.Hosting, m.StoreGiven = true, true; return m }
 	at := func(m Member, addr string) Member { m.Addr, m.StoreAddr = addr, "10.0.0.2"; return m }
@@ -94,7 +96,7 @@ func TestAssign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seats []string
 			for _, s := range seated(t, test.members) {
-				seats = append(seats, fmt.Sprintf("%d:%d/%d@%d", s.Rank, s.LocalRank, s.LocalSize,
+				seats = append(seats, fmt.Sprintf("%d:%d/%d@%d", s.RankOf(0), s.LocalRankOf(0), s.LocalSize,
 					s.Node))
 			}
 			if got := strings.Join(seats, " "); got != test.seats {
@@ -119,11 +121,11 @@ func seated(t *testing.T, members []Member) []Seat {
 	size := 0
 	for _, m := range members {
 		s, ok := all[m.ID]
-		if !ok || s.Slots != m.Slots {
+		if !ok || s.Workers() != m.Workers() {
 			t.Errorf("%+v has seat %+v", m, s)
 		}
 		seats = append(seats, s)
-		size += m.Slots
+		size += m.Workers()
 	}
 	if w.Size != size || w.Agents != len(members) || len(all) != len(members) {
 		t.Errorf("%d seats of %+v; want size %d", len(all), w, size)
@@ -139,12 +141,12 @@ func everyRankOnce(t *testing.T, seats []Seat, w World, numbered bool) {
 	var ranks []int
 	local, lowest := map[int][]int{}, map[int]int{}
 	for _, s := range seats {
-		for i := range s.Slots {
-			ranks = append(ranks, s.Rank+i)
-			local[s.Node] = append(local[s.Node], s.LocalRank+i)
+		for i := range s.Workers() {
+			ranks = append(ranks, s.RankOf(i))
+			local[s.Node] = append(local[s.Node], s.LocalRankOf(i))
 		}
-		if low, known := lowest[s.Node]; !known || s.Rank < low {
-			lowest[s.Node] = s.Rank
+		if low, known := lowest[s.Node]; !known || s.First() < low {
+			lowest[s.Node] = s.First()
 		}
 	}
 	wantDense(t, "ranks", ranks, w.Size)
@@ -174,11 +176,13 @@ func wantDense(t *testing.T, what string, got []int, n int) {
 }
 
 // Each byte is an agent: two bits for the node, two for the slots, one for hosting, the others
-// for the local rank. The ranks are a rotation of the order of joining, or unknown.
+// for the local rank. The ranks are a rotation of the order of joining, or unknown. Tasks on a node
+// may have one agent in common.
 func FuzzAssign(f *testing.F) {
 	f.Add([]byte{0}, byte(0), true)
 	f.Add([]byte{0, 1, 0, 1}, byte(1), true)
 	f.Add([]byte{1, 5, 9, 16, 3}, byte(2), false)
+	f.Add([]byte{1, 2, 1, 2, 0}, byte(9), true)
 	f.Fuzz(func(t *testing.T, agents []byte, turn byte, ranked bool) {
 		if len(agents) == 0 || len(agents) > 64 {
 			return
@@ -187,13 +191,29 @@ func FuzzAssign(f *testing.F) {
 		for i, b := range agents {
 			members[i] = task([]string{"", "a", "b", "c"}[b&3], Unknown, 1+int(b>>2&3))
 			members[i].Hosting = b&16 != 0
-			members[i].LocalRank, members[i].LocalSize = int(b>>5)-1, int(turn&7)
+			members[i].Tasks[0].LocalRank, members[i].LocalSize = int(b>>5)-1, int(turn&7)
 			if ranked {
-				members[i].Rank = (i + int(turn)) % len(agents)
+				members[i].Tasks[0].Rank = (i + int(turn)) % len(agents)
 			}
+		}
+		if ranked && turn&8 != 0 {
+			members = together(members)
 		}
 		seated(t, members)
 	})
+}
+
+// together gives all tasks of a node one agent.
+func together(members []Member) (all []Member) {
+	for _, m := range members {
+		i := slices.IndexFunc(all, func(other Member) bool { return m.Node != "" && other.Node == m.Node })
+		if i < 0 {
+			all = append(all, m)
+			continue
+		}
+		all[i].Tasks = append(all[i].Tasks, m.Tasks...)
+	}
+	return all
 }
 
 func TestNaturalOrder(t *testing.T) {
@@ -212,6 +232,6 @@ func TestNaturalOrder(t *testing.T) {
 func joinedAgent(i int) Member {
 	return Member{
 		ID: fmt.Sprint("agent-", i), Host: fmt.Sprint("node", i), PID: 1000 + i,
-		Rank: Unknown, LocalRank: Unknown, LocalSize: Unknown, NodeRank: Unknown, Slots: 1,
+		Tasks: record.Unplaced(1), LocalSize: Unknown, NodeRank: Unknown,
 	}
 }

@@ -1,6 +1,11 @@
 package placement
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+
+	"rdzv/rdzv/internal/record"
+)
 
 // Ranks of the launcher may have gaps, and nodes run different numbers of workers.
 func TestSeatsOfAnElasticJob(t *testing.T) {
@@ -8,16 +13,17 @@ func TestSeatsOfAnElasticJob(t *testing.T) {
 	for _, rank := range []int{3, 0, 2} {
 		m := joinedAgent(rank)
 		m.Node = m.Host
-		m.Rank, m.LocalRank, m.LocalSize, m.NodeRank, m.Slots = rank, 0, 1, rank, rank+1
+		m.LocalSize, m.NodeRank = 1, rank
+		m.Tasks = []record.Task{{Rank: rank, LocalRank: 0, Slots: rank + 1}}
 		members = append(members, m)
 	}
 	w, seats := AssignInTurn(members, false)
 	for id, want := range map[string]Seat{
-		"agent-0": {Rank: 0, LocalSize: 1, Node: 0, Slots: 1},
-		"agent-2": {Rank: 1, LocalSize: 3, Node: 1, Slots: 3},
-		"agent-3": {Rank: 4, LocalSize: 4, Node: 2, Slots: 4},
+		"agent-0": {Tasks: []record.SeatTask{{Rank: 0, Slots: 1}}, LocalSize: 1, Node: 0},
+		"agent-2": {Tasks: []record.SeatTask{{Rank: 1, Slots: 3}}, LocalSize: 3, Node: 1},
+		"agent-3": {Tasks: []record.SeatTask{{Rank: 4, Slots: 4}}, LocalSize: 4, Node: 2},
 	} {
-		if seats[id] != want {
+		if !reflect.DeepEqual(seats[id], want) {
 			t.Errorf("%s: %+v, want %+v", id, seats[id], want)
 		}
 	}

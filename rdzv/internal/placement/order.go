@@ -10,17 +10,17 @@ import (
 	"rdzv/rdzv/internal/record"
 )
 
-// InOrder returns the members in the order of their tasks: by the launcher's ranks; without a
+// InOrder returns the members in the order of their first tasks: by the launcher's ranks; without a
 // launcher by the node ranks if they are given, otherwise the node of the store first if the agents
 // were told where it is, and then by natural order of host names, addresses and IDs. So the same
 // nodes have the same order in every job, whichever agent starts first.
 func InOrder(members []Member) []Member {
-	tasks := slices.Clone(members)
+	ordered := slices.Clone(members)
 	storeFirst := slices.ContainsFunc(members, func(m Member) bool { return m.StoreGiven })
 	storeAddr := storeAddrOf(members)
-	slices.SortStableFunc(tasks, func(a, b Member) int {
-		if a.Rank != Unknown {
-			return cmp.Compare(a.Rank, b.Rank)
+	slices.SortStableFunc(ordered, func(a, b Member) int {
+		if rank := a.FirstTask().Rank; rank != Unknown {
+			return cmp.Compare(rank, b.FirstTask().Rank)
 		}
 		return cmp.Or(
 			cmp.Compare(a.NodeRank, b.NodeRank),
@@ -30,7 +30,7 @@ func InOrder(members []Member) []Member {
 			strings.Compare(a.ID, b.ID),
 		)
 	})
-	return tasks
+	return ordered
 }
 
 func trueFirst(a, b bool) int {
@@ -94,11 +94,12 @@ func addrOf(m Member, storeAddr string) netip.Addr {
 // checkNumbers rejects ranks of the launcher, or node ranks without a launcher, of which some are
 // missing, equal, or too high.
 func checkNumbers(members []Member) *Problem {
-	problem := checkRanks(members, func(m Member) int { return m.Rank }, "launcher rank")
-	if problem != nil || members[0].Rank != Unknown {
+	tasks := tasksOf(members)
+	problem := checkRanks(tasks, func(t agentTask) int { return t.Rank }, "launcher rank")
+	if problem != nil || members[0].Launched() {
 		return problem
 	}
-	problem = checkRanks(members, func(m Member) int { return m.NodeRank }, "node rank")
+	problem = checkRanks(tasks, func(t agentTask) int { return t.nodeRank }, "node rank")
 	if problem != nil {
 		problem.Hint = "give every agent its own Config.NodeRank, from 0 to Config.Nodes minus 1, " +
 			"or give it to none"
@@ -106,32 +107,40 @@ func checkNumbers(members []Member) *Problem {
 	return problem
 }
 
-func checkRanks(members []Member, of func(Member) int, name string) *Problem {
-	byRank := map[int]Member{}
-	for _, m := range members {
-		rank := of(m)
-		if (rank == Unknown) != (of(members[0]) == Unknown) {
-			ranked, unranked := m, members[0]
+func checkRanks(tasks []agentTask, of func(agentTask) int, name string) *Problem {
+	byRank := map[int]agentTask{}
+	for _, t := range tasks {
+		rank := of(t)
+		if (rank == Unknown) != (of(tasks[0]) == Unknown) {
+			ranked, unranked := t, tasks[0]
 			if rank == Unknown {
 				ranked, unranked = unranked, ranked
 			}
 			return cannotAssign("the agent on %s has %s %d, the agent on %s has none",
-				record.Address(ranked), name, of(ranked), record.Address(unranked))
+				record.Address(*ranked.agent), name, of(ranked), record.Address(*unranked.agent))
 		}
 		if rank == Unknown {
 			continue
 		}
 		if other, taken := byRank[rank]; taken {
 			return cannotAssign("the agents on %s and %s both have %s %d",
-				record.Address(other), record.Address(m), name, rank)
+				record.Address(*other.agent), record.Address(*t.agent), name, rank)
 		}
-		if rank >= len(members) {
-			return cannotAssign("the agent on %s has %s %d, but the job has %d agents",
-				record.Address(m), name, rank, len(members))
+		if rank >= len(tasks) {
+			return cannotAssign("the agent on %s has %s %d, but the job has %d %s",
+				record.Address(*t.agent), name, rank, len(tasks), noun(tasks))
 		}
-		byRank[rank] = m
+		byRank[rank] = t
 	}
 	return nil
+}
+
+// noun is what people call tasks: without a launcher, agents.
+func noun(tasks []agentTask) string {
+	if tasks[0].agent.Launched() {
+		return "tasks"
+	}
+	return "agents"
 }
 
 func cannotAssign(format string, args ...any) *Problem {

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"rdzv/rdzv/internal/record"
 )
 
 func TestWhichNodesAreSpares(t *testing.T) {
@@ -11,7 +13,7 @@ func TestWhichNodesAreSpares(t *testing.T) {
 		for i, n := range slots {
 			m := joinedAgent(i)
 			m.Node = m.Host
-			m.Hosting, m.Slots = i == hosting, n
+			m.Hosting, m.Tasks = i == hosting, record.Unplaced(n)
 			members = append(members, m)
 		}
 		return members

@@ -160,7 +160,7 @@ func (a *asking) peers(ctx context.Context) (list []Peer, err error) {
 		p := Peer{ID: id}
 		for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
 			m, _ := record.Decode[record.Member](kv.Value) // one that cannot be decoded ends the job
-			p.Host, p.PID = m.Host, m.PID
+			p.Host, p.PID, p.Tasks = m.Host, m.PID, len(m.Tasks)
 		}
 		for _, kv := range answer.Responses[1].GetResponseRange().Kvs {
 			p.Seat, _ = record.Decode[record.Seat](kv.Value)

@@ -28,14 +28,15 @@ type Answer struct {
 
 // Peer is an agent of the job.
 type Peer struct {
-	ID   string      `json:"id"`
-	Host string      `json:"host"`
-	PID  int         `json:"pid"`
-	Seat record.Seat `json:"seat"` // zero before the world is agreed
+	ID    string      `json:"id"`
+	Host  string      `json:"host"`
+	PID   int         `json:"pid"`
+	Tasks int         `json:"tasks"` // number of its tasks
+	Seat  record.Seat `json:"seat"`  // zero before the world is agreed
 }
 
 func (p Peer) compare(q Peer) int {
-	return cmp.Or(cmp.Compare(p.Seat.Rank, q.Seat.Rank), cmp.Compare(p.Host, q.Host),
+	return cmp.Or(cmp.Compare(p.Seat.First(), q.Seat.First()), cmp.Compare(p.Host, q.Host),
 		cmp.Compare(p.PID, q.PID))
 }
 

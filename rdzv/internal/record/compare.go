@@ -52,7 +52,7 @@ func compareKnown(members []*Member) (all []Comparison) {
 		}
 	}
 	for _, key := range order {
-		all = append(all, tables[key].comparison(key.name))
+		all = append(all, tables[key].comparison(key.name, members))
 	}
 	return all
 }
@@ -71,7 +71,7 @@ func compareVariables(members []*Member) (all []Comparison) {
 			value, set := m.Facts.Variables[name]
 			t.add(m, valued{value, !set})
 		}
-		c := t.comparison(name)
+		c := t.comparison(name, members)
 		// If each of several nodes has a value of its own, that is its purpose.
 		c.Mixed = c.Mixed || t.isOwn()
 		all = append(all, c)
@@ -85,8 +85,9 @@ type table map[valued][]*Member
 func (t table) add(m *Member, v valued) { t[v] = append(t[v], m) }
 
 // comparison groups the hosts by value: the value of most hosts first, then that of the first host.
-func (t table) comparison(name string) Comparison {
-	c := Comparison{Fact: name, Mixed: t.isMixed()}
+func (t table) comparison(name string, members []*Member) Comparison {
+	isMixed := func(m *Member) bool { return slices.Contains(m.Facts.Mixed, name) }
+	c := Comparison{Fact: name, Mixed: t.isMixed() || slices.ContainsFunc(members, isMixed)}
 	for v, members := range t {
 		g := Group{Value: v.value, Unset: v.unset}
 		hosts := make([]string, len(members))

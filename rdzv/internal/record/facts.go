@@ -20,6 +20,9 @@ type Facts struct {
 	// Variables are variables of the user that should have the same value on all nodes. An agent
 	// without a variable that others have is different.
 	Variables map[string]string `json:"variables,omitempty"`
+	// Mixed are the names of facts and variables in which the agent's tasks differ; what is above is
+	// that of the first one.
+	Mixed []string `json:"mixed,omitempty"`
 }
 
 // Fact is a fact about a node or a program.
@@ -91,6 +94,32 @@ func (g Group) text() string {
 	return g.Value
 }
 
+// With returns f with the differences of another task of the same agent.
+func (f Facts) With(other Facts) Facts {
+	f.Mixed = slices.Clone(f.Mixed)
+	note := func(name string) {
+		if !slices.Contains(f.Mixed, name) {
+			f.Mixed = append(f.Mixed, name)
+		}
+	}
+	for _, k := range slices.Concat(f.Known, other.Known) {
+		if !slices.Contains(f.Known, k) || !slices.Contains(other.Known, k) {
+			note(k.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Variables)) {
+		if value, set := other.Variables[name]; !set || value != f.Variables[name] {
+			note(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(other.Variables)) {
+		if _, set := f.Variables[name]; !set {
+			note(name)
+		}
+	}
+	return f
+}
+
 // Limits of facts, in bytes and numbers: the leader reads those of all agents.
 const (
 	MaxFacts     = 128
@@ -105,6 +134,10 @@ func (f Facts) Clipped() Facts {
 		k.Name, k.Value, k.Scope = ClipFact(k.Name), ClipFact(k.Value), ClipFact(k.Scope)
 	}
 	f.Program = ClipFact(f.Program)
+	f.Mixed = slices.Clone(f.Mixed[:min(len(f.Mixed), MaxFacts)])
+	for i, name := range f.Mixed {
+		f.Mixed[i] = ClipFact(name)
+	}
 	if len(f.Variables) == 0 {
 		return f
 	}

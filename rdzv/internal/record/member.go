@@ -26,16 +26,14 @@ type Member struct {
 	// PID is the agent's process ID, for people.
 	PID int `json:"pid"`
 
-	// Rank, LocalRank and LocalSize are those of the launcher's task, or Unknown. LocalSize
-	// 0 is rejected, so that a Member without a placement is not rank 0 by mistake.
-	Rank      int `json:"rank"`
-	LocalRank int `json:"local_rank"`
+	// Tasks are those whose workers the agent runs, at least one. The workers have their order.
+	Tasks []Task `json:"tasks"`
+	// LocalSize is how many tasks the launcher has started on the node, or Unknown. 0 is rejected, so
+	// that a Member without a placement is not rank 0 by mistake.
 	LocalSize int `json:"local_size"`
-	// NodeRank is the launcher's node rank, without a launcher (Rank is Unknown) the one that the
-	// user gave to this agent; or Unknown.
+	// NodeRank is the launcher's node rank, without a launcher the one that the user gave to this
+	// agent; or Unknown.
 	NodeRank int `json:"node_rank"`
-	// Slots is the number of workers of the agent, 1 to MaxSlots.
-	Slots int `json:"slots"`
 
 	// Hosting is true if the store is in the agent's process.
 	Hosting bool `json:"hosting,omitempty"`
@@ -120,14 +118,33 @@ func (m Member) Check() error {
 	if err := protocol.CheckID(m.ID); err != nil {
 		return err
 	}
-	if m.Slots < 1 || m.Slots > MaxSlots {
-		return fmt.Errorf("%d workers (1 to %d allowed)", m.Slots, MaxSlots)
-	}
-	if min(m.Rank, m.LocalRank, m.LocalSize, m.NodeRank) < Unknown || m.LocalSize == 0 {
-		return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
-			m.Rank, m.LocalRank, m.LocalSize, m.NodeRank)
+	if err := m.checkTasks(); err != nil {
+		return err
 	}
 	return CheckProblems(slices.Concat(m.Problems, m.Rank0Problems))
+}
+
+// checkTasks rejects impossible numbers of workers, and places of tasks.
+func (m Member) checkTasks() error {
+	impossible := func(n int) bool { return n < 1 || n > MaxSlots }
+	workers := 0
+	for _, t := range m.Tasks {
+		if workers += t.Slots; impossible(t.Slots) {
+			workers = t.Slots
+			break
+		}
+	}
+	if impossible(workers) {
+		return fmt.Errorf("%d workers (1 to %d allowed)", workers, MaxSlots)
+	}
+	for _, t := range m.Tasks {
+		least := min(t.Rank, t.LocalRank, m.LocalSize, m.NodeRank)
+		if least < Unknown || m.LocalSize == 0 || t.Rank == Unknown && len(m.Tasks) > 1 {
+			return fmt.Errorf("invalid placement: rank %d, local rank %d of %d, node rank %d",
+				t.Rank, t.LocalRank, m.LocalSize, m.NodeRank)
+		}
+	}
+	return nil
 }
 
 func CheckProblems(problems []Problem) error {
@@ -142,8 +159,8 @@ func CheckProblems(problems []Problem) error {
 // Identity is what others need to name the agent, or to find another one in its place, when it is
 // lost.
 func (m Member) Identity() Member {
-	return Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Rank: m.Rank,
-		LocalRank: m.LocalRank, NodeRank: m.NodeRank, Slots: m.Slots}
+	return Member{ID: m.ID, Host: m.Host, Node: m.Node, PID: m.PID, Tasks: m.Tasks,
+		NodeRank: m.NodeRank}
 }
 
 // Address returns where an agent runs: "node1 (pid 71)".
@@ -175,7 +192,7 @@ func ClippedProblems(problems []Problem) []Problem {
 }
 
 // OccupiesHost tells whether the agent has no launcher and is on a known host.
-func (m Member) OccupiesHost() bool { return m.Rank == Unknown && m.Node != "" }
+func (m Member) OccupiesHost() bool { return !m.Launched() && m.Node != "" }
 
 // A stranger is an agent of another version that cannot join a run. All versions read it.
 type Stranger struct {

@@ -6,12 +6,17 @@ import (
 	"rdzv/internal/plural"
 )
 
-// Roster lists which agents have joined and which are missing, as far as the leader knows.
+// Roster lists which tasks have joined and which are missing, as far as the leader knows. Without a
+// launcher each agent is a task.
 type Roster struct {
-	Joined int `json:"joined"` // number of agents that have joined
-	Agents int `json:"agents"` // number of agents of the job
-	// the smallest number, if it varies; `agents` is the largest then
-	Min int `json:"min_agents,omitempty"`
+	// number of tasks that have joined
+	Joined int `json:"joined"`
+	// number of tasks of the job; without a launcher each agent is a task
+	Tasks int `json:"tasks"`
+	// the smallest number, if it varies; `tasks` is the largest then
+	Min int `json:"min_tasks,omitempty"`
+	// whether a launcher has started them
+	Launched bool `json:"launched,omitempty"`
 	// the launcher's ranks that are missing, the first 8; left out without a launcher
 	Missing []int `json:"missing_tasks,omitempty"`
 
@@ -40,15 +45,21 @@ type Roster struct {
 	// agents that have connected and wait for files that do not respond, the first 8
 	Waiting     []string `json:"waiting,omitempty"`
 	MoreWaiting int      `json:"more_waiting,omitempty"` // how many other such agents there are
+	// how many tasks all these agents have
+	WaitingTasks int `json:"waiting_tasks,omitempty"`
 	// whether no launcher reports what has happened to missing agents
 	Unattended bool `json:"unattended,omitempty"`
 }
 
-// String returns a line for people: "3 of 4 agents joined; rank 2 has not started rdzv or cannot
+// String returns a line for people: "3 of 4 tasks joined; rank 2 has not started rdzv or cannot
 // connect (see the launcher's messages above)".
 func (r Roster) String() string {
-	s := fmt.Sprintf("%d of %d agents joined", r.Joined, r.Agents)
-	missing := r.Agents - r.Joined - len(r.Waiting) - r.MoreWaiting
+	what := "agents"
+	if r.Launched {
+		what = "tasks"
+	}
+	s := fmt.Sprintf("%d of %d %s joined", r.Joined, r.Tasks, what)
+	missing := r.Tasks - r.Joined - r.WaitingTasks
 	switch {
 	case missing <= 0:
 	case len(r.Missing) > 0:
@@ -105,8 +116,8 @@ func areMissing(n int) string {
 // String is "rank 1 on node2 waits: the file system of "/data" does not respond".
 func (p Preparing) String() string {
 	who := p.Host
-	if p.Rank != Unknown {
-		who = fmt.Sprintf("rank %d on %s", p.Rank, p.Host)
+	if p.Launched() {
+		who = plural.Noun(len(p.Tasks), "rank") + " " + p.TaskRanks() + " on " + p.Host
 	}
 	return who + " waits: " + p.Waits
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -42,8 +43,8 @@ type Verdict struct {
 	// rank of the worker, or the first rank of the agent
 	Rank      int `json:"rank"`
 	LocalRank int `json:"local_rank"` // its local rank
-	// `lost`: number of workers of the agent
-	Ranks int `json:"ranks,omitempty"`
+	// `lost`: the ranks of the agent, such as `0-7`, `0,2`, or `0,2,...,14`
+	Ranks string `json:"ranks,omitempty"`
 	// `lost`: how long the agent was silent; left out if its connection was closed
 	Silent Seconds `json:"silent_seconds,omitempty"`
 	// `failed`: the worker's exit code, 128+n for signal n
@@ -218,8 +219,8 @@ func (v *Verdict) Hints() (hints []string) {
 func AgentName(v Verdict) string {
 	what := "an agent"
 	switch {
-	case v.Rank != Unknown && v.Ranks > 1:
-		what = fmt.Sprintf("the agent of ranks %d to %d", v.Rank, v.Rank+v.Ranks-1)
+	case v.Rank != Unknown && strings.ContainsAny(v.Ranks, "-,"):
+		what = "the agent of ranks " + v.Ranks
 	case v.Rank != Unknown:
 		what = fmt.Sprintf("the agent of rank %d", v.Rank)
 	}

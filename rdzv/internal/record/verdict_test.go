@@ -21,8 +21,8 @@ func TestVerdictJSON(t *testing.T) {
 			`"ran_seconds":1.5`, `"out_of_memory":true`,
 		}},
 		"incomplete": {
-			Verdict{Kind: Incomplete, Roster: &Roster{Joined: 1, Agents: 2, Unattended: true}},
-			[]string{`"roster":{"joined":1,"agents":2`, `"text":"1 of 2 agents joined`},
+			Verdict{Kind: Incomplete, Roster: &Roster{Joined: 1, Tasks: 2, Unattended: true}},
+			[]string{`"roster":{"joined":1,"tasks":2`, `"text":"1 of 2 agents joined`},
 		},
 		"straggling": {
 			Verdict{Kind: Straggling, Stragglers: &Stragglers{First: 1, After: Seconds(time.Minute)}},

@@ -57,20 +57,6 @@ type NodeRanks struct {
 	Ranks string `json:"ranks"` // its ranks, such as `0-7`, `0,2`, or `0,2,...,14`
 }
 
-// Seat is an agent's place in the world. Its workers have the ranks Rank, Rank+1, ...
-// and the local ranks LocalRank, LocalRank+1, ...
-type Seat struct {
-	Rank      int `json:"rank"`             // rank of its first worker; the others follow
-	LocalRank int `json:"local_rank"`       // local rank of its first worker
-	LocalSize int `json:"local_world_size"` // number of workers on this node
-	Node      int `json:"node_rank"`        // rank of this node
-	Slots     int `json:"workers"`          // number of workers of this agent
-
-	// this agent runs no workers, and waits for the loss of another one, or has joined too late
-	// for this attempt and waits for the next one
-	Spare bool `json:"spare,omitempty"`
-}
-
 // SeatValue is the value of seat/ID.
 type SeatValue struct {
 	Seat
@@ -93,6 +79,3 @@ type Replaced struct {
 	Host  string `json:"host"`      // the node on which they run now
 	Lost  string `json:"lost_host"` // the node on which they ran before; it may be the same
 }
-
-// SpareSeat is the seat of an agent that waits for the loss of another one.
-var SpareSeat = Seat{Rank: Unknown, LocalRank: Unknown, Node: Unknown, Spare: true}

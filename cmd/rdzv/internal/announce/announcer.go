@@ -140,7 +140,11 @@ func (a *Announcer) placed(e agent.Placed) {
 		c.Verbose("no launcher: job %s, %s", e.Job, plural.Of(e.Agents, "agent"))
 		return
 	}
-	c.Verbose("started by %s: job %s, rank %d of %d", e.Launcher, e.Job, e.Rank, e.Size)
+	also := ""
+	if e.Others != "" {
+		also = ", with the workers of the other tasks of this node: " + e.Others
+	}
+	c.Verbose("started by %s: job %s, rank %d of %d%s", e.Launcher, e.Job, e.Rank, e.Size, also)
 }
 
 func searching(c *console.Console, e agent.Searching) {
@@ -187,17 +191,14 @@ func worldAgreed(c *console.Console, e agent.WorldAgreed) {
 		spare(c, e)
 		return
 	}
-	w, last := e.World, e.Seat.Rank+e.Seat.Slots-1
-	ranks := fmt.Sprintf("rank %d", last)
-	if e.Seat.Slots > 1 {
-		ranks = fmt.Sprintf("ranks %d to %d", e.Seat.Rank, last)
-	}
+	w := e.World
+	ranks := plural.Noun(e.Seat.Workers(), "rank") + " " + e.Seat.Ranks()
 	c.Verbose("all agents joined: this agent runs %s of %d on node %d of %d; MASTER_ADDR=%s "+
 		"MASTER_PORT=%d",
 		ranks, w.Size, e.Seat.Node, w.Nodes, w.MasterAddr, w.MasterPort)
 	replaced(c, e)
 	switch {
-	case e.Seat.Rank != 0:
+	case !e.Seat.Has(0):
 	case w.Attempt > 0 && w.MaxAgents > 0: // with other ranks than before
 		c.Info("%s (restart %d of %d)", startLine(w), w.Attempt, w.MaxRestarts)
 	case w.Attempt == 0 && (w.Nodes > 1 || len(w.Spares) > 0):

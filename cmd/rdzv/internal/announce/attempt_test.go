@@ -30,12 +30,12 @@ func TestRestartLines(t *testing.T) {
 		WorldSize: 1, PID: 71, Code: 1, Attempt: 3, NoRestart: restart.Exhausted,
 	}}
 	const last = "rdzv: not restarted: this was the last of 4 attempts (--max-restarts 3)\n"
-	gone := &rdzv.Verdict{Kind: rdzv.Lost, Rank: 4, Ranks: 4, Host: "node2", PID: 72}
+	gone := &rdzv.Verdict{Kind: rdzv.Lost, Rank: 4, Ranks: "4-7", Host: "node2", PID: 72}
 	lost := agent.AttemptFailed{Verdict: gone, Announce: true}
 	unsure := agent.AttemptFailed{Verdict: v, Announce: true, MayBeConsequence: true}
 	const unsureLine = "rdzv: rank 2 failed: exit 1 after 3.0s on node1 (local rank 1, pid 71): " +
 		"ValueError: x; waiting to see whether an agent was lost"
-	const lostLine = "rdzv: lost the agent of ranks 4 to 7 (pid 72 on node2): it disconnected unexpectedly"
+	const lostLine = "rdzv: lost the agent of ranks 4-7 (pid 72 on node2): it disconnected unexpectedly"
 	vacant := first
 	vacant.Vacant = []rdzv.NodeRanks{{Host: "node2", Ranks: "4-7"}, {Host: "node3", Ranks: "8"}}
 	world := func(announce bool, host string) agent.WorldAgreed {
@@ -48,9 +48,10 @@ func TestRestartLines(t *testing.T) {
 	elastic := agent.WorldAgreed{Announce: true, World: rdzv.World{
 		Attempt: 1, MaxRestarts: 3, MaxAgents: 4, Size: 4, Nodes: 2, MasterAddr: "10.0.0.1",
 		Layout: []rdzv.NodeRanks{{Host: "node1", Ranks: "0-1"}, {Host: "node3", Ranks: "2-3"}},
+		Seat:   rdzv.Seat{Tasks: []rdzv.SeatTask{{Slots: 2}}},
 	}}
 	late := elastic
-	late.Seat = rdzv.Seat{Rank: rdzv.Unknown, Spare: true}
+	late.Seat = rdzv.Seat{Spare: true}
 	leaves := agent.AttemptFailed{Announce: true, Verdict: &rdzv.Verdict{
 		Kind: rdzv.Ended, Host: "node2", PID: 72, Signal: 15, Withdrawn: true,
 	}}

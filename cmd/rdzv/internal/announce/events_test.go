@@ -44,7 +44,7 @@ func TestSearchTimeout(t *testing.T) {
 		c.Event(agent.Searching{Searching: search})
 	}
 	message := c.JoinTimedOut(&agent.JoinTimeoutError{
-		Agents: 2, Timeout: 5 * time.Second, Search: &meet.NotFoundError{Searching: search},
+		Tasks: 2, Timeout: 5 * time.Second, Search: &meet.NotFoundError{Searching: search},
 	})
 	const last = `timed out after 5s (--join-timeout): "nod1" does not resolve`
 	const want = `rdzv: "nod1" does not resolve (1s)
@@ -229,10 +229,9 @@ func TestStartLine(t *testing.T) {
 	} {
 		w := rdzv.World{Size: 8 * test.nodes, Nodes: test.nodes,
 			Layout: named(test.nodes, test.host), MasterAddr: test.addr}
-		w.Seat.Slots = 8
 		for rank, want := range map[int]string{0: test.want, 8: ""} {
 			var out strings.Builder
-			w.Seat.Rank = rank
+			w.Seat.Tasks = []rdzv.SeatTask{{Rank: rank, Slots: 8}}
 			c := New(console.To(&out, false))
 			if c.Event(agent.WorldAgreed{World: w}); out.String() != want {
 				t.Errorf("rank %d of %d nodes: wrote %q\nwant %q", rank, test.nodes, &out, want)

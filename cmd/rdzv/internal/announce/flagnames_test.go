@@ -16,7 +16,7 @@ func TestFlagsInPlaceOfFields(t *testing.T) {
 	const text = "give Config.Nodes N"
 	problems := []rdzv.NodeProblem{{Problem: rdzv.Problem{Text: text + " or M", Hint: text}}}
 	incomplete := &rdzv.Verdict{
-		Kind: rdzv.Incomplete, Roster: &rdzv.Roster{Agents: 2, Waiting: []string{text}},
+		Kind: rdzv.Incomplete, Roster: &rdzv.Roster{Tasks: 2, Waiting: []string{text}},
 	}
 	for _, e := range []agent.Event{
 		agent.FlagIgnored{Flag: "Config.Nodes 3", Reason: text},

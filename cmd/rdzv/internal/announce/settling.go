@@ -33,7 +33,8 @@ func (n *ending) settling(e agent.Settling) {
 	n.console.Info("%s", line)
 }
 
-// dumpingStacks writes whose stacks follow.
+// dumpingStacks writes whose stacks follow, where they do: a launcher may read the streams of its
+// tasks in any order.
 func (n *ending) dumpingStacks(e agent.DumpingStacks) {
 	n.writeHeld()
 	text := " has not exited; its stacks:"
@@ -45,7 +46,7 @@ func (n *ending) dumpingStacks(e agent.DumpingStacks) {
 	case !one:
 		text = " have not exited; their stacks:"
 	}
-	n.console.Warn("%s%s", ranksText(e.Workers), text)
+	n.console.At(e.Stderr).Warn("%s%s", ranksText(e.Workers), text)
 }
 
 // maxNamed is how many workers or processes a line names.

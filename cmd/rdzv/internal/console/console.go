@@ -56,6 +56,15 @@ func New(stderr *os.File, term string, noColor bool) *Console {
 	}
 }
 
+// At is this console if stderr is nil, or else one with the same settings for stderr of another
+// process.
+func (c *Console) At(stderr *os.File) *Console {
+	if stderr == nil {
+		return c
+	}
+	return &Console{out: newPipeWriter(stderr), quiet: c.quiet, verbose: c.verbose, file: stderr}
+}
+
 // To returns a console for tests: it writes to out, and rewrites lines as on a terminal or not.
 func To(out io.Writer, rewrites bool) *Console {
 	return &Console{out: out, screen: Screen{rewrites: rewrites}}

@@ -44,7 +44,7 @@ func (r *Report) To(path string, program []string) { r.file, r.Program = path, p
 // Agreed keeps what is known of the job when its world is agreed.
 func (r *Report) Agreed(w rdzv.World) {
 	r.WorldSize, r.Attempt = w.Size, w.Attempt
-	r.rank0 = w.Seat.Rank == 0 && !w.Seat.Spare
+	r.rank0 = w.Seat.Has(0)
 }
 
 // stall is the part about a job that made no progress.

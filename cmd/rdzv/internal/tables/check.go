@@ -40,8 +40,8 @@ func Check(r check.Report, width int) string {
 	fmt.Fprintf(&b, "%s: %s, %s\n", plural.Of(len(r.Nodes), "node"),
 		visible.Line(ShortList(r.Nodes)),
 		plural.Of(r.Workers, "worker"))
-	if r.Joined < r.Agents {
-		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, plural.Of(r.Agents, "agent"))
+	if r.Joined < r.Tasks {
+		fmt.Fprintf(&b, "only %d of %s joined\n", r.Joined, tasks(r.Tasks, r.Launched))
 	}
 	b.WriteString("\n")
 	differ := false
@@ -58,14 +58,22 @@ func Check(r check.Report, width int) string {
 	return b.String()
 }
 
+// tasks is so many tasks of a launcher or, without one, agents.
+func tasks(n int, launched bool) string {
+	if launched {
+		return plural.Of(n, "task")
+	}
+	return plural.Of(n, "agent")
+}
+
 // checkVerdict says whether exec would start the program.
 func checkVerdict(r check.Report) string {
 	workers := plural.Of(r.Workers, "worker") + " on " + plural.Of(len(r.Nodes), "node")
 	switch n := len(r.Problems); {
 	case n > 0:
 		return "not ok: rdzv exec would not start: " + plural.Of(n, "error")
-	case r.Joined < r.Agents:
-		return "not ok: rdzv exec would wait for " + plural.Of(r.Agents-r.Joined, "agent")
+	case r.Joined < r.Tasks:
+		return "not ok: rdzv exec would wait for " + tasks(r.Tasks-r.Joined, r.Launched)
 	case len(r.Warnings) > 0:
 		return "ok, with " + plural.Of(len(r.Warnings), "warning") +
 			": rdzv exec would start " + workers

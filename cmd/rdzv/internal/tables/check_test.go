@@ -40,7 +40,7 @@ func manyNodes(t *testing.T, n int) (members []rdzv.Member) {
 	gpu, degraded := factsOf(t, "gpu"), factsOf(t, "degraded")
 	for i := range n {
 		m := rdzv.Member{
-			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Slots: 8,
+			ID: fmt.Sprint(i), Node: fmt.Sprint(i), Host: fmt.Sprintf("node%d", i+1), Tasks: rdzv.Unplaced(8),
 			NodeFacts: []rdzv.NodeFact{
 				{Name: "address", Value: fmt.Sprintf("10.0.4.%d", i+1), Own: true},
 				{Name: "interface", Value: "ib0 (leads to the store)"},
@@ -119,9 +119,9 @@ func TestCheck(t *testing.T) {
 func TestCheckOdd(t *testing.T) {
 	long := strings.Repeat("/very/long", 20)
 	members := []rdzv.Member{
-		{ID: "1", Host: "a", PID: 7, Slots: 1,
+		{ID: "1", Host: "a", PID: 7, Tasks: rdzv.Unplaced(1),
 			NodeFacts: []rdzv.NodeFact{{Name: "dir", Value: long}}},
-		{ID: "2", Host: "a", PID: 8, Slots: 1, NodeFacts: []rdzv.NodeFact{
+		{ID: "2", Host: "a", PID: 8, Tasks: rdzv.Unplaced(1), NodeFacts: []rdzv.NodeFact{
 			{Name: "dir", Value: "/\x1b[31m"}, {Name: strings.Repeat("name ", 20), Value: "x"},
 			{Name: "script src/train/main.py", Value: "x"},
 		}},

@@ -56,7 +56,7 @@ func jobHeader(j status.Job) string {
 	switch {
 	case j.State == status.Joining:
 		return fmt.Sprintf("%s%d of %s joined, waiting for the others%s",
-			name, j.Joined, plural.Of(j.Agents, "agent"), since)
+			name, j.Joined, tasks(j.Tasks, j.Launched), since)
 	case j.State == status.Ending && j.WorldSize == 0:
 		return name + "ending" + since + ": " + visible.Line(j.Ending)
 	case j.State == status.Ending:

@@ -17,7 +17,7 @@ import (
 // init_process_group, one is stopped, one has failed, and an agent does not answer.
 func training(nodes int) status.Job {
 	j := status.Job{
-		Job: "4711.0", State: status.Running, Seconds: 192, Agents: nodes, Joined: nodes,
+		Job: "4711.0", State: status.Running, Seconds: 192, Tasks: nodes, Joined: nodes,
 		WorldSize: 8 * nodes, Nodes: nodes,
 	}
 	for i := range 8 * nodes {
@@ -79,7 +79,7 @@ func TestStatusHeader(t *testing.T) {
 	}{
 		{
 			status.Job{
-				Job: "x", State: status.Joining, Seconds: 62, Agents: 4, Joined: 3,
+				Job: "x", State: status.Joining, Seconds: 62, Tasks: 4, Joined: 3,
 				Waiting: []status.Peer{{Host: "node2"}, {Host: "node1"}, {Host: "node2"}},
 			},
 			"job x: 3 of 4 agents joined, waiting for the others for 1m2s\nagents: node1, node2\n",

@@ -65,9 +65,7 @@ func (s *Service) Note(environ []string) {
 // last rank. One is enough, but its worker may hang.
 func asks(world rdzv.World) bool {
 	seat, size := world.Seat, world.Size
-	return size > 1 && slices.ContainsFunc([]int{0, size / 2, size - 1}, func(rank int) bool {
-		return seat.Rank <= rank && rank < seat.Rank+seat.Slots
-	})
+	return size > 1 && slices.ContainsFunc([]int{0, size / 2, size - 1}, seat.Has)
 }
 
 // The time limits of questions: of one for a user, and of one that nobody waits for.

@@ -93,8 +93,8 @@ func (m Maker) workersOf(tasks int) int {
 func (m Maker) Of(w rdzv.World, i int, ownAddr string) envmap.Identity {
 	seat := w.Seat
 	return envmap.Identity{
-		Rank: seat.Rank + i, WorldSize: w.Size,
-		LocalRank: seat.LocalRank + i, LocalWorldSize: seat.LocalSize,
+		Rank: seat.RankOf(i), WorldSize: w.Size,
+		LocalRank: seat.LocalRankOf(i), LocalWorldSize: seat.LocalSize,
 		NodeRank: seat.Node, Nodes: w.Nodes, MasterAddr: w.MasterAddr, MasterPort: w.MasterPort,
 		RunID: w.Job, Attempt: w.Attempt, Restarts: w.MaxRestarts, Launcher: m.Placement.Launcher,
 		Interface: networkInterface(w, ownAddr), NCCLConfigured: m.NCCLConfigured,

@@ -2,21 +2,12 @@ package launcher
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"rdzv/envmap"
+	"rdzv/internal/daemon"
 	"rdzv/wrap"
 )
-
-// daemons are the processes of launchers that start ranks. When one of them, or a process between
-// it and this one, has ended, the job is over, whether or not the launcher ends its ranks.
-var daemons = []string{
-	"mpirun", "mpiexec", "orterun", "mpirun.openmpi", "mpiexec.openmpi", "orted", // Open MPI 4
-	"prterun", "prted", "prte", // Open MPI 5
-	"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy", // MPICH, Intel MPI, MVAPICH2
-	"slurmstepd", "flux-shell", "palsd", "jsmd",
-}
 
 // Watch calls died when the launcher, or a process between it and this one, dies while this agent
 // runs. The returned function ends the watch.
@@ -45,7 +36,7 @@ func Watch(l envmap.Launcher, died func(name string, pid int)) (stop func()) {
 // process of a job (ProctrackType).
 func ancestry(l envmap.Launcher) *wrap.Ancestry {
 	if l != envmap.None {
-		return wrap.Ancestors(func(name string) bool { return slices.Contains(daemons, name) })
+		return wrap.Ancestors(daemon.Is)
 	}
 	chain := wrap.Ancestors(func(name string) bool { return name == "slurmstepd" })
 	if chain != nil {

@@ -26,7 +26,8 @@ type Layout struct {
 	Given
 	Placement envmap.Placement
 	Platform  string // that has started this agent, one on each node; "" if none has
-	Agents    int    // of the job; 0 before Count
+	Agents    int    // of the job, or tasks of the launcher; 0 before Count
+	Tasks     int    // of the launcher on this node that share this agent
 }
 
 // Count determines how many agents the job has, and the node rank of this one.

@@ -28,17 +28,26 @@ func (l *Layout) checkSpares() error {
 			fmt.Errorf("cannot keep spares: %s ends the job when it loses a node", p.Launcher),
 			"use srun, or start rdzv on every node with Config.Launcher none Config.Nodes N",
 		)
-	case p.Launcher != envmap.None && p.LocalSize != 1:
+	case p.Launcher != envmap.None && p.LocalSize != max(l.Tasks, 1):
 		return hint.With(
-			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node", p.LocalSize),
+			fmt.Errorf("cannot keep spares: srun has started %d tasks on this node, and they do not share "+
+				"an agent", p.LocalSize),
 			"start one for each node: srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 "+
 				"PROGRAM with Config.ProcsPerNode N",
 		)
-	case n >= l.Agents:
+	case n >= l.nodes():
 		return fmt.Errorf("cannot keep %s: the job has %s", plural.Of(n, "spare"),
-			plural.Of(l.Agents, "node"))
+			plural.Of(l.nodes(), "node"))
 	}
 	return nil
+}
+
+// nodes is the number of nodes, as far as it is known.
+func (l *Layout) nodes() int {
+	if l.Tasks > 1 {
+		return l.Placement.Nodes
+	}
+	return l.Agents
 }
 
 // KeepsSpares tells whether the launcher can go on when it has lost a node.

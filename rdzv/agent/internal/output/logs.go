@@ -35,13 +35,13 @@ func (l Logs) File(rank int) string {
 		fmt.Sprintf("rank-%05d.log", rank))
 }
 
-// Open opens the files of count ranks from first on, and makes their directory. If it returns an
-// error it has opened none.
-func (l Logs) Open(first, count int) (files []*os.File, err error) {
-	if err := os.MkdirAll(filepath.Dir(l.File(first)), 0o777); err != nil {
+// Open opens the files of ranks, and makes their directory. If it returns an error it has opened
+// none.
+func (l Logs) Open(ranks []int) (files []*os.File, err error) {
+	if err := os.MkdirAll(filepath.Dir(l.File(0)), 0o777); err != nil {
 		return nil, err
 	}
-	for rank := first; rank < first+count; rank++ {
+	for _, rank := range ranks {
 		const mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 		f, err := os.OpenFile(l.File(rank), mode, 0o666)
 		if err != nil {

@@ -58,7 +58,7 @@ func TestLogs(t *testing.T) {
 		t.Errorf("the file is %q, want %q", got, want)
 	}
 	for range 2 { // the second time appends
-		files, err := logs.Open(3, 2)
+		files, err := logs.Open([]int{3, 4})
 		if err != nil || len(files) != 2 {
 			t.Fatalf("Open: %d files, %v", len(files), err)
 		}

@@ -59,7 +59,7 @@ func (w *Watch) run(ctx context.Context) {
 		}
 		before, pause = m.broken, m.step
 		switch left := w.next - m.silent; {
-		case w.World.Seat.Rank > 0 || !running:
+		case !w.World.Seat.Has(0) || !running:
 		case left <= 0:
 			w.askAll(ctx, m)
 		default:
@@ -100,7 +100,7 @@ func (w *Watch) shortest(ctx context.Context) (all Answer, known bool) {
 		case a.Error != "" || json.Unmarshal(a.Value, &one) != nil || !one.Running || !one.Read:
 			return all, false
 		}
-		running += a.Seat.Slots
+		running += a.Seat.Workers()
 		all.Writing, all.Broken = all.Writing+one.Writing, all.Broken+one.Broken
 		if first || one.Silent < all.Silent {
 			all.Silent, first = one.Silent, false

@@ -120,13 +120,16 @@ func (t *Tally) Close() {
 func (t *Tally) Show(ranks []status.Rank) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	row := func(rank int) *status.Rank {
+		return &ranks[slices.IndexFunc(ranks, func(r status.Rank) bool { return r.Rank == rank })]
+	}
 	for i, p := range t.started {
-		if r := &ranks[p.Rank-ranks[0].Rank]; r.State == status.Waiting {
+		if r := row(p.Rank); r.State == status.Waiting {
 			r.State, r.PID, r.Seconds = status.Alive, p.PID, time.Since(t.began[i]).Seconds()
 		}
 	}
 	for i, w := range t.ended {
-		r := &ranks[w.Rank-ranks[0].Rank]
+		r := row(w.Rank)
 		*r = status.Rank{
 			Rank: w.Rank, Host: r.Host, PID: w.PID, AgentPID: r.AgentPID, State: status.Exited,
 			Seconds: time.Since(t.at[i]).Seconds(), Signal: w.Signal,

@@ -31,7 +31,7 @@ func (w Workers) Rows(ctx context.Context) []status.Rank {
 	ranks := make([]status.Rank, w.Tally.Number)
 	for i := range ranks {
 		ranks[i] = status.Rank{
-			Rank: w.World.Seat.Rank + i, Host: host.Name(), AgentPID: os.Getpid(),
+			Rank: w.World.Seat.RankOf(i), Host: host.Name(), AgentPID: os.Getpid(),
 			State: status.Waiting, AllOutput: w.AllOutput,
 		}
 	}
@@ -57,10 +57,10 @@ func (w Workers) observe(ctx context.Context, ranks []status.Rank) {
 	}
 	used := activity.Watch(ctx, w.Proc, pids, inspect.Interval)
 	reached := masterport.Reached(w.Proc, w.World.MasterPort, pids)
-	if len(alive) > 0 && alive[0].Rank == 0 {
-		reached[0] = masterport.Serves(w.Proc, w.World.MasterPort, pids[0])
-	}
 	for i, r := range alive {
+		if r.Rank == 0 {
+			reached[i] = masterport.Serves(w.Proc, w.World.MasterPort, r.PID)
+		}
 		r.CPU = &used[i].CPU
 		if w.World.Size > 1 {
 			r.Init = &reached[i]

@@ -1,0 +1,102 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent"
+	"rdzv/wrap"
+)
+
+// tellsRank writes who it is to stdout; the one of rank 2 fails if FAILS is set.
+var tellsRank = role("tells-rank", func() int {
+	fmt.Printf("%s %s/%s of %s at %s\n", os.Getenv("TASK"), os.Getenv("RANK"),
+		os.Getenv("LOCAL_RANK"), os.Getenv("WORLD_SIZE"), os.Getenv("MASTER_ADDR"))
+	if os.Getenv("FAILS") == "" {
+		return 0
+	}
+	if os.Getenv("RANK") == "2" {
+		return 7
+	}
+	return untilStopped()
+})
+
+// tasks are those of mpirun on one node, whose workers run below this process. The first one is the
+// agent's own. Their workers write to the files, in the order of their ranks.
+func tasks(t *testing.T, ranks ...int) (own agent.Config, files []*os.File) {
+	t.Helper()
+	own = config(t, tellsRank, 1)
+	own.ProcsPerNode = ""
+	for i, rank := range ranks {
+		environ := append(slices.Clone(own.Environ), fmt.Sprintf("TASK=%d", i),
+			fmt.Sprintf("OMPI_COMM_WORLD_RANK=%d", rank), fmt.Sprintf("OMPI_COMM_WORLD_LOCAL_RANK=%d", i),
+			fmt.Sprintf("OMPI_COMM_WORLD_SIZE=%d", len(ranks)),
+			fmt.Sprintf("OMPI_COMM_WORLD_LOCAL_SIZE=%d", len(ranks)), fmt.Sprintf("PMIX_RANK=%d", rank))
+		file, err := os.CreateTemp(t.TempDir(), "stdout")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		files = append(files, file)
+		own.Tasks = append(own.Tasks, agent.Task{
+			PID: os.Getpid(), Environ: environ, Stdout: file, Run: wrap.Run,
+			Signals: make(chan wrap.Event), Lost: make(chan struct{}), Remaining: func() []wrap.Process { return nil },
+		})
+	}
+	own.Environ, own.Stdout = own.Tasks[0].Environ, files[0]
+	own.Tasks = own.Tasks[1:]
+	return own, files
+}
+
+// An agent runs the workers of several tasks, each with the rank, variables and streams of its task.
+func TestTasks(t *testing.T) {
+	for name, ranks := range map[string][]int{
+		"by slot": {0, 1, 2, 3}, "backwards": {3, 2, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, files := tasks(t, ranks...)
+			r := &recorder{t: t}
+			result, err := r.run(t.Context(), c)
+			checkCode(t, result, err, 0)
+			if w := result.World; w.Size != 4 || w.Agents != 1 || w.Nodes != 1 {
+				t.Errorf("world %+v, want 4 workers of 1 agent", w)
+			}
+			for i, rank := range ranks {
+				text, _ := os.ReadFile(files[i].Name())
+				want := fmt.Sprintf("%d %d/%d of 4 at 127.0.0.1\n", i, rank, i)
+				if string(text) != want {
+					t.Errorf("task %d wrote %q, want %q", i, text, want)
+				}
+			}
+		})
+	}
+}
+
+// The first failure of any task's worker stops the workers of all.
+func TestTaskFails(t *testing.T) {
+	c, _ := tasks(t, 0, 1, 2, 3)
+	c.Environ = append(c.Environ, "FAILS=1")
+	for i := range c.Tasks {
+		c.Tasks[i].Environ = append(c.Tasks[i].Environ, "FAILS=1")
+	}
+	r := &recorder{t: t}
+	result, err := r.run(t.Context(), c)
+	checkCode(t, result, err, 7)
+	v := result.Verdict
+	if v == nil || v.Kind != rdzv.Failed || v.Rank != 2 || v.LocalRank != 2 {
+		t.Errorf("verdict %+v, want the failure of rank 2", v)
+	}
+	var exited []string
+	for _, e := range r.events {
+		if e, is := e.(agent.WorkerExited); is {
+			exited = append(exited, fmt.Sprint(e.Rank))
+		}
+	}
+	if slices.Sort(exited); strings.Join(exited, " ") != "0 1 2 3" {
+		t.Errorf("ranks %q have ended, want all 4, each once", exited)
+	}
+}
