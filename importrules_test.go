@@ -342,7 +342,20 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
-			"rdzv/internal/boottime", "rdzv/internal/openlimit",
+			"rdzv/internal/boottime", "rdzv/internal/openlimit", "rdzv/wrap",
+		},
+	},
+	{
+		packages: "./wrap/runner",
+		forbidden: map[string]string{
+			"net/...":         "a runner starts before the packages are initialised that need package net",
+			"crypto/tls":      "a runner starts before the packages are initialised that need package net",
+			"rdzv/envmap/...": "what tasks share is an argument",
+			"rdzv/rdzv/...":   "a runner does not know the job",
+		},
+		allowed: []string{
+			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/boottime",
+			"rdzv/wrap", "rdzv/wrap/internal/shared",
 		},
 	},
 	{

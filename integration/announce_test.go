@@ -28,13 +28,19 @@ var announceCases = map[string]announceCase{
 		waits, func(j *job) { j.signal(j.agentOf(lastRank), syscall.SIGTERM) },
 		map[string]int{"received SIGTERM: the job is stopped": 2},
 	},
-	"lost": {
+	"lost task": {
 		waits, func(j *job) { j.signal(j.agentOf(lastRank), syscall.SIGKILL) },
-		map[string]int{"rdzv: lost the agent of rank 3 ": 2},
+		map[string]int{"rdzv: lost the task of rank 3 ": 2},
+	},
+	"lost agent": {
+		waits, func(j *job) { j.signal(j.agentOf(lastRank-1), syscall.SIGKILL) },
+		map[string]int{
+			"rdzv: lost the agent of ranks 2-3 ": 1, "rdzv: lost the agent of this node ": 1,
+		},
 	},
 	"lost store": {
 		waits, func(j *job) { j.signal(j.storeHost(), syscall.SIGKILL) },
-		map[string]int{"which hosted the store": 2},
+		map[string]int{"which hosted the store": 1, "rdzv: lost the agent of this node ": 1},
 	},
 	"not started": {
 		func() []string { return []string{"no-such-program"} }, nil,

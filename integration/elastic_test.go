@@ -54,7 +54,7 @@ func TestVariableNumberOfNodes(t *testing.T) {
 			kill(agentAbove(workers[5]))
 			delete(j.agents, 4)
 			j.ranks(2, "node1", "node3", "node2")
-			j.end("lost the agent of ranks 2 to 3 ", "lost the agent of ranks 4 to 5 ",
+			j.end("lost the agent of ranks 2-3 ", "lost the agent of ranks 4-5 ",
 				"6 ranks on 3 nodes: node1 0-1, node3 2-3, node4 4-5; rank 0 at 10.77.0.11 (restart 1 of 3)")
 		}},
 		{"too few nodes wait for others", func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestVariableNumberOfNodes(t *testing.T) {
 			j.agents[1].waitFor("for 1 more node (restart 1 of 3)")
 			j.startAgent(4)
 			j.ranks(1, "node1", "node4")
-			j.end("lost the agent of ranks 2 to 3 ")
+			j.end("lost the agent of ranks 2-3 ")
 		}},
 		{"srun", func(t *testing.T) {
 			j, srun := c.srunJob(t, "--nodes", "2:3")
@@ -105,6 +105,6 @@ func (j *replacedJob) loseLeader(late int) {
 	last := fmt.Sprint("node", late)
 	j.ranks(1, "node2", last)
 	j.agents[1] = j.agents[2]
-	j.end("lost the agent of ranks 0 to 1 ", fmt.Sprintf("4 ranks on 2 nodes: node2 0-1, %s 2-3; "+
+	j.end("lost the agent of ranks 0-1 ", fmt.Sprintf("4 ranks on 2 nodes: node2 0-1, %s 2-3; "+
 		"rank 0 at 10.77.0.12 (restart 1 of 3)", last))
 }

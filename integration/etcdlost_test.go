@@ -18,7 +18,7 @@ func TestLostAgentInEtcd(t *testing.T) {
 	all, moved := []string{"node1", "node2", "node3"}, []string{"node4", "node2", "node3"}
 	three := slices.Concat(e.flags(), []string{"--nodes", "3", "--peer-timeout", "5s"})
 	spare := append(three, "--spares", "1")
-	const lost = "lost the agent of ranks 0 to 1 "
+	const lost = "lost the agent of ranks 0-1 "
 	const takesOver = "node4 takes over ranks 0-1 of node1 (restart 1 of 3)"
 	// startJob has the agent of host 1 lead the job and run rank 0.
 	startJob := func(t *testing.T, n int, flags []string) (j *replacedJob, workers []int) {

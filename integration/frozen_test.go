@@ -124,14 +124,13 @@ func TestSuspendedAgent(t *testing.T) {
 		scenarios = append(scenarios, scenario{launcher, func(t *testing.T) {
 			flags := []string{"--peer-timeout", frozenTimeout.String()}
 			j := c.runningJob(t, launcher, 2, flags, worker("session", jobDir))
-			agent, group := j.agentOf(lastRank), j.groupOf(lastRank)
+			agent, groups := j.agentOf(lastRank), j.groupsOfHost(lastRank)
 			others := slices.DeleteFunc(j.agents(), func(pid int) bool {
 				of, _ := syscall.Getpgid(pid)
-				return of == group
+				return slices.Contains(groups, of)
 			})
 			watch := watchExits(others)
 			defer watch.close()
-			groups := j.groupsBelow(group)
 			for _, g := range groups {
 				j.signal(-g, syscall.SIGSTOP)
 			}
@@ -143,7 +142,7 @@ func TestSuspendedAgent(t *testing.T) {
 			if state := stateOf(agent); state != "T" {
 				t.Errorf("the agent is in state %s, want T (stopped)", state)
 			}
-			for _, g := range groups {
+			for _, g := range slices.Backward(groups) { // the agents end the workers when they continue
 				j.signal(-g, syscall.SIGCONT)
 			}
 			j.checkAgentCodes(123)
@@ -153,13 +152,18 @@ func TestSuspendedAgent(t *testing.T) {
 	runConcurrently(t, scenarios)
 }
 
-// groupsBelow are a process group of agents, and those of their workers.
-func (j *job) groupsBelow(group int) []int {
-	groups := []int{group}
-	for rank, w := range j.workers {
-		if of, _ := syscall.Getpgid(j.agentOf(rank)); of == group {
-			groups = append(groups, w.PID)
+// groupsOfHost are the process groups of the tasks on the host of a rank, followed by those of their
+// workers. Without a launcher the agent has all workers of the host.
+func (j *job) groupsOfHost(rank int) []int {
+	var tasks, workers []int
+	for i, w := range j.workers {
+		if w.Env["NODE_RANK"] != j.workers[rank].Env["NODE_RANK"] {
+			continue
+		}
+		workers = append(workers, w.PID)
+		if group := j.groupOf(i); !slices.Contains(tasks, group) {
+			tasks = append(tasks, group)
 		}
 	}
-	return groups
+	return append(tasks, workers...)
 }

@@ -69,9 +69,9 @@ func (c *cluster) killWhileWaiting(
 // waitingJob starts a job whose last agent is missing. It returns when the others have joined.
 func (c *cluster) waitingJob(t *testing.T, launcher string, hosts int) (j *job) {
 	t.Helper()
-	agents := workersPerJob - 1
+	joined := fmt.Sprintf("%d of %d tasks joined", workersPerJob-1, workersPerJob)
 	if launcher == "direct" {
-		agents = 2
+		joined = "2 of 3 agents joined"
 		j = c.startJob(t, launcher, hosts, []string{"--nodes", "3"}, []string{"true"})
 	} else {
 		flags := []string{"--nproc-per-node", "1"}
@@ -79,7 +79,6 @@ func (c *cluster) waitingJob(t *testing.T, launcher string, hosts int) (j *job) 
 			"sh")
 	}
 	// An agent that is connected but has not joined yet would look for another store.
-	joined := fmt.Sprintf("%d of %d agents joined", agents, agents+1)
 	if !eventually(waitLimit, func() bool { return len(j.linesWith(joined)) > 0 }) {
 		t.Fatalf("no agent has printed %q", joined)
 	}

@@ -44,11 +44,17 @@ func (c *cluster) replacedJob(t *testing.T, n int, flags ...string) *replacedJob
 // srunJob starts a job that may lose agents as one task on each of three hosts.
 func (c *cluster) srunJob(t *testing.T, flags ...string) (*replacedJob, *process) {
 	t.Helper()
+	return c.srunTasks(t, 1, append([]string{"--nproc-per-node", "2"}, flags...))
+}
+
+// srunTasks is srunJob with a number of tasks on each node.
+func (c *cluster) srunTasks(t *testing.T, tasks int, flags []string) (*replacedJob, *process) {
+	t.Helper()
 	j := &replacedJob{clusterPlace: c.newPlace(t)}
-	exec := rdzvExec(append([]string{"--nproc-per-node", "2", "--grace", "1s"}, flags...),
+	exec := rdzvExec(append([]string{"--grace", "1s"}, flags...),
 		[]string{"sh", "-c", inAttempts, j.dir("job"), "1"})
 	return j, j.slurm(1, append([]string{"srun", "--job-name", filepath.Base(j.root), "-O", "-N", "3",
-		"--ntasks-per-node", "1", "--no-kill", "--kill-on-bad-exit=0"}, exec...)...)
+		"--ntasks-per-node", strconv.Itoa(tasks), "--no-kill", "--kill-on-bad-exit=0"}, exec...)...)
 }
 
 func (j *replacedJob) startAgent(host int, flags ...string) {
@@ -102,7 +108,7 @@ func (j *replacedJob) end(want ...string) {
 }
 
 const (
-	lostNode3     = "lost the agent of ranks 4 to 5 "
+	lostNode3     = "lost the agent of ranks 4-5 "
 	waitsForNode3 = "for an agent in place of node3 (ranks 4-5)"
 )
 
@@ -173,6 +179,17 @@ func TestLostAgentIsReplaced(t *testing.T) {
 			t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
 		}
 	}})
+	for name, rank := range map[string]int{"agent of two tasks": 2, "another task": 3} {
+		scenarios = append(scenarios, scenario{name, func(t *testing.T) {
+			j, srun := c.srunTasks(t, 2, []string{"--spares", "1"})
+			kill(agentAbove(j.ranks(0, "node1", "node2")[rank]))
+			j.ranks(1, "node1", "node3")
+			srun.checkCode(128 + 9)
+			if len(srun.linesWith("node3 takes over ranks 2-3 of node2 (restart 1 of 1)")) != 1 {
+				t.Errorf("the agents printed %q", srun.linesWith("rdzv: "))
+			}
+		}})
+	}
 	runConcurrently(t, scenarios)
 	t.Run("node", c.checkDisconnectedNode)
 }

@@ -77,7 +77,7 @@ func TestManyAgents(t *testing.T) {
 		j.end.Close()
 		j.checkEnd(0)
 		lines := j.linesWith("rdzv:")
-		progress := j.linesWith("rdzv:", "agents joined") // printed after 5 s, on a slow machine
+		progress := j.linesWith("rdzv:", "tasks joined") // printed after 5 s, on a slow machine
 		if len(lines) > len(progress) {
 			t.Errorf("rdzv printed %q, want nothing, because the job succeeded", lines)
 		}

@@ -103,7 +103,7 @@ func (p *clusterPlace) podRefused() {
 	}
 	checkCodes(124, agents...)
 	const hint = "rdzv: hint: set the same RDZV_TOKEN in all pods of the job, from a Secret"
-	const missing = "1 of 2 agents joined; rank 1 is missing; " +
+	const missing = "1 of 2 tasks joined; rank 1 is missing; " +
 		"refused because of a different token: node2 (10.77.0.12)"
 	for _, agent := range agents {
 		if len(agent.linesWith(hint)) != 1 {

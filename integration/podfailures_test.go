@@ -120,7 +120,7 @@ import time; time.sleep(60)`
 		{"a pod is missing", func(t *testing.T) {
 			p := c.newPods(t, 3)
 			checkCodes(124, p.startAll(2, rdzvExec([]string{"--join-timeout", "4s"}, []string{"true"})...)...)
-			p.checkMessages(2, "timed out after 4s (--join-timeout): 2 of 3 agents joined; rank 2 ")
+			p.checkMessages(2, "timed out after 4s (--join-timeout): 2 of 3 tasks joined; rank 2 ")
 		}},
 		{"no token", func(t *testing.T) {
 			p := c.newPods(t, 3)
@@ -270,7 +270,7 @@ func TestCheckBeforeExec(t *testing.T) {
 			checking := p.start(1, append([]string{*rdzvBin, "check", "--join-timeout", "8s", "--"},
 				"sh", "-c", "echo rank $RANK of $WORLD_SIZE")...)
 			checking.checkCode(1)
-			p.checkMessage(1, "timed out after 8s (--join-timeout): 1 of 2 agents joined")
+			p.checkMessage(1, "timed out after 8s (--join-timeout): 1 of 2 tasks joined")
 			late := p.start(1, rdzvExec(joinSoon, []string{"sh", "-c", "echo rank $RANK of $WORLD_SIZE"})...)
 			checkCodes(0, early, late)
 			early.waitFor("rank 1 of 2")

@@ -106,7 +106,7 @@ func (s *simulation) joinAll() {
 			return err
 		}
 		world, err := a.session.World(s.ctx)
-		a.worker.Rank = world.Seat.Rank
+		a.worker.Rank = world.Seat.First()
 		return err
 	})
 }
@@ -121,9 +121,8 @@ func (s *simulation) join(a *simulatedAgent) (err error) {
 	}
 	s.t.Cleanup(func() { a.client.Close() })
 	self := rdzv.Member{
-		ID: fmt.Sprint("agent-", a.id), Host: fmt.Sprint("node", a.id), PID: a.id + 1, Slots: 1,
-		Rank: rdzv.Unknown, LocalRank: rdzv.Unknown, LocalSize: rdzv.Unknown,
-		NodeRank: rdzv.Unknown,
+		ID: fmt.Sprint("agent-", a.id), Host: fmt.Sprint("node", a.id), PID: a.id + 1,
+		Tasks: rdzv.Unplaced(1), LocalSize: rdzv.Unknown, NodeRank: rdzv.Unknown,
 	}
 	a.session, err = rdzv.Join(s.ctx, a.client, rdzv.Config{
 		Job: scaleName, Self: self, ConnectTimeout: time.Minute, // see joinAll

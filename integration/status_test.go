@@ -3,7 +3,6 @@ package integration
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,10 +101,10 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// checkFrozenStatus stops the last rank's agent, looks at the status from both hosts, and continues
+// checkFrozenStatus stops the agent of the last two ranks, looks at the status from both hosts, and continues
 // it.
 func (j *job) checkFrozenStatus(name string) {
-	frozen := j.agentOf(lastRank)
+	frozen := j.agentOf(lastRank - 1)
 	j.signal(frozen, syscall.SIGSTOP)
 	text, _ := j.status(1, 0, "--job", name)
 	lines := strings.Split(text, "\n")
@@ -117,11 +116,12 @@ func (j *job) checkFrozenStatus(name string) {
 		}
 	}
 	row(0, "running")
+	row(lastRank-1, "answer")
 	row(lastRank, "answer")
-	if !strings.Contains(text, fmt.Sprintf("%d (node2): their agent is stopped", lastRank)) {
+	if !strings.Contains(text, "2-3 (node2): their agent is stopped") {
 		j.t.Errorf("the agent that does not answer is not named: %s", text)
 	}
-	_, errors := j.status(2, 0)
+	_, errors := j.status(2, 1, "--job", name)
 	if !strings.Contains(errors, "no answer from agent") ||
 		!strings.Contains(errors, strconv.Itoa(frozen)) {
 		j.t.Errorf("on its own host agent %d is not named: %s", frozen, errors)

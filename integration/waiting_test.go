@@ -54,7 +54,7 @@ func (p *clusterPlace) nodeMissing(named string, launcher []string) {
 		shift 2; exec "$@"`
 	line := append(launcher, "sh", "-c", script, "sh", self, p.dir("absent"))
 	job := p.start(append(line, rdzvExec([]string{"--join-timeout", "6s"}, []string{"true"})...)...)
-	missing := "1 of 2 agents joined; rank 1 has not started rdzv" + named + " or cannot connect " +
+	missing := "1 of 2 tasks joined; rank 1 has not started rdzv" + named + " or cannot connect " +
 		"(see the launcher's messages above)"
 	job.waitFor("rdzv: " + missing + " (5s)")
 	job.waitFor("rdzv: timed out after 6s (--join-timeout): " + missing)
@@ -70,7 +70,7 @@ func (p *clusterPlace) rankMissingUnderOpenMPI() {
 	line := append(args, p.withoutRank2("--join-timeout", "16s")...)
 	job := p.on(1, p.openMPI(line...)...)
 	job.checkCode(124)
-	const missing = "3 of 4 agents joined; rank 2 has not started rdzv or cannot connect " +
+	const missing = "3 of 4 tasks joined; rank 2 has not started rdzv or cannot connect " +
 		"(see the launcher's messages above)"
 	if n := len(job.linesWith("rdzv: " + missing)); n < 2 {
 		p.t.Errorf("rdzv printed %q %d times in 16 s, want at least twice", missing, n)
@@ -86,7 +86,7 @@ func (p *clusterPlace) rankMissingUnderHydra() {
 	line := append(args, p.withoutRank2("--join-timeout", "7s")...)
 	job := p.on(1, p.hydra(line...)...)
 	job.waitFor("Hydra does not report which are missing")
-	job.waitFor("timed out after 7s (--join-timeout): not all of the 4 agents joined")
+	job.waitFor("timed out after 7s (--join-timeout): not all of the 4 tasks joined")
 	end := filepath.Join(p.dir("absent"), "end")
 	if err := os.WriteFile(end, nil, 0o600); err != nil { // Hydra waits for rank 2
 		p.t.Fatal(err)

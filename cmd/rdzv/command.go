@@ -88,7 +88,7 @@ func listed() (list []flags.Command) {
 func knownVariables() []string {
 	known := []string{
 		"RDZV_TOKEN", "RDZV_JOIN", "RDZV_TERMINATION_LOG", "RDZV_PYTHON", "RDZV_NO_CAPTURE",
-		"RDZV_EXPORT_FILE",
+		"RDZV_EXPORT_FILE", "RDZV_NODE_AGENT",
 	}
 	for _, c := range commands() {
 		for _, g := range c.Groups {

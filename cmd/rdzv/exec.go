@@ -14,7 +14,10 @@ import (
 	"rdzv/cmd/rdzv/internal/flagname"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/cmd/rdzv/internal/reportfile"
+	"rdzv/cmd/rdzv/internal/role"
 	"rdzv/cmd/rdzv/internal/termination"
+	"rdzv/cmd/rdzv/internal/turn"
+	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent"
 	"rdzv/rdzv/etcd"
@@ -29,20 +32,22 @@ func (a *app) exec(args []string) int {
 		app: a, options: options.New(), signals: signals, words: words,
 		report: reportfile.New(a.console, words, signals),
 		end:    termination.End{Env: a.env, Console: a.console, Words: words},
+		others: otherTasks(context.Background()),
 	}
 	local, err := e.plan(args)
+	e.turns = turn.Catch() // not before: SIGTERM ends an agent that waits for a file
 	if err != nil {
 		code, message := agent.ExitCode(agent.Result{}, err), flagname.In(err.Error())
 		e.report.Write(reportfile.ByError, code, message)
 		e.end.By(err, code, message)
 		a.usage(err, "exec")
+		e.exit(code, exitorder.First{}, envmap.Placement{})
 		return code
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
-	if local.Placement.Rank <= 0 {
+	if local.FirstOfJob() {
 		e.advise()
 	}
-	turns := exitorder.Catch()
 	result, err := local.Run(context.Background())
 	code := agent.ExitCode(result, err)
 	if err != nil {
@@ -52,8 +57,7 @@ func (a *app) exec(args []string) int {
 		e.report.Ended(result)
 	}
 	e.events.Close()
-	first := exitorder.FirstOf(result, e.host, local.Workers)
-	exitorder.Await(turns, local.Placement, a.env, code, first)
+	e.exit(code, exitorder.FirstOf(result, e.host, local.Workers), local.Placement)
 	return code
 }
 
@@ -70,6 +74,8 @@ type execution struct {
 	problems []rdzv.Problem // of the files of report and events
 	host     string         // name of this node
 	announce bool           // tell the user what all agents of this node know
+	turns    turn.Signals
+	others   []otherTask // of this node, whose workers this agent runs too
 }
 
 // plan reads the command line and plans the agent.
@@ -86,6 +92,10 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	e.events = eventfile.New(output.EventFile, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
 	config.Program, config.Problems = e.program, e.problems
+	config.Tasks = e.forAgent(config)
+	if role.Err != nil {
+		own.Verbose("one agent per task: %v", role.Err)
+	}
 	config.Line = new(wrap.Line)
 	own.Follow(config.Line)
 	config.DescribeStall = announce.StallText

@@ -1,0 +1,134 @@
+// Package role decides, before the rest of the program is initialised, whether "rdzv exec" is an
+// agent: one task of each node is, the others only run their workers, as that agent orders (package
+// wrap/runner). A task that no launcher has placed, or that is alone on its node, is an agent of
+// its own, as are all with RDZV_NODE_AGENT=off.
+//
+// The initialisation of what an agent needs, above all of etcd's packages, takes about 10 ms of CPU
+// time and some MB of memory, which the other tasks save: the init function of this package runs
+// their workers and exits. See package early about the order of initialisation: this package must
+// not import package net, or what does.
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rdzv/cmd/rdzv/internal/early"
+	"rdzv/cmd/rdzv/internal/turn"
+	"rdzv/envmap"
+	"rdzv/internal/daemon"
+	"rdzv/internal/procfs"
+	"rdzv/wrap/runner"
+)
+
+// Err is why this process is an agent of its own task alone although other tasks of its node could
+// share one; nil if there are none or they do.
+var Err error
+
+var (
+	listener *runner.Listener // nil unless other tasks may come
+	others   int              // how many
+)
+
+func init() {
+	if len(os.Args) < 2 || os.Args[1] != "exec" {
+		return
+	}
+	environ := os.Environ()
+	addr, place := address(os.Args[2:], environ, procfs.System, os.Getpid())
+	if addr == "" {
+		return
+	}
+	var conn *runner.Conn
+	listener, conn, Err = runner.Meet(addr, place.LocalRank == 0)
+	if others = place.LocalSize - 1; conn != nil {
+		os.Exit(serve(conn, place, environ))
+	}
+}
+
+// Tasks waits for the other tasks of this node, in the order of their process IDs. There are none
+// if this process is the agent of its own task alone.
+func Tasks(ctx context.Context) []*runner.Task {
+	if listener == nil {
+		return nil
+	}
+	return listener.Tasks(ctx, others)
+}
+
+// address is where the tasks of this node meet; "" if they do not.
+func address(
+	args, environ []string, proc fs.FS, pid int,
+) (string, envmap.Placement) {
+	env := envmap.ParseEnv(environ)
+	if env["RDZV_NODE_AGENT"] == "off" || env["RDZV_LAUNCHER"] != "" || choosesLauncher(args) {
+		return "", envmap.Placement{}
+	}
+	place, err := early.Detect(env, "")
+	if err != nil || place.LocalSize < 2 || place.LocalRank == envmap.Unknown {
+		return "", place
+	}
+	by, found := daemon.Of(proc, pid)
+	dir, err := os.Getwd()
+	if !found || err != nil {
+		return "", place
+	}
+	return runner.Address(runner.Identity{
+		Job:   place.Job + " " + strconv.Itoa(by.PID) + " " + strconv.FormatUint(by.Start, 10),
+		Node:  strconv.Itoa(place.NodeRank),
+		Words: append([]string{dir}, args...),
+		Env:   environ,
+	}), place
+}
+
+// choosesLauncher tells whether flags before the program name a launcher, or ask for help.
+func choosesLauncher(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.ContainsFunc(args, func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		return slices.Contains([]string{"--launcher", "--help", "-h"}, name)
+	})
+}
+
+// pmi is a copy of the descriptor by which Hydra's ranks exchange values, nil without one: the
+// agent takes part in that for all its tasks, and workers may do so later.
+func pmi(environ []string) *os.File {
+	fd, err := strconv.Atoi(envmap.ParseEnv(environ)["PMI_FD"])
+	if err != nil || fd <= 2 {
+		return nil
+	}
+	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(copied), "PMI_FD")
+}
+
+// serve runs the workers of this task until its agent says with which code to exit.
+func serve(conn *runner.Conn, place envmap.Placement, environ []string) int {
+	var found devices
+	envmap.VisibleDevices(envmap.ParseEnv(environ), &found)
+	dir, _ := os.Getwd()
+	var more []*os.File
+	if f := pmi(environ); f != nil {
+		more = append(more, f)
+	}
+	turns := turn.Catch()
+	code, exit, err := conn.Serve(runner.Hello{
+		Args: os.Args, Env: environ, Dir: dir, Devices: found.accessible,
+	}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, more...)
+	if errors.Is(err, runner.ErrAgent) && place.LocalRank == 1 { // the others would print the same
+		fmt.Fprintf(os.Stderr, "rdzv: lost the agent of this node (pid %d)\n", conn.Agent())
+	}
+	turns.Await(turn.Turn(exit))
+	return code
+}

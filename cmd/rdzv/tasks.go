@@ -1,0 +1,71 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+
+	"rdzv/cmd/rdzv/internal/early"
+	"rdzv/cmd/rdzv/internal/exitorder"
+	"rdzv/cmd/rdzv/internal/role"
+	"rdzv/envmap"
+	"rdzv/rdzv/agent"
+	"rdzv/wrap/runner"
+)
+
+// otherTask is another task of this node, whose workers this agent runs too.
+type otherTask struct {
+	task  *runner.Task
+	env   envmap.Env
+	place envmap.Placement
+}
+
+// otherTasks waits for the other tasks of this node. They are in the order of their local ranks.
+func otherTasks(ctx context.Context) (all []otherTask) {
+	for _, t := range role.Tasks(ctx) {
+		o := otherTask{task: t, env: envmap.ParseEnv(t.Hello().Env)}
+		o.place, _ = early.Detect(o.env, "") // it has succeeded in the task
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b otherTask) int {
+		return cmp.Compare(a.place.LocalRank, b.place.LocalRank)
+	})
+	return all
+}
+
+// forAgent are the other tasks as the agent uses them.
+func (e *execution) forAgent(c agent.Config) (tasks []agent.Task) {
+	for _, o := range e.others {
+		t, hello, files := o.task, o.task.Hello(), o.task.Files()
+		t.Share(c.ShareSignals...)
+		tasks = append(tasks, agent.Task{
+			PID: hello.PID, Environ: hello.Env, PMI: descriptor(t.More()),
+			Stdin: files[0], Stdout: files[1], Stderr: files[2],
+			Accessible: func(name string) bool { return slices.Contains(hello.Devices, name) },
+			Run:        t.Run, ReadFile: t.ReadFile, Remaining: t.Remaining,
+			Signals: t.Signals(), Lost: t.Lost(),
+		})
+	}
+	return tasks
+}
+
+// descriptor is the number of the first of some files; 0 without any. Its mode does not change:
+// workers use the same file.
+func descriptor(files []*os.File) (n int) {
+	if len(files) == 0 {
+		return 0
+	}
+	if raw, err := files[0].SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n = int(fd) })
+	}
+	return n
+}
+
+// exit makes all tasks exit with code, this one last, and returns when it may.
+func (e *execution) exit(code int, first exitorder.First, own envmap.Placement) {
+	for _, o := range e.others {
+		o.task.Exit(code, int(exitorder.Of(o.place, o.env, code, first)))
+	}
+	e.turns.Await(exitorder.Of(own, e.app.env, code, first))
+}

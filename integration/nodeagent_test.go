@@ -1,0 +1,75 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The tasks of a node share an agent, under each launcher; with RDZV_NODE_AGENT=off each has one.
+func TestNodeAgent(t *testing.T) {
+	for _, l := range launchers[1:] {
+		t.Run(l.name, func(t *testing.T) {
+			p := l.place(t)
+			for setting, agents := range map[string]int{"": 1, "off": 4} {
+				dir := p.dir("job" + setting)
+				env := []string{"RDZV_NODE_AGENT=" + setting}
+				job := p.startWith(env, l.command(p, 4, []string{"-v"}, worker("record", dir))...)
+				job.checkCode(0)
+				checkEnvironments(t, records(t, dir, 4))
+				if n := len(job.linesWith("rdzv: started by ")); n != agents {
+					t.Errorf("RDZV_NODE_AGENT=%s: %d agents, want %d", setting, n, agents)
+				}
+			}
+		})
+	}
+}
+
+// Tasks that cannot share an agent have their own, or meet when the first one is late, and the job
+// is complete in each case.
+func TestNodeAgentFallbacks(t *testing.T) {
+	for name, c := range map[string]struct {
+		before string // what each task does before rdzv exec
+		flags  string
+		agents int
+	}{
+		"the first task is late": {"[ $OMPI_COMM_WORLD_LOCAL_RANK != 0 ] || sleep 1", "-v", 1},
+		"another task is late":   {"[ $OMPI_COMM_WORLD_LOCAL_RANK != 2 ] || sleep 4", "-v", 2},
+		"another command line":   {"", "-v --grace 1${OMPI_COMM_WORLD_RANK}s", 4},
+		"another directory":      {"mkdir -p $OMPI_COMM_WORLD_RANK; cd $OMPI_COMM_WORLD_RANK", "-v", 4},
+		"a variable of one task": {"[ $OMPI_COMM_WORLD_RANK != 3 ] || export RDZV_GRACE=3s", "-v", 2},
+		"a launcher is named":    {"", "-v --launcher openmpi", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			dir := p.dir("job")
+			script := fmt.Sprintf(`cd %q; %s; exec "$0" exec %s -- "$@"`, p.root, orTrue(c.before), c.flags)
+			line := append(mpirunCommand(4), "sh", "-c", script, *rdzvBin)
+			job := p.start(append(line, worker("record", dir)...)...)
+			job.checkCode(0)
+			checkEnvironments(t, records(t, dir, 4))
+			if n := len(job.linesWith("rdzv: started by ")); n != c.agents {
+				t.Errorf("%d agents, want %d", n, c.agents)
+			}
+		})
+	}
+}
+
+func orTrue(command string) string {
+	if command == "" {
+		return "true"
+	}
+	return command
+}
+
+// A task that is killed is a lost rank, and no process of any task is left.
+func TestNodeAgentLosesATask(t *testing.T) {
+	p := newPlace(t)
+	dir := p.dir("job")
+	job := p.start(openMPI(p, 4, nil, worker("wait", dir))...)
+	all := records(t, dir, 4)
+	kill(agentAbove(all[2].PID))
+	job.code() // mpirun's
+	if len(job.linesWith("rdzv: lost the task of rank 2 on ")) != 1 {
+		t.Error("the loss of rank 2's task is not reported once")
+	}
+}
