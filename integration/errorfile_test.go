@@ -19,6 +19,7 @@ main()
 
 // The report has what torch writes into TORCHELASTIC_ERROR_FILE.
 func TestErrorFile(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	job := p.start(openMPI(p, 2, []string{"--show", "none"}, []string{python, "-c", recordedProgram})...)
 	job.checkCode(1)
@@ -44,6 +45,7 @@ main()
 // namespace. If it cannot be found or opened there, the report does not have torch's complaint
 // about that.
 func TestErrorFileInsideWrapper(t *testing.T) {
+	t.Parallel()
 	unshare := []string{"unshare", "--mount"}
 	if os.Geteuid() != 0 {
 		unshare = []string{"unshare", "--user", "--map-root-user", "--mount"}

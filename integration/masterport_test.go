@@ -48,6 +48,7 @@ func TestMasterPortTaken(t *testing.T) {
 // Many jobs run on one host at the same time, each with torch's own store: each has a port of its
 // own, and no rank communicates with another job.
 func TestManyMasterPorts(t *testing.T) {
+	t.Parallel()
 	jobs := 30
 	if *wholeMatrix {
 		jobs = 100

@@ -7,6 +7,7 @@ import (
 
 // The tasks of a node share an agent, under each launcher; with RDZV_NODE_AGENT=off each has one.
 func TestNodeAgent(t *testing.T) {
+	t.Parallel()
 	for _, l := range launchers[1:] {
 		t.Run(l.name, func(t *testing.T) {
 			p := l.place(t)
@@ -27,6 +28,7 @@ func TestNodeAgent(t *testing.T) {
 // Tasks that cannot share an agent have their own, or meet when the first one is late, and the job
 // is complete in each case.
 func TestNodeAgentFallbacks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before string // what each task does before rdzv exec
 		flags  string
@@ -63,6 +65,7 @@ func orTrue(command string) string {
 
 // A task that is killed is a lost rank, and no process of any task is left.
 func TestNodeAgentLosesATask(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	dir := p.dir("job")
 	job := p.start(openMPI(p, 4, nil, worker("wait", dir))...)
