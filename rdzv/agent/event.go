@@ -2,6 +2,7 @@ package agent
 
 import (
 	"os"
+
 	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/meet"
