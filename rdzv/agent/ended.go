@@ -29,7 +29,7 @@ func (w *workers) workerEnded(i int, r wrap.Result) {
 		worker.Stopped = true // the worker has not failed by itself
 		process, final := "holder", false
 		if r.Err != wrap.ErrHolder {
-			w.in.loseTask(w.local.all().of(i))
+			loseTask(w.in, w.local.all().of(i))
 			process, final = "task", w.hosting // with its holder; nobody can replace the store
 		}
 		lost := fmt.Sprintf(

@@ -178,7 +178,7 @@ func (in *interrupts) receive(to *delivery.Delivery, t *Local) {
 		case e := <-t.task.Signals:
 			in.take(to, e)
 		case <-t.task.Lost:
-			in.loseTask(t)
+			loseTask(in, t)
 			return
 		case <-in.stop:
 			return
@@ -187,7 +187,7 @@ func (in *interrupts) receive(to *delivery.Delivery, t *Local) {
 }
 
 // loseTask is lose for a task.
-func (in *interrupts) loseTask(t *Local) {
+func loseTask(in *interrupts, t *Local) {
 	in.lose(&TaskLostError{t.Placement.Rank, t.task.PID, host.Name()}, false)
 }
 

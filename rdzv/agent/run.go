@@ -213,7 +213,7 @@ func (m *membership) cannotRun(in *interrupts, first int, err error) {
 		process := "holder"
 		if t := m.local.all().of(first); isLoss(err) && t.task != nil && err != wrap.ErrHolder {
 			process = "task"
-			in.loseTask(t)
+			loseTask(in, t)
 		}
 		lost := fmt.Sprintf("lost the %s of rank %d on %s; what its workers had left was killed",
 			process, m.world.Seat.RankOf(first), host.Name())

@@ -79,9 +79,9 @@ func (m *memory) become(w *slot) syscall.Errno {
 	if m.files.hard != 0 {
 		sys(syscall.SYS_PRLIMIT64, 0, nofile, uintptr(unsafe.Pointer(&m.files)), 0)
 	}
-	m.forgetStop(syscall.SIGTTOU)
-	m.forgetStop(syscall.SIGTTIN)
-	m.forgetStop(syscall.SIGTSTP) // last, because of all three terminals send this one most
+	forgetStop(m, syscall.SIGTTOU)
+	forgetStop(m, syscall.SIGTTIN)
+	forgetStop(m, syscall.SIGTSTP) // last, because of all three terminals send this one most
 	sys(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&m.mask)), 0, sigsetSize)
 	_, errno := sys(syscall.SYS_EXECVE, w.path, w.argv, w.env, 0)
 	return errno
@@ -93,7 +93,7 @@ func (m *memory) become(w *slot) syscall.Errno {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (m *memory) forgetStop(s syscall.Signal) {
+func forgetStop(m *memory, s syscall.Signal) {
 	action := (*[8]uintptr)(unsafe.Pointer(&m.info)) // begins with the handler
 	at := uintptr(unsafe.Pointer(action))
 	sys(syscall.SYS_RT_SIGACTION, uintptr(s), 0, at, sigsetSize)
@@ -114,7 +114,7 @@ func (m *memory) forgetStop(s syscall.Signal) {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (m *memory) stopStarted(signal uintptr) {
+func stopStarted(m *memory, signal uintptr) {
 	switch syscall.Signal(signal) {
 	case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
 	default:
