@@ -269,7 +269,7 @@ func (m *memory) changed(i uintptr, status int32) {
 	switch {
 	case w.suspended:
 		m.asleep++
-		stopStarted(m, uintptr(status >> 8 & 0xff))
+		stopStarted(m, uintptr(status>>8&0xff))
 		m.report(Suspended, i, int64(status>>8&0xff), 0, 0)
 	case status == continued:
 		m.resumed, m.stop = m.clock(clockBoottime), 0
