@@ -3,9 +3,9 @@
 // A binary that contains etcd spends about 10 ms on the initialisation of its packages before main
 // starts, which a script would pay for one number. Among packages whose imports are initialised Go
 // chooses the one with the first import path (Go specification, "Package initialization"): before
-// this one those that are ready and sort before "rdzv/...", about half of all, and not the expensive
-// ones, crypto/tls, grpc and etcd's server. A test checks that. Those need package net, which needs
-// "vendor/golang.org/...", so envmap must not import net.
+// this one those that are ready and sort before "rdzv/...", about half of all, but not the
+// expensive ones: crypto/tls, grpc and etcd's server, as a test checks. They depend on package net,
+// and that on "vendor/golang.org/...". So envmap must not import net.
 //
 // The init function answers well-formed questions that have an answer; main handles all others.
 package early
