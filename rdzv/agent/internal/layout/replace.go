@@ -40,8 +40,12 @@ func (l *Layout) NotReplaced(shared bool) string {
 		return "with Config.Spares N another node takes its place; with Config.Store HOST the others " +
 			"wait for it to be started again"
 	case l.KeepsSpares():
-		return "with srun --ntasks-per-node 1 --no-kill --kill-on-bad-exit=0 PROGRAM with " +
-			"Config.Spares N another node takes its place"
+		one := ""
+		if p.LocalSize != max(l.Tasks, 1) { // checkSpares would reject that
+			one = "--ntasks-per-node 1 "
+		}
+		return "with srun " + one + "--no-kill --kill-on-bad-exit=0 PROGRAM with Config.Spares N " +
+			"another node takes its place"
 	}
 	return fmt.Sprintf("under %s no other agent can take its place: %s", p.Launcher, SubmitAgain)
 }
