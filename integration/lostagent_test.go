@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -190,8 +191,32 @@ func TestLostAgentIsReplaced(t *testing.T) {
 			}
 		}})
 	}
+	scenarios = append(scenarios, scenario{"task of a spare", func(t *testing.T) {
+		j, srun := c.srunTasks(t, 2, []string{"--spares", "1"})
+		workers := j.ranks(0, "node1", "node2")
+		kill(j.taskWithout(workers, "SLURM_PROCID=5"))
+		srun.waitFor("the job goes on with 0 spares")
+		kill(workers[3])
+		j.ranks(1, "node1", "node2")
+		srun.code()
+	}})
 	runConcurrently(t, scenarios)
 	t.Run("node", c.checkDisconnectedNode)
+}
+
+// taskWithout is the process of rdzv with a variable, that runs none of the workers.
+func (j *replacedJob) taskWithout(workers []int, variable string) int {
+	j.t.Helper()
+	for _, pid := range j.marked() {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		runs := func(worker int) bool { return parentOf(worker) == pid || agentAbove(worker) == pid }
+		has := slices.Contains(strings.Split(string(text), "\x00"), variable)
+		if has && isRdzv(pid) && !slices.ContainsFunc(workers, runs) {
+			return pid
+		}
+	}
+	j.t.Fatalf("no process with %s", variable)
+	return 0
 }
 
 func killAgent(_ *replacedJob, workers []int) { kill(agentAbove(workers[5])) }

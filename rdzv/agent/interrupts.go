@@ -40,6 +40,7 @@ type interrupts struct {
 	source *wrap.Source
 	caught chan os.Signal // signals that are only caught so that they do not kill this process
 	runs   atomic.Bool    // there are workers to forward signals to
+	spare  atomic.Bool    // this agent waits for the loss of another one
 	kill   chan struct{}  // closed by the second Ctrl-C
 	dump   chan struct{}  // closed when workers that ignore SIGTERM are to show their stacks
 	stop   chan struct{}

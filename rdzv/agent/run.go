@@ -166,7 +166,7 @@ func (m *membership) work(in *interrupts) *workers {
 		m.reportEnd()
 	})
 	if m.world.Seat.Spare {
-		<-m.reported
+		waitAsSpare(m, in)
 		return w
 	}
 	if m.local.Config.Check != nil {

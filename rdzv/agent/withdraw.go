@@ -91,7 +91,7 @@ func (in *interrupts) awaitOwn(shared bool) {
 }
 
 // lose ends the job, or the joining, because the launcher or a task of this agent has died. While
-// workers run, the end of those of a task is reported by itself.
+// workers run, the end of those of a task is reported by itself; the job does not need a spare.
 func (in *interrupts) lose(gone error, final bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -100,7 +100,7 @@ func (in *interrupts) lose(gone error, final bool) {
 	}
 	in.gone, in.final = gone, final
 	in.noMore()
-	if in.interrupt(gone); in.session != nil && (final || !in.runs.Load()) {
+	if in.interrupt(gone); in.session != nil && (final || !in.runs.Load() && !in.spare.Load()) {
 		in.loseSession()
 	}
 }
@@ -130,6 +130,20 @@ func (m *membership) vanishes(in *interrupts) bool {
 	}
 	<-m.session.Context().Done()
 	return m.attempt().mayRestart(m.session.Verdict())
+}
+
+// waitAsSpare waits for the end of the attempt. A spare that loses a task disconnects.
+func waitAsSpare(m *membership, in *interrupts) {
+	in.spare.Store(true)
+	defer in.spare.Store(false)
+	select {
+	case <-m.reported:
+	case <-in.interrupted.Done():
+		if lostTask(in) != nil {
+			m.conn.leaveStore()
+		}
+		<-m.reported
+	}
 }
 
 // stopJob ends the job because its user has asked this agent for it; by says how, for all nodes. It
