@@ -201,7 +201,7 @@ var variants = []struct {
 	{regexp.MustCompile(`^(OMPI_ALLOW_\w+=1 )*mpirun(\.openmpi)?( --oversubscribe)?`), "mpirun"},
 	{regexp.MustCompile(` (\S*/)?python3 examples/`), " PYTHON examples/"},
 	{regexp.MustCompile(`loss [\d.]+, [\d.]+% right`), "loss N, N% right"},
-	{regexp.MustCompile(`\brdzv \S+ commit \S+ go\S+ etcd \S+ `), "rdzv VERSION "},
+	{regexp.MustCompile(`\brdzv \S+ (commit \S+ )?go\S+ etcd \S+ `), "rdzv VERSION "}, // without git
 	{regexp.MustCompile(`\brdzv-\S+\.whl\b`), "rdzv-VERSION.whl"},
 	{regexp.MustCompile(`\bcontinuing after epoch \d+`), "continuing after epoch N"},
 	{regexp.MustCompile(`\bparameters [0-9a-f]{16}`), "parameters HASH"},
@@ -216,6 +216,7 @@ func general(p *place, lines []string) (all []string) {
 		if occasional.MatchString(line) {
 			continue
 		}
+		line = strings.TrimSuffix(line, "\r") // two, while ssh has changed the terminal
 		line = strings.ReplaceAll(line, filepath.Join(p.root, "you"), "/home/you")
 		line = strings.ReplaceAll(line, filepath.Join(p.root, "bin"), "/home/you/bin")
 		for _, v := range variants {
