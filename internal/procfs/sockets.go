@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes" // not strings, which is initialised after reflect: the holder runs before
+	"errors"
 	"io/fs"
 	"strconv"
 )
@@ -13,7 +14,7 @@ type Socket struct {
 }
 
 // Sockets lists the sockets that the process pid has open. The error wraps fs.ErrPermission if the
-// process is another user's.
+// process is another user's. One that has ended has none.
 func Sockets(proc fs.FS, pid int) (sockets []Socket, err error) {
 	err = openFiles(proc, pid, 0, func(fd, target string) {
 		text, isSocket := bytes.CutPrefix([]byte(target), []byte("socket:["))
@@ -23,5 +24,15 @@ func Sockets(proc fs.FS, pid int) (sockets []Socket, err error) {
 			sockets = append(sockets, Socket{number, inode})
 		}
 	})
+	if errors.Is(err, fs.ErrPermission) && hasEnded(proc, pid) {
+		return nil, nil
+	}
 	return sockets, err
+}
+
+// hasEnded tells whether a process has no memory any more. Its files in /proc then belong to root
+// (task_dump_owner in the kernel's fs/proc/base.c), until its parent has reaped it.
+func hasEnded(proc fs.FS, pid int) bool {
+	text, err := fs.ReadFile(proc, strconv.Itoa(pid)+"/statm")
+	return err == nil && bytes.HasPrefix(text, []byte("0 "))
 }

@@ -252,18 +252,18 @@ func holder(t *testing.T, socket interface{ File() (*os.File, error) }, script s
 	return c.Process.Pid
 }
 
-// noAccess is a /proc in which process 9 is another user's.
+// noAccess is a /proc in which processes 9 and 10 are another user's.
 type noAccess struct{ fstest.MapFS }
 
 func (n noAccess) Open(name string) (fs.File, error) {
-	if name == "9/fd" {
+	if name == "9/fd" || name == "10/fd" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 	return n.MapFS.Open(name)
 }
 
 // Each process is looked up in the table of its own network namespace. Process 8 is the parent of
-// another user's.
+// another user's, and process 10 has ended.
 func TestReachedInNamespaces(t *testing.T) {
 	link := func(target string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o700}
@@ -277,8 +277,9 @@ func TestReachedInNamespaces(t *testing.T) {
 		"6/fd/3": link("socket:[100]"), "6/ns/net": link("net:[2]"), "6/net/tcp": table("200"),
 		"7/fd/3": link("socket:[200]"), "7/ns/net": link("net:[2]"), // has the table of 6
 		"8/fd/3": link("pipe:[1]"), "8/task/8/children": {Data: []byte("9 ")},
+		"9/statm": {Data: []byte("1 1 1 1 0 1 0\n")}, "10/statm": {Data: []byte("0 0 0 0 0 0 0\n")},
 	}}
-	pids, want := []int{5, 6, 7, 8, 9}, []bool{true, false, true, true, true}
+	pids, want := []int{5, 6, 7, 8, 9, 10}, []bool{true, false, true, true, true, false}
 	l := newSocketLookup(proc, 0x8C11)
 	l.isConnected = notPermitted
 	if got := l.all(pids); !slices.Equal(got, want) {
