@@ -51,7 +51,7 @@ const (
 
 const (
 	// announceWait is how long Tree.Dumping may take to announce the stacks of workers, for the case
-	// that it hangs. Open MPI 5 leaves 125 ms after it.
+	// that it hangs. Open MPI 5 leaves 150 ms after it.
 	announceWait = 100 * time.Millisecond
 	// dumpWait is how long workers may take to print their stacks after SIGABRT.
 	dumpWait = 500 * time.Millisecond

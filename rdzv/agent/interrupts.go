@@ -308,8 +308,9 @@ func (in *interrupts) overOtherwise() bool {
 	return v != nil && v.Kind != rdzv.Ended
 }
 
-// countDown gives workers that ignore the launcher's SIGTERM half of the time until its SIGKILL:
-// then they are to show their stacks. Workers that catch SIGTERM have all of it.
+// countDown gives workers that ignore the launcher's SIGTERM two fifths of the time until its
+// SIGKILL: then they are to show their stacks, which takes longer on a busy node. Workers that catch
+// SIGTERM have all of it.
 func (in *interrupts) countDown(e wrap.Event) {
 	if in.counting || in.killDelay == 0 || e.Signal != syscall.SIGTERM || in.byCaller {
 		return
@@ -317,7 +318,7 @@ func (in *interrupts) countDown(e wrap.Event) {
 	in.counting = true
 	in.wg.Go(func() {
 		select {
-		case <-time.After(in.killDelay / 2):
+		case <-time.After(in.killDelay * 2 / 5):
 			close(in.dump)
 		case <-in.stop:
 		}
