@@ -29,11 +29,11 @@ var announceCases = map[string]announceCase{
 		map[string]int{"received SIGTERM: the job is stopped": 2},
 	},
 	"lost task": {
-		waits, func(j *job) { j.signal(j.agentOf(lastRank), syscall.SIGKILL) },
-		map[string]int{"rdzv: lost the task of rank 3 ": 2},
+		waits, func(j *job) { _, task := j.lastNode(); j.signal(task, syscall.SIGKILL) },
+		map[string]int{"rdzv: lost the task of rank ": 2},
 	},
 	"lost agent": {
-		waits, func(j *job) { j.signal(j.agentOf(lastRank-1), syscall.SIGKILL) },
+		waits, func(j *job) { agent, _ := j.lastNode(); j.signal(agent, syscall.SIGKILL) },
 		map[string]int{
 			"rdzv: lost the agent of ranks 2-3 ": 1, "rdzv: lost the agent of this node ": 1,
 		},

@@ -200,7 +200,18 @@ func (j *job) linesWith(texts ...string) (found []string) {
 }
 
 // agentOf is the agent of a rank, holderOf its holder.
-func (j *job) agentOf(rank int) int  { return agentAbove(j.workers[rank].PID) }
+func (j *job) agentOf(rank int) int { return agentAbove(j.workers[rank].PID) }
+
+// lastNode is the agent of the last two ranks, which are on one node, and their other task. The first
+// task is not the agent if it starts late.
+func (j *job) lastNode() (agent, other int) {
+	agent, other = j.agentOf(lastRank-1), j.agentOf(lastRank)
+	if !isAgent(agent) {
+		agent, other = other, agent
+	}
+	return agent, other
+}
+
 func (j *job) holderOf(rank int) int { return parentOf(j.workers[rank].PID) }
 
 // storeHost is the agent that hosts the store, otherAgent one that does not. They are 0 if there is

@@ -93,6 +93,26 @@ func hasStore(pid int) bool {
 	})
 }
 
+// isAgent tells whether a process answers rdzv status, as no task does that shares the agent of
+// another one.
+func isAgent(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	var open []string
+	for _, link := range links {
+		target, _ := os.Readlink(link)
+		open = append(open, target)
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line) // the inode is the seventh, the address the last one
+		if len(fields) == 8 && strings.HasPrefix(fields[7], "@rdzv/agent/") &&
+			slices.Contains(open, "socket:["+fields[6]+"]") {
+			return true
+		}
+	}
+	return false
+}
+
 // numberIn returns the number after a name in a file of /proc, or 0 if there is none.
 func numberIn(path, name string) int {
 	text, _ := os.ReadFile(path)

@@ -104,7 +104,7 @@ func TestStatus(t *testing.T) {
 // checkFrozenStatus stops the agent of the last two ranks, looks at the status from both hosts, and continues
 // it.
 func (j *job) checkFrozenStatus(name string) {
-	frozen := j.agentOf(lastRank - 1)
+	frozen, _ := j.lastNode()
 	j.signal(frozen, syscall.SIGSTOP)
 	text, _ := j.status(1, 0, "--job", name)
 	lines := strings.Split(text, "\n")
