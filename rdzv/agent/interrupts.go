@@ -309,8 +309,8 @@ func (in *interrupts) overOtherwise() bool {
 }
 
 // countDown gives workers that ignore the launcher's SIGTERM two fifths of the time until its
-// SIGKILL: then they are to show their stacks, which takes longer on a busy node. Workers that catch
-// SIGTERM have all of it.
+// SIGKILL: then they are to show their stacks, which takes longer on a busy node. Workers that
+// catch SIGTERM have all of it.
 func (in *interrupts) countDown(e wrap.Event) {
 	if in.counting || in.killDelay == 0 || e.Signal != syscall.SIGTERM || in.byCaller {
 		return
