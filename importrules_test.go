@@ -342,7 +342,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/procfs",
-			"rdzv/internal/boottime", "rdzv/internal/openlimit", "rdzv/wrap",
+			"rdzv/internal/boottime", "rdzv/internal/descriptor", "rdzv/internal/openlimit", "rdzv/wrap",
 		},
 	},
 	{
@@ -355,7 +355,7 @@ var rules = []struct {
 		},
 		allowed: []string{
 			"github.com/hashicorp/go-multierror", "golang.org/x/sys/unix", "rdzv/internal/boottime",
-			"rdzv/wrap", "rdzv/wrap/internal/shared",
+			"rdzv/internal/descriptor", "rdzv/wrap", "rdzv/wrap/internal/shared",
 		},
 	},
 	{

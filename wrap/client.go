@@ -52,6 +52,12 @@ func startHolder(c holder.Config) (*client, error) {
 	return h, err
 }
 
+// pollable returns a file that supports deadlines.
+func pollable(fd int) *os.File {
+	_ = unix.SetNonblock(fd, true) // cannot fail
+	return os.NewFile(uintptr(fd), "")
+}
+
 // subreaperError is why this process cannot be a child subreaper.
 func subreaperError(err error) error {
 	const text = "cannot become a child subreaper: prctl(PR_SET_CHILD_SUBREAPER): %w"

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/internal/descriptor"
 	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
 )
@@ -164,7 +165,7 @@ func (o *outputs) newTee(i, stream, read int, how Output, last bool) (t *tee.Tee
 // duplicate returns another descriptor of the same file, at least 3: Go ends a process that gets
 // EPIPE when it writes to descriptor 1 or 2.
 func duplicate(f *os.File) (int, error) {
-	fd, err := descriptor(f)
+	fd, err := descriptor.Of(f)
 	if err != nil {
 		return -1, err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdzv/internal/boottime"
+	"rdzv/internal/descriptor"
 	"rdzv/wrap/internal/holder"
 	"rdzv/wrap/internal/tee"
 )
@@ -162,7 +163,7 @@ func (r *run) start() error {
 	r.terminal = c.SameGroup
 	if r.tree.Owner != nil {
 		var err error
-		if c.Owner, err = descriptor(r.tree.Owner); err != nil {
+		if c.Owner, err = descriptor.Of(r.tree.Owner); err != nil {
 			return err
 		}
 	}

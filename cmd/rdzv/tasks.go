@@ -10,6 +10,7 @@ import (
 	"rdzv/cmd/rdzv/internal/exitorder"
 	"rdzv/cmd/rdzv/internal/role"
 	"rdzv/envmap"
+	"rdzv/internal/descriptor"
 	"rdzv/rdzv/agent"
 	"rdzv/wrap/runner"
 )
@@ -40,7 +41,7 @@ func (e *execution) forAgent(c agent.Config) (tasks []agent.Task) {
 		t, hello, files := o.task, o.task.Hello(), o.task.Files()
 		t.Share(c.ShareSignals...)
 		tasks = append(tasks, agent.Task{
-			PID: hello.PID, Environ: hello.Env, PMI: descriptor(t.More()),
+			PID: hello.PID, Environ: hello.Env, PMI: firstOf(t.More()),
 			Stdin: files[0], Stdout: files[1], Stderr: files[2],
 			Accessible: func(name string) bool { return slices.Contains(hello.Devices, name) },
 			Run:        t.Run, ReadFile: t.ReadFile, Remaining: t.Remaining,
@@ -50,14 +51,10 @@ func (e *execution) forAgent(c agent.Config) (tasks []agent.Task) {
 	return tasks
 }
 
-// descriptor is the number of the first of some files; 0 without any. Its mode does not change:
-// workers use the same file.
-func descriptor(files []*os.File) (n int) {
-	if len(files) == 0 {
-		return 0
-	}
-	if raw, err := files[0].SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { n = int(fd) })
+// firstOf is the descriptor of the first of some files; 0 without any.
+func firstOf(files []*os.File) (n int) {
+	if len(files) > 0 {
+		n, _ = descriptor.Of(files[0]) // open until the task has exited
 	}
 	return n
 }

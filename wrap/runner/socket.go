@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdzv/internal/descriptor"
 )
 
 // socket is one end of a connection, a stream. One goroutine receives; any may send.
@@ -70,7 +72,7 @@ func (s *socket) send(k kind, value any, files ...*os.File) error {
 		}
 	}
 	for _, file := range files {
-		fd, err := descriptor(file)
+		fd, err := descriptor.Of(file)
 		if err != nil {
 			return err
 		}
@@ -191,13 +193,4 @@ func (f *frame) decode(value any) error {
 		f.files = nil
 	}
 	return err
-}
-
-// descriptor is that of a file, which the caller keeps open. Unlike Fd it does not change its mode.
-func descriptor(f *os.File) (n int, err error) {
-	raw, err := f.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { n = int(fd) })
-	}
-	return n, err
 }
