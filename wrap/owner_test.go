@@ -29,7 +29,8 @@ func TestOwner(t *testing.T) {
 	nothingLeft(t)
 	ours, theirs := connection(t)
 	out, l := lines(t)
-	w, late := sh(t, `trap "" TERM; (setsid sleep 1000 &); echo ready; while :; do sleep 0.05; done`),
+	w, late := sh(t, `trap "" TERM; (setsid sleep 1000 &); echo ready; sleep 0.05; echo runs
+		while :; do sleep 0.05; done`),
 		sh(t, "exit 0")
 	w.Stdout, late.StartAt = out, time.Now().Add(time.Hour)
 	if _, err := theirs.WriteString("what this process reads does not concern the holder"); err != nil {
@@ -37,7 +38,7 @@ func TestOwner(t *testing.T) {
 	}
 	r := begin(t, Tree{Workers: []Worker{w, late}, Grace: longGrace, Owner: ours})
 	l.want("ready")
-	time.Sleep(50 * time.Millisecond)
+	l.want("runs")
 	if n := len(marked(marker(t))); n < 2 {
 		t.Errorf("%d processes run", n)
 	}

@@ -25,9 +25,11 @@ func TestLease(t *testing.T) {
 	}{
 		{"not renewed", "exec sleep 1000", nil, 0, syscall.SIGTERM, true},
 		{"renewed", "sleep 2.5; exit 4", func(l *wrap.Lease) {
+			tick := time.NewTicker(d / 10)
+			defer tick.Stop()
 			for range 30 {
 				l.Renew(boottime.Now() + d)
-				time.Sleep(d / 10)
+				<-tick.C
 			}
 		}, 4, 0, false},
 		{"released", "sleep 1.5; exit 4", (*wrap.Lease).Release, 4, 0, false},
@@ -77,12 +79,18 @@ func TestRenewalWakesNobody(t *testing.T) {
 		Workers: []wrap.Worker{sh(t, "echo ready; exec sleep 1000")}, Lease: lease,
 	})
 	p.stdout.want("ready")
-	time.Sleep(100 * time.Millisecond)
-	before := switches(t, p.Process.Pid) + switches(t, holderOf(t, p))
+	before := int64(-1)
+	eventually(t, "runner and holder wait", func() bool {
+		last := before
+		before = switches(t, p.Process.Pid) + switches(t, holderOf(t, p))
+		return before == last
+	})
 	const renewals = 200
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for range renewals {
 		lease.Renew(boottime.Now() + time.Hour)
-		time.Sleep(10 * time.Millisecond)
+		<-tick.C
 	}
 	after := switches(t, p.Process.Pid) + switches(t, holderOf(t, p))
 	if n := after - before; n > renewals/2 {

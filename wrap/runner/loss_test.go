@@ -39,9 +39,8 @@ var anAgent = role("agent", func() {
 	lease := &wrap.Lease{}
 	if frozen == 0 {
 		go func() {
-			for {
+			for tick := time.Tick(leaseTime / 20); ; <-tick {
 				lease.Renew(boottime.Now() + leaseTime)
-				time.Sleep(leaseTime / 20)
 			}
 		}()
 	}

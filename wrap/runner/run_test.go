@@ -213,12 +213,13 @@ func TestOrders(t *testing.T) {
 		{"signal", catches, func(_ stopFunc, signals chan wrap.Event, _ chan struct{}) {
 			signals <- wrap.Event{Signal: syscall.SIGUSR1, At: time.Now()}
 		}, 6, 0, false},
-		{"signal if handled", "echo ready; exec sleep 1000", func(end stopFunc, signals chan wrap.Event, _ chan struct{}) {
-			signals <- wrap.Event{Signal: syscall.SIGUSR2, At: time.Now(), IfHandled: true}
-			close(signals)
-			time.Sleep(50 * time.Millisecond)
-			end(nil)
-		}, 0, syscall.SIGTERM, true},
+		{"signal if handled", `trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done`,
+			func(_ stopFunc, signals chan wrap.Event, _ chan struct{}) {
+				for _, s := range []syscall.Signal{syscall.SIGUSR2, syscall.SIGUSR1} { // in this order
+					signals <- wrap.Event{Signal: s, At: time.Now(), IfHandled: true}
+				}
+				close(signals)
+			}, 7, 0, false},
 		{"kill", catches, func(_ stopFunc, _ chan wrap.Event, kill chan struct{}) {
 			close(kill)
 		}, 0, syscall.SIGKILL, true},
@@ -232,7 +233,7 @@ func TestOrders(t *testing.T) {
 			})
 			p.stdout.want("ready")
 			c.end(end, signals, kill)
-			if c.name == "signal" {
+			if strings.HasPrefix(c.name, "signal") {
 				eventually(t, "the worker has ended", func() bool { return len(marked(t)) == 1 })
 				end(nil)
 			}
