@@ -91,6 +91,7 @@ func TestPodmanRootless(t *testing.T) {
 func TestPodmanKilled(t *testing.T) {
 	t.Parallel()
 	p := newPodman(t, false)
+	p.env = append(p.env, lateSIGKILL) // podman of a user needs longer to forward SIGTERM
 	line := p.run(nil, rdzvInside(nil, sh("echo rank $RANK runs; exec sleep 1000")))
 	job := p.start(append(mpirunCommand(2), line...)...)
 	job.waitFor("rank 0 runs")
