@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"time"
 
@@ -70,10 +70,10 @@ func openParent(child, parent int) (who Ancestor, next int, ok bool) {
 // then it is the base name of argv[0].
 func executableOf(pid int) string {
 	if exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err == nil {
-		return filepath.Base(exe)
+		return path.Base(exe)
 	}
 	if args := procfs.Arguments(procfs.System, pid); len(args) > 0 {
-		return filepath.Base(args[0])
+		return path.Base(args[0])
 	}
 	return ""
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -58,20 +58,20 @@ func Find(name string, env []string, dir string) (string, error) {
 	if name == "" {
 		return "", &FindError{name, "", errors.New("the program name is empty"), 127}
 	}
-	path := defaultPath
+	dirs := defaultPath
 	isPath := func(e string) bool { return strings.HasPrefix(e, "PATH=") }
 	if i := slices.IndexFunc(env, isPath); i >= 0 { // the first one, as getenv(3)
-		path = strings.TrimPrefix(env[i], "PATH=")
+		dirs = strings.TrimPrefix(env[i], "PATH=")
 	}
-	return inPath(name, path, dir)
+	return inPath(name, dirs, dir)
 }
 
-// inPath searches path. A file that cannot be executed does not end the search but is the reason of
-// the error. A directory that cannot be searched is skipped, such as another user's ~/bin that su
-// has left in PATH.
-func inPath(name, path, dir string) (string, error) {
-	failure := &FindError{name, "", fmt.Errorf("not found in PATH %q", path), 127}
-	for entry := range strings.SplitSeq(path, ":") {
+// inPath searches dirs, a PATH. A file that cannot be executed does not end the search but is the
+// reason of the error. A directory that cannot be searched is skipped, such as another user's ~/bin
+// that su has left in PATH.
+func inPath(name, dirs, dir string) (string, error) {
+	failure := &FindError{name, "", fmt.Errorf("not found in PATH %q", dirs), 127}
+	for entry := range strings.SplitSeq(dirs, ":") {
 		if entry == "" {
 			entry = "." // the working directory (execvp(3))
 		}
@@ -132,10 +132,10 @@ func executable(file string) (code int, err error) {
 
 // from resolves a relative file in dir.
 func from(dir, file string) string {
-	if dir == "" || filepath.IsAbs(file) {
+	if dir == "" || path.IsAbs(file) {
 		return file
 	}
-	return filepath.Join(dir, file)
+	return path.Join(dir, file)
 }
 
 // interpreter is the program that a script names after "#!"; "" if file is not a script or cannot

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 
 	"rdzv/wrap"
@@ -35,7 +35,7 @@ func (s *server) answer(f *frame) error {
 
 // readProc reads a file below /proc.
 func readProc(name string) ([]byte, error) {
-	if !strings.HasPrefix(filepath.Clean(name), "/proc/") {
+	if !strings.HasPrefix(path.Clean(name), "/proc/") {
 		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is not below /proc")}
 	}
 	f, err := os.Open(name)

@@ -2,11 +2,26 @@ package role
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
+
+// The packages that this one imports, directly or not, are initialised before it. These would make
+// it wait for all packages that are ready and sort before them, many of etcd's among them.
+func TestDependencies(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	for _, late := range []string{"net", "os/exec", "path/filepath"} {
+		if slices.Contains(strings.Fields(string(out)), late) {
+			t.Errorf("package role depends on %s", late)
+		}
+	}
+}
 
 // processes are an mpirun with a task, and a shell with another one.
 var processes = fstest.MapFS{
