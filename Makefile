@@ -80,7 +80,8 @@ test:
 	@$(SUDO) integration/testbed/hosts check
 	@$(MAKE) --no-print-directory unit integration
 
-# These tests take minutes: they run first, while others are compiled.
+# These tests take minutes: they run first, while others are compiled. Those of three packages run
+# at the same time, because many tests wait.
 LONG_TESTS := ./wrap ./rdzv
 
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. The
@@ -97,7 +98,7 @@ unit:
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
 		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
 	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
+		$$race -p 3 $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
 			grep -v '/integration\(/\|$$\)'); code=$$?; \
 	wait $$cmd && exit $$code
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
@@ -113,12 +114,12 @@ INTEGRATION := go test $(INTEGRATION_ARGS)
 
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-# The tests mostly wait: three run at the same time. make chaos runs TestChaos and
+# The tests mostly wait: four run at the same time. make chaos runs TestChaos and
 # TestChaosOfRestarts, make scale TestScale, make attack TestAttackClocks, make faults
 # TestEtcdCampaign.
 integration: bin/rdzv
 	$(GOTESTSUM) --format testname --jsonfile bin/integration.json -- $(INTEGRATION_ARGS) $(ALL) \
-		-parallel 3 -timeout $(LIMIT) -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
+		-parallel 4 -timeout $(LIMIT) -skip '^(TestChaos.*|TestScale|TestAttackClocks|TestEtcdCampaign)$$'
 
 # By default a test with several cases runs each under one launcher, so that each launcher has some.
 LIMIT ?= 40m
