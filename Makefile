@@ -82,7 +82,7 @@ test:
 
 # These tests take minutes: they run first, while others are compiled. Those of three packages run
 # at the same time, because many tests wait.
-LONG_TESTS := ./wrap ./rdzv
+LONG_TESTS := ./wrap ./rdzv ./wrap/runner
 
 # It needs only Go. make test installs the C compiler that the race detector needs, and python3. The
 # tests of the command line run without -race, beside the others, because a job of rdzv takes three
@@ -98,7 +98,7 @@ unit:
 	CGO_ENABLED=$(if $(CMD_RACE),1,0) $(GOTESTSUM) --format pkgname --jsonfile bin/unit-cmd.json -- \
 		$(CMD_RACE) ./cmd/rdzv & cmd=$$!; \
 	CGO_ENABLED=$$cgo $(GOTESTSUM) --format pkgname --jsonfile bin/unit.json -- \
-		$$race -p 3 $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
+		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
 			grep -v '/integration\(/\|$$\)'); code=$$?; \
 	wait $$cmd && exit $$code
 	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
