@@ -36,6 +36,9 @@ FUZZTIME ?= 500x
 export PYTHON REPS ARGS
 # scripts/need-go puts Go into .cache/go if it is missing or too old. sudo removes /usr/local/go/bin.
 export PATH := $(CURDIR)/.cache/go/bin:$(PATH):/usr/local/go/bin
+# All but the race detector can use the packages that were compiled for bin/rdzv.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath $(GOFLAGS)
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
@@ -48,7 +51,7 @@ build: bin/rdzv
 # go build knows what has changed. The version is set here, because a copy without git has one too.
 bin/rdzv:
 	@scripts/need-go
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath \
+	go build -buildvcs=false \
 		-ldflags "-s -w -X main.linkedVersion=$(VERSION) -X main.linkedCommit=$(COMMIT)" \
 		-o $@ ./cmd/rdzv
 	@touch $@ # go build leaves it as it is if nothing has changed
@@ -101,7 +104,7 @@ unit:
 		$$race -p 3 -parallel 4 $(LONG_TESTS) $$(go list ./... | grep -vxF "$$(go list $(LONG_TESTS) ./cmd/rdzv)" | \
 			grep -v '/integration\(/\|$$\)'); code=$$?; \
 	wait $$cmd && exit $$code
-	@CGO_ENABLED=0 go -C tools tool gotestsum --format pkgname -- ./release
+	@go -C tools tool gotestsum --format pkgname -- ./release
 	go -C tools/kubernetes test -count=1 .
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s bench -p '*_test.py'; \
 	else echo "python3 not found: not testing bench/"; fi
