@@ -50,9 +50,9 @@ func (w *workers) look(pid uintptr) (child, ended bool) {
 	return errno == 0, w.info.pid != 0
 }
 
-// siginfo is too large for the stack.
+// siginfo is the kernel's, on machines of 64 bits. It is too large for the stack.
 type siginfo struct {
-	_   [12]byte
+	_   [16]byte
 	pid int32 // of a child that has ended
-	_   [112]byte
+	_   [108]byte
 }

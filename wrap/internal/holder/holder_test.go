@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // client is the agent's side of a holder.
@@ -39,6 +40,7 @@ func (c client) order(r Record) {
 	}
 }
 
+// next is the next record, except for the SIGCONT that a test sends.
 func (c client) next(want Kind) Record {
 	c.t.Helper()
 	limit := syscall.Timeval{Sec: 20}
@@ -52,6 +54,9 @@ func (c client) next(want Kind) Record {
 		c.t.Fatalf("read %d bytes from the holder, %v", n, err)
 	}
 	r := ParseRecord(b)
+	if r.Kind == Received && want != Received {
+		return c.next(want)
+	}
 	if r.Kind != want {
 		c.t.Fatalf("the holder sent %+v, want kind %d", r, want)
 	}
@@ -89,4 +94,52 @@ func TestHolder(t *testing.T) {
 	}
 	c.order(Record{Kind: Kill})
 	c.next(Finished)
+}
+
+// A worker that fails before it is signalled has not been stopped. The order may be read before its
+// end, because orders come first.
+func TestSignalAfterEnd(t *testing.T) {
+	stdin, input, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := sh("read line; exit 3")
+	worker.Files[0] = int(stdin.Fd())
+	c := start(t, worker)
+	c.order(Record{Kind: Start})
+	started := c.next(Started)
+	stdin.Close()
+	c.signal(syscall.SIGSTOP)
+	c.waitForState(c.PID, "T")
+	input.Close()
+	c.waitForState(int(started.A), "Z")
+	c.order(Record{Kind: Signal, A: started.A, B: int64(syscall.SIGTERM), C: End})
+	c.signal(syscall.SIGCONT)
+	if r := c.next(Ended); syscall.WaitStatus(r.A).ExitStatus() != 3 || r.C != 0 {
+		t.Errorf("%+v, want exit status 3 and no signal", r)
+	}
+	c.order(Record{Kind: Kill})
+	c.next(Finished)
+}
+
+func (c client) signal(s syscall.Signal) {
+	c.t.Helper()
+	if err := syscall.Kill(c.PID, s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// waitForState waits until a process has this state in /proc/PID/stat.
+func (c client) waitForState(pid int, state string) {
+	c.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile(statFile(pid))
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if err == nil && strings.HasPrefix(after, state) {
+			return
+		}
+		if err != nil || time.Now().After(deadline) {
+			c.t.Fatalf("/proc/%d/stat is %q, %v, want state %s", pid, stat, err, state)
+		}
+	}
 }
