@@ -13,6 +13,7 @@ type channel struct {
 	full    bool // out could not be sent
 	ended   bool // the agent has ended
 	in, out Record
+	behind  Kind // to be reported after out; 0 is none
 }
 
 //go:nosplit
@@ -39,6 +40,19 @@ func (c *channel) report(k Kind, index int, a, b, third int64) {
 	c.send()
 }
 
+// reportBehind reports k, which has no values, after what could not be sent.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *channel) reportBehind(k Kind) {
+	if c.full {
+		c.behind = k
+		return
+	}
+	c.report(k, 0, 0, 0, 0)
+}
+
 // resend sends what could not be sent.
 //
 //go:nosplit
@@ -48,6 +62,10 @@ func (c *channel) resend() {
 	if c.full {
 		c.full = false
 		c.send()
+	}
+	if !c.full && c.behind != 0 {
+		c.report(c.behind, 0, 0, 0, 0)
+		c.behind = 0
 	}
 }
 

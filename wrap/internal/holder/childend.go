@@ -33,7 +33,7 @@ func (h *holder) endLate(late int64) {
 	if !h.lease.told {
 		h.lease.told = true
 		h.workers.terminate()
-		h.channel.report(LeaseOver, 0, 0, 0, 0)
+		h.channel.reportBehind(LeaseOver)
 	}
 	if late >= h.lease.shared.LeaseGrace {
 		h.kill()

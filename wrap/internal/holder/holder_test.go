@@ -40,8 +40,17 @@ func (c client) order(r Record) {
 	}
 }
 
-// next is the next record, except for the SIGCONT that a test sends.
 func (c client) next(want Kind) Record {
+	c.t.Helper()
+	r := c.read()
+	if r.Kind != want {
+		c.t.Fatalf("the holder sent %+v, want kind %d", r, want)
+	}
+	return r
+}
+
+// read returns the next record, except for the SIGCONT that a test sends.
+func (c client) read() Record {
 	c.t.Helper()
 	limit := syscall.Timeval{Sec: 20}
 	syscall.SetsockoptTimeval(c.Socket, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit)
@@ -53,14 +62,10 @@ func (c client) next(want Kind) Record {
 	if err != nil || n != RecordSize {
 		c.t.Fatalf("read %d bytes from the holder, %v", n, err)
 	}
-	r := ParseRecord(b)
-	if r.Kind == Received && want != Received {
-		return c.next(want)
+	if r := ParseRecord(b); r.Kind != Received {
+		return r
 	}
-	if r.Kind != want {
-		c.t.Fatalf("the holder sent %+v, want kind %d", r, want)
-	}
-	return r
+	return c.read()
 }
 
 func sh(script string) Worker {
@@ -129,17 +134,46 @@ func (c client) signal(s syscall.Signal) {
 	}
 }
 
-// waitForState waits until a process has this state in /proc/PID/stat.
+// waitForState waits until a process has this state in /proc/PID/stat, or does not exist any more.
 func (c client) waitForState(pid int, state string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		stat, err := os.ReadFile(statFile(pid))
 		_, after, _ := strings.Cut(string(stat), ") ")
-		if err == nil && strings.HasPrefix(after, state) {
+		if os.IsNotExist(err) || strings.HasPrefix(after, state) {
 			return
 		}
-		if err != nil || time.Now().After(deadline) {
+		if time.Now().After(deadline) {
 			c.t.Fatalf("/proc/%d/stat is %q, %v, want state %s", pid, stat, err, state)
 		}
 	}
+}
+
+// If there is no room for a report the end of the lease must not replace the one that waits.
+func TestLeaseEndsWhileAgentReadsNothing(t *testing.T) {
+	const refused = 400 // more than there is room for
+	workers := []Worker{sh("exec sleep 1000")}
+	for range refused {
+		none := sh("")
+		none.Path = "/none"
+		workers = append(workers, none)
+	}
+	c := start(t, workers...)
+	c.order(Record{Kind: Start})
+	first := c.next(Started)
+	c.Shared.LeaseGrace = int64(time.Hour)
+	c.Shared.LeaseUntil = clock(clockBoottime) + 2*second
+	for i := range refused {
+		c.order(Record{Kind: Start, Index: 1 + i})
+	}
+	c.waitForState(int(first.A), "Z")
+	got := map[Kind]int{}
+	for range refused + 2 {
+		got[c.read().Kind]++
+	}
+	if got[Refused] != refused || got[LeaseOver] != 1 || got[Ended] != 1 {
+		t.Errorf("records by kind: %v", got)
+	}
+	c.order(Record{Kind: Kill})
+	c.next(Finished)
 }
