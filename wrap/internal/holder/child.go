@@ -32,6 +32,9 @@ func sys(number, a, b, c, d uintptr) (n uintptr, errno syscall.Errno) {
 // none is no descriptor, or nothing else.
 const none = ^uintptr(0)
 
+// span is a part of memory.
+type span struct{ at, size uintptr }
+
 const (
 	clockMonotonic, clockBoottime       = 1, 7
 	second, millisecond           int64 = 1e9, 1e6

@@ -12,8 +12,10 @@ type signals struct {
 	file uintptr // of signalfd(2)
 }
 
-// sigsetSize is the size of the kernel's signal sets in bytes.
-const sigsetSize = 8
+const (
+	sigsetSize = 8 // the size of the kernel's signal sets in bytes
+	setMask    = 2 // SIG_SETMASK
+)
 
 //go:nosplit
 //go:norace

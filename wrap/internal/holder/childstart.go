@@ -22,10 +22,7 @@ type starter struct {
 	released bool
 }
 
-type (
-	span  struct{ at, size uintptr }
-	limit struct{ soft, hard uint64 }
-)
+type limit struct{ soft, hard uint64 }
 
 // start starts a worker. It returns when that has executed its program or has ended.
 //
@@ -54,7 +51,6 @@ func (s *starter) start(p *program) (pid uintptr, errno syscall.Errno) {
 //go:norace
 //go:nocheckptr
 func (s *starter) become(p *program) syscall.Errno {
-	const setMask = 2
 	// The worker dies with the holder, also if the agent is killed at the same time.
 	sys(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0)
 	if parent, _ := sys(syscall.SYS_GETPPID, 0, 0, 0, 0); parent != s.holder {

@@ -23,7 +23,6 @@ func (h *holder) fork() (pid int, err error) {
 
 // setSignalMask sets the signals that this thread blocks.
 func setSignalMask(mask, before *uint64) {
-	const setMask = 2
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(mask)),
 		uintptr(unsafe.Pointer(before)), sigsetSize, 0, 0)
 }
