@@ -1,30 +1,28 @@
 package holder
 
-import "syscall"
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+)
 
-// fork forks this process without exec. All signals are blocked.
-func (m *memory) fork() (pid int, err error) {
-	n, errno := m.clone()
+// fork forks this process without exec, and returns the pid of the holder.
+func (h *holder) fork() (pid int, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all := ^uint64(0)
+	setSignalMask(&all, &h.starter.mask)
+	mask := h.starter.mask
+	n, errno := h.clone()
+	setSignalMask(&mask, nil)
 	if errno != 0 {
 		return 0, errno
 	}
 	return int(n), nil
 }
 
-//go:nosplit
-//go:noinline
-//go:norace
-//go:nocheckptr
-func (m *memory) clone() (pid uintptr, errno syscall.Errno) {
-	m.advise(wipeOnFork)
-	pid, errno = sys(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		m.begin()
-		m.openSignals()
-		m.advise(syscall.MADV_DONTNEED)
-		m.overwriteArguments()
-		m.run()
-	}
-	m.advise(keepOnFork)
-	return pid, errno
+// setSignalMask sets the signals that this thread blocks.
+func setSignalMask(mask, before *uint64) {
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(mask)),
+		uintptr(unsafe.Pointer(before)), sigsetSize, 0, 0)
 }

@@ -1,0 +1,53 @@
+package holder
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Shared is memory that agent and holder share. The agent writes it.
+type Shared struct {
+	LeaseUntil int64 // when the workers' time is over, by boottime, in ns, without Config.Until
+	LeaseGrace int64 // how long after SIGTERM they may run then, in ns
+	Held       int64 // 1: it is over, and the agent has stopped the tree
+	FrozenFor  int64 // how long the agent may be stopped while workers run, in ns; 0 is for ever
+	errno      uintptr
+}
+
+// Chunk is what an agent has read of the output of a worker and may not have written to its log. A
+// holder writes it there if the agent is killed.
+type Chunk struct {
+	// Size is the size that the log had before the chunk.
+	Size int64
+	// Bytes begin with the chunk, and Fill follows to the end. It is no byte of a text.
+	Bytes [ChunkSize]byte
+}
+
+const (
+	ChunkSize = 128 << 10
+	Fill      = 0xff
+)
+
+// NewChunk returns a Chunk without bytes.
+func NewChunk() (*Chunk, error) {
+	memory, err := mapShared(int(unsafe.Sizeof(Chunk{})))
+	if err != nil {
+		return nil, err
+	}
+	c := (*Chunk)(unsafe.Pointer(&memory[0]))
+	for i := range c.Bytes {
+		c.Bytes[i] = Fill
+	}
+	return c, nil
+}
+
+// Close releases the memory of c.
+func (c *Chunk) Close() {
+	_ = syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(c)), unsafe.Sizeof(*c)))
+}
+
+// mapShared returns memory that a fork shares.
+func mapShared(size int) ([]byte, error) {
+	const access = syscall.PROT_READ | syscall.PROT_WRITE
+	return syscall.Mmap(-1, 0, size, access, syscall.MAP_SHARED|syscall.MAP_ANONYMOUS)
+}
