@@ -10,6 +10,7 @@ import (
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/limits"
 	"rdzv/rdzv/agent/internal/setup"
@@ -66,6 +67,46 @@ func (all localTasks) examine() {
 		t.findProblems()
 		t.rank0Problems = withProblem(nil, t.readExports())
 	}
+}
+
+// wanted is what this agent's workers need.
+func (l *Local) wanted() setup.Wanted {
+	c := l.Config
+	return setup.Wanted{
+		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
+		ExportFile: c.ExportFile, Set: c.Set, HeadStart: c.HeadStart, Checks: c.Check != nil,
+	}
+}
+
+// inspect determines what the workers' environment and directory imply.
+func (l *Local) inspect() {
+	if l.setup = l.wanted().Inspect(); !l.setup.Hangs() {
+		l.Devices = envmap.VisibleDevices(l.env, l.Config.Root) // exported variables may say which
+	}
+}
+
+// readExports determines what this agent exports.
+func (l *Local) readExports() (err error) {
+	c := l.Config
+	l.exports, err = exports.Read(c.Export, c.ExportFile, l.env, l.layout().MayRunRank0())
+	return err
+}
+
+// countWorkers determines how many workers this agent runs; 1 if that fails.
+func (l *Local) countWorkers() error {
+	procs := l.Config.ProcsPerNode
+	if procs == "" {
+		procs = l.Placement.PerNode
+	}
+	l.Workers, l.OwnTasks = 1, procs != ""
+	if procs == "" {
+		return nil
+	}
+	n, err := envmap.ProcsPerNode(procs, l.Devices.Count(), l.CPUs.Count, rdzv.MaxSlots)
+	if err == nil {
+		l.Workers = n
+	}
+	return err
 }
 
 // reportAwaited reports which files do not respond, until stop, which waits for it.

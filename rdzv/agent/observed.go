@@ -20,6 +20,7 @@ import (
 	"rdzv/rdzv/agent/internal/othernodes"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/agent/internal/stall"
+	"rdzv/rdzv/agent/internal/taskfiles"
 	"rdzv/rdzv/agent/internal/workerstatus"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
@@ -48,9 +49,11 @@ type observed struct {
 
 // observe begins to answer, until close.
 func observe(l *Local, events *reporter, stopJob func(by string)) *observed {
-	o := &observed{
-		local: l, events: events, proc: taskProc{procfs.System, l.Config.Tasks}, stopJob: stopJob,
+	proc := taskfiles.Proc{Files: procfs.System}
+	for _, t := range l.Config.Tasks {
+		proc.ReadBy = append(proc.ReadBy, t.ReadFile)
 	}
+	o := &observed{local: l, events: events, proc: proc, stopJob: stopJob}
 	o.enter(status.Joining)
 	o.others.Own = o.waits
 	o.others.Report = func(n meet.DifferentNodes) { events.send(DifferentNodes{n}) }

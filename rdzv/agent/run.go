@@ -129,13 +129,6 @@ func introduce(l *Local, events *reporter) {
 	}
 }
 
-// notePreview reports what is known of the workers' environment when the program is.
-func notePreview(l *Local, events *reporter) {
-	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
-		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
-	}
-}
-
 // work runs the workers until the attempt has ended, unless it ends before they begin. The end is
 // reported as soon as it is known here.
 func (m *membership) work(in *interrupts) *workers {
