@@ -15,13 +15,11 @@ import (
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
-	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/othernodes"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/agent/internal/stall"
 	"rdzv/rdzv/agent/internal/taskfiles"
-	"rdzv/rdzv/agent/internal/workerstatus"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
@@ -225,14 +223,6 @@ func (o *observed) measures(s *stall.Silence) {
 	o.silence = s
 }
 
-// askRAS asks NCCL's RAS service for a user.
-func (w *workers) askRAS(ctx context.Context) <-chan collectives.Answer {
-	if !w.prepared.Load() {
-		return (&collectives.Service{}).AskForUser(ctx)
-	}
-	return w.ras.AskForUser(ctx)
-}
-
 // stop answers inspect.StopQuestion when the job has ended as far as this agent knows.
 func (o *observed) stop(ctx context.Context, by string) ([]byte, []string, error) {
 	o.mu.Lock()
@@ -276,13 +266,4 @@ func (o *observed) status(ctx context.Context) status.Agent {
 		}
 	}
 	return a
-}
-
-// status is what the workers of this agent are doing.
-func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
-	return workerstatus.Workers{
-		Proc: proc, World: w.world, Tally: &w.tally,
-		Output:    func(i int) time.Time { return w.output.last[i].Time() },
-		AllOutput: w.local.Config.piped(),
-	}.Rows(ctx)
 }
