@@ -366,5 +366,19 @@ func (c *Config) lostAfter() time.Duration {
 	return c.PeerTimeout
 }
 
+// settleMargin is how much longer than the grace the slowest agent may take to report that its
+// workers have ended, or than the peer timeout the leader may take to notice that one is lost.
+const settleMargin = 5 * time.Second
+
+// settleTimeout is longer than the peer timeout if there are restarts: the workers of a lost agent
+// may cause others to fail at once, and only if the loss is noticed after that its ranks are given
+// to another agent.
+func (c *Config) settleTimeout() time.Duration {
+	if c.Restarts.Max > 0 {
+		return max(c.Grace, c.lostAfter()) + settleMargin
+	}
+	return c.Grace + settleMargin
+}
+
 // lostGrace is how long the workers of a lost agent may run on.
 func (c *Config) lostGrace() time.Duration { return min(c.Grace, rdzv.MaxLostGrace) }

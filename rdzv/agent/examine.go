@@ -130,7 +130,7 @@ func (l *Local) reportAwaited(events *reporter) (stop func()) {
 // prepare waits for the files, and returns what this agent then publishes about itself.
 func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
 	if m.conn.hosting() {
-		m.conn.hosted.serve() // this agent has its place, and the others must learn that it waits
+		m.conn.hosted.Serve() // this agent has its place, and the others must learn that it waits
 	}
 	select {
 	case m.local = <-m.local.rest:

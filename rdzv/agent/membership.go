@@ -10,11 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"rdzv/envmap"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/health"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/samehost"
 	"rdzv/rdzv/agent/internal/torchport"
 	"rdzv/wrap"
 )
@@ -139,7 +137,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 		m.events.send(found)
 	}
 	if err == nil && m.conn.hosting() {
-		m.conn.hosted.serve() // not before: another agent of this host would join in place of this one
+		m.conn.hosted.Serve() // not before: another agent of this host would join in place of this one
 	}
 	return err
 }
@@ -200,7 +198,7 @@ func (m *membership) problems() []rdzv.Problem {
 	problems := slices.Concat(m.local.all().problems(), m.checking.found.Problems)
 	problems = withProblem(problems, m.conn.noDir)
 	if m.conn.hosting() {
-		problems = withProblem(problems, m.conn.hosted.problem)
+		problems = withProblem(problems, m.conn.unable)
 	}
 	return problems
 }
@@ -243,25 +241,4 @@ func (m *membership) rejoin(in *interrupts) error {
 	m.observed.joined(m.self.ID, session)
 	m.awaitWorld(in.interrupted, func() {})
 	return nil
-}
-
-// claimHost makes this agent the only one on this host that looks for the others of its job, until
-// release is called.
-func claimHost(ctx context.Context, l *Local, events *reporter) (release func(), err error) {
-	p, c := l.Placement, l.Config
-	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
-		return func() {}, nil
-	}
-	load := func() (token []byte, err error) { // nil without one; an error is that of the search too
-		if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-			token, _ = l.token().Load(events.tokenCreated, nil)
-		}
-		return token, nil
-	}
-	token, err := host.Await(ctx, events.slowFiles(l.token().Files()), load)
-	if err != nil {
-		return nil, err
-	}
-	return samehost.Claim(token, fmt.Sprintf("%q %q %q %d %v %q", l.Job, c.Store, c.Join, c.PortLow,
-		c.Etcd, c.Etcd.Prefix))
 }

@@ -248,7 +248,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 		m.events.send(a.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
 	}
 	if m.conn.hosting() {
-		m.conn.hosted.readBy(summary)
+		m.conn.hosted.ReadBy(summary)
 	}
 	m.checking.report(summary.Verdict)
 	r = Result{
