@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -125,23 +124,6 @@ func (l *Local) reportAwaited(events *reporter) (stop func()) {
 		}
 	})
 	return func() { cancel(); wg.Wait() }
-}
-
-// prepare waits for the files, and returns what this agent then publishes about itself.
-func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
-	if m.conn.hosting() {
-		m.conn.hosted.Serve() // this agent has its place, and the others must learn that it waits
-	}
-	select {
-	case m.local = <-m.local.rest:
-	case <-ctx.Done():
-		return rdzv.Member{}, fmt.Errorf("%w: %w", errors.New(m.local.awaited), context.Cause(ctx))
-	}
-	id := m.self.ID
-	m.self = m.describe()
-	m.self.ID = id
-	notePreview(m.local, m.events)
-	return m.self, nil
 }
 
 // An agent that cannot run its workers joins nevertheless, with its problems, so that the problems

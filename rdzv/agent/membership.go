@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/health"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/torchport"
@@ -94,6 +95,34 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 		m.port.Release()
 	}
 	m.events.send(WorldAgreed{m.world, m.attempt().announcer().Restart()})
+}
+
+// takeExports gives this agent's workers what rank 0's agent exports. If that can keep a worker
+// from starting, it waits until all agents can start theirs. An error is the end of the job.
+func (m *membership) takeExports(ctx context.Context) error {
+	e := m.world.Exports
+	if !m.later {
+		noteExports(m.local, m.events, m.world)
+	}
+	if e == nil || m.world.Seat.Spare {
+		return nil
+	}
+	exported, err := exports.Open(e.Sealed, m.conn.key(), m.conn.external())
+	local := m.local
+	if err == nil {
+		local, err = withExports(ctx, m.local, m.events, exported)
+	}
+	if err == nil {
+		m.local = local
+	}
+	problems := withProblem(m.problems(), err)
+	if m.world.Seat.Has(0) {
+		problems = append(problems, m.self.Rank0Problems...)
+	}
+	if len(problems) == 0 && !e.Confirm {
+		return nil
+	}
+	return m.session.Ready(context.Background(), problems, m.local.facts())
 }
 
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
@@ -193,6 +222,23 @@ func (m *membership) describe() rdzv.Member {
 	return self
 }
 
+// prepare waits for the files, and returns what this agent then publishes about itself.
+func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
+	if m.conn.hosting() {
+		m.conn.hosted.Serve() // this agent has its place, and the others must learn that it waits
+	}
+	select {
+	case m.local = <-m.local.rest:
+	case <-ctx.Done():
+		return rdzv.Member{}, fmt.Errorf("%w: %w", errors.New(m.local.awaited), context.Cause(ctx))
+	}
+	id := m.self.ID
+	m.self = m.describe()
+	m.self.ID = id
+	notePreview(m.local, m.events)
+	return m.self, nil
+}
+
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
 	problems := slices.Concat(m.local.all().problems(), m.checking.found.Problems)
@@ -215,6 +261,13 @@ func (m *membership) settle(workers []rdzv.Worker, links ...rdzv.Link) {
 func (m *membership) awaitReported() {
 	if m.reported != nil && m.session.Context().Err() != nil {
 		<-m.reported
+	}
+}
+
+func (m *membership) attempt() *attempt {
+	return &attempt{
+		local: m.local, conn: m.conn, session: m.session, id: m.self.ID, host: m.self.Host,
+		world: m.world, agreed: m.worldErr == nil || m.later, rejected: m.observed.others.Rejected(),
 	}
 }
 
