@@ -2,8 +2,6 @@ package meet
 
 import (
 	"context"
-	"net/netip"
-	"slices"
 
 	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
@@ -18,18 +16,4 @@ func (l *locator) reportOtherHosts(ctx context.Context, p *plan) {
 			l.rejections.add(gate.Rejection{Host: b.Host, Addr: packet.From, Reason: errOtherStore})
 		}
 	})
-}
-
-// isElsewhere reports whether the agent with that beacon is not on the host that Config.Store
-// names, whose name may be one that only a resolver knows, perhaps later.
-func (c *Config) isElsewhere(ctx context.Context, b beacon.Beacon, host string) bool {
-	if isAt(b, host) {
-		return false
-	}
-	resolving, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	addrs, err := c.resolve(resolving, host)
-	own := addressesOf(b.Addrs)
-	there := func(a netip.Addr) bool { return slices.Contains(own, a) }
-	return err == nil && !slices.ContainsFunc(addrs, there)
 }

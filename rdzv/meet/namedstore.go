@@ -15,7 +15,6 @@ import (
 
 	"rdzv/internal/portuser"
 	"rdzv/rdzv/internal/protocol"
-	"rdzv/rdzv/meet/internal/beacon"
 	"rdzv/rdzv/meet/internal/gate"
 	"rdzv/rdzv/meet/internal/hostclaim"
 )
@@ -110,15 +109,6 @@ func byName(ctx context.Context, l *locator, p *plan) (*Meeting, error) {
 	return orShared(byClaim)(ctx, l, p)
 }
 
-// isAt reports whether the sender of a beacon is the host with that name or address.
-func isAt(b beacon.Beacon, host string) bool {
-	a, err := netip.ParseAddr(host)
-	if err != nil {
-		return sameHost(b.Host, host)
-	}
-	return slices.ContainsFunc(b.Addrs, func(ap netip.AddrPort) bool { return ap.Addr() == a })
-}
-
 // ParseStore parses the value of --store, HOST or HOST:PORT. HOST is a name or an address; an IPv6
 // address is in brackets if a port follows. Without a port the result is port 0.
 func ParseStore(store string) (host string, port int, err error) {
@@ -201,9 +191,6 @@ func sameHost(a, b string) bool {
 	return a == b ||
 		a != "" && strings.HasPrefix(b, a+".") || b != "" && strings.HasPrefix(a, b+".")
 }
-
-// probeTimeout limits the time in which the user of a port must answer.
-const probeTimeout = time.Second
 
 // explainPortInUse adds to an error about a port that the user has specified and that is in use,
 // which service uses it, if that can be determined.

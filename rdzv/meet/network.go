@@ -117,3 +117,12 @@ func (c *Config) openMulticast(ctx context.Context) (*beacon.Socket, error) {
 // loopbackAddrs are the loopback addresses. The first one is where a store listens that no other
 // host can reach.
 var loopbackAddrs = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+
+// addressesOf returns the addresses without their ports.
+func addressesOf(list []netip.AddrPort) []netip.Addr {
+	var addrs []netip.Addr
+	for _, a := range list {
+		addrs = append(addrs, a.Addr())
+	}
+	return addrs
+}
