@@ -65,17 +65,6 @@ func (l *locator) findShared(ctx context.Context, p *plan) (*Meeting, error) {
 	return nil, nil
 }
 
-// meetingAt is the meeting at a store that was found.
-func (p *plan) meetingAt(d *gate.Dialer, found *answer) *Meeting {
-	if found.Shared {
-		d = d.Shared
-	}
-	return &Meeting{
-		id: found.ID, dialer: d, first: found.conn, tasks: newTasks(),
-		Key: p.key, Addr: found.addr, Addrs: found.Addrs, Shared: found.Shared,
-	}
-}
-
 // A SharedGate admits the agents of all jobs of one user to a shared store. Its Accept returns only
 // authenticated connections.
 type SharedGate struct {
