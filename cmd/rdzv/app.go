@@ -31,6 +31,8 @@ type app struct {
 	stdout  *os.File
 	stderr  *os.File
 	console *console.Console
+
+	commands commands // all that there are
 }
 
 // process is what an agent gets of this process.
@@ -98,3 +100,52 @@ func insideWorker(command string, err error, advice string) error {
 	}
 	return err
 }
+
+// command is one subcommand. run returns the exit code.
+type command struct {
+	flags.Command
+	run func(a *app, args []string) int
+}
+
+// commands are subcommands in the order in which help lists them.
+type commands []command
+
+func (all commands) find(name string) (command, bool) {
+	for _, c := range all {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return command{}, false
+}
+
+// listed are the commands that help lists.
+func (all commands) listed() (list []flags.Command) {
+	for _, c := range all {
+		if c.Summary != "" {
+			list = append(list, c.Command)
+		}
+	}
+	return list
+}
+
+// variables are the RDZV_ variables that a user can set, or exec and env set for workers.
+func (all commands) variables() []string {
+	known := []string{
+		"RDZV_TOKEN", "RDZV_JOIN", "RDZV_TERMINATION_LOG", "RDZV_PYTHON", "RDZV_NO_CAPTURE",
+		"RDZV_EXPORT_FILE", "RDZV_NODE_AGENT",
+	}
+	for _, c := range all {
+		for _, g := range c.Groups {
+			for _, r := range g.Rows {
+				if !g.NoEnv {
+					known = append(known, flags.Variable(r.Name()))
+				}
+			}
+		}
+	}
+	return slices.Concat(known, workerVariables)
+}
+
+// workerVariables are those beginning with RDZV_ that exec and env set for workers.
+var workerVariables = []string{"RDZV_RUN_ID", "RDZV_ATTEMPT", "RDZV_DETECTED", "RDZV_DEVICE_INDEX"}

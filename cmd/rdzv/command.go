@@ -1,25 +1,17 @@
 package main
 
 import (
-	"slices"
-
 	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 )
 
-// command is one subcommand. run returns the exit code.
-type command struct {
-	flags.Command
-	run func(a *app, args []string) int
-}
-
-// commands are all subcommands in the order in which help lists them.
-func commands() []command {
+// allCommands are all subcommands in the order in which help lists them.
+func allCommands() commands {
 	type runner = func(*app, []string) int
 	of := func(name, summary, prose string, groups []flags.Group, run runner) command {
 		return command{flags.Command{Name: name, Summary: summary, Prose: prose, Groups: groups}, run}
 	}
-	all := []command{
+	all := commands{
 		of("exec", "join the job, set the environment, run PROGRAM",
 			execHelp, options.New().Groups(), (*app).exec),
 		of("check", "compare the nodes of a job before it runs",
@@ -53,7 +45,7 @@ func commands() []command {
 }
 
 // helpOperands are the commands that help lists, and the topics.
-func helpOperands(all []command) (words []string) {
+func helpOperands(all commands) (words []string) {
 	for _, c := range all {
 		if c.Summary != "" {
 			words = append(words, c.Name)
@@ -64,43 +56,3 @@ func helpOperands(all []command) (words []string) {
 	}
 	return words
 }
-
-func find(name string) (command, bool) {
-	for _, c := range commands() {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return command{}, false
-}
-
-// listed are the commands that help lists.
-func listed() (list []flags.Command) {
-	for _, c := range commands() {
-		if c.Summary != "" {
-			list = append(list, c.Command)
-		}
-	}
-	return list
-}
-
-// knownVariables are the RDZV_ variables that a user can set.
-func knownVariables() []string {
-	known := []string{
-		"RDZV_TOKEN", "RDZV_JOIN", "RDZV_TERMINATION_LOG", "RDZV_PYTHON", "RDZV_NO_CAPTURE",
-		"RDZV_EXPORT_FILE", "RDZV_NODE_AGENT",
-	}
-	for _, c := range commands() {
-		for _, g := range c.Groups {
-			for _, r := range g.Rows {
-				if !g.NoEnv {
-					known = append(known, flags.Variable(r.Name()))
-				}
-			}
-		}
-	}
-	return slices.Concat(known, workerVariables)
-}
-
-// workerVariables are those beginning with RDZV_ that exec and env set for workers.
-var workerVariables = []string{"RDZV_RUN_ID", "RDZV_ATTEMPT", "RDZV_DETECTED", "RDZV_DEVICE_INDEX"}

@@ -23,11 +23,11 @@ Exit status:
 func (a *app) completion(args []string) int {
 	switch strings.Join(args, " ") {
 	case "bash":
-		return a.print(completion.Bash(listed()))
+		return a.print(completion.Bash(a.commands.listed()))
 	case "zsh":
-		return a.print(completion.Zsh(listed()))
+		return a.print(completion.Zsh(a.commands.listed()))
 	case "fish":
-		return a.print(completion.Fish(listed()))
+		return a.print(completion.Fish(a.commands.listed()))
 	}
 	return a.usage(fmt.Errorf("cannot print the completion for %q: must be bash, zsh or fish",
 		strings.Join(args, " ")), "completion")
@@ -49,5 +49,5 @@ func (a *app) man(args []string) int {
 	if len(args) > 0 {
 		return a.usage(fmt.Errorf("cannot run man: unexpected argument %q", args[0]), "man")
 	}
-	return a.print(manpage.Of(thisBuild().version, overviewHelp(), listed()))
+	return a.print(manpage.Of(thisBuild().version, overviewHelp(a.commands), a.commands.listed()))
 }

@@ -18,8 +18,8 @@ import (
 
 // The manual page and each completion have every command, and its flags in its part.
 func TestEveryFlagIsDocumentedAndCompleted(t *testing.T) {
-	commands := listed()
-	man := strings.ReplaceAll(manpage.Of("1.0", overviewHelp(), commands), `\-`, "-")
+	commands := allCommands().listed()
+	man := strings.ReplaceAll(manpage.Of("1.0", overviewHelp(allCommands()), commands), `\-`, "-")
 	for _, c := range []struct{ what, text, command, flag string }{
 		{"manual page", man, `\.SH "rdzv COMMAND"`,
 			`(?m)^\.SH "rdzv COMMAND"\n(?:(?:[^.]|\.[^S]|\.SS).*\n)*.*--FLAG[^a-z-]`},
@@ -53,7 +53,7 @@ func TestZshCompletion(t *testing.T) {
 		t.Skip("zsh is not installed")
 	}
 	dir := t.TempDir()
-	fatalIf(t, os.WriteFile(filepath.Join(dir, "_rdzv"), []byte(completion.Zsh(listed())), 0o600))
+	fatalIf(t, os.WriteFile(filepath.Join(dir, "_rdzv"), []byte(completion.Zsh(allCommands().listed())), 0o600))
 	fatalIf(t, os.Mkdir(filepath.Join(dir, "subdir"), 0o700))
 	fatalIf(t, os.WriteFile(filepath.Join(dir, "subfile"), nil, 0o600))
 	master, slave := proctest.OpenTerminal(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"rdzv/cmd/rdzv/internal/eventfile"
 	"rdzv/cmd/rdzv/internal/exitorder"
 	"rdzv/cmd/rdzv/internal/flagname"
+	"rdzv/cmd/rdzv/internal/flags"
 	"rdzv/cmd/rdzv/internal/options"
 	"rdzv/cmd/rdzv/internal/reportfile"
 	"rdzv/cmd/rdzv/internal/role"
@@ -32,7 +34,7 @@ func (a *app) exec(args []string) int {
 		app: a, options: options.New(), signals: signals, words: words,
 		report: reportfile.New(a.console, words, signals),
 		end:    termination.End{Env: a.env, Console: a.console, Words: words},
-		others: otherTasks(context.Background()),
+		others: awaitTasks(context.Background()),
 	}
 	local, err := e.plan(args)
 	e.turns = turn.Catch() // not before: SIGTERM ends an agent that waits for a file
@@ -46,7 +48,7 @@ func (a *app) exec(args []string) int {
 	}
 	e.report.Job, e.announce = local.Job, local.FirstOfNode()
 	if local.FirstOfJob() {
-		e.advise()
+		a.advise(e.program, e.options)
 	}
 	result, err := local.Run(context.Background())
 	code := agent.ExitCode(result, err)
@@ -75,7 +77,7 @@ type execution struct {
 	host     string         // name of this node
 	announce bool           // tell the user what all agents of this node know
 	turns    turn.Signals
-	others   []otherTask // of this node, whose workers this agent runs too
+	others   otherTasks // of this node, whose workers this agent runs too
 }
 
 // plan reads the command line and plans the agent.
@@ -92,7 +94,7 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	e.events = eventfile.New(output.EventFile, func(err error) { own.Warn("%v", err) })
 	config := e.options.Config(e.app.process())
 	config.Program, config.Problems = e.program, e.problems
-	config.Tasks = e.forAgent(config)
+	config.Tasks = e.others.forAgent(config)
 	if role.Err != nil {
 		own.Verbose("one agent per task: %v", role.Err)
 	}
@@ -103,6 +105,24 @@ func (e *execution) plan(args []string) (*agent.Local, error) {
 	local, err := agent.Plan(config)
 	return local, insideWorker("exec", err,
 		"a worker cannot start another job; --launcher none starts one nevertheless")
+}
+
+// read takes the flags and the program.
+func (e *execution) read(args []string) error {
+	words, dashes, err := flags.Parse(e.options.ExecFlags(), args, e.app.env)
+	if err != nil { // --report, too, or the beginning of the program may have been misread
+		return flags.Join(err, e.options.Check(e.app.env))
+	}
+	python := cmp.Or(e.app.env["RDZV_PYTHON"], "python3") // that of python -m rdzv
+	program, badProgram := commandLine{args, words, dashes}.program(python, e.options.Torchrun)
+	if badProgram == nil {
+		if e.problems, err = e.options.CheckFiles(e.app.process()); err != nil {
+			return err // a report of it could replace the other file
+		}
+		e.program = program
+		e.report.To(e.options.Output.ReportFile, program)
+	}
+	return flags.Join(badProgram, e.options.Check(e.app.env))
 }
 
 // event handles one event of the agent.
@@ -170,4 +190,10 @@ func (e *execution) endedBy(err error, code int) {
 		}
 		e.app.console.Fail(err)
 	}
+}
+
+// exit makes all tasks exit with code, this one last, and returns when it may.
+func (e *execution) exit(code int, first exitorder.First, own envmap.Placement) {
+	e.others.exit(code, first)
+	e.turns.Await(exitorder.Of(own, e.app.env, code, first))
 }

@@ -43,15 +43,15 @@ The manual page: "rdzv man". Completion: "rdzv completion bash" (zsh, fish).
 func (a *app) help(args []string) int {
 	switch len(args) {
 	case 0:
-		return a.print(overviewHelp())
+		return a.print(overviewHelp(a.commands))
 	case 1:
-		if c, ok := find(args[0]); ok {
+		if c, ok := a.commands.find(args[0]); ok {
 			return a.print(c.Help())
 		}
 		if t, ok := findTopic(args[0]); ok {
 			return a.print(t.help())
 		}
-		return a.usage(unknownCommand(args, a.environ), "")
+		return a.usage(unknownCommand(a.commands, args, a.environ), "")
 	default:
 		err := fmt.Errorf("cannot print help for %q: give one command", strings.Join(args, " "))
 		return a.usage(err, "")
@@ -59,20 +59,20 @@ func (a *app) help(args []string) int {
 }
 
 // overviewHelp is the overview with the commands that it lists.
-func overviewHelp() string {
+func overviewHelp(all commands) string {
 	var list strings.Builder
-	for _, c := range listed() {
+	for _, c := range all.listed() {
 		fmt.Fprintf(&list, "    %-11s%s\n", c.Name, c.Summary)
 	}
 	return strings.Replace(overview, "{commands}\n", list.String(), 1)
 }
 
 // unknownCommand suggests the command that was probably meant.
-func unknownCommand(args, environ []string) error {
+func unknownCommand(all commands, args, environ []string) error {
 	name := args[0]
 	_, notFound := wrap.Find(name, environ, "")
 	err := fmt.Errorf("cannot run %q: no such command", name)
-	switch near := nearestCommand(name); {
+	switch near := nearestCommand(all, name); {
 	case name == "run" || name == "launch" || name == "start":
 		return hint.With(err, "rdzv exec "+cmp.Or(shell.Line(args[1:]...), "-- PROGRAM [ARG]..."))
 	case advice.WithoutTorchrun(args) != "":
@@ -91,8 +91,8 @@ func unknownCommand(args, environ []string) error {
 
 // nearestCommand is the command with a similar name, or whose name has this one in it: get-rank for
 // rank.
-func nearestCommand(name string) string {
-	names := flags.Names(listed())
+func nearestCommand(all commands, name string) string {
+	names := flags.Names(all.listed())
 	for _, command := range names {
 		if len(name) > 2 && strings.Contains(command, name) {
 			return command

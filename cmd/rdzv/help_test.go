@@ -16,7 +16,7 @@ import (
 
 // Every help starts with the usage and an example, has the exit codes, and fits on a terminal.
 func TestHelpIsComplete(t *testing.T) {
-	for _, c := range commands() {
+	for _, c := range allCommands() {
 		help := c.Help()
 		if !strings.HasPrefix(help, "Usage: rdzv "+c.Name) {
 			t.Errorf("the help of %s does not begin with its usage:\n%s", c.Name, help)
@@ -33,7 +33,7 @@ func TestHelpIsComplete(t *testing.T) {
 			t.Errorf("the overview does not mention %s", c.Name)
 		}
 	}
-	for _, text := range append([]string{overviewHelp(), briefHelp()}, helps()...) {
+	for _, text := range append([]string{overviewHelp(allCommands()), briefHelp()}, helps()...) {
 		for line := range strings.Lines(text) {
 			if line = strings.TrimRight(line, "\n"); len(line) > 80 ||
 				strings.TrimRight(line, " ") != line {
@@ -45,7 +45,7 @@ func TestHelpIsComplete(t *testing.T) {
 
 func helpOf(t *testing.T, name string) string {
 	t.Helper()
-	c, ok := find(name)
+	c, ok := allCommands().find(name)
 	if !ok {
 		t.Fatalf("there is no command %s", name)
 	}
@@ -53,7 +53,7 @@ func helpOf(t *testing.T, name string) string {
 }
 
 func helps() (texts []string) {
-	for _, c := range commands() {
+	for _, c := range allCommands() {
 		texts = append(texts, c.Help())
 	}
 	for _, topic := range topics() {
@@ -64,7 +64,7 @@ func helps() (texts []string) {
 
 // What a user reads first fits on a terminal of 24 lines, with the next prompt.
 func TestHelpFitsOnAScreen(t *testing.T) {
-	for name, text := range map[string]string{"help": overviewHelp(), "exec -h": briefHelp()} {
+	for name, text := range map[string]string{"help": overviewHelp(allCommands()), "exec -h": briefHelp()} {
 		if n := strings.Count(text, "\n"); n > 23 {
 			t.Errorf("rdzv %s has %d lines, want at most 23", name, n)
 		}
@@ -90,7 +90,7 @@ func TestTopicsHaveFlagsOfExec(t *testing.T) {
 
 // The help of a command has every flag with its variable and its default.
 func TestHelpNamesEveryFlag(t *testing.T) {
-	for _, c := range commands() {
+	for _, c := range allCommands() {
 		texts := flagTexts(t, c.Help())
 		for _, g := range c.Groups {
 			f := flags.Define(flags.New(c.Name), []flags.Group{g})

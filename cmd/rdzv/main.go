@@ -30,7 +30,8 @@ func newApp() *app {
 	env := envmap.ParseEnv(environ)
 	return &app{
 		environ: environ, env: env, stdin: os.Stdin, stdout: os.Stdout, stderr: stderr,
-		console: console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
+		console:  console.New(stderr, env["TERM"], env["NO_COLOR"] != ""),
+		commands: allCommands(),
 	}
 }
 
@@ -55,9 +56,9 @@ func (a *app) run(args []string) int {
 	case "-V", "--version":
 		return a.version(nil)
 	}
-	c, ok := find(args[0])
+	c, ok := a.commands.find(args[0])
 	if !ok {
-		return a.usage(unknownCommand(args, a.environ), "")
+		return a.usage(unknownCommand(a.commands, args, a.environ), "")
 	}
 	switch asked := helpFlag(args[1:]); {
 	case asked == "-h" && c.Name == "exec":

@@ -21,7 +21,7 @@ func TestCommandsOfPages(t *testing.T) {
 	commandsSeen := 0
 	check := func(page, line string) {
 		for _, m := range pageCommand.FindAllStringSubmatch(line, -1) {
-			command, ok := find(m[1])
+			command, ok := allCommands().find(m[1])
 			if !ok {
 				continue // a sentence about rdzv
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,24 +11,6 @@ import (
 	"rdzv/internal/hint"
 	"rdzv/internal/shell"
 )
-
-// read takes the flags and the program.
-func (e *execution) read(args []string) error {
-	words, dashes, err := flags.Parse(e.options.ExecFlags(), args, e.app.env)
-	if err != nil { // --report, too, or the beginning of the program may have been misread
-		return flags.Join(err, e.options.Check(e.app.env))
-	}
-	python := cmp.Or(e.app.env["RDZV_PYTHON"], "python3") // that of python -m rdzv
-	program, badProgram := commandLine{args, words, dashes}.program(python, e.options.Torchrun)
-	if badProgram == nil {
-		if e.problems, err = e.options.CheckFiles(e.app.process()); err != nil {
-			return err // a report of it could replace the other file
-		}
-		e.program = program
-		e.report.To(e.options.Output.ReportFile, program)
-	}
-	return flags.Join(badProgram, e.options.Check(e.app.env))
-}
 
 // commandLine is that of exec: its words, those after the flags, and whether "--" precedes these.
 type commandLine struct {

@@ -20,7 +20,7 @@ func TestGeneratedCommands(t *testing.T) {
 	part := func(title, help string) {
 		page += fmt.Sprintf("## rdzv %s\n\n```text\n%s```\n\n", title, help)
 	}
-	for _, c := range commands() {
+	for _, c := range allCommands() {
 		part(c.Name, c.Help())
 	}
 	for _, topic := range topics() {

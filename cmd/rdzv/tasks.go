@@ -22,8 +22,11 @@ type otherTask struct {
 	place envmap.Placement
 }
 
-// otherTasks waits for the other tasks of this node. They are in the order of their local ranks.
-func otherTasks(ctx context.Context) (all []otherTask) {
+// otherTasks are in the order of their local ranks.
+type otherTasks []otherTask
+
+// awaitTasks waits for the other tasks of this node.
+func awaitTasks(ctx context.Context) (all otherTasks) {
 	for _, t := range role.Tasks(ctx) {
 		o := otherTask{task: t, env: envmap.ParseEnv(t.Hello().Env)}
 		o.place, _ = early.Detect(o.env, "") // it has succeeded in the task
@@ -35,9 +38,9 @@ func otherTasks(ctx context.Context) (all []otherTask) {
 	return all
 }
 
-// forAgent are the other tasks as the agent uses them.
-func (e *execution) forAgent(c agent.Config) (tasks []agent.Task) {
-	for _, o := range e.others {
+// forAgent are the tasks as the agent uses them.
+func (all otherTasks) forAgent(c agent.Config) (tasks []agent.Task) {
+	for _, o := range all {
 		t, hello, files := o.task, o.task.Hello(), o.task.Files()
 		t.Share(c.ShareSignals...)
 		tasks = append(tasks, agent.Task{
@@ -59,10 +62,9 @@ func firstOf(files []*os.File) (n int) {
 	return n
 }
 
-// exit makes all tasks exit with code, this one last, and returns when it may.
-func (e *execution) exit(code int, first exitorder.First, own envmap.Placement) {
-	for _, o := range e.others {
+// exit makes the tasks exit with code.
+func (all otherTasks) exit(code int, first exitorder.First) {
+	for _, o := range all {
 		o.task.Exit(code, int(exitorder.Of(o.place, o.env, code, first)))
 	}
-	e.turns.Await(exitorder.Of(own, e.app.env, code, first))
 }

@@ -29,7 +29,7 @@ func TestVariablesOfFlags(t *testing.T) {
 	}
 	values := map[string]string{"bool": "true", "int": "3", "nodes": "3", "duration": "3s",
 		"capture": "never"}
-	for _, c := range commands() {
+	for _, c := range allCommands() {
 		for _, r := range c.Rows() {
 			f := flags.Define(flags.New(c.Name), c.Groups)
 			flag := f.Lookup(r.Name())

@@ -25,13 +25,6 @@ type attempt struct {
 	rejected []meet.Rejected
 }
 
-func (m *membership) attempt() *attempt {
-	return &attempt{
-		local: m.local, conn: m.conn, session: m.session, id: m.self.ID, host: m.self.Host,
-		world: m.world, agreed: m.worldErr == nil || m.later, rejected: m.observed.others.Rejected(),
-	}
-}
-
 // announcer is this agent as one of those that may tell the user.
 func (a *attempt) announcer() announce.Agent {
 	// Before the world is agreed, only the connection tells whether the store is on this node: its two

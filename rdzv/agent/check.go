@@ -12,11 +12,6 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// checkName is the name of the job of agents that check: it has no other agents.
-func checkName(job string) string {
-	return "check-" + job[:min(len(job), MaxJob-len("check-"))]
-}
-
 // checking is this agent's part in a check of the nodes.
 type checking struct {
 	*Check  // nil if the agent runs workers

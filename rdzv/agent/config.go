@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"io/fs"
 	"math"
 	"os"
@@ -224,6 +225,33 @@ type Check struct {
 	Limit  time.Duration
 }
 
+// Task is one of the launcher's tasks of this node, other than the one whose process this agent is.
+// The agent runs its workers too. They run the same program in the same directory, but are
+// descendants of that task, with its environment, streams, cgroup and limits.
+type Task struct {
+	PID     int      // of the task's process
+	Environ []string // as Config.Environ
+	// Stdin, Stdout and Stderr are the task's own streams, for asking what they are: Run gives them
+	// to workers with a Stdin, Stdout or Stderr.
+	Stdin, Stdout, Stderr *os.File
+	// PMI is a descriptor of this process that is the task's PMI_FD; 0 is none.
+	PMI int
+	// Accessible tells whether the task may read and write a device file; nil is as this process may.
+	Accessible func(name string) bool
+
+	// Run runs workers in the task, as wrap.Run does in this process. If the task is lost it returns
+	// an error that is wrap.ErrHolder, as all results that it has not delivered.
+	Run func(context.Context, wrap.Tree) ([]wrap.Result, error)
+	// ReadFile reads a file below /proc, with an absolute path, as the task may, and Remaining is
+	// wrap.Remaining there: the descendants of other tasks can be hidden from this process.
+	ReadFile  func(name string) ([]byte, error)
+	Remaining func() []wrap.Process
+	// Signals delivers those that the task's process receives and that end the job or are shared by
+	// all agents. Lost is closed when the process has died.
+	Signals <-chan wrap.Event
+	Lost    <-chan struct{}
+}
+
 // MaxJob is the longest name of a job, in bytes. It becomes a part of keys and of the workers'
 // environment.
 const MaxJob = 200
@@ -336,6 +364,20 @@ func (c *Config) lostAfter() time.Duration {
 		return max(c.PeerTimeout, c.StoreTimeout)
 	}
 	return c.PeerTimeout
+}
+
+// settleMargin is how much longer than the grace the slowest agent may take to report that its
+// workers have ended, or than the peer timeout the leader may take to notice that one is lost.
+const settleMargin = 5 * time.Second
+
+// settleTimeout is longer than the peer timeout if there are restarts: the workers of a lost agent
+// may cause others to fail at once, and only if the loss is noticed after that its ranks are given
+// to another agent.
+func (c *Config) settleTimeout() time.Duration {
+	if c.Restarts.Max > 0 {
+		return max(c.Grace, c.lostAfter()) + settleMargin
+	}
+	return c.Grace + settleMargin
 }
 
 // lostGrace is how long the workers of a lost agent may run on.

@@ -11,19 +11,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
-	"rdzv/envmap"
-	"rdzv/internal/hint"
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/agent/internal/storehost"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/secret"
 	"rdzv/wrap"
@@ -35,7 +31,8 @@ type connection struct {
 	events   *reporter
 	client   *clientv3.Client
 	meeting  *meet.Meeting                 // nil for a single agent and with Config.Etcd
-	hosted   *hosted                       // nil if another agent hosts the store
+	hosted   *storehost.Host               // nil if another agent hosts the store
+	unable   error                         // why this agent cannot run workers beside it, nil if it can
 	addr     string                        // of this end, "" in the store's own process
 	paths    []rdzv.Path                   // from this node to the store
 	dir      string                        // runtime directory, "" if there is none
@@ -144,32 +141,6 @@ func (r *refusals) byVersion() []string {
 	return slices.Clone(r.versions)
 }
 
-// connect finds the store, or hosts it. If it fails the caller must close the connection.
-func (c *connection) connect(ctx context.Context) (err error) {
-	slow := c.events.slowFiles("the runtime directory (XDG_RUNTIME_DIR or TMPDIR)")
-	c.dir, c.noDir = host.Await(ctx, slow, func() (string, error) {
-		return prepareRuntimeDir(c.local.env)
-	})
-	if c.noDir != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	switch {
-	case c.external():
-		return c.dialEtcd(ctx)
-	case isOnly(c.local):
-		return c.host(ctx, nil)
-	}
-	config := c.meetConfig()
-	config.Token = func() ([]byte, error) {
-		slow := c.events.slowFiles(c.local.token().Files())
-		return host.Await(ctx, slow, c.loadToken)
-	}
-	if c.meeting, err = meet.Meet(ctx, config, c.host); err != nil {
-		return adviseOnPort(err, c.local.Config.Store)
-	}
-	return nil
-}
-
 // dialEtcd makes a client of an existing cluster. The address of this node, which may become
 // MASTER_ADDR, is that on the way to a member, unless the member is on this node itself or
 // Config.Networks excludes it.
@@ -195,32 +166,6 @@ func (c *connection) dialEtcd(ctx context.Context) (err error) {
 		c.addr = addrs[0]
 	}
 	return err
-}
-
-// prepareRuntimeDir makes the runtime directory and removes from it what killed agents have left.
-func prepareRuntimeDir(env envmap.Env) (string, error) {
-	dir, err := host.RuntimeDir(env)
-	if err == nil {
-		meet.RemoveStale(procfs.System, dir)
-		postmortem.RemoveOldFiles(dir, time.Now())
-	}
-	return dir, err
-}
-
-// adviseOnPort adds a suggestion to an error about a port that is in use.
-func adviseOnPort(err error, store string) error {
-	host, port, _ := meet.ParseStore(store)
-	inUse, _ := errors.AsType[*meet.PortInUseError](err)
-	switch {
-	case !errors.Is(err, syscall.EADDRINUSE):
-		return err
-	case inUse != nil && inUse.Advice != "":
-		return hint.With(err, inUse.Advice)
-	case port != 0:
-		return hint.With(err, "use Config.Store "+host+
-			" without a port: each job then chooses a free one")
-	}
-	return hint.With(err, "choose other ports with Config.PortLow and Config.PortHigh")
 }
 
 // dial makes a client of a store in another process and waits for its connection, whose own address
@@ -323,7 +268,7 @@ func (c *connection) close() {
 }
 
 func (c *connection) closeHosted() {
-	if err := c.hosted.close(); err != nil {
+	if err := c.hosted.Close(); err != nil {
 		c.events.diagnose(Warning, err) // what is left of the store
 	}
 }
@@ -332,7 +277,7 @@ func (c *connection) closeHosted() {
 // launchers kill the other tasks as soon as the first one exits with an error: by then the host
 // must have removed its files.
 func awaitEnd(conn *grpc.ClientConn) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), storehost.DrainTimeout)
 	defer cancel()
 	for conn.GetState() == connectivity.Ready && conn.WaitForStateChange(ctx, connectivity.Ready) {
 	}

@@ -7,8 +7,18 @@ import (
 	"testing"
 
 	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/storehost"
 	"rdzv/rdzv/store"
 )
+
+// unremovable is a store that cannot be removed.
+type unremovable struct {
+	*store.Server
+	err error
+}
+
+func (s unremovable) Close() error { return errors.Join(s.Server.Close(), s.err) }
 
 // What cannot be removed of the store is reported.
 func TestStoreThatCannotBeRemoved(t *testing.T) {
@@ -17,7 +27,11 @@ func TestStoreThatCannotBeRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("cannot remove the store's directory")
-	h := &hosted{store: s, cancel: func() {}, end: func() error { return errors.Join(s.Close(), broken) }}
+	leads := rdzv.LeaderConfig{Job: "job", Tasks: 1, Warn: func(error) {}}
+	h, err := storehost.New(t.Context(), unremovable{s, broken}, nil, leads)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var reported []Event
 	events := &reporter{events: func(e Event) { reported = append(reported, e) }}
 	(&connection{events: events, hosted: h}).close()

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
+
+	"rdzv/internal/procfs"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/devicefiles"
 	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/tally"
 	"rdzv/wrap"
 )
 
@@ -110,66 +112,60 @@ func (w *workers) someEnded(list []rdzv.Worker) {
 	w.events.write(func(ctx context.Context) error { return w.session.Progress(ctx, list) })
 }
 
-// settlingTime is how long after the job's end the agents have settled, if nothing delays them.
-const settlingTime = time.Second
+// cannotRun ends the job because this agent could not run the workers of a task, of which the first
+// one has this index, or could not end them. A holder that has died is a loss, as that of the agent
+// itself would be, also if all workers had ended.
+func (w *workers) cannotRun(first int, err error) {
+	if errors.Is(err, wrap.ErrHolder) {
+		process := "holder"
+		if t := w.local.all().of(first); isLoss(err) && t.task != nil && err != wrap.ErrHolder {
+			process = "task"
+			loseTask(w.in, t)
+		}
+		lost := fmt.Sprintf("lost the %s of rank %d on %s; what its workers had left was killed",
+			process, w.world.Seat.RankOf(first), host.Name())
+		w.events.write(func(ctx context.Context) error { return w.session.ReportLoss(ctx, lost, false) })
+	}
+	if isLoss(err) {
+		return
+	}
+	w.events.diagnose(Warning, err)
+	worker := notRun(w.world.Seat, first, err)
+	w.events.write(func(ctx context.Context) error { return w.session.Fail(ctx, worker) })
+}
 
-// reportSettling reports once if the agents need more time than that, after the end of the attempt
-// has been reported. It ends with stop.
-func (w *workers) reportSettling(reported <-chan struct{}) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-reported:
-		case <-ctx.Done():
-			return
+// isLoss tells whether a holder has died and nothing is left.
+func isLoss(err error) bool { return errors.Is(err, wrap.ErrHolder) && len(survivors(err)) == 0 }
+
+// survivors are the processes that could not be killed, according to the error of wrap.Run.
+func survivors(err error) (pids []int) {
+	all, _ := errors.AsType[*multierror.Error](err)
+	for _, e := range all.WrappedErrors() {
+		if s, ok := errors.AsType[*wrap.SurvivorError](e); ok {
+			pids = append(pids, s.PID)
 		}
-		late := time.NewTimer(settlingTime)
-		defer late.Stop()
-		select {
-		case <-late.C:
-			w.events.send(w.settling())
-		case <-ctx.Done():
-		}
+	}
+	return pids
+}
+
+// closeLimit is how long after the end of an attempt the next one waits for device files.
+const closeLimit = 30 * time.Second
+
+// awaitClosed waits until processes of the old workers that could not be killed have closed the
+// files of their devices.
+func awaitClosed(ctx context.Context, events *reporter, pids []int) {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	devicefiles.AwaitClosed(ctx, procfs.System, pids, func(pid int, file string) {
+		events.diagnose(Warning, fmt.Errorf("waiting up to %v for pid %d on %s to close %s",
+			closeLimit, pid, host.Name(), file))
 	})
-	return func() { cancel(); wg.Wait() }
 }
 
-// settling says what this agent waits for.
-func (w *workers) settling() Settling {
-	wait := w.lease.GraceAfter(context.Cause(w.session.Context()))
-	e := Settling{Running: startedOf(w.tally.Running()), Wait: rdzv.Seconds(wait)}
-	isWorker := func(p wrap.Process) bool {
-		return slices.ContainsFunc(e.Running, func(s WorkerStarted) bool { return s.PID == p.PID })
+// notRun is the end of workers that this agent could not run.
+func notRun(seat rdzv.Seat, first int, err error) rdzv.Worker {
+	return rdzv.Worker{
+		Rank: seat.RankOf(first), LocalRank: seat.LocalRankOf(first),
+		Code: CodeAgent, Text: err.Error(),
 	}
-	left := wrap.Remaining()
-	for _, t := range w.local.Config.Tasks {
-		left = append(left, t.Remaining()...)
-	}
-	e.Left = slices.DeleteFunc(left, isWorker)
-	return e
-}
-
-// dumping reports the workers of a task that are about to print their stacks.
-func (w *workers) dumping(task *Local, first int, dumps []wrap.Dump) {
-	e, running := DumpingStacks{IgnoresTerm: true}, startedOf(w.tally.Running())
-	for _, d := range dumps {
-		isThis := func(s WorkerStarted) bool { return s.Rank == w.world.Seat.RankOf(first+d.Worker) }
-		if at := slices.IndexFunc(running, isThis); at >= 0 {
-			e.Workers = append(e.Workers, running[at])
-		}
-		e.IgnoresTerm = e.IgnoresTerm && d.IgnoresTerm
-	}
-	if task.task != nil {
-		e.Stderr = task.Config.Stderr
-	}
-	w.events.send(e)
-}
-
-// startedOf are the events of the starts of workers.
-func startedOf(list []tally.Process) (events []WorkerStarted) {
-	for _, p := range list {
-		events = append(events, WorkerStarted(p))
-	}
-	return events
 }

@@ -3,13 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/limits"
 	"rdzv/rdzv/agent/internal/setup"
@@ -68,6 +68,46 @@ func (all localTasks) examine() {
 	}
 }
 
+// wanted is what this agent's workers need.
+func (l *Local) wanted() setup.Wanted {
+	c := l.Config
+	return setup.Wanted{
+		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
+		ExportFile: c.ExportFile, Set: c.Set, HeadStart: c.HeadStart, Checks: c.Check != nil,
+	}
+}
+
+// inspect determines what the workers' environment and directory imply.
+func (l *Local) inspect() {
+	if l.setup = l.wanted().Inspect(); !l.setup.Hangs() {
+		l.Devices = envmap.VisibleDevices(l.env, l.Config.Root) // exported variables may say which
+	}
+}
+
+// readExports determines what this agent exports.
+func (l *Local) readExports() (err error) {
+	c := l.Config
+	l.exports, err = exports.Read(c.Export, c.ExportFile, l.env, l.layout().MayRunRank0())
+	return err
+}
+
+// countWorkers determines how many workers this agent runs; 1 if that fails.
+func (l *Local) countWorkers() error {
+	procs := l.Config.ProcsPerNode
+	if procs == "" {
+		procs = l.Placement.PerNode
+	}
+	l.Workers, l.OwnTasks = 1, procs != ""
+	if procs == "" {
+		return nil
+	}
+	n, err := envmap.ProcsPerNode(procs, l.Devices.Count(), l.CPUs.Count, rdzv.MaxSlots)
+	if err == nil {
+		l.Workers = n
+	}
+	return err
+}
+
 // reportAwaited reports which files do not respond, until stop, which waits for it.
 func (l *Local) reportAwaited(events *reporter) (stop func()) {
 	if l.rest == nil {
@@ -84,23 +124,6 @@ func (l *Local) reportAwaited(events *reporter) (stop func()) {
 		}
 	})
 	return func() { cancel(); wg.Wait() }
-}
-
-// prepare waits for the files, and returns what this agent then publishes about itself.
-func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
-	if m.conn.hosting() {
-		m.conn.hosted.serve() // this agent has its place, and the others must learn that it waits
-	}
-	select {
-	case m.local = <-m.local.rest:
-	case <-ctx.Done():
-		return rdzv.Member{}, fmt.Errorf("%w: %w", errors.New(m.local.awaited), context.Cause(ctx))
-	}
-	id := m.self.ID
-	m.self = m.describe()
-	m.self.ID = id
-	notePreview(m.local, m.events)
-	return m.self, nil
 }
 
 // An agent that cannot run its workers joins nevertheless, with its problems, so that the problems

@@ -12,34 +12,6 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 )
 
-// takeExports gives this agent's workers what rank 0's agent exports. If that can keep a worker
-// from starting, it waits until all agents can start theirs. An error is the end of the job.
-func (m *membership) takeExports(ctx context.Context) error {
-	e := m.world.Exports
-	if !m.later {
-		noteExports(m.local, m.events, m.world)
-	}
-	if e == nil || m.world.Seat.Spare {
-		return nil
-	}
-	exported, err := exports.Open(e.Sealed, m.conn.key(), m.conn.external())
-	local := m.local
-	if err == nil {
-		local, err = withExports(ctx, m.local, m.events, exported)
-	}
-	if err == nil {
-		m.local = local
-	}
-	problems := withProblem(m.problems(), err)
-	if m.world.Seat.Has(0) {
-		problems = append(problems, m.self.Rank0Problems...)
-	}
-	if len(problems) == 0 && !e.Confirm {
-		return nil
-	}
-	return m.session.Ready(context.Background(), problems, m.local.facts())
-}
-
 // withExports is what this agent knows about itself with the exported variables.
 func withExports(
 	ctx context.Context, old *Local, events *reporter, exported []string,

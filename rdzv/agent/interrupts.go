@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,14 +15,6 @@ import (
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/wrap"
 )
-
-// endSignals are the signals that end the job, on all nodes.
-var endSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
-
-// forwardedSignals are the signals that this agent's workers get and that mean nothing to the
-// agent. SIGTSTP is package wrap's (job control).
-var forwardedSignals = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
-	syscall.SIGWINCH}
 
 // interrupts is what ends the job, or the joining, from outside of it: signals, the end of the
 // caller's context, the death of the launcher, the join timeout.
@@ -60,44 +50,6 @@ type interrupts struct {
 	signalled wrap.Signalled
 	killDelay time.Duration // between the launcher's SIGTERM and its SIGKILL; 0 if it sends none
 	counting  bool          // the launcher has sent SIGTERM
-}
-
-// listen begins to listen. It ends the joining at ctx's end and at the deadline (zero: none).
-// killDelay is how long after its SIGTERM the launcher sends SIGKILL, 0 if it does not. The signals
-// in share are for the workers of all agents. tasks are the others that this agent serves.
-func listen(
-	ctx context.Context, deadline time.Time, signalled wrap.Signalled, killDelay time.Duration,
-	share []syscall.Signal, tasks []*Local,
-) *interrupts {
-	in := &interrupts{
-		source: wrap.Signals(slices.Concat(endSignals, forwardedSignals)...),
-		caught: make(chan os.Signal, 1), kill: make(chan struct{}),
-		dump: make(chan struct{}), stop: make(chan struct{}), killDelay: killDelay,
-		tasks: []*delivery.Delivery{delivery.New(share)}, signalled: signalled,
-	}
-	// The reader of our standard error may die before us, above all a launcher. The signal is
-	// caught, not ignored: what is ignored stays ignored in the workers.
-	signal.Notify(in.caught, syscall.SIGPIPE)
-	in.interrupted, in.interrupt = context.WithCancelCause(context.Background())
-	in.received, in.noMore = context.WithCancel(context.Background())
-	in.joining, in.giveUp = context.WithCancelCause(in.interrupted)
-	for _, t := range tasks {
-		to := delivery.New(share)
-		in.tasks = append(in.tasks, to)
-		in.wg.Go(func() { in.receive(to, t) })
-	}
-	in.wg.Go(func() { in.run(ctx, deadline) })
-	return in
-}
-
-// close stops listening.
-func (in *interrupts) close() {
-	close(in.stop)
-	in.wg.Wait()
-	in.source.Close()
-	signal.Stop(in.caught)
-	in.interrupt(context.Canceled)
-	in.noMore()
 }
 
 // SignalError says that a signal ended this agent's part in the job before its workers started: it
@@ -151,230 +103,114 @@ func (e *TaskLostError) Error() string {
 // errJoinTimeout is why the joining ended: the deadline has passed.
 var errJoinTimeout = errors.New("the join timeout has passed")
 
-func (in *interrupts) run(ctx context.Context, deadline time.Time) {
-	var late <-chan time.Time
-	if !deadline.IsZero() {
-		late = time.After(time.Until(deadline))
-	}
-	done := ctx.Done()
-	for {
-		select {
-		case e := <-in.source.C:
-			in.take(in.tasks[0], e)
-		case <-done: // the caller's context ends the job as a signal to this process does
-			done = nil
-			in.endByCaller()
-		case <-late:
-			in.giveUp(errJoinTimeout)
-		case <-in.stop:
-			return
-		}
-	}
-}
-
-// receive takes the signals to another task, until that is lost.
-func (in *interrupts) receive(to *delivery.Delivery, t *Local) {
-	for {
-		select {
-		case e := <-t.task.Signals:
-			in.take(to, e)
-		case <-t.task.Lost:
-			loseTask(in, t)
-			return
-		case <-in.stop:
-			return
-		}
-	}
-}
-
 // loseTask is lose for a task.
 func loseTask(in *interrupts, t *Local) {
 	in.lose(&TaskLostError{t.Placement.Rank, t.task.PID, host.Name()}, false)
 }
 
-// take handles one signal to a task.
-func (in *interrupts) take(to *delivery.Delivery, e wrap.Event) {
-	switch {
-	case slices.Contains(endSignals, e.Signal):
-		in.end(to, e)
-	case !in.runs.Load(): // there are no workers
-	case to.Direct.Has(e.Signal):
-		in.share(to, e)
-	default:
-		to.Pass(e)
-	}
-}
-
-// share tells the other agents of a signal that a task has received. Its workers get it as all
-// others do, when all agents know of it, unless they have received it already.
-func (in *interrupts) share(to *delivery.Delivery, e wrap.Event) {
-	if e.Shared {
-		to.Direct.Note(e.Signal, e.At)
-		to.Pass(e) // to workers that start later
-	}
-	in.mu.Lock()
-	s := in.session
-	in.mu.Unlock()
-	in.write(func(ctx context.Context) { _ = s.ShareSignal(ctx, int(e.Signal), e.At, e.Shared) })
-}
-
-// receiveShared takes the signals that agents of the session share, until this one has left it.
-func (in *interrupts) receiveShared(s *rdzv.Session, left <-chan struct{}) {
-	for {
-		select {
-		case signal := <-s.SharedSignals():
-			for _, to := range in.tasks {
-				in.wg.Go(func() { in.takeShared(to, signal) })
-			}
-		case <-left:
-			return
-		case <-in.stop:
-			return
-		}
-	}
-}
-
-// takeShared passes a signal to the workers unless they have received it directly, or do so soon.
-// It may come when they leave: a worker that does not handle it any more must not be ended by it.
-func (in *interrupts) takeShared(to *delivery.Delivery, s rdzv.SharedSignal) {
-	wait, signal := ownWait, syscall.Signal(s.Signal)
-	switch {
-	case in.signalled != wrap.Everyone:
-		wait = 0 // they get it from their agents alone
-	case s.Direct:
-		wait = ownWaitShared
-	case s.Own && len(in.tasks) == 1:
-		wait = 0
-	}
-	if to.Direct.Has(signal) && !to.Direct.Await(signal, wait, in.stop) {
-		to.Pass(wrap.Event{Signal: signal, IfHandled: true})
-	}
-}
-
-// end makes the first of these signals end the job, and the second Ctrl-C kill what is left of
-// this agent's workers. The first one does that if the job has already ended for another reason.
-func (in *interrupts) end(to *delivery.Delivery, e wrap.Event) {
+// lostTask is why this agent cannot take part in another attempt; nil if it can.
+func lostTask(in *interrupts) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.countDown(e)
-	if e.Signal == syscall.SIGINT && !in.killed && in.repeats(to, e) {
-		in.killed = true
-		close(in.kill)
+	if lost, is := errors.AsType[*TaskLostError](in.gone); is {
+		return lost
 	}
-	if to.First == nil {
-		to.First = &e
-		if !delivery.AnyWaits(in.tasks) {
-			in.noMore()
-		}
-	}
-	if in.first != nil {
-		return
-	}
-	in.first = &e
-	in.interrupt(&SignalError{Signal: e.Signal, Caller: in.byCaller})
-	if in.session != nil {
-		in.endSession()
-	}
+	return nil
 }
 
-// endByCaller ends the job as SIGTERM does, unless a signal has.
-func (in *interrupts) endByCaller() {
-	in.mu.Lock()
-	in.byCaller = in.first == nil
-	in.mu.Unlock()
-	in.end(in.tasks[0], wrap.Event{Signal: syscall.SIGTERM, At: time.Now()})
-}
-
-// sentTwice is how long after a signal another one is the same: timeout(1) signals its child, and
-// then its own process group. Nobody types Ctrl-C twice in that time.
-const sentTwice = 100 * time.Millisecond
-
-// repeats tells whether this signal comes after the one that has ended the job, or after its end.
-// Another task has had that one too.
-func (in *interrupts) repeats(to *delivery.Delivery, e wrap.Event) bool {
-	if to.First == nil {
-		return in.first == nil && in.overOtherwise()
-	}
-	return e.At.Sub(to.First.At) > sentTwice
-}
-
-// overOtherwise tells whether the job has ended, but not because of a signal, which a launcher may
-// also send to this agent.
-func (in *interrupts) overOtherwise() bool {
-	if in.session == nil {
-		return false
-	}
-	v := in.session.Verdict()
-	return v != nil && v.Kind != rdzv.Ended
-}
-
-// countDown gives workers that ignore the launcher's SIGTERM two fifths of the time until its
-// SIGKILL: then they are to show their stacks, which takes longer on a busy node. Workers that
-// catch SIGTERM have all of it.
-func (in *interrupts) countDown(e wrap.Event) {
-	if in.counting || in.killDelay == 0 || e.Signal != syscall.SIGTERM || in.byCaller {
-		return
-	}
-	in.counting = true
-	in.wg.Go(func() {
-		select {
-		case <-time.After(in.killDelay * 2 / 5):
-			close(in.dump)
-		case <-in.stop:
-		}
-	})
-}
-
-// joined makes signals end this session from now on, also one that came just before, and also if
-// the launcher died just before.
-func (in *interrupts) joined(s *rdzv.Session) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.left != nil {
-		close(in.left)
-	}
-	left := make(chan struct{})
-	in.noteOther()
-	in.session, in.left = s, left
-	if in.first != nil {
-		in.endSession()
-	}
-	if in.stopped != "" {
-		in.stopSession()
-	}
-	if in.gone != nil {
-		in.loseSession()
-	}
-	if in.tasks[0].Direct.Any() {
-		in.wg.Go(func() { in.receiveShared(s, left) })
-	}
-}
-
-// begin lets signals reach the workers that are about to start, and none that came before.
-func (in *interrupts) begin() {
-	for _, to := range in.tasks {
-		to.Forget()
-	}
-	in.runs.Store(true)
-}
-
-// write calls f, which writes something to the store, beside the listening: see membership.write.
+// write calls f, which writes something to the store, beside the listening: see reporter.write.
 func (in *interrupts) write(f func(context.Context)) {
 	in.wg.Go(func() { f(context.Background()) })
 }
 
-// stopFor says how to stop the workers of a job that ended for this cause: those that have
-// received the signal themselves get no other.
-func (in *interrupts) stopFor(cause error) *wrap.Stop {
+// sameSignal is how soon after another agent has withdrawn SIGTERM at this one is taken for a
+// signal to all of them, which ends the job.
+const sameSignal = time.Second
+
+// endSession writes to the store that the first signal has ended the job, or that this agent leaves
+// it.
+func (in *interrupts) endSession() {
+	end := in.ending(*in.first)
+	in.write(func(ctx context.Context) { _ = end(ctx) })
+}
+
+// ending returns what writes to the store that a signal to this agent ends the session: SIGTERM to
+// a single agent only makes that one withdraw.
+func (in *interrupts) ending(e wrap.Event) func(context.Context) error {
+	s := in.session
+	if in.byCaller {
+		s.ByCaller()
+	}
+	in.noteOther()
+	if isForAll(e, in.other) {
+		return func(ctx context.Context) error { return s.End(ctx, int(e.Signal), e.Shared) }
+	}
+	return func(ctx context.Context) error { return s.Withdraw(ctx, e.Shared) }
+}
+
+// isForAll tells whether a signal ends the job; other is when another agent has withdrawn, zero if
+// none has.
+func isForAll(e wrap.Event, other time.Time) bool {
+	soon := !other.IsZero() && e.At.Before(other.Add(sameSignal))
+	return e.Signal != syscall.SIGTERM || soon
+}
+
+// noteOther notes when another agent has withdrawn from the session, if one has.
+func (in *interrupts) noteOther() {
+	if in.session == nil {
+		return
+	}
+	if at := in.session.OtherWithdrew(); !at.IsZero() {
+		in.other = at
+	}
+}
+
+// endByGroup returns what writes to the store that a signal to the process group has ended a
+// worker.
+func (in *interrupts) endByGroup(signal syscall.Signal) func(context.Context) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	stop := &wrap.Stop{Err: cause}
-	if own := in.tasks[0].First; own != nil && own.Shared { // other tasks know theirs
-		stop.Delivered, stop.At = own.Signal, own.At
+	return in.ending(wrap.Event{Signal: signal, Shared: true, At: time.Now()})
+}
+
+// lose ends the job, or the joining, because the launcher or a task of this agent has died. While
+// workers run, the end of those of a task is reported by itself; the job does not need a spare.
+func (in *interrupts) lose(gone error, final bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.gone != nil && !final {
+		return
 	}
-	stop.Groups = in.first != nil && !in.byCaller
-	if v, ok := errors.AsType[*rdzv.Verdict](cause); ok {
-		stop.DumpStacks = v.Kind == rdzv.Straggling || v.Kind == rdzv.Stalled
+	in.gone, in.final = gone, final
+	in.noMore()
+	if in.interrupt(gone); in.session != nil && (final || !in.runs.Load() && !in.spare.Load()) {
+		in.loseSession()
 	}
-	return stop
+}
+
+// loseSession writes to the store what has died.
+func (in *interrupts) loseSession() {
+	s, why, final := in.session, in.gone.Error(), in.final
+	in.write(func(ctx context.Context) { s.ReportLoss(ctx, why, final) })
+}
+
+// stopJob ends the job because its user has asked this agent for it; by says how, for all nodes. It
+// ends a later attempt too, if the present one ends for another reason.
+func (in *interrupts) stopJob(by string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.stopped != "" {
+		return
+	}
+	in.stopped = by
+	in.noMore()
+	in.interrupt(&SignalError{Signal: syscall.SIGTERM, By: by})
+	if in.session != nil {
+		in.stopSession()
+	}
+}
+
+func (in *interrupts) stopSession() {
+	s, by := in.session, in.stopped
+	in.write(func(ctx context.Context) { _ = s.Stop(ctx, by) })
 }

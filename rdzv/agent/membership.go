@@ -10,11 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"rdzv/envmap"
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exports"
 	"rdzv/rdzv/agent/internal/health"
 	"rdzv/rdzv/agent/internal/host"
-	"rdzv/rdzv/agent/internal/samehost"
 	"rdzv/rdzv/agent/internal/torchport"
 	"rdzv/wrap"
 )
@@ -98,6 +97,34 @@ func (m *membership) awaitWorld(ctx context.Context, agreed func()) {
 	m.events.send(WorldAgreed{m.world, m.attempt().announcer().Restart()})
 }
 
+// takeExports gives this agent's workers what rank 0's agent exports. If that can keep a worker
+// from starting, it waits until all agents can start theirs. An error is the end of the job.
+func (m *membership) takeExports(ctx context.Context) error {
+	e := m.world.Exports
+	if !m.later {
+		noteExports(m.local, m.events, m.world)
+	}
+	if e == nil || m.world.Seat.Spare {
+		return nil
+	}
+	exported, err := exports.Open(e.Sealed, m.conn.key(), m.conn.external())
+	local := m.local
+	if err == nil {
+		local, err = withExports(ctx, m.local, m.events, exported)
+	}
+	if err == nil {
+		m.local = local
+	}
+	problems := withProblem(m.problems(), err)
+	if m.world.Seat.Has(0) {
+		problems = append(problems, m.self.Rank0Problems...)
+	}
+	if len(problems) == 0 && !e.Confirm {
+		return nil
+	}
+	return m.session.Ready(context.Background(), problems, m.local.facts())
+}
+
 // joinAt becomes a member in the store that was found, unless err says that none was, or in another
 // one. If it returns an error it has closed the connection.
 func (m *membership) joinAt(ctx context.Context, err error) error {
@@ -139,7 +166,7 @@ func (m *membership) enter(ctx context.Context) (err error) {
 		m.events.send(found)
 	}
 	if err == nil && m.conn.hosting() {
-		m.conn.hosted.serve() // not before: another agent of this host would join in place of this one
+		m.conn.hosted.Serve() // not before: another agent of this host would join in place of this one
 	}
 	return err
 }
@@ -195,12 +222,29 @@ func (m *membership) describe() rdzv.Member {
 	return self
 }
 
+// prepare waits for the files, and returns what this agent then publishes about itself.
+func (m *membership) prepare(ctx context.Context) (rdzv.Member, error) {
+	if m.conn.hosting() {
+		m.conn.hosted.Serve() // this agent has its place, and the others must learn that it waits
+	}
+	select {
+	case m.local = <-m.local.rest:
+	case <-ctx.Done():
+		return rdzv.Member{}, fmt.Errorf("%w: %w", errors.New(m.local.awaited), context.Cause(ctx))
+	}
+	id := m.self.ID
+	m.self = m.describe()
+	m.self.ID = id
+	notePreview(m.local, m.events)
+	return m.self, nil
+}
+
 // problems prevent this agent from running its workers.
 func (m *membership) problems() []rdzv.Problem {
 	problems := slices.Concat(m.local.all().problems(), m.checking.found.Problems)
 	problems = withProblem(problems, m.conn.noDir)
 	if m.conn.hosting() {
-		problems = withProblem(problems, m.conn.hosted.problem)
+		problems = withProblem(problems, m.conn.unable)
 	}
 	return problems
 }
@@ -217,6 +261,13 @@ func (m *membership) settle(workers []rdzv.Worker, links ...rdzv.Link) {
 func (m *membership) awaitReported() {
 	if m.reported != nil && m.session.Context().Err() != nil {
 		<-m.reported
+	}
+}
+
+func (m *membership) attempt() *attempt {
+	return &attempt{
+		local: m.local, conn: m.conn, session: m.session, id: m.self.ID, host: m.self.Host,
+		world: m.world, agreed: m.worldErr == nil || m.later, rejected: m.observed.others.Rejected(),
 	}
 }
 
@@ -243,25 +294,4 @@ func (m *membership) rejoin(in *interrupts) error {
 	m.observed.joined(m.self.ID, session)
 	m.awaitWorld(in.interrupted, func() {})
 	return nil
-}
-
-// claimHost makes this agent the only one on this host that looks for the others of its job, until
-// release is called.
-func claimHost(ctx context.Context, l *Local, events *reporter) (release func(), err error) {
-	p, c := l.Placement, l.Config
-	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
-		return func() {}, nil
-	}
-	load := func() (token []byte, err error) { // nil without one; an error is that of the search too
-		if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
-			token, _ = l.token().Load(events.tokenCreated, nil)
-		}
-		return token, nil
-	}
-	token, err := host.Await(ctx, events.slowFiles(l.token().Files()), load)
-	if err != nil {
-		return nil, err
-	}
-	return samehost.Claim(token, fmt.Sprintf("%q %q %q %d %v %q", l.Job, c.Store, c.Join, c.PortLow,
-		c.Etcd, c.Etcd.Prefix))
 }

@@ -15,12 +15,11 @@ import (
 	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/inspect"
-	"rdzv/rdzv/agent/internal/collectives"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/othernodes"
 	"rdzv/rdzv/agent/internal/query"
 	"rdzv/rdzv/agent/internal/stall"
-	"rdzv/rdzv/agent/internal/workerstatus"
+	"rdzv/rdzv/agent/internal/taskfiles"
 	"rdzv/rdzv/meet"
 	"rdzv/rdzv/stacks"
 	"rdzv/rdzv/status"
@@ -48,9 +47,11 @@ type observed struct {
 
 // observe begins to answer, until close.
 func observe(l *Local, events *reporter, stopJob func(by string)) *observed {
-	o := &observed{
-		local: l, events: events, proc: taskProc{procfs.System, l.Config.Tasks}, stopJob: stopJob,
+	proc := taskfiles.Proc{Files: procfs.System}
+	for _, t := range l.Config.Tasks {
+		proc.ReadBy = append(proc.ReadBy, t.ReadFile)
 	}
+	o := &observed{local: l, events: events, proc: proc, stopJob: stopJob}
 	o.enter(status.Joining)
 	o.others.Own = o.waits
 	o.others.Report = func(n meet.DifferentNodes) { events.send(DifferentNodes{n}) }
@@ -222,14 +223,6 @@ func (o *observed) measures(s *stall.Silence) {
 	o.silence = s
 }
 
-// askRAS asks NCCL's RAS service for a user.
-func (w *workers) askRAS(ctx context.Context) <-chan collectives.Answer {
-	if !w.prepared.Load() {
-		return (&collectives.Service{}).AskForUser(ctx)
-	}
-	return w.ras.AskForUser(ctx)
-}
-
 // stop answers inspect.StopQuestion when the job has ended as far as this agent knows.
 func (o *observed) stop(ctx context.Context, by string) ([]byte, []string, error) {
 	o.mu.Lock()
@@ -273,13 +266,4 @@ func (o *observed) status(ctx context.Context) status.Agent {
 		}
 	}
 	return a
-}
-
-// status is what the workers of this agent are doing.
-func (w *workers) status(ctx context.Context, proc fs.FS) []status.Rank {
-	return workerstatus.Workers{
-		Proc: proc, World: w.world, Tally: &w.tally,
-		Output:    func(i int) time.Time { return w.output.last[i].Time() },
-		AllOutput: w.local.Config.piped(),
-	}.Rows(ctx)
 }

@@ -5,52 +5,16 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"rdzv/envmap"
 	"rdzv/internal/plural"
 	"rdzv/internal/procfs"
-	"rdzv/rdzv"
-	"rdzv/rdzv/agent/internal/exports"
-	"rdzv/rdzv/agent/internal/facts"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/identity"
 	"rdzv/rdzv/agent/internal/layout"
 	"rdzv/rdzv/agent/internal/output"
-	"rdzv/rdzv/agent/internal/setup"
-	"rdzv/rdzv/agent/internal/token"
+	"rdzv/rdzv/agent/internal/taskfiles"
 )
-
-// Local is what one agent knows before it has met the others.
-type Local struct {
-	Config    Config
-	Placement envmap.Placement
-	Job       string         // name of the run, equal on all its agents
-	Agents    int            // of the job
-	Workers   int            // of this agent
-	OwnTasks  bool           // the workers are the agent's own tasks: none of them is the launcher's
-	Path      string         // the program's file; "" if it was not found
-	HeadStart time.Duration  // of rank 0: Config.HeadStart, or 0 for a program that needs none
-	Problems  []rdzv.Problem // why this agent cannot run its workers
-	Devices   envmap.Devices // of this node, as far as the launcher allows
-	CPUs      envmap.CPUs
-
-	shown         output.Ranks // whose output is shown
-	exports       exports.Exports
-	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
-
-	awaited string        // which files do not respond; "" if all have
-	waited  time.Duration // for them, by Plan
-	rest    chan *Local   // gets all that is known when they have; nil if it is
-	known   chan struct{} // closed then
-
-	sharing int            // how many tasks share this agent
-	tasks   []*Local       // of Config.Tasks; only what is about workers
-	task    *Task          // nil for this agent's own
-	numa    *identity.NUMA // nil unless the workers are to be bound
-	env     envmap.Env     // Config.Environ
-	setup   setup.Setup    // what the workers need
-}
 
 // Plan determines what an agent can know by itself, without any network: its placement, program
 // and devices. An error means that it has no job to join. What only keeps it from running its
@@ -92,6 +56,18 @@ func Plan(c Config) (*Local, error) {
 	return l.examined(), nil
 }
 
+// checkName is the name of the job of agents that check: it has no other agents.
+func checkName(job string) string {
+	return "check-" + job[:min(len(job), MaxJob-len("check-"))]
+}
+
+// InsideWorkerError says that this process is a worker of a job already.
+type InsideWorkerError struct{ Rank, Job string }
+
+func (e *InsideWorkerError) Error() string {
+	return fmt.Sprintf("already rank %s of job %s", e.Rank, e.Job)
+}
+
 // place determines the agent's place, and what this implies of the others. known is false if the
 // launcher's variables contradict each other.
 func (l *Local) place() (known bool, err error) {
@@ -109,45 +85,30 @@ func (l *Local) place() (known bool, err error) {
 	return true, err
 }
 
-// layout is what this agent knows of the others.
-func (l *Local) layout() *layout.Layout {
-	c, platform := l.Config, l.Placement.Platform
-	if l.Placement.Launcher == envmap.None {
-		platform = envmap.PlatformOf(l.env)
+// planTasks plans the workers of the other tasks of this node.
+func planTasks(l *Local) error {
+	for i := range l.Config.Tasks {
+		t := &l.Config.Tasks[i]
+		other := &Local{
+			Config: t.config(l.Config), task: t, env: envmap.ParseEnv(t.Environ), Job: l.Job,
+			sharing: l.sharing,
+		}
+		other.shown = l.shown
+		if _, err := other.place(); err != nil {
+			return err
+		}
+		_ = other.countWorkers() // a problem that is found again
+		l.tasks = append(l.tasks, other)
 	}
-	return &layout.Layout{
-		Given: layout.Given{
-			Nodes: c.Nodes, MinNodes: c.MinNodes, Spares: c.Spares, NodeRank: c.NodeRank, Store: c.Store,
-			Known: c.Store != "" || c.Join != "" || c.Etcd.Given(),
-		},
-		Placement: l.Placement, Platform: platform, Agents: l.Agents, Tasks: l.sharing,
-	}
+	return nil
 }
 
-// token is whose token this agent needs.
-func (l *Local) token() token.Owner {
-	all := l.layout()
-	return token.Owner{
-		Text: l.Config.Token, File: l.Config.TokenFile, Env: l.env, Root: l.Config.Root,
-		OneHost: all.OnOneHost(), Platform: all.Platform, Agents: l.Agents,
-	}
-}
-
-// FirstOfNode tells whether no other agent of this node comes before this one, as far as the
-// launcher says: one that has not joined announces only then what all of them know.
-func (l *Local) FirstOfNode() bool { return l.all().first().layout().FirstOfNode() }
-
-// FirstOfJob tells whether this agent is that of the launcher's first task: it announces what all
-// know from the beginning. It may be one of several without a launcher.
-func (l *Local) FirstOfJob() bool { return l.all().first().Placement.Rank <= 0 }
-
-// wanted is what this agent's workers need.
-func (l *Local) wanted() setup.Wanted {
-	c := l.Config
-	return setup.Wanted{
-		Argv: c.Program, Environ: c.Environ, Env: l.env, Root: c.Root, Dir: c.Dir, LogDir: c.LogDir,
-		ExportFile: c.ExportFile, Set: c.Set, HeadStart: c.HeadStart, Checks: c.Check != nil,
-	}
+// config is the configuration of an agent of this task alone.
+func (t *Task) config(c Config) Config {
+	c.Tasks, c.Problems, c.Line = nil, nil, nil
+	c.Environ, c.Stdin, c.Stdout, c.Stderr = t.Environ, t.Stdin, t.Stdout, t.Stderr
+	c.Root = taskfiles.Root{Files: c.Root, PID: t.PID, MayAccess: t.Accessible}
+	return c
 }
 
 // naming is what the job's name depends on.
@@ -157,56 +118,6 @@ func (l *Local) naming() layout.Naming {
 		Given: cmp.Or(c.Job, p.Job), Argv: c.Program, Placement: p, Agents: l.Agents, Env: l.env,
 		InEtcd: c.Etcd.Given(),
 	}
-}
-
-// inspect determines what the workers' environment and directory imply.
-func (l *Local) inspect() {
-	if l.setup = l.wanted().Inspect(); !l.setup.Hangs() {
-		l.Devices = envmap.VisibleDevices(l.env, l.Config.Root) // exported variables may say which
-	}
-}
-
-// readExports determines what this agent exports.
-func (l *Local) readExports() (err error) {
-	c := l.Config
-	l.exports, err = exports.Read(c.Export, c.ExportFile, l.env, l.layout().MayRunRank0())
-	return err
-}
-
-// facts are what the nodes of the job must have in common.
-func (l *Local) facts() rdzv.Facts {
-	hidden := slices.Concat(l.Exported(), l.exports.Own)
-	own := facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)
-	for _, t := range l.tasks {
-		if !envmap.SameButForTask(t.env, l.env) {
-			own = own.With(facts.Of(l.Config.Program, t.setup.Program, t.env, hidden))
-		}
-	}
-	return own
-}
-
-// InsideWorkerError says that this process is a worker of a job already.
-type InsideWorkerError struct{ Rank, Job string }
-
-func (e *InsideWorkerError) Error() string {
-	return fmt.Sprintf("already rank %s of job %s", e.Rank, e.Job)
-}
-
-// countWorkers determines how many workers this agent runs; 1 if that fails.
-func (l *Local) countWorkers() error {
-	procs := l.Config.ProcsPerNode
-	if procs == "" {
-		procs = l.Placement.PerNode
-	}
-	l.Workers, l.OwnTasks = 1, procs != ""
-	if procs == "" {
-		return nil
-	}
-	n, err := envmap.ProcsPerNode(procs, l.Devices.Count(), l.CPUs.Count, rdzv.MaxSlots)
-	if err == nil {
-		l.Workers = n
-	}
-	return err
 }
 
 // IgnoredFlags are the settings that have no effect: the launcher decides, or the job has one node.
@@ -276,4 +187,43 @@ func checkAllocation(l *Local) error {
 		return nil
 	}
 	return &UnusedAllocationError{l.Workers, a}
+}
+
+// Preview is what can be known of an agent's first worker before the agents meet.
+type Preview struct {
+	Identity envmap.Identity // unknown numbers are 0 or 1
+	Changes  envmap.Changes  // of the environment; Set is without the variables in Open
+	Open     []string        // variables whose values the agents agree on when they meet
+	NoLibuv  string          // why USE_LIBUV is set to 0; "" if it is not
+	Env      envmap.Env      // of this process, with exported variables
+	Binding  envmap.Binding  // valid unless LOCAL_RANK or LOCAL_WORLD_SIZE is in Open
+}
+
+// Preview makes the environment of the first worker as far as it is known.
+func (l *Local) Preview() (p Preview, err error) {
+	p.Identity, p.Open = l.identities().Preview()
+	p.Binding = l.numa.Bind(&p.Identity, l.Config.Device, 0, l.Workers)
+	environ, _ := envmap.Override(l.Config.Environ, l.exports.Variables)
+	p.Env = envmap.ParseEnv(environ)
+	p.Changes, err = envmap.TorchChanges(p.Env, p.Identity, l.Config.torchOptions(l.OwnTasks))
+	if err != nil {
+		return p, err
+	}
+	p.Changes.Set = append(l.exports.Added(l.env, p.Changes), p.Changes.Set...)
+	if p.Identity.NoLibuv && slices.Contains(p.Changes.Set, envmap.KV{Name: "USE_LIBUV", Value: "0"}) {
+		torch := l.setup.Program.Torch
+		p.NoLibuv = "torch " + torch.Version + " in " + torch.Dir + " may be built without libuv"
+	}
+	kept := func(name string) bool { return slices.Contains(p.Changes.Kept, name) }
+	p.Open = slices.DeleteFunc(p.Open, kept)
+	open := func(kv envmap.KV) bool { return slices.Contains(p.Open, kv.Name) }
+	p.Changes.Set = slices.DeleteFunc(p.Changes.Set, open)
+	return p, nil
+}
+
+// notePreview reports what is known of the workers' environment when the program is.
+func notePreview(l *Local, events *reporter) {
+	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
+		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
+	}
 }

@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 
 	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/ending"
 	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/launcher"
 	"rdzv/rdzv/agent/internal/nodecheck"
+	"rdzv/rdzv/agent/internal/overlap"
 	"rdzv/rdzv/status"
-	"rdzv/wrap"
 )
 
 // ErrRunning is returned by [Run] if another Run has not returned: both would act on the signals of
@@ -129,13 +130,6 @@ func introduce(l *Local, events *reporter) {
 	}
 }
 
-// notePreview reports what is known of the workers' environment when the program is.
-func notePreview(l *Local, events *reporter) {
-	if p, err := l.Preview(); err == nil && p.NoLibuv != "" && l.FirstOfNode() {
-		events.send(EnvironmentNote{Text: "setting USE_LIBUV=0: " + p.NoLibuv, Verbose: true})
-	}
-}
-
 // work runs the workers until the attempt has ended, unless it ends before they begin. The end is
 // reported as soon as it is known here.
 func (m *membership) work(in *interrupts) *workers {
@@ -188,7 +182,7 @@ func (m *membership) work(in *interrupts) *workers {
 	if err := w.run(); err != nil {
 		w.left = survivors(err)
 		if !isLoss(err) {
-			m.settle([]rdzv.Worker{m.notRun(0, err)})
+			m.settle([]rdzv.Worker{notRun(m.world.Seat, 0, err)})
 		}
 	}
 	if m.world.MaxRestarts == 0 {
@@ -198,44 +192,34 @@ func (m *membership) work(in *interrupts) *workers {
 	return w
 }
 
+// workers are those of the attempt whose world is agreed, or failed to be.
+func (m *membership) workers(in *interrupts) *workers {
+	l := m.local
+	w := &workers{
+		local: l, events: m.events, session: m.session, world: m.world, id: m.self.ID,
+		addr: m.conn.addr, dir: m.conn.dir, in: in, awaitReported: m.awaitReported,
+		settle: func(list []rdzv.Worker) {
+			if m.vanishes(in) {
+				m.conn.leaveStore()
+				return
+			}
+			m.settle(list)
+		},
+		hosting:  m.conn.hosting(),
+		measures: m.observed.measures, output: outputOf(l, m.events, m.world),
+		endings: make([]ending.Ending, l.all().workers()), settled: func() {},
+	}
+	w.lease = overlap.Lease{
+		Lease: &m.lease, World: m.world, ID: m.self.ID, Grace: l.Config.Grace,
+	}
+	w.tally.Number, w.tally.Settle, w.tally.Progress = l.all().workers(), w.allEnded, w.someEnded
+	return w
+}
+
 // reportEnd reports the end of the job, or of an attempt.
 func (m *membership) reportEnd() {
 	if e := m.attempt().end(); e != nil {
 		m.events.send(e)
-	}
-}
-
-// cannotRun ends the job because this agent could not run the workers of a task, of which the first
-// one has this index, or could not end them. A holder that has died is a loss, as that of the agent
-// itself would be, also if all workers had ended.
-func (m *membership) cannotRun(in *interrupts, first int, err error) {
-	if errors.Is(err, wrap.ErrHolder) {
-		process := "holder"
-		if t := m.local.all().of(first); isLoss(err) && t.task != nil && err != wrap.ErrHolder {
-			process = "task"
-			loseTask(in, t)
-		}
-		lost := fmt.Sprintf("lost the %s of rank %d on %s; what its workers had left was killed",
-			process, m.world.Seat.RankOf(first), host.Name())
-		m.events.write(func(ctx context.Context) error { return m.session.ReportLoss(ctx, lost, false) })
-	}
-	if isLoss(err) {
-		return
-	}
-	m.events.diagnose(Warning, err)
-	w := m.notRun(first, err)
-	m.events.write(func(ctx context.Context) error { return m.session.Fail(ctx, w) })
-}
-
-// isLoss tells whether a holder has died and nothing is left.
-func isLoss(err error) bool { return errors.Is(err, wrap.ErrHolder) && len(survivors(err)) == 0 }
-
-// notRun is the end of workers that this agent could not run.
-func (m *membership) notRun(first int, err error) rdzv.Worker {
-	seat := m.world.Seat
-	return rdzv.Worker{
-		Rank: seat.RankOf(first), LocalRank: seat.LocalRankOf(first),
-		Code: CodeAgent, Text: err.Error(),
 	}
 }
 
@@ -264,7 +248,7 @@ func (m *membership) leave(w *workers) (r Result, again bool, err error) {
 		m.events.send(a.notRestarted(summary.NoRestart)) // only the attempt's end has been reported
 	}
 	if m.conn.hosting() {
-		m.conn.hosted.readBy(summary)
+		m.conn.hosted.ReadBy(summary)
 	}
 	m.checking.report(summary.Verdict)
 	r = Result{

@@ -97,15 +97,6 @@ func parseContact(text string) (ct contact, err error) {
 	return ct, nil
 }
 
-// addressesOf returns the addresses without their ports.
-func addressesOf(list []netip.AddrPort) []netip.Addr {
-	var addrs []netip.Addr
-	for _, a := range list {
-		addrs = append(addrs, a.Addr())
-	}
-	return addrs
-}
-
 // A task can use PMI only once: it ends with the first agent's finalize. So the first agent saves
 // the contact of rank 0 for the agents after it in the same task. The contact is a secret and is
 // kept in the memory of a process (package keeper) until Hydra's proxy on this host ends, which is

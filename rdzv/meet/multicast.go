@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"rdzv/rdzv/internal/protocol"
@@ -20,6 +21,10 @@ const (
 
 // beaconDelay is how long a search waits for its other sources before it opens a multicast socket.
 const beaconDelay = 200 * time.Millisecond
+
+// differentJobAfter is how long an agent must have been without a host before it reports an agent
+// of another job of the same user: the user may have intended them to be one job.
+const differentJobAfter = 2 * time.Second
 
 // multicast sends and receives the beacons of one job.
 type multicast struct {
@@ -87,6 +92,29 @@ func (m multicast) otherHosts(
 			}
 		})
 	}
+}
+
+// isAt reports whether the sender of a beacon is the host with that name or address.
+func isAt(b beacon.Beacon, host string) bool {
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return sameHost(b.Host, host)
+	}
+	return slices.ContainsFunc(b.Addrs, func(ap netip.AddrPort) bool { return ap.Addr() == a })
+}
+
+// isElsewhere reports whether the agent with that beacon is not on the host that Config.Store
+// names, whose name may be one that only a resolver knows, perhaps later.
+func (c *Config) isElsewhere(ctx context.Context, b beacon.Beacon, host string) bool {
+	if isAt(b, host) {
+		return false
+	}
+	resolving, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	addrs, err := c.resolve(resolving, host)
+	own := addressesOf(b.Addrs)
+	there := func(a netip.Addr) bool { return slices.Contains(own, a) }
+	return err == nil && !slices.ContainsFunc(addrs, there)
 }
 
 // receive passes packets to f, from after the delay until ctx ends.

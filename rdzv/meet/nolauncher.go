@@ -32,10 +32,6 @@ const (
 	// rank0Timeout is how long an agent waits for rank 0's, without which the job cannot start, to
 	// host. After that it hosts and can say who is missing. It is shorter than aloneAfter.
 	rank0Timeout = 2 * time.Second
-	// connectLimit is how long an agent does not host because it is connecting to one that seems to
-	// be better, and verifyLimit how long because of the handshake, and for all of them together.
-	connectLimit = 100 * time.Millisecond
-	verifyLimit  = 400 * time.Millisecond
 	// peerTimeout limits the time for a TCP connection on the local network. It is short because
 	// the address may be one of a recorded beacon.
 	peerTimeout = 250 * time.Millisecond
@@ -107,7 +103,8 @@ func (e *beaconElection) run(ctx context.Context) (*Meeting, error) {
 		found, err = e.find(searching, e.own.id.String(), e.locator.config.NextReport)
 	})
 	group.Go(func() {
-		reportAlone(searching, e.locator.config, e.own, e.locator.rejections, e.peers)
+		reportAlone(searching, e.locator.config, e.own, e.locator.rejections,
+			e.peers.lastHeard)
 	})
 	group.Go(func() { e.reportDisappeared(searching) })
 	if e.waitElected(searching, done) {

@@ -196,7 +196,6 @@ func (n Disappeared) String() string {
 
 func (Disappeared) notice()      {}
 func (KeeperLost) notice()       {}
-func (Searching) notice()        {}
 func (Alone) notice()            {}
 func (DifferentToken) notice()   {}
 func (DifferentVersion) notice() {}

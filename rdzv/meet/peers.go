@@ -74,10 +74,6 @@ func (p *peers) setHosting() {
 	p.self.Hosting = true
 }
 
-// differentJobAfter is how long an agent must have been without a host before it reports an agent
-// of another job of the same user: the user may have intended them to be one job.
-const differentJobAfter = 2 * time.Second
-
 // receive evaluates one beacon. It drops it if the search is behind; the other agent sends its
 // beacon again.
 func (p *peers) receive(packet beacon.Packet) {
@@ -151,6 +147,13 @@ func (p *peers) candidates(ctx context.Context, add func(candidate)) {
 		}
 	}
 }
+
+// connectLimit is how long an agent does not host because it is connecting to one that seems to be
+// better, and verifyLimit how long because of the handshake, and for all of them together.
+const (
+	connectLimit = 100 * time.Millisecond
+	verifyLimit  = 400 * time.Millisecond
+)
 
 // note notes for which agents the search waits.
 func (p *peers) note(ts targets) {

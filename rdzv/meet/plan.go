@@ -134,3 +134,17 @@ func portsOf(public []byte, lo, hi int) []int {
 	}
 	return ports
 }
+
+// sharedName takes the place of a job's name in the key and the ports of a shared store, which is
+// that of many jobs and is run by no agent. No job can have this name.
+const sharedName = "\x00shared store"
+
+func sharedPorts(c *Config) []int {
+	return portsOf(secret.PublicName(sharedName), c.PortLo, c.PortHi)
+}
+
+// sharedDialer is for the shared store of the user with that token.
+func sharedDialer(c *Config, token []byte) (*gate.Dialer, error) {
+	key := secret.DeriveKey(token, sharedName)
+	return gate.NewDialer(&key, nil, c.Host, "")
+}

@@ -20,17 +20,18 @@ var errOtherStore = errors.New("hosts another store")
 const aloneAfter = 3 * time.Second
 
 // reportAlone reports after aloneAfter how other nodes can find this one, unless another agent has
-// connected or ctx has ended.
-//
-// ps is nil without a search by multicast.
-func reportAlone(ctx context.Context, c *Config, m *Meeting, rs *rejections, ps *peers) {
+// connected or ctx has ended. lastHeard is nil without a search by multicast, see peers.
+func reportAlone(
+	ctx context.Context, c *Config, m *Meeting, rs *rejections,
+	lastHeard func() (sender string, ago time.Duration),
+) {
 	if !pause(ctx, aloneAfter) || m.gate.Passed() {
 		return
 	}
 	n := Alone{After: aloneAfter, JoinLine: m.JoinLine(), Secret: m.Key != nil}
 	found := rs.notices() // agents that do not belong to the job explain why it is alone
-	if ps != nil {
-		heard, _ := ps.lastHeard()
+	if lastHeard != nil {
+		heard, _ := lastHeard()
 		n.NoBeacon = heard == "" && len(found) == 0
 	}
 	switch usable, err := c.usableInterfaces(); {

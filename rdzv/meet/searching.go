@@ -28,6 +28,8 @@ type Searching struct {
 	Hint       string        `json:"hint,omitempty"`  // what to try
 }
 
+func (Searching) notice() {}
+
 // An Answer is the last answer of one address.
 type Answer struct {
 	Name string // host name or description that the address belongs to; "" if none

@@ -13,20 +13,6 @@ import (
 	"rdzv/rdzv/secret"
 )
 
-// sharedName takes the place of a job's name in the key and the ports of a shared store, which is
-// that of many jobs and is run by no agent. No job can have this name.
-const sharedName = "\x00shared store"
-
-func sharedPorts(c *Config) []int {
-	return portsOf(secret.PublicName(sharedName), c.PortLo, c.PortHi)
-}
-
-// sharedDialer is for the shared store of the user with that token.
-func sharedDialer(c *Config, token []byte) (*gate.Dialer, error) {
-	key := secret.DeriveKey(token, sharedName)
-	return gate.NewDialer(&key, nil, c.Host, "")
-}
-
 // orShared returns election, for an agent on the host that --store names, which must not host a
 // store if a shared one is there.
 func orShared(elect election) election {
@@ -77,17 +63,6 @@ func (l *locator) findShared(ctx context.Context, p *plan) (*Meeting, error) {
 		}
 	}
 	return nil, nil
-}
-
-// meetingAt is the meeting at a store that was found.
-func (p *plan) meetingAt(d *gate.Dialer, found *answer) *Meeting {
-	if found.Shared {
-		d = d.Shared
-	}
-	return &Meeting{
-		id: found.ID, dialer: d, first: found.conn, tasks: newTasks(),
-		Key: p.key, Addr: found.addr, Addrs: found.Addrs, Shared: found.Shared,
-	}
 }
 
 // A SharedGate admits the agents of all jobs of one user to a shared store. Its Accept returns only

@@ -28,6 +28,9 @@ const (
 	improveTimeout = 50 * time.Millisecond
 )
 
+// probeTimeout limits the time in which the user of a port must answer.
+const probeTimeout = time.Second
+
 // A candidate is an address at which the store may be.
 type candidate struct {
 	addr      netip.AddrPort // not valid if the name is not resolved yet

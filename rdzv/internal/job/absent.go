@@ -1,8 +1,6 @@
 package job
 
-import (
-	"time"
-)
+import "time"
 
 // absence is what the leader knows of a rank 0 that does not listen on MASTER_PORT.
 type absence struct {
@@ -18,26 +16,13 @@ func (a *absence) take(value any) {
 	}
 }
 
-// takeConnecting notes how many workers of a member try to connect to rank 0.
-func (i *initWatch) takeConnecting(now time.Time, m *member, value any) {
-	c, err := read[Connecting](value)
-	if err != nil || !i.config.Watch {
-		return
-	}
-	m.connects = &connects{c.Ranks, now.Add(-c.For)}
-	if i.begin.IsZero() && i.reportAt.IsZero() {
-		i.absence.since, i.times = m.connects.since, i.config.InitTimes.Report
-		i.reportAt = i.absence.since.Add(i.times[0])
-	}
-}
-
-// reportAbsence reports that rank 0 does not listen, if others still try to connect.
-func (i *initWatch) reportAbsence(t *turn) {
+// progress is how many workers try to connect to rank 0, and for how long, and where that is.
+func (a *absence) progress(now time.Time, members *members) InitProgress {
 	p := InitProgress{Absent: true}
-	for _, m := range i.members.all {
+	for _, m := range members.all {
 		p.Ranks += m.seat.Workers()
 		if c := m.connects; c != nil && c.ranks > 0 && !m.settled && !m.lost {
-			waited := Seconds(t.now.Sub(c.since))
+			waited := Seconds(now.Sub(c.since))
 			if p.Reached == 0 || waited < p.Waited {
 				p.Waited = waited
 			}
@@ -47,12 +32,5 @@ func (i *initWatch) reportAbsence(t *turn) {
 			p.Host, p.Missing = m.Host, []NodeRanks{{Host: m.Host, Ranks: "0"}}
 		}
 	}
-	if p.Reached == 0 || i.absence.rank0 == nil {
-		i.reportAt = time.Time{} // until others try again
-		return
-	}
-	i.nextReport(i.absence.since)
-	p.First, p.Python = &i.absence.rank0.Rank, i.absence.rank0.Python
-	i.absence.reported = true
-	i.tell(t, p)
+	return p
 }

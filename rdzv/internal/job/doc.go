@@ -22,20 +22,21 @@
 // Each feature is a type with its part of the state, the keys that it reads, and its rule. It knows
 // the features that it needs, which are below it in this list from general to detailed:
 //
-//	state.go        State: which change is whose, and the order of the rules
 //	restore.go      a state from what is in the store
-//	next.go         signal/settled, latest: what follows an attempt
-//	attempt.go      attempt: which features there are, and which of them knows which
-//	gone.go         agents that are lost or have left, in each phase of an attempt
+//	state.go        State: which change is whose, and the order of the rules
+//	next.go         succession: signal/settled, latest: what follows an attempt
+//	absorb.go       attempt: which change is which feature's, and when the workers start
+//	attempt.go      attempt: which features there are, and which of them knows which; agents that
+//	                are lost or have left
 //	world.go        agreement: seat/ID, signal/exports, signal/world: the seats
-//	gather.go       gathering: member/ID: which have joined, also in an elastic job
 //	waiting.go      gathering: which are missing, and how long the others wait
+//	gather.go       gathering: member/ID: which have joined, also in an elastic job
 //	outcome.go      outcomes: outcome/ID, progress/ID: how workers have ended
 //	withdraw.go     leaving: signal/left/ID: agents that leave the job
 //	late.go         late: agents that join an elastic job late
-//	init.go         initWatch: reached/ID, signal/look, signal/init: ranks missing in
+//	init.go         initWatch: reached/ID, connecting/ID, signal/look, signal/init: ranks missing in
 //	                init_process_group
-//	absent.go       absence: connecting/ID, signal/absent: a rank 0 that does not listen
+//	absent.go       absence: signal/absent: a rank 0 that does not listen
 //	exports.go      confirmation: ready/ID, signal/start: whether all can start
 //	check.go        checking: problems and differences of nodes, and connections between them
 //	stragglers.go   stragglers: workers that run long after others have succeeded

@@ -42,6 +42,19 @@ func (i *initWatch) takeReached(now time.Time, m *member, value any) {
 	}
 }
 
+// takeConnecting notes how many workers of a member try to connect to rank 0.
+func (i *initWatch) takeConnecting(now time.Time, m *member, value any) {
+	c, err := read[Connecting](value)
+	if err != nil || !i.config.Watch {
+		return
+	}
+	m.connects = &connects{c.Ranks, now.Add(-c.For)}
+	if i.begin.IsZero() && i.reportAt.IsZero() {
+		i.absence.since, i.times = m.connects.since, i.config.InitTimes.Report
+		i.reportAt = i.absence.since.Add(i.times[0])
+	}
+}
+
 // start begins to count. If it has been reported that rank 0 was late, what follows is reported
 // soon.
 func (i *initWatch) start(now time.Time, t InitTimes) {
@@ -109,6 +122,19 @@ func (i *initWatch) report(t *turn) {
 	} else if i.absence.reported {
 		i.reportAllReached(t)
 	}
+}
+
+// reportAbsence reports that rank 0 does not listen, if others still try to connect.
+func (i *initWatch) reportAbsence(t *turn) {
+	p := i.absence.progress(t.now, i.members)
+	if p.Reached == 0 || i.absence.rank0 == nil {
+		i.reportAt = time.Time{} // until others try again
+		return
+	}
+	i.nextReport(i.absence.since)
+	p.First, p.Python = &i.absence.rank0.Rank, i.absence.rank0.Python
+	i.absence.reported = true
+	i.tell(t, p)
 }
 
 // nextReport schedules the next report of what began at a time.

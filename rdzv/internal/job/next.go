@@ -8,30 +8,34 @@ import (
 	"rdzv/rdzv/restart"
 )
 
+// succession decides whether another attempt follows, and which.
+type succession struct {
+	failures []failure // of the attempts before the present one
+	overlap  *overlap
+}
+
 // settle writes the verdict if all have settled without one and, if there is one, what follows.
-func (s *State) settle(t *turn) {
-	a := s.attempt
+func (s *succession) settle(t *turn, a *attempt) {
 	switch {
 	case a.end.verdict == nil:
 		a.succeed()
 		a.end.write(t, a.keys)
 	case a.members.pending == 0, !t.now.Before(a.end.settleAt):
-		s.decide(t)
+		s.decide(t, a)
 	}
 }
 
 // decide writes that all agents have settled or were lost, or that the time for that is over, and
 // the next attempt, or why there is none.
-func (s *State) decide(t *turn) {
-	a := s.attempt
-	e := &a.end
+func (s *succession) decide(t *turn, a *attempt) {
+	c, e := a.config, &a.end
 	e.decided = true
-	if s.config.Elected {
-		if first := e.lostBefore(a.members.all, s.config.LeaseTTL+s.config.LeaseLag); first != nil {
+	if c.Elected {
+		if first := e.lostBefore(a.members.all, c.LeaseTTL+c.LeaseLag); first != nil {
 			e.replace(new(a.losses.verdict(first)))
 		}
 	}
-	d := s.decision()
+	d := s.decision(a)
 	v := Settled{Cause: e.cause, Unsettled: a.members.unsettled(), NoRestart: d.Reason}
 	if m := a.members.byID[e.verdict.By]; m != nil && e.verdict.Kind == record.Failed {
 		v.Unreported, v.Successes = m.lost, a.success.before(e.failedAt())
@@ -44,7 +48,7 @@ func (s *State) decide(t *turn) {
 		next := a.next(t.now, a.number+1, d.Delay)
 		v.Restart = &Restart{
 			Attempt: next.number, Delay: Seconds(d.Delay), Vacant: next.members.vacancies(),
-			Missing: max(0, s.config.MinTasks-next.members.tasks()),
+			Missing: max(0, c.MinTasks-next.members.tasks()),
 		}
 		ops = append(ops, Op{Key: run.Latest(), Value: s.latest(t.now, next)})
 	}
@@ -55,8 +59,8 @@ func (s *State) decide(t *turn) {
 
 // decision is whether there is another attempt: only if all agents have settled, or others may take
 // their place.
-func (s *State) decision() restart.Decision {
-	a, v, policy := s.attempt, s.attempt.end.verdict, s.config.Restarts
+func (s *succession) decision(a *attempt) restart.Decision {
+	v, policy := a.end.verdict, a.config.Restarts
 	if !v.MayRestart() || policy.Max == 0 {
 		return restart.Decision{}
 	}
@@ -95,7 +99,7 @@ func (a *attempt) failure() failure {
 
 // latest is what another leader of an attempt has to know. Of the messages only the last one
 // counts, see restart.Policy.
-func (s *State) latest(now time.Time, next *attempt) Latest {
+func (s *succession) latest(now time.Time, next *attempt) Latest {
 	v := Latest{
 		Attempt: next.number, Delay: max(0, s.overlap.after(next.gather.startAt).Sub(now)),
 		Began: next.began, Failures: slices.Clone(s.failures),
@@ -106,9 +110,8 @@ func (s *State) latest(now time.Time, next *attempt) Latest {
 	return v
 }
 
-// begin begins the attempt of which the leader has written that it follows this one.
-func (s *State) begin(t *turn, v Latest) {
-	before := s.attempt
+// begin returns the attempt of which the leader has written that it follows this one.
+func (s *succession) begin(t *turn, before *attempt, v Latest) *attempt {
 	if e := &before.end; e.settled != nil && e.verdict != nil {
 		if e.cause != nil {
 			e.verdict = e.cause
@@ -118,10 +121,11 @@ func (s *State) begin(t *turn, v Latest) {
 		}
 	}
 	s.failures, before.began = v.Failures, v.Began
-	s.attempt = before.next(t.now, v.Attempt, v.Delay)
-	if one := s.attempt.losses.irreplaceable(before.members.all); one != nil {
-		s.attempt.end.want(s.attempt.losses.verdict(one))
+	a := before.next(t.now, v.Attempt, v.Delay)
+	if one := a.losses.irreplaceable(before.members.all); one != nil {
+		a.end.want(a.losses.verdict(one))
 	}
+	return a
 }
 
 // next returns the attempt that follows this one. It has the members of this one, with their seats,
@@ -136,29 +140,4 @@ func (a *attempt) next(now time.Time, number int, delay time.Duration) *attempt 
 	next.members.launched = a.members.launched
 	next.members.seatSpares()
 	return next
-}
-
-// previous is what is left of the attempt before.
-type previous struct {
-	forgotten bool  // it has been removed
-	settledAt int64 // the revision at which it settled; 0 if it is not known
-}
-
-// forget deletes the keys of the attempt before this one, so that the store does not grow. All
-// agents have joined this attempt. The world of the first one stays: it keeps other agents from
-// joining.
-func (p *previous) forget(t *turn, number int, c *Config) {
-	if p.forgotten {
-		return
-	}
-	p.forgotten = true
-	k := run.Attempt(number)
-	ops := []Op{{Key: k.Prefix, End: k.End()}}
-	if number == c.Attempt {
-		ops = []Op{{Key: k.Prefix, End: k.World()}, {Key: k.World() + "\x00", End: k.End()}}
-	}
-	t.write("delete the previous attempt", nil, ops...)
-	if p.settledAt > 0 && !c.Elected { // which every agent has read
-		t.notify(Forgotten{p.settledAt})
-	}
 }

@@ -41,9 +41,9 @@ var faults = []fault{
 		"if s.end.verdict == nil && !s.agents.gone[id] {", "if s.leave.phase.complete && s.end.verdict == nil {"}},
 	{"the next world does not wait for the workers of a silent agent", "overlap.go", []string{
 		"wait += c.LostGrace", "wait += 0"}},
-	{"an agent that is lost while its world is published stays", "attempt.go", []string{
+	{"an agent that is lost while its world is published stays", "absorb.go", []string{
 		"if m.lost {\n			a.losses.loseRunning(t, m, a.keys, &a.end)", "if m.lost {\n			m.settled = false"}},
-	{"an agent that leaves takes its seat with it", "gone.go", []string{
+	{"an agent that leaves takes its seat with it", "attempt.go", []string{
 		"	m.lost, m.withdrawn = true, true\n	a.remove(id, ", "	m.withdrawn = true\n	a.remove(id, "}},
 	{"a new leader does not know who was lost before", "restore.go", []string{
 		"	s.missAbsent(now)\n", "	if s.attempt.phase.world != nil {\n		s.missAbsent(now)\n	}\n"}},

@@ -192,7 +192,7 @@ func fingerprint(s *State) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "attempt %d complete %t world %t verdict %v decided %t over %t failures %d pending %d\n",
 		a.number, a.phase.world != nil, a.phase.world != nil, a.end.verdict, a.end.decided, a.end.over,
-		len(s.failures), a.members.pending)
+		len(s.next.failures), a.members.pending)
 	var lines []string
 	for _, m := range a.members.all {
 		if m.lost && (s.config.elastic() || a.phase.world != nil) && m.seat.Spare {

@@ -12,12 +12,12 @@ import (
 
 // State is what a leader knows of a job, from one attempt to the next.
 type State struct {
-	config   Config
-	agents   agents
-	failures []failure // of the attempts before this one
-	attempt  *attempt
-	overlap  overlap
-	applied  time.Time // the time of the last call
+	config  Config
+	agents  agents
+	attempt *attempt
+	next    succession
+	overlap overlap
+	applied time.Time // the time of the last call
 }
 
 // newState is that of a job of which nothing has happened.
@@ -26,6 +26,7 @@ func newState(now time.Time, c Config) *State {
 		present: map[string]*Member{}, gone: map[string]bool{},
 	}}
 	s.attempt = newAttempt(&s.config, &s.agents, c.Attempt, now, time.Time{})
+	s.next.overlap = &s.overlap
 	return s
 }
 
@@ -76,7 +77,7 @@ func (s *State) absorb(t *turn, c Change) {
 		}
 	case keys.Latest:
 		if v, err := read[Latest](c.Value); err == nil && v.Attempt > s.attempt.number {
-			s.begin(t, v)
+			s.attempt = s.next.begin(t, s.attempt, v)
 		}
 	default:
 		if n, err := strconv.Atoi(first); err == nil && n >= s.attempt.number {
@@ -135,7 +136,7 @@ func (s *State) follow(t *turn) {
 		}
 		a.success.limit(t, &s.config, a.members.all, &a.end)
 		a.end.write(t, a.keys)
-		s.settle(t)
+		s.next.settle(t, a)
 	}
 	if a.phase.later && a.phase.world != nil {
 		a.previous.forget(t, a.number-1, &s.config)

@@ -4,30 +4,99 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"rdzv/envmap"
 	"rdzv/internal/hint"
+	"rdzv/internal/procfs"
 	"rdzv/rdzv"
 	"rdzv/rdzv/agent/internal/cadence"
+	"rdzv/rdzv/agent/internal/host"
 	"rdzv/rdzv/agent/internal/limits"
+	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/agent/internal/samehost"
+	"rdzv/rdzv/agent/internal/storehost"
 	"rdzv/rdzv/meet"
-	"rdzv/rdzv/presence"
 	"rdzv/rdzv/store"
 )
 
-// hosted is the store in this process, and the leader of the job beside it.
-type hosted struct {
-	store   *store.Server
-	problem error              // why this agent cannot run workers beside it, nil if it can
-	serve   func()             // lets other agents connect
-	end     func() error       // closes the store, once
-	reader  string             // ID of the agent that reads all outcomes; "" if none does
-	cancel  context.CancelFunc // of the leader
-	wg      sync.WaitGroup
+// claimHost makes this agent the only one on this host that looks for the others of its job, until
+// release is called.
+func claimHost(ctx context.Context, l *Local, events *reporter) (release func(), err error) {
+	p, c := l.Placement, l.Config
+	if p.Launcher != envmap.None || p.NodeRank != envmap.Unknown || l.Agents == 1 {
+		return func() {}, nil
+	}
+	load := func() (token []byte, err error) { // nil without one; an error is that of the search too
+		if !c.Insecure && c.Join == "" && !c.Etcd.Given() {
+			token, _ = l.token().Load(events.tokenCreated, nil)
+		}
+		return token, nil
+	}
+	token, err := host.Await(ctx, events.slowFiles(l.token().Files()), load)
+	if err != nil {
+		return nil, err
+	}
+	return samehost.Claim(token, fmt.Sprintf("%q %q %q %d %v %q", l.Job, c.Store, c.Join, c.PortLow,
+		c.Etcd, c.Etcd.Prefix))
+}
+
+// connect finds the store, or hosts it. If it fails the caller must close the connection.
+func (c *connection) connect(ctx context.Context) (err error) {
+	slow := c.events.slowFiles("the runtime directory (XDG_RUNTIME_DIR or TMPDIR)")
+	c.dir, c.noDir = host.Await(ctx, slow, func() (string, error) {
+		return prepareRuntimeDir(c.local.env)
+	})
+	if c.noDir != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch {
+	case c.external():
+		return c.dialEtcd(ctx)
+	case isOnly(c.local):
+		return c.host(ctx, nil)
+	}
+	config := c.meetConfig()
+	config.Token = func() ([]byte, error) {
+		slow := c.events.slowFiles(c.local.token().Files())
+		return host.Await(ctx, slow, c.loadToken)
+	}
+	if c.meeting, err = meet.Meet(ctx, config, c.host); err != nil {
+		return adviseOnPort(err, c.local.Config.Store)
+	}
+	return nil
+}
+
+// prepareRuntimeDir makes the runtime directory and removes from it what killed agents have left.
+func prepareRuntimeDir(env envmap.Env) (string, error) {
+	dir, err := host.RuntimeDir(env)
+	if err == nil {
+		meet.RemoveStale(procfs.System, dir)
+		postmortem.RemoveOldFiles(dir, time.Now())
+	}
+	return dir, err
+}
+
+// adviseOnPort adds a suggestion to an error about a port that is in use.
+func adviseOnPort(err error, store string) error {
+	host, port, _ := meet.ParseStore(store)
+	inUse, _ := errors.AsType[*meet.PortInUseError](err)
+	switch {
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return err
+	case inUse != nil && inUse.Advice != "":
+		return hint.With(err, inUse.Advice)
+	case port != 0:
+		return hint.With(err, "use Config.Store "+host+
+			" without a port: each job then chooses a free one")
+	}
+	return hint.With(err, "choose other ports with Config.PortLow and Config.PortHigh")
 }
 
 // host starts the store in this process and leads the job. listener is nil for a single agent.
@@ -36,7 +105,7 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	if err := cmp.Or(c.noDir, limits.ToHost(l.Agents)); err != nil {
 		return &ProblemError{err}
 	}
-	problem := limits.ForAll(l.Agents, l.Workers) // before the store opens files
+	c.unable = limits.ForAll(l.Agents, l.Workers) // before the store opens files
 	s, err := store.Start(ctx, store.Config{
 		Dir: c.dir, PeerTimeout: l.Config.PeerTimeout,
 		Failed: func(err error) { l.Config.StoreFailed(c.noRoom(err)) },
@@ -46,30 +115,10 @@ func (c *connection) host(ctx context.Context, listener net.Listener) error {
 	}
 	leads := c.leaderConfig()
 	leads.PeerTimeout = l.Config.PeerTimeout
-	leader, err := rdzv.NewLeader(ctx, s.Client(), leads)
+	h, err := storehost.New(ctx, s, listener, leads)
 	if err != nil {
-		s.Close()
 		return err
 	}
-	leading, cancel := context.WithCancel(context.Background())
-	h := &hosted{store: s, problem: problem, cancel: cancel, end: sync.OnceValue(s.Close)}
-	failed := func(err error) {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			c.events.diagnose(Warning, err)
-			h.end() // without a leader the loss of the store ends the job for all
-		}
-	}
-	h.serve = sync.OnceFunc(func() {
-		if listener != nil {
-			s.Serve(listener, func(id string, loss *presence.Loss) {
-				failed(leader.AgentEnded(leading, id, loss))
-			})
-		}
-	})
-	h.wg.Go(func() {
-		failed(leader.Run(leading))
-		cancel() // nobody reads any more which agents have left
-	})
 	c.hosted, c.client = h, s.Client()
 	return nil
 }
@@ -103,20 +152,6 @@ func (c *connection) leaderConfig() rdzv.LeaderConfig {
 	}
 }
 
-// settleMargin is how much longer than the grace the slowest agent may take to report that its
-// workers have ended, or than the peer timeout the leader may take to notice that one is lost.
-const settleMargin = 5 * time.Second
-
-// settleTimeout is longer than the peer timeout if there are restarts: the workers of a lost agent
-// may cause others to fail at once, and only if the loss is noticed after that its ranks are given
-// to another agent.
-func (c *Config) settleTimeout() time.Duration {
-	if c.Restarts.Max > 0 {
-		return max(c.Grace, c.lostAfter()) + settleMargin
-	}
-	return c.Grace + settleMargin
-}
-
 // noRoom adds a suggestion to an error if the disk with the runtime directory is full.
 func (c *connection) noRoom(err error) error {
 	switch {
@@ -126,44 +161,6 @@ func (c *connection) noRoom(err error) error {
 		return hint.With(err, "unset XDG_RUNTIME_DIR, and set TMPDIR to a directory with free space")
 	}
 	return hint.With(err, "set TMPDIR to a directory with free space")
-}
-
-// drainTimeout is how long the host of the store waits for the other agents to leave if none does.
-// They leave at once, except for an agent that is stopped, for example by a debugger, but thousands
-// of them need some time.
-const drainTimeout = 2 * time.Second
-
-// readTimeout is how long it waits for the agent that reads all outcomes.
-const readTimeout = time.Minute
-
-func (h *hosted) close() error {
-	h.drain()
-	h.cancel()
-	h.wg.Wait()
-	return h.end()
-}
-
-// drain waits until the other agents have left. One that has not left after drain sees the
-// connection break.
-func (h *hosted) drain() {
-	for began, connected := time.Now(), h.store.Connected(); connected > 0; {
-		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-		_ = h.store.Drain(ctx)
-		cancel()
-		before := connected
-		connected = h.store.Connected()
-		reads := h.store.IsConnected(h.reader) && time.Since(began) < readTimeout
-		if connected == before && !reads {
-			return
-		}
-	}
-}
-
-// readBy notes which agent reads all outcomes when all have settled, if another one does.
-func (h *hosted) readBy(s rdzv.Summary) {
-	if v := s.Verdict; v != nil && v.Kind == rdzv.Failed && s.Settled {
-		h.reader = v.By
-	}
 }
 
 // moveToBetterHost moves all members of this store to another store as soon as the meeting knows of

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/exports"
+	"rdzv/rdzv/agent/internal/facts"
+	"rdzv/rdzv/agent/internal/identity"
+	"rdzv/rdzv/agent/internal/layout"
+	"rdzv/rdzv/agent/internal/output"
+	"rdzv/rdzv/agent/internal/setup"
+	"rdzv/rdzv/agent/internal/token"
+	"rdzv/rdzv/internal/record"
+)
+
+// Local is what one agent knows before it has met the others.
+type Local struct {
+	Config    Config
+	Placement envmap.Placement
+	Job       string         // name of the run, equal on all its agents
+	Agents    int            // of the job
+	Workers   int            // of this agent
+	OwnTasks  bool           // the workers are the agent's own tasks: none of them is the launcher's
+	Path      string         // the program's file; "" if it was not found
+	HeadStart time.Duration  // of rank 0: Config.HeadStart, or 0 for a program that needs none
+	Problems  []rdzv.Problem // why this agent cannot run its workers
+	Devices   envmap.Devices // of this node, as far as the launcher allows
+	CPUs      envmap.CPUs
+
+	shown         output.Ranks // whose output is shown
+	exports       exports.Exports
+	rank0Problems []rdzv.Problem // as Problems, if one of its workers is rank 0
+
+	awaited string        // which files do not respond; "" if all have
+	waited  time.Duration // for them, by Plan
+	rest    chan *Local   // gets all that is known when they have; nil if it is
+	known   chan struct{} // closed then
+
+	sharing int            // how many tasks share this agent
+	tasks   []*Local       // of Config.Tasks; only what is about workers
+	task    *Task          // nil for this agent's own
+	numa    *identity.NUMA // nil unless the workers are to be bound
+	env     envmap.Env     // Config.Environ
+	setup   setup.Setup    // what the workers need
+}
+
+// layout is what this agent knows of the others.
+func (l *Local) layout() *layout.Layout {
+	c, platform := l.Config, l.Placement.Platform
+	if l.Placement.Launcher == envmap.None {
+		platform = envmap.PlatformOf(l.env)
+	}
+	return &layout.Layout{
+		Given: layout.Given{
+			Nodes: c.Nodes, MinNodes: c.MinNodes, Spares: c.Spares, NodeRank: c.NodeRank, Store: c.Store,
+			Known: c.Store != "" || c.Join != "" || c.Etcd.Given(),
+		},
+		Placement: l.Placement, Platform: platform, Agents: l.Agents, Tasks: l.sharing,
+	}
+}
+
+// token is whose token this agent needs.
+func (l *Local) token() token.Owner {
+	all := l.layout()
+	return token.Owner{
+		Text: l.Config.Token, File: l.Config.TokenFile, Env: l.env, Root: l.Config.Root,
+		OneHost: all.OnOneHost(), Platform: all.Platform, Agents: l.Agents,
+	}
+}
+
+// FirstOfNode tells whether no other agent of this node comes before this one, as far as the
+// launcher says: one that has not joined announces only then what all of them know.
+func (l *Local) FirstOfNode() bool { return l.all().first().layout().FirstOfNode() }
+
+// FirstOfJob tells whether this agent is that of the launcher's first task: it announces what all
+// know from the beginning. It may be one of several without a launcher.
+func (l *Local) FirstOfJob() bool { return l.all().first().Placement.Rank <= 0 }
+
+// facts are what the nodes of the job must have in common.
+func (l *Local) facts() rdzv.Facts {
+	hidden := slices.Concat(l.Exported(), l.exports.Own)
+	own := facts.Of(l.Config.Program, l.setup.Program, l.env, hidden)
+	for _, t := range l.tasks {
+		if !envmap.SameButForTask(t.env, l.env) {
+			own = own.With(facts.Of(l.Config.Program, t.setup.Program, t.env, hidden))
+		}
+	}
+	return own
+}
+
+// identities makes the identities of this agent's workers.
+func (l *Local) identities() identity.Maker {
+	return identity.Maker{
+		Placement: l.Placement, Agents: l.Agents, Elastic: l.layout().Elastic(), Workers: l.Workers,
+		Devices: l.Devices, CPUs: l.CPUs, NCCLConfigured: l.setup.NCCL,
+		NoLibuv: l.setup.Program.Torch.MayLackLibuv(),
+	}
+}
+
+// Exported are the names of the variables that all workers get from rank 0's agent, as far as this
+// agent knows them.
+func (l *Local) Exported() []string { return exports.Names(l.exports.Variables) }
+
+// NoMemoryNode is why the workers get no preferred memory node although they are bound to a NUMA
+// node; nil if they do, or if they are not to be bound.
+func (l *Local) NoMemoryNode() error { return l.numa.NoMemoryNode() }
+
+// localTasks are all tasks of an agent, in the order of their workers. The first one is its own.
+type localTasks []*Local
+
+func (l *Local) all() localTasks { return append(localTasks{l}, l.tasks...) }
+
+// isOnly tells whether the job has no other agent.
+func isOnly(l *Local) bool { return len(l.all()) == l.Agents }
+
+// first is the task with the lowest rank.
+func (all localTasks) first() *Local {
+	return slices.MinFunc(all, func(a, b *Local) int {
+		return cmp.Compare(a.Placement.Rank, b.Placement.Rank)
+	})
+}
+
+// records are the tasks as the agent publishes them.
+func (all localTasks) records() (list []rdzv.Task) {
+	for _, t := range all {
+		p := t.Placement
+		list = append(list, rdzv.Task{Rank: p.Rank, LocalRank: p.LocalRank, Slots: t.Workers})
+	}
+	return list
+}
+
+// others are the launcher's ranks of the tasks but the agent's own, such as "1-7"; "" if there are
+// none.
+func (all localTasks) others() string {
+	var ranks []int
+	for _, t := range all[1:] {
+		ranks = append(ranks, t.Placement.Rank)
+	}
+	return record.Ranges(ranks)
+}
+
+// otherPMI are the descriptors of the other tasks by which Hydra's ranks exchange values.
+func (all localTasks) otherPMI() (list []int) {
+	for _, t := range all[1:] {
+		if t.task.PMI > 0 {
+			list = append(list, t.task.PMI)
+		}
+	}
+	return list
+}
+
+// workers is the number of workers of all tasks.
+func (all localTasks) workers() (n int) {
+	for _, t := range all {
+		n += t.Workers
+	}
+	return n
+}
+
+// of is the task that the i-th worker of the agent belongs to.
+func (all localTasks) of(i int) *Local {
+	for _, t := range all {
+		if i -= t.Workers; i < 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// problems are those of all tasks, each once.
+func (all localTasks) problems() (problems []rdzv.Problem) {
+	for _, t := range all {
+		for _, p := range t.Problems {
+			if !slices.Contains(problems, p) {
+				problems = append(problems, p)
+			}
+		}
+	}
+	return problems
+}
+
+// copied is a copy of l and of its tasks.
+func copied(l *Local) *Local {
+	other := *l
+	other.tasks = slices.Clone(l.tasks)
+	for i, t := range other.tasks {
+		task := *t
+		other.tasks[i] = &task
+	}
+	return &other
+}

@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/go-multierror"
+
+	"rdzv/envmap"
+	"rdzv/rdzv"
+	"rdzv/rdzv/agent/internal/collectives"
+	"rdzv/rdzv/agent/internal/ending"
+	"rdzv/rdzv/agent/internal/postmortem"
+	"rdzv/rdzv/agent/internal/tally"
+	"rdzv/wrap"
+)
+
+// run runs the workers until the job has ended and nothing of them is left.
+func (w *workers) run() error {
+	defer func() { ending.Remove(w.endings) }()
+	w.output.checkShown()
+	w.recorders = w.output.open()
+	defer w.output.close()
+	defer w.holdRAS()()
+	defer w.recorders.RemoveFIFOs()
+	trees, err := w.trees()
+	if err != nil {
+		w.cannotRun(0, err)
+		return err
+	}
+	w.prepared.Store(true)
+	for _, t := range w.local.all() {
+		w.before = append(w.before, postmortem.OOMKills(t.Config.Root))
+	}
+	defer w.tally.Close()
+	defer w.holdBack(trees)()
+	defer w.watchInit()()
+	defer w.watchStall()()
+	w.in.begin()
+	err = runTrees(w.stopping(), w.local, trees, w.cannotRun)
+	w.in.runs.Store(false)
+	return err
+}
+
+// runTrees runs the workers of all tasks. failed is called as soon as it has failed for a task: the
+// others may go on, until the job ends.
+func runTrees(
+	ctx context.Context, l *Local, trees []wrap.Tree, failed func(first int, err error),
+) error {
+	errs := make([]error, len(trees))
+	run := func(i, first int, run func(context.Context, wrap.Tree) ([]wrap.Result, error)) {
+		if _, errs[i] = run(ctx, trees[i]); errs[i] != nil {
+			failed(first, errs[i])
+		}
+	}
+	var wg sync.WaitGroup
+	first := l.Workers
+	for i, t := range l.tasks {
+		index := first // of its first worker
+		wg.Go(func() { run(i+1, index, t.task.Run) })
+		first += t.Workers
+	}
+	run(0, 0, wrap.Run)
+	wg.Wait()
+	isNil := func(err error) bool { return err == nil }
+	switch errs = slices.DeleteFunc(errs, isNil); len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0] // a caller compares it
+	}
+	return multierror.Append(nil, errs...)
+}
+
+// trees are the workers of each task.
+func (w *workers) trees() ([]wrap.Tree, error) {
+	var trees []wrap.Tree
+	first := 0
+	for i, t := range w.local.all() {
+		tree, err := w.tree(t, first)
+		if err != nil {
+			return nil, err
+		}
+		tree.Signals = w.in.tasks[i].Forward
+		trees = append(trees, tree)
+		first += t.Workers
+	}
+	return trees, nil
+}
+
+// tree is the workers of a task; first is the index of its first one among those of the agent.
+func (w *workers) tree(task *Local, first int) (wrap.Tree, error) {
+	c, seat := task.Config, w.world.Seat
+	frozen := c.lostAfter() // the other agents do not wait longer
+	if w.local.Agents == 1 {
+		frozen = 0
+	}
+	t := wrap.Tree{
+		Grace: c.Grace, Linger: true, JobControl: true, FrozenLimit: frozen,
+		Source: w.in.source, Signalled: w.in.signalled,
+		DumpStacks: w.in.dump, Kill: w.in.kill,
+		Started: func(i, pid int) {
+			i += first
+			started := tally.Process{Rank: seat.RankOf(i), LocalRank: seat.LocalRankOf(i), PID: pid}
+			w.tally.Start(started)
+			w.events.send(WorkerStarted(started))
+		},
+		Dumping: func(list []wrap.Dump) { w.dumping(task, first, list) },
+		Ended:   func(i int, r wrap.Result) { w.workerEnded(first+i, r) },
+		LogLost: func(i int, reason error, bytes int64) { w.output.logLost(first+i, reason, bytes) },
+		OutputLost: func(i int, stream string, reason error, bytes int64) {
+			w.output.lost(first+i, stream, reason, bytes)
+		},
+	}
+	w.lease.Limit(&t)
+	identities := task.identities()
+	for i := range task.Workers {
+		id := identities.Of(w.world, first+i, w.addr)
+		id.RASAddr = w.ras.Addr()
+		id.Recorder.Dump, id.Recorder.Pipe = w.recorders.Paths()
+		bound := task.numa.Bind(&id, c.Device, i, task.Workers)
+		environ, err := w.environ(task, first+i, id)
+		if err != nil {
+			return t, err
+		}
+		noteBinding(w.events, task, id, bound)
+		worker := wrap.Worker{
+			Path: task.Path, Dir: task.setup.WorkerDir(), Args: c.Program, Env: environ,
+			Bind: binding(bound),
+		}
+		w.output.set(&worker, first+i)
+		if i == 0 {
+			worker.Stdin = c.Stdin
+		}
+		t.Workers = append(t.Workers, worker)
+	}
+	return t, nil
+}
+
+// holdRAS reserves an address for NCCL's RAS service. It ends with release.
+func (w *workers) holdRAS() (release func()) {
+	var err error
+	if w.ras, err = collectives.Hold(w.local.env, w.world); err != nil {
+		w.events.diagnose(Verbose, err) // they share NCCL's own with others
+	}
+	return w.ras.Release
+}
+
+// environ is the environment of the i-th worker.
+func (w *workers) environ(task *Local, i int, id envmap.Identity) ([]string, error) {
+	file, err := postmortem.NameErrorFile(w.dir)
+	if err != nil {
+		w.events.diagnose(Verbose, err) // the worker then has none
+	} else {
+		w.endings[i].File, id.ErrorFile = file, file
+	}
+	c := &task.Config
+	environ := c.Environ
+	if dir := task.setup.WorkerDir(); dir != "" {
+		environ = envmap.Changes{Set: []envmap.KV{{Name: "PWD", Value: dir}}}.Apply(environ)
+	}
+	if _, set := task.env["PYTHONUNBUFFERED"]; !set && c.piped() {
+		unbuffered := []envmap.KV{{Name: "PYTHONUNBUFFERED", Value: "1"}}
+		environ = envmap.Changes{Set: unbuffered}.Apply(environ)
+	}
+	environ, notes, err := envmap.Torch(environ, id, c.torchOptions(task.OwnTasks))
+	if i == 0 {
+		w.ras.Note(environ)
+	}
+	w.recorders.Note(envmap.ParseEnv(environ), id.Rank)
+	for _, note := range notes {
+		w.events.send(EnvironmentNote{Text: note})
+	}
+	return environ, err
+}
+
+// stopping is a context for wrap.Run that ends with the job.
+func (w *workers) stopping() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	job := w.session.Context()
+	context.AfterFunc(w.session.Presence(), w.lease.Revoke) // others may have begun the next attempt
+	context.AfterFunc(job, func() {
+		w.mpi.Store(w.useMPI()) // before they are stopped
+		cause := context.Cause(job)
+		w.lease.End(cause)
+		v, ok := errors.AsType[*rdzv.Verdict](cause)
+		if ok && v.Kind == rdzv.Ended && w.in.signalled == wrap.Everyone {
+			w.in.awaitOwn(v.Shared) // the workers are about to get the signal too, and must get it once
+		}
+		cancel(w.in.stopFor(cause))
+	})
+	return ctx
+}
+
+// noteBinding reports where a worker will run. What was asked for and is not possible is reported
+// to everybody for the first node: it is likely to be the same on the others.
+func noteBinding(events *reporter, task *Local, id envmap.Identity, b envmap.Binding) {
+	if task.numa == nil {
+		return
+	}
+	bound := len(b.Nodes) > 0
+	note := fmt.Sprintf("rank %d is bound to %s (%s)", id.Rank, b, b.Why)
+	if !bound {
+		note = fmt.Sprintf("rank %d is not bound: %s", id.Rank, b.Why)
+	}
+	events.send(EnvironmentNote{Text: note, Verbose: bound || id.NodeRank > 0})
+	if err := task.NoMemoryNode(); err != nil && id.LocalRank == 0 {
+		note := fmt.Sprintf("Config.Bind %s prefers no memory node: %v", task.Config.Bind, err)
+		events.send(EnvironmentNote{Text: note, Verbose: id.NodeRank > 0})
+	}
+}
+
+// binding is b for package wrap.
+func binding(b envmap.Binding) wrap.Binding {
+	to := wrap.Binding{CPUs: b.CPUs}
+	if b.Memory {
+		to.Node = &b.Nodes[0]
+	}
+	return to
+}

@@ -1,0 +1,157 @@
+package job
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"rdzv/rdzv/internal/keys"
+)
+
+// absorb notes a change of a key of this attempt.
+func (a *attempt) absorb(t *turn, key string, c Change) {
+	kind, id, _ := strings.Cut(key, "/")
+	if c.Value == nil {
+		a.absorbDeletion(kind, id)
+		return
+	}
+	switch kind {
+	case keys.Member:
+		a.gather.admit(t, id, c.Value)
+	case keys.Preparing:
+		a.members.prepare(id, c.Value)
+	case keys.Seat:
+		a.takeSeat(id, c.Value)
+	case keys.Outcome:
+		a.outcomes.take(t.now, id, c.Value)
+	case keys.Progress:
+		a.outcomes.takeProgress(t.now, id, c.Value)
+	case keys.Signal:
+		a.absorbSignal(t, id, c)
+	}
+	m := a.members.byID[id]
+	switch {
+	case m == nil:
+	case kind == keys.Ready && a.phase.world != nil:
+		a.ready.take(m, c.Value, &a.end)
+	case kind == keys.Reached && a.end.verdict == nil:
+		a.init.takeReached(t.now, m, c.Value)
+	case kind == keys.Connecting && a.end.verdict == nil:
+		a.init.takeConnecting(t.now, m, c.Value)
+	}
+}
+
+func (a *attempt) absorbDeletion(kind, id string) {
+	switch kind {
+	case keys.Member:
+		a.members.markDeleted(id)
+	case keys.Preparing:
+		delete(a.members.preparing, id)
+	case keys.Seat:
+		delete(a.agreement.seats, id)
+	}
+}
+
+// absorbSignal notes a change of a key below signal/.
+func (a *attempt) absorbSignal(t *turn, name string, c Change) {
+	switch name {
+	case keys.Exports:
+		if e, err := read[Exports](c.Value); err == nil {
+			a.phase.exports = &e
+		}
+	case keys.World:
+		if w, err := read[World](c.Value); err == nil && a.phase.world == nil {
+			a.takeWorld(t, w)
+		}
+	case keys.Start:
+		a.ready.started = true
+	case keys.Absent:
+		a.init.absence.take(c.Value)
+	case keys.InitQuery:
+		a.init.asked = true
+	case keys.Verdict:
+		a.takeVerdict(t.now, c.Value)
+	case keys.Settled:
+		if v, err := read[Settled](c.Value); err == nil {
+			a.end.takeSettled(v, c.Rev)
+		}
+	default:
+		if id, ok := strings.CutPrefix(name, keys.Left+"/"); ok {
+			a.takeLeft(t, id)
+		}
+	}
+}
+
+func (a *attempt) takeVerdict(now time.Time, value any) {
+	if a.end.take(now, value, now.Add(a.config.SettleTimeout)) {
+		a.leave.takeVerdict(a.end.verdict)
+	}
+}
+
+// takeSeat notes the seat of an agent: of a world that is about to be published, or that of an
+// agent that has joined late.
+func (a *attempt) takeSeat(id string, value any) {
+	seat, err := read[SeatValue](value)
+	switch {
+	case err != nil:
+	case a.phase.world != nil || seat.Full:
+		a.late.take(id, seat, a.phase.world != nil)
+	default:
+		a.agreement.takeSeat(id, seat)
+	}
+}
+
+func (a *attempt) takeWorld(t *turn, w World) {
+	a.began = cmp.Or(a.began, w.Began)
+	waiting := slices.Concat(a.members.unseated, a.late.waiting)
+	for id := range a.agreement.seats {
+		a.late.remove(id)
+	}
+	a.agreement.takeWorld(t, w, waiting, a.agents.gone)
+	a.outcomes.takeEarly(t.now)
+	for _, m := range a.members.all {
+		if m.lost {
+			a.losses.loseRunning(t, m, a.keys, &a.end)
+		}
+	}
+}
+
+// start agrees on the world if all have joined, and the workers may start.
+func (a *attempt) start(t *turn, clear *overlap) {
+	if a.leave.undecided() || !a.gather.ready(t.now, clear) {
+		return
+	}
+	w := World{Job: a.config.Job, Attempt: a.number, Began: cmp.Or(a.began, t.now.UTC())}
+	a.agreement.agree(t, w, &a.end)
+}
+
+// startWorkers lets the workers start when all have confirmed, or ends the job if some agent has a
+// problem.
+func (a *attempt) startWorkers(t *turn) {
+	if a.end.verdict != nil || !a.ready.complete(a.phase.world, a.phase.exports) {
+		return
+	}
+	if !a.check.mayStart(t, a.members.present(), nil) {
+		a.end.want(a.check.found)
+		return
+	}
+	a.ready.start(t, a.keys)
+}
+
+// succeed wants the verdict that follows when all members have settled without one.
+func (a *attempt) succeed() {
+	if a.phase.world != nil && a.members.pending == 0 && !a.end.resultIs {
+		a.end.resultIs = true
+		a.end.want(a.check.result(a.members.present()))
+	}
+}
+
+func (a *attempt) wake(at *earliest, clear *overlap) {
+	a.gather.wake(at, clear)
+	if a.end.verdict == nil {
+		a.init.wake(at)
+		a.success.wake(at, a.config)
+	}
+	a.end.wake(at)
+}
