@@ -123,13 +123,14 @@ func (t *Tee) run(turn int, from stage) {
 	}
 }
 
-// buffer is how much is read at once. A Tee has one only while it copies, unless it has a Chunk.
+// buffer is how much is read at once. A Tee has one only while it copies. What it writes is never in
+// Chunk: a goroutine that is left behind may read it when Chunk has the next bytes, or has gone.
 type buffer [holder.ChunkSize]byte
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // await waits for the next chunk, or for the end of the pipe. It reports whether it is still its
-// turn. The buffer is nil if the chunk is in Chunk.
+// turn.
 func (t *Tee) await(turn int, pace *pace) (b *buffer, mine bool) {
 	pace.rest()
 	n := 0
@@ -154,12 +155,10 @@ func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
 	if t.turn != turn {
 		return nil, 0, false, false
 	}
-	into := []byte(nil)
+	b = buffers.Get().(*buffer)
+	into := b[:]
 	if t.Chunk != nil && t.lost < 0 {
 		into = t.Chunk.Bytes[:]
-	} else {
-		b = buffers.Get().(*buffer)
-		into = b[:]
 	}
 	err := error(syscall.EINTR)
 	for err == syscall.EINTR {
@@ -167,7 +166,7 @@ func (t *Tee) take(turn, fd int) (b *buffer, n int, ready, mine bool) {
 	}
 	switch {
 	case n > 0:
-		t.stage, t.chunk, t.read = logging, into[:n], t.read+int64(n)
+		t.stage, t.chunk, t.read = logging, b[:copy(b[:], into[:n])], t.read+int64(n)
 		t.Tail.Write(t.chunk)
 	case err == syscall.EAGAIN && !t.closing:
 		return b, 0, false, true
