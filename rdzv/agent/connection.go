@@ -32,7 +32,7 @@ type connection struct {
 	client   *clientv3.Client
 	meeting  *meet.Meeting                 // nil for a single agent and with Config.Etcd
 	hosted   *storehost.Host               // nil if another agent hosts the store
-	unable   error                         // why this agent cannot run workers beside it, nil if it can
+	unable   error                         // why this agent cannot run workers beside it, or nil
 	addr     string                        // of this end, "" in the store's own process
 	paths    []rdzv.Path                   // from this node to the store
 	dir      string                        // runtime directory, "" if there is none

@@ -71,8 +71,8 @@ func (a *sigaction) set(s syscall.Signal) {
 	sys(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(a)), 0, sigsetSize)
 }
 
-// resetHandlers gives all signals that the Go runtime has caught their default action, as exec would
-// do in the workers: between the end of blocking and exec nothing may be handled.
+// resetHandlers gives all signals that the Go runtime has caught their default action, as exec
+// would do in the workers: between the end of blocking and exec nothing may be handled.
 //
 //go:nosplit
 //go:norace

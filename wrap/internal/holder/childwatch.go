@@ -4,8 +4,8 @@ import "syscall"
 
 // See child.go for what the functions of this file may do.
 
-// looksPerLimit is how often the holder looks, in the time that a process may be stopped, whether it
-// is: the kernel does not report that to the children of a process.
+// looksPerLimit is how often the holder looks, in the time that a process may be stopped, whether
+// it is: the kernel does not report that to the children of a process.
 const looksPerLimit = 5
 
 // watch kills the agent and the owner if they are stopped for too long while workers run.

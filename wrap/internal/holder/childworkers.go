@@ -72,8 +72,8 @@ func (w *workers) started(s *slot, pid uintptr, began int64) {
 	}
 }
 
-// reap reports the changes of workers and reaps all children that have ended. It tells whether there
-// are no children.
+// reap reports the changes of workers and reaps all children that have ended. It tells whether
+// there are no children.
 //
 //go:nosplit
 //go:norace

@@ -10,8 +10,8 @@ import (
 	"rdzv/internal/procfs"
 )
 
-// read notes where the arguments and the writable memory of this process are, except for that of the
-// holder. Without /proc the holder keeps both.
+// read notes where the arguments and the writable memory of this process are, except for that of
+// the holder. Without /proc the holder keeps both.
 func (o *ownMemory) read(a *arena) {
 	at, size := procfs.ArgumentMemory(procfs.System, os.Getpid())
 	o.arguments = unsafe.Slice((*byte)(pointer(at)), size)

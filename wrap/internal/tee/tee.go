@@ -123,8 +123,8 @@ func (t *Tee) run(turn int, from stage) {
 	}
 }
 
-// buffer is how much is read at once. A Tee has one only while it copies. What it writes is never in
-// Chunk: a goroutine that is left behind may read it when Chunk has the next bytes, or has gone.
+// buffer is how much is read at once. A Tee has one only while it copies. What it writes is never
+// in Chunk: a goroutine that is left behind may read it when Chunk has the next bytes, or has gone.
 type buffer [holder.ChunkSize]byte
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
