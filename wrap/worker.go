@@ -3,6 +3,7 @@ package wrap
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -89,10 +90,19 @@ func (s *state) ignoresTerm() bool {
 	return sets.Ignored.Has(syscall.SIGTERM)
 }
 
-// diesOf reports whether signal, whose default action is to end a process, ends the worker.
+// diesOf reports whether signal, whose default action is to end a process, ends the worker. A signal
+// that it blocks it may wait for. But a worker that is about to fork blocks all signals for a
+// moment, also those that nobody waits for: then diesOf looks again, for 20 ms at most.
 func (s *state) diesOf(signal syscall.Signal) bool {
-	sets, err := procfs.ReadSignals(procfs.System, s.pid)
-	return err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(signal)
+	for range 20 {
+		sets, err := procfs.ReadSignals(procfs.System, s.pid)
+		dies := err == nil && !(sets.Caught | sets.Ignored | sets.Blocked).Has(signal)
+		if dies || !sets.Blocked.Has(syscall.SIGSEGV) {
+			return dies
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
 }
 
 // disableCore keeps pid from writing a core file: after faulthandler has printed the stacks it
