@@ -57,7 +57,7 @@ func (h *holder) finish() {
 //go:nocheckptr
 func (h *holder) kill() {
 	h.finish()
-	h.killer.begin()
+	h.killer.begun = true
 }
 
 // killing tells whether there may be something left to kill.

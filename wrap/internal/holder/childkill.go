@@ -16,33 +16,30 @@ type killer struct {
 	buffer   *buffer
 	children uintptr // "/proc/thread-self/children"
 
-	begun bool
-	until int64 // what has not died by then is a Survivor
-}
-
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (k *killer) begin() {
-	if !k.begun {
-		k.begun, k.until = true, clock(clockBoottime)+killWait
-	}
+	begun  bool
+	called int64 // when all has returned last
+	until  int64 // what has not died by then is a Survivor
 }
 
 // all sends SIGKILL to all children. When a child dies its own children become children of this
 // process: each call kills one generation of the tree. It tells whether the time is over: then it
-// reports what has not died.
+// reports what has not died. The time begins anew if this process was stopped.
 //
 //go:nosplit
 //go:norace
 //go:nocheckptr
 func (k *killer) all() (over bool) {
-	over = clock(clockBoottime) >= k.until
+	now := clock(clockBoottime)
+	if now-k.called > killWait/2 {
+		k.until = now + killWait
+	}
+	over = now >= k.until
 	if n := k.buffer.read(k.children); n == none {
 		k.byNumber(over)
 	} else {
 		k.listed(n, over)
 	}
+	k.called = clock(clockBoottime)
 	return over
 }
 
@@ -80,9 +77,8 @@ func (k *killer) byNumber(over bool) {
 //go:norace
 //go:nocheckptr
 func (k *killer) one(pid uintptr, over bool) {
-	if !over {
-		k.workers.signal(pid, syscall.SIGKILL, End)
-	} else if child, _ := k.workers.look(pid); child {
+	k.workers.signal(pid, syscall.SIGKILL, End)
+	if child, _ := k.workers.look(pid); child && over {
 		k.channel.report(Survivor, 0, int64(pid), 0, 0)
 	}
 }
